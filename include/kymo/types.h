@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The static description of an event: what a tracepoint leaves in the program's data, and the tracer
+ * library reads. This is a binary interface between programs compiled at one time and libraries of
+ * another: structures begin with their size, new members are appended, kinds that a library does not
+ * know make it leave the event alone.
+ *
+ * Programs include <kymo/tracepoint.h>, which includes this.
+ */
+#ifndef KYMO_TYPES_H
+#define KYMO_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Log levels: those of syslog, and seven degrees of debugging between INFO and DEBUG. */
+enum kymo_loglevel {
+	KYMO_EMERG = 0,
+	KYMO_ALERT = 1,
+	KYMO_CRIT = 2,
+	KYMO_ERR = 3,
+	KYMO_WARNING = 4,
+	KYMO_NOTICE = 5,
+	KYMO_INFO = 6,
+	KYMO_DEBUG_SYSTEM = 7,
+	KYMO_DEBUG_PROGRAM = 8,
+	KYMO_DEBUG_PROCESS = 9,
+	KYMO_DEBUG_MODULE = 10,
+	KYMO_DEBUG_UNIT = 11,
+	KYMO_DEBUG_FUNCTION = 12,
+	KYMO_DEBUG_LINE = 13,
+	KYMO_DEBUG = 14
+};
+
+/*
+ * How a field's bytes are laid out in a record. Records are packed: no padding anywhere.
+ * Scalars (INT .. ENUM) take `size` bytes; byte order is the machine's unless KYMO_FIELD_NETWORK.
+ */
+enum kymo_field_kind {
+	KYMO_FIELD_END = 0,   /* ends a table of fields */
+	KYMO_FIELD_INT = 1,   /* two's complement, size 1, 2, 4, 8 */
+	KYMO_FIELD_UINT = 2,  /* size 1, 2, 4, 8 */
+	KYMO_FIELD_FLOAT = 3, /* IEEE 754, size 4, 8 */
+	KYMO_FIELD_BOOL = 4,  /* size 1, value 0 or 1 */
+	KYMO_FIELD_ENUM = 5,  /* integer of size 1, 2, 4, 8, signed with KYMO_FIELD_SIGNED; labels in `ext` */
+	KYMO_FIELD_STRING = 6,   /* bytes of UTF-8, then one NUL */
+	KYMO_FIELD_ARRAY = 7,    /* `count` elements of kind `elem` */
+	KYMO_FIELD_SEQUENCE = 8, /* uint32_t number of elements, then the elements of kind `elem` */
+	KYMO_FIELD_TEXT = 9,     /* `count` bytes of text; ends early at a NUL */
+	KYMO_FIELD_TEXT_SEQUENCE = 10, /* uint32_t number of bytes, then the text */
+	KYMO_FIELD_BLOB = 11           /* uint32_t number of bytes, then the bytes */
+};
+
+enum kymo_field_flags {
+	KYMO_FIELD_HEX = 1,     /* shown in base 16 */
+	KYMO_FIELD_NETWORK = 2, /* big endian, whatever the machine is */
+	KYMO_FIELD_SIGNED = 4   /* ENUM only: the integer is signed */
+};
+
+/* One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits. */
+struct kymo_enum_label {
+	const char *label;
+	uint64_t lo, hi;
+};
+
+struct kymo_enum_type {
+	const char *name;
+	const struct kymo_enum_label *labels;
+	uint32_t n_labels;
+	uint32_t is_signed;
+};
+
+struct kymo_field {
+	uint8_t kind;  /* enum kymo_field_kind */
+	uint8_t elem;  /* ARRAY, SEQUENCE: kind of an element: INT .. STRING */
+	uint8_t size;  /* bytes of the scalar, or of an element */
+	uint8_t flags; /* enum kymo_field_flags, of the scalar or of an element */
+	uint32_t count; /* ARRAY, TEXT: number of elements */
+	const char *name;
+	const void *ext; /* ENUM, also as element: struct kymo_enum_type */
+};
+
+struct kymo_event;
+
+/*
+ * A part of a record that is copied straight from where the program has it.
+ * Ownership: borrowed until the call it is passed to returns.
+ */
+struct kymo_piece {
+	const void *ptr;
+	uint32_t len;   /* bytes; at least KYMO_PIECE_MIN unless SCRATCH */
+	uint32_t flags; /* enum kymo_piece_flags */
+};
+
+#define KYMO_PIECE_MIN 16
+
+enum kymo_piece_flags {
+	KYMO_PIECE_SCRATCH = 1, /* KYMO_SCRATCH_SLACK bytes after the end may be read (and are ignored) */
+	KYMO_PIECE_TEXT = 2     /* a NUL among the bytes is replaced by '#' */
+};
+
+#define KYMO_SCRATCH_SLACK 16
+
+/*
+ * Records one event. payload: its packed fields when n_pieces is 0 (len bytes; KYMO_SCRATCH_SLACK
+ * more may be read); else `pieces`, in order, are the fields, and len is the sum of their lengths.
+ * Never blocks, fails, calls the system or changes errno; a record that finds no room is counted as
+ * discarded.
+ */
+typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
+
+/* The part of an event that changes: belongs to the tracer. Programs only read `enabled`. */
+struct kymo_event_state {
+	uint32_t enabled; /* not 0: a session may want this event, call `record` */
+	uint32_t reserved;
+	kymo_record_fn record; /* valid while enabled */
+	void *hooks;           /* the tracer's */
+};
+
+enum kymo_event_kind {
+	KYMO_EVENT_PLAIN = 1,
+	KYMO_EVENT_QUERY = 2 /* kymo_event_enabled(): follows the plain events of its name, is not listed */
+};
+
+struct kymo_event {
+	uint32_t size; /* of this structure */
+	uint16_t kind; /* enum kymo_event_kind */
+	int16_t loglevel;
+	const char *provider;
+	const char *name;
+	const struct kymo_field *fields; /* ends with KYMO_FIELD_END; NULL for KYMO_EVENT_QUERY */
+	struct kymo_event_state *state;
+	const char *file;
+	uint32_t line;
+	uint32_t reserved;
+};
+
+/*
+ * The events of one executable or shared object: an array of pointers, between two linker-made
+ * symbols. Entries may be NULL or repeated.
+ */
+struct kymo_object {
+	uint32_t size; /* of this structure */
+	uint32_t version; /* KYMO_ABI_VERSION */
+	const struct kymo_event *const *begin, *const *end;
+	void *cookie; /* the tracer's; initially NULL */
+};
+
+#define KYMO_ABI_VERSION 1
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

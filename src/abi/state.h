@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names in a run directory, and the state page that a session daemon publishes there: how a
+ * program learns, without a conversation, whether a daemon is alive and a session is active.
+ *
+ *   RUNDIR/app.sock      SOCK_SEQPACKET, programs (docs/protocol.md)
+ *   RUNDIR/control.sock  SOCK_STREAM, clients, JSON lines
+ *   RUNDIR/state         struct ky_state, read by pread (never mapped, so no SIGBUS)
+ *   RUNDIR/wake          FIFO: programs that found no daemon poll its reading end; a daemon that starts
+ *                        opens and closes the writing end, and they all get POLLHUP and connect
+ *   RUNDIR/lock          flock of the living daemon
+ */
+#ifndef ABI_STATE_H
+#define ABI_STATE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define KY_RUN_APP     "app.sock"
+#define KY_RUN_CONTROL "control.sock"
+#define KY_RUN_STATE   "state"
+#define KY_RUN_WAKE    "wake"
+#define KY_RUN_LOCK    "lock"
+#define KY_RUN_GLOBAL  "/run/kymo"
+
+#define KY_STATE_MAGIC 0x54534b59u /* "YKST" */
+
+struct ky_state {
+	uint32_t magic;
+	uint32_t size;      /* of this structure */
+	uint32_t pid;       /* of the daemon; 0 once it has ended in good order */
+	uint32_t n_active;  /* started sessions with at least one rule: worth waiting for at start-up */
+	uint64_t progress;  /* counts turns of the daemon's loop: grows while it is alive and busy */
+};
+static_assert(sizeof(struct ky_state) == 24, "state ABI");
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/glob.h"
+
+#include <stddef.h>
+
+/*
+ * Greedy with one point of return: on a mismatch, the last star takes one character more. An
+ * earlier star need never be tried again, because the later one can take whatever it would.
+ */
+bool ky_glob_match(const char *p, const char *t)
+{
+	const char *star = NULL, *mark = NULL;
+
+	while (*t) {
+		if (*p == '*') {
+			star = ++p;
+			mark = t;
+			continue;
+		}
+		if (*p == '\\' && p[1] ? p[1] == *t : (*p && *p == *t)) {
+			p += *p == '\\' && p[1] ? 2 : 1;
+			t++;
+			continue;
+		}
+		if (!star)
+			return false;
+		p = star;
+		t = ++mark;
+	}
+	while (*p == '*')
+		p++;
+	return !*p;
+}
+
+bool ky_glob_valid(const char *p)
+{
+	if (!*p)
+		return false;
+	for (; *p; p++)
+		if (*p == '\\' && !*++p)
+			return false;
+	return true;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event name patterns: `*` stands for any run of characters, also an empty one, `\` makes the next
+ * character plain; everything else stands for itself. Used by the session daemon and by the tracer.
+ */
+#ifndef BASE_GLOB_H
+#define BASE_GLOB_H
+
+#include <stdbool.h>
+
+/* Time is O(|pattern| * |text|) at worst; no recursion, no allocation. */
+bool ky_glob_match(const char *pattern, const char *text);
+/* False for a pattern that ends in a lone backslash or is empty. */
+bool ky_glob_valid(const char *pattern);
+
+#endif

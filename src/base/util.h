@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small helpers used everywhere. Safe inside any process: no state, no allocation, no logging.
+ */
+#ifndef BASE_UTIL_H
+#define BASE_UTIL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KY_ARRAY_SIZE(a)   (sizeof(a) / sizeof((a)[0]))
+#define KY_MIN(a, b)       ((a) < (b) ? (a) : (b))
+#define KY_MAX(a, b)       ((a) > (b) ? (a) : (b))
+#define ky_likely(x)       __builtin_expect(!!(x), 1)
+#define ky_unlikely(x)     __builtin_expect(!!(x), 0)
+#define ky_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define KY_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Cleanup attributes, for daemons and command line only (style: never beside goto in one function). */
+#define _cleanup_free_  __attribute__((cleanup(ky_cleanup_free)))
+#define _cleanup_close_ __attribute__((cleanup(ky_cleanup_close)))
+#define _cleanup_fclose_ __attribute__((cleanup(ky_cleanup_fclose)))
+
+static inline void ky_cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+/* Closes *fd when it is a descriptor; keeps errno. */
+static inline void ky_cleanup_close(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		close(*fd);
+	errno = saved;
+}
+
+static inline void ky_cleanup_fclose(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+/* Closes fd when it is one; returns -1, to be stored where fd was. */
+static inline int ky_close(int fd)
+{
+	ky_cleanup_close(&fd);
+	return -1;
+}
+
+static inline uint64_t ky_align_up(uint64_t v, uint64_t align)
+{
+	return (v + align - 1) & ~(align - 1);
+}
+
+static inline bool ky_is_pow2(uint64_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+/* Smallest power of two that is at least v; v must be in 1 .. 2^63. */
+static inline uint64_t ky_roundup_pow2(uint64_t v)
+{
+	return v <= 1 ? 1 : (uint64_t)1 << (64 - __builtin_clzll(v - 1));
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages between a traced program (its listener thread) and a session daemon, on RUNDIR/app.sock.
+ * docs/protocol.md tells the conversation; numbers are never reused.
+ */
+#ifndef PROTO_APP_H
+#define PROTO_APP_H
+
+#include "proto/wire.h"
+
+enum ky_app_type {
+	/* program -> daemon */
+	KY_APP_HELLO = 1,
+	KY_APP_EVENTS = 2,
+	KY_APP_NEW_EVENTS = 3,
+	KY_APP_ACK = 4,
+	/* daemon -> program */
+	KY_APP_QUERY = 16,
+	KY_APP_RING_SET = 17,
+	KY_APP_MAP = 18,
+	KY_APP_UNMAP = 19,
+	KY_APP_START = 20,
+	KY_APP_STOP = 21,
+	KY_APP_DROP = 22,
+	KY_APP_DONE = 23,
+};
+
+/* Capabilities in HELLO. */
+enum ky_app_caps {
+	KY_CAP_RSEQ = 1, /* can write per-CPU rings */
+	KY_CAP_TSC = 2,  /* can read the machine's counter itself (TSC or CNTVCT) */
+};
+
+/* First message of a program. pid and procname are what it says of itself: data, not identity. */
+#define KY_APP_HELLO_FIELDS(F)                                                                     \
+	F(u32, version)  /* KY_PROTO_VERSION */                                                    \
+	F(u32, abi_bits) /* 32 or 64 */                                                            \
+	F(u32, caps)     /* enum ky_app_caps */                                                    \
+	F(u32, pid)                                                                                \
+	F(u32, n_events)                                                                           \
+	F(str, procname)
+
+/*
+ * Answer to QUERY: the program's events that match the rules. `list` is n x { u32 index, bytes
+ * description (proto/desc.h) }; index is the program's own number of the event, stable while it runs.
+ * more: another EVENTS with the same query follows.
+ */
+#define KY_APP_EVENTS_FIELDS(F)                                                                    \
+	F(u32, query)                                                                              \
+	F(u32, more)                                                                               \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
+/* Objects were loaded, n_events in all now: ask again. At any moment, also between a command and its ACK. */
+#define KY_APP_NEW_EVENTS_FIELDS(F) F(u32, n_events)
+
+/* Answer to START, STOP and DROP. After STOP and DROP: no thread records into the set any more. */
+#define KY_APP_ACK_FIELDS(F)                                                                       \
+	F(u32, cookie)                                                                             \
+	F(i32, status) /* 0 or -errno */
+
+/*
+ * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
+ * (enum ky_level_type), i32 level, u32 n_exclusions, n_exclusions x str }.
+ */
+#define KY_APP_QUERY_FIELDS(F)                                                                     \
+	F(u32, query) /* the daemon's number of the ring set that it asks for; echoed */           \
+	F(u32, n)                                                                                  \
+	F(bytes, rules)
+
+enum ky_level_type {
+	KY_LEVEL_ALL = 0,
+	KY_LEVEL_AT_LEAST = 1, /* as severe as `level` or more */
+	KY_LEVEL_ONLY = 2,
+};
+
+/* A ring set to record into; two descriptors: rings (read-write), consumed (read-only). Not started. */
+#define KY_APP_RING_SET_FIELDS(F)                                                                  \
+	F(u32, set)                                                                                \
+	F(u32, mode)  /* enum ky_set_mode */                                                       \
+	F(u32, clock) /* enum ky_clock */                                                          \
+	F(u32, n_rings)                                                                            \
+	F(u32, n_blocks)                                                                           \
+	F(u32, block_size)                                                                         \
+	F(u64, ctl_offset)                                                                         \
+	F(u64, ctl_stride)                                                                         \
+	F(u64, data_offset)                                                                        \
+	F(u64, data_stride)                                                                        \
+	F(u64, total_size)
+
+/* Attach events to the set. list: n x { u32 event index, u32 identifier in the trace }. */
+#define KY_APP_MAP_FIELDS(F)                                                                       \
+	F(u32, set)                                                                                \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
+/* Detach events. list: n x u32 event index. */
+#define KY_APP_UNMAP_FIELDS(F)                                                                     \
+	F(u32, set)                                                                                \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
+/* START: recording into the set may begin. STOP: it ends. DROP: forget the set and its mappings. */
+#define KY_APP_SET_FIELDS(F)                                                                       \
+	F(u32, cookie)                                                                             \
+	F(u32, set)
+
+/* All that sessions wanted of this program so far has been sent: it may go on to main(). */
+#define KY_APP_DONE_FIELDS(F) F(u32, n_sets)
+
+KY_MSG_DECLARE(ky_app_hello, KY_APP_HELLO_FIELDS)
+KY_MSG_DECLARE(ky_app_events, KY_APP_EVENTS_FIELDS)
+KY_MSG_DECLARE(ky_app_new_events, KY_APP_NEW_EVENTS_FIELDS)
+KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK_FIELDS)
+KY_MSG_DECLARE(ky_app_query, KY_APP_QUERY_FIELDS)
+KY_MSG_DECLARE(ky_app_ring_set, KY_APP_RING_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_map, KY_APP_MAP_FIELDS)
+KY_MSG_DECLARE(ky_app_unmap, KY_APP_UNMAP_FIELDS)
+KY_MSG_DECLARE(ky_app_start, KY_APP_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_stop, KY_APP_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_drop, KY_APP_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_done, KY_APP_DONE_FIELDS)
+
+#endif

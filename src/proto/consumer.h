@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages between the session daemon and the consumer of one session, on a SOCK_SEQPACKET pair that
+ * the consumer inherits as descriptor 3. docs/protocol.md tells the conversation.
+ */
+#ifndef PROTO_CONSUMER_H
+#define PROTO_CONSUMER_H
+
+#include "proto/wire.h"
+
+enum ky_cons_type {
+	/* daemon -> consumer */
+	KY_CONS_INIT = 1,
+	KY_CONS_RING_SET = 2,
+	KY_CONS_FLUSH = 3,
+	KY_CONS_QUIT = 4,
+	/* consumer -> daemon */
+	KY_CONS_STATS = 16,
+	KY_CONS_ERROR = 17,
+};
+
+/* First message. Answered by STATS with cookie 0 once the trace directory exists, or cannot be made. */
+#define KY_CONS_INIT_FIELDS(F)                                                                     \
+	F(u32, version)                                                                            \
+	F(str, session)                                                                            \
+	F(str, output) /* absolute path of the trace directory; "" writes nothing (drains and counts) */ \
+	F(u64, uuid_hi)  /* of the trace, as 16 bytes big endian in packet headers and metadata */ \
+	F(u64, uuid_lo)
+
+/*
+ * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write), metadata log
+ * (read-only): the TSDL text of the trace that the set belongs to, appended to by the session daemon
+ * before a program can record what it describes. The consumer copies it to DIR/metadata and must,
+ * whenever it writes packets, read heads first and copy the log's new text second.
+ */
+#define KY_CONS_RING_SET_FIELDS(F)                                                                 \
+	F(u32, set)                                                                                \
+	F(u32, stream_id)                                                                          \
+	F(str, dir)  /* below the trace directory, as "ust/uid/0/64-bit" */                        \
+	F(str, name) /* of the stream files: NAME_N, N the ring's index */                         \
+	F(u32, mode)                                                                               \
+	F(u32, clock)                                                                              \
+	F(u32, n_rings)                                                                            \
+	F(u32, n_blocks)                                                                           \
+	F(u32, block_size)                                                                         \
+	F(u64, ctl_offset)                                                                         \
+	F(u64, ctl_stride)                                                                         \
+	F(u64, data_offset)                                                                        \
+	F(u64, data_stride)                                                                        \
+	F(u64, total_size)
+
+/* Write out everything published so far, partly filled blocks too. Answered by STATS. */
+#define KY_CONS_FLUSH_FIELDS(F) F(u32, cookie)
+
+/* FLUSH, then STATS, then exit. A closed socket means the same. */
+#define KY_CONS_QUIT_FIELDS(F) F(u32, cookie)
+
+#define KY_CONS_STATS_FIELDS(F)                                                                    \
+	F(u32, cookie)                                                                             \
+	F(u64, recorded)  /* events in packets written so far */                                   \
+	F(u64, discarded) /* events lost in the rings, all reasons */                              \
+	F(u64, discarded_too_big)                                                                  \
+	F(u64, unwritten) /* events that were recorded but could not be written (disk full, I/O errors) */ \
+	F(u64, bytes)     /* written to stream files */                                            \
+	F(u64, packets)                                                                            \
+	F(u32, n_quarantined) /* rings given up because their control words made no sense */       \
+	F(i32, status) /* 0, or -errno of the last failure that still stands */                    \
+	F(str, message) /* what and where failed, one line; "" when fine */
+
+/* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
+#define KY_CONS_ERROR_FIELDS(F)                                                                    \
+	F(i32, status)                                                                             \
+	F(str, message)
+
+KY_MSG_DECLARE(ky_cons_init, KY_CONS_INIT_FIELDS)
+KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
+KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
+KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
+KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
+KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/desc.h"
+
+static bool is_array(uint8_t kind)
+{
+	return kind == KYMO_FIELD_ARRAY || kind == KYMO_FIELD_SEQUENCE;
+}
+
+static bool has_enum(uint8_t kind, uint8_t elem)
+{
+	return kind == KYMO_FIELD_ENUM || (is_array(kind) && elem == KYMO_FIELD_ENUM);
+}
+
+static void encode_field(struct ky_writer *w, const struct kymo_field *f)
+{
+	uint8_t flags = f->flags;
+	const struct kymo_enum_type *e = has_enum(f->kind, f->elem) ? f->ext : NULL;
+
+	if (e && e->is_signed)
+		flags |= KYMO_FIELD_SIGNED;
+	ky_write_u8(w, f->kind);
+	ky_write_u8(w, f->elem);
+	ky_write_u8(w, f->size);
+	ky_write_u8(w, flags);
+	ky_write_u32(w, f->count);
+	ky_write_str(w, f->name);
+	if (!e)
+		return;
+	ky_write_str(w, e->name);
+	ky_write_u32(w, e->n_labels);
+	for (uint32_t i = 0; i < e->n_labels; i++) {
+		ky_write_str(w, e->labels[i].label);
+		ky_write_u64(w, e->labels[i].lo);
+		ky_write_u64(w, e->labels[i].hi);
+	}
+}
+
+void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
+{
+	const struct kymo_field *f;
+	uint32_t n = 0;
+
+	for (f = ev->fields; f->kind != KYMO_FIELD_END; f++)
+		n++;
+	ky_write_str(w, ev->provider);
+	ky_write_str(w, ev->name);
+	ky_write_i32(w, ev->loglevel);
+	ky_write_u32(w, n);
+	for (f = ev->fields; f->kind != KYMO_FIELD_END && !w->error; f++) {
+		size_t at = w->len;
+		uint32_t len;
+
+		ky_write_u32(w, 0);
+		encode_field(w, f);
+		if (w->error)
+			return;
+		len = (uint32_t)(w->len - at - sizeof(len));
+		memcpy(w->buf + at, &len, sizeof(len));
+	}
+}
+
+void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes)
+{
+	struct ky_reader r = {.buf = bytes.data, .len = bytes.len};
+
+	d->provider = ky_read_str(&r);
+	d->name = ky_read_str(&r);
+	d->loglevel = ky_read_i32(&r);
+	d->n_fields = ky_read_u32(&r);
+	d->fields = r;
+}
+
+static void open_field(struct ky_field *f, struct ky_bytes bytes)
+{
+	struct ky_reader r = {.buf = bytes.data, .len = bytes.len};
+
+	memset(f, 0, sizeof(*f));
+	f->kind = ky_read_u8(&r);
+	f->elem = ky_read_u8(&r);
+	f->size = ky_read_u8(&r);
+	f->flags = ky_read_u8(&r);
+	f->count = ky_read_u32(&r);
+	f->name = ky_read_str(&r);
+	f->enum_name = "";
+	if (has_enum(f->kind, f->elem)) {
+		f->enum_name = ky_read_str(&r);
+		f->n_labels = ky_read_u32(&r);
+	}
+	f->labels = r;
+}
+
+bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f)
+{
+	struct ky_bytes bytes;
+
+	if (d->fields.error || d->fields.pos == d->fields.len)
+		return false;
+	bytes = ky_read_bytes(&d->fields);
+	if (d->fields.error)
+		return false;
+	open_field(f, bytes);
+	return true;
+}
+
+bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label)
+{
+	if (f->labels.error || f->labels.pos == f->labels.len)
+		return false;
+	label->label = ky_read_str(&f->labels);
+	label->lo = ky_read_u64(&f->labels);
+	label->hi = ky_read_u64(&f->labels);
+	return !f->labels.error;
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+bool ky_desc_name_valid(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (!n || n > KY_NAME_MAX / 2)
+		return false;
+	for (; *s; s++)
+		if (!is_alpha(*s) && !is_digit(*s) && !strchr("_.-:", *s))
+			return false;
+	return true;
+}
+
+static bool identifier_valid(const char *s)
+{
+	if (strlen(s) > KY_NAME_MAX || (!is_alpha(*s) && *s != '_'))
+		return false;
+	for (; *s; s++)
+		if (!is_alpha(*s) && !is_digit(*s) && *s != '_')
+			return false;
+	return true;
+}
+
+static bool scalar_valid(uint8_t kind, uint8_t size)
+{
+	switch (kind) {
+	case KYMO_FIELD_INT:
+	case KYMO_FIELD_UINT:
+	case KYMO_FIELD_ENUM:
+		return size == 1 || size == 2 || size == 4 || size == 8;
+	case KYMO_FIELD_FLOAT:
+		return size == 4 || size == 8;
+	case KYMO_FIELD_BOOL:
+		return size == 1;
+	case KYMO_FIELD_STRING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *check_field(struct ky_field *f)
+{
+	struct kymo_enum_label label;
+	uint32_t n = 0;
+
+	if (f->labels.error)
+		return "a field's description is cut short";
+	if (!identifier_valid(f->name))
+		return "a field's name is not an identifier";
+	switch (f->kind) {
+	case KYMO_FIELD_ARRAY:
+	case KYMO_FIELD_SEQUENCE:
+		if (!scalar_valid(f->elem, f->size))
+			return "an array's elements are of an unknown kind or size";
+		if (f->kind == KYMO_FIELD_ARRAY && !f->count)
+			return "an array has no elements";
+		break;
+	case KYMO_FIELD_TEXT:
+		if (!f->count)
+			return "a text array has no elements";
+		break;
+	case KYMO_FIELD_TEXT_SEQUENCE:
+	case KYMO_FIELD_BLOB:
+		break;
+	default:
+		if (!scalar_valid(f->kind, f->size))
+			return "a field is of an unknown kind or size";
+	}
+	if (!has_enum(f->kind, f->elem))
+		return NULL;
+	if (!f->n_labels || f->n_labels > KY_LABELS_MAX)
+		return "an enumeration has no labels, or too many";
+	while (ky_field_next_label(f, &label)) {
+		n++;
+		if (!*label.label || strlen(label.label) > KY_NAME_MAX)
+			return "a label of an enumeration is empty or too long";
+		if (f->flags & KYMO_FIELD_SIGNED ? (int64_t)label.lo > (int64_t)label.hi
+						 : label.lo > label.hi)
+			return "a range of an enumeration is empty";
+	}
+	if (f->labels.error || n != f->n_labels)
+		return "an enumeration's description is cut short";
+	return NULL;
+}
+
+int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
+{
+	const char *names[KY_FIELDS_MAX], *why = NULL;
+	struct ky_desc d;
+	struct ky_field f;
+	uint32_t n = 0;
+
+	ky_desc_open(&d, bytes);
+	if (d.fields.error)
+		why = "the description is cut short";
+	else if (!ky_desc_name_valid(d.provider) || strchr(d.provider, ':'))
+		why = "the provider's name is empty, too long, or has a character other than letters, digits, _ . -";
+	else if (!ky_desc_name_valid(d.name))
+		why = "the event's name is empty, too long, or has a character other than letters, digits, _ . - :";
+	else if (d.loglevel < KYMO_EMERG || d.loglevel > KYMO_DEBUG)
+		why = "the log level is unknown";
+	else if (d.n_fields > KY_FIELDS_MAX)
+		why = "the event has too many fields";
+	while (!why && ky_desc_next_field(&d, &f)) {
+		why = check_field(&f);
+		for (uint32_t i = 0; i < n && !why; i++)
+			if (!strcmp(names[i], f.name))
+				why = "two fields have the same name";
+		if (n == d.n_fields)
+			why = why ? why : "the description has more fields than it says";
+		else
+			names[n++] = f.name;
+	}
+	if (!why && (d.fields.error || n != d.n_fields))
+		why = "the description is cut short";
+	if (why && ret_why)
+		*ret_why = why;
+	return why ? -EBADMSG : 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Description of an event as bytes: what a program sends, what the registry keeps, and what the
+ * metadata is made from. The encoding is canonical, so two events have the same signature exactly
+ * when their descriptions are the same bytes.
+ *
+ *   description: str provider, str name, i32 loglevel, u32 n_fields, n_fields x bytes field
+ *   field:       u8 kind, u8 elem, u8 size, u8 flags (enum kymo_field_*), u32 count, str name,
+ *                and for an enumeration (kind or elem ENUM): str type name, u32 n_labels,
+ *                n_labels x { str label, u64 lo, u64 hi }
+ */
+#ifndef PROTO_DESC_H
+#define PROTO_DESC_H
+
+#include <kymo/types.h>
+
+#include "proto/wire.h"
+
+#define KY_NAME_MAX   255 /* bytes of "provider:name", and of a field's name */
+#define KY_FIELDS_MAX 256
+#define KY_LABELS_MAX 4096
+
+/* Appends the description of ev to w; errors are w's. */
+void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
+
+/* Borrowed from the bytes it was opened on. */
+struct ky_desc {
+	const char *provider, *name;
+	int32_t loglevel;
+	uint32_t n_fields;
+	struct ky_reader fields; /* private: of ky_desc_next_field */
+};
+
+struct ky_field {
+	uint8_t kind, elem, size, flags;
+	uint32_t count;
+	const char *name;
+	const char *enum_name;
+	uint32_t n_labels;
+	struct ky_reader labels; /* private: of ky_field_next_label */
+};
+
+/*
+ * Checks a whole description from an untrusted peer: lengths, names, kinds, sizes, no two fields of one
+ * name. Returns 0, or -EBADMSG with *ret_why set to a static explanation (ret_why may be NULL).
+ */
+int ky_desc_check(struct ky_bytes bytes, const char **ret_why);
+/* Opens a checked description. */
+void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes);
+/* Next field into *f, or false at the end. */
+bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f);
+bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label);
+
+/* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 127. */
+bool ky_desc_name_valid(const char *s);
+
+#endif

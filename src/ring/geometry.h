@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes and offsets of a ring set. The session daemon computes them once; programs and consumers get
+ * them in a message and check them before use. Nobody ever reads them from the shared memory, but for
+ * recovery.
+ */
+#ifndef RING_GEOMETRY_H
+#define RING_GEOMETRY_H
+
+#include "abi/ring.h"
+#include "base/util.h"
+
+struct ky_geometry {
+	uint32_t mode, clock; /* enum ky_set_mode, enum ky_clock */
+	uint32_t n_rings, n_blocks, block_size;
+	uint64_t ctl_offset, ctl_stride;
+	uint64_t data_offset, data_stride; /* data_stride = n_blocks * block_size */
+	uint64_t total_size;
+};
+
+/* The fields of a RING_SET message are named as those of the structure. */
+#define KY_GEOMETRY_COPY(to, from)                                                                 \
+	do {                                                                                       \
+		(to)->mode = (from)->mode;                                                         \
+		(to)->clock = (from)->clock;                                                       \
+		(to)->n_rings = (from)->n_rings;                                                   \
+		(to)->n_blocks = (from)->n_blocks;                                                 \
+		(to)->block_size = (from)->block_size;                                             \
+		(to)->ctl_offset = (from)->ctl_offset;                                             \
+		(to)->ctl_stride = (from)->ctl_stride;                                             \
+		(to)->data_offset = (from)->data_offset;                                           \
+		(to)->data_stride = (from)->data_stride;                                           \
+		(to)->total_size = (from)->total_size;                                             \
+	} while (0)
+
+/* Lays a set out. block_size and n_blocks must be powers of two within the bounds of abi/ring.h, else -EINVAL. */
+int ky_geometry_init(struct ky_geometry *g, uint32_t mode, uint32_t clock, uint32_t n_rings,
+	uint32_t n_blocks, uint32_t block_size);
+/* 0 if g, which came from a peer, is a layout that ky_geometry_init could have made; else -EBADMSG. */
+int ky_geometry_check(const struct ky_geometry *g);
+
+/* Largest payload of one record: what an empty block holds behind a header. */
+static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
+{
+	return KY_BLOCK_LIMIT(g->block_size) - KY_HEADER_COMPACT;
+}
+
+static inline uint64_t ky_geometry_ring_mask(const struct ky_geometry *g)
+{
+	return (uint64_t)g->n_blocks * g->block_size - 1;
+}
+
+static inline struct ky_ring_ctl *ky_geometry_ctl(const struct ky_geometry *g, void *base, uint32_t i)
+{
+	return (struct ky_ring_ctl *)((char *)base + g->ctl_offset + i * g->ctl_stride);
+}
+
+/* Where position 0 of ring i lies. */
+static inline uint8_t *ky_geometry_data(const struct ky_geometry *g, void *base, uint32_t i)
+{
+	return (uint8_t *)base + g->data_offset + i * g->data_stride + KY_BLOCK_ROOM;
+}
+
+#endif
