@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+# The short way in: everything here is a thin wrapper over meson and scripts/. To build by hand:
+# meson setup build && ninja -C build
+#
+#   make            build into build/
+#   make demo       install what is missing, build, trace two programs and show what was recorded
+#   make check      install what the tests need, build in several ways, run every test
+#   make install    DESTDIR= PREFIX= (default /usr/local)
+#   make deps       install what building and running needs (Debian; root or sudo)
+#   make format     clang-format over the tree
+#   make clean      remove build/ and build-check/
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null || { echo "kymo: meson is missing: run 'make deps' first" >&2; exit 1; }
+	@meson setup $(BUILD) --prefix=$(PREFIX)
+
+deps:
+	@scripts/deps
+
+demo:
+	@scripts/deps --demo
+	@$(MAKE) --no-print-directory all
+	@scripts/demo $(BUILD)
+
+check:
+	@scripts/deps --test
+	@scripts/check
+
+# The prefix is compiled in (where the daemons are found), so another one means another build.
+install: $(BUILD)/build.ninja
+	@scripts/set-prefix $(BUILD) $(PREFIX)
+	@ninja -C $(BUILD)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+format:
+	@scripts/format
+
+clean:
+	@rm -rf $(BUILD) build-check
+
+.PHONY: all deps demo check install format clean

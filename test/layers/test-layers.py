@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The tree keeps to layers.txt, and check-layers would see it if it did not."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CHECK = sys.argv[1]
+ROOT = sys.argv[2]
+
+LAYERS = "base:\nring: base\nsvc: base\ntracer: base ring\nsessiond: base svc\nconsumerd: base svc\n"
+
+
+def run(root):
+    return subprocess.run([CHECK, root], capture_output=True, text=True)
+
+
+def planted(layers, files):
+    with tempfile.TemporaryDirectory() as root:
+        pathlib.Path(root, "layers.txt").write_text(layers)
+        for name, text in files.items():
+            path = pathlib.Path(root, "src", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return run(root)
+
+
+def expect(what, done, status, text=""):
+    if (done.returncode != 0) != (status != 0) or text not in done.stderr:
+        sys.exit(f"FAIL {what}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    print(f"ok {what}")
+
+
+good = {"ring/a.c": '#include "base/util.h"\n#include "ring/a.h"\n#include <stdio.h>\n'}
+expect("allowed includes", planted(LAYERS, good), 0)
+expect("upwards", planted(LAYERS, {"base/a.c": '\n#include "ring/a.h"\n'}), 1, "src/base/a.c:2:")
+expect("headers count", planted(LAYERS, {"base/deep/a.h": '# include "ring/a.h"\n'}), 1, "src/base/deep/a.h:1:")
+expect("no folder", planted(LAYERS, {"base/a.c": '#include "util.h"\n'}), 1, "no folder")
+expect("by way of ..", planted(LAYERS, {"base/a.c": '#include "../ring/a.h"\n'}), 1, "no folder")
+expect("unknown folder", planted(LAYERS, {"new/a.c": "\n"}), 1, "not in layers.txt")
+expect("tracer reaches svc", planted(LAYERS.replace("ring: base", "ring: base svc"), good), 1, "tracer reaches svc")
+expect("daemons apart", planted(LAYERS + "sessiond: consumerd\n", good), 1, "sessiond reaches consumerd")
+expect("cycle", planted(LAYERS.replace("base:", "base: ring"), good), 1, "cycle")
+expect("nothing to check", planted(LAYERS, {}), 1, "no source")
+expect("this tree", run(ROOT), 0)
