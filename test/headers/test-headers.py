@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
+which uses the macros: they are compiled only where they are used.
+
+    test-headers.py INCLUDE-DIRECTORY USE.C COMPILER...
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
+
+
+def compile_text(compiler, language, standard, include, text):
+    command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", "-fsyntax-only", "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True)
+
+
+def main():
+    include = pathlib.Path(sys.argv[1])
+    use = pathlib.Path(sys.argv[2]).read_text()
+    compilers = [c for c in sys.argv[3:] if shutil.which(c)]
+    headers = sorted(p.relative_to(include) for p in include.glob("kymo*/**/*.h"))
+    if not headers or not compilers:
+        sys.exit(f"FAIL: {len(headers)} headers, compilers: {compilers}")
+    if compile_text(compilers[0], "c", "c11", include, "int f(void) { return ({ 1; }); }\n").returncode == 0:
+        sys.exit("FAIL: a statement expression passed as pedantic C11: this test tests nothing")
+
+    texts = {str(h): f"#include <{h}>\nextern int only_this;\n" for h in headers}
+    texts["use of the macros"] = use
+    failed = 0
+    for name, text in texts.items():
+        for compiler in compilers:
+            for language, standard in STANDARDS:
+                done = compile_text(compiler, language, standard, include, text)
+                if done.returncode:
+                    failed += 1
+                    print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
+        print(f"checked {name}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
