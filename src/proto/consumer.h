@@ -14,24 +14,29 @@ enum ky_cons_type {
 	KY_CONS_RING_SET = 2,
 	KY_CONS_FLUSH = 3,
 	KY_CONS_QUIT = 4,
+	KY_CONS_ASK = 5,
 	/* consumer -> daemon */
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
 };
 
-/* First message. Answered by STATS with cookie 0 once the trace directory exists, or cannot be made. */
+/*
+ * First message. Answered by STATS with cookie 0 once the trace directory exists, or cannot be made. resume: 1
+ * when a consumer of this session died before: the directory exists, and recording goes on behind the
+ * last whole packet of each stream. RING_SETs that the dead one had are sent again.
+ */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
 	F(str, session)                                                                            \
 	F(str, output) /* absolute path of the trace directory; "" writes nothing (drains and counts) */ \
-	F(u64, uuid_hi)  /* of the trace, as 16 bytes big endian in packet headers and metadata */ \
-	F(u64, uuid_lo)
+	F(u32, resume)
 
 /*
  * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write), metadata log
  * (read-only): the TSDL text of the trace that the set belongs to, appended to by the session daemon
  * before a program can record what it describes. The consumer copies it to DIR/metadata and must,
- * whenever it writes packets, read heads first and copy the log's new text second.
+ * whenever it writes packets, read heads first and copy the log's new text second. Each `dir` has a
+ * uuid of its own: babeltrace2 takes directories of one uuid for parts of one trace.
  */
 #define KY_CONS_RING_SET_FIELDS(F)                                                                 \
 	F(u32, set)                                                                                \
@@ -47,10 +52,15 @@ enum ky_cons_type {
 	F(u64, ctl_stride)                                                                         \
 	F(u64, data_offset)                                                                        \
 	F(u64, data_stride)                                                                        \
-	F(u64, total_size)
+	F(u64, total_size)                                                                         \
+	F(u64, uuid_hi) /* as 16 bytes big endian in packet headers and metadata */                \
+	F(u64, uuid_lo)
 
 /* Write out everything published so far, partly filled blocks too. Answered by STATS. */
 #define KY_CONS_FLUSH_FIELDS(F) F(u32, cookie)
+
+/* How things stand: answered by STATS at once, nothing is written out for it. */
+#define KY_CONS_ASK_FIELDS(F) F(u32, cookie)
 
 /* FLUSH, then STATS, then exit. A closed socket means the same. */
 #define KY_CONS_QUIT_FIELDS(F) F(u32, cookie)
@@ -76,6 +86,7 @@ KY_MSG_DECLARE(ky_cons_init, KY_CONS_INIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
 KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
 KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
+KY_MSG_DECLARE(ky_cons_ask, KY_CONS_ASK_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
 
