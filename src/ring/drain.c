@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "ring/drain.h"
+
+/* A writer publishes every 10 ns at best, reading three words takes about as long: this is plenty.
+ */
+#define SETTLE_TRIES 1000
+
+static uint64_t fetch(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t fetch_head(const struct ky_drain *d)
+{
+	/* Pairs with the writers' publishing store: all that the head covers is seen. */
+	return __atomic_load_n(&d->ctl->head, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t block_start(const struct ky_drain *d, uint64_t pos)
+{
+	return pos & ~(uint64_t)(d->block_size - 1);
+}
+
+static const struct ky_block_entry *block_entry(const struct ky_drain *d, uint64_t pos)
+{
+	return &d->ctl->blocks[(pos / d->block_size) & (d->n_blocks - 1)];
+}
+
+/* A position within record space: the last KY_BLOCK_ROOM + KY_BLOCK_SLACK bytes of a block are not.
+ */
+static bool pos_valid(const struct ky_drain *d, uint64_t pos)
+{
+	return pos - block_start(d, pos) <= KY_BLOCK_LIMIT(d->block_size);
+}
+
+/*
+ * Writers enter a block only when its previous contents were consumed, so the head is at most
+ * n_blocks - 1 blocks ahead of ours; and it never goes back.
+ */
+static bool head_valid(const struct ky_drain *d, uint64_t head)
+{
+	uint64_t ring_size = (uint64_t)d->n_blocks * d->block_size;
+
+	return head >= d->head && pos_valid(d, head) && head - block_start(d, d->pos) < ring_size;
+}
+
+void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, uint32_t i)
+{
+	*d = (struct ky_drain){
+		.ctl = ky_geometry_ctl(g, base, i),
+		.data = ky_geometry_data(g, base, i),
+		.block_size = g->block_size,
+		.n_blocks = g->n_blocks,
+	};
+}
+
+int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t ts)
+{
+	if (pos > UINT64_MAX / 2 || !pos_valid(d, pos))
+		return -EBADMSG;
+	d->pos = d->head = pos;
+	d->count = count;
+	d->ts = ts;
+	return 0;
+}
+
+static void look_at_lost(struct ky_drain *d)
+{
+	for (unsigned int i = 0; i < KY_LOST_REASONS; i++)
+		d->lost[i] = KY_MAX(d->lost[i], fetch(&d->ctl->lost[i]));
+}
+
+/*
+ * The slot that a head names is not written while that head stands: reading head, slot, head again
+ * and finding the same head proves that they belong together.
+ */
+static uint64_t settle_head(struct ky_drain *d, uint64_t word)
+{
+	for (unsigned int i = 0; i < SETTLE_TRIES; i++) {
+		const struct ky_ring_slot *slot = &d->ctl->slot[word & 1];
+		uint64_t again;
+
+		d->head_ts = fetch(&slot->ts);
+		d->head_count = fetch(&slot->count);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		again = fetch_head(d);
+		if (again == word) {
+			d->settled = true;
+			break;
+		}
+		word = again;
+	}
+	return word;
+}
+
+int ky_drain_look(struct ky_drain *d, bool settle)
+{
+	uint64_t word, head;
+
+	if (d->quarantined)
+		return -EBADMSG;
+	word = fetch_head(d);
+	d->settled = false;
+	if (settle)
+		word = settle_head(d, word);
+	head = ky_head_pos(word);
+	if (!head_valid(d, head)) {
+		d->quarantined = true;
+		return -EBADMSG;
+	}
+	d->head = head;
+	look_at_lost(d);
+	return 0;
+}
+
+/* The first record of a ring always has the long header: u8 31, u32 id, u64 clock. */
+static uint64_t first_record_ts(const struct ky_drain_piece *p)
+{
+	uint64_t ts;
+
+	if (p->len < KY_HEADER_EXTENDED || p->data[0] != KY_ID_EXTENDED)
+		return p->end_ts;
+	memcpy(&ts, p->data + 5, sizeof(ts));
+	return KY_MIN(ts, p->end_ts);
+}
+
+/* The piece from our position to `end`, whose last record has clock ts and number `count`. */
+static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_t end, uint64_t ts,
+	uint64_t count)
+{
+	uint64_t ring_mask = (uint64_t)d->n_blocks * d->block_size - 1;
+
+	p->pos = d->pos;
+	p->len = (uint32_t)(end - d->pos);
+	p->data = d->data + (d->pos & ring_mask);
+	p->end_ts = KY_MAX(ts, d->ts);
+	p->begin_ts = d->pos ? d->ts : KY_MAX(d->ts, first_record_ts(p));
+	p->n_events = count > d->count ? count - d->count : 0;
+	p->n_events = KY_MIN(p->n_events, p->len / KY_HEADER_COMPACT);
+}
+
+/* The rest of the block that we are in, which writers have left. False when nothing is left in it.
+ */
+static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
+{
+	uint64_t start = block_start(d, d->pos), after = start + d->block_size;
+	const struct ky_block_entry *entry = block_entry(d, after);
+	uint64_t used = fetch(&block_entry(d, start)->used);
+	uint64_t end = start + KY_MIN(used, KY_BLOCK_LIMIT(d->block_size));
+
+	if (end <= d->pos) {
+		d->pos = after;
+		return false;
+	}
+	describe(d, p, end, fetch(&entry->begin_ts), fetch(&entry->begin_count));
+	p->next = after;
+	return true;
+}
+
+bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece)
+{
+	while (block_start(d, d->pos) < block_start(d, d->head)) {
+		if (next_full(d, ret_piece))
+			return true;
+	}
+	if (!partial || !d->settled || d->pos >= d->head)
+		return false;
+	describe(d, ret_piece, d->head, d->head_ts, d->head_count);
+	ret_piece->next = d->head;
+	return true;
+}
+
+void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece)
+{
+	d->pos = piece->next;
+	d->count += piece->n_events;
+	d->ts = piece->end_ts;
+}
+
+uint64_t ky_drain_lost(const struct ky_drain *d)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < KY_LOST_REASONS; i++)
+		sum += d->lost[i];
+	return sum;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader's side against a plain single-threaded writer that follows docs/shm-abi.md, and
+ * against memory that was scribbled over.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ring/drain.h"
+
+#define BLOCK  4096u
+#define BLOCKS 4u
+#define LIMIT  KY_BLOCK_LIMIT(BLOCK)
+
+struct ring {
+	struct ky_geometry g;
+	void *base;
+	struct ky_ring_ctl *ctl;
+	struct ky_drain drain;
+	uint64_t consumed; /* what the writer may overwrite */
+	uint64_t clock, n_written;
+};
+
+static struct ring *ring_new(void)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	assert_int_equal(
+		ky_geometry_init(&r->g, KY_SET_PER_CPU, KY_CLOCK_MONOTONIC, 2, BLOCKS, BLOCK), 0);
+	r->base = calloc(1, r->g.total_size);
+	assert_non_null(r->base);
+	r->ctl = ky_geometry_ctl(&r->g, r->base, 1);
+	r->clock = 1000000;
+	ky_drain_init(&r->drain, &r->g, r->base, 1);
+	return r;
+}
+
+static void ring_free(struct ring *r)
+{
+	free(r->base);
+	free(r);
+}
+
+static bool change_block(struct ring *r, uint64_t pos)
+{
+	uint64_t next = (pos / BLOCK + 1) * BLOCK;
+	struct ky_ring_slot *slot = &r->ctl->slot[r->ctl->head & 1];
+
+	if (next + BLOCK - BLOCKS * BLOCK > r->consumed && next + BLOCK > BLOCKS * BLOCK)
+		return false;
+	r->ctl->blocks[pos / BLOCK % BLOCKS].used = pos % BLOCK;
+	r->ctl->blocks[next / BLOCK % BLOCKS].begin_ts = slot->ts;
+	r->ctl->blocks[next / BLOCK % BLOCKS].begin_count = slot->count;
+	r->ctl->head = next << 1 | (r->ctl->head & 1);
+	return true;
+}
+
+/* A record of a header, its own number as u64, and `extra` bytes. */
+static bool ring_write(struct ring *r, uint32_t extra)
+{
+	uint64_t head = r->ctl->head, pos = head >> 1;
+	bool first = pos == 0;
+	uint32_t size = (first ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT) + 8 + extra;
+	struct ky_ring_slot *slot;
+	uint8_t *to;
+
+	if (size > LIMIT) {
+		r->ctl->lost[KY_LOST_TOO_BIG]++;
+		return false;
+	}
+	if (pos % BLOCK + size > LIMIT) {
+		if (!change_block(r, pos)) {
+			r->ctl->lost[KY_LOST_FULL]++;
+			return false;
+		}
+		head = r->ctl->head;
+		pos = head >> 1;
+	}
+	r->clock += 10;
+	to = ky_geometry_data(&r->g, r->base, 1) + (pos & ky_geometry_ring_mask(&r->g));
+	memset(to, 0xee, size);
+	if (first) {
+		to[0] = KY_ID_EXTENDED;
+		memcpy(to + 5, &r->clock, 8);
+	}
+	memcpy(to + size - extra - 8, &r->n_written, 8);
+	slot = &r->ctl->slot[~head & 1];
+	slot->ts = r->clock;
+	slot->count = ++r->n_written;
+	r->ctl->head = (pos + size) << 1 | (~head & 1);
+	return true;
+}
+
+static void consume(struct ring *r, const struct ky_drain_piece *p)
+{
+	ky_drain_take(&r->drain, p);
+	r->consumed = r->drain.pos;
+}
+
+static void test_empty(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(ky_drain_lost(&r->drain), 0);
+	ring_free(r);
+}
+
+static void test_partial(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	for (int i = 0; i < 3; i++)
+		assert_true(ring_write(r, 0));
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_false(ky_drain_next(&r->drain, false, &p));
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.pos, 0);
+	assert_int_equal(p.len, 21 + 12 + 12);
+	assert_int_equal(p.next, p.len);
+	assert_int_equal(p.n_events, 3);
+	assert_int_equal(p.begin_ts, 1000010);
+	assert_int_equal(p.end_ts, 1000030);
+	assert_ptr_equal(p.data, ky_geometry_data(&r->g, r->base, 1));
+	consume(r, &p);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+
+	/* goes on in the middle of the block */
+	assert_true(ring_write(r, 5));
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.pos, 45);
+	assert_int_equal(p.len, 17);
+	assert_int_equal(p.begin_ts, 1000030);
+	assert_int_equal(p.end_ts, 1000040);
+	assert_int_equal(p.n_events, 1);
+	ring_free(r);
+}
+
+/* The head was not asked to settle: only finished blocks are given. */
+static void test_unsettled(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	assert_true(ring_write(r, 0));
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	ring_free(r);
+}
+
+static void test_full_blocks(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+	uint64_t events = 0, ts = 0;
+
+	while (ring_write(r, 100))
+		;
+	assert_int_equal(r->ctl->lost[KY_LOST_FULL], 1);
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), 1);
+	for (unsigned int b = 0; b < BLOCKS - 1; b++) {
+		assert_true(ky_drain_next(&r->drain, false, &p));
+		assert_int_equal(p.pos, b * BLOCK);
+		assert_int_equal(p.next, (b + 1) * BLOCK);
+		assert_true(p.len <= LIMIT && p.len > LIMIT - 112);
+		assert_true(p.begin_ts >= ts && p.end_ts > p.begin_ts);
+		ts = p.end_ts;
+		events += p.n_events;
+		consume(r, &p);
+	}
+	assert_false(ky_drain_next(&r->drain, false, &p));
+	/* the last block is full as well, but nobody has left it */
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(events + p.n_events, r->n_written);
+	assert_int_equal(p.end_ts, r->clock);
+	ring_free(r);
+}
+
+/* A block that was taken partly and then left without another record gives no piece. */
+static void test_left_after_partial(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	assert_true(ring_write(r, 0));
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	consume(r, &p);
+	assert_true(ring_write(r, LIMIT - 12));
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.pos, BLOCK);
+	assert_int_equal(p.len, LIMIT);
+	assert_int_equal(p.n_events, 1);
+	ring_free(r);
+}
+
+/* Many rounds of random sizes and takes: every record once, in order, whatever is drained when. */
+static void test_wrap_exact(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+	uint64_t lost = 0, events = 0, seen = 0, ts = 0;
+	const uint32_t extra = 37; /* constant, so that records can be found */
+
+	srand(1);
+	for (int round = 0; round < 3000; round++) {
+		for (int n = rand() % 120; n; n--)
+			lost += !ring_write(r, extra);
+		bool partial = rand() % 3 == 0;
+
+		assert_int_equal(ky_drain_look(&r->drain, partial), 0);
+		for (int n = rand() % 5; n && ky_drain_next(&r->drain, partial, &p); n--) {
+			uint32_t at = p.pos ? 4 : 13;
+			uint64_t number;
+
+			assert_true(p.begin_ts >= ts && p.end_ts >= p.begin_ts);
+			ts = p.end_ts;
+			for (uint64_t i = 0; i < p.n_events; i++, at += 4 + 8 + extra) {
+				memcpy(&number, p.data + at, 8);
+				assert_int_equal(number, seen++);
+			}
+			assert_int_equal(at, p.len + 4);
+			events += p.n_events;
+			consume(r, &p);
+		}
+	}
+	assert_true(r->drain.pos > 10 * BLOCKS * BLOCK);
+	assert_true(lost > 0);
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	while (ky_drain_next(&r->drain, true, &p)) {
+		events += p.n_events;
+		consume(r, &p);
+	}
+	assert_int_equal(events, r->n_written);
+	assert_int_equal(ky_drain_lost(&r->drain), lost);
+	ring_free(r);
+}
+
+static void expect_quarantine(uint64_t head)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	r->ctl->head = head << 1;
+	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
+	assert_false(ky_drain_next(&r->drain, true, &p));
+	r->ctl->head = 0; /* no way back */
+	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
+	ring_free(r);
+}
+
+static void test_hostile_heads(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	expect_quarantine(BLOCKS * BLOCK);     /* a whole ring ahead */
+	expect_quarantine(BLOCKS * BLOCK + 1); /* more */
+	expect_quarantine(LIMIT + 1);	       /* beyond record space */
+	expect_quarantine(BLOCK - 1);
+	expect_quarantine(INT64_MAX);
+	/* backwards, though not before what was taken */
+	assert_true(ring_write(r, 0) && ring_write(r, 0));
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	r->ctl->head -= 2;
+	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
+	assert_true(r->drain.quarantined);
+	assert_false(ky_drain_next(&r->drain, false, &p));
+	ring_free(r);
+}
+
+static void test_hostile_table(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain_piece p;
+
+	while (ring_write(r, 0))
+		;
+	r->ctl->blocks[0].used = UINT64_MAX;
+	r->ctl->blocks[1].begin_ts = UINT64_MAX;
+	r->ctl->blocks[1].begin_count = UINT64_MAX;
+	r->ctl->blocks[2].begin_count = 0;
+	r->ctl->blocks[1].used = 0;
+	r->ctl->lost[0] = 5;
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	r->ctl->lost[0] = 3;
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), 5);
+	assert_true(ky_drain_next(&r->drain, false, &p));
+	assert_int_equal(p.len, LIMIT);
+	assert_int_equal(p.n_events, LIMIT / KY_HEADER_COMPACT);
+	assert_int_equal(p.end_ts, UINT64_MAX);
+	ky_drain_take(&r->drain, &p);
+	/* block 1 said it was empty */
+	assert_true(ky_drain_next(&r->drain, false, &p));
+	assert_int_equal(p.pos, 2 * BLOCK);
+	assert_int_equal(p.begin_ts, UINT64_MAX);
+	ring_free(r);
+}
+
+/* Random words everywhere: pieces stay inside the data, clocks and positions never go back. */
+static void test_scribble(void **state)
+{
+	struct ring *r = ring_new();
+	const uint8_t *data = ky_geometry_data(&r->g, r->base, 1) - KY_BLOCK_ROOM;
+	struct ky_drain_piece p;
+	unsigned int n_pieces = 0, n_quarantined = 0;
+
+	srand(2);
+	for (int round = 0; round < 20000; round++) {
+		uint64_t pos = r->drain.pos, ts = r->drain.ts;
+
+		for (unsigned int i = 0; i < r->g.ctl_stride / 4; i++)
+			((uint32_t *)r->ctl)[i] = (uint32_t)rand() >> (rand() % 31);
+		/* mostly a head that could be one */
+		if (rand() % 100)
+			r->ctl->head = (pos + (uint64_t)(rand() % (BLOCKS * BLOCK))) << 1 |
+				       (rand() & 1);
+		if (ky_drain_look(&r->drain, true) < 0) {
+			ky_drain_init(&r->drain, &r->g, r->base, 1);
+			n_quarantined++;
+			continue;
+		}
+		while (ky_drain_next(&r->drain, true, &p)) {
+			assert_true(p.data >= data && p.len > 0);
+			assert_true(p.data + p.len <= data + r->g.data_stride);
+			assert_true(p.pos >= pos && p.next >= p.pos + p.len);
+			assert_true(p.begin_ts >= ts && p.end_ts >= p.begin_ts);
+			assert_true(p.n_events <= p.len / 4);
+			ky_drain_take(&r->drain, &p);
+			pos = r->drain.pos;
+			ts = r->drain.ts;
+			n_pieces++;
+		}
+	}
+	assert_true(n_pieces > 1000 && n_quarantined > 1000);
+	ring_free(r);
+}
+
+static void test_resume(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain d;
+	struct ky_drain_piece p;
+
+	for (int i = 0; i < 5; i++)
+		assert_true(ring_write(r, 0));
+	ky_drain_init(&d, &r->g, r->base, 1);
+	assert_int_equal(ky_drain_resume(&d, LIMIT + 1, 0, 0), -EBADMSG);
+	assert_int_equal(ky_drain_resume(&d, UINT64_MAX, 0, 0), -EBADMSG);
+	assert_int_equal(ky_drain_resume(&d, 21 + 12, 2, 1000020), 0);
+	assert_int_equal(ky_drain_look(&d, true), 0);
+	assert_true(ky_drain_next(&d, true, &p));
+	assert_int_equal(p.n_events, 3);
+	assert_int_equal(p.begin_ts, 1000020);
+	/* beyond what was ever published */
+	assert_int_equal(ky_drain_resume(&d, 2 * BLOCK, 0, 0), 0);
+	assert_int_equal(ky_drain_look(&d, true), -EBADMSG);
+	ring_free(r);
+}
+
+static void test_geometry_of_peer(void **state)
+{
+	struct ky_geometry g, copy;
+
+	assert_int_equal(ky_geometry_init(&g, KY_SET_PER_THREAD, KY_CLOCK_TSC, 3, 8, 4096), 0);
+	memset(&copy, 0xff, sizeof(copy));
+	KY_GEOMETRY_COPY(&copy, &g);
+	assert_int_equal(ky_geometry_check(&copy), 0);
+	copy.data_offset += 8;
+	assert_int_equal(ky_geometry_check(&copy), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_partial),
+		cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_full_blocks),
+		cmocka_unit_test(test_left_after_partial),
+		cmocka_unit_test(test_wrap_exact),
+		cmocka_unit_test(test_hostile_heads),
+		cmocka_unit_test(test_hostile_table),
+		cmocka_unit_test(test_scribble),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_geometry_of_peer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
