@@ -49,15 +49,15 @@ void ky_buf_puts(struct ky_buf *b, const char *s)
 	ky_buf_append(b, s, strlen(s));
 }
 
-void ky_buf_printf(struct ky_buf *b, const char *fmt, ...)
+void ky_buf_vprintf(struct ky_buf *b, const char *fmt, va_list ap)
 {
-	va_list ap;
+	va_list again;
 	char *to;
 	int n;
 
-	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
-	va_end(ap);
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
 	if (n < 0) {
 		b->error = b->error ? b->error : -EINVAL;
 		return;
@@ -65,10 +65,17 @@ void ky_buf_printf(struct ky_buf *b, const char *fmt, ...)
 	to = ky_buf_reserve(b, (size_t)n);
 	if (!to)
 		return;
-	va_start(ap, fmt);
 	vsnprintf(to, (size_t)n + 1, fmt, ap);
-	va_end(ap);
 	b->len += (size_t)n;
+}
+
+void ky_buf_printf(struct ky_buf *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	ky_buf_vprintf(b, fmt, ap);
+	va_end(ap);
 }
 
 void ky_buf_consume(struct ky_buf *b, size_t n)

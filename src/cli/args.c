@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/args.h"
+
+#include <assert.h>
+
+#include "cli/text.h"
+
+const struct cli_option cli_common_options[] = {
+	{"json", 0, NULL, "print one JSON object instead of text"},
+	{"help", 'h', NULL, "show this help"},
+	{0},
+};
+
+/* Known from the manual of later versions: a clear answer is better than "unknown option". */
+static const struct cli_option later[] = {
+	{"overwrite", 0, NULL, NULL},
+	{"snapshot", 0, NULL, NULL},
+	{"live", 0, NULL, NULL},
+	{"filter", 'f', "EXPR", NULL},
+	{"kernel", 'k', NULL, NULL},
+	{0},
+};
+
+/* Longest option name and number of options that suggestions look at. */
+#define NAMES_MAX 64
+
+static const struct cli_option *find_long(const struct cli_option *t, const char *name, size_t len)
+{
+	for (; t && t->name; t++) {
+		if (strlen(t->name) == len && !memcmp(t->name, name, len))
+			return t;
+	}
+	return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_option *t, char letter)
+{
+	for (; t && t->name; t++) {
+		if (t->letter == letter)
+			return t;
+	}
+	return NULL;
+}
+
+static int no_option_letter(struct cli_args *a, char letter)
+{
+	if (find_letter(later, letter)) {
+		snprintf(a->why, sizeof(a->why),
+			"option '-%c' is not supported yet by this version", letter);
+		return -EOPNOTSUPP;
+	}
+	snprintf(a->why, sizeof(a->why), "unknown option '-%c'", letter);
+	return -EINVAL;
+}
+
+static int no_option_long(struct cli_args *a, const char *name, size_t len)
+{
+	const struct cli_option *const tables[] = {a->table, cli_common_options};
+	const char *names[NAMES_MAX + 1], *near = NULL;
+	char given[64];
+	size_t n = 0;
+
+	snprintf(given, sizeof(given), "%.*s", (int)KY_MIN(len, sizeof(given)), name);
+	if (find_long(later, name, len)) {
+		snprintf(a->why, sizeof(a->why),
+			"option '--%s' is not supported yet by this version", given);
+		return -EOPNOTSUPP;
+	}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(tables); i++) {
+		for (const struct cli_option *o = tables[i]; o && o->name && n < NAMES_MAX; o++)
+			names[n++] = o->name;
+	}
+	names[n] = NULL;
+	near = cli_nearest(given, names);
+	if (near)
+		snprintf(a->why, sizeof(a->why), "unknown option '--%s': did you mean '--%s'?",
+			given, near);
+	else
+		snprintf(a->why, sizeof(a->why), "unknown option '--%s'", given);
+	return -EINVAL;
+}
+
+static void keep(struct cli_args *a, const struct cli_option *opt, const char *value)
+{
+	a->given[a->n_given++] = (struct cli_given){opt, value};
+}
+
+/* An option's argument is the next one of the command line; *i moves on to it. */
+static int keep_with_next(
+	struct cli_args *a, const struct cli_option *opt, int argc, char **argv, int *i)
+{
+	if (*i + 1 >= argc) {
+		snprintf(a->why, sizeof(a->why), "option '--%s' needs an argument: %s", opt->name,
+			opt->arg);
+		return -EINVAL;
+	}
+	keep(a, opt, argv[++*i]);
+	return 0;
+}
+
+static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
+{
+	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct cli_option *opt = find_long(a->table, name, len);
+
+	if (!opt)
+		opt = find_long(cli_common_options, name, len);
+	if (!opt)
+		return no_option_long(a, name, len);
+	if (equals && !opt->arg) {
+		snprintf(a->why, sizeof(a->why), "option '--%s' takes no argument", opt->name);
+		return -EINVAL;
+	}
+	if (opt->arg && !equals)
+		return keep_with_next(a, opt, argc, argv, i);
+	keep(a, opt, equals ? equals + 1 : NULL);
+	return 0;
+}
+
+/* "-x", "-xVALUE", "-x VALUE", and several letters in one argument. */
+static int parse_letters(struct cli_args *a, int argc, char **argv, int *i)
+{
+	const struct cli_option *opt;
+
+	for (const char *p = argv[*i] + 1; *p; p++) {
+		opt = find_letter(a->table, *p);
+		if (!opt)
+			opt = find_letter(cli_common_options, *p);
+		if (!opt)
+			return no_option_letter(a, *p);
+		if (opt->arg && !p[1])
+			return keep_with_next(a, opt, argc, argv, i);
+		keep(a, opt, opt->arg ? p + 1 : NULL);
+		if (opt->arg)
+			break;
+	}
+	return 0;
+}
+
+/* Each character of the command line gives at most one option. */
+static size_t most_options(int argc, char **argv)
+{
+	size_t n = 1;
+
+	for (int i = 0; i < argc; i++)
+		n += strlen(argv[i]);
+	return n;
+}
+
+int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
+	int argc, char **argv)
+{
+	bool options = true;
+	int r = 0;
+
+	*a = (struct cli_args){.table = table};
+	a->given = calloc(most_options(argc, argv), sizeof(*a->given));
+	a->pos = calloc((size_t)argc + 1, sizeof(*a->pos));
+	if (!a->given || !a->pos) {
+		snprintf(a->why, sizeof(a->why), "no memory");
+		return -ENOMEM;
+	}
+	for (int i = 0; i < argc && !r; i++) {
+		if (options && !strcmp(argv[i], "--")) {
+			options = false;
+		} else if (options && !strncmp(argv[i], "--", 2)) {
+			r = parse_long(a, argc, argv, &i);
+		} else if (options && argv[i][0] == '-' && argv[i][1]) {
+			r = parse_letters(a, argc, argv, &i);
+		} else {
+			a->pos[a->n_pos++] = argv[i];
+			options = options && mode == CLI_PARSE_MIXED;
+		}
+	}
+	return r;
+}
+
+void cli_args_deinit(struct cli_args *a)
+{
+	free(a->given);
+	free(a->pos);
+	memset(a, 0, sizeof(*a));
+}
+
+const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter)
+{
+	assert(find_long(a->table, name, strlen(name)));
+	while (*iter < a->n_given) {
+		const struct cli_given *g = &a->given[(*iter)++];
+
+		if (!strcmp(g->opt->name, name))
+			return g->value;
+	}
+	return NULL;
+}
+
+static const struct cli_given *last(const struct cli_args *a, const char *name)
+{
+	assert(find_long(a->table, name, strlen(name)) ||
+		find_long(cli_common_options, name, strlen(name)));
+	for (size_t i = a->n_given; i-- > 0;) {
+		if (!strcmp(a->given[i].opt->name, name))
+			return &a->given[i];
+	}
+	return NULL;
+}
+
+bool cli_args_has(const struct cli_args *a, const char *name)
+{
+	return last(a, name) != NULL;
+}
+
+const char *cli_args_get(const struct cli_args *a, const char *name)
+{
+	const struct cli_given *g = last(a, name);
+
+	return g ? g->value : NULL;
+}

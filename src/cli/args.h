@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options of a command: a table that says what there is, and the one parser for all commands. Help
+ * text is made from the same table. Pure: argument vector in, values out.
+ */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include "base/util.h"
+
+struct cli_option {
+	const char *name; /* long form without the dashes; NULL ends a table */
+	char letter;	  /* short form, or 0 */
+	const char *arg;  /* name of the argument in the help; NULL: the option takes none */
+	const char *help; /* one line */
+};
+
+/* One option as it was given. */
+struct cli_given {
+	const struct cli_option *opt;
+	const char *value; /* NULL when the option takes none; borrowed from argv */
+};
+
+struct cli_args {
+	const struct cli_option *table;
+	struct cli_given *given; /* owned, in the order of the command line */
+	size_t n_given;
+	char **pos; /* owned array of borrowed arguments that are no options; ends with NULL */
+	size_t n_pos;
+	char why[256]; /* after an error: one line */
+};
+
+/* Options that every command has; parsed and listed after its own. */
+extern const struct cli_option cli_common_options[];
+
+enum cli_parse_mode {
+	CLI_PARSE_MIXED = 0, /* options and arguments in any order, "--" ends the options */
+	CLI_PARSE_UNTIL_ARG =
+		1, /* the first argument ends the options: the rest is another program's */
+};
+
+/*
+ * Parses argv[0 .. argc-1] (no program or command name in it). Returns 0, -ENOMEM, -EINVAL for what
+ * is no option here, or -EOPNOTSUPP for one that this version does not have yet; a->why then tells.
+ * cli_args_deinit in any case.
+ */
+int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
+	int argc, char **argv);
+void cli_args_deinit(struct cli_args *a);
+
+/* The option must be in the table or a common one. */
+bool cli_args_has(const struct cli_args *a, const char *name);
+/* Value given last, or NULL. */
+const char *cli_args_get(const struct cli_args *a, const char *name);
+/* Values of an option that may be repeated: *iter starts at 0; NULL at the end. */
+const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+
+const struct cli_command *const cli_commands[] = {
+	&cmd_help,
+	NULL,
+};
+
+/* Options in front of the command. */
+static const struct cli_option global_options[] = {
+	{"version", 'V', NULL, "print the version"},
+	{0},
+};
+
+static const struct cli_command *find_command(const char *name)
+{
+	for (size_t i = 0; cli_commands[i]; i++) {
+		if (!strcmp(cli_commands[i]->name, name))
+			return cli_commands[i];
+	}
+	return NULL;
+}
+
+bool cli_has(const struct cli *cli, const char *option)
+{
+	return cli_args_has(&cli->args, option);
+}
+
+const char *cli_get(const struct cli *cli, const char *option)
+{
+	return cli_args_get(&cli->args, option);
+}
+
+const char *cli_arg(const struct cli *cli, size_t i)
+{
+	return i < cli->args.n_pos ? cli->args.pos[i] : NULL;
+}
+
+const char *cli_safe(struct cli *cli, const char *text)
+{
+	struct ky_buf b = {0};
+	char **strings;
+
+	cli_escape(&b, text);
+	if (!b.len || !strcmp(b.data, text)) {
+		ky_buf_deinit(&b);
+		return text;
+	}
+	strings = realloc(cli->strings, (cli->n_strings + 1) * sizeof(*strings));
+	if (strings)
+		cli->strings = strings;
+	if (!strings || b.error) {
+		ky_buf_deinit(&b);
+		return "?";
+	}
+	cli->strings[cli->n_strings++] = b.data;
+	return b.data;
+}
+
+const char *cli_style(const struct cli *cli, enum cli_style style)
+{
+	static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[2m", "\033[31m"};
+
+	return cli->colour ? sequences[style] : "";
+}
+
+void cli_print_json(struct cli *cli, const char *text)
+{
+	if (cli->printed)
+		return;
+	fprintf(cli->result, "%s\n", text);
+	cli->printed = true;
+}
+
+void cli_result(struct cli *cli, struct kymo_value *v)
+{
+	if (!kymo_value_get(v, "ok"))
+		kymo_value_set_bool(v, "ok", true);
+	cli_print_json(cli, kymo_value_json(v));
+}
+
+/* Says it on stderr, unless the JSON object, which says it too, goes there. */
+static void print_line(const struct cli *cli, const char *text)
+{
+	struct ky_buf safe = {0};
+
+	if (cli->json && cli->result == stderr)
+		return;
+	cli_escape(&safe, text);
+	fflush(stdout);
+	fprintf(stderr, "kymo: %s\n", safe.data ? safe.data : "");
+	ky_buf_deinit(&safe);
+}
+
+static void report(struct cli *cli, const char *code, const char *text)
+{
+	struct kymo_value *v = NULL;
+
+	print_line(cli, text);
+	if (!cli->json || cli->printed)
+		return;
+	v = kymo_value_new();
+	kymo_value_set_bool(v, "ok", false);
+	kymo_value_set_string(v, "code", code);
+	kymo_value_set_string(v, "error", text);
+	cli_result(cli, v);
+	kymo_value_free(v);
+}
+
+int cli_fail(struct cli *cli, const char *code, const char *fmt, ...)
+{
+	struct ky_buf text = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	ky_buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	report(cli, code, text.data ? text.data : "no memory");
+	ky_buf_deinit(&text);
+	return CLI_FAILED;
+}
+
+int cli_usage(struct cli *cli, const char *fmt, ...)
+{
+	struct ky_buf text = {0};
+	va_list ap;
+
+	if (cli->command)
+		ky_buf_printf(&text, "%s: ", cli->command->name);
+	va_start(ap, fmt);
+	ky_buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	ky_buf_printf(&text, " (see 'kymo %s%s--help')", cli->command ? cli->command->name : "",
+		cli->command ? " " : "");
+	report(cli, "usage", text.data ? text.data : "no memory");
+	ky_buf_deinit(&text);
+	return CLI_USAGE;
+}
+
+void cli_warn(const struct cli *cli, const char *fmt, ...)
+{
+	struct ky_buf text = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	ky_buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	print_line(cli, text.data ? text.data : "no memory");
+	ky_buf_deinit(&text);
+}
+
+/* --json wherever it stands, for errors found before the whole line was parsed. */
+static bool json_in(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--json"))
+			return true;
+	}
+	return false;
+}
+
+static int bad_line(struct cli *cli, int r, int argc, char **argv)
+{
+	bool other_program = cli->command && cli->command->mode == CLI_PARSE_UNTIL_ARG;
+
+	cli->json = cli->json || (!other_program && json_in(argc, argv));
+	if (r == -EOPNOTSUPP)
+		return cli_fail(cli, "unsupported", "%s%s%s",
+			cli->command ? cli->command->name : "", cli->command ? ": " : "",
+			cli->args.why);
+	if (r == -ENOMEM)
+		return cli_fail(cli, "failed", "%s", cli->args.why);
+	return cli_usage(cli, "%s", cli->args.why);
+}
+
+static int check_count(struct cli *cli)
+{
+	const struct cli_command *c = cli->command;
+
+	if (cli->args.n_pos < c->min_args)
+		return cli_usage(
+			cli, "an argument is missing: usage: kymo %s %s", c->name, c->synopsis);
+	if (cli->args.n_pos > c->max_args)
+		return cli_usage(cli, "unexpected argument '%s'", cli->args.pos[c->max_args]);
+	return CLI_OK;
+}
+
+/* Runs cli->command with the arguments behind its name. */
+static int run_command(struct cli *cli, int argc, char **argv)
+{
+	const struct cli_command *c = cli->command;
+	int r;
+
+	if (c->mode == CLI_PARSE_UNTIL_ARG)
+		cli->result = stderr;
+	r = cli_args_parse(&cli->args, c->options, c->mode, argc, argv);
+	if (r < 0)
+		return bad_line(cli, r, argc, argv);
+	cli->json = cli->json || cli_has(cli, "json");
+	if (cli_has(cli, "help")) {
+		cli_help_command(stdout, c);
+		return CLI_OK;
+	}
+	r = check_count(cli);
+	return r ? r : c->run(cli);
+}
+
+static int no_command(struct cli *cli, const char *name)
+{
+	const char *names[64] = {NULL}, *near;
+
+	for (size_t i = 0; cli_commands[i] && i + 1 < KY_ARRAY_SIZE(names); i++)
+		names[i] = cli_commands[i]->name;
+	near = cli_nearest(name, names);
+	if (near)
+		return cli_usage(cli, "unknown command '%s': did you mean '%s'?", name, near);
+	return cli_usage(cli, "unknown command '%s'", name);
+}
+
+static int run_line(struct cli *cli, int argc, char **argv)
+{
+	struct cli_args front;
+	int r, rest;
+
+	r = cli_args_parse(&cli->args, global_options, CLI_PARSE_UNTIL_ARG, argc, argv);
+	if (r < 0)
+		return bad_line(cli, r, argc, argv);
+	cli->json = cli_has(cli, "json");
+	if (cli_has(cli, "version")) {
+		printf("kymo %s\n", KYMO_VERSION);
+		return CLI_OK;
+	}
+	if (cli_has(cli, "help")) {
+		cli_help_all(stdout);
+		return CLI_OK;
+	}
+	if (!cli->args.n_pos && !cli->json) {
+		cli_help_all(stderr);
+		return CLI_USAGE;
+	}
+	if (!cli->args.n_pos)
+		return cli_usage(cli, "no command is given");
+	front = cli->args;
+	cli->command = find_command(front.pos[0]);
+	if (!cli->command) {
+		cli->json = cli->json || json_in(argc, argv);
+		return no_command(cli, front.pos[0]);
+	}
+	rest = argc - (int)front.n_pos + 1;
+	cli_args_deinit(&cli->args);
+	return run_command(cli, argc - rest, argv + rest);
+}
+
+/* Output that never arrived is a failure. */
+static int finish_output(struct cli *cli, int code)
+{
+	if (fflush(stdout) || ferror(stdout)) {
+		print_line(cli, "cannot write the output: is the disk full?");
+		return code ? code : CLI_FAILED;
+	}
+	return code;
+}
+
+static bool may_colour(void)
+{
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb");
+}
+
+int cli_main(int argc, char **argv)
+{
+	struct cli cli = {.result = stdout, .colour = may_colour()};
+	int code = run_line(&cli, argc > 0 ? argc - 1 : 0, argv + 1);
+
+	code = finish_output(&cli, code);
+	for (size_t i = 0; i < cli.n_strings; i++)
+		free(cli.strings[i]);
+	free(cli.strings);
+	cli_args_deinit(&cli.args);
+	return code;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The `kymo` command: a table of commands, each described by one struct cli_command in its own
+ * cmd-<name>.c, and what they share: options, results, errors.
+ *
+ * To add a command: write cmd-<name>.c with its `const struct cli_command cmd_<name>`, declare it
+ * below, add it to cli_commands[] in cli.c and the file to meson.build.
+ *
+ * A handler returns an exit code. It says its result once: with cli->json by cli_result() (or
+ * cli_print_json()), else as text on stdout with printf. Errors go through cli_fail() or
+ * cli_usage(), whose return value is the exit code.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <kymo/ctl.h>
+
+#include "cli/args.h"
+#include "cli/text.h"
+
+/* Exit codes, fixed by contract. */
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1, /* refused or failed; one line on stderr says what, why and what to do */
+	CLI_USAGE = 2,
+};
+
+struct cli;
+
+struct cli_command {
+	const char *name;
+	const char *synopsis; /* behind the name: "[NAME] [-o DIR]" */
+	const char *help;     /* one line, no full stop */
+	const char *details;  /* more lines for --help, each ended by a newline; or NULL */
+	const struct cli_option *options; /* ends with an empty row; NULL: only the common ones */
+	enum cli_parse_mode mode;
+	unsigned min_args, max_args; /* arguments that are no options */
+	int (*run)(struct cli *cli);
+};
+
+/* One run of the program. */
+struct cli {
+	const struct cli_command *command; /* NULL before it is known */
+	struct cli_args args;
+	bool json;    /* one JSON object is wanted instead of text */
+	bool colour;  /* stdout is a terminal that may be coloured */
+	FILE *result; /* where that object goes: stdout, but for commands whose stdout is another's
+		       */
+	bool printed; /* it has been printed */
+	char **strings; /* made by cli_safe, freed at the end */
+	size_t n_strings;
+};
+
+#define CLI_ANY_ARGS (~0u)
+
+/* All commands, then NULL. */
+extern const struct cli_command *const cli_commands[];
+extern const struct cli_command cmd_help;
+
+/* Runs the command line; returns the exit code. */
+int cli_main(int argc, char **argv);
+
+/* Shorthands for the command's own options; see args.h. */
+bool cli_has(const struct cli *cli, const char *option);
+const char *cli_get(const struct cli *cli, const char *option);
+/* Argument i that is no option, or NULL. */
+const char *cli_arg(const struct cli *cli, size_t i);
+
+/*
+ * Reports a failure: one line "kymo: <text>" on stderr, control characters escaped, and with --json
+ * also {"ok": false, "code": code, "error": text}. code: a word of docs/protocol.md. Returns
+ * CLI_FAILED.
+ */
+int cli_fail(struct cli *cli, const char *code, const char *fmt, ...) KY_PRINTF(3, 4);
+/* A command line that cannot be meant: code "usage", and points to --help. Returns CLI_USAGE. */
+int cli_usage(struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
+/* Something the user should know although the command succeeds: one line on stderr. */
+void cli_warn(const struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
+
+/* Prints v as the one JSON object of this run, with "ok": true added if it has no "ok". */
+void cli_result(struct cli *cli, struct kymo_value *v);
+/* The same for an object that a command has written itself; text has no newline at its end. */
+void cli_print_json(struct cli *cli, const char *text);
+
+/* text itself when a terminal can show it as it is, else an escaped copy that lives as long as cli.
+ */
+const char *cli_safe(struct cli *cli, const char *text);
+
+enum cli_style {
+	CLI_PLAIN,
+	CLI_BOLD,
+	CLI_DIM,
+	CLI_RED,
+};
+/* Escape sequence that starts a style on stdout; "" unless stdout is to be coloured. */
+const char *cli_style(const struct cli *cli, enum cli_style style);
+
+/* help.c: texts made from the tables, on `to`. */
+void cli_help_all(FILE *to);
+void cli_help_command(FILE *to, const struct cli_command *command);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Help, made from the tables of commands and options. */
+#include "cli/cli.h"
+
+#define OPTION_COLUMN 30
+
+static void print_option(FILE *to, const struct cli_option *o)
+{
+	char left[80];
+
+	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter ? '-' : ' ',
+		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name, o->arg ? "=" : "",
+		o->arg ? o->arg : "");
+	fprintf(to, "%-*s", OPTION_COLUMN, left);
+	if (strlen(left) >= OPTION_COLUMN)
+		fprintf(to, "\n%*s", OPTION_COLUMN, "");
+	fprintf(to, "%s\n", o->help);
+}
+
+static void print_options(FILE *to, const struct cli_option *o)
+{
+	for (; o && o->name; o++)
+		print_option(to, o);
+}
+
+void cli_help_command(FILE *to, const struct cli_command *command)
+{
+	fprintf(to, "kymo %s - %s\n\nUsage: kymo %s%s%s\n", command->name, command->help,
+		command->name, *command->synopsis ? " " : "", command->synopsis);
+	if (command->details)
+		fprintf(to, "\n%s", command->details);
+	fputs("\nOptions:\n", to);
+	print_options(to, command->options);
+	print_options(to, cli_common_options);
+	fputs("\nExit code: 0 done, 1 refused or failed, 2 wrong usage.\n", to);
+}
+
+void cli_help_all(FILE *to)
+{
+	fputs("kymo - trace programs: record their events, look at them\n\n"
+	      "Usage: kymo COMMAND [OPTION]... [ARGUMENT]...\n\n"
+	      "Commands:\n",
+		to);
+	for (size_t i = 0; cli_commands[i]; i++)
+		fprintf(to, "  %-18s%s\n", cli_commands[i]->name, cli_commands[i]->help);
+	fputs("\nA first trace:\n"
+	      "  kymo record ./program        runs it and records all its events\n"
+	      "  kymo view                    shows the trace made last\n\n"
+	      "'kymo COMMAND --help' tells the options of a command.\n"
+	      "Options for all: --json (one JSON object as result), --help, --version.\n",
+		to);
+}
+
+static int run(struct cli *cli)
+{
+	const char *name = cli_arg(cli, 0);
+
+	if (!name) {
+		cli_help_all(stdout);
+		return CLI_OK;
+	}
+	for (size_t i = 0; cli_commands[i]; i++) {
+		if (!strcmp(cli_commands[i]->name, name)) {
+			cli_help_command(stdout, cli_commands[i]);
+			return CLI_OK;
+		}
+	}
+	return cli_usage(cli, "there is no command '%s'", name);
+}
+
+const struct cli_command cmd_help = {
+	.name = "help",
+	.synopsis = "[COMMAND]",
+	.help = "show what there is, or how a command is used",
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/text.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <strings.h>
+
+int cli_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t v = 0;
+	unsigned digit;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		digit = (unsigned)(*text - '0');
+		if (v > (max - digit) / 10 || digit > max)
+			return -ERANGE;
+		v = v * 10 + digit;
+	}
+	*ret_value = v;
+	return 0;
+}
+
+int cli_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char suffixes[] = "KMG";
+	size_t len = strlen(text);
+	char digits[24];
+	const char *suffix;
+	unsigned shift = 0;
+	int r;
+
+	if (!len || len >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text, len + 1);
+	suffix = strchr(suffixes, toupper((unsigned char)digits[len - 1]));
+	if (suffix) {
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		digits[len - 1] = '\0';
+	}
+	r = cli_parse_number(digits, UINT64_MAX >> shift, ret_bytes);
+	if (!r)
+		*ret_bytes <<= shift;
+	return r;
+}
+
+const char *cli_format_size(char *buf, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double v = (double)bytes / 1024;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, size, "%u bytes", (unsigned)bytes);
+		return buf;
+	}
+	for (; v >= 1023.95 && i + 1 < KY_ARRAY_SIZE(units); i++)
+		v /= 1024;
+	snprintf(buf, size, "%.1f %s", v, units[i]);
+	return buf;
+}
+
+const char *const cli_loglevel_names[] = {"EMERG", "ALERT", "CRIT", "ERR", "WARNING", "NOTICE",
+	"INFO", "DEBUG_SYSTEM", "DEBUG_PROGRAM", "DEBUG_PROCESS", "DEBUG_MODULE", "DEBUG_UNIT",
+	"DEBUG_FUNCTION", "DEBUG_LINE", "DEBUG", NULL};
+
+#define N_LOGLEVELS (KY_ARRAY_SIZE(cli_loglevel_names) - 1)
+
+static const char *without_prefix(const char *text)
+{
+	static const char *const prefixes[] = {"KYMO_", "TRACE_"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(prefixes); i++) {
+		if (!strncasecmp(text, prefixes[i], strlen(prefixes[i])))
+			return text + strlen(prefixes[i]);
+	}
+	return text;
+}
+
+int cli_parse_loglevel(const char *text, int *ret_level)
+{
+	const char *name = without_prefix(text);
+	uint64_t number;
+
+	for (size_t i = 0; i < N_LOGLEVELS; i++) {
+		if (!strcasecmp(name, cli_loglevel_names[i])) {
+			*ret_level = (int)i;
+			return 0;
+		}
+	}
+	if (cli_parse_number(text, N_LOGLEVELS - 1, &number) < 0)
+		return -EINVAL;
+	*ret_level = (int)number;
+	return 0;
+}
+
+const char *cli_loglevel_name(int64_t level)
+{
+	return level >= 0 && level < (int64_t)N_LOGLEVELS ? cli_loglevel_names[level] : NULL;
+}
+
+/*
+ * Damerau-Levenshtein distance (optimal string alignment) over three rows of the table. Texts
+ * longer than DISTANCE_MAX are never near anything.
+ */
+#define DISTANCE_MAX 64
+
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned rows[3][DISTANCE_MAX + 1], *before = rows[0], *prev = rows[1], *cur = rows[2],
+					    *free_row;
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > DISTANCE_MAX || lb > DISTANCE_MAX)
+		return UINT_MAX;
+	for (size_t j = 0; j <= lb; j++)
+		prev[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		cur[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned d = prev[j - 1] + (a[i - 1] != b[j - 1]);
+
+			d = KY_MIN(d, KY_MIN(prev[j], cur[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d = KY_MIN(d, before[j - 2] + 1);
+			cur[j] = d;
+		}
+		free_row = before;
+		before = prev;
+		prev = cur;
+		cur = free_row;
+	}
+	return prev[lb];
+}
+
+const char *cli_nearest(const char *text, const char *const *candidates)
+{
+	unsigned best = UINT_MAX, d;
+	const char *nearest = NULL;
+
+	for (; *candidates; candidates++) {
+		d = distance(text, *candidates);
+		if (d < best && d <= KY_MAX(strlen(*candidates) / 3, (size_t)1)) {
+			best = d;
+			nearest = *candidates;
+		}
+	}
+	return nearest;
+}
+
+/*
+ * Decodes one character of well-formed UTF-8 (no surrogates, no longer forms). Returns its length
+ * and sets *ret_char, or 0 when the bytes are no character.
+ */
+static size_t decode(const unsigned char *s, uint32_t *ret_char)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t len = s[0] < 0x80   ? 1
+		     : s[0] < 0xc2 ? 0
+		     : s[0] < 0xe0 ? 2
+		     : s[0] < 0xf0 ? 3
+		     : s[0] < 0xf5 ? 4
+				   : 0;
+	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+
+	for (size_t i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (!len || c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	*ret_char = c;
+	return len;
+}
+
+static bool harmless(uint32_t c)
+{
+	return c >= 0x20 && !(c >= 0x7f && c < 0xa0) && !(c >= 0x202a && c <= 0x202e) &&
+	       !(c >= 0x2066 && c <= 0x2069) && c != 0x2028 && c != 0x2029;
+}
+
+void cli_escape(struct ky_buf *to, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t c = 0;
+	size_t len;
+
+	for (; *s; s += len) {
+		len = decode(s, &c);
+		if (len && harmless(c)) {
+			ky_buf_append(to, s, len);
+			continue;
+		}
+		len = KY_MAX(len, (size_t)1);
+		for (size_t i = 0; i < len; i++)
+			ky_buf_printf(to, "\\x%02x", s[i]);
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text that people type or read: sizes, log levels, names that come near, safe output. Pure.
+ */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include "base/buf.h"
+
+/* "4096", "256K", "1M", "2G" (powers of 1024; lower case too) into bytes. -EINVAL, -ERANGE. */
+int cli_parse_size(const char *text, uint64_t *ret_bytes);
+/* A whole decimal number of at most max. -EINVAL, -ERANGE. */
+int cli_parse_number(const char *text, uint64_t max, uint64_t *ret_value);
+/* "16.0 MiB"; the result is in buf. */
+const char *cli_format_size(char *buf, size_t size, uint64_t bytes);
+
+/*
+ * A log level by name, in any case, with or without the prefixes KYMO_ and TRACE_, or by number
+ * 0 .. 14. -EINVAL when it is none.
+ */
+int cli_parse_loglevel(const char *text, int *ret_level);
+/* "DEBUG_LINE"; NULL for numbers that are no level. */
+const char *cli_loglevel_name(int64_t level);
+/* The names, in order of their numbers, then NULL. */
+extern const char *const cli_loglevel_names[];
+
+/*
+ * The candidate (of a NULL-terminated list) that `text` was probably meant to be, or NULL when none
+ * comes near: at most a third of its letters inserted, deleted, replaced or swapped with a
+ * neighbour.
+ */
+const char *cli_nearest(const char *text, const char *const *candidates);
+
+/*
+ * Appends text from others so that it can do nothing to a terminal: control characters, the
+ * characters that turn the direction of writing, and bytes that are no UTF-8 become \xNN.
+ */
+void cli_escape(struct ky_buf *to, const char *text);
+
+#endif
