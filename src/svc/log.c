@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "svc/log.h"
+
+#include <stdarg.h>
+#include <time.h>
+
+#define LINE_MAX_BYTES 2048
+
+static struct {
+	const char *program;
+	enum ky_log_level level;
+	int fd;
+	bool dated;
+	time_t second; /* of the lines counted in n_lines */
+	unsigned n_lines;
+} self = {.program = "kymo", .level = KY_LOG_INFO, .fd = STDERR_FILENO};
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+void ky_log_init(const char *program, enum ky_log_level level)
+{
+	self.program = program;
+	self.level = level;
+}
+
+void ky_log_to_file(int fd)
+{
+	self.fd = fd;
+	self.dated = true;
+}
+
+char *ky_log_escape(char *buf, size_t size, const char *text)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t n = 0;
+
+	for (; *text && n + 5 <= size; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c >= 0x20 && c != 0x7f) {
+			buf[n++] = (char)c;
+			continue;
+		}
+		buf[n++] = '\\';
+		buf[n++] = 'x';
+		buf[n++] = hex[c >> 4];
+		buf[n++] = hex[c & 15];
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
+static void write_line(enum ky_log_level level, time_t now, const char *text)
+{
+	char escaped[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 128], date[32] = "";
+	struct tm tm;
+	int n;
+
+	ky_log_escape(escaped, sizeof(escaped), text);
+	if (self.dated && localtime_r(&now, &tm))
+		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S%z", &tm);
+	if (self.dated)
+		n = snprintf(line, sizeof(line), "%s %s[%d]: %s: %s\n", date, self.program,
+			(int)getpid(), level_names[level], escaped);
+	else
+		n = snprintf(line, sizeof(line), "%s: %s\n", self.program, escaped);
+	if (write(self.fd, line, (size_t)KY_MIN(n, (int)sizeof(line) - 1)) < 0)
+		return; /* nowhere left to tell it */
+}
+
+/* True when this line is within the burst of its second; tells how many lines of earlier seconds
+ * were not. */
+static bool admit(time_t now)
+{
+	char text[64];
+
+	if (now != self.second) {
+		if (self.n_lines > KY_LOG_BURST) {
+			snprintf(text, sizeof(text), "%u messages left out",
+				self.n_lines - KY_LOG_BURST);
+			write_line(KY_LOG_WARNING, now, text);
+		}
+		self.second = now;
+		self.n_lines = 0;
+	}
+	return ++self.n_lines <= KY_LOG_BURST;
+}
+
+void ky_log(enum ky_log_level level, const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES];
+	int saved = errno;
+	time_t now;
+	va_list ap;
+
+	if (level > self.level)
+		return;
+	now = time(NULL);
+	if (admit(now)) {
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		write_line(level, now, text);
+	}
+	errno = saved;
+}

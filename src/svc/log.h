@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A daemon's log: one line for each call, control characters escaped (names come from traced
+ * programs). To stderr as "program: text", or, once ky_log_to_file() was called, with date, process
+ * and level. A flood is cut off: at most KY_LOG_BURST lines a second, then one line that counts the
+ * rest.
+ */
+#ifndef SVC_LOG_H
+#define SVC_LOG_H
+
+#include "base/util.h"
+
+#define KY_LOG_BURST 200
+
+enum ky_log_level {
+	KY_LOG_ERROR = 0,
+	KY_LOG_WARNING = 1,
+	KY_LOG_INFO = 2,
+	KY_LOG_DEBUG = 3,
+};
+
+/* program: borrowed for ever. Messages above `level` are dropped. */
+void ky_log_init(const char *program, enum ky_log_level level);
+/* Lines go to fd (owned from now on), with a date. */
+void ky_log_to_file(int fd);
+void ky_log(enum ky_log_level level, const char *fmt, ...) KY_PRINTF(2, 3);
+
+#define ky_error(...)	ky_log(KY_LOG_ERROR, __VA_ARGS__)
+#define ky_warning(...) ky_log(KY_LOG_WARNING, __VA_ARGS__)
+#define ky_info(...)	ky_log(KY_LOG_INFO, __VA_ARGS__)
+#define ky_debug(...)	ky_log(KY_LOG_DEBUG, __VA_ARGS__)
+
+/* Copies text to buf with \xNN for control characters; cuts it to fit. Returns buf. */
+char *ky_log_escape(char *buf, size_t size, const char *text);
+
+#endif

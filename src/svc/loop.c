@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "svc/loop.h"
+
+#include <sys/signalfd.h>
+#include <time.h>
+
+int ky_loop_init(struct ky_loop *loop)
+{
+	memset(loop, 0, sizeof(*loop));
+	ky_list_init(&loop->timers);
+	ky_list_init(&loop->jobs);
+	loop->signals.fd = -1;
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return loop->epoll_fd < 0 ? -errno : 0;
+}
+
+void ky_loop_deinit(struct ky_loop *loop)
+{
+	ky_watch_remove(&loop->signals);
+	loop->signals.fd = ky_close(loop->signals.fd);
+	loop->epoll_fd = ky_close(loop->epoll_fd);
+}
+
+uint64_t ky_loop_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void ky_loop_stop(struct ky_loop *loop)
+{
+	loop->stopped = true;
+}
+
+/* Milliseconds until something is due, rounded up; -1: nothing is. */
+static int next_timeout(const struct ky_loop *loop)
+{
+	const struct ky_timer *first;
+	uint64_t now, ms;
+
+	if (!ky_list_empty(&loop->jobs))
+		return 0;
+	if (ky_list_empty(&loop->timers))
+		return -1;
+	first = ky_list_entry(loop->timers.next, struct ky_timer, node);
+	now = ky_loop_now_ns();
+	if (first->due_ns <= now)
+		return 0;
+	ms = (first->due_ns - now + KY_NS_PER_MS - 1) / KY_NS_PER_MS;
+	return (int)KY_MIN(ms, 3600000u);
+}
+
+static int call_watches(struct ky_loop *loop, int timeout_ms)
+{
+	int n = epoll_wait(loop->epoll_fd, loop->batch, KY_LOOP_BATCH, timeout_ms);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	loop->n_batch = n;
+	for (loop->next = 0; loop->next < loop->n_batch;) {
+		struct epoll_event *e = &loop->batch[loop->next++];
+		struct ky_watch *w = e->data.ptr;
+
+		if (w)
+			w->fn(w, e->events);
+	}
+	loop->n_batch = 0;
+	return n;
+}
+
+/* Only timers that were due when the round began, so that one that sets itself again starves
+ * nobody. */
+static int call_timers(struct ky_loop *loop)
+{
+	uint64_t now = ky_loop_now_ns();
+	int n = 0;
+
+	while (!ky_list_empty(&loop->timers)) {
+		struct ky_timer *t = ky_list_entry(loop->timers.next, struct ky_timer, node);
+
+		if (t->due_ns > now)
+			break;
+		ky_list_remove(&t->node);
+		t->fn(t);
+		n++;
+	}
+	return n;
+}
+
+static int call_jobs(struct ky_loop *loop)
+{
+	int n = 0;
+
+	while (!ky_list_empty(&loop->jobs)) {
+		struct ky_job *j = ky_list_entry(loop->jobs.next, struct ky_job, node);
+
+		ky_list_remove(&j->node);
+		j->fn(j);
+		n++;
+	}
+	return n;
+}
+
+int ky_loop_run(struct ky_loop *loop)
+{
+	while (!loop->stopped) {
+		int n = call_watches(loop, next_timeout(loop));
+
+		if (n < 0)
+			return n;
+		n += call_timers(loop);
+		n += call_jobs(loop);
+		if (n && loop->on_turn)
+			loop->on_turn(loop);
+	}
+	return 0;
+}
+
+int ky_watch_add(struct ky_loop *loop, struct ky_watch *w, int fd, uint32_t events,
+	void (*fn)(struct ky_watch *w, uint32_t events))
+{
+	struct epoll_event e = {.events = events, .data.ptr = w};
+
+	w->fd = fd;
+	w->fn = fn;
+	w->loop = NULL;
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0)
+		return -errno;
+	w->loop = loop;
+	return 0;
+}
+
+int ky_watch_modify(struct ky_watch *w, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.ptr = w};
+
+	return epoll_ctl(w->loop->epoll_fd, EPOLL_CTL_MOD, w->fd, &e) < 0 ? -errno : 0;
+}
+
+void ky_watch_remove(struct ky_watch *w)
+{
+	struct ky_loop *loop = w->loop;
+
+	if (!loop)
+		return;
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL);
+	for (int i = loop->next; i < loop->n_batch; i++)
+		if (loop->batch[i].data.ptr == w)
+			loop->batch[i].data.ptr = NULL;
+	w->loop = NULL;
+}
+
+static void signals_readable(struct ky_watch *w, uint32_t events)
+{
+	struct ky_loop *loop = ky_container_of(w, struct ky_loop, signals);
+	struct signalfd_siginfo info;
+
+	while (read(w->fd, &info, sizeof(info)) == sizeof(info))
+		loop->on_signal(loop, (int)info.ssi_signo);
+}
+
+int ky_loop_signals(
+	struct ky_loop *loop, const sigset_t *set, void (*fn)(struct ky_loop *loop, int signo))
+{
+	int fd;
+
+	if (sigprocmask(SIG_BLOCK, set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	loop->on_signal = fn;
+	return ky_watch_add(loop, &loop->signals, fd, EPOLLIN, signals_readable);
+}
+
+void ky_signals_reset(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void ky_timer_init(struct ky_timer *t, void (*fn)(struct ky_timer *t))
+{
+	ky_list_init(&t->node);
+	t->fn = fn;
+}
+
+/* Most timers are set with one and the same delay, so the place is found from the end at once. */
+void ky_timer_set(struct ky_loop *loop, struct ky_timer *t, uint64_t delay_ns)
+{
+	struct ky_list *at;
+
+	ky_list_remove(&t->node);
+	t->due_ns = ky_loop_now_ns() + delay_ns;
+	for (at = &loop->timers; at->prev != &loop->timers; at = at->prev)
+		if (ky_list_entry(at->prev, struct ky_timer, node)->due_ns <= t->due_ns)
+			break;
+	ky_list_append(at, &t->node); /* before `at` */
+}
+
+void ky_timer_cancel(struct ky_timer *t)
+{
+	ky_list_remove(&t->node);
+}
+
+void ky_job_init(struct ky_job *j, void (*fn)(struct ky_job *j))
+{
+	ky_list_init(&j->node);
+	j->fn = fn;
+}
+
+void ky_job_add(struct ky_loop *loop, struct ky_job *j)
+{
+	ky_list_remove(&j->node);
+	ky_list_append(&loop->jobs, &j->node);
+}
+
+void ky_job_cancel(struct ky_job *j)
+{
+	ky_list_remove(&j->node);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "svc/msg-conn.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+/* A message that waits for room in the socket. */
+struct out {
+	struct ky_list node;
+	size_t len, n_fds;
+	int fds[KY_MSG_CONN_MAX_FDS]; /* owned */
+	uint8_t data[];
+};
+
+/* Room for more descriptors than we ever accept, so that one too many is seen rather than cut off.
+ */
+#define CONTROL_FDS (KY_MSG_CONN_MAX_FDS + 4)
+
+static void close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fds[i] = ky_close(fds[i]);
+}
+
+static struct out *out_free(struct out *o)
+{
+	close_all(o->fds, o->n_fds);
+	free(o);
+	return NULL;
+}
+
+static struct out *out_new(const void *buf, size_t len, const int *fds, size_t n_fds)
+{
+	struct out *o = calloc(1, sizeof(*o) + len);
+
+	if (!o)
+		return NULL;
+	ky_list_init(&o->node);
+	memcpy(o->data, buf, len);
+	o->len = len;
+	for (; o->n_fds < n_fds; o->n_fds++) {
+		o->fds[o->n_fds] = fcntl(fds[o->n_fds], F_DUPFD_CLOEXEC, 0);
+		if (o->fds[o->n_fds] < 0)
+			return out_free(o);
+	}
+	return o;
+}
+
+static void drop_queue(struct ky_msg_conn *c)
+{
+	struct out *o, *tmp;
+
+	ky_list_foreach_safe (o, tmp, &c->queue, node) {
+		ky_list_remove(&o->node);
+		out_free(o);
+	}
+	c->n_queued_bytes = 0;
+}
+
+void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
+{
+	if (c->failed)
+		return;
+	c->failed = true;
+	c->error = error;
+	ky_watch_remove(&c->watch);
+	drop_queue(c);
+	ky_job_add(c->loop, &c->closing);
+}
+
+static void run_closed(struct ky_job *j)
+{
+	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, closing);
+
+	c->ops->closed(c, c->error);
+}
+
+static ssize_t send_now(int fd, const void *buf, size_t len, const int *fds, size_t n_fds)
+{
+	union {
+		char buf[CMSG_SPACE(KY_MSG_CONN_MAX_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	if (n_fds) {
+		msg.msg_control = control.buf;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, n_fds * sizeof(int));
+	}
+	do {
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static bool is_full(ssize_t error)
+{
+	return error == -EAGAIN || error == -EWOULDBLOCK || error == -ETOOMANYREFS;
+}
+
+static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
+{
+	size_t cost = len + sizeof(struct out);
+	struct out *o;
+	int ret = 0;
+
+	if (cost > c->max_queued_bytes - c->n_queued_bytes)
+		return -ENOBUFS;
+	o = out_new(buf, len, fds, n_fds);
+	if (!o)
+		return -ENOMEM;
+	if (ky_list_empty(&c->queue))
+		ret = ky_watch_modify(&c->watch, EPOLLIN | EPOLLOUT);
+	ky_list_append(&c->queue, &o->node);
+	c->n_queued_bytes += cost;
+	return ret;
+}
+
+int ky_msg_conn_send(
+	struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
+{
+	ssize_t n = -EAGAIN;
+
+	if (c->failed)
+		return -EPIPE;
+	if (len > KY_MSG_CONN_MAX || n_fds > KY_MSG_CONN_MAX_FDS)
+		return -EMSGSIZE;
+	if (ky_list_empty(&c->queue))
+		n = send_now(c->fd, buf, len, fds, n_fds);
+	if (is_full(n))
+		n = enqueue(c, buf, len, fds, n_fds);
+	if (n < 0)
+		ky_msg_conn_fail(c, (int)n);
+	return n < 0 ? (int)n : 0;
+}
+
+static int flush_queue(struct ky_msg_conn *c)
+{
+	struct out *o, *tmp;
+	ssize_t n;
+
+	ky_list_foreach_safe (o, tmp, &c->queue, node) {
+		n = send_now(c->fd, o->data, o->len, o->fds, o->n_fds);
+		if (is_full(n))
+			return 0;
+		if (n < 0)
+			return (int)n;
+		c->n_queued_bytes -= o->len + sizeof(*o);
+		ky_list_remove(&o->node);
+		out_free(o);
+	}
+	return ky_watch_modify(&c->watch, EPOLLIN);
+}
+
+/* All descriptors that came with msg; more than fit have been closed by the kernel (MSG_CTRUNC). */
+static size_t collect_fds(struct msghdr *msg, int fds[CONTROL_FDS])
+{
+	struct cmsghdr *cmsg;
+	size_t n = 0;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		memcpy(fds + n, CMSG_DATA(cmsg), bytes);
+		n += bytes / sizeof(int);
+	}
+	return n;
+}
+
+/* Receives one message. Returns its length, 0 at the peer's end, -EAGAIN, or another -errno. */
+static ssize_t receive(struct ky_msg_conn *c, void *buf, int fds[CONTROL_FDS], size_t *ret_n_fds)
+{
+	union {
+		char buf[CMSG_SPACE(CONTROL_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = buf, .iov_len = KY_MSG_CONN_MAX};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	*ret_n_fds = collect_fds(&msg, fds);
+	if (msg.msg_flags & MSG_TRUNC)
+		return -EMSGSIZE;
+	if ((msg.msg_flags & MSG_CTRUNC) || *ret_n_fds > c->max_fds)
+		return -EPROTO;
+	return n;
+}
+
+static void conn_ready(struct ky_watch *w, uint32_t events)
+{
+	struct ky_msg_conn *c = ky_container_of(w, struct ky_msg_conn, watch);
+	uint8_t buf[KY_MSG_CONN_MAX];
+	int fds[CONTROL_FDS];
+	size_t n_fds = 0;
+	ssize_t n = 0;
+
+	if (events & EPOLLOUT)
+		n = flush_queue(c);
+	if (n < 0) {
+		ky_msg_conn_fail(c, (int)n);
+		return;
+	}
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	n = receive(c, buf, fds, &n_fds);
+	if (n > 0)
+		c->ops->message(c, buf, (size_t)n, fds, n_fds);
+	else if (n != -EAGAIN)
+		ky_msg_conn_fail(c, n == -ECONNRESET ? 0 : (int)n);
+	close_all(fds, n_fds);
+}
+
+int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
+	const struct ky_msg_conn_ops *ops, size_t max_queued_bytes, size_t max_fds)
+{
+	int ret;
+
+	memset(c, 0, sizeof(*c));
+	c->fd = fd;
+	c->loop = loop;
+	c->ops = ops;
+	c->max_queued_bytes = max_queued_bytes;
+	c->max_fds = KY_MIN(max_fds, (size_t)KY_MSG_CONN_MAX_FDS);
+	ky_list_init(&c->queue);
+	ky_job_init(&c->closing, run_closed);
+	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
+	if (ret < 0)
+		c->fd = ky_close(fd);
+	return ret;
+}
+
+void ky_msg_conn_deinit(struct ky_msg_conn *c)
+{
+	if (!c->ops)
+		return;
+	ky_watch_remove(&c->watch);
+	ky_job_cancel(&c->closing);
+	drop_queue(c);
+	c->failed = true;
+	c->fd = ky_close(c->fd);
+}

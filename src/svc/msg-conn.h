@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A SOCK_SEQPACKET connection in the loop: whole messages in, a bounded queue of messages out, with
+ * descriptors either way. A peer that lets more than its bound pile up is dropped.
+ *
+ * The life of a connection: init; then `message` for each message; after an error, the peer's end,
+ * or ky_msg_conn_fail(), exactly one `closed`, from a job, with an empty stack; the owner then
+ * calls deinit. The owner may call deinit at any other time, but not inside `message`.
+ */
+#ifndef SVC_MSG_CONN_H
+#define SVC_MSG_CONN_H
+
+#include "svc/loop.h"
+
+#define KY_MSG_CONN_MAX	    65536u /* bytes of a message */
+#define KY_MSG_CONN_MAX_FDS 4u
+
+struct ky_msg_conn;
+
+struct ky_msg_conn_ops {
+	/*
+	 * A message came. fds: n_fds descriptors (close-on-exec); the callee keeps one by taking it
+	 * and storing -1 in its place, the others are closed afterwards.
+	 */
+	void (*message)(struct ky_msg_conn *c, const void *buf, size_t len, int *fds, size_t n_fds);
+	/* Over. error: 0 when the peer closed it, else -errno. */
+	void (*closed)(struct ky_msg_conn *c, int error);
+};
+
+struct ky_msg_conn {
+	int fd; /* owned */
+	struct ky_loop *loop;
+	struct ky_watch watch;
+	struct ky_job closing;
+	const struct ky_msg_conn_ops *ops;
+	struct ky_list queue; /* struct out */
+	size_t n_queued_bytes;
+	size_t max_queued_bytes;
+	size_t max_fds; /* descriptors accepted with a message; more is an error, -EPROTO */
+	bool failed;
+	int error;
+};
+
+/* Takes fd (non-blocking, close-on-exec). 0 or -errno; on an error fd is closed. */
+int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
+	const struct ky_msg_conn_ops *ops, size_t max_queued_bytes, size_t max_fds);
+/* Closes and forgets it, without `closed`. Harmless on a zeroed one. */
+void ky_msg_conn_deinit(struct ky_msg_conn *c);
+/* Ends the conversation: `closed` comes from a job. */
+void ky_msg_conn_fail(struct ky_msg_conn *c, int error);
+/*
+ * Sends or queues a message; fds are borrowed. Errors are also told by `closed`, so most callers
+ * need not look: -ENOBUFS (the peer's bound is reached), -EMSGSIZE, or the socket's.
+ */
+int ky_msg_conn_send(
+	struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds);
+
+#endif
