@@ -1,0 +1,548 @@
+# SPDX-License-Identifier: MIT
+"""
+Harness of the integration tests: real daemons in a private run directory, the real command line, and
+babeltrace2 as the independent reader.
+
+A test file defines functions test_*(k), in order, and ends with kymotest.main(). Each function gets a fresh
+Kymo: its own directories and environment, nothing running. When it returns, the daemon is ended and everything it should
+have left behind is looked for: processes, descriptors, files in the run directory. Whatever a test does not finish in
+time is a failure, never a skip; what it started is killed.
+
+    FILE.py [-k] [NAME...]     runs the functions whose names contain a NAME; -k keeps the directories
+
+Where things are comes from the environment (see test/integration/meson.build).
+"""
+
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+CLI = os.environ.get("KYMO_TEST_CLI", "")
+SESSIOND = os.environ.get("KYMO_TEST_SESSIOND", "")
+APPS = pathlib.Path(os.environ.get("KYMO_TEST_APPS", "."))
+SOURCE = pathlib.Path(os.environ.get("KYMO_TEST_SOURCE", "."))
+BUILD = pathlib.Path(os.environ.get("KYMO_TEST_BUILD", "."))
+SANITIZED = os.environ.get("KYMO_TEST_SANITIZED", "") == "1"
+
+TIMEOUT = 60  # seconds for any one program; meson's own timeout bounds the whole file
+LEFT_IN_RUNDIR = {"lock", "state", "wake"}
+
+
+class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
+    """Something that the machine lacks, named: never something that went wrong."""
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def equal(got, wanted, what):
+    if got != wanted:
+        raise Failure(f"{what}: got {got!r}, wanted {wanted!r}")
+
+
+def wait_for(condition, what, timeout=15):
+    """Returns the first true value of condition(); fails when there is none in time. what: text, or a function of it."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failure(f"waited {timeout} s for {what() if callable(what) else what}")
+        time.sleep(0.002)
+
+
+def need_program(name, package):
+    if not shutil.which(name):
+        raise Skip(f"{name} is missing (Debian package {package})")
+
+
+# ---- processes
+
+
+def alive(pid):
+    """True while the process runs; a zombie does not."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def processes_with(variable):
+    """Processes whose environment holds NAME=VALUE: all that a test started, whoever their parent is now."""
+    found = []
+    needle = variable.encode()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid() and alive(int(entry)):
+            with contextlib.suppress(OSError):
+                if needle in pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
+                    found.append(int(entry))
+    return found
+
+
+def open_fds(pid):
+    """What each descriptor of the process is open on, sorted: sockets and such without their numbers."""
+    found = []
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found.append(re.sub(r"\[\d+\]", "", os.readlink(f"/proc/{pid}/fd/{entry}")))
+    return sorted(found)
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return "?"
+
+
+# ---- the system under test
+
+
+class Kymo:
+    """One private installation: directories, environment, and at most one session daemon."""
+
+    def __init__(self):
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="kymo-test-"))
+        self.rundir = self.top / "run"
+        self.home = self.top / "home"
+        self.traces = self.top / "traces"
+        self.home.mkdir()
+        self.mark = f"KYMO_TEST_MARK={self.top.name}"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("KYMO_", "XDG_", "LD_"))}
+        self.env.update(KYMO_RUNDIR=str(self.rundir), KYMO_HOME=str(self.traces), HOME=str(self.home), LC_ALL="C.UTF-8",
+            KYMO_TEST_MARK=self.top.name, NO_COLOR="1")
+        self.daemon = None
+        self.daemon_fds = None
+        self.started = []
+
+    # -- the daemon
+
+    def spawn_daemon(self, *args, env=None):
+        """Starts kymo-sessiond in the foreground without waiting; what it says is in daemon_log()."""
+        with open(self.top / "sessiond.log", "ab") as log:
+            daemon = subprocess.Popen([SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log)
+        self.started.append(daemon)
+        return daemon
+
+    def start_daemon(self, *args, env=None):
+        """Starts the daemon and waits until it answers."""
+        self.daemon = self.spawn_daemon(*args, env=env)
+        wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the session daemon to answer")
+        if self.daemon.poll() is not None:
+            raise Failure(f"the session daemon ended with {self.daemon.returncode}:\n{self.daemon_log()}")
+        self.daemon_fds = open_fds(self.daemon.pid)
+        return self.daemon
+
+    def answers(self):
+        try:
+            return self.request(command="hello").get("ok", False)
+        except OSError:
+            return False
+
+    def request(self, **fields):
+        """One request over the control socket, and its reply."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(TIMEOUT)
+            s.connect(str(self.rundir / "control.sock"))
+            s.sendall(json.dumps(fields).encode() + b"\n")
+            with s.makefile("rb") as f:
+                line = f.readline()
+        if not line:
+            raise ConnectionError("the session daemon closed the connection")
+        return json.loads(line)
+
+    def daemon_log(self):
+        path = self.top / "sessiond.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def stop_daemon(self):
+        """Ends it in good order; fails when it does not go, or leaves something behind."""
+        daemon, self.daemon = self.daemon, None
+        daemon.terminate()
+        try:
+            status = daemon.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Failure("the session daemon did not end on SIGTERM") from None
+        check(status == 0, f"the session daemon ended with {status}:\n{self.daemon_log()[-3000:]}")
+        left = {p.name for p in self.rundir.iterdir()} - LEFT_IN_RUNDIR if self.rundir.exists() else set()
+        check(not left, f"left in the run directory: {sorted(left)}")
+
+    # -- the command line
+
+    def kymo(self, *args, status=0, env=None, **options):
+        """Runs kymo; fails when it ends with another status (None: any) or says something unexpected of itself."""
+        done = self.run([CLI, *args], status=status, env=env, **options)
+        if status not in (0, None):
+            lines = done.stderr.strip().splitlines()
+            check(len(lines) == 1, f"kymo {' '.join(args)}: wanted one line on stderr, got: {done.stderr!r}")
+        return done
+
+    def kymo_json(self, *args, status=0):
+        done = self.run([CLI, "--json", *args], status=status)
+        return json.loads(done.stdout)
+
+    def run(self, command, status=0, env=None, timeout=TIMEOUT, **options):
+        """Runs a program to its end, output captured."""
+        command = [str(c) for c in command]
+        options.setdefault("stdin", subprocess.DEVNULL)
+        try:
+            done = subprocess.run(command, env={**self.env, **(env or {})}, timeout=timeout, text=True, errors="replace",
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        except subprocess.TimeoutExpired as e:
+            raise Failure(f"{' '.join(command)}: still running after {timeout} s: {e.stderr}") from None
+        if status is not None and done.returncode != status:
+            raise Failure(f"{' '.join(command)}: exit {done.returncode}, wanted {status}\n{done.stdout}{done.stderr}")
+        return done
+
+    def record(self, *rules, session="s", channel=(), start=True):
+        """Creates a session with one channel and rules (default: all events), starts it; returns the trace directory."""
+        out = self.traces / session
+        self.kymo("create", session, "-o", out)
+        if channel:
+            self.kymo("enable-channel", "channel0", "-s", session, *channel)
+        self.kymo("enable-event", "-s", session, ",".join(rules) or "*")
+        if start:
+            self.kymo("start", session)
+        return out
+
+    # -- programs
+
+    def app(self, name, *args, env=None, status=0, timeout=TIMEOUT):
+        """Runs a program of test/integration/apps to its end; returns its output."""
+        return self.run([APPS / name, *args], env=env, status=status, timeout=timeout).stdout
+
+    def spawn(self, name, *args, env=None):
+        """Starts a program of test/integration/apps; finish() waits for it. Its stdin and stdout are pipes."""
+        app = subprocess.Popen([str(APPS / name), *map(str, args)], env={**self.env, **(env or {})}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.started.append(app)
+        return app
+
+    def finish(self, app, status=0, timeout=TIMEOUT):
+        try:
+            text = app.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{command_of(app.pid)}: still running after {timeout} s") from None
+        equal(app.returncode, status, f"exit status of {app.args}: {text}")
+        return text
+
+    # -- the end
+
+    def leftovers(self):
+        """Ends the daemon and fails when anything is left."""
+        if self.daemon:
+            self.kymo("destroy", "--all", status=None)
+            wait_for(lambda: len(open_fds(self.daemon.pid)) <= len(self.daemon_fds),
+                lambda: f"descriptors of the daemon: {self.new_fds()}")
+            self.stop_daemon()
+        wait_for(lambda: not processes_with(self.mark), "all processes of the test to end")
+
+    def new_fds(self):
+        extra = collections.Counter(open_fds(self.daemon.pid)) - collections.Counter(self.daemon_fds)
+        return dict(extra)
+
+    def tear_down(self, keep):
+        for pid in processes_with(self.mark):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for process in self.started:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+        if keep:
+            print(f"# kept: {self.top}")
+        else:
+            shutil.rmtree(self.top, ignore_errors=True)
+
+
+# ---- reading with babeltrace2
+
+Event = collections.namedtuple("Event", "time name cpu fields")
+LINE = re.compile(r"\[(?P<time>[^]]*)\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+): (?:\{ (?P<context>[^}]*) \}, )?\{ ?(?P<fields>.*?) ?\}$",
+    re.DOTALL)
+DISCARDED = re.compile(r"Tracer discarded (\d+) events?")
+
+
+def babeltrace(trace, *options):
+    """Text of babeltrace2 with times in nanoseconds, and the events that it said were discarded; other warnings fail."""
+    done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], capture_output=True, timeout=TIMEOUT * 2,
+        env={**os.environ, "LC_ALL": "C.UTF-8"})
+    errors = done.stderr.decode(errors="replace")
+    warnings = [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
+    check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{errors[:3000]}")
+    return done.stdout.decode(errors="surrogateescape"), sum(int(n) for n in DISCARDED.findall(errors))
+
+
+def read_trace(trace):
+    """All events, in order of time, with their fields as text or parsed (see fields())."""
+    text, discarded = babeltrace(trace)
+    events = []
+    for line in text.split("\n[") if text else []:
+        line = line if line.startswith("[") else "[" + line
+        match = LINE.match(line.rstrip("\n"))
+        check(match, f"babeltrace2 printed a line of another form: {line!r}")
+        cpu = re.search(r"cpu_id = (\d+)", match["context"] or "")
+        events.append(Event(int(match["time"]), match["name"], int(cpu[1]) if cpu else None, match["fields"]))
+    return events, discarded
+
+
+INTEGERS = re.compile(r"(\w+) = (-?\d+)")
+
+
+def integers(event):
+    """Fields of an event that has only integers, fast."""
+    return {name: int(value) for name, value in INTEGERS.findall(event.fields)}
+
+
+class Values:
+    """Parses babeltrace2's text of fields: numbers, strings, arrays, structures, enumerations."""
+
+    ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+    NUMBER = re.compile(r"[-+]?(?:0x[0-9A-Fa-f]+|nan|inf|[0-9.]+(?:e[-+]?\d+)?)")
+
+    def __init__(self, text):
+        self.text = text
+        self.pos = 0
+
+    def take(self, token):
+        if not self.text.startswith(token, self.pos):
+            return False
+        self.pos += len(token)
+        return True
+
+    def want(self, token):
+        check(self.take(token), f"wanted {token!r} at {self.pos} of {self.text!r}")
+
+    def fields(self, end):
+        found = {}
+        while self.pos < len(self.text) and not (end and self.text.startswith(end, self.pos)):
+            name = re.compile(r"\w+").match(self.text, self.pos)
+            check(name, f"no field name at {self.pos} of {self.text!r}")
+            self.pos = name.end()
+            self.want(" = ")
+            found[name[0]] = self.value()
+            self.take(", ")
+            self.take(" ") if not end else None
+        return found
+
+    def value(self):
+        if self.take("["):
+            return self.array()
+        if self.take("{ "):
+            return self.braces()
+        if self.take('"'):
+            return self.string()
+        match = self.NUMBER.match(self.text, self.pos)
+        check(match, f"no value at {self.pos} of {self.text!r}")
+        self.pos = match.end()
+        return self.number(match[0])
+
+    @staticmethod
+    def number(text):
+        if "0x" in text:
+            return int(text, 16)
+        return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+
+    def string(self):
+        out = []
+        while not self.take('"'):
+            char = self.text[self.pos]
+            self.pos += 1
+            if char == "\\":
+                char = self.text[self.pos]
+                self.pos += 1
+                char = self.ESCAPES.get(char, char)
+            out.append(char)
+        return "".join(out)
+
+    def array(self):
+        out = []
+        self.take(" ")
+        while not self.take("]"):
+            self.want("[")
+            self.pos = self.text.index("] = ", self.pos) + 4
+            out.append(self.value())
+            self.take(",")
+            self.take(" ")
+        return out
+
+    def braces(self):
+        """A structure, or an enumeration's label with its number: { "LABEL" : container = 3 }."""
+        if self.text[self.pos] in '"<':
+            if self.take("<unknown>"):
+                label = None
+            else:
+                self.want('"')
+                label = self.string()
+            while not self.take(": container = "):
+                self.pos += 1
+            number = self.value()
+            self.want(" }")
+            return (label, number)
+        found = self.fields(" }")
+        self.want(" }")
+        return found
+
+
+def fields(event):
+    return Values(event.fields).fields("")
+
+
+# ---- reading packets, as docs/trace-format.md says: what babeltrace2's text does not show
+
+PACKET = struct.Struct("<I16sIQQQQQ16sQQQQQII")
+Packet = collections.namedtuple("Packet", "magic uuid stream_id instance pos_begin pos_end events lost_too_big reserved"
+    " begin end content_bits packet_bits seq discarded cpu payload")
+Record = collections.namedtuple("Record", "id time payload")
+PACKET_MAGIC = 0xC1FC1FC1
+
+
+def streams(trace):
+    """Stream files of a trace."""
+    return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name != "metadata" and p.parent.name != "index")
+
+
+def packets(path):
+    """Packets of a stream file; fails unless every rule of the format about a packet's header holds."""
+    data = pathlib.Path(path).read_bytes()
+    offset, before = 0, None
+    while offset < len(data):
+        check(offset + PACKET.size <= len(data), f"{path}: {len(data) - offset} bytes after the last packet")
+        packet = Packet(*PACKET.unpack_from(data, offset), None)
+        size, content = packet.packet_bits // 8, packet.content_bits // 8
+        check(PACKET.size <= content <= size and offset + size <= len(data), f"{path}: packet sizes at {offset}: {packet}")
+        packet = packet._replace(payload=data[offset + PACKET.size : offset + content])
+        check_packet(path, packet, before)
+        yield packet
+        offset, before = offset + size, packet
+
+
+def check_packet(path, packet, before):
+    where = f"{path}: packet {packet.seq}: {packet._replace(payload=None)}"
+    check(packet.magic == PACKET_MAGIC, where)
+    check(packet.begin <= packet.end, f"{where}: ends before it begins")
+    check(packet.pos_end - packet.pos_begin == len(packet.payload), f"{where}: positions are not those of the bytes")
+    check((packet.events == 0) == (not packet.payload), f"{where}: events without bytes, or bytes without events")
+    if not before:
+        check(packet.seq == 0, f"{where}: first is not number 0")
+        return
+    check(packet.seq == before.seq + 1, f"{where}: number does not follow {before.seq}")
+    check(packet.begin >= before.end, f"{where}: begins before the last one ended")
+    check(packet.pos_begin >= before.pos_end, f"{where}: begins before the position where the last one ended")
+    check((packet.uuid, packet.stream_id, packet.instance, packet.cpu)
+        == (before.uuid, before.stream_id, before.instance, before.cpu), f"{where}: of another stream")
+    check((packet.discarded - before.discarded) & 0xFFFFFFFF < 1 << 31, f"{where}: discarded count fell")
+
+
+def records(packet, size_of, last):
+    """Records of a packet: size_of(id, payload, offset) gives a payload's bytes; last: clock of the record before."""
+    payload, offset, n = packet.payload, 0, 0
+    while offset < len(payload):
+        word = struct.unpack_from("<I", payload, offset)[0] if offset + 4 <= len(payload) else payload[offset]
+        event = word & 31
+        if event == 31:
+            event, now = struct.unpack_from("<IQ", payload, offset + 1)
+            offset += 13
+        else:
+            now = (last & ~0x7FFFFFF) | word >> 5
+            now += 0x8000000 if now < last else 0
+            offset += 4
+        check(last <= now <= packet.end, f"record {n} at {now} is not between {last} and the packet's end {packet.end}")
+        check(now >= packet.begin, f"record {n} at {now} is before its packet begins, {packet.begin}")
+        size = size_of(event, payload, offset)
+        check(offset + size <= len(payload), f"record {n} (event {event}) crosses the packet's end")
+        yield Record(event, now, payload[offset : offset + size])
+        offset, last, n = offset + size, now, n + 1
+    equal(n, packet.events, "records in a packet whose header counts them")
+
+
+def check_streams(trace, size_of=None):
+    """Checks every packet, and with size_of every record's clock; returns (events, discarded) of the whole trace."""
+    total, lost = 0, 0
+    for path in streams(trace):
+        last, packet = 0, None
+        for packet in packets(path):
+            total += packet.events
+            if size_of:
+                for record in records(packet, size_of, last):
+                    last = record.time
+        lost += packet.discarded if packet else 0
+    return total, lost
+
+
+def fixed(size):
+    return lambda event, payload, offset: size
+
+
+def check_counts(k, trace, emitted):
+    """Recorded + discarded is what was emitted, and the three readers agree on both; returns the events."""
+    events, bt_discarded = read_trace(trace)
+    recorded, discarded = check_streams(trace)
+    equal(len(events), recorded, "events that babeltrace2 reads, against those the packets count")
+    equal(bt_discarded, discarded, "discarded events that babeltrace2 reports, against those the packets count")
+    stat = k.kymo_json("stat", trace)
+    equal((stat["events"], stat["discarded"]), (recorded, discarded), "what kymo stat says of the trace")
+    equal(recorded + discarded, emitted, f"recorded ({recorded}) + discarded ({discarded}), against emitted")
+    return events
+
+
+# ---- running the tests of a file
+
+
+def run_one(name, function, keep):
+    k = Kymo()
+    try:
+        function(k)
+        k.leftovers()
+        return "ok", None
+    except Skip as e:
+        return "skip", str(e)
+    except Exception as e:
+        detail = f"{e}" if isinstance(e, Failure) else traceback.format_exc()
+        where = traceback.extract_tb(e.__traceback__)
+        lines = [f"{pathlib.Path(f.filename).name}:{f.lineno} {f.line}" for f in where if f.name != "run_one"]
+        log = k.daemon_log()
+        return "FAIL", "\n".join([detail, *lines, *(["session daemon:", *log.splitlines()[-20:]] if log else [])])
+    finally:
+        k.tear_down(keep)
+
+
+def main():
+    module = sys.modules["__main__"]
+    names = [a for a in sys.argv[1:] if a != "-k"]
+    tests = [(n, f) for n, f in vars(module).items() if n.startswith("test_") and callable(f)]
+    tests = [(n, f) for n, f in tests if not names or any(wanted in n for wanted in names)]
+    results = []
+    print(f"1..{len(tests)}")
+    for number, (name, function) in enumerate(tests, 1):
+        begin = time.monotonic()
+        result, detail = run_one(name, function, "-k" in sys.argv)
+        results.append(result)
+        head = "not ok" if result == "FAIL" else "ok"
+        print(f"{head} {number} - {name} ({time.monotonic() - begin:.1f} s)" + (f" # SKIP: {detail}" if result == "skip" else ""))
+        for line in (detail or "").splitlines() if result == "FAIL" else []:
+            print(f"#   {line}")
+        sys.stdout.flush()
+    if "FAIL" in results or not results:
+        sys.exit(1)
+    sys.exit(77 if set(results) == {"skip"} else 0)
