@@ -15,6 +15,13 @@
 
 #ifdef __cplusplus
 extern "C" {
+/*
+ * In C++ a variable takes the visibility of its type. Tracepoints in templates and inline functions are to
+ * be the object's own: shared ones could not be unloaded, nor be named in position-independent assembly.
+ */
+#define KYMO__HIDDEN __attribute__((visibility("hidden")))
+#else
+#define KYMO__HIDDEN
 #endif
 
 /* Log levels: those of syslog, and seven degrees of debugging between INFO and DEBUG. */
@@ -74,7 +81,7 @@ struct kymo_enum_type {
 	uint32_t is_signed;
 };
 
-struct kymo_field {
+struct KYMO__HIDDEN kymo_field {
 	uint8_t kind;  /* enum kymo_field_kind */
 	uint8_t elem;  /* ARRAY, SEQUENCE: kind of an element: INT .. STRING */
 	uint8_t size;  /* bytes of the scalar, or of an element */
@@ -84,7 +91,7 @@ struct kymo_field {
 	const void *ext; /* ENUM, also as element: struct kymo_enum_type */
 };
 
-struct kymo_event;
+struct KYMO__HIDDEN kymo_event;
 
 /*
  * A part of a record that is copied straight from where the program has it.
@@ -115,7 +122,7 @@ typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *paylo
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /* The part of an event that changes: belongs to the tracer. Programs only read `enabled`. */
-struct kymo_event_state {
+struct KYMO__HIDDEN kymo_event_state {
 	uint32_t enabled; /* not 0: a session may want this event, call `record` */
 	uint32_t reserved;
 	kymo_record_fn record; /* valid while enabled */
@@ -127,7 +134,7 @@ enum kymo_event_kind {
 	KYMO_EVENT_QUERY = 2 /* kymo_event_enabled(): follows the plain events of its name, is not listed */
 };
 
-struct kymo_event {
+struct KYMO__HIDDEN kymo_event {
 	uint32_t size; /* of this structure */
 	uint16_t kind; /* enum kymo_event_kind */
 	int16_t loglevel;
@@ -144,7 +151,7 @@ struct kymo_event {
  * The events of one executable or shared object: an array of pointers, between two linker-made
  * symbols. Entries may be NULL or repeated.
  */
-struct kymo_object {
+struct KYMO__HIDDEN kymo_object {
 	uint32_t size; /* of this structure */
 	uint32_t version; /* KYMO_ABI_VERSION */
 	const struct kymo_event *const *begin, *const *end;

@@ -39,10 +39,10 @@ int ky_geometry_init(struct ky_geometry *g, uint32_t mode, uint32_t clock, uint3
 /* 0 if g, which came from a peer, is a layout that ky_geometry_init could have made; else -EBADMSG. */
 int ky_geometry_check(const struct ky_geometry *g);
 
-/* Largest payload of one record: what an empty block holds behind a header. */
+/* Largest payload of one record: what an empty block holds behind a long header. */
 static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
 {
-	return KY_BLOCK_LIMIT(g->block_size) - KY_HEADER_COMPACT;
+	return KY_BLOCK_LIMIT(g->block_size) - KY_HEADER_EXTENDED;
 }
 
 static inline uint64_t ky_geometry_ring_mask(const struct ky_geometry *g)
