@@ -10,8 +10,7 @@ void ky_index_header_init(struct ky_index_header *h)
 	};
 }
 
-void ky_index_entry_init(struct ky_index_entry *e, const struct ky_ctf_packet *p, uint64_t offset,
-	uint64_t discarded)
+void ky_index_entry_init(struct ky_index_entry *e, const struct ky_ctf_packet *p, uint64_t offset)
 {
 	*e = (struct ky_index_entry){
 		.offset = offset,
@@ -19,6 +18,6 @@ void ky_index_entry_init(struct ky_index_entry *e, const struct ky_ctf_packet *p
 		.timestamp_begin = p->timestamp_begin,
 		.timestamp_end = p->timestamp_end,
 		.n_events = p->n_events,
-		.discarded = discarded,
+		.discarded = p->events_discarded,
 	};
 }

@@ -21,25 +21,26 @@ struct ky_ctf_packet {
 	uint8_t uuid[KY_CTF_UUID_SIZE];
 	uint32_t stream_id;
 	uint64_t stream_instance_id; /* ring's index */
+	/* a gap for readers that go by the metadata */
 	uint64_t position_begin, position_end;
 	uint64_t n_events;
 	uint64_t lost_too_big;
-	uint32_t reserved[4];
 	/* packet context */
 	uint64_t timestamp_begin, timestamp_end;
+	uint32_t cpu_id;
+	uint32_t reserved[3];		    /* another gap */
 	uint64_t content_bits, packet_bits; /* this header included */
 	uint64_t seq_num;
-	uint32_t events_discarded; /* modulo 2^32 */
-	uint32_t cpu_id;
+	uint64_t events_discarded;
 };
 
 static_assert(sizeof(struct ky_ctf_packet) == 128, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, stream_id) == 20, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, position_begin) == 32, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, lost_too_big) == 56, "trace format");
-static_assert(offsetof(struct ky_ctf_packet, timestamp_begin) == 80, "trace format");
-static_assert(offsetof(struct ky_ctf_packet, seq_num) == 112, "trace format");
-static_assert(offsetof(struct ky_ctf_packet, cpu_id) == 124, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, timestamp_begin) == 64, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, content_bits) == 96, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, events_discarded) == 120, "trace format");
 static_assert(
 	__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "trace format: written as it lies in memory");
 

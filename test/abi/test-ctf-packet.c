@@ -18,14 +18,14 @@ static const uint8_t golden_packet[128] = {
 	0x02, 0x10, 0, 0, 0, 0, 0, 0x01,		/* end */
 	0x21, 0, 0, 0, 0, 0, 0, 0x22,			/* events */
 	0x23, 0, 0, 0, 0, 0, 0, 0x24,			/* too big */
-	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* reserved */
 	0x31, 0, 0, 0, 0, 0, 0, 0x32,			/* timestamp_begin */
 	0x33, 0, 0, 0, 0, 0, 0, 0x34,			/* timestamp_end */
+	0x61, 0x62, 0x63, 0x64,				/* cpu */
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,		/* reserved */
 	0x10, 0x04, 0, 0, 0, 0, 0, 0,			/* content: 130 bytes */
 	0x10, 0x04, 0, 0, 0, 0, 0, 0,			/* packet */
 	0x41, 0, 0, 0, 0, 0, 0, 0x42,			/* seq */
-	0x51, 0x52, 0x53, 0x54,				/* discarded */
-	0x61, 0x62, 0x63, 0x64,				/* cpu */
+	0x51, 0x52, 0x53, 0x54, 0x55, 0, 0, 0,		/* discarded */
 };
 
 static const uint8_t golden_index[64] = {
@@ -50,7 +50,7 @@ static struct ky_ctf_packet sample(void)
 		.timestamp_begin = 0x3200000000000031,
 		.timestamp_end = 0x3400000000000033,
 		.seq_num = 0x4200000000000041,
-		.events_discarded = 0x54535251,
+		.events_discarded = 0x5554535251,
 		.cpu_id = 0x64636261,
 	};
 
@@ -75,7 +75,7 @@ static void test_index(void **state)
 	} file;
 
 	ky_index_header_init(&file.header);
-	ky_index_entry_init(&file.entry, &p, 0x7200000000000071, 0x5554535251);
+	ky_index_entry_init(&file.entry, &p, 0x7200000000000071);
 	assert_memory_equal(&file, golden_index, sizeof(golden_index));
 	assert_int_equal(ky_index_offset(0), 16);
 	assert_int_equal(ky_index_offset(3), 16 + 3 * 48);
