@@ -46,6 +46,13 @@ static struct out *out_new(const void *buf, size_t len, const int *fds, size_t n
 	return o;
 }
 
+/* What a waiting message counts against the peer's bound: a descriptor is dearer than its four
+ * bytes. */
+static size_t out_cost(size_t len, size_t n_fds)
+{
+	return sizeof(struct out) + len + n_fds * 1024;
+}
+
 static void drop_queue(struct ky_msg_conn *c)
 {
 	struct out *o, *tmp;
@@ -103,12 +110,12 @@ static ssize_t send_now(int fd, const void *buf, size_t len, const int *fds, siz
 
 static bool is_full(ssize_t error)
 {
-	return error == -EAGAIN || error == -EWOULDBLOCK || error == -ETOOMANYREFS;
+	return error == -EAGAIN || error == -EWOULDBLOCK;
 }
 
 static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
-	size_t cost = len + sizeof(struct out);
+	size_t cost = out_cost(len, n_fds);
 	struct out *o;
 	int ret = 0;
 
@@ -153,7 +160,7 @@ static int flush_queue(struct ky_msg_conn *c)
 			return 0;
 		if (n < 0)
 			return (int)n;
-		c->n_queued_bytes -= o->len + sizeof(*o);
+		c->n_queued_bytes -= out_cost(o->len, o->n_fds);
 		ky_list_remove(&o->node);
 		out_free(o);
 	}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intrusive chained hash table that grows. The caller compares keys; the table never owns its
+ * nodes.
+ */
+#ifndef BASE_HTAB_H
+#define BASE_HTAB_H
+
+#include "base/util.h"
+
+struct ky_hnode {
+	struct ky_hnode *next;
+	uint32_t hash;
+};
+
+struct ky_htab {
+	struct ky_hnode **buckets; /* owned; a power of two of them, or NULL while empty */
+	size_t n_buckets, n;
+};
+
+/* FNV-1a. */
+static inline uint32_t ky_hash(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 16777619u;
+	return h;
+}
+
+/* 0 or -ENOMEM. */
+int ky_htab_add(struct ky_htab *t, struct ky_hnode *n, uint32_t hash);
+void ky_htab_remove(struct ky_htab *t, struct ky_hnode *n);
+/* First node with this hash at or after n in its bucket: for (n = ky_htab_first(); n; n =
+ * ky_htab_next(n)). */
+struct ky_hnode *ky_htab_first(const struct ky_htab *t, uint32_t hash);
+struct ky_hnode *ky_htab_next(const struct ky_hnode *n);
+/* Frees the buckets, not the nodes. */
+void ky_htab_deinit(struct ky_htab *t);
+
+/* All nodes, in no order; the current one may be freed, and nothing added. */
+#define ky_htab_foreach(t, i, n, tmp)                                                              \
+	for (i = 0; i < (t)->n_buckets; i++)                                                       \
+		for (n = (t)->buckets[i]; n && (tmp = n->next, 1); n = tmp)
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/rundir.h"
+
+#include "abi/state.h"
+
+static int put(char *buf, size_t size, const char *dir, const char *rest)
+{
+	size_t n = strlen(dir), m = strlen(rest);
+
+	if (n + m + 1 > size)
+		return -ENAMETOOLONG;
+	memcpy(buf, dir, n);
+	memcpy(buf + n, rest, m + 1);
+	return 0;
+}
+
+int ky_rundir(char *buf, size_t size)
+{
+	const char *dir;
+
+	if ((dir = secure_getenv("KYMO_RUNDIR")) && *dir)
+		return put(buf, size, dir, "");
+	if (geteuid() == 0)
+		return put(buf, size, KY_RUN_GLOBAL, "");
+	if ((dir = secure_getenv("XDG_RUNTIME_DIR")) && *dir)
+		return put(buf, size, dir, "/kymo");
+	if ((dir = secure_getenv("HOME")) && *dir)
+		return put(buf, size, dir, "/.kymo");
+	return -ENOENT;
+}

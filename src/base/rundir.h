@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the daemon of a user has its sockets: shared by daemons, command line and tracer.
+ */
+#ifndef BASE_RUNDIR_H
+#define BASE_RUNDIR_H
+
+#include "base/util.h"
+
+/*
+ * The calling user's run directory: KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo
+ * or $HOME/.kymo for others. The environment is ignored in a setuid program. Allocates nothing. 0;
+ * -ENAMETOOLONG; -ENOENT when nothing in the environment tells.
+ */
+int ky_rundir(char *buf, size_t size);
+
+#endif
