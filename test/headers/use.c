@@ -1,8 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/* Every macro of the installed headers, used: compiled as each standard by test-headers.py. */
-#include <kymo/types.h>
+/* Macros of the installed headers, used: compiled as each standard, of C and of C++, by
+ * test-headers.py. */
+#include <kymo/tracepoint.h>
 
-int main(void)
+KYMO_ENUM(colour, KYMO_VALUE("RED", 0), KYMO_VALUE("MINUS", -1), KYMO_RANGE("MANY", 2, 9))
+KYMO_EVENT_DEFINE(
+	use, defined, KYMO_INFO, KYMO_ARGS(int a, const char *b), kymo_i32(a, a), kymo_string(b, b))
+KYMO_EVENT_CLASS(use, cls, KYMO_ARGS(double x), kymo_f64(x, x))
+KYMO_EVENT_INSTANCE(use, cls, one, KYMO_INFO)
+KYMO_EVENT_INSTANCE(use, cls, two, KYMO_DEBUG)
+KYMO_EVENT_DEFINE(use, nothing, KYMO_INFO, KYMO_NO_ARGS)
+
+static void scalars(int n)
 {
+	kymo_event(use, empty);
+	kymo_event(use, ints, kymo_i8(a, -1), kymo_i16(b, n), kymo_i32(c, n), kymo_i64(d, n),
+		kymo_u8(e, 1), kymo_u16(f, 1), kymo_u32(g, 1), kymo_u64(h, 1), kymo_x8(i, 1),
+		kymo_x16(j, 1), kymo_x32(k, 1), kymo_x64(l, 1));
+	kymo_event_level(use, others, KYMO_WARNING, kymo_net16(a, 1), kymo_net32(b, 2),
+		kymo_net64(c, 3), kymo_netx16(d, 1), kymo_netx32(e, 2), kymo_netx64(f, 3),
+		kymo_f32(g, 1.5f), kymo_f64(h, 2.5), kymo_bool(i, n), kymo_ptr(j, &n),
+		kymo_enum(k, colour, n), kymo_enum_u8(l, colour, 1));
+}
+
+static void several(const char *s, size_t n)
+{
+	static const int32_t numbers[4] = {1, 2, 3, 4};
+	static const char *const words[2] = {"one", "two"};
+
+	kymo_event(use, several, kymo_string(a, s), kymo_array_i32(b, numbers, 4),
+		kymo_seq_i32(c, numbers, n), kymo_array_string(d, words, 2),
+		kymo_seq_string(e, words, 2), kymo_text(f, "text", 4), kymo_text_seq(g, s, n),
+		kymo_blob(h, numbers, n), kymo_array_enum(i, colour, numbers, 4),
+		kymo_seq_enum(j, colour, numbers, n));
+}
+
+int main(int argc, char **argv)
+{
+	if (kymo_event_enabled(use, ints) || kymo_trace_enabled(use, defined))
+		scalars(argc);
+	several(argv[0], 2);
+	kymo_trace(use, defined, 1, "b");
+	kymo_trace(use, one, 1.0);
+	kymo_trace(use, two, 2.0);
+	kymo_trace(use, nothing);
+	kymo_tracef("number %d", argc);
+	kymo_tracelog(KYMO_NOTICE, "text %s", argv[0]);
 	return 0;
 }
