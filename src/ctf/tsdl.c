@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctf/tsdl.h"
+
+#include <inttypes.h>
+
+/* Room for the name of a length field: "_NAME_length" and what makes it unique. */
+#define LENGTH_NAME_MAX (KY_NAME_MAX + 64)
+
+char *ky_tsdl_uuid(char text[KY_UUID_TEXT], const uint8_t u[16])
+{
+	snprintf(text, KY_UUID_TEXT,
+		"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
+		u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+		u[15]);
+	return text;
+}
+
+/* A string literal. UTF-8 stays as it is; control characters become three octal digits, as in C. */
+static void put_string(struct ky_buf *b, const char *s)
+{
+	ky_buf_puts(b, "\"");
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			ky_buf_printf(b, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			ky_buf_printf(b, "\\%03o", c);
+		else
+			ky_buf_append(b, s, 1);
+	}
+	ky_buf_puts(b, "\"");
+}
+
+static void put_member(struct ky_buf *b, unsigned bits, unsigned align, const char *name)
+{
+	ky_buf_printf(
+		b, "\t\tinteger { size = %u; align = %u; signed = 0; } %s;\n", bits, align, name);
+}
+
+static void put_packet_header(struct ky_buf *b)
+{
+	ky_buf_puts(b, "\tpacket.header := struct {\n"
+		       "\t\tinteger { size = 32; align = 8; signed = 0; base = 16; } magic;\n");
+	put_member(b, 8, 8, "uuid[16]");
+	put_member(b, 32, 8, "stream_id");
+	put_member(b, 64, 8, "stream_instance_id");
+	ky_buf_puts(b, "\t};\n");
+}
+
+static void put_env(struct ky_buf *b, const struct ky_tsdl_trace *t)
+{
+	unsigned major = 0, minor = 0, patch = 0;
+
+	sscanf(KYMO_VERSION, "%u.%u.%u", &major, &minor, &patch);
+	ky_buf_puts(b, "env {\n\thostname = ");
+	put_string(b, t->hostname);
+	ky_buf_printf(b,
+		";\n\tdomain = \"ust\";\n\ttracer_name = \"kymo\";\n\ttracer_major = %u;\n"
+		"\ttracer_minor = %u;\n\ttracer_patch = %u;\n\tsession = ",
+		major, minor, patch);
+	put_string(b, t->session);
+	ky_buf_printf(b, ";\n\tuid = %" PRIu32 ";\n\tabi_bits = %" PRIu32 ";\n\tboot_id = ", t->uid,
+		t->abi_bits);
+	put_string(b, t->boot_id);
+	ky_buf_puts(b, ";\n};\n\n");
+}
+
+static void put_clock(struct ky_buf *b, const struct ky_clock_info *c, const char *boot_id)
+{
+	ky_buf_puts(b, "clock {\n\tname = \"kymo_clock\";\n");
+	if (*boot_id) {
+		ky_buf_puts(b, "\tuuid = ");
+		put_string(b, boot_id);
+		ky_buf_puts(b, ";\n");
+	}
+	ky_buf_puts(b, "\tdescription = ");
+	put_string(b, c->description);
+	ky_buf_printf(b,
+		";\n\tfreq = %" PRIu64 ";\n\tprecision = 0;\n\toffset_s = %" PRId64
+		";\n\toffset = %" PRIu64 ";\n\tabsolute = FALSE;\n};\n\n",
+		c->freq, c->offset_s, c->offset);
+}
+
+void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t)
+{
+	char uuid[KY_UUID_TEXT];
+
+	ky_buf_printf(b,
+		"/* CTF 1.8 */\n\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n"
+		"\tbyte_order = le;\n",
+		ky_tsdl_uuid(uuid, t->uuid));
+	put_packet_header(b);
+	ky_buf_puts(b, "};\n\n");
+	put_env(b, t);
+	put_clock(b, &t->clock, t->boot_id);
+	ky_buf_puts(b,
+		"typealias integer { size = 27; align = 1; signed = 0; map = clock.kymo_clock.value; }"
+		" := uint27_clock_t;\n"
+		"typealias integer { size = 64; align = 8; signed = 0; map = clock.kymo_clock.value; }"
+		" := uint64_clock_t;\n\n"
+		"struct event_header {\n"
+		"\tenum : integer { size = 5; align = 1; signed = 0; }"
+		" { compact = 0 ... 30, extended = 31 } id;\n"
+		"\tvariant <id> {\n"
+		"\t\tstruct { uint27_clock_t timestamp; } compact;\n"
+		"\t\tstruct { integer { size = 32; align = 8; signed = 0; } id;"
+		" uint64_clock_t timestamp; } extended;\n"
+		"\t} v;\n"
+		"} align(8);\n\n");
+}
+
+void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode)
+{
+	ky_buf_printf(b,
+		"stream {\n\tid = %" PRIu32 ";\n\tevent.header := struct event_header;\n"
+		"\tpacket.context := struct {\n"
+		"\t\tuint64_clock_t timestamp_begin;\n\t\tuint64_clock_t timestamp_end;\n",
+		stream_id);
+	put_member(b, 32, 8, mode == KY_SET_PER_THREAD ? "thread_slot" : "cpu_id");
+	put_member(b, 64, 256, "content_size");
+	put_member(b, 64, 8, "packet_size");
+	put_member(b, 64, 8, "packet_seq_num");
+	put_member(b, 64, 8, "events_discarded");
+	ky_buf_puts(b, "\t} align(512);\n};\n\n");
+}
+
+static void put_integer(struct ky_buf *b, unsigned size, bool is_signed, unsigned flags)
+{
+	ky_buf_printf(b, "integer { size = %u; align = 8; signed = %d; base = %d;%s }", size * 8,
+		is_signed, flags & KYMO_FIELD_HEX ? 16 : 10,
+		flags & KYMO_FIELD_NETWORK ? " byte_order = be;" : "");
+}
+
+static void put_float(struct ky_buf *b, unsigned size, unsigned flags)
+{
+	ky_buf_printf(b, "floating_point { exp_dig = %d; mant_dig = %d; align = 8;%s }",
+		size == 4 ? 8 : 11, size == 4 ? 24 : 53,
+		flags & KYMO_FIELD_NETWORK ? " byte_order = be;" : "");
+}
+
+static void put_bound(struct ky_buf *b, uint64_t v, bool is_signed)
+{
+	if (is_signed)
+		ky_buf_printf(b, "%" PRId64, (int64_t)v);
+	else
+		ky_buf_printf(b, "%" PRIu64, v);
+}
+
+static void put_enum(struct ky_buf *b, const struct ky_field *f)
+{
+	struct ky_field walk = *f;
+	struct kymo_enum_label label;
+	bool is_signed = f->flags & KYMO_FIELD_SIGNED;
+	const char *separator = "";
+
+	ky_buf_puts(b, "enum : ");
+	put_integer(b, f->size, is_signed, f->flags);
+	ky_buf_puts(b, " { ");
+	while (ky_field_next_label(&walk, &label)) {
+		ky_buf_puts(b, separator);
+		put_string(b, label.label);
+		ky_buf_puts(b, " = ");
+		put_bound(b, label.lo, is_signed);
+		if (label.hi != label.lo) {
+			ky_buf_puts(b, " ... ");
+			put_bound(b, label.hi, is_signed);
+		}
+		separator = ", ";
+	}
+	ky_buf_puts(b, " }");
+}
+
+/* The type of a scalar field, or of an array's element. */
+static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
+{
+	switch (kind) {
+	case KYMO_FIELD_INT:
+	case KYMO_FIELD_UINT:
+		put_integer(b, f->size, kind == KYMO_FIELD_INT, f->flags);
+		break;
+	case KYMO_FIELD_BOOL:
+		put_integer(b, 1, false, 0);
+		break;
+	case KYMO_FIELD_FLOAT:
+		put_float(b, f->size, f->flags);
+		break;
+	case KYMO_FIELD_ENUM:
+		put_enum(b, f);
+		break;
+	case KYMO_FIELD_TEXT:
+	case KYMO_FIELD_TEXT_SEQUENCE:
+		ky_buf_puts(b,
+			"integer { size = 8; align = 8; signed = 0; encoding = UTF8; base = 10; }");
+		break;
+	case KYMO_FIELD_BLOB:
+		put_integer(b, 1, false, KYMO_FIELD_HEX);
+		break;
+	default:
+		ky_buf_puts(b, "string { encoding = UTF8; }");
+	}
+}
+
+static bool has_field(struct ky_bytes desc, const char *name)
+{
+	struct ky_desc d;
+	struct ky_field f;
+
+	ky_desc_open(&d, desc);
+	while (ky_desc_next_field(&d, &f))
+		if (!strcmp(f.name, name))
+			return true;
+	return false;
+}
+
+/*
+ * "_NAME_length", with as many underscores behind as make it no other field's name. (The one that
+ * is put before every name in TSDL is left out here.)
+ */
+static const char *length_name(char buf[LENGTH_NAME_MAX], struct ky_bytes desc, const char *name)
+{
+	int n = snprintf(buf, LENGTH_NAME_MAX, "_%s_length", name);
+
+	while (has_field(desc, buf) && n < LENGTH_NAME_MAX - 1) {
+		buf[n++] = '_';
+		buf[n] = '\0';
+	}
+	return buf;
+}
+
+static void put_field(struct ky_buf *b, struct ky_bytes desc, const struct ky_field *f)
+{
+	bool array = f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_SEQUENCE;
+	char length[LENGTH_NAME_MAX] = "";
+
+	if (f->kind == KYMO_FIELD_SEQUENCE || f->kind == KYMO_FIELD_TEXT_SEQUENCE ||
+		f->kind == KYMO_FIELD_BLOB) {
+		ky_buf_puts(b, "\t\t");
+		put_integer(b, 4, false, 0);
+		ky_buf_printf(b, " _%s;\n", length_name(length, desc, f->name));
+	}
+	ky_buf_puts(b, "\t\t");
+	put_scalar(b, f, array ? f->elem : f->kind);
+	ky_buf_printf(b, " _%s", f->name);
+	if (*length)
+		ky_buf_printf(b, "[ _%s ]", length);
+	else if (f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_TEXT)
+		ky_buf_printf(b, "[%" PRIu32 "]", f->count);
+	ky_buf_puts(b, ";\n");
+}
+
+void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc)
+{
+	struct ky_desc d;
+	struct ky_field f;
+
+	ky_desc_open(&d, desc);
+	ky_buf_printf(b,
+		"event {\n\tname = \"%s:%s\";\n\tid = %" PRIu32 ";\n\tstream_id = %" PRIu32
+		";\n\tloglevel = %" PRId32 ";\n\tfields := struct {\n",
+		d.provider, d.name, id, stream_id, d.loglevel);
+	while (ky_desc_next_field(&d, &f))
+		put_field(b, desc, &f);
+	ky_buf_puts(b, "\t};\n};\n\n");
+}

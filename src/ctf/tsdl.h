@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metadata text (TSDL, CTF 1.8) of a trace: docs/trace-format.md says what it looks like. The
+ * session daemon appends what these functions make to a metadata log; nothing is ever taken back.
+ *
+ * Every string from a program is escaped here, so no description can spoil the text.
+ */
+#ifndef CTF_TSDL_H
+#define CTF_TSDL_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "proto/desc.h"
+
+struct ky_tsdl_trace {
+	uint8_t uuid[16];
+	const char *hostname, *session;
+	const char *boot_id; /* as the kernel spells it; the clock's uuid */
+	uint32_t uid, abi_bits;
+	struct ky_clock_info clock;
+};
+
+/* All append to b; errors are b's. */
+
+/* What stands first in a metadata file: trace, environment, clock, types. */
+void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
+/* mode: enum ky_set_mode. */
+void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode);
+/* desc: a checked description (ky_desc_check). */
+void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc);
+
+/* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564" */
+#define KY_UUID_TEXT 37
+char *ky_tsdl_uuid(char text[KY_UUID_TEXT], const uint8_t uuid[16]);
+
+#endif
