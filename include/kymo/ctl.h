@@ -74,8 +74,16 @@ KYMO_CTL_API void kymo_value_free(struct kymo_value *v);
 KYMO_CTL_API int kymo_value_set_string(struct kymo_value *v, const char *name, const char *value);
 KYMO_CTL_API int kymo_value_set_u64(struct kymo_value *v, const char *name, uint64_t value);
 KYMO_CTL_API int kymo_value_set_bool(struct kymo_value *v, const char *name, int value);
+/* Makes the member an empty list. */
+KYMO_CTL_API int kymo_value_set_list(struct kymo_value *v, const char *name);
 /* Appends a copy of the string to the list `name`, which is made when there is none. */
 KYMO_CTL_API int kymo_value_add_string(struct kymo_value *v, const char *name, const char *value);
+
+/* The same for any value, which the two then share: it lives until neither needs it any more. */
+KYMO_CTL_API int kymo_value_set(
+	struct kymo_value *v, const char *name, const struct kymo_value *value);
+KYMO_CTL_API int kymo_value_add(
+	struct kymo_value *v, const char *name, const struct kymo_value *value);
 
 /*
  * Reading. All accept NULL and values of other types, and then give NULL, 0 or "": what a daemon

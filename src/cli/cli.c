@@ -4,6 +4,17 @@
 #include <stdarg.h>
 
 const struct cli_command *const cli_commands[] = {
+	&cmd_create,
+	&cmd_destroy,
+	&cmd_start,
+	&cmd_stop,
+	&cmd_enable_channel,
+	&cmd_disable_channel,
+	&cmd_enable_event,
+	&cmd_disable_event,
+	&cmd_list,
+	&cmd_status,
+	&cmd_set_session,
 	&cmd_help,
 	NULL,
 };

@@ -102,6 +102,15 @@ const char *cli_loglevel_name(int64_t level)
 	return level >= 0 && level < (int64_t)N_LOGLEVELS ? cli_loglevel_names[level] : NULL;
 }
 
+#define SESSION_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+bool cli_session_name_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len && len <= 128 && *name != '.' && strspn(name, SESSION_CHARACTERS) == len;
+}
+
 /*
  * Damerau-Levenshtein distance (optimal string alignment) over three rows of the table. Texts
  * longer than DISTANCE_MAX are never near anything.

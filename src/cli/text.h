@@ -24,6 +24,9 @@ const char *cli_loglevel_name(int64_t level);
 /* The names, in order of their numbers, then NULL. */
 extern const char *const cli_loglevel_names[];
 
+/* As the daemon has it: 1 .. 128 letters, digits, '.', '_', '-', not beginning with a dot. */
+bool cli_session_name_valid(const char *name);
+
 /*
  * The candidate (of a NULL-terminated list) that `text` was probably meant to be, or NULL when none
  * comes near: at most a third of its letters inserted, deleted, replaced or swapped with a

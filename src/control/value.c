@@ -57,25 +57,45 @@ int kymo_value_set_bool(struct kymo_value *v, const char *name, int value)
 	return set_member(v, name, json_object_new_boolean(value));
 }
 
+int kymo_value_set_list(struct kymo_value *v, const char *name)
+{
+	return set_member(v, name, json_object_new_array());
+}
+
+/* Appends to the list `name`. Consumes element. */
+static int add_element(struct kymo_value *v, const char *name, struct json_object *element)
+{
+	struct json_object *list;
+	int r = 0;
+
+	if (!element)
+		return -ENOMEM;
+	if (!json_object_object_get_ex(object_of(v), name, &list)) {
+		r = kymo_value_set_list(v, name);
+		json_object_object_get_ex(object_of(v), name, &list);
+	}
+	if (!r && !json_object_is_type(list, json_type_array))
+		r = -EINVAL;
+	if (!r && json_object_array_add(list, element) < 0)
+		r = -ENOMEM;
+	if (r)
+		json_object_put(element);
+	return r;
+}
+
 int kymo_value_add_string(struct kymo_value *v, const char *name, const char *value)
 {
-	struct json_object *list, *element;
-	int r;
+	return add_element(v, name, json_object_new_string(value));
+}
 
-	if (!json_object_object_get_ex(object_of(v), name, &list)) {
-		list = json_object_new_array();
-		r = set_member(v, name, list);
-		if (r < 0)
-			return r;
-	}
-	if (!json_object_is_type(list, json_type_array))
-		return -EINVAL;
-	element = json_object_new_string(value);
-	if (!element || json_object_array_add(list, element) < 0) {
-		json_object_put(element);
-		return -ENOMEM;
-	}
-	return 0;
+int kymo_value_set(struct kymo_value *v, const char *name, const struct kymo_value *value)
+{
+	return set_member(v, name, json_object_get(object_of(value)));
+}
+
+int kymo_value_add(struct kymo_value *v, const char *name, const struct kymo_value *value)
+{
+	return add_element(v, name, json_object_get(object_of(value)));
 }
 
 const struct kymo_value *kymo_value_get(const struct kymo_value *v, const char *name)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* enable-channel and disable-channel. */
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option enable_options[] = {
+	CLI_OPTION_SESSION,
+	CLI_OPTION_USERSPACE,
+	CLI_OPTION_SUBBUF_SIZE,
+	CLI_OPTION_NUM_SUBBUF,
+	{"buffers", 0, "cpu", "a buffer for each CPU (there are no others yet)"},
+	{"discard", 0, NULL,
+		"discard and count events while the buffers are full (as always so far)"},
+	{0},
+};
+
+static const struct cli_option disable_options[] = {
+	CLI_OPTION_SESSION,
+	CLI_OPTION_USERSPACE,
+	{0},
+};
+
+static void report_channel(struct cli *cli, const struct kymo_value *reply, const char *done)
+{
+	const struct kymo_value *channel = kymo_value_get(reply, "channel");
+	const struct kymo_value *notes = kymo_value_get(reply, "notes");
+	uint64_t size = kymo_value_u64(kymo_value_get(channel, "subbuf_size"));
+	uint64_t count = kymo_value_u64(kymo_value_get(channel, "num_subbuf"));
+	char text[32];
+
+	printf("channel '%s' %s: %u sub-buffers of %s for each CPU\n",
+		cli_member(cli, channel, "name"), done, (unsigned)count,
+		cli_format_size(text, sizeof(text), size));
+	for (size_t i = 0; i < kymo_value_count(notes); i++)
+		printf("note: %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(notes, i))));
+}
+
+/* One channel; for --json it is collected in `all`. */
+static int one_channel(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value *params,
+	const char *name, const char *done, struct kymo_value *all)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code;
+
+	kymo_value_set_string(params, "channel", name);
+	code = cli_call(cli, ctl, cli->command->name, params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		kymo_value_add(all, "channels", kymo_value_get(reply, "channel"));
+	else
+		report_channel(cli, reply, done);
+	return CLI_OK;
+}
+
+static int each_channel(struct cli *cli, struct kymo_value *params, const char *done)
+{
+	_cleanup_value_ struct kymo_value *names = cli_params_new(cli), *all = cli_params_new(cli);
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	const struct kymo_value *list;
+	int code = names && all ? cli_params_list(cli, names, "names", cli_arg(cli, 0))
+				: CLI_FAILED;
+
+	if (!code)
+		code = cli_connect(cli, &ctl);
+	list = kymo_value_get(names, "names");
+	for (size_t i = 0; i < kymo_value_count(list) && !code; i++)
+		code = one_channel(
+			cli, ctl, params, kymo_value_string(kymo_value_at(list, i)), done, all);
+	if (!code && cli->json)
+		cli_result(cli, all);
+	return code;
+}
+
+static int run_enable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
+	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
+
+	if (!code)
+		code = cli_params_buffers(cli, params);
+	if (!code && cli_get(cli, "buffers"))
+		kymo_value_set_string(params, "buffers", cli_get(cli, "buffers"));
+	return code ? code : each_channel(cli, params, "enabled");
+}
+
+static int run_disable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
+	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
+
+	return code ? code : each_channel(cli, params, "disabled");
+}
+
+const struct cli_command cmd_enable_channel = {
+	.name = "enable-channel",
+	.synopsis = "NAME[,NAME]... [-s SESSION] [--subbuf-size=SIZE] [--num-subbuf=N]",
+	.help = "make a channel (buffers for events), or enable it again",
+	.details = "Sizes are fixed when the channel is made.\n",
+	.options = enable_options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_enable,
+};
+
+const struct cli_command cmd_disable_channel = {
+	.name = "disable-channel",
+	.synopsis = "NAME[,NAME]... [-s SESSION]",
+	.help = "record nothing more into a channel",
+	.options = disable_options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_disable,
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include <limits.h>
+
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option options[] = {
+	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
+	{"no-output", 0, NULL, "write no trace, only count"},
+	{0},
+};
+
+/*
+ * Fills in the output. *ret_made: the directory is new, by us, and has to go if there will be no
+ * session.
+ */
+static int choose_output(
+	struct cli *cli, const char *session, bool dated, char *output, bool *ret_made)
+{
+	const char *given = cli_get(cli, "output");
+	int r;
+
+	if (given && cli_has(cli, "no-output"))
+		return cli_usage(cli, "either --output or --no-output, not both");
+	output[0] = '\0';
+	if (cli_has(cli, "no-output"))
+		return CLI_OK;
+	if (given && !*given)
+		return cli_usage(cli, "--output needs the name of a directory");
+	if (given)
+		r = cli_absolute_path(output, PATH_MAX, given);
+	else
+		r = cli_make_output(output, PATH_MAX, session, dated);
+	*ret_made = !given && !r;
+	if (r == -ENOENT && !given)
+		return cli_fail(
+			cli, "failed", "no place for traces: set KYMO_HOME, or give --output=DIR");
+	return r < 0 ? cli_fail(cli, "failed", "cannot make a directory for the trace%s%s: %s",
+			       *output ? " " : "", output, strerror(-r))
+		     : CLI_OK;
+}
+
+static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const char *output)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	kymo_value_set_string(params, "session", name);
+	kymo_value_set_string(params, "output", output);
+	code = cli_call(cli, ctl, "create", params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else if (*output)
+		printf("session '%s' created: its trace goes to %s\n", cli_safe(cli, name),
+			cli_safe(cli, output));
+	else
+		printf("session '%s' created: no trace is written\n", cli_safe(cli, name));
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	char name[64], date[32], output[PATH_MAX];
+	const char *session = cli_arg(cli, 0);
+	bool made = false;
+	int code;
+
+	if (session && !cli_session_name_valid(session))
+		return cli_fail(cli, "usage",
+			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-'",
+			session);
+	cli_format_date(date, sizeof(date));
+	snprintf(name, sizeof(name), "auto-%s", date);
+	code = cli_connect_or_start(cli, &ctl);
+	if (code)
+		return code;
+	code = choose_output(cli, session ? session : name, !session, output, &made);
+	if (!code)
+		code = create(cli, ctl, session ? session : name, output);
+	if (code && made)
+		rmdir(output);
+	return code;
+}
+
+const struct cli_command cmd_create = {
+	.name = "create",
+	.synopsis = "[NAME] [-o DIR]",
+	.help = "make a session, and start a daemon if none runs",
+	.details =
+		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"
+		"to a new directory SESSION-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces.\n",
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* enable-event and disable-event: the rules that say which events a channel records. */
+#include <inttypes.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option enable_options[] = {
+	CLI_OPTION_USERSPACE,
+	{"all", 'a', NULL, "all events: the pattern '*'"},
+	CLI_OPTION_SESSION,
+	CLI_OPTION_CHANNEL,
+	{"exclude", 'x', "PATTERN", "but not these; several are separated by commas"},
+	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
+	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
+	{0},
+};
+
+static const struct cli_option disable_options[] = {
+	CLI_OPTION_USERSPACE,
+	{"all", 'a', NULL, "all rules of the channel"},
+	CLI_OPTION_SESSION,
+	CLI_OPTION_CHANNEL,
+	{0},
+};
+
+static int add_level(
+	struct cli *cli, struct kymo_value *params, const char *option, const char *member)
+{
+	const char *text = cli_get(cli, option), *near;
+	int level;
+
+	if (!text)
+		return CLI_OK;
+	if (cli_parse_loglevel(text, &level) < 0) {
+		near = cli_nearest(text, cli_loglevel_names);
+		return cli_usage(cli, "'%s' is no log level: %s%s", text,
+			near ? "did you mean " : "EMERG .. DEBUG_LINE, DEBUG or 0 .. 14",
+			near ? near : "");
+	}
+	kymo_value_set_u64(params, member, (uint64_t)level);
+	return CLI_OK;
+}
+
+static int add_levels(struct cli *cli, struct kymo_value *params)
+{
+	int code;
+
+	if (cli_has(cli, "loglevel") && cli_has(cli, "loglevel-only"))
+		return cli_usage(cli, "either --loglevel or --loglevel-only, not both");
+	code = add_level(cli, params, "loglevel", "loglevel");
+	return code ? code : add_level(cli, params, "loglevel-only", "loglevel_only");
+}
+
+static int add_exclusions(struct cli *cli, struct kymo_value *params)
+{
+	const char *text;
+	size_t iter = 0;
+	int code = CLI_OK;
+
+	while (!code && (text = cli_args_next(&cli->args, "exclude", &iter)))
+		code = cli_params_list(cli, params, "exclude", text);
+	return code;
+}
+
+/* What both commands have: where, and which patterns. */
+static int add_target(struct cli *cli, struct kymo_value *params)
+{
+	int code = cli_params_session(cli, params);
+
+	if (!code && cli_get(cli, "channel"))
+		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
+	return code ? code : cli_params_patterns(cli, params);
+}
+
+/* No event matches: the daemon's status knows why. */
+static void explain_nothing(struct cli *cli, struct kymo_ctl *ctl, const char *session)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
+
+	if (session && params)
+		kymo_value_set_string(params, "session", session);
+	if (kymo_ctl_call(ctl, "status", params, &reply) == 0 && kymo_reply_ok(reply))
+		cli_report_warnings(cli, kymo_value_get(reply, "warnings"));
+}
+
+static void report_enabled(struct cli *cli, struct kymo_ctl *ctl, const struct kymo_value *reply)
+{
+	uint64_t matched = kymo_value_u64(kymo_value_get(reply, "matched"));
+	size_t n = kymo_value_count(kymo_value_get(reply, "rules"));
+
+	printf("%zu rule%s enabled: ", n, n == 1 ? "" : "s");
+	if (matched) {
+		printf("%" PRIu64 " event%s now\n", matched, matched == 1 ? " matches" : "s match");
+		return;
+	}
+	puts("no event matches now; programs that come later are asked when they start");
+	explain_nothing(cli, ctl, cli_get(cli, "session"));
+}
+
+static int run_enable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	int code = params ? add_target(cli, params) : CLI_FAILED;
+
+	if (!code)
+		code = add_exclusions(cli, params);
+	if (!code)
+		code = add_levels(cli, params);
+	if (!code)
+		code = cli_connect(cli, &ctl);
+	if (!code)
+		code = cli_call(cli, ctl, "enable-event", params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		report_enabled(cli, ctl, reply);
+	return CLI_OK;
+}
+
+static int run_disable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code = params ? add_target(cli, params) : CLI_FAILED;
+	size_t n;
+
+	if (!code)
+		code = cli_request(cli, "disable-event", params, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	n = kymo_value_count(kymo_value_get(reply, "rules"));
+	printf("%zu rule%s disabled\n", n, n == 1 ? "" : "s");
+	return CLI_OK;
+}
+
+const struct cli_command cmd_enable_event = {
+	.name = "enable-event",
+	.synopsis =
+		"PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION] [-x PATTERN,..] [-l LEVEL]",
+	.help = "record the events that match",
+	.details =
+		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain.\n"
+		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
+		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
+		"number, 0 to 14. A session that is recording takes the rule up at once.\n",
+	.options = enable_options,
+	.max_args = CLI_ANY_ARGS,
+	.run = run_enable,
+};
+
+const struct cli_command cmd_disable_event = {
+	.name = "disable-event",
+	.synopsis = "PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION]",
+	.help = "record the events of a rule no more",
+	.details = "PATTERN is the rule's own text, as 'kymo list SESSION' shows it.\n",
+	.options = disable_options,
+	.max_args = CLI_ANY_ARGS,
+	.run = run_disable,
+};

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* list, status and set-session. */
+#include <inttypes.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option list_options[] = {
+	{"userspace", 'u', NULL, "list programs and their events instead of sessions"},
+	{"fields", 0, NULL, "with -u: also the fields of each event"},
+	{0},
+};
+
+/* Without a daemon there is nothing to list: that is an answer, not a failure. */
+static int list_nothing(struct cli *cli, const char *member)
+{
+	_cleanup_value_ struct kymo_value *v = NULL;
+
+	if (!cli->json) {
+		puts("no session daemon is running: there is nothing to list (start one with 'kymo create' or "
+		     "'kymo-sessiond -d')");
+		return CLI_OK;
+	}
+	v = kymo_value_new();
+	kymo_value_set_bool(v, "daemon", false);
+	kymo_value_set_list(v, member);
+	cli_result(cli, v);
+	return CLI_OK;
+}
+
+static void print_sessions(struct cli *cli, const struct kymo_value *sessions)
+{
+	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
+		const struct kymo_value *s = kymo_value_at(sessions, i);
+		const char *output = cli_member(cli, s, "output");
+
+		printf("%s%s%s [%s]%s%s\n", cli_style(cli, CLI_BOLD), cli_member(cli, s, "name"),
+			cli_style(cli, CLI_PLAIN), cli_member(cli, s, "state"), *output ? " " : "",
+			output);
+	}
+	if (!kymo_value_count(sessions))
+		puts("there is no session: make one with 'kymo create'");
+}
+
+static void print_event(struct cli *cli, const struct kymo_value *event)
+{
+	const struct kymo_value *fields = kymo_value_get(event, "fields");
+	int64_t level = kymo_value_i64(kymo_value_get(event, "loglevel"));
+	const char *name = cli_loglevel_name(level);
+
+	printf("  %s%s%s (%s)\n", cli_style(cli, CLI_BOLD), cli_member(cli, event, "name"),
+		cli_style(cli, CLI_PLAIN), name ? name : "unknown level");
+	if (!cli_has(cli, "fields"))
+		return;
+	for (size_t i = 0; i < kymo_value_count(fields); i++) {
+		const struct kymo_value *f = kymo_value_at(fields, i);
+
+		printf("    %s: %s\n", cli_member(cli, f, "name"), cli_member(cli, f, "type"));
+	}
+}
+
+static void print_application(struct cli *cli, const struct kymo_value *app)
+{
+	const struct kymo_value *events = kymo_value_get(app, "events");
+
+	printf("%" PRIu64 " %s, user %" PRIu64 ", %s\n", kymo_value_u64(kymo_value_get(app, "pid")),
+		cli_member(cli, app, "name"), kymo_value_u64(kymo_value_get(app, "uid")),
+		cli_member(cli, app, "abi"));
+	for (size_t i = 0; i < kymo_value_count(events); i++)
+		print_event(cli, kymo_value_at(events, i));
+	if (!kymo_value_count(events))
+		puts("  no event");
+}
+
+static void print_applications(struct cli *cli, const struct kymo_value *apps)
+{
+	for (size_t i = 0; i < kymo_value_count(apps); i++)
+		print_application(cli, kymo_value_at(apps, i));
+	if (!kymo_value_count(apps))
+		puts("no instrumented program is running");
+}
+
+static int show_session(struct cli *cli, struct kymo_ctl *ctl, const char *session)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	if (session)
+		kymo_value_set_string(params, "session", session);
+	code = cli_call(cli, ctl, "status", params, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	cli_report_session(cli, kymo_value_get(reply, "session"));
+	cli_report_warnings(cli, kymo_value_get(reply, "warnings"));
+	return CLI_OK;
+}
+
+static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, const char *member,
+	void (*print)(struct cli *, const struct kymo_value *))
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code = cli_call(cli, ctl, command, NULL, &reply);
+
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		print(cli, kymo_value_get(reply, member));
+	return CLI_OK;
+}
+
+static int run_list(struct cli *cli)
+{
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	bool programs = cli_has(cli, "userspace"), one = cli_arg(cli, 0);
+	int code;
+
+	if (programs && one)
+		return cli_usage(cli, "either a session or --userspace, not both");
+	if (cli_has(cli, "fields") && !programs)
+		return cli_usage(cli, "--fields goes with --userspace");
+	code = one ? cli_connect(cli, &ctl) : cli_connect_if_running(cli, &ctl);
+	if (code)
+		return code;
+	if (!ctl)
+		return list_nothing(cli, programs ? "applications" : "sessions");
+	if (one)
+		return show_session(cli, ctl, cli_arg(cli, 0));
+	return programs ? list(cli, ctl, "list-events", "applications", print_applications)
+			: list(cli, ctl, "list", "sessions", print_sessions);
+}
+
+static int run_status(struct cli *cli)
+{
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	int code = cli_connect(cli, &ctl);
+
+	return code ? code : show_session(cli, ctl, cli_arg(cli, 0));
+}
+
+static int run_set_session(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	kymo_value_set_string(params, "session", cli_arg(cli, 0));
+	code = cli_request(cli, "set-session", params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		printf("the current session is '%s'\n", cli_safe(cli, cli_arg(cli, 0)));
+	return CLI_OK;
+}
+
+const struct cli_command cmd_list = {
+	.name = "list",
+	.synopsis = "[SESSION | -u [--fields]]",
+	.help = "show the sessions, one session, or programs and their events",
+	.options = list_options,
+	.max_args = 1,
+	.run = run_list,
+};
+
+const struct cli_command cmd_status = {
+	.name = "status",
+	.synopsis = "[SESSION]",
+	.help = "show a session, what it has recorded, and what is wrong",
+	.max_args = 1,
+	.run = run_status,
+};
+
+const struct cli_command cmd_set_session = {
+	.name = "set-session",
+	.synopsis = "NAME",
+	.help = "choose the current session: the one meant when none is named",
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_set_session,
+};

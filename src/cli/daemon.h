@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Talking to the session daemon for a command: failures are reported (cli_fail), so callers only
+ * pass the exit code on.
+ */
+#ifndef CLI_DAEMON_H
+#define CLI_DAEMON_H
+
+#include "cli/cli.h"
+
+/* Connects to the daemon that runs. CLI_OK or, reported, CLI_FAILED. */
+int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl);
+/* The same, but starts a daemon in the background if none runs. */
+int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl);
+/* Connects if there is a daemon: CLI_OK with *ret_ctl NULL when there is none. */
+int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
+
+/* Sends a command; a refusal is reported and is CLI_FAILED. On CLI_OK the caller frees *ret_reply.
+ */
+int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
+	const struct kymo_value *params, struct kymo_value **ret_reply);
+/* cli_connect, cli_call and away. */
+int cli_request(struct cli *cli, const char *command, const struct kymo_value *params,
+	struct kymo_value **ret_reply);
+
+#define _cleanup_ctl_	__attribute__((cleanup(cli_cleanup_ctl)))
+#define _cleanup_value_ __attribute__((cleanup(cli_cleanup_value)))
+
+static inline void cli_cleanup_ctl(struct kymo_ctl **ctl)
+{
+	kymo_ctl_close(*ctl);
+}
+
+static inline void cli_cleanup_value(struct kymo_value **v)
+{
+	kymo_value_free(*v);
+}
+
+#endif

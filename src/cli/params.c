@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/params.h"
+
+struct kymo_value *cli_params_new(struct cli *cli)
+{
+	struct kymo_value *params = kymo_value_new();
+
+	if (!params)
+		cli_fail(cli, "failed", "no memory");
+	return params;
+}
+
+static int checked(struct cli *cli, int r)
+{
+	return r < 0 ? cli_fail(cli, "failed", "%s", strerror(-r)) : CLI_OK;
+}
+
+int cli_params_session(struct cli *cli, struct kymo_value *params)
+{
+	const char *session = cli_get(cli, "session");
+
+	return session ? checked(cli, kymo_value_set_string(params, "session", session)) : CLI_OK;
+}
+
+int cli_params_which(struct cli *cli, struct kymo_value *params)
+{
+	const char *name = cli_arg(cli, 0);
+
+	if (name && cli_has(cli, "all"))
+		return cli_usage(cli, "either the name of a session or --all, not both");
+	if (cli_has(cli, "all"))
+		return checked(cli, kymo_value_set_bool(params, "all", true));
+	return name ? checked(cli, kymo_value_set_string(params, "session", name)) : CLI_OK;
+}
+
+int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *part;
+	int r = copy ? 0 : -ENOMEM;
+
+	while (!r && (part = strsep(&rest, ","))) {
+		if (!*part)
+			return cli_usage(cli,
+				"'%s' has an empty part: names are separated by single commas",
+				text);
+		r = kymo_value_add_string(params, name, part);
+	}
+	return checked(cli, r);
+}
+
+int cli_params_patterns(struct cli *cli, struct kymo_value *params)
+{
+	int code = CLI_OK;
+
+	if (cli_has(cli, "all") && cli_arg(cli, 0))
+		return cli_usage(cli, "either patterns or --all, not both");
+	if (cli_has(cli, "all"))
+		return checked(cli, kymo_value_add_string(params, "patterns", "*"));
+	if (!cli_arg(cli, 0))
+		return cli_usage(cli,
+			"no pattern is given: 'PROVIDER:NAME' with '*' for any letters, or --all");
+	for (size_t i = 0; cli_arg(cli, i) && !code; i++)
+		code = cli_params_list(cli, params, "patterns", cli_arg(cli, i));
+	return code;
+}
+
+int cli_params_buffers(struct cli *cli, struct kymo_value *params)
+{
+	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");
+	uint64_t v = 0;
+	int r = 0;
+
+	if (size && (cli_parse_size(size, &v) < 0 || !v))
+		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
+	if (size)
+		r = kymo_value_set_u64(params, "subbuf_size", v);
+	if (count && (cli_parse_number(count, UINT32_MAX, &v) < 0 || !v))
+		return cli_usage(cli, "'%s' is no number of sub-buffers", count);
+	if (count && !r)
+		r = kymo_value_set_u64(params, "num_subbuf", v);
+	return checked(cli, r);
+}

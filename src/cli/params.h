@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From options to the parameters of a request. All return CLI_OK or, reported, another exit code;
+ * an option that was not given adds nothing.
+ */
+#ifndef CLI_PARAMS_H
+#define CLI_PARAMS_H
+
+#include "cli/cli.h"
+
+/* A new object of parameters; NULL without memory, reported. */
+struct kymo_value *cli_params_new(struct cli *cli);
+/* --session=NAME as `session`. */
+int cli_params_session(struct cli *cli, struct kymo_value *params);
+/* [NAME] or --all of start, stop and destroy. */
+int cli_params_which(struct cli *cli, struct kymo_value *params);
+/* "a,b,c" as more elements of the list `name`. */
+int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
+/* PATTERN[,PATTERN]... or --all as `patterns`. */
+int cli_params_patterns(struct cli *cli, struct kymo_value *params);
+/* --subbuf-size and --num-subbuf. */
+int cli_params_buffers(struct cli *cli, struct kymo_value *params);
+
+#define CLI_OPTION_SESSION                                                                         \
+	{                                                                                          \
+		"session", 's', "SESSION", "session; without it, the current one"                  \
+	}
+#define CLI_OPTION_CHANNEL                                                                         \
+	{                                                                                          \
+		"channel", 'c', "CHANNEL", "channel; without it, channel0"                         \
+	}
+#define CLI_OPTION_USERSPACE                                                                       \
+	{                                                                                          \
+		"userspace", 'u', NULL, "events of programs (there are no others yet)"             \
+	}
+#define CLI_OPTION_SUBBUF_SIZE                                                                     \
+	{                                                                                          \
+		"subbuf-size", 0, "SIZE",                                                          \
+			"bytes of a sub-buffer, a power of two; K, M and G may follow"             \
+	}
+#define CLI_OPTION_NUM_SUBBUF                                                                      \
+	{                                                                                          \
+		"num-subbuf", 0, "N", "sub-buffers of each buffer, a power of two"                 \
+	}
+
+#endif

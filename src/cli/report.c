@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/report.h"
+
+#include <inttypes.h>
+
+static uint64_t number(const struct kymo_value *object, const char *name)
+{
+	return kymo_value_u64(kymo_value_get(object, name));
+}
+
+const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name)
+{
+	return cli_safe(cli, kymo_value_string(kymo_value_get(object, name)));
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
+{
+	uint64_t recorded = number(session, "recorded");
+	const char *output = kymo_value_string(kymo_value_get(session, "output"));
+	char size[32];
+
+	ky_buf_printf(to, "%" PRIu64 " event%s recorded, %" PRIu64 " discarded, %s", recorded,
+		plural(recorded), number(session, "discarded"),
+		cli_format_size(size, sizeof(size), number(session, "bytes")));
+	if (*output) {
+		ky_buf_puts(to, ", in ");
+		cli_escape(to, output);
+	}
+}
+
+void cli_report_losses(
+	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
+{
+	uint64_t too_big = number(session, "discarded_too_big"),
+		 unwritten = number(session, "unwritten");
+	uint64_t discarded = number(session, "discarded");
+	uint64_t full = discarded > too_big ? discarded - too_big : 0;
+	const char *error = cli_member(cli, session, "error");
+
+	if (full)
+		fprintf(to,
+			"  %" PRIu64
+			" event%s came while the buffers were full: give them more room, "
+			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
+			full, plural(full), command);
+	if (too_big)
+		fprintf(to,
+			"  %" PRIu64 " event%s larger than a sub-buffer: make these larger, "
+			"'%s --subbuf-size=SIZE'\n",
+			too_big, too_big == 1 ? " was" : "s were", command);
+	if (unwritten)
+		fprintf(to, "  %" PRIu64 " recorded event%s could not be written\n", unwritten,
+			plural(unwritten));
+	if (*error)
+		fprintf(to, "  %serror:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
+			error);
+}
+
+void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done)
+{
+	for (size_t i = 0; i < kymo_value_count(sessions); i++) {
+		const struct kymo_value *session = kymo_value_at(sessions, i);
+		struct ky_buf counts = {0};
+
+		cli_format_counts(&counts, session);
+		printf("session '%s' %s: %s\n", cli_member(cli, session, "name"), done,
+			counts.data ? counts.data : "");
+		ky_buf_deinit(&counts);
+		cli_report_losses(stdout, cli, session, "kymo enable-channel");
+	}
+	if (!kymo_value_count(sessions))
+		puts("there is no session");
+}
+
+static void report_level(const struct kymo_value *rule)
+{
+	const char *type = kymo_value_string(kymo_value_get(rule, "loglevel_type"));
+	const char *level = cli_loglevel_name(kymo_value_i64(kymo_value_get(rule, "loglevel")));
+
+	if (!*type || !strcmp(type, "all") || !level)
+		return;
+	printf(!strcmp(type, "only") ? ", level %s" : ", level %s or more severe", level);
+}
+
+static void report_rule(struct cli *cli, const struct kymo_value *rule)
+{
+	const struct kymo_value *exclude = kymo_value_get(rule, "exclude");
+	uint64_t matched = number(rule, "matched");
+
+	printf("    %s", cli_member(cli, rule, "pattern"));
+	for (size_t i = 0; i < kymo_value_count(exclude); i++)
+		printf("%s%s", i ? "," : ", but not ",
+			cli_safe(cli, kymo_value_string(kymo_value_at(exclude, i))));
+	report_level(rule);
+	printf(": %" PRIu64 " event%s%s\n", matched, plural(matched),
+		kymo_value_bool(kymo_value_get(rule, "enabled")) ? "" : " (disabled)");
+}
+
+static void report_channel(struct cli *cli, const struct kymo_value *channel)
+{
+	const struct kymo_value *rules = kymo_value_get(channel, "rules");
+	char size[32];
+
+	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s\n",
+		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
+		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
+		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
+		!strcmp(kymo_value_string(kymo_value_get(channel, "buffers")), "cpu")
+			? "CPU"
+			: cli_member(cli, channel, "buffers"),
+		cli_member(cli, channel, "mode"),
+		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
+	for (size_t i = 0; i < kymo_value_count(rules); i++)
+		report_rule(cli, kymo_value_at(rules, i));
+	if (!kymo_value_count(rules))
+		puts("    no event rule: add some with 'kymo enable-event'");
+}
+
+static void report_application(struct cli *cli, const struct kymo_value *app)
+{
+	uint64_t events = number(app, "events");
+
+	printf("  %" PRIu64 " %s, user %" PRIu64 ", %s: %" PRIu64 " event%s\n", number(app, "pid"),
+		cli_member(cli, app, "name"), number(app, "uid"), cli_member(cli, app, "abi"),
+		events, plural(events));
+}
+
+void cli_report_session(struct cli *cli, const struct kymo_value *session)
+{
+	const struct kymo_value *channels = kymo_value_get(session, "channels");
+	const struct kymo_value *apps = kymo_value_get(session, "applications");
+	struct ky_buf counts = {0};
+
+	cli_format_counts(&counts, session);
+	printf("%s%s%s [%s]: %s\n", cli_style(cli, CLI_BOLD), cli_member(cli, session, "name"),
+		cli_style(cli, CLI_PLAIN), cli_member(cli, session, "state"),
+		counts.data ? counts.data : "");
+	ky_buf_deinit(&counts);
+	cli_report_losses(stdout, cli, session, "kymo enable-channel");
+	puts("channels:");
+	for (size_t i = 0; i < kymo_value_count(channels); i++)
+		report_channel(cli, kymo_value_at(channels, i));
+	if (!kymo_value_count(channels))
+		puts("  none: 'kymo enable-event' makes channel0");
+	puts("applications:");
+	for (size_t i = 0; i < kymo_value_count(apps); i++)
+		report_application(cli, kymo_value_at(apps, i));
+	if (!kymo_value_count(apps))
+		puts("  none");
+}
+
+void cli_report_warnings(struct cli *cli, const struct kymo_value *warnings)
+{
+	for (size_t i = 0; i < kymo_value_count(warnings); i++)
+		printf("%swarning:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
+			cli_safe(cli, kymo_value_string(kymo_value_at(warnings, i))));
+}

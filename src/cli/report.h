@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What commands say about sessions: the objects of docs/protocol.md as text. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "cli/cli.h"
+
+/*
+ * "1234 events recorded, 0 discarded, 1.2 MiB, in DIR" of a session object, appended to `to`,
+ * escaped. What was lost otherwise, and a failure of the session, are for cli_report_losses.
+ */
+void cli_format_counts(struct ky_buf *to, const struct kymo_value *session);
+/*
+ * One line on `to` for each kind of loss, with what to do about it; nothing when nothing was lost.
+ * command: which takes --subbuf-size and --num-subbuf.
+ */
+void cli_report_losses(
+	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command);
+/* For each session of a reply: "session 'demo' <done>: <counts>", and the losses. */
+void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done);
+/* Everything about one session, as `list SESSION` and `status` show it. */
+void cli_report_session(struct cli *cli, const struct kymo_value *session);
+/* "warning: ..." for each text of a list. */
+void cli_report_warnings(struct cli *cli, const struct kymo_value *warnings);
+
+/* String member of an object, safe to print. */
+const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);
+
+#endif
