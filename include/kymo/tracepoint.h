@@ -640,6 +640,7 @@ static inline __attribute__((unused)) void kymo__put_string(
 	while (n < inline_max && (c->p[n] = (unsigned char)from[n]) != 0)
 		n++;
 	if (n == inline_max) {
+		__asm__("" : "+r"(s)); /* else compilers warn that a short literal ends before s + n */
 		n += strlen(s + n);
 		if (n > inline_max) {
 			kymo__put_piece(c, s, n, KYMO_PIECE_TEXT);

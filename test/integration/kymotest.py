@@ -31,6 +31,7 @@ import traceback
 
 CLI = os.environ.get("KYMO_TEST_CLI", "")
 SESSIOND = os.environ.get("KYMO_TEST_SESSIOND", "")
+LIBDIR = os.environ.get("KYMO_TEST_LIBDIR", "")
 APPS = pathlib.Path(os.environ.get("KYMO_TEST_APPS", "."))
 SOURCE = pathlib.Path(os.environ.get("KYMO_TEST_SOURCE", "."))
 BUILD = pathlib.Path(os.environ.get("KYMO_TEST_BUILD", "."))
@@ -127,7 +128,7 @@ class Kymo:
         self.mark = f"KYMO_TEST_MARK={self.top.name}"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("KYMO_", "XDG_", "LD_"))}
         self.env.update(KYMO_RUNDIR=str(self.rundir), KYMO_HOME=str(self.traces), HOME=str(self.home), LC_ALL="C.UTF-8",
-            KYMO_TEST_MARK=self.top.name, NO_COLOR="1")
+            LD_LIBRARY_PATH=LIBDIR, KYMO_TEST_MARK=self.top.name, NO_COLOR="1")
         self.daemon = None
         self.daemon_fds = None
         self.started = []

@@ -22,6 +22,8 @@
 
 #include <kymo/tracepoint.h>
 
+#define MAX_THREADS 256
+
 static unsigned int n_threads = 1, process, signal_us;
 static unsigned long n_each = 1000;
 static bool migrate, wait_for_lines;
@@ -78,7 +80,7 @@ static void *emit(void *arg)
 
 static void run_threads(void)
 {
-	pthread_t threads[n_threads];
+	pthread_t threads[MAX_THREADS];
 
 	for (unsigned int i = 0; i < n_threads; i++) {
 		if (pthread_create(&threads[i], NULL, emit, (void *)(uintptr_t)i))
@@ -139,6 +141,8 @@ int main(int argc, char **argv)
 	timer_t timer;
 
 	parse(argc, argv);
+	if (n_threads > MAX_THREADS)
+		return 2;
 	wait_line("ready");
 	if (signal_us)
 		start_signals(&timer);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Events in C++: in a template, a lambda, an inline member, and one of the shared header. */
+#include <string>
+#include <vector>
+
+#include "forms.h"
+
+namespace
+{
+
+template <typename T> void in_template(T value)
+{
+	kymo_event(forms, in_template, kymo_i64(value, static_cast<int64_t>(value)));
+}
+
+struct Thing {
+	std::string name;
+	std::vector<int32_t> numbers;
+
+	void tell() const
+	{
+		kymo_event(forms, in_member, kymo_string(name, name.c_str()),
+			kymo_seq_i32(numbers, numbers.data(), numbers.size()));
+	}
+};
+
+} // namespace
+
+void forms_cplusplus()
+{
+	auto lambda = [](int n) { kymo_event(forms, in_lambda, kymo_i32(number, n)); };
+
+	in_template<int>(1);
+	lambda(2);
+	Thing{"thing", {1, 2, 3}}.tell();
+	kymo_trace(forms, shared, 3, "C++");
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Built twice: the library that forms is linked with, and (with LOADED) the one that it loads and
+ * unloads. */
+#include <kymo/tracepoint.h>
+
+#ifdef LOADED
+__attribute__((visibility("default"))) void forms_loaded(int number);
+void forms_loaded(int number)
+{
+	kymo_event(forms, in_loaded, kymo_i32(number, number));
+}
+#else
+__attribute__((visibility("default"))) void forms_library(int number);
+void forms_library(int number)
+{
+	kymo_event(forms, in_library, kymo_i32(number, number));
+}
+#endif
