@@ -99,7 +99,8 @@ struct ky_ring_ctl {
 	uint64_t owner;    /* 0: free; else pid << 32 | thread's number */
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
-	uint64_t reserved[4];
+	uint64_t reserved_count; /* per-thread rings only: records reserved */
+	uint64_t reserved[3];
 	struct ky_block_entry blocks[]; /* n_blocks */
 };
 

@@ -64,6 +64,15 @@ int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t t
 	return 0;
 }
 
+int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
+{
+	uint64_t pos = block_start(d, consumed);
+	const struct ky_block_entry *entry = block_entry(d, pos);
+
+	return ky_drain_resume(
+		d, pos, pos ? fetch(&entry->begin_count) : 0, pos ? fetch(&entry->begin_ts) : 0);
+}
+
 static void look_at_lost(struct ky_drain *d)
 {
 	for (unsigned int i = 0; i < KY_LOST_REASONS; i++)

@@ -54,6 +54,11 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
  */
 int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t ts);
 /*
+ * Goes on after an earlier reader who kept nothing: at the beginning of the block in which `consumed`
+ * lies, as if all before it had been taken. Errors as ky_drain_resume.
+ */
+int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
+/*
  * Fetches the head and the lost counters. settle: also what belongs to the head, without which a
  * partly filled block is not given; a writer that is too busy to let it be read makes that wait for
  * the next look. 0, or -EBADMSG when the ring is (or is now) quarantined.

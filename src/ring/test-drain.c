@@ -370,6 +370,27 @@ static void test_resume(void **state)
 	ring_free(r);
 }
 
+static void test_rejoin(void **state)
+{
+	struct ring *r = ring_new();
+	struct ky_drain d;
+	struct ky_drain_piece p;
+	uint64_t before;
+
+	while (ring_write(r, 0))
+		;
+	before = r->ctl->blocks[2].begin_count;
+	ky_drain_init(&d, &r->g, r->base, 1);
+	assert_int_equal(ky_drain_rejoin(&d, 2 * BLOCK + 500), 0);
+	assert_int_equal(d.count, before);
+	assert_int_equal(ky_drain_look(&d, true), 0);
+	assert_true(ky_drain_next(&d, true, &p));
+	assert_int_equal(p.pos, 2 * BLOCK);
+	assert_int_equal(p.begin_ts, r->ctl->blocks[2].begin_ts);
+	assert_int_equal(p.n_events, r->ctl->blocks[3].begin_count - before);
+	ring_free(r);
+}
+
 static void test_geometry_of_peer(void **state)
 {
 	struct ky_geometry g, copy;
@@ -395,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_table),
 		cmocka_unit_test(test_scribble),
 		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_geometry_of_peer),
 	};
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ky_record: the way of one event into the rings of all sessions that want it. The common case is one
+ * call of the hook's writer per hook; everything else is in ky_record_slow.
+ */
+#include "ring/asm-offsets.h"
+#include "ring/clock.h"
+#include "ring/writer.h"
+
+/* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger. */
+#define MAX_TRIES 200
+
+#define ASSERT_OFFSET(type, member, offset)                                                        \
+	static_assert(offsetof(struct type, member) == (offset), "assembly: " #type "." #member)
+#ifdef __LP64__
+ASSERT_OFFSET(ky_hook, active, KY_HOOK_ACTIVE);
+ASSERT_OFFSET(ky_hook, id, KY_HOOK_ID);
+ASSERT_OFFSET(ky_hook, n_rings, KY_HOOK_N_RINGS);
+ASSERT_OFFSET(ky_hook, block_mask, KY_HOOK_BLOCK_MASK);
+ASSERT_OFFSET(ky_hook, block_limit, KY_HOOK_BLOCK_LIMIT);
+ASSERT_OFFSET(ky_hook, ring_mask, KY_HOOK_RING_MASK);
+ASSERT_OFFSET(ky_hook, rings, KY_HOOK_RINGS);
+ASSERT_OFFSET(ky_switch, ctl, KY_SWITCH_CTL);
+ASSERT_OFFSET(ky_switch, head, KY_SWITCH_HEAD);
+ASSERT_OFFSET(ky_switch, new_head, KY_SWITCH_NEW_HEAD);
+ASSERT_OFFSET(ky_switch, left, KY_SWITCH_LEFT);
+ASSERT_OFFSET(ky_switch, enter, KY_SWITCH_ENTER);
+ASSERT_OFFSET(ky_switch, used, KY_SWITCH_USED);
+ASSERT_OFFSET(ky_switch, begin_ts, KY_SWITCH_BEGIN_TS);
+ASSERT_OFFSET(ky_switch, begin_count, KY_SWITCH_BEGIN_COUNT);
+ASSERT_OFFSET(kymo_piece, ptr, KY_PIECE_PTR);
+ASSERT_OFFSET(kymo_piece, len, KY_PIECE_LEN);
+ASSERT_OFFSET(kymo_piece, flags, KY_PIECE_FLAGS);
+static_assert(sizeof(struct kymo_piece) == KY_PIECE_SIZE, "assembly: piece");
+static_assert(sizeof(struct ky_ring_ref) == 16, "assembly: ring ref");
+static_assert(sizeof(struct ky_hook) == 64, "one cache line");
+#endif
+ASSERT_OFFSET(ky_block_entry, begin_ts, KY_ENTRY_BEGIN_TS);
+ASSERT_OFFSET(ky_block_entry, begin_count, KY_ENTRY_BEGIN_COUNT);
+ASSERT_OFFSET(ky_block_entry, used, KY_ENTRY_USED);
+static_assert(KY_ASM_HEAD == KY_CTL_HEAD && KY_ASM_SLOT == KY_CTL_SLOT, "assembly: ctl");
+static_assert(KY_ASM_ID_BITS == KY_ID_BITS && KY_ASM_TS_BITS == KY_TS_BITS, "assembly: header");
+static_assert(KY_ASM_EXTENDED_ID == KY_ID_EXTENDED, "assembly: header");
+static_assert(KY_ASM_COMPACT == KY_HEADER_COMPACT && KY_ASM_EXTENDED == KY_HEADER_EXTENDED,
+	"assembly: header");
+static_assert(KY_ASM_RESTART == KY_WRITE_RESTART && KY_ASM_NO_RING == KY_WRITE_NO_RING &&
+		KY_ASM_FULL == KY_WRITE_FULL && KY_ASM_DONE == KY_WRITE_DONE,
+	"assembly: results");
+static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces");
+
+ptrdiff_t ky_rseq_offset;
+
+#if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
+#define HAVE_RSEQ 1
+/* glibc's, since 2.35; absent elsewhere, and in programs that run with an older one. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+void ky_writer_init(void)
+{
+	if (&__rseq_offset)
+		ky_rseq_offset = __rseq_offset;
+}
+
+bool ky_writer_has_rseq(void)
+{
+	const char *area = (const char *)__builtin_thread_pointer() + ky_rseq_offset;
+	int32_t cpu;
+
+	if (!&__rseq_size || !&__rseq_offset || !__rseq_size)
+		return false;
+	memcpy(&cpu, area + KY_RSEQ_CPU_ID, sizeof(cpu));
+	return cpu >= 0;
+}
+
+static uint32_t current_cpu(void)
+{
+	const char *area = (const char *)__builtin_thread_pointer() + ky_rseq_offset;
+
+	return __atomic_load_n((const uint32_t *)(const void *)(area + KY_RSEQ_CPU_ID),
+		__ATOMIC_RELAXED);
+}
+#else
+#define HAVE_RSEQ 0
+void ky_writer_init(void)
+{
+}
+
+bool ky_writer_has_rseq(void)
+{
+	return false;
+}
+#endif
+
+enum ky_clock ky_writer_counter(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	return KY_CLOCK_TSC;
+#elif defined(__aarch64__)
+	return KY_CLOCK_CNTVCT;
+#else
+	return KY_CLOCK_MONOTONIC;
+#endif
+}
+
+void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
+{
+	hook->id = id;
+	hook->n_rings = set->geo.n_rings;
+	hook->block_mask = set->geo.block_size - 1;
+	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size);
+	hook->clock = set->geo.clock;
+	hook->ring_mask = ky_geometry_ring_mask(&set->geo);
+	hook->rings = set->rings;
+	hook->set = set;
+#if HAVE_RSEQ
+	if (set->geo.mode == KY_SET_PER_CPU) {
+		hook->write = set->geo.clock == KY_CLOCK_MONOTONIC ? ky_rseq_record_ts
+								   : ky_rseq_record_counter;
+		return;
+	}
+#endif
+	hook->write = ky_thread_record;
+}
+
+static void leave_set(struct ky_set *set)
+{
+	__atomic_fetch_sub(&set->users, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Entry to whatever touches a set outside a restartable sequence. False when the hook went inactive.
+ * Pairs with the listener, which clears `active`, then (sequentially consistent) looks at `users`.
+ */
+static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set)
+{
+	struct ky_set *set = hook->set;
+
+	/* A hook that was switched off and on meanwhile may have another set: then leave this one alone. */
+	if (!set)
+		return false;
+	__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
+	*ret_set = set;
+	if (__atomic_load_n(&hook->active, __ATOMIC_SEQ_CST) && hook->set == set)
+		return true;
+	leave_set(set);
+	return false;
+}
+
+#if HAVE_RSEQ
+/* Puts ring i into this program's table: it is about to get its first record from here. */
+static void first_use(struct ky_set *set, uint32_t i)
+{
+	struct ky_ring_ref *ref = &set->rings[i];
+
+	ref->data = ky_geometry_data(&set->geo, set->base, i);
+	/* Release: the assembly sees data when it sees ctl. */
+	__atomic_store_n(&ref->ctl, ky_geometry_ctl(&set->geo, set->base, i), __ATOMIC_RELEASE);
+	__atomic_fetch_add(&set->first_used, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * The record does not fit the block: goes to the next one if the consumer is through with it.
+ * KY_WRITE_FULL: it is not, the record is lost.
+ */
+static int change_block(struct ky_hook *hook, uint32_t cpu)
+{
+	struct ky_set *set = hook->set;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, cpu);
+	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
+	uint64_t pos = ky_head_pos(head);
+	uint64_t next = (pos | hook->block_mask) + 1;
+	uint64_t block_size = (uint64_t)hook->block_mask + 1;
+	uint32_t n_blocks = set->geo.n_blocks;
+	/* Acquire: pairs with the consumer's release after it copied the block that will be overwritten. */
+	uint64_t consumed = __atomic_load_n(&set->consumed[cpu], __ATOMIC_ACQUIRE);
+	struct ky_switch sw;
+
+	/* Another thread may have changed the block since the writer looked: then just try again. */
+	if ((pos & hook->block_mask) == 0)
+		return KY_WRITE_RESTART;
+	if (next + block_size - (hook->ring_mask + 1) > consumed &&
+		next + block_size > hook->ring_mask + 1)
+		return KY_WRITE_FULL;
+	sw = (struct ky_switch){
+		.ctl = ctl,
+		.head = head,
+		.new_head = next << 1 | (head & 1),
+		.left = &ctl->blocks[(pos / block_size) & (n_blocks - 1)],
+		.enter = &ctl->blocks[(next / block_size) & (n_blocks - 1)],
+		.used = pos & hook->block_mask,
+		.begin_ts = ctl->slot[head & 1].ts,
+		.begin_count = ctl->slot[head & 1].count,
+	};
+	ky_rseq_switch(hook, &sw);
+	return KY_WRITE_RESTART;
+}
+
+/* What to do after result r of a per-CPU writer; called inside enter_set. */
+static int resolve(struct ky_hook *hook, int r)
+{
+	uint32_t cpu = current_cpu();
+
+	if (r == KY_WRITE_FULL && cpu < hook->n_rings)
+		return change_block(hook, cpu);
+	if (r == KY_WRITE_NO_RING) {
+		if (cpu >= hook->n_rings)
+			return KY_WRITE_NO_RING;
+		if (!hook->set->rings[cpu].ctl)
+			first_use(hook->set, cpu);
+	}
+	return KY_WRITE_RESTART;
+}
+#else
+#define current_cpu() 0u
+#define resolve(hook, r) (r)
+#endif
+
+/* Counts a lost event in the ring it would have gone to; inside enter_set. */
+static void count_lost(struct ky_hook *hook, enum ky_lost why)
+{
+	struct ky_set *set = hook->set;
+	uint32_t i = set->geo.mode == KY_SET_PER_CPU ? current_cpu() : 0;
+	struct ky_ring_ctl *ctl;
+
+	ctl = ky_geometry_ctl(&set->geo, set->base, i < set->geo.n_rings ? i : 0);
+	__atomic_fetch_add(&ctl->lost[why], 1, __ATOMIC_RELAXED);
+}
+
+/* The writer did not write at once: prepares what it lacks and tries again, or counts the event as lost. */
+static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, const void *payload,
+	size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	int r = KY_WRITE_RESTART;
+	struct ky_set *set;
+	uint32_t limit;
+
+	if (!enter_set(hook, &set))
+		return;
+	limit = hook->block_limit - KY_HEADER_EXTENDED;
+	for (int tries = 0; len <= limit && r == KY_WRITE_RESTART && tries < MAX_TRIES; tries++) {
+		uint64_t ts = hook->clock == KY_CLOCK_MONOTONIC ? ky_clock_read(hook->clock) : 0;
+
+		r = hook->write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
+		if (r == KY_WRITE_NO_RING || r == KY_WRITE_FULL)
+			r = resolve(hook, r);
+	}
+	if (len > limit)
+		count_lost(hook, KY_LOST_TOO_BIG);
+	else if (r == KY_WRITE_FULL)
+		count_lost(hook, KY_LOST_FULL);
+	else if (r != KY_WRITE_DONE)
+		count_lost(hook, KY_LOST_STUCK);
+	leave_set(set);
+}
+
+/* Per-thread writers always run inside enter_set: nothing else keeps the set while they write. */
+static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	struct ky_set *set;
+	int r;
+
+	if (!enter_set(hook, &set))
+		return;
+	if (len > hook->block_limit - KY_HEADER_EXTENDED) {
+		count_lost(hook, KY_LOST_TOO_BIG);
+	} else {
+		r = hook->write(hook, payload, (uint32_t)len, pieces, n_pieces, 0);
+		if (r == KY_WRITE_NO_RING)
+			count_lost(hook, KY_LOST_STUCK);
+	}
+	leave_set(set);
+}
+
+void ky_record(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	for (; hook; hook = __atomic_load_n(&hook->next, __ATOMIC_ACQUIRE)) {
+		ky_write_fn write;
+		uint64_t ts = 0;
+
+		/* Acquire: pairs with the release that switches a hook on, after its members were set. */
+		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
+			continue;
+		write = hook->write;
+		if (ky_unlikely(write == ky_thread_record)) {
+			record_thread(hook, payload, len, pieces, n_pieces);
+			continue;
+		}
+		if (ky_likely(len <= KY_BLOCK_MAX / 2)) {
+			if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
+				ts = ky_clock_read(hook->clock);
+			if (ky_likely(write(hook, payload, (uint32_t)len, pieces, n_pieces, ts) ==
+				    KY_WRITE_DONE))
+				continue;
+		}
+		record_slow(hook, payload, len, pieces, n_pieces);
+	}
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writers, against a plain walk over the memory: every record that was reported written is there once,
+ * whole, in order of time, and written + lost = attempted, under signals, migration and threads.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <cmocka.h>
+
+#include "ring/clock.h"
+#include "ring/writer.h"
+
+#define EVENT 5
+#define N_WRITERS 64 /* sources of records: threads, and the signal handlers on top of them */
+
+struct fixture {
+	struct ky_set set;
+	struct ky_hook hook;
+	uint64_t *consumed;
+	uint64_t emitted[N_WRITERS];
+};
+
+/* What a record holds: who wrote it and how many before. */
+struct payload {
+	uint32_t writer;
+	uint64_t seq;
+	uint8_t slack[KYMO_SCRATCH_SLACK];
+} __attribute__((packed));
+#define PAYLOAD 12
+
+static void *map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
+}
+
+static void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings,
+	uint32_t n_blocks, uint32_t block_size)
+{
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(
+		ky_geometry_init(&f->set.geo, mode, clock, n_rings, n_blocks, block_size), 0);
+	f->set.id = 1;
+	f->set.base = map(f->set.geo.total_size);
+	f->consumed = map(n_rings * sizeof(uint64_t));
+	f->set.consumed = f->consumed;
+	f->set.rings = calloc(n_rings, sizeof(*f->set.rings));
+	ky_writer_init();
+	ky_thread_set_process(1);
+	ky_hook_init(&f->hook, &f->set, EVENT);
+	f->hook.active = 1;
+}
+
+static void teardown(struct fixture *f)
+{
+	assert_int_equal(f->set.users, 0);
+	munmap(f->set.base, f->set.geo.total_size);
+	munmap(f->consumed, f->set.geo.n_rings * sizeof(uint64_t));
+	free(f->set.rings);
+}
+
+static void emit(struct fixture *f, uint32_t writer)
+{
+	struct payload p = {.writer = writer, .seq = f->emitted[writer]++};
+
+	ky_record(&f->hook, &p, PAYLOAD, NULL, 0);
+}
+
+static uint64_t lost(struct fixture *f)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < f->set.geo.n_rings; i++)
+		for (int k = 0; k < KY_LOST_REASONS; k++)
+			n += ky_geometry_ctl(&f->set.geo, f->set.base, i)->lost[k];
+	return n;
+}
+
+/* Calls visit(id, payload, len) for each record; len is fixed but for `len` == 0: then one record per block. */
+typedef void (*visit_fn)(void *arg, uint32_t id, const uint8_t *payload);
+
+/* Walks a ring that never wrapped; checks clocks and the tables on the way. Returns the number of records. */
+static uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, void *arg)
+{
+	struct ky_geometry *g = &f->set.geo;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, f->set.base, ring);
+	const uint8_t *data = ky_geometry_data(g, f->set.base, ring);
+	uint64_t end = ky_head_pos(ctl->head), n = 0, last = 0;
+
+	for (uint64_t pos = 0; pos < end;) {
+		uint64_t block = pos / g->block_size, offset = pos % g->block_size;
+		const uint8_t *p = data + pos;
+		uint32_t word, id;
+		uint64_t ts;
+
+		if (end / g->block_size > block && offset == ctl->blocks[block].used) {
+			pos += g->block_size - offset;
+			assert_true(ctl->blocks[block + 1].begin_ts >= last);
+			if (g->mode == KY_SET_PER_CPU)
+				assert_int_equal(ctl->blocks[block + 1].begin_count, n);
+			last = ctl->blocks[block + 1].begin_ts;
+			continue;
+		}
+		assert_true(offset <= KY_BLOCK_LIMIT(g->block_size));
+		if ((p[0] & 31) == KY_ID_EXTENDED) {
+			memcpy(&id, p + 1, 4);
+			memcpy(&ts, p + 5, 8);
+			p += KY_HEADER_EXTENDED;
+		} else {
+			memcpy(&word, p, 4);
+			id = word & 31;
+			ts = (last & ~(uint64_t)0x7ffffff) | word >> KY_ID_BITS;
+			if (ts < last)
+				ts += 1u << KY_TS_BITS;
+			p += KY_HEADER_COMPACT;
+		}
+		assert_true(ts >= last);
+		last = ts;
+		visit(arg, id, p);
+		n++;
+		pos = (uint64_t)(p - data) + len;
+	}
+	assert_int_equal(ctl->slot[ctl->head & 1].count, n);
+	assert_true(!n || ctl->slot[ctl->head & 1].ts == last);
+	return n;
+}
+
+struct tally {
+	uint64_t seen[N_WRITERS];
+	uint64_t next[N_WRITERS]; /* in one ring, each writer's numbers rise */
+};
+
+static void count_payload(void *arg, uint32_t id, const uint8_t *payload)
+{
+	struct tally *t = arg;
+	struct payload p;
+
+	memcpy(&p, payload, PAYLOAD);
+	assert_int_equal(id, EVENT);
+	assert_true(p.writer < N_WRITERS);
+	assert_true(p.seq >= t->next[p.writer]);
+	t->next[p.writer] = p.seq + 1;
+	t->seen[p.writer]++;
+}
+
+/* All that was emitted is in the rings, or lost and counted. */
+static void check_all(struct fixture *f, bool expect_lost)
+{
+	struct tally t = {0};
+	uint64_t seen = 0, emitted = 0;
+
+	for (uint32_t i = 0; i < f->set.geo.n_rings; i++) {
+		memset(t.next, 0, sizeof(t.next));
+		walk(f, i, PAYLOAD, count_payload, &t);
+	}
+	for (int w = 0; w < N_WRITERS; w++) {
+		seen += t.seen[w];
+		emitted += f->emitted[w];
+		if (!expect_lost)
+			assert_int_equal(t.seen[w], f->emitted[w]);
+	}
+	assert_int_equal(seen + lost(f), emitted);
+	assert_true(expect_lost == (lost(f) > 0));
+}
+
+static uint32_t n_cpus(void)
+{
+	return (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+}
+
+static const struct {
+	uint32_t mode, clock;
+} kinds[] = {
+	{KY_SET_PER_CPU, KY_CLOCK_TSC},
+	{KY_SET_PER_CPU, KY_CLOCK_MONOTONIC},
+	{KY_SET_PER_THREAD, KY_CLOCK_TSC},
+	{KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC},
+};
+
+static bool usable(int kind)
+{
+	return kinds[kind].mode == KY_SET_PER_THREAD || ky_writer_has_rseq();
+}
+
+static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t block_size)
+{
+	uint32_t clock = kinds[kind].clock == KY_CLOCK_TSC ? ky_writer_counter() : KY_CLOCK_MONOTONIC;
+
+	setup(f, kinds[kind].mode, clock, kinds[kind].mode == KY_SET_PER_CPU ? n_cpus() : 32,
+		n_blocks, block_size);
+}
+
+static void test_plain(void **state)
+{
+	struct fixture f;
+
+	for (int k = 0; k < 4; k++) {
+		if (!usable(k))
+			continue;
+		setup_kind(&f, k, 64, 4096);
+		for (int i = 0; i < 5000; i++)
+			emit(&f, 0);
+		check_all(&f, false);
+		teardown(&f);
+	}
+}
+
+static void test_full_then_free(void **state)
+{
+	struct fixture f;
+
+	for (int k = 0; k < 4; k++) {
+		uint64_t before;
+
+		if (!usable(k))
+			continue;
+		setup_kind(&f, k, 2, 4096);
+		for (int i = 0; i < 5000; i++)
+			emit(&f, 0);
+		check_all(&f, true);
+		/* One block consumed everywhere: exactly one block's worth of records fits again. */
+		before = lost(&f);
+		for (uint32_t i = 0; i < f.set.geo.n_rings; i++)
+			f.consumed[i] = 4096;
+		emit(&f, 0);
+		assert_int_equal(lost(&f), before);
+		teardown(&f);
+	}
+}
+
+static void count_id(void *arg, uint32_t id, const uint8_t *payload)
+{
+	(void)payload;
+	assert_int_equal(id, *(uint32_t *)arg);
+}
+
+static void test_ids_and_sizes(void **state)
+{
+	static const uint32_t ids[] = {0, 30, 31, 32, 1000000};
+	struct fixture f;
+
+	for (int k = 0; k < 4; k++) {
+		for (size_t i = 0; usable(k) && i < KY_ARRAY_SIZE(ids); i++) {
+			uint32_t id = ids[i], len;
+			uint8_t payload[4096 + KYMO_SCRATCH_SLACK] = {0};
+
+			for (len = 0; len < 40; len++) {
+				uint64_t n = 0;
+
+				setup_kind(&f, k, 16, 4096);
+				ky_hook_init(&f.hook, &f.set, id);
+				for (int j = 0; j < 100; j++)
+					ky_record(&f.hook, payload, len, NULL, 0);
+				for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
+					n += walk(&f, r, len, count_id, &id);
+				assert_int_equal(n, 100);
+				teardown(&f);
+			}
+			/* The largest that fits, and one byte more. */
+			setup_kind(&f, k, 2, 4096);
+			len = ky_geometry_max_payload(&f.set.geo);
+			ky_record(&f.hook, payload, len, NULL, 0);
+			assert_int_equal(lost(&f), 0);
+			ky_record(&f.hook, payload, len + 1, NULL, 0);
+			ky_record(&f.hook, payload, SIZE_MAX / 2, NULL, 0);
+			assert_int_equal(lost(&f), 2);
+			teardown(&f);
+		}
+	}
+}
+
+static void compare_bytes(void *arg, uint32_t id, const uint8_t *payload)
+{
+	const char *expected = arg;
+
+	assert_memory_equal(payload, expected, strlen(expected) + 1);
+}
+
+static void test_pieces(void **state)
+{
+	char scratch[64] = "ab", text[200], expected[512];
+	struct fixture f;
+
+	for (int k = 0; k < 4; k++) {
+		for (uint32_t len = KYMO_PIECE_MIN; usable(k) && len < 100; len++) {
+			struct kymo_piece pieces[] = {
+				{scratch, 2, KYMO_PIECE_SCRATCH},
+				{text, len, KYMO_PIECE_TEXT},
+				{text + 100, len, 0},
+				{"z\0..............", 2, KYMO_PIECE_SCRATCH},
+			};
+			uint64_t n = 0;
+
+			for (int i = 0; i < 200; i++)
+				text[i] = (char)('A' + i % 26);
+			snprintf(expected, sizeof(expected), "ab%.*s%.*sz", (int)len, text, (int)len,
+				text + 100);
+			text[len / 2] = 0;
+			expected[2 + len / 2] = '#';
+			setup_kind(&f, k, 2, 4096);
+			ky_record(&f.hook, scratch, 2 * len + 4, pieces, 4);
+			for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
+				n += walk(&f, r, 2 * len + 4, compare_bytes, expected);
+			assert_int_equal(n, 1);
+			teardown(&f);
+		}
+	}
+}
+
+/* A clock that jumps: more than 27 bits later, and earlier than the last record. */
+static void test_clock_steps(void **state)
+{
+	static const uint64_t steps[] = {1000, 1000 + (1u << 27) - 1, 1u << 28, (1ull << 40) + 5,
+		(1ull << 40) + 6, 7, (1ull << 41)};
+	struct payload p = {.writer = 0};
+	struct tally t = {0};
+	struct fixture f;
+	uint64_t n = 0;
+
+	if (!ky_writer_has_rseq())
+		skip();
+	setup_kind(&f, 1, 2, 4096);
+	emit(&f, 1); /* first use of the ring; a real clock */
+	for (uint32_t r = 0; r < f.set.geo.n_rings; r++) /* forget it */
+		memset(ky_geometry_ctl(&f.set.geo, f.set.base, r), 0, 128);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(steps); i++, p.seq++)
+		while (f.hook.write(&f.hook, &p, PAYLOAD, NULL, 0, steps[i]) != KY_WRITE_DONE)
+			emit(&f, 1);
+	for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
+		n += walk(&f, r, PAYLOAD, count_payload, &t);
+	assert_true(n >= KY_ARRAY_SIZE(steps));
+	teardown(&f);
+}
+
+static struct fixture *current;
+static __thread uint32_t handler_writer;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	if (handler_writer)
+		for (int i = 0; i < 3; i++)
+			emit(current, handler_writer);
+}
+
+struct worker {
+	pthread_t thread;
+	struct fixture *f;
+	uint32_t writer;
+	uint64_t n;
+	bool migrate;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	cpu_set_t set;
+
+	handler_writer = w->writer + N_WRITERS / 2;
+	for (uint64_t i = 0; i < w->n; i++) {
+		emit(w->f, w->writer);
+		if (w->migrate && i % 64 == 0) {
+			CPU_ZERO(&set);
+			CPU_SET((i / 64) % n_cpus(), &set);
+			sched_setaffinity(0, sizeof(set), &set);
+		}
+	}
+	handler_writer = 0;
+	ky_thread_release(&w->f->set);
+	return NULL;
+}
+
+static void run_threads(int kind, int n_threads, uint64_t n, bool signals, bool migrate)
+{
+	struct itimerval off = {{0, 0}, {0, 0}}, on = {{0, 61}, {0, 61}};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct worker w[N_WRITERS / 2];
+	struct fixture f;
+
+	if (!usable(kind))
+		return;
+	setup_kind(&f, kind, 1024, 65536);
+	current = &f;
+	sigaction(SIGALRM, &sa, NULL);
+	if (signals)
+		setitimer(ITIMER_REAL, &on, NULL);
+	for (int i = 0; i < n_threads; i++) {
+		w[i] = (struct worker){.f = &f, .writer = (uint32_t)i, .n = n, .migrate = migrate};
+		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	}
+	for (int i = 0; i < n_threads; i++)
+		pthread_join(w[i].thread, NULL);
+	setitimer(ITIMER_REAL, &off, NULL);
+	check_all(&f, false);
+	teardown(&f);
+}
+
+static void test_threads(void **state)
+{
+	for (int k = 0; k < 4; k++) {
+		run_threads(k, 1, 200000, false, false);
+		run_threads(k, 16, 20000, false, false);
+	}
+}
+
+static void test_signals(void **state)
+{
+	for (int k = 0; k < 4; k++)
+		run_threads(k, 2, 300000, true, false);
+}
+
+static void test_migration(void **state)
+{
+	for (int k = 0; k < 4; k++)
+		run_threads(k, 4, 60000, true, true);
+}
+
+static void test_inactive(void **state)
+{
+	struct fixture f;
+
+	for (int k = 0; k < 4; k++) {
+		if (!usable(k))
+			continue;
+		setup_kind(&f, k, 2, 4096);
+		emit(&f, 0);
+		f.hook.active = 0;
+		ky_record(&f.hook, "12345678901234567890123456789", PAYLOAD, NULL, 0);
+		check_all(&f, false);
+		teardown(&f);
+	}
+}
+
+/* Whatever a hostile sibling writes into the control block, the writer stays within the set. */
+static void test_hostile_memory(void **state)
+{
+	struct fixture f;
+
+	srand(1);
+	for (int k = 0; k < 4; k++) {
+		if (!usable(k))
+			continue;
+		setup_kind(&f, k, 2, 4096);
+		for (int i = 0; i < 100000; i++) {
+			struct ky_ring_ctl *ctl = ky_geometry_ctl(
+				&f.set.geo, f.set.base, (uint32_t)rand() % f.set.geo.n_rings);
+			uint64_t *word = (uint64_t *)ctl + rand() % 24, owner = ctl->owner;
+
+			*word = (uint64_t)rand() << 33 ^ (uint64_t)rand() << 11 ^ (uint64_t)rand();
+			ctl->owner = owner;
+			emit(&f, 0);
+		}
+		teardown(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_full_then_free),
+		cmocka_unit_test(test_ids_and_sizes),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_clock_steps),
+		cmocka_unit_test(test_inactive),
+		cmocka_unit_test(test_hostile_memory),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_migration),
+	};
+
+	ky_writer_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

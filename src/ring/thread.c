@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Per-thread rings in plain C, for where restartable sequences are missing (old C library or kernel, musl,
+ * i386, valgrind). The only competitors in a ring are the owner's own signal handlers, which run to their
+ * end before the interrupted code goes on. Hence:
+ *
+ *   reserve   compare-and-exchange of `reserve`: a handler in between makes it fail. No lock prefix is
+ *             needed against one's own handlers.
+ *   copy      header and payload to the reserved place.
+ *   publish   by the outermost record alone (the one that began where the head stood): it raises the head to
+ *             `reserve`, until the two agree. A plain store could put back what a handler published.
+ *
+ * SIGKILL anywhere loses at most what was not published, and the next owner starts again at the head.
+ */
+
+#include "ring/clock.h"
+#include "ring/writer.h"
+
+/* Exchanges *p if it is *expected; against this thread's own signal handlers only. */
+static bool swap_local(uint64_t *p, uint64_t *expected, uint64_t v)
+{
+#ifdef __x86_64__
+	bool ok;
+
+	__asm__ __volatile__("cmpxchgq %3, %1"
+			     : "=@ccz"(ok), "+m"(*p), "+a"(*expected)
+			     : "r"(v)
+			     : "memory");
+	return ok;
+#else
+	return __atomic_compare_exchange_n(
+		p, expected, v, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+#endif
+}
+
+static uint64_t load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static void add_local(uint64_t *p, uint64_t n)
+{
+	uint64_t v = load(p);
+
+	while (!swap_local(p, &v, v + n))
+		;
+}
+
+static void raise_local(uint64_t *p, uint64_t to)
+{
+	uint64_t v = load(p);
+
+	while (v < to && !swap_local(p, &v, to))
+		;
+}
+
+/*
+ * Which ring of a set is this thread's: a small table, because a thread rarely records into many sets at once;
+ * what does not fit is found again by a walk over the owner words.
+ */
+#define KNOWN 4
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+	const struct ky_set *set;
+	uint32_t set_id, slot;
+} known[KNOWN];
+static __thread __attribute__((tls_model("initial-exec"))) uint64_t self;
+
+static uint32_t process, n_threads;
+void (*ky_thread_claimed)(void);
+
+void ky_thread_set_process(uint32_t pid)
+{
+	process = pid;
+	self = 0;
+}
+
+/* This thread in owner words; a forked child's threads are others than the parent's. */
+static uint64_t whoami(void)
+{
+	if (!self || (uint32_t)(self >> 32) != process)
+		self = (uint64_t)process << 32 |
+		       (__atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED) & 0xffffffff);
+	return self;
+}
+
+static void remember(const struct ky_set *set, uint32_t slot)
+{
+	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
+
+	known[at].set = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	known[at].set_id = set->id;
+	known[at].slot = slot;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	known[at].set = set;
+}
+
+/* Takes over where the last owner stopped publishing; what a killed one had reserved beyond never happened. */
+static void begin_ownership(struct ky_ring_ctl *ctl)
+{
+	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&ctl->reserve, ky_head_pos(head), __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->last_ts, ctl->slot[head & 1].ts, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->reserved_count, ctl->slot[head & 1].count, __ATOMIC_RELAXED);
+}
+
+/* This thread's ring: as known, else one it owns already, else a free one. -1: all are taken. */
+static int64_t find_slot(struct ky_set *set)
+{
+	uint64_t me = whoami();
+	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN, n = set->geo.n_rings;
+
+	if (known[at].set == set && known[at].set_id == set->id && known[at].slot < n &&
+		load(&ky_geometry_ctl(&set->geo, set->base, known[at].slot)->owner) == me)
+		return known[at].slot;
+	for (uint32_t i = 0; i < n; i++) {
+		if (load(&ky_geometry_ctl(&set->geo, set->base, i)->owner) == me) {
+			remember(set, i);
+			return i;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
+		uint64_t nobody = 0;
+
+		/* Acquire: pairs with the release by the owner before; release: with who looks for a free one. */
+		if (load(&ctl->owner) ||
+			!__atomic_compare_exchange_n(&ctl->owner, &nobody, me, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		begin_ownership(ctl);
+		remember(set, i);
+		if (ky_thread_claimed)
+			ky_thread_claimed();
+		return i;
+	}
+	return -1;
+}
+
+void ky_thread_release(struct ky_set *set)
+{
+	for (uint32_t i = 0; self && i < set->geo.n_rings; i++) {
+		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
+
+		if (load(&ctl->owner) == self)
+			__atomic_store_n(&ctl->owner, 0, __ATOMIC_RELEASE);
+	}
+}
+
+static void copy_text(uint8_t *to, const volatile uint8_t *from, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		uint8_t c = from[i];
+
+		to[i] = c ? c : '#';
+	}
+}
+
+static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, const void *payload,
+	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	uint32_t compact = (uint32_t)ts << KY_ID_BITS | id;
+
+	if (extended) {
+		to[0] = KY_ID_EXTENDED;
+		memcpy(to + 1, &id, sizeof(id));
+		memcpy(to + 5, &ts, sizeof(ts));
+		to += KY_HEADER_EXTENDED;
+	} else {
+		memcpy(to, &compact, sizeof(compact));
+		to += KY_HEADER_COMPACT;
+	}
+	if (!n_pieces)
+		memcpy(to, payload, len);
+	for (size_t i = 0; i < n_pieces; i++) {
+		if (pieces[i].flags & KYMO_PIECE_TEXT)
+			copy_text(to, pieces[i].ptr, pieces[i].len);
+		else
+			memcpy(to, pieces[i].ptr, pieces[i].len);
+		to += pieces[i].len;
+	}
+}
+
+/* Raises the head to all that is reserved. Only the outermost record gets here, so all that is copied. */
+static void publish(struct ky_ring_ctl *ctl)
+{
+	for (;;) {
+		uint64_t head = load(&ctl->head), end = load(&ctl->reserve);
+		uint64_t ts = load(&ctl->last_ts), count = load(&ctl->reserved_count);
+		struct ky_ring_slot *slot = &ctl->slot[~head & 1];
+
+		if (load(&ctl->reserve) != end)
+			continue; /* a handler recorded in between: ts and count may be of its record */
+		if (end <= ky_head_pos(head))
+			return;
+		slot->ts = ts;
+		slot->count = count;
+		__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the reader's acquire of head */
+		swap_local(&ctl->head, &head, end << 1 | (~head & 1));
+	}
+}
+
+int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts_unused)
+{
+	struct ky_set *set = hook->set;
+	uint64_t mask = hook->block_mask, ring_size = hook->ring_mask + 1;
+	uint64_t from, begin, end, ts, last;
+	int64_t slot = find_slot(set);
+	struct ky_ring_ctl *ctl;
+	bool extended;
+
+	(void)ts_unused; /* the clock must be read after `reserve` */
+	if (slot < 0)
+		return KY_WRITE_NO_RING;
+	ctl = ky_geometry_ctl(&set->geo, set->base, (uint32_t)slot);
+	from = load(&ctl->reserve);
+	do {
+		begin = from;
+		last = load(&ctl->last_ts);
+		ts = ky_clock_read(hook->clock);
+		ts = KY_MAX(ts, last);
+		/* `last` may lag behind an interrupted record's: then the header is longer than it need be. */
+		extended = hook->id >= KY_ID_EXTENDED || (ts - last) >> KY_TS_BITS;
+		if ((from & mask) + KY_HEADER_EXTENDED + len > hook->block_limit) {
+			begin = (from | mask) + 1;
+			/* Acquire: pairs with the consumer's release of the block that is entered. */
+			if (begin + mask + 1 > ring_size &&
+				begin + mask + 1 - ring_size >
+					__atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE)) {
+				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
+				return KY_WRITE_FULL;
+			}
+		}
+		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
+	} while (!swap_local(&ctl->reserve, &from, end));
+	if (begin != from) {
+		uint32_t blocks = set->geo.n_blocks - 1, size = set->geo.block_size;
+		struct ky_block_entry *entered = &ctl->blocks[(begin / size) & blocks];
+
+		ctl->blocks[(from / size) & blocks].used = from & mask;
+		entered->begin_ts = ts;
+		entered->begin_count = load(&ctl->reserved_count);
+	}
+	raise_local(&ctl->last_ts, ts);
+	add_local(&ctl->reserved_count, 1);
+	copy_record(ky_geometry_data(&set->geo, set->base, (uint32_t)slot) + (begin & hook->ring_mask),
+		hook->id, ts, extended, payload, len, pieces, n_pieces);
+	if (ky_head_pos(load(&ctl->head)) == from)
+		publish(ctl);
+	return KY_WRITE_DONE;
+}
