@@ -54,8 +54,8 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
  */
 int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t ts);
 /*
- * Goes on after an earlier reader who kept nothing: at the beginning of the block in which `consumed`
- * lies, as if all before it had been taken. Errors as ky_drain_resume.
+ * Goes on after an earlier reader who kept nothing: at the beginning of the block in which
+ * `consumed` lies, as if all before it had been taken. Errors as ky_drain_resume.
  */
 int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 /*

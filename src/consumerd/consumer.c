@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/consumer.h"
+
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "consumerd/ring-set.h"
+#include "consumerd/trace-dir.h"
+#include "svc/log.h"
+
+#define PERIOD_BUSY_NS (1 * KY_NS_PER_MS)
+#define PERIOD_IDLE_NS (4 * KY_NS_PER_MS)
+#define MAX_QUEUED     (1u << 20)
+#define N_SET_FDS      3u /* rings, consumed, metadata log */
+
+/* ---- what the daemon is told ---- */
+
+static void send_error(struct consumer *c)
+{
+	struct ky_cons_error m = {.status = c->status, .message = c->message};
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_error_encode(&w, &m);
+
+	if (len > 0)
+		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+}
+
+static void send_stats(struct consumer *c, uint32_t cookie)
+{
+	struct ky_cons_stats m = {.cookie = cookie, .status = c->status, .message = c->message};
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	const struct ring_set *set;
+	int len;
+
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_add_stats(set, &m);
+	len = ky_cons_stats_encode(&w, &m);
+	if (len > 0)
+		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+}
+
+KY_PRINTF(3, 4) static void set_status(struct consumer *c, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	c->status = status;
+	vsnprintf(c->message, sizeof(c->message), fmt, ap);
+	va_end(ap);
+}
+
+static const char *advice(int error)
+{
+	switch (error) {
+	case -ENOSPC:
+		return "free some space";
+	case -EDQUOT:
+		return "free some space, the user's quota is used up";
+	case -EMFILE:
+		return "raise the limit of open files (ulimit -n)";
+	default:
+		return "writing is tried again and again";
+	}
+}
+
+/* Finds the first failure that stands, and tells the daemon when that is news. */
+static void tell_faults(struct consumer *c)
+{
+	char path[CONSUMER_MESSAGE_MAX / 2] = "";
+	const struct trace *t;
+	const struct ring_set *set;
+	int error = 0;
+
+	ky_list_foreach (t, &c->traces, node) {
+		if (error || !t->fault.error)
+			continue;
+		error = t->fault.error;
+		snprintf(path, sizeof(path), "%s/%s/metadata", c->output, t->dir);
+	}
+	ky_list_foreach (set, &c->sets, node) {
+		if (error || !set->error)
+			continue;
+		error = set->error;
+		snprintf(path, sizeof(path), "%s/%s/%s_%u", c->output, set->trace->dir, set->name,
+			set->failed);
+	}
+	if (error == c->status)
+		return;
+	if (error)
+		set_status(c, error,
+			"cannot write %s: %s: events wait in the ring buffers until these are full; %s",
+			path, strerror(-error), advice(error));
+	else
+		set_status(c, 0, "%s", "");
+	if (error)
+		ky_warning("%s", c->message);
+	else
+		ky_info("writing goes on");
+	send_error(c);
+}
+
+/* ---- draining ---- */
+
+/* One round. Heads are fetched first, then metadata copied, then packets written up to those heads.
+ */
+static bool drain(struct consumer *c, bool flush)
+{
+	uint64_t now = ky_loop_now_ns();
+	/* While something is wrong, metadata may have to be tried again too. */
+	bool any = flush || c->status, wrote = false;
+	struct ring_set *set;
+	struct trace *t;
+
+	ky_list_foreach (set, &c->sets, node)
+		any |= ring_set_look(set, flush);
+	if (!any)
+		return false;
+	ky_list_foreach (t, &c->traces, node)
+		trace_update(t, flush, now);
+	ky_list_foreach (set, &c->sets, node)
+		if (!set->trace->fault.error)
+			wrote |= ring_set_write(set, flush, now);
+	tell_faults(c);
+	return wrote;
+}
+
+static void timer_due(struct ky_timer *timer)
+{
+	struct consumer *c = ky_container_of(timer, struct consumer, timer);
+
+	c->period_ns = drain(c, false) ? PERIOD_BUSY_NS : KY_MIN(2 * c->period_ns, PERIOD_IDLE_NS);
+	ky_timer_set(&c->loop, &c->timer, c->period_ns);
+}
+
+/* Everything that can be written is; the rest is counted. Nothing is drained afterwards. */
+static void finish(struct consumer *c)
+{
+	struct ky_cons_stats stats = {0};
+	struct ring_set *set;
+	int ret;
+
+	ky_timer_cancel(&c->timer);
+	drain(c, true);
+	ky_list_foreach (set, &c->sets, node) {
+		ring_set_give_up(set);
+		ring_set_add_stats(set, &stats);
+	}
+	if (!stats.unwritten)
+		return;
+	ret = c->status ? c->status : -EIO;
+	set_status(c, ret, "%llu recorded events could not be written below %s: %s",
+		(unsigned long long)stats.unwritten, c->output, strerror(-ret));
+	ky_error("%s", c->message);
+}
+
+/* ---- orders ---- */
+
+static void die(struct consumer *c, const char *why)
+{
+	ky_error("the session daemon sent %s: giving up", why);
+	c->exit_status = 1;
+	ky_loop_stop(&c->loop);
+}
+
+static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_init m;
+	int ret;
+
+	if (ky_cons_init_decode(r, &m) < 0 || c->output || m.version != KY_PROTO_VERSION)
+		return -EBADMSG;
+	c->output = strdup(m.output);
+	if (!c->output)
+		return -ENOMEM;
+	c->resume = m.resume;
+	ret = *m.output ? trace_dir_make(m.output, m.resume, &c->root_fd) : 0;
+	if (ret == -ENOTEMPTY)
+		set_status(c, ret, "%s exists and is not empty: choose another output directory",
+			m.output);
+	else if (ret < 0)
+		set_status(c, ret, "cannot make the trace directory %s: %s: choose another one",
+			m.output, strerror(-ret));
+	send_stats(c, 0);
+	return 0;
+}
+
+static struct trace *find_trace(struct consumer *c, const char *dir)
+{
+	struct trace *t;
+
+	ky_list_foreach (t, &c->traces, node)
+		if (!strcmp(t->dir, dir))
+			return t;
+	return NULL;
+}
+
+/* The trace of this directory; the first set brings its metadata log. Takes *log_fd if it needs it.
+ */
+static struct trace *get_trace(struct consumer *c, const char *dir, int *log_fd)
+{
+	struct trace *t = find_trace(c, dir);
+
+	if (t)
+		return t;
+	t = trace_new(dir, c->root_fd, c->resume, *log_fd);
+	*log_fd = -1;
+	if (t)
+		ky_list_append(&c->traces, &t->node);
+	return t;
+}
+
+static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_ring_set m;
+	struct ring_set *set;
+	struct trace *t;
+	int ret;
+
+	/* Without its directory, a session may be told to go on only if it keeps no files. */
+	if (ky_cons_ring_set_decode(r, &m) < 0 || !c->output || (*c->output && c->root_fd < 0))
+		return -EBADMSG;
+	ky_list_foreach (set, &c->sets, node)
+		if (set->id == m.set)
+			return -EEXIST;
+	t = get_trace(c, m.dir, &fds[2]);
+	ret = t ? ring_set_new(&m, t, fds[0], fds[1], &set) : -ENOMEM;
+	if (ret < 0)
+		return ret;
+	ky_list_append(&c->sets, &set->node);
+	trace_update(t, false, ky_loop_now_ns());
+	tell_faults(c);
+	c->period_ns = PERIOD_BUSY_NS;
+	ky_timer_set(&c->loop, &c->timer, c->period_ns);
+	return 0;
+}
+
+static int on_flush(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_flush m;
+
+	if (ky_cons_flush_decode(r, &m) < 0)
+		return -EBADMSG;
+	drain(c, true);
+	send_stats(c, m.cookie);
+	return 0;
+}
+
+static int on_ask(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_ask m;
+
+	if (ky_cons_ask_decode(r, &m) < 0)
+		return -EBADMSG;
+	send_stats(c, m.cookie);
+	return 0;
+}
+
+static int on_quit(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_quit m;
+
+	if (ky_cons_quit_decode(r, &m) < 0)
+		return -EBADMSG;
+	finish(c);
+	send_stats(c, m.cookie);
+	c->quitting = true;
+	return 0;
+}
+
+static const struct order {
+	int (*fn)(struct consumer *c, struct ky_reader *r, int *fds);
+	size_t n_fds;
+} orders[] = {
+	[KY_CONS_INIT] = {on_init, 0},
+	[KY_CONS_RING_SET] = {on_ring_set, N_SET_FDS},
+	[KY_CONS_FLUSH] = {on_flush, 0},
+	[KY_CONS_QUIT] = {on_quit, 0},
+	[KY_CONS_ASK] = {on_ask, 0},
+};
+
+static void on_message(
+	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	struct consumer *c = ky_container_of(conn, struct consumer, conn);
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len), ret;
+
+	if (c->quitting || c->exit_status)
+		return;
+	if (type < 0) {
+		die(c, "something that is no message");
+		return;
+	}
+	if ((size_t)type >= KY_ARRAY_SIZE(orders) || !orders[type].fn)
+		return; /* of a newer daemon */
+	ret = n_fds == orders[type].n_fds ? orders[type].fn(c, &r, fds) : -EBADMSG;
+	if (ret < 0) {
+		ky_error("order %d: %s", type, strerror(-ret));
+		die(c, "an order that cannot be followed");
+	}
+}
+
+/* Without the daemon nobody wants more: the same as QUIT. */
+static void on_closed(struct ky_msg_conn *conn, int error)
+{
+	struct consumer *c = ky_container_of(conn, struct consumer, conn);
+
+	if (!c->quitting && !c->exit_status) {
+		ky_info("the session daemon is gone: finishing the trace");
+		finish(c);
+	}
+	ky_loop_stop(&c->loop);
+}
+
+/* The last answer has to be out before we end. */
+static void on_turn(struct ky_loop *loop)
+{
+	struct consumer *c = ky_container_of(loop, struct consumer, loop);
+
+	if (c->quitting && ky_list_empty(&c->conn.queue))
+		ky_loop_stop(loop);
+}
+
+int consumer_init(struct consumer *c, int fd)
+{
+	static const struct ky_msg_conn_ops ops = {.message = on_message, .closed = on_closed};
+
+	int ret;
+
+	*c = (struct consumer){.root_fd = -1};
+	ky_list_init(&c->traces);
+	ky_list_init(&c->sets);
+	ky_timer_init(&c->timer, timer_due);
+	ret = ky_loop_init(&c->loop);
+	if (ret < 0) {
+		ky_close(fd);
+		return ret;
+	}
+	c->loop.on_turn = on_turn;
+	return ky_msg_conn_init(&c->conn, &c->loop, fd, &ops, MAX_QUEUED, N_SET_FDS);
+}
+
+int consumer_run(struct consumer *c)
+{
+	int ret = ky_loop_run(&c->loop);
+
+	if (ret < 0)
+		ky_error("cannot wait for events: %s", strerror(-ret));
+	return ret < 0 ? 1 : c->exit_status;
+}
+
+void consumer_deinit(struct consumer *c)
+{
+	struct ring_set *set, *next_set;
+	struct trace *t, *next_trace;
+
+	ky_timer_cancel(&c->timer);
+	ky_list_foreach_safe (set, next_set, &c->sets, node)
+		ring_set_free(set);
+	ky_list_foreach_safe (t, next_trace, &c->traces, node)
+		trace_free(t);
+	ky_msg_conn_deinit(&c->conn);
+	ky_loop_deinit(&c->loop);
+	ky_close(c->root_fd);
+	free(c->output);
+}

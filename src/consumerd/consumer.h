@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The consumer of one session: takes orders from the session daemon (docs/protocol.md, "Consumer"),
+ * drains the session's ring sets by a timer, and tells counts and errors. One thread, one loop.
+ *
+ * Writers make no system call, so nothing wakes us: the timer runs every millisecond while programs
+ * fill rings and every four otherwise, and not at all before the first ring set.
+ */
+#ifndef CONSUMERD_CONSUMER_H
+#define CONSUMERD_CONSUMER_H
+
+#include "proto/consumer.h"
+#include "svc/msg-conn.h"
+
+#define CONSUMER_MESSAGE_MAX 1024
+
+struct consumer {
+	struct ky_loop loop;
+	struct ky_msg_conn conn;
+	struct ky_timer timer;
+	uint64_t period_ns;
+	char *output; /* the trace directory, "" for none; NULL before INIT */
+	int root_fd;  /* of the trace directory; -1 when there is none */
+	bool resume;
+	struct ky_list traces, sets;
+	/* the failure that stands, as it was told to the daemon */
+	int status;
+	char message[CONSUMER_MESSAGE_MAX];
+	bool quitting;
+	int exit_status;
+};
+
+/* Takes the socket fd (non-blocking, close-on-exec). 0 or -errno; deinit is due in either case. */
+int consumer_init(struct consumer *c, int fd);
+/* Serves the daemon until it is told to quit. Returns the process's exit status. */
+int consumer_run(struct consumer *c);
+void consumer_deinit(struct consumer *c);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kymo-consumerd: writes one session's trace. Started by the session daemon only, with a socket to
+ * it as descriptor 3.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "consumerd/consumer.h"
+#include "svc/log.h"
+#include "svc/unix.h"
+
+#define DAEMON_FD 3
+
+static void usage(void)
+{
+	printf("Usage: kymo-consumerd [-v|--verbose]\n"
+	       "Writes the trace of one session. Started by kymo-sessiond, not by hand: it takes its\n"
+	       "orders from a socket that it inherits as descriptor %d.\n",
+		DAEMON_FD);
+}
+
+/* Descriptor 3, if it is a SOCK_SEQPACKET socket: made non-blocking and close-on-exec. Or -1. */
+static int get_socket(void)
+{
+	int type = 0, flags;
+	socklen_t len = sizeof(type);
+
+	if (getsockopt(DAEMON_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
+		return -1;
+	flags = fcntl(DAEMON_FD, F_GETFL);
+	if (flags < 0 || fcntl(DAEMON_FD, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		fcntl(DAEMON_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
+	return DAEMON_FD;
+}
+
+/*
+ * The daemon says when to end. Signals that a terminal or a shutdown sends to everybody must not
+ * end the recording before it: it gets them as well, and finishes its sessions in good order.
+ * SIGXFSZ and SIGPIPE would kill where an error is wanted.
+ */
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+static int run(void)
+{
+	struct consumer consumer;
+	int fd = get_socket(), ret;
+
+	if (fd < 0) {
+		ky_error(
+			"descriptor %d is no socket to a session daemon: kymo-sessiond starts this "
+			"program, run that instead",
+			DAEMON_FD);
+		return 2;
+	}
+	ignore_signals();
+	ky_raise_nofile();
+	ret = consumer_init(&consumer, fd);
+	if (ret < 0)
+		ky_error("cannot start: %s", strerror(-ret));
+	ret = ret < 0 ? 1 : consumer_run(&consumer);
+	consumer_deinit(&consumer);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"help", no_argument, NULL, 'h'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	enum ky_log_level level = KY_LOG_INFO;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "hvV", options, NULL)) != -1) {
+		switch (opt) {
+		case 'h':
+			usage();
+			return 0;
+		case 'v':
+			level = KY_LOG_DEBUG;
+			break;
+		case 'V':
+			printf("kymo-consumerd %s\n", KYMO_VERSION);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	ky_log_init("kymo-consumerd", level);
+	return run();
+}

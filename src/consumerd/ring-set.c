@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/ring-set.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "consumerd/trace-dir.h"
+#include "svc/log.h"
+
+static struct stream_place place_of(const struct ring_set *set, uint32_t i)
+{
+	return (struct stream_place){
+		.dir = set->trace->dir_fd,
+		.index_dir = set->trace->index_fd,
+		.base = set->name,
+		.n = i,
+	};
+}
+
+/* Maps a sealed memfd of at least `size` bytes. */
+static int map_sealed(int fd, uint64_t size, int prot, void **ret_base)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	void *base;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
+		ky_error("a ring set's memory is not sealed against shrinking");
+		return -EPERM;
+	}
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size < size || size > SIZE_MAX)
+		return -EBADMSG;
+	base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	*ret_base = base;
+	return 0;
+}
+
+static void stream_init(struct ring_set *set, uint32_t i, const struct ky_cons_ring_set *m)
+{
+	struct stream *s = &set->streams[i];
+
+	stream_file_init(&s->file);
+	ky_drain_init(&s->drain, &set->geometry, set->rings, i);
+	s->clock = set->geometry.clock;
+	s->consumed = &set->consumed[i];
+	s->header.stream_id = m->stream_id;
+	s->header.stream_instance_id = i;
+	s->header.cpu_id = i;
+	ky_ctf_uuid(s->header.uuid, m->uuid_hi, m->uuid_lo);
+}
+
+/* For ever: once its control words made no sense, nothing in the ring can be believed. */
+static void quarantine(struct ring_set *set, uint32_t i)
+{
+	set->streams[i].drain.quarantined = true;
+	set->n_quarantined++;
+	ky_error(
+		"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are",
+		set->trace->dir, set->name, i);
+}
+
+static int resume(struct ring_set *set)
+{
+	int ret = set->trace->root_fd < 0 ? 0 : trace_open_dirs(set->trace, false);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		struct stream_place place = place_of(set, i);
+
+		ret = stream_resume(&set->streams[i], &place);
+		if (ret < 0 && ret != -EBADMSG)
+			return ret;
+		if (ret < 0)
+			quarantine(set, i);
+	}
+	return 0;
+}
+
+static int build(
+	struct ring_set *set, const struct ky_cons_ring_set *m, int rings_fd, int consumed_fd)
+{
+	int ret;
+
+	KY_GEOMETRY_COPY(&set->geometry, m);
+	ret = ky_geometry_check(&set->geometry);
+	if (ret < 0 || !trace_dir_name_valid(m->name))
+		return -EBADMSG;
+	set->name = strdup(m->name);
+	set->streams = calloc(m->n_rings, sizeof(*set->streams));
+	if (!set->name || !set->streams)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->n_rings; i++)
+		stream_file_init(&set->streams[i].file);
+	ret = map_sealed(rings_fd, m->total_size, PROT_READ, &set->rings);
+	if (ret < 0)
+		return ret;
+	ret = map_sealed(consumed_fd, m->n_rings * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+		(void **)&set->consumed);
+	if (ret < 0)
+		return ret;
+	for (uint32_t i = 0; i < m->n_rings; i++)
+		stream_init(set, i, m);
+	return set->trace->resume ? resume(set) : 0;
+}
+
+int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
+	int consumed_fd, struct ring_set **ret_set)
+{
+	struct ring_set *set = calloc(1, sizeof(*set));
+	int ret;
+
+	if (!set)
+		return -ENOMEM;
+	ky_list_init(&set->node);
+	set->id = m->set;
+	set->trace = trace;
+	ret = build(set, m, rings_fd, consumed_fd);
+	if (ret < 0) {
+		ring_set_free(set);
+		return ret;
+	}
+	*ret_set = set;
+	return 0;
+}
+
+struct ring_set *ring_set_free(struct ring_set *set)
+{
+	if (!set)
+		return NULL;
+	ky_list_remove(&set->node);
+	for (uint32_t i = 0; set->streams && i < set->geometry.n_rings; i++)
+		stream_deinit(&set->streams[i]);
+	if (set->rings)
+		munmap(set->rings, set->geometry.total_size);
+	if (set->consumed)
+		munmap(set->consumed, set->geometry.n_rings * sizeof(uint64_t));
+	free(set->streams);
+	free(set->name);
+	free(set);
+	return NULL;
+}
+
+bool ring_set_look(struct ring_set *set, bool flush)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		struct stream *s = &set->streams[i];
+
+		if (s->drain.quarantined)
+			continue;
+		if (!stream_look(s, flush))
+			quarantine(set, i);
+		else
+			any = any || s->drain.head != s->drain.pos;
+	}
+	return any;
+}
+
+bool ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns)
+{
+	bool any = false;
+
+	set->error = 0;
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		struct stream_place place = place_of(set, i);
+		int ret = stream_write(&set->streams[i], &place, flush, now_ns);
+
+		any = any || ret > 0;
+		if (ret >= 0 || set->error)
+			continue;
+		set->error = ret;
+		set->failed = i;
+	}
+	return any;
+}
+
+void ring_set_give_up(struct ring_set *set)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		struct stream_place place = place_of(set, i);
+
+		stream_give_up(&set->streams[i], &place);
+	}
+}
+
+void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		const struct stream *s = &set->streams[i];
+
+		stats->recorded += s->n_events;
+		stats->discarded += ky_drain_lost(&s->drain);
+		stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
+		stats->unwritten += s->n_unwritten;
+		stats->bytes += s->file.size;
+		stats->packets += s->file.n_packets;
+	}
+	stats->n_quarantined += set->n_quarantined;
+}

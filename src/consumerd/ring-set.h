@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring set as the consumer has it: the two memfds mapped, and a stream for each ring. The rings
+ * are mapped read-only; both memfds must be sealed against shrinking, so that no program can take
+ * the memory away under our reads.
+ */
+#ifndef CONSUMERD_RING_SET_H
+#define CONSUMERD_RING_SET_H
+
+#include "base/list.h"
+#include "consumerd/stream.h"
+#include "consumerd/trace.h"
+#include "proto/consumer.h"
+
+struct ring_set {
+	struct ky_list node; /* in the consumer's list */
+	uint32_t id;
+	struct trace *trace; /* borrowed */
+	char *name;	     /* of the stream files */
+	struct ky_geometry geometry;
+	void *rings;		/* mapping, read-only */
+	uint64_t *consumed;	/* mapping */
+	struct stream *streams; /* geometry.n_rings */
+	uint32_t n_quarantined;
+	uint32_t failed; /* a stream whose fault stands; only if `error` */
+	int error;	 /* 0, or -errno of the last round */
+};
+
+/*
+ * Maps a set that the session daemon sent and, when the trace is being resumed, goes on in its
+ * files. The descriptors stay the caller's. Logs why it refuses.
+ */
+int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
+	int consumed_fd, struct ring_set **ret_set);
+struct ring_set *ring_set_free(struct ring_set *set);
+/* Fetches all heads. Returns whether there is something to write. */
+bool ring_set_look(struct ring_set *set, bool flush);
+/* Writes to the streams; returns whether something was written. Sets `error`. */
+bool ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns);
+/* Counts what could not be written. */
+void ring_set_give_up(struct ring_set *set);
+/* Adds the set's counts to *stats. */
+void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats);
+
+#endif

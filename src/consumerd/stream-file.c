@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/stream-file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "consumerd/trace-dir.h"
+
+void stream_file_init(struct stream_file *f)
+{
+	*f = (struct stream_file){.fd = -1, .index_fd = -1};
+}
+
+void stream_file_deinit(struct stream_file *f)
+{
+	f->fd = ky_close(f->fd);
+	f->index_fd = ky_close(f->index_fd);
+}
+
+static void make_names(const struct stream_place *place, char *name, char *index, size_t size)
+{
+	snprintf(name, size, "%s_%u", place->base, place->n);
+	snprintf(index, size, "%s_%u.idx", place->base, place->n);
+}
+
+/* Writes all or fails; the position of fd is not used. Changes iov. */
+static int write_at(int fd, struct iovec *iov, int n_iov, uint64_t at)
+{
+	while (n_iov) {
+		ssize_t n = pwritev(fd, iov, n_iov, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		at += (uint64_t)n;
+		for (; n_iov && (size_t)n >= iov->iov_len; n_iov--, iov++)
+			n -= (ssize_t)iov->iov_len;
+		if (n_iov) {
+			iov->iov_base = (char *)iov->iov_base + n;
+			iov->iov_len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int write_one(int fd, const void *data, size_t len, uint64_t at)
+{
+	struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
+
+	return write_at(fd, &iov, 1, at);
+}
+
+static int write_index_header(int fd)
+{
+	struct ky_index_header header;
+
+	ky_index_header_init(&header);
+	return write_one(fd, &header, sizeof(header), 0);
+}
+
+static int write_index_entry(
+	const struct stream_file *f, const struct ky_ctf_packet *p, uint64_t offset, uint64_t i)
+{
+	struct ky_index_entry entry;
+
+	ky_index_entry_init(&entry, p, offset);
+	return write_one(f->index_fd, &entry, sizeof(entry), ky_index_offset(i));
+}
+
+/* A file exists only once it has data: without a first packet there shall be none. */
+static void remove_files(struct stream_file *f, const struct stream_place *place)
+{
+	char name[NAME_MAX + 1], index[NAME_MAX + 1];
+
+	make_names(place, name, index, sizeof(name));
+	if (f->index_fd >= 0)
+		unlinkat(place->index_dir, index, 0);
+	if (f->fd >= 0)
+		unlinkat(place->dir, name, 0);
+	stream_file_deinit(f);
+}
+
+static int create_files(struct stream_file *f, const struct stream_place *place)
+{
+	char name[NAME_MAX + 1], index[NAME_MAX + 1];
+	int ret;
+
+	make_names(place, name, index, sizeof(name));
+	ret = trace_dir_open_file(place->dir, name, O_CREAT | O_EXCL, &f->fd);
+	if (ret < 0)
+		return ret;
+	ret = trace_dir_open_file(place->index_dir, index, O_CREAT | O_EXCL, &f->index_fd);
+	return ret < 0 ? ret : write_index_header(f->index_fd);
+}
+
+static int append(
+	struct stream_file *f, const struct ky_ctf_packet *p, const void *data, uint32_t n)
+{
+	struct iovec iov[] = {
+		{.iov_base = (void *)p, .iov_len = sizeof(*p)},
+		{.iov_base = (void *)data, .iov_len = n},
+	};
+	int ret = write_at(f->fd, iov, n ? 2 : 1, f->size);
+
+	return ret < 0 ? ret : write_index_entry(f, p, f->size, f->n_packets);
+}
+
+/*
+ * Takes back what a failed append left. Should the cutting fail too, the next append overwrites the
+ * same place.
+ */
+static void cut_back(struct stream_file *f, const struct stream_place *place)
+{
+	if (!f->n_packets) {
+		remove_files(f, place);
+		return;
+	}
+	if (ftruncate(f->fd, (off_t)f->size) < 0 ||
+		ftruncate(f->index_fd, (off_t)ky_index_offset(f->n_packets)) < 0)
+		return;
+}
+
+int stream_file_append(struct stream_file *f, const struct stream_place *place,
+	const struct ky_ctf_packet *p, const void *data, uint32_t n)
+{
+	int ret = f->fd < 0 ? create_files(f, place) : 0;
+
+	if (!ret)
+		ret = append(f, p, data, n);
+	if (ret < 0) {
+		cut_back(f, place);
+		return ret;
+	}
+	f->size += sizeof(*p) + n;
+	f->n_packets++;
+	return 0;
+}
+
+/* Reads the header at f->size. 1: a whole packet of ours; 0: none; or -errno. */
+static int read_packet(struct stream_file *f, uint64_t file_size, const struct ky_ctf_packet *like,
+	struct ky_ctf_packet *p)
+{
+	ssize_t n = pread(f->fd, p, sizeof(*p), (off_t)f->size);
+	int64_t size;
+
+	if (n < 0)
+		return -errno;
+	size = n == sizeof(*p) ? ky_ctf_packet_check(p, like) : -EBADMSG;
+	return size > 0 && (uint64_t)size <= file_size - f->size;
+}
+
+/* Number of whole entries in the index; writes its header when even that is missing. */
+static int64_t open_index(struct stream_file *f, const struct stream_place *place, const char *name)
+{
+	struct stat st;
+	int ret = trace_dir_open_file(place->index_dir, name, O_CREAT, &f->index_fd);
+
+	if (ret < 0)
+		return ret;
+	if (fstat(f->index_fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size >= ky_index_offset(0))
+		return (int64_t)(((uint64_t)st.st_size - ky_index_offset(0)) /
+				 sizeof(struct ky_index_entry));
+	return write_index_header(f->index_fd);
+}
+
+int stream_file_resume(struct stream_file *f, const struct stream_place *place,
+	const struct ky_ctf_packet *like,
+	void (*visit)(void *context, const struct ky_ctf_packet *p), void *context)
+{
+	char name[NAME_MAX + 1], index[NAME_MAX + 1];
+	struct ky_ctf_packet p;
+	struct stat st;
+	int64_t n_entries;
+	int ret;
+
+	make_names(place, name, index, sizeof(name));
+	ret = trace_dir_open_file(place->dir, name, 0, &f->fd);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	n_entries = open_index(f, place, index);
+	if (n_entries < 0)
+		return (int)n_entries;
+	while ((ret = read_packet(f, (uint64_t)st.st_size, like, &p)) > 0) {
+		if (f->n_packets >= (uint64_t)n_entries)
+			ret = write_index_entry(f, &p, f->size, f->n_packets);
+		if (ret < 0)
+			return ret;
+		f->size += p.packet_bits / 8;
+		f->n_packets++;
+		visit(context, &p);
+	}
+	if (ret < 0)
+		return ret;
+	cut_back(f, place);
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One ring on its way into one stream file. Used by ring sets, once in each round of draining:
+ * look, then (metadata), then write.
+ *
+ * Invariant: a ring's data is given back to its writers only when it is in the file (or, at the
+ * end, counted as unwritten), so a full disk costs nothing until the ring is full as well. The
+ * position that goes on after a crash is that in the last packet's header, not the one writers see.
+ *
+ * events_discarded: readers look at differences between packets. So a stream's first packet that
+ * has losses is preceded by an empty one without, and losses after the last record get an empty
+ * packet at a flush.
+ */
+#ifndef CONSUMERD_STREAM_H
+#define CONSUMERD_STREAM_H
+
+#include "consumerd/fault.h"
+#include "consumerd/stream-file.h"
+#include "ring/drain.h"
+
+struct stream {
+	struct ky_drain drain;
+	struct stream_file file;
+	struct ky_ctf_packet header; /* what all packets of the stream have in common */
+	enum ky_clock clock;
+	uint64_t *consumed;   /* what writers see; borrowed */
+	uint64_t ts;	      /* end of the last packet */
+	uint64_t n_discarded; /* of the last packet */
+	uint64_t n_events, n_unwritten;
+	struct fault fault;
+};
+
+/*
+ * Everywhere below: place.dir -1 means that the session keeps no files; events are counted only.
+ */
+void stream_deinit(struct stream *s);
+/* Goes on where an earlier consumer stopped. 0, -EBADMSG (the ring is quarantined) or an I/O error.
+ */
+int stream_resume(struct stream *s, const struct stream_place *place);
+/* Fetches the ring's head. False once the ring is quarantined. */
+bool stream_look(struct stream *s, bool flush);
+/*
+ * Writes what was published before the last look: whole blocks, with flush everything. Returns
+ * whether something was written or -errno; then the rest waits for the next call after a while.
+ */
+int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns);
+/* The end: counts what is still in the ring as unwritten, in the trace also if that is possible. */
+void stream_give_up(struct stream *s, const struct stream_place *place);
+
+#endif

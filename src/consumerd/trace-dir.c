@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/trace-dir.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#define NAME_MAX_BYTES 240 /* leaves room for "_65535.idx" */
+#define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+bool trace_dir_name_valid(const char *name)
+{
+	return *name && *name != '.' && strlen(name) <= NAME_MAX_BYTES && !strchr(name, '/');
+}
+
+/* 0 when the open directory has no entries but "." and ".."; else -ENOTEMPTY. */
+static int check_empty(int fd)
+{
+	int copy = openat(fd, ".", DIR_FLAGS), ret = 0;
+	struct dirent *e;
+	DIR *dir;
+
+	if (copy < 0)
+		return -errno;
+	dir = fdopendir(copy);
+	if (!dir) {
+		ret = -errno;
+		close(copy);
+		return ret;
+	}
+	while (!ret && (e = readdir(dir)))
+		ret = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") ? -ENOTEMPTY : 0;
+	closedir(dir);
+	return ret;
+}
+
+/* mkdir -p for all but the last component of an absolute path. */
+static int make_parents(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int ret;
+
+		*slash = '\0';
+		ret = mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+int trace_dir_make(const char *path, bool resume, int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	char copy[PATH_MAX];
+	size_t len = strlen(path);
+	int ret;
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (path[0] != '/' || len < 2)
+		return -EINVAL;
+	if (len >= sizeof(copy))
+		return -ENAMETOOLONG;
+	memcpy(copy, path, len);
+	copy[len] = '\0';
+	ret = make_parents(copy);
+	if (ret < 0)
+		return ret;
+	if (mkdir(copy, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(copy, DIR_FLAGS | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	ret = resume ? 0 : check_empty(fd);
+	if (ret < 0)
+		return ret;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* Opens (or makes) the directory `name` in dir. */
+static int open_component(int dir, const char *name, bool create)
+{
+	int fd;
+
+	if (!trace_dir_name_valid(name))
+		return -EINVAL;
+	if (create && mkdirat(dir, name, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(dir, name, DIR_FLAGS | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
+int trace_dir_open_below(int root, const char *path, bool create, int *ret_fd)
+{
+	char copy[PATH_MAX], *rest = copy, *name;
+	int fd = -1, next;
+
+	if (strlen(path) >= sizeof(copy))
+		return -ENAMETOOLONG;
+	strcpy(copy, path);
+	while ((name = strsep(&rest, "/"))) {
+		next = open_component(fd < 0 ? root : fd, name, create);
+		ky_close(fd);
+		if (next < 0)
+			return next;
+		fd = next;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd)
+{
+	int fd = openat(dir, name, flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0640);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
