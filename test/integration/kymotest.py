@@ -135,10 +135,10 @@ class Kymo:
 
     # -- the daemon
 
-    def spawn_daemon(self, *args, env=None):
-        """Starts kymo-sessiond in the foreground without waiting; what it says is in daemon_log()."""
+    def spawn_daemon(self, *args, env=None, wrap=()):
+        """Starts kymo-sessiond in the foreground without waiting; what it says is in daemon_log(). wrap: a command that runs it."""
         with open(self.top / "sessiond.log", "ab") as log:
-            daemon = subprocess.Popen([SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
+            daemon = subprocess.Popen([*wrap, SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log)
         self.started.append(daemon)
         return daemon
@@ -203,7 +203,8 @@ class Kymo:
     def run(self, command, status=0, env=None, timeout=TIMEOUT, **options):
         """Runs a program to its end, output captured."""
         command = [str(c) for c in command]
-        options.setdefault("stdin", subprocess.DEVNULL)
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
         try:
             done = subprocess.run(command, env={**self.env, **(env or {})}, timeout=timeout, text=True, errors="replace",
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
@@ -230,12 +231,20 @@ class Kymo:
         """Runs a program of test/integration/apps to its end; returns its output."""
         return self.run([APPS / name, *args], env=env, status=status, timeout=timeout).stdout
 
-    def spawn(self, name, *args, env=None):
+    def spawn(self, name, *args, env=None, wrap=()):
         """Starts a program of test/integration/apps; finish() waits for it. Its stdin and stdout are pipes."""
-        app = subprocess.Popen([str(APPS / name), *map(str, args)], env={**self.env, **(env or {})}, text=True,
+        app = subprocess.Popen([*wrap, str(APPS / name), *map(str, args)], env={**self.env, **(env or {})}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.started.append(app)
         return app
+
+    def expect(self, app, wanted):
+        """Waits for a line that the program must say; emit -w then waits for let_go()."""
+        equal(app.stdout.readline().strip(), wanted, f"line of {app.args}")
+
+    def let_go(self, app):
+        app.stdin.write("\n")
+        app.stdin.flush()
 
     def finish(self, app, status=0, timeout=TIMEOUT):
         try:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Runs apps/emit.c and checks that everything it emitted is in the trace, once and with its values, or counted."""
+
+import kymotest
+from kymotest import check, check_counts, check_streams, equal, fixed, integers
+
+RECORD_BYTES = 4 + 4 + 8 + 8
+ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
+SCALE = 10 if kymotest.SANITIZED else 1
+
+
+def mix(x):
+    x = (x + 0x9E3779B97F4A7C15) & (1 << 64) - 1
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & (1 << 64) - 1
+    return x ^ x >> 31
+
+
+def emitted(text):
+    """What emit.c printed: (records, signals)."""
+    counts = dict(line.split() for line in text.splitlines() if " " in line)
+    return int(counts["records"]), int(counts["signals"])
+
+
+def check_values(events):
+    """Each event's values belong together, and none is there twice; returns the keys that were seen."""
+    seen = set()
+    for event in events:
+        v = integers(event)
+        if event.name == "emit:record":
+            key = (v["process"], v["thread"], v["seq"])
+            wanted = mix(v["process"] << 48 | v["thread"] << 32 | v["seq"])
+        else:
+            equal(event.name, "emit:signal", "event's name")
+            key = (v["process"], "signal", v["seq"])
+            wanted = mix(~v["seq"] & (1 << 64) - 1)
+        check(v["check"] == wanted, f"values do not belong together: {event}")
+        check(key not in seen, f"recorded twice: {event}")
+        seen.add(key)
+    return seen
+
+
+def check_order(events):
+    """Events of one thread are in the order in which it emitted them."""
+    last = {}
+    for event in events:
+        v = integers(event)
+        key = (event.name, v["process"], v.get("thread"))
+        if event.name == "emit:record":
+            check(v["seq"] > last.get(key, -1), f"out of order: {event} after {last.get(key)}")
+            last[key] = v["seq"]
+
+
+def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None):
+    """
+    Runs emit.c with each of the argument lists at once, in one ring set, and checks the trace. wrap: a command that
+    runs the program; app: another build of it.
+    """
+    k.start_daemon(env=env)
+    trace = k.record("emit:*", channel=channel)
+    apps = [k.spawn(app or "emit", "-p", n, *args, wrap=wrap, env=env) for n, args in enumerate(runs)]
+    counts = [emitted(k.finish(app)) for app in apps]
+    k.kymo("stop", "s")
+    events = check_counts(k, trace, sum(map(sum, counts)))
+    check_values(events)
+    check_order(events)
+    if not any("-s" in args for args in runs):  # one event only: the size of each record is known
+        check_streams(trace, fixed(RECORD_BYTES))
+    if lossless:
+        equal(len(events), sum(map(sum, counts)), "events in the trace, none being discarded")
+    return trace, events, counts

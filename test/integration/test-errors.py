@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What cannot be done is said in one line, with the right exit status, and does no harm."""
+
+import os
+import pathlib
+import shutil
+
+import kymotest
+from kymotest import CLI, SESSIOND, Skip, check, check_streams, equal, wait_for
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def refused(k, *args, status=1, says=()):
+    done = k.kymo(*args, status=status)
+    for word in says:
+        check(str(word) in done.stderr, f"kymo {' '.join(map(str, args))}: no {word!r} in {done.stderr!r}")
+    return done.stderr
+
+
+def daemon_refused(k, says, env=None, command=()):
+    done = k.run([*command, SESSIOND], status=1, env=env, timeout=15)
+    lines = done.stderr.strip().splitlines()
+    check(len(lines) == 1, f"wanted one line, got {done.stderr!r}")
+    for word in says:
+        check(str(word) in lines[0], f"no {word!r} in {lines[0]!r}")
+
+
+def as_nobody(k):
+    """Skips where tests do not run as root, or the build cannot be reached by others."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to become another user")
+    if k.run([*NOBODY, CLI, "--version"], status=None).returncode:
+        raise Skip("the build directory cannot be read by other users")
+
+
+def test_second_daemon(k):
+    daemon = k.start_daemon()
+    daemon_refused(k, [daemon.pid])
+    check(k.answers(), "the first daemon does not answer any more")
+
+
+def test_stale_daemon(k):
+    """What a killed daemon left is replaced."""
+    k.start_daemon()
+    k.daemon.kill()
+    k.daemon.wait()
+    check((k.rundir / "control.sock").exists(), "nothing stale was left: nothing is tested")
+    k.start_daemon()
+
+
+def test_run_directory(k):
+    k.rundir.write_text("")
+    daemon_refused(k, [k.rundir])
+    daemon_refused(k, [], env={"KYMO_RUNDIR": str(k.top / ("long" * 40))})
+
+
+def test_run_directory_forbidden(k):
+    as_nobody(k)
+    k.top.chmod(0o755)
+    daemon_refused(k, [k.rundir], command=NOBODY)
+
+
+def test_no_daemon(k):
+    for command in (["start"], ["stop"], ["destroy"], ["enable-event", "a:b"], ["enable-channel", "c"], ["set-session", "s"]):
+        refused(k, *command, says=["no session daemon"])
+    check(not (k.rundir / "control.sock").exists(), "a daemon was started")
+
+
+def test_names(k):
+    k.start_daemon()
+    for name in ("..", ".hidden", "a/b", "a\nb", "\x1b[31m", "ü", "x" * 129, "a b"):
+        text = refused(k, "create", name, "-o", k.traces / "t")
+        check("\x1b" not in text, f"the escape sequence was printed: {text!r}")
+    k.kymo("create", "x" * 128, "-o", k.traces / "t")
+
+
+def test_usage(k):
+    k.start_daemon()
+    refused(k, "creat", status=2, says=["creat", "create"])
+    refused(k, "create", "--outptu=x", status=2, says=["--output"])
+    refused(k, "enable-event", status=2)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    for size in ("0", "-1", "10x", "3T", ""):
+        k.run([CLI, "enable-channel", "c", f"--subbuf-size={size}"], status=None)
+        check(not k.kymo_json("status", "s")["session"]["channels"], f"a channel with --subbuf-size={size!r} was made")
+
+
+def test_unknown(k):
+    k.start_daemon()
+    refused(k, "start", "nothing", says=["nothing"])
+    refused(k, "stop")
+    k.kymo("create", "s", "-o", k.traces / "s")
+    refused(k, "create", "s", "-o", k.traces / "s2", says=["s"])
+    refused(k, "enable-event", "-s", "other", "a:b", says=["other"])
+    refused(k, "disable-event", "-s", "s", "no:rule", says=["no:rule"])
+    refused(k, "enable-event", "-s", "s", "-l", "LOUD", "a:b", status=None, says=["LOUD"])
+
+
+def test_json_errors(k):
+    k.start_daemon()
+    reply = k.kymo_json("start", "nothing", status=1)
+    equal((reply["ok"], reply["code"]), (False, "not-found"), "error as JSON")
+
+
+def test_output(k):
+    k.start_daemon()
+    there = k.traces / "there"
+    there.mkdir(parents=True)
+    (there / "file").write_text("")
+    refused(k, "create", "a", "-o", there, says=[there])
+    refused(k, "create", "a", "-o", there / "file" / "below", says=[there / "file"])
+    refused(k, "create", "a", "-o", "/proc/no/such", says=["/proc/no/such"])
+    equal(k.kymo_json("list")["sessions"], [], "sessions after all that")
+    refused(k, "view", k.traces / "absent", says=["absent"])
+    refused(k, "stat", there, says=[there])
+
+
+def test_output_forbidden(k):
+    as_nobody(k)
+    k.traces.mkdir()
+    for path in (k.top, k.home, k.traces):
+        path.chmod(0o755)
+    k.rundir.mkdir()
+    os.chown(k.rundir, 65534, 65534)
+    k.daemon = k.spawn_daemon(wrap=NOBODY)
+    wait_for(lambda: k.rundir.joinpath("control.sock").exists() and k.answers(), "the daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    done = k.run([*NOBODY, CLI, "create", "s", "-o", k.traces / "s"], status=1)
+    check(str(k.traces / "s") in done.stderr and "ermission" in done.stderr, f"says: {done.stderr}")
+
+
+def test_other_user(k):
+    """A user who is neither root nor in the group cannot control root's daemon."""
+    as_nobody(k)
+    k.top.chmod(0o755)
+    k.start_daemon()
+    done = k.run([*NOBODY, CLI, "list"], status=None)
+    check(done.returncode == 1 and "ermission" in done.stderr, f"exit {done.returncode}: {done.stdout}{done.stderr}")
+
+
+def test_disk_full(k):
+    """Recording outlives a full disk; what could not be written is counted, what was is readable."""
+    if os.geteuid() != 0 or k.run(["unshare", "-m", "true"], status=None).returncode:
+        raise Skip("needs root and mount namespaces, to have a small disk")
+    disk = k.top / "disk"
+    disk.mkdir()
+    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
+        f'mount -t tmpfs -o size=1m disk "{disk}" && exec "$0" "$@"'])
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    k.kymo("create", "s", "-o", disk / "s")
+    k.kymo("enable-event", "-s", "s", "emit:*")
+    k.kymo("start", "s")
+    k.app("emit", "-n", 100000)
+    k.run([CLI, "stop", "s"], status=None)
+    session = k.kymo_json("status", "s")["session"]
+    check(session["error"] or session["unwritten"], f"status does not tell of the full disk: {session}")
+    copy = k.top / "copy"
+    shutil.copytree(pathlib.Path(f"/proc/{k.daemon.pid}/root") / (disk / "s").relative_to("/"), copy)
+    events, _ = kymotest.read_trace(copy)
+    recorded, _ = check_streams(copy)
+    equal(len(events), recorded, "events on the full disk that babeltrace2 reads")
+    check(0 < recorded < 100000, f"{recorded} events written: the disk was not full")
+    equal(session["recorded"] + session["discarded"], 100000, "recorded + discarded, as status counts them")
+    equal(session["recorded"] - session["unwritten"], recorded, "events that status says were written")
+
+
+kymotest.main()

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Without restartable sequences each thread has a ring of its own: the same exactness, for libraries of other kinds too."""
+
+import os
+import pathlib
+import shutil
+
+import kymotest
+from emitcheck import SCALE, check_values, run_exact
+from kymotest import BUILD, SOURCE, Skip, check, check_counts, equal, need_program, streams
+
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+MONOTONIC = {"KYMO_CLOCK": "monotonic"}
+
+
+def per_thread(k, runs, **options):
+    trace, events, counts = run_exact(k, runs, env=NO_RSEQ, **options)
+    names = {p.name for p in streams(trace)}
+    check(names and all("-thread_" in n for n in names), f"streams are not those of threads: {sorted(names)}")
+    return events, counts
+
+
+def test_one_thread(k):
+    per_thread(k, [["-n", 50000 // SCALE]])
+
+
+def test_sixteen_threads(k):
+    per_thread(k, [["-t", 16, "-n", 5000 // SCALE]])
+
+
+def test_four_processes(k):
+    per_thread(k, [["-t", 4, "-n", 5000 // SCALE]] * 4)
+
+
+def test_signals(k):
+    _, counts = per_thread(k, [["-t", 2, "-n", 100000 // SCALE, "-s", 20, "-m"]])
+    check(counts[0][1] > 10, f"the timer fired {counts[0][1]} times only: nothing was tested")
+
+
+def test_overflow(k):
+    small = ("--subbuf-size=4K", "--num-subbuf=2")
+    events, counts = per_thread(k, [["-t", 4, "-n", 30000 // SCALE, "-s", 50]] * 2, channel=small, lossless=False)
+    check(len(events) < sum(map(sum, counts)), "nothing overflowed")
+
+
+def test_both_modes(k):
+    """Programs with and without restartable sequences in one session."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    n = 3000
+    apps = [k.spawn("emit", "-p", i, "-n", n, env=NO_RSEQ if i else {}) for i in range(2)]
+    for app in apps:
+        k.finish(app)
+    k.kymo("stop", "s")
+    equal(len(check_values(check_counts(k, trace, 2 * n))), 2 * n, "events of both programs")
+
+
+def test_valgrind(k):
+    need_program("valgrind", "valgrind")
+    if kymotest.SANITIZED:
+        raise Skip("valgrind cannot run programs built with sanitizers")
+    run_exact(k, [["-t", 2, "-n", 500]], wrap=["valgrind", "-q", "--error-exitcode=9"], env=MONOTONIC)
+
+
+CROSS = """[binaries]
+c = {c}
+ar = '{ar}'
+strip = '{strip}'
+[built-in options]
+c_args = {c_args}
+c_link_args = {c_args}
+[host_machine]
+system = 'linux'
+cpu_family = '{cpu}'
+cpu = '{cpu}'
+endian = 'little'
+"""
+
+
+def foreign(k, name, compiler, cpu, c_args=(), binutils=""):
+    """Builds what programs need for another ABI; returns the environment and the program of its own."""
+    if kymotest.SANITIZED:
+        raise Skip("tested in the build without sanitizers")
+    directory = BUILD / f"foreign-{name}"
+    cross = BUILD / f"foreign-{name}.ini"
+    cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
+    if not (directory / "build.ninja").exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled",
+            "--werror"], timeout=120, env={"PATH": os.environ["PATH"]})
+    k.run(["ninja", "-C", directory], timeout=240)
+    app = pathlib.Path(k.top, "emit")
+    source = SOURCE / "test" / "integration" / "apps" / "emit.c"
+    k.run([compiler, *c_args, "-O2", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", "-o", app, source, "-pthread"])
+    return {**MONOTONIC, "LD_LIBRARY_PATH": str(directory / "src" / "tracer")}, app
+
+
+def run_foreign(k, env, app, abi, wrap=(), n=3000):
+    trace, events, _ = run_exact(k, [["-t", 4, "-n", n]], app=app, env=env, wrap=wrap)
+    equal({p.name for p in (trace / "ust" / "uid" / str(os.getuid())).iterdir()}, {abi}, "ABI of the trace")
+    check(len(events) == 4 * n, "not all recorded")
+
+
+def test_32_bit(k):
+    need_program("gcc-12", "gcc-12-multilib")
+    if k.run(["gcc-12", "-m32", "-xc", "-", "-o", "/dev/null"], status=None, input="int main(void) { return 0; }\n").returncode:
+        raise Skip("gcc -m32 does not link (Debian package gcc-12-multilib)")
+    env, app = foreign(k, "i386", "gcc-12", "x86", ["-m32"])
+    run_foreign(k, env, app, "32-bit")
+
+
+def test_32_bit_signals(k):
+    if not (BUILD / "foreign-i386" / "build.ninja").exists():
+        raise Skip("no 32-bit library was built (see test_32_bit)")
+    env, app = foreign(k, "i386", "gcc-12", "x86", ["-m32"])
+    run_exact(k, [["-t", 2, "-n", 20000, "-s", 50, "-m"]], app=app, env=env)
+
+
+def test_musl(k):
+    need_program("musl-gcc", "musl-tools")
+    # musl's compiler wrapper looks in musl's directories alone; the kernel's headers are elsewhere.
+    env, app = foreign(k, "musl", "musl-gcc", "x86_64", ["-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"])
+    run_foreign(k, env, app, "64-bit")
+
+
+def test_aarch64(k):
+    need_program("aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu")
+    need_program("qemu-aarch64", "qemu-user")
+    env, app = foreign(k, "aarch64", "aarch64-linux-gnu-gcc-12", "aarch64", binutils="aarch64-linux-gnu-")
+    library = env.pop("LD_LIBRARY_PATH")
+    wrap = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-E", f"LD_LIBRARY_PATH={library}"]
+    run_foreign(k, env, app, "64-bit", wrap)
+
+
+kymotest.main()
