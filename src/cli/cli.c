@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 const struct cli_command *const cli_commands[] = {
+	&cmd_record,
 	&cmd_create,
 	&cmd_destroy,
 	&cmd_start,
@@ -176,7 +177,7 @@ static int bad_line(struct cli *cli, int r, int argc, char **argv)
 {
 	bool other_program = cli->command && cli->command->mode == CLI_PARSE_UNTIL_ARG;
 
-	cli->json = cli->json || (!other_program && json_in(argc, argv));
+	cli->json = cli->json || cli_has(cli, "json") || (!other_program && json_in(argc, argv));
 	if (r == -EOPNOTSUPP)
 		return cli_fail(cli, "unsupported", "%s%s%s",
 			cli->command ? cli->command->name : "", cli->command ? ": " : "",

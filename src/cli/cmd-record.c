@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record: runs a command with a session daemon of its own and keeps the events of all its programs.
+ * The command must not notice: whatever goes wrong on our side once it runs is told on stderr, and
+ * its exit status is ours.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/wait.h>
+
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+#include "cli/private-daemon.h"
+#include "cli/report.h"
+
+#define CHANNEL "channel0"
+
+/* Exit codes of a shell for commands that could not be run. */
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND	    127
+
+static const struct cli_option options[] = {
+	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
+	{"event", 'e', "PATTERN",
+		"record what matches PATTERN[,PATTERN]..., not all; may be repeated"},
+	{"with", 0, "LIST",
+		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
+	CLI_OPTION_SUBBUF_SIZE,
+	CLI_OPTION_NUM_SUBBUF,
+	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
+	{0},
+};
+
+struct recording {
+	struct cli *cli;
+	struct private_daemon daemon;
+	struct child_signals signals;
+	struct child child;
+	char session[64];
+	char output[PATH_MAX];
+	bool new_output; /* it was not there before: goes again if it stays empty */
+};
+
+/* Descriptors 0 to 2 that are closed stay closed for the command, but ours must not get there. */
+static void occupy_standard_files(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	ky_close(fd);
+}
+
+/* The session is named after the command, with what a name may not have replaced. */
+static void name_session(struct recording *rec)
+{
+	const char *command = cli_arg(rec->cli, 0), *slash = strrchr(command, '/');
+	char *p;
+
+	command = slash ? slash + 1 : command;
+	snprintf(rec->session, sizeof(rec->session), "%s", *command ? command : "command");
+	for (p = rec->session; *p; p++) {
+		char one[2] = {*p, '\0'};
+
+		if (!cli_session_name_valid(one) && (*p != '.' || p == rec->session))
+			*p = '_';
+	}
+}
+
+static int choose_output(struct recording *rec)
+{
+	const char *given = cli_get(rec->cli, "output");
+	int r;
+
+	if (given && !*given)
+		return cli_usage(rec->cli, "--output needs the name of a directory");
+	if (given)
+		r = cli_absolute_path(rec->output, sizeof(rec->output), given);
+	else
+		r = cli_make_output(rec->output, sizeof(rec->output), rec->session, false);
+	rec->new_output = !r && (!given || access(rec->output, F_OK) < 0);
+	if (r == -ENOENT && !given)
+		return cli_fail(rec->cli, "failed",
+			"no place for the trace: set KYMO_HOME, or give --output=DIR");
+	return r < 0 ? cli_fail(rec->cli, "failed", "cannot make a directory for the trace: %s",
+			       strerror(-r))
+		     : CLI_OK;
+}
+
+/* Puts value in front of (or behind) the list that the variable holds, separated by a colon. */
+static int extend_variable(const char *variable, const char *value, bool in_front)
+{
+	const char *old = getenv(variable);
+	struct ky_buf b = {0};
+	int r;
+
+	if (old && *old && in_front)
+		ky_buf_printf(&b, "%s:%s", value, old);
+	else if (old && *old)
+		ky_buf_printf(&b, "%s:%s", old, value);
+	else
+		ky_buf_puts(&b, value);
+	r = b.error;
+	if (!r && setenv(variable, b.data, 1) < 0)
+		r = -errno;
+	ky_buf_deinit(&b);
+	return r;
+}
+
+static int preload(struct cli *cli, const char *name)
+{
+	static const char *const known[] = {"libc", "pthread", "dl", "cyg-profile", NULL};
+	char file[64], path[PATH_MAX];
+	const char *const *k = known;
+
+	while (*k && strcmp(*k, name))
+		k++;
+	if (!*k)
+		return cli_usage(cli, "'%s' is none of libc, pthread, dl and cyg-profile", name);
+	snprintf(file, sizeof(file), "libkymo-%s.so", name);
+	if (cli_locate_preload(path, sizeof(path), file) < 0)
+		return cli_fail(cli, "unsupported", "%s, which --with=%s needs, is not installed",
+			file, name);
+	if (strpbrk(path, ": "))
+		return cli_fail(cli, "failed",
+			"%s cannot be preloaded: its path has a colon or a space", path);
+	return extend_variable("LD_PRELOAD", path, true) < 0 ? cli_fail(cli, "failed", "no memory")
+							     : CLI_OK;
+}
+
+static int preload_all(struct cli *cli)
+{
+	const char *given;
+	size_t iter = 0;
+	int code = CLI_OK;
+
+	while (!code && (given = cli_args_next(&cli->args, "with", &iter))) {
+		_cleanup_value_ struct kymo_value *v = cli_params_new(cli);
+		const struct kymo_value *names;
+
+		code = v ? cli_params_list(cli, v, "names", given) : CLI_FAILED;
+		names = kymo_value_get(v, "names");
+		for (size_t i = 0; i < kymo_value_count(names) && !code; i++)
+			code = preload(cli, kymo_value_string(kymo_value_at(names, i)));
+	}
+	return code;
+}
+
+/* A program built against a library in a place that the dynamic linker does not know finds it so.
+ */
+static int add_library_path(struct cli *cli)
+{
+	char dir[PATH_MAX];
+
+	if (cli_locate_tracer_dir(dir, sizeof(dir)) < 0 || cli_is_system_libdir(dir))
+		return CLI_OK;
+	return extend_variable("LD_LIBRARY_PATH", dir, false) < 0
+		       ? cli_fail(cli, "failed", "no memory")
+		       : CLI_OK;
+}
+
+static int add_rules(struct cli *cli, struct kymo_value *params)
+{
+	const char *given;
+	size_t iter = 0;
+	int code = CLI_OK;
+
+	while (!code && (given = cli_args_next(&cli->args, "event", &iter)))
+		code = cli_params_list(cli, params, "patterns", given);
+	if (!kymo_value_get(params, "patterns"))
+		kymo_value_add_string(params, "patterns", "*");
+	return code;
+}
+
+static int ask(struct recording *rec, const char *command, const struct kymo_value *params)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+
+	return cli_call(rec->cli, rec->daemon.ctl, command, params, &reply);
+}
+
+/* Session, channel, rules, and start. */
+static int start_session(
+	struct recording *rec, const struct kymo_value *channel, const struct kymo_value *rules)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	kymo_value_set_string(params, "session", rec->session);
+	kymo_value_set_string(params, "output", rec->output);
+	code = ask(rec, "create", params);
+	if (!code)
+		code = ask(rec, "enable-channel", channel);
+	if (!code)
+		code = ask(rec, "enable-event", rules);
+	return code ? code : ask(rec, "start", NULL);
+}
+
+/* Everything before the command runs; the command line is checked before anything is made. */
+static int set_up(struct recording *rec)
+{
+	_cleanup_value_ struct kymo_value *channel = cli_params_new(rec->cli);
+	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
+	int code = channel && rules ? cli_params_buffers(rec->cli, channel) : CLI_FAILED;
+
+	if (!code)
+		code = add_rules(rec->cli, rules);
+	if (!code)
+		code = preload_all(rec->cli);
+	if (!code)
+		code = add_library_path(rec->cli);
+	if (!code)
+		code = choose_output(rec);
+	if (!code)
+		code = private_daemon_start(&rec->daemon, rec->cli, &rec->signals);
+	if (code)
+		return code;
+	kymo_value_set_string(channel, "channel", CHANNEL);
+	kymo_value_set_string(rules, "channel", CHANNEL);
+	return start_session(rec, channel, rules);
+}
+
+static int cannot_run(struct recording *rec, int r)
+{
+	const char *command = cli_arg(rec->cli, 0);
+
+	ask(rec, "destroy", NULL);
+	if (r == -ENOENT && !strchr(command, '/'))
+		cli_fail(rec->cli, "failed", "%s: command not found", command);
+	else
+		cli_fail(rec->cli, "failed", "cannot run %s: %s", command, strerror(-r));
+	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+/* Programs that the command started, are traced, and outlive it. */
+static size_t count_left(struct recording *rec, const struct kymo_value *session)
+{
+	const struct kymo_value *apps = kymo_value_get(session, "applications");
+	size_t n = 0;
+
+	for (size_t i = 0; i < kymo_value_count(apps); i++) {
+		int64_t pid = kymo_value_i64(kymo_value_get(kymo_value_at(apps, i), "pid"));
+
+		if (pid > 0 && pid != rec->child.pid &&
+			(kill((pid_t)pid, 0) == 0 || errno == EPERM))
+			n++;
+	}
+	return n;
+}
+
+/* A word for a shell: quoted if it has to be. */
+static void quote(struct ky_buf *to, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "%+,-./:=@_";
+
+	if (strspn(text, plain) == strlen(text)) {
+		ky_buf_puts(to, text);
+		return;
+	}
+	ky_buf_puts(to, "'");
+	for (; *text; text++)
+		ky_buf_append(to, *text == '\'' ? "'\\''" : text, *text == '\'' ? 4 : 1);
+	ky_buf_puts(to, "'");
+}
+
+static void explain_nothing(struct recording *rec)
+{
+	if (rec->cli->json)
+		return;
+	fputs("  no program of the command has events that match: is it built with kymo, and linked to libkymo?\n"
+	      "  'kymo record --with=libc' records the library calls of any program\n",
+		stderr);
+}
+
+static void print_summary(struct recording *rec, const struct kymo_value *session)
+{
+	bool nothing = !kymo_value_u64(kymo_value_get(session, "recorded"));
+	struct ky_buf counts = {0}, dir = {0};
+
+	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
+		return;
+	cli_format_counts(&counts, session);
+	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
+	cli_report_losses(stderr, rec->cli, session, "kymo record");
+	quote(&dir, rec->output);
+	if (nothing)
+		explain_nothing(rec);
+	else
+		cli_warn(rec->cli, "view it with: kymo view %s", dir.data ? dir.data : "");
+	ky_buf_deinit(&counts);
+	ky_buf_deinit(&dir);
+}
+
+static void print_object(
+	struct recording *rec, const struct kymo_value *session, int exit_code, size_t left)
+{
+	static const char *const numbers[] = {"recorded", "discarded", "bytes"};
+	_cleanup_value_ struct kymo_value *v = kymo_value_new();
+
+	if (!rec->cli->json)
+		return;
+	kymo_value_set_bool(v, "ok", session != NULL);
+	kymo_value_set_u64(v, "exit_code", (uint64_t)exit_code);
+	kymo_value_set_u64(v, "still_running", left);
+	kymo_value_set_string(v, "output", rec->output);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && session; i++)
+		kymo_value_set_u64(
+			v, numbers[i], kymo_value_u64(kymo_value_get(session, numbers[i])));
+	if (session)
+		kymo_value_set(v, "session", session);
+	else
+		kymo_value_set_string(v, "error", "the session daemon ended during the recording");
+	cli_result(rec->cli, v);
+}
+
+static void finish(struct recording *rec, int exit_code)
+{
+	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL;
+	const struct kymo_value *session = NULL;
+	size_t left = 0;
+
+	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
+		left = count_left(rec, kymo_value_get(status, "session"));
+	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
+		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
+	if (left)
+		cli_warn(rec->cli,
+			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
+			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
+	if (session)
+		print_summary(rec, session);
+	else
+		cli_warn(rec->cli,
+			"the session daemon ended during the recording: the trace in %s may lack its last events",
+			rec->output);
+	print_object(rec, session, exit_code, left);
+}
+
+static int run_command(struct recording *rec, int *ret_signal)
+{
+	int code, r, status;
+
+	rec->child.other = rec->daemon.pid;
+	r = child_start(&rec->child, &rec->signals, rec->cli->args.pos);
+	if (r < 0)
+		return cannot_run(rec, r);
+	status = child_wait(&rec->child, &rec->signals);
+	rec->daemon.pid = rec->child.other;
+	*ret_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	code = *ret_signal ? 128 + *ret_signal : WEXITSTATUS(status);
+	finish(rec, code);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	struct recording rec = {.cli = cli, .daemon = {.pid = -1, .life = -1}};
+	int code, signal;
+
+	occupy_standard_files();
+	child_signals_hold(&rec.signals);
+	name_session(&rec);
+	cli->colour = false;
+	code = set_up(&rec);
+	signal = child_signals_pending(&rec.signals);
+	if (!code && !signal)
+		code = run_command(&rec, &signal);
+	private_daemon_end(&rec.daemon);
+	if (rec.new_output)
+		rmdir(rec.output);
+	if (signal)
+		child_signals_die(signal);
+	return code;
+}
+
+const struct cli_command cmd_record = {
+	.name = "record",
+	.synopsis = "[-o DIR] [-e PATTERN]... [--with=LIST] [--] COMMAND [ARG]...",
+	.help = "run a command and record the events of its programs",
+	.details =
+		"The trace goes to a new directory COMMAND-YYYYMMDD-HHMMSS below $KYMO_HOME or\n"
+		"$HOME/kymo-traces. The recording ends with the command. The exit code is the command's;\n"
+		"127 when it was not found, 126 when it could not be run, 1 when it was not run because\n"
+		"there can be no trace. Standard output is the command's alone: the summary, and the object\n"
+		"of --json, go to standard error.\n",
+	.options = options,
+	.mode = CLI_PARSE_UNTIL_ARG,
+	.min_args = 1,
+	.max_args = CLI_ANY_ARGS,
+	.run = run,
+};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/private-daemon.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cli/locate.h"
+
+#define START_TIMEOUT_MS 10000
+#define END_TIMEOUT_MS	 5000
+#define POLL_MS		 2
+
+/* The longest name of a socket, and room for it behind the run directory. */
+#define RUNDIR_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/control.sock") - 8)
+
+static bool try_rundir(struct private_daemon *d, const char *parent)
+{
+	int r;
+
+	if (!parent || *parent != '/')
+		return false;
+	r = snprintf(d->rundir, sizeof(d->rundir), "%s/kymo-record-XXXXXX", parent);
+	if (r > 0 && (size_t)r <= RUNDIR_MAX && mkdtemp(d->rundir))
+		return true;
+	d->rundir[0] = '\0';
+	return false;
+}
+
+static int make_rundir(struct private_daemon *d, struct cli *cli)
+{
+	if (try_rundir(d, getenv("XDG_RUNTIME_DIR")) || try_rundir(d, getenv("TMPDIR")) ||
+		try_rundir(d, "/tmp"))
+		return CLI_OK;
+	return cli_fail(cli, "failed",
+		"cannot make a run directory in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+		strerror(errno));
+}
+
+/* Standard descriptors of the daemon: the pipe, nothing, and a log in the run directory. */
+static void set_files(posix_spawn_file_actions_t *files, const char *log, int life)
+{
+	posix_spawn_file_actions_adddup2(files, life, STDIN_FILENO);
+	posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(
+		files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+}
+
+/* A session of its own, and signals as a fresh process has them. */
+static void set_attributes(posix_spawnattr_t *attr)
+{
+	sigset_t none, all;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(attr, &none);
+	posix_spawnattr_setsigdefault(attr, &all);
+	posix_spawnattr_setflags(
+		attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(struct private_daemon *d, char *path, const char *log, int life)
+{
+	char *argv[] = {path, (char *)"--bound", (char *)"--no-collectd", NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int r;
+
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attr);
+	set_files(&files, log, life);
+	set_attributes(&attr);
+	r = posix_spawn(&d->pid, path, &files, &attr, argv, environ);
+	if (r)
+		d->pid = -1;
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return -r;
+}
+
+static void log_path(const struct private_daemon *d, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/log", d->rundir);
+}
+
+/* The last line that the daemon logged: why it ended. */
+static void last_line(const struct private_daemon *d, char *buf, size_t size)
+{
+	char path[PATH_MAX + 8], line[512];
+	_cleanup_fclose_ FILE *log = NULL;
+
+	log_path(d, path, sizeof(path));
+	snprintf(buf, size, "it said nothing");
+	log = fopen(path, "re");
+	while (log && fgets(line, sizeof(line), log)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (*line)
+			snprintf(buf, size, "%s", line);
+	}
+}
+
+static void sleep_a_little(void)
+{
+	struct timespec ts = {.tv_nsec = POLL_MS * 1000000L};
+
+	nanosleep(&ts, NULL);
+}
+
+static bool has_ended(struct private_daemon *d)
+{
+	if (d->pid > 0 && waitpid(d->pid, NULL, WNOHANG) == d->pid)
+		d->pid = -1;
+	return d->pid < 0;
+}
+
+static int wait_ready(struct private_daemon *d, struct cli *cli, const struct child_signals *s)
+{
+	char why[512];
+
+	for (unsigned waited = 0; waited < START_TIMEOUT_MS; waited += POLL_MS) {
+		if (kymo_ctl_open(d->rundir, &d->ctl) == 0)
+			return CLI_OK;
+		if (child_signals_pending(s))
+			return cli_fail(cli, "failed", "interrupted before the command ran");
+		if (has_ended(d)) {
+			last_line(d, why, sizeof(why));
+			return cli_fail(cli, "failed", "the session daemon did not start: %s", why);
+		}
+		sleep_a_little();
+	}
+	return cli_fail(cli, "failed", "the session daemon does not answer");
+}
+
+int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s)
+{
+	char path[PATH_MAX], log[PATH_MAX + 8];
+	int life[2], r, code;
+
+	*d = (struct private_daemon){.pid = -1, .life = -1};
+	if (cli_locate_sessiond(path, sizeof(path)) < 0)
+		return cli_fail(cli, "failed",
+			"kymo-sessiond was not found beside this program: is kymo installed completely?");
+	code = make_rundir(d, cli);
+	if (code)
+		return code;
+	if (setenv("KYMO_RUNDIR", d->rundir, 1) < 0 || pipe2(life, O_CLOEXEC) < 0)
+		return cli_fail(
+			cli, "failed", "cannot start the session daemon: %s", strerror(errno));
+	d->life = life[1];
+	log_path(d, log, sizeof(log));
+	r = spawn(d, path, log, life[0]);
+	close(life[0]);
+	if (r < 0)
+		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
+	return wait_ready(d, cli, s);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+void private_daemon_end(struct private_daemon *d)
+{
+	kymo_ctl_close(d->ctl);
+	d->ctl = NULL;
+	d->life = ky_close(d->life);
+	for (unsigned waited = 0; waited < END_TIMEOUT_MS && !has_ended(d); waited += POLL_MS)
+		sleep_a_little();
+	if (d->pid > 0) {
+		kill(d->pid, SIGKILL);
+		waitpid(d->pid, NULL, 0);
+		d->pid = -1;
+	}
+	if (*d->rundir)
+		nftw(d->rundir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	d->rundir[0] = '\0';
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session daemon for one recording: in a run directory of its own, in a session (setsid) of its
+ * own, so that nothing from the terminal ends it, and bound to our life by a pipe, so that it ends
+ * in good order even if we are killed.
+ */
+#ifndef CLI_PRIVATE_DAEMON_H
+#define CLI_PRIVATE_DAEMON_H
+
+#include <limits.h>
+
+#include "cli/child.h"
+#include "cli/cli.h"
+
+struct private_daemon {
+	char rundir[PATH_MAX]; /* "" when there is none */
+	struct kymo_ctl *ctl;  /* connected; NULL if it never answered */
+	pid_t pid;	       /* -1 once it was waited for */
+	int life;	       /* its standard input's other end; -1 */
+};
+
+/*
+ * Starts it and sets KYMO_RUNDIR in the environment. Waits until it answers; gives up on a signal
+ * that is pending in s. CLI_OK, or CLI_FAILED (reported); private_daemon_end in any case.
+ */
+int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s);
+/* Lets it end, waits for that a bounded time, and removes the run directory. */
+void private_daemon_end(struct private_daemon *d);
+
+#endif
