@@ -19,7 +19,8 @@ static int cannot_connect(struct cli *cli, int r)
 			"no session daemon is running (start one with 'kymo create' or 'kymo-sessiond -d')");
 	if (r == -EACCES)
 		return cli_fail(cli, "permission",
-			"this user may not control the session daemon: join its group, or set KYMO_RUNDIR");
+			"permission denied: this user may not control the session daemon (join its "
+			"group, or set KYMO_RUNDIR)");
 	if (r == -ENAMETOOLONG)
 		return cli_fail(cli, "failed",
 			"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one");

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/args.h"
+
+static const struct cli_option table[] = {
+	{"session", 's', "SESSION", ""},
+	{"exclude", 'x', "PATTERN", ""},
+	{"all", 'a', NULL, ""},
+	{"userspace", 'u', NULL, ""},
+	{0},
+};
+
+static int parse(struct cli_args *a, enum cli_parse_mode mode, char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return cli_args_parse(a, table, mode, argc, argv);
+}
+
+#define LINE(...) ((char *[]){__VA_ARGS__, NULL})
+
+static void test_forms(void **state)
+{
+	struct cli_args a;
+
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED,
+				 LINE("-ua", "one", "-sx", "--exclude=a=b", "two", "-x", "-c")),
+		0);
+	assert_true(cli_args_has(&a, "all"));
+	assert_true(cli_args_has(&a, "userspace"));
+	assert_false(cli_args_has(&a, "json"));
+	assert_string_equal(cli_args_get(&a, "session"), "x");
+	assert_int_equal(a.n_pos, 2);
+	assert_string_equal(a.pos[1], "two");
+	assert_null(a.pos[2]);
+	cli_args_deinit(&a);
+}
+
+static void test_repeated(void **state)
+{
+	struct cli_args a;
+	size_t iter = 0;
+
+	assert_int_equal(
+		parse(&a, CLI_PARSE_MIXED, LINE("-x", "a", "--exclude", "b", "-s", "c", "-xd")), 0);
+	assert_string_equal(cli_args_next(&a, "exclude", &iter), "a");
+	assert_string_equal(cli_args_next(&a, "exclude", &iter), "b");
+	assert_string_equal(cli_args_next(&a, "exclude", &iter), "d");
+	assert_null(cli_args_next(&a, "exclude", &iter));
+	assert_string_equal(cli_args_get(&a, "exclude"), "d");
+	cli_args_deinit(&a);
+}
+
+static void test_ends(void **state)
+{
+	struct cli_args a;
+
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("-a", "--", "-u", "--all")), 0);
+	assert_int_equal(a.n_pos, 2);
+	assert_false(cli_args_has(&a, "userspace"));
+	cli_args_deinit(&a);
+	assert_int_equal(parse(&a, CLI_PARSE_UNTIL_ARG, LINE("-a", "ls", "-u", "--", "x")), 0);
+	assert_int_equal(a.n_pos, 4);
+	assert_string_equal(a.pos[2], "--");
+	cli_args_deinit(&a);
+	assert_int_equal(parse(&a, CLI_PARSE_UNTIL_ARG, LINE("--", "--json", "--")), 0);
+	assert_int_equal(a.n_pos, 2);
+	assert_false(cli_args_has(&a, "json"));
+	cli_args_deinit(&a);
+	/* a lone dash is an argument */
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("-")), 0);
+	assert_int_equal(a.n_pos, 1);
+	cli_args_deinit(&a);
+}
+
+static void refuse(int error, const char *why, char **argv)
+{
+	struct cli_args a;
+
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, argv), error);
+	assert_string_equal(a.why, why);
+	cli_args_deinit(&a);
+}
+
+static void test_refused(void **state)
+{
+	refuse(-EINVAL, "unknown option '--sesion': did you mean '--session'?", LINE("--sesion=x"));
+	refuse(-EINVAL, "unknown option '--qqqqqq'", LINE("--qqqqqq"));
+	refuse(-EINVAL, "unknown option '-q'", LINE("-aq"));
+	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
+	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
+	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
+	refuse(-EOPNOTSUPP, "option '-k' is not supported yet by this version", LINE("-k"));
+	refuse(-EOPNOTSUPP, "option '--overwrite' is not supported yet by this version",
+		LINE("--overwrite"));
+}
+
+static void test_common(void **state)
+{
+	struct cli_args a;
+
+	assert_int_equal(parse(&a, CLI_PARSE_MIXED, LINE("x", "--json", "-h")), 0);
+	assert_true(cli_args_has(&a, "json"));
+	assert_true(cli_args_has(&a, "help"));
+	cli_args_deinit(&a);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_repeated),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_common),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/text.h"
+
+static void test_sizes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {{"0", 0}, {"4096", 4096}, {"256K", 262144}, {"256k", 262144}, {"1M", 1048576},
+		{"2g", UINT64_C(2) << 30}, {"18446744073709551615", UINT64_MAX},
+		{"17179869183G", UINT64_C(17179869183) << 30}};
+	static const char *const bad[] = {"", "K", "x", "-1", "+1", " 1", "1 ", "1KB", "1.5M",
+		"0x10", "1T", "18446744073709551616", "17179869184G", "99999999999999999999999999"};
+	uint64_t v;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++) {
+		assert_int_equal(cli_parse_size(good[i].text, &v), 0);
+		assert_true(v == good[i].bytes);
+	}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
+		assert_true(cli_parse_size(bad[i], &v) < 0);
+}
+
+static void test_numbers(void **state)
+{
+	uint64_t v = 7;
+
+	assert_int_equal(cli_parse_number("14", 14, &v), 0);
+	assert_true(v == 14);
+	assert_int_equal(cli_parse_number("15", 14, &v), -ERANGE);
+	assert_int_equal(cli_parse_number("9", 4, &v), -ERANGE);
+	assert_int_equal(cli_parse_number("", 4, &v), -EINVAL);
+	assert_true(v == 14);
+}
+
+static void shows(uint64_t bytes, const char *text)
+{
+	char buf[32];
+
+	assert_string_equal(cli_format_size(buf, sizeof(buf), bytes), text);
+}
+
+static void test_format_size(void **state)
+{
+	shows(0, "0 bytes");
+	shows(1023, "1023 bytes");
+	shows(1024, "1.0 KiB");
+	shows(262144, "256.0 KiB");
+	shows((1 << 20) - 1, "1.0 MiB");
+	shows(UINT64_MAX, "16.0 EiB");
+}
+
+static void test_levels(void **state)
+{
+	int level;
+
+	for (int i = 0; cli_loglevel_names[i]; i++) {
+		assert_int_equal(cli_parse_loglevel(cli_loglevel_names[i], &level), 0);
+		assert_int_equal(level, i);
+		assert_string_equal(cli_loglevel_name(i), cli_loglevel_names[i]);
+	}
+	assert_int_equal(cli_parse_loglevel("kymo_warning", &level), 0);
+	assert_int_equal(level, 4);
+	assert_int_equal(cli_parse_loglevel("TRACE_DEBUG_line", &level), 0);
+	assert_int_equal(level, 13);
+	assert_int_equal(cli_parse_loglevel("14", &level), 0);
+	assert_int_equal(level, 14);
+	assert_int_equal(cli_parse_loglevel("15", &level), -EINVAL);
+	assert_int_equal(cli_parse_loglevel("-1", &level), -EINVAL);
+	assert_int_equal(cli_parse_loglevel("", &level), -EINVAL);
+	assert_int_equal(cli_parse_loglevel("KYMO_", &level), -EINVAL);
+	assert_int_equal(cli_parse_loglevel("WARN", &level), -EINVAL);
+	assert_null(cli_loglevel_name(-1));
+	assert_null(cli_loglevel_name(15));
+}
+
+static void test_nearest(void **state)
+{
+	static const char *const names[] = {
+		"start", "stop", "status", "enable-event", "enable-channel", NULL};
+	char long_name[200] = "";
+
+	assert_string_equal(cli_nearest("strat", names), "start");
+	assert_string_equal(cli_nearest("stp", names), "stop");
+	assert_string_equal(cli_nearest("satus", names), "status");
+	assert_string_equal(cli_nearest("enable-evnet", names), "enable-event");
+	assert_string_equal(cli_nearest("enable_channel", names), "enable-channel");
+	assert_null(cli_nearest("xyz", names));
+	assert_null(cli_nearest("", names));
+	memset(long_name, 's', sizeof(long_name) - 1);
+	assert_null(cli_nearest(long_name, names));
+}
+
+static void escapes(const char *text, const char *safe)
+{
+	struct ky_buf b = {0};
+
+	cli_escape(&b, text);
+	assert_string_equal(b.data, safe);
+	ky_buf_deinit(&b);
+}
+
+static void test_escape(void **state)
+{
+	escapes("plain \\text", "plain \\text");
+	escapes("a\x1b[31mb\n\t\x7f", "a\\x1b[31mb\\x0a\\x09\\x7f");
+	escapes("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+		"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
+	/* C1 controls, and what turns the direction of writing */
+	escapes("\xc2\x9b"
+		"31m",
+		"\\xc2\\x9b31m");
+	escapes("\xe2\x80\xae"
+		"x",
+		"\\xe2\\x80\\xaex");
+	/* no UTF-8: stray, cut short, too long a form, surrogate, beyond the last character */
+	escapes("\x80\xff", "\\x80\\xff");
+	escapes("\xe2\x82", "\\xe2\\x82");
+	escapes("\xc0\xaf", "\\xc0\\xaf");
+	escapes("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
+	escapes("\xed\xa0\x80", "\\xed\\xa0\\x80");
+	escapes("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
+}
+
+static void test_session_names(void **state)
+{
+	char name[130] = "";
+
+	assert_true(cli_session_name_valid("auto-20261121-101500"));
+	assert_true(cli_session_name_valid("a.b_C-9"));
+	assert_false(cli_session_name_valid(""));
+	assert_false(cli_session_name_valid(".."));
+	assert_false(cli_session_name_valid("a/b"));
+	assert_false(cli_session_name_valid("a b"));
+	assert_false(cli_session_name_valid("\xc3\xbc"));
+	memset(name, 'n', 128);
+	assert_true(cli_session_name_valid(name));
+	name[128] = 'n';
+	assert_false(cli_session_name_valid(name));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_format_size),
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_session_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
