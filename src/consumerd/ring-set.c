@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
@@ -46,7 +47,7 @@ static void stream_init(struct ring_set *set, uint32_t i, const struct ky_cons_r
 
 	stream_file_init(&s->file);
 	ky_drain_init(&s->drain, &set->geometry, set->rings, i);
-	s->clock = set->geometry.clock;
+	s->since = ky_clock_read(set->geometry.clock);
 	s->consumed = &set->consumed[i];
 	s->header.stream_id = m->stream_id;
 	s->header.stream_instance_id = i;

@@ -22,7 +22,7 @@ void stream_file_deinit(struct stream_file *f)
 static void make_names(const struct stream_place *place, char *name, char *index, size_t size)
 {
 	snprintf(name, size, "%s_%u", place->base, place->n);
-	snprintf(index, size, "%s_%u.idx", place->base, place->n);
+	snprintf(index, size, "%s_%u.kyx", place->base, place->n);
 }
 
 /* Writes all or fails; the position of fd is not used. Changes iov. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/stream.h"
 
-#include "base/clock.h"
-
 void stream_deinit(struct stream *s)
 {
 	stream_file_deinit(&s->file);
@@ -81,7 +79,7 @@ static int append_piece(
 /* Losses that no packet tells yet get a packet of their own. */
 static int append_losses(struct stream *s, const struct stream_place *place)
 {
-	uint64_t ts = s->ts ? s->ts : ky_clock_read(s->clock);
+	uint64_t ts = s->file.n_packets ? s->ts : s->since;
 	int ret;
 
 	if (count_discarded(s) == s->n_discarded)

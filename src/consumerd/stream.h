@@ -22,7 +22,7 @@ struct stream {
 	struct ky_drain drain;
 	struct stream_file file;
 	struct ky_ctf_packet header; /* what all packets of the stream have in common */
-	enum ky_clock clock;
+	uint64_t since;	      /* clock when we got the ring: stands in where there is no record */
 	uint64_t *consumed;   /* what writers see; borrowed */
 	uint64_t ts;	      /* end of the last packet */
 	uint64_t n_discarded; /* of the last packet */

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#define NAME_MAX_BYTES 240 /* leaves room for "_65535.idx" */
+#define NAME_MAX_BYTES 240 /* leaves room for "_65535.kyx" */
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 bool trace_dir_name_valid(const char *name)

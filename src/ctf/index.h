@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layout of index/NAME.idx (docs/trace-format.md, "Index"): a header, then one entry for each
+ * Layout of index/NAME.kyx (docs/trace-format.md, "Index"): a header, then one entry for each
  * packet of the stream file NAME, in order. A help for seeking only.
  */
 #ifndef CTF_INDEX_H

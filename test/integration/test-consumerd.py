@@ -1,0 +1,612 @@
+# SPDX-License-Identifier: MIT
+"""
+kymo-consumerd alone: this file plays the session daemon (socket, memfds, metadata) and the programs (a plain
+single-threaded writer that follows docs/shm-abi.md).
+"""
+
+import fcntl
+import mmap
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+
+import kymotest
+from kymotest import Skip, check, equal, wait_for
+
+CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
+DIR = "ust/uid/0/64-bit"
+INIT, RING_SET, FLUSH, QUIT, ASK, STATS, ERROR = 1, 2, 3, 4, 5, 16, 17
+ROOM, LIMIT_LESS = 128, 160
+FULL, TOO_BIG = 0, 1
+
+METADATA = """/* CTF 1.8 */
+trace {{ major = 1; minor = 8; uuid = "{uuid}"; byte_order = le;
+	packet.header := struct {{
+		integer {{ size = 32; align = 8; signed = 0; base = 16; }} magic;
+		integer {{ size = 8; align = 8; signed = 0; }} uuid[16];
+		integer {{ size = 32; align = 8; signed = 0; }} stream_id;
+		integer {{ size = 64; align = 8; signed = 0; }} stream_instance_id;
+	}};
+}};
+env {{ hostname = "host"; domain = "ust"; tracer_name = "kymo"; tracer_major = 0; tracer_minor = 1; }};
+clock {{ name = "kymo_clock"; freq = 1000000000; offset_s = 0; offset = 0; absolute = FALSE; }};
+typealias integer {{ size = 27; align = 1; signed = 0; map = clock.kymo_clock.value; }} := uint27_clock_t;
+typealias integer {{ size = 64; align = 8; signed = 0; map = clock.kymo_clock.value; }} := uint64_clock_t;
+struct event_header {{
+	enum : integer {{ size = 5; align = 1; signed = 0; }} {{ compact = 0 ... 30, extended = 31 }} id;
+	variant <id> {{
+		struct {{ uint27_clock_t timestamp; }} compact;
+		struct {{ integer {{ size = 32; align = 8; signed = 0; }} id; uint64_clock_t timestamp; }} extended;
+	}} v;
+}} align(8);
+stream {{ id = 0; event.header := struct event_header;
+	packet.context := struct {{
+		uint64_clock_t timestamp_begin;
+		uint64_clock_t timestamp_end;
+		integer {{ size = 32; align = 8; signed = 0; }} cpu_id;
+		integer {{ size = 64; align = 256; signed = 0; }} content_size;
+		integer {{ size = 64; align = 8; signed = 0; }} packet_size;
+		integer {{ size = 64; align = 8; signed = 0; }} packet_seq_num;
+		integer {{ size = 64; align = 8; signed = 0; }} events_discarded;
+	}} align(512);
+}};
+"""
+EVENT = """event {{ name = "test:event{id}"; id = {id}; stream_id = 0; loglevel = 13;
+	fields := struct {{ integer {{ size = 64; align = 8; signed = 0; base = 10; }} _n; }};
+}};
+"""
+SIZE_OF = kymotest.fixed(8)
+
+
+def memfd(name, size, seals=fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW):
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+class Ring:
+    """A writer of one ring."""
+
+    def __init__(self, ring_set, index):
+        self.s = ring_set
+        self.ctl = (4096 + index * ring_set.ctl_stride) // 8
+        self.data = ring_set.data_offset + index * ring_set.data_stride + ROOM
+        self.index = index
+        self.recorded = []
+        self.lost = 0
+
+    def word(self, i, value=None):
+        if value is not None:
+            self.s.words[self.ctl + i] = value
+        return self.s.words[self.ctl + i]
+
+    def change_block(self, pos):
+        s = self.s
+        after = (pos // s.block_size + 1) * s.block_size
+        if after + s.block_size - s.data_stride > s.consumed_words[self.index]:
+            return False
+        head = self.word(0)
+        slot = 1 + 2 * (head & 1)
+        self.word(16 + 4 * (pos // s.block_size % s.n_blocks) + 2, pos % s.block_size)
+        entry = 16 + 4 * (after // s.block_size % s.n_blocks)
+        self.word(entry, self.word(slot))
+        self.word(entry + 1, self.word(slot + 1))
+        self.word(0, after << 1 | head & 1)
+        return True
+
+    def lose(self, reason):
+        self.lost += 1
+        self.word(8 + reason, self.word(8 + reason) + 1)
+        return False
+
+    def write(self, n, event=0):
+        """Records event with field n, or counts it as lost."""
+        s, pos = self.s, self.word(0) >> 1
+        s.now = max(s.now + random.choice((1, 10, 1000)), time.monotonic_ns())
+        long = pos == 0 or event > 30 or random.random() < 0.01
+        size = (13 if long else 4) + 8
+        if pos % s.block_size + size > s.block_size - LIMIT_LESS:
+            if not self.change_block(pos):
+                return self.lose(FULL)
+            pos = self.word(0) >> 1
+        head = self.word(0)
+        at = self.data + (pos & s.data_stride - 1)
+        if long:
+            struct.pack_into("<BIQQ", s.rings, at, 31, event, s.now, n)
+        else:
+            struct.pack_into("<IQ", s.rings, at, (s.now & 0x7FFFFFF) << 5 | event, n)
+        count = self.word(1 + 2 * (head & 1) + 1)
+        other = 1 + 2 * (~head & 1)
+        self.word(other, s.now)
+        self.word(other + 1, count + 1)
+        self.word(0, (pos + size) << 1 | (~head & 1))
+        self.recorded.append(n)
+        return True
+
+
+class RingSet:
+    def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None):
+        self.number, self.n_rings, self.n_blocks, self.block_size = number, n_rings, n_blocks, block_size
+        self.name, self.dir = name, where
+        self.ctl_stride = (128 + 32 * n_blocks + 127) & ~127
+        self.data_offset = (4096 + n_rings * self.ctl_stride + 4095) & ~4095
+        self.data_stride = n_blocks * block_size
+        self.total = self.data_offset + n_rings * self.data_stride
+        self.rings_fd = memfd("rings", self.total)
+        self.consumed_fd = memfd("consumed", n_rings * 8)
+        self.rings = mmap.mmap(self.rings_fd, self.total)
+        self.words = memoryview(self.rings).cast("Q")
+        self.consumed_words = memoryview(mmap.mmap(self.consumed_fd, n_rings * 8)).cast("Q")
+        self.uuid = uuid.uuid4()
+        self.log_fd = os.memfd_create("metadata", os.MFD_CLOEXEC)
+        self.describe(METADATA.format(uuid=self.uuid) + EVENT.format(id=0))
+        self.now = time.monotonic_ns()
+        self.ring = [Ring(self, i) for i in range(n_rings)]
+
+    def describe(self, text):
+        os.write(self.log_fd, text.encode())
+
+    def message(self, **change):
+        v = dict(set=self.number, dir=self.dir, name=self.name, mode=0, n_rings=self.n_rings, n_blocks=self.n_blocks,
+            block_size=self.block_size, total=self.total, data_offset=self.data_offset)
+        v.update(change)
+        return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
+            + struct.pack("<5I5Q", v["mode"], 0, v["n_rings"], v["n_blocks"], v["block_size"], 4096, self.ctl_stride,
+                v["data_offset"], self.data_stride, v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1])
+
+    def fds(self):
+        return [self.rings_fd, self.consumed_fd, self.log_fd]
+
+    def recorded(self):
+        return sorted(n for r in self.ring for n in r.recorded)
+
+    def lost(self):
+        return sum(r.lost for r in self.ring)
+
+
+def string(text):
+    data = text.encode()
+    return struct.pack("<I", len(data)) + data + b"\0"
+
+
+class Consumer:
+    """A running consumer and the daemon's end of its socket."""
+
+    def __init__(self, k, output, resume=0, command=()):
+        self.output = output
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(30)
+        self.log = k.top / "consumerd.log"
+        # Descriptor 3 is what the consumer expects; the shell moves it there.
+        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{theirs.fileno()}', "bash", *command, str(CONSUMERD)],
+            pass_fds=[theirs.fileno()], env=k.env, stderr=open(self.log, "ab"), stdin=subprocess.DEVNULL)
+        k.started.append(self.process)
+        theirs.close()
+        self.cookie = 0
+        self.errors = []
+        self.send(INIT, struct.pack("<I", 1) + string("demo") + string(str(output or "")) + struct.pack("<I", resume))
+        self.started = self.receive(STATS)
+
+    def send(self, kind, body, fds=()):
+        socket.send_fds(self.socket, [struct.pack("<IHH", 8 + len(body), kind, 0) + body], fds)
+
+    def receive_any(self):
+        data = self.socket.recv(65536)
+        check(data, f"the consumer is gone:\n{self.text()}")
+        length, kind, _ = struct.unpack_from("<IHH", data)
+        equal(length, len(data), "length of a message")
+        return kind, data[8:]
+
+    def receive(self, wanted):
+        while True:
+            kind, body = self.receive_any()
+            if kind == ERROR:
+                status, length = struct.unpack_from("<iI", body)
+                self.errors.append((status, body[8 : 8 + length].decode()))
+            if kind == wanted:
+                return self.errors[-1] if kind == ERROR else self.stats(body)
+
+    @staticmethod
+    def stats(body):
+        names = "cookie recorded discarded too_big unwritten bytes packets quarantined status length"
+        values = dict(zip(names.split(), struct.unpack_from("<I6QIiI", body)))
+        start = struct.calcsize("<I6QIiI")
+        values["message"] = body[start : start + values["length"]].decode()
+        return values
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def add(self, ring_set, **change):
+        self.send(RING_SET, ring_set.message(**change), ring_set.fds())
+
+    def order(self, kind):
+        self.cookie += 1
+        self.send(kind, struct.pack("<I", self.cookie))
+        stats = self.receive(STATS)
+        equal(stats["cookie"], self.cookie, "cookie of the answer")
+        return stats
+
+    def flush(self):
+        return self.order(FLUSH)
+
+    def quit(self):
+        stats = self.order(QUIT)
+        self.ended(0)
+        return stats
+
+    def ended(self, status):
+        equal(self.process.wait(30), status, f"exit status of the consumer:\n{self.text()}")
+        self.socket.close()
+        check("ERROR: AddressSanitizer" not in self.text() and "runtime error" not in self.text(), self.text())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(30)
+        self.socket.close()
+
+
+def check_trace(trace, *sets):
+    """The trace holds what the writers recorded, each record once, and tells each loss."""
+    events, discarded = kymotest.read_trace(trace)
+    equal(sorted(kymotest.integers(e)["n"] for e in events), sorted(n for s in sets for n in s.recorded()), "events")
+    equal(discarded, sum(s.lost() for s in sets), "discarded events that babeltrace2 reports")
+    equal(kymotest.check_streams(trace, SIZE_OF), (len(events), discarded), "what packets count")
+    for path in kymotest.streams(trace):
+        check_index(path)
+
+
+def check_index(path):
+    data = (path.parent / "index" / f"{path.name}.kyx").read_bytes()
+    equal(struct.unpack_from("<4I", data), (0x5849594B, 1, 48, 0), "header of an index")
+    offset, entries = 0, []
+    for p in kymotest.packets(path):
+        entries.append((offset, p.packet_bits // 8, p.begin, p.end, p.events, p.discarded))
+        offset += p.packet_bits // 8
+    equal([e for e in struct.iter_unpack("<6Q", data[16:])], entries, f"index of {path}")
+
+
+def check_stats(stats, *sets, **others):
+    wanted = dict(recorded=len([n for s in sets for n in s.recorded()]), discarded=sum(s.lost() for s in sets),
+        unwritten=0, quarantined=0, status=0, message="")
+    wanted.update(others)
+    equal({name: stats[name] for name in wanted}, wanted, "counts of the consumer")
+
+
+def write_all(ring, numbers, event=0):
+    """Records all; where the ring is full, waits until the consumer has made room, and nothing is lost."""
+    for n in numbers:
+        s, pos = ring.s, ring.word(0) >> 1
+        if pos % s.block_size + 21 > s.block_size - LIMIT_LESS:
+            wait_for(lambda: ring.change_block(pos), "the consumer to make room")
+        check(ring.write(n, event), "a record was lost in spite of room")
+
+
+def test_blocks_and_parts(k):
+    s = RingSet(1)
+    c = Consumer(k, k.top / "out" / "deep" / "trace")
+    equal(c.started["status"], 0, "status of INIT")
+    c.add(s)
+    write_all(s.ring[0], range(5000))
+    check_stats(c.flush(), s)
+    check_trace(c.output, s)  # in the middle of a block
+    write_all(s.ring[0], range(5000, 5010))
+    write_all(s.ring[1], range(10000, 10003))
+    stats = c.flush()
+    check_stats(stats, s)
+    equal(c.flush(), {**stats, "cookie": c.cookie}, "counts after a flush with nothing new")
+    write_all(s.ring[0], range(5010, 9000))
+    stats = c.quit()
+    check_stats(stats, s)
+    check_trace(c.output, s)
+    files = kymotest.streams(c.output)
+    equal([p.name for p in files], ["chan_0", "chan_1"], "stream files")
+    equal(stats["bytes"], sum(p.stat().st_size for p in files), "bytes")
+    equal(oct(c.output.stat().st_mode & 0o777), "0o750", "mode of the trace directory")
+    equal({oct(p.stat().st_mode & 0o777) for p in c.output.rglob("*")}, {"0o750", "0o640"}, "modes below")
+
+
+def test_discarded(k):
+    """First packet with losses, losses alone, losses after the last record: all are told exactly."""
+    s = RingSet(1, n_rings=4)
+    for n in range(3000):  # nobody drains yet
+        s.ring[0].write(n)
+    check(s.ring[0].lost > 100, "nothing was lost")
+    s.ring[1].lose(TOO_BIG)
+    s.ring[1].lose(TOO_BIG)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    check_stats(c.flush(), s, too_big=2)
+    check_trace(c.output, s)
+    s.ring[0].lose(FULL)
+    s.ring[1].lose(FULL)
+    write_all(s.ring[2], range(5000, 5100))
+    check_stats(c.flush(), s)
+    check_trace(c.output, s)
+    write_all(s.ring[1], range(7000, 8000))
+    s.ring[2].lose(FULL)
+    check_stats(c.quit(), s, too_big=2)
+    check_trace(c.output, s)
+
+
+def test_metadata_grows(k):
+    s, other = RingSet(1), RingSet(2, where="ust/uid/1/64-bit", name="chan-thread")
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    c.add(other)
+    for event in range(1, 60):
+        s.describe(EVENT.format(id=event))
+        write_all(s.ring[0], range(event * 100, event * 100 + 100), event)
+        if event % 20 == 0:
+            c.flush()
+            kymotest.read_trace(c.output)
+    write_all(other.ring[1], range(9))
+    c.quit()
+    events, _ = kymotest.read_trace(c.output)
+    equal(len(events), 5900 + 9, "events")
+    equal({e.name for e in events if e.cpu == 0}, {f"test:event{i}" for i in range(1, 60)}, "names")
+    check((c.output / other.dir / "chan-thread_1").exists(), "stream of a thread's ring")
+
+
+def test_no_output(k):
+    s = RingSet(1)
+    before = set(k.top.iterdir())
+    c = Consumer(k, None)
+    c.add(s)
+    write_all(s.ring[0], range(3000))
+    s.ring[1].lose(FULL)
+    check_stats(c.flush(), s, bytes=0)
+    c.kill()
+    c = Consumer(k, None, resume=1)
+    c.add(s)
+    write_all(s.ring[0], range(3000, 6000))
+    check_stats(c.quit(), s, bytes=0)
+    equal(set(k.top.iterdir()) - before, {c.log}, "files made")
+
+
+def test_directory(k):
+    full, empty, link = k.top / "full", k.top / "empty", k.top / "link"
+    full.mkdir()
+    (full / "file").write_text("")
+    empty.mkdir()
+    link.symlink_to(empty)
+    c = Consumer(k, full)
+    check(c.started["status"] < 0 and "not empty" in c.started["message"] and str(full) in c.started["message"], c.started)
+    c.quit()
+    c = Consumer(k, link)
+    check(c.started["status"] < 0, "a symbolic link was followed")
+    c.quit()
+    c = Consumer(k, full / "file" / "sub")
+    check(c.started["status"] < 0 and "Not a directory" in c.started["message"], c.started)
+    c.quit()
+    c = Consumer(k, empty)
+    equal(c.started["status"], 0, "status for an empty directory")
+    c.quit()
+
+
+def test_planted_link(k):
+    """Who can write in the trace directory cannot lead the consumer out of it."""
+    away = k.top / "away"
+    away.mkdir()
+    c = Consumer(k, k.top / "trace")
+    (c.output / "ust").symlink_to(away)
+    s = RingSet(1)
+    c.add(s)
+    s.ring[0].write(1)
+    equal(c.receive(ERROR)[0] < 0, True, "status")
+    check(str(c.output / DIR) in c.errors[-1][1], f"message {c.errors[-1]}")
+    (c.output / "ust").unlink()
+    equal(c.receive(ERROR), (0, ""), "after the link is gone")
+    check_stats(c.quit(), s)
+    check_trace(c.output, s)
+    equal(list(away.iterdir()), [], "files outside of the trace directory")
+
+
+def refused(k, why, *messages, fds=()):
+    c = Consumer(k, k.top / f"trace-{random.random()}")
+    for kind, body in messages:
+        c.send(kind, body, fds)
+    c.ended(1)
+    check("giving up" in c.text(), f"{why}: {c.text()}")
+
+
+def test_malformed(k):
+    s = RingSet(1)
+    refused(k, "INIT twice", (INIT, struct.pack("<I", 1) + string("x") + string("") + struct.pack("<I", 0)))
+    refused(k, "short", (FLUSH, b"\1"))
+    refused(k, "no descriptors", (RING_SET, s.message()))
+    refused(k, "too few descriptors", (RING_SET, s.message()), fds=s.fds()[:2])
+    refused(k, "descriptors nobody wants", (FLUSH, struct.pack("<I", 1)), fds=s.fds())
+    for change in (dict(n_rings=0), dict(total=s.total - 1), dict(data_offset=0), dict(block_size=100), dict(n_blocks=3),
+            dict(name="../x"), dict(name=""), dict(name="a/b"), dict(mode=7)):
+        refused(k, str(change), (RING_SET, s.message(**change)), fds=s.fds())
+    refused(k, "the same set twice", (RING_SET, s.message()), (RING_SET, s.message()), fds=s.fds())
+    small = memfd("small", 8192)
+    refused(k, "a memfd too small", (RING_SET, s.message()), fds=[small, s.consumed_fd, s.log_fd])
+    unsealed = memfd("unsealed", s.total, 0)
+    refused(k, "not sealed", (RING_SET, s.message()), fds=[unsealed, s.consumed_fd, s.log_fd])
+    refused(k, "consumed not sealed", (RING_SET, s.message()), fds=[s.rings_fd, unsealed, s.log_fd])
+    c = Consumer(k, k.top / "newer")
+    c.send(77, b"of a newer daemon")
+    c.quit()
+
+
+def test_daemon_gone(k):
+    s = RingSet(1)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    c.flush()
+    write_all(s.ring[0], range(700))
+    c.socket.close()
+    c.ended(0)
+    check_trace(c.output, s)
+
+
+def test_hostile_rings(k):
+    """Random words over the control blocks of some rings: the others stay exact, and nobody falls."""
+    random.seed(3)
+    s = RingSet(1, n_rings=40)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    good, victims = s.ring[0], range(1, s.n_rings)
+    for n in range(3000):
+        write_all(good, [n])
+        victim = s.ring[random.choice(victims)]
+        for i in range(s.ctl_stride // 8):
+            victim.word(i, random.getrandbits(random.choice((3, 14, 64))))
+        victim.word(0, random.randrange(4 * 4096) << 1)
+    stats = c.quit()
+    check(0 < stats["quarantined"] <= len(victims), f"{stats['quarantined']} rings in quarantine")
+    check("damaged" in c.text(), "nothing was logged")
+    stream = c.output / DIR / "chan_0"
+    numbers = [struct.unpack("<Q", r.payload)[0] for p in kymotest.packets(stream)
+        for r in kymotest.records(p, SIZE_OF, p.begin)]
+    equal(numbers, list(range(3000)), "records of the ring that nobody touched")
+
+
+def killed_at_random(k, output):
+    s = RingSet(1)
+    n = 0
+    for life in range(60):
+        c = Consumer(k, output, resume=int(life > 0))
+        c.add(s)
+        for _ in range(random.randrange(3)):
+            count = random.randrange(900)
+            for _ in range(count):
+                s.ring[random.randrange(2)].write(n)
+                n += 1
+            if random.random() < 0.5:
+                check_stats(c.flush(), s)
+        c.kill()
+    c = Consumer(k, output, resume=1)
+    c.add(s)
+    check_stats(c.quit(), s)
+    return s
+
+
+def test_killed_at_random(k):
+    random.seed(5)
+    trace = k.top / "trace"
+    s = killed_at_random(k, trace)
+    check(len(s.recorded()) > 10000, f"only {len(s.recorded())} events")
+    check_trace(trace, s)
+
+
+def test_resume_repairs(k):
+    """A torn packet, a torn or missing index, torn metadata: what a machine's crash or a kill may leave."""
+    s = RingSet(1)
+    trace = k.top / "trace"
+    c = Consumer(k, trace)
+    c.add(s)
+    write_all(s.ring[0], range(2000))
+    c.flush()
+    c.kill()
+    stream, index, metadata = trace / DIR / "chan_0", trace / DIR / "index" / "chan_0.kyx", trace / DIR / "metadata"
+    whole = stream.read_bytes()
+    for size in (None, 0, 7, 16, 70):
+        with open(stream, "ab") as f:
+            f.write(whole[:1000])
+        with open(metadata, "r+b") as f:
+            f.truncate(100)
+        if size is None:
+            index.unlink()
+        else:
+            os.truncate(index, size)
+        c = Consumer(k, trace, resume=1)
+        c.add(s)
+        check_stats(c.flush(), s)
+        check_trace(trace, s)
+        c.kill()
+    c = Consumer(k, trace, resume=1)
+    c.add(s)
+    check_stats(c.quit(), s)
+    check_trace(trace, s)
+
+
+class Small:
+    """A file system of 256 KiB that only the consumer sees."""
+
+    def __init__(self, k):
+        if os.getuid() or not shutil.which("unshare"):
+            raise Skip("mounting a small file system needs root and unshare")
+        self.mount = k.top / "small"
+        self.mount.mkdir()
+        self.command = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=256k none {self.mount} && exec "$@"', "sh"]
+
+    def seen_by(self, c):
+        return pathlib.Path(f"/proc/{c.process.pid}/root{self.mount}")
+
+
+def test_disk_full(k):
+    small = Small(k)
+    s = RingSet(1, block_size=16384)
+    c = Consumer(k, small.mount / "trace", command=small.command)
+    outside = small.seen_by(c)
+    c.add(s)
+    write_all(s.ring[0], range(100))
+    check_stats(c.flush(), s)
+    (outside / "ballast").write_bytes(bytes(180 * 1024))
+    n = 100
+    while not s.ring[0].lost:  # until the disk and then the ring are full
+        s.ring[0].write(n)
+        n += 1
+        if n % 1000 == 0:
+            c.order(ASK)
+    status, message = c.errors[-1] if c.errors else c.receive(ERROR)
+    equal(status, -28, "status (ENOSPC)")
+    check(str(c.output / DIR / "chan_0") in message and "No space left" in message and "\n" not in message, message)
+    stats = c.flush()
+    equal((stats["status"], stats["message"]), (-28, message), "status of a flush meanwhile")
+    check(stats["recorded"] < len(s.recorded()), "everything was written to a full disk")
+    shutil.copytree(outside / "trace", k.top / "meanwhile")
+    events, _ = kymotest.read_trace(k.top / "meanwhile")
+    equal(len(events), stats["recorded"], "events on the full disk")
+    begin = time.monotonic()
+    (outside / "ballast").unlink()
+    equal(c.receive(ERROR), (0, ""), "when there is room again")
+    check(time.monotonic() - begin < 1, "healing took more than a second")
+    write_all(s.ring[0], range(n, n + 100))
+    check_stats(c.flush(), s)
+    shutil.copytree(outside / "trace", k.top / "after")
+    check_trace(k.top / "after", s)
+    c.quit()
+
+
+def test_disk_full_to_the_end(k):
+    small = Small(k)
+    s = RingSet(1, block_size=16384)
+    c = Consumer(k, small.mount / "trace", command=small.command)
+    c.add(s)
+    write_all(s.ring[0], range(100))
+    c.flush()
+    outside = small.seen_by(c)
+    with open(outside / "ballast", "wb", buffering=0) as f:
+        try:
+            while f.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    write_all(s.ring[0], range(100, 1000))
+    c.receive(ERROR) if not c.flush()["status"] else None
+    holder = os.open(outside, os.O_RDONLY | os.O_DIRECTORY)
+    stats = c.quit()
+    shutil.copytree(f"/proc/self/fd/{holder}/trace", k.top / "after")
+    os.close(holder)
+    equal(stats["unwritten"] + stats["recorded"], len(s.recorded()), "recorded and unwritten")
+    check(stats["unwritten"] > 0, "nothing was unwritten")
+    equal(stats["status"], -28, "status")
+    check(str(stats["unwritten"]) in stats["message"] and "No space left" in stats["message"], stats["message"])
+    events, discarded = kymotest.read_trace(k.top / "after")
+    equal((len(events), discarded), (stats["recorded"], stats["unwritten"]), "what the trace tells")
+
+
+if __name__ == "__main__":
+    kymotest.main()
