@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kymo record: the command runs as if the shell had started it, whatever becomes of the tracing; nothing is left behind."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import kymotest
+from kymotest import CLI, Failure, alive, check, equal, processes_with, read_trace, wait_for
+
+# Says each signal it gets; ends with a line on stdin, or on SIGTERM.
+SIGNALS = r"""
+import signal, sys
+count = {}
+def got(number, frame):
+    count[number] = count.get(number, 0) + 1
+    print("got", number, flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(5)
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM):
+    signal.signal(number, got)
+print("ready", flush=True)
+sys.stdin.readline()
+print("counts", sum(count.values()), flush=True)
+"""
+
+
+def places(k):
+    """Run directories go below k.top, so that what is left can be seen."""
+    tmp = k.top / "tmp"
+    tmp.mkdir(exist_ok=True)
+    k.env["TMPDIR"] = str(tmp)
+    return tmp
+
+
+def record(k, *args, status=0, **options):
+    tmp = places(k)
+    done = k.run([CLI, "record", *args], status=status, **options)
+    equal(sorted(os.listdir(tmp)), [], "left in the place of run directories")
+    wait_for(lambda: not processes_with(k.mark), "all processes of the recording to end")
+    return done
+
+
+def start(k, *args, **options):
+    places(k)
+    process = subprocess.Popen([CLI, "record", *map(str, args)], env=k.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, **options)
+    k.started.append(process)
+    return process
+
+
+def one_line(done, *words):
+    lines = done.stderr.strip().splitlines()
+    equal(len(lines), 1, f"lines on stderr: {done.stderr!r}")
+    for word in words:
+        check(str(word) in lines[0], f"no {word!r} in {lines[0]!r}")
+
+
+def private_daemon(k):
+    """Process of the session daemon of a recording that goes on."""
+    found = [p for p in processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]
+    return found[0] if found else None
+
+
+def test_events(k):
+    out = k.top / "out dir"
+    done = record(k, "-o", out, "--", kymotest.APPS / "emit", "-n", 500)
+    check("500 events recorded, 0 discarded" in done.stderr and str(out) in done.stderr, f"summary: {done.stderr}")
+    check(f"view it with: kymo view '{out}'" in done.stderr, f"summary: {done.stderr}")
+    equal(len(read_trace(out)[0]), 500, "events in the trace")
+
+
+def test_default_place(k):
+    """Recordings of the same command in the same second go to different directories."""
+    for _ in range(3):
+        record(k, kymotest.APPS / "emit", "-n", 10)
+    traces = os.listdir(k.traces)
+    equal(len(traces), 3, f"traces: {traces}")
+    for name in traces:
+        check(re.fullmatch(r"emit-\d{8}-\d{6}(-\d+)?", name), f"name of a trace: {name}")
+
+
+def test_rules(k):
+    out = k.top / "out"
+    record(k, "-o", out, "-e", "no:thing,emit:sig*", "-e", "other:*", kymotest.APPS / "emit", "-n", 100, "-s", 500)
+    names = {e.name for e in read_trace(out)[0]} if list(out.glob("**/metadata")) else set()
+    check("emit:record" not in names, f"recorded without a rule: {names}")
+
+
+def test_json(k):
+    out = k.top / "out"
+    done = record(k, "--json", "-o", out, kymotest.APPS / "emit", "-n", 20)
+    v = json.loads(done.stderr)
+    equal((v["ok"], v["recorded"], v["discarded"], v["output"], v["exit_code"], v["still_running"]), (True, 20, 0, str(out), 0, 0), "summary")
+    done = record(k, "--json", "/no/such/command", status=127)
+    equal(json.loads(done.stderr)["ok"], False, "JSON of a failure")
+
+
+def test_no_summary(k):
+    equal(record(k, "--no-summary", kymotest.APPS / "emit", "-n", 20).stderr, "", "stderr")
+
+
+def test_nothing(k):
+    """No event at all is explained."""
+    done = record(k, "true")
+    check("0 events recorded" in done.stderr and "--with=libc" in done.stderr, f"summary: {done.stderr}")
+
+
+def test_exit_status(k):
+    for status in (0, 1, 7, 255):
+        record(k, "--no-summary", "sh", "-c", f"exit {status}", status=status)
+    one_line(record(k, "no-such-command", status=127), "no-such-command")
+    one_line(record(k, "/etc/passwd", status=126), "/etc/passwd")
+    equal(os.listdir(k.traces), [], "traces of commands that never ran or recorded nothing")
+
+
+def test_killed(k):
+    """A command that dies by a signal: so do we, so that the shell sees it; and the trace is complete."""
+    out = k.top / "out"
+    script = f'{kymotest.APPS}/emit -n 50 >&2; kill -{int(signal.SIGKILL)} $$'
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        record(k, "--no-summary", "sh", "-c", f"kill -{int(number)} $$", status=-number)
+    record(k, "-o", out, "sh", "-c", script, status=-signal.SIGKILL)
+    equal(len(read_trace(out)[0]), 50, "events in the trace")
+
+
+def test_descriptors(k):
+    """The command has the descriptors we were started with, and no others."""
+    listing = record(k, "--no-summary", "ls", "-l", "/proc/self/fd", input="x").stdout
+    numbers = sorted(int(n) for n in re.findall(r" (\d+) -> ", listing))
+    equal(numbers, [0, 1, 2, 3], "descriptors (3 is the listing's own)")
+    done = record(k, "--no-summary", "cat", input="through and through\n")
+    equal(done.stdout, "through and through\n", "stdout")
+    places(k)
+    done = k.run(["sh", "-c", f'"{CLI}" record --no-summary ls /proc/self/fd <&- 2>&-'])
+    equal(done.stdout.split(), ["0", "1"], "descriptors when 0 and 2 are closed (0 is the listing's own)")
+
+
+def test_refused(k):
+    """What cannot be recorded is not run."""
+    out = k.top / "there"
+    out.mkdir()
+    (out / "file").write_text("")
+    mark = k.top / "ran"
+    one_line(record(k, "-o", out, "touch", mark, status=1), out)
+    one_line(record(k, "-o", "/proc/no/such", "touch", mark, status=1), "/proc/no/such")
+    one_line(record(k, "--subbuf-size=zero", "touch", mark, status=2), "zero")
+    one_line(record(k, "--with=nonsense", "touch", mark, status=2), "nonsense")
+    check(not mark.exists(), "the command ran")
+    check((out / "file").exists(), "the directory that was there is gone")
+
+
+def test_signals_sent(k):
+    """What another process sends to us reaches the command, once."""
+    p = start(k, "--no-summary", sys.executable, "-c", SIGNALS)
+    equal(p.stdout.readline(), "ready\n", "first line")
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+        p.send_signal(number)
+        equal(p.stdout.readline(), f"got {int(number)}\n", "line")
+    p.send_signal(signal.SIGTERM)
+    equal(p.stdout.readline(), f"got {int(signal.SIGTERM)}\n", "line")
+    equal(p.wait(kymotest.TIMEOUT), 5, "exit status")
+
+
+class Terminal:
+    """kymo record on a terminal of its own."""
+
+    def __init__(self, k, *args):
+        places(k)
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.execve(args[0], list(args), k.env)
+        self.text = ""
+
+    def wait_text(self, text):
+        end = time.monotonic() + 20
+        while text not in self.text:
+            if not select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
+                raise Failure(f"waited for {text!r} on the terminal, which has {self.text!r}")
+            try:
+                self.text += os.read(self.master, 4096).decode(errors="replace")
+            except OSError:
+                raise Failure(f"the terminal closed without {text!r}: {self.text!r}") from None
+
+    def type(self, text):
+        os.write(self.master, text)
+
+    def close(self):
+        status = os.waitpid(self.pid, 0)[1]
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_terminal(k):
+    """Control-C and control-\\ reach the command once, and end neither us nor the daemon."""
+    t = Terminal(k, CLI, "record", "--no-summary", sys.executable, "-c", SIGNALS)
+    t.wait_text("ready")
+    t.type(b"\x03")
+    t.wait_text("got 2")
+    t.type(b"\x1c")
+    t.wait_text("got 3")
+    t.type(b"\x03")
+    t.wait_text("got 2\r\n^\\got 3\r\n^Cgot 2")
+    check(private_daemon(k), "the daemon is gone")
+    t.type(b"\n")
+    t.wait_text("counts 3")
+    equal(t.close(), 0, "exit status")
+
+
+def test_suspend(k):
+    """A command that stops itself gives the terminal back to its shell, and goes on with it."""
+    shell = "set -m; trap 'echo cont' CONT; \"$0\" record --no-summary sh -c 'kill -STOP $$; echo again'; echo stopped $?; fg; echo done $?"
+    t = Terminal(k, "/bin/sh", "-c", shell, CLI)
+    t.wait_text(f"stopped {128 + signal.SIGSTOP}")
+    t.wait_text("again")
+    t.wait_text("done 0")
+    t.close()
+
+
+def test_left_behind(k):
+    """Programs that outlive the command are told of, and unharmed."""
+    out = k.top / "out"
+    fifo = k.top / "fifo"
+    os.mkfifo(fifo)
+    emit = kymotest.APPS / "emit"
+    places(k)
+    # the command ends once the program behind it has registered and says "ready"
+    script = f'"{emit}" -w -n 10 <"{fifo}" >"{k.top}/said" 2>&1 & exec 3>"{fifo}"; until grep -q ready "{k.top}/said"; do :; done'
+    holder = os.open(fifo, os.O_RDWR)
+    done = k.run([CLI, "record", "-o", out, "sh", "-c", script])
+    check("1 program of it still runs" in done.stderr, f"stderr: {done.stderr}")
+    left = [p for p in processes_with(k.mark) if "emit" in kymotest.command_of(p)]
+    equal(len(left), 1, "programs that go on")
+    os.write(holder, b"\n\n")
+    wait_for(lambda: not alive(left[0]), "the program to end")
+    os.close(holder)
+    check("records 10" in (k.top / "said").read_text(), "the program was harmed")
+
+
+def test_daemon_killed(k):
+    """The daemon dies: the command goes on, and we say so."""
+    p = start(k, "sh", "-c", "echo ready; read x; echo went on; exit 3")
+    equal(p.stdout.readline(), "ready\n", "first line")
+    os.kill(private_daemon(k), signal.SIGKILL)
+    text, errors = p.communicate("\n", timeout=kymotest.TIMEOUT)
+    equal((text, p.returncode), ("went on\n", 3), "what the command did")
+    check("daemon ended during the recording" in errors, f"stderr: {errors!r}")
+    equal(os.listdir(k.top / "tmp"), [], "left in the place of run directories")
+
+
+def test_we_are_killed(k):
+    """We are killed: the daemon completes the trace and ends, the command goes on."""
+    out = k.top / "out"
+    p = start(k, "-o", out, "sh", "-c", f"'{kymotest.APPS}/emit' -n 30; echo ready; read x; echo went on > '{k.top}/went-on'")
+    wait_for(lambda: p.stdout.readline() == "ready\n", "the command to be ready")
+    p.kill()
+    p.wait()
+    wait_for(lambda: not private_daemon(k), "the daemon to end")
+    p.stdin.write("\n")
+    p.stdin.close()
+    wait_for(lambda: not processes_with(k.mark), "the command to end")
+    check((k.top / "went-on").exists(), "the command did not go on")
+    equal(len(read_trace(out)[0]), 30, "events in the trace")
+
+
+def test_interrupted(k):
+    """A signal at any moment: the command never runs, or gets it; we end by it, and leave nothing."""
+    for delay_ms in (0, 1, 2, 5, 10, 20, 50):
+        p = start(k, "--no-summary", "sleep", 1000)
+        time.sleep(delay_ms / 1000)
+        p.terminate()
+        equal(p.wait(kymotest.TIMEOUT), -signal.SIGTERM, f"exit status {delay_ms} ms after the start")
+        wait_for(lambda: not processes_with(k.mark), "all processes to end")
+        equal(os.listdir(k.top / "tmp"), [], "left in the place of run directories")
+    equal(list(k.traces.iterdir()) if k.traces.exists() else [], [], "directories left for traces")
+
+
+def test_blocked_signals(k):
+    """Signals that our caller blocks stay blocked, for the command too."""
+    mark = k.top / "ran"
+    places(k)
+    script = """import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.kill(os.getpid(), signal.SIGTERM)
+os.execv(sys.argv[1], sys.argv[1:])"""
+    k.run([sys.executable, "-c", script, CLI, "record", "--no-summary", "touch", mark])
+    check(mark.exists(), "the command did not run")
+
+
+kymotest.main()
