@@ -3,8 +3,8 @@
  * ky_record: the way of one event into the rings of all sessions that want it. The common case is one
  * call of the hook's writer per hook; everything else is in ky_record_slow.
  */
+#include "base/clock.h"
 #include "ring/asm-offsets.h"
-#include "ring/clock.h"
 #include "ring/writer.h"
 
 /* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger. */

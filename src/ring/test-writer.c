@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
-#include "ring/clock.h"
+#include "base/clock.h"
 #include "ring/writer.h"
 
 #define EVENT 5

@@ -13,7 +13,7 @@
  * SIGKILL anywhere loses at most what was not published, and the next owner starts again at the head.
  */
 
-#include "ring/clock.h"
+#include "base/clock.h"
 #include "ring/writer.h"
 
 /* Exchanges *p if it is *expected; against this thread's own signal handlers only. */
