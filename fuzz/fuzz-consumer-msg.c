@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Orders of the session daemon to a consumer, and a consumer's answers: every decoder, on any
+ * bytes. What decodes must encode again, and decode to the same.
+ */
+#include <assert.h>
+
+#include "proto/consumer.h"
+#include "ring/geometry.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t buf[4 * KY_MSG_MAX];
+
+/* Strings are borrowed and end with a NUL within the message: reading them to the end must be safe.
+ */
+#define ROUND_TRIP(msg)                                                                            \
+	static void fuzz_##msg(struct ky_reader *r)                                                \
+	{                                                                                          \
+		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};                             \
+		struct msg m;                                                                      \
+		int len;                                                                           \
+                                                                                                   \
+		if (msg##_decode(r, &m) < 0)                                                       \
+			return;                                                                    \
+		len = msg##_encode(&w, &m);                                                        \
+		assert(len > 0);                                                                   \
+		assert(ky_msg_open(r, buf, (size_t)len) > 0);                                      \
+		assert(msg##_decode(r, &m) == 0);                                                  \
+	}
+
+ROUND_TRIP(ky_cons_init)
+ROUND_TRIP(ky_cons_flush)
+ROUND_TRIP(ky_cons_ask)
+ROUND_TRIP(ky_cons_quit)
+ROUND_TRIP(ky_cons_stats)
+ROUND_TRIP(ky_cons_error)
+ROUND_TRIP(ky_cons_ring_set)
+
+static void fuzz_geometry(struct ky_reader r)
+{
+	struct ky_cons_ring_set m;
+	struct ky_geometry g;
+	uint32_t last;
+
+	if (ky_cons_ring_set_decode(&r, &m) < 0)
+		return;
+	KY_GEOMETRY_COPY(&g, &m);
+	if (ky_geometry_check(&g) < 0)
+		return;
+	last = g.n_rings - 1;
+	assert(g.ctl_offset + last * g.ctl_stride + g.ctl_stride <= g.data_offset);
+	assert(g.data_offset + last * g.data_stride + g.data_stride <= g.total_size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t in[KY_MSG_MAX];
+	struct ky_writer w = {.buf = in, .cap = sizeof(in)};
+	struct ky_reader r;
+
+	ky_msg_open(&r, data, size);
+	/* The fuzzer need not find out the length: its first byte is the type, the rest the fields.
+	 */
+	if (!size)
+		return 0;
+	ky_msg_begin(&w, data[0]);
+	ky_write_raw(&w, data + 1, size - 1);
+	if (ky_msg_end(&w) < 0)
+		return 0;
+	switch (ky_msg_open(&r, in, w.len)) {
+	case KY_CONS_INIT:
+		fuzz_ky_cons_init(&r);
+		break;
+	case KY_CONS_RING_SET:
+		fuzz_geometry(r);
+		fuzz_ky_cons_ring_set(&r);
+		break;
+	case KY_CONS_FLUSH:
+		fuzz_ky_cons_flush(&r);
+		break;
+	case KY_CONS_ASK:
+		fuzz_ky_cons_ask(&r);
+		break;
+	case KY_CONS_QUIT:
+		fuzz_ky_cons_quit(&r);
+		break;
+	case KY_CONS_STATS:
+		fuzz_ky_cons_stats(&r);
+		break;
+	case KY_CONS_ERROR:
+		fuzz_ky_cons_error(&r);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
