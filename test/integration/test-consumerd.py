@@ -410,6 +410,32 @@ def test_planted_link(k):
     equal(list(away.iterdir()), [], "files outside of the trace directory")
 
 
+def test_metadata_first(k):
+    """While the metadata cannot be written no packet is, and it is tried again also when nothing else happens."""
+    s = RingSet(1)
+    c = Consumer(k, k.top / "trace")
+    (c.output / DIR / "metadata").mkdir(parents=True)
+    c.add(s)
+    status, message = c.receive(ERROR)
+    check(status < 0 and str(c.output / DIR / "metadata") in message, message)
+    (c.output / DIR / "metadata").rmdir()
+    equal(c.receive(ERROR), (0, ""), "after the way is free")
+    c.quit()
+
+    c = Consumer(k, k.top / "trace2")
+    (c.output / DIR / "metadata").mkdir(parents=True)
+    c.add(s)
+    c.receive(ERROR)
+    for n in range(900):
+        s.ring[0].write(n)
+    check(c.flush()["status"] < 0, "no failure")
+    equal(kymotest.streams(c.output), [], "streams without metadata")
+    (c.output / DIR / "metadata").rmdir()
+    equal(c.receive(ERROR), (0, ""), "after the way is free")
+    check_stats(c.quit(), s)
+    check_trace(c.output, s)
+
+
 def refused(k, why, *messages, fds=()):
     c = Consumer(k, k.top / f"trace-{random.random()}")
     for kind, body in messages:
@@ -498,6 +524,32 @@ def test_killed_at_random(k):
     s = killed_at_random(k, trace)
     check(len(s.recorded()) > 10000, f"only {len(s.recorded())} events")
     check_trace(trace, s)
+
+
+def test_killed_after_a_block_was_left(k):
+    """Taken partly, then left without another record: writers may overwrite the block where the last packet ended."""
+    s = RingSet(1)
+    ring = s.ring[0]
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    n = 0
+    while (ring.word(0) >> 1) + 21 <= s.block_size - LIMIT_LESS:
+        ring.write(n)
+        n += 1
+    while ring.word(0) >> 1 < s.block_size:
+        c.flush()
+        ring.write(n)
+        n += 1
+    wait_for(lambda: s.consumed_words[0] == s.block_size, "the consumer to leave the block")
+    c.kill()
+    while not ring.lost:
+        ring.write(n)
+        n += 1
+    check(ring.word(0) >> 1 > s.data_stride, "the writer did not go round")
+    c = Consumer(k, k.top / "trace", resume=1)
+    c.add(s)
+    check_stats(c.quit(), s)
+    check_trace(c.output, s)
 
 
 def test_resume_repairs(k):
