@@ -358,8 +358,12 @@ class Values:
     def value(self):
         if self.take("["):
             return self.array()
+        if self.take("( "):
+            return self.enumeration()
         if self.take("{ "):
-            return self.braces()
+            found = self.fields(" }")
+            self.want(" }")
+            return found
         if self.take('"'):
             return self.string()
         match = self.NUMBER.match(self.text, self.pos)
@@ -371,6 +375,8 @@ class Values:
     def number(text):
         if "0x" in text:
             return int(text, 16)
+        if text == "-0":
+            return -0.0
         return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
     def string(self):
@@ -396,22 +402,16 @@ class Values:
             self.take(" ")
         return out
 
-    def braces(self):
-        """A structure, or an enumeration's label with its number: { "LABEL" : container = 3 }."""
-        if self.text[self.pos] in '"<':
-            if self.take("<unknown>"):
-                label = None
-            else:
-                self.want('"')
-                label = self.string()
-            while not self.take(": container = "):
-                self.pos += 1
-            number = self.value()
-            self.want(" }")
-            return (label, number)
-        found = self.fields(" }")
-        self.want(" }")
-        return found
+    def enumeration(self):
+        """( "LABEL" : container = 3 ), where <unknown> stands for no label: (label or None, number)."""
+        label = None
+        if not self.take("<unknown>"):
+            self.want('"')
+            label = self.string()
+        self.want(" : container = ")
+        number = self.value()
+        self.want(" )")
+        return (label, number)
 
 
 def fields(event):
