@@ -186,8 +186,12 @@ void ring_set_give_up(struct ring_set *set)
 {
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream_place place = place_of(set, i);
+		struct stream *s = &set->streams[i];
 
-		stream_give_up(&set->streams[i], &place);
+		/* The end of such a ring cannot even be counted. */
+		if (!s->drain.quarantined && !s->drain.settled)
+			quarantine(set, i);
+		stream_give_up(s, &place);
 	}
 }
 
