@@ -247,7 +247,7 @@ int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 	add_local(&ctl->reserved_count, 1);
 	copy_record(ky_geometry_data(&set->geo, set->base, (uint32_t)slot) + (begin & hook->ring_mask),
 		hook->id, ts, extended, payload, len, pieces, n_pieces);
-	if (1)
+	if (ky_head_pos(load(&ctl->head)) == from)
 		publish(ctl);
 	return KY_WRITE_DONE;
 }
