@@ -90,8 +90,11 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
-	int r = kymo_ctl_call(ctl, command, params, &reply);
+	int r;
 
+	if (params && !cli_is_utf8(kymo_value_json(params)))
+		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
+	r = kymo_ctl_call(ctl, command, params, &reply);
 	if (r < 0)
 		return no_answer(cli, r);
 	if (!kymo_reply_ok(reply))

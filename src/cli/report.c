@@ -141,7 +141,6 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		cli_style(cli, CLI_PLAIN), cli_member(cli, session, "state"),
 		counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
-	cli_report_losses(stdout, cli, session, "kymo enable-channel");
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)
 		report_channel(cli, kymo_value_at(channels, i));

@@ -18,7 +18,8 @@ void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command);
 /* For each session of a reply: "session 'demo' <done>: <counts>", and the losses. */
 void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done);
-/* Everything about one session, as `list SESSION` and `status` show it. */
+/* Everything about one session, as `list SESSION` and `status` show it; losses are among the
+ * warnings. */
 void cli_report_session(struct cli *cli, const struct kymo_value *session);
 /* "warning: ..." for each text of a list. */
 void cli_report_warnings(struct cli *cli, const struct kymo_value *warnings);

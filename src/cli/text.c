@@ -186,6 +186,20 @@ static size_t decode(const unsigned char *s, uint32_t *ret_char)
 	return len;
 }
 
+bool cli_is_utf8(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t c;
+	size_t len;
+
+	for (; *s; s += len) {
+		len = decode(s, &c);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
 static bool harmless(uint32_t c)
 {
 	return c >= 0x20 && !(c >= 0x7f && c < 0xa0) && !(c >= 0x202a && c <= 0x202e) &&

@@ -39,5 +39,7 @@ const char *cli_nearest(const char *text, const char *const *candidates);
  * characters that turn the direction of writing, and bytes that are no UTF-8 become \xNN.
  */
 void cli_escape(struct ky_buf *to, const char *text);
+/* Well-formed, as the daemon wants all text to be. */
+bool cli_is_utf8(const char *text);
 
 #endif
