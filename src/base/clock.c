@@ -67,6 +67,15 @@ enum ky_clock ky_clock_choose(void)
 	return KY_CLOCK_TSC;
 }
 
+#if defined(__aarch64__)
+static uint64_t kernel_freq(void)
+{
+	uint64_t freq;
+
+	__asm__("mrs %0, cntfrq_el0" : "=r"(freq));
+	return freq;
+}
+#else
 /*
  * perf's user page tells how the kernel turns counter cycles into nanoseconds:
  * ns = cycles * time_mult >> time_shift (linux/perf_event.h). 0 when perf is not to be had.
@@ -96,6 +105,7 @@ static uint64_t kernel_freq(void)
 	close(fd);
 	return freq;
 }
+#endif
 
 /* A reading of two clocks at one moment: the tightest of several. */
 static void read_pair(enum ky_clock clock, clockid_t id, uint64_t *ret_cycles, uint64_t *ret_ns)
@@ -130,12 +140,8 @@ static uint64_t counter_freq(enum ky_clock clock)
 {
 	static uint64_t freq;
 
-#if defined(__aarch64__)
-	__asm__("mrs %0, cntfrq_el0" : "=r"(freq));
-#else
 	if (!freq)
 		freq = kernel_freq();
-#endif
 	if (!freq)
 		freq = measured_freq(clock);
 	return freq;
