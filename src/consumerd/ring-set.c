@@ -75,10 +75,11 @@ static int resume(struct ring_set *set)
 		struct stream_place place = place_of(set, i);
 
 		ret = stream_resume(&set->streams[i], &place);
-		if (ret < 0 && ret != -EBADMSG)
-			return ret;
 		if (ret < 0)
-			quarantine(set, i);
+			ky_error("%s/%s_%u: cannot go on in this file: %s", set->trace->dir,
+				set->name, i, strerror(-ret));
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }

@@ -108,26 +108,28 @@ static int append(
 	return ret < 0 ? ret : write_index_entry(f, p, f->size, f->n_packets);
 }
 
-/*
- * Takes back what a failed append left. Should the cutting fail too, the next append overwrites the
- * same place.
- */
-static void cut_back(struct stream_file *f, const struct stream_place *place)
+/* Cuts the files back to their whole packets; until that works, nothing is appended. */
+static int cut_back(struct stream_file *f, const struct stream_place *place)
 {
-	if (!f->n_packets) {
+	f->torn = true;
+	if (!f->n_packets)
 		remove_files(f, place);
-		return;
-	}
-	if (ftruncate(f->fd, (off_t)f->size) < 0 ||
-		ftruncate(f->index_fd, (off_t)ky_index_offset(f->n_packets)) < 0)
-		return;
+	else if (ftruncate(f->fd, (off_t)f->size) < 0 ||
+		 ftruncate(f->index_fd, (off_t)ky_index_offset(f->n_packets)) < 0)
+		return -errno;
+	f->torn = false;
+	return 0;
 }
 
 int stream_file_append(struct stream_file *f, const struct stream_place *place,
 	const struct ky_ctf_packet *p, const void *data, uint32_t n)
 {
-	int ret = f->fd < 0 ? create_files(f, place) : 0;
+	int ret = f->torn ? cut_back(f, place) : 0;
 
+	if (ret < 0)
+		return ret;
+	if (f->fd < 0)
+		ret = create_files(f, place);
 	if (!ret)
 		ret = append(f, p, data, n);
 	if (ret < 0) {
@@ -139,7 +141,8 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
 	return 0;
 }
 
-/* Reads the header at f->size. 1: a whole packet of ours; 0: none; or -errno. */
+/* Reads the header at f->size. 1: a whole packet; 0: the rest is a torn one, or nothing; or -errno.
+ */
 static int read_packet(struct stream_file *f, uint64_t file_size, const struct ky_ctf_packet *like,
 	struct ky_ctf_packet *p)
 {
@@ -148,8 +151,13 @@ static int read_packet(struct stream_file *f, uint64_t file_size, const struct k
 
 	if (n < 0)
 		return -errno;
-	size = n == sizeof(*p) ? ky_ctf_packet_check(p, like) : -EBADMSG;
-	return size > 0 && (uint64_t)size <= file_size - f->size;
+	if (n < (ssize_t)sizeof(*p))
+		return 0;
+	size = ky_ctf_packet_check(p, like);
+	/* A file that begins as something else is somebody's, and not to be cut. */
+	if (size < 0)
+		return f->n_packets ? 0 : (int)size;
+	return (uint64_t)size <= file_size - f->size;
 }
 
 /* Number of whole entries in the index; writes its header when even that is missing. */
@@ -184,7 +192,8 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 		return ret == -ENOENT ? 0 : ret;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
-	n_entries = open_index(f, place, index);
+	ret = read_packet(f, (uint64_t)st.st_size, like, &p);
+	n_entries = ret < 0 ? ret : open_index(f, place, index);
 	if (n_entries < 0)
 		return (int)n_entries;
 	while ((ret = read_packet(f, (uint64_t)st.st_size, like, &p)) > 0) {
@@ -196,8 +205,5 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 		f->n_packets++;
 		visit(context, &p);
 	}
-	if (ret < 0)
-		return ret;
-	cut_back(f, place);
-	return 0;
+	return ret < 0 ? ret : cut_back(f, place);
 }

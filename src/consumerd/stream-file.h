@@ -15,6 +15,7 @@ struct stream_file {
 	int fd, index_fd; /* owned; -1: there is no file yet */
 	uint64_t size;	  /* bytes of whole packets */
 	uint64_t n_packets;
+	bool torn; /* there may be bytes behind the packets */
 };
 
 /* Where the file lies: dirs and name are borrowed for the call. */
@@ -35,7 +36,8 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
 /*
  * Opens what an earlier consumer left, cuts it off behind the last whole packet of the stream that
  * `like` belongs to, and brings the index up to date. visit is called for each packet that stays.
- * Without files this does nothing and returns 0.
+ * Without files this does nothing and returns 0. -EBADMSG, and nothing is changed, when the file
+ * does not begin as one of this stream.
  */
 int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	const struct ky_ctf_packet *like,

@@ -34,8 +34,7 @@ struct stream {
  * Everywhere below: place.dir -1 means that the session keeps no files; events are counted only.
  */
 void stream_deinit(struct stream *s);
-/* Goes on where an earlier consumer stopped. 0, -EBADMSG (the ring is quarantined) or an I/O error.
- */
+/* Goes on where an earlier consumer stopped. -EBADMSG: what it left is not of this stream. */
 int stream_resume(struct stream *s, const struct stream_place *place);
 /* Fetches the ring's head. False once the ring is quarantined. */
 bool stream_look(struct stream *s, bool flush);
