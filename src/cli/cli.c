@@ -16,6 +16,8 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_list,
 	&cmd_status,
 	&cmd_set_session,
+	&cmd_view,
+	&cmd_stat,
 	&cmd_help,
 	NULL,
 };

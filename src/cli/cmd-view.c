@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view: a trace's events as text or JSON, one line each. Output goes straight to the descriptor in
+ * large pieces: a reader that has seen enough (`| head`) ends it quietly, a full disk does not.
+ */
+#include <signal.h>
+#include <time.h>
+
+#include "cli/trace.h"
+#include "reader/format.h"
+
+#define NS_PER_S   1000000000
+#define FLUSH_SIZE (64 << 10)
+
+static const struct cli_option options[] = {
+	{"format", 'f', "FORMAT", "text (default) or json: one object on each line"},
+	{"begin", 'b', "TIME", "leave out what was before"},
+	{"end", 'e', "TIME", "leave out what was after"},
+	{0},
+};
+
+/* A limit of time. Without a date it is of the day of the trace's first event. */
+struct limit {
+	bool given, has_date, is_absolute;
+	struct tm tm;
+	int64_t ns; /* is_absolute: since 1970; else the fraction of the second */
+};
+
+struct view {
+	struct cli *cli;
+	struct ky_buf out;
+	struct ky_format format;
+	struct limit begin, end;
+	bool json;
+	int error; /* of writing */
+};
+
+/* --- times --- */
+
+/* ".nnn" at *p, which moves behind it, in nanoseconds; 0 when there is none. */
+static int64_t parse_fraction(const char **p)
+{
+	int64_t ns = 0, digit = NS_PER_S / 10;
+
+	if (**p != '.')
+		return 0;
+	for (++*p; **p >= '0' && **p <= '9'; ++*p, digit /= 10)
+		ns += (**p - '0') * digit;
+	return ns;
+}
+
+/* [YYYY-MM-DD ]HH:MM:SS[.N] or SECONDS[.N]; false when it is neither. */
+static bool parse_limit(struct limit *l, const char *text)
+{
+	struct tm *tm = &l->tm;
+	const char *p = text, *end;
+	int64_t seconds;
+	int n = 0;
+
+	l->given = true;
+	tm->tm_isdst = -1;
+	if (sscanf(p, "%4d-%2d-%2d%n", &tm->tm_year, &tm->tm_mon, &tm->tm_mday, &n) == 3 && n &&
+		(p[n] == ' ' || p[n] == 'T')) {
+		l->has_date = true;
+		tm->tm_year -= 1900;
+		tm->tm_mon--;
+		p += n + 1;
+	}
+	n = 0;
+	if (sscanf(p, "%2d:%2d:%2d%n", &tm->tm_hour, &tm->tm_min, &tm->tm_sec, &n) == 3 && n) {
+		p += n;
+		l->ns = parse_fraction(&p);
+		return !*p && tm->tm_hour >= 0 && tm->tm_min >= 0 && tm->tm_sec >= 0;
+	}
+	if (l->has_date)
+		return false;
+	errno = 0;
+	seconds = strtoll(p, (char **)&end, 10);
+	if (end == p || errno || seconds > INT64_MAX / NS_PER_S - 1 || seconds < 0)
+		return false;
+	l->is_absolute = true;
+	l->ns = parse_fraction(&end) + seconds * NS_PER_S;
+	return !*end;
+}
+
+static void resolve(struct limit *l, int64_t first_ns)
+{
+	time_t first = (time_t)(first_ns / NS_PER_S);
+	struct tm day;
+
+	if (!l->given || l->is_absolute)
+		return;
+	if (!l->has_date && localtime_r(&first, &day)) {
+		l->tm.tm_year = day.tm_year;
+		l->tm.tm_mon = day.tm_mon;
+		l->tm.tm_mday = day.tm_mday;
+	}
+	l->ns += (int64_t)mktime(&l->tm) * NS_PER_S;
+	l->is_absolute = true;
+}
+
+/* -1 before, 0 within, 1 after the limits. What has no time is always within. */
+static int position(struct view *v, const struct ky_item *item)
+{
+	if (!item->has_time)
+		return 0;
+	resolve(&v->begin, item->ns);
+	resolve(&v->end, item->ns);
+	if (v->begin.given && item->ns < v->begin.ns)
+		return -1;
+	return v->end.given && item->ns > v->end.ns;
+}
+
+/* --- output --- */
+
+static void flush(struct view *v)
+{
+	size_t done = 0;
+
+	while (!v->error && done < v->out.len) {
+		ssize_t n = write(STDOUT_FILENO, v->out.data + done, v->out.len - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			v->error = -errno;
+	}
+	v->out.len = 0;
+}
+
+/* Warnings stand where they belong among the events. */
+static void warn(void *arg, const char *text)
+{
+	struct view *v = arg;
+
+	flush(v);
+	cli_warn(v->cli, "%s", text);
+}
+
+static void show_lost(struct view *v, const struct ky_item *item)
+{
+	struct ky_format format = {.safe = isatty(STDERR_FILENO)};
+	struct ky_buf line = {0};
+
+	flush(v);
+	ky_format_lost(&format, &line, item);
+	if (!line.error)
+		fwrite(line.data, 1, line.len, stderr);
+	ky_buf_deinit(&line);
+}
+
+static void show(struct view *v, const struct ky_item *item)
+{
+	if (item->kind != KY_ITEM_EVENT)
+		show_lost(v, item);
+	else if (v->json)
+		ky_format_json(&v->format, &v->out, item);
+	else
+		ky_format_text(&v->format, &v->out, item);
+	if (v->out.len >= FLUSH_SIZE)
+		flush(v);
+}
+
+/* 0 at the end, or an error. */
+static int show_all(struct view *v, struct ky_trace_reader *reader)
+{
+	struct ky_item item;
+	int r;
+
+	while ((r = ky_trace_reader_next(reader, &item)) > 0 && !v->error && !v->out.error) {
+		int where = position(v, &item);
+
+		if (where > 0)
+			break;
+		if (!where)
+			show(v, &item);
+	}
+	flush(v);
+	return r < 0 ? r : v->out.error;
+}
+
+static int finish(struct view *v, int r)
+{
+	if (v->error == -EPIPE)
+		return CLI_OK;
+	if (v->error)
+		return cli_fail(
+			v->cli, "failed", "cannot write the events: %s", strerror(-v->error));
+	if (r < 0)
+		return cli_fail(v->cli, "failed", "cannot read the trace: %s", strerror(-r));
+	/* The events were the objects; none follows. */
+	v->cli->printed = true;
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	const char *format = cli_get(cli, "format"), *begin = cli_get(cli, "begin");
+	const char *end = cli_get(cli, "end");
+	struct view v = {.cli = cli, .format.safe = isatty(STDOUT_FILENO)};
+	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
+	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	int r;
+
+	if (format && strcmp(format, "text") && strcmp(format, "json"))
+		return cli_usage(cli, "unknown format '%s': choose text or json", format);
+	v.json = format ? !strcmp(format, "json") : cli->json;
+	if ((begin && !parse_limit(&v.begin, begin)) || (end && !parse_limit(&v.end, end)))
+		return cli_usage(cli,
+			"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], or seconds since 1970",
+			begin && !parse_limit(&(struct limit){0}, begin) ? begin : end);
+	r = cli_trace_open(cli, cli_arg(cli, 0), &reader_options, NULL, &reader);
+	if (r)
+		return r;
+	signal(SIGPIPE, SIG_IGN);
+	fflush(stdout);
+	r = show_all(&v, reader);
+	ky_buf_deinit(&v.out);
+	return finish(&v, r);
+}
+
+const struct cli_command cmd_view = {
+	.name = "view",
+	.synopsis = "[TRACE] [--format=text|json] [--begin=TIME] [--end=TIME]",
+	.help = "print the events of a trace",
+	.details =
+		"TRACE is a directory of CTF 1.8 traces, of Kymo or LTTng; without it, the most recent trace\n"
+		"below $KYMO_HOME or $HOME/kymo-traces is taken. The text is that of babeltrace2. What was\n"
+		"discarded, and what is damaged, is told on the standard error output.\n"
+		"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date, of the first event's day),\n"
+		"or seconds since 1970.\n",
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};

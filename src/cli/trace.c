@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trace.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "cli/locate.h"
+
+/* Trace files are mapped; only reading beyond a file's new end comes here. */
+static void on_sigbus(int signal)
+{
+	static const char text[] = "kymo: a file of the trace was shortened while it was read\n";
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)n;
+	_exit(CLI_FAILED);
+}
+
+static bool is_newer(const struct timespec *x, const struct timespec *y)
+{
+	return x->tv_sec != y->tv_sec ? x->tv_sec > y->tv_sec : x->tv_nsec > y->tv_nsec;
+}
+
+/* Directories with nothing in them are not traces yet. */
+static bool has_entries(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e = NULL;
+
+	while (d && (e = readdir(d)) && e->d_name[0] == '.')
+		;
+	if (d)
+		closedir(d);
+	else
+		ky_close(fd);
+	return e;
+}
+
+/* The directory below `in` that was changed last, as a path. -ENOENT when there is none. */
+static int find_newest(char *buf, size_t size, const char *in)
+{
+	struct timespec newest = {.tv_sec = INT64_MIN};
+	DIR *d = opendir(in);
+	struct dirent *e;
+	int r = -ENOENT;
+
+	if (!d)
+		return -errno;
+	while ((e = readdir(d))) {
+		struct stat st;
+
+		if (e->d_name[0] == '.' ||
+			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(st.st_mode) || !is_newer(&st.st_mtim, &newest) ||
+			!has_entries(dirfd(d), e->d_name))
+			continue;
+		newest = st.st_mtim;
+		r = snprintf(buf, size, "%s/%s", in, e->d_name) < (int)size ? 0 : -ENAMETOOLONG;
+	}
+	closedir(d);
+	return r;
+}
+
+static int find_default(struct cli *cli, char *path)
+{
+	char traces[PATH_MAX];
+	int r = cli_locate_traces(traces, sizeof(traces));
+
+	if (r < 0)
+		return cli_fail(cli, "not-found",
+			"no trace is named, and neither KYMO_HOME nor "
+			"HOME tells where traces are");
+	r = find_newest(path, PATH_MAX, traces);
+	if (r == -ENOENT)
+		return cli_fail(cli, "not-found",
+			"there is no trace in %s: name one, or make one with 'kymo record'",
+			traces);
+	if (r < 0)
+		return cli_fail(
+			cli, "failed", "cannot look for traces: %s: %s", traces, strerror(-r));
+	return CLI_OK;
+}
+
+static const char *code_of(int error)
+{
+	if (error == -ENOENT || error == -ENOTDIR)
+		return "not-found";
+	return error == -EACCES || error == -EPERM ? "permission" : "failed";
+}
+
+int cli_trace_open(struct cli *cli, const char *path, const struct ky_trace_reader_options *options,
+	char *ret_path, struct ky_trace_reader **ret_reader)
+{
+	char found[PATH_MAX], why[PATH_MAX + 256];
+	int r = path ? 0 : find_default(cli, found);
+
+	if (r)
+		return r;
+	path = path ? path : found;
+	signal(SIGBUS, on_sigbus);
+	r = ky_trace_reader_open(ret_reader, path, options, why, sizeof(why));
+	if (r < 0)
+		return cli_fail(cli, code_of(r), "%s", why);
+	if (ret_path)
+		snprintf(ret_path, PATH_MAX, "%s", path);
+	return CLI_OK;
+}

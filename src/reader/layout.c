@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two passes over each scope. Forwards: nodes are made, and lengths and tags are looked for among
+ * the fields that lie before. Backwards: what is shown; a field with a special meaning is not,
+ * unless something shown depends on it. The rules are those of babeltrace2, so that both show the
+ * same.
+ */
+#include "reader/layout.h"
+
+#include <stdarg.h>
+
+#define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
+
+/* Scopes from the outermost; a path may begin with the scope's name. */
+enum {
+	SCOPE_PACKET_HEADER,
+	SCOPE_PACKET_CONTEXT,
+	SCOPE_EVENT_HEADER,
+	SCOPE_EVENT_CONTEXT,
+	SCOPE_SPECIFIC_CONTEXT,
+	SCOPE_FIELDS,
+	N_SCOPES,
+};
+
+static const char *const scope_prefixes[N_SCOPES] = {"trace.packet.header.",
+	"stream.packet.context.", "stream.event.header.", "stream.event.context.", "event.context.",
+	"event.fields."};
+
+/* A structure under construction: its first n_done members can be referred to. */
+struct frame {
+	struct ky_node *node;
+	uint32_t n_done;
+};
+
+struct compiler {
+	struct ky_tsdl *t;
+	char *why;
+	size_t why_size;
+	bool failed;
+	struct ky_node *scopes[N_SCOPES];
+	int scope; /* being compiled */
+	struct frame frames[MAX_DEPTH];
+	int depth;
+	uint32_t n_slots, max_slots;
+	const struct ky_clock *clock; /* seen in the stream being compiled */
+};
+
+static void KY_PRINTF(2, 3) fail(struct compiler *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->failed)
+		return;
+	c->failed = true;
+	va_start(ap, fmt);
+	vsnprintf(c->why, c->why_size, fmt, ap);
+	va_end(ap);
+}
+
+static void *alloc(struct compiler *c, size_t n, size_t size)
+{
+	void *p = n <= SIZE_MAX / size ? ky_arena_alloc(&c->t->arena, n * size) : NULL;
+
+	if (!p)
+		fail(c, "the metadata is too large");
+	return p;
+}
+
+/* --- references --- */
+
+/* The member of the first n of a structure that is called as the first word of the path. */
+static struct ky_node *find_member(struct ky_node *s, uint32_t n, const char *path, size_t len)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = s->children[i].full_name;
+
+		if (!strncmp(name, path, len) && !name[len])
+			return &s->children[i];
+	}
+	return NULL;
+}
+
+/* Follows a.b.c from a structure of which n members are known. */
+static struct ky_node *follow(struct ky_node *s, uint32_t n, const char *path)
+{
+	while (s && s->kind == KY_NODE_STRUCT) {
+		size_t len = strcspn(path, ".");
+
+		s = find_member(s, n, path, len);
+		if (!path[len])
+			return s;
+		path += len + 1;
+		n = s ? s->n : 0;
+	}
+	return NULL;
+}
+
+static struct ky_node *find_absolute(struct compiler *c, const char *path, bool *is_absolute)
+{
+	for (int i = 0; i < N_SCOPES; i++) {
+		size_t len = strlen(scope_prefixes[i]);
+
+		if (strncmp(path, scope_prefixes[i], len))
+			continue;
+		*is_absolute = true;
+		if (i == c->scope)
+			return follow(c->frames[0].node, c->frames[0].n_done, path + len);
+		return i < c->scope && c->scopes[i]
+			       ? follow(c->scopes[i], c->scopes[i]->n, path + len)
+			       : NULL;
+	}
+	return NULL;
+}
+
+static struct ky_node *find_field(struct compiler *c, const char *path)
+{
+	bool is_absolute = false;
+	struct ky_node *found = find_absolute(c, path, &is_absolute);
+
+	for (int i = c->depth - 1; i >= 0 && !found && !is_absolute; i--)
+		found = follow(c->frames[i].node, c->frames[i].n_done, path);
+	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--) {
+		if (c->scopes[i])
+			found = follow(c->scopes[i], c->scopes[i]->n, path);
+	}
+	return found;
+}
+
+/* Makes node depend on the integer at path, whose value gets a slot. */
+static void depend(struct compiler *c, struct ky_node *node, const char *path, bool need_enum)
+{
+	struct ky_node *on = path ? find_field(c, path) : NULL;
+
+	if (!on || on->kind != KY_NODE_INT || (need_enum && !on->is_enum)) {
+		fail(c, "field '%s': '%s' is no %s before it", node->full_name, path ? path : "",
+			need_enum ? "enumeration" : "integer");
+		return;
+	}
+	if (on->slot == KY_NO_SLOT)
+		on->slot = c->n_slots++;
+	node->depends_on = on;
+	node->from = on->slot;
+}
+
+/* --- roles --- */
+
+static const struct {
+	int scope;
+	const char *name;
+	enum ky_role role;
+} roles[] = {
+	{SCOPE_PACKET_HEADER, "magic", KY_ROLE_MAGIC},
+	{SCOPE_PACKET_HEADER, "stream_id", KY_ROLE_STREAM_ID},
+	{SCOPE_PACKET_HEADER, "stream_instance_id", KY_ROLE_INSTANCE_ID},
+	{SCOPE_PACKET_CONTEXT, "timestamp_begin", KY_ROLE_TIMESTAMP_BEGIN},
+	{SCOPE_PACKET_CONTEXT, "timestamp_end", KY_ROLE_TIMESTAMP_END},
+	{SCOPE_PACKET_CONTEXT, "content_size", KY_ROLE_CONTENT_SIZE},
+	{SCOPE_PACKET_CONTEXT, "packet_size", KY_ROLE_PACKET_SIZE},
+	{SCOPE_PACKET_CONTEXT, "packet_seq_num", KY_ROLE_PACKET_SEQ},
+	{SCOPE_PACKET_CONTEXT, "events_discarded", KY_ROLE_DISCARDED},
+	{SCOPE_PACKET_CONTEXT, "cpu_id", KY_ROLE_CPU},
+};
+
+/* In the event header, `id` counts wherever it stands; elsewhere only what is at the top. */
+static enum ky_role role_of(const struct compiler *c, const struct ky_node *node)
+{
+	if (c->scope == SCOPE_EVENT_HEADER && !strcmp(node->full_name, "id"))
+		return KY_ROLE_EVENT_ID;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(roles) && c->depth == 1; i++) {
+		if (c->scope == roles[i].scope && !strcmp(node->full_name, roles[i].name))
+			return roles[i].role;
+	}
+	return KY_ROLE_NONE;
+}
+
+/* --- nodes --- */
+
+static void build(struct compiler *c, struct ky_node *node, const struct ky_type *type);
+
+static bool is_big_endian(const struct compiler *c, const struct ky_type *type)
+{
+	return type->byte_order == KY_ORDER_NATIVE ? c->t->big_endian
+						   : type->byte_order == KY_ORDER_BE;
+}
+
+static void build_integer(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	const struct ky_clock *clock = type->clock ? ky_tsdl_clock(c->t, type->clock) : NULL;
+
+	node->kind = KY_NODE_INT;
+	node->size = type->size;
+	node->base = type->base;
+	node->is_signed = type->is_signed;
+	node->big_endian = is_big_endian(c, type);
+	node->is_enum = type->kind == KY_TYPE_ENUM;
+	node->role = role_of(c, node);
+	if (c->scope <= SCOPE_EVENT_CONTEXT)
+		node->slot = c->n_slots++; /* some event may ask for it */
+	if (type->clock && !clock)
+		fail(c, "field '%s': the clock '%s' is not described", node->full_name,
+			type->clock);
+	if (clock) {
+		/* The end of a packet is no time to go to when it begins. */
+		node->is_clock = node->role != KY_ROLE_TIMESTAMP_END;
+		c->clock = clock;
+	}
+}
+
+/* Plain numbers, nothing else wants their values, each begins where the last one's alignment ends.
+ */
+static bool is_plain(const struct ky_node *elem)
+{
+	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_clock &&
+	       elem->role == KY_ROLE_NONE;
+}
+
+/* Without this, an array of empty structures would be an endless record in no space. */
+static bool can_be_empty(const struct ky_node *node)
+{
+	if (node->kind == KY_NODE_INT || node->kind == KY_NODE_FLOAT ||
+		node->kind == KY_NODE_STRING)
+		return false;
+	if (node->kind == KY_NODE_ARRAY)
+		return !node->count || can_be_empty(node->children);
+	if (node->kind == KY_NODE_SEQUENCE)
+		return true;
+	for (uint32_t i = 0; i < node->n; i++) {
+		bool empty = can_be_empty(&node->children[i]);
+
+		if (empty == (node->kind == KY_NODE_VARIANT))
+			return empty;
+	}
+	return node->kind == KY_NODE_STRUCT;
+}
+
+static void build_array(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	const struct ky_type *e = type->elem;
+	bool sequence = type->kind == KY_TYPE_SEQUENCE;
+
+	node->kind = sequence ? KY_NODE_SEQUENCE : KY_NODE_ARRAY;
+	node->count = type->count;
+	if (sequence)
+		depend(c, node, type->path, false);
+	node->children = alloc(c, 1, sizeof(*node->children));
+	if (!node->children)
+		return;
+	node->n = 1;
+	node->children->full_name = "";
+	build(c, node->children, e);
+	node->align = node->children->align;
+	node->is_text = (e->kind == KY_TYPE_INT || e->kind == KY_TYPE_ENUM) && e->is_text &&
+			e->size == 8 && e->align == 8;
+	node->is_scalars = is_plain(node->children);
+	node->is_text = node->is_text && node->is_scalars;
+	if (!c->failed && can_be_empty(node->children) && (sequence || node->count > 1))
+		fail(c, "field '%s': an array of elements that can be empty is not supported",
+			node->full_name);
+	if (c->scope == SCOPE_PACKET_HEADER && c->depth == 2 && !sequence && node->count == 16 &&
+		e->size == 8 && !strcmp(node->full_name, "uuid"))
+		node->role = KY_ROLE_UUID;
+}
+
+static void build_children(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	struct frame *f = &c->frames[c->depth++];
+
+	*f = (struct frame){.node = node};
+	node->n = type->n;
+	node->children = alloc(c, KY_MAX(type->n, 1u), sizeof(*node->children));
+	for (uint32_t i = 0; i < type->n && !c->failed; i++) {
+		struct ky_node *child = &node->children[i];
+
+		child->full_name = type->members[i].name;
+		build(c, child, type->members[i].type);
+		node->align = KY_MAX(node->align, child->align);
+		f->n_done = i + 1;
+	}
+	c->depth--;
+}
+
+static uint32_t option_of(const struct ky_type *variant, const char *label)
+{
+	for (uint32_t i = 0; i < variant->n; i++) {
+		if (!strcmp(variant->members[i].name, label))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+/* From the labels of the tag, those that name an option. */
+static void build_choices(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	const struct ky_type *tag = node->depends_on->type;
+	struct ky_choice *choices = alloc(c, KY_MAX(tag->n, 1u), sizeof(*choices));
+
+	for (uint32_t i = 0; choices && i < tag->n; i++) {
+		uint32_t option = option_of(type, tag->labels[i].label);
+
+		if (option != UINT32_MAX)
+			choices[node->n_choices++] = (struct ky_choice){
+				tag->labels[i].lo, tag->labels[i].hi, option};
+	}
+	node->choices = choices;
+}
+
+static void build_variant(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	node->kind = KY_NODE_VARIANT;
+	depend(c, node, type->path, true);
+	if (c->failed)
+		return;
+	build_choices(c, node, type);
+	build_children(c, node, type);
+	node->align = 1; /* the chosen option aligns itself */
+}
+
+static void build(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	node->type = type;
+	node->slot = node->from = KY_NO_SLOT;
+	node->align = type->align ? type->align : 1;
+	node->name = node->full_name + (node->full_name[0] == '_');
+	if (c->depth >= MAX_DEPTH - 1) {
+		fail(c, "field '%s': types are nested too deeply", node->full_name);
+		return;
+	}
+	switch ((enum ky_type_kind)type->kind) {
+	case KY_TYPE_INT:
+	case KY_TYPE_ENUM:
+		build_integer(c, node, type);
+		break;
+	case KY_TYPE_FLOAT:
+		node->kind = KY_NODE_FLOAT;
+		node->size = type->size;
+		node->big_endian = is_big_endian(c, type);
+		break;
+	case KY_TYPE_STRING:
+		node->kind = KY_NODE_STRING;
+		break;
+	case KY_TYPE_ARRAY:
+	case KY_TYPE_SEQUENCE:
+		c->frames[c->depth] = (struct frame){.node = node};
+		c->depth++;
+		build_array(c, node, type);
+		c->depth--;
+		break;
+	case KY_TYPE_STRUCT:
+		node->kind = KY_NODE_STRUCT;
+		build_children(c, node, type);
+		break;
+	case KY_TYPE_VARIANT:
+		build_variant(c, node, type);
+		break;
+	}
+}
+
+static struct ky_node *build_scope(struct compiler *c, int scope, const struct ky_type *type)
+{
+	struct ky_node *node = type ? alloc(c, 1, sizeof(*node)) : NULL;
+
+	c->scope = scope;
+	c->depth = 0;
+	if (node) {
+		node->full_name = "";
+		build(c, node, type);
+	}
+	c->scopes[scope] = c->failed ? NULL : node;
+	return c->scopes[scope];
+}
+
+/* --- what is shown --- */
+
+static void mark_shown(struct ky_node *node)
+{
+	bool any = !node->n;
+
+	for (uint32_t i = node->n; i-- > 0;) {
+		mark_shown(&node->children[i]);
+		any = any || node->children[i].is_shown;
+	}
+	switch ((enum ky_node_kind)node->kind) {
+	case KY_NODE_INT:
+		node->is_shown = node->is_shown || /* because something depends on it */
+				 (!node->is_clock &&
+					 (node->role == KY_ROLE_NONE || node->role == KY_ROLE_CPU));
+		break;
+	case KY_NODE_FLOAT:
+	case KY_NODE_STRING:
+		node->is_shown = true;
+		break;
+	default:
+		node->is_shown = any;
+	}
+	if (node->is_shown && node->depends_on)
+		node->depends_on->is_shown = true;
+	for (uint32_t i = 0; node->kind == KY_NODE_VARIANT && i < node->n; i++)
+		node->children[i].is_shown = any;
+}
+
+static void mark_hidden(struct ky_node *node)
+{
+	node->is_shown = false;
+	for (uint32_t i = 0; i < node->n; i++)
+		mark_hidden(&node->children[i]);
+}
+
+/* --- the trace --- */
+
+/* Events share their slots: only one is decoded at a time. */
+static void compile_event(
+	struct compiler *c, struct ky_event_class *e, const struct ky_tsdl_event *from)
+{
+	uint32_t n_common = c->n_slots;
+
+	e->id = from->id;
+	e->name = from->name;
+	e->loglevel = from->loglevel;
+	c->scopes[SCOPE_FIELDS] = NULL;
+	e->context = build_scope(c, SCOPE_SPECIFIC_CONTEXT, from->context);
+	e->fields = build_scope(c, SCOPE_FIELDS, from->fields);
+	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
+	c->n_slots = n_common;
+	if (c->failed)
+		return;
+	if (e->fields)
+		mark_shown(e->fields);
+	if (e->context)
+		mark_shown(e->context);
+}
+
+static unsigned width_of(const struct ky_node *scope, enum ky_role role)
+{
+	for (uint32_t i = 0; scope && i < scope->n; i++) {
+		if (scope->children[i].role == role)
+			return scope->children[i].size;
+	}
+	return 0;
+}
+
+static void compile_stream(struct compiler *c, struct ky_stream_class *s,
+	const struct ky_tsdl_stream *from, const struct ky_tsdl_event *events, size_t n_events)
+{
+	uint32_t n_common = c->n_slots;
+
+	s->id = from->id;
+	c->clock = NULL;
+	memset(&c->scopes[SCOPE_PACKET_CONTEXT], 0,
+		(N_SCOPES - SCOPE_PACKET_CONTEXT) * sizeof(c->scopes[0]));
+	s->packet_context = build_scope(c, SCOPE_PACKET_CONTEXT, from->packet_context);
+	s->event_header = build_scope(c, SCOPE_EVENT_HEADER, from->event_header);
+	s->event_context = build_scope(c, SCOPE_EVENT_CONTEXT, from->event_context);
+	s->clock = c->clock;
+	s->discarded_bits = width_of(s->packet_context, KY_ROLE_DISCARDED);
+	s->seq_bits = width_of(s->packet_context, KY_ROLE_PACKET_SEQ);
+	s->events = alloc(c, KY_MAX(n_events, (size_t)1), sizeof(*s->events));
+	s->n_events = n_events;
+	for (size_t i = 0; i < n_events && !c->failed; i++) {
+		s->events[i].stream = s;
+		compile_event(c, &s->events[i], &events[i]);
+	}
+	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
+	c->n_slots = n_common;
+	if (c->failed)
+		return;
+	if (s->event_context)
+		mark_shown(s->event_context);
+	if (s->event_header)
+		mark_hidden(s->event_header);
+	if (s->packet_context)
+		mark_shown(s->packet_context);
+}
+
+int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t why_size)
+{
+	struct compiler c = {.t = t, .why = why, .why_size = why_size};
+	size_t first = 0;
+
+	memset(l, 0, sizeof(*l));
+	l->packet_header = build_scope(&c, SCOPE_PACKET_HEADER, t->packet_header);
+	l->streams = alloc(&c, t->n_streams, sizeof(*l->streams));
+	l->n_streams = t->n_streams;
+	for (size_t i = 0; i < t->n_streams && !c.failed; i++) {
+		size_t n = 0;
+
+		while (first + n < t->n_events &&
+			t->events[first + n].stream_id == t->streams[i].id)
+			n++;
+		compile_stream(&c, &l->streams[i], &t->streams[i], &t->events[first], n);
+		first += n;
+	}
+	if (!c.failed && l->packet_header)
+		mark_hidden(l->packet_header);
+	l->n_slots = KY_MAX(c.max_slots, c.n_slots);
+	return c.failed ? -EINVAL : 0;
+}
+
+struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id)
+{
+	size_t lo = 0, hi = l->n_streams;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (l->streams[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < l->n_streams && l->streams[lo].id == id ? &l->streams[lo] : NULL;
+}
+
+/* Identifiers are mostly 0, 1, 2, ...: the first look finds those. */
+struct ky_event_class *ky_stream_class_event(const struct ky_stream_class *s, uint64_t id)
+{
+	size_t lo = 0, hi = s->n_events;
+
+	if (id < s->n_events && s->events[id].id == id)
+		return &s->events[id];
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->events[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->n_events && s->events[lo].id == id ? &s->events[lo] : NULL;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the decoder works with: the types of a trace's metadata, compiled for the places where they
+ * stand. Byte order, the clock, the field that a length or a tag comes from, and what is shown
+ * to people are settled here, once, so that decoding a record looks nothing up.
+ *
+ * A value that a later field depends on is kept in a numbered slot. Slots of outer scopes stay
+ * valid for the inner ones: packet header, packet context, event header, contexts, fields.
+ */
+#ifndef READER_LAYOUT_H
+#define READER_LAYOUT_H
+
+#include "reader/tsdl.h"
+
+enum ky_node_kind {
+	KY_NODE_INT,
+	KY_NODE_FLOAT,
+	KY_NODE_STRING,
+	KY_NODE_ARRAY,
+	KY_NODE_SEQUENCE,
+	KY_NODE_STRUCT,
+	KY_NODE_VARIANT,
+};
+
+/* What the reader itself wants of a field; by its name and scope. */
+enum ky_role {
+	KY_ROLE_NONE,
+	KY_ROLE_MAGIC,
+	KY_ROLE_UUID, /* an array of bytes: the value is its offset in bits */
+	KY_ROLE_STREAM_ID,
+	KY_ROLE_INSTANCE_ID,
+	KY_ROLE_TIMESTAMP_BEGIN,
+	KY_ROLE_TIMESTAMP_END,
+	KY_ROLE_CONTENT_SIZE,
+	KY_ROLE_PACKET_SIZE,
+	KY_ROLE_PACKET_SEQ,
+	KY_ROLE_DISCARDED,
+	KY_ROLE_CPU,
+	KY_ROLE_EVENT_ID,
+	KY_N_ROLES,
+};
+
+struct ky_choice {
+	uint64_t lo, hi;
+	uint32_t option;
+};
+
+#define KY_NO_SLOT UINT32_MAX
+
+struct ky_node {
+	uint8_t kind; /* enum ky_node_kind */
+	uint8_t role; /* enum ky_role */
+	uint8_t size; /* INT, FLOAT: bits */
+	uint8_t base;
+	bool is_signed;
+	bool big_endian;
+	bool is_clock; /* INT: its value moves the clock */
+	bool is_shown; /* readers print it: not a time, a size or an identifier */
+	bool is_enum;
+	bool is_text;	 /* ARRAY, SEQUENCE: of characters */
+	bool is_scalars; /* ARRAY, SEQUENCE: of plain numbers at equal distances */
+	uint32_t align;	 /* bits, a power of two */
+	uint32_t n;	 /* children: members, options; 1 of arrays */
+	uint32_t slot;	 /* INT: where the value is kept; KY_NO_SLOT: nowhere */
+	uint32_t from;	 /* SEQUENCE: slot of the length; VARIANT: of the tag */
+	uint32_t n_choices;
+	uint64_t count;	  /* ARRAY */
+	const char *name; /* as shown: without one leading underscore; "" when it has none */
+	const char *full_name;
+	struct ky_node *children;
+	const struct ky_type *type;	 /* labels of an enumeration */
+	const struct ky_choice *choices; /* VARIANT */
+	struct ky_node *depends_on;	 /* SEQUENCE, VARIANT: an INT */
+};
+
+struct ky_event_class {
+	uint64_t id;
+	const char *name; /* or NULL */
+	int loglevel;	  /* -1: none */
+	const struct ky_stream_class *stream;
+	struct ky_node *context, *fields; /* or NULL */
+	uint64_t n_recorded;		  /* the reader's count */
+};
+
+struct ky_stream_class {
+	uint64_t id;
+	struct ky_node *packet_context, *event_header, *event_context; /* or NULL */
+	const struct ky_clock *clock;  /* of its timestamps, or NULL */
+	unsigned discarded_bits;       /* width of events_discarded; 0: not there */
+	unsigned seq_bits;	       /* width of packet_seq_num; 0: not there */
+	struct ky_event_class *events; /* sorted by id */
+	size_t n_events;
+};
+
+struct ky_layout {
+	struct ky_node *packet_header;	 /* or NULL */
+	struct ky_stream_class *streams; /* sorted by id */
+	size_t n_streams;
+	uint32_t n_slots; /* the decoder needs this many */
+};
+
+/*
+ * Compiles t, whose arena also holds the result and must outlive it. Returns 0, or -EINVAL with a
+ * line in why.
+ */
+int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t why_size);
+/* NULL when there is none. */
+struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id);
+struct ky_event_class *ky_stream_class_event(const struct ky_stream_class *s, uint64_t id);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads traces: all CTF 1.8 traces below a directory, as one sequence of events in order of time.
+ * Made for Kymo's own traces and LTTng's. Called by the command line's view and stat; one thread.
+ *
+ * Traces are hostile input: what cannot be read is stepped over and counted, never trusted. What
+ * the reader returns is borrowed until the next call of ky_trace_reader_next.
+ */
+#ifndef READER_READER_H
+#define READER_READER_H
+
+#include "reader/stream.h"
+
+struct ky_trace_reader;
+
+struct ky_trace_reader_options {
+	bool no_values; /* only count: items come without values */
+	/* A line about what is damaged or missing, without newline. May be NULL. */
+	void (*warn)(void *arg, const char *text);
+	void *arg;
+};
+
+/* Scopes whose fields are shown, in this order. */
+enum ky_scope {
+	KY_SCOPE_PACKET_CONTEXT,
+	KY_SCOPE_EVENT_CONTEXT,
+	KY_SCOPE_SPECIFIC_CONTEXT,
+	KY_SCOPE_FIELDS,
+	KY_N_SCOPES,
+};
+
+struct ky_item {
+	enum ky_item_kind kind; /* not NONE */
+	bool has_time;
+	int64_t ns; /* since 1970, if has_time */
+	const struct ky_stream *stream;
+	/* KY_ITEM_EVENT */
+	const struct ky_event_class *event;
+	const uint8_t *data; /* packet that the values refer to */
+	struct {
+		const struct ky_node *node; /* NULL: not there, or nothing to show */
+		const struct ky_values *values;
+	} scopes[KY_N_SCOPES];
+	bool has_cpu;
+	uint64_t cpu;
+	/* KY_ITEM_LOST_* */
+	struct ky_lost lost;
+};
+
+/* Sums over all streams; complete once ky_trace_reader_next returned 0. */
+struct ky_trace_reader_totals {
+	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_bytes, n_corrupt;
+	size_t n_streams, n_traces, n_truncated;
+};
+
+/*
+ * Opens all traces below path. Returns 0, or a negative errno with a line in why: what failed, why
+ * and, where it helps, what to do.
+ */
+int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *path,
+	const struct ky_trace_reader_options *options, char *why, size_t why_size);
+/* One trace from memory: the bytes of its metadata and of one stream, which stay the caller's. */
+int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void *metadata,
+	size_t metadata_size, const void *stream, size_t stream_size,
+	const struct ky_trace_reader_options *options, char *why, size_t why_size);
+/* NULL is fine. Returns NULL. */
+struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
+
+/* 1 with the next item, 0 at the end, -ENOMEM. */
+int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item);
+
+void ky_trace_reader_totals(
+	const struct ky_trace_reader *r, struct ky_trace_reader_totals *ret_totals);
+/* Trace i of totals.n_traces; counts of its events are in the classes of its layout. */
+const struct ky_trace *ky_trace_reader_trace(const struct ky_trace_reader *r, size_t i);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/stream.h"
+
+#include <sys/mman.h>
+
+#define CTF_MAGIC 0xc1fc1fc1u
+
+static bool has(const struct ky_decoder *d, enum ky_role role)
+{
+	return d->have & 1u << role;
+}
+
+static int64_t to_ns(const struct ky_stream_class *c, uint64_t clock)
+{
+	return c->clock ? ky_clock_ns(c->clock, clock) : 0;
+}
+
+/* --- packets --- */
+
+static bool is_of_trace(const struct ky_decoder *d, const struct ky_tsdl *t)
+{
+	if (has(d, KY_ROLE_MAGIC) && d->role[KY_ROLE_MAGIC] != CTF_MAGIC)
+		return false;
+	return !has(d, KY_ROLE_UUID) || !t->has_uuid || d->role[KY_ROLE_UUID] % 8 ||
+	       !memcmp(d->data + d->role[KY_ROLE_UUID] / 8, t->uuid, sizeof(t->uuid));
+}
+
+struct packet {
+	struct ky_stream_class *class;
+	uint64_t content_bits, packet_bits;
+};
+
+static int check_sizes(struct packet *p, const struct ky_decoder *d)
+{
+	p->packet_bits = d->end;
+	p->content_bits = d->end;
+	if (has(d, KY_ROLE_CONTENT_SIZE))
+		p->packet_bits = p->content_bits = d->role[KY_ROLE_CONTENT_SIZE];
+	if (has(d, KY_ROLE_PACKET_SIZE)) {
+		p->packet_bits = d->role[KY_ROLE_PACKET_SIZE];
+		if (!has(d, KY_ROLE_CONTENT_SIZE))
+			p->content_bits = p->packet_bits;
+	}
+	if (p->packet_bits % 8 && !has(d, KY_ROLE_PACKET_SIZE) && p->packet_bits < UINT64_MAX - 8)
+		p->packet_bits = ky_align_up(p->packet_bits, 8);
+	return p->packet_bits && p->packet_bits % 8 == 0 && p->content_bits <= p->packet_bits &&
+			       d->pos <= p->content_bits
+		       ? 0
+		       : -EBADMSG;
+}
+
+/* Decodes header and context at the offset; d->slots and d->clock are set. */
+static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct ky_file *f,
+	uint64_t offset, struct ky_values *context)
+{
+	const struct ky_layout *l = &f->trace->layout;
+	int r = 0;
+
+	d->data = f->data + offset;
+	d->pos = 0;
+	d->end = (f->size - offset) * 8;
+	d->have = 0;
+	if (l->packet_header)
+		r = ky_decode(d, l->packet_header, NULL);
+	if (r < 0)
+		return r;
+	if (!is_of_trace(d, &f->trace->tsdl))
+		return -EBADMSG;
+	p->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
+					     : &l->streams[0];
+	if (!p->class)
+		return -EBADMSG;
+	if (context)
+		context->n = 0;
+	if (p->class->packet_context)
+		r = ky_decode(d, p->class->packet_context, context);
+	return r ? r : check_sizes(p, d);
+}
+
+void ky_file_probe(struct ky_file *f)
+{
+	struct ky_decoder d = {0};
+	struct packet p;
+
+	d.slots = calloc(f->trace->layout.n_slots + 1, sizeof(*d.slots));
+	if (d.slots && !read_packet_head(&p, &d, f, 0, NULL)) {
+		f->class = p.class;
+		f->has_instance = has(&d, KY_ROLE_INSTANCE_ID);
+		f->instance = d.role[KY_ROLE_INSTANCE_ID];
+		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
+	}
+	free(d.slots);
+}
+
+/* --- what was lost --- */
+
+/* From one value of a counter of so many bits to the next. One of 64 bits never wraps. */
+static uint64_t count_between(uint64_t from, uint64_t to, unsigned bits)
+{
+	if (bits == 64)
+		return to > from ? to - from : 0;
+	return (to - from) & (((uint64_t)1 << bits) - 1);
+}
+
+static void count_lost_events(struct ky_stream *s, int64_t begin_ns, int64_t end_ns)
+{
+	uint64_t now = s->d.role[KY_ROLE_DISCARDED];
+	uint64_t n = count_between(s->last_discarded, now, s->class->discarded_bits);
+
+	s->last_discarded = now;
+	s->n_discarded += n;
+	s->lost_events = (struct ky_lost){n, begin_ns, end_ns};
+}
+
+/* A number that went back is no loss. */
+static void count_lost_packets(struct ky_stream *s, int64_t begin_ns, int64_t end_ns)
+{
+	unsigned bits = s->class->seq_bits;
+	uint64_t now = s->d.role[KY_ROLE_PACKET_SEQ];
+	uint64_t n = count_between(s->last_seq, now, bits);
+	bool lost = s->had_seq && n > 1 && !(n >> (bits - 1));
+
+	s->last_seq = now;
+	s->had_seq = true;
+	if (!lost)
+		return;
+	s->n_packets_lost += n - 1;
+	s->lost_packets = (struct ky_lost){n - 1, begin_ns, end_ns};
+}
+
+static void count_lost(struct ky_stream *s)
+{
+	const struct ky_decoder *d = &s->d;
+	uint64_t begin = has(d, KY_ROLE_TIMESTAMP_BEGIN) ? d->role[KY_ROLE_TIMESTAMP_BEGIN]
+							 : d->clock;
+	uint64_t end = has(d, KY_ROLE_TIMESTAMP_END) ? d->role[KY_ROLE_TIMESTAMP_END] : begin;
+	int64_t last_ns = to_ns(s->class, s->had_packet ? s->last_end : begin);
+
+	if (has(d, KY_ROLE_DISCARDED))
+		count_lost_events(s, last_ns, to_ns(s->class, end));
+	if (has(d, KY_ROLE_PACKET_SEQ))
+		count_lost_packets(s, last_ns, to_ns(s->class, begin));
+	s->last_end = KY_MAX(end, begin);
+	s->had_packet = true;
+}
+
+/* --- walking --- */
+
+/* Where the next packet may begin after a damaged place: at the next magic number. */
+static uint64_t find_packet(const struct ky_file *f, uint64_t from)
+{
+	uint32_t magic = f->trace->tsdl.big_endian ? htobe32(CTF_MAGIC) : htole32(CTF_MAGIC);
+	const struct ky_node *header = f->trace->layout.packet_header;
+	const uint8_t *found = NULL;
+
+	if (header && header->n && header->children[0].role == KY_ROLE_MAGIC &&
+		header->children[0].size == 32 && from < f->size)
+		found = memmem(f->data + from, f->size - from, &magic, sizeof(magic));
+	return found ? (uint64_t)(found - f->data) : f->size;
+}
+
+/* The rest of this packet cannot be read. If even its size is doubtful, looks for another packet.
+ */
+static void leave_damaged(struct ky_stream *s)
+{
+	const struct ky_file *f = &s->files[s->file];
+	uint64_t at = (uint64_t)(s->d.data - f->data) + KY_MAX(s->d.pos / 8, (uint64_t)1);
+
+	s->in_packet = false;
+	if (s->is_cut) {
+		s->offset = find_packet(f, at);
+		s->is_truncated |= s->offset == f->size;
+	}
+	if (!s->is_cut || s->offset < f->size)
+		s->n_corrupt++;
+}
+
+static bool make_slots(struct ky_stream *s)
+{
+	uint64_t n = s->files[s->file].trace->layout.n_slots + 1;
+	uint64_t *slots = n > s->n_slots ? realloc(s->d.slots, n * sizeof(*slots)) : s->d.slots;
+
+	if (!slots)
+		return false;
+	if (n > s->n_slots) {
+		memset(slots + s->n_slots, 0, (n - s->n_slots) * sizeof(*slots));
+		s->n_slots = n;
+	}
+	s->d.slots = slots;
+	return true;
+}
+
+/* Opens the packet at s->offset; steps over it if it is none. */
+static void open_packet(struct ky_stream *s)
+{
+	const struct ky_file *f = &s->files[s->file];
+	uint64_t offset = s->offset, bits = (f->size - offset) * 8;
+	struct packet p;
+	int r;
+
+	if (!make_slots(s)) {
+		s->error = -ENOMEM;
+		return;
+	}
+	r = read_packet_head(&p, &s->d, f, offset, &s->packet_context);
+	if (r == -ENOMEM) {
+		s->error = r;
+	} else if (r < 0) {
+		s->offset = find_packet(f, offset + 1);
+		/* A head that is cut off is the end of a file, not damage. */
+		if (s->offset == f->size && s->d.pos + 64 > bits)
+			s->is_truncated = true;
+		else
+			s->n_corrupt++;
+	}
+	if (r < 0)
+		return;
+	s->class = p.class;
+	s->is_cut = p.packet_bits > bits;
+	s->offset = offset + KY_MIN(p.packet_bits, bits) / 8;
+	s->d.end = KY_MIN(p.content_bits, bits);
+	s->in_packet = true;
+	s->n_packets++;
+	count_lost(s);
+}
+
+/* Reads the head of the next record; false when the packet holds no more. */
+static bool open_record(struct ky_stream *s)
+{
+	const struct ky_node *header = s->class->event_header;
+	struct ky_decoder *d = &s->d;
+	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos;
+
+	if (at >= d->end) {
+		s->is_truncated |= s->is_cut;
+		s->in_packet = false;
+		return false;
+	}
+	d->have = 0;
+	s->record = d->pos;
+	if (header && ky_decode(d, header, NULL) < 0) {
+		leave_damaged(s);
+		return false;
+	}
+	s->event = ky_stream_class_event(
+		s->class, has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : 0);
+	if (!s->event) {
+		leave_damaged(s);
+		return false;
+	}
+	s->next = KY_ITEM_EVENT;
+	s->next_ns = to_ns(s->class, d->clock);
+	return true;
+}
+
+static bool tell_lost(struct ky_stream *s)
+{
+	const struct ky_lost *l = s->lost_events.n ? &s->lost_events : &s->lost_packets;
+
+	if (!l->n)
+		return false;
+	s->next = l == &s->lost_events ? KY_ITEM_LOST_EVENTS : KY_ITEM_LOST_PACKETS;
+	s->next_ns = l->begin_ns;
+	return true;
+}
+
+void ky_stream_advance(struct ky_stream *s)
+{
+	if (s->next == KY_ITEM_LOST_EVENTS)
+		s->lost_events.n = 0;
+	else if (s->next == KY_ITEM_LOST_PACKETS)
+		s->lost_packets.n = 0;
+	s->next = KY_ITEM_NONE;
+	while (!s->error && s->file < s->n_files) {
+		if (tell_lost(s) || (s->in_packet && open_record(s)))
+			return;
+		if (s->offset < s->files[s->file].size) {
+			open_packet(s);
+		} else {
+			s->file++;
+			s->offset = 0;
+		}
+	}
+}
+
+int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
+{
+	const struct ky_node *const scopes[3] = {
+		s->class->event_context, s->event->context, s->event->fields};
+	int r = 0;
+
+	for (int i = 0; i < 3 && !r; i++) {
+		if (values)
+			values[i].n = 0;
+		if (scopes[i])
+			r = ky_decode(&s->d, scopes[i], values ? &values[i] : NULL);
+	}
+	/* A record of no bits at all would never end. */
+	if (!r && s->d.pos == s->record)
+		r = -EBADMSG;
+	if (r == -EBADMSG)
+		leave_damaged(s);
+	else if (!r)
+		s->n_events++;
+	return r;
+}
+
+void ky_file_deinit(struct ky_file *f)
+{
+	if (f->data && !f->is_borrowed)
+		munmap((void *)f->data, f->size);
+	free(f->path);
+	*f = (struct ky_file){0};
+}
+
+void ky_stream_deinit(struct ky_stream *s)
+{
+	for (size_t i = 0; i < s->n_files; i++)
+		ky_file_deinit(&s->files[i]);
+	free(s->files);
+	free(s->d.slots);
+	free(s->packet_context.v);
+	*s = (struct ky_stream){0};
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stream of a trace: what one ring recorded, in one file, or in several one after the other.
+ * Walks packets and records, keeps the clock, counts what was lost, and steps over what is damaged.
+ * Used by the reader, which merges many.
+ *
+ * A stream is always one item ahead: `next` says what comes and when. The body of an event is
+ * decoded only when it is its turn.
+ */
+#ifndef READER_STREAM_H
+#define READER_STREAM_H
+
+#include "reader/decode.h"
+
+struct ky_trace {
+	char *dir;    /* owned */
+	char *name;   /* owned: hostname and path below what was opened, for messages */
+	char *origin; /* owned: "HOST:PROCESS:(PID) ", what of it the metadata tells */
+	struct ky_tsdl tsdl;
+	struct ky_layout layout;
+};
+
+/* A stream file. Nothing may shorten it while it is read (that would be SIGBUS). */
+struct ky_file {
+	struct ky_trace *trace; /* borrowed */
+	char *path;		/* owned */
+	const uint8_t *data;	/* mapped, or borrowed if is_borrowed */
+	uint64_t size;
+	bool is_borrowed;
+	/* of its first packet */
+	struct ky_stream_class *class; /* NULL: no packet could be read */
+	bool has_instance;
+	uint64_t instance;
+	uint64_t begin; /* clock */
+};
+
+enum ky_item_kind {
+	KY_ITEM_NONE, /* the end */
+	KY_ITEM_EVENT,
+	KY_ITEM_LOST_EVENTS,
+	KY_ITEM_LOST_PACKETS,
+};
+
+struct ky_lost {
+	uint64_t n;
+	int64_t begin_ns, end_ns;
+};
+
+struct ky_stream {
+	struct ky_file *files; /* owned */
+	size_t n_files;
+	uint32_t rank; /* order among streams of equal times */
+	/* what comes next */
+	enum ky_item_kind next;
+	int64_t next_ns; /* 0 without a clock */
+	struct ky_event_class *event;
+	struct ky_lost lost_events, lost_packets; /* n is 0 when there is nothing to tell */
+	/* where we are */
+	size_t file;	 /* index of the current file */
+	uint64_t offset; /* of the next packet, bytes */
+	struct ky_stream_class *class;
+	struct ky_decoder d;
+	uint64_t record; /* bit at which the next event begins */
+	struct ky_values packet_context;
+	bool in_packet;
+	bool is_cut;	  /* the file ends before the packet does */
+	uint64_t n_slots; /* size of d.slots */
+	bool had_packet;  /* the fields below hold */
+	bool had_seq;
+	uint64_t last_end; /* clock at the end of the last packet */
+	uint64_t last_discarded, last_seq;
+	/* counts */
+	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
+	uint64_t n_corrupt; /* damaged places that were stepped over */
+	bool is_truncated;  /* a file ended within a packet */
+	int error;	    /* -ENOMEM */
+};
+
+/* Fills in what is known of a file from its first packet; file->trace, data and size are given. */
+void ky_file_probe(struct ky_file *f);
+/* Goes to the next item. */
+void ky_stream_advance(struct ky_stream *s);
+/*
+ * Decodes the body of the event that is next. values: contexts of stream and event, and fields; or
+ * NULL. -EBADMSG: it is damaged, and the stream has left its packet: advance.
+ */
+int ky_stream_decode(struct ky_stream *s, struct ky_values values[3]);
+void ky_stream_deinit(struct ky_stream *s);
+void ky_file_deinit(struct ky_file *f);
+
+#endif

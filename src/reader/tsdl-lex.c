@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "reader/tsdl-lex.h"
+
+void ky_lexer_init(struct ky_lexer *l, struct ky_arena *arena, const char *text, size_t len)
+{
+	*l = (struct ky_lexer){
+		.p = text, .end = text + len, .arena = arena, .line = 1, .line_start = text};
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+}
+
+static int digit_value(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+/* Steps over one character, counting lines. */
+static void step(struct ky_lexer *l)
+{
+	if (*l->p++ == '\n') {
+		l->line++;
+		l->line_start = l->p;
+	}
+}
+
+static bool starts(const struct ky_lexer *l, const char *with)
+{
+	size_t n = strlen(with);
+
+	return (size_t)(l->end - l->p) >= n && !memcmp(l->p, with, n);
+}
+
+static void skip_comment(struct ky_lexer *l)
+{
+	if (l->p[1] == '/') {
+		while (l->p < l->end && *l->p != '\n')
+			l->p++;
+		return;
+	}
+	l->p += 2;
+	while (l->p < l->end && !starts(l, "*/"))
+		step(l);
+	if (l->p == l->end)
+		l->error = "a comment is not closed";
+	else
+		l->p += 2;
+}
+
+static void skip_blanks(struct ky_lexer *l)
+{
+	while (!l->error && l->p < l->end) {
+		if (is_space(*l->p))
+			step(l);
+		else if (starts(l, "/*") || starts(l, "//"))
+			skip_comment(l);
+		else
+			return;
+	}
+}
+
+static void lex_word(struct ky_lexer *l, struct ky_token *t)
+{
+	const char *start = l->p;
+
+	while (l->p < l->end && is_word(*l->p))
+		l->p++;
+	t->kind = KY_TOKEN_WORD;
+	t->text = ky_arena_strndup(l->arena, start, l->p - start);
+	if (!t->text)
+		l->error = "the metadata is too large";
+}
+
+static void lex_number(struct ky_lexer *l, struct ky_token *t)
+{
+	unsigned base = 10;
+
+	if (starts(l, "0x") || starts(l, "0X")) {
+		base = 16;
+		l->p += 2;
+	} else if (*l->p == '0') {
+		base = 8;
+	}
+	t->kind = KY_TOKEN_NUMBER;
+	for (; l->p < l->end && digit_value(*l->p) < (int)base; l->p++) {
+		if (__builtin_mul_overflow(t->number, base, &t->number) ||
+			__builtin_add_overflow(t->number, (unsigned)digit_value(*l->p), &t->number))
+			l->error = "the number is too large";
+	}
+	while (l->p < l->end && strchr("uUlL", *l->p) && *l->p)
+		l->p++;
+	if (l->p < l->end && is_word(*l->p))
+		l->error = "a number ends in a letter";
+}
+
+static char simple_escape(char c)
+{
+	static const char from[] = "abefnrtv", to[] = "\a\b\033\f\n\r\t\v";
+	const char *at = c ? strchr(from, c) : NULL;
+
+	return at ? to[at - from] : c;
+}
+
+/* The character behind a backslash; l->p is on its first letter. */
+static char lex_escape(struct ky_lexer *l)
+{
+	unsigned v = 0, base = *l->p == 'x' ? 16 : 8, max = base == 16 ? 2 : 3;
+	const char *start;
+
+	if (*l->p != 'x' && digit_value(*l->p) >= 8) {
+		char c = *l->p;
+
+		step(l);
+		return simple_escape(c);
+	}
+	if (base == 16)
+		l->p++;
+	start = l->p;
+	while (l->p < l->end && l->p < start + max && digit_value(*l->p) < (int)base)
+		v = v * base + (unsigned)digit_value(*l->p++);
+	return (char)v;
+}
+
+/* In place of its source, a string is never longer. */
+static void lex_string(struct ky_lexer *l, struct ky_token *t)
+{
+	const char *start = ++l->p;
+	const char *close = start;
+	char *to;
+
+	while (close < l->end && *close != '"')
+		close += *close == '\\' ? 2 : 1;
+	if (close >= l->end) {
+		l->error = "a string is not closed";
+		return;
+	}
+	t->kind = KY_TOKEN_STRING;
+	t->text = to = ky_arena_strndup(l->arena, start, close - start);
+	if (!to) {
+		l->error = "the metadata is too large";
+		return;
+	}
+	while (l->p < close) {
+		if (*l->p == '\\') {
+			l->p++;
+			*to++ = lex_escape(l);
+		} else {
+			*to++ = *l->p;
+			step(l);
+		}
+	}
+	*to = '\0';
+	l->p = close + 1;
+}
+
+static void lex_punctuation(struct ky_lexer *l, struct ky_token *t)
+{
+	if (starts(l, "...")) {
+		t->kind = KY_TOKEN_ELLIPSIS;
+		l->p += 3;
+	} else if (starts(l, ":=")) {
+		t->kind = KY_TOKEN_TYPE_ASSIGN;
+		l->p += 2;
+	} else if (*l->p && strchr("{}[]()<>;:,=.*-+", *l->p)) {
+		t->kind = (unsigned char)*l->p++;
+	} else {
+		l->error = "unexpected character";
+	}
+}
+
+void ky_lexer_next(struct ky_lexer *l, struct ky_token *t)
+{
+	skip_blanks(l);
+	*t = (struct ky_token){.kind = KY_TOKEN_END,
+		.line = l->line,
+		.column = (unsigned)(l->p - l->line_start) + 1};
+	if (l->error || l->p == l->end)
+		return;
+	if (is_digit(*l->p))
+		lex_number(l, t);
+	else if (is_word(*l->p))
+		lex_word(l, t);
+	else if (*l->p == '"')
+		lex_string(l, t);
+	else
+		lex_punctuation(l, t);
+	if (l->error)
+		t->kind = KY_TOKEN_END;
+}
