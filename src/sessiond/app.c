@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/app.h"
+
+#include "sessiond/daemon.h"
+#include "sessiond/describe.h"
+#include "svc/log.h"
+
+/* Room for lists in a message, beside its other fields. */
+#define LIST_MAX (KY_MSG_MAX - 64)
+
+static const struct ky_msg_conn_ops conn_ops;
+
+/* A message to be, and the list in it. */
+struct list {
+	uint8_t buf[LIST_MAX];
+	struct ky_writer w;
+	uint32_t n;
+};
+
+static void list_clear(struct list *l)
+{
+	l->w = (struct ky_writer){.buf = l->buf, .cap = sizeof(l->buf)};
+	l->n = 0;
+}
+
+static struct ky_bytes list_bytes(const struct list *l)
+{
+	return (struct ky_bytes){.data = l->buf, .len = (uint32_t)l->w.len};
+}
+
+static void post(struct app *a, struct ky_writer *w, int len, const int *fds, size_t n_fds)
+{
+	if (len < 0)
+		ky_msg_conn_fail(&a->conn, len);
+	else
+		ky_msg_conn_send(&a->conn, w->buf, (size_t)len, fds, n_fds);
+}
+
+/* Encodes a message of type ky_app_TYPE and posts it. */
+#define POST(app, type, message, fds, n_fds)                                                       \
+	do {                                                                                       \
+		uint8_t post_buf[KY_MSG_MAX];                                                      \
+		struct ky_writer post_w = {.buf = post_buf, .cap = sizeof(post_buf)};              \
+		int post_len = ky_app_##type##_encode(&post_w, message);                           \
+		post(app, &post_w, post_len, fds, n_fds);                                          \
+	} while (0)
+
+static struct app_set *find_set(const struct app *a, uint32_t number)
+{
+	struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->set->number == number)
+			return as;
+	return NULL;
+}
+
+static struct app_set *app_set_get(struct app *a, struct ring_set *set)
+{
+	struct app_set *as = find_set(a, set->number);
+
+	if (as)
+		return as;
+	as = calloc(1, sizeof(*as));
+	if (!as)
+		return NULL;
+	as->app = a;
+	as->set = set;
+	ky_list_append(&a->sets, &as->app_node);
+	ky_list_append(&set->users, &as->set_node);
+	return as;
+}
+
+static bool is_mapped(const struct app_set *as, uint32_t index)
+{
+	return index < as->n_ids && as->ids[index] != EVENT_NOT_MAPPED;
+}
+
+static void forget_mapping(struct app_set *as, uint32_t index)
+{
+	struct set_event *e;
+
+	if (!is_mapped(as, index))
+		return;
+	e = ring_set_event(as->set, as->app->events[index]);
+	if (e)
+		e->n_apps--;
+	as->ids[index] = EVENT_NOT_MAPPED;
+}
+
+struct app_set *app_set_free(struct app_set *as)
+{
+	if (!as)
+		return NULL;
+	for (uint32_t i = 0; i < as->n_ids; i++)
+		forget_mapping(as, i);
+	ky_list_remove(&as->app_node);
+	ky_list_remove(&as->set_node);
+	free(as->ids);
+	free(as);
+	return NULL;
+}
+
+struct app *app_free(struct app *a)
+{
+	struct app_set *as, *tmp;
+
+	if (!a)
+		return NULL;
+	ky_msg_conn_deinit(&a->conn);
+	ky_timer_cancel(&a->deadline);
+	ticket_done_all(&a->tickets);
+	ky_list_foreach_safe (as, tmp, &a->sets, app_node)
+		app_set_free(as);
+	for (uint32_t i = 0; i < a->n_events; i++)
+		event_desc_unref(a->events[i]);
+	free(a->events);
+	ky_list_remove(&a->node);
+	a->user->n_apps--;
+	user_unref(a->user);
+	free(a);
+	return NULL;
+}
+
+unsigned app_count_mapped(const struct app *a, const struct session *s)
+{
+	struct app_set *as;
+	unsigned n = 0;
+
+	ky_list_foreach (as, &a->sets, app_node) {
+		for (uint32_t i = 0; as->set->channel->session == s && i < as->n_ids; i++)
+			n += is_mapped(as, i);
+	}
+	return n;
+}
+
+static void post_query(struct app *a, uint32_t number, const struct list *rules, struct barrier *b)
+{
+	struct ky_app_query m = {.query = number, .n = rules->n, .rules = list_bytes(rules)};
+
+	if (a->n_queries >= APP_PENDING_MAX) {
+		ky_msg_conn_fail(&a->conn, -EDQUOT);
+		return;
+	}
+	if (!ticket_new(&a->tickets, TICKET_QUERY, number, b))
+		return;
+	a->n_queries++;
+	POST(a, query, &m, NULL, 0);
+}
+
+/* The rules of a channel, in as many messages as they need; none when no rule is enabled. */
+static void query_rules(struct app *a, uint32_t number, const struct channel *c, struct barrier *b)
+{
+	struct list rules;
+	struct rule *r;
+	size_t len;
+
+	list_clear(&rules);
+	ky_list_foreach (r, &c->rules, node) {
+		if (!r->enabled)
+			continue;
+		len = rules.w.len;
+		rule_encode(&rules.w, r);
+		if (rules.w.error) {
+			rules.w.len = len;
+			post_query(a, number, &rules, b);
+			list_clear(&rules);
+			rule_encode(&rules.w, r);
+		}
+		rules.n++;
+	}
+	if (rules.n)
+		post_query(a, number, &rules, b);
+}
+
+static bool can_record(const struct app *a, struct session *s)
+{
+	if (!a->registered || !session_wants_uid(s, a->user->uid))
+		return false;
+	if (s->clock.clock == KY_CLOCK_MONOTONIC || (a->caps & KY_CAP_TSC))
+		return true;
+	session_notice(s,
+		"program %s (pid %d) is left out: it cannot read the machine's counter; start the session daemon with KYMO_CLOCK=monotonic",
+		a->name, (int)a->pid);
+	return false;
+}
+
+static void query_channel(struct app *a, struct channel *c, struct barrier *b)
+{
+	uint32_t mode = a->caps & KY_CAP_RSEQ ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
+	struct ring_set *set;
+
+	if (!channel_is_active(c) || !can_record(a, c->session))
+		return;
+	set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
+	if (set && app_set_get(a, set))
+		query_rules(a, set->number, c, b);
+}
+
+static void query_everything(struct app *a)
+{
+	struct session *s;
+	struct channel *c;
+
+	ky_list_foreach (s, &a->daemon->sessions, node)
+		if (s->step < SESSION_DROPPING)
+			ky_list_foreach (c, &s->channels, node)
+				query_channel(a, c, NULL);
+}
+
+void apps_query_channel(struct channel *c, struct barrier *b)
+{
+	struct app *a;
+
+	ky_list_foreach (a, &c->session->daemon->apps, node)
+		query_channel(a, c, b);
+}
+
+void apps_query_all(struct daemon *d, struct barrier *b)
+{
+	struct list rules;
+	struct rule all = {.pattern = (char *)"*", .level_type = KY_LEVEL_ALL};
+	struct app *a;
+
+	list_clear(&rules);
+	rule_encode(&rules.w, &all);
+	rules.n = 1;
+	ky_list_foreach (a, &d->apps, node)
+		if (a->registered)
+			post_query(a, QUERY_ALL, &rules, b);
+}
+
+static void post_order(struct app_set *as, uint16_t type, struct barrier *b)
+{
+	struct app *a = as->app;
+	struct ky_app_start m = {
+		.cookie = daemon_next_cookie(a->daemon),
+		.set = as->set->number,
+	};
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (b)
+		ticket_new(&a->tickets, TICKET_ACK, m.cookie, b);
+	ky_msg_begin(&w, type);
+	ky_write_u32(&w, m.cookie);
+	ky_write_u32(&w, m.set);
+	post(a, &w, ky_msg_end(&w), NULL, 0);
+}
+
+/* Also for a set that has started: then its ACK tells that what was mapped before is in effect. */
+void app_set_start(struct app_set *as, struct barrier *b)
+{
+	if (!as->sent)
+		return;
+	post_order(as, KY_APP_START, b);
+	as->started = true;
+	as->changed = false;
+}
+
+void app_set_stop(struct app_set *as, struct barrier *b)
+{
+	if (!as->started)
+		return;
+	post_order(as, KY_APP_STOP, b);
+	as->started = false;
+}
+
+void app_set_drop(struct app_set *as, struct barrier *b)
+{
+	if (!as->sent)
+		return;
+	post_order(as, KY_APP_DROP, b);
+	as->started = as->sent = false;
+}
+
+static void post_ring_set(struct app_set *as)
+{
+	const struct ring_set *set = as->set;
+	const int fds[] = {set->memory.rings_fd, set->memory.consumed_ro_fd};
+	struct ky_app_ring_set m = {.set = set->number};
+
+	KY_GEOMETRY_COPY(&m, &set->geometry);
+	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));
+	as->sent = true;
+}
+
+static void post_map(struct app_set *as, struct list *l)
+{
+	struct ky_app_map m = {.set = as->set->number, .n = l->n, .list = list_bytes(l)};
+
+	if (!l->n)
+		return;
+	if (!as->sent)
+		post_ring_set(as);
+	POST(as->app, map, &m, NULL, 0);
+	as->changed = true;
+	list_clear(l);
+}
+
+static void unmap_unwanted(struct app_set *as)
+{
+	struct app *a = as->app;
+	struct list l;
+	struct ky_app_unmap m = {.set = as->set->number};
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!is_mapped(as, i) || channel_wants(as->set->channel, a->events[i]))
+			continue;
+		forget_mapping(as, i);
+		ky_write_u32(&l.w, i);
+		l.n++;
+		if (l.w.len + sizeof(uint32_t) <= l.w.cap)
+			continue;
+		m.n = l.n;
+		m.list = list_bytes(&l);
+		POST(a, unmap, &m, NULL, 0);
+		list_clear(&l);
+	}
+	m.n = l.n;
+	m.list = list_bytes(&l);
+	if (l.n)
+		POST(a, unmap, &m, NULL, 0);
+}
+
+void apps_unmap_unwanted(struct channel *c)
+{
+	struct ring_set *set;
+	struct app_set *as;
+
+	ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (as, &set->users, set_node)
+			unmap_unwanted(as);
+}
+
+static void complain(struct app *a, const char *what, const char *why)
+{
+	if (!a->complained)
+		ky_warning("program %s (pid %d): %s: %s", a->name, (int)a->pid, what, why);
+	a->complained = true;
+}
+
+/* Room for index + 1 entries, the new ones `fill`ed with this byte. */
+static int grow_array(void *array, uint32_t *n, uint32_t index, size_t size, int fill)
+{
+	void **at = array;
+	size_t want;
+	char *grown;
+
+	if (index < *n)
+		return 0;
+	want = KY_MAX((size_t)index + 1, KY_MIN((size_t)*n * 2, (size_t)USER_EVENTS_MAX));
+	grown = realloc(*at, want * size);
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + *n * size, fill, (want - *n) * size);
+	*at = grown;
+	*n = (uint32_t)want;
+	return 0;
+}
+
+/* Remembers what event `index` is. When the number stands for another event than before, it is
+ * mapped nowhere. */
+static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
+{
+	struct event_desc *d;
+	struct app_set *as;
+	const char *why = "";
+	int ret = user_intern(a->user, bytes, &d, &why);
+
+	if (ret == -EBADMSG)
+		complain(a, "an event is left out", why);
+	else if (ret == -EDQUOT)
+		complain(a, "an event is left out", "programs of its user have too many events");
+	if (ret < 0)
+		return ret;
+	if (grow_array(&a->events, &a->n_events, index, sizeof(*a->events), 0) < 0) {
+		event_desc_unref(d);
+		return -ENOMEM;
+	}
+	if (a->events[index] != d)
+		ky_list_foreach (as, &a->sets, app_node)
+			forget_mapping(as, index);
+	event_desc_unref(a->events[index]);
+	a->events[index] = d;
+	return 0;
+}
+
+static void report_conflict(
+	const struct app_set *as, const struct event_desc *mine, const struct event_desc *first)
+{
+	const struct app *a = as->app;
+	struct ky_buf here = {.max = 400}, there = {.max = 400};
+
+	describe_event(&here, event_desc_bytes(mine));
+	describe_event(&there, event_desc_bytes(first));
+	session_notice(as->set->channel->session,
+		"event '%s' of program %s (pid %d) is not recorded: its definition %s differs from %s, which channel '%s' knows already; rebuild one of the programs",
+		mine->name, a->name, (int)a->pid, here.data ? here.data : "",
+		there.data ? there.data : "", as->set->channel->name);
+	ky_buf_deinit(&here);
+	ky_buf_deinit(&there);
+}
+
+/* Gives the event its identifier, if a rule still wants it, and adds it to the list for MAP. */
+static void map_event(struct app_set *as, uint32_t index, struct list *l)
+{
+	struct event_desc *d = as->app->events[index], *other;
+	struct session *s = as->set->channel->session;
+	uint32_t id;
+	int ret;
+
+	if (is_mapped(as, index) || !channel_wants(as->set->channel, d))
+		return;
+	ret = ring_set_make(as->set);
+	if (!ret)
+		ret = grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff);
+	if (!ret)
+		ret = ring_set_register(as->set, d, &id, &other);
+	if (ret == -EEXIST)
+		report_conflict(as, d, other);
+	else if (ret < 0)
+		session_notice(s, "channel '%s': cannot record '%s': %s", as->set->channel->name,
+			d->name, strerror(-ret));
+	if (ret < 0)
+		return;
+	as->ids[index] = id;
+	ring_set_event(as->set, d)->n_apps++;
+	ky_write_u32(&l->w, index);
+	ky_write_u32(&l->w, id);
+	l->n++;
+	if (l->w.len + 2 * sizeof(uint32_t) > l->w.cap)
+		post_map(as, l);
+}
+
+/* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */
+static int take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
+{
+	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < m->n; i++) {
+		uint32_t index = ky_read_u32(&r);
+		struct ky_bytes desc = ky_read_bytes(&r);
+
+		if (r.error || index >= USER_EVENTS_MAX)
+			return -EBADMSG;
+		if (!learn(a, index, desc) && as)
+			map_event(as, index, &l);
+	}
+	if (as)
+		post_map(as, &l);
+	return 0;
+}
+
+static void done_if_due(struct app *a)
+{
+	struct ky_app_done m = {0};
+	struct app_set *as;
+
+	if (!a->owes_done || a->n_queries)
+		return;
+	ky_list_foreach (as, &a->sets, app_node)
+		m.n_sets += as->sent;
+	POST(a, done, &m, NULL, 0);
+	a->owes_done = false;
+}
+
+static int handle_events(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_events m;
+	struct ticket *t;
+	struct app_set *as;
+	int ret = ky_app_events_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	t = ticket_find(&a->tickets, TICKET_QUERY, m.query);
+	if (!t)
+		return -EPROTO;
+	as = m.query == QUERY_ALL ? NULL : find_set(a, m.query);
+	if (as && as->set->channel->session->step >= SESSION_DROPPING)
+		as = NULL;
+	ret = take_events(a, &m, as);
+	if (ret < 0 || m.more)
+		return ret;
+	if (as && as->set->channel->session->started && (as->changed || !as->started))
+		app_set_start(as, t->barrier);
+	a->n_queries--;
+	ticket_done(t);
+	done_if_due(a);
+	return 0;
+}
+
+/* What a program calls itself: for the eye only, so anything but plain characters is replaced. */
+static void take_name(struct app *a, const char *name)
+{
+	size_t n;
+
+	for (n = 0; name[n] && n < sizeof(a->name) - 1; n++)
+		a->name[n] = name[n] > ' ' && name[n] < 0x7f ? name[n] : '?';
+	a->name[n] = '\0';
+	if (!n)
+		strcpy(a->name, "?");
+}
+
+static int handle_hello(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_hello m;
+	int ret = ky_app_hello_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	if (a->registered || m.version < 1 || (m.abi_bits != 32 && m.abi_bits != 64))
+		return -EPROTO;
+	ky_timer_cancel(&a->deadline);
+	a->registered = true;
+	a->abi_bits = m.abi_bits;
+	a->caps = m.caps;
+	take_name(a, m.procname);
+	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
+		(unsigned)a->user->uid);
+	query_everything(a);
+	a->owes_done = true;
+	done_if_due(a);
+	return 0;
+}
+
+static int handle_new_events(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_new_events m;
+	int ret = ky_app_new_events_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	query_everything(a);
+	a->owes_done = true;
+	done_if_due(a);
+	return 0;
+}
+
+static int handle_ack(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_ack m;
+	int ret = ky_app_ack_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	if (m.status < 0)
+		ky_warning("program %s (pid %d) could not obey: %s", a->name, (int)a->pid,
+			strerror(-KY_MAX(m.status, -4095)));
+	ticket_done(ticket_find(&a->tickets, TICKET_ACK, m.cookie));
+	return 0;
+}
+
+static int handle_message(struct app *a, const void *buf, size_t len)
+{
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len);
+
+	if (type < 0)
+		return type;
+	if (type == KY_APP_HELLO)
+		return handle_hello(a, &r);
+	if (!a->registered)
+		return -EPROTO;
+	switch (type) {
+	case KY_APP_EVENTS:
+		return handle_events(a, &r);
+	case KY_APP_NEW_EVENTS:
+		return handle_new_events(a, &r);
+	case KY_APP_ACK:
+		return handle_ack(a, &r);
+	default:
+		return 0;
+	}
+}
+
+static void conn_message(
+	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	int ret = handle_message(ky_container_of(conn, struct app, conn), buf, len);
+
+	if (ret < 0)
+		ky_msg_conn_fail(conn, ret);
+}
+
+static void conn_closed(struct ky_msg_conn *conn, int error)
+{
+	struct app *a = ky_container_of(conn, struct app, conn);
+
+	if (error)
+		ky_warning("program %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
+			(unsigned)a->user->uid, strerror(-error));
+	app_free(a);
+}
+
+static void run_deadline(struct ky_timer *t)
+{
+	struct app *a = ky_container_of(t, struct app, deadline);
+
+	ky_msg_conn_fail(&a->conn, -ETIMEDOUT);
+}
+
+static const struct ky_msg_conn_ops conn_ops = {
+	.message = conn_message,
+	.closed = conn_closed,
+};
+
+void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
+{
+	struct app *a = calloc(1, sizeof(*a));
+	struct user *u = a ? user_get(&d->users, peer->uid) : NULL;
+	/* A daemon that is not root's traces its own user's programs only. */
+	bool refused = !u || u->n_apps >= USER_APPS_MAX || (d->uid && peer->uid != d->uid);
+
+	if (refused || ky_msg_conn_init(&a->conn, &d->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
+		ky_warning("program with pid %d of uid %u refused", (int)peer->pid,
+			(unsigned)peer->uid);
+		if (refused)
+			ky_close(fd);
+		user_unref(u);
+		free(a);
+		return;
+	}
+	a->daemon = d;
+	a->user = u;
+	a->pid = peer->pid;
+	strcpy(a->name, "?");
+	u->n_apps++;
+	ky_list_init(&a->sets);
+	ky_list_init(&a->tickets);
+	ky_list_append(&d->apps, &a->node);
+	ky_timer_init(&a->deadline, run_deadline);
+	ky_timer_set(&d->loop, &a->deadline, APP_HELLO_NS);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A traced program that is connected: the daemon's side of docs/protocol.md. Never waits for it;
+ * what it owes are tickets (barrier.h). Whatever it sends is checked, charged to it and bounded; a
+ * malformed message ends the conversation.
+ */
+#ifndef SESSIOND_APP_H
+#define SESSIOND_APP_H
+
+#include "proto/app.h"
+#include "sessiond/barrier.h"
+#include "sessiond/session.h"
+#include "svc/msg-conn.h"
+#include "svc/unix.h"
+
+#define APP_NAME_MAX	 64u
+#define APP_PENDING_MAX	 8192u /* answers that a program may owe */
+#define APP_QUEUE_MAX	 (1u << 20)
+#define APP_HELLO_NS	 (1000 * KY_NS_PER_MS)
+#define QUERY_ALL	 0u /* number of a query that belongs to no ring set: for `list-events` */
+#define EVENT_NOT_MAPPED UINT32_MAX
+
+struct app {
+	struct ky_list node; /* in daemon->apps */
+	struct daemon *daemon;
+	struct user *user;
+	struct ky_msg_conn conn;
+	struct ky_timer deadline; /* of HELLO */
+	bool registered;
+	pid_t pid; /* told by the kernel */
+	uint32_t abi_bits, caps;
+	char name[APP_NAME_MAX];
+	struct event_desc **events; /* by the program's index; NULL: not known */
+	uint32_t n_events;	    /* room in events */
+	struct ky_list sets;	    /* struct app_set */
+	struct ky_list tickets;
+	unsigned n_queries; /* not answered yet */
+	bool owes_done;	    /* DONE follows when they are */
+	bool complained;    /* one line in the log about its events is enough */
+};
+
+/* A program and a ring set that it is, or may come to be, recording into. */
+struct app_set {
+	struct ky_list app_node, set_node; /* in app->sets, set->users */
+	struct app *app;
+	struct ring_set *set;
+	uint32_t *ids; /* by index; EVENT_NOT_MAPPED */
+	uint32_t n_ids;
+	bool sent;    /* the program has the set */
+	bool started; /* and records into it */
+	bool changed; /* mapped events since START */
+};
+
+/* A connection on app.sock: takes fd. */
+void app_accept(struct daemon *d, int fd, const struct ky_peer *peer);
+struct app *app_free(struct app *a);		  /* NULL */
+struct app_set *app_set_free(struct app_set *as); /* NULL */
+
+/* Asks every program that the channel may record for what the rules want; maps what it answers. */
+void apps_query_channel(struct channel *c, struct barrier *b);
+/* Asks every program for all its events. */
+void apps_query_all(struct daemon *d, struct barrier *b);
+/* Unmaps the events that no rule of the channel wants any more. */
+void apps_unmap_unwanted(struct channel *c);
+
+/* Orders; nothing happens where the order makes no difference. b waits for the ACK; may be NULL. */
+void app_set_start(struct app_set *as, struct barrier *b);
+void app_set_stop(struct app_set *as, struct barrier *b);
+void app_set_drop(struct app_set *as, struct barrier *b);
+
+/* Number of events of the program that the session records. */
+unsigned app_count_mapped(const struct app *a, const struct session *s);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Channels, their ring sets, and the registries that number events: the part of session.h that
+ * decides what is recorded under which identifier.
+ */
+#include <inttypes.h>
+#include <sys/random.h>
+
+#include "ctf/tsdl.h"
+#include "sessiond/app.h"
+#include "sessiond/daemon.h"
+#include "sessiond/session.h"
+#include "svc/log.h"
+
+/* A 32-bit program must find room for the whole set in its address space. */
+#define SET_MAX_32BIT (256u << 20)
+
+struct channel *channel_new(
+	struct session *s, const char *name, uint32_t subbuf_size, uint32_t num_subbuf)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->name = strdup(name);
+	if (!c->name) {
+		free(c);
+		return NULL;
+	}
+	c->session = s;
+	c->enabled = true;
+	c->subbuf_size = subbuf_size;
+	c->num_subbuf = num_subbuf;
+	ky_list_init(&c->rules);
+	ky_list_init(&c->sets);
+	ky_list_append(&s->channels, &c->node);
+	s->n_channels++;
+	return c;
+}
+
+struct channel *channel_find(const struct session *s, const char *name)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+bool channel_is_active(const struct channel *c)
+{
+	struct rule *r;
+
+	ky_list_foreach (r, &c->rules, node)
+		if (c->enabled && r->enabled)
+			return true;
+	return false;
+}
+
+bool channel_wants(const struct channel *c, const struct event_desc *d)
+{
+	struct rule *r;
+
+	ky_list_foreach (r, &c->rules, node)
+		if (c->enabled && r->enabled && rule_matches(r, d->name, d->loglevel))
+			return true;
+	return false;
+}
+
+/* Has a set before this one counted an event of this name? */
+static bool counted(const struct channel *c, const struct ring_set *until,
+	const struct event_desc *d, bool living)
+{
+	struct ring_set *set;
+	struct set_event *e;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (set == until)
+			return false;
+		e = ring_set_event(set, d);
+		if (e && (e->n_apps || !living))
+			return true;
+	}
+	return false;
+}
+
+unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living)
+{
+	struct ring_set *set;
+	struct ky_hnode *n, *tmp;
+	unsigned count = 0;
+	size_t i;
+
+	ky_list_foreach (set, &c->sets, node) {
+		ky_htab_foreach(&set->events, i, n, tmp)
+		{
+			struct set_event *e = ky_container_of(n, struct set_event, node);
+
+			if ((e->n_apps || !living) &&
+				rule_matches(r, e->desc->name, e->desc->loglevel) &&
+				!counted(c, set, e->desc, living))
+				count++;
+		}
+	}
+	return count;
+}
+
+struct registry *registry_free(struct registry *r)
+{
+	if (!r)
+		return NULL;
+	ky_list_remove(&r->node);
+	ky_close(r->log_fd);
+	ky_close(r->log_ro_fd);
+	free(r);
+	return NULL;
+}
+
+/* Appends text to the metadata; all of it or nothing. */
+static int registry_append(struct registry *r, const struct ky_buf *text)
+{
+	ssize_t n;
+
+	if (text->error)
+		return text->error;
+	if (r->log_size + text->len > METADATA_MAX)
+		return -EDQUOT;
+	n = pwrite(r->log_fd, text->data, text->len, (off_t)r->log_size);
+	if (n != (ssize_t)text->len) {
+		int error = n < 0 ? -errno : -ENOSPC;
+
+		return ftruncate(r->log_fd, (off_t)r->log_size) < 0 ? -errno : error;
+	}
+	r->log_size += text->len;
+	return 0;
+}
+
+static int write_preamble(struct registry *r, const struct session *s)
+{
+	struct ky_tsdl_trace t = {
+		.hostname = s->daemon->hostname,
+		.session = s->name,
+		.boot_id = s->daemon->boot_id,
+		.uid = r->uid,
+		.abi_bits = r->abi_bits,
+		.clock = s->clock,
+	};
+	struct ky_buf text = {0};
+	int ret;
+
+	memcpy(t.uuid, r->uuid, sizeof(t.uuid));
+	ky_tsdl_trace(&text, &t);
+	ret = registry_append(r, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+/* A random UUID (RFC 9562, version 4). */
+static int make_uuid(uint8_t uuid[16])
+{
+	if (getrandom(uuid, 16, 0) != 16)
+		return -EIO;
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+	return 0;
+}
+
+static int registry_get(
+	struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry)
+{
+	struct registry *r;
+	int ret;
+
+	ky_list_foreach (r, &s->registries, node) {
+		if (r->uid == uid && r->abi_bits == abi_bits) {
+			*ret_registry = r;
+			return 0;
+		}
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	ky_list_init(&r->node);
+	r->log_fd = r->log_ro_fd = -1;
+	r->uid = uid;
+	r->abi_bits = abi_bits;
+	ret = make_uuid(r->uuid);
+	if (!ret)
+		ret = log_memory_make(&r->log_fd, &r->log_ro_fd);
+	if (!ret)
+		ret = write_preamble(r, s);
+	if (ret < 0) {
+		registry_free(r);
+		return ret;
+	}
+	ky_list_append(&s->registries, &r->node);
+	*ret_registry = r;
+	return 0;
+}
+
+struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->uid == uid && set->abi_bits == abi_bits && set->mode == mode)
+			return set;
+	set = calloc(1, sizeof(*set));
+	if (!set)
+		return NULL;
+	set->channel = c;
+	set->uid = uid;
+	set->abi_bits = abi_bits;
+	set->mode = mode;
+	set->number = daemon_next_number(c->session->daemon);
+	set->memory = (struct ring_memory){-1, -1, -1, -1};
+	ky_list_init(&set->users);
+	ky_list_append(&c->sets, &set->node);
+	return set;
+}
+
+static uint32_t count_rings(const struct ring_set *set)
+{
+	uint64_t ring_size = (uint64_t)set->channel->subbuf_size * set->channel->num_subbuf;
+
+	if (set->mode == KY_SET_PER_CPU)
+		return set->channel->session->daemon->n_cpus;
+	if (set->abi_bits == 32)
+		return (uint32_t)KY_MAX(KY_MIN(SET_MAX_32BIT / ring_size, THREAD_SLOTS), 1u);
+	return THREAD_SLOTS;
+}
+
+static int write_stream(struct ring_set *set, uint32_t stream_id)
+{
+	struct ky_buf text = {0};
+	int ret;
+
+	ky_tsdl_stream(&text, stream_id, set->mode);
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+int ring_set_make(struct ring_set *set)
+{
+	struct channel *c = set->channel;
+	int ret;
+
+	if (set->made)
+		return 0;
+	ret = ky_geometry_init(&set->geometry, set->mode, c->session->clock.clock, count_rings(set),
+		c->num_subbuf, c->subbuf_size);
+	if (!ret)
+		ret = registry_get(c->session, set->uid, set->abi_bits, &set->registry);
+	if (!ret)
+		ret = ring_memory_make(&set->memory, &set->geometry);
+	if (ret < 0)
+		return ret;
+	ret = write_stream(set, set->registry->n_streams);
+	if (ret < 0) {
+		ring_memory_close(&set->memory);
+		return ret;
+	}
+	set->stream_id = set->registry->n_streams++;
+	set->made = true;
+	consumer_add_set(&c->session->consumer, set);
+	return 0;
+}
+
+struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d)
+{
+	struct ky_hnode *n;
+
+	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (!strcmp(e->desc->name, d->name))
+			return e;
+	}
+	return NULL;
+}
+
+static int write_event(struct ring_set *set, uint32_t id, const struct event_desc *d)
+{
+	struct ky_buf text = {0};
+	int ret;
+
+	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d));
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+int ring_set_register(
+	struct ring_set *set, struct event_desc *d, uint32_t *ret_id, struct event_desc **ret_other)
+{
+	struct set_event *e = ring_set_event(set, d);
+	int ret;
+
+	if (e) {
+		*ret_id = e->id;
+		*ret_other = e->desc;
+		return e->desc == d ? 0 : -EEXIST;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->id = set->n_events;
+	ret = ky_htab_add(&set->events, &e->node, d->name_hash);
+	if (!ret) {
+		ret = write_event(set, e->id, d);
+		if (ret < 0)
+			ky_htab_remove(&set->events, &e->node);
+	}
+	if (ret < 0) {
+		free(e);
+		return ret;
+	}
+	e->desc = event_desc_ref(d);
+	*ret_id = e->id;
+	set->n_events++;
+	return 0;
+}
+
+static void ring_set_free(struct ring_set *set)
+{
+	struct ky_hnode *n, *n_tmp;
+	struct app_set *as, *as_tmp;
+	size_t i;
+
+	ky_list_foreach_safe (as, as_tmp, &set->users, set_node)
+		app_set_free(as);
+	ky_htab_foreach(&set->events, i, n, n_tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		event_desc_unref(e->desc);
+		free(e);
+	}
+	ky_htab_deinit(&set->events);
+	ring_memory_close(&set->memory);
+	ky_list_remove(&set->node);
+	free(set);
+}
+
+struct channel *channel_free(struct channel *c)
+{
+	struct rule *r, *r_tmp;
+	struct ring_set *set, *set_tmp;
+
+	ky_list_foreach_safe (set, set_tmp, &c->sets, node)
+		ring_set_free(set);
+	ky_list_foreach_safe (r, r_tmp, &c->rules, node) {
+		ky_list_remove(&r->node);
+		rule_free(r);
+	}
+	ky_list_remove(&c->node);
+	free(c->name);
+	free(c);
+	return NULL;
+}

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the control commands do: one function each, and the table (control.h).
+ */
+#include <time.h>
+
+#include "base/glob.h"
+#include "proto/app.h"
+#include "sessiond/app.h"
+#include "sessiond/control.h"
+#include "sessiond/daemon.h"
+#include "sessiond/report.h"
+
+static void add(struct request *r, const char *name, struct json_object *value)
+{
+	json_object_object_add(r->reply, name, value);
+}
+
+/* Appends to a list in the reply, made when it is not there. */
+static void add_to(struct request *r, const char *list, struct json_object *value)
+{
+	struct json_object *array;
+
+	if (!json_object_object_get_ex(r->reply, list, &array)) {
+		array = json_object_new_array();
+		add(r, list, array);
+	}
+	json_object_array_add(array, value);
+}
+
+static void run_hello(struct request *r)
+{
+	add(r, "version", json_object_new_string(KYMO_VERSION));
+	add(r, "pid", json_object_new_int(getpid()));
+	add(r, "rundir", json_object_new_string(r->daemon->run.path));
+	add(r, "protocol", json_object_new_int(KY_PROTO_VERSION));
+	request_finish(r);
+}
+
+/* --- sessions and their steps --- */
+
+static void note_failure(struct request *r, int error, const char *session, const char *message)
+{
+	const char *code = error == -EEXIST || error == -ENOTEMPTY ? "exists"
+			   : error == -EACCES || error == -EPERM   ? "permission"
+			   : error == -EBUSY			   ? "busy"
+								   : "failed";
+
+	if (r->refusal.code)
+		return; /* the first one is told */
+	r->refusal.code = code;
+	snprintf(r->refusal.text, sizeof(r->refusal.text), "session '%s': %s", session, message);
+}
+
+static void step_done(struct session_waiter *w, struct session *s, int error, const char *message)
+{
+	struct request_step *step = ky_container_of(w, struct request_step, waiter);
+	struct request *r = step->request;
+
+	ky_list_remove(&step->node);
+	free(step);
+	if (error)
+		note_failure(r, error, s->name, message);
+	else if (r->command->scope == SCOPE_NONE)
+		add(r, "session", report_session(s));
+	else
+		add_to(r, "sessions", report_session(s));
+	if (!error && r->command->scope == SCOPE_NONE)
+		request_select(r, s);
+	if (ky_list_empty(&r->steps))
+		request_finish(r);
+}
+
+static struct request_step *step_new(struct request *r)
+{
+	struct request_step *step = calloc(1, sizeof(*step));
+
+	if (!step)
+		return NULL;
+	step->waiter.done = step_done;
+	step->request = r;
+	ky_list_append(&r->steps, &step->node);
+	return step;
+}
+
+static void step_free(struct request_step *step)
+{
+	ky_list_remove(&step->node);
+	free(step);
+}
+
+static void begin_step(struct request *r, struct session *s,
+	int (*begin)(struct session *s, struct session_waiter *waiter))
+{
+	struct request_step *step = step_new(r);
+	int ret;
+
+	if (!step) {
+		note_failure(r, -ENOMEM, s->name, "no memory left");
+		return;
+	}
+	step->session = s;
+	ret = begin(s, &step->waiter);
+	if (!ret)
+		return;
+	step_free(step);
+	if (ret == -EALREADY) /* as it should be, then */
+		add_to(r, "sessions", report_session(s));
+	else
+		note_failure(r, ret, s->name,
+			ret == -EBUSY ? "another command is still at work on it: try again"
+				      : strerror(-ret));
+}
+
+/* One session, or all of the caller's; answered when each has finished its step. */
+static void begin_steps(
+	struct request *r, int (*begin)(struct session *s, struct session_waiter *waiter))
+{
+	struct session *s, *tmp;
+
+	add(r, "sessions", json_object_new_array());
+	if (r->session)
+		begin_step(r, r->session, begin);
+	else
+		ky_list_foreach_safe (s, tmp, &r->daemon->sessions, node)
+			if (r->peer.uid == s->uid)
+				begin_step(r, s, begin);
+	if (ky_list_empty(&r->steps))
+		request_finish(r);
+}
+
+static void run_start(struct request *r)
+{
+	begin_steps(r, session_start);
+}
+
+static void run_stop(struct request *r)
+{
+	begin_steps(r, session_stop);
+}
+
+static void run_destroy(struct request *r)
+{
+	begin_steps(r, session_destroy);
+}
+
+static const char *default_name(char *buf, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(buf, size, "auto-%Y%m%d-%H%M%S", &tm);
+	return buf;
+}
+
+static bool may_create(struct request *r, const char *name, const char *output)
+{
+	if (!name_valid(name))
+		request_refuse(r, "usage",
+			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
+			name);
+	else if (*output && *output != '/')
+		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	else if (session_find(r->daemon, name))
+		request_refuse(r, "exists",
+			"session '%s' exists already: choose another name or 'kymo destroy %s'",
+			name, name);
+	else if (r->daemon->n_sessions >= SESSIONS_MAX)
+		request_refuse(
+			r, "failed", "there are %u sessions already: destroy some", SESSIONS_MAX);
+	else
+		return true;
+	return false;
+}
+
+static void run_create(struct request *r)
+{
+	struct daemon *d = r->daemon;
+	const char *name = request_string(r, "session"), *output = request_string(r, "output");
+	/* Only root's daemon can run consumers as somebody else. */
+	uid_t uid = d->uid == 0 ? r->peer.uid : d->uid;
+	struct request_step *step;
+	char buf[64];
+	int ret;
+
+	name = name ? name : default_name(buf, sizeof(buf));
+	output = output ? output : "";
+	if (!may_create(r, name, output))
+		return;
+	step = step_new(r);
+	ret = step ? session_new(d, name, output, uid, r->peer.gid, &step->waiter) : -ENOMEM;
+	if (!ret) {
+		step->session = session_find(d, name);
+		return;
+	}
+	if (step)
+		step_free(step);
+	request_refuse(
+		r, "failed", "cannot start a consumer for session '%s': %s", name, strerror(-ret));
+}
+
+static void run_set_session(struct request *r)
+{
+	if (!request_string(r, "session")) {
+		request_refuse(r, "usage", "'set-session' needs the parameter 'session'");
+		return;
+	}
+	request_select(r, r->session);
+	add(r, "session", report_session(r->session));
+	request_finish(r);
+}
+
+static void run_list(struct request *r)
+{
+	const struct session *s;
+
+	add(r, "sessions", json_object_new_array());
+	ky_list_foreach (s, &r->daemon->sessions, node)
+		if (request_may_touch(r, s))
+			add_to(r, "sessions", report_session_brief(s));
+	request_finish(r);
+}
+
+/* --- channels --- */
+
+/* A size as it will be: a power of two within bounds. Notes when that is not what was asked for. */
+static uint32_t round_size(
+	struct request *r, const char *name, uint32_t wanted, uint32_t min, uint32_t max)
+{
+	uint32_t size = (uint32_t)ky_roundup_pow2(KY_MIN(KY_MAX(wanted, min), max));
+	char note[128];
+
+	if (size == wanted)
+		return size;
+	snprintf(note, sizeof(note), "%s %u became %u: it is a power of two from %u to %u", name,
+		wanted, size, min, max);
+	add_to(r, "notes", json_object_new_string(note));
+	return size;
+}
+
+/* The channel of this name, made when it is not there; NULL when the request was refused. */
+static struct channel *make_channel(
+	struct request *r, const char *name, uint32_t subbuf_size, uint32_t num_subbuf)
+{
+	struct session *s = r->session;
+	size_t len = strlen(name);
+	struct ky_geometry g;
+	struct channel *c;
+
+	if (!name_valid(name) || (len >= 7 && !strcmp(name + len - 7, "-thread"))) {
+		request_refuse(r, "usage",
+			"'%s' cannot name a channel: use up to 128 letters, digits, '.', '_' and '-', no '.' first, no '-thread' last",
+			name);
+		return NULL;
+	}
+	if (s->n_channels >= CHANNELS_MAX) {
+		request_refuse(r, "failed", "session '%s' has %u channels, which is the most",
+			s->name, CHANNELS_MAX);
+		return NULL;
+	}
+	if (ky_geometry_init(&g, KY_SET_PER_THREAD, s->clock.clock,
+		    KY_MAX(r->daemon->n_cpus, THREAD_SLOTS), num_subbuf, subbuf_size) < 0) {
+		request_refuse(
+			r, "usage", "channel '%s' would be too large for any address space", name);
+		return NULL;
+	}
+	c = channel_new(s, name, subbuf_size, num_subbuf);
+	if (!c)
+		request_refuse(r, "failed", "the session daemon has no memory left");
+	return c;
+}
+
+static void answer_rules(struct barrier *b);
+
+/* Programs are asked what of theirs the channel records now; answered when they have said it. */
+static void query_and_answer(struct request *r, struct channel *c)
+{
+	barrier_init(&r->barrier, &r->daemon->loop, answer_rules);
+	apps_query_channel(c, &r->barrier);
+	daemon_publish(r->daemon);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
+}
+
+static void reenable_channel(struct request *r, struct channel *c, bool resized)
+{
+	if (c->enabled) {
+		request_refuse(r, "exists", "channel '%s' exists already in session '%s'", c->name,
+			r->session->name);
+		return;
+	}
+	if (resized) {
+		request_refuse(r, "usage",
+			"channel '%s' exists already, disabled: its sizes are fixed, enable it without them",
+			c->name);
+		return;
+	}
+	c->enabled = true;
+	query_and_answer(r, c);
+}
+
+static void run_enable_channel(struct request *r)
+{
+	const char *name = request_string(r, "channel"), *buffers = request_string(r, "buffers");
+	uint32_t subbuf_size = DEFAULT_SUBBUF_SIZE, num_subbuf = DEFAULT_NUM_SUBBUF;
+	bool resized = request_number(r, "subbuf_size", &subbuf_size);
+	struct channel *c = channel_find(r->session, name);
+
+	resized |= request_number(r, "num_subbuf", &num_subbuf);
+	if (buffers && strcmp(buffers, "cpu")) {
+		request_refuse(
+			r, "unsupported", "buffers '%s' are not supported: use 'cpu'", buffers);
+		return;
+	}
+	if (c) {
+		reenable_channel(r, c, resized);
+		return;
+	}
+	if (!subbuf_size || !num_subbuf) {
+		request_refuse(r, "usage", "a channel needs sub-buffers, and these a size");
+		return;
+	}
+	subbuf_size = round_size(r, "subbuf_size", subbuf_size, KY_BLOCK_MIN, KY_BLOCK_MAX);
+	num_subbuf = round_size(
+		r, "num_subbuf", num_subbuf, KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS);
+	c = make_channel(r, name, subbuf_size, num_subbuf);
+	if (!c)
+		return;
+	add(r, "channel", report_channel(c));
+	request_finish(r);
+}
+
+/* The named channel; NULL when the request was refused. */
+static struct channel *find_channel(struct request *r)
+{
+	const char *name = request_string(r, "channel");
+	struct channel *c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+
+	if (!c)
+		request_refuse(r, "not-found", "session '%s' has no channel '%s'", r->session->name,
+			name ? name : DEFAULT_CHANNEL);
+	return c;
+}
+
+static void run_disable_channel(struct request *r)
+{
+	struct channel *c = find_channel(r);
+
+	if (!c)
+		return;
+	c->enabled = false;
+	apps_unmap_unwanted(c);
+	add(r, "channel", report_channel(c));
+	request_finish(r);
+}
+
+/* --- rules --- */
+
+static bool patterns_valid(struct request *r, struct json_object *list, size_t max)
+{
+	size_t n = list ? json_object_array_length(list) : 0;
+
+	if (n > max) {
+		request_refuse(r, "usage", "more than %zu patterns at once", max);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *p = json_object_get_string(json_object_array_get_idx(list, i));
+
+		if (ky_glob_valid(p) && strlen(p) <= RULE_PATTERN_MAX)
+			continue;
+		request_refuse(r, "usage",
+			"'%s' is no pattern: it must not be empty, end in a backslash or have more than %d characters",
+			p, RULE_PATTERN_MAX);
+		return false;
+	}
+	return true;
+}
+
+static bool levels_valid(struct request *r, uint32_t *ret_type, uint32_t *ret_level)
+{
+	bool at_least = request_number(r, "loglevel", ret_level);
+	bool only = request_number(r, "loglevel_only", ret_level);
+
+	*ret_type = only ? KY_LEVEL_ONLY : at_least ? KY_LEVEL_AT_LEAST : KY_LEVEL_ALL;
+	if (at_least && only)
+		request_refuse(r, "usage", "either 'loglevel' or 'loglevel_only', not both");
+	else if (*ret_type != KY_LEVEL_ALL && *ret_level > KYMO_DEBUG)
+		request_refuse(r, "usage", "log level %u is unknown: they go from 0 to %d",
+			*ret_level, KYMO_DEBUG);
+	else
+		return true;
+	return false;
+}
+
+static struct rule *find_equal(const struct channel *c, const struct rule *like)
+{
+	struct rule *r;
+
+	ky_list_foreach (r, &c->rules, node)
+		if (rule_equal(r, like))
+			return r;
+	return NULL;
+}
+
+/* Adds a rule, or enables the one of the same text. */
+static int enable_rule(struct channel *c, struct rule *rule)
+{
+	struct rule *same = find_equal(c, rule);
+
+	if (same) {
+		same->enabled = true;
+		rule_free(rule);
+		return 0;
+	}
+	if (c->n_rules >= RULES_MAX) {
+		rule_free(rule);
+		return -EDQUOT;
+	}
+	ky_list_append(&c->rules, &rule->node);
+	c->n_rules++;
+	return 0;
+}
+
+static int enable_rules(struct request *r, struct channel *c, uint32_t type, uint32_t level)
+{
+	struct json_object *patterns = request_list(r, "patterns");
+	struct json_object *exclude = request_list(r, "exclude");
+	const char *exclusions[RULE_EXCLUSIONS_MAX];
+	uint32_t n = exclude ? (uint32_t)json_object_array_length(exclude) : 0;
+	struct rule *rule;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		exclusions[i] = json_object_get_string(json_object_array_get_idx(exclude, i));
+	for (size_t i = 0; !ret && i < json_object_array_length(patterns); i++) {
+		rule = rule_new(json_object_get_string(json_object_array_get_idx(patterns, i)),
+			exclusions, n, type, (int32_t)level);
+		ret = rule ? enable_rule(c, rule) : -ENOMEM;
+	}
+	return ret;
+}
+
+static bool is_meant(struct request *r, const struct rule *rule)
+{
+	struct json_object *patterns = request_list(r, "patterns");
+
+	for (size_t i = 0; i < json_object_array_length(patterns); i++)
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(patterns, i)),
+			    rule->pattern))
+			return true;
+	return false;
+}
+
+/* After the programs have answered: which rules there are, and how many events they match. */
+static void answer_rules(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+	const char *name = request_string(r, "channel");
+	struct channel *c = r->session ? channel_find(r->session, name ? name : DEFAULT_CHANNEL)
+				       : NULL;
+	struct rule *rule;
+	unsigned matched = 0;
+
+	if (!c) {
+		request_refuse(r, "not-found", "the session was destroyed meanwhile");
+		return;
+	}
+	if (!request_list(r, "patterns")) {
+		add(r, "channel", report_channel(c));
+		request_finish(r);
+		return;
+	}
+	add(r, "rules", json_object_new_array());
+	ky_list_foreach (rule, &c->rules, node) {
+		if (!is_meant(r, rule) || !rule->enabled)
+			continue;
+		add_to(r, "rules", report_rule(c, rule));
+		matched += channel_count_matches(c, rule, true);
+	}
+	add(r, "matched", json_object_new_int((int)matched));
+	request_finish(r);
+}
+
+static void run_enable_event(struct request *r)
+{
+	const char *name = request_string(r, "channel");
+	uint32_t type, level = 0;
+	struct channel *c;
+	int ret;
+
+	if (!patterns_valid(r, request_list(r, "patterns"), RULES_MAX) ||
+		!patterns_valid(r, request_list(r, "exclude"), RULE_EXCLUSIONS_MAX) ||
+		!levels_valid(r, &type, &level))
+		return;
+	name = name ? name : DEFAULT_CHANNEL;
+	c = channel_find(r->session, name);
+	if (!c)
+		c = make_channel(r, name, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+	if (!c)
+		return;
+	ret = enable_rules(r, c, type, level);
+	if (ret < 0) {
+		request_refuse(r, "failed", "channel '%s': %s", c->name,
+			ret == -EDQUOT ? "it has as many rules as a channel can have"
+				       : strerror(-ret));
+		return;
+	}
+	query_and_answer(r, c);
+}
+
+/* "*" stands for every rule. */
+static void run_disable_event(struct request *r)
+{
+	struct channel *c = find_channel(r);
+	const struct rule all = {.pattern = (char *)"*"};
+	bool everything = is_meant(r, &all);
+	unsigned n = 0;
+	struct rule *rule;
+
+	if (!c)
+		return;
+	add(r, "rules", json_object_new_array());
+	ky_list_foreach (rule, &c->rules, node) {
+		if (!rule->enabled || (!everything && !is_meant(r, rule)))
+			continue;
+		rule->enabled = false;
+		add_to(r, "rules", report_rule(c, rule));
+		n++;
+	}
+	if (!n && !everything) {
+		request_refuse(r, "not-found",
+			"channel '%s' has no enabled rule of that text: 'kymo status' shows them",
+			c->name);
+		return;
+	}
+	apps_unmap_unwanted(c);
+	request_finish(r);
+}
+
+/* --- looking --- */
+
+static void answer_events(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+
+	/* Root and the tracing group see all programs; a user's own daemon has that user's only. */
+	add(r, "applications", report_applications(r->daemon, 0));
+	request_finish(r);
+}
+
+static void run_list_events(struct request *r)
+{
+	barrier_init(&r->barrier, &r->daemon->loop, answer_events);
+	apps_query_all(r->daemon, &r->barrier);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
+}
+
+static void answer_status(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+
+	if (!r->session) {
+		request_refuse(r, "not-found", "the session was destroyed meanwhile");
+		return;
+	}
+	add(r, "session", report_session(r->session));
+	add(r, "warnings", report_warnings(r->session));
+	request_finish(r);
+}
+
+static void run_status(struct request *r)
+{
+	barrier_init(&r->barrier, &r->daemon->loop, answer_status);
+	apps_query_all(r->daemon, &r->barrier);
+	consumer_ask(&r->session->consumer, &r->barrier);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
+}
+
+#define TARGET                                                                                     \
+	{"channel", PARAM_STRING, false},                                                          \
+	{                                                                                          \
+		"patterns", PARAM_STRINGS, true                                                    \
+	}
+
+const struct command commands[] = {
+	{"hello", SCOPE_NONE, run_hello, {{0}}},
+	{"create", SCOPE_NONE, run_create,
+		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false}}},
+	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
+	{"start", SCOPE_SESSIONS, run_start, {{0}}},
+	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
+	{"enable-channel", SCOPE_SESSION, run_enable_channel,
+		{{"channel", PARAM_STRING, true}, {"subbuf_size", PARAM_NUMBER, false},
+			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false}}},
+	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
+	{"enable-event", SCOPE_SESSION, run_enable_event,
+		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
+			{"loglevel_only", PARAM_NUMBER, false}}},
+	{"disable-event", SCOPE_SESSION, run_disable_event, {TARGET}},
+	{"list", SCOPE_NONE, run_list, {{0}}},
+	{"list-events", SCOPE_NONE, run_list_events, {{0}}},
+	{"status", SCOPE_SESSION, run_status, {{0}}},
+	{"set-session", SCOPE_SESSION, run_set_session, {{0}}},
+	{0},
+};

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/consumer.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+#define PROGRAM	       "kymo-consumerd"
+#define CONSUMER_FD    3
+#define QUEUE_MAX      (16u << 20)
+#define FIRST_DELAY_MS 20u
+#define LAST_DELAY_MS  5000u
+#define HEALTHY_NS                                                                                 \
+	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
+#define FAILURES_MAX 3	       /* in a row, when it is only to end */
+
+static const struct ky_msg_conn_ops conn_ops;
+
+int consumer_find(char *buf, size_t size)
+{
+	const char *env = secure_getenv("KYMO_LIBEXECDIR");
+	char exe[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	static const char *const beside[] = {"", "/../consumerd", "/../libexec/kymo"};
+
+	if (env) {
+		snprintf(buf, size, "%s/" PROGRAM, env);
+		return access(buf, X_OK) ? -ENOENT : 0;
+	}
+	exe[n > 0 ? n : 0] = '\0';
+	slash = strrchr(exe, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(beside); i++) {
+		snprintf(buf, size, "%s%s/" PROGRAM, exe, beside[i]);
+		if (!access(buf, X_OK))
+			return 0;
+	}
+	snprintf(buf, size, "%s/" PROGRAM, KYMO_LIBEXECDIR);
+	return access(buf, X_OK) ? -ENOENT : 0;
+}
+
+/* In the child: becomes the session's owner for good. */
+static int become(uid_t uid, gid_t gid)
+{
+	struct passwd *pw;
+
+	if (uid == geteuid())
+		return 0;
+	pw = getpwuid(uid);
+	if (pw ? initgroups(pw->pw_name, gid) < 0 : setgroups(0, NULL) < 0)
+		return -1;
+	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
+}
+
+/* In the child: never returns. A process group of its own, so that a client's Ctrl-C spares it. */
+static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t uid, gid_t gid)
+{
+	char *argv[] = {PROGRAM, NULL};
+	int null = open("/dev/null", O_RDONLY);
+
+	ky_signals_reset();
+	setsid();
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		_exit(126);
+	/* dup2 onto itself would leave it close-on-exec. */
+	if (fd == CONSUMER_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, CONSUMER_FD) < 0)
+		_exit(126);
+	syscall(SYS_close_range, CONSUMER_FD + 1, ~0u, 0);
+	if (become(uid, gid) < 0)
+		_exit(126);
+	execv(path, argv);
+	_exit(127);
+}
+
+static void send_init(struct consumer *c)
+{
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_init m = {
+		.version = KY_PROTO_VERSION,
+		.session = c->session->name,
+		.output = c->session->output,
+		.resume = c->ready,
+	};
+	int len = ky_cons_init_encode(&w, &m);
+
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
+static uint64_t big_endian(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static void send_set(struct consumer *c, const struct ring_set *set)
+{
+	const int fds[] = {
+		set->memory.rings_ro_fd, set->memory.consumed_fd, set->registry->log_ro_fd};
+	uint8_t buf[1024];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_ring_set m = {
+		.set = set->number,
+		.stream_id = set->stream_id,
+		.uuid_hi = big_endian(set->registry->uuid),
+		.uuid_lo = big_endian(set->registry->uuid + 8),
+	};
+	char dir[64], name[160];
+	int len;
+
+	snprintf(dir, sizeof(dir), "ust/uid/%u/%u-bit", (unsigned)set->uid, set->abi_bits);
+	snprintf(name, sizeof(name), "%s%s", set->channel->name,
+		set->mode == KY_SET_PER_THREAD ? "-thread" : "");
+	m.dir = dir;
+	m.name = name;
+	KY_GEOMETRY_COPY(&m, &set->geometry);
+	len = ky_cons_ring_set_encode(&w, &m);
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
+}
+
+/* FLUSH, ASK and QUIT have the same one field. */
+static void send_order(struct consumer *c, enum ky_cons_type type, uint32_t cookie)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_flush m = {.cookie = cookie};
+	int len = -EINVAL;
+
+	if (!c->connected)
+		return;
+	if (type == KY_CONS_FLUSH)
+		len = ky_cons_flush_encode(&w, &m);
+	else if (type == KY_CONS_ASK)
+		len = ky_cons_ask_encode(&w, &(struct ky_cons_ask){.cookie = cookie});
+	else if (type == KY_CONS_QUIT)
+		len = ky_cons_quit_encode(&w, &(struct ky_cons_quit){.cookie = cookie});
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
+/* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
+static void send_everything(struct consumer *c)
+{
+	struct channel *channel;
+	struct ring_set *set;
+	struct ticket *t, *tmp;
+
+	send_init(c);
+	ky_list_foreach (channel, &c->session->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
+			if (set->made)
+				send_set(c, set);
+	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
+		if (t->kind == TICKET_FLUSH)
+			send_order(c, KY_CONS_FLUSH, t->key);
+		else
+			ticket_done(t);
+	}
+	if (c->quit_cookie)
+		send_order(c, KY_CONS_QUIT, c->quit_cookie);
+}
+
+static int spawn_process(struct consumer *c, int fd)
+{
+	char path[PATH_MAX];
+
+	if (consumer_find(path, sizeof(path)) < 0) {
+		ky_error("cannot find " PROGRAM
+			 ": install it beside the session daemon or set KYMO_LIBEXECDIR");
+		return -ENOENT;
+	}
+	c->pid = fork();
+	if (c->pid < 0) {
+		c->pid = 0;
+		return -errno;
+	}
+	if (!c->pid)
+		run_child(path, fd, c->session->uid, c->session->gid);
+	return 0;
+}
+
+int consumer_spawn(struct consumer *c)
+{
+	int fds[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return -errno;
+	ret = spawn_process(c, fds[1]);
+	ky_close(fds[1]);
+	if (ret < 0) {
+		ky_close(fds[0]);
+		return ret;
+	}
+	c->started_ns = ky_loop_now_ns();
+	ret = ky_msg_conn_init(
+		&c->conn, &c->session->daemon->loop, fds[0], &conn_ops, QUEUE_MAX, 0);
+	c->connected = !ret;
+	if (c->connected)
+		send_everything(c);
+	return ret;
+}
+
+static void run_restart(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, restart);
+
+	if (consumer_spawn(c) < 0)
+		ky_timer_set(&c->session->daemon->loop, &c->restart, LAST_DELAY_MS * KY_NS_PER_MS);
+}
+
+void consumer_init(struct consumer *c, struct session *s)
+{
+	memset(c, 0, sizeof(*c));
+	c->session = s;
+	ky_list_init(&c->tickets);
+	ky_timer_init(&c->restart, run_restart);
+}
+
+void consumer_deinit(struct consumer *c)
+{
+	ky_timer_cancel(&c->restart);
+	ticket_done_all(&c->tickets);
+	if (c->connected)
+		ky_msg_conn_deinit(&c->conn);
+	c->connected = false;
+	if (c->pid) {
+		kill(c->pid, SIGKILL);
+		waitpid(c->pid, NULL, 0);
+	}
+	c->pid = 0;
+}
+
+void consumer_add_set(struct consumer *c, const struct ring_set *set)
+{
+	if (c->connected)
+		send_set(c, set);
+}
+
+void consumer_flush(struct consumer *c, struct barrier *b)
+{
+	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+
+	if (ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
+		send_order(c, KY_CONS_FLUSH, cookie);
+}
+
+void consumer_ask(struct consumer *c, struct barrier *b)
+{
+	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+
+	if (c->connected && ticket_new(&c->tickets, TICKET_ASK, cookie, b))
+		send_order(c, KY_CONS_ASK, cookie);
+}
+
+void consumer_quit(struct consumer *c)
+{
+	c->quit_cookie = daemon_next_cookie(c->session->daemon);
+	send_order(c, KY_CONS_QUIT, c->quit_cookie);
+}
+
+static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
+{
+	struct session *s = c->session;
+
+	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
+		m->unwritten, m->bytes, m->packets, m->n_quarantined};
+	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
+	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
+	if (m->cookie && m->cookie == c->quit_cookie)
+		c->quit_answered = true;
+	if (c->ready) {
+		session_set_error(s, m->status < 0 ? m->message : "");
+		return;
+	}
+	c->ready = m->status >= 0;
+	session_consumer_ready(s, m->status, m->message);
+}
+
+static int handle_message(struct consumer *c, const void *buf, size_t len)
+{
+	struct ky_cons_stats stats;
+	struct ky_cons_error error;
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len);
+
+	switch (type) {
+	case KY_CONS_STATS:
+		if (ky_cons_stats_decode(&r, &stats) < 0)
+			return -EBADMSG;
+		handle_stats(c, &stats);
+		return 0;
+	case KY_CONS_ERROR:
+		if (ky_cons_error_decode(&r, &error) < 0)
+			return -EBADMSG;
+		session_set_error(c->session, error.status < 0 ? error.message : "");
+		return 0;
+	default:
+		return KY_MIN(type, 0);
+	}
+}
+
+static void conn_message(
+	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	int ret = handle_message(ky_container_of(conn, struct consumer, conn), buf, len);
+
+	if (ret < 0)
+		ky_msg_conn_fail(conn, ret);
+}
+
+/* The process and its connection are both gone. */
+static void ended(struct consumer *c)
+{
+	struct session *s = c->session;
+	uint64_t delay_ms = FIRST_DELAY_MS;
+
+	if (c->quit_answered || !c->ready) {
+		session_consumer_gone(s, false);
+		return;
+	}
+	if (ky_loop_now_ns() - c->started_ns > HEALTHY_NS)
+		c->n_failures = 0;
+	if (c->quit_cookie && c->n_failures >= FAILURES_MAX) {
+		session_consumer_gone(s, true);
+		return;
+	}
+	session_set_error(s, "the consumer died and is started again");
+	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), (uint64_t)LAST_DELAY_MS);
+	c->n_failures++;
+	ky_timer_set(&s->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
+}
+
+static void conn_closed(struct ky_msg_conn *conn, int error)
+{
+	struct consumer *c = ky_container_of(conn, struct consumer, conn);
+
+	if (error)
+		ky_error("session '%s': conversation with its consumer failed: %s",
+			c->session->name, strerror(-error));
+	ky_msg_conn_deinit(conn);
+	c->connected = false;
+	if (error && c->pid)
+		kill(c->pid, SIGKILL);
+	if (!c->pid)
+		ended(c);
+}
+
+void consumer_reap(struct consumer *c)
+{
+	int status;
+
+	if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return;
+	c->pid = 0;
+	if (WIFSIGNALED(status))
+		ky_error("session '%s': consumer killed by signal %d", c->session->name,
+			WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		ky_error("session '%s': consumer exited with %d", c->session->name,
+			WEXITSTATUS(status));
+	if (!c->connected)
+		ended(c);
+}
+
+static const struct ky_msg_conn_ops conn_ops = {
+	.message = conn_message,
+	.closed = conn_closed,
+};

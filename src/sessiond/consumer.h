@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Supervision of a session's consumer process: start, orders, and starting it again, with the same
+ * ring sets, when it dies. The rings outlive it, so nothing is lost that fits in them meanwhile.
+ */
+#ifndef SESSIOND_CONSUMER_H
+#define SESSIOND_CONSUMER_H
+
+#include <sys/types.h>
+
+#include "proto/consumer.h"
+#include "sessiond/barrier.h"
+#include "svc/msg-conn.h"
+
+struct session;
+struct ring_set;
+
+/* Last STATS. */
+struct consumer_counts {
+	uint64_t recorded, discarded, discarded_too_big, unwritten, bytes, packets;
+	uint32_t n_quarantined;
+};
+
+struct consumer {
+	struct session *session;
+	pid_t pid; /* 0: none */
+	struct ky_msg_conn conn;
+	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
+	bool ready;	/* has answered INIT once, whichever process it was */
+	uint32_t quit_cookie; /* of QUIT; 0: it is not to end */
+	bool quit_answered;
+	unsigned n_failures; /* deaths in a row */
+	uint64_t started_ns;
+	struct ky_timer restart;
+	struct ky_list tickets;
+	struct consumer_counts counts;
+};
+
+void consumer_init(struct consumer *c, struct session *s);
+/* Kills what is left and forgets it. */
+void consumer_deinit(struct consumer *c);
+/* Spawns the process; session_consumer_ready() is called with its answer. 0 or -errno. */
+int consumer_spawn(struct consumer *c);
+void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* Writes everything out; b is passed with its STATS. */
+void consumer_flush(struct consumer *c, struct barrier *b);
+/* Asks for counts. */
+void consumer_ask(struct consumer *c, struct barrier *b);
+/* Ends it; session_consumer_gone() follows. */
+void consumer_quit(struct consumer *c);
+/* SIGCHLD: has it ended? */
+void consumer_reap(struct consumer *c);
+
+/* Finds kymo-consumerd: 0 and its path in buf, or -ENOENT. */
+int consumer_find(char *buf, size_t size);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/daemon.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/socket.h>
+
+#include "sessiond/app.h"
+#include "sessiond/control.h"
+#include "svc/log.h"
+
+#define STOP_NS                                                                                    \
+	(10000 * KY_NS_PER_MS) /* consumers that have not ended by then finish on their own */
+
+uint32_t daemon_next_cookie(struct daemon *d)
+{
+	if (!++d->last_cookie)
+		d->last_cookie = 1;
+	return d->last_cookie;
+}
+
+uint32_t daemon_next_number(struct daemon *d)
+{
+	return ++d->last_number;
+}
+
+void daemon_publish(struct daemon *d)
+{
+	struct session *s;
+	uint32_t n = 0;
+	int ret;
+
+	ky_list_foreach (s, &d->sessions, node)
+		n += session_is_active(s);
+	ret = rundir_publish(&d->run, n);
+	if (ret < 0)
+		ky_warning("cannot write the state page: %s", strerror(-ret));
+}
+
+static void turned(struct ky_loop *loop)
+{
+	daemon_publish(ky_container_of(loop, struct daemon, loop));
+}
+
+void daemon_ready(struct daemon *d)
+{
+	if (!--d->n_unready)
+		d->on_ready(d);
+}
+
+void daemon_session_ended(struct daemon *d)
+{
+	if (d->stopping && ky_list_empty(&d->sessions))
+		ky_loop_stop(&d->loop);
+}
+
+static void stop_timed_out(struct ky_timer *t)
+{
+	struct daemon *d = ky_container_of(t, struct daemon, stop_timer);
+
+	ky_error("sessions did not end in time: their consumers are left to finish alone");
+	ky_loop_stop(&d->loop);
+}
+
+void daemon_stop(struct daemon *d)
+{
+	struct session *s, *tmp;
+
+	if (d->stopping)
+		return;
+	d->stopping = true;
+	ky_info("ending");
+	ky_timer_set(&d->loop, &d->stop_timer, STOP_NS);
+	ky_list_foreach_safe (s, tmp, &d->sessions, node)
+		session_destroy(s, NULL); /* a busy one goes on by itself */
+	daemon_session_ended(d);
+}
+
+static void on_signal(struct ky_loop *loop, int signo)
+{
+	struct daemon *d = ky_container_of(loop, struct daemon, loop);
+	struct session *s;
+
+	if (signo != SIGCHLD) {
+		daemon_stop(d);
+		return;
+	}
+	ky_list_foreach (s, &d->sessions, node)
+		consumer_reap(&s->consumer);
+}
+
+static int watch_signals(struct daemon *d)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* large memfds count against RLIMIT_FSIZE */
+	return ky_loop_signals(&d->loop, &set, on_signal);
+}
+
+static void app_accepted(struct ky_listener *l, int fd, const struct ky_peer *peer)
+{
+	app_accept(ky_container_of(l, struct daemon, app_listener), fd, peer);
+}
+
+static void control_accepted(struct ky_listener *l, int fd, const struct ky_peer *peer)
+{
+	client_accept(ky_container_of(l, struct daemon, control_listener), fd, peer);
+}
+
+/* The group that may control root's daemon; -1 where it does not exist or there is nothing to
+ * share. */
+static gid_t control_group(const struct daemon *d)
+{
+	struct group *gr = d->run.global ? getgrnam(d->options.group) : NULL;
+
+	if (d->run.global && !gr)
+		ky_info("group '%s' does not exist: only root controls this daemon",
+			d->options.group);
+	return gr ? gr->gr_gid : (gid_t)-1;
+}
+
+static int listen_at(struct daemon *d, struct ky_listener *l, const char *name, int type,
+	mode_t mode, gid_t group,
+	void (*accepted)(struct ky_listener *l, int fd, const struct ky_peer *peer))
+{
+	const char *path = rundir_path(&d->run, name);
+	int ret = ky_listener_init(l, &d->loop, path, type, mode, group, accepted);
+
+	if (ret < 0)
+		ky_error("cannot listen on %s: %s", path, strerror(-ret));
+	else
+		daemon_ready(d);
+	return ret;
+}
+
+static int open_sockets(struct daemon *d)
+{
+	int ret = listen_at(d, &d->app_listener, KY_RUN_APP, SOCK_SEQPACKET,
+		d->run.global ? 0666 : 0600, (gid_t)-1, app_accepted);
+
+	if (ret < 0)
+		return ret;
+	return listen_at(d, &d->control_listener, KY_RUN_CONTROL, SOCK_STREAM,
+		d->run.global ? 0660 : 0600, control_group(d), control_accepted);
+}
+
+static void bound_closed(struct ky_watch *w, uint32_t events)
+{
+	struct daemon *d = ky_container_of(w, struct daemon, bound_watch);
+	char buf[256];
+
+	if (read(w->fd, buf, sizeof(buf)) > 0)
+		return;
+	ky_watch_remove(w);
+	daemon_stop(d);
+}
+
+static int watch_bound(struct daemon *d)
+{
+	int ret;
+
+	if (!d->options.bound)
+		return 0;
+	ret = ky_watch_add(&d->loop, &d->bound_watch, STDIN_FILENO, EPOLLIN, bound_closed);
+	if (ret < 0)
+		ky_error("--bound needs a pipe or socket as standard input: %s", strerror(-ret));
+	return ret;
+}
+
+/* Programs find a living daemon from here on. */
+static int publish_first(struct daemon *d)
+{
+	int ret = rundir_publish(&d->run, 0);
+
+	if (!ret)
+		ret = rundir_wake(&d->run);
+	if (ret < 0)
+		ky_error("cannot publish the daemon in %s: %s", d->run.path, strerror(-ret));
+	else
+		daemon_ready(d);
+	return ret;
+}
+
+static void read_host(struct daemon *d)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, d->boot_id, sizeof(d->boot_id) - 1);
+
+	ky_close(fd);
+	d->boot_id[n > 0 ? n : 0] = '\0';
+	d->boot_id[strcspn(d->boot_id, "\n")] = '\0';
+	if (gethostname(d->hostname, sizeof(d->hostname) - 1) < 0)
+		d->hostname[0] = '\0';
+}
+
+static int open_loop(struct daemon *d)
+{
+	int ret = ky_loop_init(&d->loop);
+
+	if (ret < 0)
+		ky_error("cannot make an event loop: %s", strerror(-ret));
+	d->loop.on_turn = turned;
+	return ret;
+}
+
+static int write_pidfile(const struct daemon *d)
+{
+	const char *path = d->options.pidfile;
+	_cleanup_fclose_ FILE *f = path ? fopen(path, "we") : NULL;
+
+	if (!path)
+		return 0;
+	if (!f || fprintf(f, "%d\n", (int)getpid()) < 0 || fflush(f)) {
+		ky_error("cannot write pidfile %s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	return 0;
+}
+
+int daemon_init(
+	struct daemon *d, const struct daemon_options *options, void (*on_ready)(struct daemon *d))
+{
+	int ret;
+
+	memset(d, 0, sizeof(*d));
+	d->options = *options;
+	d->on_ready = on_ready;
+	d->n_unready = 3; /* two sockets, the state page */
+	d->uid = geteuid();
+	d->n_cpus = possible_cpus();
+	d->clock = ky_clock_choose();
+	d->loop.epoll_fd = d->run.lock_fd = d->run.state_fd = -1;
+	ky_list_init(&d->sessions);
+	ky_list_init(&d->apps);
+	ky_list_init(&d->users);
+	ky_list_init(&d->clients);
+	ky_list_init(&d->requests);
+	ky_list_init(&d->selections);
+	ky_timer_init(&d->stop_timer, stop_timed_out);
+	read_host(d);
+	ky_raise_nofile();
+	ret = open_loop(d);
+	if (!ret)
+		ret = watch_signals(d);
+	if (!ret)
+		ret = watch_bound(d);
+	if (!ret)
+		ret = rundir_open(&d->run);
+	if (!ret)
+		ret = write_pidfile(d);
+	if (!ret)
+		ret = open_sockets(d);
+	return ret ? ret : publish_first(d);
+}
+
+void daemon_deinit(struct daemon *d)
+{
+	struct request *r, *r_tmp;
+	struct client *c, *c_tmp;
+	struct session *s, *s_tmp;
+	struct app *a, *a_tmp;
+
+	ky_list_foreach_safe (r, r_tmp, &d->requests, node)
+		request_free(r);
+	ky_list_foreach_safe (c, c_tmp, &d->clients, node)
+		client_free(c);
+	ky_list_foreach_safe (s, s_tmp, &d->sessions, node)
+		session_abandon(s);
+	ky_list_foreach_safe (a, a_tmp, &d->apps, node)
+		app_free(a);
+	ky_listener_deinit(&d->app_listener);
+	ky_listener_deinit(&d->control_listener);
+	ky_watch_remove(&d->bound_watch);
+	if (d->options.pidfile && d->run.state_fd >= 0)
+		unlink(d->options.pidfile);
+	rundir_close(&d->run);
+	ky_loop_deinit(&d->loop);
+}

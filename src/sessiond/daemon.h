@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one object that everything hangs on: loop, run directory, sockets, sessions, programs,
+ * clients.
+ */
+#ifndef SESSIOND_DAEMON_H
+#define SESSIOND_DAEMON_H
+
+#include "sessiond/rundir.h"
+#include "sessiond/session.h"
+#include "svc/unix.h"
+
+struct daemon_options {
+	const char *group;   /* that may control root's daemon */
+	const char *pidfile; /* or NULL */
+	bool bound;	     /* ends when stdin closes */
+};
+
+struct daemon {
+	struct ky_loop loop;
+	struct daemon_options options;
+	struct rundir run;
+	struct ky_listener app_listener, control_listener;
+	struct ky_watch bound_watch;
+	struct ky_timer stop_timer;
+	bool stopping;
+	/* Parts that have yet to report before the daemon is ready; the last one calls on_ready. */
+	unsigned n_unready;
+	void (*on_ready)(struct daemon *d);
+	struct ky_list sessions, apps, users, clients, requests, selections;
+	unsigned n_sessions, n_clients;
+	uid_t uid; /* the daemon's own */
+	uint32_t n_cpus;
+	enum ky_clock clock;
+	uint32_t last_number, last_cookie; /* given to ring sets and orders */
+	char hostname[65], boot_id[40];
+};
+
+/*
+ * Opens everything in the run directory and calls on_ready when all parts are. 0 or -errno, after a
+ * logged line; daemon_deinit in both cases.
+ */
+int daemon_init(
+	struct daemon *d, const struct daemon_options *options, void (*on_ready)(struct daemon *d));
+void daemon_deinit(struct daemon *d);
+/* Ends all sessions in good order, then stops the loop. */
+void daemon_stop(struct daemon *d);
+/* A part of the daemon can be served. */
+void daemon_ready(struct daemon *d);
+/* A session has gone. */
+void daemon_session_ended(struct daemon *d);
+/* Brings the state page up to date: before any reply that says a session is active. */
+void daemon_publish(struct daemon *d);
+/* Never 0: that is QUERY_ALL, and INIT's answer. */
+uint32_t daemon_next_cookie(struct daemon *d);
+uint32_t daemon_next_number(struct daemon *d);
+
+#endif

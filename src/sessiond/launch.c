@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/util.h"
+#include "svc/log.h"
+
+#define LOG_MAX (4 << 20) /* bytes of log that a new daemon appends to */
+
+/* In the launcher: one byte says ready; the end of the pipe without it says that the daemon died.
+ */
+static void __attribute__((noreturn)) await_child(pid_t child, int fd)
+{
+	char byte;
+	ssize_t n;
+	int status;
+
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n == 1)
+		_exit(EXIT_SUCCESS);
+	waitpid(child, &status, 0);
+	if (WIFSIGNALED(status))
+		ky_error("the session daemon was killed by signal %d before it was ready",
+			WTERMSIG(status));
+	else if (!WEXITSTATUS(status))
+		ky_error("the session daemon ended before it was ready");
+	_exit(EXIT_FAILURE);
+}
+
+int launch_begin(struct launch *l)
+{
+	int fds[2];
+	pid_t pid;
+
+	l->parent = getppid();
+	l->ready_fd = -1;
+	if (!l->background)
+		return 0;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid) {
+		close(fds[1]);
+		await_child(pid, fds[0]);
+	}
+	close(fds[0]);
+	setsid();
+	l->ready_fd = fds[1];
+	return 0;
+}
+
+/* What the consumers say on stderr goes into the same log. */
+static void detach(const char *log_path)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct stat st;
+
+	if (log >= 0 && !fstat(log, &st) && st.st_size > LOG_MAX && ftruncate(log, 0) < 0)
+		ky_warning("cannot shorten %s: %s", log_path, strerror(errno));
+	if (log < 0)
+		ky_warning("cannot log to %s: %s", log_path, strerror(errno));
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(log >= 0 ? log : null, STDERR_FILENO);
+	ky_close(null);
+	ky_close(log);
+	ky_log_to_file(STDERR_FILENO);
+	if (chdir("/") < 0)
+		ky_warning("cannot leave the working directory: %s", strerror(errno));
+}
+
+/* The protocol of sd_notify(3). */
+static void notify_manager(void)
+{
+	const char *path = secure_getenv("NOTIFY_SOCKET");
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	size_t len = path ? strlen(path) : 0;
+	char text[64];
+	int fd, n;
+
+	if (!len || len >= sizeof(addr.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(addr.sun_path, path, len);
+	if (path[0] == '@')
+		addr.sun_path[0] = '\0';
+	n = snprintf(text, sizeof(text), "READY=1\nMAINPID=%d\n", (int)getpid());
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&addr,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+		ky_warning("cannot notify the service manager at %s: %s", path, strerror(errno));
+	ky_close(fd);
+}
+
+void launch_ready(struct launch *l, const char *log_path)
+{
+	if (l->detach)
+		detach(log_path);
+	notify_manager();
+	if (l->sig_parent)
+		kill(l->parent, SIGUSR1);
+	if (l->ready_fd >= 0 && write(l->ready_fd, "", 1) < 0)
+		ky_warning("the launcher has gone: %s", strerror(errno));
+	l->ready_fd = ky_close(l->ready_fd);
+}

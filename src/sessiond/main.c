@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kymo-sessiond: keeps the sessions of one user, or of the machine; see ARCHITECTURE.md.
+ */
+#include <getopt.h>
+
+#include "sessiond/daemon.h"
+#include "sessiond/launch.h"
+#include "svc/log.h"
+
+#define PROGRAM "kymo-sessiond"
+
+static struct launch launch;
+
+static const char help[] =
+	"Usage: " PROGRAM " [OPTION]...\n"
+	"Serves the tracing sessions of one user; root's daemon serves the whole machine.\n"
+	"\n"
+	"  -d, --daemonize      run in the background, log to RUNDIR/log; return when ready\n"
+	"  -b, --background     run in the background, keep the terminal; return when ready\n"
+	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
+	"      --bound          end in good order when standard input, a pipe, is closed\n"
+	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
+	"      --no-collectd    start no collector of system state\n"
+	"      --pidfile=FILE   write the daemon's process number to FILE\n"
+	"  -v, --verbose        log more\n"
+	"      --help           show this help\n"
+	"      --version        show the version\n"
+	"\n"
+	"The run directory is $KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo or\n"
+	"$HOME/.kymo for others. $KYMO_CLOCK (monotonic or tsc) decides which clock traces have,\n"
+	"$KYMO_LIBEXECDIR where kymo-consumerd is.\n";
+
+enum {
+	OPT_SIG_PARENT = 256,
+	OPT_BOUND,
+	OPT_GROUP,
+	OPT_NO_COLLECTD,
+	OPT_PIDFILE,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"daemonize", no_argument, NULL, 'd'},
+	{"background", no_argument, NULL, 'b'},
+	{"sig-parent", no_argument, NULL, OPT_SIG_PARENT},
+	{"bound", no_argument, NULL, OPT_BOUND},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"no-collectd", no_argument, NULL, OPT_NO_COLLECTD},
+	{"pidfile", required_argument, NULL, OPT_PIDFILE},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{0},
+};
+
+static void __attribute__((noreturn)) usage(const char *why)
+{
+	if (why)
+		fprintf(stderr, PROGRAM ": %s\n", why);
+	fprintf(stderr, "Try '" PROGRAM " --help'.\n");
+	exit(2);
+}
+
+static void __attribute__((noreturn)) say(const char *text)
+{
+	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static void parse_options(int argc, char **argv, struct daemon_options *o)
+{
+	enum ky_log_level level = KY_LOG_INFO;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "dbv", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'd':
+			launch.background = launch.detach = true;
+			break;
+		case 'b':
+			launch.background = true;
+			break;
+		case 'v':
+			level = KY_LOG_DEBUG;
+			break;
+		case OPT_SIG_PARENT:
+			launch.sig_parent = true;
+			break;
+		case OPT_BOUND:
+			o->bound = true;
+			break;
+		case OPT_GROUP:
+			o->group = optarg;
+			break;
+		case OPT_NO_COLLECTD:
+			break;
+		case OPT_PIDFILE:
+			o->pidfile = optarg;
+			break;
+		case OPT_HELP:
+			say(help);
+		case OPT_VERSION:
+			say(PROGRAM " " KYMO_VERSION "\n");
+		default:
+			usage(NULL);
+		}
+	}
+	if (optind < argc)
+		usage("it takes no arguments");
+	if (launch.detach && o->bound)
+		usage("--bound and --daemonize exclude each other");
+	ky_log_init(PROGRAM, level);
+}
+
+static void on_ready(struct daemon *d)
+{
+	ky_debug("ready in %s", d->run.path);
+	launch_ready(&launch, rundir_path(&d->run, "log"));
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon_options options = {.group = "tracing"};
+	static struct daemon d;
+	int ret;
+
+	parse_options(argc, argv, &options);
+	ret = launch_begin(&launch);
+	if (ret < 0) {
+		ky_error("cannot start the daemon: %s", strerror(-ret));
+		return EXIT_FAILURE;
+	}
+	ret = daemon_init(&d, &options, on_ready);
+	if (!ret)
+		ret = ky_loop_run(&d.loop);
+	daemon_deinit(&d);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define CPUS_MAX 65536
+
+/* The same file, opened once more and read-only: no holder of it can get more. */
+static int reopen_read_only(int fd)
+{
+	char path[64];
+	int ro;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ro = open(path, O_RDONLY | O_CLOEXEC);
+	return ro < 0 ? -errno : ro;
+}
+
+/* A memfd of this size and, if not 0, these seals. */
+static int memory_make(const char *name, uint64_t size, const void *head, size_t head_len)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t)size) < 0)
+		ret = -errno;
+	else if (head_len && pwrite(fd, head, head_len, 0) != (ssize_t)head_len)
+		ret = -EIO;
+	else if (size && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		ret = -errno;
+	if (ret < 0)
+		ky_close(fd);
+	return ret < 0 ? ret : fd;
+}
+
+static void fill_header(struct ky_set_header *h, const struct ky_geometry *g)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = KY_RING_MAGIC;
+	h->version = KY_RING_VERSION;
+	h->size = sizeof(*h);
+	KY_GEOMETRY_COPY(h, g);
+}
+
+void ring_memory_close(struct ring_memory *m)
+{
+	m->rings_fd = ky_close(m->rings_fd);
+	m->rings_ro_fd = ky_close(m->rings_ro_fd);
+	m->consumed_fd = ky_close(m->consumed_fd);
+	m->consumed_ro_fd = ky_close(m->consumed_ro_fd);
+}
+
+int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
+{
+	uint64_t consumed_size = ky_align_up(g->n_rings * sizeof(uint64_t), 4096);
+	struct ky_set_header header;
+	int ret;
+
+	*m = (struct ring_memory){-1, -1, -1, -1};
+	fill_header(&header, g);
+	ret = m->rings_fd = memory_make("kymo-rings", g->total_size, &header, sizeof(header));
+	if (ret >= 0)
+		ret = m->rings_ro_fd = reopen_read_only(m->rings_fd);
+	if (ret >= 0)
+		ret = m->consumed_fd = memory_make("kymo-consumed", consumed_size, NULL, 0);
+	if (ret >= 0)
+		ret = m->consumed_ro_fd = reopen_read_only(m->consumed_fd);
+	if (ret < 0)
+		ring_memory_close(m);
+	return KY_MIN(ret, 0);
+}
+
+int log_memory_make(int *ret_fd, int *ret_ro_fd)
+{
+	int fd = memory_make("kymo-metadata", 0, NULL, 0), ro;
+
+	if (fd < 0)
+		return fd;
+	ro = reopen_read_only(fd);
+	if (ro < 0) {
+		ky_close(fd);
+		return ro;
+	}
+	*ret_fd = fd;
+	*ret_ro_fd = ro;
+	return 0;
+}
+
+/* Highest number in a list like "0-3,8-11", plus 1. */
+static uint32_t last_of_list(const char *list)
+{
+	uint32_t last = 0;
+	char *end;
+
+	for (; *list >= '0' && *list <= '9'; list = *end ? end + 1 : end)
+		last = (uint32_t)strtoul(list, &end, 10);
+	return last + 1;
+}
+
+uint32_t possible_cpus(void)
+{
+	unsigned long mask[CPUS_MAX / 8 / sizeof(long)];
+	char list[1024] = "";
+	long mask_bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, list, sizeof(list) - 1);
+	uint32_t cpus = n > 0 ? last_of_list(list) : 1;
+
+	ky_close(fd);
+	/* Not even the calling thread's own CPUs are within what /sys says: believe the mask. */
+	for (long i = 0; i < mask_bytes * 8; i++)
+		if (mask[(size_t)i / (8 * sizeof(long))] >> ((size_t)i % (8 * sizeof(long))) & 1)
+			cpus = KY_MAX(cpus, (uint32_t)i + 1);
+	if (n <= 0 && mask_bytes > 0)
+		cpus = (uint32_t)mask_bytes * 8;
+	return KY_MIN(cpus, (uint32_t)CPUS_MAX);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that the daemon makes for others: ring sets and metadata logs, as memfds that only their
+ * holders reach (mode 0600) and nobody can shrink.
+ */
+#ifndef SESSIOND_MEMORY_H
+#define SESSIOND_MEMORY_H
+
+#include "ring/geometry.h"
+
+struct ring_memory {
+	int rings_fd;	    /* read-write: programs and the daemon */
+	int rings_ro_fd;    /* for the consumer */
+	int consumed_fd;    /* read-write: the consumer */
+	int consumed_ro_fd; /* for programs */
+};
+
+/* Makes the memfds of a set, its header filled in. 0 or -errno; nothing is open after an error. */
+int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
+void ring_memory_close(struct ring_memory *m);
+
+/* A log: *ret_fd to append to, *ret_ro_fd to give away. 0 or -errno. */
+int log_memory_make(int *ret_fd, int *ret_ro_fd);
+
+/*
+ * Number of CPUs that can ever have events: highest possible number + 1. The kernel's own mask size
+ * bounds what /sys says, because a container may show another /sys.
+ */
+uint32_t possible_cpus(void);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/report.h"
+
+#include <inttypes.h>
+
+#include "sessiond/app.h"
+#include "sessiond/daemon.h"
+#include "sessiond/describe.h"
+
+#define NEAR_MAX 3 /* names offered for one that nothing has */
+
+static void add_string(struct json_object *o, const char *name, const char *value)
+{
+	json_object_object_add(o, name, json_object_new_string(value));
+}
+
+static void add_number(struct json_object *o, const char *name, uint64_t value)
+{
+	json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
+static void add_bool(struct json_object *o, const char *name, bool value)
+{
+	json_object_object_add(o, name, json_object_new_boolean(value));
+}
+
+static const char *abi_name(uint32_t abi_bits)
+{
+	return abi_bits == 32 ? "32-bit" : "64-bit";
+}
+
+struct json_object *report_rule(const struct channel *c, const struct rule *r)
+{
+	static const char *const types[] = {
+		[KY_LEVEL_ALL] = "all", [KY_LEVEL_AT_LEAST] = "at-least", [KY_LEVEL_ONLY] = "only"};
+	struct json_object *o = json_object_new_object(), *exclude = json_object_new_array();
+
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		json_object_array_add(exclude, json_object_new_string(r->exclusions[i]));
+	add_string(o, "pattern", r->pattern);
+	json_object_object_add(o, "exclude", exclude);
+	add_string(o, "loglevel_type", types[r->level_type]);
+	if (r->level_type != KY_LEVEL_ALL)
+		json_object_object_add(o, "loglevel", json_object_new_int(r->level));
+	add_bool(o, "enabled", r->enabled);
+	add_number(o, "matched", channel_count_matches(c, r, false));
+	return o;
+}
+
+struct json_object *report_channel(const struct channel *c)
+{
+	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
+	const struct rule *r;
+
+	add_string(o, "name", c->name);
+	add_bool(o, "enabled", c->enabled);
+	add_number(o, "subbuf_size", c->subbuf_size);
+	add_number(o, "num_subbuf", c->num_subbuf);
+	add_string(o, "buffers", "cpu");
+	add_string(o, "mode", "discard");
+	ky_list_foreach (r, &c->rules, node)
+		json_object_array_add(rules, report_rule(c, r));
+	json_object_object_add(o, "rules", rules);
+	return o;
+}
+
+struct json_object *report_session_brief(const struct session *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "name", s->name);
+	add_number(o, "owner", s->uid);
+	add_string(o, "state", s->started ? "started" : "stopped");
+	add_string(o, "output", s->output);
+	return o;
+}
+
+static struct json_object *report_programs(const struct session *s)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct app *a;
+	unsigned n;
+
+	ky_list_foreach (a, &s->daemon->apps, node) {
+		n = app_count_mapped(a, s);
+		if (!n)
+			continue;
+		o = json_object_new_object();
+		json_object_object_add(o, "pid", json_object_new_int(a->pid));
+		add_string(o, "name", a->name);
+		add_number(o, "uid", a->user->uid);
+		add_string(o, "abi", abi_name(a->abi_bits));
+		add_number(o, "events", n);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+struct json_object *report_session(const struct session *s)
+{
+	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
+	const struct consumer_counts *counts = &s->consumer.counts;
+	const struct channel *c;
+
+	add_number(o, "recorded", counts->recorded);
+	add_number(o, "discarded", counts->discarded);
+	add_number(o, "bytes", counts->bytes);
+	add_number(o, "discarded_too_big", counts->discarded_too_big);
+	add_number(o, "unwritten", counts->unwritten);
+	add_string(o, "error", s->error ? s->error : "");
+	ky_list_foreach (c, &s->channels, node)
+		json_object_array_add(channels, report_channel(c));
+	json_object_object_add(o, "channels", channels);
+	json_object_object_add(o, "applications", report_programs(s));
+	return o;
+}
+
+static struct json_object *report_fields(const struct event_desc *e)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	struct ky_desc d;
+	struct ky_field f;
+
+	ky_desc_open(&d, event_desc_bytes(e));
+	while (ky_desc_next_field(&d, &f)) {
+		struct ky_buf type = {0};
+
+		describe_type(&type, &f);
+		o = json_object_new_object();
+		add_string(o, "name", f.name);
+		add_string(o, "type", type.data ? type.data : "");
+		json_object_array_add(list, o);
+		ky_buf_deinit(&type);
+	}
+	return list;
+}
+
+static struct json_object *report_events(const struct app *a)
+{
+	struct json_object *list = json_object_new_array(), *o;
+
+	for (uint32_t i = 0; i < a->n_events; i++) {
+		if (!a->events[i])
+			continue;
+		o = json_object_new_object();
+		add_string(o, "name", a->events[i]->name);
+		json_object_object_add(o, "loglevel", json_object_new_int(a->events[i]->loglevel));
+		json_object_object_add(o, "fields", report_fields(a->events[i]));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+struct json_object *report_applications(const struct daemon *d, uid_t uid)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct app *a;
+
+	ky_list_foreach (a, &d->apps, node) {
+		if (!a->registered || (uid && a->user->uid != uid))
+			continue;
+		o = json_object_new_object();
+		json_object_object_add(o, "pid", json_object_new_int(a->pid));
+		add_string(o, "name", a->name);
+		add_number(o, "uid", a->user->uid);
+		add_string(o, "abi", abi_name(a->abi_bits));
+		json_object_object_add(o, "events", report_events(a));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static void warn(struct json_object *list, const char *fmt, ...) KY_PRINTF(2, 3);
+
+static void warn(struct json_object *list, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_object_array_add(list, json_object_new_string(text));
+}
+
+static unsigned count_programs(const struct session *s)
+{
+	const struct app *a;
+	unsigned n = 0;
+
+	ky_list_foreach (a, &s->daemon->apps, node)
+		n += a->registered && session_wants_uid(s, a->user->uid);
+	return n;
+}
+
+/* Appends names of events like the pattern: ", 'a:b'". Each once. */
+static unsigned find_near(struct ky_buf *b, const struct session *s, const struct rule *r)
+{
+	const char *names[NEAR_MAX];
+	const struct app *a;
+	unsigned n = 0, i;
+
+	ky_list_foreach (a, &s->daemon->apps, node) {
+		for (uint32_t e = 0; e < a->n_events && n < NEAR_MAX; e++) {
+			const struct event_desc *d = a->events[e];
+
+			if (!d || !session_wants_uid(s, a->user->uid) ||
+				!name_is_near(r->pattern, d->name))
+				continue;
+			for (i = 0; i < n && strcmp(names[i], d->name); i++)
+				;
+			if (i < n)
+				continue;
+			names[n++] = d->name;
+			ky_buf_printf(b, "%s'%s'", n > 1 ? ", " : "", d->name);
+		}
+	}
+	return n;
+}
+
+/* Does a program have an event that only the log level or an exclusion keeps out? */
+static bool name_exists(const struct session *s, const struct rule *r)
+{
+	const struct rule bare = {.pattern = r->pattern, .level_type = KY_LEVEL_ALL};
+	const struct app *a;
+
+	ky_list_foreach (a, &s->daemon->apps, node)
+		for (uint32_t e = 0; e < a->n_events; e++)
+			if (a->events[e] && session_wants_uid(s, a->user->uid) &&
+				rule_matches(&bare, a->events[e]->name, a->events[e]->loglevel))
+				return true;
+	return false;
+}
+
+static void warn_of_rule(struct json_object *list, const struct session *s, const struct rule *r)
+{
+	unsigned n_programs = count_programs(s);
+	struct ky_buf near = {0};
+
+	if (!n_programs)
+		warn(list,
+			"rule '%s' matches nothing: no instrumented program is running that user %u's session '%s' could record",
+			r->pattern, (unsigned)s->uid, s->name);
+	else if (name_exists(s, r))
+		warn(list,
+			"rule '%s' matches nothing: events of that name exist, but its log level or exclusions leave them out, or their definition was refused",
+			r->pattern);
+	else if (find_near(&near, s, r))
+		warn(list, "rule '%s' matches nothing: did you mean %s?", r->pattern, near.data);
+	else
+		warn(list,
+			"rule '%s' matches nothing: none of the %u running program%s has such an event ('kymo list -u' shows them)",
+			r->pattern, n_programs, n_programs == 1 ? "" : "s");
+	ky_buf_deinit(&near);
+}
+
+static void warn_of_rules(struct json_object *list, const struct session *s)
+{
+	const struct channel *c;
+	const struct rule *r;
+	unsigned n_rules = 0;
+
+	ky_list_foreach (c, &s->channels, node) {
+		ky_list_foreach (r, &c->rules, node) {
+			if (!c->enabled || !r->enabled)
+				continue;
+			n_rules++;
+			if (!channel_count_matches(c, r, false))
+				warn_of_rule(list, s, r);
+		}
+	}
+	if (!n_rules)
+		warn(list, "session '%s' has no event rule: 'kymo enable-event PATTERN' adds one",
+			s->name);
+}
+
+static void warn_of_losses(struct json_object *list, const struct session *s)
+{
+	const struct consumer_counts *n = &s->consumer.counts;
+
+	if (n->discarded > n->discarded_too_big)
+		warn(list,
+			"%" PRIu64
+			" events were discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')",
+			n->discarded - n->discarded_too_big);
+	if (n->discarded_too_big)
+		warn(list,
+			"%" PRIu64
+			" events were larger than a sub-buffer: 'kymo enable-channel NAME --subbuf-size=SIZE' makes them larger",
+			n->discarded_too_big);
+	if (n->unwritten)
+		warn(list, "%" PRIu64 " events were recorded but could not be written",
+			n->unwritten);
+	if (n->n_quarantined)
+		warn(list,
+			"%" PRIu32
+			" buffers were given up: a program has overwritten their control words",
+			n->n_quarantined);
+	if (s->error)
+		warn(list, "%s", s->error);
+}
+
+struct json_object *report_warnings(const struct session *s)
+{
+	struct json_object *list = json_object_new_array();
+	const struct notice *n;
+
+	warn_of_rules(list, s);
+	ky_list_foreach (n, &s->notices, node)
+		warn(list, "%s", n->text);
+	if (s->n_notices_lost)
+		warn(list, "%u more warnings were left out", s->n_notices_lost);
+	warn_of_losses(list, s);
+	return list;
+}

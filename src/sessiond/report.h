@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon tells of itself, as JSON objects of docs/protocol.md. All are new; the caller
+ * owns them.
+ */
+#ifndef SESSIOND_REPORT_H
+#define SESSIOND_REPORT_H
+
+#include <json-c/json.h>
+
+#include "sessiond/session.h"
+
+struct json_object *report_session(const struct session *s);
+/* Name, state and where it goes: for lists. */
+struct json_object *report_session_brief(const struct session *s);
+struct json_object *report_channel(const struct channel *c);
+struct json_object *report_rule(const struct channel *c, const struct rule *r);
+/* Programs of these users (uid; or all when it is 0) with their events. */
+struct json_object *report_applications(const struct daemon *d, uid_t uid);
+/* Why less is recorded than one might think: a list of sentences. */
+struct json_object *report_warnings(const struct session *s);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/rule.h"
+
+#include <ctype.h>
+
+#include "base/glob.h"
+
+#define NAME_MAX_BYTES 128
+
+struct rule *rule_free(struct rule *r)
+{
+	if (!r)
+		return NULL;
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		free(r->exclusions[i]);
+	free(r->exclusions);
+	free(r->pattern);
+	free(r);
+	return NULL;
+}
+
+struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
+	uint32_t level_type, int32_t level)
+{
+	struct rule *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	ky_list_init(&r->node);
+	r->level_type = level_type;
+	r->level = level;
+	r->enabled = true;
+	r->pattern = strdup(pattern);
+	r->exclusions = calloc(n_exclusions + 1, sizeof(*r->exclusions));
+	if (!r->pattern || !r->exclusions)
+		return rule_free(r);
+	for (; r->n_exclusions < n_exclusions; r->n_exclusions++) {
+		r->exclusions[r->n_exclusions] = strdup(exclusions[r->n_exclusions]);
+		if (!r->exclusions[r->n_exclusions])
+			return rule_free(r);
+	}
+	return r;
+}
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (strcmp(a->pattern, b->pattern) || a->n_exclusions != b->n_exclusions ||
+		a->level_type != b->level_type || a->level != b->level)
+		return false;
+	for (uint32_t i = 0; i < a->n_exclusions; i++)
+		if (strcmp(a->exclusions[i], b->exclusions[i]))
+			return false;
+	return true;
+}
+
+static bool level_matches(const struct rule *r, int32_t loglevel)
+{
+	if (r->level_type == KY_LEVEL_AT_LEAST)
+		return loglevel <= r->level; /* less is more severe */
+	return r->level_type == KY_LEVEL_ALL || loglevel == r->level;
+}
+
+bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
+{
+	if (!level_matches(r, loglevel) || !ky_glob_match(r->pattern, name))
+		return false;
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		if (ky_glob_match(r->exclusions[i], name))
+			return false;
+	return true;
+}
+
+void rule_encode(struct ky_writer *w, const struct rule *r)
+{
+	ky_write_str(w, r->pattern);
+	ky_write_u32(w, r->level_type);
+	ky_write_i32(w, r->level);
+	ky_write_u32(w, r->n_exclusions);
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		ky_write_str(w, r->exclusions[i]);
+}
+
+bool name_valid(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (!n || n > NAME_MAX_BYTES || name[0] == '.')
+		return false;
+	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	       n;
+}
+
+/* One row of the usual table at a time. */
+unsigned edit_distance(const char *a, const char *b, unsigned limit)
+{
+	unsigned row[RULE_PATTERN_MAX + 2];
+	size_t n = strlen(b);
+
+	if (n > RULE_PATTERN_MAX)
+		return limit + 1;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned replaced = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = KY_MIN(replaced, KY_MIN(row[j], row[j - 1]) + 1);
+		}
+	}
+	return KY_MIN(row[n], limit + 1);
+}
+
+static void fold(char to[RULE_PATTERN_MAX + 1], const char *from, size_t max)
+{
+	size_t n;
+
+	for (n = 0; from[n] && n < max; n++)
+		to[n] = (char)tolower((unsigned char)from[n]);
+	to[n] = '\0';
+}
+
+/* The text before the first star must come near as much of the name. */
+bool name_is_near(const char *pattern, const char *name)
+{
+	char a[RULE_PATTERN_MAX + 1], b[RULE_PATTERN_MAX + 1];
+	size_t literal = strcspn(pattern, "*");
+	unsigned limit;
+
+	fold(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
+	fold(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
+	limit = (unsigned)KY_MAX(strlen(a) / 4, (size_t)1);
+	if (edit_distance(a, b, limit) <= limit)
+		return true;
+	return *a && strstr(b, a);
+}

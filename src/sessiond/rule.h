@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event rules: which events a channel records. Pure.
+ */
+#ifndef SESSIOND_RULE_H
+#define SESSIOND_RULE_H
+
+#include "base/list.h"
+#include "proto/app.h"
+
+#define RULE_PATTERN_MAX    511 /* bytes */
+#define RULE_EXCLUSIONS_MAX 64
+
+struct rule {
+	struct ky_list node; /* in channel->rules */
+	char *pattern;	     /* on "provider:name" (base/glob.h) */
+	char **exclusions;
+	uint32_t n_exclusions;
+	uint32_t level_type; /* enum ky_level_type */
+	int32_t level;
+	bool enabled;
+};
+
+/* Copies the strings. NULL without memory. */
+struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
+	uint32_t level_type, int32_t level);
+struct rule *rule_free(struct rule *r); /* NULL */
+/* Same text: pattern, exclusions and levels. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
+/* Appends the rule as QUERY wants it. */
+void rule_encode(struct ky_writer *w, const struct rule *r);
+
+/* Names of sessions and channels: [A-Za-z0-9._-], 1 to 128, no leading dot. */
+bool name_valid(const char *name);
+
+/* Number of edits (insert, delete, replace) from a to b; more than `limit` counts as limit + 1. */
+unsigned edit_distance(const char *a, const char *b, unsigned limit);
+/* Could somebody who wrote this pattern have meant this name? */
+bool name_is_near(const char *pattern, const char *name);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/rundir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/rundir.h"
+#include "svc/log.h"
+
+/* Longest name in the directory. */
+#define LONGEST "/" KY_RUN_CONTROL
+
+const char *rundir_path(const struct rundir *r, const char *name)
+{
+	static char path[RUNDIR_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", r->path, name);
+	return path;
+}
+
+static int complain(int error, const char *path, const char *what, const char *advice)
+{
+	ky_error("%s %s: %s%s", what, path, strerror(-error), advice);
+	return error;
+}
+
+static int find_path(struct rundir *r)
+{
+	int ret = ky_rundir(r->path, sizeof(r->path) - strlen(LONGEST));
+
+	if (ret == -ENOENT)
+		ky_error("no run directory: set HOME, XDG_RUNTIME_DIR or KYMO_RUNDIR");
+	else if (ret < 0)
+		ky_error(
+			"run directory's path is too long for a socket's address (%zu bytes): set KYMO_RUNDIR to a shorter one",
+			sizeof(r->path) - strlen(LONGEST) - 1);
+	else if (r->path[0] != '/') {
+		ky_error("run directory %s is not an absolute path: set KYMO_RUNDIR to one",
+			r->path);
+		ret = -EINVAL;
+	}
+	r->global = !ret && geteuid() == 0 && !strcmp(r->path, KY_RUN_GLOBAL);
+	return ret;
+}
+
+/*
+ * Programs of all users must reach root's global directory; any other is for one user only. A
+ * directory of somebody else, or that others can write to, is no place for our sockets.
+ */
+static int make_directory(struct rundir *r)
+{
+	mode_t mode = r->global ? 0755 : 0700;
+	struct stat st;
+
+	if (mkdir(r->path, mode) < 0 && errno != EEXIST)
+		return complain(-errno, r->path, "cannot make run directory",
+			errno == ENOENT ? " (its parent does not exist)" : "");
+	if (lstat(r->path, &st) < 0)
+		return complain(-errno, r->path, "cannot use run directory", "");
+	if (!S_ISDIR(st.st_mode))
+		return complain(-ENOTDIR, r->path, "cannot use run directory",
+			": remove it or set KYMO_RUNDIR");
+	if (st.st_uid != geteuid())
+		return complain(-EPERM, r->path, "cannot use run directory",
+			" (it belongs to another user): set KYMO_RUNDIR");
+	if ((st.st_mode & 0777) != mode && chmod(r->path, mode) < 0)
+		return complain(-errno, r->path, "cannot set the mode of run directory", "");
+	return 0;
+}
+
+static void read_owner(int fd, char *buf, size_t size)
+{
+	ssize_t n = pread(fd, buf, size - 1, 0);
+
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+static int take_lock(struct rundir *r)
+{
+	const char *path = rundir_path(r, KY_RUN_LOCK);
+	char pid[24];
+	int n;
+
+	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (r->lock_fd < 0)
+		return complain(-errno, path, "cannot open", "");
+	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return complain(-errno, path, "cannot lock", "");
+		read_owner(r->lock_fd, pid, sizeof(pid));
+		ky_error(
+			"a session daemon with pid %s already serves %s: stop it or set KYMO_RUNDIR",
+			pid, r->path);
+		return -EBUSY;
+	}
+	n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (ftruncate(r->lock_fd, 0) < 0 || pwrite(r->lock_fd, pid, (size_t)n, 0) != n)
+		return complain(-errno, path, "cannot write", "");
+	return 0;
+}
+
+static int make_wake(struct rundir *r)
+{
+	const char *path = rundir_path(r, KY_RUN_WAKE);
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISFIFO(st.st_mode) && st.st_uid == geteuid())
+		return 0; /* programs wait on this very one */
+	unlink(path);
+	if (mkfifo(path, 0600) < 0 || chmod(path, 0644) < 0)
+		return complain(-errno, path, "cannot make", "");
+	return 0;
+}
+
+static int make_state(struct rundir *r)
+{
+	const char *path = rundir_path(r, KY_RUN_STATE);
+
+	r->state = (struct ky_state){.magic = KY_STATE_MAGIC, .size = sizeof(r->state)};
+	r->state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (r->state_fd < 0 || fchmod(r->state_fd, 0644) < 0)
+		return complain(-errno, path, "cannot make", "");
+	return 0;
+}
+
+int rundir_open(struct rundir *r)
+{
+	int ret;
+
+	r->lock_fd = r->state_fd = -1;
+	ret = find_path(r);
+	if (!ret)
+		ret = make_directory(r);
+	if (!ret)
+		ret = take_lock(r);
+	if (!ret)
+		ret = make_wake(r);
+	if (!ret)
+		ret = make_state(r);
+	return ret;
+}
+
+int rundir_publish(struct rundir *r, uint32_t n_active)
+{
+	r->state.pid = (uint32_t)getpid();
+	r->state.n_active = n_active;
+	r->state.progress++;
+	if (pwrite(r->state_fd, &r->state, sizeof(r->state), 0) != sizeof(r->state))
+		return -errno;
+	return 0;
+}
+
+int rundir_wake(const struct rundir *r)
+{
+	const char *path = rundir_path(r, KY_RUN_WAKE);
+	int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return complain(-errno, path, "cannot open", "");
+	ky_close(fd);
+	return 0;
+}
+
+void rundir_close(struct rundir *r)
+{
+	if (r->state_fd >= 0) {
+		r->state.pid = 0;
+		r->state.n_active = 0;
+		if (pwrite(r->state_fd, &r->state, sizeof(r->state), 0) < 0)
+			ky_warning("cannot write %s: %s", rundir_path(r, KY_RUN_STATE),
+				strerror(errno));
+		unlink(rundir_path(r, KY_RUN_APP));
+		unlink(rundir_path(r, KY_RUN_CONTROL));
+	}
+	r->state_fd = ky_close(r->state_fd);
+	r->lock_fd = ky_close(r->lock_fd); /* last: from here on another daemon may start */
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The run directory: made, checked, locked, and the state page and the wake FIFO in it
+ * (abi/state.h).
+ */
+#ifndef SESSIOND_RUNDIR_H
+#define SESSIOND_RUNDIR_H
+
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "abi/state.h"
+#include "base/util.h"
+
+#define RUNDIR_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
+
+struct rundir {
+	char path[RUNDIR_MAX];
+	bool global; /* root's own, that all users' programs connect to */
+	int lock_fd, state_fd;
+	struct ky_state state;
+};
+
+/*
+ * Opens the directory for this daemon alone. 0, or -errno after a line in the log that says what is
+ * wrong: the place, its owner or mode, another daemon's pid.
+ */
+int rundir_open(struct rundir *r);
+/* Path of a file in the directory, in one static buffer. rundir_open made sure that it fits an
+ * address. */
+const char *rundir_path(const struct rundir *r, const char *name);
+/* Publishes that a daemon is alive; later calls change n_active and count a turn. */
+int rundir_publish(struct rundir *r, uint32_t n_active);
+/* Wakes programs that wait for a daemon. After the sockets listen. */
+int rundir_wake(const struct rundir *r);
+/* Marks the daemon as ended, removes the sockets. */
+void rundir_close(struct rundir *r);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/session.h"
+
+#include <stdarg.h>
+
+#include "sessiond/app.h"
+#include "sessiond/control.h"
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+static void barrier_passed(struct barrier *b);
+static void run_ending(struct ky_job *j);
+
+struct session *session_find(struct daemon *d, const char *name)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &d->sessions, node)
+		if (!strcmp(s->name, name))
+			return s;
+	return NULL;
+}
+
+bool session_wants_uid(const struct session *s, uid_t uid)
+{
+	return s->all_uids || s->uid == uid;
+}
+
+bool session_is_active(const struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (s->started && channel_is_active(c))
+			return true;
+	return false;
+}
+
+void session_set_error(struct session *s, const char *message)
+{
+	if (!message || !*message) {
+		if (s->error)
+			ky_info("session '%s': all is well again", s->name);
+		free(s->error);
+		s->error = NULL;
+		return;
+	}
+	if (s->error && !strcmp(s->error, message))
+		return;
+	ky_error("session '%s': %s", s->name, message);
+	free(s->error);
+	s->error = strdup(message);
+}
+
+static bool has_notice(const struct session *s, const char *text)
+{
+	struct notice *n;
+
+	ky_list_foreach (n, &s->notices, node)
+		if (!strcmp(n->text, text))
+			return true;
+	return false;
+}
+
+static struct notice *notice_free(struct notice *n)
+{
+	if (n)
+		free(n->text);
+	free(n);
+	return NULL;
+}
+
+void session_notice(struct session *s, const char *fmt, ...)
+{
+	struct notice *n;
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (has_notice(s, text))
+		return;
+	if (s->n_notices >= NOTICES_MAX) {
+		s->n_notices_lost++;
+		return;
+	}
+	ky_warning("session '%s': %s", s->name, text);
+	n = calloc(1, sizeof(*n));
+	if (!n || !(n->text = strdup(text))) {
+		notice_free(n);
+		s->n_notices_lost++;
+		return;
+	}
+	ky_list_append(&s->notices, &n->node);
+	s->n_notices++;
+}
+
+static struct session *session_free(struct session *s)
+{
+	struct channel *c, *c_tmp;
+	struct registry *r, *r_tmp;
+	struct notice *n, *n_tmp;
+
+	requests_forget_session(s->daemon, s);
+	consumer_deinit(&s->consumer);
+	barrier_deinit(&s->barrier);
+	ky_job_cancel(&s->ending);
+	ky_list_foreach_safe (c, c_tmp, &s->channels, node)
+		channel_free(c);
+	ky_list_foreach_safe (r, r_tmp, &s->registries, node)
+		registry_free(r);
+	ky_list_foreach_safe (n, n_tmp, &s->notices, node)
+		notice_free(n);
+	if (s->node.next)
+		ky_list_remove(&s->node);
+	free(s->error);
+	free(s->output);
+	free(s->name);
+	free(s);
+	return NULL;
+}
+
+void session_abandon(struct session *s)
+{
+	s->consumer.pid = 0; /* not to be killed */
+	session_free(s);
+}
+
+static void run_ending(struct ky_job *j)
+{
+	struct session *s = ky_container_of(j, struct session, ending);
+	struct daemon *d = s->daemon;
+
+	session_free(s);
+	daemon_publish(d);
+	daemon_session_ended(d);
+}
+
+/* The step is over: tells who waits for it. A daemon that ends goes on with destroying. */
+static void finish(struct session *s, int error, const char *message)
+{
+	struct session_waiter *w = s->waiter;
+
+	s->step = SESSION_IDLE;
+	s->waiter = NULL;
+	if (w)
+		w->done(w, s, error, message);
+	if (s->daemon->stopping && s->step == SESSION_IDLE)
+		session_destroy(s, NULL);
+}
+
+/* As finish, and s goes. Its name is free at once. */
+static void finish_for_good(struct session *s, int error, const char *message)
+{
+	struct session_waiter *w = s->waiter;
+
+	s->waiter = NULL;
+	if (w)
+		w->done(w, s, error, message);
+	ky_list_remove(&s->node);
+	s->daemon->n_sessions--;
+	ky_job_add(&s->daemon->loop, &s->ending);
+}
+
+static bool init_strings(struct session *s, const char *name, const char *output)
+{
+	s->name = strdup(name);
+	s->output = strdup(output);
+	return s->name && s->output;
+}
+
+int session_new(struct daemon *d, const char *name, const char *output, uid_t uid, gid_t gid,
+	struct session_waiter *waiter)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
+	s->daemon = d;
+	s->uid = uid;
+	s->gid = gid;
+	s->all_uids = d->uid == 0;
+	ky_list_init(&s->node);
+	ky_list_init(&s->channels);
+	ky_list_init(&s->registries);
+	ky_list_init(&s->notices);
+	ky_job_init(&s->ending, run_ending);
+	barrier_init(&s->barrier, &d->loop, barrier_passed);
+	consumer_init(&s->consumer, s);
+	ky_clock_measure(d->clock, &s->clock);
+	ret = init_strings(s, name, output) ? consumer_spawn(&s->consumer) : -ENOMEM;
+	if (ret < 0) {
+		session_free(s);
+		return ret;
+	}
+	s->step = SESSION_CREATING;
+	s->waiter = waiter;
+	ky_list_append(&d->sessions, &s->node);
+	d->n_sessions++;
+	return 0;
+}
+
+void session_consumer_ready(struct session *s, int status, const char *message)
+{
+	if (s->step != SESSION_CREATING)
+		return;
+	if (status < 0)
+		finish_for_good(s, status, *message ? message : strerror(-status));
+	else
+		finish(s, 0, "");
+}
+
+void session_consumer_gone(struct session *s, bool giving_up)
+{
+	if (s->step == SESSION_CREATING)
+		finish_for_good(
+			s, -ECHILD, "its consumer process ended at once (see the daemon's log)");
+	else if (giving_up)
+		finish_for_good(s, -ECHILD,
+			"its consumer process died again and again: events that were not written out are lost");
+	else
+		finish_for_good(s, 0, "");
+}
+
+/* Sends an order for each program's ring set of the session; the step's barrier waits for the ACKs.
+ */
+static void order_apps(struct session *s, void (*order)(struct app_set *as, struct barrier *b))
+{
+	struct channel *c;
+	struct ring_set *set;
+	struct app_set *as, *tmp;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			ky_list_foreach_safe (as, tmp, &set->users, set_node)
+				order(as, &s->barrier);
+}
+
+static int begin(struct session *s, enum session_step step, struct session_waiter *waiter)
+{
+	if (s->step != SESSION_IDLE)
+		return -EBUSY;
+	s->step = step;
+	s->waiter = waiter;
+	barrier_init(&s->barrier, &s->daemon->loop, barrier_passed);
+	return 0;
+}
+
+int session_start(struct session *s, struct session_waiter *waiter)
+{
+	int ret = s->started ? -EALREADY : begin(s, SESSION_STARTING, waiter);
+
+	if (ret < 0)
+		return ret;
+	s->started = true;
+	daemon_publish(s->daemon);
+	order_apps(s, app_set_start);
+	barrier_arm(&s->barrier, APP_ANSWER_NS);
+	return 0;
+}
+
+int session_stop(struct session *s, struct session_waiter *waiter)
+{
+	int ret = s->started ? begin(s, SESSION_STOPPING, waiter) : -EALREADY;
+
+	if (ret < 0)
+		return ret;
+	s->started = false;
+	daemon_publish(s->daemon);
+	order_apps(s, app_set_stop);
+	barrier_arm(&s->barrier, APP_ANSWER_NS);
+	return 0;
+}
+
+int session_destroy(struct session *s, struct session_waiter *waiter)
+{
+	int ret = begin(s, SESSION_DROPPING, waiter);
+
+	if (ret < 0)
+		return ret;
+	s->started = false;
+	daemon_publish(s->daemon);
+	order_apps(s, app_set_drop);
+	barrier_arm(&s->barrier, APP_ANSWER_NS);
+	return 0;
+}
+
+void session_forget_waiter(struct session *s)
+{
+	s->waiter = NULL;
+}
+
+static void flush(struct session *s)
+{
+	s->step = SESSION_FLUSHING;
+	barrier_init(&s->barrier, &s->daemon->loop, barrier_passed);
+	consumer_flush(&s->consumer, &s->barrier);
+	barrier_arm(&s->barrier, CONSUMER_ANSWER_NS);
+}
+
+/* No barrier: the end of the consumer is what is waited for, however long its disk takes. */
+static void quit(struct session *s)
+{
+	s->step = SESSION_QUITTING;
+	consumer_quit(&s->consumer);
+}
+
+static void barrier_passed(struct barrier *b)
+{
+	struct session *s = ky_container_of(b, struct session, barrier);
+
+	switch (s->step) {
+	case SESSION_STARTING:
+		finish(s, 0, "");
+		break;
+	case SESSION_STOPPING:
+		flush(s);
+		break;
+	case SESSION_FLUSHING:
+		if (b->timed_out)
+			finish(s, -ETIMEDOUT,
+				"its consumer has not written everything out within 30 s");
+		else
+			finish(s, 0, "");
+		break;
+	case SESSION_DROPPING:
+		quit(s);
+		break;
+	case SESSION_IDLE:
+	case SESSION_CREATING:
+	case SESSION_QUITTING:
+		break;
+	}
+}

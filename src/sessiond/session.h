@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon knows: sessions, their channels and rules, the ring sets of each channel and the
+ * registries that number events.
+ *
+ *   session --- channel --- rule
+ *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature ->
+ * identifier)
+ *           \-- registry (UID, ABI): one CTF trace, its metadata log
+ *            \- consumer
+ *
+ * Identifiers count from 0 in each ring set and are never freed while the session lives. A
+ * description is in the metadata log before anybody is told its identifier.
+ *
+ * A session does one thing at a time (session_step); commands that come meanwhile are refused as
+ * busy.
+ */
+#ifndef SESSIOND_SESSION_H
+#define SESSIOND_SESSION_H
+
+#include "base/clock.h"
+#include "sessiond/barrier.h"
+#include "sessiond/consumer.h"
+#include "sessiond/memory.h"
+#include "sessiond/rule.h"
+#include "sessiond/user.h"
+
+#define SESSIONS_MAX	    1024u
+#define CHANNELS_MAX	    64u	  /* of a session */
+#define RULES_MAX	    1024u /* of a channel */
+#define NOTICES_MAX	    64u	  /* of a session, kept for `status` */
+#define THREAD_SLOTS	    1024u
+#define METADATA_MAX	    (64u << 20) /* bytes of one log */
+#define DEFAULT_SUBBUF_SIZE (256u << 10)
+#define DEFAULT_NUM_SUBBUF  8u
+#define DEFAULT_CHANNEL	    "channel0"
+#define APP_ANSWER_NS	    (100 * KY_NS_PER_MS) /* how long a command waits for programs */
+#define CONSUMER_ANSWER_NS  (30000 * KY_NS_PER_MS)
+
+struct daemon;
+struct session;
+
+enum session_step {
+	SESSION_IDLE,
+	SESSION_CREATING, /* the consumer makes the directory */
+	SESSION_STARTING, /* programs acknowledge START */
+	SESSION_STOPPING, /* programs acknowledge STOP */
+	SESSION_FLUSHING, /* the consumer writes out the rest */
+	SESSION_DROPPING, /* programs acknowledge DROP */
+	SESSION_QUITTING, /* the consumer ends */
+};
+
+/* One CTF trace: the programs of a UID and an ABI in a session. */
+struct registry {
+	struct ky_list node; /* in session->registries */
+	uid_t uid;
+	uint32_t abi_bits;
+	uint8_t uuid[16];
+	int log_fd, log_ro_fd;
+	uint64_t log_size;
+	uint32_t n_streams;
+};
+
+struct set_event {
+	struct ky_hnode node; /* in ring_set->events, by name */
+	struct event_desc *desc;
+	uint32_t id;
+	unsigned n_apps; /* that have it mapped */
+};
+
+struct ring_set {
+	struct ky_list node; /* in channel->sets */
+	struct channel *channel;
+	uint32_t number; /* in messages */
+	uid_t uid;
+	uint32_t abi_bits, mode; /* enum ky_set_mode */
+	bool made;		 /* the following exists; it is made for the first event */
+	struct registry *registry;
+	uint32_t stream_id;
+	struct ky_geometry geometry;
+	struct ring_memory memory;
+	struct ky_htab events; /* struct set_event */
+	uint32_t n_events;
+	struct ky_list users; /* struct app_set */
+};
+
+struct channel {
+	struct ky_list node; /* in session->channels */
+	struct session *session;
+	char *name;
+	bool enabled;
+	uint32_t subbuf_size, num_subbuf;
+	struct ky_list rules, sets;
+	unsigned n_rules;
+};
+
+/* Something that the user should be told when asking for the status. */
+struct notice {
+	struct ky_list node;
+	char *text;
+};
+
+/* Who waits for the end of a session's step. */
+struct session_waiter {
+	/* error: 0 or -errno; message: why, or "". For the end of a destruction, s is freed
+	 * afterwards. */
+	void (*done)(struct session_waiter *w, struct session *s, int error, const char *message);
+};
+
+struct session {
+	struct ky_list node; /* in daemon->sessions */
+	struct daemon *daemon;
+	char *name;
+	char *output; /* "": nothing is written */
+	uid_t uid;
+	gid_t gid;
+	bool all_uids; /* records programs of all users */
+	struct ky_clock_info clock;
+	bool started;
+	enum session_step step;
+	struct session_waiter *waiter; /* NULL: nobody */
+	struct barrier barrier;	       /* of the step */
+	struct ky_job ending;	       /* frees the session */
+	struct ky_list channels, registries, notices;
+	unsigned n_channels, n_notices, n_notices_lost;
+	struct consumer consumer;
+	char *error; /* what is wrong with the recording; NULL: nothing */
+};
+
+/*
+ * Makes a session and begins SESSION_CREATING. 0: the waiter will be told; else -errno and nothing
+ * was made. output: absolute path or "".
+ */
+int session_new(struct daemon *d, const char *name, const char *output, uid_t uid, gid_t gid,
+	struct session_waiter *waiter);
+struct session *session_find(struct daemon *d, const char *name);
+/* Begin a step and tell the waiter at its end. -EBUSY: another step goes on; -EALREADY: nothing to
+ * do. */
+int session_start(struct session *s, struct session_waiter *waiter);
+int session_stop(struct session *s, struct session_waiter *waiter);
+int session_destroy(struct session *s, struct session_waiter *waiter);
+/* The daemon ends before the session could: its consumer writes out the rest on its own. */
+void session_abandon(struct session *s);
+/* The waiter is going away: nobody is told any more. */
+void session_forget_waiter(struct session *s);
+/* Keeps a line for `status`, and logs it. The same text is kept once. */
+void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
+/* message: NULL or "" when all is well again. */
+void session_set_error(struct session *s, const char *message);
+bool session_is_active(const struct session *s);
+/* May programs of this UID be recorded? */
+bool session_wants_uid(const struct session *s, uid_t uid);
+
+/* NULL without memory. */
+struct channel *channel_new(
+	struct session *s, const char *name, uint32_t subbuf_size, uint32_t num_subbuf);
+struct channel *channel_free(struct channel *c);    /* NULL */
+struct registry *registry_free(struct registry *r); /* NULL */
+struct channel *channel_find(const struct session *s, const char *name);
+bool channel_is_active(const struct channel *c);
+/* Does any enabled rule of an enabled channel match? */
+bool channel_wants(const struct channel *c, const struct event_desc *d);
+/* Number of different events of the channel that the rule matches; of those that programs have now,
+ * or ever had. */
+unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
+
+/* The ring set for such programs, made known but not made. NULL without memory. */
+struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+/* Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0 or -errno. */
+int ring_set_make(struct ring_set *set);
+/*
+ * The event's identifier in a made set. -EEXIST: another event of that name has it, *ret_other;
+ * -EDQUOT: the metadata is as large as it may be; or another -errno.
+ */
+int ring_set_register(struct ring_set *set, struct event_desc *d, uint32_t *ret_id,
+	struct event_desc **ret_other);
+struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
+
+/* The consumer's side of a session's steps; called by consumer.c. */
+void session_consumer_ready(struct session *s, int status, const char *message);
+/* Its process has ended: in good order, or giving_up after too many failures. */
+void session_consumer_gone(struct session *s, bool giving_up);
+
+#endif
