@@ -268,18 +268,41 @@ static void quote(struct ky_buf *to, const char *text)
 	ky_buf_puts(to, "'");
 }
 
-static void explain_nothing(struct recording *rec)
+/* Number of events of the command's programs that a rule matched. */
+static uint64_t count_matched(const struct kymo_value *session)
 {
-	if (rec->cli->json)
-		return;
-	fputs("  no program of the command has events that match: is it built with kymo, and linked to libkymo?\n"
-	      "  'kymo record --with=libc' records the library calls of any program\n",
-		stderr);
+	const struct kymo_value *channel = kymo_value_at(kymo_value_get(session, "channels"), 0);
+	const struct kymo_value *rules = kymo_value_get(channel, "rules");
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < kymo_value_count(rules); i++)
+		n += kymo_value_u64(kymo_value_get(kymo_value_at(rules, i), "matched"));
+	return n;
+}
+
+/* Not a single event: the user wants to know why. */
+static void explain_nothing(const struct recording *rec, const struct kymo_value *session)
+{
+	uint64_t matched = count_matched(session);
+
+	if (matched)
+		fprintf(stderr,
+			"  %" PRIu64 " event%s could have come, but the program never got there\n",
+			matched, matched == 1 ? "" : "s");
+	else if (cli_get(rec->cli, "event"))
+		fputs("  its programs have no event that matches --event: without it all are recorded, and 'kymo "
+		      "stat' shows their names\n",
+			stderr);
+	else
+		fputs("  its programs have no events: build them with kymo (pkg-config kymo), or record calls that "
+		      "any program makes, '--with=libc'\n",
+			stderr);
 }
 
 static void print_summary(struct recording *rec, const struct kymo_value *session)
 {
-	bool nothing = !kymo_value_u64(kymo_value_get(session, "recorded"));
+	bool nothing = !kymo_value_u64(kymo_value_get(session, "recorded")) &&
+		       !kymo_value_u64(kymo_value_get(session, "discarded"));
 	struct ky_buf counts = {0}, dir = {0};
 
 	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
@@ -289,11 +312,22 @@ static void print_summary(struct recording *rec, const struct kymo_value *sessio
 	cli_report_losses(stderr, rec->cli, session, "kymo record");
 	quote(&dir, rec->output);
 	if (nothing)
-		explain_nothing(rec);
+		explain_nothing(rec, session);
 	else
 		cli_warn(rec->cli, "view it with: kymo view %s", dir.data ? dir.data : "");
 	ky_buf_deinit(&counts);
 	ky_buf_deinit(&dir);
+}
+
+static void tell_failure(struct recording *rec, const struct kymo_value *reply)
+{
+	if (reply)
+		cli_warn(rec->cli, "the recording could not be ended well: %s",
+			kymo_reply_error(reply));
+	else
+		cli_warn(rec->cli,
+			"the session daemon ended during the recording: the trace in %s may lack its last events",
+			rec->output);
 }
 
 static void print_object(
@@ -314,7 +348,8 @@ static void print_object(
 	if (session)
 		kymo_value_set(v, "session", session);
 	else
-		kymo_value_set_string(v, "error", "the session daemon ended during the recording");
+		kymo_value_set_string(
+			v, "error", "the session daemon did not end the recording well");
 	cli_result(rec->cli, v);
 }
 
@@ -335,9 +370,7 @@ static void finish(struct recording *rec, int exit_code)
 	if (session)
 		print_summary(rec, session);
 	else
-		cli_warn(rec->cli,
-			"the session daemon ended during the recording: the trace in %s may lack its last events",
-			rec->output);
+		tell_failure(rec, reply);
 	print_object(rec, session, exit_code, left);
 }
 

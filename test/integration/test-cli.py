@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command line: help, JSON, default names and places, a daemon on demand, and what it tells about sessions and programs."""
+
+import json
+import os
+import re
+import signal
+
+import kymotest
+from kymotest import CLI, check, equal, wait_for
+
+COMMANDS = ["record", "create", "destroy", "start", "stop", "enable-channel", "disable-channel", "enable-event", "disable-event",
+    "list", "status", "set-session"]
+
+
+def one_object(text):
+    equal(len(text.strip().splitlines()), 1, f"lines of JSON: {text!r}")
+    return json.loads(text)
+
+
+def waiting_app(k):
+    app = k.spawn("emit", "-w", "-n", 5)
+    k.expect(app, "ready")
+    wait_for(lambda: k.request(command="list-events")["applications"], "the program to register")
+    return app
+
+
+def test_help(k):
+    overview = k.kymo("--help").stdout
+    equal(k.kymo("help").stdout, overview, "kymo help")
+    equal(k.run([CLI], status=2).stderr, overview, "kymo")
+    listed = re.findall(r"^  ([a-z-]+) {2,}\S", overview.split("A first trace")[0], re.M)
+    for command in listed:
+        text = k.kymo(command, "--help").stdout
+        equal(k.kymo("help", command).stdout, text, f"help {command}")
+        check(f"Usage: kymo {command}" in text and "--json" in text, f"help of {command}: {text}")
+    for command in COMMANDS:
+        check(command in listed, f"{command} is not listed")
+    check(re.fullmatch(r"kymo \d+\.\d+\.\d+\n", k.kymo("--version").stdout), "version")
+
+
+def test_suggestions(k):
+    for wrong, right in (("strat", "start"), ("enable-evnet", "enable-event"), ("lst", "list")):
+        check(f"did you mean '{right}'" in k.kymo(wrong, status=2).stderr, wrong)
+    check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
+    check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
+    check("not supported yet" in k.kymo("enable-channel", "c", "--overwrite", status=1).stderr, "later option")
+
+
+def test_no_daemon(k):
+    """Nothing to list is an answer; anything else is not."""
+    check("no session daemon" in k.kymo("list").stdout, "list")
+    check("no session daemon" in k.kymo("list", "-u").stdout, "list -u")
+    equal(k.kymo_json("list")["sessions"], [], "list --json")
+    check("no session daemon" in k.kymo("status", status=1).stderr, "status")
+    check(not k.rundir.exists(), "a daemon was started")
+
+
+def test_on_demand(k):
+    """create starts a daemon that outlives it, and keeps none of its descriptors (run() waits for their end)."""
+    done = k.kymo("create")
+    found = re.search(r"'(auto-\d{8}-\d{6})' created: its trace goes to (\S+)", done.stdout)
+    check(found, f"create said {done.stdout!r}")
+    equal(found[2], str(k.traces / found[1]), "default output")
+    pid = k.request(command="hello")["pid"]
+    k.kymo("create", "named")
+    equal(k.request(command="hello")["pid"], pid, "daemon's pid after the second create")
+    check([n for n in os.listdir(k.traces) if re.fullmatch(r"named-\d{8}-\d{6}", n)], f"traces: {os.listdir(k.traces)}")
+    k.kymo("destroy", "-a")
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
+
+
+def test_refused_output(k):
+    """A session that is refused leaves no directory."""
+    k.start_daemon()
+    k.kymo("create", "s")
+    k.kymo("create", "s", status=1)
+    equal(len(os.listdir(k.traces)), 1, f"directories: {os.listdir(k.traces)}")
+
+
+def test_json(k):
+    """One object from each command, wherever --json stands."""
+    k.start_daemon()
+    equal(one_object(k.kymo("create", "s", "--json").stdout)["session"]["name"], "s", "create")
+    equal(one_object(k.kymo("--json", "enable-channel", "a,b").stdout)["channels"][1]["name"], "b", "enable-channel")
+    equal(one_object(k.kymo("enable-event", "--json", "x:y,z:*", "-c", "a").stdout)["ok"], True, "enable-event")
+    for line in (["list"], ["list", "s"], ["list", "-u"], ["status"], ["set-session", "s"], ["start"], ["disable-event", "x:y", "-c", "a"],
+            ["disable-channel", "b"], ["stop"], ["destroy"]):
+        equal(one_object(k.run([CLI, "--json", *line]).stdout)["ok"], True, " ".join(line))
+    for line in (["status"], ["strat"], ["list", "--sesion"], ["enable-event"], []):
+        done = k.run([CLI, *line, "--json"], status=None)
+        check(done.returncode in (1, 2), f"{line}: exit {done.returncode}")
+        equal(one_object(done.stdout)["ok"], False, " ".join(line))
+
+
+def test_session(k):
+    """What list and status say of a session, its channels, rules and programs."""
+    k.start_daemon()
+    app = waiting_app(k)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    check("1 event matches" in k.kymo("enable-event", "emit:rec*", "-x", "emit:other", "-l", "debug").stdout, "enable-event")
+    check("[stopped]" in k.kymo("list").stdout, "list")
+    k.kymo("start")
+    text = k.kymo("list", "s").stdout
+    for part in ("s [started]", str(k.traces / "s"), "channel0", "8 sub-buffers of 256.0 KiB for each CPU", "emit:rec*, but not emit:other",
+            f"{app.pid} emit"):
+        check(part in text, f"no {part!r} in {text}")
+    k.let_go(app)
+    k.let_go(app)
+    k.finish(app)
+    check("session 's' stopped: 5 events recorded, 0 discarded" in k.kymo("stop").stdout, "stop")
+    check("5 events recorded" in k.kymo("destroy").stdout, "destroy")
+
+
+def test_programs(k):
+    k.start_daemon()
+    app = waiting_app(k)
+    text = k.kymo("list", "-u").stdout
+    check(f"{app.pid} emit" in text and "emit:record" in text and "emit:signal" in text, f"list -u: {text}")
+    check("seq: u64" in k.kymo("list", "-u", "--fields").stdout, "fields")
+    k.let_go(app)
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_nothing_matches(k):
+    """A rule that matches nothing explains itself."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    text = k.kymo("enable-event", "emit:recrod").stdout
+    check("no event matches now" in text and "no instrumented program" in text, f"without a program: {text}")
+    app = waiting_app(k)
+    check("emit:record" in k.kymo("status").stdout, "status does not tell the name that comes near")
+    k.let_go(app)
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_losses(k):
+    """What was discarded is said, with what to do."""
+    k.start_daemon()
+    k.record(channel=("--subbuf-size=4K", "--num-subbuf=2"))
+    k.app("emit", "-n", 100000)
+    text = k.kymo("stop").stdout
+    check(re.search(r"[1-9]\d* discarded", text) and "--subbuf-size" in text, f"stop: {text}")
+    check("--subbuf-size" in k.kymo("status").stdout, "status")
+    check("--subbuf-size" in k.kymo("destroy").stdout, "destroy")
+
+
+def test_selection(k):
+    k.start_daemon()
+    k.kymo("create", "a", "-o", k.traces / "a")
+    k.kymo("create", "b", "-o", k.traces / "b")
+    k.kymo("enable-event", "x")
+    k.kymo("set-session", "a")
+    k.kymo("enable-event", "y", "-s", "a")
+    check(k.kymo("status").stdout.startswith("a "), "current session")
+    equal(k.kymo_json("stop", "b", status=None)["ok"], True, "stopping what is stopped")
+    k.kymo("destroy", "a")
+    k.kymo("status", status=1)
+    k.kymo("set-session", "nothing", status=1)
+
+
+kymotest.main()
