@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ky_record: the way of one event into the rings of all sessions that want it. The common case is one
- * call of the hook's writer per hook; everything else is in ky_record_slow.
+ * ky_record: the way of one event into the rings of all sessions that want it. The common case is
+ * one call of the hook's writer per hook; everything else is in ky_record_slow.
  */
 #include "base/clock.h"
 #include "ring/asm-offsets.h"
 #include "ring/writer.h"
 
-/* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger. */
+/* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger.
+ */
 #define MAX_TRIES 200
 
 #define ASSERT_OFFSET(type, member, offset)                                                        \
@@ -44,7 +45,7 @@ static_assert(KY_ASM_EXTENDED_ID == KY_ID_EXTENDED, "assembly: header");
 static_assert(KY_ASM_COMPACT == KY_HEADER_COMPACT && KY_ASM_EXTENDED == KY_HEADER_EXTENDED,
 	"assembly: header");
 static_assert(KY_ASM_RESTART == KY_WRITE_RESTART && KY_ASM_NO_RING == KY_WRITE_NO_RING &&
-		KY_ASM_FULL == KY_WRITE_FULL && KY_ASM_DONE == KY_WRITE_DONE,
+		      KY_ASM_FULL == KY_WRITE_FULL && KY_ASM_DONE == KY_WRITE_DONE,
 	"assembly: results");
 static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces");
 
@@ -77,8 +78,8 @@ static uint32_t current_cpu(void)
 {
 	const char *area = (const char *)__builtin_thread_pointer() + ky_rseq_offset;
 
-	return __atomic_load_n((const uint32_t *)(const void *)(area + KY_RSEQ_CPU_ID),
-		__ATOMIC_RELAXED);
+	return __atomic_load_n(
+		(const uint32_t *)(const void *)(area + KY_RSEQ_CPU_ID), __ATOMIC_RELAXED);
 }
 #else
 #define HAVE_RSEQ 0
@@ -109,7 +110,7 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 	hook->n_rings = set->geo.n_rings;
 	hook->block_mask = set->geo.block_size - 1;
 	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size);
-	hook->clock = set->geo.clock;
+	hook->clock = (uint16_t)set->geo.clock;
 	hook->ring_mask = ky_geometry_ring_mask(&set->geo);
 	hook->rings = set->rings;
 	hook->set = set;
@@ -129,14 +130,16 @@ static void leave_set(struct ky_set *set)
 }
 
 /*
- * Entry to whatever touches a set outside a restartable sequence. False when the hook went inactive.
- * Pairs with the listener, which clears `active`, then (sequentially consistent) looks at `users`.
+ * Entry to whatever touches a set outside a restartable sequence. False when the hook went
+ * inactive. Pairs with the listener, which clears `active`, then (sequentially consistent) looks at
+ * `users`.
  */
 static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set)
 {
 	struct ky_set *set = hook->set;
 
-	/* A hook that was switched off and on meanwhile may have another set: then leave this one alone. */
+	/* A hook that was switched off and on meanwhile may have another set: then leave this one
+	 * alone. */
 	if (!set)
 		return false;
 	__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
@@ -172,11 +175,13 @@ static int change_block(struct ky_hook *hook, uint32_t cpu)
 	uint64_t next = (pos | hook->block_mask) + 1;
 	uint64_t block_size = (uint64_t)hook->block_mask + 1;
 	uint32_t n_blocks = set->geo.n_blocks;
-	/* Acquire: pairs with the consumer's release after it copied the block that will be overwritten. */
+	/* Acquire: pairs with the consumer's release after it copied the block that will be
+	 * overwritten. */
 	uint64_t consumed = __atomic_load_n(&set->consumed[cpu], __ATOMIC_ACQUIRE);
 	struct ky_switch sw;
 
-	/* Another thread may have changed the block since the writer looked: then just try again. */
+	/* Another thread may have changed the block since the writer looked: then just try again.
+	 */
 	if ((pos & hook->block_mask) == 0)
 		return KY_WRITE_RESTART;
 	if (next + block_size - (hook->ring_mask + 1) > consumed &&
@@ -212,7 +217,7 @@ static int resolve(struct ky_hook *hook, int r)
 	return KY_WRITE_RESTART;
 }
 #else
-#define current_cpu() 0u
+#define current_cpu()	 0u
 #define resolve(hook, r) (r)
 #endif
 
@@ -227,7 +232,8 @@ static void count_lost(struct ky_hook *hook, enum ky_lost why)
 	__atomic_fetch_add(&ctl->lost[why], 1, __ATOMIC_RELAXED);
 }
 
-/* The writer did not write at once: prepares what it lacks and tries again, or counts the event as lost. */
+/* The writer did not write at once: prepares what it lacks and tries again, or counts the event as
+ * lost. */
 static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, const void *payload,
 	size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
@@ -280,7 +286,8 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 		ky_write_fn write;
 		uint64_t ts = 0;
 
-		/* Acquire: pairs with the release that switches a hook on, after its members were set. */
+		/* Acquire: pairs with the release that switches a hook on, after its members were
+		 * set. */
 		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
 			continue;
 		write = hook->write;
@@ -292,7 +299,7 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 			if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
 				ts = ky_clock_read(hook->clock);
 			if (ky_likely(write(hook, payload, (uint32_t)len, pieces, n_pieces, ts) ==
-				    KY_WRITE_DONE))
+				      KY_WRITE_DONE))
 				continue;
 		}
 		record_slow(hook, payload, len, pieces, n_pieces);

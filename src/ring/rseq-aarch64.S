@@ -98,7 +98,7 @@
 	b	.Lpublish_\name
 
 3:
-	ldr	w10, [x0, #KY_HOOK_ACTIVE]
+	ldar	w10, [x0]			/* KY_HOOK_ACTIVE: before the other members */
 	cbz	w10, .Ldone_\name
 	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
 	ldr	w11, [x0, #KY_HOOK_N_RINGS]

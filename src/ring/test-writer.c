@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writers, against a plain walk over the memory: every record that was reported written is there once,
- * whole, in order of time, and written + lost = attempted, under signals, migration and threads.
+ * The writers, against a plain walk over the memory: every record that was reported written is
+ * there once, whole, in order of time, and written + lost = attempted, under signals, migration and
+ * threads.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +16,7 @@
 #include "base/clock.h"
 #include "ring/writer.h"
 
-#define EVENT 5
+#define EVENT	  5
 #define N_WRITERS 64 /* sources of records: threads, and the signal handlers on top of them */
 
 struct fixture {
@@ -83,10 +84,12 @@ static uint64_t lost(struct fixture *f)
 	return n;
 }
 
-/* Calls visit(id, payload, len) for each record; len is fixed but for `len` == 0: then one record per block. */
+/* Calls visit(id, payload, len) for each record; len is fixed but for `len` == 0: then one record
+ * per block. */
 typedef void (*visit_fn)(void *arg, uint32_t id, const uint8_t *payload);
 
-/* Walks a ring that never wrapped; checks clocks and the tables on the way. Returns the number of records. */
+/* Walks a ring that never wrapped; checks clocks and the tables on the way. Returns the number of
+ * records. */
 static uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, void *arg)
 {
 	struct ky_geometry *g = &f->set.geo;
@@ -191,7 +194,8 @@ static bool usable(int kind)
 
 static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t block_size)
 {
-	uint32_t clock = kinds[kind].clock == KY_CLOCK_TSC ? ky_writer_counter() : KY_CLOCK_MONOTONIC;
+	uint32_t clock = kinds[kind].clock == KY_CLOCK_TSC ? ky_writer_counter()
+							   : KY_CLOCK_MONOTONIC;
 
 	setup(f, kinds[kind].mode, clock, kinds[kind].mode == KY_SET_PER_CPU ? n_cpus() : 32,
 		n_blocks, block_size);
@@ -225,7 +229,8 @@ static void test_full_then_free(void **state)
 		for (int i = 0; i < 5000; i++)
 			emit(&f, 0);
 		check_all(&f, true);
-		/* One block consumed everywhere: exactly one block's worth of records fits again. */
+		/* One block consumed everywhere: exactly one block's worth of records fits again.
+		 */
 		before = lost(&f);
 		for (uint32_t i = 0; i < f.set.geo.n_rings; i++)
 			f.consumed[i] = 4096;
@@ -300,8 +305,8 @@ static void test_pieces(void **state)
 
 			for (int i = 0; i < 200; i++)
 				text[i] = (char)('A' + i % 26);
-			snprintf(expected, sizeof(expected), "ab%.*s%.*sz", (int)len, text, (int)len,
-				text + 100);
+			snprintf(expected, sizeof(expected), "ab%.*s%.*sz", (int)len, text,
+				(int)len, text + 100);
 			text[len / 2] = 0;
 			expected[2 + len / 2] = '#';
 			setup_kind(&f, k, 2, 4096);
@@ -327,7 +332,7 @@ static void test_clock_steps(void **state)
 	if (!ky_writer_has_rseq())
 		skip();
 	setup_kind(&f, 1, 2, 4096);
-	emit(&f, 1); /* first use of the ring; a real clock */
+	emit(&f, 1);					 /* first use of the ring; a real clock */
 	for (uint32_t r = 0; r < f.set.geo.n_rings; r++) /* forget it */
 		memset(ky_geometry_ctl(&f.set.geo, f.set.base, r), 0, 128);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(steps); i++, p.seq++)

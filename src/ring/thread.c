@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per-thread rings in plain C, for where restartable sequences are missing (old C library or kernel, musl,
- * i386, valgrind). The only competitors in a ring are the owner's own signal handlers, which run to their
- * end before the interrupted code goes on. Hence:
+ * Per-thread rings in plain C, for where restartable sequences are missing (old C library or
+ * kernel, musl, i386, valgrind). The only competitors in a ring are the owner's own signal
+ * handlers, which run to their end before the interrupted code goes on. Hence:
  *
- *   reserve   compare-and-exchange of `reserve`: a handler in between makes it fail. No lock prefix is
- *             needed against one's own handlers.
- *   copy      header and payload to the reserved place.
- *   publish   by the outermost record alone (the one that began where the head stood): it raises the head to
- *             `reserve`, until the two agree. A plain store could put back what a handler published.
+ *   reserve   compare-and-exchange of `reserve`: a handler in between makes it fail. No lock prefix
+ * is needed against one's own handlers. copy      header and payload to the reserved place. publish
+ * by the outermost record alone (the one that began where the head stood): it raises the head to
+ *             `reserve`, until the two agree. A plain store could put back what a handler
+ * published.
  *
- * SIGKILL anywhere loses at most what was not published, and the next owner starts again at the head.
+ * SIGKILL anywhere loses at most what was not published, and the next owner starts again at the
+ * head.
  */
 
 #include "base/clock.h"
@@ -55,8 +56,8 @@ static void raise_local(uint64_t *p, uint64_t to)
 }
 
 /*
- * Which ring of a set is this thread's: a small table, because a thread rarely records into many sets at once;
- * what does not fit is found again by a walk over the owner words.
+ * Which ring of a set is this thread's: a small table, because a thread rarely records into many
+ * sets at once; what does not fit is found again by a walk over the owner words.
  */
 #define KNOWN 4
 static __thread __attribute__((tls_model("initial-exec"))) struct {
@@ -95,7 +96,8 @@ static void remember(const struct ky_set *set, uint32_t slot)
 	known[at].set = set;
 }
 
-/* Takes over where the last owner stopped publishing; what a killed one had reserved beyond never happened. */
+/* Takes over where the last owner stopped publishing; what a killed one had reserved beyond never
+ * happened. */
 static void begin_ownership(struct ky_ring_ctl *ctl)
 {
 	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
@@ -124,10 +126,10 @@ static int64_t find_slot(struct ky_set *set)
 		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
 		uint64_t nobody = 0;
 
-		/* Acquire: pairs with the release by the owner before; release: with who looks for a free one. */
-		if (load(&ctl->owner) ||
-			!__atomic_compare_exchange_n(&ctl->owner, &nobody, me, false,
-				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		/* Acquire: pairs with the release by the owner before; release: with who looks for
+		 * a free one. */
+		if (load(&ctl->owner) || !__atomic_compare_exchange_n(&ctl->owner, &nobody, me,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		begin_ownership(ctl);
 		remember(set, i);
@@ -182,7 +184,8 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 	}
 }
 
-/* Raises the head to all that is reserved. Only the outermost record gets here, so all that is copied. */
+/* Raises the head to all that is reserved. Only the outermost record gets here, so all that is
+ * copied. */
 static void publish(struct ky_ring_ctl *ctl)
 {
 	for (;;) {
@@ -191,12 +194,14 @@ static void publish(struct ky_ring_ctl *ctl)
 		struct ky_ring_slot *slot = &ctl->slot[~head & 1];
 
 		if (load(&ctl->reserve) != end)
-			continue; /* a handler recorded in between: ts and count may be of its record */
+			continue; /* a handler recorded in between: ts and count may be of its
+				     record */
 		if (end <= ky_head_pos(head))
 			return;
 		slot->ts = ts;
 		slot->count = count;
-		__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the reader's acquire of head */
+		__atomic_thread_fence(
+			__ATOMIC_RELEASE); /* pairs with the reader's acquire of head */
 		swap_local(&ctl->head, &head, end << 1 | (~head & 1));
 	}
 }
@@ -221,11 +226,13 @@ int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 		last = load(&ctl->last_ts);
 		ts = ky_clock_read(hook->clock);
 		ts = KY_MAX(ts, last);
-		/* `last` may lag behind an interrupted record's: then the header is longer than it need be. */
+		/* `last` may lag behind an interrupted record's: then the header is longer than it
+		 * need be. */
 		extended = hook->id >= KY_ID_EXTENDED || (ts - last) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > hook->block_limit) {
 			begin = (from | mask) + 1;
-			/* Acquire: pairs with the consumer's release of the block that is entered. */
+			/* Acquire: pairs with the consumer's release of the block that is entered.
+			 */
 			if (begin + mask + 1 > ring_size &&
 				begin + mask + 1 - ring_size >
 					__atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE)) {
@@ -245,7 +252,8 @@ int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 	}
 	raise_local(&ctl->last_ts, ts);
 	add_local(&ctl->reserved_count, 1);
-	copy_record(ky_geometry_data(&set->geo, set->base, (uint32_t)slot) + (begin & hook->ring_mask),
+	copy_record(
+		ky_geometry_data(&set->geo, set->base, (uint32_t)slot) + (begin & hook->ring_mask),
 		hook->id, ts, extended, payload, len, pieces, n_pieces);
 	if (ky_head_pos(load(&ctl->head)) == from)
 		publish(ctl);

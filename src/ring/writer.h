@@ -4,14 +4,16 @@
  * handlers; no lock, no system call, no allocation, errno kept. docs/shm-abi.md is the protocol.
  *
  * Who owns what:
- *   hook   one (event, ring set): the words a record needs, in one cache line. Lives in memory that a
- *          forked child finds zeroed, which reads as "not active". Hooks of an event are never unlinked while
- *          the event exists; a hook is switched off, and may be used again for the same event and another set.
- *   set    this program's mapping of a ring set. Never freed either: a set that was dropped is used again.
+ *   hook   one (event, ring set): the words a record needs, in one cache line. Lives in memory that
+ * a forked child finds zeroed, which reads as "not active". Hooks of an event are never unlinked
+ * while the event exists; a hook is switched off, and may be used again for the same event and
+ * another set. set    this program's mapping of a ring set. Never freed either: a set that was
+ * dropped is used again.
  *
  * A record is written inside a restartable sequence (per-CPU sets), which the listener can fence by
- * membarrier, or under `users` (per-thread sets, and all slow paths), which it can wait for. So after
- * `active` was cleared and the two were waited for, no thread touches the set's memory any more.
+ * membarrier, or under `users` (per-thread sets, and all slow paths), which it can wait for. So
+ * after `active` was cleared and the two were waited for, no thread touches the set's memory any
+ * more.
  */
 #ifndef RING_WRITER_H
 #define RING_WRITER_H
@@ -24,17 +26,17 @@
 struct ky_hook;
 
 /*
- * Writes one record. payload, len, pieces, n_pieces as kymo_record_fn has them; ts is the clock, unless
- * the writer reads it itself. Returns enum ky_write.
+ * Writes one record. payload, len, pieces, n_pieces as kymo_record_fn has them; ts is the clock,
+ * unless the writer reads it itself. Returns enum ky_write.
  */
 typedef int (*ky_write_fn)(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 
 enum ky_write {
-	KY_WRITE_DONE = 0,     /* published; or the hook is not active */
-	KY_WRITE_RESTART = 1,  /* the sequence was aborted: try again */
-	KY_WRITE_NO_RING = 2,  /* no ring for this CPU in the table yet, or ever */
-	KY_WRITE_FULL = 3,     /* does not fit the block */
+	KY_WRITE_DONE = 0,    /* published; or the hook is not active */
+	KY_WRITE_RESTART = 1, /* the sequence was aborted: try again */
+	KY_WRITE_NO_RING = 2, /* no ring for this CPU in the table yet, or ever */
+	KY_WRITE_FULL = 3,    /* does not fit the block */
 };
 
 /* Ring i of a set as this program has it mapped; all zero until the program first uses it. */
@@ -46,11 +48,12 @@ struct ky_ring_ref {
 /* The order of the first members is known to the assembly: KY_HOOK_* below. */
 struct ky_hook {
 	uint32_t active; /* 0: record nothing; written last when switched on */
-	uint32_t id;     /* of the event in the trace */
+	uint32_t id;	 /* of the event in the trace */
 	uint32_t n_rings;
 	uint32_t block_mask;  /* block_size - 1 */
 	uint32_t block_limit; /* KY_BLOCK_LIMIT(block_size) */
-	uint32_t clock;       /* enum ky_clock */
+	uint16_t clock;	      /* enum ky_clock */
+	uint16_t mapped;      /* the tracer's: the set wants this event */
 	uint64_t ring_mask;   /* bytes of a ring - 1 */
 	struct ky_ring_ref *rings;
 	ky_write_fn write;
@@ -59,22 +62,25 @@ struct ky_hook {
 } __attribute__((aligned(64)));
 
 struct ky_set {
-	uint32_t id;    /* the daemon's number; 0: free */
+	uint32_t id;	/* the daemon's number; 0: free */
 	uint32_t users; /* threads inside a slow path or a per-thread writer */
 	uint32_t started;
 	struct ky_geometry geo;
-	void *base;               /* mapping of the rings */
+	void *base;		  /* mapping of the rings */
 	const uint64_t *consumed; /* mapping of the positions, n_rings, read-only */
 	size_t consumed_size;
 	struct ky_ring_ref *rings; /* n_rings, fork-wiped */
-	uint32_t first_used;       /* grows when a ring gets its first record: the listener populates it */
+	uint32_t
+		first_used; /* grows when a ring gets its first record: the listener populates it */
 };
 
-/* True when this thread's library and kernel do restartable sequences. Call ky_writer_init first. */
+/* True when this thread's library and kernel do restartable sequences. Call ky_writer_init first.
+ */
 bool ky_writer_has_rseq(void);
 /* Looks up where the C library keeps the rseq area. Once, before any record. */
 void ky_writer_init(void);
-/* The counter that per-CPU writers read: KY_CLOCK_TSC or KY_CLOCK_CNTVCT, or KY_CLOCK_MONOTONIC when there is none. */
+/* The counter that per-CPU writers read: KY_CLOCK_TSC or KY_CLOCK_CNTVCT, or KY_CLOCK_MONOTONIC
+ * when there is none. */
 enum ky_clock ky_writer_counter(void);
 
 /* Prepares a hook that is not active for this set and event identifier. */
@@ -85,11 +91,13 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
- * Gives back the rings that the calling thread has in this per-thread set, so that other threads can go on
- * with them; when the thread ends. The rings of killed processes are given back by nobody.
+ * Gives back the rings that the calling thread has in this per-thread set, so that other threads
+ * can go on with them; when the thread ends. The rings of killed processes are given back by
+ * nobody.
  */
 void ky_thread_release(struct ky_set *set);
-/* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May be NULL. */
+/* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May
+ * be NULL. */
 extern void (*ky_thread_claimed)(void);
 /* In a forked child, and at start: who its threads are in the owner words. */
 void ky_thread_set_process(uint32_t pid);
@@ -102,15 +110,16 @@ int ky_rseq_record_ts(struct ky_hook *hook, const void *payload, uint32_t len,
 int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 
-/* One block change, in one restartable sequence: checks that `head` is still the ring's, stores, publishes. */
+/* One block change, in one restartable sequence: checks that `head` is still the ring's, stores,
+ * publishes. */
 struct ky_switch {
 	struct ky_ring_ctl *ctl;      /* 0 */
 	uint64_t head, new_head;      /* 8, 16 */
 	struct ky_block_entry *left;  /* 24: gets used */
 	struct ky_block_entry *enter; /* 32: gets begin_ts, begin_count */
-	uint64_t used;                /* 40 */
-	uint64_t begin_ts;            /* 48 */
-	uint64_t begin_count;         /* 56 */
+	uint64_t used;		      /* 40 */
+	uint64_t begin_ts;	      /* 48 */
+	uint64_t begin_count;	      /* 56 */
 };
 /* KY_WRITE_DONE when it published, KY_WRITE_RESTART when something else happened meanwhile. */
 int ky_rseq_switch(struct ky_hook *hook, const struct ky_switch *sw);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The conversation with one session daemon (docs/protocol.md). Runs in the listener thread, under
+ * the lock; only tracer_conn_send_new_events is also called by the program's threads.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "tracer/tracer.h"
+
+#define RETRY_MIN_MS	100u
+#define RETRY_MAX_MS	5000u
+#define SEND_TIMEOUT_MS 1000
+#define MAX_FDS		4
+
+static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(8)));
+static uint8_t tx[KY_MSG_MAX];
+
+void tracer_conn_init(struct tracer_conn *conn, const char *dir)
+{
+	*conn = (struct tracer_conn){.fd = -1, .wake_fd = -1};
+	if (strlen(dir) < sizeof(conn->dir))
+		strcpy(conn->dir, dir);
+}
+
+/* dir/name into buf; false when it is too long. */
+static bool path_of(const struct tracer_conn *conn, const char *name, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "%s/%s", conn->dir, name);
+
+	return n > 0 && (size_t)n < size;
+}
+
+static bool trusted(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state)
+{
+	char path[128];
+	struct stat st;
+	ssize_t n = -1;
+	int fd;
+
+	if (!conn->dir[0] || !path_of(conn, KY_RUN_STATE, path, sizeof(path)))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(st.st_uid))
+		n = pread(fd, ret_state, sizeof(*ret_state), 0);
+	close(fd);
+	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
+}
+
+void tracer_conn_close(struct tracer_conn *conn)
+{
+	conn->fd = ky_close(conn->fd);
+	conn->answered = conn->asked;
+	conn->unsent = false;
+	tracer_sets_drop_all(conn);
+	tracer_wake_waiters();
+}
+
+/* Sends the message in tx; waits for room up to `timeout_ms`. 0, -EAGAIN, or another -errno and a
+ * closed connection. */
+static int send_tx(struct tracer_conn *conn, int len, int timeout_ms)
+{
+	struct pollfd p = {.fd = conn->fd, .events = POLLOUT};
+	int r = len < 0 ? len : 0;
+
+	if (conn->fd < 0)
+		return -ENOTCONN;
+	while (len > 0) {
+		if (send(conn->fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
+			return 0;
+		r = -errno;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN || poll(&p, 1, timeout_ms) <= 0)
+			break;
+	}
+	if (r != -EAGAIN || timeout_ms) {
+		tracer_debug("%s: connection given up: %d", conn->dir, -r);
+		shutdown(conn->fd, SHUT_RDWR); /* the listener sees the hang-up and closes it */
+	}
+	return r;
+}
+
+static struct ky_writer start(void)
+{
+	return (struct ky_writer){.buf = tx, .cap = sizeof(tx)};
+}
+
+static void send_hello(struct tracer_conn *conn)
+{
+	struct ky_writer w = start();
+	char name[17] = "";
+	struct ky_app_hello m = {
+		.version = KY_PROTO_VERSION,
+		.abi_bits = sizeof(void *) * 8,
+		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
+			(ky_writer_counter() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0),
+		.pid = (uint32_t)getpid(),
+		.n_events = tracer.n_events,
+		.procname = name,
+	};
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+
+	/* Of the process, not of this thread: /proc/self/comm is the main thread's. */
+	ky_close(fd);
+	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	conn->asked++;
+	send_tx(conn, ky_app_hello_encode(&w, &m), SEND_TIMEOUT_MS);
+}
+
+void tracer_conn_send_new_events(struct tracer_conn *conn)
+{
+	struct ky_writer w = start();
+	struct ky_app_new_events m = {.n_events = tracer.n_events};
+
+	if (conn->fd < 0)
+		return;
+	conn->unsent = send_tx(conn, ky_app_new_events_encode(&w, &m), 0) == -EAGAIN;
+	if (!conn->unsent)
+		conn->asked++;
+}
+
+static int connect_app(struct tracer_conn *conn)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	int fd;
+
+	if (!path_of(conn, KY_RUN_APP, sun.sun_path, sizeof(sun.sun_path)))
+		return -ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+		int r = -errno;
+
+		ky_close(fd);
+		return r;
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || !trusted(cred.uid)) {
+		ky_close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+/* The FIFO that a starting daemon touches; opened before connecting, so that no start is missed. */
+static void open_wake(struct tracer_conn *conn)
+{
+	char path[128];
+	struct stat st;
+
+	conn->wake_fd = ky_close(conn->wake_fd);
+	if (!path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
+		return;
+	conn->wake_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (conn->wake_fd >= 0 && (fstat(conn->wake_fd, &st) < 0 || !S_ISFIFO(st.st_mode)))
+		conn->wake_fd = ky_close(conn->wake_fd);
+}
+
+void tracer_conn_try(struct tracer_conn *conn)
+{
+	int fd;
+
+	if (!conn->dir[0] || conn->fd >= 0) {
+		conn->tried = true;
+		return;
+	}
+	open_wake(conn);
+	fd = connect_app(conn);
+	conn->fd = fd < 0 ? -1 : fd;
+	if (conn->fd >= 0) {
+		conn->wake_fd = ky_close(conn->wake_fd);
+		conn->retry_ms = 0;
+		send_hello(conn);
+	} else if (fd == -EAGAIN) {
+		conn->retry_ms = RETRY_MIN_MS; /* the daemon's backlog is full */
+	} else if (conn->wake_fd < 0) {
+		conn->retry_ms = conn->retry_ms ? KY_MIN(conn->retry_ms * 2, RETRY_MAX_MS)
+						: RETRY_MIN_MS;
+	} else {
+		conn->retry_ms = 0;
+	}
+	conn->tried = true;
+	tracer_wake_waiters();
+}
+
+static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
+{
+	struct ky_writer w = start();
+	struct ky_app_ack m = {.cookie = cookie, .status = status};
+
+	send_tx(conn, ky_app_ack_encode(&w, &m), SEND_TIMEOUT_MS);
+}
+
+static uint8_t list_buf[KY_MSG_MAX - 256];
+
+static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
+{
+	uint32_t index = 0;
+
+	do {
+		struct ky_writer w = start();
+		struct ky_writer list = {.buf = list_buf, .cap = sizeof(list_buf)};
+		struct ky_app_events m = {.query = q->query};
+
+		tracer_events_match(q->rules, q->n, &index, &list, &m.n);
+		m.list = (struct ky_bytes){list_buf, (uint32_t)list.len};
+		m.more = index < tracer.n_events;
+		if (send_tx(conn, ky_app_events_encode(&w, &m), SEND_TIMEOUT_MS) < 0)
+			return;
+	} while (index < tracer.n_events);
+}
+
+static void handle_ring_set(
+	struct tracer_conn *conn, struct ky_reader *r, const int *fds, int n_fds)
+{
+	struct ky_app_ring_set m;
+	int err = -EBADMSG;
+
+	if (ky_app_ring_set_decode(r, &m) == 0 && n_fds == 2)
+		err = tracer_set_add(conn, &m, fds[0], fds[1]);
+	/* START of a set that is not here is answered with an error: so the daemon learns of it. */
+	if (err < 0)
+		tracer_debug("%s: ring set not mapped: %s", conn->dir, strerrordesc_np(-err));
+}
+
+static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
+{
+	union {
+		struct ky_app_query query;
+		struct ky_app_map map;
+		struct ky_app_unmap unmap;
+		struct ky_app_start set; /* START, STOP and DROP have the same fields */
+		struct ky_app_done done;
+	} m;
+
+	switch (type) {
+	case KY_APP_QUERY:
+		if (ky_app_query_decode(r, &m.query) == 0)
+			answer_query(conn, &m.query);
+		break;
+	case KY_APP_MAP:
+		if (ky_app_map_decode(r, &m.map) == 0)
+			tracer_set_map(conn, &m.map);
+		break;
+	case KY_APP_UNMAP:
+		if (ky_app_unmap_decode(r, &m.unmap) == 0)
+			tracer_set_unmap(conn, &m.unmap);
+		break;
+	case KY_APP_START:
+		if (ky_app_start_decode(r, &m.set) == 0)
+			ack(conn, m.set.cookie, tracer_set_start(conn, m.set.set));
+		break;
+	case KY_APP_STOP:
+		if (ky_app_start_decode(r, &m.set) == 0)
+			ack(conn, m.set.cookie, tracer_set_stop(conn, m.set.set));
+		break;
+	case KY_APP_DROP:
+		if (ky_app_start_decode(r, &m.set) == 0)
+			ack(conn, m.set.cookie, tracer_set_drop(conn, m.set.set));
+		break;
+	case KY_APP_DONE:
+		if (ky_app_done_decode(r, &m.done) == 0 && conn->answered != conn->asked)
+			conn->answered++;
+		tracer_wake_waiters();
+		break;
+	default:
+		break; /* from a newer daemon */
+	}
+}
+
+/* Descriptors that came with a message into fds; their number. */
+static int take_fds(struct msghdr *msg, int *fds)
+{
+	int n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t len = c->cmsg_len - CMSG_LEN(0);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < len / sizeof(int) && n < MAX_FDS; i++)
+			memcpy(&fds[n++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+	return n;
+}
+
+void tracer_conn_receive(struct tracer_conn *conn)
+{
+	union {
+		char buf[CMSG_SPACE(MAX_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = rx, .iov_len = sizeof(rx)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf)};
+	int fds[MAX_FDS], n_fds, type;
+	struct ky_reader r;
+	ssize_t n = recvmsg(conn->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		tracer_conn_close(conn);
+		return;
+	}
+	n_fds = take_fds(&msg, fds);
+	conn->heard++;
+	type = ky_msg_open(&r, rx, (size_t)n);
+	if (type == KY_APP_RING_SET)
+		handle_ring_set(conn, &r, fds, n_fds);
+	else if (type > 0)
+		dispatch(conn, type, &r);
+	for (int i = 0; i < n_fds; i++)
+		ky_close(fds[i]);
+	if (conn->unsent)
+		tracer_conn_send_new_events(conn);
+}

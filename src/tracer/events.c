@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process's tracepoints: which there are, which match a rule, which are switched on.
+ */
+#include <sys/mman.h>
+
+#include "base/glob.h"
+#include "tracer/tracer.h"
+
+static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
+
+static void record(const struct kymo_event *ev, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	ky_record(__atomic_load_n((struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE), payload,
+		len, pieces, n_pieces);
+}
+
+int tracer_events_init(void)
+{
+	void *p = mmap(NULL, TRACER_MAX_EVENTS * sizeof(struct tracer_event),
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	tracer.events = p;
+	return 0;
+}
+
+/* The event's description into scratch; its length, or 0 when it is too large to be told to anyone.
+ */
+static size_t describe(const struct kymo_event *ev)
+{
+	struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch) - 1024};
+
+	ky_desc_encode(&w, ev);
+	return w.error ? 0 : w.len;
+}
+
+/* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
+static uint64_t signature(const struct kymo_event *ev)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	size_t n = describe(ev);
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ scratch[i]) * 0x100000001b3u;
+	return h;
+}
+
+/* An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: the table
+ * is full. */
+static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_known)
+{
+	uint64_t sig = tracer.n_unloaded && ev->kind == KYMO_EVENT_PLAIN ? signature(ev) : 0;
+
+	*ret_known = true;
+	for (uint32_t i = 0; sig && i < tracer.n_events; i++) {
+		struct tracer_event *e = &tracer.events[i];
+
+		if (!e->ev && e->signature == sig) {
+			tracer.n_unloaded--;
+			return e;
+		}
+	}
+	*ret_known = false;
+	return tracer.n_events < TRACER_MAX_EVENTS ? &tracer.events[tracer.n_events++] : NULL;
+}
+
+static bool usable(const struct kymo_event *ev)
+{
+	return ev && ev->size >= sizeof(*ev) && ev->state && !ev->state->record &&
+	       (ev->kind == KYMO_EVENT_PLAIN || ev->kind == KYMO_EVENT_QUERY);
+}
+
+uint32_t tracer_events_add(struct kymo_object *object)
+{
+	uint32_t n_new = 0;
+
+	for (const struct kymo_event *const *p = object->begin; p < object->end; p++) {
+		struct tracer_event *e;
+		bool known;
+
+		/* An event that has `record` is listed twice: inlined, or in the headers of several
+		 * sources. */
+		if (!usable(*p))
+			continue;
+		e = find_entry(*p, &known);
+		if (!e)
+			break;
+		(*p)->state->record = record;
+		e->ev = *p;
+		e->object = object;
+		e->signature = 0;
+		n_new += !known && (*p)->kind == KYMO_EVENT_PLAIN;
+		tracer_event_update(e);
+	}
+	tracer_queries_update();
+	return n_new;
+}
+
+void tracer_events_remove(struct kymo_object *object)
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		struct tracer_event *e = &tracer.events[i];
+
+		if (!e->ev || e->object != object)
+			continue;
+		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
+		if (e->ev->kind == KYMO_EVENT_PLAIN) {
+			e->signature = signature(e->ev);
+			tracer.n_unloaded++;
+		}
+		e->ev->state->record = NULL;
+		e->ev->state->hooks = NULL;
+		e->ev = NULL;
+		e->object = NULL;
+	}
+}
+
+/* One rule of a QUERY against an event; always reads the whole rule. */
+static bool rule_matches(struct ky_reader *r, const struct kymo_event *ev, const char *full_name)
+{
+	const char *pattern = ky_read_str(r);
+	uint32_t type = ky_read_u32(r);
+	int32_t level = ky_read_i32(r);
+	uint32_t n_exclusions = ky_read_u32(r);
+	bool match = ky_glob_match(pattern, full_name);
+
+	if (type == KY_LEVEL_AT_LEAST)
+		match = match && ev->loglevel <= level;
+	else if (type == KY_LEVEL_ONLY)
+		match = match && ev->loglevel == level;
+	for (uint32_t i = 0; i < n_exclusions && !r->error; i++)
+		if (ky_glob_match(ky_read_str(r), full_name))
+			match = false;
+	return match && !r->error;
+}
+
+static bool any_rule_matches(struct ky_bytes rules, uint32_t n_rules, const struct kymo_event *ev)
+{
+	struct ky_reader r = {.buf = rules.data, .len = rules.len};
+	char name[KY_NAME_MAX + 1];
+	bool match = false;
+	int n = snprintf(name, sizeof(name), "%s:%s", ev->provider, ev->name);
+
+	if (n < 0 || (size_t)n >= sizeof(name))
+		return false;
+	for (uint32_t i = 0; i < n_rules && !r.error && !match; i++)
+		match = rule_matches(&r, ev, name);
+	return match;
+}
+
+void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *index,
+	struct ky_writer *list, uint32_t *ret_n)
+{
+	*ret_n = 0;
+	for (; *index < tracer.n_events; ++*index) {
+		const struct kymo_event *ev = tracer.events[*index].ev;
+		struct ky_bytes desc = {scratch, 0};
+
+		if (!ev || ev->kind != KYMO_EVENT_PLAIN || !any_rule_matches(rules, n_rules, ev))
+			continue;
+		desc.len = (uint32_t)describe(ev);
+		if (!desc.len) {
+			tracer_debug("%s:%s: description too large", ev->provider, ev->name);
+			continue;
+		}
+		if (desc.len + 2 * sizeof(uint32_t) > list->cap - list->len)
+			return;
+		ky_write_u32(list, *index);
+		ky_write_bytes(list, desc);
+		++*ret_n;
+	}
+}
+
+void tracer_event_update(struct tracer_event *e)
+{
+	uint32_t enabled = 0;
+
+	if (!e->ev || e->ev->kind != KYMO_EVENT_PLAIN)
+		return;
+	for (struct ky_hook *h = e->hooks; h; h = h->next)
+		enabled |= h->active;
+	__atomic_store_n(&e->ev->state->hooks, e->hooks, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
+}
+
+static bool name_enabled(const struct kymo_event *query)
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		const struct kymo_event *ev = tracer.events[i].ev;
+
+		if (ev && ev->kind == KYMO_EVENT_PLAIN && ev->state->enabled &&
+			!strcmp(ev->name, query->name) && !strcmp(ev->provider, query->provider))
+			return true;
+	}
+	return false;
+}
+
+void tracer_queries_update(void)
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		const struct kymo_event *ev = tracer.events[i].ev;
+
+		if (ev && ev->kind == KYMO_EVENT_QUERY)
+			__atomic_store_n(&ev->state->enabled, name_enabled(ev), __ATOMIC_RELAXED);
+	}
+}
+
+void tracer_events_reset(void)
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		struct tracer_event *e = &tracer.events[i];
+
+		e->hooks = NULL;
+		if (!e->ev)
+			continue;
+		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
+		e->ev->state->hooks = NULL;
+	}
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entry points: objects that are loaded and unloaded (called by the constructors that
+ * <kymo/tracepoint.h> puts into them), and fork.
+ */
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdarg.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+#include "base/rundir.h"
+#include "tracer/tracer.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+void kymo_object_register(struct kymo_object *object);
+void kymo_object_unregister(struct kymo_object *object);
+
+struct tracer tracer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void tracer_debug(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!tracer.debug)
+		return;
+	va_start(ap, fmt);
+	dprintf(STDERR_FILENO, "libkymo[%d]: ", (int)getpid());
+	vdprintf(STDERR_FILENO, fmt, ap);
+	dprintf(STDERR_FILENO, "\n");
+	va_end(ap);
+}
+
+/* A number of milliseconds, -1 for ever; what is not a number counts as absent. */
+static int read_timeout(void)
+{
+	const char *s = secure_getenv("KYMO_REGISTER_TIMEOUT");
+	char *end;
+	long v;
+
+	if (!s || !*s)
+		return 3000;
+	v = strtol(s, &end, 10);
+	return *end || v < -1 || v > 3600000 ? 3000 : (int)v;
+}
+
+static void init_conns(void)
+{
+	char dir[sizeof(tracer.conns[0].dir)];
+
+	tracer_conn_init(&tracer.conns[0], KY_RUN_GLOBAL);
+	if (ky_rundir(dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
+		dir[0] = '\0';
+	tracer_conn_init(&tracer.conns[1], dir);
+}
+
+/* Per-CPU rings need restartable sequences, and the means to abort those of all threads from
+ * outside. */
+static bool init_rseq(void)
+{
+	ky_writer_init();
+	return ky_writer_has_rseq() &&
+	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+}
+
+static void on_thread_end(void *unused)
+{
+	(void)unused;
+	tracer_sets_release_thread();
+}
+
+/* Not in keys that would make pthread_setspecific allocate. */
+static void on_thread_claimed(void)
+{
+	if (tracer.thread_end < 32)
+		pthread_setspecific(tracer.thread_end, &tracer);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&tracer.lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&tracer.lock);
+}
+
+/* The child is another process: it forgets the parent's sets and connections and registers as
+ * itself. */
+static void after_fork_child(void)
+{
+	int saved = errno;
+	bool wait = false;
+
+	pthread_mutex_init(&tracer.lock, NULL);
+	if (!tracer.started || tracer.off) {
+		errno = saved;
+		return;
+	}
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
+		char dir[sizeof(tracer.conns[i].dir)];
+
+		wait |= tracer.conns[i].fd >= 0;
+		ky_close(tracer.conns[i].fd);
+		ky_close(tracer.conns[i].wake_fd);
+		memcpy(dir, tracer.conns[i].dir, sizeof(dir));
+		tracer_conn_init(&tracer.conns[i], dir);
+	}
+	tracer_events_reset();
+	tracer_sets_reset();
+	tracer_mem_reset();
+	ky_thread_set_process((uint32_t)getpid());
+	tracer.has_rseq = init_rseq();
+	if (tracer_listener_start() < 0)
+		tracer.off = true;
+	else if (wait)
+		tracer_wait_registered();
+	errno = saved;
+}
+
+/* The first object: everything that must exist before the listener. Under the lock. */
+static void init(void)
+{
+	if (getauxval(AT_SECURE) || secure_getenv("KYMO_OFF") || tracer_events_init() < 0) {
+		tracer.off = true;
+		return;
+	}
+	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
+	tracer.timeout_ms = read_timeout();
+	tracer.has_rseq = init_rseq();
+	ky_thread_set_process((uint32_t)getpid());
+	init_conns();
+	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
+		ky_thread_claimed = on_thread_claimed;
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static void register_locked(struct kymo_object *object)
+{
+	uint32_t n_new;
+
+	if (!tracer.started && !tracer.off)
+		init();
+	if (tracer.off)
+		return;
+	n_new = tracer_events_add(object);
+	if (!tracer.started) {
+		tracer.started = true;
+		if (tracer_listener_start() < 0)
+			tracer.off = true;
+	} else if (n_new) {
+		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+			tracer_conn_send_new_events(&tracer.conns[i]);
+	}
+}
+
+/*
+ * Makes the events of an object known; called once for each, by its constructor, before anything of
+ * it runs. object stays the caller's, and must stay until it is unregistered. Returns when the
+ * daemons have switched on what active sessions want, or after KYMO_REGISTER_TIMEOUT; at once when
+ * no session is active.
+ */
+EXPORT void kymo_object_register(struct kymo_object *object)
+{
+	int saved = errno;
+
+	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION)
+		return;
+	pthread_mutex_lock(&tracer.lock);
+	register_locked(object);
+	pthread_mutex_unlock(&tracer.lock);
+	if (!tracer.off)
+		tracer_wait_registered();
+	errno = saved;
+}
+
+/* The object is about to be unloaded: none of its code runs any more. */
+EXPORT void kymo_object_unregister(struct kymo_object *object)
+{
+	int saved = errno;
+
+	pthread_mutex_lock(&tracer.lock);
+	if (tracer.events)
+		tracer_events_remove(object);
+	pthread_mutex_unlock(&tracer.lock);
+	errno = saved;
+}

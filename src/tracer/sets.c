@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ring sets as this process has them mapped, and the hooks that lead events into them.
+ */
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "tracer/tracer.h"
+
+/* How far ahead of a ring's head its pages are made present. */
+#define POPULATE_AHEAD ((uint64_t)4 << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
+{
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+		if (tracer.sets[i].conn == conn && tracer.sets[i].set.id == id)
+			return &tracer.sets[i];
+	return NULL;
+}
+
+/* Maps size bytes of fd, not to be inherited by children. NULL and errno on failure. */
+static void *map_shared(int fd, uint64_t size, int prot)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(fd, &st) < 0)
+		return NULL;
+	if (size > SIZE_MAX || st.st_size < 0 || (uint64_t)st.st_size < size) {
+		errno = EINVAL;
+		return NULL;
+	}
+	p = mmap(NULL, (size_t)size, prot, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, (size_t)size, MADV_DONTFORK);
+	return p;
+}
+
+static void unmap(struct ky_set *set)
+{
+	if (set->base)
+		munmap(set->base, (size_t)set->geo.total_size);
+	if (set->consumed)
+		munmap((void *)set->consumed, set->consumed_size);
+	set->base = NULL;
+	set->consumed = NULL;
+}
+
+/* The tables with an entry for each ring; those of the slot's last set serve again if they are
+ * large enough. */
+static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
+{
+	if (s->rings_cap < n_rings) {
+		s->set.rings = tracer_alloc(n_rings * sizeof(*s->set.rings), true);
+		s->populated = tracer_alloc(n_rings * sizeof(*s->populated), false);
+		s->rings_cap = s->set.rings && s->populated ? n_rings : 0;
+	}
+	if (!s->rings_cap)
+		return false;
+	memset(s->set.rings, 0, n_rings * sizeof(*s->set.rings));
+	memset(s->populated, 0, n_rings * sizeof(*s->populated));
+	return true;
+}
+
+int tracer_set_add(
+	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
+{
+	struct tracer_set *s = NULL;
+	struct ky_geometry geo;
+
+	memset(&geo, 0, sizeof(geo));
+	KY_GEOMETRY_COPY(&geo, msg);
+	if (ky_geometry_check(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
+		return -EBADMSG;
+	if (!msg->set || find_set(conn, msg->set))
+		return -EEXIST;
+	for (uint32_t i = 0; i < TRACER_MAX_SETS && !s; i++)
+		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
+			s = &tracer.sets[i];
+	if (!s)
+		return -ENOSPC;
+	s->set.geo = geo;
+	if (!prepare_tables(s, geo.n_rings))
+		return -ENOMEM;
+	s->set.consumed_size = geo.n_rings * sizeof(uint64_t);
+	s->set.base = map_shared(rings_fd, geo.total_size, PROT_READ | PROT_WRITE);
+	s->set.consumed = s->set.base ? map_shared(consumed_fd, s->set.consumed_size, PROT_READ)
+				      : NULL;
+	if (!s->set.consumed) {
+		int r = errno ? -errno : -EINVAL;
+
+		unmap(&s->set);
+		return r;
+	}
+	s->set.started = 0;
+	s->set.first_used = 0;
+	s->set.id = msg->set;
+	s->conn = conn;
+	return 0;
+}
+
+static ky_write_fn writer_of(const struct ky_set *set)
+{
+	struct ky_hook h;
+
+	memset(&h, 0, sizeof(h));
+	ky_hook_init(&h, (struct ky_set *)set, 0);
+	return h.write;
+}
+
+/*
+ * A hook of e for the set: the one it has, else one that is out of use, else a new one. A thread
+ * may still hold an old hook in its hands, so it may serve again for the same writer and clock
+ * only.
+ */
+static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set)
+{
+	ky_write_fn write = writer_of(set);
+	struct ky_hook **end = &e->hooks, *h;
+
+	for (h = e->hooks; h; h = h->next)
+		if (h->mapped && h->set == set)
+			return h;
+	for (; (h = *end); end = &h->next)
+		if (!h->mapped && h->write == write && h->clock == set->geo.clock)
+			return h;
+	h = tracer_alloc(sizeof(*h), true);
+	if (h)
+		__atomic_store_n(end, h, __ATOMIC_RELEASE); /* pairs with ky_record's acquire */
+	return h;
+}
+
+static void set_active(struct ky_hook *h, bool active)
+{
+	/* Release: pairs with ky_record's acquire; the members were written before. */
+	__atomic_store_n(&h->active, active, __ATOMIC_RELEASE);
+}
+
+void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+	struct ky_reader r = {.buf = msg->list.data, .len = msg->list.len};
+
+	for (uint32_t i = 0; s && i < msg->n && !r.error; i++) {
+		uint32_t index = ky_read_u32(&r), id = ky_read_u32(&r);
+		struct tracer_event *e = &tracer.events[index];
+		struct ky_hook *h;
+
+		if (r.error || index >= tracer.n_events)
+			continue;
+		h = find_hook(e, &s->set);
+		if (!h || h->active)
+			continue;
+		ky_hook_init(h, &s->set, id);
+		h->mapped = 1;
+		set_active(h, s->set.started);
+		tracer_event_update(e);
+	}
+	tracer_queries_update();
+}
+
+/*
+ * Returns once no thread that saw a hook active before is still writing: restartable sequences are
+ * aborted by the kernel, everything else is counted in `users`. False when a thread stays inside
+ * (stopped, or it jumped out of a signal handler).
+ */
+static bool quiesce(struct tracer_set *s)
+{
+	const struct timespec nap = {0, 100000};
+
+	if (tracer.has_rseq)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+	for (int i = 0; __atomic_load_n(&s->set.users, __ATOMIC_SEQ_CST); i++) {
+		if (i == 1000)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+/* Calls change(hook) for each mapped hook of the set, and brings the events up to date. */
+static void for_each_hook(struct tracer_set *s, void (*change)(struct ky_hook *h))
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
+		struct tracer_event *e = &tracer.events[i];
+
+		for (struct ky_hook *h = e->hooks; h; h = h->next) {
+			if (!h->mapped || h->set != &s->set)
+				continue;
+			change(h);
+			tracer_event_update(e);
+		}
+	}
+	tracer_queries_update();
+}
+
+static void switch_on(struct ky_hook *h)
+{
+	set_active(h, true);
+}
+
+static void switch_off(struct ky_hook *h)
+{
+	__atomic_store_n(
+		&h->active, 0, __ATOMIC_SEQ_CST); /* pairs with enter_set in ring/record.c */
+}
+
+static void forget(struct ky_hook *h)
+{
+	switch_off(h);
+	h->mapped = 0;
+}
+
+void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+	struct ky_reader r = {.buf = msg->list.data, .len = msg->list.len};
+
+	for (uint32_t i = 0; s && i < msg->n; i++) {
+		uint32_t index = ky_read_u32(&r);
+
+		if (r.error || index >= tracer.n_events)
+			break;
+		for (struct ky_hook *h = tracer.events[index].hooks; h; h = h->next)
+			if (h->mapped && h->set == &s->set)
+				forget(h);
+		tracer_event_update(&tracer.events[index]);
+	}
+	if (s)
+		quiesce(s);
+	tracer_queries_update();
+}
+
+int tracer_set_start(struct tracer_conn *conn, uint32_t id)
+{
+	struct tracer_set *s = find_set(conn, id);
+
+	if (!s)
+		return -ENOENT;
+	s->set.started = 1;
+	for_each_hook(s, switch_on);
+	return 0;
+}
+
+int tracer_set_stop(struct tracer_conn *conn, uint32_t id)
+{
+	struct tracer_set *s = find_set(conn, id);
+
+	if (!s)
+		return -ENOENT;
+	s->set.started = 0;
+	for_each_hook(s, switch_off);
+	return quiesce(s) ? 0 : -EBUSY;
+}
+
+static int drop(struct tracer_set *s)
+{
+	for_each_hook(s, forget);
+	s->set.started = 0;
+	__atomic_store_n(
+		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
+	if (quiesce(s)) {
+		unmap(&s->set);
+	} else {
+		tracer_debug("a thread never left a ring set: its memory stays mapped");
+		s->zombie = true;
+	}
+	s->conn = NULL;
+	return s->zombie ? -EBUSY : 0;
+}
+
+int tracer_set_drop(struct tracer_conn *conn, uint32_t id)
+{
+	struct tracer_set *s = find_set(conn, id);
+
+	return s ? drop(s) : -ENOENT;
+}
+
+void tracer_sets_drop_all(struct tracer_conn *conn)
+{
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+		if (tracer.sets[i].conn == conn)
+			drop(&tracer.sets[i]);
+}
+
+/* In a forked child: the mappings were not inherited. */
+void tracer_sets_reset(void)
+{
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+		memset(&tracer.sets[i], 0, sizeof(tracer.sets[i]));
+}
+
+/* True when there was something to do. */
+static bool populate_ring(struct tracer_set *s, uint32_t i)
+{
+	struct ky_geometry *g = &s->set.geo;
+	struct ky_ring_ctl *ctl = __atomic_load_n(&s->set.rings[i].ctl, __ATOMIC_ACQUIRE);
+	uint64_t want, have = s->populated[i];
+
+	if (!ctl || have >= g->data_stride)
+		return false;
+	want = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED)) + POPULATE_AHEAD;
+	want = KY_MIN(want & ~(uint64_t)4095, g->data_stride);
+	if (want <= have)
+		return false;
+	s->populated[i] = want;
+	/* A failure (old kernel, memory limit) only means that the writers will touch the pages
+	 * first. */
+	madvise((char *)s->set.base + g->data_offset + i * g->data_stride + have, want - have,
+		MADV_POPULATE_WRITE);
+	return true;
+}
+
+bool tracer_sets_populate(void)
+{
+	bool busy = false;
+
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+		struct tracer_set *s = &tracer.sets[i];
+
+		if (!s->conn || !s->set.started || s->set.geo.mode != KY_SET_PER_CPU)
+			continue;
+		for (uint32_t k = 0; k < s->set.geo.n_rings; k++)
+			busy |= populate_ring(s, k);
+	}
+	return busy;
+}
+
+void tracer_sets_release_thread(void)
+{
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+		struct ky_set *set = &tracer.sets[i].set;
+
+		if (!__atomic_load_n(&set->id, __ATOMIC_RELAXED) ||
+			set->geo.mode != KY_SET_PER_THREAD)
+			continue;
+		__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&set->id, __ATOMIC_SEQ_CST))
+			ky_thread_release(set);
+		__atomic_fetch_sub(&set->users, 1, __ATOMIC_RELEASE);
+	}
+}

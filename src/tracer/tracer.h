@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside libkymo. The tracer is a guest in somebody else's process: it allocates from its own
+ * mappings only, never prints (but for KYMO_DEBUG), never exits, and keeps errno.
+ *
+ * Threads: one listener thread talks to the daemons and changes everything; the program's threads
+ * come in when objects are loaded and unloaded, at fork, and when they record. tracer.lock protects
+ * all that is declared here; recording (ring/writer.h) takes no lock.
+ */
+#ifndef TRACER_TRACER_H
+#define TRACER_TRACER_H
+
+#include <pthread.h>
+
+#include "abi/state.h"
+#include "proto/app.h"
+#include "proto/desc.h"
+#include "ring/writer.h"
+
+#define TRACER_MAX_EVENTS 65536u
+#define TRACER_MAX_SETS	  256u
+#define TRACER_N_CONNS	  2u /* the global daemon and the user's own */
+
+/*
+ * One tracepoint of the process; its index is its name towards the daemons. An entry whose object
+ * was unloaded keeps its hooks, and serves again when the same event is loaded again: what the
+ * daemons know of it stays true.
+ */
+struct tracer_event {
+	const struct kymo_event *ev; /* NULL: unloaded */
+	struct kymo_object *object;
+	struct ky_hook *hooks;
+	uint64_t signature; /* of the description; computed when it is unloaded */
+};
+
+/* A ring set, and whose it is. */
+struct tracer_set {
+	struct ky_set set;
+	struct tracer_conn *conn; /* NULL: free */
+	uint64_t *populated; /* for each ring: bytes that were made present ahead of the writers */
+	uint32_t rings_cap;  /* entries that set.rings and populated have room for */
+	bool zombie;	     /* could not be proved unused: its mappings are kept for ever */
+};
+
+/* The way to one daemon. */
+struct tracer_conn {
+	char dir[96];		  /* run directory; "" when there is no such daemon for us */
+	int fd;			  /* connected socket, or -1 */
+	int wake_fd;		  /* FIFO polled while there is no daemon, or -1 */
+	bool tried;		  /* the first attempt to connect has been made */
+	bool unsent;		  /* a NEW_EVENTS did not fit the socket */
+	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
+	uint32_t retry_ms;	  /* until the next attempt where no FIFO can be polled; 0: none */
+	uint64_t heard;		  /* messages received */
+};
+
+struct tracer {
+	pthread_mutex_t lock;
+	bool off;     /* not to be traced: setuid, KYMO_OFF, out of memory */
+	bool started; /* the listener exists */
+	bool debug;
+	bool has_rseq;
+	int timeout_ms; /* KYMO_REGISTER_TIMEOUT */
+	uint32_t turn;	/* futex: changes whenever a waiter should look again */
+	pthread_key_t thread_end;
+	struct tracer_event *events; /* TRACER_MAX_EVENTS, reserved */
+	uint32_t n_events;
+	uint32_t n_unloaded; /* entries to look through for a known event */
+	struct tracer_set sets[TRACER_MAX_SETS];
+	struct tracer_conn conns[TRACER_N_CONNS];
+};
+
+extern struct tracer tracer;
+
+void tracer_debug(const char *fmt, ...) KY_PRINTF(1, 2);
+
+/*
+ * Memory from the tracer's own mappings, zeroed; NULL when there is none. `wiped`: reads as zeros
+ * in a forked child. Never freed; tracer_mem_reset makes the wiped part free again, in a child.
+ */
+void *tracer_alloc(size_t size, bool wiped);
+void tracer_mem_reset(void);
+
+/* events.c; all under the lock */
+int tracer_events_init(void);
+/* Adds an object's events. Returns how many are new to the daemons (not known from before). */
+uint32_t tracer_events_add(struct kymo_object *object);
+void tracer_events_remove(struct kymo_object *object);
+/* Appends { index, description } of matching events from *index on, until `list` is full; counts in
+ * *ret_n. */
+void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *index,
+	struct ky_writer *list, uint32_t *ret_n);
+/* Brings `enabled` of the event (or, afterwards, of all queries) up to date with its hooks. */
+void tracer_event_update(struct tracer_event *e);
+void tracer_queries_update(void);
+/* In a forked child: nothing is enabled. */
+void tracer_events_reset(void);
+
+/* sets.c; all under the lock, but for the waiting inside stop and drop */
+int tracer_set_add(
+	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
+void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
+void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
+int tracer_set_start(struct tracer_conn *conn, uint32_t id);
+/* After these returned, no thread records into the set. */
+int tracer_set_stop(struct tracer_conn *conn, uint32_t id);
+int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
+void tracer_sets_drop_all(struct tracer_conn *conn);
+void tracer_sets_reset(void);
+/* Makes the memory ahead of the writers present. True while it is worth coming back soon. */
+bool tracer_sets_populate(void);
+/* At the end of a thread; without the lock. */
+void tracer_sets_release_thread(void);
+
+/* conn.c */
+void tracer_conn_init(struct tracer_conn *conn, const char *dir);
+/* Connects if there is a daemon; else sees to being woken when there is one. */
+void tracer_conn_try(struct tracer_conn *conn);
+void tracer_conn_close(struct tracer_conn *conn);
+/* One message has arrived on conn->fd. */
+void tracer_conn_receive(struct tracer_conn *conn);
+void tracer_conn_send_new_events(struct tracer_conn *conn);
+/* The daemon's state page. False: no daemon, or none of ours. */
+bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
+
+/* listener.c */
+int tracer_listener_start(void);
+/* Waits until the daemons have told what they want of the events known so far; bounded. Without the
+ * lock. */
+void tracer_wait_registered(void);
+void tracer_wake_waiters(void);
+
+#endif
