@@ -307,7 +307,10 @@ static void print_summary(struct recording *rec, const struct kymo_value *sessio
 
 	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
 		return;
-	cli_format_counts(&counts, session);
+	if (nothing && rec->new_output && rmdir(rec->output) == 0)
+		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
+	else
+		cli_format_counts(&counts, session);
 	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
 	cli_report_losses(stderr, rec->cli, session, "kymo record");
 	quote(&dir, rec->output);

@@ -43,11 +43,38 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
 	return r < 0 && !none_runs(r) ? cannot_connect(cli, r) : CLI_OK;
 }
 
+static bool is_for_others(const char *entry)
+{
+	static const char *const names[] = {"LD_PRELOAD=", "NOTIFY_SOCKET="};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		if (!strncmp(entry, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
+char **cli_daemon_environ(void)
+{
+	size_t n = 0, kept = 0;
+	char **copy;
+
+	while (environ[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; i < n && copy; i++) {
+		if (!is_for_others(environ[i]))
+			copy[kept++] = environ[i];
+	}
+	return copy;
+}
+
 /* The launcher returns once the daemon answers, or has said on stderr why there is none. */
 static int start_daemon(struct cli *cli)
 {
 	char path[PATH_MAX];
 	char *argv[] = {path, (char *)"--daemonize", NULL};
+	_cleanup_free_ char **env = cli_daemon_environ();
 	int r = cli_locate_sessiond(path, sizeof(path)), status;
 	pid_t pid;
 
@@ -55,7 +82,7 @@ static int start_daemon(struct cli *cli)
 		return cli_fail(cli, "failed",
 			"no session daemon is running, and kymo-sessiond was not found beside this "
 			"program: is kymo installed completely?");
-	r = posix_spawn(&pid, path, NULL, NULL, argv, environ);
+	r = env ? posix_spawn(&pid, path, NULL, NULL, argv, env) : ENOMEM;
 	if (r)
 		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(r));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -23,6 +23,13 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 int cli_request(struct cli *cli, const char *command, const struct kymo_value *params,
 	struct kymo_value **ret_reply);
 
+/*
+ * Our environment for a daemon that we start: without what is meant for other programs (preloaded
+ * libraries, the service manager's socket). The array is the caller's, its strings are not; NULL
+ * without memory.
+ */
+char **cli_daemon_environ(void);
+
 #define _cleanup_ctl_	__attribute__((cleanup(cli_cleanup_ctl)))
 #define _cleanup_value_ __attribute__((cleanup(cli_cleanup_value)))
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "cli/daemon.h"
 #include "cli/locate.h"
 
 #define START_TIMEOUT_MS 10000
@@ -65,6 +66,7 @@ static void set_attributes(posix_spawnattr_t *attr)
 static int spawn(struct private_daemon *d, char *path, const char *log, int life)
 {
 	char *argv[] = {path, (char *)"--bound", (char *)"--no-collectd", NULL};
+	_cleanup_free_ char **env = cli_daemon_environ();
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	int r;
@@ -73,7 +75,7 @@ static int spawn(struct private_daemon *d, char *path, const char *log, int life
 	posix_spawnattr_init(&attr);
 	set_files(&files, log, life);
 	set_attributes(&attr);
-	r = posix_spawn(&d->pid, path, &files, &attr, argv, environ);
+	r = env ? posix_spawn(&d->pid, path, &files, &attr, argv, env) : ENOMEM;
 	if (r)
 		d->pid = -1;
 	posix_spawnattr_destroy(&attr);
