@@ -8,8 +8,9 @@
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
-#define PERIOD_BUSY_NS (1 * KY_NS_PER_MS)
+#define PERIOD_NS      (1 * KY_NS_PER_MS)
 #define PERIOD_IDLE_NS (4 * KY_NS_PER_MS)
+#define IDLE_ROUNDS    100
 #define MAX_QUEUED     (1u << 20)
 #define N_SET_FDS      3u /* rings, consumed, metadata log */
 
@@ -126,12 +127,22 @@ static bool drain(struct consumer *c, bool flush)
 	return wrote;
 }
 
+static uint64_t next_delay(const struct consumer *c)
+{
+	if (!c->n_quiet)
+		return 0;
+	return c->n_quiet < IDLE_ROUNDS ? PERIOD_NS : PERIOD_IDLE_NS;
+}
+
 static void timer_due(struct ky_timer *timer)
 {
 	struct consumer *c = ky_container_of(timer, struct consumer, timer);
 
-	c->period_ns = drain(c, false) ? PERIOD_BUSY_NS : KY_MIN(2 * c->period_ns, PERIOD_IDLE_NS);
-	ky_timer_set(&c->loop, &c->timer, c->period_ns);
+	if (drain(c, false))
+		c->n_quiet = 0;
+	else if (c->n_quiet < IDLE_ROUNDS)
+		c->n_quiet++;
+	ky_timer_set(&c->loop, &c->timer, next_delay(c));
 }
 
 /* Everything that can be written is; the rest is counted. Nothing is drained afterwards. */
@@ -231,8 +242,8 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ky_list_append(&c->sets, &set->node);
 	trace_update(t, false, ky_loop_now_ns());
 	tell_faults(c);
-	c->period_ns = PERIOD_BUSY_NS;
-	ky_timer_set(&c->loop, &c->timer, c->period_ns);
+	c->n_quiet = 0;
+	ky_timer_set(&c->loop, &c->timer, next_delay(c));
 	return 0;
 }
 
