@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the README tells a newcomer to type works with an installed Kymo, in a prefix of its own."""
+
+import os
+import re
+import shutil
+
+import kymotest
+from kymotest import BUILD, SOURCE, Skip, check, equal, read_trace
+
+PREFIX = BUILD / "installed" / "prefix"
+
+
+def install(k):
+    """Builds for a prefix and installs there, as 'make install' does; returns the environment of a user of it."""
+    if kymotest.SANITIZED:
+        raise Skip("tested in the build without sanitizers")
+    build = BUILD / "installed" / "build"
+    shutil.rmtree(PREFIX, ignore_errors=True)
+    path = {"PATH": os.environ["PATH"]}
+    if not (build / "build.ninja").exists():
+        shutil.rmtree(build, ignore_errors=True)
+        k.run(["meson", "setup", build, SOURCE, f"--prefix={PREFIX}", "-Dtests=disabled"], timeout=120, env=path)
+    k.run(["ninja", "-C", build], timeout=280, env=path)
+    k.run(["meson", "install", "-C", build, "--no-rebuild"], env=path)
+    pkg_config = next(PREFIX.rglob("kymo.pc")).parent
+    return {"PATH": f"{PREFIX / 'bin'}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(pkg_config), "LD_LIBRARY_PATH": ""}
+
+
+def readme_blocks():
+    text = (SOURCE / "README.md").read_text()
+    section = text[text.index("## First trace") : text.index("## More instrumentation")]
+    return re.findall(r"```(\w*)\n(.*?)```", section, re.DOTALL)
+
+
+def test_readme(k):
+    env = install(k)
+    (language, source), (_, first), (_, session) = readme_blocks()[:3]
+    equal(language, "c", "the README's first block")
+    (k.home / "hello.c").write_text(source)
+    output = k.run(["sh", "-ec", first], env=env, cwd=k.home).stdout
+    equal(len(re.findall(r"hello:greeting: .*text = \"hello, world\"", output)), 3, f"events that the README's commands show: {output}")
+    equal(len(read_trace(k.home / "hello-trace")[0]), 3, "events in the trace")
+
+    # The second block starts a daemon on demand, and writes where the README says.
+    session = session.replace("~/kymo-traces", str(k.traces))
+    output = k.run(["sh", "-ec", session], env=env, cwd=k.home).stdout
+    check(len(re.findall(r"hello:greeting: ", output)) == 3, f"output of the README's session: {output}")
+    for pid in kymotest.processes_with(k.mark):
+        if "kymo-sessiond" in kymotest.command_of(pid):
+            os.kill(pid, 15)
+
+
+def test_examples(k):
+    """The examples compile as their own comments say."""
+    env = install(k)
+    for name in ("shop.c", "parcels.cpp"):
+        text = (SOURCE / "examples" / name).read_text()
+        command = re.search(r"^ \*\t(c(?:c|\+\+) .*)$", text, re.MULTILINE)[1].replace(name, str(SOURCE / "examples" / name))
+        k.run(["sh", "-ec", command], env=env, cwd=k.home)
+        trace = k.traces / name
+        k.run(["kymo", "record", "-o", trace, "--", k.home / name.partition(".")[0]], env=env, timeout=60)
+        check(len(read_trace(trace)[0]) > 100, f"{name}: few events")
+
+
+kymotest.main()
