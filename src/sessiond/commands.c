@@ -514,12 +514,13 @@ static void run_disable_event(struct request *r)
 {
 	struct channel *c = find_channel(r);
 	const struct rule all = {.pattern = (char *)"*"};
-	bool everything = is_meant(r, &all);
+	bool everything;
 	unsigned n = 0;
 	struct rule *rule;
 
-	if (!c)
+	if (!c) /* refused: the request is over */
 		return;
+	everything = is_meant(r, &all);
 	add(r, "rules", json_object_new_array());
 	ky_list_foreach (rule, &c->rules, node) {
 		if (!rule->enabled || (!everything && !is_meant(r, rule)))
