@@ -79,14 +79,14 @@ void daemon_stop(struct daemon *d)
 static void on_signal(struct ky_loop *loop, int signo)
 {
 	struct daemon *d = ky_container_of(loop, struct daemon, loop);
-	struct session *s;
+	struct session *s, *tmp;
 
 	if (signo != SIGCHLD) {
 		daemon_stop(d);
 		return;
 	}
-	ky_list_foreach (s, &d->sessions, node)
-		consumer_reap(&s->consumer);
+	ky_list_foreach_safe (s, tmp, &d->sessions, node)
+		consumer_reap(&s->consumer); /* may end the session */
 }
 
 static int watch_signals(struct daemon *d)
