@@ -38,8 +38,8 @@ struct recording {
 	struct child_signals signals;
 	struct child child;
 	char session[64];
-	char output[PATH_MAX];
-	bool new_output; /* it was not there before: goes again if it stays empty */
+	char output[PATH_MAX]; /* "" when no trace is kept */
+	bool new_output;       /* it was not there before: goes again if it stays empty */
 };
 
 /* Descriptors 0 to 2 that are closed stay closed for the command, but ours must not get there. */
@@ -307,7 +307,7 @@ static void print_summary(struct recording *rec, const struct kymo_value *sessio
 
 	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
 		return;
-	if (nothing && rec->new_output && rmdir(rec->output) == 0)
+	if (!*rec->output)
 		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
 	else
 		cli_format_counts(&counts, session);
@@ -370,6 +370,8 @@ static void finish(struct recording *rec, int exit_code)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
 			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
+	if (session && rec->new_output && rmdir(rec->output) == 0)
+		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
 	if (session)
 		print_summary(rec, session);
 	else

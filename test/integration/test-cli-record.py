@@ -111,7 +111,14 @@ def test_no_summary(k):
 def test_nothing(k):
     """No event at all is explained."""
     done = record(k, "true")
-    check("0 events recorded" in done.stderr and "--with=libc" in done.stderr, f"summary: {done.stderr}")
+    check("0 events recorded" in done.stderr and "--with=libc" in done.stderr, f"program without events: {done.stderr}")
+    done = record(k, "-e", "no:thing", kymotest.APPS / "emit", "-n", 3)
+    check("0 events recorded" in done.stderr and "no event that matches --event" in done.stderr, f"no match: {done.stderr}")
+    done = record(k, "--json", "-o", k.top / "out", "-e", "emit:signal", kymotest.APPS / "emit", "-n", 3)
+    v = json.loads(done.stderr)
+    equal((v["recorded"], v["session"]["channels"][0]["rules"][0]["matched"]), (0, 1), "event that never came")
+    done = record(k, "-e", "emit:signal", kymotest.APPS / "emit", "-n", 3)
+    check("1 event could have come" in done.stderr, f"event that never came: {done.stderr}")
 
 
 def test_exit_status(k):
