@@ -230,14 +230,14 @@ void consumer_deinit(struct consumer *c)
 {
 	ky_timer_cancel(&c->restart);
 	ticket_done_all(&c->tickets);
-	if (c->connected)
-		ky_msg_conn_deinit(&c->conn);
-	c->connected = false;
 	if (c->pid) {
 		kill(c->pid, SIGKILL);
 		waitpid(c->pid, NULL, 0);
 	}
 	c->pid = 0;
+	if (c->connected)
+		ky_msg_conn_deinit(&c->conn);
+	c->connected = false;
 }
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)

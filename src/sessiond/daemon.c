@@ -251,7 +251,7 @@ int daemon_init(
 	if (!ret)
 		ret = watch_bound(d);
 	if (!ret)
-		ret = rundir_open(&d->run);
+		ret = rundir_open(&d->run, d->options.bound);
 	if (!ret)
 		ret = write_pidfile(d);
 	if (!ret)

@@ -40,7 +40,6 @@ static int find_path(struct rundir *r)
 			r->path);
 		ret = -EINVAL;
 	}
-	r->global = !ret && geteuid() == 0 && !strcmp(r->path, KY_RUN_GLOBAL);
 	return ret;
 }
 
@@ -125,10 +124,11 @@ static int make_state(struct rundir *r)
 	return 0;
 }
 
-int rundir_open(struct rundir *r)
+int rundir_open(struct rundir *r, bool private)
 {
 	int ret;
 
+	r->global = geteuid() == 0 && !private;
 	r->lock_fd = r->state_fd = -1;
 	ret = find_path(r);
 	if (!ret)

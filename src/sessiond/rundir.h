@@ -16,16 +16,17 @@
 
 struct rundir {
 	char path[RUNDIR_MAX];
-	bool global; /* root's own, that all users' programs connect to */
+	bool global; /* root's, that all users' programs connect to */
 	int lock_fd, state_fd;
 	struct ky_state state;
 };
 
 /*
- * Opens the directory for this daemon alone. 0, or -errno after a line in the log that says what is
- * wrong: the place, its owner or mode, another daemon's pid.
+ * Opens the directory for this daemon alone; private: for its own user even if that is root. 0, or
+ * -errno after a line in the log that says what is wrong: the place, its owner or mode, another
+ * daemon's pid.
  */
-int rundir_open(struct rundir *r);
+int rundir_open(struct rundir *r, bool private);
 /* Path of a file in the directory, in one static buffer. rundir_open made sure that it fits an
  * address. */
 const char *rundir_path(const struct rundir *r, const char *name);

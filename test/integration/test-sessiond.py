@@ -1,0 +1,603 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The session daemon by its protocols alone: programs that are played here, byte for byte, and control requests as JSON.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import kymotest
+from kymotest import Failure, alive, check, equal, wait_for
+
+HELLO, EVENTS, NEW_EVENTS, ACK = 1, 2, 3, 4
+QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE = range(16, 24)
+CAP_RSEQ, CAP_TSC = 1, 2
+UINT, STRING = 2, 6
+F_GET_SEALS, SEALS = 1034, 1 | 2 | 4
+
+
+def text(s):
+    s = s.encode() if isinstance(s, str) else s
+    return struct.pack("<I", len(s)) + s + b"\0"
+
+
+def blob(b):
+    return struct.pack("<I", len(b)) + b
+
+
+def description(name, *fields, provider="shop", level=13):
+    """Fields: (kind, size, name)."""
+    out = text(provider) + text(name) + struct.pack("<iI", level, len(fields))
+    for kind, size, field in fields:
+        out += blob(struct.pack("<BBBBI", kind, 0, size, 0, 0) + text(field))
+    return out
+
+
+ORDER = description("order", (UINT, 8, "id"))
+ORDER_TEXT = description("order", (STRING, 0, "id"))
+EMPTY = description("empty")
+
+
+class Program:
+    """A traced program without a tracer: its events are descriptions, and it says only what it is told to."""
+
+    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(10)
+        self.socket.connect(str(k.rundir / "app.sock"))
+        self.events = list(events)
+        self.fds = {}
+        self.geometry = {}
+        self.position = {}
+        if hello:
+            self.send(HELLO, struct.pack("<IIIII", 1, 64, caps, 1, len(events)) + text(name))
+
+    def send(self, kind, payload):
+        self.socket.send(struct.pack("<IHH", len(payload) + 8, kind, 0) + payload)
+
+    def receive(self):
+        """The next message: (type, payload); None when the daemon has hung up."""
+        data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
+        if not data:
+            return None
+        length, kind, _ = struct.unpack_from("<IHH", data)
+        equal(length, len(data), "length in a message")
+        payload = data[8:]
+        if kind == RING_SET:
+            number, *geometry = struct.unpack("<6I5Q", payload)
+            self.fds[number] = fds
+            self.geometry[number] = geometry
+            self.position[number] = 0
+        else:
+            equal(fds, [], "descriptors with another message")
+        return kind, payload
+
+    def expect(self, kind):
+        message = self.receive()
+        check(message, f"the daemon hung up instead of sending {kind}")
+        equal(message[0], kind, "type of message")
+        return message[1]
+
+    def expect_query(self):
+        number, n = struct.unpack_from("<II", self.expect(QUERY))
+        return number, n
+
+    def answer(self, number, *indexes):
+        """All events, or those of these indexes, match."""
+        indexes = indexes or range(len(self.events))
+        entries = b"".join(struct.pack("<I", i) + blob(self.events[i]) for i in indexes)
+        self.send(EVENTS, struct.pack("<III", number, 0, len(indexes)) + blob(entries))
+
+    def expect_map(self):
+        number, n, _ = struct.unpack_from("<III", payload := self.expect(MAP))
+        return number, dict(struct.unpack_from("<II", payload, 12 + 8 * i) for i in range(n))
+
+    def acknowledge(self, kind):
+        cookie, number = struct.unpack("<II", self.expect(kind))
+        self.send(ACK, struct.pack("<Ii", cookie, 0))
+        return number
+
+    def serve(self):
+        """As a well-behaved program: answers until the daemon says DONE; returns what was mapped."""
+        mapped = {}
+        while True:
+            kind, payload = self.receive()
+            if kind == QUERY:
+                self.answer(struct.unpack_from("<I", payload)[0])
+            elif kind == MAP:
+                number, n, _ = struct.unpack_from("<III", payload)
+                mapped.update(struct.unpack_from("<II", payload, 12 + 8 * i) for i in range(n))
+            elif kind in (START, STOP, DROP):
+                self.send(ACK, payload[:4] + struct.pack("<i", 0))
+            elif kind == DONE:
+                return mapped
+
+    def record(self, number, identifier, payload):
+        """Publishes a record in ring 0 of the set, as docs/shm-abi.md says."""
+        _, _, _, n_blocks, block_size, control, _, data, _, total = self.geometry[number]
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        record = struct.pack("<BIQ", 31, identifier, now) + payload
+        with mmap.mmap(self.fds[number][0], total) as memory:
+            head, = struct.unpack_from("<Q", memory, control)
+            count, = struct.unpack_from("<Q", memory, control + 16 + 16 * (head & 1))
+            position, slot = head >> 1, ~head & 1
+            memory[data + 128 + position:data + 128 + position + len(record)] = record
+            struct.pack_into("<QQ", memory, control + 8 + 16 * slot, now, count + 1)
+            struct.pack_into("<Q", memory, control, position + len(record) << 1 | slot)
+
+    def close(self):
+        for fds in self.fds.values():
+            for fd in fds:
+                os.close(fd)
+        self.socket.close()
+
+
+def ask(k, command, **parameters):
+    """A request that must succeed."""
+    reply = k.request(command=command, **parameters)
+    check(reply["ok"], f"{command}: {reply}")
+    return reply
+
+
+def refused(k, code, words, **request):
+    reply = k.request(**request)
+    check(not reply["ok"] and reply["code"] == code and words in reply["error"], f"{request}: {reply}")
+
+
+def make_session(k, *patterns, start=True, **channel):
+    out = k.traces / "s"
+    k.traces.mkdir(exist_ok=True)
+    ask(k, "create", session="s", output=str(out))
+    if channel:
+        ask(k, "enable-channel", channel="channel0", **channel)
+    ask(k, "enable-event", patterns=list(patterns) or ["*"])
+    if start:
+        ask(k, "start")
+    return out
+
+
+def start_daemon(k):
+    k.start_daemon("--no-collectd", env={"KYMO_CLOCK": "monotonic"})
+
+
+def state_page(k):
+    return struct.unpack("<IIIIQ", (k.rundir / "state").read_bytes())
+
+
+def consumers(k):
+    found = []
+    for pid in kymotest.processes_with(k.mark):
+        if "kymo-consumerd" in kymotest.command_of(pid):
+            found.append(pid)
+    return found
+
+
+# ---- the daemon as a process
+
+
+def test_launcher_returns_when_ready(k):
+    for options in (["-b"], ["-d"]):
+        subprocess.run([kymotest.SESSIOND, *options], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=kymotest.TIMEOUT, check=True)
+        check(k.answers(), f"the daemon does not answer when {options} has returned")
+        pid = k.request(command="hello")["pid"]
+        equal(state_page(k)[2], pid, "pid in the state page")
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not alive(pid), "the daemon to end")
+        equal(state_page(k)[2], 0, "pid in the state page after the end")
+        (k.rundir / "log").unlink(missing_ok=True)
+        equal({p.name for p in k.rundir.iterdir()}, kymotest.LEFT_IN_RUNDIR, "left in the run directory")
+
+
+def test_second_daemon_is_refused(k):
+    start_daemon(k)
+    for options in ([], ["-b"], ["-d"]):
+        done = k.run([kymotest.SESSIOND, *options], status=1)
+        equal(len(done.stderr.splitlines()), 1, f"lines on stderr: {done.stderr}")
+        check(f"pid {k.daemon.pid} " in done.stderr, done.stderr)
+
+
+def test_bad_run_directories(k):
+    plain = k.top / "file"
+    plain.write_text("")
+    for rundir, words in ((plain, "Not a directory"), (k.top / ("x" * 110), "too long"), (k.top / "no" / "run", "parent"),
+        ("relative", "absolute")):
+        done = k.run([kymotest.SESSIOND], env={"KYMO_RUNDIR": str(rundir)}, status=1)
+        check(words in done.stderr and len(done.stderr.splitlines()) == 1, f"{rundir}: {done.stderr}")
+
+
+def test_bound_ends_with_its_pipe(k):
+    daemon = subprocess.Popen([kymotest.SESSIOND, "--bound"], env=k.env, stdin=subprocess.PIPE)
+    k.started.append(daemon)
+    wait_for(k.answers, "the daemon to answer")
+    make_session(k)
+    daemon.stdin.close()
+    equal(daemon.wait(20), 0, "exit status")
+    equal({p.name for p in k.rundir.iterdir()}, kymotest.LEFT_IN_RUNDIR, "left in the run directory")
+
+
+def test_readiness_is_told(k):
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.settimeout(10)
+    manager.bind(str(k.top / "notify"))
+    told = []
+    old = signal.signal(signal.SIGUSR1, lambda *_: told.append(1))
+    try:
+        k.start_daemon("--sig-parent", "--pidfile", str(k.top / "pid"), env={"NOTIFY_SOCKET": str(k.top / "notify")})
+        equal(manager.recv(100), f"READY=1\nMAINPID={k.daemon.pid}\n".encode(), "message to the service manager")
+        wait_for(lambda: told, "SIGUSR1")
+        equal((k.top / "pid").read_text(), f"{k.daemon.pid}\n", "pidfile")
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+        manager.close()
+
+
+def test_wake_and_stale_sockets(k):
+    start_daemon(k)
+    wake = os.open(k.rundir / "wake", os.O_RDONLY | os.O_NONBLOCK)
+    k.daemon.kill()
+    k.daemon.wait()
+    check((k.rundir / "app.sock").exists(), "the killed daemon leaves its socket")
+    import select
+
+    poll = select.poll()
+    poll.register(wake, select.POLLIN)
+    equal(poll.poll(0), [], "before a daemon starts")
+    start_daemon(k)
+    equal(poll.poll(10000), [(wake, select.POLLHUP)], "when a daemon has started")
+    os.close(wake)
+
+
+# ---- programs
+
+
+def test_no_session(k):
+    start_daemon(k)
+    program = Program(k, ORDER)
+    equal(program.expect(DONE), struct.pack("<I", 0), "DONE")
+    equal(state_page(k)[3], 0, "active sessions")
+    program.close()
+
+
+def test_conversation(k):
+    start_daemon(k)
+    make_session(k, "shop:*")
+    equal(state_page(k)[3], 1, "active sessions")
+    first = Program(k, ORDER, EMPTY)
+    number, n = first.expect_query()
+    equal(n, 1, "rules")
+    first.answer(number)
+    first.expect(RING_SET)
+    equal(first.expect_map(), (number, {0: 0, 1: 1}), "identifiers count from 0")
+    equal(first.acknowledge(START), number, "set in START")
+    equal(first.expect(DONE), struct.pack("<I", 1), "DONE")
+    rings, consumed = first.fds[number]
+    for fd, flags in ((rings, os.O_RDWR), (consumed, os.O_RDONLY)):
+        equal(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE, flags, "access mode")
+        equal(fcntl.fcntl(fd, F_GET_SEALS), SEALS, "seals")
+        equal(os.fstat(fd).st_mode & 0o777, 0o600, "mode")
+    equal(struct.unpack("<I", os.pread(rings, 4, 0)), (0x474E525F,), "magic")
+    second = Program(k, EMPTY, ORDER)
+    equal(second.serve(), {0: 1, 1: 0}, "the same signatures have the same identifiers")
+    ask_in_background = k.request  # nothing more is sent to either
+    status = ask_in_background(command="list")
+    equal(len(status["sessions"]), 1, "sessions")
+    first.close()
+    second.close()
+
+
+def test_conflict_is_told(k):
+    start_daemon(k)
+    make_session(k, "shop:*")
+    first, second = Program(k, ORDER, name="first"), Program(k, ORDER_TEXT, EMPTY, name="second")
+    equal(first.serve(), {0: 0}, "first")
+    equal(second.serve(), {1: 1}, "the one in conflict is left out, others are not")
+    for program in (first, second):
+        program.socket.settimeout(10)
+    warnings = " ".join(status_of(k, first, second)["warnings"])
+    for words in ("shop:order", "second", "(u64 id)", "(string id)", str(os.getpid())):
+        check(words in warnings, f"{words!r} is not in {warnings!r}")
+    first.close()
+    second.close()
+
+
+def status_of(k, *programs):
+    """Status, while programs answer its question for all their events."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(10)
+        s.connect(str(k.rundir / "control.sock"))
+        s.sendall(b'{"command": "status"}\n')
+        for program in programs:
+            number, _ = program.expect_query()
+            equal(number, 0, "number of a query for everything")
+            program.answer(0)
+        return json.loads(s.makefile().readline())
+
+
+def test_rules_later(k):
+    start_daemon(k)
+    make_session(k, "none:*")
+    program = Program(k, ORDER, EMPTY)
+    equal(serve_one(program), {}, "nothing matches")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(10)
+        s.connect(str(k.rundir / "control.sock"))
+        s.sendall(b'{"command": "enable-event", "patterns": ["shop:*"], "exclude": ["*:empty"]}\n')
+        number, n = program.expect_query()
+        equal(n, 2, "rules")
+        program.answer(number)  # says more than was asked for
+        program.expect(RING_SET)
+        equal(program.expect_map(), (number, {0: 0}), "what the rules want")
+        program.acknowledge(START)
+        reply = json.loads(s.makefile().readline())
+    equal(reply["matched"], 1, "matched")
+    ask(k, "disable-event", patterns=["shop:*"])
+    equal(program.expect(UNMAP), struct.pack("<IIII", number, 1, 4, 0), "UNMAP")
+    program.close()
+
+
+def serve_one(program):
+    """Answers the queries with nothing, up to DONE."""
+    while True:
+        kind, payload = program.receive()
+        if kind == DONE:
+            return {}
+        equal(kind, QUERY, "type")
+        program.send(EVENTS, payload[:4] + struct.pack("<II", 0, 0) + blob(b""))
+
+
+def test_objects_loaded_later(k):
+    start_daemon(k)
+    make_session(k)
+    program = Program(k, ORDER)
+    equal(program.serve(), {0: 0}, "first")
+    program.events.append(EMPTY)
+    program.send(NEW_EVENTS, struct.pack("<I", 2))
+    equal(program.serve(), {1: 1}, "only what is new is mapped")
+    program.close()
+
+
+def test_recording(k):
+    start_daemon(k)
+    out = make_session(k)
+    program = Program(k, ORDER, EMPTY)
+    number, _ = program.expect_query()
+    program.answer(number)
+    program.expect(RING_SET)
+    program.expect_map()
+    program.acknowledge(START)
+    for i in range(100):
+        program.record(number, 0, struct.pack("<Q", i))
+    program.record(number, 1, b"")
+    program.close()  # the program dies; its events stay
+    session = ask(k, "stop")["sessions"][0]
+    equal((session["recorded"], session["discarded"], session["state"]), (101, 0, "stopped"), "counts")
+    events, _ = kymotest.read_trace(out)
+    equal([kymotest.integers(e)["id"] for e in events[:-1]], list(range(100)), "events")
+    equal(events[-1].name, "shop:empty", "last event")
+    check(abs(events[0].time - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) < 60e9, "clock")
+
+
+def test_dead_consumer_is_replaced(k):
+    start_daemon(k)
+    out = make_session(k)
+    program = Program(k, ORDER)
+    number, _ = program.expect_query()
+    program.answer(number)
+    program.expect(RING_SET)
+    program.expect_map()
+    program.acknowledge(START)
+    for i in range(300):
+        program.record(number, 0, struct.pack("<Q", i))
+        if i % 100 == 50:
+            pid, = consumers(k)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: consumers(k) not in ([], [pid]), "another consumer")
+    program.close()
+    session = ask(k, "destroy")["sessions"][0]
+    equal((session["recorded"], session["discarded"], session["error"]), (300, 0, ""), "counts")
+    events, _ = kymotest.read_trace(out)
+    equal([kymotest.integers(e)["id"] for e in events], list(range(300)), "each event once")
+
+
+def test_nobody_waits_for_a_silent_program(k):
+    start_daemon(k)
+    make_session(k, start=False)
+    silent = [Program(k, ORDER) for _ in range(20)]
+    for program in silent:
+        program.answer(program.expect_query()[0])
+        program.expect(RING_SET)
+    for command in ("start", "stop", "status", "list-events", "destroy"):
+        begin = time.monotonic()
+        ask(k, command)
+        check(time.monotonic() - begin < 2, f"{command} took {time.monotonic() - begin} s")
+    for program in silent:
+        program.close()
+
+
+def test_hello_has_a_deadline(k):
+    start_daemon(k)
+    program = Program(k, hello=False)
+    equal(program.receive(), None, "a program that says nothing is dropped")
+    program.close()
+
+
+def test_hostile_programs(k):
+    start_daemon(k)
+    make_session(k)
+    rng = random.Random(7)
+    good = struct.pack("<IIIII", 1, 64, 3, 1, 1) + text("x")
+    events = struct.pack("<I", 0) + blob(ORDER)
+
+    def attempt(*messages, fds=()):
+        program = Program(k, hello=False)
+        try:
+            for kind, payload in messages:
+                socket.send_fds(program.socket, [struct.pack("<IHH", len(payload) + 8, kind, 0) + payload], fds)
+            while program.receive():
+                pass
+        except OSError:
+            pass
+        program.close()
+
+    attempt((HELLO, good), (HELLO, good))
+    attempt((EVENTS, struct.pack("<III", 1, 0, 1) + blob(events)))
+    attempt((HELLO, good), (EVENTS, struct.pack("<III", 1, 0, 0xFFFFFFFF) + blob(events)))
+    attempt((HELLO, good), (EVENTS, struct.pack("<III", 77, 0, 1) + blob(events)))
+    attempt((HELLO, good), (EVENTS, struct.pack("<III", 1, 0, 1) + struct.pack("<I", 0xFFFFFFF0)))
+    attempt((HELLO, good[:-3]))
+    attempt((HELLO, struct.pack("<IIIII", 1, 48, 3, 1, 1) + text("x")))
+    attempt((HELLO, good), fds=[0, 1])
+    for _ in range(200):
+        payload = bytearray((good + events) * 2)
+        for _ in range(8):
+            payload[rng.randrange(len(payload))] = rng.randrange(256)
+        attempt((HELLO, good), (rng.randrange(1, 5), bytes(payload[:rng.randrange(len(payload))])), (STOP, b""), (HELLO, b""))
+    check(k.answers(), "the daemon lives")
+    equal(k.new_fds().get("/dev/null", 0), 0, "descriptors that came are closed")
+    program = Program(k, ORDER)
+    check(program.serve(), "other programs are served")
+    program.close()
+
+
+def test_bad_descriptions_are_left_out(k):
+    start_daemon(k)
+    out = make_session(k)
+    program = Program(k, description('a"b'), ORDER, description("x", (UINT, 3, "f")), description("y", (UINT, 8, "a b")),
+        description("ok\x1b"), b"")
+    equal(program.serve(), {1: 0}, "only the good one is mapped")
+    program.close()
+    ask(k, "destroy")
+    del out
+
+
+# ---- control
+
+
+def test_refusals(k):
+    start_daemon(k)
+    k.traces.mkdir()
+    refused(k, "usage", "no command", command="fly")
+    refused(k, "usage", "parameter 'x'", command="hello", x=1)
+    refused(k, "usage", "must be a string", command="create", session=7)
+    refused(k, "no-session", "kymo create", command="start")
+    refused(k, "not-found", "'s'", command="start", session="s")
+    for name in ("", ".", "..", ".a", "a/b", "a b", "a\nb", "x" * 129, "\x1b[31m", "é"):
+        refused(k, "usage", "cannot name a session", command="create", session=name)
+    refused(k, "usage", "absolute", command="create", session="s", output="relative")
+    ask(k, "create", session="s", output="")
+    refused(k, "exists", "kymo destroy s", command="create", session="s", output="")
+    refused(k, "usage", "needs the parameter", command="enable-event")
+    refused(k, "usage", "no pattern", command="enable-event", patterns=[""])
+    refused(k, "usage", "not both", command="enable-event", patterns=["*"], loglevel=1, loglevel_only=2)
+    refused(k, "usage", "unknown", command="enable-event", patterns=["*"], loglevel=15)
+    refused(k, "not-found", "no channel", command="disable-event", patterns=["*"])
+    refused(k, "not-found", "no channel", command="disable-channel", channel="c")
+    refused(k, "unsupported", "process", command="enable-channel", channel="c", buffers="process")
+    refused(k, "usage", "channel", command="enable-channel", channel="../c")
+    refused(k, "usage", "channel", command="enable-channel", channel="c-thread")
+    ask(k, "enable-channel", channel="c")
+    refused(k, "exists", "channel 'c'", command="enable-channel", channel="c")
+    ask(k, "disable-channel", channel="c")
+    refused(k, "usage", "fixed", command="enable-channel", channel="c", num_subbuf=4)
+    equal(ask(k, "enable-channel", channel="c")["channel"]["enabled"], True, "enabled again")
+    refused(k, "failed", "directory", command="create", session="t", output="/proc/no/where")
+    ask(k, "create", session="t", output=str(k.traces / "t"))
+    for line in (b"\n", b"[]\n", b"{\n", b'{"command": "hello"} x\n', b"\xff\n", b"[" * 1000 + b"\n", b'{"a":' * 1000 + b"\n"):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(str(k.rundir / "control.sock"))
+            s.sendall(line + b'{"command": "hello"}\n')
+            lines = s.makefile()
+            equal(json.loads(lines.readline())["code"], "usage", line[:20])
+            equal(json.loads(lines.readline())["ok"], True, "the connection stays")
+
+
+def test_channels_and_rules(k):
+    start_daemon(k)
+    ask(k, "create", session="s", output="")
+    reply = ask(k, "enable-channel", channel="c", subbuf_size=5000, num_subbuf=3)
+    equal((reply["channel"]["subbuf_size"], reply["channel"]["num_subbuf"], len(reply["notes"])), (8192, 4, 2), "sizes")
+    for _ in range(2):
+        reply = ask(k, "enable-event", patterns=["a:*", "b:*"], channel="c", loglevel=4, exclude=["a:x"])
+        equal([r["pattern"] for r in reply["rules"]], ["a:*", "b:*"], "rules")
+    ask(k, "enable-event", patterns=["a:*"])
+    channels = {c["name"]: c for c in ask(k, "status")["session"]["channels"]}
+    equal({n: len(c["rules"]) for n, c in channels.items()}, {"c": 2, "channel0": 1}, "rules are not doubled")
+    rule = channels["c"]["rules"][0]
+    equal((rule["exclude"], rule["loglevel_type"], rule["loglevel"], rule["enabled"]), (["a:x"], "at-least", 4, True), "rule")
+    equal(len(ask(k, "disable-event", patterns=["*"], channel="c")["rules"]), 2, "'*' disables all")
+    refused(k, "not-found", "no enabled rule", command="disable-event", patterns=["a:*"], channel="c")
+
+
+def test_current_session(k):
+    start_daemon(k)
+    for name in ("a", "b", "c"):
+        ask(k, "create", session=name, output="")
+    equal(ask(k, "status")["session"]["name"], "c", "the last one made")
+    ask(k, "set-session", session="a")
+    equal(ask(k, "start")["sessions"][0]["name"], "a", "the one chosen")
+    equal(sorted(s["name"] for s in ask(k, "stop", all=True)["sessions"]), ["a", "b", "c"], "all")
+    ask(k, "destroy")
+    refused(k, "no-session", "set-session", command="status")
+    equal(sorted(s["name"] for s in ask(k, "destroy", all=True)["sessions"]), ["b", "c"], "all that are left")
+    equal(ask(k, "list")["sessions"], [], "none is left")
+
+
+def test_status_explains(k):
+    start_daemon(k)
+    make_session(k, "shop:ordre", start=False)
+    check("no instrumented program" in ask(k, "status")["warnings"][0], "no program")
+    program = Program(k, ORDER)
+    serve_one(program)
+    check("did you mean 'shop:order'" in status_of(k, program)["warnings"][0], "a name that is near")
+    program.close()
+
+
+def test_crowds_and_slow_clients(k):
+    start_daemon(k)
+    idle = []
+    for _ in range(100):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(k.rundir / "control.sock"))
+        s.sendall(b'{"comm')
+        idle.append(s)
+    begin = time.monotonic()
+    ask(k, "create", session="s", output="")
+    check(time.monotonic() - begin < 2, "others are served")
+    greedy = socket.socket(socket.AF_UNIX)
+    greedy.setblocking(False)
+    greedy.connect(str(k.rundir / "control.sock"))
+    sent = 0
+    try:
+        while sent < 64 << 20:
+            sent += greedy.send(b'{"command":"list"}\n' * 1000)
+    except BlockingIOError:
+        pass
+    check(sent < 64 << 20, "a client that never reads is not listened to for ever")
+    ask(k, "list")
+    huge = socket.socket(socket.AF_UNIX)
+    huge.settimeout(10)
+    huge.connect(str(k.rundir / "control.sock"))
+    try:
+        for _ in range(40):
+            huge.sendall(b" " * 65536)
+        equal(huge.recv(1), b"", "a line without end")
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    for s in (*idle, greedy, huge):
+        s.close()
+
+
+if __name__ == "__main__":
+    kymotest.main()
