@@ -172,7 +172,7 @@ static int decode_numbers(
 	const struct ky_node *elem = n->children;
 	uint64_t at = d->pos, bits = count ? (count - 1) * ky_node_stride(elem) + elem->size : 0;
 
-	if (bits > d->end - d->pos)
+	if (count > d->end - d->pos || bits > d->end - d->pos)
 		return -EBADMSG;
 	d->pos += bits;
 	if (n->role)
@@ -189,13 +189,18 @@ static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky
 	uint64_t count = n->kind == KY_NODE_SEQUENCE ? d->slots[n->from] : n->count;
 	int r;
 
-	if (count > d->end - d->pos && count > 1)
-		return -EBADMSG; /* each element takes a bit */
+	if (count > d->end - d->pos + d->n_empty)
+		return -EBADMSG;
 	if (n->is_scalars)
 		return decode_numbers(d, n, count, out);
 	r = emit(out, n, (struct ky_value){.n = count});
-	for (uint64_t i = 0; i < count && !r; i++)
+	for (uint64_t i = 0; i < count && !r; i++) {
+		uint64_t at = d->pos;
+
 		r = decode_node(d, n->children, out);
+		if (d->pos == at && !r && !d->n_empty--)
+			r = -EBADMSG;
+	}
 	return r;
 }
 

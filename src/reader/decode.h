@@ -36,7 +36,8 @@ struct ky_decoder {
 	uint64_t pos, end;   /* bits */
 	uint64_t *slots;     /* n_slots of the layout; borrowed */
 	uint64_t clock;	     /* value of the clock at pos */
-	uint32_t have;	     /* roles that were met: 1 << role */
+	uint64_t n_empty; /* how many more elements of arrays may take no space: bounds the work */
+	uint32_t have;	  /* roles that were met: 1 << role */
 	uint64_t role[KY_N_ROLES];
 };
 

@@ -26,20 +26,14 @@ static const char *const scope_prefixes[N_SCOPES] = {"trace.packet.header.",
 	"stream.packet.context.", "stream.event.header.", "stream.event.context.", "event.context.",
 	"event.fields."};
 
-/* A structure under construction: its first n_done members can be referred to. */
-struct frame {
-	struct ky_node *node;
-	uint32_t n_done;
-};
-
 struct compiler {
 	struct ky_tsdl *t;
 	char *why;
 	size_t why_size;
 	bool failed;
 	struct ky_node *scopes[N_SCOPES];
-	int scope; /* being compiled */
-	struct frame frames[MAX_DEPTH];
+	int scope;			   /* being compiled */
+	struct ky_node *frames[MAX_DEPTH]; /* under construction; n counts the children begun */
 	int depth;
 	uint32_t n_slots, max_slots;
 	const struct ky_clock *clock; /* seen in the stream being compiled */
@@ -68,10 +62,10 @@ static void *alloc(struct compiler *c, size_t n, size_t size)
 
 /* --- references --- */
 
-/* The member of the first n of a structure that is called as the first word of the path. */
-static struct ky_node *find_member(struct ky_node *s, uint32_t n, const char *path, size_t len)
+/* The member of a structure that is called as the first word of the path. */
+static struct ky_node *find_member(struct ky_node *s, const char *path, size_t len)
 {
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < s->n; i++) {
 		const char *name = s->children[i].full_name;
 
 		if (!strncmp(name, path, len) && !name[len])
@@ -80,17 +74,16 @@ static struct ky_node *find_member(struct ky_node *s, uint32_t n, const char *pa
 	return NULL;
 }
 
-/* Follows a.b.c from a structure of which n members are known. */
-static struct ky_node *follow(struct ky_node *s, uint32_t n, const char *path)
+/* Follows a.b.c from a structure. */
+static struct ky_node *follow(struct ky_node *s, const char *path)
 {
 	while (s && s->kind == KY_NODE_STRUCT) {
 		size_t len = strcspn(path, ".");
 
-		s = find_member(s, n, path, len);
+		s = find_member(s, path, len);
 		if (!path[len])
 			return s;
 		path += len + 1;
-		n = s ? s->n : 0;
 	}
 	return NULL;
 }
@@ -104,10 +97,8 @@ static struct ky_node *find_absolute(struct compiler *c, const char *path, bool 
 			continue;
 		*is_absolute = true;
 		if (i == c->scope)
-			return follow(c->frames[0].node, c->frames[0].n_done, path + len);
-		return i < c->scope && c->scopes[i]
-			       ? follow(c->scopes[i], c->scopes[i]->n, path + len)
-			       : NULL;
+			return follow(c->frames[0], path + len);
+		return i < c->scope ? follow(c->scopes[i], path + len) : NULL;
 	}
 	return NULL;
 }
@@ -118,11 +109,9 @@ static struct ky_node *find_field(struct compiler *c, const char *path)
 	struct ky_node *found = find_absolute(c, path, &is_absolute);
 
 	for (int i = c->depth - 1; i >= 0 && !found && !is_absolute; i--)
-		found = follow(c->frames[i].node, c->frames[i].n_done, path);
-	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--) {
-		if (c->scopes[i])
-			found = follow(c->scopes[i], c->scopes[i]->n, path);
-	}
+		found = follow(c->frames[i], path);
+	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--)
+		found = follow(c->scopes[i], path);
 	return found;
 }
 
@@ -214,25 +203,6 @@ static bool is_plain(const struct ky_node *elem)
 	       elem->role == KY_ROLE_NONE;
 }
 
-/* Without this, an array of empty structures would be an endless record in no space. */
-static bool can_be_empty(const struct ky_node *node)
-{
-	if (node->kind == KY_NODE_INT || node->kind == KY_NODE_FLOAT ||
-		node->kind == KY_NODE_STRING)
-		return false;
-	if (node->kind == KY_NODE_ARRAY)
-		return !node->count || can_be_empty(node->children);
-	if (node->kind == KY_NODE_SEQUENCE)
-		return true;
-	for (uint32_t i = 0; i < node->n; i++) {
-		bool empty = can_be_empty(&node->children[i]);
-
-		if (empty == (node->kind == KY_NODE_VARIANT))
-			return empty;
-	}
-	return node->kind == KY_NODE_STRUCT;
-}
-
 static void build_array(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	const struct ky_type *e = type->elem;
@@ -253,9 +223,6 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 			e->size == 8 && e->align == 8;
 	node->is_scalars = is_plain(node->children);
 	node->is_text = node->is_text && node->is_scalars;
-	if (!c->failed && can_be_empty(node->children) && (sequence || node->count > 1))
-		fail(c, "field '%s': an array of elements that can be empty is not supported",
-			node->full_name);
 	if (c->scope == SCOPE_PACKET_HEADER && c->depth == 2 && !sequence && node->count == 16 &&
 		e->size == 8 && !strcmp(node->full_name, "uuid"))
 		node->role = KY_ROLE_UUID;
@@ -263,18 +230,15 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 
 static void build_children(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
-	struct frame *f = &c->frames[c->depth++];
-
-	*f = (struct frame){.node = node};
-	node->n = type->n;
+	c->frames[c->depth++] = node;
 	node->children = alloc(c, KY_MAX(type->n, 1u), sizeof(*node->children));
 	for (uint32_t i = 0; i < type->n && !c->failed; i++) {
 		struct ky_node *child = &node->children[i];
 
+		node->n = i + 1;
 		child->full_name = type->members[i].name;
 		build(c, child, type->members[i].type);
 		node->align = KY_MAX(node->align, child->align);
-		f->n_done = i + 1;
 	}
 	c->depth--;
 }
@@ -340,8 +304,7 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 		break;
 	case KY_TYPE_ARRAY:
 	case KY_TYPE_SEQUENCE:
-		c->frames[c->depth] = (struct frame){.node = node};
-		c->depth++;
+		c->frames[c->depth++] = node;
 		build_array(c, node, type);
 		c->depth--;
 		break;

@@ -59,6 +59,7 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 	d->data = f->data + offset;
 	d->pos = 0;
 	d->end = (f->size - offset) * 8;
+	d->n_empty = d->end;
 	d->have = 0;
 	if (l->packet_header)
 		r = ky_decode(d, l->packet_header, NULL);
@@ -232,8 +233,9 @@ static bool open_record(struct ky_stream *s)
 	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos;
 
 	if (at >= d->end) {
-		s->is_truncated |= s->is_cut;
 		s->in_packet = false;
+		if (s->is_cut)
+			leave_damaged(s);
 		return false;
 	}
 	d->have = 0;

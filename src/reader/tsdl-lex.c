@@ -150,6 +150,7 @@ static void lex_string(struct ky_lexer *l, struct ky_token *t)
 		close += *close == '\\' ? 2 : 1;
 	if (close >= l->end) {
 		l->error = "a string is not closed";
+		l->p = l->end;
 		return;
 	}
 	t->kind = KY_TOKEN_STRING;

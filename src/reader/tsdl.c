@@ -414,7 +414,7 @@ static const struct ky_type *parse_float(struct parser *p)
 
 	if (!t)
 		return NULL;
-	t->align = 1;
+	t->align = 8;
 	parse_attributes(p, set_float, t);
 	if (!(t->size == 32 && t->count == 24) && !(t->size == 64 && t->count == 53))
 		fail(p, "a floating point number must be of 32 or 64 bits");

@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kymo view and kymo stat: the same bytes as babeltrace2, on its own traces, LTTng's and made-up ones; damage; errors."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import struct
+import subprocess
+import tarfile
+import uuid
+
+import kymotest
+from kymotest import CLI, SOURCE, TIMEOUT, Failure, check, equal
+
+LTTNG = SOURCE / "test" / "data" / "traces" / "lttng.tar.xz"
+MAGIC = 0xC1FC1FC1
+
+
+def lttng(k, name):
+    """A trace that LTTng 2.13 made; lttng-lost has discarded events."""
+    with tarfile.open(LTTNG) as archive:
+        archive.extractall(k.top)
+    return k.top / name
+
+
+def raw(k, command, status=0, **options):
+    """Output and errors as bytes."""
+    done = subprocess.run([str(c) for c in command], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, timeout=TIMEOUT, **options)
+    check(done.returncode == status, f"{command}: exit {done.returncode}\n{done.stderr.decode(errors='replace')[:2000]}")
+    return done.stdout, done.stderr
+
+
+def same_line(ours, theirs):
+    """babeltrace2 2.0.4 may show the text of an earlier field where a string is empty."""
+    if ours == theirs:
+        return True
+    pattern = rb'"(?:[^"\\]|\\.)*"'.join(re.escape(part) for part in ours.split(b'""'))
+    return b'""' in ours and re.fullmatch(pattern, theirs) is not None
+
+
+def compare(k, trace, options=()):
+    """Both print the same lines; returns them."""
+    ours, our_errors = raw(k, [CLI, "view", trace])
+    theirs, their_errors = raw(k, ["babeltrace2", *options, trace])
+    ours, theirs = ours.split(b"\n"), theirs.split(b"\n")
+    equal(len(ours), len(theirs), f"{trace}: lines")
+    for number, (our, their) in enumerate(zip(ours, theirs), 1):
+        if not same_line(our, their):
+            raise Failure(f"{trace}: line {number}\nkymo view:   {our!r}\nbabeltrace2: {their!r}")
+    equal(our_errors, their_errors, f"{trace}: stderr")
+    return [line for line in ours if line]
+
+
+# -- traces made up here
+
+def metadata(order, fields, clock="freq = 1000000000;", extra=""):
+    return f"""/* CTF 1.8 */
+typealias integer {{ size = 8; align = 8; }} := uint8_t;
+typealias integer {{ size = 32; align = 8; }} := unsigned int;
+typealias integer {{ size = 64; align = 8; }} := unsigned long long;
+trace {{
+	major = 1; minor = 8; byte_order = {order}; uuid = "{uuid.UUID(int=1)}";
+	packet.header := struct {{ unsigned int magic; uint8_t uuid[16]; unsigned int stream_id; unsigned long long stream_instance_id; }};
+}};
+env {{ hostname = "made\\"up"; domain = "test"; number = -5; }};
+clock {{ name = c; {clock} offset_s = 1700000000; offset = 12345; }};
+typealias integer {{ size = 64; align = 8; map = clock.c.value; }} := time_t;
+typealias integer {{ size = 27; align = 1; map = clock.c.value; }} := short_time_t;
+typedef unsigned int count_t;
+{extra}
+struct header {{
+	enum : integer {{ size = 5; align = 1; }} {{ compact = 0 ... 30, extended = 31 }} id;
+	variant <id> {{
+		struct {{ short_time_t timestamp; }} compact;
+		struct {{ unsigned int id; time_t timestamp; }} extended;
+	}} v;
+}} align(8);
+stream {{
+	id = 3;
+	event.header := struct header;
+	packet.context := struct {{
+		time_t timestamp_begin; time_t timestamp_end; unsigned long long content_size; unsigned long long packet_size;
+		unsigned int events_discarded; unsigned int cpu_id;
+	}};
+	event.context := struct {{ integer {{ size = 16; align = 8; signed = 1; }} _tid; }};
+}};
+event {{ name = "made:up"; id = 0; stream_id = 3; loglevel = 4; fields := struct {{ {fields} }}; }};
+event {{ name = "made:far"; id = 70000; stream_id = 3; context := struct {{ string _who; }}; fields := struct {{ }}; }};
+event {{ name = "made:bare"; id = 2; stream_id = 3; }};
+"""
+
+
+class Stream:
+    """Packets of a made-up stream. order: '<' or '>'."""
+
+    def __init__(self, order, instance=0):
+        self.order, self.instance, self.data, self.discarded, self.begin, self.now = order, instance, b"", 0, 0, 0
+
+    def pack(self, form, *values):
+        return struct.pack(self.order + form, *values)
+
+    def event(self, event, time, body):
+        self.now = time
+        if event < 31:
+            low = time & 0x7FFFFFF
+            word = event | low << 5 if self.order == "<" else event << 27 | low
+            head = self.pack("I", word)
+        else:
+            head = bytes([31 if self.order == "<" else 31 << 3]) + self.pack("IQ", event, time)
+        return head + self.pack("h", -7) + body
+
+    def packet(self, records, begin=None, discarded=0, pad=0):
+        begin = self.begin if begin is None else begin
+        content = 72 + len(records)
+        self.discarded += discarded
+        self.data += (self.pack("I", MAGIC) + uuid.UUID(int=1).bytes + self.pack("IQ", 3, self.instance) +
+            self.pack("QQQQII", begin, self.now, content * 8, (content + pad) * 8, self.discarded & 0xFFFFFFFF, 1) + records + bytes(pad))
+        self.begin = self.now
+
+
+def write(directory, text, **streams):
+    directory.mkdir(parents=True)
+    (directory / "metadata").write_text(text)
+    for name, data in streams.items():
+        (directory / name).write_bytes(data)
+    return directory
+
+
+def numbers(count):
+    return "".join(f"integer {{ size = 32; align = 8; signed = 1; }} _n{i}; " for i in range(count))
+
+
+def simple(k, name, n_packets=3, n_events=10, gap=1000):
+    """One stream of events `made:up` with one number, counted from 0."""
+    s = Stream("<")
+    for p in range(n_packets):
+        s.packet(b"".join(s.event(0, gap * (n_events * p + i + 1), struct.pack("<i", n_events * p + i)) for i in range(n_events)), pad=16)
+    return write(k.top / name, metadata("le", numbers(1)), s=s.data)
+
+
+# -- tests
+
+def test_as_babeltrace2_lttng(k):
+    for name in ("lttng-uid", "lttng-pid", "lttng-lost"):
+        lines = compare(k, lttng(k, name))
+        check(len(lines) > 100, f"{name}: only {len(lines)} lines")
+    text = b"\n".join(lines)
+    for part in (b"d = -nan", b"= -0", b"d = inf", b"-9223372036854775808", b"\\x7f", b"<unknown>", b"[ ]"):
+        check(part in text, f"the trace lacks {part}")
+    compare(k, lttng(k, "lttng-uid") / "ust" / "uid" / "0" / "64-bit")
+
+
+ALL_KINDS = """
+	integer { size = 3; } _b3; integer { size = 13; signed = true; base = hex; } _x13; integer { size = 1; } _bit;
+	integer { size = 7; signed = 1; base = 8; } _o7; integer { size = 40; align = 1; } _u40;
+	integer { size = 64; align = 1; signed = 1; base = o; } _o64; integer { size = 9; base = b; } _b9;
+	integer { size = 16; align = 16; byte_order = be; base = 16; } _be; integer { size = 32; align = 32; byte_order = le; } _le;
+	floating_point { exp_dig = 8; mant_dig = 24; align = 8; } _f; floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = be; } _d;
+	enum : integer { size = 4; signed = 1; } { A, B, C = -3 ... -1, "also \\"B\\"" = 1, D, E = 2, F = 5 ... 7, F = -8 } _e;
+	enum : integer { size = 4; } { "x y" = 0 ... 15, odd = 1 } _e2;
+	struct { integer { size = 5; } a; struct { } nothing; struct { string s; integer { size = 8; } _x; } in; } _s[2];
+	integer { size = 2; } n_seq; integer { size = 11; signed = 1; } _seq[n_seq];
+	enum tag : integer { size = 2; } { _one, two, three, four } _tag;
+	variant <_tag> { integer { size = 8; } _one; string two; struct { floating_point { exp_dig = 8; mant_dig = 24; } f; } three; uint8_t four[3]; } _v;
+	struct { integer { size = 4; align = 8; } len; struct { integer { size = 6; } q[len]; } in[event.fields._n.len]; } _n;
+	integer { size = 8; align = 8; signed = 1; encoding = UTF8; } _text[6];
+	count_t _n_text, _zero; integer { size = 8; align = 8; encoding = ASCII; } _tseq[_n_text];
+	uint8_t _grid[2][3]; uint8_t _last[_zero];
+"""
+
+
+class Bits:
+    """Writes fields as a CTF packet has them, at an offset of whole bytes."""
+
+    def __init__(self, order, offset):
+        self.order, self.bits, self.offset = order, [], offset * 8
+
+    def align(self, n):
+        while (self.offset + len(self.bits)) % n:
+            self.bits.append(0)
+
+    def put(self, value, size, align=None, order=None):
+        self.align(align or (1 if size % 8 else 8))
+        bits = [value >> i & 1 for i in range(size)]
+        self.bits += bits if (order or self.order) == "<" else bits[::-1]
+        if (order or self.order) != self.order and not size % 8:
+            # Whole bytes of the other order: the bits within each byte lie as this order has them.
+            tail = self.bits[-size:]
+            self.bits[-size:] = [b for i in range(0, size, 8) for b in tail[i:i + 8][::-1]]
+
+    def text(self, text):
+        for byte in text + b"\0":
+            self.put(byte, 8, 8)
+
+    def bytes(self):
+        self.align(8)
+        step = 1 if self.order == "<" else -1
+        return bytes(sum(b << i for i, b in enumerate(self.bits[at:at + 8][::step])) for at in range(0, len(self.bits), 8))
+
+
+def random_fields(rng, order, offset):
+    b, big = Bits(order, offset), lambda n: rng.getrandbits(n)
+    word = lambda: bytes(rng.choice(b"ab\x01\x1b\"\\?'\n\xc3\xa9\xff") for _ in range(rng.randrange(1, 6)))
+    for size in (3, 13, 1, 7):
+        b.put(big(size), size)
+    b.put(big(40), 40, 1)
+    b.put(big(64), 64, 1)
+    b.put(big(9), 9)
+    b.put(big(16), 16, 16, ">")
+    b.put(big(32), 32, 32, "<")
+    b.put(big(32), 32, 8)
+    b.put(struct.unpack(">Q", struct.pack(">d", rng.choice([0.1, -0.0, 1e300, float("inf"), rng.random()])))[0], 64, 8, ">")
+    b.put(big(4), 4)
+    b.put(big(4), 4)
+    for _ in range(2):
+        b.align(8)
+        b.put(big(5), 5)
+        b.text(word())
+        b.put(big(8), 8)
+    n = big(2)
+    b.put(n, 2)
+    for _ in range(n):
+        b.put(big(11), 11)
+    tag = big(2)
+    b.put(tag, 2)
+    if tag == 0:
+        b.put(big(8), 8)
+    elif tag == 1:
+        b.text(word())
+    elif tag == 2:
+        b.put(0x40490FDB, 32)
+    else:
+        for _ in range(3):
+            b.put(big(8), 8)
+    n = rng.randrange(4)
+    b.put(n, 4, 8)
+    for _ in range(n * n):
+        b.put(big(6), 6)
+    for byte in rng.choice([b"abcdef", b"ab\0\0\0\0", b"\xff\x01\x02\x03\x04\x05"]):
+        b.put(byte, 8, 8)
+    text = word()
+    b.put(len(text), 32, 8)
+    b.put(0, 32, 8)
+    for byte in text:
+        b.put(byte, 8, 8)
+    for _ in range(6):
+        b.put(big(8), 8)
+    return b.bytes()
+
+
+def test_as_babeltrace2_types(k):
+    """Every kind of field, both byte orders, odd sizes and places."""
+    for order, name in (("<", "le"), (">", "be")):
+        rng = random.Random(name)
+        s, time = Stream(order), 0
+        for _ in range(5):
+            records = b""
+            for _ in range(20):
+                time += rng.randrange(1, 1 << 26)
+                records += s.event(0, time, b"")
+                records += random_fields(rng, order, 72 + len(records))
+            time += 1 << 30
+            records += s.event(70000, time, b"who?\0") + s.event(2, time + 5, b"")
+            s.packet(records, pad=rng.randrange(50))
+        lines = compare(k, write(k.top / name, metadata(name, ALL_KINDS), s=s.data))
+        equal(len(lines), 110, "events")
+
+
+def test_as_babeltrace2_clock(k):
+    """Times of clocks that do not count nanoseconds, from several streams with equal times."""
+    for freq in (1, 1000, 2300000000, 2299998765, 24000000):
+        rng, streams = random.Random(freq), {}
+        for i in range(3):
+            s, time = Stream("<", i), min(freq, 10**9) * 86400
+            begin = time
+            for number in range(200):
+                records = b""
+                for n in range(5):
+                    time += rng.choice([0, 0, 1, 3, max(1, freq // 1000), 1 << 27 if freq > 1 else 1])
+                    records += s.event(40000 + 30000, time, b"x\0") if n == 4 else s.event(2, time, b"")
+                s.packet(records if freq > 1 or number < 3 else b"", begin)
+                begin = time
+            streams[f"s{i}"] = s.data
+        compare(k, write(k.top / f"f{freq}", metadata("le", numbers(1), f"freq = {freq};"), **streams))
+
+
+def test_as_babeltrace2_several(k):
+    """Traces of several UIDs under one directory, merged."""
+    for i in range(3):
+        s, text = Stream("<"), metadata("le", numbers(1)).replace(str(uuid.UUID(int=1)), str(uuid.UUID(int=9 - i)))
+        for p in range(3):
+            s.packet(b"".join(s.event(0, 1000 * (10 * p + n) + i % 2, struct.pack("<i", n)) for n in range(10)))
+        write(k.top / "several" / "ust" / "uid" / str(i) / "64-bit", text, s=s.data.replace(uuid.UUID(int=1).bytes, uuid.UUID(int=9 - i).bytes))
+    equal(len(compare(k, k.top / "several")), 90, "events")
+
+
+def test_as_babeltrace2_kymo(k):
+    """Kymo's own: each kind of field."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("fields")
+    k.kymo("stop", "s")
+    k.kymo("destroy", "s")
+    lines = compare(k, trace)
+    check(len(lines) > 3, f"only {len(lines)} events")
+    stat = k.kymo_json("stat", str(trace))
+    equal(stat["events"], len(lines), "events")
+    newest = raw(k, [CLI, "view"])[0]
+    equal(newest, raw(k, [CLI, "view", trace])[0], "the trace that is taken when none is named")
+    for line in raw(k, [CLI, "view", trace, "--format=json"])[0].splitlines():
+        json.loads(line)
+
+
+def test_lost(k):
+    """Counts of discarded events are exact: the first packet counts from 0, 32 bits wrap."""
+    s = Stream("<")
+    s.packet(s.event(2, 10, b""), discarded=5)
+    s.packet(b"", discarded=0xFFFFFFFF)
+    s.packet(s.event(2, 20, b""), discarded=3)
+    trace = write(k.top / "lost", metadata("le", numbers(1)), s=s.data)
+    stat = k.kymo_json("stat", str(trace))
+    equal((stat["events"], stat["discarded"]), (2, 5 + 0xFFFFFFFF + 3), "events and discarded")
+    equal(raw(k, [CLI, "view", trace])[1].count(b"WARNING: Tracer discarded"), 3, "warnings")
+
+
+def test_chunks(k):
+    """A stream in several files is one: its counters go on."""
+    whole = [Stream("<") for _ in range(3)]
+    for i, s in enumerate(whole):
+        s.discarded = 10 * i
+        s.packet(s.event(2, 100 * i + 1, b""), 100 * i, discarded=10)
+    trace = write(k.top / "chunks", metadata("le", numbers(1)), **{f"s_0_{i}": s.data for i, s in enumerate(whole)})
+    stat = k.kymo_json("stat", str(trace))
+    equal((stat["events"], stat["discarded"], stat["streams"]), (3, 30, 1), "events, discarded, streams")
+
+
+def values(k, trace, status=0):
+    out, errors = raw(k, [CLI, "view", trace], status)
+    return [int(n) for n in re.findall(rb"n0 = (-?\d+)", out)], errors.decode()
+
+
+def one_warning(errors, word):
+    check(errors.count("\n") == 1 and errors.startswith("kymo: ") and word in errors, f"wanted one warning with {word!r}: {errors!r}")
+
+
+def test_truncated(k):
+    """A file cut anywhere: all whole records, one warning, no failure."""
+    trace = simple(k, "cut")
+    data = (trace / "s").read_bytes()
+    packet, record = len(data) // 3, 10
+    equal(values(k, trace), (list(range(30)), ""), "the whole trace")
+    for size in (packet + 1, packet + 71, packet + 72, packet + 72 + 3, packet + 72 + 7 * record, packet + 72 + 8 * record - 1, 2 * packet - 1):
+        (trace / "s").write_bytes(data[:size])
+        got, errors = values(k, trace)
+        inside = max(0, min(10, (size - packet - 72) // record))
+        equal(got, list(range(10 + inside)), f"cut at {size}")
+        one_warning(errors, "ends within a packet")
+
+
+def test_damaged(k):
+    """A bad record costs the rest of its packet, a bad head the packet; others are whole."""
+    trace = simple(k, "bad")
+    data = bytearray((trace / "s").read_bytes())
+    packet = len(data) // 3
+    for offset, byte, left in ((packet + 72 + 30, 29, 13), (packet, 0, 10), (packet + 20, 99, 10), (packet + 55, 0xFF, 10), (packet + 63, 0xFF, 20)):
+        bad = data[:]
+        bad[offset] = byte
+        (trace / "s").write_bytes(bad)
+        got, errors = values(k, trace)
+        equal(got, list(range(left)) + list(range(20, 30)), f"byte {offset - packet} of the packet")
+        one_warning(errors, "damaged")
+    (trace / "s").write_bytes(os.urandom(100) + data)
+    got, errors = values(k, trace)
+    equal(got, list(range(30)), "after rubbish")
+    one_warning(errors, "damaged")
+
+
+def test_zeros(k):
+    """A file system that lost its last writes leaves zeros; metadata may end within a block."""
+    trace = simple(k, "zeros")
+    with open(trace / "s", "ab") as f:
+        f.write(bytes(5000))
+    equal(values(k, trace)[0], list(range(30)), "with zeros behind the stream")
+    (trace / "s").write_bytes((trace / "s").read_bytes()[:-5000])
+    with open(trace / "metadata", "a") as f:
+        f.write('event { name = "half:wri')
+    got, errors = values(k, trace)
+    equal(got, list(range(30)), "with half a block of metadata")
+    one_warning(errors, "ends within a block")
+
+
+def test_hostile_fast(k):
+    """Claims that cannot be true cost no time and no memory."""
+    huge = "count_t _n; struct { uint8_t x; } _s[_n]; "
+    s = Stream("<")
+    s.packet(b"".join(s.event(0, i + 1, b"\xff\xff\xff\x7f") for i in range(20000)))
+    trace = write(k.top / "huge", metadata("le", huge), s=s.data)
+    limit = None if kymotest.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+    out, errors = raw(k, [CLI, "view", trace], preexec_fn=limit)
+    equal(out, b"", "events")
+    one_warning(errors.decode(), "damaged")
+
+
+def test_json(k):
+    """One valid object on each line, whatever the strings hold."""
+    for name in ("lttng-uid", "lttng-pid"):
+        trace = lttng(k, name)
+        out, _ = raw(k, [CLI, "view", trace, "--format=json"])
+        events = [json.loads(line) for line in out.decode("utf-8").splitlines()]
+        text, _ = raw(k, [CLI, "view", trace])
+        equal(len(events), text.count(b"\n"), "lines")
+        times = [e["timestamp"] for e in events]
+        equal(times, sorted(times), "order")
+        for event, line in zip(events, text.decode(errors="replace").splitlines()):
+            check(line.startswith(f"[") and f" {event['name']}: " in line and event["time"][17:29] in line, f"{event} is not {line}")
+    strings = [e["fields"]["str"] for e in events if e["name"] == "shop:strs"]
+    for wanted in ("", "plain", "utf8 é€", "bad \ufffd\ufffd(", "quo\"te back\\ que?stion 'tick'"):
+        check(wanted in strings, f"{wanted!r} is not among {strings}")
+    doubles = [e["fields"]["d"] for e in events if e["name"] == "shop:floats"]
+    check("nan" in doubles and "-inf" in doubles and 0.1 in doubles, f"{doubles}")
+    done = k.run([CLI, "--json", "view", trace])
+    equal(done.stdout.encode(), out, "--json is --format=json")
+
+
+def test_begin_end(k):
+    k.env["TZ"] = "UTC"
+    trace = simple(k, "range", gap=1000000000 // 10)
+    base = 1700000000 + 12345e-9
+    for options, wanted in (([], range(30)), (["--begin=1700000001.05"], range(10, 30)), (["--end=1700000001.000012345"], range(10)),
+            (["--begin=22:13:21.05", "--end=22:13:22"], range(10, 19)), (["--begin=2023-11-14 22:13:22.95"], range(29, 30)),
+            (["--begin=2023-11-14T22:13:29"], [])):
+        out, _ = raw(k, [CLI, "view", trace, *options])
+        equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {base}")
+    for bad in ("--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml"):
+        k.kymo("view", str(trace), bad, status=2)
+
+
+def test_stat(k):
+    trace = lttng(k, "lttng-lost")
+    stat = k.kymo_json("stat", str(trace))
+    text, _ = raw(k, [CLI, "view", trace])
+    names = re.findall(rb"^\[[^ ]*\] \([^ ]*\) \S+ (\S+): ", text, re.M)
+    equal(stat["events"], len(names), "events")
+    equal(stat["by_name"], {n.decode(): names.count(n) for n in set(names)}, "by name")
+    equal(stat["discarded"], 185 + 341, "discarded")
+    equal(stat["duration_ns"], stat["end_ns"] - stat["begin_ns"], "duration")
+    out = k.kymo("stat", str(trace)).stdout
+    for part in ("vm", "Monotonic Clock, 1000000000 Hz", str(len(names)), "526", "shop:small1"):
+        check(part in out, f"kymo stat lacks {part}:\n{out}")
+
+
+def test_errors(k):
+    """One line and status 1: what, why."""
+    empty, file = k.top / "empty", k.top / "file"
+    empty.mkdir()
+    file.write_text("x")
+    bad = write(k.top / "badmeta", "/* CTF 1.8 */\ntrace { major = ; };\n")
+    rubbish = write(k.top / "rubbish", "PK\x03\x04")
+    for path, word in ((empty, "no file 'metadata'"), (file, "is no trace"), (k.top / "none", "No such file"), (bad, "metadata:2:17: "), (rubbish, "metadata:1:")):
+        for command in ("view", "stat"):
+            errors = k.kymo(command, str(path), status=1).stderr
+            check(word in errors, f"{command} {path}: {errors!r} lacks {word!r}")
+    k.env["KYMO_HOME"] = str(k.top / "nothing")
+    check("nothing" in k.kymo("view", status=1).stderr, "the directory is not named")
+    if os.geteuid() == 0:
+        trace = simple(k, "closed")
+        os.chmod(k.top, 0o755)
+        os.chmod(trace, 0o700)
+        done = subprocess.run([CLI, "view", str(trace)], env=k.env, capture_output=True, text=True, user=65534, group=65534)
+        check(done.returncode in (1, 126) and "Permission denied" in done.stderr, f"{done}")
+
+
+def test_output(k):
+    """A pipe that is closed ends it quietly; a full disk does not."""
+    trace = simple(k, "long", n_packets=100, n_events=100)
+    view = subprocess.Popen([CLI, "view", str(trace)], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    view.stdout.readline()
+    view.stdout.close()
+    errors = view.stderr.read()
+    view.stderr.close()
+    equal((view.wait(TIMEOUT), errors), (0, b""), "after the pipe was closed")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([CLI, "view", str(trace)], env=k.env, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT)
+    check(done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"No space left" in done.stderr, f"{done}")
+
+
+def test_terminal(k):
+    """On a terminal nothing in a trace can steer it."""
+    fields = "string _s; "
+    s = Stream("<")
+    s.packet(s.event(0, 1, b"\xc2\x9b31m \x9b \xe2\x80\xae ok \xc3\xa9\0"))
+    trace = write(k.top / "steer", metadata("le", fields).replace("made:up", "ma\\033[31mde"), s=s.data)
+    leader, follower = os.openpty()
+    with open(leader, "rb", buffering=0) as screen:
+        done = subprocess.run([CLI, "view", str(trace)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
+        os.close(follower)
+        equal(done.returncode, 0, "status")
+        line = screen.read(4096)
+    check(b"\x1b" not in line and b"\x9b" not in line and b"\xe2\x80\xae" not in line, f"{line!r}")
+    check("ok é".encode() in line and b"\\x1b[31mde" in line, f"{line!r}")
+
+
+if __name__ == "__main__":
+    kymotest.main()
