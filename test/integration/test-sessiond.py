@@ -10,6 +10,7 @@ import mmap
 import os
 import random
 import re
+import select
 import signal
 import socket
 import struct
@@ -248,8 +249,6 @@ def test_wake_and_stale_sockets(k):
     k.daemon.kill()
     k.daemon.wait()
     check((k.rundir / "app.sock").exists(), "the killed daemon leaves its socket")
-    import select
-
     poll = select.poll()
     poll.register(wake, select.POLLIN)
     equal(poll.poll(0), [], "before a daemon starts")
@@ -289,9 +288,6 @@ def test_conversation(k):
     equal(struct.unpack("<I", os.pread(rings, 4, 0)), (0x474E525F,), "magic")
     second = Program(k, EMPTY, ORDER)
     equal(second.serve(), {0: 1, 1: 0}, "the same signatures have the same identifiers")
-    ask_in_background = k.request  # nothing more is sent to either
-    status = ask_in_background(command="list")
-    equal(len(status["sessions"]), 1, "sessions")
     first.close()
     second.close()
 
@@ -302,8 +298,6 @@ def test_conflict_is_told(k):
     first, second = Program(k, ORDER, name="first"), Program(k, ORDER_TEXT, EMPTY, name="second")
     equal(first.serve(), {0: 0}, "first")
     equal(second.serve(), {1: 1}, "the one in conflict is left out, others are not")
-    for program in (first, second):
-        program.socket.settimeout(10)
     warnings = " ".join(status_of(k, first, second)["warnings"])
     for words in ("shop:order", "second", "(u64 id)", "(string id)", str(os.getpid())):
         check(words in warnings, f"{words!r} is not in {warnings!r}")
@@ -472,13 +466,12 @@ def test_hostile_programs(k):
 
 def test_bad_descriptions_are_left_out(k):
     start_daemon(k)
-    out = make_session(k)
+    make_session(k)
     program = Program(k, description('a"b'), ORDER, description("x", (UINT, 3, "f")), description("y", (UINT, 8, "a b")),
         description("ok\x1b"), b"")
     equal(program.serve(), {1: 0}, "only the good one is mapped")
     program.close()
     ask(k, "destroy")
-    del out
 
 
 # ---- control
@@ -562,6 +555,46 @@ def test_status_explains(k):
     serve_one(program)
     check("did you mean 'shop:order'" in status_of(k, program)["warnings"][0], "a name that is near")
     program.close()
+
+
+def as_user(k, uid, gid, request):
+    """A request of another user, and the reply."""
+    code = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b'\\n'); "
+        "print(s.makefile().readline())")
+    return subprocess.run(["python3", "-c", code, str(k.rundir / "control.sock"), json.dumps(request)], user=uid, group=gid,
+        extra_groups=[], capture_output=True, text=True, timeout=20, env={"PATH": "/usr/bin:/bin"})
+
+
+def test_users_are_kept_apart(k):
+    if os.geteuid():
+        raise kymotest.Skip("only root's daemon serves several users")
+    k.top.chmod(0o755)
+    k.start_daemon("--group=nogroup", env={"KYMO_CLOCK": "monotonic"})
+    equal(k.rundir.stat().st_mode & 0o777, 0o755, "mode of the run directory")
+    equal((k.rundir / "app.sock").stat().st_mode & 0o777, 0o666, "mode of app.sock")
+    equal((k.rundir / "control.sock").stat().st_mode & 0o777, 0o660, "mode of control.sock")
+    group = os.stat(k.rundir / "control.sock").st_gid
+    equal(as_user(k, 1, 1, {"command": "hello"}).returncode, 1, "a user outside of the group")
+    home = k.top / "theirs"
+    home.mkdir()
+    os.chown(home, 65534, group)
+    out = home / "trace"
+    reply = json.loads(as_user(k, 65534, group, {"command": "create", "session": "s", "output": str(out)}).stdout)
+    equal(reply["session"]["owner"], 65534, "owner")
+    equal((out.stat().st_uid, out.stat().st_mode & 0o777), (65534, 0o750), "the consumer runs as the owner")
+    pid, = consumers(k)
+    status = open(f"/proc/{pid}/status").read()
+    for field in ("Uid", "Gid"):
+        equal(len(set(re.search(rf"{field}:\s*(.*)", status)[1].split())), 1, f"{field} of the consumer")
+    reply = json.loads(as_user(k, 1, group, {"command": "destroy", "session": "s"}).stdout)
+    equal(reply["code"], "permission", "another user of the group")
+    equal(json.loads(as_user(k, 1, group, {"command": "list"}).stdout)["sessions"], [], "what another user sees")
+    for request in ({"command": "enable-event", "patterns": ["*"]}, {"command": "start"}):
+        check(json.loads(as_user(k, 65534, group, request).stdout)["ok"], request)
+    program = Program(k, ORDER)
+    check(program.serve(), "a member of the group records programs of all users")
+    program.close()
+    ask(k, "destroy", session="s")  # root may
 
 
 def test_crowds_and_slow_clients(k):
