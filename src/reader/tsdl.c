@@ -442,7 +442,7 @@ static uint64_t parse_bound(struct parser *p, const struct ky_type *integer)
 {
 	struct value v = parse_value(p);
 
-	if (v.kind != VALUE_NUMBER || (v.negative && !integer->is_signed))
+	if (v.kind != VALUE_NUMBER || (v.negative && v.number && !integer->is_signed))
 		fail(p, "the value does not fit the enumeration");
 	return v.number;
 }

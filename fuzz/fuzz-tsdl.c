@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Metadata of a trace: any bytes, plain or in packets, through the parser and the layout compiler.
+ */
+#include "base/buf.h"
+#include "reader/layout.h"
+#include "reader/metadata.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ky_tsdl_error error;
+	struct ky_buf text = {0};
+	struct ky_layout layout;
+	struct ky_tsdl tsdl = {0};
+	char why[160];
+
+	if (!ky_metadata_text(&text, (const char *)data, size) &&
+		!ky_tsdl_parse(&tsdl, text.data ? text.data : "", text.len, &error))
+		ky_layout_compile(&layout, &tsdl, why, sizeof(why));
+	ky_tsdl_deinit(&tsdl);
+	ky_buf_deinit(&text);
+	return 0;
+}

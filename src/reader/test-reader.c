@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Golden packets: bytes of the trace format (docs/trace-format.md) in, text and JSON out.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "reader/format.h"
+#include "reader/reader.h"
+
+static const char metadata[] =
+	"trace { major = 1; minor = 8; byte_order = le; packet.header := struct {\n"
+	"	integer { size = 32; align = 8; } magic; integer { size = 32; align = 8; } stream_id; }; };\n"
+	"env { hostname = \"h\"; };\n"
+	"clock { name = c; freq = 1000000000; };\n"
+	"typealias integer { size = 27; map = clock.c.value; } := t27;\n"
+	"typealias integer { size = 64; align = 8; map = clock.c.value; } := t64;\n"
+	"struct header {\n"
+	"	enum : integer { size = 5; } { compact = 0 ... 30, extended = 31 } id;\n"
+	"	variant <id> { struct { t27 timestamp; } compact;\n"
+	"		struct { integer { size = 32; align = 8; } id; t64 timestamp; } extended; } v;\n"
+	"} align(8);\n"
+	"stream { event.header := struct header; packet.context := struct {\n"
+	"	t64 timestamp_begin; integer { size = 32; align = 8; } content_size;\n"
+	"	integer { size = 32; align = 8; } packet_size;\n"
+	"	integer { size = 8; align = 8; } events_discarded; integer { size = 8; align = 8; } cpu_id; }; };\n"
+	"event { name = \"p:n\"; id = 1; fields := struct {\n"
+	"	integer { size = 16; align = 8; signed = 1; } _v; string _s; }; };\n"
+	"event { name = \"p:far\"; id = 300; };\n";
+
+struct packet {
+	uint32_t magic, stream_id;
+	uint64_t begin;
+	uint32_t content_bits, packet_bits;
+	uint8_t discarded, cpu;
+	uint8_t records[64];
+} __attribute__((packed));
+
+#define HEAD offsetof(struct packet, records)
+
+static void add(struct packet *p, const void *bytes, size_t n)
+{
+	memcpy((uint8_t *)p + p->content_bits / 8, bytes, n);
+	p->content_bits += 8 * (uint32_t)n;
+}
+
+static void begin(struct packet *p, uint64_t time, uint8_t discarded)
+{
+	*p = (struct packet){.magic = 0xc1fc1fc1,
+		.begin = time,
+		.content_bits = HEAD * 8,
+		.packet_bits = sizeof(*p) * 8,
+		.discarded = discarded,
+		.cpu = 2};
+}
+
+static void add_near(struct packet *p, uint64_t time, int16_t v, const char *s)
+{
+	uint32_t head = 1 | (uint32_t)(time << 5);
+
+	add(p, &head, sizeof(head));
+	add(p, &v, sizeof(v));
+	add(p, s, strlen(s) + 1);
+}
+
+static void add_far(struct packet *p, uint64_t time)
+{
+	uint32_t id = 300;
+
+	add(p, "\x1f", 1);
+	add(p, &id, sizeof(id));
+	add(p, &time, sizeof(time));
+}
+
+static void warn(void *arg, const char *text)
+{
+	ky_buf_printf(arg, "! %s\n", text);
+}
+
+/* All items of a stream, one line each. */
+static char *read_all(const void *stream, size_t size, bool json)
+{
+	struct ky_buf out = {0};
+	struct ky_trace_reader_options options = {.warn = warn, .arg = &out};
+	struct ky_format format = {0};
+	struct ky_trace_reader *r;
+	struct ky_item item;
+	char why[256];
+
+	assert_int_equal(ky_trace_reader_open_memory(&r, metadata, strlen(metadata), stream, size,
+				 &options, why, sizeof(why)),
+		0);
+	while (ky_trace_reader_next(r, &item) > 0) {
+		if (item.kind != KY_ITEM_EVENT)
+			ky_buf_printf(&out, "lost %llu\n", (unsigned long long)item.lost.n);
+		else if (json)
+			ky_format_json(&format, &out, &item);
+		else
+			ky_format_text(&format, &out, &item);
+	}
+	ky_trace_reader_close(r);
+	ky_buf_puts(&out, "");
+	return out.data;
+}
+
+static void check(const void *stream, size_t size, bool json, const char *wanted)
+{
+	char *got = read_all(stream, size, json);
+
+	assert_string_equal(got, wanted);
+	free(got);
+}
+
+static void test_text(void **state)
+{
+	struct packet p[2];
+
+	begin(&p[0], 0x7fffff0, 0);
+	add_near(&p[0], 0x7fffff1, -2, "a\n");
+	add_near(&p[0], 0x8000000, 3, ""); /* the 27 bits begin anew */
+	add_far(&p[0], 0x100000000);
+	begin(&p[1], 0x100000000, 0);
+	add_near(&p[1], 0x100000001, 4, "x");
+	check(p, sizeof(p), false,
+		"[00:00:00.134217713] (+?.?\?\?\?\?\?\?\?\?) h p:n: { cpu_id = 2 }, { v = -2, s = \"a\\n\" }\n"
+		"[00:00:00.134217728] (+0.000000015) h p:n: { cpu_id = 2 }, { v = 3, s = \"\" }\n"
+		"[00:00:04.294967296] (+4.160749568) h p:far: { cpu_id = 2 }\n"
+		"[00:00:04.294967297] (+0.000000001) h p:n: { cpu_id = 2 }, { v = 4, s = \"x\" }\n");
+}
+
+static void test_json(void **state)
+{
+	struct packet p;
+
+	begin(&p, 0, 0);
+	add_near(&p, 5, -32768, "\"\xc3\xa9\xff\x01\x7f");
+	check(&p, sizeof(p), true,
+		"{\"timestamp\": 5, \"time\": \"1970-01-01T00:00:00.000000005Z\", \"name\": \"p:n\", "
+		"\"cpu\": 2, \"fields\": {\"v\": -32768, \"s\": \"\\\"\xc3\xa9\\ufffd\\u0001\\u007f\"}}\n");
+}
+
+/* The counter has 8 bits: 250, then 4, is 10 more. */
+static void test_lost(void **state)
+{
+	struct packet p[3];
+
+	begin(&p[0], 0, 0);
+	begin(&p[1], 0, 250);
+	begin(&p[2], 0, 4);
+	check(p, sizeof(p), false, "lost 250\nlost 10\n");
+}
+
+static void test_damage(void **state)
+{
+	struct packet p[3];
+
+	for (int i = 0; i < 3; i++) {
+		begin(&p[i], 10 * i, 0);
+		add_near(&p[i], 10 * i, (int16_t)i, "s");
+		add_near(&p[i], 10 * i + 1, (int16_t)i, "t");
+	}
+	p[1].records[8] = 30; /* no such event */
+	check(p, sizeof(p), true,
+		"{\"timestamp\": 0, \"time\": \"1970-01-01T00:00:00.000000000Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 1, \"time\": \"1970-01-01T00:00:00.000000001Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"t\"}}\n"
+		"{\"timestamp\": 10, \"time\": \"1970-01-01T00:00:00.000000010Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 1, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 20, \"time\": \"1970-01-01T00:00:00.000000020Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 21, \"time\": \"1970-01-01T00:00:00.000000021Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"t\"}}\n"
+		"! memory/stream is damaged in 1 place: events are missing\n");
+}
+
+/* Wherever the file ends, nothing behind its end is touched (the sanitizers watch). */
+static void test_every_length(void **state)
+{
+	struct packet p[2];
+
+	for (int i = 0; i < 2; i++) {
+		begin(&p[i], 10 * i, (uint8_t)i);
+		add_near(&p[i], 10 * i, 1, "text");
+		add_far(&p[i], 10 * i + 1);
+	}
+	for (size_t n = 0; n < sizeof(p); n++) {
+		char *copy = malloc(n + 1);
+
+		memcpy(copy, p, n);
+		free(read_all(copy, n, n % 2));
+		free(copy);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_every_length),
+	};
+
+	setenv("TZ", "UTC", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
