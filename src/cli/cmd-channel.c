@@ -9,7 +9,7 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_USERSPACE,
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
-	{"buffers", 0, "cpu", "a buffer for each CPU (there are no others yet)"},
+	CLI_OPTION_BUFFERS,
 	{"discard", 0, NULL,
 		"discard and count events while the buffers are full (as always so far)"},
 	{0},
@@ -80,8 +80,6 @@ static int run_enable(struct cli *cli)
 
 	if (!code)
 		code = cli_params_buffers(cli, params);
-	if (!code && cli_get(cli, "buffers"))
-		kymo_value_set_string(params, "buffers", cli_get(cli, "buffers"));
 	return code ? code : each_channel(cli, params, "enabled");
 }
 

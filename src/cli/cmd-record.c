@@ -28,6 +28,7 @@ static const struct cli_option options[] = {
 		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
+	CLI_OPTION_BUFFERS,
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
 	{0},
 };

@@ -68,6 +68,7 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params)
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");
+	const char *buffers = cli_get(cli, "buffers");
 	uint64_t v = 0;
 	int r = 0;
 
@@ -79,5 +80,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 		return cli_usage(cli, "'%s' is no number of sub-buffers", count);
 	if (count && !r)
 		r = kymo_value_set_u64(params, "num_subbuf", v);
+	if (buffers && !r)
+		r = kymo_value_set_string(params, "buffers", buffers);
 	return checked(cli, r);
 }

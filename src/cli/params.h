@@ -18,7 +18,7 @@ int cli_params_which(struct cli *cli, struct kymo_value *params);
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
 /* PATTERN[,PATTERN]... or --all as `patterns`. */
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
-/* --subbuf-size and --num-subbuf. */
+/* --subbuf-size, --num-subbuf and --buffers. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
 #define CLI_OPTION_SESSION                                                                         \
@@ -41,6 +41,10 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_NUM_SUBBUF                                                                      \
 	{                                                                                          \
 		"num-subbuf", 0, "N", "sub-buffers of each buffer, a power of two"                 \
+	}
+#define CLI_OPTION_BUFFERS                                                                         \
+	{                                                                                          \
+		"buffers", 0, "cpu", "a buffer for each CPU (there are no others yet)"             \
 	}
 
 #endif
