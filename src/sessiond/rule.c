@@ -132,7 +132,7 @@ bool name_is_near(const char *pattern, const char *name)
 
 	fold(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
 	fold(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
-	limit = (unsigned)KY_MAX(strlen(a) / 4, (size_t)1);
+	limit = 1 + (unsigned)strlen(a) / 4;
 	if (edit_distance(a, b, limit) <= limit)
 		return true;
 	return *a && strstr(b, a);

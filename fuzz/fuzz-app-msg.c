@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of a traced program, and what is made of the descriptions in them: whatever passes the
+ * check must give an interned event, words for people and metadata.
+ */
+#include "ctf/tsdl.h"
+#include "proto/app.h"
+#include "sessiond/describe.h"
+#include "sessiond/user.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void use_description(struct ky_bytes bytes)
+{
+	struct ky_list users = KY_LIST_INIT(users);
+	struct user *u = user_get(&users, 0);
+	struct event_desc *d = NULL;
+	struct ky_buf text = {.max = 16u << 20};
+	const char *why = NULL;
+
+	if (u && !user_intern(u, bytes, &d, &why)) {
+		describe_event(&text, event_desc_bytes(d));
+		ky_tsdl_event(&text, 0, 1, event_desc_bytes(d));
+		event_desc_unref(d);
+	} else if (u && !why) {
+		abort();
+	}
+	ky_buf_deinit(&text);
+	user_unref(u);
+}
+
+static void use_events(const struct ky_app_events *m)
+{
+	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
+
+	for (uint32_t i = 0; i < m->n && !r.error; i++) {
+		struct ky_bytes desc;
+
+		ky_read_u32(&r);
+		desc = ky_read_bytes(&r);
+		if (!r.error)
+			use_description(desc);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ky_app_hello hello;
+	struct ky_app_events events;
+	struct ky_app_new_events new_events;
+	struct ky_app_ack ack;
+	struct ky_reader r;
+
+	switch (ky_msg_open(&r, data, size)) {
+	case KY_APP_HELLO:
+		ky_app_hello_decode(&r, &hello);
+		break;
+	case KY_APP_EVENTS:
+		if (!ky_app_events_decode(&r, &events))
+			use_events(&events);
+		break;
+	case KY_APP_NEW_EVENTS:
+		ky_app_new_events_decode(&r, &new_events);
+		break;
+	case KY_APP_ACK:
+		ky_app_ack_decode(&r, &ack);
+		break;
+	default: /* most inputs: the description alone */
+		if (size)
+			use_description((struct ky_bytes){data, (uint32_t)size});
+	}
+	return 0;
+}
