@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libkymo-dl.so: libraries that are loaded and unloaded while the program runs, as events.
+ *
+ * dlopen() looks at who calls it: a name without a slash is searched for where the calling object's
+ * DT_RPATH or DT_RUNPATH says, and $ORIGIN is the calling object's directory. The real function
+ * sees us as the caller. So what the caller's own paths add is tried here first, by dlinfo(), and
+ * the real function does the rest.
+ */
+#include <link.h>
+#include <unistd.h>
+
+#include "preload/preload.h"
+
+static struct {
+	void *(*dlopen)(const char *path, int flags);
+	int (*dlclose)(void *handle);
+#if HAVE_DLMOPEN
+	void *(*dlmopen)(Lmid_t nsid, const char *path, int flags);
+#endif
+} real;
+
+static const struct preload_symbol symbols[] = {
+	{"dlopen", (void **)&real.dlopen},
+	{"dlclose", (void **)&real.dlclose},
+#if HAVE_DLMOPEN
+	{"dlmopen", (void **)&real.dlmopen},
+#endif
+};
+
+static bool found;
+
+static bool ready(void)
+{
+	/* Threads that find at the same time find the same. Pairs with the acquire. */
+	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&found,
+			preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])),
+			__ATOMIC_RELEASE);
+	return found;
+}
+
+/* Where the object is loaded; 0 when it is not. */
+static uintptr_t base_of(void *handle)
+{
+	struct link_map *map;
+
+	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) < 0)
+		return 0;
+	return map->l_addr;
+}
+
+/* A call as the program made it. */
+struct request {
+	const char *path;
+	int flags;
+	const void *caller;
+	bool in_namespace; /* dlmopen */
+	long nsid;
+};
+
+static void *open_path(const struct request *q, const char *path, int flags)
+{
+#if HAVE_DLMOPEN
+	if (q->in_namespace)
+		return real.dlmopen(q->nsid, path, flags);
+#endif
+	return real.dlopen(path, flags);
+}
+
+#ifdef __GLIBC__
+/* dlinfo's answer is a structure with what it points to behind it. */
+union search {
+	Dl_serinfo info;
+	char room[16384];
+};
+
+static struct link_map *object_at(const void *address)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+static bool search_path_of(const void *address, union search *s)
+{
+	struct link_map *map = object_at(address);
+
+	return map && dlinfo(map, RTLD_DI_SERINFOSIZE, &s->info) == 0 &&
+	       s->info.dls_size <= sizeof(*s) && dlinfo(map, RTLD_DI_SERINFO, &s->info) == 0;
+}
+
+static bool searches(const union search *s, const char *dir)
+{
+	for (unsigned i = 0; i < s->info.dls_cnt; i++)
+		if (!strcmp(s->info.dls_serpath[i].dls_name, dir))
+			return true;
+	return false;
+}
+
+/* Number of directories, from the first, up to the last one that the caller searches and we do not.
+ */
+static unsigned count_extra(const void *caller, union search *its)
+{
+	union search ours;
+	unsigned n;
+
+	if (!search_path_of(caller, its) || !search_path_of(symbols, &ours))
+		return 0;
+	n = its->info.dls_cnt;
+	while (n && searches(&ours, its->info.dls_serpath[n - 1].dls_name))
+		n--;
+	return n;
+}
+
+/* A bare name: what is loaded already, else what the caller's directories have. */
+static void *search_for_caller(const struct request *q)
+{
+	union search its;
+	char path[4096];
+	unsigned n = count_extra(q->caller, &its);
+	void *handle = NULL;
+
+	if (n && !(q->in_namespace && q->nsid == LM_ID_NEWLM))
+		handle = open_path(q, q->path, q->flags | RTLD_NOLOAD);
+	if (q->flags & RTLD_NOLOAD)
+		return handle;
+	for (unsigned i = 0; i < n && !handle; i++) {
+		int len = snprintf(
+			path, sizeof(path), "%s/%s", its.info.dls_serpath[i].dls_name, q->path);
+
+		if (len > 0 && (size_t)len < sizeof(path) && access(path, R_OK) == 0)
+			handle = open_path(q, path, q->flags);
+	}
+	return handle;
+}
+
+/* $ORIGIN/...: in the directory of the caller. */
+static void *open_at_origin(const struct request *q, const char *rest)
+{
+	struct link_map *map = object_at(q->caller);
+	char origin[4096], path[8192];
+
+	if (!map || dlinfo(map, RTLD_DI_ORIGIN, origin) < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "%s%s", origin, rest);
+	return open_path(q, path, q->flags);
+}
+
+static void *open_for_caller(const struct request *q)
+{
+	static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
+
+	if (!q->path || !*q->path)
+		return NULL;
+	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
+		if (!strncmp(q->path, origins[i], strlen(origins[i])))
+			return open_at_origin(q, q->path + strlen(origins[i]));
+	return strchr(q->path, '/') ? NULL : search_for_caller(q);
+}
+#else
+/* Does not look at who calls. */
+static void *open_for_caller(const struct request *q)
+{
+	return NULL;
+}
+#endif
+
+static void *open_object(const struct request *q)
+{
+	void *handle = ready() ? open_for_caller(q) : NULL;
+
+	return handle || !found ? handle : open_path(q, q->path, q->flags);
+}
+
+PRELOAD_EXPORT void *dlopen(const char *path, int flags)
+{
+	const struct request q = {
+		.path = path, .flags = flags, .caller = __builtin_return_address(0)};
+	void *handle = open_object(&q);
+
+	preload_event(dl, dlopen, kymo_string(path, path), kymo_x32(flags, (uint32_t)flags),
+		kymo_ptr(handle, handle), kymo_ptr(baddr, base_of(handle)));
+	return handle;
+}
+
+#if HAVE_DLMOPEN
+PRELOAD_EXPORT void *dlmopen(Lmid_t nsid, const char *path, int flags)
+{
+	const struct request q = {.path = path,
+		.flags = flags,
+		.caller = __builtin_return_address(0),
+		.in_namespace = true,
+		.nsid = nsid};
+	void *handle = open_object(&q);
+
+	preload_event(dl, dlmopen, kymo_i64(nsid, nsid), kymo_string(path, path),
+		kymo_x32(flags, (uint32_t)flags), kymo_ptr(handle, handle),
+		kymo_ptr(baddr, base_of(handle)));
+	return handle;
+}
+#endif
+
+PRELOAD_EXPORT int dlclose(void *handle)
+{
+	uintptr_t baddr = kymo_event_enabled(dl, dlclose) ? base_of(handle) : 0;
+	int result = ready() ? real.dlclose(handle) : -1;
+
+	preload_event(dl, dlclose, kymo_ptr(handle, handle), kymo_ptr(baddr, baddr),
+		kymo_i32(result, result));
+	return result;
+}

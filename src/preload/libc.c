@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libkymo-libc.so: calls of the memory functions as events. Called by everything in the process,
+ * from the dynamic linker before any constructor to the last destructor.
+ *
+ * dlsym(), which finds the real functions, may itself allocate: the thread that is inside it gets
+ * its memory from a small arena, which knows its own blocks again, and never takes one back.
+ *
+ * An allocation is recorded after the call and a release before: whoever gets an address again gets
+ * it later than the event that gave it up.
+ */
+#include <errno.h>
+#include <malloc.h>
+
+#include "preload/preload.h"
+
+#define ARENA_SIZE  16384u
+#define ARENA_ALIGN 16u
+
+static char arena[ARENA_SIZE] __attribute__((aligned(4096)));
+static size_t arena_used;
+
+static bool found;
+static PRELOAD_TLS bool finding;
+
+static struct {
+	void *(*malloc)(size_t size);
+	void *(*calloc)(size_t nmemb, size_t size);
+	void *(*realloc)(void *ptr, size_t size);
+	void (*free)(void *ptr);
+	int (*posix_memalign)(void **ret_ptr, size_t alignment, size_t size);
+	void *(*memalign)(size_t alignment, size_t size);
+	void *(*aligned_alloc)(size_t alignment, size_t size);
+	void *(*valloc)(size_t size);
+#if HAVE_PVALLOC
+	void *(*pvalloc)(size_t size);
+#endif
+} real;
+
+static const struct preload_symbol symbols[] = {
+	{"malloc", (void **)&real.malloc},
+	{"calloc", (void **)&real.calloc},
+	{"realloc", (void **)&real.realloc},
+	{"free", (void **)&real.free},
+	{"posix_memalign", (void **)&real.posix_memalign},
+	{"memalign", (void **)&real.memalign},
+	{"aligned_alloc", (void **)&real.aligned_alloc},
+	{"valloc", (void **)&real.valloc},
+#if HAVE_PVALLOC
+	{"pvalloc", (void **)&real.pvalloc},
+#endif
+};
+
+static __attribute__((cold, noinline)) bool ready_slow(void)
+{
+	if (finding)
+		return false;
+	finding = true;
+	/* Release: pairs with ready(). Threads that find at the same time find the same. */
+	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
+		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
+	finding = false;
+	return found;
+}
+
+/* False: this thread is just finding the real functions, use the arena. */
+static inline bool ready(void)
+{
+	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || ready_slow();
+}
+
+static bool in_arena(const void *ptr)
+{
+	return (uintptr_t)ptr - (uintptr_t)arena < ARENA_SIZE;
+}
+
+/* Zeroed memory; alignment is a power of two, at most the arena's. */
+static void *arena_alloc(size_t alignment, size_t size)
+{
+	size_t align = alignment > ARENA_ALIGN ? alignment : ARENA_ALIGN;
+	size_t used = __atomic_load_n(&arena_used, __ATOMIC_RELAXED), begin;
+
+	do {
+		begin = (used + align - 1) & ~(align - 1);
+		if (begin > ARENA_SIZE || size > ARENA_SIZE - begin) {
+			errno = ENOMEM;
+			return NULL;
+		}
+	} while (!__atomic_compare_exchange_n(
+		&arena_used, &used, begin + size, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return arena + begin;
+}
+
+/* Moves a block out of the arena. Its size is not known: what lies behind is copied as well. */
+static void *arena_move(const char *ptr, void *to, size_t size)
+{
+	size_t rest = (size_t)(arena + ARENA_SIZE - ptr);
+
+	if (to)
+		memcpy(to, ptr, size < rest ? size : rest);
+	return to;
+}
+
+static void *real_realloc(void *in_ptr, size_t size)
+{
+	bool is_ready = ready();
+
+	if (in_arena(in_ptr))
+		return arena_move(in_ptr,
+			is_ready ? real.malloc(size) : arena_alloc(ARENA_ALIGN, size), size);
+	if (is_ready)
+		return real.realloc(in_ptr, size);
+	if (!in_ptr)
+		return arena_alloc(ARENA_ALIGN, size);
+	errno = ENOMEM;
+	return NULL;
+}
+
+PRELOAD_EXPORT void *malloc(size_t size)
+{
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(ARENA_ALIGN, size);
+	ptr = real.malloc(size);
+	preload_event(libc, malloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+PRELOAD_EXPORT void *calloc(size_t nmemb, size_t size)
+{
+	size_t bytes;
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(ARENA_ALIGN,
+			__builtin_mul_overflow(nmemb, size, &bytes) ? SIZE_MAX : bytes);
+	ptr = real.calloc(nmemb, size);
+	preload_event(
+		libc, calloc, kymo_u64(nmemb, nmemb), kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+PRELOAD_EXPORT void *realloc(void *in_ptr, size_t size)
+{
+	void *ptr = real_realloc(in_ptr, size);
+
+	preload_event(
+		libc, realloc, kymo_ptr(in_ptr, in_ptr), kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+/* The C library's would call realloc by its name, and be seen twice. */
+PRELOAD_EXPORT void *reallocarray(void *in_ptr, size_t nmemb, size_t size)
+{
+	void *ptr = NULL;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(nmemb, size, &bytes))
+		errno = ENOMEM;
+	else
+		ptr = real_realloc(in_ptr, bytes);
+	preload_event(libc, reallocarray, kymo_ptr(in_ptr, in_ptr), kymo_u64(nmemb, nmemb),
+		kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+PRELOAD_EXPORT void free(void *ptr)
+{
+	if (!ready() || in_arena(ptr))
+		return;
+	preload_event(libc, free, kymo_ptr(ptr, ptr));
+	real.free(ptr);
+}
+
+PRELOAD_EXPORT int posix_memalign(void **ret_ptr, size_t alignment, size_t size)
+{
+	int result;
+
+	if (!ready()) {
+		*ret_ptr = arena_alloc(alignment, size);
+		return *ret_ptr ? 0 : ENOMEM;
+	}
+	result = real.posix_memalign(ret_ptr, alignment, size);
+	preload_event(libc, posix_memalign, kymo_ptr(out_ptr, result ? NULL : *ret_ptr),
+		kymo_u64(alignment, alignment), kymo_u64(size, size), kymo_i32(result, result));
+	return result;
+}
+
+PRELOAD_EXPORT void *memalign(size_t alignment, size_t size)
+{
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(alignment, size);
+	ptr = real.memalign(alignment, size);
+	preload_event(libc, memalign, kymo_u64(alignment, alignment), kymo_u64(size, size),
+		kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+PRELOAD_EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(alignment, size);
+	ptr = real.aligned_alloc(alignment, size);
+	preload_event(libc, aligned_alloc, kymo_u64(alignment, alignment), kymo_u64(size, size),
+		kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+PRELOAD_EXPORT void *valloc(size_t size)
+{
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(4096, size);
+	ptr = real.valloc(size);
+	preload_event(libc, valloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+
+#if HAVE_PVALLOC
+PRELOAD_EXPORT void *pvalloc(size_t size)
+{
+	void *ptr;
+
+	if (!ready())
+		return arena_alloc(4096, (size + 4095) & ~(size_t)4095);
+	ptr = real.pvalloc(size);
+	preload_event(libc, pvalloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	return ptr;
+}
+#endif
