@@ -55,8 +55,20 @@ static void print_string(struct printer *p, const char *s)
 	ky_format_json_string(p->out, s, strlen(s));
 }
 
+/* The fewest digits that read back as the same; those of a float need not be a double's. */
+static void format_float(char *text, size_t size, double v, bool is_single)
+{
+	int most = is_single ? 9 : 17;
+
+	for (int digits = is_single ? 6 : 15; digits <= most; digits++) {
+		snprintf(text, size, "%.*g", digits, v);
+		if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
+			break;
+	}
+}
+
 /* JSON has no words for what is no number: these are strings. */
-static void print_float(struct printer *p, double v)
+static void print_float(struct printer *p, const struct ky_node *n, double v)
 {
 	char text[40];
 
@@ -64,12 +76,7 @@ static void print_float(struct printer *p, double v)
 		puts_text(p, isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\"");
 		return;
 	}
-	/* The shortest that reads back as the same. */
-	for (int digits = 6; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, v);
-		if (strtod(text, NULL) == v)
-			break;
-	}
+	format_float(text, sizeof(text), v, n->size == 32);
 	puts_text(p, text);
 }
 
@@ -112,7 +119,7 @@ static void print_element(
 	if (elem->kind == KY_NODE_INT)
 		print_int(p, elem, ky_read_int(p->data, at, elem));
 	else
-		print_float(p, ky_read_float(p->data, at, elem));
+		print_float(p, elem, ky_read_float(p->data, at, elem));
 }
 
 static void print_array(struct printer *p, const struct ky_node *n)
@@ -159,7 +166,7 @@ static void print_node(struct printer *p, const struct ky_node *n)
 		break;
 	case KY_NODE_FLOAT:
 		v = p->v++;
-		print_float(p, v->f);
+		print_float(p, n, v->f);
 		break;
 	case KY_NODE_STRING:
 		v = p->v++;

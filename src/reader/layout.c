@@ -449,7 +449,7 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 		while (first + n < t->n_events &&
 			t->events[first + n].stream_id == t->streams[i].id)
 			n++;
-		compile_stream(&c, &l->streams[i], &t->streams[i], &t->events[first], n);
+		compile_stream(&c, &l->streams[i], &t->streams[i], n ? &t->events[first] : NULL, n);
 		first += n;
 	}
 	if (!c.failed && l->packet_header)

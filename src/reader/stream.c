@@ -81,7 +81,7 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 void ky_file_probe(struct ky_file *f)
 {
 	struct ky_decoder d = {0};
-	struct packet p;
+	struct packet p = {0};
 
 	d.slots = calloc(f->trace->layout.n_slots + 1, sizeof(*d.slots));
 	if (d.slots && !read_packet_head(&p, &d, f, 0, NULL)) {
@@ -196,7 +196,7 @@ static void open_packet(struct ky_stream *s)
 {
 	const struct ky_file *f = &s->files[s->file];
 	uint64_t offset = s->offset, bits = (f->size - offset) * 8;
-	struct packet p;
+	struct packet p = {0};
 	int r;
 
 	if (!make_slots(s)) {
