@@ -489,6 +489,16 @@ def test_output(k):
     check(done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"No space left" in done.stderr, f"{done}")
 
 
+def test_shortened(k):
+    """A file that someone shortens while it is read: one line, no signal."""
+    trace = simple(k, "short", n_packets=300, n_events=100)
+    view = subprocess.Popen([CLI, "view", str(trace)], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    view.stdout.read(1)
+    os.truncate(trace / "s", 4096)
+    _, errors = view.communicate(timeout=TIMEOUT)
+    check(view.returncode == 1 and errors.count(b"\n") == 1 and b"shortened" in errors, f"{view.returncode}, {errors!r}")
+
+
 def test_terminal(k):
     """On a terminal nothing in a trace can steer it."""
     fields = "string _s; "
