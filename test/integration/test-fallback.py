@@ -136,4 +136,16 @@ def test_aarch64(k):
     run_foreign(k, env, app, "64-bit", wrap)
 
 
+def test_aarch64_writer(k):
+    """The assembly of the writers, where the emulator has no restartable sequences but runs their code."""
+    need_program("aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu")
+    need_program("qemu-aarch64", "qemu-user")
+    ring = SOURCE / "src" / "ring"
+    sources = [ring / name for name in ("test-writer.c", "record.c", "thread.c", "geometry.c", "rseq-aarch64.S")]
+    test = pathlib.Path(k.top, "test-writer")
+    k.run(["aarch64-linux-gnu-gcc-12", "-O2", "-D_GNU_SOURCE", "-static", "-pthread", "-Wall", "-Werror", "-o", test,
+        f"-I{SOURCE / 'src'}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'test' / 'foreign'}", *sources], timeout=120)
+    k.run(["qemu-aarch64", test], timeout=240)
+
+
 kymotest.main()
