@@ -270,11 +270,14 @@ static void print_delta(struct ky_format *f, struct printer *p, int64_t ns)
 {
 	uint64_t delta = f->had_time && ns > f->last_ns ? (uint64_t)ns - (uint64_t)f->last_ns : 0;
 
-	if (f->had_time)
-		ky_buf_printf(p->out, "(+%llu.%09llu) ", (unsigned long long)(delta / NS_PER_S),
-			(unsigned long long)(delta % NS_PER_S));
-	else
+	if (f->had_time) {
+		puts_text(p, "(+");
+		ky_format_u64(p->out, delta / NS_PER_S);
+		ky_format_fraction(p->out, (uint32_t)(delta % NS_PER_S));
+		puts_text(p, ") ");
+	} else {
 		puts_text(p, "(+?." UNKNOWN_DIGITS ") ");
+	}
 	f->last_ns = ns;
 	f->had_time = true;
 }

@@ -23,7 +23,7 @@ void ky_format_i64(struct ky_buf *out, int64_t v)
 	ky_format_u64(out, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
-static void format_fraction(struct ky_buf *out, uint32_t ns)
+void ky_format_fraction(struct ky_buf *out, uint32_t ns)
 {
 	char text[10];
 
@@ -40,7 +40,7 @@ static void format_negative(struct ky_buf *out, int64_t ns)
 
 	ky_format_char(out, '-');
 	ky_format_u64(out, distance / NS_PER_S);
-	format_fraction(out, (uint32_t)(distance % NS_PER_S));
+	ky_format_fraction(out, (uint32_t)(distance % NS_PER_S));
 }
 
 void ky_format_time(struct ky_format *f, struct ky_buf *out, int64_t ns)
@@ -60,7 +60,7 @@ void ky_format_time(struct ky_format *f, struct ky_buf *out, int64_t ns)
 		f->had_second = true;
 	}
 	ky_buf_append(out, f->second_text, strlen(f->second_text));
-	format_fraction(out, (uint32_t)(ns % NS_PER_S));
+	ky_format_fraction(out, (uint32_t)(ns % NS_PER_S));
 }
 
 void ky_format_iso(struct ky_buf *out, int64_t ns)
@@ -73,7 +73,7 @@ void ky_format_iso(struct ky_buf *out, int64_t ns)
 	if (gmtime_r(&second, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	ky_buf_append(out, text, strlen(text));
-	format_fraction(out, (uint32_t)fraction);
+	ky_format_fraction(out, (uint32_t)fraction);
 	ky_format_char(out, 'Z');
 }
 

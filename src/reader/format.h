@@ -41,6 +41,8 @@ void ky_format_json_string(struct ky_buf *out, const char *text, size_t n);
 
 void ky_format_u64(struct ky_buf *out, uint64_t v);
 void ky_format_i64(struct ky_buf *out, int64_t v);
+/* .nnnnnnnnn */
+void ky_format_fraction(struct ky_buf *out, uint32_t ns);
 /*
  * Length of the UTF-8 character at p, 0 when there is none; *ret_harmless tells whether a terminal
  * shows it: no control character, none that turns the direction of writing.
