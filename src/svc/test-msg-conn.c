@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "svc/msg-conn.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <cmocka.h>
+
+#define QUEUE_MAX (256u << 10)
+
+static struct ky_loop loop;
+static struct ky_msg_conn here;
+static int there;
+static int n_messages, closed_error, kept_fd;
+static size_t last_len;
+
+static void message(struct ky_msg_conn *c, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	n_messages++;
+	last_len = len;
+	if (n_fds) {
+		kept_fd = fds[0];
+		fds[0] = -1;
+	}
+	if (len == 4 && !memcmp(buf, "stop", 4))
+		ky_loop_stop(&loop);
+	if (len == 4 && !memcmp(buf, "fail", 4))
+		ky_msg_conn_fail(c, -EINVAL);
+}
+
+static void closed(struct ky_msg_conn *c, int error)
+{
+	closed_error = error;
+	ky_msg_conn_deinit(c);
+	ky_loop_stop(&loop);
+}
+
+static const struct ky_msg_conn_ops ops = {.message = message, .closed = closed};
+
+static int count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int setup(void **state)
+{
+	int fds[2];
+
+	n_messages = 0;
+	last_len = 0;
+	closed_error = 1;
+	kept_fd = -1;
+	if (ky_loop_init(&loop) < 0 ||
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+		return -1;
+	there = fds[1];
+	return ky_msg_conn_init(&here, &loop, fds[0], &ops, QUEUE_MAX, 1);
+}
+
+static int teardown(void **state)
+{
+	ky_msg_conn_deinit(&here);
+	ky_close(kept_fd);
+	there = ky_close(there);
+	ky_loop_deinit(&loop);
+	return 0;
+}
+
+static void send_there(const char *text, size_t n_fds)
+{
+	int fds[12];
+	char control[CMSG_SPACE(sizeof(fds))] = {0};
+	struct iovec iov = {.iov_base = (void *)text, .iov_len = strlen(text)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (n_fds) {
+		struct cmsghdr *cmsg;
+
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		for (size_t i = 0; i < n_fds; i++)
+			fds[i] = STDIN_FILENO;
+		memcpy(CMSG_DATA(cmsg), fds, n_fds * sizeof(int));
+	}
+	assert_true(sendmsg(there, &msg, 0) >= 0);
+}
+
+static void test_messages_come_whole(void **state)
+{
+	send_there("abc", 0);
+	send_there("stop", 0);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(n_messages, 2);
+	assert_int_equal(last_len, 4);
+}
+
+static void test_descriptors(void **state)
+{
+	int before = count_fds();
+
+	send_there("stop", 1);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_true(kept_fd >= 0);
+	assert_int_equal(count_fds(), before + 1);
+}
+
+static void refuse_fds(size_t n)
+{
+	int before = count_fds();
+
+	send_there("x", n);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, -EPROTO);
+	assert_int_equal(n_messages, 0);
+	assert_int_equal(count_fds(), before - 1); /* our end is closed */
+}
+
+static void test_too_many_descriptors(void **state)
+{
+	refuse_fds(2);
+}
+
+static void test_more_descriptors_than_room(void **state)
+{
+	refuse_fds(12);
+}
+
+static void test_closed_comes_after_message(void **state)
+{
+	send_there("fail", 0);
+	send_there("more", 0);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, -EINVAL);
+	assert_int_equal(n_messages, 1);
+}
+
+static void test_peers_end(void **state)
+{
+	there = ky_close(there);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, 0);
+}
+
+static int next_expected;
+
+/* Takes what the peer was sent; the loop looks at the socket in between. */
+static void drain(struct ky_timer *t)
+{
+	int got;
+
+	while (recv(there, &got, sizeof(got), 0) == sizeof(got))
+		assert_int_equal(got, next_expected++);
+	if (here.n_queued_bytes)
+		ky_timer_set(&loop, t, 0);
+	else
+		ky_loop_stop(&loop);
+}
+
+static void test_queue_keeps_order(void **state)
+{
+	struct ky_timer timer;
+	int n;
+
+	ky_timer_init(&timer, drain);
+	for (n = 0; n < 1000 && !here.n_queued_bytes; n++)
+		assert_int_equal(ky_msg_conn_send(&here, &n, sizeof(n), NULL, 0), 0);
+	assert_true(here.n_queued_bytes > 0);
+	for (int i = 0; i < 100; i++, n++)
+		assert_int_equal(ky_msg_conn_send(&here, &n, sizeof(n), NULL, 0), 0);
+	ky_timer_set(&loop, &timer, 0);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(here.n_queued_bytes, 0);
+}
+
+static void test_peer_that_never_reads_is_dropped(void **state)
+{
+	static const char text[4096];
+	int fd = STDIN_FILENO, before = count_fds(), ret;
+
+	do {
+		ret = ky_msg_conn_send(&here, text, sizeof(text), &fd, 1);
+	} while (!ret);
+	assert_int_equal(ret, -ENOBUFS);
+	assert_int_equal(ky_msg_conn_send(&here, text, 1, NULL, 0), -EPIPE);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, -ENOBUFS);
+	assert_int_equal(count_fds(), before - 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_messages_come_whole),
+		TEST(test_descriptors),
+		TEST(test_too_many_descriptors),
+		TEST(test_more_descriptors_than_room),
+		TEST(test_closed_comes_after_message),
+		TEST(test_peers_end),
+		TEST(test_queue_keeps_order),
+		TEST(test_peer_that_never_reads_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
