@@ -13,9 +13,9 @@
 #define FLUSH_SIZE (64 << 10)
 
 static const struct cli_option options[] = {
-	{"format", 'f', "FORMAT", "text (default) or json: one object on each line"},
-	{"begin", 'b', "TIME", "leave out what was before"},
-	{"end", 'e', "TIME", "leave out what was after"},
+	{"format", 0, "FORMAT", "text (default) or json: one object on each line"},
+	{"begin", 0, "TIME", "leave out what was before"},
+	{"end", 0, "TIME", "leave out what was after"},
 	{0},
 };
 
