@@ -342,13 +342,18 @@ class Values:
         return True
 
     def want(self, token):
-        check(self.take(token), f"wanted {token!r} at {self.pos} of {self.text!r}")
+        if not self.take(token):
+            self.fail(repr(token))
+
+    def fail(self, wanted):
+        raise Failure(f"wanted {wanted} at {self.pos} of {self.text!r}")
 
     def fields(self, end):
         found = {}
         while self.pos < len(self.text) and not (end and self.text.startswith(end, self.pos)):
             name = re.compile(r"\w+").match(self.text, self.pos)
-            check(name, f"no field name at {self.pos} of {self.text!r}")
+            if not name:
+                self.fail("a field's name")
             self.pos = name.end()
             self.want(" = ")
             found[name[0]] = self.value()
@@ -368,7 +373,8 @@ class Values:
         if self.take('"'):
             return self.string()
         match = self.NUMBER.match(self.text, self.pos)
-        check(match, f"no value at {self.pos} of {self.text!r}")
+        if not match:
+            self.fail("a value")
         self.pos = match.end()
         return self.number(match[0])
 

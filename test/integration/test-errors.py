@@ -94,7 +94,9 @@ def test_unknown(k):
     k.kymo("create", "s", "-o", k.traces / "s")
     refused(k, "create", "s", "-o", k.traces / "s2", says=["s"])
     refused(k, "enable-event", "-s", "other", "a:b", says=["other"])
-    refused(k, "disable-event", "-s", "s", "no:rule", says=["no:rule"])
+    refused(k, "disable-event", "-s", "s", "no:rule", says=["channel0"])
+    k.kymo("enable-channel", "channel0", "-s", "s")
+    refused(k, "disable-event", "-s", "s", "no:rule", says=["no enabled rule"])
     refused(k, "enable-event", "-s", "s", "-l", "LOUD", "a:b", status=None, says=["LOUD"])
 
 
@@ -162,7 +164,6 @@ def test_disk_full(k):
     shutil.copytree(pathlib.Path(f"/proc/{k.daemon.pid}/root") / (disk / "s").relative_to("/"), copy)
     events, _ = kymotest.read_trace(copy)
     recorded, _ = check_streams(copy)
-    print(final)
     equal(len(events), recorded, "events on the full disk that babeltrace2 reads")
     check(0 < recorded < 100000, f"{recorded} events written: the disk was not full")
     equal(final["recorded"], recorded, "events that destroy says were recorded")
