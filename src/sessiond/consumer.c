@@ -189,10 +189,20 @@ static int spawn_process(struct consumer *c, int fd)
 	return 0;
 }
 
+static void kill_process(struct consumer *c)
+{
+	if (c->pid) {
+		kill(c->pid, SIGKILL);
+		waitpid(c->pid, NULL, 0);
+	}
+	c->pid = 0;
+}
+
 int consumer_spawn(struct consumer *c)
 {
 	int fds[2], ret;
 
+	c->started_ns = ky_loop_now_ns();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
 	ret = spawn_process(c, fds[1]);
@@ -201,21 +211,25 @@ int consumer_spawn(struct consumer *c)
 		ky_close(fds[0]);
 		return ret;
 	}
-	c->started_ns = ky_loop_now_ns();
 	ret = ky_msg_conn_init(
 		&c->conn, &c->session->daemon->loop, fds[0], &conn_ops, QUEUE_MAX, 0);
-	c->connected = !ret;
-	if (c->connected)
-		send_everything(c);
-	return ret;
+	if (ret < 0) {
+		kill_process(c);
+		return ret;
+	}
+	c->connected = true;
+	send_everything(c);
+	return 0;
 }
+
+static void ended(struct consumer *c);
 
 static void run_restart(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
 
 	if (consumer_spawn(c) < 0)
-		ky_timer_set(&c->session->daemon->loop, &c->restart, LAST_DELAY_MS * KY_NS_PER_MS);
+		ended(c);
 }
 
 void consumer_init(struct consumer *c, struct session *s)
@@ -230,11 +244,7 @@ void consumer_deinit(struct consumer *c)
 {
 	ky_timer_cancel(&c->restart);
 	ticket_done_all(&c->tickets);
-	if (c->pid) {
-		kill(c->pid, SIGKILL);
-		waitpid(c->pid, NULL, 0);
-	}
-	c->pid = 0;
+	kill_process(c);
 	if (c->connected)
 		ky_msg_conn_deinit(&c->conn);
 	c->connected = false;

@@ -29,7 +29,7 @@ enum param_type {
 enum command_scope {
 	SCOPE_NONE,	/* of the daemon */
 	SCOPE_SESSION,	/* of one session: `session`, or the caller's current one */
-	SCOPE_SESSIONS, /* likewise, or with `all` each that the caller may touch */
+	SCOPE_SESSIONS, /* likewise, or with `all` each of the caller's */
 };
 
 struct param {

@@ -44,17 +44,14 @@ static int find_path(struct rundir *r)
 }
 
 /*
- * Programs of all users must reach root's global directory; any other is for one user only. A
- * directory of somebody else, or that others can write to, is no place for our sockets.
+ * Programs of all users must reach root's directory; any other is for one user only. One that is
+ * there already keeps its mode, but a directory of somebody else, or that others can write to, is
+ * no place for our sockets.
  */
-static int make_directory(struct rundir *r)
+static int check_directory(const struct rundir *r)
 {
-	mode_t mode = r->global ? 0755 : 0700;
 	struct stat st;
 
-	if (mkdir(r->path, mode) < 0 && errno != EEXIST)
-		return complain(-errno, r->path, "cannot make run directory",
-			errno == ENOENT ? " (its parent does not exist)" : "");
 	if (lstat(r->path, &st) < 0)
 		return complain(-errno, r->path, "cannot use run directory", "");
 	if (!S_ISDIR(st.st_mode))
@@ -63,7 +60,23 @@ static int make_directory(struct rundir *r)
 	if (st.st_uid != geteuid())
 		return complain(-EPERM, r->path, "cannot use run directory",
 			" (it belongs to another user): set KYMO_RUNDIR");
-	if ((st.st_mode & 0777) != mode && chmod(r->path, mode) < 0)
+	if (st.st_mode & 022)
+		return complain(-EPERM, r->path, "cannot use run directory",
+			" (other users can write to it): set KYMO_RUNDIR or change its mode");
+	return 0;
+}
+
+static int make_directory(const struct rundir *r)
+{
+	mode_t mode = r->global ? 0755 : 0700;
+
+	if (mkdir(r->path, 0700) < 0) {
+		if (errno == EEXIST)
+			return check_directory(r);
+		return complain(-errno, r->path, "cannot make run directory",
+			errno == ENOENT ? " (its parent does not exist)" : "");
+	}
+	if (chmod(r->path, mode) < 0)
 		return complain(-errno, r->path, "cannot set the mode of run directory", "");
 	return 0;
 }

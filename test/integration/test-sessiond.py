@@ -8,6 +8,7 @@ import fcntl
 import json
 import mmap
 import os
+import pathlib
 import random
 import re
 import select
@@ -211,7 +212,10 @@ def test_second_daemon_is_refused(k):
 def test_bad_run_directories(k):
     plain = k.top / "file"
     plain.write_text("")
-    for rundir, words in ((plain, "Not a directory"), (k.top / ("x" * 110), "too long"), (k.top / "no" / "run", "parent"),
+    shared = k.top / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    for rundir, words in ((plain, "Not a directory"), (shared, "can write"), (k.top / ("x" * 110), "too long"), (k.top / "no" / "run", "parent"),
         ("relative", "absolute")):
         done = k.run([kymotest.SESSIOND], env={"KYMO_RUNDIR": str(rundir)}, status=1)
         check(words in done.stderr and len(done.stderr.splitlines()) == 1, f"{rundir}: {done.stderr}")
@@ -402,6 +406,22 @@ def test_dead_consumer_is_replaced(k):
     equal((session["recorded"], session["discarded"], session["error"]), (300, 0, ""), "counts")
     events, _ = kymotest.read_trace(out)
     equal([kymotest.integers(e)["id"] for e in events], list(range(300)), "each event once")
+
+
+def test_consumer_that_cannot_be_replaced(k):
+    """Destroying ends even then, and says what is lost."""
+    libexec = k.top / "libexec"
+    libexec.mkdir()
+    program = libexec / "kymo-consumerd"
+    program.symlink_to(pathlib.Path(kymotest.SESSIOND).parent.parent / "consumerd" / "kymo-consumerd")
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic", "KYMO_LIBEXECDIR": str(libexec)})
+    make_session(k)
+    program.unlink()
+    os.kill(consumers(k)[0], signal.SIGKILL)
+    wait_for(lambda: ask(k, "status")["session"]["error"], "an error in the status")
+    refused(k, "failed", "lost", command="destroy")
+    equal(ask(k, "list")["sessions"], [], "the session is gone all the same")
+    refused(k, "failed", "consumer", command="create", session="t", output="")
 
 
 def test_nobody_waits_for_a_silent_program(k):
