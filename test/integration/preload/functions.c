@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * functions N: built with -finstrument-functions. N calls of f(3), which calls itself down to
+ * f(0), while a timer's signal handler calls g(). Prints the address of f, and of g and how often
+ * the handler ran.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+static volatile long n_signals, n_calls;
+
+static __attribute__((noinline)) void g(void)
+{
+	n_signals++;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	g();
+}
+
+static __attribute__((noinline)) int f(int depth)
+{
+	n_calls++;
+	return depth ? f(depth - 1) + 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	long n = argc > 1 ? atol(argv[1]) : 1;
+
+	signal(SIGALRM, on_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (long i = 0; i < n; i++)
+		f(3);
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%p %p %ld\n", (void *)f, (void *)g, n_signals);
+	return 0;
+}

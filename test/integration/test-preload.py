@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The preload libraries: every call is in the trace, once; the programs, which know nothing of them, run as without."""
+
+import collections
+import os
+import pathlib
+import signal
+
+from kymotest import BUILD, CLI, SOURCE, Skip, check, equal, fields, main, need_program, read_trace
+
+PROGRAMS = SOURCE / "test" / "integration" / "preload"
+PRELOAD = BUILD / "src" / "preload"
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+ROOM = ["--subbuf-size=4M", "--num-subbuf=8"]
+
+
+def build(k, source, *flags, name=None):
+    """Compiles a program of preload/, as one that knows nothing of us."""
+    program = k.top / (name or source)
+    k.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-fno-builtin", "-Wl,--export-dynamic", "-o", program, PROGRAMS / f"{source}.c",
+        *flags], env={"PATH": os.environ["PATH"]})
+    return program
+
+
+def record(k, libraries, *command, env=None, status=0, lossless=True, **options):
+    """Runs a command under kymo record; what it says on stdout, and the events."""
+    trace = k.top / f"trace-{len(list(k.top.glob('trace-*')))}"
+    done = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, f"--with={libraries}", "--", *command], env=env,
+        status=status, timeout=120, **options)
+    events, discarded = read_trace(trace) if (trace / "ust").exists() else ([], 0)
+    if lossless:
+        equal(discarded, 0, "discarded events")
+    return done.stdout, [(e.name, fields(e)) for e in events]
+
+
+def count(events, *keys):
+    """How often each event occurs, told apart by these of its fields."""
+    return collections.Counter((name, *(f[key] for key in keys if key in f)) for name, f in events)
+
+
+# ---- memory
+
+ALLOCATIONS = {"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "valloc", "pvalloc", "posix_memalign"}
+
+
+def check_memory(events, threads, n):
+    each = threads * n
+    found = count(events, "alignment", "nmemb", "size", "result")
+    wanted = {
+        ("libc:malloc", 70001): 1, ("libc:malloc", 71001): 1,
+        ("libc:malloc", 80001): each, ("libc:realloc", 80002): each, ("libc:calloc", 7, 11443): each,
+        ("libc:reallocarray", 5, 20001): each, ("libc:posix_memalign", 64, 90001, 0): each,
+        ("libc:aligned_alloc", 128, 89728): each, ("libc:memalign", 256, 90003): each,
+        ("libc:valloc", 90004): each, ("libc:pvalloc", 90005): each,
+        ("libc:malloc", 2**63 - 6): each,
+        ("libc:reallocarray", 2**63 - 1, 3): each, ("libc:posix_memalign", 3, 90007, 22): each,
+    }
+    equal({key: found[key] for key in wanted}, wanted, "calls")
+    equal(sum(found[key] for key in found if key[0] == "libc:realloc" and key[1] > 80000), each, "reallocations, none seen twice")
+    check_pairs(events, 8 * each + 2)
+
+
+def check_pairs(events, wanted):
+    """From the first call that the program's own code makes: what is released was given, and is given again only afterwards."""
+    live, pairs, began = {}, 0, False
+    for name, f in events:
+        kind = name.partition(":")[2]
+        began = began or f.get("size") == 70001
+        if not began:
+            continue
+        if f.get("in_ptr"):
+            live.pop(f["in_ptr"], None)
+        if kind in ALLOCATIONS and f.get("ptr", f.get("out_ptr")):
+            ptr = f.get("ptr", f.get("out_ptr"))
+            check(ptr not in live, f"{name} gave {ptr:#x}, which {live.get(ptr)} has not given back")
+            live[ptr] = (name, f)
+        elif kind == "free" and live.get(f["ptr"]):
+            size = live.pop(f["ptr"])[1]
+            pairs += size["size"] * size.get("nmemb", 1) > 70000
+    equal(pairs, wanted, "allocations of the program that were released")
+    left = [f for _, f in live.values() if f["size"] * f.get("nmemb", 1) > 70000]
+    equal(left, [], "allocations of the program that were not")
+
+
+def memory(k, threads, n, env=None, **options):
+    output, events = record(k, "libc", build(k, "memory", "-pthread"), threads, n, env=env, **options)
+    equal(output, "ok\n", "output")
+    check_memory(events, threads, n)
+    return events
+
+
+def test_memory(k):
+    memory(k, 1, 300)
+
+
+def test_memory_threads(k):
+    """All threads in one heap, so that they get each other's addresses."""
+    memory(k, 8, 200, env={"GLIBC_TUNABLES": "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"})
+
+
+def test_memory_threads_without_rseq(k):
+    memory(k, 8, 200, env=NO_RSEQ)
+
+
+def test_memory_in_destructor(k):
+    """Also the libraries' destructors that run after that of the preload library."""
+    tail = build(k, "shim", "-DTAIL", "-shared", "-fPIC", name="libtail.so")
+    program = build(k, "memory", "-pthread", "-Wl,--no-as-needed", tail, f"-Wl,-rpath,{k.top}")
+    _, events = record(k, "libc,pthread,dl", program, 1, 1)
+    equal(count(events, "size")["libc:malloc", 72001], 1, "allocations of a destructor")
+
+
+def test_dlsym_that_allocates(k):
+    shim = build(k, "shim", "-shared", "-fPIC", name="shim.so")
+    memory(k, 2, 10, env={"LD_PRELOAD": str(shim)})
+
+
+def test_other_allocator(k):
+    """A program that brings an allocator keeps it."""
+    found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))
+    if not found:
+        raise Skip("libjemalloc.so.2 is missing (Debian package libjemalloc2)")
+    env = {"LD_PRELOAD": str(found[0]), "MALLOC_CONF": "stats_print:true"}
+    program = build(k, "memory", "-pthread")
+    done = k.run([CLI, "record", "-o", k.top / "jemalloc", *ROOM, "--with=libc,pthread", "--", program, 4, 50, "valloc"], env=env)
+    check("jemalloc statistics" in done.stderr, "the program did not use its allocator")
+    found = count([(e.name, fields(e)) for e in read_trace(k.top / "jemalloc")[0]], "size")
+    equal((found["libc:malloc", 80001], found["libc:valloc", 90004]), (200, 200), "calls")
+
+
+def test_own_allocator(k):
+    output, events = record(k, "libc", build(k, "own-malloc"))
+    equal(output, "own 1\n", "output")
+    equal(count(events)["libc:malloc",], 0, "calls of an allocator that is the program's own")
+
+
+def test_static_program(k):
+    program = build(k, "memory", "-static", "-pthread")
+    equal(record(k, "libc,pthread,dl", program, 1, 1), ("ok\n", []), "a static program's output and events")
+
+
+# ---- mutexes
+
+
+def mutexes(k, threads, n, **options):
+    output, events = record(k, "pthread", build(k, "mutexes", "-pthread"), threads, n, **options)
+    shared, held, careful, begin, end = (int(word, 16) for word in output.split())
+    equal(dict(count(events, "mutex", "status")), {
+        ("pthread:mutex_lock_req", shared): threads * n, ("pthread:mutex_lock_acq", shared, 0): threads * n,
+        ("pthread:mutex_unlock", shared, 0): threads * n, ("pthread:mutex_trylock", held, 0): 1,
+        ("pthread:mutex_trylock", held, 16): n, ("pthread:mutex_unlock", held, 0): 1, ("pthread:mutex_unlock", careful, 1): 1,
+    }, "calls, none of them the tracer's")
+    check(all(begin <= f["caller"] < end for _, f in events), "a caller is not in the program")
+
+
+def test_mutexes(k):
+    mutexes(k, 8, 500)
+
+
+def test_mutexes_without_rseq(k):
+    mutexes(k, 8, 500, env=NO_RSEQ)
+
+
+# ---- libraries
+
+
+def test_loader(k):
+    library = build(k, "shim", "-DTAIL", "-shared", "-fPIC", name="libtail.so")
+    program = build(k, "loader")
+    plain = k.run([program, 20, library]).stdout
+    output, events = record(k, "dl", program, 20, library)
+    check(len(plain) == len(output), "the program ran differently")
+    opened = [f for name, f in events if name == "dl:dlopen" and f["path"] == str(library)]
+    closed = [f for name, f in events if name == "dl:dlclose"]
+    equal([f["handle"] for f in opened], [f["handle"] for f in closed], "handles")
+    equal([f["baddr"] for f in opened], [f["baddr"] for f in closed], "addresses")
+    equal({(f["flags"], f["result"]) for f in [{**a, **b} for a, b in zip(opened, closed)]}, {(1, 0)}, "flags and results")
+    equal((len(opened), opened[-1]["baddr"]), (20, int(output, 16)), "loads of the library, and its address")
+    rest = [(name, f["path"], f["flags"], bool(f["handle"])) for name, f in events if name != "dl:dlclose"][20:]
+    equal(rest, [("dl:dlopen", "/nowhere/to/be/found.so", 2, False), ("dl:dlmopen", str(library), 2, True),
+        ("dl:dlopen", "(null)", 2, True)], "other calls")
+
+
+def test_loader_search_path(k):
+    """A library is found where the calling object's own paths say, in their order, with and without us."""
+    for directory in ("outer", "run", "env"):
+        (k.top / directory).mkdir()
+    shared = ["-shared", "-fPIC"]
+    build(k, "loader", *shared, '-DLIBRARY="run"', name="run/libplugin.so")
+    build(k, "loader", *shared, '-DLIBRARY="run"', name="run/libonly.so")
+    build(k, "loader", *shared, '-DLIBRARY="env"', name="env/libplugin.so")
+    build(k, "loader", *shared, '-DLIBRARY="origin"', name="outer/liborigin.so")
+    names = ["libplugin.so", "libonly.so", "$ORIGIN/liborigin.so", "libm.so.6", "libnone.so", "./libplugin.so", ""]
+    for tags, path in (("--enable-new-dtags", None), ("--disable-new-dtags", None), ("--enable-new-dtags", k.top / "env")):
+        build(k, "loader", *shared, '-DLIBRARY="outer"', f"-Wl,{tags},-rpath,$ORIGIN/../run", name="outer/libouter.so")
+        program = build(k, "loader", "-DCALLER", f"-L{k.top / 'outer'}", "-louter", f"-Wl,-rpath,{k.top / 'outer'}")
+        env = {"LD_LIBRARY_PATH": f"{k.env['LD_LIBRARY_PATH']}{':' if path else ''}{path or ''}"}
+        plain = k.run([program, *names], env=env).stdout
+        check("libonly.so: run\n" in plain and "liborigin.so: origin\n" in plain, f"output without us: {plain}")
+        equal(record(k, "dl", program, *names, env=env)[0], plain, f"output, with {tags} and {path}")
+
+
+# ---- functions
+
+
+def test_functions(k):
+    """Also in a signal handler: entries and exits pair up, wherever the handler comes in between."""
+    n = 5000
+    output, events = record(k, "cyg-profile", build(k, "functions", "-finstrument-functions"), n)
+    f, g, n_signals = (int(word, 0) for word in output.split())
+    found = count(events, "addr")
+    for kind in ("func_entry", "func_exit"):
+        equal((found[f"cyg_profile:{kind}", f], found[f"cyg_profile:{kind}", g]), (4 * n, n_signals), f"{kind} of f and g")
+    stack = []
+    for name, event in events:
+        if name == "cyg_profile:func_entry":
+            stack.append(event)
+        else:
+            equal(stack.pop(), event, "the function that is left, against the one entered last")
+    check(n_signals > 3, f"the timer fired {n_signals} times only: nothing was tested")
+
+
+# ---- processes
+
+
+def forks(k, how, n, **options):
+    program = build(k, "forks", "-pthread")
+    output, events = record(k, "libc,pthread", program, how, n, **options)
+    equal(int(output), n, "children that ended well")
+    return count(events, "size")
+
+
+def test_forks(k):
+    found = forks(k, "fork", 40)
+    equal((found["libc:malloc", 60001], found["libc:malloc", 62001]), (40, 40), "allocations of children and parent")
+
+
+def test_forks_without_rseq(k):
+    found = forks(k, "fork", 20, env=NO_RSEQ)
+    equal((found["libc:malloc", 60001], found["libc:malloc", 62001]), (20, 20), "allocations of children and parent")
+
+
+def test_vforks(k):
+    """Children of vfork do not record; their parents do, also when they are such children's."""
+    found = forks(k, "vfork", 300)
+    equal((found["libc:malloc", 60001], found["libc:malloc", 62001]), (0, 300), "allocations of children and parent")
+
+
+# ---- programs as they are
+
+
+def same(k, *command, status=0, prepare=None, events=("libc:malloc", "libc:free"), env=None, **options):
+    """The command's output, errors and exit status are the same with and without us."""
+    results = []
+    for traced in (False, True):
+        directory = k.top / f"place-{traced}-{len(os.listdir(k.top))}"
+        directory.mkdir()
+        if prepare:
+            prepare(directory)
+        trace = k.top / f"of-{directory.name}"
+        wrap = [CLI, "record", "--no-summary", *ROOM, "-o", trace, "--with=libc,pthread,dl", "--"] if traced else []
+        done = k.run([*wrap, *command], status=status, cwd=directory, env=env, timeout=120, **options)
+        results.append((done.stdout, done.stderr, sorted(p.name for p in directory.rglob("*") if ".git/objects" not in str(p))))
+    equal(results[1][2], results[0][2], f"files that {command[0]} made")
+    equal(results[1][0], results[0][0], f"output of {command[0]}")
+    equal([line for line in results[1][1].splitlines() if not line.startswith("kymo: ")], results[0][1].splitlines(), f"errors of {command[0]}")
+    recorded, discarded = read_trace(trace)
+    found = count([(e.name, {}) for e in recorded])
+    for name in events:
+        check(found[name,] or discarded, f"{command[0]}: no {name} among {dict(found)}")
+
+
+def test_ls(k):
+    same(k, "ls", "-R", SOURCE / "src")
+
+
+def test_env_true(k):
+    same(k, "env", "true")
+
+
+def test_failing_program(k):
+    same(k, "ls", "/nowhere", status=2)
+
+
+def test_bash(k):
+    same(k, "bash", "-c", "for i in $(seq 30); do x=$(echo $i | tr 0-9 a-j); echo $x; done; exit 3", status=3)
+
+
+def test_sh_vforks(k):
+    """A shell that uses vfork, and whose children allocate in between."""
+    same(k, "sh", "-c", "for i in $(seq 200); do /bin/true; done; no-such-command; echo $?")
+
+
+def test_sort_threads(k):
+    lines = "".join(f"{i * 7919 % 100003}\n" for i in range(60000))
+    same(k, "sort", "-n", "--parallel=4", "-S", "1M", input=lines, events=("libc:malloc", "pthread:mutex_lock_acq"))
+
+
+def test_python_threads(k):
+    code = """
+import threading, json, zlib, ctypes
+results = {}
+def work(n):
+    results[n] = zlib.crc32(json.dumps(list(range(n * 500))).encode())
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sorted(results.items()), ctypes.CDLL("libm.so.6") is not None)
+"""
+    same(k, "/usr/bin/python3", "-c", code, events=("libc:malloc", "libc:free", "pthread:mutex_lock_acq", "dl:dlopen"))
+
+
+def test_sqlite(k):
+    need_program("sqlite3", "sqlite3")
+    script = """create table t(a integer primary key, b text);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i, hex(i * 7919) from n;
+create index x on t(b); select count(*), sum(length(b)), max(b) from t; pragma integrity_check;"""
+    same(k, "sqlite3", "data.db", script, events=("libc:malloc", "libc:realloc", "libc:free", "pthread:mutex_lock_acq"))
+
+
+def test_git(k):
+    need_program("git", "git")
+    env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+        (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", "2020-01-01T00:00:00Z"))}
+    script = "git init -q -b main . && seq 100 > f && git add f && git commit -q -m one && seq 200 > f && git commit -q -a -m two && git log --stat"
+    same(k, "bash", "-c", script, env=env)
+
+
+def test_killed_program(k):
+    """What was recorded before it stays; the exit status is the signal's."""
+    done = k.run([CLI, "record", "--no-summary", "-o", k.top / "killed", "--with=libc,pthread", "--", "bash", "-c", "kill -9 $$"],
+        status=None)
+    check(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), f"exit status {done.returncode}")
+    check(len(read_trace(k.top / "killed")[0]) > 100, "few events")
+
+
+def test_by_hand(k):
+    """Without kymo record: LD_PRELOAD, and a session of one's own."""
+    k.start_daemon()
+    trace = k.record("libc:malloc")
+    program = build(k, "memory", "-pthread")
+    k.run([program, 2, 20], env={"LD_PRELOAD": str(PRELOAD / "libkymo-libc.so")})
+    k.kymo("stop", "s")
+    found = count([(e.name, fields(e)) for e in read_trace(trace)[0]], "size")
+    equal((found["libc:malloc", 80001], {name for name, *_ in found}), (40, {"libc:malloc"}), "calls that the rule wants")
+
+
+main()
