@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "consumerd/stream-file.h"
 #include "consumerd/trace-dir.h"
@@ -177,6 +178,84 @@ static void test_resume(void **state)
 	expect_no_files();
 }
 
+/* Walks over the packets as a reader does, to the very end of the file; returns how many there are.
+ */
+static unsigned int walk(void)
+{
+	struct ky_ctf_packet p;
+	off_t size = size_of(place.dir, "chan_3"), at = 0;
+	unsigned int n = 0;
+	int fd = openat(place.dir, "chan_3", O_RDONLY);
+
+	assert_true(fd >= 0);
+	for (; at < size; n++) {
+		assert_int_equal(pread(fd, &p, sizeof(p), at), sizeof(p));
+		assert_int_equal(p.magic, KY_CTF_MAGIC);
+		assert_int_equal(p.seq_num, n);
+		at += (off_t)(p.packet_bits / 8);
+	}
+	assert_int_equal(at, size);
+	close(fd);
+	return n;
+}
+
+#define LARGE	  (1u << 18)
+#define N_A_LIFE 40u
+
+/* Ends well before it has filled anybody's disk, should nobody kill it in time. */
+static void append_many(void)
+{
+	static uint8_t large[LARGE];
+	struct ky_ctf_packet p = header(sizeof(large));
+	struct stream_file f;
+	unsigned int n;
+
+	if (resume(&f, 9, &n) < 0)
+		_exit(1);
+	while (f.n_packets < n + N_A_LIFE) {
+		p.seq_num = f.n_packets;
+		if (stream_file_append(&f, &place, &p, large, sizeof(large)) < 0)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* Killed at any moment, mostly in the midst of a write: what was whole stays, and is gone on
+ * behind. */
+static void test_killed(void **state)
+{
+	unsigned int n_torn = 0, n_before = 0, n;
+	struct stream_file f;
+	siginfo_t info = {0};
+	off_t size;
+	int status;
+
+	for (int life = 0; life < 30; life++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			append_many();
+		while (size_of(place.dir, "chan_3") < (off_t)(n_before + 2) * LARGE &&
+			waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+			!info.si_pid)
+			;
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+		size = size_of(place.dir, "chan_3");
+		assert_int_equal(resume(&f, 9, &n), 0);
+		assert_int_equal(f.n_packets, n);
+		assert_true(n >= n_before);
+		assert_int_equal(walk(), n);
+		expect_sizes(f.size, n);
+		n_torn += f.size != (uint64_t)size;
+		n_before = n;
+		stream_file_deinit(&f);
+	}
+	assert_true(n_torn > 0);
+}
+
 static void test_names(void **state)
 {
 	int fd;
@@ -200,6 +279,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 	};
 
