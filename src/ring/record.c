@@ -51,8 +51,7 @@ static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces
 
 ptrdiff_t ky_rseq_offset;
 
-#if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
-#define HAVE_RSEQ 1
+#if KY_HAVE_RSEQ
 /* glibc's, since 2.35; absent elsewhere, and in programs that run with an older one. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -82,7 +81,6 @@ static uint32_t current_cpu(void)
 		(const uint32_t *)(const void *)(area + KY_RSEQ_CPU_ID), __ATOMIC_RELAXED);
 }
 #else
-#define HAVE_RSEQ 0
 void ky_writer_init(void)
 {
 }
@@ -114,7 +112,7 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 	hook->ring_mask = ky_geometry_ring_mask(&set->geo);
 	hook->rings = set->rings;
 	hook->set = set;
-#if HAVE_RSEQ
+#if KY_HAVE_RSEQ
 	if (set->geo.mode == KY_SET_PER_CPU) {
 		hook->write = set->geo.clock == KY_CLOCK_MONOTONIC ? ky_rseq_record_ts
 								   : ky_rseq_record_counter;
@@ -150,7 +148,7 @@ static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set)
 	return false;
 }
 
-#if HAVE_RSEQ
+#if KY_HAVE_RSEQ
 /* Puts ring i into this program's table: it is about to get its first record from here. */
 static void first_use(struct ky_set *set, uint32_t i)
 {

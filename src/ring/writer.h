@@ -91,6 +91,14 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
+ * The short way of ky_record, for a hook that is the only one of its event and whose writer reads
+ * the clock itself: true when it is done, false when ky_record must see to it.
+ */
+static inline bool ky_hook_is_direct(const struct ky_hook *hook);
+static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
+
+/*
  * Gives back the rings that the calling thread has in this per-thread set, so that other threads
  * can go on with them; when the thread ends. The rings of killed processes are given back by
  * nobody.
@@ -126,5 +134,34 @@ int ky_rseq_switch(struct ky_hook *hook, const struct ky_switch *sw);
 
 /* Offset of the rseq area from the thread pointer; for the assembly. */
 extern ptrdiff_t ky_rseq_offset;
+
+#if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
+#define KY_HAVE_RSEQ 1
+static inline bool ky_hook_is_direct(const struct ky_hook *hook)
+{
+	return !hook->next && hook->write == ky_rseq_record_counter;
+}
+
+static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	return len <= KY_BLOCK_MAX / 2 && ky_rseq_record_counter(hook, payload, (uint32_t)len,
+						  pieces, n_pieces, 0) == KY_WRITE_DONE;
+}
+#else
+#define KY_HAVE_RSEQ 0
+static inline bool ky_hook_is_direct(const struct ky_hook *hook)
+{
+	(void)hook;
+	return false;
+}
+
+static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	(void)hook, (void)payload, (void)len, (void)pieces, (void)n_pieces;
+	return false;
+}
+#endif
 
 #endif

@@ -235,7 +235,7 @@ static void handle_ring_set(
 		err = tracer_set_add(conn, &m, fds[0], fds[1]);
 	/* START of a set that is not here is answered with an error: so the daemon learns of it. */
 	if (err < 0)
-		tracer_debug("%s: ring set not mapped: %s", conn->dir, strerrordesc_np(-err));
+		tracer_debug("%s: ring set not mapped: error %d", conn->dir, -err);
 }
 
 static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)

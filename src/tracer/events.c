@@ -16,6 +16,19 @@ static void record(const struct kymo_event *ev, const void *payload, size_t len,
 		len, pieces, n_pieces);
 }
 
+/* The same for an event that goes to one per-CPU set with the machine's counter: no list, no
+ * choice. */
+static void record_one(const struct kymo_event *ev, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	struct ky_hook *hook = __atomic_load_n(
+		(struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE);
+
+	/* No hook: in a child of a fork that a signal handler made in the middle of this event. */
+	if (ky_unlikely(!hook || !ky_record_direct(hook, payload, len, pieces, n_pieces)))
+		ky_record(hook, payload, len, pieces, n_pieces);
+}
+
 int tracer_events_init(void)
 {
 	void *p = mmap(NULL, TRACER_MAX_EVENTS * sizeof(struct tracer_event),
@@ -106,13 +119,13 @@ void tracer_events_remove(struct kymo_object *object)
 
 		if (!e->ev || e->object != object)
 			continue;
+		/* At exit other threads still run, and may have seen it enabled: `record` and
+		 * `hooks` stay valid. */
 		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
 		if (e->ev->kind == KYMO_EVENT_PLAIN) {
 			e->signature = signature(e->ev);
 			tracer.n_unloaded++;
 		}
-		e->ev->state->record = NULL;
-		e->ev->state->hooks = NULL;
 		e->ev = NULL;
 		e->object = NULL;
 	}
@@ -182,6 +195,7 @@ void tracer_event_update(struct tracer_event *e)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
+	e->ev->state->record = e->hooks && ky_hook_is_direct(e->hooks) ? record_one : record;
 	__atomic_store_n(&e->ev->state->hooks, e->hooks, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
