@@ -94,6 +94,27 @@ static void test_one_description_for_one_signature(void **state)
 	assert_int_equal(f->user->descs.n, 0);
 }
 
+/* Programs of one user cannot make the daemon keep more than that. */
+static void test_bound_of_bytes(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13), *d = NULL;
+	struct ky_bytes bytes = event_desc_bytes(a);
+	uint8_t copy[512];
+
+	memcpy(copy, bytes.data, bytes.len);
+	bytes.data = copy;
+	f->user->n_bytes += USER_BYTES_MAX;
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0); /* known already */
+	event_desc_unref(d);
+	event_desc_unref(a);
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), -EDQUOT);
+	f->user->n_bytes -= USER_BYTES_MAX;
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0);
+	event_desc_unref(d);
+	assert_int_equal(f->user->n_bytes, 0);
+}
+
 static void test_identifiers(void **state)
 {
 	struct fixture *f = *state;
@@ -222,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_description_for_one_signature),
+		TEST(test_bound_of_bytes),
 		TEST(test_identifiers),
 		TEST(test_a_set_for_each_key),
 		TEST(test_metadata_comes_first),

@@ -75,7 +75,7 @@ int user_intern(
 	}
 	if (ky_desc_check(bytes, ret_why) < 0)
 		return -EBADMSG;
-	if (u->descs.n >= USER_EVENTS_MAX)
+	if (u->descs.n >= USER_EVENTS_MAX || u->n_bytes + bytes.len > USER_BYTES_MAX)
 		return -EDQUOT;
 	d = desc_new(bytes);
 	if (!d || ky_htab_add(&u->descs, &d->node, hash) < 0) {
@@ -84,6 +84,7 @@ int user_intern(
 	}
 	d->user = u;
 	u->refs++;
+	u->n_bytes += d->len;
 	*ret_desc = event_desc_ref(d);
 	return 0;
 }
@@ -99,6 +100,7 @@ struct event_desc *event_desc_unref(struct event_desc *d)
 	if (!d || --d->refs)
 		return NULL;
 	ky_htab_remove(&d->user->descs, &d->node);
+	d->user->n_bytes -= d->len;
 	user_unref(d->user);
 	free(d);
 	return NULL;

@@ -15,6 +15,7 @@
 
 #define USER_APPS_MAX	4096u
 #define USER_EVENTS_MAX 65536u
+#define USER_BYTES_MAX	(64u << 20) /* of descriptions */
 
 struct user {
 	struct ky_list node;
@@ -22,6 +23,7 @@ struct user {
 	unsigned n_apps;
 	unsigned refs;
 	struct ky_htab descs;
+	size_t n_bytes;
 };
 
 struct event_desc {
@@ -41,7 +43,7 @@ struct user *user_unref(struct user *u); /* NULL */
 
 /*
  * The user's one description of these bytes: a reference in *ret_desc. -EBADMSG with *ret_why when
- * they describe nothing, -EDQUOT at the user's bound, -ENOMEM.
+ * they describe nothing, -EDQUOT at the user's bounds, -ENOMEM.
  */
 int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why);

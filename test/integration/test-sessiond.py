@@ -354,6 +354,29 @@ def serve_one(program):
         program.send(EVENTS, payload[:4] + struct.pack("<II", 0, 0) + blob(b""))
 
 
+def test_program_without_the_clock(k):
+    k.start_daemon(env={"KYMO_CLOCK": "tsc"})
+    make_session(k)
+    program = Program(k, ORDER, caps=CAP_RSEQ)
+    equal(program.expect(DONE), struct.pack("<I", 0), "it is left out")
+    check(any("KYMO_CLOCK=monotonic" in w for w in status_of(k, program)["warnings"]), "and the status says so")
+    other = Program(k, ORDER)
+    equal(other.serve(), {0: 0}, "another is not")
+    program.close()
+    other.close()
+
+
+def test_program_without_restartable_sequences(k):
+    start_daemon(k)
+    make_session(k)
+    program = Program(k, ORDER, caps=0)
+    number, _ = program.expect_query()
+    program.answer(number)
+    program.expect(RING_SET)
+    equal(program.geometry[number][:3], [1, 0, 1024], "mode, clock and rings")
+    program.close()
+
+
 def test_objects_loaded_later(k):
     start_daemon(k)
     make_session(k)
