@@ -10,7 +10,7 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 
 void child_signals_hold(struct child_signals *s)
 {
-	struct sigaction normal = {.sa_handler = SIG_DFL};
+	struct sigaction normal = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
 
 	sigemptyset(&s->held);
 	sigaddset(&s->held, SIGCHLD);
@@ -19,6 +19,8 @@ void child_signals_hold(struct child_signals *s)
 	sigprocmask(SIG_BLOCK, &s->held, &s->before);
 	/* where it is ignored, there would be nothing to wait for */
 	sigaction(SIGCHLD, &normal, &s->chld);
+	/* nobody may be reading what we say at the end */
+	sigaction(SIGPIPE, &ignore, &s->pipe);
 }
 
 int child_signals_pending(const struct child_signals *s)
@@ -53,6 +55,7 @@ static void exec_command(const struct child_signals *s, char *const *argv, int r
 	int error;
 
 	sigaction(SIGCHLD, &s->chld, NULL);
+	sigaction(SIGPIPE, &s->pipe, NULL);
 	sigprocmask(SIG_SETMASK, &s->before, NULL);
 	execvp(argv[0], argv);
 	error = errno;

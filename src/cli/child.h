@@ -16,8 +16,8 @@
 #include "base/util.h"
 
 struct child_signals {
-	sigset_t held, before; /* signals we hold back; the mask we were started with */
-	struct sigaction chld; /* disposition of SIGCHLD we were started with */
+	sigset_t held, before;	     /* signals we hold back; the mask we were started with */
+	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE we were started with */
 };
 
 void child_signals_hold(struct child_signals *s);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/daemon.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -69,27 +71,54 @@ char **cli_daemon_environ(void)
 	return copy;
 }
 
-/* The launcher returns once the daemon answers, or has said on stderr why there is none. */
+/*
+ * Starts the launcher, which returns once the daemon answers, or has said on stderr why there is
+ * none: what was said is in `said`. Returns its wait status, or -errno.
+ */
+static int launch(char *path, char *const *env, char *said, size_t size)
+{
+	char *argv[] = {path, (char *)"--daemonize", NULL};
+	_cleanup_close_ int from = -1, to = -1;
+	posix_spawn_file_actions_t files;
+	int fds[2], r, status = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	from = fds[0];
+	to = fds[1];
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, to, STDERR_FILENO);
+	r = posix_spawn(&pid, path, &files, NULL, argv, env);
+	posix_spawn_file_actions_destroy(&files);
+	if (r)
+		return -r;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	/* a daemon that runs may have the other end still: take what is there */
+	fcntl(from, F_SETFL, O_NONBLOCK);
+	n = read(from, said, size - 1);
+	said[n > 0 ? n : 0] = '\0';
+	return status;
+}
+
 static int start_daemon(struct cli *cli)
 {
-	char path[PATH_MAX];
-	char *argv[] = {path, (char *)"--daemonize", NULL};
+	char path[PATH_MAX], said[4096] = "";
 	_cleanup_free_ char **env = cli_daemon_environ();
-	int r = cli_locate_sessiond(path, sizeof(path)), status;
-	pid_t pid;
+	int r = cli_locate_sessiond(path, sizeof(path));
 
 	if (r < 0)
 		return cli_fail(cli, "failed",
 			"no session daemon is running, and kymo-sessiond was not found beside this "
 			"program: is kymo installed completely?");
-	r = env ? posix_spawn(&pid, path, NULL, NULL, argv, env) : ENOMEM;
+	r = env ? launch(path, env, said, sizeof(said)) : -ENOMEM;
+	if (r < 0)
+		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
 	if (r)
-		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(r));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		return cli_fail(cli, "failed",
-			"the session daemon did not start: 'kymo-sessiond -v' in the foreground shows why");
+		return cli_fail(
+			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
 	return CLI_OK;
 }
 
@@ -113,6 +142,26 @@ static int no_answer(struct cli *cli, int r)
 	return cli_fail(cli, "failed", "no answer from the session daemon: %s", strerror(-r));
 }
 
+static void on_alarm(int signal)
+{
+	static const char text[] = "kymo: waiting for the session daemon ...\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		return;
+}
+
+/* Somebody who waits at a terminal for more than a second is told what for. */
+static void tell_when_slow(bool begin)
+{
+	struct sigaction tell = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	if (begin)
+		sigaction(SIGALRM, &tell, NULL);
+	alarm(begin ? 1 : 0);
+}
+
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
@@ -121,7 +170,9 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 
 	if (params && !cli_is_utf8(kymo_value_json(params)))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
+	tell_when_slow(true);
 	r = kymo_ctl_call(ctl, command, params, &reply);
+	tell_when_slow(false);
 	if (r < 0)
 		return no_answer(cli, r);
 	if (!kymo_reply_ok(reply))

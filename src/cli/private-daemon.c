@@ -88,20 +88,17 @@ static void log_path(const struct private_daemon *d, char *buf, size_t size)
 	snprintf(buf, size, "%s/log", d->rundir);
 }
 
-/* The last line that the daemon logged: why it ended. */
-static void last_line(const struct private_daemon *d, char *buf, size_t size)
+/* What the daemon has said so far, the beginning at least. */
+static void read_log(const struct private_daemon *d, char *buf, size_t size)
 {
-	char path[PATH_MAX + 8], line[512];
-	_cleanup_fclose_ FILE *log = NULL;
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX + 8];
+	ssize_t n;
 
 	log_path(d, path, sizeof(path));
-	snprintf(buf, size, "it said nothing");
-	log = fopen(path, "re");
-	while (log && fgets(line, sizeof(line), log)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (*line)
-			snprintf(buf, size, "%s", line);
-	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, buf, size - 1);
+	buf[n > 0 ? n : 0] = '\0';
 }
 
 static void sleep_a_little(void)
@@ -120,7 +117,7 @@ static bool has_ended(struct private_daemon *d)
 
 static int wait_ready(struct private_daemon *d, struct cli *cli, const struct child_signals *s)
 {
-	char why[512];
+	char said[4096];
 
 	for (unsigned waited = 0; waited < START_TIMEOUT_MS; waited += POLL_MS) {
 		if (kymo_ctl_open(d->rundir, &d->ctl) == 0)
@@ -128,8 +125,9 @@ static int wait_ready(struct private_daemon *d, struct cli *cli, const struct ch
 		if (child_signals_pending(s))
 			return cli_fail(cli, "failed", "interrupted before the command ran");
 		if (has_ended(d)) {
-			last_line(d, why, sizeof(why));
-			return cli_fail(cli, "failed", "the session daemon did not start: %s", why);
+			read_log(d, said, sizeof(said));
+			return cli_fail(cli, "failed", "the session daemon did not start: %s",
+				cli_last_line(said));
 		}
 		sleep_a_little();
 	}

@@ -45,12 +45,13 @@ void cli_report_losses(
 	if (full)
 		fprintf(to,
 			"  %" PRIu64
-			" event%s came while the buffers were full: give them more room, "
+			" event%s came while the buffers were full: give them more room next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
 			full, plural(full), command);
 	if (too_big)
 		fprintf(to,
-			"  %" PRIu64 " event%s larger than a sub-buffer: make these larger, "
+			"  %" PRIu64
+			" event%s larger than a sub-buffer: make these larger next time, "
 			"'%s --subbuf-size=SIZE'\n",
 			too_big, too_big == 1 ? " was" : "s were", command);
 	if (unwritten)
@@ -71,7 +72,7 @@ void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const 
 		printf("session '%s' %s: %s\n", cli_member(cli, session, "name"), done,
 			counts.data ? counts.data : "");
 		ky_buf_deinit(&counts);
-		cli_report_losses(stdout, cli, session, "kymo enable-channel");
+		cli_report_losses(stdout, cli, session, "kymo enable-channel NAME");
 	}
 	if (!kymo_value_count(sessions))
 		puts("there is no session");

@@ -137,6 +137,16 @@ static void test_utf8(void **state)
 	assert_false(cli_is_utf8("\xc3"));
 }
 
+static void test_last_line(void **state)
+{
+	char one[] = "one", two[] = "one\ntwo\n\n", none[] = "\n\n", empty[] = "";
+
+	assert_string_equal(cli_last_line(one), "one");
+	assert_string_equal(cli_last_line(two), "two");
+	assert_string_equal(cli_last_line(none), "");
+	assert_string_equal(cli_last_line(empty), "");
+}
+
 static void test_session_names(void **state)
 {
 	char name[130] = "";
@@ -164,6 +174,7 @@ int main(void)
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_last_line),
 		cmocka_unit_test(test_session_names),
 	};
 

@@ -160,6 +160,17 @@ const char *cli_nearest(const char *text, const char *const *candidates)
 	return nearest;
 }
 
+const char *cli_last_line(char *text)
+{
+	size_t len = strlen(text);
+	char *newline;
+
+	while (len && text[len - 1] == '\n')
+		text[--len] = '\0';
+	newline = strrchr(text, '\n');
+	return newline ? newline + 1 : text;
+}
+
 /*
  * Decodes one character of well-formed UTF-8 (no surrogates, no longer forms). Returns its length
  * and sets *ret_char, or 0 when the bytes are no character.

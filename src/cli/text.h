@@ -39,6 +39,9 @@ const char *cli_nearest(const char *text, const char *const *candidates);
  * characters that turn the direction of writing, and bytes that are no UTF-8 become \xNN.
  */
 void cli_escape(struct ky_buf *to, const char *text);
+/* The last line of text that is not empty, without its newline; "" when there is none. Changes
+ * text. */
+const char *cli_last_line(char *text);
 /* Well-formed, as the daemon wants all text to be. */
 bool cli_is_utf8(const char *text);
 

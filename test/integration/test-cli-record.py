@@ -151,6 +151,19 @@ def test_descriptors(k):
     equal(done.stdout.split(), ["0", "1"], "descriptors when 0 and 2 are closed (0 is the listing's own)")
 
 
+def test_nobody_listens(k):
+    """Our summary goes nowhere: that is no reason to die of it. The command still gets SIGPIPE as it would."""
+    tmp = places(k)
+    reader, writer = os.pipe()
+    os.close(reader)
+    for script, status in (("exit 3", 3), ("kill -PIPE $$", -signal.SIGPIPE)):
+        done = subprocess.run([CLI, "record", "sh", "-c", script], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=writer, timeout=kymotest.TIMEOUT, check=False)
+        equal(done.returncode, status, f"exit status of {script!r}")
+        equal(os.listdir(tmp), [], "left in the place of run directories")
+    os.close(writer)
+
+
 def test_refused(k):
     """What cannot be recorded is not run."""
     out = k.top / "there"

@@ -72,6 +72,14 @@ def test_on_demand(k):
     wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
 
 
+def test_daemon_cannot_start(k):
+    """One line says why."""
+    k.rundir.write_text("")
+    text = k.kymo("create", status=1).stderr
+    check("did not start" in text and str(k.rundir) in text, f"create said {text!r}")
+    equal(os.listdir(k.traces) if k.traces.exists() else [], [], "directories left")
+
+
 def test_refused_output(k):
     """A session that is refused leaves no directory."""
     k.start_daemon()
