@@ -173,6 +173,14 @@ static int watch_bound(struct daemon *d)
 	return ret;
 }
 
+/* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop. */
+static void warm_clock(enum ky_clock clock)
+{
+	struct ky_clock_info info;
+
+	ky_clock_measure(clock, &info);
+}
+
 /* Programs find a living daemon from here on. */
 static int publish_first(struct daemon *d)
 {
@@ -244,6 +252,7 @@ int daemon_init(
 	ky_list_init(&d->selections);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	read_host(d);
+	warm_clock(d->clock);
 	ky_raise_nofile();
 	ret = open_loop(d);
 	if (!ret)
