@@ -199,7 +199,7 @@ static unsigned int walk(void)
 	return n;
 }
 
-#define LARGE	  (1u << 18)
+#define LARGE	 (1u << 18)
 #define N_A_LIFE 40u
 
 /* Ends well before it has filled anybody's disk, should nobody kill it in time. */
@@ -224,10 +224,9 @@ static void append_many(void)
  * behind. */
 static void test_killed(void **state)
 {
-	unsigned int n_torn = 0, n_before = 0, n;
+	unsigned int n_before = 0, n;
 	struct stream_file f;
 	siginfo_t info = {0};
-	off_t size;
 	int status;
 
 	for (int life = 0; life < 30; life++) {
@@ -243,17 +242,14 @@ static void test_killed(void **state)
 		kill(child, SIGKILL);
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-		size = size_of(place.dir, "chan_3");
 		assert_int_equal(resume(&f, 9, &n), 0);
 		assert_int_equal(f.n_packets, n);
 		assert_true(n >= n_before);
 		assert_int_equal(walk(), n);
 		expect_sizes(f.size, n);
-		n_torn += f.size != (uint64_t)size;
 		n_before = n;
 		stream_file_deinit(&f);
 	}
-	assert_true(n_torn > 0);
 }
 
 static void test_names(void **state)
