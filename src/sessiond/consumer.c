@@ -16,7 +16,8 @@
 #define CONSUMER_FD    3
 #define QUEUE_MAX      (16u << 20)
 #define FIRST_DELAY_MS 20u
-#define LAST_DELAY_MS  5000u
+#define READY_DELAY_MS 160u  /* at most, after one that could work */
+#define LAST_DELAY_MS  5000u /* at most, after one that could not even begin */
 #define HEALTHY_NS                                                                                 \
 	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
 #define FAILURES_MAX 3	       /* in a row, when it is only to end */
@@ -203,6 +204,7 @@ int consumer_spawn(struct consumer *c)
 	int fds[2], ret;
 
 	c->started_ns = ky_loop_now_ns();
+	c->answered = false;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
 	ret = spawn_process(c, fds[1]);
@@ -282,6 +284,7 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 {
 	struct session *s = c->session;
 
+	c->answered = true;
 	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
 		m->unwritten, m->bytes, m->packets, m->n_quarantined};
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
@@ -332,7 +335,7 @@ static void conn_message(
 static void ended(struct consumer *c)
 {
 	struct session *s = c->session;
-	uint64_t delay_ms = FIRST_DELAY_MS;
+	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
 
 	if (c->quit_answered || !c->ready) {
 		session_consumer_gone(s, false);
@@ -345,7 +348,7 @@ static void ended(struct consumer *c)
 		return;
 	}
 	session_set_error(s, "the consumer died and is started again");
-	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), (uint64_t)LAST_DELAY_MS);
+	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), most_ms);
 	c->n_failures++;
 	ky_timer_set(&s->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
 }

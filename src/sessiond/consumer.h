@@ -26,6 +26,7 @@ struct consumer {
 	pid_t pid; /* 0: none */
 	struct ky_msg_conn conn;
 	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
+	bool answered;	/* this process has answered INIT */
 	bool ready;	/* has answered INIT once, whichever process it was */
 	uint32_t quit_cookie; /* of QUIT; 0: it is not to end */
 	bool quit_answered;

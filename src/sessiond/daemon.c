@@ -173,7 +173,8 @@ static int watch_bound(struct daemon *d)
 	return ret;
 }
 
-/* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop. */
+/* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop.
+ */
 static void warm_clock(enum ky_clock clock)
 {
 	struct ky_clock_info info;
