@@ -56,11 +56,15 @@ def test_both_modes(k):
     equal(len(check_values(check_counts(k, trace, 2 * n))), 2 * n, "events of both programs")
 
 
+# Of a ring set for threads, a program maps 1024 times this; emulators do not like that to be much.
+SMALL = ("--subbuf-size=256K", "--num-subbuf=2")
+
+
 def test_valgrind(k):
     need_program("valgrind", "valgrind")
     if kymotest.SANITIZED:
         raise Skip("valgrind cannot run programs built with sanitizers")
-    run_exact(k, [["-t", 2, "-n", 500]], wrap=["valgrind", "-q", "--error-exitcode=9"], env=MONOTONIC)
+    run_exact(k, [["-t", 2, "-n", 500]], channel=SMALL, wrap=["valgrind", "-q", "--error-exitcode=9"], env=MONOTONIC)
 
 
 # The kernel's headers for -m32 are those of 64 bits; gcc-multilib would point there, but cannot stand beside a cross compiler.
@@ -100,7 +104,7 @@ def foreign(k, name, compiler, cpu, c_args=(), binutils=""):
 
 
 def run_foreign(k, env, app, abi, wrap=(), n=3000):
-    trace, events, _ = run_exact(k, [["-t", 4, "-n", n]], app=app, env=env, wrap=wrap)
+    trace, events, _ = run_exact(k, [["-t", 4, "-n", n]], channel=SMALL, app=app, env=env, wrap=wrap)
     equal({p.name for p in (trace / "ust" / "uid" / str(os.getuid())).iterdir()}, {abi}, "ABI of the trace")
     check(len(events) == 4 * n, "not all recorded")
 

@@ -112,15 +112,15 @@ def test_stop_and_start_again(k):
 def test_stop_while_emitting(k):
     """After stop has returned the trace does not grow, and what is in it has no hole."""
     k.start_daemon()
-    trace = k.record("emit:*", channel=("--subbuf-size=4M", "--num-subbuf=8"))
-    app = k.spawn("emit", "-w", "-t", 2, "-n", 300000)
+    trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=64"))
+    app = k.spawn("emit", "-w", "-t", 2, "-n", 100000)
     k.expect(app, "ready")
     k.let_go(app)
     wait_for(lambda: k.kymo_json("status", "s")["session"]["recorded"] > 1000 or app.poll() is not None, "some events")
     stopped = k.kymo_json("stop", "s")["sessions"][0]
     events = check_counts(k, trace, stopped["recorded"] + stopped["discarded"])
     check_values(events)
-    k.expect(app, "records 600000")
+    k.expect(app, "records 200000")
     equal(len(read_trace(trace)[0]), len(events), "events in the trace later")
     for thread in (0, 1) if not stopped["discarded"] else ():
         numbers = [integers(e)["seq"] for e in events if integers(e)["thread"] == thread]
@@ -171,11 +171,11 @@ def test_disable_event(k):
 def test_destroy_while_emitting(k):
     k.start_daemon()
     trace = k.record("emit:*")
-    app = k.spawn("emit", "-w", "-n", 200000, "-t", 2)
+    app = k.spawn("emit", "-w", "-n", 100000, "-t", 2)
     k.expect(app, "ready")
     k.let_go(app)
     final = k.kymo_json("destroy", "s")["sessions"][0]
-    k.expect(app, "records 400000")
+    k.expect(app, "records 200000")
     k.let_go(app)
     k.finish(app)
     check_values(check_counts(k, trace, final["recorded"] + final["discarded"]))
