@@ -26,7 +26,8 @@ deps:
 
 demo:
 	@scripts/deps --demo
-	@$(MAKE) --no-print-directory all
+	@echo "kymo: building in $(BUILD)/"
+	@log=$$(mktemp) && { $(MAKE) --no-print-directory all >$$log 2>&1 || { tail -n 30 $$log; rm -f $$log; exit 1; }; } && rm -f $$log
 	@scripts/demo $(BUILD)
 
 check:
