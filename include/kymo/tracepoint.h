@@ -543,8 +543,8 @@ typedef uintptr_t kymo__ptr;
 struct kymo__cursor {
 	unsigned char *p;     /* in the scratch buffer */
 	unsigned char *start; /* of the part of the scratch buffer that is not in the list yet */
-	size_t len;           /* bytes in the list */
-	size_t n;             /* entries in the list */
+	size_t len;	      /* bytes in the list */
+	size_t n;	      /* entries in the list */
 	struct kymo_piece *list;
 };
 
@@ -594,7 +594,8 @@ static inline __attribute__((unused)) void kymo__put_piece(
 	}
 	if (len) {
 		piece->ptr = ptr;
-		piece->len = (uint32_t)len; /* where this does not fit, the sum is too large anyway */
+		/* Where the length does not fit, the sum is too large anyway. */
+		piece->len = (uint32_t)len;
 		piece->flags = flags;
 		c->len += len;
 		piece++;
@@ -640,7 +641,8 @@ static inline __attribute__((unused)) void kymo__put_string(
 	while (n < inline_max && (c->p[n] = (unsigned char)from[n]) != 0)
 		n++;
 	if (n == inline_max) {
-		__asm__("" : "+r"(s)); /* else compilers warn that a short literal ends before s + n */
+		/* Else compilers warn that a short literal ends before s + n. */
+		__asm__("" : "+r"(s));
 		n += strlen(s + n);
 		if (n > inline_max) {
 			kymo__put_piece(c, s, n, KYMO_PIECE_TEXT);

@@ -48,24 +48,24 @@ enum kymo_loglevel {
  * Scalars (INT .. ENUM) take `size` bytes; byte order is the machine's unless KYMO_FIELD_NETWORK.
  */
 enum kymo_field_kind {
-	KYMO_FIELD_END = 0,   /* ends a table of fields */
-	KYMO_FIELD_INT = 1,   /* two's complement, size 1, 2, 4, 8 */
-	KYMO_FIELD_UINT = 2,  /* size 1, 2, 4, 8 */
-	KYMO_FIELD_FLOAT = 3, /* IEEE 754, size 4, 8 */
-	KYMO_FIELD_BOOL = 4,  /* size 1, value 0 or 1 */
-	KYMO_FIELD_ENUM = 5,  /* integer of size 1, 2, 4, 8, signed with KYMO_FIELD_SIGNED; labels in `ext` */
-	KYMO_FIELD_STRING = 6,   /* bytes of UTF-8, then one NUL */
-	KYMO_FIELD_ARRAY = 7,    /* `count` elements of kind `elem` */
+	KYMO_FIELD_END = 0,	 /* ends a table of fields */
+	KYMO_FIELD_INT = 1,	 /* two's complement, size 1, 2, 4, 8 */
+	KYMO_FIELD_UINT = 2,	 /* size 1, 2, 4, 8 */
+	KYMO_FIELD_FLOAT = 3,	 /* IEEE 754, size 4, 8 */
+	KYMO_FIELD_BOOL = 4,	 /* size 1, value 0 or 1 */
+	KYMO_FIELD_ENUM = 5,	 /* integer, signed with KYMO_FIELD_SIGNED; labels in `ext` */
+	KYMO_FIELD_STRING = 6,	 /* bytes of UTF-8, then one NUL */
+	KYMO_FIELD_ARRAY = 7,	 /* `count` elements of kind `elem` */
 	KYMO_FIELD_SEQUENCE = 8, /* uint32_t number of elements, then the elements of kind `elem` */
-	KYMO_FIELD_TEXT = 9,     /* `count` bytes of text; ends early at a NUL */
+	KYMO_FIELD_TEXT = 9,	 /* `count` bytes of text; ends early at a NUL */
 	KYMO_FIELD_TEXT_SEQUENCE = 10, /* uint32_t number of bytes, then the text */
-	KYMO_FIELD_BLOB = 11           /* uint32_t number of bytes, then the bytes */
+	KYMO_FIELD_BLOB = 11	       /* uint32_t number of bytes, then the bytes */
 };
 
 enum kymo_field_flags {
-	KYMO_FIELD_HEX = 1,     /* shown in base 16 */
+	KYMO_FIELD_HEX = 1,	/* shown in base 16 */
 	KYMO_FIELD_NETWORK = 2, /* big endian, whatever the machine is */
-	KYMO_FIELD_SIGNED = 4   /* ENUM only: the integer is signed */
+	KYMO_FIELD_SIGNED = 4	/* ENUM only: the integer is signed */
 };
 
 /* One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits. */
@@ -82,10 +82,10 @@ struct kymo_enum_type {
 };
 
 struct KYMO__HIDDEN kymo_field {
-	uint8_t kind;  /* enum kymo_field_kind */
-	uint8_t elem;  /* ARRAY, SEQUENCE: kind of an element: INT .. STRING */
-	uint8_t size;  /* bytes of the scalar, or of an element */
-	uint8_t flags; /* enum kymo_field_flags, of the scalar or of an element */
+	uint8_t kind;	/* enum kymo_field_kind */
+	uint8_t elem;	/* ARRAY, SEQUENCE: kind of an element: INT .. STRING */
+	uint8_t size;	/* bytes of the scalar, or of an element */
+	uint8_t flags;	/* enum kymo_field_flags, of the scalar or of an element */
 	uint32_t count; /* ARRAY, TEXT: number of elements */
 	const char *name;
 	const void *ext; /* ENUM, also as element: struct kymo_enum_type */
@@ -99,15 +99,15 @@ struct KYMO__HIDDEN kymo_event;
  */
 struct kymo_piece {
 	const void *ptr;
-	uint32_t len;   /* bytes; at least KYMO_PIECE_MIN unless SCRATCH */
+	uint32_t len;	/* bytes; at least KYMO_PIECE_MIN unless SCRATCH */
 	uint32_t flags; /* enum kymo_piece_flags */
 };
 
 #define KYMO_PIECE_MIN 16
 
 enum kymo_piece_flags {
-	KYMO_PIECE_SCRATCH = 1, /* KYMO_SCRATCH_SLACK bytes after the end may be read (and are ignored) */
-	KYMO_PIECE_TEXT = 2     /* a NUL among the bytes is replaced by '#' */
+	KYMO_PIECE_SCRATCH = 1, /* KYMO_SCRATCH_SLACK bytes more may be read (and are ignored) */
+	KYMO_PIECE_TEXT = 2	/* a NUL among the bytes is replaced by '#' */
 };
 
 #define KYMO_SCRATCH_SLACK 16
@@ -126,12 +126,12 @@ struct KYMO__HIDDEN kymo_event_state {
 	uint32_t enabled; /* not 0: a session may want this event, call `record` */
 	uint32_t reserved;
 	kymo_record_fn record; /* valid while enabled */
-	void *hooks;           /* the tracer's */
+	void *hooks;	       /* the tracer's */
 };
 
 enum kymo_event_kind {
 	KYMO_EVENT_PLAIN = 1,
-	KYMO_EVENT_QUERY = 2 /* kymo_event_enabled(): follows the plain events of its name, is not listed */
+	KYMO_EVENT_QUERY = 2 /* kymo_event_enabled(): follows the events of its name, unlisted */
 };
 
 struct KYMO__HIDDEN kymo_event {
@@ -152,7 +152,7 @@ struct KYMO__HIDDEN kymo_event {
  * symbols. Entries may be NULL or repeated.
  */
 struct KYMO__HIDDEN kymo_object {
-	uint32_t size; /* of this structure */
+	uint32_t size;	  /* of this structure */
 	uint32_t version; /* KYMO_ABI_VERSION */
 	const struct kymo_event *const *begin, *const *end;
 	void *cookie; /* the tracer's; initially NULL */

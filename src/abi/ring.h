@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KY_RING_MAGIC   0x474e525fu /* "_RNG" */
+#define KY_RING_MAGIC	0x474e525fu /* "_RNG" */
 #define KY_RING_VERSION 1
 
 /*
@@ -27,44 +27,44 @@
  * of each block are never written by a program, and are where a packet's header stands in the file.
  * No record lies in the last KY_BLOCK_SLACK bytes: a copy may overrun its end by that.
  */
-#define KY_BLOCK_ROOM  128
-#define KY_BLOCK_SLACK 32
-#define KY_BLOCK_MIN   4096u
-#define KY_BLOCK_MAX   (1u << 30)
+#define KY_BLOCK_ROOM	   128
+#define KY_BLOCK_SLACK	   32
+#define KY_BLOCK_MIN	   4096u
+#define KY_BLOCK_MAX	   (1u << 30)
 #define KY_RING_MIN_BLOCKS 2u
 #define KY_RING_MAX_BLOCKS 4096u
 /* Offsets within a block at or beyond this are not record space. */
 #define KY_BLOCK_LIMIT(block_size) ((block_size)-KY_BLOCK_ROOM - KY_BLOCK_SLACK)
 
 /* Header of a record: id in the low 5 bits, the low 27 bits of the clock above; or the long form. */
-#define KY_ID_BITS        5
-#define KY_ID_EXTENDED    31u
-#define KY_TS_BITS        27
-#define KY_HEADER_COMPACT 4
+#define KY_ID_BITS	   5
+#define KY_ID_EXTENDED	   31u
+#define KY_TS_BITS	   27
+#define KY_HEADER_COMPACT  4
 #define KY_HEADER_EXTENDED 13 /* byte 31, uint32_t id, uint64_t clock */
 
 enum ky_set_mode {
-	KY_SET_PER_CPU = 0,    /* ring index = CPU number; records published in restartable sequences */
+	KY_SET_PER_CPU = 0,    /* ring index = CPU number; published in restartable sequences */
 	KY_SET_PER_THREAD = 1, /* ring index = slot claimed by a thread; single producer */
 };
 
 enum ky_clock {
 	KY_CLOCK_MONOTONIC = 0, /* CLOCK_MONOTONIC, nanoseconds */
-	KY_CLOCK_TSC = 1,       /* x86 time stamp counter */
-	KY_CLOCK_CNTVCT = 2,    /* ARM generic timer, virtual count */
+	KY_CLOCK_TSC = 1,	/* x86 time stamp counter */
+	KY_CLOCK_CNTVCT = 2,	/* ARM generic timer, virtual count */
 };
 
 /* Why an event was discarded: index into ky_ring_ctl.lost. */
 enum ky_lost {
 	KY_LOST_FULL = 0,    /* no free block */
 	KY_LOST_TOO_BIG = 1, /* larger than a block holds */
-	KY_LOST_STUCK = 2,   /* the restartable sequence was aborted too often (a debugger's single steps) */
+	KY_LOST_STUCK = 2,   /* the sequence was aborted too often (a debugger's single steps) */
 	KY_LOST_REASONS = 4,
 };
 
 /* State that is published together with the head: of the last record before it. */
 struct ky_ring_slot {
-	uint64_t ts;    /* full clock value */
+	uint64_t ts;	/* full clock value */
 	uint64_t count; /* records published so far */
 };
 
@@ -75,7 +75,7 @@ struct ky_ring_slot {
 struct ky_block_entry {
 	uint64_t begin_ts;    /* clock of the last record before this block; 0 at a ring's start */
 	uint64_t begin_count; /* records before this block */
-	uint64_t used;        /* bytes of records in this block; valid once the head has left it */
+	uint64_t used;	      /* bytes of records in this block; valid once the head has left it */
 	uint64_t reserved;
 };
 
@@ -94,9 +94,9 @@ struct ky_ring_ctl {
 	uint64_t head;
 	struct ky_ring_slot slot[2];
 	/* per-thread rings only */
-	uint64_t reserve;  /* position up to which records are reserved; >= head's position */
-	uint64_t last_ts;  /* greatest clock value reserved */
-	uint64_t owner;    /* 0: free; else pid << 32 | thread's number */
+	uint64_t reserve; /* position up to which records are reserved; >= head's position */
+	uint64_t last_ts; /* greatest clock value reserved */
+	uint64_t owner;	  /* 0: free; else pid << 32 | thread's number */
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	uint64_t reserved_count; /* per-thread rings only: records reserved */
@@ -115,10 +115,10 @@ struct ky_set_header {
 	uint64_t total_size;
 };
 
-#define KY_CTL_HEAD      0
-#define KY_CTL_SLOT      8
-#define KY_CTL_BLOCKS    128
-#define KY_CTL_LOST      64
+#define KY_CTL_HEAD   0
+#define KY_CTL_SLOT   8
+#define KY_CTL_BLOCKS 128
+#define KY_CTL_LOST   64
 
 static_assert(offsetof(struct ky_ring_ctl, head) == KY_CTL_HEAD, "shm ABI");
 static_assert(offsetof(struct ky_ring_ctl, slot) == KY_CTL_SLOT, "shm ABI");

@@ -27,10 +27,10 @@
 
 struct ky_state {
 	uint32_t magic;
-	uint32_t size;      /* of this structure */
-	uint32_t pid;       /* of the daemon; 0 once it has ended in good order */
-	uint32_t n_active;  /* started sessions with at least one rule: worth waiting for at start-up */
-	uint64_t progress;  /* counts turns of the daemon's loop: grows while it is alive and busy */
+	uint32_t size;	   /* of this structure */
+	uint32_t pid;	   /* of the daemon; 0 once it has ended in good order */
+	uint32_t n_active; /* started sessions with a rule: worth waiting for at start-up */
+	uint64_t progress; /* counts turns of the daemon's loop: grows while it is alive and busy */
 };
 static_assert(sizeof(struct ky_state) == 24, "state ABI");
 

@@ -13,7 +13,10 @@ struct ky_list {
 	struct ky_list *next, *prev;
 };
 
-#define KY_LIST_INIT(name) { &(name), &(name) }
+#define KY_LIST_INIT(name)                                                                         \
+	{                                                                                          \
+		&(name), &(name)                                                                   \
+	}
 
 static inline void ky_list_init(struct ky_list *l)
 {

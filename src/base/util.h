@@ -14,17 +14,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KY_ARRAY_SIZE(a)   (sizeof(a) / sizeof((a)[0]))
-#define KY_MIN(a, b)       ((a) < (b) ? (a) : (b))
-#define KY_MAX(a, b)       ((a) > (b) ? (a) : (b))
-#define ky_likely(x)       __builtin_expect(!!(x), 1)
-#define ky_unlikely(x)     __builtin_expect(!!(x), 0)
+#define KY_ARRAY_SIZE(a)		   (sizeof(a) / sizeof((a)[0]))
+#define KY_MIN(a, b)			   ((a) < (b) ? (a) : (b))
+#define KY_MAX(a, b)			   ((a) > (b) ? (a) : (b))
+#define ky_likely(x)			   __builtin_expect(!!(x), 1)
+#define ky_unlikely(x)			   __builtin_expect(!!(x), 0)
 #define ky_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-#define KY_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define KY_PRINTF(fmt, args)		   __attribute__((format(printf, fmt, args)))
 
 /* Cleanup attributes, for daemons and command line only (style: never beside goto in one function). */
-#define _cleanup_free_  __attribute__((cleanup(ky_cleanup_free)))
-#define _cleanup_close_ __attribute__((cleanup(ky_cleanup_close)))
+#define _cleanup_free_	 __attribute__((cleanup(ky_cleanup_free)))
+#define _cleanup_close_	 __attribute__((cleanup(ky_cleanup_close)))
 #define _cleanup_fclose_ __attribute__((cleanup(ky_cleanup_fclose)))
 
 static inline void ky_cleanup_free(void *p)

@@ -28,14 +28,14 @@ enum ky_app_type {
 /* Capabilities in HELLO. */
 enum ky_app_caps {
 	KY_CAP_RSEQ = 1, /* can write per-CPU rings */
-	KY_CAP_TSC = 2,  /* can read the machine's counter itself (TSC or CNTVCT) */
+	KY_CAP_TSC = 2,	 /* can read the machine's counter itself (TSC or CNTVCT) */
 };
 
 /* First message of a program. pid and procname are what it says of itself: data, not identity. */
 #define KY_APP_HELLO_FIELDS(F)                                                                     \
-	F(u32, version)  /* KY_PROTO_VERSION */                                                    \
+	F(u32, version)	 /* KY_PROTO_VERSION */                                                    \
 	F(u32, abi_bits) /* 32 or 64 */                                                            \
-	F(u32, caps)     /* enum ky_app_caps */                                                    \
+	F(u32, caps)	 /* enum ky_app_caps */                                                    \
 	F(u32, pid)                                                                                \
 	F(u32, n_events)                                                                           \
 	F(str, procname)

@@ -28,7 +28,7 @@ enum ky_cons_type {
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
 	F(str, session)                                                                            \
-	F(str, output) /* absolute path of the trace directory; "" writes nothing (drains and counts) */ \
+	F(str, output) /* absolute path of the trace directory; "": only drain and count */        \
 	F(u32, resume)
 
 /*
@@ -70,12 +70,12 @@ enum ky_cons_type {
 	F(u64, recorded)  /* events in packets written so far */                                   \
 	F(u64, discarded) /* events lost in the rings, all reasons */                              \
 	F(u64, discarded_too_big)                                                                  \
-	F(u64, unwritten) /* events that were recorded but could not be written (disk full, I/O errors) */ \
-	F(u64, bytes)     /* written to stream files */                                            \
+	F(u64, unwritten) /* events recorded that could not be written (disk full) */              \
+	F(u64, bytes)	  /* written to stream files */                                            \
 	F(u64, packets)                                                                            \
 	F(u32, n_quarantined) /* rings given up because their control words made no sense */       \
-	F(i32, status) /* 0, or -errno of the last failure that still stands */                    \
-	F(str, message) /* what and where failed, one line; "" when fine */
+	F(i32, status)	      /* 0, or -errno of the last failure that still stands */             \
+	F(str, message)	      /* what and where failed, one line; "" when fine */
 
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \

@@ -17,7 +17,7 @@
 
 #include "base/util.h"
 
-#define KY_MSG_MAX 65536u
+#define KY_MSG_MAX	 65536u
 #define KY_PROTO_VERSION 1u
 
 struct ky_msg_hdr {
@@ -78,12 +78,12 @@ int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
  * gives struct ky_app_ack, int ky_app_ack_encode(w, &m) -> length or -EMSGSIZE, and
  * int ky_app_ack_decode(r, &m) -> 0 or -EBADMSG.
  */
-#define KY_WIRE_TYPE_u8    uint8_t
-#define KY_WIRE_TYPE_u32   uint32_t
-#define KY_WIRE_TYPE_u64   uint64_t
-#define KY_WIRE_TYPE_i32   int32_t
-#define KY_WIRE_TYPE_str   const char *
-#define KY_WIRE_TYPE_bytes struct ky_bytes
+#define KY_WIRE_TYPE_u8		   uint8_t
+#define KY_WIRE_TYPE_u32	   uint32_t
+#define KY_WIRE_TYPE_u64	   uint64_t
+#define KY_WIRE_TYPE_i32	   int32_t
+#define KY_WIRE_TYPE_str	   const char *
+#define KY_WIRE_TYPE_bytes	   struct ky_bytes
 #define KY_WIRE_MEMBER(type, name) KY_WIRE_TYPE_##type name;
 #define KY_WIRE_WRITE(type, name)  ky_write_##type(w, m->name);
 #define KY_WIRE_READ(type, name)   m->name = ky_read_##type(r);

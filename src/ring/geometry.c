@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ring/geometry.h"
 
-#define PAGE 4096u
+#define PAGE	  4096u
 #define MAX_RINGS 65536u
 
 int ky_geometry_init(struct ky_geometry *g, uint32_t mode, uint32_t clock, uint32_t n_rings,

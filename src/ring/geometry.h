@@ -50,7 +50,8 @@ static inline uint64_t ky_geometry_ring_mask(const struct ky_geometry *g)
 	return (uint64_t)g->n_blocks * g->block_size - 1;
 }
 
-static inline struct ky_ring_ctl *ky_geometry_ctl(const struct ky_geometry *g, void *base, uint32_t i)
+static inline struct ky_ring_ctl *ky_geometry_ctl(
+	const struct ky_geometry *g, void *base, uint32_t i)
 {
 	return (struct ky_ring_ctl *)((char *)base + g->ctl_offset + i * g->ctl_stride);
 }
