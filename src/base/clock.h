@@ -58,7 +58,7 @@ static inline uint64_t ky_clock_read(enum ky_clock clock)
 enum ky_clock ky_clock_choose(void);
 
 /*
- * Measures `clock` against the wall clock. Takes some microseconds, but up to 0.1 s the first time
+ * Measures `clock` against the wall clock. Takes some microseconds, but up to 0.03 s the first time
  * where the kernel does not tell the counter's frequency.
  */
 void ky_clock_measure(enum ky_clock clock, struct ky_clock_info *ret_info);
