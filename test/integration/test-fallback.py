@@ -8,7 +8,7 @@ import shutil
 
 import kymotest
 from emitcheck import SCALE, check_values, run_exact
-from kymotest import BUILD, SOURCE, Skip, check, check_counts, equal, need_program, streams
+from kymotest import BUILD, SOURCE, Skip, check, check_counts, equal, need_program, streams, without_sanitizers
 
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 MONOTONIC = {"KYMO_CLOCK": "monotonic"}
@@ -60,10 +60,9 @@ def test_both_modes(k):
 SMALL = ("--subbuf-size=256K", "--num-subbuf=2")
 
 
+@without_sanitizers
 def test_valgrind(k):
     need_program("valgrind", "valgrind")
-    if kymotest.SANITIZED:
-        raise Skip("valgrind cannot run programs built with sanitizers")
     run_exact(k, [["-t", 2, "-n", 500]], channel=SMALL, wrap=["valgrind", "-q", "--error-exitcode=9"], env=MONOTONIC)
 
 
@@ -87,8 +86,6 @@ endian = 'little'
 
 def foreign(k, name, compiler, cpu, c_args=(), binutils=""):
     """Builds what programs need for another ABI; returns the environment and the program of its own."""
-    if kymotest.SANITIZED:
-        raise Skip("tested in the build without sanitizers")
     directory = BUILD / f"foreign-{name}"
     cross = BUILD / f"foreign-{name}.ini"
     cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
@@ -109,6 +106,7 @@ def run_foreign(k, env, app, abi, wrap=(), n=3000):
     check(len(events) == 4 * n, "not all recorded")
 
 
+@without_sanitizers
 def test_32_bit(k):
     need_program("gcc-12", "gcc-12-multilib")
     if k.run(["gcc-12", "-m32", "-xc", "-", "-o", "/dev/null"], status=None, input="int main(void) { return 0; }\n").returncode:
@@ -117,6 +115,7 @@ def test_32_bit(k):
     run_foreign(k, env, app, "32-bit")
 
 
+@without_sanitizers
 def test_32_bit_signals(k):
     if not (BUILD / "foreign-i386" / "build.ninja").exists():
         raise Skip("no 32-bit library was built (see test_32_bit)")
@@ -124,6 +123,7 @@ def test_32_bit_signals(k):
     run_exact(k, [["-t", 2, "-n", 20000, "-s", 50, "-m"]], app=app, env=env)
 
 
+@without_sanitizers
 def test_musl(k):
     need_program("musl-gcc", "musl-tools")
     # musl's compiler wrapper looks in musl's directories alone; the kernel's headers are elsewhere.
@@ -131,6 +131,7 @@ def test_musl(k):
     run_foreign(k, env, app, "64-bit")
 
 
+@without_sanitizers
 def test_aarch64(k):
     need_program("aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu")
     need_program("qemu-aarch64", "qemu-user")
