@@ -34,6 +34,11 @@ def record(k, libraries, *command, env=None, status=0, lossless=True, **options)
     return done.stdout, [(e.name, fields(e)) for e in events]
 
 
+def behind(library):
+    """A command that runs the rest of the line with one more library preloaded, behind ours."""
+    return ["sh", "-c", f'LD_PRELOAD=$LD_PRELOAD:{library} exec "$@"', "sh"]
+
+
 def count(events, *keys):
     """How often each event occurs, told apart by these of its fields."""
     return collections.Counter((name, *(f[key] for key in keys if key in f)) for name, f in events)
@@ -83,8 +88,8 @@ def check_pairs(events, wanted):
     equal(left, [], "allocations of the program that were not")
 
 
-def memory(k, threads, n, env=None, **options):
-    output, events = record(k, "libc", build(k, "memory", "-pthread"), threads, n, env=env, **options)
+def memory(k, threads, n, wrap=(), **options):
+    output, events = record(k, "libc", *wrap, build(k, "memory", "-pthread"), threads, n, **options)
     equal(output, "ok\n", "output")
     check_memory(events, threads, n)
     return events
@@ -113,7 +118,7 @@ def test_memory_in_destructor(k):
 
 def test_dlsym_that_allocates(k):
     shim = build(k, "shim", "-shared", "-fPIC", name="shim.so")
-    memory(k, 2, 10, env={"LD_PRELOAD": str(shim)})
+    memory(k, 2, 10, wrap=behind(shim))
 
 
 def test_other_allocator(k):
@@ -121,9 +126,9 @@ def test_other_allocator(k):
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))
     if not found:
         raise Skip("libjemalloc.so.2 is missing (Debian package libjemalloc2)")
-    env = {"LD_PRELOAD": str(found[0]), "MALLOC_CONF": "stats_print:true"}
     program = build(k, "memory", "-pthread")
-    done = k.run([CLI, "record", "-o", k.top / "jemalloc", *ROOM, "--with=libc,pthread", "--", program, 4, 50, "valloc"], env=env)
+    done = k.run([CLI, "record", "-o", k.top / "jemalloc", *ROOM, "--with=libc,pthread", "--", *behind(found[0]), program, 4, 50,
+        "valloc"], env={"MALLOC_CONF": "stats_print:true"})
     check("jemalloc statistics" in done.stderr, "the program did not use its allocator")
     found = count([(e.name, fields(e)) for e in read_trace(k.top / "jemalloc")[0]], "size")
     equal((found["libc:malloc", 80001], found["libc:valloc", 90004]), (200, 200), "calls")
