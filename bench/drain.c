@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain METHOD FILE BYTES: writes that much from memory to a file, as a consumer would, and prints the CPU seconds that it took:
+ * what draining costs at least. Methods:
+ *
+ *   write      plain
+ *   behind     write, then tell the kernel to write out and forget what was written before
+ *   uncached   write that leaves nothing in the page cache (RWF_DONTCACHE)
+ *   direct     O_DIRECT
+ *
+ * A method that the file system does not have: exit status 3.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define CHUNK (1u << 20)
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80
+#endif
+
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* As consumers do: the last chunk is begun to be written out, the one before waited for and forgotten. */
+static int write_behind(int fd, off_t at)
+{
+	off_t before = at - CHUNK;
+
+	if (sync_file_range(fd, at, CHUNK, SYNC_FILE_RANGE_WRITE) < 0)
+		return -errno;
+	if (before < 0)
+		return 0;
+	if (sync_file_range(fd, before, CHUNK,
+		    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+			    SYNC_FILE_RANGE_WAIT_AFTER) < 0)
+		return -errno;
+	return -posix_fadvise(fd, before, CHUNK, POSIX_FADV_DONTNEED);
+}
+
+static int write_chunk(int fd, const char *method, void *from, off_t at)
+{
+	struct iovec iov = {from, CHUNK};
+	ssize_t n = pwritev2(fd, &iov, 1, at, strcmp(method, "uncached") ? 0 : RWF_DONTCACHE);
+
+	if (n != (ssize_t)CHUNK)
+		return n < 0 ? -errno : -EIO;
+	return strcmp(method, "behind") ? 0 : write_behind(fd, at);
+}
+
+int main(int argc, char **argv)
+{
+	off_t bytes = argc == 4 ? (off_t)strtoull(argv[3], NULL, 10) : 0;
+	double begin;
+	void *from;
+	int fd, r = 0;
+
+	if (bytes <= 0) {
+		fprintf(stderr, "usage: drain write|behind|uncached|direct FILE BYTES\n");
+		return 2;
+	}
+	if (posix_memalign(&from, 4096, CHUNK))
+		return 1;
+	memset(from, 0x5a, CHUNK);
+	fd = open(argv[2],
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+			(strcmp(argv[1], "direct") ? 0 : O_DIRECT),
+		0600);
+	if (fd < 0)
+		return errno == EINVAL ? 3 : 1;
+	begin = cpu_seconds();
+	for (off_t at = 0; at < bytes && !r; at += CHUNK)
+		r = write_chunk(fd, argv[1], from, at);
+	if (r) {
+		fprintf(stderr, "drain: %s: %s\n", argv[1], strerror(-r));
+		return r == -EOPNOTSUPP || r == -EINVAL ? 3 : 1;
+	}
+	printf("%.6f\n", cpu_seconds() - begin);
+	free(from);
+	close(fd);
+	return 0;
+}
