@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ends while its threads are in the middle of events: the values of theirs take longer than the
+ * rest of the process does from the moment its events are taken from the tracer.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include <kymo/tracepoint.h>
+
+#define THREADS 4
+
+static uint64_t slowly(uint64_t value)
+{
+	usleep(2000);
+	return value;
+}
+
+static void *work(void *unused)
+{
+	(void)unused;
+	for (uint64_t i = 0;; i++)
+		kymo_event(leave, slow, kymo_u64(i, slowly(i)));
+	return NULL;
+}
+
+/* The last thing that runs: destructors with a priority run from the highest to the lowest. */
+static __attribute__((destructor(100))) void after_all_others(void)
+{
+	usleep(20000);
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&thread, NULL, work, NULL);
+	usleep(10000);
+	return 0;
+}
