@@ -154,7 +154,8 @@ static void first_use(struct ky_set *set, uint32_t i)
 {
 	struct ky_ring_ref *ref = &set->rings[i];
 
-	ref->data = ky_geometry_data(&set->geo, set->base, i);
+	/* Several threads may do this at once: they store the same. */
+	__atomic_store_n(&ref->data, ky_geometry_data(&set->geo, set->base, i), __ATOMIC_RELAXED);
 	/* Release: the assembly sees data when it sees ctl. */
 	__atomic_store_n(&ref->ctl, ky_geometry_ctl(&set->geo, set->base, i), __ATOMIC_RELEASE);
 	__atomic_fetch_add(&set->first_used, 1, __ATOMIC_RELAXED);
@@ -192,8 +193,9 @@ static int change_block(struct ky_hook *hook, uint32_t cpu)
 		.left = &ctl->blocks[(pos / block_size) & (n_blocks - 1)],
 		.enter = &ctl->blocks[(next / block_size) & (n_blocks - 1)],
 		.used = pos & hook->block_mask,
-		.begin_ts = ctl->slot[head & 1].ts,
-		.begin_count = ctl->slot[head & 1].count,
+		/* Of this head, if it still is the head when the sequence looks again. */
+		.begin_ts = __atomic_load_n(&ctl->slot[head & 1].ts, __ATOMIC_RELAXED),
+		.begin_count = __atomic_load_n(&ctl->slot[head & 1].count, __ATOMIC_RELAXED),
 	};
 	ky_rseq_switch(hook, &sw);
 	return KY_WRITE_RESTART;
@@ -209,7 +211,7 @@ static int resolve(struct ky_hook *hook, int r)
 	if (r == KY_WRITE_NO_RING) {
 		if (cpu >= hook->n_rings)
 			return KY_WRITE_NO_RING;
-		if (!hook->set->rings[cpu].ctl)
+		if (!__atomic_load_n(&hook->set->rings[cpu].ctl, __ATOMIC_RELAXED))
 			first_use(hook->set, cpu);
 	}
 	return KY_WRITE_RESTART;

@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "ring/writer.h"
 
-/* Exchanges *p if it is *expected; against this thread's own signal handlers only. */
+/* Exchanges *p if it is *expected; against this thread's own signal handlers only. Releases what was written before. */
 static bool swap_local(uint64_t *p, uint64_t *expected, uint64_t v)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 	bool ok;
 
 	__asm__ __volatile__("cmpxchgq %3, %1"
@@ -208,10 +208,9 @@ static void publish(struct ky_ring_ctl *ctl)
 				     record */
 		if (end <= ky_head_pos(head))
 			return;
-		slot->ts = ts;
-		slot->count = count;
-		__atomic_thread_fence(
-			__ATOMIC_RELEASE); /* pairs with the reader's acquire of head */
+		__atomic_store_n(&slot->ts, ts, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+		/* Releases all of it: pairs with the reader's acquire of head. */
 		swap_local(&ctl->head, &head, end << 1 | (~head & 1));
 	}
 }
@@ -256,9 +255,12 @@ int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 		uint32_t blocks = set->geo.n_blocks - 1, size = set->geo.block_size;
 		struct ky_block_entry *entered = &ctl->blocks[(begin / size) & blocks];
 
-		ctl->blocks[(from / size) & blocks].used = from & mask;
-		entered->begin_ts = ts;
-		entered->begin_count = load(&ctl->reserved_count);
+		__atomic_store_n(
+			&ctl->blocks[(from / size) & blocks].used, from & mask, __ATOMIC_RELAXED);
+		__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
+		/* Records that a handler interrupts may not be counted yet: then the next block's have them. */
+		__atomic_store_n(
+			&entered->begin_count, load(&ctl->reserved_count), __ATOMIC_RELAXED);
 	}
 	raise_local(&ctl->last_ts, ts);
 	add_local(&ctl->reserved_count, 1);
