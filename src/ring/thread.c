@@ -76,6 +76,8 @@ static __thread THREAD_TLS struct {
 } known[KNOWN];
 static __thread THREAD_TLS uint64_t self;
 
+static __thread THREAD_TLS bool leaving; /* nobody will give back what is claimed from now on */
+
 static uint32_t process, n_threads;
 void (*ky_thread_claimed)(void);
 
@@ -117,8 +119,11 @@ static void begin_ownership(struct ky_ring_ctl *ctl)
 	__atomic_store_n(&ctl->reserved_count, ctl->slot[head & 1].count, __ATOMIC_RELAXED);
 }
 
-/* This thread's ring: as known, else one it owns already, else a free one. -1: all are taken. */
-static int64_t find_slot(struct ky_set *set)
+/*
+ * This thread's ring: as known, else one it owns already, else a free one, which sets *ret_claimed.
+ * -1: all are taken.
+ */
+static int64_t find_slot(struct ky_set *set, bool *ret_claimed)
 {
 	uint64_t me = whoami();
 	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN, n = set->geo.n_rings;
@@ -143,11 +148,17 @@ static int64_t find_slot(struct ky_set *set)
 			continue;
 		begin_ownership(ctl);
 		remember(set, i);
-		if (ky_thread_claimed)
+		*ret_claimed = true;
+		if (ky_thread_claimed && !leaving)
 			ky_thread_claimed();
 		return i;
 	}
 	return -1;
+}
+
+void ky_thread_leave(void)
+{
+	leaving = true;
 }
 
 void ky_thread_release(struct ky_set *set)
@@ -215,20 +226,16 @@ static void publish(struct ky_ring_ctl *ctl)
 	}
 }
 
-int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts_unused)
+/* The record into ring `slot`, which is this thread's. */
+static int write_record(struct ky_hook *hook, uint32_t slot, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	struct ky_set *set = hook->set;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
 	uint64_t mask = hook->block_mask, ring_size = hook->ring_mask + 1;
 	uint64_t from, begin, end, ts, last;
-	int64_t slot = find_slot(set);
-	struct ky_ring_ctl *ctl;
 	bool extended;
 
-	(void)ts_unused; /* the clock must be read after `reserve` */
-	if (slot < 0)
-		return KY_WRITE_NO_RING;
-	ctl = ky_geometry_ctl(&set->geo, set->base, (uint32_t)slot);
 	from = load(&ctl->reserve);
 	do {
 		begin = from;
@@ -264,10 +271,28 @@ int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 	}
 	raise_local(&ctl->last_ts, ts);
 	add_local(&ctl->reserved_count, 1);
-	copy_record(
-		ky_geometry_data(&set->geo, set->base, (uint32_t)slot) + (begin & hook->ring_mask),
+	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & hook->ring_mask),
 		hook->id, ts, extended, payload, len, pieces, n_pieces);
 	if (ky_head_pos(load(&ctl->head)) == from)
 		publish(ctl);
 	return KY_WRITE_DONE;
+}
+
+int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts_unused)
+{
+	struct ky_set *set = hook->set;
+	bool claimed = false;
+	int64_t slot = find_slot(set, &claimed);
+	int r;
+
+	(void)ts_unused; /* the clock must be read after `reserve` */
+	if (slot < 0)
+		return KY_WRITE_NO_RING;
+	r = write_record(hook, (uint32_t)slot, payload, len, pieces, n_pieces);
+	/* Not in a handler on top of the record that claimed it: that one still writes. */
+	if (ky_unlikely(claimed && leaving))
+		__atomic_store_n(&ky_geometry_ctl(&set->geo, set->base, (uint32_t)slot)->owner, 0,
+			__ATOMIC_RELEASE);
+	return r;
 }

@@ -104,6 +104,9 @@ static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, s
  * nobody.
  */
 void ky_thread_release(struct ky_set *set);
+/* The calling thread ends: from now on it gives back each ring that it claims with the record that
+ * claimed it. */
+void ky_thread_leave(void);
 /* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May
  * be NULL. */
 extern void (*ky_thread_claimed)(void);

@@ -67,6 +67,7 @@ static bool init_rseq(void)
 static void on_thread_end(void *unused)
 {
 	(void)unused;
+	ky_thread_leave(); /* other destructors, and the C library, may still call us */
 	tracer_sets_release_thread();
 }
 
