@@ -108,6 +108,12 @@ def test_memory_threads_without_rseq(k):
     memory(k, 8, 200, env=NO_RSEQ)
 
 
+def test_many_threads_without_rseq(k):
+    """More threads than rings: each gives its own back, also when it is used once more in the thread's last moments."""
+    _, events = record(k, "libc", build(k, "threads", "-pthread"), 1500, env=NO_RSEQ)
+    equal(count(events, "size")["libc:malloc", 63001], 1500, "allocations")
+
+
 def test_memory_in_destructor(k):
     """Also the libraries' destructors that run after that of the preload library."""
     tail = build(k, "shim", "-DTAIL", "-shared", "-fPIC", name="libtail.so")
