@@ -13,6 +13,7 @@ time is a failure, never a skip; what it started is killed.
 By hand, the build in build/ is tested, or that in KYMO_TEST_BUILD.
 """
 
+import atexit
 import collections
 import contextlib
 import json
@@ -31,11 +32,33 @@ import traceback
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("KYMO_TEST_BUILD", SOURCE / "build"))
-CLI = str(BUILD / "src" / "cli" / "kymo")
-SESSIOND = str(BUILD / "src" / "sessiond" / "kymo-sessiond")
-LIBDIR = str(BUILD / "src" / "tracer")
-APPS = BUILD / "test" / "integration" / "apps"
 SANITIZED = os.environ.get("KYMO_TEST_SANITIZED", "") == "1"
+
+
+
+def reachable():
+    """
+    Where programs are run from: the build; or, when tests run as root and other users could not reach the build (a
+    checkout in root's home), a copy of what is run, because some tests become another user.
+    """
+    if os.geteuid() != 0 or all(p.stat().st_mode & 1 for p in (BUILD, *BUILD.parents)):
+        return BUILD
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="kymo-build-"))
+    copy.chmod(0o755)
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for folder in ("src/cli", "src/sessiond", "src/consumerd", "src/tracer", "src/preload", "test/integration/apps"):
+        (copy / folder).mkdir(parents=True)
+        for path in (BUILD / folder).glob("*"):
+            if path.is_file() and os.access(path, os.X_OK):
+                shutil.copy2(path, copy / folder)
+    return copy
+
+
+RUN_FROM = reachable()
+CLI = str(RUN_FROM / "src" / "cli" / "kymo")
+SESSIOND = str(RUN_FROM / "src" / "sessiond" / "kymo-sessiond")
+LIBDIR = str(RUN_FROM / "src" / "tracer")
+APPS = RUN_FROM / "test" / "integration" / "apps"
 
 TIMEOUT = 60  # seconds for any one program; meson's own timeout bounds the whole file
 LEFT_IN_RUNDIR = {"lock", "state", "wake"}
@@ -80,6 +103,13 @@ def without_sanitizers(test):
 def need_program(name, package):
     if not shutil.which(name):
         raise Skip(f"{name} is missing (Debian package {package})")
+
+
+def need_mounts():
+    """Skips where a test cannot have a small file system of its own."""
+    can = os.geteuid() == 0 and shutil.which("unshare")
+    if not can or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
+        raise Skip("mounting a small file system needs root that may (in a container: --privileged)")
 
 
 # ---- processes

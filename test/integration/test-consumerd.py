@@ -18,7 +18,7 @@ import time
 import uuid
 
 import kymotest
-from kymotest import Skip, check, equal, wait_for
+from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
@@ -587,8 +587,7 @@ class Small:
     """A file system of 256 KiB that only the consumer sees."""
 
     def __init__(self, k):
-        if os.getuid() or not shutil.which("unshare"):
-            raise Skip("mounting a small file system needs root and unshare")
+        kymotest.need_mounts()
         self.mount = k.top / "small"
         self.mount.mkdir()
         self.command = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=256k none {self.mount} && exec "$@"', "sh"]
