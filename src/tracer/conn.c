@@ -58,6 +58,24 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
 }
 
+/* Sockets have inode numbers of their own; 0 when fd is none. */
+static uint64_t inode_of(int fd, mode_t type)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type ? st.st_ino : 0;
+}
+
+void tracer_conn_verify(struct tracer_conn *conn)
+{
+	if (conn->fd >= 0 && inode_of(conn->fd, S_IFSOCK) != conn->inode) {
+		conn->fd = -1; /* the program's now, or nobody's */
+		tracer_conn_close(conn);
+	}
+	if (conn->wake_fd >= 0 && !inode_of(conn->wake_fd, S_IFIFO))
+		conn->wake_fd = -1;
+}
+
 void tracer_conn_close(struct tracer_conn *conn)
 {
 	conn->fd = ky_close(conn->fd);
@@ -74,7 +92,7 @@ static int send_tx(struct tracer_conn *conn, int len, int timeout_ms)
 	struct pollfd p = {.fd = conn->fd, .events = POLLOUT};
 	int r = len < 0 ? len : 0;
 
-	if (conn->fd < 0)
+	if (conn->fd < 0 || inode_of(conn->fd, S_IFSOCK) != conn->inode)
 		return -ENOTCONN;
 	while (len > 0) {
 		if (send(conn->fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
@@ -182,6 +200,7 @@ void tracer_conn_try(struct tracer_conn *conn)
 	open_wake(conn);
 	fd = connect_app(conn);
 	conn->fd = fd < 0 ? -1 : fd;
+	conn->inode = inode_of(fd, S_IFSOCK);
 	if (conn->fd >= 0) {
 		conn->wake_fd = ky_close(conn->wake_fd);
 		conn->retry_ms = 0;

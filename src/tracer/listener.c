@@ -58,15 +58,18 @@ static int prepare(struct pollfd *p)
 
 static void serve(struct tracer_conn *c, short revents, bool timed_out)
 {
-	if (c->fd >= 0 && revents) {
-		tracer_conn_receive(c);
-		arm_populate();
-		if (c->fd < 0)
-			tracer_conn_try(
-				c); /* a daemon that restarts is there again, or will wake us */
-	} else if (c->fd < 0 && (revents || (timed_out && c->retry_ms))) {
-		tracer_conn_try(c);
+	bool again = timed_out && c->retry_ms;
+
+	if (revents) {
+		tracer_conn_verify(c);
+		if (c->fd >= 0) {
+			tracer_conn_receive(c);
+			arm_populate();
+		}
+		again = true; /* a daemon that restarted is there again, or will wake us */
 	}
+	if (again && c->fd < 0)
+		tracer_conn_try(c);
 }
 
 static void *listen_loop(void *arg)

@@ -44,8 +44,10 @@ struct tracer_set {
 
 /* The way to one daemon. */
 struct tracer_conn {
-	char dir[96];		  /* run directory; "" when there is no such daemon for us */
-	int fd;			  /* connected socket, or -1 */
+	char dir[96]; /* run directory; "" when there is no such daemon for us */
+	int fd;	      /* connected socket, or -1 */
+	uint64_t
+		inode; /* of fd: programs close what they do not know, and the number may be another file's then */
 	int wake_fd;		  /* FIFO polled while there is no daemon, or -1 */
 	bool tried;		  /* the first attempt to connect has been made */
 	bool unsent;		  /* a NEW_EVENTS did not fit the socket */
@@ -117,6 +119,8 @@ void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Connects if there is a daemon; else sees to being woken when there is one. */
 void tracer_conn_try(struct tracer_conn *conn);
 void tracer_conn_close(struct tracer_conn *conn);
+/* After poll() reported something: forgets descriptors that the program has closed behind our back. */
+void tracer_conn_verify(struct tracer_conn *conn);
 /* One message has arrived on conn->fd. */
 void tracer_conn_receive(struct tracer_conn *conn);
 void tracer_conn_send_new_events(struct tracer_conn *conn);
