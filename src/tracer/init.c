@@ -71,6 +71,13 @@ static void on_thread_end(void *unused)
 	tracer_sets_release_thread();
 }
 
+/* The thread that ends the process has no end of its own. */
+static __attribute__((destructor)) void on_process_end(void)
+{
+	if (tracer.started)
+		on_thread_end(NULL);
+}
+
 /* Not in keys that would make pthread_setspecific allocate. */
 static void on_thread_claimed(void)
 {

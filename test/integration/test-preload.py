@@ -114,6 +114,11 @@ def test_many_threads_without_rseq(k):
     equal(count(events, "size")["libc:malloc", 63001], 1500, "allocations")
 
 
+def test_many_processes_without_rseq(k):
+    _, events = record(k, "libc", "sh", "-c", "for i in $(seq 1100); do /bin/true $i; done", env=NO_RSEQ)
+    check(len(events) > 50000, f"{len(events)} events only")
+
+
 def test_memory_in_destructor(k):
     """Also the libraries' destructors that run after that of the preload library."""
     tail = build(k, "shim", "-DTAIL", "-shared", "-fPIC", name="libtail.so")
