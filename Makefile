@@ -5,10 +5,11 @@
 #   make            build into build/
 #   make demo       install what is missing, build, trace two programs and show what was recorded
 #   make check      install what the tests need, build in several ways, run every test
+#   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
 #   make install    DESTDIR= PREFIX= (default /usr/local)
 #   make deps       install what building and running needs (Debian; root or sudo)
 #   make format     clang-format over the tree
-#   make clean      remove build/ and build-check/
+#   make clean      remove build/, build-check/ and build-bench/
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -34,6 +35,12 @@ check:
 	@scripts/deps --test
 	@scripts/check
 
+bench:
+	@scripts/deps --bench
+	@[ -f build-bench/build.ninja ] || meson setup build-bench -Dbench=true -Dtests=disabled >/dev/null
+	@ninja --quiet -C build-bench
+	@bench/bench.py $(ARGS)
+
 # The prefix is compiled in (where the daemons are found), so another one means another build.
 install: $(BUILD)/build.ninja
 	@scripts/set-prefix $(BUILD) $(PREFIX)
@@ -45,6 +52,6 @@ format:
 	@scripts/format
 
 clean:
-	@rm -rf $(BUILD) build-check
+	@rm -rf $(BUILD) build-check build-bench
 
-.PHONY: all deps demo check install format clean
+.PHONY: all deps demo check bench install format clean

@@ -1,0 +1,808 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Measures Kymo beside LTTng-UST and beside what the machine can do at best, and prints one table. `make bench` installs the
+peers, builds, and runs this.
+
+    bench.py [--build DIR] [--quick] [--runs N] [--list] [--write] [NAME...]
+
+Each figure is the median of several runs, with the lowest and the highest behind it. The runs of the systems alternate, so
+that whatever disturbs the machine disturbs all of them. NAME selects rows (--list); --quick is a smoke test whose figures
+mean little; --write puts the table into docs/performance.md.
+
+As root, it runs in a mount namespace of its own, where LTTng's run directory and shared memory are private; as another user
+LTTng keeps to LTTNG_HOME by itself. A session daemon of either system that runs already is not touched.
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import systems
+from systems import Emitter, Failed, Held, wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MIB = 1 << 20
+ISOLATED = "KYMO_BENCH_ISOLATED"
+
+# Rings that hold a whole pass: bytes of all events of a pass, and sub-buffers of which one takes that much.
+PASS_BYTES = 16 * MIB
+LARGE = {"subbuf": 32 * MIB, "num": 2}
+# An upper bound of one record's bytes, in either system.
+RECORD_BYTES = {"int": 10, "string": 35, "eight": 38, "printf": 20}
+KINDS = {"int": "one 32-bit integer", "string": "two integers, a 16-byte string", "eight": "eight integers"}
+
+
+# ---- rows and targets
+
+
+class Row:
+    """One line of the table: samples of each system, and what is aimed at."""
+
+    def __init__(self, label, unit, targets=(), digits=1):
+        self.label = label
+        self.unit = unit
+        self.targets = targets
+        self.digits = digits
+        self.samples = collections.defaultdict(list)
+        self.notes = []
+
+    def add(self, key, value):
+        self.samples[key].append(value)
+
+    def median(self, key):
+        return statistics.median(self.samples[key]) if self.samples.get(key) else None
+
+    def text(self, key):
+        values = self.samples.get(key)
+        if not values:
+            return "–"
+        low, high, d = min(values), max(values), self.digits
+        middle = f"{self.median(key):.{d}f}"
+        return middle if f"{low:.{d}f}" == f"{high:.{d}f}" else f"{middle} ({low:.{d}f}..{high:.{d}f})"
+
+    def ratio(self, over, under):
+        a, b = self.median(over), self.median(under)
+        return f"{a / b:.2f}" if a is not None and b and b > 0 and a > 0 else "–"
+
+    def verdict(self):
+        """What is aimed at, and whether it is met: of the targets whose figures were measured."""
+        known = [t for t in self.targets if t.applies(self)]
+        if not known:
+            return "–"
+        return "; ".join(f"{t.text}: {'met' if t.met(self) else 'NOT met'}" for t in known)
+
+
+class Target:
+    """Kymo's median against a bound: factor × another system's median, or an absolute figure."""
+
+    def __init__(self, text, bound, of=None, at_least=False):
+        self.text, self.bound, self.of, self.at_least = text, bound, of, at_least
+
+    def applies(self, row):
+        return row.median("kymo") is not None and (self.of is None or row.median(self.of) is not None)
+
+    def met(self, row):
+        bound = self.bound * (row.median(self.of) if self.of else 1)
+        return row.median("kymo") >= bound if self.at_least else row.median("kymo") <= bound
+
+
+def limit_times(factor):
+    return Target(f"≤ {factor} × limit", factor, "limit")
+
+
+def peer_over(factor):
+    return Target(f"≤ peer / {factor}", 1 / factor, "lttng")
+
+
+def peer_times(factor):
+    return Target(f"≥ {factor} × peer", factor, "lttng", at_least=True)
+
+
+def at_most(bound, unit):
+    return Target(f"≤ {bound} {unit}", bound)
+
+
+# ---- what is measured
+
+
+class Bench:
+    def __init__(self, args, top):
+        self.quick = args.quick
+        self.runs = args.runs or (2 if args.quick else 7)
+        self.build = args.build
+        self.disk = top / "disk"
+        self.tmpfs = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir="/dev/shm"))
+        self.disk.mkdir()
+        self.kymo = systems.Kymo(args.build, top)
+        self.lttng = systems.Lttng(args.build, top)
+        self.limit = systems.Limit(args.build, top)
+        self.tracers = [self.lttng, self.kymo]
+        self.all = [self.limit, *self.tracers]
+        self.n_traces = 0
+
+    def small(self, full, quick):
+        return quick if self.quick else full
+
+    def out(self, where=None):
+        self.n_traces += 1
+        return (where or self.disk) / f"trace-{self.n_traces}"
+
+    @contextlib.contextmanager
+    def daemons(self):
+        try:
+            for system in self.tracers:
+                system.start()
+            yield
+        finally:
+            for system in self.tracers:
+                system.stop()
+
+    def close(self):
+        for system in self.tracers:
+            system.stop()
+        shutil.rmtree(self.tmpfs, ignore_errors=True)
+
+
+class Recording:
+    """Emitters of all systems, and one session of each tracer that records what they emit."""
+
+    def __init__(self, bench, processes=1, **channel):
+        self.stack = contextlib.ExitStack()
+        self.emitters, self.sessions = {}, {}
+        try:
+            self.stack.enter_context(bench.daemons())
+            for system in bench.all:
+                if system is not bench.limit:
+                    self.sessions[system.key] = self.stack.enter_context(system.session(bench.out(), **channel))
+                self.emitters[system.key] = self.stack.enter_context(Emitter(system, processes))
+        except BaseException:
+            self.stack.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+
+def lap(bench, recording, system, **parameters):
+    """One pass with empty rings at its beginning, and nobody who drains them."""
+    emitter = recording.emitters[system.key]
+    if system is bench.limit:
+        return emitter.run(**parameters)
+    system.drain(recording.sessions[system.key])
+    with system.consumers_stopped():
+        return emitter.run(**parameters)
+
+
+def warm_up(bench, recording):
+    """Touches all of every ring and the limit's memory, whatever is lost meanwhile; returns what was."""
+    ring = LARGE["subbuf"] * LARGE["num"]
+    cpus = len(os.sched_getaffinity(0))
+    lost = {}
+    for system in bench.tracers:
+        emitter = recording.emitters[system.key]
+        emitter.run(kind="eight", n=ring * 3 // 2 // 36 // len(emitter.processes), threads=cpus, pin=0)
+        system.drain(recording.sessions[system.key])
+        lost[system.key] = system.lost(recording.sessions[system.key])
+    return lost
+
+
+def pure(bench, kind, label, targets=(), threads=1, processes=1, work=0):
+    """Recording alone: the consumers are stopped, the rings hold the whole pass, and have been used before. With work before
+    each event, the figure is what the event adds to it."""
+    row = Row(label, "ns", targets)
+    workers = threads * processes
+    cpus = len(os.sched_getaffinity(0))
+    n = int(PASS_BYTES * bench.small(1, 0.25) / RECORD_BYTES[kind] / workers)
+    memory = 1 << ((LARGE["subbuf"] * LARGE["num"] * min(cpus, workers) // workers).bit_length() - 1)
+    parameters = {"kind": kind, "n": n, "threads": threads, "work": work, "pin": 0 if workers <= cpus else -1, "memory": memory}
+    with Recording(bench, processes, **LARGE) as recording:
+        lost = warm_up(bench, recording)
+        recording.emitters["limit"].run(**parameters)
+        for _ in range(bench.runs):
+            empty = recording.emitters["limit"].run(**{**parameters, "kind": "empty"})["ns"] if work else 0
+            for system in bench.all:
+                row.add(system.key, lap(bench, recording, system, **parameters)["ns"] - empty)
+        for system in bench.tracers:
+            note_loss(row, system, recording.sessions[system.key], lost[system.key])
+    return [row]
+
+
+def note_loss(row, system, session, before=0, emitted=None):
+    system.cli("stop", session)
+    lost = system.lost(session) - before
+    if lost:
+        row.notes.append(f"{system.title} lost {f'{100 * lost / emitted:.1f} % of the events' if emitted else f'{lost} events'}")
+
+
+def row_enabled(bench):
+    targets = (limit_times(1.25), peer_over(5.5))
+    return [row for kind, what in KINDS.items() for row in pure(bench, kind, f"recording: {what}", targets)]
+
+
+def row_threads(bench):
+    return [row for n in (2, 4, 16) for row in pure(bench, "int", f"recording: integer, {n} threads, CPU time", threads=n)]
+
+
+def row_processes(bench):
+    return [row for n in (2, 8) for row in pure(bench, "int", f"recording: integer, {n} processes, CPU time", processes=n)]
+
+
+def row_disk(bench):
+    """At full speed with default settings, drained to disk meanwhile."""
+    rows = []
+    with Recording(bench) as recording:
+        for kind, what in KINDS.items():
+            row = Row(f"recording to disk, full speed: {what}", "ns", (peer_over(5.5),))
+            n = int(bench.small(100, 20) * MIB / RECORD_BYTES[kind])
+            emitted, lost = 0, {s.key: s.lost(recording.sessions[s.key]) for s in bench.tracers}
+            for _ in range(bench.runs):
+                emitted += n
+                for system in bench.all:
+                    if system is not bench.limit:
+                        system.drain(recording.sessions[system.key])
+                    row.add(system.key, recording.emitters[system.key].run(kind=kind, n=n, pin=0)["ns"])
+            for system in bench.tracers:
+                note_loss(row, system, recording.sessions[system.key], lost[system.key], emitted)
+                system.cli("start", recording.sessions[system.key])
+            rows.append(row)
+    return rows
+
+
+def row_between_work(bench):
+    with Emitter(bench.limit) as emitter:
+        each = min(emitter.run(kind="empty", n=1000000, work=20, pin=0)["ns"] for _ in range(5)) / 20
+    return pure(bench, "int", "one integer after 20 ns of work: adds", (at_most(2, "ns"),), work=round(20 / each))
+
+
+def row_disabled(bench):
+    row = Row("disabled event: adds to an empty loop", "ns", (at_most(0.3, "ns"),), digits=2)
+    n = bench.small(50000000, 5000000)
+    with contextlib.ExitStack() as stack:
+        emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
+        for _ in range(bench.runs):
+            for key, emitter in emitters.items():
+                empty = emitter.run(kind="empty", n=n, pin=0)["ns"]
+                row.add(key, emitter.run(kind="disabled", n=n, pin=0)["ns"] - empty)
+    return [row]
+
+
+def row_printf(bench):
+    return pure(bench, "printf", 'tracef("%d")')
+
+
+def row_cold(bench):
+    """Each run has a new session; its first pass over the rings, against the third."""
+    rows = []
+    for kind, what in (("int", "integer"), ("eight", "eight integers")):
+        n = int(1.7 * MIB / RECORD_BYTES[kind])
+        first, later = (Row(f"default rings, {which} pass: {what}", "ns") for which in ("first", "later"))
+        parameters = {"kind": kind, "n": n, "pin": 0}
+        with bench.daemons(), contextlib.ExitStack() as stack:
+            emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.all}
+            for _ in range(bench.runs):
+                first.add("limit", emitters["limit"].run(**parameters, fresh=1)["ns"])
+                later.add("limit", emitters["limit"].run(**parameters)["ns"])
+                for system in bench.tracers:
+                    with system.session(bench.out()) as session:
+                        for row in (first, None, later):
+                            with system.consumers_stopped():
+                                ns = emitters[system.key].run(**parameters)["ns"]
+                            if row:
+                                row.add(system.key, ns)
+                            system.drain(session)
+        rows += [first, later]
+    return rows
+
+
+# ---- draining
+
+
+def trial(bench, system, emitter, where, channel, **parameters):
+    """One session, one pass; returns (events/s, lost, consumer's CPU ns, bytes on disk)."""
+    with system.session(bench.out(where), **channel) as session:
+        out = where / session
+        cpu = system.consumer_cpu_ns()
+        done = emitter.run(**parameters)
+        system.cli("stop", session)
+        cpu = system.consumer_cpu_ns() - cpu
+        size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
+        return done["events"] / (done["wall_ns"] * parameters["n"] / 1e9), system.lost(session), cpu, size
+
+
+class Search:
+    """Highest rate without loss. Each run steps up or down from where the last one ended, until the answer changes."""
+
+    STEP = 1.2
+    SLOWEST = 1e5
+
+    def __init__(self, try_rate):
+        self.try_rate = try_rate  # events/s wanted (0: all it can) -> (events/s had, lost)
+        self.rate = 0
+
+    def lossless(self, rate):
+        had, lost = self.try_rate(rate)
+        return None if lost else had
+
+    def run(self):
+        had = self.lossless(self.rate)
+        if had is None:
+            return self.down()
+        return had if not self.rate else self.up(had)
+
+    def down(self):
+        if not self.rate:
+            self.rate = self.try_rate(0)[0]
+        while self.rate > self.SLOWEST:
+            self.rate /= self.STEP
+            had = self.lossless(self.rate)
+            if had is not None:
+                return had
+        raise Failed("events are lost at any rate")
+
+    def up(self, best):
+        while True:
+            had = self.lossless(self.rate * self.STEP)
+            if had is None or had <= best:
+                return best
+            self.rate *= self.STEP
+            best = had
+
+
+def lossless_row(bench, label, where, threads, channel, targets):
+    row = Row(f"highest rate without loss, {label}", "M events/s", targets)
+    seconds = bench.small(0.4, 0.1)
+    with bench.daemons(), contextlib.ExitStack() as stack:
+        searches = {}
+        for system in bench.tracers:
+            emitter = stack.enter_context(Emitter(system))
+
+            def try_rate(rate, system=system, emitter=emitter):
+                n = int((rate or (12e6 if system is bench.lttng else 60e6) * threads) * seconds / threads)
+                had, lost, _, _ = trial(bench, system, emitter, where, channel, kind="int", n=n, threads=threads, pin=0,
+                    rate=int(rate / threads))
+                return had, lost
+
+            searches[system.key] = Search(try_rate)
+        for _ in range(bench.runs):
+            for key, search in searches.items():
+                row.add(key, search.run() / 1e6)
+    return [row]
+
+
+def row_lossless(bench):
+    big = {"subbuf": 4 * MIB, "num": 8}
+    plan = [("disk, defaults", bench.disk, 1, {}), ("disk, defaults, 2 threads", bench.disk, 2, {}),
+        ("disk, 32 MiB for each CPU", bench.disk, 1, big), ("tmpfs, defaults", bench.tmpfs, 1, {}),
+        ("tmpfs, 32 MiB for each CPU", bench.tmpfs, 1, big)]
+    return [row for label, where, threads, channel in plan
+        for row in lossless_row(bench, label, where, threads, channel, (peer_times(3),))]
+
+
+def best_drain(bench, where):
+    """CPU seconds for a GB of the best way to write, by bench/drain.c."""
+    best = None
+    size = bench.small(512, 64) * MIB
+    for method in ("write", "behind", "uncached", "direct"):
+        path = where / "drained"
+        done = subprocess.run([bench.build / "bench" / "drain", method, path, str(size)], capture_output=True, text=True)
+        path.unlink(missing_ok=True)
+        if done.returncode == 0:
+            figure = float(done.stdout) / size * 1e9
+            best = figure if best is None else min(best, figure)
+    return best
+
+
+def row_consumer(bench):
+    """At a rate that all systems stand: what draining costs, and what is on disk."""
+    rate = bench.small(8000000, 4000000)
+    n = rate // bench.small(1, 4)
+    rows = []
+    for label, where in (("disk", bench.disk), ("tmpfs", bench.tmpfs)):
+        event = Row(f"consumer's CPU for each event, {label}", "ns", (peer_over(4),), digits=2)
+        volume = Row(f"consumer's CPU for each GB, {label}", "s", (limit_times(1.3),), digits=3)
+        size = Row("one integer: bytes on disk for each event", "bytes")
+        with bench.daemons(), contextlib.ExitStack() as stack:
+            emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
+            for _ in range(bench.runs):
+                volume.add("limit", best_drain(bench, where))
+                for system in bench.tracers:
+                    _, lost, cpu, written = trial(bench, system, emitters[system.key], where, {}, kind="int", n=n, rate=rate, pin=0)
+                    event.add(system.key, cpu / (n - lost))
+                    volume.add(system.key, cpu / written)
+                    size.add(system.key, written / (n - lost))
+                    if lost:
+                        event.notes.append(f"{system.title} lost {lost} of {n} events at {rate // 1000000} M/s")
+        rows += [event, volume] if where == bench.tmpfs else [event, volume, size]
+    return rows
+
+
+# ---- start-up and control
+
+
+def spawn_ms(bench, system, n, how):
+    done = subprocess.run([bench.build / "bench" / "spawn", str(n), how, system.program("tiny")], env=system.env,
+        capture_output=True, text=True, timeout=systems.TIMEOUT)
+    if done.returncode:
+        raise Failed(f"{system.title}: {done.stderr.strip()}")
+    return int(done.stdout) / 1e6
+
+
+def added_to_start(bench, row, runs, n=None):
+    """Adds to row what each tracer adds to one start of the tiny program."""
+    for _ in range(runs):
+        plain = spawn_ms(bench, bench.limit, bench.small(50, 10), "one-by-one") / bench.small(50, 10)
+        for system in bench.tracers:
+            count = n or bench.small(50, 10)
+            row.add(system.key, spawn_ms(bench, system, count, "one-by-one") / count - plain)
+
+
+@contextlib.contextmanager
+def active_sessions(bench):
+    with contextlib.ExitStack() as stack:
+        for system in bench.tracers:
+            stack.enter_context(system.session(bench.out()))
+        yield
+
+
+def row_startup(bench):
+    rows = [Row(f"start of a program, {what}: adds", "ms", (at_most(bound, "ms"),), digits=2)
+        for what, bound in (("no daemon", 0.1), ("idle daemon", 0.15), ("active session", 0.3))]
+    added_to_start(bench, rows[0], bench.runs)
+    with bench.daemons():
+        added_to_start(bench, rows[1], bench.runs)
+        with active_sessions(bench):
+            added_to_start(bench, rows[2], bench.runs)
+    return rows
+
+
+def row_hung(bench):
+    rows = [Row(f"start of a program, hung daemon, {what}: adds", "ms", (at_most(bound, "ms"),), digits=1)
+        for what, bound in (("no session", 0.5), ("active session", 50))]
+    with bench.daemons():
+        for row, sessions in ((rows[0], contextlib.nullcontext()), (rows[1], active_sessions(bench))):
+            with sessions:
+                for system in bench.tracers:
+                    os.kill(system.daemon.pid, signal.SIGSTOP)
+                try:
+                    added_to_start(bench, row, bench.small(3, 1), n=1)
+                finally:
+                    for system in bench.tracers:
+                        os.kill(system.daemon.pid, signal.SIGCONT)
+    return rows
+
+
+def row_storm(bench):
+    n = bench.small(500, 50)
+    row = Row(f"{n} programs at once, active session", "ms", (at_most(300, "ms"),), digits=0)
+    with bench.daemons(), active_sessions(bench):
+        for _ in range(bench.runs):
+            for system in bench.all:
+                row.add(system.key, spawn_ms(bench, system, n, "at-once"))
+    return [row]
+
+
+def held(system, n):
+    """n programs that run and that the daemon knows."""
+    programs = Held(system, n)
+    try:
+        wait_for(lambda: system.applications() >= n, f"{system.title}'s daemon to know {n} programs")
+    except BaseException:
+        programs.__exit__()
+        raise
+    return programs
+
+
+COMMANDS = ("enable-event", "start", "stop", "destroy")
+
+
+def control_times(bench, system, rows):
+    """Times one session's life, command by command."""
+    session = bench.out()
+    name = session.name
+    words = {"enable-event": ("-u", systems.EVENTS, "-c", systems.CHANNEL, "-s", name)}
+    system.cli("create", name, f"--output={session}")
+    system.cli("enable-channel", "-u", systems.CHANNEL, "-s", name)
+    for command in COMMANDS:
+        begin = time.monotonic()
+        system.cli(command, *words.get(command, (name,)))
+        rows[command].add(system.key, (time.monotonic() - begin) * 1e3)
+    shutil.rmtree(session, ignore_errors=True)
+
+
+def row_control(bench):
+    n = bench.small(200, 20)
+    rows = {c: Row(f"{c} with {n} running programs", "ms", (at_most(50, "ms"),)) for c in COMMANDS}
+    with bench.daemons():
+        for system in bench.tracers:
+            with held(system, n):
+                for _ in range(bench.runs):
+                    control_times(bench, system, rows)
+    return list(rows.values())
+
+
+def row_stopped(bench):
+    """One program in 20 is stopped by SIGSTOP, another one for each run."""
+    n = 20
+    rows = {c: Row(f"{c} with {n} running programs, one stopped", "ms", (at_most(50, "ms"),), digits=0) for c in COMMANDS}
+    with bench.daemons():
+        for system in bench.tracers:
+            for _ in range(bench.small(3, 1)):
+                with held(system, n) as programs:
+                    programs.processes[0].send_signal(signal.SIGSTOP)
+                    control_times(bench, system, rows)
+    return list(rows.values())
+
+
+# ---- memory, threads, descriptors
+
+
+def private_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(n) for n in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB", text, re.MULTILINE))
+
+
+def ring_kib(pids):
+    """Memory behind the shared-memory files that the processes have open, each counted once."""
+    files = {}
+    for pid in pids:
+        for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.readlink(entry).startswith(("/memfd:", "/dev/shm/")):
+                    st = entry.stat()
+                    files[st.st_dev, st.st_ino] = st.st_blocks // 2
+    return sum(files.values())
+
+
+def row_memory(bench):
+    rows = []
+    app = Row("private memory that tracing adds to a program", "KiB", (at_most(64, "KiB"),), digits=0)
+    shared = Row("shared memory of a session with 10 programs, one event of each recorded", "KiB",
+        (Target("only what was written (≤ 100 KiB)", 100),), digits=0)
+    with bench.daemons():
+        with active_sessions(bench):
+            for system in bench.tracers:
+                with held(system, 10):
+                    shared.add(system.key, ring_kib(system.daemons()))
+            with Held(bench.limit, 5) as programs:
+                plain = statistics.median(private_kib(p.pid) for p in programs.processes)
+            for n in (0, *bench.small((100, 500), (20,))):
+                row = Row(f"daemons' private memory, {n} programs, active session", "KiB", digits=0)
+                for system in bench.tracers:
+                    with held(system, n) as programs:
+                        row.add(system.key, sum(private_kib(pid) for pid in system.daemons()))
+                        app.samples[system.key] += [private_kib(p.pid) - plain for p in programs.processes]
+                rows.append(row)
+    return [app, *rows, shared]
+
+
+def row_presence(bench):
+    """What a traced program has that the same program without tracing has not."""
+    threads = Row("threads added to a program", "", (at_most(1, ""),), digits=0)
+    descriptors = Row("descriptors added to a program", "", (at_most(3, ""),), digits=0)
+
+    def count(pid, what):
+        return len(os.listdir(f"/proc/{pid}/{what}"))
+
+    with bench.daemons(), active_sessions(bench), Held(bench.limit, 1) as plain:
+        for system in bench.tracers:
+            with held(system, 5) as programs:
+                for process in programs.processes:
+                    for row, what in ((threads, "task"), (descriptors, "fd")):
+                        row.add(system.key, count(process.pid, what) - count(plain.processes[0].pid, what))
+    return [threads, descriptors]
+
+
+# ---- reading
+
+
+def seconds_of(command, env):
+    begin = time.monotonic()
+    done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=systems.TIMEOUT)
+    if done.returncode:
+        raise Failed(f"'{' '.join(map(str, command))}' failed: {done.stderr[-200:]}")
+    return time.monotonic() - begin
+
+
+def row_reading(bench):
+    """Both read the same trace, of Kymo's; the peer is babeltrace2."""
+    rows = []
+    out = bench.out(bench.tmpfs)
+    kymo = bench.kymo.cli_command()
+    commands = {"text": ([*kymo, "view", out], ["babeltrace2", out]),
+        "counting": ([*kymo, "stat", out], ["babeltrace2", "--component=sink.utils.counter", out])}
+    with bench.daemons(), Emitter(bench.kymo) as emitter:
+        for kind, what in KINDS.items():
+            n = bench.small(1000000, 100000)
+            with bench.kymo.session(out) as session:
+                emitter.run(kind=kind, n=n, rate=2000000)
+                bench.kymo.cli("stop", session)
+                n -= bench.kymo.lost(session)
+                for how, (ours, theirs) in commands.items():
+                    row = Row(f"reading, {how} (peer: babeltrace2): {what}", "M events/s", (peer_times(14 if how == "text" else 12),))
+                    for _ in range(bench.runs):
+                        row.add("lttng", n / seconds_of(theirs, bench.kymo.env) / 1e6)
+                        row.add("kymo", n / seconds_of(ours, bench.kymo.env) / 1e6)
+                    rows.append(row)
+    return rows
+
+
+ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_between_work,
+    row_disabled, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_memory, row_presence, row_reading)}
+
+
+# ---- the table
+
+
+HEAD = ("what", "unit", "peer", "Kymo", "limit", "peer / Kymo", "Kymo / limit", "target")
+
+
+def cells(row):
+    return (row.label, row.unit, row.text("lttng"), row.text("kymo"), row.text("limit"), row.ratio("lttng", "kymo"),
+        row.ratio("kymo", "limit"), row.verdict())
+
+
+def table(rows):
+    lines = [HEAD, *map(cells, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    notes = [f"* {row.label}: {note}" for row in rows for note in dict.fromkeys(row.notes)]
+    return "\n".join(text) + ("\n\n" + "\n".join(notes) if notes else "")
+
+
+def first_line(*command):
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, capture_output=True, text=True)
+        return (done.stdout.splitlines() or ["?"])[0]
+    return "?"
+
+
+def cpu_model():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def machine(bench):
+    clock = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    memory = re.search(r"MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text())
+    facts = [
+        f"{cpu_model()}, {len(os.sched_getaffinity(0))} CPUs, {int(memory[1]) >> 20} GiB; Linux {platform.release()}, "
+        f"clock source {clock.read_text().strip() if clock.exists() else '?'}",
+        f"{' '.join(platform.libc_ver())}; {first_line('cc', '--version')}; disk: {first_line('stat', '-f', '-c', '%T', bench.disk)}",
+        f"Kymo {first_line('git', '-C', ROOT, 'describe', '--always', '--dirty')}; {first_line('lttng', '--version')}",
+        f"medians of {bench.runs} runs (lowest..highest), {time.strftime('%Y-%m-%d', time.gmtime())}",
+    ]
+    return "\n".join(f"* {fact}" for fact in facts)
+
+
+def write_document(text):
+    """Replaces what stands between the markers; the first time, makes the page."""
+    if DOCUMENT.exists():
+        before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+        after = rest.partition(END)[2]
+    else:
+        before = PREFACE
+        after = "\n\n## What was tried and did not help\n"
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    print(f"written: {DOCUMENT}")
+
+
+PREFACE = """# Performance
+
+What `make bench` measured, Kymo beside LTTng-UST (the *peer*) on the same machine in the same minutes. Figures differ from machine to machine; compare
+ratios. `make bench ARGS=--write` renews what stands below.
+
+* **limit**: for recording, a loop that reads the clock and stores the same bytes into memory of its own; for draining, the cheapest way to
+  write a file that the file system offers; for starting programs, the same program without tracepoints.
+* **recording**: CPU time of the recording thread for each event. The consumers are stopped and the rings hold all of it, so that nothing
+  else runs; the rings have been used before. *To disk* is with consumers at work and default settings.
+* **highest rate without loss**: bursts of a millisecond's worth, for some tenths of a second, not one event discarded.
+
+"""
+
+
+# ---- running it
+
+
+def busy():
+    """A warning when others use the machine, else None."""
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load > 0.3 * cpus:
+        return f"the machine is busy (load average {load:.1f} on {cpus} CPUs): these figures are not worth much"
+    return None
+
+
+def isolate():
+    """As root: a mount namespace of our own, with a private run directory of LTTng and private shared memory."""
+    if os.geteuid() != 0:
+        return
+    if os.environ.get(ISOLATED) != "1":
+        if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+            sys.exit("bench: root cannot make a mount namespace here, which keeps LTTng's daemon private: run it as another user")
+        os.environ[ISOLATED] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+    for directory in ("/run/lttng", "/dev/shm"):
+        os.makedirs(directory, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
+
+
+def measure(bench, names):
+    rows, failed = [], []
+    for name in names:
+        begin = time.monotonic()
+        try:
+            rows += ROWS[name](bench)
+        except (Failed, OSError, subprocess.SubprocessError) as e:
+            failed.append(name)
+            print(f"bench: {name}: left out: {e}", file=sys.stderr)
+        print(f"measured {name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    return rows, failed
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="measures Kymo beside LTTng-UST and the machine's limit")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-bench", help="build directory (meson -Dbench=true)")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of about a minute")
+    parser.add_argument("--runs", type=int, help="runs of each figure (default 7)")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
+    parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="measure only these rows")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in ROWS]
+    if unknown:
+        parser.error(f"no row of that name: {', '.join(unknown)} (see --list)")
+    if args.write and (args.quick or args.names):
+        parser.error("--write is for whole runs: without --quick and names")
+    args.build = args.build.resolve()
+    return args
+
+
+def main():
+    args = parse_arguments()
+    if args.list:
+        print("\n".join(ROWS))
+        return 0
+    if not (args.build / "bench" / "emit-kymo").exists():
+        sys.exit(f"bench: nothing to measure in {args.build}: run 'make bench'")
+    isolate()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    before = busy()
+    if before:
+        print(f"bench: {before}", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=args.build, ignore_cleanup_errors=True) as top:
+        bench = Bench(args, pathlib.Path(top))
+        try:
+            rows, failed = measure(bench, args.names or ROWS)
+            description = machine(bench)
+        finally:
+            bench.close()
+    warning = [f"**Measured while {before}.**"] if before else []
+    text = "\n\n".join([description, *warning, table(rows)])
+    print(text)
+    if args.write:
+        write_document(text)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

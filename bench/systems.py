@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""
+The measured systems, Kymo and LTTng-UST, each with a session daemon of its own in a private place, and the programs that
+record. Both are driven by their command lines, which take the same words.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+CHANNEL = "bench"
+EVENTS = "bench:one_int,bench:ints_string,bench:eight_ints"
+TIMEOUT = 120  # seconds for any one command
+
+
+class Failed(Exception):
+    """Something that a row needs did not work: the row is left out, and says why."""
+
+
+def wait_for(condition, what, timeout=TIMEOUT):
+    end = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"waited {timeout} s for {what}")
+        time.sleep(0.005)
+
+
+def tasks_cpu_ns(pid):
+    """CPU time of all threads of a process that live, to the nanosecond."""
+    total = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            total += int((task / "schedstat").read_text().split()[0])
+    return total
+
+
+def parents():
+    """Parent and name of each process."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                head, _, tail = pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")
+                found[int(entry)] = (int(tail.split()[1]), head.partition("(")[2])
+    return found
+
+
+def descendants(pid):
+    """pid -> name of a process and all that it started, directly or not."""
+    everybody = parents()
+    found = {pid: everybody.get(pid, (0, "?"))[1]}
+    grown = True
+    while grown:
+        more = {p: name for p, (parent, name) in everybody.items() if parent in found and p not in found}
+        found.update(more)
+        grown = bool(more)
+    return found
+
+
+class System:
+    """One tracing system. Subclasses say which programs it is made of."""
+
+    key = title = rules = None
+
+    def __init__(self, build, top):
+        self.programs = build / "bench"
+        self.top = top / self.key
+        self.home = self.top / "home"
+        self.home.mkdir(parents=True)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("KYMO_", "LTTNG_", "LD_", "XDG_"))}
+        self.env.update(HOME=str(self.home), LC_ALL="C.UTF-8", NO_COLOR="1")
+        self.daemon = None
+
+    # -- the daemon
+
+    def start(self):
+        with open(self.top / "daemon.log", "ab") as log:
+            self.daemon = subprocess.Popen(self.daemon_command(), env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(lambda: self.answers() or self.daemon.poll() is not None, f"{self.title}'s session daemon", 20)
+        if self.daemon.poll() is not None:
+            raise Failed(f"{self.title}'s session daemon ended: {(self.top / 'daemon.log').read_text()[-500:]}")
+
+    def answers(self):
+        return subprocess.run([*self.cli_command(), "list"], env=self.env, capture_output=True).returncode == 0
+
+    def stop(self):
+        daemon, self.daemon = self.daemon, None
+        if not daemon:
+            return
+        family = descendants(daemon.pid)
+        daemon.terminate()
+        try:
+            daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            for pid in family:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            daemon.wait()
+
+    def daemons(self):
+        """All processes of the system itself."""
+        return list(descendants(self.daemon.pid))
+
+    def consumers(self):
+        return [pid for pid, name in descendants(self.daemon.pid).items() if "consumerd" in name]
+
+    def consumer_cpu_ns(self):
+        return sum(tasks_cpu_ns(pid) for pid in self.consumers())
+
+    @contextlib.contextmanager
+    def consumers_stopped(self):
+        """Nobody drains: what is recorded meanwhile must fit the rings."""
+        pids = self.consumers()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+
+    # -- the command line
+
+    def cli(self, *args):
+        try:
+            done = subprocess.run([*self.cli_command(), *map(str, args)], env=self.env, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.title}: '{args[0]}' did not end in {TIMEOUT} s") from None
+        if done.returncode:
+            raise Failed(f"{self.title}: '{' '.join(map(str, args))}' failed: {(done.stderr or done.stdout).strip()[-300:]}")
+        return done.stdout
+
+    def create(self, session, out, subbuf=None, num=None):
+        self.cli("create", session, f"--output={out}")
+        sizes = [f"--subbuf-size={subbuf}", f"--num-subbuf={num}"] if subbuf else []
+        self.cli("enable-channel", "-u", CHANNEL, "-s", session, *sizes)
+        self.cli("enable-event", "-u", self.rules, "-c", CHANNEL, "-s", session)
+
+    @contextlib.contextmanager
+    def session(self, out, **channel):
+        """A session that records; its trace is gone afterwards."""
+        name = out.name
+        self.create(name, out, **channel)
+        try:
+            self.cli("start", name)
+            yield name
+        finally:
+            with contextlib.suppress(Failed):
+                self.cli("destroy", name)
+            shutil.rmtree(out, ignore_errors=True)
+
+    def drain(self, session):
+        """All that was recorded is written; recording goes on."""
+        self.cli("stop", session)
+        self.cli("start", session)
+
+    def applications(self):
+        """How many of the held programs the daemon knows."""
+        return self.cli("list", "-u").count("tiny-")
+
+    # -- programs
+
+    def program(self, name):
+        return str(self.programs / f"{name}-{self.key}")
+
+
+class Kymo(System):
+    key, title = "kymo", "Kymo"
+    rules = f"{EVENTS},kymo_tracef:event"
+
+    def __init__(self, build, top):
+        super().__init__(build, top)
+        self.build = build
+        self.env.update(KYMO_RUNDIR=str(self.top / "run"), KYMO_HOME=str(self.home))
+
+    def daemon_command(self):
+        return [str(self.build / "src" / "sessiond" / "kymo-sessiond")]
+
+    def cli_command(self):
+        return [str(self.build / "src" / "cli" / "kymo")]
+
+    def lost(self, session):
+        return json.loads(self.cli("status", session, "--json"))["session"]["discarded"]
+
+
+class Lttng(System):
+    key, title = "lttng", "LTTng-UST"
+    rules = f"{EVENTS},lttng_ust_tracef:event"
+
+    def __init__(self, build, top):
+        super().__init__(build, top)
+        self.env.update(LTTNG_HOME=str(self.home))
+
+    def daemon_command(self):
+        return ["lttng-sessiond", "--no-kernel"]
+
+    def cli_command(self):
+        return ["lttng", "--no-sessiond"]
+
+    def lost(self, session):
+        return sum(int(n) for n in re.findall(r"Discarded events: (\d+)", self.cli("list", session)))
+
+
+class Limit:
+    """No tracer: what the machine itself takes."""
+
+    key, title = "limit", "limit"
+
+    def __init__(self, build, top):
+        self.programs = build / "bench"
+        self.env = {"HOME": str(top), "LC_ALL": "C.UTF-8"}
+
+    program = System.program
+
+
+class Emitter:
+    """bench/emit.c of one system, in one process or several."""
+
+    def __init__(self, system, processes=1):
+        self.processes = [subprocess.Popen([system.program("emit")], env=system.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True) for _ in range(processes)]
+        for process in self.processes:
+            if process.stdout.readline() != "ready\n":
+                self.__exit__()
+                raise Failed(f"{system.title}: emit did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+    def run(self, **parameters):
+        """One pass, in all processes at a time; ns and wall_ns are means over them, events the sum."""
+        for number, process in enumerate(self.processes):
+            words = dict(parameters)
+            if words.get("pin", -1) >= 0:
+                words["pin"] += number * words.get("threads", 1)
+            process.stdin.write(" ".join(f"{k}={v}" for k, v in words.items()) + "\n")
+            process.stdin.flush()
+        lines = [process.stdout.readline() for process in self.processes]
+        if not all(lines):
+            raise Failed("emit ended early")
+        results = [json.loads(line) for line in lines]
+        return {
+            "ns": sum(r["ns"] for r in results) / len(results),
+            "wall_ns": sum(r["wall_ns"] for r in results) / len(results),
+            "events": sum(r["events"] for r in results),
+        }
+
+
+class Held:
+    """Many running programs (bench/tiny.c) of one system."""
+
+    def __init__(self, system, count):
+        readable, writable = os.pipe()
+        self.processes = []
+        try:
+            for _ in range(count):
+                self.processes.append(subprocess.Popen([system.program("tiny"), "hold"], env=system.env, stdin=subprocess.DEVNULL,
+                    stdout=writable))
+            os.close(writable)
+            writable = -1
+            started = 0
+            while started < count:
+                got = len(os.read(readable, 4096))
+                if not got:
+                    raise Failed(f"{system.title}: only {started} of {count} programs started")
+                started += got
+        except BaseException:
+            self.__exit__()
+            raise
+        finally:
+            os.close(readable)
+            if writable >= 0:
+                os.close(writable)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
