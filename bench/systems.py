@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -85,9 +86,6 @@ class System:
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, f"{self.title}'s session daemon", 20)
         if self.daemon.poll() is not None:
             raise Failed(f"{self.title}'s session daemon ended: {(self.top / 'daemon.log').read_text()[-500:]}")
-
-    def answers(self):
-        return subprocess.run([*self.cli_command(), "list"], env=self.env, capture_output=True).returncode == 0
 
     def stop(self):
         daemon, self.daemon = self.daemon, None
@@ -187,6 +185,12 @@ class Kymo(System):
     def cli_command(self):
         return [str(self.build / "src" / "cli" / "kymo")]
 
+    def answers(self):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(self.top / "run" / "control.sock"))
+            return True
+        return False
+
     def lost(self, session):
         return json.loads(self.cli("status", session, "--json"))["session"]["discarded"]
 
@@ -204,6 +208,9 @@ class Lttng(System):
 
     def cli_command(self):
         return ["lttng", "--no-sessiond"]
+
+    def answers(self):
+        return subprocess.run([*self.cli_command(), "list"], env=self.env, capture_output=True).returncode == 0
 
     def lost(self, session):
         return sum(int(n) for n in re.findall(r"Discarded events: (\d+)", self.cli("list", session)))
