@@ -87,12 +87,15 @@ void ky_thread_set_process(uint32_t pid)
 	self = 0;
 }
 
+/* In an owner word: taken, but its positions are not in order yet. */
+#define CLAIMING ((uint64_t)1 << 31)
+
 /* This thread in owner words; a forked child's threads are others than the parent's. */
 static uint64_t whoami(void)
 {
 	if (!self || (uint32_t)(self >> 32) != process)
 		self = (uint64_t)process << 32 |
-		       (__atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED) & 0xffffffff);
+		       (__atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED) & (CLAIMING - 1));
 	return self;
 }
 
@@ -141,12 +144,13 @@ static int64_t find_slot(struct ky_set *set, bool *ret_claimed)
 		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
 		uint64_t nobody = 0;
 
-		/* Acquire: pairs with the release by the owner before; release: with who looks for
-		 * a free one. */
-		if (load(&ctl->owner) || !__atomic_compare_exchange_n(&ctl->owner, &nobody, me,
-						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		/* Acquire: pairs with the release by the owner before. A handler in between takes another ring. */
+		if (load(&ctl->owner) ||
+			!__atomic_compare_exchange_n(&ctl->owner, &nobody, me | CLAIMING, false,
+				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		begin_ownership(ctl);
+		__atomic_store_n(&ctl->owner, me, __ATOMIC_RELEASE);
 		remember(set, i);
 		*ret_claimed = true;
 		if (ky_thread_claimed && !leaving)
