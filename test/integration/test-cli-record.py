@@ -17,19 +17,22 @@ import kymotest
 from kymotest import CLI, Failure, alive, check, equal, processes_with, read_trace, wait_for
 
 # Says each signal it gets; ends with a line on stdin, or on SIGTERM.
+# os.write, not print: a signal that comes while print still works may not print.
 SIGNALS = r"""
-import signal, sys
+import os, signal, sys
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 count = {}
 def got(number, frame):
     count[number] = count.get(number, 0) + 1
-    print("got", number, flush=True)
+    say("got", number)
     if number == signal.SIGTERM:
         sys.exit(5)
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM):
     signal.signal(number, got)
-print("ready", flush=True)
+say("ready")
 sys.stdin.readline()
-print("counts", sum(count.values()), flush=True)
+say("counts", sum(count.values()))
 """
 
 
