@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hotpath record|twice|disabled N: a loop of N turns with a tracepoint, whose instructions test-hotpath.py counts. The program is
+ * its own tracer: the header's probe and the ring's writer are the real ones, the ring is memory of this process.
+ * It belongs to a thread, because valgrind has no restartable sequences.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <kymo/tracepoint.h>
+
+#include "ring/writer.h"
+
+#define BLOCK_SIZE (1u << 24) /* holds all records of a run: blocks are never changed */
+#define MAX_TURNS  100000u
+
+static struct kymo_object *own;
+static uint64_t consumed;
+static struct ky_ring_ref ring;
+static struct ky_set set;
+static struct ky_hook hook;
+
+void kymo_object_register(struct kymo_object *object)
+{
+	own = object;
+}
+
+void kymo_object_unregister(struct kymo_object *object)
+{
+	own = object == own ? NULL : own;
+}
+
+/* As in libkymo. */
+static void record(const struct kymo_event *ev, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	ky_record(__atomic_load_n((struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE), payload,
+		len, pieces, n_pieces);
+}
+
+static int make_ring(void)
+{
+	int r = ky_geometry_init(
+		&set.geo, KY_SET_PER_THREAD, ky_writer_counter(), 1, 2, BLOCK_SIZE);
+
+	if (r < 0)
+		return r;
+	set.id = 1;
+	set.base = mmap(NULL, set.geo.total_size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (set.base == MAP_FAILED)
+		return -errno;
+	set.consumed = &consumed;
+	set.rings = &ring;
+	ky_thread_set_process(1);
+	ky_hook_init(&hook, &set, 1);
+	hook.active = 1;
+	return 0;
+}
+
+static void enable_all(void)
+{
+	for (const struct kymo_event *const *p = own->begin; p < own->end; p++) {
+		(*p)->state->hooks = &hook;
+		(*p)->state->record = record;
+		(*p)->state->enabled = 1;
+	}
+}
+
+static __attribute__((noinline)) void turn(int32_t i)
+{
+	kymo_event(hotpath, one_int, kymo_i32(a, i));
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+	bool twice = argc == 3 && !strcmp(argv[1], "twice");
+	uint64_t wanted;
+
+	if (!n || n > MAX_TURNS || !own || make_ring() < 0)
+		return 2;
+	if (strcmp(argv[1], "disabled"))
+		enable_all();
+	for (unsigned long i = 0; i < n; i++) {
+		turn((int32_t)i);
+		if (twice)
+			turn((int32_t)i);
+	}
+	wanted = own->begin[0]->state->enabled ? n * (twice ? 2 : 1) : 0;
+	return ky_geometry_ctl(&set.geo, set.base, 0)->reserved_count == wanted ? 0 : 1;
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Keeps the way of an event short, by counting instructions, which are the same on any machine at any time:
+
+* those that a turn of hotpath.c's loop executes (callgrind; ring of a thread), with an event and with a disabled one;
+* those on the straight path through the restartable sequence (objdump): every conditional jump not taken.
+
+Who makes the path longer on purpose raises the figure here, and says why in the commit.
+
+    test-hotpath.py HOTPATH-PROGRAM COMPILER-AND-VERSION OPTIMIZATION
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# Instructions with gcc 12, -O2; a count may be this much above its figure.
+RECORD, DISABLED, SEQUENCE = 315, 11, 67
+TOLERANCE = 1.1
+
+FEW, MANY = 1000, 3000
+COLLECTED = re.compile(r"Collected : (\d+)")
+LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*([^#<\n]*)")
+EXPENSIVE = re.compile(r"lock|.?fence|call|syscall|xchg|cpuid|rdtscp")
+
+
+class Skip(Exception):
+    pass
+
+
+def executed(program, mode, n):
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/out", program, mode, str(n)],
+            capture_output=True, text=True, timeout=120)
+    match = COLLECTED.search(done.stderr)
+    if done.returncode or not match:
+        raise AssertionError(f"hotpath {mode} {n} ended with {done.returncode}: {done.stderr[-500:]}")
+    return int(match[1])
+
+
+def per_turn(program, mode):
+    """What all turns have in common, without what happens once."""
+    return (executed(program, mode, MANY) - executed(program, mode, FEW)) / (MANY - FEW)
+
+
+def bounded(what, count, figure):
+    assert count <= figure * TOLERANCE, f"{what}: {count:g} instructions, allowed are {figure} and a tenth more"
+    return f"{count:g} instructions"
+
+
+def need_known_compiler(compiler, optimization):
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is missing (Debian package valgrind)")
+    if not compiler.startswith("gcc-12.") or optimization != "2":
+        raise Skip(f"the figures are those of gcc 12 with -O2, not of {compiler} with -O{optimization}")
+
+
+def test_record(program, compiler, optimization):
+    need_known_compiler(compiler, optimization)
+    twice = per_turn(program, "twice")
+    assert twice > RECORD * TOLERANCE, f"two events in a turn were not noticed ({twice:g}): this test tests nothing"
+    return bounded("a turn with an event", per_turn(program, "record"), RECORD)
+
+
+def test_disabled(program, compiler, optimization):
+    need_known_compiler(compiler, optimization)
+    return bounded("a turn with a disabled event", per_turn(program, "disabled"), DISABLED)
+
+
+def straight_path(program, function):
+    """Instructions from the function's entry to its return: jumps are followed, conditional ones not taken."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
+    body = text.split(f"<{function}>:\n", 1)[1].split("\n\n", 1)[0]
+    code = [LINE.match(line) for line in body.splitlines()]
+    code = [(int(m[1], 16), m[2], m[3].strip()) for m in code if m]
+    at = {address: number for number, (address, _, _) in enumerate(code)}
+    path, number = [], 0
+    while len(path) <= len(code):
+        _, operation, operand = code[number]
+        path.append(f"{operation} {operand}")
+        if operation.startswith("ret"):
+            return path
+        number = at[int(operand.split()[0], 16)] if operation == "jmp" else number + 1
+    raise AssertionError(f"the straight path through {function} does not end")
+
+
+def test_sequence(program, *_):
+    path = straight_path(program, "ky_rseq_record_counter")
+    expensive = [i for i in path if EXPENSIVE.match(i)]
+    assert not expensive, f"on the straight path: {expensive}"
+    assert sum(i.startswith("rdtsc") for i in path) == 1, f"the clock is not read once: {path}"
+    return bounded("the restartable sequence", len(path), SEQUENCE)
+
+
+def main():
+    tests = [test_sequence, test_record, test_disabled]
+    failed = 0
+    print(f"1..{len(tests)}")
+    for number, test in enumerate(tests, 1):
+        name = test.__name__.partition("_")[2]
+        try:
+            print(f"ok {number} - {name} ({test(*sys.argv[1:4])})")
+        except Skip as e:
+            print(f"ok {number} - {name} # SKIP: {e}")
+        except (AssertionError, subprocess.SubprocessError) as e:
+            failed += 1
+            print(f"not ok {number} - {name}\n# {e}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
