@@ -452,11 +452,11 @@ def spawn_ms(bench, system, n, how):
 
 def added_to_start(bench, row, runs, n=None):
     """Adds to row what each tracer adds to one start of the tiny program."""
+    n = n or bench.small(50, 10)
     for _ in range(runs):
-        plain = spawn_ms(bench, bench.limit, bench.small(50, 10), "one-by-one") / bench.small(50, 10)
+        plain = spawn_ms(bench, bench.limit, n, "one-by-one")
         for system in bench.tracers:
-            count = n or bench.small(50, 10)
-            row.add(system.key, spawn_ms(bench, system, count, "one-by-one") / count - plain)
+            row.add(system.key, spawn_ms(bench, system, n, "one-by-one") - plain)
 
 
 @contextlib.contextmanager
@@ -487,7 +487,7 @@ def row_hung(bench):
                 for system in bench.tracers:
                     os.kill(system.daemon.pid, signal.SIGSTOP)
                 try:
-                    added_to_start(bench, row, bench.small(3, 1), n=1)
+                    added_to_start(bench, row, bench.runs, n=1)
                 finally:
                     for system in bench.tracers:
                         os.kill(system.daemon.pid, signal.SIGCONT)
@@ -544,12 +544,12 @@ def row_control(bench):
 
 
 def row_stopped(bench):
-    """One program in 20 is stopped by SIGSTOP, another one for each run."""
-    n = 20
+    """One of many programs is stopped by SIGSTOP, a fresh one for each run: the peer gives up on it after the first."""
+    n = bench.small(200, 20)
     rows = {c: Row(f"{c} with {n} running programs, one stopped", "ms", (at_most(50, "ms"),), digits=0) for c in COMMANDS}
     with bench.daemons():
         for system in bench.tracers:
-            for _ in range(bench.small(3, 1)):
+            for _ in range(bench.runs):
                 with held(system, n) as programs:
                     programs.processes[0].send_signal(signal.SIGSTOP)
                     control_times(bench, system, rows)

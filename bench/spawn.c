@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn N one-by-one|at-once PROGRAM: runs a program N times and prints the nanoseconds that took, as a whole: each from before
- * its start until it was waited for. A small C program, because starting programs from a large one is slower.
+ * spawn N one-by-one|at-once PROGRAM: runs a program N times and prints nanoseconds: of one run (the median), or of all of
+ * them together, from before the start until it was waited for. A small C program, because starting programs from a large
+ * one is slower.
  */
 #include <errno.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,47 +29,78 @@ static int wait_for_one(void)
 
 	if (wait(&status) < 0)
 		return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECANCELED;
 }
 
-static int run(unsigned long n, bool at_once, char *program)
+static int start(char *program)
 {
 	char *argv[] = {program, NULL};
-	unsigned long running = 0;
 	pid_t pid;
+
+	return -posix_spawn(&pid, program, NULL, NULL, argv, environ);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int run_one_by_one(char *program, size_t n, uint64_t *ret_ns)
+{
+	uint64_t *took = calloc(n, sizeof(*took));
+	int r = took ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		uint64_t begin = now_ns();
+
+		r = start(program);
+		if (!r)
+			r = wait_for_one();
+		took[i] = now_ns() - begin;
+	}
+	if (!r) {
+		qsort(took, n, sizeof(*took), by_number);
+		*ret_ns = took[n / 2];
+	}
+	free(took);
+	return r;
+}
+
+static int run_at_once(char *program, size_t n, uint64_t *ret_ns)
+{
+	uint64_t begin = now_ns();
+	size_t running = 0;
 	int r = 0;
 
-	for (unsigned long i = 0; i < n && !r; i++) {
-		r = -posix_spawn(&pid, program, NULL, NULL, argv, environ);
-		running += !r;
-		if (!r && !at_once) {
-			r = wait_for_one();
-			running--;
-		}
-	}
+	for (; running < n && !r; running += !r)
+		r = start(program);
 	for (; running; running--) {
 		int failed = wait_for_one();
 
 		r = r ? r : failed;
 	}
+	*ret_ns = now_ns() - begin;
 	return r;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t begin;
+	size_t n = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+	uint64_t ns = 0;
 	int r;
 
-	if (argc != 4) {
+	if (!n) {
 		fprintf(stderr, "usage: spawn N one-by-one|at-once PROGRAM\n");
 		return 2;
 	}
-	begin = now_ns();
-	r = run(strtoul(argv[1], NULL, 10), !strcmp(argv[2], "at-once"), argv[3]);
+	r = strcmp(argv[2], "at-once") ? run_one_by_one(argv[3], n, &ns)
+				       : run_at_once(argv[3], n, &ns);
 	if (r) {
 		fprintf(stderr, "spawn: %s: %s\n", argv[3], strerror(-r));
 		return 1;
 	}
-	printf("%llu\n", (unsigned long long)(now_ns() - begin));
+	printf("%llu\n", (unsigned long long)ns);
 	return 0;
 }
