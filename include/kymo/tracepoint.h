@@ -170,7 +170,7 @@
 #define KYMO__CAT(a, b) a##b
 #define KYMO__APPLY_CAT(a, b) KYMO__CAT(a, b)
 #define KYMO__IS_ENABLED(state) \
-	__builtin_expect(__atomic_load_n(&(state).enabled, __ATOMIC_RELAXED) != 0, 0)
+	((int)__builtin_expect(__atomic_load_n(&(state).enabled, __ATOMIC_RELAXED) != 0, 0))
 
 /* Number of arguments, 1 .. 33; and whether there is ONE or MORE. */
 #define KYMO__COUNT(...) KYMO__COUNT_(__VA_ARGS__, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
