@@ -37,6 +37,7 @@ DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 MIB = 1 << 20
 RATE = "M events/s"  # the one unit of which more is better
+DISK_NEEDED = 6 << 30
 ISOLATED = "KYMO_BENCH_ISOLATED"
 
 # Rings that hold a whole pass: bytes of all events of a pass, and sub-buffers of which one takes that much.
@@ -119,7 +120,7 @@ def peer_times(factor):
 
 
 def at_most(bound, unit):
-    return Target(f"≤ {bound} {unit}", bound)
+    return Target(f"≤ {bound} {unit}".rstrip(), bound)
 
 
 # ---- what is measured
@@ -256,7 +257,7 @@ def row_disk(bench):
     with Recording(bench) as recording:
         for kind, what in KINDS.items():
             row = Row(f"recording to disk, full speed: {what}", "ns", (peer_over(5.5),))
-            n = int(bench.small(100, 20) * MIB / RECORD_BYTES[kind])
+            n = int(bench.small(64, 16) * MIB / RECORD_BYTES[kind])
             emitted, lost = 0, {s.key: s.lost(recording.sessions[s.key]) for s in bench.tracers}
             for _ in range(bench.runs):
                 emitted += n
@@ -274,7 +275,7 @@ def row_disk(bench):
 def row_between_work(bench):
     with Emitter(bench.limit) as emitter:
         each = min(emitter.run(kind="empty", n=1000000, work=20, pin=0)["ns"] for _ in range(5)) / 20
-    return pure(bench, "int", "one integer after 20 ns of work: adds", (at_most(2, "ns"),), work=round(20 / each))
+    return pure(bench, "int", "one integer after 20 ns of work: adds", (at_most(2, "ns"), limit_times(1.25)), work=round(20 / each))
 
 
 def row_disabled(bench):
@@ -734,8 +735,31 @@ def busy():
     """A warning when others use the machine, else None."""
     load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
     if load > 0.3 * cpus:
-        return f"the machine is busy (load average {load:.1f} on {cpus} CPUs): these figures are not worth much"
+        return f"others use the machine (load average {load:.1f} on {cpus} CPUs before the first run): these figures are not worth much"
     return None
+
+
+class Steal:
+    """Time that the hypervisor gave to others while we wanted it."""
+
+    def __init__(self):
+        self.begin = self.ticks()
+
+    @staticmethod
+    def ticks():
+        return [int(n) for n in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+
+    def warning(self):
+        passed = [b - a for a, b in zip(self.begin, self.ticks())]
+        share = passed[7] / max(1, sum(passed[:8]))
+        return f"the hypervisor took {100 * share:.0f} % of the time away" if share > 0.01 else None
+
+
+def unsteady(rows):
+    """What should be the same in each run, the machine's limit, was not."""
+    labels = [row.label for row in rows if row.unit == "ns" and row.samples.get("limit")
+        and max(row.samples["limit"]) - min(row.samples["limit"]) > 0.2 * row.median("limit")]
+    return f"the machine's own speed changed from run to run in: {'; '.join(labels)}" if labels else None
 
 
 def isolate():
@@ -792,9 +816,9 @@ def main():
         sys.exit(f"bench: nothing to measure in {args.build}: run 'make bench'")
     isolate()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    before = busy()
-    if before:
-        print(f"bench: {before}", file=sys.stderr)
+    warnings, steal = [busy()], Steal()
+    if shutil.disk_usage(args.build).free < DISK_NEEDED:
+        sys.exit(f"bench: too little room for traces in {args.build}: make {DISK_NEEDED >> 30} GiB free there")
     with tempfile.TemporaryDirectory(prefix="bench-", dir=args.build, ignore_cleanup_errors=True) as top:
         bench = Bench(args, pathlib.Path(top))
         try:
@@ -802,8 +826,9 @@ def main():
             description = machine(bench)
         finally:
             bench.close()
-    warning = [f"**Measured while {before}.**"] if before else []
-    text = "\n\n".join([description, *warning, table(rows)])
+    warnings += [steal.warning(), unsteady(rows)]
+    description += "".join(f"\n* **{warning}**" for warning in warnings if warning)
+    text = f"{description}\n\n{table(rows)}"
     print(text)
     if args.write:
         write_document(text)
