@@ -25,6 +25,10 @@
 #define KY_ENTRY_BEGIN_COUNT 8
 #define KY_ENTRY_USED	     16
 
+/* struct kymo_event, struct kymo_event_state */
+#define KY_EVENT_STATE 32
+#define KY_STATE_HOOKS 16
+
 /* struct kymo_piece */
 #define KY_PIECE_PTR   0
 #define KY_PIECE_LEN   8

@@ -29,6 +29,8 @@ ASSERT_OFFSET(ky_switch, enter, KY_SWITCH_ENTER);
 ASSERT_OFFSET(ky_switch, used, KY_SWITCH_USED);
 ASSERT_OFFSET(ky_switch, begin_ts, KY_SWITCH_BEGIN_TS);
 ASSERT_OFFSET(ky_switch, begin_count, KY_SWITCH_BEGIN_COUNT);
+ASSERT_OFFSET(kymo_event, state, KY_EVENT_STATE);
+ASSERT_OFFSET(kymo_event_state, hooks, KY_STATE_HOOKS);
 ASSERT_OFFSET(kymo_piece, ptr, KY_PIECE_PTR);
 ASSERT_OFFSET(kymo_piece, len, KY_PIECE_LEN);
 ASSERT_OFFSET(kymo_piece, flags, KY_PIECE_FLAGS);
@@ -105,7 +107,6 @@ enum ky_clock ky_writer_counter(void)
 void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 {
 	hook->id = id;
-	hook->n_rings = set->geo.n_rings;
 	hook->block_mask = set->geo.block_size - 1;
 	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size);
 	hook->clock = (uint16_t)set->geo.clock;
@@ -120,6 +121,13 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 	}
 #endif
 	hook->write = ky_thread_record;
+}
+
+void ky_hook_switch(struct ky_hook *hook, bool on)
+{
+	/* Release: whoever sees the hook on sees its other members; sequentially consistent: for enter_set. */
+	__atomic_store_n(&hook->n_rings, on ? hook->set->geo.n_rings : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hook->active, on, __ATOMIC_SEQ_CST);
 }
 
 static void leave_set(struct ky_set *set)
@@ -204,16 +212,15 @@ static int change_block(struct ky_hook *hook, uint32_t cpu)
 /* What to do after result r of a per-CPU writer; called inside enter_set. */
 static int resolve(struct ky_hook *hook, int r)
 {
+	struct ky_set *set = hook->set;
 	uint32_t cpu = current_cpu();
 
-	if (r == KY_WRITE_FULL && cpu < hook->n_rings)
+	if (cpu >= set->geo.n_rings)
+		return KY_WRITE_NO_RING;
+	if (r == KY_WRITE_FULL)
 		return change_block(hook, cpu);
-	if (r == KY_WRITE_NO_RING) {
-		if (cpu >= hook->n_rings)
-			return KY_WRITE_NO_RING;
-		if (!__atomic_load_n(&hook->set->rings[cpu].ctl, __ATOMIC_RELAXED))
-			first_use(hook->set, cpu);
-	}
+	if (!__atomic_load_n(&set->rings[cpu].ctl, __ATOMIC_RELAXED))
+		first_use(set, cpu);
 	return KY_WRITE_RESTART;
 }
 #else
@@ -240,12 +247,18 @@ static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, co
 	int r = KY_WRITE_RESTART;
 	struct ky_set *set;
 	uint32_t limit;
+	uint64_t ts;
 
 	if (!enter_set(hook, &set))
 		return;
 	limit = hook->block_limit - KY_HEADER_EXTENDED;
 	for (int tries = 0; len <= limit && r == KY_WRITE_RESTART && tries < MAX_TRIES; tries++) {
-		uint64_t ts = hook->clock == KY_CLOCK_MONOTONIC ? ky_clock_read(hook->clock) : 0;
+		/* Switched off meanwhile: then the writer finds no ring, and nothing is lost. */
+		if (!__atomic_load_n(&hook->active, __ATOMIC_RELAXED)) {
+			r = KY_WRITE_DONE;
+			break;
+		}
+		ts = hook->clock == KY_CLOCK_MONOTONIC ? ky_clock_read(hook->clock) : 0;
 
 		r = hook->write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
 		if (r == KY_WRITE_NO_RING || r == KY_WRITE_FULL)
@@ -304,4 +317,22 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 		}
 		record_slow(hook, payload, len, pieces, n_pieces);
 	}
+}
+
+void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	ky_record(__atomic_load_n((struct ky_hook **)&event->state->hooks, __ATOMIC_ACQUIRE),
+		payload, len, pieces, n_pieces);
+}
+
+kymo_record_fn ky_record_function(const struct ky_hook *hooks)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+	if (hooks && !hooks->next && hooks->write == ky_rseq_record_counter &&
+		hooks->id < KY_ID_EXTENDED)
+		return ky_rseq_event;
+#endif
+	(void)hooks;
+	return ky_record_event;
 }

@@ -114,9 +114,7 @@
 	jnz	5b
 	jmp	.Lpublish_\name
 
-3:	/* Entry. */
-	cmpl	$0, KY_HOOK_ACTIVE(%rdi)
-	je	.Ldone_\name
+3:	/* Entry. A hook that is not active has no rings. */
 	movl	KY_RSEQ_CPU_ID(%rbx), %eax
 	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
 	jae	.Lno_ring_\name
@@ -176,9 +174,7 @@
 	jb	6b
 .Lpublish_\name:
 	movq	%r10, KY_ASM_HEAD(%r9)
-2:
-.Ldone_\name:
-	xorl	%eax, %eax
+2:	xorl	%eax, %eax
 .Lreturn_\name:
 	.if \counter == 0
 	popq	%r9
@@ -203,6 +199,115 @@
 	RECORD	ky_rseq_record_ts, 0
 
 /*
+ * void ky_rseq_event(event, payload, len, pieces, n_pieces): a kymo_record_fn, for an event with one hook, the
+ * counter, and an id < 31: the common case in the fewest instructions. Whatever is unusual is left to ky_record_event,
+ * with the arguments as they came.
+ *
+ *      %rdi  hook, then id, then count   %r8   payload bytes      %r10  head, then new head
+ *      %rcx  rseq area, then position,   %r9   control block      %r11  destination of the header
+ *            then slot offset            %rsi  payload            %rax  clock     %rdx  scratch
+ *
+ * The event waits in the red zone, stored before the sequence begins: an abort finds it there.
+ */
+	.globl	ky_rseq_event
+	.hidden	ky_rseq_event
+	.type	ky_rseq_event, @function
+	.balign	64
+ky_rseq_event:
+	SEQUENCE_DESCRIPTOR .Lcs_event
+	testq	%r8, %r8
+	jnz	ky_record_event
+	movq	%rdi, -8(%rsp)
+	movq	%rdx, %r8
+	movq	KY_EVENT_STATE(%rdi), %rax
+	movq	KY_STATE_HOOKS(%rax), %rdi
+	testq	%rdi, %rdi
+	jz	.Levent_slow
+	movq	ky_rseq_offset(%rip), %rcx
+	leaq	.Lcs_event(%rip), %rax
+	movq	%rax, %fs:KY_RSEQ_CS(%rcx)
+	jmp	3f
+
+1:
+.Levent_extended:
+	movq	KY_ASM_SLOT(%r9, %rcx), %rdx
+	cmpq	%rdx, %rax
+	cmovbq	%rdx, %rax
+	movb	$KY_ASM_EXTENDED_ID, (%r11)
+	movl	%edi, 1(%r11)
+	movq	%rax, 5(%r11)
+	addq	$(KY_ASM_EXTENDED - KY_ASM_COMPACT), %r11
+	leaq	2 * KY_ASM_EXTENDED(%r10, %r8, 2), %r10
+	jmp	.Levent_slot
+.Levent_more:
+	movl	$8, %eax
+5:	movdqu	(%rsi, %rax), %xmm0
+	movdqu	%xmm0, KY_ASM_COMPACT(%r11, %rax)
+	addq	$16, %rax
+	cmpq	%r8, %rax
+	jb	5b
+	jmp	.Levent_publish
+
+3:	movl	%fs:KY_RSEQ_CPU_ID(%rcx), %eax
+	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
+	jae	.Levent_slow
+	shlq	$4, %rax			/* sizeof(struct ky_ring_ref) */
+	addq	KY_HOOK_RINGS(%rdi), %rax
+	movq	(%rax), %r9
+	movq	8(%rax), %r11
+	testq	%r9, %r9
+	jz	.Levent_slow
+	movq	KY_ASM_HEAD(%r9), %r10
+	movq	%r10, %rcx
+	shrq	$1, %rcx
+	movl	KY_HOOK_BLOCK_MASK(%rdi), %edx
+	andl	%ecx, %edx
+	leaq	KY_ASM_EXTENDED(%rdx, %r8), %rdx
+	movl	KY_HOOK_BLOCK_LIMIT(%rdi), %eax
+	cmpq	%rax, %rdx
+	ja	.Levent_slow
+	andq	KY_HOOK_RING_MASK(%rdi), %rcx
+	addq	%rcx, %r11
+	movl	KY_HOOK_ID(%rdi), %edi
+	movl	%r10d, %ecx
+	andl	$1, %ecx
+	shll	$4, %ecx
+	rdtsc
+	shlq	$32, %rdx
+	orq	%rdx, %rax
+	movq	%rax, %rdx
+	subq	KY_ASM_SLOT(%r9, %rcx), %rdx
+	shrq	$KY_ASM_TS_BITS, %rdx
+	jnz	.Levent_extended
+	movl	%eax, %edx
+	shll	$KY_ASM_ID_BITS, %edx
+	orl	%edi, %edx
+	movl	%edx, (%r11)
+	leaq	2 * KY_ASM_COMPACT(%r10, %r8, 2), %r10
+.Levent_slot:
+	movq	KY_ASM_SLOT + 8(%r9, %rcx), %rdi
+	movq	(%rsi), %rdx
+	incq	%rdi
+	xorl	$16, %ecx
+	movq	%rdx, KY_ASM_COMPACT(%r11)
+	movq	%rax, KY_ASM_SLOT(%r9, %rcx)
+	movq	%rdi, KY_ASM_SLOT + 8(%r9, %rcx)
+	xorq	$1, %r10
+	cmpq	$8, %r8
+	ja	.Levent_more
+.Levent_publish:
+	movq	%r10, KY_ASM_HEAD(%r9)
+2:	ret
+	ABORT_HANDLER
+.Levent_slow:
+	movq	-8(%rsp), %rdi
+	movq	%r8, %rdx
+	xorl	%ecx, %ecx
+	xorl	%r8d, %r8d
+	jmp	ky_record_event
+	.size	ky_rseq_event, . - ky_rseq_event
+
+/*
  * int ky_rseq_switch(hook, sw): if the hook is active, this CPU's ring is sw->ctl and its head is still
  * sw->head, stores the two block entries and publishes sw->new_head.
  */
@@ -215,9 +320,7 @@ ky_rseq_switch:
 	RSEQ_AREA %rdx
 	leaq	.Lcs_switch(%rip), %rax
 	movq	%rax, KY_RSEQ_CS(%rdx)
-1:	cmpl	$0, KY_HOOK_ACTIVE(%rdi)
-	je	.Lswitch_restart
-	movl	KY_RSEQ_CPU_ID(%rdx), %eax
+1:	movl	KY_RSEQ_CPU_ID(%rdx), %eax
 	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
 	jae	.Lswitch_restart
 	shlq	$4, %rax

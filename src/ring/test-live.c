@@ -70,7 +70,7 @@ static struct live *live_new(uint32_t mode)
 	ky_writer_init();
 	ky_thread_set_process(1);
 	ky_hook_init(&l->hook, &l->set, EVENT);
-	l->hook.active = 1;
+	ky_hook_switch(&l->hook, true);
 	return l;
 }
 

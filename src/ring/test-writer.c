@@ -22,6 +22,9 @@
 struct fixture {
 	struct ky_set set;
 	struct ky_hook hook;
+	struct kymo_event_state state;
+	struct kymo_event event;
+	bool general; /* not by the short way for the common case */
 	uint64_t *consumed;
 	uint64_t emitted[N_WRITERS];
 };
@@ -42,6 +45,14 @@ static void *map(size_t size)
 	return p;
 }
 
+static void start(struct fixture *f, uint32_t id)
+{
+	ky_hook_switch(&f->hook, false);
+	ky_hook_init(&f->hook, &f->set, id);
+	ky_hook_switch(&f->hook, true);
+	f->state.record = f->general ? ky_record_event : ky_record_function(&f->hook);
+}
+
 static void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings,
 	uint32_t n_blocks, uint32_t block_size)
 {
@@ -54,8 +65,9 @@ static void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_r
 	f->set.consumed = f->consumed;
 	f->set.rings = calloc(n_rings, sizeof(*f->set.rings));
 	ky_thread_set_process(1);
-	ky_hook_init(&f->hook, &f->set, EVENT);
-	f->hook.active = 1;
+	f->state.hooks = &f->hook;
+	f->event.state = &f->state;
+	start(f, EVENT);
 }
 
 static void teardown(struct fixture *f)
@@ -70,7 +82,7 @@ static void emit(struct fixture *f, uint32_t writer)
 {
 	struct payload p = {.writer = writer, .seq = f->emitted[writer]++};
 
-	ky_record(&f->hook, &p, PAYLOAD, NULL, 0);
+	f->state.record(&f->event, &p, PAYLOAD, NULL, 0);
 }
 
 static uint64_t lost(struct fixture *f)
@@ -179,11 +191,13 @@ static uint32_t n_cpus(void)
 
 static const struct {
 	uint32_t mode, clock;
+	bool general;
 } kinds[] = {
-	{KY_SET_PER_CPU, KY_CLOCK_TSC},
-	{KY_SET_PER_CPU, KY_CLOCK_MONOTONIC},
-	{KY_SET_PER_THREAD, KY_CLOCK_TSC},
-	{KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC},
+	{KY_SET_PER_CPU, KY_CLOCK_TSC, false},
+	{KY_SET_PER_CPU, KY_CLOCK_MONOTONIC, false},
+	{KY_SET_PER_CPU, KY_CLOCK_TSC, true},
+	{KY_SET_PER_THREAD, KY_CLOCK_TSC, false},
+	{KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, false},
 };
 
 /*
@@ -219,6 +233,8 @@ static bool usable(int kind)
 #endif
 }
 
+#define N_KINDS ((int)KY_ARRAY_SIZE(kinds))
+
 static bool interruptible(int kind)
 {
 	return kinds[kind].mode == KY_SET_PER_THREAD || real_rseq;
@@ -231,13 +247,15 @@ static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t 
 
 	setup(f, kinds[kind].mode, clock, kinds[kind].mode == KY_SET_PER_CPU ? n_cpus() : 32,
 		n_blocks, block_size);
+	f->general = kinds[kind].general;
+	start(f, EVENT);
 }
 
 static void test_plain(void **state)
 {
 	struct fixture f;
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		if (!usable(k))
 			continue;
 		setup_kind(&f, k, 64, 4096);
@@ -252,7 +270,7 @@ static void test_full_then_free(void **state)
 {
 	struct fixture f;
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		uint64_t before;
 
 		if (!usable(k))
@@ -283,7 +301,7 @@ static void test_ids_and_sizes(void **state)
 	static const uint32_t ids[] = {0, 30, 31, 32, 1000000};
 	struct fixture f;
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		for (size_t i = 0; usable(k) && i < KY_ARRAY_SIZE(ids); i++) {
 			uint32_t id = ids[i], len;
 			uint8_t payload[4096 + KYMO_SCRATCH_SLACK] = {0};
@@ -292,9 +310,9 @@ static void test_ids_and_sizes(void **state)
 				uint64_t n = 0;
 
 				setup_kind(&f, k, 16, 4096);
-				ky_hook_init(&f.hook, &f.set, id);
+				start(&f, id);
 				for (int j = 0; j < 100; j++)
-					ky_record(&f.hook, payload, len, NULL, 0);
+					f.state.record(&f.event, payload, len, NULL, 0);
 				for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
 					n += walk(&f, r, len, count_id, &id);
 				assert_int_equal(n, 100);
@@ -303,10 +321,10 @@ static void test_ids_and_sizes(void **state)
 			/* The largest that fits, and one byte more. */
 			setup_kind(&f, k, 2, 4096);
 			len = ky_geometry_max_payload(&f.set.geo);
-			ky_record(&f.hook, payload, len, NULL, 0);
+			f.state.record(&f.event, payload, len, NULL, 0);
 			assert_int_equal(lost(&f), 0);
-			ky_record(&f.hook, payload, len + 1, NULL, 0);
-			ky_record(&f.hook, payload, SIZE_MAX / 2, NULL, 0);
+			f.state.record(&f.event, payload, len + 1, NULL, 0);
+			f.state.record(&f.event, payload, SIZE_MAX / 2, NULL, 0);
 			assert_int_equal(lost(&f), 2);
 			teardown(&f);
 		}
@@ -325,7 +343,7 @@ static void test_pieces(void **state)
 	char scratch[64] = "ab", text[200], expected[512];
 	struct fixture f;
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		for (uint32_t len = KYMO_PIECE_MIN; usable(k) && len < 100; len++) {
 			struct kymo_piece pieces[] = {
 				{scratch, 2, KYMO_PIECE_SCRATCH},
@@ -342,7 +360,7 @@ static void test_pieces(void **state)
 			text[len / 2] = 0;
 			expected[2 + len / 2] = '#';
 			setup_kind(&f, k, 2, 4096);
-			ky_record(&f.hook, scratch, 2 * len + 4, pieces, 4);
+			f.state.record(&f.event, scratch, 2 * len + 4, pieces, 4);
 			for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
 				n += walk(&f, r, 2 * len + 4, compare_bytes, expected);
 			assert_int_equal(n, 1);
@@ -441,7 +459,7 @@ static void run_threads(int kind, int n_threads, uint64_t n, bool signals, bool 
 
 static void test_threads(void **state)
 {
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		run_threads(k, 1, 200000, false, false);
 		run_threads(k, 16, 20000, false, false);
 	}
@@ -449,13 +467,13 @@ static void test_threads(void **state)
 
 static void test_signals(void **state)
 {
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < N_KINDS; k++)
 		run_threads(k, 2, 300000, true, false);
 }
 
 static void test_migration(void **state)
 {
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < N_KINDS; k++)
 		run_threads(k, 4, 60000, true, true);
 }
 
@@ -463,13 +481,13 @@ static void test_inactive(void **state)
 {
 	struct fixture f;
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		if (!usable(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		emit(&f, 0);
-		f.hook.active = 0;
-		ky_record(&f.hook, "12345678901234567890123456789", PAYLOAD, NULL, 0);
+		ky_hook_switch(&f.hook, false);
+		f.state.record(&f.event, "12345678901234567890123456789", PAYLOAD, NULL, 0);
 		check_all(&f, false);
 		teardown(&f);
 	}
@@ -481,7 +499,7 @@ static void test_hostile_memory(void **state)
 	struct fixture f;
 
 	srand(1);
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < N_KINDS; k++) {
 		if (!usable(k))
 			continue;
 		setup_kind(&f, k, 2, 4096);

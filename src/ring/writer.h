@@ -47,9 +47,9 @@ struct ky_ring_ref {
 
 /* The order of the first members is known to the assembly: KY_HOOK_* below. */
 struct ky_hook {
-	uint32_t active; /* 0: record nothing; written last when switched on */
-	uint32_t id;	 /* of the event in the trace */
-	uint32_t n_rings;
+	uint32_t active;      /* 0: record nothing; written last when switched on */
+	uint32_t id;	      /* of the event in the trace */
+	uint32_t n_rings;     /* 0 while not active */
 	uint32_t block_mask;  /* block_size - 1 */
 	uint32_t block_limit; /* KY_BLOCK_LIMIT(block_size) */
 	uint16_t clock;	      /* enum ky_clock */
@@ -91,11 +91,17 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
- * The short way of ky_record, for a hook that is the only one of its event and whose writer reads
- * the clock itself: true when it is done, false when ky_record must see to it.
+ * Switches a hook on or off. Off: new records leave it alone at once; those under way are waited for by other means
+ * (see above).
  */
-static inline bool ky_hook_is_direct(const struct ky_hook *hook);
-static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
+void ky_hook_switch(struct ky_hook *hook, bool on);
+
+/*
+ * What an event calls to record itself, its state's hooks being `hooks`: ky_record_event, or something shorter that
+ * does the same for these hooks. To be asked again whenever the list has changed.
+ */
+kymo_record_fn ky_record_function(const struct ky_hook *hooks);
+void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
@@ -121,6 +127,9 @@ int ky_rseq_record_ts(struct ky_hook *hook, const void *payload, uint32_t len,
 int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 
+void ky_rseq_event(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
+
 /* One block change, in one restartable sequence: checks that `head` is still the ring's, stores,
  * publishes. */
 struct ky_switch {
@@ -140,31 +149,8 @@ extern ptrdiff_t ky_rseq_offset;
 
 #if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
 #define KY_HAVE_RSEQ 1
-static inline bool ky_hook_is_direct(const struct ky_hook *hook)
-{
-	return !hook->next && hook->write == ky_rseq_record_counter;
-}
-
-static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	return len <= KY_BLOCK_MAX / 2 && ky_rseq_record_counter(hook, payload, (uint32_t)len,
-						  pieces, n_pieces, 0) == KY_WRITE_DONE;
-}
 #else
 #define KY_HAVE_RSEQ 0
-static inline bool ky_hook_is_direct(const struct ky_hook *hook)
-{
-	(void)hook;
-	return false;
-}
-
-static inline bool ky_record_direct(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	(void)hook, (void)payload, (void)len, (void)pieces, (void)n_pieces;
-	return false;
-}
 #endif
 
 #endif

@@ -9,26 +9,6 @@
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
 
-static void record(const struct kymo_event *ev, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	ky_record(__atomic_load_n((struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE), payload,
-		len, pieces, n_pieces);
-}
-
-/* The same for an event that goes to one per-CPU set with the machine's counter: no list, no
- * choice. */
-static void record_one(const struct kymo_event *ev, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	struct ky_hook *hook = __atomic_load_n(
-		(struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE);
-
-	/* No hook: in a child of a fork that a signal handler made in the middle of this event. */
-	if (ky_unlikely(!hook || !ky_record_direct(hook, payload, len, pieces, n_pieces)))
-		ky_record(hook, payload, len, pieces, n_pieces);
-}
-
 int tracer_events_init(void)
 {
 	void *p = mmap(NULL, TRACER_MAX_EVENTS * sizeof(struct tracer_event),
@@ -101,7 +81,7 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		e = find_entry(*p, &known);
 		if (!e)
 			break;
-		(*p)->state->record = record;
+		(*p)->state->record = ky_record_event;
 		e->ev = *p;
 		e->object = object;
 		e->signature = 0;
@@ -195,7 +175,7 @@ void tracer_event_update(struct tracer_event *e)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
-	e->ev->state->record = e->hooks && ky_hook_is_direct(e->hooks) ? record_one : record;
+	e->ev->state->record = ky_record_function(e->hooks);
 	__atomic_store_n(&e->ev->state->hooks, e->hooks, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }

@@ -137,12 +137,6 @@ static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set)
 	return h;
 }
 
-static void set_active(struct ky_hook *h, bool active)
-{
-	/* Release: pairs with ky_record's acquire; the members were written before. */
-	__atomic_store_n(&h->active, active, __ATOMIC_RELEASE);
-}
-
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 {
 	struct tracer_set *s = find_set(conn, msg->set);
@@ -160,7 +154,7 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 			continue;
 		ky_hook_init(h, &s->set, id);
 		h->mapped = 1;
-		set_active(h, s->set.started);
+		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}
 	tracer_queries_update();
@@ -203,13 +197,12 @@ static void for_each_hook(struct tracer_set *s, void (*change)(struct ky_hook *h
 
 static void switch_on(struct ky_hook *h)
 {
-	set_active(h, true);
+	ky_hook_switch(h, true);
 }
 
 static void switch_off(struct ky_hook *h)
 {
-	__atomic_store_n(
-		&h->active, 0, __ATOMIC_SEQ_CST); /* pairs with enter_set in ring/record.c */
+	ky_hook_switch(h, false);
 }
 
 static void forget(struct ky_hook *h)

@@ -56,7 +56,7 @@ static int make_ring(void)
 	set.rings = &ring;
 	ky_thread_set_process(1);
 	ky_hook_init(&hook, &set, 1);
-	hook.active = 1;
+	ky_hook_switch(&hook, true);
 	return 0;
 }
 
