@@ -223,9 +223,9 @@ ky_rseq_event:
 	movq	KY_STATE_HOOKS(%rax), %rdi
 	testq	%rdi, %rdi
 	jz	.Levent_slow
-	movq	ky_rseq_offset(%rip), %rcx
+	RSEQ_AREA %rcx
 	leaq	.Lcs_event(%rip), %rax
-	movq	%rax, %fs:KY_RSEQ_CS(%rcx)
+	movq	%rax, KY_RSEQ_CS(%rcx)
 	jmp	3f
 
 1:
@@ -248,7 +248,7 @@ ky_rseq_event:
 	jb	5b
 	jmp	.Levent_publish
 
-3:	movl	%fs:KY_RSEQ_CPU_ID(%rcx), %eax
+3:	movl	KY_RSEQ_CPU_ID(%rcx), %eax
 	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
 	jae	.Levent_slow
 	shlq	$4, %rax			/* sizeof(struct ky_ring_ref) */
@@ -286,12 +286,12 @@ ky_rseq_event:
 	leaq	2 * KY_ASM_COMPACT(%r10, %r8, 2), %r10
 .Levent_slot:
 	movq	KY_ASM_SLOT + 8(%r9, %rcx), %rdi
-	movq	(%rsi), %rdx
 	incq	%rdi
 	xorl	$16, %ecx
-	movq	%rdx, KY_ASM_COMPACT(%r11)
 	movq	%rax, KY_ASM_SLOT(%r9, %rcx)
 	movq	%rdi, KY_ASM_SLOT + 8(%r9, %rcx)
+	movq	(%rsi), %rdx
+	movq	%rdx, KY_ASM_COMPACT(%r11)
 	xorq	$1, %r10
 	cmpq	$8, %r8
 	ja	.Levent_more
