@@ -67,7 +67,7 @@
 			(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_QUERY, 0, #provider, #name, NULL, \
 			&kymo__state, __FILE__, __LINE__, 0}; \
 		KYMO__LIST(kymo__event) \
-		KYMO__IS_ENABLED(kymo__state); \
+		(int)KYMO__IS_ENABLED(kymo__state); \
 	})
 
 /*
@@ -130,7 +130,8 @@
 	KYMO_EVENT_INSTANCE(provider, name, name, level)
 #define kymo_trace(provider, ...) \
 	KYMO__APPLY_CAT(KYMO__TRACE_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
-#define kymo_trace_enabled(provider, name) KYMO__IS_ENABLED(kymo__state_##provider##__##name)
+#define kymo_trace_enabled(provider, name) \
+	((int)KYMO__IS_ENABLED(kymo__state_##provider##__##name))
 
 /*
  * An enumeration, at file scope; labels are string literals, values constants:
@@ -170,7 +171,7 @@
 #define KYMO__CAT(a, b) a##b
 #define KYMO__APPLY_CAT(a, b) KYMO__CAT(a, b)
 #define KYMO__IS_ENABLED(state) \
-	((int)__builtin_expect(__atomic_load_n(&(state).enabled, __ATOMIC_RELAXED) != 0, 0))
+	__builtin_expect(__atomic_load_n(&(state).enabled, __ATOMIC_RELAXED) != 0, 0)
 
 /* Number of arguments, 1 .. 33; and whether there is ONE or MORE. */
 #define KYMO__COUNT(...) KYMO__COUNT_(__VA_ARGS__, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -528,12 +529,12 @@ typedef uintptr_t kymo__ptr;
 
 #define KYMO__TRACE_ONE(provider, name) \
 	do { \
-		if (kymo_trace_enabled(provider, name)) \
+		if (KYMO__IS_ENABLED(kymo__state_##provider##__##name)) \
 			kymo__emit_##provider##__##name(&kymo__event_##provider##__##name); \
 	} while (0)
 #define KYMO__TRACE_MORE(provider, name, ...) \
 	do { \
-		if (kymo_trace_enabled(provider, name)) \
+		if (KYMO__IS_ENABLED(kymo__state_##provider##__##name)) \
 			kymo__emit_##provider##__##name(&kymo__event_##provider##__##name, __VA_ARGS__); \
 	} while (0)
 
