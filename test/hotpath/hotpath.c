@@ -32,14 +32,6 @@ void kymo_object_unregister(struct kymo_object *object)
 	own = object == own ? NULL : own;
 }
 
-/* As in libkymo. */
-static void record(const struct kymo_event *ev, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	ky_record(__atomic_load_n((struct ky_hook **)&ev->state->hooks, __ATOMIC_ACQUIRE), payload,
-		len, pieces, n_pieces);
-}
-
 static int make_ring(void)
 {
 	int r = ky_geometry_init(
@@ -64,7 +56,7 @@ static void enable_all(void)
 {
 	for (const struct kymo_event *const *p = own->begin; p < own->end; p++) {
 		(*p)->state->hooks = &hook;
-		(*p)->state->record = record;
+		(*p)->state->record = ky_record_function(&hook);
 		(*p)->state->enabled = 1;
 	}
 }

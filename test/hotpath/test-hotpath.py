@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 # Instructions with gcc 12, -O2; a count may be this much above its figure.
-RECORD, DISABLED, SEQUENCE = 315, 11, 67
+RECORD, DISABLED, SEQUENCE = 315, 11, 61
 TOLERANCE = 1.1
 
 FEW, MANY = 1000, 3000
@@ -88,7 +88,7 @@ def straight_path(program, function):
 
 
 def test_sequence(program, *_):
-    path = straight_path(program, "ky_rseq_record_counter")
+    path = straight_path(program, "ky_rseq_event")
     expensive = [i for i in path if EXPENSIVE.match(i)]
     assert not expensive, f"on the straight path: {expensive}"
     assert sum(i.startswith("rdtsc") for i in path) == 1, f"the clock is not read once: {path}"
