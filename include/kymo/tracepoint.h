@@ -627,30 +627,50 @@ static inline __attribute__((unused)) void kymo__put_sequence(
 }
 
 /*
- * The text may change while it is copied (another thread): what is copied byte by byte ends where the
- * copy saw the NUL, and in a piece the writer replaces a NUL that was not there when it was measured.
+ * Copies n bytes of text, by words where there is one. The text may change meanwhile (another thread): what is
+ * copied ends where a NUL was copied. Returns its length.
  */
+static inline __attribute__((unused)) size_t kymo__copy_text(
+	unsigned char *to, const char *from, size_t n)
+{
+	const uint64_t ones = UINT64_MAX / 255;
+	uint64_t word, nul = 0;
+	size_t i = 0;
+
+	if (n < sizeof(word)) {
+		while (i < n && (to[i] = (unsigned char)((const volatile char *)from)[i]) != 0)
+			i++;
+		return i;
+	}
+	for (;;) {
+		memcpy(&word, from + i, sizeof(word));
+		__asm__("" : "+r"(word)); /* what is looked at is what was copied */
+		memcpy(to + i, &word, sizeof(word));
+		nul |= (word - ones) & ~word; /* top bit of a byte set: it, or one below it, is 0 */
+		if (i == n - sizeof(word))
+			break;
+		i = i + sizeof(word) < n - sizeof(word) ? i + sizeof(word) : n - sizeof(word);
+	}
+	if (__builtin_expect((nul & (ones << 7)) != 0, 0)) {
+		to[n] = 0;
+		n = strlen((const char *)to);
+	}
+	return n;
+}
+
+/* In a piece, the writer replaces a NUL that was not there when the text was measured. */
 static inline __attribute__((unused)) void kymo__put_string(
 	struct kymo__cursor *c, const char *s, size_t inline_max)
 {
-	const volatile char *from;
-	size_t n = 0;
+	size_t n;
 
 	if (!s)
 		s = "(null)";
-	from = s;
-	while (n < inline_max && (c->p[n] = (unsigned char)from[n]) != 0)
-		n++;
-	if (n == inline_max) {
-		/* Else compilers warn that a short literal ends before s + n. */
-		__asm__("" : "+r"(s));
-		n += strlen(s + n);
-		if (n > inline_max) {
-			kymo__put_piece(c, s, n, KYMO_PIECE_TEXT);
-			n = 0;
-		}
-	}
-	c->p += n;
+	n = strlen(s);
+	if (n <= inline_max)
+		c->p += kymo__copy_text(c->p, s, n);
+	else
+		kymo__put_piece(c, s, n, KYMO_PIECE_TEXT);
 	*c->p++ = 0;
 }
 

@@ -91,4 +91,19 @@ def test_too_big(k):
     equal(status["session"]["discarded_too_big"], 10, "events that status counts as too big")
 
 
+def test_changing_text(k):
+    """Texts that change while they are recorded end early or have a '#', and never run into what follows them."""
+    k.start_daemon()
+    trace = k.record("changing:*", channel=("--subbuf-size=4M",))
+    n = int(k.app("changing", 5000))
+    k.kymo("stop", "s")
+    events = check_counts(k, trace, n)
+    seen = [fields(e) for e in events]
+    check(all(f["number"] == f["again"] for f in seen), "numbers around the texts")
+    for f in seen:
+        check(set(f["brief"]) <= {"b", "#"} and len(f["brief"]) <= 31, f"not a text that was ever there: {f['brief']!r}")
+        check(set(f["lengthy"]) <= {"l", "#"} and len(f["lengthy"]) <= 399, f"not a text that was ever there: {f['lengthy']!r}")
+    check(any(f["brief"] != "b" * 31 for f in seen), "the texts never changed: nothing was tested")
+
+
 kymotest.main()
