@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * changing N: records at least N events with a short and a long text, while another thread puts a NUL into both and takes
- * it out again, at least N times. Prints the number of events.
+ * changing N: records N events or more with a short and a long text, while another thread puts a NUL into both and takes
+ * it out again; goes on until the texts were found cut 10 times. Prints the number of events.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include <kymo/tracepoint.h>
 
 static char brief[32], lengthy[400];
-static long n_changes;
 static int done;
 
 static void put(char *at, char c)
@@ -35,23 +35,26 @@ static void *change(void *unused)
 		put(&brief[i % 20], 'b');
 		put(&lengthy[i % 300], 'l');
 		wait_a_little();
-		__atomic_fetch_add(&n_changes, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	long n = argc > 1 ? atol(argv[1]) : 1000, i;
+	long n = argc > 1 ? atol(argv[1]) : 1000, n_cut = 0, i;
 	pthread_t thread;
 
 	memset(brief, 'b', sizeof(brief) - 1);
 	memset(lengthy, 'l', sizeof(lengthy) - 1);
 	if (pthread_create(&thread, NULL, change, NULL))
 		return 1;
-	for (i = 0; i < n || __atomic_load_n(&n_changes, __ATOMIC_RELAXED) < n; i++)
+	for (i = 0; i < n || n_cut < 10; i++) {
+		n_cut += strlen(brief) < sizeof(brief) - 1;
 		kymo_event(changing, text, kymo_i64(number, i), kymo_string(brief, brief),
 			kymo_string(lengthy, lengthy), kymo_i64(again, i));
+		if (i % 64 == 0)
+			sched_yield();
+	}
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	printf("%ld\n", i);
