@@ -760,14 +760,19 @@ static __attribute__((noinline, unused, format(printf, 3, 4))) void kymo__tracel
  * Makes the object's events known to the tracer: once for each executable or shared object, however many
  * of its sources include this header (weak and hidden: the linker keeps one of each). The library is used if it
  * is part of the program (static, linked or preloaded), else loaded if it is installed, else done without.
+ *
+ * Functions that may be missing are called by weak names of our own, so that a use of the program's own, of dlopen
+ * say, remains as strong as it was.
  */
 KYMO__C_BEGIN
 void kymo_object_register(struct kymo_object *object);
 void kymo_object_unregister(struct kymo_object *object);
-#pragma weak kymo_object_register
-#pragma weak kymo_object_unregister
-#pragma weak dlopen
-#pragma weak dlsym
+static __typeof__(kymo_object_register) kymo__weak_register
+	__attribute__((weakref("kymo_object_register")));
+static __typeof__(kymo_object_unregister) kymo__weak_unregister
+	__attribute__((weakref("kymo_object_unregister")));
+static __typeof__(dlopen) kymo__weak_dlopen __attribute__((nothrow, weakref("dlopen")));
+static __typeof__(dlsym) kymo__weak_dlsym __attribute__((nothrow, weakref("dlsym")));
 extern const struct kymo_event *const __start_kymo_events[]
 	__attribute__((weak, visibility("hidden")));
 extern const struct kymo_event *const __stop_kymo_events[]
@@ -781,6 +786,22 @@ __attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
 	0, KYMO_ABI_VERSION, NULL, NULL, NULL};
 __attribute__((weak, visibility("hidden"))) void (*kymo__leave)(struct kymo_object *) = NULL;
 
+/*
+ * The tracer library, or NULL. A static program may have dlopen, but the C library that libkymo would bring along
+ * does not live in it: there, the program has no symbols that could be found.
+ */
+static inline __attribute__((unused)) void *kymo__library(void)
+{
+	void *self;
+
+	if (!kymo__weak_dlopen || !kymo__weak_dlsym)
+		return NULL;
+	self = kymo__weak_dlopen(NULL, RTLD_NOW);
+	if (!self || !kymo__weak_dlsym(self, "malloc"))
+		return NULL;
+	return kymo__weak_dlopen("libkymo.so.0", RTLD_NOW);
+}
+
 /* Priority: before the constructors of C++ objects, which may have events. */
 __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_loaded(void)
 {
@@ -793,16 +814,16 @@ __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_
 	kymo__object.size = (uint32_t)sizeof(kymo__object);
 	kymo__object.begin = __start_kymo_events;
 	kymo__object.end = __stop_kymo_events;
-	if (kymo_object_register) {
-		enter = kymo_object_register;
-		kymo__leave = kymo_object_unregister;
-	} else if (dlopen && dlsym) {
-		library = dlopen("libkymo.so.0", RTLD_NOW);
+	if (kymo__weak_register) {
+		enter = kymo__weak_register;
+		kymo__leave = kymo__weak_unregister;
+	} else {
+		library = kymo__library();
 		if (!library)
 			return;
-		address = dlsym(library, names[0]);
+		address = kymo__weak_dlsym(library, names[0]);
 		memcpy(&enter, &address, sizeof(enter));
-		address = dlsym(library, names[1]);
+		address = kymo__weak_dlsym(library, names[1]);
 		memcpy(&kymo__leave, &address, sizeof(kymo__leave));
 	}
 	if (enter)
