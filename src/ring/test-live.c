@@ -68,7 +68,7 @@ static struct live *live_new(uint32_t mode)
 	for (uint32_t i = 0; i < N_RINGS; i++)
 		ky_drain_init(&l->drain[i], &l->set.geo, l->set.base, i);
 	ky_writer_init();
-	ky_thread_set_process(1);
+	ky_thread_set_process();
 	ky_hook_init(&l->hook, &l->set, EVENT);
 	ky_hook_switch(&l->hook, true);
 	return l;

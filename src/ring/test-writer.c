@@ -64,7 +64,7 @@ static void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_r
 	f->consumed = map(n_rings * sizeof(uint64_t));
 	f->set.consumed = f->consumed;
 	f->set.rings = calloc(n_rings, sizeof(*f->set.rings));
-	ky_thread_set_process(1);
+	ky_thread_set_process();
 	f->state.hooks = &f->hook;
 	f->event.state = &f->state;
 	start(f, EVENT);
@@ -493,6 +493,26 @@ static void test_inactive(void **state)
 	}
 }
 
+/* After fork and exec a thread is another one, and leaves the ring alone that it would else find its own. */
+static void test_identities(void **state)
+{
+	uint64_t owner[3];
+	struct fixture f;
+
+	setup(&f, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, 3, 2, 4096);
+	for (uint32_t i = 0; i < 3; i++) {
+		emit(&f, 0);
+		emit(&f, 0);
+		owner[i] = ky_geometry_ctl(&f.set.geo, f.set.base, i)->owner;
+		assert_true(owner[i] >> 32);
+		ky_thread_set_process();
+	}
+	assert_true(owner[0] >> 32 != owner[1] >> 32 && owner[1] >> 32 != owner[2] >> 32);
+	assert_true((uint32_t)owner[0] != (uint32_t)owner[1]);
+	check_all(&f, false);
+	teardown(&f);
+}
+
 /* Whatever a hostile sibling writes into the control block, the writer stays within the set. */
 static void test_hostile_memory(void **state)
 {
@@ -525,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_clock_steps),
 		cmocka_unit_test(test_inactive),
+		cmocka_unit_test(test_identities),
 		cmocka_unit_test(test_hostile_memory),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signals),

@@ -14,6 +14,9 @@
  * head.
  */
 
+#include <linux/random.h>
+#include <sys/syscall.h>
+
 #include "base/clock.h"
 #include "ring/writer.h"
 
@@ -81,9 +84,19 @@ static __thread THREAD_TLS bool leaving; /* nobody will give back what is claime
 static uint32_t process, n_threads;
 void (*ky_thread_claimed)(void);
 
-void ky_thread_set_process(uint32_t pid)
+/*
+ * By chance, as nothing else differs between all programs that ever share a set: a pid comes again, stays across exec,
+ * and means another process in each namespace. Not from AT_RANDOM, which holds the C library's secrets.
+ */
+void ky_thread_set_process(void)
 {
-	process = pid;
+	uint64_t r;
+
+	if (syscall(SYS_getrandom, &r, sizeof(r), GRND_NONBLOCK) != (long)sizeof(r))
+		r = (ky_clock_read(KY_CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 40) *
+		    0x9e3779b97f4a7c15u;
+	process = r >> 32 ? (uint32_t)(r >> 32) : 1;
+	n_threads = (uint32_t)r;
 	self = 0;
 }
 

@@ -53,7 +53,7 @@ struct ky_hook {
 	uint32_t block_mask;  /* block_size - 1 */
 	uint32_t block_limit; /* KY_BLOCK_LIMIT(block_size) */
 	uint16_t clock;	      /* enum ky_clock */
-	uint16_t mapped;      /* the tracer's: the set wants this event */
+	uint16_t mapped;      /* the tracer's: whether a set wants the event, or it may serve again */
 	uint64_t ring_mask;   /* bytes of a ring - 1 */
 	struct ky_ring_ref *rings;
 	ky_write_fn write;
@@ -116,8 +116,8 @@ void ky_thread_leave(void);
 /* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May
  * be NULL. */
 extern void (*ky_thread_claimed)(void);
-/* In a forked child, and at start: who its threads are in the owner words. */
-void ky_thread_set_process(uint32_t pid);
+/* In a forked child, and at start: who its threads are in the owner words. May change errno. */
+void ky_thread_set_process(void);
 
 /* Writers; not called directly but by ky_record. */
 int ky_rseq_record_counter(struct ky_hook *hook, const void *payload, uint32_t len,

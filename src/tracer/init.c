@@ -119,7 +119,7 @@ static void after_fork_child(void)
 	tracer_events_reset();
 	tracer_sets_reset();
 	tracer_mem_reset();
-	ky_thread_set_process((uint32_t)getpid());
+	ky_thread_set_process();
 	tracer.has_rseq = init_rseq();
 	if (tracer_listener_start() < 0)
 		tracer.off = true;
@@ -138,7 +138,7 @@ static void init(void)
 	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
 	tracer.timeout_ms = read_timeout();
 	tracer.has_rseq = init_rseq();
-	ky_thread_set_process((uint32_t)getpid());
+	ky_thread_set_process();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;

@@ -46,7 +46,7 @@ static int make_ring(void)
 		return -errno;
 	set.consumed = &consumed;
 	set.rings = &ring;
-	ky_thread_set_process(1);
+	ky_thread_set_process();
 	ky_hook_init(&hook, &set, 1);
 	ky_hook_switch(&hook, true);
 	return 0;
