@@ -269,6 +269,8 @@ ky_rseq_event:
 	andq	KY_HOOK_RING_MASK(%rdi), %rcx
 	addq	%rcx, %r11
 	movl	KY_HOOK_ID(%rdi), %edi
+	cmpl	$KY_ASM_EXTENDED_ID, %edi	/* a hook may get another id after `record` was read */
+	jae	.Levent_slow
 	movl	%r10d, %ecx
 	andl	$1, %ecx
 	shll	$4, %ecx

@@ -331,6 +331,31 @@ static void test_ids_and_sizes(void **state)
 	}
 }
 
+/* A thread is about to record by the short way when its hook gets another id, which that one has no room for. */
+static void test_id_changes(void **state)
+{
+	static uint32_t ids[] = {31, 1000};
+	uint8_t payload[PAYLOAD + KYMO_SCRATCH_SLACK] = {0};
+	struct fixture f;
+
+	for (int k = 0; k < N_KINDS; k++) {
+		for (size_t i = 0; usable(k) && i < KY_ARRAY_SIZE(ids); i++) {
+			kymo_record_fn record;
+			uint64_t n = 0;
+
+			setup_kind(&f, k, 2, 4096);
+			record = f.state.record;
+			start(&f, ids[i]);
+			for (int j = 0; j < 10; j++)
+				record(&f.event, payload, PAYLOAD, NULL, 0);
+			for (uint32_t r = 0; r < f.set.geo.n_rings; r++)
+				n += walk(&f, r, PAYLOAD, count_id, &ids[i]);
+			assert_int_equal(n, 10);
+			teardown(&f);
+		}
+	}
+}
+
 static void compare_bytes(void *arg, uint32_t id, const uint8_t *payload)
 {
 	const char *expected = arg;
@@ -542,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_full_then_free),
 		cmocka_unit_test(test_ids_and_sizes),
+		cmocka_unit_test(test_id_changes),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_clock_steps),
 		cmocka_unit_test(test_inactive),
