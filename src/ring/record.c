@@ -125,9 +125,15 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 
 void ky_hook_switch(struct ky_hook *hook, bool on)
 {
-	/* Release: whoever sees the hook on sees its other members; sequentially consistent: for enter_set. */
+	/*
+	 * `active` is never set without rings: a writer that finds none asks it whether that is a loss. Release: whoever
+	 * sees the hook on sees its other members; sequentially consistent: for enter_set.
+	 */
+	if (!on)
+		__atomic_store_n(&hook->active, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&hook->n_rings, on ? hook->set->geo.n_rings : 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&hook->active, on, __ATOMIC_SEQ_CST);
+	if (on)
+		__atomic_store_n(&hook->active, 1, __ATOMIC_SEQ_CST);
 }
 
 static void leave_set(struct ky_set *set)
