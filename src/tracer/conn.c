@@ -12,6 +12,7 @@
 
 #include "tracer/tracer.h"
 
+#define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
 #define RETRY_MIN_MS	100u
 #define RETRY_MAX_MS	5000u
 #define SEND_TIMEOUT_MS 1000
@@ -20,11 +21,45 @@
 static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(8)));
 static uint8_t tx[KY_MSG_MAX];
 
+/* Takes fd over if it is one of this type; closes it otherwise. */
+static struct tracer_fd adopt(int fd, mode_t type)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type)
+		return (struct tracer_fd){.fd = ky_close(fd)};
+	return (struct tracer_fd){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
+}
+
+static bool is_ours(const struct tracer_fd *f)
+{
+	struct stat st;
+
+	return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
+static void drop_fd(struct tracer_fd *f)
+{
+	if (is_ours(f))
+		close(f->fd);
+	f->fd = -1;
+}
+
 void tracer_conn_init(struct tracer_conn *conn, const char *dir)
 {
-	*conn = (struct tracer_conn){.fd = -1, .wake_fd = -1};
+	*conn = (struct tracer_conn){.socket.fd = -1, .wake.fd = -1};
 	if (strlen(dir) < sizeof(conn->dir))
 		strcpy(conn->dir, dir);
+}
+
+void tracer_conn_reset(struct tracer_conn *conn)
+{
+	char dir[sizeof(conn->dir)];
+
+	drop_fd(&conn->socket);
+	drop_fd(&conn->wake);
+	memcpy(dir, conn->dir, sizeof(dir));
+	tracer_conn_init(conn, dir);
 }
 
 /* dir/name into buf; false when it is too long. */
@@ -58,55 +93,47 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
 }
 
-/* Sockets have inode numbers of their own; 0 when fd is none. */
-static uint64_t inode_of(int fd, mode_t type)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type ? st.st_ino : 0;
-}
-
 void tracer_conn_verify(struct tracer_conn *conn)
 {
-	if (conn->fd >= 0 && inode_of(conn->fd, S_IFSOCK) != conn->inode) {
-		conn->fd = -1; /* the program's now, or nobody's */
+	if (conn->socket.fd >= 0 && !is_ours(&conn->socket))
 		tracer_conn_close(conn);
-	}
-	if (conn->wake_fd >= 0 && !inode_of(conn->wake_fd, S_IFIFO))
-		conn->wake_fd = -1;
+	if (conn->wake.fd >= 0 && !is_ours(&conn->wake))
+		conn->wake.fd = -1;
 }
 
 void tracer_conn_close(struct tracer_conn *conn)
 {
-	conn->fd = ky_close(conn->fd);
+	drop_fd(&conn->socket);
 	conn->answered = conn->asked;
-	conn->unsent = false;
+	conn->unsent = 0;
 	tracer_sets_drop_all(conn);
 	tracer_wake_waiters();
 }
 
-/* Sends the message in tx; waits for room up to `timeout_ms`. 0, -EAGAIN, or another -errno and a
- * closed connection. */
-static int send_tx(struct tracer_conn *conn, int len, int timeout_ms)
+/* Sends the message in tx; waits for room up to a second, without the lock. 0, or -errno and a connection at its end. */
+static int send_tx(struct tracer_conn *conn, int len)
 {
-	struct pollfd p = {.fd = conn->fd, .events = POLLOUT};
-	int r = len < 0 ? len : 0;
+	struct pollfd p = {.fd = conn->socket.fd, .events = POLLOUT};
+	int r = len < 0 ? len : 0, ready;
 
-	if (conn->fd < 0 || inode_of(conn->fd, S_IFSOCK) != conn->inode)
+	if (!is_ours(&conn->socket))
 		return -ENOTCONN;
 	while (len > 0) {
-		if (send(conn->fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
+		if (send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
 			return 0;
 		r = -errno;
 		if (errno == EINTR)
 			continue;
-		if (errno != EAGAIN || poll(&p, 1, timeout_ms) <= 0)
+		if (errno != EAGAIN)
+			break;
+		pthread_mutex_unlock(&tracer.lock);
+		ready = poll(&p, 1, SEND_TIMEOUT_MS);
+		pthread_mutex_lock(&tracer.lock);
+		if (ready <= 0)
 			break;
 	}
-	if (r != -EAGAIN || timeout_ms) {
-		tracer_debug("%s: connection given up: %d", conn->dir, -r);
-		shutdown(conn->fd, SHUT_RDWR); /* the listener sees the hang-up and closes it */
-	}
+	tracer_debug("%s: connection given up: %d", conn->dir, -r);
+	shutdown(conn->socket.fd, SHUT_RDWR); /* the listener sees the hang-up and closes it */
 	return r;
 }
 
@@ -135,19 +162,27 @@ static void send_hello(struct tracer_conn *conn)
 	ky_close(fd);
 	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
 	conn->asked++;
-	send_tx(conn, ky_app_hello_encode(&w, &m), SEND_TIMEOUT_MS);
+	send_tx(conn, ky_app_hello_encode(&w, &m));
 }
 
-void tracer_conn_send_new_events(struct tracer_conn *conn)
+void tracer_conn_new_events(struct tracer_conn *conn)
 {
-	struct ky_writer w = start();
+	if (conn->socket.fd < 0)
+		return;
+	conn->asked++;
+	conn->unsent++;
+}
+
+void tracer_conn_send_unsent(struct tracer_conn *conn)
+{
 	struct ky_app_new_events m = {.n_events = tracer.n_events};
 
-	if (conn->fd < 0)
-		return;
-	conn->unsent = send_tx(conn, ky_app_new_events_encode(&w, &m), 0) == -EAGAIN;
-	if (!conn->unsent)
-		conn->asked++;
+	while (conn->unsent && conn->socket.fd >= 0) {
+		struct ky_writer w = start();
+
+		conn->unsent--;
+		send_tx(conn, ky_app_new_events_encode(&w, &m));
+	}
 }
 
 static int connect_app(struct tracer_conn *conn)
@@ -179,35 +214,32 @@ static int connect_app(struct tracer_conn *conn)
 static void open_wake(struct tracer_conn *conn)
 {
 	char path[128];
-	struct stat st;
 
-	conn->wake_fd = ky_close(conn->wake_fd);
-	if (!path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
-		return;
-	conn->wake_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	if (conn->wake_fd >= 0 && (fstat(conn->wake_fd, &st) < 0 || !S_ISFIFO(st.st_mode)))
-		conn->wake_fd = ky_close(conn->wake_fd);
+	drop_fd(&conn->wake);
+	if (path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
+		conn->wake = adopt(
+			open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW), S_IFIFO);
 }
 
 void tracer_conn_try(struct tracer_conn *conn)
 {
 	int fd;
 
-	if (!conn->dir[0] || conn->fd >= 0) {
+	if (!conn->dir[0] || conn->socket.fd >= 0) {
 		conn->tried = true;
 		return;
 	}
 	open_wake(conn);
 	fd = connect_app(conn);
-	conn->fd = fd < 0 ? -1 : fd;
-	conn->inode = inode_of(fd, S_IFSOCK);
-	if (conn->fd >= 0) {
-		conn->wake_fd = ky_close(conn->wake_fd);
+	conn->socket = adopt(fd, S_IFSOCK);
+	if (conn->socket.fd >= 0) {
+		drop_fd(&conn->wake);
 		conn->retry_ms = 0;
 		send_hello(conn);
 	} else if (fd == -EAGAIN) {
-		conn->retry_ms = RETRY_MIN_MS; /* the daemon's backlog is full */
-	} else if (conn->wake_fd < 0) {
+		conn->retry_ms = RETRY_BUSY_MS; /* its backlog is full; not an answer yet */
+		return;
+	} else if (conn->wake.fd < 0) {
 		conn->retry_ms = conn->retry_ms ? KY_MIN(conn->retry_ms * 2, RETRY_MAX_MS)
 						: RETRY_MIN_MS;
 	} else {
@@ -222,7 +254,7 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 	struct ky_writer w = start();
 	struct ky_app_ack m = {.cookie = cookie, .status = status};
 
-	send_tx(conn, ky_app_ack_encode(&w, &m), SEND_TIMEOUT_MS);
+	send_tx(conn, ky_app_ack_encode(&w, &m));
 }
 
 static uint8_t list_buf[KY_MSG_MAX - 256];
@@ -239,7 +271,7 @@ static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 		tracer_events_match(q->rules, q->n, &index, &list, &m.n);
 		m.list = (struct ky_bytes){list_buf, (uint32_t)list.len};
 		m.more = index < tracer.n_events;
-		if (send_tx(conn, ky_app_events_encode(&w, &m), SEND_TIMEOUT_MS) < 0)
+		if (send_tx(conn, ky_app_events_encode(&w, &m)) < 0)
 			return;
 	} while (index < tracer.n_events);
 }
@@ -331,7 +363,7 @@ void tracer_conn_receive(struct tracer_conn *conn)
 		.msg_controllen = sizeof(control.buf)};
 	int fds[MAX_FDS], n_fds, type;
 	struct ky_reader r;
-	ssize_t n = recvmsg(conn->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t n = recvmsg(conn->socket.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -348,6 +380,4 @@ void tracer_conn_receive(struct tracer_conn *conn)
 		dispatch(conn, type, &r);
 	for (int i = 0; i < n_fds; i++)
 		ky_close(fds[i]);
-	if (conn->unsent)
-		tracer_conn_send_new_events(conn);
 }

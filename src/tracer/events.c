@@ -34,7 +34,8 @@ static size_t describe(const struct kymo_event *ev)
 static uint64_t signature(const struct kymo_event *ev)
 {
 	uint64_t h = 0xcbf29ce484222325u;
-	size_t n = describe(ev);
+	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev)
+						: 0; /* one query is as good as another */
 
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ scratch[i]) * 0x100000001b3u;
@@ -45,7 +46,7 @@ static uint64_t signature(const struct kymo_event *ev)
  * is full. */
 static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_known)
 {
-	uint64_t sig = tracer.n_unloaded && ev->kind == KYMO_EVENT_PLAIN ? signature(ev) : 0;
+	uint64_t sig = tracer.n_unloaded ? signature(ev) : 0;
 
 	*ret_known = true;
 	for (uint32_t i = 0; sig && i < tracer.n_events; i++) {
@@ -102,10 +103,8 @@ void tracer_events_remove(struct kymo_object *object)
 		/* At exit other threads still run, and may have seen it enabled: `record` and
 		 * `hooks` stay valid. */
 		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
-		if (e->ev->kind == KYMO_EVENT_PLAIN) {
-			e->signature = signature(e->ev);
-			tracer.n_unloaded++;
-		}
+		e->signature = signature(e->ev);
+		tracer.n_unloaded++;
 		e->ev = NULL;
 		e->object = NULL;
 	}

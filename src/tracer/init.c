@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -107,14 +108,10 @@ static void after_fork_child(void)
 		errno = saved;
 		return;
 	}
+	tracer.pid = getpid();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
-		char dir[sizeof(tracer.conns[i].dir)];
-
-		wait |= tracer.conns[i].fd >= 0;
-		ky_close(tracer.conns[i].fd);
-		ky_close(tracer.conns[i].wake_fd);
-		memcpy(dir, tracer.conns[i].dir, sizeof(dir));
-		tracer_conn_init(&tracer.conns[i], dir);
+		wait |= tracer.conns[i].socket.fd >= 0;
+		tracer_conn_reset(&tracer.conns[i]);
 	}
 	tracer_events_reset();
 	tracer_sets_reset();
@@ -137,6 +134,7 @@ static void init(void)
 	}
 	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
 	tracer.timeout_ms = read_timeout();
+	tracer.pid = getpid();
 	tracer.has_rseq = init_rseq();
 	ky_thread_set_process();
 	init_conns();
@@ -160,8 +158,31 @@ static void register_locked(struct kymo_object *object)
 			tracer.off = true;
 	} else if (n_new) {
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			tracer_conn_send_new_events(&tracer.conns[i]);
+			tracer_conn_new_events(&tracer.conns[i]);
+		tracer_listener_wake();
 	}
+}
+
+/* The lock, and no signals: a handler that forks would wait for it for ever. */
+static void lock(sigset_t *ret_old)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, ret_old);
+	pthread_mutex_lock(&tracer.lock);
+}
+
+static void unlock(const sigset_t *old)
+{
+	pthread_mutex_unlock(&tracer.lock);
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* In the child of a raw clone() or _Fork(): there is no listener, and the lock may be somebody's who is not there. */
+static bool is_stranger(void)
+{
+	return tracer.started && !tracer.off && getpid() != tracer.pid;
 }
 
 /*
@@ -173,12 +194,13 @@ static void register_locked(struct kymo_object *object)
 EXPORT void kymo_object_register(struct kymo_object *object)
 {
 	int saved = errno;
+	sigset_t old;
 
-	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION)
+	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION || is_stranger())
 		return;
-	pthread_mutex_lock(&tracer.lock);
+	lock(&old);
 	register_locked(object);
-	pthread_mutex_unlock(&tracer.lock);
+	unlock(&old);
 	if (!tracer.off)
 		tracer_wait_registered();
 	errno = saved;
@@ -188,10 +210,13 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 EXPORT void kymo_object_unregister(struct kymo_object *object)
 {
 	int saved = errno;
+	sigset_t old;
 
-	pthread_mutex_lock(&tracer.lock);
+	if (is_stranger())
+		return;
+	lock(&old);
 	if (tracer.events)
 		tracer_events_remove(object);
-	pthread_mutex_unlock(&tracer.lock);
+	unlock(&old);
 	errno = saved;
 }

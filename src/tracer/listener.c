@@ -5,6 +5,9 @@
  * see whether the program has begun to use another CPU's ring, and makes that ring's memory present
  * before the writers get there.
  */
+#include <fcntl.h>
+#include <link.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,6 +24,43 @@
  */
 #define ALIVE_MS   50
 #define STACK_SIZE ((size_t)128 << 10)
+
+static int bell[2];	   /* a pipe; in the listener's table of descriptors */
+static pid_t listener_tid; /* 0: not there yet */
+
+/*
+ * A table of descriptors of its own: so the program's numbers are what they would be without us, it cannot close what
+ * is ours, its limit on them does not concern us, and children inherit nothing. Before Linux 5.9 the table is shared,
+ * and there is no bell.
+ */
+static void own_descriptors(void)
+{
+	bell[0] = bell[1] = -1;
+	if (syscall(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+		return;
+	if (tracer.debug) {
+		close(STDIN_FILENO);
+		close(STDOUT_FILENO);
+	}
+	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK) < 0)
+		bell[0] = bell[1] = -1;
+	listener_tid = (pid_t)syscall(SYS_gettid);
+}
+
+/* By name, because the number is one of the listener's table. */
+void tracer_listener_wake(void)
+{
+	char path[64];
+	int fd;
+
+	if (!listener_tid || bell[1] < 0)
+		return; /* it says all there is when it connects, or looks by itself */
+	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)listener_tid, bell[1]);
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "", 1) < 0)
+		tracer_debug("the listener was not woken");
+	ky_close(fd);
+}
 
 static int populate_ms = -1; /* until the next look; -1: nothing records */
 
@@ -41,7 +81,13 @@ static void populate(void)
 		populate_ms = KY_MIN(populate_ms * 2, POPULATE_MAX_MS);
 }
 
-/* What to poll; the shorter of the time-outs. */
+/* Where it has no bell, the listener looks this often for objects that were loaded. */
+#define LOOK_MS 200
+
+#define BELL   TRACER_N_CONNS
+#define N_POLL (TRACER_N_CONNS + 1)
+
+/* What to poll; the shortest of the time-outs. */
 static int prepare(struct pollfd *p)
 {
 	int timeout = populate_ms;
@@ -49,10 +95,14 @@ static int prepare(struct pollfd *p)
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		struct tracer_conn *c = &tracer.conns[i];
 
-		p[i] = (struct pollfd){.fd = c->fd >= 0 ? c->fd : c->wake_fd, .events = POLLIN};
+		p[i] = (struct pollfd){
+			.fd = c->socket.fd >= 0 ? c->socket.fd : c->wake.fd, .events = POLLIN};
 		if (c->retry_ms && (timeout < 0 || (uint32_t)timeout > c->retry_ms))
 			timeout = (int)c->retry_ms;
 	}
+	if (bell[0] < 0 && (timeout < 0 || timeout > LOOK_MS))
+		timeout = LOOK_MS;
+	p[BELL] = (struct pollfd){.fd = bell[0], .events = POLLIN};
 	return timeout;
 }
 
@@ -62,31 +112,36 @@ static void serve(struct tracer_conn *c, short revents, bool timed_out)
 
 	if (revents) {
 		tracer_conn_verify(c);
-		if (c->fd >= 0) {
+		if (c->socket.fd >= 0) {
 			tracer_conn_receive(c);
 			arm_populate();
 		}
 		again = true; /* a daemon that restarted is there again, or will wake us */
 	}
-	if (again && c->fd < 0)
+	if (again && c->socket.fd < 0)
 		tracer_conn_try(c);
+	tracer_conn_send_unsent(c);
 }
 
 static void *listen_loop(void *arg)
 {
-	struct pollfd p[TRACER_N_CONNS];
+	struct pollfd p[N_POLL];
+	char rings[64];
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-listener");
 	pthread_mutex_lock(&tracer.lock);
+	own_descriptors();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
 	for (;;) {
 		int timeout = prepare(p), n;
 
 		pthread_mutex_unlock(&tracer.lock);
-		n = poll(p, TRACER_N_CONNS, timeout);
+		n = poll(p, N_POLL, timeout);
 		pthread_mutex_lock(&tracer.lock);
+		if (n > 0 && p[BELL].revents && read(bell[0], rings, sizeof(rings)) <= 0)
+			bell[0] = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0, n == 0);
 		if (n == 0 && populate_ms > 0)
@@ -95,17 +150,30 @@ static void *listen_loop(void *arg)
 	return NULL;
 }
 
+/* glibc takes the static TLS of all objects out of a thread's stack. */
+static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
 int tracer_listener_start(void)
 {
+	size_t stack = STACK_SIZE;
 	sigset_t all, old;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
 	populate_ms = -1;
+	listener_tid = 0;
+	dl_iterate_phdr(add_tls, &stack);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	pthread_attr_setstacksize(&attr, ky_align_up(stack, 4096));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
@@ -144,7 +212,7 @@ static void wait_conn(struct tracer_conn *c, uint64_t deadline, bool forever)
 
 		pthread_mutex_lock(&tracer.lock);
 		asked = asked ? asked : c->asked;
-		answered = c->tried && (c->fd < 0 || (int32_t)(c->answered - asked) >= 0);
+		answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - asked) >= 0);
 		pthread_mutex_unlock(&tracer.lock);
 		if (answered || (!forever && t >= deadline))
 			return;

@@ -16,6 +16,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* ky_hook.mapped */
+enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
+
 static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 {
 	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
@@ -39,7 +42,8 @@ static void *map_shared(int fd, uint64_t size, int prot)
 	p = mmap(NULL, (size_t)size, prot, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	madvise(p, (size_t)size, MADV_DONTFORK);
+	if (tracer.has_rseq)
+		madvise(p, (size_t)size, MADV_DONTFORK); /* else see tracer_sets_reset */
 	return p;
 }
 
@@ -126,10 +130,10 @@ static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set)
 	struct ky_hook **end = &e->hooks, *h;
 
 	for (h = e->hooks; h; h = h->next)
-		if (h->mapped && h->set == set)
+		if (h->mapped == HOOK_MAPPED && h->set == set)
 			return h;
 	for (; (h = *end); end = &h->next)
-		if (!h->mapped && h->write == write && h->clock == set->geo.clock)
+		if (h->mapped == HOOK_FREE && h->write == write && h->clock == set->geo.clock)
 			return h;
 	h = tracer_alloc(sizeof(*h), true);
 	if (h)
@@ -153,7 +157,7 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		if (!h || h->active)
 			continue;
 		ky_hook_init(h, &s->set, id);
-		h->mapped = 1;
+		h->mapped = HOOK_MAPPED;
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}
@@ -169,12 +173,16 @@ static bool quiesce(struct tracer_set *s)
 {
 	const struct timespec nap = {0, 100000};
 
-	if (tracer.has_rseq)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+	if (tracer.has_rseq &&
+		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) < 0)
+		return false; /* forbidden meanwhile (seccomp) */
 	for (int i = 0; __atomic_load_n(&s->set.users, __ATOMIC_SEQ_CST); i++) {
 		if (i == 1000)
 			return false;
+		/* Nobody is to wait for us: in fork, at the loading of objects. Only this thread changes sets. */
+		pthread_mutex_unlock(&tracer.lock);
 		nanosleep(&nap, NULL);
+		pthread_mutex_lock(&tracer.lock);
 	}
 	return true;
 }
@@ -186,7 +194,7 @@ static void for_each_hook(struct tracer_set *s, void (*change)(struct ky_hook *h
 		struct tracer_event *e = &tracer.events[i];
 
 		for (struct ky_hook *h = e->hooks; h; h = h->next) {
-			if (!h->mapped || h->set != &s->set)
+			if (h->mapped != HOOK_MAPPED || h->set != &s->set)
 				continue;
 			change(h);
 			tracer_event_update(e);
@@ -205,10 +213,23 @@ static void switch_off(struct ky_hook *h)
 	ky_hook_switch(h, false);
 }
 
-static void forget(struct ky_hook *h)
+/* Not to be used again before it is known that nobody holds it. */
+static void retire(struct ky_hook *h)
 {
 	switch_off(h);
-	h->mapped = 0;
+	h->mapped = HOOK_RETIRED;
+}
+
+/* Waits for the writers; then the set's retired hooks are free. False when a writer stays: they never will be. */
+static bool free_retired(struct tracer_set *s)
+{
+	if (!quiesce(s))
+		return false;
+	for (uint32_t i = 0; i < tracer.n_events; i++)
+		for (struct ky_hook *h = tracer.events[i].hooks; h; h = h->next)
+			if (h->mapped == HOOK_RETIRED && h->set == &s->set)
+				h->mapped = HOOK_FREE;
+	return true;
 }
 
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg)
@@ -222,13 +243,13 @@ void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg)
 		if (r.error || index >= tracer.n_events)
 			break;
 		for (struct ky_hook *h = tracer.events[index].hooks; h; h = h->next)
-			if (h->mapped && h->set == &s->set)
-				forget(h);
+			if (h->mapped == HOOK_MAPPED && h->set == &s->set)
+				retire(h);
 		tracer_event_update(&tracer.events[index]);
 	}
-	if (s)
-		quiesce(s);
 	tracer_queries_update();
+	if (s)
+		free_retired(s);
 }
 
 int tracer_set_start(struct tracer_conn *conn, uint32_t id)
@@ -255,11 +276,11 @@ int tracer_set_stop(struct tracer_conn *conn, uint32_t id)
 
 static int drop(struct tracer_set *s)
 {
-	for_each_hook(s, forget);
+	for_each_hook(s, retire);
 	s->set.started = 0;
 	__atomic_store_n(
 		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
-	if (quiesce(s)) {
+	if (free_retired(s)) {
 		unmap(&s->set);
 	} else {
 		tracer_debug("a thread never left a ring set: its memory stays mapped");
@@ -283,11 +304,17 @@ void tracer_sets_drop_all(struct tracer_conn *conn)
 			drop(&tracer.sets[i]);
 }
 
-/* In a forked child: the mappings were not inherited. */
+/*
+ * In a forked child. Where threads have rings, the mappings are inherited and given up here: valgrind, which is one of
+ * those places, does not know of mappings that are not.
+ */
 void tracer_sets_reset(void)
 {
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+		if (!tracer.has_rseq)
+			unmap(&tracer.sets[i].set);
 		memset(&tracer.sets[i], 0, sizeof(tracer.sets[i]));
+	}
 }
 
 /* True when there was something to do. */

@@ -42,15 +42,22 @@ struct tracer_set {
 	bool zombie;	     /* could not be proved unused: its mappings are kept for ever */
 };
 
+/*
+ * A descriptor of the listener's. Where that could not get a table of its own, the program may close what it does not
+ * know, and the number may be another file's then: it is used, and closed, only while it still is the file it was.
+ */
+struct tracer_fd {
+	int fd; /* or -1 */
+	uint64_t dev, ino;
+};
+
 /* The way to one daemon. */
 struct tracer_conn {
-	char dir[96]; /* run directory; "" when there is no such daemon for us */
-	int fd;	      /* connected socket, or -1 */
-	uint64_t
-		inode; /* of fd: programs close what they do not know, and the number may be another file's then */
-	int wake_fd;		  /* FIFO polled while there is no daemon, or -1 */
+	char dir[96];		  /* run directory; "" when there is no such daemon for us */
+	struct tracer_fd socket;  /* connected */
+	struct tracer_fd wake;	  /* FIFO polled while there is no daemon */
 	bool tried;		  /* the first attempt to connect has been made */
-	bool unsent;		  /* a NEW_EVENTS did not fit the socket */
+	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint32_t retry_ms;	  /* until the next attempt where no FIFO can be polled; 0: none */
 	uint64_t heard;		  /* messages received */
@@ -58,7 +65,8 @@ struct tracer_conn {
 
 struct tracer {
 	pthread_mutex_t lock;
-	bool off;     /* not to be traced: setuid, KYMO_OFF, out of memory */
+	pid_t pid; /* a child made without pthread_atfork handlers has another: it is left alone */
+	bool off;  /* not to be traced: setuid, KYMO_OFF, out of memory */
 	bool started; /* the listener exists */
 	bool debug;
 	bool has_rseq;
@@ -119,16 +127,22 @@ void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Connects if there is a daemon; else sees to being woken when there is one. */
 void tracer_conn_try(struct tracer_conn *conn);
 void tracer_conn_close(struct tracer_conn *conn);
+/* In a forked child: forgets the parent's connection. */
+void tracer_conn_reset(struct tracer_conn *conn);
 /* After poll() reported something: forgets descriptors that the program has closed behind our back. */
 void tracer_conn_verify(struct tracer_conn *conn);
 /* One message has arrived on conn->fd. */
 void tracer_conn_receive(struct tracer_conn *conn);
-void tracer_conn_send_new_events(struct tracer_conn *conn);
+/* Asks for a NEW_EVENTS, which the listener sends; from any thread. */
+void tracer_conn_new_events(struct tracer_conn *conn);
+void tracer_conn_send_unsent(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
 
 /* listener.c */
 int tracer_listener_start(void);
+/* Makes the listener look whether there is something to send. */
+void tracer_listener_wake(void);
 /* Waits until the daemons have told what they want of the events known so far; bounded. Without the
  * lock. */
 void tracer_wait_registered(void);
