@@ -121,7 +121,7 @@
 		kymo__fields_##provider##__##cls, &kymo__state_##provider##__##name, \
 		__FILE__, __LINE__, 0}; \
 	static const struct kymo_event *kymo__entry_##provider##__##name \
-		__attribute__((section("kymo_events"), used)) = &kymo__event_##provider##__##name; \
+		KYMO__IN_LIST = &kymo__event_##provider##__##name; \
 	static __typeof__(kymo__class_##provider##__##cls) *const kymo__emit_##provider##__##name \
 		__attribute__((unused)) = kymo__class_##provider##__##cls; \
 	KYMO__C_END
@@ -471,25 +471,48 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__PUT_BYTES(K, n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
 
 /*
- * Puts the event into the object's list: a pointer in section kymo_events. In C++ by assembly, because a
- * function may be a template or inline, and GCC refuses to mix those with others in one section of variables.
+ * Puts the event into the object's list: a pointer in section kymo_events, which linkers are to keep even where
+ * they drop what nothing refers to. In C++ by assembly, because a function may be a template or inline, and GCC
+ * refuses to mix those with others in one section of variables.
  */
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#define KYMO__IN_LIST __attribute__((section("kymo_events"), used, retain))
+#endif
+#endif
+#ifndef KYMO__IN_LIST
+#define KYMO__IN_LIST __attribute__((section("kymo_events"), used))
+#endif
+
 #if !defined(__cplusplus) || defined(__clang__)
-#define KYMO__LIST(event) \
-	static const struct kymo_event *kymo__entry \
-		__attribute__((section("kymo_events"), used)) = &event;
-#elif defined(__aarch64__)
-#define KYMO__LIST(event) \
-	__asm__ __volatile__(".pushsection kymo_events, \"aw\"\n\t.balign 8\n\t.xword %0\n\t.popsection" \
-		: : "S"(&event));
-#elif defined(__LP64__)
-#define KYMO__LIST(event) \
-	__asm__ __volatile__(".pushsection kymo_events, \"aw\"\n\t.balign 8\n\t.quad %c0\n\t.popsection" \
-		: : "i"(&event));
+#define KYMO__LIST(event) static const struct kymo_event *kymo__entry KYMO__IN_LIST = &event;
 #else
 #define KYMO__LIST(event) \
-	__asm__ __volatile__(".pushsection kymo_events, \"aw\"\n\t.balign 4\n\t.long %c0\n\t.popsection" \
-		: : "i"(&event));
+	KYMO__ASM( \
+		".if .gasversion. >= 23600\n\t.pushsection kymo_events, \"awR\"\n\t" \
+		".else\n\t.pushsection kymo_events, \"aw\"\n\t.endif\n\t" \
+		KYMO__WORD KYMO__SYMBOL "\n\t.popsection" : : KYMO__ADDRESS(&event));
+#if __GNUC__ >= 9 /* __inline__: of no weight where the compiler decides what to inline */
+#define KYMO__ASM __asm__ __volatile__ __inline__
+#else
+#define KYMO__ASM __asm__ __volatile__
+#endif
+#ifdef __LP64__
+#define KYMO__WORD ".balign 8\n\t.quad "
+#else
+#define KYMO__WORD ".balign 4\n\t.long "
+#endif
+/* How to write an address that the linker knows: most constraints refuse it in position-independent code. */
+#if defined(__x86_64__) || defined(__i386__)
+#define KYMO__SYMBOL "%p0"
+#define KYMO__ADDRESS(event) "X"(event)
+#elif defined(__aarch64__)
+#define KYMO__SYMBOL "%0"
+#define KYMO__ADDRESS(event) "S"(event)
+#else
+#define KYMO__SYMBOL "%c0"
+#define KYMO__ADDRESS(event) "i"(event)
+#endif
 #endif
 
 #define KYMO__DEFINE_EVENT(provider, name, level, fields) \

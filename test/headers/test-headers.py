@@ -2,23 +2,42 @@
 # SPDX-License-Identifier: MIT
 """
 Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
-which uses the macros: they are compiled only where they are used.
+which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
 
     test-headers.py INCLUDE-DIRECTORY USE.C COMPILER...
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
 STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
+# The kernel's headers for -m32 are those of 64 bits, where gcc-multilib does not point there.
+CODE = [[], ["-fPIC"], ["-fno-pie"], ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"], ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
 
 
-def compile_text(compiler, language, standard, include, text):
-    command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", "-fsyntax-only", "-"]
+def compile_text(compiler, language, standard, include, text, code=("-fsyntax-only",)):
+    command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", *code, "-S", "-o", os.devnull, "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True)
+
+
+def check_code(compiler, include, text):
+    """Compiles the text to each form of machine code that the compiler has; returns the number of failures."""
+    failed = 0
+    for language, standard in (("c", "c11"), ("c++", "c++11")):
+        for code in CODE:
+            if compile_text(compiler, language, standard, include, "#include <stdlib.h>\nextern int i;\n", code).returncode:
+                print(f"skipped {compiler} -std={standard} {' '.join(code)}")
+                continue
+            for level in ("-O0", "-O2"):
+                done = compile_text(compiler, language, standard, include, text, [*code, level])
+                if done.returncode:
+                    failed += 1
+                    print(f"FAIL {compiler} -std={standard} {level} {' '.join(code)}\n{done.stderr}")
+    return failed
 
 
 def main():
@@ -42,6 +61,7 @@ def main():
                     failed += 1
                     print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
         print(f"checked {name}")
+    failed += sum(check_code(compiler, include, use) for compiler in compilers)
     return 1 if failed else 0
 
 
