@@ -11,6 +11,7 @@
  *      x10, x11, x16, w8 scratch
  *
  * The publishing store is a store-release: what a reader finds behind the head it has acquired is complete.
+ * The head's load is an acquire: the slot that the head before names is not seen to change before this head is.
  * aarch64's signature is the instruction word of brk #0x45e0.
  */
 #include "ring/asm-offsets.h"
@@ -109,7 +110,7 @@
 	ldar	x12, [x11]
 	ldr	x13, [x11, #8]
 	cbz	x12, .Lno_ring_\name
-	ldr	x14, [x12, #KY_ASM_HEAD]
+	ldar	x14, [x12]			/* KY_ASM_HEAD: before the stores to the slot */
 	lsr	x15, x14, #1
 	ldr	w10, [x0, #KY_HOOK_BLOCK_MASK]
 	and	w10, w10, w15

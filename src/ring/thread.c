@@ -222,6 +222,14 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 	}
 }
 
+/* The slot that is filled next was named by the head before: who sees it change is to see this head. */
+static void order_slot_after_head(void)
+{
+#ifndef __SANITIZE_THREAD__ /* which knows no fences */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
+
 /* Raises the head to all that is reserved. Only the outermost record gets here, so all that is
  * copied. */
 static void publish(struct ky_ring_ctl *ctl)
@@ -236,6 +244,7 @@ static void publish(struct ky_ring_ctl *ctl)
 				     record */
 		if (end <= ky_head_pos(head))
 			return;
+		order_slot_after_head();
 		__atomic_store_n(&slot->ts, ts, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
 		/* Releases all of it: pairs with the reader's acquire of head. */
