@@ -10,9 +10,11 @@
 
 #define PERIOD_NS      (1 * KY_NS_PER_MS)
 #define PERIOD_IDLE_NS (4 * KY_NS_PER_MS)
-#define IDLE_ROUNDS    100
-#define MAX_QUEUED     (1u << 20)
-#define N_SET_FDS      3u /* rings, consumed, metadata log */
+/* Partly filled blocks are written this often: what `kymo status` tells, and what is there after a crash, is as old. */
+#define FLUSH_NS    1000000000ull
+#define IDLE_ROUNDS 100
+#define MAX_QUEUED  (1u << 20)
+#define N_SET_FDS   3u /* rings, consumed, metadata log */
 
 /* ---- what the daemon is told ---- */
 
@@ -138,7 +140,12 @@ static void timer_due(struct ky_timer *timer)
 {
 	struct consumer *c = ky_container_of(timer, struct consumer, timer);
 
-	if (drain(c, false))
+	uint64_t now = ky_loop_now_ns();
+	bool flush = now - c->flushed_ns >= FLUSH_NS;
+
+	if (flush)
+		c->flushed_ns = now;
+	if (drain(c, flush))
 		c->n_quiet = 0;
 	else if (c->n_quiet < IDLE_ROUNDS)
 		c->n_quiet++;

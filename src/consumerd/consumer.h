@@ -20,6 +20,7 @@ struct consumer {
 	struct ky_msg_conn conn;
 	struct ky_timer timer;
 	unsigned int n_quiet; /* rounds since something was written */
+	uint64_t flushed_ns;  /* when partly filled blocks were last written out */
 	char *output;	      /* the trace directory, "" for none; NULL before INIT */
 	int root_fd;	      /* of the trace directory; -1 when there is none */
 	bool resume;
