@@ -104,23 +104,28 @@ enum ky_clock ky_writer_counter(void)
 #endif
 }
 
+static ky_write_fn writer_for(const struct ky_set *set)
+{
+#if KY_HAVE_RSEQ
+	if (set->geo.mode == KY_SET_PER_CPU)
+		return set->geo.clock == KY_CLOCK_MONOTONIC ? ky_rseq_record_ts
+							    : ky_rseq_record_counter;
+#endif
+	(void)set;
+	return NULL;
+}
+
 void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 {
-	hook->id = id;
+	__atomic_store_n(&hook->id, id, __ATOMIC_RELAXED);
 	hook->block_mask = set->geo.block_size - 1;
 	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size);
 	hook->clock = (uint16_t)set->geo.clock;
 	hook->ring_mask = ky_geometry_ring_mask(&set->geo);
 	hook->rings = set->rings;
-	hook->set = set;
-#if KY_HAVE_RSEQ
-	if (set->geo.mode == KY_SET_PER_CPU) {
-		hook->write = set->geo.clock == KY_CLOCK_MONOTONIC ? ky_rseq_record_ts
-								   : ky_rseq_record_counter;
-		return;
-	}
-#endif
-	hook->write = ky_thread_record;
+	hook->write = writer_for(set);
+	/* Release: enter_set sees the identifier when it sees the set. */
+	__atomic_store_n(&hook->set, set, __ATOMIC_RELEASE);
 }
 
 void ky_hook_switch(struct ky_hook *hook, bool on)
@@ -141,14 +146,24 @@ static void leave_set(struct ky_set *set)
 	__atomic_fetch_sub(&set->users, 1, __ATOMIC_RELEASE);
 }
 
+/* True while the hook still leads into this set. */
+static bool leads_to(const struct ky_hook *hook, const struct ky_set *set)
+{
+	/* Sequentially consistent: see enter_set. */
+	return __atomic_load_n(&hook->active, __ATOMIC_SEQ_CST) &&
+	       __atomic_load_n(&hook->set, __ATOMIC_RELAXED) == set;
+}
+
 /*
  * Entry to whatever touches a set outside a restartable sequence. False when the hook went
  * inactive. Pairs with the listener, which clears `active`, then (sequentially consistent) looks at
- * `users`.
+ * `users`. If a thread stays inside for too long, the listener keeps the set's memory, but uses the hook for another
+ * set: whoever is inside goes by this set and identifier, not by the hook's.
  */
-static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set)
+static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *ret_id)
 {
-	struct ky_set *set = hook->set;
+	/* Acquire: pairs with ky_hook_init. */
+	struct ky_set *set = __atomic_load_n(&hook->set, __ATOMIC_ACQUIRE);
 
 	/* A hook that was switched off and on meanwhile may have another set: then leave this one
 	 * alone. */
@@ -156,7 +171,9 @@ static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set)
 		return false;
 	__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
 	*ret_set = set;
-	if (__atomic_load_n(&hook->active, __ATOMIC_SEQ_CST) && hook->set == set)
+	/* Acquire: before the look at whether it was this set's. */
+	*ret_id = __atomic_load_n(&hook->id, __ATOMIC_ACQUIRE);
+	if (leads_to(hook, set))
 		return true;
 	leave_set(set);
 	return false;
@@ -179,14 +196,13 @@ static void first_use(struct ky_set *set, uint32_t i)
  * The record does not fit the block: goes to the next one if the consumer is through with it.
  * KY_WRITE_FULL: it is not, the record is lost.
  */
-static int change_block(struct ky_hook *hook, uint32_t cpu)
+static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 {
-	struct ky_set *set = hook->set;
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, cpu);
 	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
 	uint64_t pos = ky_head_pos(head);
-	uint64_t next = (pos | hook->block_mask) + 1;
-	uint64_t block_size = (uint64_t)hook->block_mask + 1;
+	uint64_t block_size = set->geo.block_size, ring_size = set->geo.data_stride;
+	uint64_t used = pos & (block_size - 1), next = pos - used + block_size;
 	uint32_t n_blocks = set->geo.n_blocks;
 	/* Acquire: pairs with the consumer's release after it copied the block that will be
 	 * overwritten. */
@@ -195,10 +211,9 @@ static int change_block(struct ky_hook *hook, uint32_t cpu)
 
 	/* Another thread may have changed the block since the writer looked: then just try again.
 	 */
-	if ((pos & hook->block_mask) == 0)
+	if (!used)
 		return KY_WRITE_RESTART;
-	if (next + block_size - (hook->ring_mask + 1) > consumed &&
-		next + block_size > hook->ring_mask + 1)
+	if (next + block_size - ring_size > consumed && next + block_size > ring_size)
 		return KY_WRITE_FULL;
 	sw = (struct ky_switch){
 		.ctl = ctl,
@@ -206,38 +221,37 @@ static int change_block(struct ky_hook *hook, uint32_t cpu)
 		.new_head = next << 1 | (head & 1),
 		.left = &ctl->blocks[(pos / block_size) & (n_blocks - 1)],
 		.enter = &ctl->blocks[(next / block_size) & (n_blocks - 1)],
-		.used = pos & hook->block_mask,
+		.used = used,
 		/* Of this head, if it still is the head when the sequence looks again. */
 		.begin_ts = __atomic_load_n(&ctl->slot[head & 1].ts, __ATOMIC_RELAXED),
 		.begin_count = __atomic_load_n(&ctl->slot[head & 1].count, __ATOMIC_RELAXED),
 	};
+	/* Does nothing if the hook leads elsewhere meanwhile. */
 	ky_rseq_switch(hook, &sw);
 	return KY_WRITE_RESTART;
 }
 
 /* What to do after result r of a per-CPU writer; called inside enter_set. */
-static int resolve(struct ky_hook *hook, int r)
+static int resolve(struct ky_hook *hook, struct ky_set *set, int r)
 {
-	struct ky_set *set = hook->set;
 	uint32_t cpu = current_cpu();
 
 	if (cpu >= set->geo.n_rings)
 		return KY_WRITE_NO_RING;
 	if (r == KY_WRITE_FULL)
-		return change_block(hook, cpu);
+		return change_block(hook, set, cpu);
 	if (!__atomic_load_n(&set->rings[cpu].ctl, __ATOMIC_RELAXED))
 		first_use(set, cpu);
 	return KY_WRITE_RESTART;
 }
 #else
-#define current_cpu()	 0u
-#define resolve(hook, r) (r)
+#define current_cpu()	      0u
+#define resolve(hook, set, r) (r)
 #endif
 
 /* Counts a lost event in the ring it would have gone to; inside enter_set. */
-static void count_lost(struct ky_hook *hook, enum ky_lost why)
+static void count_lost(struct ky_set *set, enum ky_lost why)
 {
-	struct ky_set *set = hook->set;
 	uint32_t i = set->geo.mode == KY_SET_PER_CPU ? current_cpu() : 0;
 	struct ky_ring_ctl *ctl;
 
@@ -247,35 +261,34 @@ static void count_lost(struct ky_hook *hook, enum ky_lost why)
 
 /* The writer did not write at once: prepares what it lacks and tries again, or counts the event as
  * lost. */
-static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, const void *payload,
-	size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky_write_fn write,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
 	int r = KY_WRITE_RESTART;
+	uint32_t limit, id_unused;
 	struct ky_set *set;
-	uint32_t limit;
 	uint64_t ts;
 
-	if (!enter_set(hook, &set))
+	if (!enter_set(hook, &set, &id_unused))
 		return;
-	limit = hook->block_limit - KY_HEADER_EXTENDED;
+	limit = ky_geometry_max_payload(&set->geo);
 	for (int tries = 0; len <= limit && r == KY_WRITE_RESTART && tries < MAX_TRIES; tries++) {
 		/* Switched off meanwhile: then the writer finds no ring, and nothing is lost. */
-		if (!__atomic_load_n(&hook->active, __ATOMIC_RELAXED)) {
+		if (!leads_to(hook, set)) {
 			r = KY_WRITE_DONE;
 			break;
 		}
-		ts = hook->clock == KY_CLOCK_MONOTONIC ? ky_clock_read(hook->clock) : 0;
-
-		r = hook->write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
+		ts = set->geo.clock == KY_CLOCK_MONOTONIC ? ky_clock_read(KY_CLOCK_MONOTONIC) : 0;
+		r = write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
 		if (r == KY_WRITE_NO_RING || r == KY_WRITE_FULL)
-			r = resolve(hook, r);
+			r = resolve(hook, set, r);
 	}
 	if (len > limit)
-		count_lost(hook, KY_LOST_TOO_BIG);
+		count_lost(set, KY_LOST_TOO_BIG);
 	else if (r == KY_WRITE_FULL)
-		count_lost(hook, KY_LOST_FULL);
+		count_lost(set, KY_LOST_FULL);
 	else if (r != KY_WRITE_DONE)
-		count_lost(hook, KY_LOST_STUCK);
+		count_lost(set, KY_LOST_STUCK);
 	leave_set(set);
 }
 
@@ -284,17 +297,15 @@ static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	struct ky_set *set;
-	int r;
+	uint32_t id;
 
-	if (!enter_set(hook, &set))
+	if (!enter_set(hook, &set, &id))
 		return;
-	if (len > hook->block_limit - KY_HEADER_EXTENDED) {
-		count_lost(hook, KY_LOST_TOO_BIG);
-	} else {
-		r = hook->write(hook, payload, (uint32_t)len, pieces, n_pieces, 0);
-		if (r == KY_WRITE_NO_RING)
-			count_lost(hook, KY_LOST_STUCK);
-	}
+	if (len > ky_geometry_max_payload(&set->geo))
+		count_lost(set, KY_LOST_TOO_BIG);
+	else if (ky_thread_record(set, id, payload, (uint32_t)len, pieces, n_pieces) ==
+		 KY_WRITE_NO_RING)
+		count_lost(set, KY_LOST_STUCK);
 	leave_set(set);
 }
 
@@ -310,7 +321,8 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
 			continue;
 		write = hook->write;
-		if (ky_unlikely(write == ky_thread_record)) {
+		/* The set's rings are threads'; or a signal handler has forked just now, and all of the hook is gone. */
+		if (ky_unlikely(!write)) {
 			record_thread(hook, payload, len, pieces, n_pieces);
 			continue;
 		}
@@ -321,7 +333,7 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 				      KY_WRITE_DONE))
 				continue;
 		}
-		record_slow(hook, payload, len, pieces, n_pieces);
+		record_slow(hook, write, payload, len, pieces, n_pieces);
 	}
 }
 

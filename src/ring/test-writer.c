@@ -538,6 +538,45 @@ static void test_identities(void **state)
 	teardown(&f);
 }
 
+static struct fixture *moving, *elsewhere;
+
+static void move_hook(void)
+{
+	ky_hook_switch(&moving->hook, false);
+	ky_hook_init(&moving->hook, &elsewhere->set, EVENT + 1);
+	ky_hook_switch(&moving->hook, true);
+}
+
+/* The hook leads into another set while a thread records: what began in one set ends there. */
+static void test_hook_moves(void **state)
+{
+	struct fixture from, to;
+	struct tally t = {0};
+
+	setup(&from, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, 2, 2, 8192);
+	setup(&to, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, 2, 4, 4096);
+	moving = &from;
+	elsewhere = &to;
+	ky_thread_claimed = move_hook;
+	emit(&from, 0);
+	ky_thread_claimed = NULL;
+	assert_true(from.hook.set == &to.set);
+	assert_int_equal(walk(&from, 0, PAYLOAD, count_payload, &t), 1);
+	assert_int_equal(walk(&to, 0, PAYLOAD, count_payload, &t), 0);
+	assert_int_equal(lost(&from) + lost(&to), 0);
+	teardown(&from);
+	teardown(&to);
+}
+
+/* A fork has wiped the hook's memory after it was found active. */
+static void test_wiped(void **state)
+{
+	struct payload p = {.writer = 0};
+	struct ky_hook hook = {.active = 1};
+
+	ky_record(&hook, &p, PAYLOAD, NULL, 0);
+}
+
 /* Whatever a hostile sibling writes into the control block, the writer stays within the set. */
 static void test_hostile_memory(void **state)
 {
@@ -572,6 +611,8 @@ int main(void)
 		cmocka_unit_test(test_clock_steps),
 		cmocka_unit_test(test_inactive),
 		cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_hook_moves),
+		cmocka_unit_test(test_wiped),
 		cmocka_unit_test(test_hostile_memory),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signals),

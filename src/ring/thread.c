@@ -253,12 +253,11 @@ static void publish(struct ky_ring_ctl *ctl)
 }
 
 /* The record into ring `slot`, which is this thread's. */
-static int write_record(struct ky_hook *hook, uint32_t slot, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
+static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
+	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
-	struct ky_set *set = hook->set;
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
-	uint64_t mask = hook->block_mask, ring_size = hook->ring_mask + 1;
+	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
 	uint64_t from, begin, end, ts, last;
 	bool extended;
 
@@ -266,12 +265,12 @@ static int write_record(struct ky_hook *hook, uint32_t slot, const void *payload
 	do {
 		begin = from;
 		last = load(&ctl->last_ts);
-		ts = ky_clock_read(hook->clock);
+		ts = ky_clock_read(set->geo.clock);
 		ts = KY_MAX(ts, last);
 		/* `last` may lag behind an interrupted record's: then the header is longer than it
 		 * need be. */
-		extended = hook->id >= KY_ID_EXTENDED || (ts - last) >> KY_TS_BITS;
-		if ((from & mask) + KY_HEADER_EXTENDED + len > hook->block_limit) {
+		extended = id >= KY_ID_EXTENDED || (ts - last) >> KY_TS_BITS;
+		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = (from | mask) + 1;
 			/* Acquire: pairs with the consumer's release of the block that is entered.
 			 */
@@ -297,25 +296,23 @@ static int write_record(struct ky_hook *hook, uint32_t slot, const void *payload
 	}
 	raise_local(&ctl->last_ts, ts);
 	add_local(&ctl->reserved_count, 1);
-	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & hook->ring_mask),
-		hook->id, ts, extended, payload, len, pieces, n_pieces);
+	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & (ring_size - 1)), id,
+		ts, extended, payload, len, pieces, n_pieces);
 	if (ky_head_pos(load(&ctl->head)) == from)
 		publish(ctl);
 	return KY_WRITE_DONE;
 }
 
-int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts_unused)
+int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	struct ky_set *set = hook->set;
 	bool claimed = false;
 	int64_t slot = find_slot(set, &claimed);
 	int r;
 
-	(void)ts_unused; /* the clock must be read after `reserve` */
 	if (slot < 0)
 		return KY_WRITE_NO_RING;
-	r = write_record(hook, (uint32_t)slot, payload, len, pieces, n_pieces);
+	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces);
 	/* Not in a handler on top of the record that claimed it: that one still writes. */
 	if (ky_unlikely(claimed && leaving))
 		__atomic_store_n(&ky_geometry_ctl(&set->geo, set->base, (uint32_t)slot)->owner, 0,

@@ -56,7 +56,7 @@ struct ky_hook {
 	uint16_t mapped;      /* the tracer's: whether a set wants the event, or it may serve again */
 	uint64_t ring_mask;   /* bytes of a ring - 1 */
 	struct ky_ring_ref *rings;
-	ky_write_fn write;
+	ky_write_fn write; /* of per-CPU sets; NULL: the set is per-thread, or gone by a fork */
 	struct ky_set *set;
 	struct ky_hook *next; /* of the same event */
 } __attribute__((aligned(64)));
@@ -124,8 +124,9 @@ int ky_rseq_record_counter(struct ky_hook *hook, const void *payload, uint32_t l
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 int ky_rseq_record_ts(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
-int ky_thread_record(struct ky_hook *hook, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
+/* Of per-thread sets; inside `users`. The clock is read by the writer, after `reserve`. */
+int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
 
 void ky_rseq_event(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
