@@ -2,6 +2,7 @@
 /*
  * What the control commands do: one function each, and the table (control.h).
  */
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/glob.h"
@@ -154,6 +155,22 @@ static const char *default_name(char *buf, size_t size)
 	return buf;
 }
 
+/* The session that writes to this directory already, by whatever name of it. */
+static struct session *find_output(struct daemon *d, const char *output)
+{
+	struct stat mine, theirs;
+	bool exists = *output && stat(output, &mine) == 0;
+	struct session *s;
+
+	ky_list_foreach (s, &d->sessions, node)
+		if (*output && (!strcmp(s->output, output) ||
+				       (exists && *s->output && stat(s->output, &theirs) == 0 &&
+					       mine.st_dev == theirs.st_dev &&
+					       mine.st_ino == theirs.st_ino)))
+			return s;
+	return NULL;
+}
+
 static bool may_create(struct request *r, const char *name, const char *output)
 {
 	if (!name_valid(name))
@@ -162,6 +179,10 @@ static bool may_create(struct request *r, const char *name, const char *output)
 			name);
 	else if (*output && *output != '/')
 		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	else if (find_output(r->daemon, output))
+		request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			find_output(r->daemon, output)->name, output);
 	else if (session_find(r->daemon, name))
 		request_refuse(r, "exists",
 			"session '%s' exists already: choose another name or 'kymo destroy %s'",

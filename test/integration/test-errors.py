@@ -38,6 +38,16 @@ def test_second_daemon(k):
     check(k.answers(), "the first daemon does not answer any more")
 
 
+def test_one_directory_for_two(k):
+    """Two sessions never write to one directory, by whatever name of it."""
+    k.start_daemon()
+    k.kymo("create", "first", "-o", k.traces / "same")
+    os.symlink(k.traces / "same", k.traces / "other")
+    for name in ("same", "same/", "other"):
+        refused(k, "create", "second", "-o", f"{k.traces}/{name}", says=["first", "another output directory"])
+    k.kymo("destroy", "first")
+
+
 def test_stale_daemon(k):
     """What a killed daemon left is replaced."""
     k.start_daemon()
