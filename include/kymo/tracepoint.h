@@ -567,10 +567,13 @@ typedef uintptr_t kymo__ptr;
 struct kymo__cursor {
 	unsigned char *p;     /* in the scratch buffer */
 	unsigned char *start; /* of the part of the scratch buffer that is not in the list yet */
-	size_t len;	      /* bytes in the list */
+	size_t len;	      /* bytes in the list, or KYMO__TOO_LARGE and more */
 	size_t n;	      /* entries in the list */
 	struct kymo_piece *list;
 };
+
+/* No sub-buffer has room for this: discarded as too large, and counted. Sums that stop there do not wrap. */
+#define KYMO__TOO_LARGE (SIZE_MAX / 3)
 
 #define KYMO__DEFINE_PUT(T)                                                                        \
 	static inline __attribute__((always_inline, unused)) void kymo__put_##T(                   \
@@ -621,7 +624,10 @@ static inline __attribute__((unused)) void kymo__put_piece(
 		/* Where the length does not fit, the sum is too large anyway. */
 		piece->len = (uint32_t)len;
 		piece->flags = flags;
-		c->len += len;
+		if (len < KYMO__TOO_LARGE && c->len < KYMO__TOO_LARGE)
+			c->len += len;
+		else
+			c->len = KYMO__TOO_LARGE;
 		piece++;
 	}
 	c->n = (size_t)(piece - c->list);
@@ -642,11 +648,14 @@ static inline __attribute__((unused)) void kymo__put_bytes(
 static inline __attribute__((unused)) void kymo__put_sequence(
 	struct kymo__cursor *c, const void *ptr, size_t n, size_t size)
 {
-	uint32_t count = n <= UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+	uint32_t count = (uint32_t)n;
 
 	memcpy(c->p, &count, sizeof(count));
 	c->p += sizeof(count);
-	kymo__put_bytes(c, ptr, (size_t)count * size);
+	if (n <= UINT32_MAX / size)
+		kymo__put_bytes(c, ptr, n * size);
+	else
+		c->len = KYMO__TOO_LARGE;
 }
 
 /*
@@ -714,7 +723,7 @@ static inline __attribute__((unused)) void kymo__put_string_sequence(
 	if (n <= KYMO_SEQ_STRINGS_MAX)
 		kymo__put_strings(c, strings, n);
 	else
-		c->len = SIZE_MAX / 2; /* discarded as too large, and counted */
+		c->len = KYMO__TOO_LARGE;
 }
 
 static inline __attribute__((unused)) void kymo__hand_over(

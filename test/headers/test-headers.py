@@ -3,8 +3,9 @@
 """
 Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
 which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
+lengths.c is a program that takes its own events; it is run.
 
-    test-headers.py INCLUDE-DIRECTORY USE.C COMPILER...
+    test-headers.py INCLUDE-DIRECTORY USE.C LENGTHS.C COMPILER...
 """
 
 import os
@@ -12,10 +13,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
 # The kernel's headers for -m32 are those of 64 bits, where gcc-multilib does not point there.
-CODE = [[], ["-fPIC"], ["-fno-pie"], ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"], ["-mcmodel=large", "-fPIC"]]
+M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
+CODE = [[], ["-fPIC"], ["-fno-pie"], M32, ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
 
 
@@ -40,10 +43,29 @@ def check_code(compiler, include, text):
     return failed
 
 
+def check_run(compiler, include, source):
+    """Runs the program, of 64 and of 32 bits; returns the number of failures."""
+    failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        program = pathlib.Path(directory, "program")
+        for code in ([], M32):
+            command = [compiler, *code, "-O2", f"-I{include}", "-o", program]
+            empty = subprocess.run([*command, "-xc", "-"], input="int main(void) { return 0; }\n", capture_output=True, text=True)
+            if empty.returncode:
+                print(f"skipped {compiler} {' '.join(code)}: does not link")
+                continue
+            subprocess.run([*command, source], check=True)
+            status = subprocess.run([program]).returncode
+            print(f"{'FAIL' if status else 'ran'} {compiler} {' '.join(code)} {source}: {status}")
+            failed += status != 0
+    return failed
+
+
 def main():
     include = pathlib.Path(sys.argv[1])
     use = pathlib.Path(sys.argv[2]).read_text()
-    compilers = [c for c in sys.argv[3:] if shutil.which(c)]
+    lengths = pathlib.Path(sys.argv[3])
+    compilers = [c for c in sys.argv[4:] if shutil.which(c)]
     headers = sorted(p.relative_to(include) for p in include.glob("kymo*/**/*.h"))
     if not headers or not compilers:
         sys.exit(f"FAIL: {len(headers)} headers, compilers: {compilers}")
@@ -62,6 +84,7 @@ def main():
                     print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
         print(f"checked {name}")
     failed += sum(check_code(compiler, include, use) for compiler in compilers)
+    failed += sum(check_run(compiler, include, lengths) for compiler in compilers)
     return 1 if failed else 0
 
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is handed over for sequences, of lengths that a program may pass by mistake too: the sum of
+ * lengths must not wrap, or a record is given room for less than is copied to it. The program is its
+ * own tracer: it takes its events. Exit status: the number of events whose length was wrong.
+ */
+#include <kymo/tracepoint.h>
+
+static size_t handed_over;
+static int wrong;
+
+static void take(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	(void)event, (void)payload, (void)pieces, (void)n_pieces;
+	handed_over = len;
+}
+
+void kymo_object_register(struct kymo_object *object)
+{
+	for (const struct kymo_event *const *e = object->begin; e < object->end; e++) {
+		(*e)->state->record = take;
+		(*e)->state->enabled = 1;
+	}
+}
+
+void kymo_object_unregister(struct kymo_object *object)
+{
+	(void)object;
+}
+
+static void expect(const char *what, int right)
+{
+	if (!right)
+		printf("%s: %zu bytes handed over\n", what, handed_over);
+	wrong += !right;
+	handed_over = 0;
+}
+
+int main(void)
+{
+	static const uint64_t numbers[32];
+	const size_t too_large = SIZE_MAX / 3;
+	size_t few = 3, many = 32, wraps = (size_t)UINT32_MAX / 8 + 2, all = SIZE_MAX;
+	size_t half = UINT32_MAX / 2 + 1;
+
+	kymo_event(lengths, few, kymo_seq_u64(a, numbers, few));
+	expect("few", handed_over == 4 + 3 * 8);
+	kymo_event(lengths, many, kymo_seq_u64(a, numbers, many), kymo_u8(b, 1));
+	expect("many", handed_over == 4 + 32 * 8 + 1);
+	kymo_event(lengths, wraps, kymo_seq_u64(a, numbers, wraps), kymo_seq_u64(b, numbers, many));
+	expect("elements that wrap", handed_over >= too_large);
+	kymo_event(
+		lengths, all, kymo_string(a, "text"), kymo_blob(b, numbers, all), kymo_u64(c, 1));
+	expect("all", handed_over >= too_large);
+	kymo_event(lengths, halves, kymo_blob(a, numbers, half), kymo_blob(b, numbers, half));
+	expect("two halves", handed_over >= (sizeof(size_t) == 8 ? UINT32_MAX : too_large));
+	return wrong;
+}
