@@ -290,6 +290,11 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 		fprintf(stderr,
 			"  %" PRIu64 " event%s could have come, but the program never got there\n",
 			matched, matched == 1 ? "" : "s");
+	else if (getenv("KYMO_OFF"))
+		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
+	else if (cli_get(rec->cli, "with"))
+		fputs("  its programs could not be given the libraries of --with: they are static or setuid, or drop their environment\n",
+			stderr);
 	else if (cli_get(rec->cli, "event"))
 		fputs("  its programs have no event that matches --event: without it all are recorded, and 'kymo "
 		      "stat' shows their names\n",
@@ -303,7 +308,8 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 static void print_summary(struct recording *rec, const struct kymo_value *session)
 {
 	bool nothing = !kymo_value_u64(kymo_value_get(session, "recorded")) &&
-		       !kymo_value_u64(kymo_value_get(session, "discarded"));
+		       !kymo_value_u64(kymo_value_get(session, "discarded")) &&
+		       !kymo_value_u64(kymo_value_get(session, "unwritten"));
 	struct ky_buf counts = {0}, dir = {0};
 
 	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
@@ -337,7 +343,7 @@ static void tell_failure(struct recording *rec, const struct kymo_value *reply)
 static void print_object(
 	struct recording *rec, const struct kymo_value *session, int exit_code, size_t left)
 {
-	static const char *const numbers[] = {"recorded", "discarded", "bytes"};
+	static const char *const numbers[] = {"recorded", "discarded", "unwritten", "bytes"};
 	_cleanup_value_ struct kymo_value *v = kymo_value_new();
 
 	if (!rec->cli->json)

@@ -38,6 +38,15 @@ static int run_start(struct cli *cli)
 	return CLI_OK;
 }
 
+/* Done, but not well, when something that was recorded could not be written. */
+static int exit_code(const struct kymo_value *sessions)
+{
+	for (size_t i = 0; i < kymo_value_count(sessions); i++)
+		if (kymo_value_u64(kymo_value_get(kymo_value_at(sessions, i), "unwritten")))
+			return CLI_FAILED;
+	return CLI_OK;
+}
+
 static int run_end(struct cli *cli, const char *done)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
@@ -49,7 +58,7 @@ static int run_end(struct cli *cli, const char *done)
 		cli_result(cli, reply);
 	else
 		cli_report_ended(cli, kymo_value_get(reply, "sessions"), done);
-	return CLI_OK;
+	return exit_code(kymo_value_get(reply, "sessions"));
 }
 
 static int run_stop(struct cli *cli)
