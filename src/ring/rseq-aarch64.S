@@ -47,6 +47,7 @@
 	.type	\name, %function
 	.balign	64
 \name:
+	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_\name
 	mov	w2, w2
 	START_SEQUENCE x9, .Lcs_\name
@@ -169,6 +170,7 @@
 	ABORT_HANDLER
 	mov	w0, #KY_ASM_RESTART
 	ret
+	.cfi_endproc
 	.size	\name, . - \name
 	.endm
 
@@ -181,6 +183,7 @@
 	.type	ky_rseq_switch, %function
 	.balign	16
 ky_rseq_switch:
+	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_switch
 	START_SEQUENCE x9, .Lcs_switch
 1:	ldr	w10, [x0, #KY_HOOK_ACTIVE]
@@ -215,6 +218,7 @@ ky_rseq_switch:
 .Lswitch_restart:
 	mov	w0, #KY_ASM_RESTART
 	ret
+	.cfi_endproc
 	.size	ky_rseq_switch, . - ky_rseq_switch
 
 	.section .note.GNU-stack, "", %progbits

@@ -48,11 +48,17 @@
 	.type	\name, @function
 	.balign	64
 \name:
+	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_\name
 	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbx, 0
 	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
 	.if \counter == 0
 	pushq	%r9
+	.cfi_adjust_cfa_offset 8
 	.endif
 	movl	%edx, %ebp
 	RSEQ_AREA %rbx
@@ -176,12 +182,19 @@
 	movq	%r10, KY_ASM_HEAD(%r9)
 2:	xorl	%eax, %eax
 .Lreturn_\name:
+	.cfi_remember_state
 	.if \counter == 0
 	popq	%r9
+	.cfi_adjust_cfa_offset -8
 	.endif
 	popq	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbp
 	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbx
 	ret
+	.cfi_restore_state
 .Lno_ring_\name:
 	movl	$KY_ASM_NO_RING, %eax
 	jmp	.Lreturn_\name
@@ -191,6 +204,7 @@
 	ABORT_HANDLER
 	movl	$KY_ASM_RESTART, %eax
 	jmp	.Lreturn_\name
+	.cfi_endproc
 	.size	\name, . - \name
 	.endm
 
@@ -214,6 +228,7 @@
 	.type	ky_rseq_event, @function
 	.balign	64
 ky_rseq_event:
+	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_event
 	testq	%r8, %r8
 	jnz	ky_record_event
@@ -307,6 +322,7 @@ ky_rseq_event:
 	xorl	%ecx, %ecx
 	xorl	%r8d, %r8d
 	jmp	ky_record_event
+	.cfi_endproc
 	.size	ky_rseq_event, . - ky_rseq_event
 
 /*
@@ -318,6 +334,7 @@ ky_rseq_event:
 	.type	ky_rseq_switch, @function
 	.balign	16
 ky_rseq_switch:
+	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_switch
 	RSEQ_AREA %rdx
 	leaq	.Lcs_switch(%rip), %rax
@@ -349,6 +366,7 @@ ky_rseq_switch:
 .Lswitch_restart:
 	movl	$KY_ASM_RESTART, %eax
 	ret
+	.cfi_endproc
 	.size	ky_rseq_switch, . - ky_rseq_switch
 
 	.section .note.GNU-stack, "", @progbits

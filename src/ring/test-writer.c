@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <unwind.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -577,6 +578,60 @@ static void test_wiped(void **state)
 	ky_record(&hook, &p, PAYLOAD, NULL, 0);
 }
 
+static sigjmp_buf after_fault;
+static bool unwound;
+
+static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void *arg);
+
+static void on_fault(int sig)
+{
+	(void)sig;
+	_Unwind_Backtrace(look_for_caller, NULL);
+	siglongjmp(after_fault, 1);
+}
+
+/* Records from where nothing is, on a CPU whose ring is in use. */
+static __attribute__((noinline)) void record_and_fault(struct fixture *f)
+{
+	for (;;) {
+		emit(f, 0);
+		f->hook.write(&f->hook, (void *)16, PAYLOAD, NULL, 0, 1);
+	}
+}
+
+static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void *arg)
+{
+	void *pc = (void *)(_Unwind_GetIP(context) - 1);
+
+	(void)arg;
+	unwound |= _Unwind_FindEnclosingFunction(pc) == (void *)record_and_fault;
+	return _URC_NO_REASON;
+}
+
+static void unwind_from_writer(int kind)
+{
+	struct fixture f;
+
+	setup_kind(&f, kind, 2, 4096);
+	unwound = false;
+	if (!sigsetjmp(after_fault, 1))
+		record_and_fault(&f);
+	assert_true(unwound);
+	teardown(&f);
+}
+
+/* A debugger or profiler that stops a thread within a writer finds the way to the caller. */
+static void test_unwind(void **state)
+{
+	struct sigaction sa = {.sa_handler = on_fault}, old;
+
+	sigaction(SIGSEGV, &sa, &old);
+	for (int k = 0; k < N_KINDS; k++)
+		if (usable(k) && kinds[k].mode == KY_SET_PER_CPU)
+			unwind_from_writer(k);
+	sigaction(SIGSEGV, &old, NULL);
+}
+
 /* Whatever a hostile sibling writes into the control block, the writer stays within the set. */
 static void test_hostile_memory(void **state)
 {
@@ -613,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_identities),
 		cmocka_unit_test(test_hook_moves),
 		cmocka_unit_test(test_wiped),
+		cmocka_unit_test(test_unwind),
 		cmocka_unit_test(test_hostile_memory),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signals),
