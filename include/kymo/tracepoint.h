@@ -57,15 +57,15 @@
  * that is needed for its fields alone.
  */
 #define kymo_event(provider, ...) \
-	KYMO__STATEMENT(#provider, KYMO__FIRST(__VA_ARGS__, 0), KYMO_DEBUG_LINE, __VA_ARGS__)
+	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0), KYMO_DEBUG_LINE, __VA_ARGS__)
 #define kymo_event_level(provider, name, ...) \
-	KYMO__STATEMENT(#provider, #name, KYMO__FIRST_TOKEN(__VA_ARGS__, 0), __VA_ARGS__)
+	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__STRING(name), KYMO__FIRST_TOKEN(__VA_ARGS__, 0), __VA_ARGS__)
 #define kymo_event_enabled(provider, name) \
 	__extension__({ \
 		static struct kymo_event_state kymo__state; \
 		static const struct kymo_event kymo__event = { \
-			(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_QUERY, 0, #provider, #name, NULL, \
-			&kymo__state, __FILE__, __LINE__, 0}; \
+			(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_QUERY, 0, KYMO__STRING(provider), \
+			KYMO__STRING(name), NULL, &kymo__state, __FILE__, __LINE__, 0}; \
 		KYMO__LIST(kymo__event) \
 		(int)KYMO__IS_ENABLED(kymo__state); \
 	})
@@ -87,7 +87,7 @@
 		static const struct kymo_field kymo__fields[] = { \
 			KYMO__DESC(kymo_i32(line, 0)) KYMO__DESC(kymo_string(file, 0)) \
 			KYMO__DESC(kymo_string(func, 0)) KYMO__DESC(kymo_string(msg, 0)) KYMO__NO_FIELD}; \
-		KYMO__DEFINE_EVENT("kymo_tracelog", &#level[sizeof("KYMO_") - 1], level, kymo__fields) \
+		KYMO__DEFINE_EVENT("kymo_tracelog", &KYMO__STRING(level)[sizeof("KYMO_") - 1], level, kymo__fields) \
 		if (KYMO__IS_ENABLED(kymo__state)) \
 			kymo__tracelog(&kymo__event, __func__, __VA_ARGS__); \
 	} while (0)
@@ -109,39 +109,21 @@
 #define KYMO_ARGS(...) (, __VA_ARGS__)
 #define KYMO_NO_ARGS ()
 #define KYMO_EVENT_CLASS(provider, cls, ...) KYMO__CLASS(provider, cls, __VA_ARGS__)
-#define KYMO_EVENT_INSTANCE(provider, cls, name, level) \
-	KYMO__C_BEGIN \
-	extern __attribute__((weak, visibility("hidden"))) struct kymo_event_state \
-		kymo__state_##provider##__##name; \
-	extern __attribute__((weak, visibility("hidden"))) const struct kymo_event \
-		kymo__event_##provider##__##name; \
-	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL}; \
-	const struct kymo_event kymo__event_##provider##__##name = { \
-		(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_PLAIN, level, #provider, #name, \
-		kymo__fields_##provider##__##cls, &kymo__state_##provider##__##name, \
-		__FILE__, __LINE__, 0}; \
-	static const struct kymo_event *kymo__entry_##provider##__##name \
-		KYMO__IN_LIST = &kymo__event_##provider##__##name; \
-	static __typeof__(kymo__class_##provider##__##cls) *const kymo__emit_##provider##__##name \
-		__attribute__((unused)) = kymo__class_##provider##__##cls; \
-	KYMO__C_END
+#define KYMO_EVENT_INSTANCE(provider, cls, name, level) KYMO__INSTANCE(provider, cls, name, level)
 #define KYMO_EVENT_DEFINE(provider, name, level, ...) \
 	KYMO__CLASS(provider, name, __VA_ARGS__) \
 	KYMO_EVENT_INSTANCE(provider, name, name, level)
 #define kymo_trace(provider, ...) \
 	KYMO__APPLY_CAT(KYMO__TRACE_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
 #define kymo_trace_enabled(provider, name) \
-	((int)KYMO__IS_ENABLED(kymo__state_##provider##__##name))
+	((int)KYMO__IS_ENABLED(KYMO__STATE(provider, name)))
 
 /*
  * An enumeration, at file scope; labels are string literals, values constants:
  *
  *	KYMO_ENUM(payment, KYMO_VALUE("CARD", 0), KYMO_VALUE("CASH", 1), KYMO_RANGE("VOUCHER", 2, 9))
  */
-#define KYMO_ENUM(type, ...) \
-	static const struct kymo_enum_label kymo__labels_##type[] = {__VA_ARGS__}; \
-	static const struct kymo_enum_type kymo__enum_##type = {#type, kymo__labels_##type, \
-		(uint32_t)(sizeof(kymo__labels_##type) / sizeof(kymo__labels_##type[0])), 0};
+#define KYMO_ENUM(type, ...) KYMO__ENUM(type, __VA_ARGS__)
 #define KYMO_VALUE(label, value) {label, (uint64_t)(value), (uint64_t)(value)}
 #define KYMO_RANGE(label, from, to) {label, (uint64_t)(from), (uint64_t)(to)}
 
@@ -166,6 +148,7 @@
 #define KYMO__C_END
 #endif
 
+#define KYMO__STRING(text) #text
 #define KYMO__FIRST(first, ...) #first
 #define KYMO__FIRST_TOKEN(first, ...) first
 #define KYMO__CAT(a, b) a##b
@@ -414,6 +397,11 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__PIECES_SCALAR(T, n, v)
 #define KYMO__PUT_SCALAR(T, n, v) kymo__put_##T(&kymo__c, KYMO__VALUE_##T(v));
 
+#define KYMO__ENUM(type, ...) \
+	static const struct kymo_enum_label kymo__labels_##type[] = {__VA_ARGS__}; \
+	static const struct kymo_enum_type kymo__enum_##type = {#type, kymo__labels_##type, \
+		(uint32_t)(sizeof(kymo__labels_##type) / sizeof(kymo__labels_##type[0])), 0};
+
 #define KYMO__DESC_ENUM(T, n, e, v) \
 	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_enum_##T, 0, #n, &kymo__enum_##e},
 #define KYMO__ROOM_ENUM(T, n, e, v) +sizeof(kymo__##T)
@@ -549,7 +537,24 @@ typedef uintptr_t kymo__ptr;
 		KYMO__RECORD(kymo__ev, __VA_ARGS__)
 #define KYMO__UNWRAP(list) KYMO__UNWRAP_ list
 #define KYMO__UNWRAP_(...) __VA_ARGS__
+#define KYMO__INSTANCE(provider, cls, name, level) \
+	KYMO__C_BEGIN \
+	extern __attribute__((weak, visibility("hidden"))) struct kymo_event_state \
+		kymo__state_##provider##__##name; \
+	extern __attribute__((weak, visibility("hidden"))) const struct kymo_event \
+		kymo__event_##provider##__##name; \
+	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL}; \
+	const struct kymo_event kymo__event_##provider##__##name = { \
+		(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_PLAIN, level, #provider, #name, \
+		kymo__fields_##provider##__##cls, &kymo__state_##provider##__##name, \
+		__FILE__, __LINE__, 0}; \
+	static const struct kymo_event *kymo__entry_##provider##__##name \
+		KYMO__IN_LIST = &kymo__event_##provider##__##name; \
+	static __typeof__(kymo__class_##provider##__##cls) *const kymo__emit_##provider##__##name \
+		__attribute__((unused)) = kymo__class_##provider##__##cls; \
+	KYMO__C_END
 
+#define KYMO__STATE(provider, name) kymo__state_##provider##__##name
 #define KYMO__TRACE_ONE(provider, name) \
 	do { \
 		if (KYMO__IS_ENABLED(kymo__state_##provider##__##name)) \

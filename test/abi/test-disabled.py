@@ -36,6 +36,7 @@ EVENT = "kymo_event(shop, order, kymo_u64(id, a * a), kymo_string(customer, s), 
 VARIANTS = {
     "kymo_event": EVENT,
     "kymo_event_level": "kymo_event_level(shop, order, KYMO_INFO, kymo_u64(id, a), kymo_blob(data, s, a));",
+    "kymo_event_enabled": "if (kymo_event_enabled(shop, order)) after(a + 1, s);",
     "kymo_tracef": 'kymo_tracef("order %s", s);',
 }
 SLOW = "__atomic_fetch_add((int *)s, 1, __ATOMIC_SEQ_CST);"

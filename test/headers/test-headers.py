@@ -3,9 +3,9 @@
 """
 Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
 which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
-lengths.c is a program that takes its own events; it is run.
+The other sources are programs that take their own events; they are run.
 
-    test-headers.py INCLUDE-DIRECTORY USE.C LENGTHS.C COMPILER...
+    test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM.C... COMPILER...
 """
 
 import os
@@ -64,8 +64,8 @@ def check_run(compiler, include, source):
 def main():
     include = pathlib.Path(sys.argv[1])
     use = pathlib.Path(sys.argv[2]).read_text()
-    lengths = pathlib.Path(sys.argv[3])
-    compilers = [c for c in sys.argv[4:] if shutil.which(c)]
+    programs = [a for a in sys.argv[3:] if a.endswith(".c")]
+    compilers = [c for c in sys.argv[3:] if c not in programs and shutil.which(c)]
     headers = sorted(p.relative_to(include) for p in include.glob("kymo*/**/*.h"))
     if not headers or not compilers:
         sys.exit(f"FAIL: {len(headers)} headers, compilers: {compilers}")
@@ -84,7 +84,7 @@ def main():
                     print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
         print(f"checked {name}")
     failed += sum(check_code(compiler, include, use) for compiler in compilers)
-    failed += sum(check_run(compiler, include, lengths) for compiler in compilers)
+    failed += sum(check_run(compiler, include, p) for compiler in compilers for p in programs)
     return 1 if failed else 0
 
 
