@@ -524,6 +524,7 @@ typedef uintptr_t kymo__ptr;
 		unsigned char kymo__room[KYMO_SCRATCH_SLACK KYMO__EACH(KYMO__ROOM, __VA_ARGS__)]; \
 		struct kymo_piece kymo__list[1 KYMO__EACH(KYMO__PIECES, __VA_ARGS__)]; \
 		struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
+		__asm__("" : "=m"(kymo__room)); /* else compilers warn that an event without fields has none */ \
 		KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
 		kymo__hand_over(event, &kymo__c, kymo__room); \
 	}

@@ -82,7 +82,7 @@ static void explain_nothing(struct cli *cli, struct kymo_ctl *ctl, const char *s
 	if (session && params)
 		kymo_value_set_string(params, "session", session);
 	if (kymo_ctl_call(ctl, "status", params, &reply) == 0 && kymo_reply_ok(reply))
-		cli_report_warnings(cli, kymo_value_get(reply, "warnings"));
+		cli_report_warnings(stdout, cli, kymo_value_get(reply, "warnings"));
 }
 
 static void report_enabled(struct cli *cli, struct kymo_ctl *ctl, const struct kymo_value *reply)

@@ -98,7 +98,7 @@ static int show_session(struct cli *cli, struct kymo_ctl *ctl, const char *sessi
 		return CLI_OK;
 	}
 	cli_report_session(cli, kymo_value_get(reply, "session"));
-	cli_report_warnings(cli, kymo_value_get(reply, "warnings"));
+	cli_report_warnings(stdout, cli, kymo_value_get(reply, "warnings"));
 	return CLI_OK;
 }
 

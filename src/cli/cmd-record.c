@@ -383,6 +383,10 @@ static void finish(struct recording *rec, int exit_code)
 		print_summary(rec, session);
 	else
 		tell_failure(rec, reply);
+	/* Events that were left out: nobody would miss them in a trace that has others. */
+	if (session && kymo_value_u64(kymo_value_get(session, "recorded")) && !rec->cli->json &&
+		!cli_has(rec->cli, "no-summary"))
+		cli_report_warnings(stderr, rec->cli, kymo_value_get(status, "warnings"));
 	print_object(rec, session, exit_code, left);
 }
 

@@ -154,9 +154,9 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		puts("  none");
 }
 
-void cli_report_warnings(struct cli *cli, const struct kymo_value *warnings)
+void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings)
 {
 	for (size_t i = 0; i < kymo_value_count(warnings); i++)
-		printf("%swarning:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
+		fprintf(to, "%swarning:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
 			cli_safe(cli, kymo_value_string(kymo_value_at(warnings, i))));
 }

@@ -22,7 +22,7 @@ void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const 
  * warnings. */
 void cli_report_session(struct cli *cli, const struct kymo_value *session);
 /* "warning: ..." for each text of a list. */
-void cli_report_warnings(struct cli *cli, const struct kymo_value *warnings);
+void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
 
 /* String member of an object, safe to print. */
 const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);
