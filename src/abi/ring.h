@@ -96,7 +96,7 @@ struct ky_ring_ctl {
 	/* per-thread rings only */
 	uint64_t reserve; /* position up to which records are reserved; >= head's position */
 	uint64_t last_ts; /* greatest clock value reserved */
-	uint64_t owner;	  /* 0: free; else process << 32 | claiming << 31 | thread, docs/shm-abi.md */
+	uint64_t owner; /* 0: free; else process << 32 | claiming << 31 | thread, docs/shm-abi.md */
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	uint64_t reserved_count; /* per-thread rings only: records reserved */

@@ -53,8 +53,8 @@ struct ky_hook {
 	uint32_t block_mask;  /* block_size - 1 */
 	uint32_t block_limit; /* KY_BLOCK_LIMIT(block_size) */
 	uint16_t clock;	      /* enum ky_clock */
-	uint16_t mapped;      /* the tracer's: whether a set wants the event, or it may serve again */
-	uint64_t ring_mask;   /* bytes of a ring - 1 */
+	uint16_t mapped;    /* the tracer's: whether a set wants the event, or it may serve again */
+	uint64_t ring_mask; /* bytes of a ring - 1 */
 	struct ky_ring_ref *rings;
 	ky_write_fn write; /* of per-CPU sets; NULL: the set is per-thread, or gone by a fork */
 	struct ky_set *set;

@@ -10,6 +10,8 @@
 
 #define THREADS 4
 
+static int begun; /* threads that have recorded an event */
+
 static uint64_t slowly(uint64_t value)
 {
 	usleep(2000);
@@ -19,8 +21,11 @@ static uint64_t slowly(uint64_t value)
 static void *work(void *unused)
 {
 	(void)unused;
-	for (uint64_t i = 0;; i++)
+	for (uint64_t i = 0;; i++) {
 		kymo_event(leave, slow, kymo_u64(i, slowly(i)));
+		if (!i)
+			__atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
+	}
 	return NULL;
 }
 
@@ -36,6 +41,7 @@ int main(void)
 
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&thread, NULL, work, NULL);
-	usleep(10000);
+	while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < THREADS)
+		usleep(1000);
 	return 0;
 }
