@@ -39,21 +39,10 @@ static bool cpu_has(const char *flag)
 	return false;
 }
 
-static enum ky_clock machine_counter(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	return KY_CLOCK_TSC;
-#elif defined(__aarch64__)
-	return KY_CLOCK_CNTVCT;
-#else
-	return KY_CLOCK_MONOTONIC;
-#endif
-}
-
 enum ky_clock ky_clock_choose(void)
 {
 	const char *wish = secure_getenv("KYMO_CLOCK");
-	enum ky_clock counter = machine_counter();
+	enum ky_clock counter = ky_clock_of_machine();
 	char source[32];
 
 	if (wish && !strcmp(wish, "monotonic"))

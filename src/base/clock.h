@@ -31,6 +31,18 @@ static inline uint64_t ky_clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Which counter this machine has that programs can read; KY_CLOCK_MONOTONIC when none. */
+static inline enum ky_clock ky_clock_of_machine(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	return KY_CLOCK_TSC;
+#elif defined(__aarch64__)
+	return KY_CLOCK_CNTVCT;
+#else
+	return KY_CLOCK_MONOTONIC;
+#endif
+}
+
 /* The machine's counter; 0 where there is none that programs can read. */
 static inline uint64_t ky_clock_counter(void)
 {

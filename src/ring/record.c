@@ -93,17 +93,6 @@ bool ky_writer_has_rseq(void)
 }
 #endif
 
-enum ky_clock ky_writer_counter(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	return KY_CLOCK_TSC;
-#elif defined(__aarch64__)
-	return KY_CLOCK_CNTVCT;
-#else
-	return KY_CLOCK_MONOTONIC;
-#endif
-}
-
 static ky_write_fn writer_for(const struct ky_set *set)
 {
 #if KY_HAVE_RSEQ

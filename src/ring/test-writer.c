@@ -243,7 +243,7 @@ static bool interruptible(int kind)
 
 static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t block_size)
 {
-	uint32_t clock = kinds[kind].clock == KY_CLOCK_TSC ? ky_writer_counter()
+	uint32_t clock = kinds[kind].clock == KY_CLOCK_TSC ? ky_clock_of_machine()
 							   : KY_CLOCK_MONOTONIC;
 
 	setup(f, kinds[kind].mode, clock, kinds[kind].mode == KY_SET_PER_CPU ? n_cpus() : 32,

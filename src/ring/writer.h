@@ -79,9 +79,6 @@ struct ky_set {
 bool ky_writer_has_rseq(void);
 /* Looks up where the C library keeps the rseq area. Once, before any record. */
 void ky_writer_init(void);
-/* The counter that per-CPU writers read: KY_CLOCK_TSC or KY_CLOCK_CNTVCT, or KY_CLOCK_MONOTONIC
- * when there is none. */
-enum ky_clock ky_writer_counter(void);
 
 /* Prepares a hook that is not active for this set and event identifier. */
 void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "tracer/tracer.h"
 
 #define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
@@ -150,7 +151,7 @@ static void send_hello(struct tracer_conn *conn)
 		.version = KY_PROTO_VERSION,
 		.abi_bits = sizeof(void *) * 8,
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
-			(ky_writer_counter() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0),
+			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0),
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,

@@ -11,6 +11,7 @@
 
 #include <kymo/tracepoint.h>
 
+#include "base/clock.h"
 #include "ring/writer.h"
 
 #define BLOCK_SIZE (1u << 24) /* holds all records of a run: blocks are never changed */
@@ -35,7 +36,7 @@ void kymo_object_unregister(struct kymo_object *object)
 static int make_ring(void)
 {
 	int r = ky_geometry_init(
-		&set.geo, KY_SET_PER_THREAD, ky_writer_counter(), 1, 2, BLOCK_SIZE);
+		&set.geo, KY_SET_PER_THREAD, ky_clock_of_machine(), 1, 2, BLOCK_SIZE);
 
 	if (r < 0)
 		return r;
