@@ -23,6 +23,8 @@ enum ky_app_type {
 	KY_APP_STOP = 21,
 	KY_APP_DROP = 22,
 	KY_APP_DONE = 23,
+	KY_APP_CONTEXTS = 24,
+	KY_APP_FILTERS = 25,
 };
 
 /* Capabilities in HELLO. */
@@ -88,7 +90,31 @@ enum ky_level_type {
 	F(u64, data_stride)                                                                        \
 	F(u64, total_size)
 
-/* Attach events to the set. list: n x { u32 event index, u32 identifier in the trace }. */
+/*
+ * What a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the
+ * trace's description; entry i is context i of the set, for ever. Sent before the first MAP that needs it, and again,
+ * longer, when the channel gets more.
+ */
+#define KY_APP_CONTEXTS_FIELDS(F)                                                                  \
+	F(u32, set)                                                                                \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
+/*
+ * Filters that MAP refers to. list: n x { u32 number, bytes program }; a number stands for the same program as long
+ * as the set lives. Sent before the first MAP that needs them.
+ */
+#define KY_APP_FILTERS_FIELDS(F)                                                                   \
+	F(u32, set)                                                                                \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
+/*
+ * Attach events to the set. list: n x { u32 event index, u32 identifier in the trace, u32 n_contexts, u32 n_filters,
+ * n_filters x u32 filter number }. Each record of the event begins with the first n_contexts contexts of the set. An
+ * event with filters is recorded when any of them passes; one without, always. MAP of an event that is mapped
+ * already replaces its filters.
+ */
 #define KY_APP_MAP_FIELDS(F)                                                                       \
 	F(u32, set)                                                                                \
 	F(u32, n)                                                                                  \
@@ -114,6 +140,8 @@ KY_MSG_DECLARE(ky_app_new_events, KY_APP_NEW_EVENTS_FIELDS)
 KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK_FIELDS)
 KY_MSG_DECLARE(ky_app_query, KY_APP_QUERY_FIELDS)
 KY_MSG_DECLARE(ky_app_ring_set, KY_APP_RING_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_contexts, KY_APP_CONTEXTS_FIELDS)
+KY_MSG_DECLARE(ky_app_filters, KY_APP_FILTERS_FIELDS)
 KY_MSG_DECLARE(ky_app_map, KY_APP_MAP_FIELDS)
 KY_MSG_DECLARE(ky_app_unmap, KY_APP_UNMAP_FIELDS)
 KY_MSG_DECLARE(ky_app_start, KY_APP_SET_FIELDS)

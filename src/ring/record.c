@@ -36,7 +36,8 @@ ASSERT_OFFSET(kymo_piece, len, KY_PIECE_LEN);
 ASSERT_OFFSET(kymo_piece, flags, KY_PIECE_FLAGS);
 static_assert(sizeof(struct kymo_piece) == KY_PIECE_SIZE, "assembly: piece");
 static_assert(sizeof(struct ky_ring_ref) == 16, "assembly: ring ref");
-static_assert(sizeof(struct ky_hook) == 64, "one cache line");
+static_assert(
+	offsetof(struct ky_hook, special) == 64, "what every record needs is in one cache line");
 #endif
 ASSERT_OFFSET(ky_block_entry, begin_ts, KY_ENTRY_BEGIN_TS);
 ASSERT_OFFSET(ky_block_entry, begin_count, KY_ENTRY_BEGIN_COUNT);
@@ -298,31 +299,39 @@ static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
 	leave_set(set);
 }
 
+void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	ky_write_fn write = hook->write;
+	uint64_t ts = 0;
+
+	/* The set's rings are threads'; or a signal handler has forked just now, and all of the hook is gone. */
+	if (ky_unlikely(!write)) {
+		record_thread(hook, payload, len, pieces, n_pieces);
+		return;
+	}
+	if (ky_likely(len <= KY_BLOCK_MAX / 2)) {
+		if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
+			ts = ky_clock_read(hook->clock);
+		if (ky_likely(write(hook, payload, (uint32_t)len, pieces, n_pieces, ts) ==
+			      KY_WRITE_DONE))
+			return;
+	}
+	record_slow(hook, write, payload, len, pieces, n_pieces);
+}
+
 void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	for (; hook; hook = __atomic_load_n(&hook->next, __ATOMIC_ACQUIRE)) {
-		ky_write_fn write;
-		uint64_t ts = 0;
-
 		/* Acquire: pairs with the release that switches a hook on, after its members were
 		 * set. */
 		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
 			continue;
-		write = hook->write;
-		/* The set's rings are threads'; or a signal handler has forked just now, and all of the hook is gone. */
-		if (ky_unlikely(!write)) {
-			record_thread(hook, payload, len, pieces, n_pieces);
-			continue;
-		}
-		if (ky_likely(len <= KY_BLOCK_MAX / 2)) {
-			if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
-				ts = ky_clock_read(hook->clock);
-			if (ky_likely(write(hook, payload, (uint32_t)len, pieces, n_pieces, ts) ==
-				      KY_WRITE_DONE))
-				continue;
-		}
-		record_slow(hook, write, payload, len, pieces, n_pieces);
+		if (ky_unlikely(hook->special))
+			hook->special(hook, payload, len, pieces, n_pieces);
+		else
+			ky_record_hook(hook, payload, len, pieces, n_pieces);
 	}
 }
 
@@ -336,7 +345,7 @@ void ky_record_event(const struct kymo_event *event, const void *payload, size_t
 kymo_record_fn ky_record_function(const struct ky_hook *hooks)
 {
 #if defined(__x86_64__) && defined(__LP64__)
-	if (hooks && !hooks->next && hooks->write == ky_rseq_record_counter &&
+	if (hooks && !hooks->next && !hooks->special && hooks->write == ky_rseq_record_counter &&
 		hooks->id < KY_ID_EXTENDED)
 		return ky_rseq_event;
 #endif

@@ -39,6 +39,13 @@ enum ky_write {
 	KY_WRITE_FULL = 3,    /* does not fit the block */
 };
 
+/*
+ * Records one event into a hook that asks for more than its payload: contexts in front of it, a filter to pass. Ends
+ * in ky_record_hook, or in nothing. The tracer's; called as ky_record is.
+ */
+typedef void (*ky_special_fn)(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
+
 /* Ring i of a set as this program has it mapped; all zero until the program first uses it. */
 struct ky_ring_ref {
 	struct ky_ring_ctl *ctl;
@@ -59,6 +66,13 @@ struct ky_hook {
 	ky_write_fn write; /* of per-CPU sets; NULL: the set is per-thread, or gone by a fork */
 	struct ky_set *set;
 	struct ky_hook *next; /* of the same event */
+	/*
+	 * NULL: records are the payload and nothing else. A thread may hold a hook that was switched off, for any
+	 * time; so a hook serves again only for records of the same make: with the same `special` and `contexts`.
+	 */
+	ky_special_fn special;
+	const void *contexts; /* the tracer's; fixed with `special` */
+	const void *filters;  /* the tracer's; may change at any time: never freed */
 } __attribute__((aligned(64)));
 
 struct ky_set {
@@ -83,6 +97,9 @@ void ky_writer_init(void);
 /* Prepares a hook that is not active for this set and event identifier. */
 void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id);
 
+/* Records into this hook, if it is active, whatever `special` says. */
+void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
 /* Records into every active hook of the list. */
 void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

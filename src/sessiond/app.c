@@ -429,8 +429,10 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	ring_set_event(as->set, d)->n_apps++;
 	ky_write_u32(&l->w, index);
 	ky_write_u32(&l->w, id);
+	ky_write_u32(&l->w, 0); /* contexts */
+	ky_write_u32(&l->w, 0); /* filters */
 	l->n++;
-	if (l->w.len + 2 * sizeof(uint32_t) > l->w.cap)
+	if (l->w.len + 4 * sizeof(uint32_t) > l->w.cap)
 		post_map(as, l);
 }
 

@@ -148,9 +148,13 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 
 	for (uint32_t i = 0; s && i < msg->n && !r.error; i++) {
 		uint32_t index = ky_read_u32(&r), id = ky_read_u32(&r);
+		uint32_t n_contexts = ky_read_u32(&r), n_filters = ky_read_u32(&r);
 		struct tracer_event *e = &tracer.events[index];
 		struct ky_hook *h;
 
+		(void)n_contexts;
+		for (uint32_t k = 0; k < n_filters && !r.error; k++)
+			ky_read_u32(&r);
 		if (r.error || index >= tracer.n_events)
 			continue;
 		h = find_hook(e, &s->set);
