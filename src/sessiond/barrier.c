@@ -7,6 +7,16 @@ static void check_passed(struct barrier *b)
 		ky_job_add(b->loop, &b->passed);
 }
 
+/* One of those that it waits for has answered. */
+static void answered(struct barrier *b)
+{
+	uint64_t now = ky_loop_now_ns();
+
+	if (b->armed && now < b->deadline_ns)
+		ky_timer_set(b->loop, &b->timer, KY_MIN(b->timeout_ns, b->deadline_ns - now));
+	check_passed(b);
+}
+
 static void detach_tickets(struct barrier *b)
 {
 	struct ticket *t, *tmp;
@@ -57,6 +67,8 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct b
 void barrier_arm(struct barrier *b, uint64_t timeout_ns)
 {
 	b->armed = true;
+	b->timeout_ns = timeout_ns;
+	b->deadline_ns = ky_loop_now_ns() + BARRIER_PATIENCE * timeout_ns;
 	ky_timer_set(b->loop, &b->timer, timeout_ns);
 	check_passed(b);
 }
@@ -99,7 +111,7 @@ void ticket_done(struct ticket *t)
 	ky_list_remove(&t->waiting);
 	free(t);
 	if (b)
-		check_passed(b);
+		answered(b);
 }
 
 void ticket_done_all(struct ky_list *peer)

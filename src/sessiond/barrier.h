@@ -9,6 +9,8 @@
 
 #include "svc/loop.h"
 
+#define BARRIER_PATIENCE 20
+
 enum ticket_kind {
 	TICKET_QUERY, /* a program's EVENTS; key: number of the ring set, or QUERY_ALL */
 	TICKET_ACK,   /* a program's ACK; key: cookie */
@@ -21,6 +23,7 @@ struct barrier {
 	struct ky_loop *loop;
 	struct ky_timer timer;
 	struct ky_job passed;
+	uint64_t timeout_ns, deadline_ns;
 	bool armed;
 	bool timed_out;
 	void (*done)(struct barrier *b);
@@ -35,7 +38,9 @@ struct ticket {
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
-/* From now on it can be passed: `done` is called once, from a job or the timer, within timeout_ns.
+/*
+ * From now on it can be passed: `done` is called once, from a job or the timer, when no answer has come for timeout_ns:
+ * a crowd that is busy answering is waited for, up to BARRIER_PATIENCE times as long; one that is silent is not.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Forgets all it waits for; `done` is not called. */
