@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""
+Traced programs that are played byte for byte, and control requests as JSON: the session daemon by its protocols alone.
+"""
+
+import mmap
+import os
+import socket
+import struct
+import time
+
+from kymotest import check, equal
+
+HELLO, EVENTS, NEW_EVENTS, ACK = 1, 2, 3, 4
+QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE = range(16, 24)
+CAP_RSEQ, CAP_TSC = 1, 2
+UINT, STRING = 2, 6
+
+
+def text(s):
+    s = s.encode() if isinstance(s, str) else s
+    return struct.pack("<I", len(s)) + s + b"\0"
+
+
+def blob(b):
+    return struct.pack("<I", len(b)) + b
+
+
+def description(name, *fields, provider="shop", level=13):
+    """Fields: (kind, size, name)."""
+    out = text(provider) + text(name) + struct.pack("<iI", level, len(fields))
+    for kind, size, field in fields:
+        out += blob(struct.pack("<BBBBI", kind, 0, size, 0, 0) + text(field))
+    return out
+
+
+ORDER = description("order", (UINT, 8, "id"))
+ORDER_TEXT = description("order", (STRING, 0, "id"))
+EMPTY = description("empty")
+
+
+def map_entries(payload):
+    """Of MAP: the set's number, and the identifier of each event."""
+    number, n, _ = struct.unpack_from("<III", payload)
+    mapped, at = {}, 12
+    for _ in range(n):
+        index, identifier, _, n_filters = struct.unpack_from("<IIII", payload, at)
+        mapped[index] = identifier
+        at += 16 + 4 * n_filters
+    return number, mapped
+
+
+class Program:
+    """A traced program without a tracer: its events are descriptions, and it says only what it is told to."""
+
+    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=1, more=b""):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(10)
+        self.socket.connect(str(k.rundir / "app.sock"))
+        self.events = list(events)
+        self.fds = {}
+        self.geometry = {}
+        self.position = {}
+        if hello:
+            self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + more)
+
+    def send(self, kind, payload):
+        self.socket.send(struct.pack("<IHH", len(payload) + 8, kind, 0) + payload)
+
+    def receive(self):
+        """The next message: (type, payload); None when the daemon has hung up."""
+        data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
+        if not data:
+            return None
+        length, kind, _ = struct.unpack_from("<IHH", data)
+        equal(length, len(data), "length in a message")
+        payload = data[8:]
+        if kind == RING_SET:
+            number, *geometry = struct.unpack("<6I5Q", payload)
+            self.fds[number] = fds
+            self.geometry[number] = geometry
+            self.position[number] = 0
+        else:
+            equal(fds, [], "descriptors with another message")
+        return kind, payload
+
+    def expect(self, kind):
+        message = self.receive()
+        check(message, f"the daemon hung up instead of sending {kind}")
+        equal(message[0], kind, "type of message")
+        return message[1]
+
+    def expect_query(self):
+        number, n = struct.unpack_from("<II", self.expect(QUERY))
+        return number, n
+
+    def answer(self, number, *indexes):
+        """All events, or those of these indexes, match."""
+        indexes = indexes or range(len(self.events))
+        entries = b"".join(struct.pack("<I", i) + blob(self.events[i]) for i in indexes)
+        self.send(EVENTS, struct.pack("<III", number, 0, len(indexes)) + blob(entries))
+
+    def expect_map(self):
+        return map_entries(self.expect(MAP))
+
+    def acknowledge(self, kind):
+        cookie, number = struct.unpack("<II", self.expect(kind))
+        self.send(ACK, struct.pack("<Ii", cookie, 0))
+        return number
+
+    def serve(self):
+        """As a well-behaved program: answers until the daemon says DONE; returns what was mapped."""
+        mapped = {}
+        while True:
+            kind, payload = self.receive()
+            if kind == QUERY:
+                self.answer(struct.unpack_from("<I", payload)[0])
+            elif kind == MAP:
+                mapped.update(map_entries(payload)[1])
+            elif kind in (START, STOP, DROP):
+                self.send(ACK, payload[:4] + struct.pack("<i", 0))
+            elif kind == DONE:
+                return mapped
+
+    def record(self, number, identifier, payload):
+        """Publishes a record in ring 0 of the set, as docs/shm-abi.md says."""
+        _, _, _, n_blocks, block_size, control, _, data, _, total = self.geometry[number]
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        record = struct.pack("<BIQ", 31, identifier, now) + payload
+        with mmap.mmap(self.fds[number][0], total) as memory:
+            head, = struct.unpack_from("<Q", memory, control)
+            count, = struct.unpack_from("<Q", memory, control + 16 + 16 * (head & 1))
+            position, slot = head >> 1, ~head & 1
+            memory[data + 128 + position:data + 128 + position + len(record)] = record
+            struct.pack_into("<QQ", memory, control + 8 + 16 * slot, now, count + 1)
+            struct.pack_into("<Q", memory, control, position + len(record) << 1 | slot)
+
+    def close(self):
+        for fds in self.fds.values():
+            for fd in fds:
+                os.close(fd)
+        self.socket.close()
+
+
+def ask(k, command, **parameters):
+    """A request that must succeed."""
+    reply = k.request(command=command, **parameters)
+    check(reply["ok"], f"{command}: {reply}")
+    return reply
+
+
+def refused(k, code, words, **request):
+    reply = k.request(**request)
+    check(not reply["ok"] and reply["code"] == code and words in reply["error"], f"{request}: {reply}")
