@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How an event is recorded whose hook asks for more than the payload (ky_hook.special): it must pass a filter.
+ */
+#ifndef TRACER_SPECIAL_H
+#define TRACER_SPECIAL_H
+
+#include "ring/writer.h"
+
+/* A ky_special_fn. */
+void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
+
+#endif
