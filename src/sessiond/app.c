@@ -134,6 +134,16 @@ unsigned app_count_mapped(const struct app *a, const struct session *s)
 	return n;
 }
 
+/* The program owes an answer; b may be NULL. False without memory. */
+static bool owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b)
+{
+	struct ticket *t = ticket_new(&a->tickets, kind, key, b);
+
+	if (t)
+		t->pid = a->pid;
+	return t;
+}
+
 static void post_query(struct app *a, uint32_t number, const struct list *rules, struct barrier *b)
 {
 	struct ky_app_query m = {.query = number, .n = rules->n, .rules = list_bytes(rules)};
@@ -142,7 +152,7 @@ static void post_query(struct app *a, uint32_t number, const struct list *rules,
 		ky_msg_conn_fail(&a->conn, -EDQUOT);
 		return;
 	}
-	if (!ticket_new(&a->tickets, TICKET_QUERY, number, b))
+	if (!owe(a, TICKET_QUERY, number, b))
 		return;
 	a->n_queries++;
 	POST(a, query, &m, NULL, 0);
@@ -241,7 +251,7 @@ static void post_order(struct app_set *as, uint16_t type, struct barrier *b)
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 
 	if (b)
-		ticket_new(&a->tickets, TICKET_ACK, m.cookie, b);
+		owe(a, TICKET_ACK, m.cookie, b);
 	ky_msg_begin(&w, type);
 	ky_write_u32(&w, m.cookie);
 	ky_write_u32(&w, m.set);

@@ -1,30 +1,67 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/barrier.h"
 
+#include <fcntl.h>
+
+/* So long a silent program is taken for a busy one. */
+#define LOOK_NS (10 * KY_NS_PER_MS)
+
 static void check_passed(struct barrier *b)
 {
 	if (b->armed && ky_list_empty(&b->tickets))
 		ky_job_add(b->loop, &b->passed);
 }
 
-/* One of those that it waits for has answered. */
-static void answered(struct barrier *b)
+/* Nobody has answered yet, or not since this moment. */
+static void begin_silence(struct barrier *b)
 {
 	uint64_t now = ky_loop_now_ns();
 
-	if (b->armed && now < b->deadline_ns)
-		ky_timer_set(b->loop, &b->timer, KY_MIN(b->timeout_ns, b->deadline_ns - now));
-	check_passed(b);
+	if (now >= b->deadline_ns)
+		return; /* the timer is due */
+	b->give_up_ns = KY_MIN(now + b->timeout_ns, b->deadline_ns);
+	b->looked = false;
+	ky_timer_set(b->loop, &b->timer, KY_MIN(LOOK_NS, b->give_up_ns - now));
+}
+
+static void detach(struct ticket *t)
+{
+	t->barrier = NULL;
+	ky_list_remove(&t->waiting);
 }
 
 static void detach_tickets(struct barrier *b)
 {
 	struct ticket *t, *tmp;
 
-	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
-		t->barrier = NULL;
-		ky_list_remove(&t->waiting);
-	}
+	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
+		detach(t);
+}
+
+/* Stopped by a signal, all its threads: "PID (NAME) T ...", where NAME may hold anything. */
+static bool is_stopped(pid_t pid)
+{
+	char path[32], text[64 + 16], *end;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, text, sizeof(text) - 1);
+	ky_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	end = strrchr(text, ')');
+	return end && !strncmp(end, ") T", 3);
+}
+
+static void let_go_of_stopped(struct barrier *b)
+{
+	struct ticket *t, *tmp;
+
+	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
+		if (t->pid && is_stopped(t->pid))
+			detach(t);
 }
 
 void barrier_deinit(struct barrier *b)
@@ -48,7 +85,15 @@ static void run_passed(struct ky_job *j)
 static void run_timer(struct ky_timer *t)
 {
 	struct barrier *b = ky_container_of(t, struct barrier, timer);
+	uint64_t now = ky_loop_now_ns();
 
+	if (!b->looked && now < b->give_up_ns) {
+		b->looked = true;
+		let_go_of_stopped(b);
+		ky_timer_set(b->loop, &b->timer, b->give_up_ns - now);
+		check_passed(b);
+		return;
+	}
 	b->timed_out = true;
 	barrier_deinit(b);
 	b->done(b);
@@ -69,7 +114,7 @@ void barrier_arm(struct barrier *b, uint64_t timeout_ns)
 	b->armed = true;
 	b->timeout_ns = timeout_ns;
 	b->deadline_ns = ky_loop_now_ns() + BARRIER_PATIENCE * timeout_ns;
-	ky_timer_set(b->loop, &b->timer, timeout_ns);
+	begin_silence(b);
 	check_passed(b);
 }
 
@@ -110,8 +155,11 @@ void ticket_done(struct ticket *t)
 	ky_list_remove(&t->node);
 	ky_list_remove(&t->waiting);
 	free(t);
-	if (b)
-		answered(b);
+	if (!b)
+		return;
+	if (b->armed)
+		begin_silence(b);
+	check_passed(b);
 }
 
 void ticket_done_all(struct ky_list *peer)

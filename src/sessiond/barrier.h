@@ -23,8 +23,9 @@ struct barrier {
 	struct ky_loop *loop;
 	struct ky_timer timer;
 	struct ky_job passed;
-	uint64_t timeout_ns, deadline_ns;
+	uint64_t timeout_ns, deadline_ns, give_up_ns;
 	bool armed;
+	bool looked; /* at who is silent, since the last answer */
 	bool timed_out;
 	void (*done)(struct barrier *b);
 };
@@ -35,12 +36,14 @@ struct ticket {
 	struct barrier *barrier; /* NULL: nobody waits */
 	enum ticket_kind kind;
 	uint32_t key;
+	pid_t pid; /* of the peer, if it is a program whose state may be looked at; else 0 */
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
 /*
  * From now on it can be passed: `done` is called once, from a job or the timer, when no answer has come for timeout_ns:
- * a crowd that is busy answering is waited for, up to BARRIER_PATIENCE times as long; one that is silent is not.
+ * a crowd that is busy answering is waited for, up to BARRIER_PATIENCE times as long; one that is silent is not. After
+ * a short silence those that are stopped (by a signal: state T) are waited for no more.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Forgets all it waits for; `done` is not called. */

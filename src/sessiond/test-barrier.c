@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -83,6 +85,26 @@ static void test_answers_buy_time(void **state)
 	assert_int_equal(n_done, 1);
 }
 
+/* A program that is stopped cannot answer; one that only sleeps may. */
+static void test_stopped_peer(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		for (;;)
+			raise(SIGSTOP);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	arm(1, TIMEOUT_NS);
+	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
+	run(false);
+	arm(1, 20 * KY_NS_PER_MS);
+	ticket_find(&peer, TICKET_ACK, 0)->pid = getpid();
+	run(true);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +113,7 @@ int main(void)
 		cmocka_unit_test(test_peer_goes),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_answers_buy_time),
+		cmocka_unit_test(test_stopped_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
