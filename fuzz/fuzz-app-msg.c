@@ -20,7 +20,7 @@ static void use_description(struct ky_bytes bytes)
 
 	if (u && !user_intern(u, bytes, &d, &why)) {
 		describe_event(&text, event_desc_bytes(d));
-		ky_tsdl_event(&text, 0, 1, event_desc_bytes(d));
+		ky_tsdl_event(&text, 0, 1, event_desc_bytes(d), NULL, 0);
 		event_desc_unref(d);
 	} else if (u && !why) {
 		abort();

@@ -82,6 +82,40 @@ static const char expected[] =
 
 static const struct kymo_field no_fields[] = {{0}};
 
+/* One of each make. */
+static const char context_payload[] = "\x05\0\0\0"
+				      "name\0~~~~~~~~~~~"
+				      "\x10\0\0\0\0\0\0\xff"
+				      "\x01\0\0\0\0\0\0\0"
+				      "\x02\0\0\0\0\0\0\0"
+				      "text";
+static const char context_text[] =
+	"{ vpid = 5, procname = \"name\", ip = 0xFF00000000000010, "
+	"callstack = [ [0] = 0x1, [1] = 0x2 ], _app_a_b = \"text\" }, { }";
+
+static struct ky_context contexts[5];
+
+static uint32_t make_contexts(void)
+{
+	static const struct {
+		uint32_t kind;
+		const char *name;
+	} wanted[KY_ARRAY_SIZE(contexts)] = {
+		{KY_CTX_VPID, "vpid"},
+		{KY_CTX_PROCNAME, "procname"},
+		{KY_CTX_IP, "ip"},
+		{KY_CTX_CALLSTACK, "callstack"},
+		{KY_CTX_APP, "_app_a_b"},
+	};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(wanted); i++) {
+		contexts[i].type = ky_ctx_type(wanted[i].kind);
+		strcpy(contexts[i].name, wanted[i].name);
+		strcpy(contexts[i].argument, "2");
+	}
+	return KY_ARRAY_SIZE(wanted);
+}
+
 static struct ky_bytes describe(
 	uint8_t *buf, size_t size, const char *name, const struct kymo_field *f)
 {
@@ -133,9 +167,10 @@ static void write_metadata(const char *dir, const uint8_t uuid[16])
 	memcpy(t.uuid, uuid, 16);
 	ky_tsdl_trace(&b, &t);
 	ky_tsdl_stream(&b, 0, KY_SET_PER_CPU);
-	ky_tsdl_event(&b, 0, 0, describe(desc, sizeof(desc), "all:kinds", fields));
+	ky_tsdl_event(&b, 0, 0, describe(desc, sizeof(desc), "all:kinds", fields), NULL, 0);
 	ky_tsdl_stream(&b, 1, KY_SET_PER_THREAD);
-	ky_tsdl_event(&b, 1, 0, describe(desc, sizeof(desc), "nothing", no_fields));
+	ky_tsdl_event(&b, 1, 0, describe(desc, sizeof(desc), "nothing", no_fields), contexts,
+		make_contexts());
 	assert_int_equal(b.error, 0);
 	write_file(dir, "metadata", b.data, b.len);
 	ky_buf_deinit(&b);
@@ -166,7 +201,8 @@ static void read_back(const char *dir, char *out, size_t size)
 	f = popen(command, "r");
 	assert_non_null(f);
 	out[fread(out, 1, size - 1, f)] = '\0';
-	assert_int_equal(pclose(f), 0);
+	if (pclose(f))
+		fail_msg("%s", out);
 }
 
 static void test_babeltrace_reads_it(void **state)
@@ -181,12 +217,14 @@ static void test_babeltrace_reads_it(void **state)
 	assert_non_null(mkdtemp(dir));
 	write_metadata(dir, uuid);
 	write_stream(dir, "c_0", 0, uuid, payload, sizeof(payload) - 1);
-	write_stream(dir, "c-thread_0", 1, uuid, "", 0);
+	write_stream(dir, "c-thread_0", 1, uuid, context_payload, sizeof(context_payload));
 	read_back(dir, out, sizeof(out));
 	if (!strstr(out, expected))
 		fail_msg("not as expected: %s", out);
 	assert_non_null(strstr(out, "a \"host\"\\ shop.eu-1:all:kinds: { cpu_id = 3 }, { int"));
-	assert_non_null(strstr(out, "shop.eu-1:nothing: { thread_slot = 3 }, { }"));
+	assert_non_null(strstr(out, "shop.eu-1:nothing: { thread_slot = 3 }, { vpid"));
+	if (!strstr(out, context_text))
+		fail_msg("not as expected: %s", out);
 	assert_null(strstr(out, "WARN"));
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	assert_int_equal(system(command), 0);
@@ -197,7 +235,7 @@ static void test_strings_are_escaped(void **state)
 	uint8_t desc[4096];
 	struct ky_buf b = {0};
 
-	ky_tsdl_event(&b, 0, 7, describe(desc, sizeof(desc), "e", fields));
+	ky_tsdl_event(&b, 0, 7, describe(desc, sizeof(desc), "e", fields), NULL, 0);
 	assert_non_null(strstr(b.data, "\"a \\\"quoted\\\\ label\\\"\\012\\033[31m\" = 0,"));
 	assert_non_null(strstr(b.data, "\"negative\" = -5 ... -1,"));
 	assert_non_null(strstr(b.data, "\"many\" = 1 ... 18446744073709551615,"));

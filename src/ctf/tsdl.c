@@ -249,7 +249,21 @@ static void put_field(struct ky_buf *b, struct ky_bytes desc, const struct ky_fi
 	ky_buf_puts(b, ";\n");
 }
 
-void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc)
+static void put_context(struct ky_buf *b, const struct ky_context *c)
+{
+	const struct ky_ctx_type *t = c->type;
+	const struct ky_field f = {.kind = t->field,
+		.elem = t->elem,
+		.size = t->size,
+		.flags = t->flags,
+		.count = t->kind == KY_CTX_CALLSTACK ? ky_ctx_depth(c->argument) : t->count,
+		.name = c->name};
+
+	put_field(b, (struct ky_bytes){NULL, 0}, &f);
+}
+
+void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
+	const struct ky_context *contexts, uint32_t n_contexts)
 {
 	struct ky_desc d;
 	struct ky_field f;
@@ -257,8 +271,15 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 	ky_desc_open(&d, desc);
 	ky_buf_printf(b,
 		"event {\n\tname = \"%s:%s\";\n\tid = %" PRIu32 ";\n\tstream_id = %" PRIu32
-		";\n\tloglevel = %" PRId32 ";\n\tfields := struct {\n",
+		";\n\tloglevel = %" PRId32 ";\n",
 		d.provider, d.name, id, stream_id, d.loglevel);
+	if (n_contexts)
+		ky_buf_puts(b, "\tcontext := struct {\n");
+	for (uint32_t i = 0; i < n_contexts; i++)
+		put_context(b, &contexts[i]);
+	if (n_contexts)
+		ky_buf_puts(b, "\t};\n");
+	ky_buf_puts(b, "\tfields := struct {\n");
 	while (ky_desc_next_field(&d, &f))
 		put_field(b, desc, &f);
 	ky_buf_puts(b, "\t};\n};\n\n");

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "proto/context.h"
 #include "proto/desc.h"
 
 struct ky_tsdl_trace {
@@ -26,8 +27,9 @@ struct ky_tsdl_trace {
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
 /* mode: enum ky_set_mode. */
 void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode);
-/* desc: a checked description (ky_desc_check). */
-void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc);
+/* desc: a checked description (ky_desc_check). contexts: what each of its records begins with. */
+void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
+	const struct ky_context *contexts, uint32_t n_contexts);
 
 /* "2a6422d0-6cee-11e0-8c08-cb07d7b3a564" */
 #define KY_UUID_TEXT 37

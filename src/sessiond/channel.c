@@ -48,6 +48,19 @@ struct channel *channel_find(const struct session *s, const char *name)
 	return NULL;
 }
 
+void channel_add_rule(struct channel *c, struct rule *r)
+{
+	ky_list_append(&c->rules, &r->node);
+	c->n_rules++;
+}
+
+void channel_remove_rule(struct channel *c, struct rule *r)
+{
+	ky_list_remove(&r->node);
+	c->n_rules--;
+	rule_free(r);
+}
+
 bool channel_is_active(const struct channel *c)
 {
 	struct rule *r;
@@ -286,7 +299,7 @@ static int write_event(struct ring_set *set, uint32_t id, const struct event_des
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d));
+	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), NULL, 0);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
@@ -351,10 +364,8 @@ struct channel *channel_free(struct channel *c)
 
 	ky_list_foreach_safe (set, set_tmp, &c->sets, node)
 		ring_set_free(set);
-	ky_list_foreach_safe (r, r_tmp, &c->rules, node) {
-		ky_list_remove(&r->node);
-		rule_free(r);
-	}
+	ky_list_foreach_safe (r, r_tmp, &c->rules, node)
+		channel_remove_rule(c, r);
 	ky_list_remove(&c->node);
 	free(c->name);
 	free(c);
