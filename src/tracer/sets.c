@@ -10,8 +10,12 @@
 
 #include "tracer/tracer.h"
 
-/* How far ahead of a ring's head its pages are made present. */
-#define POPULATE_AHEAD ((uint64_t)4 << 20)
+/*
+ * How far ahead of a ring's head its pages are made present: so many times what was written since the last look, because
+ * the next one may come after twice the time. A ring with few events keeps the memory that they take, and no more.
+ */
+#define POPULATE_TIMES 8
+#define POPULATE_MAX   ((uint64_t)4 << 20)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -326,15 +330,18 @@ static bool populate_ring(struct tracer_set *s, uint32_t i)
 {
 	struct ky_geometry *g = &s->set.geo;
 	struct ky_ring_ctl *ctl = __atomic_load_n(&s->set.rings[i].ctl, __ATOMIC_ACQUIRE);
-	uint64_t want, have = s->populated[i];
+	struct tracer_ring *ring = &s->populated[i];
+	uint64_t pos, ahead, want, have = ring->present;
 
 	if (!ctl || have >= g->data_stride)
 		return false;
-	want = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED)) + POPULATE_AHEAD;
-	want = KY_MIN(want & ~(uint64_t)4095, g->data_stride);
+	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED));
+	ahead = KY_MIN((pos - ring->seen) * POPULATE_TIMES, POPULATE_MAX);
+	want = KY_MIN((pos + ahead) & ~(uint64_t)4095, g->data_stride);
+	ring->seen = pos;
 	if (want <= have)
 		return false;
-	s->populated[i] = want;
+	ring->present = want;
 	/* A failure (old kernel, memory limit) only means that the writers will touch the pages
 	 * first. */
 	madvise((char *)s->set.base + g->data_offset + i * g->data_stride + have, want - have,

@@ -33,13 +33,19 @@ struct tracer_event {
 	uint64_t signature; /* of the description; computed when it is unloaded */
 };
 
+/* How much of a ring's memory was made present ahead of the writers. */
+struct tracer_ring {
+	uint64_t seen;	  /* position of the head at the last look */
+	uint64_t present; /* bytes from the ring's start */
+};
+
 /* A ring set, and whose it is. */
 struct tracer_set {
 	struct ky_set set;
-	struct tracer_conn *conn; /* NULL: free */
-	uint64_t *populated; /* for each ring: bytes that were made present ahead of the writers */
-	uint32_t rings_cap;  /* entries that set.rings and populated have room for */
-	bool zombie;	     /* could not be proved unused: its mappings are kept for ever */
+	struct tracer_conn *conn;      /* NULL: free */
+	struct tracer_ring *populated; /* for each ring */
+	uint32_t rings_cap;	       /* entries that set.rings and populated have room for */
+	bool zombie; /* could not be proved unused: its mappings are kept for ever */
 };
 
 /*
