@@ -24,7 +24,6 @@ static const struct cli_option disable_options[] = {
 static void report_channel(struct cli *cli, const struct kymo_value *reply, const char *done)
 {
 	const struct kymo_value *channel = kymo_value_get(reply, "channel");
-	const struct kymo_value *notes = kymo_value_get(reply, "notes");
 	uint64_t size = kymo_value_u64(kymo_value_get(channel, "subbuf_size"));
 	uint64_t count = kymo_value_u64(kymo_value_get(channel, "num_subbuf"));
 	char text[32];
@@ -32,8 +31,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *reply, cons
 	printf("channel '%s' %s: %u sub-buffers of %s for each CPU\n",
 		cli_member(cli, channel, "name"), done, (unsigned)count,
 		cli_format_size(text, sizeof(text), size));
-	for (size_t i = 0; i < kymo_value_count(notes); i++)
-		printf("note: %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(notes, i))));
+	cli_report_notes(cli, reply);
 }
 
 /* One channel; for --json it is collected in `all`. */

@@ -20,6 +20,7 @@ static const struct cli_option enable_options[] = {
 static const struct cli_option disable_options[] = {
 	CLI_OPTION_USERSPACE,
 	{"all", 'a', NULL, "all rules of the channel"},
+	{"remove", 'r', NULL, "forget the rules, disabled ones too"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
 	{0},
@@ -91,12 +92,13 @@ static void report_enabled(struct cli *cli, struct kymo_ctl *ctl, const struct k
 	size_t n = kymo_value_count(kymo_value_get(reply, "rules"));
 
 	printf("%zu rule%s enabled: ", n, n == 1 ? "" : "s");
-	if (matched) {
+	if (matched)
 		printf("%" PRIu64 " event%s now\n", matched, matched == 1 ? " matches" : "s match");
-		return;
-	}
-	puts("no event matches now; programs that come later are asked when they start");
-	explain_nothing(cli, ctl, cli_get(cli, "session"));
+	else
+		puts("no event matches now; programs that come later are asked when they start");
+	cli_report_notes(cli, reply);
+	if (!matched)
+		explain_nothing(cli, ctl, cli_get(cli, "session"));
 }
 
 static int run_enable(struct cli *cli)
@@ -128,6 +130,8 @@ static int run_disable(struct cli *cli)
 	int code = params ? add_target(cli, params) : CLI_FAILED;
 	size_t n;
 
+	if (!code && cli_has(cli, "remove"))
+		kymo_value_set_bool(params, "remove", true);
 	if (!code)
 		code = cli_request(cli, "disable-event", params, &reply);
 	if (code)
@@ -137,7 +141,8 @@ static int run_disable(struct cli *cli)
 		return CLI_OK;
 	}
 	n = kymo_value_count(kymo_value_get(reply, "rules"));
-	printf("%zu rule%s disabled\n", n, n == 1 ? "" : "s");
+	printf("%zu rule%s %s\n", n, n == 1 ? "" : "s",
+		cli_has(cli, "remove") ? "removed" : "disabled");
 	return CLI_OK;
 }
 
@@ -158,9 +163,12 @@ const struct cli_command cmd_enable_event = {
 
 const struct cli_command cmd_disable_event = {
 	.name = "disable-event",
-	.synopsis = "PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION]",
+	.synopsis = "PATTERN[,PATTERN]... | -a [-r] [-c CHANNEL] [-s SESSION]",
 	.help = "record the events of a rule no more",
-	.details = "PATTERN is the rule's own text, as 'kymo list SESSION' shows it.\n",
+	.details =
+		"PATTERN is the rule's own text, as 'kymo list SESSION' shows it; rules of that text are meant whatever\n"
+		"their exclusions and levels. A disabled rule stays in the list, and 'kymo enable-event' with the same\n"
+		"options enables it again; --remove takes it out. An event that another rule wants is still recorded.\n",
 	.options = disable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_disable,

@@ -160,3 +160,11 @@ void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *war
 		fprintf(to, "%swarning:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
 			cli_safe(cli, kymo_value_string(kymo_value_at(warnings, i))));
 }
+
+void cli_report_notes(struct cli *cli, const struct kymo_value *reply)
+{
+	const struct kymo_value *notes = kymo_value_get(reply, "notes");
+
+	for (size_t i = 0; i < kymo_value_count(notes); i++)
+		printf("note: %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(notes, i))));
+}

@@ -23,6 +23,8 @@ void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const 
 void cli_report_session(struct cli *cli, const struct kymo_value *session);
 /* "warning: ..." for each text of a list. */
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
+/* "note: ..." for each of a reply's notes. */
+void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 
 /* String member of an object, safe to print. */
 const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);

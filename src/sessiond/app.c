@@ -308,11 +308,21 @@ static void post_map(struct app_set *as, struct list *l)
 	list_clear(l);
 }
 
-static void unmap_unwanted(struct app_set *as)
+static void post_unmap(struct app_set *as, struct list *l)
+{
+	struct ky_app_unmap m = {.set = as->set->number, .n = l->n, .list = list_bytes(l)};
+
+	if (!l->n)
+		return;
+	POST(as->app, unmap, &m, NULL, 0);
+	as->changed = true;
+	list_clear(l);
+}
+
+static void unmap_unwanted(struct app_set *as, struct barrier *b)
 {
 	struct app *a = as->app;
 	struct list l;
-	struct ky_app_unmap m = {.set = as->set->number};
 
 	list_clear(&l);
 	for (uint32_t i = 0; i < as->n_ids; i++) {
@@ -321,27 +331,22 @@ static void unmap_unwanted(struct app_set *as)
 		forget_mapping(as, i);
 		ky_write_u32(&l.w, i);
 		l.n++;
-		if (l.w.len + sizeof(uint32_t) <= l.w.cap)
-			continue;
-		m.n = l.n;
-		m.list = list_bytes(&l);
-		POST(a, unmap, &m, NULL, 0);
-		list_clear(&l);
+		if (l.w.len + sizeof(uint32_t) > l.w.cap)
+			post_unmap(as, &l);
 	}
-	m.n = l.n;
-	m.list = list_bytes(&l);
-	if (l.n)
-		POST(a, unmap, &m, NULL, 0);
+	post_unmap(as, &l);
+	if (as->started && as->changed)
+		app_set_start(as, b);
 }
 
-void apps_unmap_unwanted(struct channel *c)
+void apps_unmap_unwanted(struct channel *c, struct barrier *b)
 {
 	struct ring_set *set;
 	struct app_set *as;
 
 	ky_list_foreach (set, &c->sets, node)
 		ky_list_foreach (as, &set->users, set_node)
-			unmap_unwanted(as);
+			unmap_unwanted(as, b);
 }
 
 static void complain(struct app *a, const char *what, const char *why)

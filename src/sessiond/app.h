@@ -48,7 +48,7 @@ struct app_set {
 	uint32_t n_ids;
 	bool sent;    /* the program has the set */
 	bool started; /* and records into it */
-	bool changed; /* mapped events since START */
+	bool changed; /* mapped or unmapped events since START */
 };
 
 /* A connection on app.sock: takes fd. */
@@ -60,8 +60,8 @@ struct app_set *app_set_free(struct app_set *as); /* NULL */
 void apps_query_channel(struct channel *c, struct barrier *b);
 /* Asks every program for all its events. */
 void apps_query_all(struct daemon *d, struct barrier *b);
-/* Unmaps the events that no rule of the channel wants any more. */
-void apps_unmap_unwanted(struct channel *c);
+/* Unmaps the events that no rule of the channel wants any more; b waits until they are not recorded. */
+void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
 /* Orders; nothing happens where the order makes no difference. b waits for the ACK; may be NULL. */
 void app_set_start(struct app_set *as, struct barrier *b);

@@ -2,6 +2,7 @@
 /*
  * What the control commands do: one function each, and the table (control.h).
  */
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -27,6 +28,20 @@ static void add_to(struct request *r, const char *list, struct json_object *valu
 		add(r, list, array);
 	}
 	json_object_array_add(array, value);
+}
+
+static void note(struct request *r, const char *fmt, ...) KY_PRINTF(2, 3);
+
+/* What the caller should know although the command succeeds. */
+static void note(struct request *r, const char *fmt, ...)
+{
+	char text[REQUEST_ERROR_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	add_to(r, "notes", json_object_new_string(text));
 }
 
 static void run_hello(struct request *r)
@@ -250,13 +265,10 @@ static uint32_t round_size(
 	struct request *r, const char *name, uint32_t wanted, uint32_t min, uint32_t max)
 {
 	uint32_t size = (uint32_t)ky_roundup_pow2(KY_MIN(KY_MAX(wanted, min), max));
-	char note[128];
 
-	if (size == wanted)
-		return size;
-	snprintf(note, sizeof(note), "%s %u became %u: it is a power of two from %u to %u", name,
-		wanted, size, min, max);
-	add_to(r, "notes", json_object_new_string(note));
+	if (size != wanted)
+		note(r, "%s %u became %u: it is a power of two from %u to %u", name, wanted, size,
+			min, max);
 	return size;
 }
 
@@ -351,16 +363,44 @@ static void run_enable_channel(struct request *r)
 	request_finish(r);
 }
 
+/* The name of a channel that `name` may have been meant to be, or NULL. */
+static const char *channel_meant(const struct session *s, const char *name)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (strcmp(c->name, name) && name_is_meant(name, c->name))
+			return c->name;
+	return NULL;
+}
+
 /* The named channel; NULL when the request was refused. */
 static struct channel *find_channel(struct request *r)
 {
-	const char *name = request_string(r, "channel");
-	struct channel *c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+	const char *name = request_string(r, "channel"), *near;
+	struct channel *c;
 
-	if (!c)
-		request_refuse(r, "not-found", "session '%s' has no channel '%s'", r->session->name,
-			name ? name : DEFAULT_CHANNEL);
-	return c;
+	name = name ? name : DEFAULT_CHANNEL;
+	c = channel_find(r->session, name);
+	if (c)
+		return c;
+	near = channel_meant(r->session, name);
+	request_refuse(r, "not-found", "session '%s' has no channel '%s'%s%s%s", r->session->name,
+		name, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return NULL;
+}
+
+static void answer_disabled(struct barrier *b)
+{
+	request_finish(ky_container_of(b, struct request, barrier));
+}
+
+/* Answered when no program records any more what the channel does not want now. */
+static void unmap_and_answer(struct request *r, struct channel *c)
+{
+	barrier_init(&r->barrier, &r->daemon->loop, answer_disabled);
+	apps_unmap_unwanted(c, &r->barrier);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
 }
 
 static void run_disable_channel(struct request *r)
@@ -370,9 +410,8 @@ static void run_disable_channel(struct request *r)
 	if (!c)
 		return;
 	c->enabled = false;
-	apps_unmap_unwanted(c);
 	add(r, "channel", report_channel(c));
-	request_finish(r);
+	unmap_and_answer(r, c);
 }
 
 /* --- rules --- */
@@ -438,9 +477,20 @@ static int enable_rule(struct channel *c, struct rule *rule)
 		rule_free(rule);
 		return -EDQUOT;
 	}
-	ky_list_append(&c->rules, &rule->node);
-	c->n_rules++;
+	channel_add_rule(c, rule);
 	return 0;
+}
+
+/* An event is recorded when any rule wants it: a narrower one does not narrow down an older one. */
+static void note_variants(struct request *r, const struct channel *c, const struct rule *rule)
+{
+	const struct rule *other;
+
+	ky_list_foreach (other, &c->rules, node)
+		if (other->enabled && !strcmp(other->pattern, rule->pattern) &&
+			!rule_equal(other, rule))
+			note(r, "rule '%s' is enabled in another form too, and events that either of them wants are recorded: 'kymo disable-event --remove' and enable the one that you want",
+				rule->pattern);
 }
 
 static int enable_rules(struct request *r, struct channel *c, uint32_t type, uint32_t level)
@@ -457,6 +507,8 @@ static int enable_rules(struct request *r, struct channel *c, uint32_t type, uin
 	for (size_t i = 0; !ret && i < json_object_array_length(patterns); i++) {
 		rule = rule_new(json_object_get_string(json_object_array_get_idx(patterns, i)),
 			exclusions, n, type, (int32_t)level);
+		if (rule)
+			note_variants(r, c, rule);
 		ret = rule ? enable_rule(c, rule) : -ENOMEM;
 	}
 	return ret;
@@ -503,6 +555,20 @@ static void answer_rules(struct barrier *b)
 	request_finish(r);
 }
 
+/* made: its name when the command has made it under a name that the caller gave; else NULL. */
+static void note_channel(struct request *r, const struct channel *c, const char *made)
+{
+	const char *near = made ? channel_meant(r->session, made) : NULL;
+
+	if (near)
+		note(r, "channel '%s' was made: did you mean '%s'?", made, near);
+	else if (made)
+		note(r, "channel '%s' was made", made);
+	else if (!c->enabled)
+		note(r, "channel '%s' is disabled: it records nothing until 'kymo enable-channel %s'",
+			c->name, c->name);
+}
+
 static void run_enable_event(struct request *r)
 {
 	const char *name = request_string(r, "channel");
@@ -514,12 +580,15 @@ static void run_enable_event(struct request *r)
 		!patterns_valid(r, request_list(r, "exclude"), RULE_EXCLUSIONS_MAX) ||
 		!levels_valid(r, &type, &level))
 		return;
-	name = name ? name : DEFAULT_CHANNEL;
-	c = channel_find(r->session, name);
+	c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
 	if (!c)
-		c = make_channel(r, name, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+		c = make_channel(
+			r, name ? name : DEFAULT_CHANNEL, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+	else
+		name = NULL; /* was there */
 	if (!c)
 		return;
+	note_channel(r, c, name);
 	ret = enable_rules(r, c, type, level);
 	if (ret < 0) {
 		request_refuse(r, "failed", "channel '%s': %s", c->name,
@@ -530,34 +599,51 @@ static void run_enable_event(struct request *r)
 	query_and_answer(r, c);
 }
 
-/* "*" stands for every rule. */
+/* Refuses to disable what is not there. */
+static void refuse_rules(struct request *r, const struct channel *c)
+{
+	const char *wanted = json_object_get_string(
+		json_object_array_get_idx(request_list(r, "patterns"), 0));
+	const struct rule *rule;
+
+	ky_list_foreach (rule, &c->rules, node) {
+		if (rule->enabled && name_is_meant(wanted, rule->pattern)) {
+			request_refuse(r, "not-found",
+				"channel '%s' has no enabled rule of that text: did you mean '%s'?",
+				c->name, rule->pattern);
+			return;
+		}
+	}
+	request_refuse(r, "not-found",
+		"channel '%s' has no enabled rule of that text: 'kymo status' shows them", c->name);
+}
+
+/* "*" stands for every rule. A rule that was disabled can still be removed. */
 static void run_disable_event(struct request *r)
 {
 	struct channel *c = find_channel(r);
 	const struct rule all = {.pattern = (char *)"*"};
-	bool everything;
+	bool everything, removes = request_bool(r, "remove");
+	struct rule *rule, *tmp;
 	unsigned n = 0;
-	struct rule *rule;
 
 	if (!c) /* refused: the request is over */
 		return;
 	everything = is_meant(r, &all);
 	add(r, "rules", json_object_new_array());
-	ky_list_foreach (rule, &c->rules, node) {
-		if (!rule->enabled || (!everything && !is_meant(r, rule)))
+	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
+		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))
 			continue;
 		rule->enabled = false;
 		add_to(r, "rules", report_rule(c, rule));
+		if (removes)
+			channel_remove_rule(c, rule);
 		n++;
 	}
-	if (!n && !everything) {
-		request_refuse(r, "not-found",
-			"channel '%s' has no enabled rule of that text: 'kymo status' shows them",
-			c->name);
-		return;
-	}
-	apps_unmap_unwanted(c);
-	request_finish(r);
+	if (!n && !everything)
+		refuse_rules(r, c);
+	else
+		unmap_and_answer(r, c);
 }
 
 /* --- looking --- */
@@ -619,7 +705,8 @@ const struct command commands[] = {
 	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
 			{"loglevel_only", PARAM_NUMBER, false}}},
-	{"disable-event", SCOPE_SESSION, run_disable_event, {TARGET}},
+	{"disable-event", SCOPE_SESSION, run_disable_event,
+		{TARGET, {"remove", PARAM_BOOL, false}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
 	{"list-events", SCOPE_NONE, run_list_events, {{0}}},
 	{"status", SCOPE_SESSION, run_status, {{0}}},

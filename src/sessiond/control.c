@@ -196,6 +196,21 @@ bool request_may_touch(const struct request *r, const struct session *s)
 	return r->peer.uid == 0 || r->peer.uid == s->uid;
 }
 
+/* Refuses a name that no session of the caller's has. */
+static void refuse_name(struct request *r, const char *name)
+{
+	const struct session *s;
+
+	ky_list_foreach (s, &r->daemon->sessions, node) {
+		if (request_may_touch(r, s) && name_is_meant(name, s->name)) {
+			request_refuse(r, "not-found",
+				"there is no session '%s': did you mean '%s'?", name, s->name);
+			return;
+		}
+	}
+	request_refuse(r, "not-found", "there is no session '%s': 'kymo list' shows them", name);
+}
+
 static struct selection *find_selection(struct daemon *d, uid_t uid)
 {
 	struct selection *sel;
@@ -314,8 +329,7 @@ static bool find_session(struct request *r)
 		request_refuse(
 			r, "permission", "session '%s' belongs to another user", r->session->name);
 	else if (name)
-		request_refuse(
-			r, "not-found", "there is no session '%s': 'kymo list' shows them", name);
+		refuse_name(r, name);
 	else
 		request_refuse(r, "no-session",
 			"there is no current session: name one, choose one with 'kymo set-session NAME', or make one with 'kymo create'");

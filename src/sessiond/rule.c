@@ -137,3 +137,10 @@ bool name_is_near(const char *pattern, const char *name)
 		return true;
 	return *a && strstr(b, a);
 }
+
+bool name_is_meant(const char *wanted, const char *name)
+{
+	unsigned len = (unsigned)KY_MIN(strlen(wanted), strlen(name)), limit = 1 + len / 4;
+
+	return edit_distance(wanted, name, limit) <= KY_MIN(limit, len - !!len);
+}

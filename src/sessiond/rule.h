@@ -38,5 +38,7 @@ bool name_valid(const char *name);
 unsigned edit_distance(const char *a, const char *b, unsigned limit);
 /* Could somebody who wrote this pattern have meant this name? */
 bool name_is_near(const char *pattern, const char *name);
+/* Could somebody who wrote `wanted`, as it stands, have meant this name? */
+bool name_is_meant(const char *wanted, const char *name);
 
 #endif

@@ -158,6 +158,10 @@ struct channel *channel_free(struct channel *c);    /* NULL */
 struct registry *registry_free(struct registry *r); /* NULL */
 struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);
+/* Takes the rule over; the caller sees to RULES_MAX. */
+void channel_add_rule(struct channel *c, struct rule *r);
+/* Frees it. */
+void channel_remove_rule(struct channel *c, struct rule *r);
 /* Does any enabled rule of an enabled channel match? */
 bool channel_wants(const struct channel *c, const struct event_desc *d);
 /* Number of different events of the channel that the rule matches; of those that programs have now,

@@ -97,6 +97,15 @@ static void test_near(void **state)
 	assert_false(name_is_near("parcel:*", "shop:order"));
 }
 
+static void test_meant(void **state)
+{
+	assert_true(name_is_meant("channel", "channel0"));
+	assert_true(name_is_meant("deom", "demo"));
+	assert_false(name_is_meant("a", "b"));
+	assert_false(name_is_meant("", "b"));
+	assert_false(name_is_meant("demo", "other"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +114,7 @@ int main(void)
 		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_near),
+		cmocka_unit_test(test_meant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

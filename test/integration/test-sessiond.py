@@ -206,10 +206,12 @@ def test_rules_later(k):
         program.expect(RING_SET)
         equal(program.expect_map(), (number, {0: 0}), "what the rules want")
         program.acknowledge(START)
-        reply = json.loads(s.makefile().readline())
-    equal(reply["matched"], 1, "matched")
-    ask(k, "disable-event", patterns=["shop:*"])
-    equal(program.expect(UNMAP), struct.pack("<IIII", number, 1, 4, 0), "UNMAP")
+        lines = s.makefile()
+        equal(json.loads(lines.readline())["matched"], 1, "matched")
+        s.sendall(b'{"command": "disable-event", "patterns": ["shop:*"]}\n')
+        equal(program.expect(UNMAP), struct.pack("<IIII", number, 1, 4, 0), "UNMAP")
+        program.acknowledge(START)  # the reply waits for it
+        equal(json.loads(lines.readline())["ok"], True, "disabled")
     program.close()
 
 
@@ -443,6 +445,19 @@ def test_channels_and_rules(k):
     equal((rule["exclude"], rule["loglevel_type"], rule["loglevel"], rule["enabled"]), (["a:x"], "at-least", 4, True), "rule")
     equal(len(ask(k, "disable-event", patterns=["*"], channel="c")["rules"]), 2, "'*' disables all")
     refused(k, "not-found", "no enabled rule", command="disable-event", patterns=["a:*"], channel="c")
+    reply = ask(k, "enable-event", patterns=["a:*"], channel="c", exclude=["a:y"])
+    check("notes" not in reply, f"notes: {reply}")
+    check("another form" in ask(k, "enable-event", patterns=["a:*"], channel="c")["notes"][0], "no note of the wider rule")
+    refused(k, "not-found", "did you mean 'a:*'", command="disable-event", patterns=["a:"], channel="c")
+    equal(len(ask(k, "disable-event", patterns=["a:*"], channel="c", remove=True)["rules"]), 3, "removed: disabled ones too")
+    channels = {c["name"]: c for c in ask(k, "status")["session"]["channels"]}
+    equal([r["pattern"] for r in channels["c"]["rules"]], ["b:*"], "rules left")
+    ask(k, "disable-channel", channel="c")
+    check("disabled" in ask(k, "enable-event", patterns=["d:*"], channel="c")["notes"][0], "no note of the disabled channel")
+    check("channel0" in ask(k, "enable-event", patterns=["d:*"], channel="chanel0")["notes"][0], "no note of the near name")
+    refused(k, "not-found", "did you mean 'channel0'", command="disable-channel", channel="chanl0")
+    ask(k, "create", session="demo", output="")
+    refused(k, "not-found", "did you mean 'demo'", command="start", session="deom")
 
 
 def test_current_session(k):
