@@ -187,8 +187,10 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	struct ky_cons_init m;
 	int ret;
 
-	if (ky_cons_init_decode(r, &m) < 0 || c->output || m.version != KY_PROTO_VERSION)
+	if (ky_cons_init_decode(r, &m) < 0 || c->output)
 		return -EBADMSG;
+	if (m.version < KY_PROTO_OLDEST)
+		return -EPROTONOSUPPORT;
 	c->output = strdup(m.output);
 	if (!c->output)
 		return -ENOMEM;

@@ -236,7 +236,7 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 	rule_encode(&rules.w, &all);
 	rules.n = 1;
 	ky_list_foreach (a, &d->apps, node)
-		if (a->registered)
+		if (a->registered && !a->known)
 			post_query(a, QUERY_ALL, &rules, b);
 }
 
@@ -477,12 +477,24 @@ static void done_if_due(struct app *a)
 	struct ky_app_done m = {0};
 	struct app_set *as;
 
-	if (!a->owes_done || a->n_queries)
+	if (a->n_queries)
 		return;
 	ky_list_foreach (as, &a->sets, app_node)
 		m.n_sets += as->sent;
-	POST(a, done, &m, NULL, 0);
-	a->owes_done = false;
+	for (; a->n_dones; a->n_dones--)
+		POST(a, done, &m, NULL, 0);
+}
+
+/* The program has events that it was not asked about: it is told when all has been said about them. */
+static int ask_again(struct app *a)
+{
+	if (a->n_dones >= APP_PENDING_MAX)
+		return -EDQUOT;
+	a->n_dones++;
+	a->known = false;
+	query_everything(a);
+	done_if_due(a);
+	return 0;
 }
 
 static int handle_events(struct app *a, struct ky_reader *r)
@@ -505,6 +517,7 @@ static int handle_events(struct app *a, struct ky_reader *r)
 		return ret;
 	if (as && as->set->channel->session->started && (as->changed || !as->started))
 		app_set_start(as, t->barrier);
+	a->known |= m.query == QUERY_ALL;
 	a->n_queries--;
 	ticket_done(t);
 	done_if_due(a);
@@ -523,6 +536,18 @@ static void take_name(struct app *a, const char *name)
 		strcpy(a->name, "?");
 }
 
+static int refuse_version(struct app *a, uint32_t version)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &a->daemon->sessions, node)
+		if (session_wants_uid(s, a->user->uid))
+			session_notice(s,
+				"program %s (pid %d) is left out: its libkymo speaks version %u of the protocol, this daemon %u and later: update libkymo",
+				a->name, (int)a->pid, version, KY_PROTO_OLDEST);
+	return -EPROTONOSUPPORT;
+}
+
 static int handle_hello(struct app *a, struct ky_reader *r)
 {
 	struct ky_app_hello m;
@@ -530,19 +555,18 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 
 	if (ret < 0)
 		return ret;
-	if (a->registered || m.version < 1 || (m.abi_bits != 32 && m.abi_bits != 64))
+	if (a->registered || (m.abi_bits != 32 && m.abi_bits != 64))
 		return -EPROTO;
+	take_name(a, m.procname);
+	if (m.version < KY_PROTO_OLDEST)
+		return refuse_version(a, m.version);
 	ky_timer_cancel(&a->deadline);
 	a->registered = true;
 	a->abi_bits = m.abi_bits;
 	a->caps = m.caps;
-	take_name(a, m.procname);
 	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
-	query_everything(a);
-	a->owes_done = true;
-	done_if_due(a);
-	return 0;
+	return ask_again(a);
 }
 
 static int handle_new_events(struct app *a, struct ky_reader *r)
@@ -550,12 +574,7 @@ static int handle_new_events(struct app *a, struct ky_reader *r)
 	struct ky_app_new_events m;
 	int ret = ky_app_new_events_decode(r, &m);
 
-	if (ret < 0)
-		return ret;
-	query_everything(a);
-	a->owes_done = true;
-	done_if_due(a);
-	return 0;
+	return ret < 0 ? ret : ask_again(a);
 }
 
 static int handle_ack(struct app *a, struct ky_reader *r)

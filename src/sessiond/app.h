@@ -35,7 +35,8 @@ struct app {
 	struct ky_list sets;	    /* struct app_set */
 	struct ky_list tickets;
 	unsigned n_queries; /* not answered yet */
-	bool owes_done;	    /* DONE follows when they are */
+	unsigned n_dones;   /* that follow when they are: one for HELLO and each NEW_EVENTS */
+	bool known;	    /* `events` has all of the program's */
 	bool complained;    /* one line in the log about its events is enough */
 };
 
@@ -58,7 +59,7 @@ struct app_set *app_set_free(struct app_set *as); /* NULL */
 
 /* Asks every program that the channel may record for what the rules want; maps what it answers. */
 void apps_query_channel(struct channel *c, struct barrier *b);
-/* Asks every program for all its events. */
+/* Asks every program for all its events, as far as it has not told them already. */
 void apps_query_all(struct daemon *d, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);

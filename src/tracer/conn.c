@@ -16,6 +16,7 @@
 #define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
 #define RETRY_MIN_MS	100u
 #define RETRY_MAX_MS	5000u
+#define SETTLED_MS	1000u /* a daemon that hangs up sooner is not called again at once */
 #define SEND_TIMEOUT_MS 1000
 #define MAX_FDS		4
 
@@ -222,6 +223,13 @@ static void open_wake(struct tracer_conn *conn)
 			open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW), S_IFIFO);
 }
 
+/* Twice as long as the last time. */
+static void retry_later(struct tracer_conn *conn)
+{
+	conn->backoff_ms = KY_MIN(KY_MAX(conn->backoff_ms * 2, RETRY_MIN_MS), RETRY_MAX_MS);
+	conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + (uint64_t)conn->backoff_ms * 1000000;
+}
+
 void tracer_conn_try(struct tracer_conn *conn)
 {
 	int fd;
@@ -233,18 +241,18 @@ void tracer_conn_try(struct tracer_conn *conn)
 	open_wake(conn);
 	fd = connect_app(conn);
 	conn->socket = adopt(fd, S_IFSOCK);
+	conn->retry_ns = 0;
 	if (conn->socket.fd >= 0) {
 		drop_fd(&conn->wake);
-		conn->retry_ms = 0;
+		conn->connected_ns = ky_clock_ns(CLOCK_MONOTONIC);
 		send_hello(conn);
-	} else if (fd == -EAGAIN) {
-		conn->retry_ms = RETRY_BUSY_MS; /* its backlog is full; not an answer yet */
+	} else if (fd == -EAGAIN) { /* its backlog is full; not an answer yet */
+		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + RETRY_BUSY_MS * 1000000u;
 		return;
 	} else if (conn->wake.fd < 0) {
-		conn->retry_ms = conn->retry_ms ? KY_MIN(conn->retry_ms * 2, RETRY_MAX_MS)
-						: RETRY_MIN_MS;
+		retry_later(conn);
 	} else {
-		conn->retry_ms = 0;
+		conn->backoff_ms = 0;
 	}
 	conn->tried = true;
 	tracer_wake_waiters();
@@ -351,6 +359,24 @@ static int take_fds(struct msghdr *msg, int *fds)
 	return n;
 }
 
+/*
+ * One that ended is called again, which finds its successor or the FIFO; so is one that refuses us, but less and less
+ * often.
+ */
+static void hung_up(struct tracer_conn *conn)
+{
+	uint64_t lasted = ky_clock_ns(CLOCK_MONOTONIC) - conn->connected_ns;
+
+	tracer_conn_close(conn);
+	if (lasted >= SETTLED_MS * UINT64_C(1000000)) {
+		conn->backoff_ms = 0;
+		tracer_conn_try(conn);
+	} else {
+		open_wake(conn);
+		retry_later(conn);
+	}
+}
+
 void tracer_conn_receive(struct tracer_conn *conn)
 {
 	union {
@@ -369,7 +395,7 @@ void tracer_conn_receive(struct tracer_conn *conn)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		tracer_conn_close(conn);
+		hung_up(conn);
 		return;
 	}
 	n_fds = take_fds(&msg, fds);

@@ -87,6 +87,15 @@ static void populate(void)
 #define BELL   TRACER_N_CONNS
 #define N_POLL (TRACER_N_CONNS + 1)
 
+/* The shorter of a time-out for poll() and the time until due_ns, rounded up. */
+static int earlier(int timeout_ms, uint64_t due_ns)
+{
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+	uint64_t ms = due_ns > now ? (due_ns - now + 999999) / 1000000 : 0;
+
+	return timeout_ms < 0 || ms < (uint64_t)timeout_ms ? (int)ms : timeout_ms;
+}
+
 /* What to poll; the shortest of the time-outs. */
 static int prepare(struct pollfd *p)
 {
@@ -97,8 +106,8 @@ static int prepare(struct pollfd *p)
 
 		p[i] = (struct pollfd){
 			.fd = c->socket.fd >= 0 ? c->socket.fd : c->wake.fd, .events = POLLIN};
-		if (c->retry_ms && (timeout < 0 || (uint32_t)timeout > c->retry_ms))
-			timeout = (int)c->retry_ms;
+		if (c->retry_ns)
+			timeout = earlier(timeout, c->retry_ns);
 	}
 	if (bell[0] < 0 && (timeout < 0 || timeout > LOOK_MS))
 		timeout = LOOK_MS;
@@ -106,20 +115,16 @@ static int prepare(struct pollfd *p)
 	return timeout;
 }
 
-static void serve(struct tracer_conn *c, short revents, bool timed_out)
+static void serve(struct tracer_conn *c, short revents)
 {
-	bool again = timed_out && c->retry_ms;
-
-	if (revents) {
+	if (revents)
 		tracer_conn_verify(c);
-		if (c->socket.fd >= 0) {
-			tracer_conn_receive(c);
-			arm_populate();
-		}
-		again = true; /* a daemon that restarted is there again, or will wake us */
-	}
-	if (again && c->socket.fd < 0)
+	if (revents && c->socket.fd >= 0) {
+		tracer_conn_receive(c);
+		arm_populate();
+	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
 		tracer_conn_try(c);
+	}
 	tracer_conn_send_unsent(c);
 }
 
@@ -143,7 +148,7 @@ static void *listen_loop(void *arg)
 		if (n > 0 && p[BELL].revents && read(bell[0], rings, sizeof(rings)) <= 0)
 			bell[0] = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0, n == 0);
+			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
 		if (n == 0 && populate_ms > 0)
 			populate();
 	}

@@ -65,8 +65,11 @@ struct tracer_conn {
 	bool tried;		  /* the first attempt to connect has been made */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
-	uint32_t retry_ms;	  /* until the next attempt where no FIFO can be polled; 0: none */
-	uint64_t heard;		  /* messages received */
+	uint64_t connected_ns;	  /* when the last attempt succeeded */
+	uint64_t
+		retry_ns; /* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */
+	uint32_t backoff_ms; /* that the last attempt was put off */
+	uint64_t heard;	     /* messages received */
 };
 
 struct tracer {
@@ -137,7 +140,7 @@ void tracer_conn_close(struct tracer_conn *conn);
 void tracer_conn_reset(struct tracer_conn *conn);
 /* After poll() reported something: forgets descriptors that the program has closed behind our back. */
 void tracer_conn_verify(struct tracer_conn *conn);
-/* One message has arrived on conn->fd. */
+/* One message has arrived on conn->fd, or its end. */
 void tracer_conn_receive(struct tracer_conn *conn);
 /* Asks for a NEW_EVENTS, which the listener sends; from any thread. */
 void tracer_conn_new_events(struct tracer_conn *conn);

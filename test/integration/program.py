@@ -152,3 +152,61 @@ def ask(k, command, **parameters):
 def refused(k, code, words, **request):
     reply = k.request(**request)
     check(not reply["ok"] and reply["code"] == code and words in reply["error"], f"{request}: {reply}")
+
+
+class Daemon:
+    """A session daemon without sessions: its run directory, and a socket where programs connect. Used in `with`."""
+
+    def __init__(self, k, n_active=1, fifo=True, backlog=64):
+        self.rundir = k.rundir
+        self.rundir.mkdir(mode=0o700, exist_ok=True)
+        self.publish(n_active)
+        if fifo and not (self.rundir / "wake").exists():
+            os.mkfifo(self.rundir / "wake")
+        (self.rundir / "app.sock").unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.settimeout(15)
+        self.listener.bind(str(self.rundir / "app.sock"))
+        self.listener.listen(backlog)
+
+    def publish(self, n_active, progress=1):
+        (self.rundir / "state").write_bytes(struct.pack("<IIIIQ", 0x54534B59, 24, os.getpid(), n_active, progress))
+
+    def accept(self):
+        """The next program: its connection, and what it said of itself."""
+        peer = Peer(self.listener.accept()[0])
+        peer.hello = peer.expect(HELLO)
+        return peer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+class Peer:
+    """The daemon's end of a program's connection."""
+
+    def __init__(self, connection):
+        self.socket = connection
+        self.socket.settimeout(15)
+
+    def send(self, kind, payload, fds=()):
+        socket.send_fds(self.socket, [struct.pack("<IHH", len(payload) + 8, kind, 0) + payload], fds)
+
+    def expect(self, kind):
+        data = self.socket.recv(65536)
+        check(data, f"the program hung up instead of sending {kind}")
+        equal(struct.unpack_from("<IH", data), (len(data), kind), "length and type of a message")
+        return data[8:]
+
+    def order(self, kind, number, more=b""):
+        """START, STOP or DROP; returns the status in the ACK."""
+        self.send(kind, struct.pack("<II", 77, number) + more)
+        cookie, status = struct.unpack("<Ii", self.expect(ACK))
+        equal(cookie, 77, "cookie of an ACK")
+        return status
+
+    def close(self):
+        self.socket.close()

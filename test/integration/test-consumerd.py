@@ -180,7 +180,7 @@ def string(text):
 class Consumer:
     """A running consumer and the daemon's end of its socket."""
 
-    def __init__(self, k, output, resume=0, command=()):
+    def __init__(self, k, output, resume=0, command=(), version=1, more=b""):
         self.output = output
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(30)
@@ -192,8 +192,8 @@ class Consumer:
         theirs.close()
         self.cookie = 0
         self.errors = []
-        self.send(INIT, struct.pack("<I", 1) + string("demo") + string(str(output or "")) + struct.pack("<I", resume))
-        self.started = self.receive(STATS)
+        self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) + more)
+        self.started = self.receive(STATS) if version else None
 
     def send(self, kind, body, fds=()):
         socket.send_fds(self.socket, [struct.pack("<IHH", 8 + len(body), kind, 0) + body], fds)
