@@ -160,6 +160,35 @@ struct KYMO__HIDDEN kymo_object {
 
 #define KYMO_ABI_VERSION 1
 
+/* A value of the program's that records may carry: <kymo/context.h>. */
+enum kymo_context_type {
+	KYMO_CONTEXT_I64 = 1,
+	KYMO_CONTEXT_U64 = 2,
+	KYMO_CONTEXT_F64 = 3,
+	KYMO_CONTEXT_STRING = 4 /* the first 255 bytes are recorded */
+};
+
+union kymo_context_value {
+	int64_t i64;
+	uint64_t u64;
+	double f64;
+	const char *string; /* NULL stands for ""; read before the next call for it */
+};
+
+/* The program's, from register to unregister. */
+struct kymo_context {
+	uint32_t size;	  /* of this structure */
+	uint32_t type;	  /* enum kymo_context_type */
+	const char *name; /* "provider:name": letters, digits, any of "_.-" */
+	void (*get)(void *data, union kymo_context_value *value);
+	void *data;
+};
+
+/* The tracer's functions for it; programs call those in <kymo/context.h>. */
+int kymo_app_context_add(struct kymo_context *context);
+void kymo_app_context_remove(struct kymo_context *context);
+void kymo_contexts_invalidate(void);
+
 #ifdef __cplusplus
 }
 #endif

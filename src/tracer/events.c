@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/glob.h"
+#include "tracer/prepend.h"
 #include "tracer/tracer.h"
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
@@ -166,6 +167,15 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 	}
 }
 
+/* What the event calls to be recorded. */
+static kymo_record_fn record_function(const struct ky_hook *hooks)
+{
+	for (const struct ky_hook *h = hooks; h; h = h->next)
+		if (h->contexts && h->mapped && tracer_contexts_want_caller(h->contexts))
+			return tracer_record_from;
+	return ky_record_function(hooks);
+}
+
 void tracer_event_update(struct tracer_event *e)
 {
 	uint32_t enabled = 0;
@@ -174,7 +184,7 @@ void tracer_event_update(struct tracer_event *e)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
-	e->ev->state->record = ky_record_function(e->hooks);
+	e->ev->state->record = record_function(e->hooks);
 	__atomic_store_n(&e->ev->state->hooks, e->hooks, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }

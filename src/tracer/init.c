@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/rundir.h"
+#include "tracer/context.h"
 #include "tracer/tracer.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -70,6 +71,7 @@ static void on_thread_end(void *unused)
 	(void)unused;
 	ky_thread_leave(); /* other destructors, and the C library, may still call us */
 	tracer_sets_release_thread();
+	tracer_contexts_release_thread();
 }
 
 /* The thread that ends the process has no end of its own. */
@@ -116,6 +118,7 @@ static void after_fork_child(void)
 	tracer_events_reset();
 	tracer_sets_reset();
 	tracer_mem_reset();
+	tracer_contexts_reset();
 	ky_thread_set_process();
 	tracer.has_rseq = init_rseq();
 	if (tracer_listener_start() < 0)
@@ -163,8 +166,7 @@ static void register_locked(struct kymo_object *object)
 	}
 }
 
-/* The lock, and no signals: a handler that forks would wait for it for ever. */
-static void lock(sigset_t *ret_old)
+void tracer_lock(sigset_t *ret_old)
 {
 	sigset_t all;
 
@@ -173,7 +175,7 @@ static void lock(sigset_t *ret_old)
 	pthread_mutex_lock(&tracer.lock);
 }
 
-static void unlock(const sigset_t *old)
+void tracer_unlock(const sigset_t *old)
 {
 	pthread_mutex_unlock(&tracer.lock);
 	pthread_sigmask(SIG_SETMASK, old, NULL);
@@ -198,9 +200,9 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 
 	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION || is_stranger())
 		return;
-	lock(&old);
+	tracer_lock(&old);
 	register_locked(object);
-	unlock(&old);
+	tracer_unlock(&old);
 	if (!tracer.off)
 		tracer_wait_registered();
 	errno = saved;
@@ -214,9 +216,9 @@ EXPORT void kymo_object_unregister(struct kymo_object *object)
 
 	if (is_stranger())
 		return;
-	lock(&old);
+	tracer_lock(&old);
 	if (tracer.events)
 		tracer_events_remove(object);
-	unlock(&old);
+	tracer_unlock(&old);
 	errno = saved;
 }

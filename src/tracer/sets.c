@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "tracer/prepend.h"
+#include "tracer/special.h"
 #include "tracer/tracer.h"
 
 /*
@@ -109,6 +111,7 @@ int tracer_set_add(
 	}
 	s->set.started = 0;
 	s->set.first_used = 0;
+	s->contexts = NULL;
 	s->set.id = msg->set;
 	s->conn = conn;
 	return 0;
@@ -125,10 +128,11 @@ static ky_write_fn writer_of(const struct ky_set *set)
 
 /*
  * A hook of e for the set: the one it has, else one that is out of use, else a new one. A thread
- * may still hold an old hook in its hands, so it may serve again for the same writer and clock
+ * may still hold an old hook in its hands, so it may serve again for the same writer, clock and make of record
  * only.
  */
-static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set)
+static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set, ky_special_fn special,
+	const struct tracer_contexts *contexts)
 {
 	ky_write_fn write = writer_of(set);
 	struct ky_hook **end = &e->hooks, *h;
@@ -137,12 +141,24 @@ static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set)
 		if (h->mapped == HOOK_MAPPED && h->set == set)
 			return h;
 	for (; (h = *end); end = &h->next)
-		if (h->mapped == HOOK_FREE && h->write == write && h->clock == set->geo.clock)
+		if (h->mapped == HOOK_FREE && h->write == write && h->clock == set->geo.clock &&
+			h->special == special && h->contexts == contexts)
 			return h;
 	h = tracer_alloc(sizeof(*h), true);
-	if (h)
-		__atomic_store_n(end, h, __ATOMIC_RELEASE); /* pairs with ky_record's acquire */
+	if (!h)
+		return NULL;
+	h->special = special;
+	h->contexts = contexts;
+	__atomic_store_n(end, h, __ATOMIC_RELEASE); /* pairs with ky_record's acquire */
 	return h;
+}
+
+void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+
+	if (s)
+		s->contexts = tracer_contexts_intern(msg->list, msg->n);
 }
 
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
@@ -154,18 +170,25 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		uint32_t index = ky_read_u32(&r), id = ky_read_u32(&r);
 		uint32_t n_contexts = ky_read_u32(&r), n_filters = ky_read_u32(&r);
 		struct tracer_event *e = &tracer.events[index];
+		const struct tracer_contexts *contexts = NULL;
 		struct ky_hook *h;
 
-		(void)n_contexts;
 		for (uint32_t k = 0; k < n_filters && !r.error; k++)
 			ky_read_u32(&r);
 		if (r.error || index >= tracer.n_events)
 			continue;
-		h = find_hook(e, &s->set);
+		if (n_contexts)
+			contexts = tracer_contexts_first(s->contexts, n_contexts);
+		if (n_contexts && !contexts) {
+			tracer_debug("%s: an event is left out: unknown contexts", conn->dir);
+			continue;
+		}
+		h = find_hook(e, &s->set, contexts ? tracer_record_special : NULL, contexts);
 		if (!h || h->active)
 			continue;
 		ky_hook_init(h, &s->set, id);
 		h->mapped = HOOK_MAPPED;
+		tracer_event_update(e); /* the event knows what its contexts want before it is recorded */
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}

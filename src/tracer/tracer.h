@@ -11,6 +11,7 @@
 #define TRACER_TRACER_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "abi/state.h"
 #include "proto/app.h"
@@ -43,6 +44,7 @@ struct tracer_ring {
 struct tracer_set {
 	struct ky_set set;
 	struct tracer_conn *conn;      /* NULL: free */
+	const struct tracer_contexts *contexts; /* all that its events may have; NULL: none */
 	struct tracer_ring *populated; /* for each ring */
 	uint32_t rings_cap;	       /* entries that set.rings and populated have room for */
 	bool zombie; /* could not be proved unused: its mappings are kept for ever */
@@ -91,6 +93,10 @@ struct tracer {
 
 extern struct tracer tracer;
 
+/* The lock, and no signals, for the program's threads: a handler that forks would wait for it for ever. */
+void tracer_lock(sigset_t *ret_old);
+void tracer_unlock(const sigset_t *old);
+
 void tracer_debug(const char *fmt, ...) KY_PRINTF(1, 2);
 
 /*
@@ -118,6 +124,7 @@ void tracer_events_reset(void);
 /* sets.c; all under the lock, but for the waiting inside stop and drop */
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
+void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
 int tracer_set_start(struct tracer_conn *conn, uint32_t id);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A name has one entry for ever, which lists hold. Whoever calls the program's function has counted itself into
+ * the entry before it looked whether there is one; so a function that is taken away is in use by nobody once the count
+ * has been seen at 0.
+ */
+#include "tracer/app-context.h"
+
+#include <time.h>
+
+#include "tracer/context.h"
+#include "tracer/tracer.h"
+
+#define ENTRIES_MAX 1024u
+
+struct app_context {
+	struct app_context *next;
+	struct kymo_context *context; /* NULL: the program has none of the name */
+	uint32_t users;
+	char name[];
+};
+
+static struct app_context *entries;
+static uint32_t n_entries;
+
+struct app_context *app_context_get(const char *name)
+{
+	size_t len = strlen(name);
+	struct app_context *c;
+
+	for (c = entries; c; c = c->next)
+		if (!strcmp(c->name, name))
+			return c;
+	c = n_entries < ENTRIES_MAX ? tracer_alloc(sizeof(*c) + len + 1, false) : NULL;
+	if (!c)
+		return NULL;
+	memcpy(c->name, name, len + 1);
+	c->next = entries;
+	entries = c;
+	n_entries++;
+	return c;
+}
+
+/* Decimal digits before `end`; returns where they begin. */
+static char *digits(char *end, uint64_t v)
+{
+	do {
+		*--end = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	return end;
+}
+
+static size_t put_integer(char *text, uint64_t magnitude, bool negative)
+{
+	char buf[24], *begin = digits(buf + sizeof(buf), magnitude);
+	size_t n;
+
+	if (negative)
+		*--begin = '-';
+	n = (size_t)(buf + sizeof(buf) - begin);
+	memcpy(text, begin, n);
+	text[n] = '\0';
+	return n;
+}
+
+/* Of a double, C libraries make text on the stack, without lock or allocation, although nobody promises it. */
+static size_t put_double(char *text, double v)
+{
+	int n = snprintf(text, KY_CTX_STRING_MAX, "%.17g", v);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* What another thread does to the text meanwhile does not matter: what was copied ends in a NUL. */
+static size_t put_string(char *text, const char *s)
+{
+	size_t n = 0;
+
+	for (; s && n < KY_CTX_STRING_MAX - 1; n++) {
+		text[n] = __atomic_load_n(&s[n], __ATOMIC_RELAXED);
+		if (!text[n])
+			return n;
+	}
+	text[n] = '\0';
+	return n;
+}
+
+static size_t put_value(char *text, uint32_t type, const union kymo_context_value *v)
+{
+	switch (type) {
+	case KYMO_CONTEXT_I64:
+		return put_integer(
+			text, v->i64 < 0 ? -(uint64_t)v->i64 : (uint64_t)v->i64, v->i64 < 0);
+	case KYMO_CONTEXT_U64:
+		return put_integer(text, v->u64, false);
+	case KYMO_CONTEXT_F64:
+		return put_double(text, v->f64);
+	default:
+		return put_string(text, v->string);
+	}
+}
+
+size_t app_context_read(struct app_context *c, char *text)
+{
+	union kymo_context_value value = {0};
+	struct kymo_context *context;
+	size_t n = 0;
+
+	/* Sequentially consistent: either this is counted when kymo_app_context_remove looks, or it sees none. */
+	__atomic_fetch_add(&c->users, 1, __ATOMIC_SEQ_CST);
+	context = __atomic_load_n(&c->context, __ATOMIC_SEQ_CST);
+	text[0] = '\0';
+	if (context) {
+		context->get(context->data, &value);
+		n = put_value(text, context->type, &value);
+	}
+	__atomic_fetch_sub(&c->users, 1, __ATOMIC_RELEASE);
+	return n;
+}
+
+static bool is_valid(const struct kymo_context *context)
+{
+	const char *colon = context->name ? strchr(context->name, ':') : NULL;
+
+	return context->size >= sizeof(*context) && context->get && colon &&
+	       colon != context->name && context->type >= KYMO_CONTEXT_I64 &&
+	       context->type <= KYMO_CONTEXT_STRING && strlen(context->name) <= KY_NAME_MAX &&
+	       ky_desc_name_valid(colon + 1);
+}
+
+static int add(struct kymo_context *context)
+{
+	struct app_context *c = app_context_get(context->name);
+
+	if (!c)
+		return -ENOMEM;
+	if (c->context)
+		return -EEXIST;
+	__atomic_store_n(&c->context, context, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+__attribute__((visibility("default"))) int kymo_app_context_add(struct kymo_context *context)
+{
+	sigset_t old;
+	int r;
+
+	if (!is_valid(context))
+		return -EINVAL;
+	tracer_lock(&old);
+	r = add(context);
+	tracer_unlock(&old);
+	return r;
+}
+
+__attribute__((visibility("default"))) void kymo_app_context_remove(struct kymo_context *context)
+{
+	const struct timespec nap = {0, 100000};
+	struct app_context *c;
+	sigset_t old;
+
+	tracer_lock(&old);
+	for (c = entries; c && c->context != context; c = c->next)
+		;
+	if (c)
+		__atomic_store_n(&c->context, NULL, __ATOMIC_SEQ_CST);
+	tracer_unlock(&old);
+	while (c && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST))
+		nanosleep(&nap, NULL);
+}
+
+void app_context_reset(void)
+{
+	for (struct app_context *c = entries; c; c = c->next)
+		c->users = 0;
+}

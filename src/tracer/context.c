@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread keeps is one structure, the same for all lists; a list is compiled to steps, and neighbours among the kept
+ * values are copied in one step. So the common case is three comparisons and a copy.
+ *
+ * Signal handlers may come in between anywhere. Whoever fills the structure marks it stale meanwhile, and counts;
+ * whoever copied while somebody filled sees the count, and copies again.
+ */
+#include "tracer/context.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "tracer/app-context.h"
+#include "tracer/counter.h"
+#include "tracer/stack.h"
+#include "tracer/tracer.h"
+
+/* How long values are believed: so that finding them out costs less than a hundredth of the time. */
+#define BELIEVE_FACTOR 128
+#define BELIEVE_MAX    ((uint64_t)1 << 22) /* nanoseconds, or cycles */
+
+#define LISTS_MAX 1024u
+
+/* What is kept. Packed as in records. */
+struct values {
+	int32_t vpid, vtid;
+	char procname[KY_CTX_PROCNAME_SIZE];
+	uint32_t users[3], groups[3];
+	uint64_t pthread_id;
+	uint64_t ns[8];
+} __attribute__((packed));
+
+static __thread struct {
+	struct values v;
+	uint8_t slack[KYMO_SCRATCH_SLACK]; /* read by wide copies */
+	uint32_t kinds;			   /* which of them were found out: 1 << kind */
+	uint32_t turn;			   /* of the process, when they were; 0: being filled */
+	uint32_t fills;
+	uint64_t found, believe; /* when; for how long */
+	struct tracer_caller caller;
+} mine __attribute__((tls_model("initial-exec")));
+
+/* Moves on when values that threads keep are stale. Never 0. */
+static uint32_t turn = 1;
+
+enum op { OP_COPY, OP_CPU, OP_IP, OP_COUNTER, OP_APP, OP_STACK };
+
+struct step {
+	uint8_t op, kind;
+	uint16_t offset; /* COPY: in struct values */
+	uint32_t n;	 /* COPY: bytes; STACK: frames; COUNTER: its number */
+	struct app_context *app;
+};
+
+struct tracer_contexts {
+	struct tracer_contexts *next;
+	struct ky_bytes key; /* as it came */
+	uint32_t n;	     /* contexts */
+	uint32_t kinds;	     /* of those that are kept: 1 << kind */
+	uint32_t size;
+	bool want_caller;
+	uint32_t n_steps;
+	struct step steps[];
+};
+
+static struct tracer_contexts *lists;
+static uint32_t n_lists;
+
+#define KEPT(member) offsetof(struct values, member), sizeof(((struct values *)0)->member)
+
+/* Where a kind is kept, and its bytes there; 0 bytes: nowhere. */
+static const struct {
+	uint16_t offset, size;
+} kept[KY_CTX_KINDS] = {
+	[KY_CTX_VPID] = {KEPT(vpid)},
+	[KY_CTX_VTID] = {KEPT(vtid)},
+	[KY_CTX_PROCNAME] = {KEPT(procname)},
+	[KY_CTX_VUID] = {KEPT(users[0])},
+	[KY_CTX_VEUID] = {KEPT(users[1])},
+	[KY_CTX_VSUID] = {KEPT(users[2])},
+	[KY_CTX_VGID] = {KEPT(groups[0])},
+	[KY_CTX_VEGID] = {KEPT(groups[1])},
+	[KY_CTX_VSGID] = {KEPT(groups[2])},
+	[KY_CTX_PTHREAD_ID] = {KEPT(pthread_id)},
+	[KY_CTX_CGROUP_NS] = {KEPT(ns[0])},
+	[KY_CTX_IPC_NS] = {KEPT(ns[1])},
+	[KY_CTX_MNT_NS] = {KEPT(ns[2])},
+	[KY_CTX_NET_NS] = {KEPT(ns[3])},
+	[KY_CTX_PID_NS] = {KEPT(ns[4])},
+	[KY_CTX_TIME_NS] = {KEPT(ns[5])},
+	[KY_CTX_USER_NS] = {KEPT(ns[6])},
+	[KY_CTX_UTS_NS] = {KEPT(ns[7])},
+};
+
+/* --- the values of this thread --- */
+
+#define BIT(kind) (1u << (kind))
+
+static void find_namespaces(struct values *v, uint32_t kinds)
+{
+	static const char *const files[] = {"/proc/thread-self/ns/cgroup",
+		"/proc/thread-self/ns/ipc", "/proc/thread-self/ns/mnt", "/proc/thread-self/ns/net",
+		"/proc/thread-self/ns/pid", "/proc/thread-self/ns/time",
+		"/proc/thread-self/ns/user", "/proc/thread-self/ns/uts"};
+	struct stat st;
+
+	for (uint32_t i = 0; i < KY_ARRAY_SIZE(files); i++) {
+		if (!(kinds & BIT(KY_CTX_CGROUP_NS + i)))
+			continue;
+		v->ns[i] = stat(files[i], &st) == 0 ? st.st_ino : 0;
+	}
+}
+
+static void find_values(struct values *v, uint32_t kinds)
+{
+	uid_t u[3] = {0};
+	gid_t g[3] = {0};
+
+	memset(v, 0, sizeof(*v));
+	if (kinds & BIT(KY_CTX_VPID))
+		v->vpid = getpid();
+	if (kinds & BIT(KY_CTX_VTID))
+		v->vtid = (int32_t)syscall(SYS_gettid);
+	if (kinds & BIT(KY_CTX_PROCNAME))
+		prctl(PR_GET_NAME, v->procname);
+	if (kinds & BIT(KY_CTX_PTHREAD_ID))
+		v->pthread_id = (uintptr_t)pthread_self();
+	if (kinds & (BIT(KY_CTX_VUID) | BIT(KY_CTX_VEUID) | BIT(KY_CTX_VSUID)))
+		getresuid(&u[0], &u[1], &u[2]);
+	if (kinds & (BIT(KY_CTX_VGID) | BIT(KY_CTX_VEGID) | BIT(KY_CTX_VSGID)))
+		getresgid(&g[0], &g[1], &g[2]);
+	memcpy(v->users, u, sizeof(u));
+	memcpy(v->groups, g, sizeof(g));
+	find_namespaces(v, kinds);
+}
+
+/* Keeps what lists asked for so far, unless it has been some time: then what this one asks for. */
+static __attribute__((cold, noinline)) void fill(
+	const struct tracer_contexts *l, uint64_t now, uint32_t clock)
+{
+	uint32_t before = __atomic_load_n(&turn, __ATOMIC_RELAXED), kinds = l->kinds;
+	uint64_t end;
+	struct values v;
+	int saved = errno;
+
+	if (mine.turn == before && now - mine.found < mine.believe)
+		kinds |= mine.kinds;
+	find_values(&v, kinds);
+	errno = saved;
+	end = ky_clock_read(clock);
+	mine.turn = 0;
+	mine.fills++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler sees that it is being filled */
+	mine.v = v;
+	mine.kinds = kinds;
+	mine.found = now;
+	mine.believe = KY_MIN((end - now) * BELIEVE_FACTOR, BELIEVE_MAX);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mine.turn = before;
+}
+
+static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
+{
+	return mine.turn == __atomic_load_n(&turn, __ATOMIC_RELAXED) && !(l->kinds & ~mine.kinds) &&
+	       now - mine.found < mine.believe;
+}
+
+/* For the program: names, credentials or namespaces of a thread have changed. In any thread, also in signal handlers. */
+__attribute__((visibility("default"))) void kymo_contexts_invalidate(void)
+{
+	/* Over after 2^32 turns: a thread that slept for exactly that many would not notice. */
+	if (!__atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST))
+		__atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST);
+}
+
+struct tracer_caller tracer_context_caller(struct tracer_caller caller)
+{
+	struct tracer_caller before = mine.caller;
+
+	mine.caller = caller;
+	return before;
+}
+
+/* --- records --- */
+
+static inline uint8_t *put(uint8_t *to, const void *value, size_t size)
+{
+	memcpy(to, value, size);
+	return to + size;
+}
+
+/* 16 bytes at a time: both sides have slack. */
+static inline uint8_t *copy(uint8_t *to, const uint8_t *from, uint32_t n)
+{
+	uint32_t i = 0;
+
+	do {
+		memcpy(to + i, from + i, 16);
+		i += 16;
+	} while (i < n);
+	return to + n;
+}
+
+static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint8_t *to)
+{
+	uint64_t v;
+	int32_t cpu;
+
+	switch (s->op) {
+	case OP_CPU:
+		cpu = sched_getcpu();
+		return put(to, &cpu, sizeof(cpu));
+	case OP_IP:
+		v = mine.caller.ip;
+		return put(to, &v, sizeof(v));
+	case OP_COUNTER:
+		v = counter_read(s->n);
+		return put(to, &v, sizeof(v));
+	case OP_STACK:
+		stack_walk(&mine.caller, to, s->n);
+		return to + s->n * sizeof(uint64_t);
+	default:
+		return to + app_context_read(s->app, (char *)to) + 1;
+	}
+}
+
+uint8_t *tracer_contexts_put(
+	const struct tracer_contexts *l, uint8_t *to, uint64_t now, uint32_t clock)
+{
+	const struct step *s, *end = l->steps + l->n_steps;
+	uint8_t *p;
+	uint32_t fills;
+
+	do {
+		if (l->kinds && ky_unlikely(!is_fresh(l, now)))
+			fill(l, now, clock);
+		fills = __atomic_load_n(&mine.fills, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		for (p = to, s = l->steps; s < end; s++) {
+			if (ky_likely(s->op == OP_COPY))
+				p = copy(p, (const uint8_t *)&mine.v + s->offset, s->n);
+			else
+				p = put_special(s, p);
+		}
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	} while (ky_unlikely(fills != __atomic_load_n(&mine.fills, __ATOMIC_RELAXED)));
+	return p;
+}
+
+bool tracer_context_integer(const struct tracer_contexts *one, int64_t *ret_value)
+{
+	const struct step *s = one->steps;
+	uint8_t room[KY_CTX_STRING_MAX + KYMO_SCRATCH_SLACK];
+	uint32_t size = one->size;
+	uint32_t u32;
+
+	if (s->op == OP_APP || s->op == OP_STACK || s->kind == KY_CTX_PROCNAME)
+		return false;
+	tracer_contexts_put(one, room, ky_clock_counter(), ky_clock_of_machine());
+	if (size == sizeof(*ret_value)) {
+		memcpy(ret_value, room, size);
+		return true;
+	}
+	memcpy(&u32, room, sizeof(u32));
+	*ret_value = ky_ctx_type(s->kind)->field == KYMO_FIELD_INT ? (int64_t)(int32_t)u32 : u32;
+	return true;
+}
+
+bool tracer_context_string(const struct tracer_contexts *one, char *text)
+{
+	uint8_t room[KY_CTX_STRING_MAX + KYMO_SCRATCH_SLACK] = {0};
+
+	if (one->steps->op != OP_APP && one->steps->kind != KY_CTX_PROCNAME)
+		return false;
+	tracer_contexts_put(one, room, ky_clock_counter(), ky_clock_of_machine());
+	memcpy(text, room, KY_CTX_STRING_MAX);
+	return true;
+}
+
+/* --- lists --- */
+
+/* Adds the context to the list; false when it is unknown. */
+static bool compile(struct tracer_contexts *l, uint32_t kind, const char *argument)
+{
+	struct step *last = l->n_steps ? &l->steps[l->n_steps - 1] : NULL;
+	struct step s = {.kind = (uint8_t)kind};
+	uint32_t size = ky_ctx_record_size(kind, argument);
+
+	if (!size || size > KY_CTX_RECORD_MAX - l->size)
+		return false;
+	l->size += size;
+	switch (kind) {
+	case KY_CTX_CPU_ID:
+		s.op = OP_CPU;
+		break;
+	case KY_CTX_IP:
+		s.op = OP_IP;
+		l->want_caller = true;
+		break;
+	case KY_CTX_PERF:
+		s.op = OP_COUNTER;
+		s.n = counter_number(argument);
+		break;
+	case KY_CTX_APP:
+		s.op = OP_APP;
+		s.app = app_context_get(argument);
+		if (!s.app)
+			return false;
+		break;
+	case KY_CTX_CALLSTACK:
+		s.op = OP_STACK;
+		s.n = ky_ctx_depth(argument);
+		l->want_caller = true;
+		break;
+	default:
+		l->kinds |= BIT(kind);
+		s.offset = kept[kind].offset;
+		s.n = kept[kind].size;
+		if (last && last->op == OP_COPY && last->offset + last->n == s.offset) {
+			last->n += s.n;
+			return true;
+		}
+	}
+	l->steps[l->n_steps++] = s;
+	return true;
+}
+
+/* The first n of the list as a list of their own; the part of the list that they are into *ret_key. */
+static bool cut(struct ky_bytes list, uint32_t n, struct ky_bytes *ret_key)
+{
+	struct ky_reader r = {.buf = list.data, .len = list.len};
+
+	for (uint32_t i = 0; i < n && !r.error; i++) {
+		ky_read_u32(&r);
+		ky_read_str(&r);
+	}
+	*ret_key = (struct ky_bytes){list.data, (uint32_t)r.pos};
+	return n && n <= KY_CTX_MAX && !r.error;
+}
+
+static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
+{
+	struct ky_reader r = {.buf = key.data, .len = key.len};
+	size_t steps = n * sizeof(struct step);
+	struct tracer_contexts *l;
+
+	if (n_lists >= LISTS_MAX)
+		return NULL;
+	l = tracer_alloc(sizeof(*l) + steps + key.len, false);
+	if (!l)
+		return NULL;
+	n_lists++;
+	memcpy((char *)l->steps + steps, key.data, key.len);
+	l->key = (struct ky_bytes){(char *)l->steps + steps, key.len};
+	l->n = n;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t kind = ky_read_u32(&r);
+		const char *argument = ky_read_str(&r);
+
+		if (!compile(l, kind, argument)) {
+			l->n = 0; /* kept, so that it is not made again: as one that is unknown */
+			break;
+		}
+	}
+	l->next = lists;
+	lists = l;
+	return l;
+}
+
+const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint32_t n)
+{
+	struct tracer_contexts *l;
+	struct ky_bytes key;
+
+	if (!cut(list, n, &key))
+		return NULL;
+	for (l = lists; l; l = l->next)
+		if (l->key.len == key.len && !memcmp(l->key.data, key.data, key.len))
+			break;
+	l = l ? l : make(key, n);
+	return l && l->n ? l : NULL;
+}
+
+const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts *l, uint32_t n)
+{
+	if (!l || n > l->n)
+		return NULL;
+	return n == l->n ? l : tracer_contexts_intern(l->key, n);
+}
+
+uint32_t tracer_contexts_size(const struct tracer_contexts *l)
+{
+	return l->size;
+}
+
+bool tracer_contexts_want_caller(const struct tracer_contexts *l)
+{
+	return l->want_caller;
+}
+
+void tracer_contexts_reset(void)
+{
+	kymo_contexts_invalidate();
+	counter_reset();
+	app_context_reset();
+}
+
+void tracer_contexts_release_thread(void)
+{
+	counter_release_thread();
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts: what a record says of the thread that made it, in front of the event's fields.
+ *
+ * A list is what one channel asks for, in order. Lists are interned and never freed: a hook keeps its list for life. What
+ * costs a system call to find out is kept for each thread, and found out again when it may have changed:
+ *
+ *   the process forked, or said kymo_contexts_changed()   at once
+ *   nobody told us: prctl, setuid, setns by hand          when the values are older than 128 times what it took to find
+ *                                                         them out, some milliseconds at most
+ */
+#ifndef TRACER_CONTEXT_H
+#define TRACER_CONTEXT_H
+
+#include "proto/context.h"
+
+struct tracer_contexts;
+
+/*
+ * The list of the first n of these contexts, { u32 kind, str argument } each; the same list for the same contexts. NULL
+ * when one is unknown, or without memory. Under the lock.
+ */
+const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint32_t n);
+/* The list of its first n. */
+const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts *l, uint32_t n);
+/* Most bytes that they take in a record. */
+uint32_t tracer_contexts_size(const struct tracer_contexts *l);
+/* Does it matter from where the event is recorded (tracer_record_from)? */
+bool tracer_contexts_want_caller(const struct tracer_contexts *l);
+
+/*
+ * Writes the values to `to`, where there is room for tracer_contexts_size() bytes and KYMO_SCRATCH_SLACK more; returns where
+ * they end. now: of this clock (enum ky_clock). In any thread, also in signal handlers. Calls the system only where kept
+ * values have grown old, and for counters.
+ */
+uint8_t *tracer_contexts_put(
+	const struct tracer_contexts *l, uint8_t *to, uint64_t now, uint32_t clock);
+
+/* The value of a list of one, for filters. False: it is no integer; no string. text: KY_CTX_STRING_MAX bytes. */
+bool tracer_context_integer(const struct tracer_contexts *one, int64_t *ret_value);
+bool tracer_context_string(const struct tracer_contexts *one, char *text);
+
+/* Where the program is that records an event; known for as long as it does. */
+struct tracer_caller {
+	uintptr_t ip;	 /* 0: not known */
+	uintptr_t frame; /* frame pointer, if the program has them */
+	uintptr_t stack; /* an address in its stack, below that frame */
+};
+/* Returns the one before, to be put back. */
+struct tracer_caller tracer_context_caller(struct tracer_caller caller);
+
+/* In a forked child. */
+void tracer_contexts_reset(void);
+/* At the end of a thread. */
+void tracer_contexts_release_thread(void);
+
+#endif
