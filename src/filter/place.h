@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FILTER_PLACE_H
+#define FILTER_PLACE_H
+
+#include "filter/insn.h"
+
+/* The ways to the first n_anchors anchors of a payload with these fields, in which a node has been found behind them. */
+void ky_filter_steps(
+	const struct kymo_field *fields, unsigned n_anchors, struct ky_filter_step *steps);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A filter's program, as bytes and as checked nodes (docs/filter-program.md). It is the expression in postfix order: no jumps,
+ * so that what there is to check is the stack alone.
+ */
+#ifndef FILTER_PROGRAM_H
+#define FILTER_PROGRAM_H
+
+#include "filter/filter.h"
+
+#define KY_FILTER_VERSION 1
+
+/* Numbers are never reused. */
+enum ky_filter_op {
+	KY_OP_SIGNED = 1, /* i64 */
+	KY_OP_UNSIGNED,	  /* u64 */
+	KY_OP_FLOAT,	  /* f64 */
+	KY_OP_STRING,	  /* u16 length, pattern: `*` is any text, `\` makes the next byte plain */
+	KY_OP_FIELD,	  /* u8 length, name */
+	KY_OP_ELEMENT,	  /* u8 length, name, u32 index */
+	KY_OP_CONTEXT,	  /* u8 length, name */
+	KY_OP_NOT = 16,
+	KY_OP_NEGATE,
+	KY_OP_COMPLEMENT,
+	KY_OP_OR = 32,
+	KY_OP_AND,
+	KY_OP_BIT_OR,
+	KY_OP_BIT_XOR,
+	KY_OP_BIT_AND,
+	KY_OP_EQ,
+	KY_OP_NE,
+	KY_OP_LT,
+	KY_OP_LE,
+	KY_OP_GT,
+	KY_OP_GE,
+	KY_OP_SHL,
+	KY_OP_SHR,
+	KY_OP_ADD,
+	KY_OP_SUB,
+	KY_OP_MUL,
+	KY_OP_DIV,
+	KY_OP_MOD,
+	KY_OP_END,
+};
+
+union ky_filter_number {
+	int64_t s;
+	uint64_t u;
+	double f;
+};
+
+/* Where a field lies: `offset` bytes behind an anchor. Anchor 0 is the payload's begin, anchor n the end of its n-th field of variable size. */
+struct ky_filter_place {
+	uint8_t kind, elem, size, flags; /* as in struct kymo_field; SIGNED also says it of INT */
+	uint8_t anchor;
+	uint32_t offset, count;
+};
+
+struct ky_filter_node {
+	uint8_t op;	  /* enum ky_filter_op */
+	uint8_t type;	  /* enum ky_filter_type */
+	uint8_t height;	  /* how deep generating code for it recurses */
+	uint8_t len;	  /* of a name */
+	uint16_t left;	  /* node of the left operand; the right or only one is the node before */
+	uint16_t size;	  /* STRING */
+	uint32_t index;	  /* ELEMENT */
+	const char *text; /* STRING, names; borrowed from the program */
+	union ky_filter_number number;
+	struct ky_filter_place place;	  /* FIELD and ELEMENT, once linked */
+	struct ky_filter_context context; /* CONTEXT */
+};
+
+struct ky_filter_tree {
+	unsigned n_nodes;
+	struct ky_filter_node nodes[KY_FILTER_NODES_MAX]; /* the last one is the expression */
+};
+
+/*
+ * Checks a program and gives each node its type. fields: NULL when no event is known, then fields are of type ANY.
+ * 0; -EBADMSG; or -EINVAL, *error and the node that it is about in *ret_node.
+ */
+int ky_filter_check(struct ky_filter_tree *tree, const void *program, size_t len,
+	const struct kymo_field *fields, ky_filter_find_context find, unsigned *ret_node,
+	struct ky_filter_error *error);
+
+/* Finds the place of the field, or the element of one, that the node names. 0, or -EINVAL and *error. */
+int ky_filter_find_place(const struct kymo_field *fields, struct ky_filter_node *node,
+	struct ky_filter_error *error);
+
+void ky_filter_complain(struct ky_filter_error *error, const char *fmt, ...) KY_PRINTF(2, 3);
+
+static inline bool ky_filter_is_literal(const struct ky_filter_node *n)
+{
+	return n->op <= KY_OP_FLOAT;
+}
+
+static inline bool ky_filter_is_condition(uint8_t op)
+{
+	return op == KY_OP_NOT || op == KY_OP_OR || op == KY_OP_AND ||
+	       (op >= KY_OP_EQ && op <= KY_OP_GE);
+}
+
+#endif
