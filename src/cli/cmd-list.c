@@ -18,8 +18,7 @@ static int list_nothing(struct cli *cli, const char *member)
 	_cleanup_value_ struct kymo_value *v = NULL;
 
 	if (!cli->json) {
-		puts("no session daemon is running: there is nothing to list (start one with 'kymo create' or "
-		     "'kymo-sessiond -d')");
+		printf("nothing to list: %s\n", cli_no_daemon());
 		return CLI_OK;
 	}
 	v = kymo_value_new();

@@ -2,11 +2,14 @@
 #include "cli/daemon.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "abi/state.h"
 #include "cli/locate.h"
 
 static bool none_runs(int r)
@@ -14,15 +17,46 @@ static bool none_runs(int r)
 	return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
 }
 
+/* The system's daemon runs, and is not for us: who may use it. False when that is not so. */
+static bool is_kept_out(char *who, size_t size)
+{
+	static const char path[] = KY_RUN_GLOBAL "/" KY_RUN_CONTROL;
+	const struct group *gr;
+	struct stat st;
+
+	if (secure_getenv("KYMO_RUNDIR") || stat(path, &st) < 0 || !access(path, W_OK))
+		return false;
+	gr = st.st_gid ? getgrgid(st.st_gid) : NULL;
+	if (!st.st_gid)
+		snprintf(who, size, "root alone");
+	else if (gr)
+		snprintf(who, size, "root and members of group '%s'", gr->gr_name);
+	else
+		snprintf(who, size, "root and members of group %u", (unsigned)st.st_gid);
+	return true;
+}
+
+const char *cli_no_daemon(void)
+{
+	static char text[512];
+	char who[300];
+	bool kept_out = is_kept_out(who, sizeof(who));
+
+	snprintf(text, sizeof(text),
+		"no session daemon%s is running (start one with 'kymo create' or 'kymo-sessiond -d')%s%s",
+		kept_out ? " of this user" : "", kept_out ? "; the system's is for " : "",
+		kept_out ? who : "");
+	return text;
+}
+
 static int cannot_connect(struct cli *cli, int r)
 {
 	if (none_runs(r))
-		return cli_fail(cli, "failed",
-			"no session daemon is running (start one with 'kymo create' or 'kymo-sessiond -d')");
+		return cli_fail(cli, "failed", "%s", cli_no_daemon());
 	if (r == -EACCES)
 		return cli_fail(cli, "permission",
-			"permission denied: this user may not control the session daemon (join its "
-			"group, or set KYMO_RUNDIR)");
+			"permission denied: this user may not control the session daemon of that run directory "
+			"(become a member of its socket's group, or set KYMO_RUNDIR)");
 	if (r == -ENAMETOOLONG)
 		return cli_fail(cli, "failed",
 			"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one");

@@ -15,6 +15,9 @@ int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl);
 /* Connects if there is a daemon: CLI_OK with *ret_ctl NULL when there is none. */
 int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
 
+/* That there is none, what to do, and who may use the system's daemon when this user may not. A static text. */
+const char *cli_no_daemon(void);
+
 /* Sends a command; a refusal is reported and is CLI_FAILED. On CLI_OK the caller frees *ret_reply.
  */
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,

@@ -326,8 +326,9 @@ static bool find_session(struct request *r)
 	if (r->session && request_may_touch(r, r->session))
 		return true;
 	if (r->session)
-		request_refuse(
-			r, "permission", "session '%s' belongs to another user", r->session->name);
+		request_refuse(r, "permission",
+			"session '%s' belongs to the user with uid %u: only that user and root may use it",
+			r->session->name, (unsigned)r->session->uid);
 	else if (name)
 		refuse_name(r, name);
 	else

@@ -1,0 +1,428 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Several users on one machine: root's daemon with its group, users' own daemons, and both at once. What belongs to one user
+is out of reach of the others: every descriptor, mapping, socket and file is tried.
+
+Runs in a mount namespace of its own, with an empty /run and users and groups of its own, so that the true default
+directories are tested and the machine is left as it was.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import kymotest
+from emitcheck import check_values
+from kymotest import CLI, SESSIOND, check, equal, wait_for
+from program import Daemon, ask
+
+GROUP = 64105
+USERS = {"alice": 64101, "bob": 64102, "carol": 64103, "dave": 64104}
+MEMBERS = ("carol", "dave")  # of group `tracing`
+APP = str(kymotest.APPS / "emit")
+
+
+class User:
+    """Runs programs as a user of the machine, in a home of their own, without KYMO_RUNDIR."""
+
+    def __init__(self, k, name):
+        self.k, self.name, self.uid = k, name, USERS.get(name, 0)
+        self.home = k.top / name
+        self.home.mkdir(mode=0o700)
+        os.chown(self.home, self.uid, self.uid)
+        self.env = {v: k.env[v] for v in ("LC_ALL", "LD_LIBRARY_PATH", "KYMO_TEST_MARK", "NO_COLOR")}
+        self.env.update(HOME=str(self.home), PATH="/usr/bin:/bin", USER=name)
+
+    def options(self):
+        groups = [GROUP] if self.name in MEMBERS else []
+        return dict(user=self.uid, group=self.uid, extra_groups=groups, env=self.env, cwd="/", text=True)
+
+    def run(self, *command, status=0):
+        done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, timeout=kymotest.TIMEOUT, **self.options())
+        if status is not None:
+            equal(done.returncode, status, f"status of {command} as {self.name}: {done.stdout}{done.stderr}")
+        return done
+
+    def kymo(self, *args, status=0):
+        done = self.run(CLI, *args, status=status)
+        if status:
+            equal(len(done.stderr.splitlines()), 1, f"lines on stderr of kymo {args}: {done.stderr}")
+        return done
+
+    def spawn(self, *command):
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.options())
+        self.k.started.append(process)
+        return process
+
+    def emit(self, number=0, n=100):
+        """A program that emits when it is let go, and waits again before it ends."""
+        app = self.spawn(APP, "-n", n, "-p", number, "-w")
+        self.k.expect(app, "ready")
+        return app
+
+    def record(self, name, *rules):
+        """A session of this user, started; returns its trace directory."""
+        out = self.home / name
+        self.kymo("create", name, "-o", out)
+        self.kymo("enable-event", "-s", name, *(rules or ["emit:*"]))
+        self.kymo("start", name)
+        return out
+
+
+def emitted(k, app):
+    """Lets it emit; it then waits for another line."""
+    k.let_go(app)
+    while app.stdout.readline().strip() != "done":
+        pass
+
+
+def ended(k, app):
+    k.let_go(app)
+    k.finish(app)
+
+
+def numbers(trace):
+    """Of each process in the trace, how many records there are; all are checked."""
+    events, discarded = kymotest.read_trace(trace)
+    equal(discarded, 0, "discarded events")
+    counts = {}
+    for process, _, _ in check_values(events):
+        counts[process] = counts.get(process, 0) + 1
+    return counts
+
+
+def system_daemon(k, *args):
+    """Root's daemon in its true place."""
+    k.top.chmod(0o755)
+    k.env.pop("KYMO_RUNDIR")
+    k.rundir = pathlib.Path("/run/kymo")
+    k.start_daemon(*args)
+
+
+def own_daemon(user):
+    """The user's own daemon, as `kymo create` starts it."""
+    user.run(SESSIOND, "--daemonize")
+    return int(user.run("cat", user.home / ".kymo" / "lock").stdout)
+
+
+def end_own(pid):
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not kymotest.alive(pid), "a user's daemon to end")
+
+
+def rings_of(pid):
+    """Inodes of the rings that a process has mapped or open."""
+    found = set()
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        if "memfd:kymo-" in line:
+            found.add(line.split()[4])
+    for task in os.listdir(f"/proc/{pid}/task"):
+        for fd in os.listdir(f"/proc/{pid}/task/{task}/fd"):
+            path = f"/proc/{pid}/task/{task}/fd/{fd}"
+            if "memfd:kymo-" in os.readlink(path):
+                found.add(str(os.stat(path).st_ino))
+    return found
+
+
+# ---- both daemons at once
+
+
+def test_two_daemons(k):
+    """One program is recorded by root's daemon and its user's own, each exactly; the death of either leaves the other exact."""
+    system_daemon(k)
+    alice, root = User(k, "alice"), User(k, "root")
+    own = own_daemon(alice)
+    theirs, mine = root.record("all"), alice.record("mine")
+    app = alice.emit(1)
+    emitted(k, app)
+    ended(k, app)
+    for user, name, out in ((root, "all", theirs), (alice, "mine", mine)):
+        user.kymo("stop", name)
+        equal(numbers(out), {1: 100}, f"events in the trace of {user.name}")
+        user.kymo("destroy", name)
+
+    theirs, mine = root.record("all2"), alice.record("mine2")
+    apps = [alice.emit(2), root.emit(3)]
+    k.daemon.kill()
+    k.daemon.wait()
+    for app in apps:
+        emitted(k, app)
+    alice.kymo("stop", "mine2")
+    equal(numbers(mine), {2: 100}, "alice's daemon goes on when root's is dead")
+    for app in apps:
+        ended(k, app)
+
+    k.start_daemon()
+    theirs = root.record("all3")
+    alice.kymo("start", "mine2")
+    app = alice.emit(4)
+    os.kill(own, signal.SIGKILL)
+    wait_for(lambda: not kymotest.alive(own), "alice's daemon to die")
+    emitted(k, app)
+    ended(k, app)
+    root.kymo("stop", "all3")
+    equal(numbers(theirs), {4: 100}, "root's daemon goes on when alice's is dead")
+
+
+def test_own_daemon_is_for_its_user(k):
+    """Another user's programs are not in it, not even root's; nobody else can reach its sockets."""
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    own = own_daemon(alice)
+    mine = alice.record("mine", "*")
+    apps = [user.emit(number) for number, user in enumerate((alice, bob, root))]
+    for app in apps:
+        emitted(k, app)
+    seen = {a["uid"] for a in json.loads(alice.kymo("--json", "list", "-u").stdout)["applications"]}
+    equal(seen, {alice.uid}, "whose programs alice's daemon knows")
+    for app in apps:
+        ended(k, app)
+    alice.kymo("destroy", "mine")
+    equal(numbers(mine), {0: 100}, "events in alice's trace")
+    equal((alice.home / ".kymo").stat().st_mode & 0o777, 0o700, "mode of her run directory")
+    end_own(own)
+
+
+# ---- root's daemon and its group
+
+
+def test_rings_are_not_shared(k):
+    """Programs of one user share rings, those of several never do; each user has a trace."""
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    out = root.record("all")
+    apps = {user.name: [user.emit(2 * number + i) for i in range(2)] for number, user in enumerate((alice, bob, root))}
+    for pair in apps.values():
+        for app in pair:
+            emitted(k, app)
+    rings = {name: [rings_of(app.pid) for app in pair] for name, pair in apps.items()}
+    for name, (first, second) in rings.items():
+        check(len(first) == 2 and first == second, f"{name}'s two programs map {first} and {second}")
+    check(not set.intersection(*(set(pair[0]) for pair in rings.values())), rings)
+    equal(len(set().union(*(pair[0] for pair in rings.values()))), 6, f"different rings: {rings}")
+    for pair in apps.values():
+        for app in pair:
+            ended(k, app)
+    root.kymo("destroy", "all")
+    equal(numbers(out), {number: 100 for number in range(6)}, "events of all")
+    equal({p.name for p in (out / "ust/uid").iterdir()}, {str(u.uid) for u in (alice, bob, root)}, "users in the trace")
+    for user, mine in ((alice, {0, 1}), (bob, {2, 3}), (root, {4, 5})):
+        equal(set(numbers(out / "ust/uid" / str(user.uid))), mine, f"programs in the trace of {user.name}")
+
+
+def test_members_of_the_group(k):
+    """A member has sessions of all users' programs, written as the member; another's session is refused by name."""
+    system_daemon(k)
+    alice, carol, dave = (User(k, name) for name in ("alice", "carol", "dave"))
+    app = alice.emit(5)
+    out = carol.record("hers")
+    check("alice" not in os.listdir("/run/kymo"), "directory of the daemon")
+    emitted(k, app)
+    ended(k, app)
+    for args in (("status", "hers"), ("stop", "hers"), ("destroy", "hers"), ("enable-event", "-s", "hers", "a:*"), ("enable-channel", "c", "-s", "hers")):
+        text = dave.kymo(*args, status=1).stderr
+        check("hers" in text and str(carol.uid) in text and "root" in text, f"kymo {args}: {text!r}")
+    check("hers" not in dave.kymo("list").stdout, "dave sees carol's session")
+    check("exists" in dave.kymo("create", "hers", "-o", dave.home / "x", status=1).stderr, "a name that is in use")
+    dave.kymo("destroy", "--all")
+    carol.kymo("destroy", "hers")
+    equal(numbers(out), {5: 100}, "events in carol's trace")
+    for path in [out, *out.rglob("*")]:
+        equal((path.stat().st_uid, path.stat().st_mode & 0o007), (carol.uid, 0), f"owner and rights of others of {path}")
+
+
+def test_not_a_member(k):
+    """Others are told what to do; their own daemon is theirs all the same."""
+    system_daemon(k)
+    bob = User(k, "bob")
+    for args, status in ((("list",), 0), (("list", "-u"), 0), (("status",), 1), (("start", "s"), 1)):
+        done = bob.kymo(*args, status=status)
+        text = done.stdout + done.stderr
+        for word in ("group", "tracing", "kymo create"):
+            check(word in text, f"kymo {args}: no {word!r} in {text!r}")
+    out = bob.record("own")
+    app = bob.emit(1)
+    emitted(k, app)
+    ended(k, app)
+    bob.kymo("destroy", "own")
+    equal(numbers(out), {1: 100}, "events in bob's trace")
+    end_own(int(bob.run("cat", bob.home / ".kymo" / "lock").stdout))
+
+
+def test_other_group(k):
+    """--group names the one that may control; without such a group it is root alone, and the daemon says so."""
+    system_daemon(k, "--group=bob")
+    bob, carol = User(k, "bob"), User(k, "carol")
+    bob.record("his")
+    bob.kymo("destroy", "his")
+    check("group 'bob'" in carol.kymo("status", status=1).stderr, "the group's name is told")
+    k.stop_daemon()
+    k.start_daemon("--group=nobodys")
+    check("group 'nobodys' does not exist" in k.daemon_log(), k.daemon_log())
+    check("for root alone" in bob.kymo("status", status=1).stderr, "that it is root's alone is told")
+
+
+def test_false_daemons(k):
+    """A program does not talk to a daemon of somebody else, wherever its environment points."""
+    k.top.chmod(0o755)
+    alice = User(k, "alice")
+    with Daemon(k) as daemon:
+        k.rundir.chmod(0o755)
+        for path in k.rundir.iterdir():
+            path.chmod(0o666)
+        for path in (k.rundir, *k.rundir.iterdir()):
+            os.chown(path, USERS["bob"], USERS["bob"])
+        # bob's process listens: the kernel remembers who called listen().
+        daemon.listener.close()
+        (k.rundir / "app.sock").unlink()
+        bob = User(k, "bob")
+        bob.env["KYMO_RUNDIR"] = alice.env["KYMO_RUNDIR"] = str(k.rundir)
+        code = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind(sys.argv[1]); s.listen();"
+            "import os; os.chmod(sys.argv[1], 0o666); print('listening', flush=True); print(s.accept()[0].recv(100), flush=True)")
+        server = bob.spawn("python3", "-c", code, k.rundir / "app.sock")
+        k.expect(server, "listening")
+        app = alice.emit(1)
+        emitted(k, app)
+        ended(k, app)
+        k.expect(server, "b''")
+
+
+# ---- what others can reach
+
+PROBE = r"""
+import json, os, socket, sys
+reached = []
+
+def attempt(what, fn, *args):
+    try:
+        fn(*args)
+        reached.append(what)
+    except OSError:
+        pass
+
+def connect(kind, path):
+    s = socket.socket(socket.AF_UNIX, kind)
+    s.settimeout(5)
+    s.connect(path)
+
+n = 0
+for pid in sys.argv[1].split(","):
+    top = f"/proc/{pid}"
+    # The numbers are not to be listed, so they are guessed; names of mappings come from our own.
+    for task in os.listdir(top + "/task"):
+        for fd in range(64):
+            for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY):
+                attempt(f"{top}/task/{task}/fd/{fd}", os.open, f"{top}/task/{task}/fd/{fd}", flags)
+                n += 1
+    for name in ("fd", "map_files", "fdinfo"):
+        attempt(f"{top}/{name}", os.listdir, f"{top}/{name}")
+    for name in ("mem", "environ", "maps", "smaps", "pagemap", "io", "auxv", "stack", "syscall"):
+        attempt(f"{top}/{name}", lambda p: open(p, "rb").read(1), f"{top}/{name}")
+    for path in sys.argv[2].split(","):
+        attempt(f"{top}/map_files/{path}", os.open, f"{top}/map_files/{path}", os.O_RDWR)
+    attempt(f"{top}/root", os.listdir, f"{top}/root/")
+    attempt(f"{top}/cwd", os.listdir, f"{top}/cwd/")
+for path in sys.argv[3:]:
+    attempt("list " + path, os.listdir, path)
+    for name in ("app.sock", "control.sock", "state", "wake", "lock", "log"):
+        p = f"{path}/{name}"
+        for flags in (os.O_RDONLY | os.O_NONBLOCK, os.O_RDWR | os.O_NONBLOCK, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK):
+            attempt(f"open {flags & 3} {p}", os.open, p, flags)
+        attempt("stream " + p, connect, socket.SOCK_STREAM, p)
+        attempt("seqpacket " + p, connect, socket.SOCK_SEQPACKET, p)
+        attempt("unlink " + p, os.unlink, p)
+print(json.dumps([n, sorted(reached)]))
+"""
+
+# What root's daemon gives to everybody, by design: docs/protocol.md.
+PUBLIC = {"list /run/kymo", "open 0 /run/kymo/state", "open 0 /run/kymo/wake", "seqpacket /run/kymo/app.sock"}
+
+
+def mappings(pids):
+    """Names below map_files of what the processes have mapped of rings."""
+    found = set()
+    for pid in pids:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            if "memfd:kymo-" in line:
+                found.add("-".join(x.lstrip("0") for x in line.split()[0].split("-")))
+    return found
+
+
+def test_nothing_is_in_reach(k):
+    """Another user tries every descriptor, mapping, socket and file of a user, of her daemons and their consumers, and of root's."""
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    own = own_daemon(alice)
+    root.record("all")
+    alice.record("mine")
+    apps = [alice.emit(1), root.emit(2)]
+    for app in apps:
+        emitted(k, app)
+    pids = [p for p in kymotest.processes_with(k.mark) if kymotest.command_of(p)]
+    equal(len(pids), 6, f"programs, daemons and consumers: {[kymotest.command_of(p) for p in pids]}")
+    names = mappings(pids)
+    check(len(names) >= 3, f"mapped rings: {names}")
+
+    def probe(user):
+        done = user.run("python3", "-c", PROBE, ",".join(map(str, pids)), ",".join(names), "/run/kymo", alice.home / ".kymo", alice.home / "mine")
+        tried, reached = json.loads(done.stdout)
+        check(tried > 1000, f"only {tried} attempts")
+        return set(reached)
+
+    equal(probe(bob), PUBLIC, "what bob reaches of others'")
+    check(len(probe(alice) - PUBLIC) > 50, "the probe reaches nothing even of the user's own: nothing is tested")
+    check({k.daemon.pid, own} <= {p for p in pids if kymotest.alive(p)}, "both daemons live")
+    for app in apps:
+        ended(k, app)
+    end_own(own)  # which destroys her session: her own probe has removed the sockets
+
+
+def test_private_daemon_of_root(k):
+    """kymo record by root: its directory is root's alone."""
+    system_daemon(k)
+    k.stop_daemon()
+    root, bob = User(k, "root"), User(k, "bob")
+    record = root.spawn(CLI, "record", "-o", root.home / "trace", "--", APP, "-n", "10", "-w")
+    k.expect(record, "ready")
+    daemons = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]
+    equal(len(daemons), 1, "private daemons")
+    env = pathlib.Path(f"/proc/{daemons[0]}/environ").read_bytes().decode()
+    rundir = re.search(r"KYMO_RUNDIR=([^\0]*)", env)[1]
+    equal(os.stat(rundir).st_mode & 0o777, 0o700, "mode of the private run directory")
+    check("Permission" in bob.run("ls", rundir, status=None).stderr, "bob can list it")
+    k.let_go(record)
+    k.let_go(record)
+    k.finish(record)
+
+
+def enter_namespace():
+    """A mount namespace where /run is empty and the users of this test exist; then the file is run anew."""
+    if os.geteuid():
+        print("1..1\nok 1 - users # SKIP: needs root, to become other users")
+        sys.exit(77)
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/run"], capture_output=True).returncode:
+        print("1..1\nok 1 - users # SKIP: mounting needs root that may (in a container: --privileged)")
+        sys.exit(77)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(0x00020000):  # CLONE_NEWNS
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "kymo-test", "/run"], check=True)
+    lines = {"passwd": [f"{n}:x:{u}:{u}::/nonexistent:/bin/sh" for n, u in USERS.items()],
+        "group": [*(f"{n}:x:{u}:" for n, u in USERS.items()), f"tracing:x:{GROUP}:{','.join(MEMBERS)}"]}
+    for name, more in lines.items():
+        kept = [l for l in pathlib.Path("/etc", name).read_text().splitlines() if l.partition(":")[0] not in (*USERS, "tracing")]
+        pathlib.Path("/run", name).write_text("\n".join(kept + more) + "\n")
+        subprocess.run(["mount", "--bind", f"/run/{name}", f"/etc/{name}"], check=True)
+
+
+if __name__ == "__main__":
+    enter_namespace()
+    kymotest.main()
