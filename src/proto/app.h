@@ -113,8 +113,9 @@ enum ky_level_type {
  * Attach events to the set. list: n x { u32 event index, u32 identifier in the trace, u32 n_contexts, u32 n_filters,
  * n_filters x u32 filter number }. Each record of the event begins with the first n_contexts contexts of the set. An
  * event with filters is recorded when any of them passes; one without, always. MAP of an event that is mapped
- * already replaces its filters.
+ * already replaces its filters. The identifier KY_MAP_REFUSED: the event is not recorded, but counted as discarded.
  */
+#define KY_MAP_REFUSED (UINT32_MAX - 1)
 #define KY_APP_MAP_FIELDS(F)                                                                       \
 	F(u32, set)                                                                                \
 	F(u32, n)                                                                                  \

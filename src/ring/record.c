@@ -299,6 +299,17 @@ static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
 	leave_set(set);
 }
 
+__attribute__((cold)) void ky_record_lost(struct ky_hook *hook, enum ky_lost why)
+{
+	uint32_t id_unused;
+	struct ky_set *set;
+
+	if (!enter_set(hook, &set, &id_unused))
+		return;
+	count_lost(set, why);
+	leave_set(set);
+}
+
 void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {

@@ -117,6 +117,14 @@ int tracer_set_add(
 	return 0;
 }
 
+/* How records of an event are made that the daemon mapped to this identifier, with these contexts. */
+static ky_special_fn special_for(uint32_t id, const struct tracer_contexts *contexts)
+{
+	if (id == KY_MAP_REFUSED)
+		return tracer_record_refused;
+	return contexts ? tracer_record_special : NULL;
+}
+
 static ky_write_fn writer_of(const struct ky_set *set)
 {
 	struct ky_hook h;
@@ -183,7 +191,7 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 			tracer_debug("%s: an event is left out: unknown contexts", conn->dir);
 			continue;
 		}
-		h = find_hook(e, &s->set, contexts ? tracer_record_special : NULL, contexts);
+		h = find_hook(e, &s->set, special_for(id, contexts), contexts);
 		if (!h || h->active)
 			continue;
 		ky_hook_init(h, &s->set, id);

@@ -10,5 +10,8 @@
 /* A ky_special_fn. */
 void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
+/* Likewise, for an event that the daemon refused: counted as discarded. */
+void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
 
 #endif
