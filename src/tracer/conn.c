@@ -212,7 +212,18 @@ static int connect_app(struct tracer_conn *conn)
 	return fd;
 }
 
-/* The FIFO that a starting daemon touches; opened before connecting, so that no start is missed. */
+/* Without the lock: a program that ends may want it meanwhile. */
+static int connect_unlocked(struct tracer_conn *conn)
+{
+	int fd;
+
+	pthread_mutex_unlock(&tracer.lock);
+	fd = connect_app(conn);
+	pthread_mutex_lock(&tracer.lock);
+	return fd;
+}
+
+/* The FIFO that a starting daemon touches. */
 static void open_wake(struct tracer_conn *conn)
 {
 	char path[128];
@@ -238,14 +249,21 @@ void tracer_conn_try(struct tracer_conn *conn)
 		conn->tried = true;
 		return;
 	}
-	open_wake(conn);
-	fd = connect_app(conn);
+	fd = connect_unlocked(conn);
+	if (fd < 0 && fd != -EAGAIN) {
+		open_wake(conn);
+		/* Again: a daemon that started just before is missed otherwise. */
+		if (conn->wake.fd >= 0)
+			fd = connect_unlocked(conn);
+	}
 	conn->socket = adopt(fd, S_IFSOCK);
 	conn->retry_ns = 0;
 	if (conn->socket.fd >= 0) {
 		drop_fd(&conn->wake);
 		conn->connected_ns = ky_clock_ns(CLOCK_MONOTONIC);
 		send_hello(conn);
+		conn->tried = true;
+		return;		    /* the waiters have no answer yet */
 	} else if (fd == -EAGAIN) { /* its backlog is full; not an answer yet */
 		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + RETRY_BUSY_MS * 1000000u;
 		return;
@@ -382,7 +400,7 @@ static void hung_up(struct tracer_conn *conn)
 	}
 }
 
-void tracer_conn_receive(struct tracer_conn *conn)
+bool tracer_conn_receive(struct tracer_conn *conn)
 {
 	union {
 		char buf[CMSG_SPACE(MAX_FDS * sizeof(int))];
@@ -398,10 +416,10 @@ void tracer_conn_receive(struct tracer_conn *conn)
 	ssize_t n = recvmsg(conn->socket.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
 	if (n <= 0) {
 		hung_up(conn);
-		return;
+		return false;
 	}
 	n_fds = take_fds(&msg, fds);
 	conn->heard++;
@@ -412,4 +430,5 @@ void tracer_conn_receive(struct tracer_conn *conn)
 		dispatch(conn, type, &r);
 	for (int i = 0; i < n_fds; i++)
 		ky_close(fds[i]);
+	return true;
 }

@@ -20,9 +20,10 @@
 
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
-/* Without a sign of life in this time, a daemon is taken for hung, and programs start without it.
- */
-#define ALIVE_MS   50
+/* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
+#define ALIVE_MS 45
+/* Messages of one daemon before others have their turn. */
+#define AT_ONCE	   16
 #define STACK_SIZE ((size_t)128 << 10)
 
 static int bell[2];	   /* a pipe; in the listener's table of descriptors */
@@ -68,7 +69,7 @@ static void arm_populate(void)
 {
 	bool recording = false;
 
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
 		recording |= tracer.sets[i].conn && tracer.sets[i].set.started;
 	populate_ms = recording ? POPULATE_MIN_MS : -1;
 }
@@ -120,7 +121,8 @@ static void serve(struct tracer_conn *c, short revents)
 	if (revents)
 		tracer_conn_verify(c);
 	if (revents && c->socket.fd >= 0) {
-		tracer_conn_receive(c);
+		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c); i++)
+			tracer_conn_verify(c);
 		arm_populate();
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
 		tracer_conn_try(c);
@@ -144,13 +146,13 @@ static void *listen_loop(void *arg)
 
 		pthread_mutex_unlock(&tracer.lock);
 		n = poll(p, N_POLL, timeout);
+		if (n == 0 && populate_ms > 0)
+			populate();
 		pthread_mutex_lock(&tracer.lock);
 		if (n > 0 && p[BELL].revents && read(bell[0], rings, sizeof(rings)) <= 0)
 			bell[0] = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
-		if (n == 0 && populate_ms > 0)
-			populate();
 	}
 	return NULL;
 }
@@ -201,36 +203,57 @@ static void wait_turn(uint32_t turn, uint64_t ns)
 	syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &t, NULL, 0);
 }
 
-/* Waits for one daemon until it has answered what it was asked so far. */
-static void wait_conn(struct tracer_conn *c, uint64_t deadline, bool forever)
+/* What was seen last of a daemon that is waited for. */
+struct sign {
+	bool active; /* it has a session to wait for */
+	uint64_t progress, heard;
+	uint64_t check_ns; /* when there should be more */
+};
+
+static void look(const struct tracer_conn *c, struct sign *s)
 {
-	struct ky_state before, now;
-	uint64_t heard = c->heard, checked = ky_clock_ns(CLOCK_MONOTONIC);
+	struct ky_state state;
+
+	s->active = tracer_conn_state(c, &state) && state.n_active;
+	s->progress = s->active ? state.progress : 0;
+	s->heard = c->heard;
+	s->check_ns = ky_clock_ns(CLOCK_MONOTONIC) + ALIVE_MS * 1000000u;
+}
+
+/* Whether it has done anything since; if so, it has as much time again. */
+static bool is_alive(const struct tracer_conn *c, struct sign *s)
+{
+	struct sign before = *s;
+
+	look(c, s);
+	return s->active && (s->progress != before.progress || s->heard != before.heard);
+}
+
+static bool has_answered(const struct tracer_conn *c, uint32_t *asked)
+{
+	bool answered;
+
+	pthread_mutex_lock(&tracer.lock);
+	*asked = *asked ? *asked : c->asked;
+	answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - *asked) >= 0);
+	pthread_mutex_unlock(&tracer.lock);
+	return answered;
+}
+
+/* Waits for one daemon until it has answered what it was asked so far. */
+static void wait_conn(struct tracer_conn *c, struct sign *s, uint64_t deadline, bool forever)
+{
 	uint32_t asked = 0;
 
-	if (!tracer_conn_state(c, &before) || !before.n_active)
-		return;
 	for (;;) {
 		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
 		uint64_t t = ky_clock_ns(CLOCK_MONOTONIC);
-		bool answered;
 
-		pthread_mutex_lock(&tracer.lock);
-		asked = asked ? asked : c->asked;
-		answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - asked) >= 0);
-		pthread_mutex_unlock(&tracer.lock);
-		if (answered || (!forever && t >= deadline))
+		if (has_answered(c, &asked) || (!forever && t >= deadline))
 			return;
-		if (!forever && t - checked >= ALIVE_MS * 1000000u) {
-			if (!tracer_conn_state(c, &now))
-				return;
-			if (now.progress == before.progress && c->heard == heard)
-				return;
-			before = now;
-			heard = c->heard;
-			checked = t;
-		}
-		wait_turn(turn, forever ? 1000000000 : KY_MIN(deadline - t, (uint64_t)10000000));
+		if (!forever && t >= s->check_ns && !is_alive(c, s))
+			return;
+		wait_turn(turn, forever ? 1000000000 : KY_MIN(deadline, s->check_ns) - t);
 	}
 }
 
@@ -238,8 +261,13 @@ void tracer_wait_registered(void)
 {
 	uint64_t deadline = ky_clock_ns(CLOCK_MONOTONIC) +
 			    (uint64_t)KY_MAX(tracer.timeout_ms, 0) * 1000000;
+	struct sign signs[TRACER_N_CONNS];
 
-	if (tracer.timeout_ms)
-		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			wait_conn(&tracer.conns[i], deadline, tracer.timeout_ms < 0);
+	if (!tracer.timeout_ms)
+		return;
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+		look(&tracer.conns[i], &signs[i]);
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+		if (signs[i].active)
+			wait_conn(&tracer.conns[i], &signs[i], deadline, tracer.timeout_ms < 0);
 }

@@ -27,7 +27,7 @@ enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
 
 static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 {
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
 		if (tracer.sets[i].conn == conn && tracer.sets[i].set.id == id)
 			return &tracer.sets[i];
 	return NULL;
@@ -91,9 +91,12 @@ int tracer_set_add(
 		return -EBADMSG;
 	if (!msg->set || find_set(conn, msg->set))
 		return -EEXIST;
-	for (uint32_t i = 0; i < TRACER_MAX_SETS && !s; i++)
+	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
 		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
 			s = &tracer.sets[i];
+	/* Read by threads that end; what they look for is in sets that they saw before. */
+	if (!s && tracer.n_sets < TRACER_MAX_SETS)
+		s = &tracer.sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)];
 	if (!s)
 		return -ENOSPC;
 	s->set.geo = geo;
@@ -338,7 +341,7 @@ int tracer_set_drop(struct tracer_conn *conn, uint32_t id)
 
 void tracer_sets_drop_all(struct tracer_conn *conn)
 {
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++)
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
 		if (tracer.sets[i].conn == conn)
 			drop(&tracer.sets[i]);
 }
@@ -349,11 +352,12 @@ void tracer_sets_drop_all(struct tracer_conn *conn)
  */
 void tracer_sets_reset(void)
 {
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		if (!tracer.has_rseq)
 			unmap(&tracer.sets[i].set);
 		memset(&tracer.sets[i], 0, sizeof(tracer.sets[i]));
 	}
+	tracer.n_sets = 0;
 }
 
 /* True when there was something to do. */
@@ -384,7 +388,7 @@ bool tracer_sets_populate(void)
 {
 	bool busy = false;
 
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		struct tracer_set *s = &tracer.sets[i];
 
 		if (!s->conn || !s->set.started || s->set.geo.mode != KY_SET_PER_CPU)
@@ -397,7 +401,7 @@ bool tracer_sets_populate(void)
 
 void tracer_sets_release_thread(void)
 {
-	for (uint32_t i = 0; i < TRACER_MAX_SETS; i++) {
+	for (uint32_t i = 0; i < __atomic_load_n(&tracer.n_sets, __ATOMIC_RELAXED); i++) {
 		struct ky_set *set = &tracer.sets[i].set;
 
 		if (!__atomic_load_n(&set->id, __ATOMIC_RELAXED) ||

@@ -87,8 +87,9 @@ struct tracer {
 	struct tracer_event *events; /* TRACER_MAX_EVENTS, reserved */
 	uint32_t n_events;
 	uint32_t n_unloaded; /* entries to look through for a known event */
-	struct tracer_set sets[TRACER_MAX_SETS];
 	struct tracer_conn conns[TRACER_N_CONNS];
+	uint32_t n_sets; /* of `sets`, that were ever used: the memory behind them is not touched */
+	struct tracer_set sets[TRACER_MAX_SETS];
 };
 
 extern struct tracer tracer;
@@ -133,7 +134,8 @@ int tracer_set_stop(struct tracer_conn *conn, uint32_t id);
 int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
 void tracer_sets_drop_all(struct tracer_conn *conn);
 void tracer_sets_reset(void);
-/* Makes the memory ahead of the writers present. True while it is worth coming back soon. */
+/* Makes the memory ahead of the writers present; by the listener, without the lock. True while it is worth coming back
+ * soon. */
 bool tracer_sets_populate(void);
 /* At the end of a thread; without the lock. */
 void tracer_sets_release_thread(void);
@@ -147,8 +149,8 @@ void tracer_conn_close(struct tracer_conn *conn);
 void tracer_conn_reset(struct tracer_conn *conn);
 /* After poll() reported something: forgets descriptors that the program has closed behind our back. */
 void tracer_conn_verify(struct tracer_conn *conn);
-/* One message has arrived on conn->fd, or its end. */
-void tracer_conn_receive(struct tracer_conn *conn);
+/* Takes a message. False: there was none, or the connection ended. */
+bool tracer_conn_receive(struct tracer_conn *conn);
 /* Asks for a NEW_EVENTS, which the listener sends; from any thread. */
 void tracer_conn_new_events(struct tracer_conn *conn);
 void tracer_conn_send_unsent(struct tracer_conn *conn);
