@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/app.h"
 
+#include "sessiond/context.h"
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
 #include "svc/log.h"
@@ -282,6 +283,7 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 		return;
 	post_order(as, KY_APP_DROP, b);
 	as->started = as->sent = false;
+	as->n_contexts = 0;
 }
 
 static void post_ring_set(struct app_set *as)
@@ -295,6 +297,22 @@ static void post_ring_set(struct app_set *as)
 	as->sent = true;
 }
 
+/* What MAP refers to. */
+static void post_contexts(struct app_set *as)
+{
+	const struct channel *c = as->set->channel;
+	struct ky_app_contexts m = {.set = as->set->number, .n = c->n_contexts};
+	struct list l;
+
+	if (as->n_contexts == c->n_contexts)
+		return;
+	list_clear(&l);
+	contexts_encode(&l.w, c);
+	m.list = list_bytes(&l);
+	POST(as->app, contexts, &m, NULL, 0);
+	as->n_contexts = c->n_contexts;
+}
+
 static void post_map(struct app_set *as, struct list *l)
 {
 	struct ky_app_map m = {.set = as->set->number, .n = l->n, .list = list_bytes(l)};
@@ -303,6 +321,7 @@ static void post_map(struct app_set *as, struct list *l)
 		return;
 	if (!as->sent)
 		post_ring_set(as);
+	post_contexts(as);
 	POST(as->app, map, &m, NULL, 0);
 	as->changed = true;
 	list_clear(l);
@@ -444,11 +463,51 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	ring_set_event(as->set, d)->n_apps++;
 	ky_write_u32(&l->w, index);
 	ky_write_u32(&l->w, id);
-	ky_write_u32(&l->w, 0); /* contexts */
+	ky_write_u32(&l->w, ring_set_event(as->set, d)->n_contexts);
 	ky_write_u32(&l->w, 0); /* filters */
 	l->n++;
 	if (l->w.len + 4 * sizeof(uint32_t) > l->w.cap)
 		post_map(as, l);
+}
+
+static void renew(struct app_set *as)
+{
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!is_mapped(as, i))
+			continue;
+		ky_write_u32(&l.w, i);
+		l.n++;
+		if (l.w.len + sizeof(uint32_t) > l.w.cap)
+			post_unmap(as, &l);
+	}
+	post_unmap(as, &l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!is_mapped(as, i))
+			continue;
+		forget_mapping(as, i);
+		map_event(as, i, &l);
+	}
+	post_map(as, &l);
+}
+
+void apps_renew_channel(struct channel *c)
+{
+	struct ring_set *set;
+	struct app_set *as;
+	int ret;
+
+	ky_list_foreach (set, &c->sets, node) {
+		ret = ring_set_renew(set);
+		if (ret < 0)
+			session_notice(c->session,
+				"channel '%s': some events stay without the new contexts: %s", c->name,
+				strerror(-ret));
+		ky_list_foreach (as, &set->users, set_node)
+			renew(as);
+	}
 }
 
 /* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */

@@ -47,6 +47,7 @@ struct app_set {
 	struct ring_set *set;
 	uint32_t *ids; /* by index; EVENT_NOT_MAPPED */
 	uint32_t n_ids;
+	uint32_t n_contexts; /* of the channel's, that the program knows */
 	bool sent;    /* the program has the set */
 	bool started; /* and records into it */
 	bool changed; /* mapped or unmapped events since START */
@@ -63,6 +64,9 @@ void apps_query_channel(struct channel *c, struct barrier *b);
 void apps_query_all(struct daemon *d, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
+
+/* After ring_set_renew: the programs record the events as they are described now. Not while they record. */
+void apps_renew_channel(struct channel *c);
 
 /* Orders; nothing happens where the order makes no difference. b waits for the ACK; may be NULL. */
 void app_set_start(struct app_set *as, struct barrier *b);

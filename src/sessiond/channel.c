@@ -294,12 +294,15 @@ struct set_event *ring_set_event(const struct ring_set *set, const struct event_
 	return NULL;
 }
 
+/* With all contexts that the channel has now. */
 static int write_event(struct ring_set *set, uint32_t id, const struct event_desc *d)
 {
+	const struct channel *c = set->channel;
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), NULL, 0);
+	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), c->contexts,
+		c->n_contexts);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
@@ -331,9 +334,32 @@ int ring_set_register(
 		return ret;
 	}
 	e->desc = event_desc_ref(d);
+	e->n_contexts = set->channel->n_contexts;
 	*ret_id = e->id;
 	set->n_events++;
 	return 0;
+}
+
+int ring_set_renew(struct ring_set *set)
+{
+	uint32_t n_contexts = set->channel->n_contexts;
+	struct ky_hnode *n, *tmp;
+	int ret = 0;
+	size_t i;
+
+	ky_htab_foreach(&set->events, i, n, tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (ret < 0 || e->n_contexts == n_contexts)
+			continue;
+		ret = write_event(set, set->n_events, e->desc);
+		if (ret < 0)
+			continue;
+		e->id = set->n_events++;
+		e->n_contexts = n_contexts;
+	}
+	return ret;
 }
 
 static void ring_set_free(struct ring_set *set)
@@ -367,6 +393,7 @@ struct channel *channel_free(struct channel *c)
 	ky_list_foreach_safe (r, r_tmp, &c->rules, node)
 		channel_remove_rule(c, r);
 	ky_list_remove(&c->node);
+	free(c->contexts);
 	free(c->name);
 	free(c);
 	return NULL;

@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "proto/app.h"
 #include "sessiond/app.h"
+#include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "sessiond/report.h"
@@ -646,6 +647,102 @@ static void run_disable_event(struct request *r)
 		unmap_and_answer(r, c);
 }
 
+/* --- contexts --- */
+
+/* What the request asks for, one for each of its texts; NULL when it was refused. Owned by the caller. */
+static struct ky_context *parse_contexts(struct request *r, size_t n)
+{
+	struct json_object *list = request_list(r, "contexts");
+	struct ky_context *contexts;
+	char why[REQUEST_ERROR_MAX];
+
+	if (!n || n > KY_CTX_MAX) {
+		request_refuse(r, "usage", "from 1 to %u contexts at once", KY_CTX_MAX);
+		return NULL;
+	}
+	contexts = calloc(n, sizeof(*contexts));
+	for (size_t i = 0; contexts && i < n; i++) {
+		const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+
+		if (context_parse(&contexts[i], text, why, sizeof(why)) < 0)
+			request_refuse(r, "usage", "%s", why);
+		else if (context_probe(&contexts[i], why, sizeof(why)) < 0)
+			request_refuse(r, "unsupported", "%s", why);
+		else
+			continue;
+		free(contexts);
+		return NULL;
+	}
+	if (!contexts)
+		request_refuse(r, "failed", "the session daemon has no memory left");
+	return contexts;
+}
+
+/* False when one could not be added; those before it stay. */
+static bool add_contexts(
+	struct request *r, struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int ret = channel_add_context(c, &contexts[i]);
+
+		if (ret == -EEXIST)
+			note(r, "channel '%s' records '%s' already", c->name,
+				channel_context(c, contexts[i].name)->spec);
+		else if (ret < 0)
+			request_refuse(r, "failed", "channel '%s': '%s' is one too many: %s", c->name,
+				contexts[i].spec,
+				ret == -EDQUOT ? "contexts are at most 64, 8 of them counters, and 4096 bytes together"
+					       : strerror(-ret));
+		if (ret < 0 && ret != -EEXIST)
+			return false;
+	}
+	return true;
+}
+
+/* Brings the contexts to the programs, now or at the next start; says which. */
+static void apply_contexts(struct request *r, struct channel *c)
+{
+	unsigned n = channel_count_older(c);
+
+	if (!r->session->started && n)
+		apps_renew_channel(c);
+	else if (n)
+		note(r, "channel '%s': %u event%s that it knows already ha%s the new contexts from the next 'kymo start' on; others at once",
+			c->name, n, n == 1 ? "" : "s", n == 1 ? "s" : "ve");
+	add_to(r, "channels", report_channel(c));
+}
+
+/* To one channel, or to all; to a first one where there is none. */
+static void run_add_context(struct request *r)
+{
+	size_t n = json_object_array_length(request_list(r, "contexts"));
+	bool all = !request_string(r, "channel");
+	struct ky_context *contexts = parse_contexts(r, n);
+	struct channel *c = NULL;
+
+	if (!contexts)
+		return;
+	if (all && ky_list_empty(&r->session->channels))
+		c = make_channel(r, DEFAULT_CHANNEL, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+	else if (!all)
+		c = find_channel(r);
+	if (!c && (!all || ky_list_empty(&r->session->channels))) {
+		free(contexts);
+		return;
+	}
+	ky_list_foreach (c, &r->session->channels, node) {
+		if (!all && strcmp(c->name, request_string(r, "channel")))
+			continue;
+		if (!add_contexts(r, c, contexts, n)) {
+			free(contexts);
+			return;
+		}
+		apply_contexts(r, c);
+	}
+	free(contexts);
+	request_finish(r);
+}
+
 /* --- looking --- */
 
 static void answer_events(struct barrier *b)
@@ -707,6 +804,8 @@ const struct command commands[] = {
 			{"loglevel_only", PARAM_NUMBER, false}}},
 	{"disable-event", SCOPE_SESSION, run_disable_event,
 		{TARGET, {"remove", PARAM_BOOL, false}}},
+	{"add-context", SCOPE_SESSION, run_add_context,
+		{{"contexts", PARAM_STRINGS, true}, {"channel", PARAM_STRING, false}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
 	{"list-events", SCOPE_NONE, run_list_events, {{0}}},
 	{"status", SCOPE_SESSION, run_status, {{0}}},

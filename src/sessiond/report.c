@@ -50,6 +50,7 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 struct json_object *report_channel(const struct channel *c)
 {
 	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
+	struct json_object *contexts = json_object_new_array();
 	const struct rule *r;
 
 	add_string(o, "name", c->name);
@@ -61,6 +62,9 @@ struct json_object *report_channel(const struct channel *c)
 	ky_list_foreach (r, &c->rules, node)
 		json_object_array_add(rules, report_rule(c, r));
 	json_object_object_add(o, "rules", rules);
+	for (uint32_t i = 0; i < c->n_contexts; i++)
+		json_object_array_add(contexts, json_object_new_string(c->contexts[i].spec));
+	json_object_object_add(o, "contexts", contexts);
 	return o;
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "sessiond/app.h"
+#include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "svc/log.h"
@@ -251,9 +252,14 @@ static int begin(struct session *s, enum session_step step, struct session_waite
 int session_start(struct session *s, struct session_waiter *waiter)
 {
 	int ret = s->started ? -EALREADY : begin(s, SESSION_STARTING, waiter);
+	struct channel *c;
 
 	if (ret < 0)
 		return ret;
+	/* Contexts that came while it recorded. */
+	ky_list_foreach (c, &s->channels, node)
+		if (channel_count_older(c))
+			apps_renew_channel(c);
 	s->started = true;
 	daemon_publish(s->daemon);
 	order_apps(s, app_set_start);

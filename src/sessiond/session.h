@@ -19,6 +19,7 @@
 #define SESSIOND_SESSION_H
 
 #include "base/clock.h"
+#include "proto/context.h"
 #include "sessiond/barrier.h"
 #include "sessiond/consumer.h"
 #include "sessiond/memory.h"
@@ -65,6 +66,7 @@ struct set_event {
 	struct ky_hnode node; /* in ring_set->events, by name */
 	struct event_desc *desc;
 	uint32_t id;
+	uint32_t n_contexts; /* of the channel's, that its records begin with */
 	unsigned n_apps; /* that have it mapped */
 };
 
@@ -92,6 +94,8 @@ struct channel {
 	uint32_t subbuf_size, num_subbuf;
 	struct ky_list rules, sets;
 	unsigned n_rules;
+	struct ky_context *contexts; /* owned; only ever more */
+	uint32_t n_contexts;
 };
 
 /* Something that the user should be told when asking for the status. */
@@ -178,6 +182,11 @@ int ring_set_make(struct ring_set *set);
  */
 int ring_set_register(struct ring_set *set, struct event_desc *d, uint32_t *ret_id,
 	struct event_desc **ret_other);
+/*
+ * Gives the events that have fewer contexts than the channel an identifier that has them all, for what is recorded from
+ * now on. Not while programs record them. 0 or -errno: then they stay as they are.
+ */
+int ring_set_renew(struct ring_set *set);
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
 
 /* The consumer's side of a session's steps; called by consumer.c. */
