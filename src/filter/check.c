@@ -174,12 +174,23 @@ static int mismatch(struct check *c, const char *fmt, const struct ky_filter_nod
 	return -EINVAL;
 }
 
-static int check_comparison(
-	struct check *c, uint8_t op, const struct ky_filter_node *l, const struct ky_filter_node *r)
+/* A context whose type shows only when an event is recorded is what it is used as. */
+static void settle(const struct check *c, struct ky_filter_node *n, uint8_t other)
 {
-	bool strings = l->type == KY_FILTER_STRING, other = r->type == KY_FILTER_STRING;
+	if (c->fields && n->type == KY_FILTER_ANY)
+		n->type = other == KY_FILTER_STRING ? KY_FILTER_STRING : KY_FILTER_FLOAT;
+}
+
+static int check_comparison(
+	struct check *c, uint8_t op, struct ky_filter_node *l, struct ky_filter_node *r)
+{
+	bool strings, other;
 	char a[100], b[100];
 
+	settle(c, l, r->type);
+	settle(c, r, l->type);
+	strings = l->type == KY_FILTER_STRING;
+	other = r->type == KY_FILTER_STRING;
 	if (!strings && !other)
 		return 0;
 	if (op != KY_OP_EQ && op != KY_OP_NE)
@@ -200,8 +211,9 @@ static bool integers_only(uint8_t op)
 }
 
 /* A condition, or a number to be calculated with. */
-static int check_operand(struct check *c, uint8_t op, const struct ky_filter_node *n)
+static int check_operand(struct check *c, uint8_t op, struct ky_filter_node *n)
 {
+	settle(c, n, KY_FILTER_FLOAT);
 	if (n->type == KY_FILTER_STRING && ky_filter_is_condition(op))
 		return mismatch(c, "%s is neither true nor false: compare it with == or !=", n);
 	if (n->type == KY_FILTER_STRING)
@@ -218,23 +230,25 @@ static uint8_t common_type(uint8_t a, uint8_t b)
 
 static int take_unary(struct check *c, struct ky_filter_node *n)
 {
-	const struct ky_filter_node *operand = n - 1;
+	struct ky_filter_node *operand = n - 1;
+	int ret;
 
 	if (!c->n_stack)
 		return -EBADMSG;
+	c->n_stack--;
+	ret = check_operand(c, n->op, operand);
 	n->height = operand->height + 1;
 	n->type = n->op == KY_OP_NOT ? KY_FILTER_SIGNED : operand->type;
 	/* The least integer is written as a minus and what is too large to have a sign. */
 	if (n->op == KY_OP_NEGATE && operand->op == KY_OP_UNSIGNED &&
 		operand->number.s == INT64_MIN)
 		n->type = KY_FILTER_SIGNED;
-	c->n_stack--;
-	return check_operand(c, n->op, operand);
+	return ret;
 }
 
 static int take_binary(struct check *c, struct ky_filter_node *n)
 {
-	const struct ky_filter_node *l, *r = n - 1;
+	struct ky_filter_node *l, *r = n - 1;
 	int ret;
 
 	if (c->n_stack < 2)
@@ -242,19 +256,20 @@ static int take_binary(struct check *c, struct ky_filter_node *n)
 	c->n_stack -= 2;
 	n->left = c->stack[c->n_stack];
 	l = &c->tree->nodes[n->left];
-	n->height = (uint8_t)KY_MAX(l->height, r->height + 1);
+	n->type = KY_FILTER_SIGNED;
 	if (n->op >= KY_OP_EQ && n->op <= KY_OP_GE) {
 		n->height = (uint8_t)(KY_MAX(l->height, r->height) + 1);
-		n->type = KY_FILTER_SIGNED;
 		return check_comparison(c, n->op, l, r);
 	}
-	n->type = KY_FILTER_SIGNED;
+	n->height = (uint8_t)KY_MAX(l->height, r->height + 1);
+	ret = check_operand(c, n->op, l);
+	if (!ret)
+		ret = check_operand(c, n->op, r);
 	if (n->op == KY_OP_SHL || n->op == KY_OP_SHR)
 		n->type = l->type;
 	else if (n->op > KY_OP_AND)
 		n->type = common_type(l->type, r->type);
-	ret = check_operand(c, n->op, l);
-	return ret ? ret : check_operand(c, n->op, r);
+	return ret;
 }
 
 static int take_node(struct check *c, struct ky_filter_node *n)

@@ -43,12 +43,13 @@ enum ky_filter_type {
 
 /* A context that `$ctx.NAME` stands for; the functions are called when events are recorded, by any thread. */
 struct ky_filter_context {
-	enum ky_filter_type type; /* SIGNED, UNSIGNED or STRING */
-	uint32_t kind;
-	/* False: it has no value. */
-	bool (*integer)(uint32_t kind, uint64_t *ret_value);
+	enum ky_filter_type
+		type;	      /* ANY: known when an event is recorded; then a number is a double */
+	const void *argument; /* of the functions; code is the same for the same one */
+	/* The value's bits, as this type (SIGNED, UNSIGNED, FLOAT). False: it has none. */
+	bool (*number)(const void *argument, enum ky_filter_type type, uint64_t *ret_bits);
 	/* Bytes written to buf, or -1. */
-	int (*string)(uint32_t kind, char *buf, size_t size);
+	int (*string)(const void *argument, char *buf, size_t size);
 };
 
 /* Finds a context by its name ("vpid", "$app.provider:name"); false: there is none. */

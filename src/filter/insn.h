@@ -19,18 +19,24 @@ struct ky_filter_insn {
 	ky_filter_fn run;
 	union {
 		union ky_filter_number number;
-		bool (*integer)(uint32_t kind, uint64_t *ret_value);
-		int (*string)(uint32_t kind, char *buf, size_t size);
+		const void *argument; /* of a context */
 	};
 	/* Bytes from here to the next instruction: when the test holds, or after the value; when it fails; when there is no value. */
 	int32_t yes, no, none;
-	uint32_t
-		offset; /* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
-	uint32_t index; /* of an element; kind of a context */
-	uint8_t slot;	/* result and first operand; near tests: the enum ky_filter_insn_op */
+	uint8_t slot; /* result and first operand; near tests: the enum ky_filter_insn_op */
 	uint8_t anchor;
 	uint8_t size;
-	uint8_t flags; /* enum ky_insn_flags */
+	uint8_t flags; /* enum ky_insn_flags; of a context: its type */
+	union {
+		struct {
+			uint32_t
+				offset; /* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
+			uint32_t index; /* of an element */
+		};
+		bool (*get_number)(
+			const void *argument, enum ky_filter_type type, uint64_t *ret_bits);
+		int (*get_string)(const void *argument, char *buf, size_t size);
+	};
 };
 
 enum ky_insn_flags {

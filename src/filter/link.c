@@ -127,11 +127,12 @@ static void gen_context(
 	struct ky_filter_insn *i = emit(
 		k, string ? KY_INSN_CONTEXT_STRING : KY_INSN_CONTEXT, slot, next, none, none);
 
-	i->index = n->context.kind;
+	i->argument = n->context.argument;
+	i->flags = n->type;
 	if (string)
-		i->string = n->context.string;
+		i->get_string = n->context.string;
 	else
-		i->integer = n->context.integer;
+		i->get_number = n->context.number;
 }
 
 static target gen_constant(struct link *k, union ky_filter_number v, uint8_t slot, target next)

@@ -386,7 +386,7 @@ FUNCTION(LOAD_STRING_ELEMENT)
 
 FUNCTION(CONTEXT)
 {
-	bool found = pc->integer(pc->index, &f->v[pc->slot].number.u);
+	bool found = pc->get_number(pc->argument, pc->flags, &f->v[pc->slot].number.u);
 
 	GO(found ? pc->yes : pc->none);
 }
@@ -395,7 +395,7 @@ FUNCTION(CONTEXT)
 FUNCTION(CONTEXT_STRING)
 {
 	uint8_t *buf = f->context[pc->slot & 1];
-	int n = pc->string(pc->index, (char *)buf, sizeof(f->context[0]));
+	int n = pc->get_string(pc->argument, (char *)buf, sizeof(f->context[0]));
 
 	f->v[pc->slot].text = (struct span){buf, n < 0 ? 0 : (uint32_t)n, false};
 	GO(n < 0 ? pc->none : pc->yes);

@@ -189,31 +189,49 @@ static void record_free(struct record *r)
 
 /* --- contexts --- */
 
-static bool get_vpid(uint32_t kind, uint64_t *ret_value)
+static bool get_vpid(const void *argument, enum ky_filter_type type, uint64_t *ret_bits)
 {
-	*ret_value = (uint64_t)(int64_t) - (int32_t)kind;
+	*ret_bits = (uint64_t) - (int64_t) * (const int *)argument;
 	return true;
 }
 
-static bool get_nothing(uint32_t kind, uint64_t *ret_value)
+/* A number when one is asked for. */
+static bool get_load(const void *argument, enum ky_filter_type type, uint64_t *ret_bits)
+{
+	const double load = 0.75;
+
+	assert_int_equal(type, KY_FILTER_FLOAT);
+	memcpy(ret_bits, &load, sizeof(load));
+	return true;
+}
+
+static bool get_nothing(const void *argument, enum ky_filter_type type, uint64_t *ret_bits)
 {
 	return false;
 }
 
-static int get_procname(uint32_t kind, char *buf, size_t size)
+static int get_procname(const void *argument, char *buf, size_t size)
 {
-	return snprintf(buf, size, "proc%u", kind);
+	return snprintf(buf, size, "proc%d", *(const int *)argument);
+}
+
+static int get_no_string(const void *argument, char *buf, size_t size)
+{
+	return -1;
 }
 
 static bool find_context(const char *name, struct ky_filter_context *ret)
 {
+	static const int seven = 7, number = 42;
 	static const struct {
 		const char *name;
 		struct ky_filter_context context;
 	} contexts[] = {
-		{"vpid", {KY_FILTER_SIGNED, 42, get_vpid, NULL}},
-		{"$app.shop:load", {KY_FILTER_UNSIGNED, 0, get_nothing, NULL}},
-		{"procname", {KY_FILTER_STRING, 7, NULL, get_procname}},
+		{"vpid", {KY_FILTER_SIGNED, &number, get_vpid, NULL}},
+		{"$app.shop:none", {KY_FILTER_UNSIGNED, NULL, get_nothing, NULL}},
+		{"$app.shop:load", {KY_FILTER_ANY, NULL, get_load, get_no_string}},
+		{"$app.shop:name", {KY_FILTER_ANY, &seven, get_nothing, get_procname}},
+		{"procname", {KY_FILTER_STRING, &seven, NULL, get_procname}},
 	};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(contexts); i++) {
@@ -453,7 +471,9 @@ static const char *const true_ones[] = {
 	"1 / 1",
 	"a << 63",
 	"a >> 63 == -1",
-	"$app.shop:load == 1 || $ctx.$app.shop:load == 1 || a",
+	"$app.shop:none == 1 || $ctx.$app.shop:none == 1 || a",
+	"$app.shop:load == 0.75 && $app.shop:load < 1 && $app.shop:load",
+	"$ctx.$app.shop:name == \"proc*\"",
 };
 
 static const char *const false_ones[] = {
@@ -524,8 +544,11 @@ static const char *const false_ones[] = {
 	"(seq[2] == 0) == 0",
 	"(seq[2] == 0) == 1",
 	"((seq[2] == 0 || a == 1) == 0) || 0",
-	"$app.shop:load == 1",
-	"!($app.shop:load == 1)",
+	"$app.shop:none == 1",
+	"!($app.shop:none == 1)",
+	"$app.shop:load == \"*\"",
+	"$app.shop:name == 1",
+	"$app.shop:name != 1",
 };
 
 static void test_verdicts(void **state)
@@ -587,6 +610,7 @@ static const struct {
 	{"~1.5", 1, "integers only"},
 	{"a << 1.", 3, "integers only"},
 	{"$ctx.procname + 1", 15, "(context 'procname') cannot be calculated with"},
+	{"$app.shop:load % 2 == 1", 0, "integers only"},
 	{"nope == 1", 0, "there is no field 'nope'"},
 	{"name == 1", 0, "a string (field 'name') cannot be compared with a number"},
 	{"a == \"x\"", 0, "a number (field 'a') cannot be compared with a string"},
