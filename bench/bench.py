@@ -557,6 +557,39 @@ def row_stopped(bench):
     return list(rows.values())
 
 
+CROWD_COMMANDS = {"enable-event": ("-u", "crowd:*", "-s", "crowd"), "start": ("crowd",), "list": ("-u",), "status": ("crowd",), "stop": ("crowd",),
+    "destroy": ("crowd",)}
+
+
+def crowd(system, n):
+    """bench/crowd.c: n programs with 200 tracepoints each."""
+    process = subprocess.Popen([system.program("crowd"), str(n)], env=system.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if process.stdout.readline() != "ready\n":
+        raise Failed("the crowd did not start")
+    return process
+
+
+def row_crowd(bench):
+    n, system = bench.small(1000, 50), bench.kymo
+    rows = {c: Row(f"{c} with {n} programs of 200 tracepoints", "ms", (at_most(1000, "ms"),), digits=0) for c in CROWD_COMMANDS}
+    memory = Row(f"daemon's memory for each of {n} idle programs", "KiB", (at_most(16, "KiB"),), digits=1)
+    with bench.daemons():
+        for _ in range(bench.runs):
+            before = private_kib(system.daemon.pid)
+            process = crowd(system, n)
+            wait_for(lambda: system.applications("crowd-kymo") >= n, f"{n} programs to be known")
+            memory.add("kymo", max(0, private_kib(system.daemon.pid) - before) / n)
+            system.cli("create", "crowd", f"--output={bench.out()}")
+            for command, words in CROWD_COMMANDS.items():
+                begin = time.monotonic()
+                system.cli(command, *words)
+                rows[command].add("kymo", (time.monotonic() - begin) * 1e3)
+            process.stdin.close()
+            process.wait()
+            wait_for(lambda: not system.applications("crowd-kymo"), "the crowd to go")
+    return [*rows.values(), memory]
+
+
 # ---- memory, threads, descriptors
 
 
@@ -652,7 +685,7 @@ def row_reading(bench):
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_between_work,
     row_disabled, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
-    row_memory, row_presence, row_reading)}
+    row_crowd, row_memory, row_presence, row_reading)}
 
 
 # ---- the table

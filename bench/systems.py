@@ -160,9 +160,9 @@ class System:
         self.cli("stop", session)
         self.cli("start", session)
 
-    def applications(self):
-        """How many of the held programs the daemon knows."""
-        return self.cli("list", "-u").count("tiny-")
+    def applications(self, name="tiny-"):
+        """How many of the held programs, or of those of this name, the daemon knows."""
+        return self.cli("list", "-u").count(name)
 
     # -- programs
 

@@ -104,9 +104,14 @@ static int show_session(struct cli *cli, struct kymo_ctl *ctl, const char *sessi
 static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, const char *member,
 	void (*print)(struct cli *, const struct kymo_value *))
 {
-	_cleanup_value_ struct kymo_value *reply = NULL;
-	int code = cli_call(cli, ctl, command, NULL, &reply);
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code;
 
+	if (!params)
+		return CLI_FAILED;
+	if (cli_has(cli, "userspace") && !cli_has(cli, "fields") && !cli->json)
+		kymo_value_set_bool(params, "brief", true);
+	code = cli_call(cli, ctl, command, params, &reply);
 	if (code)
 		return code;
 	if (cli->json)

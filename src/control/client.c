@@ -20,6 +20,7 @@
 #define REQUEST_MAX	   (1u << 20)  /* the protocol's limit of a line */
 #define REPLY_MAX	   (64u << 20) /* a list of all events of many programs is one line too */
 #define DEFAULT_TIMEOUT_MS 30000
+#define READ_BYTES	   65536
 
 struct kymo_ctl {
 	int fd; /* -1 after an error */
@@ -179,10 +180,10 @@ static int receive_line(struct kymo_ctl *ctl, int64_t deadline_ms, size_t *ret_l
 		r = wait_for(ctl, POLLIN, deadline_ms);
 		if (r < 0)
 			return r;
-		to = ky_buf_reserve(&ctl->in, 4096);
+		to = ky_buf_reserve(&ctl->in, READ_BYTES);
 		if (!to)
 			return ctl->in.error;
-		n = recv(ctl->fd, to, 4096, MSG_DONTWAIT);
+		n = recv(ctl->fd, to, READ_BYTES, MSG_DONTWAIT);
 		if (n == 0)
 			return -EPIPE;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)

@@ -750,7 +750,7 @@ static void answer_events(struct barrier *b)
 	struct request *r = ky_container_of(b, struct request, barrier);
 
 	/* Root and the tracing group see all programs; a user's own daemon has that user's only. */
-	add(r, "applications", report_applications(r->daemon, 0));
+	add(r, "applications", report_applications(r->daemon, 0, request_bool(r, "brief")));
 	request_finish(r);
 }
 
@@ -807,7 +807,7 @@ const struct command commands[] = {
 	{"add-context", SCOPE_SESSION, run_add_context,
 		{{"contexts", PARAM_STRINGS, true}, {"channel", PARAM_STRING, false}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
-	{"list-events", SCOPE_NONE, run_list_events, {{0}}},
+	{"list-events", SCOPE_NONE, run_list_events, {{"brief", PARAM_BOOL, false}}},
 	{"status", SCOPE_SESSION, run_status, {{0}}},
 	{"set-session", SCOPE_SESSION, run_set_session, {{0}}},
 	{0},

@@ -139,24 +139,43 @@ static struct json_object *report_fields(const struct event_desc *e)
 	return list;
 }
 
-static struct json_object *report_events(const struct app *a)
+static struct json_object *report_event(const struct event_desc *e, bool brief)
 {
-	struct json_object *list = json_object_new_array(), *o;
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "name", e->name);
+	json_object_object_add(o, "loglevel", json_object_new_int(e->loglevel));
+	if (!brief)
+		json_object_object_add(o, "fields", report_fields(e));
+	return o;
+}
+
+/* reported: those of programs before, by description: many programs have the same events, and a JSON object is dear. */
+static struct json_object *report_events(const struct app *a, bool brief, struct lh_table *reported)
+{
+	struct json_object *list = json_object_new_array();
+	void *o;
 
 	for (uint32_t i = 0; i < a->n_events; i++) {
 		if (!a->events[i])
 			continue;
-		o = json_object_new_object();
-		add_string(o, "name", a->events[i]->name);
-		json_object_object_add(o, "loglevel", json_object_new_int(a->events[i]->loglevel));
-		json_object_object_add(o, "fields", report_fields(a->events[i]));
-		json_object_array_add(list, o);
+		if (!lh_table_lookup_ex(reported, a->events[i], &o)) {
+			o = report_event(a->events[i], brief);
+			lh_table_insert(reported, a->events[i], o);
+		}
+		json_object_array_add(list, json_object_get(o));
 	}
 	return list;
 }
 
-struct json_object *report_applications(const struct daemon *d, uid_t uid)
+static void put_reported(struct lh_entry *e)
 {
+	json_object_put((struct json_object *)lh_entry_v(e));
+}
+
+struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief)
+{
+	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
 	struct json_object *list = json_object_new_array(), *o;
 	const struct app *a;
 
@@ -168,9 +187,10 @@ struct json_object *report_applications(const struct daemon *d, uid_t uid)
 		add_string(o, "name", a->name);
 		add_number(o, "uid", a->user->uid);
 		add_string(o, "abi", abi_name(a->abi_bits));
-		json_object_object_add(o, "events", report_events(a));
+		json_object_object_add(o, "events", report_events(a, brief, reported));
 		json_object_array_add(list, o);
 	}
+	lh_table_free(reported);
 	return list;
 }
 

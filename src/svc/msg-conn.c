@@ -69,7 +69,8 @@ void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 	if (c->failed)
 		return;
 	c->failed = true;
-	c->error = error;
+	/* A peer that has gone meanwhile is no fault. */
+	c->error = error == -EPIPE || error == -ECONNRESET ? 0 : error;
 	ky_watch_remove(&c->watch);
 	drop_queue(c);
 	ky_job_add(c->loop, &c->closing);
@@ -230,7 +231,7 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	if (n > 0)
 		c->ops->message(c, buf, (size_t)n, fds, n_fds);
 	else if (n != -EAGAIN)
-		ky_msg_conn_fail(c, n == -ECONNRESET ? 0 : (int)n);
+		ky_msg_conn_fail(c, (int)n);
 	close_all(fds, n_fds);
 }
 
