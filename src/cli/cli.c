@@ -13,6 +13,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_disable_channel,
 	&cmd_enable_event,
 	&cmd_disable_event,
+	&cmd_add_context,
 	&cmd_list,
 	&cmd_status,
 	&cmd_set_session,

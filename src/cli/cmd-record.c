@@ -26,6 +26,8 @@ static const struct cli_option options[] = {
 		"record what matches PATTERN[,PATTERN]..., not all; may be repeated"},
 	{"with", 0, "LIST",
 		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
+	{"context", 't', "TYPE",
+		"record with each event: vpid, vtid, procname...; see 'kymo add-context --list'"},
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
@@ -183,8 +185,8 @@ static int ask(struct recording *rec, const char *command, const struct kymo_val
 }
 
 /* Session, channel, rules, and start. */
-static int start_session(
-	struct recording *rec, const struct kymo_value *channel, const struct kymo_value *rules)
+static int start_session(struct recording *rec, const struct kymo_value *channel,
+	const struct kymo_value *contexts, const struct kymo_value *rules)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
 	int code;
@@ -196,6 +198,8 @@ static int start_session(
 	code = ask(rec, "create", params);
 	if (!code)
 		code = ask(rec, "enable-channel", channel);
+	if (!code && kymo_value_get(contexts, "contexts"))
+		code = ask(rec, "add-context", contexts);
 	if (!code)
 		code = ask(rec, "enable-event", rules);
 	return code ? code : ask(rec, "start", NULL);
@@ -206,8 +210,11 @@ static int set_up(struct recording *rec)
 {
 	_cleanup_value_ struct kymo_value *channel = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
-	int code = channel && rules ? cli_params_buffers(rec->cli, channel) : CLI_FAILED;
+	_cleanup_value_ struct kymo_value *contexts = cli_params_new(rec->cli);
+	int code = channel && rules && contexts ? cli_params_buffers(rec->cli, channel) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_contexts(rec->cli, contexts, "context");
 	if (!code)
 		code = add_rules(rec->cli, rules);
 	if (!code)
@@ -222,7 +229,7 @@ static int set_up(struct recording *rec)
 		return code;
 	kymo_value_set_string(channel, "channel", CHANNEL);
 	kymo_value_set_string(rules, "channel", CHANNEL);
-	return start_session(rec, channel, rules);
+	return start_session(rec, channel, contexts, rules);
 }
 
 static int cannot_run(struct recording *rec, int r)
@@ -429,7 +436,7 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_record = {
 	.name = "record",
-	.synopsis = "[-o DIR] [-e PATTERN]... [--with=LIST] [--] COMMAND [ARG]...",
+	.synopsis = "[-o DIR] [-e PATTERN]... [-t TYPE]... [--with=LIST] [--] COMMAND [ARG]...",
 	.help = "run a command and record the events of its programs",
 	.details =
 		"The trace goes to a new directory COMMAND-YYYYMMDD-HHMMSS below $KYMO_HOME or\n"

@@ -65,6 +65,17 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params)
 	return code;
 }
 
+int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option)
+{
+	const char *given;
+	size_t iter = 0;
+	int code = CLI_OK;
+
+	while (!code && (given = cli_args_next(&cli->args, option, &iter)))
+		code = cli_params_list(cli, params, "contexts", given);
+	return code;
+}
+
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");

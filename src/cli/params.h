@@ -18,6 +18,8 @@ int cli_params_which(struct cli *cli, struct kymo_value *params);
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
 /* PATTERN[,PATTERN]... or --all as `patterns`. */
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
+/* TYPE[,TYPE]... of an option, which may be repeated, as `contexts`. */
+int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
 /* --subbuf-size, --num-subbuf and --buffers. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 

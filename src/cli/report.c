@@ -102,6 +102,16 @@ static void report_rule(struct cli *cli, const struct kymo_value *rule)
 		kymo_value_bool(kymo_value_get(rule, "enabled")) ? "" : " (disabled)");
 }
 
+void cli_report_contexts(struct cli *cli, const struct kymo_value *channel)
+{
+	const struct kymo_value *contexts = kymo_value_get(channel, "contexts");
+
+	for (size_t i = 0; i < kymo_value_count(contexts); i++)
+		printf("%s%s", i ? ", " : "",
+			cli_safe(cli, kymo_value_string(kymo_value_at(contexts, i))));
+	putchar('\n');
+}
+
 static void report_channel(struct cli *cli, const struct kymo_value *channel)
 {
 	const struct kymo_value *rules = kymo_value_get(channel, "rules");
@@ -116,6 +126,10 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			: cli_member(cli, channel, "buffers"),
 		cli_member(cli, channel, "mode"),
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
+	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
+		printf("    with each event: ");
+		cli_report_contexts(cli, channel);
+	}
 	for (size_t i = 0; i < kymo_value_count(rules); i++)
 		report_rule(cli, kymo_value_at(rules, i));
 	if (!kymo_value_count(rules))

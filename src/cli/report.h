@@ -23,6 +23,8 @@ void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const 
 void cli_report_session(struct cli *cli, const struct kymo_value *session);
 /* "warning: ..." for each text of a list. */
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
+/* "vpid, vtid" and a newline: what a channel records with each event. */
+void cli_report_contexts(struct cli *cli, const struct kymo_value *channel);
 /* "note: ..." for each of a reply's notes. */
 void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 
