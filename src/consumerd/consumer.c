@@ -8,13 +8,12 @@
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
-#define PERIOD_NS      (1 * KY_NS_PER_MS)
-#define PERIOD_IDLE_NS (4 * KY_NS_PER_MS)
+#define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
+#define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
 /* Partly filled blocks are written this often: what `kymo status` tells, and what is there after a crash, is as old. */
-#define FLUSH_NS    1000000000ull
-#define IDLE_ROUNDS 100
-#define MAX_QUEUED  (1u << 20)
-#define N_SET_FDS   3u /* rings, consumed, metadata log */
+#define FLUSH_NS   1000000000ull
+#define MAX_QUEUED (1u << 20)
+#define N_SET_FDS  3u /* rings, consumed, metadata log */
 
 /* ---- what the daemon is told ---- */
 
@@ -108,48 +107,47 @@ static void tell_faults(struct consumer *c)
 
 /* One round. Heads are fetched first, then metadata copied, then packets written up to those heads.
  */
-static bool drain(struct consumer *c, bool flush)
+static void drain(struct consumer *c, bool flush, uint64_t now)
 {
-	uint64_t now = ky_loop_now_ns();
 	/* While something is wrong, metadata may have to be tried again too. */
-	bool any = flush || c->status, wrote = false;
+	bool any = flush || c->status;
 	struct ring_set *set;
 	struct trace *t;
 
 	ky_list_foreach (set, &c->sets, node)
-		any |= ring_set_look(set, flush);
+		any |= ring_set_look(set, flush, now);
 	if (!any)
-		return false;
+		return;
 	ky_list_foreach (t, &c->traces, node)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
-			wrote |= ring_set_write(set, flush, now);
+			ring_set_write(set, flush, now);
 	tell_faults(c);
-	return wrote;
 }
 
-static uint64_t next_delay(const struct consumer *c)
+/* Of the next round after one at this time. */
+static void set_timer(struct consumer *c, uint64_t now)
 {
-	if (!c->n_quiet)
-		return 0;
-	return c->n_quiet < IDLE_ROUNDS ? PERIOD_NS : PERIOD_IDLE_NS;
+	uint64_t period = PERIOD_MAX_NS, spent = ky_loop_now_ns() - now;
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		period = KY_MIN(period, set->fill_ns / 4);
+	period = KY_MAX(period, PERIOD_MIN_NS);
+	ky_timer_set(&c->loop, &c->timer, period - KY_MIN(spent, period));
 }
 
 static void timer_due(struct ky_timer *timer)
 {
 	struct consumer *c = ky_container_of(timer, struct consumer, timer);
-
 	uint64_t now = ky_loop_now_ns();
 	bool flush = now - c->flushed_ns >= FLUSH_NS;
 
 	if (flush)
 		c->flushed_ns = now;
-	if (drain(c, flush))
-		c->n_quiet = 0;
-	else if (c->n_quiet < IDLE_ROUNDS)
-		c->n_quiet++;
-	ky_timer_set(&c->loop, &c->timer, next_delay(c));
+	drain(c, flush, now);
+	set_timer(c, now);
 }
 
 /* Everything that can be written is; the rest is counted. Nothing is drained afterwards. */
@@ -160,7 +158,7 @@ static void finish(struct consumer *c)
 	int ret;
 
 	ky_timer_cancel(&c->timer);
-	drain(c, true);
+	drain(c, true, ky_loop_now_ns());
 	ky_list_foreach (set, &c->sets, node) {
 		ring_set_give_up(set);
 		ring_set_add_stats(set, &stats);
@@ -251,8 +249,7 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ky_list_append(&c->sets, &set->node);
 	trace_update(t, false, ky_loop_now_ns());
 	tell_faults(c);
-	c->n_quiet = 0;
-	ky_timer_set(&c->loop, &c->timer, next_delay(c));
+	ky_timer_set(&c->loop, &c->timer, 0);
 	return 0;
 }
 
@@ -262,7 +259,7 @@ static int on_flush(struct consumer *c, struct ky_reader *r, int *fds)
 
 	if (ky_cons_flush_decode(r, &m) < 0)
 		return -EBADMSG;
-	drain(c, true);
+	drain(c, true, ky_loop_now_ns());
 	send_stats(c, m.cookie);
 	return 0;
 }

@@ -3,9 +3,8 @@
  * The consumer of one session: takes orders from the session daemon (docs/protocol.md, "Consumer"),
  * drains the session's ring sets by a timer, and tells counts and errors. One thread, one loop.
  *
- * Writers make no system call, so nothing wakes us but a timer: at once while there is something to
- * write, then every millisecond, after a quiet while every four, and not at all before the first
- * ring set.
+ * Writers make no system call, so nothing wakes us but a timer: eight times while the fastest writers fill
+ * a ring, at least every four milliseconds, and not at all before the first ring set.
  */
 #ifndef CONSUMERD_CONSUMER_H
 #define CONSUMERD_CONSUMER_H
@@ -19,10 +18,9 @@ struct consumer {
 	struct ky_loop loop;
 	struct ky_msg_conn conn;
 	struct ky_timer timer;
-	unsigned int n_quiet; /* rounds since something was written */
-	uint64_t flushed_ns;  /* when partly filled blocks were last written out */
-	char *output;	      /* the trace directory, "" for none; NULL before INIT */
-	int root_fd;	      /* of the trace directory; -1 when there is none */
+	uint64_t flushed_ns; /* when partly filled blocks were last written out */
+	char *output;	     /* the trace directory, "" for none; NULL before INIT */
+	int root_fd;	     /* of the trace directory; -1 when there is none */
 	bool resume;
 	struct ky_list traces, sets;
 	/* the failure that stands, as it was told to the daemon */

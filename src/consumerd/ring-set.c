@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
+#include "svc/loop.h"
 
 static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 {
@@ -16,6 +17,7 @@ static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 		.index_dir = set->trace->index_fd,
 		.base = set->name,
 		.n = i,
+		.direct_from_ns = &set->trace->direct_from_ns,
 	};
 }
 
@@ -41,11 +43,11 @@ static int map_sealed(int fd, uint64_t size, int prot, void **ret_base)
 	return 0;
 }
 
-static void stream_init(struct ring_set *set, uint32_t i, const struct ky_cons_ring_set *m)
+static void init_stream(struct ring_set *set, uint32_t i, const struct ky_cons_ring_set *m)
 {
 	struct stream *s = &set->streams[i];
 
-	stream_file_init(&s->file);
+	stream_init(s, ky_loop_now_ns());
 	ky_drain_init(&s->drain, &set->geometry, set->rings, i);
 	s->since = ky_clock_read(set->geometry.clock);
 	s->consumed = &set->consumed[i];
@@ -107,7 +109,7 @@ static int build(
 	if (ret < 0)
 		return ret;
 	for (uint32_t i = 0; i < m->n_rings; i++)
-		stream_init(set, i, m);
+		init_stream(set, i, m);
 	return set->trace->resume ? resume(set) : 0;
 }
 
@@ -148,39 +150,36 @@ struct ring_set *ring_set_free(struct ring_set *set)
 	return NULL;
 }
 
-bool ring_set_look(struct ring_set *set, bool flush)
+bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 {
 	bool any = false;
 
+	set->fill_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream *s = &set->streams[i];
 
 		if (s->drain.quarantined)
 			continue;
-		if (!stream_look(s, flush))
+		if (!stream_look(s, flush, now_ns))
 			quarantine(set, i);
-		else
-			any = any || s->drain.head != s->drain.pos;
+		any = any || s->due;
+		set->fill_ns = KY_MIN(set->fill_ns, s->fill_ns);
 	}
 	return any;
 }
 
-bool ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns)
+void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns)
 {
-	bool any = false;
-
 	set->error = 0;
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream_place place = place_of(set, i);
 		int ret = stream_write(&set->streams[i], &place, flush, now_ns);
 
-		any = any || ret > 0;
-		if (ret >= 0 || set->error)
+		if (!ret || set->error)
 			continue;
 		set->error = ret;
 		set->failed = i;
 	}
-	return any;
 }
 
 void ring_set_give_up(struct ring_set *set)

@@ -22,8 +22,9 @@ struct ring_set {
 	uint64_t *consumed;	/* mapping */
 	struct stream *streams; /* geometry.n_rings */
 	uint32_t n_quarantined;
-	uint32_t failed; /* a stream whose fault stands; only if `error` */
-	int error;	 /* 0, or -errno of the last round */
+	uint32_t failed;  /* a stream whose fault stands; only if `error` */
+	int error;	  /* 0, or -errno of the last round */
+	uint64_t fill_ns; /* of the ring that is filled fastest */
 };
 
 /*
@@ -33,10 +34,10 @@ struct ring_set {
 int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
 	int consumed_fd, struct ring_set **ret_set);
 struct ring_set *ring_set_free(struct ring_set *set);
-/* Fetches all heads. Returns whether there is something to write. */
-bool ring_set_look(struct ring_set *set, bool flush);
-/* Writes to the streams; returns whether something was written. Sets `error`. */
-bool ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns);
+/* Fetches all heads. Returns whether something is due to be written. Sets `fill_ns`. */
+bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns);
+/* Writes what is due. Sets `error`. */
+void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns);
 /* Counts what could not be written. */
 void ring_set_give_up(struct ring_set *set);
 /* Adds the set's counts to *stats. */

@@ -8,6 +8,8 @@
 
 #include "consumerd/trace-dir.h"
 
+#define PAGE KY_CTF_PAGE
+
 void stream_file_init(struct stream_file *f)
 {
 	*f = (struct stream_file){.fd = -1, .index_fd = -1};
@@ -61,13 +63,17 @@ static int write_index_header(int fd)
 	return write_one(fd, &header, sizeof(header), 0);
 }
 
-static int write_index_entry(
-	const struct stream_file *f, const struct ky_ctf_packet *p, uint64_t offset, uint64_t i)
+/* Entries i to i + n - 1, of packets that lie end to end from `offset` on. */
+static int write_index_entries(const struct stream_file *f, const struct stream_packet *packets,
+	unsigned int n, uint64_t offset, uint64_t i)
 {
-	struct ky_index_entry entry;
+	struct ky_index_entry entries[STREAM_FILE_BATCH];
 
-	ky_index_entry_init(&entry, p, offset);
-	return write_one(f->index_fd, &entry, sizeof(entry), ky_index_offset(i));
+	for (unsigned int k = 0; k < n; k++) {
+		ky_index_entry_init(&entries[k], &packets[k].header, offset);
+		offset += entries[k].size;
+	}
+	return write_one(f->index_fd, entries, n * sizeof(entries[0]), ky_index_offset(i));
 }
 
 /* A file exists only once it has data: without a first packet there shall be none. */
@@ -96,16 +102,67 @@ static int create_files(struct stream_file *f, const struct stream_place *place)
 	return ret < 0 ? ret : write_index_header(f->index_fd);
 }
 
-static int append(
-	struct stream_file *f, const struct ky_ctf_packet *p, const void *data, uint32_t n)
-{
-	struct iovec iov[] = {
-		{.iov_base = (void *)p, .iov_len = sizeof(*p)},
-		{.iov_base = (void *)data, .iov_len = n},
-	};
-	int ret = write_at(f->fd, iov, n ? 2 : 1, f->size);
+/* A packet's first page, and what is left behind its whole pages with the padding. */
+struct ends {
+	_Alignas(PAGE) uint8_t first[PAGE];
+	uint8_t last[2 * PAGE];
+};
 
-	return ret < 0 ? ret : write_index_entry(f, p, f->size, f->n_packets);
+/* How many bytes of records stand in the first page, behind the header. */
+static uint32_t n_first(const struct stream_packet *p)
+{
+	return KY_MIN(p->len, PAGE - (uint32_t)sizeof(p->header));
+}
+
+static void lay_out(const struct stream_packet *p, struct ends *e, struct iovec iov[3])
+{
+	size_t size = p->header.packet_bits / 8, n = n_first(p), head = KY_MIN(size, PAGE);
+	size_t pages = (p->len - n) & ~((size_t)PAGE - 1), rest = p->len - n - pages;
+	size_t tail = size - head - pages;
+
+	memcpy(e->first, &p->header, sizeof(p->header));
+	memcpy(e->first + sizeof(p->header), p->data, n);
+	memset(e->first + sizeof(p->header) + n, 0, head - sizeof(p->header) - n);
+	memcpy(e->last, p->data + n + pages, rest);
+	memset(e->last + rest, 0, tail - rest);
+	iov[0] = (struct iovec){.iov_base = e->first, .iov_len = head};
+	iov[1] = (struct iovec){.iov_base = (void *)(p->data + n), .iov_len = pages};
+	iov[2] = (struct iovec){.iov_base = e->last, .iov_len = tail};
+}
+
+static void set_direct(struct stream_file *f, bool direct)
+{
+	if (direct == f->direct)
+		return;
+	if (fcntl(f->fd, F_SETFL, direct ? O_DIRECT : 0) < 0)
+		f->no_direct = true;
+	else
+		f->direct = direct;
+}
+
+static int write_packets(struct stream_file *f, const struct stream_packet *packets, unsigned int n)
+{
+	static struct ends ends[STREAM_FILE_BATCH]; /* one thread, and of no use afterwards */
+	struct iovec iov[3 * STREAM_FILE_BATCH];
+
+	for (unsigned int i = 0; i < n; i++)
+		lay_out(&packets[i], &ends[i], &iov[3 * i]);
+	return write_at(f->fd, iov, 3 * (int)n, f->size);
+}
+
+static int append(
+	struct stream_file *f, const struct stream_packet *packets, unsigned int n, bool direct)
+{
+	int ret;
+
+	set_direct(f, direct && stream_file_may_be_direct(f, packets, n));
+	ret = write_packets(f, packets, n);
+	if (ret == -EINVAL && f->direct) {
+		f->no_direct = true;
+		set_direct(f, false);
+		ret = write_packets(f, packets, n);
+	}
+	return ret < 0 ? ret : write_index_entries(f, packets, n, f->size, f->n_packets);
 }
 
 /* Cuts the files back to their whole packets; until that works, nothing is appended. */
@@ -121,8 +178,26 @@ static int cut_back(struct stream_file *f, const struct stream_place *place)
 	return 0;
 }
 
+uint32_t stream_file_padding(uint64_t at, uint32_t len)
+{
+	uint64_t end = at + sizeof(struct ky_ctf_packet) + len;
+
+	return (uint32_t)(ky_align_up(end, PAGE) - end);
+}
+
+bool stream_file_may_be_direct(
+	const struct stream_file *f, const struct stream_packet *packets, unsigned int n)
+{
+	uint64_t bytes = f->size;
+
+	for (unsigned int i = 0; i < n; i++)
+		bytes |= packets[i].header.packet_bits / 8 |
+			 (uintptr_t)(packets[i].data + n_first(&packets[i]));
+	return !f->no_direct && bytes % PAGE == 0;
+}
+
 int stream_file_append(struct stream_file *f, const struct stream_place *place,
-	const struct ky_ctf_packet *p, const void *data, uint32_t n)
+	const struct stream_packet *packets, unsigned int n, bool direct)
 {
 	int ret = f->torn ? cut_back(f, place) : 0;
 
@@ -131,13 +206,14 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
 	if (f->fd < 0)
 		ret = create_files(f, place);
 	if (!ret)
-		ret = append(f, p, data, n);
+		ret = append(f, packets, n, direct);
 	if (ret < 0) {
 		cut_back(f, place);
 		return ret;
 	}
-	f->size += sizeof(*p) + n;
-	f->n_packets++;
+	for (unsigned int i = 0; i < n; i++)
+		f->size += packets[i].header.packet_bits / 8;
+	f->n_packets += n;
 	return 0;
 }
 
@@ -181,7 +257,7 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	void (*visit)(void *context, const struct ky_ctf_packet *p), void *context)
 {
 	char name[NAME_MAX + 1], index[NAME_MAX + 1];
-	struct ky_ctf_packet p;
+	struct stream_packet p;
 	struct stat st;
 	int64_t n_entries;
 	int ret;
@@ -192,18 +268,18 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 		return ret == -ENOENT ? 0 : ret;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
-	ret = read_packet(f, (uint64_t)st.st_size, like, &p);
+	ret = read_packet(f, (uint64_t)st.st_size, like, &p.header);
 	n_entries = ret < 0 ? ret : open_index(f, place, index);
 	if (n_entries < 0)
 		return (int)n_entries;
-	while ((ret = read_packet(f, (uint64_t)st.st_size, like, &p)) > 0) {
+	while ((ret = read_packet(f, (uint64_t)st.st_size, like, &p.header)) > 0) {
 		if (f->n_packets >= (uint64_t)n_entries)
-			ret = write_index_entry(f, &p, f->size, f->n_packets);
+			ret = write_index_entries(f, &p, 1, f->size, f->n_packets);
 		if (ret < 0)
 			return ret;
-		f->size += p.packet_bits / 8;
+		f->size += p.header.packet_bits / 8;
 		f->n_packets++;
-		visit(context, &p);
+		visit(context, &p.header);
 	}
 	return ret < 0 ? ret : cut_back(f, place);
 }

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream file and its index: packets are appended whole or not at all. Used by streams.
+ * One stream file and its index: packets are appended whole or not at all, several at a time. Used
+ * by streams.
  *
  * A packet counts only once its index entry is written as well; whatever fails before, the files
  * are cut back to the packets they had. Hence the index is never ahead of the stream, and after a
- * crash it can be one entry behind, which resuming repairs.
+ * crash it can be some entries behind, which resuming repairs.
+ *
+ * Whole blocks can go past the page cache (O_DIRECT), from the ring's memory to the disk: a third of
+ * the CPU time. The system wants pages for that, in memory and in the file. So a packet that is the
+ * last of its block is padded to a page's end, and a packet is written in three parts: its first
+ * page, a copy that begins with the header; whole pages as they lie in the ring, whose blocks leave
+ * room for that header; and a copy of the rest with the padding. What is not page on page, and every
+ * file where the system refuses, goes through the page cache.
  */
 #ifndef CONSUMERD_STREAM_FILE_H
 #define CONSUMERD_STREAM_FILE_H
@@ -15,7 +23,17 @@ struct stream_file {
 	int fd, index_fd; /* owned; -1: there is no file yet */
 	uint64_t size;	  /* bytes of whole packets */
 	uint64_t n_packets;
-	bool torn; /* there may be bytes behind the packets */
+	bool torn;	/* there may be bytes behind the packets */
+	bool direct;	/* fd has O_DIRECT set */
+	bool no_direct; /* the file system does not know it */
+};
+
+#define STREAM_FILE_BATCH 8
+
+struct stream_packet {
+	struct ky_ctf_packet header; /* finished */
+	const uint8_t *data;	     /* records; borrowed, not NULL */
+	uint32_t len;		     /* their bytes; without the padding */
 };
 
 /* Where the file lies: dirs and name are borrowed for the call. */
@@ -23,16 +41,22 @@ struct stream_place {
 	int dir, index_dir;
 	const char *base; /* the file is called BASE_N */
 	uint32_t n;
+	uint64_t *direct_from_ns; /* the disk is slow: nothing past the page cache before */
 };
 
 void stream_file_init(struct stream_file *f);
 void stream_file_deinit(struct stream_file *f);
+/* Bytes that a packet with len bytes of records needs to end with a page, when it begins at `at`. */
+uint32_t stream_file_padding(uint64_t at, uint32_t len);
+/* Could these packets go past the page cache, as they lie in memory and will lie in the file? */
+bool stream_file_may_be_direct(
+	const struct stream_file *f, const struct stream_packet *packets, unsigned int n);
 /*
- * Appends a packet of n bytes of records behind the finished header p, making the files first if
- * need be. On an error nothing was appended, and the same call may be repeated later.
+ * Appends up to STREAM_FILE_BATCH packets, making the files first if need be; direct: past the page
+ * cache, if they may. On an error nothing was appended, and the same call may be repeated later.
  */
 int stream_file_append(struct stream_file *f, const struct stream_place *place,
-	const struct ky_ctf_packet *p, const void *data, uint32_t n);
+	const struct stream_packet *packets, unsigned int n, bool direct);
 /*
  * Opens what an earlier consumer left, cuts it off behind the last whole packet of the stream that
  * `like` belongs to, and brings the index up to date. visit is called for each packet that stays.

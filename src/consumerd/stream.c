@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/stream.h"
 
+#include "svc/loop.h"
+
+/* As much as is worth waiting for: a write past the page cache costs as much as some 500 KB of it. */
+#define BATCH_BYTES (1u << 20)
+/* Below this, writing into the page cache costs less. */
+#define DIRECT_BYTES (1u << 18)
+/* A ring that fills in less is not let wait: the disk takes half a millisecond for a batch, or more. */
+#define CALM_NS	     (4 * KY_NS_PER_MS)
+#define SLOW_DISK_NS (1000 * KY_NS_PER_MS)
+
+void stream_init(struct stream *s, uint64_t now_ns)
+{
+	stream_file_init(&s->file);
+	s->looked_ns = now_ns;
+	s->fill_ns = CALM_NS;
+}
+
 void stream_deinit(struct stream *s)
 {
 	stream_file_deinit(&s->file);
@@ -14,34 +31,34 @@ static void tell_writers(struct stream *s)
 	__atomic_store_n(s->consumed, s->drain.pos, __ATOMIC_RELEASE);
 }
 
-static int append(struct stream *s, const struct stream_place *place, struct ky_ctf_packet *p,
-	const void *data, uint32_t len)
+/* A packet of the stream behind those before it is in the file, or need not be. */
+static void note(struct stream *s, const struct ky_ctf_packet *p)
 {
-	int ret = 0;
-
-	p->seq_num = s->file.n_packets;
-	ky_ctf_packet_finish(p, len);
-	if (place->dir >= 0)
-		ret = stream_file_append(&s->file, place, p, data, len);
-	if (ret < 0)
-		return ret;
 	s->ts = p->timestamp_end;
 	s->n_discarded = p->events_discarded;
 	s->n_events += p->n_events;
-	return 0;
 }
 
 static int append_empty(
 	struct stream *s, const struct stream_place *place, uint64_t ts, uint64_t n_discarded)
 {
-	struct ky_ctf_packet p = s->header;
+	static const uint8_t nothing[1];
+	struct stream_packet packet = {.header = s->header, .data = nothing};
+	struct ky_ctf_packet *p = &packet.header;
+	int ret = 0;
 
-	p.position_begin = p.position_end = s->drain.pos;
-	p.timestamp_begin = p.timestamp_end = KY_MAX(ts, s->ts);
-	p.events_discarded = n_discarded;
+	p->position_begin = p->position_end = s->drain.pos;
+	p->timestamp_begin = p->timestamp_end = KY_MAX(ts, s->ts);
+	p->events_discarded = n_discarded;
 	if (n_discarded)
-		p.lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
-	return append(s, place, &p, NULL, 0);
+		p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
+	p->seq_num = s->file.n_packets;
+	ky_ctf_packet_finish(p, 0);
+	if (place->dir >= 0)
+		ret = stream_file_append(&s->file, place, &packet, 1, false);
+	if (!ret)
+		note(s, p);
+	return ret;
 }
 
 /* Losses so far; never less than a packet has told already. */
@@ -58,22 +75,62 @@ static int append_base(struct stream *s, const struct stream_place *place, uint6
 	return append_empty(s, place, ts, 0);
 }
 
-static int append_piece(
-	struct stream *s, const struct stream_place *place, const struct ky_drain_piece *piece)
-{
-	struct ky_ctf_packet p = s->header;
-	int ret = append_base(s, place, piece->begin_ts);
+/*
+ * Packets that are written in one go. `after` is what the stream will be then: as long as that has
+ * not worked, the stream itself knows nothing of them.
+ */
+struct batch {
+	struct stream after;
+	struct stream_packet packets[STREAM_FILE_BATCH];
+	unsigned int n;
+	uint64_t bytes;
+};
 
-	if (ret < 0)
-		return ret;
-	p.position_begin = piece->pos;
-	p.position_end = piece->pos + piece->len;
-	p.n_events = piece->n_events;
-	p.lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
-	p.timestamp_begin = KY_MAX(piece->begin_ts, s->ts);
-	p.timestamp_end = KY_MAX(piece->end_ts, p.timestamp_begin);
-	p.events_discarded = count_discarded(s);
-	return append(s, place, &p, piece->data, piece->len);
+static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
+{
+	struct stream *s = &b->after;
+	struct stream_packet *packet = &b->packets[b->n];
+	struct ky_ctf_packet *p = &packet->header;
+	bool last_of_block = piece->next != piece->pos + piece->len;
+
+	*packet = (struct stream_packet){
+		.header = s->header, .data = piece->data, .len = piece->len};
+	p->position_begin = piece->pos;
+	p->position_end = piece->pos + piece->len;
+	p->n_events = piece->n_events;
+	p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
+	p->timestamp_begin = KY_MAX(piece->begin_ts, s->ts);
+	p->timestamp_end = KY_MAX(piece->end_ts, p->timestamp_begin);
+	p->events_discarded = count_discarded(s);
+	p->seq_num = s->file.n_packets + b->n;
+	ky_ctf_packet_finish(p, piece->len);
+	if (last_of_block)
+		ky_ctf_packet_pad(p, stream_file_padding(s->file.size + b->bytes, piece->len));
+	note(s, p);
+	ky_drain_take(&s->drain, piece);
+	b->n++;
+	b->bytes += p->packet_bits / 8;
+}
+
+/* Up to n_max packets, but no more than is worth writing at a time. */
+static void fill_batch(struct batch *b, bool flush, unsigned int n_max)
+{
+	struct ky_drain_piece piece;
+
+	while (b->n < n_max && b->bytes < BATCH_BYTES &&
+		ky_drain_next(&b->after.drain, flush, &piece))
+		add_piece(b, &piece);
+}
+
+/* The same before the first piece, if there is one. */
+static int append_first_base(struct stream *s, const struct stream_place *place, bool flush)
+{
+	struct ky_drain peek = s->drain;
+	struct ky_drain_piece piece;
+
+	if (s->file.n_packets || !ky_drain_next(&peek, flush, &piece))
+		return 0;
+	return append_base(s, place, piece.begin_ts);
 }
 
 /* Losses that no packet tells yet get a packet of their own. */
@@ -88,37 +145,112 @@ static int append_losses(struct stream *s, const struct stream_place *place)
 	return ret < 0 ? ret : append_empty(s, place, ts, count_discarded(s));
 }
 
-bool stream_look(struct stream *s, bool flush)
+/* Whole blocks that writers have left. */
+static uint32_t n_ready(const struct stream *s)
 {
-	return ky_drain_look(&s->drain, flush) == 0;
+	const struct ky_drain *d = &s->drain;
+
+	return (uint32_t)(d->head / d->block_size - d->pos / d->block_size);
 }
 
-static int write_pieces(struct stream *s, const struct stream_place *place, bool flush)
+/* n_bytes were written since the last look. What a burst has taught is forgotten slowly. */
+static void measure_pace(struct stream *s, uint64_t n_bytes, uint64_t now_ns)
 {
-	struct ky_drain_piece piece;
-	int ret, n = 0;
+	uint64_t ring_size = (uint64_t)s->drain.n_blocks * s->drain.block_size;
+	uint64_t passed = now_ns - s->looked_ns, sample;
 
-	for (; ky_drain_next(&s->drain, flush, &piece); n = 1) {
-		ret = append_piece(s, place, &piece);
-		if (ret < 0)
-			return ret;
-		ky_drain_take(&s->drain, &piece);
-		tell_writers(s);
+	s->looked_ns = now_ns;
+	s->fill_ns += passed / 8;
+	if (n_bytes && !__builtin_mul_overflow(passed, ring_size / n_bytes, &sample))
+		s->fill_ns = KY_MIN(s->fill_ns, sample);
+}
+
+/* Nothing waits for us, and the disk has time to take it. */
+static bool is_calm(const struct stream *s)
+{
+	return s->fill_ns >= CALM_NS && n_ready(s) < s->drain.n_blocks - s->drain.n_blocks / 4;
+}
+
+static uint32_t n_wanted(const struct stream *s)
+{
+	uint64_t n = KY_MIN(s->drain.n_blocks / 2, BATCH_BYTES / s->drain.block_size);
+
+	return is_calm(s) ? (uint32_t)KY_MAX(n, 1) : 1;
+}
+
+bool stream_look(struct stream *s, bool flush, uint64_t now_ns)
+{
+	uint64_t head = s->drain.head;
+
+	if (ky_drain_look(&s->drain, flush) < 0) {
+		s->due = true; /* what was looked at before */
+		return false;
 	}
+	measure_pace(s, s->drain.head - head, now_ns);
+	s->due = flush || s->fault.error || n_ready(s) >= n_wanted(s);
+	return true;
+}
+
+static bool worth_direct(
+	const struct stream *s, const struct stream_place *place, const struct batch *b)
+{
+	return b->bytes >= DIRECT_BYTES && is_calm(s) && s->looked_ns >= *place->direct_from_ns &&
+	       stream_file_may_be_direct(&s->file, b->packets, b->n);
+}
+
+/* A slow disk is left alone for a while: the page cache takes all without waiting. */
+static int write_packets(struct stream *s, const struct stream_place *place, const struct batch *b)
+{
+	bool direct = worth_direct(s, place, b);
+	uint64_t begin = ky_loop_now_ns(), end;
+	int ret = stream_file_append(&s->file, place, b->packets, b->n, direct);
+
+	end = ky_loop_now_ns();
+	if (direct && end - begin > s->fill_ns / 8)
+		*place->direct_from_ns = end + SLOW_DISK_NS;
+	return ret;
+}
+
+/* Writes the next n_max packets or fewer. Returns how many, or -errno. */
+static int write_batch(
+	struct stream *s, const struct stream_place *place, bool flush, unsigned int n_max)
+{
+	struct batch b;
+	int ret = 0;
+
+	b.after = *s;
+	b.n = 0;
+	b.bytes = 0;
+	fill_batch(&b, flush, n_max);
+	if (b.n && place->dir >= 0)
+		ret = write_packets(s, place, &b);
+	if (ret < 0) /* a full disk may have room for the first */
+		return b.n > 1 ? write_batch(s, place, flush, 1) : ret;
+	b.after.file = s->file;
+	*s = b.after;
 	tell_writers(s);
-	ret = flush ? append_losses(s, place) : 0;
-	return ret < 0 ? ret : n;
+	return (int)b.n;
+}
+
+static int write_all(struct stream *s, const struct stream_place *place, bool flush)
+{
+	int ret = append_first_base(s, place, flush);
+
+	if (ret < 0)
+		return ret;
+	do
+		ret = write_batch(s, place, flush, STREAM_FILE_BATCH);
+	while (ret > 0);
+	return !ret && flush ? append_losses(s, place) : ret;
 }
 
 int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns)
 {
-	int ret;
-
+	if (!s->due)
+		return 0;
 	if (!fault_may_try(&s->fault, flush, now_ns))
 		return s->fault.error;
-	ret = write_pieces(s, place, flush);
-	fault_set(&s->fault, KY_MIN(ret, 0), now_ns);
-	return ret;
+	return fault_set(&s->fault, write_all(s, place, flush), now_ns);
 }
 
 void stream_give_up(struct stream *s, const struct stream_place *place)

@@ -7,6 +7,11 @@
  * end, counted as unwritten), so a full disk costs nothing until the ring is full as well. The
  * position that goes on after a crash is that in the last packet's header, not the one writers see.
  *
+ * A slowly filled ring is let fill to the half, so that few large writes are made, past the page
+ * cache where that is possible; then somebody who suddenly writes fast finds the other half free.
+ * One that fills fast is written as blocks come, into the page cache, which takes them without
+ * waiting for the disk. A flush every second bounds how long data waits.
+ *
  * events_discarded: readers look at differences between packets. So a stream's first packet that
  * has losses is preceded by an empty one without, and losses after the last record get an empty
  * packet at a flush.
@@ -28,18 +33,22 @@ struct stream {
 	uint64_t n_discarded; /* of the last packet */
 	uint64_t n_events, n_unwritten;
 	struct fault fault;
+	uint64_t looked_ns; /* when the head was fetched */
+	uint64_t fill_ns; /* how long writers take to fill the ring: falls at once, rises slowly */
+	bool due;	  /* to be written in this round */
 };
 
 /*
  * Everywhere below: place.dir -1 means that the session keeps no files; events are counted only.
  */
+void stream_init(struct stream *s, uint64_t now_ns);
 void stream_deinit(struct stream *s);
 /* Goes on where an earlier consumer stopped. -EBADMSG: what it left is not of this stream. */
 int stream_resume(struct stream *s, const struct stream_place *place);
-/* Fetches the ring's head. False once the ring is quarantined. */
-bool stream_look(struct stream *s, bool flush);
+/* Fetches the ring's head, and decides what is due. False once the ring is quarantined. */
+bool stream_look(struct stream *s, bool flush, uint64_t now_ns);
 /*
- * Writes what was published before the last look: whole blocks, with flush everything. Returns
+ * Writes what was published before the last look, if it is due: whole blocks, with flush everything. Returns
  * whether something was written or -errno; then the rest waits for the next call after a while.
  */
 int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns);

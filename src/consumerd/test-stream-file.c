@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "consumerd/stream-file.h"
@@ -68,9 +70,25 @@ static struct ky_ctf_packet header(uint32_t n)
 
 static int append(struct stream_file *f, uint32_t n)
 {
-	struct ky_ctf_packet p = header(n);
+	struct stream_packet p = {.header = header(n), .data = payload, .len = n};
 
-	return stream_file_append(f, &place, &p, payload, n);
+	return stream_file_append(f, &place, &p, 1, false);
+}
+
+#define LARGE (1u << 18)
+#define PAIR  2u
+#define ROOM  ((uint32_t)sizeof(struct ky_ctf_packet))
+
+/* Two blocks as they lie in a ring: on pages, with room for a header. */
+static _Alignas(KY_CTF_PAGE) uint8_t blocks[PAIR][LARGE];
+
+/* The packet of a whole block that holds len bytes, where the file ends with a page. */
+static struct stream_packet block(unsigned int i, uint32_t len)
+{
+	struct stream_packet p = {.header = header(len), .data = blocks[i] + ROOM, .len = len};
+
+	ky_ctf_packet_pad(&p.header, stream_file_padding(0, len));
+	return p;
 }
 
 static void limit(rlim_t bytes)
@@ -115,7 +133,7 @@ static void test_cut_off(void **state)
 static void test_first_fails(void **state)
 {
 	struct stream_place no_index = place;
-	struct ky_ctf_packet p = header(10);
+	struct stream_packet p = {.header = header(10), .data = payload, .len = 10};
 	struct stream_file f;
 
 	stream_file_init(&f);
@@ -124,7 +142,7 @@ static void test_first_fails(void **state)
 	limit(RLIM_INFINITY);
 	expect_no_files();
 	no_index.index_dir = -1;
-	assert_int_equal(stream_file_append(&f, &no_index, &p, payload, 10), -EBADF);
+	assert_int_equal(stream_file_append(&f, &no_index, &p, 1, false), -EBADF);
 	expect_no_files();
 	assert_int_equal(append(&f, 1000), 0);
 	expect_sizes(1128, 1);
@@ -178,6 +196,120 @@ static void test_resume(void **state)
 	expect_no_files();
 }
 
+static bool refuse_direct;
+
+/* Instead of the C library's: file systems that take the flag, and then refuse the writes. */
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t at)
+{
+	if (refuse_direct && fcntl(fd, F_GETFL) & O_DIRECT) {
+		errno = EINVAL;
+		return -1;
+	}
+	return syscall(SYS_pwritev, fd, iov, n, at, 0);
+}
+
+static void read_back(uint64_t at, const uint8_t *records, uint32_t len, uint64_t end)
+{
+	static uint8_t is[LARGE];
+	int fd = openat(place.dir, "chan_3", O_RDONLY);
+
+	assert_true(fd >= 0 && end - at <= sizeof(is));
+	assert_int_equal(pread(fd, is, end - at, (off_t)at), end - at);
+	assert_memory_equal(is + ROOM, records, len);
+	for (uint64_t i = ROOM + len; i < end - at; i++)
+		assert_int_equal(is[i], 0);
+	close(fd);
+}
+
+/* Does the file system where the test runs know O_DIRECT? */
+static bool knows_direct(const struct stream_file *f)
+{
+	int flags = fcntl(f->fd, F_GETFL);
+	bool yes = fcntl(f->fd, F_SETFL, flags | O_DIRECT) == 0;
+
+	assert_int_equal(fcntl(f->fd, F_SETFL, flags), 0);
+	return yes;
+}
+
+/* Whole blocks go past the page cache; what lies otherwise does not; all is there. */
+static void test_direct(void **state)
+{
+	static const uint32_t lengths[] = {
+		LARGE - ROOM, LARGE - ROOM - 32, LARGE - 5000, 3 * 4096, 4096 - ROOM, 4097 - ROOM};
+	struct stream_packet pair[PAIR];
+	struct stream_file f;
+	uint64_t at;
+
+	for (size_t i = 0; i < sizeof(blocks); i++)
+		((uint8_t *)blocks)[i] = (uint8_t)(i * 7 + i / 4096);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(lengths); i++) {
+		stream_file_init(&f);
+		pair[0] = block(0, lengths[i]);
+		pair[1] = block(1, LARGE - ROOM);
+		at = pair[0].header.packet_bits / 8;
+		assert_true(stream_file_may_be_direct(&f, pair, PAIR));
+		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, true), 0);
+		assert_true(f.direct || !knows_direct(&f));
+		expect_sizes(at + LARGE, PAIR);
+		read_back(0, pair[0].data, lengths[i], at);
+		read_back(at, pair[1].data, LARGE - ROOM, at + LARGE);
+		/* part of a block; then the file does not end with a page */
+		assert_int_equal(append(&f, 100), 0);
+		assert_false(f.direct);
+		assert_false(stream_file_may_be_direct(&f, pair, PAIR));
+		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, true), 0);
+		assert_false(f.direct);
+		expect_sizes(2 * (at + LARGE) + ROOM + 100, 2 * PAIR + 1);
+		read_back(at + LARGE, payload, 100, at + LARGE + ROOM + 100);
+		read_back(at + LARGE + ROOM + 100, pair[0].data, lengths[i],
+			2 * at + LARGE + ROOM + 100);
+		stream_file_deinit(&f);
+		unlinkat(place.index_dir, "chan_3.kyx", 0);
+		unlinkat(place.dir, "chan_3", 0);
+	}
+	pair[0].data++; /* not page on page in memory */
+	assert_false(stream_file_may_be_direct(&f, pair, PAIR));
+}
+
+static void test_direct_refused(void **state)
+{
+	struct stream_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
+	struct stream_file f;
+
+	stream_file_init(&f);
+	refuse_direct = true;
+	assert_int_equal(stream_file_append(&f, &place, pair, PAIR, true), 0);
+	refuse_direct = false;
+	assert_true(f.no_direct && !f.direct);
+	assert_false(stream_file_may_be_direct(&f, pair, PAIR));
+	assert_int_equal(stream_file_append(&f, &place, pair, PAIR, true), 0);
+	assert_false(f.direct);
+	expect_sizes(2 * PAIR * LARGE, 2 * PAIR);
+	read_back(3 * LARGE, pair[1].data, LARGE - ROOM, 4 * LARGE);
+	stream_file_deinit(&f);
+}
+
+/* A limit in the midst of a batch: nothing of it stays, whichever way it was written. */
+static void test_batch_cut_off(void **state)
+{
+	struct stream_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
+	struct stream_file f;
+
+	stream_file_init(&f);
+	for (int direct = 0; direct < 2; direct++) {
+		uint64_t n = f.n_packets;
+
+		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, direct), 0);
+		limit((n + PAIR) * LARGE + LARGE + 8192);
+		assert_int_equal(stream_file_append(&f, &place, pair, PAIR, direct), -EFBIG);
+		expect_sizes((n + PAIR) * LARGE, n + PAIR);
+		assert_int_equal(stream_file_append(&f, &place, pair, 1, direct), 0);
+		limit(RLIM_INFINITY);
+		expect_sizes((n + PAIR + 1) * LARGE, n + PAIR + 1);
+	}
+	stream_file_deinit(&f);
+}
+
 /* Walks over the packets as a reader does, to the very end of the file; returns how many there are.
  */
 static unsigned int walk(void)
@@ -199,22 +331,23 @@ static unsigned int walk(void)
 	return n;
 }
 
-#define LARGE	 (1u << 18)
 #define N_A_LIFE 40u
 
 /* Ends well before it has filled anybody's disk, should nobody kill it in time. */
 static void append_many(void)
 {
-	static uint8_t large[LARGE];
-	struct ky_ctf_packet p = header(sizeof(large));
+	struct stream_packet packets[PAIR];
 	struct stream_file f;
 	unsigned int n;
 
 	if (resume(&f, 9, &n) < 0)
 		_exit(1);
+	for (unsigned int i = 0; i < PAIR; i++)
+		packets[i] = block(i, LARGE - ROOM);
 	while (f.n_packets < n + N_A_LIFE) {
-		p.seq_num = f.n_packets;
-		if (stream_file_append(&f, &place, &p, large, sizeof(large)) < 0)
+		for (unsigned int i = 0; i < PAIR; i++)
+			packets[i].header.seq_num = f.n_packets + i;
+		if (stream_file_append(&f, &place, packets, PAIR, f.n_packets / 16 % 2) < 0)
 			_exit(1);
 	}
 	_exit(0);
@@ -275,6 +408,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_direct, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_direct_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_batch_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 	};

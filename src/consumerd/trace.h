@@ -20,6 +20,7 @@ struct trace {
 	int dir_fd, index_fd, metadata_fd; /* owned; -1 until the first update */
 	bool resume;			   /* files of an earlier consumer may be there */
 	uint64_t n_copied;		   /* bytes of the log that are in the file */
+	uint64_t direct_from_ns;	   /* for streams: stream_place */
 	struct fault fault;
 };
 

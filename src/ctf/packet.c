@@ -15,16 +15,22 @@ void ky_ctf_packet_finish(struct ky_ctf_packet *p, uint32_t n_bytes)
 	p->content_bits = p->packet_bits = 8 * (sizeof(*p) + (uint64_t)n_bytes);
 }
 
+void ky_ctf_packet_pad(struct ky_ctf_packet *p, uint32_t n_bytes)
+{
+	p->packet_bits += 8 * (uint64_t)n_bytes;
+}
+
 int64_t ky_ctf_packet_check(const struct ky_ctf_packet *p, const struct ky_ctf_packet *like)
 {
-	uint64_t size = p->packet_bits / 8;
+	uint64_t content = p->content_bits / 8;
 
 	if (p->magic != KY_CTF_MAGIC || memcmp(p->uuid, like->uuid, sizeof(p->uuid)) ||
 		p->stream_id != like->stream_id ||
 		p->stream_instance_id != like->stream_instance_id)
 		return -EBADMSG;
-	if (p->packet_bits != p->content_bits || p->packet_bits % 8 || size < sizeof(*p) ||
-		p->position_end - p->position_begin != size - sizeof(*p))
+	if (p->packet_bits - p->content_bits >= 8 * KY_CTF_PAGE || p->packet_bits % 8 ||
+		p->content_bits % 8 || content < sizeof(*p) ||
+		p->position_end - p->position_begin != content - sizeof(*p))
 		return -EBADMSG;
-	return (int64_t)size;
+	return (int64_t)(p->packet_bits / 8);
 }

@@ -14,6 +14,8 @@
 
 #define KY_CTF_MAGIC	 0xc1fc1fc1u
 #define KY_CTF_UUID_SIZE 16
+/* Packets are padded, if at all, to the next multiple of this in the file. */
+#define KY_CTF_PAGE 4096u
 
 struct ky_ctf_packet {
 	/* packet header */
@@ -48,10 +50,12 @@ static_assert(
 void ky_ctf_uuid(uint8_t uuid[KY_CTF_UUID_SIZE], uint64_t hi, uint64_t lo);
 /* Fills in magic and sizes for n_bytes of records behind the header. */
 void ky_ctf_packet_finish(struct ky_ctf_packet *p, uint32_t n_bytes);
+/* Makes a finished packet longer, by less than KY_CTF_PAGE bytes behind its records. */
+void ky_ctf_packet_pad(struct ky_ctf_packet *p, uint32_t n_bytes);
 /*
- * Size in bytes, header included, of a packet read from a file; or -EBADMSG when it is not one of
- * the stream (uuid, stream_id, instance) that `like` belongs to, or its sizes and positions
- * contradict each other.
+ * Size in bytes, header and padding included, of a packet read from a file; or -EBADMSG when it is
+ * not one of the stream (uuid, stream_id, instance) that `like` belongs to, or its sizes and
+ * positions contradict each other.
  */
 int64_t ky_ctf_packet_check(const struct ky_ctf_packet *p, const struct ky_ctf_packet *like);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "svc/loop.h"
 
+#include <linux/time_types.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <time.h>
+
+#define NS_PER_S (1000 * KY_NS_PER_MS)
 
 int ky_loop_init(struct ky_loop *loop)
 {
@@ -34,27 +38,39 @@ void ky_loop_stop(struct ky_loop *loop)
 	loop->stopped = true;
 }
 
-/* Milliseconds until something is due, rounded up; -1: nothing is. */
-static int next_timeout(const struct ky_loop *loop)
+/* Nanoseconds until something is due; UINT64_MAX: nothing is. */
+static uint64_t next_timeout(const struct ky_loop *loop)
 {
 	const struct ky_timer *first;
-	uint64_t now, ms;
+	uint64_t now;
 
 	if (!ky_list_empty(&loop->jobs))
 		return 0;
 	if (ky_list_empty(&loop->timers))
-		return -1;
+		return UINT64_MAX;
 	first = ky_list_entry(loop->timers.next, struct ky_timer, node);
 	now = ky_loop_now_ns();
-	if (first->due_ns <= now)
-		return 0;
-	ms = (first->due_ns - now + KY_NS_PER_MS - 1) / KY_NS_PER_MS;
-	return (int)KY_MIN(ms, 3600000u);
+	return first->due_ns > now ? first->due_ns - now : 0;
 }
 
-static int call_watches(struct ky_loop *loop, int timeout_ms)
+/* Kernels before 5.11 know milliseconds only: rounded up. */
+static int wait_for_events(struct ky_loop *loop, uint64_t ns)
 {
-	int n = epoll_wait(loop->epoll_fd, loop->batch, KY_LOOP_BATCH, timeout_ms);
+	struct __kernel_timespec ts = {
+		.tv_sec = (int64_t)(ns / NS_PER_S), .tv_nsec = (int64_t)(ns % NS_PER_S)};
+	uint64_t ms = KY_MIN(ns / KY_NS_PER_MS + (ns % KY_NS_PER_MS != 0), 3600000u);
+	int n = (int)syscall(SYS_epoll_pwait2, loop->epoll_fd, loop->batch, KY_LOOP_BATCH,
+		ns == UINT64_MAX ? NULL : &ts, NULL, 0);
+
+	if (n >= 0 || errno != ENOSYS)
+		return n;
+	return epoll_wait(
+		loop->epoll_fd, loop->batch, KY_LOOP_BATCH, ns == UINT64_MAX ? -1 : (int)ms);
+}
+
+static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
+{
+	int n = wait_for_events(loop, timeout_ns);
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;

@@ -96,6 +96,12 @@ static void test_check(void **state)
 	p = like, p.stream_instance_id++;
 	assert_int_equal(ky_ctf_packet_check(&p, &like), -EBADMSG);
 	p = like, p.packet_bits += 8;
+	assert_int_equal(ky_ctf_packet_check(&p, &like), 131);
+	p = like, p.packet_bits += 8 * KY_CTF_PAGE;
+	assert_int_equal(ky_ctf_packet_check(&p, &like), -EBADMSG);
+	p = like, p.packet_bits -= 8;
+	assert_int_equal(ky_ctf_packet_check(&p, &like), -EBADMSG);
+	p = like, p.content_bits--;
 	assert_int_equal(ky_ctf_packet_check(&p, &like), -EBADMSG);
 	p = like, p.packet_bits = p.content_bits = 8;
 	assert_int_equal(ky_ctf_packet_check(&p, &like), -EBADMSG);

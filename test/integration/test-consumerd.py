@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -625,6 +626,110 @@ def test_disk_full(k):
     equal(c.receive(ERROR), (0, ""), "when there is room again")
     check(time.monotonic() - begin < 1, "healing took more than a second")
     write_all(s.ring[0], range(n, n + 100))
+    check_stats(c.flush(), s)
+    shutil.copytree(outside / "trace", k.top / "after")
+    check_trace(k.top / "after", s)
+    c.quit()
+
+
+class SmallDisk(Small):
+    """The same with blocks of its own, 4 MiB, where writes can go past the page cache."""
+
+    def __init__(self, k):
+        super().__init__(k)
+        kymotest.need_program("mkfs.ext4", "e2fsprogs")
+        image = k.top / "image"
+        with open(image, "wb") as f:
+            f.truncate(4 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", image], check=True)
+        if subprocess.run(["unshare", "-m", "mount", "-o", "loop", image, self.mount], capture_output=True).returncode:
+            raise kymotest.Skip("mounting a file needs loop devices")
+        self.command = ["unshare", "-m", "sh", "-c", f'mount -o loop {image} {self.mount} && exec "$@"', "sh"]
+
+
+def open_flags(c, name):
+    """Flags of the consumer's open files of this name."""
+    flags = []
+    for fd in pathlib.Path(f"/proc/{c.process.pid}/fd").iterdir():
+        try:
+            if os.readlink(fd).endswith(f"/{name}"):
+                flags.append(int(re.search(r"flags:\s+(\d+)", (fd.parent.parent / "fdinfo" / fd.name).read_text())[1], 8))
+        except FileNotFoundError:
+            pass
+    return flags
+
+
+def is_direct(c, name="chan_0"):
+    return any(flags & os.O_DIRECT for flags in open_flags(c, name))
+
+
+def knows_direct(directory):
+    path = directory / "knows-direct"
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT))
+    except OSError:
+        return False
+    finally:
+        path.unlink(missing_ok=True)
+    return True
+
+
+def fill_until_direct(c, s, n):
+    """Records from n on until whole blocks were written past the page cache; returns the next number."""
+    for _ in range(100):
+        write_all(s.ring[0], range(n, n + 2000))
+        n += 2000
+        if is_direct(c):
+            return n
+    check(False, "nothing was written past the page cache")
+
+
+def large_blocks():
+    return RingSet(1, n_rings=1, n_blocks=4, block_size=1 << 17)
+
+
+def test_past_the_page_cache(k):
+    """Whole blocks page on page, parts as they come, and again, over two lives."""
+    if not knows_direct(k.top):
+        raise kymotest.Skip("the file system of the tests does not know O_DIRECT")
+    s, trace, n = large_blocks(), k.top / "trace", 0
+    for life in range(3):
+        c = Consumer(k, trace, resume=int(life > 0))
+        c.add(s)
+        n = fill_until_direct(c, s, n)
+        check_stats(c.flush(), s)  # a part of a block: the file does not end with a page
+        write_all(s.ring[0], range(n, n + 100))
+        n = fill_until_direct(c, s, n + 100)
+        c.kill()
+    c = Consumer(k, trace, resume=1)
+    c.add(s)
+    stats = c.quit()
+    check_stats(stats, s)
+    check_trace(trace, s)
+    equal(stats["bytes"], (trace / DIR / "chan_0").stat().st_size, "bytes")
+
+
+def test_direct_disk_full(k):
+    small = SmallDisk(k)
+    s = large_blocks()
+    c = Consumer(k, small.mount / "trace", command=small.command)
+    outside = small.seen_by(c)
+    c.add(s)
+    n = fill_until_direct(c, s, 0)
+    free = os.statvfs(outside)
+    (outside / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 300000))
+    while not s.ring[0].lost:
+        s.ring[0].write(n)
+        n += 1
+        if n % 1000 == 0:
+            c.order(ASK)
+    status, message = c.errors[-1] if c.errors else c.receive(ERROR)
+    equal(status, -28, f"status (ENOSPC): {message}")
+    shutil.copytree(outside / "trace", k.top / "meanwhile")
+    check(len(kymotest.read_trace(k.top / "meanwhile")[0]) > 0, "nothing can be read meanwhile")
+    (outside / "ballast").unlink()
+    equal(c.receive(ERROR), (0, ""), "when there is room again")
+    write_all(s.ring[0], range(n, n + 20000))
     check_stats(c.flush(), s)
     shutil.copytree(outside / "trace", k.top / "after")
     check_trace(k.top / "after", s)
