@@ -10,6 +10,8 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
+	{"event-conflict", 0, "refuse|separate",
+		"another definition of a known event is discarded (default), or is an event of its own"},
 	{"discard", 0, NULL,
 		"discard and count events while the buffers are full (as always so far)"},
 	{0},
@@ -78,6 +80,8 @@ static int run_enable(struct cli *cli)
 
 	if (!code)
 		code = cli_params_buffers(cli, params);
+	if (!code && cli_has(cli, "event-conflict"))
+		kymo_value_set_string(params, "event_conflict", cli_get(cli, "event-conflict"));
 	return code ? code : each_channel(cli, params, "enabled");
 }
 
@@ -91,9 +95,10 @@ static int run_disable(struct cli *cli)
 
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
-	.synopsis = "NAME[,NAME]... [-s SESSION] [--subbuf-size=SIZE] [--num-subbuf=N]",
+	.synopsis =
+		"NAME[,NAME]... [-s SESSION] [--subbuf-size=SIZE] [--num-subbuf=N] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
-	.details = "Sizes are fixed when the channel is made.\n",
+	.details = "Sizes and the like are fixed when the channel is made.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

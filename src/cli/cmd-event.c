@@ -35,7 +35,7 @@ static int add_level(
 	if (!text)
 		return CLI_OK;
 	if (cli_parse_loglevel(text, &level) < 0) {
-		near = cli_nearest(text, cli_loglevel_names);
+		near = cli_nearest(text, ky_loglevel_names);
 		return cli_usage(cli, "'%s' is no log level: %s%s", text,
 			near ? "did you mean " : "EMERG .. DEBUG_LINE, DEBUG or 0 .. 14",
 			near ? near : "");

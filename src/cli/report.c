@@ -38,8 +38,9 @@ void cli_report_losses(
 {
 	uint64_t too_big = number(session, "discarded_too_big"),
 		 unwritten = number(session, "unwritten");
+	uint64_t refused = number(session, "discarded_refused");
 	uint64_t discarded = number(session, "discarded");
-	uint64_t full = discarded > too_big ? discarded - too_big : 0;
+	uint64_t full = discarded - KY_MIN(discarded, too_big + refused);
 	const char *error = cli_member(cli, session, "error");
 
 	if (full)
@@ -54,6 +55,11 @@ void cli_report_losses(
 			" event%s larger than a sub-buffer: make these larger next time, "
 			"'%s --subbuf-size=SIZE'\n",
 			too_big, too_big == 1 ? " was" : "s were", command);
+	if (refused)
+		fprintf(to,
+			"  %" PRIu64
+			" event%s discarded: another definition of the name came first\n",
+			refused, refused == 1 ? " was" : "s were");
 	if (unwritten)
 		fprintf(to, "  %" PRIu64 " recorded event%s could not be written\n", unwritten,
 			plural(unwritten));
@@ -117,7 +123,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 	const struct kymo_value *rules = kymo_value_get(channel, "rules");
 	char size[32];
 
-	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s\n",
+	printf("  %s%s%s: %" PRIu64 " sub-buffers of %s for each %s, %s mode%s%s\n",
 		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
 		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
 		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
@@ -125,6 +131,9 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			? "CPU"
 			: cli_member(cli, channel, "buffers"),
 		cli_member(cli, channel, "mode"),
+		!strcmp(kymo_value_string(kymo_value_get(channel, "event_conflict")), "separate")
+			? ", conflicting events separate"
+			: "",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
 		printf("    with each event: ");

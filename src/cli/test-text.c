@@ -61,10 +61,10 @@ static void test_levels(void **state)
 {
 	int level;
 
-	for (int i = 0; cli_loglevel_names[i]; i++) {
-		assert_int_equal(cli_parse_loglevel(cli_loglevel_names[i], &level), 0);
+	for (int i = 0; ky_loglevel_names[i]; i++) {
+		assert_int_equal(cli_parse_loglevel(ky_loglevel_names[i], &level), 0);
 		assert_int_equal(level, i);
-		assert_string_equal(cli_loglevel_name(i), cli_loglevel_names[i]);
+		assert_string_equal(cli_loglevel_name(i), ky_loglevel_names[i]);
 	}
 	assert_int_equal(cli_parse_loglevel("kymo_warning", &level), 0);
 	assert_int_equal(level, 4);

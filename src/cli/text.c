@@ -63,12 +63,6 @@ const char *cli_format_size(char *buf, size_t size, uint64_t bytes)
 	return buf;
 }
 
-const char *const cli_loglevel_names[] = {"EMERG", "ALERT", "CRIT", "ERR", "WARNING", "NOTICE",
-	"INFO", "DEBUG_SYSTEM", "DEBUG_PROGRAM", "DEBUG_PROCESS", "DEBUG_MODULE", "DEBUG_UNIT",
-	"DEBUG_FUNCTION", "DEBUG_LINE", "DEBUG", NULL};
-
-#define N_LOGLEVELS (KY_ARRAY_SIZE(cli_loglevel_names) - 1)
-
 static const char *without_prefix(const char *text)
 {
 	static const char *const prefixes[] = {"KYMO_", "TRACE_"};
@@ -85,13 +79,13 @@ int cli_parse_loglevel(const char *text, int *ret_level)
 	const char *name = without_prefix(text);
 	uint64_t number;
 
-	for (size_t i = 0; i < N_LOGLEVELS; i++) {
-		if (!strcasecmp(name, cli_loglevel_names[i])) {
-			*ret_level = (int)i;
+	for (int i = 0; i < KY_N_LOGLEVELS; i++) {
+		if (!strcasecmp(name, ky_loglevel_names[i])) {
+			*ret_level = i;
 			return 0;
 		}
 	}
-	if (cli_parse_number(text, N_LOGLEVELS - 1, &number) < 0)
+	if (cli_parse_number(text, KY_N_LOGLEVELS - 1, &number) < 0)
 		return -EINVAL;
 	*ret_level = (int)number;
 	return 0;
@@ -99,7 +93,7 @@ int cli_parse_loglevel(const char *text, int *ret_level)
 
 const char *cli_loglevel_name(int64_t level)
 {
-	return level >= 0 && level < (int64_t)N_LOGLEVELS ? cli_loglevel_names[level] : NULL;
+	return level >= 0 && level < KY_N_LOGLEVELS ? ky_loglevel_names[level] : NULL;
 }
 
 #define SESSION_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -6,6 +6,7 @@
 #define CLI_TEXT_H
 
 #include "base/buf.h"
+#include "base/loglevel.h"
 
 /* "4096", "256K", "1M", "2G" (powers of 1024; lower case too) into bytes. -EINVAL, -ERANGE. */
 int cli_parse_size(const char *text, uint64_t *ret_bytes);
@@ -21,8 +22,6 @@ const char *cli_format_size(char *buf, size_t size, uint64_t bytes);
 int cli_parse_loglevel(const char *text, int *ret_level);
 /* "DEBUG_LINE"; NULL for numbers that are no level. */
 const char *cli_loglevel_name(int64_t level);
-/* The names, in order of their numbers, then NULL. */
-extern const char *const cli_loglevel_names[];
 
 /* As the daemon has it: 1 .. 128 letters, digits, '.', '_', '-', not beginning with a dot. */
 bool cli_session_name_valid(const char *name);

@@ -203,6 +203,7 @@ void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
 		stats->recorded += s->n_events;
 		stats->discarded += ky_drain_lost(&s->drain);
 		stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
+		stats->discarded_refused += s->drain.lost[KY_LOST_REFUSED];
 		stats->unwritten += s->n_unwritten;
 		stats->bytes += s->file.size;
 		stats->packets += s->file.n_packets;

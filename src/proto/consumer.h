@@ -70,6 +70,7 @@ enum ky_cons_type {
 	F(u64, recorded)  /* events in packets written so far */                                   \
 	F(u64, discarded) /* events lost in the rings, all reasons */                              \
 	F(u64, discarded_too_big)                                                                  \
+	F(u64, discarded_refused) /* counted for the daemon, which refused their definition */     \
 	F(u64, unwritten) /* events recorded that could not be written (disk full) */              \
 	F(u64, bytes)	  /* written to stream files */                                            \
 	F(u64, packets)                                                                            \

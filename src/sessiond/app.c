@@ -130,7 +130,7 @@ unsigned app_count_mapped(const struct app *a, const struct session *s)
 
 	ky_list_foreach (as, &a->sets, app_node) {
 		for (uint32_t i = 0; as->set->channel->session == s && i < as->n_ids; i++)
-			n += is_mapped(as, i);
+			n += is_mapped(as, i) && as->ids[i] != KY_MAP_REFUSED;
 	}
 	return n;
 }
@@ -421,49 +421,63 @@ static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
 	return 0;
 }
 
-static void report_conflict(
-	const struct app_set *as, const struct event_desc *mine, const struct event_desc *first)
+static void report_conflict(const struct channel *c, struct set_event *e)
 {
-	const struct app *a = as->app;
+	const struct set_event *first = e->rival;
+	bool refused = e->id == KY_MAP_REFUSED;
 	struct ky_buf here = {.max = 400}, there = {.max = 400};
 
-	describe_event(&here, event_desc_bytes(mine));
-	describe_event(&there, event_desc_bytes(first));
-	session_notice(as->set->channel->session,
-		"event '%s' of program %s (pid %d) is not recorded: its definition %s differs from %s, which channel '%s' knows already; rebuild one of the programs",
-		mine->name, a->name, (int)a->pid, here.data ? here.data : "",
-		there.data ? there.data : "", as->set->channel->name);
+	describe_event(&here, event_desc_bytes(e->desc));
+	describe_event(&there, event_desc_bytes(first->desc));
+	session_notice(c->session,
+		"channel '%s': event '%s' of program %s (pid %d) is %s: it is defined as %s, but by program %s (pid %d) as %s; rebuild one of them%s",
+		c->name, e->desc->name, e->by.name, (int)e->by.pid,
+		refused ? "counted as discarded" : "recorded as another event of that name",
+		here.data ? here.data : "", first->by.name, (int)first->by.pid,
+		there.data ? there.data : "",
+		refused ? ", or record into a channel made with --event-conflict=separate" : "");
 	ky_buf_deinit(&here);
 	ky_buf_deinit(&there);
+	e->told = true;
+}
+
+/* Makes the event known to the set. NULL when that fails, reported. */
+static struct set_event *register_event(const struct app_set *as, struct event_desc *d)
+{
+	const struct channel *c = as->set->channel;
+	struct definer by = {.pid = as->app->pid};
+	struct set_event *e;
+	int ret = ring_set_make(as->set);
+
+	memcpy(by.name, as->app->name, sizeof(by.name));
+	if (!ret)
+		ret = ring_set_register(as->set, d, &by, &e);
+	if (ret < 0) {
+		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
+			strerror(-ret));
+		return NULL;
+	}
+	if (e->rival && !e->told)
+		report_conflict(c, e);
+	return e;
 }
 
 /* Gives the event its identifier, if a rule still wants it, and adds it to the list for MAP. */
 static void map_event(struct app_set *as, uint32_t index, struct list *l)
 {
-	struct event_desc *d = as->app->events[index], *other;
-	struct session *s = as->set->channel->session;
-	uint32_t id;
-	int ret;
+	struct event_desc *d = as->app->events[index];
+	struct set_event *e;
 
 	if (is_mapped(as, index) || !channel_wants(as->set->channel, d))
 		return;
-	ret = ring_set_make(as->set);
-	if (!ret)
-		ret = grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff);
-	if (!ret)
-		ret = ring_set_register(as->set, d, &id, &other);
-	if (ret == -EEXIST)
-		report_conflict(as, d, other);
-	else if (ret < 0)
-		session_notice(s, "channel '%s': cannot record '%s': %s", as->set->channel->name,
-			d->name, strerror(-ret));
-	if (ret < 0)
+	e = register_event(as, d);
+	if (!e || grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0)
 		return;
-	as->ids[index] = id;
-	ring_set_event(as->set, d)->n_apps++;
+	as->ids[index] = e->id;
+	e->n_apps++;
 	ky_write_u32(&l->w, index);
-	ky_write_u32(&l->w, id);
-	ky_write_u32(&l->w, ring_set_event(as->set, d)->n_contexts);
+	ky_write_u32(&l->w, e->id);
+	ky_write_u32(&l->w, e->n_contexts);
 	ky_write_u32(&l->w, 0); /* filters */
 	l->n++;
 	if (l->w.len + 4 * sizeof(uint32_t) > l->w.cap)
@@ -503,8 +517,8 @@ void apps_renew_channel(struct channel *c)
 		ret = ring_set_renew(set);
 		if (ret < 0)
 			session_notice(c->session,
-				"channel '%s': some events stay without the new contexts: %s", c->name,
-				strerror(-ret));
+				"channel '%s': some events stay without the new contexts: %s",
+				c->name, strerror(-ret));
 		ky_list_foreach (as, &set->users, set_node)
 			renew(as);
 	}

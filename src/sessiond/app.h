@@ -13,7 +13,7 @@
 #include "svc/msg-conn.h"
 #include "svc/unix.h"
 
-#define APP_NAME_MAX	 64u
+#define APP_NAME_MAX	 sizeof(((struct definer *)0)->name)
 #define APP_PENDING_MAX	 8192u /* answers that a program may owe */
 #define APP_QUEUE_MAX	 (1u << 20)
 #define APP_HELLO_NS	 (1000 * KY_NS_PER_MS)

@@ -81,18 +81,36 @@ bool channel_wants(const struct channel *c, const struct event_desc *d)
 	return false;
 }
 
+/*
+ * The first event of this name that is recorded; living: by a program that runs. Of another user it has another
+ * description.
+ */
+static struct set_event *find_named(
+	const struct ring_set *set, const struct event_desc *d, bool living)
+{
+	struct set_event *found = NULL;
+	struct ky_hnode *n;
+
+	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
+			!strcmp(e->desc->name, d->name) && (!found || e->id < found->id))
+			found = e;
+	}
+	return found;
+}
+
 /* Has a set before this one counted an event of this name? */
 static bool counted(const struct channel *c, const struct ring_set *until,
 	const struct event_desc *d, bool living)
 {
 	struct ring_set *set;
-	struct set_event *e;
 
 	ky_list_foreach (set, &c->sets, node) {
 		if (set == until)
 			return false;
-		e = ring_set_event(set, d);
-		if (e && (e->n_apps || !living))
+		if (find_named(set, d, living))
 			return true;
 	}
 	return false;
@@ -110,7 +128,7 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 		{
 			struct set_event *e = ky_container_of(n, struct set_event, node);
 
-			if ((e->n_apps || !living) &&
+			if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
 				rule_matches(r, e->desc->name, e->desc->loglevel) &&
 				!counted(c, set, e->desc, living))
 				count++;
@@ -288,7 +306,7 @@ struct set_event *ring_set_event(const struct ring_set *set, const struct event_
 	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
-		if (!strcmp(e->desc->name, d->name))
+		if (e->desc == d)
 			return e;
 	}
 	return NULL;
@@ -301,30 +319,32 @@ static int write_event(struct ring_set *set, uint32_t id, const struct event_des
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), c->contexts,
-		c->n_contexts);
+	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), c->contexts, c->n_contexts);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
 }
 
-int ring_set_register(
-	struct ring_set *set, struct event_desc *d, uint32_t *ret_id, struct event_desc **ret_other)
+int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	struct set_event **ret_event)
 {
 	struct set_event *e = ring_set_event(set, d);
+	bool refused;
 	int ret;
 
 	if (e) {
-		*ret_id = e->id;
-		*ret_other = e->desc;
-		return e->desc == d ? 0 : -EEXIST;
+		*ret_event = e;
+		return 0;
 	}
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	e->id = set->n_events;
+	e->by = *by;
+	e->rival = find_named(set, d, false);
+	refused = e->rival && !set->channel->separate_conflicts;
+	e->id = refused ? KY_MAP_REFUSED : set->n_events;
 	ret = ky_htab_add(&set->events, &e->node, d->name_hash);
-	if (!ret) {
+	if (!ret && !refused) {
 		ret = write_event(set, e->id, d);
 		if (ret < 0)
 			ky_htab_remove(&set->events, &e->node);
@@ -335,8 +355,8 @@ int ring_set_register(
 	}
 	e->desc = event_desc_ref(d);
 	e->n_contexts = set->channel->n_contexts;
-	*ret_id = e->id;
-	set->n_events++;
+	set->n_events += !refused;
+	*ret_event = e;
 	return 0;
 }
 
@@ -351,7 +371,7 @@ int ring_set_renew(struct ring_set *set)
 	{
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
-		if (ret < 0 || e->n_contexts == n_contexts)
+		if (ret < 0 || e->n_contexts == n_contexts || e->id == KY_MAP_REFUSED)
 			continue;
 		ret = write_event(set, set->n_events, e->desc);
 		if (ret < 0)

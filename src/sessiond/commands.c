@@ -325,7 +325,7 @@ static void reenable_channel(struct request *r, struct channel *c, bool resized)
 	}
 	if (resized) {
 		request_refuse(r, "usage",
-			"channel '%s' exists already, disabled: its sizes are fixed, enable it without them",
+			"channel '%s' exists already, disabled: its options are fixed, enable it without them",
 			c->name);
 		return;
 	}
@@ -339,15 +339,22 @@ static void run_enable_channel(struct request *r)
 	uint32_t subbuf_size = DEFAULT_SUBBUF_SIZE, num_subbuf = DEFAULT_NUM_SUBBUF;
 	bool resized = request_number(r, "subbuf_size", &subbuf_size);
 	struct channel *c = channel_find(r->session, name);
+	const char *conflict = request_string(r, "event_conflict");
+	bool separate = conflict && !strcmp(conflict, "separate");
 
 	resized |= request_number(r, "num_subbuf", &num_subbuf);
+	if (conflict && !separate && strcmp(conflict, "refuse")) {
+		request_refuse(r, "usage",
+			"event conflicts '%s' are unknown: 'refuse' or 'separate'", conflict);
+		return;
+	}
 	if (buffers && strcmp(buffers, "cpu")) {
 		request_refuse(
 			r, "unsupported", "buffers '%s' are not supported: use 'cpu'", buffers);
 		return;
 	}
 	if (c) {
-		reenable_channel(r, c, resized);
+		reenable_channel(r, c, resized || conflict);
 		return;
 	}
 	if (!subbuf_size || !num_subbuf) {
@@ -360,6 +367,7 @@ static void run_enable_channel(struct request *r)
 	c = make_channel(r, name, subbuf_size, num_subbuf);
 	if (!c)
 		return;
+	c->separate_conflicts = separate;
 	add(r, "channel", report_channel(c));
 	request_finish(r);
 }
@@ -797,7 +805,8 @@ const struct command commands[] = {
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
 	{"enable-channel", SCOPE_SESSION, run_enable_channel,
 		{{"channel", PARAM_STRING, true}, {"subbuf_size", PARAM_NUMBER, false},
-			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false}}},
+			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false},
+			{"event_conflict", PARAM_STRING, false}}},
 	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
 	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},

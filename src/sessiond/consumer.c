@@ -286,7 +286,7 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 
 	c->answered = true;
 	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
-		m->unwritten, m->bytes, m->packets, m->n_quarantined};
+		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined};
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)

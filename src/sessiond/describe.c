@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/describe.h"
 
+#include "base/loglevel.h"
+
 /* A program's free text: plain characters only. */
 static void put_plain(struct ky_buf *b, const char *s)
 {
@@ -67,7 +69,7 @@ void describe_event(struct ky_buf *b, struct ky_bytes desc)
 	struct ky_field f;
 
 	ky_desc_open(&d, desc);
-	ky_buf_printf(b, "level %d (", d.loglevel);
+	ky_buf_printf(b, "%s (", ky_loglevel_names[d.loglevel]);
 	while (ky_desc_next_field(&d, &f)) {
 		ky_buf_puts(b, separator);
 		describe_type(b, &f);

@@ -10,7 +10,7 @@
 
 /* Type of a field: "i32", "u16 network", "string[2]", "u8 hex[]", "text[16]", "enum colour". */
 void describe_type(struct ky_buf *b, const struct ky_field *f);
-/* "level 14 (u64 id, string name)" */
+/* "DEBUG_LINE (u64 id, string name)"; of a checked description. */
 void describe_event(struct ky_buf *b, struct ky_bytes desc);
 
 #endif

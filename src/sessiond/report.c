@@ -59,6 +59,7 @@ struct json_object *report_channel(const struct channel *c)
 	add_number(o, "num_subbuf", c->num_subbuf);
 	add_string(o, "buffers", "cpu");
 	add_string(o, "mode", "discard");
+	add_string(o, "event_conflict", c->separate_conflicts ? "separate" : "refuse");
 	ky_list_foreach (r, &c->rules, node)
 		json_object_array_add(rules, report_rule(c, r));
 	json_object_object_add(o, "rules", rules);
@@ -110,6 +111,7 @@ struct json_object *report_session(const struct session *s)
 	add_number(o, "discarded", counts->discarded);
 	add_number(o, "bytes", counts->bytes);
 	add_number(o, "discarded_too_big", counts->discarded_too_big);
+	add_number(o, "discarded_refused", counts->discarded_refused);
 	add_number(o, "unwritten", counts->unwritten);
 	add_string(o, "error", s->error ? s->error : "");
 	ky_list_foreach (c, &s->channels, node)
@@ -301,17 +303,22 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 static void warn_of_losses(struct json_object *list, const struct session *s)
 {
 	const struct consumer_counts *n = &s->consumer.counts;
+	uint64_t full = n->discarded -
+			KY_MIN(n->discarded, n->discarded_too_big + n->discarded_refused);
 
-	if (n->discarded > n->discarded_too_big)
+	if (full)
 		warn(list,
 			"%" PRIu64
 			" events were discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')",
-			n->discarded - n->discarded_too_big);
+			full);
 	if (n->discarded_too_big)
 		warn(list,
 			"%" PRIu64
 			" events were larger than a sub-buffer: 'kymo enable-channel NAME --subbuf-size=SIZE' makes them larger",
 			n->discarded_too_big);
+	if (n->discarded_refused)
+		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
+			n->discarded_refused);
 	if (n->unwritten)
 		warn(list, "%" PRIu64 " events were recorded but could not be written",
 			n->unwritten);

@@ -62,12 +62,21 @@ struct registry {
 	uint32_t n_streams;
 };
 
+/* Who brought a definition first. */
+struct definer {
+	pid_t pid;
+	char name[64];
+};
+
 struct set_event {
 	struct ky_hnode node; /* in ring_set->events, by name */
 	struct event_desc *desc;
-	uint32_t id;
+	uint32_t id;	 /* KY_MAP_REFUSED: not recorded, but counted */
 	uint32_t n_contexts; /* of the channel's, that its records begin with */
 	unsigned n_apps; /* that have it mapped */
+	struct definer by;
+	const struct set_event *rival; /* that had the name before, with another definition; or NULL */
+	bool told;		       /* the user, of the rival */
 };
 
 struct ring_set {
@@ -91,6 +100,7 @@ struct channel {
 	struct session *session;
 	char *name;
 	bool enabled;
+	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
 	uint32_t subbuf_size, num_subbuf;
 	struct ky_list rules, sets;
 	unsigned n_rules;
@@ -177,16 +187,18 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 /* Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0 or -errno. */
 int ring_set_make(struct ring_set *set);
 /*
- * The event's identifier in a made set. -EEXIST: another event of that name has it, *ret_other;
- * -EDQUOT: the metadata is as large as it may be; or another -errno.
+ * The event in a made set, which `by` brings: its identifier, or KY_MAP_REFUSED when its name means
+ * another definition and the channel refuses that. -EDQUOT: the metadata is as large as it may be;
+ * or another -errno.
  */
-int ring_set_register(struct ring_set *set, struct event_desc *d, uint32_t *ret_id,
-	struct event_desc **ret_other);
+int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	struct set_event **ret_event);
 /*
  * Gives the events that have fewer contexts than the channel an identifier that has them all, for what is recorded from
  * now on. Not while programs record them. 0 or -errno: then they stay as they are.
  */
 int ring_set_renew(struct ring_set *set);
+/* The event of exactly this definition, or NULL. */
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
 
 /* The consumer's side of a session's steps; called by consumer.c. */

@@ -115,27 +115,60 @@ static void test_bound_of_bytes(void **state)
 	assert_int_equal(f->user->n_bytes, 0);
 }
 
+static const struct definer me = {1, "me"};
+
+static uint32_t register_event(struct ring_set *set, struct event_desc *d)
+{
+	struct set_event *e;
+
+	assert_int_equal(ring_set_register(set, d, &me, &e), 0);
+	assert_ptr_equal(ring_set_event(set, d), e);
+	return e->id;
+}
+
 static void test_identifiers(void **state)
 {
 	struct fixture *f = *state;
 	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
-	struct event_desc *conflict = intern(f->user, "order", other_fields, 13), *other;
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
-	uint32_t id = 9;
 
 	assert_int_equal(ring_set_make(set), 0);
-	assert_int_equal(ring_set_register(set, a, &id, &other), 0);
-	assert_int_equal(id, 0);
-	assert_int_equal(ring_set_register(set, b, &id, &other), 0);
-	assert_int_equal(id, 1);
-	assert_int_equal(ring_set_register(set, a, &id, &other), 0);
-	assert_int_equal(id, 0);
-	assert_int_equal(ring_set_register(set, conflict, &id, &other), -EEXIST);
-	assert_ptr_equal(other, a);
+	assert_int_equal(register_event(set, a), 0);
+	assert_int_equal(register_event(set, b), 1);
+	assert_int_equal(register_event(set, a), 0);
 	event_desc_unref(a);
 	event_desc_unref(b);
-	event_desc_unref(conflict);
+}
+
+/* Whatever the channel does with another definition of a name, it does it each time. */
+static void test_conflict(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "order", other_fields, 13);
+	struct event_desc *c = intern(f->user, "order", order_fields, 12);
+	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
+	struct ring_set *set;
+
+	for (int separate = 0; separate < 2; separate++) {
+		set = ring_set_get(f->c, 1000 + (uid_t)separate, 64, KY_SET_PER_CPU);
+		f->c->separate_conflicts = separate;
+		assert_int_equal(ring_set_make(set), 0);
+		assert_int_equal(register_event(set, a), 0);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(register_event(set, b), separate ? 1 : KY_MAP_REFUSED);
+			assert_int_equal(register_event(set, c), separate ? 2 : KY_MAP_REFUSED);
+			assert_int_equal(register_event(set, a), 0);
+		}
+		assert_null(ring_set_event(set, a)->rival);
+		assert_ptr_equal(ring_set_event(set, c)->rival, ring_set_event(set, a));
+	}
+	assert_int_equal(channel_count_matches(f->c, r, false), 1);
+	rule_free(r);
+	event_desc_unref(a);
+	event_desc_unref(b);
+	event_desc_unref(c);
 }
 
 static void test_a_set_for_each_key(void **state)
@@ -174,17 +207,16 @@ static void test_metadata_comes_first(void **state)
 {
 	struct fixture *f = *state;
 	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
-	struct event_desc *a = intern(f->user, "order", order_fields, 13), *other;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	char text[8192];
-	uint32_t id;
 
 	assert_int_equal(ring_set_make(set), 0);
 	read_log(set->registry, text, sizeof(text));
 	assert_int_equal(strncmp(text, "/* CTF 1.8 */\n", 14), 0);
 	assert_non_null(strstr(text, "stream {\n"));
 	assert_null(strstr(text, "event {\n"));
-	assert_int_equal(ring_set_register(set, a, &id, &other), 0);
-	assert_int_equal(ring_set_register(set, a, &id, &other), 0);
+	assert_int_equal(register_event(set, a), 0);
+	assert_int_equal(register_event(set, a), 0);
 	read_log(set->registry, text, sizeof(text));
 	assert_non_null(strstr(text, "event {\n\tname = \"shop:order\";\n\tid = 0;\n"));
 	assert_null(strstr(strstr(text, "event {\n") + 1, "event {\n"));
@@ -213,15 +245,15 @@ static void test_memory(void **state)
 static void test_matches_are_counted_once(void **state)
 {
 	struct fixture *f = *state;
-	struct event_desc *a = intern(f->user, "order", order_fields, 13), *other;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
 	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
-	uint32_t id, modes[] = {KY_SET_PER_CPU, KY_SET_PER_THREAD};
+	uint32_t modes[] = {KY_SET_PER_CPU, KY_SET_PER_THREAD};
 
 	for (size_t i = 0; i < 2; i++) {
 		struct ring_set *set = ring_set_get(f->c, 1000, 64, modes[i]);
 
 		assert_int_equal(ring_set_make(set), 0);
-		assert_int_equal(ring_set_register(set, a, &id, &other), 0);
+		assert_int_equal(register_event(set, a), 0);
 	}
 	assert_int_equal(channel_count_matches(f->c, r, false), 1);
 	assert_int_equal(channel_count_matches(f->c, r, true), 0);
@@ -245,6 +277,7 @@ int main(void)
 		TEST(test_one_description_for_one_signature),
 		TEST(test_bound_of_bytes),
 		TEST(test_identifiers),
+		TEST(test_conflict),
 		TEST(test_a_set_for_each_key),
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),

@@ -15,6 +15,7 @@ HELLO, EVENTS, NEW_EVENTS, ACK = 1, 2, 3, 4
 QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE = range(16, 24)
 CAP_RSEQ, CAP_TSC = 1, 2
 UINT, STRING = 2, 6
+REFUSED = 0xFFFFFFFE  # an identifier in MAP
 
 
 def text(s):

@@ -19,7 +19,7 @@ import time
 
 import kymotest
 from kymotest import alive, check, equal, wait_for
-from program import (CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, RING_SET, START,
+from program import (CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
     STOP, UINT, UNMAP, Program, ask, blob, description, refused, text)
 
 F_GET_SEALS, SEALS = 1034, 1 | 2 | 4
@@ -170,7 +170,7 @@ def test_conflict_is_told(k):
     make_session(k, "shop:*")
     first, second = Program(k, ORDER, name="first"), Program(k, ORDER_TEXT, EMPTY, name="second")
     equal(first.serve(), {0: 0}, "first")
-    equal(second.serve(), {1: 1}, "the one in conflict is left out, others are not")
+    equal(second.serve(), {0: REFUSED, 1: 1}, "the one in conflict is refused, others are not")
     warnings = " ".join(status_of(k, first, second)["warnings"])
     for words in ("shop:order", "second", "(u64 id)", "(string id)", str(os.getpid())):
         check(words in warnings, f"{words!r} is not in {warnings!r}")
