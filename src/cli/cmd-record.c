@@ -211,7 +211,8 @@ static int set_up(struct recording *rec)
 	_cleanup_value_ struct kymo_value *channel = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *contexts = cli_params_new(rec->cli);
-	int code = channel && rules && contexts ? cli_params_buffers(rec->cli, channel) : CLI_FAILED;
+	int code = channel && rules && contexts ? cli_params_buffers(rec->cli, channel)
+						: CLI_FAILED;
 
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-#define PERF_RAW "raw:r"
+#define PERF_RAW "raw:"
 
 static int refuse(char *why, size_t size, const char *fmt, ...) KY_PRINTF(3, 4);
 
@@ -47,8 +47,8 @@ static int parse_raw(struct ky_context *c, const char *text, char *why, size_t s
 	char *end;
 
 	errno = 0;
-	config = strtoull(text, &end, 16);
-	if (end == text || errno || *end != ':' || !ky_desc_name_valid(end + 1))
+	config = strtoull(text + (*text == 'r'), &end, 16);
+	if (*text != 'r' || end == text + 1 || errno || *end != ':' || !ky_desc_name_valid(end + 1))
 		return refuse(why, size,
 			"'%s': a raw counter is written perf:thread:raw:rHEX:NAME, as in perf:thread:raw:r01c2:retired",
 			c->spec);

@@ -73,50 +73,56 @@ static size_t put_double(char *text, double v)
 }
 
 /* What another thread does to the text meanwhile does not matter: what was copied ends in a NUL. */
-static size_t put_string(char *text, const char *s)
+static void copy_string(char *text, const char *s)
 {
 	size_t n = 0;
 
 	for (; s && n < KY_CTX_STRING_MAX - 1; n++) {
 		text[n] = __atomic_load_n(&s[n], __ATOMIC_RELAXED);
 		if (!text[n])
-			return n;
+			return;
 	}
 	text[n] = '\0';
-	return n;
 }
 
-static size_t put_value(char *text, uint32_t type, const union kymo_context_value *v)
+uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_value, char *text)
 {
-	switch (type) {
-	case KYMO_CONTEXT_I64:
-		return put_integer(
-			text, v->i64 < 0 ? -(uint64_t)v->i64 : (uint64_t)v->i64, v->i64 < 0);
-	case KYMO_CONTEXT_U64:
-		return put_integer(text, v->u64, false);
-	case KYMO_CONTEXT_F64:
-		return put_double(text, v->f64);
-	default:
-		return put_string(text, v->string);
-	}
-}
-
-size_t app_context_read(struct app_context *c, char *text)
-{
-	union kymo_context_value value = {0};
 	struct kymo_context *context;
-	size_t n = 0;
+	uint32_t type = 0;
 
 	/* Sequentially consistent: either this is counted when kymo_app_context_remove looks, or it sees none. */
 	__atomic_fetch_add(&c->users, 1, __ATOMIC_SEQ_CST);
 	context = __atomic_load_n(&c->context, __ATOMIC_SEQ_CST);
-	text[0] = '\0';
 	if (context) {
-		context->get(context->data, &value);
-		n = put_value(text, context->type, &value);
+		memset(ret_value, 0, sizeof(*ret_value));
+		type = context->type;
+		context->get(context->data, ret_value);
+		if (type == KYMO_CONTEXT_STRING) {
+			copy_string(text, ret_value->string);
+			ret_value->string = text;
+		}
 	}
 	__atomic_fetch_sub(&c->users, 1, __ATOMIC_RELEASE);
-	return n;
+	return type;
+}
+
+size_t app_context_read(struct app_context *c, char *text)
+{
+	union kymo_context_value v;
+
+	switch (app_context_value(c, &v, text)) {
+	case KYMO_CONTEXT_I64:
+		return put_integer(text, v.i64 < 0 ? -(uint64_t)v.i64 : (uint64_t)v.i64, v.i64 < 0);
+	case KYMO_CONTEXT_U64:
+		return put_integer(text, v.u64, false);
+	case KYMO_CONTEXT_F64:
+		return put_double(text, v.f64);
+	case KYMO_CONTEXT_STRING:
+		return strlen(text);
+	default:
+		text[0] = '\0';
+		return 0;
+	}
 }
 
 static bool is_valid(const struct kymo_context *context)

@@ -6,7 +6,7 @@
 #ifndef TRACER_APP_CONTEXT_H
 #define TRACER_APP_CONTEXT_H
 
-#include <stddef.h>
+#include <kymo/types.h>
 
 struct app_context;
 
@@ -14,6 +14,11 @@ struct app_context;
 struct app_context *app_context_get(const char *name);
 /* Its value now as text, "" while the program has none; at most KY_CTX_STRING_MAX bytes with the NUL. Returns the length. */
 size_t app_context_read(struct app_context *c, char *text);
+/*
+ * Its value now, and enum kymo_context_type of it; 0 while the program has none. A string is copied to `text`, which is
+ * as above, and ret_value->string is that.
+ */
+uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_value, char *text);
 /* In a forked child: the threads that were inside are not there. */
 void app_context_reset(void);
 

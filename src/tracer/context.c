@@ -281,6 +281,26 @@ bool tracer_context_string(const struct tracer_contexts *one, char *text)
 	return true;
 }
 
+bool tracer_context_real(const struct tracer_contexts *one, double *ret_value)
+{
+	union kymo_context_value v;
+	char text[KY_CTX_STRING_MAX];
+
+	switch (one->steps->op == OP_APP ? app_context_value(one->steps->app, &v, text) : 0) {
+	case KYMO_CONTEXT_I64:
+		*ret_value = (double)v.i64;
+		return true;
+	case KYMO_CONTEXT_U64:
+		*ret_value = (double)v.u64;
+		return true;
+	case KYMO_CONTEXT_F64:
+		*ret_value = v.f64;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* --- lists --- */
 
 /* Adds the context to the list; false when it is unknown. */

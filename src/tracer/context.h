@@ -39,6 +39,8 @@ uint8_t *tracer_contexts_put(
 /* The value of a list of one, for filters. False: it is no integer; no string. text: KY_CTX_STRING_MAX bytes. */
 bool tracer_context_integer(const struct tracer_contexts *one, int64_t *ret_value);
 bool tracer_context_string(const struct tracer_contexts *one, char *text);
+/* Of a context of the program's own. False: it is no number now. */
+bool tracer_context_real(const struct tracer_contexts *one, double *ret_value);
 
 /* Where the program is that records an event; known for as long as it does. */
 struct tracer_caller {

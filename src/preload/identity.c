@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Part of libkymo-libc.so: calls that change what contexts tell of a thread (its name, credentials, namespaces). No event
+ * is recorded; the tracer learns of the change at once, which it would otherwise notice somewhat later.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "preload/preload.h"
+
+static struct {
+	int (*setuid)(uid_t uid);
+	int (*setgid)(gid_t gid);
+	int (*seteuid)(uid_t uid);
+	int (*setegid)(gid_t gid);
+	int (*setreuid)(uid_t real, uid_t effective);
+	int (*setregid)(gid_t real, gid_t effective);
+	int (*setresuid)(uid_t real, uid_t effective, uid_t saved);
+	int (*setresgid)(gid_t real, gid_t effective, gid_t saved);
+	int (*setns)(int fd, int type);
+	int (*unshare)(int flags);
+	int (*prctl)(int option, ...);
+	int (*pthread_setname_np)(pthread_t thread, const char *name);
+} real;
+
+static const struct preload_symbol symbols[] = {
+	{"setuid", (void **)&real.setuid},
+	{"setgid", (void **)&real.setgid},
+	{"seteuid", (void **)&real.seteuid},
+	{"setegid", (void **)&real.setegid},
+	{"setreuid", (void **)&real.setreuid},
+	{"setregid", (void **)&real.setregid},
+	{"setresuid", (void **)&real.setresuid},
+	{"setresgid", (void **)&real.setresgid},
+	{"setns", (void **)&real.setns},
+	{"unshare", (void **)&real.unshare},
+	{"prctl", (void **)&real.prctl},
+	{"pthread_setname_np", (void **)&real.pthread_setname_np},
+};
+
+static bool found;
+
+/* False: the C library does not have them all. */
+static bool ready(void)
+{
+	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
+		return true;
+	/* Release: pairs with the load. Threads that find at the same time find the same. */
+	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
+		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
+	return found;
+}
+
+static int absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+/* Whatever came of the call: parts of it may have been done. */
+static int changed(int result)
+{
+	kymo_contexts_invalidate();
+	return result;
+}
+
+PRELOAD_EXPORT int setuid(uid_t uid)
+{
+	return ready() ? changed(real.setuid(uid)) : absent();
+}
+
+PRELOAD_EXPORT int setgid(gid_t gid)
+{
+	return ready() ? changed(real.setgid(gid)) : absent();
+}
+
+PRELOAD_EXPORT int seteuid(uid_t uid)
+{
+	return ready() ? changed(real.seteuid(uid)) : absent();
+}
+
+PRELOAD_EXPORT int setegid(gid_t gid)
+{
+	return ready() ? changed(real.setegid(gid)) : absent();
+}
+
+PRELOAD_EXPORT int setreuid(uid_t ruid, uid_t euid)
+{
+	return ready() ? changed(real.setreuid(ruid, euid)) : absent();
+}
+
+PRELOAD_EXPORT int setregid(gid_t rgid, gid_t egid)
+{
+	return ready() ? changed(real.setregid(rgid, egid)) : absent();
+}
+
+PRELOAD_EXPORT int setresuid(uid_t ruid, uid_t euid, uid_t suid)
+{
+	return ready() ? changed(real.setresuid(ruid, euid, suid)) : absent();
+}
+
+PRELOAD_EXPORT int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
+{
+	return ready() ? changed(real.setresgid(rgid, egid, sgid)) : absent();
+}
+
+PRELOAD_EXPORT int setns(int fd, int type)
+{
+	return ready() ? changed(real.setns(fd, type)) : absent();
+}
+
+PRELOAD_EXPORT int unshare(int flags)
+{
+	return ready() ? changed(real.unshare(flags)) : absent();
+}
+
+/* Four words, as the kernel takes them, however many the caller gave. */
+PRELOAD_EXPORT int prctl(int option, ...)
+{
+	unsigned long word[4];
+	va_list ap;
+	int result;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		word[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (!ready())
+		return absent();
+	result = real.prctl(option, word[0], word[1], word[2], word[3]);
+	return option == PR_SET_NAME ? changed(result) : result;
+}
+
+PRELOAD_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	return ready() ? changed(real.pthread_setname_np(thread, name)) : ENOSYS;
+}

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Contexts: the values that records begin with are the truth, as system calls tell it to the program at the same place."""
+
+import os
+import re
+
+import kymotest
+from kymotest import LIBDIR, RUN_FROM, SANITIZED, Skip, Values, babeltrace, check, equal, wait_for
+
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+KEPT = ["vpid", "vtid", "pthread_id", "procname", "vuid", "veuid", "vsuid", "vgid", "vegid", "vsgid", "cgroup_ns", "ipc_ns",
+    "mnt_ns", "net_ns", "pid_ns", "time_ns", "user_ns", "uts_ns"]
+LINE = re.compile(r"\[\S+\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+): (?P<scopes>\{.*)$")
+
+
+def split(scopes):
+    """The texts between outermost braces."""
+    found, values = [], Values(scopes)
+    while values.pos < len(scopes):
+        check(values.take("{"), f"a scope at {values.pos} of {scopes!r}")
+        found.append({} if scopes.startswith(" }", values.pos) else values.take(" ") and values.fields(" }"))
+        values.want(" }")
+        values.take(", ")
+    return found
+
+
+def read(k, trace):
+    """[(name, contexts, fields)] as babeltrace2 reads them; kymo view must print the same."""
+    text, discarded = babeltrace(trace)
+    equal(discarded, 0, "discarded events")
+    plain = k.run(["babeltrace2", trace], env={"TZ": "UTC"}).stdout
+    equal(k.kymo("view", trace, env={"TZ": "UTC"}).stdout, plain, "what kymo view prints, against babeltrace2")
+    events = []
+    for line in text.splitlines():
+        match = LINE.match(line)
+        check(match, f"a line of another form: {line!r}")
+        scopes = split(match["scopes"])
+        events.append((match["name"], scopes[1] if len(scopes) == 3 else {}, scopes[-1]))
+    return events
+
+
+def create(k, *contexts, rules="ctx:*", options=()):
+    out = k.record(rules, start=False)
+    if contexts:
+        k.kymo("add-context", "-u", *[a for c in contexts for a in ("-t", c)], *options)
+    k.kymo("start")
+    return out
+
+
+def check_kept(events, kinds):
+    """Each context against the field t_NAME that holds the truth."""
+    for _, context, fields in events:
+        equal(list(context)[: len(kinds)], list(kinds), "order of contexts")
+        for kind in kinds:
+            equal(context[kind], fields[f"t_{kind}"], f"{kind} in step '{fields['step']}'")
+
+
+def run_kept(k, kinds, *situations, env=None, app="contexts"):
+    k.start_daemon()
+    trace = create(k, *kinds)
+    k.app(app, *situations, env=env)
+    k.kymo("stop")
+    events = read(k, trace)
+    check_kept(events, kinds)
+    return [e[2]["step"] for e in events]
+
+
+def steps_of_all(env=None):
+    def test(k):
+        situations = ["main", "name", "thread", "signal", "fork", "name-silently", "coroutine"]
+        steps = ["main", "renamed", "thread", "handler", "handler", "child", "renamed silently", "coroutine"]
+        if os.geteuid() == 0:
+            situations += ["user", "namespaces"]
+            steps += ["before setresuid", "other user", "before unshare", "other namespaces"]
+        equal(run_kept(k, KEPT, *situations, env=env), steps, "steps")
+
+    return test
+
+
+test_truth = steps_of_all()
+test_truth_thread_rings = steps_of_all(NO_RSEQ)
+
+
+def test_truth_one_by_one(k):
+    """Other orders, and lists that take one value out of the middle."""
+    for kinds in (["uts_ns", "vpid"], ["procname"], ["vtid", "vpid", "vgid", "vuid"]):
+        k.start_daemon()
+        trace = create(k, *kinds)
+        k.app("contexts", "main", "name", "thread", "fork")
+        k.kymo("stop")
+        check_kept(read(k, trace), kinds)
+        k.kymo("destroy", "s")
+        k.stop_daemon()
+        for path in sorted(trace.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        trace.rmdir()
+
+
+def test_preloaded(k):
+    """The library that knows of prctl makes the next event exact."""
+    if SANITIZED:
+        raise Skip("a program with AddressSanitizer does not start with other libraries before the sanitizer's")
+    library = RUN_FROM / "src" / "preload" / "libkymo-libc.so"
+    steps = run_kept(k, ["vpid", "procname"], *["preloaded"] * 20, env={"LD_PRELOAD": str(library), "LD_LIBRARY_PATH": LIBDIR})
+    equal(steps, ["before", "preloaded"] * 20, "steps")
+
+
+def test_cpu_and_ip(k):
+    k.start_daemon()
+    trace = create(k, "cpu_id", "ip")
+    k.app("contexts", "main")
+    k.kymo("stop")
+    ((_, context, fields),) = read(k, trace)
+    check(0 <= context["cpu_id"] < os.cpu_count(), context)
+    check(0 < context["ip"] - fields["t_function"] < 4096, f"ip is not in the function: {context} {fields}")
+
+
+def stacks(k, app, env=None):
+    k.start_daemon()
+    trace = create(k, "callstack:32", "ip", "vtid")
+    k.app(app, "main", "deep", "thread", "signal", "coroutine", env=env)
+    k.kymo("stop")
+    events = read(k, trace)
+    equal([e[2]["step"] for e in events], ["main", "deep", "thread", "handler", "handler", "coroutine"], "steps")
+    for _, context, fields in events:
+        equal(len(context["callstack"]), 32, "array")
+        equal(context["callstack"][0], context["ip"], f"innermost address in {fields['step']}")
+        check(0 < context["ip"] - fields["t_function"] < 4096, f"ip is not in the function: {context} {fields}")
+    return {e[2]["step"]: [a for a in e[1]["callstack"] if a] for e in events}
+
+
+def test_callstack(k):
+    found = stacks(k, "contexts")
+    if SANITIZED:
+        return  # may keep what it calls stack elsewhere
+    check(len(found["deep"]) >= len(found["main"]) + 5, f"deep is not deep: {found}")
+    check(len(found["main"]) >= 3, f"main has no callers: {found}")
+    check(len(found["thread"]) >= 2, f"a thread's stack: {found}")
+    equal(len(found["handler"]), 1, "on another stack nothing is walked")
+    equal(len(found["coroutine"]), 1, "on another stack nothing is walked")
+
+
+def test_callstack_without_frames(k):
+    stacks(k, "contexts-no-frames")
+
+
+def test_callstack_thread_rings(k):
+    stacks(k, "contexts", NO_RSEQ)
+
+
+def test_perf(k):
+    k.start_daemon()
+    reply = k.kymo("create", "probe", status=0)
+    check(reply, "")
+    if k.kymo("add-context", "-s", "probe", "-t", "perf:thread:page-faults", status=None).returncode:
+        raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
+    k.kymo("destroy", "probe")
+    trace = create(k, "perf:thread:page-faults", "perf:thread:task-clock")
+    k.app("contexts", *["faults"] * 2, "thread", "fork")
+    k.kymo("stop")
+    events = read(k, trace)
+    last = {e[2]["step"]: e[1] for e in events}
+    rise = last["after faults"]["perf_thread_page_faults"] - last["before faults"]["perf_thread_page_faults"]
+    check(100 <= rise < 200, f"100 faults were counted as {rise}")
+    check(last["after faults"]["perf_thread_task_clock"] > last["before faults"]["perf_thread_task_clock"], "the clock stands")
+    check(last["child"]["perf_thread_page_faults"] < rise, "a child's counter is its own")
+
+
+def test_application(k):
+    k.start_daemon()
+    trace = create(k, "$app.shop:number", "$app.shop:user", "$app.shop:real", "vpid")
+    k.app("contexts", "main", "application")
+    k.kymo("stop")
+    found = [(e[1]["_app_shop_number"], e[1]["_app_shop_user"], e[1]["_app_shop_real"]) for e in read(k, trace)]
+    equal(found, [("", "", ""), ("-42", "bob", "0.5"), ("43", "x" * 255, "0.5"), ("", "", "")], "values of the program's own")
+
+
+def test_large_records(k):
+    k.start_daemon()
+    trace = create(k, "vpid", "callstack:64", "procname")
+    app = k.spawn("contexts", "large")
+    k.finish(app)
+    k.kymo("stop")
+    ((_, context, fields),) = read(k, trace)
+    equal((context["vpid"], context["procname"], fields), (app.pid, "contexts", {"text": "L" * 2999, "last": 7}), "large record")
+
+
+def test_exact_counts(k):
+    """Contexts added before events exist, to programs that run, and while they record: nothing lost, nothing twice."""
+    k.start_daemon()
+    trace = create(k, "vpid", options=("-s", "s"))
+    app = k.spawn("contexts", *["many", "wait"] * 4)
+    k.expect(app, "ready")
+    done = k.kymo("add-context", "-t", "vtid")
+    check("events that it knows already have the new contexts" in done.stdout, done.stdout)
+    k.let_go(app)
+    k.expect(app, "ready")
+    k.kymo("stop")
+    k.kymo("start")
+    k.let_go(app)
+    k.expect(app, "ready")
+    k.kymo("stop")
+    check("note:" not in k.kymo("add-context", "-t", "procname").stdout, "a stopped session has nothing to note")
+    k.kymo("start")
+    k.let_go(app)
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    events = read(k, trace)
+    equal([e[2]["i"] for e in events], list(range(5000)) * 4, "events")
+    shapes = [tuple(e[1]) for e in events]
+    equal(shapes, [("vpid",)] * 10000 + [("vpid", "vtid")] * 5000 + [("vpid", "vtid", "procname")] * 5000, "shapes")
+    check(all(e[1]["vpid"] == app.pid for e in events), "vpid")
+
+
+def test_new_events_at_once(k):
+    """A recording session: events that nobody had before have the context."""
+    k.start_daemon()
+    trace = create(k)
+    k.app("contexts", "many")
+    k.kymo("add-context", "-t", "vpid")
+    k.app("contexts", "main", "many")
+    k.kymo("stop")
+    events = read(k, trace)
+    equal({(e[0], tuple(e[1])) for e in events}, {("ctx:many", ()), ("ctx:event", ())}, "described before")
+    k.kymo("start")
+    k.app("contexts", "main")
+    k.kymo("stop")
+    equal(read(k, trace)[-1][1].keys(), {"vpid"}, "after the next start")
+
+
+def test_two_channels(k):
+    """The same event in channels with different contexts, and without."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    for name, kinds in (("one", ["vpid"]), ("two", ["procname", "vtid"]), ("three", [])):
+        k.kymo("enable-channel", name)
+        k.kymo("enable-event", "-c", name, "ctx:many")
+        if kinds:
+            k.kymo("add-context", "-c", name, "-t", ",".join(kinds))
+    k.kymo("start")
+    k.app("contexts", "many")
+    k.kymo("stop")
+    shapes = [tuple(e[1]) for e in read(k, k.traces / "s")]
+    equal({s: shapes.count(s) for s in set(shapes)}, {("vpid",): 5000, ("procname", "vtid"): 5000, (): 5000}, "shapes")
+
+
+def test_record(k):
+    trace = k.traces / "r"
+    k.kymo("record", "-o", trace, "-t", "vpid,procname", "--", kymotest.APPS / "contexts", "main")
+    check_kept(read(k, trace), ["vpid", "procname"])
+
+
+def test_refusals(k):
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    for wrong, says in (("vpdi", "did you mean 'vpid'"), ("perf:thread:page-fualts", "did you mean perf:thread:page-faults"),
+            ("callstack:65", "1 to 64"), ("$app.x", "$app.PROVIDER:NAME"), ("perf:thread:raw:x:y", "raw:rHEX:NAME"),
+            ("perf:cpu:cycles", "perf:thread:NAME"), ("zzzzzzzz", "add-context --list")):
+        done = k.kymo("add-context", "-t", wrong, status=1)
+        check(says in done.stderr, f"{wrong}: {done.stderr}")
+    check("no channel" in k.kymo("add-context", "-t", "vpid", "-c", "none", status=1).stderr, "unknown channel")
+    k.kymo("add-context", "-t", "vpid,vpid")
+    check("already" in k.kymo("add-context", "-t", "vpid").stdout, "twice")
+    check("vpid" in k.kymo("status").stdout, "status")
+    equal(k.kymo_json("status")["session"]["channels"][0]["contexts"], ["vpid"], "status in JSON")
+    check("vtid" in k.kymo("add-context", "--list").stdout, "list")
+
+
+kymotest.main()
