@@ -529,7 +529,7 @@ def test_killed_at_random(k):
 
 def test_killed_after_a_block_was_left(k):
     """Taken partly, then left without another record: writers may overwrite the block where the last packet ended."""
-    s = RingSet(1)
+    s = RingSet(1, n_blocks=2)  # half of it is one block: that is taken as soon as it is full
     ring = s.ring[0]
     c = Consumer(k, k.top / "trace")
     c.add(s)
