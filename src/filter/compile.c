@@ -320,7 +320,7 @@ static int read_context(struct compiler *c)
 		s += sizeof(ctx) - 1;
 	if (!strncmp(s, app, sizeof(app) - 1))
 		prefix = sizeof(app) - 1;
-	for (n = prefix; is_name(s[n]) || s[n] == ':'; n++)
+	for (n = prefix; is_name(s[n]) || s[n] == ':' || (prefix && s[n] == '.'); n++)
 		;
 	if (n == prefix || (s == c->text + begin && !prefix))
 		return fail_with_hint(c, fail(c, begin, "'$' leads the name of no context"),

@@ -321,6 +321,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	union {
 		struct ky_app_query query;
 		struct ky_app_contexts contexts;
+		struct ky_app_filters filters;
 		struct ky_app_map map;
 		struct ky_app_unmap unmap;
 		struct ky_app_start set; /* START, STOP and DROP have the same fields */
@@ -335,6 +336,10 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_CONTEXTS:
 		if (ky_app_contexts_decode(r, &m.contexts) == 0)
 			tracer_set_contexts(conn, &m.contexts);
+		break;
+	case KY_APP_FILTERS:
+		if (ky_app_filters_decode(r, &m.filters) == 0)
+			tracer_set_filters(conn, &m.filters);
 		break;
 	case KY_APP_MAP:
 		if (ky_app_map_decode(r, &m.map) == 0)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "tracer/prepend.h"
+#include "tracer/filter.h"
 #include "tracer/special.h"
 #include "tracer/tracer.h"
 
@@ -115,17 +116,18 @@ int tracer_set_add(
 	s->set.started = 0;
 	s->set.first_used = 0;
 	s->contexts = NULL;
+	s->n_programs = 0;
 	s->set.id = msg->set;
 	s->conn = conn;
 	return 0;
 }
 
 /* How records of an event are made that the daemon mapped to this identifier, with these contexts. */
-static ky_special_fn special_for(uint32_t id, const struct tracer_contexts *contexts)
+static ky_special_fn special_for(uint32_t id, const struct tracer_contexts *contexts, const struct tracer_filters *filters)
 {
 	if (id == KY_MAP_REFUSED)
 		return tracer_record_refused;
-	return contexts ? tracer_record_special : NULL;
+	return contexts || filters ? tracer_record_special : NULL;
 }
 
 static ky_write_fn writer_of(const struct ky_set *set)
@@ -172,6 +174,26 @@ void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts 
 		s->contexts = tracer_contexts_intern(msg->list, msg->n);
 }
 
+void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+
+	if (s)
+		tracer_filters_learn(s, msg);
+}
+
+/*
+ * What the hook's events must pass, from now on. A hook that has none gets its `special` here: who has seen it without
+ * records an event as if it had come before.
+ */
+static void set_filters(struct ky_hook *h, ky_special_fn special, const struct tracer_filters *filters)
+{
+	/* Release: pairs with the acquire in special.c. */
+	__atomic_store_n(&h->filters, filters, __ATOMIC_RELEASE);
+	if (!h->special)
+		__atomic_store_n(&h->special, special, __ATOMIC_RELEASE);
+}
+
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 {
 	struct tracer_set *s = find_set(conn, msg->set);
@@ -182,6 +204,9 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		uint32_t n_contexts = ky_read_u32(&r), n_filters = ky_read_u32(&r);
 		struct tracer_event *e = &tracer.events[index];
 		const struct tracer_contexts *contexts = NULL;
+		const struct tracer_filters *filters = NULL;
+		struct ky_reader numbers = r;
+		ky_special_fn special;
 		struct ky_hook *h;
 
 		for (uint32_t k = 0; k < n_filters && !r.error; k++)
@@ -194,11 +219,17 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 			tracer_debug("%s: an event is left out: unknown contexts", conn->dir);
 			continue;
 		}
-		h = find_hook(e, &s->set, special_for(id, contexts), contexts);
-		if (!h || h->active)
+		if (n_filters && e->ev)
+			filters = tracer_filters_get(s, numbers, n_filters, e->ev->fields);
+		special = special_for(id, contexts, filters);
+		h = find_hook(e, &s->set, special, contexts);
+		if (!h)
 			continue;
-		ky_hook_init(h, &s->set, id);
-		h->mapped = HOOK_MAPPED;
+		set_filters(h, special, filters);
+		if (h->mapped == HOOK_FREE) {
+			ky_hook_init(h, &s->set, id);
+			h->mapped = HOOK_MAPPED;
+		}
 		tracer_event_update(e); /* the event knows what its contexts want before it is recorded */
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);

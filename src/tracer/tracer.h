@@ -45,6 +45,8 @@ struct tracer_set {
 	struct ky_set set;
 	struct tracer_conn *conn;      /* NULL: free */
 	const struct tracer_contexts *contexts; /* all that its events may have; NULL: none */
+	struct tracer_program *programs; /* of filters, as the daemon numbers them; see filter.h */
+	uint32_t n_programs;
 	struct tracer_ring *populated; /* for each ring */
 	uint32_t rings_cap;	       /* entries that set.rings and populated have room for */
 	bool zombie; /* could not be proved unused: its mappings are kept for ever */
@@ -126,6 +128,7 @@ void tracer_events_reset(void);
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
 void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
+void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg);
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
 int tracer_set_start(struct tracer_conn *conn, uint32_t id);
