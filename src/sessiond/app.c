@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/app.h"
 
+#include <stdarg.h>
+
 #include "sessiond/context.h"
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
@@ -368,11 +370,25 @@ void apps_unmap_unwanted(struct channel *c, struct barrier *b)
 			unmap_unwanted(as, b);
 }
 
-static void complain(struct app *a, const char *what, const char *why)
+static void complain(struct app *a, const char *fmt, ...) KY_PRINTF(2, 3);
+
+/* Tells those who would record the program, and the log; once, since one line about its events is enough. */
+static void complain(struct app *a, const char *fmt, ...)
 {
-	if (!a->complained)
-		ky_warning("program %s (pid %d): %s: %s", a->name, (int)a->pid, what, why);
+	struct session *s;
+	char text[512];
+	va_list ap;
+
+	if (a->complained)
+		return;
 	a->complained = true;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	ky_warning("program %s (pid %d): %s", a->name, (int)a->pid, text);
+	ky_list_foreach (s, &a->daemon->sessions, node)
+		if (session_wants_uid(s, a->user->uid))
+			session_notice(s, "program %s (pid %d): %s", a->name, (int)a->pid, text);
 }
 
 /* Room for index + 1 entries, the new ones `fill`ed with this byte. */
@@ -404,9 +420,9 @@ static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
 	int ret = user_intern(a->user, bytes, &d, &why);
 
 	if (ret == -EBADMSG)
-		complain(a, "an event is left out", why);
+		complain(a, "an event is left out: %s", why);
 	else if (ret == -EDQUOT)
-		complain(a, "an event is left out", "programs of its user have too many events");
+		complain(a, "an event is left out: programs of its user have too many events");
 	if (ret < 0)
 		return ret;
 	if (grow_array(&a->events, &a->n_events, index, sizeof(*a->events), 0) < 0) {
@@ -611,13 +627,9 @@ static void take_name(struct app *a, const char *name)
 
 static int refuse_version(struct app *a, uint32_t version)
 {
-	struct session *s;
-
-	ky_list_foreach (s, &a->daemon->sessions, node)
-		if (session_wants_uid(s, a->user->uid))
-			session_notice(s,
-				"program %s (pid %d) is left out: its libkymo speaks version %u of the protocol, this daemon %u and later: update libkymo",
-				a->name, (int)a->pid, version, KY_PROTO_OLDEST);
+	complain(a,
+		"it is left out: its libkymo speaks version %u of the protocol, this daemon %u and later: update libkymo",
+		version, KY_PROTO_OLDEST);
 	return -EPROTONOSUPPORT;
 }
 

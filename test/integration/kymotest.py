@@ -278,6 +278,11 @@ class Kymo:
         """Waits for a line that the program must say; emit -w then waits for let_go()."""
         equal(app.stdout.readline().strip(), wanted, f"line of {app.args}")
 
+    def read_until(self, app, wanted):
+        """Passes over what the program says before a line."""
+        while (line := app.stdout.readline()) != f"{wanted}\n":
+            check(line, f"{app.args} ended without saying {wanted!r}")
+
     def let_go(self, app):
         app.stdin.write("\n")
         app.stdin.flush()

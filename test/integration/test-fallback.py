@@ -8,7 +8,7 @@ import shutil
 
 import kymotest
 from emitcheck import SCALE, check_values, run_exact
-from kymotest import BUILD, SOURCE, Skip, check, check_counts, equal, need_program, streams, without_sanitizers
+from kymotest import BUILD, SOURCE, Skip, check, check_counts, equal, integers, need_program, streams, without_sanitizers
 
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 MONOTONIC = {"KYMO_CLOCK": "monotonic"}
@@ -84,8 +84,8 @@ endian = 'little'
 """
 
 
-def foreign(k, name, compiler, cpu, c_args=(), binutils=""):
-    """Builds what programs need for another ABI; returns the environment and the program of its own."""
+def foreign(k, name, compiler, cpu, c_args=(), binutils="", program="emit"):
+    """Builds what programs need for another ABI; returns the environment and a program of test/integration/apps."""
     directory = BUILD / f"foreign-{name}"
     cross = BUILD / f"foreign-{name}.ini"
     cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
@@ -94,8 +94,8 @@ def foreign(k, name, compiler, cpu, c_args=(), binutils=""):
         k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled",
             "--werror"], timeout=120, env={"PATH": os.environ["PATH"]})
     k.run(["ninja", "-C", directory], timeout=240)
-    app = pathlib.Path(k.top, "emit")
-    source = SOURCE / "test" / "integration" / "apps" / "emit.c"
+    app = pathlib.Path(k.top, program)
+    source = SOURCE / "test" / "integration" / "apps" / f"{program}.c"
     k.run([compiler, *c_args, "-O2", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", "-o", app, source, "-pthread"])
     return {**MONOTONIC, "LD_LIBRARY_PATH": str(directory / "src" / "tracer")}, app
 
@@ -121,6 +121,39 @@ def test_32_bit_signals(k):
         raise Skip("no 32-bit library was built (see test_32_bit)")
     env, app = foreign(k, "i386", "gcc-12", "x86", M32)
     run_exact(k, [["-t", 2, "-n", 20000, "-s", 50, "-m"]], app=app, env=env)
+
+
+@without_sanitizers
+def test_both_abis(k):
+    """Programs of 32 and 64 bits in one session: an event of one name may be wider in one of them, and is exact in both."""
+    if not (BUILD / "foreign-i386" / "build.ninja").exists():
+        raise Skip("no 32-bit library was built (see test_32_bit)")
+    env, narrow = foreign(k, "i386", "gcc-12", "x86", M32, program="abi")
+    k.start_daemon(env=MONOTONIC)
+    n = 2000
+    trace = k.record("abi:*", channel=SMALL)
+    for _ in range(2):
+        apps = [k.spawn("abi", n), k.spawn(narrow, n, env=env), k.spawn("abi", n), k.spawn(narrow, n, env=env)]
+        for app in apps:
+            equal(k.finish(app), f"{3 * n}\n", "what it says")
+    equal(k.kymo_json("status")["warnings"], [], "warnings: nothing is in conflict")
+    k.kymo("destroy")
+    top = trace / "ust" / "uid" / str(os.getuid())
+    equal({p.name for p in top.iterdir()}, {"32-bit", "64-bit"}, "ABIs of the trace")
+    events = check_counts(k, trace, 8 * 3 * n)
+    for bits, words in ((32, 4), (64, 8)):
+        mine = check_counts(k, top / f"{bits}-bit", 4 * 3 * n)
+        for name in ("same", "word", f"here_{bits}"):
+            values = sorted(abs(next(iter(integers(e).values()))) for e in mine if e.name == f"abi:{name}")
+            equal(values, sorted(4 * list(range(n))), f"values of {name} in the {bits}-bit part")
+        metadata = (top / f"{bits}-bit" / "metadata").read_text()
+        word = metadata[metadata.index('"abi:word"'):]
+        check(f"size = {8 * words};" in word[:word.index("_value")].rpartition("fields")[2], f"width of a long in the {bits}-bit part: {word[:400]}")
+    seen = k.kymo("view", trace).stdout.splitlines()
+    theirs = k.run(["babeltrace2", trace]).stdout.splitlines()
+    equal(sorted(line.partition(") ")[0] + line.partition("abi:")[2] for line in seen),
+        sorted(line.partition(") ")[0] + line.partition("abi:")[2] for line in theirs), "lines of kymo view and babeltrace2")
+    equal(len(seen), len(events), "events of the whole trace")
 
 
 @without_sanitizers

@@ -79,8 +79,7 @@ class User:
 def emitted(k, app):
     """Lets it emit; it then waits for another line."""
     k.let_go(app)
-    while app.stdout.readline().strip() != "done":
-        pass
+    k.read_until(app, "done")
 
 
 def ended(k, app):

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+What a dead, hung or false session daemon does to a program: nothing. It starts, emits and ends as if alone; only where the state page
+says that a session is active, its start is held up, by 50 ms. The bound here is 1 s, for busy machines; a program that waited for an
+answer would take KYMO_REGISTER_TIMEOUT, 3 s.
+"""
+
+import os
+import signal
+import socket
+import struct
+import time
+
+import kymotest
+from kymotest import check, equal, wait_for
+from program import Daemon
+
+BOUND = 1.0
+
+
+def unhindered(k, what, *, env=None):
+    """A program's whole life."""
+    begin = time.monotonic()
+    text = k.app("emit", "-n", 10, env=env)
+    took = time.monotonic() - begin
+    check(took < BOUND, f"{what}: {took:.3f} s")
+    equal(text, "records 10\nsignals 0\n", what)
+
+
+def test_no_daemon(k):
+    unhindered(k, "no run directory")
+    k.rundir.mkdir()
+    unhindered(k, "an empty one")
+    for name in ("state", "wake", "app.sock", "lock"):
+        (k.rundir / name).mkdir()
+    unhindered(k, "directories in place of everything")
+    for name in ("state", "wake", "app.sock", "lock"):
+        (k.rundir / name).rmdir()
+        (k.rundir / name).write_bytes(b"x" * 5000)
+    unhindered(k, "files in place of everything")
+    for name in ("state", "wake", "app.sock"):
+        (k.rundir / name).unlink()
+        os.mkfifo(k.rundir / name)
+    unhindered(k, "FIFOs in place of everything")
+
+
+def test_garbage_in_the_state_page(k):
+    pages = (b"", b"\0", b"\xff" * 24, b"\xff" * 4096, struct.pack("<IIIIQ", 0x54534B59, 24, 0, 5, 1), struct.pack("<IIIIQ", 0x54534B59, 0, 1, 0xFFFFFFFF, 0),
+        struct.pack("<IIIIQ", 0x54534B59, 24, 0x7FFFFFFF, 1, 1)[:23])
+    with Daemon(k):
+        for page in pages:
+            (k.rundir / "state").write_bytes(page)
+            unhindered(k, f"state page {page[:24]!r}")
+        (k.rundir / "state").unlink()
+        (k.rundir / "state").symlink_to("/dev/zero")
+        unhindered(k, "a link in place of the state page")
+
+
+def test_daemon_that_never_answers(k):
+    """Also one that never accepts, whose queue is full, and one without a FIFO."""
+    for n_active in (0, 1):
+        for fifo in (True, False):
+            with Daemon(k, n_active=n_active, fifo=fifo):
+                unhindered(k, f"silence, {n_active} sessions, FIFO {fifo}")
+            (k.rundir / "wake").unlink(missing_ok=True)
+    with Daemon(k, backlog=0) as daemon:
+        crowd = []
+        try:
+            while True:
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                s.setblocking(False)
+                crowd.append(s)
+                s.connect(str(daemon.rundir / "app.sock"))
+        except BlockingIOError:
+            pass
+        unhindered(k, "a full queue")
+        for s in crowd:
+            s.close()
+    with Daemon(k) as daemon:
+        begin = time.monotonic()
+        app = k.spawn("emit", "-w")
+        peer = daemon.accept()
+        k.expect(app, "ready")
+        check(time.monotonic() - begin < BOUND, "the start of a program whose call was accepted")
+        k.let_go(app)
+        check(app.stdout.readline().startswith("records"), "it emits")
+        peer.close()
+        k.let_go(app)
+        k.finish(app)
+
+
+def test_stopped_daemon(k):
+    """A program that starts meanwhile goes on untraced, and is traced when the daemon is there again."""
+    k.start_daemon()
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    unhindered(k, "no session")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    out = k.record("emit:*")
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    unhindered(k, "an active session")
+    app = k.spawn("emit", "-n", 100, "-p", 7, "-w")
+    k.expect(app, "ready")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: any(a["pid"] == app.pid for a in k.request(command="status")["session"]["applications"]), "the program to be known")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    events, discarded = kymotest.read_trace(out)
+    equal((sum(kymotest.integers(e)["process"] == 7 for e in events), discarded), (100, 0), "its events")
+
+
+def test_stopped_while_programs_run(k):
+    """Recording goes on, programs fork and end."""
+    k.start_daemon()
+    out = k.record("emit:*")
+    app = k.spawn("emit", "-n", 1000, "-t", 3, "-w")
+    k.expect(app, "ready")
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    check(time.monotonic() - begin < BOUND, "a running program")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 3000)
+
+
+def test_killed_daemon(k):
+    """What it leaves says that a session is active, and is not true."""
+    k.start_daemon()
+    k.record("emit:*")
+    k.daemon.kill()
+    k.daemon.wait()
+    equal(struct.unpack_from("<IIII", (k.rundir / "state").read_bytes())[3], 1, "active sessions in the state page that was left")
+    unhindered(k, "a stale socket and page")
+    (k.rundir / "wake").unlink()
+    unhindered(k, "and no FIFO")
+    (k.rundir / "app.sock").unlink()
+    unhindered(k, "and no socket")
+    k.start_daemon()
+    out = k.record("emit:*", session="t")
+    k.app("emit", "-n", 10)
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 10)
+
+
+if __name__ == "__main__":
+    kymotest.main()
