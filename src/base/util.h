@@ -22,6 +22,16 @@
 #define ky_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define KY_PRINTF(fmt, args)		   __attribute__((format(printf, fmt, args)))
 
+/*
+ * Of a thread's variables in libkymo, which is loaded late. glibc then has room for little initial-exec data, but may
+ * allocate on the first use of any other; musl has none of the one, and all of the other is made when it is loaded.
+ */
+#ifdef __GLIBC__
+#define KY_THREAD_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define KY_THREAD_TLS
+#endif
+
 /* Cleanup attributes, for daemons and command line only (style: never beside goto in one function). */
 #define _cleanup_free_	 __attribute__((cleanup(ky_cleanup_free)))
 #define _cleanup_close_	 __attribute__((cleanup(ky_cleanup_close)))

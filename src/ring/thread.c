@@ -59,27 +59,17 @@ static void raise_local(uint64_t *p, uint64_t to)
 }
 
 /*
- * The library is loaded late. glibc then has room for little initial-exec data, but may allocate on the
- * first use of any other; musl has none of the one, and all of the other is made when it is loaded.
- */
-#ifdef __GLIBC__
-#define THREAD_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define THREAD_TLS
-#endif
-
-/*
  * Which ring of a set is this thread's: a small table, because a thread rarely records into many
  * sets at once; what does not fit is found again by a walk over the owner words.
  */
 #define KNOWN 4
-static __thread THREAD_TLS struct {
+static __thread KY_THREAD_TLS struct {
 	const struct ky_set *set;
 	uint32_t set_id, slot;
 } known[KNOWN];
-static __thread THREAD_TLS uint64_t self;
+static __thread KY_THREAD_TLS uint64_t self;
 
-static __thread THREAD_TLS bool leaving; /* nobody will give back what is claimed from now on */
+static __thread KY_THREAD_TLS bool leaving; /* nobody will give back what is claimed from now on */
 
 static uint32_t process, n_threads;
 void (*ky_thread_claimed)(void);

@@ -42,7 +42,7 @@ static __thread struct {
 	uint32_t fills;
 	uint64_t found, believe; /* when; for how long */
 	struct tracer_caller caller;
-} mine __attribute__((tls_model("initial-exec")));
+} mine KY_THREAD_TLS;
 
 /* Moves on when values that threads keep are stale. Never 0. */
 static uint32_t turn = 1;

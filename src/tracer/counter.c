@@ -38,8 +38,8 @@ static struct {
 static uint32_t n_counters;
 
 static struct chunk *chunks;
-static __thread struct slot *mine __attribute__((tls_model("initial-exec")));
-static __thread bool left __attribute__((tls_model("initial-exec")));
+static __thread struct slot *mine KY_THREAD_TLS;
+static __thread bool left KY_THREAD_TLS;
 
 uint32_t counter_number(const char *argument)
 {

@@ -21,7 +21,7 @@ extern void *__libc_stack_end __attribute__((weak));
 static __thread struct {
 	uintptr_t begin, end;
 	bool looked;
-} mine __attribute__((tls_model("initial-exec")));
+} mine KY_THREAD_TLS;
 
 static void find_main_stack(void)
 {
