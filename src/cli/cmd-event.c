@@ -14,6 +14,7 @@ static const struct cli_option enable_options[] = {
 	{"exclude", 'x', "PATTERN", "but not these; several are separated by commas"},
 	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
 	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
+	CLI_OPTION_FILTER,
 	{0},
 };
 
@@ -112,6 +113,8 @@ static int run_enable(struct cli *cli)
 	if (!code)
 		code = add_levels(cli, params);
 	if (!code)
+		code = cli_params_filter(cli, params);
+	if (!code)
 		code = cli_connect(cli, &ctl);
 	if (!code)
 		code = cli_call(cli, ctl, "enable-event", params, &reply);
@@ -149,13 +152,14 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_event = {
 	.name = "enable-event",
 	.synopsis =
-		"PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION] [-x PATTERN,..] [-l LEVEL]",
+		"PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION] [-x PATTERN,..] [-l LEVEL] [-f EXPR]",
 	.help = "record the events that match",
 	.details =
 		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
-		"number, 0 to 14. A session that is recording takes the rule up at once.\n",
+		"number, 0 to 14. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"
+		"it knows C's operators, elements 'list[0]' and contexts '$ctx.vpid': see docs/filters.md. A session that is recording takes the rule up at once.\n",
 	.options = enable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_enable,

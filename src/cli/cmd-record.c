@@ -26,6 +26,7 @@ static const struct cli_option options[] = {
 		"record what matches PATTERN[,PATTERN]..., not all; may be repeated"},
 	{"with", 0, "LIST",
 		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
+	CLI_OPTION_FILTER,
 	{"context", 't', "TYPE",
 		"record with each event: vpid, vtid, procname...; see 'kymo add-context --list'"},
 	CLI_OPTION_SUBBUF_SIZE,
@@ -216,6 +217,8 @@ static int set_up(struct recording *rec)
 
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");
+	if (!code)
+		code = cli_params_filter(rec->cli, rules);
 	if (!code)
 		code = add_rules(rec->cli, rules);
 	if (!code)

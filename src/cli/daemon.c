@@ -196,6 +196,22 @@ static void tell_when_slow(bool begin)
 	alarm(begin ? 1 : 0);
 }
 
+/* At a terminal: the filter once more, and below it where it went wrong. */
+static void point_at(
+	struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply)
+{
+	const char *filter = kymo_value_string(kymo_value_get(params, "filter"));
+	uint64_t position = kymo_value_u64(kymo_value_get(reply, "position"));
+	int column = 0;
+
+	if (cli->json || !position || position > strlen(filter) + 1 || !isatty(STDERR_FILENO) ||
+		strcmp(filter, cli_safe(cli, filter)))
+		return;
+	for (uint64_t i = 0; i + 1 < position; i++)
+		column += (filter[i] & 0xc0) != 0x80; /* UTF-8 */
+	fprintf(stderr, "  %s\n  %*s^\n", filter, column, "");
+}
+
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
@@ -209,8 +225,11 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	tell_when_slow(false);
 	if (r < 0)
 		return no_answer(cli, r);
-	if (!kymo_reply_ok(reply))
-		return cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
+	if (!kymo_reply_ok(reply)) {
+		cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
+		point_at(cli, params, reply);
+		return CLI_FAILED;
+	}
 	*ret_reply = reply;
 	reply = NULL;
 	return CLI_OK;

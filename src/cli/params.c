@@ -76,6 +76,13 @@ int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *
 	return code;
 }
 
+int cli_params_filter(struct cli *cli, struct kymo_value *params)
+{
+	const char *filter = cli_get(cli, "filter");
+
+	return filter ? checked(cli, kymo_value_set_string(params, "filter", filter)) : CLI_OK;
+}
+
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");

@@ -20,6 +20,8 @@ int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
 /* TYPE[,TYPE]... of an option, which may be repeated, as `contexts`. */
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
+/* --filter as `filter`. */
+int cli_params_filter(struct cli *cli, struct kymo_value *params);
 /* --subbuf-size, --num-subbuf and --buffers. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
@@ -34,6 +36,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_USERSPACE                                                                       \
 	{                                                                                          \
 		"userspace", 'u', NULL, "events of programs (there are no others yet)"             \
+	}
+#define CLI_OPTION_FILTER                                                                          \
+	{                                                                                          \
+		"filter", 'f', "EXPR",                                                             \
+			"only events whose fields make this true, as in 'size > 4096'"             \
 	}
 #define CLI_OPTION_SUBBUF_SIZE                                                                     \
 	{                                                                                          \

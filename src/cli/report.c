@@ -104,6 +104,8 @@ static void report_rule(struct cli *cli, const struct kymo_value *rule)
 		printf("%s%s", i ? "," : ", but not ",
 			cli_safe(cli, kymo_value_string(kymo_value_at(exclude, i))));
 	report_level(rule);
+	if (*kymo_value_string(kymo_value_get(rule, "filter")))
+		printf(", filter '%s'", cli_member(cli, rule, "filter"));
 	printf(": %" PRIu64 " event%s%s\n", matched, plural(matched),
 		kymo_value_bool(kymo_value_get(rule, "enabled")) ? "" : " (disabled)");
 }

@@ -100,6 +100,8 @@ struct app_set *app_set_free(struct app_set *as)
 	ky_list_remove(&as->app_node);
 	ky_list_remove(&as->set_node);
 	free(as->ids);
+	free(as->filters);
+	free(as->known);
 	free(as);
 	return NULL;
 }
@@ -340,36 +342,6 @@ static void post_unmap(struct app_set *as, struct list *l)
 	list_clear(l);
 }
 
-static void unmap_unwanted(struct app_set *as, struct barrier *b)
-{
-	struct app *a = as->app;
-	struct list l;
-
-	list_clear(&l);
-	for (uint32_t i = 0; i < as->n_ids; i++) {
-		if (!is_mapped(as, i) || channel_wants(as->set->channel, a->events[i]))
-			continue;
-		forget_mapping(as, i);
-		ky_write_u32(&l.w, i);
-		l.n++;
-		if (l.w.len + sizeof(uint32_t) > l.w.cap)
-			post_unmap(as, &l);
-	}
-	post_unmap(as, &l);
-	if (as->started && as->changed)
-		app_set_start(as, b);
-}
-
-void apps_unmap_unwanted(struct channel *c, struct barrier *b)
-{
-	struct ring_set *set;
-	struct app_set *as;
-
-	ky_list_foreach (set, &c->sets, node)
-		ky_list_foreach (as, &set->users, set_node)
-			unmap_unwanted(as, b);
-}
-
 static void complain(struct app *a, const char *fmt, ...) KY_PRINTF(2, 3);
 
 /* Tells those who would record the program, and the log; once, since one line about its events is enough. */
@@ -478,26 +450,111 @@ static struct set_event *register_event(const struct app_set *as, struct event_d
 	return e;
 }
 
-/* Gives the event its identifier, if a rule still wants it, and adds it to the list for MAP. */
-static void map_event(struct app_set *as, uint32_t index, struct list *l)
+/* The program has the filter before an event is said to need it. */
+static void post_filter(struct app_set *as, const struct filter *f)
 {
-	struct event_desc *d = as->app->events[index];
-	struct set_event *e;
+	struct ky_app_filters m = {.set = as->set->number, .n = 1};
+	struct list l;
 
-	if (is_mapped(as, index) || !channel_wants(as->set->channel, d))
+	for (uint32_t i = 0; i < as->n_known; i++)
+		if (as->known[i] == f->number)
+			return;
+	if (grow_array(&as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
 		return;
-	e = register_event(as, d);
-	if (!e || grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0)
-		return;
-	as->ids[index] = e->id;
-	e->n_apps++;
+	as->known[as->n_known++] = f->number;
+	if (!as->sent)
+		post_ring_set(as);
+	list_clear(&l);
+	ky_write_u32(&l.w, f->number);
+	ky_write_bytes(&l.w, (struct ky_bytes){f->program, f->len});
+	m.list = list_bytes(&l);
+	POST(as->app, filters, &m, NULL, 0);
+}
+
+/* FNV-1a of their numbers. */
+static uint64_t hash_filters(const struct filter *const *filters, uint32_t n)
+{
+	uint64_t h = n ? 0xcbf29ce484222325u : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		h = (h ^ filters[i]->number) * 0x100000001b3u;
+	return h;
+}
+
+/* Adds the event to the list for MAP. */
+static void put_mapping(struct app_set *as, uint32_t index, const struct set_event *e,
+	const struct filter *const *filters, uint32_t n, struct list *l)
+{
+	if (l->w.len + (4 + (size_t)n) * sizeof(uint32_t) > l->w.cap)
+		post_map(as, l);
+	for (uint32_t i = 0; i < n; i++)
+		post_filter(as, filters[i]);
 	ky_write_u32(&l->w, index);
 	ky_write_u32(&l->w, e->id);
 	ky_write_u32(&l->w, e->n_contexts);
-	ky_write_u32(&l->w, 0); /* filters */
+	ky_write_u32(&l->w, n);
+	for (uint32_t i = 0; i < n; i++)
+		ky_write_u32(&l->w, filters[i]->number);
 	l->n++;
-	if (l->w.len + 4 * sizeof(uint32_t) > l->w.cap)
-		post_map(as, l);
+}
+
+/* Gives the event its identifier, if a rule still wants it, and tells its filters, if they are others than before. */
+static void map_event(struct app_set *as, uint32_t index, struct list *l)
+{
+	const struct filter *filters[RULES_MAX];
+	struct event_desc *d = as->app->events[index];
+	struct set_event *e;
+	uint64_t hash;
+	uint32_t n;
+
+	if (!channel_wants(as->set->channel, d))
+		return;
+	n = channel_filters(as->set->channel, d, filters);
+	hash = hash_filters(filters, n);
+	if (is_mapped(as, index) && as->filters[index] == hash)
+		return;
+	e = register_event(as, d);
+	if (!e || grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
+		grow_array(&as->filters, &as->n_filters, index, sizeof(*as->filters), 0) < 0)
+		return;
+	e->n_apps += !is_mapped(as, index);
+	as->ids[index] = e->id;
+	as->filters[index] = hash;
+	put_mapping(as, index, e, filters, n, l);
+}
+
+static void unmap_unwanted(struct app_set *as, struct barrier *b)
+{
+	struct app *a = as->app;
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!is_mapped(as, i) || channel_wants(as->set->channel, a->events[i]))
+			continue;
+		forget_mapping(as, i);
+		ky_write_u32(&l.w, i);
+		l.n++;
+		if (l.w.len + sizeof(uint32_t) > l.w.cap)
+			post_unmap(as, &l);
+	}
+	post_unmap(as, &l);
+	for (uint32_t i = 0; i < as->n_ids; i++)
+		if (is_mapped(as, i))
+			map_event(as, i, &l);
+	post_map(as, &l);
+	if (as->started && as->changed)
+		app_set_start(as, b);
+}
+
+void apps_unmap_unwanted(struct channel *c, struct barrier *b)
+{
+	struct ring_set *set;
+	struct app_set *as;
+
+	ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (as, &set->users, set_node)
+			unmap_unwanted(as, b);
 }
 
 static void renew(struct app_set *as)

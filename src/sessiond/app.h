@@ -47,6 +47,10 @@ struct app_set {
 	struct ring_set *set;
 	uint32_t *ids; /* by index; EVENT_NOT_MAPPED */
 	uint32_t n_ids;
+	uint64_t *filters; /* by index: hash of the filters' numbers that MAP named; 0: none */
+	uint32_t n_filters;
+	uint32_t *known; /* filters' numbers that the program has */
+	uint32_t n_known, known_cap;
 	uint32_t n_contexts; /* of the channel's, that the program knows */
 	bool sent;    /* the program has the set */
 	bool started; /* and records into it */
@@ -62,7 +66,7 @@ struct app_set *app_set_free(struct app_set *as); /* NULL */
 void apps_query_channel(struct channel *c, struct barrier *b);
 /* Asks every program for all its events, as far as it has not told them already. */
 void apps_query_all(struct daemon *d, struct barrier *b);
-/* Unmaps the events that no rule of the channel wants any more; b waits until they are not recorded. */
+/* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
 /* After ring_set_renew: the programs record the events as they are described now. Not while they record. */

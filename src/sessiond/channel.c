@@ -76,9 +76,25 @@ bool channel_wants(const struct channel *c, const struct event_desc *d)
 	struct rule *r;
 
 	ky_list_foreach (r, &c->rules, node)
-		if (c->enabled && r->enabled && rule_matches(r, d->name, d->loglevel))
+		if (c->enabled && r->enabled && rule_wants(r, d))
 			return true;
 	return false;
+}
+
+uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
+	const struct filter *ret_filters[RULES_MAX])
+{
+	struct rule *r;
+	uint32_t n = 0;
+
+	ky_list_foreach (r, &c->rules, node) {
+		if (!r->enabled || !rule_wants(r, d))
+			continue;
+		if (!r->filter)
+			return 0;
+		ret_filters[n++] = r->filter;
+	}
+	return n;
 }
 
 /*
@@ -129,8 +145,7 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 			struct set_event *e = ky_container_of(n, struct set_event, node);
 
 			if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
-				rule_matches(r, e->desc->name, e->desc->loglevel) &&
-				!counted(c, set, e->desc, living))
+				rule_wants(r, e->desc) && !counted(c, set, e->desc, living))
 				count++;
 		}
 	}

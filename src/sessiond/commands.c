@@ -502,7 +502,8 @@ static void note_variants(struct request *r, const struct channel *c, const stru
 				rule->pattern);
 }
 
-static int enable_rules(struct request *r, struct channel *c, uint32_t type, uint32_t level)
+static int enable_rules(
+	struct request *r, struct channel *c, uint32_t type, uint32_t level, struct filter *filter)
 {
 	struct json_object *patterns = request_list(r, "patterns");
 	struct json_object *exclude = request_list(r, "exclude");
@@ -516,11 +517,40 @@ static int enable_rules(struct request *r, struct channel *c, uint32_t type, uin
 	for (size_t i = 0; !ret && i < json_object_array_length(patterns); i++) {
 		rule = rule_new(json_object_get_string(json_object_array_get_idx(patterns, i)),
 			exclusions, n, type, (int32_t)level);
-		if (rule)
+		if (rule) {
+			rule->filter = filter_ref(filter);
 			note_variants(r, c, rule);
+		}
 		ret = rule ? enable_rule(c, rule) : -ENOMEM;
 	}
 	return ret;
+}
+
+/* The request's filter, a reference, or NULL when it has none; false when it is refused. */
+static bool take_filter(struct request *r, struct filter **ret_filter)
+{
+	const char *text = request_string(r, "filter");
+	struct ky_filter_error error;
+
+	*ret_filter = text ? filter_new(text, &error) : NULL;
+	if (!text || *ret_filter)
+		return true;
+	r->refusal.position = error.position;
+	if (*error.text)
+		request_refuse(r, "usage", "filter: %s", error.text);
+	else
+		request_refuse(r, "failed", "the session daemon has no memory left");
+	return false;
+}
+
+/* Events that match by name, but that the filter cannot be applied to. */
+static void note_unfit(struct request *r, const struct rule *rule)
+{
+	struct ky_buf text = {0};
+
+	if (report_unfit(&text, r->session, rule) && !text.error)
+		add_to(r, "notes", json_object_new_string(text.data));
+	ky_buf_deinit(&text);
 }
 
 static bool is_meant(struct request *r, const struct rule *rule)
@@ -558,6 +588,7 @@ static void answer_rules(struct barrier *b)
 		if (!is_meant(r, rule) || !rule->enabled)
 			continue;
 		add_to(r, "rules", report_rule(c, rule));
+		note_unfit(r, rule);
 		matched += channel_count_matches(c, rule, true);
 	}
 	add(r, "matched", json_object_new_int((int)matched));
@@ -582,12 +613,13 @@ static void run_enable_event(struct request *r)
 {
 	const char *name = request_string(r, "channel");
 	uint32_t type, level = 0;
+	struct filter *filter;
 	struct channel *c;
 	int ret;
 
 	if (!patterns_valid(r, request_list(r, "patterns"), RULES_MAX) ||
 		!patterns_valid(r, request_list(r, "exclude"), RULE_EXCLUSIONS_MAX) ||
-		!levels_valid(r, &type, &level))
+		!levels_valid(r, &type, &level) || !take_filter(r, &filter))
 		return;
 	c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
 	if (!c)
@@ -595,10 +627,13 @@ static void run_enable_event(struct request *r)
 			r, name ? name : DEFAULT_CHANNEL, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
 	else
 		name = NULL; /* was there */
-	if (!c)
+	if (!c) {
+		filter_unref(filter);
 		return;
+	}
 	note_channel(r, c, name);
-	ret = enable_rules(r, c, type, level);
+	ret = enable_rules(r, c, type, level, filter);
+	filter_unref(filter);
 	if (ret < 0) {
 		request_refuse(r, "failed", "channel '%s': %s", c->name,
 			ret == -EDQUOT ? "it has as many rules as a channel can have"
@@ -810,7 +845,7 @@ const struct command commands[] = {
 	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
 	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
-			{"loglevel_only", PARAM_NUMBER, false}}},
+			{"loglevel_only", PARAM_NUMBER, false}, {"filter", PARAM_STRING, false}}},
 	{"disable-event", SCOPE_SESSION, run_disable_event,
 		{TARGET, {"remove", PARAM_BOOL, false}}},
 	{"add-context", SCOPE_SESSION, run_add_context,

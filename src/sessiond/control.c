@@ -261,6 +261,9 @@ static void answer(struct client *c, struct json_object *reply, const struct ref
 		json_object_object_add(refused, "ok", json_object_new_boolean(false));
 		json_object_object_add(refused, "code", json_object_new_string(refusal->code));
 		json_object_object_add(refused, "error", json_object_new_string(refusal->text));
+		if (refusal->position)
+			json_object_object_add(
+				refused, "position", json_object_new_int((int)refusal->position));
 	}
 	ky_line_conn_answer(
 		&c->conn, json_object_to_json_string_ext(refused ? refused : reply,

@@ -49,6 +49,7 @@ struct command {
 struct refusal {
 	const char *code; /* of docs/protocol.md */
 	char text[REQUEST_ERROR_MAX];
+	unsigned position; /* of the character in `filter` that it is about, from 1; 0: none */
 };
 
 /*

@@ -15,6 +15,7 @@ struct rule *rule_free(struct rule *r)
 		free(r->exclusions[i]);
 	free(r->exclusions);
 	free(r->pattern);
+	filter_unref(r->filter);
 	free(r);
 	return NULL;
 }
@@ -42,10 +43,16 @@ struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32
 	return r;
 }
 
+static bool filters_equal(const struct filter *a, const struct filter *b)
+{
+	return a && b ? !strcmp(a->text, b->text) : a == b;
+}
+
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
 	if (strcmp(a->pattern, b->pattern) || a->n_exclusions != b->n_exclusions ||
-		a->level_type != b->level_type || a->level != b->level)
+		a->level_type != b->level_type || a->level != b->level ||
+		!filters_equal(a->filter, b->filter))
 		return false;
 	for (uint32_t i = 0; i < a->n_exclusions; i++)
 		if (strcmp(a->exclusions[i], b->exclusions[i]))
@@ -68,6 +75,11 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
 		if (ky_glob_match(r->exclusions[i], name))
 			return false;
 	return true;
+}
+
+bool rule_wants(const struct rule *r, const struct event_desc *d)
+{
+	return rule_matches(r, d->name, d->loglevel) && (!r->filter || filter_fits(r->filter, d));
 }
 
 void rule_encode(struct ky_writer *w, const struct rule *r)

@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "proto/app.h"
+#include "sessiond/filter.h"
 
 #define RULE_PATTERN_MAX    511 /* bytes */
 #define RULE_EXCLUSIONS_MAX 64
@@ -18,6 +19,7 @@ struct rule {
 	uint32_t n_exclusions;
 	uint32_t level_type; /* enum ky_level_type */
 	int32_t level;
+	struct filter *filter; /* a reference; NULL: none */
 	bool enabled;
 };
 
@@ -25,9 +27,12 @@ struct rule {
 struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
 	uint32_t level_type, int32_t level);
 struct rule *rule_free(struct rule *r); /* NULL */
-/* Same text: pattern, exclusions and levels. */
+/* Same text: pattern, exclusions, levels and filter. */
 bool rule_equal(const struct rule *a, const struct rule *b);
+/* By its name and level alone. */
 bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
+/* Matches it, and the filter can be applied to it. */
+bool rule_wants(const struct rule *r, const struct event_desc *d);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 

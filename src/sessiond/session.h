@@ -178,6 +178,9 @@ void channel_add_rule(struct channel *c, struct rule *r);
 void channel_remove_rule(struct channel *c, struct rule *r);
 /* Does any enabled rule of an enabled channel match? */
 bool channel_wants(const struct channel *c, const struct event_desc *d);
+/* The filters of which the event has to pass one; their number, 0: it is recorded whatever it holds. */
+uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
+	const struct filter *ret_filters[RULES_MAX]);
 /* Number of different events of the channel that the rule matches; of those that programs have now,
  * or ever had. */
 unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);

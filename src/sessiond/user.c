@@ -66,6 +66,7 @@ static struct event_desc *desc_new(struct ky_bytes bytes)
 int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why)
 {
+	static uint64_t last_serial;
 	uint32_t hash = ky_hash(bytes.data, bytes.len);
 	struct event_desc *d = find(u, bytes, hash);
 
@@ -83,6 +84,7 @@ int user_intern(
 		return -ENOMEM;
 	}
 	d->user = u;
+	d->serial = ++last_serial;
 	u->refs++;
 	u->n_bytes += d->len;
 	*ret_desc = event_desc_ref(d);

@@ -30,6 +30,7 @@ struct event_desc {
 	struct ky_hnode node; /* in user->descs */
 	struct user *user;    /* referenced */
 	unsigned refs;
+	uint64_t serial; /* no other description has it, or had */
 	uint32_t name_hash;
 	int32_t loglevel;
 	char *name; /* "provider:name", behind the bytes */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/filter.h"
+
+#include "filter/context.h"
+
+static bool find_context(const char *name, struct ky_filter_context *ret)
+{
+	char argument[KY_CTX_SPEC_MAX];
+	uint32_t kind;
+
+	*ret = (struct ky_filter_context){0};
+	return ky_filter_context_find(name, ret, &kind, argument);
+}
+
+struct filter *filter_new(const char *text, struct ky_filter_error *error)
+{
+	static uint32_t last_number;
+	struct filter *f = calloc(1, sizeof(*f));
+	int len;
+
+	*error = (struct ky_filter_error){0};
+	if (!f)
+		return NULL;
+	f->refs = 1;
+	len = ky_filter_compile(text, find_context, f->program, error);
+	f->text = len < 0 ? NULL : strdup(text);
+	if (!f->text)
+		return filter_unref(f);
+	f->len = (uint32_t)len;
+	f->number = ++last_number;
+	return f;
+}
+
+struct filter *filter_ref(struct filter *f)
+{
+	if (f)
+		f->refs++;
+	return f;
+}
+
+struct filter *filter_unref(struct filter *f)
+{
+	if (!f || --f->refs)
+		return NULL;
+	free(f->text);
+	free(f);
+	return NULL;
+}
+
+/* The event's fields as programs have them, names borrowed. */
+static void open_fields(const struct event_desc *d, struct kymo_field fields[KY_FIELDS_MAX + 1])
+{
+	struct ky_desc desc;
+	struct ky_field f;
+	unsigned n = 0;
+
+	ky_desc_open(&desc, event_desc_bytes(d));
+	for (; n < KY_FIELDS_MAX && ky_desc_next_field(&desc, &f); n++)
+		fields[n] = (struct kymo_field){
+			f.kind, f.elem, f.size, f.flags, f.count, f.name, NULL};
+	fields[n] = (struct kymo_field){0};
+}
+
+static bool link_with(
+	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
+{
+	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
+	struct kymo_field fields[KY_FIELDS_MAX + 1];
+
+	open_fields(d, fields);
+	return ky_filter_link(f->program, f->len, fields, find_context, code, error) > 0;
+}
+
+bool filter_fits(struct filter *f, const struct event_desc *d)
+{
+	__typeof__(*f->cache) *known = &f->cache[d->serial % FILTER_CACHE];
+	struct ky_filter_error error;
+
+	if (known->serial != d->serial) {
+		known->serial = d->serial;
+		known->fits = link_with(f, d, &error);
+	}
+	return known->fits;
+}
+
+void filter_explain(
+	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
+{
+	if (link_with(f, d, error))
+		error->text[0] = '\0';
+}
