@@ -13,6 +13,7 @@
 #define TRACER_CONTEXT_H
 
 #include "proto/context.h"
+#include "ring/writer.h"
 
 struct tracer_contexts;
 
@@ -50,6 +51,14 @@ struct tracer_caller {
 };
 /* Returns the one before, to be put back. */
 struct tracer_caller tracer_context_caller(struct tracer_caller caller);
+
+/* ky_record_hook for a hook with contexts. */
+void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *contexts,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);
+
+/* A kymo_record_fn for events whose contexts want to know from where they are recorded. */
+void tracer_record_from(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
 
 /* In a forked child. */
 void tracer_contexts_reset(void);

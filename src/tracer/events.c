@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/glob.h"
-#include "tracer/prepend.h"
+#include "tracer/context.h"
 #include "tracer/tracer.h"
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "tracer/prepend.h"
+#include "tracer/context.h"
 #include "tracer/filter.h"
 #include "tracer/special.h"
 #include "tracer/tracer.h"

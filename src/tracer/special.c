@@ -2,7 +2,7 @@
 #include "tracer/special.h"
 
 #include "tracer/filter.h"
-#include "tracer/prepend.h"
+#include "tracer/context.h"
 
 static inline bool passes(const struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
