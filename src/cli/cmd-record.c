@@ -297,7 +297,10 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 {
 	uint64_t matched = count_matched(session);
 
-	if (matched)
+	if (cli_get(rec->cli, "filter"))
+		fputs("  none of its events passed --filter, or none has the fields that it names\n",
+			stderr);
+	else if (matched)
 		fprintf(stderr,
 			"  %" PRIu64 " event%s could have come, but the program never got there\n",
 			matched, matched == 1 ? "" : "s");
@@ -395,7 +398,9 @@ static void finish(struct recording *rec, int exit_code)
 	else
 		tell_failure(rec, reply);
 	/* Events that were left out: nobody would miss them in a trace that has others. */
-	if (session && kymo_value_u64(kymo_value_get(session, "recorded")) && !rec->cli->json &&
+	if (session && !rec->cli->json &&
+		(kymo_value_u64(kymo_value_get(session, "recorded")) ||
+			cli_get(rec->cli, "filter")) &&
 		!cli_has(rec->cli, "no-summary"))
 		cli_report_warnings(stderr, rec->cli, kymo_value_get(status, "warnings"));
 	print_object(rec, session, exit_code, left);

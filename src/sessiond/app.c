@@ -504,9 +504,13 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	const struct filter *filters[RULES_MAX];
 	struct event_desc *d = as->app->events[index];
 	struct set_event *e;
+	struct rule *r;
 	uint64_t hash;
 	uint32_t n;
 
+	ky_list_foreach (r, &as->set->channel->rules, node)
+		if (r->enabled)
+			rule_tell_unfit(r, d);
 	if (!channel_wants(as->set->channel, d))
 		return;
 	n = channel_filters(as->set->channel, d, filters);

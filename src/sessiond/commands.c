@@ -543,16 +543,6 @@ static bool take_filter(struct request *r, struct filter **ret_filter)
 	return false;
 }
 
-/* Events that match by name, but that the filter cannot be applied to. */
-static void note_unfit(struct request *r, const struct rule *rule)
-{
-	struct ky_buf text = {0};
-
-	if (report_unfit(&text, r->session, rule) && !text.error)
-		add_to(r, "notes", json_object_new_string(text.data));
-	ky_buf_deinit(&text);
-}
-
 static bool is_meant(struct request *r, const struct rule *rule)
 {
 	struct json_object *patterns = request_list(r, "patterns");
@@ -588,7 +578,8 @@ static void answer_rules(struct barrier *b)
 		if (!is_meant(r, rule) || !rule->enabled)
 			continue;
 		add_to(r, "rules", report_rule(c, rule));
-		note_unfit(r, rule);
+		if (rule->unfit)
+			note(r, "%s", rule->unfit);
 		matched += channel_count_matches(c, rule, true);
 	}
 	add(r, "matched", json_object_new_int((int)matched));

@@ -259,58 +259,6 @@ static bool name_exists(const struct session *s, const struct rule *r)
 	return false;
 }
 
-/* Is it of a program that the session records, matched by the rule, and without what the filter needs? */
-static bool is_unfit(const struct session *s, const struct rule *r, const struct user *u,
-	const struct event_desc *d)
-{
-	return session_wants_uid(s, u->uid) && rule_matches(r, d->name, d->loglevel) &&
-	       !filter_fits(r->filter, d);
-}
-
-bool report_unfit(struct ky_buf *text, const struct session *s, const struct rule *r)
-{
-	const struct event_desc *first = NULL;
-	struct ky_hnode *n, *tmp;
-	struct ky_filter_error why;
-	const struct user *u;
-	unsigned count = 0;
-	size_t i;
-
-	if (!r->filter)
-		return false;
-	ky_list_foreach (u, &s->daemon->users, node) {
-		ky_htab_foreach(&u->descs, i, n, tmp)
-		{
-			const struct event_desc *d = ky_container_of(n, struct event_desc, node);
-
-			if (!is_unfit(s, r, u, d))
-				continue;
-			first = first && strcmp(first->name, d->name) < 0 ? first : d;
-			count++;
-		}
-	}
-	if (!count)
-		return false;
-	filter_explain(r->filter, first, &why);
-	ky_buf_printf(text, "rule '%s' with filter '%s' does not record event '%s': %s", r->pattern,
-		r->filter->text, first->name, why.text);
-	if (count > 1)
-		ky_buf_printf(
-			text, "; and %u more event%s likewise", count - 1, count == 2 ? "" : "s");
-	return true;
-}
-
-static bool warn_of_filter(struct json_object *list, const struct session *s, const struct rule *r)
-{
-	struct ky_buf text = {0};
-	bool unfit = report_unfit(&text, s, r);
-
-	if (unfit && !text.error)
-		json_object_array_add(list, json_object_new_string(text.data));
-	ky_buf_deinit(&text);
-	return unfit;
-}
-
 static void warn_of_rule(struct json_object *list, const struct session *s, const struct rule *r)
 {
 	unsigned n_programs = count_programs(s);
@@ -344,7 +292,9 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 			if (!c->enabled || !r->enabled)
 				continue;
 			n_rules++;
-			if (!warn_of_filter(list, s, r) && !channel_count_matches(c, r, false))
+			if (r->unfit)
+				warn(list, "%s", r->unfit);
+			else if (!channel_count_matches(c, r, false))
 				warn_of_rule(list, s, r);
 		}
 	}

@@ -8,7 +8,6 @@
 
 #include <json-c/json.h>
 
-#include "base/buf.h"
 #include "sessiond/session.h"
 
 struct json_object *report_session(const struct session *s);
@@ -18,8 +17,6 @@ struct json_object *report_channel(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* Programs of these users (uid; or all when it is 0) with their events; brief: without their fields. */
 struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief);
-/* Appends to which events, known now, the rule's filter cannot be applied, although its pattern matches. False: to none. */
-bool report_unfit(struct ky_buf *text, const struct session *s, const struct rule *r);
 /* Why less is recorded than one might think: a list of sentences. */
 struct json_object *report_warnings(const struct session *s);
 

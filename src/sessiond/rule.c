@@ -16,6 +16,7 @@ struct rule *rule_free(struct rule *r)
 	free(r->exclusions);
 	free(r->pattern);
 	filter_unref(r->filter);
+	free(r->unfit);
 	free(r);
 	return NULL;
 }
@@ -80,6 +81,20 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
 bool rule_wants(const struct rule *r, const struct event_desc *d)
 {
 	return rule_matches(r, d->name, d->loglevel) && (!r->filter || filter_fits(r->filter, d));
+}
+
+void rule_tell_unfit(struct rule *r, const struct event_desc *d)
+{
+	struct ky_filter_error why;
+
+	if (!r->filter || r->unfit || !rule_matches(r, d->name, d->loglevel) ||
+		filter_fits(r->filter, d))
+		return;
+	filter_explain(r->filter, d, &why);
+	if (asprintf(&r->unfit,
+		    "rule '%s' with filter '%s' does not record event '%s', nor others like it: %s",
+		    r->pattern, r->filter->text, d->name, why.text) < 0)
+		r->unfit = NULL;
 }
 
 void rule_encode(struct ky_writer *w, const struct rule *r)

@@ -20,6 +20,7 @@ struct rule {
 	uint32_t level_type; /* enum ky_level_type */
 	int32_t level;
 	struct filter *filter; /* a reference; NULL: none */
+	char *unfit; /* for people: the first event that the filter cannot be applied to; NULL: none yet */
 	bool enabled;
 };
 
@@ -33,6 +34,8 @@ bool rule_equal(const struct rule *a, const struct rule *b);
 bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
 /* Matches it, and the filter can be applied to it. */
 bool rule_wants(const struct rule *r, const struct event_desc *d);
+/* Remembers that it does not, if it is for the filter alone. */
+void rule_tell_unfit(struct rule *r, const struct event_desc *d);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 
