@@ -99,6 +99,9 @@ struct app_set *app_set_free(struct app_set *as)
 		forget_mapping(as, i);
 	ky_list_remove(&as->app_node);
 	ky_list_remove(&as->set_node);
+	user_discharge(as->app->user, as->n_ids * sizeof(*as->ids) +
+					      as->n_filters * sizeof(*as->filters) +
+					      as->known_cap * sizeof(*as->known));
 	free(as->ids);
 	free(as->filters);
 	free(as->known);
@@ -120,6 +123,8 @@ struct app *app_free(struct app *a)
 	for (uint32_t i = 0; i < a->n_events; i++)
 		event_desc_unref(a->events[i]);
 	free(a->events);
+	user_discharge(
+		a->user, a->n_events * sizeof(*a->events) + a->n_queries * sizeof(struct ticket));
 	ky_list_remove(&a->node);
 	a->user->n_apps--;
 	user_unref(a->user);
@@ -153,12 +158,14 @@ static void post_query(struct app *a, uint32_t number, const struct list *rules,
 {
 	struct ky_app_query m = {.query = number, .n = rules->n, .rules = list_bytes(rules)};
 
-	if (a->n_queries >= APP_PENDING_MAX) {
+	if (a->n_queries >= APP_PENDING_MAX || user_charge(a->user, sizeof(struct ticket)) < 0) {
 		ky_msg_conn_fail(&a->conn, -EDQUOT);
 		return;
 	}
-	if (!owe(a, TICKET_QUERY, number, b))
+	if (!owe(a, TICKET_QUERY, number, b)) {
+		user_discharge(a->user, sizeof(struct ticket));
 		return;
+	}
 	a->n_queries++;
 	POST(a, query, &m, NULL, 0);
 }
@@ -363,8 +370,9 @@ static void complain(struct app *a, const char *fmt, ...)
 			session_notice(s, "program %s (pid %d): %s", a->name, (int)a->pid, text);
 }
 
-/* Room for index + 1 entries, the new ones `fill`ed with this byte. */
-static int grow_array(void *array, uint32_t *n, uint32_t index, size_t size, int fill)
+/* Room for index + 1 entries, the new ones `fill`ed with this byte; charged to the user. */
+static int grow_array(
+	struct app *a, void *array, uint32_t *n, uint32_t index, size_t size, int fill)
 {
 	void **at = array;
 	size_t want;
@@ -373,9 +381,16 @@ static int grow_array(void *array, uint32_t *n, uint32_t index, size_t size, int
 	if (index < *n)
 		return 0;
 	want = KY_MAX((size_t)index + 1, KY_MIN((size_t)*n * 2, (size_t)USER_EVENTS_MAX));
+	if (user_charge(a->user, (want - *n) * size) < 0) {
+		complain(a, "an event is left out: programs of its user have too many");
+		return -EDQUOT;
+	}
 	grown = realloc(*at, want * size);
-	if (!grown)
+	if (!grown) {
+		user_discharge(a->user, (want - *n) * size);
+		complain(a, "an event is left out: the session daemon has no memory left");
 		return -ENOMEM;
+	}
 	memset(grown + *n * size, fill, (want - *n) * size);
 	*at = grown;
 	*n = (uint32_t)want;
@@ -397,9 +412,10 @@ static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
 		complain(a, "an event is left out: programs of its user have too many events");
 	if (ret < 0)
 		return ret;
-	if (grow_array(&a->events, &a->n_events, index, sizeof(*a->events), 0) < 0) {
+	ret = grow_array(a, &a->events, &a->n_events, index, sizeof(*a->events), 0);
+	if (ret < 0) {
 		event_desc_unref(d);
-		return -ENOMEM;
+		return ret;
 	}
 	if (a->events[index] != d)
 		ky_list_foreach (as, &a->sets, app_node)
@@ -459,7 +475,7 @@ static void post_filter(struct app_set *as, const struct filter *f)
 	for (uint32_t i = 0; i < as->n_known; i++)
 		if (as->known[i] == f->number)
 			return;
-	if (grow_array(&as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
+	if (grow_array(as->app, &as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
 		return;
 	as->known[as->n_known++] = f->number;
 	if (!as->sent)
@@ -518,8 +534,9 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	if (is_mapped(as, index) && as->filters[index] == hash)
 		return;
 	e = register_event(as, d);
-	if (!e || grow_array(&as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
-		grow_array(&as->filters, &as->n_filters, index, sizeof(*as->filters), 0) < 0)
+	if (!e || grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
+		grow_array(as->app, &as->filters, &as->n_filters, index, sizeof(*as->filters), 0) <
+			0)
 		return;
 	e->n_apps += !is_mapped(as, index);
 	as->ids[index] = e->id;
@@ -669,6 +686,7 @@ static int handle_events(struct app *a, struct ky_reader *r)
 		app_set_start(as, t->barrier);
 	a->known |= m.query == QUERY_ALL;
 	a->n_queries--;
+	user_discharge(a->user, sizeof(*t));
 	ticket_done(t);
 	done_if_due(a);
 	return 0;
@@ -796,11 +814,14 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 	struct app *a = calloc(1, sizeof(*a));
 	struct user *u = a ? user_get(&d->users, peer->uid) : NULL;
 	/* A daemon that is not root's traces its own user's programs only. */
-	bool refused = !u || u->n_apps >= USER_APPS_MAX || (d->uid && peer->uid != d->uid);
+	bool refused = !u || u->n_apps >= d->user_apps_max || (d->uid && peer->uid != d->uid);
 
 	if (refused || ky_msg_conn_init(&a->conn, &d->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
-		ky_warning("program with pid %d of uid %u refused", (int)peer->pid,
-			(unsigned)peer->uid);
+		ky_warning("program with pid %d of uid %u refused%s", (int)peer->pid,
+			(unsigned)peer->uid,
+			u && u->n_apps >= d->user_apps_max
+				? ": its user has as many as the daemon serves (a limit of open files?)"
+				: "");
 		if (refused)
 			ky_close(fd);
 		user_unref(u);
@@ -809,6 +830,7 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 	}
 	a->daemon = d;
 	a->user = u;
+	a->conn.account = &u->queued;
 	a->pid = peer->pid;
 	strcpy(a->name, "?");
 	u->n_apps++;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "sessiond/app.h"
@@ -232,6 +233,16 @@ static int write_pidfile(const struct daemon *d)
 	return 0;
 }
 
+/* Of several users none takes all the descriptors that the daemon may have. */
+static unsigned user_apps_max(const struct daemon *d)
+{
+	struct rlimit lim;
+
+	if (d->uid || getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return USER_APPS_MAX;
+	return (unsigned)KY_MIN(lim.rlim_cur / 2, (rlim_t)USER_APPS_MAX);
+}
+
 int daemon_init(
 	struct daemon *d, const struct daemon_options *options, void (*on_ready)(struct daemon *d))
 {
@@ -255,6 +266,7 @@ int daemon_init(
 	read_host(d);
 	warm_clock(d->clock);
 	ky_raise_nofile();
+	d->user_apps_max = user_apps_max(d);
 	ret = open_loop(d);
 	if (!ret)
 		ret = watch_signals(d);

@@ -29,6 +29,7 @@ struct daemon {
 	void (*on_ready)(struct daemon *d);
 	struct ky_list sessions, apps, users, clients, requests, selections;
 	unsigned n_sessions, n_clients;
+	unsigned user_apps_max;
 	uid_t uid; /* the daemon's own */
 	uint32_t n_cpus;
 	enum ky_clock clock;

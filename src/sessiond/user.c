@@ -16,6 +16,7 @@ struct user *user_get(struct ky_list *users, uid_t uid)
 		return NULL;
 	u->uid = uid;
 	u->refs = 1;
+	u->queued.max_bytes = USER_QUEUE_MAX;
 	ky_list_append(users, &u->node);
 	return u;
 }
@@ -28,6 +29,19 @@ struct user *user_unref(struct user *u)
 	ky_htab_deinit(&u->descs);
 	free(u);
 	return NULL;
+}
+
+int user_charge(struct user *u, size_t bytes)
+{
+	if (bytes > USER_BYTES_MAX - u->n_bytes)
+		return -EDQUOT;
+	u->n_bytes += bytes;
+	return 0;
+}
+
+void user_discharge(struct user *u, size_t bytes)
+{
+	u->n_bytes -= bytes;
 }
 
 static struct event_desc *find(const struct user *u, struct ky_bytes bytes, uint32_t hash)
@@ -76,17 +90,17 @@ int user_intern(
 	}
 	if (ky_desc_check(bytes, ret_why) < 0)
 		return -EBADMSG;
-	if (u->descs.n >= USER_EVENTS_MAX || u->n_bytes + bytes.len > USER_BYTES_MAX)
+	if (u->descs.n >= USER_EVENTS_MAX || user_charge(u, bytes.len) < 0)
 		return -EDQUOT;
 	d = desc_new(bytes);
 	if (!d || ky_htab_add(&u->descs, &d->node, hash) < 0) {
+		user_discharge(u, bytes.len);
 		free(d);
 		return -ENOMEM;
 	}
 	d->user = u;
 	d->serial = ++last_serial;
 	u->refs++;
-	u->n_bytes += d->len;
 	*ret_desc = event_desc_ref(d);
 	return 0;
 }
@@ -102,7 +116,7 @@ struct event_desc *event_desc_unref(struct event_desc *d)
 	if (!d || --d->refs)
 		return NULL;
 	ky_htab_remove(&d->user->descs, &d->node);
-	d->user->n_bytes -= d->len;
+	user_discharge(d->user, d->len);
 	user_unref(d->user);
 	free(d);
 	return NULL;

@@ -12,10 +12,12 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "proto/desc.h"
+#include "svc/msg-conn.h"
 
 #define USER_APPS_MAX	4096u
 #define USER_EVENTS_MAX 65536u
-#define USER_BYTES_MAX	(64u << 20) /* of descriptions */
+#define USER_BYTES_MAX	(128u << 20) /* of descriptions, and tables of programs */
+#define USER_QUEUE_MAX	(64u << 20)  /* of messages that programs have not read */
 
 struct user {
 	struct ky_list node;
@@ -24,6 +26,7 @@ struct user {
 	unsigned refs;
 	struct ky_htab descs;
 	size_t n_bytes;
+	struct ky_msg_account queued;
 };
 
 struct event_desc {
@@ -41,6 +44,10 @@ struct event_desc {
 /* The user of this UID in `users`, made when it is new. A reference; NULL without memory. */
 struct user *user_get(struct ky_list *users, uid_t uid);
 struct user *user_unref(struct user *u); /* NULL */
+
+/* Bytes that programs make the daemon keep. -EDQUOT when they would be too many: then nothing is charged. */
+int user_charge(struct user *u, size_t bytes);
+void user_discharge(struct user *u, size_t bytes);
 
 /*
  * The user's one description of these bytes: a reference in *ret_desc. -EBADMSG with *ret_why when

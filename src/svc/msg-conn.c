@@ -53,6 +53,26 @@ static size_t out_cost(size_t len, size_t n_fds)
 	return sizeof(struct out) + len + n_fds * 1024;
 }
 
+static void charge(struct ky_msg_conn *c, size_t bytes)
+{
+	c->n_queued_bytes += bytes;
+	if (c->account)
+		c->account->n_bytes += bytes;
+}
+
+static void discharge(struct ky_msg_conn *c, size_t bytes)
+{
+	c->n_queued_bytes -= bytes;
+	if (c->account)
+		c->account->n_bytes -= bytes;
+}
+
+static bool has_room(const struct ky_msg_conn *c, size_t bytes)
+{
+	return bytes <= c->max_queued_bytes - c->n_queued_bytes &&
+	       (!c->account || bytes <= c->account->max_bytes - c->account->n_bytes);
+}
+
 static void drop_queue(struct ky_msg_conn *c)
 {
 	struct out *o, *tmp;
@@ -61,7 +81,7 @@ static void drop_queue(struct ky_msg_conn *c)
 		ky_list_remove(&o->node);
 		out_free(o);
 	}
-	c->n_queued_bytes = 0;
+	discharge(c, c->n_queued_bytes);
 }
 
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
@@ -120,7 +140,7 @@ static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int
 	struct out *o;
 	int ret = 0;
 
-	if (cost > c->max_queued_bytes - c->n_queued_bytes)
+	if (!has_room(c, cost))
 		return -ENOBUFS;
 	o = out_new(buf, len, fds, n_fds);
 	if (!o)
@@ -128,7 +148,7 @@ static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int
 	if (ky_list_empty(&c->queue))
 		ret = ky_watch_modify(&c->watch, EPOLLIN | EPOLLOUT);
 	ky_list_append(&c->queue, &o->node);
-	c->n_queued_bytes += cost;
+	charge(c, cost);
 	return ret;
 }
 
@@ -161,7 +181,7 @@ static int flush_queue(struct ky_msg_conn *c)
 			return 0;
 		if (n < 0)
 			return (int)n;
-		c->n_queued_bytes -= out_cost(o->len, o->n_fds);
+		discharge(c, out_cost(o->len, o->n_fds));
 		ky_list_remove(&o->node);
 		out_free(o);
 	}

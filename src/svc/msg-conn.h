@@ -17,6 +17,11 @@
 
 struct ky_msg_conn;
 
+/* What waits for several connections together; and how much may. */
+struct ky_msg_account {
+	size_t n_bytes, max_bytes;
+};
+
 struct ky_msg_conn_ops {
 	/*
 	 * A message came. fds: n_fds descriptors (close-on-exec); the callee keeps one by taking it
@@ -36,6 +41,7 @@ struct ky_msg_conn {
 	struct ky_list queue; /* struct out */
 	size_t n_queued_bytes;
 	size_t max_queued_bytes;
+	struct ky_msg_account *account; /* that n_queued_bytes is also charged to; NULL: none */
 	size_t max_fds; /* descriptors accepted with a message; more is an error, -EPROTO */
 	bool failed;
 	int error;

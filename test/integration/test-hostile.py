@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Hostile programs and clients against a living session daemon: nonsense that is nearly right, descriptors that nobody asked for, floods,
+and nobody who reads. Meanwhile everybody else is served, and afterwards nothing is left of it.
+"""
+
+import contextlib
+import os
+import random
+import socket
+import struct
+import threading
+import time
+
+import kymotest
+from kymotest import check, equal, wait_for, without_sanitizers
+from program import (ACK, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, Program, ask, blob, description, text)
+
+SECONDS = 3
+PROMPT = 2.0  # seconds for a well-behaved peer, on a busy machine
+
+
+def message(kind, payload):
+    return struct.pack("<IHH", len(payload) + 8, kind, 0) + payload
+
+
+def hello(caps=3):
+    return message(HELLO, struct.pack("<IIIII", 1, 64, caps, 1, 3) + text("evil"))
+
+
+def events(rng, query):
+    """An answer: events that are right, wrong, in conflict or doubled, at numbers near and far."""
+    kinds = [ORDER, ORDER_TEXT, EMPTY, description("e%d" % rng.randrange(3000)), b"", bytes(rng.randrange(60)), ORDER[:-rng.randrange(1, 20)]]
+    n = rng.randrange(6)
+    entries = b"".join(struct.pack("<I", rng.choice((0, 1, 2, 99, 65535, 65536))) + blob(rng.choice(kinds)) for _ in range(n))
+    return message(EVENTS, struct.pack("<III", query, rng.choice((0, 0, 0, 1)), rng.choice((n, n, n, n + 1, 0xFFFFFFFF))) + blob(entries))
+
+
+def mutated(rng, data):
+    data = bytearray(data)
+    for _ in range(rng.choice((0, 0, 1, 2, 8))):
+        data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
+    return bytes(data[: rng.randrange(1, len(data) + 1)]) if rng.random() < 0.1 else bytes(data)
+
+
+def evil_program(k, rng):
+    """One connection: a few messages, some of them answers to what it was asked; then it is gone."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(1)
+        s.connect(str(k.rundir / "app.sock"))
+        query, cookie = 1, 0
+        if rng.random() < 0.95:
+            s.send(hello(rng.choice((0, 2, 3, 0xFFFFFFFF))))
+        for _ in range(rng.randrange(1, 12)):
+            kind = rng.randrange(6)
+            data = (events(rng, query) if kind < 2 else message(ACK, struct.pack("<Ii", cookie, rng.choice((0, -5, 7)))) if kind == 2
+                else message(NEW_EVENTS, struct.pack("<I", 3)) if kind == 3 else hello() if kind == 4 else os.urandom(rng.randrange(1, 300)))
+            fds = [0, 1, 2, 0, 1, 2][: rng.randrange(1, 7)] if rng.random() < 0.03 else []
+            socket.send_fds(s, [mutated(rng, data)], fds)
+            with contextlib.suppress(BlockingIOError):
+                got, received, _, _ = socket.recv_fds(s, 65536, 4, socket.MSG_DONTWAIT)
+                for fd in received:
+                    os.close(fd)
+                if len(got) >= 12:
+                    number, = struct.unpack_from("<I", got, 8)
+                    query, cookie = (number, cookie) if got[4] == 16 else (query, number)
+
+
+def evil_client(k, rng):
+    lines = [b'{"command": "status"}', b'{"command": "create", "session": "x%d", "output": ""}' % rng.randrange(5), b'{"command": "destroy", "all": true}',
+        b'{"command": "enable-event", "session": "x%d", "patterns": ["*%d*"]}' % (rng.randrange(5), rng.randrange(9)), b'{"command": "list-events"}',
+        b'{"command": "start", "session": "x%d"}' % rng.randrange(5), b'{"command": "disable-event", "session": "x1", "patterns": ["*"]}', b"{}", b"[[[[", os.urandom(40)]
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(1)
+        s.connect(str(k.rundir / "control.sock"))
+        for _ in range(rng.randrange(1, 5)):
+            s.send(mutated(rng, rng.choice(lines)) + rng.choice((b"\n", b"\n", b"\n", b"")))
+        if rng.random() < 0.5:
+            s.recv(1 << 16)
+
+
+def attack(k, seed, stop, evil, done):
+    rng = random.Random(seed)
+    while not stop.is_set():
+        with contextlib.suppress(OSError):
+            evil(k, rng)
+        done[0] += 1
+
+
+def resident_mib(k):
+    with open(f"/proc/{k.daemon.pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:")) / 1024
+
+
+@contextlib.contextmanager
+def attacked(k, *evils):
+    """While in it, each of these goes on in a thread."""
+    stop, done = threading.Event(), [0]
+    threads = [threading.Thread(target=attack, args=(k, seed, stop, evil, done)) for seed, evil in enumerate(evils)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield done
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def others_are_served(k, seconds):
+    """Well-behaved peers have their answers, promptly, all the time."""
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        ask(k, "list")
+        program = Program(k, ORDER, name="good")
+        mapped = program.serve()
+        program.close()
+        check(mapped, "the events of a program are not mapped")
+        took = time.monotonic() - begin
+        check(took < PROMPT, f"a client and a program had to wait {took:.1f} s")
+        n += 1
+    check(n >= 3, f"only {n} turns")
+
+
+def start(k):
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
+    ask(k, "create", session="s", output="")
+    ask(k, "enable-event", patterns=["shop:*"])
+    ask(k, "start")
+    program = Program(k, ORDER)  # first, so that its definition is the one that counts
+    check(program.serve(), "the first program")
+    return program
+
+
+def all_gone(k, *programs):
+    for program in programs:
+        program.close()
+    known = lambda: k.request(command="list-events")["applications"]
+    wait_for(lambda: not known(), lambda: f"the programs to be forgotten: {known()}")
+
+
+def test_nonsense(k):
+    first = start(k)
+    with attacked(k, evil_program, evil_program, evil_client) as done:
+        # A client is as mighty as its user: "destroy all" is obeyed, so sessions may be gone.
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            check("ok" in k.request(command="list"), "an answer")
+            check(time.monotonic() - begin < PROMPT, "a client had to wait")
+    check(done[0] > 50, f"only {done[0]} attempts")
+    check(k.daemon.poll() is None, f"the daemon died:\n{k.daemon_log()[-3000:]}")
+    all_gone(k, first)
+    check("ERROR: " not in k.daemon_log() and "runtime error" not in k.daemon_log(), k.daemon_log()[-3000:])
+
+
+def test_nonsense_of_programs(k):
+    """What some programs say does not change what others record."""
+    first = start(k)
+    with attacked(k, evil_program, evil_program, evil_program) as done:
+        others_are_served(k, SECONDS)
+    check(done[0] > 50, f"only {done[0]} attempts")
+    all_gone(k, first)
+
+
+@without_sanitizers
+def test_nobody_reads(k):
+    """Programs that only ask: what waits for them is bounded, for each and together."""
+    first = start(k)
+    ask(k, "enable-event", patterns=[f"shop:{i}-" + "x" * 200 for i in range(300)])
+    before = resident_mib(k)
+    greedy = []
+    data = message(NEW_EVENTS, struct.pack("<I", 3))
+    for _ in range(120):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.connect(str(k.rundir / "app.sock"))
+        s.setblocking(False)
+        s.send(hello())
+        greedy.append(s)
+    most, end = 0, time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        for s in greedy:
+            with contextlib.suppress(OSError):
+                for _ in range(50):
+                    s.send(data)
+        most = max(most, resident_mib(k) - before)
+        ask(k, "list")
+    check(most < 100, f"the daemon grew by {most:.0f} MiB")
+    check("No buffer space" in k.daemon_log(), "nobody was dropped: nothing was tested")
+    for s in greedy:
+        s.close()
+    all_gone(k, first)
+
+
+def test_flood_of_connections(k):
+    """Programs that come and go as fast as they can, and some that say nothing."""
+    first = start(k)
+
+    def come_and_go(k, rng):
+        crowd = []
+        for _ in range(50):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            s.setblocking(False)
+            crowd.append(s)
+            with contextlib.suppress(OSError):
+                s.connect(str(k.rundir / "app.sock"))
+                if rng.random() < 0.5:
+                    s.send(hello())
+        for s in crowd:
+            s.close()
+
+    with attacked(k, come_and_go, come_and_go) as done:
+        others_are_served(k, SECONDS)
+    check(done[0] > 10, f"only {done[0]} floods")
+    all_gone(k, first)
+
+
+def test_tables_are_bounded(k):
+    """One event at the highest number needs a large table: programs of a user cannot have any number of them."""
+    first = start(k)
+    equal(k.daemon.poll(), None, "the daemon")
+    programs = []
+    for _ in range(300):
+        program = Program(k, ORDER)
+        number, _ = program.expect_query()
+        program.send(EVENTS, struct.pack("<III", number, 0, 1) + blob(struct.pack("<I", 65535) + blob(ORDER)))
+        programs.append(program)
+    ask(k, "list")
+    wait_for(lambda: "too many" in k.daemon_log(), "somebody to be refused")
+    check(any("too many" in w for w in k.request(command="status", session="s").get("warnings", [])), "the status tells")
+    all_gone(k, first, *programs)
+    program = Program(k, ORDER)
+    check(program.serve(), "afterwards there is room again")
+    program.close()
+
+
+if __name__ == "__main__":
+    kymotest.main()
