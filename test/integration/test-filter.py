@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Filters: exactly those events are in the trace that an evaluation of our own lets pass, whatever rules there are, and whenever
+they come and go. What they mean in detail, src/filter/test-filter.c tests.
+"""
+
+import collections
+import os
+import pty
+import subprocess
+
+import kymotest
+from kymotest import CLI, check, equal, integers, read_trace, wait_for
+
+N = 300
+ITEM, KINDS, OTHER = "filters:item", "filters:kinds", "filters:other"
+
+
+class Program:
+    """A running `filters`, which emits when it is told to; counts in phases."""
+
+    def __init__(self, k, **env):
+        self.k, self.phase = k, 0
+        self.app = k.spawn("filters", env=env)
+        if k.daemon:
+            wait_for(lambda: self.registered(), "the program to register")
+
+    def registered(self):
+        return any(a["pid"] == self.app.pid for a in self.k.request(command="list-events")["applications"])
+
+    def emit(self, n=N):
+        self.phase += 1
+        self.app.stdin.write(f"{self.phase} {n}\n")
+        self.app.stdin.flush()
+        self.k.expect(self.app, "done")
+
+    def end(self):
+        self.app.stdin.close()
+        equal(self.app.wait(kymotest.TIMEOUT), 0, "exit status of filters")
+
+
+def recorded(trace):
+    """{event: {phase: [n]}}; each n once."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    events, discarded = read_trace(trace)
+    equal(discarded, 0, "discarded events")
+    for event in events:
+        values = integers(event)
+        found[event.name][values["phase"]].append(values["m" if event.name == OTHER else "n"])
+    return found
+
+
+def check_phase(found, phase, n=N, **wanted):
+    """Each of item, kinds, other: a predicate of n, or nothing for none."""
+    for name in (ITEM, KINDS, OTHER):
+        passes = wanted.get(name.partition(":")[2], lambda n: False)
+        equal(found[name][phase], [i for i in range(n) if passes(i)], f"{name} of phase {phase}")
+
+
+def create(k, start=True):
+    k.kymo("create", "s", "-o", k.traces / "s")
+    if start:
+        k.kymo("start")
+    return k.traces / "s"
+
+
+def finish(k, program, trace):
+    program.end()
+    k.kymo("destroy")
+    return recorded(trace)
+
+
+def test_kinds_of_fields(k):
+    """One channel for each filter, all recorded at once."""
+    filters = {
+        ("item", "n < 5"): lambda n: n < 5,
+        ("item", "n >= 10 && n <= 12 || n == 299"): lambda n: 10 <= n <= 12 or n == 299,
+        ("item", 'word == "t*" && n % 2'): lambda n: n % 3 == 2 and n % 2,
+        ("item", 'word != "one"'): lambda n: n % 3 != 1,
+        ("item", "last >> 40 == n && last > 0x28000000000"): lambda n: n << 40 > 0x28000000000,
+        ("kinds", "a == -100"): lambda n: (-n + 128) % 256 - 128 == -100,
+        ("kinds", "half * 2 == n && half > 100.25"): lambda n: n / 2 > 100.25,
+        ("kinds", "odd"): lambda n: n & 1,
+        ("kinds", "parity == 0"): lambda n: not n & 1,
+        ("kinds", "port == 258"): lambda n: n == 258,
+        ("kinds", 'text == "*b" && n < 100'): lambda n: n % 26 == 1 and n < 100,
+        ("kinds", "list[1] == n + 1"): lambda n: n % 4 >= 2,
+        ("kinds", "!(list[1] == n + 1)"): lambda n: False,
+        ("kinds", "list[2] == 7 && n > 200"): lambda n: n % 4 == 3 and n > 200,
+        ("kinds", 'fixed == "two"'): lambda n: n % 3 == 2,
+        ("kinds", "$ctx.vpid == $ctx.vtid && n == 3"): lambda n: n == 3,
+        ("kinds", '$ctx.procname == "filt*" && n == 4'): lambda n: n == 4,
+        ("kinds", "100 / (n - 50) == 100"): lambda n: n == 51,
+    }
+    k.start_daemon()
+    trace = create(k, start=False)
+    for i, (event, text) in enumerate(filters):
+        k.kymo("enable-channel", f"c{i}", "--subbuf-size=64K")
+        k.kymo("enable-event", f"filters:{event}", "-c", f"c{i}", "-f", text)
+    k.kymo("start")
+    program = Program(k)
+    program.emit()
+    program.end()
+    k.kymo("destroy")
+    streams = collections.defaultdict(list)
+    for path in kymotest.streams(trace):
+        streams[path.name.rpartition("_")[0]].append(path)
+    total = 0
+    for i, ((event, text), passes) in enumerate(filters.items()):
+        wanted = sum(bool(passes(n)) for n in range(N))
+        got = sum(p.events for path in streams[f"c{i}"] for p in kymotest.packets(path))
+        equal(got, wanted, f"events that pass {text!r}")
+        total += wanted
+    equal(len(read_trace(trace)[0]), total, "events that babeltrace2 reads")
+
+
+def test_rule_before_and_after_the_program(k):
+    k.start_daemon()
+    trace = create(k)
+    k.kymo("enable-event", ITEM, "-f", "n < 7")
+    program = Program(k)
+    program.emit()
+    k.kymo("enable-event", OTHER, "--filter=m == 9")
+    program.emit()
+    k.kymo("stop")
+    program.emit()
+    k.kymo("start")
+    program.emit()
+    found = finish(k, program, trace)
+    check_phase(found, 1, item=lambda n: n < 7)
+    check_phase(found, 2, item=lambda n: n < 7, other=lambda n: n == 9)
+    check_phase(found, 3)
+    check_phase(found, 4, item=lambda n: n < 7, other=lambda n: n == 9)
+
+
+def test_rules_that_overlap(k):
+    """Any filter suffices, a rule without one as well; each event is recorded once."""
+    k.start_daemon()
+    trace = create(k)
+    program = Program(k)
+    k.kymo("enable-event", "filters:*", "-f", "n < 5")
+    program.emit()
+    k.kymo("enable-event", ITEM, "-f", "n < 9 && n > 2")
+    program.emit()
+    k.kymo("enable-event", "filters:i*")
+    program.emit()
+    k.kymo("disable-event", "filters:i*")
+    program.emit()
+    k.kymo("disable-event", "filters:*")
+    program.emit()
+    k.kymo("enable-event", ITEM, "-f", 'word == "zero"')
+    program.emit()
+    k.kymo("disable-event", ITEM)
+    program.emit()
+    found = finish(k, program, trace)
+    check_phase(found, 1, item=lambda n: n < 5, kinds=lambda n: n < 5)
+    check_phase(found, 2, item=lambda n: n < 9, kinds=lambda n: n < 5)
+    check_phase(found, 3, item=lambda n: True, kinds=lambda n: n < 5)
+    check_phase(found, 4, item=lambda n: n < 9, kinds=lambda n: n < 5)
+    check_phase(found, 5, item=lambda n: 2 < n < 9)
+    check_phase(found, 6, item=lambda n: 2 < n < 9 or n % 3 == 0)
+    check_phase(found, 7)
+
+
+def test_unfiltered_becomes_filtered(k):
+    """An event that was recorded without any condition gets one, while it is recorded."""
+    k.start_daemon()
+    trace = create(k)
+    program = Program(k)
+    k.kymo("enable-event", "filters:i*")
+    k.kymo("enable-event", ITEM, "-f", "n == 250")
+    program.emit()
+    k.kymo("disable-event", "filters:i*")
+    program.emit()
+    found = finish(k, program, trace)
+    check_phase(found, 1, item=lambda n: True)
+    check_phase(found, 2, item=lambda n: n == 250)
+
+
+def test_contexts_and_filters(k):
+    k.start_daemon()
+    trace = create(k)
+    k.kymo("enable-channel", "channel0")
+    k.kymo("add-context", "-t", "vpid", "-t", "procname")
+    k.kymo("enable-event", ITEM, "-f", "n % 100 == 99")
+    program = Program(k)
+    program.emit()
+    found = finish(k, program, trace)
+    check_phase(found, 1, item=lambda n: n % 100 == 99)
+
+
+def test_per_thread_rings(k):
+    k.start_daemon()
+    trace = create(k)
+    k.kymo("enable-event", ITEM, "-f", "n % 100 == 99")
+    program = Program(k, GLIBC_TUNABLES="glibc.pthread.rseq=0")
+    program.emit()
+    check_phase(finish(k, program, trace), 1, item=lambda n: n % 100 == 99)
+
+
+def test_many_changes(k):
+    """The same filters on and off again and again: what the program keeps for them does not grow."""
+    k.start_daemon()
+    trace = create(k)
+    program = Program(k)
+    for i in range(60):
+        k.kymo("enable-event", ITEM, "-f", f"n == {i % 3}")
+        program.emit(3)
+        k.kymo("disable-event", "--remove", ITEM)
+    found = finish(k, program, trace)
+    for i in range(60):
+        check_phase(found, i + 1, 3, item=lambda n, i=i: n == i % 3)
+
+
+def test_refused(k):
+    k.start_daemon()
+    create(k)
+    for text, says in {"n = 5": "filter: unknown operator '=' at character 3 (did you mean '=='?)",
+            "n ==": "filter: a name, a number or a string is missing at character 5",
+            "": "filter: a name, a number or a string is missing at character 1",
+            'n == 1 && "x" == 5': "filter: a string cannot be compared with a number at character 15",
+            "$ctx.vpd == 1": "filter: there is no context 'vpd' at character 1"}.items():
+        done = k.kymo("enable-event", ITEM, "-f", text, status=1)
+        equal(done.stderr.strip(), f"kymo: {says}", f"refusal of {text!r}")
+    reply = k.request(command="enable-event", session="s", patterns=[ITEM], filter="n = 5")
+    equal((reply["code"], reply["position"]), ("usage", 3), "refusal on the control socket")
+    equal(k.kymo_json("status", "s")["session"]["channels"], [], "channels after rules that were all refused")
+
+
+def test_caret(k):
+    """At a terminal, the place is shown."""
+    k.start_daemon()
+    create(k)
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run([CLI, "enable-event", ITEM, "-f", "n == 3 && (n = 5)"], env=k.env, stdout=subprocess.DEVNULL,
+            stderr=theirs, timeout=kymotest.TIMEOUT)
+        text = os.read(ours, 4096).decode().splitlines()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    equal(done.returncode, 1, "exit status")
+    equal(text[1:], ["  n == 3 && (n = 5)", "               ^"], "what is shown below the message")
+
+
+def test_what_does_not_fit_is_told(k):
+    k.start_daemon()
+    trace = create(k)
+    program = Program(k)
+    told = "rule 'filters:*' with filter 'm < 3' does not record event 'filters:"
+    text = k.kymo("enable-event", "filters:*", "-f", "m < 3").stdout
+    check(told in text and "there is no field 'm'" in text, f"the reply does not tell: {text}")
+    program.emit()
+    done = k.kymo("status")
+    check("filter 'm < 3': 1 event" in done.stdout, f"status does not show the filter: {done.stdout}")
+    check(any(w.startswith(told) for w in k.kymo_json("status", "s")["warnings"]), "status does not warn")
+    text = k.kymo("enable-event", ITEM, "-f", "word > 5").stdout
+    check("a string (field 'word') can be compared by == and != only" in text, f"the reply does not tell: {text}")
+    rules = k.kymo_json("status", "s")["session"]["channels"][0]["rules"]
+    equal([(r["filter"], r["matched"]) for r in rules], [("m < 3", 1), ("word > 5", 0)], "rules")
+    check_phase(finish(k, program, trace), 1, other=lambda n: n < 3)
+
+
+def test_record(k):
+    out = k.traces / "t"
+    done = k.kymo("record", "-o", out, "-f", "n < 4 || m == 1", "--", "sh", "-c", f"echo 1 10 | {kymotest.APPS / 'filters'}")
+    check(not out.exists() and "none of its events passed --filter" in done.stderr, f"no event has both fields: {done.stderr}")
+    done = k.kymo("record", "-o", out, "-f", "n < 4", "--", "sh", "-c", f"echo 1 10 | {kymotest.APPS / 'filters'}")
+    check("does not record event 'filters:other', nor others like it: there is no field 'n'" in done.stderr, done.stderr)
+    check_phase(recorded(out), 1, 10, item=lambda n: n < 4, kinds=lambda n: n < 4)
+
+
+if __name__ == "__main__":
+    kymotest.main()
