@@ -46,10 +46,13 @@ static void fuzz_geometry(struct ky_reader r)
 	if (ky_cons_ring_set_decode(&r, &m) < 0)
 		return;
 	KY_GEOMETRY_COPY(&g, &m);
-	if (ky_geometry_check(&g) < 0)
+	if (ky_geometry_take(&g) < 0)
 		return;
 	last = g.n_rings - 1;
-	assert(g.ctl_offset + last * g.ctl_stride + g.ctl_stride <= g.data_offset);
+	assert(g.ctl_offset + (uint64_t)g.n_rings * KY_CTL_SIZE <= g.table_offset);
+	assert(g.table_offset + last * g.table_stride +
+			g.n_blocks * sizeof(struct ky_block_entry) <=
+		g.data_offset);
 	assert(g.data_offset + last * g.data_stride + g.data_stride <= g.total_size);
 }
 

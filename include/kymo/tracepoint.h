@@ -544,7 +544,7 @@ typedef uintptr_t kymo__ptr;
 		kymo__state_##provider##__##name; \
 	extern __attribute__((weak, visibility("hidden"))) const struct kymo_event \
 		kymo__event_##provider##__##name; \
-	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL}; \
+	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL, NULL, NULL}; \
 	const struct kymo_event kymo__event_##provider##__##name = { \
 		(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_PLAIN, level, #provider, #name, \
 		kymo__fields_##provider##__##cls, &kymo__state_##provider##__##name, \
@@ -732,14 +732,21 @@ static inline __attribute__((unused)) void kymo__put_string_sequence(
 		c->len = KYMO__TOO_LARGE;
 }
 
-static inline __attribute__((unused)) void kymo__hand_over(
+static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room)
 {
-	if (!c->n) {
-		event->state->record(event, room, c->len + (size_t)(c->p - room), NULL, 0);
-	} else {
+	struct kymo_event_state *state = event->state;
+	size_t len = c->len + (size_t)(c->p - room);
+	uint64_t word = 0;
+
+	if (c->n) {
 		kymo__put_piece(c, NULL, 0, 0);
-		event->state->record(event, room, c->len, c->list, c->n);
+		state->record(event, room, c->len, c->list, c->n);
+	} else if (__builtin_constant_p(len <= sizeof(word)) && len <= sizeof(word)) {
+		memcpy(&word, room, len);
+		state->record_word(event, word, state->hooks, len);
+	} else {
+		state->record_flat(event, room, state->hooks, len);
 	}
 }
 

@@ -121,12 +121,23 @@ enum kymo_piece_flags {
 typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
-/* The part of an event that changes: belongs to the tracer. Programs only read `enabled`. */
+/*
+ * The same for a record without pieces, its event's `hooks` being at hand. _word: for one of at most 8 bytes, which are
+ * in `value` as they would lie in memory.
+ */
+typedef void (*kymo_flat_fn)(
+	const struct kymo_event *event, const void *payload, void *hooks, size_t len);
+typedef void (*kymo_word_fn)(
+	const struct kymo_event *event, uint64_t value, void *hooks, size_t len);
+
+/* The part of an event that changes: belongs to the tracer. Programs only read. */
 struct KYMO__HIDDEN kymo_event_state {
-	uint32_t enabled; /* not 0: a session may want this event, call `record` */
+	uint32_t enabled; /* not 0: a session may want this event, call one of these: */
 	uint32_t reserved;
-	kymo_record_fn record; /* valid while enabled */
-	void *hooks;	       /* the tracer's */
+	kymo_record_fn record;
+	kymo_flat_fn record_flat;
+	kymo_word_fn record_word;
+	void *hooks; /* the tracer's; for record_flat and record_word */
 };
 
 enum kymo_event_kind {

@@ -5,7 +5,7 @@
  * of it, so every reader on the daemons' side treats every word as hostile; and nobody but a traced
  * program ever writes it after it was made.
  *
- *   memfd "rings":   | set header, 1 page | n_rings x control block | n_rings x data |
+ *   memfd "rings":   | set header, 1 page | n_rings x control block | n_rings x block table | n_rings x data |
  *   memfd "consumed": one uint64_t for each ring, written by the consumer, read-only for programs
  *
  * All zeros is a valid, empty ring: a ring that was never used costs no memory.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define KY_RING_MAGIC	0x474e525fu /* "_RNG" */
-#define KY_RING_VERSION 1
+#define KY_RING_VERSION 2
 
 /*
  * Positions count bytes of record space, from 0, for ever (a ring never wraps in 63 bits). A ring is
@@ -33,6 +33,7 @@
 #define KY_BLOCK_MAX	   (1u << 30)
 #define KY_RING_MIN_BLOCKS 2u
 #define KY_RING_MAX_BLOCKS 4096u
+#define KY_RING_MAX	   (1u << 31) /* bytes of a ring */
 /* Offsets within a block at or beyond this are not record space. */
 #define KY_BLOCK_LIMIT(block_size) ((block_size)-KY_BLOCK_ROOM - KY_BLOCK_SLACK)
 
@@ -63,18 +64,13 @@ enum ky_lost {
 	KY_LOST_REASONS = 4,
 };
 
-/* State that is published together with the head: of the last record before it. */
-struct ky_ring_slot {
-	uint64_t ts;	/* full clock value */
-	uint64_t count; /* records published so far */
-};
-
 /*
- * Written on entering block b by the store sequence of a block switch, before the head that enters it:
- * entry b gets begin_*, entry b-1 gets used. An entry is valid while the head is beyond it.
+ * Entry b of a ring's block table is written on entering block b, before the head that enters it: entry b gets begin_*,
+ * entry b-1 gets used. An entry is valid while the head is beyond it.
  */
 struct ky_block_entry {
-	uint64_t begin_ts;    /* clock of the last record before this block; 0 at a ring's start */
+	uint64_t
+		begin_ts; /* no earlier than any record before this block, no later than any in it; 0 at a ring's start */
 	uint64_t begin_count; /* records before this block */
 	uint64_t used;	      /* bytes of records in this block; valid once the head has left it */
 	uint64_t reserved;
@@ -83,55 +79,87 @@ struct ky_block_entry {
 /*
  * Control block of one ring. `head` is the one word that publishes:
  *
- *    63                                   1   0
- *   +--------------------------------------+------+
- *   | position of the first unwritten byte | slot |
- *   +--------------------------------------+------+
+ *    63                            32 31                             0
+ *   +--------------------------------+--------------------------------+
+ *   | records published so far       | position of the first          |
+ *   | (low 32 bits)                  | unwritten byte (low 32 bits)   |
+ *   +--------------------------------+--------------------------------+
  *
- * slot[head & 1] belongs to that head; a writer fills the other one and flips the bit.
+ * A ring is at most KY_RING_MAX bytes, so who knows where he is himself knows the rest of both. The position passes
+ * 2^32 on entering a block only, which sets both halves; within a block one addition moves both.
+ *
+ * Records with the short header hold the clock's low 27 bits: the rest is that of the last long header before them,
+ * which is in the ring before `window` says so.
  */
 struct ky_ring_ctl {
 	/* written with every record */
 	uint64_t head;
-	struct ky_ring_slot slot[2];
+	uint64_t
+		window; /* clock of a published record, its low 27 bits 0: the short header tells clocks from here on */
+	uint64_t
+		last_ts; /* while the head stands: no earlier than any record before it, no later than any behind */
+	/* overwrite mode only */
+	uint64_t oldest; /* position: what is before it may be overwritten at any moment */
 	/* per-thread rings only */
-	uint64_t reserve; /* position up to which records are reserved; >= head's position */
-	uint64_t last_ts; /* greatest clock value reserved */
+	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
+	uint64_t reserved_count; /* records reserved */
 	uint64_t owner; /* 0: free; else process << 32 | claiming << 31 | thread, docs/shm-abi.md */
+	uint64_t reserved;
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
-	uint64_t reserved_count; /* per-thread rings only: records reserved */
-	uint64_t reserved[3];
-	struct ky_block_entry blocks[]; /* n_blocks */
+	uint64_t reserved2[4];
 };
 
 /* First page of the set. Programs and consumers get the geometry in a message; this is for recovery. */
 struct ky_set_header {
 	uint32_t magic, version;
 	uint32_t size; /* of this structure */
-	uint32_t mode, clock;
+	uint32_t mode, clock, overwrite;
 	uint32_t n_rings, n_blocks, block_size;
-	uint64_t ctl_offset, ctl_stride;   /* control block i: ctl_offset + i * ctl_stride */
+	uint32_t reserved;
+	uint64_t ctl_offset; /* control block i: ctl_offset + i * KY_CTL_SIZE */
+	uint64_t table_offset,
+		table_stride; /* table i: table_offset + i * table_stride, n_blocks entries */
 	uint64_t data_offset, data_stride; /* data of ring i: data_offset + i * data_stride */
 	uint64_t total_size;
 };
 
-#define KY_CTL_HEAD   0
-#define KY_CTL_SLOT   8
-#define KY_CTL_BLOCKS 128
-#define KY_CTL_LOST   64
+#define KY_CTL_SIZE    128
+#define KY_CTL_HEAD    0
+#define KY_CTL_WINDOW  8
+#define KY_CTL_LAST_TS 16
+#define KY_CTL_LOST    64
 
 static_assert(offsetof(struct ky_ring_ctl, head) == KY_CTL_HEAD, "shm ABI");
-static_assert(offsetof(struct ky_ring_ctl, slot) == KY_CTL_SLOT, "shm ABI");
+static_assert(offsetof(struct ky_ring_ctl, window) == KY_CTL_WINDOW, "shm ABI");
+static_assert(offsetof(struct ky_ring_ctl, last_ts) == KY_CTL_LAST_TS, "shm ABI");
 static_assert(offsetof(struct ky_ring_ctl, lost) == KY_CTL_LOST, "shm ABI");
-static_assert(offsetof(struct ky_ring_ctl, blocks) == KY_CTL_BLOCKS, "shm ABI");
-static_assert(sizeof(struct ky_ring_slot) == 16, "shm ABI");
+static_assert(sizeof(struct ky_ring_ctl) == KY_CTL_SIZE, "shm ABI");
 static_assert(sizeof(struct ky_block_entry) == 32, "shm ABI");
-static_assert(sizeof(struct ky_set_header) == 72, "shm ABI");
+static_assert(sizeof(struct ky_set_header) == 88, "shm ABI");
 
-static inline uint64_t ky_head_pos(uint64_t head)
+/* The head of a position and a number of records, and back. */
+static inline uint64_t ky_head(uint64_t pos, uint64_t count)
 {
-	return head >> 1;
+	return count << 32 | (uint32_t)pos;
+}
+
+/* The position that a head means, for somebody who is at `from`, at or before it. */
+static inline uint64_t ky_head_pos(uint64_t head, uint64_t from)
+{
+	return from + (uint32_t)((uint32_t)head - (uint32_t)from);
+}
+
+/* Likewise the number of records, of which `from` are known. */
+static inline uint64_t ky_head_count(uint64_t head, uint64_t from)
+{
+	return from + (uint32_t)((uint32_t)(head >> 32) - (uint32_t)from);
+}
+
+/* The window that a clock value lies in. */
+static inline uint64_t ky_window(uint64_t ts)
+{
+	return ts & ~(((uint64_t)1 << KY_TS_BITS) - 1);
 }
 
 #endif

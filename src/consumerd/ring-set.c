@@ -92,7 +92,7 @@ static int build(
 	int ret;
 
 	KY_GEOMETRY_COPY(&set->geometry, m);
-	ret = ky_geometry_check(&set->geometry);
+	ret = ky_geometry_take(&set->geometry);
 	if (ret < 0 || !trace_dir_name_valid(m->name))
 		return -EBADMSG;
 	set->name = strdup(m->name);

@@ -81,13 +81,10 @@ enum ky_level_type {
 	F(u32, set)                                                                                \
 	F(u32, mode)  /* enum ky_set_mode */                                                       \
 	F(u32, clock) /* enum ky_clock */                                                          \
+	F(u32, overwrite)                                                                          \
 	F(u32, n_rings)                                                                            \
 	F(u32, n_blocks)                                                                           \
 	F(u32, block_size)                                                                         \
-	F(u64, ctl_offset)                                                                         \
-	F(u64, ctl_stride)                                                                         \
-	F(u64, data_offset)                                                                        \
-	F(u64, data_stride)                                                                        \
 	F(u64, total_size)
 
 /*

@@ -45,13 +45,10 @@ enum ky_cons_type {
 	F(str, name) /* of the stream files: NAME_N, N the ring's index */                         \
 	F(u32, mode)                                                                               \
 	F(u32, clock)                                                                              \
+	F(u32, overwrite)                                                                          \
 	F(u32, n_rings)                                                                            \
 	F(u32, n_blocks)                                                                           \
 	F(u32, block_size)                                                                         \
-	F(u64, ctl_offset)                                                                         \
-	F(u64, ctl_stride)                                                                         \
-	F(u64, data_offset)                                                                        \
-	F(u64, data_stride)                                                                        \
 	F(u64, total_size)                                                                         \
 	F(u64, uuid_hi) /* as 16 bytes big endian in packet headers and metadata */                \
 	F(u64, uuid_lo)

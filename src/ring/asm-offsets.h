@@ -7,27 +7,20 @@
 #define KY_HOOK_ACTIVE	    0
 #define KY_HOOK_ID	    4
 #define KY_HOOK_N_RINGS	    8
-#define KY_HOOK_BLOCK_MASK  12
-#define KY_HOOK_BLOCK_LIMIT 16
+#define KY_HOOK_N_SHORT	    12
+#define KY_HOOK_BLOCK_MASK  16
+#define KY_HOOK_BLOCK_LIMIT 20
 #define KY_HOOK_RING_MASK   24
-#define KY_HOOK_RINGS	    32
+#define KY_HOOK_CTL	    32
+#define KY_HOOK_DATA	    40
+#define KY_HOOK_RING_SIZE   48
+#define KY_HOOK_STEP	    56
 
-#define KY_SWITCH_CTL	      0
-#define KY_SWITCH_HEAD	      8
-#define KY_SWITCH_NEW_HEAD    16
-#define KY_SWITCH_LEFT	      24
-#define KY_SWITCH_ENTER	      32
-#define KY_SWITCH_USED	      40
-#define KY_SWITCH_BEGIN_TS    48
-#define KY_SWITCH_BEGIN_COUNT 56
-
-#define KY_ENTRY_BEGIN_TS    0
-#define KY_ENTRY_BEGIN_COUNT 8
-#define KY_ENTRY_USED	     16
-
-/* struct kymo_event, struct kymo_event_state */
-#define KY_EVENT_STATE 32
-#define KY_STATE_HOOKS 16
+#define KY_STORES_CTL	0
+#define KY_STORES_HEAD	8
+#define KY_STORES_N	16
+#define KY_STORES_AT	24
+#define KY_STORES_VALUE 32
 
 /* struct kymo_piece */
 #define KY_PIECE_PTR   0
@@ -39,9 +32,14 @@
 #define KY_RSEQ_CPU_ID 4
 #define KY_RSEQ_CS     8
 
+/* Where glibc 2.36 for x86-64 has the rseq area, from the thread pointer. */
+#define KY_RSEQ_KNOWN 0x920
+
 /* struct ky_ring_ctl, and the header of a record: as in abi/ring.h, which assembly cannot read */
+#define KY_ASM_CTL_SHIFT   7
 #define KY_ASM_HEAD	   0
-#define KY_ASM_SLOT	   8
+#define KY_ASM_WINDOW	   8
+#define KY_ASM_LAST_TS	   16
 #define KY_ASM_ID_BITS	   5
 #define KY_ASM_TS_BITS	   27
 #define KY_ASM_EXTENDED_ID 31
@@ -53,5 +51,6 @@
 #define KY_ASM_RESTART 1
 #define KY_ASM_NO_RING 2
 #define KY_ASM_FULL    3
+#define KY_ASM_LONG    4
 
 #endif

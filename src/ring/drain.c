@@ -23,7 +23,7 @@ static uint64_t block_start(const struct ky_drain *d, uint64_t pos)
 
 static const struct ky_block_entry *block_entry(const struct ky_drain *d, uint64_t pos)
 {
-	return &d->ctl->blocks[(pos / d->block_size) & (d->n_blocks - 1)];
+	return &d->blocks[(pos / d->block_size) & (d->n_blocks - 1)];
 }
 
 /* A position within record space: the last KY_BLOCK_ROOM + KY_BLOCK_SLACK bytes of a block are not.
@@ -48,6 +48,7 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
 {
 	*d = (struct ky_drain){
 		.ctl = ky_geometry_ctl(g, base, i),
+		.blocks = ky_geometry_entry(g, base, i, 0),
 		.data = ky_geometry_data(g, base, i),
 		.block_size = g->block_size,
 		.n_blocks = g->n_blocks,
@@ -80,17 +81,15 @@ static void look_at_lost(struct ky_drain *d)
 }
 
 /*
- * The slot that a head names is not written while that head stands: reading head, slot, head again
- * and finding the same head proves that they belong together.
+ * While a head stands, writers store no clock that is less than those before it: reading head, clock, head again and
+ * finding the same head proves that the clock is its end.
  */
 static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 {
 	for (unsigned int i = 0; i < SETTLE_TRIES; i++) {
-		const struct ky_ring_slot *slot = &d->ctl->slot[word & 1];
 		uint64_t again;
 
-		d->head_ts = fetch(&slot->ts);
-		d->head_count = fetch(&slot->count);
+		d->head_ts = fetch(&d->ctl->last_ts);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		again = fetch_head(d);
 		if (again == word) {
@@ -112,12 +111,13 @@ int ky_drain_look(struct ky_drain *d, bool settle)
 	d->settled = false;
 	if (settle)
 		word = settle_head(d, word);
-	head = ky_head_pos(word);
+	head = ky_head_pos(word, d->pos);
 	if (!head_valid(d, head)) {
 		d->quarantined = true;
 		return -EBADMSG;
 	}
 	d->head = head;
+	d->head_count = ky_head_count(word, d->count);
 	look_at_lost(d);
 	return 0;
 }

@@ -20,17 +20,20 @@
 struct ky_drain {
 	/* where the ring is: from a checked geometry */
 	const struct ky_ring_ctl *ctl;
+	const struct ky_block_entry *blocks;
 	const uint8_t *data; /* of position 0 */
 	uint32_t block_size, n_blocks;
 	/* what has been taken */
 	uint64_t pos;	/* first byte not taken */
 	uint64_t count; /* records before it */
-	uint64_t ts;	/* clock of the last record before it; 0 when there was none */
+	uint64_t
+		ts; /* no earlier than the records before it, no later than the others; 0 at the start */
 	/* the copy that ky_drain_look made */
 	uint64_t head;			/* position up to which pieces are given; >= pos */
-	uint64_t head_ts, head_count;	/* of the last record before head; if `settled` */
+	uint64_t head_count;		/* records before it */
+	uint64_t head_ts;		/* end of their clocks; if `settled` */
 	uint64_t lost[KY_LOST_REASONS]; /* never decreases */
-	bool settled;			/* head_ts and head_count belong to head */
+	bool settled;			/* head_ts belongs to head */
 	bool quarantined;		/* the head made no sense once: never read again */
 };
 
@@ -39,9 +42,9 @@ struct ky_drain_piece {
 	uint32_t len;	     /* bytes, > 0 */
 	uint64_t pos;	     /* of the first byte */
 	uint64_t next;	     /* where the next piece may begin: pos + len, or the next block */
-	uint64_t begin_ts;   /* clock of the record before the piece; of its first one at a ring's
-				start */
-	uint64_t end_ts;     /* clock of its last record */
+	uint64_t
+		begin_ts; /* end_ts of the piece before; clock of its first record at a ring's start */
+	uint64_t end_ts; /* no earlier than its last record, no later than the next one's first */
 	uint64_t n_events;
 };
 

@@ -12,32 +12,34 @@
 
 struct ky_geometry {
 	uint32_t mode, clock; /* enum ky_set_mode, enum ky_clock */
+	uint32_t
+		overwrite; /* 1: a full ring overwrites its oldest block; 0: it discards new events */
 	uint32_t n_rings, n_blocks, block_size;
-	uint64_t ctl_offset, ctl_stride;
+	uint64_t ctl_offset;
+	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data_stride = n_blocks * block_size */
 	uint64_t total_size;
 };
 
-/* The fields of a RING_SET message are named as those of the structure. */
+/* What a layout follows from, and its size as a check: the fields of messages, named as those of the structure. */
 #define KY_GEOMETRY_COPY(to, from)                                                                 \
 	do {                                                                                       \
 		(to)->mode = (from)->mode;                                                         \
 		(to)->clock = (from)->clock;                                                       \
+		(to)->overwrite = (from)->overwrite;                                               \
 		(to)->n_rings = (from)->n_rings;                                                   \
 		(to)->n_blocks = (from)->n_blocks;                                                 \
 		(to)->block_size = (from)->block_size;                                             \
-		(to)->ctl_offset = (from)->ctl_offset;                                             \
-		(to)->ctl_stride = (from)->ctl_stride;                                             \
-		(to)->data_offset = (from)->data_offset;                                           \
-		(to)->data_stride = (from)->data_stride;                                           \
 		(to)->total_size = (from)->total_size;                                             \
 	} while (0)
 
-/* Lays a set out. block_size and n_blocks must be powers of two within the bounds of abi/ring.h, else -EINVAL. */
-int ky_geometry_init(struct ky_geometry *g, uint32_t mode, uint32_t clock, uint32_t n_rings,
-	uint32_t n_blocks, uint32_t block_size);
-/* 0 if g, which came from a peer, is a layout that ky_geometry_init could have made; else -EBADMSG. */
-int ky_geometry_check(const struct ky_geometry *g);
+/*
+ * Lays a set out, as its first members say (mode .. block_size). block_size and n_blocks must be powers of two within
+ * the bounds of abi/ring.h, else -EINVAL.
+ */
+int ky_geometry_init(struct ky_geometry *g);
+/* Lays out what a peer told: -EBADMSG if that cannot be, or is not of the size that the peer thinks. */
+int ky_geometry_take(struct ky_geometry *g);
 
 /* Largest payload of one record: what an empty block holds behind a long header. */
 static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
@@ -53,7 +55,17 @@ static inline uint64_t ky_geometry_ring_mask(const struct ky_geometry *g)
 static inline struct ky_ring_ctl *ky_geometry_ctl(
 	const struct ky_geometry *g, void *base, uint32_t i)
 {
-	return (struct ky_ring_ctl *)((char *)base + g->ctl_offset + i * g->ctl_stride);
+	return (struct ky_ring_ctl *)((char *)base + g->ctl_offset) + i;
+}
+
+/* The entry of the block that position `pos` of ring i lies in. */
+static inline struct ky_block_entry *ky_geometry_entry(
+	const struct ky_geometry *g, void *base, uint32_t i, uint64_t pos)
+{
+	struct ky_block_entry *table = (struct ky_block_entry *)((char *)base + g->table_offset +
+								 i * g->table_stride);
+
+	return &table[(pos / g->block_size) & (g->n_blocks - 1)];
 }
 
 /* Where position 0 of ring i lies. */

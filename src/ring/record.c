@@ -17,38 +17,37 @@
 ASSERT_OFFSET(ky_hook, active, KY_HOOK_ACTIVE);
 ASSERT_OFFSET(ky_hook, id, KY_HOOK_ID);
 ASSERT_OFFSET(ky_hook, n_rings, KY_HOOK_N_RINGS);
+ASSERT_OFFSET(ky_hook, n_short, KY_HOOK_N_SHORT);
 ASSERT_OFFSET(ky_hook, block_mask, KY_HOOK_BLOCK_MASK);
 ASSERT_OFFSET(ky_hook, block_limit, KY_HOOK_BLOCK_LIMIT);
 ASSERT_OFFSET(ky_hook, ring_mask, KY_HOOK_RING_MASK);
-ASSERT_OFFSET(ky_hook, rings, KY_HOOK_RINGS);
-ASSERT_OFFSET(ky_switch, ctl, KY_SWITCH_CTL);
-ASSERT_OFFSET(ky_switch, head, KY_SWITCH_HEAD);
-ASSERT_OFFSET(ky_switch, new_head, KY_SWITCH_NEW_HEAD);
-ASSERT_OFFSET(ky_switch, left, KY_SWITCH_LEFT);
-ASSERT_OFFSET(ky_switch, enter, KY_SWITCH_ENTER);
-ASSERT_OFFSET(ky_switch, used, KY_SWITCH_USED);
-ASSERT_OFFSET(ky_switch, begin_ts, KY_SWITCH_BEGIN_TS);
-ASSERT_OFFSET(ky_switch, begin_count, KY_SWITCH_BEGIN_COUNT);
-ASSERT_OFFSET(kymo_event, state, KY_EVENT_STATE);
-ASSERT_OFFSET(kymo_event_state, hooks, KY_STATE_HOOKS);
+ASSERT_OFFSET(ky_hook, ctl, KY_HOOK_CTL);
+ASSERT_OFFSET(ky_hook, data, KY_HOOK_DATA);
+ASSERT_OFFSET(ky_hook, ring_size, KY_HOOK_RING_SIZE);
+ASSERT_OFFSET(ky_hook, step, KY_HOOK_STEP);
+ASSERT_OFFSET(ky_stores, ctl, KY_STORES_CTL);
+ASSERT_OFFSET(ky_stores, head, KY_STORES_HEAD);
+ASSERT_OFFSET(ky_stores, n, KY_STORES_N);
+ASSERT_OFFSET(ky_stores, store[0].at, KY_STORES_AT);
+ASSERT_OFFSET(ky_stores, store[0].value, KY_STORES_VALUE);
+ASSERT_OFFSET(ky_stores, store[1].at, KY_STORES_AT + 16);
 ASSERT_OFFSET(kymo_piece, ptr, KY_PIECE_PTR);
 ASSERT_OFFSET(kymo_piece, len, KY_PIECE_LEN);
 ASSERT_OFFSET(kymo_piece, flags, KY_PIECE_FLAGS);
 static_assert(sizeof(struct kymo_piece) == KY_PIECE_SIZE, "assembly: piece");
-static_assert(sizeof(struct ky_ring_ref) == 16, "assembly: ring ref");
-static_assert(
-	offsetof(struct ky_hook, special) == 64, "what every record needs is in one cache line");
+static_assert(offsetof(struct ky_hook, write) == 64, "short writers need one cache line");
 #endif
-ASSERT_OFFSET(ky_block_entry, begin_ts, KY_ENTRY_BEGIN_TS);
-ASSERT_OFFSET(ky_block_entry, begin_count, KY_ENTRY_BEGIN_COUNT);
-ASSERT_OFFSET(ky_block_entry, used, KY_ENTRY_USED);
-static_assert(KY_ASM_HEAD == KY_CTL_HEAD && KY_ASM_SLOT == KY_CTL_SLOT, "assembly: ctl");
+static_assert(KY_CTL_SIZE == 1 << KY_ASM_CTL_SHIFT, "assembly: ctl");
+static_assert(KY_ASM_HEAD == KY_CTL_HEAD && KY_ASM_WINDOW == KY_CTL_WINDOW &&
+		      KY_ASM_LAST_TS == KY_CTL_LAST_TS,
+	"assembly: ctl");
 static_assert(KY_ASM_ID_BITS == KY_ID_BITS && KY_ASM_TS_BITS == KY_TS_BITS, "assembly: header");
 static_assert(KY_ASM_EXTENDED_ID == KY_ID_EXTENDED, "assembly: header");
 static_assert(KY_ASM_COMPACT == KY_HEADER_COMPACT && KY_ASM_EXTENDED == KY_HEADER_EXTENDED,
 	"assembly: header");
 static_assert(KY_ASM_RESTART == KY_WRITE_RESTART && KY_ASM_NO_RING == KY_WRITE_NO_RING &&
-		      KY_ASM_FULL == KY_WRITE_FULL && KY_ASM_DONE == KY_WRITE_DONE,
+		      KY_ASM_FULL == KY_WRITE_FULL && KY_ASM_DONE == KY_WRITE_DONE &&
+		      KY_ASM_LONG == KY_WRITE_LONG,
 	"assembly: results");
 static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces");
 
@@ -105,14 +104,28 @@ static ky_write_fn writer_for(const struct ky_set *set)
 	return NULL;
 }
 
+static bool has_short_writers(const struct ky_hook *hook)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+	return hook->write == ky_rseq_record_counter && hook->id < KY_ID_EXTENDED && !hook->special;
+#else
+	(void)hook;
+	return false;
+#endif
+}
+
 void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 {
 	__atomic_store_n(&hook->id, id, __ATOMIC_RELAXED);
 	hook->block_mask = set->geo.block_size - 1;
-	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size);
+	/* A long header takes more, and the limit is to hold for either. */
+	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size) - KY_HEADER_EXTENDED;
 	hook->clock = (uint16_t)set->geo.clock;
-	hook->ring_mask = ky_geometry_ring_mask(&set->geo);
-	hook->rings = set->rings;
+	hook->ring_mask = (uint32_t)ky_geometry_ring_mask(&set->geo);
+	hook->ctl = ky_geometry_ctl(&set->geo, set->base, 0);
+	hook->data = ky_geometry_data(&set->geo, set->base, 0);
+	hook->ring_size = set->geo.data_stride;
+	hook->step = ky_head(KY_HEADER_COMPACT, 1);
 	hook->write = writer_for(set);
 	/* Release: enter_set sees the identifier when it sees the set. */
 	__atomic_store_n(&hook->set, set, __ATOMIC_RELEASE);
@@ -120,13 +133,16 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 
 void ky_hook_switch(struct ky_hook *hook, bool on)
 {
+	uint32_t n = on ? hook->set->geo.n_rings : 0;
+
 	/*
 	 * `active` is never set without rings: a writer that finds none asks it whether that is a loss. Release: whoever
 	 * sees the hook on sees its other members; sequentially consistent: for enter_set.
 	 */
 	if (!on)
 		__atomic_store_n(&hook->active, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&hook->n_rings, on ? hook->set->geo.n_rings : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hook->n_rings, n, __ATOMIC_RELEASE);
+	__atomic_store_n(&hook->n_short, has_short_writers(hook) ? n : 0, __ATOMIC_RELEASE);
 	if (on)
 		__atomic_store_n(&hook->active, 1, __ATOMIC_SEQ_CST);
 }
@@ -170,54 +186,72 @@ static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *r
 }
 
 #if KY_HAVE_RSEQ
-/* Puts ring i into this program's table: it is about to get its first record from here. */
-static void first_use(struct ky_set *set, uint32_t i)
+/* This program writes into this CPU's ring: the listener may see to its memory. NULL: after a fork. */
+static void note_use(struct ky_set *set)
 {
-	struct ky_ring_ref *ref = &set->rings[i];
+	uint32_t cpu = current_cpu();
 
-	/* Several threads may do this at once: they store the same. */
-	__atomic_store_n(&ref->data, ky_geometry_data(&set->geo, set->base, i), __ATOMIC_RELAXED);
-	/* Release: the assembly sees data when it sees ctl. */
-	__atomic_store_n(&ref->ctl, ky_geometry_ctl(&set->geo, set->base, i), __ATOMIC_RELEASE);
-	__atomic_fetch_add(&set->first_used, 1, __ATOMIC_RELAXED);
+	if (set && cpu < set->geo.n_rings && !__atomic_load_n(&set->used[cpu], __ATOMIC_RELAXED))
+		__atomic_store_n(&set->used[cpu], 1, __ATOMIC_RELAXED);
+}
+
+/* What is before position `to` may be overwritten from now on. False: the head is not that any more. */
+static bool give_up_oldest(
+	struct ky_hook *hook, struct ky_ring_ctl *ctl, uint64_t head, uint64_t to)
+{
+	const struct ky_stores stores = {
+		.ctl = ctl, .head = head, .n = 1, .store = {{&ctl->oldest, to}}};
+
+	if (ky_rseq_store(hook, &stores) != KY_WRITE_DONE)
+		return false;
+	/* Readers see it before they see anything overwritten. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
 }
 
 /*
- * The record does not fit the block: goes to the next one if the consumer is through with it.
+ * The record does not fit the block: goes to the next one if the consumer is through with it, or need not be.
  * KY_WRITE_FULL: it is not, the record is lost.
  */
 static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 {
-	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, cpu);
+	const struct ky_geometry *g = &set->geo;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, cpu);
 	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
-	uint64_t pos = ky_head_pos(head);
-	uint64_t block_size = set->geo.block_size, ring_size = set->geo.data_stride;
-	uint64_t used = pos & (block_size - 1), next = pos - used + block_size;
-	uint32_t n_blocks = set->geo.n_blocks;
+	uint32_t used = (uint32_t)head & (g->block_size - 1);
+	struct ky_block_entry *left = ky_geometry_entry(g, set->base, cpu, (uint32_t)head);
 	/* Acquire: pairs with the consumer's release after it copied the block that will be
 	 * overwritten. */
-	uint64_t consumed = __atomic_load_n(&set->consumed[cpu], __ATOMIC_ACQUIRE);
-	struct ky_switch sw;
+	uint64_t kept = __atomic_load_n(
+		g->overwrite ? &ctl->oldest : &set->consumed[cpu], __ATOMIC_ACQUIRE);
+	uint64_t next = ky_head_pos(head, kept) - used + g->block_size;
+	struct ky_block_entry *enter = ky_geometry_entry(g, set->base, cpu, next);
+	uint64_t begin_count = ky_head_count(
+		head, __atomic_load_n(&left->begin_count, __ATOMIC_RELAXED));
+	const struct ky_stores stores = {
+		.ctl = ctl,
+		.head = head,
+		.n = 4,
+		/* The clock is of this head, if it still is the head when the sequence looks again. */
+		.store = {{&left->used, used},
+			{&enter->begin_ts, __atomic_load_n(&ctl->last_ts, __ATOMIC_RELAXED)},
+			{&enter->begin_count, begin_count},
+			{&ctl->head, ky_head(next, begin_count)}},
+	};
 
 	/* Another thread may have changed the block since the writer looked: then just try again.
 	 */
 	if (!used)
 		return KY_WRITE_RESTART;
-	if (next + block_size - ring_size > consumed && next + block_size > ring_size)
-		return KY_WRITE_FULL;
-	sw = (struct ky_switch){
-		.ctl = ctl,
-		.head = head,
-		.new_head = next << 1 | (head & 1),
-		.left = &ctl->blocks[(pos / block_size) & (n_blocks - 1)],
-		.enter = &ctl->blocks[(next / block_size) & (n_blocks - 1)],
-		.used = used,
-		/* Of this head, if it still is the head when the sequence looks again. */
-		.begin_ts = __atomic_load_n(&ctl->slot[head & 1].ts, __ATOMIC_RELAXED),
-		.begin_count = __atomic_load_n(&ctl->slot[head & 1].count, __ATOMIC_RELAXED),
-	};
+	if (next + g->block_size - kept > g->data_stride) {
+		if (!g->overwrite)
+			return KY_WRITE_FULL;
+		if (!give_up_oldest(hook, ctl, head, next + g->block_size - g->data_stride))
+			return KY_WRITE_RESTART;
+	}
+	note_use(set);
 	/* Does nothing if the hook leads elsewhere meanwhile. */
-	ky_rseq_switch(hook, &sw);
+	ky_rseq_store(hook, &stores);
 	return KY_WRITE_RESTART;
 }
 
@@ -226,17 +260,18 @@ static int resolve(struct ky_hook *hook, struct ky_set *set, int r)
 {
 	uint32_t cpu = current_cpu();
 
+	if (r == KY_WRITE_LONG) {
+		note_use(set);
+		return KY_WRITE_DONE;
+	}
 	if (cpu >= set->geo.n_rings)
 		return KY_WRITE_NO_RING;
-	if (r == KY_WRITE_FULL)
-		return change_block(hook, set, cpu);
-	if (!__atomic_load_n(&set->rings[cpu].ctl, __ATOMIC_RELAXED))
-		first_use(set, cpu);
-	return KY_WRITE_RESTART;
+	return r == KY_WRITE_FULL ? change_block(hook, set, cpu) : KY_WRITE_RESTART;
 }
 #else
 #define current_cpu()	      0u
 #define resolve(hook, set, r) (r)
+#define note_use(set)	      ((void)(set))
 #endif
 
 /* Counts a lost event in the ring it would have gone to; inside enter_set. */
@@ -268,9 +303,9 @@ static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky
 			r = KY_WRITE_DONE;
 			break;
 		}
-		ts = set->geo.clock == KY_CLOCK_MONOTONIC ? ky_clock_read(KY_CLOCK_MONOTONIC) : 0;
+		ts = ky_clock_read(set->geo.clock);
 		r = write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
-		if (r == KY_WRITE_NO_RING || r == KY_WRITE_FULL)
+		if (r != KY_WRITE_DONE && r != KY_WRITE_RESTART)
 			r = resolve(hook, set, r);
 	}
 	if (len > limit)
@@ -310,25 +345,46 @@ __attribute__((cold)) void ky_record_lost(struct ky_hook *hook, enum ky_lost why
 	leave_set(set);
 }
 
-void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
+/* With this writer of the hook's; NULL: its rings are threads', or a signal handler has forked and all of it is gone. */
+static inline __attribute__((always_inline)) void record_by(ky_write_fn write, struct ky_hook *hook,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces,
+	uint64_t ts)
 {
-	ky_write_fn write = hook->write;
-	uint64_t ts = 0;
+	int r;
 
-	/* The set's rings are threads'; or a signal handler has forked just now, and all of the hook is gone. */
 	if (ky_unlikely(!write)) {
 		record_thread(hook, payload, len, pieces, n_pieces);
 		return;
 	}
 	if (ky_likely(len <= KY_BLOCK_MAX / 2)) {
-		if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
-			ts = ky_clock_read(hook->clock);
-		if (ky_likely(write(hook, payload, (uint32_t)len, pieces, n_pieces, ts) ==
-			      KY_WRITE_DONE))
+		r = write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
+		if (ky_unlikely(r == KY_WRITE_LONG))
+			note_use(hook->set);
+		if (ky_likely(r == KY_WRITE_DONE || r == KY_WRITE_LONG))
 			return;
 	}
 	record_slow(hook, write, payload, len, pieces, n_pieces);
+}
+
+void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	uint64_t ts = 0;
+
+	if (ky_unlikely(hook->clock == KY_CLOCK_MONOTONIC))
+		ts = ky_clock_read(KY_CLOCK_MONOTONIC);
+	record_by(hook->write, hook, payload, len, pieces, n_pieces, ts);
+}
+
+void ky_record_hook_at(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts)
+{
+#if KY_HAVE_RSEQ
+	record_by(hook->write ? ky_rseq_record_ts : NULL, hook, payload, len, pieces, n_pieces, ts);
+#else
+	(void)ts;
+	record_by(NULL, hook, payload, len, pieces, n_pieces, 0);
+#endif
 }
 
 void ky_record(struct ky_hook *hook, const void *payload, size_t len,
@@ -353,13 +409,39 @@ void ky_record_event(const struct kymo_event *event, const void *payload, size_t
 		payload, len, pieces, n_pieces);
 }
 
-kymo_record_fn ky_record_function(const struct ky_hook *hooks)
+void ky_record_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len)
 {
-#if defined(__x86_64__) && defined(__LP64__)
-	if (hooks && !hooks->next && !hooks->special && hooks->write == ky_rseq_record_counter &&
-		hooks->id < KY_ID_EXTENDED)
-		return ky_rseq_event;
-#endif
+	(void)hooks; /* those that the event had when it was looked at */
+	ky_record_event(event, payload, len, NULL, 0);
+}
+
+void ky_record_word(const struct kymo_event *event, uint64_t value, void *hooks, size_t len)
+{
+	uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
+
 	(void)hooks;
-	return ky_record_event;
+	ky_record_event(event, payload, len, NULL, 0);
+}
+
+/* What `hooks` of an event without any points to: inactive for ever. */
+static struct ky_hook no_hook;
+
+void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks)
+{
+	kymo_flat_fn flat = ky_record_flat;
+	kymo_word_fn word = ky_record_word;
+
+#if defined(__x86_64__) && defined(__LP64__)
+	if (hooks && !hooks->next && has_short_writers(hooks)) {
+		bool known = ky_rseq_offset == KY_RSEQ_KNOWN;
+
+		flat = known ? ky_rseq_flat_known : ky_rseq_flat;
+		word = known ? ky_rseq_word_known : ky_rseq_word;
+	}
+#endif
+	__atomic_store_n(&state->record, ky_record_event, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_flat, flat, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_word, word, __ATOMIC_RELAXED);
+	/* A short writer that is given hooks of a longer list writes into the first, or into none if that is not for it. */
+	__atomic_store_n(&state->hooks, hooks ? hooks : &no_hook, __ATOMIC_RELEASE);
 }

@@ -7,11 +7,11 @@
  *      x0 hook  x1 payload  w2 len  x3 pieces  x4 n_pieces  x5 ts
  *
  *      x9   rseq area              x12  control block          x13  destination
- *      x14  head, then new head    x15  slot offset            x6, x7  the slot: clock, count
- *      x10, x11, x16, w8 scratch
+ *      x14  head, then new head    x15  0 for a short header, else the clock's window, plus 1
+ *      x10, x11, w8 scratch
  *
  * The publishing store is a store-release: what a reader finds behind the head it has acquired is complete.
- * The head's load is an acquire: the slot that the head before names is not seen to change before this head is.
+ * The head's load is an acquire: last_ts is not seen to change before this head is.
  * aarch64's signature is the instruction word of brk #0x45e0.
  */
 #include "ring/asm-offsets.h"
@@ -36,6 +36,17 @@
 	str	x10, [\area, #KY_RSEQ_CS]
 	.endm
 
+	/* The control block of the CPU whose number is in w10; a hook that is not active has no rings. */
+	.macro CONTROL_BLOCK ctl, none
+	ldar	w11, [x0]			/* KY_HOOK_ACTIVE: before the other members */
+	cbz	w11, \none
+	ldr	w11, [x0, #KY_HOOK_N_RINGS]
+	cmp	w10, w11
+	b.hs	\none
+	ldr	x11, [x0, #KY_HOOK_CTL]
+	add	\ctl, x11, x10, lsl #KY_ASM_CTL_SHIFT
+	.endm
+
 	.macro ABORT_HANDLER
 	.inst	0xd428bc00
 4:
@@ -54,16 +65,17 @@
 	b	3f
 
 1:
-.Lextended_\name:
-	cmp	x5, x6
-	csel	x5, x6, x5, lo
+.Llong_\name:
+	lsr	x15, x5, #KY_ASM_TS_BITS
+	lsl	x15, x15, #KY_ASM_TS_BITS
+	add	x15, x15, #1
 	mov	w10, #KY_ASM_EXTENDED_ID
 	strb	w10, [x13]
 	str	w8, [x13, #1]
 	str	x5, [x13, #5]
 	add	x13, x13, #KY_ASM_EXTENDED
-	mov	x11, #KY_ASM_EXTENDED
-	b	.Lslot_\name
+	add	x14, x14, #KY_ASM_EXTENDED
+	b	.Lpayload_\name
 
 .Lpieces_\name:
 	movi	v2.16b, #0
@@ -99,55 +111,43 @@
 	b.ne	5b
 	b	.Lpublish_\name
 
-3:
-	ldar	w10, [x0]			/* KY_HOOK_ACTIVE: before the other members */
-	cbz	w10, .Ldone_\name
-	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
-	ldr	w11, [x0, #KY_HOOK_N_RINGS]
-	cmp	w10, w11
-	b.hs	.Lno_ring_\name
-	ldr	x11, [x0, #KY_HOOK_RINGS]
-	add	x11, x11, x10, lsl #4		/* sizeof(struct ky_ring_ref) */
-	ldar	x12, [x11]
-	ldr	x13, [x11, #8]
-	cbz	x12, .Lno_ring_\name
-	ldar	x14, [x12]			/* KY_ASM_HEAD: before the stores to the slot */
-	lsr	x15, x14, #1
+3:	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
+	CONTROL_BLOCK x12, .Lno_ring_\name
+	ldr	x11, [x0, #KY_HOOK_RING_SIZE]
+	ldr	x13, [x0, #KY_HOOK_DATA]
+	madd	x13, x10, x11, x13
+	ldar	x14, [x12]			/* KY_ASM_HEAD: before the store of last_ts */
 	ldr	w10, [x0, #KY_HOOK_BLOCK_MASK]
-	and	w10, w10, w15
+	and	w10, w10, w14
 	add	w10, w10, w2
-	add	w10, w10, #KY_ASM_EXTENDED
 	ldr	w11, [x0, #KY_HOOK_BLOCK_LIMIT]
 	cmp	w10, w11
 	b.hi	.Lfull_\name
-	ldr	x10, [x0, #KY_HOOK_RING_MASK]
-	and	x15, x15, x10
-	add	x13, x13, x15
-	ubfiz	x15, x14, #4, #1
-	add	x15, x15, #KY_ASM_SLOT
+	ldr	w10, [x0, #KY_HOOK_RING_MASK]
+	and	w10, w10, w14
+	add	x13, x13, x10
+	mov	x15, #0
 	.if \counter
 	mrs	x5, cntvct_el0
 	.endif
-	add	x16, x12, x15
-	ldp	x6, x7, [x16]
+	ldr	x10, [x12, #KY_ASM_LAST_TS]	/* clocks rise within a ring */
+	cmp	x5, x10
+	csel	x5, x10, x5, lo
 	ldr	w8, [x0, #KY_HOOK_ID]
-	sub	x10, x5, x6
+	ldr	x10, [x12, #KY_ASM_WINDOW]
+	sub	x10, x5, x10
 	lsr	x10, x10, #KY_ASM_TS_BITS
-	cbnz	x10, .Lextended_\name
+	cbnz	x10, .Llong_\name
 	cmp	w8, #KY_ASM_EXTENDED_ID
-	b.hs	.Lextended_\name
+	b.hs	.Llong_\name
 	orr	w10, w8, w5, lsl #KY_ASM_ID_BITS
 	str	w10, [x13], #KY_ASM_COMPACT
-	mov	x11, #KY_ASM_COMPACT
-.Lslot_\name:
-	add	x11, x11, x2
-	add	x14, x14, x11, lsl #1
-	eor	x14, x14, #1
-	mov	x10, #(2 * KY_ASM_SLOT + 16)
-	sub	x15, x10, x15			/* the other slot */
-	add	x16, x12, x15
-	add	x7, x7, #1
-	stp	x5, x7, [x16]
+	add	x14, x14, #KY_ASM_COMPACT
+.Lpayload_\name:
+	mov	x10, #0x100000000		/* one record more */
+	add	x10, x10, x2
+	add	x14, x14, x10
+	str	x5, [x12, #KY_ASM_LAST_TS]
 	cbnz	x4, .Lpieces_\name
 	mov	x10, #0
 6:	ldr	x11, [x1, x10]
@@ -157,8 +157,7 @@
 	b.lo	6b
 .Lpublish_\name:
 	stlr	x14, [x12]
-2:
-.Ldone_\name:
+2:	cbnz	x15, .Lwindow_\name
 	mov	w0, #KY_ASM_DONE
 	ret
 .Lno_ring_\name:
@@ -170,6 +169,24 @@
 	ABORT_HANDLER
 	mov	w0, #KY_ASM_RESTART
 	ret
+
+.Lwindow_\name:
+	SEQUENCE_DESCRIPTOR .Lcs_window_\name
+	START_SEQUENCE x9, .Lcs_window_\name
+1:	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
+	CONTROL_BLOCK x13, .Llong_done_\name
+	cmp	x13, x12
+	b.ne	.Llong_done_\name
+	ldr	x10, [x12, #KY_ASM_HEAD]
+	cmp	x10, x14
+	b.ne	.Llong_done_\name
+	sub	x15, x15, #1
+	str	x15, [x12, #KY_ASM_WINDOW]
+2:	b	.Llong_done_\name
+	ABORT_HANDLER
+.Llong_done_\name:
+	mov	w0, #KY_ASM_LONG
+	ret
 	.cfi_endproc
 	.size	\name, . - \name
 	.endm
@@ -178,47 +195,39 @@
 	RECORD	ky_rseq_record_counter, 1
 	RECORD	ky_rseq_record_ts, 0
 
-	.globl	ky_rseq_switch
-	.hidden	ky_rseq_switch
-	.type	ky_rseq_switch, %function
+	.globl	ky_rseq_store
+	.hidden	ky_rseq_store
+	.type	ky_rseq_store, %function
 	.balign	16
-ky_rseq_switch:
+ky_rseq_store:
 	.cfi_startproc
-	SEQUENCE_DESCRIPTOR .Lcs_switch
-	START_SEQUENCE x9, .Lcs_switch
-1:	ldr	w10, [x0, #KY_HOOK_ACTIVE]
-	cbz	w10, .Lswitch_restart
-	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
-	ldr	w11, [x0, #KY_HOOK_N_RINGS]
-	cmp	w10, w11
-	b.hs	.Lswitch_restart
-	ldr	x11, [x0, #KY_HOOK_RINGS]
-	add	x11, x11, x10, lsl #4
-	ldar	x12, [x11]
-	ldr	x10, [x1, #KY_SWITCH_CTL]
+	SEQUENCE_DESCRIPTOR .Lcs_store
+	START_SEQUENCE x9, .Lcs_store
+1:	ldr	w10, [x9, #KY_RSEQ_CPU_ID]
+	CONTROL_BLOCK x12, .Lstore_restart
+	ldr	x10, [x1, #KY_STORES_CTL]
 	cmp	x10, x12
-	b.ne	.Lswitch_restart
+	b.ne	.Lstore_restart
 	ldr	x14, [x12, #KY_ASM_HEAD]
-	ldr	x10, [x1, #KY_SWITCH_HEAD]
+	ldr	x10, [x1, #KY_STORES_HEAD]
 	cmp	x10, x14
-	b.ne	.Lswitch_restart
-	ldr	x11, [x1, #KY_SWITCH_LEFT]
-	ldr	x10, [x1, #KY_SWITCH_USED]
-	str	x10, [x11, #KY_ENTRY_USED]
-	ldr	x11, [x1, #KY_SWITCH_ENTER]
-	ldr	x10, [x1, #KY_SWITCH_BEGIN_TS]
-	str	x10, [x11, #KY_ENTRY_BEGIN_TS]
-	ldr	x10, [x1, #KY_SWITCH_BEGIN_COUNT]
-	str	x10, [x11, #KY_ENTRY_BEGIN_COUNT]
-	ldr	x14, [x1, #KY_SWITCH_NEW_HEAD]
-	stlr	x14, [x12]
+	b.ne	.Lstore_restart
+	ldr	x8, [x1, #KY_STORES_N]
+5:	ldr	x10, [x1, #KY_STORES_AT]
+	ldr	x11, [x1, #KY_STORES_VALUE]
+	add	x1, x1, #16			/* to the next pair */
+	subs	x8, x8, #1
+	b.eq	6f
+	str	x11, [x10]
+	b	5b
+6:	stlr	x11, [x10]
 2:	mov	w0, #KY_ASM_DONE
 	ret
 	ABORT_HANDLER
-.Lswitch_restart:
+.Lstore_restart:
 	mov	w0, #KY_ASM_RESTART
 	ret
 	.cfi_endproc
-	.size	ky_rseq_switch, . - ky_rseq_switch
+	.size	ky_rseq_store, . - ky_rseq_store
 
 	.section .note.GNU-stack, "", %progbits

@@ -2,19 +2,14 @@
 /*
  * Per-CPU writers for x86-64: a record is written and published inside one restartable sequence.
  *
- * int ky_rseq_record_counter(hook, payload, len, pieces, n_pieces, -)   reads the TSC
- * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       is given the clock
- *      %rdi hook  %rsi payload  %edx len  %rcx pieces  %r8 n_pieces  %r9 ts
- *
  * The sequence is the address range 1: .. 2:. Whatever interrupts a thread there — a signal, preemption, migration
  * — makes the kernel resume it at 4:, so each attempt runs undisturbed on one CPU or has published nothing; the
- * last instruction before 2: is the store of the head. The sequence is entered in its middle (3:): the rare
- * parts lie before, so that the common one falls through to the publishing store.
+ * last instruction before 2: is the store of the head.
  *
- * Registers within the sequence:
- *      %ebp  payload bytes         %r9   control block        %r10  head, then new head
- *      %r11  destination           %rbx  slot offset: (head & 1) * 16, then the other one's
- *      %rax  clock                 %rdx, %rdi scratch
+ * What takes time is the wait for loads, each of which needs the one before: the thread's rseq area, the CPU's number,
+ * the head. (Reading the time stamp counter stops the processor from looking ahead, so nothing of this overlaps with
+ * the record before.) Hence the addresses of the control block and the data are computed from the CPU's number, not
+ * loaded, and there are copies of the short writers for places of the rseq area that are known beforehand.
  *
  * The kernel's ABI: struct rseq_cs, and the signature before the abort address (include/uapi/linux/rseq.h;
  * x86's signature is an undefined instruction, ud1 <sig>(%rip),%edi).
@@ -42,6 +37,29 @@
 4:
 	.endm
 
+	/* The control block of the CPU whose number is in %eax; a hook that is not active has no rings. */
+	.macro CONTROL_BLOCK hook, n_rings, ctl, none
+	cmpl	\n_rings(\hook), %eax
+	jae	\none
+	movl	%eax, \ctl\()d
+	shlq	$KY_ASM_CTL_SHIFT, \ctl
+	addq	KY_HOOK_CTL(\hook), \ctl
+	.endm
+
+	.text
+
+/*
+ * int ky_rseq_record_counter(hook, payload, len, pieces, n_pieces, -)   reads the TSC
+ * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       is given the clock
+ *      %rdi hook  %rsi payload  %edx len  %rcx pieces  %r8 n_pieces  %r9 ts
+ *
+ * Any record. In the sequence:
+ *      %ebp  payload bytes         %r9   control block        %r10  head, then new head
+ *      %r11  destination           %rax  clock                %rdx, %rdi scratch
+ *      %rbx  rseq area, then 0 for a short header, else the clock's window, plus 1
+ *
+ * The sequence is entered in its middle (3:): the rare parts lie before.
+ */
 	.macro RECORD name, counter
 	.globl	\name
 	.hidden	\name
@@ -56,6 +74,8 @@
 	pushq	%rbp
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset %rbp, 0
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
 	.if \counter == 0
 	pushq	%r9
 	.cfi_adjust_cfa_offset 8
@@ -66,19 +86,19 @@
 	movq	%rax, KY_RSEQ_CS(%rbx)
 	jmp	3f
 
-1:	/* Long header: the clock is too far from the last record's (or before it), or id >= 31. */
-.Lextended_\name:
-	movq	KY_ASM_SLOT(%r9, %rbx), %rdx
-	cmpq	%rdx, %rax
-	cmovbq	%rdx, %rax
+1:	/* Long header: the clock is beyond the window (or before it), or id >= 31. */
+.Llong_\name:
+	movq	%rax, %rbx
+	shrq	$KY_ASM_TS_BITS, %rbx
+	shlq	$KY_ASM_TS_BITS, %rbx
+	incq	%rbx
 	movl	KY_HOOK_ID(%rdi), %edx
-	movq	KY_ASM_SLOT + 8(%r9, %rbx), %rdi
 	movb	$KY_ASM_EXTENDED_ID, (%r11)
 	movl	%edx, 1(%r11)
 	movq	%rax, 5(%r11)
 	addq	$KY_ASM_EXTENDED, %r11
-	leaq	2 * KY_ASM_EXTENDED(%r10, %rbp, 2), %r10
-	jmp	.Lslot_\name
+	leaq	KY_ASM_EXTENDED(%r10, %rbp), %r10
+	jmp	.Lpayload_\name
 
 	/* A record of several pieces. */
 .Lpieces_\name:
@@ -120,29 +140,21 @@
 	jnz	5b
 	jmp	.Lpublish_\name
 
-3:	/* Entry. A hook that is not active has no rings. */
+3:	/* Entry. */
 	movl	KY_RSEQ_CPU_ID(%rbx), %eax
-	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
-	jae	.Lno_ring_\name
-	shlq	$4, %rax			/* sizeof(struct ky_ring_ref) */
-	addq	KY_HOOK_RINGS(%rdi), %rax
-	movq	(%rax), %r9
-	movq	8(%rax), %r11
-	testq	%r9, %r9
-	jz	.Lno_ring_\name
+	CONTROL_BLOCK %rdi, KY_HOOK_N_RINGS, %r9, .Lno_ring_\name
+	imulq	KY_HOOK_RING_SIZE(%rdi), %rax
+	addq	KY_HOOK_DATA(%rdi), %rax
 	movq	KY_ASM_HEAD(%r9), %r10
-	movq	%r10, %rax
-	shrq	$1, %rax
-	movl	KY_HOOK_BLOCK_MASK(%rdi), %edx
-	andl	%eax, %edx
-	leal	KY_ASM_EXTENDED(%rdx, %rbp), %edx
+	movl	%r10d, %edx
+	andl	KY_HOOK_BLOCK_MASK(%rdi), %edx
+	addl	%ebp, %edx
 	cmpl	KY_HOOK_BLOCK_LIMIT(%rdi), %edx
 	ja	.Lfull_\name
-	andq	KY_HOOK_RING_MASK(%rdi), %rax
-	addq	%rax, %r11
-	movl	%r10d, %ebx
-	andl	$1, %ebx
-	shll	$4, %ebx
+	movl	%r10d, %edx
+	andl	KY_HOOK_RING_MASK(%rdi), %edx
+	leaq	(%rax, %rdx), %r11
+	xorl	%ebx, %ebx
 	.if \counter
 	rdtsc
 	shlq	$32, %rdx
@@ -150,26 +162,25 @@
 	.else
 	movq	(%rsp), %rax
 	.endif
+	cmpq	KY_ASM_LAST_TS(%r9), %rax	/* clocks rise within a ring */
+	cmovbq	KY_ASM_LAST_TS(%r9), %rax
 	movq	%rax, %rdx
-	subq	KY_ASM_SLOT(%r9, %rbx), %rdx
+	subq	KY_ASM_WINDOW(%r9), %rdx
 	shrq	$KY_ASM_TS_BITS, %rdx
-	jnz	.Lextended_\name
+	jnz	.Llong_\name
 	movl	KY_HOOK_ID(%rdi), %edx
 	cmpl	$KY_ASM_EXTENDED_ID, %edx
-	jae	.Lextended_\name
+	jae	.Llong_\name
 	movl	%eax, %edi			/* header: id | clock << 5 */
 	shll	$KY_ASM_ID_BITS, %edi
 	orl	%edx, %edi
 	movl	%edi, (%r11)
-	movq	KY_ASM_SLOT + 8(%r9, %rbx), %rdi
 	addq	$KY_ASM_COMPACT, %r11
-	leaq	2 * KY_ASM_COMPACT(%r10, %rbp, 2), %r10
-.Lslot_\name:
-	xorl	$16, %ebx
-	incq	%rdi
-	movq	%rax, KY_ASM_SLOT(%r9, %rbx)
-	movq	%rdi, KY_ASM_SLOT + 8(%r9, %rbx)
-	xorq	$1, %r10
+	leaq	KY_ASM_COMPACT(%r10, %rbp), %r10
+.Lpayload_\name:
+	movabsq	$0x100000000, %rdx		/* one record more */
+	addq	%rdx, %r10
+	movq	%rax, KY_ASM_LAST_TS(%r9)
 	testq	%r8, %r8
 	jnz	.Lpieces_\name
 	xorl	%eax, %eax
@@ -181,12 +192,16 @@
 .Lpublish_\name:
 	movq	%r10, KY_ASM_HEAD(%r9)
 2:	xorl	%eax, %eax
+	testq	%rbx, %rbx
+	jnz	.Lwindow_\name
 .Lreturn_\name:
 	.cfi_remember_state
 	.if \counter == 0
 	popq	%r9
 	.cfi_adjust_cfa_offset -8
 	.endif
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
 	popq	%rbp
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore %rbp
@@ -204,169 +219,163 @@
 	ABORT_HANDLER
 	movl	$KY_ASM_RESTART, %eax
 	jmp	.Lreturn_\name
+
+	/*
+	 * A clock with a long header is published: from now on short ones do, if this ring's head is still the one that
+	 * was published. (If not, whoever came since has written a long header too, and tries likewise.)
+	 */
+.Lwindow_\name:
+	SEQUENCE_DESCRIPTOR .Lcs_window_\name
+	.if \counter
+	movq	(%rsp), %rdi
+	.else
+	movq	8(%rsp), %rdi
+	.endif
+	RSEQ_AREA %rdx
+	leaq	.Lcs_window_\name(%rip), %rax
+	movq	%rax, KY_RSEQ_CS(%rdx)
+1:	movl	KY_RSEQ_CPU_ID(%rdx), %eax
+	CONTROL_BLOCK %rdi, KY_HOOK_N_RINGS, %r11, .Llong_done_\name
+	cmpq	%r11, %r9
+	jne	.Llong_done_\name
+	cmpq	%r10, KY_ASM_HEAD(%r9)
+	jne	.Llong_done_\name
+	decq	%rbx
+	movq	%rbx, KY_ASM_WINDOW(%r9)
+2:	jmp	.Llong_done_\name
+	ABORT_HANDLER
+.Llong_done_\name:
+	movl	$KY_ASM_LONG, %eax
+	jmp	.Lreturn_\name
 	.cfi_endproc
 	.size	\name, . - \name
 	.endm
 
-	.text
 	RECORD	ky_rseq_record_counter, 1
 	RECORD	ky_rseq_record_ts, 0
 
 /*
- * void ky_rseq_event(event, payload, len, pieces, n_pieces): a kymo_record_fn, for an event with one hook, the
- * counter, and an id < 31: the common case in the fewest instructions. Whatever is unusual is left to ky_record_event,
- * with the arguments as they came.
+ * void ky_rseq_flat(event, payload, hook, len)	a kymo_flat_fn
+ * void ky_rseq_word(event, value, hook, len)	a kymo_word_fn
+ *      %rdi event  %rsi payload or value  %rdx hook  %rcx len
  *
- *      %rdi  hook, then id, then count   %r8   payload bytes      %r10  head, then new head
- *      %rcx  rseq area, then position,   %r9   control block      %r11  destination of the header
- *            then slot offset            %rsi  payload            %rax  clock     %rdx  scratch
+ * The common case in the fewest instructions: one hook, which has an id < 31 and takes the payload as it is
+ * (ky_hook.n_short), the TSC, a short header. Whatever is unusual goes to ky_record_flat or ky_record_word with the
+ * arguments as they came, but for the hook: so %rdi, %rsi and %rcx stay.
  *
- * The event waits in the red zone, stored before the sequence begins: an abort finds it there.
+ *      %r8   rseq area, then id    %r9   control block        %r10  head, then new head
+ *      %r11  destination           %rax  clock                %rdx  hook, then scratch
+ *
+ * place: where the rseq area is from the thread pointer, or 0: look it up.
  */
-	.globl	ky_rseq_event
-	.hidden	ky_rseq_event
-	.type	ky_rseq_event, @function
+	.macro SHORT name, place, word, otherwise
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.balign	64
-ky_rseq_event:
+\name:
 	.cfi_startproc
-	SEQUENCE_DESCRIPTOR .Lcs_event
-	testq	%r8, %r8
-	jnz	ky_record_event
-	movq	%rdi, -8(%rsp)
-	movq	%rdx, %r8
-	movq	KY_EVENT_STATE(%rdi), %rax
-	movq	KY_STATE_HOOKS(%rax), %rdi
-	testq	%rdi, %rdi
-	jz	.Levent_slow
-	RSEQ_AREA %rcx
-	leaq	.Lcs_event(%rip), %rax
-	movq	%rax, KY_RSEQ_CS(%rcx)
-	jmp	3f
-
-1:
-.Levent_extended:
-	movq	KY_ASM_SLOT(%r9, %rcx), %rdx
-	cmpq	%rdx, %rax
-	cmovbq	%rdx, %rax
-	movb	$KY_ASM_EXTENDED_ID, (%r11)
-	movl	%edi, 1(%r11)
-	movq	%rax, 5(%r11)
-	addq	$(KY_ASM_EXTENDED - KY_ASM_COMPACT), %r11
-	leaq	2 * KY_ASM_EXTENDED(%r10, %r8, 2), %r10
-	jmp	.Levent_slot
-.Levent_more:
-	movl	$8, %eax
-5:	movdqu	(%rsi, %rax), %xmm0
-	movdqu	%xmm0, KY_ASM_COMPACT(%r11, %rax)
-	addq	$16, %rax
-	cmpq	%r8, %rax
-	jb	5b
-	jmp	.Levent_publish
-
-3:	movl	KY_RSEQ_CPU_ID(%rcx), %eax
-	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
-	jae	.Levent_slow
-	shlq	$4, %rax			/* sizeof(struct ky_ring_ref) */
-	addq	KY_HOOK_RINGS(%rdi), %rax
-	movq	(%rax), %r9
-	movq	8(%rax), %r11
-	testq	%r9, %r9
-	jz	.Levent_slow
+	SEQUENCE_DESCRIPTOR .Lcs_\name
+	leaq	.Lcs_\name(%rip), %rax
+	.if \place
+	movq	%rax, %fs:\place + KY_RSEQ_CS
+1:	movl	%fs:\place + KY_RSEQ_CPU_ID, %eax
+	.else
+	RSEQ_AREA %r8
+	movq	%rax, KY_RSEQ_CS(%r8)
+1:	movl	KY_RSEQ_CPU_ID(%r8), %eax
+	.endif
+	CONTROL_BLOCK %rdx, KY_HOOK_N_SHORT, %r9, \otherwise
+	imulq	KY_HOOK_RING_SIZE(%rdx), %rax
+	addq	KY_HOOK_DATA(%rdx), %rax
+	movl	KY_HOOK_ID(%rdx), %r8d
 	movq	KY_ASM_HEAD(%r9), %r10
-	movq	%r10, %rcx
-	shrq	$1, %rcx
-	movl	KY_HOOK_BLOCK_MASK(%rdi), %edx
-	andl	%ecx, %edx
-	leaq	KY_ASM_EXTENDED(%rdx, %r8), %rdx
-	movl	KY_HOOK_BLOCK_LIMIT(%rdi), %eax
-	cmpq	%rax, %rdx
-	ja	.Levent_slow
-	andq	KY_HOOK_RING_MASK(%rdi), %rcx
-	addq	%rcx, %r11
-	movl	KY_HOOK_ID(%rdi), %edi
-	cmpl	$KY_ASM_EXTENDED_ID, %edi	/* a hook may get another id after `record` was read */
-	jae	.Levent_slow
-	movl	%r10d, %ecx
-	andl	$1, %ecx
-	shll	$4, %ecx
+	movl	%r10d, %r11d
+	andl	KY_HOOK_BLOCK_MASK(%rdx), %r11d
+	addl	%ecx, %r11d
+	cmpl	KY_HOOK_BLOCK_LIMIT(%rdx), %r11d
+	ja	\otherwise
+	movl	%r10d, %r11d
+	andl	KY_HOOK_RING_MASK(%rdx), %r11d
+	addq	%rax, %r11
+	addq	%rcx, %r10
+	addq	KY_HOOK_STEP(%rdx), %r10
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
 	movq	%rax, %rdx
-	subq	KY_ASM_SLOT(%r9, %rcx), %rdx
+	subq	KY_ASM_WINDOW(%r9), %rdx
 	shrq	$KY_ASM_TS_BITS, %rdx
-	jnz	.Levent_extended
-	movl	%eax, %edx
-	shll	$KY_ASM_ID_BITS, %edx
-	orl	%edi, %edx
-	movl	%edx, (%r11)
-	leaq	2 * KY_ASM_COMPACT(%r10, %r8, 2), %r10
-.Levent_slot:
-	movq	KY_ASM_SLOT + 8(%r9, %rcx), %rdi
-	incq	%rdi
-	xorl	$16, %ecx
-	movq	%rax, KY_ASM_SLOT(%r9, %rcx)
-	movq	%rdi, KY_ASM_SLOT + 8(%r9, %rcx)
-	movq	(%rsi), %rdx
-	movq	%rdx, KY_ASM_COMPACT(%r11)
-	xorq	$1, %r10
-	cmpq	$8, %r8
-	ja	.Levent_more
-.Levent_publish:
+	jnz	\otherwise
+	movq	%rax, KY_ASM_LAST_TS(%r9)
+	shll	$KY_ASM_ID_BITS, %eax
+	orl	%r8d, %eax
+	movl	%eax, (%r11)
+	.if \word
+	movq	%rsi, KY_ASM_COMPACT(%r11)
+	.else
+	movdqu	(%rsi), %xmm0
+	movdqu	%xmm0, KY_ASM_COMPACT(%r11)
+	cmpl	$16, %ecx
+	jbe	6f
+	movl	$16, %eax
+5:	movdqu	(%rsi, %rax), %xmm0
+	movdqu	%xmm0, KY_ASM_COMPACT(%r11, %rax)
+	addl	$16, %eax
+	cmpl	%ecx, %eax
+	jb	5b
+6:
+	.endif
 	movq	%r10, KY_ASM_HEAD(%r9)
 2:	ret
 	ABORT_HANDLER
-.Levent_slow:
-	movq	-8(%rsp), %rdi
-	movq	%r8, %rdx
-	xorl	%ecx, %ecx
-	xorl	%r8d, %r8d
-	jmp	ky_record_event
+	jmp	\otherwise
 	.cfi_endproc
-	.size	ky_rseq_event, . - ky_rseq_event
+	.size	\name, . - \name
+	.endm
+
+	SHORT	ky_rseq_flat, 0, 0, ky_record_flat
+	SHORT	ky_rseq_word, 0, 1, ky_record_word
+	SHORT	ky_rseq_flat_known, KY_RSEQ_KNOWN, 0, ky_record_flat
+	SHORT	ky_rseq_word_known, KY_RSEQ_KNOWN, 1, ky_record_word
 
 /*
- * int ky_rseq_switch(hook, sw): if the hook is active, this CPU's ring is sw->ctl and its head is still
- * sw->head, stores the two block entries and publishes sw->new_head.
+ * int ky_rseq_store(hook, stores): if the hook is active, and this CPU's ring is stores->ctl with the head stores->head,
+ * stores the values in order.
  */
-	.globl	ky_rseq_switch
-	.hidden	ky_rseq_switch
-	.type	ky_rseq_switch, @function
+	.globl	ky_rseq_store
+	.hidden	ky_rseq_store
+	.type	ky_rseq_store, @function
 	.balign	16
-ky_rseq_switch:
+ky_rseq_store:
 	.cfi_startproc
-	SEQUENCE_DESCRIPTOR .Lcs_switch
+	SEQUENCE_DESCRIPTOR .Lcs_store
 	RSEQ_AREA %rdx
-	leaq	.Lcs_switch(%rip), %rax
+	leaq	.Lcs_store(%rip), %rax
 	movq	%rax, KY_RSEQ_CS(%rdx)
 1:	movl	KY_RSEQ_CPU_ID(%rdx), %eax
-	cmpl	KY_HOOK_N_RINGS(%rdi), %eax
-	jae	.Lswitch_restart
-	shlq	$4, %rax
-	addq	KY_HOOK_RINGS(%rdi), %rax
-	movq	(%rax), %r9
-	cmpq	KY_SWITCH_CTL(%rsi), %r9
-	jne	.Lswitch_restart
+	CONTROL_BLOCK %rdi, KY_HOOK_N_RINGS, %r9, .Lstore_restart
+	cmpq	KY_STORES_CTL(%rsi), %r9
+	jne	.Lstore_restart
 	movq	KY_ASM_HEAD(%r9), %rax
-	cmpq	KY_SWITCH_HEAD(%rsi), %rax
-	jne	.Lswitch_restart
-	movq	KY_SWITCH_LEFT(%rsi), %r8
-	movq	KY_SWITCH_USED(%rsi), %rax
-	movq	%rax, KY_ENTRY_USED(%r8)
-	movq	KY_SWITCH_ENTER(%rsi), %r8
-	movq	KY_SWITCH_BEGIN_TS(%rsi), %rax
-	movq	%rax, KY_ENTRY_BEGIN_TS(%r8)
-	movq	KY_SWITCH_BEGIN_COUNT(%rsi), %rax
-	movq	%rax, KY_ENTRY_BEGIN_COUNT(%r8)
-	movq	KY_SWITCH_NEW_HEAD(%rsi), %rax
-	movq	%rax, KY_ASM_HEAD(%r9)
+	cmpq	KY_STORES_HEAD(%rsi), %rax
+	jne	.Lstore_restart
+	movl	KY_STORES_N(%rsi), %ecx
+5:	movq	KY_STORES_AT(%rsi), %r8
+	movq	KY_STORES_VALUE(%rsi), %rax
+	addq	$16, %rsi			/* to the next pair */
+	decl	%ecx
+	jz	6f
+	movq	%rax, (%r8)
+	jmp	5b
+6:	movq	%rax, (%r8)
 2:	xorl	%eax, %eax
 	ret
 	ABORT_HANDLER
-.Lswitch_restart:
+.Lstore_restart:
 	movl	$KY_ASM_RESTART, %eax
 	ret
 	.cfi_endproc
-	.size	ky_rseq_switch, . - ky_rseq_switch
+	.size	ky_rseq_store, . - ky_rseq_store
 
 	.section .note.GNU-stack, "", @progbits

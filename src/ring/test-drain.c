@@ -29,8 +29,8 @@ static struct ring *ring_new(void)
 	struct ring *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
-	assert_int_equal(
-		ky_geometry_init(&r->g, KY_SET_PER_CPU, KY_CLOCK_MONOTONIC, 2, BLOCKS, BLOCK), 0);
+	r->g = (struct ky_geometry){.n_rings = 2, .n_blocks = BLOCKS, .block_size = BLOCK};
+	assert_int_equal(ky_geometry_init(&r->g), 0);
 	r->base = calloc(1, r->g.total_size);
 	assert_non_null(r->base);
 	r->ctl = ky_geometry_ctl(&r->g, r->base, 1);
@@ -45,27 +45,36 @@ static void ring_free(struct ring *r)
 	free(r);
 }
 
+static struct ky_block_entry *entry(struct ring *r, uint64_t pos)
+{
+	return ky_geometry_entry(&r->g, r->base, 1, pos);
+}
+
+/* The position of the head; the rings here are written up to 4 GiB at most. */
+static uint64_t position(const struct ring *r)
+{
+	return (uint32_t)r->ctl->head;
+}
+
 static bool change_block(struct ring *r, uint64_t pos)
 {
 	uint64_t next = (pos / BLOCK + 1) * BLOCK;
-	struct ky_ring_slot *slot = &r->ctl->slot[r->ctl->head & 1];
 
 	if (next + BLOCK - BLOCKS * BLOCK > r->consumed && next + BLOCK > BLOCKS * BLOCK)
 		return false;
-	r->ctl->blocks[pos / BLOCK % BLOCKS].used = pos % BLOCK;
-	r->ctl->blocks[next / BLOCK % BLOCKS].begin_ts = slot->ts;
-	r->ctl->blocks[next / BLOCK % BLOCKS].begin_count = slot->count;
-	r->ctl->head = next << 1 | (r->ctl->head & 1);
+	entry(r, pos)->used = pos % BLOCK;
+	entry(r, next)->begin_ts = r->ctl->last_ts;
+	entry(r, next)->begin_count = r->n_written;
+	r->ctl->head = ky_head(next, r->n_written);
 	return true;
 }
 
 /* A record of a header, its own number as u64, and `extra` bytes. */
 static bool ring_write(struct ring *r, uint32_t extra)
 {
-	uint64_t head = r->ctl->head, pos = head >> 1;
+	uint64_t pos = position(r);
 	bool first = pos == 0;
 	uint32_t size = (first ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT) + 8 + extra;
-	struct ky_ring_slot *slot;
 	uint8_t *to;
 
 	if (size > LIMIT) {
@@ -77,8 +86,7 @@ static bool ring_write(struct ring *r, uint32_t extra)
 			r->ctl->lost[KY_LOST_FULL]++;
 			return false;
 		}
-		head = r->ctl->head;
-		pos = head >> 1;
+		pos = position(r);
 	}
 	r->clock += 10;
 	to = ky_geometry_data(&r->g, r->base, 1) + (pos & ky_geometry_ring_mask(&r->g));
@@ -88,10 +96,8 @@ static bool ring_write(struct ring *r, uint32_t extra)
 		memcpy(to + 5, &r->clock, 8);
 	}
 	memcpy(to + size - extra - 8, &r->n_written, 8);
-	slot = &r->ctl->slot[~head & 1];
-	slot->ts = r->clock;
-	slot->count = ++r->n_written;
-	r->ctl->head = (pos + size) << 1 | (~head & 1);
+	r->ctl->last_ts = r->clock;
+	r->ctl->head = ky_head(pos + size, ++r->n_written);
 	return true;
 }
 
@@ -252,7 +258,7 @@ static void expect_quarantine(uint64_t head)
 	struct ring *r = ring_new();
 	struct ky_drain_piece p;
 
-	r->ctl->head = head << 1;
+	r->ctl->head = head;
 	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
 	assert_false(ky_drain_next(&r->drain, true, &p));
 	r->ctl->head = 0; /* no way back */
@@ -273,7 +279,7 @@ static void test_hostile_heads(void **state)
 	/* backwards, though not before what was taken */
 	assert_true(ring_write(r, 0) && ring_write(r, 0));
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
-	r->ctl->head -= 2;
+	r->ctl->head -= 1;
 	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
 	assert_true(r->drain.quarantined);
 	assert_false(ky_drain_next(&r->drain, false, &p));
@@ -287,11 +293,11 @@ static void test_hostile_table(void **state)
 
 	while (ring_write(r, 0))
 		;
-	r->ctl->blocks[0].used = UINT64_MAX;
-	r->ctl->blocks[1].begin_ts = UINT64_MAX;
-	r->ctl->blocks[1].begin_count = UINT64_MAX;
-	r->ctl->blocks[2].begin_count = 0;
-	r->ctl->blocks[1].used = 0;
+	entry(r, 0)->used = UINT64_MAX;
+	entry(r, BLOCK)->begin_ts = UINT64_MAX;
+	entry(r, BLOCK)->begin_count = UINT64_MAX;
+	entry(r, 2 * BLOCK)->begin_count = 0;
+	entry(r, BLOCK)->used = 0;
 	r->ctl->lost[0] = 5;
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	r->ctl->lost[0] = 3;
@@ -321,12 +327,14 @@ static void test_scribble(void **state)
 	for (int round = 0; round < 20000; round++) {
 		uint64_t pos = r->drain.pos, ts = r->drain.ts;
 
-		for (unsigned int i = 0; i < r->g.ctl_stride / 4; i++)
+		for (unsigned int i = 0; i < sizeof(*r->ctl) / 4; i++)
 			((uint32_t *)r->ctl)[i] = (uint32_t)rand() >> (rand() % 31);
+		for (unsigned int i = 0; i < BLOCKS * sizeof(struct ky_block_entry) / 4; i++)
+			((uint32_t *)entry(r, 0))[i] = (uint32_t)rand() >> (rand() % 31);
 		/* mostly a head that could be one */
 		if (rand() % 100)
-			r->ctl->head = (pos + (uint64_t)(rand() % (BLOCKS * BLOCK))) << 1 |
-				       (rand() & 1);
+			r->ctl->head = ky_head(
+				pos + (uint64_t)(rand() % (BLOCKS * BLOCK)), (uint64_t)rand());
 		if (ky_drain_look(&r->drain, true) < 0) {
 			ky_drain_init(&r->drain, &r->g, r->base, 1);
 			n_quarantined++;
@@ -379,28 +387,70 @@ static void test_rejoin(void **state)
 
 	while (ring_write(r, 0))
 		;
-	before = r->ctl->blocks[2].begin_count;
+	before = entry(r, 2 * BLOCK)->begin_count;
 	ky_drain_init(&d, &r->g, r->base, 1);
 	assert_int_equal(ky_drain_rejoin(&d, 2 * BLOCK + 500), 0);
 	assert_int_equal(d.count, before);
 	assert_int_equal(ky_drain_look(&d, true), 0);
 	assert_true(ky_drain_next(&d, true, &p));
 	assert_int_equal(p.pos, 2 * BLOCK);
-	assert_int_equal(p.begin_ts, r->ctl->blocks[2].begin_ts);
-	assert_int_equal(p.n_events, r->ctl->blocks[3].begin_count - before);
+	assert_int_equal(p.begin_ts, entry(r, 2 * BLOCK)->begin_ts);
+	assert_int_equal(p.n_events, entry(r, 3 * BLOCK)->begin_count - before);
 	ring_free(r);
 }
 
 static void test_geometry_of_peer(void **state)
 {
-	struct ky_geometry g, copy;
+	struct ky_geometry copy, g = {
+					 .mode = KY_SET_PER_THREAD,
+					 .clock = KY_CLOCK_TSC,
+					 .n_rings = 3,
+					 .n_blocks = 8,
+					 .block_size = 4096,
+				 };
 
-	assert_int_equal(ky_geometry_init(&g, KY_SET_PER_THREAD, KY_CLOCK_TSC, 3, 8, 4096), 0);
+	assert_int_equal(ky_geometry_init(&g), 0);
 	memset(&copy, 0xff, sizeof(copy));
 	KY_GEOMETRY_COPY(&copy, &g);
-	assert_int_equal(ky_geometry_check(&copy), 0);
-	copy.data_offset += 8;
-	assert_int_equal(ky_geometry_check(&copy), -EBADMSG);
+	assert_int_equal(ky_geometry_take(&copy), 0);
+	assert_memory_equal(&copy, &g, sizeof(g));
+	copy.total_size += 8;
+	assert_int_equal(ky_geometry_take(&copy), -EBADMSG);
+	g.n_blocks = KY_RING_MAX_BLOCKS;
+	g.block_size = KY_RING_MAX / KY_RING_MAX_BLOCKS;
+	assert_int_equal(ky_geometry_init(&g), 0);
+	g.block_size *= 2;
+	assert_int_equal(ky_geometry_init(&g), -EINVAL);
+}
+
+/* Positions and counts whose low halves pass 2^32. */
+static void test_beyond_32_bits(void **state)
+{
+	struct ring *r = ring_new();
+	uint64_t pos = ((uint64_t)1 << 32) - BLOCK, count = ((uint64_t)1 << 32) - 1;
+	struct ky_drain_piece p;
+
+	assert_int_equal(ky_drain_resume(&r->drain, pos, count, 77), 0);
+	entry(r, pos)->used = 100;
+	entry(r, pos + BLOCK)->begin_ts = 88;
+	entry(r, pos + BLOCK)->begin_count = count + 5;
+	r->ctl->last_ts = 99;
+	r->ctl->head = ky_head(pos + BLOCK + 50, count + 7);
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_int_equal(r->drain.head, pos + BLOCK + 50);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.pos, pos);
+	assert_int_equal(p.n_events, 5);
+	assert_int_equal(p.end_ts, 88);
+	ky_drain_take(&r->drain, &p);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.pos, pos + BLOCK);
+	assert_int_equal(p.len, 50);
+	assert_int_equal(p.n_events, 2);
+	assert_int_equal(p.end_ts, 99);
+	ky_drain_take(&r->drain, &p);
+	assert_int_equal(r->drain.count, count + 7);
+	ring_free(r);
 }
 
 int main(void)
@@ -418,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_geometry_of_peer),
+		cmocka_unit_test(test_beyond_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,13 +58,18 @@ static struct live *live_new(uint32_t mode)
 	struct live *l = calloc(1, sizeof(*l));
 
 	assert_non_null(l);
-	assert_int_equal(
-		ky_geometry_init(&l->set.geo, mode, KY_CLOCK_MONOTONIC, N_RINGS, 4, 16384), 0);
+	l->set.geo = (struct ky_geometry){
+		.mode = mode,
+		.n_rings = N_RINGS,
+		.n_blocks = 4,
+		.block_size = 16384,
+	};
+	assert_int_equal(ky_geometry_init(&l->set.geo), 0);
 	l->set.id = 1;
 	l->set.base = map(l->set.geo.total_size);
 	l->consumed = map(N_RINGS * sizeof(uint64_t));
 	l->set.consumed = l->consumed;
-	l->set.rings = calloc(N_RINGS, sizeof(*l->set.rings));
+	l->set.used = calloc(N_RINGS, 1);
 	for (uint32_t i = 0; i < N_RINGS; i++)
 		ky_drain_init(&l->drain[i], &l->set.geo, l->set.base, i);
 	ky_writer_init();
@@ -78,7 +83,7 @@ static void live_free(struct live *l)
 {
 	munmap(l->set.base, l->set.geo.total_size);
 	munmap(l->consumed, N_RINGS * sizeof(uint64_t));
-	free(l->set.rings);
+	free(l->set.used);
 	free(l);
 }
 

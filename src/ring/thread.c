@@ -58,6 +58,12 @@ static void raise_local(uint64_t *p, uint64_t to)
 		;
 }
 
+/* What is published of that which is reserved; `low` are its low 32 bits. */
+static uint64_t published(uint64_t reserved, uint64_t low)
+{
+	return reserved - (uint32_t)((uint32_t)reserved - (uint32_t)low);
+}
+
 /*
  * Which ring of a set is this thread's: a small table, because a thread rarely records into many
  * sets at once; what does not fit is found again by a walk over the owner words.
@@ -114,15 +120,18 @@ static void remember(const struct ky_set *set, uint32_t slot)
 	known[at].set = set;
 }
 
-/* Takes over where the last owner stopped publishing; what a killed one had reserved beyond never
- * happened. */
+/*
+ * Takes over where the last owner stopped publishing; what a killed one had reserved beyond never happened. A long
+ * header of his that was to open the window may be among that.
+ */
 static void begin_ownership(struct ky_ring_ctl *ctl)
 {
 	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
+	uint64_t reserve = load(&ctl->reserve), count = load(&ctl->reserved_count);
 
-	__atomic_store_n(&ctl->reserve, ky_head_pos(head), __ATOMIC_RELAXED);
-	__atomic_store_n(&ctl->last_ts, ctl->slot[head & 1].ts, __ATOMIC_RELAXED);
-	__atomic_store_n(&ctl->reserved_count, ctl->slot[head & 1].count, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->reserve, published(reserve, head), __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->reserved_count, published(count, head >> 32), __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
 }
 
 /*
@@ -212,33 +221,20 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 	}
 }
 
-/* The slot that is filled next was named by the head before: who sees it change is to see this head. */
-static void order_slot_after_head(void)
-{
-#ifndef __SANITIZE_THREAD__ /* which knows no fences */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-#endif
-}
-
 /* Raises the head to all that is reserved. Only the outermost record gets here, so all that is
  * copied. */
 static void publish(struct ky_ring_ctl *ctl)
 {
 	for (;;) {
 		uint64_t head = load(&ctl->head), end = load(&ctl->reserve);
-		uint64_t ts = load(&ctl->last_ts), count = load(&ctl->reserved_count);
-		struct ky_ring_slot *slot = &ctl->slot[~head & 1];
+		uint64_t count = load(&ctl->reserved_count);
 
 		if (load(&ctl->reserve) != end)
-			continue; /* a handler recorded in between: ts and count may be of its
-				     record */
-		if (end <= ky_head_pos(head))
+			continue; /* a handler recorded in between: the count may be its record's */
+		if (published(end, head) == end)
 			return;
-		order_slot_after_head();
-		__atomic_store_n(&slot->ts, ts, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
 		/* Releases all of it: pairs with the reader's acquire of head. */
-		swap_local(&ctl->head, &head, end << 1 | (~head & 1));
+		swap_local(&ctl->head, &head, ky_head(end, count));
 	}
 }
 
@@ -248,18 +244,15 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
-	uint64_t from, begin, end, ts, last;
+	uint64_t from, begin, end, ts;
 	bool extended;
 
 	from = load(&ctl->reserve);
 	do {
 		begin = from;
-		last = load(&ctl->last_ts);
 		ts = ky_clock_read(set->geo.clock);
-		ts = KY_MAX(ts, last);
-		/* `last` may lag behind an interrupted record's: then the header is longer than it
-		 * need be. */
-		extended = id >= KY_ID_EXTENDED || (ts - last) >> KY_TS_BITS;
+		ts = KY_MAX(ts, load(&ctl->last_ts));
+		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = (from | mask) + 1;
 			/* Acquire: pairs with the consumer's release of the block that is entered.
@@ -273,12 +266,15 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
 	} while (!swap_local(&ctl->reserve, &from, end));
+	/* Records are published in the order of their reservation: those that come now are behind this one. */
+	if (extended)
+		raise_local(&ctl->window, ky_window(ts));
 	if (begin != from) {
-		uint32_t blocks = set->geo.n_blocks - 1, size = set->geo.block_size;
-		struct ky_block_entry *entered = &ctl->blocks[(begin / size) & blocks];
+		struct ky_block_entry *entered = ky_geometry_entry(
+			&set->geo, set->base, slot, begin);
 
-		__atomic_store_n(
-			&ctl->blocks[(from / size) & blocks].used, from & mask, __ATOMIC_RELAXED);
+		__atomic_store_n(&ky_geometry_entry(&set->geo, set->base, slot, from)->used,
+			from & mask, __ATOMIC_RELAXED);
 		__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
 		/* Records that a handler interrupts may not be counted yet: then the next block's have them. */
 		__atomic_store_n(
@@ -288,7 +284,7 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 	add_local(&ctl->reserved_count, 1);
 	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & (ring_size - 1)), id,
 		ts, extended, payload, len, pieces, n_pieces);
-	if (ky_head_pos(load(&ctl->head)) == from)
+	if (published(from, load(&ctl->head)) == from)
 		publish(ctl);
 	return KY_WRITE_DONE;
 }

@@ -35,8 +35,9 @@ typedef int (*ky_write_fn)(struct ky_hook *hook, const void *payload, uint32_t l
 enum ky_write {
 	KY_WRITE_DONE = 0,    /* published; or the hook is not active */
 	KY_WRITE_RESTART = 1, /* the sequence was aborted: try again */
-	KY_WRITE_NO_RING = 2, /* no ring for this CPU in the table yet, or ever */
+	KY_WRITE_NO_RING = 2, /* none for this CPU; or the hook is not active any more */
 	KY_WRITE_FULL = 3,    /* does not fit the block */
+	KY_WRITE_LONG = 4,    /* published, with a long header */
 };
 
 /*
@@ -46,23 +47,23 @@ enum ky_write {
 typedef void (*ky_special_fn)(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
-/* Ring i of a set as this program has it mapped; all zero until the program first uses it. */
-struct ky_ring_ref {
-	struct ky_ring_ctl *ctl;
-	uint8_t *data; /* where position 0 lies */
-};
-
-/* The order of the first members is known to the assembly: KY_HOOK_* below. */
+/* The order of the first members is known to the assembly: KY_HOOK_* in ring/asm-offsets.h. */
 struct ky_hook {
-	uint32_t active;      /* 0: record nothing; written last when switched on */
-	uint32_t id;	      /* of the event in the trace */
-	uint32_t n_rings;     /* 0 while not active */
-	uint32_t block_mask;  /* block_size - 1 */
-	uint32_t block_limit; /* KY_BLOCK_LIMIT(block_size) */
-	uint16_t clock;	      /* enum ky_clock */
+	uint32_t active;     /* 0: record nothing; written last when switched on */
+	uint32_t id;	     /* of the event in the trace */
+	uint32_t n_rings;    /* 0 while not active */
+	uint32_t n_short;    /* n_rings, if the short writers may use the hook; else 0 */
+	uint32_t block_mask; /* block_size - 1 */
+	uint32_t
+		block_limit; /* greatest offset in a block for a record's payload to end at, if its header is short */
+	uint32_t ring_mask; /* bytes of a ring - 1 */
+	uint16_t clock;	    /* enum ky_clock */
 	uint16_t mapped;    /* the tracer's: whether a set wants the event, or it may serve again */
-	uint64_t ring_mask; /* bytes of a ring - 1 */
-	struct ky_ring_ref *rings;
+	struct ky_ring_ctl *ctl; /* of ring 0 */
+	uint8_t *data;		 /* where position 0 of ring 0 lies */
+	uint64_t ring_size;
+	uint64_t step; /* what a record with a short header and no payload adds to the head */
+	/* second cache line: not for the short writers */
 	ky_write_fn write; /* of per-CPU sets; NULL: the set is per-thread, or gone by a fork */
 	struct ky_set *set;
 	struct ky_hook *next; /* of the same event */
@@ -83,9 +84,8 @@ struct ky_set {
 	void *base;		  /* mapping of the rings */
 	const uint64_t *consumed; /* mapping of the positions, n_rings, read-only */
 	size_t consumed_size;
-	struct ky_ring_ref *rings; /* n_rings, fork-wiped */
-	uint32_t
-		first_used; /* grows when a ring gets its first record: the listener populates it */
+	uint8_t *
+		used; /* n_rings: not 0 when this program has written into the ring: the listener populates it */
 };
 
 /* True when this thread's library and kernel do restartable sequences. Call ky_writer_init first.
@@ -102,6 +102,9 @@ void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 /* Counts the event as lost, if the hook is active; for `special`. */
 void ky_record_lost(struct ky_hook *hook, enum ky_lost why);
+/* The same, with the set's clock as the caller has just read it. */
+void ky_record_hook_at(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 /* Records into every active hook of the list. */
 void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
@@ -113,12 +116,15 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 void ky_hook_switch(struct ky_hook *hook, bool on);
 
 /*
- * What an event calls to record itself, its state's hooks being `hooks`: ky_record_event, or something shorter that
- * does the same for these hooks. To be asked again whenever the list has changed.
+ * Makes what an event calls to record itself that which is right for these hooks: ky_record_event and its companions, or
+ * something shorter that does the same. To be called whenever the list has changed. hooks: NULL for none.
  */
-kymo_record_fn ky_record_function(const struct ky_hook *hooks);
+void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks);
+/* A kymo_record_fn, a kymo_flat_fn and a kymo_word_fn, for whatever hooks the event has. */
 void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
+void ky_record_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len);
+void ky_record_word(const struct kymo_event *event, uint64_t value, void *hooks, size_t len);
 
 /*
  * Gives back the rings that the calling thread has in this per-thread set, so that other threads
@@ -144,22 +150,24 @@ int ky_rseq_record_ts(struct ky_hook *hook, const void *payload, uint32_t len,
 int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
-void ky_rseq_event(const struct kymo_event *event, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces);
+/* Short writers (x86-64 only). _known: for where the rseq area is at KY_RSEQ_KNOWN. */
+void ky_rseq_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len);
+void ky_rseq_word(const struct kymo_event *event, uint64_t value, void *hook, size_t len);
+void ky_rseq_flat_known(
+	const struct kymo_event *event, const void *payload, void *hook, size_t len);
+void ky_rseq_word_known(const struct kymo_event *event, uint64_t value, void *hook, size_t len);
 
-/* One block change, in one restartable sequence: checks that `head` is still the ring's, stores,
- * publishes. */
-struct ky_switch {
-	struct ky_ring_ctl *ctl;      /* 0 */
-	uint64_t head, new_head;      /* 8, 16 */
-	struct ky_block_entry *left;  /* 24: gets used */
-	struct ky_block_entry *enter; /* 32: gets begin_ts, begin_count */
-	uint64_t used;		      /* 40 */
-	uint64_t begin_ts;	      /* 48 */
-	uint64_t begin_count;	      /* 56 */
+/* Changes of this CPU's ring in one restartable sequence, made in this order if its head still is as it was. */
+struct ky_stores {
+	struct ky_ring_ctl *ctl; /* 0 */
+	uint64_t head;		 /* 8 */
+	uint64_t n;		 /* 16 */
+	struct {
+		uint64_t *at, value; /* 24, 32 .. */
+	} store[4];
 };
-/* KY_WRITE_DONE when it published, KY_WRITE_RESTART when something else happened meanwhile. */
-int ky_rseq_switch(struct ky_hook *hook, const struct ky_switch *sw);
+/* KY_WRITE_DONE, or KY_WRITE_RESTART when something else happened meanwhile. */
+int ky_rseq_store(struct ky_hook *hook, const struct ky_stores *stores);
 
 /* Offset of the rseq area from the thread pointer; for the assembly. */
 extern ptrdiff_t ky_rseq_offset;

@@ -295,8 +295,14 @@ int ring_set_make(struct ring_set *set)
 
 	if (set->made)
 		return 0;
-	ret = ky_geometry_init(&set->geometry, set->mode, c->session->clock.clock, count_rings(set),
-		c->num_subbuf, c->subbuf_size);
+	set->geometry = (struct ky_geometry){
+		.mode = set->mode,
+		.clock = c->session->clock.clock,
+		.n_rings = count_rings(set),
+		.n_blocks = c->num_subbuf,
+		.block_size = c->subbuf_size,
+	};
+	ret = ky_geometry_init(&set->geometry);
 	if (!ret)
 		ret = registry_get(c->session, set->uid, set->abi_bits, &set->registry);
 	if (!ret)

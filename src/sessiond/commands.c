@@ -279,7 +279,11 @@ static struct channel *make_channel(
 {
 	struct session *s = r->session;
 	size_t len = strlen(name);
-	struct ky_geometry g;
+	struct ky_geometry g = {
+		.n_rings = KY_MAX(r->daemon->n_cpus, THREAD_SLOTS),
+		.n_blocks = num_subbuf,
+		.block_size = subbuf_size,
+	};
 	struct channel *c;
 
 	if (!name_valid(name) || (len >= 7 && !strcmp(name + len - 7, "-thread"))) {
@@ -293,10 +297,10 @@ static struct channel *make_channel(
 			s->name, CHANNELS_MAX);
 		return NULL;
 	}
-	if (ky_geometry_init(&g, KY_SET_PER_THREAD, s->clock.clock,
-		    KY_MAX(r->daemon->n_cpus, THREAD_SLOTS), num_subbuf, subbuf_size) < 0) {
-		request_refuse(
-			r, "usage", "channel '%s' would be too large for any address space", name);
+	if (ky_geometry_init(&g) < 0) {
+		request_refuse(r, "usage",
+			"channel '%s' would need rings of more than %u MiB each: ask for fewer or smaller sub-buffers",
+			name, KY_RING_MAX >> 20);
 		return NULL;
 	}
 	c = channel_new(s, name, subbuf_size, num_subbuf);

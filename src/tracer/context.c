@@ -311,18 +311,6 @@ bool tracer_context_real(const struct tracer_contexts *one, double *ret_value)
 /* A record that fits is put together on the stack; a larger one is handed over in pieces. */
 #define ROOM 512u
 
-static void record_at(struct ky_hook *hook, const void *record, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, uint64_t now)
-{
-#if KY_HAVE_RSEQ
-	if (ky_likely(hook->write && len <= ROOM) &&
-		ky_likely(ky_rseq_record_ts(hook, record, (uint32_t)len, pieces, n_pieces, now) ==
-			  KY_WRITE_DONE))
-		return;
-#endif
-	ky_record_hook(hook, record, len, pieces, n_pieces);
-}
-
 /* The contexts, and the program's own list behind them; or its payload, as a piece. */
 static __attribute__((noinline)) void record_pieces(struct ky_hook *hook, const uint8_t *contexts,
 	size_t size, const void *payload, size_t len, const struct kymo_piece *pieces,
@@ -343,7 +331,7 @@ static __attribute__((noinline)) void record_pieces(struct ky_hook *hook, const 
 	list = alloca((n_pieces + 1) * sizeof(*list));
 	list[0] = (struct kymo_piece){contexts, (uint32_t)size, KYMO_PIECE_SCRATCH};
 	memcpy(list + 1, pieces, n_pieces * sizeof(*list));
-	record_at(hook, NULL, size + len, list, n_pieces + 1, now);
+	ky_record_hook_at(hook, NULL, size + len, list, n_pieces + 1, now);
 }
 
 static __attribute__((noinline)) void record_large(struct ky_hook *hook,
@@ -387,7 +375,7 @@ static __attribute__((noinline)) void record_put_together(struct ky_hook *hook,
 	end = tracer_contexts_put(l, room, now, hook->clock);
 	for (size_t i = 0; i < len; i += 16)
 		memcpy(end + i, (const uint8_t *)payload + i, 16); /* both sides have slack */
-	record_at(hook, room, (size_t)(end - room) + len, NULL, 0, now);
+	ky_record_hook_at(hook, room, (size_t)(end - room) + len, NULL, 0, now);
 }
 
 void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *l,
@@ -402,18 +390,46 @@ void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts 
 	record_put_together(hook, l, payload, len, pieces, n_pieces, now);
 }
 
-__attribute__((noinline)) void tracer_record_from(const struct kymo_event *event,
-	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+/* Of the function that called the one this is in. */
+#define CALLER()                                                                                   \
+	((struct tracer_caller){                                                                   \
+		.ip = (uintptr_t)__builtin_return_address(0),                                      \
+		.frame = *(const uintptr_t *)__builtin_frame_address(0),                           \
+		.stack = (uintptr_t)__builtin_frame_address(0),                                    \
+	})
+
+static void record_from(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	const uintptr_t *frame = __builtin_frame_address(0);
-	struct tracer_caller before = tracer_context_caller((struct tracer_caller){
-		.ip = (uintptr_t)__builtin_return_address(0),
-		.frame = frame[0],
-		.stack = (uintptr_t)frame,
-	});
+	struct tracer_caller before = tracer_context_caller(CALLER());
 
 	ky_record_event(event, payload, len, pieces, n_pieces);
 	tracer_context_caller(before);
+}
+
+static void record_flat_from(
+	const struct kymo_event *event, const void *payload, void *hooks, size_t len)
+{
+	struct tracer_caller before = tracer_context_caller(CALLER());
+
+	ky_record_flat(event, payload, hooks, len);
+	tracer_context_caller(before);
+}
+
+static void record_word_from(
+	const struct kymo_event *event, uint64_t value, void *hooks, size_t len)
+{
+	struct tracer_caller before = tracer_context_caller(CALLER());
+
+	ky_record_word(event, value, hooks, len);
+	tracer_context_caller(before);
+}
+
+void tracer_record_choose_from(struct kymo_event_state *state)
+{
+	__atomic_store_n(&state->record, record_from, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_flat, record_flat_from, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_word, record_word_from, __ATOMIC_RELAXED);
 }
 
 /* --- lists --- */

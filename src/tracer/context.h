@@ -26,7 +26,7 @@ const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint3
 const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts *l, uint32_t n);
 /* Most bytes that they take in a record. */
 uint32_t tracer_contexts_size(const struct tracer_contexts *l);
-/* Does it matter from where the event is recorded (tracer_record_from)? */
+/* Does it matter from where the event is recorded (tracer_record_choose_from)? */
 bool tracer_contexts_want_caller(const struct tracer_contexts *l);
 
 /*
@@ -56,9 +56,8 @@ struct tracer_caller tracer_context_caller(struct tracer_caller caller);
 void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *contexts,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);
 
-/* A kymo_record_fn for events whose contexts want to know from where they are recorded. */
-void tracer_record_from(const struct kymo_event *event, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces);
+/* After ky_record_choose, for events whose contexts want to know from where they are recorded. */
+void tracer_record_choose_from(struct kymo_event_state *state);
 
 /* In a forked child. */
 void tracer_contexts_reset(void);

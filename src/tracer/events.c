@@ -83,7 +83,7 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		e = find_entry(*p, &known);
 		if (!e)
 			break;
-		(*p)->state->record = ky_record_event;
+		ky_record_choose((*p)->state, NULL);
 		e->ev = *p;
 		e->object = object;
 		e->signature = 0;
@@ -167,13 +167,12 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 	}
 }
 
-/* What the event calls to be recorded. */
-static kymo_record_fn record_function(const struct ky_hook *hooks)
+static bool wants_caller(const struct ky_hook *hooks)
 {
 	for (const struct ky_hook *h = hooks; h; h = h->next)
 		if (h->contexts && h->mapped && tracer_contexts_want_caller(h->contexts))
-			return tracer_record_from;
-	return ky_record_function(hooks);
+			return true;
+	return false;
 }
 
 void tracer_event_update(struct tracer_event *e)
@@ -184,8 +183,9 @@ void tracer_event_update(struct tracer_event *e)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
-	e->ev->state->record = record_function(e->hooks);
-	__atomic_store_n(&e->ev->state->hooks, e->hooks, __ATOMIC_RELEASE);
+	ky_record_choose(e->ev->state, e->hooks);
+	if (wants_caller(e->hooks))
+		tracer_record_choose_from(e->ev->state);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 
@@ -220,6 +220,6 @@ void tracer_events_reset(void)
 		if (!e->ev)
 			continue;
 		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
-		e->ev->state->hooks = NULL;
+		ky_record_choose(e->ev->state, NULL);
 	}
 }

@@ -69,13 +69,13 @@ static void unmap(struct ky_set *set)
 static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 {
 	if (s->rings_cap < n_rings) {
-		s->set.rings = tracer_alloc(n_rings * sizeof(*s->set.rings), true);
+		s->set.used = tracer_alloc(n_rings, false);
 		s->populated = tracer_alloc(n_rings * sizeof(*s->populated), false);
-		s->rings_cap = s->set.rings && s->populated ? n_rings : 0;
+		s->rings_cap = s->set.used && s->populated ? n_rings : 0;
 	}
 	if (!s->rings_cap)
 		return false;
-	memset(s->set.rings, 0, n_rings * sizeof(*s->set.rings));
+	memset(s->set.used, 0, n_rings);
 	memset(s->populated, 0, n_rings * sizeof(*s->populated));
 	return true;
 }
@@ -88,7 +88,7 @@ int tracer_set_add(
 
 	memset(&geo, 0, sizeof(geo));
 	KY_GEOMETRY_COPY(&geo, msg);
-	if (ky_geometry_check(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
+	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
 		return -EBADMSG;
 	if (!msg->set || find_set(conn, msg->set))
 		return -EEXIST;
@@ -114,7 +114,6 @@ int tracer_set_add(
 		return r;
 	}
 	s->set.started = 0;
-	s->set.first_used = 0;
 	s->contexts = NULL;
 	s->n_programs = 0;
 	s->set.id = msg->set;
@@ -395,13 +394,13 @@ void tracer_sets_reset(void)
 static bool populate_ring(struct tracer_set *s, uint32_t i)
 {
 	struct ky_geometry *g = &s->set.geo;
-	struct ky_ring_ctl *ctl = __atomic_load_n(&s->set.rings[i].ctl, __ATOMIC_ACQUIRE);
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, s->set.base, i);
 	struct tracer_ring *ring = &s->populated[i];
 	uint64_t pos, ahead, want, have = ring->present;
 
-	if (!ctl || have >= g->data_stride)
+	if (!__atomic_load_n(&s->set.used[i], __ATOMIC_RELAXED) || have >= g->data_stride)
 		return false;
-	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED));
+	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED), ring->seen);
 	ahead = KY_MIN((pos - ring->seen) * POPULATE_TIMES, POPULATE_MAX);
 	want = KY_MIN((pos + ahead) & ~(uint64_t)4095, g->data_stride);
 	ring->seen = pos;

@@ -16,10 +16,17 @@ static void take(const struct kymo_event *event, const void *payload, size_t len
 	handed_over = len;
 }
 
+static void take_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len)
+{
+	(void)event, (void)payload, (void)hooks;
+	handed_over = len;
+}
+
 void kymo_object_register(struct kymo_object *object)
 {
 	for (const struct kymo_event *const *e = object->begin; e < object->end; e++) {
 		(*e)->state->record = take;
+		(*e)->state->record_flat = take_flat;
 		(*e)->state->enabled = 1;
 	}
 }

@@ -19,7 +19,7 @@
 
 static struct kymo_object *own;
 static uint64_t consumed;
-static struct ky_ring_ref ring;
+static uint8_t used;
 static struct ky_set set;
 static struct ky_hook hook;
 
@@ -35,9 +35,16 @@ void kymo_object_unregister(struct kymo_object *object)
 
 static int make_ring(void)
 {
-	int r = ky_geometry_init(
-		&set.geo, KY_SET_PER_THREAD, ky_clock_of_machine(), 1, 2, BLOCK_SIZE);
+	int r;
 
+	set.geo = (struct ky_geometry){
+		.mode = KY_SET_PER_THREAD,
+		.clock = ky_clock_of_machine(),
+		.n_rings = 1,
+		.n_blocks = 2,
+		.block_size = BLOCK_SIZE,
+	};
+	r = ky_geometry_init(&set.geo);
 	if (r < 0)
 		return r;
 	set.id = 1;
@@ -46,7 +53,7 @@ static int make_ring(void)
 	if (set.base == MAP_FAILED)
 		return -errno;
 	set.consumed = &consumed;
-	set.rings = &ring;
+	set.used = &used;
 	ky_thread_set_process();
 	ky_hook_init(&hook, &set, 1);
 	ky_hook_switch(&hook, true);
@@ -56,8 +63,7 @@ static int make_ring(void)
 static void enable_all(void)
 {
 	for (const struct kymo_event *const *p = own->begin; p < own->end; p++) {
-		(*p)->state->hooks = &hook;
-		(*p)->state->record = ky_record_function(&hook);
+		ky_record_choose((*p)->state, &hook);
 		(*p)->state->enabled = 1;
 	}
 }

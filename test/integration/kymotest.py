@@ -335,6 +335,30 @@ LINE = re.compile(r"\[(?P<time>[^]]*)\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+):
 DISCARDED = re.compile(r"Tracer discarded (\d+) events?")
 
 
+class Geometry:
+    """Where what lies in a ring set (docs/shm-abi.md); offsets in bytes."""
+
+    CONTROL, CONTROL_SIZE, ENTRY_SIZE, ROOM = 4096, 128, 32, 128
+
+    def __init__(self, n_rings, n_blocks, block_size):
+        self.n_rings, self.n_blocks, self.block_size = n_rings, n_blocks, block_size
+        self.table = self.CONTROL + n_rings * self.CONTROL_SIZE
+        self.table_stride = (self.ENTRY_SIZE * n_blocks + 127) & ~127
+        self.data = (self.table + n_rings * self.table_stride + 4095) & ~4095
+        self.ring_size = n_blocks * block_size
+        self.total = self.data + n_rings * self.ring_size
+
+    def control_of(self, ring):
+        return self.CONTROL + ring * self.CONTROL_SIZE
+
+    def table_of(self, ring):
+        return self.table + ring * self.table_stride
+
+    def data_of(self, ring):
+        """Where position 0 lies."""
+        return self.data + ring * self.ring_size + self.ROOM
+
+
 def babeltrace(trace, *options):
     """Text of babeltrace2 with times in nanoseconds, and the events that it said were discarded; other warnings fail."""
     done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], capture_output=True, timeout=TIMEOUT * 2,

@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 
-from kymotest import check, equal
+from kymotest import Geometry, check, equal
 
 HELLO, EVENTS, NEW_EVENTS, ACK = 1, 2, 3, 4
 QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE = range(16, 24)
@@ -60,7 +60,7 @@ class Program:
         self.socket.connect(str(k.rundir / "app.sock"))
         self.events = list(events)
         self.fds = {}
-        self.geometry = {}
+        self.kind, self.geometry = {}, {}  # of ring sets: mode and clock
         self.position = {}
         if hello:
             self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + more)
@@ -77,9 +77,11 @@ class Program:
         equal(length, len(data), "length in a message")
         payload = data[8:]
         if kind == RING_SET:
-            number, *geometry = struct.unpack("<6I5Q", payload)
+            number, mode, clock, _, *sizes, total = struct.unpack("<7IQ", payload)
             self.fds[number] = fds
-            self.geometry[number] = geometry
+            self.kind[number] = (mode, clock)
+            self.geometry[number] = Geometry(*sizes)
+            equal(self.geometry[number].total, total, "size of a ring set")
             self.position[number] = 0
         else:
             equal(fds, [], "descriptors with another message")
@@ -125,16 +127,16 @@ class Program:
 
     def record(self, number, identifier, payload):
         """Publishes a record in ring 0 of the set, as docs/shm-abi.md says."""
-        _, _, _, n_blocks, block_size, control, _, data, _, total = self.geometry[number]
+        geometry = self.geometry[number]
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         record = struct.pack("<BIQ", 31, identifier, now) + payload
-        with mmap.mmap(self.fds[number][0], total) as memory:
+        with mmap.mmap(self.fds[number][0], geometry.total) as memory:
+            control = geometry.control_of(0)
             head, = struct.unpack_from("<Q", memory, control)
-            count, = struct.unpack_from("<Q", memory, control + 16 + 16 * (head & 1))
-            position, slot = head >> 1, ~head & 1
-            memory[data + 128 + position:data + 128 + position + len(record)] = record
-            struct.pack_into("<QQ", memory, control + 8 + 16 * slot, now, count + 1)
-            struct.pack_into("<Q", memory, control, position + len(record) << 1 | slot)
+            at = geometry.data_of(0) + (head & 0xFFFFFFFF)
+            memory[at:at + len(record)] = record
+            struct.pack_into("<Q", memory, control + 16, now)
+            struct.pack_into("<Q", memory, control, head + (1 << 32) + len(record))
 
     def close(self):
         for fds in self.fds.values():

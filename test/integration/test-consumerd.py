@@ -24,8 +24,9 @@ from kymotest import check, equal, wait_for
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
 INIT, RING_SET, FLUSH, QUIT, ASK, STATS, ERROR = 1, 2, 3, 4, 5, 16, 17
-ROOM, LIMIT_LESS = 128, 160
+LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
+WINDOW, LAST_TS = 1, 2  # words of a control block
 
 METADATA = """/* CTF 1.8 */
 trace {{ major = 1; minor = 8; uuid = "{uuid}"; byte_order = le;
@@ -78,8 +79,9 @@ class Ring:
 
     def __init__(self, ring_set, index):
         self.s = ring_set
-        self.ctl = (4096 + index * ring_set.ctl_stride) // 8
-        self.data = ring_set.data_offset + index * ring_set.data_stride + ROOM
+        self.ctl = ring_set.geometry.control_of(index) // 8
+        self.table = ring_set.geometry.table_of(index) // 8
+        self.data = ring_set.geometry.data_of(index)
         self.index = index
         self.recorded = []
         self.lost = 0
@@ -89,18 +91,22 @@ class Ring:
             self.s.words[self.ctl + i] = value
         return self.s.words[self.ctl + i]
 
+    def entry(self, pos, member, value):
+        self.s.words[self.table + 4 * (pos // self.s.block_size % self.s.n_blocks) + member] = value
+
+    def pos(self):
+        return self.word(0) & 0xFFFFFFFF
+
     def change_block(self, pos):
         s = self.s
         after = (pos // s.block_size + 1) * s.block_size
         if after + s.block_size - s.data_stride > s.consumed_words[self.index]:
             return False
-        head = self.word(0)
-        slot = 1 + 2 * (head & 1)
-        self.word(16 + 4 * (pos // s.block_size % s.n_blocks) + 2, pos % s.block_size)
-        entry = 16 + 4 * (after // s.block_size % s.n_blocks)
-        self.word(entry, self.word(slot))
-        self.word(entry + 1, self.word(slot + 1))
-        self.word(0, after << 1 | head & 1)
+        count = self.word(0) >> 32
+        self.entry(pos, 2, pos % s.block_size)
+        self.entry(after, 0, self.word(LAST_TS))
+        self.entry(after, 1, count)
+        self.word(0, count << 32 | after)
         return True
 
     def lose(self, reason):
@@ -110,25 +116,24 @@ class Ring:
 
     def write(self, n, event=0):
         """Records event with field n, or counts it as lost."""
-        s, pos = self.s, self.word(0) >> 1
+        s, pos = self.s, self.pos()
         s.now = max(s.now + random.choice((1, 10, 1000)), time.monotonic_ns())
-        long = pos == 0 or event > 30 or random.random() < 0.01
+        window = s.now & ~0x7FFFFFF
+        long = self.word(WINDOW) != window or event > 30 or random.random() < 0.01
         size = (13 if long else 4) + 8
         if pos % s.block_size + size > s.block_size - LIMIT_LESS:
             if not self.change_block(pos):
                 return self.lose(FULL)
-            pos = self.word(0) >> 1
-        head = self.word(0)
+            pos = self.pos()
         at = self.data + (pos & s.data_stride - 1)
         if long:
             struct.pack_into("<BIQQ", s.rings, at, 31, event, s.now, n)
         else:
             struct.pack_into("<IQ", s.rings, at, (s.now & 0x7FFFFFF) << 5 | event, n)
-        count = self.word(1 + 2 * (head & 1) + 1)
-        other = 1 + 2 * (~head & 1)
-        self.word(other, s.now)
-        self.word(other + 1, count + 1)
-        self.word(0, (pos + size) << 1 | (~head & 1))
+        self.word(LAST_TS, s.now)
+        self.word(0, self.word(0) + (1 << 32 | size))
+        if long:
+            self.word(WINDOW, window)
         self.recorded.append(n)
         return True
 
@@ -137,10 +142,8 @@ class RingSet:
     def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None):
         self.number, self.n_rings, self.n_blocks, self.block_size = number, n_rings, n_blocks, block_size
         self.name, self.dir = name, where
-        self.ctl_stride = (128 + 32 * n_blocks + 127) & ~127
-        self.data_offset = (4096 + n_rings * self.ctl_stride + 4095) & ~4095
-        self.data_stride = n_blocks * block_size
-        self.total = self.data_offset + n_rings * self.data_stride
+        self.geometry = kymotest.Geometry(n_rings, n_blocks, block_size)
+        self.data_stride, self.total = self.geometry.ring_size, self.geometry.total
         self.rings_fd = memfd("rings", self.total)
         self.consumed_fd = memfd("consumed", n_rings * 8)
         self.rings = mmap.mmap(self.rings_fd, self.total)
@@ -157,11 +160,10 @@ class RingSet:
 
     def message(self, **change):
         v = dict(set=self.number, dir=self.dir, name=self.name, mode=0, n_rings=self.n_rings, n_blocks=self.n_blocks,
-            block_size=self.block_size, total=self.total, data_offset=self.data_offset)
+            block_size=self.block_size, total=self.total, overwrite=0)
         v.update(change)
         return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
-            + struct.pack("<5I5Q", v["mode"], 0, v["n_rings"], v["n_blocks"], v["block_size"], 4096, self.ctl_stride,
-                v["data_offset"], self.data_stride, v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1])
+            + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1])
 
     def fds(self):
         return [self.rings_fd, self.consumed_fd, self.log_fd]
@@ -217,9 +219,9 @@ class Consumer:
 
     @staticmethod
     def stats(body):
-        names = "cookie recorded discarded too_big unwritten bytes packets quarantined status length"
-        values = dict(zip(names.split(), struct.unpack_from("<I6QIiI", body)))
-        start = struct.calcsize("<I6QIiI")
+        names = "cookie recorded discarded too_big refused unwritten bytes packets quarantined status length"
+        values = dict(zip(names.split(), struct.unpack_from("<I7QIiI", body)))
+        start = struct.calcsize("<I7QIiI")
         values["message"] = body[start : start + values["length"]].decode()
         return values
 
@@ -285,7 +287,7 @@ def check_stats(stats, *sets, **others):
 def write_all(ring, numbers, event=0):
     """Records all; where the ring is full, waits until the consumer has made room, and nothing is lost."""
     for n in numbers:
-        s, pos = ring.s, ring.word(0) >> 1
+        s, pos = ring.s, ring.pos()
         if pos % s.block_size + 21 > s.block_size - LIMIT_LESS:
             wait_for(lambda: ring.change_block(pos), "the consumer to make room")
         check(ring.write(n, event), "a record was lost in spite of room")
@@ -452,7 +454,7 @@ def test_malformed(k):
     refused(k, "no descriptors", (RING_SET, s.message()))
     refused(k, "too few descriptors", (RING_SET, s.message()), fds=s.fds()[:2])
     refused(k, "descriptors nobody wants", (FLUSH, struct.pack("<I", 1)), fds=s.fds())
-    for change in (dict(n_rings=0), dict(total=s.total - 1), dict(data_offset=0), dict(block_size=100), dict(n_blocks=3),
+    for change in (dict(n_rings=0), dict(total=s.total - 1), dict(overwrite=2), dict(block_size=100), dict(n_blocks=3),
             dict(name="../x"), dict(name=""), dict(name="a/b"), dict(mode=7)):
         refused(k, str(change), (RING_SET, s.message(**change)), fds=s.fds())
     refused(k, "the same set twice", (RING_SET, s.message()), (RING_SET, s.message()), fds=s.fds())
@@ -487,9 +489,9 @@ def test_hostile_rings(k):
     for n in range(3000):
         write_all(good, [n])
         victim = s.ring[random.choice(victims)]
-        for i in range(s.ctl_stride // 8):
+        for i in range(128 // 8):
             victim.word(i, random.getrandbits(random.choice((3, 14, 64))))
-        victim.word(0, random.randrange(4 * 4096) << 1)
+        victim.word(0, random.getrandbits(32) << 32 | random.randrange(4 * 4096))
     stats = c.quit()
     check(0 < stats["quarantined"] <= len(victims), f"{stats['quarantined']} rings in quarantine")
     check("damaged" in c.text(), "nothing was logged")
@@ -534,10 +536,10 @@ def test_killed_after_a_block_was_left(k):
     c = Consumer(k, k.top / "trace")
     c.add(s)
     n = 0
-    while (ring.word(0) >> 1) + 21 <= s.block_size - LIMIT_LESS:
+    while ring.pos() + 21 <= s.block_size - LIMIT_LESS:
         ring.write(n)
         n += 1
-    while ring.word(0) >> 1 < s.block_size:
+    while ring.pos() < s.block_size:
         c.flush()
         ring.write(n)
         n += 1
@@ -546,7 +548,7 @@ def test_killed_after_a_block_was_left(k):
     while not ring.lost:
         ring.write(n)
         n += 1
-    check(ring.word(0) >> 1 > s.data_stride, "the writer did not go round")
+    check(ring.pos() > s.data_stride, "the writer did not go round")
     c = Consumer(k, k.top / "trace", resume=1)
     c.add(s)
     check_stats(c.quit(), s)
@@ -563,10 +565,11 @@ def test_resume_repairs(k):
     c.flush()
     c.kill()
     stream, index, metadata = trace / DIR / "chan_0", trace / DIR / "index" / "chan_0.kyx", trace / DIR / "metadata"
-    whole = stream.read_bytes()
+    first = next(kymotest.packets(stream)).packet_bits // 8
+    torn = stream.read_bytes()[: min(1000, first - 1)]
     for size in (None, 0, 7, 16, 70):
         with open(stream, "ab") as f:
-            f.write(whole[:1000])
+            f.write(torn)
         with open(metadata, "r+b") as f:
             f.truncate(100)
         if size is None:

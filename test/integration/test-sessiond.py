@@ -244,7 +244,7 @@ def test_program_without_restartable_sequences(k):
     number, _ = program.expect_query()
     program.answer(number)
     program.expect(RING_SET)
-    equal(program.geometry[number][:3], [1, 0, 1024], "mode, clock and rings")
+    equal((*program.kind[number], program.geometry[number].n_rings), (1, 0, 1024), "mode, clock and rings")
     program.close()
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 
 import kymotest
-from kymotest import check, equal, wait_for
+from kymotest import Geometry, check, equal, wait_for
 from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STOP, UNMAP, Daemon, Program, ask, blob, text)
 
 # What a newer peer might send: fields behind those that we know, kinds of messages that we do not.
@@ -75,24 +75,21 @@ def test_unknown_abi(k):
 
 def ring_set():
     """Geometry of a set of rings for all CPUs that a program may see, and its two descriptors."""
-    control_stride, data_stride = (128 + 32 * N_BLOCKS + 127) & ~127, N_BLOCKS * BLOCK
-    data = (4096 + N_RINGS * control_stride + 4095) & ~4095
-    total = data + N_RINGS * data_stride
+    geometry = Geometry(N_RINGS, N_BLOCKS, BLOCK)
     fds = [os.memfd_create("rings"), os.memfd_create("consumed")]
-    os.ftruncate(fds[0], total)
+    os.ftruncate(fds[0], geometry.total)
     os.ftruncate(fds[1], 4096)
-    return (N_RINGS, N_BLOCKS, BLOCK, 4096, control_stride, data, data_stride, total), fds
+    return geometry, fds
+
+
+def ring_set_message(geometry, mode):
+    return struct.pack("<7IQ", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total)
 
 
 def count_records(fd, geometry):
     """Records published in all rings: docs/shm-abi.md."""
-    n = 0
-    with mmap.mmap(fd, geometry[-1], prot=mmap.PROT_READ) as memory:
-        for ring in range(N_RINGS):
-            at = geometry[3] + ring * geometry[4]
-            head, = struct.unpack_from("<Q", memory, at)
-            n += struct.unpack_from("<Q", memory, at + 16 + 16 * (head & 1))[0]
-    return n
+    with mmap.mmap(fd, geometry.total, prot=mmap.PROT_READ) as memory:
+        return sum(struct.unpack_from("<Q", memory, geometry.control_of(ring))[0] >> 32 for ring in range(N_RINGS))
 
 
 @contextlib.contextmanager
@@ -116,7 +113,7 @@ def test_newer_daemon(k):
     with asked(k, ("emit", "-n", 500, "-t", 3, "-w")) as (app, peer, index):
         geometry, fds = ring_set()
         mode = 0 if struct.unpack_from("<I", peer.hello, 8)[0] & 1 else 1
-        peer.send(RING_SET, struct.pack("<3I", 9, mode, 0) + struct.pack("<3I5Q", *geometry) + MORE, fds)
+        peer.send(RING_SET, ring_set_message(geometry, mode) + MORE, fds)
         peer.send(MAP, struct.pack("<II", 9, 1) + blob(struct.pack("<IIII", index, 3, 0, 0)) + MORE)
         equal(peer.order(START, 9, MORE), 0, "START")
         peer.send(DONE, struct.pack("<I", 1) + MORE)
@@ -136,7 +133,7 @@ def test_set_that_the_program_cannot_use(k):
     """A ring mode of the future: the daemon is told when it wants to start it, and the program goes on."""
     with asked(k, ("emit", "-n", 10, "-w")) as (app, peer, index):
         geometry, fds = ring_set()
-        peer.send(RING_SET, struct.pack("<3I", 9, 7, 0) + struct.pack("<3I5Q", *geometry), fds)
+        peer.send(RING_SET, ring_set_message(geometry, 7), fds)
         peer.send(MAP, struct.pack("<II", 9, 1) + blob(struct.pack("<IIII", index, 3, 0, 0)))
         check(peer.order(START, 9) < 0, "START of a set that it does not have")
         peer.send(DONE, struct.pack("<I", 0))
