@@ -8,8 +8,9 @@
 /* Below this, writing into the page cache costs less. */
 #define DIRECT_BYTES (1u << 18)
 /* A ring that fills in less is not let wait: the disk takes half a millisecond for a batch, or more. */
-#define CALM_NS	     (4 * KY_NS_PER_MS)
-#define SLOW_DISK_NS (1000 * KY_NS_PER_MS)
+#define CALM_NS (4 * KY_NS_PER_MS)
+/* How many times as long as its last write took a slow disk is left alone. */
+#define SLOW_DISK_REST 32
 
 void stream_init(struct stream *s, uint64_t now_ns)
 {
@@ -198,7 +199,7 @@ static bool worth_direct(
 	       stream_file_may_be_direct(&s->file, b->packets, b->n);
 }
 
-/* A slow disk is left alone for a while: the page cache takes all without waiting. */
+/* When half of the time to spare is needed, others are not let wait again: the page cache takes it. */
 static int write_packets(struct stream *s, const struct stream_place *place, const struct batch *b)
 {
 	bool direct = worth_direct(s, place, b);
@@ -206,8 +207,8 @@ static int write_packets(struct stream *s, const struct stream_place *place, con
 	int ret = stream_file_append(&s->file, place, b->packets, b->n, direct);
 
 	end = ky_loop_now_ns();
-	if (direct && end - begin > s->fill_ns / 8)
-		*place->direct_from_ns = end + SLOW_DISK_NS;
+	if (direct && end - begin > s->fill_ns / 4)
+		*place->direct_from_ns = end + SLOW_DISK_REST * (end - begin);
 	return ret;
 }
 
