@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
+#include "proto/app.h"
+
 #define PERF_RAW "raw:"
 
 static int refuse(char *why, size_t size, const char *fmt, ...) KY_PRINTF(3, 4);
@@ -219,10 +221,14 @@ unsigned channel_count_older(const struct channel *c)
 	unsigned count = 0;
 	size_t i;
 
-	ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (set, &c->sets, node) {
 		ky_htab_foreach(&set->events, i, n, tmp)
-			count += ky_container_of(n, struct set_event, node)->n_contexts <
-				 c->n_contexts;
+		{
+			const struct set_event *e = ky_container_of(n, struct set_event, node);
+
+			count += e->id != KY_MAP_REFUSED && e->n_contexts < c->n_contexts;
+		}
+	}
 	return count;
 }
 
