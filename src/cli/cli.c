@@ -14,6 +14,8 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_enable_event,
 	&cmd_disable_event,
 	&cmd_add_context,
+	&cmd_track,
+	&cmd_untrack,
 	&cmd_list,
 	&cmd_status,
 	&cmd_set_session,

@@ -156,6 +156,33 @@ static void report_application(struct cli *cli, const struct kymo_value *app)
 		events, plural(events));
 }
 
+static bool report_attribute(
+	struct cli *cli, const struct kymo_value *tracked, const char *name, const char *what)
+{
+	const struct kymo_value *values = kymo_value_get(tracked, name);
+	size_t n = kymo_value_count(values);
+
+	if (n == 1 && !strcmp(kymo_value_string(kymo_value_at(values, 0)), "all"))
+		return false;
+	printf("tracked %s:%s", what, n ? "" : " none");
+	for (size_t i = 0; i < n; i++)
+		printf("%s %s", i ? "," : "",
+			cli_safe(cli, kymo_value_string(kymo_value_at(values, i))));
+	putchar('\n');
+	return true;
+}
+
+bool cli_report_tracked(struct cli *cli, const struct kymo_value *object)
+{
+	const struct kymo_value *tracked = kymo_value_get(object, "tracked");
+
+	bool any = report_attribute(cli, tracked, "vpid", "processes");
+
+	any |= report_attribute(cli, tracked, "vuid", "users");
+	any |= report_attribute(cli, tracked, "vgid", "groups");
+	return any;
+}
+
 void cli_report_session(struct cli *cli, const struct kymo_value *session)
 {
 	const struct kymo_value *channels = kymo_value_get(session, "channels");
@@ -172,6 +199,7 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		report_channel(cli, kymo_value_at(channels, i));
 	if (!kymo_value_count(channels))
 		puts("  none: 'kymo enable-event' makes channel0");
+	cli_report_tracked(cli, session);
 	puts("applications:");
 	for (size_t i = 0; i < kymo_value_count(apps); i++)
 		report_application(cli, kymo_value_at(apps, i));

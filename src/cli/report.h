@@ -25,6 +25,8 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session);
 void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *warnings);
 /* "vpid, vtid" and a newline: what a channel records with each event. */
 void cli_report_contexts(struct cli *cli, const struct kymo_value *channel);
+/* Which programs are tracked: of an object that has `tracked`. Nothing, and false, when all are. */
+bool cli_report_tracked(struct cli *cli, const struct kymo_value *object);
 /* "note: ..." for each of a reply's notes. */
 void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 

@@ -195,9 +195,16 @@ static void query_rules(struct app *a, uint32_t number, const struct channel *c,
 		post_query(a, number, &rules, b);
 }
 
+bool app_is_tracked(const struct app *a, const struct session *s)
+{
+	return tracker_has(&s->trackers[TRACK_VPID], a->vpid) &&
+	       tracker_has(&s->trackers[TRACK_VUID], a->user->uid) &&
+	       tracker_has(&s->trackers[TRACK_VGID], a->gid);
+}
+
 static bool can_record(const struct app *a, struct session *s)
 {
-	if (!a->registered || !session_wants_uid(s, a->user->uid))
+	if (!a->registered || !session_wants_uid(s, a->user->uid) || !app_is_tracked(a, s))
 		return false;
 	if (s->clock.clock == KY_CLOCK_MONOTONIC || (a->caps & KY_CAP_TSC))
 		return true;
@@ -295,6 +302,30 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 	post_order(as, KY_APP_DROP, b);
 	as->started = as->sent = false;
 	as->n_contexts = 0;
+}
+
+static void forget_session(struct app *a, const struct session *s, struct barrier *b)
+{
+	struct app_set *as, *tmp;
+
+	ky_list_foreach_safe (as, tmp, &a->sets, app_node) {
+		if (as->set->channel->session != s)
+			continue;
+		app_set_drop(as, b);
+		app_set_free(as);
+	}
+}
+
+void apps_track(struct session *s, struct barrier *b)
+{
+	struct channel *c;
+	struct app *a;
+
+	ky_list_foreach (a, &s->daemon->apps, node)
+		if (!app_is_tracked(a, s))
+			forget_session(a, s, b);
+	ky_list_foreach (c, &s->channels, node)
+		apps_query_channel(c, b);
 }
 
 static void post_ring_set(struct app_set *as)
@@ -726,6 +757,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 		return refuse_version(a, m.version);
 	ky_timer_cancel(&a->deadline);
 	a->registered = true;
+	a->vpid = m.pid;
 	a->abi_bits = m.abi_bits;
 	a->caps = m.caps;
 	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
@@ -832,6 +864,7 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 	a->user = u;
 	a->conn.account = &u->queued;
 	a->pid = peer->pid;
+	a->gid = peer->gid;
 	strcpy(a->name, "?");
 	u->n_apps++;
 	ky_list_init(&a->sets);

@@ -28,6 +28,8 @@ struct app {
 	struct ky_timer deadline; /* of HELLO */
 	bool registered;
 	pid_t pid; /* told by the kernel */
+	gid_t gid; /* likewise */
+	uint32_t vpid; /* told by the program: in its PID namespace */
 	uint32_t abi_bits, caps;
 	char name[APP_NAME_MAX];
 	struct event_desc **events; /* by the program's index; NULL: not known */
@@ -64,6 +66,12 @@ struct app_set *app_set_free(struct app_set *as); /* NULL */
 
 /* Asks every program that the channel may record for what the rules want; maps what it answers. */
 void apps_query_channel(struct channel *c, struct barrier *b);
+/*
+ * The session tracks other programs than before: the others forget its sets, those that are new are asked. b waits until
+ * both are in effect.
+ */
+void apps_track(struct session *s, struct barrier *b);
+bool app_is_tracked(const struct app *a, const struct session *s);
 /* Asks every program for all its events, as far as it has not told them already. */
 void apps_query_all(struct daemon *d, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */

@@ -102,6 +102,26 @@ static struct json_object *report_programs(const struct session *s)
 	return list;
 }
 
+struct json_object *report_tracked(const struct session *s)
+{
+	struct json_object *o = json_object_new_object(), *list;
+	char digits[16];
+
+	for (int i = 0; i < N_TRACKERS; i++) {
+		const struct tracker *t = &s->trackers[i];
+
+		list = json_object_new_array();
+		if (!t->narrowed)
+			json_object_array_add(list, json_object_new_string("all"));
+		for (uint32_t k = 0; k < t->n; k++) {
+			snprintf(digits, sizeof(digits), "%" PRIu32, t->values[k]);
+			json_object_array_add(list, json_object_new_string(digits));
+		}
+		json_object_object_add(o, tracker_names[i], list);
+	}
+	return o;
+}
+
 struct json_object *report_session(const struct session *s)
 {
 	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
@@ -118,6 +138,7 @@ struct json_object *report_session(const struct session *s)
 	ky_list_foreach (c, &s->channels, node)
 		json_object_array_add(channels, report_channel(c));
 	json_object_object_add(o, "channels", channels);
+	json_object_object_add(o, "tracked", report_tracked(s));
 	json_object_object_add(o, "applications", report_programs(s));
 	return o;
 }

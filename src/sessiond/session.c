@@ -109,6 +109,8 @@ static struct session *session_free(struct session *s)
 	ky_job_cancel(&s->ending);
 	ky_list_foreach_safe (c, c_tmp, &s->channels, node)
 		channel_free(c);
+	for (int i = 0; i < N_TRACKERS; i++)
+		tracker_deinit(&s->trackers[i]);
 	ky_list_foreach_safe (r, r_tmp, &s->registries, node)
 		registry_free(r);
 	ky_list_foreach_safe (n, n_tmp, &s->notices, node)

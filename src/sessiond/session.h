@@ -24,6 +24,7 @@
 #include "sessiond/consumer.h"
 #include "sessiond/memory.h"
 #include "sessiond/rule.h"
+#include "sessiond/tracker.h"
 #include "sessiond/user.h"
 
 #define SESSIONS_MAX	    1024u
@@ -137,6 +138,7 @@ struct session {
 	struct ky_job ending;	       /* frees the session */
 	struct ky_list channels, registries, notices;
 	unsigned n_channels, n_notices, n_notices_lost;
+	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
 	char *error; /* what is wrong with the recording; NULL: nothing */
 };

@@ -11,7 +11,7 @@ import kymotest
 from kymotest import CLI, check, equal, wait_for
 
 COMMANDS = ["record", "create", "destroy", "start", "stop", "enable-channel", "disable-channel", "enable-event", "disable-event",
-    "list", "status", "set-session"]
+    "track", "untrack", "list", "status", "set-session"]
 
 
 def one_object(text):

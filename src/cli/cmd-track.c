@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* track and untrack: which programs a session records. */
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option options[] = {
+	{"vpid", 0, "PID,..", "processes, as they are numbered in their PID namespace; or 'all'"},
+	{"vuid", 0, "USER,..", "users, by name or number; or 'all'"},
+	{"vgid", 0, "GROUP,..", "groups, by name or number; or 'all'"},
+	{"all", 'a', NULL, "the same as --vpid=all --vuid=all --vgid=all"},
+	CLI_OPTION_SESSION,
+	CLI_OPTION_USERSPACE,
+	{0},
+};
+
+static const char *const attributes[] = {"vpid", "vuid", "vgid"};
+
+static bool find_user(const char *name, uint32_t *ret_id)
+{
+	const struct passwd *pw = getpwnam(name);
+
+	*ret_id = pw ? pw->pw_uid : 0;
+	return pw;
+}
+
+static bool find_group(const char *name, uint32_t *ret_id)
+{
+	const struct group *gr = getgrnam(name);
+
+	*ret_id = gr ? gr->gr_gid : 0;
+	return gr;
+}
+
+/* One value of an attribute, as the daemon wants it: "all" or a number. */
+static int add_value(
+	struct cli *cli, struct kymo_value *params, const char *attribute, const char *text)
+{
+	uint64_t number;
+	uint32_t id = 0;
+	char digits[16];
+	bool known = true;
+
+	if (!strcmp(text, "all") || cli_parse_number(text, UINT32_MAX, &number) == 0)
+		return kymo_value_add_string(params, attribute, text) ? CLI_FAILED : CLI_OK;
+	if (!strcmp(attribute, "vpid"))
+		return cli_usage(cli, "'%s' is no number of a process", text);
+	known = !strcmp(attribute, "vuid") ? find_user(text, &id) : find_group(text, &id);
+	if (!known)
+		return cli_fail(cli, "not-found", "there is no %s '%s' on this machine",
+			!strcmp(attribute, "vuid") ? "user" : "group", text);
+	snprintf(digits, sizeof(digits), "%" PRIu32, id);
+	return kymo_value_add_string(params, attribute, digits) ? CLI_FAILED : CLI_OK;
+}
+
+/* "--vpid --all", as LTTng has it, is understood too: then --all is the option's value. */
+static int add_values(
+	struct cli *cli, struct kymo_value *params, const char *attribute, const char *text)
+{
+	_cleanup_value_ struct kymo_value *list = cli_params_new(cli);
+	const struct kymo_value *values;
+	int code = CLI_OK;
+
+	if (!strcmp(text, "--all") || !strcmp(text, "-a"))
+		text = "all";
+	code = list ? cli_params_list(cli, list, "values", text) : CLI_FAILED;
+	values = kymo_value_get(list, "values");
+	for (size_t i = 0; !code && i < kymo_value_count(values); i++)
+		code = add_value(
+			cli, params, attribute, kymo_value_string(kymo_value_at(values, i)));
+	return code;
+}
+
+static int add_attributes(struct cli *cli, struct kymo_value *params)
+{
+	bool all = cli_has(cli, "all"), any = all;
+	const char *text;
+	int code = CLI_OK;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(attributes); i++) {
+		size_t iter = 0;
+
+		if (all && cli_has(cli, attributes[i]))
+			return cli_usage(cli, "either --all or --%s, not both", attributes[i]);
+		if (all)
+			code = add_values(cli, params, attributes[i], "all");
+		while (!code && (text = cli_args_next(&cli->args, attributes[i], &iter))) {
+			code = add_values(cli, params, attributes[i], text);
+			any = true;
+		}
+	}
+	if (!code && !any)
+		return cli_usage(cli, "whom? give --vpid, --vuid, --vgid or --all");
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
+
+	if (!code)
+		code = add_attributes(cli, params);
+	if (!code)
+		code = cli_request(cli, cli->command->name, params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else if (!cli_report_tracked(cli, reply))
+		puts("all programs are tracked");
+	return CLI_OK;
+}
+
+#define DETAILS                                                                                                                \
+	"A session records the programs whose process, user and group it all tracks: at first it tracks all. The first\n"      \
+	"'kymo track --vpid=5' narrows the processes down to 5, each further one adds to them; 'kymo untrack --vpid=5'\n"      \
+	"takes it out again, 'kymo untrack --vpid=all' leaves none, and 'kymo track --vpid=all' tracks all again. Users and\n" \
+	"groups are those that a program had when it connected to the session daemon.\n"
+
+const struct cli_command cmd_track = {
+	.name = "track",
+	.synopsis = "[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] | -a [-s SESSION]",
+	.help = "record only these processes, users and groups",
+	.details = DETAILS,
+	.options = options,
+	.run = run,
+};
+
+const struct cli_command cmd_untrack = {
+	.name = "untrack",
+	.synopsis = "[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] | -a [-s SESSION]",
+	.help = "record these processes, users and groups no more",
+	.details = DETAILS,
+	.options = options,
+	.run = run,
+};
