@@ -45,6 +45,8 @@ PASS_BYTES = 16 * MIB
 LARGE = {"subbuf": 32 * MIB, "num": 2}
 # An upper bound of one record's bytes, in either system.
 RECORD_BYTES = {"int": 10, "string": 35, "eight": 38, "printf": 20}
+# What an event of one integer takes in a ring of Kymo's.
+KYMO_INT_BYTES = 8
 KINDS = {"int": "one 32-bit integer", "string": "two integers, a 16-byte string", "eight": "eight integers"}
 
 
@@ -402,13 +404,13 @@ def row_lossless(bench):
         for row in lossless_row(bench, label, where, threads, channel, (peer_times(3),))]
 
 
-def best_drain(bench, where):
-    """CPU seconds for a GB of the best way to write, by bench/drain.c."""
+def best_drain(bench, where, rate):
+    """CPU seconds for a GB of the best way to write as many bytes in a second, by bench/drain.c."""
     best = None
-    size = bench.small(512, 64) * MIB
+    size = rate // bench.small(1, 4) // MIB * MIB
     for method in ("write", "behind", "uncached", "direct"):
         path = where / "drained"
-        done = subprocess.run([bench.build / "bench" / "drain", method, path, str(size)], capture_output=True, text=True)
+        done = subprocess.run([bench.build / "bench" / "drain", method, path, str(size), str(rate)], capture_output=True, text=True)
         path.unlink(missing_ok=True)
         if done.returncode == 0:
             figure = float(done.stdout) / size * 1e9
@@ -428,7 +430,7 @@ def row_consumer(bench):
         with bench.daemons(), contextlib.ExitStack() as stack:
             emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
             for _ in range(bench.runs):
-                volume.add("limit", best_drain(bench, where))
+                volume.add("limit", best_drain(bench, where, rate * KYMO_INT_BYTES))
                 for system in bench.tracers:
                     _, lost, cpu, written = trial(bench, system, emitters[system.key], where, {}, kind="int", n=n, rate=rate, pin=0)
                     event.add(system.key, cpu / (n - lost))
@@ -753,7 +755,7 @@ What `make bench` measured, Kymo beside LTTng-UST (the *peer*) on the same machi
 ratios. `make bench ARGS=--write` renews what stands below.
 
 * **limit**: for recording, a loop that reads the clock and stores the same bytes into memory of its own; for draining, the cheapest way to
-  write a file that the file system offers; for starting programs, the same program without tracepoints.
+  write a file that the file system offers, a MiB at a time, at the rate at which events are recorded; for starting programs, the same program without tracepoints.
 * **recording**: CPU time of the recording thread for each event. The consumers are stopped and the rings hold all of it, so that nothing
   else runs; the rings have been used before. *To disk* is with consumers at work and default settings.
 * **highest rate without loss**: bursts of a millisecond's worth, for some tenths of a second, not one event discarded.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain METHOD FILE BYTES: writes that much from memory to a file, as a consumer would, and prints the CPU seconds that it took:
- * what draining costs at least. Methods:
+ * drain METHOD FILE BYTES [BYTES/S]: writes that much from memory to a file, as a consumer would, and prints the CPU seconds that
+ * it took: what draining costs at least. A MiB at a time, which is half of a ring with default settings; with a rate, each when
+ * it would be there, because a processor that was idle takes longer for the same. Methods:
  *
  *   write      plain
  *   behind     write, then tell the kernel to write out and forget what was written before
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHUNK (1u << 20)
@@ -60,15 +62,29 @@ static int write_chunk(int fd, const char *method, void *from, off_t at)
 	return strcmp(method, "behind") ? 0 : write_behind(fd, at);
 }
 
+/* Until `at` bytes would have been recorded; no rate (0): not at all. */
+static void wait_until(const struct timespec *start, off_t at, uint64_t rate)
+{
+	uint64_t ns = rate ? (uint64_t)start->tv_nsec + (uint64_t)((double)at * 1e9 / (double)rate)
+			   : 0;
+	struct timespec due = {
+		start->tv_sec + (time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	if (rate)
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+}
+
 int main(int argc, char **argv)
 {
-	off_t bytes = argc == 4 ? (off_t)strtoull(argv[3], NULL, 10) : 0;
+	off_t bytes = argc == 4 || argc == 5 ? (off_t)strtoull(argv[3], NULL, 10) : 0;
+	uint64_t rate = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
+	struct timespec start;
 	double begin;
 	void *from;
 	int fd, r = 0;
 
 	if (bytes <= 0) {
-		fprintf(stderr, "usage: drain write|behind|uncached|direct FILE BYTES\n");
+		fprintf(stderr, "usage: drain write|behind|uncached|direct FILE BYTES [BYTES/S]\n");
 		return 2;
 	}
 	if (posix_memalign(&from, 4096, CHUNK))
@@ -81,8 +97,11 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return errno == EINVAL ? 3 : 1;
 	begin = cpu_seconds();
-	for (off_t at = 0; at < bytes && !r; at += CHUNK)
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (off_t at = 0; at < bytes && !r; at += CHUNK) {
+		wait_until(&start, at + CHUNK, rate);
 		r = write_chunk(fd, argv[1], from, at);
+	}
 	if (r) {
 		fprintf(stderr, "drain: %s: %s\n", argv[1], strerror(-r));
 		return r == -EOPNOTSUPP || r == -EINVAL ? 3 : 1;
