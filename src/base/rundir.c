@@ -14,13 +14,13 @@ static int put(char *buf, size_t size, const char *dir, const char *rest)
 	return 0;
 }
 
-int ky_rundir(char *buf, size_t size)
+int ky_rundir(uid_t uid, char *buf, size_t size)
 {
 	const char *dir;
 
 	if ((dir = secure_getenv("KYMO_RUNDIR")) && *dir)
 		return put(buf, size, dir, "");
-	if (geteuid() == 0)
+	if (uid == 0)
 		return put(buf, size, KY_RUN_GLOBAL, "");
 	if ((dir = secure_getenv("XDG_RUNTIME_DIR")) && *dir)
 		return put(buf, size, dir, "/kymo");

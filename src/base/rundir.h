@@ -5,13 +5,15 @@
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H
 
+#include <sys/types.h>
+
 #include "base/util.h"
 
 /*
- * The calling user's run directory: KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo
+ * The run directory of the caller, who is uid: KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo
  * or $HOME/.kymo for others. The environment is ignored in a setuid program. Allocates nothing. 0;
  * -ENAMETOOLONG; -ENOENT when nothing in the environment tells.
  */
-int ky_rundir(char *buf, size_t size);
+int ky_rundir(uid_t uid, char *buf, size_t size);
 
 #endif

@@ -27,7 +27,7 @@ static int complain(int error, const char *path, const char *what, const char *a
 
 static int find_path(struct rundir *r)
 {
-	int ret = ky_rundir(r->path, sizeof(r->path) - strlen(LONGEST));
+	int ret = ky_rundir(geteuid(), r->path, sizeof(r->path) - strlen(LONGEST));
 
 	if (ret == -ENOENT)
 		ky_error("no run directory: set HOME, XDG_RUNTIME_DIR or KYMO_RUNDIR");

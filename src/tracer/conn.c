@@ -67,9 +67,14 @@ void tracer_conn_reset(struct tracer_conn *conn)
 /* dir/name into buf; false when it is too long. */
 static bool path_of(const struct tracer_conn *conn, const char *name, char *buf, size_t size)
 {
-	int n = snprintf(buf, size, "%s/%s", conn->dir, name);
+	size_t n = strlen(conn->dir), m = strlen(name);
 
-	return n > 0 && (size_t)n < size;
+	if (n + 1 + m >= size)
+		return false;
+	memcpy(buf, conn->dir, n);
+	buf[n] = '/';
+	memcpy(buf + n + 1, name, m + 1);
+	return true;
 }
 
 static bool trusted(uid_t uid)
@@ -273,7 +278,8 @@ void tracer_conn_try(struct tracer_conn *conn)
 		conn->backoff_ms = 0;
 	}
 	conn->tried = true;
-	tracer_wake_waiters();
+	if (conn->awaited)
+		tracer_wake_waiters();
 }
 
 static void ack(struct tracer_conn *conn, uint32_t cookie, int status)

@@ -2,23 +2,37 @@
 /*
  * The process's tracepoints: which there are, which match a rule, which are switched on.
  */
-#include <sys/mman.h>
-
 #include "base/glob.h"
 #include "tracer/context.h"
 #include "tracer/tracer.h"
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
 
-int tracer_events_init(void)
-{
-	void *p = mmap(NULL, TRACER_MAX_EVENTS * sizeof(struct tracer_event),
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/*
+ * The table doubles; its first part is there from the start, and enough for most programs. Not one large mapping, which
+ * would be a huge page where these are given to everybody.
+ */
+static struct tracer_event few[64];
+static uint32_t capacity;
 
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	tracer.events = p;
-	return 0;
+static bool make_room(void)
+{
+	uint32_t n = capacity ? capacity * 2 : KY_ARRAY_SIZE(few);
+	struct tracer_event *table = few;
+
+	if (tracer.n_events < capacity)
+		return true;
+	if (n > TRACER_MAX_EVENTS)
+		return false;
+	if (capacity) {
+		table = tracer_alloc(n * sizeof(*table), false);
+		if (!table)
+			return false;
+		memcpy(table, tracer.events, tracer.n_events * sizeof(*table));
+	}
+	tracer.events = table;
+	capacity = n;
+	return true;
 }
 
 /* The event's description into scratch; its length, or 0 when it is too large to be told to anyone.
@@ -43,8 +57,7 @@ static uint64_t signature(const struct kymo_event *ev)
 	return h;
 }
 
-/* An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: the table
- * is full. */
+/* An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: there is no room. */
 static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_known)
 {
 	uint64_t sig = tracer.n_unloaded ? signature(ev) : 0;
@@ -59,7 +72,7 @@ static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_kn
 		}
 	}
 	*ret_known = false;
-	return tracer.n_events < TRACER_MAX_EVENTS ? &tracer.events[tracer.n_events++] : NULL;
+	return make_room() ? &tracer.events[tracer.n_events++] : NULL;
 }
 
 static bool usable(const struct kymo_event *ev)

@@ -4,6 +4,7 @@
  * <kymo/tracepoint.h> puts into them), and fork.
  */
 #include <fcntl.h>
+#include <link.h>
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -52,18 +53,22 @@ static void init_conns(void)
 	char dir[sizeof(tracer.conns[0].dir)];
 
 	tracer_conn_init(&tracer.conns[0], KY_RUN_GLOBAL);
-	if (ky_rundir(dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
+	/* geteuid() would be one more system call at each program's start. */
+	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
 	tracer_conn_init(&tracer.conns[1], dir);
 }
 
 /* Per-CPU rings need restartable sequences, and the means to abort those of all threads from
- * outside. */
-static bool init_rseq(void)
+ * outside. Threads' rings need to know whose they are. */
+static void init_rings(void)
 {
 	ky_writer_init();
-	return ky_writer_has_rseq() &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+	tracer.has_rseq = ky_writer_has_rseq() &&
+			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
+				  0) == 0;
+	if (!tracer.has_rseq)
+		ky_thread_set_process();
 }
 
 static void on_thread_end(void *unused)
@@ -88,6 +93,14 @@ static void on_thread_claimed(void)
 		pthread_setspecific(tracer.thread_end, &tracer);
 }
 
+static void block_signals(sigset_t *ret_old)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, ret_old);
+}
+
 static void before_fork(void)
 {
 	pthread_mutex_lock(&tracer.lock);
@@ -104,6 +117,7 @@ static void after_fork_child(void)
 {
 	int saved = errno;
 	bool wait = false;
+	sigset_t old;
 
 	pthread_mutex_init(&tracer.lock, NULL);
 	if (!tracer.started || tracer.off) {
@@ -119,11 +133,12 @@ static void after_fork_child(void)
 	tracer_sets_reset();
 	tracer_mem_reset();
 	tracer_contexts_reset();
-	ky_thread_set_process();
-	tracer.has_rseq = init_rseq();
+	init_rings();
+	block_signals(&old);
 	if (tracer_listener_start() < 0)
 		tracer.off = true;
-	else if (wait)
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (wait && !tracer.off)
 		tracer_wait_registered();
 	errno = saved;
 }
@@ -131,15 +146,14 @@ static void after_fork_child(void)
 /* The first object: everything that must exist before the listener. Under the lock. */
 static void init(void)
 {
-	if (getauxval(AT_SECURE) || secure_getenv("KYMO_OFF") || tracer_events_init() < 0) {
+	if (getauxval(AT_SECURE) || secure_getenv("KYMO_OFF")) {
 		tracer.off = true;
 		return;
 	}
 	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
 	tracer.timeout_ms = read_timeout();
 	tracer.pid = getpid();
-	tracer.has_rseq = init_rseq();
-	ky_thread_set_process();
+	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;
@@ -168,10 +182,7 @@ static void register_locked(struct kymo_object *object)
 
 void tracer_lock(sigset_t *ret_old)
 {
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, ret_old);
+	block_signals(ret_old);
 	pthread_mutex_lock(&tracer.lock);
 }
 
@@ -179,6 +190,21 @@ void tracer_unlock(const sigset_t *old)
 {
 	pthread_mutex_unlock(&tracer.lock);
 	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* Looks at the first of all objects only, which is the main program. */
+static int is_within(struct dl_phdr_info *info, size_t size, void *object)
+{
+	uintptr_t at = (uintptr_t)((struct kymo_object *)object)->begin - info->dlpi_addr;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && at >= p->p_vaddr && at - p->p_vaddr < p->p_memsz)
+			return 1;
+	}
+	return -1;
 }
 
 /* In the child of a raw clone() or _Fork(): there is no listener, and the lock may be somebody's who is not there. */
@@ -200,6 +226,9 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 
 	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION || is_stranger())
 		return;
+	/* The main program stays: when it says farewell the process ends, and is not to wait for any lock. */
+	if (dl_iterate_phdr(is_within, object) == 1)
+		object->cookie = &tracer;
 	tracer_lock(&old);
 	register_locked(object);
 	tracer_unlock(&old);
@@ -214,11 +243,10 @@ EXPORT void kymo_object_unregister(struct kymo_object *object)
 	int saved = errno;
 	sigset_t old;
 
-	if (is_stranger())
+	if (tracer.off || object->cookie == &tracer || is_stranger())
 		return;
 	tracer_lock(&old);
-	if (tracer.events)
-		tracer_events_remove(object);
+	tracer_events_remove(object);
 	tracer_unlock(&old);
 	errno = saved;
 }

@@ -10,7 +10,6 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -32,20 +31,19 @@ static pid_t listener_tid; /* 0: not there yet */
 /*
  * A table of descriptors of its own: so the program's numbers are what they would be without us, it cannot close what
  * is ours, its limit on them does not concern us, and children inherit nothing. Before Linux 5.9 the table is shared,
- * and there is no bell.
+ * and there is no bell. Without the lock, which whoever started us still has.
  */
-static void own_descriptors(void)
+static void own_descriptors(int ret_bell[2])
 {
-	bell[0] = bell[1] = -1;
+	ret_bell[0] = ret_bell[1] = -1;
 	if (syscall(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return;
 	if (tracer.debug) {
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
 	}
-	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK) < 0)
-		bell[0] = bell[1] = -1;
-	listener_tid = (pid_t)syscall(SYS_gettid);
+	if (pipe2(ret_bell, O_CLOEXEC | O_NONBLOCK) < 0)
+		ret_bell[0] = ret_bell[1] = -1;
 }
 
 /* By name, because the number is one of the listener's table. */
@@ -133,12 +131,15 @@ static void serve(struct tracer_conn *c, short revents)
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
+	int own_bell[2];
 	char rings[64];
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-listener");
+	own_descriptors(own_bell);
 	pthread_mutex_lock(&tracer.lock);
-	own_descriptors();
+	memcpy(bell, own_bell, sizeof(bell));
+	listener_tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
 	for (;;) {
@@ -170,7 +171,6 @@ static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
 int tracer_listener_start(void)
 {
 	size_t stack = STACK_SIZE;
-	sigset_t all, old;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
@@ -181,10 +181,7 @@ int tracer_listener_start(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, ky_align_up(stack, 4096));
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return -r;
 }
@@ -229,11 +226,12 @@ static bool is_alive(const struct tracer_conn *c, struct sign *s)
 	return s->active && (s->progress != before.progress || s->heard != before.heard);
 }
 
-static bool has_answered(const struct tracer_conn *c, uint32_t *asked)
+static bool has_answered(struct tracer_conn *c, uint32_t *asked)
 {
 	bool answered;
 
 	pthread_mutex_lock(&tracer.lock);
+	c->awaited = true;
 	*asked = *asked ? *asked : c->asked;
 	answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - *asked) >= 0);
 	pthread_mutex_unlock(&tracer.lock);

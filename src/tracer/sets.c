@@ -88,7 +88,7 @@ int tracer_set_add(
 
 	memset(&geo, 0, sizeof(geo));
 	KY_GEOMETRY_COPY(&geo, msg);
-	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
+	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU) != tracer.has_rseq)
 		return -EBADMSG;
 	if (!msg->set || find_set(conn, msg->set))
 		return -EEXIST;

@@ -43,7 +43,7 @@ struct tracer_ring {
 /* A ring set, and whose it is. */
 struct tracer_set {
 	struct ky_set set;
-	struct tracer_conn *conn;      /* NULL: free */
+	struct tracer_conn *conn;		/* NULL: free */
 	const struct tracer_contexts *contexts; /* all that its events may have; NULL: none */
 	struct tracer_program *programs; /* of filters, as the daemon numbers them; see filter.h */
 	uint32_t n_programs;
@@ -67,6 +67,7 @@ struct tracer_conn {
 	struct tracer_fd socket;  /* connected */
 	struct tracer_fd wake;	  /* FIFO polled while there is no daemon */
 	bool tried;		  /* the first attempt to connect has been made */
+	bool awaited;		  /* somebody waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint64_t connected_ns;	  /* when the last attempt succeeded */
@@ -86,7 +87,7 @@ struct tracer {
 	int timeout_ms; /* KYMO_REGISTER_TIMEOUT */
 	uint32_t turn;	/* futex: changes whenever a waiter should look again */
 	pthread_key_t thread_end;
-	struct tracer_event *events; /* TRACER_MAX_EVENTS, reserved */
+	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
 	uint32_t n_unloaded; /* entries to look through for a known event */
 	struct tracer_conn conns[TRACER_N_CONNS];
@@ -110,7 +111,6 @@ void *tracer_alloc(size_t size, bool wiped);
 void tracer_mem_reset(void);
 
 /* events.c; all under the lock */
-int tracer_events_init(void);
 /* Adds an object's events. Returns how many are new to the daemons (not known from before). */
 uint32_t tracer_events_add(struct kymo_object *object);
 void tracer_events_remove(struct kymo_object *object);
@@ -161,6 +161,7 @@ void tracer_conn_send_unsent(struct tracer_conn *conn);
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
 
 /* listener.c */
+/* With all signals blocked, as they stay in the listener. */
 int tracer_listener_start(void);
 /* Makes the listener look whether there is something to send. */
 void tracer_listener_wake(void);
