@@ -120,8 +120,22 @@ void cli_report_contexts(struct cli *cli, const struct kymo_value *channel)
 	putchar('\n');
 }
 
+static void report_ring_set(struct cli *cli, const struct kymo_value *set)
+{
+	char size[32], memory[32];
+
+	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64
+	       " for %ss, of %s each; %s of memory in use\n",
+		number(set, "uid"), cli_member(cli, set, "abi"), number(set, "count"),
+		!strcmp(kymo_value_string(kymo_value_get(set, "kind")), "cpu") ? "CPU" : "thread",
+		cli_format_size(size, sizeof(size), number(set, "size")),
+		cli_format_size(memory, sizeof(memory), number(set, "memory")));
+}
+
 static void report_channel(struct cli *cli, const struct kymo_value *channel)
 {
+	const struct kymo_value *sets = kymo_value_get(channel, "ring_sets");
+
 	const struct kymo_value *rules = kymo_value_get(channel, "rules");
 	char size[32];
 
@@ -145,6 +159,8 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 		report_rule(cli, kymo_value_at(rules, i));
 	if (!kymo_value_count(rules))
 		puts("    no event rule: add some with 'kymo enable-event'");
+	for (size_t i = 0; i < kymo_value_count(sets); i++)
+		report_ring_set(cli, kymo_value_at(sets, i));
 }
 
 static void report_application(struct cli *cli, const struct kymo_value *app)
@@ -190,9 +206,10 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 	struct ky_buf counts = {0};
 
 	cli_format_counts(&counts, session);
-	printf("%s%s%s [%s]: %s\n", cli_style(cli, CLI_BOLD), cli_member(cli, session, "name"),
-		cli_style(cli, CLI_PLAIN), cli_member(cli, session, "state"),
-		counts.data ? counts.data : "");
+	printf("%s%s%s [%s] of user %" PRIu64 ", domain %s: %s\n", cli_style(cli, CLI_BOLD),
+		cli_member(cli, session, "name"), cli_style(cli, CLI_PLAIN),
+		cli_member(cli, session, "state"), number(session, "owner"),
+		cli_member(cli, session, "domain"), counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)

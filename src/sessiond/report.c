@@ -2,12 +2,12 @@
 #include "sessiond/report.h"
 
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "sessiond/app.h"
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
-
-#define NEAR_MAX 3 /* names offered for one that nothing has */
+#include "sessiond/explain.h"
 
 static void add_string(struct json_object *o, const char *name, const char *value)
 {
@@ -48,6 +48,29 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	return o;
 }
 
+/* The buffers that the daemon has made: for each user, ABI and kind of ring. */
+static struct json_object *report_buffers(const struct channel *c)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct ring_set *set;
+	struct stat st;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->made)
+			continue;
+		o = json_object_new_object();
+		add_number(o, "uid", set->uid);
+		add_string(o, "abi", abi_name(set->abi_bits));
+		add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
+		add_number(o, "count", set->geometry.n_rings);
+		add_number(o, "size", set->geometry.data_stride);
+		add_number(o, "memory",
+			fstat(set->memory.rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 struct json_object *report_channel(const struct channel *c)
 {
 	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
@@ -67,6 +90,7 @@ struct json_object *report_channel(const struct channel *c)
 	for (uint32_t i = 0; i < c->n_contexts; i++)
 		json_object_array_add(contexts, json_object_new_string(c->contexts[i].spec));
 	json_object_object_add(o, "contexts", contexts);
+	json_object_object_add(o, "ring_sets", report_buffers(c));
 	return o;
 }
 
@@ -76,6 +100,7 @@ struct json_object *report_session_brief(const struct session *s)
 
 	add_string(o, "name", s->name);
 	add_number(o, "owner", s->uid);
+	add_string(o, "domain", "user");
 	add_string(o, "state", s->started ? "started" : "stopped");
 	add_string(o, "output", s->output);
 	return o;
@@ -231,97 +256,74 @@ static void warn(struct json_object *list, const char *fmt, ...)
 	json_object_array_add(list, json_object_new_string(text));
 }
 
-static unsigned count_programs(const struct session *s)
+static void warn_of_channel(struct json_object *list, const struct channel *c)
+{
+	const struct rule *r;
+
+	if (!c->enabled) {
+		warn(list,
+			"channel '%s' is disabled: it records nothing until 'kymo enable-channel %s'",
+			c->name, c->name);
+		return;
+	}
+	ky_list_foreach (r, &c->rules, node) {
+		struct ky_buf why = {0};
+
+		if (!r->enabled)
+			continue;
+		if (r->unfit) {
+			warn(list, "%s", r->unfit);
+		} else if (!channel_count_matches(c, r, false)) {
+			explain_rule(&why, c, r);
+			warn(list, "%s", why.data ? why.data : r->pattern);
+		}
+		ky_buf_deinit(&why);
+	}
+}
+
+static void warn_of_trackers(struct json_object *list, const struct session *s)
 {
 	const struct app *a;
 	unsigned n = 0;
 
-	ky_list_foreach (a, &s->daemon->apps, node)
-		n += a->registered && session_wants_uid(s, a->user->uid);
-	return n;
-}
-
-/* Appends names of events like the pattern: ", 'a:b'". Each once. */
-static unsigned find_near(struct ky_buf *b, const struct session *s, const struct rule *r)
-{
-	const char *names[NEAR_MAX];
-	const struct app *a;
-	unsigned n = 0, i;
-
 	ky_list_foreach (a, &s->daemon->apps, node) {
-		for (uint32_t e = 0; e < a->n_events && n < NEAR_MAX; e++) {
-			const struct event_desc *d = a->events[e];
-
-			if (!d || !session_wants_uid(s, a->user->uid) ||
-				!name_is_near(r->pattern, d->name))
-				continue;
-			for (i = 0; i < n && strcmp(names[i], d->name); i++)
-				;
-			if (i < n)
-				continue;
-			names[n++] = d->name;
-			ky_buf_printf(b, "%s'%s'", n > 1 ? ", " : "", d->name);
-		}
+		if (!a->registered || !session_wants_uid(s, a->user->uid))
+			continue;
+		if (app_is_tracked(a, s))
+			return;
+		n++;
 	}
-	return n;
+	if (n)
+		warn(list,
+			"none of the %u running program%s is tracked: 'kymo track --all' tracks every one",
+			n, n == 1 ? "" : "s");
 }
 
-/* Does a program have an event that only the log level or an exclusion keeps out? */
-static bool name_exists(const struct session *s, const struct rule *r)
+static bool has_enabled_rule(const struct session *s)
 {
-	const struct rule bare = {.pattern = r->pattern, .level_type = KY_LEVEL_ALL};
-	const struct app *a;
+	const struct channel *c;
+	const struct rule *r;
 
-	ky_list_foreach (a, &s->daemon->apps, node)
-		for (uint32_t e = 0; e < a->n_events; e++)
-			if (a->events[e] && session_wants_uid(s, a->user->uid) &&
-				rule_matches(&bare, a->events[e]->name, a->events[e]->loglevel))
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (r, &c->rules, node)
+			if (r->enabled)
 				return true;
 	return false;
-}
-
-static void warn_of_rule(struct json_object *list, const struct session *s, const struct rule *r)
-{
-	unsigned n_programs = count_programs(s);
-	struct ky_buf near = {0};
-
-	if (!n_programs)
-		warn(list,
-			"rule '%s' matches nothing: no instrumented program is running that user %u's session '%s' could record",
-			r->pattern, (unsigned)s->uid, s->name);
-	else if (name_exists(s, r))
-		warn(list,
-			"rule '%s' matches nothing: events of that name exist, but its log level or exclusions leave them out, or their definition was refused",
-			r->pattern);
-	else if (find_near(&near, s, r))
-		warn(list, "rule '%s' matches nothing: did you mean %s?", r->pattern, near.data);
-	else
-		warn(list,
-			"rule '%s' matches nothing: none of the %u running program%s has such an event ('kymo list -u' shows them)",
-			r->pattern, n_programs, n_programs == 1 ? "" : "s");
-	ky_buf_deinit(&near);
 }
 
 static void warn_of_rules(struct json_object *list, const struct session *s)
 {
 	const struct channel *c;
-	const struct rule *r;
-	unsigned n_rules = 0;
 
-	ky_list_foreach (c, &s->channels, node) {
-		ky_list_foreach (r, &c->rules, node) {
-			if (!c->enabled || !r->enabled)
-				continue;
-			n_rules++;
-			if (r->unfit)
-				warn(list, "%s", r->unfit);
-			else if (!channel_count_matches(c, r, false))
-				warn_of_rule(list, s, r);
-		}
-	}
-	if (!n_rules)
-		warn(list, "session '%s' has no event rule: 'kymo enable-event PATTERN' adds one",
+	ky_list_foreach (c, &s->channels, node)
+		warn_of_channel(list, c);
+	if (!has_enabled_rule(s))
+		warn(list,
+			"session '%s' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one",
 			s->name);
+	else if (!s->was_started)
+		warn(list, "session '%s' has not been started: 'kymo start %s' begins to record",
+			s->name, s->name);
 }
 
 static void warn_of_losses(struct json_object *list, const struct session *s)
@@ -361,6 +363,7 @@ struct json_object *report_warnings(const struct session *s)
 	const struct notice *n;
 
 	warn_of_rules(list, s);
+	warn_of_trackers(list, s);
 	ky_list_foreach (n, &s->notices, node)
 		warn(list, "%s", n->text);
 	if (s->n_notices_lost)

@@ -262,7 +262,7 @@ int session_start(struct session *s, struct session_waiter *waiter)
 	ky_list_foreach (c, &s->channels, node)
 		if (channel_count_older(c))
 			apps_renew_channel(c);
-	s->started = true;
+	s->started = s->was_started = true;
 	daemon_publish(s->daemon);
 	order_apps(s, app_set_start);
 	barrier_arm(&s->barrier, APP_ANSWER_NS);

@@ -131,7 +131,7 @@ struct session {
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
-	bool started;
+	bool started, was_started; /* now; ever */
 	enum session_step step;
 	struct session_waiter *waiter; /* NULL: nobody */
 	struct barrier barrier;	       /* of the step */

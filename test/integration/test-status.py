@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `status` and `list` tell: why a rule matches nothing, and all that the daemon knows of a session; text and JSON alike."""
+
+import os
+import signal
+
+import kymotest
+from kymotest import check, equal, wait_for
+
+
+def warnings(k, session="s"):
+    """Warnings of the session; fails when the text and the JSON differ."""
+    found = k.kymo_json("status", session)["warnings"]
+    lines = [line.removeprefix("warning: ") for line in k.kymo("status", session).stdout.splitlines() if line.startswith("warning: ")]
+    equal(lines, found, "warnings as text, and as JSON")
+    return found
+
+
+def explains(k, rule, *words, options=()):
+    """One warning names the rule, and says all these words."""
+    k.kymo("enable-event", "-s", "s", rule, *options)
+    found = [w for w in warnings(k) if w.startswith(f"rule '{rule}'")]
+    check(len(found) == 1 and all(word in found[0] for word in words), f"{rule} {options}: wanted {words} in {found}")
+    k.kymo("disable-event", "-s", "s", "-a", "-r")
+
+
+def waiting(k, name="rules"):
+    app = k.spawn(name, "-w", 1)
+    k.expect(app, "ready")
+    return app
+
+
+def test_nothing_runs(k):
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    check("no event rule" in warnings(k)[0], "not said that there is no rule")
+    explains(k, "alpha:*", "no instrumented program is running", str(k.rundir))
+
+
+def test_rules_that_match_nothing(k):
+    k.start_daemon()
+    k.record("none:*")
+    k.kymo("disable-event", "-s", "s", "-a", "-r")
+    app = waiting(k)
+    pid = str(app.pid)
+    explains(k, "alpha:too", "did you mean", "'alpha:two'")
+    explains(k, "gamma:*", "none of the 1 running program has such an event", "kymo list -u")
+    explains(k, "alpha:one", "is of level ERR", "wants CRIT or more severe", options=["-l", "CRIT"])
+    explains(k, "alpha:one", "is of level ERR", "wants only WARNING", options=["--loglevel-only=WARNING"])
+    explains(k, "alpha:o*", "'alpha:one' is excluded by '*:o*'", options=["-x", "beta:*,*:o*,*:t*"])
+    explains(k, "alpha:*", "is of level", "is excluded by 'alpha:one'", options=["-l", "ERR", "-x", "alpha:one"])
+    k.kymo("track", "--vpid=1")
+    explains(k, "alpha:*", f"program rules (pid {pid}", "is not tracked")
+    check("none of the 1 running program is tracked: 'kymo track --all' tracks every one" in warnings(k), "not said that none is tracked")
+    k.kymo("track", "--vpid=all")
+    equal(warnings(k), ["session 's' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one"], "warnings")
+    app.kill()
+
+
+def test_refused_definition(k):
+    """The only event that the rule wants has a name that means another one already."""
+    k.start_daemon()
+    k.record("alpha:three")
+    k.app("rules", 1)
+    k.kymo("disable-event", "-s", "s", "-a", "-r")
+    app = waiting(k, "rules-other")
+    explains(k, "alpha:three", f"'alpha:three' in program rules-other (pid {app.pid}) was refused", options=["--loglevel-only=DEBUG"])
+    app.kill()
+
+
+def test_stopped_program(k):
+    k.start_daemon()
+    k.record("alpha:*")
+    k.kymo("disable-event", "-s", "s", "-a", "-r")
+    app = waiting(k)
+    os.kill(app.pid, signal.SIGSTOP)
+    wait_for(lambda: open(f"/proc/{app.pid}/stat").read().rpartition(")")[2].split()[0] == "T", "the program to stop")
+    explains(k, "beta:*", f"program rules (pid {app.pid}) has not answered")
+    os.kill(app.pid, signal.SIGCONT)
+    app.kill()
+
+
+def test_channel_and_session_states(k):
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    k.kymo("enable-event", "-s", "s", "alpha:*")
+    app = waiting(k)
+    equal(warnings(k), ["session 's' has not been started: 'kymo start s' begins to record"], "warnings")
+    k.kymo("start", "s")
+    equal(warnings(k), [], "warnings of a session where all is well")
+    k.kymo("disable-channel", "-s", "s", "channel0")
+    equal(warnings(k), ["channel 'channel0' is disabled: it records nothing until 'kymo enable-channel channel0'"], "warnings")
+    k.kymo("enable-channel", "-s", "s", "channel0")
+    k.kymo("stop", "s")
+    equal(warnings(k), [], "warnings of a session that was stopped")
+    app.kill()
+
+
+def test_all_that_is_known(k):
+    """Buffers and their memory, programs, domain, name and user of a session, in the text and the JSON."""
+    k.start_daemon()
+    k.record("alpha:*", channel=("--subbuf-size=64K", "--num-subbuf=4"))
+    app = waiting(k)
+    k.let_go(app)
+    k.expect(app, "ready")
+    session = k.kymo_json("list", "s")["session"]
+    equal((session["name"], session["domain"], session["owner"], session["state"]), ("s", "user", os.getuid(), "started"), "session")
+    equal([(a["pid"], a["name"], a["uid"], a["events"]) for a in session["applications"]], [(app.pid, "rules", os.getuid(), 3)], "programs")
+    (buffers,) = session["channels"][0]["ring_sets"]
+    equal((buffers["uid"], buffers["abi"]), (os.getuid(), "64-bit"), "buffers")
+    check(buffers["size"] == 256 << 10 and 0 < buffers["memory"] <= buffers["count"] * ((256 << 10) + 8192) + 8192, f"{buffers}")
+    text = k.kymo("list", "s").stdout
+    for words in ("domain user", f"of user {os.getuid()}", f"{app.pid} rules", "256.0 KiB each", "of memory in use", "alpha:*: 3 events"):
+        check(words in text, f"{words!r} is not in {text}")
+    listed = k.kymo("list", "-u", "--fields").stdout
+    for words in (f"{app.pid} rules", "alpha:one (ERR)", "    n: i32", "beta:one_more (EMERG)"):
+        check(words in listed, f"{words!r} is not in {listed}")
+    app.kill()
+
+
+kymotest.main()
