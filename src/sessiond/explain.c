@@ -113,8 +113,9 @@ static void put_example(
 			(unsigned)x->app->gid, name);
 		break;
 	default:
-		ky_buf_printf(to, "program %s (pid %d), which has '%s', has not taken it up",
-			x->app->name, (int)x->app->pid, name);
+		ky_buf_printf(to, "program %s (pid %d), which has '%s', has not %s", x->app->name,
+			(int)x->app->pid, name,
+			x->app->n_queries ? "answered: is it stopped?" : "taken it up");
 	}
 }
 

@@ -77,7 +77,7 @@ def test_stopped_program(k):
     app = waiting(k)
     os.kill(app.pid, signal.SIGSTOP)
     wait_for(lambda: open(f"/proc/{app.pid}/stat").read().rpartition(")")[2].split()[0] == "T", "the program to stop")
-    explains(k, "beta:*", f"program rules (pid {app.pid}) has not answered")
+    explains(k, "beta:*", f"program rules (pid {app.pid})", "has not answered: is it stopped?")
     os.kill(app.pid, signal.SIGCONT)
     app.kill()
 
