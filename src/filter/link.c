@@ -220,8 +220,10 @@ static target gen_value(struct link *k, unsigned node, uint8_t slot, target next
 {
 	const struct ky_filter_node *n = get(k, node);
 
+	if (k->full)
+		return next;
 	/* Left operands, of which there may be many, are the loop; right ones recurse, as deep as check.c allows. */
-	for (; n->op >= KY_OP_NOT && !ky_filter_is_condition(n->op) && !k->full; n = get(k, node)) {
+	for (; n->op >= KY_OP_NOT && !ky_filter_is_condition(n->op); n = get(k, node)) {
 		unsigned right = node - 1;
 		uint8_t type = n->type;
 
@@ -379,7 +381,10 @@ static target gen_condition(
 	const struct ky_filter_node *n;
 	target right;
 
-	for (n = get(k, node); !k->full; n = get(k, node)) {
+	if (k->full) /* and else the time might double with each level */
+		return holds;
+	for (;;) {
+		n = get(k, node);
 		if (n->op == KY_OP_NOT) {
 			wanted = !wanted;
 			node--;

@@ -683,6 +683,9 @@ static void test_limits(void **state)
 	repeat(repeat(repeat(text, "(", 20), "seq[1]", 1), "==1)", 20);
 	assert_int_equal(compile_and_link(text, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "too large"));
+	repeat(repeat(repeat(text, "(", 20), "seq[1] && a", 1), ") == 1", 20);
+	assert_int_equal(compile_and_link(text, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "too large"));
 	memset(text, ' ', KY_FILTER_TEXT_MAX + 1);
 	strcpy(text + KY_FILTER_TEXT_MAX - 1, "a");
 	assert_true(passes(text, r));
