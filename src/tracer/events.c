@@ -57,17 +57,20 @@ static uint64_t signature(const struct kymo_event *ev)
 	return h;
 }
 
-/* An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: there is no room. */
+/*
+ * An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: there is no room. Known: the
+ * daemons have heard of it, and have not asked while it was not there.
+ */
 static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_known)
 {
 	uint64_t sig = tracer.n_unloaded ? signature(ev) : 0;
 
-	*ret_known = true;
 	for (uint32_t i = 0; sig && i < tracer.n_events; i++) {
 		struct tracer_event *e = &tracer.events[i];
 
 		if (!e->ev && e->signature == sig) {
 			tracer.n_unloaded--;
+			*ret_known = e->n_asked == tracer.n_asked;
 			return e;
 		}
 	}
@@ -118,6 +121,7 @@ void tracer_events_remove(struct kymo_object *object)
 		 * `hooks` stay valid. */
 		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
 		e->signature = signature(e->ev);
+		e->n_asked = tracer.n_asked;
 		tracer.n_unloaded++;
 		e->ev = NULL;
 		e->object = NULL;
@@ -161,6 +165,7 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 	struct ky_writer *list, uint32_t *ret_n)
 {
 	*ret_n = 0;
+	tracer.n_asked++;
 	for (; *index < tracer.n_events; ++*index) {
 		const struct kymo_event *ev = tracer.events[*index].ev;
 		struct ky_bytes desc = {scratch, 0};

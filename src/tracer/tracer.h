@@ -32,6 +32,7 @@ struct tracer_event {
 	struct kymo_object *object;
 	struct ky_hook *hooks;
 	uint64_t signature; /* of the description; computed when it is unloaded */
+	uint64_t n_asked;   /* tracer.n_asked at that time */
 };
 
 /* How much of a ring's memory was made present ahead of the writers. */
@@ -90,6 +91,7 @@ struct tracer {
 	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
 	uint32_t n_unloaded; /* entries to look through for a known event */
+	uint64_t n_asked;    /* how often daemons asked what matches */
 	struct tracer_conn conns[TRACER_N_CONNS];
 	uint32_t n_sets; /* of `sets`, that were ever used: the memory behind them is not touched */
 	struct tracer_set sets[TRACER_MAX_SETS];

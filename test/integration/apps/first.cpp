@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Emits from a static object's constructor, before main, first thing in main, and from its destructor. */
+#include <kymo/tracepoint.h>
+
+namespace
+{
+struct Early {
+	Early()
+	{
+		kymo_event(first, constructor, kymo_i32(n, 1));
+	}
+	~Early()
+	{
+		kymo_event(first, destructor, kymo_i32(n, 3));
+	}
+};
+
+Early early;
+}
+
+int main()
+{
+	kymo_event(first, main, kymo_i32(n, 2));
+	return 0;
+}

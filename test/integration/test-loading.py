@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Libraries with events that come and go while programs are traced; and the first events of all."""
+
+import collections
+import pathlib
+import shutil
+
+import kymotest
+from kymotest import APPS, Skip, check, check_counts, equal, integers, read_trace, wait_for
+
+THREADS = 4
+ROUNDS = 300 if kymotest.SANITIZED else 5000
+
+
+def copies(k, n=THREADS):
+    """The provider's library under several names: each is loaded for itself."""
+    for i in range(n):
+        shutil.copy(APPS / "loads-provider.so", k.top / f"provider{i}.so")
+    return k.top / "provider"
+
+
+def resident_kib(pid):
+    return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
+
+
+def names(trace):
+    return collections.Counter(e.name for e in read_trace(trace)[0])
+
+
+def test_thousands_of_loads(k):
+    """While rules come and go: no event of a rule that stays is lost or doubled, and nothing grows."""
+    k.start_daemon()
+    trace = k.record("loads:always", channel=("--subbuf-size=1M",))
+    prefix = copies(k)
+    k.app("loads", prefix, THREADS, ROUNDS // 10)
+    before = resident_kib(k.daemon.pid)
+    app = k.spawn("loads", prefix, THREADS, ROUNDS)
+    while app.poll() is None:
+        k.kymo("enable-event", "-s", "s", "loads:*")
+        k.kymo("disable-event", "-s", "s", "loads:*", "-r")
+    warm, end = map(int, k.finish(app).split())
+    stopped = k.kymo_json("stop", "s")["sessions"][0]
+    equal(stopped["discarded"], 0, "discarded")
+    events = check_counts(k, trace, stopped["recorded"])
+    always = collections.Counter((v["thread"], v["n"]) for v in map(integers, (e for e in events if e.name == "loads:always")))
+    wanted = collections.Counter((t, n) for rounds in (ROUNDS // 10, ROUNDS) for t in range(THREADS) for n in range(rounds))
+    equal(always - wanted, collections.Counter(), "events that were not emitted, or are there twice")
+    equal(wanted - always, collections.Counter(), "events that are missing")
+    if not kymotest.SANITIZED:
+        check(end - warm < 1024, f"the program grew from {warm} to {end} KiB")
+        check(resident_kib(k.daemon.pid) - before < 1024, f"the daemon grew from {before} to {resident_kib(k.daemon.pid)} KiB")
+
+
+def test_constructor_of_a_library(k):
+    """A library's own constructor is traced, from the first load on."""
+    k.start_daemon()
+    trace = k.record("loads:*")
+    k.app("loads", copies(k), 1, 5)
+    k.kymo("stop", "s")
+    equal(names(trace), {"loads:constructed": 5, "loads:always": 5, "loads:sometimes": 5}, "events")
+
+
+def test_rule_while_unloaded(k):
+    """A rule, and a session, that come while the library is not there are in effect when it is again."""
+    k.start_daemon()
+    trace = k.record("none:*")
+    app = k.spawn("loads", copies(k), 1, 5, "-w")
+    k.expect(app, "ready")
+    k.kymo("enable-event", "-s", "s", "loads:always")
+    k.let_go(app)
+    k.expect(app, "ready")
+    other = k.record("loads:*", session="other")
+    k.let_go(app)
+    k.expect(app, "ready")
+    k.kymo("disable-event", "-s", "s", "loads:always")
+    k.let_go(app)
+    k.expect(app, "ready")
+    k.kymo("enable-event", "-s", "s", "*:sometimes")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop", "-a")
+    equal(names(trace), {"loads:always": 2, "loads:sometimes": 1}, "events")
+    equal(names(other), {f"loads:{n}": 3 for n in ("constructed", "always", "sometimes")}, "events of the other session")
+
+
+def test_first_events(k):
+    """Of main, and of static constructors before it; and the last, of destructors."""
+    if not (APPS / "first").exists():
+        raise Skip("this build has no C++ compiler")
+    k.start_daemon()
+    trace = k.record("first:*")
+    for _ in range(20):
+        k.app("first")
+    k.kymo("stop", "s")
+    events = check_counts(k, trace, 60)
+    equal([integers(e)["n"] for e in events], [1, 2, 3] * 20, "events, in order")
+
+
+kymotest.main()
