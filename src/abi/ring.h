@@ -98,8 +98,8 @@ struct ky_ring_ctl {
 		window; /* clock of a published record, its low 27 bits 0: the short header tells clocks from here on */
 	uint64_t
 		last_ts; /* while the head stands: no earlier than any record before it, no later than any behind */
-	/* overwrite mode only */
-	uint64_t oldest; /* position: what is before it may be overwritten at any moment */
+	/* written before a block is entered that was in use before */
+	uint64_t oldest; /* position of a block: what is before it may be overwritten at any moment */
 	/* per-thread rings only */
 	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
 	uint64_t reserved_count; /* records reserved */

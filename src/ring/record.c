@@ -204,7 +204,7 @@ static bool give_up_oldest(
 
 	if (ky_rseq_store(hook, &stores) != KY_WRITE_DONE)
 		return false;
-	/* Readers see it before they see anything overwritten. */
+	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	return true;
 }
@@ -225,6 +225,7 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 	uint64_t kept = __atomic_load_n(
 		g->overwrite ? &ctl->oldest : &set->consumed[cpu], __ATOMIC_ACQUIRE);
 	uint64_t next = ky_head_pos(head, kept) - used + g->block_size;
+	uint64_t end = next + g->block_size; /* of the block that is entered */
 	struct ky_block_entry *enter = ky_geometry_entry(g, set->base, cpu, next);
 	uint64_t begin_count = ky_head_count(
 		head, __atomic_load_n(&left->begin_count, __ATOMIC_RELAXED));
@@ -243,10 +244,10 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 	 */
 	if (!used)
 		return KY_WRITE_RESTART;
-	if (next + g->block_size - kept > g->data_stride) {
-		if (!g->overwrite)
+	if (end > g->data_stride) {
+		if (!g->overwrite && end - g->data_stride > kept)
 			return KY_WRITE_FULL;
-		if (!give_up_oldest(hook, ctl, head, next + g->block_size - g->data_stride))
+		if (!give_up_oldest(hook, ctl, head, end - g->data_stride))
 			return KY_WRITE_RESTART;
 	}
 	note_use(set);

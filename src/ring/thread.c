@@ -238,6 +238,30 @@ static void publish(struct ky_ring_ctl *ctl)
 	}
 }
 
+/*
+ * Makes the block at `begin` free to be entered: false when the consumer has yet to read what lies there. In overwrite
+ * mode nobody has to, but what is not published is not overwritten: a handler's records end before those of the record
+ * that it interrupted, which is still being copied.
+ */
+static bool free_block(struct ky_set *set, uint32_t slot, uint64_t begin)
+{
+	const struct ky_geometry *g = &set->geo;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, slot);
+	uint64_t end = begin + g->block_size, kept;
+
+	if (end <= g->data_stride)
+		return true;
+	/* Acquire: pairs with the consumer's release of the block that is entered. */
+	kept = g->overwrite ? published(begin, load(&ctl->head)) & ~(uint64_t)(g->block_size - 1)
+			    : __atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE);
+	if (end - g->data_stride > kept)
+		return false;
+	raise_local(&ctl->oldest, end - g->data_stride);
+	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
+}
+
 /* The record into ring `slot`, which is this thread's. */
 static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
 	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
@@ -255,11 +279,7 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = (from | mask) + 1;
-			/* Acquire: pairs with the consumer's release of the block that is entered.
-			 */
-			if (begin + mask + 1 > ring_size &&
-				begin + mask + 1 - ring_size >
-					__atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE)) {
+			if (!free_block(set, slot, begin)) {
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
 				return KY_WRITE_FULL;
 			}
