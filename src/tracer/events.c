@@ -4,6 +4,7 @@
  */
 #include "base/glob.h"
 #include "tracer/context.h"
+#include "tracer/special.h"
 #include "tracer/tracer.h"
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
@@ -204,6 +205,8 @@ void tracer_event_update(struct tracer_event *e)
 	ky_record_choose(e->ev->state, e->hooks);
 	if (wants_caller(e->hooks))
 		tracer_record_choose_from(e->ev->state);
+	else
+		tracer_record_choose_filtered(e->ev->state, e->hooks);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 
