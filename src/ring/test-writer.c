@@ -120,18 +120,30 @@ static uint64_t lost(struct fixture *f)
  * per block. */
 typedef void (*visit_fn)(void *arg, uint32_t id, const uint8_t *payload);
 
-/* Walks a ring that never wrapped; checks clocks and the tables on the way. Returns the number of
+/* Records before the oldest one that is still there. */
+static uint64_t gone(struct fixture *f, uint32_t ring)
+{
+	uint64_t oldest = ky_geometry_ctl(&f->set.geo, f->set.base, ring)->oldest;
+
+	return oldest ? ky_geometry_entry(&f->set.geo, f->set.base, ring, oldest)->begin_count : 0;
+}
+
+/* Walks a ring from its oldest block on; checks clocks and the tables on the way. Returns the number of
  * records. */
 static uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, void *arg)
 {
 	struct ky_geometry *g = &f->set.geo;
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, f->set.base, ring);
 	const uint8_t *data = ky_geometry_data(g, f->set.base, ring);
-	uint64_t end = (uint32_t)ctl->head, n = 0, last = 0;
+	uint64_t pos = ctl->oldest, end = ky_head_pos(ctl->head, pos);
+	uint64_t first = gone(f, ring), n = first;
+	uint64_t last = pos ? ky_geometry_entry(g, f->set.base, ring, pos)->begin_ts : 0;
 
-	for (uint64_t pos = 0; pos < end;) {
+	assert_int_equal(pos % g->block_size, 0);
+	assert_true(end - pos < g->data_stride);
+	while (pos < end) {
 		uint64_t block = pos / g->block_size, offset = pos % g->block_size;
-		const uint8_t *p = data + pos;
+		const uint8_t *at = data + (pos & ky_geometry_ring_mask(g)), *p = at;
 		uint32_t word, id;
 		uint64_t ts;
 
@@ -164,11 +176,11 @@ static uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn vi
 		last = ts;
 		visit(arg, id, p);
 		n++;
-		pos = (uint64_t)(p - data) + len;
+		pos += (uint64_t)(p - at) + len;
 	}
-	assert_int_equal(ctl->head >> 32, n);
+	assert_int_equal(ctl->head >> 32, (uint32_t)n);
 	assert_true(ctl->last_ts >= last);
-	return n;
+	return n - first;
 }
 
 struct tally {
@@ -189,23 +201,24 @@ static void count_payload(void *arg, uint32_t id, const uint8_t *payload)
 	t->seen[p.writer]++;
 }
 
-/* All that was emitted is in the rings, or lost and counted. */
+/* All that was emitted is in the rings, or was there once, or lost and counted. */
 static void check_all(struct fixture *f, bool expect_lost)
 {
 	struct tally t = {0};
-	uint64_t seen = 0, emitted = 0;
+	uint64_t seen = 0, emitted = 0, overwritten = 0;
 
 	for (uint32_t i = 0; i < f->set.geo.n_rings; i++) {
 		memset(t.next, 0, sizeof(t.next));
+		overwritten += gone(f, i);
 		walk(f, i, PAYLOAD, count_payload, &t);
 	}
 	for (int w = 0; w < N_WRITERS; w++) {
 		seen += t.seen[w];
 		emitted += f->emitted[w];
-		if (!expect_lost)
+		if (!expect_lost && !f->set.geo.overwrite)
 			assert_int_equal(t.seen[w], f->emitted[w]);
 	}
-	assert_int_equal(seen + lost(f), emitted);
+	assert_int_equal(seen + overwritten + lost(f), emitted);
 	assert_true(expect_lost == (lost(f) > 0));
 }
 
@@ -276,6 +289,13 @@ static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t 
 	start(f, EVENT);
 }
 
+/* How it is laid out does not depend on that. */
+static void setup_overwrite(struct fixture *f, int kind, uint32_t n_blocks, uint32_t block_size)
+{
+	setup_kind(f, kind, n_blocks, block_size);
+	f->set.geo.overwrite = 1;
+}
+
 static void test_plain(void **state)
 {
 	struct fixture f;
@@ -313,6 +333,113 @@ static void test_full_then_free(void **state)
 		assert_int_equal(lost(&f), before);
 		teardown(&f);
 	}
+}
+
+static void keep_last(void *arg, uint32_t id, const uint8_t *payload)
+{
+	struct payload p;
+
+	memcpy(&p, payload, PAYLOAD);
+	*(uint64_t *)arg = KY_MAX(*(uint64_t *)arg, p.seq);
+}
+
+/* Lap after lap: the newest records are there, in all blocks but at most one. */
+static void test_overwrite(void **state)
+{
+	static const uint32_t n_blocks[] = {2, 16};
+	struct fixture f;
+
+	for (int i = 0; i < 2 * N_KINDS; i++) {
+		uint32_t n = n_blocks[i % 2], most = 0;
+		uint64_t last = 0;
+
+		if (!usable(i / 2))
+			continue;
+		setup_overwrite(&f, i / 2, n, 4096);
+		for (int k = 0; k < 50000; k++) {
+			emit(&f, 0);
+			if (k % 97 == 0)
+				check_all(&f, false);
+		}
+		for (uint32_t r = 0; r < f.set.geo.n_rings; r++) {
+			struct ky_ring_ctl *ctl = ky_geometry_ctl(&f.set.geo, f.set.base, r);
+
+			walk(&f, r, PAYLOAD, keep_last, &last);
+			most = KY_MAX(most, (uint32_t)ctl->head - (uint32_t)ctl->oldest);
+		}
+		assert_int_equal(last, f.emitted[0] - 1);
+		assert_true(most > (n - 1) * 4096);
+		teardown(&f);
+	}
+}
+
+/* Every ring as if it had been written to for long, some records before position and number 2^32. */
+static uint64_t begin_late(struct fixture *f)
+{
+	uint64_t pos = ((uint64_t)1 << 32) - 2 * f->set.geo.block_size, n = UINT32_MAX - 99;
+
+	for (uint32_t i = 0; i < f->set.geo.n_rings; i++) {
+		struct ky_ring_ctl *ctl = ky_geometry_ctl(&f->set.geo, f->set.base, i);
+
+		*ctl = (struct ky_ring_ctl){.head = ky_head(pos, n),
+			.oldest = pos,
+			.reserve = pos,
+			.reserved_count = n};
+		ky_geometry_entry(&f->set.geo, f->set.base, i, pos)->begin_count = n;
+		f->consumed[i] = pos;
+	}
+	return n * f->set.geo.n_rings;
+}
+
+/* Positions and numbers go on beyond what fits the head. */
+static void test_beyond_32_bits(void **state)
+{
+	struct fixture f;
+
+	for (int i = 0; i < 2 * N_KINDS; i++) {
+		bool overwrite = i % 2;
+
+		if (!usable(i / 2))
+			continue;
+		(overwrite ? setup_overwrite : setup_kind)(&f, i / 2, 8, 4096);
+		f.emitted[1] = begin_late(&f);
+		for (int k = 0; k < 20000; k++)
+			emit(&f, 0);
+		f.set.geo.overwrite = 1; /* counts what was there before as overwritten */
+		check_all(&f, !overwrite);
+		teardown(&f);
+	}
+}
+
+static struct fixture *lapping;
+
+/* More than the ring holds, while the record below is being copied. */
+static void lap(void)
+{
+	for (int i = 0; i < 5000; i++)
+		emit(lapping, 1);
+}
+
+/* What a handler records never overwrites the record that it interrupted, and is counted instead. */
+static void test_handler_laps(void **state)
+{
+	struct fixture f;
+	struct ky_ring_ctl *ctl;
+	uint64_t reserve;
+
+	setup(&f, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, 1, 4, 4096);
+	f.set.geo.overwrite = 1;
+	lapping = &f;
+	lap();
+	assert_int_equal(lost(&f), 0);
+	/* As a record looks that has its place but was not published. */
+	ctl = ky_geometry_ctl(&f.set.geo, f.set.base, 0);
+	reserve = ctl->reserve;
+	ctl->reserve += PAYLOAD + KY_HEADER_COMPACT;
+	lap();
+	assert_true(lost(&f) > 0);
+	assert_true(ctl->oldest <= reserve);
+	teardown(&f);
 }
 
 static void count_id(void *arg, uint32_t id, const uint8_t *payload)
@@ -481,7 +608,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void run_threads(int kind, int n_threads, uint64_t n, bool signals, bool migrate)
+static void run_threads(
+	int kind, int n_threads, uint64_t n, bool signals, bool migrate, bool overwrite)
 {
 	struct itimerval off = {{0, 0}, {0, 0}}, on = {{0, 61}, {0, 61}};
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -490,7 +618,10 @@ static void run_threads(int kind, int n_threads, uint64_t n, bool signals, bool 
 
 	if (!usable(kind) || !interruptible(kind))
 		return;
-	setup_kind(&f, kind, 1024, 65536);
+	if (overwrite)
+		setup_overwrite(&f, kind, 8, 4096);
+	else
+		setup_kind(&f, kind, 1024, 65536);
 	current = &f;
 	sigaction(SIGALRM, &sa, NULL);
 	if (signals)
@@ -509,21 +640,27 @@ static void run_threads(int kind, int n_threads, uint64_t n, bool signals, bool 
 static void test_threads(void **state)
 {
 	for (int k = 0; k < N_KINDS; k++) {
-		run_threads(k, 1, 200000, false, false);
-		run_threads(k, 16, 20000, false, false);
+		run_threads(k, 1, 200000, false, false, false);
+		run_threads(k, 16, 20000, false, false, false);
 	}
 }
 
 static void test_signals(void **state)
 {
 	for (int k = 0; k < N_KINDS; k++)
-		run_threads(k, 2, 300000, true, false);
+		run_threads(k, 2, 300000, true, false, false);
 }
 
 static void test_migration(void **state)
 {
 	for (int k = 0; k < N_KINDS; k++)
-		run_threads(k, 4, 60000, true, true);
+		run_threads(k, 4, 60000, true, true, false);
+}
+
+static void test_overwrite_threads(void **state)
+{
+	for (int k = 0; k < N_KINDS; k++)
+		run_threads(k, 4, 60000, true, true, true);
 }
 
 static void test_inactive(void **state)
@@ -683,6 +820,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_full_then_free),
+		cmocka_unit_test(test_overwrite),
+		cmocka_unit_test(test_beyond_32_bits),
+		cmocka_unit_test(test_handler_laps),
 		cmocka_unit_test(test_ids_and_sizes),
 		cmocka_unit_test(test_id_changes),
 		cmocka_unit_test(test_pieces),
@@ -696,6 +836,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_migration),
+		cmocka_unit_test(test_overwrite_threads),
 	};
 
 	init_rseq();
