@@ -2,9 +2,11 @@
 /*
  * Writers and the reader's side at the same time: threads record into small rings while another
  * drains them, now whole blocks, now everything. Written + lost = attempted, each record once and
- * in order, clocks within the pieces that hold them.
+ * in order, clocks within the pieces that hold them. Or another takes snapshots of rings that are
+ * overwritten all the time: what is in a snapshot is whole and without gaps.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,11 +14,12 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "ring/drain.h"
+#include "ring/snapshot.h"
 #include "ring/writer.h"
 
 #define N_THREADS 4
 #define N_RECORDS 200000
+#define N_MOST	  (500 * (uint64_t)N_RECORDS) /* of a writer that waits to be seen overwriting */
 #define N_RINGS	  64
 #define EVENT	  7
 #define PAYLOAD	  12
@@ -36,6 +39,10 @@ struct live {
 	uint64_t next[N_RINGS][N_THREADS]; /* in one ring, a writer's numbers rise */
 	uint64_t seen[N_THREADS];
 	uint64_t n_events, n_partial;
+	uint64_t n_cut; /* snapshots that lack blocks, because these were overwritten meanwhile */
+	uint64_t emitted[N_THREADS];
+	void *copy;
+	bool pinned; /* all records of a writer are in one ring */
 	bool done;
 };
 
@@ -87,12 +94,37 @@ static void live_free(struct live *l)
 	free(l);
 }
 
+/* To one CPU of those that may be used. */
+static void pin(uint32_t number)
+{
+	cpu_set_t allowed, one;
+	int cpu = -1;
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	for (uint32_t n = number % (uint32_t)CPU_COUNT(&allowed) + 1; n; n--)
+		while (!CPU_ISSET(++cpu, &allowed))
+			;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* A writer goes on until a snapshot has met one that overwrote what was being copied. */
+static bool is_enough(const struct live *l, uint64_t n)
+{
+	return n >= N_MOST ||
+	       (n >= N_RECORDS && (!l->pinned || __atomic_load_n(&l->n_cut, __ATOMIC_RELAXED)));
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	uint64_t *n = &w->live->emitted[w->number];
 
-	for (uint64_t i = 0; i < N_RECORDS; i++) {
-		struct payload p = {.writer = w->number, .seq = i};
+	if (w->live->pinned)
+		pin(w->number);
+	for (; !is_enough(w->live, *n); ++*n) {
+		struct payload p = {.writer = w->number, .seq = *n};
 
 		ky_record(&w->live->hook, &p, PAYLOAD, NULL, 0);
 	}
@@ -130,6 +162,8 @@ static void check_piece(struct live *l, uint32_t ring, const struct ky_drain_pie
 		p += PAYLOAD;
 		assert_int_equal(id, EVENT);
 		assert_true(v.writer < N_THREADS);
+		if (l->pinned && l->next[ring][v.writer])
+			assert_int_equal(v.seq, l->next[ring][v.writer]);
 		assert_true(v.seq >= l->next[ring][v.writer]);
 		l->next[ring][v.writer] = v.seq + 1;
 		l->seen[v.writer]++;
@@ -171,14 +205,13 @@ static void *drain(void *arg)
 	return NULL;
 }
 
-static void run(uint32_t mode)
+/* Runs all writers while another thread reads. */
+static void write_all(struct live *l, void *(*read)(void *live))
 {
-	struct live *l = live_new(mode);
 	struct worker w[N_THREADS];
-	uint64_t lost = 0, seen = 0;
-	pthread_t drainer;
+	pthread_t reader;
 
-	assert_int_equal(pthread_create(&drainer, NULL, drain, l), 0);
+	assert_int_equal(pthread_create(&reader, NULL, read, l), 0);
 	for (uint32_t i = 0; i < N_THREADS; i++) {
 		w[i] = (struct worker){.live = l, .number = i};
 		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
@@ -186,7 +219,15 @@ static void run(uint32_t mode)
 	for (uint32_t i = 0; i < N_THREADS; i++)
 		pthread_join(w[i].thread, NULL);
 	__atomic_store_n(&l->done, true, __ATOMIC_RELEASE);
-	pthread_join(drainer, NULL);
+	pthread_join(reader, NULL);
+}
+
+static void run(uint32_t mode)
+{
+	struct live *l = live_new(mode);
+	uint64_t lost = 0, seen = 0;
+
+	write_all(l, drain);
 	for (uint32_t i = 0; i < N_RINGS; i++)
 		lost += ky_drain_lost(&l->drain[i]);
 	for (uint32_t i = 0; i < N_THREADS; i++)
@@ -209,11 +250,79 @@ static void test_per_thread(void **state)
 	run(KY_SET_PER_THREAD);
 }
 
+/* Checks each record of a ring's snapshot; returns how many there are with those that were overwritten. */
+static uint64_t snapshot_ring(struct live *l, uint32_t i)
+{
+	uint64_t oldest = __atomic_load_n(
+		&ky_geometry_ctl(&l->set.geo, l->set.base, i)->oldest, __ATOMIC_ACQUIRE);
+	struct ky_drain d;
+	struct ky_drain_piece piece;
+
+	assert_int_equal(ky_snapshot_ring(&d, &l->set.geo, l->set.base, l->copy, i), 0);
+	__atomic_fetch_add(&l->n_cut, d.pos > oldest, __ATOMIC_RELAXED);
+	assert_int_equal(ky_drain_look(&d, true), 0);
+	memset(l->next[i], 0, sizeof(l->next[i]));
+	l->last_ts[i] = 0;
+	while (ky_drain_next(&d, true, &piece)) {
+		check_piece(l, i, &piece);
+		ky_drain_take(&d, &piece);
+	}
+	assert_int_equal(d.pos, d.head);
+	assert_int_equal(d.count, d.head_count);
+	return d.count;
+}
+
+static void *take_snapshots(void *arg)
+{
+	struct live *l = arg;
+	uint64_t total;
+	bool last;
+
+	do {
+		last = __atomic_load_n(&l->done, __ATOMIC_ACQUIRE);
+		total = 0;
+		for (uint32_t i = 0; i < N_RINGS; i++)
+			total += snapshot_ring(l, i);
+	} while (!last);
+	for (uint32_t i = 0; i < N_THREADS; i++)
+		total -= l->emitted[i];
+	assert_int_equal(total, 0);
+	return NULL;
+}
+
+static void run_overwrite(uint32_t mode)
+{
+	struct live *l = live_new(mode);
+
+	l->set.geo.overwrite = 1;
+	l->pinned = true;
+	l->copy = map(l->set.geo.total_size);
+	write_all(l, take_snapshots);
+	assert_true(l->n_events > 0);
+	assert_true(l->n_cut > 0);
+	munmap(l->copy, l->set.geo.total_size);
+	live_free(l);
+}
+
+static void test_snapshots_per_cpu(void **state)
+{
+	if (!ky_writer_has_rseq())
+		skip();
+	run_overwrite(KY_SET_PER_CPU);
+}
+
+static void test_snapshots_per_thread(void **state)
+{
+	run_overwrite(KY_SET_PER_THREAD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_per_cpu),
 		cmocka_unit_test(test_per_thread),
+		cmocka_unit_test(test_snapshots_per_cpu),
+		cmocka_unit_test(test_snapshots_per_thread),
 	};
 
 	ky_writer_init();

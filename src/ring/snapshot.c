@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "ring/snapshot.h"
+
+/* A writer laps the smallest ring in some microseconds, copying it takes fewer: plenty. */
+#define TRIES 100
+
+/* What of a ring was there when it was looked at. */
+struct extent {
+	uint64_t oldest, head; /* positions */
+	uint64_t word;	       /* the head as it stands in the ring */
+	uint64_t last_ts;      /* no earlier than any record before the head */
+};
+
+static uint64_t fetch(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Writers may be writing there: then the copy is of no use, and is found to be so afterwards. */
+static __attribute__((no_sanitize("thread"))) void copy_words(
+	void *to, const void *from, uint64_t n_bytes)
+{
+	const uint64_t *source = from;
+	uint64_t *target = to;
+
+	for (uint64_t i = 0; i < n_bytes / sizeof(uint64_t); i++)
+		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+}
+
+/* False when it makes no sense: for ever, or because a writer was fast between our looks. */
+static bool look(const struct ky_geometry *g, const struct ky_ring_ctl *ctl, struct extent *e)
+{
+	/* Acquire: the head is not older. */
+	e->oldest = __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
+	/* Acquire: pairs with the writers' publishing store. */
+	e->word = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
+	e->last_ts = fetch(&ctl->last_ts);
+	e->head = ky_head_pos(e->word, e->oldest);
+	return e->oldest <= UINT64_MAX / 2 && e->oldest % g->block_size == 0 &&
+	       e->head % g->block_size <= KY_BLOCK_LIMIT(g->block_size) &&
+	       e->head - e->oldest < g->data_stride;
+}
+
+static void copy_blocks(
+	const struct ky_geometry *g, void *base, void *copy, uint32_t i, const struct extent *e)
+{
+	uint64_t mask = ky_geometry_ring_mask(g), len;
+
+	if (!e->head) /* never used: then nothing of it is touched */
+		return;
+	for (uint64_t pos = e->oldest; pos <= e->head; pos += g->block_size) {
+		len = KY_MIN(e->head - pos, KY_BLOCK_LIMIT(g->block_size));
+		copy_words(ky_geometry_entry(g, copy, i, pos), ky_geometry_entry(g, base, i, pos),
+			sizeof(struct ky_block_entry));
+		copy_words(ky_geometry_data(g, copy, i) + (pos & mask),
+			ky_geometry_data(g, base, i) + (pos & mask),
+			ky_align_up(len, sizeof(uint64_t)));
+	}
+}
+
+/* Position of the first block that was not overwritten while it was copied; behind the head: none. */
+static uint64_t first_whole(
+	const struct ky_geometry *g, const struct ky_ring_ctl *ctl, const struct extent *e)
+{
+	uint64_t oldest;
+
+	/* Pairs with the writers' release fence between `oldest` and what they overwrite. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	oldest = fetch(&ctl->oldest);
+	return oldest >= e->oldest && oldest % g->block_size == 0 ? oldest : UINT64_MAX;
+}
+
+int ky_snapshot_ring(
+	struct ky_drain *d, const struct ky_geometry *g, void *base, void *copy, uint32_t i)
+{
+	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, i);
+	struct ky_ring_ctl *own = ky_geometry_ctl(g, copy, i);
+	struct extent e;
+	uint64_t from;
+
+	ky_drain_init(d, g, copy, i);
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (!look(g, ctl, &e))
+			continue;
+		copy_blocks(g, base, copy, i, &e);
+		from = first_whole(g, ctl, &e);
+		if (from > e.head)
+			continue;
+		for (unsigned int k = 0; k < KY_LOST_REASONS; k++)
+			own->lost[k] = fetch(&ctl->lost[k]);
+		own->head = e.word;
+		own->last_ts = e.last_ts;
+		return ky_drain_rejoin(d, from);
+	}
+	return -EBADMSG;
+}
