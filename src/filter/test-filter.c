@@ -30,6 +30,7 @@ static const struct kymo_field fields[] = {
 	{KYMO_FIELD_ARRAY, KYMO_FIELD_INT, 4, 0, 3, "arr", NULL},
 	{KYMO_FIELD_TEXT, 0, 1, 0, 8, "txt", NULL},
 	{KYMO_FIELD_UINT, 0, 4, 0, 0, "near", NULL},
+	{KYMO_FIELD_UINT, 0, 8, 0, 0, "wide", NULL},
 	{KYMO_FIELD_STRING, 0, 0, 0, 0, "name", NULL},
 	{KYMO_FIELD_INT, 0, 2, 0, 0, "behind", NULL},
 	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_INT, 2, 0, 0, "seq", NULL},
@@ -151,6 +152,7 @@ static struct record *record_new(enum layout layout, const struct values *v)
 	put_data(r, arr, sizeof(arr), 0);
 	put(r, "ab\0\0\0\0\0\0", 8);
 	PUT(r, uint32_t, 12345);
+	PUT(r, uint64_t, UINT64_MAX - 1);
 	put_string(r, v->name);
 	put(r, &v->behind, 2);
 	put_count(r, 2);
@@ -415,6 +417,12 @@ static const char *const true_ones[] = {
 	"last == 99",
 	"last == 99 && behind == -77 && seq[1] == -8",
 	"near == 12345",
+	"wide == -2",
+	"wide > 5",
+	"!(wide < 5)",
+	"wide <= -2",
+	"arr[0] < 2",
+	"arr[1] <= -2",
 	"last - 22 == -behind",
 	/* texts */
 	"name == \"hello, world\"",
