@@ -662,12 +662,13 @@ static void run_disable_event(struct request *r)
 {
 	struct channel *c = find_channel(r);
 	const struct rule all = {.pattern = (char *)"*"};
-	bool everything, removes = request_bool(r, "remove");
+	bool everything, removes;
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
 	if (!c) /* refused: the request is over */
 		return;
+	removes = request_bool(r, "remove");
 	everything = is_meant(r, &all);
 	add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {

@@ -56,8 +56,8 @@ class Program:
 
     def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=1, more=b""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(str(k.rundir / "app.sock"))  # which waits while the daemon's queue is full
         self.socket.settimeout(10)
-        self.socket.connect(str(k.rundir / "app.sock"))
         self.events = list(events)
         self.fds = {}
         self.kind, self.geometry = {}, {}  # of ring sets: mode and clock

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole session daemon but its processes: programs and clients that say anything in any order, over real sockets, while sessions
+ * come and go. The input is a list of operations. Consumers are played here: they do at once what they are told.
+ */
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "sessiond/app.h"
+#include "sessiond/control.h"
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+#define N_PROGRAMS 4
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+static struct daemon d;
+static struct ky_timer pause_timer;
+
+/* The peers' ends of the sockets; -1: not connected. */
+static struct program {
+	int fd;
+	uint32_t query, cookie; /* that it was asked last */
+} programs[N_PROGRAMS];
+static int client_fd;
+
+struct input {
+	const uint8_t *data;
+	size_t len;
+};
+
+/* --- consumers --- */
+
+static void consumer_answers(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, restart);
+
+	if (c->quit_cookie)
+		session_consumer_gone(c->session, false);
+	else
+		session_consumer_ready(c->session, 0, "");
+}
+
+void consumer_init(struct consumer *c, struct session *s)
+{
+	memset(c, 0, sizeof(*c));
+	c->session = s;
+	ky_list_init(&c->tickets);
+	ky_timer_init(&c->restart, consumer_answers);
+}
+
+void consumer_deinit(struct consumer *c)
+{
+	ky_timer_cancel(&c->restart);
+}
+
+int consumer_spawn(struct consumer *c)
+{
+	ky_timer_set(&c->session->daemon->loop, &c->restart, 0);
+	return 0;
+}
+
+void consumer_quit(struct consumer *c)
+{
+	c->quit_cookie = 1;
+	consumer_spawn(c);
+}
+
+void consumer_add_set(struct consumer *c, const struct ring_set *set)
+{
+}
+
+void consumer_flush(struct consumer *c, struct barrier *b)
+{
+}
+
+void consumer_ask(struct consumer *c, struct barrier *b)
+{
+}
+
+void consumer_reap(struct consumer *c)
+{
+}
+
+/* --- the daemon's turns --- */
+
+static void pause_loop(struct ky_timer *t)
+{
+	ky_loop_stop(&d.loop);
+}
+
+static void turn(void)
+{
+	for (int i = 0; i < 3; i++) {
+		d.loop.stopped = false;
+		ky_timer_set(&d.loop, &pause_timer, 0);
+		if (ky_loop_run(&d.loop) < 0)
+			abort();
+	}
+}
+
+/* Whatever waits for its time has waited long enough. */
+static void pass_time(void)
+{
+	struct ky_timer *t;
+
+	ky_list_foreach (t, &d.loop.timers, node)
+		t->due_ns = 0;
+}
+
+static int connect_pair(int type, int *ret_fd)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		abort();
+	*ret_fd = fds[0];
+	return fds[1];
+}
+
+/* --- peers --- */
+
+static void close_fds(struct msghdr *msg)
+{
+	int fd;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		for (size_t at = 0; at < c->cmsg_len - CMSG_LEN(0); at += sizeof(fd)) {
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+			close(fd);
+		}
+}
+
+static void note_order(struct program *p, const uint8_t *buf, size_t len)
+{
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len);
+
+	if (type < 0)
+		abort(); /* the daemon must not send such a thing */
+	if (type == KY_APP_QUERY)
+		p->query = ky_read_u32(&r);
+	else if (type == KY_APP_START || type == KY_APP_STOP || type == KY_APP_DROP)
+		p->cookie = ky_read_u32(&r);
+}
+
+static void program_read(struct program *p)
+{
+	static uint8_t buf[KY_MSG_MAX];
+	char control[256];
+	ssize_t n = 1;
+
+	while (p->fd >= 0 && n > 0) {
+		struct iovec iov = {buf, sizeof(buf)};
+		struct msghdr msg = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control,
+			.msg_controllen = sizeof(control)};
+
+		n = recvmsg(p->fd, &msg, MSG_DONTWAIT);
+		if (n > 0) {
+			close_fds(&msg);
+			note_order(p, buf, (size_t)n);
+		} else if (!n || errno != EAGAIN) {
+			p->fd = ky_close(p->fd);
+		}
+	}
+}
+
+static void program_send(struct program *p, struct ky_writer *w)
+{
+	int len = ky_msg_end(w);
+
+	if (p->fd >= 0 && len > 0 && send(p->fd, w->buf, (size_t)len, MSG_NOSIGNAL) < 0)
+		return; /* it has been dropped */
+}
+
+static uint8_t take_byte(struct input *in)
+{
+	if (!in->len)
+		return 0;
+	in->len--;
+	return *in->data++;
+}
+
+static struct ky_bytes take_bytes(struct input *in)
+{
+	size_t wanted = take_byte(in) * 2u, len = KY_MIN(wanted, in->len);
+	struct ky_bytes b = {in->data, (uint32_t)len};
+
+	in->data += len;
+	in->len -= len;
+	return b;
+}
+
+static void program_connect(struct program *p, uint8_t how)
+{
+	static uint8_t buf[256];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	const struct ky_peer peer = {.uid = how & 1 ? 1000 : 0, .pid = getpid()};
+	const struct ky_app_hello hello = {.version = 1,
+		.abi_bits = how & 2 ? 32 : 64,
+		.caps = how >> 2,
+		.procname = "program"};
+
+	ky_close(p->fd);
+	app_accept(&d, connect_pair(SOCK_SEQPACKET, &p->fd), &peer);
+	if (how & 128)
+		return;
+	if (ky_app_hello_encode(&w, &hello) > 0)
+		program_send(p, &w);
+}
+
+/* Descriptions that are right, under names that meet those of other programs. */
+static void write_events(struct ky_writer *w, uint8_t which)
+{
+	static const struct kymo_field number[] = {{KYMO_FIELD_UINT, 0, 8, 0, 0, "n", NULL}, {0}};
+	static const struct kymo_field text[] = {{KYMO_FIELD_STRING, 0, 0, 0, 0, "s", NULL}, {0}};
+	const char names[][2] = {"a", "b", "c", "d"};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct kymo_event ev = {.size = sizeof(ev),
+			.loglevel = (int16_t)(which % 15),
+			.provider = "p",
+			.name = names[i],
+			.fields = which >> i & 1 ? number : text};
+		uint8_t buf[256];
+		struct ky_writer desc = {.buf = buf, .cap = sizeof(buf)};
+
+		ky_desc_encode(&desc, &ev);
+		ky_write_u32(w, i * (which & 16 ? 1000 : 1));
+		ky_write_bytes(w, (struct ky_bytes){buf, (uint32_t)desc.len});
+	}
+}
+
+static void program_answer(struct program *p, uint8_t which)
+{
+	static uint8_t buf[4096], list[2048];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_writer events = {.buf = list, .cap = sizeof(list)};
+	struct ky_app_events m = {.query = p->query, .more = which >> 7, .n = 4};
+
+	write_events(&events, which);
+	m.list = (struct ky_bytes){list, (uint32_t)events.len};
+	if (ky_app_events_encode(&w, &m) > 0)
+		program_send(p, &w);
+}
+
+static void program_says(struct program *p, struct input *in)
+{
+	static uint8_t buf[1024];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_bytes b;
+
+	ky_msg_begin(&w, take_byte(in));
+	b = take_bytes(in);
+	ky_write_raw(&w, b.data, b.len);
+	program_send(p, &w);
+}
+
+/* An answer to what it was asked, with any list; or an ACK. */
+static void program_nearly(struct program *p, struct input *in)
+{
+	static uint8_t buf[1024];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	uint8_t how = take_byte(in);
+
+	if (how & 1) {
+		ky_msg_begin(&w, KY_APP_ACK);
+		ky_write_u32(&w, p->cookie);
+		ky_write_i32(&w, how & 2 ? -how : 0);
+	} else {
+		ky_msg_begin(&w, KY_APP_EVENTS);
+		ky_write_u32(&w, p->query);
+		ky_write_u32(&w, how >> 7);
+		ky_write_u32(&w, how >> 1 & 7);
+		ky_write_bytes(&w, take_bytes(in));
+	}
+	program_send(p, &w);
+}
+
+static void client_says(const void *line, size_t len)
+{
+	static char replies[65536];
+	ssize_t n = client_fd < 0 ? 0 : recv(client_fd, replies, sizeof(replies), MSG_DONTWAIT);
+
+	if (!n) {
+		ky_close(client_fd);
+		client_accept(&d, connect_pair(SOCK_STREAM, &client_fd),
+			&(struct ky_peer){.pid = getpid()});
+	}
+	if (send(client_fd, line, len, MSG_NOSIGNAL) < 0 ||
+		send(client_fd, "\n", 1, MSG_NOSIGNAL) < 0)
+		return;
+}
+
+static const char *const lines[] = {
+	"{\"command\":\"create\",\"session\":\"s\",\"output\":\"\"}",
+	"{\"command\":\"create\",\"session\":\"t\",\"output\":\"\"}",
+	"{\"command\":\"set-session\",\"session\":\"s\"}",
+	"{\"command\":\"enable-channel\",\"channel\":\"c\",\"subbuf_size\":4096,\"num_subbuf\":2}",
+	"{\"command\":\"disable-channel\",\"channel\":\"c\"}",
+	"{\"command\":\"enable-event\",\"patterns\":[\"*\"]}",
+	"{\"command\":\"enable-event\",\"patterns\":[\"p:a\",\"p:c*\"],\"channel\":\"c\",\"exclude\":[\"*d\"]}",
+	"{\"command\":\"enable-event\",\"patterns\":[\"p:*\"],\"loglevel\":7}",
+	"{\"command\":\"disable-event\",\"patterns\":[\"*\"]}",
+	"{\"command\":\"start\"}",
+	"{\"command\":\"stop\"}",
+	"{\"command\":\"start\",\"all\":true}",
+	"{\"command\":\"destroy\"}",
+	"{\"command\":\"destroy\",\"all\":true}",
+	"{\"command\":\"status\"}",
+	"{\"command\":\"list-events\"}",
+	"{\"command\":\"list\"}",
+	"{\"command\":\"hello\"}",
+};
+
+static void operate(struct input *in)
+{
+	uint8_t op = take_byte(in);
+	struct program *p = &programs[op >> 3 & (N_PROGRAMS - 1)];
+	struct ky_bytes b;
+	const char *line;
+
+	switch (op & 7) {
+	case 0:
+		program_connect(p, take_byte(in));
+		break;
+	case 1:
+		program_says(p, in);
+		break;
+	case 2:
+		program_nearly(p, in);
+		break;
+	case 3:
+		program_answer(p, take_byte(in));
+		break;
+	case 4:
+		p->fd = ky_close(p->fd);
+		break;
+	case 5:
+		b = take_bytes(in);
+		client_says(b.data, b.len);
+		break;
+	case 6:
+		line = lines[take_byte(in) % KY_ARRAY_SIZE(lines)];
+		client_says(line, strlen(line));
+		break;
+	case 7:
+		pass_time();
+		break;
+	}
+	turn();
+	for (int i = 0; i < N_PROGRAMS; i++)
+		program_read(&programs[i]);
+}
+
+static void begin(void)
+{
+	memset(&d, 0, sizeof(d));
+	if (ky_loop_init(&d.loop) < 0)
+		abort();
+	d.options.group = "tracing";
+	d.n_cpus = 2;
+	d.clock = KY_CLOCK_MONOTONIC;
+	d.user_apps_max = USER_APPS_MAX;
+	d.run.lock_fd = -1;
+	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	ky_list_init(&d.sessions);
+	ky_list_init(&d.apps);
+	ky_list_init(&d.users);
+	ky_list_init(&d.clients);
+	ky_list_init(&d.requests);
+	ky_list_init(&d.selections);
+	ky_timer_init(&d.stop_timer, pause_loop);
+	ky_timer_init(&pause_timer, pause_loop);
+	for (int i = 0; i < N_PROGRAMS; i++)
+		programs[i] = (struct program){.fd = -1};
+	client_fd = -1;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	ky_log_to_file(open("/dev/null", O_WRONLY | O_CLOEXEC));
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, KY_MIN(size, (size_t)1024)};
+
+	begin();
+	while (in.len)
+		operate(&in);
+	for (int i = 0; i < N_PROGRAMS; i++)
+		ky_close(programs[i].fd);
+	ky_close(client_fd);
+	d.run.state_fd = ky_close(d.run.state_fd); /* the run directory is not ours */
+	daemon_deinit(&d);
+	if (!ky_list_empty(&d.users))
+		abort(); /* somebody is still charged */
+	return 0;
+}
