@@ -22,10 +22,20 @@ static void *record(void *count)
 {
 	while (!__atomic_load_n(&done, __ATOMIC_RELAXED)) {
 		kymo_event(processes, thread, kymo_i32(pid, getpid()));
-		++*(long *)count;
+		__atomic_fetch_add((long *)count, 1, __ATOMIC_RELAXED);
 		usleep(100);
 	}
 	return NULL;
+}
+
+/* Not to fork while a thread begins: a sanitizer's allocator is not ready for that. */
+static void start_threads(pthread_t *threads)
+{
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, record, &recorded[i]);
+	for (int i = 0; i < THREADS; i++)
+		while (!__atomic_load_n(&recorded[i], __ATOMIC_RELAXED))
+			usleep(100);
 }
 
 static int forks(int n)
@@ -33,8 +43,7 @@ static int forks(int n)
 	pthread_t threads[THREADS];
 	long sum = 0;
 
-	for (int i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, record, &recorded[i]);
+	start_threads(threads);
 	for (int i = 0; i < n; i++) {
 		if (fork())
 			continue;
