@@ -27,8 +27,8 @@ struct app {
 	struct ky_msg_conn conn;
 	struct ky_timer deadline; /* of HELLO */
 	bool registered;
-	pid_t pid; /* told by the kernel */
-	gid_t gid; /* likewise */
+	pid_t pid;     /* told by the kernel */
+	gid_t gid;     /* likewise */
 	uint32_t vpid; /* told by the program: in its PID namespace */
 	uint32_t abi_bits, caps;
 	char name[APP_NAME_MAX];
@@ -54,9 +54,9 @@ struct app_set {
 	uint32_t *known; /* filters' numbers that the program has */
 	uint32_t n_known, known_cap;
 	uint32_t n_contexts; /* of the channel's, that the program knows */
-	bool sent;    /* the program has the set */
-	bool started; /* and records into it */
-	bool changed; /* mapped or unmapped events since START */
+	bool sent;	     /* the program has the set */
+	bool started;	     /* and records into it */
+	bool changed;	     /* mapped or unmapped events since START */
 };
 
 /* A connection on app.sock: takes fd. */

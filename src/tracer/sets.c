@@ -122,7 +122,8 @@ int tracer_set_add(
 }
 
 /* How records of an event are made that the daemon mapped to this identifier, with these contexts. */
-static ky_special_fn special_for(uint32_t id, const struct tracer_contexts *contexts, const struct tracer_filters *filters)
+static ky_special_fn special_for(
+	uint32_t id, const struct tracer_contexts *contexts, const struct tracer_filters *filters)
 {
 	if (id == KY_MAP_REFUSED)
 		return tracer_record_refused;
@@ -185,7 +186,8 @@ void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *m
  * What the hook's events must pass, from now on. A hook that has none gets its `special` here: who has seen it without
  * records an event as if it had come before.
  */
-static void set_filters(struct ky_hook *h, ky_special_fn special, const struct tracer_filters *filters)
+static void set_filters(
+	struct ky_hook *h, ky_special_fn special, const struct tracer_filters *filters)
 {
 	/* Release: pairs with the acquire in special.c. */
 	__atomic_store_n(&h->filters, filters, __ATOMIC_RELEASE);
@@ -229,7 +231,8 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 			ky_hook_init(h, &s->set, id);
 			h->mapped = HOOK_MAPPED;
 		}
-		tracer_event_update(e); /* the event knows what its contexts want before it is recorded */
+		tracer_event_update(
+			e); /* the event knows what its contexts want before it is recorded */
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}
