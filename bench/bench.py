@@ -44,7 +44,7 @@ ISOLATED = "KYMO_BENCH_ISOLATED"
 PASS_BYTES = 16 * MIB
 LARGE = {"subbuf": 32 * MIB, "num": 2}
 # An upper bound of one record's bytes, in either system.
-RECORD_BYTES = {"int": 10, "string": 35, "eight": 38, "printf": 20}
+RECORD_BYTES = {"int": 10, "string": 35, "eight": 38, "printf": 20, "contexts": 38, "passed": 10}
 # What an event of one integer takes in a ring of Kymo's.
 KYMO_INT_BYTES = 8
 KINDS = {"int": "one 32-bit integer", "string": "two integers, a 16-byte string", "eight": "eight integers"}
@@ -199,14 +199,16 @@ def lap(bench, recording, system, **parameters):
         return emitter.run(**parameters)
 
 
-def warm_up(bench, recording):
+def warm_up(bench, recording, kinds=("eight",)):
     """Touches all of every ring and the limit's memory, whatever is lost meanwhile; returns what was."""
     ring = LARGE["subbuf"] * LARGE["num"]
     cpus = len(os.sched_getaffinity(0))
     lost = {}
     for system in bench.tracers:
         emitter = recording.emitters[system.key]
-        emitter.run(kind="eight", n=ring * 3 // 2 // 36 // len(emitter.processes), threads=cpus, pin=0)
+        for kind in kinds:
+            n = ring * 3 // 2 // (RECORD_BYTES[kind] - 2) // len(emitter.processes)
+            emitter.run(kind=kind, n=n, threads=cpus, pin=0)
         system.drain(recording.sessions[system.key])
         lost[system.key] = system.lost(recording.sessions[system.key])
     return lost
@@ -294,6 +296,27 @@ def row_disabled(bench):
 
 def row_printf(bench):
     return pure(bench, "printf", 'tracef("%d")')
+
+
+def row_special(bench):
+    """What contexts and filters add to the event of one integer."""
+    rows = {
+        "contexts": Row("contexts vtid, vpid and procname: add", "ns", (at_most(3, "ns"),)),
+        "passed": Row("a filter (one comparison) that the event passes: adds", "ns"),
+        "rejected": Row("an event that a filter rejects", "ns", (at_most(4, "ns"),)),
+    }
+    n = int(PASS_BYTES * bench.small(1, 0.25) / RECORD_BYTES["contexts"])
+    passes = {kind: {"kind": kind, "n": n, "pin": 0} for kind in ("empty", "int", *rows)}
+    with Recording(bench, special=True, **LARGE) as recording:
+        lost = warm_up(bench, recording, ("eight", "contexts", "passed"))
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                ns = {kind: lap(bench, recording, system, **parameters)["ns"] for kind, parameters in passes.items()}
+                for kind, row in rows.items():
+                    row.add(system.key, ns[kind] - ns["empty" if kind == "rejected" else "int"])
+        for system in bench.tracers:
+            note_loss(rows["contexts"], system, recording.sessions[system.key], lost[system.key])
+    return list(rows.values())
 
 
 def row_cold(bench):
@@ -686,7 +709,7 @@ def row_reading(bench):
 
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_between_work,
-    row_disabled, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_disabled, row_special, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_crowd, row_memory, row_presence, row_reading)}
 
 

@@ -3,7 +3,7 @@
  * Records events as fast as it can, or at a given rate, and says what each took. Compiled once for each measured system
  * (system-*.h); bench.py talks to it: a line on stdin is a pass, answered by a line of JSON on stdout.
  *
- *   kind=int|string|eight|printf|disabled|empty  n=EVENTS-OF-EACH-THREAD  threads=N  pin=FIRST-CPU (-1: not pinned)
+ *   kind=int|string|eight|printf|contexts|passed|rejected|disabled|empty  n=EVENTS-OF-EACH-THREAD  threads=N  pin=FIRST-CPU (-1: not pinned)
  *   work=MULTIPLICATIONS before each event       rate=EVENTS/S of each thread (0: as fast as possible)
  *   memory=BYTES of each thread, fresh=1: not touched before (the limit's)
  *
@@ -94,6 +94,9 @@ DEFINE_BURST(burst_int, record_int(i))
 DEFINE_BURST(burst_string, record_string(i, text))
 DEFINE_BURST(burst_eight, record_eight(i))
 DEFINE_BURST(burst_printf, record_printf(i))
+DEFINE_BURST(burst_contexts, record_contexts(i))
+DEFINE_BURST(burst_passed, record_passed(i))
+DEFINE_BURST(burst_rejected, record_rejected(i))
 
 static const struct {
 	const char *name;
@@ -105,6 +108,9 @@ static const struct {
 	{"string", burst_string},
 	{"eight", burst_eight},
 	{"printf", burst_printf},
+	{"contexts", burst_contexts},
+	{"passed", burst_passed},
+	{"rejected", burst_rejected},
 };
 
 /* Pins the calling thread to the n-th CPU of those that the process may use. */

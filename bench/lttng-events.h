@@ -33,6 +33,15 @@ LTTNG_UST_TRACEPOINT_EVENT(bench, eight_ints, LTTNG_UST_TP_ARGS(int32_t, i),
 		lttng_ust_field_integer(int32_t, g, i)
 		lttng_ust_field_integer(int32_t, h, i)))
 
+LTTNG_UST_TRACEPOINT_EVENT(bench, contexts, LTTNG_UST_TP_ARGS(int32_t, i),
+	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int32_t, a, i)))
+
+LTTNG_UST_TRACEPOINT_EVENT(bench, passed, LTTNG_UST_TP_ARGS(int32_t, i),
+	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int32_t, a, i)))
+
+LTTNG_UST_TRACEPOINT_EVENT(bench, rejected, LTTNG_UST_TP_ARGS(int32_t, i),
+	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int32_t, a, i)))
+
 LTTNG_UST_TRACEPOINT_EVENT(bench, never_enabled, LTTNG_UST_TP_ARGS(int32_t, i),
 	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int32_t, a, i)))
 

@@ -21,6 +21,21 @@ static inline void record_eight(int32_t i)
 		kymo_i32(d, i), kymo_i32(e, i), kymo_i32(f, i), kymo_i32(g, i), kymo_i32(h, i));
 }
 
+static inline void record_contexts(int32_t i)
+{
+	kymo_event(bench, contexts, kymo_i32(a, i));
+}
+
+static inline void record_passed(int32_t i)
+{
+	kymo_event(bench, passed, kymo_i32(a, i));
+}
+
+static inline void record_rejected(int32_t i)
+{
+	kymo_event(bench, rejected, kymo_i32(a, i));
+}
+
 static inline void record_disabled(int32_t i)
 {
 	kymo_event(bench, never_enabled, kymo_i32(a, i));

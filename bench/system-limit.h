@@ -68,6 +68,21 @@ static inline void record_eight(int32_t i)
 		memcpy(p + (unsigned)k * sizeof(i), &i, sizeof(i));
 }
 
+static inline void record_contexts(int32_t i)
+{
+	record_int(i);
+}
+
+static inline void record_passed(int32_t i)
+{
+	record_int(i);
+}
+
+static inline void record_rejected(int32_t i)
+{
+	record_int(i);
+}
+
 static inline void record_disabled(int32_t i)
 {
 	(void)i;

@@ -22,6 +22,21 @@ static inline void record_eight(int32_t i)
 	lttng_ust_tracepoint(bench, eight_ints, i);
 }
 
+static inline void record_contexts(int32_t i)
+{
+	lttng_ust_tracepoint(bench, contexts, i);
+}
+
+static inline void record_passed(int32_t i)
+{
+	lttng_ust_tracepoint(bench, passed, i);
+}
+
+static inline void record_rejected(int32_t i)
+{
+	lttng_ust_tracepoint(bench, rejected, i);
+}
+
 static inline void record_disabled(int32_t i)
 {
 	lttng_ust_tracepoint(bench, never_enabled, i);

@@ -17,6 +17,8 @@ import time
 
 CHANNEL = "bench"
 EVENTS = "bench:one_int,bench:ints_string,bench:eight_ints"
+CONTEXTS = ["--type=vtid", "--type=vpid", "--type=procname"]
+FILTERS = {"passed": "a >= 0", "rejected": "a < 0"}
 TIMEOUT = 120  # seconds for any one command
 
 
@@ -136,11 +138,19 @@ class System:
             raise Failed(f"{self.title}: '{' '.join(map(str, args))}' failed: {(done.stderr or done.stdout).strip()[-300:]}")
         return done.stdout
 
-    def create(self, session, out, subbuf=None, num=None):
+    def create(self, session, out, subbuf=None, num=None, special=False):
+        """special: also channels for the events with contexts and with filters, each of its event's name."""
         self.cli("create", session, f"--output={out}")
         sizes = [f"--subbuf-size={subbuf}", f"--num-subbuf={num}"] if subbuf else []
         self.cli("enable-channel", "-u", CHANNEL, "-s", session, *sizes)
         self.cli("enable-event", "-u", self.rules, "-c", CHANNEL, "-s", session)
+        if special:
+            self.cli("enable-channel", "-u", "contexts", "-s", session, *sizes)
+            self.cli("add-context", "-u", *CONTEXTS, "-c", "contexts", "-s", session)
+            self.cli("enable-event", "-u", "bench:contexts", "-c", "contexts", "-s", session)
+            for name, filter in FILTERS.items():
+                self.cli("enable-channel", "-u", name, "-s", session, *sizes)
+                self.cli("enable-event", "-u", f"bench:{name}", f"--filter={filter}", "-c", name, "-s", session)
 
     @contextlib.contextmanager
     def session(self, out, **channel):

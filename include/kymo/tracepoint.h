@@ -544,7 +544,7 @@ typedef uintptr_t kymo__ptr;
 		kymo__state_##provider##__##name; \
 	extern __attribute__((weak, visibility("hidden"))) const struct kymo_event \
 		kymo__event_##provider##__##name; \
-	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL, NULL, NULL}; \
+	struct kymo_event_state kymo__state_##provider##__##name = {0, 0, NULL, NULL, NULL, NULL, NULL}; \
 	const struct kymo_event kymo__event_##provider##__##name = { \
 		(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_PLAIN, level, #provider, #name, \
 		kymo__fields_##provider##__##cls, &kymo__state_##provider##__##name, \
@@ -744,9 +744,9 @@ static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 		state->record(event, room, c->len, c->list, c->n);
 	} else if (__builtin_constant_p(len <= sizeof(word)) && len <= sizeof(word)) {
 		memcpy(&word, room, len);
-		state->record_word(event, word, state->hooks, len);
+		state->record_word(event, word, state->hook, len);
 	} else {
-		state->record_flat(event, room, state->hooks, len);
+		state->record_flat(event, room, state->hook, len);
 	}
 }
 

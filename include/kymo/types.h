@@ -122,13 +122,13 @@ typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *paylo
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
- * The same for a record without pieces, its event's `hooks` being at hand. _word: for one of at most 8 bytes, which are
+ * The same for a record without pieces, its event's `hook` being at hand. _word: for one of at most 8 bytes, which are
  * in `value` as they would lie in memory.
  */
 typedef void (*kymo_flat_fn)(
-	const struct kymo_event *event, const void *payload, void *hooks, size_t len);
+	const struct kymo_event *event, const void *payload, void *hook, size_t len);
 typedef void (*kymo_word_fn)(
-	const struct kymo_event *event, uint64_t value, void *hooks, size_t len);
+	const struct kymo_event *event, uint64_t value, void *hook, size_t len);
 
 /* The part of an event that changes: belongs to the tracer. Programs only read. */
 struct KYMO__HIDDEN kymo_event_state {
@@ -137,7 +137,8 @@ struct KYMO__HIDDEN kymo_event_state {
 	kymo_record_fn record;
 	kymo_flat_fn record_flat;
 	kymo_word_fn record_word;
-	void *hooks; /* the tracer's; for record_flat and record_word */
+	void *hooks; /* the tracer's */
+	void *hook;  /* the tracer's; for record_flat and record_word */
 };
 
 enum kymo_event_kind {

@@ -14,7 +14,7 @@
 #define KY_HOOK_CTL	    32
 #define KY_HOOK_DATA	    40
 #define KY_HOOK_RING_SIZE   48
-#define KY_HOOK_STEP	    56
+#define KY_HOOK_N_SPECIAL   56
 
 #define KY_STORES_CTL	0
 #define KY_STORES_HEAD	8

@@ -24,7 +24,7 @@ ASSERT_OFFSET(ky_hook, ring_mask, KY_HOOK_RING_MASK);
 ASSERT_OFFSET(ky_hook, ctl, KY_HOOK_CTL);
 ASSERT_OFFSET(ky_hook, data, KY_HOOK_DATA);
 ASSERT_OFFSET(ky_hook, ring_size, KY_HOOK_RING_SIZE);
-ASSERT_OFFSET(ky_hook, step, KY_HOOK_STEP);
+ASSERT_OFFSET(ky_hook, n_special, KY_HOOK_N_SPECIAL);
 ASSERT_OFFSET(ky_stores, ctl, KY_STORES_CTL);
 ASSERT_OFFSET(ky_stores, head, KY_STORES_HEAD);
 ASSERT_OFFSET(ky_stores, n, KY_STORES_N);
@@ -107,7 +107,7 @@ static ky_write_fn writer_for(const struct ky_set *set)
 static bool has_short_writers(const struct ky_hook *hook)
 {
 #if defined(__x86_64__) && defined(__LP64__)
-	return hook->write == ky_rseq_record_counter && hook->id < KY_ID_EXTENDED && !hook->special;
+	return hook->write == ky_rseq_record_counter && hook->id < KY_ID_EXTENDED;
 #else
 	(void)hook;
 	return false;
@@ -125,7 +125,6 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 	hook->ctl = ky_geometry_ctl(&set->geo, set->base, 0);
 	hook->data = ky_geometry_data(&set->geo, set->base, 0);
 	hook->ring_size = set->geo.data_stride;
-	hook->step = ky_head(KY_HEADER_COMPACT, 1);
 	hook->write = writer_for(set);
 	/* Release: enter_set sees the identifier when it sees the set. */
 	__atomic_store_n(&hook->set, set, __ATOMIC_RELEASE);
@@ -133,7 +132,7 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 
 void ky_hook_switch(struct ky_hook *hook, bool on)
 {
-	uint32_t n = on ? hook->set->geo.n_rings : 0;
+	uint32_t n = on ? hook->set->geo.n_rings : 0, n_short = has_short_writers(hook) ? n : 0;
 
 	/*
 	 * `active` is never set without rings: a writer that finds none asks it whether that is a loss. Release: whoever
@@ -142,7 +141,8 @@ void ky_hook_switch(struct ky_hook *hook, bool on)
 	if (!on)
 		__atomic_store_n(&hook->active, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&hook->n_rings, n, __ATOMIC_RELEASE);
-	__atomic_store_n(&hook->n_short, has_short_writers(hook) ? n : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hook->n_short, hook->special ? 0 : n_short, __ATOMIC_RELEASE);
+	__atomic_store_n(&hook->n_special, hook->special ? n_short : 0, __ATOMIC_RELEASE);
 	if (on)
 		__atomic_store_n(&hook->active, 1, __ATOMIC_SEQ_CST);
 }
@@ -410,30 +410,44 @@ void ky_record_event(const struct kymo_event *event, const void *payload, size_t
 		payload, len, pieces, n_pieces);
 }
 
-void ky_record_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len)
+void ky_record_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len)
 {
-	(void)hooks; /* those that the event had when it was looked at */
+	(void)hook; /* the only one, when the event was looked at */
 	ky_record_event(event, payload, len, NULL, 0);
 }
 
-void ky_record_word(const struct kymo_event *event, uint64_t value, void *hooks, size_t len)
+void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, size_t len)
 {
 	uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
 
-	(void)hooks;
+	(void)hook;
 	ky_record_event(event, payload, len, NULL, 0);
 }
 
-/* What `hooks` of an event without any points to: inactive for ever. */
+/* What `hook` of an event points to that has none, or several: inactive for ever. */
 static struct ky_hook no_hook;
+
+struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
+{
+	struct ky_hook *sole = NULL;
+
+	for (; hooks; hooks = hooks->next) {
+		if (hooks->active && sole)
+			return NULL;
+		if (hooks->active)
+			sole = hooks;
+	}
+	return sole;
+}
 
 void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks)
 {
+	struct ky_hook *sole = ky_hook_sole(hooks);
 	kymo_flat_fn flat = ky_record_flat;
 	kymo_word_fn word = ky_record_word;
 
 #if defined(__x86_64__) && defined(__LP64__)
-	if (hooks && !hooks->next && has_short_writers(hooks)) {
+	if (sole && sole->n_short) {
 		bool known = ky_rseq_offset == KY_RSEQ_KNOWN;
 
 		flat = known ? ky_rseq_flat_known : ky_rseq_flat;
@@ -443,6 +457,7 @@ void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks)
 	__atomic_store_n(&state->record, ky_record_event, __ATOMIC_RELAXED);
 	__atomic_store_n(&state->record_flat, flat, __ATOMIC_RELAXED);
 	__atomic_store_n(&state->record_word, word, __ATOMIC_RELAXED);
-	/* A short writer that is given hooks of a longer list writes into the first, or into none if that is not for it. */
-	__atomic_store_n(&state->hooks, hooks ? hooks : &no_hook, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->hooks, hooks, __ATOMIC_RELEASE);
+	/* One that does not go with the function makes that leave the event to the ways for all hooks. */
+	__atomic_store_n(&state->hook, sole ? sole : &no_hook, __ATOMIC_RELEASE);
 }

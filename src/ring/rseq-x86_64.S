@@ -257,18 +257,22 @@
 /*
  * void ky_rseq_flat(event, payload, hook, len)	a kymo_flat_fn
  * void ky_rseq_word(event, value, hook, len)	a kymo_word_fn
- *      %rdi event  %rsi payload or value  %rdx hook  %rcx len
+ * int ky_rseq_flat_special(hook, payload, hook, len, until, front, first, second)
+ * int ky_rseq_word_special(hook, value, hook, len, until, front, first, second)
+ *      %rdi event or hook  %rsi payload or value  %rdx hook  %rcx len  %r8 until  %r9 front  %xmm0, %xmm1 first, second
  *
- * The common case in the fewest instructions: one hook, which has an id < 31 and takes the payload as it is
- * (ky_hook.n_short), the TSC, a short header. Whatever is unusual goes to ky_record_flat or ky_record_word with the
- * arguments as they came, but for the hook: so %rdi, %rsi and %rcx stay.
+ * The common case in the fewest instructions: one hook, an id < 31, the TSC, a short header. The first two are for hooks that
+ * take the payload as it is (ky_hook.n_short); whatever is unusual goes to ky_record_flat or ky_record_word, with the
+ * arguments as they came but for the hook: so %rdi, %rsi and %rcx stay. The others are for hooks with `special` (n_special):
+ * the first `front` of the len bytes are those in the two vectors. KY_WRITE_DONE, or KY_WRITE_RESTART when anything is unusual
+ * or the clock is beyond `until`.
  *
- *      %r8   rseq area, then id    %r9   control block        %r10  head, then new head
+ *      %r8   id; until, then front %r9   control block        %r10  rseq area, then head, then new head
  *      %r11  destination           %rax  clock                %rdx  hook, then scratch
  *
  * place: where the rseq area is from the thread pointer, or 0: look it up.
  */
-	.macro SHORT name, place, word, otherwise
+	.macro SHORT name, place, word, special, otherwise
 	.globl	\name
 	.hidden	\name
 	.type	\name, @function
@@ -276,19 +280,26 @@
 \name:
 	.cfi_startproc
 	SEQUENCE_DESCRIPTOR .Lcs_\name
+	.if \special
+	movl	%r9d, -8(%rsp)
+	.endif
 	leaq	.Lcs_\name(%rip), %rax
 	.if \place
 	movq	%rax, %fs:\place + KY_RSEQ_CS
 1:	movl	%fs:\place + KY_RSEQ_CPU_ID, %eax
 	.else
-	RSEQ_AREA %r8
-	movq	%rax, KY_RSEQ_CS(%r8)
-1:	movl	KY_RSEQ_CPU_ID(%r8), %eax
+	RSEQ_AREA %r10
+	movq	%rax, KY_RSEQ_CS(%r10)
+1:	movl	KY_RSEQ_CPU_ID(%r10), %eax
 	.endif
+	.if \special
+	CONTROL_BLOCK %rdx, KY_HOOK_N_SPECIAL, %r9, \otherwise
+	.else
 	CONTROL_BLOCK %rdx, KY_HOOK_N_SHORT, %r9, \otherwise
+	movl	KY_HOOK_ID(%rdx), %r8d
+	.endif
 	imulq	KY_HOOK_RING_SIZE(%rdx), %rax
 	addq	KY_HOOK_DATA(%rdx), %rax
-	movl	KY_HOOK_ID(%rdx), %r8d
 	movq	KY_ASM_HEAD(%r9), %r10
 	movl	%r10d, %r11d
 	andl	KY_HOOK_BLOCK_MASK(%rdx), %r11d
@@ -299,18 +310,36 @@
 	andl	KY_HOOK_RING_MASK(%rdx), %r11d
 	addq	%rax, %r11
 	addq	%rcx, %r10
-	addq	KY_HOOK_STEP(%rdx), %r10
+	movabsq	$0x100000000 + KY_ASM_COMPACT, %rax	/* one record, and its header */
+	addq	%rax, %r10
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
+	.if \special
+	cmpq	%r8, %rax
+	ja	\otherwise
+	.endif
 	movq	%rax, %rdx
 	subq	KY_ASM_WINDOW(%r9), %rdx
 	shrq	$KY_ASM_TS_BITS, %rdx
 	jnz	\otherwise
 	movq	%rax, KY_ASM_LAST_TS(%r9)
 	shll	$KY_ASM_ID_BITS, %eax
+	.if \special
+	orl	KY_HOOK_ID(%rdi), %eax
+	.else
 	orl	%r8d, %eax
+	.endif
 	movl	%eax, (%r11)
+	.if \special
+	movl	-8(%rsp), %r8d
+	movdqu	%xmm0, KY_ASM_COMPACT(%r11)
+	movdqu	%xmm1, KY_ASM_COMPACT + 16(%r11)
+	addq	%r8, %r11
+	.if \word == 0
+	subq	%r8, %rcx
+	.endif
+	.endif
 	.if \word
 	movq	%rsi, KY_ASM_COMPACT(%r11)
 	.else
@@ -327,17 +356,27 @@
 6:
 	.endif
 	movq	%r10, KY_ASM_HEAD(%r9)
-2:	ret
+2:	.if \special
+	xorl	%eax, %eax
+	.endif
+	ret
 	ABORT_HANDLER
 	jmp	\otherwise
 	.cfi_endproc
 	.size	\name, . - \name
 	.endm
 
-	SHORT	ky_rseq_flat, 0, 0, ky_record_flat
-	SHORT	ky_rseq_word, 0, 1, ky_record_word
-	SHORT	ky_rseq_flat_known, KY_RSEQ_KNOWN, 0, ky_record_flat
-	SHORT	ky_rseq_word_known, KY_RSEQ_KNOWN, 1, ky_record_word
+	SHORT	ky_rseq_flat, 0, 0, 0, ky_record_flat
+	SHORT	ky_rseq_word, 0, 1, 0, ky_record_word
+	SHORT	ky_rseq_flat_special, 0, 0, 1, .Lspecial_restart
+	SHORT	ky_rseq_word_special, 0, 1, 1, .Lspecial_restart
+	SHORT	ky_rseq_flat_known, KY_RSEQ_KNOWN, 0, 0, ky_record_flat
+	SHORT	ky_rseq_word_known, KY_RSEQ_KNOWN, 1, 0, ky_record_word
+	SHORT	ky_rseq_flat_special_known, KY_RSEQ_KNOWN, 0, 1, .Lspecial_restart
+	SHORT	ky_rseq_word_special_known, KY_RSEQ_KNOWN, 1, 1, .Lspecial_restart
+.Lspecial_restart:
+	movl	$KY_ASM_RESTART, %eax
+	ret
 
 /*
  * int ky_rseq_store(hook, stores): if the hook is active, and this CPU's ring is stores->ctl with the head stores->head,

@@ -93,9 +93,9 @@ static void record(struct fixture *f, const void *payload, size_t len)
 		f->state.record(&f->event, payload, len, NULL, 0);
 	} else if (len <= sizeof(word)) {
 		memcpy(&word, payload, len);
-		f->state.record_word(&f->event, word, f->state.hooks, len);
+		f->state.record_word(&f->event, word, f->state.hook, len);
 	} else {
-		f->state.record_flat(&f->event, payload, f->state.hooks, len);
+		f->state.record_flat(&f->event, payload, f->state.hook, len);
 	}
 }
 

@@ -62,7 +62,7 @@ struct ky_hook {
 	struct ky_ring_ctl *ctl; /* of ring 0 */
 	uint8_t *data;		 /* where position 0 of ring 0 lies */
 	uint64_t ring_size;
-	uint64_t step; /* what a record with a short header and no payload adds to the head */
+	uint32_t n_special; /* n_rings, if ky_rseq_*_special may use the hook; else 0 */
 	/* second cache line: not for the short writers */
 	ky_write_fn write; /* of per-CPU sets; NULL: the set is per-thread, or gone by a fork */
 	struct ky_set *set;
@@ -115,6 +115,8 @@ void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
  */
 void ky_hook_switch(struct ky_hook *hook, bool on);
 
+/* The only active hook of the list; NULL if there are more, or none. */
+struct ky_hook *ky_hook_sole(struct ky_hook *hooks);
 /*
  * Makes what an event calls to record itself that which is right for these hooks: ky_record_event and its companions, or
  * something shorter that does the same. To be called whenever the list has changed. hooks: NULL for none.
@@ -123,8 +125,8 @@ void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks);
 /* A kymo_record_fn, a kymo_flat_fn and a kymo_word_fn, for whatever hooks the event has. */
 void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
-void ky_record_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len);
-void ky_record_word(const struct kymo_event *event, uint64_t value, void *hooks, size_t len);
+void ky_record_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len);
+void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, size_t len);
 
 /*
  * Gives back the rings that the calling thread has in this per-thread set, so that other threads
@@ -156,6 +158,18 @@ void ky_rseq_word(const struct kymo_event *event, uint64_t value, void *hook, si
 void ky_rseq_flat_known(
 	const struct kymo_event *event, const void *payload, void *hook, size_t len);
 void ky_rseq_word_known(const struct kymo_event *event, uint64_t value, void *hook, size_t len);
+/*
+ * For hooks with `special`; hook twice. The record is len bytes: `front` of those in the two vectors, at most KY_FRONT_MAX, then the
+ * payload. KY_WRITE_DONE, or KY_WRITE_RESTART: do it in another way; also when the clock is beyond `until`.
+ */
+typedef long long ky_vector __attribute__((vector_size(16)));
+#define KY_FRONT_MAX 32
+typedef int (*ky_flat_special_fn)(struct ky_hook *hook, const void *payload, struct ky_hook *same,
+	size_t len, uint64_t until, uint32_t front, ky_vector first, ky_vector second);
+typedef int (*ky_word_special_fn)(struct ky_hook *hook, uint64_t value, struct ky_hook *same,
+	size_t len, uint64_t until, uint32_t front, ky_vector first, ky_vector second);
+extern __typeof__(*(ky_flat_special_fn)0) ky_rseq_flat_special, ky_rseq_flat_special_known;
+extern __typeof__(*(ky_word_special_fn)0) ky_rseq_word_special, ky_rseq_word_special_known;
 
 /* Changes of this CPU's ring in one restartable sequence, made in this order if its head still is as it was. */
 struct ky_stores {

@@ -48,8 +48,10 @@ static __thread struct {
 	struct tracer_caller caller;
 } mine KY_THREAD_TLS;
 
+__thread struct tracer_kept tracer_kept KY_THREAD_TLS;
+
 /* Moves on when values that threads keep are stale. Never 0. */
-static uint32_t turn = 1;
+uint32_t tracer_contexts_turn = 1;
 
 enum op { OP_COPY, OP_CPU, OP_IP, OP_COUNTER, OP_APP, OP_STACK };
 
@@ -67,7 +69,7 @@ struct tracer_contexts {
 	uint32_t kinds;	     /* of those that are kept: 1 << kind */
 	uint32_t size;
 	bool want_caller;
-	bool one_copy; /* of what is kept is all there is to it */
+	bool kept_only; /* copies of what is kept are all there is to it */
 	uint32_t n_steps;
 	struct step steps[];
 };
@@ -147,7 +149,8 @@ static void find_values(struct values *v, uint32_t kinds)
 static __attribute__((cold, noinline)) void fill(
 	const struct tracer_contexts *l, uint64_t now, uint32_t clock)
 {
-	uint32_t before = __atomic_load_n(&turn, __ATOMIC_RELAXED), kinds = l->kinds;
+	uint32_t before = __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED),
+		 kinds = l->kinds;
 	uint64_t end;
 	struct values v;
 	int saved = errno;
@@ -170,16 +173,16 @@ static __attribute__((cold, noinline)) void fill(
 
 static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
 {
-	return mine.turn == __atomic_load_n(&turn, __ATOMIC_RELAXED) && !(l->kinds & ~mine.kinds) &&
-	       now - mine.found < mine.believe;
+	return mine.turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED) &&
+	       !(l->kinds & ~mine.kinds) && now - mine.found < mine.believe;
 }
 
 /* For the program: names, credentials or namespaces of a thread have changed. In any thread, also in signal handlers. */
 __attribute__((visibility("default"))) void kymo_contexts_invalidate(void)
 {
 	/* Over after 2^32 turns: a thread that slept for exactly that many would not notice. */
-	if (!__atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST))
-		__atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST))
+		__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST);
 }
 
 struct tracer_caller tracer_context_caller(struct tracer_caller caller)
@@ -233,6 +236,22 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
 	}
 }
 
+/* For the records that come next: what was put to `from` when there had been so many fills. */
+static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
+{
+	tracer_kept.of = NULL;
+	tracer_kept.changes++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(tracer_kept.bytes, from, l->size);
+	tracer_kept.size = l->size;
+	tracer_kept.until = mine.found + mine.believe - 1;
+	tracer_kept.turn = mine.turn;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* Unless a handler has found other values meanwhile. */
+	if (fills == __atomic_load_n(&mine.fills, __ATOMIC_RELAXED))
+		tracer_kept.of = l;
+}
+
 uint8_t *tracer_contexts_put(
 	const struct tracer_contexts *l, uint8_t *to, uint64_t now, uint32_t clock)
 {
@@ -253,6 +272,8 @@ uint8_t *tracer_contexts_put(
 		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	} while (ky_unlikely(fills != __atomic_load_n(&mine.fills, __ATOMIC_RELAXED)));
+	if (l->kept_only && l->size <= KY_FRONT_MAX)
+		keep(l, to, fills);
 	return p;
 }
 
@@ -344,28 +365,11 @@ static __attribute__((noinline)) void record_large(struct ky_hook *hook,
 	record_pieces(hook, room, (size_t)(end - room), payload, len, pieces, n_pieces, now);
 }
 
-/* The copy is one of this moment: the values are of this thread, and a signal handler makes the writer begin again. */
-static inline bool record_kept(struct ky_hook *hook, const struct tracer_contexts *l,
-	const void *payload, size_t len, uint64_t now)
-{
-#if KY_HAVE_RSEQ
-	const struct kymo_piece list[] = {
-		{(const uint8_t *)&mine.v + l->steps->offset, l->size, KYMO_PIECE_SCRATCH},
-		{payload, (uint32_t)len, KYMO_PIECE_SCRATCH},
-	};
-
-	return hook->write && ky_rseq_record_ts(hook, NULL, l->size + (uint32_t)len, list, 2,
-				      now) == KY_WRITE_DONE;
-#else
-	return false;
-#endif
-}
-
-static __attribute__((noinline)) void record_put_together(struct ky_hook *hook,
-	const struct tracer_contexts *l, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces, uint64_t now)
+void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *l,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
 	uint8_t room[ROOM + KYMO_SCRATCH_SLACK] __attribute__((aligned(16)));
+	uint64_t now = ky_clock_read(hook->clock);
 	uint8_t *end;
 
 	if (ky_unlikely(n_pieces || len > ROOM || l->size > ROOM - len)) {
@@ -376,18 +380,6 @@ static __attribute__((noinline)) void record_put_together(struct ky_hook *hook,
 	for (size_t i = 0; i < len; i += 16)
 		memcpy(end + i, (const uint8_t *)payload + i, 16); /* both sides have slack */
 	ky_record_hook_at(hook, room, (size_t)(end - room) + len, NULL, 0, now);
-}
-
-void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *l,
-	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
-{
-	uint64_t now = ky_clock_read(hook->clock);
-
-	/* The common case: handed over where they are kept. */
-	if (ky_likely(!n_pieces && len <= ROOM && l->one_copy && is_fresh(l, now)) &&
-		ky_likely(record_kept(hook, l, payload, len, now)))
-		return;
-	record_put_together(hook, l, payload, len, pieces, n_pieces, now);
 }
 
 /* Of the function that called the one this is in. */
@@ -408,20 +400,19 @@ static void record_from(const struct kymo_event *event, const void *payload, siz
 }
 
 static void record_flat_from(
-	const struct kymo_event *event, const void *payload, void *hooks, size_t len)
+	const struct kymo_event *event, const void *payload, void *hook, size_t len)
 {
 	struct tracer_caller before = tracer_context_caller(CALLER());
 
-	ky_record_flat(event, payload, hooks, len);
+	ky_record_flat(event, payload, hook, len);
 	tracer_context_caller(before);
 }
 
-static void record_word_from(
-	const struct kymo_event *event, uint64_t value, void *hooks, size_t len)
+static void record_word_from(const struct kymo_event *event, uint64_t value, void *hook, size_t len)
 {
 	struct tracer_caller before = tracer_context_caller(CALLER());
 
-	ky_record_word(event, value, hooks, len);
+	ky_record_word(event, value, hook, len);
 	tracer_context_caller(before);
 }
 
@@ -517,7 +508,9 @@ static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
 			break;
 		}
 	}
-	l->one_copy = l->n_steps == 1 && l->steps->op == OP_COPY;
+	l->kept_only = true;
+	for (uint32_t i = 0; i < l->n_steps; i++)
+		l->kept_only = l->kept_only && l->steps[i].op == OP_COPY;
 	l->next = lists;
 	lists = l;
 	return l;

@@ -52,6 +52,35 @@ struct tracer_caller {
 /* Returns the one before, to be put back. */
 struct tracer_caller tracer_context_caller(struct tracer_caller caller);
 
+/*
+ * What a thread keeps of the list that it used last: the very bytes, if they are few and of the kinds that are kept. A signal
+ * handler may change all of it at any time, and then counts.
+ */
+struct tracer_kept {
+	ky_vector bytes[KY_FRONT_MAX / sizeof(ky_vector)];
+	const struct tracer_contexts *of; /* NULL: of none */
+	uint64_t until; /* to be believed in a record with a clock of at most this */
+	uint32_t turn;	/* as long as tracer_contexts_turn is this */
+	uint32_t changes;
+	uint32_t size; /* bytes */
+};
+extern __thread struct tracer_kept tracer_kept KY_THREAD_TLS;
+extern uint32_t tracer_contexts_turn;
+
+/* A copy that belongs together. False: it is not kept, or not any more. */
+static inline bool tracer_contexts_kept(
+	const struct tracer_contexts *l, struct tracer_kept *ret_kept)
+{
+	uint32_t changes = __atomic_load_n(&tracer_kept.changes, __ATOMIC_RELAXED);
+
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*ret_kept = tracer_kept;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return ret_kept->of == l &&
+	       changes == __atomic_load_n(&tracer_kept.changes, __ATOMIC_RELAXED) &&
+	       ret_kept->turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED);
+}
+
 /* ky_record_hook for a hook with contexts. */
 void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *contexts,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);

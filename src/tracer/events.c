@@ -203,11 +203,11 @@ void tracer_event_update(struct tracer_event *e)
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
 	ky_record_choose(e->ev->state, e->hooks);
+	tracer_record_choose_special(e->ev->state);
 	if (wants_caller(e->hooks))
 		tracer_record_choose_from(e->ev->state);
 	else
-		tracer_record_choose_filtered(e->ev->state, e->hooks);
-	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
+		__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 
 static bool name_enabled(const struct kymo_event *query)

@@ -22,11 +22,6 @@ struct tracer_program {
 	const void *bytes;
 };
 
-struct tracer_filters {
-	uint64_t n;
-	const void *code[];
-};
-
 static struct kept *buckets[BUCKETS];
 static size_t n_bytes;
 static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)]; /* being linked; under the lock */
@@ -165,22 +160,11 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	return keep(&u, sizeof(u.list) + n * sizeof(*u.list.code));
 }
 
-static __attribute__((noinline)) bool pass_any(const struct tracer_filters *filters,
-	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	for (uint64_t i = 0; i < filters->n; i++)
 		if (ky_filter_pass(filters->code[i], payload, len, pieces, n_pieces))
 			return true;
 	return false;
-}
-
-bool tracer_filters_pass(const struct tracer_filters *filters, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	/* Larger than any sub-buffer, and perhaps not all there: it is counted as discarded. */
-	if (ky_unlikely(len > KY_BLOCK_MAX))
-		return true;
-	if (ky_likely(filters->n == 1))
-		return ky_filter_pass(*filters->code, payload, len, pieces, n_pieces);
-	return pass_any(filters, payload, len, pieces, n_pieces);
 }

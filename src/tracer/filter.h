@@ -7,6 +7,7 @@
 #ifndef TRACER_FILTER_H
 #define TRACER_FILTER_H
 
+#include "filter/filter.h"
 #include "tracer/tracer.h"
 
 /* A filter of a set: the daemon's number of it, and its program. */
@@ -23,8 +24,24 @@ void tracer_filters_learn(struct tracer_set *s, const struct ky_app_filters *msg
 const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	struct ky_reader numbers, uint32_t n, const struct kymo_field *fields);
 
-/* Does the event pass any filter of the list? As a kymo_record_fn: any thread, also in signal handlers. */
-bool tracer_filters_pass(const struct tracer_filters *filters, const void *payload, size_t len,
+struct tracer_filters {
+	uint64_t n;
+	const void *code[];
+};
+
+bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
+
+/* Does the event pass any filter of the list? As a kymo_record_fn: any thread, also in signal handlers. */
+static inline bool tracer_filters_pass(const struct tracer_filters *filters, const void *payload,
+	size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	/* Larger than any sub-buffer, and perhaps not all there: it is counted as discarded. */
+	if (ky_unlikely(len > KY_BLOCK_MAX))
+		return true;
+	if (ky_likely(filters->n == 1))
+		return ky_filter_pass(filters->code[0], payload, len, pieces, n_pieces);
+	return tracer_filters_pass_any(filters, payload, len, pieces, n_pieces);
+}
 
 #endif

@@ -13,7 +13,8 @@ void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len
 /* Likewise, for an event that the daemon refused: counted as discarded. */
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
-/* After ky_record_choose: takes a shorter way if the event has one hook, and that has filters. */
-void tracer_record_choose_filtered(struct kymo_event_state *state, const struct ky_hook *hooks);
+
+/* After ky_record_choose: if that left the event to the ways for all hooks, is there a shorter one? */
+void tracer_record_choose_special(struct kymo_event_state *state);
 
 #endif

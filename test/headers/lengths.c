@@ -16,9 +16,9 @@ static void take(const struct kymo_event *event, const void *payload, size_t len
 	handed_over = len;
 }
 
-static void take_flat(const struct kymo_event *event, const void *payload, void *hooks, size_t len)
+static void take_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len)
 {
-	(void)event, (void)payload, (void)hooks;
+	(void)event, (void)payload, (void)hook;
 	handed_over = len;
 }
 
