@@ -206,8 +206,7 @@ void tracer_event_update(struct tracer_event *e)
 	tracer_record_choose_special(e->ev->state);
 	if (wants_caller(e->hooks))
 		tracer_record_choose_from(e->ev->state);
-	else
-		__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 
 static bool name_enabled(const struct kymo_event *query)
