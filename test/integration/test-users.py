@@ -8,6 +8,7 @@ Runs in a mount namespace of its own, with an empty /run and users and groups of
 directories are tested and the machine is left as it was.
 """
 
+import argparse
 import ctypes
 import json
 import os
@@ -21,7 +22,7 @@ import sys
 import kymotest
 from emitcheck import check_values
 from kymotest import CLI, SESSIOND, check, equal, wait_for
-from program import Daemon, ask
+from program import Daemon, Program
 
 GROUP = 64105
 USERS = {"alice": 64101, "bob": 64102, "carol": 64103, "dave": 64104}
@@ -183,6 +184,10 @@ def test_own_daemon_is_for_its_user(k):
     equal(seen, {alice.uid}, "whose programs alice's daemon knows")
     for app in apps:
         ended(k, app)
+    intruder = Program(argparse.Namespace(rundir=alice.home / ".kymo"), hello=False)  # root may go anywhere
+    intruder.socket.settimeout(0.5)  # a silent program of her own would have a second
+    equal(intruder.receive(), None, "a program of another user that comes to her daemon")
+    intruder.close()
     alice.kymo("destroy", "mine")
     equal(numbers(mine), {0: 100}, "events in alice's trace")
     equal((alice.home / ".kymo").stat().st_mode & 0o777, 0o700, "mode of her run directory")
