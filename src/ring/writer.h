@@ -100,11 +100,11 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id);
 /* Records into this hook, if it is active, whatever `special` says. */
 void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
-/* Counts the event as lost, if the hook is active; for `special`. */
-void ky_record_lost(struct ky_hook *hook, enum ky_lost why);
 /* The same, with the set's clock as the caller has just read it. */
 void ky_record_hook_at(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
+/* Counts the event as lost, if the hook is active; for `special`. */
+void ky_record_lost(struct ky_hook *hook, enum ky_lost why);
 /* Records into every active hook of the list. */
 void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

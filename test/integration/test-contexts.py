@@ -4,6 +4,7 @@
 
 import os
 import re
+import time
 
 import kymotest
 from kymotest import LIBDIR, RUN_FROM, SANITIZED, Skip, Values, babeltrace, check, equal, wait_for
@@ -104,6 +105,26 @@ def test_preloaded(k):
     library = RUN_FROM / "src" / "preload" / "libkymo-libc.so"
     steps = run_kept(k, ["vpid", "procname"], *["preloaded"] * 20, env={"LD_PRELOAD": str(library), "LD_LIBRARY_PATH": LIBDIR})
     equal(steps, ["before", "preloaded"] * 20, "steps")
+
+
+def test_long_header(k):
+    """In two sessions: an event that comes so much later that it needs a long header is recorded once."""
+    k.start_daemon()
+    traces = [k.record("alpha:one", session=name, start=False) for name in ("one", "two")]
+    for name in ("one", "two"):
+        k.kymo("add-context", "-t", "vpid", "-s", name)
+    k.kymo("start", "-a")
+    app = k.spawn("rules", "-w", *[2] * 5)
+    for _ in range(5):
+        k.expect(app, "ready")
+        time.sleep(0.1)  # 2^27 ticks of the clock
+        k.let_go(app)
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop", "-a")
+    for trace in traces:
+        equal([e[-1]["n"] for e in read(k, trace)], [0, 1] * 5, "events")
 
 
 def test_cpu_and_ip(k):
