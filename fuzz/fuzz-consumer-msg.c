@@ -32,6 +32,7 @@ static uint8_t buf[4 * KY_MSG_MAX];
 ROUND_TRIP(ky_cons_init)
 ROUND_TRIP(ky_cons_flush)
 ROUND_TRIP(ky_cons_ask)
+ROUND_TRIP(ky_cons_snapshot)
 ROUND_TRIP(ky_cons_quit)
 ROUND_TRIP(ky_cons_stats)
 ROUND_TRIP(ky_cons_error)
@@ -84,6 +85,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_ASK:
 		fuzz_ky_cons_ask(&r);
+		break;
+	case KY_CONS_SNAPSHOT:
+		fuzz_ky_cons_snapshot(&r);
 		break;
 	case KY_CONS_QUIT:
 		fuzz_ky_cons_quit(&r);

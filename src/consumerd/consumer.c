@@ -91,9 +91,9 @@ static void tell_faults(struct consumer *c)
 	if (error == c->status)
 		return;
 	if (error)
-		set_status(c, error,
-			"cannot write %s: %s: events wait in the ring buffers until these are full; %s",
-			path, strerror(-error), advice(error));
+		set_status(c, error, "cannot write %s: %s%s; %s", path, strerror(-error),
+			c->snapshot ? "" : ": events wait in the ring buffers until these are full",
+			advice(error));
 	else
 		set_status(c, 0, "%s", "");
 	if (error)
@@ -150,6 +150,35 @@ static void timer_due(struct ky_timer *timer)
 	set_timer(c, now);
 }
 
+static uint64_t size_after(const struct consumer *c, uint64_t ts)
+{
+	const struct ring_set *set;
+	uint64_t sum = 0;
+
+	ky_list_foreach (set, &c->sets, node)
+		sum += ring_set_size_after(set, ts);
+	return sum;
+}
+
+/* Leaves out what is oldest, so that a snapshot does not become too large: looks for the earliest clock to begin at. */
+static void limit_snapshot(struct consumer *c)
+{
+	uint64_t from = 0, to = UINT64_MAX, middle;
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_look(set, true, ky_loop_now_ns());
+	while (from < to) {
+		middle = from + (to - from) / 2;
+		if (size_after(c, middle) > c->snapshot_max)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_leave_out(set, to);
+}
+
 /* Everything that can be written is; the rest is counted. Nothing is drained afterwards. */
 static void finish(struct consumer *c)
 {
@@ -158,6 +187,8 @@ static void finish(struct consumer *c)
 	int ret;
 
 	ky_timer_cancel(&c->timer);
+	if (c->snapshot_max)
+		limit_snapshot(c);
 	drain(c, true, ky_loop_now_ns());
 	ky_list_foreach (set, &c->sets, node) {
 		ring_set_give_up(set);
@@ -204,6 +235,17 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	return 0;
 }
 
+static int on_snapshot(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_snapshot m;
+
+	if (ky_cons_snapshot_decode(r, &m) < 0 || !c->output || !ky_list_empty(&c->sets))
+		return -EBADMSG;
+	c->snapshot = true;
+	c->snapshot_max = m.max_size;
+	return 0;
+}
+
 static struct trace *find_trace(struct consumer *c, const char *dir)
 {
 	struct trace *t;
@@ -243,13 +285,14 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 		if (set->id == m.set)
 			return -EEXIST;
 	t = get_trace(c, m.dir, &fds[2]);
-	ret = t ? ring_set_new(&m, t, fds[0], fds[1], &set) : -ENOMEM;
+	ret = t ? ring_set_new(&m, t, fds[0], c->snapshot ? -1 : fds[1], &set) : -ENOMEM;
 	if (ret < 0)
 		return ret;
 	ky_list_append(&c->sets, &set->node);
 	trace_update(t, false, ky_loop_now_ns());
 	tell_faults(c);
-	ky_timer_set(&c->loop, &c->timer, 0);
+	if (!c->snapshot)
+		ky_timer_set(&c->loop, &c->timer, 0);
 	return 0;
 }
 
@@ -295,6 +338,7 @@ static const struct order {
 	[KY_CONS_FLUSH] = {on_flush, 0},
 	[KY_CONS_QUIT] = {on_quit, 0},
 	[KY_CONS_ASK] = {on_ask, 0},
+	[KY_CONS_SNAPSHOT] = {on_snapshot, 0},
 };
 
 static void on_message(

@@ -5,6 +5,9 @@
  *
  * Writers make no system call, so nothing wakes us but a timer: eight times while the fastest writers fill
  * a ring, at least every four milliseconds, and not at all before the first ring set.
+ *
+ * A consumer that is told SNAPSHOT copies the rings instead, as each ring set comes, and writes the
+ * copies out when it is to end: nobody but the daemon notices it.
  */
 #ifndef CONSUMERD_CONSUMER_H
 #define CONSUMERD_CONSUMER_H
@@ -22,6 +25,8 @@ struct consumer {
 	char *output;	     /* the trace directory, "" for none; NULL before INIT */
 	int root_fd;	     /* of the trace directory; -1 when there is none */
 	bool resume;
+	bool snapshot;
+	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
 	struct ky_list traces, sets;
 	/* the failure that stands, as it was told to the daemon */
 	int status;

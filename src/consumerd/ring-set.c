@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "consumerd/trace-dir.h"
+#include "ring/snapshot.h"
 #include "svc/log.h"
 #include "svc/loop.h"
 
@@ -86,6 +87,58 @@ static int resume(struct ring_set *set)
 	return 0;
 }
 
+static int map_private(uint64_t size, void **ret_base)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	*ret_base = base;
+	return 0;
+}
+
+static uint64_t consumed_size(const struct ring_set *set)
+{
+	return set->geometry.n_rings * sizeof(uint64_t);
+}
+
+static int map_shared(struct ring_set *set, int rings_fd, int consumed_fd)
+{
+	int ret = map_sealed(rings_fd, set->geometry.total_size, PROT_READ, &set->rings);
+
+	if (ret < 0)
+		return ret;
+	return map_sealed(
+		consumed_fd, consumed_size(set), PROT_READ | PROT_WRITE, (void **)&set->consumed);
+}
+
+/* Memory of the same layout, that nobody else writes. */
+static int map_copy(struct ring_set *set)
+{
+	int ret = map_private(set->geometry.total_size, &set->rings);
+
+	return ret < 0 ? ret : map_private(consumed_size(set), (void **)&set->consumed);
+}
+
+static int copy_rings(struct ring_set *set, int rings_fd)
+{
+	void *shared;
+	int ret = map_sealed(rings_fd, set->geometry.total_size, PROT_READ, &shared);
+
+	if (ret < 0)
+		return ret;
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+		struct ky_drain *d = &set->streams[i].drain;
+
+		if (ky_snapshot_ring(d, &set->geometry, shared, set->rings, i) < 0)
+			quarantine(set, i);
+		set->n_overwritten += d->count;
+	}
+	munmap(shared, set->geometry.total_size);
+	return 0;
+}
+
 static int build(
 	struct ring_set *set, const struct ky_cons_ring_set *m, int rings_fd, int consumed_fd)
 {
@@ -101,15 +154,13 @@ static int build(
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->n_rings; i++)
 		stream_file_init(&set->streams[i].file);
-	ret = map_sealed(rings_fd, m->total_size, PROT_READ, &set->rings);
-	if (ret < 0)
-		return ret;
-	ret = map_sealed(consumed_fd, m->n_rings * sizeof(uint64_t), PROT_READ | PROT_WRITE,
-		(void **)&set->consumed);
+	ret = consumed_fd < 0 ? map_copy(set) : map_shared(set, rings_fd, consumed_fd);
 	if (ret < 0)
 		return ret;
 	for (uint32_t i = 0; i < m->n_rings; i++)
 		init_stream(set, i, m);
+	if (consumed_fd < 0)
+		return copy_rings(set, rings_fd);
 	return set->trace->resume ? resume(set) : 0;
 }
 
@@ -143,7 +194,7 @@ struct ring_set *ring_set_free(struct ring_set *set)
 	if (set->rings)
 		munmap(set->rings, set->geometry.total_size);
 	if (set->consumed)
-		munmap(set->consumed, set->geometry.n_rings * sizeof(uint64_t));
+		munmap(set->consumed, consumed_size(set));
 	free(set->streams);
 	free(set->name);
 	free(set);
@@ -182,6 +233,21 @@ void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns)
 	}
 }
 
+uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+		sum += stream_size_after(&set->streams[i], ts);
+	return sum;
+}
+
+void ring_set_leave_out(struct ring_set *set, uint64_t ts)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+		set->n_left_out += stream_leave_out(&set->streams[i], ts);
+}
+
 void ring_set_give_up(struct ring_set *set)
 {
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
@@ -209,4 +275,6 @@ void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
 		stats->packets += s->file.n_packets;
 	}
 	stats->n_quarantined += set->n_quarantined;
+	stats->overwritten += set->n_overwritten;
+	stats->left_out += set->n_left_out;
 }

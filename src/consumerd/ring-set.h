@@ -2,7 +2,7 @@
 /*
  * A ring set as the consumer has it: the two memfds mapped, and a stream for each ring. The rings
  * are mapped read-only; both memfds must be sealed against shrinking, so that no program can take
- * the memory away under our reads.
+ * the memory away under our reads. For a snapshot, the set is private memory with copies of the rings.
  */
 #ifndef CONSUMERD_RING_SET_H
 #define CONSUMERD_RING_SET_H
@@ -18,18 +18,20 @@ struct ring_set {
 	struct trace *trace; /* borrowed */
 	char *name;	     /* of the stream files */
 	struct ky_geometry geometry;
-	void *rings;		/* mapping, read-only */
+	void *rings;		/* mapping */
 	uint64_t *consumed;	/* mapping */
 	struct stream *streams; /* geometry.n_rings */
 	uint32_t n_quarantined;
-	uint32_t failed;  /* a stream whose fault stands; only if `error` */
-	int error;	  /* 0, or -errno of the last round */
-	uint64_t fill_ns; /* of the ring that is filled fastest */
+	uint64_t n_overwritten, n_left_out; /* of a snapshot */
+	uint32_t failed;		    /* a stream whose fault stands; only if `error` */
+	int error;			    /* 0, or -errno of the last round */
+	uint64_t fill_ns;		    /* of the ring that is filled fastest */
 };
 
 /*
  * Maps a set that the session daemon sent and, when the trace is being resumed, goes on in its
- * files. The descriptors stay the caller's. Logs why it refuses.
+ * files. consumed_fd -1: copies the rings as they are now instead. The descriptors stay the caller's. Logs why it
+ * refuses.
  */
 int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
 	int consumed_fd, struct ring_set **ret_set);
@@ -38,6 +40,10 @@ struct ring_set *ring_set_free(struct ring_set *set);
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns);
 /* Writes what is due. Sets `error`. */
 void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns);
+/* Bytes of the packets that could be written now and end later than ts. */
+uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts);
+/* Leaves out the others. */
+void ring_set_leave_out(struct ring_set *set, uint64_t ts);
 /* Counts what could not be written. */
 void ring_set_give_up(struct ring_set *set);
 /* Adds the set's counts to *stats. */

@@ -87,12 +87,16 @@ struct batch {
 	uint64_t bytes;
 };
 
+static bool is_last_of_block(const struct ky_drain_piece *piece)
+{
+	return piece->next != piece->pos + piece->len;
+}
+
 static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
 {
 	struct stream *s = &b->after;
 	struct stream_packet *packet = &b->packets[b->n];
 	struct ky_ctf_packet *p = &packet->header;
-	bool last_of_block = piece->next != piece->pos + piece->len;
 
 	*packet = (struct stream_packet){
 		.header = s->header, .data = piece->data, .len = piece->len};
@@ -105,7 +109,7 @@ static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
 	p->events_discarded = count_discarded(s);
 	p->seq_num = s->file.n_packets + b->n;
 	ky_ctf_packet_finish(p, piece->len);
-	if (last_of_block)
+	if (is_last_of_block(piece))
 		ky_ctf_packet_pad(p, stream_file_padding(s->file.size + b->bytes, piece->len));
 	note(s, p);
 	ky_drain_take(&s->drain, piece);
@@ -252,6 +256,30 @@ int stream_write(struct stream *s, const struct stream_place *place, bool flush,
 	if (!fault_may_try(&s->fault, flush, now_ns))
 		return s->fault.error;
 	return fault_set(&s->fault, write_all(s, place, flush), now_ns);
+}
+
+uint64_t stream_size_after(const struct stream *s, uint64_t ts)
+{
+	struct ky_drain d = s->drain;
+	struct ky_drain_piece piece;
+	uint64_t size = 0, n;
+
+	for (; ky_drain_next(&d, true, &piece); ky_drain_take(&d, &piece)) {
+		n = sizeof(s->header) + piece.len;
+		if (piece.end_ts > ts)
+			size += is_last_of_block(&piece) ? ky_align_up(n, KY_CTF_PAGE) : n;
+	}
+	return size;
+}
+
+uint64_t stream_leave_out(struct stream *s, uint64_t ts)
+{
+	struct ky_drain_piece piece;
+	uint64_t n = s->drain.count;
+
+	while (ky_drain_next(&s->drain, true, &piece) && piece.end_ts <= ts)
+		ky_drain_take(&s->drain, &piece);
+	return s->drain.count - n;
 }
 
 void stream_give_up(struct stream *s, const struct stream_place *place)

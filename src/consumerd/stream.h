@@ -52,6 +52,10 @@ bool stream_look(struct stream *s, bool flush, uint64_t now_ns);
  * whether something was written or -errno; then the rest waits for the next call after a while.
  */
 int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns);
+/* Of packets that could be written now: bytes of those that end later than ts. */
+uint64_t stream_size_after(const struct stream *s, uint64_t ts);
+/* Never writes the others; returns the number of their events. */
+uint64_t stream_leave_out(struct stream *s, uint64_t ts);
 /* The end: counts what is still in the ring as unwritten, in the trace also if that is possible. */
 void stream_give_up(struct stream *s, const struct stream_place *place);
 

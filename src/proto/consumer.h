@@ -15,6 +15,7 @@ enum ky_cons_type {
 	KY_CONS_FLUSH = 3,
 	KY_CONS_QUIT = 4,
 	KY_CONS_ASK = 5,
+	KY_CONS_SNAPSHOT = 6,
 	/* consumer -> daemon */
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
@@ -30,6 +31,14 @@ enum ky_cons_type {
 	F(str, session)                                                                            \
 	F(str, output) /* absolute path of the trace directory; "": only drain and count */        \
 	F(u32, resume)
+
+/*
+ * Second message, if it comes: this consumer writes what the rings hold now, beside another that drains them or none. It
+ * copies each RING_SET when it gets it, never writes to a consumed descriptor (which may be read-only), and writes
+ * nothing before QUIT.
+ */
+#define KY_CONS_SNAPSHOT_FIELDS(F)                                                                 \
+	F(u64, max_size) /* bytes of packets; what is oldest is left out. 0: all that there is */
 
 /*
  * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write), metadata log
@@ -68,12 +77,14 @@ enum ky_cons_type {
 	F(u64, discarded) /* events lost in the rings, all reasons */                              \
 	F(u64, discarded_too_big)                                                                  \
 	F(u64, discarded_refused) /* counted for the daemon, which refused their definition */     \
-	F(u64, unwritten) /* events recorded that could not be written (disk full) */              \
-	F(u64, bytes)	  /* written to stream files */                                            \
+	F(u64, unwritten)	  /* events recorded that could not be written (disk full) */      \
+	F(u64, bytes)		  /* written to stream files */                                    \
 	F(u64, packets)                                                                            \
 	F(u32, n_quarantined) /* rings given up because their control words made no sense */       \
 	F(i32, status)	      /* 0, or -errno of the last failure that still stands */             \
-	F(str, message)	      /* what and where failed, one line; "" when fine */
+	F(str, message)	      /* what and where failed, one line; "" when fine */                  \
+	F(u64, overwritten)   /* events of a snapshot's rings before those that were there */      \
+	F(u64, left_out)      /* events that were there, but not within max_size */
 
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
@@ -85,6 +96,7 @@ KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
 KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
 KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ask, KY_CONS_ASK_FIELDS)
+KY_MSG_DECLARE(ky_cons_snapshot, KY_CONS_SNAPSHOT_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
 

@@ -537,8 +537,9 @@ def check_packet(path, packet, before):
 
 
 def records(packet, size_of, last):
-    """Records of a packet: size_of(id, payload, offset) gives a payload's bytes; last: clock of the record before."""
+    """Records of a packet: size_of(id, payload, offset) gives a payload's bytes; last: clock of the record before, 0 for none."""
     payload, offset, n = packet.payload, 0, 0
+    last = last or packet.begin
     while offset < len(payload):
         word = struct.unpack_from("<I", payload, offset)[0] if offset + 4 <= len(payload) else payload[offset]
         event = word & 31

@@ -23,10 +23,10 @@ from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
-INIT, RING_SET, FLUSH, QUIT, ASK, STATS, ERROR = 1, 2, 3, 4, 5, 16, 17
+INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, STATS, ERROR = 1, 2, 3, 4, 5, 6, 16, 17
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
-WINDOW, LAST_TS = 1, 2  # words of a control block
+WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
 
 METADATA = """/* CTF 1.8 */
 trace {{ major = 1; minor = 8; uuid = "{uuid}"; byte_order = le;
@@ -83,7 +83,7 @@ class Ring:
         self.table = ring_set.geometry.table_of(index) // 8
         self.data = ring_set.geometry.data_of(index)
         self.index = index
-        self.recorded = []
+        self.recorded, self.positions = [], []
         self.lost = 0
 
     def word(self, i, value=None):
@@ -100,8 +100,10 @@ class Ring:
     def change_block(self, pos):
         s = self.s
         after = (pos // s.block_size + 1) * s.block_size
-        if after + s.block_size - s.data_stride > s.consumed_words[self.index]:
+        oldest = max(0, after + s.block_size - s.data_stride)
+        if not s.overwrite and oldest > s.consumed_words[self.index]:
             return False
+        self.word(OLDEST, oldest)
         count = self.word(0) >> 32
         self.entry(pos, 2, pos % s.block_size)
         self.entry(after, 0, self.word(LAST_TS))
@@ -135,13 +137,18 @@ class Ring:
         if long:
             self.word(WINDOW, window)
         self.recorded.append(n)
+        self.positions.append(pos)
         return True
+
+    def kept(self):
+        """What has not been overwritten."""
+        return [n for n, pos in zip(self.recorded, self.positions) if pos >= self.word(OLDEST)]
 
 
 class RingSet:
-    def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None):
+    def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None, overwrite=0):
         self.number, self.n_rings, self.n_blocks, self.block_size = number, n_rings, n_blocks, block_size
-        self.name, self.dir = name, where
+        self.name, self.dir, self.overwrite = name, where, overwrite
         self.geometry = kymotest.Geometry(n_rings, n_blocks, block_size)
         self.data_stride, self.total = self.geometry.ring_size, self.geometry.total
         self.rings_fd = memfd("rings", self.total)
@@ -160,7 +167,7 @@ class RingSet:
 
     def message(self, **change):
         v = dict(set=self.number, dir=self.dir, name=self.name, mode=0, n_rings=self.n_rings, n_blocks=self.n_blocks,
-            block_size=self.block_size, total=self.total, overwrite=0)
+            block_size=self.block_size, total=self.total, overwrite=self.overwrite)
         v.update(change)
         return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
             + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1])
@@ -178,6 +185,10 @@ class RingSet:
 def string(text):
     data = text.encode()
     return struct.pack("<I", len(data)) + data + b"\0"
+
+
+def read_only(fd):
+    return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
 
 
 class Consumer:
@@ -222,7 +233,9 @@ class Consumer:
         names = "cookie recorded discarded too_big refused unwritten bytes packets quarantined status length"
         values = dict(zip(names.split(), struct.unpack_from("<I7QIiI", body)))
         start = struct.calcsize("<I7QIiI")
-        values["message"] = body[start : start + values["length"]].decode()
+        end = start + values["length"]
+        values["message"] = body[start:end].decode()
+        values["overwritten"], values["left_out"] = struct.unpack_from("<QQ", body, end + 1)
         return values
 
     def text(self):
@@ -255,6 +268,23 @@ class Consumer:
         self.process.kill()
         self.process.wait(30)
         self.socket.close()
+
+
+def snapshot(k, output, *sets, max_size=0):
+    """What a consumer writes of the rings as they are; it cannot move what another has consumed."""
+    c = Consumer(k, output)
+    c.send(SNAPSHOT, struct.pack("<Q", max_size))
+    for s in sets:
+        c.send(RING_SET, s.message(), [s.rings_fd, read_only(s.consumed_fd), s.log_fd])
+    return c.quit()
+
+
+def check_snapshot(trace, stats, *sets):
+    events, discarded = kymotest.read_trace(trace)
+    kept = sorted(n for s in sets for r in s.ring for n in r.kept())
+    equal(sorted(kymotest.integers(e)["n"] for e in events), kept, "events of a snapshot")
+    equal(kymotest.check_streams(trace, SIZE_OF), (len(events), discarded), "what packets count")
+    check_stats(stats, *sets, recorded=len(kept), overwritten=len([n for s in sets for n in s.recorded()]) - len(kept), left_out=0)
 
 
 def check_trace(trace, *sets):
@@ -315,6 +345,60 @@ def test_blocks_and_parts(k):
     equal(stats["bytes"], sum(p.stat().st_size for p in files), "bytes")
     equal(oct(c.output.stat().st_mode & 0o777), "0o750", "mode of the trace directory")
     equal({oct(p.stat().st_mode & 0o777) for p in c.output.rglob("*")}, {"0o750", "0o640"}, "modes below")
+
+
+def test_snapshot(k):
+    """Of rings that are overwritten, at any state: nothing in them, a part of the first block, whole laps."""
+    s = RingSet(1, n_rings=5, overwrite=1)
+    for ring, n in zip(s.ring, (0, 3, 500, 1500, 20000)):
+        for i in range(n):
+            check(ring.write(i), "overwrite mode has no room")
+    check_snapshot(k.top / "one", snapshot(k, k.top / "one", s), s)
+    s.ring[0].write(1)
+    s.ring[4].lose(TOO_BIG)
+    check_snapshot(k.top / "two", snapshot(k, k.top / "two", s), s)
+    stats = snapshot(k, k.top / "none")
+    equal((stats["recorded"], stats["status"]), (0, 0), "snapshot of no rings")
+
+
+def test_snapshot_beside(k):
+    """Of rings that another consumer drains: it and its trace do not notice."""
+    s = RingSet(1)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    for i in range(5):
+        write_all(s.ring[0], range(i * 2000, i * 2000 + 1999))
+        write_all(s.ring[1], [i * 2000 + 1999])
+        consumed = list(s.consumed_words)
+        check_snapshot(k.top / f"snap{i}", snapshot(k, k.top / f"snap{i}", s), s)
+        check(all(a <= b for a, b in zip(consumed, s.consumed_words)), "what was consumed went back")
+    check_stats(c.quit(), s)
+    check_trace(c.output, s)
+
+
+def test_snapshot_max_size(k):
+    """What is newest over all rings is there, in whole packets, as much as may be."""
+    s = RingSet(1, n_rings=3, n_blocks=8, overwrite=1)
+    for n in range(9000):
+        s.ring[n * 7 % 11 % 3].write(n)
+    before = -1
+    for blocks in (0, 1, 2, 5, 11, 23, 24):
+        trace = k.top / f"max{blocks}"
+        stats = snapshot(k, trace, s, max_size=max(blocks * 4096, 1))
+        size = sum(p.stat().st_size for p in kymotest.streams(trace))
+        events = {kymotest.integers(e)["n"] for e in kymotest.read_trace(trace)[0]}
+        left_out = {n for r in s.ring for n in r.kept()} - events
+        check(size <= blocks * 4096, f"{size} bytes in {blocks} blocks")
+        check(size > (blocks - 1) * 4096 or not left_out, f"only {size} bytes in {blocks} blocks")
+        for ring in s.ring:
+            kept = ring.kept()
+            n = len(left_out.intersection(kept))
+            check(not events & set(kept[:n]), "a ring's newest events were left out, older ones not")
+            check(not n or not events or kept[n - 1] < max(events), "newer events were left out than there are")
+        equal((stats["recorded"], stats["left_out"]), (len(events), len(left_out)), "counts")
+        check(len(events) > before or not left_out, "no more events than in a smaller one")
+        before = len(events)
+    equal(left_out, set(), "left out without a limit that matters")
 
 
 def test_discarded(k):
