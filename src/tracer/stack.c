@@ -58,7 +58,7 @@ static void find_mapping(uintptr_t address, uintptr_t *ret_begin, uintptr_t *ret
 	ssize_t n;
 
 	while (fd >= 0 && (n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
-		uintptr_t begin, end;
+		uintptr_t begin = 0, end = 0;
 		char *line = buf, *newline;
 
 		have += (size_t)n;
