@@ -728,10 +728,11 @@ static bool add_contexts(
 			note(r, "channel '%s' records '%s' already", c->name,
 				channel_context(c, contexts[i].name)->spec);
 		else if (ret < 0)
-			request_refuse(r, "failed", "channel '%s': '%s' is one too many: %s", c->name,
-				contexts[i].spec,
-				ret == -EDQUOT ? "contexts are at most 64, 8 of them counters, and 4096 bytes together"
-					       : strerror(-ret));
+			request_refuse(r, "failed", "channel '%s': '%s' is one too many: %s",
+				c->name, contexts[i].spec,
+				ret == -EDQUOT
+					? "contexts are at most 64, 8 of them counters, and 4096 bytes together"
+					: strerror(-ret));
 		if (ret < 0 && ret != -EEXIST)
 			return false;
 	}

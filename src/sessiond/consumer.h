@@ -17,7 +17,8 @@ struct ring_set;
 
 /* Last STATS. */
 struct consumer_counts {
-	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes, packets;
+	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes,
+		packets;
 	uint32_t n_quarantined;
 };
 

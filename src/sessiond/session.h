@@ -72,12 +72,13 @@ struct definer {
 struct set_event {
 	struct ky_hnode node; /* in ring_set->events, by name */
 	struct event_desc *desc;
-	uint32_t id;	 /* KY_MAP_REFUSED: not recorded, but counted */
+	uint32_t id;	     /* KY_MAP_REFUSED: not recorded, but counted */
 	uint32_t n_contexts; /* of the channel's, that its records begin with */
-	unsigned n_apps; /* that have it mapped */
+	unsigned n_apps;     /* that have it mapped */
 	struct definer by;
-	const struct set_event *rival; /* that had the name before, with another definition; or NULL */
-	bool told;		       /* the user, of the rival */
+	const struct set_event
+		*rival; /* that had the name before, with another definition; or NULL */
+	bool told;	/* the user, of the rival */
 };
 
 struct ring_set {
