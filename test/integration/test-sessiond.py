@@ -210,7 +210,9 @@ def test_rules_later(k):
         equal(json.loads(lines.readline())["matched"], 1, "matched")
         s.sendall(b'{"command": "disable-event", "patterns": ["shop:*"]}\n')
         equal(program.expect(UNMAP), struct.pack("<IIII", number, 1, 4, 0), "UNMAP")
-        program.acknowledge(START)  # the reply waits for it
+        ask(k, "hello")
+        equal(select.select([s], [], [], 0)[0], [], "replies before the program has answered")
+        program.acknowledge(START)
         equal(json.loads(lines.readline())["ok"], True, "disabled")
     program.close()
 
