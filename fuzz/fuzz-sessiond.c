@@ -38,15 +38,17 @@ static void consumer_answers(struct ky_timer *t)
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
 
 	if (c->quit_cookie)
-		session_consumer_gone(c->session, false);
+		c->ops->gone(c, false);
 	else
-		session_consumer_ready(c->session, 0, "");
+		c->ops->ready(c, 0, "");
 }
 
-void consumer_init(struct consumer *c, struct session *s)
+void consumer_init(
+	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops)
 {
 	memset(c, 0, sizeof(*c));
 	c->session = s;
+	c->ops = ops;
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->restart, consumer_answers);
 }
@@ -66,6 +68,12 @@ void consumer_quit(struct consumer *c)
 {
 	c->quit_cookie = 1;
 	consumer_spawn(c);
+}
+
+void consumer_snapshot(struct consumer *c, uint64_t max_size)
+{
+	c->ready = true;
+	consumer_quit(c);
 }
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
@@ -315,6 +323,10 @@ static const char *const lines[] = {
 	"{\"command\":\"list-events\"}",
 	"{\"command\":\"list\"}",
 	"{\"command\":\"hello\"}",
+	"{\"command\":\"create\",\"session\":\"s\",\"output\":\"/o\",\"snapshot\":true}",
+	"{\"command\":\"enable-channel\",\"channel\":\"o\",\"subbuf_size\":4096,\"mode\":\"overwrite\"}",
+	"{\"command\":\"snapshot\",\"output\":\"/p\"}",
+	"{\"command\":\"snapshot\",\"name\":\"n\",\"max_size\":5000}",
 };
 
 static void operate(struct input *in)

@@ -29,6 +29,7 @@ struct channel *channel_new(
 	}
 	c->session = s;
 	c->enabled = true;
+	c->overwrite = s->snapshot;
 	c->subbuf_size = subbuf_size;
 	c->num_subbuf = num_subbuf;
 	ky_list_init(&c->rules);
@@ -298,6 +299,7 @@ int ring_set_make(struct ring_set *set)
 	set->geometry = (struct ky_geometry){
 		.mode = set->mode,
 		.clock = c->session->clock.clock,
+		.overwrite = c->overwrite,
 		.n_rings = count_rings(set),
 		.n_blocks = c->num_subbuf,
 		.block_size = c->subbuf_size,

@@ -2,6 +2,7 @@
 /*
  * What the control commands do: one function each, and the table (control.h).
  */
+#include <limits.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "sessiond/report.h"
+#include "sessiond/snapshot.h"
 
 static void add(struct request *r, const char *name, struct json_object *value)
 {
@@ -226,7 +228,9 @@ static void run_create(struct request *r)
 	if (!may_create(r, name, output))
 		return;
 	step = step_new(r);
-	ret = step ? session_new(d, name, output, uid, r->peer.gid, &step->waiter) : -ENOMEM;
+	ret = step ? session_new(d, name, output, request_bool(r, "snapshot"), uid, r->peer.gid,
+			     &step->waiter)
+		   : -ENOMEM;
 	if (!ret) {
 		step->session = session_find(d, name);
 		return;
@@ -345,11 +349,17 @@ static void run_enable_channel(struct request *r)
 	struct channel *c = channel_find(r->session, name);
 	const char *conflict = request_string(r, "event_conflict");
 	bool separate = conflict && !strcmp(conflict, "separate");
+	const char *mode = request_string(r, "mode");
+	bool overwrite = mode && !strcmp(mode, "overwrite");
 
 	resized |= request_number(r, "num_subbuf", &num_subbuf);
 	if (conflict && !separate && strcmp(conflict, "refuse")) {
 		request_refuse(r, "usage",
 			"event conflicts '%s' are unknown: 'refuse' or 'separate'", conflict);
+		return;
+	}
+	if (mode && !overwrite && strcmp(mode, "discard")) {
+		request_refuse(r, "usage", "mode '%s' is unknown: 'discard' or 'overwrite'", mode);
 		return;
 	}
 	if (buffers && strcmp(buffers, "cpu")) {
@@ -358,7 +368,7 @@ static void run_enable_channel(struct request *r)
 		return;
 	}
 	if (c) {
-		reenable_channel(r, c, resized || conflict);
+		reenable_channel(r, c, resized || conflict || mode);
 		return;
 	}
 	if (!subbuf_size || !num_subbuf) {
@@ -372,6 +382,11 @@ static void run_enable_channel(struct request *r)
 	if (!c)
 		return;
 	c->separate_conflicts = separate;
+	if (mode)
+		c->overwrite = overwrite;
+	if (c->overwrite && !r->session->snapshot)
+		note(r, "channel '%s' is in overwrite mode: its events are not in the session's trace, only in snapshots ('kymo snapshot record')",
+			name);
 	add(r, "channel", report_channel(c));
 	request_finish(r);
 }
@@ -885,6 +900,78 @@ static void run_untrack(struct request *r)
 	change_trackers(r, false);
 }
 
+/* --- snapshots --- */
+
+void snapshot_done(struct snapshot *sn)
+{
+	struct request *r = sn->request;
+
+	if (sn->error)
+		note_failure(r, sn->error, sn->session->name, sn->message ? sn->message : "");
+	else
+		add(r, "snapshot", report_snapshot(sn));
+	request_finish(r);
+}
+
+/*
+ * Where it goes: below the session's directory if that has nothing but snapshots, else beside it, because whoever reads a
+ * trace reads all that lies below. False when the request was refused.
+ */
+static bool place_snapshot(struct request *r, char *buf, size_t size)
+{
+	const struct session *s = r->session;
+	const char *name = request_string(r, "name"), *output = request_string(r, "output");
+	size_t len = strlen(s->output);
+	time_t now = time(NULL);
+	struct tm tm;
+	char date[32];
+
+	while (len > 1 && s->output[len - 1] == '/')
+		len--;
+	localtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+	if (name && output)
+		request_refuse(r, "usage", "either a name for the snapshot or 'output', not both");
+	else if (name && !name_valid(name))
+		request_refuse(r, "usage",
+			"'%s' cannot name a snapshot: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
+			name);
+	else if (output && *output != '/')
+		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	else if (output && find_output(r->daemon, output))
+		request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			find_output(r->daemon, output)->name, output);
+	else if (!output && !len)
+		request_refuse(r, "usage",
+			"session '%s' writes no trace, so there is no place for a snapshot: give --output=DIR",
+			s->name);
+	else if (output)
+		return snprintf(buf, size, "%s", output) > 0;
+	else
+		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
+			       s->snapshot ? '/' : '-', name ? name : "snapshot",
+			       s->n_snapshots + 1, date) > 0;
+	return false;
+}
+
+static void run_snapshot(struct request *r)
+{
+	char output[2 * PATH_MAX];
+	int ret;
+
+	if (!place_snapshot(r, output, sizeof(output)))
+		return;
+	ret = snapshot_new(r->session, output, request_bytes(r, "max_size"), r);
+	if (ret == -EBUSY)
+		request_refuse(r, "busy",
+			"session '%s' has %u snapshots under way: try again when one has ended",
+			r->session->name, SNAPSHOTS_MAX);
+	else if (ret < 0)
+		request_refuse(r, "failed", "cannot start a consumer for the snapshot: %s",
+			strerror(-ret));
+}
+
 /* --- looking --- */
 
 static void answer_events(struct barrier *b)
@@ -939,14 +1026,15 @@ static void run_status(struct request *r)
 const struct command commands[] = {
 	{"hello", SCOPE_NONE, run_hello, {{0}}},
 	{"create", SCOPE_NONE, run_create,
-		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false}}},
+		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false},
+			{"snapshot", PARAM_BOOL, false}}},
 	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
 	{"start", SCOPE_SESSIONS, run_start, {{0}}},
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
 	{"enable-channel", SCOPE_SESSION, run_enable_channel,
 		{{"channel", PARAM_STRING, true}, {"subbuf_size", PARAM_NUMBER, false},
 			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false},
-			{"event_conflict", PARAM_STRING, false}}},
+			{"event_conflict", PARAM_STRING, false}, {"mode", PARAM_STRING, false}}},
 	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
 	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
@@ -957,6 +1045,9 @@ const struct command commands[] = {
 		{{"contexts", PARAM_STRINGS, true}, {"channel", PARAM_STRING, false}}},
 	{"track", SCOPE_SESSION, run_track, {TRACKED}},
 	{"untrack", SCOPE_SESSION, run_untrack, {TRACKED}},
+	{"snapshot", SCOPE_SESSION, run_snapshot,
+		{{"name", PARAM_STRING, false}, {"output", PARAM_STRING, false},
+			{"max_size", PARAM_BYTES, false}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
 	{"list-events", SCOPE_NONE, run_list_events, {{"brief", PARAM_BOOL, false}}},
 	{"status", SCOPE_SESSION, run_status, {{0}}},

@@ -88,7 +88,7 @@ static void send_init(struct consumer *c)
 	struct ky_cons_init m = {
 		.version = KY_PROTO_VERSION,
 		.session = c->session->name,
-		.output = c->session->output,
+		.output = c->output,
 		.resume = c->ready,
 	};
 	int len = ky_cons_init_encode(&w, &m);
@@ -107,8 +107,9 @@ static uint64_t big_endian(const uint8_t *p)
 
 static void send_set(struct consumer *c, const struct ring_set *set)
 {
-	const int fds[] = {
-		set->memory.rings_ro_fd, set->memory.consumed_fd, set->registry->log_ro_fd};
+	const int fds[] = {set->memory.rings_ro_fd,
+		c->snapshot ? set->memory.consumed_ro_fd : set->memory.consumed_fd,
+		set->registry->log_ro_fd};
 	uint8_t buf[1024];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	struct ky_cons_ring_set m = {
@@ -128,6 +129,18 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	len = ky_cons_ring_set_encode(&w, &m);
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
+}
+
+/* Those that it shall write: what is overwritten is written by snapshots only. */
+static void send_sets(struct consumer *c)
+{
+	const struct channel *channel;
+	const struct ring_set *set;
+
+	ky_list_foreach (channel, &c->session->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
+			if (set->made && (c->snapshot || !channel->overwrite))
+				send_set(c, set);
 }
 
 /* FLUSH, ASK and QUIT have the same one field. */
@@ -152,15 +165,11 @@ static void send_order(struct consumer *c, enum ky_cons_type type, uint32_t cook
 /* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
 static void send_everything(struct consumer *c)
 {
-	struct channel *channel;
-	struct ring_set *set;
 	struct ticket *t, *tmp;
 
 	send_init(c);
-	ky_list_foreach (channel, &c->session->channels, node)
-		ky_list_foreach (set, &channel->sets, node)
-			if (set->made)
-				send_set(c, set);
+	if (!c->snapshot)
+		send_sets(c);
 	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
 		if (t->kind == TICKET_FLUSH)
 			send_order(c, KY_CONS_FLUSH, t->key);
@@ -234,10 +243,13 @@ static void run_restart(struct ky_timer *t)
 		ended(c);
 }
 
-void consumer_init(struct consumer *c, struct session *s)
+void consumer_init(
+	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops)
 {
 	memset(c, 0, sizeof(*c));
 	c->session = s;
+	c->output = output;
+	c->ops = ops;
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->restart, run_restart);
 }
@@ -254,8 +266,20 @@ void consumer_deinit(struct consumer *c)
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
-	if (c->connected)
+	if (c->connected && !set->channel->overwrite)
 		send_set(c, set);
+}
+
+void consumer_snapshot(struct consumer *c, uint64_t max_size)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_snapshot m = {.max_size = max_size};
+	int len = ky_cons_snapshot_encode(&w, &m);
+
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+	send_sets(c);
+	consumer_quit(c);
 }
 
 void consumer_flush(struct consumer *c, struct barrier *b)
@@ -282,21 +306,20 @@ void consumer_quit(struct consumer *c)
 
 static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 {
-	struct session *s = c->session;
-
 	c->answered = true;
 	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
-		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined};
+		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined,
+		m->overwritten, m->left_out};
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
 		c->quit_answered = true;
 	if (c->ready) {
-		session_set_error(s, m->status < 0 ? m->message : "");
+		c->ops->trouble(c, m->status < 0 ? m->message : "");
 		return;
 	}
 	c->ready = m->status >= 0;
-	session_consumer_ready(s, m->status, m->message);
+	c->ops->ready(c, m->status, m->message);
 }
 
 static int handle_message(struct consumer *c, const void *buf, size_t len)
@@ -315,7 +338,7 @@ static int handle_message(struct consumer *c, const void *buf, size_t len)
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)
 			return -EBADMSG;
-		session_set_error(c->session, error.status < 0 ? error.message : "");
+		c->ops->trouble(c, error.status < 0 ? error.message : "");
 		return 0;
 	default:
 		return KY_MIN(type, 0);
@@ -334,23 +357,22 @@ static void conn_message(
 /* The process and its connection are both gone. */
 static void ended(struct consumer *c)
 {
-	struct session *s = c->session;
 	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
 
 	if (c->quit_answered || !c->ready) {
-		session_consumer_gone(s, false);
+		c->ops->gone(c, false);
 		return;
 	}
 	if (ky_loop_now_ns() - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
-	if (c->quit_cookie && c->n_failures >= FAILURES_MAX) {
-		session_consumer_gone(s, true);
+	if (c->snapshot || (c->quit_cookie && c->n_failures >= FAILURES_MAX)) {
+		c->ops->gone(c, true);
 		return;
 	}
-	session_set_error(s, "the consumer died and is started again");
+	c->ops->trouble(c, "the consumer died and is started again");
 	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), most_ms);
 	c->n_failures++;
-	ky_timer_set(&s->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
+	ky_timer_set(&c->session->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
 }
 
 static void conn_closed(struct ky_msg_conn *conn, int error)

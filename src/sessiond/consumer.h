@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Supervision of a session's consumer process: start, orders, and starting it again, with the same
- * ring sets, when it dies. The rings outlive it, so nothing is lost that fits in them meanwhile.
+ * Supervision of a consumer process: start, orders, and, if it is a session's own, starting it again
+ * with the same ring sets when it dies. The rings outlive it, so nothing is lost that fits in them
+ * meanwhile. A snapshot's consumer gets the ring sets of its session too, and has one try.
  */
 #ifndef SESSIOND_CONSUMER_H
 #define SESSIOND_CONSUMER_H
@@ -20,11 +21,27 @@ struct consumer_counts {
 	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes,
 		packets;
 	uint32_t n_quarantined;
+	uint64_t overwritten, left_out;
+};
+
+struct consumer;
+
+/* Whoever it belongs to is told, from the loop. */
+struct consumer_ops {
+	/* It can begin, or not: status is -errno, message says why. Once. */
+	void (*ready)(struct consumer *c, int status, const char *message);
+	/* What keeps it from writing; "": nothing any more. */
+	void (*trouble)(struct consumer *c, const char *message);
+	/* Its process has ended: in good order, or giving_up as it failed too often. */
+	void (*gone)(struct consumer *c, bool giving_up);
 };
 
 struct consumer {
 	struct session *session;
-	pid_t pid; /* 0: none */
+	const struct consumer_ops *ops;
+	const char *output; /* borrowed; "": nothing is written */
+	bool snapshot;	    /* of a snapshot */
+	pid_t pid;	    /* 0: none */
 	struct ky_msg_conn conn;
 	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
 	bool answered;	/* this process has answered INIT */
@@ -38,17 +55,20 @@ struct consumer {
 	struct consumer_counts counts;
 };
 
-void consumer_init(struct consumer *c, struct session *s);
+void consumer_init(
+	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops);
 /* Kills what is left and forgets it. */
 void consumer_deinit(struct consumer *c);
-/* Spawns the process; session_consumer_ready() is called with its answer. 0 or -errno. */
+/* Spawns the process; ready() is called with its answer. 0 or -errno. */
 int consumer_spawn(struct consumer *c);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */
+void consumer_snapshot(struct consumer *c, uint64_t max_size);
 /* Writes everything out; b is passed with its STATS. */
 void consumer_flush(struct consumer *c, struct barrier *b);
 /* Asks for counts. */
 void consumer_ask(struct consumer *c, struct barrier *b);
-/* Ends it; session_consumer_gone() follows. */
+/* Ends it; gone() follows. */
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */
 void consumer_reap(struct consumer *c);

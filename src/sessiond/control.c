@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/snapshot.h"
 #include "svc/log.h"
 
 #define JSON_DEPTH_MAX 8
@@ -49,6 +50,8 @@ static bool has_type(struct json_object *v, enum param_type type)
 	case PARAM_NUMBER:
 		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) >= 0 &&
 		       json_object_get_int64(v) <= INT32_MAX;
+	case PARAM_BYTES:
+		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) >= 0;
 	case PARAM_BOOL:
 		return json_object_is_type(v, json_type_boolean);
 	case PARAM_STRINGS:
@@ -83,6 +86,7 @@ static bool check_params(
 	static const char *const types[] = {[PARAM_STRING] = "a string",
 		[PARAM_STRINGS] = "a list of strings",
 		[PARAM_NUMBER] = "a number from 0 to 2147483647",
+		[PARAM_BYTES] = "a number of bytes",
 		[PARAM_BOOL] = "true or false"};
 
 	json_object_object_foreach(object, name, value)
@@ -174,6 +178,14 @@ bool request_number(const struct request *r, const char *name, uint32_t *ret_val
 		return false;
 	*ret_value = (uint32_t)json_object_get_int64(v);
 	return true;
+}
+
+uint64_t request_bytes(const struct request *r, const char *name)
+{
+	struct json_object *v;
+
+	return json_object_object_get_ex(r->params, name, &v) ? (uint64_t)json_object_get_int64(v)
+							      : 0;
 }
 
 bool request_bool(const struct request *r, const char *name)
@@ -282,6 +294,8 @@ struct request *request_free(struct request *r)
 		ky_list_remove(&step->node);
 		free(step);
 	}
+	if (r->snapshot)
+		r->snapshot->request = NULL;
 	barrier_deinit(&r->barrier);
 	if (r->client)
 		r->client->request = NULL;

@@ -23,6 +23,7 @@ enum param_type {
 	PARAM_STRING = 1,
 	PARAM_STRINGS,
 	PARAM_NUMBER, /* 0 .. INT32_MAX */
+	PARAM_BYTES,  /* 0 .. INT64_MAX */
 	PARAM_BOOL,
 };
 
@@ -88,6 +89,7 @@ struct request {
 	struct refusal refusal;	    /* code NULL: none */
 	struct barrier barrier;
 	struct ky_list steps;
+	struct snapshot *snapshot; /* that it waits for; or NULL */
 };
 
 void client_accept(struct daemon *d, int fd, const struct ky_peer *peer);
@@ -104,6 +106,7 @@ struct request *request_free(struct request *r); /* NULL */
 /* Parameters: of the type that the table says, or absent. */
 const char *request_string(const struct request *r, const char *name); /* or NULL */
 bool request_number(const struct request *r, const char *name, uint32_t *ret_value);
+uint64_t request_bytes(const struct request *r, const char *name); /* 0 when absent */
 bool request_bool(const struct request *r, const char *name);
 struct json_object *request_list(const struct request *r, const char *name); /* or NULL */
 

@@ -8,6 +8,7 @@
 
 #include "sessiond/app.h"
 #include "sessiond/control.h"
+#include "sessiond/snapshot.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \
@@ -81,13 +82,17 @@ static void on_signal(struct ky_loop *loop, int signo)
 {
 	struct daemon *d = ky_container_of(loop, struct daemon, loop);
 	struct session *s, *tmp;
+	struct snapshot *sn;
 
 	if (signo != SIGCHLD) {
 		daemon_stop(d);
 		return;
 	}
-	ky_list_foreach_safe (s, tmp, &d->sessions, node)
+	ky_list_foreach_safe (s, tmp, &d->sessions, node) {
+		ky_list_foreach (sn, &s->snapshots, node)
+			consumer_reap(&sn->consumer);
 		consumer_reap(&s->consumer); /* may end the session */
+	}
 }
 
 static int watch_signals(struct daemon *d)

@@ -82,7 +82,7 @@ struct json_object *report_channel(const struct channel *c)
 	add_number(o, "subbuf_size", c->subbuf_size);
 	add_number(o, "num_subbuf", c->num_subbuf);
 	add_string(o, "buffers", "cpu");
-	add_string(o, "mode", "discard");
+	add_string(o, "mode", c->overwrite ? "overwrite" : "discard");
 	add_string(o, "event_conflict", c->separate_conflicts ? "separate" : "refuse");
 	ky_list_foreach (r, &c->rules, node)
 		json_object_array_add(rules, report_rule(c, r));
@@ -147,18 +147,36 @@ struct json_object *report_tracked(const struct session *s)
 	return o;
 }
 
-struct json_object *report_session(const struct session *s)
+static void add_counts(struct json_object *o, const struct consumer_counts *counts)
 {
-	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
-	const struct consumer_counts *counts = &s->consumer.counts;
-	const struct channel *c;
-
 	add_number(o, "recorded", counts->recorded);
 	add_number(o, "discarded", counts->discarded);
 	add_number(o, "bytes", counts->bytes);
 	add_number(o, "discarded_too_big", counts->discarded_too_big);
 	add_number(o, "discarded_refused", counts->discarded_refused);
 	add_number(o, "unwritten", counts->unwritten);
+}
+
+struct json_object *report_snapshot(const struct snapshot *sn)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "session", sn->session->name);
+	add_string(o, "output", sn->output);
+	add_counts(o, &sn->consumer.counts);
+	add_number(o, "overwritten", sn->consumer.counts.overwritten);
+	add_number(o, "left_out", sn->consumer.counts.left_out);
+	return o;
+}
+
+struct json_object *report_session(const struct session *s)
+{
+	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
+	const struct channel *c;
+
+	add_counts(o, &s->consumer.counts);
+	add_bool(o, "snapshot", s->snapshot);
+	add_number(o, "snapshots", s->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
 	ky_list_foreach (c, &s->channels, node)
 		json_object_array_add(channels, report_channel(c));

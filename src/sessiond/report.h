@@ -8,9 +8,11 @@
 
 #include <json-c/json.h>
 
-#include "sessiond/session.h"
+#include "sessiond/snapshot.h"
 
 struct json_object *report_session(const struct session *s);
+/* What was written, and where. */
+struct json_object *report_snapshot(const struct snapshot *sn);
 /* Name, state and where it goes: for lists. */
 struct json_object *report_session_brief(const struct session *s);
 struct json_object *report_channel(const struct channel *c);

@@ -7,6 +7,7 @@
 #include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/snapshot.h"
 #include "svc/log.h"
 
 static void barrier_passed(struct barrier *b);
@@ -102,7 +103,10 @@ static struct session *session_free(struct session *s)
 	struct channel *c, *c_tmp;
 	struct registry *r, *r_tmp;
 	struct notice *n, *n_tmp;
+	struct snapshot *sn, *sn_tmp;
 
+	ky_list_foreach_safe (sn, sn_tmp, &s->snapshots, node)
+		snapshot_cancel(sn);
 	requests_forget_session(s->daemon, s);
 	consumer_deinit(&s->consumer);
 	barrier_deinit(&s->barrier);
@@ -126,6 +130,10 @@ static struct session *session_free(struct session *s)
 
 void session_abandon(struct session *s)
 {
+	struct snapshot *sn, *tmp;
+
+	ky_list_foreach_safe (sn, tmp, &s->snapshots, node)
+		snapshot_abandon(sn);
 	s->consumer.pid = 0; /* not to be killed */
 	session_free(s);
 }
@@ -166,6 +174,37 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	ky_job_add(&s->daemon->loop, &s->ending);
 }
 
+static void consumer_ready(struct consumer *c, int status, const char *message)
+{
+	struct session *s = c->session;
+
+	if (s->step != SESSION_CREATING)
+		return;
+	if (status < 0)
+		finish_for_good(s, status, *message ? message : strerror(-status));
+	else
+		finish(s, 0, "");
+}
+
+static void consumer_trouble(struct consumer *c, const char *message)
+{
+	session_set_error(c->session, message);
+}
+
+static void consumer_gone(struct consumer *c, bool giving_up)
+{
+	struct session *s = c->session;
+
+	if (s->step == SESSION_CREATING)
+		finish_for_good(
+			s, -ECHILD, "its consumer process ended at once (see the daemon's log)");
+	else if (giving_up)
+		finish_for_good(s, -ECHILD,
+			"its consumer process died again and again: events that were not written out are lost");
+	else
+		finish_for_good(s, 0, "");
+}
+
 static bool init_strings(struct session *s, const char *name, const char *output)
 {
 	s->name = strdup(name);
@@ -173,15 +212,18 @@ static bool init_strings(struct session *s, const char *name, const char *output
 	return s->name && s->output;
 }
 
-int session_new(struct daemon *d, const char *name, const char *output, uid_t uid, gid_t gid,
-	struct session_waiter *waiter)
+int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
+	gid_t gid, struct session_waiter *waiter)
 {
+	static const struct consumer_ops ops = {
+		.ready = consumer_ready, .trouble = consumer_trouble, .gone = consumer_gone};
 	struct session *s = calloc(1, sizeof(*s));
 	int ret;
 
 	if (!s)
 		return -ENOMEM;
 	s->daemon = d;
+	s->snapshot = snapshot;
 	s->uid = uid;
 	s->gid = gid;
 	s->all_uids = d->uid == 0;
@@ -189,11 +231,14 @@ int session_new(struct daemon *d, const char *name, const char *output, uid_t ui
 	ky_list_init(&s->channels);
 	ky_list_init(&s->registries);
 	ky_list_init(&s->notices);
+	ky_list_init(&s->snapshots);
 	ky_job_init(&s->ending, run_ending);
 	barrier_init(&s->barrier, &d->loop, barrier_passed);
-	consumer_init(&s->consumer, s);
 	ky_clock_measure(d->clock, &s->clock);
-	ret = init_strings(s, name, output) ? consumer_spawn(&s->consumer) : -ENOMEM;
+	ret = init_strings(s, name, output) ? 0 : -ENOMEM;
+	consumer_init(&s->consumer, s, snapshot || ret < 0 ? "" : s->output, &ops);
+	if (!ret)
+		ret = consumer_spawn(&s->consumer);
 	if (ret < 0) {
 		session_free(s);
 		return ret;
@@ -203,28 +248,6 @@ int session_new(struct daemon *d, const char *name, const char *output, uid_t ui
 	ky_list_append(&d->sessions, &s->node);
 	d->n_sessions++;
 	return 0;
-}
-
-void session_consumer_ready(struct session *s, int status, const char *message)
-{
-	if (s->step != SESSION_CREATING)
-		return;
-	if (status < 0)
-		finish_for_good(s, status, *message ? message : strerror(-status));
-	else
-		finish(s, 0, "");
-}
-
-void session_consumer_gone(struct session *s, bool giving_up)
-{
-	if (s->step == SESSION_CREATING)
-		finish_for_good(
-			s, -ECHILD, "its consumer process ended at once (see the daemon's log)");
-	else if (giving_up)
-		finish_for_good(s, -ECHILD,
-			"its consumer process died again and again: events that were not written out are lost");
-	else
-		finish_for_good(s, 0, "");
 }
 
 /* Sends an order for each program's ring set of the session; the step's barrier waits for the ACKs.

@@ -7,7 +7,8 @@
  *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature ->
  * identifier)
  *           \-- registry (UID, ABI): one CTF trace, its metadata log
- *            \- consumer
+ *           |\- consumer
+ *            \- snapshots: each has a consumer too
  *
  * Identifiers count from 0 in each ring set and are never freed while the session lives. A
  * description is in the metadata log before anybody is told its identifier.
@@ -103,6 +104,7 @@ struct channel {
 	char *name;
 	bool enabled;
 	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
+	bool overwrite; /* the oldest events make room for new ones: written by snapshots only */
 	uint32_t subbuf_size, num_subbuf;
 	struct ky_list rules, sets;
 	unsigned n_rules;
@@ -127,7 +129,8 @@ struct session {
 	struct ky_list node; /* in daemon->sessions */
 	struct daemon *daemon;
 	char *name;
-	char *output; /* "": nothing is written */
+	char *output;  /* "": nothing is written */
+	bool snapshot; /* output is where snapshots go, and nothing else is written */
 	uid_t uid;
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
@@ -141,15 +144,17 @@ struct session {
 	unsigned n_channels, n_notices, n_notices_lost;
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
-	char *error; /* what is wrong with the recording; NULL: nothing */
+	struct ky_list snapshots;
+	unsigned n_snapshots; /* that there have been */
+	char *error;	      /* what is wrong with the recording; NULL: nothing */
 };
 
 /*
  * Makes a session and begins SESSION_CREATING. 0: the waiter will be told; else -errno and nothing
  * was made. output: absolute path or "".
  */
-int session_new(struct daemon *d, const char *name, const char *output, uid_t uid, gid_t gid,
-	struct session_waiter *waiter);
+int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
+	gid_t gid, struct session_waiter *waiter);
 struct session *session_find(struct daemon *d, const char *name);
 /* Begin a step and tell the waiter at its end. -EBUSY: another step goes on; -EALREADY: nothing to
  * do. */
@@ -206,10 +211,5 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 int ring_set_renew(struct ring_set *set);
 /* The event of exactly this definition, or NULL. */
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
-
-/* The consumer's side of a session's steps; called by consumer.c. */
-void session_consumer_ready(struct session *s, int status, const char *message);
-/* Its process has ended: in good order, or giving_up after too many failures. */
-void session_consumer_gone(struct session *s, bool giving_up);
 
 #endif
