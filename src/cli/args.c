@@ -13,8 +13,6 @@ const struct cli_option cli_common_options[] = {
 
 /* Known from the manual of later versions: a clear answer is better than "unknown option". */
 static const struct cli_option later[] = {
-	{"overwrite", 0, NULL, NULL},
-	{"snapshot", 0, NULL, NULL},
 	{"live", 0, NULL, NULL},
 	{"filter", 'f', "EXPR", NULL},
 	{"kernel", 'k', NULL, NULL},

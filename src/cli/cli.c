@@ -14,6 +14,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_enable_event,
 	&cmd_disable_event,
 	&cmd_add_context,
+	&cmd_snapshot,
 	&cmd_track,
 	&cmd_untrack,
 	&cmd_list,

@@ -12,8 +12,9 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_BUFFERS,
 	{"event-conflict", 0, "refuse|separate",
 		"another definition of a known event is discarded (default), or is an event of its own"},
-	{"discard", 0, NULL,
-		"discard and count events while the buffers are full (as always so far)"},
+	{"discard", 0, NULL, "discard and count new events while the buffers are full (default)"},
+	{"overwrite", 0, NULL,
+		"overwrite the oldest events instead: 'kymo snapshot record' writes the others"},
 	{0},
 };
 
@@ -30,9 +31,9 @@ static void report_channel(struct cli *cli, const struct kymo_value *reply, cons
 	uint64_t count = kymo_value_u64(kymo_value_get(channel, "num_subbuf"));
 	char text[32];
 
-	printf("channel '%s' %s: %u sub-buffers of %s for each CPU\n",
+	printf("channel '%s' %s: %u sub-buffers of %s for each CPU, %s mode\n",
 		cli_member(cli, channel, "name"), done, (unsigned)count,
-		cli_format_size(text, sizeof(text), size));
+		cli_format_size(text, sizeof(text), size), cli_member(cli, channel, "mode"));
 	cli_report_notes(cli, reply);
 }
 
@@ -82,6 +83,11 @@ static int run_enable(struct cli *cli)
 		code = cli_params_buffers(cli, params);
 	if (!code && cli_has(cli, "event-conflict"))
 		kymo_value_set_string(params, "event_conflict", cli_get(cli, "event-conflict"));
+	if (!code && cli_has(cli, "overwrite") && cli_has(cli, "discard"))
+		code = cli_usage(cli, "either --discard or --overwrite, not both");
+	if (!code && (cli_has(cli, "overwrite") || cli_has(cli, "discard")))
+		kymo_value_set_string(
+			params, "mode", cli_has(cli, "overwrite") ? "overwrite" : "discard");
 	return code ? code : each_channel(cli, params, "enabled");
 }
 
@@ -96,9 +102,11 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
 	.synopsis =
-		"NAME[,NAME]... [-s SESSION] [--subbuf-size=SIZE] [--num-subbuf=N] [--event-conflict=refuse|separate]",
+		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
-	.details = "Sizes and the like are fixed when the channel is made.\n",
+	.details =
+		"Sizes and the like are fixed when the channel is made. In a session made with\n"
+		"'kymo create --snapshot', channels are in overwrite mode unless told otherwise.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

@@ -9,6 +9,8 @@
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	{"no-output", 0, NULL, "write no trace, only count"},
+	{"snapshot", 0, NULL,
+		"keep the newest events in memory; 'kymo snapshot record' writes them"},
 	{0},
 };
 
@@ -51,13 +53,16 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const
 		return CLI_FAILED;
 	kymo_value_set_string(params, "session", name);
 	kymo_value_set_string(params, "output", output);
+	if (cli_has(cli, "snapshot"))
+		kymo_value_set_bool(params, "snapshot", true);
 	code = cli_call(cli, ctl, "create", params, &reply);
 	if (code)
 		return code;
 	if (cli->json)
 		cli_result(cli, reply);
 	else if (*output)
-		printf("session '%s' created: its trace goes to %s\n", cli_safe(cli, name),
+		printf("session '%s' created: its %s to %s\n", cli_safe(cli, name),
+			cli_has(cli, "snapshot") ? "snapshots go" : "trace goes",
 			cli_safe(cli, output));
 	else
 		printf("session '%s' created: no trace is written\n", cli_safe(cli, name));
@@ -91,7 +96,7 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_create = {
 	.name = "create",
-	.synopsis = "[NAME] [-o DIR]",
+	.synopsis = "[NAME] [-o DIR] [--snapshot]",
 	.help = "make a session, and start a daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"

@@ -18,15 +18,25 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* A session, not a snapshot, that writes snapshots only. */
+static bool keeps_snapshots(const struct kymo_value *session)
+{
+	return kymo_value_bool(kymo_value_get(session, "snapshot"));
+}
+
 void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 {
 	uint64_t recorded = number(session, "recorded");
 	const char *output = kymo_value_string(kymo_value_get(session, "output"));
+	uint64_t snapshots = number(session, "snapshots");
 	char size[32];
 
-	ky_buf_printf(to, "%" PRIu64 " event%s recorded, %" PRIu64 " discarded, %s", recorded,
-		plural(recorded), number(session, "discarded"),
-		cli_format_size(size, sizeof(size), number(session, "bytes")));
+	if (keeps_snapshots(session))
+		ky_buf_printf(to, "%" PRIu64 " snapshot%s", snapshots, plural(snapshots));
+	else
+		ky_buf_printf(to, "%" PRIu64 " event%s recorded, %" PRIu64 " discarded, %s",
+			recorded, plural(recorded), number(session, "discarded"),
+			cli_format_size(size, sizeof(size), number(session, "bytes")));
 	if (*output) {
 		ky_buf_puts(to, ", in ");
 		cli_escape(to, output);
@@ -66,6 +76,28 @@ void cli_report_losses(
 	if (*error)
 		fprintf(to, "  %serror:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
 			error);
+}
+
+void cli_report_snapshot(FILE *to, struct cli *cli, const struct kymo_value *snapshot)
+{
+	uint64_t overwritten = number(snapshot, "overwritten"),
+		 left_out = number(snapshot, "left_out");
+	struct ky_buf counts = {0};
+
+	cli_format_counts(&counts, snapshot);
+	fprintf(to, "snapshot of session '%s': %s\n", cli_member(cli, snapshot, "session"),
+		counts.data ? counts.data : "");
+	ky_buf_deinit(&counts);
+	if (overwritten)
+		fprintf(to, "  %" PRIu64 " older event%s no longer in the buffers\n", overwritten,
+			overwritten == 1 ? " was" : "s were");
+	if (left_out)
+		fprintf(to, "  %" PRIu64 " event%s left out for --max-size%s\n", left_out,
+			left_out == 1 ? " was" : "s were",
+			number(snapshot, "recorded")
+				? ""
+				: ", which no sub-buffer fits: only whole ones are written");
+	cli_report_losses(to, cli, snapshot, "kymo enable-channel NAME");
 }
 
 void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done)

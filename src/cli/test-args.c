@@ -99,8 +99,7 @@ static void test_refused(void **state)
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
 	refuse(-EOPNOTSUPP, "option '-k' is not supported yet by this version", LINE("-k"));
-	refuse(-EOPNOTSUPP, "option '--overwrite' is not supported yet by this version",
-		LINE("--overwrite"));
+	refuse(-EOPNOTSUPP, "option '--live' is not supported yet by this version", LINE("--live"));
 }
 
 static void test_common(void **state)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot record: what the buffers of a session hold now, as a trace of its own. */
+#include <limits.h>
+
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option options[] = {
+	{"output", 'o', "DIR", "directory of the snapshot; must be new or empty"},
+	{"max-size", 0, "SIZE",
+		"at most so many bytes of events, the newest ones; K, M and G may follow"},
+	CLI_OPTION_SESSION,
+	{0},
+};
+
+static int set_output(struct cli *cli, struct kymo_value *params)
+{
+	const char *given = cli_get(cli, "output");
+	char output[PATH_MAX];
+	int r;
+
+	if (!given)
+		return CLI_OK;
+	if (!*given)
+		return cli_usage(cli, "--output needs the name of a directory");
+	if (cli_arg(cli, 1))
+		return cli_usage(cli, "either a name or --output, not both");
+	r = cli_absolute_path(output, sizeof(output), given);
+	if (!r)
+		r = kymo_value_set_string(params, "output", output);
+	return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
+}
+
+static int set_max_size(struct cli *cli, struct kymo_value *params)
+{
+	const char *given = cli_get(cli, "max-size");
+	uint64_t size;
+
+	if (!given)
+		return CLI_OK;
+	if (cli_parse_size(given, &size) < 0 || !size || size > INT64_MAX)
+		return cli_usage(
+			cli, "'%s' is no size: a number, then K, M or G or nothing", given);
+	kymo_value_set_u64(params, "max_size", size);
+	return CLI_OK;
+}
+
+static int make_params(struct cli *cli, struct kymo_value *params)
+{
+	int code = cli_params_session(cli, params);
+
+	if (!code && cli_arg(cli, 1))
+		kymo_value_set_string(params, "name", cli_arg(cli, 1));
+	if (!code)
+		code = set_output(cli, params);
+	return code ? code : set_max_size(cli, params);
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code = params ? CLI_OK : CLI_FAILED;
+
+	if (!code && strcmp(cli_arg(cli, 0), "record"))
+		code = cli_usage(cli, "'%s' is not what can be done with snapshots: 'record' is",
+			cli_arg(cli, 0));
+	if (!code)
+		code = make_params(cli, params);
+	if (!code)
+		code = cli_request(cli, "snapshot", params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		cli_report_snapshot(stdout, cli, kymo_value_get(reply, "snapshot"));
+	return CLI_OK;
+}
+
+const struct cli_command cmd_snapshot = {
+	.name = "snapshot",
+	.synopsis = "record [NAME] [-o DIR] [--max-size=SIZE] [-s SESSION]",
+	.help = "write what a session's buffers hold now, as a trace of its own",
+	.details =
+		"For sessions made with 'kymo create --snapshot', and for any other: its own trace is not\n"
+		"affected. The snapshot goes to a new directory NAME-N-YYYYMMDD-HHMMSS (NAME is 'snapshot'\n"
+		"unless given) below the session's directory, or, if that holds the session's trace, beside\n"
+		"it, as SESSION'S-DIRECTORY-NAME-N-YYYYMMDD-HHMMSS.\n",
+	.options = options,
+	.min_args = 1,
+	.max_args = 2,
+	.run = run,
+};
