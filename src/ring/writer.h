@@ -69,7 +69,8 @@ struct ky_hook {
 	struct ky_hook *next; /* of the same event */
 	/*
 	 * NULL: records are the payload and nothing else. A thread may hold a hook that was switched off, for any
-	 * time; so a hook serves again only for records of the same make: with the same `special` and `contexts`.
+	 * time; so a hook serves again only for records of the same make: with the same `special` and `contexts`. (One
+	 * without contexts may get its `special` late: who has not seen it records an event that should have passed a filter.)
 	 */
 	ky_special_fn special;
 	const void *contexts; /* the tracer's; fixed with `special` */
