@@ -214,6 +214,7 @@ static int connect_app(struct tracer_conn *conn)
 		ky_close(fd);
 		return -EPERM;
 	}
+	__atomic_store_n(&conn->daemon, cred.pid, __ATOMIC_RELAXED);
 	return fd;
 }
 

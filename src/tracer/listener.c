@@ -20,7 +20,8 @@
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
 /* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
-#define ALIVE_MS 45
+#define ALIVE_MS    45
+#define ALIVE_TICKS 2 /* of CPU time in one such time, 10 ms each: more is no starving */
 /* Messages of one daemon before others have their turn. */
 #define AT_ONCE	   16
 #define STACK_SIZE ((size_t)128 << 10)
@@ -204,8 +205,52 @@ static void wait_turn(uint32_t turn, uint64_t ns)
 struct sign {
 	bool active; /* it has a session to wait for */
 	uint64_t progress, heard;
+	uint64_t ticks;	   /* of CPU time that it had; 0: not looked at */
 	uint64_t check_ns; /* when there should be more */
 };
+
+/* /proc/PID/stat, proc(5): whether the process runs or would like to, and the ticks that it ran. */
+static bool is_running(pid_t pid, uint64_t *ret_ticks)
+{
+	char path[32], buf[512], state;
+	unsigned long user, system;
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	ky_close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	p = strrchr(buf, ')');
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state,
+			  &user, &system) != 3)
+		return false;
+	*ret_ticks = (uint64_t)user + system + 1;
+	return state == 'R';
+}
+
+/*
+ * No sign of life, but the reason is that others have the CPU: our own listener has not got as far as connecting, or the
+ * daemon would run if it could. (Not if it runs all the time: then it hangs in a loop.)
+ */
+static bool is_starved(const struct tracer_conn *c, struct sign *s)
+{
+	uint64_t ticks;
+
+	if (!__atomic_load_n(&c->tried, __ATOMIC_RELAXED) &&
+		!__atomic_load_n(&c->backoff_ms, __ATOMIC_RELAXED))
+		return true;
+	if (!is_running(__atomic_load_n(&c->daemon, __ATOMIC_RELAXED), &ticks))
+		return false;
+	if (s->ticks && ticks - s->ticks > ALIVE_TICKS)
+		return false;
+	s->ticks = ticks;
+	return true;
+}
 
 static void look(const struct tracer_conn *c, struct sign *s)
 {
@@ -223,7 +268,9 @@ static bool is_alive(const struct tracer_conn *c, struct sign *s)
 	struct sign before = *s;
 
 	look(c, s);
-	return s->active && (s->progress != before.progress || s->heard != before.heard);
+	if (!s->active)
+		return false;
+	return s->progress != before.progress || s->heard != before.heard || is_starved(c, s);
 }
 
 static bool has_answered(struct tracer_conn *c, uint32_t *asked)
@@ -259,7 +306,7 @@ void tracer_wait_registered(void)
 {
 	uint64_t deadline = ky_clock_ns(CLOCK_MONOTONIC) +
 			    (uint64_t)KY_MAX(tracer.timeout_ms, 0) * 1000000;
-	struct sign signs[TRACER_N_CONNS];
+	struct sign signs[TRACER_N_CONNS] = {0};
 
 	if (!tracer.timeout_ms)
 		return;

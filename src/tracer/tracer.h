@@ -76,6 +76,7 @@ struct tracer_conn {
 		retry_ns; /* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */
 	uint32_t backoff_ms; /* that the last attempt was put off */
 	uint64_t heard;	     /* messages received */
+	pid_t daemon; /* who is at the other end, as we see it; 0: nobody, or out of our sight */
 };
 
 struct tracer {

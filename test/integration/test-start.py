@@ -3,10 +3,13 @@
 """What tracing adds to a program's start, and the memory that it takes: counted, not timed."""
 
 import collections
+import contextlib
 import os
 import pathlib
 import re
 import signal
+import subprocess
+import sys
 
 import kymotest
 from kymotest import APPS, LIBDIR, check, equal, need_program, wait_for, without_sanitizers
@@ -70,6 +73,34 @@ def test_hung_daemon(k):
     timeouts = [int(ns) for ns in re.findall(r"FUTEX_WAIT_PRIVATE, \d+, \{tv_sec=0, tv_nsec=(\d+)", "\n".join(waits))]
     check(timeouts and max(timeouts) <= 48 * 10**6, f"how long it would wait: {waits}")
     equal(sum("ETIMEDOUT" in line for line in waits), 1, "times that it waited so long")
+
+
+@contextlib.contextmanager
+def crowded():
+    """Every CPU has more to do than it can."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def test_starved_daemon(k):
+    """A daemon that would answer if it got the CPU is waited for: first events are not missed on a busy machine."""
+    k.start_daemon()
+    trace = k.record()
+    os.sched_setscheduler(k.daemon.pid, os.SCHED_IDLE, os.sched_param(0))
+    with crowded():
+        for _ in range(5):
+            app = k.spawn("start", "wait")
+            k.expect(app, "ready")
+            k.let_go(app)
+            k.finish(app)
+    os.sched_setscheduler(k.daemon.pid, os.SCHED_OTHER, os.sched_param(0))
+    k.kymo("stop")
+    equal(len(kymotest.read_trace(trace)[0]), 5, "events")
 
 
 def memfd_kib(pid):
