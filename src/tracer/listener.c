@@ -242,7 +242,7 @@ static bool is_starved(const struct tracer_conn *c, struct sign *s)
 	uint64_t ticks;
 
 	if (!__atomic_load_n(&c->tried, __ATOMIC_RELAXED) &&
-		!__atomic_load_n(&c->backoff_ms, __ATOMIC_RELAXED))
+		!__atomic_load_n(&c->retry_ns, __ATOMIC_RELAXED))
 		return true;
 	if (!is_running(__atomic_load_n(&c->daemon, __ATOMIC_RELAXED), &ticks))
 		return false;
