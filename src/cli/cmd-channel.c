@@ -104,9 +104,8 @@ const struct cli_command cmd_enable_channel = {
 	.synopsis =
 		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
-	.details =
-		"Sizes and the like are fixed when the channel is made. In a session made with\n"
-		"'kymo create --snapshot', channels are in overwrite mode unless told otherwise.\n",
+	.details = "Sizes and the like are fixed when the channel is made. In a session made with\n"
+		   "'kymo create --snapshot', all channels are in overwrite mode.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

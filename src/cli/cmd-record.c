@@ -32,6 +32,8 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
+	{"snapshot", 0, NULL,
+		"keep the newest events in memory, and write them when the command has ended"},
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
 	{0},
 };
@@ -196,6 +198,7 @@ static int start_session(struct recording *rec, const struct kymo_value *channel
 		return CLI_FAILED;
 	kymo_value_set_string(params, "session", rec->session);
 	kymo_value_set_string(params, "output", rec->output);
+	kymo_value_set_bool(params, "snapshot", cli_has(rec->cli, "snapshot"));
 	code = ask(rec, "create", params);
 	if (!code)
 		code = ask(rec, "enable-channel", channel);
@@ -319,11 +322,13 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 }
 
-static void print_summary(struct recording *rec, const struct kymo_value *session)
+/* written: what has the counts: the session, or its snapshot. */
+static void print_summary(
+	struct recording *rec, const struct kymo_value *session, const struct kymo_value *written)
 {
-	bool nothing = !kymo_value_u64(kymo_value_get(session, "recorded")) &&
-		       !kymo_value_u64(kymo_value_get(session, "discarded")) &&
-		       !kymo_value_u64(kymo_value_get(session, "unwritten"));
+	bool nothing = !kymo_value_u64(kymo_value_get(written, "recorded")) &&
+		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
 	struct ky_buf counts = {0}, dir = {0};
 
 	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
@@ -331,9 +336,9 @@ static void print_summary(struct recording *rec, const struct kymo_value *sessio
 	if (!*rec->output)
 		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
 	else
-		cli_format_counts(&counts, session);
+		cli_format_counts(&counts, written);
 	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
-	cli_report_losses(stderr, rec->cli, session, "kymo record");
+	cli_report_losses(stderr, rec->cli, written, "kymo record");
 	quote(&dir, rec->output);
 	if (nothing)
 		explain_nothing(rec, session);
@@ -354,56 +359,70 @@ static void tell_failure(struct recording *rec, const struct kymo_value *reply)
 			rec->output);
 }
 
-static void print_object(
-	struct recording *rec, const struct kymo_value *session, int exit_code, size_t left)
+static void print_object(struct recording *rec, const struct kymo_value *session,
+	const struct kymo_value *written, int exit_code, size_t left)
 {
-	static const char *const numbers[] = {"recorded", "discarded", "unwritten", "bytes"};
+	static const char *const numbers[] = {
+		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
 	_cleanup_value_ struct kymo_value *v = kymo_value_new();
 
 	if (!rec->cli->json)
 		return;
-	kymo_value_set_bool(v, "ok", session != NULL);
+	kymo_value_set_bool(v, "ok", written != NULL);
 	kymo_value_set_u64(v, "exit_code", (uint64_t)exit_code);
 	kymo_value_set_u64(v, "still_running", left);
 	kymo_value_set_string(v, "output", rec->output);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && session; i++)
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && written; i++)
 		kymo_value_set_u64(
-			v, numbers[i], kymo_value_u64(kymo_value_get(session, numbers[i])));
+			v, numbers[i], kymo_value_u64(kymo_value_get(written, numbers[i])));
 	if (session)
 		kymo_value_set(v, "session", session);
-	else
+	if (!written)
 		kymo_value_set_string(
 			v, "error", "the session daemon did not end the recording well");
 	cli_result(rec->cli, v);
 }
 
+/* If that is what is wanted; *ret_reply is NULL when the daemon did not answer. */
+static void take_snapshot(struct recording *rec, struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
+
+	if (!params || !cli_has(rec->cli, "snapshot"))
+		return;
+	kymo_value_set_string(params, "output", rec->output);
+	kymo_ctl_call(rec->daemon.ctl, "snapshot", params, ret_reply);
+}
+
 static void finish(struct recording *rec, int exit_code)
 {
-	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL;
-	const struct kymo_value *session = NULL;
+	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
+	const struct kymo_value *session = NULL, *written;
 	size_t left = 0;
 
 	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
 		left = count_left(rec, kymo_value_get(status, "session"));
+	take_snapshot(rec, &snapshot);
 	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
 		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
+	written = cli_has(rec->cli, "snapshot") ? kymo_value_get(snapshot, "snapshot") : session;
 	if (left)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
 			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
 	if (session && rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
-	if (session)
-		print_summary(rec, session);
+	if (session && written)
+		print_summary(rec, session, written);
 	else
-		tell_failure(rec, reply);
+		tell_failure(rec, session ? snapshot : reply);
 	/* Events that were left out: nobody would miss them in a trace that has others. */
 	if (session && !rec->cli->json &&
-		(kymo_value_u64(kymo_value_get(session, "recorded")) ||
+		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
 			cli_get(rec->cli, "filter")) &&
 		!cli_has(rec->cli, "no-summary"))
 		cli_report_warnings(stderr, rec->cli, kymo_value_get(status, "warnings"));
-	print_object(rec, session, exit_code, left);
+	print_object(rec, session, written, exit_code, left);
 }
 
 static int run_command(struct recording *rec, int *ret_signal)
@@ -452,7 +471,8 @@ const struct cli_command cmd_record = {
 		"$HOME/kymo-traces. The recording ends with the command. The exit code is the command's;\n"
 		"127 when it was not found, 126 when it could not be run, 1 when it was not run because\n"
 		"there can be no trace. Standard output is the command's alone: the summary, and the object\n"
-		"of --json, go to standard error.\n",
+		"of --json, go to standard error. With --snapshot, full buffers do not discard new events but\n"
+		"overwrite the oldest: --subbuf-size and --num-subbuf say how many of the last there will be.\n",
 	.options = options,
 	.mode = CLI_PARSE_UNTIL_ARG,
 	.min_args = 1,

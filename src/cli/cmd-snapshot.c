@@ -75,7 +75,7 @@ static int run(struct cli *cli)
 	if (cli->json)
 		cli_result(cli, reply);
 	else
-		cli_report_snapshot(stdout, cli, kymo_value_get(reply, "snapshot"));
+		cli_report_snapshot(cli, kymo_value_get(reply, "snapshot"));
 	return CLI_OK;
 }
 

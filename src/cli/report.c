@@ -43,6 +43,23 @@ void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 	}
 }
 
+/* Of a snapshot; a session has no such counts. */
+static void report_left_out(FILE *to, const struct kymo_value *snapshot)
+{
+	uint64_t overwritten = number(snapshot, "overwritten");
+	uint64_t left_out = number(snapshot, "left_out");
+
+	if (overwritten)
+		fprintf(to, "  %" PRIu64 " older event%s no longer in the buffers\n", overwritten,
+			overwritten == 1 ? " was" : "s were");
+	if (left_out)
+		fprintf(to, "  %" PRIu64 " event%s left out for --max-size%s\n", left_out,
+			left_out == 1 ? " was" : "s were",
+			number(snapshot, "recorded")
+				? ""
+				: ", which no sub-buffer fits: only whole ones are written");
+}
+
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
 {
@@ -53,6 +70,7 @@ void cli_report_losses(
 	uint64_t full = discarded - KY_MIN(discarded, too_big + refused);
 	const char *error = cli_member(cli, session, "error");
 
+	report_left_out(to, session);
 	if (full)
 		fprintf(to,
 			"  %" PRIu64
@@ -78,26 +96,17 @@ void cli_report_losses(
 			error);
 }
 
-void cli_report_snapshot(FILE *to, struct cli *cli, const struct kymo_value *snapshot)
+void cli_report_snapshot(struct cli *cli, const struct kymo_value *snapshot)
 {
-	uint64_t overwritten = number(snapshot, "overwritten"),
-		 left_out = number(snapshot, "left_out");
 	struct ky_buf counts = {0};
 
 	cli_format_counts(&counts, snapshot);
-	fprintf(to, "snapshot of session '%s': %s\n", cli_member(cli, snapshot, "session"),
+	printf("snapshot of session '%s': %s\n", cli_member(cli, snapshot, "session"),
 		counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
-	if (overwritten)
-		fprintf(to, "  %" PRIu64 " older event%s no longer in the buffers\n", overwritten,
-			overwritten == 1 ? " was" : "s were");
-	if (left_out)
-		fprintf(to, "  %" PRIu64 " event%s left out for --max-size%s\n", left_out,
-			left_out == 1 ? " was" : "s were",
-			number(snapshot, "recorded")
-				? ""
-				: ", which no sub-buffer fits: only whole ones are written");
-	cli_report_losses(to, cli, snapshot, "kymo enable-channel NAME");
+	if (!number(snapshot, "recorded") && !number(snapshot, "left_out"))
+		puts("  the buffers are empty: 'kymo status' tells what is recorded");
+	cli_report_losses(stdout, cli, snapshot, "kymo enable-channel NAME");
 }
 
 void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done)

@@ -11,13 +11,14 @@
  */
 void cli_format_counts(struct ky_buf *to, const struct kymo_value *session);
 /*
- * One line on `to` for each kind of loss, with what to do about it; nothing when nothing was lost.
+ * One line on `to` for each kind of loss, with what to do about it; nothing when nothing was lost. Of a
+ * session or a snapshot.
  * command: which takes --subbuf-size and --num-subbuf.
  */
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command);
-/* What a snapshot holds, what it lacks and why, and where it is; then its losses. */
-void cli_report_snapshot(FILE *to, struct cli *cli, const struct kymo_value *snapshot);
+/* What a snapshot holds, where it is, and what it lacks. */
+void cli_report_snapshot(struct cli *cli, const struct kymo_value *snapshot);
 /* For each session of a reply: "session 'demo' <done>: <counts>", and the losses. */
 void cli_report_ended(struct cli *cli, const struct kymo_value *sessions, const char *done);
 /* Everything about one session, as `list SESSION` and `status` show it; losses are among the

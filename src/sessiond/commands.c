@@ -362,6 +362,12 @@ static void run_enable_channel(struct request *r)
 		request_refuse(r, "usage", "mode '%s' is unknown: 'discard' or 'overwrite'", mode);
 		return;
 	}
+	if (mode && !overwrite && r->session->snapshot) {
+		request_refuse(r, "usage",
+			"session '%s' keeps events for snapshots only: its channels are in overwrite mode",
+			r->session->name);
+		return;
+	}
 	if (buffers && strcmp(buffers, "cpu")) {
 		request_refuse(
 			r, "unsupported", "buffers '%s' are not supported: use 'cpu'", buffers);
@@ -921,6 +927,7 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 {
 	const struct session *s = r->session;
 	const char *name = request_string(r, "name"), *output = request_string(r, "output");
+	const struct session *other = output ? find_output(r->daemon, output) : NULL;
 	size_t len = strlen(s->output);
 	time_t now = time(NULL);
 	struct tm tm;
@@ -938,10 +945,10 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 			name);
 	else if (output && *output != '/')
 		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
-	else if (output && find_output(r->daemon, output))
+	else if (other && (other != s || !s->snapshot))
 		request_refuse(r, "exists",
 			"session '%s' writes to '%s' already: choose another output directory",
-			find_output(r->daemon, output)->name, output);
+			other->name, output);
 	else if (!output && !len)
 		request_refuse(r, "usage",
 			"session '%s' writes no trace, so there is no place for a snapshot: give --output=DIR",
@@ -951,7 +958,7 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 	else
 		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
 			       s->snapshot ? '/' : '-', name ? name : "snapshot",
-			       s->n_snapshots + 1, date) > 0;
+			       s->last_snapshot + 1, date) > 0;
 	return false;
 }
 

@@ -236,7 +236,7 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	barrier_init(&s->barrier, &d->loop, barrier_passed);
 	ky_clock_measure(d->clock, &s->clock);
 	ret = init_strings(s, name, output) ? 0 : -ENOMEM;
-	consumer_init(&s->consumer, s, snapshot || ret < 0 ? "" : s->output, &ops);
+	consumer_init(&s->consumer, s, s->output, &ops);
 	if (!ret)
 		ret = consumer_spawn(&s->consumer);
 	if (ret < 0) {

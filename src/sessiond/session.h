@@ -96,6 +96,7 @@ struct ring_set {
 	struct ky_htab events; /* struct set_event */
 	uint32_t n_events;
 	struct ky_list users; /* struct app_set */
+	uint64_t uncounted;   /* contexts of which was told that programs may not count them */
 };
 
 struct channel {
@@ -130,7 +131,7 @@ struct session {
 	struct daemon *daemon;
 	char *name;
 	char *output;  /* "": nothing is written */
-	bool snapshot; /* output is where snapshots go, and nothing else is written */
+	bool snapshot; /* all channels are in overwrite mode: output is where snapshots go, and nothing else */
 	uid_t uid;
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
@@ -145,7 +146,7 @@ struct session {
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
 	struct ky_list snapshots;
-	unsigned n_snapshots; /* that there have been */
+	unsigned n_snapshots, last_snapshot; /* that were written; number of the last one that was begun */
 	char *error;	      /* what is wrong with the recording; NULL: nothing */
 };
 

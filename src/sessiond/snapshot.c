@@ -14,9 +14,12 @@ static void set_error(struct snapshot *sn, int error, const char *message)
 	sn->message = strdup(message);
 }
 
+/* Tells whoever waits how it ended. */
 static void answer(struct snapshot *sn)
 {
-	if (sn->error)
+	if (!sn->error)
+		sn->session->n_snapshots++;
+	else
 		ky_error("session '%s': snapshot in %s: %s", sn->session->name, sn->output,
 			sn->message ? sn->message : "");
 	if (!sn->request)
@@ -36,12 +39,22 @@ static struct snapshot *of(struct consumer *c)
 	return ky_container_of(c, struct snapshot, consumer);
 }
 
+static void end(struct snapshot *sn)
+{
+	answer(sn);
+	ky_job_add(&sn->session->daemon->loop, &sn->ending);
+}
+
 static void on_ready(struct consumer *c, int status, const char *message)
 {
-	if (status < 0)
-		set_error(of(c), status, message);
-	else
-		consumer_snapshot(c, of(c)->max_size);
+	struct snapshot *sn = of(c);
+
+	if (status >= 0) {
+		consumer_snapshot(c, sn->max_size);
+		return;
+	}
+	set_error(sn, status, message);
+	end(sn);
 }
 
 static void on_trouble(struct consumer *c, const char *message)
@@ -53,11 +66,10 @@ static void on_gone(struct consumer *c, bool giving_up)
 {
 	struct snapshot *sn = of(c);
 
-	if (giving_up || !(c->ready || sn->error))
+	if (giving_up || !c->ready)
 		set_error(sn, -ECHILD,
 			"its consumer process died (see the daemon's log): what it wrote is not complete");
-	answer(sn);
-	ky_job_add(&sn->session->daemon->loop, &sn->ending);
+	end(sn);
 }
 
 int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct request *request)
@@ -89,7 +101,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	}
 	sn->request = request;
 	request->snapshot = sn;
-	s->n_snapshots++;
+	s->last_snapshot++;
 	return 0;
 }
 
