@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Flight recorder and snapshots: what is in the buffers is in the snapshot, what is not is counted, and nobody else notices."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import kymotest
+from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted, run_exact
+from kymotest import CLI, check, check_streams, equal, fixed, integers, need_mounts, read_trace, wait_for
+
+SMALL = ("--subbuf-size=4K", "--num-subbuf=4")
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+
+
+def fly(k, channel=SMALL, rules="emit:*"):
+    """A session that keeps events for snapshots only, started."""
+    out = k.traces / "s"
+    k.kymo("create", "s", "--snapshot", "-o", out)
+    k.kymo("enable-channel", "channel0", *channel)
+    k.kymo("enable-event", rules)
+    k.kymo("start")
+    return out
+
+
+def take(k, *args):
+    return k.kymo_json("snapshot", "record", *args)["snapshot"]
+
+
+def snapshot(k, *args):
+    """Takes one; returns its counts and its events, which agree with all readers."""
+    counts = take(k, *args)
+    return counts, check_snapshot(k, counts)
+
+
+def check_snapshot(k, counts):
+    trace = pathlib.Path(counts["output"])
+    if not counts["recorded"]:
+        return []
+    events, discarded = read_trace(trace)
+    recorded, lost = check_streams(trace)
+    equal((len(events), discarded), (recorded, lost), "what babeltrace2 reads, against what packets count")
+    equal((counts["recorded"], counts["discarded"]), (recorded, lost), "what the snapshot's counts say")
+    equal(k.kymo_json("stat", trace)["events"], recorded, "what kymo stat counts")
+    check_values(events)
+    check_order(events)
+    return events
+
+
+def gone(counts):
+    return counts["overwritten"] + counts["left_out"] + counts["discarded"]
+
+
+def keys(events):
+    return {(e.name, e.fields) for e in events}
+
+
+def run_flight(k, *args, env=None, wrap=()):
+    k.start_daemon()
+    fly(k)
+    total = sum(emitted(k.finish(k.spawn("emit", *args, env=env, wrap=wrap))))
+    counts, events = snapshot(k)
+    equal(len(events) + gone(counts), total, "in the snapshot + overwritten, against emitted")
+    check(counts["overwritten"] > 0, "nothing was overwritten")
+    equal(counts["discarded"], 0, "discarded in overwrite mode")
+    return events, total
+
+
+def test_last_events(k):
+    """From one CPU: the last events without a gap, in at least all sub-buffers but one."""
+    events, total = run_flight(k, "-n", 50000, wrap=("taskset", "-c", "0"))
+    seqs = [integers(e)["seq"] for e in events]
+    equal(seqs, list(range(total - len(seqs), total)), "numbers of the events")
+    check((len(seqs) + 3) * (RECORD_BYTES + 4) > 3 * (4096 - 160), f"only {len(seqs)} events")
+
+
+def test_last_events_per_thread(k):
+    events, total = run_flight(k, "-n", 50000, env=WITHOUT_RSEQ)
+    seqs = [integers(e)["seq"] for e in events]
+    equal(seqs, list(range(total - len(seqs), total)), "numbers of the events")
+
+
+def test_threads_and_signals(k):
+    run_flight(k, "-t", 4, "-n", 50000 // SCALE, "-s", 50, "-m")
+
+
+def test_threads_and_signals_per_thread(k):
+    run_flight(k, "-t", 4, "-n", 50000 // SCALE, "-s", 50, env=WITHOUT_RSEQ)
+
+
+def test_killed_program(k):
+    """Killed at any moment: what it had recorded is there for the snapshot."""
+    k.start_daemon()
+    fly(k)
+    app = k.spawn("emit", "-t", 2, "-n", 1 << 40)
+    wait_for(lambda: take(k)["overwritten"] > 10000, "the program to record")
+    app.kill()
+    app.wait()
+    counts, events = snapshot(k)
+    check(events and counts["overwritten"] > 10000, f"{counts}")
+    equal(snapshot(k)[1], events, "events of another snapshot")
+
+
+def test_while_recording(k):
+    """Snapshots of a session whose trace is written all the while, and is exact."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    app = k.spawn("emit", "-t", 4, "-n", 40000 // SCALE, "-m")
+    taken = []
+    while app.poll() is None or not taken:
+        taken.append(take(k, "--max-size=512K"))
+    total = sum(emitted(k.finish(app)))
+    counts, events = snapshot(k)
+    equal(len(events) + gone(counts), total, "events of a snapshot at the end, with those that were written long ago")
+    k.kymo("stop", "s")
+    final = kymotest.check_counts(k, trace, total)
+    check_streams(trace, fixed(RECORD_BYTES))
+    equal(len(final), total, "events of the session's trace")
+    final = keys(final)
+    check(keys(events) <= final, "the last snapshot has events that are not in the trace")
+    for counts in taken:
+        check(keys(check_snapshot(k, counts)) <= final, "a snapshot has events that are not in the trace")
+        equal(counts["discarded"], 0, "discarded")
+    check(len(taken) > 2, f"{len(taken)} snapshots while the program ran")
+
+
+def test_discarding(k):
+    """Full buffers: a snapshot has what they hold, and tells what was discarded."""
+    k.start_daemon()
+    consumer = None
+    trace = k.record("emit:*", channel=SMALL)
+    try:
+        consumer = next(p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p))
+        os.kill(consumer, signal.SIGSTOP)
+        total = sum(emitted(k.finish(k.spawn("emit", "-n", 20000))))
+        counts, events = snapshot(k)
+        equal(len(events) + counts["discarded"], total, "recorded + discarded")
+        check(events and counts["discarded"], f"{counts}")
+    finally:
+        os.kill(consumer, signal.SIGCONT)
+    k.kymo("stop", "s")
+    equal(keys(kymotest.check_counts(k, trace, total)), keys(events), "events of the session's trace")
+
+
+def test_overwrite_channel_beside(k):
+    """One channel is in the trace, the other only in snapshots."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY, start=False)
+    done = k.kymo("enable-channel", "flight", "--overwrite", *SMALL)
+    check("snapshot record" in done.stdout, f"enable-channel does not say where its events go: {done.stdout}")
+    k.kymo("enable-event", "-c", "flight", "emit:*")
+    k.kymo("start")
+    total = sum(emitted(k.finish(k.spawn("emit", "-t", 2, "-n", 20000 // SCALE))))
+    counts = take(k)
+    equal(counts["recorded"] + counts["overwritten"], 2 * total, "events of both channels")
+    modes = {c["name"]: c["mode"] for c in k.kymo_json("status")["session"]["channels"]}
+    equal(modes, {"channel0": "discard", "flight": "overwrite"}, "modes")
+    k.kymo("stop")
+    equal(len(kymotest.check_counts(k, trace, total)), total, "events of the session's trace")
+    check(not any("flight" in p.name for p in kymotest.streams(trace)), "the trace has the other channel")
+
+
+def test_several_at_once(k):
+    k.start_daemon()
+    fly(k)
+    k.app("emit", "-t", 2, "-n", 5000)
+    running = [subprocess.Popen([CLI, "snapshot", "record", f"n{i}"], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for i in range(4)]
+    said = [p.communicate(timeout=kymotest.TIMEOUT)[0] for p in running]
+    equal([p.returncode for p in running], [0] * 4, f"exit codes: {said}")
+    found = [keys(read_trace(d)[0]) for d in sorted((k.traces / "s").iterdir())]
+    check(len(found) == 4 and found[0] and all(f == found[0] for f in found), "four snapshots of the same differ")
+
+
+def test_max_size(k):
+    k.start_daemon()
+    fly(k, ("--subbuf-size=4K", "--num-subbuf=16"))
+    k.app("emit", "-n", 5000)
+    whole, events = snapshot(k)
+    part, newest = snapshot(k, "newest", "--max-size=16K")
+    size = sum(p.stat().st_size for p in kymotest.streams(part["output"]))
+    check(8192 < size <= 16384, f"{size} bytes")
+    equal(len(newest) + part["left_out"], len(events), "recorded and left out")
+    check(keys(newest) < keys(events) and newest[-1] == events[-1], "these are not the newest events")
+    check("newest-2-" in part["output"], f"name: {part['output']}")
+    none, _ = snapshot(k, "--max-size=10")
+    equal(none["left_out"], whole["recorded"], "left out where no packet fits")
+
+
+class Held:
+    """The consumers that start from now on stop before they do anything."""
+
+    def __init__(self, k):
+        self.k = k
+        self.libexec = k.top / "libexec"
+        self.libexec.mkdir()
+        script = self.libexec / "kymo-consumerd"
+        real = pathlib.Path(kymotest.RUN_FROM) / "src" / "consumerd" / "kymo-consumerd"
+        script.write_text(f'#!/bin/sh\n[ -e "{k.top}/hold" ] && echo $$ >"{k.top}/held" && kill -STOP $$\nexec "{real}"\n')
+        script.chmod(0o755)
+        k.start_daemon(env={"KYMO_LIBEXECDIR": str(self.libexec)})
+
+    def begin(self, *args):
+        """Begins a snapshot, which is held: its client and its consumer."""
+        (self.k.top / "hold").touch()
+        client = subprocess.Popen([CLI, "snapshot", "record", *args], env=self.k.env, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+        self.k.started.append(client)
+        held = self.k.top / "held"
+        wait_for(lambda: held.exists() and held.read_text().endswith("\n"), "the snapshot's consumer")
+        (self.k.top / "hold").unlink()
+        pid = int(held.read_text())
+        held.unlink()
+        return client, pid
+
+
+def test_consumer_killed(k):
+    """The snapshot fails, and says so; the session goes on as if nothing had been."""
+    held = Held(k)
+    trace = k.record("emit:*", channel=ROOMY)
+    first = sum(emitted(k.app("emit", "-n", 1000)))
+    client, pid = held.begin()
+    equal(k.kymo_json("status")["session"]["state"], "started", "state while a snapshot hangs")
+    second = sum(emitted(k.app("emit", "-n", 1000, "-p", 1)))
+    os.kill(pid, signal.SIGKILL)
+    said = client.communicate(timeout=kymotest.TIMEOUT)[0]
+    check(client.returncode == 1 and "died" in said, f"exit {client.returncode}: {said}")
+    _, events = snapshot(k)
+    equal(len(events), first + second, "events of another snapshot")
+    k.kymo("stop")
+    kymotest.check_counts(k, trace, first + second)
+
+
+def test_hanging(k):
+    """A snapshot that hangs holds nothing up: not its session's end, nor, once there are as many as may be, an answer."""
+    held = Held(k)
+    k.record("emit:*")
+    hanging = [held.begin(f"n{i}") for i in range(4)]
+    check("under way" in k.kymo("snapshot", "record", status=1).stderr, "no word about those that are under way")
+    k.kymo("destroy", "s")
+    for client, _ in hanging:
+        said = client.communicate(timeout=kymotest.TIMEOUT)[0]
+        check(client.returncode == 1 and "destroyed" in said, f"exit {client.returncode}: {said}")
+    wait_for(lambda: not any(kymotest.alive(pid) for _, pid in hanging), "the consumers to end")
+
+
+def test_client_gone(k):
+    """Whoever asked for it does not wait any more: it is written all the same."""
+    held = Held(k)
+    out = fly(k)
+    k.app("emit", "-n", 10)
+    client, pid = held.begin("left")
+    client.kill()
+    client.wait()
+    os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: k.kymo_json("status")["session"]["snapshots"] == 1, "the snapshot")
+    equal(len(read_trace(next(out.iterdir()))[0]), 10, "events")
+
+
+def test_empty(k):
+    k.start_daemon()
+    out = fly(k)
+    done = k.kymo("snapshot", "record")
+    check("0 events" in done.stdout and "kymo status" in done.stdout, f"says: {done.stdout}")
+    k.app("emit", "-n", 0)
+    equal(snapshot(k)[0]["recorded"], 0, "events of a program that recorded none")
+    equal(len(list(out.iterdir())), 2, "directories")
+    k.kymo("stop")
+    k.app("emit", "-n", 10)
+    equal(snapshot(k)[0]["recorded"], 0, "events while the session is stopped")
+
+
+def test_refused(k):
+    k.start_daemon()
+
+    def refused(*args, says, status=1):
+        error = k.kymo(*args, status=status).stderr
+        check(says in error, f"kymo {' '.join(map(str, args))} says: {error}")
+
+    refused("snapshot", "record", says="no current session")
+    refused("snapshot", "record", "-s", "absent", says="absent")
+    refused("snapshot", "recrod", says="'record'", status=2)
+    refused("snapshot", says="missing", status=2)
+    refused("snapshot", "record", "a", "-o", "b", says="not both", status=2)
+    refused("snapshot", "record", "--max-size=0", says="no size", status=2)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    refused("snapshot", "record", "a/b", says="cannot name a snapshot")
+    refused("snapshot", "record", "-o", k.traces / "s", says="already")
+    refused("snapshot", "record", "-o", k.top, says="not empty")
+    refused("snapshot", "record", "-o", "/proc/no/such", says="/proc/no/such")
+    refused("enable-channel", "c", "--overwrite", "--discard", says="not both", status=2)
+    k.kymo("create", "n", "--no-output")
+    refused("snapshot", "record", says="--output=DIR")
+    k.kymo("snapshot", "record", "-o", k.traces / "n")
+    k.kymo("create", "f", "--snapshot", "-o", k.traces / "f")
+    refused("enable-channel", "c", "--discard", says="overwrite mode")
+    equal(k.kymo_json("status", "s")["session"]["snapshots"], 0, "snapshots of a session where all failed")
+
+
+def test_disk_full(k):
+    """What could not be written is told; the session, which writes elsewhere, is exact."""
+    need_mounts()
+    disk = k.top / "disk"
+    disk.mkdir()
+    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
+        f'mount -t tmpfs -o size=256k disk "{disk}" && exec "$0" "$@"'])
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    trace = k.record("emit:*", channel=ROOMY)
+    total = sum(emitted(k.app("emit", "-n", 50000)))
+    error = k.kymo("snapshot", "record", "-o", disk / "a", status=1).stderr
+    check("No space left" in error and str(disk / "a") in error, f"says: {error}")
+    shutil.rmtree(pathlib.Path(f"/proc/{k.daemon.pid}/root") / (disk / "a").relative_to("/"))
+    fits = k.kymo_json("snapshot", "record", "-o", disk / "b", "--max-size=1M", status=None)
+    check(not fits["ok"] or fits["snapshot"]["left_out"], f"{fits}")
+    equal(k.kymo_json("status")["session"]["error"], "", "error of the session")
+    k.kymo("stop")
+    equal(len(kymotest.check_counts(k, trace, total)), total, "events of the session's trace")
+
+
+def test_record(k):
+    """kymo record --snapshot: the last events of a command."""
+    trace = k.top / "t"
+    done = k.kymo("record", "--snapshot", *SMALL, "-o", trace, "--", kymotest.APPS / "emit", "-n", 20000)
+    events, _ = read_trace(trace)
+    equal(integers(events[-1])["seq"], 19999, "the last event")
+    check(f"{20000 - len(events)} older events" in done.stderr, f"says: {done.stderr}")
+    result = k.run([CLI, "--json", "record", "--snapshot", *SMALL, "-o", k.top / "j", "--", kymotest.APPS / "emit", "-n", 20000])
+    text = result.stderr
+    check('"ok": true' in text and '"overwritten": ' in text, f"--json: {text}")
+    done = k.run([CLI, "record", "--snapshot", "-o", trace, "--", "false"], status=1)
+    check("not empty" in done.stderr, f"says: {done.stderr}")
+
+
+def test_destroyed_with_events(k):
+    """Without a snapshot nothing is written, and nothing is left."""
+    k.start_daemon()
+    out = fly(k)
+    k.app("emit", "-n", 1000)
+    done = k.kymo("destroy", "s")
+    check("0 snapshots" in done.stdout, f"says: {done.stdout}")
+    equal(list(out.iterdir()), [], "files")
+
+
+kymotest.main()
