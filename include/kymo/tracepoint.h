@@ -526,7 +526,8 @@ typedef uintptr_t kymo__ptr;
 		struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
 		__asm__("" : "=m"(kymo__room)); /* else compilers warn that an event without fields has none */ \
 		KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
-		kymo__hand_over(event, &kymo__c, kymo__room); \
+		kymo__hand_over(event, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, \
+			sizeof(kymo__list) / sizeof(kymo__list[0]) > 1); \
 	}
 
 /* A class is a table of fields and a function that records an event of it; an instance calls that. */
@@ -732,21 +733,24 @@ static inline __attribute__((unused)) void kymo__put_string_sequence(
 		c->len = KYMO__TOO_LARGE;
 }
 
+/* Where there can be no pieces, all fields are scalars, and the record takes all of the room. Both are constants. */
 static inline __attribute__((always_inline, unused)) void kymo__hand_over(
-	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room)
+	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room, size_t size,
+	int may_have_pieces)
 {
 	struct kymo_event_state *state = event->state;
-	size_t len = c->len + (size_t)(c->p - room);
 	uint64_t word = 0;
 
-	if (c->n) {
+	if (!may_have_pieces && size <= sizeof(word)) {
+		memcpy(&word, room, size);
+		state->record_word(event, word, state->hook, size);
+	} else if (!may_have_pieces) {
+		state->record_flat(event, room, state->hook, size);
+	} else if (!c->n) {
+		state->record_flat(event, room, state->hook, c->len + (size_t)(c->p - room));
+	} else {
 		kymo__put_piece(c, NULL, 0, 0);
 		state->record(event, room, c->len, c->list, c->n);
-	} else if (__builtin_constant_p(len <= sizeof(word)) && len <= sizeof(word)) {
-		memcpy(&word, room, len);
-		state->record_word(event, word, state->hook, len);
-	} else {
-		state->record_flat(event, room, state->hook, len);
 	}
 }
 
