@@ -47,7 +47,7 @@ bool ky_filter_context_find(
 
 	*ret_kind = find_kind(name, ret_argument);
 	t = ky_ctx_type(*ret_kind);
-	if (!t || t->field == KYMO_FIELD_SEQUENCE)
+	if (!t || t->field == KYMO_FIELD_ARRAY)
 		return false;
 	if (*ret_kind == KY_CTX_APP)
 		ret->type = KY_FILTER_ANY;

@@ -4,6 +4,7 @@
  */
 #include "base/glob.h"
 #include "tracer/context.h"
+#include "tracer/filter.h"
 #include "tracer/special.h"
 #include "tracer/tracer.h"
 
@@ -188,9 +189,13 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 
 static bool wants_caller(const struct ky_hook *hooks)
 {
-	for (const struct ky_hook *h = hooks; h; h = h->next)
-		if (h->contexts && h->mapped && tracer_contexts_want_caller(h->contexts))
+	for (const struct ky_hook *h = hooks; h; h = h->next) {
+		const struct tracer_filters *filters = h->filters;
+
+		if (h->mapped && ((h->contexts && tracer_contexts_want_caller(h->contexts)) ||
+					 (filters && filters->want_caller)))
 			return true;
+	}
 	return false;
 }
 

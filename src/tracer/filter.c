@@ -25,6 +25,7 @@ struct tracer_program {
 static struct kept *buckets[BUCKETS];
 static size_t n_bytes;
 static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)]; /* being linked; under the lock */
+static bool want_caller; /* a context of those that were found since it was cleared; likewise */
 
 static const void *keep(const void *bytes, size_t len)
 {
@@ -94,6 +95,7 @@ static bool find_context(const char *name, struct ky_filter_context *ret)
 	ret->argument = tracer_contexts_intern((struct ky_bytes){buf, (uint32_t)w.len}, 1);
 	ret->number = get_number;
 	ret->string = get_string;
+	want_caller |= ret->argument && tracer_contexts_want_caller(ret->argument);
 	return ret->argument;
 }
 
@@ -152,18 +154,20 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	if (!n || n > FILTERS_MAX)
 		return NULL;
 	u.list.n = n;
+	want_caller = false;
 	for (uint32_t i = 0; i < n; i++) {
 		u.list.code[i] = link_code(s, ky_read_u32(&numbers), fields);
 		if (!u.list.code[i])
 			return NULL;
 	}
+	u.list.want_caller = want_caller;
 	return keep(&u, sizeof(u.list) + n * sizeof(*u.list.code));
 }
 
 bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	for (uint64_t i = 0; i < filters->n; i++)
+	for (uint32_t i = 0; i < filters->n; i++)
 		if (ky_filter_pass(filters->code[i], payload, len, pieces, n_pieces))
 			return true;
 	return false;

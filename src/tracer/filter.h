@@ -25,7 +25,8 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	struct ky_reader numbers, uint32_t n, const struct kymo_field *fields);
 
 struct tracer_filters {
-	uint64_t n;
+	uint32_t n;
+	uint32_t want_caller; /* does it matter from where the event is recorded (tracer_record_choose_from)? */
 	const void *code[];
 };
 

@@ -91,6 +91,7 @@ def test_kinds_of_fields(k):
         ("kinds", 'fixed == "two"'): lambda n: n % 3 == 2,
         ("kinds", "$ctx.vpid == $ctx.vtid && n == 3"): lambda n: n == 3,
         ("kinds", '$ctx.procname == "filt*" && n == 4'): lambda n: n == 4,
+        ("kinds", "$ctx.ip > 4096 && n == 5"): lambda n: n == 5,
         ("kinds", "100 / (n - 50) == 100"): lambda n: n == 51,
     }
     k.start_daemon()
@@ -220,7 +221,8 @@ def test_refused(k):
             "n ==": "filter: a name, a number or a string is missing at character 5",
             "": "filter: a name, a number or a string is missing at character 1",
             'n == 1 && "x" == 5': "filter: a string cannot be compared with a number at character 15",
-            "$ctx.vpd == 1": "filter: there is no context 'vpd' at character 1"}.items():
+            "$ctx.vpd == 1": "filter: there is no context 'vpd' at character 1",
+            "$ctx.callstack == 0": "filter: there is no context 'callstack' at character 1"}.items():
         done = k.kymo("enable-event", ITEM, "-f", text, status=1)
         equal(done.stderr.strip(), f"kymo: {says}", f"refusal of {text!r}")
     reply = k.request(command="enable-event", session="s", patterns=[ITEM], filter="n = 5")
