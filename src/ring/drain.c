@@ -122,14 +122,22 @@ int ky_drain_look(struct ky_drain *d, bool settle)
 	return 0;
 }
 
-/* The first record of a ring always has the long header: u8 31, u32 id, u64 clock. */
+/*
+ * The first record of a ring has the long header: u8 31, u32 id, u64 clock; or the short one, if all of its clock is in
+ * that: soon after the machine's start.
+ */
 static uint64_t first_record_ts(const struct ky_drain_piece *p)
 {
-	uint64_t ts;
+	uint64_t ts = 0;
+	uint32_t compact;
 
-	if (p->len < KY_HEADER_EXTENDED || p->data[0] != KY_ID_EXTENDED)
+	if (p->len < KY_HEADER_COMPACT)
 		return p->end_ts;
-	memcpy(&ts, p->data + 5, sizeof(ts));
+	memcpy(&compact, p->data, sizeof(compact));
+	if ((compact & KY_ID_EXTENDED) != KY_ID_EXTENDED)
+		ts = compact >> KY_ID_BITS;
+	else if (p->len >= KY_HEADER_EXTENDED)
+		memcpy(&ts, p->data + 5, sizeof(ts));
 	return KY_MIN(ts, p->end_ts);
 }
 

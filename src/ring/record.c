@@ -210,10 +210,10 @@ static bool give_up_oldest(
 }
 
 /*
- * The record does not fit the block: goes to the next one if the consumer is through with it, or need not be.
- * KY_WRITE_FULL: it is not, the record is lost.
+ * A record with so long a payload does not fit the block: goes to the next one if the consumer is through with it, or
+ * need not be. KY_WRITE_FULL: it is not, the record is lost.
  */
-static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
+static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint32_t len)
 {
 	const struct ky_geometry *g = &set->geo;
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, cpu);
@@ -240,9 +240,12 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 			{&ctl->head, ky_head(next, begin_count)}},
 	};
 
-	/* Another thread may have changed the block since the writer looked: then just try again.
+	/*
+	 * Another thread may have changed the block since the writer looked, or this one has come to another CPU: then
+	 * just try again. Nor is the consumer's word to be compared with a head that it has passed.
 	 */
-	if (!used)
+	if (used + len <= ky_geometry_max_payload(g) ||
+		__atomic_load_n(&ctl->head, __ATOMIC_RELAXED) != head)
 		return KY_WRITE_RESTART;
 	if (end > g->data_stride) {
 		if (!g->overwrite && end - g->data_stride > kept)
@@ -257,7 +260,7 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu)
 }
 
 /* What to do after result r of a per-CPU writer; called inside enter_set. */
-static int resolve(struct ky_hook *hook, struct ky_set *set, int r)
+static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r)
 {
 	uint32_t cpu = current_cpu();
 
@@ -267,12 +270,12 @@ static int resolve(struct ky_hook *hook, struct ky_set *set, int r)
 	}
 	if (cpu >= set->geo.n_rings)
 		return KY_WRITE_NO_RING;
-	return r == KY_WRITE_FULL ? change_block(hook, set, cpu) : KY_WRITE_RESTART;
+	return r == KY_WRITE_FULL ? change_block(hook, set, cpu, len) : KY_WRITE_RESTART;
 }
 #else
-#define current_cpu()	      0u
-#define resolve(hook, set, r) (r)
-#define note_use(set)	      ((void)(set))
+#define current_cpu()		   0u
+#define resolve(hook, set, len, r) (r)
+#define note_use(set)		   ((void)(set))
 #endif
 
 /* Counts a lost event in the ring it would have gone to; inside enter_set. */
@@ -307,7 +310,7 @@ static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky
 		ts = ky_clock_read(set->geo.clock);
 		r = write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
 		if (r != KY_WRITE_DONE && r != KY_WRITE_RESTART)
-			r = resolve(hook, set, r);
+			r = resolve(hook, set, (uint32_t)len, r);
 	}
 	if (len > limit)
 		count_lost(set, KY_LOST_TOO_BIG);

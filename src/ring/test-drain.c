@@ -150,6 +150,23 @@ static void test_partial(void **state)
 	ring_free(r);
 }
 
+/* Soon after the machine's start a ring begins with a short header, whose clock is all of it. */
+static void test_early_clock(void **state)
+{
+	struct ring *r = ring_new();
+	uint32_t header = 1234u << KY_ID_BITS | 5;
+	struct ky_drain_piece p;
+
+	memcpy(ky_geometry_data(&r->g, r->base, 1), &header, sizeof(header));
+	r->ctl->last_ts = 5678;
+	r->ctl->head = ky_head(24, 2);
+	assert_int_equal(ky_drain_look(&r->drain, true), 0);
+	assert_true(ky_drain_next(&r->drain, true, &p));
+	assert_int_equal(p.begin_ts, 1234);
+	assert_int_equal(p.end_ts, 5678);
+	ring_free(r);
+}
+
 /* The head was not asked to settle: only finished blocks are given. */
 static void test_unsettled(void **state)
 {
@@ -458,6 +475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_partial),
+		cmocka_unit_test(test_early_clock),
 		cmocka_unit_test(test_unsettled),
 		cmocka_unit_test(test_full_blocks),
 		cmocka_unit_test(test_left_after_partial),

@@ -335,6 +335,45 @@ static void test_full_then_free(void **state)
 	}
 }
 
+static ky_write_fn write_here;
+static int n_moves;
+
+/* As if the thread found one CPU's block full, and then came to another CPU. */
+static int write_elsewhere(struct ky_hook *hook, const void *payload, uint32_t len,
+	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts)
+{
+	if (n_moves-- > 0)
+		return KY_WRITE_FULL;
+	return write_here(hook, payload, len, pieces, n_pieces, ts);
+}
+
+/* Here is room: nothing is lost, and the block is not left. */
+static void test_full_elsewhere(void **state)
+{
+	cpu_set_t all, one;
+	struct fixture f;
+
+	if (!usable(1))
+		skip();
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	setup_kind(&f, 1, 2, 4096);
+	for (int i = 0; i < 300; i++)
+		emit(&f, 0);
+	assert_int_equal(lost(&f), 0);
+	write_here = f.hook.write;
+	f.hook.write = write_elsewhere;
+	f.general = true;
+	n_moves = 2;
+	emit(&f, 0);
+	assert_int_equal(n_moves, -1);
+	check_all(&f, false);
+	teardown(&f);
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 static void keep_last(void *arg, uint32_t id, const uint8_t *payload)
 {
 	struct payload p;
@@ -820,6 +859,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_full_then_free),
+		cmocka_unit_test(test_full_elsewhere),
 		cmocka_unit_test(test_overwrite),
 		cmocka_unit_test(test_beyond_32_bits),
 		cmocka_unit_test(test_handler_laps),
