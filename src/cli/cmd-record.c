@@ -322,6 +322,15 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 }
 
+/* --no-summary, and nothing is missing. */
+static bool is_quiet(const struct recording *rec, const struct kymo_value *written)
+{
+	return cli_has(rec->cli, "no-summary") &&
+	       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
+	       !kymo_value_u64(kymo_value_get(written, "unwritten")) &&
+	       !*kymo_value_string(kymo_value_get(written, "error"));
+}
+
 /* written: what has the counts: the session, or its snapshot. */
 static void print_summary(
 	struct recording *rec, const struct kymo_value *session, const struct kymo_value *written)
@@ -331,7 +340,7 @@ static void print_summary(
 		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
 	struct ky_buf counts = {0}, dir = {0};
 
-	if (cli_has(rec->cli, "no-summary") || rec->cli->json)
+	if (is_quiet(rec, written) || rec->cli->json)
 		return;
 	if (!*rec->output)
 		ky_buf_puts(&counts, "0 events recorded, no trace is kept");
@@ -360,7 +369,8 @@ static void tell_failure(struct recording *rec, const struct kymo_value *reply)
 }
 
 static void print_object(struct recording *rec, const struct kymo_value *session,
-	const struct kymo_value *written, int exit_code, size_t left)
+	const struct kymo_value *written, const struct kymo_value *warnings, int exit_code,
+	size_t left)
 {
 	static const char *const numbers[] = {
 		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
@@ -377,6 +387,8 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 			v, numbers[i], kymo_value_u64(kymo_value_get(written, numbers[i])));
 	if (session)
 		kymo_value_set(v, "session", session);
+	if (warnings)
+		kymo_value_set(v, "warnings", warnings);
 	if (!written)
 		kymo_value_set_string(
 			v, "error", "the session daemon did not end the recording well");
@@ -397,11 +409,12 @@ static void take_snapshot(struct recording *rec, struct kymo_value **ret_reply)
 static void finish(struct recording *rec, int exit_code)
 {
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
-	const struct kymo_value *session = NULL, *written;
+	const struct kymo_value *session = NULL, *written, *warnings;
 	size_t left = 0;
 
 	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
 		left = count_left(rec, kymo_value_get(status, "session"));
+	warnings = kymo_value_get(status, "warnings");
 	take_snapshot(rec, &snapshot);
 	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
 		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
@@ -420,9 +433,9 @@ static void finish(struct recording *rec, int exit_code)
 	if (session && !rec->cli->json &&
 		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
 			cli_get(rec->cli, "filter")) &&
-		!cli_has(rec->cli, "no-summary"))
-		cli_report_warnings(stderr, rec->cli, kymo_value_get(status, "warnings"));
-	print_object(rec, session, written, exit_code, left);
+		!is_quiet(rec, written))
+		cli_report_warnings(stderr, rec->cli, warnings);
+	print_object(rec, session, written, warnings, exit_code, left);
 }
 
 static int run_command(struct recording *rec, int *ret_signal)

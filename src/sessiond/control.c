@@ -9,7 +9,7 @@
 
 #define JSON_DEPTH_MAX 8
 #define CLIENTS_MAX    1024u
-#define STRING_MAX     4096
+#define STRING_MAX     4096 /* check_params() tells it */
 
 /* A user's current session. */
 struct selection {
@@ -83,8 +83,8 @@ static const struct param *find_param(const struct command *c, const char *name)
 static bool check_params(
 	struct json_object *object, const struct command *c, struct refusal *refusal)
 {
-	static const char *const types[] = {[PARAM_STRING] = "a string",
-		[PARAM_STRINGS] = "a list of strings",
+	static const char *const types[] = {[PARAM_STRING] = "a string of at most 4096 bytes",
+		[PARAM_STRINGS] = "a list of strings of at most 4096 bytes each",
 		[PARAM_NUMBER] = "a number from 0 to 2147483647",
 		[PARAM_BYTES] = "a number of bytes",
 		[PARAM_BOOL] = "true or false"};

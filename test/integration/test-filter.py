@@ -6,6 +6,7 @@ they come and go. What they mean in detail, src/filter/test-filter.c tests.
 """
 
 import collections
+import json
 import os
 import pty
 import subprocess
@@ -271,6 +272,8 @@ def test_record(k):
     done = k.kymo("record", "-o", out, "-f", "n < 4", "--", "sh", "-c", f"echo 1 10 | {kymotest.APPS / 'filters'}")
     check("does not record event 'filters:other', nor others like it: there is no field 'n'" in done.stderr, done.stderr)
     check_phase(recorded(out), 1, 10, item=lambda n: n < 4, kinds=lambda n: n < 4)
+    done = k.kymo("--json", "record", "-f", "n < 4", "--", "sh", "-c", f"echo 1 10 | {kymotest.APPS / 'filters'}")
+    check("there is no field 'n'" in " ".join(json.loads(done.stderr)["warnings"]), f"warnings in JSON: {done.stderr}")
 
 
 if __name__ == "__main__":

@@ -399,6 +399,7 @@ def test_refusals(k):
     refused(k, "usage", "no command", command="fly")
     refused(k, "usage", "parameter 'x'", command="hello", x=1)
     refused(k, "usage", "must be a string", command="create", session=7)
+    refused(k, "usage", "of at most 4096 bytes", command="create", session="x" * 4097)
     refused(k, "no-session", "kymo create", command="start")
     refused(k, "not-found", "'s'", command="start", session="s")
     for name in ("", ".", "..", ".a", "a/b", "a b", "a\nb", "x" * 129, "\x1b[31m", "é"):
