@@ -49,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ky_app_events events;
 	struct ky_app_new_events new_events;
 	struct ky_app_ack ack;
+	struct ky_app_uncounted uncounted;
 	struct ky_reader r;
 
 	switch (ky_msg_open(&r, data, size)) {
@@ -64,6 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_APP_ACK:
 		ky_app_ack_decode(&r, &ack);
+		break;
+	case KY_APP_UNCOUNTED:
+		ky_app_uncounted_decode(&r, &uncounted);
 		break;
 	default: /* most inputs: the description alone */
 		if (size)

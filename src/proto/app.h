@@ -14,6 +14,7 @@ enum ky_app_type {
 	KY_APP_EVENTS = 2,
 	KY_APP_NEW_EVENTS = 3,
 	KY_APP_ACK = 4,
+	KY_APP_UNCOUNTED = 5,
 	/* daemon -> program */
 	KY_APP_QUERY = 16,
 	KY_APP_RING_SET = 17,
@@ -60,6 +61,15 @@ enum ky_app_caps {
 #define KY_APP_ACK_FIELDS(F)                                                                       \
 	F(u32, cookie)                                                                             \
 	F(i32, status) /* 0 or -errno */
+
+/*
+ * A counter of the set's contexts that a thread of the program could not open, and that is 0 in its records. type, config:
+ * as in struct perf_event_attr. Again after each CONTEXTS; what is known goes out before an ACK.
+ */
+#define KY_APP_UNCOUNTED_FIELDS(F)                                                                 \
+	F(u32, type)                                                                               \
+	F(u64, config)                                                                             \
+	F(i32, status) /* -errno */
 
 /*
  * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
@@ -136,6 +146,7 @@ KY_MSG_DECLARE(ky_app_hello, KY_APP_HELLO_FIELDS)
 KY_MSG_DECLARE(ky_app_events, KY_APP_EVENTS_FIELDS)
 KY_MSG_DECLARE(ky_app_new_events, KY_APP_NEW_EVENTS_FIELDS)
 KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK_FIELDS)
+KY_MSG_DECLARE(ky_app_uncounted, KY_APP_UNCOUNTED_FIELDS)
 KY_MSG_DECLARE(ky_app_query, KY_APP_QUERY_FIELDS)
 KY_MSG_DECLARE(ky_app_ring_set, KY_APP_RING_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_contexts, KY_APP_CONTEXTS_FIELDS)

@@ -787,6 +787,41 @@ static int handle_ack(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
+/* Once for each user: what keeps one of its programs from counting mostly keeps all. */
+static void report_uncounted(const struct app_set *as, const struct ky_app_uncounted *m)
+{
+	const struct channel *c = as->set->channel;
+	char why[256];
+
+	static_assert(KY_CTX_MAX <= 8 * sizeof(as->set->uncounted), "a bit for each context");
+	for (uint32_t i = 0; i < as->n_contexts; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+
+		if (as->set->uncounted & bit ||
+			!context_is_counter(&c->contexts[i], m->type, m->config))
+			continue;
+		as->set->uncounted |= bit;
+		context_explain_uncounted(-KY_MAX(m->status, -4095), why, sizeof(why));
+		session_notice(c->session,
+			"channel '%s': '%s' is 0 in events of program %s (pid %d), and perhaps of others of user %u: %s",
+			c->name, c->contexts[i].spec, as->app->name, (int)as->app->pid,
+			(unsigned)as->app->user->uid, why);
+	}
+}
+
+static int handle_uncounted(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_uncounted m;
+	struct app_set *as;
+	int ret = ky_app_uncounted_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	ky_list_foreach (as, &a->sets, app_node)
+		report_uncounted(as, &m);
+	return 0;
+}
+
 static int handle_message(struct app *a, const void *buf, size_t len)
 {
 	struct ky_reader r;
@@ -805,6 +840,8 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		return handle_new_events(a, &r);
 	case KY_APP_ACK:
 		return handle_ack(a, &r);
+	case KY_APP_UNCOUNTED:
+		return handle_uncounted(a, &r);
 	default:
 		return 0;
 	}

@@ -156,9 +156,40 @@ int context_parse(struct ky_context *c, const char *spec, char *why, size_t size
 	}
 }
 
+bool context_is_counter(const struct ky_context *c, uint32_t type, uint64_t config)
+{
+	uint32_t t;
+	uint64_t k;
+
+	return c->type->kind == KY_CTX_PERF && ky_ctx_perf_argument(c->argument, &t, &k) &&
+	       t == type && k == config;
+}
+
+void context_explain_uncounted(int error, char *why, size_t size)
+{
+	switch (error) {
+	case EACCES:
+		snprintf(why, size,
+			"the kernel does not let its user count: 'sysctl kernel.perf_event_paranoid=2' allows it");
+		break;
+	case EPERM:
+	case ENOSYS:
+		snprintf(why, size,
+			"perf_event_open is forbidden to it, as containers and sandboxes (seccomp) do: allow it there");
+		break;
+	case EMFILE:
+		snprintf(why, size,
+			"it has no descriptors left, and needs one for each thread and counter: raise 'ulimit -n'");
+		break;
+	default:
+		snprintf(why, size, "this machine cannot count that (%s)", strerror(error));
+	}
+}
+
 int context_probe(const struct ky_context *c, char *why, size_t size)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .exclude_kernel = 1, .exclude_hv = 1};
+	char text[256];
 	uint64_t config;
 	int fd;
 
@@ -170,12 +201,8 @@ int context_probe(const struct ky_context *c, char *why, size_t size)
 		ky_close(fd);
 		return 0;
 	}
-	if (errno == EACCES || errno == EPERM)
-		return refuse(why, size,
-			"'%s': the kernel does not let its user count: see sysctl kernel.perf_event_paranoid",
-			c->spec);
-	return refuse(
-		why, size, "'%s': this machine cannot count that (%s)", c->spec, strerror(errno));
+	context_explain_uncounted(errno, text, sizeof(text));
+	return refuse(why, size, "'%s': %s", c->spec, text);
 }
 
 const struct ky_context *channel_context(const struct channel *c, const char *name)

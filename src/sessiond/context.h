@@ -16,6 +16,11 @@ int context_parse(struct ky_context *ret_context, const char *spec, char *why, s
 /* Can this machine count it? 0, or -errno with a line in why; other contexts always can be had. */
 int context_probe(const struct ky_context *c, char *why, size_t why_size);
 
+/* Is it this counter, as in struct perf_event_attr? */
+bool context_is_counter(const struct ky_context *c, uint32_t type, uint64_t config);
+/* One line: why perf_event_open failed with this errno for somebody, and what to do. */
+void context_explain_uncounted(int error, char *why, size_t why_size);
+
 /* The channel's context of that name in records, or NULL. */
 const struct ky_context *channel_context(const struct channel *c, const char *name);
 /* Adds it behind the others. -EEXIST: has one of this name; -EDQUOT: has as many, or large, as fit; -ENOMEM. */

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "tracer/counter.h"
 #include "tracer/tracer.h"
 
 #define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
@@ -180,6 +181,20 @@ void tracer_conn_new_events(struct tracer_conn *conn)
 	conn->unsent++;
 }
 
+static void tell_uncounted(struct tracer_conn *conn)
+{
+	struct ky_app_uncounted m;
+
+	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
+		struct ky_writer w = start();
+
+		if (conn->told_uncounted >> i & 1 || !counter_failure(i, &m))
+			continue;
+		conn->told_uncounted |= 1u << i;
+		send_tx(conn, ky_app_uncounted_encode(&w, &m));
+	}
+}
+
 void tracer_conn_send_unsent(struct tracer_conn *conn)
 {
 	struct ky_app_new_events m = {.n_events = tracer.n_events};
@@ -190,6 +205,8 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 		conn->unsent--;
 		send_tx(conn, ky_app_new_events_encode(&w, &m));
 	}
+	if (conn->socket.fd >= 0)
+		tell_uncounted(conn);
 }
 
 static int connect_app(struct tracer_conn *conn)
@@ -288,6 +305,7 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 	struct ky_writer w = start();
 	struct ky_app_ack m = {.cookie = cookie, .status = status};
 
+	tracer_conn_send_unsent(conn);
 	send_tx(conn, ky_app_ack_encode(&w, &m));
 }
 

@@ -537,6 +537,13 @@ const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts
 	return n == l->n ? l : tracer_contexts_intern(l->key, n);
 }
 
+void tracer_contexts_probe(const struct tracer_contexts *l)
+{
+	for (uint32_t i = 0; i < l->n_steps; i++)
+		if (l->steps[i].op == OP_COUNTER)
+			counter_probe(l->steps[i].n);
+}
+
 uint32_t tracer_contexts_size(const struct tracer_contexts *l)
 {
 	return l->size;

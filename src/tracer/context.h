@@ -24,6 +24,8 @@ struct tracer_contexts;
 const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint32_t n);
 /* The list of its first n. */
 const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts *l, uint32_t n);
+/* Notes which of its counters this process may not read (tracer/counter.h). Under the lock. */
+void tracer_contexts_probe(const struct tracer_contexts *l);
 /* Most bytes that they take in a record. */
 uint32_t tracer_contexts_size(const struct tracer_contexts *l);
 /* Does it matter from where the event is recorded (tracer_record_choose_from)? */

@@ -2,17 +2,18 @@
 /*
  * The descriptors of a thread are in a slot that it takes at its first event with a counter, without a lock, and gives
  * back at its end. Slots are never unmapped: so a forked child finds all its parent's descriptors, and closes them.
+ * The kernel does not give it the parent's pages; it forgets them.
  */
 #include "tracer/counter.h"
 
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "proto/context.h"
+#include "tracer/counter-page.h"
 #include "tracer/tracer.h"
 
 /* Where the program does not expect its own descriptors, nor a table of descriptors has to grow much. */
@@ -23,6 +24,7 @@ struct slot {
 	uint32_t taken;
 	int32_t fd[COUNTERS_MAX]; /* 0: not opened yet; -1: cannot be */
 	uint64_t id[COUNTERS_MAX];
+	struct perf_event_mmap_page *page[COUNTERS_MAX]; /* NULL: by the kernel alone */
 };
 
 struct chunk {
@@ -34,6 +36,7 @@ static_assert(sizeof(struct chunk) <= CHUNK_SIZE, "a page");
 static struct {
 	uint32_t type;
 	uint64_t config;
+	int error; /* errno of the last thread that could not open it; 0: all could */
 } counters[COUNTERS_MAX];
 static uint32_t n_counters;
 
@@ -100,6 +103,18 @@ static int perf_open(uint32_t number, bool exclude_kernel)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* As much as may be counted. -1 when that is nothing, which is noted. */
+static int open_noted(uint32_t number)
+{
+	int fd = perf_open(number, false);
+
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		fd = perf_open(number, true);
+	if (fd < 0)
+		__atomic_store_n(&counters[number].error, errno, __ATOMIC_RELAXED);
+	return fd;
+}
+
 /* Out of the way of the program, which may close low numbers that it does not know. */
 static int move_up(int fd)
 {
@@ -111,28 +126,104 @@ static int move_up(int fd)
 	return high;
 }
 
+#ifdef __x86_64__
+static uint64_t read_pmc(uint32_t n)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(n));
+	return (uint64_t)high << 32 | low;
+}
+
+/*
+ * Not under valgrind, which does not know the instruction, nor restartable sequences. Nor where there are cores of two
+ * kinds: a thread that is moved right before it would be killed if the other core has fewer counters.
+ */
+static bool can_read_pmc(void)
+{
+	return tracer.has_rseq && access("/sys/bus/event_source/devices/cpu_atom", F_OK) < 0;
+}
+#else
+static uint64_t read_pmc(uint32_t n)
+{
+	return n;
+}
+
+static bool can_read_pmc(void)
+{
+	return false;
+}
+#endif
+
+/* NULL when it is of no use, or there are too many (perf_event_mlock_kb). */
+static struct perf_event_mmap_page *map_page(int fd)
+{
+	struct perf_event_mmap_page *page;
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (!can_read_pmc())
+		return NULL;
+	page = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (page->cap_user_rdpmc)
+		return page;
+	munmap(page, size);
+	return NULL;
+}
+
 static void open_counter(struct slot *s, uint32_t number)
 {
-	int fd = perf_open(number, false);
+	int fd;
 
-	if (fd < 0 && (errno == EACCES || errno == EPERM))
-		fd = perf_open(number, true);
-	if (fd == 0) /* the program has closed its standard input: leave the number free */
+	s->fd[number] =
+		-1; /* a handler that records meanwhile gets 0, as it has not begun to count */
+	fd = open_noted(number);
+	if (fd >= 0)
 		fd = move_up(fd);
-	fd = fd > 0 ? move_up(fd) : -1;
-	if (fd > 0 && ioctl(fd, PERF_EVENT_IOC_ID, &s->id[number]) < 0)
-		fd = ky_close(fd);
-	s->fd[number] = fd > 0 ? fd : -1;
+	/* 0: the program has closed its standard input, and may want the number. */
+	if (fd <= 0 || ioctl(fd, PERF_EVENT_IOC_ID, &s->id[number]) < 0) {
+		ky_close(fd);
+		return;
+	}
+	s->page[number] = map_page(fd);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	s->fd[number] = fd;
 }
 
 /* False when the descriptor is not the counter's any more: the program has closed it. */
-static bool read_counter(const struct slot *s, uint32_t number, uint64_t *ret_value)
+static bool ask_kernel(const struct slot *s, uint32_t number, uint64_t *ret_value)
 {
 	uint64_t v[2] = {0};
 
 	if (read(s->fd[number], v, sizeof(v)) != sizeof(v) || v[1] != s->id[number])
 		return false;
 	*ret_value = v[0];
+	return true;
+}
+
+static bool read_counter(const struct slot *s, uint32_t number, uint64_t *ret_value)
+{
+	if (s->page[number] && counter_page_read(s->page[number], read_pmc, ret_value))
+		return true;
+	return ask_kernel(s, number, ret_value);
+}
+
+void counter_probe(uint32_t number)
+{
+	if (number < COUNTERS_MAX)
+		ky_close(open_noted(number));
+}
+
+bool counter_failure(uint32_t number, struct ky_app_uncounted *ret_failure)
+{
+	int error = __atomic_load_n(&counters[number].error, __ATOMIC_RELAXED);
+
+	if (!error)
+		return false;
+	ret_failure->type = counters[number].type;
+	ret_failure->config = counters[number].config;
+	ret_failure->status = -error;
 	return true;
 }
 
@@ -165,8 +256,11 @@ static void give_back(struct slot *s)
 	uint64_t unused;
 
 	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
-		if (s->fd[i] > 0 && read_counter(s, i, &unused))
+		if (s->page[i])
+			munmap(s->page[i], (size_t)sysconf(_SC_PAGESIZE));
+		if (s->fd[i] > 0 && ask_kernel(s, i, &unused))
 			close(s->fd[i]);
+		s->page[i] = NULL;
 		s->fd[i] = 0;
 	}
 	__atomic_store_n(&s->taken, 0, __ATOMIC_RELEASE); /* pairs with take_free */
@@ -174,10 +268,15 @@ static void give_back(struct slot *s)
 
 void counter_reset(void)
 {
-	for (struct chunk *c = chunks; c; c = c->next)
-		for (uint32_t i = 0; i < KY_ARRAY_SIZE(c->slots); i++)
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (uint32_t i = 0; i < KY_ARRAY_SIZE(c->slots); i++) {
+			memset(c->slots[i].page, 0, sizeof(c->slots[i].page));
 			if (c->slots[i].taken)
 				give_back(&c->slots[i]);
+		}
+	}
+	for (uint32_t i = 0; i < n_counters; i++)
+		counters[i].error = 0;
 	mine = NULL;
 }
 

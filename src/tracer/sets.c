@@ -170,8 +170,12 @@ void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts 
 {
 	struct tracer_set *s = find_set(conn, msg->set);
 
-	if (s)
-		s->contexts = tracer_contexts_intern(msg->list, msg->n);
+	if (!s)
+		return;
+	s->contexts = tracer_contexts_intern(msg->list, msg->n);
+	if (s->contexts)
+		tracer_contexts_probe(s->contexts);
+	conn->told_uncounted = 0;
 }
 
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg)

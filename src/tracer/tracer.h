@@ -70,6 +70,7 @@ struct tracer_conn {
 	bool tried;		  /* the first attempt to connect has been made */
 	bool awaited;		  /* somebody waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
+	uint32_t told_uncounted;  /* counters that the daemon knows to have failed: 1 << number */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint64_t connected_ns;	  /* when the last attempt succeeded */
 	uint64_t
@@ -159,6 +160,7 @@ void tracer_conn_verify(struct tracer_conn *conn);
 bool tracer_conn_receive(struct tracer_conn *conn);
 /* Asks for a NEW_EVENTS, which the listener sends; from any thread. */
 void tracer_conn_new_events(struct tracer_conn *conn);
+/* NEW_EVENTS, and counters that failed; by the listener. */
 void tracer_conn_send_unsent(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);

@@ -170,13 +170,22 @@ def test_callstack_thread_rings(k):
     stacks(k, "contexts", NO_RSEQ)
 
 
-def test_perf(k):
-    k.start_daemon()
-    reply = k.kymo("create", "probe", status=0)
-    check(reply, "")
+def need_counters(k):
+    """In a running daemon."""
+    k.kymo("create", "probe")
     if k.kymo("add-context", "-s", "probe", "-t", "perf:thread:page-faults", status=None).returncode:
         raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
     k.kymo("destroy", "probe")
+
+
+def uncounted(k):
+    """What status says of counters."""
+    return [w for w in k.kymo_json("status")["warnings"] if "is 0 in events of program" in w]
+
+
+def test_perf(k):
+    k.start_daemon()
+    need_counters(k)
     trace = create(k, "perf:thread:page-faults", "perf:thread:task-clock")
     k.app("contexts", *["faults"] * 2, "thread", "fork")
     k.kymo("stop")
@@ -186,6 +195,65 @@ def test_perf(k):
     check(100 <= rise < 200, f"100 faults were counted as {rise}")
     check(last["after faults"]["perf_thread_task_clock"] > last["before faults"]["perf_thread_task_clock"], "the clock stands")
     check(last["child"]["perf_thread_page_faults"] < rise, "a child's counter is its own")
+    equal(uncounted(k), [], "warnings")
+
+
+def test_perf_forbidden(k):
+    """A program that may not count, and ends by itself: its events are there, with 0, and status says why."""
+    k.start_daemon()
+    need_counters(k)
+    trace = create(k, "perf:thread:page-faults", "vpid", "perf:thread:task-clock")
+    for _ in range(2):
+        app = k.spawn("contexts", "forbid-counting-at-start", "main")
+        k.finish(app)
+    warnings = uncounted(k)
+    equal(len(warnings), 2, f"one for each counter: {warnings}")
+    for warning, name in zip(warnings, ("page-faults", "task-clock")):
+        check(f"'perf:thread:{name}' is 0 in events of program contexts (pid " in warning and "seccomp" in warning, warning)
+    k.kymo("stop")
+    events = read(k, trace)
+    equal([(e[1]["perf_thread_page_faults"], e[1]["perf_thread_task_clock"]) for e in events], [(0, 0)] * 2, "counters")
+
+
+def test_perf_forbidden_later(k):
+    """A thread that may not count any more when it begins to: known at the latest when the session stops."""
+    k.start_daemon()
+    need_counters(k)
+    create(k, "perf:thread:page-faults")
+    app = k.spawn("contexts", "forbid-counting", "main", "wait")
+    k.expect(app, "ready")
+    k.kymo("stop")
+    (warning,) = uncounted(k)
+    check(f"(pid {app.pid})" in warning, warning)
+    k.kymo("create", "second", "-o", k.traces / "second")
+    k.kymo("enable-event", "ctx:*")
+    equal(uncounted(k), [], "in a session that counts nothing")
+    k.kymo("add-context", "-t", "vpid,perf:thread:page-faults")
+    k.kymo("start")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    equal(len(uncounted(k)), 1, "told again to a session that came later")
+
+
+def test_perf_forbidden_unasked(k):
+    """... and without any command, soon."""
+    k.start_daemon()
+    need_counters(k)
+    create(k, "perf:thread:page-faults")
+    app = k.spawn("contexts", "forbid-counting", "main", "wait")
+    k.expect(app, "ready")
+    wait_for(lambda: uncounted(k), "a warning while the session records")
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_perf_forbidden_record(k):
+    done = k.kymo("record", "-o", k.traces / "r", "-t", "perf:thread:page-faults", "--", kymotest.APPS / "contexts",
+        "forbid-counting-at-start", "main", status=None)
+    if "does not let its user count" in done.stderr:
+        raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
+    check("'perf:thread:page-faults' is 0 in events of program contexts" in done.stderr, done.stderr)
 
 
 def test_application(k):

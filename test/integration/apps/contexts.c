@@ -2,9 +2,13 @@
 /*
  * Emits ctx:event { text step, ... the truth as system calls tell it } in the situations that contexts must get right.
  *
- *   contexts SITUATION...     in this order; "wait" says "ready" and waits for a line on stdin
+ *   contexts SITUATION...     in this order; "wait" says "ready" and waits for a line on stdin; "forbid-counting-at-start"
+ *                             comes first, if at all
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -213,6 +217,33 @@ static void faults(void)
 	munmap(memory, 100 * 4096);
 }
 
+/* From now on this thread may not open counters, as in a container. */
+static void forbid_counting(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		exit(3);
+}
+
+/* Starts anew, where counting is forbidden already. */
+static void forbid_at_start(char **argv)
+{
+	if (getenv("FORBIDDEN"))
+		return;
+	forbid_counting();
+	setenv("FORBIDDEN", "1", 1);
+	execv(argv[0], argv);
+	exit(3);
+}
+
 static void large(void)
 {
 	static char text[3000];
@@ -262,6 +293,8 @@ static void situation(const char *name)
 		application();
 	else if (!strcmp(name, "faults"))
 		faults();
+	else if (!strcmp(name, "forbid-counting"))
+		forbid_counting();
 	else if (!strcmp(name, "large"))
 		large();
 	else if (!strcmp(name, "wait"))
@@ -272,7 +305,11 @@ static void situation(const char *name)
 
 int main(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		situation(argv[i]);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "forbid-counting-at-start"))
+			forbid_at_start(argv);
+		else
+			situation(argv[i]);
+	}
 	return 0;
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of contexts, as the daemon sends them: the steps that they are compiled to, and what these write. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tracer/context.c" /* to see the steps */
+
+struct tracer tracer;
+
+void tracer_lock(sigset_t *ret_old)
+{
+	(void)ret_old;
+}
+
+void tracer_unlock(const sigset_t *old)
+{
+	(void)old;
+}
+
+/* The list of these kinds; a kind that has an argument takes it from `argument`. */
+static const struct tracer_contexts *list_of(
+	const uint32_t *kinds, uint32_t n, const char *argument)
+{
+	static uint8_t buf[8192];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	for (uint32_t i = 0; i < n; i++) {
+		bool family = kinds[i] == KY_CTX_PERF || kinds[i] == KY_CTX_APP ||
+			      kinds[i] == KY_CTX_CALLSTACK;
+
+		ky_write_u32(&w, kinds[i]);
+		ky_write_str(&w, family ? argument : "");
+	}
+	return tracer_contexts_intern((struct ky_bytes){buf, (uint32_t)w.len}, n);
+}
+
+#define LIST(argument, ...)                                                                        \
+	list_of((const uint32_t[]){__VA_ARGS__},                                                   \
+		sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), argument)
+
+static uint32_t put_all(const struct tracer_contexts *l, uint8_t *to)
+{
+	return (uint32_t)(tracer_contexts_put(l, to, ky_clock_counter(), ky_clock_of_machine()) -
+			  to);
+}
+
+static void test_neighbours_are_one_step(void **unused)
+{
+	const struct tracer_contexts *l = LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_PROCNAME);
+
+	(void)unused;
+	assert_non_null(l);
+	assert_int_equal(l->n_steps, 1);
+	assert_int_equal(l->steps[0].op, OP_COPY);
+	assert_int_equal(l->steps[0].n, 4 + 4 + 16);
+	assert_int_equal(tracer_contexts_size(l), 24);
+	assert_true(l->kept_only);
+	assert_int_equal(l->kinds, BIT(KY_CTX_VPID) | BIT(KY_CTX_VTID) | BIT(KY_CTX_PROCNAME));
+}
+
+static void test_others_are_not(void **unused)
+{
+	(void)unused;
+	assert_int_equal(LIST("", KY_CTX_VTID, KY_CTX_VPID)->n_steps, 2);
+	assert_int_equal(LIST("", KY_CTX_VPID, KY_CTX_PROCNAME)->n_steps, 2);
+	/* As they are kept, the last user stands before the first group. */
+	assert_int_equal(
+		LIST("", KY_CTX_VUID, KY_CTX_VEUID, KY_CTX_VSUID, KY_CTX_VGID)->n_steps, 1);
+	assert_int_equal(LIST("", KY_CTX_VUID, KY_CTX_VSUID)->n_steps, 2);
+	/* Not across one that is found out each time. */
+	assert_int_equal(LIST("", KY_CTX_VPID, KY_CTX_CPU_ID, KY_CTX_VTID)->n_steps, 3);
+}
+
+static void test_kept_only(void **unused)
+{
+	uint8_t room[512 + KYMO_SCRATCH_SLACK];
+	const struct tracer_contexts *kept_list = LIST("", KY_CTX_VPID, KY_CTX_VUID);
+	const struct tracer_contexts *other = LIST("", KY_CTX_VPID, KY_CTX_CPU_ID);
+
+	(void)unused;
+	assert_true(kept_list->kept_only);
+	assert_false(other->kept_only);
+	assert_int_equal(put_all(kept_list, room), 8);
+	assert_ptr_equal(tracer_kept.of, kept_list);
+	assert_int_equal(tracer_kept.turn, tracer_contexts_turn);
+	assert_int_equal(tracer_kept.size, 8);
+	assert_memory_equal(tracer_kept.bytes, room, 8);
+	put_all(other, room);
+	assert_ptr_not_equal(tracer_kept.of, other);
+	kymo_contexts_invalidate();
+	assert_int_not_equal(tracer_kept.turn, tracer_contexts_turn);
+}
+
+static void test_sizes(void **unused)
+{
+	uint8_t room[4096 + KYMO_SCRATCH_SLACK];
+	const struct tracer_contexts *stack = LIST("8", KY_CTX_CALLSTACK);
+	const struct tracer_contexts *mixed = LIST(
+		"1:2", KY_CTX_CPU_ID, KY_CTX_IP, KY_CTX_PERF, KY_CTX_PTHREAD_ID);
+	const struct tracer_contexts *app = LIST("a:b", KY_CTX_APP);
+
+	(void)unused;
+	assert_int_equal(tracer_contexts_size(stack), 64);
+	assert_true(tracer_contexts_want_caller(stack));
+	assert_int_equal(put_all(stack, room), 64);
+	assert_int_equal(tracer_contexts_size(mixed), 4 + 8 + 8 + 8);
+	assert_true(tracer_contexts_want_caller(mixed));
+	assert_int_equal(put_all(mixed, room), 28);
+	assert_int_equal(tracer_contexts_size(app), KY_CTX_STRING_MAX);
+	assert_false(tracer_contexts_want_caller(app));
+	assert_int_equal(put_all(app, room), 1); /* "": nobody has registered it */
+}
+
+static void test_values(void **unused)
+{
+	uint8_t room[128 + KYMO_SCRATCH_SLACK];
+	struct {
+		int32_t vtid, vpid;
+		char procname[16];
+		uint64_t pthread_id;
+		uint32_t vegid;
+	} __attribute__((packed))
+	want = {(int32_t)syscall(SYS_gettid), getpid(), "", (uintptr_t)pthread_self(), getegid()};
+
+	(void)unused;
+	prctl(PR_GET_NAME, want.procname);
+	assert_int_equal(put_all(LIST("", KY_CTX_VTID, KY_CTX_VPID, KY_CTX_PROCNAME,
+					 KY_CTX_PTHREAD_ID, KY_CTX_VEGID),
+				 room),
+		sizeof(want));
+	assert_memory_equal(room, &want, sizeof(want));
+}
+
+static void test_same_list(void **unused)
+{
+	const struct tracer_contexts *l = LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_CPU_ID);
+
+	(void)unused;
+	assert_ptr_equal(LIST("", KY_CTX_VPID, KY_CTX_VTID, KY_CTX_CPU_ID), l);
+	assert_ptr_equal(tracer_contexts_first(l, 3), l);
+	assert_ptr_equal(tracer_contexts_first(l, 2), LIST("", KY_CTX_VPID, KY_CTX_VTID));
+	assert_null(tracer_contexts_first(l, 4));
+	assert_null(tracer_contexts_first(l, 0));
+	assert_null(tracer_contexts_first(NULL, 1));
+}
+
+static void test_refused(void **unused)
+{
+	uint32_t many[KY_CTX_MAX + 1];
+
+	(void)unused;
+	assert_null(LIST("", KY_CTX_KINDS));
+	assert_null(LIST("", KY_CTX_VPID, KY_CTX_NONE));
+	assert_null(LIST("", KY_CTX_VPID, KY_CTX_NONE)); /* again: it is remembered as unknown */
+	assert_null(LIST("no counter", KY_CTX_PERF));
+	assert_null(LIST("65", KY_CTX_CALLSTACK));
+	for (uint32_t i = 0; i < KY_ARRAY_SIZE(many); i++)
+		many[i] = KY_CTX_CALLSTACK;
+	assert_non_null(list_of(many, 8, "64")); /* 4096 bytes */
+	assert_null(list_of(many, 9, "64"));
+	assert_non_null(list_of(many, KY_CTX_MAX, "1"));
+	assert_null(list_of(many, KY_CTX_MAX + 1, "1"));
+	assert_null(tracer_contexts_intern((struct ky_bytes){"\2\0\0", 3}, 1)); /* cut off */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_neighbours_are_one_step),
+		cmocka_unit_test(test_others_are_not),
+		cmocka_unit_test(test_kept_only),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_same_list),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
