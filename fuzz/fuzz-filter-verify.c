@@ -3,7 +3,7 @@
  * Programs from anybody, for events of any kind, on any payload: what links can be run. Input: a byte with the number of fields, four
  * bytes for each, two with the program's length, the program, then the payload; cut into pieces by its first byte.
  */
-#include "filter/filter.h"
+#include "filter/pass.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

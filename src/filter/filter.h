@@ -67,8 +67,4 @@ int ky_filter_compile(
 int ky_filter_link(const void *program, size_t len, const struct kymo_field *fields,
 	ky_filter_find_context find, void *buf, struct ky_filter_error *error);
 
-/* Does the payload (as in kymo_record_fn) pass? Safe in signal handlers; never reads beyond a piece. */
-bool ky_filter_pass(const void *code, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces);
-
 #endif

@@ -9,35 +9,7 @@
  *
  * Nothing about the payload is believed: an offset is compared with the length of what there is before it is followed.
  */
-#include "filter/insn.h"
-
-/* A text that is being compared: always in one piece. */
-struct span {
-	const uint8_t *p;
-	uint32_t len;
-	bool measured; /* a NUL in it has got there after it was measured: it is recorded as '#' */
-};
-
-union slot {
-	union ky_filter_number number;
-	struct span text;
-};
-
-/* A place in the payload. */
-struct cursor {
-	uint32_t piece, offset;
-};
-
-struct ky_filter_frame {
-	const struct ky_filter_code *code;
-	const struct kymo_piece *pieces;
-	size_t n_pieces;
-	unsigned n_anchors;	/* that have been found */
-	struct kymo_piece flat; /* see begin_walk */
-	struct cursor anchors[KY_FILTER_ANCHORS_MAX];
-	union slot v[KY_FILTER_DEPTH_MAX + 1];
-	uint8_t context[2][KY_FILTER_CONTEXT_MAX];
-};
+#include "filter/pass.h"
 
 #define FUNCTION(name)                                                                             \
 	static bool run_##name(const struct ky_filter_insn *pc, const uint8_t *base, size_t len,   \
@@ -62,30 +34,31 @@ FUNCTION(REJECT)
 /* --- finding things in the payload --- */
 
 /* Only here it matters whether there are pieces: a flat payload is made one. Most filters never come here. */
-static struct cursor begin_walk(struct ky_filter_frame *f, const uint8_t *base, size_t len)
+static struct ky_filter_cursor begin_walk(
+	struct ky_filter_frame *f, const uint8_t *base, size_t len)
 {
 	if (!f->n_pieces) {
 		f->flat = (struct kymo_piece){.ptr = base, .len = (uint32_t)len};
 		f->pieces = &f->flat;
 		f->n_pieces = 1;
 	}
-	return (struct cursor){0, 0};
+	return (struct ky_filter_cursor){0, 0};
 }
 
-static uint32_t left_in_piece(const struct ky_filter_frame *f, const struct cursor *c)
+static uint32_t left_in_piece(const struct ky_filter_frame *f, const struct ky_filter_cursor *c)
 {
 	return f->pieces[c->piece].len - c->offset;
 }
 
 /* Puts the cursor on a byte, if one is left. */
-static bool settle(const struct ky_filter_frame *f, struct cursor *c)
+static bool settle(const struct ky_filter_frame *f, struct ky_filter_cursor *c)
 {
 	while (c->piece < f->n_pieces && !left_in_piece(f, c))
-		*c = (struct cursor){c->piece + 1, 0};
+		*c = (struct ky_filter_cursor){c->piece + 1, 0};
 	return c->piece < f->n_pieces;
 }
 
-static bool skip(const struct ky_filter_frame *f, struct cursor *c, uint64_t n)
+static bool skip(const struct ky_filter_frame *f, struct ky_filter_cursor *c, uint64_t n)
 {
 	while (n) {
 		uint32_t step;
@@ -100,7 +73,7 @@ static bool skip(const struct ky_filter_frame *f, struct cursor *c, uint64_t n)
 }
 
 /* Copies n bytes and goes behind them. */
-static bool take(const struct ky_filter_frame *f, struct cursor *c, void *to, uint32_t n)
+static bool take(const struct ky_filter_frame *f, struct ky_filter_cursor *c, void *to, uint32_t n)
 {
 	for (uint32_t done = 0; done < n;) {
 		uint32_t step;
@@ -116,7 +89,8 @@ static bool take(const struct ky_filter_frame *f, struct cursor *c, void *to, ui
 }
 
 /* A string, and goes behind its NUL. */
-static bool take_string(const struct ky_filter_frame *f, struct cursor *c, struct span *ret_text)
+static bool take_string(const struct ky_filter_frame *f, struct ky_filter_cursor *c,
+	struct ky_filter_span *ret_text)
 {
 	const struct kymo_piece *piece;
 	const uint8_t *p, *nul;
@@ -127,28 +101,29 @@ static bool take_string(const struct ky_filter_frame *f, struct cursor *c, struc
 	piece = &f->pieces[c->piece];
 	p = (const uint8_t *)piece->ptr + c->offset;
 	if (piece->flags & KYMO_PIECE_TEXT) {
-		*ret_text = (struct span){p, left_in_piece(f, c), true};
+		*ret_text = (struct ky_filter_span){p, left_in_piece(f, c), true};
 		c->offset = piece->len;
 		return take(f, c, &end, 1) && !end;
 	}
 	nul = memchr(p, 0, left_in_piece(f, c));
 	if (!nul)
 		return false;
-	*ret_text = (struct span){p, (uint32_t)(nul - p), false};
+	*ret_text = (struct ky_filter_span){p, (uint32_t)(nul - p), false};
 	c->offset += ret_text->len + 1;
 	return true;
 }
 
-static bool skip_strings(const struct ky_filter_frame *f, struct cursor *c, uint32_t n)
+static bool skip_strings(const struct ky_filter_frame *f, struct ky_filter_cursor *c, uint32_t n)
 {
-	struct span unused;
+	struct ky_filter_span unused;
 
 	while (n && take_string(f, c, &unused))
 		n--;
 	return !n;
 }
 
-static bool walk(const struct ky_filter_frame *f, struct cursor *c, const struct ky_filter_step *s)
+static bool walk(
+	const struct ky_filter_frame *f, struct ky_filter_cursor *c, const struct ky_filter_step *s)
 {
 	uint32_t count = s->kind == KYMO_FIELD_STRING ? 1 : s->count;
 
@@ -160,13 +135,13 @@ static bool walk(const struct ky_filter_frame *f, struct cursor *c, const struct
 
 /* Where a far field begins. Each stretch of the payload is walked over once, whatever asks. */
 static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, const uint8_t *base,
-	size_t len, struct cursor *ret_cursor)
+	size_t len, struct ky_filter_cursor *ret_cursor)
 {
 	const struct ky_filter_step *steps = (const void *)((const char *)f->code + f->code->steps);
-	struct cursor begin = begin_walk(f, base, len);
+	struct ky_filter_cursor begin = begin_walk(f, base, len);
 
 	for (; f->n_anchors < pc->anchor; f->n_anchors++) {
-		struct cursor c = f->n_anchors ? f->anchors[f->n_anchors - 1] : begin;
+		struct ky_filter_cursor c = f->n_anchors ? f->anchors[f->n_anchors - 1] : begin;
 
 		if (!walk(f, &c, &steps[f->n_anchors]))
 			return false;
@@ -178,7 +153,7 @@ static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, c
 
 /* For sequences: reads the count. False when they have no element `index`. */
 static bool enter_sequence(const struct ky_filter_frame *f, const struct ky_filter_insn *pc,
-	struct cursor *c, uint32_t *ret_count)
+	struct ky_filter_cursor *c, uint32_t *ret_count)
 {
 	if (!(pc->flags & KY_INSN_SEQUENCE))
 		return true;
@@ -207,7 +182,7 @@ static struct fetched fetch(
 {
 	uint32_t count = UINT32_MAX;
 	uint64_t bits = 0;
-	struct cursor c;
+	struct ky_filter_cursor c;
 
 	if (!locate(f, pc, base, len, &c) || !enter_sequence(f, pc, &c, &count) ||
 		pc->index >= count || !skip(f, &c, (uint64_t)pc->index * pc->size) ||
@@ -220,7 +195,7 @@ static struct fetched fetch(
 static struct fetched fetch_near(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
-	struct cursor c = begin_walk(f, base, len);
+	struct ky_filter_cursor c = begin_walk(f, base, len);
 	uint64_t bits = 0;
 
 	if (!skip(f, &c, pc->offset - pc->size) || !take(f, &c, &bits, pc->size))
@@ -334,16 +309,16 @@ FUNCTION(LOAD_FAR_FLOAT)
 }
 
 /* n bytes of text at the cursor, or less if a NUL ends it. */
-static bool take_bytes(
-	const struct ky_filter_frame *f, struct cursor c, uint32_t n, struct span *to)
+static bool take_bytes(const struct ky_filter_frame *f, struct ky_filter_cursor c, uint32_t n,
+	struct ky_filter_span *to)
 {
 	if (!n) {
-		*to = (struct span){(const uint8_t *)"", 0, false};
+		*to = (struct ky_filter_span){(const uint8_t *)"", 0, false};
 		return true;
 	}
 	if (!settle(f, &c) || left_in_piece(f, &c) < n)
 		return false;
-	*to = (struct span){(const uint8_t *)f->pieces[c.piece].ptr + c.offset, n, false};
+	*to = (struct ky_filter_span){(const uint8_t *)f->pieces[c.piece].ptr + c.offset, n, false};
 	return true;
 }
 
@@ -351,7 +326,7 @@ static bool load_string(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
 	uint32_t n = pc->index;
-	struct cursor c;
+	struct ky_filter_cursor c;
 
 	if (!locate(f, pc, base, len, &c))
 		return false;
@@ -370,7 +345,7 @@ static bool load_string_element(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
 	uint32_t count = UINT32_MAX;
-	struct cursor c;
+	struct ky_filter_cursor c;
 
 	return locate(f, pc, base, len, &c) && enter_sequence(f, pc, &c, &count) &&
 	       pc->index < count && skip_strings(f, &c, pc->index) &&
@@ -397,7 +372,7 @@ FUNCTION(CONTEXT_STRING)
 	uint8_t *buf = f->context[pc->slot & 1];
 	int n = pc->get_string(pc->argument, (char *)buf, sizeof(f->context[0]));
 
-	f->v[pc->slot].text = (struct span){buf, n < 0 ? 0 : (uint32_t)n, false};
+	f->v[pc->slot].text = (struct ky_filter_span){buf, n < 0 ? 0 : (uint32_t)n, false};
 	GO(n < 0 ? pc->none : pc->yes);
 }
 
@@ -473,7 +448,7 @@ FUNCTION(TRUE_F)
 }
 
 /* Byte i of a text as it is recorded; -1 at its end. */
-static int byte_at(const struct span *t, uint32_t i)
+static int byte_at(const struct ky_filter_span *t, uint32_t i)
 {
 	uint8_t byte;
 
@@ -502,7 +477,7 @@ static uint32_t advance(const struct ky_filter_pattern *p, uint32_t state, uint8
 	return state + 1;
 }
 
-static bool matches(const struct ky_filter_pattern *p, const struct span *text)
+static bool matches(const struct ky_filter_pattern *p, const struct ky_filter_span *text)
 {
 	uint32_t state = 0;
 	int byte;
@@ -522,7 +497,7 @@ FUNCTION(MATCH)
 	GO(matches(pattern, &f->v[pc->slot].text) ? pc->yes : pc->no);
 }
 
-static bool same(const struct span *a, const struct span *b)
+static bool same(const struct ky_filter_span *a, const struct ky_filter_span *b)
 {
 	int byte;
 
@@ -554,23 +529,6 @@ const ky_filter_fn ky_filter_functions[KY_INSN_N] = {
 	ROW(TRUE) ROW(TRUE_F) ROW(MATCH) ROW(SAME)
 };
 /* clang-format on */
-
-bool ky_filter_pass(const void *code, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	const struct ky_filter_insn *first = ((const struct ky_filter_code *)code)->insns;
-	struct ky_filter_frame f;
-
-	f.code = code;
-	f.pieces = pieces;
-	f.n_pieces = n_pieces;
-	f.n_anchors = 0;
-	if (ky_unlikely(n_pieces)) {
-		payload = pieces->ptr;
-		len = pieces->len;
-	}
-	return first->run(first, payload, len, &f);
-}
 
 bool ky_filter_fold(enum ky_filter_insn_op op, union ky_filter_number *a, union ky_filter_number b)
 {

@@ -3,7 +3,7 @@
  * Filters from text to verdict, over one event that has a field of each kind, laid out flat and in pieces. Each piece is memory of
  * its own, so that the address sanitizer sees a read beyond it.
  */
-#include "filter/filter.h"
+#include "filter/pass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

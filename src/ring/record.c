@@ -58,10 +58,21 @@ ptrdiff_t ky_rseq_offset;
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
+#if defined(__x86_64__)
+ky_flat_special_fn ky_flat_special = ky_rseq_flat_special;
+ky_word_special_fn ky_word_special = ky_rseq_word_special;
+#endif
+
 void ky_writer_init(void)
 {
 	if (&__rseq_offset)
 		ky_rseq_offset = __rseq_offset;
+#if defined(__x86_64__)
+	if (ky_rseq_offset == KY_RSEQ_KNOWN) {
+		ky_flat_special = ky_rseq_flat_special_known;
+		ky_word_special = ky_rseq_word_special_known;
+	}
+#endif
 }
 
 bool ky_writer_has_rseq(void)

@@ -171,6 +171,9 @@ typedef int (*ky_word_special_fn)(struct ky_hook *hook, uint64_t value, struct k
 	size_t len, uint64_t until, uint32_t front, ky_vector first, ky_vector second);
 extern __typeof__(*(ky_flat_special_fn)0) ky_rseq_flat_special, ky_rseq_flat_special_known;
 extern __typeof__(*(ky_word_special_fn)0) ky_rseq_word_special, ky_rseq_word_special_known;
+/* Those for where the rseq area is. */
+extern ky_flat_special_fn ky_flat_special;
+extern ky_word_special_fn ky_word_special;
 
 /* Changes of this CPU's ring in one restartable sequence, made in this order if its head still is as it was. */
 struct ky_stores {

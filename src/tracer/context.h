@@ -69,18 +69,29 @@ struct tracer_kept {
 extern __thread struct tracer_kept tracer_kept KY_THREAD_TLS;
 extern uint32_t tracer_contexts_turn;
 
-/* A copy that belongs together. False: it is not kept, or not any more. */
-static inline bool tracer_contexts_kept(
-	const struct tracer_contexts *l, struct tracer_kept *ret_kept)
+/* The same as arguments of a ky_flat_special_fn. */
+struct tracer_front {
+	ky_vector first, second;
+	uint64_t until;
+	uint32_t size;
+};
+
+/* What belongs together. False: it is not kept, or not any more. */
+static inline __attribute__((always_inline)) bool tracer_contexts_kept(
+	const struct tracer_contexts *l, struct tracer_front *ret_front)
 {
-	uint32_t changes = __atomic_load_n(&tracer_kept.changes, __ATOMIC_RELAXED);
+	const struct tracer_kept *k = &tracer_kept;
+	uint32_t changes = __atomic_load_n(&k->changes, __ATOMIC_RELAXED);
 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*ret_kept = tracer_kept;
+	ret_front->first = k->bytes[0];
+	ret_front->second = k->bytes[1];
+	ret_front->until = k->until;
+	ret_front->size = k->size;
+	if (k->of != l || k->turn != __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED))
+		return false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return ret_kept->of == l &&
-	       changes == __atomic_load_n(&tracer_kept.changes, __ATOMIC_RELAXED) &&
-	       ret_kept->turn == __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED);
+	return changes == __atomic_load_n(&k->changes, __ATOMIC_RELAXED);
 }
 
 /* ky_record_hook for a hook with contexts. */

@@ -7,7 +7,7 @@
 #ifndef TRACER_FILTER_H
 #define TRACER_FILTER_H
 
-#include "filter/filter.h"
+#include "filter/pass.h"
 #include "tracer/tracer.h"
 
 /* A filter of a set: the daemon's number of it, and its program. */

@@ -3,7 +3,6 @@
 
 #include "tracer/context.h"
 #include "tracer/filter.h"
-#include "ring/asm-offsets.h"
 
 static inline bool passes(const struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
@@ -34,11 +33,12 @@ void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len
 
 #if defined(__x86_64__) && defined(__LP64__)
 /* Contexts that are kept, or none. False: they must be found out. */
-static inline bool front_of(const struct ky_hook *hook, struct tracer_kept *ret_kept)
+static inline __attribute__((always_inline)) bool front_of(
+	const struct ky_hook *hook, struct tracer_front *ret_front)
 {
 	if (hook->contexts)
-		return tracer_contexts_kept(hook->contexts, ret_kept);
-	*ret_kept = (struct tracer_kept){.until = UINT64_MAX};
+		return tracer_contexts_kept(hook->contexts, ret_front);
+	*ret_front = (struct tracer_front){.until = UINT64_MAX};
 	return true;
 }
 
@@ -51,53 +51,90 @@ static __attribute__((cold, noinline)) void record_otherwise(
 		ky_record_hook(hook, payload, len, NULL, 0);
 }
 
-/* The event has passed the hook's filters. Functions of their own, so that one that does not costs next to nothing. */
-static __attribute__((noinline)) void record_passed_flat(
+/*
+ * An event that has passed the hook's filters, and the event itself: functions of their own, so that one that does not pass
+ * costs next to nothing, and one without filters no more than it must.
+ */
+static inline __attribute__((always_inline)) void record_passed_flat(
 	struct ky_hook *hook, const void *payload, size_t len)
 {
-	ky_flat_special_fn record = ky_rseq_offset == KY_RSEQ_KNOWN ? ky_rseq_flat_special_known
-								    : ky_rseq_flat_special;
-	struct tracer_kept kept;
+	struct tracer_front front;
 
-	if (ky_unlikely(!front_of(hook, &kept) || len > KY_BLOCK_MAX / 2 ||
-			record(hook, payload, hook, kept.size + len, kept.until, kept.size,
-				kept.bytes[0], kept.bytes[1]) != KY_WRITE_DONE))
+	if (ky_unlikely(!front_of(hook, &front) || len > KY_BLOCK_MAX / 2 ||
+			ky_flat_special(hook, payload, hook, front.size + len, front.until,
+				front.size, front.first, front.second) != KY_WRITE_DONE))
 		record_otherwise(hook, payload, len);
 }
 
-static __attribute__((noinline)) void record_passed_word(
+static __attribute__((cold, noinline)) void record_word_otherwise(
 	struct ky_hook *hook, uint64_t value, size_t len)
 {
-	ky_word_special_fn record = ky_rseq_offset == KY_RSEQ_KNOWN ? ky_rseq_word_special_known
-								    : ky_rseq_word_special;
-	struct tracer_kept kept;
+	uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
 
-	if (ky_unlikely(!front_of(hook, &kept) ||
-			record(hook, value, hook, kept.size + len, kept.until, kept.size,
-				kept.bytes[0], kept.bytes[1]) != KY_WRITE_DONE)) {
-		uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
-
-		record_otherwise(hook, payload, len);
-	}
+	record_otherwise(hook, payload, len);
 }
 
-static void record_flat(const struct kymo_event *event, const void *payload, void *arg, size_t len)
+static inline __attribute__((always_inline)) void record_passed_word(
+	struct ky_hook *hook, uint64_t value, size_t len)
+{
+	struct tracer_front front;
+
+	if (ky_unlikely(!front_of(hook, &front) ||
+			ky_word_special(hook, value, hook, front.size + len, front.until,
+				front.size, front.first, front.second) != KY_WRITE_DONE))
+		record_word_otherwise(hook, value, len);
+}
+
+static __attribute__((noinline)) void passed_flat(
+	struct ky_hook *hook, const void *payload, size_t len)
+{
+	record_passed_flat(hook, payload, len);
+}
+
+static __attribute__((noinline)) void passed_word(struct ky_hook *hook, uint64_t value, size_t len)
+{
+	record_passed_word(hook, value, len);
+}
+
+static void filtered_flat(
+	const struct kymo_event *event, const void *payload, void *arg, size_t len)
 {
 	struct ky_hook *hook = arg;
 
 	if (ky_unlikely(!hook->n_special))
 		ky_record_flat(event, payload, hook, len);
 	else if (passes(hook, payload, len, NULL, 0))
-		record_passed_flat(hook, payload, len);
+		passed_flat(hook, payload, len);
 }
 
-static void record_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
+static void filtered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
 {
 	struct ky_hook *hook = arg;
 
 	if (ky_unlikely(!hook->n_special))
 		ky_record_word(event, value, hook, len);
 	else if (passes(hook, &value, len, NULL, 0))
+		passed_word(hook, value, len);
+}
+
+static void unfiltered_flat(
+	const struct kymo_event *event, const void *payload, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+
+	if (ky_unlikely(!hook->n_special || hook->filters))
+		filtered_flat(event, payload, hook, len);
+	else
+		record_passed_flat(hook, payload, len);
+}
+
+static void unfiltered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+
+	if (ky_unlikely(!hook->n_special || hook->filters))
+		filtered_word(event, value, hook, len);
+	else
 		record_passed_word(hook, value, len);
 }
 
@@ -107,8 +144,10 @@ void tracer_record_choose_special(struct kymo_event_state *state)
 
 	if (!hook->n_special || hook->special != tracer_record_special)
 		return;
-	__atomic_store_n(&state->record_flat, record_flat, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_word, record_word, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_flat, hook->filters ? filtered_flat : unfiltered_flat,
+		__ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_word, hook->filters ? filtered_word : unfiltered_word,
+		__ATOMIC_RELAXED);
 }
 #else
 void tracer_record_choose_special(struct kymo_event_state *state)
