@@ -196,7 +196,9 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	}
 	printf("%-11s%" PRIu64 "\n", "recorded", t->n_events);
 	printf("%-11s%" PRIu64 "%s\n", "discarded", t->n_discarded,
-		t->n_discarded ? " (enlarge the buffers: --subbuf-size, --num-subbuf)" : "");
+		t->n_discarded
+			? " (full buffers: --subbuf-size, --num-subbuf; or another cause, which 'kymo stop' and 'record' told)"
+			: "");
 	printf("%-11s%" PRIu64 " in %zu stream%s, %s\n", "packets", t->n_packets, t->n_streams,
 		t->n_streams == 1 ? "" : "s", cli_format_size(size, sizeof(size), t->n_bytes));
 	if (t->n_packets_lost)
