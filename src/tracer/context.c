@@ -3,8 +3,9 @@
  * What a thread keeps is one structure, the same for all lists; a list is compiled to steps, and neighbours among the kept
  * values are copied in one step. So the common case is three comparisons and a copy.
  *
- * Signal handlers may come in between anywhere. Whoever fills the structure marks it stale meanwhile, and counts;
- * whoever copied while somebody filled sees the count, and copies again.
+ * Signal handlers may come in between anywhere. Whoever fills the structure counts, so whoever copied meanwhile sees
+ * the count, and copies again. A handler that finds it being filled leaves it alone, and uses what it found out itself.
+ * (Should it jump out, nothing is kept any more: right, but slow.)
  *
  * The clock of a record is read here, once: it tells how old what is kept is, and the record gets the same value. (Reading it a
  * second time would cost more than the common contexts.)
@@ -38,12 +39,17 @@ struct values {
 	uint64_t ns[8];
 } __attribute__((packed));
 
-static __thread struct {
+struct found {
 	struct values v;
 	uint8_t slack[KYMO_SCRATCH_SLACK]; /* read by wide copies */
-	uint32_t kinds;			   /* which of them were found out: 1 << kind */
-	uint32_t turn;			   /* of the process, when they were; 0: being filled */
+};
+
+static __thread struct {
+	struct found values;
+	uint32_t kinds; /* which of them were found out: 1 << kind */
+	uint32_t turn;	/* of the process, when they were; 0: being filled */
 	uint32_t fills;
+	bool filling;		 /* this, or tracer_kept */
 	uint64_t found, believe; /* when; for how long */
 	struct tracer_caller caller;
 } mine KY_THREAD_TLS;
@@ -145,30 +151,51 @@ static void find_values(struct values *v, uint32_t kinds)
 	find_namespaces(v, kinds);
 }
 
-/* Keeps what lists asked for so far, unless it has been some time: then what this one asks for. */
-static __attribute__((cold, noinline)) void fill(
-	const struct tracer_contexts *l, uint64_t now, uint32_t clock)
+/* Nobody else fills before end_filling. False: the thread is doing that, and we are in a handler of it. */
+static bool begin_filling(void)
+{
+	if (mine.filling)
+		return false;
+	mine.filling = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void end_filling(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mine.filling = false;
+}
+
+/*
+ * Finds out what lists asked for so far, unless it has been some time: then what this one asks for. Keeps it, if it may,
+ * and counts that in *fills.
+ */
+static __attribute__((cold, noinline)) void find_out(const struct tracer_contexts *l, uint64_t now,
+	uint32_t clock, struct found *ret_values, uint32_t *fills)
 {
 	uint32_t before = __atomic_load_n(&tracer_contexts_turn, __ATOMIC_RELAXED),
 		 kinds = l->kinds;
 	uint64_t end;
-	struct values v;
 	int saved = errno;
 
 	if (mine.turn == before && now - mine.found < mine.believe)
 		kinds |= mine.kinds;
-	find_values(&v, kinds);
+	find_values(&ret_values->v, kinds);
 	errno = saved;
 	end = ky_clock_read(clock);
+	if (!begin_filling())
+		return;
 	mine.turn = 0;
-	mine.fills++;
+	*fills = ++mine.fills;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler sees that it is being filled */
-	mine.v = v;
+	mine.values.v = ret_values->v;
 	mine.kinds = kinds;
 	mine.found = now;
 	mine.believe = KY_MIN((end - now) * BELIEVE_FACTOR, BELIEVE_MAX);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine.turn = before;
+	end_filling();
 }
 
 static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
@@ -239,6 +266,8 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
 /* For the records that come next: what was put to `from` when there had been so many fills. */
 static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
 {
+	if (!begin_filling())
+		return;
 	tracer_kept.of = NULL;
 	tracer_kept.changes++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -248,30 +277,37 @@ static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t 
 	tracer_kept.turn = mine.turn;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Unless a handler has found other values meanwhile. */
-	if (fills == __atomic_load_n(&mine.fills, __ATOMIC_RELAXED))
+	if (fills == mine.fills)
 		tracer_kept.of = l;
+	end_filling();
 }
 
 uint8_t *tracer_contexts_put(
 	const struct tracer_contexts *l, uint8_t *to, uint64_t now, uint32_t clock)
 {
 	const struct step *s, *end = l->steps + l->n_steps;
-	uint8_t *p;
+	const struct found *from;
+	struct found own;
 	uint32_t fills;
+	uint8_t *p;
 
 	do {
-		if (l->kinds && ky_unlikely(!is_fresh(l, now)))
-			fill(l, now, clock);
+		from = &mine.values;
 		fills = __atomic_load_n(&mine.fills, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (l->kinds && ky_unlikely(!is_fresh(l, now))) {
+			find_out(l, now, clock, &own, &fills);
+			from = &own;
+		}
 		for (p = to, s = l->steps; s < end; s++) {
 			if (ky_likely(s->op == OP_COPY))
-				p = copy(p, (const uint8_t *)&mine.v + s->offset, s->n);
+				p = copy(p, (const uint8_t *)&from->v + s->offset, s->n);
 			else
 				p = put_special(s, p);
 		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	} while (ky_unlikely(fills != __atomic_load_n(&mine.fills, __ATOMIC_RELAXED)));
+	} while (from != &own &&
+		 ky_unlikely(fills != __atomic_load_n(&mine.fills, __ATOMIC_RELAXED)));
 	if (l->kept_only && l->size <= KY_FRONT_MAX)
 		keep(l, to, fills);
 	return p;

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signal handlers that record with other contexts than what they interrupted, at every instruction of what keeps the
+ * values: the processor's single steps are signals, and the handler of the k-th one puts other contexts, as does that
+ * of one some steps later. (Nothing of this is in a restartable sequence, which would never end.)
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tracer/context.h"
+#include "tracer/tracer.h"
+
+struct tracer tracer;
+
+void tracer_lock(sigset_t *ret_old)
+{
+	(void)ret_old;
+}
+
+void tracer_unlock(const sigset_t *old)
+{
+	(void)old;
+}
+
+#if defined(__x86_64__) && defined(__LP64__)
+#define TRAP_FLAG 0x100
+#define APART	  4
+
+/* A list, and the bytes of its contexts, which are always the same. */
+struct sample {
+	const struct tracer_contexts *list;
+	uint32_t size;
+	uint8_t bytes[64];
+};
+
+static struct sample ids, thread_only;
+static volatile int step, first,
+	second; /* which step we are at, and at which ones handlers record */
+static volatile int n_wrong;
+
+static struct sample make_sample(const uint32_t *kinds, uint32_t n)
+{
+	uint8_t buf[256];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct sample s = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		ky_write_u32(&w, kinds[i]);
+		ky_write_str(&w, "");
+	}
+	s.list = tracer_contexts_intern((struct ky_bytes){buf, (uint32_t)w.len}, n);
+	assert_non_null(s.list);
+	s.size = tracer_contexts_size(s.list);
+	tracer_contexts_put(s.list, s.bytes, ky_clock_counter(), ky_clock_of_machine());
+	return s;
+}
+
+/* As a record is made: as kept, if it is. */
+static void put(const struct sample *s)
+{
+	uint8_t room[64 + KYMO_SCRATCH_SLACK];
+
+	if (tracer_kept.of == s->list && tracer_kept.turn == tracer_contexts_turn)
+		n_wrong += memcmp(tracer_kept.bytes, s->bytes, s->size) != 0;
+	tracer_contexts_put(s->list, room, ky_clock_counter(), ky_clock_of_machine());
+	n_wrong += memcmp(room, s->bytes, s->size) != 0;
+}
+
+static void on_step(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	step++;
+	if (step == first)
+		put(&thread_only);
+	if (step == second)
+		put(&ids);
+	if (step >= first && step >= second)
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void set_trap_flag(void)
+{
+	__asm__ volatile(
+		"lea -128(%%rsp), %%rsp; pushfq; orl %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+			"i"(TRAP_FLAG)
+		: "memory", "cc");
+}
+
+/* False when the values were there before the steps were over. */
+static bool interrupt_at(int a, int b, bool stale)
+{
+	bool all;
+
+	put(&thread_only);
+	if (stale)
+		kymo_contexts_invalidate();
+	step = 0;
+	first = a;
+	second = b;
+	set_trap_flag();
+	put(&ids);
+	all = step >= a;
+	first = second = 0; /* the next step is the last */
+	put(&ids);
+	put(&thread_only);
+	put(&ids);
+	return all;
+}
+
+static void test_handlers(void **state)
+{
+	static const uint32_t some[] = {KY_CTX_VPID, KY_CTX_VTID};
+	static const uint32_t one[] = {KY_CTX_PTHREAD_ID};
+	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO}, old;
+
+	(void)state;
+	ids = make_sample(some, KY_ARRAY_SIZE(some));
+	thread_only = make_sample(one, KY_ARRAY_SIZE(one));
+	assert_int_equal(sigaction(SIGTRAP, &action, &old), 0);
+	for (int stale = 0; stale < 2; stale++)
+		for (int k = 1; interrupt_at(k, k + APART, stale); k++)
+			assert_int_equal(n_wrong, 0);
+	sigaction(SIGTRAP, &old, NULL);
+}
+#else
+static void test_handlers(void **state)
+{
+	(void)state;
+	skip();
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_handlers)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
