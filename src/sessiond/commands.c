@@ -842,6 +842,10 @@ static void refuse_tracker(
 	else if (error == -ENOENT)
 		request_refuse(
 			r, "not-found", "session '%s' does not track %s %s", session, name, text);
+	else if (error == -EDQUOT)
+		request_refuse(r, "failed",
+			"session '%s' cannot track %s %s too: it has %u, and no more are possible",
+			session, name, text, TRACKER_VALUES_MAX);
 	else
 		request_refuse(r, "failed", "session '%s' cannot track %s %s too: %s", session,
 			name, text, strerror(-error));

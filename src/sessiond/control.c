@@ -80,6 +80,15 @@ static const struct param *find_param(const struct command *c, const char *name)
 	return NULL;
 }
 
+/* A list that a command needs has something in it. */
+static bool is_missing(struct json_object *object, const struct param *p)
+{
+	struct json_object *v;
+
+	return !json_object_object_get_ex(object, p->name, &v) ||
+	       (p->type == PARAM_STRINGS && !json_object_array_length(v));
+}
+
 static bool check_params(
 	struct json_object *object, const struct command *c, struct refusal *refusal)
 {
@@ -106,7 +115,7 @@ static bool check_params(
 		}
 	}
 	for (const struct param *p = c->params; p->name; p++) {
-		if (p->required && !json_object_object_get_ex(object, p->name, NULL)) {
+		if (p->required && is_missing(object, p)) {
 			refuse(refusal, "usage", "'%s' needs the parameter '%s'", c->name, p->name);
 			return false;
 		}

@@ -418,6 +418,10 @@ def test_refusals(k):
     refused(k, "usage", "channel", command="enable-channel", channel="c-thread")
     ask(k, "enable-channel", channel="c")
     refused(k, "exists", "channel 'c'", command="enable-channel", channel="c")
+    for command in ("enable-event", "disable-event"):
+        refused(k, "usage", "needs the parameter", command=command, channel="c", patterns=[])
+    ask(k, "track", vpid=[str(i) for i in range(1024)])
+    refused(k, "failed", "it has 1024", command="track", vpid=["1024"])
     ask(k, "disable-channel", channel="c")
     refused(k, "usage", "fixed", command="enable-channel", channel="c", num_subbuf=4)
     equal(ask(k, "enable-channel", channel="c")["channel"]["enabled"], True, "enabled again")
