@@ -251,22 +251,27 @@ static void test_child(void **unused)
 	assert_true(rise(faults) >= 50);
 }
 
-/* A program that closes what it does not know, and opens a file under the number. */
+/* A program that closes what it does not know, and opens files under the numbers. */
 static void test_closed(void **unused)
 {
 	uint32_t faults = software(PERF_COUNT_SW_PAGE_FAULTS);
+	uint32_t clock = software(PERF_COUNT_SW_TASK_CLOCK);
 	int fd;
 
 	(void)unused;
 	counter_read(faults);
+	assert_true(counter_read(clock) > 0);
+	assert_int_equal(count_high_descriptors(), 2);
 	fd = open("/dev/zero", O_RDONLY);
 	assert_true(fd >= 0);
 	assert_int_equal(dup2(fd, 768), 768);
+	assert_int_equal(dup2(fd, 769), 769);
 	close(fd);
 	assert_int_equal(counter_read(faults), 0);
 	counter_release_thread();
-	assert_true(fcntl(768, F_GETFD) >= 0); /* it is not ours to close */
+	assert_int_equal(count_high_descriptors(), 2); /* they are not ours to close */
 	close(768);
+	close(769);
 }
 
 static void test_failure(void **unused)

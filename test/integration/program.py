@@ -11,8 +11,8 @@ import time
 
 from kymotest import Geometry, check, equal
 
-HELLO, EVENTS, NEW_EVENTS, ACK = 1, 2, 3, 4
-QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE = range(16, 24)
+HELLO, EVENTS, NEW_EVENTS, ACK, UNCOUNTED = 1, 2, 3, 4, 5
+QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS = range(16, 25)
 CAP_RSEQ, CAP_TSC = 1, 2
 UINT, STRING = 2, 6
 REFUSED = 0xFFFFFFFE  # an identifier in MAP

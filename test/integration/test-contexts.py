@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Contexts: the values that records begin with are the truth, as system calls tell it to the program at the same place."""
 
+import errno
 import os
 import re
+import signal
+import struct
 import time
 
 import kymotest
+from program import ACK, CAP_RSEQ, CONTEXTS, RING_SET, START, UNCOUNTED, Daemon, Program, blob, description, text
 from kymotest import LIBDIR, RUN_FROM, SANITIZED, Skip, Values, babeltrace, check, equal, wait_for
 
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -254,6 +258,56 @@ def test_perf_forbidden_record(k):
     if "does not let its user count" in done.stderr:
         raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
     check("'perf:thread:page-faults' is 0 in events of program contexts" in done.stderr, done.stderr)
+
+
+def test_uncounted_before_ack(k):
+    """A daemon of the test's own: what the program could not open is told before it acknowledges, again after each CONTEXTS."""
+    size = kymotest.Geometry(1, 2, 4096).total
+    rings, consumed = os.memfd_create("rings"), os.memfd_create("consumed")
+    os.ftruncate(rings, size)
+    os.ftruncate(consumed, 4096)
+    with Daemon(k, n_active=0) as daemon:
+        app = k.spawn("contexts", "wait")
+        peer = daemon.accept()
+        rseq = struct.unpack_from("<III", peer.hello)[2] & CAP_RSEQ
+        k.expect(app, "ready")
+        peer.send(RING_SET, struct.pack("<7IQ", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size), [rings, consumed])
+        counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # which no kernel has
+        contexts = blob(b"".join(struct.pack("<I", kind) + text(argument) for kind, argument in counters))
+        for cookie in (1, 2):
+            os.kill(app.pid, signal.SIGSTOP)  # both are there before it looks
+            peer.send(CONTEXTS, struct.pack("<II", 5, len(counters)) + contexts)
+            peer.send(START, struct.pack("<II", cookie, 5))
+            os.kill(app.pid, signal.SIGCONT)
+            for type_, config in ((0xFFFF, 0xABC123456789), (0xFFFE, 1)):
+                *counter, status = struct.unpack("<IQi", peer.expect(UNCOUNTED))
+                equal(counter, [type_, config], "counter")
+                check(status < 0, status)
+            equal(struct.unpack("<Ii", peer.expect(ACK)), (cookie, 0), "ACK")
+        equal(peer.order(START, 5), 0, "START: what was told is not told again")
+        k.let_go(app)
+        k.finish(app)
+        peer.close()
+    for fd in (rings, consumed):
+        os.close(fd)
+
+
+def test_uncounted_is_checked(k):
+    """A program of the test's own says what it likes: only counters that its channels have count, and each once."""
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
+    need_counters(k)
+    create(k, "vpid", "perf:thread:page-faults", "perf:thread:task-clock")
+    program = Program(k, description("event", provider="ctx"), name="liar")
+    program.serve()
+    for type_, config, status in ((1, 3, -1), (0, 2, -1), (1, 2, -errno.EACCES), (1, 2, -errno.EMFILE), (1, 1, 7), (1, 1, -2**31)):
+        program.send(UNCOUNTED, struct.pack("<IQi", type_, config, status))
+    first, second = wait_for(lambda: len(uncounted(k)) == 2 and uncounted(k), "two warnings")
+    check("page-faults" in first and "liar" in first and "kernel.perf_event_paranoid" in first, first)
+    check("task-clock" in second, second)
+    program.send(UNCOUNTED, b"\1\0\0\0")
+    while program.receive():  # a message that was cut off ends the connection
+        pass
+    program.close()
 
 
 def test_application(k):
