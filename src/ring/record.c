@@ -454,7 +454,7 @@ struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
 	return sole;
 }
 
-void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks)
+void ky_record_choose(struct kymo_event_state *ret_state, struct ky_hook *hooks)
 {
 	struct ky_hook *sole = ky_hook_sole(hooks);
 	kymo_flat_fn flat = ky_record_flat;
@@ -468,10 +468,19 @@ void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks)
 		word = known ? ky_rseq_word_known : ky_rseq_word;
 	}
 #endif
-	__atomic_store_n(&state->record, ky_record_event, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_flat, flat, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_word, word, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->hooks, hooks, __ATOMIC_RELEASE);
+	ret_state->record = ky_record_event;
+	ret_state->record_flat = flat;
+	ret_state->record_word = word;
+	ret_state->hooks = hooks;
+	ret_state->hook = sole ? sole : &no_hook;
+}
+
+void ky_record_replace(struct kymo_event_state *state, const struct kymo_event_state *by)
+{
+	__atomic_store_n(&state->record, by->record, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_flat, by->record_flat, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->record_word, by->record_word, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->hooks, by->hooks, __ATOMIC_RELEASE);
 	/* One that does not go with the function makes that leave the event to the ways for all hooks. */
-	__atomic_store_n(&state->hook, sole ? sole : &no_hook, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->hook, by->hook, __ATOMIC_RELEASE);
 }

@@ -119,10 +119,12 @@ void ky_hook_switch(struct ky_hook *hook, bool on);
 /* The only active hook of the list; NULL if there are more, or none. */
 struct ky_hook *ky_hook_sole(struct ky_hook *hooks);
 /*
- * Makes what an event calls to record itself that which is right for these hooks: ky_record_event and its companions, or
- * something shorter that does the same. To be called whenever the list has changed. hooks: NULL for none.
+ * Fills in what an event calls to record itself that is right for these hooks: ky_record_event and its companions, or
+ * something shorter that does the same. Into a state that nobody uses yet. hooks: NULL for none.
  */
-void ky_record_choose(struct kymo_event_state *state, struct ky_hook *hooks);
+void ky_record_choose(struct kymo_event_state *ret_state, struct ky_hook *hooks);
+/* What was chosen takes the place of what the event calls: to be done whenever the list has changed. */
+void ky_record_replace(struct kymo_event_state *state, const struct kymo_event_state *by);
 /* A kymo_record_fn, a kymo_flat_fn and a kymo_word_fn, for whatever hooks the event has. */
 void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

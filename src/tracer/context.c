@@ -454,9 +454,9 @@ static void record_word_from(const struct kymo_event *event, uint64_t value, voi
 
 void tracer_record_choose_from(struct kymo_event_state *state)
 {
-	__atomic_store_n(&state->record, record_from, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_flat, record_flat_from, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_word, record_word_from, __ATOMIC_RELAXED);
+	state->record = record_from;
+	state->record_flat = record_flat_from;
+	state->record_word = record_word_from;
 }
 
 /* --- lists --- */

@@ -201,16 +201,18 @@ static bool wants_caller(const struct ky_hook *hooks)
 
 void tracer_event_update(struct tracer_event *e)
 {
+	struct kymo_event_state chosen;
 	uint32_t enabled = 0;
 
 	if (!e->ev || e->ev->kind != KYMO_EVENT_PLAIN)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		enabled |= h->active;
-	ky_record_choose(e->ev->state, e->hooks);
-	tracer_record_choose_special(e->ev->state);
+	ky_record_choose(&chosen, e->hooks);
+	tracer_record_choose_special(&chosen);
 	if (wants_caller(e->hooks))
-		tracer_record_choose_from(e->ev->state);
+		tracer_record_choose_from(&chosen);
+	ky_record_replace(e->ev->state, &chosen);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 

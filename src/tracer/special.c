@@ -144,10 +144,8 @@ void tracer_record_choose_special(struct kymo_event_state *state)
 
 	if (!hook->n_special || hook->special != tracer_record_special)
 		return;
-	__atomic_store_n(&state->record_flat, hook->filters ? filtered_flat : unfiltered_flat,
-		__ATOMIC_RELAXED);
-	__atomic_store_n(&state->record_word, hook->filters ? filtered_word : unfiltered_word,
-		__ATOMIC_RELAXED);
+	state->record_flat = hook->filters ? filtered_flat : unfiltered_flat;
+	state->record_word = hook->filters ? filtered_word : unfiltered_word;
 }
 #else
 void tracer_record_choose_special(struct kymo_event_state *state)

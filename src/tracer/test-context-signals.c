@@ -2,8 +2,9 @@
 /*
  * Signal handlers that record with other contexts than what they interrupted, at every instruction of what keeps the
  * values: the processor's single steps are signals, and the handler of the k-th one puts other contexts, as does that
- * of one some steps later. (Nothing of this is in a restartable sequence, which would never end.)
+ * of one some steps later. And at every instruction of an event's update. (Nothing of this is in a restartable sequence, which would never end.)
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "tracer/context.h"
+#include "tracer/special.h"
 #include "tracer/tracer.h"
 
 struct tracer tracer;
@@ -27,6 +29,11 @@ void tracer_lock(sigset_t *ret_old)
 void tracer_unlock(const sigset_t *old)
 {
 	(void)old;
+}
+
+void tracer_debug(const char *fmt, ...)
+{
+	(void)fmt;
 }
 
 #if defined(__x86_64__) && defined(__LP64__)
@@ -115,6 +122,48 @@ static bool interrupt_at(int a, int b, bool stale)
 	return all;
 }
 
+static struct kymo_event_state updated, before_update;
+
+static void on_step_of_update(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	step++;
+	n_wrong += memcmp(&updated, &before_update, sizeof(updated)) != 0;
+	if (step >= first)
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+/* An event whose contexts want to know the caller: while its hooks are looked at again, it calls nothing that does not tell. */
+static void test_update(void **state)
+{
+	static const uint32_t caller[] = {KY_CTX_IP};
+	struct sigaction action = {.sa_sigaction = on_step_of_update, .sa_flags = SA_SIGINFO}, old;
+	struct ky_hook hook = {.active = 1,
+		.mapped = 1,
+		.n_rings = 1,
+		.n_special = 1,
+		.special = tracer_record_special,
+		.contexts = make_sample(caller, 1).list};
+	struct kymo_event event = {
+		.size = sizeof(event), .kind = KYMO_EVENT_PLAIN, .state = &updated};
+	struct tracer_event e = {.ev = &event, .hooks = &hook};
+
+	(void)state;
+	n_wrong = 0;
+	tracer_event_update(&e);
+	assert_true(updated.hook == &hook);
+	before_update = updated;
+	assert_int_equal(sigaction(SIGTRAP, &action, &old), 0);
+	step = 0;
+	first = INT_MAX;
+	set_trap_flag();
+	tracer_event_update(&e);
+	first = 0; /* the next step is the last */
+	sigaction(SIGTRAP, &old, NULL);
+	assert_int_equal(n_wrong, 0);
+}
+
 static void test_handlers(void **state)
 {
 	static const uint32_t some[] = {KY_CTX_VPID, KY_CTX_VTID};
@@ -131,6 +180,12 @@ static void test_handlers(void **state)
 	sigaction(SIGTRAP, &old, NULL);
 }
 #else
+static void test_update(void **state)
+{
+	(void)state;
+	skip();
+}
+
 static void test_handlers(void **state)
 {
 	(void)state;
@@ -140,7 +195,8 @@ static void test_handlers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_handlers)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_update), cmocka_unit_test(test_handlers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
