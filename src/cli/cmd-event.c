@@ -76,18 +76,7 @@ static int add_target(struct cli *cli, struct kymo_value *params)
 	return code ? code : cli_params_patterns(cli, params);
 }
 
-/* No event matches: the daemon's status knows why. */
-static void explain_nothing(struct cli *cli, struct kymo_ctl *ctl, const char *session)
-{
-	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
-
-	if (session && params)
-		kymo_value_set_string(params, "session", session);
-	if (kymo_ctl_call(ctl, "status", params, &reply) == 0 && kymo_reply_ok(reply))
-		cli_report_warnings(stdout, cli, kymo_value_get(reply, "warnings"));
-}
-
-static void report_enabled(struct cli *cli, struct kymo_ctl *ctl, const struct kymo_value *reply)
+static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 {
 	uint64_t matched = kymo_value_u64(kymo_value_get(reply, "matched"));
 	size_t n = kymo_value_count(kymo_value_get(reply, "rules"));
@@ -98,14 +87,11 @@ static void report_enabled(struct cli *cli, struct kymo_ctl *ctl, const struct k
 	else
 		puts("no event matches now; programs that come later are asked when they start");
 	cli_report_notes(cli, reply);
-	if (!matched)
-		explain_nothing(cli, ctl, cli_get(cli, "session"));
 }
 
 static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
 	int code = params ? add_target(cli, params) : CLI_FAILED;
 
 	if (!code)
@@ -115,15 +101,13 @@ static int run_enable(struct cli *cli)
 	if (!code)
 		code = cli_params_filter(cli, params);
 	if (!code)
-		code = cli_connect(cli, &ctl);
-	if (!code)
-		code = cli_call(cli, ctl, "enable-event", params, &reply);
+		code = cli_request(cli, "enable-event", params, &reply);
 	if (code)
 		return code;
 	if (cli->json)
 		cli_result(cli, reply);
 	else
-		report_enabled(cli, ctl, reply);
+		report_enabled(cli, reply);
 	return CLI_OK;
 }
 

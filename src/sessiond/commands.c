@@ -13,6 +13,7 @@
 #include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/explain.h"
 #include "sessiond/report.h"
 #include "sessiond/snapshot.h"
 
@@ -579,6 +580,22 @@ static bool is_meant(struct request *r, const struct rule *rule)
 	return false;
 }
 
+/* How many events the rule matches, and what it does not record. */
+static unsigned note_matches(struct request *r, const struct channel *c, const struct rule *rule)
+{
+	unsigned n = channel_count_matches(c, rule, true);
+	struct ky_buf why = {0};
+
+	if (rule->unfit) {
+		note(r, "%s", rule->unfit);
+	} else if (!n) {
+		explain_rule(&why, c, rule);
+		note(r, "%s", why.data ? why.data : rule->pattern);
+	}
+	ky_buf_deinit(&why);
+	return n;
+}
+
 /* After the programs have answered: which rules there are, and how many events they match. */
 static void answer_rules(struct barrier *b)
 {
@@ -603,9 +620,7 @@ static void answer_rules(struct barrier *b)
 		if (!is_meant(r, rule) || !rule->enabled)
 			continue;
 		add_to(r, "rules", report_rule(c, rule));
-		if (rule->unfit)
-			note(r, "%s", rule->unfit);
-		matched += channel_count_matches(c, rule, true);
+		matched += note_matches(r, c, rule);
 	}
 	add(r, "matched", json_object_new_int((int)matched));
 	request_finish(r);

@@ -141,6 +141,11 @@ def test_nothing_matches(k):
     check("no event matches now" in text and "no instrumented program" in text, f"without a program: {text}")
     app = waiting_app(k)
     check("emit:record" in k.kymo("status").stdout, "status does not tell the name that comes near")
+    text = k.kymo("enable-event", "emit:record,emit:sginal").stdout
+    check("1 event matches now" in text and "did you mean 'emit:signal'" in text, f"one of two: {text}")
+    check("recrod" not in text, f"said of another rule: {text}")
+    notes = k.kymo_json("enable-event", "emit:sginal")["notes"]
+    check("did you mean 'emit:signal'" in notes[0], f"JSON: {notes}")
     k.let_go(app)
     k.let_go(app)
     k.finish(app)
