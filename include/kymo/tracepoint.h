@@ -742,7 +742,8 @@ static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 	uint64_t word = 0;
 
 	if (!may_have_pieces && size <= sizeof(word)) {
-		memcpy(&word, room, size <= sizeof(word) ? size : 0); /* for compilers that look at dead code */
+		memcpy(&word, room,
+			size <= sizeof(word) ? size : 0); /* for compilers that look at dead code */
 		state->record_word(event, word, state->hook, size);
 	} else if (!may_have_pieces) {
 		state->record_flat(event, room, state->hook, size);

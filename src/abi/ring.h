@@ -99,7 +99,8 @@ struct ky_ring_ctl {
 	uint64_t
 		last_ts; /* while the head stands: no earlier than any record before it, no later than any behind */
 	/* written before a block is entered that was in use before */
-	uint64_t oldest; /* position of a block: what is before it may be overwritten at any moment */
+	uint64_t
+		oldest; /* position of a block: what is before it may be overwritten at any moment */
 	/* per-thread rings only */
 	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
 	uint64_t reserved_count; /* records reserved */

@@ -130,7 +130,7 @@ struct session {
 	struct ky_list node; /* in daemon->sessions */
 	struct daemon *daemon;
 	char *name;
-	char *output;  /* "": nothing is written */
+	char *output; /* "": nothing is written */
 	bool snapshot; /* all channels are in overwrite mode: output is where snapshots go, and nothing else */
 	uid_t uid;
 	gid_t gid;
@@ -146,8 +146,9 @@ struct session {
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
 	struct ky_list snapshots;
-	unsigned n_snapshots, last_snapshot; /* that were written; number of the last one that was begun */
-	char *error;	      /* what is wrong with the recording; NULL: nothing */
+	unsigned n_snapshots,
+		last_snapshot; /* that were written; number of the last one that was begun */
+	char *error;	       /* what is wrong with the recording; NULL: nothing */
 };
 
 /*

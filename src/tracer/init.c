@@ -54,7 +54,8 @@ static void init_conns(void)
 
 	tracer_conn_init(&tracer.conns[0], KY_RUN_GLOBAL);
 	/* geteuid() would be one more system call at each program's start. */
-	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
+	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 ||
+		!strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
 	tracer_conn_init(&tracer.conns[1], dir);
 }

@@ -16,7 +16,7 @@ struct Early {
 };
 
 Early early;
-}
+} // namespace
 
 int main()
 {
