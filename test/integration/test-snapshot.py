@@ -109,11 +109,13 @@ def test_while_recording(k):
     """Snapshots of a session whose trace is written all the while, and is exact."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
-    app = k.spawn("emit", "-t", 4, "-n", 40000 // SCALE, "-m")
-    taken = []
-    while app.poll() is None or not taken:
-        taken.append(take(k, "--max-size=512K"))
-    total = sum(emitted(k.finish(app)))
+    taken, total, process = [], 0, 0
+    while len(taken) < 3:
+        app = k.spawn("emit", "-t", 4, "-n", 40000 // SCALE, "-m", "-p", process)
+        while app.poll() is None:
+            taken.append(take(k, "--max-size=512K"))
+        total += sum(emitted(k.finish(app)))
+        process += 1
     counts, events = snapshot(k)
     equal(len(events) + gone(counts), total, "events of a snapshot at the end, with those that were written long ago")
     k.kymo("stop", "s")
@@ -125,7 +127,6 @@ def test_while_recording(k):
     for counts in taken:
         check(keys(check_snapshot(k, counts)) <= final, "a snapshot has events that are not in the trace")
         equal(counts["discarded"], 0, "discarded")
-    check(len(taken) > 2, f"{len(taken)} snapshots while the program ran")
 
 
 def test_discarding(k):
