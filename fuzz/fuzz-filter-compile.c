@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Expressions: what compiles is a program that checks and, unless its types do not fit, links and runs. */
 #include "filter/context.h"
+#include "filter/pass.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
