@@ -276,6 +276,17 @@ def row_disk(bench):
     return rows
 
 
+def row_overwrite(bench):
+    """A flight recorder of default size, overwritten many times in each pass."""
+    row = Row("recording, overwrite mode, no reader: one 32-bit integer", "ns", (limit_times(1.25), peer_over(5.5)))
+    n = int(bench.small(64, 16) * MIB / RECORD_BYTES["int"])
+    with Recording(bench, overwrite=True) as recording:
+        for _ in range(bench.runs):
+            for system in bench.all:
+                row.add(system.key, recording.emitters[system.key].run(kind="int", n=n, pin=0)["ns"])
+    return [row]
+
+
 def row_between_work(bench):
     with Emitter(bench.limit) as emitter:
         each = min(emitter.run(kind="empty", n=1000000, work=20, pin=0)["ns"] for _ in range(5)) / 20
@@ -708,7 +719,7 @@ def row_reading(bench):
     return rows
 
 
-ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_between_work,
+ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
     row_disabled, row_special, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_crowd, row_memory, row_presence, row_reading)}
 

@@ -138,10 +138,12 @@ class System:
             raise Failed(f"{self.title}: '{' '.join(map(str, args))}' failed: {(done.stderr or done.stdout).strip()[-300:]}")
         return done.stdout
 
-    def create(self, session, out, subbuf=None, num=None, special=False):
-        """special: also channels for the events with contexts and with filters, each of its event's name."""
-        self.cli("create", session, f"--output={out}")
+    def create(self, session, out, subbuf=None, num=None, special=False, overwrite=False):
+        """special: also channels for the events with contexts and with filters, each of its event's name. overwrite: a flight
+        recorder, of which nothing is written."""
+        self.cli("create", session, f"--output={out}", *(["--snapshot"] if overwrite else []))
         sizes = [f"--subbuf-size={subbuf}", f"--num-subbuf={num}"] if subbuf else []
+        sizes += ["--overwrite"] if overwrite else []
         self.cli("enable-channel", "-u", CHANNEL, "-s", session, *sizes)
         self.cli("enable-event", "-u", self.rules, "-c", CHANNEL, "-s", session)
         if special:
