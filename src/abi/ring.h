@@ -69,8 +69,8 @@ enum ky_lost {
  * entry b-1 gets used. An entry is valid while the head is beyond it.
  */
 struct ky_block_entry {
-	uint64_t
-		begin_ts; /* no earlier than any record before this block, no later than any in it; 0 at a ring's start */
+	/* no earlier than any record before this block, no later than any in it; 0 at a ring's start */
+	uint64_t begin_ts;
 	uint64_t begin_count; /* records before this block */
 	uint64_t used;	      /* bytes of records in this block; valid once the head has left it */
 	uint64_t reserved;
@@ -94,13 +94,13 @@ struct ky_block_entry {
 struct ky_ring_ctl {
 	/* written with every record */
 	uint64_t head;
-	uint64_t
-		window; /* clock of a published record, its low 27 bits 0: the short header tells clocks from here on */
-	uint64_t
-		last_ts; /* while the head stands: no earlier than any record before it, no later than any behind */
+	/* clock of a published record, its low 27 bits 0: the short header tells clocks from here on */
+	uint64_t window;
+	/* while the head stands: no earlier than any record before it, no later than any behind */
+	uint64_t last_ts;
 	/* written before a block is entered that was in use before */
-	uint64_t
-		oldest; /* position of a block: what is before it may be overwritten at any moment */
+	/* position of a block: what is before it may be overwritten at any moment */
+	uint64_t oldest;
 	/* per-thread rings only */
 	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
 	uint64_t reserved_count; /* records reserved */
@@ -119,8 +119,8 @@ struct ky_set_header {
 	uint32_t n_rings, n_blocks, block_size;
 	uint32_t reserved;
 	uint64_t ctl_offset; /* control block i: ctl_offset + i * KY_CTL_SIZE */
-	uint64_t table_offset,
-		table_stride; /* table i: table_offset + i * table_stride, n_blocks entries */
+	/* table i: table_offset + i * table_stride, n_blocks entries */
+	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data of ring i: data_offset + i * data_stride */
 	uint64_t total_size;
 };

@@ -29,8 +29,8 @@ struct ky_filter_insn {
 	uint8_t flags; /* enum ky_insn_flags; of a context: its type */
 	union {
 		struct {
-			uint32_t
-				offset; /* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
+			/* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
+			uint32_t offset;
 			uint32_t index; /* of an element */
 		};
 		bool (*get_number)(

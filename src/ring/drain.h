@@ -26,8 +26,8 @@ struct ky_drain {
 	/* what has been taken */
 	uint64_t pos;	/* first byte not taken */
 	uint64_t count; /* records before it */
-	uint64_t
-		ts; /* no earlier than the records before it, no later than the others; 0 at the start */
+	/* no earlier than the records before it, no later than the others; 0 at the start */
+	uint64_t ts;
 	/* the copy that ky_drain_look made */
 	uint64_t head;			/* position up to which pieces are given; >= pos */
 	uint64_t head_count;		/* records before it */
@@ -42,8 +42,8 @@ struct ky_drain_piece {
 	uint32_t len;	     /* bytes, > 0 */
 	uint64_t pos;	     /* of the first byte */
 	uint64_t next;	     /* where the next piece may begin: pos + len, or the next block */
-	uint64_t
-		begin_ts; /* end_ts of the piece before; clock of its first record at a ring's start */
+	/* end_ts of the piece before; clock of its first record at a ring's start */
+	uint64_t begin_ts;
 	uint64_t end_ts; /* no earlier than its last record, no later than the next one's first */
 	uint64_t n_events;
 };

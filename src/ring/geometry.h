@@ -12,8 +12,8 @@
 
 struct ky_geometry {
 	uint32_t mode, clock; /* enum ky_set_mode, enum ky_clock */
-	uint32_t
-		overwrite; /* 1: a full ring overwrites its oldest block; 0: it discards new events */
+	/* 1: a full ring overwrites its oldest block; 0: it discards new events */
+	uint32_t overwrite;
 	uint32_t n_rings, n_blocks, block_size;
 	uint64_t ctl_offset;
 	uint64_t table_offset, table_stride;

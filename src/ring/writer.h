@@ -54,8 +54,8 @@ struct ky_hook {
 	uint32_t n_rings;    /* 0 while not active */
 	uint32_t n_short;    /* n_rings, if the short writers may use the hook; else 0 */
 	uint32_t block_mask; /* block_size - 1 */
-	uint32_t
-		block_limit; /* greatest offset in a block for a record's payload to end at, if its header is short */
+	/* greatest offset in a block for a record's payload to end at, if its header is short */
+	uint32_t block_limit;
 	uint32_t ring_mask; /* bytes of a ring - 1 */
 	uint16_t clock;	    /* enum ky_clock */
 	uint16_t mapped;    /* the tracer's: whether a set wants the event, or it may serve again */

@@ -77,9 +77,9 @@ struct set_event {
 	uint32_t n_contexts; /* of the channel's, that its records begin with */
 	unsigned n_apps;     /* that have it mapped */
 	struct definer by;
-	const struct set_event
-		*rival; /* that had the name before, with another definition; or NULL */
-	bool told;	/* the user, of the rival */
+	/* that had the name before, with another definition; or NULL */
+	const struct set_event *rival;
+	bool told; /* the user, of the rival */
 };
 
 struct ring_set {
@@ -146,9 +146,9 @@ struct session {
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
 	struct ky_list snapshots;
-	unsigned n_snapshots,
-		last_snapshot; /* that were written; number of the last one that was begun */
-	char *error;	       /* what is wrong with the recording; NULL: nothing */
+	/* that were written; number of the last one that was begun */
+	unsigned n_snapshots, last_snapshot;
+	char *error; /* what is wrong with the recording; NULL: nothing */
 };
 
 /*

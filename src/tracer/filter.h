@@ -26,8 +26,8 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 
 struct tracer_filters {
 	uint32_t n;
-	uint32_t
-		want_caller; /* does it matter from where the event is recorded (tracer_record_choose_from)? */
+	/* does it matter from where the event is recorded (tracer_record_choose_from)? */
+	uint32_t want_caller;
 	const void *code[];
 };
 

@@ -73,8 +73,8 @@ struct tracer_conn {
 	uint32_t told_uncounted;  /* counters that the daemon knows to have failed: 1 << number */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint64_t connected_ns;	  /* when the last attempt succeeded */
-	uint64_t
-		retry_ns; /* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */
+	/* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */
+	uint64_t retry_ns;
 	uint32_t backoff_ms; /* that the last attempt was put off */
 	uint64_t heard;	     /* messages received */
 	pid_t daemon; /* who is at the other end, as we see it; 0: nobody, or out of our sight */
