@@ -16,7 +16,6 @@ static const struct cli_option later[] = {
 	{"live", 0, NULL, NULL},
 	{"filter", 'f', "EXPR", NULL},
 	{"kernel", 'k', NULL, NULL},
-	{"no-wait", 0, NULL, NULL},
 	{0},
 };
 

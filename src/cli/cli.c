@@ -9,6 +9,8 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_destroy,
 	&cmd_start,
 	&cmd_stop,
+	&cmd_pause,
+	&cmd_resume,
 	&cmd_enable_channel,
 	&cmd_disable_channel,
 	&cmd_enable_event,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* start, stop and destroy: one request about a session, or about all, in three words. */
+/* start, stop, pause, resume and destroy: one request about a session, or about all, in five words. */
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
 
 static const struct cli_option options[] = {
 	{"all", 'a', NULL, "all sessions of this user"},
+	{"no-wait", 0, NULL, "do not wait until it is done"},
 	{0},
 };
 
@@ -17,7 +18,14 @@ static int request(struct cli *cli, struct kymo_value **ret_reply)
 	return code ? code : cli_request(cli, cli->command->name, params, ret_reply);
 }
 
-static int run_start(struct cli *cli)
+static void report_state(struct cli *cli, const struct kymo_value *session)
+{
+	printf("session '%s' %s\n", cli_member(cli, session, "name"),
+		cli_member(cli, session, "state"));
+}
+
+/* start, pause and resume. */
+static int run_state(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	const struct kymo_value *sessions;
@@ -31,8 +39,7 @@ static int run_start(struct cli *cli)
 	}
 	sessions = kymo_value_get(reply, "sessions");
 	for (size_t i = 0; i < kymo_value_count(sessions); i++)
-		printf("session '%s' started\n",
-			cli_member(cli, kymo_value_at(sessions, i), "name"));
+		report_state(cli, kymo_value_at(sessions, i));
 	if (!kymo_value_count(sessions))
 		puts("there is no session");
 	return CLI_OK;
@@ -47,6 +54,13 @@ static int exit_code(const struct kymo_value *sessions)
 	return CLI_OK;
 }
 
+static void report_begun(const struct kymo_value *sessions, const char *done)
+{
+	size_t n = kymo_value_count(sessions);
+
+	printf("%zu session%s will be %s\n", n, n == 1 ? "" : "s", done);
+}
+
 static int run_end(struct cli *cli, const char *done)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
@@ -56,6 +70,8 @@ static int run_end(struct cli *cli, const char *done)
 		return code;
 	if (cli->json)
 		cli_result(cli, reply);
+	else if (cli_has(cli, "no-wait"))
+		report_begun(kymo_value_get(reply, "sessions"), done);
 	else
 		cli_report_ended(cli, kymo_value_get(reply, "sessions"), done);
 	return exit_code(kymo_value_get(reply, "sessions"));
@@ -71,28 +87,54 @@ static int run_destroy(struct cli *cli)
 	return run_end(cli, "destroyed");
 }
 
+#define SYNOPSIS "[NAME | -a] [--no-wait]"
+
 const struct cli_command cmd_start = {
 	.name = "start",
-	.synopsis = "[NAME | -a]",
+	.synopsis = SYNOPSIS,
 	.help = "begin to record",
 	.options = options,
 	.max_args = 1,
-	.run = run_start,
+	.run = run_state,
 };
 
 const struct cli_command cmd_stop = {
 	.name = "stop",
-	.synopsis = "[NAME | -a]",
+	.synopsis = SYNOPSIS,
 	.help = "end recording; all recorded events are in the trace then",
-	.details = "A stopped session can be started again.\n",
+	.details =
+		"A stopped session can be started again. 'kymo pause' does less: it leaves the buffers as they are.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run_stop,
 };
 
+const struct cli_command cmd_pause = {
+	.name = "pause",
+	.synopsis = SYNOPSIS,
+	.help = "record nothing for a while; the buffers stay as they are",
+	.details =
+		"No program records any more when this returns, and none that starts meanwhile does, until 'kymo\n"
+		"resume' (or 'kymo start') goes on in the same trace. What was recorded stays in the buffers and is\n"
+		"written as always; snapshots show it, and in overwrite mode nothing more of it is overwritten.\n"
+		"'kymo stop' of a paused session writes everything out, as that of a started one.\n",
+	.options = options,
+	.max_args = 1,
+	.run = run_state,
+};
+
+const struct cli_command cmd_resume = {
+	.name = "resume",
+	.synopsis = SYNOPSIS,
+	.help = "go on recording after a pause",
+	.options = options,
+	.max_args = 1,
+	.run = run_state,
+};
+
 const struct cli_command cmd_destroy = {
 	.name = "destroy",
-	.synopsis = "[NAME | -a]",
+	.synopsis = SYNOPSIS,
 	.help = "stop a session and forget it; its trace stays",
 	.options = options,
 	.max_args = 1,

@@ -25,12 +25,18 @@ int cli_params_session(struct cli *cli, struct kymo_value *params)
 int cli_params_which(struct cli *cli, struct kymo_value *params)
 {
 	const char *name = cli_arg(cli, 0);
+	bool all = cli_has(cli, "all");
+	int r = 0;
 
-	if (name && cli_has(cli, "all"))
+	if (name && all)
 		return cli_usage(cli, "either the name of a session or --all, not both");
-	if (cli_has(cli, "all"))
-		return checked(cli, kymo_value_set_bool(params, "all", true));
-	return name ? checked(cli, kymo_value_set_string(params, "session", name)) : CLI_OK;
+	if (all)
+		r = kymo_value_set_bool(params, "all", true);
+	else if (name)
+		r = kymo_value_set_string(params, "session", name);
+	if (!r && cli_has(cli, "no-wait"))
+		r = kymo_value_set_bool(params, "no_wait", true);
+	return checked(cli, r);
 }
 
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text)

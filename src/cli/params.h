@@ -12,7 +12,7 @@
 struct kymo_value *cli_params_new(struct cli *cli);
 /* --session=NAME as `session`. */
 int cli_params_session(struct cli *cli, struct kymo_value *params);
-/* [NAME] or --all of start, stop and destroy. */
+/* [NAME] or --all, and --no-wait, of start, stop and the like. */
 int cli_params_which(struct cli *cli, struct kymo_value *params);
 /* "a,b,c" as more elements of the list `name`. */
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);

@@ -109,27 +109,43 @@ static void step_free(struct request_step *step)
 	free(step);
 }
 
+static const char *why_no_step(int error)
+{
+	switch (error) {
+	case -EBUSY:
+		return "another command is still at work on it: try again";
+	case -ENOTCONN:
+		return "it is stopped, and only a recording can be paused or resumed: 'kymo start' begins to record";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* As it should be, then; or not concerned, when all are meant. */
+static bool is_fine(const struct request *r, int ret)
+{
+	return ret == -EALREADY || (ret == -ENOTCONN && !r->session);
+}
+
+/* no_wait: nobody is told of the step's end, and the session is reported as it is now. */
 static void begin_step(struct request *r, struct session *s,
 	int (*begin)(struct session *s, struct session_waiter *waiter))
 {
-	struct request_step *step = step_new(r);
+	bool no_wait = request_bool(r, "no_wait");
+	struct request_step *step = no_wait ? NULL : step_new(r);
 	int ret;
 
-	if (!step) {
-		note_failure(r, -ENOMEM, s->name, "no memory left");
+	if (step)
+		step->session = s;
+	ret = step || no_wait ? begin(s, step ? &step->waiter : NULL) : -ENOMEM;
+	if (!ret && step)
 		return;
-	}
-	step->session = s;
-	ret = begin(s, &step->waiter);
-	if (!ret)
-		return;
-	step_free(step);
-	if (ret == -EALREADY) /* as it should be, then */
+	if (step)
+		step_free(step);
+	if (!ret || is_fine(r, ret))
 		add_to(r, "sessions", report_session(s));
 	else
-		note_failure(r, ret, s->name,
-			ret == -EBUSY ? "another command is still at work on it: try again"
-				      : strerror(-ret));
+		note_failure(r, ret, s->name, why_no_step(ret));
 }
 
 /* One session, or all of the caller's; answered when each has finished its step. */
@@ -157,6 +173,16 @@ static void run_start(struct request *r)
 static void run_stop(struct request *r)
 {
 	begin_steps(r, session_stop);
+}
+
+static void run_pause(struct request *r)
+{
+	begin_steps(r, session_pause);
+}
+
+static void run_resume(struct request *r)
+{
+	begin_steps(r, session_resume);
 }
 
 static void run_destroy(struct request *r)
@@ -1057,6 +1083,8 @@ const struct command commands[] = {
 	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
 	{"start", SCOPE_SESSIONS, run_start, {{0}}},
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
+	{"pause", SCOPE_SESSIONS, run_pause, {{0}}},
+	{"resume", SCOPE_SESSIONS, run_resume, {{0}}},
 	{"enable-channel", SCOPE_SESSION, run_enable_channel,
 		{{"channel", PARAM_STRING, true}, {"subbuf_size", PARAM_NUMBER, false},
 			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false},

@@ -69,11 +69,14 @@ static const struct param *find_param(const struct command *c, const char *name)
 {
 	static const struct param session = {"session", PARAM_STRING, false};
 	static const struct param all = {"all", PARAM_BOOL, false};
+	static const struct param no_wait = {"no_wait", PARAM_BOOL, false};
 
 	if (c->scope != SCOPE_NONE && !strcmp(name, "session"))
 		return &session;
 	if (c->scope == SCOPE_SESSIONS && !strcmp(name, "all"))
 		return &all;
+	if (c->scope == SCOPE_SESSIONS && !strcmp(name, "no_wait"))
+		return &no_wait;
 	for (const struct param *p = c->params; p->name; p++)
 		if (!strcmp(p->name, name))
 			return p;

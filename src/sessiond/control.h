@@ -28,9 +28,10 @@ enum param_type {
 };
 
 enum command_scope {
-	SCOPE_NONE,	/* of the daemon */
-	SCOPE_SESSION,	/* of one session: `session`, or the caller's current one */
-	SCOPE_SESSIONS, /* likewise, or with `all` each of the caller's */
+	SCOPE_NONE,    /* of the daemon */
+	SCOPE_SESSION, /* of one session: `session`, or the caller's current one */
+	/* likewise, or with `all` each of the caller's; with `no_wait`, answered when the work has begun */
+	SCOPE_SESSIONS,
 };
 
 struct param {

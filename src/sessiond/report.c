@@ -101,7 +101,7 @@ struct json_object *report_session_brief(const struct session *s)
 	add_string(o, "name", s->name);
 	add_number(o, "owner", s->uid);
 	add_string(o, "domain", "user");
-	add_string(o, "state", s->started ? "started" : "stopped");
+	add_string(o, "state", session_state(s));
 	add_string(o, "output", s->output);
 	return o;
 }
@@ -341,6 +341,9 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 			s->name);
 	else if (!s->was_started)
 		warn(list, "session '%s' has not been started: 'kymo start %s' begins to record",
+			s->name, s->name);
+	else if (s->paused)
+		warn(list, "session '%s' is paused: nothing is recorded until 'kymo resume %s'",
 			s->name, s->name);
 }
 

@@ -38,6 +38,11 @@ bool session_is_active(const struct session *s)
 	return false;
 }
 
+const char *session_state(const struct session *s)
+{
+	return s->started ? "started" : s->paused ? "paused" : "stopped";
+}
+
 void session_set_error(struct session *s, const char *message)
 {
 	if (!message || !*message) {
@@ -286,36 +291,48 @@ int session_start(struct session *s, struct session_waiter *waiter)
 		if (channel_count_older(c))
 			apps_renew_channel(c);
 	s->started = s->was_started = true;
+	s->paused = false;
 	daemon_publish(s->daemon);
 	order_apps(s, app_set_start);
 	barrier_arm(&s->barrier, APP_ANSWER_NS);
 	return 0;
 }
 
-int session_stop(struct session *s, struct session_waiter *waiter)
+/* No program records any more, when the step has passed. */
+static int end_recording(struct session *s, enum session_step step, struct session_waiter *waiter)
 {
-	int ret = s->started ? begin(s, SESSION_STOPPING, waiter) : -EALREADY;
+	int ret = begin(s, step, waiter);
 
 	if (ret < 0)
 		return ret;
 	s->started = false;
+	s->paused = step == SESSION_PAUSING;
 	daemon_publish(s->daemon);
-	order_apps(s, app_set_stop);
+	order_apps(s, step == SESSION_DROPPING ? app_set_drop : app_set_stop);
 	barrier_arm(&s->barrier, APP_ANSWER_NS);
 	return 0;
 }
 
+int session_stop(struct session *s, struct session_waiter *waiter)
+{
+	return s->started || s->paused ? end_recording(s, SESSION_STOPPING, waiter) : -EALREADY;
+}
+
+int session_pause(struct session *s, struct session_waiter *waiter)
+{
+	if (s->started)
+		return end_recording(s, SESSION_PAUSING, waiter);
+	return s->paused ? -EALREADY : -ENOTCONN;
+}
+
+int session_resume(struct session *s, struct session_waiter *waiter)
+{
+	return s->started || s->paused ? session_start(s, waiter) : -ENOTCONN;
+}
+
 int session_destroy(struct session *s, struct session_waiter *waiter)
 {
-	int ret = begin(s, SESSION_DROPPING, waiter);
-
-	if (ret < 0)
-		return ret;
-	s->started = false;
-	daemon_publish(s->daemon);
-	order_apps(s, app_set_drop);
-	barrier_arm(&s->barrier, APP_ANSWER_NS);
-	return 0;
+	return end_recording(s, SESSION_DROPPING, waiter);
 }
 
 void session_forget_waiter(struct session *s)
@@ -344,6 +361,7 @@ static void barrier_passed(struct barrier *b)
 
 	switch (s->step) {
 	case SESSION_STARTING:
+	case SESSION_PAUSING:
 		finish(s, 0, "");
 		break;
 	case SESSION_STOPPING:

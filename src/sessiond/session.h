@@ -47,7 +47,8 @@ enum session_step {
 	SESSION_IDLE,
 	SESSION_CREATING, /* the consumer makes the directory */
 	SESSION_STARTING, /* programs acknowledge START */
-	SESSION_STOPPING, /* programs acknowledge STOP */
+	SESSION_PAUSING,  /* programs acknowledge STOP */
+	SESSION_STOPPING, /* likewise */
 	SESSION_FLUSHING, /* the consumer writes out the rest */
 	SESSION_DROPPING, /* programs acknowledge DROP */
 	SESSION_QUITTING, /* the consumer ends */
@@ -137,6 +138,7 @@ struct session {
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
 	bool started, was_started; /* now; ever */
+	bool paused; /* not started: records nothing until it is resumed, stopped or started */
 	enum session_step step;
 	struct session_waiter *waiter; /* NULL: nobody */
 	struct barrier barrier;	       /* of the step */
@@ -158,10 +160,15 @@ struct session {
 int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
 	gid_t gid, struct session_waiter *waiter);
 struct session *session_find(struct daemon *d, const char *name);
-/* Begin a step and tell the waiter at its end. -EBUSY: another step goes on; -EALREADY: nothing to
- * do. */
+/*
+ * Begin a step and tell the waiter (NULL: nobody) at its end. -EBUSY: another step goes on; -EALREADY: nothing to do;
+ * -ENOTCONN: what is stopped can be neither paused nor resumed.
+ */
 int session_start(struct session *s, struct session_waiter *waiter);
 int session_stop(struct session *s, struct session_waiter *waiter);
+/* As stop, but nothing is written out for it. */
+int session_pause(struct session *s, struct session_waiter *waiter);
+int session_resume(struct session *s, struct session_waiter *waiter);
 int session_destroy(struct session *s, struct session_waiter *waiter);
 /* The daemon ends before the session could: its consumer writes out the rest on its own. */
 void session_abandon(struct session *s);
@@ -172,6 +179,8 @@ void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
 /* message: NULL or "" when all is well again. */
 void session_set_error(struct session *s, const char *message);
 bool session_is_active(const struct session *s);
+/* "started", "paused" or "stopped". */
+const char *session_state(const struct session *s);
 /* May programs of this UID be recorded? */
 bool session_wants_uid(const struct session *s, uid_t uid);
 
