@@ -72,9 +72,20 @@ static void init_rings(void)
 		ky_thread_set_process();
 }
 
+/*
+ * In the child of a raw clone(), _Fork() or vfork(): there is no listener, the lock may be somebody's who is not there,
+ * and rings are the parent's.
+ */
+static bool is_stranger(void)
+{
+	return tracer.started && !tracer.off && getpid() != tracer.pid;
+}
+
 static void on_thread_end(void *unused)
 {
 	(void)unused;
+	if (is_stranger())
+		return;
 	ky_thread_leave(); /* other destructors, and the C library, may still call us */
 	tracer_sets_release_thread();
 	tracer_contexts_release_thread();
@@ -102,14 +113,26 @@ static void block_signals(sigset_t *ret_old)
 	pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }
 
+/* The forking thread's signals: as it had them; under the lock. */
+static sigset_t signals_at_fork;
+
+/*
+ * Not only because a handler that forks would wait for the lock for ever: in the child, no handler is to record before
+ * the child is itself.
+ */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&tracer.lock);
+	sigset_t old;
+
+	tracer_lock(&old);
+	signals_at_fork = old;
 }
 
 static void after_fork_parent(void)
 {
-	pthread_mutex_unlock(&tracer.lock);
+	sigset_t old = signals_at_fork;
+
+	tracer_unlock(&old);
 }
 
 /* The child is another process: it forgets the parent's sets and connections and registers as
@@ -118,13 +141,11 @@ static void after_fork_child(void)
 {
 	int saved = errno;
 	bool wait = false;
-	sigset_t old;
+	sigset_t old = signals_at_fork;
 
 	pthread_mutex_init(&tracer.lock, NULL);
-	if (!tracer.started || tracer.off) {
-		errno = saved;
-		return;
-	}
+	if (tracer.off)
+		goto out;
 	tracer.pid = getpid();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		wait |= tracer.conns[i].socket.fd >= 0;
@@ -135,12 +156,12 @@ static void after_fork_child(void)
 	tracer_mem_reset();
 	tracer_contexts_reset();
 	init_rings();
-	block_signals(&old);
 	if (tracer_listener_start() < 0)
 		tracer.off = true;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (wait && !tracer.off)
 		tracer_wait_registered();
+out:
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = saved;
 }
 
@@ -206,12 +227,6 @@ static int is_within(struct dl_phdr_info *info, size_t size, void *object)
 			return 1;
 	}
 	return -1;
-}
-
-/* In the child of a raw clone() or _Fork(): there is no listener, and the lock may be somebody's who is not there. */
-static bool is_stranger(void)
-{
-	return tracer.started && !tracer.off && getpid() != tracer.pid;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -137,6 +138,8 @@ static void *listen_loop(void *arg)
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-listener");
+	/* A current directory and a root of its own: else the program could not enter another mount namespace. */
+	unshare(CLONE_FS);
 	own_descriptors(own_bell);
 	pthread_mutex_lock(&tracer.lock);
 	memcpy(bell, own_bell, sizeof(bell));
@@ -171,14 +174,18 @@ static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
 
 int tracer_listener_start(void)
 {
-	size_t stack = STACK_SIZE;
+	/* Found out once: in a forked child, the dynamic linker's lock may be held by a thread that is not there. */
+	static size_t stack;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
 	populate_ms = -1;
 	listener_tid = 0;
-	dl_iterate_phdr(add_tls, &stack);
+	if (!stack) {
+		stack = STACK_SIZE;
+		dl_iterate_phdr(add_tls, &stack);
+	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, ky_align_up(stack, 4096));

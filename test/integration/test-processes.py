@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that fork, and programs that close what they do not know."""
+"""
+Programs that beget other processes, in every way; programs that close what they do not know, become other users, or move to
+other namespaces. KYMO_TEST_FORKS: how many in a storm.
+"""
 
-from kymotest import check_counts, equal, main
+import collections
+import os
+import shutil
+
+from kymotest import APPS, LIBDIR, SANITIZED, SOURCE, Skip, check, check_counts, equal, integers, main, need_mounts, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
@@ -31,6 +38,151 @@ def test_closes_descriptors(k):
     equal(k.app("processes", "closes").strip(), "unharmed", "the program's own pipe")
     k.kymo("stop", "s")
     equal(len(check_counts(k, trace, 100)), 100, "events recorded")
+
+
+FORKS = int(os.environ.get("KYMO_TEST_FORKS", 200 if SANITIZED else 1000))
+EACH = 5
+ROOMY = ("--subbuf-size=1M", "--num-subbuf=8")
+
+
+def run_family(k, *args, env=None, wrap=(), emitted=None, events="family:event"):
+    """Records a run of apps/family.c: every event is in the trace, under the pid of the process that emitted it."""
+    k.start_daemon()
+    trace = k.record(events, channel=ROOMY, start=False)
+    k.kymo("add-context", "-t", "vpid")
+    k.kymo("start", "s")
+    said = k.run([*wrap, APPS / "family", *args], env=env).stdout
+    emitted = int(said) if emitted is None else emitted
+    k.kymo("stop", "s")
+    recorded = check_counts(k, trace, emitted)
+    equal(len(recorded), emitted, "events recorded, none being discarded")
+    pids = collections.Counter()
+    for event in recorded:
+        values = integers(event)
+        equal(values["vpid"], values["pid"], f"the process of {event}")
+        pids[values["pid"]] += 1
+    return pids
+
+
+def test_storm(k):
+    """Sixteen threads fork children of all kinds, while signals record: no deadlock, each event under its true pid."""
+    pids = run_family(k, "storm", 16, FORKS)
+    check(len(pids) > FORKS, f"only {len(pids)} processes recorded")
+
+
+def test_storm_without_rseq(k):
+    run_family(k, "storm", 16, FORKS // 5, env=WITHOUT_RSEQ)
+
+
+def test_exec_loop(k):
+    """The same process, again and again another program: what each recorded is there."""
+    rounds = 100 if SANITIZED else 1000
+    pids = run_family(k, "exec", rounds, emitted=rounds * EACH)
+    equal(len(pids), 1, "processes")
+
+
+def test_fork_in_handler(k):
+    """A signal handler forks while the thread it interrupts does the same."""
+    run_family(k, "handler", 100)
+
+
+def test_fork_while_linking(k):
+    """A child whose parent had a thread in the dynamic linker."""
+    run_family(k, "linker")
+
+
+def test_raw_clone(k):
+    """A child that the C library does not know of records nothing, and does its parent no harm when it ends."""
+    run_family(k, "stranger")
+
+
+def test_raw_clone_without_rseq(k):
+    run_family(k, "stranger", env=WITHOUT_RSEQ)
+
+
+def test_vfork(k):
+    """Events between vfork and exec, which are not allowed, hurt nobody."""
+    run_family(k, "vfork", 200)
+
+
+def test_mount_namespace(k):
+    """The listener does not keep the program from changing its mount namespace."""
+    need_mounts()
+    run_family(k, "setns")
+
+
+def test_chroot(k):
+    """Recording goes on where there is no run directory; a child, which finds no daemon there, runs and is not traced."""
+    need_root()
+    (k.top / "jail").mkdir()
+    run_family(k, "chroot", k.top / "jail", emitted=2 * EACH)
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+def run_in_namespaces(k, *options):
+    need_mounts()
+    if k.run(["unshare", *options, "true"], status=None).returncode:
+        raise Skip(f"unshare {' '.join(options)} is not allowed here")
+    return run_family(k, "storm", 2, 16, wrap=["unshare", *options])
+
+
+def test_pid_namespace(k):
+    """Contexts say what the program sees, and so does the kernel's word for it to the daemon."""
+    pids = run_in_namespaces(k, "--fork", "--pid", "--mount-proc")
+    check(1 in pids, f"the first process of the namespace did not record: {pids}")
+
+
+def test_user_namespace(k):
+    run_in_namespaces(k, "--user", "--map-root-user")
+
+
+def test_all_namespaces(k):
+    run_in_namespaces(k, "--user", "--map-root-user", "--fork", "--pid", "--mount-proc", "--net", "--ipc", "--uts", "--cgroup", "--mount")
+
+
+SECURE = """
+#include <kymo/tracepoint.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+int main(void)
+{
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "r");
+
+	kymo_event(secure, event);
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Threads:", 8))
+			printf("secure %d threads %d\\n", (int)getauxval(AT_SECURE), atoi(line + 8));
+	return 0;
+}
+"""
+
+
+@without_sanitizers
+def test_setuid(k):
+    """A program with more rights than who started it: no thread, no event, no look at its environment."""
+    need_root()
+    k.top.chmod(0o755)
+    source, app = k.top / "secure.c", k.top / "secure"
+    source.write_text(SECURE)
+    # By run path, because the environment does not count.
+    k.run(["gcc", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", f"-Wl,-rpath,{LIBDIR}", "-o", app, source])
+    setuid = shutil.copy(app, k.top / "setuid")
+    shutil.chown(setuid, "nobody")
+    os.chmod(setuid, 0o4755)
+    k.start_daemon()
+    trace = k.record("secure:*")
+    equal(k.run([app]).stdout, "secure 0 threads 2\n", "the program as it is")
+    done = k.run([setuid], env={"KYMO_DEBUG": "1"})
+    if "secure 0" in done.stdout:
+        raise Skip("this file system does not honour setuid")
+    equal((done.stdout, done.stderr), ("secure 1 threads 1\n", ""), "the setuid program")
+    k.kymo("stop", "s")
+    equal(len(check_counts(k, trace, 1)), 1, "events recorded: those of the program that is not setuid")
 
 
 main()

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that beget processes in every way that there is, while threads and signal handlers record.
+ *
+ *   family storm THREADS FORKS     each thread forks, FORKS in all, children of all kinds (see KINDS)
+ *   family exec ROUNDS             executes itself so often
+ *   family handler FORKS           a timer's signal handler forks, while main does
+ *   family linker                  forks while a thread holds the dynamic linker's lock
+ *   family stranger                a child that the C library knows nothing of (raw clone) ends in good order
+ *   family vfork ROUNDS            children of vfork() and clone(CLONE_VM) record, against the rules, and execute
+ *   family setns                   leaves for another mount namespace and comes back
+ *   family chroot DIRECTORY        goes on in there
+ *
+ * Each event says its process: family:event { pid, n }. Prints how many events there must be.
+ */
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kymo/tracepoint.h>
+
+#define EACH 5 /* events of a child */
+
+extern char **environ;
+
+/* Shared by all processes but those that executed something, which print nothing and are known to record EACH. */
+static struct shared {
+	unsigned long events, failures;
+} * shared;
+
+static char *self; /* this program */
+static int threads_done;
+
+static void record(int n)
+{
+	kymo_event(family, event, kymo_i32(pid, getpid()), kymo_i32(n, n));
+	__atomic_fetch_add(&shared->events, 1, __ATOMIC_RELAXED);
+}
+
+static void record_each(void)
+{
+	for (int i = 0; i < EACH; i++)
+		record(i);
+}
+
+static void on_timer(int sig)
+{
+	(void)sig;
+	record(-1);
+}
+
+static void start_timer(void (*handler)(int), int us)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+	struct itimerval every = {.it_interval.tv_usec = us, .it_value.tv_usec = us};
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void stop_timer(void)
+{
+	struct itimerval never = {0};
+
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+}
+
+static void expect(int ok)
+{
+	if (!ok)
+		__atomic_fetch_add(&shared->failures, 1, __ATOMIC_RELAXED);
+}
+
+static void reap(pid_t pid)
+{
+	int status = -1;
+
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		;
+	expect(status == 0);
+}
+
+/* Where fork() returned 0: what to do there, and how it ends. */
+static void end_child(void)
+{
+	stop_timer();
+	_exit(0);
+}
+
+static void child_records(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		start_timer(on_timer, 1000); /* timers are not inherited */
+		record_each();
+		end_child();
+	}
+	reap(pid);
+}
+
+static void child_executes_other(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	reap(pid);
+}
+
+static void grandchild_records(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		record_each();
+		child_records();
+		record_each();
+		end_child();
+	}
+	reap(pid);
+}
+
+/* As servers do: a session of its own, no descriptors, another directory. Told of its end by a lock on shared memory. */
+static void becomes_daemon(void)
+{
+	int *ended = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (daemon(0, 0))
+			_exit(1);
+		for (int fd = 0; fd < 64; fd++)
+			close(fd);
+		record_each();
+		__atomic_store_n(ended, 1, __ATOMIC_RELEASE);
+		_exit(0);
+	}
+	reap(pid);
+	while (!__atomic_load_n(ended, __ATOMIC_ACQUIRE))
+		usleep(200);
+	munmap(ended, 4096);
+}
+
+static void executes_itself(void)
+{
+	char *argv[] = {self, (char *)"once", NULL};
+	pid_t pid = fork();
+
+	if (!pid) {
+		record_each();
+		execv(self, argv);
+		_exit(1);
+	}
+	reap(pid);
+	__atomic_fetch_add(&shared->events, EACH, __ATOMIC_RELAXED);
+}
+
+static void spawns(void)
+{
+	char *argv[] = {self, (char *)"once", NULL};
+	pid_t pid = -1;
+
+	expect(posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0);
+	reap(pid);
+	__atomic_fetch_add(&shared->events, EACH, __ATOMIC_RELAXED);
+}
+
+static void calls_shell(void)
+{
+	char command[4096], line[16] = "";
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "exec '%s' once", self);
+	expect(system(command) == 0);
+	pipe = popen("echo hello", "r");
+	expect(pipe && fgets(line, sizeof(line), pipe) && !strcmp(line, "hello\n"));
+	expect(pipe && pclose(pipe) == 0);
+	__atomic_fetch_add(&shared->events, EACH, __ATOMIC_RELAXED);
+}
+
+/* A child that has a thread of its own, which records at the process's end. */
+static void *record_in_thread(void *unused)
+{
+	record_each();
+	return unused;
+}
+
+static void child_has_threads(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, record_in_thread, NULL))
+			_exit(1);
+		record_each();
+		pthread_join(thread, NULL);
+		_exit(0);
+	}
+	reap(pid);
+}
+
+static void (*const KINDS[])(void) = {child_records, child_executes_other, grandchild_records,
+	becomes_daemon, executes_itself, spawns, calls_shell, child_has_threads};
+#define N_KINDS (int)(sizeof(KINDS) / sizeof(KINDS[0]))
+
+static int n_forks, next_fork;
+
+static void *storm_thread(void *unused)
+{
+	int i;
+
+	while ((i = __atomic_fetch_add(&next_fork, 1, __ATOMIC_RELAXED)) < n_forks) {
+		record(i);
+		KINDS[i % N_KINDS]();
+	}
+	return unused;
+}
+
+static int storm(int n_threads, int n)
+{
+	pthread_t threads[64];
+
+	n_forks = n;
+	start_timer(on_timer, 2000);
+	for (int i = 0; i < n_threads; i++)
+		expect(pthread_create(&threads[i], NULL, storm_thread, NULL) == 0);
+	for (int i = 0; i < n_threads; i++)
+		pthread_join(threads[i], NULL);
+	stop_timer();
+	return 0;
+}
+
+static int exec_again(int rounds)
+{
+	char n[16];
+
+	for (int i = 0; i < EACH; i++)
+		kymo_event(family, event, kymo_i32(pid, getpid()), kymo_i32(n, rounds * EACH + i));
+	if (rounds <= 1)
+		return 0;
+	snprintf(n, sizeof(n), "%d", rounds - 1);
+	execl(self, self, "exec", n, (char *)NULL);
+	return 1;
+}
+
+static int handler_forks;
+
+static void fork_in_handler(int sig)
+{
+	pid_t pid;
+
+	(void)sig;
+	if (handler_forks >= n_forks)
+		return;
+	handler_forks++;
+	record(-1);
+	pid = fork();
+	if (!pid) {
+		record_each();
+		_exit(0);
+	}
+	reap(pid);
+}
+
+static int handler(int n)
+{
+	n_forks = n;
+	start_timer(fork_in_handler, 500);
+	while (__atomic_load_n(&handler_forks, __ATOMIC_RELAXED) < n)
+		child_records();
+	stop_timer();
+	return 0;
+}
+
+static int in_linker, leave_linker;
+
+static int stay(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)info;
+	(void)size;
+	(void)unused;
+	__atomic_store_n(&in_linker, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&leave_linker, __ATOMIC_ACQUIRE))
+		usleep(200);
+	return 1;
+}
+
+static void *hold_linker(void *unused)
+{
+	dl_iterate_phdr(stay, NULL);
+	return unused;
+}
+
+static int linker(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, hold_linker, NULL);
+	while (!__atomic_load_n(&in_linker, __ATOMIC_ACQUIRE))
+		usleep(200);
+	child_records();
+	__atomic_store_n(&leave_linker, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static void *record_many(void *unused)
+{
+	for (int i = 0; i < 20000; i++)
+		record(i);
+	return unused;
+}
+
+static int stranger(void)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	record_each();
+	fflush(stdout);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (!pid) {
+		kymo_event(family, event, kymo_i32(pid, getpid()),
+			kymo_i32(n, 0)); /* is not recorded */
+		exit(0);
+	}
+	reap(pid);
+	pthread_create(&thread, NULL, record_many, NULL);
+	record_many(NULL);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static int vfork_one(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		kymo_event(family, vforked, kymo_i32(n, 0));
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	return pid;
+}
+
+static int in_parents_memory(void *unused)
+{
+	(void)unused;
+	kymo_event(family, vforked, kymo_i32(n, 1));
+	_exit(0);
+}
+
+static int vforks(int rounds)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	for (int i = 0; i < rounds; i++) {
+		record(i);
+		reap(vfork_one());
+		reap(clone(in_parents_memory, stack + sizeof(stack),
+			CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+	}
+	return 0;
+}
+
+static int leave_and_return(void)
+{
+	int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	record_each();
+	if (unshare(CLONE_NEWNS)) {
+		perror("unshare");
+		return 1;
+	}
+	record_each();
+	if (setns(home, CLONE_NEWNS)) {
+		perror("setns");
+		return 1;
+	}
+	record_each();
+	return 0;
+}
+
+static int confine(const char *directory)
+{
+	record_each();
+	if (chroot(directory) || chdir("/")) {
+		perror(directory);
+		return 1;
+	}
+	child_records();
+	record_each();
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	int n = argc > 2 ? atoi(argv[2]) : 0;
+
+	if (!strcmp(what, "storm") && argc == 4)
+		return storm(n > 64 ? 64 : n, atoi(argv[3]));
+	if (!strcmp(what, "handler"))
+		return handler(n);
+	if (!strcmp(what, "linker"))
+		return linker();
+	if (!strcmp(what, "stranger"))
+		return stranger();
+	if (!strcmp(what, "vfork"))
+		return vforks(n);
+	if (!strcmp(what, "setns"))
+		return leave_and_return();
+	return !strcmp(what, "chroot") && argc == 3 ? confine(argv[2]) : 2;
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int r;
+
+	path[len < 0 ? 0 : len] = '\0';
+	self = path;
+	if (argc == 3 && !strcmp(argv[1], "exec"))
+		return exec_again(atoi(argv[2]));
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 3;
+	if (argc == 2 && !strcmp(argv[1], "once")) {
+		record_each();
+		return 0;
+	}
+	r = run(argc, argv);
+	printf("%lu\n", shared->events);
+	return r ? r : shared->failures != 0;
+}
