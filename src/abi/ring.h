@@ -64,6 +64,12 @@ enum ky_lost {
 	KY_LOST_REASONS = 4,
 };
 
+/* Who records into a ring of a thread: what the program says of itself. name: NUL-padded. */
+struct ky_owner {
+	uint32_t pid, tid; /* in its PID namespace */
+	char name[16];
+};
+
 /*
  * Entry b of a ring's block table is written on entering block b, before the head that enters it: entry b gets begin_*,
  * entry b-1 gets used. An entry is valid while the head is beyond it.

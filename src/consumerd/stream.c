@@ -48,7 +48,7 @@ static int append_empty(
 	struct ky_ctf_packet *p = &packet.header;
 	int ret = 0;
 
-	p->position_begin = p->position_end = s->drain.pos;
+	p->position_begin = s->drain.pos;
 	p->timestamp_begin = p->timestamp_end = KY_MAX(ts, s->ts);
 	p->events_discarded = n_discarded;
 	if (n_discarded)
@@ -101,7 +101,6 @@ static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
 	*packet = (struct stream_packet){
 		.header = s->header, .data = piece->data, .len = piece->len};
 	p->position_begin = piece->pos;
-	p->position_end = piece->pos + piece->len;
 	p->n_events = piece->n_events;
 	p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
 	p->timestamp_begin = KY_MAX(piece->begin_ts, s->ts);
@@ -304,7 +303,7 @@ static void visit_packet(void *context, const struct ky_ctf_packet *p)
 	struct last *last = context;
 	struct stream *s = last->s;
 
-	last->position_end = p->position_end;
+	last->position_end = ky_ctf_packet_end(p);
 	s->ts = p->timestamp_end;
 	s->n_discarded = p->events_discarded;
 	s->n_events += p->n_events;

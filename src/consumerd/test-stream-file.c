@@ -62,7 +62,7 @@ static void expect_no_files(void)
 
 static struct ky_ctf_packet header(uint32_t n)
 {
-	struct ky_ctf_packet p = {.stream_id = 9, .position_end = n};
+	struct ky_ctf_packet p = {.stream_id = 9};
 
 	ky_ctf_packet_finish(&p, n);
 	return p;

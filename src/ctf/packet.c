@@ -29,8 +29,7 @@ int64_t ky_ctf_packet_check(const struct ky_ctf_packet *p, const struct ky_ctf_p
 		p->stream_instance_id != like->stream_instance_id)
 		return -EBADMSG;
 	if (p->packet_bits - p->content_bits >= 8 * KY_CTF_PAGE || p->packet_bits % 8 ||
-		p->content_bits % 8 || content < sizeof(*p) ||
-		p->position_end - p->position_begin != content - sizeof(*p))
+		p->content_bits % 8 || content < sizeof(*p))
 		return -EBADMSG;
 	return (int64_t)(p->packet_bits / 8);
 }

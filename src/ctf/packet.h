@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "abi/ring.h"
 #include "base/util.h"
 
 #define KY_CTF_MAGIC	 0xc1fc1fc1u
@@ -23,14 +24,19 @@ struct ky_ctf_packet {
 	uint8_t uuid[KY_CTF_UUID_SIZE];
 	uint32_t stream_id;
 	uint64_t stream_instance_id; /* ring's index */
+	/* packet context; of a CPU's ring, or of one that threads have in turn */
+	union {
+		uint32_t cpu_id;
+		struct ky_owner owner;
+	};
 	/* a gap for readers that go by the metadata */
-	uint64_t position_begin, position_end;
+	uint64_t position_begin;
+	/* packet context */
+	uint64_t timestamp_begin, timestamp_end;
+	/* another gap */
 	uint64_t n_events;
 	uint64_t lost_too_big;
 	/* packet context */
-	uint64_t timestamp_begin, timestamp_end;
-	uint32_t cpu_id;
-	uint32_t reserved[3];		    /* another gap */
 	uint64_t content_bits, packet_bits; /* this header included */
 	uint64_t seq_num;
 	uint64_t events_discarded;
@@ -38,8 +44,9 @@ struct ky_ctf_packet {
 
 static_assert(sizeof(struct ky_ctf_packet) == 128, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, stream_id) == 20, "trace format");
-static_assert(offsetof(struct ky_ctf_packet, position_begin) == 32, "trace format");
-static_assert(offsetof(struct ky_ctf_packet, lost_too_big) == 56, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, cpu_id) == 32, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, position_begin) == 56, "trace format");
+static_assert(offsetof(struct ky_ctf_packet, n_events) == 80, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, timestamp_begin) == 64, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, content_bits) == 96, "trace format");
 static_assert(offsetof(struct ky_ctf_packet, events_discarded) == 120, "trace format");
@@ -52,6 +59,11 @@ void ky_ctf_uuid(uint8_t uuid[KY_CTF_UUID_SIZE], uint64_t hi, uint64_t lo);
 void ky_ctf_packet_finish(struct ky_ctf_packet *p, uint32_t n_bytes);
 /* Makes a finished packet longer, by less than KY_CTF_PAGE bytes behind its records. */
 void ky_ctf_packet_pad(struct ky_ctf_packet *p, uint32_t n_bytes);
+/* Ring position behind the last byte of its records. */
+static inline uint64_t ky_ctf_packet_end(const struct ky_ctf_packet *p)
+{
+	return p->position_begin + p->content_bits / 8 - sizeof(*p);
+}
 /*
  * Size in bytes, header and padding included, of a packet read from a file; or -EBADMSG when it is
  * not one of the stream (uuid, stream_id, instance) that `like` belongs to, or its sizes and

@@ -181,6 +181,9 @@ static void write_stream(const char *dir, const char *name, uint32_t stream_id,
 {
 	static const uint8_t extended[13] = {31};
 	struct ky_ctf_packet p = {.stream_id = stream_id, .cpu_id = 3};
+
+	if (stream_id)
+		p.owner = (struct ky_owner){.pid = 17, .tid = 18, .name = "worker"};
 	uint8_t buf[1024];
 
 	memcpy(p.uuid, uuid, 16);
@@ -222,7 +225,8 @@ static void test_babeltrace_reads_it(void **state)
 	if (!strstr(out, expected))
 		fail_msg("not as expected: %s", out);
 	assert_non_null(strstr(out, "a \"host\"\\ shop.eu-1:all:kinds: { cpu_id = 3 }, { int"));
-	assert_non_null(strstr(out, "shop.eu-1:nothing: { thread_slot = 3 }, { vpid"));
+	assert_non_null(strstr(
+		out, "shop.eu-1:nothing: { vpid = 17, vtid = 18, procname = \"worker\" }, { vpid"));
 	if (!strstr(out, context_text))
 		fail_msg("not as expected: %s", out);
 	assert_null(strstr(out, "WARN"));

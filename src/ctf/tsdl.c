@@ -114,15 +114,23 @@ void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode)
 {
 	ky_buf_printf(b,
 		"stream {\n\tid = %" PRIu32 ";\n\tevent.header := struct event_header;\n"
-		"\tpacket.context := struct {\n"
-		"\t\tuint64_clock_t timestamp_begin;\n\t\tuint64_clock_t timestamp_end;\n",
+		"\tpacket.context := struct {\n",
 		stream_id);
-	put_member(b, 32, 8, mode == KY_SET_PER_THREAD ? "thread_slot" : "cpu_id");
+	if (mode == KY_SET_PER_THREAD)
+		ky_buf_puts(b,
+			"\t\tinteger { size = 32; align = 8; signed = 1; } vpid;\n"
+			"\t\tinteger { size = 32; align = 8; signed = 1; } vtid;\n"
+			"\t\tinteger { size = 8; align = 8; signed = 0; encoding = UTF8; } procname[16];\n");
+	else
+		put_member(b, 32, 8, "cpu_id");
+	ky_buf_puts(b,
+		"\t\tinteger { size = 64; align = 256; signed = 0; map = clock.kymo_clock.value; } timestamp_begin;\n"
+		"\t\tuint64_clock_t timestamp_end;\n");
 	put_member(b, 64, 256, "content_size");
 	put_member(b, 64, 8, "packet_size");
 	put_member(b, 64, 8, "packet_seq_num");
 	put_member(b, 64, 8, "events_discarded");
-	ky_buf_puts(b, "\t} align(512);\n};\n\n");
+	ky_buf_puts(b, "\t} align(256);\n};\n\n");
 }
 
 static void put_integer(struct ky_buf *b, unsigned size, bool is_signed, unsigned flags)

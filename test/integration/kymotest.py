@@ -492,9 +492,9 @@ def fields(event):
 
 # ---- reading packets, as docs/trace-format.md says: what babeltrace2's text does not show
 
-PACKET = struct.Struct("<I16sIQQQQQQQI12sQQQQ")
-Packet = collections.namedtuple("Packet", "magic uuid stream_id instance pos_begin pos_end events lost_too_big"
-    " begin end cpu reserved content_bits packet_bits seq discarded payload")
+PACKET = struct.Struct("<I16sIQ24sQQQQQQQQQ")
+Packet = collections.namedtuple("Packet", "magic uuid stream_id instance owner pos_begin"
+    " begin end events lost_too_big content_bits packet_bits seq discarded payload")
 Record = collections.namedtuple("Record", "id time payload")
 PACKET_MAGIC = 0xC1FC1FC1
 
@@ -523,16 +523,15 @@ def check_packet(path, packet, before):
     where = f"{path}: packet {packet.seq}: {packet._replace(payload=None)}"
     check(packet.magic == PACKET_MAGIC, where)
     check(packet.begin <= packet.end, f"{where}: ends before it begins")
-    check(packet.pos_end - packet.pos_begin == len(packet.payload), f"{where}: positions are not those of the bytes")
     check((packet.events == 0) == (not packet.payload), f"{where}: events without bytes, or bytes without events")
     if not before:
         check(packet.seq == 0, f"{where}: first is not number 0")
         return
     check(packet.seq == before.seq + 1, f"{where}: number does not follow {before.seq}")
     check(packet.begin >= before.end, f"{where}: begins before the last one ended")
-    check(packet.pos_begin >= before.pos_end, f"{where}: begins before the position where the last one ended")
-    check((packet.uuid, packet.stream_id, packet.instance, packet.cpu)
-        == (before.uuid, before.stream_id, before.instance, before.cpu), f"{where}: of another stream")
+    check(packet.pos_begin >= before.pos_begin + len(before.payload), f"{where}: begins before the position where the last one ended")
+    check((packet.uuid, packet.stream_id, packet.instance) == (before.uuid, before.stream_id, before.instance),
+        f"{where}: of another stream")
     check(packet.discarded >= before.discarded, f"{where}: discarded count fell")
 
 

@@ -50,14 +50,14 @@ struct event_header {{
 }} align(8);
 stream {{ id = 0; event.header := struct event_header;
 	packet.context := struct {{
-		uint64_clock_t timestamp_begin;
-		uint64_clock_t timestamp_end;
 		integer {{ size = 32; align = 8; signed = 0; }} cpu_id;
+		integer {{ size = 64; align = 256; signed = 0; map = clock.kymo_clock.value; }} timestamp_begin;
+		uint64_clock_t timestamp_end;
 		integer {{ size = 64; align = 256; signed = 0; }} content_size;
 		integer {{ size = 64; align = 8; signed = 0; }} packet_size;
 		integer {{ size = 64; align = 8; signed = 0; }} packet_seq_num;
 		integer {{ size = 64; align = 8; signed = 0; }} events_discarded;
-	}} align(512);
+	}} align(256);
 }};
 """
 EVENT = """event {{ name = "test:event{id}"; id = {id}; stream_id = 0; loglevel = 13;
