@@ -8,7 +8,7 @@
  *   family linker                  forks while a thread holds the dynamic linker's lock
  *   family stranger                a child that the C library knows nothing of (raw clone) ends in good order
  *   family vfork ROUNDS            children of vfork() and clone(CLONE_VM) record, against the rules, and execute
- *   family setns                   leaves for another mount namespace and comes back
+ *   family setns                   enters another mount namespace
  *   family chroot DIRECTORY        goes on in there
  *
  * Each event says its process: family:event { pid, n }. Prints how many events there must be.
@@ -40,7 +40,6 @@ static struct shared {
 } * shared;
 
 static char *self; /* this program */
-static int threads_done;
 
 static void record(int n)
 {
@@ -282,7 +281,7 @@ static void fork_in_handler(int sig)
 static int handler(int n)
 {
 	n_forks = n;
-	start_timer(fork_in_handler, 500);
+	start_timer(fork_in_handler, 50);
 	while (__atomic_load_n(&handler_forks, __ATOMIC_RELAXED) < n)
 		child_records();
 	stop_timer();
@@ -321,9 +320,14 @@ static int linker(void)
 	return 0;
 }
 
+static int at_once;
+
 static void *record_many(void *unused)
 {
-	for (int i = 0; i < 20000; i++)
+	__atomic_fetch_add(&at_once, 1, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&at_once, __ATOMIC_RELAXED) < 2)
+		sched_yield();
+	for (int i = 0; i < 50000; i++)
 		record(i);
 	return unused;
 }
@@ -380,22 +384,43 @@ static int vforks(int rounds)
 	return 0;
 }
 
-static int leave_and_return(void)
+/* The mount namespace of a child, which waits there until told by the pipe. */
+static int namespace_of_child(pid_t *ret_child, int *ret_end)
 {
-	int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	char path[64], byte = 0;
+	int ready[2], end[2];
+
+	if (pipe(ready) || pipe(end))
+		return -1;
+	*ret_child = fork();
+	if (!*ret_child) {
+		close(end[1]);
+		_exit(unshare(CLONE_NEWNS) || write(ready[1], &byte, 1) != 1 ||
+			read(end[0], &byte, 1));
+	}
+	close(ready[1]);
+	close(end[0]);
+	*ret_end = end[1];
+	if (read(ready[0], &byte, 1) != 1)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)*ret_child);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Which the kernel allows to those whose current directory and root are no other thread's. */
+static int enter_namespace(void)
+{
+	pid_t child = -1;
+	int end = -1, r;
 
 	record_each();
-	if (unshare(CLONE_NEWNS)) {
-		perror("unshare");
-		return 1;
-	}
-	record_each();
-	if (setns(home, CLONE_NEWNS)) {
+	r = setns(namespace_of_child(&child, &end), CLONE_NEWNS);
+	if (r)
 		perror("setns");
-		return 1;
-	}
 	record_each();
-	return 0;
+	close(end);
+	reap(child);
+	return r != 0;
 }
 
 static int confine(const char *directory)
@@ -426,7 +451,7 @@ static int run(int argc, char **argv)
 	if (!strcmp(what, "vfork"))
 		return vforks(n);
 	if (!strcmp(what, "setns"))
-		return leave_and_return();
+		return enter_namespace();
 	return !strcmp(what, "chroot") && argc == 3 ? confine(argv[2]) : 2;
 }
 
