@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Programs that are killed or stopped at any moment: what they had recorded is in the trace, and others record as if nothing had
+happened. KYMO_TEST_KILLS: how many are killed for each kind of rings; KYMO_TEST_SEED: what chance begins with.
+"""
+
+import collections
+import os
+import random
+import time
+
+from emitcheck import mix
+from kymotest import SANITIZED, check, check_counts, equal, integers, main
+
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+KILLS = int(os.environ.get("KYMO_TEST_KILLS", 100 if SANITIZED else 400))
+AT_ONCE = 200  # kills in one session: each may leave three rings of threads, and a set has 1024
+SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
+HANDLER = 2
+SURVIVOR = 0xFFFF
+
+
+def by_thread(events):
+    """For each victim and thread the numbers of its events; each event's values belong together."""
+    found = collections.defaultdict(list)
+    for event in events:
+        v = integers(event)
+        equal(v["check"], mix(v["victim"] << 48 | v["thread"] << 32 | v["seq"]), f"check in {event}")
+        found[v["victim"], v["thread"]].append(v["seq"])
+    return found
+
+
+def check_killed(found, victim, thread, counted, handlers_count):
+    """All that were counted, perhaps one that was not yet, without a hole, each once and in order."""
+    seen = found.pop((victim, thread), [])
+    what = f"victim {victim}, thread {thread} (KYMO_TEST_SEED={SEED})"
+    equal(seen, list(range(len(seen))), f"events of {what}")
+    least = counted if thread != HANDLER or handlers_count else 0
+    check(least <= len(seen) <= counted + 1, f"{what}: {len(seen)} events are in the trace, {counted} had returned")
+
+
+def kill(k, n, seed, env, channel, handlers_count):
+    """n programs are killed in one session while another one goes on; returns how many events the killed had recorded."""
+    session = f"s{seed}"
+    trace = k.record("victim:*", session=session, channel=(*ROOMY, *channel))
+    survivor = k.spawn("victim", "survive", env=env)
+    k.expect(survivor, "surviving")
+    said = k.app("victim", "kill", n, seed, env=env, timeout=200)
+    k.let_go(survivor)
+    survived = int(k.finish(survivor).split()[1])
+    k.kymo("stop", session)
+    if channel:
+        trace = k.kymo_json("snapshot", "record")["snapshot"]["output"]
+    discarded = k.kymo_json("status", session)["session"]["discarded"]
+    equal(discarded, 0, "events discarded")
+    events = check_counts(k, trace, k.kymo_json("stat", trace)["events"])
+    found = by_thread(events)
+    equal(found.pop((SURVIVOR, 0)), list(range(survived)), "events of the one that survived")
+    counts = [list(map(int, line.split()[1:])) for line in said.splitlines()]
+    equal(len(counts), 3 * n, "lines of what was killed")
+    for victim, thread, counted in counts:
+        check_killed(found, victim, thread, counted, handlers_count)
+    equal(dict(found), {}, "events of others")
+    k.kymo("destroy", session)
+    return sum(counted for _, _, counted in counts)
+
+
+def kill_all(k, env=None, channel=(), handlers_count=True):
+    print(f"# KYMO_TEST_SEED={SEED}", flush=True)
+    k.start_daemon()
+    left, n_events = KILLS, 0
+    while left:
+        n = min(left, AT_ONCE)
+        n_events += kill(k, n, SEED + left, env, channel, handlers_count)
+        left -= n
+    check(n_events > KILLS * 20, f"only {n_events} events of {KILLS} programs: they were killed too early")
+
+
+def test_kill(k):
+    kill_all(k)
+
+
+def test_kill_without_rseq(k):
+    """In a thread's ring, what a handler records within another record is published with that."""
+    kill_all(k, env=WITHOUT_RSEQ, handlers_count=False)
+
+
+def test_kill_in_overwrite_mode(k):
+    kill_all(k, channel=("--overwrite",))
+
+
+def stopped(k, env=None):
+    """A program that is stopped at any instruction holds nothing: others record, and commands do not wait."""
+    k.start_daemon()
+    trace = k.record("victim:*", channel=ROOMY)
+    n = 200
+    app = k.spawn("victim", "stop", n, SEED, env=env)
+    k.expect(app, "stopped")
+    begin = time.monotonic()
+    done = k.kymo_json("stop", "s")["sessions"][0]
+    check(time.monotonic() - begin < 5, "stop waited for a stopped program")
+    equal(done["discarded"], 0, "events discarded")
+    k.kymo("start", "s")
+    k.let_go(app)
+    counts = list(map(int, k.finish(app).split()[1:]))
+    k.kymo("stop", "s")
+    found = by_thread(check_counts(k, trace, k.kymo_json("stat", trace)["events"]))
+    equal(found[0, 1], list(range(20 * n)), "events of the one that was not stopped")
+    numbers = found[0, 0]
+    equal(numbers, sorted(set(numbers)), "events of the one that was stopped: each once, in order")
+    check(len(numbers) <= counts[0], f"{len(numbers)} events of {counts[0]}")
+
+
+def test_stop(k):
+    stopped(k)
+
+
+def test_stop_without_rseq(k):
+    stopped(k, env=WITHOUT_RSEQ)
+
+
+main()
