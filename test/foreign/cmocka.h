@@ -36,7 +36,7 @@ struct CMUnitTest {
 #define cmocka_run_group_tests(tests, setup, teardown)                                             \
 	run_tests(tests, sizeof(tests) / sizeof(tests[0]))
 
-static int run_tests(const struct CMUnitTest *tests, size_t n)
+static inline int run_tests(const struct CMUnitTest *tests, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		printf("%s\n", tests[i].name);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring set with one event, for tests of the writers, and a plain walk over its memory that knows
+ * nothing of the reader's side.
+ */
+#ifndef RING_TEST_FIXTURE_H
+#define RING_TEST_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "ring/writer.h"
+
+#define EVENT	  5
+#define N_WRITERS 64 /* sources of records: threads, and the signal handlers on top of them */
+
+struct fixture {
+	struct ky_set set;
+	struct ky_hook hook;
+	struct kymo_event_state state;
+	struct kymo_event event;
+	bool general; /* not by the short way for the common case */
+	uint64_t *consumed;
+	uint64_t emitted[N_WRITERS];
+};
+
+/* What a record holds: who wrote it and how many before. */
+struct payload {
+	uint32_t writer;
+	uint64_t seq;
+	uint8_t slack[KYMO_SCRATCH_SLACK];
+} __attribute__((packed));
+#define PAYLOAD 12
+
+/* Zeroed memory that forked processes share. */
+void *map(size_t size);
+/* A set whose hook is on, of rings in shared memory. */
+void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings, uint32_t n_blocks,
+	uint32_t block_size);
+/* The event has another identifier from now on; also after the hook or `overwrite` was changed. */
+void start(struct fixture *f, uint32_t id);
+void teardown(struct fixture *f);
+
+/* As an event does it: the whole payload at a known place. */
+void record(struct fixture *f, const void *payload, size_t len);
+/* A struct payload of this writer's, with the next number. */
+void emit(struct fixture *f, uint32_t writer);
+
+/* Events that were discarded, in all rings. */
+uint64_t lost(struct fixture *f);
+/* Records before the oldest one that is still there. */
+uint64_t gone(struct fixture *f, uint32_t ring);
+
+typedef void (*visit_fn)(void *arg, uint32_t id, const uint8_t *payload);
+/*
+ * Calls visit for each record of a ring, whose payloads are all of len bytes, from its oldest block on; checks clocks and
+ * the tables on the way. Returns the number of records.
+ */
+uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, void *arg);
+
+struct tally {
+	uint64_t seen[N_WRITERS];
+	uint64_t next[N_WRITERS]; /* in one ring, each writer's numbers rise */
+};
+/* A visit_fn for what emit() has written; arg: struct tally. */
+void count_payload(void *arg, uint32_t id, const uint8_t *payload);
+
+#endif

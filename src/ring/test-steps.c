@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One record, stopped before each of its instructions: there the program is killed, or a signal's
+ * handler records, or another process on the same CPU does, or the thread comes to another CPU.
+ * Whatever it is, all records that had returned are there once, and others go on in the same rings.
+ *
+ * The program is a child that is traced. Its way through the record is found by single steps; then
+ * a new child for each mishap is stopped there by a breakpoint. A thread that stops within a
+ * restartable sequence is made to leave it, if the kernel finds that it is in one: so that is hidden
+ * while the child is led to its place, and shown again when the mishap comes.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include "ring/asm-offsets.h"
+#include "ring/test-fixture.h"
+
+#define WORD	   8 /* bytes of text in a record that say whose it is; all of it repeats them */
+#define MAX_WORDS  6
+#define MAX_STEPS  4000
+#define IN_HANDLER 3 /* records */
+
+enum mishap { KILLED, SIGNALLED, PREEMPTED, MIGRATED, N_MISHAPS };
+enum writer { VICTIM, HANDLER, OTHER, N_WHO };
+
+/* What the rings are before the record: where its place is decides what has to be done for it. */
+static const struct situation {
+	uint32_t n_blocks, n_full; /* blocks of the ring, of which so many have no room */
+	bool used, overwrite;
+} situations[] = {
+	{.n_blocks = 4},
+	{.n_blocks = 4, .used = true},
+	{.n_blocks = 4, .n_full = 1},
+	{.n_blocks = 2, .n_full = 2, .overwrite = true},
+};
+
+/* Ways to write a record of so many words. */
+struct way {
+	const char *name;
+	uint32_t mode, clock, n_words;
+	bool special, known;
+	void (*record)(struct fixture *f, const char *text, size_t len);
+};
+
+static void by_flat(struct fixture *f, const char *text, size_t len)
+{
+	ky_rseq_flat(&f->event, text, &f->hook, len);
+}
+
+static void by_flat_known(struct fixture *f, const char *text, size_t len)
+{
+	ky_rseq_flat_known(&f->event, text, &f->hook, len);
+}
+
+static uint64_t first_word(const char *text)
+{
+	uint64_t word;
+
+	memcpy(&word, text, sizeof(word));
+	return word;
+}
+
+static void by_word(struct fixture *f, const char *text, size_t len)
+{
+	ky_rseq_word(&f->event, first_word(text), &f->hook, len);
+}
+
+static void by_word_known(struct fixture *f, const char *text, size_t len)
+{
+	ky_rseq_word_known(&f->event, first_word(text), &f->hook, len);
+}
+
+static void plainly(struct fixture *f, const char *text, size_t len)
+{
+	f->state.record(&f->event, text, len, NULL, 0);
+}
+
+static void in_pieces(struct fixture *f, const char *text, size_t len)
+{
+	const struct kymo_piece pieces[] = {
+		{text, WORD, KYMO_PIECE_SCRATCH},
+		{text, 3 * WORD, 0},
+		{text, (uint32_t)len - 4 * WORD, KYMO_PIECE_TEXT},
+	};
+
+	f->state.record(&f->event, text, len, pieces, KY_ARRAY_SIZE(pieces));
+}
+
+/* Stands in for what the tracer does of an event that has contexts: the first words are those. */
+static void not_as_it_is(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	ky_record_hook(hook, payload, len, pieces, n_pieces);
+}
+
+static ky_vector front_of(const char *text)
+{
+	ky_vector v;
+
+	memcpy(&v, text, sizeof(v));
+	return v;
+}
+
+static void specially(struct fixture *f, ky_flat_special_fn write, const char *text, size_t len)
+{
+	ky_vector v = front_of(text);
+
+	if (write(&f->hook, text, &f->hook, len, UINT64_MAX, 3 * WORD, v, v) != KY_WRITE_DONE)
+		plainly(f, text, len);
+}
+
+static void by_flat_special(struct fixture *f, const char *text, size_t len)
+{
+	specially(f, ky_rseq_flat_special, text, len);
+}
+
+static void by_flat_special_known(struct fixture *f, const char *text, size_t len)
+{
+	specially(f, ky_rseq_flat_special_known, text, len);
+}
+
+static void word_specially(
+	struct fixture *f, ky_word_special_fn write, const char *text, size_t len)
+{
+	ky_vector v = front_of(text);
+
+	if (write(&f->hook, first_word(text), &f->hook, len, UINT64_MAX, 3 * WORD, v, v) !=
+		KY_WRITE_DONE)
+		plainly(f, text, len);
+}
+
+static void by_word_special(struct fixture *f, const char *text, size_t len)
+{
+	word_specially(f, ky_rseq_word_special, text, len);
+}
+
+static void by_word_special_known(struct fixture *f, const char *text, size_t len)
+{
+	word_specially(f, ky_rseq_word_special_known, text, len);
+}
+
+#define CPU    .mode = KY_SET_PER_CPU, .clock = KY_CLOCK_TSC
+#define THREAD .mode = KY_SET_PER_THREAD, .clock = KY_CLOCK_TSC
+static const struct way ways[] = {
+	{"flat", CPU, .n_words = 4, .record = by_flat},
+	{"word", CPU, .n_words = 1, .record = by_word},
+	{"flat, known", CPU, .n_words = 4, .known = true, .record = by_flat_known},
+	{"word, known", CPU, .n_words = 1, .known = true, .record = by_word_known},
+	{"flat, special", CPU, .n_words = 6, .special = true, .record = by_flat_special},
+	{"word, special", CPU, .n_words = 4, .special = true, .record = by_word_special},
+	{"flat, special, known", CPU, .n_words = 6, .special = true, .known = true,
+		.record = by_flat_special_known},
+	{"word, special, known", CPU, .n_words = 4, .special = true, .known = true,
+		.record = by_word_special_known},
+	{"any", CPU, .n_words = 2, .record = plainly},
+	{"any, pieces", CPU, .n_words = 6, .record = in_pieces},
+	{"any, given clock", .mode = KY_SET_PER_CPU, .clock = KY_CLOCK_MONOTONIC, .n_words = 2,
+		.record = plainly},
+	{"thread", THREAD, .n_words = 2, .record = plainly},
+	{"thread, pieces", THREAD, .n_words = 6, .record = in_pieces},
+};
+
+/* How often each of enum writer has returned from a record: all processes see it. */
+static volatile uint64_t *returned;
+static struct fixture *current;
+static const struct way *way;
+static int home, elsewhere; /* CPUs */
+
+/* The text of a writer's next record. */
+static void compose(char text[MAX_WORDS * WORD + KYMO_SCRATCH_SLACK], enum writer writer)
+{
+	char word[WORD + 1];
+
+	snprintf(word, sizeof(word), "%01x%07x", (unsigned int)writer,
+		(unsigned int)returned[writer]);
+	for (int i = 0; i < MAX_WORDS; i++)
+		memcpy(text + i * WORD, word, WORD);
+}
+
+static void record_as(enum writer writer)
+{
+	char text[MAX_WORDS * WORD + KYMO_SCRATCH_SLACK];
+
+	compose(text, writer);
+	way->record(current, text, way->n_words * WORD);
+	returned[writer]++;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	for (int i = 0; i < IN_HANDLER; i++)
+		record_as(HANDLER);
+}
+
+static struct ky_ring_ctl *ring_of_victim(void)
+{
+	return ky_geometry_ctl(&current->set.geo, current->set.base,
+		way->mode == KY_SET_PER_CPU ? (uint32_t)home : 0);
+}
+
+/* True while there is a block that is to have no room, and has. */
+static bool to_be_filled(const struct situation *s)
+{
+	const struct ky_geometry *g = &current->set.geo;
+	uint32_t pos = (uint32_t)ring_of_victim()->head, used = pos & (g->block_size - 1);
+
+	if (!s->n_full)
+		return s->used && !pos;
+	return pos / g->block_size < s->n_full - 1 ||
+	       used + way->n_words * WORD <= ky_geometry_max_payload(g);
+}
+
+static __attribute__((noreturn)) void be_victim(const struct situation *s)
+{
+	char text[MAX_WORDS * WORD + KYMO_SCRATCH_SLACK];
+
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+		_exit(1);
+	ky_thread_set_process();
+	while (to_be_filled(s))
+		record_as(VICTIM);
+	compose(text, VICTIM);
+	__asm__ volatile("int3");
+	way->record(current, text, way->n_words * WORD);
+	returned[VICTIM]++;
+	_exit(0);
+}
+
+/* A child that has stopped where its last record begins; -1 where that is forbidden. */
+static pid_t begin_victim(const struct situation *s)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		be_victim(s);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFSTOPPED(status))
+		return -1;
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL);
+	return pid;
+}
+
+static void *instruction(pid_t pid)
+{
+	return (void *)ptrace(
+		PTRACE_PEEKUSER, pid, (void *)offsetof(struct user_regs_struct, rip), NULL);
+}
+
+/* Where a thread says in which sequence it is. */
+static void *sequence(void)
+{
+	return (char *)__builtin_thread_pointer() + ky_rseq_offset + KY_RSEQ_CS;
+}
+
+static void hide_sequence(pid_t pid, long *cs)
+{
+	long v = ky_writer_has_rseq() ? ptrace(PTRACE_PEEKDATA, pid, sequence(), NULL) : 0;
+
+	if (!v)
+		return;
+	*cs = v;
+	ptrace(PTRACE_POKEDATA, pid, sequence(), NULL);
+}
+
+/* Lets the child go on, and waits. False when it has ended, as it should, rather than stopped. */
+static bool go_on(pid_t pid, enum __ptrace_request how, long *cs)
+{
+	int status;
+
+	assert_int_equal(ptrace(how, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return false;
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	hide_sequence(pid, cs);
+	return true;
+}
+
+/* To where it is for the visit-th time, counted from 0. */
+static bool go_to(pid_t pid, void *at, unsigned int visit, long *cs)
+{
+	long text = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
+
+	for (;;) {
+		ptrace(PTRACE_POKETEXT, pid, at, (text & ~0xffL) | 0xcc);
+		if (!go_on(pid, PTRACE_CONT, cs))
+			return false;
+		ptrace(PTRACE_POKETEXT, pid, at, text);
+		ptrace(PTRACE_POKEUSER, pid, (void *)offsetof(struct user_regs_struct, rip), at);
+		if (!visit--)
+			return true;
+		if (!go_on(pid, PTRACE_SINGLESTEP, cs))
+			return false;
+	}
+}
+
+static void pin(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
+/* The child is where it should be, or it has ended: its way is not the same when the clock's window closes meanwhile. */
+static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
+{
+	int status;
+
+	if (stopped && cs)
+		ptrace(PTRACE_POKEDATA, pid, sequence(), cs);
+	if (mishap == PREEMPTED)
+		record_as(OTHER);
+	if (!stopped)
+		return;
+	if (mishap == MIGRATED)
+		pin(pid, elsewhere);
+	if (mishap == KILLED)
+		kill(pid, SIGKILL);
+	else
+		ptrace(PTRACE_CONT, pid, NULL, mishap == SIGNALLED ? SIGUSR1 : 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(mishap == KILLED ? WIFSIGNALED(status) : WIFEXITED(status));
+}
+
+static void survive(void)
+{
+	/* Another thread goes on in a killed one's ring. */
+	if (way->mode == KY_SET_PER_THREAD)
+		ring_of_victim()->owner = 0;
+	record_as(OTHER);
+	record_as(OTHER);
+}
+
+struct seen {
+	uint64_t n[N_WHO];
+	uint64_t next[N_WHO]; /* in the ring that is looked at */
+};
+
+static void see(void *arg, uint32_t id, const uint8_t *payload)
+{
+	struct seen *s = arg;
+	char word[WORD + 1] = "";
+	uint64_t writer, seq;
+
+	assert_int_equal(id, EVENT);
+	for (uint32_t i = 1; i < way->n_words; i++)
+		assert_memory_equal(payload, payload + i * WORD, WORD);
+	memcpy(word, payload, WORD);
+	seq = strtoul(word, NULL, 16);
+	writer = seq >> 28;
+	seq &= (1u << 28) - 1;
+	assert_true(writer < N_WHO);
+	assert_true(s->next[writer] ? seq == s->next[writer] : seq <= returned[writer]);
+	s->next[writer] = seq + 1;
+	s->n[writer]++;
+}
+
+/* All is there once, or overwritten; but what a killed program was at may be there or not. */
+static void check_rings(bool killed)
+{
+	uint64_t n_gone = 0, n = 0, expected = 0;
+	struct seen s = {0};
+
+	for (uint32_t i = 0; i < current->set.geo.n_rings; i++) {
+		memset(s.next, 0, sizeof(s.next));
+		n_gone += gone(current, i);
+		n += walk(current, i, way->n_words * WORD, see, &s);
+	}
+	assert_int_equal(lost(current), 0);
+	if (killed && n_gone + n == returned[VICTIM] + returned[HANDLER] + returned[OTHER] + 1)
+		returned[VICTIM]++;
+	for (int w = 0; w < N_WHO; w++) {
+		expected += returned[w];
+		if (!n_gone)
+			assert_int_equal(s.n[w], returned[w]);
+	}
+	assert_int_equal(n_gone + n, expected);
+}
+
+static void begin(struct fixture *f, const struct situation *s)
+{
+	for (int w = 0; w < N_WHO; w++)
+		returned[w] = 0;
+	current = f;
+	setup(f, way->mode, way->clock,
+		way->mode == KY_SET_PER_CPU ? (uint32_t)sysconf(_SC_NPROCESSORS_CONF) : 4,
+		s->n_blocks, 4096);
+	f->set.geo.overwrite = s->overwrite;
+	f->hook.special = way->special ? not_as_it_is : NULL;
+	start(f, EVENT);
+}
+
+/* The instructions of the record; returns how many. */
+static unsigned int find_way(const struct situation *s, void **steps)
+{
+	uint64_t n_before;
+	struct fixture f;
+	unsigned int n = 0;
+	long cs = 0;
+	pid_t pid;
+
+	begin(&f, s);
+	pid = begin_victim(s);
+	n_before = returned[VICTIM];
+	while (pid > 0 && returned[VICTIM] == n_before) {
+		assert_true(n < MAX_STEPS);
+		steps[n++] = instruction(pid);
+		assert_true(go_on(pid, PTRACE_SINGLESTEP, &cs));
+	}
+	if (pid > 0)
+		go_on(pid, PTRACE_CONT, &cs);
+	teardown(&f);
+	return n;
+}
+
+static void try_mishap(
+	const struct situation *s, enum mishap mishap, void *const *steps, unsigned int n)
+{
+	unsigned int visit = 0;
+	bool stopped = true;
+	struct fixture f;
+	long cs = 0;
+	pid_t pid;
+
+	for (unsigned int i = 0; i < n; i++)
+		visit += steps[i] == steps[n];
+	begin(&f, s);
+	pid = begin_victim(s);
+	assert_true(pid > 0);
+	if (n)
+		stopped = go_to(pid, steps[n], visit, &cs);
+	happen(pid, mishap, stopped, cs);
+	survive();
+	check_rings(mishap == KILLED && stopped);
+	teardown(&f);
+}
+
+static void try_all(const struct situation *s)
+{
+	static void *steps[MAX_STEPS];
+	unsigned int n = find_way(s, steps);
+
+	if (!n) {
+		print_message("SKIP: ptrace is forbidden here\n");
+		skip();
+	}
+	for (int m = 0; m < N_MISHAPS; m++)
+		for (unsigned int i = 0; i < n; i++)
+			try_mishap(s, (enum mishap)m, steps, i);
+}
+
+static void test_steps(void **state)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+	cpu_set_t all;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	home = elsewhere = sched_getcpu();
+	for (int i = 0; i < CPU_SETSIZE && elsewhere == home; i++)
+		elsewhere = CPU_ISSET(i, &all) ? i : home;
+	pin(0, home);
+	sigaction(SIGUSR1, &action, NULL);
+	returned = map(N_WHO * sizeof(*returned));
+	for (size_t w = 0; w < KY_ARRAY_SIZE(ways); w++) {
+		way = &ways[w];
+		if ((way->mode == KY_SET_PER_CPU && !ky_writer_has_rseq()) ||
+			(way->known && ky_rseq_offset != KY_RSEQ_KNOWN))
+			continue;
+		/* What is unusual goes the same way for all the short ones. */
+		for (size_t i = 0; i < KY_ARRAY_SIZE(situations); i++)
+			if (situations[i].used || !(way->special || way->known))
+				try_all(&situations[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps),
+	};
+
+	ky_writer_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
