@@ -80,6 +80,10 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
 }
 
+void consumer_tell_timers(struct consumer *c, const struct channel *channel)
+{
+}
+
 void consumer_flush(struct consumer *c, struct barrier *b)
 {
 }
@@ -317,6 +321,13 @@ static const char *const lines[] = {
 	"{\"command\":\"start\"}",
 	"{\"command\":\"stop\"}",
 	"{\"command\":\"start\",\"all\":true}",
+	"{\"command\":\"pause\"}",
+	"{\"command\":\"resume\",\"all\":true}",
+	"{\"command\":\"stop\",\"no_wait\":true}",
+	"{\"command\":\"destroy\",\"no_wait\":true,\"all\":true}",
+	"{\"command\":\"set\"}",
+	"{\"command\":\"set\",\"blocking_timeout\":\"inf\",\"switch_timer\":\"500ms\",\"num_subbuf\":5}",
+	"{\"command\":\"set\",\"channel\":\"c\",\"mode\":\"overwrite\",\"blocking_timeout\":0}",
 	"{\"command\":\"destroy\"}",
 	"{\"command\":\"destroy\",\"all\":true}",
 	"{\"command\":\"status\"}",

@@ -13,6 +13,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_resume,
 	&cmd_enable_channel,
 	&cmd_disable_channel,
+	&cmd_set,
 	&cmd_enable_event,
 	&cmd_disable_event,
 	&cmd_add_context,

@@ -57,7 +57,7 @@ struct cli {
 extern const struct cli_command *const cli_commands[];
 extern const struct cli_command cmd_record;
 extern const struct cli_command cmd_create, cmd_destroy, cmd_start, cmd_stop, cmd_pause, cmd_resume;
-extern const struct cli_command cmd_enable_channel, cmd_disable_channel;
+extern const struct cli_command cmd_enable_channel, cmd_disable_channel, cmd_set;
 extern const struct cli_command cmd_enable_event, cmd_disable_event;
 extern const struct cli_command cmd_add_context;
 extern const struct cli_command cmd_snapshot;

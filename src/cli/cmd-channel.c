@@ -12,10 +12,24 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_BUFFERS,
 	{"event-conflict", 0, "refuse|separate",
 		"another definition of a known event is discarded (default), or is an event of its own"},
-	{"discard", 0, NULL, "discard and count new events while the buffers are full (default)"},
+	{"discard", 'd', NULL, "discard and count new events while the buffers are full (default)"},
 	{"overwrite", 0, NULL,
 		"overwrite the oldest events instead: 'kymo snapshot record' writes the others"},
+	{"switch-timer", 0, "USEC",
+		"how often partly filled sub-buffers are written (default 1s); 0: only at stop"},
+	{"read-timer", 0, "USEC",
+		"how often the consumer looks for full sub-buffers; 0: by the programs' pace (default)"},
+	{"blocking-timeout", 0, "USEC|inf",
+		"let events wait so long for room, in programs with KYMO_ALLOW_BLOCKING=1 (default 0)"},
 	{0},
+};
+
+/* Those that the daemon understands as they are written. */
+static const char *const daemon_options[] = {
+	"event-conflict",
+	"switch-timer",
+	"read-timer",
+	"blocking-timeout",
 };
 
 static const struct cli_option disable_options[] = {
@@ -81,8 +95,10 @@ static int run_enable(struct cli *cli)
 
 	if (!code)
 		code = cli_params_buffers(cli, params);
-	if (!code && cli_has(cli, "event-conflict"))
-		kymo_value_set_string(params, "event_conflict", cli_get(cli, "event-conflict"));
+	for (size_t i = 0; !code && i < KY_ARRAY_SIZE(daemon_options); i++)
+		if (cli_has(cli, daemon_options[i]))
+			code = cli_params_option(
+				cli, params, daemon_options[i], cli_get(cli, daemon_options[i]));
 	if (!code && cli_has(cli, "overwrite") && cli_has(cli, "discard"))
 		code = cli_usage(cli, "either --discard or --overwrite, not both");
 	if (!code && (cli_has(cli, "overwrite") || cli_has(cli, "discard")))
@@ -102,10 +118,12 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
 	.synopsis =
-		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--event-conflict=refuse|separate]",
+		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
-	.details = "Sizes and the like are fixed when the channel is made. In a session made with\n"
-		   "'kymo create --snapshot', all channels are in overwrite mode.\n",
+	.details =
+		"'kymo set' shows a channel's options and changes them, as far as that is possible. In a session made\n"
+		"with 'kymo create --snapshot', all channels are in overwrite mode. USEC is a number of microseconds;\n"
+		"ms or s may follow, as in 500ms.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

@@ -89,6 +89,23 @@ int cli_params_filter(struct cli *cli, struct kymo_value *params)
 	return filter ? checked(cli, kymo_value_set_string(params, "filter", filter)) : CLI_OK;
 }
 
+char *cli_param_name(char *key)
+{
+	for (char *p = key; *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return key;
+}
+
+int cli_params_option(
+	struct cli *cli, struct kymo_value *params, const char *key, const char *value)
+{
+	_cleanup_free_ char *name = strdup(key);
+
+	return checked(
+		cli, name ? kymo_value_set_string(params, cli_param_name(name), value) : -ENOMEM);
+}
+
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");

@@ -22,6 +22,11 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params);
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
 /* --filter as `filter`. */
 int cli_params_filter(struct cli *cli, struct kymo_value *params);
+/* The name of a channel's option in messages: '_' for each '-'. Changes key, and returns it. */
+char *cli_param_name(char *key);
+/* A channel's option, by the name that people use. The daemon knows what it may be. */
+int cli_params_option(
+	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
 /* --subbuf-size, --num-subbuf and --buffers. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 

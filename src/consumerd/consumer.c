@@ -8,10 +8,6 @@
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
-#define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
-#define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
-/* Partly filled blocks are written this often: what `kymo status` tells, and what is there after a crash, is as old. */
-#define FLUSH_NS   1000000000ull
 #define MAX_QUEUED (1u << 20)
 #define N_SET_FDS  3u /* rings, consumed, metadata log */
 
@@ -105,7 +101,9 @@ static void tell_faults(struct consumer *c)
 
 /* ---- draining ---- */
 
-/* One round. Heads are fetched first, then metadata copied, then packets written up to those heads.
+/*
+ * One round, for all ring sets whose turn it is. Heads are fetched first, then metadata copied, then packets written up to
+ * those heads.
  */
 static void drain(struct consumer *c, bool flush, uint64_t now)
 {
@@ -122,32 +120,29 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
-			ring_set_write(set, flush, now);
+			ring_set_write(set, now);
 	tell_faults(c);
 }
 
-/* Of the next round after one at this time. */
-static void set_timer(struct consumer *c, uint64_t now)
+/* Of the next round. */
+static void set_timer(struct consumer *c)
 {
-	uint64_t period = PERIOD_MAX_NS, spent = ky_loop_now_ns() - now;
+	uint64_t next = UINT64_MAX, now;
 	struct ring_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		period = KY_MIN(period, set->fill_ns / 4);
-	period = KY_MAX(period, PERIOD_MIN_NS);
-	ky_timer_set(&c->loop, &c->timer, period - KY_MIN(spent, period));
+		next = KY_MIN(next, ring_set_next_look(set));
+	now = ky_loop_now_ns();
+	ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
 }
 
 static void timer_due(struct ky_timer *timer)
 {
 	struct consumer *c = ky_container_of(timer, struct consumer, timer);
 	uint64_t now = ky_loop_now_ns();
-	bool flush = now - c->flushed_ns >= FLUSH_NS;
 
-	if (flush)
-		c->flushed_ns = now;
-	drain(c, flush, now);
-	set_timer(c, now);
+	drain(c, false, now);
+	set_timer(c);
 }
 
 static uint64_t size_after(const struct consumer *c, uint64_t ts)
@@ -296,6 +291,23 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	return 0;
 }
 
+static int on_timers(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_timers m;
+	struct ring_set *set;
+
+	if (ky_cons_timers_decode(r, &m) < 0 || c->snapshot)
+		return -EBADMSG;
+	ky_list_foreach (set, &c->sets, node) {
+		if (set->id != m.set)
+			continue;
+		ring_set_time(set, m.switch_us, m.read_us);
+		ky_timer_set(&c->loop, &c->timer, 0);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 static int on_flush(struct consumer *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_flush m;
@@ -339,6 +351,7 @@ static const struct order {
 	[KY_CONS_QUIT] = {on_quit, 0},
 	[KY_CONS_ASK] = {on_ask, 0},
 	[KY_CONS_SNAPSHOT] = {on_snapshot, 0},
+	[KY_CONS_TIMERS] = {on_timers, 0},
 };
 
 static void on_message(

@@ -4,7 +4,8 @@
  * drains the session's ring sets by a timer, and tells counts and errors. One thread, one loop.
  *
  * Writers make no system call, so nothing wakes us but a timer: eight times while the fastest writers fill
- * a ring, at least every four milliseconds, and not at all before the first ring set.
+ * a ring, at least every four milliseconds, or as often as the ring set's read-timer says; and not at all
+ * before the first ring set.
  *
  * A consumer that is told SNAPSHOT copies the rings instead, as each ring set comes, and writes the
  * copies out when it is to end: nobody but the daemon notices it.
@@ -21,9 +22,8 @@ struct consumer {
 	struct ky_loop loop;
 	struct ky_msg_conn conn;
 	struct ky_timer timer;
-	uint64_t flushed_ns; /* when partly filled blocks were last written out */
-	char *output;	     /* the trace directory, "" for none; NULL before INIT */
-	int root_fd;	     /* of the trace directory; -1 when there is none */
+	char *output; /* the trace directory, "" for none; NULL before INIT */
+	int root_fd;  /* of the trace directory; -1 when there is none */
 	bool resume;
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */

@@ -11,6 +11,11 @@
 #include "svc/log.h"
 #include "svc/loop.h"
 
+#define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
+#define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
+#define SWITCH_NS     (1000 * KY_NS_PER_MS) /* unless we are told otherwise */
+#define DAY_US	      (UINT64_C(86400) * 1000000)
+
 static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 {
 	return (struct stream_place){
@@ -174,6 +179,8 @@ int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int ring
 		return -ENOMEM;
 	ky_list_init(&set->node);
 	set->id = m->set;
+	set->flushed_ns = ky_loop_now_ns();
+	set->switch_ns = SWITCH_NS;
 	set->trace = trace;
 	ret = build(set, m, rings_fd, consumed_fd);
 	if (ret < 0) {
@@ -201,17 +208,46 @@ struct ring_set *ring_set_free(struct ring_set *set)
 	return NULL;
 }
 
+void ring_set_time(struct ring_set *set, uint64_t switch_us, uint64_t read_us)
+{
+	set->switch_ns = KY_MIN(switch_us, DAY_US) * 1000;
+	set->read_ns = KY_MIN(read_us, DAY_US) * 1000;
+}
+
+/* How long until the next look, if nothing else happens. */
+static uint64_t period(const struct ring_set *set)
+{
+	return set->read_ns ? set->read_ns
+			    : KY_MAX(KY_MIN(set->fill_ns / 4, PERIOD_MAX_NS), PERIOD_MIN_NS);
+}
+
+uint64_t ring_set_next_look(const struct ring_set *set)
+{
+	uint64_t look = set->looked_ns + period(set), flush = set->flushed_ns + set->switch_ns;
+
+	return set->switch_ns ? KY_MIN(look, flush) : look;
+}
+
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 {
-	bool any = false;
+	bool any;
 
+	set->flush = flush || (set->switch_ns && now_ns - set->flushed_ns >= set->switch_ns);
+	/* Those that have no period of their own are looked at whenever we are awake. */
+	set->looked = set->flush || !set->read_ns || now_ns - set->looked_ns >= set->read_ns;
+	if (!set->looked)
+		return false;
+	set->looked_ns = now_ns;
+	if (set->flush)
+		set->flushed_ns = now_ns;
+	any = set->flush;
 	set->fill_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream *s = &set->streams[i];
 
 		if (s->drain.quarantined)
 			continue;
-		if (!stream_look(s, flush, now_ns))
+		if (!stream_look(s, set->flush, now_ns))
 			quarantine(set, i);
 		any = any || s->due;
 		set->fill_ns = KY_MIN(set->fill_ns, s->fill_ns);
@@ -219,12 +255,14 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 	return any;
 }
 
-void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns)
+void ring_set_write(struct ring_set *set, uint64_t now_ns)
 {
+	if (!set->looked)
+		return;
 	set->error = 0;
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream_place place = place_of(set, i);
-		int ret = stream_write(&set->streams[i], &place, flush, now_ns);
+		int ret = stream_write(&set->streams[i], &place, set->flush, now_ns);
 
 		if (!ret || set->error)
 			continue;

@@ -26,6 +26,9 @@ struct ring_set {
 	uint32_t failed;		    /* a stream whose fault stands; only if `error` */
 	int error;			    /* 0, or -errno of the last round */
 	uint64_t fill_ns;		    /* of the ring that is filled fastest */
+	uint64_t switch_ns, read_ns;	    /* 0: never; as often as fill_ns needs it */
+	uint64_t flushed_ns, looked_ns;	    /* when that was done last */
+	bool looked, flush;		    /* in this round */
 };
 
 /*
@@ -36,10 +39,16 @@ struct ring_set {
 int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
 	int consumed_fd, struct ring_set **ret_set);
 struct ring_set *ring_set_free(struct ring_set *set);
-/* Fetches all heads. Returns whether something is due to be written. Sets `fill_ns`. */
+/* How often it has its turn. What was written a day ago is written: no timer is longer. */
+void ring_set_time(struct ring_set *set, uint64_t switch_us, uint64_t read_us);
+/*
+ * If it is its turn, or flush: fetches all heads, sets `fill_ns`, and returns whether something is due to be written.
+ */
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns);
+/* When its next turn is. */
+uint64_t ring_set_next_look(const struct ring_set *set);
 /* Writes what is due. Sets `error`. */
-void ring_set_write(struct ring_set *set, bool flush, uint64_t now_ns);
+void ring_set_write(struct ring_set *set, uint64_t now_ns);
 /* Bytes of the packets that could be written now and end later than ts. */
 uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts);
 /* Leaves out the others. */

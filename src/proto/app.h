@@ -26,12 +26,14 @@ enum ky_app_type {
 	KY_APP_DONE = 23,
 	KY_APP_CONTEXTS = 24,
 	KY_APP_FILTERS = 25,
+	KY_APP_BLOCKING = 30,
 };
 
 /* Capabilities in HELLO. */
 enum ky_app_caps {
-	KY_CAP_RSEQ = 1, /* can write per-CPU rings */
-	KY_CAP_TSC = 2,	 /* can read the machine's counter itself (TSC or CNTVCT) */
+	KY_CAP_RSEQ = 1,     /* can write per-CPU rings */
+	KY_CAP_TSC = 2,	     /* can read the machine's counter itself (TSC or CNTVCT) */
+	KY_CAP_BLOCKING = 4, /* may be made to wait for room */
 };
 
 /* First message of a program. pid and procname are what it says of itself: data, not identity. */
@@ -128,6 +130,14 @@ enum ky_level_type {
 	F(u32, n)                                                                                  \
 	F(bytes, list)
 
+/*
+ * How long an event may wait for room in the set, if the program allows it. After RING_SET, unless it is not at all, and
+ * again whenever it changes.
+ */
+#define KY_APP_BLOCKING_FIELDS(F)                                                                  \
+	F(u32, set)                                                                                \
+	F(u64, timeout_us) /* 0: not at all; UINT64_MAX: until there is room */
+
 /* Detach events. list: n x u32 event index. */
 #define KY_APP_UNMAP_FIELDS(F)                                                                     \
 	F(u32, set)                                                                                \
@@ -157,5 +167,6 @@ KY_MSG_DECLARE(ky_app_start, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_stop, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_drop, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_done, KY_APP_DONE_FIELDS)
+KY_MSG_DECLARE(ky_app_blocking, KY_APP_BLOCKING_FIELDS)
 
 #endif

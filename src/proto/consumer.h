@@ -16,6 +16,7 @@ enum ky_cons_type {
 	KY_CONS_QUIT = 4,
 	KY_CONS_ASK = 5,
 	KY_CONS_SNAPSHOT = 6,
+	KY_CONS_TIMERS = 10,
 	/* consumer -> daemon */
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
@@ -62,6 +63,12 @@ enum ky_cons_type {
 	F(u64, uuid_hi) /* as 16 bytes big endian in packet headers and metadata */                \
 	F(u64, uuid_lo)
 
+/* When to look at a ring set, in microseconds. After RING_SET, and again whenever it changes. Not to a snapshot's consumer. */
+#define KY_CONS_TIMERS_FIELDS(F)                                                                   \
+	F(u32, set)                                                                                \
+	F(u64, switch_us) /* partly filled blocks are written this often; 0: at FLUSH and QUIT */  \
+	F(u64, read_us)	  /* heads are looked at this often; 0: as often as the pace needs it */
+
 /* Write out everything published so far, partly filled blocks too. Answered by STATS. */
 #define KY_CONS_FLUSH_FIELDS(F) F(u32, cookie)
 
@@ -97,6 +104,7 @@ KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
 KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ask, KY_CONS_ASK_FIELDS)
 KY_MSG_DECLARE(ky_cons_snapshot, KY_CONS_SNAPSHOT_FIELDS)
+KY_MSG_DECLARE(ky_cons_timers, KY_CONS_TIMERS_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
 

@@ -328,6 +328,14 @@ void apps_track(struct session *s, struct barrier *b)
 		apps_query_channel(c, b);
 }
 
+static void post_blocking(struct app_set *as)
+{
+	struct ky_app_blocking m = {
+		.set = as->set->number, .timeout_us = as->set->channel->blocking_timeout_us};
+
+	POST(as->app, blocking, &m, NULL, 0);
+}
+
 static void post_ring_set(struct app_set *as)
 {
 	const struct ring_set *set = as->set;
@@ -337,6 +345,19 @@ static void post_ring_set(struct app_set *as)
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));
 	as->sent = true;
+	if (set->channel->blocking_timeout_us)
+		post_blocking(as);
+}
+
+void apps_tell_blocking(struct channel *c)
+{
+	struct ring_set *set;
+	struct app_set *as;
+
+	ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (as, &set->users, set_node)
+			if (as->sent)
+				post_blocking(as);
 }
 
 /* What MAP refers to. */

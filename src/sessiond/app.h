@@ -77,6 +77,9 @@ void apps_query_all(struct daemon *d, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
+/* The channel's blocking-timeout has changed. */
+void apps_tell_blocking(struct channel *c);
+
 /* After ring_set_renew: the programs record the events as they are described now. Not while they record. */
 void apps_renew_channel(struct channel *c);
 

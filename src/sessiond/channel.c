@@ -15,8 +15,7 @@
 /* A 32-bit program must find room for the whole set in its address space. */
 #define SET_MAX_32BIT (256u << 20)
 
-struct channel *channel_new(
-	struct session *s, const char *name, uint32_t subbuf_size, uint32_t num_subbuf)
+struct channel *channel_new(struct session *s, const char *name)
 {
 	struct channel *c = calloc(1, sizeof(*c));
 
@@ -30,8 +29,9 @@ struct channel *channel_new(
 	c->session = s;
 	c->enabled = true;
 	c->overwrite = s->snapshot;
-	c->subbuf_size = subbuf_size;
-	c->num_subbuf = num_subbuf;
+	c->subbuf_size = DEFAULT_SUBBUF_SIZE;
+	c->num_subbuf = DEFAULT_NUM_SUBBUF;
+	c->switch_timer_us = DEFAULT_SWITCH_US;
 	ky_list_init(&c->rules);
 	ky_list_init(&c->sets);
 	ky_list_append(&s->channels, &c->node);
@@ -68,6 +68,16 @@ bool channel_is_active(const struct channel *c)
 
 	ky_list_foreach (r, &c->rules, node)
 		if (c->enabled && r->enabled)
+			return true;
+	return false;
+}
+
+bool channel_has_buffers(const struct channel *c)
+{
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->made)
 			return true;
 	return false;
 }
@@ -436,6 +446,7 @@ struct channel *channel_free(struct channel *c)
 	ky_list_foreach_safe (r, r_tmp, &c->rules, node)
 		channel_remove_rule(c, r);
 	ky_list_remove(&c->node);
+	c->session->n_channels--;
 	free(c->contexts);
 	free(c->name);
 	free(c);

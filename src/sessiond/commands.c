@@ -2,6 +2,7 @@
 /*
  * What the control commands do: one function each, and the table (control.h).
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "sessiond/explain.h"
+#include "sessiond/option.h"
 #include "sessiond/report.h"
 #include "sessiond/snapshot.h"
 
@@ -292,29 +294,54 @@ static void run_list(struct request *r)
 
 /* --- channels --- */
 
-/* A size as it will be: a power of two within bounds. Notes when that is not what was asked for. */
-static uint32_t round_size(
-	struct request *r, const char *name, uint32_t wanted, uint32_t min, uint32_t max)
+/*
+ * The options that the request gives. False when it was refused. Sizes are rounded, which is noted.
+ */
+static bool take_options(struct request *r, struct option_values *ret_values)
 {
-	uint32_t size = (uint32_t)ky_roundup_pow2(KY_MIN(KY_MAX(wanted, min), max));
+	memset(ret_values, 0, sizeof(*ret_values));
+	json_object_object_foreach(r->params, name, value)
+	{
+		const struct option *o = option_find(name);
+		struct ky_buf allowed = {0};
+		int ret = o ? option_take(ret_values, o, value) : 0;
 
-	if (size != wanted)
-		note(r, "%s %u became %u: it is a power of two from %u to %u", name, wanted, size,
-			min, max);
-	return size;
+		if (ret)
+			option_describe(&allowed, o);
+		if (ret < 0)
+			request_refuse(r, "usage", "'%s' is no %s: it is %s",
+				json_object_get_string(value), o->key,
+				allowed.data ? allowed.data : "");
+		else if (ret)
+			note(r, "%s %s became %" PRIu64 ": it is %s", name,
+				json_object_get_string(value),
+				ret_values->value[o - channel_options],
+				allowed.data ? allowed.data : "");
+		ky_buf_deinit(&allowed);
+		if (ret < 0)
+			return false;
+	}
+	return true;
+}
+
+/* False, and refused, when the channel cannot have these options. */
+static bool may_have_options(
+	struct request *r, const struct channel *c, const struct option_values *values)
+{
+	struct ky_buf why = {0};
+	int ret = options_check(c, values, &why);
+
+	if (ret < 0)
+		request_refuse(r, "usage", "%s", why.data ? why.data : strerror(-ret));
+	ky_buf_deinit(&why);
+	return !ret;
 }
 
 /* The channel of this name, made when it is not there; NULL when the request was refused. */
-static struct channel *make_channel(
-	struct request *r, const char *name, uint32_t subbuf_size, uint32_t num_subbuf)
+static struct channel *make_channel(struct request *r, const char *name)
 {
 	struct session *s = r->session;
 	size_t len = strlen(name);
-	struct ky_geometry g = {
-		.n_rings = KY_MAX(r->daemon->n_cpus, THREAD_SLOTS),
-		.n_blocks = num_subbuf,
-		.block_size = subbuf_size,
-	};
 	struct channel *c;
 
 	if (!name_valid(name) || (len >= 7 && !strcmp(name + len - 7, "-thread"))) {
@@ -328,13 +355,7 @@ static struct channel *make_channel(
 			s->name, CHANNELS_MAX);
 		return NULL;
 	}
-	if (ky_geometry_init(&g) < 0) {
-		request_refuse(r, "usage",
-			"channel '%s' would need rings of more than %u MiB each: ask for fewer or smaller sub-buffers",
-			name, KY_RING_MAX >> 20);
-		return NULL;
-	}
-	c = channel_new(s, name, subbuf_size, num_subbuf);
+	c = channel_new(s, name);
 	if (!c)
 		request_refuse(r, "failed", "the session daemon has no memory left");
 	return c;
@@ -351,75 +372,66 @@ static void query_and_answer(struct request *r, struct channel *c)
 	barrier_arm(&r->barrier, APP_ANSWER_NS);
 }
 
-static void reenable_channel(struct request *r, struct channel *c, bool resized)
+static void reenable_channel(struct request *r, struct channel *c, bool has_options)
 {
 	if (c->enabled) {
 		request_refuse(r, "exists", "channel '%s' exists already in session '%s'", c->name,
 			r->session->name);
 		return;
 	}
-	if (resized) {
+	if (has_options) {
 		request_refuse(r, "usage",
-			"channel '%s' exists already, disabled: its options are fixed, enable it without them",
-			c->name);
+			"channel '%s' exists already, disabled: enable it without options; 'kymo set -c %s' changes them",
+			c->name, c->name);
 		return;
 	}
 	c->enabled = true;
 	query_and_answer(r, c);
 }
 
+static bool gives(const struct option_values *values, const char *key)
+{
+	return values->given >> (option_find(key) - channel_options) & 1;
+}
+
+/* What the options bring about that may not have been meant. */
+static void note_options(
+	struct request *r, const struct channel *c, const struct option_values *values)
+{
+	if (gives(values, "mode") && c->overwrite && !c->session->snapshot)
+		note(r, "channel '%s' is in overwrite mode: its events are not in the session's trace, only in snapshots ('kymo snapshot record')",
+			c->name);
+	if (gives(values, "blocking-timeout") && c->blocking_timeout_us)
+		note(r, "channel '%s': only programs that are started with KYMO_ALLOW_BLOCKING=1 in their environment wait for room; others discard",
+			c->name);
+}
+
 static void run_enable_channel(struct request *r)
 {
 	const char *name = request_string(r, "channel"), *buffers = request_string(r, "buffers");
-	uint32_t subbuf_size = DEFAULT_SUBBUF_SIZE, num_subbuf = DEFAULT_NUM_SUBBUF;
-	bool resized = request_number(r, "subbuf_size", &subbuf_size);
 	struct channel *c = channel_find(r->session, name);
-	const char *conflict = request_string(r, "event_conflict");
-	bool separate = conflict && !strcmp(conflict, "separate");
-	const char *mode = request_string(r, "mode");
-	bool overwrite = mode && !strcmp(mode, "overwrite");
+	struct option_values values;
 
-	resized |= request_number(r, "num_subbuf", &num_subbuf);
-	if (conflict && !separate && strcmp(conflict, "refuse")) {
-		request_refuse(r, "usage",
-			"event conflicts '%s' are unknown: 'refuse' or 'separate'", conflict);
-		return;
-	}
-	if (mode && !overwrite && strcmp(mode, "discard")) {
-		request_refuse(r, "usage", "mode '%s' is unknown: 'discard' or 'overwrite'", mode);
-		return;
-	}
-	if (mode && !overwrite && r->session->snapshot) {
-		request_refuse(r, "usage",
-			"session '%s' keeps events for snapshots only: its channels are in overwrite mode",
-			r->session->name);
-		return;
-	}
 	if (buffers && strcmp(buffers, "cpu")) {
 		request_refuse(
 			r, "unsupported", "buffers '%s' are not supported: use 'cpu'", buffers);
 		return;
 	}
+	if (!take_options(r, &values))
+		return;
 	if (c) {
-		reenable_channel(r, c, resized || conflict || mode);
+		reenable_channel(r, c, values.given);
 		return;
 	}
-	if (!subbuf_size || !num_subbuf) {
-		request_refuse(r, "usage", "a channel needs sub-buffers, and these a size");
-		return;
-	}
-	subbuf_size = round_size(r, "subbuf_size", subbuf_size, KY_BLOCK_MIN, KY_BLOCK_MAX);
-	num_subbuf = round_size(
-		r, "num_subbuf", num_subbuf, KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS);
-	c = make_channel(r, name, subbuf_size, num_subbuf);
+	c = make_channel(r, name);
 	if (!c)
 		return;
-	c->separate_conflicts = separate;
-	if (mode)
-		c->overwrite = overwrite;
-	if (c->overwrite && !r->session->snapshot)
-		note(r, "channel '%s' is in overwrite mode: its events are not in the session's trace, only in snapshots ('kymo snapshot record')",
-			name);
+	if (!may_have_options(r, c, &values)) {
+		channel_free(c);
+		return;
+	}
+	options_apply(c, &values);
+	note_options(r, c, &values);
 	add(r, "channel", report_channel(c));
 	request_finish(r);
 }
@@ -473,6 +485,52 @@ static void run_disable_channel(struct request *r)
 	c->enabled = false;
 	add(r, "channel", report_channel(c));
 	unmap_and_answer(r, c);
+}
+
+/* Changes what programs and consumer do, and tells them. */
+static void set_options(struct request *r, struct channel *c, const struct option_values *values)
+{
+	for (const struct option *o = channel_options; o->key; o++)
+		if (o->effect == OPTION_NEW_BUFFERS && option_is_changed(c, o, values) &&
+			channel_has_buffers(c))
+			note(r, "channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, as programs of other users need them",
+				c->name, o->key);
+	options_apply(c, values);
+	note_options(r, c, values);
+	apps_tell_blocking(c);
+	consumer_tell_timers(&c->session->consumer, c);
+	add_to(r, "channels", report_channel(c));
+}
+
+/* Without options, tells what there are. One channel, or all. */
+static void run_set(struct request *r)
+{
+	const struct channel *only = NULL;
+	struct option_values values;
+	struct channel *c;
+
+	if (!take_options(r, &values))
+		return;
+	if (request_string(r, "channel") && !(only = find_channel(r)))
+		return;
+	if (ky_list_empty(&r->session->channels)) {
+		request_refuse(r, "not-found",
+			"session '%s' has no channel yet: 'kymo enable-channel NAME' makes one",
+			r->session->name);
+		return;
+	}
+	ky_list_foreach (c, &r->session->channels, node)
+		if ((!only || c == only) && !may_have_options(r, c, &values))
+			return;
+	ky_list_foreach (c, &r->session->channels, node) {
+		if (only && c != only)
+			continue;
+		if (values.given)
+			set_options(r, c, &values);
+		else
+			add_to(r, "channels", report_options(c));
+	}
+	request_finish(r);
 }
 
 /* --- rules --- */
@@ -680,8 +738,7 @@ static void run_enable_event(struct request *r)
 		return;
 	c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
 	if (!c)
-		c = make_channel(
-			r, name ? name : DEFAULT_CHANNEL, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+		c = make_channel(r, name ? name : DEFAULT_CHANNEL);
 	else
 		name = NULL; /* was there */
 	if (!c) {
@@ -825,7 +882,7 @@ static void run_add_context(struct request *r)
 	if (!contexts)
 		return;
 	if (all && ky_list_empty(&r->session->channels))
-		c = make_channel(r, DEFAULT_CHANNEL, DEFAULT_SUBBUF_SIZE, DEFAULT_NUM_SUBBUF);
+		c = make_channel(r, DEFAULT_CHANNEL);
 	else if (!all)
 		c = find_channel(r);
 	if (!c && (!all || ky_list_empty(&r->session->channels))) {
@@ -1086,9 +1143,10 @@ const struct command commands[] = {
 	{"pause", SCOPE_SESSIONS, run_pause, {{0}}},
 	{"resume", SCOPE_SESSIONS, run_resume, {{0}}},
 	{"enable-channel", SCOPE_SESSION, run_enable_channel,
-		{{"channel", PARAM_STRING, true}, {"subbuf_size", PARAM_NUMBER, false},
-			{"num_subbuf", PARAM_NUMBER, false}, {"buffers", PARAM_STRING, false},
-			{"event_conflict", PARAM_STRING, false}, {"mode", PARAM_STRING, false}}},
+		{{"channel", PARAM_STRING, true}, {"buffers", PARAM_STRING, false},
+			{"OPTION", PARAM_OPTION, false}}},
+	{"set", SCOPE_SESSION, run_set,
+		{{"channel", PARAM_STRING, false}, {"OPTION", PARAM_OPTION, false}}},
 	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
 	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},

@@ -105,6 +105,20 @@ static uint64_t big_endian(const uint8_t *p)
 	return v;
 }
 
+static void send_timers(struct consumer *c, const struct ring_set *set)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_timers m = {
+		.set = set->number,
+		.switch_us = set->channel->switch_timer_us,
+		.read_us = set->channel->read_timer_us,
+	};
+	int len = ky_cons_timers_encode(&w, &m);
+
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
 static void send_set(struct consumer *c, const struct ring_set *set)
 {
 	const int fds[] = {set->memory.rings_ro_fd,
@@ -129,6 +143,8 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	len = ky_cons_ring_set_encode(&w, &m);
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
+	if (!c->snapshot)
+		send_timers(c, set);
 }
 
 /* Those that it shall write: what is overwritten is written by snapshots only. */
@@ -268,6 +284,15 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
 	if (c->connected && !set->channel->overwrite)
 		send_set(c, set);
+}
+
+void consumer_tell_timers(struct consumer *c, const struct channel *channel)
+{
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &channel->sets, node)
+		if (c->connected && set->made && !channel->overwrite)
+			send_timers(c, set);
 }
 
 void consumer_snapshot(struct consumer *c, uint64_t max_size)

@@ -14,6 +14,7 @@
 #include "svc/msg-conn.h"
 
 struct session;
+struct channel;
 struct ring_set;
 
 /* Last STATS. */
@@ -62,6 +63,8 @@ void consumer_deinit(struct consumer *c);
 /* Spawns the process; ready() is called with its answer. 0 or -errno. */
 int consumer_spawn(struct consumer *c);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* The timers of the channel have changed. */
+void consumer_tell_timers(struct consumer *c, const struct channel *channel);
 /* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */
 void consumer_snapshot(struct consumer *c, uint64_t max_size);
 /* Writes everything out; b is passed with its STATS. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/option.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
 
@@ -54,6 +55,8 @@ static bool has_type(struct json_object *v, enum param_type type)
 		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) >= 0;
 	case PARAM_BOOL:
 		return json_object_is_type(v, json_type_boolean);
+	case PARAM_OPTION:
+		return has_type(v, PARAM_BYTES) || is_string(v);
 	case PARAM_STRINGS:
 		if (!json_object_is_type(v, json_type_array))
 			return false;
@@ -78,7 +81,7 @@ static const struct param *find_param(const struct command *c, const char *name)
 	if (c->scope == SCOPE_SESSIONS && !strcmp(name, "no_wait"))
 		return &no_wait;
 	for (const struct param *p = c->params; p->name; p++)
-		if (!strcmp(p->name, name))
+		if (p->type == PARAM_OPTION ? option_find(name) != NULL : !strcmp(p->name, name))
 			return p;
 	return NULL;
 }
@@ -92,6 +95,19 @@ static bool is_missing(struct json_object *object, const struct param *p)
 	       (p->type == PARAM_STRINGS && !json_object_array_length(v));
 }
 
+static void refuse_param(const struct command *c, const char *name, struct refusal *refusal)
+{
+	struct ky_buf why = {0};
+
+	for (const struct param *p = c->params; p->name; p++)
+		if (p->type == PARAM_OPTION)
+			option_explain_unknown(&why, name);
+	if (!why.len)
+		ky_buf_printf(&why, "'%s' has no parameter '%s'", c->name, name);
+	refuse(refusal, "usage", "%s", why.data ? why.data : name);
+	ky_buf_deinit(&why);
+}
+
 static bool check_params(
 	struct json_object *object, const struct command *c, struct refusal *refusal)
 {
@@ -99,7 +115,8 @@ static bool check_params(
 		[PARAM_STRINGS] = "a list of strings of at most 4096 bytes each",
 		[PARAM_NUMBER] = "a number from 0 to 2147483647",
 		[PARAM_BYTES] = "a number of bytes",
-		[PARAM_BOOL] = "true or false"};
+		[PARAM_BOOL] = "true or false",
+		[PARAM_OPTION] = "a number or a string of at most 4096 bytes"};
 
 	json_object_object_foreach(object, name, value)
 	{
@@ -108,7 +125,7 @@ static bool check_params(
 		if (!strcmp(name, "command"))
 			continue;
 		if (!p) {
-			refuse(refusal, "usage", "'%s' has no parameter '%s'", c->name, name);
+			refuse_param(c, name, refusal);
 			return false;
 		}
 		if (!has_type(value, p->type)) {

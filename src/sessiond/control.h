@@ -25,6 +25,7 @@ enum param_type {
 	PARAM_NUMBER, /* 0 .. INT32_MAX */
 	PARAM_BYTES,  /* 0 .. INT64_MAX */
 	PARAM_BOOL,
+	PARAM_OPTION, /* a number or a string: the row stands for all options of a channel (option.h) */
 };
 
 enum command_scope {

@@ -8,6 +8,9 @@
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
 #include "sessiond/explain.h"
+#include "sessiond/option.h"
+
+#define NAMES_MAX 5 /* of programs, in one warning */
 
 static void add_string(struct json_object *o, const char *name, const char *value)
 {
@@ -75,15 +78,14 @@ struct json_object *report_channel(const struct channel *c)
 {
 	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
 	struct json_object *contexts = json_object_new_array();
+	char param[OPTION_PARAM_MAX];
 	const struct rule *r;
 
 	add_string(o, "name", c->name);
 	add_bool(o, "enabled", c->enabled);
-	add_number(o, "subbuf_size", c->subbuf_size);
-	add_number(o, "num_subbuf", c->num_subbuf);
+	for (const struct option *option = channel_options; option->key; option++)
+		json_object_object_add(o, option_param(option, param), option_value(c, option));
 	add_string(o, "buffers", "cpu");
-	add_string(o, "mode", c->overwrite ? "overwrite" : "discard");
-	add_string(o, "event_conflict", c->separate_conflicts ? "separate" : "refuse");
 	ky_list_foreach (r, &c->rules, node)
 		json_object_array_add(rules, report_rule(c, r));
 	json_object_object_add(o, "rules", rules);
@@ -91,6 +93,32 @@ struct json_object *report_channel(const struct channel *c)
 		json_object_array_add(contexts, json_object_new_string(c->contexts[i].spec));
 	json_object_object_add(o, "contexts", contexts);
 	json_object_object_add(o, "ring_sets", report_buffers(c));
+	return o;
+}
+
+static struct json_object *report_option(const struct channel *c, const struct option *option)
+{
+	struct json_object *o = json_object_new_object();
+	struct ky_buf allowed = {0};
+
+	option_describe(&allowed, option);
+	add_string(o, "key", option->key);
+	json_object_object_add(o, "value", option_value(c, option));
+	add_string(o, "help", option->help);
+	add_string(o, "allowed", allowed.data ? allowed.data : "");
+	add_string(o, "changes", option_effect(option));
+	ky_buf_deinit(&allowed);
+	return o;
+}
+
+struct json_object *report_options(const struct channel *c)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	add_string(o, "name", c->name);
+	for (const struct option *option = channel_options; option->key; option++)
+		json_object_array_add(list, report_option(c, option));
+	json_object_object_add(o, "options", list);
 	return o;
 }
 
@@ -299,6 +327,35 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 	}
 }
 
+/* Programs that record into a channel that asks them to wait, and do not allow it. */
+static void warn_of_blocking(struct json_object *list, const struct channel *c)
+{
+	struct ky_buf names = {0};
+	const struct ring_set *set;
+	const struct app_set *as;
+	unsigned n = 0;
+
+	if (!c->blocking_timeout_us)
+		return;
+	ky_list_foreach (set, &c->sets, node) {
+		ky_list_foreach (as, &set->users, set_node) {
+			if (!as->sent || as->app->caps & KY_CAP_BLOCKING)
+				continue;
+			if (n++ < NAMES_MAX)
+				ky_buf_printf(&names, "%s%s (pid %d)", n > 1 ? ", " : "",
+					as->app->name, (int)as->app->pid);
+		}
+	}
+	if (n > NAMES_MAX)
+		ky_buf_printf(&names, " and %u more", n - NAMES_MAX);
+	if (n)
+		warn(list,
+			"channel '%s' has a blocking-timeout, but %s do%s not allow it, and discard%s: start with KYMO_ALLOW_BLOCKING=1 in the environment what is to wait",
+			c->name, names.data ? names.data : "some programs", n == 1 ? "es" : "",
+			n == 1 ? "s" : "");
+	ky_buf_deinit(&names);
+}
+
 static void warn_of_trackers(struct json_object *list, const struct session *s)
 {
 	const struct app *a;
@@ -333,8 +390,10 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 {
 	const struct channel *c;
 
-	ky_list_foreach (c, &s->channels, node)
+	ky_list_foreach (c, &s->channels, node) {
 		warn_of_channel(list, c);
+		warn_of_blocking(list, c);
+	}
 	if (!has_enabled_rule(s))
 		warn(list,
 			"session '%s' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one",

@@ -16,6 +16,8 @@ struct json_object *report_snapshot(const struct snapshot *sn);
 /* Name, state and where it goes: for lists. */
 struct json_object *report_session_brief(const struct session *s);
 struct json_object *report_channel(const struct channel *c);
+/* What its options are, and may be. */
+struct json_object *report_options(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* For each attribute the values that the session tracks, or "all". */
 struct json_object *report_tracked(const struct session *s);

@@ -36,6 +36,7 @@
 #define METADATA_MAX	    (64u << 20) /* bytes of one log */
 #define DEFAULT_SUBBUF_SIZE (256u << 10)
 #define DEFAULT_NUM_SUBBUF  8u
+#define DEFAULT_SWITCH_US   1000000u
 #define DEFAULT_CHANNEL	    "channel0"
 #define APP_ANSWER_NS	    (100 * KY_NS_PER_MS) /* how long a command waits for programs */
 #define CONSUMER_ANSWER_NS  (30000 * KY_NS_PER_MS)
@@ -108,6 +109,8 @@ struct channel {
 	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
 	bool overwrite; /* the oldest events make room for new ones: written by snapshots only */
 	uint32_t subbuf_size, num_subbuf;
+	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
+	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
 	struct ky_list rules, sets;
 	unsigned n_rules;
 	struct ky_context *contexts; /* owned; only ever more */
@@ -184,13 +187,14 @@ const char *session_state(const struct session *s);
 /* May programs of this UID be recorded? */
 bool session_wants_uid(const struct session *s, uid_t uid);
 
-/* NULL without memory. */
-struct channel *channel_new(
-	struct session *s, const char *name, uint32_t subbuf_size, uint32_t num_subbuf);
+/* With the options that a channel has unless told otherwise. NULL without memory. */
+struct channel *channel_new(struct session *s, const char *name);
 struct channel *channel_free(struct channel *c);    /* NULL */
 struct registry *registry_free(struct registry *r); /* NULL */
 struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);
+/* Does any program have memory of it? */
+bool channel_has_buffers(const struct channel *c);
 /* Takes the rule over; the caller sees to RULES_MAX. */
 void channel_add_rule(struct channel *c, struct rule *r);
 /* Frees it. */

@@ -32,7 +32,9 @@ static int setup(void **state)
 	ky_list_init(&f->s.registries);
 	ky_list_init(&f->s.notices);
 	ky_clock_measure(KY_CLOCK_MONOTONIC, &f->s.clock);
-	f->c = channel_new(&f->s, "c", 4096, 2);
+	f->c = channel_new(&f->s, "c");
+	f->c->subbuf_size = 4096;
+	f->c->num_subbuf = 2;
 	f->user = user_get(&f->d.users, 1000);
 	*state = f;
 	return 0;

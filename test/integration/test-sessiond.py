@@ -423,7 +423,7 @@ def test_refusals(k):
     ask(k, "track", vpid=[str(i) for i in range(1024)])
     refused(k, "failed", "it has 1024", command="track", vpid=["1024"])
     ask(k, "disable-channel", channel="c")
-    refused(k, "usage", "fixed", command="enable-channel", channel="c", num_subbuf=4)
+    refused(k, "usage", "without options", command="enable-channel", channel="c", num_subbuf=4)
     equal(ask(k, "enable-channel", channel="c")["channel"]["enabled"], True, "enabled again")
     refused(k, "failed", "directory", command="create", session="t", output="/proc/no/where")
     ask(k, "create", session="t", output=str(k.traces / "t"))

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* set: options of channels, which the session daemon knows (sessiond/option.h). */
+#include <inttypes.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option options[] = {
+	CLI_OPTION_SESSION,
+	{"channel", 'c', "CHANNEL", "channel; without it, all channels of the session"},
+	CLI_OPTION_USERSPACE,
+	{0},
+};
+
+#define KEY_MAX 64
+
+/* The KEY of KEY=VALUE; none is longer. */
+static void take_key(char key[KEY_MAX], const char *text)
+{
+	snprintf(key, KEY_MAX, "%.*s", (int)KY_MIN(strcspn(text, "="), (size_t)KEY_MAX), text);
+}
+
+/* What the command itself means by these is not to be said like an option. */
+static bool is_reserved(const char *key)
+{
+	return !strcmp(key, "session") || !strcmp(key, "channel") || !strcmp(key, "command");
+}
+
+static int add_option(struct cli *cli, struct kymo_value *params, const char *text)
+{
+	const char *value = text + strcspn(text, "=");
+	char key[KEY_MAX];
+
+	if (value == text || !value[0] || !value[1])
+		return cli_usage(
+			cli, "'%s' is not of the form KEY=VALUE: 'kymo set' shows the keys", text);
+	take_key(key, text);
+	if (is_reserved(key))
+		return cli_usage(
+			cli, "'%s' is no option of a channel: use --session and --channel", key);
+	return cli_params_option(cli, params, key, value + 1);
+}
+
+static void print_value(struct cli *cli, const struct kymo_value *v)
+{
+	const char *text = kymo_value_string(v);
+
+	if (*text)
+		printf("%s", cli_safe(cli, text));
+	else
+		printf("%" PRIu64, kymo_value_u64(v));
+}
+
+/* All that there is, with the present values. */
+static void print_options(struct cli *cli, const struct kymo_value *channel)
+{
+	const struct kymo_value *list = kymo_value_get(channel, "options");
+
+	printf("channel %s%s%s\n", cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
+		cli_style(cli, CLI_PLAIN));
+	for (size_t i = 0; i < kymo_value_count(list); i++) {
+		const struct kymo_value *o = kymo_value_at(list, i);
+
+		printf("  %s%s=", cli_style(cli, CLI_BOLD), cli_member(cli, o, "key"));
+		print_value(cli, kymo_value_get(o, "value"));
+		printf("%s  %s\n      %s; changes %s\n", cli_style(cli, CLI_PLAIN),
+			cli_member(cli, o, "help"), cli_member(cli, o, "allowed"),
+			cli_member(cli, o, "changes"));
+	}
+}
+
+/* Those that were given, as they are now. */
+static void print_changed(struct cli *cli, const struct kymo_value *channel)
+{
+	const char *comma = "";
+
+	printf("channel '%s': ", cli_member(cli, channel, "name"));
+	for (size_t i = 0; cli_arg(cli, i); i++) {
+		char key[KEY_MAX];
+
+		take_key(key, cli_arg(cli, i));
+		printf("%s%s=", comma, key);
+		print_value(cli, kymo_value_get(channel, cli_param_name(key)));
+		comma = ", ";
+	}
+	putchar('\n');
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	const struct kymo_value *channels;
+	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
+
+	if (!code && cli_has(cli, "channel"))
+		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
+	for (size_t i = 0; !code && cli_arg(cli, i); i++)
+		code = add_option(cli, params, cli_arg(cli, i));
+	if (!code)
+		code = cli_request(cli, "set", params, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	channels = kymo_value_get(reply, "channels");
+	for (size_t i = 0; i < kymo_value_count(channels); i++) {
+		if (cli_arg(cli, 0))
+			print_changed(cli, kymo_value_at(channels, i));
+		else
+			print_options(cli, kymo_value_at(channels, i));
+	}
+	cli_report_notes(cli, reply);
+	return CLI_OK;
+}
+
+const struct cli_command cmd_set = {
+	.name = "set",
+	.synopsis = "[-s SESSION] [-c CHANNEL] [KEY=VALUE]...",
+	.help = "change options of channels, also while they record; or show them",
+	.details =
+		"Without KEY=VALUE, shows what options there are, their values, what they may be, and when a change is\n"
+		"in effect. The keys are the names of the options of 'kymo enable-channel', and 'mode' (discard or\n"
+		"overwrite). Either all of what is given is changed, or, where something is refused, nothing.\n",
+	.options = options,
+	.max_args = CLI_ANY_ARGS,
+	.run = run,
+};
