@@ -207,7 +207,6 @@ static void (*const operations[])(struct input *in) = {
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	tracer.pid = getpid();
 	ky_writer_init();
 	tracer.has_rseq = ky_writer_has_rseq() &&
 			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,

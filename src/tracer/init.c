@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "base/rundir.h"
@@ -72,13 +73,25 @@ static void init_rings(void)
 		ky_thread_set_process();
 }
 
+/* A page that children find full of zeros, however they were made. (Before Linux 4.14 they do not.) */
+static union {
+	bool is_home;
+	char page[4096];
+} home __attribute__((aligned(4096)));
+
+static void settle(void)
+{
+	madvise(&home, sizeof(home), MADV_WIPEONFORK);
+	home.is_home = true;
+}
+
 /*
- * In the child of a raw clone(), _Fork() or vfork(): there is no listener, the lock may be somebody's who is not there,
- * and rings are the parent's.
+ * In the child of a raw clone() or _Fork(): there is no listener, the lock may be somebody's who is not there, and rings
+ * are the parent's. Asked without a system call, because a program may end where they are forbidden.
  */
 static bool is_stranger(void)
 {
-	return tracer.started && !tracer.off && getpid() != tracer.pid;
+	return tracer.started && !tracer.off && !home.is_home;
 }
 
 static void on_thread_end(void *unused)
@@ -146,7 +159,7 @@ static void after_fork_child(void)
 	pthread_mutex_init(&tracer.lock, NULL);
 	if (tracer.off)
 		goto out;
-	tracer.pid = getpid();
+	settle();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		wait |= tracer.conns[i].socket.fd >= 0;
 		tracer_conn_reset(&tracer.conns[i]);
@@ -174,7 +187,7 @@ static void init(void)
 	}
 	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
 	tracer.timeout_ms = read_timeout();
-	tracer.pid = getpid();
+	settle();
 	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)

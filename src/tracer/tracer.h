@@ -82,7 +82,6 @@ struct tracer_conn {
 
 struct tracer {
 	pthread_mutex_t lock;
-	pid_t pid; /* a child made without pthread_atfork handlers has another: it is left alone */
 	bool off;  /* not to be traced: setuid, KYMO_OFF, out of memory */
 	bool started; /* the listener exists */
 	bool debug;
