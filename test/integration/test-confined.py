@@ -4,7 +4,7 @@
 
 import re
 
-from kymotest import APPS, Skip, check_counts, equal, main, without_sanitizers
+from kymotest import APPS, Skip, check, check_counts, equal, main, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
@@ -19,8 +19,9 @@ def run_quiet(k, n, channel, env=None):
     if done.returncode == 77:
         raise Skip("the kernel has no seccomp filters")
     equal(done.returncode, 0, f"exit status (-31: killed for a system call) of quiet: {done.stdout}")
-    emitted, allocations, locks = map(int, re.findall(r"\d+", done.stdout))
+    emitted, allocations, locks, calls = map(int, re.findall(r"\d+", done.stdout))
     equal((allocations, locks), (0, 0), "allocations and locks while it recorded")
+    check(calls > 3, f"{calls} calls were counted in all: those of the library are not")
     k.kymo("stop", "s")
     return emitted, len(check_counts(k, trace, emitted))
 
