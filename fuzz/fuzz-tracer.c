@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "ring/geometry.h"
-#include "tracer/tracer.h"
+#include "tracer/statedump.h"
 
 #define N_EVENTS 3
 
@@ -102,8 +102,8 @@ static void say(struct input *in)
 /* Of the messages with a set's number and a list: any list. */
 static void say_list(struct input *in)
 {
-	static const uint16_t types[] = {
-		KY_APP_MAP, KY_APP_UNMAP, KY_APP_CONTEXTS, KY_APP_FILTERS, KY_APP_QUERY};
+	static const uint16_t types[] = {KY_APP_MAP, KY_APP_UNMAP, KY_APP_CONTEXTS, KY_APP_FILTERS,
+		KY_APP_QUERY, KY_APP_STATEDUMP};
 	static uint8_t buf[512];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 
@@ -155,12 +155,12 @@ static void say_order(struct input *in)
 {
 	static const uint16_t types[] = {KY_APP_START, KY_APP_STOP, KY_APP_DROP};
 	uint8_t how = take_byte(in);
-	static uint8_t buf[512], entries[256];
+	static uint8_t buf[1024], entries[512];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	struct ky_writer list = {.buf = entries, .cap = sizeof(entries)};
-	struct ky_app_map m = {.set = how & 3, .n = N_EVENTS};
+	struct ky_app_map m = {.set = how & 3, .n = tracer.n_events};
 
-	for (uint32_t i = 0; i < N_EVENTS; i++) {
+	for (uint32_t i = 0; i < tracer.n_events; i++) {
 		ky_write_u32(&list, i);
 		ky_write_u32(&list, i * (how >> 4));
 		ky_write_u32(&list, how >> 6);
@@ -214,6 +214,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	ky_thread_set_process();
 	if (tracer_events_add(&object) != N_EVENTS)
 		abort();
+	tracer_self_add();
 	return 0;
 }
 

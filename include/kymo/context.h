@@ -35,14 +35,6 @@ static __typeof__(kymo_app_context_remove) kymo__weak_context_remove
 static __typeof__(kymo_contexts_invalidate) kymo__weak_contexts_invalidate
 	__attribute__((weakref("kymo_contexts_invalidate")));
 
-/* A function of the tracer's that is not linked with the program, or NULL. */
-static inline __attribute__((unused)) void *kymo__find(const char *name)
-{
-	void *library = kymo__library();
-
-	return library ? kymo__weak_dlsym(library, name) : NULL;
-}
-
 /*
  * From now on the context has a value. 0; -EEXIST when another of its name is registered; -EINVAL for a name or type
  * that is none; -ENOMEM. Also 0 where there is no tracer.

@@ -852,6 +852,14 @@ static inline __attribute__((unused)) void *kymo__library(void)
 	return kymo__weak_dlopen("libkymo.so.0", RTLD_NOW);
 }
 
+/* A function of the tracer's that is not linked with the program, or NULL. */
+static inline __attribute__((unused)) void *kymo__find(const char *name)
+{
+	void *library = kymo__library();
+
+	return library ? kymo__weak_dlsym(library, name) : NULL;
+}
+
 /* Priority: before the constructors of C++ objects, which may have events. */
 __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_loaded(void)
 {

@@ -201,6 +201,18 @@ int kymo_app_context_add(struct kymo_context *context);
 void kymo_app_context_remove(struct kymo_context *context);
 void kymo_contexts_invalidate(void);
 
+/* What tells a program's state to sessions that ask for it: <kymo/statedump.h>. The program's, from register to unregister. */
+struct kymo_statedump {
+	uint32_t size; /* of this structure */
+	uint32_t reserved;
+	void (*dump)(void *data);
+	void *data;
+};
+
+/* The tracer's functions for it. object: in which it is registered; when that is unloaded, it is unregistered. */
+int kymo_app_statedump_add(struct kymo_statedump *dump, struct kymo_object *object);
+void kymo_app_statedump_remove(struct kymo_statedump *dump);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,7 @@
 #include "base/glob.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /*
  * Greedy with one point of return: on a mismatch, the last star takes one character more. An
@@ -30,6 +31,18 @@ bool ky_glob_match(const char *p, const char *t)
 	while (*p == '*')
 		p++;
 	return !*p;
+}
+
+static bool begins_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+bool ky_glob_match_event(const char *pattern, const char *name)
+{
+	bool own = begins_with(name, "kymo_statedump:") || begins_with(name, "kymo_lib:");
+
+	return (!own || begins_with(pattern, "kymo_")) && ky_glob_match(pattern, name);
 }
 
 bool ky_glob_valid(const char *p)

@@ -10,6 +10,11 @@
 
 /* Time is O(|pattern| * |text|) at worst; no recursion, no allocation. */
 bool ky_glob_match(const char *pattern, const char *text);
+/*
+ * As ky_glob_match, for a rule and an event's full name. Events of the tracer itself (kymo_statedump:*, kymo_lib:*) are
+ * matched only by patterns that begin with "kymo_": what stands for all events means those of programs.
+ */
+bool ky_glob_match_event(const char *pattern, const char *name);
 /* False for a pattern that ends in a lone backslash or is empty. */
 bool ky_glob_valid(const char *pattern);
 

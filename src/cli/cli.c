@@ -18,6 +18,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_disable_event,
 	&cmd_add_context,
 	&cmd_snapshot,
+	&cmd_regenerate,
 	&cmd_track,
 	&cmd_untrack,
 	&cmd_list,

@@ -26,14 +26,16 @@ enum ky_app_type {
 	KY_APP_DONE = 23,
 	KY_APP_CONTEXTS = 24,
 	KY_APP_FILTERS = 25,
+	KY_APP_STATEDUMP = 26,
 	KY_APP_BLOCKING = 30,
 };
 
 /* Capabilities in HELLO. */
 enum ky_app_caps {
-	KY_CAP_RSEQ = 1,     /* can write per-CPU rings */
-	KY_CAP_TSC = 2,	     /* can read the machine's counter itself (TSC or CNTVCT) */
-	KY_CAP_BLOCKING = 4, /* may be made to wait for room */
+	KY_CAP_RSEQ = 1,      /* can write per-CPU rings */
+	KY_CAP_TSC = 2,	      /* can read the machine's counter itself (TSC or CNTVCT) */
+	KY_CAP_BLOCKING = 4,  /* may be made to wait for room */
+	KY_CAP_STATEDUMP = 8, /* knows STATEDUMP */
 };
 
 /* First message of a program. pid and procname are what it says of itself: data, not identity. */
@@ -59,7 +61,7 @@ enum ky_app_caps {
 /* Objects were loaded, n_events in all now: ask again. At any moment, also between a command and its ACK. */
 #define KY_APP_NEW_EVENTS_FIELDS(F) F(u32, n_events)
 
-/* Answer to START, STOP and DROP. After STOP and DROP: no thread records into the set any more. */
+/* Answer to START, STOP, DROP and STATEDUMP. After STOP and DROP: no thread records into the set any more. */
 #define KY_APP_ACK_FIELDS(F)                                                                       \
 	F(u32, cookie)                                                                             \
 	F(i32, status) /* 0 or -errno */
@@ -149,6 +151,15 @@ enum ky_level_type {
 	F(u32, cookie)                                                                             \
 	F(u32, set)
 
+/*
+ * Record the program's state into these sets, which have started, and into no others. sets: n x u32. The ACK says that it
+ * has been recorded.
+ */
+#define KY_APP_STATEDUMP_FIELDS(F)                                                                 \
+	F(u32, cookie)                                                                             \
+	F(u32, n)                                                                                  \
+	F(bytes, sets)
+
 /* All that sessions wanted of this program so far has been sent: it may go on to main(). */
 #define KY_APP_DONE_FIELDS(F) F(u32, n_sets)
 
@@ -166,6 +177,7 @@ KY_MSG_DECLARE(ky_app_unmap, KY_APP_UNMAP_FIELDS)
 KY_MSG_DECLARE(ky_app_start, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_stop, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_drop, KY_APP_SET_FIELDS)
+KY_MSG_DECLARE(ky_app_statedump, KY_APP_STATEDUMP_FIELDS)
 KY_MSG_DECLARE(ky_app_done, KY_APP_DONE_FIELDS)
 KY_MSG_DECLARE(ky_app_blocking, KY_APP_BLOCKING_FIELDS)
 

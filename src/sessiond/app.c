@@ -283,6 +283,7 @@ void app_set_start(struct app_set *as, struct barrier *b)
 	if (!as->sent)
 		return;
 	post_order(as, KY_APP_START, b);
+	as->untold |= !as->started;
 	as->started = true;
 	as->changed = false;
 }
@@ -292,7 +293,7 @@ void app_set_stop(struct app_set *as, struct barrier *b)
 	if (!as->started)
 		return;
 	post_order(as, KY_APP_STOP, b);
-	as->started = false;
+	as->started = as->untold = false;
 }
 
 void app_set_drop(struct app_set *as, struct barrier *b)
@@ -300,8 +301,40 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 	if (!as->sent)
 		return;
 	post_order(as, KY_APP_DROP, b);
-	as->started = as->sent = false;
+	as->started = as->untold = as->sent = false;
 	as->n_contexts = 0;
+}
+
+/* The program's sets of the session that are to be told, in one message: so its state is told once to all of them. */
+static void dump_state(struct app *a, const struct session *s, bool all, struct barrier *b)
+{
+	struct ky_app_statedump m = {.cookie = daemon_next_cookie(a->daemon)};
+	struct app_set *as;
+	struct list l;
+
+	list_clear(&l);
+	ky_list_foreach (as, &a->sets, app_node) {
+		if (as->set->channel->session != s || !as->started || !(as->untold || all))
+			continue;
+		as->untold = false;
+		ky_write_u32(&l.w, as->set->number);
+		l.n++;
+	}
+	if (!l.n || !(a->caps & KY_CAP_STATEDUMP))
+		return;
+	m.n = l.n;
+	m.sets = list_bytes(&l);
+	if (b)
+		owe(a, TICKET_ACK, m.cookie, b);
+	POST(a, statedump, &m, NULL, 0);
+}
+
+void apps_dump_state(struct session *s, bool all, struct barrier *b)
+{
+	struct app *a;
+
+	ky_list_foreach (a, &s->daemon->apps, node)
+		dump_state(a, s, all, b);
 }
 
 static void forget_session(struct app *a, const struct session *s, struct barrier *b)
@@ -695,9 +728,12 @@ static void done_if_due(struct app *a)
 {
 	struct ky_app_done m = {0};
 	struct app_set *as;
+	struct session *s;
 
 	if (a->n_queries)
 		return;
+	ky_list_foreach (s, &a->daemon->sessions, node)
+		dump_state(a, s, false, NULL);
 	ky_list_foreach (as, &a->sets, app_node)
 		m.n_sets += as->sent;
 	for (; a->n_dones; a->n_dones--)

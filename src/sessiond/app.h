@@ -57,6 +57,7 @@ struct app_set {
 	bool sent;	     /* the program has the set */
 	bool started;	     /* and records into it */
 	bool changed;	     /* mapped or unmapped events since START */
+	bool untold;	     /* has started, and was not told the program's state since */
 };
 
 /* A connection on app.sock: takes fd. */
@@ -87,6 +88,12 @@ void apps_renew_channel(struct channel *c);
 void app_set_start(struct app_set *as, struct barrier *b);
 void app_set_stop(struct app_set *as, struct barrier *b);
 void app_set_drop(struct app_set *as, struct barrier *b);
+
+/*
+ * Programs tell their state to those of the session's sets that have started since they told it last; all: to each that
+ * has started. b waits until they have; may be NULL.
+ */
+void apps_dump_state(struct session *s, bool all, struct barrier *b);
 
 /* Number of events of the program that the session records. */
 unsigned app_count_mapped(const struct app *a, const struct session *s);

@@ -1081,6 +1081,36 @@ static void run_snapshot(struct request *r)
 			strerror(-ret));
 }
 
+/* --- state --- */
+
+static void answer_regenerated(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+
+	if (b->timed_out)
+		note(r, "some programs are still at it: what they have to tell may come later");
+	request_finish(r);
+}
+
+static void run_regenerate(struct request *r)
+{
+	const char *what = request_string(r, "what");
+
+	if (strcmp(what, "statedump")) {
+		request_refuse(r, "usage", "'%s' is nothing to regenerate: 'statedump' is", what);
+		return;
+	}
+	if (!r->session->started) {
+		request_refuse(r, "usage",
+			"session '%s' is not started: programs tell their state when it is ('kymo start')",
+			r->session->name);
+		return;
+	}
+	barrier_init(&r->barrier, &r->daemon->loop, answer_regenerated);
+	apps_dump_state(r->session, true, &r->barrier);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
+}
+
 /* --- looking --- */
 
 static void answer_events(struct barrier *b)
@@ -1160,6 +1190,7 @@ const struct command commands[] = {
 	{"snapshot", SCOPE_SESSION, run_snapshot,
 		{{"name", PARAM_STRING, false}, {"output", PARAM_STRING, false},
 			{"max_size", PARAM_BYTES, false}}},
+	{"regenerate", SCOPE_SESSION, run_regenerate, {{"what", PARAM_STRING, true}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
 	{"list-events", SCOPE_NONE, run_list_events, {{"brief", PARAM_BOOL, false}}},
 	{"status", SCOPE_SESSION, run_status, {{0}}},

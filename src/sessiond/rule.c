@@ -70,7 +70,7 @@ static bool level_matches(const struct rule *r, int32_t loglevel)
 
 bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
 {
-	if (!level_matches(r, loglevel) || !ky_glob_match(r->pattern, name))
+	if (!level_matches(r, loglevel) || !ky_glob_match_event(r->pattern, name))
 		return false;
 	for (uint32_t i = 0; i < r->n_exclusions; i++)
 		if (ky_glob_match(r->exclusions[i], name))

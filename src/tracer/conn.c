@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "tracer/counter.h"
+#include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
 #define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
@@ -114,6 +115,7 @@ void tracer_conn_close(struct tracer_conn *conn)
 	drop_fd(&conn->socket);
 	conn->answered = conn->asked;
 	conn->unsent = 0;
+	tracer_statedump_forget_conn(conn);
 	tracer_sets_drop_all(conn);
 	tracer_wake_waiters();
 }
@@ -158,7 +160,8 @@ static void send_hello(struct tracer_conn *conn)
 		.version = KY_PROTO_VERSION,
 		.abi_bits = sizeof(void *) * 8,
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
-			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0),
+			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
+			KY_CAP_STATEDUMP,
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,
@@ -207,6 +210,24 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 	}
 	if (conn->socket.fd >= 0)
 		tell_uncounted(conn);
+}
+
+static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
+{
+	struct ky_writer w = start();
+	struct ky_app_ack m = {.cookie = cookie, .status = status};
+
+	tracer_conn_send_unsent(conn);
+	send_tx(conn, ky_app_ack_encode(&w, &m));
+}
+
+void tracer_conn_send_late(struct tracer_conn *conn)
+{
+	uint32_t cookie;
+
+	tracer_conn_send_unsent(conn);
+	while (conn->socket.fd >= 0 && tracer_statedump_take_done(conn, &cookie))
+		ack(conn, cookie, 0);
 }
 
 static int connect_app(struct tracer_conn *conn)
@@ -300,15 +321,6 @@ void tracer_conn_try(struct tracer_conn *conn)
 		tracer_wake_waiters();
 }
 
-static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
-{
-	struct ky_writer w = start();
-	struct ky_app_ack m = {.cookie = cookie, .status = status};
-
-	tracer_conn_send_unsent(conn);
-	send_tx(conn, ky_app_ack_encode(&w, &m));
-}
-
 static uint8_t list_buf[KY_MSG_MAX - 256];
 
 static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
@@ -350,6 +362,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 		struct ky_app_map map;
 		struct ky_app_unmap unmap;
 		struct ky_app_start set; /* START, STOP and DROP have the same fields */
+		struct ky_app_statedump statedump;
 		struct ky_app_done done;
 	} m;
 
@@ -385,6 +398,11 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_DROP:
 		if (ky_app_start_decode(r, &m.set) == 0)
 			ack(conn, m.set.cookie, tracer_set_drop(conn, m.set.set));
+		break;
+	case KY_APP_STATEDUMP:
+		if (ky_app_statedump_decode(r, &m.statedump) == 0 &&
+			tracer_statedump(conn, &m.statedump))
+			ack(conn, m.statedump.cookie, 0);
 		break;
 	case KY_APP_DONE:
 		if (ky_app_done_decode(r, &m.done) == 0 && conn->answered != conn->asked)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "tracer/app-context.h"
 #include "tracer/counter.h"
+#include "tracer/only.h"
 #include "tracer/stack.h"
 #include "tracer/tracer.h"
 
@@ -418,6 +419,16 @@ void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts 
 	ky_record_hook_at(hook, room, (size_t)(end - room) + len, NULL, 0, now);
 }
 
+static void record_wanted(const struct kymo_event *event, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	if (tracer_only)
+		tracer_record_only(
+			tracer_only, event->state->hooks, payload, len, pieces, n_pieces);
+	else
+		ky_record_event(event, payload, len, pieces, n_pieces);
+}
+
 /* Of the function that called the one this is in. */
 #define CALLER()                                                                                   \
 	((struct tracer_caller){                                                                   \
@@ -431,7 +442,7 @@ static void record_from(const struct kymo_event *event, const void *payload, siz
 {
 	struct tracer_caller before = tracer_context_caller(CALLER());
 
-	ky_record_event(event, payload, len, pieces, n_pieces);
+	record_wanted(event, payload, len, pieces, n_pieces);
 	tracer_context_caller(before);
 }
 
@@ -440,15 +451,18 @@ static void record_flat_from(
 {
 	struct tracer_caller before = tracer_context_caller(CALLER());
 
-	ky_record_flat(event, payload, hook, len);
+	(void)hook;
+	record_wanted(event, payload, len, NULL, 0);
 	tracer_context_caller(before);
 }
 
 static void record_word_from(const struct kymo_event *event, uint64_t value, void *hook, size_t len)
 {
+	uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
 	struct tracer_caller before = tracer_context_caller(CALLER());
 
-	ky_record_word(event, value, hook, len);
+	(void)hook;
+	record_wanted(event, payload, len, NULL, 0);
 	tracer_context_caller(before);
 }
 

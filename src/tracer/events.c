@@ -137,7 +137,7 @@ static bool rule_matches(struct ky_reader *r, const struct kymo_event *ev, const
 	uint32_t type = ky_read_u32(r);
 	int32_t level = ky_read_i32(r);
 	uint32_t n_exclusions = ky_read_u32(r);
-	bool match = ky_glob_match(pattern, full_name);
+	bool match = ky_glob_match_event(pattern, full_name);
 
 	if (type == KY_LEVEL_AT_LEAST)
 		match = match && ev->loglevel <= level;
@@ -210,7 +210,7 @@ void tracer_event_update(struct tracer_event *e)
 		enabled |= h->active;
 	ky_record_choose(&chosen, e->hooks);
 	tracer_record_choose_special(&chosen);
-	if (wants_caller(e->hooks))
+	if (tracer.dumping || wants_caller(e->hooks))
 		tracer_record_choose_from(&chosen);
 	ky_record_replace(e->ev->state, &chosen);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);

@@ -14,6 +14,7 @@
 
 #include "base/rundir.h"
 #include "tracer/context.h"
+#include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -85,11 +86,7 @@ static void settle(void)
 	home.is_home = true;
 }
 
-/*
- * In the child of a raw clone() or _Fork(): there is no listener, the lock may be somebody's who is not there, and rings
- * are the parent's. Asked without a system call, because a program may end where they are forbidden.
- */
-static bool is_stranger(void)
+bool tracer_is_stranger(void)
 {
 	return tracer.started && !tracer.off && !home.is_home;
 }
@@ -97,7 +94,7 @@ static bool is_stranger(void)
 static void on_thread_end(void *unused)
 {
 	(void)unused;
-	if (is_stranger())
+	if (tracer_is_stranger())
 		return;
 	ky_thread_leave(); /* other destructors, and the C library, may still call us */
 	tracer_sets_release_thread();
@@ -168,8 +165,9 @@ static void after_fork_child(void)
 	tracer_sets_reset();
 	tracer_mem_reset();
 	tracer_contexts_reset();
+	tracer_statedump_reset();
 	init_rings();
-	if (tracer_listener_start() < 0)
+	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
 		tracer.off = true;
 	if (wait && !tracer.off)
 		tracer_wait_registered();
@@ -205,9 +203,12 @@ static void register_locked(struct kymo_object *object)
 		return;
 	n_new = tracer_events_add(object);
 	if (!tracer.started) {
+		tracer_self_add();
 		tracer.started = true;
 		if (tracer_listener_start() < 0)
 			tracer.off = true;
+		/* Without a thread, nothing is told; whoever registers later learns why. */
+		tracer_statedump_ensure_thread();
 	} else if (n_new) {
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			tracer_conn_new_events(&tracer.conns[i]);
@@ -230,7 +231,7 @@ void tracer_unlock(const sigset_t *old)
 /* Looks at the first of all objects only, which is the main program. */
 static int is_within(struct dl_phdr_info *info, size_t size, void *object)
 {
-	uintptr_t at = (uintptr_t)((struct kymo_object *)object)->begin - info->dlpi_addr;
+	uintptr_t at = (uintptr_t)object - info->dlpi_addr;
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -240,6 +241,13 @@ static int is_within(struct dl_phdr_info *info, size_t size, void *object)
 			return 1;
 	}
 	return -1;
+}
+
+/* The main program stays: when it says farewell the process ends, and is not to wait for any lock. */
+void tracer_object_look(struct kymo_object *object)
+{
+	if (dl_iterate_phdr(is_within, object) == 1)
+		object->cookie = &tracer;
 }
 
 /*
@@ -253,11 +261,10 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 	int saved = errno;
 	sigset_t old;
 
-	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION || is_stranger())
+	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION ||
+		tracer_is_stranger())
 		return;
-	/* The main program stays: when it says farewell the process ends, and is not to wait for any lock. */
-	if (dl_iterate_phdr(is_within, object) == 1)
-		object->cookie = &tracer;
+	tracer_object_look(object);
 	tracer_lock(&old);
 	register_locked(object);
 	tracer_unlock(&old);
@@ -272,9 +279,10 @@ EXPORT void kymo_object_unregister(struct kymo_object *object)
 	int saved = errno;
 	sigset_t old;
 
-	if (tracer.off || object->cookie == &tracer || is_stranger())
+	if (tracer.off || object->cookie == &tracer || tracer_is_stranger())
 		return;
 	tracer_lock(&old);
+	tracer_statedump_forget_object(object);
 	tracer_events_remove(object);
 	tracer_unlock(&old);
 	errno = saved;

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "tracer/tracer.h"
+#include "tracer/statedump.h"
 
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
@@ -127,7 +127,7 @@ static void serve(struct tracer_conn *c, short revents)
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
 		tracer_conn_try(c);
 	}
-	tracer_conn_send_unsent(c);
+	tracer_conn_send_late(c);
 }
 
 static void *listen_loop(void *arg)
@@ -147,8 +147,10 @@ static void *listen_loop(void *arg)
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
 	for (;;) {
-		int timeout = prepare(p), n;
+		int timeout, n;
 
+		tracer_self_look();
+		timeout = prepare(p);
 		pthread_mutex_unlock(&tracer.lock);
 		n = poll(p, N_POLL, timeout);
 		if (n == 0 && populate_ms > 0)

@@ -11,6 +11,7 @@
 #include "tracer/context.h"
 #include "tracer/filter.h"
 #include "tracer/special.h"
+#include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
 /*
@@ -349,6 +350,7 @@ int tracer_set_stop(struct tracer_conn *conn, uint32_t id)
 	if (!s)
 		return -ENOENT;
 	s->set.started = 0;
+	tracer_statedump_forget_set(s);
 	for_each_hook(s, switch_off);
 	return quiesce(s) ? 0 : -EBUSY;
 }
@@ -357,6 +359,7 @@ static int drop(struct tracer_set *s)
 {
 	for_each_hook(s, retire);
 	s->set.started = 0;
+	tracer_statedump_forget_set(s);
 	__atomic_store_n(
 		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
 	if (free_retired(s)) {

@@ -50,7 +50,13 @@ struct tracer_set {
 	uint32_t n_programs;
 	struct tracer_ring *populated; /* for each ring */
 	uint32_t rings_cap;	       /* entries that set.rings and populated have room for */
+	bool dumped; /* has been told the program's state since it started, or is about to be */
 	bool zombie; /* could not be proved unused: its mappings are kept for ever */
+};
+
+/* Some of tracer.sets. Changed under the lock; read by the thread that dumps without it. */
+struct tracer_mask {
+	uint64_t bits[TRACER_MAX_SETS / 64];
 };
 
 /*
@@ -82,10 +88,11 @@ struct tracer_conn {
 
 struct tracer {
 	pthread_mutex_t lock;
-	bool off;  /* not to be traced: setuid, KYMO_OFF, out of memory */
+	bool off;     /* not to be traced: setuid, KYMO_OFF, out of memory */
 	bool started; /* the listener exists */
 	bool debug;
 	bool has_rseq;
+	bool dumping;	/* events take the way that looks at tracer_only */
 	int timeout_ms; /* KYMO_REGISTER_TIMEOUT */
 	uint32_t turn;	/* futex: changes whenever a waiter should look again */
 	pthread_key_t thread_end;
@@ -103,6 +110,14 @@ extern struct tracer tracer;
 /* The lock, and no signals, for the program's threads: a handler that forks would wait for it for ever. */
 void tracer_lock(sigset_t *ret_old);
 void tracer_unlock(const sigset_t *old);
+
+/*
+ * In the child of a raw clone() or _Fork(): there is no listener, the lock may be somebody's who is not there, and rings
+ * are the parent's. Asked without a system call, because a program may end where they are forbidden.
+ */
+bool tracer_is_stranger(void);
+/* An object of the main program's is marked: it stays until the end. Without the lock. */
+void tracer_object_look(struct kymo_object *object);
 
 void tracer_debug(const char *fmt, ...) KY_PRINTF(1, 2);
 
@@ -161,6 +176,8 @@ bool tracer_conn_receive(struct tracer_conn *conn);
 void tracer_conn_new_events(struct tracer_conn *conn);
 /* NEW_EVENTS, and counters that failed; by the listener. */
 void tracer_conn_send_unsent(struct tracer_conn *conn);
+/* The same, and answers to what took its time. */
+void tracer_conn_send_late(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
 

@@ -12,7 +12,7 @@ import time
 from kymotest import Geometry, check, equal
 
 HELLO, EVENTS, NEW_EVENTS, ACK, UNCOUNTED = 1, 2, 3, 4, 5
-QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS = range(16, 25)
+QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS, FILTERS, STATEDUMP = range(16, 27)
 CAP_RSEQ, CAP_TSC = 1, 2
 UINT, STRING = 2, 6
 REFUSED = 0xFFFFFFFE  # an identifier in MAP

@@ -17,11 +17,11 @@ import time
 
 import kymotest
 from kymotest import Geometry, check, equal, wait_for
-from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STOP, UNMAP, Daemon, Program, ask, blob, text)
+from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon, Program, ask, blob, text)
 
 # What a newer peer might send: fields behind those that we know, kinds of messages that we do not.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
-UNKNOWN = (6, 15, 26, 200, 65535)
+UNKNOWN = (6, 15, 31, 200, 65535)
 N_RINGS, N_BLOCKS, BLOCK = 64, 2, 1 << 16
 
 
@@ -41,6 +41,7 @@ def test_newer_program(k):
     equal(program.expect_map(), (number, {0: 0}), "what is mapped")
     cookie, _ = struct.unpack("<II", program.expect(START))
     program.send(ACK, struct.pack("<Ii", cookie, 0) + MORE)
+    equal(struct.unpack_from("<II", program.expect(STATEDUMP), 4)[0], 1, "sets that are to be told")
     program.expect(DONE)
     program.record(number, 0, struct.pack("<Q", 4711))
     program.send(NEW_EVENTS, struct.pack("<I", 1) + MORE)

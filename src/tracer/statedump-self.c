@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tracer's own events, with which addresses in a trace can be resolved later: what files the program is made of
+ * (kymo_statedump:*, in a state dump), and which come and go (kymo_lib:*). docs/statedump.md describes them.
+ *
+ * They are events of the program like any other, but only rules that name their provider match them (ky_glob_match_event), so
+ * that nobody records them, or pays for them, without having asked.
+ *
+ * All but tracer_self_add runs in the listener. What it finds out about the program's objects is copied while the C library
+ * keeps them where they are; files are looked at afterwards, without any lock, because a file system may hang.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+
+#include "tracer/only.h"
+#include "tracer/statedump.h"
+
+#define BUILD_ID_MAX  64u
+#define SECTIONS_MAX  256u
+#define NAMES_MAX     8192u /* bytes of a file's names of sections */
+#define LIST_FIRST    ((size_t)16 << 10)
+#define LIST_MAX      ((size_t)16 << 20)
+#define NT_GNU_ID     3
+#define LINK_NAME_MAX 256u
+
+enum own {
+	DUMP_START,
+	DUMP_PROCNAME,
+	DUMP_BIN_INFO,
+	DUMP_BUILD_ID,
+	DUMP_DEBUG_LINK,
+	DUMP_END,
+	LIB_LOAD,
+	LIB_BUILD_ID,
+	LIB_DEBUG_LINK,
+	LIB_UNLOAD,
+	N_OWN,
+};
+
+#define U64(name, flags)                                                                           \
+	{                                                                                          \
+		KYMO_FIELD_UINT, 0, 8, flags, 0, name, NULL                                        \
+	}
+#define U8(name)                                                                                   \
+	{                                                                                          \
+		KYMO_FIELD_UINT, 0, 1, 0, 0, name, NULL                                            \
+	}
+#define STRING(name)                                                                               \
+	{                                                                                          \
+		KYMO_FIELD_STRING, 0, 0, 0, 0, name, NULL                                          \
+	}
+
+static const struct kymo_field no_fields[] = {{0}};
+static const struct kymo_field procname_fields[] = {STRING("procname"), {0}};
+static const struct kymo_field bin_info_fields[] = {U64("baddr", KYMO_FIELD_HEX), U64("memsz", 0),
+	STRING("path"), U8("is_pic"), U8("has_build_id"), U8("has_debug_link"), {0}};
+static const struct kymo_field build_id_fields[] = {U64("baddr", KYMO_FIELD_HEX),
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_UINT, 1, KYMO_FIELD_HEX, 0, "build_id", NULL}, {0}};
+static const struct kymo_field debug_link_fields[] = {U64("baddr", KYMO_FIELD_HEX),
+	{KYMO_FIELD_UINT, 0, 4, KYMO_FIELD_HEX, 0, "crc", NULL}, STRING("filename"), {0}};
+static const struct kymo_field unload_fields[] = {U64("baddr", KYMO_FIELD_HEX), {0}};
+
+static struct kymo_event_state states[N_OWN];
+
+#define OWN(index, provider, name, fields)                                                         \
+	[index] = {sizeof(struct kymo_event), KYMO_EVENT_PLAIN, KYMO_DEBUG_LINE, provider, name,   \
+		fields, &states[index], __FILE__, __LINE__, 0}
+
+static const struct kymo_event events[N_OWN] = {
+	OWN(DUMP_START, "kymo_statedump", "start", no_fields),
+	OWN(DUMP_PROCNAME, "kymo_statedump", "procname", procname_fields),
+	OWN(DUMP_BIN_INFO, "kymo_statedump", "bin_info", bin_info_fields),
+	OWN(DUMP_BUILD_ID, "kymo_statedump", "build_id", build_id_fields),
+	OWN(DUMP_DEBUG_LINK, "kymo_statedump", "debug_link", debug_link_fields),
+	OWN(DUMP_END, "kymo_statedump", "end", no_fields),
+	OWN(LIB_LOAD, "kymo_lib", "load", bin_info_fields),
+	OWN(LIB_BUILD_ID, "kymo_lib", "build_id", build_id_fields),
+	OWN(LIB_DEBUG_LINK, "kymo_lib", "debug_link", debug_link_fields),
+	OWN(LIB_UNLOAD, "kymo_lib", "unload", unload_fields),
+};
+
+void tracer_self_add(void)
+{
+	static const struct kymo_event *entries[N_OWN];
+	static struct kymo_object object = {
+		sizeof(object), KYMO_ABI_VERSION, entries, entries + N_OWN, NULL};
+
+	for (int i = 0; i < N_OWN; i++)
+		entries[i] = &events[i];
+	tracer_events_add(&object);
+}
+
+/* --- recording --- */
+
+/* An event's payload. What does not fit is left out, with a NUL in its place. */
+struct payload {
+	uint8_t bytes[PATH_MAX + 64 + KYMO_SCRATCH_SLACK];
+	size_t len;
+};
+
+static void put(struct payload *p, const void *data, size_t n)
+{
+	if (n > sizeof(p->bytes) - KYMO_SCRATCH_SLACK - p->len)
+		return;
+	memcpy(p->bytes + p->len, data, n);
+	p->len += n;
+}
+
+static void put_u64(struct payload *p, uint64_t v)
+{
+	put(p, &v, sizeof(v));
+}
+
+static void put_u32(struct payload *p, uint32_t v)
+{
+	put(p, &v, sizeof(v));
+}
+
+static void put_u8(struct payload *p, uint8_t v)
+{
+	put(p, &v, sizeof(v));
+}
+
+static void put_string(struct payload *p, const char *s)
+{
+	put(p, s, strlen(s));
+	put_u8(p, 0);
+}
+
+/* only: NULL for all sets that want the event. */
+static void record(enum own which, const struct tracer_mask *only, const struct payload *p)
+{
+	const struct kymo_event *event = &events[which];
+
+	if (!__atomic_load_n(&event->state->enabled, __ATOMIC_ACQUIRE))
+		return;
+	if (only)
+		tracer_record_only(only, event->state->hooks, p->bytes, p->len, NULL, 0);
+	else
+		ky_record_event(event, p->bytes, p->len, NULL, 0);
+}
+
+/* --- objects --- */
+
+/* An object of the program's, as the dynamic linker tells it; packed in a list, one behind the other. */
+struct module {
+	uint64_t size; /* of this entry */
+	uint64_t baddr, memsz;
+	uint8_t is_pic, n_build_id;
+	uint8_t build_id[BUILD_ID_MAX];
+	char name[]; /* "": the program itself */
+};
+
+struct list {
+	uint8_t *bytes;
+	size_t cap, len, wanted;
+	uint64_t turn; /* of the dynamic linker: objects loaded and unloaded until then */
+};
+
+/* What is known now, and room for what is known next. */
+static struct list lists[2];
+static struct list *known; /* NULL: nothing */
+
+static struct module *module_at(const struct list *l, size_t pos)
+{
+	return pos < l->len ? (struct module *)(void *)(l->bytes + pos) : NULL;
+}
+
+#define for_each_module(m, list)                                                                   \
+	for (size_t pos_ = 0; (m = module_at(list, pos_)); pos_ += (m)->size)
+
+/* The notes of a segment in memory. */
+static void find_build_id(struct module *m, const uint8_t *p, size_t n, size_t align)
+{
+	const size_t pad = align == 8 ? 8 : 4;
+	ElfW(Nhdr) h;
+
+	while (n >= sizeof(h)) {
+		size_t name, desc;
+
+		memcpy(&h, p, sizeof(h));
+		name = ky_align_up((size_t)h.n_namesz, pad);
+		desc = ky_align_up((size_t)h.n_descsz, pad);
+		if (name > n - sizeof(h) || desc > n - sizeof(h) - name)
+			return;
+		if (h.n_type == NT_GNU_ID && h.n_namesz == 4 && h.n_descsz <= BUILD_ID_MAX &&
+			!memcmp(p + sizeof(h), "GNU", 4)) {
+			m->n_build_id = (uint8_t)h.n_descsz;
+			memcpy(m->build_id, p + sizeof(h) + name, h.n_descsz);
+			return;
+		}
+		p += sizeof(h) + name + desc;
+		n -= sizeof(h) + name + desc;
+	}
+}
+
+static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * note)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_R && note->p_vaddr >= p->p_vaddr &&
+			note->p_filesz <= p->p_filesz &&
+			note->p_vaddr - p->p_vaddr <= p->p_filesz - note->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+static void describe(const struct dl_phdr_info *info, struct module *m)
+{
+	ElfW(Addr) begin = (ElfW(Addr)) - 1, end = 0;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD) {
+			begin = KY_MIN(begin, p->p_vaddr);
+			end = KY_MAX(end, p->p_vaddr + p->p_memsz);
+		} else if (p->p_type == PT_NOTE && !m->n_build_id && is_loaded(info, p)) {
+			find_build_id(m, (const uint8_t *)(info->dlpi_addr + p->p_vaddr),
+				p->p_filesz, p->p_align);
+		}
+	}
+	m->is_pic = info->dlpi_addr != 0;
+	m->baddr = end ? info->dlpi_addr + begin : info->dlpi_addr;
+	m->memsz = end ? end - begin : 0;
+}
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *list)
+{
+	const char *name = info->dlpi_name ? info->dlpi_name : "";
+	size_t len = strnlen(name, PATH_MAX - 1);
+	size_t n = ky_align_up(sizeof(struct module) + len + 1, 8);
+	struct list *l = list;
+	struct module *m;
+
+	(void)size;
+	l->turn = info->dlpi_adds + info->dlpi_subs;
+	l->wanted += n;
+	if (n > l->cap - l->len)
+		return 0;
+	m = (struct module *)(void *)(l->bytes + l->len);
+	memset(m, 0, n);
+	memcpy(m->name, name, len);
+	m->size = n;
+	describe(info, m);
+	l->len += n;
+	return 0;
+}
+
+/* Brings the list that is not `known` up to date; what does not fit in 16 MiB is left out. NULL without memory. */
+static struct list *collect(void)
+{
+	struct list *l = known == &lists[0] ? &lists[1] : &lists[0];
+
+	for (;;) {
+		l->len = l->wanted = 0;
+		dl_iterate_phdr(add_module, l);
+		if (l->wanted <= l->cap || l->cap >= LIST_MAX)
+			return l;
+		l->cap = KY_MAX(LIST_FIRST, ky_roundup_pow2(l->wanted));
+		l->bytes = l->cap <= LIST_MAX ? tracer_alloc(l->cap, false) : NULL;
+		if (!l->bytes) {
+			l->cap = 0;
+			return NULL;
+		}
+	}
+}
+
+/* --- files --- */
+
+/* The file's path, without links, into path; what is no file has its name in brackets. */
+static void find_path(const char *name, char *path, size_t size)
+{
+	const char *file = *name ? name : "/proc/self/exe";
+	char link[32];
+	ssize_t n = -1;
+	int fd;
+
+	if (!strncmp(name, "linux-vdso", 10) || !strncmp(name, "linux-gate", 10)) {
+		snprintf(path, size, "[vdso]");
+		return;
+	}
+	fd = open(file, O_PATH | O_CLOEXEC);
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
+		n = readlink(link, path, size - 1);
+	}
+	ky_close(fd);
+	if (n > 0)
+		path[n] = '\0';
+	else
+		snprintf(path, size, "%s", file);
+}
+
+/* The file's section .gnu_debuglink: a name, then, aligned to 4, a checksum. False: it has none. */
+static bool read_debug_link(int fd, char name[LINK_NAME_MAX], uint32_t *ret_crc)
+{
+	static ElfW(Shdr) sections[SECTIONS_MAX];
+	static char names[NAMES_MAX], text[LINK_NAME_MAX + 8];
+	ElfW(Ehdr) h;
+	ssize_t n, n_names;
+	size_t len;
+
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
+		h.e_shentsize != sizeof(sections[0]) || h.e_shnum > SECTIONS_MAX ||
+		h.e_shstrndx >= h.e_shnum)
+		return false;
+	n = (ssize_t)(h.e_shnum * sizeof(sections[0]));
+	if (pread(fd, sections, (size_t)n, (off_t)h.e_shoff) != n)
+		return false;
+	n_names = pread(fd, names, KY_MIN(sections[h.e_shstrndx].sh_size, sizeof(names) - 1),
+		(off_t)sections[h.e_shstrndx].sh_offset);
+	if (n_names <= 0)
+		return false;
+	names[n_names] = '\0';
+	for (int i = 0; i < h.e_shnum; i++) {
+		if (sections[i].sh_name >= (size_t)n_names ||
+			strcmp(names + sections[i].sh_name, ".gnu_debuglink"))
+			continue;
+		n = pread(fd, text, KY_MIN(sections[i].sh_size, sizeof(text)),
+			(off_t)sections[i].sh_offset);
+		len = n > 0 ? strnlen(text, (size_t)n) : 0;
+		if (!len || len >= LINK_NAME_MAX || ky_align_up(len + 1, 4) + 4 > (size_t)n)
+			return false;
+		memcpy(name, text, len + 1);
+		memcpy(ret_crc, text + ky_align_up(len + 1, 4), sizeof(*ret_crc));
+		return true;
+	}
+	return false;
+}
+
+static bool find_debug_link(const char *path, char name[LINK_NAME_MAX], uint32_t *ret_crc)
+{
+	int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	bool found = fd >= 0 && read_debug_link(fd, name, ret_crc);
+
+	ky_close(fd);
+	return found;
+}
+
+/* --- telling --- */
+
+/* load: of the library that has come, else of one that is there. Without the lock. */
+static void tell_module(const struct module *m, bool load, const struct tracer_mask *only)
+{
+	char path[PATH_MAX], link[LINK_NAME_MAX];
+	struct payload p = {.len = 0};
+	uint32_t crc;
+	bool linked;
+
+	find_path(m->name, path, sizeof(path));
+	linked = find_debug_link(path, link, &crc);
+	put_u64(&p, m->baddr);
+	put_u64(&p, m->memsz);
+	put_string(&p, path);
+	put_u8(&p, m->is_pic);
+	put_u8(&p, m->n_build_id > 0);
+	put_u8(&p, linked);
+	record(load ? LIB_LOAD : DUMP_BIN_INFO, only, &p);
+	if (m->n_build_id) {
+		p.len = 0;
+		put_u64(&p, m->baddr);
+		put_u32(&p, m->n_build_id);
+		put(&p, m->build_id, m->n_build_id);
+		record(load ? LIB_BUILD_ID : DUMP_BUILD_ID, only, &p);
+	}
+	if (linked) {
+		p.len = 0;
+		put_u64(&p, m->baddr);
+		put_u32(&p, crc);
+		put_string(&p, link);
+		record(load ? LIB_DEBUG_LINK : DUMP_DEBUG_LINK, only, &p);
+	}
+}
+
+static void tell_procname(const struct tracer_mask *only)
+{
+	struct payload p = {.len = 0};
+	char name[64] = "";
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+
+	ky_close(fd);
+	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	put_string(&p, name);
+	record(DUMP_PROCNAME, only, &p);
+}
+
+static bool has(const struct list *l, const struct module *wanted)
+{
+	const struct module *m;
+
+	for_each_module(
+		m, l) if (m->baddr == wanted->baddr && !strcmp(m->name, wanted->name)) return true;
+	return false;
+}
+
+/* Without the lock. */
+static void tell_changes(const struct list *before, const struct list *now)
+{
+	struct payload p;
+	const struct module *m;
+
+	for_each_module(m, before)
+	{
+		if (has(now, m))
+			continue;
+		p.len = 0;
+		put_u64(&p, m->baddr);
+		record(LIB_UNLOAD, NULL, &p);
+	}
+	for_each_module(m, now) if (!has(before, m)) tell_module(m, true, NULL);
+}
+
+static int read_turn(struct dl_phdr_info *info, size_t size, void *turn)
+{
+	(void)size;
+	*(uint64_t *)turn = info->dlpi_adds + info->dlpi_subs;
+	return 1;
+}
+
+void tracer_self_look(void)
+{
+	const struct list *before = known;
+	uint32_t wanted = 0;
+	uint64_t turn = 0;
+
+	for (int i = LIB_LOAD; i <= LIB_UNLOAD; i++)
+		wanted |= states[i].enabled;
+	if (!wanted) {
+		known = NULL;
+		return;
+	}
+	dl_iterate_phdr(read_turn, &turn);
+	if (before && before->turn == turn)
+		return;
+	known = collect();
+	if (!before || !known)
+		return;
+	pthread_mutex_unlock(&tracer.lock);
+	tell_changes(before, known);
+	pthread_mutex_lock(&tracer.lock);
+}
+
+static bool wants_dump(const struct tracer_mask *only)
+{
+	for (int i = DUMP_START; i <= DUMP_END; i++)
+		if (tracer_leads_into(states[i].hooks, only))
+			return true;
+	return false;
+}
+
+void tracer_self_dump(const struct tracer_mask *only)
+{
+	static const struct payload nothing;
+	const struct module *m;
+	const struct list *l;
+
+	if (!wants_dump(only))
+		return;
+	tracer_self_look();
+	l = known ? known : collect();
+	pthread_mutex_unlock(&tracer.lock);
+	record(DUMP_START, only, &nothing);
+	tell_procname(only);
+	if (l)
+		for_each_module(m, l) tell_module(m, false, only);
+	record(DUMP_END, only, &nothing);
+	pthread_mutex_lock(&tracer.lock);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program's functions that tell its state, and the thread in which they run.
+ *
+ * Each function has the sets that it is still to tell (`pending`); a STATEDUMP adds to these, and its cookie is answered
+ * when no function has any left. So sessions that ask at the same time are served by one run, and nothing is ever queued
+ * without bound. While a function runs, all events of the process take the way that looks at tracer_only; at other times
+ * nothing on the way of an event knows of state dumps.
+ */
+#include "tracer/statedump.h"
+
+#include <linux/futex.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "tracer/only.h"
+
+#define OWED_MAX 256u
+
+/* Never freed: serves again. */
+struct teller {
+	struct teller *next;
+	const struct kymo_statedump *dump; /* NULL: free */
+	const struct kymo_object *object;
+	struct tracer_mask pending;
+};
+
+/* An answer that a daemon waits for. */
+struct owed {
+	const struct tracer_conn *conn;
+	uint32_t cookie;
+};
+
+static struct teller *tellers;
+static struct teller *running; /* its function is being called; for the sets in `target` */
+static struct tracer_mask target;
+static struct owed owed[OWED_MAX];
+static uint32_t n_owed;
+static bool has_thread;
+static uint32_t generation; /* of forks */
+static uint32_t work; /* futex: changes when there may be something to do */
+
+static void add_set(struct tracer_mask *m, const struct tracer_set *s)
+{
+	size_t i = (size_t)(s - tracer.sets);
+
+	m->bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void remove_set(struct tracer_mask *m, const struct tracer_set *s)
+{
+	size_t i = (size_t)(s - tracer.sets);
+
+	__atomic_fetch_and(&m->bits[i / 64], ~(UINT64_C(1) << (i % 64)), __ATOMIC_RELAXED);
+}
+
+static bool is_empty(const struct tracer_mask *m)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(m->bits); i++)
+		any |= m->bits[i];
+	return !any;
+}
+
+/* --- the thread --- */
+
+static struct teller *next_pending(void)
+{
+	struct teller *t;
+
+	for (t = tellers; t; t = t->next)
+		if (t->dump && !is_empty(&t->pending))
+			return t;
+	return NULL;
+}
+
+static void wake_thread(void)
+{
+	__atomic_fetch_add(&work, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* On: from now on events look at tracer_only. */
+static void set_dumping(bool on)
+{
+	if (tracer.dumping == on)
+		return;
+	tracer.dumping = on;
+	for (uint32_t i = 0; i < tracer.n_events; i++)
+		if (tracer.events[i].hooks)
+			tracer_event_update(&tracer.events[i]);
+}
+
+static void run(struct teller *t)
+{
+	const struct kymo_statedump *dump = t->dump;
+
+	running = t;
+	target = t->pending;
+	memset(&t->pending, 0, sizeof(t->pending));
+	set_dumping(true);
+	pthread_mutex_unlock(&tracer.lock);
+	tracer_only = &target;
+	dump->dump(dump->data);
+	tracer_only = NULL;
+	pthread_mutex_lock(&tracer.lock);
+	running = NULL;
+	tracer_wake_waiters();
+}
+
+/* Nothing is left to tell: says so to those who asked, and sleeps. */
+static void rest(void)
+{
+	uint32_t seen = __atomic_load_n(&work, __ATOMIC_ACQUIRE);
+
+	set_dumping(false);
+	if (n_owed)
+		tracer_listener_wake();
+	pthread_mutex_unlock(&tracer.lock);
+	syscall(SYS_futex, &work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	pthread_mutex_lock(&tracer.lock);
+}
+
+static void *run_tellers(void *arg)
+{
+	uint32_t mine = generation;
+	struct teller *t;
+
+	(void)arg;
+	prctl(PR_SET_NAME, "kymo-statedump");
+	pthread_mutex_lock(&tracer.lock);
+	while (generation == mine) { /* else a function has forked, and this is the child */
+		t = next_pending();
+		if (t)
+			run(t);
+		else
+			rest();
+	}
+	pthread_mutex_unlock(&tracer.lock);
+	return NULL;
+}
+
+int tracer_statedump_ensure_thread(void)
+{
+	struct teller *t;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	for (t = tellers; t && !t->dump; t = t->next)
+		;
+	if (!t || has_thread || !tracer.started || tracer.off)
+		return 0;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, run_tellers, NULL);
+	pthread_attr_destroy(&attr);
+	has_thread = !r;
+	return -r;
+}
+
+/* --- what daemons ask for --- */
+
+/* The sets that the daemon named, as far as they record. */
+static void find_sets(const struct tracer_conn *conn, const struct ky_app_statedump *msg,
+	struct tracer_mask *ret_mask)
+{
+	struct ky_reader r = {.buf = msg->sets.data, .len = msg->sets.len};
+
+	memset(ret_mask, 0, sizeof(*ret_mask));
+	for (uint32_t i = 0; i < msg->n && !r.error; i++) {
+		uint32_t id = ky_read_u32(&r);
+
+		for (uint32_t k = 0; k < tracer.n_sets && !r.error; k++) {
+			struct tracer_set *s = &tracer.sets[k];
+
+			if (s->conn != conn || s->set.id != id || !s->set.started)
+				continue;
+			s->dumped = true;
+			add_set(ret_mask, s);
+		}
+	}
+}
+
+bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *msg)
+{
+	struct tracer_mask mask;
+	struct teller *t;
+
+	find_sets(conn, msg, &mask);
+	for (t = tellers; t; t = t->next)
+		for (size_t i = 0; i < KY_ARRAY_SIZE(mask.bits); i++)
+			t->pending.bits[i] |= mask.bits[i];
+	if (has_thread && next_pending())
+		wake_thread();
+	tracer_self_dump(&mask);
+	if (!has_thread || !(running || next_pending()) || n_owed >= OWED_MAX)
+		return true;
+	owed[n_owed++] = (struct owed){conn, msg->cookie};
+	return false;
+}
+
+bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
+{
+	if (running || next_pending())
+		return false;
+	for (uint32_t i = 0; i < n_owed; i++) {
+		if (owed[i].conn != conn)
+			continue;
+		*ret_cookie = owed[i].cookie;
+		owed[i] = owed[--n_owed];
+		return true;
+	}
+	return false;
+}
+
+void tracer_statedump_forget_conn(const struct tracer_conn *conn)
+{
+	for (uint32_t i = 0; i < n_owed;)
+		if (owed[i].conn == conn)
+			owed[i] = owed[--n_owed];
+		else
+			i++;
+}
+
+void tracer_statedump_forget_set(struct tracer_set *set)
+{
+	set->dumped = false;
+	remove_set(&target, set);
+	for (struct teller *t = tellers; t; t = t->next)
+		remove_set(&t->pending, set);
+}
+
+void tracer_statedump_reset(void)
+{
+	tracer_only = NULL;
+	running = NULL;
+	has_thread = false;
+	generation++;
+	tracer.dumping = false;
+	n_owed = 0;
+	for (struct teller *t = tellers; t; t = t->next)
+		memset(&t->pending, 0, sizeof(t->pending));
+}
+
+/* --- what programs call --- */
+
+/* Until the function is not running, nor (if asked) about to; without the lock. */
+static void wait_for(const struct teller *t, bool pending, int timeout_ms)
+{
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC),
+		 end = now + (uint64_t)KY_MAX(timeout_ms, 0) * 1000000;
+	bool busy = true;
+
+	for (; busy && (timeout_ms < 0 || now < end); now = ky_clock_ns(CLOCK_MONOTONIC)) {
+		uint64_t left = timeout_ms < 0 ? 1000000000 : end - now;
+		struct timespec ts = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+		/* Acquire: before the look at what it tells of. */
+		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
+
+		pthread_mutex_lock(&tracer.lock);
+		busy = running == t || (pending && !is_empty(&t->pending));
+		pthread_mutex_unlock(&tracer.lock);
+		if (busy)
+			syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &ts, NULL, 0);
+	}
+}
+
+static struct teller *find(const struct kymo_statedump *dump)
+{
+	struct teller *t;
+
+	for (t = tellers; t && t->dump != dump; t = t->next)
+		;
+	return t;
+}
+
+/* One that is out of use, or a new one. */
+static struct teller *make_teller(void)
+{
+	struct teller *t;
+
+	for (t = tellers; t; t = t->next)
+		if (!t->dump && running != t)
+			return t;
+	t = tracer_alloc(sizeof(*t), false);
+	if (t) {
+		t->next = tellers;
+		tellers = t;
+	}
+	return t;
+}
+
+static int add(const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
+{
+	struct teller *t;
+	int r;
+
+	if (find(dump))
+		return -EEXIST;
+	t = make_teller();
+	if (!t)
+		return -ENOMEM;
+	memset(&t->pending, 0, sizeof(t->pending));
+	t->dump = dump;
+	t->object = object;
+	r = tracer_statedump_ensure_thread();
+	if (r < 0) {
+		t->dump = NULL;
+		return r;
+	}
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
+		if (tracer.sets[i].conn && tracer.sets[i].dumped)
+			add_set(&t->pending, &tracer.sets[i]);
+	*ret = t;
+	return 0;
+}
+
+/* The tracer's, in the thread that tells. */
+static bool is_told_now(void)
+{
+	return tracer_only == &target;
+}
+
+__attribute__((visibility("default"))) int kymo_app_statedump_add(
+	struct kymo_statedump *dump, struct kymo_object *object)
+{
+	int saved = errno, r;
+	struct teller *t;
+	sigset_t old;
+
+	if (dump->size < sizeof(*dump) || !dump->dump || is_told_now())
+		return -EINVAL;
+	if (tracer.off || tracer_is_stranger())
+		return 0;
+	tracer_object_look(object);
+	tracer_lock(&old);
+	r = add(dump, object, &t);
+	pthread_mutex_unlock(&tracer.lock);
+	if (!r && has_thread) {
+		wake_thread();
+		wait_for(t, true, tracer.timeout_ms);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+	return r;
+}
+
+/* With the lock, which is given up until the function is in use no more. */
+static void forget(struct teller *t)
+{
+	t->dump = NULL;
+	memset(&t->pending, 0, sizeof(t->pending));
+	if (running != t || is_told_now())
+		return;
+	pthread_mutex_unlock(&tracer.lock);
+	wait_for(t, false, -1);
+	pthread_mutex_lock(&tracer.lock);
+}
+
+__attribute__((visibility("default"))) void kymo_app_statedump_remove(struct kymo_statedump *dump)
+{
+	int saved = errno;
+	struct teller *t;
+	sigset_t old;
+
+	if (tracer.off || tracer_is_stranger())
+		return;
+	tracer_lock(&old);
+	t = find(dump);
+	if (t)
+		forget(t);
+	tracer_unlock(&old);
+	errno = saved;
+}
+
+void tracer_statedump_forget_object(const struct kymo_object *object)
+{
+	for (struct teller *t = tellers; t; t = t->next)
+		if (t->dump && t->object == object)
+			forget(t);
+}

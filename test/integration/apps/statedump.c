@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does what the lines of its input say, and answers each with a line:
+ *   register, unregister    its state dump, of two items; the result
+ *   emit N                  N events of its own
+ *   runs                    how often its state dump ran
+ *   hold, release           the state dump waits in its middle from now on; goes on
+ *   load PATH, unload       an object, which may register a state dump of its own
+ *   fork                    what follows goes to the child, until its "quit"
+ * Before its first line it says "ready". With arguments, registers (or does whatever they say) at once.
+ */
+#include <dlfcn.h>
+#include <kymo/statedump.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+static int n_runs, held;
+static void *library;
+
+static void tell(void *data)
+{
+	int run = __atomic_add_fetch(&n_runs, 1, __ATOMIC_SEQ_CST);
+
+	kymo_event(state, item, kymo_i32(run, run), kymo_i32(n, 0),
+		kymo_string(name, (const char *)data));
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	kymo_event(state, item, kymo_i32(run, run), kymo_i32(n, 1),
+		kymo_string(name, (const char *)data));
+	kymo_event(state, number, kymo_i32(run, run));
+}
+
+static struct kymo_statedump dump = {sizeof(dump), 0, tell, (void *)(uintptr_t) "main"};
+
+static int emit(int n)
+{
+	for (int i = 0; i < n; i++) {
+		kymo_event(work, word, kymo_i32(i, i));
+		kymo_event(work, text, kymo_i32(i, i),
+			kymo_string(s, "some text that is longer than a word"));
+	}
+	return n;
+}
+
+static int split(void)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid > 0) {
+		waitpid(pid, &status, 0);
+		return status;
+	}
+	return (int)pid;
+}
+
+static int obey(const char *line)
+{
+	if (!strcmp(line, "register"))
+		return kymo_statedump_register(&dump);
+	if (!strcmp(line, "unregister"))
+		kymo_statedump_unregister(&dump);
+	else if (!strncmp(line, "emit ", 5))
+		return emit(atoi(line + 5));
+	else if (!strcmp(line, "runs"))
+		return __atomic_load_n(&n_runs, __ATOMIC_SEQ_CST);
+	else if (!strcmp(line, "hold") || !strcmp(line, "release"))
+		__atomic_store_n(&held, *line == 'h', __ATOMIC_SEQ_CST);
+	else if (!strncmp(line, "load ", 5))
+		return (library = dlopen(line + 5, RTLD_NOW)) ? 0 : -1;
+	else if (!strcmp(line, "unload"))
+		return dlclose(library);
+	else if (!strcmp(line, "fork"))
+		return split();
+	else
+		exit(strcmp(line, "quit") ? 2 : 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char line[4096];
+
+	for (int i = 1; i < argc; i++)
+		obey(argv[i]);
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		printf("%d\n", obey(line));
+		fflush(stdout);
+	}
+	return 0;
+}
