@@ -65,14 +65,20 @@ enum kymo_field_kind {
 enum kymo_field_flags {
 	KYMO_FIELD_HEX = 1,	/* shown in base 16 */
 	KYMO_FIELD_NETWORK = 2, /* big endian, whatever the machine is */
-	KYMO_FIELD_SIGNED = 4	/* ENUM only: the integer is signed */
+	KYMO_FIELD_SIGNED = 4,	/* ENUM only: the integer is signed */
+	KYMO_FIELD_ASIDE = 8	/* not recorded, for filters only; such fields come last */
 };
 
-/* One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits. */
+/*
+ * One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits. KYMO_LABEL_AUTO for lo and
+ * hi: the value behind those of the label before, at first 0.
+ */
 struct kymo_enum_label {
 	const char *label;
 	uint64_t lo, hi;
 };
+
+#define KYMO_LABEL_AUTO 1, 0
 
 struct kymo_enum_type {
 	const char *name;
@@ -107,7 +113,8 @@ struct kymo_piece {
 
 enum kymo_piece_flags {
 	KYMO_PIECE_SCRATCH = 1, /* KYMO_SCRATCH_SLACK bytes more may be read (and are ignored) */
-	KYMO_PIECE_TEXT = 2	/* a NUL among the bytes is replaced by '#' */
+	KYMO_PIECE_TEXT = 2,	/* a NUL among the bytes is replaced by '#' */
+	KYMO_PIECE_ASIDE = 4	/* not recorded: fields for filters; such pieces come last */
 };
 
 #define KYMO_SCRATCH_SLACK 16
@@ -132,7 +139,7 @@ typedef void (*kymo_word_fn)(
 
 /* The part of an event that changes: belongs to the tracer. Programs only read. */
 struct KYMO__HIDDEN kymo_event_state {
-	uint32_t enabled; /* not 0: a session may want this event, call one of these: */
+	uint32_t enabled; /* enum kymo_enabled; not 0: call one of these: */
 	uint32_t reserved;
 	kymo_record_fn record;
 	kymo_flat_fn record_flat;
@@ -141,9 +148,16 @@ struct KYMO__HIDDEN kymo_event_state {
 	void *hook;  /* the tracer's; for record_flat and record_word */
 };
 
+enum kymo_enabled {
+	KYMO_ENABLED = 1,
+	KYMO_ENABLED_FILTER = 2 /* besides: some filter may look at fields that are not recorded */
+};
+
 enum kymo_event_kind {
 	KYMO_EVENT_PLAIN = 1,
-	KYMO_EVENT_QUERY = 2 /* kymo_event_enabled(): follows the events of its name, unlisted */
+	KYMO_EVENT_QUERY = 2, /* kymo_event_enabled(): follows the events of its name, unlisted */
+	/* a tracepoint whose event may be another object's: as QUERY, and `hook` of its state is that event's probe */
+	KYMO_EVENT_LINK = 3
 };
 
 struct KYMO__HIDDEN kymo_event {
@@ -157,6 +171,17 @@ struct KYMO__HIDDEN kymo_event {
 	const char *file;
 	uint32_t line;
 	uint32_t reserved;
+};
+
+/*
+ * A PLAIN event that LINKs call: event.size says that it is one. They pass the arguments of the tracepoint, and the probe
+ * makes the record of them.
+ */
+struct KYMO__HIDDEN kymo_probe_event {
+	struct kymo_event event;
+	void (*probe)(void);
+	const int *loglevel;		  /* in the place of event.loglevel; may be NULL */
+	const char *const *model_emf_uri; /* of a model of the event (Eclipse); may be NULL */
 };
 
 /*

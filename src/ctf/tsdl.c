@@ -275,6 +275,7 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 {
 	struct ky_desc d;
 	struct ky_field f;
+	const char *uri;
 
 	ky_desc_open(&d, desc);
 	ky_buf_printf(b,
@@ -289,6 +290,14 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 		ky_buf_puts(b, "\t};\n");
 	ky_buf_puts(b, "\tfields := struct {\n");
 	while (ky_desc_next_field(&d, &f))
-		put_field(b, desc, &f);
-	ky_buf_puts(b, "\t};\n};\n\n");
+		if (!(f.flags & KYMO_FIELD_ASIDE))
+			put_field(b, desc, &f);
+	ky_buf_puts(b, "\t};\n");
+	uri = ky_desc_model_emf_uri(&d);
+	if (*uri) {
+		ky_buf_puts(b, "\tmodel.emf.uri = ");
+		put_string(b, uri);
+		ky_buf_puts(b, ";\n");
+	}
+	ky_buf_puts(b, "};\n\n");
 }

@@ -15,6 +15,7 @@ static void encode_field(struct ky_writer *w, const struct kymo_field *f)
 {
 	uint8_t flags = f->flags;
 	const struct kymo_enum_type *e = has_enum(f->kind, f->elem) ? f->ext : NULL;
+	uint64_t next = 0;
 
 	if (e && e->is_signed)
 		flags |= KYMO_FIELD_SIGNED;
@@ -29,14 +30,21 @@ static void encode_field(struct ky_writer *w, const struct kymo_field *f)
 	ky_write_str(w, e->name);
 	ky_write_u32(w, e->n_labels);
 	for (uint32_t i = 0; i < e->n_labels; i++) {
-		ky_write_str(w, e->labels[i].label);
-		ky_write_u64(w, e->labels[i].lo);
-		ky_write_u64(w, e->labels[i].hi);
+		struct kymo_enum_label l = e->labels[i];
+		const struct kymo_enum_label automatic = {NULL, KYMO_LABEL_AUTO};
+
+		if (l.lo == automatic.lo && l.hi == automatic.hi)
+			l.lo = l.hi = next;
+		next = l.hi + 1;
+		ky_write_str(w, l.label);
+		ky_write_u64(w, l.lo);
+		ky_write_u64(w, l.hi);
 	}
 }
 
 void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
 {
+	const struct kymo_probe_event *p = ky_event_with_probe(ev);
 	const struct kymo_field *f;
 	uint32_t n = 0;
 
@@ -44,7 +52,7 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
 		n++;
 	ky_write_str(w, ev->provider);
 	ky_write_str(w, ev->name);
-	ky_write_i32(w, ev->loglevel);
+	ky_write_i32(w, ky_event_loglevel(ev));
 	ky_write_u32(w, n);
 	for (f = ev->fields; f->kind != KYMO_FIELD_END && !w->error; f++) {
 		size_t at = w->len;
@@ -57,6 +65,8 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
 		len = (uint32_t)(w->len - at - sizeof(len));
 		memcpy(w->buf + at, &len, sizeof(len));
 	}
+	if (p && p->model_emf_uri && **p->model_emf_uri)
+		ky_write_str(w, *p->model_emf_uri);
 }
 
 void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes)
@@ -93,13 +103,19 @@ bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f)
 {
 	struct ky_bytes bytes;
 
-	if (d->fields.error || d->fields.pos == d->fields.len)
+	if (d->fields.error || !d->n_fields)
 		return false;
+	d->n_fields--;
 	bytes = ky_read_bytes(&d->fields);
 	if (d->fields.error)
 		return false;
 	open_field(f, bytes);
 	return true;
+}
+
+const char *ky_desc_model_emf_uri(struct ky_desc *d)
+{
+	return d->fields.pos < d->fields.len ? ky_read_str(&d->fields) : "";
 }
 
 bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label)
@@ -212,6 +228,7 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 	const char *names[KY_FIELDS_MAX], *why = NULL;
 	struct ky_desc d;
 	struct ky_field f;
+	bool aside = false;
 	uint32_t n = 0;
 
 	ky_desc_open(&d, bytes);
@@ -227,16 +244,21 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 		why = "the event has too many fields";
 	while (!why && ky_desc_next_field(&d, &f)) {
 		why = check_field(&f);
+		if (f.flags & KYMO_FIELD_ASIDE)
+			aside = true;
+		else if (aside && !why)
+			why = "a field that is recorded comes behind one that is not";
 		for (uint32_t i = 0; i < n && !why; i++)
 			if (!strcmp(names[i], f.name))
 				why = "two fields have the same name";
-		if (n == d.n_fields)
-			why = why ? why : "the description has more fields than it says";
-		else
-			names[n++] = f.name;
+		names[n++] = f.name;
 	}
-	if (!why && (d.fields.error || n != d.n_fields))
+	if (!why && (d.fields.error || d.n_fields))
 		why = "the description is cut short";
+	if (!why && strlen(ky_desc_model_emf_uri(&d)) > KY_URI_MAX)
+		why = "the URI of its model is too long";
+	if (!why && (d.fields.error || d.fields.pos != d.fields.len))
+		why = "the description has more than it says";
 	if (why && ret_why)
 		*ret_why = why;
 	return why ? -EBADMSG : 0;

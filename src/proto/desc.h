@@ -4,7 +4,8 @@
  * metadata is made from. The encoding is canonical, so two events have the same signature exactly
  * when their descriptions are the same bytes.
  *
- *   description: str provider, str name, i32 loglevel, u32 n_fields, n_fields x bytes field
+ *   description: str provider, str name, i32 loglevel, u32 n_fields, n_fields x bytes field,
+ *                and, if there is one: str model_emf_uri
  *   field:       u8 kind, u8 elem, u8 size, u8 flags (enum kymo_field_*), u32 count, str name,
  *                and for an enumeration (kind or elem ENUM): str type name, u32 n_labels,
  *                n_labels x { str label, u64 lo, u64 hi }
@@ -19,6 +20,28 @@
 #define KY_NAME_MAX   255 /* bytes of "provider:name", and of a field's name */
 #define KY_FIELDS_MAX 256
 #define KY_LABELS_MAX 4096
+#define KY_URI_MAX    1024
+
+/* What of an event only those with a probe have. */
+static inline const struct kymo_probe_event *ky_event_with_probe(const struct kymo_event *ev)
+{
+	return ev->size >= sizeof(struct kymo_probe_event) ? (const struct kymo_probe_event *)ev
+							   : NULL;
+}
+
+static inline void (*ky_event_probe(const struct kymo_event *ev))(void)
+{
+	const struct kymo_probe_event *p = ky_event_with_probe(ev);
+
+	return p ? p->probe : NULL;
+}
+
+static inline int ky_event_loglevel(const struct kymo_event *ev)
+{
+	const struct kymo_probe_event *p = ky_event_with_probe(ev);
+
+	return p && p->loglevel ? *p->loglevel : ev->loglevel;
+}
 
 /* Appends the description of ev to w; errors are w's. */
 void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
@@ -27,7 +50,7 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
 struct ky_desc {
 	const char *provider, *name;
 	int32_t loglevel;
-	uint32_t n_fields;
+	uint32_t n_fields;	 /* that ky_desc_next_field has still to tell */
 	struct ky_reader fields; /* private: of ky_desc_next_field */
 };
 
@@ -49,6 +72,8 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why);
 void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes);
 /* Next field into *f, or false at the end. */
 bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f);
+/* After the last field: the URI of the event's model; "": none. */
+const char *ky_desc_model_emf_uri(struct ky_desc *d);
 bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label);
 
 /* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 127. */

@@ -410,10 +410,13 @@ void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 		 * set. */
 		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
 			continue;
-		if (ky_unlikely(hook->special))
+		if (ky_unlikely(hook->special)) {
 			hook->special(hook, payload, len, pieces, n_pieces);
-		else
-			ky_record_hook(hook, payload, len, pieces, n_pieces);
+		} else {
+			size_t n = n_pieces, size = ky_pieces_recorded(pieces, &n, len);
+
+			ky_record_hook(hook, payload, size, pieces, n);
+		}
 	}
 }
 

@@ -104,6 +104,15 @@ void ky_record_hook(struct ky_hook *hook, const void *payload, size_t len,
 /* The same, with the set's clock as the caller has just read it. */
 void ky_record_hook_at(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
+/* What of an event is recorded: fewer pieces than were handed over where some are for filters only; returns their length. */
+static inline size_t ky_pieces_recorded(
+	const struct kymo_piece *pieces, size_t *n_pieces, size_t len)
+{
+	/* Where the sum stopped, it is not that of the pieces: nothing is recorded. */
+	while (len <= KY_BLOCK_MAX && *n_pieces && pieces[*n_pieces - 1].flags & KYMO_PIECE_ASIDE)
+		len -= pieces[--*n_pieces].len;
+	return len;
+}
 /* Counts the event as lost, if the hook is active; for `special`. */
 void ky_record_lost(struct ky_hook *hook, enum ky_lost why);
 /* Records into every active hook of the list. */

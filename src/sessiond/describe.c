@@ -35,6 +35,8 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 		ky_buf_puts(b, " hex");
 	if (f->flags & KYMO_FIELD_NETWORK)
 		ky_buf_puts(b, " network");
+	if (f->flags & KYMO_FIELD_ASIDE)
+		ky_buf_puts(b, " filter-only");
 }
 
 void describe_type(struct ky_buf *b, const struct ky_field *f)

@@ -8,6 +8,8 @@
 #include "tracer/special.h"
 #include "tracer/tracer.h"
 
+#define FNV_BASIS 0xcbf29ce484222325u
+
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
 
 /*
@@ -16,6 +18,7 @@ static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
  */
 static struct tracer_event few[64];
 static uint32_t capacity;
+static uint32_t by_name[1024]; /* first entry of each list of PLAIN events: its number, from 1 */
 
 static bool make_room(void)
 {
@@ -48,15 +51,26 @@ static size_t describe(const struct kymo_event *ev)
 }
 
 /* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
+static uint64_t hash(uint64_t h, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+	return h;
+}
+
 static uint64_t signature(const struct kymo_event *ev)
 {
-	uint64_t h = 0xcbf29ce484222325u;
-	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev)
-						: 0; /* one query is as good as another */
+	/* One query or link is as good as another. */
+	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev) : 0;
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ scratch[i]) * 0x100000001b3u;
-	return h;
+	return hash(FNV_BASIS, scratch, n);
+}
+
+static uint32_t *list_of(const struct kymo_event *ev)
+{
+	uint64_t h = hash(FNV_BASIS, ev->provider, strlen(ev->provider));
+
+	return &by_name[hash(h, ev->name, strlen(ev->name)) % KY_ARRAY_SIZE(by_name)];
 }
 
 /*
@@ -77,13 +91,23 @@ static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_kn
 		}
 	}
 	*ret_known = false;
-	return make_room() ? &tracer.events[tracer.n_events++] : NULL;
+	if (!make_room())
+		return NULL;
+	if (ev->kind == KYMO_EVENT_PLAIN) {
+		uint32_t *list = list_of(ev);
+
+		/* An entry is never another name's, so it stays in its list. */
+		tracer.events[tracer.n_events].next = *list;
+		*list = tracer.n_events + 1;
+	}
+	return &tracer.events[tracer.n_events++];
 }
 
 static bool usable(const struct kymo_event *ev)
 {
 	return ev && ev->size >= sizeof(*ev) && ev->state && !ev->state->record &&
-	       (ev->kind == KYMO_EVENT_PLAIN || ev->kind == KYMO_EVENT_QUERY);
+	       (ev->kind == KYMO_EVENT_PLAIN || ev->kind == KYMO_EVENT_QUERY ||
+		       ev->kind == KYMO_EVENT_LINK);
 }
 
 uint32_t tracer_events_add(struct kymo_object *object)
@@ -102,6 +126,8 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		if (!e)
 			break;
 		ky_record_choose((*p)->state, NULL);
+		if ((*p)->kind == KYMO_EVENT_LINK)
+			(*p)->state->hook = NULL;
 		e->ev = *p;
 		e->object = object;
 		e->signature = 0;
@@ -128,6 +154,7 @@ void tracer_events_remove(struct kymo_object *object)
 		e->ev = NULL;
 		e->object = NULL;
 	}
+	tracer_queries_update();
 }
 
 /* One rule of a QUERY against an event; always reads the whole rule. */
@@ -140,9 +167,9 @@ static bool rule_matches(struct ky_reader *r, const struct kymo_event *ev, const
 	bool match = ky_glob_match_event(pattern, full_name);
 
 	if (type == KY_LEVEL_AT_LEAST)
-		match = match && ev->loglevel <= level;
+		match = match && ky_event_loglevel(ev) <= level;
 	else if (type == KY_LEVEL_ONLY)
-		match = match && ev->loglevel == level;
+		match = match && ky_event_loglevel(ev) == level;
 	for (uint32_t i = 0; i < n_exclusions && !r->error; i++)
 		if (ky_glob_match(ky_read_str(r), full_name))
 			match = false;
@@ -207,7 +234,8 @@ void tracer_event_update(struct tracer_event *e)
 	if (!e->ev || e->ev->kind != KYMO_EVENT_PLAIN)
 		return;
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
-		enabled |= h->active;
+		if (h->active)
+			enabled |= KYMO_ENABLED | (h->filters ? KYMO_ENABLED_FILTER : 0);
 	ky_record_choose(&chosen, e->hooks);
 	tracer_record_choose_special(&chosen);
 	if (tracer.dumping || wants_caller(e->hooks))
@@ -216,25 +244,38 @@ void tracer_event_update(struct tracer_event *e)
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }
 
-static bool name_enabled(const struct kymo_event *query)
+/* The enabled event of this name; if several objects have one, rather the same object's. NULL: none. */
+static const struct kymo_event *find_enabled(const struct tracer_event *e)
 {
-	for (uint32_t i = 0; i < tracer.n_events; i++) {
-		const struct kymo_event *ev = tracer.events[i].ev;
+	const struct kymo_event *found = NULL;
 
-		if (ev && ev->kind == KYMO_EVENT_PLAIN && ev->state->enabled &&
-			!strcmp(ev->name, query->name) && !strcmp(ev->provider, query->provider))
-			return true;
+	for (uint32_t i = *list_of(e->ev); i; i = tracer.events[i - 1].next) {
+		const struct tracer_event *other = &tracer.events[i - 1];
+		const struct kymo_event *ev = other->ev;
+
+		if (ev && ev->state->enabled && !strcmp(ev->name, e->ev->name) &&
+			!strcmp(ev->provider, e->ev->provider) &&
+			(e->ev->kind == KYMO_EVENT_QUERY || ky_event_probe(ev)) &&
+			(!found || other->object == e->object))
+			found = ev;
 	}
-	return false;
+	return found;
 }
 
 void tracer_queries_update(void)
 {
 	for (uint32_t i = 0; i < tracer.n_events; i++) {
-		const struct kymo_event *ev = tracer.events[i].ev;
+		const struct tracer_event *e = &tracer.events[i];
+		const struct kymo_event *found;
 
-		if (ev && ev->kind == KYMO_EVENT_QUERY)
-			__atomic_store_n(&ev->state->enabled, name_enabled(ev), __ATOMIC_RELAXED);
+		if (!e->ev || e->ev->kind == KYMO_EVENT_PLAIN)
+			continue;
+		found = find_enabled(e);
+		if (e->ev->kind == KYMO_EVENT_LINK)
+			__atomic_store_n(&e->ev->state->hook,
+				found ? (void *)(uintptr_t)ky_event_probe(found) : NULL,
+				__ATOMIC_RELAXED);
+		__atomic_store_n(&e->ev->state->enabled, found != NULL, __ATOMIC_RELEASE);
 	}
 }
 
@@ -247,6 +288,9 @@ void tracer_events_reset(void)
 		if (!e->ev)
 			continue;
 		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
-		ky_record_choose(e->ev->state, NULL);
+		if (e->ev->kind == KYMO_EVENT_LINK)
+			e->ev->state->hook = NULL;
+		else
+			ky_record_choose(e->ev->state, NULL);
 	}
 }

@@ -18,6 +18,7 @@ void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len
 {
 	if (!passes(hook, payload, len, pieces, n_pieces))
 		return;
+	len = ky_pieces_recorded(pieces, &n_pieces, len);
 	if (hook->contexts)
 		tracer_record_prepended(hook, hook->contexts, payload, len, pieces, n_pieces);
 	else

@@ -33,6 +33,7 @@ struct tracer_event {
 	struct ky_hook *hooks;
 	uint64_t signature; /* of the description; computed when it is unloaded */
 	uint64_t n_asked;   /* tracer.n_asked at that time */
+	uint32_t next;	    /* PLAIN: in the list its name leads to; number from 1, or 0 */
 };
 
 /* How much of a ring's memory was made present ahead of the writers. */
@@ -136,7 +137,7 @@ void tracer_events_remove(struct kymo_object *object);
  * *ret_n. */
 void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *index,
 	struct ky_writer *list, uint32_t *ret_n);
-/* Brings `enabled` of the event (or, afterwards, of all queries) up to date with its hooks. */
+/* Brings `enabled` of the event (or, afterwards, of all queries and links) up to date with its hooks. */
 void tracer_event_update(struct tracer_event *e);
 void tracer_queries_update(void);
 /* In a forked child: nothing is enabled. */

@@ -23,7 +23,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
 
 
 def compile_text(compiler, language, standard, include, text, code=("-fsyntax-only",)):
-    command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", *code, "-S", "-o", os.devnull, "-"]
+    command = [compiler, f"-x{language}", f"-std={standard}", *WARNINGS, f"-I{include}", f"-I{include}/kymo-lttng", *code, "-S",
+        "-o", os.devnull, "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
@@ -66,7 +67,8 @@ def main():
     use = pathlib.Path(sys.argv[2]).read_text()
     programs = [a for a in sys.argv[3:] if a.endswith(".c")]
     compilers = [c for c in sys.argv[3:] if c not in programs and shutil.which(c)]
-    headers = sorted(p.relative_to(include) for p in include.glob("kymo*/**/*.h"))
+    headers = sorted(p.relative_to(include / folder) for folder in (".", "kymo-lttng")
+        for p in (include / folder).glob("lttng/**/*.h" if folder != "." else "kymo/**/*.h"))
     if not headers or not compilers:
         sys.exit(f"FAIL: {len(headers)} headers, compilers: {compilers}")
     if compile_text(compilers[0], "c", "c11", include, "int f(void) { return ({ 1; }); }\n").returncode == 0:

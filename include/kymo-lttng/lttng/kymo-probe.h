@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events of providers: what TRACEPOINT_EVENT and its like become where TRACEPOINT_CREATE_PROBES is defined.
+ *
+ * TP_FIELDS holds fields one behind the other, without commas. Each becomes (KIND, how, arguments...), so the whole a
+ * sequence of brackets: an operation followed by it takes the first bracket and leaves behind the code for it and the
+ * operation's other name, which takes the next. `how` is REC for what is recorded, or ASIDE for what only filters see
+ * (_nowrite): an operation is done for one of the two. The operations are those of <kymo/tracepoint.h>:
+ *
+ *	DESC	its entry in the static table of fields
+ *	ROOM	bytes it may need in the scratch buffer
+ *	PIECES	entries it may need in the list of pieces
+ *	PUT	code that appends its value to the record
+ */
+#ifndef KYMO_LTTNG_PROBE_H
+#define KYMO_LTTNG_PROBE_H
+
+#include <lttng/tracepoint.h>
+
+#ifdef __cplusplus
+#include <type_traits>
+#define KYMO__LTTNG_IS_SIGNED(type) (std::is_signed<type>::value)
+#else
+#define KYMO__LTTNG_IS_SIGNED(type) ((type)-1 < (type)1)
+#endif
+
+/* clang-format off */
+
+/* --- fields --- */
+
+#define LTTNG_UST_TP_FIELDS(...) __VA_ARGS__
+
+#define lttng_ust_field_integer(type, item, src) (INTEGER, REC, type, item, src, 0)
+#define lttng_ust_field_integer_hex(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_HEX)
+#define lttng_ust_field_integer_network(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_integer_network_hex(type, item, src) (INTEGER, REC, type, item, src, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_integer_nowrite(type, item, src) (INTEGER, ASIDE, type, item, src, 0)
+#define lttng_ust_field_float(type, item, src) (FLOAT, REC, type, item, src)
+#define lttng_ust_field_float_nowrite(type, item, src) (FLOAT, ASIDE, type, item, src)
+#define lttng_ust_field_enum(provider, name, type, item, src) (ENUM, REC, provider, name, type, item, src)
+#define lttng_ust_field_enum_nowrite(provider, name, type, item, src) (ENUM, ASIDE, provider, name, type, item, src)
+#define lttng_ust_field_string(item, src) (STRING, REC, item, src)
+#define lttng_ust_field_string_nowrite(item, src) (STRING, ASIDE, item, src)
+#define lttng_ust_field_array(type, item, src, n) (ARRAY, REC, type, item, src, n, 0)
+#define lttng_ust_field_array_hex(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_array_network(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_array_network_hex(type, item, src, n) (ARRAY, REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_array_text(type, item, src, n) (TEXT, REC, item, src, n)
+#define lttng_ust_field_array_nowrite(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, 0)
+#define lttng_ust_field_array_nowrite_hex(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_array_network_nowrite(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_array_network_nowrite_hex(type, item, src, n) (ARRAY, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_array_text_nowrite(type, item, src, n) (TEXT, ASIDE, item, src, n)
+#define lttng_ust_field_sequence(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, 0)
+#define lttng_ust_field_sequence_hex(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_network(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_sequence_network_hex(type, item, src, n_type, n) (SEQUENCE, REC, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_text(type, item, src, n_type, n) (TEXT_SEQUENCE, REC, item, src, n)
+#define lttng_ust_field_sequence_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, 0)
+#define lttng_ust_field_sequence_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_network_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
+#define lttng_ust_field_sequence_network_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
+#define lttng_ust_field_sequence_text_nowrite(type, item, src, n_type, n) (TEXT_SEQUENCE, ASIDE, item, src, n)
+#define lttng_ust_field_unused(src)
+#define lttng_ust_field_unused_nowrite(src)
+
+#define LTTNG_UST_TP_ENUM_VALUES(...) __VA_ARGS__
+#define lttng_ust_field_enum_value(label, value) KYMO_VALUE(label, value),
+#define lttng_ust_field_enum_range(label, from, to) KYMO_RANGE(label, from, to),
+#define lttng_ust_field_enum_auto(label) {label, KYMO_LABEL_AUTO},
+
+#if LTTNG_UST_COMPAT_API(0)
+#define TP_FIELDS LTTNG_UST_TP_FIELDS
+#define TP_ENUM_VALUES LTTNG_UST_TP_ENUM_VALUES
+#define ctf_integer lttng_ust_field_integer
+#define ctf_integer_hex lttng_ust_field_integer_hex
+#define ctf_integer_network lttng_ust_field_integer_network
+#define ctf_integer_network_hex lttng_ust_field_integer_network_hex
+#define ctf_integer_nowrite lttng_ust_field_integer_nowrite
+#define ctf_float lttng_ust_field_float
+#define ctf_float_nowrite lttng_ust_field_float_nowrite
+#define ctf_enum lttng_ust_field_enum
+#define ctf_enum_nowrite lttng_ust_field_enum_nowrite
+#define ctf_enum_value lttng_ust_field_enum_value
+#define ctf_enum_range lttng_ust_field_enum_range
+#define ctf_enum_auto lttng_ust_field_enum_auto
+#define ctf_string lttng_ust_field_string
+#define ctf_string_nowrite lttng_ust_field_string_nowrite
+#define ctf_array lttng_ust_field_array
+#define ctf_array_hex lttng_ust_field_array_hex
+#define ctf_array_network lttng_ust_field_array_network
+#define ctf_array_network_hex lttng_ust_field_array_network_hex
+#define ctf_array_text lttng_ust_field_array_text
+#define ctf_array_nowrite lttng_ust_field_array_nowrite
+#define ctf_array_nowrite_hex lttng_ust_field_array_nowrite_hex
+#define ctf_array_network_nowrite lttng_ust_field_array_network_nowrite
+#define ctf_array_network_nowrite_hex lttng_ust_field_array_network_nowrite_hex
+#define ctf_array_text_nowrite lttng_ust_field_array_text_nowrite
+#define ctf_sequence lttng_ust_field_sequence
+#define ctf_sequence_hex lttng_ust_field_sequence_hex
+#define ctf_sequence_network lttng_ust_field_sequence_network
+#define ctf_sequence_network_hex lttng_ust_field_sequence_network_hex
+#define ctf_sequence_text lttng_ust_field_sequence_text
+#define ctf_sequence_nowrite lttng_ust_field_sequence_nowrite
+#define ctf_sequence_nowrite_hex lttng_ust_field_sequence_nowrite_hex
+#define ctf_sequence_network_nowrite lttng_ust_field_sequence_network_nowrite
+#define ctf_sequence_network_nowrite_hex lttng_ust_field_sequence_network_nowrite_hex
+#define ctf_sequence_text_nowrite lttng_ust_field_sequence_text_nowrite
+#define ctf_unused lttng_ust_field_unused
+#define ctf_unused_nowrite lttng_ust_field_unused_nowrite
+#endif
+
+/* --- what is done for each field --- */
+
+/* Operations: two names each, which take turns, because a macro is not expanded within itself; and one for where the fields end. */
+#define KYMO__LTTNG_EACH(op, fields) KYMO__LTTNG_CLOSE(KYMO__LTTNG_##op##_A fields)
+#define KYMO__LTTNG_CLOSE(...) KYMO__LTTNG_CLOSE_(__VA_ARGS__)
+#define KYMO__LTTNG_CLOSE_(...) __VA_ARGS__##_END
+
+#define KYMO__LTTNG_DESC_A(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_FIELD_##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_B
+#define KYMO__LTTNG_DESC_B(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_FIELD_##kind, (0, __VA_ARGS__)) KYMO__LTTNG_DESC_A
+#define KYMO__LTTNG_DESC_A_END
+#define KYMO__LTTNG_DESC_B_END
+#define KYMO__LTTNG_DESC_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_FIELD_##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_B
+#define KYMO__LTTNG_DESC_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_FIELD_##kind, (KYMO_FIELD_ASIDE, __VA_ARGS__)) KYMO__LTTNG_DESC_ASIDE_A
+#define KYMO__LTTNG_DESC_ASIDE_A_END
+#define KYMO__LTTNG_DESC_ASIDE_B_END
+#define KYMO__LTTNG_ROOM_A(kind, how, ...) +KYMO__LTTNG_ROOM_##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_B
+#define KYMO__LTTNG_ROOM_B(kind, how, ...) +KYMO__LTTNG_ROOM_##kind(__VA_ARGS__) KYMO__LTTNG_ROOM_A
+#define KYMO__LTTNG_ROOM_A_END
+#define KYMO__LTTNG_ROOM_B_END
+#define KYMO__LTTNG_PIECES_A(kind, how, ...) +KYMO__LTTNG_PIECES_##kind KYMO__LTTNG_IF_ASIDE_##how(+1, ) KYMO__LTTNG_PIECES_B
+#define KYMO__LTTNG_PIECES_B(kind, how, ...) +KYMO__LTTNG_PIECES_##kind KYMO__LTTNG_IF_ASIDE_##how(+1, ) KYMO__LTTNG_PIECES_A
+#define KYMO__LTTNG_PIECES_A_END
+#define KYMO__LTTNG_PIECES_B_END
+#define KYMO__LTTNG_PUT_A(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_B
+#define KYMO__LTTNG_PUT_B(kind, how, ...) KYMO__LTTNG_IF_REC_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_A
+#define KYMO__LTTNG_PUT_A_END
+#define KYMO__LTTNG_PUT_B_END
+#define KYMO__LTTNG_PUT_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_B
+#define KYMO__LTTNG_PUT_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(KYMO__LTTNG_PUT_##kind, (__VA_ARGS__)) KYMO__LTTNG_PUT_ASIDE_A
+#define KYMO__LTTNG_PUT_ASIDE_A_END
+#define KYMO__LTTNG_PUT_ASIDE_B_END
+#define KYMO__LTTNG_ANY_ASIDE_A(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_B
+#define KYMO__LTTNG_ANY_ASIDE_B(kind, how, ...) KYMO__LTTNG_IF_ASIDE_##how(|| 1, ) KYMO__LTTNG_ANY_ASIDE_A
+#define KYMO__LTTNG_ANY_ASIDE_A_END
+#define KYMO__LTTNG_ANY_ASIDE_B_END
+
+#define KYMO__LTTNG_IF_REC_REC(op, args) op args
+#define KYMO__LTTNG_IF_REC_ASIDE(op, args)
+#define KYMO__LTTNG_IF_ASIDE_ASIDE(op, args) op args
+#define KYMO__LTTNG_IF_ASIDE_REC(op, args)
+
+#define KYMO__LTTNG_KIND(type) (KYMO__LTTNG_IS_SIGNED(type) ? KYMO_FIELD_INT : KYMO_FIELD_UINT)
+#define KYMO__LTTNG_PUT_VALUE(type, src) { \
+		type kymo__value = (type)(src); \
+		memcpy(kymo__c.p, &kymo__value, sizeof(kymo__value)); \
+		kymo__c.p += sizeof(kymo__value); \
+	}
+
+#define KYMO__LTTNG_FIELD_INTEGER(aside, type, item, src, flags) \
+	{KYMO__LTTNG_KIND(type), 0, (uint8_t)sizeof(type), (flags) | aside, 0, #item, NULL},
+#define KYMO__LTTNG_ROOM_INTEGER(type, item, src, flags) sizeof(type)
+#define KYMO__LTTNG_PIECES_INTEGER 0
+#define KYMO__LTTNG_PUT_INTEGER(type, item, src, flags) KYMO__LTTNG_PUT_VALUE(type, src)
+
+#define KYMO__LTTNG_FIELD_FLOAT(aside, type, item, src) \
+	{KYMO_FIELD_FLOAT, 0, (uint8_t)sizeof(type), aside, 0, #item, NULL},
+#define KYMO__LTTNG_ROOM_FLOAT(type, item, src) sizeof(type)
+#define KYMO__LTTNG_PIECES_FLOAT 0
+#define KYMO__LTTNG_PUT_FLOAT(type, item, src) KYMO__LTTNG_PUT_VALUE(type, src)
+
+#define KYMO__LTTNG_FIELD_ENUM(aside, provider, name, type, item, src) \
+	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(type), (KYMO__LTTNG_IS_SIGNED(type) ? KYMO_FIELD_SIGNED : 0) | aside, 0, \
+		#item, &kymo__lttng_enum_##provider##___##name},
+#define KYMO__LTTNG_ROOM_ENUM(provider, name, type, item, src) sizeof(type)
+#define KYMO__LTTNG_PIECES_ENUM 0
+#define KYMO__LTTNG_PUT_ENUM(provider, name, type, item, src) KYMO__LTTNG_PUT_VALUE(type, src)
+
+#define KYMO__LTTNG_FIELD_STRING(aside, item, src) {KYMO_FIELD_STRING, 0, 1, aside, 0, #item, NULL},
+#define KYMO__LTTNG_ROOM_STRING(item, src) KYMO__INLINE_MAX + 1
+#define KYMO__LTTNG_PIECES_STRING 2
+#define KYMO__LTTNG_PUT_STRING(item, src) kymo__put_string(&kymo__c, (src), KYMO__INLINE_MAX);
+
+#define KYMO__LTTNG_FIELD_ARRAY(aside, type, item, src, n, flags) \
+	{KYMO_FIELD_ARRAY, KYMO__LTTNG_KIND(type), (uint8_t)sizeof(type), (flags) | aside, (n), #item, NULL},
+#define KYMO__LTTNG_ROOM_ARRAY(type, item, src, n, flags) KYMO__INLINE((n) * sizeof(type))
+#define KYMO__LTTNG_PIECES_ARRAY 2
+#define KYMO__LTTNG_PUT_ARRAY(type, item, src, n, flags) kymo__put_bytes(&kymo__c, kymo__lttng_bytes(src), (n) * sizeof(type));
+
+#define KYMO__LTTNG_FIELD_SEQUENCE(aside, type, item, src, n, flags) \
+	{KYMO_FIELD_SEQUENCE, KYMO__LTTNG_KIND(type), (uint8_t)sizeof(type), (flags) | aside, 0, #item, NULL},
+#define KYMO__LTTNG_ROOM_SEQUENCE(type, item, src, n, flags) 4 + KYMO__INLINE_MAX
+#define KYMO__LTTNG_PIECES_SEQUENCE 2
+#define KYMO__LTTNG_PUT_SEQUENCE(type, item, src, n, flags) kymo__put_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n), sizeof(type));
+
+#define KYMO__LTTNG_FIELD_TEXT(aside, item, src, n) {KYMO_FIELD_TEXT, 0, 1, aside, (n), #item, NULL},
+#define KYMO__LTTNG_ROOM_TEXT(item, src, n) ((n) <= KYMO__INLINE_MAX ? (n) : 2 * KYMO__INLINE_MAX)
+#define KYMO__LTTNG_PIECES_TEXT 2
+#define KYMO__LTTNG_PUT_TEXT(item, src, n) kymo__lttng_put_text(&kymo__c, kymo__lttng_bytes(src), (n));
+
+#define KYMO__LTTNG_FIELD_TEXT_SEQUENCE(aside, item, src, n) {KYMO_FIELD_TEXT_SEQUENCE, 0, 1, aside, 0, #item, NULL},
+#define KYMO__LTTNG_ROOM_TEXT_SEQUENCE(item, src, n) 4 + 2 * KYMO__INLINE_MAX
+#define KYMO__LTTNG_PIECES_TEXT_SEQUENCE 2
+#define KYMO__LTTNG_PUT_TEXT_SEQUENCE(item, src, n) kymo__lttng_put_text_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n));
+
+/* --- enumerations, classes, events --- */
+
+/* The last label is one too many: there may be no other. */
+#define KYMO__LTTNG_ENUM(provider, name, values) \
+	static const struct kymo_enum_label kymo__lttng_labels_##provider##___##name[] = {values {NULL, 0, 0}}; \
+	static const struct kymo_enum_type kymo__lttng_enum_##provider##___##name __attribute__((unused)) = { \
+		#provider "_" #name, kymo__lttng_labels_##provider##___##name, \
+		(uint32_t)(sizeof(kymo__lttng_labels_##provider##___##name) / sizeof(struct kymo_enum_label) - 1), 0};
+
+/* A class is a table of fields and a function that records an event of it. */
+#define KYMO__LTTNG_CLASS(provider, cls, args, fields) \
+	static const struct kymo_field kymo__lttng_fields_##provider##___##cls[] __attribute__((unused)) = { \
+		KYMO__LTTNG_EACH(DESC, fields) KYMO__LTTNG_EACH(DESC_ASIDE, fields) KYMO__NO_FIELD}; \
+	static __attribute__((unused)) KYMO__LTTNG_HIDE void kymo__lttng_record_##provider##___##cls( \
+		KYMO__LTTNG_ARGS(PROTO_MORE, args) const struct kymo_event *kymo__ev) \
+	{ \
+		unsigned char kymo__room[KYMO_SCRATCH_SLACK KYMO__LTTNG_EACH(ROOM, fields)]; \
+		struct kymo_piece kymo__list[1 KYMO__LTTNG_EACH(PIECES, fields)]; \
+		struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
+		__asm__("" : "=m"(kymo__room)); /* as in KYMO__RECORD */ \
+		KYMO__LTTNG_EACH(PUT, fields) \
+		if ((0 KYMO__LTTNG_EACH(ANY_ASIDE, fields)) && kymo__lttng_put_aside(kymo__ev, &kymo__c)) { \
+			size_t kymo__n = kymo__c.n; \
+			KYMO__LTTNG_EACH(PUT_ASIDE, fields) \
+			kymo__lttng_close_aside(&kymo__c, kymo__n); \
+		} \
+		kymo__hand_over(kymo__ev, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, \
+			sizeof(kymo__list) / sizeof(kymo__list[0]) > 1); \
+	}
+/* With something behind them. */
+#define KYMO__LTTNG_PROTO_MORE(type, name) KYMO__LTTNG_PROTO(type, name)
+#define KYMO__LTTNG_PROTO_MORE_LAST(type, name) KYMO__LTTNG_PROTO(type, name),
+#define KYMO__LTTNG_NO_PROTO_MORE
+#define KYMO__LTTNG_VALUE_MORE(type, name) name
+#define KYMO__LTTNG_VALUE_MORE_LAST(type, name) name,
+#define KYMO__LTTNG_NO_VALUE_MORE
+
+#define KYMO__LTTNG_INSTANCE(cls_provider, cls, provider, name, args) \
+	KYMO__C_BEGIN \
+	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
+	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
+	KYMO__C_END \
+	static KYMO__LTTNG_HIDE void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
+	static struct kymo_event_state kymo__lttng_state_##provider##___##name; \
+	static const struct kymo_probe_event kymo__lttng_event_##provider##___##name = { \
+		{(uint32_t)sizeof(struct kymo_probe_event), KYMO_EVENT_PLAIN, KYMO_DEBUG_LINE, #provider, #name, \
+			kymo__lttng_fields_##cls_provider##___##cls, &kymo__lttng_state_##provider##___##name, \
+			__FILE__, __LINE__, 0}, \
+		(void (*)(void))kymo__lttng_probe_##provider##___##name, \
+		&kymo__lttng_level_##provider##___##name, &kymo__lttng_uri_##provider##___##name}; \
+	static const struct kymo_event *kymo__lttng_entry_##provider##___##name \
+		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
+	static void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	{ \
+		kymo__lttng_record_##cls_provider##___##cls( \
+			KYMO__LTTNG_ARGS(VALUE_MORE, args) &kymo__lttng_event_##provider##___##name.event); \
+	}
+
+/* Weak in the declaration before: an event has one or not. */
+#define KYMO__LTTNG_LOGLEVEL(provider, name, level) \
+	KYMO__C_BEGIN \
+	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
+	const int kymo__lttng_level_##provider##___##name = (level); \
+	KYMO__C_END
+#define KYMO__LTTNG_MODEL_EMF_URI(provider, name, uri) \
+	KYMO__C_BEGIN \
+	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
+	const char *const kymo__lttng_uri_##provider##___##name = (uri); \
+	KYMO__C_END
+
+/* clang-format on */
+
+/* The compiler is not to know what lies there: it would warn of text that is shorter than its field. */
+static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *ptr)
+{
+	__asm__("" : "+r"(ptr));
+	return ptr;
+}
+
+/*
+ * n bytes of text, with NULs behind its end: what lies behind it there is not looked at, unless that is a lot, and
+ * the program has said that it is there.
+ */
+static inline __attribute__((unused)) void kymo__lttng_put_text(
+	struct kymo__cursor *c, const void *text, size_t n)
+{
+	const void *end = n ? memchr(text, 0, n) : NULL;
+	size_t len = end ? (size_t)((const char *)end - (const char *)text) : n;
+
+	if (n - len > KYMO__INLINE_MAX)
+		len = n;
+	kymo__put_bytes(c, text, len);
+	memset(c->p, 0, n - len);
+	c->p += n - len;
+}
+
+static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
+	struct kymo__cursor *c, const void *text, size_t n)
+{
+	uint32_t count = (uint32_t)n;
+
+	memcpy(c->p, &count, sizeof(count));
+	c->p += sizeof(count);
+	if (n <= UINT32_MAX)
+		kymo__lttng_put_text(c, text, n);
+	else
+		c->len = KYMO__TOO_LARGE;
+}
+
+/* Before the fields that only filters see: whether there are filters. What is recorded ends here. */
+static inline __attribute__((unused)) int kymo__lttng_put_aside(
+	const struct kymo_event *event, struct kymo__cursor *c)
+{
+	if (!(__atomic_load_n(&event->state->enabled, __ATOMIC_RELAXED) & KYMO_ENABLED_FILTER))
+		return 0;
+	kymo__put_piece(c, NULL, 0, 0);
+	return 1;
+}
+
+/* Behind these fields, which are the pieces from number n on. */
+static inline __attribute__((unused)) void kymo__lttng_close_aside(struct kymo__cursor *c, size_t n)
+{
+	kymo__put_piece(c, NULL, 0, 0);
+	for (; n < c->n; n++)
+		c->list[n].flags |= KYMO_PIECE_ASIDE;
+}
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KYMO_LTTNG_LTTNG_UST_TRACEF_H
+#define KYMO_LTTNG_LTTNG_UST_TRACEF_H
+
+#include <lttng/tracef.h>
+
+#endif

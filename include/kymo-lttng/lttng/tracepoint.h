@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs that were written for LTTng-UST (2.7 to 2.16), recompiled: their tracepoint providers, as lttng-ust(3) describes
+ * them, become events of Kymo's. This header and those beside it take the place of LTTng-UST's; `kymo-lttng.pc` has the
+ * flags. docs/lttng-compat.md of the sources says what is supported. New programs use <kymo/tracepoint.h>.
+ *
+ * How it is done. A tracepoint, its definition, and its event may be in three objects, which may be loaded and unloaded
+ * separately, and find each other by name:
+ *
+ *	TRACEPOINT_EVENT	declares the tracepoint: a state, `kymo_lttng_PROVIDER___NAME`, which says whether it is enabled
+ *	TRACEPOINT_DEFINE	defines that state, and lists it as a LINK (<kymo/types.h>)
+ *	TRACEPOINT_CREATE_PROBES	makes the event: a table of fields, and a probe, which records; in <lttng/tracepoint-event.h>
+ *
+ * The tracer puts the address of the event's probe into the state, and tracepoints call it with their arguments.
+ *
+ * All names are there in two spellings: that of version 0 of the interface (TRACEPOINT_EVENT, ctf_integer, tracepoint) and
+ * that of version 1 (LTTNG_UST_TRACEPOINT_EVENT, lttng_ust_field_integer, lttng_ust_tracepoint).
+ */
+#ifndef KYMO_LTTNG_TRACEPOINT_H
+#define KYMO_LTTNG_TRACEPOINT_H
+
+/* What programs have come to rely on. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <kymo/tracepoint.h>
+#include <lttng/ust-api-compat.h>
+
+/* clang-format off */
+
+/* "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single word "void", are no arguments. */
+#define KYMO__LTTNG_COUNT(...) KYMO__LTTNG_COUNT_(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define KYMO__LTTNG_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, count, ...) count
+#define KYMO__LTTNG_ARGS(form, args) KYMO__APPLY_CAT(KYMO__LTTNG_ARGS_, KYMO__LTTNG_COUNT args)(KYMO__LTTNG_##form, KYMO__LTTNG_NO_##form, KYMO__UNWRAP(args))
+#define KYMO__LTTNG_ARGS_1(f, none, ...) KYMO__LTTNG_ARGS_0_(f, none, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_0_(f, none, a) none
+#define KYMO__LTTNG_ARGS_2(f, none, ...) KYMO__LTTNG_ARGS_2_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_4(f, none, ...) KYMO__LTTNG_ARGS_4_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_6(f, none, ...) KYMO__LTTNG_ARGS_6_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_8(f, none, ...) KYMO__LTTNG_ARGS_8_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_10(f, none, ...) KYMO__LTTNG_ARGS_10_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_12(f, none, ...) KYMO__LTTNG_ARGS_12_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_14(f, none, ...) KYMO__LTTNG_ARGS_14_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_16(f, none, ...) KYMO__LTTNG_ARGS_16_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_18(f, none, ...) KYMO__LTTNG_ARGS_18_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_20(f, none, ...) KYMO__LTTNG_ARGS_20_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_2_(f, t, n) f##_LAST(t, n)
+#define KYMO__LTTNG_ARGS_4_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_2_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_6_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_4_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_8_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_6_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_10_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_8_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_12_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_10_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_14_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_12_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_16_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_14_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_18_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_16_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_20_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_18_(f, __VA_ARGS__)
+#define KYMO__LTTNG_PROTO(type, name) type name __attribute__((unused))
+#define KYMO__LTTNG_PROTO_LAST(type, name) KYMO__LTTNG_PROTO(type, name)
+#define KYMO__LTTNG_NO_PROTO void
+#define KYMO__LTTNG_VALUE(type, name) name
+#define KYMO__LTTNG_VALUE_LAST(type, name) name
+#define KYMO__LTTNG_NO_VALUE
+
+#define LTTNG_UST_TP_ARGS(...) (__VA_ARGS__)
+
+/* Of a provider that is part of the program or of a library that it is linked with: makes the linker take it out of an archive. */
+struct KYMO__HIDDEN kymo__lttng_link {
+	struct kymo_event event;
+	const int *provider;
+};
+
+#define KYMO__LTTNG_HIDE __attribute__((no_instrument_function))
+
+#define KYMO__LTTNG_DECLARE(provider, name, args) \
+	KYMO__C_BEGIN \
+	extern struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY; \
+	KYMO__C_END \
+	static inline __attribute__((always_inline, unused)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
+	{ \
+		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(PROTO, args)); } kymo__u; \
+		kymo__u.address = __atomic_load_n(&kymo_lttng_##provider##___##name.hook, __ATOMIC_RELAXED); \
+		if (kymo__u.address) \
+			kymo__u.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
+	}
+
+#if LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_DEFINE) && !defined(LTTNG_UST_TRACEPOINT_DEFINE)
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#endif
+#if LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_PROBE_DYNAMIC_LINKAGE) && !defined(LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE)
+#define LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE
+#endif
+
+#ifndef LTTNG_UST_TRACEPOINT_DEFINE
+#define KYMO__LTTNG_DEFINE(provider, name)
+#else
+#ifdef LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE
+#define KYMO__LTTNG_PROVIDER(provider) NULL
+#else
+#define KYMO__LTTNG_PROVIDER(provider) &kymo_lttng_provider_##provider
+#endif
+#define KYMO__LTTNG_DEFINE(provider, name) \
+	KYMO__C_BEGIN \
+	extern const int kymo_lttng_provider_##provider KYMO__LTTNG_PROVIDER_VISIBILITY; \
+	struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY = {0, 0, NULL, NULL, NULL, NULL, NULL}; \
+	KYMO__C_END \
+	static const struct kymo__lttng_link kymo__link_##provider##___##name = { \
+		{(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_LINK, 0, #provider, #name, NULL, \
+			&kymo_lttng_##provider##___##name, __FILE__, __LINE__, 0}, \
+		KYMO__LTTNG_PROVIDER(provider)}; \
+	static const struct kymo_event *kymo__link_entry_##provider##___##name \
+		KYMO__IN_LIST = &kymo__link_##provider##___##name.event;
+#endif
+
+#define lttng_ust_tracepoint_enabled(provider, name) KYMO__LTTNG_ENABLED(provider, name)
+#define lttng_ust_do_tracepoint(provider, ...) \
+	KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
+#define lttng_ust_tracepoint(provider, ...) \
+	do { \
+		if (KYMO__LTTNG_ENABLED(provider, KYMO__FIRST_TOKEN(__VA_ARGS__, 0))) \
+			KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
+	} while (0)
+#define KYMO__LTTNG_ENABLED(provider, name) KYMO__LTTNG_ENABLED_(provider, name)
+#define KYMO__LTTNG_ENABLED_(provider, name) ((int)KYMO__IS_ENABLED(kymo_lttng_##provider##___##name))
+#define KYMO__LTTNG_CALL_ONE(provider, name) kymo__lttng_call_##provider##___##name()
+#define KYMO__LTTNG_CALL_MORE(provider, name, ...) kymo__lttng_call_##provider##___##name(__VA_ARGS__)
+
+enum {
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_EMERG = KYMO_EMERG,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_ALERT = KYMO_ALERT,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_CRIT = KYMO_CRIT,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_ERR = KYMO_ERR,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_WARNING = KYMO_WARNING,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_NOTICE = KYMO_NOTICE,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_INFO = KYMO_INFO,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_SYSTEM = KYMO_DEBUG_SYSTEM,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_PROGRAM = KYMO_DEBUG_PROGRAM,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_PROCESS = KYMO_DEBUG_PROCESS,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_MODULE = KYMO_DEBUG_MODULE,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_UNIT = KYMO_DEBUG_UNIT,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_FUNCTION = KYMO_DEBUG_FUNCTION,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_LINE = KYMO_DEBUG_LINE,
+	LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG = KYMO_DEBUG
+};
+
+#if LTTNG_UST_COMPAT_API(0)
+/* No macros: tracelog(TRACE_INFO, ...) makes a name of it. */
+enum {
+	TRACE_EMERG = KYMO_EMERG,
+	TRACE_ALERT = KYMO_ALERT,
+	TRACE_CRIT = KYMO_CRIT,
+	TRACE_ERR = KYMO_ERR,
+	TRACE_WARNING = KYMO_WARNING,
+	TRACE_NOTICE = KYMO_NOTICE,
+	TRACE_INFO = KYMO_INFO,
+	TRACE_DEBUG_SYSTEM = KYMO_DEBUG_SYSTEM,
+	TRACE_DEBUG_PROGRAM = KYMO_DEBUG_PROGRAM,
+	TRACE_DEBUG_PROCESS = KYMO_DEBUG_PROCESS,
+	TRACE_DEBUG_MODULE = KYMO_DEBUG_MODULE,
+	TRACE_DEBUG_UNIT = KYMO_DEBUG_UNIT,
+	TRACE_DEBUG_FUNCTION = KYMO_DEBUG_FUNCTION,
+	TRACE_DEBUG_LINE = KYMO_DEBUG_LINE,
+	TRACE_DEBUG = KYMO_DEBUG
+};
+#define tracepoint lttng_ust_tracepoint
+#define do_tracepoint lttng_ust_do_tracepoint
+#define tracepoint_enabled lttng_ust_tracepoint_enabled
+#define TP_ARGS LTTNG_UST_TP_ARGS
+#define TRACEPOINT_ENUM LTTNG_UST_TRACEPOINT_ENUM
+#define TRACEPOINT_EVENT LTTNG_UST_TRACEPOINT_EVENT
+#define TRACEPOINT_EVENT_CLASS LTTNG_UST_TRACEPOINT_EVENT_CLASS
+#define TRACEPOINT_EVENT_INSTANCE(provider, cls, name, args) \
+	LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(provider, cls, provider, name, args)
+#define TRACEPOINT_LOGLEVEL LTTNG_UST_TRACEPOINT_LOGLEVEL
+#define TRACEPOINT_MODEL_EMF_URI LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
+#endif
+
+/* What these say when a provider's header is read by who uses its tracepoints; <lttng/tracepoint-event.h> has others. */
+#include <lttng/kymo-declare.h>
+
+/* clang-format on */
+
+#endif
+
+/* For each provider's header anew: programs define these before it. */
+#undef KYMO__LTTNG_VISIBILITY
+#if defined(LTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION) ||                                             \
+	(LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_HIDDEN_DEFINITION))
+#define KYMO__LTTNG_VISIBILITY __attribute__((visibility("hidden")))
+#else
+#define KYMO__LTTNG_VISIBILITY __attribute__((visibility("default")))
+#endif
+#undef KYMO__LTTNG_PROVIDER_VISIBILITY
+#ifdef LTTNG_UST_TRACEPOINT_PROVIDER_HIDDEN_DEFINITION
+#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((visibility("hidden")))
+#else
+#define KYMO__LTTNG_PROVIDER_VISIBILITY __attribute__((visibility("default")))
+#endif

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs look whether it is there. */
