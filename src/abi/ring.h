@@ -5,10 +5,10 @@
  * of it, so every reader on the daemons' side treats every word as hostile; and nobody but a traced
  * program ever writes it after it was made.
  *
- *   memfd "rings":   | set header, 1 page | n_rings x control block | n_rings x block table | n_rings x data |
+ *   memfd "rings":   | set header, 1 page | n_rings x slot word | n_rings x control block | n_rings x block table | n_rings x data |
  *   memfd "consumed": one uint64_t for each ring, written by the consumer, read-only for programs
  *
- * All zeros is a valid, empty ring: a ring that was never used costs no memory.
+ * Only sets of threads' rings have slot words. All zeros is a valid, empty ring: one that was never used costs no memory.
  */
 #ifndef ABI_RING_H
 #define ABI_RING_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define KY_RING_MAGIC	0x474e525fu /* "_RNG" */
-#define KY_RING_VERSION 2
+#define KY_RING_VERSION 3
 
 /*
  * Positions count bytes of record space, from 0, for ever (a ring never wraps in 63 bits). A ring is
@@ -61,13 +61,19 @@ enum ky_lost {
 	KY_LOST_TOO_BIG = 1, /* larger than a block holds */
 	KY_LOST_STUCK = 2,   /* the sequence was aborted too often (a debugger's single steps) */
 	KY_LOST_REFUSED = 3, /* another definition of the event's name came first */
-	KY_LOST_REASONS = 4,
+	KY_LOST_NO_SLOT = 4, /* all rings are other threads' */
+	KY_LOST_REASONS = 5,
 };
 
 /* Who records into a ring of a thread: what the program says of itself. name: NUL-padded. */
 struct ky_owner {
-	uint32_t pid, tid; /* in its PID namespace */
-	char name[16];
+	union {
+		struct {
+			uint32_t pid, tid; /* in its PID namespace */
+			char name[16];
+		};
+		uint64_t words[3]; /* as it is copied */
+	};
 };
 
 /*
@@ -80,6 +86,8 @@ struct ky_block_entry {
 	uint64_t begin_count; /* records before this block */
 	uint64_t used;	      /* bytes of records in this block; valid once the head has left it */
 	uint64_t reserved;
+	struct ky_owner owner; /* of all records in this block; of a thread's ring */
+	uint64_t reserved2;
 };
 
 /*
@@ -110,12 +118,33 @@ struct ky_ring_ctl {
 	/* per-thread rings only */
 	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
 	uint64_t reserved_count; /* records reserved */
-	uint64_t owner; /* 0: free; else process << 32 | claiming << 31 | thread, docs/shm-abi.md */
-	uint64_t reserved;
+	uint64_t reserved[2];
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
-	uint64_t reserved2[4];
+	/* per-thread rings only: written when a thread claims the ring */
+	struct ky_owner owner;
 };
+
+/*
+ * Slot word i says whose ring i is, in a set of threads' rings.
+ *
+ *    63                  32 31                2        1         0
+ *   +----------------------+------------------+----------+--------+
+ *   | process              | thread           | claiming | 1      |   owned
+ *   +----------------------+------------------+----------+--------+
+ *   | number of the release that freed it, from 1        | 0      |   free; all 0: never owned
+ *   +-----------------------------------------+----------+--------+
+ */
+#define KY_SLOT_OWNED	 ((uint64_t)1)
+#define KY_SLOT_CLAIMING ((uint64_t)2) /* its positions are not in order yet */
+
+/* In the set's first page, at KY_SET_SLOTS: what all who claim slots share. Hints, but for the numbers of releases. */
+struct ky_set_slots {
+	uint64_t n_claimed; /* slots that were ever claimed: those from here on are unused */
+	uint64_t n_released;
+	uint64_t n_unprepared; /* claims of a slot whose memory nobody had made present */
+};
+#define KY_SET_SLOTS 2048
 
 /* First page of the set. Programs and consumers get the geometry in a message; this is for recovery. */
 struct ky_set_header {
@@ -124,7 +153,8 @@ struct ky_set_header {
 	uint32_t mode, clock, overwrite;
 	uint32_t n_rings, n_blocks, block_size;
 	uint32_t reserved;
-	uint64_t ctl_offset; /* control block i: ctl_offset + i * KY_CTL_SIZE */
+	uint64_t slot_offset; /* slot word i: slot_offset + 8 * i */
+	uint64_t ctl_offset;  /* control block i: ctl_offset + i * KY_CTL_SIZE */
 	/* table i: table_offset + i * table_stride, n_blocks entries */
 	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data of ring i: data_offset + i * data_stride */
@@ -142,8 +172,9 @@ static_assert(offsetof(struct ky_ring_ctl, window) == KY_CTL_WINDOW, "shm ABI");
 static_assert(offsetof(struct ky_ring_ctl, last_ts) == KY_CTL_LAST_TS, "shm ABI");
 static_assert(offsetof(struct ky_ring_ctl, lost) == KY_CTL_LOST, "shm ABI");
 static_assert(sizeof(struct ky_ring_ctl) == KY_CTL_SIZE, "shm ABI");
-static_assert(sizeof(struct ky_block_entry) == 32, "shm ABI");
-static_assert(sizeof(struct ky_set_header) == 88, "shm ABI");
+static_assert(sizeof(struct ky_owner) == 24, "shm ABI");
+static_assert(sizeof(struct ky_block_entry) == 64, "shm ABI");
+static_assert(sizeof(struct ky_set_header) == 96, "shm ABI");
 
 /* The head of a position and a number of records, and back. */
 static inline uint64_t ky_head(uint64_t pos, uint64_t count)

@@ -141,6 +141,12 @@ static uint64_t first_record_ts(const struct ky_drain_piece *p)
 	return KY_MIN(ts, p->end_ts);
 }
 
+static void fetch_owner(struct ky_owner *to, const struct ky_owner *from)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(to->words); i++)
+		to->words[i] = fetch(&from->words[i]);
+}
+
 /* The piece from our position to `end`, whose last record has clock ts and number `count`. */
 static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_t end, uint64_t ts,
 	uint64_t count)
@@ -154,6 +160,7 @@ static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_
 	p->begin_ts = d->pos ? d->ts : KY_MAX(d->ts, first_record_ts(p));
 	p->n_events = count > d->count ? count - d->count : 0;
 	p->n_events = KY_MIN(p->n_events, p->len / KY_HEADER_COMPACT);
+	fetch_owner(&p->owner, &block_entry(d, d->pos)->owner);
 }
 
 /* The rest of the block that we are in, which writers have left. False when nothing is left in it.

@@ -46,6 +46,7 @@ struct ky_drain_piece {
 	uint64_t begin_ts;
 	uint64_t end_ts; /* no earlier than its last record, no later than the next one's first */
 	uint64_t n_events;
+	struct ky_owner owner; /* of a thread's ring: whatever the program says */
 };
 
 /* Starts at position 0 of ring i. g was checked, base is its mapping of total_size bytes

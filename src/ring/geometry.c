@@ -17,7 +17,9 @@ int ky_geometry_init(struct ky_geometry *g)
 	if (!ky_is_pow2(g->block_size) || g->block_size < KY_BLOCK_MIN ||
 		g->block_size > KY_BLOCK_MAX || ring_size > KY_RING_MAX)
 		return -EINVAL;
-	g->ctl_offset = PAGE;
+	g->slot_offset = g->ctl_offset = PAGE;
+	if (g->mode == KY_SET_PER_THREAD)
+		g->ctl_offset += ky_align_up(g->n_rings * sizeof(uint64_t), PAGE);
 	g->table_offset = g->ctl_offset + (uint64_t)g->n_rings * KY_CTL_SIZE;
 	g->table_stride = ky_align_up(g->n_blocks * sizeof(struct ky_block_entry), KY_CTL_SIZE);
 	g->data_offset = ky_align_up(g->table_offset + g->n_rings * g->table_stride, PAGE);

@@ -15,6 +15,7 @@ struct ky_geometry {
 	/* 1: a full ring overwrites its oldest block; 0: it discards new events */
 	uint32_t overwrite;
 	uint32_t n_rings, n_blocks, block_size;
+	uint64_t slot_offset;
 	uint64_t ctl_offset;
 	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data_stride = n_blocks * block_size */
@@ -56,6 +57,11 @@ static inline struct ky_ring_ctl *ky_geometry_ctl(
 	const struct ky_geometry *g, void *base, uint32_t i)
 {
 	return (struct ky_ring_ctl *)((char *)base + g->ctl_offset) + i;
+}
+
+static inline uint64_t *ky_geometry_slot(const struct ky_geometry *g, void *base, uint32_t i)
+{
+	return (uint64_t *)((char *)base + g->slot_offset) + i;
 }
 
 /* The entry of the block that position `pos` of ring i lies in. */

@@ -345,7 +345,7 @@ static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
 		count_lost(set, KY_LOST_TOO_BIG);
 	else if (ky_thread_record(set, id, payload, (uint32_t)len, pieces, n_pieces) ==
 		 KY_WRITE_NO_RING)
-		count_lost(set, KY_LOST_STUCK);
+		count_lost(set, KY_LOST_NO_SLOT);
 	leave_set(set);
 }
 

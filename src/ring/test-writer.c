@@ -541,7 +541,7 @@ static void test_identities(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		emit(&f, 0);
 		emit(&f, 0);
-		owner[i] = ky_geometry_ctl(&f.set.geo, f.set.base, i)->owner;
+		owner[i] = *ky_geometry_slot(&f.set.geo, f.set.base, i);
 		assert_true(owner[i] >> 32);
 		ky_thread_set_process();
 	}
@@ -644,7 +644,20 @@ static void test_unwind(void **state)
 	sigaction(SIGSEGV, &old, NULL);
 }
 
-/* Whatever a hostile sibling writes into the control block, the writer stays within the set. */
+/* A word that a sibling could spoil: of a control block, or of what says whose the rings are. */
+static uint64_t *any_word(struct fixture *f)
+{
+	struct ky_geometry *g = &f->set.geo;
+	uint32_t i = (uint32_t)rand() % g->n_rings;
+
+	if (g->mode == KY_SET_PER_THREAD && rand() % 100 == 0)
+		return ky_geometry_slot(g, f->set.base, i);
+	if (g->mode == KY_SET_PER_THREAD && rand() % 100 == 0)
+		return (uint64_t *)((char *)f->set.base + KY_SET_SLOTS) + rand() % 3;
+	return (uint64_t *)ky_geometry_ctl(g, f->set.base, i) + rand() % 16;
+}
+
+/* Whatever a hostile sibling writes there, the writer stays within the set. */
 static void test_hostile_memory(void **state)
 {
 	struct fixture f;
@@ -655,12 +668,10 @@ static void test_hostile_memory(void **state)
 			continue;
 		setup_kind(&f, k, 2, 4096);
 		for (int i = 0; i < 100000; i++) {
-			struct ky_ring_ctl *ctl = ky_geometry_ctl(
-				&f.set.geo, f.set.base, (uint32_t)rand() % f.set.geo.n_rings);
-			uint64_t *word = (uint64_t *)ctl + rand() % 16, owner = ctl->owner;
-
-			*word = (uint64_t)rand() << 33 ^ (uint64_t)rand() << 11 ^ (uint64_t)rand();
-			ctl->owner = owner;
+			*any_word(&f) = (uint64_t)rand() << 33 ^ (uint64_t)rand() << 11 ^
+					(uint64_t)rand();
+			if (rand() % 100 == 0)
+				ky_thread_release(&f.set);
 			emit(&f, 0);
 		}
 		teardown(&f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per-thread rings in plain C, for where restartable sequences are missing (old C library or
- * kernel, musl, i386, valgrind). The only competitors in a ring are the owner's own signal
+ * Per-thread rings in plain C: for channels that want them, and for where restartable sequences are missing (old C
+ * library or kernel, musl, i386, valgrind). The only competitors in a ring are the owner's own signal
  * handlers, which run to their end before the interrupted code goes on. Hence:
  *
  *   reserve   compare-and-exchange of `reserve`: a handler in between makes it fail. No lock prefix
@@ -10,14 +10,16 @@
  *             `reserve`, until the two agree. A plain store could put back what a handler
  * published.
  *
- * SIGKILL anywhere loses at most what was not published, and the next owner starts again at the
- * head.
+ * SIGKILL anywhere loses at most what was not published, and the next owner starts again behind the
+ * head, with a new block: the records of a block are all of one owner.
  */
 
 #include <linux/random.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "ring/slots.h"
 #include "ring/writer.h"
 
 /* Exchanges *p if it is *expected; against this thread's own signal handlers only. Releases what was written before. */
@@ -71,13 +73,15 @@ static uint64_t published(uint64_t reserved, uint64_t low)
 #define KNOWN 4
 static __thread KY_THREAD_TLS struct {
 	const struct ky_set *set;
-	uint32_t set_id, slot;
+	uint64_t me;
+	uint32_t turn, slot;
 } known[KNOWN];
 static __thread KY_THREAD_TLS uint64_t self;
+static __thread KY_THREAD_TLS uint64_t n_own; /* slots, in all sets; more in a forked child */
 
 static __thread KY_THREAD_TLS bool leaving; /* nobody will give back what is claimed from now on */
 
-static uint32_t process, n_threads;
+static uint32_t process, n_threads, pid;
 void (*ky_thread_claimed)(void);
 
 /*
@@ -93,19 +97,48 @@ void ky_thread_set_process(void)
 		    0x9e3779b97f4a7c15u;
 	process = r >> 32 ? (uint32_t)(r >> 32) : 1;
 	n_threads = (uint32_t)r;
+	pid = (uint32_t)getpid();
 	self = 0;
 }
 
-/* In an owner word: taken, but its positions are not in order yet. */
-#define CLAIMING ((uint64_t)1 << 31)
+uint32_t ky_thread_process(void)
+{
+	return process;
+}
 
-/* This thread in owner words; a forked child's threads are others than the parent's. */
+static void become_known(void)
+{
+	uint32_t n = __atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED) << 2;
+	uint64_t before = self;
+
+	/* A handler may have been first. */
+	swap_local(&self, &before, (uint64_t)process << 32 | n | KY_SLOT_OWNED);
+}
+
+/* This thread in slot words; a forked child's threads are others than the parent's. */
 static uint64_t whoami(void)
 {
-	if (!self || (uint32_t)(self >> 32) != process)
-		self = (uint64_t)process << 32 |
-		       (__atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED) & (CLAIMING - 1));
+	if (ky_unlikely((uint32_t)(self >> 32) != process))
+		become_known();
 	return self;
+}
+
+/* What people call it. */
+static void introduce(struct ky_owner *ret_owner)
+{
+	int saved = errno;
+
+	*ret_owner = (struct ky_owner){
+		.pid = pid, .tid = (uint32_t)syscall(SYS_gettid), .name = ""};
+	prctl(PR_GET_NAME, ret_owner->name);
+	errno = saved;
+}
+
+/* A reader of the one may be about to find that it has changed, so by words. */
+static void copy_owner(struct ky_owner *to, const struct ky_owner *from)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(to->words); i++)
+		__atomic_store_n(&to->words[i], from->words[i], __ATOMIC_RELAXED);
 }
 
 static void remember(const struct ky_set *set, uint32_t slot)
@@ -114,24 +147,205 @@ static void remember(const struct ky_set *set, uint32_t slot)
 
 	known[at].set = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	known[at].set_id = set->id;
+	if (leaving)
+		return; /* a handler while the thread gives back what it has */
+	known[at].me = self;
+	known[at].turn = set->turn;
 	known[at].slot = slot;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	known[at].set = set;
 }
 
 /*
- * Takes over where the last owner stopped publishing; what a killed one had reserved beyond never happened. A long
- * header of his that was to open the window may be among that.
+ * May the block at `begin` be entered? Not before the consumer has read what lies there. In overwrite
+ * mode nobody has to, but what is not published is not overwritten: a handler's records end before those of the record
+ * that it interrupted, which is still being copied.
  */
-static void begin_ownership(struct ky_ring_ctl *ctl)
+static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
 {
-	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
-	uint64_t reserve = load(&ctl->reserve), count = load(&ctl->reserved_count);
+	const struct ky_geometry *g = &set->geo;
+	uint64_t end = begin + g->block_size, kept, head;
 
-	__atomic_store_n(&ctl->reserve, published(reserve, head), __ATOMIC_RELAXED);
-	__atomic_store_n(&ctl->reserved_count, published(count, head >> 32), __ATOMIC_RELAXED);
+	if (end <= g->data_stride)
+		return true;
+	head = load(&ky_geometry_ctl(g, set->base, slot)->head);
+	/* Acquire: pairs with the consumer's release of the block that is entered. */
+	kept = g->overwrite ? published(begin, head) & ~(uint64_t)(g->block_size - 1)
+			    : __atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE);
+	return end - g->data_stride <= kept;
+}
+
+/* Gives up what lies in the block at `begin`, which is about to be entered. */
+static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t begin)
+{
+	uint64_t end = begin + set->geo.block_size;
+
+	if (end <= set->geo.data_stride)
+		return;
+	raise_local(
+		&ky_geometry_ctl(&set->geo, set->base, slot)->oldest, end - set->geo.data_stride);
+	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* The tables, when the block that ends at `from` is left for that at `begin`. */
+static void note_block(const struct ky_set *set, uint32_t slot, uint64_t from, uint64_t begin,
+	uint64_t ts, uint64_t count)
+{
+	const struct ky_geometry *g = &set->geo;
+	struct ky_block_entry *left = ky_geometry_entry(g, set->base, slot, from);
+	struct ky_block_entry *entered = ky_geometry_entry(g, set->base, slot, begin);
+
+	__atomic_store_n(&left->used, from & (g->block_size - 1), __ATOMIC_RELAXED);
+	__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
+	__atomic_store_n(&entered->begin_count, count, __ATOMIC_RELAXED);
+	copy_owner(&entered->owner, &ky_geometry_ctl(g, set->base, slot)->owner);
+}
+
+/* Where the owner of a slot stopped publishing; what a killed one had reserved beyond never happened. */
+static uint64_t end_of(const struct ky_ring_ctl *ctl)
+{
+	return published(load(&ctl->reserve), load(&ctl->head));
+}
+
+static uint64_t block_after(const struct ky_set *set, uint64_t pos)
+{
+	return (pos | (set->geo.block_size - 1)) + 1;
+}
+
+/* Could a new owner begin? In the midst of a block, he needs the next one. */
+static bool has_room(const struct ky_set *set, uint32_t slot)
+{
+	uint64_t at = end_of(ky_geometry_ctl(&set->geo, set->base, slot));
+
+	return !(at & (set->geo.block_size - 1)) || may_enter(set, slot, block_after(set, at));
+}
+
+/*
+ * Takes over behind what the last owner published, in a block of one's own. A long header of his that was to open the
+ * window may be among what was not published.
+ */
+static void begin_ownership(struct ky_set *set, uint32_t slot)
+{
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
+	uint64_t at = end_of(ctl), next = at;
+	uint64_t count = published(load(&ctl->reserved_count), load(&ctl->head) >> 32);
+	struct ky_owner owner;
+
+	introduce(&owner);
+	copy_owner(&ctl->owner, &owner);
 	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->reserved_count, count, __ATOMIC_RELAXED);
+	if (at & (set->geo.block_size - 1)) {
+		next = block_after(set, at);
+		give_up_oldest(set, slot, next);
+		note_block(set, slot, at, next, load(&ctl->last_ts), count);
+	} else {
+		copy_owner(&ky_geometry_entry(&set->geo, set->base, slot, at)->owner, &owner);
+	}
+	__atomic_store_n(&ctl->reserve, next, __ATOMIC_RELAXED);
+	/* Release: pairs with the reader's acquire of head. */
+	__atomic_store_n(&ctl->head, ky_head(next, count), __ATOMIC_RELEASE);
+}
+
+/* Acquire: pairs with the release by the owner before. A handler in between takes another slot. */
+static bool take(const struct ky_set *set, uint32_t slot, uint64_t word, uint64_t me)
+{
+	return __atomic_compare_exchange_n(ky_geometry_slot(&set->geo, set->base, slot), &word,
+		me | KY_SLOT_CLAIMING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* A slot that nobody ever had. -1: there is none left. */
+static int64_t claim_unused(struct ky_set *set, uint64_t me)
+{
+	struct ky_set_slots *shared = ky_slots_shared(set->base);
+	uint64_t i;
+
+	do {
+		i = load(&shared->n_claimed);
+		do {
+			if (i >= set->geo.n_rings)
+				return -1;
+		} while (!__atomic_compare_exchange_n(
+			&shared->n_claimed, &i, i + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	} while (!take(set, (uint32_t)i, 0, me));
+	if (i >= __atomic_load_n(&set->n_prepared, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&shared->n_unprepared, 1, __ATOMIC_RELAXED);
+	return (int64_t)i;
+}
+
+/* The slot that was freed first, of those that a thread could begin in now. -1: there is none. */
+static int64_t find_released(const struct ky_set *set, uint64_t *ret_word)
+{
+	uint32_t n = ky_slots_claimed(&set->geo, set->base);
+	uint64_t best = UINT64_MAX;
+	int64_t found = -1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t word = ky_slot_word(&set->geo, set->base, i);
+
+		if (word & KY_SLOT_OWNED || word >= best || !has_room(set, i))
+			continue;
+		best = word;
+		found = i;
+	}
+	*ret_word = best;
+	return found;
+}
+
+/* Looks only if a slot was freed since there was none: many threads that start do not all look at all others' slots. */
+static int64_t claim_released(struct ky_set *set, uint64_t me)
+{
+	uint64_t n_released = load(&ky_slots_shared(set->base)->n_released), word;
+	int64_t slot;
+
+	if (n_released == load(&set->n_exhausted))
+		return -1;
+	do {
+		slot = find_released(set, &word);
+		if (slot < 0)
+			__atomic_store_n(&set->n_exhausted, n_released, __ATOMIC_RELAXED);
+	} while (slot >= 0 && !take(set, (uint32_t)slot, word, me));
+	return slot;
+}
+
+/* Of free slots, those of the pool that nobody has had yet are taken first: the records of ended threads stay longest so. */
+static int64_t claim(struct ky_set *set, uint64_t me)
+{
+	int64_t slot = -1;
+
+	if (ky_slots_claimed(&set->geo, set->base) < set->pool)
+		slot = claim_unused(set, me);
+	if (slot < 0)
+		slot = claim_released(set, me);
+	if (slot < 0)
+		slot = claim_unused(set, me);
+	if (slot < 0)
+		return -1;
+	begin_ownership(set, (uint32_t)slot);
+	__atomic_store_n(
+		ky_geometry_slot(&set->geo, set->base, (uint32_t)slot), me, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&set->n_owned, 1, __ATOMIC_RELAXED);
+	add_local(&n_own, 1);
+	return slot;
+}
+
+static void give_back(struct ky_set *set, uint32_t slot)
+{
+	add_local(&n_own, -1);
+	__atomic_fetch_sub(&set->n_owned, 1, __ATOMIC_RELAXED);
+	ky_slot_release(&set->geo, set->base, slot);
+}
+
+/* One that this thread has; -1: none. */
+static int64_t find_own(const struct ky_set *set, uint64_t me)
+{
+	uint32_t n = n_own ? ky_slots_claimed(&set->geo, set->base) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (ky_slot_word(&set->geo, set->base, i) == me)
+			return i;
+	return -1;
 }
 
 /*
@@ -140,36 +354,24 @@ static void begin_ownership(struct ky_ring_ctl *ctl)
  */
 static int64_t find_slot(struct ky_set *set, bool *ret_claimed)
 {
+	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
 	uint64_t me = whoami();
-	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN, n = set->geo.n_rings;
+	int64_t slot;
 
-	if (known[at].set == set && known[at].set_id == set->id && known[at].slot < n &&
-		load(&ky_geometry_ctl(&set->geo, set->base, known[at].slot)->owner) == me)
+	if (ky_likely(known[at].set == set && known[at].turn == set->turn && known[at].me == me))
 		return known[at].slot;
-	for (uint32_t i = 0; i < n; i++) {
-		if (load(&ky_geometry_ctl(&set->geo, set->base, i)->owner) == me) {
-			remember(set, i);
-			return i;
-		}
+	slot = find_own(set, me);
+	if (slot < 0) {
+		slot = claim(set, me);
+		*ret_claimed = slot >= 0;
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
-		uint64_t nobody = 0;
-
-		/* Acquire: pairs with the release by the owner before. A handler in between takes another ring. */
-		if (load(&ctl->owner) ||
-			!__atomic_compare_exchange_n(&ctl->owner, &nobody, me | CLAIMING, false,
-				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		begin_ownership(ctl);
-		__atomic_store_n(&ctl->owner, me, __ATOMIC_RELEASE);
-		remember(set, i);
-		*ret_claimed = true;
-		if (ky_thread_claimed && !leaving)
-			ky_thread_claimed();
-		return i;
-	}
-	return -1;
+	if (slot < 0)
+		return -1;
+	remember(set, (uint32_t)slot);
+	__atomic_store_n(&set->used[slot], 1, __ATOMIC_RELAXED);
+	if (*ret_claimed && ky_thread_claimed && !leaving)
+		ky_thread_claimed();
+	return slot;
 }
 
 void ky_thread_leave(void)
@@ -179,12 +381,12 @@ void ky_thread_leave(void)
 
 void ky_thread_release(struct ky_set *set)
 {
-	for (uint32_t i = 0; self && i < set->geo.n_rings; i++) {
-		struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, i);
+	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
+	int64_t slot;
 
-		if (load(&ctl->owner) == self)
-			__atomic_store_n(&ctl->owner, 0, __ATOMIC_RELEASE);
-	}
+	known[at].set = NULL; /* whichever it was: it is found again */
+	while (self && (slot = find_own(set, self)) >= 0)
+		give_back(set, (uint32_t)slot);
 }
 
 static void copy_text(uint8_t *to, const volatile uint8_t *from, uint32_t len)
@@ -238,30 +440,6 @@ static void publish(struct ky_ring_ctl *ctl)
 	}
 }
 
-/*
- * Makes the block at `begin` free to be entered: false when the consumer has yet to read what lies there. In overwrite
- * mode nobody has to, but what is not published is not overwritten: a handler's records end before those of the record
- * that it interrupted, which is still being copied.
- */
-static bool free_block(struct ky_set *set, uint32_t slot, uint64_t begin)
-{
-	const struct ky_geometry *g = &set->geo;
-	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, slot);
-	uint64_t end = begin + g->block_size, kept;
-
-	if (end <= g->data_stride)
-		return true;
-	/* Acquire: pairs with the consumer's release of the block that is entered. */
-	kept = g->overwrite ? published(begin, load(&ctl->head)) & ~(uint64_t)(g->block_size - 1)
-			    : __atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE);
-	if (end - g->data_stride > kept)
-		return false;
-	raise_local(&ctl->oldest, end - g->data_stride);
-	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	return true;
-}
-
 /* The record into ring `slot`, which is this thread's. */
 static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
 	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
@@ -279,27 +457,20 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = (from | mask) + 1;
-			if (!free_block(set, slot, begin)) {
+			if (!may_enter(set, slot, begin)) {
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
 				return KY_WRITE_FULL;
 			}
+			give_up_oldest(set, slot, begin);
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
 	} while (!swap_local(&ctl->reserve, &from, end));
 	/* Records are published in the order of their reservation: those that come now are behind this one. */
 	if (extended)
 		raise_local(&ctl->window, ky_window(ts));
-	if (begin != from) {
-		struct ky_block_entry *entered = ky_geometry_entry(
-			&set->geo, set->base, slot, begin);
-
-		__atomic_store_n(&ky_geometry_entry(&set->geo, set->base, slot, from)->used,
-			from & mask, __ATOMIC_RELAXED);
-		__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
-		/* Records that a handler interrupts may not be counted yet: then the next block's have them. */
-		__atomic_store_n(
-			&entered->begin_count, load(&ctl->reserved_count), __ATOMIC_RELAXED);
-	}
+	/* Records that a handler interrupts may not be counted yet: then the next block's have them. */
+	if (begin != from)
+		note_block(set, slot, from, begin, ts, load(&ctl->reserved_count));
 	raise_local(&ctl->last_ts, ts);
 	add_local(&ctl->reserved_count, 1);
 	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & (ring_size - 1)), id,
@@ -321,7 +492,6 @@ int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint3
 	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces);
 	/* Not in a handler on top of the record that claimed it: that one still writes. */
 	if (ky_unlikely(claimed && leaving))
-		__atomic_store_n(&ky_geometry_ctl(&set->geo, set->base, (uint32_t)slot)->owner, 0,
-			__ATOMIC_RELEASE);
+		give_back(set, (uint32_t)slot);
 	return r;
 }

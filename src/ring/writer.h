@@ -87,6 +87,12 @@ struct ky_set {
 	size_t consumed_size;
 	uint8_t *
 		used; /* n_rings: not 0 when this program has written into the ring: the listener populates it */
+	/* threads' rings only */
+	uint32_t turn;	      /* of this use of the structure: another for each set that this program ever had */
+	uint32_t pool;	      /* so many slots are used before one that was released is used again */
+	uint32_t n_prepared;  /* slots, the first ones, whose memory the listener has made present */
+	uint32_t n_owned;     /* slots that threads of this program have */
+	uint64_t n_exhausted; /* no slot was free when there had been so many releases */
 };
 
 /* True when this thread's library and kernel do restartable sequences. Call ky_writer_init first.
@@ -142,8 +148,7 @@ void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, 
 
 /*
  * Gives back the rings that the calling thread has in this per-thread set, so that other threads
- * can go on with them; when the thread ends. The rings of killed processes are given back by
- * nobody.
+ * can go on with them; when the thread ends. The session daemon does so for processes that were killed.
  */
 void ky_thread_release(struct ky_set *set);
 /* The calling thread ends: from now on it gives back each ring that it claims with the record that
@@ -152,8 +157,10 @@ void ky_thread_leave(void);
 /* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May
  * be NULL. */
 extern void (*ky_thread_claimed)(void);
-/* In a forked child, and at start: who its threads are in the owner words. May change errno. */
+/* In a forked child, and before the first record: who its threads are in the slot words. May change errno. */
 void ky_thread_set_process(void);
+/* The process's number in slot words; 0: it has none yet. */
+uint32_t ky_thread_process(void);
 
 /* Writers; not called directly but by ky_record. */
 int ky_rseq_record_counter(struct ky_hook *hook, const void *payload, uint32_t len,

@@ -46,6 +46,7 @@ static void fill_header(struct ky_set_header *h, const struct ky_geometry *g)
 	h->version = KY_RING_VERSION;
 	h->size = sizeof(*h);
 	KY_GEOMETRY_COPY(h, g);
+	h->slot_offset = g->slot_offset;
 	h->ctl_offset = g->ctl_offset;
 	h->table_offset = g->table_offset;
 	h->table_stride = g->table_stride;

@@ -84,6 +84,7 @@ static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
 {
+	static uint32_t n_turns;
 	struct tracer_set *s = NULL;
 	struct ky_geometry geo;
 
@@ -115,6 +116,9 @@ int tracer_set_add(
 		return r;
 	}
 	s->set.started = 0;
+	s->set.turn = ++n_turns;
+	s->set.n_owned = 0;
+	s->set.n_exhausted = 0;
 	s->contexts = NULL;
 	s->n_programs = 0;
 	s->set.id = msg->set;

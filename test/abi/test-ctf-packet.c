@@ -50,7 +50,7 @@ static struct ky_ctf_packet sample(void)
 		.timestamp_end = 0x3400000000000033,
 		.seq_num = 0x4200000000000041,
 		.events_discarded = 0x5554535251,
-		.owner = {0x64636261, 0x68676665, "worker"},
+		.owner = {.pid = 0x64636261, .tid = 0x68676665, .name = "worker"},
 	};
 
 	ky_ctf_uuid(p.uuid, 0x2a6422d06cee11e0, 0x8c08cb07d7b3a564);

@@ -338,7 +338,7 @@ DISCARDED = re.compile(r"Tracer discarded (\d+) events?")
 class Geometry:
     """Where what lies in a ring set (docs/shm-abi.md); offsets in bytes."""
 
-    CONTROL, CONTROL_SIZE, ENTRY_SIZE, ROOM = 4096, 128, 32, 128
+    CONTROL, CONTROL_SIZE, ENTRY_SIZE, ROOM = 4096, 128, 64, 128
 
     def __init__(self, n_rings, n_blocks, block_size):
         self.n_rings, self.n_blocks, self.block_size = n_rings, n_blocks, block_size
