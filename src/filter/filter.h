@@ -62,7 +62,7 @@ int ky_filter_compile(
 /*
  * Writes the program's code for events with these fields to buf (KY_FILTER_CODE_MAX, aligned to 8). The code may be
  * copied, and is the same bytes for the same program and fields; it ends at the returned length. -EBADMSG: no program;
- * -EINVAL: it does not fit the fields, as *error says.
+ * -EINVAL: it does not fit the fields, as *error says; -ENOENT: likewise, because one that it names is not there.
  */
 int ky_filter_link(const void *program, size_t len, const struct kymo_field *fields,
 	ky_filter_find_context find, void *buf, struct ky_filter_error *error);

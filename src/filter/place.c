@@ -160,5 +160,5 @@ int ky_filter_find_place(
 		anchor += extent == VARIABLE;
 	}
 	ky_filter_complain(error, "there is no field '%.*s'", n->len, n->text);
-	return -EINVAL;
+	return -ENOENT;
 }

@@ -61,31 +61,35 @@ static void open_fields(const struct event_desc *d, struct kymo_field fields[KY_
 	fields[n] = (struct kymo_field){0};
 }
 
-static bool link_with(
+static enum filter_fit link_with(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
 {
 	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
 	struct kymo_field fields[KY_FIELDS_MAX + 1];
+	int ret;
 
 	open_fields(d, fields);
-	return ky_filter_link(f->program, f->len, fields, find_context, code, error) > 0;
+	ret = ky_filter_link(f->program, f->len, fields, find_context, code, error);
+	if (ret > 0)
+		return FILTER_FITS;
+	return ret == -ENOENT ? FILTER_MISSES_FIELD : FILTER_MISTAKES_FIELD;
 }
 
-bool filter_fits(struct filter *f, const struct event_desc *d)
+enum filter_fit filter_fit(struct filter *f, const struct event_desc *d)
 {
 	__typeof__(*f->cache) *known = &f->cache[d->serial % FILTER_CACHE];
 	struct ky_filter_error error;
 
 	if (known->serial != d->serial) {
 		known->serial = d->serial;
-		known->fits = link_with(f, d, &error);
+		known->fit = link_with(f, d, &error);
 	}
-	return known->fits;
+	return known->fit;
 }
 
 void filter_explain(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
 {
-	if (link_with(f, d, error))
+	if (link_with(f, d, error) == FILTER_FITS)
 		error->text[0] = '\0';
 }

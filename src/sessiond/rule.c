@@ -80,16 +80,23 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
 
 bool rule_wants(const struct rule *r, const struct event_desc *d)
 {
-	return rule_matches(r, d->name, d->loglevel) && (!r->filter || filter_fits(r->filter, d));
+	return rule_matches(r, d->name, d->loglevel) &&
+	       (!r->filter || filter_fit(r->filter, d) == FILTER_FITS);
 }
 
 void rule_tell_unfit(struct rule *r, const struct event_desc *d)
 {
 	struct ky_filter_error why;
+	enum filter_fit fit;
 
-	if (!r->filter || r->unfit || !rule_matches(r, d->name, d->loglevel) ||
-		filter_fits(r->filter, d))
+	if (!r->filter || r->unfit_fit == FILTER_MISTAKES_FIELD ||
+		!rule_matches(r, d->name, d->loglevel))
 		return;
+	fit = filter_fit(r->filter, d);
+	if (fit <= r->unfit_fit)
+		return;
+	r->unfit_fit = fit;
+	free(r->unfit);
 	filter_explain(r->filter, d, &why);
 	if (asprintf(&r->unfit,
 		    "rule '%s' with filter '%s' does not record event '%s', nor others like it: %s",

@@ -260,8 +260,11 @@ def test_what_does_not_fit_is_told(k):
     check(any(w.startswith(told) for w in k.kymo_json("status", "s")["warnings"]), "status does not warn")
     text = k.kymo("enable-event", ITEM, "-f", "word > 5").stdout
     check("a string (field 'word') can be compared by == and != only" in text, f"the reply does not tell: {text}")
+    # The other events, one before it and one behind, have no such field: that would explain nothing.
+    text = k.kymo("enable-event", "filters:*", "-f", 'parity == "ODD"').stdout
+    check("event 'filters:kinds', nor others like it: a number (field 'parity') cannot be" in text, f"the best reason: {text}")
     rules = k.kymo_json("status", "s")["session"]["channels"][0]["rules"]
-    equal([(r["filter"], r["matched"]) for r in rules], [("m < 3", 1), ("word > 5", 0)], "rules")
+    equal([(r["filter"], r["matched"]) for r in rules], [("m < 3", 1), ("word > 5", 0), ('parity == "ODD"', 0)], "rules")
     check_phase(finish(k, program, trace), 1, other=lambda n: n < 3)
 
 
