@@ -431,11 +431,10 @@ static void finish(struct recording *rec, int exit_code)
 		print_summary(rec, session, written);
 	else
 		tell_failure(rec, session ? snapshot : reply);
-	/* Events that were left out: nobody would miss them in a trace that has others. */
+	/* Events that were left out: nobody would miss them in a trace that has others. --no-summary is no reason to. */
 	if (session && !rec->cli->json &&
 		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
-			cli_get(rec->cli, "filter")) &&
-		!is_quiet(rec, written))
+			cli_get(rec->cli, "filter")))
 		cli_report_warnings(stderr, rec->cli, warnings);
 	print_object(rec, session, written, warnings, exit_code, left);
 }
