@@ -155,8 +155,9 @@ const struct cli_command cmd_disable_event = {
 	.help = "record the events of a rule no more",
 	.details =
 		"PATTERN is the rule's own text, as 'kymo list SESSION' shows it; rules of that text are meant whatever\n"
-		"their exclusions and levels. A disabled rule stays in the list, and 'kymo enable-event' with the same\n"
-		"options enables it again; --remove takes it out. An event that another rule wants is still recorded.\n",
+		"their exclusions, levels and filters. '*' means all rules, as --all does. A disabled rule stays in\n"
+		"the list, and 'kymo enable-event' with the same options enables it again; --remove takes it out. An event that\n"
+		"another rule wants is still recorded.\n",
 	.options = disable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_disable,
