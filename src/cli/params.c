@@ -84,9 +84,14 @@ int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *
 
 int cli_params_filter(struct cli *cli, struct kymo_value *params)
 {
-	const char *filter = cli_get(cli, "filter");
+	size_t iter = 0;
+	const char *filter = cli_args_next(&cli->args, "filter", &iter);
 
-	return filter ? checked(cli, kymo_value_set_string(params, "filter", filter)) : CLI_OK;
+	if (!filter)
+		return CLI_OK;
+	if (cli_args_next(&cli->args, "filter", &iter)) /* the last alone would surprise */
+		return cli_usage(cli, "there can be one --filter only: join them, '(A) && (B)'");
+	return checked(cli, kymo_value_set_string(params, "filter", filter));
 }
 
 char *cli_param_name(char *key)
