@@ -181,11 +181,14 @@ static void put_programs(struct ky_buf *to, const struct session *s)
 {
 	const struct app *silent;
 	unsigned n = count_programs(s, &silent);
+	bool bound = s->daemon->options.bound; /* to a command, which has come to its end */
 
 	if (n)
 		ky_buf_printf(to,
 			"none of the %u running program%s has such an event ('kymo list -u' shows them)",
 			n, n == 1 ? "" : "s");
+	else if (bound)
+		ky_buf_puts(to, "none of the command's programs had such an event");
 	else
 		ky_buf_puts(to, "no instrumented program is running");
 	if (silent)
@@ -194,7 +197,7 @@ static void put_programs(struct ky_buf *to, const struct session *s)
 	if (!s->all_uids)
 		ky_buf_printf(to, "; this daemon knows those of user %u, root's knows all",
 			(unsigned)s->uid);
-	if (!n)
+	if (!n && !bound)
 		ky_buf_printf(
 			to, "; programs find this daemon in %s (KYMO_RUNDIR)", s->daemon->run.path);
 }

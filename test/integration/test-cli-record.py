@@ -125,6 +125,8 @@ def test_nothing(k):
     equal((v["recorded"], v["session"]["channels"][0]["rules"][0]["matched"]), (0, 1), "event that never came")
     done = record(k, "-e", "emit:signal", kymotest.APPS / "emit", "-n", 3)
     check("1 event could have come" in done.stderr, f"event that never came: {done.stderr}")
+    done = record(k, "-e", "emit:record,no:thing", kymotest.APPS / "emit", "-n", 3)
+    check("'no:thing' matches nothing: none of the command's programs had such an event\n" in done.stderr, f"one rule of two: {done.stderr}")
 
 
 def test_exit_status(k):
