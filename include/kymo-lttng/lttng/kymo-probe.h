@@ -64,7 +64,7 @@
 #define lttng_ust_field_unused(src)
 #define lttng_ust_field_unused_nowrite(src)
 
-#define LTTNG_UST_TP_ENUM_VALUES(...) __VA_ARGS__
+#define LTTNG_UST_TP_ENUM_VALUES(...) (__VA_ARGS__)
 #define lttng_ust_field_enum_value(label, value) KYMO_VALUE(label, value),
 #define lttng_ust_field_enum_range(label, from, to) KYMO_RANGE(label, from, to),
 #define lttng_ust_field_enum_auto(label) {label, KYMO_LABEL_AUTO},
@@ -208,7 +208,7 @@
 
 /* The last label is one too many: there may be no other. */
 #define KYMO__LTTNG_ENUM(provider, name, values) \
-	static const struct kymo_enum_label kymo__lttng_labels_##provider##___##name[] = {values {NULL, 0, 0}}; \
+	static const struct kymo_enum_label kymo__lttng_labels_##provider##___##name[] = {KYMO__UNWRAP(values) {NULL, 0, 0}}; \
 	static const struct kymo_enum_type kymo__lttng_enum_##provider##___##name __attribute__((unused)) = { \
 		#provider "_" #name, kymo__lttng_labels_##provider##___##name, \
 		(uint32_t)(sizeof(kymo__lttng_labels_##provider##___##name) / sizeof(struct kymo_enum_label) - 1), 0};

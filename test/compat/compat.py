@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""
+Programs written for LTTng-UST (programs/), in the ways in which such programs are built, and what their traces say.
+
+A case is built by either tracer's headers and recorded by either: test-compat.py does it with Kymo's and compares with
+expected/CASE.txt, oracle.py does it with LTTng's, and makes those files.
+"""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
+DYNAMIC = ["-DTRACEPOINT_DEFINE", "-DTRACEPOINT_PROBE_DYNAMIC_LINKAGE"]
+
+
+@dataclasses.dataclass
+class Tools:
+    """A compiler of C or C++, and a tracer's headers and library."""
+
+    compiler: list  # command
+    probes: list  # that for files with probes; the original's are to be compiled as C
+    include: list
+    libs: list
+    gen_tp: str
+    env: dict  # for gen_tp
+    out: pathlib.Path
+
+    def run(self, command, env=None):
+        done = subprocess.run([str(c) for c in command], cwd=self.out, env=env, capture_output=True, text=True)
+        if done.returncode or done.stderr:
+            raise RuntimeError(f"{' '.join(map(str, command))}:\n{done.stderr}")
+
+    def object(self, source, *flags, name=None):
+        """Compiles a file of programs/ to an object; returns its path. Warnings are failures."""
+        out = self.out / (name or pathlib.Path(source).with_suffix(".o").name)
+        probes = "CREATE_PROBES" in (PROGRAMS / source).read_text() or "-DTRACEPOINT_CREATE_PROBES" in flags
+        self.run([*(self.probes if probes else self.compiler), "-O2", "-Wall", "-Wextra", "-Werror", f"-I{PROGRAMS}", "-I.",
+            *self.include, *flags, "-c", "-o", out, PROGRAMS / source])
+        return out
+
+    def link(self, name, *parts):
+        out = self.out / name
+        driver = "g++" if "++" in self.compiler[0] else "gcc"
+        self.run([driver, "-o", out, *parts, *self.libs, "-ldl"])
+        return out
+
+
+# How a case's program is built: each returns its command, and a library to be loaded before it or None.
+
+
+def together(tools, case):
+    return [tools.link("main", tools.object(f"{case.source}.c"), tools.object(f"{case.source}-tp.c"))], None
+
+
+def alone(tools, case):
+    return [tools.link("main", tools.object(f"{case.source}.c"))], None
+
+
+def hidden(tools, case):
+    """Nobody outside of the program is to see its tracepoints."""
+    flags = ["-DTRACEPOINT_HIDDEN_DEFINITION", "-DLTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION"]
+    return [tools.link("main", tools.object("parts.c", *flags), tools.object("parts-tp.c", "-DTRACEPOINT_DEFINE", *flags))], None
+
+
+def archive(tools, case):
+    """The linker takes the provider out of an archive because the tracepoints' definition refers to it."""
+    out = tools.out / "libparts.a"
+    tools.run(["ar", "rc", out, tools.object("parts-tp.c")])
+    return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), out)], None
+
+
+def shared(tools, case):
+    """All but the calls is in a library."""
+    provider = tools.object("parts-tp.c", "-fPIC", "-DTRACEPOINT_DEFINE")
+    library = tools.link("libparts.so", "-shared", provider)
+    return [tools.link("main", tools.object("parts.c"), library, f"-Wl,-rpath,{tools.out}")], None
+
+
+def shared_probes(tools, case):
+    """The provider is in a library, the definition in the program."""
+    library = tools.link("libparts.so", "-shared", tools.object("parts-tp.c", "-fPIC"))
+    return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), "-Wl,--no-as-needed", library,
+        f"-Wl,-rpath,{tools.out}")], None
+
+
+def dynamic(tools):
+    return tools.link("main", tools.object("parts.c", *DYNAMIC)), \
+        tools.link("libparts.so", "-shared", tools.object("parts-tp.c", "-fPIC"))
+
+
+def loaded(tools, case):
+    """The provider is loaded by the program."""
+    return dynamic(tools), None
+
+
+def preloaded(tools, case):
+    program, library = dynamic(tools)
+    return [program], library
+
+
+def absent(tools, case):
+    """The provider is not there: nothing is recorded, and nothing happens."""
+    return [dynamic(tools)[0]], None
+
+
+def plugin(tools, case):
+    """A library with a provider of its own, besides the program's; it is unloaded."""
+    library = tools.link("plugin.so", "-shared", tools.object("plugin.c", "-fPIC"))
+    return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), tools.object("parts-tp.c")), library, "plugin_run"], None
+
+
+def generated(tools, case):
+    (tools.out / "generated.tp").write_text((PROGRAMS / "sample.tp").read_text())
+    tools.run([tools.gen_tp, "generated.tp"], env=tools.env)
+    return [tools.link("main", tools.object("sample.c"), tools.out / "generated.o")], None
+
+
+@dataclasses.dataclass
+class Case:
+    name: str  # of the file of expectations
+    source: str
+    build: callable
+    rule: str
+    filter: str = None
+    twice: bool = False  # LTTng records an event as often as there are providers that have it
+
+
+CASES = [
+    *(Case(v, v, together, f"{v}:*") for v in ("version0", "version1")),
+    *(Case(f"version0-filter{i}", "version0", together, "version0:aside", text) for i, text in enumerate([
+        "hidden > 7 && n < 8", 'secret == "odd"', "half == 1.5", "some[1] == 1073741824", "two[0] == -1 && n == 3", "size == 4",
+        'first == "ev" && text == "ev"', "two[1] == 5"])),
+    *(Case("parts", "parts", how, "parts*") for how in (archive, hidden, shared, shared_probes, loaded, preloaded)),
+    Case("absent", "parts", absent, "parts*"),
+    Case("plugin", "parts", plugin, "parts*", twice=True),
+    Case("messages", "messages", alone, "lttng_ust_trace*"),
+    Case("generated", "sample", generated, "sample:*"),
+]
+
+
+def text_of(trace):
+    """What babeltrace2 says of each event, without when and where: log level, model, name, fields."""
+    if not any(pathlib.Path(trace).rglob("metadata")):
+        return ""  # no program had such events
+    done = subprocess.run(["babeltrace2", "--fields=loglevel,emf", "--no-delta", str(trace)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"babeltrace2 {trace}: {done.stderr}")
+    text = re.sub(r"^\[[\d:.]+\] \S+ ", "", done.stdout, flags=re.MULTILINE)
+    text = re.sub(r'file = "[^"]*/', 'file = "', text)
+    return re.sub(r"\{ cpu_id = \d+ \}, ", "", text)

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+oracle.py [--write] [CASE...]: the same programs (compat.py), built with LTTng-UST and recorded by it: does it say
+what expected/ says? --write: makes these files of it. Needs Debian's liblttng-ust-dev and lttng-tools.
+"""
+
+import difflib
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import compat
+
+
+class Lttng:
+    """A session daemon with a home of its own."""
+
+    def __init__(self, top):
+        self.top = top
+        self.env = {**os.environ, "LTTNG_HOME": str(top), "LTTNG_UST_REGISTER_TIMEOUT": "-1"}
+        self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.env, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 30
+        while subprocess.run(["lttng", "--no-sessiond", "list"], env=self.env, capture_output=True).returncode:
+            if self.daemon.poll() is not None or time.monotonic() > end:
+                sys.exit("oracle: lttng-sessiond does not start; is another one running?")
+            time.sleep(0.05)
+
+    def stop(self):
+        self.daemon.terminate()
+        self.daemon.wait()
+
+    def cli(self, *args):
+        subprocess.run(["lttng", "--no-sessiond", *args], env=self.env, check=True, capture_output=True)
+
+    def record(self, case, command, preload):
+        out = self.top / f"trace-{case.build.__name__}-{case.name}"
+        session = out.name
+        self.cli("create", session, "-o", str(out))
+        self.cli("enable-event", "-u", case.rule, "-s", session, *(["--filter", case.filter] if case.filter else []))
+        self.cli("start", session)
+        subprocess.run([str(c) for c in command], env={**self.env, **({"LD_PRELOAD": str(preload)} if preload else {})}, check=True)
+        self.cli("destroy", session)
+        text = compat.text_of(out)
+        return "".join(line for line, _ in itertools.groupby(text.splitlines(True))) if case.twice else text
+
+
+def run(case, lttng, top):
+    out = pathlib.Path(tempfile.mkdtemp(dir=top))
+    tools = compat.Tools(["gcc", "-std=gnu11"], ["gcc", "-std=gnu11"], [], ["-llttng-ust"], "lttng-gen-tp", os.environ, out)
+    command, preload = case.build(tools, case)
+    return lttng.record(case, command, preload)
+
+
+def main():
+    write = "--write" in sys.argv
+    names = [a for a in sys.argv[1:] if a != "--write"]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="kymo-oracle-") as top:
+        lttng = Lttng(pathlib.Path(top))
+        written = {}
+        try:
+            for case in compat.CASES:
+                if names and case.name not in names:
+                    continue
+                text = run(case, lttng, top)
+                path = compat.HERE / "expected" / f"{case.name}.txt"
+                if write and case.name not in written:
+                    path.write_text(text)
+                wanted = written.setdefault(case.name, path.read_text())
+                failed += text != wanted
+                print(f"{'same' if text == wanted else 'DIFFERS'}: {case.name} ({case.build.__name__}), {len(text.splitlines())} events")
+                sys.stdout.writelines(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "expected", "LTTng", n=0))
+        finally:
+            lttng.stop()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

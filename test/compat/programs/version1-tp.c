@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "version1-tp.h"

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs written for LTTng-UST, compiled with our headers in several languages: their traces are those that LTTng makes."""
+
+import difflib
+import os
+import pathlib
+import shutil
+import sys
+
+import compat
+
+sys.path.insert(0, str(compat.HERE.parent / "integration"))
+import kymotest  # noqa: E402
+from kymotest import SOURCE, Failure, check  # noqa: E402
+
+INCLUDE = [f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
+COMPILERS = {
+    "gnu99": ["gcc", "-std=gnu99"],
+    "c11_pedantic": ["gcc", "-std=c11", "-pedantic"],
+    "clang": ["clang", "-std=gnu11"],
+    "cplusplus11": ["g++", "-xc++", "-std=c++11"],
+    "cplusplus20": ["g++", "-xc++", "-std=c++20"],
+    "clang_cplusplus17": ["clang++", "-xc++", "-std=c++17"],
+    "not_optimised": ["gcc", "-std=gnu11", "-O0", "-fPIC"],
+}
+
+
+def record(k, case, command, preload):
+    trace = k.top / "trace"
+    rule = ["-e", case.rule, *(["-f", case.filter] if case.filter else [])]
+    preloads = os.pathsep.join(filter(None, [k.env.get("LD_PRELOAD"), str(preload) if preload else None]))
+    k.kymo("record", "--no-summary", "-o", trace, *rule, "--", *command, env={"LD_PRELOAD": preloads} if preloads else {})
+    return compat.text_of(trace)
+
+
+def run(k, case, compiler):
+    out = pathlib.Path(k.top, "build")
+    out.mkdir()
+    flags = " ".join(INCLUDE)
+    tools = compat.Tools(compiler, compiler, INCLUDE, [], str(SOURCE / "scripts" / "kymo-gen-tp"), {**os.environ, "CPPFLAGS": flags}, out)
+    command, preload = case.build(tools, case)
+    text = record(k, case, command, preload)
+    wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
+    if text != wanted:
+        raise Failure("".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "LTTng", "Kymo", n=0)))
+    shutil.rmtree(out)
+    shutil.rmtree(k.top / "trace", ignore_errors=True)
+
+
+def add_tests():
+    """One for each case, in C; those with all fields and those with all ways of linking also in other languages."""
+    for case in compat.CASES:
+        everywhere = case.name in ("version0", "version1", "messages") or case.build in (compat.shared, compat.plugin)
+        for name, compiler in COMPILERS.items():
+            if everywhere or name == "gnu99":
+                function = lambda k, case=case, compiler=compiler: run(k, case, compiler)  # noqa: E731
+                globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = function
+
+
+def test_the_comparison_can_fail(k):
+    case = next(c for c in compat.CASES if c.name == "generated")
+    wrong = compat.Case("messages", case.source, case.build, case.rule)
+    try:
+        run(k, wrong, COMPILERS["gnu99"])
+    except Failure:
+        return
+    check(False, "another case's trace passed")
+
+
+add_tests()
+if __name__ == "__main__":
+    kymotest.main()
