@@ -66,6 +66,8 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const
 			cli_safe(cli, output));
 	else
 		printf("session '%s' created: no trace is written\n", cli_safe(cli, name));
+	if (!cli->json)
+		cli_report_notes(cli, reply);
 	return CLI_OK;
 }
 

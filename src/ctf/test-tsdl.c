@@ -153,6 +153,8 @@ static void write_metadata(const char *dir, const uint8_t uuid[16])
 		.hostname = "a \"host\"\\",
 		.session = "demo",
 		.boot_id = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564",
+		.machine_id = "",
+		.product_uuid = "",
 		.uid = 1000,
 		.abi_bits = 64,
 		.clock = {.clock = KY_CLOCK_TSC,

@@ -63,6 +63,10 @@ static void put_env(struct ky_buf *b, const struct ky_tsdl_trace *t)
 	ky_buf_printf(b, ";\n\tuid = %" PRIu32 ";\n\tabi_bits = %" PRIu32 ";\n\tboot_id = ", t->uid,
 		t->abi_bits);
 	put_string(b, t->boot_id);
+	ky_buf_puts(b, ";\n\tmachine_id = ");
+	put_string(b, t->machine_id);
+	ky_buf_puts(b, ";\n\tproduct_uuid = ");
+	put_string(b, t->product_uuid);
 	ky_buf_puts(b, ";\n};\n\n");
 }
 

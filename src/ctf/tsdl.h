@@ -16,7 +16,8 @@
 struct ky_tsdl_trace {
 	uint8_t uuid[16];
 	const char *hostname, *session;
-	const char *boot_id; /* as the kernel spells it; the clock's uuid */
+	const char *boot_id;		       /* as the kernel spells it; the clock's uuid */
+	const char *machine_id, *product_uuid; /* "" where they are not known */
 	uint32_t uid, abi_bits;
 	struct ky_clock_info clock;
 };

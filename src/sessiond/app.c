@@ -819,6 +819,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	a->caps = m.caps;
 	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
+	collector_registered(&a->daemon->collector, a->pid);
 	return ask_again(a);
 }
 

@@ -199,6 +199,8 @@ static int write_preamble(struct registry *r, const struct session *s)
 		.hostname = s->daemon->hostname,
 		.session = s->name,
 		.boot_id = s->daemon->boot_id,
+		.machine_id = s->daemon->machine_id,
+		.product_uuid = s->daemon->product_uuid,
 		.uid = r->uid,
 		.abi_bits = r->abi_bits,
 		.clock = s->clock,

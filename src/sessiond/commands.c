@@ -242,7 +242,7 @@ static bool may_create(struct request *r, const char *name, const char *output)
 	return false;
 }
 
-static void run_create(struct request *r)
+static void create(struct request *r)
 {
 	struct daemon *d = r->daemon;
 	const char *name = request_string(r, "session"), *output = request_string(r, "output");
@@ -256,6 +256,9 @@ static void run_create(struct request *r)
 	output = output ? output : "";
 	if (!may_create(r, name, output))
 		return;
+	if (*d->collector.trouble)
+		note(r, "the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
+			d->collector.trouble);
 	step = step_new(r);
 	ret = step ? session_new(d, name, output, request_bool(r, "snapshot"), uid, r->peer.gid,
 			     &step->waiter)
@@ -268,6 +271,27 @@ static void run_create(struct request *r)
 		step_free(step);
 	request_refuse(
 		r, "failed", "cannot start a consumer for session '%s': %s", name, strerror(-ret));
+}
+
+/* The collector is ready, or has failed. */
+static void create_held(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+
+	if (b->timed_out)
+		note(r, "the collector of system state does not answer: the session does without it");
+	create(r);
+}
+
+static void run_create(struct request *r)
+{
+	struct collector *c = &r->daemon->collector;
+
+	barrier_init(&r->barrier, &r->daemon->loop, create_held);
+	if (collector_await(c, &r->barrier))
+		barrier_arm(&r->barrier, COLLECTOR_ANSWER_NS);
+	else
+		create(r);
 }
 
 static void run_set_session(struct request *r)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/program.h"
 #include "svc/log.h"
 
 #define PROGRAM	       "kymo-consumerd"
@@ -23,30 +24,6 @@
 #define FAILURES_MAX 3	       /* in a row, when it is only to end */
 
 static const struct ky_msg_conn_ops conn_ops;
-
-int consumer_find(char *buf, size_t size)
-{
-	const char *env = secure_getenv("KYMO_LIBEXECDIR");
-	char exe[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	static const char *const beside[] = {"", "/../consumerd", "/../libexec/kymo"};
-
-	if (env) {
-		snprintf(buf, size, "%s/" PROGRAM, env);
-		return access(buf, X_OK) ? -ENOENT : 0;
-	}
-	exe[n > 0 ? n : 0] = '\0';
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(beside); i++) {
-		snprintf(buf, size, "%s%s/" PROGRAM, exe, beside[i]);
-		if (!access(buf, X_OK))
-			return 0;
-	}
-	snprintf(buf, size, "%s/" PROGRAM, KYMO_LIBEXECDIR);
-	return access(buf, X_OK) ? -ENOENT : 0;
-}
 
 /* In the child: becomes the session's owner for good. */
 static int become(uid_t uid, gid_t gid)
@@ -200,7 +177,7 @@ static int spawn_process(struct consumer *c, int fd)
 {
 	char path[PATH_MAX];
 
-	if (consumer_find(path, sizeof(path)) < 0) {
+	if (program_find("consumerd", path, sizeof(path)) < 0) {
 		ky_error("cannot find " PROGRAM
 			 ": install it beside the session daemon or set KYMO_LIBEXECDIR");
 		return -ENOENT;

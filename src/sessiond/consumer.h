@@ -76,7 +76,4 @@ void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */
 void consumer_reap(struct consumer *c);
 
-/* Finds kymo-consumerd: 0 and its path in buf, or -ENOENT. */
-int consumer_find(char *buf, size_t size);
-
 #endif

@@ -93,6 +93,7 @@ static void on_signal(struct ky_loop *loop, int signo)
 			consumer_reap(&sn->consumer);
 		consumer_reap(&s->consumer); /* may end the session */
 	}
+	collector_reap(&d->collector);
 }
 
 static int watch_signals(struct daemon *d)
@@ -202,14 +203,23 @@ static int publish_first(struct daemon *d)
 	return ret;
 }
 
-static void read_host(struct daemon *d)
+/* The file's first line; "" where it cannot be read. */
+static void read_line(const char *path, char *buf, size_t size)
 {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, d->boot_id, sizeof(d->boot_id) - 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 
 	ky_close(fd);
-	d->boot_id[n > 0 ? n : 0] = '\0';
-	d->boot_id[strcspn(d->boot_id, "\n")] = '\0';
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+static void read_host(struct daemon *d)
+{
+	read_line("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
+	read_line("/etc/machine-id", d->machine_id, sizeof(d->machine_id));
+	/* Root's alone; what a hypervisor tells its guest. */
+	read_line("/sys/class/dmi/id/product_uuid", d->product_uuid, sizeof(d->product_uuid));
 	if (gethostname(d->hostname, sizeof(d->hostname) - 1) < 0)
 		d->hostname[0] = '\0';
 }
@@ -268,6 +278,7 @@ int daemon_init(
 	ky_list_init(&d->requests);
 	ky_list_init(&d->selections);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
+	collector_init(&d->collector, d);
 	read_host(d);
 	warm_clock(d->clock);
 	ky_raise_nofile();
@@ -293,6 +304,7 @@ void daemon_deinit(struct daemon *d)
 	struct session *s, *s_tmp;
 	struct app *a, *a_tmp;
 
+	collector_deinit(&d->collector);
 	ky_list_foreach_safe (r, r_tmp, &d->requests, node)
 		request_free(r);
 	ky_list_foreach_safe (c, c_tmp, &d->clients, node)

@@ -6,6 +6,7 @@
 #ifndef SESSIOND_DAEMON_H
 #define SESSIOND_DAEMON_H
 
+#include "sessiond/collector.h"
 #include "sessiond/rundir.h"
 #include "sessiond/session.h"
 #include "svc/unix.h"
@@ -14,6 +15,7 @@ struct daemon_options {
 	const char *group;   /* that may control root's daemon */
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes */
+	bool no_collectd;
 };
 
 struct daemon {
@@ -23,6 +25,7 @@ struct daemon {
 	struct ky_listener app_listener, control_listener;
 	struct ky_watch bound_watch;
 	struct ky_timer stop_timer;
+	struct collector collector;
 	bool stopping;
 	/* Parts that have yet to report before the daemon is ready; the last one calls on_ready. */
 	unsigned n_unready;
@@ -34,7 +37,7 @@ struct daemon {
 	uint32_t n_cpus;
 	enum ky_clock clock;
 	uint32_t last_number, last_cookie; /* given to ring sets and orders */
-	char hostname[65], boot_id[40];
+	char hostname[65], boot_id[40], machine_id[40], product_uuid[40]; /* "": not known */
 };
 
 /*

@@ -29,7 +29,7 @@ static const char help[] =
 	"\n"
 	"The run directory is $KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo or\n"
 	"$HOME/.kymo for others. $KYMO_CLOCK (monotonic or tsc) decides which clock traces have,\n"
-	"$KYMO_LIBEXECDIR where kymo-consumerd is.\n";
+	"$KYMO_LIBEXECDIR where kymo-consumerd and kymo-collectd are.\n";
 
 enum {
 	OPT_SIG_PARENT = 256,
@@ -94,6 +94,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			o->group = optarg;
 			break;
 		case OPT_NO_COLLECTD:
+			o->no_collectd = true;
 			break;
 		case OPT_PIDFILE:
 			o->pidfile = optarg;
@@ -117,6 +118,7 @@ static void on_ready(struct daemon *d)
 {
 	ky_debug("ready in %s", d->run.path);
 	launch_ready(&launch, rundir_path(&d->run, "log"));
+	collector_start(&d->collector);
 }
 
 int main(int argc, char **argv)

@@ -54,11 +54,12 @@ static void init_conns(void)
 {
 	char dir[sizeof(tracer.conns[0].dir)];
 
-	tracer_conn_init(&tracer.conns[0], KY_RUN_GLOBAL);
 	/* geteuid() would be one more system call at each program's start. */
 	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 ||
 		!strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
+	tracer_conn_init(
+		&tracer.conns[0], dir[0] && secure_getenv("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);
 	tracer_conn_init(&tracer.conns[1], dir);
 }
 

@@ -46,7 +46,7 @@ def reachable():
     copy = pathlib.Path(tempfile.mkdtemp(prefix="kymo-build-"))
     copy.chmod(0o755)
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    for folder in ("src/cli", "src/sessiond", "src/consumerd", "src/tracer", "src/preload", "test/integration/apps"):
+    for folder in ("src/cli", "src/sessiond", "src/consumerd", "src/collectd", "src/tracer", "src/preload", "test/integration/apps"):
         (copy / folder).mkdir(parents=True)
         for path in (BUILD / folder).glob("*"):
             if path.is_file() and os.access(path, os.X_OK):
@@ -171,20 +171,24 @@ class Kymo:
 
     # -- the daemon
 
-    def spawn_daemon(self, *args, env=None, wrap=()):
+    def spawn_daemon(self, *args, env=None, wrap=(), collector=False):
         """Starts kymo-sessiond in the foreground without waiting; what it says is in daemon_log(). wrap: a command that runs it."""
+        args = args if collector else ("--no-collectd", *args)
         with open(self.top / "sessiond.log", "ab") as log:
             daemon = subprocess.Popen([*wrap, SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log)
         self.started.append(daemon)
         return daemon
 
-    def start_daemon(self, *args, env=None):
+    def start_daemon(self, *args, env=None, collector=False):
         """Starts the daemon and waits until it answers."""
-        self.daemon = self.spawn_daemon(*args, env=env)
+        self.daemon = self.spawn_daemon(*args, env=env, collector=collector)
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the session daemon to answer")
         if self.daemon.poll() is not None:
             raise Failure(f"the session daemon ended with {self.daemon.returncode}:\n{self.daemon_log()}")
+        if collector:  # is ready, or given up, when a session has been made
+            self.request(command="create", session="collector")
+            self.request(command="destroy", session="collector")
         self.daemon_fds = open_fds(self.daemon.pid)
         return self.daemon
 

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel tells that a machine was made or has gone, with the number of the thread that made it; everything else is
+ * in /proc while the process lives. So what a process says of itself is kept until its machines have gone; and which
+ * processes have any is known from what they were when this began, and from every uevent since. Where uevents are missing
+ * or were lost, /proc is looked through again.
+ *
+ * Two threads: the main one takes uevents, libkymo's tells sessions. `lock` protects the list of processes.
+ */
+#include "collectd/vm.h"
+
+#include <kymo/statedump.h>
+#include <libudev.h>
+#include <pthread.h>
+
+#include "base/list.h"
+#include "collectd/guest.h"
+#include "svc/log.h"
+
+#define BUFFER_BYTES (16 << 20) /* for some ten thousand uevents */
+
+/* A process with machines. */
+struct host {
+	struct ky_list node;
+	pid_t pid, thread; /* thread: that the kernel names in uevents */
+	uint32_t n;	   /* machines that this thread has made and that have not gone */
+	char process[sizeof(((struct guest *)0)->process)];
+	char uuid[sizeof(((struct guest *)0)->uuid)];
+	char name[sizeof(((struct guest *)0)->name)];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ky_list hosts = {&hosts, &hosts};
+static struct udev *udev;
+static struct udev_monitor *monitor; /* NULL: uevents are not to be had */
+static struct ky_watch watch;
+static struct host *
+	idle; /* whose last machine has gone: it may make another, and be gone before we can look */
+static bool stale;	  /* `hosts` may lack some */
+static unsigned n_hidden; /* processes that could not be looked into */
+
+static struct host *find(pid_t pid, pid_t thread)
+{
+	struct host *h;
+
+	ky_list_foreach (h, &hosts, node)
+		if (h->pid == pid && (!thread || h->thread == thread))
+			return h;
+	return NULL;
+}
+
+static struct host *find_thread(pid_t thread)
+{
+	struct host *h;
+
+	ky_list_foreach (h, &hosts, node)
+		if (h->thread == thread)
+			return h;
+	return NULL;
+}
+
+static void forget(struct host *h)
+{
+	if (h == idle)
+		idle = NULL;
+	ky_list_remove(&h->node);
+	free(h);
+}
+
+/* Its last machine has gone. One such is remembered. */
+static void retire(struct host *h)
+{
+	if (idle && idle != h)
+		forget(idle);
+	idle = h;
+	h->n = 0;
+}
+
+/* What can be said of the thread's process, which may have gone. */
+static void identify(struct guest *g, pid_t thread)
+{
+	const struct host *h = find_thread(thread);
+
+	guest_identify(g, guest_process_of(thread));
+	if (*g->process || !h)
+		return;
+	g->pid = h->pid;
+	memcpy(g->process, h->process, sizeof(g->process));
+	memcpy(g->uuid, h->uuid, sizeof(g->uuid));
+	memcpy(g->name, h->name, sizeof(g->name));
+}
+
+/* NULL without memory. */
+static struct host *keep(const struct guest *g, pid_t thread)
+{
+	struct host *h = find(g->pid, thread);
+
+	if (!h) {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return NULL;
+		ky_list_append(&hosts, &h->node);
+	}
+	if (h == idle)
+		idle = NULL;
+	h->pid = g->pid;
+	h->thread = thread;
+	memcpy(h->process, g->process, sizeof(h->process));
+	memcpy(h->uuid, g->uuid, sizeof(h->uuid));
+	memcpy(h->name, g->name, sizeof(h->name));
+	return h;
+}
+
+static void found(pid_t pid)
+{
+	struct guest g;
+	struct host *h;
+
+	if (find(pid, 0))
+		return;
+	guest_identify(&g, pid);
+	guest_count(&g);
+	h = keep(&g, pid);
+	if (h)
+		h->n = g.n_vms;
+}
+
+/* Under the lock. */
+static void scan(void)
+{
+	n_hidden = guests_scan(found);
+	stale = !monitor;
+}
+
+/* --- state dump --- */
+
+/* True when it has machines still. */
+static bool tell_guest(const struct host *h)
+{
+	struct guest g;
+	int ret;
+
+	guest_identify(&g, h->pid);
+	ret = guest_count(&g);
+	if (ret == -ESRCH || (!ret && !g.n_vms))
+		return false;
+	if (ret < 0 && !h->n)
+		return false;
+	if (ret < 0)
+		g.n_vms = h->n;
+	kymo_event(kymo_vm, guest, kymo_i32(pid, g.pid), kymo_string(process, g.process),
+		kymo_string(uuid, g.uuid), kymo_string(name, g.name), kymo_u32(n_vms, g.n_vms),
+		kymo_u32(n_vcpus, g.n_vcpus), kymo_seq_i32(vcpu_threads, g.threads, g.n_threads));
+	return true;
+}
+
+static void tell(void *data)
+{
+	struct host *h, *tmp;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&lock);
+	if (stale)
+		scan();
+	ky_list_foreach_safe (h, tmp, &hosts, node) {
+		if (find(h->pid, 0) != h)
+			continue; /* of another thread of the same process */
+		if (tell_guest(h))
+			n++;
+		else
+			forget(h);
+	}
+	kymo_event(kymo_vm, guests, kymo_u32(n, n), kymo_u32(hidden_processes, n_hidden));
+	pthread_mutex_unlock(&lock);
+}
+
+static struct kymo_statedump state = {sizeof(state), 0, tell, NULL};
+
+/* --- uevents --- */
+
+static uint64_t number(struct udev_device *d, const char *property)
+{
+	const char *text = udev_device_get_property_value(d, property);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static const char *text(struct udev_device *d, const char *property)
+{
+	const char *value = udev_device_get_property_value(d, property);
+
+	return value ? value : "";
+}
+
+static void created(struct udev_device *d, pid_t thread)
+{
+	struct guest g;
+	struct host *h;
+
+	identify(&g, thread);
+	h = keep(&g, thread);
+	if (h)
+		h->n++;
+	kymo_event(kymo_vm, created, kymo_i32(pid, g.pid), kymo_string(process, g.process),
+		kymo_string(uuid, g.uuid), kymo_string(name, g.name),
+		kymo_u64(created, number(d, "CREATED")), kymo_u64(count, number(d, "COUNT")),
+		kymo_string(stats_path, text(d, "STATS_PATH")));
+}
+
+static void destroyed(struct udev_device *d, pid_t thread)
+{
+	struct host *h = find_thread(thread);
+
+	/* One that was there before us: the thread is not known, but the process. */
+	if (!h)
+		h = find(guest_process_of(thread), 0);
+	kymo_event(kymo_vm, destroyed, kymo_i32(pid, h ? h->pid : thread),
+		kymo_string(process, h ? h->process : ""), kymo_string(uuid, h ? h->uuid : ""),
+		kymo_string(name, h ? h->name : ""), kymo_u64(created, number(d, "CREATED")),
+		kymo_u64(count, number(d, "COUNT")),
+		kymo_string(stats_path, text(d, "STATS_PATH")));
+	if (h && h->n <= 1)
+		retire(h);
+	else if (h)
+		h->n--;
+}
+
+static void take(struct udev_device *d)
+{
+	const char *event = text(d, "EVENT");
+	pid_t thread = (pid_t)number(d, "PID");
+
+	if (strcmp(udev_device_get_sysname(d), "kvm"))
+		return;
+	pthread_mutex_lock(&lock);
+	if (!strcmp(event, "create"))
+		created(d, thread);
+	else if (!strcmp(event, "destroy"))
+		destroyed(d, thread);
+	pthread_mutex_unlock(&lock);
+}
+
+static void monitor_readable(struct ky_watch *w, uint32_t events)
+{
+	struct udev_device *d;
+
+	while ((d = udev_monitor_receive_device(monitor))) {
+		take(d);
+		udev_device_unref(d);
+	}
+	if (errno != ENOBUFS)
+		return;
+	ky_warning("the kernel told of more virtual machines at once than there was room for: some "
+		   "kymo_vm:created and :destroyed are missing");
+	pthread_mutex_lock(&lock);
+	stale = true;
+	pthread_mutex_unlock(&lock);
+}
+
+/* udevd tells what it is through with; where none runs, the kernel itself. */
+static int open_monitor(struct ky_loop *loop)
+{
+	const char *source = access("/run/udev/control", F_OK) ? "kernel" : "udev";
+	int ret;
+
+	udev = udev_new();
+	monitor = udev ? udev_monitor_new_from_netlink(udev, source) : NULL;
+	if (!monitor)
+		return -errno;
+	udev_monitor_set_receive_buffer_size(monitor, BUFFER_BYTES);
+	ret = udev_monitor_filter_add_match_subsystem_devtype(monitor, "misc", NULL);
+	if (ret >= 0)
+		ret = udev_monitor_enable_receiving(monitor);
+	if (ret >= 0)
+		ret = ky_watch_add(
+			loop, &watch, udev_monitor_get_fd(monitor), EPOLLIN, monitor_readable);
+	if (ret < 0)
+		monitor = udev_monitor_unref(monitor);
+	return ret;
+}
+
+int vm_start(struct ky_loop *loop)
+{
+	int ret = open_monitor(loop);
+
+	if (ret < 0)
+		ky_warning(
+			"cannot hear of virtual machines that are made (%s): only those that run are recorded, when a session starts",
+			strerror(-ret));
+	if (geteuid())
+		ky_info("not root: virtual machines of other users that run already are not seen");
+	pthread_mutex_lock(&lock);
+	scan();
+	pthread_mutex_unlock(&lock);
+	ret = kymo_statedump_register(&state);
+	if (ret < 0)
+		ky_error("cannot register the state dump of virtual machines: %s", strerror(-ret));
+	return ret;
+}
+
+void vm_stop(void)
+{
+	struct host *h, *tmp;
+
+	kymo_statedump_unregister(&state);
+	ky_watch_remove(&watch);
+	udev_monitor_unref(monitor);
+	udev_unref(udev);
+	ky_list_foreach_safe (h, tmp, &hosts, node)
+		forget(h);
+}
