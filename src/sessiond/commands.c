@@ -15,25 +15,26 @@
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "sessiond/explain.h"
+#include "sessiond/json.h"
 #include "sessiond/option.h"
 #include "sessiond/report.h"
 #include "sessiond/snapshot.h"
 
 static void add(struct request *r, const char *name, struct json_object *value)
 {
-	json_object_object_add(r->reply, name, value);
+	json_add(r->reply, name, value);
 }
 
 /* Appends to a list in the reply, made when it is not there. */
 static void add_to(struct request *r, const char *list, struct json_object *value)
 {
-	struct json_object *array;
+	struct json_object *array = NULL;
 
 	if (!json_object_object_get_ex(r->reply, list, &array)) {
-		array = json_object_new_array();
-		add(r, list, array);
+		add(r, list, json_object_new_array());
+		json_object_object_get_ex(r->reply, list, &array);
 	}
-	json_object_array_add(array, value);
+	json_append(array, value);
 }
 
 static void note(struct request *r, const char *fmt, ...) KY_PRINTF(2, 3);

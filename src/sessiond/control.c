@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/json.h"
 #include "sessiond/option.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
@@ -292,23 +293,27 @@ void requests_forget_session(struct daemon *d, const struct session *s)
 			r->session = NULL;
 }
 
+#define OUT_OF_MEMORY                                                                                       \
+	"{\"ok\": false, \"code\": \"failed\", \"error\": \"the session daemon has no memory left for its " \
+	"answer: see 'kymo status' for what was done\"}"
+
 /* Sends what there is to say as the answer. */
 static void answer(struct client *c, struct json_object *reply, const struct refusal *refusal)
 {
 	struct json_object *refused = NULL;
+	const char *text;
 
 	if (refusal->code) {
 		refused = json_object_new_object();
-		json_object_object_add(refused, "ok", json_object_new_boolean(false));
-		json_object_object_add(refused, "code", json_object_new_string(refusal->code));
-		json_object_object_add(refused, "error", json_object_new_string(refusal->text));
+		json_add(refused, "ok", json_object_new_boolean(false));
+		json_add(refused, "code", json_object_new_string(refusal->code));
+		json_add(refused, "error", json_object_new_string(refusal->text));
 		if (refusal->position)
-			json_object_object_add(
-				refused, "position", json_object_new_int((int)refusal->position));
+			json_add(refused, "position", json_object_new_int((int)refusal->position));
 	}
-	ky_line_conn_answer(
-		&c->conn, json_object_to_json_string_ext(refused ? refused : reply,
-				  JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	text = json_object_to_json_string_ext(
+		refused ? refused : reply, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	ky_line_conn_answer(&c->conn, json_is_incomplete() || !text ? OUT_OF_MEMORY : text);
 	json_object_put(refused);
 }
 
@@ -396,7 +401,7 @@ static struct request *request_new(
 	r->params = params;
 	r->command = command;
 	r->reply = json_object_new_object();
-	json_object_object_add(r->reply, "ok", json_object_new_boolean(true));
+	json_add(r->reply, "ok", json_object_new_boolean(true));
 	ky_list_init(&r->steps);
 	ky_list_append(&c->daemon->requests, &r->node);
 	c->request = r;

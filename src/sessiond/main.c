@@ -134,8 +134,11 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	ret = daemon_init(&d, &options, on_ready);
-	if (!ret)
+	if (!ret) {
 		ret = ky_loop_run(&d.loop);
+		if (ret < 0)
+			ky_error("cannot wait for events, and ends: %s", strerror(-ret));
+	}
 	daemon_deinit(&d);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

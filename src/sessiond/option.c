@@ -182,9 +182,11 @@ int option_take(struct option_values *values, const struct option *o, struct jso
 	const char *text = json_object_get_string(v);
 	size_t row = (size_t)(o - channel_options);
 	uint64_t value;
-	int ret = o->kind == OPTION_WORD ? parse_word(o, text, &value)
-					 : parse_number(o, text, &value);
+	int ret;
 
+	if (!text)
+		return -ENOMEM;
+	ret = o->kind == OPTION_WORD ? parse_word(o, text, &value) : parse_number(o, text, &value);
 	if (ret < 0 || !is_allowed(o, value))
 		return -EINVAL;
 	values->given |= UINT64_C(1) << row;

@@ -62,7 +62,7 @@ void option_describe(struct ky_buf *to, const struct option *o);
 const char *option_effect(const struct option *o);
 
 /*
- * Takes one from a number or a string. 0, 1 when it was rounded, or -EINVAL for what the option cannot be.
+ * Takes one from a number or a string. 0, 1 when it was rounded, -EINVAL for what the option cannot be, or -ENOMEM.
  */
 int option_take(struct option_values *values, const struct option *o, struct json_object *v);
 /* Whether the channel could have them, together, and with what else it is: 0, or -EINVAL and why not in `why`. */

@@ -8,23 +8,24 @@
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
 #include "sessiond/explain.h"
+#include "sessiond/json.h"
 #include "sessiond/option.h"
 
 #define NAMES_MAX 5 /* of programs, in one warning */
 
 static void add_string(struct json_object *o, const char *name, const char *value)
 {
-	json_object_object_add(o, name, json_object_new_string(value));
+	json_add(o, name, json_object_new_string(value));
 }
 
 static void add_number(struct json_object *o, const char *name, uint64_t value)
 {
-	json_object_object_add(o, name, json_object_new_uint64(value));
+	json_add(o, name, json_object_new_uint64(value));
 }
 
 static void add_bool(struct json_object *o, const char *name, bool value)
 {
-	json_object_object_add(o, name, json_object_new_boolean(value));
+	json_add(o, name, json_object_new_boolean(value));
 }
 
 static const char *abi_name(uint32_t abi_bits)
@@ -39,12 +40,12 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	struct json_object *o = json_object_new_object(), *exclude = json_object_new_array();
 
 	for (uint32_t i = 0; i < r->n_exclusions; i++)
-		json_object_array_add(exclude, json_object_new_string(r->exclusions[i]));
+		json_append(exclude, json_object_new_string(r->exclusions[i]));
 	add_string(o, "pattern", r->pattern);
-	json_object_object_add(o, "exclude", exclude);
+	json_add(o, "exclude", exclude);
 	add_string(o, "loglevel_type", types[r->level_type]);
 	if (r->level_type != KY_LEVEL_ALL)
-		json_object_object_add(o, "loglevel", json_object_new_int(r->level));
+		json_add(o, "loglevel", json_object_new_int(r->level));
 	add_string(o, "filter", r->filter ? r->filter->text : "");
 	add_bool(o, "enabled", r->enabled);
 	add_number(o, "matched", channel_count_matches(c, r, false));
@@ -69,7 +70,7 @@ static struct json_object *report_buffers(const struct channel *c)
 		add_number(o, "size", set->geometry.data_stride);
 		add_number(o, "memory",
 			fstat(set->memory.rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0);
-		json_object_array_add(list, o);
+		json_append(list, o);
 	}
 	return list;
 }
@@ -84,15 +85,14 @@ struct json_object *report_channel(const struct channel *c)
 	add_string(o, "name", c->name);
 	add_bool(o, "enabled", c->enabled);
 	for (const struct option *option = channel_options; option->key; option++)
-		json_object_object_add(o, option_param(option, param), option_value(c, option));
-	add_string(o, "buffers", "cpu");
+		json_add(o, option_param(option, param), option_value(c, option));
 	ky_list_foreach (r, &c->rules, node)
-		json_object_array_add(rules, report_rule(c, r));
-	json_object_object_add(o, "rules", rules);
+		json_append(rules, report_rule(c, r));
+	json_add(o, "rules", rules);
 	for (uint32_t i = 0; i < c->n_contexts; i++)
-		json_object_array_add(contexts, json_object_new_string(c->contexts[i].spec));
-	json_object_object_add(o, "contexts", contexts);
-	json_object_object_add(o, "ring_sets", report_buffers(c));
+		json_append(contexts, json_object_new_string(c->contexts[i].spec));
+	json_add(o, "contexts", contexts);
+	json_add(o, "ring_sets", report_buffers(c));
 	return o;
 }
 
@@ -103,7 +103,7 @@ static struct json_object *report_option(const struct channel *c, const struct o
 
 	option_describe(&allowed, option);
 	add_string(o, "key", option->key);
-	json_object_object_add(o, "value", option_value(c, option));
+	json_add(o, "value", option_value(c, option));
 	add_string(o, "help", option->help);
 	add_string(o, "allowed", allowed.data ? allowed.data : "");
 	add_string(o, "changes", option_effect(option));
@@ -117,8 +117,8 @@ struct json_object *report_options(const struct channel *c)
 
 	add_string(o, "name", c->name);
 	for (const struct option *option = channel_options; option->key; option++)
-		json_object_array_add(list, report_option(c, option));
-	json_object_object_add(o, "options", list);
+		json_append(list, report_option(c, option));
+	json_add(o, "options", list);
 	return o;
 }
 
@@ -145,12 +145,12 @@ static struct json_object *report_programs(const struct session *s)
 		if (!n)
 			continue;
 		o = json_object_new_object();
-		json_object_object_add(o, "pid", json_object_new_int(a->pid));
+		json_add(o, "pid", json_object_new_int(a->pid));
 		add_string(o, "name", a->name);
 		add_number(o, "uid", a->user->uid);
 		add_string(o, "abi", abi_name(a->abi_bits));
 		add_number(o, "events", n);
-		json_object_array_add(list, o);
+		json_append(list, o);
 	}
 	return list;
 }
@@ -165,12 +165,12 @@ struct json_object *report_tracked(const struct session *s)
 
 		list = json_object_new_array();
 		if (!t->narrowed)
-			json_object_array_add(list, json_object_new_string("all"));
+			json_append(list, json_object_new_string("all"));
 		for (uint32_t k = 0; k < t->n; k++) {
 			snprintf(digits, sizeof(digits), "%" PRIu32, t->values[k]);
-			json_object_array_add(list, json_object_new_string(digits));
+			json_append(list, json_object_new_string(digits));
 		}
-		json_object_object_add(o, tracker_names[i], list);
+		json_add(o, tracker_names[i], list);
 	}
 	return o;
 }
@@ -207,10 +207,10 @@ struct json_object *report_session(const struct session *s)
 	add_number(o, "snapshots", s->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
 	ky_list_foreach (c, &s->channels, node)
-		json_object_array_add(channels, report_channel(c));
-	json_object_object_add(o, "channels", channels);
-	json_object_object_add(o, "tracked", report_tracked(s));
-	json_object_object_add(o, "applications", report_programs(s));
+		json_append(channels, report_channel(c));
+	json_add(o, "channels", channels);
+	json_add(o, "tracked", report_tracked(s));
+	json_add(o, "applications", report_programs(s));
 	return o;
 }
 
@@ -228,7 +228,7 @@ static struct json_object *report_fields(const struct event_desc *e)
 		o = json_object_new_object();
 		add_string(o, "name", f.name);
 		add_string(o, "type", type.data ? type.data : "");
-		json_object_array_add(list, o);
+		json_append(list, o);
 		ky_buf_deinit(&type);
 	}
 	return list;
@@ -239,9 +239,9 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
 	struct json_object *o = json_object_new_object();
 
 	add_string(o, "name", e->name);
-	json_object_object_add(o, "loglevel", json_object_new_int(e->loglevel));
+	json_add(o, "loglevel", json_object_new_int(e->loglevel));
 	if (!brief)
-		json_object_object_add(o, "fields", report_fields(e));
+		json_add(o, "fields", report_fields(e));
 	return o;
 }
 
@@ -258,7 +258,7 @@ static struct json_object *report_events(const struct app *a, bool brief, struct
 			o = report_event(a->events[i], brief);
 			lh_table_insert(reported, a->events[i], o);
 		}
-		json_object_array_add(list, json_object_get(o));
+		json_append(list, json_object_get(o));
 	}
 	return list;
 }
@@ -278,12 +278,12 @@ struct json_object *report_applications(const struct daemon *d, uid_t uid, bool 
 		if (!a->registered || (uid && a->user->uid != uid))
 			continue;
 		o = json_object_new_object();
-		json_object_object_add(o, "pid", json_object_new_int(a->pid));
+		json_add(o, "pid", json_object_new_int(a->pid));
 		add_string(o, "name", a->name);
 		add_number(o, "uid", a->user->uid);
 		add_string(o, "abi", abi_name(a->abi_bits));
-		json_object_object_add(o, "events", report_events(a, brief, reported));
-		json_object_array_add(list, o);
+		json_add(o, "events", report_events(a, brief, reported));
+		json_append(list, o);
 	}
 	lh_table_free(reported);
 	return list;
@@ -299,7 +299,7 @@ static void warn(struct json_object *list, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	json_object_array_add(list, json_object_new_string(text));
+	json_append(list, json_object_new_string(text));
 }
 
 static void warn_of_channel(struct json_object *list, const struct channel *c)

@@ -53,7 +53,7 @@ static uint64_t next_timeout(const struct ky_loop *loop)
 	return first->due_ns > now ? first->due_ns - now : 0;
 }
 
-/* Kernels before 5.11 know milliseconds only: rounded up. */
+/* Kernels before 5.11, and those who forbid what they do not know, have milliseconds only: rounded up. */
 static int wait_for_events(struct ky_loop *loop, uint64_t ns)
 {
 	struct __kernel_timespec ts = {
@@ -62,7 +62,7 @@ static int wait_for_events(struct ky_loop *loop, uint64_t ns)
 	int n = (int)syscall(SYS_epoll_pwait2, loop->epoll_fd, loop->batch, KY_LOOP_BATCH,
 		ns == UINT64_MAX ? NULL : &ts, NULL, 0);
 
-	if (n >= 0 || errno != ENOSYS)
+	if (n >= 0 || errno == EINTR)
 		return n;
 	return epoll_wait(
 		loop->epoll_fd, loop->batch, KY_LOOP_BATCH, ns == UINT64_MAX ? -1 : (int)ms);

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The n-th call for memory, descriptors, files, sockets, threads or processes fails: for each n, until there is no such call. Once
+in the library, while a program runs; once in each daemon, through the life of a session. Nothing crashes or hangs, the
+program's own output is what it was, and afterwards everything works.
+
+KYMO_TEST_ALL=1: all n for the daemons too, not some chosen by chance; KYMO_TEST_SEED: what chance begins with.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import subprocess
+
+import kymotest
+from emitcheck import check_values, emitted
+from kymotest import APPS, CLI, Failure, check, check_counts, equal, main, wait_for
+
+ALL = os.environ.get("KYMO_TEST_ALL") == "1"
+SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+SOME = 40  # of the calls of a daemon
+ROOMY = ("--subbuf-size=256K", "--num-subbuf=4")
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+
+
+def failing(k, n, rest=False, **more):
+    said = k.top / "failed"
+    said.unlink(missing_ok=True)
+    return {"LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
+
+
+def failed(k):
+    """Which call failed; None: there was none so late."""
+    said = k.top / "failed"
+    return (said.read_text().split() or ["a call"])[0] if said.exists() else None
+
+
+# ---- the library
+
+
+def sweep(k, command, wanted, rest=False, env=None, channel=ROOMY):
+    """Runs command(n) for each n while a session records; returns the calls that failed."""
+    k.start_daemon()
+    trace = k.record("emit:*,processes:*", channel=channel)
+    calls = []
+    for n in itertools.count(1):
+        done = k.run(command(n), env={**failing(k, n, rest, FAIL_IN="libkymo"), **(env or {})}, status=None, timeout=20)
+        what = f"with call {n} failing ({failed(k)})"
+        equal((done.returncode, done.stderr), (0, ""), f"status and messages {what}")
+        check(wanted(done.stdout), f"{what}: the program says {done.stdout!r}")
+        if not failed(k):
+            break
+        calls.append(failed(k))
+    stopped = k.kymo_json("stop", "s")["sessions"][0]
+    events = check_counts(k, trace, stopped["recorded"] + stopped["discarded"])
+    check_values(e for e in events if e.name.startswith("emit:"))
+    check(len(events) >= 20, "the last run, in which nothing failed, was not recorded")
+    return calls
+
+
+def emit():
+    return lambda n: [APPS / "emit", "-n", 10, "-t", 2, "-p", n], lambda text: emitted(text) == (20, 0)
+
+
+def test_library(k):
+    calls = sweep(k, *emit())
+    for wanted in ("mmap", "socket", "connect", "recvmsg", "pthread_create", "open", "syscall"):
+        check(wanted in calls, f"{wanted} was never called: {calls}")
+
+
+def test_library_fails_for_good(k):
+    """From some call on, everything fails."""
+    sweep(k, *emit(), rest=True)
+
+
+def test_library_without_rseq(k):
+    sweep(k, *emit(), env=WITHOUT_RSEQ)
+
+
+def test_library_in_children(k):
+    sweep(k, lambda n: [APPS / "processes", "forks", 2], lambda text: int(text) >= 20)
+
+
+# ---- the daemons
+
+
+def command(k, *args, timeout=20):
+    """A command that may be refused, in one line; True when it was obeyed."""
+    done = subprocess.run([CLI, *map(str, args)], env=k.env, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    lines = done.stderr.strip().splitlines()
+    check(done.returncode in (0, 1) and (done.returncode == 0 or 1 <= len(lines) <= 3), f"kymo {args}: exit {done.returncode}: {done.stderr!r}")
+    return done.returncode == 0
+
+
+def life(k, name):
+    """A session's, from its creation to its end. True when everything was obeyed."""
+    obeyed = command(k, "create", name, "-o", k.traces / name)
+    obeyed &= command(k, "enable-channel", "channel0", "-s", name, *ROOMY)
+    obeyed &= command(k, "enable-event", "-s", name, "emit:*")
+    obeyed &= command(k, "start", name)
+    k.app("emit", "-n", 10, "-t", 2, timeout=20)
+    obeyed &= command(k, "stop", name)
+    return command(k, "destroy", name) and obeyed
+
+
+def check_trace(k, name):
+    """What is on disk is readable, and says the truth."""
+    trace = k.traces / name
+    if any(trace.rglob("metadata")):
+        events, _ = kymotest.read_trace(trace)
+        check_values(events)
+
+
+def run_with_failure(k, program, n):
+    """True when call n was made, and failed."""
+    k.daemon = k.spawn_daemon(env=failing(k, n, FAIL_PROGRAM=program))
+    with contextlib.suppress(Failure):
+        wait_for(lambda: k.daemon.poll() is not None or k.answers(), "the daemon to answer", timeout=5)
+    if k.daemon.poll() is None:
+        life(k, f"a{n}")
+        check_trace(k, f"a{n}")
+        equal(k.daemon.poll(), None, "the daemon after a session in which a call failed")
+        # The call has failed: now everything is as always.
+        if failed(k):
+            check(life(k, f"b{n}"), "the session after that one is not obeyed")
+            equal(len(check_counts(k, k.traces / f"b{n}", 20)), 20, "events of the session after")
+        k.stop_daemon()
+    else:
+        check(k.daemon.returncode == 1, f"the daemon ended with {k.daemon.returncode}:\n{k.daemon_log()[-2000:]}")
+        k.daemon = None
+    for remains in k.traces.iterdir() if k.traces.exists() else ():
+        kymotest.shutil.rmtree(remains)
+    return failed(k) is not None
+
+
+def sweep_daemon(k, program):
+    low, high = 1, 64
+    while run_with_failure(k, program, high):
+        high *= 2
+    while low < high:  # the number of calls, about: it is never quite the same
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if run_with_failure(k, program, middle) else (low, middle)
+    chosen = range(1, low) if ALL else sorted(random.Random(SEED).sample(range(1, low), min(SOME, low - 1)))
+    print(f"# {program}: {low - 1} calls, {len(chosen)} of them fail, KYMO_TEST_SEED={SEED}", flush=True)
+    for n in chosen:
+        try:
+            run_with_failure(k, program, n)
+        except Exception as e:
+            raise Failure(f"call {n} of {program} failed ({failed(k)}): {e}") from e
+
+
+def test_session_daemon(k):
+    sweep_daemon(k, "kymo-sessiond")
+
+
+def test_consumer(k):
+    sweep_daemon(k, "kymo-consumerd")
+
+
+main()
