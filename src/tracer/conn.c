@@ -344,13 +344,25 @@ static void handle_ring_set(
 	struct tracer_conn *conn, struct ky_reader *r, const int *fds, int n_fds)
 {
 	struct ky_app_ring_set m;
-	int err = -EBADMSG;
+	int err;
 
-	if (ky_app_ring_set_decode(r, &m) == 0 && n_fds == 2)
-		err = tracer_set_add(conn, &m, fds[0], fds[1]);
-	/* START of a set that is not here is answered with an error: so the daemon learns of it. */
-	if (err < 0)
-		tracer_debug("%s: ring set not mapped: error %d", conn->dir, -err);
+	if (ky_app_ring_set_decode(r, &m) < 0)
+		return;
+	/* Descriptors for which there was no room in the table are missing. */
+	err = n_fds == 2 ? tracer_set_add(conn, &m, fds[0], fds[1]) : -EMFILE;
+	if (err == 0)
+		return;
+	conn->unmapped_set = m.set;
+	conn->unmapped_why = err;
+	tracer_debug("%s: ring set not mapped: error %d", conn->dir, -err);
+}
+
+/* START of a set that is not here is answered with why: so the daemon learns of it. */
+static int start_set(struct tracer_conn *conn, uint32_t id)
+{
+	int err = tracer_set_start(conn, id);
+
+	return err == -ENOENT && id == conn->unmapped_set ? conn->unmapped_why : err;
 }
 
 static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
@@ -389,7 +401,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 		break;
 	case KY_APP_START:
 		if (ky_app_start_decode(r, &m.set) == 0)
-			ack(conn, m.set.cookie, tracer_set_start(conn, m.set.set));
+			ack(conn, m.set.cookie, start_set(conn, m.set.set));
 		break;
 	case KY_APP_STOP:
 		if (ky_app_start_decode(r, &m.set) == 0)

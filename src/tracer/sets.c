@@ -4,6 +4,7 @@
  */
 #include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -35,11 +36,27 @@ static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 	return NULL;
 }
 
+/* Where the program's address space is limited, rings are to take no more than this part of it. */
+#define SPACE_PART 8
+
+static bool is_too_much(uint64_t size)
+{
+	struct rlimit space;
+
+	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+	       size > space.rlim_cur / SPACE_PART;
+}
+
 /* Maps size bytes of fd, not to be inherited by children. NULL and errno on failure. */
 static void *map_shared(int fd, uint64_t size, int prot)
 {
 	struct stat st;
 	void *p;
+
+	if (is_too_much(size)) {
+		errno = ENOMEM;
+		return NULL;
+	}
 
 	if (fstat(fd, &st) < 0)
 		return NULL;

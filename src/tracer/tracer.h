@@ -78,6 +78,8 @@ struct tracer_conn {
 	bool awaited;		  /* somebody waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
 	uint32_t told_uncounted;  /* counters that the daemon knows to have failed: 1 << number */
+	uint32_t unmapped_set;	  /* the last that could not be mapped: its number, */
+	int unmapped_why;	  /* -errno */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint64_t connected_ns;	  /* when the last attempt succeeded */
 	/* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */

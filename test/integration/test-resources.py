@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Where something has run out, in the program or in a daemon: the program runs as it would, events are recorded or counted, and all is well when there is enough again."""
+
+import os
+import resource
+import signal
+import subprocess
+
+import kymotest
+from emitcheck import check_values, emitted
+from kymotest import APPS, CLI, SESSIOND, check, check_counts, equal, main, need_mounts, need_program, open_fds, wait_for, without_sanitizers
+
+N = 200
+
+
+def limited(option):
+    """A command that runs another one within a limit."""
+    need_program("prlimit", "util-linux")
+    return ["prlimit", option]
+
+
+def emit(k, *args, wrap=(), status=0):
+    done = k.run([*wrap, APPS / "emit", "-n", N, *args], status=status)
+    equal((emitted(done.stdout), done.stderr), ((N, 0), ""), f"what the program says within {wrap}")
+
+
+def stop_and_check(k, trace, at_least):
+    stopped = k.kymo_json("stop", "s")["sessions"][0]
+    events = check_counts(k, trace, stopped["recorded"] + stopped["discarded"])
+    check_values(events)
+    check(len(events) >= at_least, f"{len(events)} events, at least {at_least} must be there")
+    return events
+
+
+def test_no_descriptors(k):
+    """Programs with few descriptors, or none left: those that can start at all do, and end as they would."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    for n in range(4, 12):
+        emit(k, "-p", n, wrap=limited(f"--nofile={n}"))
+    emit(k, "-p", 99)
+    events = stop_and_check(k, trace, N)
+    check(sum(kymotest.integers(e)["process"] == 99 for e in events) == N, "the program without a limit was not recorded")
+
+
+def test_descriptors_run_out(k):
+    """A program that may open nothing any more goes on recording."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    app = k.spawn("emit", "-w", "-n", N)
+    k.expect(app, "ready")
+    resource.prlimit(app.pid, resource.RLIMIT_NOFILE, (0, 0))
+    k.let_go(app)
+    k.expect(app, f"records {N}")
+    k.let_go(app)
+    k.finish(app)
+    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+
+
+@without_sanitizers
+def test_no_memory(k):
+    """Programs that may not map what the rings take."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    for i, mib in enumerate((4, 6, 8, 12, 16, 24, 32, 64)):
+        done = k.run([*limited(f"--as={mib << 20}"), APPS / "emit", "-n", N, "-p", i], status=None)
+        plain = k.run([*limited(f"--as={mib << 20}"), APPS / "emit", "-n", N], env={"KYMO_OFF": "1"}, status=None)
+        equal((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr), f"the program with {mib} MiB, as against without tracing")
+    emit(k, "-p", 99)
+    stop_and_check(k, trace, N)
+
+
+def without_descriptors(k, pid):
+    """Lets a daemon open nothing more; returns how it was."""
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(open_fds(pid)), resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def test_daemon_without_descriptors(k):
+    """Programs start and run, commands are answered or end with a message; afterwards, everything is recorded."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    emit(k, "-p", 1)
+    before = without_descriptors(k, k.daemon.pid)
+    emit(k, "-p", 2)
+    done = k.run([CLI, "create", "other", "-o", k.traces / "other"], status=None, timeout=30)
+    check(done.returncode == 0 or len(done.stderr.strip().splitlines()) == 1, f"create: {done.stderr!r}")
+    resource.prlimit(k.daemon.pid, resource.RLIMIT_NOFILE, before)
+    wait_for(k.answers, "the daemon to answer")
+    emit(k, "-p", 3)
+    k.kymo("set-session", "s")
+    events = stop_and_check(k, trace, 2 * N)
+    seen = {kymotest.integers(e)["process"] for e in events}
+    check({1, 3} <= seen, f"programs recorded: {seen}")
+
+
+def test_daemon_with_huge_limit(k):
+    """Nothing walks through, or makes room for, all descriptors that there might be."""
+    highest = int(open("/proc/sys/fs/nr_open").read())
+    if subprocess.run(["prlimit", f"--nofile={highest}", "true"], capture_output=True).returncode:
+        highest = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    k.daemon = k.spawn_daemon(wrap=limited(f"--nofile={highest}"))
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = open_fds(k.daemon.pid)
+    trace = k.record("emit:*")
+    emit(k, wrap=limited(f"--nofile={highest}"))
+    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+    pages = int(open(f"/proc/{k.daemon.pid}/statm").read().split()[1])
+    check(pages * 4 < (1 << 20 if kymotest.SANITIZED else 32 << 10), f"the daemon takes {pages * 4} KiB")
+
+
+@without_sanitizers
+def test_daemon_without_memory(k):
+    """A daemon that gets no more memory says so, to whom it concerns, and works when it has."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    emit(k, "-p", 1)
+    size = int(open(f"/proc/{k.daemon.pid}/statm").read().split()[0]) * 4096
+    before = resource.prlimit(k.daemon.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+    emit(k, "-p", 2)
+    for i in range(20):
+        done = k.run([CLI, "create", f"other{i}", "-o", k.traces / f"other{i}"], status=None, timeout=30)
+        check(done.returncode == 0 or len(done.stderr.strip().splitlines()) == 1, f"create: {done.stderr!r}")
+    check(k.daemon.poll() is None, "the daemon has ended")
+    resource.prlimit(k.daemon.pid, resource.RLIMIT_AS, before)
+    k.kymo("set-session", "s")
+    emit(k, "-p", 3)
+    stop_and_check(k, trace, 2 * N)
+
+
+def test_no_shared_memory_file_system(k):
+    """/dev/shm is not needed."""
+    need_mounts()
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=4k,ro none /dev/shm && exec "$0" "$@"']
+    k.daemon = k.spawn_daemon(wrap=hidden)
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = open_fds(k.daemon.pid)
+    trace = k.record("emit:*")
+    emit(k, wrap=hidden)
+    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+
+
+def test_read_only_run_directory(k):
+    """A daemon says what it cannot have; programs run."""
+    need_mounts()
+    k.rundir.mkdir()
+    read_only = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o ro none "{k.rundir}" && exec "$0" "$@"']
+    done = k.run([*read_only, SESSIOND], status=1)
+    check(len(done.stderr.strip().splitlines()) == 1 and str(k.rundir) in done.stderr, f"the daemon says {done.stderr!r}")
+    emit(k, wrap=read_only)
+
+
+def test_suspended_daemons(k):
+    """What is recorded while both daemons are stopped is in the rings, and then in the trace."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    app = k.spawn("emit", "-w", "-n", N, "-p", 1)
+    k.expect(app, "ready")
+    consumer = wait_for(lambda: [p for p in kymotest.processes_with(k.mark) if "kymo-consumerd" in kymotest.command_of(p)], "the consumer")[0]
+    stopped = (k.daemon.pid, consumer)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    k.let_go(app)
+    k.expect(app, f"records {N}")
+    emit(k, "-p", 2)  # which the daemon does not answer: it is not recorded, and not kept waiting
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    k.let_go(app)
+    k.finish(app)
+    emit(k, "-p", 3)
+    events = stop_and_check(k, trace, 2 * N)
+    seen = {kymotest.integers(e)["process"] for e in events}
+    check({1, 3} <= seen, f"programs recorded: {seen}")
+
+
+main()
