@@ -38,6 +38,8 @@ ROUND_TRIP(ky_cons_quit)
 ROUND_TRIP(ky_cons_stats)
 ROUND_TRIP(ky_cons_error)
 ROUND_TRIP(ky_cons_ring_set)
+ROUND_TRIP(ky_cons_rotate)
+ROUND_TRIP(ky_cons_rotated)
 
 static void fuzz_geometry(struct ky_reader r)
 {
@@ -95,6 +97,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_QUIT:
 		fuzz_ky_cons_quit(&r);
+		break;
+	case KY_CONS_ROTATE:
+		fuzz_ky_cons_rotate(&r);
+		break;
+	case KY_CONS_ROTATED:
+		fuzz_ky_cons_rotated(&r);
 		break;
 	case KY_CONS_STATS:
 		fuzz_ky_cons_stats(&r);

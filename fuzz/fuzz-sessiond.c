@@ -37,10 +37,16 @@ static void consumer_answers(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
 
+	if (c->rotate_cookie) {
+		c->rotate_cookie = 0;
+		c->ops->rotated(c, 0, "");
+	}
 	if (c->quit_cookie)
 		c->ops->gone(c, false);
-	else
+	else if (!c->ready) {
+		c->ready = true;
 		c->ops->ready(c, 0, "");
+	}
 }
 
 void consumer_init(
@@ -90,6 +96,12 @@ void consumer_flush(struct consumer *c, struct barrier *b)
 
 void consumer_ask(struct consumer *c, struct barrier *b)
 {
+}
+
+void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
+{
+	c->rotate_cookie = 1;
+	consumer_spawn(c);
 }
 
 void consumer_reap(struct consumer *c)
@@ -310,7 +322,7 @@ static void client_says(const void *line, size_t len)
 
 static const char *const lines[] = {
 	"{\"command\":\"create\",\"session\":\"s\",\"output\":\"\"}",
-	"{\"command\":\"create\",\"session\":\"t\",\"output\":\"\"}",
+	"{\"command\":\"create\",\"session\":\"t\",\"output\":\"/t\"}",
 	"{\"command\":\"set-session\",\"session\":\"s\"}",
 	"{\"command\":\"enable-channel\",\"channel\":\"c\",\"subbuf_size\":4096,\"num_subbuf\":2}",
 	"{\"command\":\"disable-channel\",\"channel\":\"c\"}",
@@ -336,6 +348,12 @@ static const char *const lines[] = {
 	"{\"command\":\"hello\"}",
 	"{\"command\":\"create\",\"session\":\"s\",\"output\":\"/o\",\"snapshot\":true}",
 	"{\"command\":\"enable-channel\",\"channel\":\"o\",\"subbuf_size\":4096,\"mode\":\"overwrite\"}",
+	"{\"command\":\"enable-channel\",\"channel\":\"c_1\",\"tracefile_size\":4194304,\"tracefile_count\":2}",
+	"{\"command\":\"rotate\",\"session\":\"t\"}",
+	"{\"command\":\"rotate\",\"session\":\"t\",\"no_wait\":true}",
+	"{\"command\":\"clear\",\"all\":true}",
+	"{\"command\":\"enable-rotation\",\"session\":\"t\",\"timer\":1000,\"size\":1}",
+	"{\"command\":\"disable-rotation\",\"size\":true}",
 	"{\"command\":\"snapshot\",\"output\":\"/p\"}",
 	"{\"command\":\"snapshot\",\"name\":\"n\",\"max_size\":5000}",
 };

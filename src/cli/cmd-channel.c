@@ -21,6 +21,10 @@ static const struct cli_option enable_options[] = {
 		"how often the consumer looks for full sub-buffers; 0: by the programs' pace (default)"},
 	{"blocking-timeout", 0, "USEC|inf",
 		"let events wait so long for room, in programs with KYMO_ALLOW_BLOCKING=1 (default 0)"},
+	{"tracefile-size", 0, "SIZE",
+		"go on in another file when one would be larger; K, M and G may follow; 0: one file (default)"},
+	{"tracefile-count", 0, "N",
+		"keep the newest N files of each buffer, remove and count the others; 0: all (default)"},
 	{0},
 };
 
@@ -30,6 +34,8 @@ static const char *const daemon_options[] = {
 	"switch-timer",
 	"read-timer",
 	"blocking-timeout",
+	"tracefile-size",
+	"tracefile-count",
 };
 
 static const struct cli_option disable_options[] = {
@@ -118,7 +124,7 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
 	.synopsis =
-		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--event-conflict=refuse|separate]",
+		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--tracefile-size=SIZE] [--tracefile-count=N] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
 	.details =
 		"'kymo set' shows a channel's options and changes them, as far as that is possible. In a session made\n"

@@ -60,6 +60,21 @@ static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 				: ", which no sub-buffer fits: only whole ones are written");
 }
 
+/* Recorded, and no longer in the trace, as somebody wanted. */
+static void report_gone(FILE *to, const struct kymo_value *session)
+{
+	uint64_t removed = number(session, "removed"), cleared = number(session, "cleared");
+
+	if (removed)
+		fprintf(to,
+			"  %" PRIu64
+			" of the recorded events %s removed with the oldest files, for --tracefile-count\n",
+			removed, removed == 1 ? "was" : "were");
+	if (cleared)
+		fprintf(to, "  %" PRIu64 " of the recorded events %s thrown away by 'kymo clear'\n",
+			cleared, cleared == 1 ? "was" : "were");
+}
+
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
 {
@@ -91,6 +106,7 @@ void cli_report_losses(
 	if (unwritten)
 		fprintf(to, "  %" PRIu64 " recorded event%s could not be written\n", unwritten,
 			plural(unwritten));
+	report_gone(to, session);
 	if (*error)
 		fprintf(to, "  %serror:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
 			error);
@@ -173,6 +189,20 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
 }
 
+static void report_files(const struct kymo_value *channel)
+{
+	uint64_t size = number(channel, "tracefile_size"),
+		 count = number(channel, "tracefile_count");
+	char text[32];
+
+	if (size)
+		printf("    trace files of at most %s", cli_format_size(text, sizeof(text), size));
+	if (count)
+		printf(", the newest %" PRIu64 " of each buffer", count);
+	if (size)
+		putchar('\n');
+}
+
 static void report_channel(struct cli *cli, const struct kymo_value *channel)
 {
 	const struct kymo_value *sets = kymo_value_get(channel, "ring_sets");
@@ -192,6 +222,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			? ", conflicting events separate"
 			: "",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
+	report_files(channel);
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
 		printf("    with each event: ");
 		cli_report_contexts(cli, channel);
@@ -240,6 +271,40 @@ bool cli_report_tracked(struct cli *cli, const struct kymo_value *object)
 	return any;
 }
 
+static bool report_schedule(const struct kymo_value *rotation)
+{
+	uint64_t timer = number(rotation, "timer"), size = number(rotation, "size");
+	char text[32];
+
+	if (timer)
+		printf(" every %s", cli_format_usec(text, sizeof(text), timer));
+	if (size)
+		printf("%s when %s were written", timer ? " and" : "",
+			cli_format_size(text, sizeof(text), size));
+	return timer || size;
+}
+
+void cli_report_schedule(struct cli *cli, const struct kymo_value *session)
+{
+	printf("session '%s' is rotated:", cli_member(cli, session, "name"));
+	puts(report_schedule(kymo_value_get(session, "rotation")) ? "" : " by 'kymo rotate' only");
+}
+
+static void report_chunks(struct cli *cli, const struct kymo_value *session)
+{
+	const struct kymo_value *rotation = kymo_value_get(session, "rotation");
+	uint64_t chunks = number(rotation, "chunks");
+
+	if (chunks)
+		printf("  rotated %" PRIu64 " time%s, last chunk in %s\n", chunks, plural(chunks),
+			cli_member(cli, rotation, "last"));
+	if (number(rotation, "timer") || number(rotation, "size")) {
+		printf("  is rotated");
+		report_schedule(rotation);
+		putchar('\n');
+	}
+}
+
 void cli_report_session(struct cli *cli, const struct kymo_value *session)
 {
 	const struct kymo_value *channels = kymo_value_get(session, "channels");
@@ -252,6 +317,8 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		cli_member(cli, session, "state"), number(session, "owner"),
 		cli_member(cli, session, "domain"), counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
+	report_gone(stdout, session);
+	report_chunks(cli, session);
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)
 		report_channel(cli, kymo_value_at(channels, i));

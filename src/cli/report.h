@@ -30,6 +30,8 @@ void cli_report_warnings(FILE *to, struct cli *cli, const struct kymo_value *war
 void cli_report_contexts(struct cli *cli, const struct kymo_value *channel);
 /* Which programs are tracked: of an object that has `tracked`. Nothing, and false, when all are. */
 bool cli_report_tracked(struct cli *cli, const struct kymo_value *object);
+/* When a session rotates by itself. */
+void cli_report_schedule(struct cli *cli, const struct kymo_value *session);
 /* "note: ..." for each of a reply's notes. */
 void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 

@@ -2,6 +2,7 @@
 #include "cli/text.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <strings.h>
 
@@ -45,6 +46,43 @@ int cli_parse_size(const char *text, uint64_t *ret_bytes)
 	if (!r)
 		*ret_bytes <<= shift;
 	return r;
+}
+
+static const struct {
+	const char *name;
+	uint64_t usec;
+} units_of_time[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
+
+int cli_parse_usec(const char *text, uint64_t *ret_usec)
+{
+	size_t len = strspn(text, "0123456789");
+	uint64_t unit = text[len] ? 0 : 1;
+	char digits[24];
+	int r;
+
+	if (len >= sizeof(digits))
+		return -ERANGE;
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	for (size_t i = 0; i < KY_ARRAY_SIZE(units_of_time); i++)
+		if (!strcmp(text + len, units_of_time[i].name))
+			unit = units_of_time[i].usec;
+	if (!unit)
+		return -EINVAL;
+	r = cli_parse_number(digits, UINT64_MAX / unit, ret_usec);
+	if (!r)
+		*ret_usec *= unit;
+	return r;
+}
+
+const char *cli_format_usec(char *buf, size_t size, uint64_t usec)
+{
+	size_t i = KY_ARRAY_SIZE(units_of_time) - 1;
+
+	while (i && usec % units_of_time[i].usec)
+		i--;
+	snprintf(buf, size, "%" PRIu64 " %s", usec / units_of_time[i].usec, units_of_time[i].name);
+	return buf;
 }
 
 const char *cli_format_size(char *buf, size_t size, uint64_t bytes)

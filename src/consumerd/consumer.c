@@ -2,6 +2,7 @@
 #include "consumerd/consumer.h"
 
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "consumerd/ring-set.h"
@@ -155,14 +156,21 @@ static uint64_t size_after(const struct consumer *c, uint64_t ts)
 	return sum;
 }
 
+static void look_at_all(struct consumer *c)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_look(set, true, ky_loop_now_ns());
+}
+
 /* Leaves out what is oldest, so that a snapshot does not become too large: looks for the earliest clock to begin at. */
 static void limit_snapshot(struct consumer *c)
 {
 	uint64_t from = 0, to = UINT64_MAX, middle;
 	struct ring_set *set;
 
-	ky_list_foreach (set, &c->sets, node)
-		ring_set_look(set, true, ky_loop_now_ns());
+	look_at_all(c);
 	while (from < to) {
 		middle = from + (to - from) / 2;
 		if (size_after(c, middle) > c->snapshot_max)
@@ -197,6 +205,112 @@ static void finish(struct consumer *c)
 	ky_error("%s", c->message);
 }
 
+/* ---- chunks ---- */
+
+static bool has_packets(const struct consumer *c)
+{
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (ring_set_has_packets(set))
+			return true;
+	return false;
+}
+
+/* Everything until now into the chunk that ends, and nothing else. 0 or -errno. */
+static int complete_chunk(struct consumer *c)
+{
+	drain(c, true, ky_loop_now_ns());
+	if (c->root_fd < 0)
+		return -EBADMSG;
+	if (c->status)
+		return c->status;
+	return has_packets(c) ? 0 : -ENODATA;
+}
+
+/* The point of no return. */
+static int move_chunk(struct consumer *c, const char *archive)
+{
+	int ret = 0;
+
+	if (c->root_fd >= 0)
+		ret = *archive ? trace_dir_archive(c->root_fd, archive)
+			       : trace_dir_set_aside(c->root_fd);
+	return !*archive && ret == -ENOENT ? 0 : ret;
+}
+
+static void enter_chunk(struct consumer *c, uint64_t chunk)
+{
+	struct ring_set *set;
+	struct trace *t;
+
+	__atomic_store_n(&c->session->chunk, chunk, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->session->prepared, 0, __ATOMIC_RELEASE);
+	ky_list_foreach (t, &c->traces, node)
+		trace_enter(t, chunk);
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_enter(set);
+}
+
+static void discard(struct consumer *c)
+{
+	int ret = c->root_fd < 0 ? 0 : trace_dir_discard(c->root_fd);
+
+	if (ret < 0)
+		ky_error(
+			"%s: cannot remove all of what was cleared: %s", c->output, strerror(-ret));
+}
+
+/* archive "": what is there is thrown away. On an error the present chunk goes on. */
+static int rotate(struct consumer *c, const char *archive)
+{
+	uint64_t next = c->session->chunk + 1;
+	struct ring_set *set;
+	int ret = 0;
+
+	if (*archive)
+		ret = complete_chunk(c);
+	else
+		look_at_all(c);
+	if (ret < 0)
+		return ret;
+	ky_list_foreach (set, &c->sets, node)
+		ring_set_prepare(set, next, !*archive);
+	__atomic_store_n(&c->session->prepared, next, __ATOMIC_RELEASE);
+	ret = move_chunk(c, archive);
+	if (ret < 0) {
+		__atomic_store_n(&c->session->prepared, 0, __ATOMIC_RELEASE);
+		return ret;
+	}
+	enter_chunk(c, next);
+	discard(c);
+	return 0;
+}
+
+static int map_session(struct consumer *c, int fd)
+{
+	void *p = mmap(NULL, sizeof(*c->session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct stat st;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	c->session = p;
+	if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(*c->session))
+		return -EBADMSG;
+	return 0;
+}
+
+/* The consumer before may have died between moving a chunk and saying so. */
+static void resume_chunk(struct consumer *c)
+{
+	struct ky_resume_session *s = c->session;
+
+	if (s->prepared == s->chunk + 1 && (c->root_fd < 0 || !trace_dir_has_chunk(c->root_fd)))
+		s->chunk = s->prepared;
+	s->prepared = 0;
+	discard(c);
+}
+
 /* ---- orders ---- */
 
 static void die(struct consumer *c, const char *why)
@@ -218,6 +332,9 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	c->output = strdup(m.output);
 	if (!c->output)
 		return -ENOMEM;
+	ret = map_session(c, fds[0]);
+	if (ret < 0)
+		return ret;
 	c->resume = m.resume;
 	ret = *m.output ? trace_dir_make(m.output, m.resume, &c->root_fd) : 0;
 	if (ret == -ENOTEMPTY)
@@ -226,6 +343,8 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	else if (ret < 0)
 		set_status(c, ret, "cannot make the trace directory %s: %s: choose another one",
 			m.output, strerror(-ret));
+	if (!ret && m.resume)
+		resume_chunk(c);
 	send_stats(c, 0);
 	return 0;
 }
@@ -253,13 +372,13 @@ static struct trace *find_trace(struct consumer *c, const char *dir)
 
 /* The trace of this directory; the first set brings its metadata log. Takes *log_fd if it needs it.
  */
-static struct trace *get_trace(struct consumer *c, const char *dir, int *log_fd)
+static struct trace *get_trace(struct consumer *c, const struct ky_cons_ring_set *m, int *log_fd)
 {
-	struct trace *t = find_trace(c, dir);
+	struct trace *t = find_trace(c, m->dir);
 
 	if (t)
 		return t;
-	t = trace_new(dir, c->root_fd, c->resume, *log_fd);
+	t = trace_new(m, c->root_fd, c->resume, c->session->chunk, *log_fd);
 	*log_fd = -1;
 	if (t)
 		ky_list_append(&c->traces, &t->node);
@@ -274,12 +393,13 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	int ret;
 
 	/* Without its directory, a session may be told to go on only if it keeps no files. */
-	if (ky_cons_ring_set_decode(r, &m) < 0 || !c->output || (*c->output && c->root_fd < 0))
+	if (ky_cons_ring_set_decode(r, &m) < 0 || !c->output || (*c->output && c->root_fd < 0) ||
+		!trace_dir_in_chunk(m.dir))
 		return -EBADMSG;
 	ky_list_foreach (set, &c->sets, node)
 		if (set->id == m.set)
 			return -EEXIST;
-	t = get_trace(c, m.dir, &fds[2]);
+	t = get_trace(c, &m, &fds[2]);
 	ret = t ? ring_set_new(&m, t, fds[0], c->snapshot ? -1 : fds[1], &set) : -ENOMEM;
 	if (ret < 0)
 		return ret;
@@ -329,6 +449,45 @@ static int on_ask(struct consumer *c, struct ky_reader *r, int *fds)
 	return 0;
 }
 
+static const char *why_not_rotated(struct consumer *c, int error, char *buf, size_t size)
+{
+	if (!error || error == -ENODATA)
+		return "";
+	if (c->status)
+		return c->message;
+	snprintf(buf, size, "cannot move what is below %s: %s", c->output, strerror(-error));
+	return buf;
+}
+
+static void send_rotated(struct consumer *c, uint32_t cookie, int status)
+{
+	char why[CONSUMER_MESSAGE_MAX];
+	struct ky_cons_rotated m = {.cookie = cookie,
+		.status = status,
+		.message = why_not_rotated(c, status, why, sizeof(why))};
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_rotated_encode(&w, &m);
+
+	if (len > 0)
+		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+}
+
+static int on_rotate(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_rotate m;
+	int ret = 0;
+
+	if (ky_cons_rotate_decode(r, &m) < 0 || !c->output || c->snapshot ||
+		m.chunk > c->session->chunk + 1 || (*m.archive && !trace_dir_name_valid(m.archive)))
+		return -EBADMSG;
+	if (m.chunk > c->session->chunk)
+		ret = rotate(c, m.archive);
+	send_stats(c, 0);
+	send_rotated(c, m.cookie, ret);
+	return 0;
+}
+
 static int on_quit(struct consumer *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_quit m;
@@ -345,13 +504,14 @@ static const struct order {
 	int (*fn)(struct consumer *c, struct ky_reader *r, int *fds);
 	size_t n_fds;
 } orders[] = {
-	[KY_CONS_INIT] = {on_init, 0},
+	[KY_CONS_INIT] = {on_init, 1},
 	[KY_CONS_RING_SET] = {on_ring_set, N_SET_FDS},
 	[KY_CONS_FLUSH] = {on_flush, 0},
 	[KY_CONS_QUIT] = {on_quit, 0},
 	[KY_CONS_ASK] = {on_ask, 0},
 	[KY_CONS_SNAPSHOT] = {on_snapshot, 0},
 	[KY_CONS_TIMERS] = {on_timers, 0},
+	[KY_CONS_ROTATE] = {on_rotate, 0},
 };
 
 static void on_message(
@@ -437,6 +597,8 @@ void consumer_deinit(struct consumer *c)
 		trace_free(t);
 	ky_msg_conn_deinit(&c->conn);
 	ky_loop_deinit(&c->loop);
+	if (c->session)
+		munmap(c->session, sizeof(*c->session));
 	ky_close(c->root_fd);
 	free(c->output);
 }

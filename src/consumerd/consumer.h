@@ -7,12 +7,17 @@
  * a ring, at least every four milliseconds, or as often as the ring set's read-timer says; and not at all
  * before the first ring set.
  *
+ * A chunk is what is written between two ROTATEs. Its end has one point of no return, the renaming of its directory: before,
+ * a slot for the next chunk was made for each stream (abi/resume.h); after, the session's memory gets the chunk's number. Who goes on
+ * after a crash between the two sees that slots are ready and the directory is gone.
+ *
  * A consumer that is told SNAPSHOT copies the rings instead, as each ring set comes, and writes the
  * copies out when it is to end: nobody but the daemon notices it.
  */
 #ifndef CONSUMERD_CONSUMER_H
 #define CONSUMERD_CONSUMER_H
 
+#include "abi/resume.h"
 #include "proto/consumer.h"
 #include "svc/msg-conn.h"
 
@@ -25,6 +30,8 @@ struct consumer {
 	char *output; /* the trace directory, "" for none; NULL before INIT */
 	int root_fd;  /* of the trace directory; -1 when there is none */
 	bool resume;
+	struct ky_resume_session
+		*session; /* mapping, from INIT on; the present chunk is `session->chunk` */
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
 	struct ky_list traces, sets;

@@ -23,6 +23,8 @@ static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 		.index_dir = set->trace->index_fd,
 		.base = set->name,
 		.n = i,
+		.max_size = set->file_size,
+		.max_files = set->n_files,
 		.direct_from_ns = &set->trace->direct_from_ns,
 	};
 }
@@ -49,6 +51,11 @@ static int map_sealed(int fd, uint64_t size, int prot, void **ret_base)
 	return 0;
 }
 
+static struct ky_resume_stream *resume_memory(const struct ring_set *set)
+{
+	return (void *)((char *)set->consumed + ky_resume_offset(set->geometry.n_rings));
+}
+
 static void init_stream(struct ring_set *set, uint32_t i, const struct ky_cons_ring_set *m)
 {
 	struct stream *s = &set->streams[i];
@@ -57,10 +64,11 @@ static void init_stream(struct ring_set *set, uint32_t i, const struct ky_cons_r
 	ky_drain_init(&s->drain, &set->geometry, set->rings, i);
 	s->since = ky_clock_read(set->geometry.clock);
 	s->consumed = &set->consumed[i];
+	s->resume = &resume_memory(set)[i];
 	s->header.stream_id = m->stream_id;
 	s->header.stream_instance_id = i;
 	s->header.cpu_id = i;
-	ky_ctf_uuid(s->header.uuid, m->uuid_hi, m->uuid_lo);
+	trace_uuid(set->trace, s->header.uuid);
 }
 
 /* For ever: once its control words made no sense, nothing in the ring can be believed. */
@@ -76,13 +84,14 @@ static void quarantine(struct ring_set *set, uint32_t i)
 static int resume(struct ring_set *set)
 {
 	int ret = set->trace->root_fd < 0 ? 0 : trace_open_dirs(set->trace, false);
+	bool no_files = ret == -ENOENT;
 
-	if (ret < 0)
-		return ret == -ENOENT ? 0 : ret;
+	if (ret < 0 && !no_files)
+		return ret;
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
 		struct stream_place place = place_of(set, i);
 
-		ret = stream_resume(&set->streams[i], &place);
+		ret = stream_resume(&set->streams[i], no_files ? NULL : &place, set->trace->chunk);
 		if (ret < 0)
 			ky_error("%s/%s_%u: cannot go on in this file: %s", set->trace->dir,
 				set->name, i, strerror(-ret));
@@ -103,19 +112,14 @@ static int map_private(uint64_t size, void **ret_base)
 	return 0;
 }
 
-static uint64_t consumed_size(const struct ring_set *set)
-{
-	return set->geometry.n_rings * sizeof(uint64_t);
-}
-
 static int map_shared(struct ring_set *set, int rings_fd, int consumed_fd)
 {
 	int ret = map_sealed(rings_fd, set->geometry.total_size, PROT_READ, &set->rings);
 
 	if (ret < 0)
 		return ret;
-	return map_sealed(
-		consumed_fd, consumed_size(set), PROT_READ | PROT_WRITE, (void **)&set->consumed);
+	return map_sealed(consumed_fd, ky_consumed_size(set->geometry.n_rings),
+		PROT_READ | PROT_WRITE, (void **)&set->consumed);
 }
 
 /* Memory of the same layout, that nobody else writes. */
@@ -123,7 +127,9 @@ static int map_copy(struct ring_set *set)
 {
 	int ret = map_private(set->geometry.total_size, &set->rings);
 
-	return ret < 0 ? ret : map_private(consumed_size(set), (void **)&set->consumed);
+	return ret < 0 ? ret
+		       : map_private(
+				 ky_consumed_size(set->geometry.n_rings), (void **)&set->consumed);
 }
 
 static int copy_rings(struct ring_set *set, int rings_fd)
@@ -151,8 +157,11 @@ static int build(
 
 	KY_GEOMETRY_COPY(&set->geometry, m);
 	ret = ky_geometry_take(&set->geometry);
-	if (ret < 0 || !trace_dir_name_valid(m->name))
+	if (ret < 0 || !trace_dir_name_valid(m->name) ||
+		(m->file_size && m->file_size < set->geometry.block_size))
 		return -EBADMSG;
+	set->file_size = m->file_size;
+	set->n_files = m->n_files;
 	set->name = strdup(m->name);
 	set->streams = calloc(m->n_rings, sizeof(*set->streams));
 	if (!set->name || !set->streams)
@@ -201,7 +210,7 @@ struct ring_set *ring_set_free(struct ring_set *set)
 	if (set->rings)
 		munmap(set->rings, set->geometry.total_size);
 	if (set->consumed)
-		munmap(set->consumed, consumed_size(set));
+		munmap(set->consumed, ky_consumed_size(set->geometry.n_rings));
 	free(set->streams);
 	free(set->name);
 	free(set);
@@ -299,19 +308,32 @@ void ring_set_give_up(struct ring_set *set)
 	}
 }
 
-void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
+bool ring_set_has_packets(const struct ring_set *set)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+		if (stream_has_packets(&set->streams[i]))
+			return true;
+	return false;
+}
+
+void ring_set_prepare(struct ring_set *set, uint64_t chunk, bool drop)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+		stream_prepare(&set->streams[i], chunk, drop);
+}
+
+void ring_set_enter(struct ring_set *set)
 {
 	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
-		const struct stream *s = &set->streams[i];
-
-		stats->recorded += s->n_events;
-		stats->discarded += ky_drain_lost(&s->drain);
-		stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
-		stats->discarded_refused += s->drain.lost[KY_LOST_REFUSED];
-		stats->unwritten += s->n_unwritten;
-		stats->bytes += s->file.size;
-		stats->packets += s->file.n_packets;
+		trace_uuid(set->trace, set->streams[i].header.uuid);
+		stream_enter(&set->streams[i], set->trace->chunk);
 	}
+}
+
+void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
+{
+	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+		stream_add_stats(&set->streams[i], stats);
 	stats->n_quarantined += set->n_quarantined;
 	stats->overwritten += set->n_overwritten;
 	stats->left_out += set->n_left_out;

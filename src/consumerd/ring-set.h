@@ -18,6 +18,8 @@ struct ring_set {
 	struct trace *trace; /* borrowed */
 	char *name;	     /* of the stream files */
 	struct ky_geometry geometry;
+	uint64_t file_size;	/* bytes; 0: no limit */
+	uint32_t n_files;	/* 0: no limit */
 	void *rings;		/* mapping */
 	uint64_t *consumed;	/* mapping */
 	struct stream *streams; /* geometry.n_rings */
@@ -55,6 +57,12 @@ uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts);
 void ring_set_leave_out(struct ring_set *set, uint64_t ts);
 /* Counts what could not be written. */
 void ring_set_give_up(struct ring_set *set);
+/* Has the present chunk a packet of it? */
+bool ring_set_has_packets(const struct ring_set *set);
+/* Makes ready for a chunk; drop: without what was published before the last look. */
+void ring_set_prepare(struct ring_set *set, uint64_t chunk, bool drop);
+/* That of its trace has begun. */
+void ring_set_enter(struct ring_set *set);
 /* Adds the set's counts to *stats. */
 void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats);
 

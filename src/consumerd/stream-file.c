@@ -2,6 +2,7 @@
 #include "consumerd/stream-file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -21,10 +22,28 @@ void stream_file_deinit(struct stream_file *f)
 	f->index_fd = ky_close(f->index_fd);
 }
 
-static void make_names(const struct stream_place *place, char *name, char *index, size_t size)
+void stream_file_switch(struct stream_file *f, uint64_t number)
 {
-	snprintf(name, size, "%s_%u", place->base, place->n);
-	snprintf(index, size, "%s_%u.kyx", place->base, place->n);
+	bool no_direct = f->no_direct;
+
+	stream_file_deinit(f);
+	stream_file_init(f);
+	f->no_direct = no_direct;
+	f->number = number;
+}
+
+struct names {
+	char stream[NAME_MAX + 1], index[NAME_MAX + 1];
+};
+
+static void make_names(const struct stream_place *place, uint64_t number, struct names *names)
+{
+	char suffix[32] = "";
+
+	if (place->max_size)
+		snprintf(suffix, sizeof(suffix), "_%" PRIu64, number);
+	snprintf(names->stream, sizeof(names->stream), "%s_%u%s", place->base, place->n, suffix);
+	snprintf(names->index, sizeof(names->index), "%s_%u%s.kyx", place->base, place->n, suffix);
 }
 
 /* Writes all or fails; the position of fd is not used. Changes iov. */
@@ -79,26 +98,55 @@ static int write_index_entries(const struct stream_file *f, const struct stream_
 /* A file exists only once it has data: without a first packet there shall be none. */
 static void remove_files(struct stream_file *f, const struct stream_place *place)
 {
-	char name[NAME_MAX + 1], index[NAME_MAX + 1];
+	struct names names;
 
-	make_names(place, name, index, sizeof(name));
+	make_names(place, f->number, &names);
 	if (f->index_fd >= 0)
-		unlinkat(place->index_dir, index, 0);
+		unlinkat(place->index_dir, names.index, 0);
 	if (f->fd >= 0)
-		unlinkat(place->dir, name, 0);
+		unlinkat(place->dir, names.stream, 0);
 	stream_file_deinit(f);
+}
+
+void stream_file_remove(const struct stream_place *place, uint64_t number)
+{
+	struct names names;
+
+	make_names(place, number, &names);
+	unlinkat(place->dir, names.stream, 0);
+	unlinkat(place->index_dir, names.index, 0);
+}
+
+uint64_t stream_file_count(const struct stream_place *place, uint64_t number)
+{
+	struct ky_index_entry entries[64];
+	uint64_t n_events = 0, at = ky_index_offset(0);
+	struct names names;
+	ssize_t n;
+	int fd;
+
+	make_names(place, number, &names);
+	if (trace_dir_open_file(place->index_dir, names.index, 0, &fd) < 0)
+		return 0;
+	while ((n = pread(fd, entries, sizeof(entries), (off_t)at)) > 0) {
+		for (size_t i = 0; i < (size_t)n / sizeof(entries[0]); i++)
+			n_events += entries[i].n_events;
+		at += (uint64_t)n;
+	}
+	ky_close(fd);
+	return n_events;
 }
 
 static int create_files(struct stream_file *f, const struct stream_place *place)
 {
-	char name[NAME_MAX + 1], index[NAME_MAX + 1];
+	struct names names;
 	int ret;
 
-	make_names(place, name, index, sizeof(name));
-	ret = trace_dir_open_file(place->dir, name, O_CREAT | O_EXCL, &f->fd);
+	make_names(place, f->number, &names);
+	ret = trace_dir_open_file(place->dir, names.stream, O_CREAT | O_EXCL, &f->fd);
 	if (ret < 0)
 		return ret;
-	ret = trace_dir_open_file(place->index_dir, index, O_CREAT | O_EXCL, &f->index_fd);
+	ret = trace_dir_open_file(place->index_dir, names.index, O_CREAT | O_EXCL, &f->index_fd);
 	return ret < 0 ? ret : write_index_header(f->index_fd);
 }
 
@@ -256,20 +304,20 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	const struct ky_ctf_packet *like,
 	void (*visit)(void *context, const struct ky_ctf_packet *p), void *context)
 {
-	char name[NAME_MAX + 1], index[NAME_MAX + 1];
 	struct stream_packet p;
+	struct names names;
 	struct stat st;
 	int64_t n_entries;
 	int ret;
 
-	make_names(place, name, index, sizeof(name));
-	ret = trace_dir_open_file(place->dir, name, 0, &f->fd);
+	make_names(place, f->number, &names);
+	ret = trace_dir_open_file(place->dir, names.stream, 0, &f->fd);
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
 	ret = read_packet(f, (uint64_t)st.st_size, like, &p.header);
-	n_entries = ret < 0 ? ret : open_index(f, place, index);
+	n_entries = ret < 0 ? ret : open_index(f, place, names.index);
 	if (n_entries < 0)
 		return (int)n_entries;
 	while ((ret = read_packet(f, (uint64_t)st.st_size, like, &p.header)) > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One stream file and its index: packets are appended whole or not at all, several at a time. Used
- * by streams.
+ * by streams, which may go on from file to file.
  *
  * A packet counts only once its index entry is written as well; whatever fails before, the files
  * are cut back to the packets they had. Hence the index is never ahead of the stream, and after a
@@ -21,6 +21,7 @@
 
 struct stream_file {
 	int fd, index_fd; /* owned; -1: there is no file yet */
+	uint64_t number;  /* among those of the stream; in its name if they are limited */
 	uint64_t size;	  /* bytes of whole packets */
 	uint64_t n_packets;
 	bool torn;	/* there may be bytes behind the packets */
@@ -39,13 +40,21 @@ struct stream_packet {
 /* Where the file lies: dirs and name are borrowed for the call. */
 struct stream_place {
 	int dir, index_dir;
-	const char *base; /* the file is called BASE_N */
+	const char *base; /* the file is called BASE_N, or BASE_N_NUMBER if max_size */
 	uint32_t n;
+	uint64_t max_size;	  /* of a file, in bytes; 0: no limit */
+	uint32_t max_files;	  /* of the stream; 0: no limit */
 	uint64_t *direct_from_ns; /* the disk is slow: nothing past the page cache before */
 };
 
 void stream_file_init(struct stream_file *f);
 void stream_file_deinit(struct stream_file *f);
+/* The file is complete: what is appended next begins file `number`. */
+void stream_file_switch(struct stream_file *f, uint64_t number);
+/* Removes another file of the stream, if it is there. */
+void stream_file_remove(const struct stream_place *place, uint64_t number);
+/* Events in another file of the stream, which is complete: those that its index counts. */
+uint64_t stream_file_count(const struct stream_place *place, uint64_t number);
 /* Bytes that a packet with len bytes of records needs to end with a page, when it begins at `at`. */
 uint32_t stream_file_padding(uint64_t at, uint32_t len);
 /* Could these packets go past the page cache, as they lie in memory and will lie in the file? */

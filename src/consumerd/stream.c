@@ -36,8 +36,96 @@ static void tell_writers(struct stream *s)
 static void note(struct stream *s, const struct ky_ctf_packet *p)
 {
 	s->ts = p->timestamp_end;
-	s->n_discarded = p->events_discarded;
+	s->n_discarded = s->base.chunk_discarded + p->events_discarded;
 	s->n_events += p->n_events;
+}
+
+/* Number of the next packet in the chunk. */
+static uint64_t seq_num(const struct stream *s)
+{
+	return s->base.n_packets + s->file.n_packets - s->base.chunk_packets;
+}
+
+bool stream_has_packets(const struct stream *s)
+{
+	return seq_num(s) > 0;
+}
+
+/* What a packet tells of losses; n: events discarded since the session began. */
+static void tell_losses(const struct stream *s, struct ky_ctf_packet *p, uint64_t n)
+{
+	p->events_discarded = n - s->base.chunk_discarded;
+	if (p->events_discarded)
+		p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG] - s->base.chunk_too_big;
+}
+
+/* The stream as it is now, as the beginning of another file. */
+static struct ky_resume_slot here(const struct stream *s)
+{
+	struct ky_resume_slot slot = s->base;
+
+	slot.pos = s->drain.pos;
+	slot.count = s->drain.count;
+	slot.ts = s->ts;
+	slot.discarded = s->n_discarded;
+	slot.n_packets += s->file.n_packets;
+	slot.n_bytes += s->file.size;
+	return slot;
+}
+
+/* Into the slot that is not in use; it is valid from the last store on. */
+static void keep(struct stream *s, const struct ky_resume_slot *slot)
+{
+	struct ky_resume_slot *to = &s->resume->slots[!s->slot], invalid = *slot;
+
+	invalid.chunk = KY_RESUME_INVALID;
+	__atomic_store_n(&to->chunk, KY_RESUME_INVALID, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*to = invalid;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->chunk, slot->chunk, __ATOMIC_RELAXED);
+}
+
+/* Begins the file that a valid slot is about. */
+static void take_slot(struct stream *s, unsigned int slot)
+{
+	s->slot = slot;
+	s->base = s->resume->slots[slot];
+	s->ts = s->base.ts;
+	s->n_discarded = s->base.discarded;
+	s->n_events = s->base.count;
+	stream_file_switch(&s->file, s->base.file);
+}
+
+/* What is removed is counted before it is: should we die between the two, the same file is removed once more. */
+static void remove_oldest(struct stream *s, const struct stream_place *place)
+{
+	if (place->max_files && s->base.file >= place->max_files)
+		stream_file_remove(place, s->base.file - place->max_files);
+}
+
+static void next_file(struct stream *s, const struct stream_place *place)
+{
+	struct ky_resume_slot next = here(s);
+	uint64_t n = 0;
+
+	next.file++;
+	if (place->max_files && next.file >= place->max_files)
+		n = stream_file_count(place, next.file - place->max_files);
+	next.kept_from += n;
+	next.removed += n;
+	keep(s, &next);
+	take_slot(s, !s->slot);
+	remove_oldest(s, place);
+}
+
+/* Is there room in the file for a packet of so many bytes, behind others of so many that are to be appended? */
+static bool has_room(
+	const struct stream *s, const struct stream_place *place, uint64_t others, uint64_t bytes)
+{
+	uint64_t size = s->file.size + others;
+
+	return !place->max_size || !size || size + bytes <= place->max_size;
 }
 
 static int append_empty(
@@ -50,11 +138,11 @@ static int append_empty(
 
 	p->position_begin = s->drain.pos;
 	p->timestamp_begin = p->timestamp_end = KY_MAX(ts, s->ts);
-	p->events_discarded = n_discarded;
-	if (n_discarded)
-		p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
-	p->seq_num = s->file.n_packets;
+	tell_losses(s, p, n_discarded);
+	p->seq_num = seq_num(s);
 	ky_ctf_packet_finish(p, 0);
+	if (!has_room(s, place, 0, sizeof(*p)))
+		next_file(s, place);
 	if (place->dir >= 0)
 		ret = stream_file_append(&s->file, place, &packet, 1, false);
 	if (!ret)
@@ -71,9 +159,11 @@ static uint64_t count_discarded(const struct stream *s)
 /* The packet without losses that a first packet with losses needs before it. */
 static int append_base(struct stream *s, const struct stream_place *place, uint64_t ts)
 {
-	if (s->file.n_packets || place->dir < 0 || !count_discarded(s))
+	uint64_t none = s->base.chunk_discarded;
+
+	if (seq_num(s) || place->dir < 0 || count_discarded(s) == none)
 		return 0;
-	return append_empty(s, place, ts, 0);
+	return append_empty(s, place, ts, none);
 }
 
 /*
@@ -85,6 +175,7 @@ struct batch {
 	struct stream_packet packets[STREAM_FILE_BATCH];
 	unsigned int n;
 	uint64_t bytes;
+	bool file_full; /* there is more, for the next file */
 };
 
 static bool is_last_of_block(const struct ky_drain_piece *piece)
@@ -92,7 +183,9 @@ static bool is_last_of_block(const struct ky_drain_piece *piece)
 	return piece->next != piece->pos + piece->len;
 }
 
-static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
+/* False when the file has no room for it. */
+static bool add_piece(
+	struct batch *b, const struct stream_place *place, const struct ky_drain_piece *piece)
 {
 	struct stream *s = &b->after;
 	struct stream_packet *packet = &b->packets[b->n];
@@ -102,28 +195,33 @@ static void add_piece(struct batch *b, const struct ky_drain_piece *piece)
 		.header = s->header, .data = piece->data, .len = piece->len};
 	p->position_begin = piece->pos;
 	p->n_events = piece->n_events;
-	p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG];
 	p->timestamp_begin = KY_MAX(piece->begin_ts, s->ts);
 	p->timestamp_end = KY_MAX(piece->end_ts, p->timestamp_begin);
-	p->events_discarded = count_discarded(s);
-	p->seq_num = s->file.n_packets + b->n;
+	tell_losses(s, p, count_discarded(s));
+	p->seq_num = seq_num(s) + b->n;
 	ky_ctf_packet_finish(p, piece->len);
 	if (is_last_of_block(piece))
 		ky_ctf_packet_pad(p, stream_file_padding(s->file.size + b->bytes, piece->len));
+	if (!has_room(s, place, b->bytes, p->packet_bits / 8)) {
+		b->file_full = true;
+		return false;
+	}
 	note(s, p);
 	ky_drain_take(&s->drain, piece);
 	b->n++;
 	b->bytes += p->packet_bits / 8;
+	return true;
 }
 
 /* Up to n_max packets, but no more than is worth writing at a time. */
-static void fill_batch(struct batch *b, bool flush, unsigned int n_max)
+static void fill_batch(
+	struct batch *b, const struct stream_place *place, bool flush, unsigned int n_max)
 {
 	struct ky_drain_piece piece;
 
 	while (b->n < n_max && b->bytes < BATCH_BYTES &&
-		ky_drain_next(&b->after.drain, flush, &piece))
-		add_piece(b, &piece);
+		ky_drain_next(&b->after.drain, flush, &piece) && add_piece(b, place, &piece))
+		;
 }
 
 /* The same before the first piece, if there is one. */
@@ -132,7 +230,7 @@ static int append_first_base(struct stream *s, const struct stream_place *place,
 	struct ky_drain peek = s->drain;
 	struct ky_drain_piece piece;
 
-	if (s->file.n_packets || !ky_drain_next(&peek, flush, &piece))
+	if (seq_num(s) || !ky_drain_next(&peek, flush, &piece))
 		return 0;
 	return append_base(s, place, piece.begin_ts);
 }
@@ -140,7 +238,7 @@ static int append_first_base(struct stream *s, const struct stream_place *place,
 /* Losses that no packet tells yet get a packet of their own. */
 static int append_losses(struct stream *s, const struct stream_place *place)
 {
-	uint64_t ts = s->file.n_packets ? s->ts : s->since;
+	uint64_t ts = seq_num(s) ? s->ts : s->since;
 	int ret;
 
 	if (count_discarded(s) == s->n_discarded)
@@ -225,7 +323,12 @@ static int write_batch(
 	b.after = *s;
 	b.n = 0;
 	b.bytes = 0;
-	fill_batch(&b, flush, n_max);
+	b.file_full = false;
+	fill_batch(&b, place, flush, n_max);
+	if (b.file_full && !b.n) {
+		next_file(s, place);
+		return write_batch(s, place, flush, n_max);
+	}
 	if (b.n && place->dir >= 0)
 		ret = write_packets(s, place, &b);
 	if (ret < 0) /* a full disk may have room for the first */
@@ -301,12 +404,9 @@ struct last {
 static void visit_packet(void *context, const struct ky_ctf_packet *p)
 {
 	struct last *last = context;
-	struct stream *s = last->s;
 
 	last->position_end = ky_ctf_packet_end(p);
-	s->ts = p->timestamp_end;
-	s->n_discarded = p->events_discarded;
-	s->n_events += p->n_events;
+	note(last->s, p);
 }
 
 /*
@@ -321,20 +421,92 @@ static uint64_t resume_position(const struct stream *s, uint64_t end)
 	return consumed == next ? next : end;
 }
 
-int stream_resume(struct stream *s, const struct stream_place *place)
+/* The slot of the newest file; those of later chunks were made ready for nothing. */
+static unsigned int newest_slot(const struct ky_resume_stream *r, uint64_t chunk)
 {
-	struct last last = {.s = s};
-	uint64_t pos;
+	const struct ky_resume_slot *a = &r->slots[0], *b = &r->slots[1];
+
+	if (a->chunk > chunk || b->chunk > chunk)
+		return a->chunk > chunk;
+	return a->chunk != b->chunk ? b->chunk > a->chunk : b->file > a->file;
+}
+
+static int resume_in_file(struct stream *s, const struct stream_place *place)
+{
+	struct last last = {.s = s, .position_end = s->base.pos};
+	int ret = 0;
+
+	if (place) {
+		remove_oldest(s, place);
+		ret = stream_file_resume(&s->file, place, &s->header, visit_packet, &last);
+	}
+	return ret < 0 ? ret
+		       : ky_drain_resume(&s->drain, resume_position(s, last.position_end),
+				 s->n_events, s->ts);
+}
+
+int stream_resume(struct stream *s, const struct stream_place *place, uint64_t chunk)
+{
 	int ret;
 
-	if (place->dir < 0) {
-		ret = ky_drain_rejoin(&s->drain, __atomic_load_n(s->consumed, __ATOMIC_RELAXED));
-		s->n_events = s->drain.count;
-		return ret;
-	}
-	ret = stream_file_resume(&s->file, place, &s->header, visit_packet, &last);
-	if (ret < 0)
-		return ret;
-	pos = resume_position(s, last.position_end);
-	return ky_drain_resume(&s->drain, pos, s->n_events, s->ts);
+	take_slot(s, newest_slot(s->resume, chunk));
+	if (!place || place->dir >= 0)
+		return resume_in_file(s, place);
+	ret = ky_drain_rejoin(&s->drain, __atomic_load_n(s->consumed, __ATOMIC_RELAXED));
+	s->n_events = s->drain.count;
+	return ret;
+}
+
+/* Where a new chunk begins that leaves out what was published before the last look. */
+static void drop_published(const struct stream *s, struct ky_resume_slot *slot)
+{
+	struct ky_drain d = s->drain;
+	struct ky_drain_piece piece;
+
+	while (ky_drain_next(&d, true, &piece))
+		ky_drain_take(&d, &piece);
+	slot->pos = d.pos;
+	slot->count = d.count;
+	slot->ts = KY_MAX(d.ts, s->ts);
+	slot->discarded = count_discarded(s);
+	slot->cleared += slot->count - slot->kept_from;
+}
+
+void stream_prepare(struct stream *s, uint64_t chunk, bool drop)
+{
+	struct ky_resume_slot next = here(s);
+
+	if (!s->drain.head && !count_discarded(s))
+		return; /* never used */
+	if (drop)
+		drop_published(s, &next);
+	next.chunk = chunk;
+	next.file = 0;
+	next.chunk_packets = next.n_packets;
+	next.chunk_discarded = next.discarded;
+	next.chunk_too_big = s->drain.lost[KY_LOST_TOO_BIG];
+	next.kept_from = next.count;
+	keep(s, &next);
+}
+
+void stream_enter(struct stream *s, uint64_t chunk)
+{
+	if (s->resume->slots[!s->slot].chunk != chunk)
+		return;
+	take_slot(s, !s->slot);
+	ky_drain_resume(&s->drain, s->base.pos, s->base.count, s->base.ts);
+	tell_writers(s);
+}
+
+void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
+{
+	stats->recorded += s->n_events;
+	stats->discarded += ky_drain_lost(&s->drain);
+	stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
+	stats->discarded_refused += s->drain.lost[KY_LOST_REFUSED];
+	stats->unwritten += s->n_unwritten;
+	stats->bytes += s->base.n_bytes + s->file.size;
+	stats->packets += s->base.n_packets + s->file.n_packets;
+	stats->removed += s->base.removed;
+	stats->cleared += s->base.cleared;
 }

@@ -1,36 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One ring on its way into one stream file. Used by ring sets, once in each round of draining:
- * look, then (metadata), then write.
+ * One ring on its way into its stream files: one, or one after another where their size is limited, and others in each
+ * chunk. Used by ring sets, once in each round of draining: look, then (metadata), then write.
  *
  * Invariant: a ring's data is given back to its writers only when it is in the file (or, at the
  * end, counted as unwritten), so a full disk costs nothing until the ring is full as well. The
- * position that goes on after a crash is that in the last packet's header, not the one writers see.
+ * position that goes on after a crash is that in the last packet's header, not the one writers see; or, without a
+ * packet in the present file, that in the slot that was made for it (abi/resume.h), which is as true because nothing is
+ * recorded into the file before the slot is there.
  *
  * A slowly filled ring is let fill to the half, so that few large writes are made, past the page
  * cache where that is possible; then somebody who suddenly writes fast finds the other half free.
  * One that fills fast is written as blocks come, into the page cache, which takes them without
  * waiting for the disk. A flush every second bounds how long data waits.
  *
- * events_discarded: readers look at differences between packets. So a stream's first packet that
- * has losses is preceded by an empty one without, and losses after the last record get an empty
+ * events_discarded: readers look at differences between packets. It begins anew in each chunk, as the packets' numbers do.
+ * So a stream's first packet in a chunk that has losses is preceded by an empty one without, and losses after the last record get an empty
  * packet at a flush.
  */
 #ifndef CONSUMERD_STREAM_H
 #define CONSUMERD_STREAM_H
 
+#include "abi/resume.h"
 #include "consumerd/fault.h"
 #include "consumerd/stream-file.h"
+#include "proto/consumer.h"
 #include "ring/drain.h"
 
 struct stream {
 	struct ky_drain drain;
 	struct stream_file file;
 	struct ky_ctf_packet header; /* what all packets of the stream have in common */
-	uint64_t since;	      /* clock when we got the ring: stands in where there is no record */
-	uint64_t *consumed;   /* what writers see; borrowed */
-	uint64_t ts;	      /* end of the last packet */
-	uint64_t n_discarded; /* of the last packet */
+	uint64_t since;	    /* clock when we got the ring: stands in where there is no record */
+	uint64_t *consumed; /* what writers see; borrowed */
+	struct ky_resume_slot base;	 /* where the present file began */
+	struct ky_resume_stream *resume; /* borrowed */
+	unsigned int slot;		 /* of `base` in it */
+	uint64_t ts;			 /* end of the last packet */
+	uint64_t n_discarded;		 /* that packets have told, since the session began */
 	uint64_t n_events, n_unwritten;
 	struct fault fault;
 	uint64_t looked_ns; /* when the head was fetched */
@@ -43,8 +50,8 @@ struct stream {
  */
 void stream_init(struct stream *s, uint64_t now_ns);
 void stream_deinit(struct stream *s);
-/* Goes on where an earlier consumer stopped. -EBADMSG: what it left is not of this stream. */
-int stream_resume(struct stream *s, const struct stream_place *place);
+/* Goes on where an earlier consumer stopped. place NULL: the chunk has no file. -EBADMSG: what it left is not of this stream. */
+int stream_resume(struct stream *s, const struct stream_place *place, uint64_t chunk);
 /* Fetches the ring's head, and decides what is due. False once the ring is quarantined. */
 bool stream_look(struct stream *s, bool flush, uint64_t now_ns);
 /*
@@ -52,6 +59,16 @@ bool stream_look(struct stream *s, bool flush, uint64_t now_ns);
  * whether something was written or -errno; then the rest waits for the next call after a while.
  */
 int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns);
+/* Has the present chunk a packet of it? */
+bool stream_has_packets(const struct stream *s);
+/*
+ * Makes ready for a chunk that begins where the stream is now; drop: behind what was published before the last look, as if
+ * it were in none. It has begun when the session's memory says so; then stream_enter() is due.
+ */
+void stream_prepare(struct stream *s, uint64_t chunk, bool drop);
+void stream_enter(struct stream *s, uint64_t chunk);
+/* Adds the stream's counts to *stats. */
+void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats);
 /* Of packets that could be written now: bytes of those that end later than ts. */
 uint64_t stream_size_after(const struct stream *s, uint64_t ts);
 /* Never writes the others; returns the number of their events. */

@@ -6,8 +6,10 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#define NAME_MAX_BYTES 240 /* leaves room for "_65535.kyx" */
+#define NAME_MAX_BYTES 220 /* leaves room for "_65535_18446744073709551615.kyx" */
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define CHUNK	       "ust"
+#define DISCARDED      ".cleared"
 
 bool trace_dir_name_valid(const char *name)
 {
@@ -121,4 +123,73 @@ int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd)
 		return -errno;
 	*ret_fd = fd;
 	return 0;
+}
+
+bool trace_dir_has_chunk(int root)
+{
+	return faccessat(root, CHUNK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool trace_dir_in_chunk(const char *path)
+{
+	return !strncmp(path, CHUNK "/", sizeof(CHUNK));
+}
+
+int trace_dir_archive(int root, const char *archive)
+{
+	_cleanup_close_ int archives = -1, to = -1;
+	int ret;
+
+	if (!trace_dir_has_chunk(root))
+		return -ENOENT;
+	archives = open_component(root, "archives", true);
+	to = archives < 0 ? archives : open_component(archives, archive, true);
+	if (to < 0)
+		return to;
+	ret = renameat(root, CHUNK, to, CHUNK) < 0 ? -errno : 0;
+	if (ret < 0)
+		unlinkat(archives, archive, AT_REMOVEDIR);
+	return ret;
+}
+
+/* Removes what is in dir, which is closed; the first error is returned, and the rest removed all the same. */
+static int remove_below(int fd)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *e;
+	int ret = 0, r;
+
+	if (!dir) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	while ((e = readdir(dir))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		fd = openat(dirfd(dir), e->d_name, DIR_FLAGS | O_NOFOLLOW);
+		r = fd < 0 ? 0 : remove_below(fd);
+		if (!r && unlinkat(dirfd(dir), e->d_name, fd < 0 ? 0 : AT_REMOVEDIR) < 0)
+			r = -errno;
+		ret = ret ? ret : r;
+	}
+	closedir(dir);
+	return ret;
+}
+
+int trace_dir_discard(int root)
+{
+	int fd = openat(root, DISCARDED, DIR_FLAGS | O_NOFOLLOW);
+	int ret = fd < 0 ? 0 : remove_below(fd);
+
+	if (!ret && fd >= 0 && unlinkat(root, DISCARDED, AT_REMOVEDIR) < 0)
+		ret = -errno;
+	return ret;
+}
+
+int trace_dir_set_aside(int root)
+{
+	int ret = trace_dir_discard(root);
+
+	return !ret && renameat(root, CHUNK, root, DISCARDED) < 0 ? -errno : ret;
 }

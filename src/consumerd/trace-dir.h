@@ -23,6 +23,17 @@ int trace_dir_open_below(int root, const char *path, bool create, int *ret_fd);
 /* Opens file `name` in dir for reading and writing; flags: O_CREAT, O_EXCL. New files get mode
  * 0640. */
 int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd);
+/*
+ * The present chunk is what lies in "ust" below root. It is moved, at once or not at all, to "archives/ARCHIVE/ust", or set
+ * aside to be discarded. -ENOENT: there is none.
+ */
+int trace_dir_archive(int root, const char *archive);
+int trace_dir_set_aside(int root);
+/* Removes what was set aside, if anything. What is left after an error goes when it is called again. */
+int trace_dir_discard(int root);
+bool trace_dir_has_chunk(int root);
+/* Does this path lead into the directory that is moved? */
+bool trace_dir_in_chunk(const char *path);
 /* A name of one component: not empty, hidden, too long, or with a slash in it. */
 bool trace_dir_name_valid(const char *name);
 

@@ -8,7 +8,8 @@
 
 #define CHUNK 65536
 
-struct trace *trace_new(const char *dir, int root_fd, bool resume, int log_fd)
+struct trace *trace_new(
+	const struct ky_cons_ring_set *m, int root_fd, bool resume, uint64_t chunk, int log_fd)
 {
 	struct trace *t = calloc(1, sizeof(*t));
 
@@ -21,7 +22,10 @@ struct trace *trace_new(const char *dir, int root_fd, bool resume, int log_fd)
 	t->log_fd = log_fd;
 	t->dir_fd = t->index_fd = t->metadata_fd = -1;
 	t->resume = resume;
-	t->dir = strdup(dir);
+	t->uuid_hi = m->uuid_hi;
+	t->uuid_lo = m->uuid_lo;
+	t->chunk = chunk;
+	t->dir = strdup(m->dir);
 	return t->dir ? t : trace_free(t);
 }
 
@@ -39,6 +43,20 @@ struct trace *trace_free(struct trace *t)
 	return NULL;
 }
 
+void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE])
+{
+	ky_ctf_uuid(uuid, t->uuid_hi, t->uuid_lo ^ t->chunk);
+}
+
+void trace_enter(struct trace *t, uint64_t chunk)
+{
+	t->dir_fd = ky_close(t->dir_fd);
+	t->index_fd = ky_close(t->index_fd);
+	t->metadata_fd = ky_close(t->metadata_fd);
+	t->n_copied = 0;
+	t->chunk = chunk;
+}
+
 int trace_open_dirs(struct trace *t, bool create)
 {
 	int ret = 0;
@@ -50,6 +68,31 @@ int trace_open_dirs(struct trace *t, bool create)
 	return ret;
 }
 
+/* As it stands in the metadata; size is more than that of the text. */
+static void format_uuid(char *text, size_t size, uint64_t hi, uint64_t lo)
+{
+	snprintf(text, size, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(hi >> 32),
+		(unsigned)(hi >> 16) & 0xffff, (unsigned)hi & 0xffff, (unsigned)(lo >> 48),
+		(unsigned long long)lo & 0xffffffffffff);
+}
+
+/* Puts the chunk's UUID in the place of chunk 0's, in the text that the log begins with. */
+static int change_uuid(const struct trace *t, char *text, size_t len)
+{
+	char old[40], new[40];
+	char *at;
+
+	if (!t->chunk)
+		return 0;
+	format_uuid(old, sizeof(old), t->uuid_hi, t->uuid_lo);
+	format_uuid(new, sizeof(new), t->uuid_hi, t->uuid_lo ^ t->chunk);
+	at = memmem(text, len, old, strlen(old));
+	if (!at)
+		return -EBADMSG;
+	memcpy(at, new, strlen(new));
+	return 0;
+}
+
 /* Appends the bytes of the log from n_copied to size; what a failure left is cut off again. */
 static int copy_log(struct trace *t, uint64_t size)
 {
@@ -59,6 +102,8 @@ static int copy_log(struct trace *t, uint64_t size)
 
 	while (at < size) {
 		n = pread(t->log_fd, buf, KY_MIN(sizeof(buf), size - at), (off_t)at);
+		if (n > 0 && !at && change_uuid(t, buf, (size_t)n) < 0)
+			return -EBADMSG;
 		if (n > 0)
 			written = pwrite(t->metadata_fd, buf, (size_t)n, (off_t)at);
 		if (n <= 0 || written <= 0) {

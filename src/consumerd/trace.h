@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One CTF trace below the trace directory (ust/uid/0/64-bit): its directory, and its metadata,
- * which is copied from the log that the session daemon appends to. Ring sets share it.
+ * which is copied from the log that the session daemon appends to. Ring sets share it. In each chunk it has another UUID:
+ * readers take what has the same one for one trace, where counts go on from file to file.
  *
  * Invariant (metadata before data): packets of a trace are written only after trace_update()
  * succeeded in the same round, and heads are fetched before it is called.
@@ -11,11 +12,15 @@
 
 #include "base/list.h"
 #include "consumerd/fault.h"
+#include "ctf/packet.h"
+#include "proto/consumer.h"
 
 struct trace {
 	struct ky_list node;		   /* in the consumer's list */
 	char *dir;			   /* below the trace directory */
 	int root_fd;			   /* borrowed; -1: nothing is written */
+	uint64_t uuid_hi, uuid_lo;	   /* of chunk 0 */
+	uint64_t chunk;			   /* that is written now */
 	int log_fd;			   /* owned */
 	int dir_fd, index_fd, metadata_fd; /* owned; -1 until the first update */
 	bool resume;			   /* files of an earlier consumer may be there */
@@ -24,9 +29,14 @@ struct trace {
 	struct fault fault;
 };
 
-/* dir is copied. log_fd is taken also when this fails (NULL: no memory). */
-struct trace *trace_new(const char *dir, int root_fd, bool resume, int log_fd);
+/* The set's trace, as a chunk is written. log_fd is taken also when this fails (NULL: no memory). */
+struct trace *trace_new(
+	const struct ky_cons_ring_set *m, int root_fd, bool resume, uint64_t chunk, int log_fd);
 struct trace *trace_free(struct trace *t);
+/* That of the present chunk. */
+void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE]);
+/* Its files are complete, and lie elsewhere: those of another chunk begin. */
+void trace_enter(struct trace *t, uint64_t chunk);
 /* Opens the directories, making them if asked. Harmless when they are open. */
 int trace_open_dirs(struct trace *t, bool create);
 /*

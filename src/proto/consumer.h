@@ -17,15 +17,18 @@ enum ky_cons_type {
 	KY_CONS_ASK = 5,
 	KY_CONS_SNAPSHOT = 6,
 	KY_CONS_TIMERS = 10,
+	KY_CONS_ROTATE = 7,
 	/* consumer -> daemon */
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
+	KY_CONS_ROTATED = 18,
 };
 
 /*
- * First message. Answered by STATS with cookie 0 once the trace directory exists, or cannot be made. resume: 1
- * when a consumer of this session died before: the directory exists, and recording goes on behind the
- * last whole packet of each stream. RING_SETs that the dead one had are sent again.
+ * First message, with one descriptor: the session's memory (src/abi/resume.h). Answered by STATS with cookie 0 once
+ * the trace directory exists, or cannot be made. resume: 1 when a consumer of this session died before: the directory
+ * exists, and recording goes on behind the last whole packet of each stream. RING_SETs that the dead one had are sent
+ * again.
  */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
@@ -42,16 +45,17 @@ enum ky_cons_type {
 	F(u64, max_size) /* bytes of packets; what is oldest is left out. 0: all that there is */
 
 /*
- * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write), metadata log
+ * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write; src/abi/resume.h), metadata log
  * (read-only): the TSDL text of the trace that the set belongs to, appended to by the session daemon
  * before a program can record what it describes. The consumer copies it to DIR/metadata and must,
  * whenever it writes packets, read heads first and copy the log's new text second. Each `dir` has a
- * uuid of its own: babeltrace2 takes directories of one uuid for parts of one trace.
+ * uuid of its own: babeltrace2 takes directories of one uuid for parts of one trace. So has each chunk
+ * of it, made from this one (docs/trace-format.md).
  */
 #define KY_CONS_RING_SET_FIELDS(F)                                                                 \
 	F(u32, set)                                                                                \
 	F(u32, stream_id)                                                                          \
-	F(str, dir)  /* below the trace directory, as "ust/uid/0/64-bit" */                        \
+	F(str, dir)  /* below the trace directory, as "ust/uid/0/64-bit": always below "ust" */    \
 	F(str, name) /* of the stream files: NAME_N, N the ring's index */                         \
 	F(u32, mode)                                                                               \
 	F(u32, clock)                                                                              \
@@ -61,7 +65,9 @@ enum ky_cons_type {
 	F(u32, block_size)                                                                         \
 	F(u64, total_size)                                                                         \
 	F(u64, uuid_hi) /* as 16 bytes big endian in packet headers and metadata */                \
-	F(u64, uuid_lo)
+	F(u64, uuid_lo)                                                                            \
+	F(u64, file_size) /* bytes of a stream file, at most; 0: no limit, and one file NAME_N */  \
+	F(u32, n_files)	  /* of a stream, at most: the oldest is removed; 0: all stay */
 
 /* When to look at a ring set, in microseconds. After RING_SET, and again whenever it changes. Not to a snapshot's consumer. */
 #define KY_CONS_TIMERS_FIELDS(F)                                                                   \
@@ -74,6 +80,16 @@ enum ky_cons_type {
 
 /* How things stand: answered by STATS at once, nothing is written out for it. */
 #define KY_CONS_ASK_FIELDS(F) F(u32, cookie)
+
+/*
+ * FLUSH, and what is written so far becomes a chunk of its own, ARCHIVE; writing goes on in the next. Answered by STATS and
+ * then ROTATED. archive "": what is written and what is in the rings is thrown away instead. Repeated when the consumer
+ * died: chunk is that of the session's memory plus 1, else it has been done.
+ */
+#define KY_CONS_ROTATE_FIELDS(F)                                                                   \
+	F(u32, cookie)                                                                             \
+	F(u64, chunk)	/* that begins */                                                          \
+	F(str, archive) /* name below TRACE/archives */
 
 /* FLUSH, then STATS, then exit. A closed socket means the same. */
 #define KY_CONS_QUIT_FIELDS(F) F(u32, cookie)
@@ -91,12 +107,20 @@ enum ky_cons_type {
 	F(i32, status)	      /* 0, or -errno of the last failure that still stands */             \
 	F(str, message)	      /* what and where failed, one line; "" when fine */                  \
 	F(u64, overwritten)   /* events of a snapshot's rings before those that were there */      \
-	F(u64, left_out)      /* events that were there, but not within max_size */
+	F(u64, left_out)      /* events that were there, but not within max_size */                \
+	F(u64, removed)	      /* of the recorded events: with the oldest files */                  \
+	F(u64, cleared)	      /* of the recorded events: thrown away by ROTATE */
 
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
 	F(i32, status)                                                                             \
 	F(str, message)
+
+/* status: 0; -ENODATA: the chunk has no packet, and goes on; or another -errno, it goes on too. */
+#define KY_CONS_ROTATED_FIELDS(F)                                                                  \
+	F(u32, cookie)                                                                             \
+	F(i32, status)                                                                             \
+	F(str, message) /* why not; one line */
 
 KY_MSG_DECLARE(ky_cons_init, KY_CONS_INIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
@@ -105,6 +129,8 @@ KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ask, KY_CONS_ASK_FIELDS)
 KY_MSG_DECLARE(ky_cons_snapshot, KY_CONS_SNAPSHOT_FIELDS)
 KY_MSG_DECLARE(ky_cons_timers, KY_CONS_TIMERS_FIELDS)
+KY_MSG_DECLARE(ky_cons_rotate, KY_CONS_ROTATE_FIELDS)
+KY_MSG_DECLARE(ky_cons_rotated, KY_CONS_ROTATED_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
 

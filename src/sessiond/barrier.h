@@ -12,10 +12,11 @@
 #define BARRIER_PATIENCE 20
 
 enum ticket_kind {
-	TICKET_QUERY, /* a program's EVENTS; key: number of the ring set, or QUERY_ALL */
-	TICKET_ACK,   /* a program's ACK; key: cookie */
-	TICKET_FLUSH, /* a consumer's STATS; key: cookie */
-	TICKET_ASK,   /* likewise; not worth repeating when the consumer has died */
+	TICKET_QUERY,  /* a program's EVENTS; key: number of the ring set, or QUERY_ALL */
+	TICKET_ACK,    /* a program's ACK; key: cookie */
+	TICKET_FLUSH,  /* a consumer's STATS; key: cookie */
+	TICKET_ASK,    /* likewise; not worth repeating when the consumer has died */
+	TICKET_ROTATE, /* a consumer's ROTATED; key: cookie */
 };
 
 struct barrier {

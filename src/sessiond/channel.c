@@ -316,6 +316,8 @@ int ring_set_make(struct ring_set *set)
 		.n_blocks = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
+	set->tracefile_size = c->tracefile_size;
+	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);
 	if (!ret)
 		ret = registry_get(c->session, set->uid, set->abi_bits, &set->registry);

@@ -70,7 +70,7 @@ static void send_init(struct consumer *c)
 	};
 	int len = ky_cons_init_encode(&w, &m);
 
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), &c->memory_fd, 1);
 }
 
 static uint64_t big_endian(const uint8_t *p)
@@ -108,6 +108,9 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 		.stream_id = set->stream_id,
 		.uuid_hi = big_endian(set->registry->uuid),
 		.uuid_lo = big_endian(set->registry->uuid + 8),
+		/* a snapshot is all that there is */
+		.file_size = c->snapshot ? 0 : set->tracefile_size,
+		.n_files = set->tracefile_count,
 	};
 	char dir[64], name[160];
 	int len;
@@ -155,6 +158,18 @@ static void send_order(struct consumer *c, enum ky_cons_type type, uint32_t cook
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
 }
 
+static void send_rotate(struct consumer *c)
+{
+	uint8_t buf[1024];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct ky_cons_rotate m = {
+		.cookie = c->rotate_cookie, .chunk = c->rotate_chunk, .archive = c->rotate_archive};
+	int len = ky_cons_rotate_encode(&w, &m);
+
+	if (c->connected)
+		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
 /* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
 static void send_everything(struct consumer *c)
 {
@@ -166,9 +181,11 @@ static void send_everything(struct consumer *c)
 	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
 		if (t->kind == TICKET_FLUSH)
 			send_order(c, KY_CONS_FLUSH, t->key);
-		else
+		else if (t->kind != TICKET_ROTATE)
 			ticket_done(t);
 	}
+	if (c->rotate_cookie)
+		send_rotate(c);
 	if (c->quit_cookie)
 		send_order(c, KY_CONS_QUIT, c->quit_cookie);
 }
@@ -207,6 +224,10 @@ int consumer_spawn(struct consumer *c)
 
 	c->started_ns = ky_loop_now_ns();
 	c->answered = false;
+	if (c->memory_fd < 0)
+		c->memory_fd = session_memory_make();
+	if (c->memory_fd < 0)
+		return c->memory_fd;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
 	ret = spawn_process(c, fds[1]);
@@ -243,6 +264,7 @@ void consumer_init(
 	c->session = s;
 	c->output = output;
 	c->ops = ops;
+	c->memory_fd = -1;
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->restart, run_restart);
 }
@@ -255,6 +277,7 @@ void consumer_deinit(struct consumer *c)
 	if (c->connected)
 		ky_msg_conn_deinit(&c->conn);
 	c->connected = false;
+	c->memory_fd = ky_close(c->memory_fd);
 }
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
@@ -300,6 +323,16 @@ void consumer_ask(struct consumer *c, struct barrier *b)
 		send_order(c, KY_CONS_ASK, cookie);
 }
 
+void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
+{
+	c->rotate_cookie = daemon_next_cookie(c->session->daemon);
+	c->rotate_chunk = chunk;
+	c->rotate_archive = archive;
+	if (b)
+		ticket_new(&c->tickets, TICKET_ROTATE, c->rotate_cookie, b);
+	send_rotate(c);
+}
+
 void consumer_quit(struct consumer *c)
 {
 	c->quit_cookie = daemon_next_cookie(c->session->daemon);
@@ -311,7 +344,7 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 	c->answered = true;
 	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
 		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined,
-		m->overwritten, m->left_out};
+		m->overwritten, m->left_out, m->removed, m->cleared};
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
@@ -324,8 +357,18 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 	c->ops->ready(c, m->status, m->message);
 }
 
+static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
+{
+	if (!c->rotate_cookie || m->cookie != c->rotate_cookie)
+		return;
+	c->rotate_cookie = 0;
+	c->ops->rotated(c, KY_MIN(m->status, 0), m->message);
+	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
+}
+
 static int handle_message(struct consumer *c, const void *buf, size_t len)
 {
+	struct ky_cons_rotated rotated;
 	struct ky_cons_stats stats;
 	struct ky_cons_error error;
 	struct ky_reader r;
@@ -336,6 +379,11 @@ static int handle_message(struct consumer *c, const void *buf, size_t len)
 		if (ky_cons_stats_decode(&r, &stats) < 0)
 			return -EBADMSG;
 		handle_stats(c, &stats);
+		return 0;
+	case KY_CONS_ROTATED:
+		if (ky_cons_rotated_decode(&r, &rotated) < 0)
+			return -EBADMSG;
+		handle_rotated(c, &rotated);
 		return 0;
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)

@@ -23,6 +23,7 @@ struct consumer_counts {
 		packets;
 	uint32_t n_quarantined;
 	uint64_t overwritten, left_out;
+	uint64_t removed, cleared; /* of `recorded` */
 };
 
 struct consumer;
@@ -33,6 +34,8 @@ struct consumer_ops {
 	void (*ready)(struct consumer *c, int status, const char *message);
 	/* What keeps it from writing; "": nothing any more. */
 	void (*trouble)(struct consumer *c, const char *message);
+	/* The order of consumer_rotate() was carried out, or not: status is -errno, message says why. */
+	void (*rotated)(struct consumer *c, int status, const char *message);
 	/* Its process has ended: in good order, or giving_up as it failed too often. */
 	void (*gone)(struct consumer *c, bool giving_up);
 };
@@ -47,7 +50,11 @@ struct consumer {
 	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
 	bool answered;	/* this process has answered INIT */
 	bool ready;	/* has answered INIT once, whichever process it was */
-	uint32_t quit_cookie; /* of QUIT; 0: it is not to end */
+	int memory_fd;	/* that its processes leave to each other; -1: not made yet */
+	uint32_t quit_cookie;	/* of QUIT; 0: it is not to end */
+	uint32_t rotate_cookie; /* of ROTATE that was not answered; 0: none */
+	uint64_t rotate_chunk;
+	const char *rotate_archive; /* borrowed */
 	bool quit_answered;
 	unsigned n_failures; /* deaths in a row */
 	uint64_t started_ns;
@@ -71,6 +78,11 @@ void consumer_snapshot(struct consumer *c, uint64_t max_size);
 void consumer_flush(struct consumer *c, struct barrier *b);
 /* Asks for counts. */
 void consumer_ask(struct consumer *c, struct barrier *b);
+/*
+ * Begins the chunk, after archiving the present one or ("") throwing it away; rotated() is called, then b (or NULL) passed.
+ * One at a time; archive stays until then.
+ */
+void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b);
 /* Ends it; gone() follows. */
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */

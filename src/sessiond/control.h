@@ -14,7 +14,7 @@
 #include "svc/line-conn.h"
 #include "svc/unix.h"
 
-#define REQUEST_PARAMS_MAX 8
+#define REQUEST_PARAMS_MAX 16
 #define REQUEST_ERROR_MAX  512
 
 struct request;

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "abi/resume.h"
+
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CPUS_MAX 65536
 
@@ -64,7 +66,7 @@ void ring_memory_close(struct ring_memory *m)
 
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
 {
-	uint64_t consumed_size = ky_align_up(g->n_rings * sizeof(uint64_t), 4096);
+	uint64_t consumed_size = ky_align_up(ky_consumed_size(g->n_rings), 4096);
 	struct ky_set_header header;
 	int ret;
 
@@ -80,6 +82,11 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
 	if (ret < 0)
 		ring_memory_close(m);
 	return KY_MIN(ret, 0);
+}
+
+int session_memory_make(void)
+{
+	return memory_make("kymo-session", 4096, NULL, 0);
 }
 
 int log_memory_make(int *ret_fd, int *ret_ro_fd)

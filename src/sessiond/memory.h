@@ -19,6 +19,9 @@ struct ring_memory {
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
 void ring_memory_close(struct ring_memory *m);
 
+/* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
+int session_memory_make(void);
+
 /* A log: *ret_fd to append to, *ret_ro_fd to give away. 0 or -errno. */
 int log_memory_make(int *ret_fd, int *ret_ro_fd);
 

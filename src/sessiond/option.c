@@ -28,6 +28,12 @@ const struct option channel_options[] = {
 	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
 		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
 		.help = "how long an event of a program that allows it waits for room"},
+	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),
+		KY_BLOCK_MIN, INT64_MAX, .zero = "one file for each buffer",
+		.help = "bytes of a file, when the next one is begun"},
+	{"tracefile-count", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(tracefile_count), 1,
+		INT32_MAX, .zero = "all of them",
+		.help = "files of each buffer that stay; the oldest is removed"},
 	{0},
 };
 
@@ -235,6 +241,30 @@ bool option_is_changed(
 	return values->given >> row & 1 && values->value[row] != get(c, o);
 }
 
+/* Is `longer` what the files of channel `c` are called, "NAME_1" or "NAME-thread_1"? */
+static bool is_file_of(const struct channel *c, const char *longer)
+{
+	size_t len = strlen(c->name);
+	const char *rest = longer + len;
+
+	if (!c->tracefile_size || strncmp(longer, c->name, len))
+		return false;
+	if (!strncmp(rest, "-thread", 7))
+		rest += 7;
+	return *rest == '_' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")];
+}
+
+/* A file NAME_1_0 can be one of channel NAME's, and one of NAME_1's: the channel that has such files too, or NULL. */
+static const struct channel *find_namesake(const struct channel *c)
+{
+	const struct channel *other;
+
+	ky_list_foreach (other, &c->session->channels, node)
+		if (is_file_of(c, other->name) || is_file_of(other, c->name))
+			return other;
+	return NULL;
+}
+
 /* Does the channel, as it would be, make sense? */
 static int check_channel(const struct channel *c, struct ky_buf *why)
 {
@@ -253,6 +283,20 @@ static int check_channel(const struct channel *c, struct ky_buf *why)
 		ky_buf_printf(why,
 			"channel '%s' is in overwrite mode, where there is always room: a blocking-timeout goes with discard mode",
 			c->name);
+	else if (c->tracefile_count && !c->tracefile_size)
+		ky_buf_printf(why,
+			"channel '%s' would have one file for each buffer, however large: a tracefile-count needs a tracefile-size too",
+			c->name);
+	else if (c->tracefile_size && c->tracefile_size < c->subbuf_size)
+		ky_buf_printf(why,
+			"a tracefile-size of %" PRIu64
+			" is less than a sub-buffer of channel '%s' has, %" PRIu32
+			": make files larger, or sub-buffers smaller",
+			c->tracefile_size, c->name, c->subbuf_size);
+	else if (find_namesake(c))
+		ky_buf_printf(why,
+			"channels '%s' and '%s' would have files of the same name, because their size is limited: call one of them otherwise",
+			c->name, find_namesake(c)->name);
 	else
 		return 0;
 	return -EINVAL;

@@ -183,6 +183,20 @@ static void add_counts(struct json_object *o, const struct consumer_counts *coun
 	add_number(o, "discarded_too_big", counts->discarded_too_big);
 	add_number(o, "discarded_refused", counts->discarded_refused);
 	add_number(o, "unwritten", counts->unwritten);
+	add_number(o, "removed", counts->removed);
+	add_number(o, "cleared", counts->cleared);
+}
+
+static struct json_object *report_rotation(const struct session *s)
+{
+	const struct rotation *r = &s->rotation;
+	struct json_object *o = json_object_new_object();
+
+	add_number(o, "chunks", r->n_archived);
+	add_string(o, "last", r->path ? r->path : "");
+	add_number(o, "timer", r->timer_us);
+	add_number(o, "size", r->size);
+	return o;
 }
 
 struct json_object *report_snapshot(const struct snapshot *sn)
@@ -203,6 +217,7 @@ struct json_object *report_session(const struct session *s)
 	const struct channel *c;
 
 	add_counts(o, &s->consumer.counts);
+	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
 	add_number(o, "snapshots", s->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");

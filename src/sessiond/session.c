@@ -114,6 +114,7 @@ static struct session *session_free(struct session *s)
 		snapshot_cancel(sn);
 	requests_forget_session(s->daemon, s);
 	consumer_deinit(&s->consumer);
+	rotation_deinit(s);
 	barrier_deinit(&s->barrier);
 	ky_job_cancel(&s->ending);
 	ky_list_foreach_safe (c, c_tmp, &s->channels, node)
@@ -210,6 +211,11 @@ static void consumer_gone(struct consumer *c, bool giving_up)
 		finish_for_good(s, 0, "");
 }
 
+static void consumer_rotated(struct consumer *c, int status, const char *message)
+{
+	rotation_ended(c->session, status, message);
+}
+
 static bool init_strings(struct session *s, const char *name, const char *output)
 {
 	s->name = strdup(name);
@@ -220,8 +226,10 @@ static bool init_strings(struct session *s, const char *name, const char *output
 int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
 	gid_t gid, struct session_waiter *waiter)
 {
-	static const struct consumer_ops ops = {
-		.ready = consumer_ready, .trouble = consumer_trouble, .gone = consumer_gone};
+	static const struct consumer_ops ops = {.ready = consumer_ready,
+		.trouble = consumer_trouble,
+		.rotated = consumer_rotated,
+		.gone = consumer_gone};
 	struct session *s = calloc(1, sizeof(*s));
 	int ret;
 
@@ -242,6 +250,7 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	ky_clock_measure(d->clock, &s->clock);
 	ret = init_strings(s, name, output) ? 0 : -ENOMEM;
 	consumer_init(&s->consumer, s, s->output, &ops);
+	rotation_init(s);
 	if (!ret)
 		ret = consumer_spawn(&s->consumer);
 	if (ret < 0) {

@@ -24,6 +24,7 @@
 #include "sessiond/barrier.h"
 #include "sessiond/consumer.h"
 #include "sessiond/memory.h"
+#include "sessiond/rotation.h"
 #include "sessiond/rule.h"
 #include "sessiond/tracker.h"
 #include "sessiond/user.h"
@@ -94,6 +95,8 @@ struct ring_set {
 	struct registry *registry;
 	uint32_t stream_id;
 	struct ky_geometry geometry;
+	uint64_t tracefile_size; /* as the channel had them when the set was made */
+	uint32_t tracefile_count;
 	struct ring_memory memory;
 	struct ky_htab events; /* struct set_event */
 	uint32_t n_events;
@@ -111,6 +114,9 @@ struct channel {
 	uint32_t subbuf_size, num_subbuf;
 	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
 	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
+	/* of a stream: bytes of a file; files that stay. 0: no limit */
+	uint64_t tracefile_size;
+	uint32_t tracefile_count;
 	struct ky_list rules, sets;
 	unsigned n_rules;
 	struct ky_context *contexts; /* owned; only ever more */
@@ -150,6 +156,7 @@ struct session {
 	unsigned n_channels, n_notices, n_notices_lost;
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
+	struct rotation rotation;
 	struct ky_list snapshots;
 	/* that were written; number of the last one that was begun */
 	unsigned n_snapshots, last_snapshot;

@@ -508,8 +508,11 @@ def streams(trace):
     return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name != "metadata" and p.parent.name != "index")
 
 
-def packets(path):
-    """Packets of a stream file; fails unless every rule of the format about a packet's header holds."""
+def packets(path, first=0):
+    """
+    Packets of a stream file; fails unless every rule of the format about a packet's header holds. first: number of the
+    first packet; None in a file that may go on where another ended.
+    """
     data = pathlib.Path(path).read_bytes()
     offset, before = 0, None
     while offset < len(data):
@@ -518,18 +521,18 @@ def packets(path):
         size, content = packet.packet_bits // 8, packet.content_bits // 8
         check(PACKET.size <= content <= size and offset + size <= len(data), f"{path}: packet sizes at {offset}: {packet}")
         packet = packet._replace(payload=data[offset + PACKET.size : offset + content])
-        check_packet(path, packet, before)
+        check_packet(path, packet, before, first)
         yield packet
         offset, before = offset + size, packet
 
 
-def check_packet(path, packet, before):
+def check_packet(path, packet, before, first):
     where = f"{path}: packet {packet.seq}: {packet._replace(payload=None)}"
     check(packet.magic == PACKET_MAGIC, where)
     check(packet.begin <= packet.end, f"{where}: ends before it begins")
     check((packet.events == 0) == (not packet.payload), f"{where}: events without bytes, or bytes without events")
     if not before:
-        check(packet.seq == 0, f"{where}: first is not number 0")
+        check(first is None or packet.seq == first, f"{where}: first is not number {first}")
         return
     check(packet.seq == before.seq + 1, f"{where}: number does not follow {before.seq}")
     check(packet.begin >= before.end, f"{where}: begins before the last one ended")
@@ -562,18 +565,22 @@ def records(packet, size_of, last):
     equal(n, packet.events, "records in a packet whose header counts them")
 
 
-def check_streams(trace, size_of=None):
-    """Checks every packet, and with size_of every record's clock; returns (events, discarded) of the whole trace."""
-    total, lost = 0, 0
+def check_streams(trace, size_of=None, first=0):
+    """
+    Checks every packet, and with size_of every record's clock; returns (events, discarded) of the whole trace. first: None
+    where a stream has several files.
+    """
+    total, lost = 0, {}
     for path in streams(trace):
-        last, packet = 0, None
-        for packet in packets(path):
+        last = 0
+        for packet in packets(path, first):
+            stream = (packet.uuid, packet.stream_id, packet.instance)
+            lost[stream] = max(lost.get(stream, 0), packet.discarded)
             total += packet.events
             if size_of:
                 for record in records(packet, size_of, last):
                     last = record.time
-        lost += packet.discarded if packet else 0
-    return total, lost
+    return total, sum(lost.values())
 
 
 def fixed(size):

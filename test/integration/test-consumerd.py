@@ -23,7 +23,7 @@ from kymotest import check, equal, wait_for
 
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
-INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, STATS, ERROR = 1, 2, 3, 4, 5, 6, 16, 17
+INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 16, 17, 18
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
 WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
@@ -92,7 +92,7 @@ class Ring:
         return self.s.words[self.ctl + i]
 
     def entry(self, pos, member, value):
-        self.s.words[self.table + 4 * (pos // self.s.block_size % self.s.n_blocks) + member] = value
+        self.s.words[self.table + kymotest.Geometry.ENTRY_SIZE // 8 * (pos // self.s.block_size % self.s.n_blocks) + member] = value
 
     def pos(self):
         return self.word(0) & 0xFFFFFFFF
@@ -146,13 +146,15 @@ class Ring:
 
 
 class RingSet:
-    def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None, overwrite=0):
+    def __init__(self, number, n_rings=2, n_blocks=4, block_size=4096, name="chan", where=DIR, log=None, overwrite=0,
+            file_size=0, n_files=0):
         self.number, self.n_rings, self.n_blocks, self.block_size = number, n_rings, n_blocks, block_size
         self.name, self.dir, self.overwrite = name, where, overwrite
         self.geometry = kymotest.Geometry(n_rings, n_blocks, block_size)
         self.data_stride, self.total = self.geometry.ring_size, self.geometry.total
         self.rings_fd = memfd("rings", self.total)
-        self.consumed_fd = memfd("consumed", n_rings * 8)
+        self.file_size, self.n_files = file_size, n_files
+        self.consumed_fd = memfd("consumed", ((n_rings * 8 + 127) & ~127) + n_rings * 256)  # src/abi/resume.h
         self.rings = mmap.mmap(self.rings_fd, self.total)
         self.words = memoryview(self.rings).cast("Q")
         self.consumed_words = memoryview(mmap.mmap(self.consumed_fd, n_rings * 8)).cast("Q")
@@ -167,10 +169,11 @@ class RingSet:
 
     def message(self, **change):
         v = dict(set=self.number, dir=self.dir, name=self.name, mode=0, n_rings=self.n_rings, n_blocks=self.n_blocks,
-            block_size=self.block_size, total=self.total, overwrite=self.overwrite)
+            block_size=self.block_size, total=self.total, overwrite=self.overwrite, file_size=self.file_size, n_files=self.n_files)
         v.update(change)
         return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
-            + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1])
+            + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1]
+            + struct.pack("<QI", v["file_size"], v["n_files"]))
 
     def fds(self):
         return [self.rings_fd, self.consumed_fd, self.log_fd]
@@ -194,8 +197,9 @@ def read_only(fd):
 class Consumer:
     """A running consumer and the daemon's end of its socket."""
 
-    def __init__(self, k, output, resume=0, command=(), version=1, more=b""):
+    def __init__(self, k, output, resume=0, command=(), version=1, more=b"", memory=None):
         self.output = output
+        self.memory = memory or memfd("session", 4096)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(30)
         self.log = k.top / "consumerd.log"
@@ -206,7 +210,7 @@ class Consumer:
         theirs.close()
         self.cookie = 0
         self.errors = []
-        self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) + more)
+        self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) + more, [self.memory])
         self.started = self.receive(STATS) if version else None
 
     def send(self, kind, body, fds=()):
@@ -226,7 +230,7 @@ class Consumer:
                 status, length = struct.unpack_from("<iI", body)
                 self.errors.append((status, body[8 : 8 + length].decode()))
             if kind == wanted:
-                return self.errors[-1] if kind == ERROR else self.stats(body)
+                return self.errors[-1] if kind == ERROR else self.stats(body) if kind == STATS else body
 
     @staticmethod
     def stats(body):
@@ -235,7 +239,7 @@ class Consumer:
         start = struct.calcsize("<I7QIiI")
         end = start + values["length"]
         values["message"] = body[start:end].decode()
-        values["overwritten"], values["left_out"] = struct.unpack_from("<QQ", body, end + 1)
+        values.update(zip(("overwritten", "left_out", "removed", "cleared"), struct.unpack_from("<4Q", body, end + 1)))
         return values
 
     def text(self):
@@ -253,6 +257,18 @@ class Consumer:
 
     def flush(self):
         return self.order(FLUSH)
+
+    def begin_rotation(self, chunk, archive):
+        self.cookie += 1
+        self.send(ROTATE, struct.pack("<IQ", self.cookie, chunk) + string(archive))
+
+    def rotate(self, chunk, archive):
+        """Begins this chunk; returns status, message and counts."""
+        self.begin_rotation(chunk, archive)
+        stats, body = self.receive(STATS), self.receive(ROTATED)
+        cookie, status, length = struct.unpack_from("<IiI", body)
+        equal(cookie, self.cookie, "cookie of the answer")
+        return status, body[12 : 12 + length].decode(), stats
 
     def quit(self):
         stats = self.order(QUIT)
@@ -275,7 +291,7 @@ def snapshot(k, output, *sets, max_size=0):
     c = Consumer(k, output)
     c.send(SNAPSHOT, struct.pack("<Q", max_size))
     for s in sets:
-        c.send(RING_SET, s.message(), [s.rings_fd, read_only(s.consumed_fd), s.log_fd])
+        c.send(RING_SET, s.message(file_size=0), [s.rings_fd, read_only(s.consumed_fd), s.log_fd])
     return c.quit()
 
 
@@ -669,6 +685,198 @@ def test_resume_repairs(k):
     c.add(s)
     check_stats(c.quit(), s)
     check_trace(trace, s)
+
+
+def chunks(trace):
+    """Traces of their own, oldest first: those that are complete, and the present one."""
+    archived = sorted((trace / "archives").glob("*"), key=lambda p: int(p.name.rpartition("-")[2])) if (trace / "archives").exists() else []
+    return archived + ([trace / "ust"] if (trace / "ust").exists() else [])
+
+
+def numbers_of(trace):
+    return sorted(kymotest.integers(e)["n"] for e in kymotest.read_trace(trace)[0])
+
+
+def check_chunks(trace, *sets):
+    """Each chunk is a trace of its own; together they have each event once and tell each loss; and so for who reads all."""
+    found, lost = [], 0
+    for chunk in chunks(trace):
+        events, discarded = kymotest.read_trace(chunk)
+        equal(kymotest.check_streams(chunk, SIZE_OF, first=None), (len(events), discarded), f"what packets of {chunk} count")
+        found.append(sorted(kymotest.integers(e)["n"] for e in events))
+        lost += discarded
+    equal(sorted(n for chunk in found for n in chunk), sorted(n for s in sets for n in s.recorded()), "events of all chunks")
+    equal(lost, sum(s.lost() for s in sets), "discarded events of all chunks")
+    equal((numbers_of(trace), kymotest.read_trace(trace)[1]), (sorted(sum(found, [])), lost), "events below the directory")
+    return found
+
+
+def test_rotation(k):
+    s, other = RingSet(1), RingSet(2, where="ust/uid/1/32-bit", name="other")
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    c.add(other)
+    equal(c.rotate(1, "x-0")[0], -61, "status of a rotation with nothing (ENODATA)")
+    check(not (c.output / "archives").exists(), "an empty chunk was made")
+    for chunk in range(3):
+        n = chunk * 1000
+        write_all(s.ring[0], range(n, n + 600))
+        write_all(other.ring[1], range(n + 600, n + 1000))
+        s.ring[1].lose(FULL)
+        status, message, stats = c.rotate(chunk + 1, f"x-{chunk}")
+        equal((status, message), (0, ""), "rotation")
+        check_stats(stats, s, other)
+        equal(check_chunks(c.output, s, other)[-1], list(range(n, n + 1000)), "events of the chunk")
+    equal(c.rotate(3, "x-2")[0], 0, "a rotation that was done before")
+    equal(len(chunks(c.output)), 3, "chunks")
+    write_all(s.ring[0], range(5000, 5010))
+    s.ring[0].lose(TOO_BIG)
+    check_stats(c.quit(), s, other)
+    check_chunks(c.output, s, other)
+    uuids = {p.uuid for f in kymotest.streams(c.output) for p in kymotest.packets(f)}
+    equal(len(uuids), 7, "UUIDs of three chunks of two traces, and one of one")
+
+
+def test_rotation_refused(k):
+    """What cannot be moved goes on as it was."""
+    s = RingSet(1)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    write_all(s.ring[0], range(100))
+    (c.output / "archives").write_text("")
+    status, message, _ = c.rotate(1, "x-0")
+    check(status < 0 and str(c.output) in message and "\n" not in message, f"{status}: {message}")
+    (c.output / "archives").unlink()
+    write_all(s.ring[0], range(100, 200))
+    check_stats(c.flush(), s)
+    check_trace(c.output, s)
+    equal(c.rotate(1, "x-0")[0], 0, "rotation afterwards")
+    c.kill()
+    c = Consumer(k, c.output, resume=1, memory=c.memory)
+    c.add(s)
+    check_stats(c.quit(), s)
+    check_chunks(c.output, s)
+
+
+def test_rotation_killed_at_random(k):
+    """Wherever it dies: the next consumer is told again, and each event is in one chunk."""
+    random.seed(9)
+    s, trace, memory = RingSet(1, block_size=8192, file_size=16384), k.top / "trace", None
+    n = chunk = 0
+    for life in range(150):
+        c = Consumer(k, trace, resume=int(life > 0), memory=memory)
+        memory = c.memory
+        c.add(s)
+        for _ in range(random.randrange(300)):
+            s.ring[random.randrange(2)].write(n)
+            n += 1
+        c.begin_rotation(chunk + 1, f"x-{chunk}")
+        if random.random() < 0.7:
+            time.sleep(random.random() * 0.003)
+        else:
+            equal(struct.unpack_from("<I", c.receive(ROTATED))[0], c.cookie, "answer")
+            chunk += 1
+        c.kill()
+    c = Consumer(k, trace, resume=1, memory=memory)
+    c.add(s)
+    write_all(s.ring[0], [n])
+    equal(c.rotate(chunk + 1, f"x-{chunk}")[0], 0, "last rotation")
+    check_stats(c.quit(), s)
+    check(n > 10000 and chunk > 10, f"{n} events, {chunk} chunks")
+    check_chunks(trace, s)
+
+
+def test_clear(k):
+    s = RingSet(1)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    check_stats(c.rotate(1, "")[2], s, cleared=0)
+    write_all(s.ring[0], range(1000))
+    c.flush()
+    write_all(s.ring[0], range(1000, 1010))
+    s.ring[0].lose(FULL)
+    status, message, stats = c.rotate(2, "")
+    equal((status, message), (0, ""), "clearing")
+    check_stats(stats, s, cleared=1010)
+    write_all(s.ring[0], range(2000, 2500))
+    write_all(s.ring[1], range(3000, 3500))
+    check_stats(c.flush(), s, cleared=1010)
+    equal(numbers_of(c.output), [*range(2000, 2500), *range(3000, 3500)], "events behind it")
+    c.kill()
+    c = Consumer(k, c.output, resume=1, memory=c.memory)
+    c.add(s)
+    write_all(s.ring[0], range(4000, 4010))
+    check_stats(c.rotate(3, "x-0")[2], s, cleared=1010)
+    check_stats(c.rotate(4, "")[2], s, cleared=1010)
+    write_all(s.ring[1], range(5000, 5100))
+    check_stats(c.rotate(5, "")[2], s, cleared=1110)
+    check_stats(c.quit(), s, cleared=1110)
+    equal(numbers_of(c.output), [*range(2000, 2500), *range(3000, 3500), *range(4000, 4010)], "events of the archived chunk")
+    equal([p.name for p in c.output.iterdir() if p.name.startswith(".")], [], "left of what was cleared")
+
+
+def test_clear_killed_at_random(k):
+    """The order is repeated: what was recorded before it is cleared, what came later is in the trace."""
+    random.seed(11)
+    s, trace, memory = RingSet(1), k.top / "trace", None
+    for life in range(100):
+        c = Consumer(k, trace, resume=int(life > 0), memory=memory)
+        memory = c.memory
+        c.add(s)
+        write_all(s.ring[0], range(life * 1000, life * 1000 + random.randrange(300)))
+        before = len(s.recorded())
+        c.begin_rotation(life + 1, "")
+        time.sleep(random.random() * 0.003)
+        c.kill()
+        write_all(s.ring[0], range(life * 1000 + 500, life * 1000 + 500 + random.randrange(9)))
+        c = Consumer(k, trace, resume=1, memory=memory)
+        c.add(s)
+        _, _, stats = c.rotate(life + 1, "")
+        check(before <= stats["cleared"] <= len(s.recorded()), f"{stats['cleared']} cleared of {before}")
+        stats = c.flush()
+        check_stats(stats, s)
+        equal(numbers_of(trace) if kymotest.streams(trace) else [], s.recorded()[stats["cleared"]:], "events that were not cleared")
+        c.kill()
+
+
+def test_limited_files(k):
+    """Of packets that fit; the newest ones stay, and those removed are counted, over many lives."""
+    s, trace, memory, n = RingSet(1, file_size=10000, n_files=3), k.top / "trace", None, 0
+    for life in range(40):
+        c = Consumer(k, trace, resume=int(life > 0), memory=memory)
+        memory = c.memory
+        c.add(s)
+        write_all(s.ring[0], range(n, n + 700))
+        n += 700
+        stats = c.flush() if life % 2 else None
+        c.kill()
+    c = Consumer(k, trace, resume=1, memory=memory)
+    c.add(s)
+    stats = c.quit()
+    events, _ = kymotest.read_trace(trace)
+    check_stats(stats, s, removed=n - len(events))
+    equal(sorted(kymotest.integers(e)["n"] for e in events), list(range(n - len(events), n)), "the newest events")
+    files = sorted(kymotest.streams(trace), key=lambda p: int(p.name.rpartition("_")[2]))
+    equal(len(files), 3, "files")
+    check(all(p.stat().st_size <= 10000 for p in files), "a file is too large")
+    check(all(p.stat().st_size > 10000 - 4096 for p in files[:-1]), "a file has room left")
+    numbers = [p.seq for f in files for p in kymotest.packets(f, first=None)]
+    equal(numbers, list(range(numbers[0], numbers[-1] + 1)), "packet numbers from file to file")
+
+
+def test_limited_files_without_number(k):
+    """A limit of sizes alone: all files stay, and tell all losses."""
+    s = RingSet(1, file_size=4096)
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    for i in range(20):
+        write_all(s.ring[0], range(i * 1000, i * 1000 + 1000))
+        s.ring[i % 2].lose(FULL)
+        c.flush()
+    check_stats(c.quit(), s, removed=0)
+    events, discarded = kymotest.read_trace(c.output)
+    equal((sorted(kymotest.integers(e)["n"] for e in events), discarded), (s.recorded(), s.lost()), "events and losses")
+    check(max(p.stat().st_size for p in kymotest.streams(c.output)) <= 4096, "a file is too large")
 
 
 class Small:

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* rotate, clear, enable-rotation and disable-rotation: chunks of a session's trace. */
+#include <inttypes.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/report.h"
+
+static const struct cli_option rotate_options[] = {
+	CLI_OPTION_SESSION,
+	{"no-wait", 0, NULL, "do not wait until the chunk is complete"},
+	{0},
+};
+
+static const struct cli_option clear_options[] = {
+	{"all", 'a', NULL, "all sessions of this user"},
+	{"no-wait", 0, NULL, "do not wait until it is done"},
+	{0},
+};
+
+static const struct cli_option enable_options[] = {
+	{"timer", 0, "USEC", "every so many microseconds; ms, s, m and h may follow"},
+	{"size", 0, "SIZE", "when so many bytes were written; K, M and G may follow"},
+	CLI_OPTION_SESSION,
+	{0},
+};
+
+static const struct cli_option disable_options[] = {
+	{"timer", 0, NULL, "no rotation by time any more"},
+	{"size", 0, NULL, "no rotation by size any more"},
+	CLI_OPTION_SESSION,
+	{0},
+};
+
+static void report_rotation(struct cli *cli, const struct kymo_value *rotation)
+{
+	const char *session = cli_member(cli, rotation, "session");
+	const char *state = kymo_value_string(kymo_value_get(rotation, "state"));
+	const char *path = cli_member(cli, rotation, "path");
+
+	if (!strcmp(state, "completed"))
+		printf("session '%s' rotated: chunk in %s\n", session, path);
+	else if (!strcmp(state, "ongoing"))
+		printf("session '%s' is being rotated: chunk will be in %s\n", session, path);
+	else
+		printf("session '%s' has recorded nothing since its chunk began: no chunk was made\n",
+			session);
+}
+
+static int run_rotate(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	int code = params ? CLI_OK : CLI_FAILED;
+
+	if (!code && cli_arg(cli, 0) && cli_has(cli, "session"))
+		code = cli_usage(cli, "either the name of a session or --session, not both");
+	if (!code && cli_arg(cli, 0))
+		kymo_value_set_string(params, "session", cli_arg(cli, 0));
+	else if (!code)
+		code = cli_params_session(cli, params);
+	if (!code && cli_has(cli, "no-wait"))
+		kymo_value_set_bool(params, "no_wait", true);
+	if (!code)
+		code = cli_request(cli, "rotate", params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		report_rotation(cli, kymo_value_get(reply, "rotation"));
+	return CLI_OK;
+}
+
+static int run_clear(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	const struct kymo_value *cleared;
+	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
+
+	if (!code)
+		code = cli_request(cli, "clear", params, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	cleared = kymo_value_get(reply, "cleared");
+	for (size_t i = 0; i < kymo_value_count(cleared); i++) {
+		const struct kymo_value *c = kymo_value_at(cleared, i);
+		uint64_t events = kymo_value_u64(kymo_value_get(c, "events"));
+
+		printf("session '%s' cleared: %" PRIu64 " recorded event%s thrown away\n",
+			cli_member(cli, c, "session"), events, events == 1 ? "" : "s");
+	}
+	if (!kymo_value_count(kymo_value_get(reply, "sessions")))
+		puts("there is no session");
+	else if (cli_has(cli, "no-wait"))
+		puts("what was recorded will be thrown away");
+	return CLI_OK;
+}
+
+static int request_schedule(struct cli *cli, struct kymo_value *params)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code = cli_params_session(cli, params);
+
+	if (!code)
+		code = cli_request(cli, cli->command->name, params, &reply);
+	if (code)
+		return code;
+	if (cli->json)
+		cli_result(cli, reply);
+	else
+		cli_report_schedule(cli, kymo_value_get(reply, "session"));
+	return CLI_OK;
+}
+
+static int run_enable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
+	const char *timer = cli_get(cli, "timer"), *size = cli_get(cli, "size");
+	uint64_t v;
+
+	if (!params)
+		return CLI_FAILED;
+	if (!timer && !size)
+		return cli_usage(cli, "when? --timer=USEC, --size=SIZE, or both");
+	if (timer && (cli_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
+		return cli_usage(
+			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", timer);
+	if (timer)
+		kymo_value_set_u64(params, "timer", v);
+	if (size && (cli_parse_size(size, &v) < 0 || !v || v > INT64_MAX))
+		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
+	if (size)
+		kymo_value_set_u64(params, "size", v);
+	return request_schedule(cli, params);
+}
+
+static int run_disable(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
+
+	if (!params)
+		return CLI_FAILED;
+	if (cli_has(cli, "timer"))
+		kymo_value_set_bool(params, "timer", true);
+	if (cli_has(cli, "size"))
+		kymo_value_set_bool(params, "size", true);
+	return request_schedule(cli, params);
+}
+
+const struct cli_command cmd_rotate = {
+	.name = "rotate",
+	.synopsis = "[SESSION] [--no-wait]",
+	.help = "make what was recorded until now a trace of its own, and go on in the next",
+	.details =
+		"The chunk, TRACE/archives/BEGIN-END-N, is complete: it can be read, moved and removed. Each\n"
+		"event is in one chunk; those of the present one are below TRACE/ust. Who reads TRACE reads all.\n"
+		"Where nothing was recorded, no chunk is made.\n",
+	.options = rotate_options,
+	.max_args = 1,
+	.run = run_rotate,
+};
+
+const struct cli_command cmd_clear = {
+	.name = "clear",
+	.synopsis = "[SESSION | -a] [--no-wait]",
+	.help = "throw away what was recorded until now, and go on",
+	.details = "Buffers and files of the present chunk; chunks that 'kymo rotate' made stay.\n",
+	.options = clear_options,
+	.max_args = 1,
+	.run = run_clear,
+};
+
+const struct cli_command cmd_enable_rotation = {
+	.name = "enable-rotation",
+	.synopsis = "[--timer=USEC] [--size=SIZE] [-s SESSION]",
+	.help = "rotate again and again, as 'kymo rotate' does",
+	.details =
+		"While the session records. A size is looked at ten times a second, and what was written\n"
+		"meanwhile belongs to the chunk too.\n",
+	.options = enable_options,
+	.run = run_enable,
+};
+
+const struct cli_command cmd_disable_rotation = {
+	.name = "disable-rotation",
+	.synopsis = "[--timer] [--size] [-s SESSION]",
+	.help = "end what enable-rotation began",
+	.details = "Without an option, both schedules.\n",
+	.options = disable_options,
+	.run = run_disable,
+};

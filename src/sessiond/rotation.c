@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/rotation.h"
+
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+/* The size is looked at this often: what is written meanwhile belongs to the chunk. */
+#define POLL_NS (100 * KY_NS_PER_MS)
+
+static struct session *session_of(struct rotation *r)
+{
+	return ky_container_of(r, struct session, rotation);
+}
+
+static void by_itself(struct session *s)
+{
+	int ret = s->started ? rotation_begin(s, false, NULL) : 0;
+
+	if (ret < 0 && ret != -EBUSY)
+		session_notice(s, "scheduled rotation: %s", strerror(-ret));
+}
+
+static void run_timer(struct ky_timer *t)
+{
+	struct rotation *r = ky_container_of(t, struct rotation, timer);
+	struct session *s = session_of(r);
+
+	ky_timer_set(&s->daemon->loop, t, r->timer_us * 1000);
+	by_itself(s);
+}
+
+static void run_poll(struct ky_timer *t)
+{
+	struct rotation *r = ky_container_of(t, struct rotation, poll);
+
+	consumer_ask(&session_of(r)->consumer, &r->polled);
+	barrier_arm(&r->polled, CONSUMER_ANSWER_NS);
+}
+
+static void polled(struct barrier *b)
+{
+	struct rotation *r = ky_container_of(b, struct rotation, polled);
+	struct session *s = session_of(r);
+
+	if (s->consumer.counts.bytes - r->bytes >= r->size)
+		by_itself(s);
+	barrier_init(b, &s->daemon->loop, polled);
+	ky_timer_set(&s->daemon->loop, &r->poll, POLL_NS);
+}
+
+void rotation_init(struct session *s)
+{
+	struct rotation *r = &s->rotation;
+
+	*r = (struct rotation){.begin = time(NULL)};
+	ky_timer_init(&r->timer, run_timer);
+	ky_timer_init(&r->poll, run_poll);
+	barrier_init(&r->polled, &s->daemon->loop, polled);
+}
+
+void rotation_deinit(struct session *s)
+{
+	struct rotation *r = &s->rotation;
+
+	rotation_schedule(s, 0, 0);
+	free(r->archive);
+	free(r->message);
+	free(r->path);
+}
+
+static void format_time(char *buf, size_t size, time_t t)
+{
+	struct tm tm;
+
+	localtime_r(&t, &tm);
+	strftime(buf, size, "%Y%m%dT%H%M%S%z", &tm);
+}
+
+/* BEGIN-END-N, as LTTng has it. */
+static char *make_archive(const struct rotation *r)
+{
+	char begin[64], end[64], *name;
+
+	format_time(begin, sizeof(begin), r->begin);
+	format_time(end, sizeof(end), time(NULL));
+	return asprintf(&name, "%s-%s-%u", begin, end, r->n_archived) < 0 ? NULL : name;
+}
+
+int rotation_begin(struct session *s, bool clear, struct barrier *b)
+{
+	struct rotation *r = &s->rotation;
+
+	if (r->archive)
+		return -EBUSY;
+	r->archive = clear ? strdup("") : make_archive(r);
+	if (!r->archive)
+		return -ENOMEM;
+	r->was_cleared = s->consumer.counts.cleared;
+	consumer_rotate(&s->consumer, r->chunk + 1, r->archive, b);
+	return 0;
+}
+
+char *rotation_path(const struct session *s)
+{
+	char *path;
+
+	return asprintf(&path, "%s/archives/%s", s->output, s->rotation.archive) < 0 ? NULL : path;
+}
+
+/* A new chunk has begun. */
+static void begin_chunk(struct session *s)
+{
+	struct rotation *r = &s->rotation;
+
+	r->chunk++;
+	r->begin = time(NULL);
+	r->bytes = s->consumer.counts.bytes;
+	if (!*r->archive) {
+		r->n_cleared = s->consumer.counts.cleared - r->was_cleared;
+		return;
+	}
+	r->n_archived++;
+	free(r->path);
+	r->path = rotation_path(s);
+}
+
+void rotation_ended(struct session *s, int status, const char *message)
+{
+	struct rotation *r = &s->rotation;
+
+	bool news = !r->message || strcmp(r->message, message);
+
+	r->status = status;
+	free(r->message);
+	r->message = strdup(message);
+	if (!status)
+		begin_chunk(s);
+	else if (status != -ENODATA && news)
+		ky_error("session '%s': cannot %s: %s", s->name, *r->archive ? "rotate" : "clear",
+			message);
+	free(r->archive);
+	r->archive = NULL;
+}
+
+void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size)
+{
+	struct rotation *r = &s->rotation;
+
+	r->timer_us = timer_us;
+	r->size = size;
+	ky_timer_cancel(&r->timer);
+	ky_timer_cancel(&r->poll);
+	barrier_deinit(&r->polled);
+	barrier_init(&r->polled, &s->daemon->loop, polled);
+	if (timer_us)
+		ky_timer_set(&s->daemon->loop, &r->timer, timer_us * 1000);
+	if (size)
+		ky_timer_set(&s->daemon->loop, &r->poll, 0);
+}

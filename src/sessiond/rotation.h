@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks of a session's trace: `rotate` ends the present one and has it moved below TRACE/archives, `clear` throws it away,
+ * and schedules rotate by themselves. The consumer does it, exactly once (consumerd/consumer.h); here is what it is told,
+ * one order at a time, and who asked.
+ */
+#ifndef SESSIOND_ROTATION_H
+#define SESSIOND_ROTATION_H
+
+#include <time.h>
+
+#include "sessiond/barrier.h"
+
+struct session;
+
+struct rotation {
+	uint64_t chunk; /* the present one: all orders that were carried out */
+	time_t begin;	/* of the present chunk */
+	uint64_t bytes; /* that were written before it */
+	char *archive;	/* order under way: name of the archive, "": clear; NULL: none */
+	/* the last one that ended: 0, -ENODATA (nothing to rotate) or another -errno, and why */
+	int status;
+	char *message; /* NULL: none */
+	char *path;    /* of the last chunk that was archived; NULL: none */
+	unsigned n_archived;
+	uint64_t was_cleared, n_cleared; /* events: before the last clear, and by it */
+	/* schedule; 0: none */
+	uint64_t timer_us, size;
+	struct ky_timer timer, poll;
+	struct barrier polled;
+};
+
+void rotation_init(struct session *s);
+void rotation_deinit(struct session *s);
+/*
+ * Begins to archive the present chunk, or (clear) to throw it away; b (NULL: nobody waits) is passed when `status` says how
+ * it ended. -EBUSY: another one is under way; -ENOMEM.
+ */
+int rotation_begin(struct session *s, bool clear, struct barrier *b);
+/* Where the archive under way will be. Owned by the caller; NULL without memory. */
+char *rotation_path(const struct session *s);
+/* The consumer has carried out the order, or not. */
+void rotation_ended(struct session *s, int status, const char *message);
+/* Rotates every timer_us, and whenever so many bytes were written; 0: not. */
+void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size);
+
+#endif
