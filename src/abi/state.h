@@ -8,6 +8,8 @@
  *   RUNDIR/state         struct ky_state, read by pread (never mapped, so no SIGBUS)
  *   RUNDIR/wake          FIFO: programs that found no daemon poll its reading end; a daemon that starts
  *                        opens and closes the writing end, and they all get POLLHUP and connect
+ *   RUNDIR/drain.sock    SOCK_SEQPACKET, consumers whose daemon was killed (proto/consumer.h)
+ *   RUNDIR/sessions/     what a daemon writes down for its successor (docs/recovery.md)
  *   RUNDIR/lock          flock of the living daemon
  */
 #ifndef ABI_STATE_H
@@ -16,12 +18,14 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define KY_RUN_APP     "app.sock"
-#define KY_RUN_CONTROL "control.sock"
-#define KY_RUN_STATE   "state"
-#define KY_RUN_WAKE    "wake"
-#define KY_RUN_LOCK    "lock"
-#define KY_RUN_GLOBAL  "/run/kymo"
+#define KY_RUN_APP	"app.sock"
+#define KY_RUN_CONTROL	"control.sock"
+#define KY_RUN_DRAIN	"drain.sock"
+#define KY_RUN_SESSIONS "sessions"
+#define KY_RUN_STATE	"state"
+#define KY_RUN_WAKE	"wake"
+#define KY_RUN_LOCK	"lock"
+#define KY_RUN_GLOBAL	"/run/kymo"
 
 #define KY_STATE_MAGIC 0x54534b59u /* "YKST" */
 

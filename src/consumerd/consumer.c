@@ -6,23 +6,27 @@
 #include <sys/stat.h>
 
 #include "consumerd/ring-set.h"
+#include "consumerd/succession.h"
 #include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
 #define MAX_QUEUED (1u << 20)
-#define N_SET_FDS  3u /* rings, consumed, metadata log */
 
 /* ---- what the daemon is told ---- */
+
+static void post(struct consumer *c, const void *buf, int len)
+{
+	if (len > 0 && c->connected)
+		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+}
 
 static void send_error(struct consumer *c)
 {
 	struct ky_cons_error m = {.status = c->status, .message = c->message};
 	uint8_t buf[KY_MSG_MAX];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = ky_cons_error_encode(&w, &m);
 
-	if (len > 0)
-		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+	post(c, buf, ky_cons_error_encode(&w, &m));
 }
 
 static void send_stats(struct consumer *c, uint32_t cookie)
@@ -31,13 +35,10 @@ static void send_stats(struct consumer *c, uint32_t cookie)
 	uint8_t buf[KY_MSG_MAX];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	const struct ring_set *set;
-	int len;
 
 	ky_list_foreach (set, &c->sets, node)
 		ring_set_add_stats(set, &m);
-	len = ky_cons_stats_encode(&w, &m);
-	if (len > 0)
-		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+	post(c, buf, ky_cons_stats_encode(&w, &m));
 }
 
 KY_PRINTF(3, 4) static void set_status(struct consumer *c, int status, const char *fmt, ...)
@@ -335,6 +336,10 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	ret = map_session(c, fds[0]);
 	if (ret < 0)
 		return ret;
+	c->session_fd = fds[0];
+	fds[0] = -1;
+	if (strlen(m.rendezvous) < sizeof(c->rendezvous))
+		strcpy(c->rendezvous, m.rendezvous);
 	c->resume = m.resume;
 	ret = *m.output ? trace_dir_make(m.output, m.resume, &c->root_fd) : 0;
 	if (ret == -ENOTEMPTY)
@@ -399,6 +404,11 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ky_list_foreach (set, &c->sets, node)
 		if (set->id == m.set)
 			return -EEXIST;
+	ret = c->snapshot ? 0 : succession_keep(c, m.set, fds);
+	if (ret < 0)
+		return ret;
+	if (m.overwrite && !c->snapshot)
+		return 0;
 	t = get_trace(c, &m, &fds[2]);
 	ret = t ? ring_set_new(&m, t, fds[0], c->snapshot ? -1 : fds[1], &set) : -ENOMEM;
 	if (ret < 0)
@@ -423,9 +433,8 @@ static int on_timers(struct consumer *c, struct ky_reader *r, int *fds)
 			continue;
 		ring_set_time(set, m.switch_us, m.read_us);
 		ky_timer_set(&c->loop, &c->timer, 0);
-		return 0;
 	}
-	return -ENOENT;
+	return 0; /* also for a set that is only kept */
 }
 
 static int on_flush(struct consumer *c, struct ky_reader *r, int *fds)
@@ -536,16 +545,23 @@ static void on_message(
 	}
 }
 
-/* Without the daemon nobody wants more: the same as QUIT. */
+void consumer_end(struct consumer *c, const char *why)
+{
+	if (!c->quitting && !c->exit_status) {
+		ky_info("%s: finishing the trace", why);
+		finish(c);
+	}
+	ky_loop_stop(&c->loop);
+}
+
 static void on_closed(struct ky_msg_conn *conn, int error)
 {
 	struct consumer *c = ky_container_of(conn, struct consumer, conn);
 
-	if (!c->quitting && !c->exit_status) {
-		ky_info("the session daemon is gone: finishing the trace");
-		finish(c);
-	}
-	ky_loop_stop(&c->loop);
+	ky_msg_conn_deinit(conn);
+	c->connected = false;
+	if (c->quitting || c->exit_status || !succession_begin(c))
+		consumer_end(c, "the session daemon is gone");
 }
 
 /* The last answer has to be out before we end. */
@@ -553,19 +569,27 @@ static void on_turn(struct ky_loop *loop)
 {
 	struct consumer *c = ky_container_of(loop, struct consumer, loop);
 
-	if (c->quitting && ky_list_empty(&c->conn.queue))
+	if (c->quitting && (!c->connected || ky_list_empty(&c->conn.queue)))
 		ky_loop_stop(loop);
+}
+
+int consumer_connect(struct consumer *c, int fd)
+{
+	static const struct ky_msg_conn_ops ops = {.message = on_message, .closed = on_closed};
+	int ret = ky_msg_conn_init(&c->conn, &c->loop, fd, &ops, MAX_QUEUED, N_SET_FDS);
+
+	c->connected = !ret;
+	return ret;
 }
 
 int consumer_init(struct consumer *c, int fd)
 {
-	static const struct ky_msg_conn_ops ops = {.message = on_message, .closed = on_closed};
-
 	int ret;
 
-	*c = (struct consumer){.root_fd = -1};
+	*c = (struct consumer){.root_fd = -1, .session_fd = -1};
 	ky_list_init(&c->traces);
 	ky_list_init(&c->sets);
+	succession_init(c);
 	ky_timer_init(&c->timer, timer_due);
 	ret = ky_loop_init(&c->loop);
 	if (ret < 0) {
@@ -573,7 +597,7 @@ int consumer_init(struct consumer *c, int fd)
 		return ret;
 	}
 	c->loop.on_turn = on_turn;
-	return ky_msg_conn_init(&c->conn, &c->loop, fd, &ops, MAX_QUEUED, N_SET_FDS);
+	return consumer_connect(c, fd);
 }
 
 int consumer_run(struct consumer *c)
@@ -591,14 +615,17 @@ void consumer_deinit(struct consumer *c)
 	struct trace *t, *next_trace;
 
 	ky_timer_cancel(&c->timer);
+	succession_deinit(c);
 	ky_list_foreach_safe (set, next_set, &c->sets, node)
 		ring_set_free(set);
 	ky_list_foreach_safe (t, next_trace, &c->traces, node)
 		trace_free(t);
-	ky_msg_conn_deinit(&c->conn);
+	if (c->connected)
+		ky_msg_conn_deinit(&c->conn);
 	ky_loop_deinit(&c->loop);
 	if (c->session)
 		munmap(c->session, sizeof(*c->session));
 	ky_close(c->root_fd);
+	ky_close(c->session_fd);
 	free(c->output);
 }

@@ -25,13 +25,15 @@
 
 struct consumer {
 	struct ky_loop loop;
-	struct ky_msg_conn conn;
+	struct ky_msg_conn conn; /* to the daemon, unless it is gone */
+	bool connected;
 	struct ky_timer timer;
 	char *output; /* the trace directory, "" for none; NULL before INIT */
 	int root_fd;  /* of the trace directory; -1 when there is none */
 	bool resume;
 	struct ky_resume_session
 		*session; /* mapping, from INIT on; the present chunk is `session->chunk` */
+	int session_fd;	  /* of that memory; -1: none */
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
 	struct ky_list traces, sets;
@@ -40,6 +42,10 @@ struct consumer {
 	char message[CONSUMER_MESSAGE_MAX];
 	bool quitting;
 	int exit_status;
+	/* for a successor of the daemon (succession.h) */
+	char rendezvous[108]; /* a socket's path; "": there is none to come */
+	struct ky_list kept;
+	struct ky_timer caller;
 };
 
 /* Takes the socket fd (non-blocking, close-on-exec). 0 or -errno; deinit is due in either case. */
@@ -47,5 +53,10 @@ int consumer_init(struct consumer *c, int fd);
 /* Serves the daemon until it is told to quit. Returns the process's exit status. */
 int consumer_run(struct consumer *c);
 void consumer_deinit(struct consumer *c);
+
+/* A daemon at the other end of fd, which is taken: 0 or -errno. */
+int consumer_connect(struct consumer *c, int fd);
+/* Writes out what there is, and ends. */
+void consumer_end(struct consumer *c, const char *why);
 
 #endif

@@ -90,7 +90,10 @@ enum ky_level_type {
 	KY_LEVEL_ONLY = 2,
 };
 
-/* A ring set to record into; two descriptors: rings (read-write), consumed (read-only). Not started. */
+/*
+ * A ring set to record into; two descriptors: rings (read-write), consumed (read-only). Not started. lasting: when the daemon
+ * hangs up without a DROP, it was killed, and a program goes on recording: the daemon's successor brings the set again.
+ */
 #define KY_APP_RING_SET_FIELDS(F)                                                                  \
 	F(u32, set)                                                                                \
 	F(u32, mode)  /* enum ky_set_mode */                                                       \
@@ -99,7 +102,8 @@ enum ky_level_type {
 	F(u32, n_rings)                                                                            \
 	F(u32, n_blocks)                                                                           \
 	F(u32, block_size)                                                                         \
-	F(u64, total_size)
+	F(u64, total_size)                                                                         \
+	F(u32, lasting)
 
 /*
  * What a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the

@@ -22,6 +22,8 @@ enum ky_cons_type {
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
 	KY_CONS_ROTATED = 18,
+	KY_CONS_ADOPT = 19,
+	KY_CONS_ADOPTED = 20,
 };
 
 /*
@@ -29,12 +31,16 @@ enum ky_cons_type {
  * the trace directory exists, or cannot be made. resume: 1 when a consumer of this session died before: the directory
  * exists, and recording goes on behind the last whole packet of each stream. RING_SETs that the dead one had are sent
  * again.
+ *
+ * rendezvous: path of the socket where the daemon's successor listens. When the daemon hangs up, a consumer that was told
+ * one goes on, and calls there until somebody answers, or the directory has gone. "": a hang-up means QUIT.
  */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
 	F(str, session)                                                                            \
 	F(str, output) /* absolute path of the trace directory; "": only drain and count */        \
-	F(u32, resume)
+	F(u32, resume)                                                                             \
+	F(str, rendezvous)
 
 /*
  * Second message, if it comes: this consumer writes what the rings hold now, beside another that drains them or none. It
@@ -51,6 +57,8 @@ enum ky_cons_type {
  * whenever it writes packets, read heads first and copy the log's new text second. Each `dir` has a
  * uuid of its own: babeltrace2 takes directories of one uuid for parts of one trace. So has each chunk
  * of it, made from this one (docs/trace-format.md).
+ *
+ * A set in overwrite mode is not drained, unless for a snapshot; its descriptors are kept for the daemon's successor.
  */
 #define KY_CONS_RING_SET_FIELDS(F)                                                                 \
 	F(u32, set)                                                                                \
@@ -122,6 +130,13 @@ enum ky_cons_type {
 	F(i32, status)                                                                             \
 	F(str, message) /* why not; one line */
 
+/*
+ * To a successor of the daemon: ADOPT for each set that a RING_SET brought, with the same three descriptors, then ADOPTED,
+ * with the session's memory. The conversation goes on behind it; a successor that does not know the consumer's session answers with QUIT.
+ */
+#define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
+#define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
+
 KY_MSG_DECLARE(ky_cons_init, KY_CONS_INIT_FIELDS)
 KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
 KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
@@ -133,5 +148,7 @@ KY_MSG_DECLARE(ky_cons_rotate, KY_CONS_ROTATE_FIELDS)
 KY_MSG_DECLARE(ky_cons_rotated, KY_CONS_ROTATED_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
+KY_MSG_DECLARE(ky_cons_adopt, KY_CONS_ADOPT_FIELDS)
+KY_MSG_DECLARE(ky_cons_adopted, KY_CONS_ADOPTED_FIELDS)
 
 #endif

@@ -373,7 +373,10 @@ static void post_ring_set(struct app_set *as)
 {
 	const struct ring_set *set = as->set;
 	const int fds[] = {set->memory.rings_fd, set->memory.consumed_ro_fd};
-	struct ky_app_ring_set m = {.set = set->number};
+	struct ky_app_ring_set m = {
+		.set = set->number,
+		.lasting = set->channel->session->journal_fd >= 0,
+	};
 
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));

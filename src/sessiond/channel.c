@@ -9,6 +9,7 @@
 #include "ctf/tsdl.h"
 #include "sessiond/app.h"
 #include "sessiond/daemon.h"
+#include "sessiond/journal.h"
 #include "sessiond/session.h"
 #include "svc/log.h"
 
@@ -225,25 +226,41 @@ static int make_uuid(uint8_t uuid[16])
 	return 0;
 }
 
-static int registry_get(
-	struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry)
+struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits)
 {
 	struct registry *r;
-	int ret;
 
-	ky_list_foreach (r, &s->registries, node) {
-		if (r->uid == uid && r->abi_bits == abi_bits) {
-			*ret_registry = r;
-			return 0;
-		}
-	}
-	r = calloc(1, sizeof(*r));
+	ky_list_foreach (r, &s->registries, node)
+		if (r->uid == uid && r->abi_bits == abi_bits)
+			return r;
+	return NULL;
+}
+
+struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits)
+{
+	struct registry *r = calloc(1, sizeof(*r));
+
 	if (!r)
-		return -ENOMEM;
-	ky_list_init(&r->node);
+		return NULL;
 	r->log_fd = r->log_ro_fd = -1;
 	r->uid = uid;
 	r->abi_bits = abi_bits;
+	ky_list_append(&s->registries, &r->node);
+	return r;
+}
+
+static int registry_get(
+	struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry)
+{
+	struct registry *r = registry_find(s, uid, abi_bits);
+	int ret;
+
+	*ret_registry = r;
+	if (r)
+		return 0;
+	r = registry_new(s, uid, abi_bits);
+	if (!r)
+		return -ENOMEM;
 	ret = make_uuid(r->uuid);
 	if (!ret)
 		ret = log_memory_make(&r->log_fd, &r->log_ro_fd);
@@ -253,7 +270,7 @@ static int registry_get(
 		registry_free(r);
 		return ret;
 	}
-	ky_list_append(&s->registries, &r->node);
+	journal_registry(s, r);
 	*ret_registry = r;
 	return 0;
 }
@@ -290,12 +307,12 @@ static uint32_t count_rings(const struct ring_set *set)
 	return THREAD_SLOTS;
 }
 
-static int write_stream(struct ring_set *set, uint32_t stream_id)
+static int write_stream(struct ring_set *set)
 {
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_stream(&text, stream_id, set->mode);
+	ky_tsdl_stream(&text, set->stream_id, set->mode);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
@@ -325,12 +342,13 @@ int ring_set_make(struct ring_set *set)
 		ret = ring_memory_make(&set->memory, &set->geometry);
 	if (ret < 0)
 		return ret;
-	ret = write_stream(set, set->registry->n_streams);
+	set->stream_id = set->registry->n_streams++;
+	journal_set(set);
+	ret = write_stream(set);
 	if (ret < 0) {
 		ring_memory_close(&set->memory);
 		return ret;
 	}
-	set->stream_id = set->registry->n_streams++;
 	set->made = true;
 	consumer_add_set(&c->session->consumer, set);
 	return 0;
@@ -349,17 +367,41 @@ struct set_event *ring_set_event(const struct ring_set *set, const struct event_
 	return NULL;
 }
 
-/* With all contexts that the channel has now. */
-static int write_event(struct ring_set *set, uint32_t id, const struct event_desc *d)
+static int write_event(struct ring_set *set, const struct set_event *e)
 {
-	const struct channel *c = set->channel;
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_event(&text, set->stream_id, id, event_desc_bytes(d), c->contexts, c->n_contexts);
+	ky_tsdl_event(&text, set->stream_id, e->id, event_desc_bytes(e->desc),
+		set->channel->contexts, e->n_contexts);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
+}
+
+/* NULL without memory. */
+static struct set_event *set_event_new(
+	struct ring_set *set, struct event_desc *d, const struct definer *by)
+{
+	struct set_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->by = *by;
+	e->rival = find_named(set, d, false);
+	if (ky_htab_add(&set->events, &e->node, d->name_hash) < 0) {
+		free(e);
+		return NULL;
+	}
+	e->desc = event_desc_ref(d);
+	return e;
+}
+
+static void set_event_free(struct ring_set *set, struct set_event *e)
+{
+	ky_htab_remove(&set->events, &e->node);
+	event_desc_unref(e->desc);
+	free(e);
 }
 
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
@@ -373,28 +415,66 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 		*ret_event = e;
 		return 0;
 	}
-	e = calloc(1, sizeof(*e));
+	e = set_event_new(set, d, by);
 	if (!e)
 		return -ENOMEM;
-	e->by = *by;
-	e->rival = find_named(set, d, false);
 	refused = e->rival && !set->channel->separate_conflicts;
 	e->id = refused ? KY_MAP_REFUSED : set->n_events;
-	ret = ky_htab_add(&set->events, &e->node, d->name_hash);
-	if (!ret && !refused) {
-		ret = write_event(set, e->id, d);
-		if (ret < 0)
-			ky_htab_remove(&set->events, &e->node);
-	}
+	e->n_contexts = set->channel->n_contexts;
+	journal_event(set, e);
+	ret = refused ? 0 : write_event(set, e);
 	if (ret < 0) {
-		free(e);
+		set_event_free(set, e);
 		return ret;
 	}
-	e->desc = event_desc_ref(d);
-	e->n_contexts = set->channel->n_contexts;
 	set->n_events += !refused;
 	*ret_event = e;
 	return 0;
+}
+
+/* An event of this identifier that a predecessor could not describe: then another one got it. */
+static void forget_id(struct ring_set *set, uint32_t id)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&set->events, i, n, tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (e->id == id && id != KY_MAP_REFUSED)
+			set_event_free(set, e);
+	}
+}
+
+int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	uint32_t id, uint32_t n_contexts)
+{
+	struct set_event *e = ring_set_event(set, d);
+
+	if (!e) {
+		forget_id(set, id);
+		e = set_event_new(set, d, by);
+	}
+	if (!e)
+		return -ENOMEM;
+	e->id = id;
+	e->n_contexts = n_contexts;
+	if (id == KY_MAP_REFUSED)
+		return 0;
+	set->n_events = KY_MAX(set->n_events, id + 1);
+	set->last_event = e;
+	set->registry->last_set = set;
+	return 0;
+}
+
+int registry_mend(struct registry *r)
+{
+	struct ring_set *set = r->last_set;
+
+	if (set && set->last_event)
+		return write_event(set, set->last_event);
+	return set ? write_stream(set) : 0;
 }
 
 int ring_set_renew(struct ring_set *set)
@@ -408,18 +488,25 @@ int ring_set_renew(struct ring_set *set)
 	{
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
+		struct set_event renewed = *e;
+
 		if (ret < 0 || e->n_contexts == n_contexts || e->id == KY_MAP_REFUSED)
 			continue;
-		ret = write_event(set, set->n_events, e->desc);
-		if (ret < 0)
+		renewed.id = set->n_events;
+		renewed.n_contexts = n_contexts;
+		journal_event(set, &renewed);
+		ret = write_event(set, &renewed);
+		if (ret < 0) {
+			journal_event(set, e);
 			continue;
+		}
 		e->id = set->n_events++;
 		e->n_contexts = n_contexts;
 	}
 	return ret;
 }
 
-static void ring_set_free(struct ring_set *set)
+void ring_set_free(struct ring_set *set)
 {
 	struct ky_hnode *n, *n_tmp;
 	struct app_set *as, *as_tmp;
@@ -428,12 +515,7 @@ static void ring_set_free(struct ring_set *set)
 	ky_list_foreach_safe (as, as_tmp, &set->users, set_node)
 		app_set_free(as);
 	ky_htab_foreach(&set->events, i, n, n_tmp)
-	{
-		struct set_event *e = ky_container_of(n, struct set_event, node);
-
-		event_desc_unref(e->desc);
-		free(e);
-	}
+		set_event_free(set, ky_container_of(n, struct set_event, node));
 	ky_htab_deinit(&set->events);
 	ring_memory_close(&set->memory);
 	ky_list_remove(&set->node);

@@ -16,6 +16,7 @@
 #include "sessiond/daemon.h"
 #include "sessiond/explain.h"
 #include "sessiond/json.h"
+#include "sessiond/journal.h"
 #include "sessiond/option.h"
 #include "sessiond/report.h"
 #include "sessiond/snapshot.h"
@@ -261,12 +262,17 @@ static void create(struct request *r)
 	if (*d->collector.trouble)
 		note(r, "the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
 			d->collector.trouble);
-	step = step_new(r);
-	ret = step ? session_new(d, name, output, request_bool(r, "snapshot"), uid, r->peer.gid,
-			     &step->waiter)
-		   : -ENOMEM;
+	step = d->replaying ? NULL : step_new(r);
+	ret = step || d->replaying ? session_new(d, name, output, request_bool(r, "snapshot"), uid,
+					     r->peer.gid, step ? &step->waiter : NULL)
+				   : -ENOMEM;
+	if (!ret && d->replaying) {
+		request_finish(r);
+		return;
+	}
 	if (!ret) {
 		step->session = session_find(d, name);
+		journal_begin(step->session, r->params);
 		return;
 	}
 	if (step)
@@ -290,7 +296,7 @@ static void run_create(struct request *r)
 	struct collector *c = &r->daemon->collector;
 
 	barrier_init(&r->barrier, &r->daemon->loop, create_held);
-	if (collector_await(c, &r->barrier))
+	if (!r->daemon->replaying && collector_await(c, &r->barrier))
 		barrier_arm(&r->barrier, COLLECTOR_ANSWER_NS);
 	else
 		create(r);
@@ -1400,30 +1406,30 @@ const struct command commands[] = {
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
 	{"pause", SCOPE_SESSIONS, run_pause, {{0}}},
 	{"resume", SCOPE_SESSIONS, run_resume, {{0}}},
-	{"enable-channel", SCOPE_SESSION, run_enable_channel,
+	{"enable-channel", SCOPE_LASTING, run_enable_channel,
 		{{"channel", PARAM_STRING, true}, {"buffers", PARAM_STRING, false},
 			{"OPTION", PARAM_OPTION, false}}},
-	{"set", SCOPE_SESSION, run_set,
+	{"set", SCOPE_LASTING, run_set,
 		{{"channel", PARAM_STRING, false}, {"OPTION", PARAM_OPTION, false}}},
-	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
-	{"enable-event", SCOPE_SESSION, run_enable_event,
+	{"disable-channel", SCOPE_LASTING, run_disable_channel, {{"channel", PARAM_STRING, true}}},
+	{"enable-event", SCOPE_LASTING, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
 			{"loglevel_only", PARAM_NUMBER, false}, {"filter", PARAM_STRING, false}}},
-	{"disable-event", SCOPE_SESSION, run_disable_event,
+	{"disable-event", SCOPE_LASTING, run_disable_event,
 		{TARGET, {"remove", PARAM_BOOL, false}}},
-	{"add-context", SCOPE_SESSION, run_add_context,
+	{"add-context", SCOPE_LASTING, run_add_context,
 		{{"contexts", PARAM_STRINGS, true}, {"channel", PARAM_STRING, false}}},
-	{"track", SCOPE_SESSION, run_track, {TRACKED}},
-	{"untrack", SCOPE_SESSION, run_untrack, {TRACKED}},
+	{"track", SCOPE_LASTING, run_track, {TRACKED}},
+	{"untrack", SCOPE_LASTING, run_untrack, {TRACKED}},
 	{"snapshot", SCOPE_SESSION, run_snapshot,
 		{{"name", PARAM_STRING, false}, {"output", PARAM_STRING, false},
 			{"max_size", PARAM_BYTES, false}}},
 	{"regenerate", SCOPE_SESSION, run_regenerate, {{"what", PARAM_STRING, true}}},
 	{"rotate", SCOPE_SESSION, run_rotate, {{"no_wait", PARAM_BOOL, false}}},
 	{"clear", SCOPE_SESSIONS, run_clear, {{0}}},
-	{"enable-rotation", SCOPE_SESSION, run_enable_rotation,
+	{"enable-rotation", SCOPE_LASTING, run_enable_rotation,
 		{{"timer", PARAM_BYTES, false}, {"size", PARAM_BYTES, false}}},
-	{"disable-rotation", SCOPE_SESSION, run_disable_rotation,
+	{"disable-rotation", SCOPE_LASTING, run_disable_rotation,
 		{{"timer", PARAM_BOOL, false}, {"size", PARAM_BOOL, false}}},
 	{"list", SCOPE_NONE, run_list, {{0}}},
 	{"list-events", SCOPE_NONE, run_list_events, {{"brief", PARAM_BOOL, false}}},

@@ -10,11 +10,14 @@
 #include <sys/wait.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/journal.h"
 #include "sessiond/program.h"
+#include "sessiond/recover.h"
 #include "svc/log.h"
 
 #define PROGRAM	       "kymo-consumerd"
 #define CONSUMER_FD    3
+#define N_SET_FDS      3 /* rings, consumed, metadata log */
 #define QUEUE_MAX      (16u << 20)
 #define FIRST_DELAY_MS 20u
 #define READY_DELAY_MS 160u  /* at most, after one that could work */
@@ -67,6 +70,9 @@ static void send_init(struct consumer *c)
 		.session = c->session->name,
 		.output = c->output,
 		.resume = c->ready,
+		.rendezvous = c->snapshot || c->session->daemon->options.bound
+				      ? ""
+				      : rundir_path(&c->session->daemon->run, KY_RUN_DRAIN),
 	};
 	int len = ky_cons_init_encode(&w, &m);
 
@@ -127,7 +133,6 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 		send_timers(c, set);
 }
 
-/* Those that it shall write: what is overwritten is written by snapshots only. */
 static void send_sets(struct consumer *c)
 {
 	const struct channel *channel;
@@ -135,7 +140,7 @@ static void send_sets(struct consumer *c)
 
 	ky_list_foreach (channel, &c->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
-			if (set->made && (c->snapshot || !channel->overwrite))
+			if (set->made)
 				send_set(c, set);
 }
 
@@ -243,8 +248,28 @@ int consumer_spawn(struct consumer *c)
 		return ret;
 	}
 	c->connected = true;
+	if (!c->snapshot)
+		journal_consumer(c->session);
 	send_everything(c);
 	return 0;
+}
+
+void consumer_adopt(struct consumer *c, int fd)
+{
+	int ret;
+
+	if (c->connected) {
+		ky_close(fd);
+		return;
+	}
+	ret = ky_msg_conn_init(
+		&c->conn, &c->session->daemon->loop, fd, &conn_ops, QUEUE_MAX, N_SET_FDS);
+	if (ret < 0)
+		ky_error("session '%s': cannot take over its consumer: %s", c->session->name,
+			strerror(-ret)); /* it will call again */
+	c->connected = !ret;
+	c->ready = c->answered = true;
+	c->started_ns = ky_loop_now_ns();
 }
 
 static void ended(struct consumer *c);
@@ -282,7 +307,7 @@ void consumer_deinit(struct consumer *c)
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
-	if (c->connected && !set->channel->overwrite)
+	if (c->connected)
 		send_set(c, set);
 }
 
@@ -366,7 +391,65 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
 }
 
-static int handle_message(struct consumer *c, const void *buf, size_t len)
+static struct ring_set *find_set(const struct session *s, uint32_t number)
+{
+	struct channel *c;
+	struct ring_set *set;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			if (set->number == number)
+				return set;
+	return NULL;
+}
+
+/* What it has kept of a set for us. */
+static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
+{
+	struct ring_set *set = find_set(c->session, number);
+	struct registry *r = set ? set->registry : NULL;
+	uint64_t size;
+	int ret = r ? 0 : -ENOENT;
+
+	if (!ret && r->log_fd < 0)
+		ret = log_memory_adopt(fds[2], r->log_file, &r->log_fd, &r->log_ro_fd, &size);
+	if (!ret && set->memory.rings_fd < 0)
+		ret = ring_memory_adopt(
+			&set->memory, fds, (const uint64_t[]){set->rings_file, set->consumed_file});
+	if (ret < 0)
+		ky_error("session '%s': ring set %u cannot be taken over: %s", c->session->name,
+			number, strerror(-ret));
+}
+
+static int handle_adoption(
+	struct consumer *c, int type, struct ky_reader *r, const int *fds, size_t n_fds)
+{
+	struct ky_resume_session memory;
+	struct ky_cons_adopt set;
+	int ret;
+
+	if (!c->awaited)
+		return -EPROTO;
+	if (type == KY_CONS_ADOPT) {
+		if (ky_cons_adopt_decode(r, &set) < 0 || n_fds != N_SET_FDS)
+			return -EBADMSG;
+		adopt_set(c, set.set, fds);
+		return 0;
+	}
+	if (n_fds != 1)
+		return -EBADMSG;
+	ret = session_memory_adopt(fds[0], c->memory_file, &c->memory_fd, &memory);
+	if (ret < 0)
+		return ret;
+	rotation_adopt(c->session, memory.chunk);
+	c->awaited = 0;
+	session_adopt(c->session);
+	recover_settled(c->session->daemon);
+	return 0;
+}
+
+static int handle_message(
+	struct consumer *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
 	struct ky_cons_rotated rotated;
 	struct ky_cons_stats stats;
@@ -375,6 +458,9 @@ static int handle_message(struct consumer *c, const void *buf, size_t len)
 	int type = ky_msg_open(&r, buf, len);
 
 	switch (type) {
+	case KY_CONS_ADOPT:
+	case KY_CONS_ADOPTED:
+		return handle_adoption(c, type, &r, fds, n_fds);
 	case KY_CONS_STATS:
 		if (ky_cons_stats_decode(&r, &stats) < 0)
 			return -EBADMSG;
@@ -398,7 +484,8 @@ static int handle_message(struct consumer *c, const void *buf, size_t len)
 static void conn_message(
 	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
 {
-	int ret = handle_message(ky_container_of(conn, struct consumer, conn), buf, len);
+	int ret = handle_message(
+		ky_container_of(conn, struct consumer, conn), buf, len, fds, n_fds);
 
 	if (ret < 0)
 		ky_msg_conn_fail(conn, ret);
@@ -436,7 +523,7 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	c->connected = false;
 	if (error && c->pid)
 		kill(c->pid, SIGKILL);
-	if (!c->pid)
+	if (!c->pid && !c->awaited)
 		ended(c);
 }
 

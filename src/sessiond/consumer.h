@@ -2,7 +2,7 @@
 /*
  * Supervision of a consumer process: start, orders, and, if it is a session's own, starting it again
  * with the same ring sets when it dies. The rings outlive it, so nothing is lost that fits in them
- * meanwhile. A snapshot's consumer gets the ring sets of its session too, and has one try.
+ * meanwhile. One that has outlived a session daemon is taken over as it is. A snapshot's consumer gets the ring sets of its session too, and has one try.
  */
 #ifndef SESSIOND_CONSUMER_H
 #define SESSIOND_CONSUMER_H
@@ -45,7 +45,10 @@ struct consumer {
 	const struct consumer_ops *ops;
 	const char *output; /* borrowed; "": nothing is written */
 	bool snapshot;	    /* of a snapshot */
-	pid_t pid;	    /* 0: none */
+	pid_t pid;	    /* our child; 0: none */
+	/* of a predecessor's that is to call: its child, 0: none; the number of the memory's inode */
+	pid_t awaited;
+	uint64_t memory_file;
 	struct ky_msg_conn conn;
 	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
 	bool answered;	/* this process has answered INIT */
@@ -69,6 +72,8 @@ void consumer_init(
 void consumer_deinit(struct consumer *c);
 /* Spawns the process; ready() is called with its answer. 0 or -errno. */
 int consumer_spawn(struct consumer *c);
+/* Takes over a predecessor's process, which has called: fd is taken. The session is adopted when it has told all. */
+void consumer_adopt(struct consumer *c, int fd);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
 /* The timers of the channel have changed. */
 void consumer_tell_timers(struct consumer *c, const struct channel *channel);

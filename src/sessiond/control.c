@@ -5,6 +5,7 @@
 
 #include "sessiond/daemon.h"
 #include "sessiond/json.h"
+#include "sessiond/journal.h"
 #include "sessiond/option.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
@@ -18,6 +19,7 @@ struct selection {
 	struct ky_list node; /* in daemon->selections */
 	uid_t uid;
 	const struct session *session;
+	uint64_t when; /* CLOCK_MONOTONIC */
 };
 
 static void refuse(struct refusal *refusal, const char *code, const char *fmt, ...) KY_PRINTF(3, 4);
@@ -263,18 +265,27 @@ static struct selection *find_selection(struct daemon *d, uid_t uid)
 	return NULL;
 }
 
-void request_select(struct request *r, struct session *s)
+void requests_select(struct daemon *d, uid_t uid, struct session *s, uint64_t when)
 {
-	struct selection *sel = find_selection(r->daemon, r->peer.uid);
+	struct selection *sel = find_selection(d, uid);
 
 	if (!sel) {
 		sel = calloc(1, sizeof(*sel));
 		if (!sel)
 			return;
-		sel->uid = r->peer.uid;
-		ky_list_append(&r->daemon->selections, &sel->node);
+		sel->uid = uid;
+		ky_list_append(&d->selections, &sel->node);
 	}
-	sel->session = s;
+	if (sel->when <= when) {
+		sel->session = s;
+		sel->when = when;
+	}
+}
+
+void request_select(struct request *r, struct session *s)
+{
+	requests_select(r->daemon, r->peer.uid, s, ky_clock_ns(CLOCK_MONOTONIC));
+	journal_selected(s, r->peer.uid);
 }
 
 void requests_forget_session(struct daemon *d, const struct session *s)
@@ -388,24 +399,43 @@ static bool find_session(struct request *r)
 	return false;
 }
 
-static struct request *request_new(
-	struct client *c, struct json_object *params, const struct command *command)
+static struct request *request_new(struct daemon *d, const struct ky_peer *peer,
+	struct json_object *params, const struct command *command)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->client = c;
-	r->daemon = c->daemon;
-	r->peer = c->peer;
+	r->daemon = d;
+	r->peer = *peer;
 	r->params = params;
 	r->command = command;
 	r->reply = json_object_new_object();
 	json_add(r->reply, "ok", json_object_new_boolean(true));
 	ky_list_init(&r->steps);
-	ky_list_append(&c->daemon->requests, &r->node);
-	c->request = r;
+	ky_list_append(&d->requests, &r->node);
 	return r;
+}
+
+void request_replay(
+	struct daemon *d, const struct ky_peer *peer, struct json_object *params, struct session *s)
+{
+	const char *line = json_object_to_json_string_ext(params, JSON_C_TO_STRING_PLAIN);
+	const struct command *command;
+	struct refusal refusal;
+	struct request *r = NULL;
+	struct json_object *checked;
+
+	if (request_parse(line, strlen(line), &checked, &command, &refusal)) {
+		r = request_new(d, peer, checked, command);
+		if (!r)
+			json_object_put(checked);
+	}
+	json_object_put(params);
+	if (!r)
+		return;
+	r->session = s;
+	command->run(r);
 }
 
 static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
@@ -417,8 +447,11 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 	struct request *r = NULL;
 
 	if (request_parse(line, len, &params, &command, &refusal)) {
-		r = request_new(c, params, command);
-		if (!r) {
+		r = request_new(c->daemon, &c->peer, params, command);
+		if (r) {
+			r->client = c;
+			c->request = r;
+		} else {
 			json_object_put(params);
 			refuse(&refusal, "failed", "the session daemon has no memory left");
 		}
@@ -427,8 +460,11 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 		answer(c, NULL, &refusal);
 	else if (c->daemon->stopping)
 		request_refuse(r, "failed", "the session daemon is ending");
-	else if (find_session(r))
+	else if (find_session(r)) {
+		if (command->scope == SCOPE_LASTING)
+			journal_request(r->session, r->peer.uid, r->peer.gid, r->params);
 		command->run(r);
+	}
 }
 
 struct client *client_free(struct client *c)

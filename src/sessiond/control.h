@@ -31,7 +31,8 @@ enum param_type {
 enum command_scope {
 	SCOPE_NONE,    /* of the daemon */
 	SCOPE_SESSION, /* of one session: `session`, or the caller's current one */
-	/* likewise, or with `all` each of the caller's; with `no_wait`, answered when the work has begun */
+	SCOPE_LASTING, /* likewise, and changes it: a successor of the daemon carries it out again */
+	/* of one session, or with `all` each of the caller's; with `no_wait`, answered when the work has begun */
 	SCOPE_SESSIONS,
 };
 
@@ -94,6 +95,10 @@ struct request {
 	struct snapshot *snapshot; /* that it waits for; or NULL */
 };
 
+/* Carries out a lasting request of a predecessor once more, for nobody. Takes params; s: its session, NULL for `create`. */
+void request_replay(struct daemon *d, const struct ky_peer *peer, struct json_object *params,
+	struct session *s);
+
 void client_accept(struct daemon *d, int fd, const struct ky_peer *peer);
 struct client *client_free(struct client *c); /* NULL */
 
@@ -117,6 +122,8 @@ bool request_may_touch(const struct request *r, const struct session *s);
 
 /* The caller's current session. */
 void request_select(struct request *r, struct session *s);
+/* A user's current session since `when`, unless another is since later. */
+void requests_select(struct daemon *d, uid_t uid, struct session *s, uint64_t when);
 
 /* commands.c */
 extern const struct command commands[];

@@ -8,6 +8,7 @@
 
 #include "sessiond/app.h"
 #include "sessiond/control.h"
+#include "sessiond/recover.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
 
@@ -84,6 +85,12 @@ static void on_signal(struct ky_loop *loop, int signo)
 	struct session *s, *tmp;
 	struct snapshot *sn;
 
+	if (signo == SIGUSR2) {
+		ky_info("making room for another session daemon");
+		d->handing_over = true;
+		ky_loop_stop(loop);
+		return;
+	}
 	if (signo != SIGCHLD) {
 		daemon_stop(d);
 		return;
@@ -104,6 +111,7 @@ static int watch_signals(struct daemon *d)
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* large memfds count against RLIMIT_FSIZE */
@@ -192,15 +200,28 @@ static void warm_clock(enum ky_clock clock)
 /* Programs find a living daemon from here on. */
 static int publish_first(struct daemon *d)
 {
-	int ret = rundir_publish(&d->run, 0);
+	int ret;
 
-	if (!ret)
-		ret = rundir_wake(&d->run);
+	daemon_publish(d);
+	ret = rundir_wake(&d->run);
 	if (ret < 0)
-		ky_error("cannot publish the daemon in %s: %s", d->run.path, strerror(-ret));
+		ky_error("cannot wake programs in %s: %s", d->run.path, strerror(-ret));
 	else
 		daemon_ready(d);
 	return ret;
+}
+
+/* What a predecessor left is ours: others may come. */
+static void serve(struct daemon *d)
+{
+	int ret = open_sockets(d);
+
+	if (!ret)
+		ret = publish_first(d);
+	if (ret < 0) {
+		d->error = ret;
+		ky_loop_stop(&d->loop);
+	}
 }
 
 /* The file's first line; "" where it cannot be read. */
@@ -279,6 +300,7 @@ int daemon_init(
 	ky_list_init(&d->selections);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	collector_init(&d->collector, d);
+	recover_init(d);
 	read_host(d);
 	warm_clock(d->clock);
 	ky_raise_nofile();
@@ -289,12 +311,10 @@ int daemon_init(
 	if (!ret)
 		ret = watch_bound(d);
 	if (!ret)
-		ret = rundir_open(&d->run, d->options.bound);
+		ret = rundir_open(&d->run, d->options.bound, d->options.take_over);
 	if (!ret)
 		ret = write_pidfile(d);
-	if (!ret)
-		ret = open_sockets(d);
-	return ret ? ret : publish_first(d);
+	return ret ? ret : recover_begin(d, serve);
 }
 
 void daemon_deinit(struct daemon *d)
@@ -315,6 +335,7 @@ void daemon_deinit(struct daemon *d)
 		app_free(a);
 	ky_listener_deinit(&d->app_listener);
 	ky_listener_deinit(&d->control_listener);
+	recover_deinit(d);
 	ky_watch_remove(&d->bound_watch);
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);

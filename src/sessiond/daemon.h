@@ -14,7 +14,8 @@
 struct daemon_options {
 	const char *group;   /* that may control root's daemon */
 	const char *pidfile; /* or NULL */
-	bool bound;	     /* ends when stdin closes */
+	bool bound;	     /* ends when stdin closes, and its sessions with it */
+	bool take_over;	     /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
 };
 
@@ -27,6 +28,12 @@ struct daemon {
 	struct ky_timer stop_timer;
 	struct collector collector;
 	bool stopping;
+	/* a predecessor's sessions (recover.h) */
+	struct ky_listener drain_listener;
+	struct ky_timer recover_timer;
+	void (*on_recovered)(struct daemon *d); /* NULL: that was called */
+	bool replaying;				/* its journals */
+	bool handing_over;			/* to a successor: sessions are left as they are */
 	/* Parts that have yet to report before the daemon is ready; the last one calls on_ready. */
 	unsigned n_unready;
 	void (*on_ready)(struct daemon *d);
@@ -38,6 +45,7 @@ struct daemon {
 	enum ky_clock clock;
 	uint32_t last_number, last_cookie; /* given to ring sets and orders */
 	char hostname[65], boot_id[40], machine_id[40], product_uuid[40]; /* "": not known */
+	int error; /* -errno of why it cannot serve, logged */
 };
 
 /*

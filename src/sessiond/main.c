@@ -21,6 +21,8 @@ static const char help[] =
 	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
 	"      --bound          end in good order when standard input, a pipe, is closed\n"
 	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
+	"      --take-over      have a daemon that serves here already hand over its sessions, which go\n"
+	"                       on meanwhile: to restart it, or to change to another version\n"
 	"      --no-collectd    start no collector of system state\n"
 	"      --pidfile=FILE   write the daemon's process number to FILE\n"
 	"  -v, --verbose        log more\n"
@@ -35,6 +37,7 @@ enum {
 	OPT_SIG_PARENT = 256,
 	OPT_BOUND,
 	OPT_GROUP,
+	OPT_TAKE_OVER,
 	OPT_NO_COLLECTD,
 	OPT_PIDFILE,
 	OPT_HELP,
@@ -47,6 +50,7 @@ static const struct option long_options[] = {
 	{"sig-parent", no_argument, NULL, OPT_SIG_PARENT},
 	{"bound", no_argument, NULL, OPT_BOUND},
 	{"group", required_argument, NULL, OPT_GROUP},
+	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
 	{"no-collectd", no_argument, NULL, OPT_NO_COLLECTD},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
 	{"verbose", no_argument, NULL, 'v'},
@@ -92,6 +96,9 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			break;
 		case OPT_GROUP:
 			o->group = optarg;
+			break;
+		case OPT_TAKE_OVER:
+			o->take_over = true;
 			break;
 		case OPT_NO_COLLECTD:
 			o->no_collectd = true;
@@ -139,6 +146,8 @@ int main(int argc, char **argv)
 		if (ret < 0)
 			ky_error("cannot wait for events, and ends: %s", strerror(-ret));
 	}
+	if (!ret)
+		ret = d.error;
 	daemon_deinit(&d);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -11,15 +11,20 @@
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CPUS_MAX 65536
 
-/* The same file, opened once more and read-only: no holder of it can get more. */
-static int reopen_read_only(int fd)
+/* The same file, opened once more; if read-only, no holder of it can get more. */
+static int reopen(int fd, int flags)
 {
 	char path[64];
-	int ro;
+	int again;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	ro = open(path, O_RDONLY | O_CLOEXEC);
-	return ro < 0 ? -errno : ro;
+	again = open(path, flags | O_CLOEXEC);
+	return again < 0 ? -errno : again;
+}
+
+static int reopen_read_only(int fd)
+{
+	return reopen(fd, O_RDONLY);
 }
 
 /* A memfd of this size and, if not 0, these seals. */
@@ -102,6 +107,69 @@ int log_memory_make(int *ret_fd, int *ret_ro_fd)
 	}
 	*ret_fd = fd;
 	*ret_ro_fd = ro;
+	return 0;
+}
+
+/* Not everybody who hands us a descriptor is to be believed. */
+static int check_file(int fd, uint64_t file)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_ino == file && st.st_uid == geteuid() && S_ISREG(st.st_mode) &&
+			       fcntl(fd, F_GET_SEALS) >= 0
+		       ? 0
+		       : -EBADF;
+}
+
+int ring_memory_adopt(struct ring_memory *m, const int fds[2], const uint64_t files[2])
+{
+	int ret = check_file(fds[0], files[0]);
+
+	*m = (struct ring_memory){-1, -1, -1, -1};
+	if (!ret)
+		ret = check_file(fds[1], files[1]);
+	if (!ret)
+		ret = m->rings_fd = reopen(fds[0], O_RDWR);
+	if (ret >= 0)
+		ret = m->rings_ro_fd = reopen_read_only(fds[0]);
+	if (ret >= 0)
+		ret = m->consumed_fd = reopen(fds[1], O_RDWR);
+	if (ret >= 0)
+		ret = m->consumed_ro_fd = reopen_read_only(fds[1]);
+	if (ret < 0)
+		ring_memory_close(m);
+	return KY_MIN(ret, 0);
+}
+
+int session_memory_adopt(int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory)
+{
+	int ret = check_file(fd, file);
+
+	if (!ret && pread(fd, ret_memory, sizeof(*ret_memory), 0) != sizeof(*ret_memory))
+		ret = -EBADMSG;
+	if (!ret)
+		ret = *ret_fd = reopen(fd, O_RDWR);
+	return KY_MIN(ret, 0);
+}
+
+int log_memory_adopt(int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size)
+{
+	int ret = check_file(fd, file), again, ro;
+	struct stat st;
+
+	if (ret < 0 || fstat(fd, &st) < 0)
+		return ret < 0 ? ret : -errno;
+	again = reopen(fd, O_RDWR);
+	ro = again < 0 ? again : reopen_read_only(fd);
+	if (ro < 0) {
+		ky_close(again);
+		return ro;
+	}
+	*ret_fd = again;
+	*ret_ro_fd = ro;
+	*ret_size = (uint64_t)st.st_size;
 	return 0;
 }
 

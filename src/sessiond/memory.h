@@ -6,6 +6,7 @@
 #ifndef SESSIOND_MEMORY_H
 #define SESSIOND_MEMORY_H
 
+#include "abi/resume.h"
 #include "ring/geometry.h"
 
 struct ring_memory {
@@ -21,6 +22,16 @@ void ring_memory_close(struct ring_memory *m);
 
 /* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
 int session_memory_make(void);
+/* Likewise as another process has kept it (ring_memory_adopt), and what is in it now. 0 or -errno. */
+int session_memory_adopt(int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory);
+
+/*
+ * The set's memory as another process has kept it: rings and consumed, which must be files of ours of these inode
+ * numbers. Takes neither descriptor. 0 or -errno; nothing is open after an error.
+ */
+int ring_memory_adopt(struct ring_memory *m, const int fds[2], const uint64_t files[2]);
+/* Likewise a log; *ret_size its length. */
+int log_memory_adopt(int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size);
 
 /* A log: *ret_fd to append to, *ret_ro_fd to give away. 0 or -errno. */
 int log_memory_make(int *ret_fd, int *ret_ro_fd);

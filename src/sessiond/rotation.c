@@ -2,6 +2,7 @@
 #include "sessiond/rotation.h"
 
 #include "sessiond/daemon.h"
+#include "sessiond/journal.h"
 #include "svc/log.h"
 
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
@@ -115,13 +116,25 @@ static void begin_chunk(struct session *s)
 	r->chunk++;
 	r->begin = time(NULL);
 	r->bytes = s->consumer.counts.bytes;
+	r->n_archived += !!*r->archive;
+	journal_chunk(s);
 	if (!*r->archive) {
 		r->n_cleared = s->consumer.counts.cleared - r->was_cleared;
 		return;
 	}
-	r->n_archived++;
 	free(r->path);
 	r->path = rotation_path(s);
+}
+
+void rotation_adopt(struct session *s, uint64_t chunk)
+{
+	struct rotation *r = &s->rotation;
+
+	if (r->chunk == chunk)
+		return;
+	r->chunk = chunk;
+	r->begin = time(NULL);
+	journal_chunk(s);
 }
 
 void rotation_ended(struct session *s, int status, const char *message)

@@ -41,6 +41,8 @@ int rotation_begin(struct session *s, bool clear, struct barrier *b);
 char *rotation_path(const struct session *s);
 /* The consumer has carried out the order, or not. */
 void rotation_ended(struct session *s, int status, const char *message);
+/* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
+void rotation_adopt(struct session *s, uint64_t chunk);
 /* Rotates every timer_us, and whenever so many bytes were written; 0: not. */
 void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size);
 

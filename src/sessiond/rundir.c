@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/rundir.h"
 #include "svc/log.h"
+
+#define TAKE_OVER_NS 10000000000u /* that another daemon may take to make room */
 
 /* Longest name in the directory. */
 #define LONGEST "/" KY_RUN_CONTROL
@@ -89,7 +93,24 @@ static void read_owner(int fd, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-static int take_lock(struct rundir *r)
+/* Asks the daemon that holds the lock to make room, and waits until it has. */
+static int wait_for_lock(struct rundir *r)
+{
+	const struct timespec nap = {0, 10 * 1000000};
+	char pid[24];
+
+	read_owner(r->lock_fd, pid, sizeof(pid));
+	if (atoi(pid) > 0 && kill(atoi(pid), SIGUSR2) < 0 && errno != ESRCH)
+		return -errno;
+	for (uint64_t waited = 0; waited < TAKE_OVER_NS; waited += (uint64_t)nap.tv_nsec) {
+		if (!flock(r->lock_fd, LOCK_EX | LOCK_NB))
+			return 0;
+		nanosleep(&nap, NULL);
+	}
+	return -EWOULDBLOCK;
+}
+
+static int take_lock(struct rundir *r, bool take_over)
 {
 	const char *path = rundir_path(r, KY_RUN_LOCK);
 	char pid[24];
@@ -98,7 +119,7 @@ static int take_lock(struct rundir *r)
 	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (r->lock_fd < 0)
 		return complain(-errno, path, "cannot open", "");
-	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0 && (!take_over || wait_for_lock(r) < 0)) {
 		if (errno != EWOULDBLOCK)
 			return complain(-errno, path, "cannot lock", "");
 		read_owner(r->lock_fd, pid, sizeof(pid));
@@ -137,7 +158,7 @@ static int make_state(struct rundir *r)
 	return 0;
 }
 
-int rundir_open(struct rundir *r, bool private)
+int rundir_open(struct rundir *r, bool private, bool take_over)
 {
 	int ret;
 
@@ -147,7 +168,7 @@ int rundir_open(struct rundir *r, bool private)
 	if (!ret)
 		ret = make_directory(r);
 	if (!ret)
-		ret = take_lock(r);
+		ret = take_lock(r, take_over);
 	if (!ret)
 		ret = make_wake(r);
 	if (!ret)
@@ -186,6 +207,8 @@ void rundir_close(struct rundir *r)
 				strerror(errno));
 		unlink(rundir_path(r, KY_RUN_APP));
 		unlink(rundir_path(r, KY_RUN_CONTROL));
+		unlink(rundir_path(r, KY_RUN_DRAIN));
+		rmdir(rundir_path(r, KY_RUN_SESSIONS)); /* unless there is something in it */
 	}
 	r->state_fd = ky_close(r->state_fd);
 	r->lock_fd = ky_close(r->lock_fd); /* last: from here on another daemon may start */

@@ -24,9 +24,9 @@ struct rundir {
 /*
  * Opens the directory for this daemon alone; private: for its own user even if that is root. 0, or
  * -errno after a line in the log that says what is wrong: the place, its owner or mode, another
- * daemon's pid.
+ * daemon's pid. take_over: another daemon is asked to make room, and waited for.
  */
-int rundir_open(struct rundir *r, bool private);
+int rundir_open(struct rundir *r, bool private, bool take_over);
 /* Path of a file in the directory, in one static buffer. rundir_open made sure that it fits an
  * address. */
 const char *rundir_path(const struct rundir *r, const char *name);

@@ -7,6 +7,7 @@
 #include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/journal.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
 
@@ -127,6 +128,7 @@ static struct session *session_free(struct session *s)
 		notice_free(n);
 	if (s->node.next)
 		ky_list_remove(&s->node);
+	journal_close(s);
 	free(s->error);
 	free(s->output);
 	free(s->name);
@@ -141,6 +143,22 @@ void session_abandon(struct session *s)
 	ky_list_foreach_safe (sn, tmp, &s->snapshots, node)
 		snapshot_abandon(sn);
 	s->consumer.pid = 0; /* not to be killed */
+	if (!s->daemon->handing_over) {
+		consumer_quit(&s->consumer);
+		journal_end(s);
+	}
+	session_free(s);
+}
+
+void session_lose(struct session *s)
+{
+	if (s->doomed)
+		ky_info("session '%s' has ended", s->name);
+	else
+		ky_error(
+			"session '%s' is lost: its consumer is gone as well; its trace ends where that had written to (%s)",
+			s->name, s->output);
+	s->daemon->n_sessions--;
 	session_free(s);
 }
 
@@ -167,6 +185,36 @@ static void finish(struct session *s, int error, const char *message)
 		session_destroy(s, NULL);
 }
 
+/* Keeps what can be used. */
+static void settle_registry(struct session *s, struct registry *r)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	if (r->log_fd >= 0 && registry_mend(r) < 0)
+		ky_error("session '%s': its metadata may be incomplete", s->name);
+	r->last_set = NULL;
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (set->registry == r && set->memory.rings_fd < 0)
+				ring_set_free(set);
+	if (r->log_fd < 0)
+		registry_free(r);
+}
+
+void session_adopt(struct session *s)
+{
+	struct registry *r, *tmp;
+
+	ky_list_foreach_safe (r, tmp, &s->registries, node)
+		settle_registry(s, r);
+	finish(s, 0, "");
+	if (s->doomed)
+		session_destroy(s, NULL);
+	else
+		session_notice(s, "the session daemon was started again: the session goes on");
+}
+
 /* As finish, and s goes. Its name is free at once. */
 static void finish_for_good(struct session *s, int error, const char *message)
 {
@@ -175,6 +223,7 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	s->waiter = NULL;
 	if (w)
 		w->done(w, s, error, message);
+	journal_end(s);
 	ky_list_remove(&s->node);
 	s->daemon->n_sessions--;
 	ky_job_add(&s->daemon->loop, &s->ending);
@@ -239,6 +288,7 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	s->snapshot = snapshot;
 	s->uid = uid;
 	s->gid = gid;
+	s->journal_fd = -1;
 	s->all_uids = d->uid == 0;
 	ky_list_init(&s->node);
 	ky_list_init(&s->channels);
@@ -251,7 +301,7 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	ret = init_strings(s, name, output) ? 0 : -ENOMEM;
 	consumer_init(&s->consumer, s, s->output, &ops);
 	rotation_init(s);
-	if (!ret)
+	if (!ret && !d->replaying)
 		ret = consumer_spawn(&s->consumer);
 	if (ret < 0) {
 		session_free(s);
@@ -301,6 +351,7 @@ int session_start(struct session *s, struct session_waiter *waiter)
 			apps_renew_channel(c);
 	s->started = s->was_started = true;
 	s->paused = false;
+	journal_state(s);
 	daemon_publish(s->daemon);
 	order_apps(s, app_set_start);
 	apps_dump_state(s, false, &s->barrier);
@@ -317,6 +368,7 @@ static int end_recording(struct session *s, enum session_step step, struct sessi
 		return ret;
 	s->started = false;
 	s->paused = step == SESSION_PAUSING;
+	journal_state(s);
 	daemon_publish(s->daemon);
 	order_apps(s, step == SESSION_DROPPING ? app_set_drop : app_set_stop);
 	barrier_arm(&s->barrier, APP_ANSWER_NS);

@@ -47,7 +47,7 @@ struct session;
 
 enum session_step {
 	SESSION_IDLE,
-	SESSION_CREATING, /* the consumer makes the directory */
+	SESSION_CREATING, /* the consumer makes the directory, or comes from a predecessor */
 	SESSION_STARTING, /* programs acknowledge START */
 	SESSION_PAUSING,  /* programs acknowledge STOP */
 	SESSION_STOPPING, /* likewise */
@@ -65,6 +65,9 @@ struct registry {
 	int log_fd, log_ro_fd;
 	uint64_t log_size;
 	uint32_t n_streams;
+	/* while a predecessor's session is taken over */
+	uint64_t log_file;	   /* what the log's descriptor must be: an inode's number */
+	struct ring_set *last_set; /* that was described last, or an event of which was */
 };
 
 /* Who brought a definition first. */
@@ -101,7 +104,10 @@ struct ring_set {
 	struct ky_htab events; /* struct set_event */
 	uint32_t n_events;
 	struct ky_list users; /* struct app_set */
-	uint64_t uncounted;   /* contexts of which was told that programs may not count them */
+	/* while a predecessor's session is taken over */
+	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */
+	const struct set_event *last_event; /* that was described last; NULL: none */
+	uint64_t uncounted; /* contexts of which was told that programs may not count them */
 };
 
 struct channel {
@@ -157,6 +163,8 @@ struct session {
 	struct tracker trackers[N_TRACKERS];
 	struct consumer consumer;
 	struct rotation rotation;
+	int journal_fd; /* -1: it will not survive the daemon */
+	bool doomed;	/* a predecessor was destroying it */
 	struct ky_list snapshots;
 	/* that were written; number of the last one that was begun */
 	unsigned n_snapshots, last_snapshot;
@@ -180,8 +188,12 @@ int session_stop(struct session *s, struct session_waiter *waiter);
 int session_pause(struct session *s, struct session_waiter *waiter);
 int session_resume(struct session *s, struct session_waiter *waiter);
 int session_destroy(struct session *s, struct session_waiter *waiter);
-/* The daemon ends before the session could: its consumer writes out the rest on its own. */
+/* The daemon ends before the session could: its consumer writes out the rest on its own, or waits for a successor. */
 void session_abandon(struct session *s);
+/* A predecessor's session whose consumer is gone too: says so, and frees it. */
+void session_lose(struct session *s);
+/* A predecessor's session has got all descriptors that its consumer has: it goes on. */
+void session_adopt(struct session *s);
 /* The waiter is going away: nobody is told any more. */
 void session_forget_waiter(struct session *s);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
@@ -194,6 +206,11 @@ const char *session_state(const struct session *s);
 /* May programs of this UID be recorded? */
 bool session_wants_uid(const struct session *s, uid_t uid);
 
+struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits);
+/* Without a log. NULL without memory. */
+struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
+/* Writes what a predecessor may not have finished writing: the text that it wrote last, at log_size. 0 or -errno. */
+int registry_mend(struct registry *r);
 /* With the options that a channel has unless told otherwise. NULL without memory. */
 struct channel *channel_new(struct session *s, const char *name);
 struct channel *channel_free(struct channel *c);    /* NULL */
@@ -231,6 +248,10 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
  * now on. Not while programs record them. 0 or -errno: then they stay as they are.
  */
 int ring_set_renew(struct ring_set *set);
+/* An event that has this identifier and so many contexts already. 0 or -errno. */
+int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	uint32_t id, uint32_t n_contexts);
+void ring_set_free(struct ring_set *set);
 /* The event of exactly this definition, or NULL. */
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
 

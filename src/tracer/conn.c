@@ -116,7 +116,7 @@ void tracer_conn_close(struct tracer_conn *conn)
 	conn->answered = conn->asked;
 	conn->unsent = 0;
 	tracer_statedump_forget_conn(conn);
-	tracer_sets_drop_all(conn);
+	tracer_sets_orphan(conn);
 	tracer_wake_waiters();
 }
 
@@ -419,6 +419,8 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_DONE:
 		if (ky_app_done_decode(r, &m.done) == 0 && conn->answered != conn->asked)
 			conn->answered++;
+		if (conn->answered == conn->asked)
+			tracer_sets_settle(conn);
 		tracer_wake_waiters();
 		break;
 	default:

@@ -98,19 +98,46 @@ static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 	return true;
 }
 
+static bool is_orphan(const struct tracer_set *s)
+{
+	return s->standing == TRACER_ORPHAN;
+}
+
+static int drop(struct tracer_set *s);
+
+/* The set that the daemon's predecessor had under this number: is it the same one? Else it goes. */
+static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const struct stat *st)
+{
+	if (!s)
+		return false;
+	if (s->dev != st->st_dev || s->ino != st->st_ino ||
+		s->set.geo.total_size != geo->total_size) {
+		drop(s);
+		return false;
+	}
+	s->standing = TRACER_CONFIRMED;
+	s->n_programs = 0; /* the successor has numbers of its own */
+	return true;
+}
+
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
 {
 	static uint32_t n_turns;
 	struct tracer_set *s = NULL;
 	struct ky_geometry geo;
+	struct stat st;
 
 	memset(&geo, 0, sizeof(geo));
 	KY_GEOMETRY_COPY(&geo, msg);
 	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU) != tracer.has_rseq)
 		return -EBADMSG;
-	if (!msg->set || find_set(conn, msg->set))
+	if (!msg->set || (find_set(conn, msg->set) && !is_orphan(find_set(conn, msg->set))))
 		return -EEXIST;
+	if (fstat(rings_fd, &st) < 0)
+		return -errno;
+	if (confirm(find_set(conn, msg->set), &geo, &st))
+		return 0;
 	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
 		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
 			s = &tracer.sets[i];
@@ -138,6 +165,10 @@ int tracer_set_add(
 	s->set.n_exhausted = 0;
 	s->contexts = NULL;
 	s->n_programs = 0;
+	s->lasting = msg->lasting;
+	s->standing = TRACER_KNOWN;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
 	s->set.id = msg->set;
 	s->conn = conn;
 	return 0;
@@ -360,6 +391,7 @@ int tracer_set_start(struct tracer_conn *conn, uint32_t id)
 	if (!s)
 		return -ENOENT;
 	s->set.started = 1;
+	s->standing = TRACER_KNOWN;
 	for_each_hook(s, switch_on);
 	return 0;
 }
@@ -400,11 +432,31 @@ int tracer_set_drop(struct tracer_conn *conn, uint32_t id)
 	return s ? drop(s) : -ENOENT;
 }
 
-void tracer_sets_drop_all(struct tracer_conn *conn)
+void tracer_sets_orphan(struct tracer_conn *conn)
 {
-	for (uint32_t i = 0; i < tracer.n_sets; i++)
-		if (tracer.sets[i].conn == conn)
-			drop(&tracer.sets[i]);
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		struct tracer_set *s = &tracer.sets[i];
+
+		if (s->conn == conn && s->lasting)
+			s->standing = TRACER_ORPHAN;
+		else if (s->conn == conn)
+			drop(s);
+	}
+}
+
+void tracer_sets_settle(struct tracer_conn *conn)
+{
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		struct tracer_set *s = &tracer.sets[i];
+
+		if (s->conn != conn)
+			continue;
+		if (s->standing == TRACER_ORPHAN)
+			drop(s);
+		else if (s->standing == TRACER_CONFIRMED)
+			tracer_set_stop(conn, s->set.id);
+		s->standing = TRACER_KNOWN;
+	}
 }
 
 /*

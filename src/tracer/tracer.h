@@ -42,6 +42,13 @@ struct tracer_ring {
 	uint64_t present; /* bytes from the ring's start */
 };
 
+/* What the daemon at the other end knows of a set. */
+enum tracer_standing {
+	TRACER_KNOWN = 0,
+	TRACER_ORPHAN,	 /* the daemon was killed: recording goes on */
+	TRACER_CONFIRMED /* its successor has brought the set again, but no START yet */
+};
+
 /* A ring set, and whose it is. */
 struct tracer_set {
 	struct ky_set set;
@@ -51,8 +58,11 @@ struct tracer_set {
 	uint32_t n_programs;
 	struct tracer_ring *populated; /* for each ring */
 	uint32_t rings_cap;	       /* entries that set.rings and populated have room for */
-	bool dumped; /* has been told the program's state since it started, or is about to be */
-	bool zombie; /* could not be proved unused: its mappings are kept for ever */
+	bool dumped;  /* has been told the program's state since it started, or is about to be */
+	bool zombie;  /* could not be proved unused: its mappings are kept for ever */
+	bool lasting; /* outlives its daemon */
+	enum tracer_standing standing; /* with the daemon's successor */
+	uint64_t dev, ino;	       /* of the rings' memory */
 };
 
 /* Some of tracer.sets. Changed under the lock; read by the thread that dumps without it. */
@@ -156,7 +166,10 @@ int tracer_set_start(struct tracer_conn *conn, uint32_t id);
 /* After these returned, no thread records into the set. */
 int tracer_set_stop(struct tracer_conn *conn, uint32_t id);
 int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
-void tracer_sets_drop_all(struct tracer_conn *conn);
+/* The daemon is gone: those that outlive it are left as they are, the others dropped. */
+void tracer_sets_orphan(struct tracer_conn *conn);
+/* A daemon has said all: what its predecessor left, and it does not know, is dropped or stopped. */
+void tracer_sets_settle(struct tracer_conn *conn);
 void tracer_sets_reset(void);
 /* Makes the memory ahead of the writers present; by the listener, without the lock. True while it is worth coming back
  * soon. */

@@ -77,7 +77,7 @@ class Program:
         equal(length, len(data), "length in a message")
         payload = data[8:]
         if kind == RING_SET:
-            number, mode, clock, _, *sizes, total = struct.unpack("<7IQ", payload)
+            number, mode, clock, _, *sizes, total, _ = struct.unpack("<7IQI", payload)
             self.fds[number] = fds
             self.kind[number] = (mode, clock)
             self.geometry[number] = Geometry(*sizes)

@@ -210,7 +210,8 @@ class Consumer:
         theirs.close()
         self.cookie = 0
         self.errors = []
-        self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) + more, [self.memory])
+        self.send(INIT, struct.pack("<I", version) + string("demo") + string(str(output or "")) + struct.pack("<I", resume) +
+            string("") + more, [self.memory])
         self.started = self.receive(STATS) if version else None
 
     def send(self, kind, body, fds=()):
@@ -549,7 +550,7 @@ def refused(k, why, *messages, fds=()):
 
 def test_malformed(k):
     s = RingSet(1)
-    refused(k, "INIT twice", (INIT, struct.pack("<I", 1) + string("x") + string("") + struct.pack("<I", 0)))
+    refused(k, "INIT twice", (INIT, struct.pack("<I", 1) + string("x") + string("") + struct.pack("<I", 0) + string("")))
     refused(k, "short", (FLUSH, b"\1"))
     refused(k, "no descriptors", (RING_SET, s.message()))
     refused(k, "too few descriptors", (RING_SET, s.message()), fds=s.fds()[:2])

@@ -272,7 +272,7 @@ def test_uncounted_before_ack(k):
         peer = daemon.accept()
         rseq = struct.unpack_from("<III", peer.hello)[2] & CAP_RSEQ
         k.expect(app, "ready")
-        peer.send(RING_SET, struct.pack("<7IQ", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size), [rings, consumed])
+        peer.send(RING_SET, struct.pack("<7IQI", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size, 0), [rings, consumed])
         counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # which no kernel has
         contexts = blob(b"".join(struct.pack("<I", kind) + text(argument) for kind, argument in counters))
         for cookie in (1, 2):

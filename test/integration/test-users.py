@@ -160,6 +160,8 @@ def test_two_daemons(k):
         ended(k, app)
 
     k.start_daemon()
+    root.kymo("destroy", "all2")
+    equal(numbers(theirs), {2: 100, 3: 100}, "what was recorded without root's daemon")
     theirs = root.record("all3")
     alice.kymo("start", "mine2")
     app = alice.emit(4)
@@ -169,6 +171,10 @@ def test_two_daemons(k):
     ended(k, app)
     root.kymo("stop", "all3")
     equal(numbers(theirs), {4: 100}, "root's daemon goes on when alice's is dead")
+    own = own_daemon(alice)
+    alice.kymo("destroy", "mine2")
+    equal(numbers(mine), {2: 100, 4: 100}, "what was recorded without alice's daemon")
+    end_own(own)
 
 
 def test_own_daemon_is_for_its_user(k):

@@ -84,7 +84,7 @@ def ring_set():
 
 
 def ring_set_message(geometry, mode):
-    return struct.pack("<7IQ", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total)
+    return struct.pack("<7IQI", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0)
 
 
 def count_records(fd, geometry):

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/succession.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "svc/log.h"
+
+#define FIRST_CALL_NS (10 * KY_NS_PER_MS) /* the dying daemon's own socket may still be there */
+#define CALL_NS	      (50 * KY_NS_PER_MS)
+
+struct kept {
+	struct ky_list node; /* in consumer->kept */
+	uint32_t set;
+	int fds[N_SET_FDS];
+};
+
+static struct kept *kept_free(struct kept *k)
+{
+	if (!k)
+		return NULL;
+	for (size_t i = 0; i < N_SET_FDS; i++)
+		ky_close(k->fds[i]);
+	ky_list_remove(&k->node);
+	free(k);
+	return NULL;
+}
+
+int succession_keep(struct consumer *c, uint32_t set, const int fds[N_SET_FDS])
+{
+	struct kept *k;
+
+	if (!*c->rendezvous)
+		return 0;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	ky_list_append(&c->kept, &k->node);
+	k->set = set;
+	for (size_t i = 0; i < N_SET_FDS; i++)
+		k->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; i < N_SET_FDS; i++) {
+		if (k->fds[i] >= 0)
+			continue;
+		kept_free(k);
+		return -EMFILE;
+	}
+	return 0;
+}
+
+/* A connection to the successor; -ECONNREFUSED or -ENOENT while there is none, -ESTALE when there can be none. */
+static int call(const struct consumer *c)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	char dir[PATH_MAX];
+	int fd, ret = 0;
+
+	snprintf(dir, sizeof(dir), "%s", c->rendezvous);
+	if (access(dirname(dir), F_OK) < 0 && errno == ENOENT)
+		return -ESTALE;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", c->rendezvous);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		ret = -errno;
+	else if (cred.uid != 0 && cred.uid != geteuid())
+		ret = -EPERM; /* no successor of ours */
+	if (!ret)
+		return fd;
+	ky_close(fd);
+	return ret;
+}
+
+/* Tells the successor what there is. */
+static void hand_over(struct consumer *c)
+{
+	struct ky_cons_adopted all = {0};
+	struct kept *k;
+	uint8_t buf[64];
+	int len;
+
+	ky_list_foreach (k, &c->kept, node) {
+		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+		len = ky_cons_adopt_encode(&w, &(struct ky_cons_adopt){.set = k->set});
+		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), k->fds, N_SET_FDS);
+		all.n_sets++;
+	}
+	len = ky_cons_adopted_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)}, &all);
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), &c->session_fd, 1);
+}
+
+static void call_due(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, caller);
+	int fd = call(c);
+
+	if (fd == -ESTALE) {
+		consumer_end(c, "the session daemon's directory is gone");
+	} else if (fd < 0 || consumer_connect(c, fd) < 0) {
+		ky_timer_set(&c->loop, &c->caller, CALL_NS);
+	} else {
+		ky_info("another session daemon has taken over");
+		hand_over(c);
+	}
+}
+
+bool succession_begin(struct consumer *c)
+{
+	if (!*c->rendezvous || c->snapshot)
+		return false;
+	ky_warning("the session daemon is gone: recording goes on, and waits for its successor");
+	ky_timer_set(&c->loop, &c->caller, FIRST_CALL_NS);
+	return true;
+}
+
+void succession_init(struct consumer *c)
+{
+	ky_list_init(&c->kept);
+	ky_timer_init(&c->caller, call_due);
+}
+
+void succession_deinit(struct consumer *c)
+{
+	struct kept *k, *tmp;
+
+	ky_timer_cancel(&c->caller);
+	ky_list_foreach_safe (k, tmp, &c->kept, node)
+		kept_free(k);
+}

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The session daemon is killed: recording goes on, and its successor takes over sessions, identifiers, buffers and programs (docs/recovery.md)."""
+
+import os
+import pathlib
+import random
+import signal
+
+import kymotest
+from emitcheck import ROOMY, SCALE, check_order, check_values, emitted
+from kymotest import check, equal, integers, read_trace, wait_for
+
+CYCLES = int(os.environ.get("KYMO_TEST_KILLS", 8))
+
+
+def kill_daemon(k):
+    k.daemon.kill()
+    k.daemon.wait()
+
+
+def restart(k, *args):
+    """Starts a successor; descriptors of the first daemon stay what is compared with in the end."""
+    fds = k.daemon_fds
+    k.start_daemon(*args)
+    k.daemon_fds = fds
+
+
+def state(k, session="s"):
+    """What `status` says of a session, as far as a successor has to know it."""
+    text = k.kymo_json("status", session)["session"]
+
+    def plain(o):
+        if isinstance(o, dict):
+            return {key: plain(v) for key, v in o.items() if key not in ("warnings", "notices", "recorded", "discarded", "bytes",
+                "packets", "matched", "memory", "counts", "error", "applications")}
+        return [plain(v) for v in o] if isinstance(o, list) else o
+
+    return plain(text)
+
+
+def consumers(k):
+    return [p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p)]
+
+
+def test_programs_go_on(k):
+    """Killed while programs record: nothing is lost, neither before nor after the successor has come; stop and destroy work."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    apps = [k.spawn("emit", "-p", p, "-t", 2, "-n", 20000 // SCALE, "-w") for p in range(3)]
+    for app in apps:
+        k.expect(app, "ready")
+    before = state(k)
+    kill_daemon(k)
+    for app in apps[:2]:  # without any daemon
+        k.let_go(app)
+        k.read_until(app, "done")
+    restart(k)
+    equal(state(k), before, "what the successor knows of the session")
+    k.let_go(apps[2])
+    k.read_until(apps[2], "done")
+    later = k.spawn("emit", "-p", 3, "-n", 1000)
+    total = sum(emitted(k.finish(later))) + len(apps) * 2 * (20000 // SCALE)
+    for app in apps:
+        k.let_go(app)
+        k.finish(app)
+    k.kymo("stop", "s")
+    events = kymotest.check_counts(k, trace, total)
+    check_values(events)
+    check_order(events)
+    equal(len(events), total, "events, none being discarded")
+    k.kymo("destroy", "s")
+    equal(list((k.rundir / "sessions").iterdir()), [], "journals of sessions that were destroyed")
+
+
+def test_again_and_again(k):
+    """Killed at random moments while programs come, go and record all the time."""
+    seed = random.randrange(1 << 32)
+    print(f"# seed {seed}")
+    rng = random.Random(seed)
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    apps = []
+    for cycle in range(CYCLES):
+        apps.append(k.spawn("emit", "-p", cycle, "-t", 2, "-n", 20000 // SCALE, "-m"))
+        until = rng.random() * 0.05
+        begun = kymotest.time.monotonic()
+        wait_for(lambda: kymotest.time.monotonic() - begun > until, "the moment to kill")
+        kill_daemon(k)
+        restart(k)
+    total = sum(sum(emitted(k.finish(app))) for app in apps)
+    k.kymo("stop")
+    events, discarded = read_trace(trace)
+    equal(discarded, 0, "discarded events")
+    check_values(events)
+    check(events, "no program was recorded at all")
+    # A program that started while there was no daemon is not traced before it finds one; from then on all is there.
+    last = {}
+    for v in map(integers, events):
+        key = v["process"], v["thread"]
+        equal(v["seq"], last.get(key, v["seq"] - 1) + 1, f"number of the next event of {key}")
+        last[key] = v["seq"]
+    for (process, thread), seq in last.items():
+        equal(seq, 20000 // SCALE - 1, f"last event of process {process}, thread {thread}")
+    print(f"# {total - len(events)} of {total} events were before their programs found a daemon")
+
+
+def test_all_options(k):
+    """Channels, rules, filters, contexts, trackers, conflicts, and which session is current."""
+    k.start_daemon()
+    k.kymo("create", "a", "-o", k.traces / "a")
+    k.kymo("enable-channel", "big", "--subbuf-size=1M", "--num-subbuf=4", "--event-conflict=separate")
+    k.kymo("enable-channel", "gone")
+    k.kymo("disable-channel", "gone")
+    k.kymo("enable-event", "-c", "big", "emit:*,x*", "-x", "emit:signal", "--filter", "seq % 3 == 1 && $ctx.vpid > 1")
+    k.kymo("enable-event", "-c", "big", "never:*", "--loglevel=INFO")
+    k.kymo("disable-event", "-c", "big", "never:*")
+    k.kymo("add-context", "-t", "vtid", "-t", "procname", "-c", "big")
+    k.kymo("track", "--vuid=0,4711")
+    k.kymo("create", "b", "--snapshot", "-o", k.traces / "b")
+    k.kymo("enable-event", "*")
+    k.kymo("start", "b")
+    k.kymo("create", "c", "-o", k.traces / "c")
+    k.kymo("set-session", "a")
+    before = {s: state(k, s) for s in "abc"}
+    kill_daemon(k)
+    restart(k)
+    equal({s: state(k, s) for s in "abc"}, before, "what the successor knows")
+    equal(k.kymo_json("status")["session"]["name"], "a", "the current session")
+    k.kymo("start")
+    k.app("emit", "-n", 300)
+    k.kymo("destroy", "-a")
+    events = read_trace(k.traces / "a")[0]
+    equal(sorted(int(kymotest.re.search(r"seq = (\d+)", e.fields)[1]) for e in events), list(range(1, 300, 3)), "events")
+
+
+def test_identifiers(k):
+    """Events of before and after have the same identifiers; new ones get others."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", 10)
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 10, "-p", 1)
+    k.app("fields")
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 10, "-p", 2)
+    k.kymo("destroy")
+    events = read_trace(trace)[0]
+    equal(sum(e.name == "emit:record" for e in events), 30, "events")
+    text = (next(trace.glob("ust/uid/*/64-bit/metadata"))).read_text()
+    equal(text.count('name = "emit:record"'), 1, "descriptions of one event")
+
+
+def test_flight_recorder(k):
+    """What is in buffers that nobody drains is there for a snapshot after the daemon was killed."""
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    k.app("emit", "-n", 500)
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 500, "-p", 1)
+    taken = k.kymo_json("snapshot", "record")["snapshot"]
+    equal((len(read_trace(pathlib.Path(taken["output"]))[0]), taken["recorded"]), (1000, 1000), "events")
+
+
+def test_consumer_killed_afterwards(k):
+    """A consumer that was taken over is as well looked after as any."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    k.app("emit", "-n", 1000)
+    kill_daemon(k)
+    restart(k)
+    (old,) = consumers(k)
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: [p for p in consumers(k) if p != old], "another consumer")
+    k.app("emit", "-n", 1000, "-p", 1)
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 2000, "events")
+
+
+def test_both_killed(k):
+    """Nothing is left to take over: that is said, and the name is free."""
+    k.start_daemon()
+    k.record("emit:*")
+    for p in consumers(k):
+        os.kill(p, signal.SIGKILL)
+    kill_daemon(k)
+    restart(k)
+    check("session 's' is lost" in k.daemon_log(), k.daemon_log())
+    equal(k.request(command="list")["sessions"], [], "sessions")
+    k.traces.joinpath("s").rename(k.traces / "old")
+    k.record("emit:*")
+
+
+def test_take_over(k):
+    """Restart for another version: sessions and programs stay."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    app = k.spawn("emit", "-n", 1000, "-w")
+    k.expect(app, "ready")
+    first, k.daemon = k.daemon, k.spawn_daemon("--take-over")
+    equal(first.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
+    wait_for(k.answers, "the second daemon to answer")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    equal(len(read_trace(trace)[0]), 1000, "events")
+
+
+def test_ended_in_good_order(k):
+    """SIGTERM ends the sessions: no successor finds any."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    k.stop_daemon()
+    equal(len(read_trace(trace)[0]), 100, "events")
+    k.start_daemon()
+    equal(k.request(command="list")["sessions"], [], "sessions")
+
+
+def test_run_directory_removed(k):
+    """A consumer to which no successor can come finishes its trace."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    k.daemon = None
+    kymotest.shutil.rmtree(k.rundir)
+    wait_for(lambda: not consumers(k), "the consumer to end")
+    equal(len(read_trace(trace)[0]), 100, "events")
+
+
+def test_damaged_journal(k):
+    """Lines that make no sense are passed over; a cut one too."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    with open(k.rundir / "sessions" / "s", "a") as f:
+        f.write('{"event": 5}\nnonsense\n{"set": {"channel": 3}}\n{"request": {"command": "start"}, "uid": "x"}\n{"event": {"set": 1')
+    (k.rundir / "sessions" / "t").write_text("{}\n")
+    restart(k)
+    k.app("emit", "-n", 100, "-p", 1)
+    kill_daemon(k)
+    restart(k)
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 200, "events")
+
+
+kymotest.main()
