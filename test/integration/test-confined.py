@@ -2,9 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Programs that may not do much: recording asks for nothing."""
 
+import collections
+import ctypes
+import os
+import platform
 import re
+import struct
 
-from kymotest import APPS, Skip, check, check_counts, equal, main, without_sanitizers
+from kymotest import APPS, Skip, check, check_counts, equal, integers, main, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
@@ -47,6 +52,48 @@ def test_quiet_and_full(k):
 @without_sanitizers
 def test_quiet_and_full_without_rseq(k):
     run_quiet(k, 200000, SMALL, env=WITHOUT_RSEQ)
+
+
+# Calls of the library, by their numbers on x86-64: docs/limits.md names all.
+CALLS = {"mmap": 9, "madvise": 28, "socket": 41, "connect": 42, "sendto": 44, "recvmsg": 47, "getsockopt": 55, "prctl": 157,
+    "unshare": 272, "pipe2": 293, "prlimit64": 302, "getrandom": 318, "membarrier": 324, "clone3": 435, "close_range": 436}
+EPERM = 1
+
+
+def forbid(number):
+    """For a child: lets it, and all that it executes, have an error for this call."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = struct.pack("<" + "HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, 0x00050000 | EPERM, 0x06, 0, 0, 0x7FFF0000)
+    text = ctypes.create_string_buffer(code)
+    program = struct.pack("<HxxxxxxQ", 4, ctypes.addressof(text))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program):
+        os._exit(77)
+
+
+def run_forbidden(k, number, *args):
+    done = k.run([APPS / "emit", *args], preexec_fn=lambda: forbid(number), status=None, timeout=20)
+    if done.returncode == 77:
+        raise Skip("the kernel has no seccomp filters")
+    return done.returncode, done.stdout, done.stderr
+
+
+@without_sanitizers
+def test_forbidden_calls(k):
+    """Filters that were there before the program: it says what it says without tracing, and is traced as far as may be."""
+    if platform.machine() != "x86_64":
+        raise Skip("the numbers of system calls are those of x86-64")
+    k.start_daemon()
+    trace = k.record("emit:*")
+    for i, (name, number) in enumerate(CALLS.items()):
+        k.env["KYMO_OFF"] = "1"
+        plain = run_forbidden(k, number, "-n", 50, "-p", i)
+        del k.env["KYMO_OFF"]
+        equal(run_forbidden(k, number, "-n", 50, "-p", i), plain, f"what the program says where {name} is forbidden")
+    stopped = k.kymo_json("stop", "s")["sessions"][0]
+    events = check_counts(k, trace, stopped["recorded"] + stopped["discarded"])
+    recorded = collections.Counter(list(CALLS)[integers(e)["process"]] for e in events)
+    for name in ("madvise", "unshare", "pipe2", "prlimit64", "getrandom", "membarrier", "close_range"):
+        equal(recorded[name], 50, f"events recorded where {name} is forbidden")
 
 
 main()

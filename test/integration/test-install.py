@@ -50,6 +50,15 @@ def test_readme(k):
             os.kill(pid, 15)
 
 
+def test_static_program(k):
+    env = install(k)
+    source = readme_blocks()[0][1]
+    (k.home / "hello.c").write_text(source)
+    k.run(["sh", "-ec", "cc -static -o hello hello.c $(pkg-config --static --cflags --libs kymo)"], env=env, cwd=k.home)
+    k.run(["kymo", "record", "-o", k.traces / "static", "--", k.home / "hello"], env=env)
+    equal(len(read_trace(k.traces / "static")[0]), 3, "events of a static program")
+
+
 def test_examples(k):
     """The examples compile as their own comments say."""
     env = install(k)

@@ -7,7 +7,7 @@ import pathlib
 
 import kymotest
 from emitcheck import run_exact
-from kymotest import LIBDIR, SOURCE, Skip, check_counts, equal, without_sanitizers
+from kymotest import APPS, BUILD, LIBDIR, SOURCE, Skip, check_counts, equal, without_sanitizers
 
 
 FOUND = {"LD_LIBRARY_PATH": str(LIBDIR)}
@@ -26,18 +26,18 @@ int main()
 """
 
 
-def build(k, source, *flags, compiler="gcc"):
+def build(k, source, *flags, compiler="gcc", archive=False):
     """Compiles a program; skips where the compiler cannot link with such flags."""
     app = pathlib.Path(k.top, "app")
     empty = k.run([compiler, *flags, "-xc", "-", "-o", app], status=None, input="int main(void) { return 0; }\n")
     if empty.returncode:
         raise Skip(f"{compiler} {' '.join(flags)} does not link")
-    k.run([compiler, "-O2", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", "-pthread", *flags, "-o", app, source])
+    k.run([compiler, "-O2", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", "-pthread", *flags, "-o", app, source, *(ARCHIVE if archive else [])])
     return app
 
 
 def static(k, flag):
-    """A static program has a C library of its own and cannot take libkymo: it runs, and records nothing."""
+    """A static program has a C library of its own and cannot load libkymo: it runs, and records nothing."""
     app = build(k, EMIT, flag)
     k.start_daemon()
     k.record()
@@ -54,6 +54,56 @@ def test_static(k):
 @without_sanitizers
 def test_static_pie(k):
     static(k, "-static-pie")
+
+
+# As pkg-config --static says, of a build.
+ARCHIVE = ["-Wl,--undefined=kymo_object_register", f"-L{BUILD / 'src' / 'tracer'}", "-l:libkymo.a"]
+
+
+@without_sanitizers
+def test_static_with_library(k):
+    """With the library in it, a static program is traced as any other, in rings of either kind."""
+    app = build(k, EMIT, "-static", archive=True)
+    run_exact(k, [["-n", 2000, "-t", 4, "-s", 100]] * 2, app=app)
+
+
+@without_sanitizers
+def test_static_pie_with_library(k):
+    app = build(k, EMIT, "-static-pie", archive=True)
+    run_exact(k, [["-n", 2000, "-t", 4]], app=app, env={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
+
+
+TWICE = """
+#include <kymo/tracepoint.h>
+int main(int argc, char **argv)
+{
+	void *library = dlopen(argv[argc - 1], RTLD_NOW);
+	void (*provide)(int, int);
+
+	*(void **)&provide = library ? dlsym(library, "provide") : NULL;
+	if (!provide)
+		return 1;
+	for (int i = 0; i < 100; i++) {
+		kymo_event(twice, event, kymo_i32(i, i));
+		provide(0, i);
+	}
+	return 0;
+}
+"""
+
+
+@without_sanitizers
+def test_library_twice(k):
+    """A program with a copy of the library in it loads an object that finds another one: both record."""
+    source = pathlib.Path(k.top, "twice.c")
+    source.write_text(TWICE)
+    app = build(k, source, archive=True)
+    k.start_daemon()
+    trace = k.record()
+    k.run([app, APPS / "loads-provider.so"], env=FOUND)
+    k.kymo("stop", "s")
+    names = collections.Counter(e.name for e in check_counts(k, trace, 301))
+    equal(names, {"twice:event": 100, "loads:constructed": 1, "loads:always": 100, "loads:sometimes": 100}, "events by name")
 
 
 # The linker drops each section that nothing refers to; what lists the events is to stay.
