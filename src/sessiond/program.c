@@ -5,30 +5,28 @@
 
 #include "base/util.h"
 
+static bool is_at(const char *dir, const char *below, const char *name, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "%s%s/kymo-%s", dir, below, name);
+
+	return n > 0 && (size_t)n < size && !access(buf, X_OK);
+}
+
 int program_find(const char *name, char *buf, size_t size)
 {
 	const char *env = secure_getenv("KYMO_LIBEXECDIR");
-	char exe[PATH_MAX], *slash;
+	char exe[PATH_MAX], built[64], *slash;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
-	if (env) {
-		snprintf(buf, size, "%s/kymo-%s", env, name);
-		return access(buf, X_OK) ? -ENOENT : 0;
-	}
+	if (env)
+		return is_at(env, "", name, buf, size) ? 0 : -ENOENT;
 	exe[n > 0 ? n : 0] = '\0';
 	slash = strrchr(exe, '/');
-	if (slash) {
+	if (slash)
 		*slash = '\0';
-		snprintf(buf, size, "%s/kymo-%s", exe, name);
-		if (!access(buf, X_OK))
-			return 0;
-		snprintf(buf, size, "%s/../%s/kymo-%s", exe, name, name);
-		if (!access(buf, X_OK))
-			return 0;
-		snprintf(buf, size, "%s/../libexec/kymo/kymo-%s", exe, name);
-		if (!access(buf, X_OK))
-			return 0;
-	}
-	snprintf(buf, size, KYMO_LIBEXECDIR "/kymo-%s", name);
-	return access(buf, X_OK) ? -ENOENT : 0;
+	snprintf(built, sizeof(built), "/../%s", name);
+	if (slash && (is_at(exe, "", name, buf, size) || is_at(exe, built, name, buf, size) ||
+			     is_at(exe, "/../libexec/kymo", name, buf, size)))
+		return 0;
+	return is_at(KYMO_LIBEXECDIR, "", name, buf, size) ? 0 : -ENOENT;
 }
