@@ -166,7 +166,8 @@ static void note_order(struct program *p, const uint8_t *buf, size_t len)
 		abort(); /* the daemon must not send such a thing */
 	if (type == KY_APP_QUERY)
 		p->query = ky_read_u32(&r);
-	else if (type == KY_APP_START || type == KY_APP_STOP || type == KY_APP_DROP)
+	else if (type == KY_APP_START || type == KY_APP_STOP || type == KY_APP_DROP ||
+		 type == KY_APP_STATEDUMP)
 		p->cookie = ky_read_u32(&r);
 }
 
@@ -416,6 +417,7 @@ static void begin(void)
 	ky_list_init(&d.requests);
 	ky_list_init(&d.selections);
 	ky_timer_init(&d.stop_timer, pause_loop);
+	collector_init(&d.collector, &d);
 	ky_timer_init(&pause_timer, pause_loop);
 	for (int i = 0; i < N_PROGRAMS; i++)
 		programs[i] = (struct program){.fd = -1};
