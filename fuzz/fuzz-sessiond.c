@@ -225,7 +225,7 @@ static void program_connect(struct program *p, uint8_t how)
 	static uint8_t buf[256];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	const struct ky_peer peer = {.uid = how & 1 ? 1000 : 0, .pid = getpid()};
-	const struct ky_app_hello hello = {.version = 1,
+	const struct ky_app_hello hello = {.version = KY_PROTO_VERSION,
 		.abi_bits = how & 2 ? 32 : 64,
 		.caps = how >> 2,
 		.procname = "program"};

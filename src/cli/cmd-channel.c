@@ -10,6 +10,7 @@ static const struct cli_option enable_options[] = {
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
+	CLI_OPTION_POOL_SIZE,
 	{"event-conflict", 0, "refuse|separate",
 		"another definition of a known event is discarded (default), or is an event of its own"},
 	{"discard", 'd', NULL, "discard and count new events while the buffers are full (default)"},
@@ -51,9 +52,10 @@ static void report_channel(struct cli *cli, const struct kymo_value *reply, cons
 	uint64_t count = kymo_value_u64(kymo_value_get(channel, "num_subbuf"));
 	char text[32];
 
-	printf("channel '%s' %s: %u sub-buffers of %s for each CPU, %s mode\n",
+	printf("channel '%s' %s: %u sub-buffers of %s for each %s, %s mode\n",
 		cli_member(cli, channel, "name"), done, (unsigned)count,
-		cli_format_size(text, sizeof(text), size), cli_member(cli, channel, "mode"));
+		cli_format_size(text, sizeof(text), size), cli_buffers_for(cli, channel),
+		cli_member(cli, channel, "mode"));
 	cli_report_notes(cli, reply);
 }
 
@@ -124,12 +126,16 @@ static int run_disable(struct cli *cli)
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
 	.synopsis =
-		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--tracefile-size=SIZE] [--tracefile-count=N] [--event-conflict=refuse|separate]",
+		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--buffers=cpu|thread] [--pool-size=N] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--tracefile-size=SIZE] [--tracefile-count=N] [--event-conflict=refuse|separate]",
 	.help = "make a channel (buffers for events), or enable it again",
 	.details =
 		"'kymo set' shows a channel's options and changes them, as far as that is possible. In a session made\n"
 		"with 'kymo create --snapshot', all channels are in overwrite mode. USEC is a number of microseconds;\n"
-		"ms or s may follow, as in 500ms.\n",
+		"ms or s may follow, as in 500ms.\n"
+		"\n"
+		"Buffers for threads are given to each with its first event, and to another when it has ended. Each\n"
+		"event of the trace then tells process, thread and its name, which takes no room. They have 8\n"
+		"sub-buffers of 64K if nothing else is said; as many threads at a time as fit 8G can have one.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

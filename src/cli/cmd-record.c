@@ -32,6 +32,7 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
+	CLI_OPTION_POOL_SIZE,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},

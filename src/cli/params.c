@@ -114,7 +114,7 @@ int cli_params_option(
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");
-	const char *buffers = cli_get(cli, "buffers");
+	const char *buffers = cli_get(cli, "buffers"), *pool = cli_get(cli, "pool-size");
 	uint64_t v = 0;
 	int r = 0;
 
@@ -128,5 +128,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 		r = kymo_value_set_u64(params, "num_subbuf", v);
 	if (buffers && !r)
 		r = kymo_value_set_string(params, "buffers", buffers);
+	if (pool && !r)
+		r = kymo_value_set_string(params, "pool_size", pool);
 	return checked(cli, r);
 }

@@ -27,7 +27,7 @@ char *cli_param_name(char *key);
 /* A channel's option, by the name that people use. The daemon knows what it may be. */
 int cli_params_option(
 	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
-/* --subbuf-size, --num-subbuf and --buffers. */
+/* --subbuf-size, --num-subbuf, --buffers and --pool-size. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
 #define CLI_OPTION_SESSION                                                                         \
@@ -58,7 +58,12 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	}
 #define CLI_OPTION_BUFFERS                                                                         \
 	{                                                                                          \
-		"buffers", 0, "cpu", "a buffer for each CPU (there are no others yet)"             \
+		"buffers", 0, "cpu|thread", "a buffer for each CPU (default), or for each thread"  \
+	}
+#define CLI_OPTION_POOL_SIZE                                                                       \
+	{                                                                                          \
+		"pool-size", 0, "N",                                                               \
+			"with --buffers=thread: so many are made ready before threads come (10)"   \
 	}
 
 #endif

@@ -189,6 +189,13 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
 }
 
+const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel)
+{
+	const char *buffers = cli_member(cli, channel, "buffers");
+
+	return !strcmp(buffers, "cpu") ? "CPU" : buffers;
+}
+
 static void report_files(const struct kymo_value *channel)
 {
 	uint64_t size = number(channel, "tracefile_size"),
@@ -214,9 +221,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
 		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
 		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
-		!strcmp(kymo_value_string(kymo_value_get(channel, "buffers")), "cpu")
-			? "CPU"
-			: cli_member(cli, channel, "buffers"),
+		cli_buffers_for(cli, channel),
 		cli_member(cli, channel, "mode"),
 		!strcmp(kymo_value_string(kymo_value_get(channel, "event_conflict")), "separate")
 			? ", conflicting events separate"

@@ -35,6 +35,8 @@ void cli_report_schedule(struct cli *cli, const struct kymo_value *session);
 /* "note: ..." for each of a reply's notes. */
 void cli_report_notes(struct cli *cli, const struct kymo_value *reply);
 
+/* "CPU" or "thread": who has a buffer of this channel. */
+const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel);
 /* String member of an object, safe to print. */
 const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);
 

@@ -114,19 +114,20 @@ void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t)
 		"} align(8);\n\n");
 }
 
-void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode)
+void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode, bool named)
 {
 	ky_buf_printf(b,
 		"stream {\n\tid = %" PRIu32 ";\n\tevent.header := struct event_header;\n"
 		"\tpacket.context := struct {\n",
 		stream_id);
-	if (mode == KY_SET_PER_THREAD)
+	if (mode == KY_SET_PER_CPU)
+		put_member(b, 32, 8, "cpu_id");
+	else
+		ky_buf_puts(b, "\t\tinteger { size = 32; align = 8; signed = 1; } vpid;\n");
+	if (named)
 		ky_buf_puts(b,
-			"\t\tinteger { size = 32; align = 8; signed = 1; } vpid;\n"
 			"\t\tinteger { size = 32; align = 8; signed = 1; } vtid;\n"
 			"\t\tinteger { size = 8; align = 8; signed = 0; encoding = UTF8; } procname[16];\n");
-	else
-		put_member(b, 32, 8, "cpu_id");
 	ky_buf_puts(b,
 		"\t\tinteger { size = 64; align = 256; signed = 0; map = clock.kymo_clock.value; } timestamp_begin;\n"
 		"\t\tuint64_clock_t timestamp_end;\n");

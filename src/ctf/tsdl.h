@@ -26,8 +26,8 @@ struct ky_tsdl_trace {
 
 /* What stands first in a metadata file: trace, environment, clock, types. */
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
-/* mode: enum ky_set_mode. */
-void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode);
+/* mode: enum ky_set_mode. named: packets of threads' rings tell which thread's they are. */
+void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode, bool named);
 /* desc: a checked description (ky_desc_check). contexts: what each of its records begins with. */
 void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
 	const struct ky_context *contexts, uint32_t n_contexts);

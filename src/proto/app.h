@@ -45,7 +45,8 @@ enum ky_app_caps {
 	F(u32, caps)	 /* enum ky_app_caps */                                                    \
 	F(u32, pid)                                                                                \
 	F(u32, n_events)                                                                           \
-	F(str, procname)
+	F(str, procname)                                                                           \
+	F(u32, process) /* number in slot words, drawn by lot (abi/ring.h) */
 
 /*
  * Answer to QUERY: the program's events that match the rules. `list` is n x { u32 index, bytes
@@ -103,7 +104,9 @@ enum ky_level_type {
 	F(u32, n_blocks)                                                                           \
 	F(u32, block_size)                                                                         \
 	F(u64, total_size)                                                                         \
-	F(u32, lasting)
+	F(u32, lasting)                                                                            \
+	F(u32, pool_size) /* slots of threads' rings to prepare */                                 \
+	F(u32, named) /* 1: the rings say which thread's they are, for which it must ask the system */
 
 /*
  * What a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the

@@ -18,8 +18,8 @@
 #include "base/util.h"
 
 #define KY_MSG_MAX	 65536u
-#define KY_PROTO_VERSION 1u /* that we speak */
-#define KY_PROTO_OLDEST	 1u /* that we understand */
+#define KY_PROTO_VERSION 2u /* that we speak */
+#define KY_PROTO_OLDEST	 2u /* that we understand */
 
 struct ky_msg_hdr {
 	uint32_t len; /* of the whole message */

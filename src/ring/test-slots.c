@@ -14,6 +14,7 @@ static void set_up(struct fixture *f, uint32_t n_slots, uint32_t pool, bool over
 	setup(f, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, n_slots, 4, 4096);
 	f->set.geo.overwrite = overwrite;
 	f->set.pool = pool;
+	f->set.named = 1;
 	f->set.n_prepared = pool;
 	f->set.turn++;
 }

@@ -101,6 +101,11 @@ void ky_thread_set_process(void)
 	self = 0;
 }
 
+void ky_thread_forget_process(void)
+{
+	process = 0;
+}
+
 uint32_t ky_thread_process(void)
 {
 	return process;
@@ -124,12 +129,14 @@ static uint64_t whoami(void)
 }
 
 /* What people call it. */
-static void introduce(struct ky_owner *ret_owner)
+static void introduce(const struct ky_set *set, struct ky_owner *ret_owner)
 {
 	int saved = errno;
 
-	*ret_owner = (struct ky_owner){
-		.pid = pid, .tid = (uint32_t)syscall(SYS_gettid), .name = ""};
+	*ret_owner = (struct ky_owner){.pid = pid};
+	if (!set->named)
+		return;
+	ret_owner->tid = (uint32_t)syscall(SYS_gettid);
 	prctl(PR_GET_NAME, ret_owner->name);
 	errno = saved;
 }
@@ -232,7 +239,7 @@ static void begin_ownership(struct ky_set *set, uint32_t slot)
 	uint64_t count = published(load(&ctl->reserved_count), load(&ctl->head) >> 32);
 	struct ky_owner owner;
 
-	introduce(&owner);
+	introduce(set, &owner);
 	copy_owner(&ctl->owner, &owner);
 	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ctl->reserved_count, count, __ATOMIC_RELAXED);

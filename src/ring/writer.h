@@ -89,6 +89,7 @@ struct ky_set {
 		used; /* n_rings: not 0 when this program has written into the ring: the listener populates it */
 	/* threads' rings only */
 	uint32_t turn;	      /* of this use of the structure: another for each set that this program ever had */
+	uint32_t named;	      /* owners say their thread and its name: two system calls at a claim */
 	uint32_t pool;	      /* so many slots are used before one that was released is used again */
 	uint32_t n_prepared;  /* slots, the first ones, whose memory the listener has made present */
 	uint32_t n_owned;     /* slots that threads of this program have */
@@ -157,10 +158,11 @@ void ky_thread_leave(void);
 /* Called in a thread that has claimed a ring, so that the tracer can arrange for its release. May
  * be NULL. */
 extern void (*ky_thread_claimed)(void);
-/* In a forked child, and before the first record: who its threads are in the slot words. May change errno. */
+/* Before the first record, in a forked child too: who its threads are in the slot words. May change errno. */
 void ky_thread_set_process(void);
-/* The process's number in slot words; 0: it has none yet. */
+/* The process's number in slot words; 0: it has none (any more, in a forked child). */
 uint32_t ky_thread_process(void);
+void ky_thread_forget_process(void);
 
 /* Writers; not called directly but by ky_record. */
 int ky_rseq_record_counter(struct ky_hook *hook, const void *payload, uint32_t len,

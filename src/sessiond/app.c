@@ -216,7 +216,8 @@ static bool can_record(const struct app *a, struct session *s)
 
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 {
-	uint32_t mode = a->caps & KY_CAP_RSEQ ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
+	bool per_cpu = c->buffers == BUFFERS_CPU && a->caps & KY_CAP_RSEQ;
+	uint32_t mode = per_cpu ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
 	struct ring_set *set;
 
 	if (!channel_is_active(c) || !can_record(a, c->session))
@@ -375,6 +376,8 @@ static void post_ring_set(struct app_set *as)
 	const int fds[] = {set->memory.rings_fd, set->memory.consumed_ro_fd};
 	struct ky_app_ring_set m = {
 		.set = set->number,
+		.pool_size = set->pool_size,
+		.named = set->named,
 		.lasting = set->channel->session->journal_fd >= 0,
 	};
 
@@ -808,7 +811,8 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	struct ky_app_hello m;
 	int ret = ky_app_hello_decode(r, &m);
 
-	if (ret < 0)
+	/* One that is too old has fewer fields. */
+	if (ret < 0 && m.version >= KY_PROTO_OLDEST)
 		return ret;
 	if (a->registered || (m.abi_bits != 32 && m.abi_bits != 64))
 		return -EPROTO;

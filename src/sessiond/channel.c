@@ -13,8 +13,14 @@
 #include "sessiond/session.h"
 #include "svc/log.h"
 
-/* A 32-bit program must find room for the whole set in its address space. */
-#define SET_MAX_32BIT (256u << 20)
+/*
+ * A program maps all slots of a set, and has room for that: little in 32 bits, and not too much where nobody has asked
+ * for it, as emulators and valgrind walk over all that is mapped.
+ */
+#define SET_MAX		(UINT64_C(8) << 30)
+#define SET_MAX_UNASKED (UINT64_C(2) << 30)
+#define SET_MAX_32BIT	(UINT64_C(256) << 20)
+#define SLOTS_MIN	64u
 
 struct channel *channel_new(struct session *s, const char *name)
 {
@@ -32,6 +38,7 @@ struct channel *channel_new(struct session *s, const char *name)
 	c->overwrite = s->snapshot;
 	c->subbuf_size = DEFAULT_SUBBUF_SIZE;
 	c->num_subbuf = DEFAULT_NUM_SUBBUF;
+	c->pool_size = DEFAULT_POOL_SIZE;
 	c->switch_timer_us = DEFAULT_SWITCH_US;
 	ky_list_init(&c->rules);
 	ky_list_init(&c->sets);
@@ -289,6 +296,7 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 	set->uid = uid;
 	set->abi_bits = abi_bits;
 	set->mode = mode;
+	set->named = c->buffers == BUFFERS_THREAD;
 	set->number = daemon_next_number(c->session->daemon);
 	set->memory = (struct ring_memory){-1, -1, -1, -1};
 	ky_list_init(&set->users);
@@ -299,12 +307,15 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 static uint32_t count_rings(const struct ring_set *set)
 {
 	uint64_t ring_size = (uint64_t)set->channel->subbuf_size * set->channel->num_subbuf;
+	bool asked = set->channel->buffers == BUFFERS_THREAD;
+	uint64_t bytes = asked ? SET_MAX : SET_MAX_UNASKED;
+	uint32_t slots_max = asked ? 32768 : 1024;
 
 	if (set->mode == KY_SET_PER_CPU)
 		return set->channel->session->daemon->n_cpus;
 	if (set->abi_bits == 32)
-		return (uint32_t)KY_MAX(KY_MIN(SET_MAX_32BIT / ring_size, THREAD_SLOTS), 1u);
-	return THREAD_SLOTS;
+		return (uint32_t)KY_MIN(KY_MAX(SET_MAX_32BIT / ring_size, 1u), slots_max);
+	return (uint32_t)KY_MIN(KY_MAX(bytes / ring_size, SLOTS_MIN), slots_max);
 }
 
 static int write_stream(struct ring_set *set)
@@ -312,7 +323,7 @@ static int write_stream(struct ring_set *set)
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_stream(&text, set->stream_id, set->mode);
+	ky_tsdl_stream(&text, set->stream_id, set->mode, set->named);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
@@ -333,6 +344,7 @@ int ring_set_make(struct ring_set *set)
 		.n_blocks = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
+	set->pool_size = c->pool_size;
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);

@@ -436,6 +436,9 @@ static void note_options(
 	if (gives(values, "mode") && c->overwrite && !c->session->snapshot)
 		note(r, "channel '%s' is in overwrite mode: its events are not in the session's trace, only in snapshots ('kymo snapshot record')",
 			c->name);
+	if (gives(values, "pool-size") && c->buffers != BUFFERS_THREAD)
+		note(r, "channel '%s': a pool-size is for buffers of threads: make another channel with --buffers=thread",
+			c->name);
 	if (gives(values, "blocking-timeout") && c->blocking_timeout_us)
 		note(r, "channel '%s': only programs that are started with KYMO_ALLOW_BLOCKING=1 in their environment wait for room; others discard",
 			c->name);
@@ -443,15 +446,10 @@ static void note_options(
 
 static void run_enable_channel(struct request *r)
 {
-	const char *name = request_string(r, "channel"), *buffers = request_string(r, "buffers");
+	const char *name = request_string(r, "channel");
 	struct channel *c = channel_find(r->session, name);
 	struct option_values values;
 
-	if (buffers && strcmp(buffers, "cpu")) {
-		request_refuse(
-			r, "unsupported", "buffers '%s' are not supported: use 'cpu'", buffers);
-		return;
-	}
 	if (!take_options(r, &values))
 		return;
 	if (c) {
@@ -466,6 +464,8 @@ static void run_enable_channel(struct request *r)
 		return;
 	}
 	options_apply(c, &values);
+	if (c->buffers == BUFFERS_THREAD && !gives(&values, "subbuf-size"))
+		c->subbuf_size = THREAD_SUBBUF_SIZE;
 	note_options(r, c, &values);
 	add(r, "channel", report_channel(c));
 	request_finish(r);
@@ -1407,8 +1407,7 @@ const struct command commands[] = {
 	{"pause", SCOPE_SESSIONS, run_pause, {{0}}},
 	{"resume", SCOPE_SESSIONS, run_resume, {{0}}},
 	{"enable-channel", SCOPE_LASTING, run_enable_channel,
-		{{"channel", PARAM_STRING, true}, {"buffers", PARAM_STRING, false},
-			{"OPTION", PARAM_OPTION, false}}},
+		{{"channel", PARAM_STRING, true}, {"OPTION", PARAM_OPTION, false}}},
 	{"set", SCOPE_LASTING, run_set,
 		{{"channel", PARAM_STRING, false}, {"OPTION", PARAM_OPTION, false}}},
 	{"disable-channel", SCOPE_LASTING, run_disable_channel, {{"channel", PARAM_STRING, true}}},

@@ -273,6 +273,7 @@ static void read_set(struct session *s, struct json_object *o)
 		.n_blocks = (uint32_t)get_number(o, "n_blocks"),
 		.block_size = (uint32_t)get_number(o, "block_size"),
 	};
+	set->pool_size = c->pool_size;
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
 	set->made = !ky_geometry_init(&set->geometry);

@@ -14,6 +14,10 @@ const struct option channel_options[] = {
 		KY_BLOCK_MAX, .help = "bytes of a sub-buffer"},
 	{"num-subbuf", OPTION_NUMBER, OPTION_NEW_BUFFERS, true, FIELD(num_subbuf),
 		KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS, .help = "sub-buffers of each buffer"},
+	{"buffers", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(buffers),
+		.words = {"cpu", "thread"}, .help = "who has a buffer of its own"},
+	{"pool-size", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(pool_size), 1, 32768,
+		.help = "buffers for threads that are made ready before these come"},
 	{"mode", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(overwrite),
 		.words = {"discard", "overwrite"}, .help = "what full buffers do with new events"},
 	{"event-conflict", OPTION_WORD, OPTION_AT_ONCE, false, FIELD(separate_conflicts),
@@ -41,7 +45,6 @@ const struct option channel_options[] = {
 static const struct {
 	const char *key, *why;
 } fixed[] = {
-	{"buffers", "programs have them mapped: make another channel"},
 	{"name", "its files are called so: make another channel"},
 	{"output", "the trace lies there: make another session with 'kymo create -o DIR'"},
 	{"snapshot",

@@ -33,10 +33,11 @@
 #define CHANNELS_MAX	    64u	  /* of a session */
 #define RULES_MAX	    1024u /* of a channel */
 #define NOTICES_MAX	    64u	  /* of a session, kept for `status` */
-#define THREAD_SLOTS	    1024u
 #define METADATA_MAX	    (64u << 20) /* bytes of one log */
 #define DEFAULT_SUBBUF_SIZE (256u << 10)
 #define DEFAULT_NUM_SUBBUF  8u
+#define THREAD_SUBBUF_SIZE  (64u << 10) /* by default, if each thread has some */
+#define DEFAULT_POOL_SIZE   10u
 #define DEFAULT_SWITCH_US   1000000u
 #define DEFAULT_CHANNEL	    "channel0"
 #define APP_ANSWER_NS	    (100 * KY_NS_PER_MS) /* how long a command waits for programs */
@@ -98,6 +99,8 @@ struct ring_set {
 	struct registry *registry;
 	uint32_t stream_id;
 	struct ky_geometry geometry;
+	uint32_t pool_size;
+	bool named; /* each packet tells its thread */
 	uint64_t tracefile_size; /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
 	struct ring_memory memory;
@@ -110,6 +113,12 @@ struct ring_set {
 	uint64_t uncounted; /* contexts of which was told that programs may not count them */
 };
 
+/* Who has a buffer of a channel's. */
+enum buffers {
+	BUFFERS_CPU, /* but threads have, in programs without restartable sequences */
+	BUFFERS_THREAD,
+};
+
 struct channel {
 	struct ky_list node; /* in session->channels */
 	struct session *session;
@@ -117,7 +126,9 @@ struct channel {
 	bool enabled;
 	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
 	bool overwrite; /* the oldest events make room for new ones: written by snapshots only */
+	uint32_t buffers; /* enum buffers */
 	uint32_t subbuf_size, num_subbuf;
+	uint32_t pool_size; /* buffers for threads that are made ready before these come */
 	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
 	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
 	/* of a stream: bytes of a file; files that stay. 0: no limit */

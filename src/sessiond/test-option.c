@@ -77,7 +77,7 @@ static void explains(const char *param, const char *wanted)
 static void test_unknown(void **state)
 {
 	explains("swich_timer", "did you mean 'switch-timer'?");
-	explains("buffers", "cannot be changed");
+	explains("output", "cannot be changed");
 	explains("colour", "'kymo set' shows what there is");
 }
 

@@ -193,7 +193,7 @@ static void test_a_set_for_each_key(void **state)
 	assert_int_equal(thread->stream_id, 1);
 	assert_int_equal(user->stream_id, 0);
 	assert_int_equal(set->geometry.n_rings, 2);
-	assert_int_equal(thread->geometry.n_rings, THREAD_SLOTS);
+	assert_int_equal(thread->geometry.n_rings, 1024);
 	assert_memory_not_equal(set->registry->uuid, user->registry->uuid, 16);
 }
 

@@ -172,6 +172,9 @@ static void send_hello(struct tracer_conn *conn)
 	/* Of the process, not of this thread: /proc/self/comm is the main thread's. */
 	ky_close(fd);
 	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	if (!ky_thread_process())
+		ky_thread_set_process();
+	m.process = ky_thread_process();
 	conn->asked++;
 	send_tx(conn, ky_app_hello_encode(&w, &m));
 }

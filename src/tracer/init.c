@@ -64,15 +64,13 @@ static void init_conns(void)
 }
 
 /* Per-CPU rings need restartable sequences, and the means to abort those of all threads from
- * outside. Threads' rings need to know whose they are. */
+ * outside. */
 static void init_rings(void)
 {
 	ky_writer_init();
 	tracer.has_rseq = ky_writer_has_rseq() &&
 			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
 				  0) == 0;
-	if (!tracer.has_rseq)
-		ky_thread_set_process();
 }
 
 /* A page that children find full of zeros, however they were made. (Before Linux 4.14 they do not.) */
@@ -168,6 +166,7 @@ static void after_fork_child(void)
 	tracer_contexts_reset();
 	tracer_statedump_reset();
 	init_rings();
+	ky_thread_forget_process();
 	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
 		tracer.off = true;
 	if (wait && !tracer.off)

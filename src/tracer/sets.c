@@ -67,6 +67,7 @@ static void *map_shared(int fd, uint64_t size, int prot)
 	p = mmap(NULL, (size_t)size, prot, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return NULL;
+	madvise(p, (size_t)size, MADV_DONTDUMP);
 	if (tracer.has_rseq)
 		madvise(p, (size_t)size, MADV_DONTFORK); /* else see tracer_sets_reset */
 	return p;
@@ -130,7 +131,7 @@ int tracer_set_add(
 
 	memset(&geo, 0, sizeof(geo));
 	KY_GEOMETRY_COPY(&geo, msg);
-	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU) != tracer.has_rseq)
+	if (ky_geometry_take(&geo) < 0 || (geo.mode == KY_SET_PER_CPU && !tracer.has_rseq))
 		return -EBADMSG;
 	if (!msg->set || (find_set(conn, msg->set) && !is_orphan(find_set(conn, msg->set))))
 		return -EEXIST;
@@ -161,6 +162,9 @@ int tracer_set_add(
 	}
 	s->set.started = 0;
 	s->set.turn = ++n_turns;
+	s->set.named = msg->named;
+	s->set.pool = msg->pool_size;
+	s->set.n_prepared = 0;
 	s->set.n_owned = 0;
 	s->set.n_exhausted = 0;
 	s->contexts = NULL;

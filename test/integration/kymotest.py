@@ -344,16 +344,17 @@ class Geometry:
 
     CONTROL, CONTROL_SIZE, ENTRY_SIZE, ROOM = 4096, 128, 64, 128
 
-    def __init__(self, n_rings, n_blocks, block_size):
+    def __init__(self, n_rings, n_blocks, block_size, per_thread=0):
         self.n_rings, self.n_blocks, self.block_size = n_rings, n_blocks, block_size
-        self.table = self.CONTROL + n_rings * self.CONTROL_SIZE
+        self.control = self.CONTROL + ((n_rings * 8 + 4095) & ~4095 if per_thread else 0)
+        self.table = self.control + n_rings * self.CONTROL_SIZE
         self.table_stride = (self.ENTRY_SIZE * n_blocks + 127) & ~127
         self.data = (self.table + n_rings * self.table_stride + 4095) & ~4095
         self.ring_size = n_blocks * block_size
         self.total = self.data + n_rings * self.ring_size
 
     def control_of(self, ring):
-        return self.CONTROL + ring * self.CONTROL_SIZE
+        return self.control + ring * self.CONTROL_SIZE
 
     def table_of(self, ring):
         return self.table + ring * self.table_stride

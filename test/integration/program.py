@@ -54,7 +54,7 @@ def map_entries(payload):
 class Program:
     """A traced program without a tracer: its events are descriptions, and it says only what it is told to."""
 
-    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=1, more=b""):
+    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=2, more=b""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(str(k.rundir / "app.sock"))  # which waits while the daemon's queue is full
         self.socket.settimeout(10)
@@ -63,7 +63,7 @@ class Program:
         self.kind, self.geometry = {}, {}  # of ring sets: mode and clock
         self.position = {}
         if hello:
-            self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + more)
+            self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + struct.pack("<I", 0) + more)
 
     def send(self, kind, payload):
         self.socket.send(struct.pack("<IHH", len(payload) + 8, kind, 0) + payload)
@@ -77,10 +77,10 @@ class Program:
         equal(length, len(data), "length in a message")
         payload = data[8:]
         if kind == RING_SET:
-            number, mode, clock, _, *sizes, total, _ = struct.unpack("<7IQI", payload)
+            number, mode, clock, _, *sizes, total = struct.unpack_from("<7IQ", payload)
             self.fds[number] = fds
             self.kind[number] = (mode, clock)
-            self.geometry[number] = Geometry(*sizes)
+            self.geometry[number] = Geometry(*sizes, mode)
             equal(self.geometry[number].total, total, "size of a ring set")
             self.position[number] = 0
         else:

@@ -263,16 +263,16 @@ def test_perf_forbidden_record(k):
 
 def test_uncounted_before_ack(k):
     """A daemon of the test's own: what the program could not open is told before it acknowledges, again after each CONTEXTS."""
-    size = kymotest.Geometry(1, 2, 4096).total
     rings, consumed = os.memfd_create("rings"), os.memfd_create("consumed")
-    os.ftruncate(rings, size)
     os.ftruncate(consumed, 4096)
     with Daemon(k, n_active=0) as daemon:
         app = k.spawn("contexts", "wait")
         peer = daemon.accept()
         rseq = struct.unpack_from("<III", peer.hello)[2] & CAP_RSEQ
+        size = kymotest.Geometry(1, 2, 4096, not rseq).total
+        os.ftruncate(rings, size)
         k.expect(app, "ready")
-        peer.send(RING_SET, struct.pack("<7IQI", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size, 0), [rings, consumed])
+        peer.send(RING_SET, struct.pack("<7IQIII", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size, 0, 1, 1), [rings, consumed])
         counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # which no kernel has
         contexts = blob(b"".join(struct.pack("<I", kind) + text(argument) for kind, argument in counters))
         for cookie in (1, 2):

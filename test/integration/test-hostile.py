@@ -26,7 +26,7 @@ def message(kind, payload):
 
 
 def hello(caps=3):
-    return message(HELLO, struct.pack("<IIIII", 1, 64, caps, 1, 3) + text("evil"))
+    return message(HELLO, struct.pack("<IIIII", 2, 64, caps, 1, 3) + text("evil") + struct.pack("<I", 7))
 
 
 def events(rng, query):

@@ -346,7 +346,7 @@ def test_hostile_programs(k):
     start_daemon(k)
     make_session(k)
     rng = random.Random(7)
-    good = struct.pack("<IIIII", 1, 64, 3, 1, 1) + text("x")
+    good = struct.pack("<IIIII", 2, 64, 3, 1, 1) + text("x") + struct.pack("<I", 7)
     events = struct.pack("<I", 0) + blob(ORDER)
 
     def attempt(*messages, fds=()):
@@ -366,7 +366,7 @@ def test_hostile_programs(k):
     attempt((HELLO, good), (EVENTS, struct.pack("<III", 77, 0, 1) + blob(events)))
     attempt((HELLO, good), (EVENTS, struct.pack("<III", 1, 0, 1) + struct.pack("<I", 0xFFFFFFF0)))
     attempt((HELLO, good[:-3]))
-    attempt((HELLO, struct.pack("<IIIII", 1, 48, 3, 1, 1) + text("x")))
+    attempt((HELLO, struct.pack("<IIIII", 2, 48, 3, 1, 1) + text("x") + struct.pack("<I", 7)))
     attempt((HELLO, good), fds=[0, 1])
     for _ in range(200):
         payload = bytearray((good + events) * 2)
@@ -413,7 +413,7 @@ def test_refusals(k):
     refused(k, "usage", "unknown", command="enable-event", patterns=["*"], loglevel=15)
     refused(k, "not-found", "no channel", command="disable-event", patterns=["*"])
     refused(k, "not-found", "no channel", command="disable-channel", channel="c")
-    refused(k, "unsupported", "process", command="enable-channel", channel="c", buffers="process")
+    refused(k, "usage", "'cpu' or 'thread'", command="enable-channel", channel="c", buffers="process")
     refused(k, "usage", "channel", command="enable-channel", channel="../c")
     refused(k, "usage", "channel", command="enable-channel", channel="c-thread")
     ask(k, "enable-channel", channel="c")

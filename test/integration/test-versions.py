@@ -66,7 +66,7 @@ def test_older_program(k):
 def test_unknown_abi(k):
     k.start_daemon()
     program = Program(k, hello=False)
-    program.send(HELLO, struct.pack("<IIIII", 1, 128, 3, 1, 0) + text("wide"))
+    program.send(HELLO, struct.pack("<IIIII", 2, 128, 3, 1, 0) + text("wide") + struct.pack("<I", 7))
     equal(program.receive(), None, "a program of an ABI that there is not")
     program.close()
 
@@ -74,9 +74,9 @@ def test_unknown_abi(k):
 # ---- newer and older daemons
 
 
-def ring_set():
+def ring_set(mode=0):
     """Geometry of a set of rings for all CPUs that a program may see, and its two descriptors."""
-    geometry = Geometry(N_RINGS, N_BLOCKS, BLOCK)
+    geometry = Geometry(N_RINGS, N_BLOCKS, BLOCK, mode)
     fds = [os.memfd_create("rings"), os.memfd_create("consumed")]
     os.ftruncate(fds[0], geometry.total)
     os.ftruncate(fds[1], 4096)
@@ -84,7 +84,7 @@ def ring_set():
 
 
 def ring_set_message(geometry, mode):
-    return struct.pack("<7IQI", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0)
+    return struct.pack("<7IQIII", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0, 2, 1)
 
 
 def count_records(fd, geometry):
@@ -112,8 +112,8 @@ def asked(k, program):
 def test_newer_daemon(k):
     """The program skips what it does not know, and records exactly."""
     with asked(k, ("emit", "-n", 500, "-t", 3, "-w")) as (app, peer, index):
-        geometry, fds = ring_set()
         mode = 0 if struct.unpack_from("<I", peer.hello, 8)[0] & 1 else 1
+        geometry, fds = ring_set(mode)
         peer.send(RING_SET, ring_set_message(geometry, mode) + MORE, fds)
         peer.send(MAP, struct.pack("<II", 9, 1) + blob(struct.pack("<IIII", index, 3, 0, 0)) + MORE)
         equal(peer.order(START, 9, MORE), 0, "START")
