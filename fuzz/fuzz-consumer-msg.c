@@ -37,6 +37,8 @@ ROUND_TRIP(ky_cons_timers)
 ROUND_TRIP(ky_cons_quit)
 ROUND_TRIP(ky_cons_stats)
 ROUND_TRIP(ky_cons_error)
+ROUND_TRIP(ky_cons_adopt)
+ROUND_TRIP(ky_cons_adopted)
 ROUND_TRIP(ky_cons_ring_set)
 ROUND_TRIP(ky_cons_rotate)
 ROUND_TRIP(ky_cons_rotated)
@@ -109,6 +111,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_ERROR:
 		fuzz_ky_cons_error(&r);
+		break;
+	case KY_CONS_ADOPT:
+		fuzz_ky_cons_adopt(&r);
+		break;
+	case KY_CONS_ADOPTED:
+		fuzz_ky_cons_adopted(&r);
 		break;
 	default:
 		break;

@@ -82,6 +82,11 @@ void consumer_snapshot(struct consumer *c, uint64_t max_size)
 	consumer_quit(c);
 }
 
+void consumer_adopt(struct consumer *c, int fd)
+{
+	ky_close(fd);
+}
+
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
 }

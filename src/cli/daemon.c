@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/daemon.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "abi/state.h"
+#include "base/rundir.h"
 #include "cli/locate.h"
 
 static bool none_runs(int r)
@@ -61,22 +63,6 @@ static int cannot_connect(struct cli *cli, int r)
 		return cli_fail(cli, "failed",
 			"the run directory's path is too long for a socket: set KYMO_RUNDIR to a shorter one");
 	return cli_fail(cli, "failed", "cannot connect to the session daemon: %s", strerror(-r));
-}
-
-int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
-{
-	int r = kymo_ctl_open(NULL, ret_ctl);
-
-	return r < 0 ? cannot_connect(cli, r) : CLI_OK;
-}
-
-int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
-{
-	int r = kymo_ctl_open(NULL, ret_ctl);
-
-	if (r < 0)
-		*ret_ctl = NULL;
-	return r < 0 && !none_runs(r) ? cannot_connect(cli, r) : CLI_OK;
 }
 
 static bool is_for_others(const char *entry)
@@ -154,6 +140,51 @@ static int start_daemon(struct cli *cli)
 		return cli_fail(
 			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
 	return CLI_OK;
+}
+
+/* Has a daemon that was killed left sessions, which go on without it? */
+static bool sessions_wait(void)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	bool any = false;
+	DIR *dir;
+
+	if (ky_rundir(geteuid(), path, sizeof(path) - sizeof("/" KY_RUN_SESSIONS)) < 0)
+		return false;
+	strcat(path, "/" KY_RUN_SESSIONS);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!any && (e = readdir(dir)))
+		any = e->d_name[0] != '.';
+	closedir(dir);
+	return any;
+}
+
+int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
+{
+	int r = kymo_ctl_open(NULL, ret_ctl);
+
+	if (none_runs(r) && sessions_wait()) {
+		fprintf(stderr,
+			"kymo: the session daemon was killed: starting another, which takes its sessions over\n");
+		if (start_daemon(cli) != CLI_OK)
+			return CLI_FAILED;
+		r = kymo_ctl_open(NULL, ret_ctl);
+	}
+	return r < 0 ? cannot_connect(cli, r) : CLI_OK;
+}
+
+int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
+{
+	int r = kymo_ctl_open(NULL, ret_ctl);
+
+	if (none_runs(r) && sessions_wait())
+		return cli_connect(cli, ret_ctl);
+	if (r < 0)
+		*ret_ctl = NULL;
+	return r < 0 && !none_runs(r) ? cannot_connect(cli, r) : CLI_OK;
 }
 
 int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl)

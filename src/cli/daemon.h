@@ -8,7 +8,10 @@
 
 #include "cli/cli.h"
 
-/* Connects to the daemon that runs. CLI_OK or, reported, CLI_FAILED. */
+/*
+ * Connects to the daemon that runs. CLI_OK or, reported, CLI_FAILED. When one was killed and has left sessions, its
+ * successor is started, here and below.
+ */
 int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl);
 /* The same, but starts a daemon in the background if none runs. */
 int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl);

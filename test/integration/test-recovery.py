@@ -213,6 +213,23 @@ def test_take_over(k):
     equal(len(read_trace(trace)[0]), 1000, "events")
 
 
+def test_the_command_line_brings_a_successor(k):
+    """Whoever uses a session of a daemon that was killed gets another daemon, and is told so."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    k.app("emit", "-n", 1000)
+    kill_daemon(k)
+    k.daemon = None
+    done = k.kymo("stop", "s")
+    check("takes its sessions over" in done.stderr, done.stderr)
+    equal(len(read_trace(trace)[0]), 1000, "events")
+    k.kymo("destroy", "s")
+    pid = int((k.rundir / "lock").read_text())
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not kymotest.alive(pid), "the daemon to die")
+    check("no session daemon" in k.kymo("stop", "s", status=1).stderr, "without sessions there is no need of a daemon")
+
+
 def test_ended_in_good_order(k):
     """SIGTERM ends the sessions: no successor finds any."""
     k.start_daemon()
