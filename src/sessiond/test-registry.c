@@ -28,6 +28,7 @@ static int setup(void **state)
 	f->d.n_cpus = 2;
 	f->s.daemon = &f->d;
 	f->s.name = (char *)"s";
+	f->s.journal_fd = -1;
 	ky_list_init(&f->s.channels);
 	ky_list_init(&f->s.registries);
 	ky_list_init(&f->s.notices);
