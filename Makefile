@@ -5,6 +5,7 @@
 #   make            build into build/
 #   make demo       install what is missing, build, trace two programs and show what was recorded
 #   make check      install what the tests need, build in several ways, run every test
+#   make soak       kill, fork and fail much longer than make check does
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
 #   make install    DESTDIR= PREFIX= (default /usr/local)
 #   make deps       install what building and running needs (Debian; root or sudo)
@@ -35,6 +36,14 @@ check:
 	@scripts/deps --test
 	@scripts/check
 
+soak:
+	@scripts/deps --test
+	@$(MAKE) --no-print-directory all
+	@for name in killed processes failures; do \
+		KYMO_TEST_BUILD=$(abspath $(BUILD)) KYMO_TEST_KILLS=10000 KYMO_TEST_FORKS=16000 KYMO_TEST_ALL=1 \
+			python3 test/integration/test-$$name.py || exit 1; \
+	done
+
 bench:
 	@scripts/deps --bench
 	@[ -f build-bench/build.ninja ] || meson setup build-bench -Dbench=true -Dtests=disabled >/dev/null
@@ -54,4 +63,4 @@ format:
 clean:
 	@rm -rf $(BUILD) build-check build-bench
 
-.PHONY: all deps demo check bench install format clean
+.PHONY: all deps demo check soak bench install format clean

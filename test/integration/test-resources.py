@@ -44,6 +44,7 @@ def test_no_descriptors(k):
     check(sum(kymotest.integers(e)["process"] == 99 for e in events) == N, "the program without a limit was not recorded")
 
 
+@without_sanitizers  # which look for leaks in /proc
 def test_descriptors_run_out(k):
     """A program that may open nothing any more goes on recording."""
     k.start_daemon()
