@@ -122,8 +122,8 @@ enum kymo_piece_flags {
 /*
  * Records one event. payload: its packed fields when n_pieces is 0 (len bytes; KYMO_SCRATCH_SLACK
  * more may be read); else `pieces`, in order, are the fields, and len is the sum of their lengths.
- * Never blocks, fails, calls the system or changes errno; a record that finds no room is counted as
- * discarded.
+ * Never blocks (but where the user has allowed it), fails, calls the system or changes errno; a
+ * record that finds no room is counted as discarded.
  */
 typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

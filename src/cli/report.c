@@ -210,6 +210,15 @@ static void report_files(const struct kymo_value *channel)
 		putchar('\n');
 }
 
+static void report_blocking(const struct kymo_value *timeout)
+{
+	if (*kymo_value_string(timeout))
+		puts("    programs that allow it wait until there is room");
+	else if (kymo_value_u64(timeout))
+		printf("    programs that allow it wait for room, for up to %" PRIu64 " us\n",
+			kymo_value_u64(timeout));
+}
+
 static void report_channel(struct cli *cli, const struct kymo_value *channel)
 {
 	const struct kymo_value *sets = kymo_value_get(channel, "ring_sets");
@@ -228,6 +237,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			: "",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
 	report_files(channel);
+	report_blocking(kymo_value_get(channel, "blocking_timeout"));
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
 		printf("    with each event: ");
 		cli_report_contexts(cli, channel);

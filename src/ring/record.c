@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "ring/asm-offsets.h"
+#include "ring/wait.h"
 #include "ring/writer.h"
 
 /* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger.
@@ -299,37 +300,86 @@ static void count_lost(struct ky_set *set, enum ky_lost why)
 	__atomic_fetch_add(&ctl->lost[why], 1, __ATOMIC_RELAXED);
 }
 
-/* The writer did not write at once: prepares what it lacks and tries again, or counts the event as
- * lost. */
+/* Waits a moment for room, as the set allows it, while the hook is on. */
+static enum ky_waited wait_for_room(
+	const struct ky_hook *hook, struct ky_set *set, struct ky_wait *wait)
+{
+	enum ky_waited waited;
+
+	if (!leads_to(hook, set))
+		return KY_WAIT_OVER;
+	waited = ky_wait_nap(wait, __atomic_load_n(&set->wait_ns, __ATOMIC_RELAXED));
+	if (waited == KY_WAIT_OVER && __atomic_load_n(&set->wait_once, __ATOMIC_RELAXED))
+		__atomic_store_n(&set->wait_ns, 0, __ATOMIC_RELAXED);
+	return waited;
+}
+
+/* What the writer lacks is prepared, and it tries again. Inside enter_set. */
+static int write_again(struct ky_hook *hook, struct ky_set *set, ky_write_fn write,
+	const void *payload, uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	int r = KY_WRITE_RESTART;
+	uint64_t ts;
+
+	for (int tries = 0; r == KY_WRITE_RESTART && tries < MAX_TRIES; tries++) {
+		/* Switched off meanwhile: then the writer finds no ring. */
+		if (!leads_to(hook, set))
+			return KY_WRITE_OFF;
+		ts = ky_clock_read(set->geo.clock);
+		r = write(hook, payload, len, pieces, n_pieces, ts);
+		if (r != KY_WRITE_DONE && r != KY_WRITE_RESTART)
+			r = resolve(hook, set, len, r);
+	}
+	return r;
+}
+
+/* The writer did not write at once: tries again, waits, or counts the event as lost. */
 static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky_write_fn write,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
-	int r = KY_WRITE_RESTART;
-	uint32_t limit, id_unused;
+	struct ky_wait wait = {0};
+	enum ky_waited waited;
 	struct ky_set *set;
-	uint64_t ts;
+	uint32_t id_unused;
+	int r;
 
 	if (!enter_set(hook, &set, &id_unused))
 		return;
-	limit = ky_geometry_max_payload(&set->geo);
-	for (int tries = 0; len <= limit && r == KY_WRITE_RESTART && tries < MAX_TRIES; tries++) {
-		/* Switched off meanwhile: then the writer finds no ring, and nothing is lost. */
-		if (!leads_to(hook, set)) {
-			r = KY_WRITE_DONE;
-			break;
-		}
-		ts = ky_clock_read(set->geo.clock);
-		r = write(hook, payload, (uint32_t)len, pieces, n_pieces, ts);
-		if (r != KY_WRITE_DONE && r != KY_WRITE_RESTART)
-			r = resolve(hook, set, (uint32_t)len, r);
-	}
-	if (len > limit)
+	if (len > ky_geometry_max_payload(&set->geo)) {
 		count_lost(set, KY_LOST_TOO_BIG);
-	else if (r == KY_WRITE_FULL)
+		leave_set(set);
+		return;
+	}
+	do {
+		r = write_again(hook, set, write, payload, (uint32_t)len, pieces, n_pieces);
+		waited = r == KY_WRITE_FULL ? wait_for_room(hook, set, &wait) : KY_WAIT_OVER;
+	} while (waited == KY_WAIT_AGAIN);
+	if (waited == KY_WAIT_FORKED)
+		return;
+	/* What is switched off is no loss, but for those who came before, and waited. */
+	if (r == KY_WRITE_FULL || (r == KY_WRITE_OFF && wait.nap_ns))
 		count_lost(set, KY_LOST_FULL);
-	else if (r != KY_WRITE_DONE)
+	else if (r != KY_WRITE_DONE && r != KY_WRITE_OFF)
 		count_lost(set, KY_LOST_STUCK);
 	leave_set(set);
+}
+
+/* A thread's ring was full, and may be waited for. False: it is not to be touched any more. Inside enter_set. */
+static __attribute__((cold, noinline)) bool wait_thread(struct ky_hook *hook, struct ky_set *set,
+	uint32_t id, const void *payload, uint32_t len, const struct kymo_piece *pieces,
+	size_t n_pieces)
+{
+	struct ky_wait wait = {0};
+	enum ky_waited waited;
+
+	do {
+		waited = wait_for_room(hook, set, &wait);
+		if (waited == KY_WAIT_FORKED)
+			return false;
+		/* The last try counts the event, if it has to. */
+	} while (ky_thread_record(set, id, payload, len, pieces, n_pieces,
+			 waited == KY_WAIT_AGAIN) == KY_WRITE_FULL);
+	return true;
 }
 
 /* Per-thread writers always run inside enter_set: nothing else keeps the set while they write. */
@@ -337,16 +387,26 @@ static void record_thread(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	struct ky_set *set;
+	uint64_t wait_ns;
+	bool may_wait;
 	uint32_t id;
+	int r;
 
 	if (!enter_set(hook, &set, &id))
 		return;
-	if (len > ky_geometry_max_payload(&set->geo))
+	wait_ns = __atomic_load_n(&set->wait_ns, __ATOMIC_RELAXED);
+	may_wait = ky_unlikely(wait_ns) && ky_wait_allowed(wait_ns);
+	if (len > ky_geometry_max_payload(&set->geo)) {
 		count_lost(set, KY_LOST_TOO_BIG);
-	else if (ky_thread_record(set, id, payload, (uint32_t)len, pieces, n_pieces) ==
-		 KY_WRITE_NO_RING)
+		leave_set(set);
+		return;
+	}
+	r = ky_thread_record(set, id, payload, (uint32_t)len, pieces, n_pieces, may_wait);
+	if (ky_unlikely(r == KY_WRITE_NO_RING))
 		count_lost(set, KY_LOST_NO_SLOT);
-	leave_set(set);
+	if (ky_likely(r != KY_WRITE_FULL) ||
+		wait_thread(hook, set, id, payload, (uint32_t)len, pieces, n_pieces))
+		leave_set(set);
 }
 
 __attribute__((cold)) void ky_record_lost(struct ky_hook *hook, enum ky_lost why)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "ring/test-fixture.h"
+#include "ring/wait.h"
 
 /* All that was emitted is in the rings, or was there once, or lost and counted. */
 static void check_all(struct fixture *f, bool expect_lost)
@@ -291,6 +292,59 @@ static void test_handler_laps(void **state)
 	lap();
 	assert_true(lost(&f) > 0);
 	assert_true(ctl->oldest <= reserve);
+	teardown(&f);
+}
+
+#define WAIT_NS UINT64_C(20000000)
+
+static uint64_t now_ns(void)
+{
+	return ky_clock_read(KY_CLOCK_MONOTONIC);
+}
+
+/* Full, and nobody reads: an event waits for its time, once, and is lost; not at all where that is forbidden. */
+static void test_wait(void **state)
+{
+	struct fixture f;
+	uint64_t begin;
+
+	for (int k = 0; k < N_KINDS; k++) {
+		if (!usable(k))
+			continue;
+		setup_kind(&f, k, 2, 4096);
+		while (!lost(&f))
+			emit(&f, 0);
+		f.set.wait_ns = WAIT_NS;
+		begin = now_ns();
+		errno = 4711;
+		emit(&f, 0);
+		assert_int_equal(errno, 4711);
+		assert_true(now_ns() - begin >= WAIT_NS);
+		assert_int_equal(lost(&f), 2);
+		f.set.wait_ns = UINT64_MAX;
+		ky_wait_forbid();
+		emit(&f, 0);
+		ky_wait_allow();
+		assert_int_equal(lost(&f), 3);
+		assert_int_equal(f.set.users, 0);
+		teardown(&f);
+	}
+}
+
+/* A handler on top of a record that holds its block would wait for itself. */
+static void test_wait_in_handler(void **state)
+{
+	struct fixture f;
+	struct ky_ring_ctl *ctl;
+
+	setup(&f, KY_SET_PER_THREAD, KY_CLOCK_MONOTONIC, 1, 2, 4096);
+	start(&f, EVENT);
+	emit(&f, 0);
+	f.set.wait_ns = UINT64_MAX;
+	ctl = ky_geometry_ctl(&f.set.geo, f.set.base, 0);
+	ctl->reserve += PAYLOAD + KY_HEADER_COMPACT; /* as one looks that was not published */
+	while (lost(&f) < 3)
+		emit(&f, 0);
 	teardown(&f);
 }
 
@@ -687,6 +741,8 @@ int main(void)
 		cmocka_unit_test(test_overwrite),
 		cmocka_unit_test(test_beyond_32_bits),
 		cmocka_unit_test(test_handler_laps),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_wait_in_handler),
 		cmocka_unit_test(test_ids_and_sizes),
 		cmocka_unit_test(test_id_changes),
 		cmocka_unit_test(test_pieces),

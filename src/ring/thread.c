@@ -449,7 +449,7 @@ static void publish(struct ky_ring_ctl *ctl)
 
 /* The record into ring `slot`, which is this thread's. */
 static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
-	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
+	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces, bool again)
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
@@ -465,8 +465,11 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = (from | mask) + 1;
 			if (!may_enter(set, slot, begin)) {
+				/* The block of a record that this one interrupted stays until we are through. */
+				if (again && published(from, load(&ctl->head)) == from)
+					return KY_WRITE_FULL;
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
-				return KY_WRITE_FULL;
+				return KY_WRITE_DONE;
 			}
 			give_up_oldest(set, slot, begin);
 		}
@@ -488,7 +491,7 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 }
 
 int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
+	const struct kymo_piece *pieces, size_t n_pieces, bool again)
 {
 	bool claimed = false;
 	int64_t slot = find_slot(set, &claimed);
@@ -496,7 +499,7 @@ int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint3
 
 	if (slot < 0)
 		return KY_WRITE_NO_RING;
-	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces);
+	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces, again);
 	/* Not in a handler on top of the record that claimed it: that one still writes. */
 	if (ky_unlikely(claimed && leaving))
 		give_back(set, (uint32_t)slot);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The writing side of a ring set, inside a traced program. Called from any thread and from signal
- * handlers; no lock, no system call, no allocation, errno kept. docs/shm-abi.md is the protocol.
+ * handlers; no lock, no system call (but to wait, where the program allows that: ring/wait.h), no
+ * allocation, errno kept. docs/shm-abi.md is the protocol.
  *
  * Who owns what:
  *   hook   one (event, ring set): the words a record needs, in one cache line. Lives in memory that
@@ -38,6 +39,7 @@ enum ky_write {
 	KY_WRITE_NO_RING = 2, /* none for this CPU; or the hook is not active any more */
 	KY_WRITE_FULL = 3,    /* does not fit the block */
 	KY_WRITE_LONG = 4,    /* published, with a long header */
+	KY_WRITE_OFF = 5,     /* the hook is not active any more (not of the assembly) */
 };
 
 /*
@@ -85,6 +87,9 @@ struct ky_set {
 	void *base;		  /* mapping of the rings */
 	const uint64_t *consumed; /* mapping of the positions, n_rings, read-only */
 	size_t consumed_size;
+	/* nobody may be left who makes room: who has waited in vain is the last one who waits */
+	uint32_t wait_once;
+	uint64_t wait_ns; /* how long an event may wait for room; 0: not at all; UINT64_MAX: until there is some */
 	uint8_t *
 		used; /* n_rings: not 0 when this program has written into the ring: the listener populates it */
 	/* threads' rings only */
@@ -169,9 +174,12 @@ int ky_rseq_record_counter(struct ky_hook *hook, const void *payload, uint32_t l
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
 int ky_rseq_record_ts(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts);
-/* Of per-thread sets; inside `users`. The clock is read by the writer, after `reserve`. */
+/*
+ * Of per-thread sets; inside `users`. The clock is read by the writer, after `reserve`. What finds no room is counted as
+ * lost: KY_WRITE_DONE; or, when the caller will try `again` and room can come meanwhile, not: KY_WRITE_FULL.
+ */
 int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
-	const struct kymo_piece *pieces, size_t n_pieces);
+	const struct kymo_piece *pieces, size_t n_pieces, bool again);
 
 /* Short writers (x86-64 only). _known: for where the rseq area is at KY_RSEQ_KNOWN. */
 void ky_rseq_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len);

@@ -161,6 +161,7 @@ static void send_hello(struct tracer_conn *conn)
 		.abi_bits = sizeof(void *) * 8,
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
+			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) |
 			KY_CAP_STATEDUMP,
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
@@ -379,6 +380,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 		struct ky_app_start set; /* START, STOP and DROP have the same fields */
 		struct ky_app_statedump statedump;
 		struct ky_app_done done;
+		struct ky_app_blocking blocking;
 	} m;
 
 	switch (type) {
@@ -393,6 +395,10 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_FILTERS:
 		if (ky_app_filters_decode(r, &m.filters) == 0)
 			tracer_set_filters(conn, &m.filters);
+		break;
+	case KY_APP_BLOCKING:
+		if (ky_app_blocking_decode(r, &m.blocking) == 0)
+			tracer_set_blocking(conn, &m.blocking);
 		break;
 	case KY_APP_MAP:
 		if (ky_app_map_decode(r, &m.map) == 0)

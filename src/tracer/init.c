@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "base/rundir.h"
+#include "ring/wait.h"
 #include "tracer/context.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
@@ -48,6 +49,14 @@ static int read_timeout(void)
 		return 3000;
 	v = strtol(s, &end, 10);
 	return *end || v < -1 || v > 3600000 ? 3000 : (int)v;
+}
+
+/* Set, and not to 0. */
+static bool read_switch(const char *name)
+{
+	const char *s = secure_getenv(name);
+
+	return s && *s && strcmp(s, "0");
 }
 
 static void init_conns(void)
@@ -172,6 +181,7 @@ static void after_fork_child(void)
 	if (wait && !tracer.off)
 		tracer_wait_registered();
 out:
+	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = saved;
 }
@@ -184,6 +194,7 @@ static void init(void)
 		return;
 	}
 	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
+	tracer.allow_blocking = read_switch("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	settle();
 	init_rings();
@@ -219,12 +230,14 @@ static void register_locked(struct kymo_object *object)
 void tracer_lock(sigset_t *ret_old)
 {
 	block_signals(ret_old);
+	ky_wait_forbid(); /* for what the lock keeps the listener from doing */
 	pthread_mutex_lock(&tracer.lock);
 }
 
 void tracer_unlock(const sigset_t *old)
 {
 	pthread_mutex_unlock(&tracer.lock);
+	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ring/wait.h"
 #include "tracer/statedump.h"
 
 #define POPULATE_MIN_MS 1
@@ -138,6 +139,7 @@ static void *listen_loop(void *arg)
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-listener");
+	ky_wait_forbid();
 	/* A current directory and a root of its own: else the program could not enter another mount namespace. */
 	unshare(CLONE_FS);
 	own_descriptors(own_bell);

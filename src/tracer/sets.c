@@ -25,6 +25,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* How long an event may wait for room while the daemon is gone. */
+#define ORPHAN_WAIT_NS UINT64_C(1000000000)
+
 /* ky_hook.mapped */
 enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
 
@@ -161,6 +164,8 @@ int tracer_set_add(
 		return r;
 	}
 	s->set.started = 0;
+	s->set.wait_ns = 0;
+	s->set.wait_once = 0;
 	s->set.turn = ++n_turns;
 	s->set.named = msg->named;
 	s->set.pool = msg->pool_size;
@@ -233,6 +238,20 @@ void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts 
 	if (s->contexts)
 		tracer_contexts_probe(s->contexts);
 	conn->told_uncounted = 0;
+}
+
+void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+	uint64_t ns;
+
+	/* In overwrite mode there is always room, but for handlers: these cannot wait for what they interrupted. */
+	if (!s || !tracer.allow_blocking || s->set.geo.overwrite)
+		return;
+	if (__builtin_mul_overflow(msg->timeout_us, UINT64_C(1000), &ns))
+		ns = UINT64_MAX;
+	__atomic_store_n(&s->set.wait_once, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->set.wait_ns, ns, __ATOMIC_RELAXED);
 }
 
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg)
@@ -436,15 +455,27 @@ int tracer_set_drop(struct tracer_conn *conn, uint32_t id)
 	return s ? drop(s) : -ENOENT;
 }
 
+/* Nobody can end the waiting now. The consumer may go on making room, or not. */
+static void limit_wait(struct ky_set *set)
+{
+	__atomic_store_n(&set->wait_once, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&set->wait_ns, __ATOMIC_RELAXED) > ORPHAN_WAIT_NS)
+		__atomic_store_n(&set->wait_ns, ORPHAN_WAIT_NS, __ATOMIC_RELAXED);
+}
+
 void tracer_sets_orphan(struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		struct tracer_set *s = &tracer.sets[i];
 
-		if (s->conn == conn && s->lasting)
-			s->standing = TRACER_ORPHAN;
-		else if (s->conn == conn)
+		if (s->conn != conn)
+			continue;
+		if (!s->lasting) {
 			drop(s);
+			continue;
+		}
+		s->standing = TRACER_ORPHAN;
+		limit_wait(&s->set);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ring/wait.h"
 #include "tracer/only.h"
 
 #define OWED_MAX 256u
@@ -340,6 +341,7 @@ __attribute__((visibility("default"))) int kymo_app_statedump_add(
 	tracer_lock(&old);
 	r = add(dump, object, &t);
 	pthread_mutex_unlock(&tracer.lock);
+	ky_wait_allow();
 	if (!r && has_thread) {
 		wake_thread();
 		wait_for(t, true, tracer.timeout_ms);

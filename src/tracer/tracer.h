@@ -106,7 +106,8 @@ struct tracer {
 	bool debug;
 	bool has_rseq;
 	bool dumping;	/* events take the way that looks at tracer_only */
-	int timeout_ms; /* KYMO_REGISTER_TIMEOUT */
+	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */
+	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
 	uint32_t turn;	/* futex: changes whenever a waiter should look again */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
@@ -160,6 +161,7 @@ int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
 void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg);
+void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg);
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
 int tracer_set_start(struct tracer_conn *conn, uint32_t id);

@@ -149,6 +149,11 @@ def command_of(pid):
     return "?"
 
 
+def consumers(k):
+    """The consumer processes of the test's daemon."""
+    return [pid for pid in processes_with(k.mark) if "kymo-consumerd" in command_of(pid)]
+
+
 # ---- the system under test
 
 

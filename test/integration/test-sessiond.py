@@ -18,7 +18,7 @@ import subprocess
 import time
 
 import kymotest
-from kymotest import alive, check, equal, wait_for
+from kymotest import alive, check, consumers, equal, wait_for
 from program import (CAP_RSEQ, DONE, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, QUERY, REFUSED, RING_SET, START,
     STOP, UINT, UNMAP, Program, ask, blob, description, refused, text)
 
@@ -43,14 +43,6 @@ def start_daemon(k):
 
 def state_page(k):
     return struct.unpack("<IIIIQ", (k.rundir / "state").read_bytes())
-
-
-def consumers(k):
-    found = []
-    for pid in kymotest.processes_with(k.mark):
-        if "kymo-consumerd" in kymotest.command_of(pid):
-            found.append(pid)
-    return found
 
 
 # ---- the daemon as a process

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "ring/wait.h"
+
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+
+#define NAP_MIN_NS 50000u
+#define NAP_MAX_NS 4000000u
+
+static __thread KY_THREAD_TLS uint32_t forbidden;
+
+void ky_wait_forbid(void)
+{
+	forbidden++;
+}
+
+void ky_wait_allow(void)
+{
+	forbidden--;
+}
+
+bool ky_wait_allowed(uint64_t timeout_ns)
+{
+	return timeout_ns && !forbidden;
+}
+
+/* Not nanosleep(), which is a cancellation point. False when it is forbidden (seccomp). */
+static bool sleep_ns(uint64_t ns)
+{
+	const long t[2] = {0, (long)ns}; /* as the kernel has struct timespec for this call */
+	int saved = errno;
+	bool slept = syscall(SYS_nanosleep, t, NULL) == 0 || errno == EINTR;
+
+	errno = saved;
+	return slept;
+}
+
+enum ky_waited ky_wait_nap(struct ky_wait *w, uint64_t timeout_ns)
+{
+	uint64_t now, passed, nap;
+
+	if (!ky_wait_allowed(timeout_ns))
+		return KY_WAIT_OVER;
+	now = ky_clock_read(KY_CLOCK_MONOTONIC);
+	if (!w->nap_ns)
+		*w = (struct ky_wait){.begin_ns = now, .nap_ns = NAP_MIN_NS, .pid = getpid()};
+	passed = now - w->begin_ns;
+	if (passed >= timeout_ns)
+		return KY_WAIT_OVER;
+	nap = KY_MIN(w->nap_ns, timeout_ns - passed);
+	w->nap_ns = KY_MIN(2 * w->nap_ns, NAP_MAX_NS);
+	if (!sleep_ns(nap))
+		return KY_WAIT_OVER;
+	return getpid() == w->pid ? KY_WAIT_AGAIN : KY_WAIT_FORKED;
+}
