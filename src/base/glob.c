@@ -40,7 +40,8 @@ static bool begins_with(const char *s, const char *prefix)
 
 bool ky_glob_match_event(const char *pattern, const char *name)
 {
-	bool own = begins_with(name, "kymo_statedump:") || begins_with(name, "kymo_lib:");
+	bool own = begins_with(name, "kymo_statedump:") || begins_with(name, "kymo_lib:") ||
+		   begins_with(name, "kymo_vm:");
 
 	return (!own || begins_with(pattern, "kymo_")) && ky_glob_match(pattern, name);
 }

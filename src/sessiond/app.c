@@ -249,12 +249,17 @@ void apps_query_channel(struct channel *c, struct barrier *b)
 void apps_query_all(struct daemon *d, struct barrier *b)
 {
 	struct list rules;
-	struct rule all = {.pattern = (char *)"*", .level_type = KY_LEVEL_ALL};
+	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
+	static const struct rule all[] = {
+		{.pattern = (char *)"*", .level_type = KY_LEVEL_ALL},
+		{.pattern = (char *)"kymo_vm:*", .level_type = KY_LEVEL_ALL},
+	};
 	struct app *a;
 
 	list_clear(&rules);
-	rule_encode(&rules.w, &all);
-	rules.n = 1;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(all); i++)
+		rule_encode(&rules.w, &all[i]);
+	rules.n = KY_ARRAY_SIZE(all);
 	ky_list_foreach (a, &d->apps, node)
 		if (a->registered && !a->known)
 			post_query(a, QUERY_ALL, &rules, b);

@@ -25,6 +25,33 @@ static void test_match(void **state)
 	rule_free(r);
 }
 
+static bool pattern_matches(const char *pattern, const char *name)
+{
+	struct rule *r = rule_new(pattern, NULL, 0, KY_LEVEL_ALL, 0);
+	bool match = rule_matches(r, name, 13);
+
+	rule_free(r);
+	return match;
+}
+
+/* What Kymo itself tells must be named. */
+static void test_own(void **state)
+{
+	static const char *const own[] = {
+		"kymo_statedump:start", "kymo_lib:load", "kymo_vm:created"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(own); i++) {
+		assert_false(pattern_matches("*", own[i]));
+		assert_false(pattern_matches("*:*", own[i]));
+		assert_false(pattern_matches("k*", own[i]));
+		assert_true(pattern_matches("kymo_*", own[i]));
+		assert_true(pattern_matches(own[i], own[i]));
+	}
+	assert_false(pattern_matches("kymo_vm:*", "kymo_lib:load"));
+	assert_true(pattern_matches("*", "kymo_tracef:event"));
+	assert_true(pattern_matches("*", "kymo_library:load"));
+}
+
 static void test_equal(void **state)
 {
 	static const char *const but[] = {"a:x", "a:y"};
@@ -110,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_names),

@@ -217,6 +217,18 @@ def test_guests(k):
     end(k, other)
 
 
+def test_named_only(k):
+    """'*' stands for the events of programs: what the collector tells is recorded when it is named."""
+    need_collector()
+    k.start_daemon(collector=True)
+    trace = k.record("*", session="all")
+    named = k.record("kymo_*", session="named")
+    k.app("rules", "1")
+    k.kymo("destroy", "-a")
+    check(not any(name.startswith("kymo_") for name in names(trace)), names(trace))
+    equal(names(named)["kymo_vm:guests"], 1, f"the end of the state dump, in {names(named)}")
+
+
 def test_burst(k):
     """A thousand machines made and gone as fast as can be: the kernel's own count says that none is missing."""
     need_kvm()
