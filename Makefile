@@ -7,10 +7,11 @@
 #   make check      install what the tests need, build in several ways, run every test
 #   make soak       kill, fork and fail much longer than make check does
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
+#   make compat     recompile programs that were written for LTTng-UST and compare traces: sources from Debian, most of an hour
 #   make install    DESTDIR= PREFIX= (default /usr/local)
 #   make deps       install what building and running needs (Debian; root or sudo)
 #   make format     clang-format over the tree
-#   make clean      remove build/, build-check/ and build-bench/
+#   make clean      remove build/, build-check/, build-bench/ and build-compat/
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -44,6 +45,11 @@ soak:
 			python3 test/integration/test-$$name.py || exit 1; \
 	done
 
+compat:
+	@scripts/deps --compat
+	@test/compat/oracle.py
+	@test/compat/real.py $(ARGS)
+
 bench:
 	@scripts/deps --bench
 	@[ -f build-bench/build.ninja ] || meson setup build-bench -Dbench=true -Dtests=disabled >/dev/null
@@ -61,6 +67,6 @@ format:
 	@scripts/format
 
 clean:
-	@rm -rf $(BUILD) build-check build-bench
+	@rm -rf $(BUILD) build-check build-bench build-compat
 
-.PHONY: all deps demo check soak bench install format clean
+.PHONY: all deps demo check soak compat bench install format clean

@@ -241,6 +241,14 @@
 #define KYMO__LTTNG_VALUE_MORE_LAST(type, name) name,
 #define KYMO__LTTNG_NO_VALUE_MORE
 
+/* C++ lets instances have arguments of other types than their class: these are not recorded, as LTTng does not. */
+#ifdef __cplusplus
+#define KYMO__LTTNG_OTHER_ARGS(provider, cls) \
+	template <typename... kymo__types> static void kymo__lttng_record_##provider##___##cls(kymo__types...) {}
+#else
+#define KYMO__LTTNG_OTHER_ARGS(provider, cls)
+#endif
+
 #define KYMO__LTTNG_INSTANCE(cls_provider, cls, provider, name, args) \
 	KYMO__C_BEGIN \
 	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \

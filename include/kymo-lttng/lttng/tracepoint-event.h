@@ -21,7 +21,9 @@
 	KYMO__LTTNG_CLASS(provider, name, args, fields) \
 	KYMO__LTTNG_INSTANCE(provider, name, provider, name, args)
 #undef LTTNG_UST_TRACEPOINT_EVENT_CLASS
-#define LTTNG_UST_TRACEPOINT_EVENT_CLASS(provider, cls, args, fields) KYMO__LTTNG_CLASS(provider, cls, args, fields)
+#define LTTNG_UST_TRACEPOINT_EVENT_CLASS(provider, cls, args, fields) \
+	KYMO__LTTNG_CLASS(provider, cls, args, fields) \
+	KYMO__LTTNG_OTHER_ARGS(provider, cls)
 #undef LTTNG_UST_TRACEPOINT_EVENT_INSTANCE
 #define LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(cls_provider, cls, provider, name, args) \
 	KYMO__LTTNG_INSTANCE(cls_provider, cls, provider, name, args)

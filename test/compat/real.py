@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+real.py [NAME...]: what others wrote for LTTng-UST, recompiled: sources of Debian packages, in build-compat/. Their providers
+are compiled with both tracers' headers; the events of QEMU, and the traces of examples, are compared event for event; Tor and
+zebra of FRR are built whole, run, and recorded. For 'make compat', which installs what this needs; it takes most of an hour.
+"""
+
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+import compat
+
+SOURCE = compat.HERE.parents[1]
+TOP = SOURCE / "build-compat"
+STAGE = TOP / "stage"
+EXAMPLES = pathlib.Path("/usr/share/doc/liblttng-ust-dev/examples")
+PACKAGES = ("qemu", "erlang", "tor", "frr", "libcamera")
+ORACLE, OURS = "LTTng-UST", "Kymo"
+# Scripts of these packages want Debian's own python3, which has the modules that they import.
+ENV = {**os.environ, "PATH": "/usr/bin:" + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+
+
+def run(*command, cwd=TOP, env=None, log=None, check=True):
+    """Runs a program; what it says goes to a log. Returns the processor's seconds that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(TOP / f"{log or 'log'}.txt", "a") as out:
+        done = subprocess.run([str(c) for c in command], cwd=cwd, env={**ENV, **(env or {})}, stdout=out, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}, see {out.name}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def say(name, text):
+    print(f"{name}: {text}", flush=True)
+
+
+# ---- sources
+
+
+def fetch():
+    """Sources by apt-get, from where the machine gets its packages, with lists and caches of our own."""
+    apt = TOP / "apt"
+    for folder in ("parts", "lists/partial", "cache/archives/partial"):
+        (apt / folder).mkdir(parents=True, exist_ok=True)
+    lines = []
+    for path in pathlib.Path("/etc/apt").glob("sources.list.d/*.sources"):
+        lines.append(re.sub(r"^Types:.*", "Types: deb-src", path.read_text(), flags=re.MULTILINE))
+    (apt / "parts" / "all.sources").write_text("\n\n".join(lines))
+    lists = [p for p in (pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt").glob("sources.list.d/*.list")) if p.exists()]
+    text = "\n".join(p.read_text() for p in lists)
+    (apt / "parts" / "all.list").write_text("\n".join("deb-src" + line[3:] for line in text.splitlines() if line.startswith("deb ")) + "\n")
+    conf = apt / "conf"
+    conf.write_text(f'Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "{apt}/parts";\nDir::State::Lists "{apt}/lists";\n'
+        f'Dir::Cache "{apt}/cache";\nAPT::Sandbox::User "root";\n')
+    env = {"APT_CONFIG": str(conf)}
+    run("apt-get", "update", "-q", env=env, log="apt")
+    for package in PACKAGES:
+        if (TOP / package).exists():
+            continue
+        run("apt-get", "source", "-q", "--download-only", package, env=env, log="apt")
+        archive = next(p for p in TOP.glob(f"{package}_*.orig.tar.*") if p.suffix != ".asc")
+        (TOP / package).mkdir()
+        run("tar", "xf", archive, "-C", TOP / package, "--strip-components=1")
+
+
+def install():
+    """Kymo below build-compat/stage, as 'make install' would."""
+    build = TOP / "kymo"
+    if not (build / "build.ninja").exists():
+        run("meson", "setup", build, SOURCE, f"--prefix={STAGE}", "--libdir=lib", "-Dtests=disabled")
+    run("ninja", "-C", build)
+    run("meson", "install", "-C", build, "--no-rebuild")
+
+
+FLAGS = {ORACLE: [], OURS: [f"-I{STAGE}/include", f"-I{STAGE}/include/kymo-lttng"]}
+PC = {"PKG_CONFIG_PATH": f"{STAGE}/lib/pkgconfig:{STAGE}/lib/kymo-lttng/pkgconfig"}
+
+
+def compile_both(name, source, *flags, cwd, compiler="gcc"):
+    """Compiles a file with either tracer's headers; returns the objects."""
+    objects, times = {}, {}
+    for system, include in FLAGS.items():
+        objects[system] = cwd / f"{pathlib.Path(source).stem}-{system}.o"
+        times[system] = run(compiler, "-O2", "-w", *include, *flags, "-c", source, "-o", objects[system], cwd=cwd, log=name)
+    sizes = [int(subprocess.run(["size", objects[s]], capture_output=True, text=True).stdout.splitlines()[1].split()[0]) for s in FLAGS]
+    say(name, f"{source} compiles with both; seconds {times[ORACLE]:.1f} and {times[OURS]:.1f}, code {sizes[0]} and {sizes[1]} bytes")
+    return objects
+
+
+# ---- recording
+
+
+def record_ours(out, rule, *command):
+    """rule: options of 'kymo record'."""
+    shutil.rmtree(out, ignore_errors=True)
+    run(STAGE / "bin" / "kymo", "record", "--no-summary", "-o", out, *rule, "--", *command, log="record", check=False)
+    return compat.text_of(out)
+
+
+def compare(name, lttng, pattern, theirs, ours, filter=None):
+    """Runs either program under its tracer; their traces say the same."""
+    wanted = lttng.record(compat.Case(name, name, compare, pattern, filter), theirs, None)
+    text = record_ours(TOP / f"{name}-trace", ["-e", pattern, *(["-f", filter] if filter else [])], *ours)
+    if not wanted or text != wanted:
+        raise RuntimeError(f"{name}: the traces differ ({len(wanted.splitlines())} and {len(text.splitlines())} events)")
+    say(name, f"{len(text.splitlines())} events, the same in both traces")
+
+
+# ---- what is tried
+
+
+def examples(lttng):
+    work = TOP / "examples"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(EXAMPLES, work)
+    hello = work / "hello-static-lib"
+    programs = {}
+    for system, include in FLAGS.items():
+        programs[system] = hello / f"hello-{system}"
+        libs = ["-llttng-ust"] if system == ORACLE else []
+        run("gcc", "-O2", "-I.", *include, "-o", programs[system], "hello.c", "tp.c", *libs, "-ldl", cwd=hello, log="examples")
+    # It emits a million events, which is more than the buffers hold.
+    compare("examples", lttng, "ust_tests_hello:tptest", [programs[ORACLE]], [programs[OURS]], "intfield < 1000")
+    flags = FLAGS[OURS]
+    for source in sorted(work.glob("*/*.c*")):
+        if source.parent.name in ("demo", "demo-tracef", "demo-tracelog", "easy-ust", "cmake-multiple-shared-libraries"):
+            run("g++" if source.suffix == ".cpp" else "gcc", "-Wall", "-Werror", *flags, "-I.", "-fPIC", "-c", source, "-o", os.devnull,
+                cwd=source.parent, log="examples")
+    say("examples", "demo, demo-tracef, demo-tracelog, easy-ust and the CMake one compile without warnings")
+
+
+CALL = re.compile(r"TRACEPOINT_EVENT\(\s*qemu,\s*(\w+),\s*TP_ARGS\(([^)]*)\)")
+
+
+def qemu_calls(header):
+    """A program that emits each event of the header once."""
+    lines = ['#include "qemu/osdep.h"', '#include "trace-ust-all.h"', "int main(void)", "{"]
+    for name, args in CALL.findall(header):
+        types = [] if args.strip() == "void" else [a.strip() for a in args.split(",")][::2]
+        values = [f'"text {i}"' if "char" in t and "*" in t else f"({t})({i * 77 + 1})" for i, t in enumerate(types)]
+        lines.append(f"\ttracepoint({', '.join(['qemu', name, *values])});")
+    return "\n".join([*lines, "\treturn 0;", "}", ""])
+
+
+def qemu(lttng):
+    work = TOP / "qemu-events"
+    (work / "qemu").mkdir(parents=True, exist_ok=True)
+    (work / "qemu" / "osdep.h").write_text("#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <sys/types.h>\n")
+    # bsd-user has events of the same names as linux-user: QEMU never builds both.
+    events = sorted(p for p in (TOP / "qemu").rglob("trace-events") if "bsd-user" not in p.parts)
+    for kind in ("h", "c"):
+        run("python3", "scripts/tracetool.py", "--backend=ust", "--group=all", f"--format=ust-events-{kind}", *events,
+            work / f"trace-ust-all.{kind}", cwd=TOP / "qemu", log="qemu")
+    (work / "calls.c").write_text(qemu_calls((work / "trace-ust-all.h").read_text()))
+    probes = compile_both("qemu", "trace-ust-all.c", "-I.", cwd=work)
+    calls = compile_both("qemu", "calls.c", "-I.", cwd=work)
+    programs = {}
+    for system in FLAGS:
+        programs[system] = work / f"calls-{system}"
+        libs = ["-llttng-ust"] if system == ORACLE else []
+        run("gcc", "-o", programs[system], probes[system], calls[system], *libs, "-ldl", log="qemu")
+    compare("qemu", lttng, "qemu:*", [programs[ORACLE]], [programs[OURS]])
+
+
+def erlang(lttng):
+    emulator = TOP / "erlang" / "erts" / "emulator" / "beam"
+    (emulator / "config.h").write_text("")
+    compile_both("erlang", "erlang_lttng.c", "-DUSE_LTTNG", "-DHAVE_CONFIG_H", "-I.", cwd=emulator)
+    tools = TOP / "erlang" / "lib" / "runtime_tools" / "c_src"
+    (tools / "probes.c").write_text("#include <stdint.h>\n#define TRACEPOINT_CREATE_PROBES\n#define TRACEPOINT_DEFINE\n"
+        '#include "dyntrace_lttng.h"\n')
+    compile_both("erlang", "probes.c", "-I.", cwd=tools)
+
+
+def libcamera(lttng):
+    work = TOP / "libcamera"
+    if not (work / "build" / "build.ninja").exists():
+        off = [f"-D{o}=disabled" for o in ("gstreamer", "cam", "qcam", "documentation", "pycamera", "lc-compliance")]
+        run("meson", "setup", "build", "-Dpipelines=vimc", "-Dipas=", *off, "-Dtest=false", "-Dv4l2=false", "-Dtracing=enabled",
+            cwd=work, env=PC, log="libcamera")
+    targets = subprocess.run(["ninja", "-C", work / "build", "-t", "targets", "all"], capture_output=True, text=True).stdout
+    target = re.search(r"^[^:]*tracepoints\.cpp\.o", targets, re.MULTILINE)[0]
+    run("ninja", "-C", work / "build", target, log="libcamera")
+    say("libcamera", "its providers compile (C++17)")
+
+
+def frr(lttng):
+    work = TOP / "frr"
+    if not (work / "Makefile").exists():
+        run("autoreconf", "-fi", cwd=work, log="frr")
+        run("./configure", "--disable-doc", "--disable-bgp-vnc", "--disable-vtysh", "--disable-ospfclient", "--enable-lttng=yes",
+            "--enable-user=root", "--enable-group=root", "--localstatedir=" + str(TOP / "frr-run"), cwd=work, env=PC, log="frr")
+    run("make", f"-j{os.cpu_count()}", "lib/route_types.h", "lib/libfrr.la", "zebra/zebra", cwd=work, log="frr")
+    flags = ["-DHAVE_CONFIG_H", "-D_GNU_SOURCE", "-DHAVE_LTTNG=1", "-I.", "-Ilib", "-Iinclude"]
+    for source in ("lib/libfrr_trace.c", "zebra/zebra_trace.c", "bgpd/bgp_trace.c"):
+        compile_both("frr", source, *flags, cwd=work)
+    (TOP / "frr-run").mkdir(exist_ok=True)
+    # What lies in zebra/ may be libtool's script.
+    zebra = next(p for p in (work / "zebra" / ".libs" / "zebra", work / "zebra" / "zebra") if p.exists())
+    text = record_ours(TOP / "frr-trace", ["-e", "frr_*"], "env", f"LD_LIBRARY_PATH={work}/lib/.libs", "timeout", "5", zebra,
+        "-i", TOP / "frr-run" / "pid", "-z", TOP / "frr-run" / "api", "-f", os.devnull)
+    whole("frr", text)
+
+
+def tor(lttng):
+    work = TOP / "tor"
+    if not (work / "Makefile").exists():
+        # Tor looks for the header itself, and names the library.
+        run("./configure", "--enable-tracing-instrumentation-lttng", "--disable-asciidoc", "--disable-unittests",
+            f"CPPFLAGS={' '.join(FLAGS[OURS])}", f"LDFLAGS=-L{STAGE}/lib/kymo-lttng", cwd=work, log="tor")
+    run("make", f"-j{os.cpu_count()}", "src/app/tor", cwd=work, log="tor")
+    data = TOP / "tor-data"
+    text = record_ours(TOP / "tor-trace", ["-e", "tor_*"], "timeout", "20", work / "src" / "app" / "tor", "--DataDirectory", data,
+        "--SocksPort", "0", "-f", TOP / "none", "--ignore-missing-torrc", "--DisableNetwork", "0")
+    whole("tor", text)
+
+
+def whole(name, text):
+    names = {line.split(" ")[1] for line in text.splitlines()}
+    if not names:
+        raise RuntimeError(f"{name}: no events")
+    say(name, f"built whole and run: {len(text.splitlines())} events of {len(names)} kinds")
+
+
+TRIED = (examples, qemu, erlang, libcamera, frr, tor)
+
+
+def main():
+    from oracle import Lttng
+
+    names = sys.argv[1:] or [f.__name__ for f in TRIED]
+    unknown = set(names) - {f.__name__ for f in TRIED}
+    if unknown:
+        sys.exit(f"real.py: no such program: {', '.join(sorted(unknown))}; there are {', '.join(f.__name__ for f in TRIED)}")
+    TOP.mkdir(exist_ok=True)
+    failed = 0
+    fetch()
+    install()
+    home = TOP / "lttng"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    lttng = Lttng(home)
+    try:
+        for function in TRIED:
+            if function.__name__ in names:
+                try:
+                    function(lttng)
+                except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+                    failed += 1
+                    say(function.__name__, f"FAIL: {e}")
+    finally:
+        lttng.stop()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
