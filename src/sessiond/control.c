@@ -311,6 +311,7 @@ void requests_forget_session(struct daemon *d, const struct session *s)
 /* Sends what there is to say as the answer. */
 static void answer(struct client *c, struct json_object *reply, const struct refusal *refusal)
 {
+	static unsigned int left_out;
 	struct json_object *refused = NULL;
 	const char *text;
 
@@ -324,7 +325,8 @@ static void answer(struct client *c, struct json_object *reply, const struct ref
 	}
 	text = json_object_to_json_string_ext(
 		refused ? refused : reply, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-	ky_line_conn_answer(&c->conn, json_is_incomplete() || !text ? OUT_OF_MEMORY : text);
+	ky_line_conn_answer(
+		&c->conn, json_is_incomplete(&left_out) || !text ? OUT_OF_MEMORY : text);
 	json_object_put(refused);
 }
 

@@ -9,6 +9,7 @@
 
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/json.h"
 #include "svc/log.h"
 
 #define JOURNAL_MAX (64 << 20) /* bytes of one journal */
@@ -41,12 +42,14 @@ void journal_end(struct session *s)
 /* Takes the line. What cannot be written down whole is not written down at all. */
 static void append(struct session *s, struct json_object *line)
 {
+	static unsigned int left_out;
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
-	struct iovec v[] = {{(void *)text, strlen(text)}, {(void *)"\n", 1}};
+	struct iovec v[] = {{(void *)text, text ? strlen(text) : 0}, {(void *)"\n", 1}};
 	struct stat st;
 
 	if (s->journal_fd >= 0 &&
-		(fstat(s->journal_fd, &st) < 0 || st.st_size > JOURNAL_MAX ||
+		(json_is_incomplete(&left_out) || !text || fstat(s->journal_fd, &st) < 0 ||
+			st.st_size > JOURNAL_MAX ||
 			writev(s->journal_fd, v, 2) != (ssize_t)v[0].iov_len + 1)) {
 		journal_end(s);
 		session_notice(s,
@@ -58,7 +61,7 @@ static void append(struct session *s, struct json_object *line)
 
 static void add_number(struct json_object *o, const char *name, uint64_t value)
 {
-	json_object_object_add(o, name, json_object_new_uint64(value));
+	json_add(o, name, json_object_new_uint64(value));
 }
 
 /* A line { kind: { } }, and what is inside to fill in. */
@@ -66,8 +69,9 @@ static struct json_object *new_line(const char *kind, struct json_object **ret_i
 {
 	struct json_object *line = json_object_new_object();
 
-	*ret_inside = json_object_new_object();
-	json_object_object_add(line, kind, *ret_inside);
+	*ret_inside = NULL;
+	json_add(line, kind, json_object_new_object());
+	json_object_object_get_ex(line, kind, ret_inside);
 	return line;
 }
 
@@ -80,8 +84,7 @@ static void add_hex(struct json_object *o, const char *name, const uint8_t *byte
 		text[2 * i] = digits[bytes[i] >> 4];
 		text[2 * i + 1] = digits[bytes[i] & 15];
 	}
-	if (text)
-		json_object_object_add(o, name, json_object_new_string_len(text, (int)(2 * n)));
+	json_add(o, name, text ? json_object_new_string_len(text, (int)(2 * n)) : NULL);
 	free(text);
 }
 
@@ -96,7 +99,7 @@ void journal_request(struct session *s, uid_t uid, gid_t gid, struct json_object
 {
 	struct json_object *line = json_object_new_object();
 
-	json_object_object_add(line, "request", json_object_get(request));
+	json_add(line, "request", json_object_get(request));
 	add_number(line, "uid", uid);
 	add_number(line, "gid", gid);
 	append(s, line);
@@ -116,7 +119,7 @@ void journal_begin(struct session *s, struct json_object *create_request)
 			s->name, path_of(s->daemon, s->name), strerror(errno));
 		return;
 	}
-	json_object_object_add(create_request, "session", json_object_new_string(s->name));
+	json_add(create_request, "session", json_object_new_string(s->name));
 	journal_request(s, s->uid, s->gid, create_request);
 	line = new_line("clock", &o);
 	add_number(o, "clock", s->clock.clock);
@@ -138,7 +141,7 @@ void journal_state(struct session *s)
 	struct json_object *line = json_object_new_object();
 	const char *state = s->step == SESSION_DROPPING ? "ending" : session_state(s);
 
-	json_object_object_add(line, "state", json_object_new_string(state));
+	json_add(line, "state", json_object_new_string(state));
 	append(s, line);
 }
 
@@ -177,7 +180,7 @@ void journal_set(const struct ring_set *set)
 	const struct ky_geometry *g = &set->geometry;
 	struct json_object *o, *line = new_line("set", &o);
 
-	json_object_object_add(o, "channel", json_object_new_string(set->channel->name));
+	json_add(o, "channel", json_object_new_string(set->channel->name));
 	add_number(o, "number", set->number);
 	add_number(o, "uid", set->uid);
 	add_number(o, "abi_bits", set->abi_bits);
@@ -203,7 +206,7 @@ void journal_event(const struct ring_set *set, const struct set_event *e)
 	add_number(o, "n_contexts", e->n_contexts);
 	add_number(o, "at", set->registry->log_size);
 	add_number(o, "pid", (uint64_t)e->by.pid);
-	json_object_object_add(o, "program", json_object_new_string(e->by.name));
+	json_add(o, "program", json_object_new_string(e->by.name));
 	add_hex(o, "desc", e->desc->bytes, e->desc->len);
 	append(set->channel->session, line);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/json.h"
 
-static bool incomplete;
+static unsigned int n_left_out;
 
 static void leave_out(struct json_object *value)
 {
 	json_object_put(value);
-	incomplete = true;
+	n_left_out++;
 }
 
 void json_add(struct json_object *o, const char *name, struct json_object *value)
@@ -21,10 +21,10 @@ void json_append(struct json_object *list, struct json_object *value)
 		leave_out(value);
 }
 
-bool json_is_incomplete(void)
+bool json_is_incomplete(unsigned int *seen)
 {
-	bool was = incomplete;
+	unsigned int before = *seen;
 
-	incomplete = false;
-	return was;
+	*seen = n_left_out;
+	return n_left_out != before;
 }

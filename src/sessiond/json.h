@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Building JSON where there may be no memory: json-c's functions give NULL then, and those that add to an object end the
- * process when they get it. These leave the value out, and remember that they did: who sends the text asks.
+ * process when they get it. These leave the value out, and count that: who uses the text asks.
  */
 #ifndef SESSIOND_JSON_H
 #define SESSIOND_JSON_H
@@ -14,7 +14,7 @@
 void json_add(struct json_object *o, const char *name, struct json_object *value);
 void json_append(struct json_object *list, struct json_object *value);
 
-/* Was anything left out since this was asked last? */
-bool json_is_incomplete(void);
+/* Was anything left out since this was asked last with the same word, which begins as 0? */
+bool json_is_incomplete(unsigned int *seen);
 
 #endif
