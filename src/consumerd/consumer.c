@@ -407,7 +407,7 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ret = c->snapshot ? 0 : succession_keep(c, m.set, fds);
 	if (ret < 0)
 		return ret;
-	if (m.overwrite && !c->snapshot)
+	if (m.overwrite == 1 && !c->snapshot)
 		return 0;
 	t = get_trace(c, &m, &fds[2]);
 	ret = t ? ring_set_new(&m, t, fds[0], c->snapshot ? -1 : fds[1], &set) : -ENOMEM;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "consumerd/trace-dir.h"
+#include "ring/slots.h"
 #include "ring/snapshot.h"
 #include "svc/log.h"
 #include "svc/loop.h"
@@ -56,7 +57,12 @@ static struct ky_resume_stream *resume_memory(const struct ring_set *set)
 	return (void *)((char *)set->consumed + ky_resume_offset(set->geometry.n_rings));
 }
 
-static void init_stream(struct ring_set *set, uint32_t i, const struct ky_cons_ring_set *m)
+static bool is_per_thread(const struct ring_set *set)
+{
+	return set->geometry.mode == KY_SET_PER_THREAD;
+}
+
+static void init_stream(struct ring_set *set, uint32_t i)
 {
 	struct stream *s = &set->streams[i];
 
@@ -65,9 +71,11 @@ static void init_stream(struct ring_set *set, uint32_t i, const struct ky_cons_r
 	s->since = ky_clock_read(set->geometry.clock);
 	s->consumed = &set->consumed[i];
 	s->resume = &resume_memory(set)[i];
-	s->header.stream_id = m->stream_id;
+	s->per_thread = is_per_thread(set);
+	s->header.stream_id = set->stream_id;
 	s->header.stream_instance_id = i;
-	s->header.cpu_id = i;
+	if (!s->per_thread)
+		s->header.cpu_id = i;
 	trace_uuid(set->trace, s->header.uuid);
 }
 
@@ -81,24 +89,40 @@ static void quarantine(struct ring_set *set, uint32_t i)
 		set->trace->dir, set->name, i);
 }
 
-static int resume(struct ring_set *set)
+static int resume_stream(struct ring_set *set, uint32_t i)
 {
+	struct stream_place place = place_of(set, i);
 	int ret = set->trace->root_fd < 0 ? 0 : trace_open_dirs(set->trace, false);
-	bool no_files = ret == -ENOENT;
 
-	if (ret < 0 && !no_files)
+	if (ret < 0 && ret != -ENOENT)
 		return ret;
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
-		struct stream_place place = place_of(set, i);
+	place.dir = set->trace->dir_fd;
+	place.index_dir = set->trace->index_fd;
+	ret = stream_resume(&set->streams[i], ret ? NULL : &place, set->trace->chunk);
+	if (ret < 0)
+		ky_error("%s/%s_%u: cannot go on in this file: %s", set->trace->dir, set->name, i,
+			strerror(-ret));
+	return ret;
+}
 
-		ret = stream_resume(&set->streams[i], no_files ? NULL : &place, set->trace->chunk);
-		if (ret < 0)
-			ky_error("%s/%s_%u: cannot go on in this file: %s", set->trace->dir,
-				set->name, i, strerror(-ret));
-		if (ret < 0)
-			return ret;
+/* Streams for the first n rings. */
+static int open_streams(struct ring_set *set, uint32_t n)
+{
+	int ret = 0;
+
+	for (; !ret && set->n_streams < n; set->n_streams++) {
+		init_stream(set, set->n_streams);
+		if (set->trace->resume)
+			ret = resume_stream(set, set->n_streams);
 	}
-	return 0;
+	return ret;
+}
+
+/* Rings that may hold anything. Of threads' rings, the first has what could be recorded nowhere. */
+static uint32_t n_used(const struct ring_set *set, void *rings)
+{
+	return is_per_thread(set) ? KY_MAX(ky_slots_claimed(&set->geometry, rings), 1u)
+				  : set->geometry.n_rings;
 }
 
 static int map_private(uint64_t size, void **ret_base)
@@ -139,7 +163,8 @@ static int copy_rings(struct ring_set *set, int rings_fd)
 
 	if (ret < 0)
 		return ret;
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+	open_streams(set, n_used(set, shared));
+	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct ky_drain *d = &set->streams[i].drain;
 
 		if (ky_snapshot_ring(d, &set->geometry, shared, set->rings, i) < 0)
@@ -166,16 +191,12 @@ static int build(
 	set->streams = calloc(m->n_rings, sizeof(*set->streams));
 	if (!set->name || !set->streams)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < m->n_rings; i++)
-		stream_file_init(&set->streams[i].file);
+	set->stream_id = m->stream_id;
 	ret = consumed_fd < 0 ? map_copy(set) : map_shared(set, rings_fd, consumed_fd);
 	if (ret < 0)
 		return ret;
-	for (uint32_t i = 0; i < m->n_rings; i++)
-		init_stream(set, i, m);
-	if (consumed_fd < 0)
-		return copy_rings(set, rings_fd);
-	return set->trace->resume ? resume(set) : 0;
+	return consumed_fd < 0 ? copy_rings(set, rings_fd)
+			       : open_streams(set, n_used(set, set->rings));
 }
 
 int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,
@@ -205,7 +226,7 @@ struct ring_set *ring_set_free(struct ring_set *set)
 	if (!set)
 		return NULL;
 	ky_list_remove(&set->node);
-	for (uint32_t i = 0; set->streams && i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		stream_deinit(&set->streams[i]);
 	if (set->rings)
 		munmap(set->rings, set->geometry.total_size);
@@ -237,6 +258,30 @@ uint64_t ring_set_next_look(const struct ring_set *set)
 	return set->switch_ns ? KY_MIN(look, flush) : look;
 }
 
+/*
+ * Fetches a ring's head. A thread that gave its ring back is not waited for: all of it is due; then the ring is left
+ * alone until another thread has it, but for the first, which counts what has no ring.
+ */
+static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
+{
+	struct stream *s = &set->streams[i];
+	uint64_t word = KY_SLOT_OWNED;
+
+	s->due = false;
+	if (s->drain.quarantined)
+		return;
+	if (s->per_thread)
+		word = ky_slot_word(&set->geometry, set->rings, i);
+	s->released = !(word & KY_SLOT_OWNED);
+	if (i && s->released && s->drained == word)
+		return;
+	if (!stream_look(s, set->flush, now_ns))
+		quarantine(set, i);
+	if (s->released && stream_is_drained(s))
+		s->drained = word;
+	set->fill_ns = KY_MIN(set->fill_ns, s->fill_ns);
+}
+
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 {
 	bool any;
@@ -249,17 +294,13 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 	set->looked_ns = now_ns;
 	if (set->flush)
 		set->flushed_ns = now_ns;
+	if (open_streams(set, n_used(set, set->rings)) < 0)
+		quarantine(set, set->n_streams - 1);
 	any = set->flush;
 	set->fill_ns = UINT64_MAX;
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
-		struct stream *s = &set->streams[i];
-
-		if (s->drain.quarantined)
-			continue;
-		if (!stream_look(s, set->flush, now_ns))
-			quarantine(set, i);
-		any = any || s->due;
-		set->fill_ns = KY_MIN(set->fill_ns, s->fill_ns);
+	for (uint32_t i = 0; i < set->n_streams; i++) {
+		look_at(set, i, now_ns);
+		any = any || set->streams[i].due;
 	}
 	return any;
 }
@@ -269,7 +310,7 @@ void ring_set_write(struct ring_set *set, uint64_t now_ns)
 	if (!set->looked)
 		return;
 	set->error = 0;
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct stream_place place = place_of(set, i);
 		int ret = stream_write(&set->streams[i], &place, set->flush, now_ns);
 
@@ -284,20 +325,20 @@ uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		sum += stream_size_after(&set->streams[i], ts);
 	return sum;
 }
 
 void ring_set_leave_out(struct ring_set *set, uint64_t ts)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		set->n_left_out += stream_leave_out(&set->streams[i], ts);
 }
 
 void ring_set_give_up(struct ring_set *set)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct stream_place place = place_of(set, i);
 		struct stream *s = &set->streams[i];
 
@@ -310,7 +351,7 @@ void ring_set_give_up(struct ring_set *set)
 
 bool ring_set_has_packets(const struct ring_set *set)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		if (stream_has_packets(&set->streams[i]))
 			return true;
 	return false;
@@ -318,13 +359,13 @@ bool ring_set_has_packets(const struct ring_set *set)
 
 void ring_set_prepare(struct ring_set *set, uint64_t chunk, bool drop)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		stream_prepare(&set->streams[i], chunk, drop);
 }
 
 void ring_set_enter(struct ring_set *set)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++) {
+	for (uint32_t i = 0; i < set->n_streams; i++) {
 		trace_uuid(set->trace, set->streams[i].header.uuid);
 		stream_enter(&set->streams[i], set->trace->chunk);
 	}
@@ -332,7 +373,7 @@ void ring_set_enter(struct ring_set *set)
 
 void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)
 {
-	for (uint32_t i = 0; i < set->geometry.n_rings; i++)
+	for (uint32_t i = 0; i < set->n_streams; i++)
 		stream_add_stats(&set->streams[i], stats);
 	stats->n_quarantined += set->n_quarantined;
 	stats->overwritten += set->n_overwritten;

@@ -17,6 +17,7 @@ void stream_init(struct stream *s, uint64_t now_ns)
 	stream_file_init(&s->file);
 	s->looked_ns = now_ns;
 	s->fill_ns = CALM_NS;
+	s->drained = UINT64_MAX;
 }
 
 void stream_deinit(struct stream *s)
@@ -183,6 +184,18 @@ static bool is_last_of_block(const struct ky_drain_piece *piece)
 	return piece->next != piece->pos + piece->len;
 }
 
+/* What a program says of its thread, as a text for readers: nothing behind its end, and nothing that moves a cursor. */
+static void take_owner(struct ky_owner *to, const struct ky_owner *from)
+{
+	size_t n = strnlen(from->name, sizeof(from->name));
+
+	*to = (struct ky_owner){.pid = from->pid, .tid = from->tid};
+	for (size_t i = 0; i < n; i++)
+		to->name[i] = (unsigned char)from->name[i] < ' ' || from->name[i] == 0x7f
+				      ? '?'
+				      : from->name[i];
+}
+
 /* False when the file has no room for it. */
 static bool add_piece(
 	struct batch *b, const struct stream_place *place, const struct ky_drain_piece *piece)
@@ -191,6 +204,8 @@ static bool add_piece(
 	struct stream_packet *packet = &b->packets[b->n];
 	struct ky_ctf_packet *p = &packet->header;
 
+	if (s->per_thread)
+		take_owner(&s->header.owner, &piece->owner);
 	*packet = (struct stream_packet){
 		.header = s->header, .data = piece->data, .len = piece->len};
 	p->position_begin = piece->pos;
@@ -280,16 +295,22 @@ static uint32_t n_wanted(const struct stream *s)
 	return is_calm(s) ? (uint32_t)KY_MAX(n, 1) : 1;
 }
 
+bool stream_is_drained(const struct stream *s)
+{
+	return s->drain.pos == s->drain.head && count_discarded(s) == s->n_discarded;
+}
+
 bool stream_look(struct stream *s, bool flush, uint64_t now_ns)
 {
 	uint64_t head = s->drain.head;
 
-	if (ky_drain_look(&s->drain, flush) < 0) {
+	if (ky_drain_look(&s->drain, flush || s->released) < 0) {
 		s->due = true; /* what was looked at before */
 		return false;
 	}
 	measure_pace(s, s->drain.head - head, now_ns);
-	s->due = flush || s->fault.error || n_ready(s) >= n_wanted(s);
+	s->due = flush || s->fault.error || n_ready(s) >= n_wanted(s) ||
+		 (s->released && !stream_is_drained(s));
 	return true;
 }
 
@@ -357,7 +378,7 @@ int stream_write(struct stream *s, const struct stream_place *place, bool flush,
 		return 0;
 	if (!fault_may_try(&s->fault, flush, now_ns))
 		return s->fault.error;
-	return fault_set(&s->fault, write_all(s, place, flush), now_ns);
+	return fault_set(&s->fault, write_all(s, place, flush || s->released), now_ns);
 }
 
 uint64_t stream_size_after(const struct stream *s, uint64_t ts)

@@ -43,6 +43,10 @@ struct stream {
 	uint64_t looked_ns; /* when the head was fetched */
 	uint64_t fill_ns; /* how long writers take to fill the ring: falls at once, rises slowly */
 	bool due;	  /* to be written in this round */
+	/* of threads' rings */
+	bool per_thread;
+	bool released;	  /* nobody has the ring now: all of it is due */
+	uint64_t drained; /* slot word with which all of it was written */
 };
 
 /*
@@ -55,10 +59,12 @@ int stream_resume(struct stream *s, const struct stream_place *place, uint64_t c
 /* Fetches the ring's head, and decides what is due. False once the ring is quarantined. */
 bool stream_look(struct stream *s, bool flush, uint64_t now_ns);
 /*
- * Writes what was published before the last look, if it is due: whole blocks, with flush everything. Returns
+ * Writes what was published before the last look, if it is due: whole blocks, with flush or if it is released everything. Returns
  * whether something was written or -errno; then the rest waits for the next call after a while.
  */
 int stream_write(struct stream *s, const struct stream_place *place, bool flush, uint64_t now_ns);
+/* Nothing is left to be written of what was there at the last look. */
+bool stream_is_drained(const struct stream *s);
 /* Has the present chunk a packet of it? */
 bool stream_has_packets(const struct stream *s);
 /*

@@ -197,7 +197,7 @@ def read_only(fd):
 class Consumer:
     """A running consumer and the daemon's end of its socket."""
 
-    def __init__(self, k, output, resume=0, command=(), version=1, more=b"", memory=None):
+    def __init__(self, k, output, resume=0, command=(), version=2, more=b"", memory=None):
         self.output = output
         self.memory = memory or memfd("session", 4096)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -550,7 +550,7 @@ def refused(k, why, *messages, fds=()):
 
 def test_malformed(k):
     s = RingSet(1)
-    refused(k, "INIT twice", (INIT, struct.pack("<I", 1) + string("x") + string("") + struct.pack("<I", 0) + string("")))
+    refused(k, "INIT twice", (INIT, struct.pack("<I", 2) + string("x") + string("") + struct.pack("<I", 0) + string("")))
     refused(k, "short", (FLUSH, b"\1"))
     refused(k, "no descriptors", (RING_SET, s.message()))
     refused(k, "too few descriptors", (RING_SET, s.message()), fds=s.fds()[:2])
