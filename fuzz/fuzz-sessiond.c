@@ -9,6 +9,7 @@
 #include "sessiond/app.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/recover.h"
 #include "svc/log.h"
 
 #define N_PROGRAMS 4
@@ -423,6 +424,7 @@ static void begin(void)
 	ky_list_init(&d.selections);
 	ky_timer_init(&d.stop_timer, pause_loop);
 	collector_init(&d.collector, &d);
+	recover_init(&d);
 	ky_timer_init(&pause_timer, pause_loop);
 	for (int i = 0; i < N_PROGRAMS; i++)
 		programs[i] = (struct program){.fd = -1};
