@@ -18,6 +18,7 @@ KILLS = int(os.environ.get("KYMO_TEST_KILLS", 100 if SANITIZED else 400))
 AT_ONCE = 200  # kills in one session: each may leave three rings of threads, and a set has 1024
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
+FOR_THREADS = ("--subbuf-size=32K", "--num-subbuf=4")  # each has a ring of its own
 HANDLER = 2
 SURVIVOR = 0xFFFF
 
@@ -44,14 +45,14 @@ def check_killed(found, victim, thread, counted, handlers_count):
 def kill(k, n, seed, env, channel, handlers_count):
     """n programs are killed in one session while another one goes on; returns how many events the killed had recorded."""
     session = f"s{seed}"
-    trace = k.record("victim:*", session=session, channel=(*ROOMY, *channel))
+    trace = k.record("victim:*", session=session, channel=channel)
     survivor = k.spawn("victim", "survive", env=env)
     k.expect(survivor, "surviving")
     said = k.app("victim", "kill", n, seed, env=env, timeout=200)
     k.let_go(survivor)
     survived = int(k.finish(survivor).split()[1])
     k.kymo("stop", session)
-    if channel:
+    if "--overwrite" in channel:
         trace = k.kymo_json("snapshot", "record")["snapshot"]["output"]
     discarded = k.kymo_json("status", session)["session"]["discarded"]
     equal(discarded, 0, "events discarded")
@@ -67,7 +68,7 @@ def kill(k, n, seed, env, channel, handlers_count):
     return sum(counted for _, _, counted in counts)
 
 
-def kill_all(k, env=None, channel=(), handlers_count=True):
+def kill_all(k, env=None, channel=ROOMY, handlers_count=True):
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
     k.start_daemon()
     left, n_events = KILLS, 0
@@ -84,11 +85,15 @@ def test_kill(k):
 
 def test_kill_without_rseq(k):
     """In a thread's ring, what a handler records within another record is published with that."""
-    kill_all(k, env=WITHOUT_RSEQ, handlers_count=False)
+    kill_all(k, env=WITHOUT_RSEQ, channel=FOR_THREADS, handlers_count=False)
+
+
+def test_kill_with_buffers_for_threads(k):
+    kill_all(k, channel=(*FOR_THREADS, "--buffers=thread"), handlers_count=False)
 
 
 def test_kill_in_overwrite_mode(k):
-    kill_all(k, channel=("--overwrite",))
+    kill_all(k, channel=(*ROOMY, "--overwrite"))
 
 
 def stopped(k, env=None):
