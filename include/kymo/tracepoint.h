@@ -755,7 +755,7 @@ static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 	}
 }
 
-static inline __attribute__((unused)) char *kymo__format(
+static inline __attribute__((unused, format(printf, 3, 0))) char *kymo__format(
 	char *small, size_t size, const char *format, va_list ap)
 {
 	va_list again;

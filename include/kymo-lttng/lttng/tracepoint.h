@@ -63,6 +63,9 @@
 #define KYMO__LTTNG_PROTO(type, name) type name __attribute__((unused))
 #define KYMO__LTTNG_PROTO_LAST(type, name) KYMO__LTTNG_PROTO(type, name)
 #define KYMO__LTTNG_NO_PROTO void
+#define KYMO__LTTNG_TYPE(type, name) type
+#define KYMO__LTTNG_TYPE_LAST(type, name) type
+#define KYMO__LTTNG_NO_TYPE void
 #define KYMO__LTTNG_VALUE(type, name) name
 #define KYMO__LTTNG_VALUE_LAST(type, name) name
 #define KYMO__LTTNG_NO_VALUE
@@ -83,7 +86,7 @@ struct KYMO__HIDDEN kymo__lttng_link {
 	KYMO__C_END \
 	static inline __attribute__((always_inline, unused)) KYMO__LTTNG_HIDE void kymo__lttng_call_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
-		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(PROTO, args)); } kymo__u; \
+		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__u; \
 		kymo__u.address = __atomic_load_n(&kymo_lttng_##provider##___##name.hook, __ATOMIC_RELAXED); \
 		if (kymo__u.address) \
 			kymo__u.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
