@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread's ring: src/ring/thread.c. A record is interrupted at any step by a signal's handler, and that by another one,
+ * each of which runs to its end; the process may be killed at any step. Then another thread claims the ring, which may
+ * be killed as well, and a third one.
+ *
+ * Found with it: all that a head covers is whole, its number is right, and so are the numbers with which blocks begin; a
+ * record is there once the outermost one has returned; a short header follows a long one that is there too.
+ *
+ * Must fail: PLAIN          the outermost record stores the head, rather than raising it
+ *            COUNT_APART    records are counted apart from the reservation of their place
+ *            KEEP_RESERVE   a new owner goes on where the last one had reserved
+ *            KEEP_WINDOW    a new owner goes by the window of the last one
+ */
+#define BLOCK  3		/* units; a record takes one */
+#define LIMIT  2		/* of them for records */
+#define END    24		/* positions stay below */
+#define DEPTHS 3		/* a thread, a handler, a handler on top of it */
+
+byte reserve, reserved;		/* one word: position, and number of records */
+byte head, count;		/* one word */
+bool window;
+byte used[END / BLOCK], begin_count[END / BLOCK];
+bool whole[END], wide[END];
+
+byte owner, depth, must;
+bool killed[3];
+
+/* A step of owner `who` in a context of this depth. */
+#define STEP(x) atomic { owner == who && depth == level && !killed[who] -> x }
+
+inline record() {
+	skip;
+again:	STEP(from = reserve; n_before = reserved);
+	begin = (from % BLOCK + 1 > LIMIT -> from / BLOCK * BLOCK + BLOCK : from);
+	STEP(is_wide = !window);
+	STEP(if
+	     :: reserve == from && reserved == n_before ->
+		reserve = begin + 1;
+#ifndef COUNT_APART
+		reserved = n_before + 1;
+#endif
+		wide[begin] = is_wide
+	     :: else -> goto again
+	     fi);
+	if
+	:: is_wide -> STEP(window = true)
+	:: else
+	fi;
+	if
+	:: begin != from ->
+		STEP(used[from / BLOCK] = from % BLOCK);
+#ifdef COUNT_APART
+		STEP(n_before = reserved);
+#endif
+		STEP(begin_count[begin / BLOCK] = n_before)
+	:: else
+	fi;
+#ifdef COUNT_APART
+	STEP(reserved++);
+#endif
+	STEP(whole[begin] = true);
+	STEP(if :: head != from -> goto done :: else fi);
+	/* publish() */
+#ifdef PLAIN
+	STEP(from = reserve; n_before = reserved);
+	STEP(head = from; count = n_before);
+#else
+	do
+	:: STEP(seen = head);
+	   STEP(end = reserve; n_before = reserved);
+	   if
+	   :: seen == end -> break
+	   :: else -> STEP(if :: head == seen -> head = end; count = n_before :: else fi)
+	   fi
+	od;
+#endif
+done:	atomic {
+		owner == who && depth == level && !killed[who] ->
+		if :: level == 0 -> must = (begin + 1 > must -> begin + 1 : must) :: else fi;
+		from = 0; begin = 0; n_before = 0; seen = 0; end = 0; is_wide = false
+	}
+}
+
+/* What an owner finds is what was published: begin_ownership(). */
+inline claim() {
+#ifndef KEEP_WINDOW
+	STEP(window = false);
+#endif
+	STEP(from = head; n_before = count);
+	begin = from;
+	if
+	:: from % BLOCK != 0 ->
+		begin = from / BLOCK * BLOCK + BLOCK;
+		STEP(used[from / BLOCK] = from % BLOCK);
+		STEP(begin_count[begin / BLOCK] = n_before)
+	:: else
+	fi;
+#ifndef KEEP_RESERVE
+	STEP(reserve = begin; reserved = n_before);
+#endif
+	STEP(head = begin; count = n_before)
+}
+
+proctype thread(byte who; byte n) {
+	byte level, from, begin, n_before, seen, end;
+	bool is_wide;
+
+	if
+	:: who > 0 -> owner == who; claim()
+	:: else
+	fi;
+	do
+	:: n > 0 -> record(); n--
+	:: else -> break
+	od
+}
+
+proctype handler(byte who; byte level; byte n) {
+	byte from, begin, n_before, seen, end;
+	bool is_wide;
+
+	do
+	:: n > 0 ->
+		atomic { owner == who && depth == level - 1 && !killed[who] -> depth = level };
+		record();
+		STEP(depth = level - 1);
+		n--
+	:: break
+	od
+}
+
+/* A process may be killed; the daemon sees to what it had. */
+proctype killer() {
+	if
+	:: atomic { killed[0] = true; depth = 0; owner = 1 };
+		if
+		:: atomic { killed[1] = true; owner = 2 }
+		:: true
+		fi
+	:: true
+	fi
+}
+
+/* Looks once, at any moment. */
+proctype reader() {
+	byte p, n;
+	bool opened;
+
+	d_step {
+		assert(head >= must);
+		do
+		:: p < head ->
+			if
+			:: p % BLOCK == 0 && p > 0 -> assert(begin_count[p / BLOCK] == n)
+			:: else
+			fi;
+			if
+			:: head / BLOCK > p / BLOCK && p % BLOCK == used[p / BLOCK] ->
+				p = p / BLOCK * BLOCK + BLOCK
+			:: else ->
+				assert(p % BLOCK < LIMIT && whole[p] && (opened || wide[p]));
+				opened = true;
+				n++;
+				p++
+			fi
+		:: else -> break
+		od;
+		assert(n == count)
+	}
+}
+
+init {
+	atomic {
+		run thread(0, 2); run thread(1, 1); run thread(2, 1);
+		run handler(0, 1, 1); run handler(0, 2, 1);
+		run killer(); run reader()
+	}
+}
