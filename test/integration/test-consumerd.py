@@ -787,6 +787,68 @@ def test_rotation_killed_at_random(k):
     check_chunks(trace, s)
 
 
+def rotation_cut_short(k, moved, archive):
+    """As memory and files are when it dies just before or just after the chunk was moved; what the next one makes of that."""
+    s, trace = RingSet(1, n_blocks=16), k.top / f"trace-{moved}-{archive}"
+    c = Consumer(k, trace)
+    c.add(s)
+    write_all(s.ring[0], range(500))
+    c.flush()
+    write_all(s.ring[1], range(500, 600))
+    shutil.copytree(trace / "ust", k.top / "before")
+    equal(c.rotate(1, archive)[0], 0, "rotation")
+    c.kill()
+    shutil.rmtree(trace / "ust", ignore_errors=True)  # of the next chunk: has no packet
+    if not moved:
+        shutil.move(trace / "archives" / archive / "ust" if archive else k.top / "before", trace / "ust")
+    os.pwrite(c.memory, struct.pack("<QQ", 0, 1), 0)
+    write_all(s.ring[0], range(600, 700))
+    c = Consumer(k, trace, resume=1, memory=c.memory)
+    c.add(s)
+    status, message, stats = c.rotate(1, archive)
+    equal((status, message), (0, ""), "the same order")
+    write_all(s.ring[1], range(700, 800))
+    shutil.rmtree(k.top / "before", ignore_errors=True)
+    return s, trace, c
+
+
+def test_rotation_cut_short(k):
+    for moved in (False, True):
+        s, trace, c = rotation_cut_short(k, moved, "x-0")
+        check_stats(c.quit(), s)
+        equal([len(chunk) for chunk in check_chunks(trace, s)], [600, 200] if moved else [700, 100], "events of the chunks")
+
+
+def test_rotation_killed_between(k):
+    """Held by a debugger when the chunk has been moved, and killed."""
+    kymotest.need_program("strace", "strace")
+    s, trace = RingSet(1), k.top / "trace"
+    c = Consumer(k, trace, command=["strace", "-o", k.top / "strace", "-e", "inject=renameat,renameat2:delay_exit=60000000"])
+    c.add(s)
+    write_all(s.ring[0], range(600))
+    c.flush()
+    write_all(s.ring[0], range(600, 610))
+    c.begin_rotation(1, "x-0")
+    wait_for(lambda: (trace / "archives" / "x-0" / "ust").exists(), "the chunk to be moved")
+    child, = pathlib.Path(f"/proc/{c.process.pid}/task/{c.process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+    c.kill()
+    wait_for(lambda: not kymotest.alive(int(child)), "the consumer to die")
+    write_all(s.ring[0], range(700, 710))
+    c = Consumer(k, trace, resume=1, memory=c.memory)
+    c.add(s)
+    equal(c.rotate(1, "x-0")[0], 0, "the same order")
+    check_stats(c.quit(), s)
+    equal([len(chunk) for chunk in check_chunks(trace, s)], [610, 10], "events of the chunks")
+
+
+def test_clear_cut_short(k):
+    for moved in (False, True):
+        s, trace, c = rotation_cut_short(k, moved, "")
+        check_stats(c.quit(), s, cleared=600 if moved else 700)
+        equal(numbers_of(trace), list(range(600 if moved else 700, 800)), "events that were not cleared")
+
+
 def test_clear(k):
     s = RingSet(1)
     c = Consumer(k, k.top / "trace")

@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Files of limited size, rotation and clearing: an event is in one chunk, or counted as removed, cleared or discarded. Babeltrace2 is
+the judge, of each chunk alone and of all that lies below the session's directory.
+"""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import threading
+
+import kymotest
+from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted
+from kymotest import CLI, check, check_streams, equal, fixed, need_mounts, read_trace, wait_for
+
+FILES = ("--subbuf-size=16K", "--num-subbuf=64", "--tracefile-size=64K")
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+
+
+def consumers(k):
+    return [p for p in kymotest.processes_with(k.mark) if "consumerd" in kymotest.command_of(p)]
+
+
+def status(k, session="s"):
+    return k.kymo_json("status", session)["session"]
+
+
+def rotate(k, *args):
+    return k.kymo_json("rotate", *args)["rotation"]
+
+
+def archived(trace):
+    """Chunks that are complete, oldest first."""
+    found = list((trace / "archives").iterdir()) if (trace / "archives").exists() else []
+    return sorted(found, key=lambda p: int(p.name.rpartition("-")[2]))
+
+
+def chunks(trace):
+    return archived(trace) + ([trace / "ust"] if kymotest.streams(trace / "ust") else [])
+
+
+def check_chunks(k, trace, counts, total, first=0):
+    """All chunks together; returns the events of each."""
+    found, lost = [], 0
+    for chunk in chunks(trace):
+        events, discarded = read_trace(chunk)
+        equal(check_streams(chunk, fixed(RECORD_BYTES), first), (len(events), discarded), f"what the packets of {chunk} count")
+        stat = k.kymo_json("stat", chunk)
+        equal((stat["events"], stat["discarded"]), (len(events), discarded), f"what kymo stat says of {chunk}")
+        found.append(events)
+        lost += discarded
+    events, discarded = read_trace(trace)
+    equal((len(events), discarded), (sum(map(len, found)), lost), "what is read of all at once")
+    check_values(events)
+    check_order(events)
+    gone = counts["removed"] + counts["cleared"]
+    equal((len(events) + gone, lost), (counts["recorded"], counts["discarded"]), "events and losses, against the session's counts")
+    equal(counts["recorded"] + counts["discarded"], total, "recorded and discarded, against emitted")
+    return found
+
+
+def while_emitting(k, action, runs, **options):
+    """Does it again and again while programs record; returns how many events they have emitted, and the last result."""
+    total = 0
+    for process in range(runs):
+        app = k.spawn("emit", "-t", 3, "-n", 10000 // SCALE, "-m", "-p", process, **options)
+        while app.poll() is None:
+            action()
+        total += sum(emitted(k.finish(app)))
+    return total
+
+
+def run_rotating(k, **options):
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    total = while_emitting(k, lambda: rotate(k), 2, **options)
+    counts = k.kymo_json("stop")["sessions"][0]
+    found = check_chunks(k, trace, counts, total)
+    check(len(found) > 3, f"{len(found)} chunks")
+    equal(len(archived(trace)), counts["rotation"]["chunks"], "chunks")
+    return trace
+
+
+def test_while_recording(k):
+    run_rotating(k)
+
+
+def test_while_recording_per_thread(k):
+    run_rotating(k, env=WITHOUT_RSEQ)
+
+
+def test_chunk(k):
+    """What the command says, and that a chunk can be moved and removed."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    equal(rotate(k), {"session": "s", "state": "empty", "path": ""}, "rotation of nothing")
+    check("no chunk was made" in k.kymo("rotate", "s").stdout, "no word about an empty chunk")
+    check(not (trace / "archives").exists(), "a chunk of nothing")
+    k.app("emit", "-n", 100)
+    done = k.kymo("rotate").stdout
+    first, = archived(trace)
+    check(str(first) in done, f"says: {done}")
+    check(kymotest.re.fullmatch(r"(\d{8}T\d{6}[+-]\d{4}-){2}0", first.name), f"name: {first.name}")
+    equal(len(read_trace(first)[0]), 100, "events of the chunk")
+    equal(len(k.kymo("view", first).stdout.splitlines()), 100, "lines of kymo view")
+    first.rename(k.top / "moved")
+    k.app("emit", "-n", 10, "-p", 1)
+    k.kymo("stop")
+    equal(len(read_trace(trace)[0]), 10, "events of the chunk that is written")
+    second = rotate(k)
+    equal((second["state"], len(read_trace(second["path"])[0])), ("completed", 10), "rotation of a stopped session")
+    shutil.rmtree(second["path"])
+    k.kymo("start")
+    k.app("emit", "-n", 1, "-p", 2)
+    third = rotate(k, "s", "--no-wait")
+    equal(third["state"], "ongoing", "state")
+    wait_for(lambda: status(k)["rotation"]["chunks"] == 3, "the rotation")
+    equal(status(k)["rotation"]["last"], third["path"], "path of the last chunk")
+    check("rotated 3 times" in k.kymo("status").stdout, "status does not show rotations")
+    counts = k.kymo_json("destroy")["sessions"][0]
+    equal((counts["recorded"], counts["discarded"]), (111, 0), "counts")
+
+
+def kill_consumers(k, stop):
+    while not stop.wait(random.random() * 0.05):
+        for pid in consumers(k):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_consumer_killed(k):
+    """At any moment: it is started again, and each event is in one chunk."""
+    random.seed(7)
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=256", "--tracefile-size=128K"))
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_consumers, args=(k, stop))
+    killer.start()
+    try:
+        total = while_emitting(k, lambda: rotate(k), 6)
+    finally:
+        stop.set()
+        killer.join()
+    counts = k.kymo_json("stop")["sessions"][0]
+    found = check_chunks(k, trace, counts, total, first=None)
+    check(len(found) > 2, f"{len(found)} chunks")
+    check(k.daemon_log().count("killed by signal") > 5, "no consumer was killed")
+
+
+def test_client_gone(k):
+    """Nobody waits any more, and the consumer hangs: the chunk is made all the same, and other commands go on."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 10)
+    consumer, = consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    client = subprocess.Popen([CLI, "rotate"], env=k.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: status(k)["rotation"]["ongoing"], "the rotation to begin")
+    client.kill()
+    client.wait()
+    check("being rotated" in k.kymo("rotate", status=1).stderr, "rotated during a rotation")
+    check("being rotated" in k.kymo("clear", status=1).stderr, "cleared during a rotation")
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: status(k)["rotation"]["chunks"] == 1, "the rotation")
+    equal(len(read_trace(archived(trace)[0])[0]), 10, "events")
+
+
+def test_destroyed_meanwhile(k):
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 10)
+    consumer, = consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    client = subprocess.Popen([CLI, "rotate"], env=k.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(lambda: status(k)["rotation"]["ongoing"], "the rotation to begin")
+    k.kymo("destroy", "--no-wait")
+    os.kill(consumer, signal.SIGCONT)
+    said = client.communicate(timeout=kymotest.TIMEOUT)[0]
+    check(str(trace) in said or "destroyed" in said, f"says: {said}")
+    wait_for(lambda: not consumers(k), "the consumer to end")
+    equal(len(read_trace(trace)[0]), 10, "events")
+
+
+def test_timer(k):
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    said = k.kymo("enable-rotation", "--timer=20ms").stdout
+    check("every 20 ms" in said, f"says: {said}")
+    total = while_emitting(k, lambda: k.kymo("list"), 1)
+    wait_for(lambda: status(k)["rotation"]["chunks"] >= 2, "two rotations")
+    check("every 20 ms" in k.kymo("status").stdout, "status does not show the schedule")
+    equal(k.kymo_json("disable-rotation", "--timer")["session"]["rotation"]["timer"], 0, "timer")
+    chunks_before = status(k)["rotation"]["chunks"]
+    total += sum(emitted(k.app("emit", "-n", 1000, "-p", 9)))
+    counts = k.kymo_json("stop")["sessions"][0]
+    found = check_chunks(k, trace, counts, total)
+    check(counts["rotation"]["chunks"] <= chunks_before + 1 and len(found[-1]) >= 1000, "rotated without a schedule")
+
+
+def test_size(k):
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=64", "--switch-timer=10ms"))
+    k.kymo("enable-rotation", "--size=100K")
+    total = 0
+    for process in range(3):
+        total += sum(emitted(k.app("emit", "-n", 6000, "-p", process)))
+        wait_for(lambda: status(k)["rotation"]["chunks"] > process, "a rotation")
+    counts = k.kymo_json("stop")["sessions"][0]
+    check_chunks(k, trace, counts, total)
+    for chunk in archived(trace):
+        size = sum(p.stat().st_size for p in kymotest.streams(chunk))
+        check(size >= 100 << 10, f"chunk of {size} bytes")
+    check("when 100.0 KiB" in k.kymo("status").stdout, "status does not show the schedule")
+
+
+def test_two_sessions(k):
+    """One is rotated and cleared, the other does not notice."""
+    k.start_daemon()
+    one = k.record("emit:*", session="one", channel=ROOMY)
+    two = k.record("emit:*", session="two", channel=ROOMY)
+    k.kymo("enable-rotation", "--timer=5ms", "-s", "one")
+    total = while_emitting(k, lambda: rotate(k, "two"), 1)
+    k.kymo("disable-rotation", "-s", "one")
+    counts = {s["name"]: s for s in k.kymo_json("stop", "--all")["sessions"]}
+    check_chunks(k, one, counts["one"], total)
+    check_chunks(k, two, counts["two"], total)
+
+
+def test_users(k):
+    """A session of root's records several users: a chunk has the traces of all."""
+    if os.geteuid() != 0:
+        raise kymotest.Skip("programs of other users need root")
+    k.top.chmod(0o755)
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    total, users = 0, (0, 64101, 64102)
+    for turn in range(3):
+        apps = [k.spawn("emit", "-n", 1000, "-p", turn * len(users) + i, wrap=("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"))
+            for i, uid in enumerate(users)]
+        total += sum(sum(emitted(k.finish(app))) for app in apps)
+        chunk = pathlib.Path(rotate(k)["path"])
+        equal({p.name for p in (chunk / "ust" / "uid").iterdir()}, set(map(str, users)), "users of the chunk")
+        equal(len(read_trace(chunk)[0]), len(users) * 1000, "events of the chunk")
+    check_chunks(k, trace, k.kymo_json("stop")["sessions"][0], total)
+
+
+def test_files(k):
+    """Full speed into files of limited size: all stay, and are one trace."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=FILES)
+    total = sum(emitted(k.finish(k.spawn("emit", "-t", 3, "-n", 5000, "-m"))))
+    counts = k.kymo_json("stop")["sessions"][0]
+    check_chunks(k, trace, counts, total, first=None)
+    files = kymotest.streams(trace)
+    check(len(files) > 3 and max(p.stat().st_size for p in files) <= 64 << 10, f"{len(files)} files")
+    check((trace / "ust/uid" / str(os.getuid()) / "64-bit/channel0_0_0").exists(), "names of the files")
+
+
+def test_newest_files(k):
+    """A ring of files: what is in none of them any more is counted, also by those who restart."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=(*FILES, "--tracefile-count=2"))
+    total = 0
+    for process in range(4):
+        total += sum(emitted(k.finish(k.spawn("emit", "-t", 2, "-n", 20000, "-m", "-p", process))))
+        for pid in consumers(k):
+            os.kill(pid, signal.SIGKILL)
+        readable(trace)
+    done = k.kymo("stop").stdout
+    counts = status(k)
+    events = read(trace)
+    equal(len(events) + counts["removed"], counts["recorded"], "events that stay and those that were removed")
+    equal(counts["recorded"] + counts["discarded"], total, "recorded and discarded, against emitted")
+    check(counts["removed"] > 0 and f"{counts['removed']} of the recorded events" in done, f"stop says: {done}")
+    check(f"{counts['removed']} of the recorded events" in k.kymo("status").stdout, "status does not tell")
+    streams = {}
+    for path in kymotest.streams(trace):
+        streams.setdefault(path.name.rpartition("_")[0], []).append(path)
+    check(all(len(files) <= 2 for files in streams.values()), f"files: {streams}")
+    check(any(next(kymotest.packets(files[0], first=None)).seq for files in streams.values()), "packets have their numbers")
+    check_values(events)
+
+
+def read(trace):
+    """As read_trace(), where a stream may begin with losses that nobody can count any more."""
+    done = subprocess.run(["babeltrace2", "--clock-cycles", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
+    warnings = [line for line in done.stderr.splitlines() if line.strip() and "discarded" not in line]
+    check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{done.stderr[:2000]}")
+    return [kymotest.Event(int(m["time"]), m["name"], None, m["fields"]) for m in map(kymotest.LINE.match, done.stdout.splitlines())]
+
+
+def readable(trace):
+    """Files may go while it reads: then it is asked again."""
+    for _ in range(20):
+        done = subprocess.run(["babeltrace2", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
+        if not done.returncode:
+            return
+        check("No such file" in done.stderr, f"babeltrace2 says:\n{done.stderr[:2000]}")
+    check(False, "never readable")
+
+
+def test_file_options(k):
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+
+    def refused(*args, says, status=1):
+        error = k.kymo(*args, status=status).stderr
+        check(says in error, f"kymo {' '.join(map(str, args))} says: {error}")
+
+    refused("enable-channel", "a", "--tracefile-size=8K", says="sub-buffer")
+    refused("enable-channel", "a", "--tracefile-size=big", says="tracefile-size")
+    refused("enable-channel", "a", "--tracefile-count=3", says="tracefile-size too")
+    channel = k.kymo_json("enable-channel", "a", "--tracefile-size=1M", "--tracefile-count=3")["channels"][0]
+    equal((channel["tracefile_size"], channel["tracefile_count"]), (1 << 20, 3), "limits")
+    refused("enable-channel", "a_1", says="same name")
+    refused("enable-channel", "a-thread_1", says="same name")
+    k.kymo("enable-channel", "a_b")
+    check("at most 1.0 MiB, the newest 3" in k.kymo("status").stdout, "status does not show the limits")
+    k.kymo("set", "-c", "a", "tracefile-count=0")
+    refused("set", "-c", "a", "tracefile-size=4K", says="sub-buffer")
+
+
+def test_refused(k):
+    k.start_daemon()
+
+    def refused(*args, says, status=1):
+        error = k.kymo(*args, status=status).stderr
+        check(says in error, f"kymo {' '.join(map(str, args))} says: {error}")
+
+    refused("rotate", says="no current session")
+    k.kymo("create", "f", "--snapshot", "-o", k.traces / "f")
+    refused("rotate", says="kymo snapshot record")
+    refused("enable-rotation", "--size=1M", says="kymo snapshot record")
+    refused("clear", says="snapshots")
+    k.kymo("create", "n", "--no-output")
+    refused("rotate", says="writes no trace")
+    k.kymo("create", "s", "-o", k.traces / "s")
+    refused("rotate", "absent", says="absent")
+    refused("rotate", "s", "-s", "s", says="not both", status=2)
+    refused("enable-rotation", says="--timer", status=2)
+    refused("enable-rotation", "--timer=5x", says="no time", status=2)
+    refused("enable-rotation", "--timer=1", says="millisecond")
+    refused("enable-rotation", "--size=0", says="no size", status=2)
+    refused("disable-rotation", "--size", says="no rotation by size")
+    k.kymo("enable-channel", "o", "--overwrite")
+    refused("clear", says="overwrite mode")
+
+
+def test_clear(k):
+    """While programs record: what was not cleared is in the trace."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    told = []
+    total = while_emitting(k, lambda: told.append(k.kymo_json("clear")["cleared"][0]["events"]), 2)
+    counts = k.kymo_json("stop")["sessions"][0]
+    equal(counts["cleared"], sum(told), "what was told at each time")
+    check(sum(told) > 0, "nothing was cleared")
+    check_chunks(k, trace, counts, total)
+
+
+def test_clear_keeps_chunks(k):
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 10)
+    rotate(k)
+    k.app("emit", "-n", 20, "-p", 1)
+    done = k.kymo("clear", "s").stdout
+    check("20 recorded events" in done, f"says: {done}")
+    k.app("emit", "-n", 5, "-p", 2)
+    done = k.kymo("stop").stdout
+    check("20 of the recorded events" in done, f"stop says: {done}")
+    check("0 recorded events" not in k.kymo("clear", "--all").stdout, "nothing cleared of a stopped session")
+    equal(len(read_trace(trace)[0]), 10, "events")
+    equal(status(k)["cleared"], 25, "cleared")
+
+
+def test_no_output(k):
+    """Consumes and counts, and writes nothing; clearing empties the buffers."""
+    k.start_daemon()
+    k.kymo("create", "n", "--no-output")
+    k.kymo("enable-channel", "channel0", *ROOMY)
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    total = sum(emitted(k.app("emit", "-t", 2, "-n", 20000 // SCALE)))
+    k.kymo("clear")
+    total += sum(emitted(k.app("emit", "-n", 100, "-p", 1)))
+    counts = k.kymo_json("stop")["sessions"][0]
+    equal((counts["recorded"] + counts["discarded"], counts["bytes"]), (total, 0), "counts")
+    check(counts["cleared"] > 0, "nothing was cleared")
+    check(not k.traces.exists() or not list(k.traces.iterdir()), "something was written")
+
+
+def test_files_with_data_only(k):
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 0)
+    equal(kymotest.streams(trace), [], "stream files without an event")
+    k.finish(k.spawn("emit", "-n", 1, wrap=("taskset", "-c", "0")))
+    k.kymo("stop")
+    equal([p.name for p in kymotest.streams(trace)], ["channel0_0"], "stream files")
+    equal([p.name for p in trace.rglob("*.kyx")], ["channel0_0.kyx"], "indexes")
+
+
+def test_disk_full(k):
+    """A chunk that cannot be completed goes on; when there is room, it is rotated whole."""
+    need_mounts()
+    disk = k.top / "disk"
+    disk.mkdir()
+    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
+        f'mount -t tmpfs -o size=256k disk "{disk}" && exec "$0" "$@"'])
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    outside = pathlib.Path(f"/proc/{k.daemon.pid}/root") / disk.relative_to("/")
+    k.kymo("create", "s", "-o", disk / "s")
+    k.kymo("enable-channel", "channel0", *ROOMY)
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    total = sum(emitted(k.app("emit", "-n", 2000)))
+    equal(rotate(k)["state"], "completed", "rotation while there is room")
+    total += sum(emitted(k.app("emit", "-n", 20000, "-p", 1)))
+    error = k.kymo("rotate", status=1).stderr
+    check("No space left" in error, f"says: {error}")
+    equal(len(archived(outside / "s")), 1, "chunks")
+    shutil.copytree(outside / "s" / "archives", k.top / "t" / "archives")
+    shutil.rmtree(outside / "s" / "archives")
+    k.kymo("clear")
+    total += sum(emitted(k.app("emit", "-n", 1000, "-p", 2)))
+    equal(rotate(k)["state"], "completed", "rotation when there is room again")
+    counts = k.kymo_json("stop")["sessions"][0]
+    equal(counts["error"], "", "error")
+    shutil.copytree(outside / "s" / "archives", k.top / "t" / "archives", dirs_exist_ok=True)
+    check_chunks(k, k.top / "t", counts, total)
+
+
+if __name__ == "__main__":
+    kymotest.main()
