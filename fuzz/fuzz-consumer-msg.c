@@ -42,6 +42,9 @@ ROUND_TRIP(ky_cons_adopted)
 ROUND_TRIP(ky_cons_ring_set)
 ROUND_TRIP(ky_cons_rotate)
 ROUND_TRIP(ky_cons_rotated)
+ROUND_TRIP(ky_cons_retire)
+ROUND_TRIP(ky_cons_forget)
+ROUND_TRIP(ky_cons_retired)
 
 static void fuzz_geometry(struct ky_reader r)
 {
@@ -105,6 +108,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_ROTATED:
 		fuzz_ky_cons_rotated(&r);
+		break;
+	case KY_CONS_RETIRE:
+		fuzz_ky_cons_retire(&r);
+		break;
+	case KY_CONS_FORGET:
+		fuzz_ky_cons_forget(&r);
+		break;
+	case KY_CONS_RETIRED:
+		fuzz_ky_cons_retired(&r);
 		break;
 	case KY_CONS_STATS:
 		fuzz_ky_cons_stats(&r);

@@ -24,6 +24,7 @@ struct ky_resume_session {
 	uint64_t chunk; /* that is written now */
 	/* chunk + 1: slots for that one are ready, and the files of `chunk` may have gone to their place; or 0 */
 	uint64_t prepared;
+	uint64_t retired_in; /* chunk + 1: a ring set that is gone has packets in that one; or 0 */
 };
 
 /* State of a stream where one of its files begins. Counts are from the beginning of the session. */
@@ -47,7 +48,7 @@ struct ky_resume_stream {
 	struct ky_resume_slot slots[2];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 16, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 24, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "consumerd/retirement.h"
 #include "consumerd/ring-set.h"
 #include "consumerd/succession.h"
 #include "consumerd/trace-dir.h"
@@ -135,7 +136,8 @@ static void set_timer(struct consumer *c)
 	ky_list_foreach (set, &c->sets, node)
 		next = KY_MIN(next, ring_set_next_look(set));
 	now = ky_loop_now_ns();
-	ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
+	if (!ky_list_empty(&c->sets))
+		ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
 }
 
 static void timer_due(struct ky_timer *timer)
@@ -144,6 +146,8 @@ static void timer_due(struct ky_timer *timer)
 	uint64_t now = ky_loop_now_ns();
 
 	drain(c, false, now);
+	if (retirement_proceed(c))
+		send_stats(c, 0);
 	set_timer(c);
 }
 
@@ -226,7 +230,7 @@ static int complete_chunk(struct consumer *c)
 		return -EBADMSG;
 	if (c->status)
 		return c->status;
-	return has_packets(c) ? 0 : -ENODATA;
+	return has_packets(c) || c->session->retired_in == c->session->chunk + 1 ? 0 : -ENODATA;
 }
 
 /* The point of no return. */
@@ -497,6 +501,25 @@ static int on_rotate(struct consumer *c, struct ky_reader *r, int *fds)
 	return 0;
 }
 
+static int on_retire(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_retire m;
+
+	if (ky_cons_retire_decode(r, &m) < 0 || !c->output || c->snapshot)
+		return -EBADMSG;
+	return retirement_begin(c, m.set);
+}
+
+static int on_forget(struct consumer *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_forget m;
+
+	if (ky_cons_forget_decode(r, &m) < 0)
+		return -EBADMSG;
+	retirement_forget(c, m.set);
+	return 0;
+}
+
 static int on_quit(struct consumer *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_quit m;
@@ -521,6 +544,8 @@ static const struct order {
 	[KY_CONS_SNAPSHOT] = {on_snapshot, 0},
 	[KY_CONS_TIMERS] = {on_timers, 0},
 	[KY_CONS_ROTATE] = {on_rotate, 0},
+	[KY_CONS_RETIRE] = {on_retire, 0},
+	[KY_CONS_FORGET] = {on_forget, 0},
 };
 
 static void on_message(
@@ -590,6 +615,7 @@ int consumer_init(struct consumer *c, int fd)
 	ky_list_init(&c->traces);
 	ky_list_init(&c->sets);
 	succession_init(c);
+	retirement_init(c);
 	ky_timer_init(&c->timer, timer_due);
 	ret = ky_loop_init(&c->loop);
 	if (ret < 0) {
@@ -616,6 +642,7 @@ void consumer_deinit(struct consumer *c)
 
 	ky_timer_cancel(&c->timer);
 	succession_deinit(c);
+	retirement_deinit(c);
 	ky_list_foreach_safe (set, next_set, &c->sets, node)
 		ring_set_free(set);
 	ky_list_foreach_safe (t, next_trace, &c->traces, node)

@@ -45,6 +45,7 @@ struct consumer {
 	/* for a successor of the daemon (succession.h) */
 	char rendezvous[108]; /* a socket's path; "": there is none to come */
 	struct ky_list kept;
+	struct ky_list retired; /* sets that are gone (retirement.h) */
 	struct ky_timer caller;
 };
 

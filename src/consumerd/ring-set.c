@@ -247,6 +247,8 @@ void ring_set_time(struct ring_set *set, uint64_t switch_us, uint64_t read_us)
 /* How long until the next look, if nothing else happens. */
 static uint64_t period(const struct ring_set *set)
 {
+	if (set->retiring)
+		return PERIOD_MAX_NS;
 	return set->read_ns ? set->read_ns
 			    : KY_MAX(KY_MIN(set->fill_ns / 4, PERIOD_MAX_NS), PERIOD_MIN_NS);
 }
@@ -259,8 +261,8 @@ uint64_t ring_set_next_look(const struct ring_set *set)
 }
 
 /*
- * Fetches a ring's head. A thread that gave its ring back is not waited for: all of it is due; then the ring is left
- * alone until another thread has it, but for the first, which counts what has no ring.
+ * Fetches a ring's head. A thread that gave its ring back, or a process that is gone, is not waited for: all of it is due; then
+ * the ring is left alone until another thread has it, but for the first, which counts what has no ring.
  */
 static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 {
@@ -270,7 +272,9 @@ static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 	s->due = false;
 	if (s->drain.quarantined)
 		return;
-	if (s->per_thread)
+	if (set->retiring)
+		word = 0;
+	else if (s->per_thread)
 		word = ky_slot_word(&set->geometry, set->rings, i);
 	s->released = !(word & KY_SLOT_OWNED);
 	if (i && s->released && s->drained == word)
@@ -288,7 +292,8 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 
 	set->flush = flush || (set->switch_ns && now_ns - set->flushed_ns >= set->switch_ns);
 	/* Those that have no period of their own are looked at whenever we are awake. */
-	set->looked = set->flush || !set->read_ns || now_ns - set->looked_ns >= set->read_ns;
+	set->looked = set->flush || set->retiring || !set->read_ns ||
+		      now_ns - set->looked_ns >= set->read_ns;
 	if (!set->looked)
 		return false;
 	set->looked_ns = now_ns;
@@ -369,6 +374,15 @@ void ring_set_enter(struct ring_set *set)
 		trace_uuid(set->trace, set->streams[i].header.uuid);
 		stream_enter(&set->streams[i], set->trace->chunk);
 	}
+}
+
+uint64_t ring_set_kept(const struct ring_set *set)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < set->n_streams; i++)
+		sum += stream_kept(&set->streams[i]);
+	return sum;
 }
 
 void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats)

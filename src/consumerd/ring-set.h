@@ -33,6 +33,7 @@ struct ring_set {
 	uint64_t switch_ns, read_ns;	    /* 0: never; as often as fill_ns needs it */
 	uint64_t flushed_ns, looked_ns;	    /* when that was done last */
 	bool looked, flush;		    /* in this round */
+	bool retiring; /* nobody writes it any more: all of it is due at each look */
 };
 
 /*
@@ -65,6 +66,8 @@ bool ring_set_has_packets(const struct ring_set *set);
 void ring_set_prepare(struct ring_set *set, uint64_t chunk, bool drop);
 /* That of its trace has begun. */
 void ring_set_enter(struct ring_set *set);
+/* Of the recorded events: those in the present chunk. */
+uint64_t ring_set_kept(const struct ring_set *set);
 /* Adds the set's counts to *stats. */
 void ring_set_add_stats(const struct ring_set *set, struct ky_cons_stats *stats);
 

@@ -519,6 +519,11 @@ void stream_enter(struct stream *s, uint64_t chunk)
 	tell_writers(s);
 }
 
+uint64_t stream_kept(const struct stream *s)
+{
+	return s->n_events - KY_MIN(s->base.kept_from, s->n_events);
+}
+
 void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
 {
 	stats->recorded += s->n_events;

@@ -73,6 +73,8 @@ bool stream_has_packets(const struct stream *s);
  */
 void stream_prepare(struct stream *s, uint64_t chunk, bool drop);
 void stream_enter(struct stream *s, uint64_t chunk);
+/* Of the recorded events: those in the present chunk. */
+uint64_t stream_kept(const struct stream *s);
 /* Adds the stream's counts to *stats. */
 void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats);
 /* Of packets that could be written now: bytes of those that end later than ts. */

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "consumerd/retirement.h"
 #include "svc/log.h"
 
 #define FIRST_CALL_NS (10 * KY_NS_PER_MS) /* the dying daemon's own socket may still be there */
@@ -51,6 +52,15 @@ int succession_keep(struct consumer *c, uint32_t set, const int fds[N_SET_FDS])
 	return 0;
 }
 
+void succession_release(struct consumer *c, uint32_t set)
+{
+	struct kept *k, *tmp;
+
+	ky_list_foreach_safe (k, tmp, &c->kept, node)
+		if (k->set == set)
+			kept_free(k);
+}
+
 /* A connection to the successor; -ECONNREFUSED or -ENOENT while there is none, -ESTALE when there can be none. */
 static int call(const struct consumer *c)
 {
@@ -86,6 +96,7 @@ static void hand_over(struct consumer *c)
 	uint8_t buf[64];
 	int len;
 
+	retirement_repeat(c);
 	ky_list_foreach (k, &c->kept, node) {
 		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 

@@ -18,12 +18,15 @@ enum ky_cons_type {
 	KY_CONS_SNAPSHOT = 6,
 	KY_CONS_TIMERS = 10,
 	KY_CONS_ROTATE = 7,
+	KY_CONS_RETIRE = 8,
+	KY_CONS_FORGET = 9,
 	/* consumer -> daemon */
 	KY_CONS_STATS = 16,
 	KY_CONS_ERROR = 17,
 	KY_CONS_ROTATED = 18,
 	KY_CONS_ADOPT = 19,
 	KY_CONS_ADOPTED = 20,
+	KY_CONS_RETIRED = 21,
 };
 
 /*
@@ -99,6 +102,15 @@ enum ky_cons_type {
 	F(u64, chunk)	/* that begins */                                                          \
 	F(str, archive) /* name below TRACE/archives */
 
+/*
+ * Nobody will ever write the set again: it is written out, however long the disk takes, and its files are closed. Answered
+ * by RETIRED, then STATS, which leaves the set out from then on. After the consumer's death RING_SET and RETIRE are
+ * repeated, unless RETIRED has come.
+ */
+#define KY_CONS_RETIRE_FIELDS(F) F(u32, set)
+/* RETIRED has been written down: it need not be repeated to a successor of the daemon. */
+#define KY_CONS_FORGET_FIELDS(F) F(u32, set)
+
 /* FLUSH, then STATS, then exit. A closed socket means the same. */
 #define KY_CONS_QUIT_FIELDS(F) F(u32, cookie)
 
@@ -119,6 +131,22 @@ enum ky_cons_type {
 	F(u64, removed)	      /* of the recorded events: with the oldest files */                  \
 	F(u64, cleared)	      /* of the recorded events: thrown away by ROTATE */
 
+/* The last counts of a set, as in STATS. */
+#define KY_CONS_RETIRED_FIELDS(F)                                                                  \
+	F(u32, set)                                                                                \
+	F(u64, recorded)                                                                           \
+	F(u64, discarded)                                                                          \
+	F(u64, discarded_too_big)                                                                  \
+	F(u64, discarded_refused)                                                                  \
+	F(u64, unwritten)                                                                          \
+	F(u64, bytes)                                                                              \
+	F(u64, packets)                                                                            \
+	F(u32, n_quarantined)                                                                      \
+	F(u64, removed)                                                                            \
+	F(u64, cleared)                                                                            \
+	F(u64, chunk) /* that was written when it was retired */                                   \
+	F(u64, kept)  /* of the recorded events: those in that chunk */
+
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
 	F(i32, status)                                                                             \
@@ -131,8 +159,8 @@ enum ky_cons_type {
 	F(str, message) /* why not; one line */
 
 /*
- * To a successor of the daemon: ADOPT for each set that a RING_SET brought, with the same three descriptors, then ADOPTED,
- * with the session's memory. The conversation goes on behind it; a successor that does not know the consumer's session answers with QUIT.
+ * To a successor of the daemon: RETIRED of each set that there was no FORGET of, ADOPT for each set that a RING_SET brought
+ * and that was not retired, with the same three descriptors, then ADOPTED, with the session's memory. The conversation goes on behind it; a successor that does not know the consumer's session answers with QUIT.
  */
 #define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
 #define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
@@ -146,6 +174,9 @@ KY_MSG_DECLARE(ky_cons_snapshot, KY_CONS_SNAPSHOT_FIELDS)
 KY_MSG_DECLARE(ky_cons_timers, KY_CONS_TIMERS_FIELDS)
 KY_MSG_DECLARE(ky_cons_rotate, KY_CONS_ROTATE_FIELDS)
 KY_MSG_DECLARE(ky_cons_rotated, KY_CONS_ROTATED_FIELDS)
+KY_MSG_DECLARE(ky_cons_retire, KY_CONS_RETIRE_FIELDS)
+KY_MSG_DECLARE(ky_cons_forget, KY_CONS_FORGET_FIELDS)
+KY_MSG_DECLARE(ky_cons_retired, KY_CONS_RETIRED_FIELDS)
 KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
 KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
 KY_MSG_DECLARE(ky_cons_adopt, KY_CONS_ADOPT_FIELDS)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/retirement.h"
+
+#include "consumerd/ring-set.h"
+#include "consumerd/succession.h"
+
+struct retired {
+	struct ky_list node; /* in consumer->retired */
+	struct ky_cons_retired counts;
+};
+
+static void tell(struct consumer *c, const struct retired *r)
+{
+	uint8_t buf[256];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_retired_encode(&w, &r->counts);
+
+	if (c->connected)
+		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
+/* Nothing of the set is left here but its counts. */
+static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stats *s, uint64_t kept)
+{
+	struct retired *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->counts = (struct ky_cons_retired){
+		.set = number,
+		.recorded = s->recorded,
+		.discarded = s->discarded,
+		.discarded_too_big = s->discarded_too_big,
+		.discarded_refused = s->discarded_refused,
+		.unwritten = s->unwritten,
+		.bytes = s->bytes,
+		.packets = s->packets,
+		.n_quarantined = s->n_quarantined,
+		.removed = s->removed,
+		.cleared = s->cleared,
+		.chunk = c->session->chunk,
+		.kept = kept,
+	};
+	ky_list_append(&c->retired, &r->node);
+	succession_release(c, number);
+	tell(c, r);
+	return 0;
+}
+
+int retirement_begin(struct consumer *c, uint32_t number)
+{
+	static const struct ky_cons_stats none;
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (set->id != number)
+			continue;
+		set->retiring = true;
+		ky_timer_set(&c->loop, &c->timer, 0);
+		return 0;
+	}
+	return retire(c, number, &none, 0); /* in overwrite mode: it was only kept */
+}
+
+static bool is_written(const struct ring_set *set)
+{
+	return set->retiring && set->looked && !set->error && !set->trace->fault.error;
+}
+
+bool retirement_proceed(struct consumer *c)
+{
+	struct ring_set *set, *tmp;
+	bool any = false;
+
+	ky_list_foreach_safe (set, tmp, &c->sets, node) {
+		struct ky_cons_stats stats = {0};
+
+		if (!is_written(set))
+			continue;
+		ring_set_give_up(set); /* what a damaged ring seems to hold */
+		ring_set_add_stats(set, &stats);
+		if (ring_set_has_packets(set))
+			__atomic_store_n(
+				&c->session->retired_in, c->session->chunk + 1, __ATOMIC_RELEASE);
+		if (retire(c, set->id, &stats, ring_set_kept(set)) < 0)
+			continue;
+		ring_set_free(set);
+		any = true;
+	}
+	return any;
+}
+
+static void retired_free(struct retired *r)
+{
+	ky_list_remove(&r->node);
+	free(r);
+}
+
+void retirement_forget(struct consumer *c, uint32_t number)
+{
+	struct retired *r, *tmp;
+
+	ky_list_foreach_safe (r, tmp, &c->retired, node)
+		if (r->counts.set == number)
+			retired_free(r);
+}
+
+void retirement_repeat(struct consumer *c)
+{
+	const struct retired *r;
+
+	ky_list_foreach (r, &c->retired, node)
+		tell(c, r);
+}
+
+void retirement_init(struct consumer *c)
+{
+	ky_list_init(&c->retired);
+}
+
+void retirement_deinit(struct consumer *c)
+{
+	struct retired *r, *tmp;
+
+	ky_list_foreach_safe (r, tmp, &c->retired, node)
+		retired_free(r);
+}
