@@ -234,6 +234,9 @@ struct kymo_statedump {
 	void *data;
 };
 
+/* The calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in signal handlers. */
+uint32_t kymo_thread_id(void);
+
 /* The tracer's functions for it. object: in which it is registered; when that is unloaded, it is unregistered. */
 int kymo_app_statedump_add(struct kymo_statedump *dump, struct kymo_object *object);
 void kymo_app_statedump_remove(struct kymo_statedump *dump);

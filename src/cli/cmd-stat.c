@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <time.h>
 
+#include "analysis/spans.h"
 #include "cli/trace.h"
 #include "reader/format.h"
 
@@ -22,6 +23,7 @@ struct stats {
 	int64_t begin_ns, end_ns;
 	struct count *counts; /* owned; the most frequent first */
 	size_t n_counts;
+	struct ky_spans spans;
 };
 
 static int by_name(const void *a, const void *b)
@@ -100,13 +102,31 @@ static int collect(struct stats *s, struct ky_trace_reader *reader)
 	while ((r = ky_trace_reader_next(reader, &item)) > 0) {
 		if (item.kind != KY_ITEM_EVENT || !item.has_time)
 			continue;
+		r = ky_spans_add(&s->spans, &item);
+		if (r < 0)
+			return r;
 		if (!s->has_time)
 			s->begin_ns = item.ns;
 		s->has_time = true;
 		s->end_ns = item.ns;
 	}
 	ky_trace_reader_totals(reader, &s->totals);
-	return r ? r : count_names(s, reader);
+	if (!r)
+		r = count_names(s, reader);
+	return r ? r : ky_spans_finish(&s->spans);
+}
+
+static void add_json_span(struct ky_buf *b, const struct ky_span_name *n)
+{
+	ky_buf_puts(b, "{\"name\": ");
+	ky_format_json_string(b, n->name, n->name_len);
+	ky_buf_printf(b,
+		", \"async\": %s, \"count\": %zu, \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+		", \"median_ns\": %" PRIu64 ", \"p90_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64
+		", \"max_ns\": %" PRIu64 ", \"unfinished\": %" PRIu64 ", \"unbegun\": %" PRIu64 "}",
+		n->is_async ? "true" : "false", n->n, n->total_ns, ky_span_percentile(n, 0),
+		ky_span_percentile(n, 50), ky_span_percentile(n, 90), ky_span_percentile(n, 99),
+		ky_span_percentile(n, 100), n->n_open, n->n_unbegun);
 }
 
 static int print_json(struct cli *cli, const struct stats *s)
@@ -128,7 +148,12 @@ static int print_json(struct cli *cli, const struct stats *s)
 		ky_format_json_string(&b, s->counts[i].name, strlen(s->counts[i].name));
 		ky_buf_printf(&b, ": %" PRIu64, s->counts[i].n);
 	}
-	ky_buf_puts(&b, "}}");
+	ky_buf_puts(&b, "}, \"spans\": [");
+	for (size_t i = 0; i < s->spans.names.n; i++) {
+		ky_buf_puts(&b, i ? ", " : "");
+		add_json_span(&b, s->spans.by_total[i]);
+	}
+	ky_buf_puts(&b, "]}");
 	if (b.error) {
 		ky_buf_deinit(&b);
 		return cli_fail(cli, "failed", "no memory");
@@ -181,6 +206,43 @@ static void print_counts(struct cli *cli, const struct stats *s)
 			cli_safe(cli, s->counts[i].name));
 }
 
+/* "12.3 us", right-aligned in a column. */
+static void print_duration(uint64_t ns)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	double value = (double)ns;
+	size_t i = 0;
+
+	for (; value >= 1000 && i + 1 < KY_ARRAY_SIZE(units); i++)
+		value /= 1000;
+	printf("  %5.*f %-2s", i ? 1 : 0, value, units[i]);
+}
+
+static void print_span(struct cli *cli, const struct ky_span_name *n)
+{
+	static const unsigned percents[] = {0, 50, 90, 99, 100};
+	_cleanup_free_ char *name = strndup(n->name, n->name_len);
+
+	printf("%10zu", n->n);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(percents); i++)
+		print_duration(ky_span_percentile(n, percents[i]));
+	printf("  %s%s", name ? cli_safe(cli, name) : "?", n->is_async ? " (async)" : "");
+	if (n->n_open)
+		printf(", %" PRIu64 " unfinished", n->n_open);
+	if (n->n_unbegun)
+		printf(", %" PRIu64 " without a beginning", n->n_unbegun);
+	printf("\n");
+}
+
+static void print_spans(struct cli *cli, const struct ky_spans *spans)
+{
+	if (spans->names.n)
+		printf("\n%10s  %8s  %8s  %8s  %8s  %8s  %s\n", "spans", "min", "median", "90 %",
+			"99 %", "max", "name");
+	for (size_t i = 0; i < spans->names.n; i++)
+		print_span(cli, spans->by_total[i]);
+}
+
 static void print_text(struct cli *cli, const struct stats *s, const struct ky_trace_reader *reader,
 	const char *path)
 {
@@ -207,6 +269,7 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 		printf("%-11s%" PRIu64 " places, %zu streams end within a packet\n", "damaged",
 			t->n_corrupt, t->n_truncated);
 	print_counts(cli, s);
+	print_spans(cli, &s->spans);
 }
 
 static void warn(void *arg, const char *text)
@@ -233,13 +296,14 @@ static int run(struct cli *cli)
 	else
 		print_text(cli, &s, reader, path);
 	free(s.counts);
+	ky_spans_deinit(&s.spans);
 	return r;
 }
 
 const struct cli_command cmd_stat = {
 	.name = "stat",
 	.synopsis = "[TRACE]",
-	.help = "count the events of a trace, recorded and discarded",
+	.help = "count the events of a trace, recorded and discarded; tell how long spans took",
 	.details =
 		"TRACE is a directory of CTF 1.8 traces, of Kymo or LTTng; without it, the most recent trace\n"
 		"below $KYMO_HOME or $HOME/kymo-traces is taken.\n",

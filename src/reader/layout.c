@@ -148,6 +148,8 @@ static const struct {
 	{SCOPE_PACKET_CONTEXT, "packet_seq_num", KY_ROLE_PACKET_SEQ},
 	{SCOPE_PACKET_CONTEXT, "events_discarded", KY_ROLE_DISCARDED},
 	{SCOPE_PACKET_CONTEXT, "cpu_id", KY_ROLE_CPU},
+	{SCOPE_FIELDS, "_span_tid", KY_ROLE_SPAN_TID},
+	{SCOPE_FIELDS, "_async_id", KY_ROLE_ASYNC_ID},
 };
 
 /* In the event header, `id` counts wherever it stands; elsewhere only what is at the top. */
@@ -346,7 +348,7 @@ static void mark_shown(struct ky_node *node)
 	case KY_NODE_INT:
 		node->is_shown = node->is_shown || /* because something depends on it */
 				 (!node->is_clock &&
-					 (node->role == KY_ROLE_NONE || node->role == KY_ROLE_CPU));
+					 (node->role == KY_ROLE_NONE || node->role >= KY_ROLE_CPU));
 		break;
 	case KY_NODE_FLOAT:
 	case KY_NODE_STRING:

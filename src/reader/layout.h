@@ -35,8 +35,10 @@ enum ky_role {
 	KY_ROLE_PACKET_SIZE,
 	KY_ROLE_PACKET_SEQ,
 	KY_ROLE_DISCARDED,
-	KY_ROLE_CPU,
 	KY_ROLE_EVENT_ID,
+	KY_ROLE_CPU, /* this and the following are shown, too */
+	KY_ROLE_SPAN_TID,
+	KY_ROLE_ASYNC_ID,
 	KY_N_ROLES,
 };
 

@@ -173,6 +173,7 @@ static void after_fork_child(void)
 	tracer_sets_reset();
 	tracer_mem_reset();
 	tracer_contexts_reset();
+	tracer_thread_id_reset();
 	tracer_statedump_reset();
 	init_rings();
 	ky_thread_forget_process();

@@ -199,6 +199,10 @@ void tracer_conn_send_late(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
 
+/* thread-id.c */
+/* In a forked child: it has another. */
+void tracer_thread_id_reset(void);
+
 /* listener.c */
 /* With all signals blocked, as they stay in the listener. */
 int tracer_listener_start(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Macros of the installed headers, used: compiled as each standard, of C and of C++, by
  * test-headers.py. */
+#include <kymo/span.h>
 #include <kymo/tracepoint.h>
 
 KYMO_ENUM(colour, KYMO_VALUE("RED", 0), KYMO_VALUE("MINUS", -1), KYMO_RANGE("MANY", 2, 9))
@@ -35,11 +36,31 @@ static void several(const char *s, size_t n)
 		kymo_seq_enum(j, colour, numbers, n));
 }
 
+static void spans(int n, const unsigned char *ids)
+{
+	kymo_span(use, block);
+	kymo_span(use, other_block, kymo_i32(n, n), kymo_w3c_trace_id(ids), kymo_w3c_span_id(ids),
+		kymo_w3c_parent_id(ids));
+	kymo_span_begin(use, part);
+	if (n)
+		kymo_span_begin(use, inner, kymo_i32(n, n));
+	else
+		kymo_span_end(use, part, kymo_string(s, "text"), kymo_bool(b, n));
+	kymo_async_begin(use, request, n);
+	kymo_async_end(use, request, n, kymo_i32(status, 0));
+	kymo_flow_begin(use, order, 1);
+	kymo_flow_step(use, order, 1, kymo_i32(n, n));
+	kymo_flow_end(use, order, 1);
+	kymo_counter(use, length, n);
+	kymo_counter_f64(use, load, 0.5);
+}
+
 int main(int argc, char **argv)
 {
 	if (kymo_event_enabled(use, ints) || kymo_trace_enabled(use, defined))
 		scalars(argc);
 	several(argv[0], 2);
+	spans(argc, (const unsigned char *)"0123456789abcdef");
 	kymo_trace(use, defined, 1, "b");
 	kymo_trace(use, one, 1.0);
 	kymo_trace(use, two, 2.0);

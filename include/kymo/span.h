@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events that belong together: work that takes time, numbers that change, causes and their effects.
+ *
+ *	void checkout(struct order *o)
+ *	{
+ *		kymo_span(shop, checkout, kymo_u64(order_id, o->id));	to the end of the block
+ *
+ *		kymo_span_begin(shop, payment);
+ *		pay(o);
+ *		kymo_span_end(shop, payment, kymo_bool(paid, o->paid));
+ *		kymo_counter(shop, open_orders, n_orders);
+ *	}
+ *
+ * All of these are events as kymo_event makes them, each at the same cost, of a name and a first field that readers know
+ * (docs/spans.md of the sources): `kymo stat` tells how long spans took. Rules see the names that are given here.
+ *
+ *	kymo_span_begin, _end (provider, name, fields...)	event name_begin, name_end; span_tid: of one thread, which
+ *								may have others between them, of the same name too
+ *	kymo_span (provider, name, fields...)			the same, a declaration: the end is that of its block,
+ *								by whatever way that is left, in C++ by exceptions too
+ *	kymo_async_begin, _end (provider, name, id, fields...)	the same with async_id: begun and ended by any two threads,
+ *								also of two processes
+ *	kymo_flow_begin, _step, _end (provider, name, id, fields...)	event name_begin, name_step, name_end; flow_id:
+ *								of what follows from one cause, wherever it happens
+ *	kymo_counter, kymo_counter_f64 (provider, name, value)	event name; counter: from now on
+ *
+ * An id is any number of 64 bits that is another for each span, or flow, of that name that goes on at the same time. Fields
+ * are those of kymo_event, at most 31; all events of one name have the same ones. And three more, for any event, from
+ * pointers to identifiers of W3C Trace Context (OpenTelemetry) in their binary form:
+ *
+ *	kymo_w3c_trace_id (pointer)	16 bytes; field trace_id
+ *	kymo_w3c_span_id (pointer)	8 bytes; field span_id
+ *	kymo_w3c_parent_id (pointer)	8 bytes; field parent_span_id
+ *
+ * C11 and C++11.
+ */
+#ifndef KYMO_SPAN_H
+#define KYMO_SPAN_H
+
+#include <kymo/tracepoint.h>
+
+/* clang-format off */
+
+#define kymo_span_begin(provider, ...) \
+	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0) "_begin", KYMO_DEBUG_LINE, KYMO__OF_THREAD(__VA_ARGS__))
+#define kymo_span_end(provider, ...) \
+	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0) "_end", KYMO_DEBUG_LINE, KYMO__OF_THREAD(__VA_ARGS__))
+#define kymo_span(provider, ...) \
+	const struct kymo_event *KYMO__APPLY_CAT(kymo__span_, __LINE__) \
+		__attribute__((cleanup(kymo__span_leave), unused)) = __extension__({ \
+			kymo_span_begin(provider, __VA_ARGS__); \
+			static const struct kymo_field kymo__fields[] = { \
+				KYMO__DESC(kymo_u32(span_tid, 0)) KYMO__NO_FIELD}; \
+			KYMO__DEFINE_EVENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0) "_end", KYMO_DEBUG_LINE, kymo__fields) \
+			&kymo__event; \
+		})
+
+#define kymo_async_begin(provider, name, ...) KYMO__NUMBERED(provider, name, "_begin", async_id, __VA_ARGS__)
+#define kymo_async_end(provider, name, ...) KYMO__NUMBERED(provider, name, "_end", async_id, __VA_ARGS__)
+#define kymo_flow_begin(provider, name, ...) KYMO__NUMBERED(provider, name, "_begin", flow_id, __VA_ARGS__)
+#define kymo_flow_step(provider, name, ...) KYMO__NUMBERED(provider, name, "_step", flow_id, __VA_ARGS__)
+#define kymo_flow_end(provider, name, ...) KYMO__NUMBERED(provider, name, "_end", flow_id, __VA_ARGS__)
+
+#define kymo_counter(provider, name, value) kymo_event(provider, name, kymo_i64(counter, value))
+#define kymo_counter_f64(provider, name, value) kymo_event(provider, name, kymo_f64(counter, value))
+
+/* From here on: how it is done; see <kymo/tracepoint.h>. */
+#define KYMO__NUMBERED(provider, name, ending, field, ...) \
+	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__STRING(name) ending, KYMO_DEBUG_LINE, name, \
+		KYMO__APPLY_CAT(KYMO__ID_, KYMO__MANY(__VA_ARGS__))(field, __VA_ARGS__))
+#define KYMO__ID_ONE(field, id) kymo_u64(field, id)
+#define KYMO__ID_MORE(field, id, ...) kymo_u64(field, id), __VA_ARGS__
+
+#define KYMO__OF_THREAD(...) KYMO__APPLY_CAT(KYMO__OF_THREAD_, KYMO__MANY(__VA_ARGS__))(__VA_ARGS__)
+#define KYMO__OF_THREAD_ONE(name) name, kymo_u32(span_tid, kymo__thread_id())
+#define KYMO__OF_THREAD_MORE(name, ...) name, kymo_u32(span_tid, kymo__thread_id()), __VA_ARGS__
+
+#define KYMO__F_kymo_w3c_trace_id(p) ARRAY, (netx64, trace_id, p, 2)
+#define KYMO__F_kymo_w3c_span_id(p) SCALAR, (netx64, span_id, kymo__load_u64(p))
+#define KYMO__F_kymo_w3c_parent_id(p) SCALAR, (netx64, parent_span_id, kymo__load_u64(p))
+
+/* clang-format on */
+
+static inline __attribute__((unused)) uint64_t kymo__load_u64(const void *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+KYMO__C_BEGIN
+static __typeof__(kymo_thread_id) kymo__weak_thread_id __attribute__((weakref("kymo_thread_id")));
+extern uint32_t (*kymo__tell_thread)(void);
+void kymo__span_loaded(void);
+
+/* The tracer's; NULL where there is none, or one that knows nothing of spans. */
+__attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
+
+/* Before any span is recorded, which a signal handler may do, and after the object's events were registered. */
+__attribute__((weak, visibility("hidden"), constructor(102))) void kymo__span_loaded(void)
+{
+	void *address;
+
+	kymo__tell_thread = kymo__weak_thread_id;
+	if (kymo__tell_thread || kymo__weak_register || !kymo__leave)
+		return;
+	address = kymo__find("kymo_thread_id");
+	memcpy(&kymo__tell_thread, &address, sizeof(address));
+}
+KYMO__C_END
+
+static inline __attribute__((unused)) uint32_t kymo__thread_id(void)
+{
+	return kymo__tell_thread ? kymo__tell_thread() : 0;
+}
+
+static inline __attribute__((always_inline, unused)) void kymo__span_leave(
+	const struct kymo_event *const *end)
+{
+	const struct kymo_event *event = *end;
+
+	if (KYMO__IS_ENABLED(*event->state))
+		KYMO__RECORD(event, span, kymo_u32(span_tid, kymo__thread_id()))
+}
+
+#endif

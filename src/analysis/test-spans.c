@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Which events are a span, and how long it took. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "analysis/spans.h"
+
+static struct ky_trace traces[2];
+
+/* An event: of a thread's span, or with is_async of one with a number of its own. */
+static void feed_of(
+	struct ky_spans *s, size_t trace, const char *name, bool is_async, uint64_t id, int64_t ns)
+{
+	enum ky_role role = is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
+	struct ky_event_class class = {.name = name};
+	struct ky_file file = {.trace = &traces[trace]};
+	struct ky_stream stream = {.files = &file};
+	struct ky_item item = {.kind = KY_ITEM_EVENT,
+		.has_time = true,
+		.ns = ns,
+		.stream = &stream,
+		.event = &class};
+
+	stream.d.have = 1u << role;
+	stream.d.role[role] = id;
+	assert_int_equal(ky_spans_add(s, &item), 0);
+}
+
+static void feed(struct ky_spans *s, const char *name, uint64_t tid, int64_t ns)
+{
+	feed_of(s, 0, name, false, tid, ns);
+}
+
+static void expect(const struct ky_span_name *name, uint64_t n, uint64_t total, uint64_t n_open,
+	uint64_t n_unbegun)
+{
+	assert_int_equal(name->n, n);
+	assert_int_equal(name->total_ns, total);
+	assert_int_equal(name->n_open, n_open);
+	assert_int_equal(name->n_unbegun, n_unbegun);
+}
+
+static void test_nested(void **state)
+{
+	struct ky_spans s = {0};
+
+	(void)state;
+	feed(&s, "a:f_begin", 1, 100);
+	feed(&s, "a:f_begin", 1, 110);
+	feed(&s, "a:f_begin", 2, 111); /* another thread's does not end with these */
+	feed(&s, "a:f_end", 1, 115);
+	feed(&s, "a:f_end", 1, 130);
+	feed(&s, "a:f_end", 1, 140);
+	assert_int_equal(ky_spans_finish(&s), 0);
+	assert_int_equal(s.names.n, 1);
+	assert_int_equal(s.by_total[0]->name_len, strlen("a:f"));
+	expect(s.by_total[0], 2, 35, 1, 1);
+	assert_int_equal(s.by_total[0]->ns[0], 5);
+	assert_int_equal(s.by_total[0]->ns[1], 30);
+	ky_spans_deinit(&s);
+}
+
+static void test_kinds(void **state)
+{
+	struct ky_spans s = {0};
+
+	(void)state;
+	feed_of(&s, 0, "a:f_begin", true, 1, 0);
+	feed_of(&s, 0, "a:f_begin", false, 1, 1);
+	feed_of(&s, 1, "a:f_end", false, 1, 2); /* thread 1 of another trace */
+	feed_of(&s, 1, "a:f_end", true, 1, 3);	/* but the same number */
+	feed_of(&s, 0, "a:_end_not", false, 1, 4);
+	feed_of(&s, 0, "_begin", false, 1, 5);
+	assert_int_equal(ky_spans_finish(&s), 0);
+	assert_int_equal(s.names.n, 2);
+	assert_true(s.by_total[0]->is_async);
+	expect(s.by_total[0], 1, 3, 0, 0);
+	expect(s.by_total[1], 0, 0, 1, 1);
+	ky_spans_deinit(&s);
+}
+
+static void test_percentiles(void **state)
+{
+	struct ky_spans s = {0};
+
+	(void)state;
+	for (int i = 100; i > 0; i--) {
+		feed(&s, "a:f_begin", 1, 1000 * i);
+		feed(&s, "a:f_end", 1, 1001 * i);
+	}
+	feed(&s, "a:g_end", 1, 1);
+	assert_int_equal(ky_spans_finish(&s), 0);
+	for (unsigned percent = 1; percent <= 100; percent++)
+		assert_int_equal(ky_span_percentile(s.by_total[0], percent), percent);
+	assert_int_equal(ky_span_percentile(s.by_total[1], 50), 0);
+	ky_spans_deinit(&s);
+}
+
+/* Many that are open at the same time, of many names: the tables grow. */
+static void test_many(void **state)
+{
+	struct ky_spans s = {0};
+	char names[2][64][32];
+
+	(void)state;
+	for (int i = 0; i < 64; i++) {
+		snprintf(names[0][i], sizeof(names[0][i]), "a:f%d_begin", i);
+		snprintf(names[1][i], sizeof(names[1][i]), "a:f%d_end", i);
+	}
+	for (int k = 0; k < 2; k++)
+		for (uint64_t i = 0; i < 6400; i++)
+			feed_of(&s, 0, names[k][i % 64], true, i / 128, k * 10);
+	feed_of(&s, 0, names[0][7], true, 7, 0);
+	assert_int_equal(ky_spans_finish(&s), 0);
+	assert_int_equal(s.names.n, 64);
+	for (int i = 0; i < 64; i++)
+		expect(s.by_total[i], 100, 1000, s.by_total[i]->name == names[0][7], 0);
+	ky_spans_deinit(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_percentiles),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

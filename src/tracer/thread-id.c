@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calling thread's number, for events that say whose they are (<kymo/span.h>). The kernel is asked once for each thread:
+ * the only system call that recording a span makes, ever.
+ */
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tracer/tracer.h"
+
+static __thread uint32_t thread_id KY_THREAD_TLS; /* 0: not known */
+
+__attribute__((visibility("default"))) uint32_t kymo_thread_id(void)
+{
+	if (ky_unlikely(!thread_id)) {
+		int saved = errno;
+
+		thread_id = (uint32_t)syscall(SYS_gettid);
+		errno = saved;
+	}
+	return thread_id;
+}
+
+void tracer_thread_id_reset(void)
+{
+	thread_id = 0;
+}
