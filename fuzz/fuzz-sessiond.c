@@ -418,6 +418,7 @@ static void begin(void)
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	ky_list_init(&d.sessions);
 	ky_list_init(&d.apps);
+	ky_list_init(&d.processes);
 	ky_list_init(&d.users);
 	ky_list_init(&d.clients);
 	ky_list_init(&d.requests);

@@ -283,7 +283,8 @@ static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 		quarantine(set, i);
 	if (s->released && stream_is_drained(s))
 		s->drained = word;
-	set->fill_ns = KY_MIN(set->fill_ns, s->fill_ns);
+	/* Where threads end, others may soon want their rings. */
+	set->fill_ns = s->released && s->due ? 0 : KY_MIN(set->fill_ns, s->fill_ns);
 }
 
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)

@@ -127,6 +127,7 @@ struct app *app_free(struct app *a)
 		a->user, a->n_events * sizeof(*a->events) + a->n_queries * sizeof(struct ticket));
 	ky_list_remove(&a->node);
 	a->user->n_apps--;
+	process_hung_up(a->process);
 	user_unref(a->user);
 	free(a);
 	return NULL;
@@ -378,6 +379,7 @@ static void post_blocking(struct app_set *as)
 static void post_ring_set(struct app_set *as)
 {
 	const struct ring_set *set = as->set;
+	struct app *a = as->app;
 	const int fds[] = {set->memory.rings_fd, set->memory.consumed_ro_fd};
 	struct ky_app_ring_set m = {
 		.set = set->number,
@@ -386,6 +388,8 @@ static void post_ring_set(struct app_set *as)
 		.lasting = set->channel->session->journal_fd >= 0,
 	};
 
+	if (set->mode == KY_SET_PER_THREAD && !a->process)
+		a->process = process_get(a->daemon, a->user, a->conn.fd, a->pid, a->number);
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));
 	as->sent = true;
@@ -827,6 +831,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	ky_timer_cancel(&a->deadline);
 	a->registered = true;
 	a->vpid = m.pid;
+	a->number = m.process;
 	a->abi_bits = m.abi_bits;
 	a->caps = m.caps;
 	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,

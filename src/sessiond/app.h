@@ -9,6 +9,7 @@
 
 #include "proto/app.h"
 #include "sessiond/barrier.h"
+#include "sessiond/process.h"
 #include "sessiond/session.h"
 #include "svc/msg-conn.h"
 #include "svc/unix.h"
@@ -30,6 +31,8 @@ struct app {
 	pid_t pid;     /* told by the kernel */
 	gid_t gid;     /* likewise */
 	uint32_t vpid; /* told by the program: in its PID namespace */
+	uint32_t number; /* likewise: in slot words */
+	struct process *process; /* if its threads may own slots; or NULL */
 	uint32_t abi_bits, caps;
 	char name[APP_NAME_MAX];
 	struct event_desc **events; /* by the program's index; NULL: not known */

@@ -294,6 +294,7 @@ int daemon_init(
 	d->loop.epoll_fd = d->run.lock_fd = d->run.state_fd = -1;
 	ky_list_init(&d->sessions);
 	ky_list_init(&d->apps);
+	ky_list_init(&d->processes);
 	ky_list_init(&d->users);
 	ky_list_init(&d->clients);
 	ky_list_init(&d->requests);
@@ -323,6 +324,7 @@ void daemon_deinit(struct daemon *d)
 	struct client *c, *c_tmp;
 	struct session *s, *s_tmp;
 	struct app *a, *a_tmp;
+	struct process *p, *p_tmp;
 
 	collector_deinit(&d->collector);
 	ky_list_foreach_safe (r, r_tmp, &d->requests, node)
@@ -333,6 +335,8 @@ void daemon_deinit(struct daemon *d)
 		session_abandon(s);
 	ky_list_foreach_safe (a, a_tmp, &d->apps, node)
 		app_free(a);
+	ky_list_foreach_safe (p, p_tmp, &d->processes, node)
+		process_free(p);
 	ky_listener_deinit(&d->app_listener);
 	ky_listener_deinit(&d->control_listener);
 	recover_deinit(d);

@@ -37,7 +37,7 @@ struct daemon {
 	/* Parts that have yet to report before the daemon is ready; the last one calls on_ready. */
 	unsigned n_unready;
 	void (*on_ready)(struct daemon *d);
-	struct ky_list sessions, apps, users, clients, requests, selections;
+	struct ky_list sessions, apps, processes, users, clients, requests, selections;
 	unsigned n_sessions, n_clients;
 	unsigned user_apps_max;
 	uid_t uid; /* the daemon's own */

@@ -6,10 +6,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "ring/slots.h"
+
 #include "abi/resume.h"
 
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CPUS_MAX 65536
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* The same file, opened once more; if read-only, no holder of it can get more. */
 static int reopen(int fd, int flags)
@@ -92,6 +97,34 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
 int session_memory_make(void)
 {
 	return memory_make("kymo-session", 4096, NULL, 0);
+}
+
+/* Present, so that an access cannot fail: programs may have punched holes, and memory may be short. */
+static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
+{
+	void *base = mmap(
+		NULL, g->ctl_offset, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
+
+	if (base == MAP_FAILED)
+		return NULL;
+	if (madvise(base, g->ctl_offset, MADV_POPULATE_WRITE) < 0 && errno != EINVAL) {
+		munmap(base, g->ctl_offset);
+		return NULL;
+	}
+	return base;
+}
+
+int ring_memory_free_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process)
+{
+	void *base = map_slots(m, g);
+	uint32_t n;
+
+	if (!base)
+		return -errno;
+	n = ky_slots_release_process(g, base, process);
+	munmap(base, g->ctl_offset);
+	return (int)n;
 }
 
 int log_memory_make(int *ret_fd, int *ret_ro_fd)

@@ -19,6 +19,9 @@ struct ring_memory {
 /* Makes the memfds of a set, its header filled in. 0 or -errno; nothing is open after an error. */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
 void ring_memory_close(struct ring_memory *m);
+/* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
+int ring_memory_free_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
 
 /* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
 int session_memory_make(void);

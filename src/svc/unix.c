@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "svc/unix.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "svc/log.h"
 
 #define BACKLOG		 512
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 #define ACCEPTS_PER_TURN 16
 
 static bool in_reserve(int fd)
@@ -99,6 +104,23 @@ void ky_listener_deinit(struct ky_listener *l)
 		return;
 	ky_watch_remove(&l->watch);
 	l->fd = ky_close(l->fd);
+}
+
+int ky_peer_pidfd(int fd, pid_t pid)
+{
+	int pidfd = -1;
+	socklen_t len = sizeof(pidfd);
+
+	/* Before Linux 6.5, by number: should that be another process's already, this one has ended. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0 && pid > 0)
+		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return pid > 0 ? -errno : -ENOENT;
+	fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+	if (!in_reserve(pidfd))
+		return pidfd;
+	ky_close(pidfd);
+	return -EMFILE;
 }
 
 void ky_raise_nofile(void)

@@ -37,6 +37,12 @@ int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *pa
 	void (*accepted)(struct ky_listener *l, int fd, const struct ky_peer *peer));
 void ky_listener_deinit(struct ky_listener *l);
 
+/*
+ * A descriptor of the process at the other end of a socket, readable when it has ended; pid: what ky_peer said. -ESRCH: it
+ * has; -EMFILE: there is no descriptor left that others do not need; another -errno: it cannot be seen.
+ */
+int ky_peer_pidfd(int fd, pid_t pid);
+
 /* Raises the soft limit of open descriptors to the hard one. */
 void ky_raise_nofile(void);
 

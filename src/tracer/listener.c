@@ -21,6 +21,7 @@
 
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
+#define POOL_MAX_MS	100 /* where threads may come at any time */
 /* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
 #define ALIVE_MS    45
 #define ALIVE_TICKS 2 /* of CPU time in one such time, 10 ms each: more is no starving */
@@ -65,14 +66,19 @@ void tracer_listener_wake(void)
 }
 
 static int populate_ms = -1; /* until the next look; -1: nothing records */
+static int populate_max_ms;
 
 static void arm_populate(void)
 {
-	bool recording = false;
-
-	for (uint32_t i = 0; i < tracer.n_sets; i++)
-		recording |= tracer.sets[i].conn && tracer.sets[i].set.started;
-	populate_ms = recording ? POPULATE_MIN_MS : -1;
+	populate_ms = -1;
+	populate_max_ms = POPULATE_MAX_MS;
+	for (uint32_t i = 0; i < tracer.n_sets; i++) {
+		if (!tracer.sets[i].conn || !tracer.sets[i].set.started)
+			continue;
+		populate_ms = POPULATE_MIN_MS;
+		if (tracer.sets[i].set.geo.mode == KY_SET_PER_THREAD)
+			populate_max_ms = POOL_MAX_MS;
+	}
 }
 
 static void populate(void)
@@ -80,7 +86,7 @@ static void populate(void)
 	if (tracer_sets_populate())
 		populate_ms = POPULATE_MIN_MS;
 	else
-		populate_ms = KY_MIN(populate_ms * 2, POPULATE_MAX_MS);
+		populate_ms = KY_MIN(populate_ms * 2, populate_max_ms);
 }
 
 /* Where it has no bell, the listener looks this often for objects that were loaded. */

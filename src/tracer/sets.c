@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "ring/slots.h"
 #include "tracer/context.h"
 #include "tracer/filter.h"
 #include "tracer/special.h"
@@ -21,6 +22,8 @@
  */
 #define POPULATE_TIMES 8
 #define POPULATE_MAX   ((uint64_t)4 << 20)
+/* Of the data of a slot that no thread has yet. */
+#define PREPARE_BYTES ((uint64_t)64 << 10)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -86,20 +89,32 @@ static void unmap(struct ky_set *set)
 	set->consumed = NULL;
 }
 
-/* The tables with an entry for each ring; those of the slot's last set serve again if they are
+/* The tables with an entry for each ring, zeroed; those of the slot's last set serve again if they are
  * large enough. */
 static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 {
-	if (s->rings_cap < n_rings) {
-		s->set.used = tracer_alloc(n_rings, false);
-		s->populated = tracer_alloc(n_rings * sizeof(*s->populated), false);
-		s->rings_cap = s->set.used && s->populated ? n_rings : 0;
-	}
-	if (!s->rings_cap)
-		return false;
-	memset(s->set.used, 0, n_rings);
-	memset(s->populated, 0, n_rings * sizeof(*s->populated));
-	return true;
+	if (s->rings_cap >= n_rings)
+		return true; /* drop() has cleared them */
+	s->set.used = tracer_alloc(n_rings, false);
+	s->populated = tracer_alloc(n_rings * sizeof(*s->populated), false);
+	s->rings_cap = s->set.used && s->populated ? n_rings : 0;
+	return s->rings_cap;
+}
+
+/* Rings that anybody has written. */
+static uint32_t n_rings_used(const struct ky_set *set)
+{
+	return set->geo.mode == KY_SET_PER_THREAD ? ky_slots_claimed(&set->geo, set->base)
+						  : set->geo.n_rings;
+}
+
+/* Not more of them than were used: they are memory that need not be there. */
+static void clear_tables(struct tracer_set *s)
+{
+	uint32_t n = n_rings_used(&s->set);
+
+	memset(s->set.used, 0, n);
+	memset(s->populated, 0, n * sizeof(*s->populated));
 }
 
 static bool is_orphan(const struct tracer_set *s)
@@ -108,6 +123,7 @@ static bool is_orphan(const struct tracer_set *s)
 }
 
 static int drop(struct tracer_set *s);
+static bool grow_pool(struct ky_set *set);
 
 /* The set that the daemon's predecessor had under this number: is it the same one? Else it goes. */
 static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const struct stat *st)
@@ -178,6 +194,8 @@ int tracer_set_add(
 	s->standing = TRACER_KNOWN;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
+	if (geo.mode == KY_SET_PER_THREAD)
+		grow_pool(&s->set);
 	s->set.id = msg->set;
 	s->conn = conn;
 	return 0;
@@ -439,6 +457,7 @@ static int drop(struct tracer_set *s)
 	__atomic_store_n(
 		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
 	if (free_retired(s)) {
+		clear_tables(s);
 		unmap(&s->set);
 	} else {
 		tracer_debug("a thread never left a ring set: its memory stays mapped");
@@ -508,15 +527,75 @@ void tracer_sets_reset(void)
 	tracer.n_sets = 0;
 }
 
+/* A failure (old kernel, memory limit) only means that the writers will touch the pages first. */
+static void make_present(const struct ky_set *set, uint64_t from, uint64_t to)
+{
+	from &= ~(uint64_t)4095;
+	madvise((char *)set->base + from, (size_t)(ky_align_up(to, 4096) - from),
+		MADV_POPULATE_WRITE);
+}
+
+/* A thread that claims slot i writes here first: its word, control block, table, and the beginning of its data. */
+static void prepare_slots(const struct ky_set *set, uint32_t from, uint32_t to)
+{
+	const struct ky_geometry *g = &set->geo;
+	uint64_t size = KY_MIN(g->data_stride, PREPARE_BYTES), data = g->data_offset;
+
+	make_present(set, g->slot_offset + 8ull * from, g->slot_offset + 8ull * to);
+	make_present(set, g->ctl_offset + (uint64_t)KY_CTL_SIZE * from,
+		g->ctl_offset + (uint64_t)KY_CTL_SIZE * to);
+	make_present(set, g->table_offset + g->table_stride * from,
+		g->table_offset + g->table_stride * to);
+	if (size == g->data_stride)
+		make_present(set, data + size * from, data + size * to);
+	for (uint32_t i = from; size < g->data_stride && i < to; i++)
+		make_present(set, data + i * g->data_stride, data + i * g->data_stride + size);
+}
+
+static uint32_t n_released(const struct ky_set *set, uint32_t n_claimed)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_claimed; i++)
+		n += !(ky_slot_word(&set->geo, set->base, i) & KY_SLOT_OWNED);
+	return n;
+}
+
+/*
+ * Twice as many slots for the program as it has, if few of those are free; `pool` at first. Released ones are free, and those
+ * that nobody has had and that are prepared. True when there was something to do.
+ */
+static bool grow_pool(struct ky_set *set)
+{
+	uint32_t claimed = ky_slots_claimed(&set->geo, set->base), n = set->geo.n_rings;
+	uint32_t have = KY_MAX(set->n_prepared, claimed), unused = have - claimed, free, all, to;
+	uint32_t own = KY_MIN(__atomic_load_n(&set->n_owned, __ATOMIC_RELAXED), n);
+	bool first = !set->n_prepared;
+
+	if (have == n || unused >= KY_MAX((own + unused) / 4, first ? set->pool : 2u))
+		return false;
+	free = unused + n_released(set, claimed);
+	all = own + free;
+	if (free >= KY_MAX(all / 4, first ? set->pool : 2u))
+		return false;
+	to = (uint32_t)KY_MIN(have + (uint64_t)KY_MAX(all, set->pool), n);
+	prepare_slots(set, have, to);
+	__atomic_store_n(&set->n_prepared, to, __ATOMIC_RELAXED);
+	return true;
+}
+
 /* True when there was something to do. */
 static bool populate_ring(struct tracer_set *s, uint32_t i)
 {
 	struct ky_geometry *g = &s->set.geo;
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, s->set.base, i);
 	struct tracer_ring *ring = &s->populated[i];
-	uint64_t pos, ahead, want, have = ring->present;
+	bool slot = g->mode == KY_SET_PER_THREAD;
+	uint64_t pos, ahead, want, have = KY_MAX(ring->present, slot ? PREPARE_BYTES : 0);
 
 	if (!__atomic_load_n(&s->set.used[i], __ATOMIC_RELAXED) || have >= g->data_stride)
+		return false;
+	if (slot && ky_slot_word(g, s->set.base, i) >> 32 != ky_thread_process())
 		return false;
 	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED), ring->seen);
 	ahead = KY_MIN((pos - ring->seen) * POPULATE_TIMES, POPULATE_MAX);
@@ -525,10 +604,8 @@ static bool populate_ring(struct tracer_set *s, uint32_t i)
 	if (want <= have)
 		return false;
 	ring->present = want;
-	/* A failure (old kernel, memory limit) only means that the writers will touch the pages
-	 * first. */
-	madvise((char *)s->set.base + g->data_offset + i * g->data_stride + have, want - have,
-		MADV_POPULATE_WRITE);
+	make_present(&s->set, g->data_offset + i * g->data_stride + have,
+		g->data_offset + i * g->data_stride + want);
 	return true;
 }
 
@@ -539,9 +616,11 @@ bool tracer_sets_populate(void)
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		struct tracer_set *s = &tracer.sets[i];
 
-		if (!s->conn || !s->set.started || s->set.geo.mode != KY_SET_PER_CPU)
+		if (!s->conn || !s->set.started)
 			continue;
-		for (uint32_t k = 0; k < s->set.geo.n_rings; k++)
+		if (s->set.geo.mode == KY_SET_PER_THREAD)
+			busy |= grow_pool(&s->set);
+		for (uint32_t k = 0; k < n_rings_used(&s->set); k++)
 			busy |= populate_ring(s, k);
 	}
 	return busy;
