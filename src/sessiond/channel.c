@@ -17,10 +17,10 @@
  * A program maps all slots of a set, and has room for that: little in 32 bits, and not too much where nobody has asked
  * for it, as emulators and valgrind walk over all that is mapped.
  */
-#define SET_MAX		(UINT64_C(8) << 30)
-#define SET_MAX_UNASKED (UINT64_C(2) << 30)
-#define SET_MAX_32BIT	(UINT64_C(256) << 20)
-#define SLOTS_MIN	64u
+#define SET_MAX	      (UINT64_C(8) << 30)
+#define SET_MAX_32BIT (UINT64_C(256) << 20)
+#define SLOTS_MIN     1024u
+#define SLOTS_MAX     32768u
 
 struct channel *channel_new(struct session *s, const char *name)
 {
@@ -307,15 +307,13 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 static uint32_t count_rings(const struct ring_set *set)
 {
 	uint64_t ring_size = (uint64_t)set->channel->subbuf_size * set->channel->num_subbuf;
-	bool asked = set->channel->buffers == BUFFERS_THREAD;
-	uint64_t bytes = asked ? SET_MAX : SET_MAX_UNASKED;
-	uint32_t slots_max = asked ? 32768 : 1024;
+	uint32_t most = set->channel->buffers == BUFFERS_THREAD ? SLOTS_MAX : SLOTS_MIN;
 
 	if (set->mode == KY_SET_PER_CPU)
 		return set->channel->session->daemon->n_cpus;
 	if (set->abi_bits == 32)
-		return (uint32_t)KY_MIN(KY_MAX(SET_MAX_32BIT / ring_size, 1u), slots_max);
-	return (uint32_t)KY_MIN(KY_MAX(bytes / ring_size, SLOTS_MIN), slots_max);
+		return (uint32_t)KY_MIN(KY_MAX(SET_MAX_32BIT / ring_size, 1u), most);
+	return (uint32_t)KY_MIN(KY_MAX(SET_MAX / ring_size, SLOTS_MIN), most);
 }
 
 static int write_stream(struct ring_set *set)
