@@ -175,8 +175,7 @@ static bool leads_to(const struct ky_hook *hook, const struct ky_set *set)
 /*
  * Entry to whatever touches a set outside a restartable sequence. False when the hook went
  * inactive. Pairs with the listener, which clears `active`, then (sequentially consistent) looks at
- * `users`. If a thread stays inside for too long, the listener keeps the set's memory, but uses the hook for another
- * set: whoever is inside goes by this set and identifier, not by the hook's.
+ * `users`: neither the set's memory goes nor does the hook serve for another set while a thread is inside.
  */
 static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *ret_id)
 {
@@ -188,13 +187,14 @@ static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *r
 	if (!set)
 		return false;
 	__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
+	if (!leads_to(hook, set)) {
+		leave_set(set);
+		return false;
+	}
 	*ret_set = set;
-	/* Acquire: before the look at whether it was this set's. */
-	*ret_id = __atomic_load_n(&hook->id, __ATOMIC_ACQUIRE);
-	if (leads_to(hook, set))
-		return true;
-	leave_set(set);
-	return false;
+	/* Not before: the hook, and the set, might have served again in between. */
+	*ret_id = __atomic_load_n(&hook->id, __ATOMIC_RELAXED);
+	return true;
 }
 
 #if KY_HAVE_RSEQ
