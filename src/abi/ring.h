@@ -116,9 +116,8 @@ struct ky_ring_ctl {
 	/* position of a block: what is before it may be overwritten at any moment */
 	uint64_t oldest;
 	/* per-thread rings only */
-	uint64_t reserve;	 /* position up to which records are reserved; >= head's */
-	uint64_t reserved_count; /* records reserved */
-	uint64_t reserved[2];
+	uint64_t reserve; /* what the head will be when all that have a place are published */
+	uint64_t reserved[3];
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	/* per-thread rings only: written when a thread claims the ring */

@@ -111,8 +111,7 @@ uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, vo
 		if (end / g->block_size > block && offset == here->used) {
 			pos += g->block_size - offset;
 			assert_true(after->begin_ts >= last);
-			if (g->mode == KY_SET_PER_CPU)
-				assert_int_equal(after->begin_count, n);
+			assert_int_equal(after->begin_count, n);
 			last = after->begin_ts;
 			continue;
 		}

@@ -60,10 +60,11 @@ static void raise_local(uint64_t *p, uint64_t to)
 		;
 }
 
-/* What is published of that which is reserved; `low` are its low 32 bits. */
-static uint64_t published(uint64_t reserved, uint64_t low)
+/* Where a ring begins, for ky_head_pos of what is fetched later: no head is before it, and none far ahead. */
+static uint64_t load_oldest(const struct ky_ring_ctl *ctl)
 {
-	return reserved - (uint32_t)((uint32_t)reserved - (uint32_t)low);
+	/* Acquire: a handler in between makes both later, not this one alone. */
+	return __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -163,6 +164,14 @@ static void remember(const struct ky_set *set, uint32_t slot)
 	known[at].set = set;
 }
 
+/* Position of the head. */
+static uint64_t published(const struct ky_ring_ctl *ctl)
+{
+	uint64_t oldest = load_oldest(ctl);
+
+	return ky_head_pos(load(&ctl->head), oldest);
+}
+
 /*
  * May the block at `begin` be entered? Not before the consumer has read what lies there. In overwrite
  * mode nobody has to, but what is not published is not overwritten: a handler's records end before those of the record
@@ -171,13 +180,13 @@ static void remember(const struct ky_set *set, uint32_t slot)
 static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
 {
 	const struct ky_geometry *g = &set->geo;
-	uint64_t end = begin + g->block_size, kept, head;
+	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, slot);
+	uint64_t end = begin + g->block_size, kept;
 
 	if (end <= g->data_stride)
 		return true;
-	head = load(&ky_geometry_ctl(g, set->base, slot)->head);
 	/* Acquire: pairs with the consumer's release of the block that is entered. */
-	kept = g->overwrite ? published(begin, head) & ~(uint64_t)(g->block_size - 1)
+	kept = g->overwrite ? published(ctl) & ~(uint64_t)(g->block_size - 1)
 			    : __atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE);
 	return end - g->data_stride <= kept;
 }
@@ -195,24 +204,23 @@ static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t beg
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* The tables, when the block that ends at `from` is left for that at `begin`. */
-static void note_block(const struct ky_set *set, uint32_t slot, uint64_t from, uint64_t begin,
-	uint64_t ts, uint64_t count)
+/*
+ * The tables, when the block that ends at `from`, a head or `reserve`, is left for that at `begin`. The number of
+ * records is known in 32 bits: the rest is that of the block that is left. Its entry may be a killed owner's, and ahead.
+ */
+static void note_block(
+	const struct ky_set *set, uint32_t slot, uint64_t from, uint64_t begin, uint64_t ts)
 {
 	const struct ky_geometry *g = &set->geo;
-	struct ky_block_entry *left = ky_geometry_entry(g, set->base, slot, from);
+	struct ky_block_entry *left = ky_geometry_entry(g, set->base, slot, (uint32_t)from);
 	struct ky_block_entry *entered = ky_geometry_entry(g, set->base, slot, begin);
+	uint64_t near = load(&left->begin_count);
+	uint64_t count = near + (uint64_t)(int32_t)((uint32_t)(from >> 32) - (uint32_t)near);
 
 	__atomic_store_n(&left->used, from & (g->block_size - 1), __ATOMIC_RELAXED);
 	__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
 	__atomic_store_n(&entered->begin_count, count, __ATOMIC_RELAXED);
 	copy_owner(&entered->owner, &ky_geometry_ctl(g, set->base, slot)->owner);
-}
-
-/* Where the owner of a slot stopped publishing; what a killed one had reserved beyond never happened. */
-static uint64_t end_of(const struct ky_ring_ctl *ctl)
-{
-	return published(load(&ctl->reserve), load(&ctl->head));
 }
 
 static uint64_t block_after(const struct ky_set *set, uint64_t pos)
@@ -223,36 +231,35 @@ static uint64_t block_after(const struct ky_set *set, uint64_t pos)
 /* Could a new owner begin? In the midst of a block, he needs the next one. */
 static bool has_room(const struct ky_set *set, uint32_t slot)
 {
-	uint64_t at = end_of(ky_geometry_ctl(&set->geo, set->base, slot));
+	uint64_t at = published(ky_geometry_ctl(&set->geo, set->base, slot));
 
 	return !(at & (set->geo.block_size - 1)) || may_enter(set, slot, block_after(set, at));
 }
 
 /*
- * Takes over behind what the last owner published, in a block of one's own. A long header of his that was to open the
- * window may be among what was not published.
+ * Takes over behind what the last owner published, in a block of one's own. What a killed one had reserved beyond never
+ * happened; a long header that was to open the window may be among that.
  */
 static void begin_ownership(struct ky_set *set, uint32_t slot)
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
-	uint64_t at = end_of(ctl), next = at;
-	uint64_t count = published(load(&ctl->reserved_count), load(&ctl->head) >> 32);
+	uint64_t at = published(ctl), head = load(&ctl->head), next = at;
 	struct ky_owner owner;
 
 	introduce(set, &owner);
 	copy_owner(&ctl->owner, &owner);
 	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&ctl->reserved_count, count, __ATOMIC_RELAXED);
 	if (at & (set->geo.block_size - 1)) {
 		next = block_after(set, at);
 		give_up_oldest(set, slot, next);
-		note_block(set, slot, at, next, load(&ctl->last_ts), count);
+		note_block(set, slot, head, next, load(&ctl->last_ts));
 	} else {
 		copy_owner(&ky_geometry_entry(&set->geo, set->base, slot, at)->owner, &owner);
 	}
-	__atomic_store_n(&ctl->reserve, next, __ATOMIC_RELAXED);
+	head = ky_head(next, head >> 32);
+	__atomic_store_n(&ctl->reserve, head, __ATOMIC_RELAXED);
 	/* Release: pairs with the reader's acquire of head. */
-	__atomic_store_n(&ctl->head, ky_head(next, count), __ATOMIC_RELEASE);
+	__atomic_store_n(&ctl->head, head, __ATOMIC_RELEASE);
 }
 
 /* Acquire: pairs with the release by the owner before. A handler in between takes another slot. */
@@ -436,14 +443,11 @@ static void publish(struct ky_ring_ctl *ctl)
 {
 	for (;;) {
 		uint64_t head = load(&ctl->head), end = load(&ctl->reserve);
-		uint64_t count = load(&ctl->reserved_count);
 
-		if (load(&ctl->reserve) != end)
-			continue; /* a handler recorded in between: the count may be its record's */
-		if (published(end, head) == end)
+		if (head == end)
 			return;
 		/* Releases all of it: pairs with the reader's acquire of head. */
-		swap_local(&ctl->head, &head, ky_head(end, count));
+		swap_local(&ctl->head, &head, end);
 	}
 }
 
@@ -453,20 +457,21 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
-	uint64_t from, begin, end, ts;
+	uint64_t oldest, from, begin, end, ts;
 	bool extended;
 
-	from = load(&ctl->reserve);
 	do {
-		begin = from;
+		oldest = load_oldest(ctl);
+		from = load(&ctl->reserve);
+		begin = ky_head_pos(from, oldest);
 		ts = ky_clock_read(set->geo.clock);
 		ts = KY_MAX(ts, load(&ctl->last_ts));
 		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
-			begin = (from | mask) + 1;
+			begin = block_after(set, begin);
 			if (!may_enter(set, slot, begin)) {
 				/* The block of a record that this one interrupted stays until we are through. */
-				if (again && published(from, load(&ctl->head)) == from)
+				if (again && load(&ctl->head) == from)
 					return KY_WRITE_FULL;
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
 				return KY_WRITE_DONE;
@@ -474,18 +479,16 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 			give_up_oldest(set, slot, begin);
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
-	} while (!swap_local(&ctl->reserve, &from, end));
+	} while (!swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)));
 	/* Records are published in the order of their reservation: those that come now are behind this one. */
 	if (extended)
 		raise_local(&ctl->window, ky_window(ts));
-	/* Records that a handler interrupts may not be counted yet: then the next block's have them. */
-	if (begin != from)
-		note_block(set, slot, from, begin, ts, load(&ctl->reserved_count));
+	if ((uint32_t)begin != (uint32_t)from)
+		note_block(set, slot, from, begin, ts);
 	raise_local(&ctl->last_ts, ts);
-	add_local(&ctl->reserved_count, 1);
 	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & (ring_size - 1)), id,
 		ts, extended, payload, len, pieces, n_pieces);
-	if (published(from, load(&ctl->head)) == from)
+	if (load(&ctl->head) == from)
 		publish(ctl);
 	return KY_WRITE_DONE;
 }

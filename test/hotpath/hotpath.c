@@ -89,5 +89,5 @@ int main(int argc, char **argv)
 			turn((int32_t)i);
 	}
 	wanted = own->begin[0]->state->enabled ? n * (twice ? 2 : 1) : 0;
-	return ky_geometry_ctl(&set.geo, set.base, 0)->reserved_count == wanted ? 0 : 1;
+	return ky_geometry_ctl(&set.geo, set.base, 0)->reserve >> 32 == wanted ? 0 : 1;
 }
