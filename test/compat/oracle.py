@@ -45,7 +45,7 @@ class Lttng:
         self.cli("enable-event", "-u", case.rule, "-s", session, *(["--filter", case.filter] if case.filter else []))
         self.cli("start", session)
         subprocess.run([str(c) for c in command], env={**self.env, **({"LD_PRELOAD": str(preload)} if preload else {})}, check=True,
-            stdout=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.cli("destroy", session)
         text = compat.text_of(out)
         return "".join(line for line, _ in itertools.groupby(text.splitlines(True))) if case.twice else text

@@ -196,17 +196,16 @@ def frr(lttng):
     work = TOP / "frr"
     if not (work / "Makefile").exists():
         run("autoreconf", "-fi", cwd=work, log="frr")
-        run("./configure", "--disable-doc", "--disable-bgp-vnc", "--disable-vtysh", "--disable-ospfclient", "--enable-lttng=yes",
-            "--enable-user=root", "--enable-group=root", "--localstatedir=" + str(TOP / "frr-run"), cwd=work, env=PC, log="frr")
+        run("./configure", "--disable-doc", "--disable-bgp-vnc", "--disable-ospfclient", "--enable-lttng=yes",
+            "--enable-user=root", "--enable-group=root", f"--localstatedir={TOP}/frr-run", f"CPPFLAGS={' '.join(FLAGS[OURS])}",
+            cwd=work, env=PC, log="frr")
     run("make", f"-j{os.cpu_count()}", "lib/route_types.h", "lib/libfrr.la", "zebra/zebra", cwd=work, log="frr")
     flags = ["-DHAVE_CONFIG_H", "-D_GNU_SOURCE", "-DHAVE_LTTNG=1", "-I.", "-Ilib", "-Iinclude"]
     for source in ("lib/libfrr_trace.c", "zebra/zebra_trace.c", "bgpd/bgp_trace.c"):
         compile_both("frr", source, *flags, cwd=work)
     (TOP / "frr-run").mkdir(exist_ok=True)
-    # What lies in zebra/ may be libtool's script.
-    zebra = next(p for p in (work / "zebra" / ".libs" / "zebra", work / "zebra" / "zebra") if p.exists())
-    text = record_ours(TOP / "frr-trace", ["-e", "frr_*"], "env", f"LD_LIBRARY_PATH={work}/lib/.libs", "timeout", "5", zebra,
-        "-i", TOP / "frr-run" / "pid", "-z", TOP / "frr-run" / "api", "-f", os.devnull)
+    text = record_ours(TOP / "frr-trace", ["-e", "frr_*"], "timeout", "5", work / "zebra" / "zebra", "-i", TOP / "frr-run" / "pid",
+        "-z", TOP / "frr-run" / "api", "-f", os.devnull)
     whole("frr", text)
 
 
