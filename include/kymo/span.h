@@ -101,13 +101,11 @@ __attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) 
 /* Before any span is recorded, which a signal handler may do, and after the object's events were registered. */
 __attribute__((weak, visibility("hidden"), constructor(102))) void kymo__span_loaded(void)
 {
-	void *address;
+	void *address = kymo__find_own("kymo_thread_id");
 
 	kymo__tell_thread = kymo__weak_thread_id;
-	if (kymo__tell_thread || kymo__weak_register || !kymo__leave)
-		return;
-	address = kymo__find("kymo_thread_id");
-	memcpy(&kymo__tell_thread, &address, sizeof(address));
+	if (address)
+		memcpy(&kymo__tell_thread, &address, sizeof(address));
 }
 KYMO__C_END
 

@@ -860,6 +860,12 @@ static inline __attribute__((unused)) void *kymo__find(const char *name)
 	return library ? kymo__weak_dlsym(library, name) : NULL;
 }
 
+/* The same where the object has been registered with that tracer, which is not part of the program. */
+static inline __attribute__((unused)) void *kymo__find_own(const char *name)
+{
+	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);
+}
+
 /* Priority: before the constructors of C++ objects, which may have events. */
 __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_loaded(void)
 {

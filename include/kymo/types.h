@@ -234,6 +234,15 @@ struct kymo_statedump {
 	void *data;
 };
 
+/*
+ * A state event's value, from its fields: of the key that follows the first one, which has key_len bytes; and the end of a
+ * key, its only field, of the event that has the first name_len letters of this one's name. For <kymo/state.h>.
+ */
+void kymo_app_state_set(const struct kymo_event *event, const struct kymo_piece *pieces,
+	size_t n_pieces, size_t len, size_t key_len);
+void kymo_app_state_end(const struct kymo_event *event, size_t name_len,
+	const struct kymo_piece *pieces, size_t n_pieces, size_t len);
+
 /* The calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in signal handlers. */
 uint32_t kymo_thread_id(void);
 

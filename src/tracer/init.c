@@ -15,6 +15,7 @@
 #include "base/rundir.h"
 #include "ring/wait.h"
 #include "tracer/context.h"
+#include "tracer/state.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
@@ -297,6 +298,7 @@ EXPORT void kymo_object_unregister(struct kymo_object *object)
 		return;
 	tracer_lock(&old);
 	tracer_statedump_forget_object(object);
+	tracer_state_forget_object(object);
 	tracer_events_remove(object);
 	tracer_unlock(&old);
 	errno = saved;

@@ -41,7 +41,7 @@ static struct owed owed[OWED_MAX];
 static uint32_t n_owed;
 static bool has_thread;
 static uint32_t generation; /* of forks */
-static uint32_t work; /* futex: changes when there may be something to do */
+static uint32_t work;	    /* futex: changes when there may be something to do */
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
@@ -295,14 +295,12 @@ static struct teller *make_teller(void)
 	return t;
 }
 
-static int add(const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
+static int enlist(
+	const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
 {
-	struct teller *t;
+	struct teller *t = make_teller();
 	int r;
 
-	if (find(dump))
-		return -EEXIST;
-	t = make_teller();
 	if (!t)
 		return -ENOMEM;
 	memset(&t->pending, 0, sizeof(t->pending));
@@ -313,11 +311,25 @@ static int add(const struct kymo_statedump *dump, struct kymo_object *object, st
 		t->dump = NULL;
 		return r;
 	}
-	for (uint32_t i = 0; i < tracer.n_sets; i++)
-		if (tracer.sets[i].conn && tracer.sets[i].dumped)
-			add_set(&t->pending, &tracer.sets[i]);
 	*ret = t;
 	return 0;
+}
+
+int tracer_statedump_add_own(const struct kymo_statedump *dump)
+{
+	struct teller *t;
+
+	return enlist(dump, NULL, &t);
+}
+
+static int add(const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
+{
+	int r = find(dump) ? -EEXIST : enlist(dump, object, ret);
+
+	for (uint32_t i = 0; !r && i < tracer.n_sets; i++)
+		if (tracer.sets[i].conn && tracer.sets[i].dumped)
+			add_set(&(*ret)->pending, &tracer.sets[i]);
+	return r;
 }
 
 /* The tracer's, in the thread that tells. */

@@ -21,6 +21,8 @@ void tracer_statedump_forget_conn(const struct tracer_conn *conn);
 void tracer_statedump_forget_set(struct tracer_set *set);
 /* The thread is there if it is needed; from a thread of the program's. 0 or -errno. */
 int tracer_statedump_ensure_thread(void);
+/* A function of the tracer's, which runs in that thread for whoever asks from now on. 0, -ENOMEM, -EAGAIN. */
+int tracer_statedump_add_own(const struct kymo_statedump *dump);
 /* In a forked child: the thread is not there. */
 void tracer_statedump_reset(void);
 /* The object is being unloaded: its functions are in use no more. With the lock, which is given up meanwhile. */

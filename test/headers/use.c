@@ -2,6 +2,7 @@
 /* Macros of the installed headers, used: compiled as each standard, of C and of C++, by
  * test-headers.py. */
 #include <kymo/span.h>
+#include <kymo/state.h>
 #include <kymo/tracepoint.h>
 
 KYMO_ENUM(colour, KYMO_VALUE("RED", 0), KYMO_VALUE("MINUS", -1), KYMO_RANGE("MANY", 2, 9))
@@ -53,6 +54,13 @@ static void spans(int n, const unsigned char *ids)
 	kymo_flow_end(use, order, 1);
 	kymo_counter(use, length, n);
 	kymo_counter_f64(use, load, 0.5);
+	kymo_state_event(use, mode, kymo_i32(n, n));
+	kymo_state_event(
+		use, user, kymo_string(name, "name"), kymo_i32(n, n), kymo_seq_u8(ids, ids, n));
+	if (n)
+		kymo_state_end(use, user, kymo_string(name, "name"));
+	else
+		kymo_state_end(use, mode, kymo_i32(n, n));
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events that tell what is so until something else is told: connections that are open, modes, sizes.
+ *
+ *	kymo_state_event(shop, till, kymo_u32(till, 3), kymo_string(clerk, "Ann"), kymo_bool(open, 1));
+ *	kymo_state_end(shop, till, kymo_u32(till, 3));
+ *
+ * Of each key, which is the first field, of any kind, the last event is kept in the program, whether anybody records or
+ * not; and is recorded again in each session that starts, or that the program joins, later, until the key is ended.
+ *
+ *	kymo_state_event(provider, name, key, fields...)	event name; its first field is state_since: 0 here, and where it is
+ *							recorded again when it was recorded first, in nanoseconds since 1970
+ *	kymo_state_end(provider, name, key)		event name_end
+ *
+ * What is recorded again is older than all that the session has of that key: whoever reads a trace passes over an event whose
+ * state_since is before the last one of its key, or that key's end. It is a state dump (docs/statedump.md of the sources).
+ *
+ * Kept are 4096 keys at a time, and 440 bytes of an event. What finds no room is recorded as any event is, but not again:
+ * then it is counted as discarded.
+ *
+ * Values are computed, kept and locked for also when nobody records: this is for what changes now and then. Not in signal
+ * handlers. dlclose() of what has the statement ends its keys; a forked child has its parent's. All this does nothing where
+ * the tracer is not installed. C11 and C++11.
+ */
+#ifndef KYMO_STATE_H
+#define KYMO_STATE_H
+
+#include <kymo/tracepoint.h>
+
+/* clang-format off */
+
+#define kymo_state_event(provider, name, ...) \
+	KYMO__STATE_EVENT(provider, name, KYMO__FIRST_TOKEN(__VA_ARGS__, 0), __VA_ARGS__)
+#define kymo_state_end(provider, name, key) \
+	do { \
+		static const struct kymo_field kymo__fields[] = {KYMO__DESC(key) KYMO__NO_FIELD}; \
+		KYMO__DEFINE_EVENT(KYMO__STRING(provider), KYMO__STRING(name) "_end", KYMO_DEBUG_LINE, kymo__fields) \
+		if (kymo__set_state || KYMO__IS_ENABLED(kymo__state)) { \
+			unsigned char kymo__room[KYMO_SCRATCH_SLACK KYMO__ROOM(key)]; \
+			struct kymo_piece kymo__list[1 KYMO__PIECES(key)]; \
+			struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
+			KYMO__PUT(key) \
+			kymo__forget(&kymo__event, sizeof(KYMO__STRING(name)) - 1, &kymo__c); \
+			KYMO__STATE_LIVE \
+		} \
+	} while (0)
+
+/*
+ * From here on: how it is done; see <kymo/tracepoint.h>. The key stands where that has the event's name, which is passed over.
+ */
+#define KYMO__STATE_EVENT(provider, name, key, ...) \
+	do { \
+		static const struct kymo_field kymo__fields[] = { \
+			KYMO__DESC(kymo_u64(state_since, 0)) KYMO__DESC(key) KYMO__EACH(KYMO__DESC, __VA_ARGS__) KYMO__NO_FIELD}; \
+		KYMO__DEFINE_EVENT(KYMO__STRING(provider), KYMO__STRING(name), KYMO_DEBUG_LINE, kymo__fields) \
+		if (kymo__set_state || KYMO__IS_ENABLED(kymo__state)) { \
+			unsigned char kymo__room[KYMO_SCRATCH_SLACK + sizeof(uint64_t) KYMO__ROOM(key) \
+				KYMO__EACH(KYMO__ROOM, __VA_ARGS__)]; \
+			struct kymo_piece kymo__list[1 KYMO__PIECES(key) KYMO__EACH(KYMO__PIECES, __VA_ARGS__)]; \
+			struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
+			size_t kymo__key_len; \
+			KYMO__PUT(kymo_u64(state_since, 0)) \
+			KYMO__PUT(key) \
+			kymo__key_len = kymo__length(&kymo__c) - sizeof(uint64_t); \
+			KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
+			kymo__keep(&kymo__event, &kymo__c, kymo__key_len); \
+			KYMO__STATE_LIVE \
+		} \
+	} while (0)
+
+/* After it was kept, so that no session misses it. */
+#define KYMO__STATE_LIVE \
+	if (KYMO__IS_ENABLED(kymo__state)) \
+		kymo__hand_over(&kymo__event, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, 1);
+
+/* clang-format on */
+
+KYMO__C_BEGIN
+static __typeof__(kymo_app_state_set) kymo__weak_set_state
+	__attribute__((weakref("kymo_app_state_set")));
+static __typeof__(kymo_app_state_end) kymo__weak_end_state
+	__attribute__((weakref("kymo_app_state_end")));
+extern __typeof__(kymo_app_state_set) *kymo__set_state;
+extern __typeof__(kymo_app_state_end) *kymo__end_state;
+void kymo__state_loaded(void);
+
+/* The tracer's; NULL where there is none. */
+__attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
+__attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
+
+__attribute__((weak, visibility("hidden"), constructor(102))) void kymo__state_loaded(void)
+{
+	void *set = kymo__find_own("kymo_app_state_set"),
+	     *end = kymo__find_own("kymo_app_state_end");
+
+	kymo__set_state = kymo__weak_set_state;
+	kymo__end_state = kymo__weak_end_state;
+	if (set && end) {
+		memcpy(&kymo__set_state, &set, sizeof(set));
+		memcpy(&kymo__end_state, &end, sizeof(end));
+	}
+}
+KYMO__C_END
+
+static inline __attribute__((unused)) size_t kymo__length(const struct kymo__cursor *c)
+{
+	return c->len + (size_t)(c->p - c->start);
+}
+
+/* The tracer gets all of a record in pieces. */
+static inline __attribute__((unused)) void kymo__keep(
+	const struct kymo_event *event, struct kymo__cursor *c, size_t key_len)
+{
+	kymo__put_piece(c, NULL, 0, 0);
+	if (kymo__set_state)
+		kymo__set_state(event, c->list, c->n, c->len, key_len);
+}
+
+static inline __attribute__((unused)) void kymo__forget(
+	const struct kymo_event *event, size_t name_len, struct kymo__cursor *c)
+{
+	kymo__put_piece(c, NULL, 0, 0);
+	if (kymo__end_state)
+		kymo__end_state(event, name_len, c->list, c->n, c->len);
+}
+
+#endif

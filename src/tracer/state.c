@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values are kept as the records that their events were, and telling them is a state dump like those of programs: each is
+ * recorded again, with the time when it was set in its first field, which is 0 in a program's own. A program's thread first
+ * keeps its value, and then looks whether somebody records the event; so a session misses none: it is told what was kept
+ * before it began to be told, and records what comes later.
+ *
+ * Slots never move, so telling goes from one to the next, giving up the lock between them. What is recorded under the lock
+ * does not wait for room.
+ */
+#include "tracer/state.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "tracer/only.h"
+#include "tracer/statedump.h"
+
+#define N_BUCKETS 1024u
+#define LOST_MAX  65536u
+#define SINCE	  sizeof(uint64_t) /* the first field */
+
+struct slot {
+	const struct kymo_event *event; /* NULL: free */
+	uint64_t set_ns;		/* CLOCK_MONOTONIC */
+	uint32_t hash;
+	uint32_t next;	  /* in its bucket, or of those that are free: number from 1, or 0 */
+	uint32_t key_len; /* behind the first field */
+	uint32_t len;	  /* 0: larger than a slot, or its key; not told but lost */
+	unsigned char record[TRACER_STATE_VALUE_MAX + KYMO_SCRATCH_SLACK];
+};
+
+static struct slot *slots; /* TRACER_STATE_KEYS */
+static uint32_t n_used;	   /* of them, ever */
+static uint32_t free_slots;
+static uint32_t buckets[N_BUCKETS];
+static bool is_registered;
+/* Values that found no slot, and the event of the last. */
+static uint32_t n_lost;
+static const struct kymo_event *lost;
+
+/* Whose value it is: name_len letters of the event's name, and a key. */
+struct key {
+	const char *provider, *name;
+	size_t name_len;
+	const unsigned char *bytes;
+	size_t len;
+	uint32_t hash;
+};
+
+static uint32_t mix(uint32_t hash, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ p[i]) * 16777619u; /* FNV-1a */
+	return hash;
+}
+
+static void make_key(struct key *key, const struct kymo_event *event, size_t name_len,
+	const unsigned char *bytes, size_t len)
+{
+	*key = (struct key){event->provider, event->name, name_len, bytes, len, 2166136261u};
+	key->hash = mix(key->hash, key->provider, strlen(key->provider) + 1);
+	key->hash = mix(key->hash, key->name, name_len);
+	key->hash = mix(key->hash, bytes, len);
+}
+
+static bool is_of(const struct slot *s, const struct key *key)
+{
+	return s->hash == key->hash && s->key_len == key->len &&
+	       !memcmp(s->record + SINCE, key->bytes, key->len) &&
+	       !strcmp(s->event->provider, key->provider) &&
+	       !strncmp(s->event->name, key->name, key->name_len) && !s->event->name[key->name_len];
+}
+
+/* What leads to the key's slot, or to nothing. */
+static uint32_t *find(const struct key *key)
+{
+	uint32_t *at = &buckets[key->hash % N_BUCKETS];
+
+	while (*at && !is_of(&slots[*at - 1], key))
+		at = &slots[*at - 1].next;
+	return at;
+}
+
+static void release(uint32_t *at)
+{
+	uint32_t number = *at;
+	struct slot *s = &slots[number - 1];
+
+	*at = s->next;
+	s->event = NULL;
+	s->next = free_slots;
+	free_slots = number;
+}
+
+/* Of a new key, in its bucket; NULL when there are too many. */
+static struct slot *add_slot(const struct key *key)
+{
+	uint32_t number = free_slots, *bucket = &buckets[key->hash % N_BUCKETS];
+	struct slot *s;
+
+	if (!number && n_used == TRACER_STATE_KEYS)
+		return NULL;
+	s = &slots[number ? number - 1 : n_used];
+	if (number)
+		free_slots = s->next;
+	else
+		number = ++n_used;
+	s->hash = key->hash;
+	s->next = *bucket;
+	*bucket = number;
+	return s;
+}
+
+/* Puts fields, or their first `max` bytes, in one piece. */
+static void flatten(unsigned char *to, size_t max, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	for (size_t i = 0; i < n_pieces && max; i++) {
+		size_t part = KY_MIN((size_t)pieces[i].len, max);
+
+		memcpy(to, pieces[i].ptr, part);
+		for (size_t k = 0; pieces[i].flags & KYMO_PIECE_TEXT && k < part; k++)
+			to[k] = to[k] ? to[k] : '#';
+		to += part;
+		max -= part;
+	}
+}
+
+/* --- telling --- */
+
+static void tell_slot(const struct slot *s)
+{
+	uint64_t since = ky_clock_ns(CLOCK_REALTIME) - (ky_clock_ns(CLOCK_MONOTONIC) - s->set_ns);
+	unsigned char record[sizeof(s->record)];
+
+	if (!s->event->state->enabled)
+		return;
+	if (!s->len) {
+		tracer_lose_only(tracer_only, s->event->state->hooks);
+		return;
+	}
+	memcpy(record, &since, sizeof(since));
+	memcpy(record + SINCE, s->record + SINCE, s->len - SINCE);
+	s->event->state->record(s->event, record, s->len, NULL, 0);
+}
+
+static void tell(void *data)
+{
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+	sigset_t old;
+
+	(void)data;
+	tracer_lock(&old);
+	for (uint32_t i = 0; i < n_used; i++) {
+		/* What is newer, the sessions record already. */
+		if (slots[i].event && slots[i].set_ns <= now)
+			tell_slot(&slots[i]);
+		tracer_unlock(&old);
+		tracer_lock(&old);
+	}
+	for (uint32_t i = 0; i < n_lost && lost; i++)
+		tracer_lose_only(tracer_only, lost->state->hooks);
+	tracer_unlock(&old);
+}
+
+static struct kymo_statedump dump = {sizeof(dump), 0, tell, NULL};
+
+/* --- what programs call --- */
+
+static bool prepare(void)
+{
+	if (!slots)
+		slots = tracer_alloc(TRACER_STATE_KEYS * sizeof(*slots), false);
+	if (slots && !is_registered)
+		is_registered = tracer_statedump_add_own(&dump) == 0;
+	return slots && is_registered;
+}
+
+static void keep(
+	const struct kymo_event *event, const unsigned char *record, size_t len, size_t key_len)
+{
+	struct key key;
+	struct slot *s = NULL;
+	uint32_t number;
+
+	if (key_len <= TRACER_STATE_VALUE_MAX - SINCE && prepare()) {
+		make_key(&key, event, strlen(event->name), record + SINCE, key_len);
+		number = *find(&key);
+		s = number ? &slots[number - 1] : add_slot(&key);
+	}
+	if (!s) {
+		n_lost += n_lost < LOST_MAX;
+		lost = event;
+		return;
+	}
+	s->event = event;
+	s->set_ns = ky_clock_ns(CLOCK_MONOTONIC);
+	s->key_len = (uint32_t)key_len;
+	s->len = len <= TRACER_STATE_VALUE_MAX ? (uint32_t)len : 0;
+	memcpy(s->record, record, s->len ? len : SINCE + key_len);
+}
+
+__attribute__((visibility("default"))) void kymo_app_state_set(const struct kymo_event *event,
+	const struct kymo_piece *pieces, size_t n_pieces, size_t len, size_t key_len)
+{
+	unsigned char record[TRACER_STATE_VALUE_MAX];
+	int saved = errno;
+	sigset_t old;
+
+	if (tracer.off || tracer_is_stranger())
+		return;
+	flatten(record, sizeof(record), pieces, n_pieces);
+	tracer_lock(&old);
+	keep(event, record, len, key_len);
+	tracer_unlock(&old);
+	errno = saved;
+}
+
+__attribute__((visibility("default"))) void kymo_app_state_end(const struct kymo_event *event,
+	size_t name_len, const struct kymo_piece *pieces, size_t n_pieces, size_t len)
+{
+	unsigned char bytes[TRACER_STATE_VALUE_MAX];
+	int saved = errno;
+	struct key key;
+	uint32_t *at;
+	sigset_t old;
+
+	if (tracer.off || tracer_is_stranger() || len > sizeof(bytes))
+		return;
+	flatten(bytes, sizeof(bytes), pieces, n_pieces);
+	make_key(&key, event, name_len, bytes, len);
+	tracer_lock(&old);
+	at = find(&key);
+	if (*at)
+		release(at);
+	tracer_unlock(&old);
+	errno = saved;
+}
+
+static bool has(const struct kymo_object *object, const struct kymo_event *event)
+{
+	const struct kymo_event *const *e = object->begin;
+
+	while (e < object->end && *e != event)
+		e++;
+	return e < object->end;
+}
+
+void tracer_state_forget_object(const struct kymo_object *object)
+{
+	for (uint32_t i = 0; i < N_BUCKETS && n_used; i++)
+		for (uint32_t *at = &buckets[i]; *at;)
+			if (has(object, slots[*at - 1].event))
+				release(at);
+			else
+				at = &slots[*at - 1].next;
+	if (lost && has(object, lost))
+		lost = NULL;
+}
