@@ -237,9 +237,8 @@ static uint64_t begin_late(struct fixture *f)
 	for (uint32_t i = 0; i < f->set.geo.n_rings; i++) {
 		struct ky_ring_ctl *ctl = ky_geometry_ctl(&f->set.geo, f->set.base, i);
 
-		*ctl = (struct ky_ring_ctl){.head = ky_head(pos, n),
-			.oldest = pos,
-			.reserve = ky_head(pos, n)};
+		*ctl = (struct ky_ring_ctl){
+			.head = ky_head(pos, n), .oldest = pos, .reserve = ky_head(pos, n)};
 		ky_geometry_entry(&f->set.geo, f->set.base, i, pos)->begin_count = n;
 		f->consumed[i] = pos;
 	}

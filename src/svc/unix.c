@@ -10,7 +10,7 @@
 
 #include "svc/log.h"
 
-#define BACKLOG		 512
+#define BACKLOG 512
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif

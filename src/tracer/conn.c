@@ -161,8 +161,7 @@ static void send_hello(struct tracer_conn *conn)
 		.abi_bits = sizeof(void *) * 8,
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
-			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) |
-			KY_CAP_STATEDUMP,
+			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP,
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,

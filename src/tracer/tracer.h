@@ -105,10 +105,10 @@ struct tracer {
 	bool started; /* the listener exists */
 	bool debug;
 	bool has_rseq;
-	bool dumping;	/* events take the way that looks at tracer_only */
+	bool dumping;	     /* events take the way that looks at tracer_only */
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */
 	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
-	uint32_t turn;	/* futex: changes whenever a waiter should look again */
+	uint32_t turn;	     /* futex: changes whenever a waiter should look again */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
