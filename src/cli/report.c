@@ -82,7 +82,8 @@ void cli_report_losses(
 		 unwritten = number(session, "unwritten");
 	uint64_t refused = number(session, "discarded_refused");
 	uint64_t discarded = number(session, "discarded");
-	uint64_t full = discarded - KY_MIN(discarded, too_big + refused);
+	uint64_t no_slot = number(session, "discarded_no_slot");
+	uint64_t full = discarded - KY_MIN(discarded, too_big + refused + no_slot);
 	const char *error = cli_member(cli, session, "error");
 
 	report_left_out(to, session);
@@ -98,6 +99,12 @@ void cli_report_losses(
 			" event%s larger than a sub-buffer: make these larger next time, "
 			"'%s --subbuf-size=SIZE'\n",
 			too_big, too_big == 1 ? " was" : "s were", command);
+	if (no_slot)
+		fprintf(to,
+			"  %" PRIu64
+			" event%s of threads that had no buffer, as others had them all: make these smaller next time, "
+			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
+			no_slot, no_slot == 1 ? " was" : "s were", command);
 	if (refused)
 		fprintf(to,
 			"  %" PRIu64
@@ -181,19 +188,31 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 {
 	char size[32], memory[32];
 
+	const char *kind = kymo_value_string(kymo_value_get(set, "kind"));
+
 	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64
-	       " for %ss, of %s each; %s of memory in use\n",
+	       " for %s, of %s each; %s of memory in use\n",
 		number(set, "uid"), cli_member(cli, set, "abi"), number(set, "count"),
-		!strcmp(kymo_value_string(kymo_value_get(set, "kind")), "cpu") ? "CPU" : "thread",
+		!strcmp(kind, "cpu")	   ? "CPUs"
+		: !strcmp(kind, "process") ? "processes"
+					   : "threads",
 		cli_format_size(size, sizeof(size), number(set, "size")),
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
+	if (!strcmp(kind, "thread"))
+		printf("      %" PRIu64 " threads have one now, %" PRIu64
+		       " are or were used; pool of %" PRIu64 ", %" PRIu64
+		       " threads came before theirs was ready\n",
+			number(set, "in_use"), number(set, "claimed"), number(set, "pool_size"),
+			number(set, "unprepared"));
 }
 
 const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel)
 {
 	const char *buffers = cli_member(cli, channel, "buffers");
 
-	return !strcmp(buffers, "cpu") ? "CPU" : buffers;
+	return !strcmp(buffers, "cpu")	     ? "CPU"
+	       : !strcmp(buffers, "process") ? "CPU of each process"
+					     : buffers;
 }
 
 static void report_files(const struct kymo_value *channel)
@@ -230,8 +249,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 		cli_style(cli, CLI_BOLD), cli_member(cli, channel, "name"),
 		cli_style(cli, CLI_PLAIN), number(channel, "num_subbuf"),
 		cli_format_size(size, sizeof(size), number(channel, "subbuf_size")),
-		cli_buffers_for(cli, channel),
-		cli_member(cli, channel, "mode"),
+		cli_buffers_for(cli, channel), cli_member(cli, channel, "mode"),
 		!strcmp(kymo_value_string(kymo_value_get(channel, "event_conflict")), "separate")
 			? ", conflicting events separate"
 			: "",

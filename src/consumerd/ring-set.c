@@ -15,6 +15,8 @@
 #define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
 #define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
 #define SWITCH_NS     (1000 * KY_NS_PER_MS) /* unless we are told otherwise */
+/* In a round: making a file takes long, and rings that have one are not let wait for those that have none. */
+#define NEW_FILES_MAX 16
 #define DAY_US	      (UINT64_C(86400) * 1000000)
 
 static struct stream_place place_of(const struct ring_set *set, uint32_t i)
@@ -73,7 +75,7 @@ static void init_stream(struct ring_set *set, uint32_t i)
 	s->resume = &resume_memory(set)[i];
 	s->per_thread = is_per_thread(set);
 	s->header.stream_id = set->stream_id;
-	s->header.stream_instance_id = i;
+	s->header.stream_instance_id = (uint64_t)set->instance << 32 | i;
 	if (!s->per_thread)
 		s->header.cpu_id = i;
 	trace_uuid(set->trace, s->header.uuid);
@@ -192,6 +194,7 @@ static int build(
 	if (!set->name || !set->streams)
 		return -ENOMEM;
 	set->stream_id = m->stream_id;
+	set->instance = m->instance;
 	ret = consumed_fd < 0 ? map_copy(set) : map_shared(set, rings_fd, consumed_fd);
 	if (ret < 0)
 		return ret;
@@ -313,13 +316,21 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 
 void ring_set_write(struct ring_set *set, uint64_t now_ns)
 {
+	unsigned int n_new = 0;
+
 	if (!set->looked)
 		return;
 	set->error = 0;
 	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct stream_place place = place_of(set, i);
-		int ret = stream_write(&set->streams[i], &place, set->flush, now_ns);
+		struct stream *s = &set->streams[i];
+		int ret;
 
+		if (s->due && !set->flush && !stream_has_packets(s) && n_new++ >= NEW_FILES_MAX) {
+			set->fill_ns = 0; /* soon */
+			continue;
+		}
+		ret = stream_write(s, &place, set->flush, now_ns);
 		if (!ret || set->error)
 			continue;
 		set->error = ret;

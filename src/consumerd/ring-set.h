@@ -24,7 +24,7 @@ struct ring_set {
 	uint64_t *consumed;	/* mapping */
 	struct stream *streams; /* room for geometry.n_rings */
 	uint32_t n_streams;	/* in use: of threads' rings, those that some thread has had */
-	uint32_t stream_id;
+	uint32_t stream_id, instance;
 	uint32_t n_quarantined;
 	uint64_t n_overwritten, n_left_out; /* of a snapshot */
 	uint32_t failed;		    /* a stream whose fault stands; only if `error` */

@@ -530,6 +530,7 @@ void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
 	stats->discarded += ky_drain_lost(&s->drain);
 	stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
 	stats->discarded_refused += s->drain.lost[KY_LOST_REFUSED];
+	stats->discarded_no_slot += s->drain.lost[KY_LOST_NO_SLOT];
 	stats->unwritten += s->n_unwritten;
 	stats->bytes += s->base.n_bytes + s->file.size;
 	stats->packets += s->base.n_packets + s->file.n_packets;

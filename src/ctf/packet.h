@@ -23,7 +23,7 @@ struct ky_ctf_packet {
 	uint32_t magic;
 	uint8_t uuid[KY_CTF_UUID_SIZE];
 	uint32_t stream_id;
-	uint64_t stream_instance_id; /* ring's index */
+	uint64_t stream_instance_id; /* ring's index; above it, 0 or the number of its set */
 	/* packet context; of a CPU's ring, or of one that threads have in turn */
 	union {
 		uint32_t cpu_id;

@@ -78,7 +78,8 @@ enum ky_cons_type {
 	F(u64, uuid_hi) /* as 16 bytes big endian in packet headers and metadata */                \
 	F(u64, uuid_lo)                                                                            \
 	F(u64, file_size) /* bytes of a stream file, at most; 0: no limit, and one file NAME_N */  \
-	F(u32, n_files)	  /* of a stream, at most: the oldest is removed; 0: all stay */
+	F(u32, n_files)	  /* of a stream, at most: the oldest is removed; 0: all stay */           \
+	F(u32, instance)  /* upper half of streams' instance numbers: for sets of one stream */
 
 /* When to look at a ring set, in microseconds. After RING_SET, and again whenever it changes. Not to a snapshot's consumer. */
 #define KY_CONS_TIMERS_FIELDS(F)                                                                   \
@@ -123,13 +124,14 @@ enum ky_cons_type {
 	F(u64, unwritten)	  /* events recorded that could not be written (disk full) */      \
 	F(u64, bytes)		  /* written to stream files */                                    \
 	F(u64, packets)                                                                            \
-	F(u32, n_quarantined) /* rings given up because their control words made no sense */       \
-	F(i32, status)	      /* 0, or -errno of the last failure that still stands */             \
-	F(str, message)	      /* what and where failed, one line; "" when fine */                  \
-	F(u64, overwritten)   /* events of a snapshot's rings before those that were there */      \
-	F(u64, left_out)      /* events that were there, but not within max_size */                \
-	F(u64, removed)	      /* of the recorded events: with the oldest files */                  \
-	F(u64, cleared)	      /* of the recorded events: thrown away by ROTATE */
+	F(u32, n_quarantined)	  /* rings given up because their control words made no sense */   \
+	F(i32, status)		  /* 0, or -errno of the last failure that still stands */         \
+	F(str, message)		  /* what and where failed, one line; "" when fine */              \
+	F(u64, overwritten)	  /* events of a snapshot's rings before those that were there */  \
+	F(u64, left_out)	  /* events that were there, but not within max_size */            \
+	F(u64, removed)		  /* of the recorded events: with the oldest files */              \
+	F(u64, cleared)		  /* of the recorded events: thrown away by ROTATE */              \
+	F(u64, discarded_no_slot) /* of threads for which there was no ring */
 
 /* The last counts of a set, as in STATS. */
 #define KY_CONS_RETIRED_FIELDS(F)                                                                  \

@@ -109,6 +109,15 @@ struct app_set *app_set_free(struct app_set *as)
 	return NULL;
 }
 
+/* Likewise, and the set, if it was only for this program and never made. */
+static void app_set_release(struct app_set *as)
+{
+	struct ring_set *set = as->set;
+
+	app_set_free(as);
+	ring_set_unuse(set);
+}
+
 struct app *app_free(struct app *a)
 {
 	struct app_set *as, *tmp;
@@ -119,7 +128,7 @@ struct app *app_free(struct app *a)
 	ky_timer_cancel(&a->deadline);
 	ticket_done_all(&a->tickets);
 	ky_list_foreach_safe (as, tmp, &a->sets, app_node)
-		app_set_free(as);
+		app_set_release(as);
 	for (uint32_t i = 0; i < a->n_events; i++)
 		event_desc_unref(a->events[i]);
 	free(a->events);
@@ -215,15 +224,35 @@ static bool can_record(const struct app *a, struct session *s)
 	return false;
 }
 
+/* Its end must be seen, or its buffers would stay. */
+static bool watch_process(struct app *a)
+{
+	if (!a->process)
+		a->process = process_get(a->daemon, a->user, a->conn.fd, a->pid, a->number);
+	return a->process && a->process->number;
+}
+
+static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
+{
+	if (watch_process(a))
+		return ring_set_of_process(kind, a->pid, a->number, a->process->image);
+	session_notice(kind->channel->session,
+		"channel '%s': program %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
+		kind->channel->name, a->name, (int)a->pid);
+	return NULL;
+}
+
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 {
-	bool per_cpu = c->buffers == BUFFERS_CPU && a->caps & KY_CAP_RSEQ;
+	bool per_cpu = c->buffers != BUFFERS_THREAD && a->caps & KY_CAP_RSEQ;
 	uint32_t mode = per_cpu ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
 	struct ring_set *set;
 
 	if (!channel_is_active(c) || !can_record(a, c->session))
 		return;
 	set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
+	if (set && c->buffers == BUFFERS_PROCESS)
+		set = set_of_process(a, set);
 	if (set && app_set_get(a, set))
 		query_rules(a, set->number, c, b);
 }
@@ -352,7 +381,7 @@ static void forget_session(struct app *a, const struct session *s, struct barrie
 		if (as->set->channel->session != s)
 			continue;
 		app_set_drop(as, b);
-		app_set_free(as);
+		app_set_release(as);
 	}
 }
 
@@ -388,8 +417,8 @@ static void post_ring_set(struct app_set *as)
 		.lasting = set->channel->session->journal_fd >= 0,
 	};
 
-	if (set->mode == KY_SET_PER_THREAD && !a->process)
-		a->process = process_get(a->daemon, a->user, a->conn.fd, a->pid, a->number);
+	if (set->mode == KY_SET_PER_THREAD)
+		watch_process(a);
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));
 	as->sent = true;
@@ -708,14 +737,15 @@ void apps_renew_channel(struct channel *c)
 	int ret;
 
 	ky_list_foreach (set, &c->sets, node) {
-		ret = ring_set_renew(set);
+		ret = ring_set_is_own(set) ? 0 : ring_set_renew(set);
 		if (ret < 0)
 			session_notice(c->session,
 				"channel '%s': some events stay without the new contexts: %s",
 				c->name, strerror(-ret));
+	}
+	ky_list_foreach (set, &c->sets, node)
 		ky_list_foreach (as, &set->users, set_node)
 			renew(as);
-	}
 }
 
 /* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */
@@ -872,10 +902,10 @@ static void report_uncounted(const struct app_set *as, const struct ky_app_uncou
 	for (uint32_t i = 0; i < as->n_contexts; i++) {
 		uint64_t bit = UINT64_C(1) << i;
 
-		if (as->set->uncounted & bit ||
+		if (as->set->kind->uncounted & bit ||
 			!context_is_counter(&c->contexts[i], m->type, m->config))
 			continue;
-		as->set->uncounted |= bit;
+		as->set->kind->uncounted |= bit;
 		context_explain_uncounted(-KY_MAX(m->status, -4095), why, sizeof(why));
 		session_notice(c->session,
 			"channel '%s': '%s' is 0 in events of program %s (pid %d), and perhaps of others of user %u: %s",

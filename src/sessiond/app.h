@@ -28,10 +28,10 @@ struct app {
 	struct ky_msg_conn conn;
 	struct ky_timer deadline; /* of HELLO */
 	bool registered;
-	pid_t pid;     /* told by the kernel */
-	gid_t gid;     /* likewise */
-	uint32_t vpid; /* told by the program: in its PID namespace */
-	uint32_t number; /* likewise: in slot words */
+	pid_t pid;		 /* told by the kernel */
+	gid_t gid;		 /* likewise */
+	uint32_t vpid;		 /* told by the program: in its PID namespace */
+	uint32_t number;	 /* likewise: in slot words */
 	struct process *process; /* if its threads may own slots; or NULL */
 	uint32_t abi_bits, caps;
 	char name[APP_NAME_MAX];

@@ -85,7 +85,7 @@ bool channel_has_buffers(const struct channel *c)
 	const struct ring_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		if (set->made)
+		if (set->described)
 			return true;
 	return false;
 }
@@ -282,17 +282,14 @@ static int registry_get(
 	return 0;
 }
 
-struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
 {
-	struct ring_set *set;
+	struct ring_set *set = calloc(1, sizeof(*set));
 
-	ky_list_foreach (set, &c->sets, node)
-		if (set->uid == uid && set->abi_bits == abi_bits && set->mode == mode)
-			return set;
-	set = calloc(1, sizeof(*set));
 	if (!set)
 		return NULL;
 	set->channel = c;
+	set->kind = set;
 	set->uid = uid;
 	set->abi_bits = abi_bits;
 	set->mode = mode;
@@ -300,7 +297,40 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 	set->number = daemon_next_number(c->session->daemon);
 	set->memory = (struct ring_memory){-1, -1, -1, -1};
 	ky_list_init(&set->users);
-	ky_list_append(&c->sets, &set->node);
+	return set;
+}
+
+struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
+			set->mode == mode)
+			return set;
+	set = ring_set_new(c, uid, abi_bits, mode);
+	if (set)
+		ky_list_append(&c->sets, &set->node);
+	return set;
+}
+
+struct ring_set *ring_set_of_process(
+	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &kind->channel->sets, node)
+		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
+			set->process == process)
+			return set;
+	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode);
+	if (!set)
+		return NULL;
+	set->kind = kind;
+	set->pid = pid;
+	set->process = process;
+	set->image = image;
+	ky_list_append(kind->channel->sets.next, &set->node);
 	return set;
 }
 
@@ -327,13 +357,25 @@ static int write_stream(struct ring_set *set)
 	return ret;
 }
 
-int ring_set_make(struct ring_set *set)
+/* Once for all sets of a kind. */
+static int describe_stream(struct ring_set *kind)
+{
+	int ret;
+
+	if (kind->described)
+		return 0;
+	kind->stream_id = kind->registry->n_streams++;
+	journal_set(kind);
+	ret = write_stream(kind);
+	kind->described = !ret;
+	return ret;
+}
+
+static int make_memory(struct ring_set *set)
 {
 	struct channel *c = set->channel;
 	int ret;
 
-	if (set->made)
-		return 0;
 	set->geometry = (struct ky_geometry){
 		.mode = set->mode,
 		.clock = c->session->clock.clock,
@@ -346,29 +388,90 @@ int ring_set_make(struct ring_set *set)
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);
+	return ret < 0 ? ret : ring_memory_make(&set->memory, &set->geometry);
+}
+
+int ring_set_make(struct ring_set *set)
+{
+	struct session *s = set->channel->session;
+	struct ring_set *kind = set->kind;
+	int ret;
+
+	if (set->made)
+		return 0;
+	ret = registry_get(s, set->uid, set->abi_bits, &kind->registry);
 	if (!ret)
-		ret = registry_get(c->session, set->uid, set->abi_bits, &set->registry);
-	if (!ret)
-		ret = ring_memory_make(&set->memory, &set->geometry);
+		ret = make_memory(set);
 	if (ret < 0)
 		return ret;
-	set->stream_id = set->registry->n_streams++;
-	journal_set(set);
-	ret = write_stream(set);
+	ret = describe_stream(kind);
 	if (ret < 0) {
 		ring_memory_close(&set->memory);
 		return ret;
 	}
+	if (ring_set_is_own(set)) {
+		set->registry = kind->registry;
+		set->stream_id = kind->stream_id;
+		journal_set(set);
+	}
 	set->made = true;
-	consumer_add_set(&c->session->consumer, set);
+	consumer_add_set(&s->consumer, set);
 	return 0;
+}
+
+static void retire(struct ring_set *set)
+{
+	set->retiring = true;
+	consumer_retire(&set->channel->session->consumer, set);
+}
+
+/* Snapshots need what was recorded last. */
+static void retire_oldest(struct channel *c)
+{
+	struct ring_set *set, *oldest = NULL;
+	unsigned n = 0;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->ended || set->retiring)
+			continue;
+		n++;
+		if (!oldest || set->ended < oldest->ended)
+			oldest = set;
+	}
+	if (n > ENDED_SETS_MAX)
+		retire(oldest);
+}
+
+void ring_set_end(struct ring_set *set)
+{
+	struct app_set *as, *tmp;
+
+	if (set->ended)
+		return;
+	ky_list_foreach_safe (as, tmp, &set->users, set_node)
+		app_set_free(as);
+	if (!set->made) {
+		ring_set_free(set);
+		return;
+	}
+	set->ended = ++set->channel->n_ended;
+	if (set->geometry.overwrite)
+		retire_oldest(set->channel);
+	else
+		retire(set);
+}
+
+void ring_set_unuse(struct ring_set *set)
+{
+	if (ring_set_is_own(set) && !set->made && ky_list_empty(&set->users))
+		ring_set_free(set);
 }
 
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d)
 {
 	struct ky_hnode *n;
 
-	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
+	for (n = ky_htab_first(&set->kind->events, d->name_hash); n; n = ky_htab_next(n)) {
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
 		if (e->desc == d)
@@ -425,6 +528,7 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 		*ret_event = e;
 		return 0;
 	}
+	set = set->kind;
 	e = set_event_new(set, d, by);
 	if (!e)
 		return -ENOMEM;

@@ -369,17 +369,32 @@ static bool may_have_options(
 	return !ret;
 }
 
+/* As the files of some channels have it behind the channel's name. */
+static bool has_files_ending(const char *name)
+{
+	static const char digits[] = "0123456789";
+	const char *p = strrchr(name, '-');
+	size_t n = p ? strspn(p + 1, digits) : 0;
+
+	if (p && !strcmp(p, "-thread"))
+		return true;
+	if (!n || p[1 + n])
+		return false;
+	while (p > name && strchr(digits, p[-1]))
+		p--;
+	return p - name >= 2 && p[-1] == 'p' && p[-2] == '-' && *p != '-';
+}
+
 /* The channel of this name, made when it is not there; NULL when the request was refused. */
 static struct channel *make_channel(struct request *r, const char *name)
 {
 	static const struct option_values none;
 	struct session *s = r->session;
-	size_t len = strlen(name);
 	struct channel *c;
 
-	if (!name_valid(name) || (len >= 7 && !strcmp(name + len - 7, "-thread"))) {
+	if (!name_valid(name) || has_files_ending(name)) {
 		request_refuse(r, "usage",
-			"'%s' cannot name a channel: use up to 128 letters, digits, '.', '_' and '-', no '.' first, no '-thread' last",
+			"'%s' cannot name a channel: use up to 128 letters, digits, '.', '_' and '-', no '.' first, no '-thread' and nothing like '-p1-2' last",
 			name);
 		return NULL;
 	}

@@ -79,6 +79,24 @@ static void send_init(struct consumer *c)
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), &c->memory_fd, 1);
 }
 
+static void send_retire(struct consumer *c, const struct ring_set *set)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_retire_encode(&w, &(struct ky_cons_retire){.set = set->number});
+
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
+static void send_forget(struct consumer *c, uint32_t set)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_forget_encode(&w, &(struct ky_cons_forget){.set = set});
+
+	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+}
+
 static uint64_t big_endian(const uint8_t *p)
 {
 	uint64_t v = 0;
@@ -102,6 +120,15 @@ static void send_timers(struct consumer *c, const struct ring_set *set)
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
 }
 
+static void name_files(const struct ring_set *set, char *name, size_t size)
+{
+	int n = snprintf(name, size, "%s%s", set->channel->name,
+		set->mode == KY_SET_PER_THREAD ? "-thread" : "");
+
+	if (ring_set_is_own(set))
+		snprintf(name + n, size - (size_t)n, "-p%d-%u", (int)set->pid, set->number);
+}
+
 static void send_set(struct consumer *c, const struct ring_set *set)
 {
 	const int fds[] = {set->memory.rings_ro_fd,
@@ -117,13 +144,13 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 		/* a snapshot is all that there is */
 		.file_size = c->snapshot ? 0 : set->tracefile_size,
 		.n_files = set->tracefile_count,
+		.instance = ring_set_is_own(set) ? set->number : 0,
 	};
 	char dir[64], name[160];
 	int len;
 
 	snprintf(dir, sizeof(dir), "ust/uid/%u/%u-bit", (unsigned)set->uid, set->abi_bits);
-	snprintf(name, sizeof(name), "%s%s", set->channel->name,
-		set->mode == KY_SET_PER_THREAD ? "-thread" : "");
+	name_files(set, name, sizeof(name));
 	m.dir = dir;
 	m.name = name;
 	KY_GEOMETRY_COPY(&m, &set->geometry);
@@ -131,6 +158,8 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
 	if (!c->snapshot)
 		send_timers(c, set);
+	if (!c->snapshot && set->retiring)
+		send_retire(c, set);
 }
 
 static void send_sets(struct consumer *c)
@@ -311,6 +340,38 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 		send_set(c, set);
 }
 
+void consumer_retire(struct consumer *c, const struct ring_set *set)
+{
+	if (c->connected)
+		send_retire(c, set);
+}
+
+static void add_counts(struct consumer_counts *to, const struct consumer_counts *counts)
+{
+	const uint64_t *from = (const uint64_t *)counts;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++)
+		((uint64_t *)to)[i] += from[i];
+}
+
+void consumer_add_retired(
+	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept)
+{
+	add_counts(&c->retired, counts);
+	c->retired_kept[chunk & 1] += kept;
+}
+
+void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared)
+{
+	uint64_t *kept = &c->retired_kept[chunk & 1];
+
+	if (cleared) {
+		c->retired.cleared += *kept;
+		c->counts.cleared += *kept;
+	}
+	*kept = 0;
+}
+
 void consumer_tell_timers(struct consumer *c, const struct channel *channel)
 {
 	const struct ring_set *set;
@@ -369,7 +430,8 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 	c->answered = true;
 	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
 		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined,
-		m->overwritten, m->left_out, m->removed, m->cleared};
+		m->overwritten, m->left_out, m->removed, m->cleared, m->discarded_no_slot};
+	add_counts(&c->counts, &c->retired);
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
@@ -401,6 +463,22 @@ static struct ring_set *find_set(const struct session *s, uint32_t number)
 			if (set->number == number)
 				return set;
 	return NULL;
+}
+
+/* A consumer that is killed may have told it, or not: RETIRED comes once for each set that there is. */
+static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
+{
+	struct ring_set *set = find_set(c->session, m->set);
+	const struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
+		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
+		m->removed, m->cleared};
+
+	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
+		journal_retired(set, &counts, m->chunk, m->kept);
+		consumer_add_retired(c, &counts, m->chunk, m->kept);
+		ring_set_free(set);
+	}
+	send_forget(c, m->set);
 }
 
 /* What it has kept of a set for us. */
@@ -452,6 +530,7 @@ static int handle_message(
 	struct consumer *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
 	struct ky_cons_rotated rotated;
+	struct ky_cons_retired retired;
 	struct ky_cons_stats stats;
 	struct ky_cons_error error;
 	struct ky_reader r;
@@ -470,6 +549,11 @@ static int handle_message(
 		if (ky_cons_rotated_decode(&r, &rotated) < 0)
 			return -EBADMSG;
 		handle_rotated(c, &rotated);
+		return 0;
+	case KY_CONS_RETIRED:
+		if (ky_cons_retired_decode(&r, &retired) < 0 || c->snapshot)
+			return -EBADMSG;
+		handle_retired(c, &retired);
 		return 0;
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)

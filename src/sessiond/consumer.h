@@ -7,6 +7,7 @@
 #ifndef SESSIOND_CONSUMER_H
 #define SESSIOND_CONSUMER_H
 
+#include <assert.h>
 #include <sys/types.h>
 
 #include "proto/consumer.h"
@@ -17,14 +18,15 @@ struct session;
 struct channel;
 struct ring_set;
 
-/* Last STATS. */
+/* Last STATS, and what was told of sets that have been retired. */
 struct consumer_counts {
 	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes,
-		packets;
-	uint32_t n_quarantined;
+		packets, n_quarantined;
 	uint64_t overwritten, left_out;
 	uint64_t removed, cleared; /* of `recorded` */
+	uint64_t discarded_no_slot;
 };
+static_assert(sizeof(struct consumer_counts) == 13 * sizeof(uint64_t), "numbers to be added up");
 
 struct consumer;
 
@@ -64,6 +66,9 @@ struct consumer {
 	struct ky_timer restart;
 	struct ky_list tickets;
 	struct consumer_counts counts;
+	struct consumer_counts retired; /* of them: what STATS does not have any more */
+	/* of those events: recorded in the present chunk, the next one; by parity */
+	uint64_t retired_kept[2];
 };
 
 void consumer_init(
@@ -75,6 +80,13 @@ int consumer_spawn(struct consumer *c);
 /* Takes over a predecessor's process, which has called: fd is taken. The session is adopted when it has told all. */
 void consumer_adopt(struct consumer *c, int fd);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* Its process is gone: the consumer is to write it out, and forget it. It is freed then. */
+void consumer_retire(struct consumer *c, const struct ring_set *set);
+/* Set `number` has these last counts, of which so many events were recorded in the chunk. */
+void consumer_add_retired(
+	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept);
+/* The chunk has become an archive; or, cleared, was thrown away. */
+void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
 /* The timers of the channel have changed. */
 void consumer_tell_timers(struct consumer *c, const struct channel *channel);
 /* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */

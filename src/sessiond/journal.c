@@ -154,13 +154,14 @@ void journal_consumer(struct session *s)
 	append(s, line);
 }
 
-void journal_chunk(struct session *s)
+void journal_chunk(struct session *s, bool cleared)
 {
 	struct json_object *o, *line = new_line("chunk", &o);
 
 	add_number(o, "number", s->rotation.chunk);
 	add_number(o, "begin", (uint64_t)s->rotation.begin);
 	add_number(o, "archived", s->rotation.n_archived);
+	add_number(o, "cleared", cleared);
 	append(s, line);
 }
 
@@ -184,8 +185,14 @@ void journal_set(const struct ring_set *set)
 	add_number(o, "number", set->number);
 	add_number(o, "uid", set->uid);
 	add_number(o, "abi_bits", set->abi_bits);
+	if (ring_set_is_own(set)) {
+		add_number(o, "kind", set->kind->number);
+		add_number(o, "pid", (uint64_t)set->pid);
+		add_number(o, "process", set->process);
+		add_number(o, "image", set->image);
+	}
 	add_number(o, "stream_id", set->stream_id);
-	add_number(o, "mode", g->mode);
+	add_number(o, "mode", set->mode);
 	add_number(o, "clock", g->clock);
 	add_number(o, "overwrite", g->overwrite);
 	add_number(o, "n_rings", g->n_rings);
@@ -194,6 +201,36 @@ void journal_set(const struct ring_set *set)
 	add_number(o, "at", set->registry->log_size);
 	add_file(o, "rings", set->memory.rings_fd);
 	add_file(o, "consumed", set->memory.consumed_fd);
+	append(set->channel->session, line);
+}
+
+#define COUNT(name)                                                                                \
+	{                                                                                          \
+#name, offsetof(struct consumer_counts, name)                                      \
+	}
+static const struct {
+	const char *name;
+	size_t offset;
+} numbers[] = {COUNT(recorded), COUNT(discarded), COUNT(discarded_too_big),
+	COUNT(discarded_refused), COUNT(unwritten), COUNT(bytes), COUNT(packets),
+	COUNT(n_quarantined), COUNT(removed), COUNT(cleared)};
+
+static uint64_t *number_of(struct consumer_counts *counts, size_t i)
+{
+	return (uint64_t *)((char *)counts + numbers[i].offset);
+}
+
+void journal_retired(const struct ring_set *set, const struct consumer_counts *counts,
+	uint64_t chunk, uint64_t kept)
+{
+	struct json_object *o, *line = new_line("retired", &o);
+	struct consumer_counts copy = *counts;
+
+	add_number(o, "set", set->number);
+	add_number(o, "chunk", chunk);
+	add_number(o, "kept", kept);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++)
+		add_number(o, numbers[i].name, *number_of(&copy, i));
 	append(set->channel->session, line);
 }
 
@@ -250,38 +287,6 @@ static void read_registry(struct session *s, struct json_object *o)
 	r->log_file = get_number(o, "log");
 }
 
-static void read_set(struct session *s, struct json_object *o)
-{
-	struct channel *c = channel_find(s, get_string(o, "channel"));
-	uid_t uid = (uid_t)get_number(o, "uid");
-	uint32_t abi_bits = (uint32_t)get_number(o, "abi_bits");
-	struct registry *r = registry_find(s, uid, abi_bits);
-	struct ring_set *set;
-
-	set = c && r ? ring_set_get(c, uid, abi_bits, (uint32_t)get_number(o, "mode")) : NULL;
-	if (!set)
-		return;
-	set->number = (uint32_t)get_number(o, "number");
-	s->daemon->last_number = KY_MAX(s->daemon->last_number, set->number);
-	set->stream_id = (uint32_t)get_number(o, "stream_id");
-	set->registry = r;
-	r->last_set = set;
-	r->log_size = get_number(o, "at");
-	r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
-	set->geometry = (struct ky_geometry){
-		.mode = set->mode,
-		.clock = (uint32_t)get_number(o, "clock"),
-		.overwrite = (uint32_t)get_number(o, "overwrite"),
-		.n_rings = (uint32_t)get_number(o, "n_rings"),
-		.n_blocks = (uint32_t)get_number(o, "n_blocks"),
-		.block_size = (uint32_t)get_number(o, "block_size"),
-	};
-	set->pool_size = c->pool_size;
-	set->rings_file = get_number(o, "rings");
-	set->consumed_file = get_number(o, "consumed");
-	set->made = !ky_geometry_init(&set->geometry);
-}
-
 static struct ring_set *find_set(const struct session *s, uint32_t number)
 {
 	struct channel *c;
@@ -292,6 +297,67 @@ static struct ring_set *find_set(const struct session *s, uint32_t number)
 			if (set->number == number)
 				return set;
 	return NULL;
+}
+
+/* The set that a line is about, known but without what is described. */
+static struct ring_set *get_set(struct session *s, struct json_object *o)
+{
+	struct channel *c = channel_find(s, get_string(o, "channel"));
+	uint32_t kind = (uint32_t)get_number(o, "kind");
+
+	if (!c)
+		return NULL;
+	if (!kind)
+		return ring_set_get(c, (uid_t)get_number(o, "uid"),
+			(uint32_t)get_number(o, "abi_bits"), (uint32_t)get_number(o, "mode"));
+	return find_set(s, kind)
+		       ? ring_set_of_process(find_set(s, kind), (pid_t)get_number(o, "pid"),
+				 (uint32_t)get_number(o, "process"), get_number(o, "image"))
+		       : NULL;
+}
+
+static void read_set(struct session *s, struct json_object *o)
+{
+	struct registry *r = registry_find(
+		s, (uid_t)get_number(o, "uid"), (uint32_t)get_number(o, "abi_bits"));
+	struct ring_set *set = r ? get_set(s, o) : NULL;
+
+	if (!set)
+		return;
+	set->number = (uint32_t)get_number(o, "number");
+	s->daemon->last_number = KY_MAX(s->daemon->last_number, set->number);
+	set->stream_id = (uint32_t)get_number(o, "stream_id");
+	set->registry = r;
+	if (!ring_set_is_own(set)) {
+		set->described = true;
+		r->last_set = set;
+		r->log_size = get_number(o, "at");
+		r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
+	}
+	set->geometry = (struct ky_geometry){
+		.mode = set->mode,
+		.clock = (uint32_t)get_number(o, "clock"),
+		.overwrite = (uint32_t)get_number(o, "overwrite"),
+		.n_rings = (uint32_t)get_number(o, "n_rings"),
+		.n_blocks = (uint32_t)get_number(o, "n_blocks"),
+		.block_size = (uint32_t)get_number(o, "block_size"),
+	};
+	set->pool_size = set->channel->pool_size;
+	set->rings_file = get_number(o, "rings");
+	set->consumed_file = get_number(o, "consumed");
+	set->made = !ky_geometry_init(&set->geometry);
+}
+
+static void read_retired(struct session *s, struct json_object *o)
+{
+	struct ring_set *set = find_set(s, (uint32_t)get_number(o, "set"));
+	struct consumer_counts counts = {0};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++)
+		*number_of(&counts, i) = get_number(o, numbers[i].name);
+	consumer_add_retired(&s->consumer, &counts, get_number(o, "chunk"), get_number(o, "kept"));
+	if (set)
+		ring_set_free(set);
 }
 
 static void read_event(struct session *s, struct json_object *o)
@@ -346,6 +412,7 @@ static void read_consumer(struct session *s, struct json_object *o)
 
 static void read_chunk(struct session *s, struct json_object *o)
 {
+	consumer_chunk_ended(&s->consumer, s->rotation.chunk, get_number(o, "cleared"));
 	s->rotation.chunk = get_number(o, "number");
 	s->rotation.begin = (time_t)get_number(o, "begin");
 	s->rotation.n_archived = (unsigned)get_number(o, "archived");
@@ -361,6 +428,7 @@ static const struct {
 	{"state", read_state},
 	{"registry", read_registry},
 	{"set", read_set},
+	{"retired", read_retired},
 	{"event", read_event},
 	{"selected", read_selected},
 };

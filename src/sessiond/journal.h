@@ -27,10 +27,13 @@ void journal_request(struct session *s, uid_t uid, gid_t gid, struct json_object
 void journal_selected(struct session *s, uid_t uid);
 void journal_state(struct session *s);
 void journal_consumer(struct session *s);
-/* Another chunk has begun. */
-void journal_chunk(struct session *s);
+/* Another chunk has begun; cleared: the one before was thrown away. */
+void journal_chunk(struct session *s, bool cleared);
 void journal_registry(struct session *s, const struct registry *r);
 void journal_set(const struct ring_set *set);
+/* The consumer has written out the set, with these counts; `kept` of its events in the chunk. */
+void journal_retired(const struct ring_set *set, const struct consumer_counts *counts,
+	uint64_t chunk, uint64_t kept);
 void journal_event(const struct ring_set *set, const struct set_event *e);
 
 /*

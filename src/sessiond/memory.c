@@ -102,8 +102,7 @@ int session_memory_make(void)
 /* Present, so that an access cannot fail: programs may have punched holes, and memory may be short. */
 static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
 {
-	void *base = mmap(
-		NULL, g->ctl_offset, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
+	void *base = mmap(NULL, g->ctl_offset, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
 
 	if (base == MAP_FAILED)
 		return NULL;
@@ -112,6 +111,23 @@ static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
 		return NULL;
 	}
 	return base;
+}
+
+int ring_memory_count_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts)
+{
+	struct slot_counts n = {0};
+	void *base = map_slots(m, g);
+
+	if (!base)
+		return -errno;
+	n.claimed = ky_slots_claimed(g, base);
+	for (uint32_t i = 0; i < n.claimed; i++)
+		n.in_use += ky_slot_word(g, base, i) & KY_SLOT_OWNED;
+	n.unprepared = __atomic_load_n(&ky_slots_shared(base)->n_unprepared, __ATOMIC_RELAXED);
+	munmap(base, g->ctl_offset);
+	*ret_counts = n;
+	return 0;
 }
 
 int ring_memory_free_slots(

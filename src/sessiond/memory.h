@@ -19,6 +19,14 @@ struct ring_memory {
 /* Makes the memfds of a set, its header filled in. 0 or -errno; nothing is open after an error. */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
 void ring_memory_close(struct ring_memory *m);
+/* What the slots of a set of threads' rings tell. */
+struct slot_counts {
+	uint32_t claimed;    /* slots that threads have had */
+	uint32_t in_use;     /* have now */
+	uint64_t unprepared; /* claims that had to wait for memory */
+};
+int ring_memory_count_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts);
 /* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);

@@ -15,7 +15,7 @@ const struct option channel_options[] = {
 	{"num-subbuf", OPTION_NUMBER, OPTION_NEW_BUFFERS, true, FIELD(num_subbuf),
 		KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS, .help = "sub-buffers of each buffer"},
 	{"buffers", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(buffers),
-		.words = {"cpu", "thread"}, .help = "who has a buffer of its own"},
+		.words = {"cpu", "thread", "process"}, .help = "who has a buffer of its own"},
 	{"pool-size", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(pool_size), 1, 32768,
 		.help = "buffers for threads that are made ready before these come"},
 	{"mode", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(overwrite),
@@ -109,7 +109,12 @@ void option_describe(struct ky_buf *to, const struct option *o)
 		[OPTION_TIME] = " microseconds (us, ms or s may follow)"};
 
 	if (o->kind == OPTION_WORD) {
-		ky_buf_printf(to, "'%s' or '%s'", o->words[0], o->words[1]);
+		for (size_t i = 0; o->words[i]; i++)
+			ky_buf_printf(to, "%s'%s'",
+				!i		  ? ""
+				: o->words[i + 1] ? ", "
+						  : " or ",
+				o->words[i]);
 		return;
 	}
 	if (o->zero)
@@ -244,16 +249,19 @@ bool option_is_changed(
 	return values->given >> row & 1 && values->value[row] != get(c, o);
 }
 
-/* Is `longer` what the files of channel `c` are called, "NAME_1" or "NAME-thread_1"? */
+/* Is `longer` what the files of channel `c` are called, "NAME_1", "NAME-thread_1" or "NAME-p12-3_1"? */
 static bool is_file_of(const struct channel *c, const char *longer)
 {
 	size_t len = strlen(c->name);
 	const char *rest = longer + len;
+	int n = 0;
 
 	if (!c->tracefile_size || strncmp(longer, c->name, len))
 		return false;
 	if (!strncmp(rest, "-thread", 7))
 		rest += 7;
+	sscanf(rest, "-p%*u-%*u%n", &n);
+	rest += n;
 	return *rest == '_' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")];
 }
 

@@ -6,6 +6,9 @@
 #include "sessiond/daemon.h"
 #include "svc/log.h"
 
+#define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
+#define LOOKS_MAX     10u /* each after twice the time */
+
 /*
  * Where the stack of the program that the process runs begins, proc(5): drawn by lot at each exec. 0: unknown, or not
  * for us to see.
@@ -55,19 +58,32 @@ static bool is_shared(const struct process *p)
 	return false;
 }
 
+static bool is_of(const struct process *p, const struct ring_set *set)
+{
+	return ring_set_is_own(set) && set->uid == p->user->uid && set->pid == p->pid &&
+	       set->process == p->number;
+}
+
 /* It surely writes no ring any more. */
 static void process_ended(struct process *p)
 {
-	const struct session *s;
-	const struct channel *c;
-	const struct ring_set *set;
+	bool shared = is_shared(p);
+	struct ring_set *set, *tmp;
+	struct session *s;
+	struct channel *c;
 
-	if (p->number && !is_shared(p))
-		ky_list_foreach (s, &p->daemon->sessions, node)
-			ky_list_foreach (c, &s->channels, node)
-				ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (s, &p->daemon->sessions, node) {
+		ky_list_foreach (c, &s->channels, node) {
+			ky_list_foreach_safe (set, tmp, &c->sets, node) {
+				if (p->number && is_of(p, set))
+					ring_set_end(set);
+				else if (p->number && !shared)
 					free_slots(p, set);
+			}
+		}
+	}
 	p->number = 0;
+	ky_timer_cancel(&p->look);
 	ky_watch_remove(&p->end);
 	if (!p->n_apps)
 		process_free(p);
@@ -79,6 +95,22 @@ static void pidfd_readable(struct ky_watch *w, uint32_t events)
 	process_ended(ky_container_of(w, struct process, end));
 }
 
+/* Who executes another program is heard of some moments before. */
+static void look(struct process *p)
+{
+	uint64_t image = image_of(p->pid);
+
+	if (image && p->image && image != p->image)
+		process_ended(p);
+	else if (p->n_looks < LOOKS_MAX)
+		ky_timer_set(&p->daemon->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+}
+
+static void look_again(struct ky_timer *t)
+{
+	look(ky_container_of(t, struct process, look));
+}
+
 /* One that has this pid, but another number: it has executed another program since. */
 static void replace(struct daemon *d, const struct user *u, pid_t pid)
 {
@@ -87,6 +119,33 @@ static void replace(struct daemon *d, const struct user *u, pid_t pid)
 	ky_list_foreach_safe (p, tmp, &d->processes, node)
 		if (pid && p->user == u && p->pid == pid && p->number)
 			process_ended(p);
+}
+
+/* NULL and errno when it cannot be watched. */
+static struct process *process_new(struct daemon *d, uid_t uid, int socket, pid_t pid)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return NULL;
+	ky_list_init(&p->node);
+	ky_timer_init(&p->look, look_again);
+	p->daemon = d;
+	p->user = user_get(&d->users, uid);
+	p->pid = pid;
+	p->image = image_of(pid);
+	p->pidfd = ky_peer_pidfd(socket, pid);
+	ret = p->user ? KY_MIN(p->pidfd, 0) : -ENOMEM;
+	if (!ret)
+		ret = ky_watch_add(&d->loop, &p->end, p->pidfd, EPOLLIN, pidfd_readable);
+	if (!ret) {
+		ky_list_append(&d->processes, &p->node);
+		return p;
+	}
+	process_free(p);
+	errno = -ret;
+	return NULL;
 }
 
 struct process *process_get(
@@ -103,43 +162,49 @@ struct process *process_get(
 		n += p->user == u;
 	}
 	replace(d, u, pid);
-	p = number && n < d->user_apps_max ? calloc(1, sizeof(*p)) : NULL;
+	p = number && n < d->user_apps_max ? process_new(d, u->uid, socket, pid) : NULL;
 	if (!p)
 		return NULL;
-	ky_list_init(&p->node);
-	p->daemon = d;
-	p->user = user_get(&d->users, u->uid);
-	p->pid = pid;
 	p->number = number;
 	p->n_apps = 1;
-	p->image = image_of(pid);
-	p->pidfd = ky_peer_pidfd(socket, pid);
-	if (!p->user || p->pidfd < 0 ||
-		ky_watch_add(&d->loop, &p->end, p->pidfd, EPOLLIN, pidfd_readable) < 0)
-		return process_free(p);
-	ky_list_append(&d->processes, &p->node);
 	return p;
+}
+
+bool process_restore(struct daemon *d, const struct ring_set *set)
+{
+	struct process *p;
+
+	ky_list_foreach (p, &d->processes, node)
+		if (is_of(p, set))
+			return true;
+	if (!set->pid) /* nor did the predecessor see more of it than its connection, which comes again */
+		return true;
+	p = process_new(d, set->uid, -1, set->pid);
+	if (!p)
+		return errno != ESRCH;
+	p->number = set->process;
+	if (!set->image || !p->image || p->image == set->image)
+		return true;
+	process_free(p);
+	return false;
 }
 
 void process_hung_up(struct process *p)
 {
-	uint64_t image;
-
 	if (!p || --p->n_apps)
 		return;
-	if (!p->number) {
+	p->n_looks = 0;
+	if (p->number)
+		look(p);
+	else
 		process_free(p);
-		return;
-	}
-	image = image_of(p->pid);
-	if (image && p->image && image != p->image)
-		process_ended(p);
 }
 
 struct process *process_free(struct process *p)
 {
 	if (!p)
 		return NULL;
+	ky_timer_cancel(&p->look);
 	ky_watch_remove(&p->end);
 	ky_close(p->pidfd);
 	ky_list_remove(&p->node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes whose threads may own slots of threads' rings, watched so that these are freed when the process is no more
- * (docs/shm-abi.md, "Slots").
+ * Processes whose threads may own slots of threads' rings, or that have ring sets of their own, watched so that these are
+ * freed when the process is no more (docs/shm-abi.md, "Slots").
  *
  * A hang-up is no proof: a program may close its connection and go on recording for a moment, and a forked child keeps the
  * connection of a dead parent open. What proves it: the process's pidfd is readable, which it is when all its threads are
@@ -11,7 +11,7 @@
 #ifndef SESSIOND_PROCESS_H
 #define SESSIOND_PROCESS_H
 
-#include "sessiond/user.h"
+#include "sessiond/session.h"
 #include "svc/loop.h"
 
 struct daemon;
@@ -25,7 +25,9 @@ struct process {
 	unsigned n_apps; /* its connections; 0: gone, or closed */
 	int pidfd;
 	struct ky_watch end;
-	uint64_t image; /* another one is another program; 0: cannot be seen */
+	uint64_t image;	      /* another one is another program; 0: cannot be seen */
+	struct ky_timer look; /* whether it is another one now */
+	unsigned n_looks;
 };
 
 /*
@@ -34,6 +36,8 @@ struct process {
  */
 struct process *process_get(
 	struct daemon *d, struct user *u, int socket, pid_t pid, uint32_t number);
+/* That of a process's set, which a predecessor watched: false when it has ended. */
+bool process_restore(struct daemon *d, const struct ring_set *set);
 /* A connection has ended. */
 void process_hung_up(struct process *p);
 struct process *process_free(struct process *p); /* NULL */

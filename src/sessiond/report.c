@@ -52,25 +52,67 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	return o;
 }
 
+static uint64_t memory_of(const struct ring_set *set)
+{
+	struct stat st;
+
+	return fstat(set->memory.rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+/* Of all processes that have buffers of their own. */
+static void add_processes(struct json_object *o, const struct ring_set *kind)
+{
+	const struct ring_set *set;
+	uint64_t n = 0, size = 0, memory = 0;
+
+	ky_list_foreach (set, &kind->channel->sets, node) {
+		if (set->kind != kind || !set->made)
+			continue;
+		n++;
+		size = KY_MAX(size, set->geometry.n_rings * set->geometry.data_stride);
+		memory += memory_of(set);
+	}
+	add_string(o, "kind", "process");
+	add_number(o, "count", n);
+	add_number(o, "size", size);
+	add_number(o, "memory", memory);
+}
+
+static void add_slots(struct json_object *o, const struct ring_set *set)
+{
+	struct slot_counts n;
+
+	if (set->mode != KY_SET_PER_THREAD ||
+		ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0)
+		return;
+	add_number(o, "pool_size", set->pool_size);
+	add_number(o, "claimed", n.claimed);
+	add_number(o, "in_use", n.in_use);
+	add_number(o, "unprepared", n.unprepared);
+}
+
 /* The buffers that the daemon has made: for each user, ABI and kind of ring. */
 static struct json_object *report_buffers(const struct channel *c)
 {
 	struct json_object *list = json_object_new_array(), *o;
 	const struct ring_set *set;
-	struct stat st;
 
 	ky_list_foreach (set, &c->sets, node) {
-		if (!set->made)
+		if (!set->described || ring_set_is_own(set))
 			continue;
 		o = json_object_new_object();
 		add_number(o, "uid", set->uid);
 		add_string(o, "abi", abi_name(set->abi_bits));
+		json_append(list, o);
+		if (!set->made) {
+			add_processes(o, set);
+			continue;
+		}
 		add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
 		add_number(o, "count", set->geometry.n_rings);
 		add_number(o, "size", set->geometry.data_stride);
-		add_number(o, "memory",
-			fstat(set->memory.rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0);
-		json_append(list, o);
+		add_number(o, "memory", memory_of(set));
+		add_slots(o, set);
 	}
 	return list;
 }
@@ -182,6 +224,7 @@ static void add_counts(struct json_object *o, const struct consumer_counts *coun
 	add_number(o, "bytes", counts->bytes);
 	add_number(o, "discarded_too_big", counts->discarded_too_big);
 	add_number(o, "discarded_refused", counts->discarded_refused);
+	add_number(o, "discarded_no_slot", counts->discarded_no_slot);
 	add_number(o, "unwritten", counts->unwritten);
 	add_number(o, "removed", counts->removed);
 	add_number(o, "cleared", counts->cleared);
@@ -318,6 +361,24 @@ static void warn(struct json_object *list, const char *fmt, ...)
 	json_append(list, json_object_new_string(text));
 }
 
+/* Nothing is lost by it, but who asked for such buffers does not want threads to wait. */
+static void warn_of_pool(struct json_object *list, const struct channel *c)
+{
+	const struct ring_set *set;
+	struct slot_counts n;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->made || !set->named ||
+			ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0 ||
+			!n.unprepared)
+			continue;
+		warn(list,
+			"channel '%s': %" PRIu64
+			" threads came before a buffer was ready and made one themselves, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
+			c->name, n.unprepared, set->pool_size);
+	}
+}
+
 static void warn_of_channel(struct json_object *list, const struct channel *c)
 {
 	const struct rule *r;
@@ -328,6 +389,7 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 			c->name, c->name);
 		return;
 	}
+	warn_of_pool(list, c);
 	ky_list_foreach (r, &c->rules, node) {
 		struct ky_buf why = {0};
 
@@ -426,7 +488,8 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 {
 	const struct consumer_counts *n = &s->consumer.counts;
 	uint64_t full = n->discarded -
-			KY_MIN(n->discarded, n->discarded_too_big + n->discarded_refused);
+			KY_MIN(n->discarded,
+				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
 
 	if (full)
 		warn(list,
@@ -438,6 +501,11 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 			"%" PRIu64
 			" events were larger than a sub-buffer: 'kymo enable-channel NAME --subbuf-size=SIZE' makes them larger",
 			n->discarded_too_big);
+	if (n->discarded_no_slot)
+		warn(list,
+			"%" PRIu64
+			" events were discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')",
+			n->discarded_no_slot);
 	if (n->discarded_refused)
 		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
 			n->discarded_refused);
@@ -446,7 +514,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 			n->unwritten);
 	if (n->n_quarantined)
 		warn(list,
-			"%" PRIu32
+			"%" PRIu64
 			" buffers were given up: a program has overwritten their control words",
 			n->n_quarantined);
 	if (s->error)

@@ -113,11 +113,12 @@ static void begin_chunk(struct session *s)
 {
 	struct rotation *r = &s->rotation;
 
+	consumer_chunk_ended(&s->consumer, r->chunk, !*r->archive);
 	r->chunk++;
 	r->begin = time(NULL);
 	r->bytes = s->consumer.counts.bytes;
 	r->n_archived += !!*r->archive;
-	journal_chunk(s);
+	journal_chunk(s, !*r->archive);
 	if (!*r->archive) {
 		r->n_cleared = s->consumer.counts.cleared - r->was_cleared;
 		return;
@@ -134,7 +135,7 @@ void rotation_adopt(struct session *s, uint64_t chunk)
 		return;
 	r->chunk = chunk;
 	r->begin = time(NULL);
-	journal_chunk(s);
+	journal_chunk(s, false);
 }
 
 void rotation_ended(struct session *s, int status, const char *message)

@@ -196,10 +196,23 @@ static void settle_registry(struct session *s, struct registry *r)
 	r->last_set = NULL;
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
-			if (set->registry == r && set->memory.rings_fd < 0)
+			if (set->registry == r && set->memory.rings_fd < 0 &&
+				(set->made || r->log_fd < 0))
 				ring_set_free(set);
 	if (r->log_fd < 0)
 		registry_free(r);
+}
+
+/* Buffers of processes that have ended meanwhile. */
+static void settle_processes(struct session *s)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (ring_set_is_own(set) && !process_restore(s->daemon, set))
+				ring_set_end(set);
 }
 
 void session_adopt(struct session *s)
@@ -208,6 +221,7 @@ void session_adopt(struct session *s)
 
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
+	settle_processes(s);
 	finish(s, 0, "");
 	if (s->doomed)
 		session_destroy(s, NULL);

@@ -4,8 +4,8 @@
  * registries that number events.
  *
  *   session --- channel --- rule
- *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature ->
- * identifier)
+ *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature, identifier)
+ *           \            \-- ring sets of one process each: memory; all else is that of their `kind`
  *           \-- registry (UID, ABI): one CTF trace, its metadata log
  *           |\- consumer
  *            \- snapshots: each has a consumer too
@@ -30,9 +30,9 @@
 #include "sessiond/user.h"
 
 #define SESSIONS_MAX	    1024u
-#define CHANNELS_MAX	    64u	  /* of a session */
-#define RULES_MAX	    1024u /* of a channel */
-#define NOTICES_MAX	    64u	  /* of a session, kept for `status` */
+#define CHANNELS_MAX	    64u		/* of a session */
+#define RULES_MAX	    1024u	/* of a channel */
+#define NOTICES_MAX	    64u		/* of a session, kept for `status` */
 #define METADATA_MAX	    (64u << 20) /* bytes of one log */
 #define DEFAULT_SUBBUF_SIZE (256u << 10)
 #define DEFAULT_NUM_SUBBUF  8u
@@ -40,6 +40,7 @@
 #define DEFAULT_POOL_SIZE   10u
 #define DEFAULT_SWITCH_US   1000000u
 #define DEFAULT_CHANNEL	    "channel0"
+#define ENDED_SETS_MAX	    16u /* of dead processes: kept for snapshots, in overwrite mode */
 #define APP_ANSWER_NS	    (100 * KY_NS_PER_MS) /* how long a command waits for programs */
 #define CONSUMER_ANSWER_NS  (30000 * KY_NS_PER_MS)
 
@@ -95,12 +96,20 @@ struct ring_set {
 	uint32_t number; /* in messages */
 	uid_t uid;
 	uint32_t abi_bits, mode; /* enum ky_set_mode */
-	bool made;		 /* the following exists; it is made for the first event */
+	/* itself; or, if the set is one process's, the set whose events it shares, which has no memory then */
+	struct ring_set *kind;
+	pid_t pid;	  /* of that process */
+	uint32_t process; /* its number in slot words */
+	uint64_t image;	  /* what it runs (process.h) */
+	uint64_t ended;	  /* it is gone: as the how manieth; 0: it is not */
+	bool retiring;	  /* the consumer is to write out what there is, and forget the set */
+	bool described;	  /* its stream is in the metadata */
+	bool made;	  /* the memory exists; it is made for the first event */
 	struct registry *registry;
 	uint32_t stream_id;
 	struct ky_geometry geometry;
 	uint32_t pool_size;
-	bool named; /* each packet tells its thread */
+	bool named;		 /* each packet tells its thread */
 	uint64_t tracefile_size; /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
 	struct ring_memory memory;
@@ -117,6 +126,7 @@ struct ring_set {
 enum buffers {
 	BUFFERS_CPU, /* but threads have, in programs without restartable sequences */
 	BUFFERS_THREAD,
+	BUFFERS_PROCESS, /* as BUFFERS_CPU, but no others' events come into them */
 };
 
 struct channel {
@@ -125,7 +135,7 @@ struct channel {
 	char *name;
 	bool enabled;
 	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
-	bool overwrite; /* the oldest events make room for new ones: written by snapshots only */
+	bool overwrite;	  /* the oldest events make room for new ones: written by snapshots only */
 	uint32_t buffers; /* enum buffers */
 	uint32_t subbuf_size, num_subbuf;
 	uint32_t pool_size; /* buffers for threads that are made ready before these come */
@@ -134,8 +144,9 @@ struct channel {
 	/* of a stream: bytes of a file; files that stay. 0: no limit */
 	uint64_t tracefile_size;
 	uint32_t tracefile_count;
-	struct ky_list rules, sets;
+	struct ky_list rules, sets; /* sets of processes stand before their kind */
 	unsigned n_rules;
+	uint64_t n_ended;	     /* processes that had a set */
 	struct ky_context *contexts; /* owned; only ever more */
 	uint32_t n_contexts;
 };
@@ -245,6 +256,17 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 
 /* The ring set for such programs, made known but not made. NULL without memory. */
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+/* The set of such programs that is one process's own, made known but not made. NULL without memory. */
+struct ring_set *ring_set_of_process(
+	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);
+static inline bool ring_set_is_own(const struct ring_set *set)
+{
+	return set->kind != set;
+}
+/* Nobody will write the process's set any more: it goes as soon as nobody needs it. */
+void ring_set_end(struct ring_set *set);
+/* Frees a process's set that was never made, if no connection needs it. */
+void ring_set_unuse(struct ring_set *set);
 /* Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0 or -errno. */
 int ring_set_make(struct ring_set *set);
 /*

@@ -93,7 +93,7 @@ static void give(struct option_values *values, const char *param, uint64_t value
 static void test_check(void **state)
 {
 	struct session s = {.name = (char *)"s"};
-	struct ring_set set = {.made = true};
+	struct ring_set set = {.described = true};
 	struct option_values values = {0};
 	struct ky_buf why = {0};
 	struct channel *c;

@@ -173,7 +173,7 @@ class RingSet:
         v.update(change)
         return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
             + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1]
-            + struct.pack("<QI", v["file_size"], v["n_files"]))
+            + struct.pack("<QII", v["file_size"], v["n_files"], 0))
 
     def fds(self):
         return [self.rings_fd, self.consumed_fd, self.log_fd]

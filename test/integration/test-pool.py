@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Buffers for threads: each event says whose it is, nothing is lost when threads come and go, and the dead leave nothing taken."""
+
+import os
+import re
+import signal
+
+import kymotest
+from kymotest import APPS, SANITIZED, check, check_counts, equal, integers, streams, wait_for
+
+THREADS = ("--buffers=thread",)
+SMALL = (*THREADS, "--subbuf-size=4K", "--num-subbuf=2")
+SCALE = 10 if SANITIZED else 1
+OWNER = re.compile(r'\{ vpid = (\d+), vtid = (\d+), procname = "([^"]*)" \}')
+
+
+def said(text):
+    """What pool.c printed: {"pid": .., "events": .., "signals": ..}."""
+    return {name: int(n) for name, n in (line.split() for line in text.splitlines() if " " in line)}
+
+
+def owners(trace, *options):
+    """(vpid, vtid, procname, fields) of each event, by babeltrace2."""
+    text, _ = kymotest.babeltrace(trace, *options)
+    found = []
+    for line in text.splitlines():
+        owner = OWNER.search(line)
+        check(owner, f"no owner in {line!r}")
+        found.append((int(owner[1]), int(owner[2]), owner[3], dict(kymotest.INTEGERS.findall(line[owner.end():]))))
+    return found
+
+
+def check_owners(trace, pids, process=0):
+    """What packets say of whose their events are is what the events say themselves."""
+    for vpid, vtid, name, fields in owners(trace):
+        check(vpid in pids, f"process {vpid} is none of {pids}")
+        equal(vtid, int(fields["tid"]), f"thread of {fields}")
+        if "thread" in fields:
+            equal(name, f"w{fields['process']}-{fields['thread']}"[:15], "name of a thread")
+
+
+def ring_set(k, session="s"):
+    (found,) = k.kymo_json("status", session)["session"]["channels"][0]["ring_sets"]
+    return found
+
+
+def test_names(k):
+    """babeltrace2 and kymo view say of each event which process and thread it is of, and what that is called."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=THREADS)
+    done = [said(k.app("pool", "-p", p, "-t", 5, "-n", 100)) for p in range(2)]
+    k.kymo("stop", "s")
+    check_counts(k, trace, sum(d["events"] for d in done))
+    check_owners(trace, {d["pid"] for d in done})
+    line = k.kymo("view", trace).stdout.splitlines()[0]
+    check(re.search(OWNER, line), f"kymo view tells no owner: {line}")
+    equal(k.kymo_json("status", "s")["session"]["channels"][0]["buffers"], "thread", "what status says")
+    check("for each thread" in k.kymo("status", "s").stdout, "status does not tell whose the buffers are")
+
+
+def test_record(k):
+    trace = k.traces / "t"
+    k.kymo("record", "-o", trace, "--buffers=thread", "--pool-size=3", "--", APPS / "pool", "-t", 4, "-n", 10)
+    equal(len(owners(trace)), 40, "events")
+
+
+def test_contexts(k):
+    """Whoever asks for the same as contexts gets them in the events, too."""
+    k.start_daemon()
+    trace = k.traces / "s"
+    k.kymo("create", "s", "-o", trace)
+    k.kymo("enable-channel", "channel0", *THREADS)
+    k.kymo("add-context", "-u", "-t", "vtid", "-t", "procname")
+    k.kymo("enable-event", "pool:*")
+    k.kymo("start")
+    k.app("pool", "-t", 3, "-n", 5)
+    k.kymo("destroy")
+    text, _ = kymotest.babeltrace(trace)
+    for line in text.splitlines():
+        owner = OWNER.search(line)
+        check(f"{{ vtid = {owner[2]}, procname = \"{owner[3]}\" }}" in line[owner.end():], line)
+
+
+def test_short_lived(k):
+    """Thousands of threads, one after the other: no event is lost, and there are not many more files than threads at a time."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=SMALL)
+    n = 4000 // SCALE
+    done = [said(k.finish(app)) for app in [k.spawn("pool", "-p", p, "-t", n, "-c", 4, "-n", 3, "-s", 500) for p in range(2)]]
+    k.kymo("stop", "s")
+    emitted = sum(d["events"] + d["signals"] for d in done)
+    events = check_counts(k, trace, emitted)
+    equal(len(events), emitted, "events, none being lost")
+    check_owners(trace, {d["pid"] for d in done})
+    check(len(streams(trace)) < n / 4, f"{len(streams(trace))} files for {2 * n} threads")
+
+
+def test_ended_thread_is_written_at_once(k):
+    """What a thread leaves is in the trace without a flush, while the program runs on."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=(*THREADS, "--switch-timer=0"))
+    app = k.spawn("pool", "-t", 6, "-c", 1, "-n", 7, "-w")
+    k.expect(app, "ready")
+    wait_for(lambda: kymotest.check_streams(trace)[0] == 42, lambda: f"all events to be written: {kymotest.check_streams(trace)}")
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_many_at_once(k):
+    """More threads than the pool has, all alive: each finds a buffer; the pool grows, who was faster is counted."""
+    k.start_daemon()
+    n = 2000 // SCALE
+    trace = k.record("pool:*", channel=(*SMALL, "--pool-size=20"))
+    app = k.spawn("pool", "-t", n, "-a", "-n", 20, "-w")
+    k.expect(app, "ready")
+    before = ring_set(k)
+    check(n <= before["claimed"] <= n + 2, f"claimed: {before}")
+    check(before["unprepared"] <= before["claimed"] - 20, f"not even the pool was prepared: {before}")
+    equal(before["pool_size"], 20, "pool size")
+    k.let_go(app)
+    done = said(k.finish(app))
+    again = said(k.app("pool", "-t", 10, "-a", "-n", 20, "-p", 1))
+    after = ring_set(k)
+    equal((after["claimed"], after["unprepared"]), (before["claimed"], before["unprepared"]), "after others have come")
+    k.kymo("stop", "s")
+    check_counts(k, trace, done["events"] + again["events"])
+    check_owners(trace, {done["pid"], again["pid"]})
+
+
+def test_prepared(k):
+    """As many as were asked for find their buffers ready."""
+    k.start_daemon()
+    k.record("pool:*", channel=(*SMALL, "--pool-size=64"))
+    k.app("pool", "-t", 60, "-a", "-n", 1)
+    equal(ring_set(k)["unprepared"], 0, "threads that had to wait for memory")
+    warnings = k.kymo_json("status", "s")["warnings"]
+    check(not any("pool-size" in w for w in warnings), f"warnings: {warnings}")
+
+
+def test_exhausted(k):
+    """Threads that get none lose their events, which are counted, with the reason; those that come when others have ended get one."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=(*THREADS, "--subbuf-size=128M", "--num-subbuf=2"))
+    app = k.spawn("pool", "-t", 70, "-a", "-n", 10, "-w")
+    k.expect(app, "ready")
+    k.let_go(app)
+    first = said(k.finish(app))
+    second = said(k.app("pool", "-t", 60, "-a", "-n", 10))
+    reply = k.kymo_json("stop", "s")["sessions"][0]
+    equal(len(check_counts(k, trace, first["events"] + second["events"])), 1240, "recorded: 64 and 60 threads had buffers")
+    equal((reply["discarded"], reply["discarded_no_slot"]), (60, 60), "discarded")
+    check(any("smaller" in w and "thread" in w for w in k.kymo_json("status", "s")["warnings"]), "no warning tells what to do")
+    check("had no buffer" in k.kymo("destroy", "s").stdout, "destroy does not tell why")
+
+
+def test_killed(k):
+    """The buffers of processes that were killed serve again; all that they recorded is there."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=SMALL)
+    emitted, pids = 0, set()
+    for p in range(4):
+        app = k.spawn("pool", "-p", p, "-t", 30, "-a", "-n", 5, "-w")
+        k.expect(app, "ready")
+        app.kill()
+        app.wait()
+        pids.add(app.pid)
+        emitted += 150
+        wait_for(lambda: ring_set(k)["in_use"] == 0, lambda: f"buffers to be given back: {ring_set(k)}")
+    check(ring_set(k)["claimed"] < 70, f"buffers of the dead were not used again: {ring_set(k)}")
+    k.kymo("stop", "s")
+    equal(len(check_counts(k, trace, emitted)), emitted, "events of killed processes")
+    check_owners(trace, pids)
+
+
+def test_killed_without_rseq(k):
+    """Likewise where threads have buffers because there is no other way."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=("--subbuf-size=4K", "--num-subbuf=2"))
+    for p in range(3):
+        app = k.spawn("pool", "-p", p, "-t", 30, "-a", "-n", 5, "-w", env={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
+        k.expect(app, "ready")
+        app.kill()
+        app.wait()
+        wait_for(lambda: ring_set(k)["in_use"] == 0, lambda: f"buffers to be given back: {ring_set(k)}")
+    k.kymo("stop", "s")
+    equal(len(check_counts(k, trace, 450)), 450, "events of killed processes")
+
+
+def test_exec(k):
+    """A program that executes another leaves nothing taken, whether that is traced or not."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=SMALL)
+    sleeper = k.top / "sleeper"
+    sleeper.write_text("#!/bin/sh\necho asleep\nread line\n")
+    sleeper.chmod(0o755)
+    app = k.spawn("pool", "-t", 8, "-c", 8, "-n", 5, "-s", 300, "-e", sleeper)
+    k.read_until(app, "asleep")
+    wait_for(lambda: ring_set(k)["in_use"] == 0, lambda: f"buffers to be given back: {ring_set(k)}")
+    app.stdin.close()
+    app.wait()
+    k.app("pool", "-t", 5, "-n", 5, "-e", APPS / "pool")
+    wait_for(lambda: ring_set(k)["in_use"] == 0, lambda: f"buffers to be given back: {ring_set(k)}")
+    k.kymo("stop", "s")
+    events, _ = kymotest.read_trace(trace)
+    equal(sum(e.name == "pool:event" for e in events), 40 + 25 + 1, "events")
+
+
+def test_fork(k):
+    """Children record as themselves."""
+    k.start_daemon()
+    trace = k.record("processes:*", channel=THREADS)
+    n = int(k.app("processes", "forks", 20))
+    k.kymo("stop", "s")
+    equal(len(check_counts(k, trace, n)), n, "events of parent and children")
+    for vpid, _, _, fields in owners(trace):
+        equal(vpid, int(fields["pid"]), "process")
+
+
+def test_oldest_first(k):
+    """Of ended threads, the last ones are in a snapshot, whatever buffers they had; each event is its thread's."""
+    k.start_daemon()
+    k.record("pool:*", channel=(*SMALL, "--overwrite", "--pool-size=8"))
+    n = 100
+    k.app("pool", "-t", n, "-c", 1, "-n", 2)
+    trace = k.traces / "snapshot"
+    k.kymo("snapshot", "record", "-o", trace)
+    seen = {}
+    for _, _, name, fields in owners(trace):
+        equal(name, f"w0-{fields['thread']}", "name of a thread")
+        seen[int(fields["thread"])] = seen.get(int(fields["thread"]), 0) + 1
+    kept = sorted(seen)
+    check(len(kept) >= 8 and kept == list(range(n - len(kept), n)), f"threads that are still there: {kept}")
+    equal(set(seen.values()), {2}, "events of each")
+
+
+def test_both_kinds(k):
+    """Channels with buffers for CPUs and for threads in one session."""
+    k.start_daemon()
+    trace = k.record("pool:*")
+    k.kymo("enable-channel", "threads", *THREADS)
+    k.kymo("enable-event", "-c", "threads", "pool:*")
+    done = said(k.app("pool", "-t", 4, "-n", 50))
+    k.kymo("stop", "s")
+    check_counts(k, trace, 2 * done["events"])
+    equal({p.name.rpartition("_")[0] for p in streams(trace)}, {"channel0", "threads-thread"}, "files")
+
+
+def test_options(k):
+    k.start_daemon()
+    k.kymo("create", "s")
+    check("'cpu', 'thread' or 'process'" in k.kymo("enable-channel", "c", "--buffers=tread", status=1).stderr, "what there is")
+    check("from 1 to" in k.kymo("enable-channel", "c", "--pool-size=0", status=1).stderr, "what is allowed")
+    check("--buffers=thread" in k.kymo("enable-channel", "c", "--pool-size=3").stdout, "no note on a pool that nobody uses")
+    check("for each thread" in k.kymo("enable-channel", "d", *THREADS).stdout, "what was made")
+    channel = k.kymo_json("status", "s")["session"]["channels"][1]
+    equal((channel["buffers"], channel["pool_size"], channel["subbuf_size"]), ("thread", 10, 65536), "options")
+
+
+def test_few_descriptors(k):
+    """A consumer that may open a few files only writes as many streams as there are."""
+    import resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    k.daemon = k.spawn_daemon(wrap=["prlimit", "--nofile=200:200"])
+    wait_for(k.answers, "the session daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    trace = k.record("pool:*", channel=SMALL)
+    done = said(k.app("pool", "-t", 300, "-a", "-n", 400))
+    k.kymo("stop", "s")
+    check_counts(k, trace, done["events"])
+    check(len(streams(trace)) >= 300, "not all threads had files")
+    check_owners(trace, {done["pid"]})
+
+
+def test_scale(k):
+    """Very many threads in several processes, alive at once: KYMO_TEST_THREADS of them, else 2,000."""
+    n = int(os.environ.get("KYMO_TEST_THREADS", 2000 // SCALE))
+    k.start_daemon()
+    trace = k.record("pool:*", channel=SMALL)
+    apps = [k.spawn("pool", "-p", p, "-t", n // 4, "-a", "-n", 100, "-w") for p in range(4)]
+    for app in apps:
+        k.expect(app, "ready")
+    used = ring_set(k)
+    check(used["claimed"] >= n // 4 * 4, f"claimed: {used}")
+    print(f"# {n} threads: {used['memory'] >> 20} MiB of memory, {used['unprepared']} unprepared")
+    for app in apps:
+        k.let_go(app)
+    done = [said(k.finish(app)) for app in apps]
+    k.kymo("stop", "s", timeout=120)
+    recorded, discarded = kymotest.check_streams(trace)
+    equal(recorded + discarded, sum(d["events"] for d in done), "recorded and discarded")
+    check(used["memory"] < n * 20480 + (64 << 20), f"memory: {used}")
+
+
+kymotest.main()

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Buffers for each process: what one does to its own is nobody else's matter, they go with their process, and nothing is lost or counted twice."""
+
+import os
+import pathlib
+import re
+import signal
+import threading
+
+import kymotest
+from emitcheck import SCALE, check_order, check_values, emitted
+from kymotest import check, check_counts, equal, wait_for
+
+OWN = ("--buffers=process",)
+ROOMY = (*OWN, "--subbuf-size=1M", "--num-subbuf=4")
+FILE = re.compile(r"channel0(?:-thread)?-p(\d+)-(\d+)_\d+$")
+
+
+def owners(trace):
+    """(pid, number of the set) of each stream file."""
+    found = set()
+    for path in kymotest.streams(trace):
+        match = FILE.match(path.name)
+        check(match, f"{path.name} names no process")
+        found.add((int(match[1]), int(match[2])))
+    return found
+
+
+def ring_set(k, session="s"):
+    (found,) = k.kymo_json("status", session)["session"]["channels"][0]["ring_sets"]
+    return found
+
+
+def consumer(k):
+    (pid,) = kymotest.consumers(k)
+    return pid
+
+
+def kill_daemon(k):
+    k.daemon.kill()
+    k.daemon.wait()
+
+
+def restart(k):
+    fds = k.daemon_fds
+    k.start_daemon()
+    k.daemon_fds = fds
+
+
+def check_trace(k, trace, total):
+    k.kymo("stop", "s")
+    events = check_counts(k, trace, total)
+    check_values(events)
+    check_order(events)
+    equal(len(events), total, "events, none being discarded")
+    return events
+
+
+def wait_retired(k, living=0, session="s"):
+    """Until only the sets of living processes are left."""
+    wait_for(lambda: ring_set(k, session)["count"] == living, lambda: f"buffers of the dead to go: {ring_set(k, session)}")
+
+
+def test_exact(k):
+    """Each process has files of its own; events, identifiers and counts are as with shared buffers."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    apps = [k.spawn("emit", "-p", p, "-t", 3, "-n", 5000 // SCALE, "-w") for p in range(4)]
+    for app in apps:
+        k.expect(app, "ready")
+        k.let_go(app)
+    for app in apps:
+        k.read_until(app, "done")
+    equal(ring_set(k)["count"], 4, "processes with buffers")
+    equal(ring_set(k)["kind"], "process", "kind of buffers")
+    check("process" in k.kymo("status", "s").stdout, "status does not tell whose the buffers are")
+    total = 4 * 3 * (5000 // SCALE)
+    for app in apps:
+        k.let_go(app)
+        k.finish(app)
+    wait_retired(k)
+    check_trace(k, trace, total)
+    equal({pid for pid, _ in owners(trace)}, {app.pid for app in apps}, "processes with files")
+
+
+def test_fallback(k):
+    """Programs without restartable sequences have threads' buffers, of their process."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    env = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+    total = sum(sum(emitted(k.app("emit", "-p", p, "-t", 2, "-n", 1000, env=env))) for p in range(2))
+    wait_retired(k)
+    check_trace(k, trace, total)
+    equal(len(owners(trace)), 2, "processes with files")
+
+
+def test_forks(k):
+    """A forked child has buffers of its own, while its parent goes on in its own."""
+    k.start_daemon()
+    trace = k.record("processes:*", channel=ROOMY)
+    total = int(k.app("processes", "forks", "10"))
+    wait_retired(k)
+    k.kymo("stop", "s")
+    check_counts(k, trace, total)
+    equal(len({pid for pid, _ in owners(trace)}), 11, "processes with files")
+
+
+def test_short_processes(k):
+    """Of many processes that have ended no descriptor is left, nor any mapping or memory."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=OWN)
+    k.app("emit", "-n", 1)
+    wait_retired(k)
+    pid = consumer(k)
+    before = len(kymotest.open_fds(k.daemon.pid)), len(kymotest.open_fds(pid))
+    n = 200 // SCALE
+    total = 1 + sum(sum(emitted(k.app("emit", "-p", p, "-n", 10))) for p in range(1, n + 1))
+    wait_retired(k)
+    wait_for(lambda: (len(kymotest.open_fds(k.daemon.pid)), len(kymotest.open_fds(pid))) == before, "descriptors to be closed")
+    check("kymo-rings" not in pathlib.Path(f"/proc/{pid}/maps").read_text(), "the consumer still maps rings of the dead")
+    check_trace(k, trace, total)
+
+
+def test_killed(k):
+    """What a process had recorded when it was killed is in the trace."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=(*ROOMY, "--switch-timer=0"))
+    apps = [k.spawn("emit", "-p", p, "-n", 1000, "-w") for p in range(3)]
+    for app in apps:
+        k.expect(app, "ready")
+        k.let_go(app)
+        k.read_until(app, "done")
+        app.kill()
+        app.wait()
+    wait_retired(k)
+    check_trace(k, trace, 3000)
+    equal(len(owners(trace)), 3, "processes with files")
+
+
+def test_consumer_killed(k):
+    """Consumers that are killed while processes come and go: each event is there once, and counted once."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    stop = threading.Event()
+
+    def kill():
+        while not stop.wait(0.1):
+            for pid in kymotest.consumers(k):
+                os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        total = sum(sum(emitted(k.app("emit", "-p", p, "-t", 2, "-n", 200))) for p in range(100 // SCALE))
+    finally:
+        stop.set()
+        killer.join()
+    wait_retired(k)
+    check_trace(k, trace, total)
+
+
+def test_daemon_killed(k):
+    """Processes that end while there is no daemon, and such that go on: their buffers are found again, or go."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    total = sum(emitted(k.app("emit", "-p", 9, "-n", 50)))
+    wait_retired(k)
+    apps = [k.spawn("emit", "-p", p, "-n", 1000, "-w") for p in range(3)]
+    for app in apps:
+        k.expect(app, "ready")
+    kill_daemon(k)
+    for app in apps:
+        k.let_go(app)
+        k.read_until(app, "done")
+    k.let_go(apps[0])
+    k.finish(apps[0])
+    restart(k)
+    wait_retired(k, 2)
+    for app in apps[1:]:
+        k.let_go(app)
+        k.finish(app)
+    wait_retired(k)
+    total += 3000 + sum(emitted(k.app("emit", "-p", 5, "-n", 100)))
+    wait_retired(k)
+    check_trace(k, trace, total)
+    equal(len(owners(trace)), 5, "sets that had files")
+
+
+def test_snapshot(k):
+    """In overwrite mode the buffers of the 16 processes that ended last are kept for snapshots."""
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
+    k.kymo("enable-channel", "channel0", "-s", "s", *OWN)
+    k.kymo("enable-event", "-s", "s", "emit:*")
+    k.kymo("start", "s")
+    for p in range(20):
+        k.app("emit", "-p", p, "-n", 10)
+    wait_retired(k, 16)
+    k.kymo("snapshot", "record", "-s", "s")
+    (trace,) = [p for p in (k.traces / "s").iterdir() if p.is_dir()]
+    events, _ = kymotest.read_trace(trace)
+    equal({kymotest.integers(e)["process"] for e in events}, set(range(4, 20)), "processes in the snapshot")
+
+
+if __name__ == "__main__":
+    kymotest.main()
