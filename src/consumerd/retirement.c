@@ -32,6 +32,7 @@ static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stat
 		.discarded = s->discarded,
 		.discarded_too_big = s->discarded_too_big,
 		.discarded_refused = s->discarded_refused,
+		.discarded_no_slot = s->discarded_no_slot,
 		.unwritten = s->unwritten,
 		.bytes = s->bytes,
 		.packets = s->packets,

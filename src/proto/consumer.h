@@ -147,7 +147,8 @@ enum ky_cons_type {
 	F(u64, removed)                                                                            \
 	F(u64, cleared)                                                                            \
 	F(u64, chunk) /* that was written when it was retired */                                   \
-	F(u64, kept)  /* of the recorded events: those in that chunk */
+	F(u64, kept)  /* of the recorded events: those in that chunk */                            \
+	F(u64, discarded_no_slot)
 
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \

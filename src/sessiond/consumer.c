@@ -471,7 +471,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 	struct ring_set *set = find_set(c->session, m->set);
 	const struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
 		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
-		m->removed, m->cleared};
+		m->removed, m->cleared, m->discarded_no_slot};
 
 	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
 		journal_retired(set, &counts, m->chunk, m->kept);

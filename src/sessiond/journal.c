@@ -204,16 +204,15 @@ void journal_set(const struct ring_set *set)
 	append(set->channel->session, line);
 }
 
-#define COUNT(name)                                                                                \
-	{                                                                                          \
-#name, offsetof(struct consumer_counts, name)                                      \
-	}
+/* clang-format off */
+#define COUNT(name) {#name, offsetof(struct consumer_counts, name)}
+/* clang-format on */
 static const struct {
 	const char *name;
 	size_t offset;
 } numbers[] = {COUNT(recorded), COUNT(discarded), COUNT(discarded_too_big),
 	COUNT(discarded_refused), COUNT(unwritten), COUNT(bytes), COUNT(packets),
-	COUNT(n_quarantined), COUNT(removed), COUNT(cleared)};
+	COUNT(n_quarantined), COUNT(removed), COUNT(cleared), COUNT(discarded_no_slot)};
 
 static uint64_t *number_of(struct consumer_counts *counts, size_t i)
 {

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot, regenerate. */
+#include <limits.h>
+#include <time.h>
+
+#include "sessiond/app.h"
+#include "sessiond/commands.h"
+#include "sessiond/report.h"
+#include "sessiond/snapshot.h"
+
+void snapshot_done(struct snapshot *sn)
+{
+	struct request *r = sn->request;
+
+	if (sn->error)
+		reply_failure(r, sn->error, sn->session->name, sn->message ? sn->message : "");
+	else
+		reply_add(r, "snapshot", report_snapshot(sn));
+	request_finish(r);
+}
+
+/*
+ * Where it goes: below the session's directory if that has nothing but snapshots, else beside it, because whoever reads a
+ * trace reads all that lies below. False when the request was refused.
+ */
+static bool place_snapshot(struct request *r, char *buf, size_t size)
+{
+	const struct session *s = r->session;
+	const char *name = request_string(r, "name"), *output = request_string(r, "output");
+	const struct session *other = output ? output_find(r->daemon, output) : NULL;
+	size_t len = strlen(s->output);
+	time_t now = time(NULL);
+	struct tm tm;
+	char date[32];
+
+	while (len > 1 && s->output[len - 1] == '/')
+		len--;
+	localtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+	if (name && output)
+		request_refuse(r, "usage", "either a name for the snapshot or 'output', not both");
+	else if (name && !name_valid(name))
+		request_refuse(r, "usage",
+			"'%s' cannot name a snapshot: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
+			name);
+	else if (output && *output != '/')
+		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	else if (other && (other != s || !s->snapshot))
+		request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			other->name, output);
+	else if (!output && !len)
+		request_refuse(r, "usage",
+			"session '%s' writes no trace, so there is no place for a snapshot: give --output=DIR",
+			s->name);
+	else if (output)
+		return snprintf(buf, size, "%s", output) > 0;
+	else
+		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
+			       s->snapshot ? '/' : '-', name ? name : "snapshot",
+			       s->last_snapshot + 1, date) > 0;
+	return false;
+}
+
+void run_snapshot(struct request *r)
+{
+	char output[2 * PATH_MAX];
+	int ret;
+
+	if (!place_snapshot(r, output, sizeof(output)))
+		return;
+	ret = snapshot_new(r->session, output, request_bytes(r, "max_size"), r);
+	if (ret == -EBUSY)
+		request_refuse(r, "busy",
+			"session '%s' has %u snapshots under way: try again when one has ended",
+			r->session->name, SNAPSHOTS_MAX);
+	else if (ret < 0)
+		request_refuse(r, "failed", "cannot start a consumer for the snapshot: %s",
+			strerror(-ret));
+}
+
+static void answer_regenerated(struct barrier *b)
+{
+	struct request *r = ky_container_of(b, struct request, barrier);
+
+	if (b->timed_out)
+		reply_note(
+			r, "some programs are still at it: what they have to tell may come later");
+	request_finish(r);
+}
+
+void run_regenerate(struct request *r)
+{
+	const char *what = request_string(r, "what");
+
+	if (strcmp(what, "statedump")) {
+		request_refuse(r, "usage", "'%s' is nothing to regenerate: 'statedump' is", what);
+		return;
+	}
+	if (!r->session->started) {
+		request_refuse(r, "usage",
+			"session '%s' is not started: programs tell their state when it is ('kymo start')",
+			r->session->name);
+		return;
+	}
+	barrier_init(&r->barrier, &r->daemon->loop, answer_regenerated);
+	apps_dump_state(r->session, true, &r->barrier);
+	barrier_arm(&r->barrier, APP_ANSWER_NS);
+}
