@@ -164,18 +164,32 @@ static int write_elsewhere(struct ky_hook *hook, const void *payload, uint32_t l
 	return write_here(hook, payload, len, pieces, n_pieces, ts);
 }
 
-/* Here is room: nothing is lost, and the block is not left. */
-static void test_full_elsewhere(void **state)
+/* To the CPU that it runs on; returns where it may run else, for unpin(). */
+static cpu_set_t pin(void)
 {
 	cpu_set_t all, one;
-	struct fixture f;
 
-	if (!usable(1))
-		skip();
 	sched_getaffinity(0, sizeof(all), &all);
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	sched_setaffinity(0, sizeof(one), &one);
+	return all;
+}
+
+static void unpin(cpu_set_t all)
+{
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+/* Here is room: nothing is lost, and the block is not left. */
+static void test_full_elsewhere(void **state)
+{
+	cpu_set_t all;
+	struct fixture f;
+
+	if (!usable(1))
+		skip();
+	all = pin();
 	setup_kind(&f, 1, 2, 4096);
 	for (int i = 0; i < 300; i++)
 		emit(&f, 0);
@@ -188,7 +202,7 @@ static void test_full_elsewhere(void **state)
 	assert_int_equal(n_moves, -1);
 	check_all(&f, false);
 	teardown(&f);
-	sched_setaffinity(0, sizeof(all), &all);
+	unpin(all);
 }
 
 static void keep_last(void *arg, uint32_t id, const uint8_t *payload)
@@ -306,6 +320,7 @@ static uint64_t now_ns(void)
 /* Full, and nobody reads: an event waits for its time, once, and is lost; not at all where that is forbidden. */
 static void test_wait(void **state)
 {
+	cpu_set_t all = pin(); /* another CPU's ring has room */
 	struct fixture f;
 	uint64_t begin;
 
@@ -330,6 +345,7 @@ static void test_wait(void **state)
 		assert_int_equal(f.set.users, 0);
 		teardown(&f);
 	}
+	unpin(all);
 }
 
 /* A handler on top of a record that holds its block would wait for itself. */
