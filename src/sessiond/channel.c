@@ -314,6 +314,18 @@ struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, u
 	return set;
 }
 
+struct ring_set *ring_set_find(const struct session *s, uint32_t number)
+{
+	struct channel *c;
+	struct ring_set *set;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			if (set->number == number)
+				return set;
+	return NULL;
+}
+
 struct ring_set *ring_set_of_process(
 	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image)
 {

@@ -453,22 +453,10 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
 }
 
-static struct ring_set *find_set(const struct session *s, uint32_t number)
-{
-	struct channel *c;
-	struct ring_set *set;
-
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node)
-			if (set->number == number)
-				return set;
-	return NULL;
-}
-
 /* A consumer that is killed may have told it, or not: RETIRED comes once for each set that there is. */
 static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 {
-	struct ring_set *set = find_set(c->session, m->set);
+	struct ring_set *set = ring_set_find(c->session, m->set);
 	const struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
 		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
 		m->removed, m->cleared, m->discarded_no_slot};
@@ -484,7 +472,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 /* What it has kept of a set for us. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
-	struct ring_set *set = find_set(c->session, number);
+	struct ring_set *set = ring_set_find(c->session, number);
 	struct registry *r = set ? set->registry : NULL;
 	uint64_t size;
 	int ret = r ? 0 : -ENOENT;

@@ -286,18 +286,6 @@ static void read_registry(struct session *s, struct json_object *o)
 	r->log_file = get_number(o, "log");
 }
 
-static struct ring_set *find_set(const struct session *s, uint32_t number)
-{
-	struct channel *c;
-	struct ring_set *set;
-
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node)
-			if (set->number == number)
-				return set;
-	return NULL;
-}
-
 /* The set that a line is about, known but without what is described. */
 static struct ring_set *get_set(struct session *s, struct json_object *o)
 {
@@ -309,8 +297,8 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 	if (!kind)
 		return ring_set_get(c, (uid_t)get_number(o, "uid"),
 			(uint32_t)get_number(o, "abi_bits"), (uint32_t)get_number(o, "mode"));
-	return find_set(s, kind)
-		       ? ring_set_of_process(find_set(s, kind), (pid_t)get_number(o, "pid"),
+	return ring_set_find(s, kind)
+		       ? ring_set_of_process(ring_set_find(s, kind), (pid_t)get_number(o, "pid"),
 				 (uint32_t)get_number(o, "process"), get_number(o, "image"))
 		       : NULL;
 }
@@ -349,7 +337,7 @@ static void read_set(struct session *s, struct json_object *o)
 
 static void read_retired(struct session *s, struct json_object *o)
 {
-	struct ring_set *set = find_set(s, (uint32_t)get_number(o, "set"));
+	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
 	struct consumer_counts counts = {0};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++)
@@ -361,7 +349,7 @@ static void read_retired(struct session *s, struct json_object *o)
 
 static void read_event(struct session *s, struct json_object *o)
 {
-	struct ring_set *set = find_set(s, (uint32_t)get_number(o, "set"));
+	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
 	struct user *u = set ? user_get(&s->daemon->users, set->uid) : NULL;
 	struct definer by = {.pid = (pid_t)get_number(o, "pid")};
 	size_t size = strlen(get_string(o, "desc")) / 2;

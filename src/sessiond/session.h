@@ -256,6 +256,8 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 
 /* The ring set for such programs, made known but not made. NULL without memory. */
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+/* That of a message, or NULL. */
+struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* The set of such programs that is one process's own, made known but not made. NULL without memory. */
 struct ring_set *ring_set_of_process(
 	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);

@@ -185,9 +185,9 @@ class Kymo:
         self.started.append(daemon)
         return daemon
 
-    def start_daemon(self, *args, env=None, collector=False):
+    def start_daemon(self, *args, env=None, collector=False, wrap=()):
         """Starts the daemon and waits until it answers."""
-        self.daemon = self.spawn_daemon(*args, env=env, collector=collector)
+        self.daemon = self.spawn_daemon(*args, env=env, collector=collector, wrap=wrap)
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the session daemon to answer")
         if self.daemon.poll() is not None:
             raise Failure(f"the session daemon ended with {self.daemon.returncode}:\n{self.daemon_log()}")
@@ -196,6 +196,14 @@ class Kymo:
             self.request(command="destroy", session="collector")
         self.daemon_fds = open_fds(self.daemon.pid)
         return self.daemon
+
+    def start_daemon_with_disk(self, size):
+        """A daemon that alone sees a small file system: returns the directory where that is."""
+        need_mounts()
+        disk = self.top / "disk"
+        disk.mkdir()
+        self.start_daemon(wrap=["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size={size} disk "{disk}" && exec "$0" "$@"'])
+        return disk
 
     def answers(self):
         try:

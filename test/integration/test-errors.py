@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 import kymotest
-from kymotest import CLI, SESSIOND, Skip, check, check_streams, equal, need_mounts, wait_for
+from kymotest import CLI, SESSIOND, Skip, check, check_streams, equal, wait_for
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -151,13 +151,7 @@ def test_other_user(k):
 
 def test_disk_full(k):
     """Recording outlives a full disk; what could not be written is counted, what was is readable."""
-    need_mounts()
-    disk = k.top / "disk"
-    disk.mkdir()
-    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
-        f'mount -t tmpfs -o size=1m disk "{disk}" && exec "$0" "$@"'])
-    wait_for(k.answers, "the daemon to answer")
-    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    disk = k.start_daemon_with_disk("1m")
     k.kymo("create", "s", "-o", disk / "s")
     k.kymo("enable-event", "-s", "s", "emit:*")
     k.kymo("start", "s")

@@ -15,7 +15,7 @@ import threading
 
 import kymotest
 from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted
-from kymotest import CLI, check, check_streams, equal, fixed, need_mounts, read_trace, wait_for
+from kymotest import CLI, check, check_streams, equal, fixed, read_trace, wait_for
 
 FILES = ("--subbuf-size=16K", "--num-subbuf=64", "--tracefile-size=64K")
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -406,13 +406,7 @@ def test_files_with_data_only(k):
 
 def test_disk_full(k):
     """A chunk that cannot be completed goes on; when there is room, it is rotated whole."""
-    need_mounts()
-    disk = k.top / "disk"
-    disk.mkdir()
-    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
-        f'mount -t tmpfs -o size=256k disk "{disk}" && exec "$0" "$@"'])
-    wait_for(k.answers, "the daemon to answer")
-    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    disk = k.start_daemon_with_disk("256k")
     outside = pathlib.Path(f"/proc/{k.daemon.pid}/root") / disk.relative_to("/")
     k.kymo("create", "s", "-o", disk / "s")
     k.kymo("enable-channel", "channel0", *ROOMY)

@@ -11,7 +11,7 @@ import subprocess
 
 import kymotest
 from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted, run_exact
-from kymotest import CLI, check, check_streams, equal, fixed, integers, need_mounts, read_trace, wait_for
+from kymotest import CLI, check, check_streams, equal, fixed, integers, read_trace, wait_for
 
 SMALL = ("--subbuf-size=4K", "--num-subbuf=4")
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -304,13 +304,7 @@ def test_refused(k):
 
 def test_disk_full(k):
     """What could not be written is told; the session, which writes elsewhere, is exact."""
-    need_mounts()
-    disk = k.top / "disk"
-    disk.mkdir()
-    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c",
-        f'mount -t tmpfs -o size=256k disk "{disk}" && exec "$0" "$@"'])
-    wait_for(k.answers, "the daemon to answer")
-    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    disk = k.start_daemon_with_disk("256k")
     trace = k.record("emit:*", channel=ROOMY)
     total = sum(emitted(k.app("emit", "-n", 50000)))
     error = k.kymo("snapshot", "record", "-o", disk / "a", status=1).stderr
