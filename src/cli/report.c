@@ -186,17 +186,18 @@ void cli_report_contexts(struct cli *cli, const struct kymo_value *channel)
 
 static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 {
+	const char *kind = kymo_value_string(kymo_value_get(set, "kind"));
+	uint64_t n = number(set, "count");
 	char size[32], memory[32];
 
-	const char *kind = kymo_value_string(kymo_value_get(set, "kind"));
-
-	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64
-	       " for %s, of %s each; %s of memory in use\n",
-		number(set, "uid"), cli_member(cli, set, "abi"), number(set, "count"),
+	printf("    buffers of user %" PRIu64 ", %s: %" PRIu64 " for %s", number(set, "uid"),
+		cli_member(cli, set, "abi"), n,
 		!strcmp(kind, "cpu")	   ? "CPUs"
-		: !strcmp(kind, "process") ? "processes"
-					   : "threads",
-		cli_format_size(size, sizeof(size), number(set, "size")),
+		: !strcmp(kind, "process") ? "processes now"
+					   : "threads");
+	if (n)
+		printf(", of %s each", cli_format_size(size, sizeof(size), number(set, "size")));
+	printf("; %s of memory in use\n",
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
 	if (!strcmp(kind, "thread"))
 		printf("      %" PRIu64 " threads have one now, %" PRIu64
