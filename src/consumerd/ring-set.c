@@ -15,9 +15,13 @@
 #define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
 #define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
 #define SWITCH_NS     (1000 * KY_NS_PER_MS) /* unless we are told otherwise */
-/* In a round: making a file takes long, and rings that have one are not let wait for those that have none. */
-#define NEW_FILES_MAX 16
-#define DAY_US	      (UINT64_C(86400) * 1000000)
+/*
+ * In a round: making a file takes long, and rings that have one are not let wait for those that have none. Least of all by
+ * those that were given back, which nobody writes: the later the others come back, the more of them are needed.
+ */
+#define NEW_FILES_MAX	       16
+#define NEW_FILES_MAX_RELEASED 1
+#define DAY_US		       (UINT64_C(86400) * 1000000)
 
 static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 {
@@ -326,7 +330,8 @@ void ring_set_write(struct ring_set *set, uint64_t now_ns)
 		struct stream *s = &set->streams[i];
 		int ret;
 
-		if (s->due && !set->flush && !stream_has_packets(s) && n_new++ >= NEW_FILES_MAX) {
+		if (s->due && !set->flush && !stream_has_packets(s) &&
+			n_new++ >= (s->released ? NEW_FILES_MAX_RELEASED : NEW_FILES_MAX)) {
 			set->fill_ns = 0; /* soon */
 			continue;
 		}

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -11,15 +12,49 @@
 
 #define PAGE KY_CTF_PAGE
 
+/* Files that are open: the one that was written longest ago is the first. */
+static struct ky_list open_files = KY_LIST_INIT(open_files);
+
 void stream_file_init(struct stream_file *f)
 {
 	*f = (struct stream_file){.fd = -1, .index_fd = -1};
+	ky_list_init(&f->node);
 }
 
 void stream_file_deinit(struct stream_file *f)
 {
 	f->fd = ky_close(f->fd);
 	f->index_fd = ky_close(f->index_fd);
+	f->direct = false;
+	ky_list_remove(&f->node);
+}
+
+/* The next descriptor would have the lowest number that is free: are there but a quarter of them behind it? */
+static bool is_scarce(int any_fd)
+{
+	int fd = fcntl(any_fd, F_DUPFD_CLOEXEC, 0);
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		lim.rlim_cur = RLIM_INFINITY;
+	ky_close(fd);
+	return fd < 0 || (rlim_t)fd >= lim.rlim_cur - lim.rlim_cur / 4;
+}
+
+/* For one file. Two are closed for it, so that others than us find more descriptors if they need them. */
+static void make_room(const struct stream_place *place)
+{
+	if (!is_scarce(place->dir))
+		return;
+	for (int i = 0; i < 2 && !ky_list_empty(&open_files); i++)
+		stream_file_deinit(ky_list_entry(open_files.next, struct stream_file, node));
+}
+
+/* f is the one that was written last. */
+static void touch(struct stream_file *f)
+{
+	ky_list_remove(&f->node);
+	ky_list_append(&open_files, &f->node);
 }
 
 void stream_file_switch(struct stream_file *f, uint64_t number)
@@ -137,17 +172,33 @@ uint64_t stream_file_count(const struct stream_place *place, uint64_t number)
 	return n_events;
 }
 
-static int create_files(struct stream_file *f, const struct stream_place *place)
+static int open_both(struct stream_file *f, const struct stream_place *place, int flags)
 {
 	struct names names;
 	int ret;
 
+	make_room(place);
 	make_names(place, f->number, &names);
-	ret = trace_dir_open_file(place->dir, names.stream, O_CREAT | O_EXCL, &f->fd);
-	if (ret < 0)
-		return ret;
-	ret = trace_dir_open_file(place->index_dir, names.index, O_CREAT | O_EXCL, &f->index_fd);
+	ret = trace_dir_open_file(place->dir, names.stream, flags, &f->fd);
+	return ret < 0 ? ret
+		       : trace_dir_open_file(place->index_dir, names.index, flags, &f->index_fd);
+}
+
+static int create_files(struct stream_file *f, const struct stream_place *place)
+{
+	int ret = open_both(f, place, O_CREAT | O_EXCL);
+
 	return ret < 0 ? ret : write_index_header(f->index_fd);
+}
+
+/* Those that were closed because descriptors are scarce. */
+static int open_again(struct stream_file *f, const struct stream_place *place)
+{
+	int ret = open_both(f, place, 0);
+
+	if (ret < 0)
+		stream_file_deinit(f);
+	return ret;
 }
 
 /* A packet's first page, and what is left behind its whole pages with the padding. */
@@ -244,25 +295,32 @@ bool stream_file_may_be_direct(
 	return !f->no_direct && bytes % PAGE == 0;
 }
 
-int stream_file_append(struct stream_file *f, const struct stream_place *place,
-	const struct stream_packet *packets, unsigned int n, bool direct)
+static void count_packets(
+	struct stream_file *f, const struct stream_packet *packets, unsigned int n)
 {
-	int ret = f->torn ? cut_back(f, place) : 0;
-
-	if (ret < 0)
-		return ret;
-	if (f->fd < 0)
-		ret = create_files(f, place);
-	if (!ret)
-		ret = append(f, packets, n, direct);
-	if (ret < 0) {
-		cut_back(f, place);
-		return ret;
-	}
 	for (unsigned int i = 0; i < n; i++)
 		f->size += packets[i].header.packet_bits / 8;
 	f->n_packets += n;
-	return 0;
+}
+
+int stream_file_append(struct stream_file *f, const struct stream_place *place,
+	const struct stream_packet *packets, unsigned int n, bool direct)
+{
+	int ret = 0;
+
+	if (f->fd < 0)
+		ret = f->n_packets ? open_again(f, place) : create_files(f, place);
+	if (!ret && f->torn)
+		ret = cut_back(f, place);
+	if (!ret)
+		ret = append(f, packets, n, direct);
+	if (ret < 0)
+		cut_back(f, place);
+	else
+		count_packets(f, packets, n);
+	if (f->fd >= 0)
+		touch(f);
+	return ret;
 }
 
 /* Reads the header at f->size. 1: a whole packet; 0: the rest is a torn one, or nothing; or -errno.
@@ -310,6 +368,7 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	int64_t n_entries;
 	int ret;
 
+	make_room(place);
 	make_names(place, f->number, &names);
 	ret = trace_dir_open_file(place->dir, names.stream, 0, &f->fd);
 	if (ret < 0)
@@ -329,5 +388,9 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 		f->n_packets++;
 		visit(context, &p.header);
 	}
-	return ret < 0 ? ret : cut_back(f, place);
+	if (!ret)
+		ret = cut_back(f, place);
+	if (f->fd >= 0)
+		touch(f);
+	return ret;
 }

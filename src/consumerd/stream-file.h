@@ -13,16 +13,21 @@
  * page, a copy that begins with the header; whole pages as they lie in the ring, whose blocks leave
  * room for that header; and a copy of the rest with the padding. What is not page on page, and every
  * file where the system refuses, goes through the page cache.
+ *
+ * There may be more files than the process may have open, as there may be a stream for each thread: when three quarters
+ * of its descriptors are in use, those files are closed that were not written for longest, until they are written again.
  */
 #ifndef CONSUMERD_STREAM_FILE_H
 #define CONSUMERD_STREAM_FILE_H
 
+#include "base/list.h"
 #include "ctf/index.h"
 
 struct stream_file {
-	int fd, index_fd; /* owned; -1: there is no file yet */
-	uint64_t number;  /* among those of the stream; in its name if they are limited */
-	uint64_t size;	  /* bytes of whole packets */
+	struct ky_list node; /* among those that are open */
+	int fd, index_fd;    /* owned; -1: there is no file yet, or it is closed for now */
+	uint64_t number;     /* among those of the stream; in its name if they are limited */
+	uint64_t size;	     /* bytes of whole packets */
 	uint64_t n_packets;
 	bool torn;	/* there may be bytes behind the packets */
 	bool direct;	/* fd has O_DIRECT set */
@@ -48,6 +53,7 @@ struct stream_place {
 };
 
 void stream_file_init(struct stream_file *f);
+/* Closes the file. What is appended opens it again. */
 void stream_file_deinit(struct stream_file *f);
 /* The file is complete: what is appended next begins file `number`. */
 void stream_file_switch(struct stream_file *f, uint64_t number);

@@ -109,6 +109,7 @@ static void test_append(void **state)
 	expect_sizes(2 * 128 + 1000, 2);
 	stream_file_deinit(&f);
 	/* a second consumer does not write into it */
+	stream_file_init(&f);
 	assert_int_equal(append(&f, 10), -EEXIST);
 	stream_file_deinit(&f);
 }
@@ -385,6 +386,89 @@ static void test_killed(void **state)
 	}
 }
 
+static void limit_files(rlim_t n)
+{
+	struct rlimit l;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &l), 0);
+	l.rlim_cur = n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &l), 0);
+}
+
+#define N_FILES 100u
+
+static int append_to(struct stream_file *f, uint32_t n)
+{
+	struct stream_packet p = {.header = header(40), .data = payload, .len = 40};
+	struct stream_place at = place;
+
+	at.n = n;
+	return stream_file_append(f, &at, &p, 1, false);
+}
+
+/* Removes a file when it has this many packets, and they are in it. */
+static void remove_file(uint32_t n, uint64_t n_packets)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "chan_%u", n);
+	assert_int_equal(size_of(place.dir, name), n_packets * (ROOM + 40));
+	assert_int_equal(unlinkat(place.dir, name, 0), 0);
+	snprintf(name, sizeof(name), "chan_%u.kyx", n);
+	assert_int_equal(size_of(place.index_dir, name), ky_index_offset(n_packets));
+	assert_int_equal(unlinkat(place.index_dir, name, 0), 0);
+}
+
+/* More files than may be open: each is written as ever, and a quarter of the descriptors is left for others. */
+static void test_few_descriptors(void **state)
+{
+	static struct stream_file files[N_FILES];
+	struct rlimit before;
+	int fd;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit_files(64);
+	for (uint32_t i = 0; i < N_FILES; i++)
+		stream_file_init(&files[i]);
+	for (unsigned int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < N_FILES; i++)
+			assert_int_equal(append_to(&files[i], i), 0);
+		fd = dup(0);
+		assert_true(fd >= 0 && fd < 50); /* a file has two */
+		close(fd);
+		/* those that were written last are open, and written without others being closed */
+		for (uint32_t i = N_FILES - 10; i < N_FILES; i++)
+			assert_true(files[i].fd >= 0);
+	}
+	/* what is gone is not made anew, and others are written */
+	remove_file(0, 3);
+	assert_int_equal(append_to(&files[0], 0), -ENOENT);
+	assert_int_equal(append_to(&files[1], 1), 0);
+	for (uint32_t i = 0; i < N_FILES; i++)
+		stream_file_deinit(&files[i]);
+	for (uint32_t i = 1; i < N_FILES; i++)
+		remove_file(i, i == 1 ? 4 : 3);
+	limit_files(before.rlim_cur);
+}
+
+/* A write that failed leaves the file as it was, although it was closed and opened again. */
+static void test_few_descriptors_and_no_room(void **state)
+{
+	struct stream_file f;
+
+	stream_file_init(&f);
+	assert_int_equal(append(&f, 1000), 0);
+	stream_file_deinit(&f);
+	limit(3000);
+	assert_int_equal(append(&f, 5000), -EFBIG);
+	stream_file_deinit(&f);
+	expect_sizes(1128, 1);
+	limit(RLIM_INFINITY);
+	assert_int_equal(append(&f, 5000), 0);
+	expect_sizes(2 * 128 + 6000, 2);
+	stream_file_deinit(&f);
+}
+
 static void test_names(void **state)
 {
 	int fd;
@@ -412,6 +496,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_direct_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_batch_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_few_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_few_descriptors_and_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 	};
 

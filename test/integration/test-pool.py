@@ -83,7 +83,7 @@ def test_contexts(k):
 
 
 def test_short_lived(k):
-    """Thousands of threads, one after the other: no event is lost, and there are not many more files than threads at a time."""
+    """Thousands of threads, one after the other: no event is lost."""
     k.start_daemon()
     trace = k.record("pool:*", channel=SMALL)
     n = 4000 // SCALE
@@ -93,7 +93,19 @@ def test_short_lived(k):
     events = check_counts(k, trace, emitted)
     equal(len(events), emitted, "events, none being lost")
     check_owners(trace, {d["pid"] for d in done})
-    check(len(streams(trace)) < n / 4, f"{len(streams(trace))} files for {2 * n} threads")
+
+
+def test_files(k):
+    """There are as many files as threads that the consumer had not yet written, however many there were before."""
+    k.start_daemon()
+    trace = k.record("pool:*", channel=SMALL)
+    n, events = 40, 0
+    for _ in range(20):
+        events += said(k.app("pool", "-t", n, "-c", 4, "-n", 3))["events"]
+        wait_for(lambda: kymotest.check_streams(trace) == (events, 0), "all events to be written")
+    used = ring_set(k)["claimed"]
+    check(used <= n + 10, f"{used} buffers, {n} threads at a time and a pool of 10")
+    equal(len(streams(trace)), used, "files")
 
 
 def test_ended_thread_is_written_at_once(k):
@@ -141,14 +153,15 @@ def test_prepared(k):
 def test_exhausted(k):
     """Threads that get none lose their events, which are counted, with the reason; those that come when others have ended get one."""
     k.start_daemon()
+    n = 1024  # rings of a set, however large they are
     trace = k.record("pool:*", channel=(*THREADS, "--subbuf-size=128M", "--num-subbuf=2"))
-    app = k.spawn("pool", "-t", 70, "-a", "-n", 10, "-w")
+    app = k.spawn("pool", "-t", n + 6, "-a", "-n", 10, "-w")
     k.expect(app, "ready")
     k.let_go(app)
     first = said(k.finish(app))
     second = said(k.app("pool", "-t", 60, "-a", "-n", 10))
     reply = k.kymo_json("stop", "s")["sessions"][0]
-    equal(len(check_counts(k, trace, first["events"] + second["events"])), 1240, "recorded: 64 and 60 threads had buffers")
+    equal(len(check_counts(k, trace, first["events"] + second["events"])), 10 * n + 600, "recorded: all but 6 threads had buffers")
     equal((reply["discarded"], reply["discarded_no_slot"]), (60, 60), "discarded")
     check(any("smaller" in w and "thread" in w for w in k.kymo_json("status", "s")["warnings"]), "no warning tells what to do")
     check("had no buffer" in k.kymo("destroy", "s").stdout, "destroy does not tell why")
@@ -258,18 +271,30 @@ def test_options(k):
 
 
 def test_few_descriptors(k):
-    """A consumer that may open a few files only writes as many streams as there are."""
-    import resource
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """A consumer that may open a few files only writes as many streams as there are, in each chunk, and goes on with them."""
     k.daemon = k.spawn_daemon(wrap=["prlimit", "--nofile=200:200"])
     wait_for(k.answers, "the session daemon to answer")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
     trace = k.record("pool:*", channel=SMALL)
-    done = said(k.app("pool", "-t", 300, "-a", "-n", 400))
+    n = 300
+    app = k.spawn("pool", "-t", n, "-a", "-n", 400, "-w")
+    k.expect(app, "ready")
+    k.kymo("rotate")
+    k.let_go(app)
+    first = said(k.finish(app))
+    second = k.spawn("pool", "-t", n, "-a", "-n", 400, "-w")
+    k.expect(second, "ready")
+    consumer, = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: kymotest.consumers(k) not in ([], [consumer]), "another consumer")
+    k.let_go(second)
+    second = said(k.finish(second))
     k.kymo("stop", "s")
-    check_counts(k, trace, done["events"])
-    check(len(streams(trace)) >= 300, "not all threads had files")
-    check_owners(trace, {done["pid"]})
+    recorded, discarded = zip(*(kymotest.check_streams(chunk) for chunk in (trace / "archives", trace / "ust")))
+    equal(sum(recorded) + sum(discarded), first["events"] + second["events"], "recorded and discarded")
+    check_counts(k, trace / "ust", recorded[1] + discarded[1])
+    check(min(len(streams(chunk)) for chunk in (trace / "archives", trace / "ust")) >= n, "not all threads had files")
+    check_owners(trace / "archives", {first["pid"]})
 
 
 def test_scale(k):
