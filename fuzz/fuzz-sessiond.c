@@ -9,6 +9,7 @@
 #include "sessiond/app.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/quota.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
 
@@ -414,6 +415,7 @@ static void begin(void)
 	d.n_cpus = 2;
 	d.clock = KY_CLOCK_MONOTONIC;
 	d.user_apps_max = USER_APPS_MAX;
+	d.user_memory_max = 20 << 20; /* of some sets, not of all */
 	d.run.lock_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	ky_list_init(&d.sessions);
@@ -424,6 +426,7 @@ static void begin(void)
 	ky_list_init(&d.requests);
 	ky_list_init(&d.selections);
 	ky_timer_init(&d.stop_timer, pause_loop);
+	ky_job_init(&d.quota_job, quota_run);
 	collector_init(&d.collector, &d);
 	recover_init(&d);
 	ky_timer_init(&pause_timer, pause_loop);

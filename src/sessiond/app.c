@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/app.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include "sessiond/context.h"
@@ -574,6 +575,27 @@ static void report_conflict(const struct channel *c, struct set_event *e)
 	e->told = true;
 }
 
+/* An event, or all that the program has, cannot be recorded; ret: why. */
+static void report_failure(const struct app_set *as, const struct event_desc *d, int ret)
+{
+	const struct channel *c = as->set->channel;
+	const struct app *a = as->app;
+
+	if (ret == -EDQUOT)
+		session_notice(c->session,
+			"channel '%s': program %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
+			" MiB that one user's may: use smaller or fewer buffers, destroy sessions, or start the session daemon with a larger --max-memory-per-user",
+			c->name, a->name, (int)a->pid, (unsigned)a->user->uid,
+			a->daemon->user_memory_max >> 20);
+	else if (ret == -EFBIG)
+		session_notice(c->session,
+			"channel '%s': cannot record '%s': the session has as many descriptions of events of user %u as it has room for",
+			c->name, d->name, (unsigned)a->user->uid);
+	else
+		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
+			strerror(-ret));
+}
+
 /* Makes the event known to the set. NULL when that fails, reported. */
 static struct set_event *register_event(const struct app_set *as, struct event_desc *d)
 {
@@ -586,8 +608,7 @@ static struct set_event *register_event(const struct app_set *as, struct event_d
 	if (!ret)
 		ret = ring_set_register(as->set, d, &by, &e);
 	if (ret < 0) {
-		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
-			strerror(-ret));
+		report_failure(as, d, ret);
 		return NULL;
 	}
 	if (e->rival && !e->told)

@@ -10,6 +10,7 @@
 #include "sessiond/app.h"
 #include "sessiond/daemon.h"
 #include "sessiond/journal.h"
+#include "sessiond/quota.h"
 #include "sessiond/session.h"
 #include "svc/log.h"
 
@@ -190,7 +191,7 @@ static int registry_append(struct registry *r, const struct ky_buf *text)
 	if (text->error)
 		return text->error;
 	if (r->log_size + text->len > METADATA_MAX)
-		return -EDQUOT;
+		return -EFBIG;
 	n = pwrite(r->log_fd, text->data, text->len, (off_t)r->log_size);
 	if (n != (ssize_t)text->len) {
 		int error = n < 0 ? -errno : -ENOSPC;
@@ -400,6 +401,8 @@ static int make_memory(struct ring_set *set)
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);
+	if (!ret && !quota_allows(set))
+		ret = -EDQUOT;
 	return ret < 0 ? ret : ring_memory_make(&set->memory, &set->geometry);
 }
 
@@ -409,8 +412,8 @@ int ring_set_make(struct ring_set *set)
 	struct ring_set *kind = set->kind;
 	int ret;
 
-	if (set->made)
-		return 0;
+	if (set->made || set->waiting)
+		return set->made ? 0 : -EDQUOT;
 	ret = registry_get(s, set->uid, set->abi_bits, &kind->registry);
 	if (!ret)
 		ret = make_memory(set);
@@ -643,6 +646,8 @@ void ring_set_free(struct ring_set *set)
 	ky_htab_foreach(&set->events, i, n, n_tmp)
 		set_event_free(set, ky_container_of(n, struct set_event, node));
 	ky_htab_deinit(&set->events);
+	if (set->made)
+		quota_freed(set->channel->session->daemon);
 	ring_memory_close(&set->memory);
 	ky_list_remove(&set->node);
 	free(set);

@@ -150,6 +150,16 @@ struct session *output_find(struct daemon *d, const char *output)
 	return NULL;
 }
 
+static bool may_have_more(const struct request *r)
+{
+	const struct session *s;
+	unsigned n = 0;
+
+	ky_list_foreach (s, &r->daemon->sessions, node)
+		n += s->uid == r->peer.uid;
+	return n < USER_SESSIONS_MAX || r->peer.uid == r->daemon->uid;
+}
+
 static bool may_create(struct request *r, const char *name, const char *output)
 {
 	if (!name_valid(name))
@@ -169,6 +179,10 @@ static bool may_create(struct request *r, const char *name, const char *output)
 	else if (r->daemon->n_sessions >= SESSIONS_MAX)
 		request_refuse(
 			r, "failed", "there are %u sessions already: destroy some", SESSIONS_MAX);
+	else if (!may_have_more(r))
+		request_refuse(r, "failed",
+			"you have %u sessions already, and no user may have more: destroy some",
+			USER_SESSIONS_MAX);
 	else
 		return true;
 	return false;

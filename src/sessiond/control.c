@@ -10,9 +10,10 @@
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
 
-#define JSON_DEPTH_MAX 8
-#define CLIENTS_MAX    1024u
-#define STRING_MAX     4096 /* check_params() tells it */
+#define JSON_DEPTH_MAX	 8
+#define CLIENTS_MAX	 1024u
+#define USER_CLIENTS_MAX 256u /* of one user but the daemon's own */
+#define STRING_MAX	 4096 /* check_params() tells it */
 
 /* A user's current session. */
 struct selection {
@@ -489,13 +490,24 @@ static void conn_closed(struct ky_line_conn *conn, int error)
 	client_free(ky_container_of(conn, struct client, conn));
 }
 
+static bool has_room(const struct daemon *d, uid_t uid)
+{
+	const struct client *c;
+	unsigned n = 0;
+
+	ky_list_foreach (c, &d->clients, node)
+		n += c->peer.uid == uid;
+	return d->n_clients < CLIENTS_MAX && (n < USER_CLIENTS_MAX || uid == d->uid);
+}
+
 void client_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 {
 	static const struct ky_line_conn_ops ops = {.line = conn_line, .closed = conn_closed};
-	struct client *c = d->n_clients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	struct client *c = has_room(d, peer->uid) ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
-		ky_warning("client with pid %d refused: too many clients", (int)peer->pid);
+		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
+			(unsigned)peer->uid);
 		ky_close(fd);
 		return;
 	}

@@ -8,6 +8,8 @@
 
 #include "sessiond/app.h"
 #include "sessiond/control.h"
+#include "sessiond/process.h"
+#include "sessiond/quota.h"
 #include "sessiond/recover.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
@@ -53,6 +55,7 @@ void daemon_ready(struct daemon *d)
 
 void daemon_session_ended(struct daemon *d)
 {
+	processes_forget(d);
 	if (d->stopping && ky_list_empty(&d->sessions))
 		ky_loop_stop(&d->loop);
 }
@@ -300,6 +303,8 @@ int daemon_init(
 	ky_list_init(&d->requests);
 	ky_list_init(&d->selections);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
+	ky_job_init(&d->quota_job, quota_run);
+	d->user_memory_max = options->user_memory_max ? options->user_memory_max : quota_default();
 	collector_init(&d->collector, d);
 	recover_init(d);
 	read_host(d);

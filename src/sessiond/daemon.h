@@ -17,6 +17,8 @@ struct daemon_options {
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
 	bool take_over;	     /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
+	uint64_t
+		user_memory_max; /* bytes of buffers and metadata for each user; 0: quota_default() */
 };
 
 struct daemon {
@@ -40,6 +42,9 @@ struct daemon {
 	struct ky_list sessions, apps, processes, users, clients, requests, selections;
 	unsigned n_sessions, n_clients;
 	unsigned user_apps_max;
+	uint64_t user_memory_max; /* bytes (quota.h) */
+	bool sets_wait;		  /* some do, for memory */
+	struct ky_job quota_job;
 	uid_t uid; /* the daemon's own */
 	uint32_t n_cpus;
 	enum ky_clock clock;

@@ -10,7 +10,10 @@
 
 #include <json-c/json.h>
 
-/* value: consumed; NULL, like o and list, when there was no memory for it. */
+/*
+ * value: consumed, and gone when there is no memory left: so it is added when it is complete. NULL, like o and list, when
+ * there was no memory for it.
+ */
 void json_add(struct json_object *o, const char *name, struct json_object *value);
 void json_append(struct json_object *list, struct json_object *value);
 

@@ -6,6 +6,7 @@
 
 #include "sessiond/daemon.h"
 #include "sessiond/launch.h"
+#include "sessiond/quota.h"
 #include "svc/log.h"
 
 #define PROGRAM "kymo-sessiond"
@@ -21,6 +22,9 @@ static const char help[] =
 	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
 	"      --bound          end in good order when standard input, a pipe, is closed\n"
 	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
+	"      --max-memory-per-user=SIZE\n"
+	"                       memory for buffers and metadata of one user's programs, with K, M or G\n"
+	"                       (default: half of the machine's)\n"
 	"      --take-over      have a daemon that serves here already hand over its sessions, which go\n"
 	"                       on meanwhile: to restart it, or to change to another version\n"
 	"      --no-collectd    start no collector of system state\n"
@@ -37,6 +41,7 @@ enum {
 	OPT_SIG_PARENT = 256,
 	OPT_BOUND,
 	OPT_GROUP,
+	OPT_MAX_MEMORY,
 	OPT_TAKE_OVER,
 	OPT_NO_COLLECTD,
 	OPT_PIDFILE,
@@ -50,6 +55,7 @@ static const struct option long_options[] = {
 	{"sig-parent", no_argument, NULL, OPT_SIG_PARENT},
 	{"bound", no_argument, NULL, OPT_BOUND},
 	{"group", required_argument, NULL, OPT_GROUP},
+	{"max-memory-per-user", required_argument, NULL, OPT_MAX_MEMORY},
 	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
 	{"no-collectd", no_argument, NULL, OPT_NO_COLLECTD},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
@@ -96,6 +102,10 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			break;
 		case OPT_GROUP:
 			o->group = optarg;
+			break;
+		case OPT_MAX_MEMORY:
+			if (quota_parse(optarg, &o->user_memory_max) < 0)
+				usage("--max-memory-per-user wants a size, such as 512M");
 			break;
 		case OPT_TAKE_OVER:
 			o->take_over = true;

@@ -74,6 +74,13 @@ void ring_memory_close(struct ring_memory *m)
 	m->consumed_ro_fd = ky_close(m->consumed_ro_fd);
 }
 
+uint64_t ring_memory_in_use(const struct ring_memory *m)
+{
+	struct stat st;
+
+	return fstat(m->rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
 {
 	uint64_t consumed_size = ky_align_up(ky_consumed_size(g->n_rings), 4096);

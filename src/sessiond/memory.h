@@ -19,6 +19,8 @@ struct ring_memory {
 /* Makes the memfds of a set, its header filled in. 0 or -errno; nothing is open after an error. */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
 void ring_memory_close(struct ring_memory *m);
+/* Bytes that its rings take of the machine's memory. */
+uint64_t ring_memory_in_use(const struct ring_memory *m);
 /* What the slots of a set of threads' rings tell. */
 struct slot_counts {
 	uint32_t claimed;    /* slots that threads have had */

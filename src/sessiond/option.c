@@ -172,6 +172,13 @@ static int parse_number(const struct option *o, const char *text, uint64_t *ret_
 	return 0;
 }
 
+int option_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct option size = {.kind = OPTION_SIZE};
+
+	return parse_number(&size, text, ret_bytes);
+}
+
 static int parse_word(const struct option *o, const char *text, uint64_t *ret_value)
 {
 	for (uint64_t i = 0; o->words[i]; i++) {

@@ -50,6 +50,8 @@ struct option_values {
 	uint64_t value[OPTIONS_MAX];
 };
 
+/* Bytes, with K, M or G behind them if that is wanted. 0 or -EINVAL. */
+int option_parse_size(const char *text, uint64_t *ret_bytes);
 /* The option that a message's member of this name is about, or NULL. */
 const struct option *option_find(const char *param);
 /* What to say of a name that no option has. */

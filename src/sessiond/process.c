@@ -200,6 +200,30 @@ void process_hung_up(struct process *p)
 		process_free(p);
 }
 
+static bool may_have_buffers(const struct process *p)
+{
+	const struct session *s;
+	const struct channel *c;
+	const struct ring_set *set;
+
+	ky_list_foreach (s, &p->daemon->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (set, &c->sets, node)
+				if (is_of(p, set) || (set->made && set->uid == p->user->uid &&
+							     set->mode == KY_SET_PER_THREAD))
+					return true;
+	return false;
+}
+
+void processes_forget(struct daemon *d)
+{
+	struct process *p, *tmp;
+
+	ky_list_foreach_safe (p, tmp, &d->processes, node)
+		if (!p->n_apps && !may_have_buffers(p))
+			process_free(p);
+}
+
 struct process *process_free(struct process *p)
 {
 	if (!p)

@@ -41,5 +41,7 @@ bool process_restore(struct daemon *d, const struct ring_set *set);
 /* A connection has ended. */
 void process_hung_up(struct process *p);
 struct process *process_free(struct process *p); /* NULL */
+/* A session has gone: of those who have hung up, whoever can have a buffer in none that is left need not be watched. */
+void processes_forget(struct daemon *d);
 
 #endif

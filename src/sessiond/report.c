@@ -2,7 +2,6 @@
 #include "sessiond/report.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "sessiond/app.h"
 #include "sessiond/daemon.h"
@@ -52,13 +51,6 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	return o;
 }
 
-static uint64_t memory_of(const struct ring_set *set)
-{
-	struct stat st;
-
-	return fstat(set->memory.rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-}
-
 /* Of all processes that have buffers of their own. */
 static void add_processes(struct json_object *o, const struct ring_set *kind)
 {
@@ -70,7 +62,7 @@ static void add_processes(struct json_object *o, const struct ring_set *kind)
 			continue;
 		n++;
 		size = KY_MAX(size, set->geometry.n_rings * set->geometry.data_stride);
-		memory += memory_of(set);
+		memory += ring_memory_in_use(&set->memory);
 	}
 	add_string(o, "kind", "process");
 	add_number(o, "count", n);
@@ -91,6 +83,15 @@ static void add_slots(struct json_object *o, const struct ring_set *set)
 	add_number(o, "unprepared", n.unprepared);
 }
 
+static void add_rings(struct json_object *o, const struct ring_set *set)
+{
+	add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
+	add_number(o, "count", set->geometry.n_rings);
+	add_number(o, "size", set->geometry.data_stride);
+	add_number(o, "memory", ring_memory_in_use(&set->memory));
+	add_slots(o, set);
+}
+
 /* The buffers that the daemon has made: for each user, ABI and kind of ring. */
 static struct json_object *report_buffers(const struct channel *c)
 {
@@ -103,16 +104,11 @@ static struct json_object *report_buffers(const struct channel *c)
 		o = json_object_new_object();
 		add_number(o, "uid", set->uid);
 		add_string(o, "abi", abi_name(set->abi_bits));
-		json_append(list, o);
-		if (!set->made) {
+		if (set->made)
+			add_rings(o, set);
+		else
 			add_processes(o, set);
-			continue;
-		}
-		add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
-		add_number(o, "count", set->geometry.n_rings);
-		add_number(o, "size", set->geometry.data_stride);
-		add_number(o, "memory", memory_of(set));
-		add_slots(o, set);
+		json_append(list, o);
 	}
 	return list;
 }
@@ -304,7 +300,10 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
 	return o;
 }
 
-/* reported: those of programs before, by description: many programs have the same events, and a JSON object is dear. */
+/*
+ * reported: those of programs before, by description: many programs have the same events, and a JSON object is dear. Or
+ * NULL: there is no memory for it.
+ */
 static struct json_object *report_events(const struct app *a, bool brief, struct lh_table *reported)
 {
 	struct json_object *list = json_object_new_array();
@@ -313,11 +312,14 @@ static struct json_object *report_events(const struct app *a, bool brief, struct
 	for (uint32_t i = 0; i < a->n_events; i++) {
 		if (!a->events[i])
 			continue;
-		if (!lh_table_lookup_ex(reported, a->events[i], &o)) {
-			o = report_event(a->events[i], brief);
-			lh_table_insert(reported, a->events[i], o);
+		if (reported && lh_table_lookup_ex(reported, a->events[i], &o)) {
+			json_append(list, json_object_get(o));
+			continue;
 		}
-		json_append(list, json_object_get(o));
+		o = report_event(a->events[i], brief);
+		if (reported && !lh_table_insert(reported, a->events[i], o))
+			json_object_get(o);
+		json_append(list, o);
 	}
 	return list;
 }
@@ -344,7 +346,8 @@ struct json_object *report_applications(const struct daemon *d, uid_t uid, bool 
 		json_add(o, "events", report_events(a, brief, reported));
 		json_append(list, o);
 	}
-	lh_table_free(reported);
+	if (reported)
+		lh_table_free(reported);
 	return list;
 }
 

@@ -30,6 +30,7 @@
 #include "sessiond/user.h"
 
 #define SESSIONS_MAX	    1024u
+#define USER_SESSIONS_MAX   256u	/* of one user but the daemon's own */
 #define CHANNELS_MAX	    64u		/* of a session */
 #define RULES_MAX	    1024u	/* of a channel */
 #define NOTICES_MAX	    64u		/* of a session, kept for `status` */
@@ -105,6 +106,7 @@ struct ring_set {
 	bool retiring;	  /* the consumer is to write out what there is, and forget the set */
 	bool described;	  /* its stream is in the metadata */
 	bool made;	  /* the memory exists; it is made for the first event */
+	bool waiting;	  /* it does not, as its user has as much as one may (quota.h) */
 	struct registry *registry;
 	uint32_t stream_id;
 	struct ky_geometry geometry;
@@ -269,11 +271,14 @@ static inline bool ring_set_is_own(const struct ring_set *set)
 void ring_set_end(struct ring_set *set);
 /* Frees a process's set that was never made, if no connection needs it. */
 void ring_set_unuse(struct ring_set *set);
-/* Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0 or -errno. */
+/*
+ * Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0, -EDQUOT when its user has as much
+ * memory as one may, -EFBIG as ring_set_register, or another -errno.
+ */
 int ring_set_make(struct ring_set *set);
 /*
  * The event in a made set, which `by` brings: its identifier, or KY_MAP_REFUSED when its name means
- * another definition and the channel refuses that. -EDQUOT: the metadata is as large as it may be;
+ * another definition and the channel refuses that. -EFBIG: the metadata is as large as it may be;
  * or another -errno.
  */
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,

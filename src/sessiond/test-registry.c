@@ -26,6 +26,8 @@ static int setup(void **state)
 
 	ky_list_init(&f->d.users);
 	f->d.n_cpus = 2;
+	f->d.user_memory_max = UINT64_MAX;
+	ky_list_init(&f->d.sessions);
 	f->s.daemon = &f->d;
 	f->s.name = (char *)"s";
 	f->s.journal_fd = -1;

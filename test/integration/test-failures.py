@@ -100,7 +100,13 @@ def life(k, name):
     obeyed &= command(k, "enable-channel", "channel0", "-s", name, *ROOMY)
     obeyed &= command(k, "enable-event", "-s", name, "emit:*")
     obeyed &= command(k, "start", name)
-    k.app("emit", "-n", 10, "-t", 2, timeout=20)
+    app = k.spawn("emit", "-n", 10, "-t", 2, "-w")
+    k.expect(app, "ready")
+    obeyed &= command(k, "list", "-u") & command(k, "status", name)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app, timeout=20)
     obeyed &= command(k, "stop", name)
     return command(k, "destroy", name) and obeyed
 

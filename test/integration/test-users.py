@@ -304,6 +304,124 @@ def test_false_daemons(k):
         ended(k, app)
 
 
+# ---- what one user may take from others
+
+
+def buffers_of(user, session):
+    """What programs have in the session: for each user and kind, count and size of buffers."""
+    return json.loads(user.kymo("--json", "status", session).stdout)["session"]["channels"][0]["ring_sets"]
+
+
+def numbers_of(user, session, trace):
+    user.kymo("destroy", session)
+    return numbers(trace)
+
+
+def with_memory_for(k, root, n):
+    """Root's daemon, where each user's programs may have n sets of a CPU's buffers."""
+    system_daemon(k)
+    root.record("first")
+    root.run(APP)
+    (found,) = buffers_of(root, "first")
+    root.kymo("destroy", "first")
+    k.stop_daemon()
+    k.start_daemon(f"--max-memory-per-user={found['count'] * found['size'] * (2 * n + 1) // 2 >> 10}K")
+
+
+def test_memory_of_a_user(k):
+    """Who has as much memory for buffers as one may is not recorded, by name, until there is room again; others are."""
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    with_memory_for(k, root, 1)
+    first, second = root.record("one"), root.record("two")
+    apps = [user.emit(number) for number, user in enumerate((alice, bob))]
+    for app, user in zip(apps, (alice, bob)):
+        emitted(k, app)
+        told = [w for w in json.loads(root.kymo("--json", "status", "two").stdout)["warnings"] if "--max-memory-per-user" in w]
+        check(any(f"pid {app.pid}" in w and f"user {user.uid} " in w for w in told), f"status of the second session: {told}")
+    equal(numbers_of(root, "one", first), {0: 100, 1: 100}, "events of the session that came first")
+    apps += [user.emit(2 + number) for number, user in enumerate((alice, bob))]  # there is room for the second session now
+    for app in apps[2:]:
+        emitted(k, app)
+    for app in apps:
+        ended(k, app)
+    equal(numbers_of(root, "two", second), {2: 100, 3: 100}, "events of the session that had to wait")
+
+
+def test_programs_wait_for_memory(k):
+    """A running program that was left out is recorded as soon as another one of its user has gone."""
+    root = User(k, "root")
+    with_memory_for(k, root, 2)
+    out = root.home / "s"
+    root.kymo("create", "s", "-o", out)
+    root.kymo("enable-channel", "channel0", "-s", "s", "--buffers=process")
+    root.kymo("enable-event", "-s", "s", "emit:*")
+    root.kymo("start", "s")
+    apps = [root.emit(number) for number in range(3)]
+    equal([len(rings_of(app.pid)) for app in apps], [2, 2, 0], "programs with buffers")
+    emitted(k, apps[0])
+    ended(k, apps[0])
+    wait_for(lambda: rings_of(apps[2].pid), "the program to be recorded that was left out")
+    root.kymo("enable-event", "-s", "s", "emit:*")  # is answered when it records
+    for app in apps[1:]:
+        emitted(k, app)
+        ended(k, app)
+    equal(numbers_of(root, "s", out), {number: 100 for number in range(3)}, "events")
+
+
+def test_clients_of_a_user(k):
+    """Connections and sessions that a member of the group keeps are not all that there may be."""
+    system_daemon(k)
+    carol, dave = User(k, "carol"), User(k, "dave")
+    code = ("import socket, sys; l = [socket.socket(socket.AF_UNIX) for i in range(400)]; [s.connect('/run/kymo/control.sock') for s in l];"
+        "l[-1].send(b'x'); print('connected', flush=True); sys.stdin.readline()")
+    greedy = carol.spawn("python3", "-c", code)
+    k.expect(greedy, "connected")
+    dave.kymo("list")
+    wait_for(lambda: "too many clients" in k.daemon_log(), "some clients to be refused")
+    carol.kymo("list", status=1)
+    k.let_go(greedy)
+    k.finish(greedy)
+    wait_for(lambda: carol.run(CLI, "list", status=None).returncode == 0, "the client to be served again")
+
+
+FLOOD = r"""
+import socket, sys, time
+print('begun', flush=True)
+end = time.monotonic() + float(sys.argv[1])
+n = 0
+while time.monotonic() < end:
+    crowd = []
+    for i in range(300):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.setblocking(False)
+        crowd.append(s)
+        try:
+            s.connect("/run/kymo/app.sock")
+            n += 1
+        except OSError:
+            pass
+print(n, flush=True)
+"""
+
+
+def test_flood_of_another_user(k):
+    """Connections that one user opens as fast as can be keep no program of another from being recorded, from its first event on."""
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    out = root.record("all")
+    floods = [alice.spawn("python3", "-c", FLOOD, 4) for _ in range(2)]
+    for flood in floods:
+        k.expect(flood, "begun")
+    n = 0
+    while any(flood.poll() is None for flood in floods):
+        bob.env["KYMO_REGISTER_TIMEOUT"] = "-1"  # two floods and a daemon on a small machine
+        equal(bob.run(APP, "-n", 100, "-p", n).stdout.split()[1], "100", "what the program says")
+        n += 1
+    for flood in floods:
+        check(int(k.finish(flood)) > 500, "not much of a flood")
+    equal(numbers_of(root, "all", out), {number: 100 for number in range(n)}, "events of the other user's programs")
+
+
 # ---- what others can reach
 
 PROBE = r"""
