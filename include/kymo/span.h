@@ -94,6 +94,7 @@ KYMO__C_BEGIN
 static __typeof__(kymo_thread_id) kymo__weak_thread_id __attribute__((weakref("kymo_thread_id")));
 extern uint32_t (*kymo__tell_thread)(void);
 void kymo__span_loaded(void);
+void kymo__span_again(void);
 
 /* The tracer's; NULL where there is none, or one that knows nothing of spans. */
 __attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
@@ -107,6 +108,13 @@ __attribute__((weak, visibility("hidden"), constructor(102))) void kymo__span_lo
 	if (address)
 		memcpy(&kymo__tell_thread, &address, sizeof(address));
 }
+
+__attribute__((weak, visibility("hidden"))) void kymo__span_again(void)
+{
+	kymo__object_again();
+	kymo__span_loaded();
+}
+KYMO__LATE(kymo__span_again)
 KYMO__C_END
 
 static inline __attribute__((unused)) uint32_t kymo__thread_id(void)

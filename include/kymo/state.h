@@ -83,6 +83,7 @@ static __typeof__(kymo_app_state_end) kymo__weak_end_state
 extern __typeof__(kymo_app_state_set) *kymo__set_state;
 extern __typeof__(kymo_app_state_end) *kymo__end_state;
 void kymo__state_loaded(void);
+void kymo__state_again(void);
 
 /* The tracer's; NULL where there is none. */
 __attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
@@ -100,6 +101,13 @@ __attribute__((weak, visibility("hidden"), constructor(102))) void kymo__state_l
 		memcpy(&kymo__end_state, &end, sizeof(end));
 	}
 }
+
+__attribute__((weak, visibility("hidden"))) void kymo__state_again(void)
+{
+	kymo__object_again();
+	kymo__state_loaded();
+}
+KYMO__LATE(kymo__state_again)
 KYMO__C_END
 
 static inline __attribute__((unused)) size_t kymo__length(const struct kymo__cursor *c)

@@ -465,11 +465,19 @@ typedef uintptr_t kymo__ptr;
  */
 #ifdef __has_attribute
 #if __has_attribute(retain)
-#define KYMO__IN_LIST __attribute__((section("kymo_events"), used, retain))
+#define KYMO__IN_SECTION(name) __attribute__((section(name), used, retain))
 #endif
 #endif
-#ifndef KYMO__IN_LIST
-#define KYMO__IN_LIST __attribute__((section("kymo_events"), used))
+#ifndef KYMO__IN_SECTION
+#define KYMO__IN_SECTION(name) __attribute__((section(name), used))
+#endif
+#define KYMO__IN_LIST KYMO__IN_SECTION("kymo_events")
+#ifdef __LP64__
+#define KYMO__WORD ".balign 8\n\t.quad "
+#define KYMO__WORD_BYTES "8"
+#else
+#define KYMO__WORD ".balign 4\n\t.long "
+#define KYMO__WORD_BYTES "4"
 #endif
 
 #if !defined(__cplusplus) || defined(__clang__)
@@ -485,11 +493,6 @@ typedef uintptr_t kymo__ptr;
 #else
 #define KYMO__ASM __asm__ __volatile__
 #endif
-#ifdef __LP64__
-#define KYMO__WORD ".balign 8\n\t.quad "
-#else
-#define KYMO__WORD ".balign 4\n\t.long "
-#endif
 /* How to write an address that the linker knows: most constraints refuse it in position-independent code. */
 #if defined(__x86_64__) || defined(__i386__)
 #define KYMO__SYMBOL "%p0"
@@ -502,6 +505,14 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__ADDRESS(event) "i"(event)
 #endif
 #endif
+
+/* A function to call when the tracer is loaded later than the object; and the note by which it is found (KYMO_NOTE_LATE). */
+#define KYMO__LATE(function) \
+	static void (*const function##_late)(void) KYMO__IN_SECTION("kymo_late") = function;
+__asm__(".pushsection .note.kymo, \"a\", %note\n\t"
+	".weak __start_kymo_late, __stop_kymo_late\n\t.hidden __start_kymo_late, __stop_kymo_late\n\t"
+	".balign 4\n\t.long 12, 2 * " KYMO__WORD_BYTES ", 1\n\t.asciz \"kymo.loaded\"\n\t"
+	KYMO__WORD "__start_kymo_late - .\n\t" KYMO__WORD "__stop_kymo_late - .\n\t.popsection");
 
 #define KYMO__DEFINE_EVENT(provider, name, level, fields) \
 	static struct kymo_event_state kymo__state; \
@@ -809,7 +820,8 @@ static __attribute__((noinline, unused, format(printf, 3, 4))) void kymo__tracel
 /*
  * Makes the object's events known to the tracer: once for each executable or shared object, however many
  * of its sources include this header (weak and hidden: the linker keeps one of each). The library is used if it
- * is part of the program (static, linked or preloaded), else loaded if it is installed, else done without.
+ * is part of the program (static, linked or preloaded), else loaded if it is installed, else done without, until the
+ * program loads it itself.
  *
  * Functions that may be missing are called by weak names of our own, so that a use of the program's own, of dlopen
  * say, remains as strong as it was.
@@ -830,6 +842,7 @@ extern const struct kymo_event *const __stop_kymo_events[]
 extern struct kymo_object kymo__object;
 extern void (*kymo__leave)(struct kymo_object *);
 void kymo__object_loaded(void);
+void kymo__object_again(void);
 void kymo__object_unloaded(void);
 
 __attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
@@ -875,7 +888,6 @@ __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_
 
 	if (kymo__object.size || &__start_kymo_events[0] == &__stop_kymo_events[0])
 		return;
-	kymo__object.size = (uint32_t)sizeof(kymo__object);
 	kymo__object.begin = __start_kymo_events;
 	kymo__object.end = __stop_kymo_events;
 	if (kymo__weak_register) {
@@ -883,16 +895,25 @@ __attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_
 		kymo__leave = kymo__weak_unregister;
 	} else {
 		library = kymo__library();
-		if (!library)
-			return;
-		address = kymo__weak_dlsym(library, names[0]);
-		memcpy(&enter, &address, sizeof(enter));
-		address = kymo__weak_dlsym(library, names[1]);
-		memcpy(&kymo__leave, &address, sizeof(kymo__leave));
+		for (size_t i = 0; library && i < sizeof(names) / sizeof(names[0]); i++) {
+			address = kymo__weak_dlsym(library, names[i]);
+			memcpy(i ? &kymo__leave : &enter, &address, sizeof(address));
+		}
 	}
+	kymo__object.size = (uint32_t)sizeof(kymo__object);
 	if (enter)
 		enter(&kymo__object);
 }
+
+/* Once more, when the tracer is there. */
+__attribute__((weak, visibility("hidden"))) void kymo__object_again(void)
+{
+	if (!kymo__object.size || kymo__leave)
+		return;
+	kymo__object.size = 0;
+	kymo__object_loaded();
+}
+KYMO__LATE(kymo__object_again)
 
 __attribute__((weak, visibility("hidden"), destructor(101))) void kymo__object_unloaded(void)
 {

@@ -197,6 +197,13 @@ struct KYMO__HIDDEN kymo_object {
 
 #define KYMO_ABI_VERSION 1
 
+/*
+ * An ELF note that an object has, once or more often, so that a tracer which is loaded later than the object finds it:
+ * type KYMO_NOTE_LATE, two words, the distances from each to the begin and to the end of a table of functions to call.
+ */
+#define KYMO_NOTE_NAME "kymo.loaded"
+#define KYMO_NOTE_LATE 1
+
 /* A value of the program's that records may carry: <kymo/context.h>. */
 enum kymo_context_type {
 	KYMO_CONTEXT_I64 = 1,

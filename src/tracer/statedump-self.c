@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <link.h>
 
+#include "tracer/notes.h"
 #include "tracer/only.h"
 #include "tracer/statedump.h"
 
@@ -170,42 +171,16 @@ static struct module *module_at(const struct list *l, size_t pos)
 #define for_each_module(m, list)                                                                   \
 	for (size_t pos_ = 0; (m = module_at(list, pos_)); pos_ += (m)->size)
 
-/* The notes of a segment in memory. */
-static void find_build_id(struct module *m, const uint8_t *p, size_t n, size_t align)
+static bool take_build_id(const struct tracer_note *note, void *module)
 {
-	const size_t pad = align == 8 ? 8 : 4;
-	ElfW(Nhdr) h;
+	struct module *m = module;
 
-	while (n >= sizeof(h)) {
-		size_t name, desc;
-
-		memcpy(&h, p, sizeof(h));
-		name = ky_align_up((size_t)h.n_namesz, pad);
-		desc = ky_align_up((size_t)h.n_descsz, pad);
-		if (name > n - sizeof(h) || desc > n - sizeof(h) - name)
-			return;
-		if (h.n_type == NT_GNU_ID && h.n_namesz == 4 && h.n_descsz <= BUILD_ID_MAX &&
-			!memcmp(p + sizeof(h), "GNU", 4)) {
-			m->n_build_id = (uint8_t)h.n_descsz;
-			memcpy(m->build_id, p + sizeof(h) + name, h.n_descsz);
-			return;
-		}
-		p += sizeof(h) + name + desc;
-		n -= sizeof(h) + name + desc;
-	}
-}
-
-static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * note)
-{
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type == PT_LOAD && p->p_flags & PF_R && note->p_vaddr >= p->p_vaddr &&
-			note->p_filesz <= p->p_filesz &&
-			note->p_vaddr - p->p_vaddr <= p->p_filesz - note->p_filesz)
-			return true;
-	}
-	return false;
+	if (note->type != NT_GNU_ID || note->name_len != 4 || note->len > BUILD_ID_MAX ||
+		memcmp(note->name, "GNU", 4))
+		return false;
+	m->n_build_id = (uint8_t)note->len;
+	memcpy(m->build_id, note->bytes, note->len);
+	return true;
 }
 
 static void describe(const struct dl_phdr_info *info, struct module *m)
@@ -218,11 +193,9 @@ static void describe(const struct dl_phdr_info *info, struct module *m)
 		if (p->p_type == PT_LOAD) {
 			begin = KY_MIN(begin, p->p_vaddr);
 			end = KY_MAX(end, p->p_vaddr + p->p_memsz);
-		} else if (p->p_type == PT_NOTE && !m->n_build_id && is_loaded(info, p)) {
-			find_build_id(m, (const uint8_t *)(info->dlpi_addr + p->p_vaddr),
-				p->p_filesz, p->p_align);
 		}
 	}
+	tracer_notes_find(info, take_build_id, m);
 	m->is_pic = info->dlpi_addr != 0;
 	m->baddr = end ? info->dlpi_addr + begin : info->dlpi_addr;
 	m->memsz = end ? end - begin : 0;

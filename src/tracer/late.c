@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects that were loaded before this library was, and have looked for it in vain: when a program loads it itself, or
+ * something that is linked with it, they look again. They are found by the notes that the headers leave in them
+ * (KYMO_NOTE_LATE in <kymo/types.h>): tables of functions to call.
+ *
+ * Objects that are still to be initialised, as all are when the library is preloaded, do that in their constructors.
+ */
+#include "tracer/notes.h"
+#include "tracer/tracer.h"
+
+/* The n-th function, counting from 0. */
+struct search {
+	size_t n;
+	void (*const *last)(
+		void); /* table that was looked at: each source of an object leaves a note of the same one */
+	void (*found)(void);
+};
+
+static bool look_at(const struct tracer_note *note, void *data)
+{
+	struct search *s = data;
+	intptr_t distances[2];
+	void (*const *begin)(void), (*const *end)(void);
+
+	if (note->type != KYMO_NOTE_LATE || note->name_len != sizeof(KYMO_NOTE_NAME) ||
+		note->len != sizeof(distances) ||
+		memcmp(note->name, KYMO_NOTE_NAME, note->name_len))
+		return false;
+	memcpy(distances, note->bytes, sizeof(distances));
+	begin = (void (*const *)(void))((uintptr_t)note->bytes + (uintptr_t)distances[0]);
+	end = (void (*const *)(void))(
+		(uintptr_t)note->bytes + sizeof(distances[0]) + (uintptr_t)distances[1]);
+	if (begin == s->last)
+		return false;
+	s->last = begin;
+	if (s->n >= (size_t)(end - begin)) {
+		s->n -= (size_t)(end - begin);
+		return false;
+	}
+	s->found = begin[s->n];
+	return true;
+}
+
+static int look_into(struct dl_phdr_info *info, size_t size, void *search)
+{
+	(void)size;
+	return tracer_notes_find(info, look_at, search);
+}
+
+/* Nothing is called while the dynamic linker tells its list: it may wait for the listener, which wants that list too. */
+static __attribute__((constructor)) void on_load(void)
+{
+	int saved = errno;
+
+	for (size_t n = 0;; n++) {
+		struct search s = {.n = n};
+
+		if (!dl_iterate_phdr(look_into, &s))
+			break;
+		s.found();
+	}
+	errno = saved;
+}
