@@ -318,6 +318,18 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 	return any;
 }
 
+static bool needs_file(const struct stream *s)
+{
+	return s->due && !stream_has_packets(s);
+}
+
+/* With its first file, when this round has made so many. A set that retires is written in one round. */
+static bool may_wait(const struct ring_set *set, const struct stream *s, unsigned int n_new)
+{
+	return needs_file(s) && !set->flush && !set->retiring &&
+	       n_new >= (s->released ? NEW_FILES_MAX_RELEASED : NEW_FILES_MAX);
+}
+
 void ring_set_write(struct ring_set *set, uint64_t now_ns)
 {
 	unsigned int n_new = 0;
@@ -330,11 +342,11 @@ void ring_set_write(struct ring_set *set, uint64_t now_ns)
 		struct stream *s = &set->streams[i];
 		int ret;
 
-		if (s->due && !set->flush && !stream_has_packets(s) &&
-			n_new++ >= (s->released ? NEW_FILES_MAX_RELEASED : NEW_FILES_MAX)) {
+		if (may_wait(set, s, n_new)) {
 			set->fill_ns = 0; /* soon */
 			continue;
 		}
+		n_new += needs_file(s);
 		ret = stream_write(s, &place, set->flush, now_ns);
 		if (!ret || set->error)
 			continue;
