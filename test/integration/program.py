@@ -54,7 +54,7 @@ def map_entries(payload):
 class Program:
     """A traced program without a tracer: its events are descriptions, and it says only what it is told to."""
 
-    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=2, more=b""):
+    def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=2, process=0, more=b""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(str(k.rundir / "app.sock"))  # which waits while the daemon's queue is full
         self.socket.settimeout(10)
@@ -63,7 +63,7 @@ class Program:
         self.kind, self.geometry = {}, {}  # of ring sets: mode and clock
         self.position = {}
         if hello:
-            self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + struct.pack("<I", 0) + more)
+            self.send(HELLO, struct.pack("<IIIII", version, 64, caps, 1, len(events)) + text(name) + struct.pack("<I", process) + more)
 
     def send(self, kind, payload):
         self.socket.send(struct.pack("<IHH", len(payload) + 8, kind, 0) + payload)

@@ -15,7 +15,7 @@ import time
 
 import kymotest
 from kymotest import check, equal, wait_for, without_sanitizers
-from program import (ACK, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, Program, ask, blob, description, text)
+from program import (ACK, CAP_TSC, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, Program, ask, blob, description, text)
 
 SECONDS = 3
 PROMPT = 2.0  # seconds for a well-behaved peer, on a busy machine
@@ -162,6 +162,25 @@ def test_nonsense_of_programs(k):
     with attacked(k, evil_program, evil_program, evil_program) as done:
         others_are_served(k, SECONDS)
     check(done[0] > 50, f"only {done[0]} attempts")
+    all_gone(k, first)
+
+
+def test_not_watched_for_nothing(k):
+    """A program with buffers for threads that hangs up and lives on is watched no longer than there are such buffers."""
+    first = start(k)
+    watched = lambda: kymotest.open_fds(k.daemon.pid).count("anon_inode:[pidfd]") + kymotest.open_fds(k.daemon.pid).count("pidfd:")
+    before = watched()
+    program = Program(k, ORDER, caps=CAP_TSC, process=7)
+    check(program.serve(), "mapped")
+    check(watched() > before, "its end is not watched")
+    program.close()
+    ask(k, "list")
+    check(watched() > before, "one that may go on recording is forgotten")
+    ask(k, "create", session="other", output="")
+    ask(k, "destroy", session="other")
+    check(watched() > before, "another session's end")
+    ask(k, "destroy", session="s")
+    wait_for(lambda: watched() == before, "it to be forgotten")
     all_gone(k, first)
 
 
