@@ -266,9 +266,10 @@ typedef float kymo__f32;
 #define KYMO__KIND_f64 KYMO_FIELD_FLOAT
 #define KYMO__FLAGS_f64 0
 typedef double kymo__f64;
-#define KYMO__KIND_bool KYMO_FIELD_BOOL
-#define KYMO__FLAGS_bool 0
-typedef uint8_t kymo__bool;
+/* Not "bool", which <stdbool.h> makes a macro. */
+#define KYMO__KIND_truth KYMO_FIELD_BOOL
+#define KYMO__FLAGS_truth 0
+typedef uint8_t kymo__truth;
 #define KYMO__KIND_ptr KYMO_FIELD_UINT
 #define KYMO__FLAGS_ptr KYMO_FIELD_HEX
 typedef uintptr_t kymo__ptr;
@@ -341,9 +342,9 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__F_kymo_f64(n, v) SCALAR, (f64, n, v)
 #define KYMO__F_kymo_array_f64(n, p, c) ARRAY, (f64, n, p, c)
 #define KYMO__F_kymo_seq_f64(n, p, c) SEQUENCE, (f64, n, p, c)
-#define KYMO__F_kymo_bool(n, v) SCALAR, (bool, n, v)
-#define KYMO__F_kymo_array_bool(n, p, c) ARRAY, (bool, n, p, c)
-#define KYMO__F_kymo_seq_bool(n, p, c) SEQUENCE, (bool, n, p, c)
+#define KYMO__F_kymo_bool(n, v) SCALAR, (truth, n, v)
+#define KYMO__F_kymo_array_bool(n, p, c) ARRAY, (truth, n, p, c)
+#define KYMO__F_kymo_seq_bool(n, p, c) SEQUENCE, (truth, n, p, c)
 #define KYMO__F_kymo_ptr(n, v) SCALAR, (ptr, n, v)
 #define KYMO__F_kymo_array_ptr(n, p, c) ARRAY, (ptr, n, p, c)
 #define KYMO__F_kymo_seq_ptr(n, p, c) SEQUENCE, (ptr, n, p, c)
@@ -375,7 +376,7 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__VALUE_netx64(v) (v)
 #define KYMO__VALUE_f32(v) (v)
 #define KYMO__VALUE_f64(v) (v)
-#define KYMO__VALUE_bool(v) ((v) ? 1 : 0)
+#define KYMO__VALUE_truth(v) ((v) ? 1 : 0)
 #define KYMO__VALUE_ptr(v) ((uintptr_t)(v))
 #define KYMO__F_kymo_enum(n, e, v) ENUM, (i32, n, e, v)
 #define KYMO__F_kymo_array_enum(n, e, p, c) ENUM_ARRAY, (n, e, p, c)
@@ -621,7 +622,7 @@ KYMO__DEFINE_PUT(netx32)
 KYMO__DEFINE_PUT(netx64)
 KYMO__DEFINE_PUT(f32)
 KYMO__DEFINE_PUT(f64)
-KYMO__DEFINE_PUT(bool)
+KYMO__DEFINE_PUT(truth)
 KYMO__DEFINE_PUT(ptr)
 
 static inline __attribute__((unused)) void kymo__put_piece(

@@ -40,10 +40,14 @@ static bool begins_with(const char *s, const char *prefix)
 
 bool ky_glob_match_event(const char *pattern, const char *name)
 {
-	bool own = begins_with(name, "kymo_statedump:") || begins_with(name, "kymo_lib:") ||
-		   begins_with(name, "kymo_vm:");
+	static const char *const own[] = {"statedump:", "lib:", "vm:", "process:", "cgroup:",
+		"block:", "net:", "cpu:", "mount:"};
+	bool hidden = false;
 
-	return (!own || begins_with(pattern, "kymo_")) && ky_glob_match(pattern, name);
+	if (begins_with(name, "kymo_") && !begins_with(pattern, "kymo_"))
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+			hidden |= begins_with(name + strlen("kymo_"), own[i]);
+	return !hidden && ky_glob_match(pattern, name);
 }
 
 bool ky_glob_valid(const char *p)

@@ -2,32 +2,19 @@
 #include "collectd/guest.h"
 
 #include <dirent.h>
-#include <fcntl.h>
+
+#include "collectd/text.h"
 
 #define CMDLINE_MAX (64 << 10)
 
-static ssize_t read_file(pid_t pid, const char *name, char *buf, size_t size)
-{
-	char path[64];
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, buf, size - 1);
-	ky_close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 pid_t guest_process_of(pid_t thread)
 {
-	char status[1024], *tgid;
+	char status[1024];
+	const char *tgid;
 
-	read_file(thread, "status", status, sizeof(status));
-	tgid = strstr(status, "\nTgid:");
-	return tgid ? (pid_t)strtol(tgid + strlen("\nTgid:"), NULL, 10) : thread;
+	text_read(status, sizeof(status), "/proc/%d/status", (int)thread);
+	tgid = text_value(status, "\nTgid:");
+	return tgid ? (pid_t)strtol(tgid, NULL, 10) : thread;
 }
 
 /* The value of "guest=VALUE,..", or of "VALUE,..". */
@@ -61,9 +48,8 @@ void guest_identify(struct guest *g, pid_t pid)
 
 	memset(g, 0, sizeof(*g));
 	g->pid = pid;
-	read_file(pid, "comm", g->process, sizeof(g->process));
-	g->process[strcspn(g->process, "\n")] = '\0';
-	n = read_file(pid, "cmdline", args, sizeof(args));
+	text_read_line(g->process, sizeof(g->process), "/proc/%d/comm", (int)pid);
+	n = text_read(args, sizeof(args), "/proc/%d/cmdline", (int)pid);
 	for (option = args; option < args + n; option = value) {
 		value = option + strlen(option) + 1;
 		if (value < args + n)
@@ -71,46 +57,43 @@ void guest_identify(struct guest *g, pid_t pid)
 	}
 }
 
-/* Opens a directory of the process's; NULL and errno. */
-static DIR *open_directory(pid_t pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return opendir(path);
-}
-
 /* "CPU 3/KVM" (QEMU), "fc_vcpu 3" (Firecracker), "vcpu3" (Cloud Hypervisor, crosvm). */
-static bool is_vcpu(pid_t pid, const char *thread)
+static bool is_vcpu(const char *comm)
 {
-	char name[64], comm[32];
 	unsigned cpu;
 	int end = 0;
 
-	snprintf(name, sizeof(name), "task/%.20s/comm", thread);
-	read_file(pid, name, comm, sizeof(comm));
 	return (sscanf(comm, "CPU %u/KVM%n", &cpu, &end) == 1 && end) || strstr(comm, "vcpu");
+}
+
+static void look_at_thread(pid_t tid, void *data)
+{
+	struct guest *g = data;
+	char comm[32];
+
+	text_read_line(comm, sizeof(comm), "/proc/%d/task/%d/comm", (int)g->pid, (int)tid);
+	if (g->n_threads < GUEST_VCPUS_MAX && is_vcpu(comm))
+		g->threads[g->n_threads++] = tid;
 }
 
 static void find_threads(struct guest *g)
 {
-	DIR *d = open_directory(g->pid, "task");
-	const struct dirent *e;
+	char path[64];
 
-	while (d && (e = readdir(d)) && g->n_threads < GUEST_VCPUS_MAX)
-		if (*e->d_name != '.' && is_vcpu(g->pid, e->d_name))
-			g->threads[g->n_threads++] = (int32_t)atoi(e->d_name);
-	if (d)
-		closedir(d);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)g->pid);
+	text_each_number(path, look_at_thread, g);
 }
 
 int guest_count(struct guest *g)
 {
-	DIR *d = open_directory(g->pid, "fd");
+	char path[64], target[64];
 	const struct dirent *e;
-	char target[64];
-	int ret = d ? 0 : errno == EACCES ? -EACCES : -ESRCH;
+	DIR *d;
+	int ret;
 
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)g->pid);
+	d = opendir(path);
+	ret = d ? 0 : errno == EACCES ? -EACCES : -ESRCH;
 	g->n_vms = g->n_vcpus = g->n_threads = 0;
 	while (d && (e = readdir(d))) {
 		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
@@ -127,23 +110,26 @@ int guest_count(struct guest *g)
 	return ret;
 }
 
+struct scan {
+	void (*fn)(pid_t pid);
+	unsigned n_hidden;
+};
+
+static void look_at_process(pid_t pid, void *data)
+{
+	struct guest g = {.pid = pid};
+	struct scan *scan = data;
+
+	if (guest_count(&g) == -EACCES)
+		scan->n_hidden++;
+	else if (g.n_vms)
+		scan->fn(pid);
+}
+
 unsigned guests_scan(void (*fn)(pid_t pid))
 {
-	struct guest g;
-	const struct dirent *e;
-	unsigned n_hidden = 0;
-	DIR *d = opendir("/proc");
+	struct scan scan = {fn, 0};
 
-	while (d && (e = readdir(d))) {
-		g.pid = (pid_t)atoi(e->d_name);
-		if (g.pid <= 0)
-			continue;
-		if (guest_count(&g) == -EACCES)
-			n_hidden++;
-		else if (g.n_vms)
-			fn(g.pid);
-	}
-	if (d)
-		closedir(d);
-	return n_hidden;
+	text_each_number("/proc", look_at_process, &scan);
+	return scan.n_hidden;
 }

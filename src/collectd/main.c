@@ -3,18 +3,76 @@
  * kymo-collectd: the state of the system as events. Started by the session daemon, and a traced program like any other:
  * what it watches it records (live events), and what there is already it tells sessions that start (state dumps).
  *
- * One thread sleeps until the kernel or the daemon has something to say; state dumps come in libkymo's thread.
+ * One thread sleeps until the kernel or the daemon has something to say; state dumps come in libkymo's thread, and ask one
+ * provider after the other. A provider whose events nobody records does nothing.
  */
 #include <fcntl.h>
+#include <getopt.h>
+#include <kymo/statedump.h>
 
-#include "collectd/vm.h"
+#include "collectd/uevents.h"
 #include "svc/log.h"
 
 static const char help[] =
-	"Usage: kymo-collectd FIFO\n"
-	"Records the state of the system, virtual machines, for the sessions of a session daemon. Started by\n"
-	"kymo-sessiond, not by hand: writes a byte into FIFO when it is ready, and ends when its standard\n"
-	"input, a pipe, is closed at the other end.\n";
+	"Usage: kymo-collectd [--without=NAME[,NAME]...] FIFO\n"
+	"Records the state of the system for the sessions of a session daemon. Started by kymo-sessiond, not\n"
+	"by hand: writes a byte into FIFO when it is ready, and ends when its standard input, a pipe, is\n"
+	"closed at the other end.\n"
+	"\n"
+	"      --without=NAME   leave out the events kymo_NAME:*; NAME is one of\n"
+	"                       block    block devices and partitions\n"
+	"                       cgroup   containers, by their control groups\n"
+	"                       cpu      processors\n"
+	"                       mount    mounted file systems\n"
+	"                       net      network interfaces\n"
+	"                       process  processes and their threads\n"
+	"                       vm       virtual machines of KVM\n"
+	"      --help           show this help\n"
+	"      --version        show the version\n";
+
+/* In the order in which state is told. */
+static const struct provider *providers[] = {
+	&cpu_provider,
+	&block_provider,
+	&net_provider,
+	&mount_provider,
+	&process_provider,
+	&cgroup_provider,
+	&vm_provider,
+};
+static size_t n_providers = KY_ARRAY_SIZE(providers);
+
+static void tell(void *data)
+{
+	for (size_t i = 0; i < n_providers; i++)
+		if (providers[i]->tell)
+			providers[i]->tell();
+}
+
+static struct kymo_statedump state = {sizeof(state), 0, tell, NULL};
+
+static int start(struct ky_loop *loop)
+{
+	int ret;
+
+	uevents_start(loop, providers, n_providers);
+	for (size_t i = 0; i < n_providers; i++)
+		if (providers[i]->start)
+			providers[i]->start(loop);
+	ret = kymo_statedump_register(&state);
+	if (ret < 0)
+		ky_error("cannot register the state dump: %s", strerror(-ret));
+	return ret;
+}
+
+static void stop(void)
+{
+	kymo_statedump_unregister(&state);
+	for (size_t i = 0; i < n_providers; i++)
+		if (providers[i]->stop)
+			providers[i]->stop();
+	uevents_stop();
+}
 
 static void daemon_gone(struct ky_watch *w, uint32_t events)
 {
@@ -46,26 +104,76 @@ static int run(const char *fifo)
 	if (ret < 0)
 		ky_error("standard input is no pipe: kymo-sessiond starts this program");
 	if (!ret)
-		ret = vm_start(&loop);
+		ret = start(&loop);
 	if (!ret)
 		ret = tell_ready(fifo);
 	if (!ret)
 		ret = ky_loop_run(&loop);
-	vm_stop();
+	stop();
 	ky_watch_remove(&life);
 	ky_loop_deinit(&loop);
 	return ret;
 }
 
+static void __attribute__((noreturn)) say(const char *text)
+{
+	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static void __attribute__((noreturn)) usage(const char *why)
+{
+	if (why)
+		fprintf(stderr, "kymo-collectd: %s; ", why);
+	fprintf(stderr, "try 'kymo-collectd --help'\n");
+	exit(2);
+}
+
+static void leave_out(const char *name)
+{
+	for (size_t i = 0; i < n_providers; i++) {
+		if (strcmp(providers[i]->name, name) != 0)
+			continue;
+		n_providers--;
+		memmove(providers + i, providers + i + 1, (n_providers - i) * sizeof(*providers));
+		return;
+	}
+	fprintf(stderr, "kymo-collectd: nothing called '%s' is there to be left out; ", name);
+	usage(NULL);
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"without", required_argument, NULL, 'w'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
+		{0},
+	};
+	char *name, *rest;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'w':
+			for (name = strtok_r(optarg, ",", &rest); name;
+				name = strtok_r(NULL, ",", &rest))
+				leave_out(name);
+			break;
+		case 'h':
+			say(help);
+		case 'v':
+			say("kymo-collectd " KYMO_VERSION "\n");
+		default:
+			usage(NULL);
+		}
+	}
+	if (optind + 1 != argc)
+		usage("one argument, a FIFO, is needed");
+}
+
 int main(int argc, char **argv)
 {
 	ky_log_init("kymo-collectd", KY_LOG_INFO);
-	if (argc == 2 && !strcmp(argv[1], "--help"))
-		return fputs(help, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-	if (argc != 2 || argv[1][0] == '-') {
-		fprintf(stderr,
-			"kymo-collectd: one argument, a FIFO, is needed; try 'kymo-collectd --help'\n");
-		return 2;
-	}
-	return run(argv[1]) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	parse_options(argc, argv);
+	return run(argv[optind]) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

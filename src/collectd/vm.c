@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Virtual machines of KVM: kymo_vm:created and :destroyed when the kernel says so (uevents of /dev/kvm), kymo_vm:guest for
+ * those that run, in a state dump.
+ *
  * The kernel tells that a machine was made or has gone, with the number of the thread that made it; everything else is
  * in /proc while the process lives. So what a process says of itself is kept until its machines have gone; and which
  * processes have any is known from what they were when this began, and from every uevent since. Where uevents are missing
@@ -7,17 +10,13 @@
  *
  * Two threads: the main one takes uevents, libkymo's tells sessions. `lock` protects the list of processes.
  */
-#include "collectd/vm.h"
-
-#include <kymo/statedump.h>
-#include <libudev.h>
+#include <kymo/tracepoint.h>
 #include <pthread.h>
 
 #include "base/list.h"
 #include "collectd/guest.h"
+#include "collectd/uevents.h"
 #include "svc/log.h"
-
-#define BUFFER_BYTES (16 << 20) /* for some ten thousand uevents */
 
 /* A process with machines. */
 struct host {
@@ -31,9 +30,6 @@ struct host {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ky_list hosts = {&hosts, &hosts};
-static struct udev *udev;
-static struct udev_monitor *monitor; /* NULL: uevents are not to be had */
-static struct ky_watch watch;
 static struct host *
 	idle; /* whose last machine has gone: it may make another, and be gone before we can look */
 static bool stale;	  /* `hosts` may lack some */
@@ -129,7 +125,7 @@ static void found(pid_t pid)
 static void scan(void)
 {
 	n_hidden = guests_scan(found);
-	stale = !monitor;
+	stale = !uevents_heard();
 }
 
 /* --- state dump --- */
@@ -154,11 +150,13 @@ static bool tell_guest(const struct host *h)
 	return true;
 }
 
-static void tell(void *data)
+static void tell(void)
 {
 	struct host *h, *tmp;
 	uint32_t n = 0;
 
+	if (!kymo_event_enabled(kymo_vm, guest) && !kymo_event_enabled(kymo_vm, guests))
+		return;
 	pthread_mutex_lock(&lock);
 	if (stale)
 		scan();
@@ -174,23 +172,7 @@ static void tell(void *data)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct kymo_statedump state = {sizeof(state), 0, tell, NULL};
-
 /* --- uevents --- */
-
-static uint64_t number(struct udev_device *d, const char *property)
-{
-	const char *text = udev_device_get_property_value(d, property);
-
-	return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static const char *text(struct udev_device *d, const char *property)
-{
-	const char *value = udev_device_get_property_value(d, property);
-
-	return value ? value : "";
-}
 
 static void created(struct udev_device *d, pid_t thread)
 {
@@ -203,8 +185,9 @@ static void created(struct udev_device *d, pid_t thread)
 		h->n++;
 	kymo_event(kymo_vm, created, kymo_i32(pid, g.pid), kymo_string(process, g.process),
 		kymo_string(uuid, g.uuid), kymo_string(name, g.name),
-		kymo_u64(created, number(d, "CREATED")), kymo_u64(count, number(d, "COUNT")),
-		kymo_string(stats_path, text(d, "STATS_PATH")));
+		kymo_u64(created, uevent_number(d, "CREATED")),
+		kymo_u64(count, uevent_number(d, "COUNT")),
+		kymo_string(stats_path, uevent_text(d, "STATS_PATH")));
 }
 
 static void destroyed(struct udev_device *d, pid_t thread)
@@ -216,9 +199,9 @@ static void destroyed(struct udev_device *d, pid_t thread)
 		h = find(guest_process_of(thread), 0);
 	kymo_event(kymo_vm, destroyed, kymo_i32(pid, h ? h->pid : thread),
 		kymo_string(process, h ? h->process : ""), kymo_string(uuid, h ? h->uuid : ""),
-		kymo_string(name, h ? h->name : ""), kymo_u64(created, number(d, "CREATED")),
-		kymo_u64(count, number(d, "COUNT")),
-		kymo_string(stats_path, text(d, "STATS_PATH")));
+		kymo_string(name, h ? h->name : ""), kymo_u64(created, uevent_number(d, "CREATED")),
+		kymo_u64(count, uevent_number(d, "COUNT")),
+		kymo_string(stats_path, uevent_text(d, "STATS_PATH")));
 	if (h && h->n <= 1)
 		retire(h);
 	else if (h)
@@ -227,8 +210,8 @@ static void destroyed(struct udev_device *d, pid_t thread)
 
 static void take(struct udev_device *d)
 {
-	const char *event = text(d, "EVENT");
-	pid_t thread = (pid_t)number(d, "PID");
+	const char *event = uevent_text(d, "EVENT");
+	pid_t thread = (pid_t)uevent_number(d, "PID");
 
 	if (strcmp(udev_device_get_sysname(d), "kvm"))
 		return;
@@ -240,72 +223,36 @@ static void take(struct udev_device *d)
 	pthread_mutex_unlock(&lock);
 }
 
-static void monitor_readable(struct ky_watch *w, uint32_t events)
+static void missed(void)
 {
-	struct udev_device *d;
-
-	while ((d = udev_monitor_receive_device(monitor))) {
-		take(d);
-		udev_device_unref(d);
-	}
-	if (errno != ENOBUFS)
-		return;
-	ky_warning("the kernel told of more virtual machines at once than there was room for: some "
-		   "kymo_vm:created and :destroyed are missing");
 	pthread_mutex_lock(&lock);
 	stale = true;
 	pthread_mutex_unlock(&lock);
 }
 
-/* udevd tells what it is through with; where none runs, the kernel itself. */
-static int open_monitor(struct ky_loop *loop)
+static void start(struct ky_loop *loop)
 {
-	const char *source = access("/run/udev/control", F_OK) ? "kernel" : "udev";
-	int ret;
-
-	udev = udev_new();
-	monitor = udev ? udev_monitor_new_from_netlink(udev, source) : NULL;
-	if (!monitor)
-		return -errno;
-	udev_monitor_set_receive_buffer_size(monitor, BUFFER_BYTES);
-	ret = udev_monitor_filter_add_match_subsystem_devtype(monitor, "misc", NULL);
-	if (ret >= 0)
-		ret = udev_monitor_enable_receiving(monitor);
-	if (ret >= 0)
-		ret = ky_watch_add(
-			loop, &watch, udev_monitor_get_fd(monitor), EPOLLIN, monitor_readable);
-	if (ret < 0)
-		monitor = udev_monitor_unref(monitor);
-	return ret;
-}
-
-int vm_start(struct ky_loop *loop)
-{
-	int ret = open_monitor(loop);
-
-	if (ret < 0)
-		ky_warning(
-			"cannot hear of virtual machines that are made (%s): only those that run are recorded, when a session starts",
-			strerror(-ret));
 	if (geteuid())
 		ky_info("not root: virtual machines of other users that run already are not seen");
 	pthread_mutex_lock(&lock);
 	scan();
 	pthread_mutex_unlock(&lock);
-	ret = kymo_statedump_register(&state);
-	if (ret < 0)
-		ky_error("cannot register the state dump of virtual machines: %s", strerror(-ret));
-	return ret;
 }
 
-void vm_stop(void)
+static void stop(void)
 {
 	struct host *h, *tmp;
 
-	kymo_statedump_unregister(&state);
-	ky_watch_remove(&watch);
-	udev_monitor_unref(monitor);
-	udev_unref(udev);
 	ky_list_foreach_safe (h, tmp, &hosts, node)
 		forget(h);
 }
+
+const struct provider vm_provider = {
+	.name = "vm",
+	.start = start,
+	.stop = stop,
+	.tell = tell,
+	.subsystem = "misc",
+	.take = take,
+	.missed = missed,
+};

@@ -281,9 +281,13 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 {
 	struct list rules;
 	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
+	static char *tracers[] = {(char *)"kymo_statedump:*", (char *)"kymo_lib:*"};
 	static const struct rule all[] = {
 		{.pattern = (char *)"*", .level_type = KY_LEVEL_ALL},
-		{.pattern = (char *)"kymo_vm:*", .level_type = KY_LEVEL_ALL},
+		{.pattern = (char *)"kymo_*",
+			.exclusions = tracers,
+			.n_exclusions = KY_ARRAY_SIZE(tracers),
+			.level_type = KY_LEVEL_ALL},
 	};
 	struct app *a;
 

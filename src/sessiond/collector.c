@@ -83,9 +83,10 @@ static void fifo_readable(struct ky_watch *w, uint32_t events)
 
 /* In the child: never returns. Its own session, so that Ctrl-C at the daemon's terminal spares it until the daemon has ended. */
 static void __attribute__((noreturn))
-run_child(const char *path, const char *fifo, const char *rundir, int life)
+run_child(const char *path, const char *without, const char *fifo, const char *rundir, int life)
 {
-	char *argv[] = {(char *)"kymo-" NAME, (char *)fifo, NULL};
+	char *argv[] = {
+		(char *)"kymo-" NAME, (char *)"--without", (char *)without, (char *)fifo, NULL};
 
 	ky_signals_reset();
 	setsid();
@@ -123,7 +124,7 @@ static int spawn(struct collector *c, const char *path)
 		return -errno;
 	c->pid = fork();
 	if (!c->pid)
-		run_child(path, fifo, c->daemon->run.path, life[0]);
+		run_child(path, c->daemon->options.without, fifo, c->daemon->run.path, life[0]);
 	ret = c->pid < 0 ? -errno : 0;
 	c->pid = KY_MAX(c->pid, 0);
 	ky_close(life[0]);

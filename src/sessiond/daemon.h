@@ -17,6 +17,7 @@ struct daemon_options {
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
 	bool take_over;	     /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
+	const char *without; /* what the collector leaves out, as it wants it; "": nothing */
 	uint64_t
 		user_memory_max; /* bytes of buffers and metadata for each user; 0: quota_default() */
 };

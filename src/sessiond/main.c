@@ -27,7 +27,9 @@ static const char help[] =
 	"                       (default: half of the machine's)\n"
 	"      --take-over      have a daemon that serves here already hand over its sessions, which go\n"
 	"                       on meanwhile: to restart it, or to change to another version\n"
-	"      --no-collectd    start no collector of system state\n"
+	"      --no-collectd[=NAME[,NAME]...]\n"
+	"                       start no collector of system state, or one that leaves out these:\n"
+	"                       'kymo-collectd --help' (in $KYMO_LIBEXECDIR) has the names\n"
 	"      --pidfile=FILE   write the daemon's process number to FILE\n"
 	"  -v, --verbose        log more\n"
 	"      --help           show this help\n"
@@ -57,7 +59,7 @@ static const struct option long_options[] = {
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"max-memory-per-user", required_argument, NULL, OPT_MAX_MEMORY},
 	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
-	{"no-collectd", no_argument, NULL, OPT_NO_COLLECTD},
+	{"no-collectd", optional_argument, NULL, OPT_NO_COLLECTD},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -111,7 +113,8 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			o->take_over = true;
 			break;
 		case OPT_NO_COLLECTD:
-			o->no_collectd = true;
+			o->no_collectd = !optarg;
+			o->without = optarg ? optarg : "";
 			break;
 		case OPT_PIDFILE:
 			o->pidfile = optarg;
@@ -140,7 +143,7 @@ static void on_ready(struct daemon *d)
 
 int main(int argc, char **argv)
 {
-	struct daemon_options options = {.group = "tracing"};
+	struct daemon_options options = {.group = "tracing", .without = ""};
 	static struct daemon d;
 	int ret;
 

@@ -38,7 +38,7 @@ static bool pattern_matches(const char *pattern, const char *name)
 static void test_own(void **state)
 {
 	static const char *const own[] = {
-		"kymo_statedump:start", "kymo_lib:load", "kymo_vm:created"};
+		"kymo_statedump:start", "kymo_lib:load", "kymo_vm:created", "kymo_mount:added"};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(own); i++) {
 		assert_false(pattern_matches("*", own[i]));

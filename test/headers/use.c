@@ -4,6 +4,7 @@
 #include <kymo/span.h>
 #include <kymo/state.h>
 #include <kymo/tracepoint.h>
+#include <stdbool.h> /* whose macros must be in nobody's way */
 
 KYMO_ENUM(colour, KYMO_VALUE("RED", 0), KYMO_VALUE("MINUS", -1), KYMO_RANGE("MANY", 2, 9))
 KYMO_EVENT_DEFINE(

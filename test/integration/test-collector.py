@@ -4,18 +4,26 @@
 
 import collections
 import contextlib
+import json
 import os
 import pathlib
+import queue
+import re
+import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import kymotest
-from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, command_of, equal, fields, read_trace, wait_for
+from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, command_of, equal, fields, need_program, read_trace, wait_for
 
 COLLECTD = RUN_FROM / "src" / "collectd" / "kymo-collectd"
 CONSUMERD = RUN_FROM / "src" / "consumerd" / "kymo-consumerd"
+STATE = {"kymo_block": ("device", "devices"), "kymo_cgroup": ("container", "containers"), "kymo_cpu": ("topology", "cpus"), "kymo_mount": ("mount", "mounts"),
+    "kymo_net": ("interface", "address", "interfaces"), "kymo_process": ("process", "thread", "processes"), "kymo_vm": ("guest", "guests")}
+PROVIDERS = set(STATE)
 UUID = "5a1ef0b2-91b0-4f61-b1d6-8c1f7a3d1c9e"
 
 
@@ -49,6 +57,17 @@ def libexec(k, script=None):
         (directory / "kymo-collectd").write_text(f"#!/bin/sh\n{script}\n")
         (directory / "kymo-collectd").chmod(0o755)
     return {"KYMO_LIBEXECDIR": str(directory)}
+
+
+def told(trace, name):
+    """The fields of all events of this name."""
+    return [fields(e) for e in read_trace(trace)[0] if e.name == name]
+
+
+def line_of(path):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(path).read_text(errors="replace").split("\n")[0]
+    return ""
 
 
 def names(trace):
@@ -179,6 +198,36 @@ def test_idle(k):
     equal(switches(), before, "times that its threads slept and woke")
 
 
+def test_left_out(k):
+    """What is switched off is not there, neither its state nor its events; a wrong name is refused."""
+    need_collector()
+    k.start_daemon("--no-collectd=vm,mount", collector=True)
+    trace = k.record("kymo_*")
+    providers = {e["name"].split(":")[0] for a in k.request(command="list-events")["applications"] for e in a["events"]}
+    k.kymo("destroy", "s")
+    told = {name.split(":")[0] for name in names(trace)} - {"kymo_statedump", "kymo_lib"}
+    equal(told, PROVIDERS - {"kymo_vm", "kymo_mount"}, "whose state was told")
+    check(providers >= PROVIDERS, providers)
+    said = k.run([COLLECTD, "--without=vm,mounts", k.top / "none"], status=2).stderr
+    check("'mounts'" in said and len(said.splitlines()) == 1, said)
+
+
+def test_not_wanted(k):
+    """A session is told what its rules want: each event alone."""
+    need_collector()
+    k.start_daemon(collector=True)
+    for provider, events in sorted(STATE.items()):
+        trace = k.record(f"{provider}:*", session=provider)
+        k.kymo("destroy", provider)
+        whole = set(names(trace))
+        check(f"{provider}:{events[-1]}" in whole and whole <= {f"{provider}:{e}" for e in events}, whole)
+        for event in events:
+            trace = k.record(f"{provider}:{event}", session=event)
+            k.kymo("destroy", event)
+            if f"{provider}:{event}" in whole:
+                equal(set(names(trace)), {f"{provider}:{event}"}, "events")
+
+
 # ---- virtual machines
 
 
@@ -255,14 +304,304 @@ def test_environment(k):
     k.kymo("destroy", "s")
     metadata = next(trace.rglob("metadata")).read_text()
 
-    def line(path):
-        with contextlib.suppress(OSError):
-            return pathlib.Path(path).read_text().split("\n")[0]
-        return ""
-
-    for name, value in (("hostname", socket.gethostname()), ("boot_id", line("/proc/sys/kernel/random/boot_id")),
-            ("machine_id", line("/etc/machine-id")), ("product_uuid", line("/sys/class/dmi/id/product_uuid"))):
+    for name, value in (("hostname", socket.gethostname()), ("boot_id", line_of("/proc/sys/kernel/random/boot_id")),
+            ("machine_id", line_of("/etc/machine-id")), ("product_uuid", line_of("/sys/class/dmi/id/product_uuid"))):
         check(f'\t{name} = "{value}";' in metadata, f"{name} = {value!r} is not in the environment")
+
+
+# ---- processes
+
+
+def process_numbers():
+    return {int(p) for p in os.listdir("/proc") if p.isdigit()}
+
+
+def status_of(pid, key, thread=None):
+    path = f"/proc/{pid}/task/{thread}/status" if thread else f"/proc/{pid}/status"
+    return pathlib.Path(path).read_text().split(f"\n{key}:")[1].split("\n")[0].split()
+
+
+def as_proc_says(pid):
+    """What is to be told of a process."""
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    after = stat.rpartition(")")[2].split()
+    groups = [line.split(":", 2)[2] for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    return {"pid": pid, "ppid": int(after[1]), "vpid": int(status_of(pid, "NSpid")[-1]), "name": stat.partition("(")[2].rpartition(")")[0],
+        "uid": int(status_of(pid, "Uid")[1]), "start_time": int(after[19]) * 10**9 // os.sysconf("SC_CLK_TCK"),
+        "pid_ns": os.stat(f"/proc/{pid}/ns/pid").st_ino, "cgroup": max(groups, key=len)}
+
+
+@contextlib.contextmanager
+def sleeper(k, *command):
+    """A process that has nothing to do with tracing, under a strange name."""
+    program = k.top / "a (b) \u00e9"
+    shutil.copy2(shutil.which("sleep"), program)
+    process = subprocess.Popen([*command, program, "1000"], env=k.env, stderr=subprocess.DEVNULL)
+    k.started.append(process)
+    yield wait_for(lambda: [p for p in processes_named(program.name) if p == process.pid or command], "the process")[0]
+    for p in processes_named(program.name):
+        os.kill(p, signal.SIGKILL)
+    process.wait()
+
+
+def processes_named(name):
+    return [p for p in process_numbers() if line_of(f"/proc/{p}/comm") == name]
+
+
+def test_processes(k):
+    """All of /proc."""
+    need_collector()
+    k.start_daemon(collector=True)
+    with sleeper(k) as pid:
+        before = process_numbers()
+        trace = k.record("kymo_process:*")
+        k.kymo("stop", "s")
+        there = before & process_numbers()
+        wanted = [as_proc_says(p) for p in (pid, os.getpid(), k.daemon.pid)]
+    k.kymo("destroy", "s")
+    processes = {p["pid"]: p for p in told(trace, "kymo_process:process")}
+    equal(there - set(processes), set(), "processes that are not in the trace")
+    equal([processes[p["pid"]] for p in wanted], wanted, "processes")
+    threads = told(trace, "kymo_process:thread")
+    equal({t["pid"] for t in threads}, set(processes), "processes with threads")
+    end, = told(trace, "kymo_process:processes")
+    equal((end["n"], end["n_threads"]), (len(processes), len(threads)), "numbers")
+    born = int(pathlib.Path("/proc/stat").read_text().split("\nbtime ")[1].split()[0])
+    check(abs(end["boot_time"] / 1e9 - born) < 2, (end["boot_time"], born))
+
+
+def test_threads(k):
+    """Their names, and those of a process that has another number in a namespace of its own."""
+    need_collector()
+    k.start_daemon(collector=True)
+    go, tids = threading.Event(), queue.Queue()
+
+    def be_thread():
+        tid = threading.get_native_id()
+        pathlib.Path(f"/proc/self/task/{tid}/comm").write_text("a thread")
+        tids.put(tid)
+        go.wait()
+
+    thread = threading.Thread(target=be_thread)
+    thread.start()
+    tid = tids.get()
+    namespace = () if os.geteuid() == 0 else ("-U", "-r")
+    with sleeper(k, "unshare", *namespace, "-p", "-f") as inside:
+        trace = k.record("kymo_process:*")
+        k.kymo("stop", "s")
+        wanted = as_proc_says(inside)
+    go.set()
+    thread.join()
+    k.kymo("destroy", "s")
+    mine = {t["tid"]: t["name"] for t in told(trace, "kymo_process:thread") if t["pid"] == os.getpid()}
+    equal(mine, {os.getpid(): line_of("/proc/self/comm"), tid: "a thread"}, "threads of the test")
+    equal(wanted["vpid"], 1, "the number in the namespace")
+    equal([p for p in told(trace, "kymo_process:process") if p["pid"] == inside], [wanted], "the process in a namespace")
+    equal([t["vtid"] for t in told(trace, "kymo_process:thread") if t["pid"] == inside], [1], "its thread")
+
+
+# ---- containers
+
+
+def writable_cgroups():
+    """A directory in which this user may make control groups; each hierarchy is tried."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    candidates = [root] if (root / "cgroup.procs").exists() else sorted(p for p in root.iterdir() if (p / "cgroup.procs").exists())
+    for directory in candidates:
+        with contextlib.suppress(OSError):
+            (directory / "kymo-test").mkdir()
+            return directory / "kymo-test"
+    raise Skip("control groups cannot be made here (root with a writable /sys/fs/cgroup)")
+
+
+def test_containers(k):
+    """Groups with processes that are called as container managers call theirs; an empty one is no container that runs."""
+    need_collector()
+    k.start_daemon(collector=True)
+    number = "0123456789abcdef" * 4
+    top = writable_cgroups()
+    made = [top / f"docker-{number}.scope", top / f"docker-{number}.scope" / "inside", top / "lxc.payload.empty"]
+    try:
+        for directory in made:
+            directory.mkdir()
+        with sleeper(k) as first, contextlib.ExitStack() as stack:
+            second = subprocess.Popen(["sleep", "1000"], env=k.env)
+            k.started.append(second)
+            stack.callback(second.wait)
+            stack.callback(second.kill)
+            (made[0] / "cgroup.procs").write_text(str(first))
+            (made[1] / "cgroup.procs").write_text(str(second.pid))
+            path = as_proc_says(first)["cgroup"]
+            trace = k.record("kymo_cgroup:*")
+            k.kymo("destroy", "s")
+        mine = [c for c in told(trace, "kymo_cgroup:container") if "kymo-test" in c["path"]]
+        equal(mine, [{"id": number, "runtime": "docker", "path": path, "pid": first, "n_processes": 2}], "containers")
+        equal([c["n"] for c in told(trace, "kymo_cgroup:containers")], [len(told(trace, "kymo_cgroup:container"))], "number")
+    finally:
+        for directory in (*reversed(made), top):
+            wait_for(lambda d=directory: not d.exists() or removed(d), f"{directory} to go")
+
+
+def removed(directory):
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+    return not directory.exists()
+
+
+# ---- devices
+
+
+def uevent(path, action):
+    """Has the kernel say this of a device, as if it had happened."""
+    try:
+        pathlib.Path(path, "uevent").write_text(action)
+    except OSError as e:
+        raise Skip(f"{path}/uevent cannot be written: {e} (root, and no container)") from None
+
+
+def kernel_number(text):
+    major, minor = text.split(":")
+    return int(major) << 20 | int(minor)
+
+
+def block_device(path):
+    return {"dev": kernel_number(line_of(path / "dev")), "diskname": path.name.replace("!", "/"),
+        "type": "partition" if (path / "partition").exists() else "disk", "size": 512 * int(line_of(path / "size"))}
+
+
+def test_block(k):
+    """All block devices; and what the kernel says of one."""
+    need_collector()
+    devices = sorted(pathlib.Path("/sys/class/block").iterdir())
+    if not devices:
+        raise Skip("there is no block device")
+    k.start_daemon(collector=True)
+    wanted = [block_device(p) for p in devices]
+    trace = k.record("kymo_block:*")
+    was = len(wanted) + 1
+    wait_for(lambda: recorded(k) == was, "the state dump")
+    for action in ("change", "remove", "add"):
+        uevent(devices[0], action)
+    wait_for(lambda: recorded(k) >= was + 3, "the device's events")
+    k.kymo("destroy", "s")
+    by_name = lambda d: d["diskname"]
+    equal(sorted(told(trace, "kymo_block:device"), key=by_name), sorted(wanted, key=by_name), "devices")
+    equal(told(trace, "kymo_block:devices"), [{"n": len(wanted)}], "number")
+    for event in ("changed", "removed", "added"):
+        equal([d for d in told(trace, f"kymo_block:{event}") if d["diskname"] == wanted[0]["diskname"]], [wanted[0]], event)
+
+
+def test_net(k):
+    """Interfaces of a namespace of its own, their addresses, and one that comes, is renamed, and goes."""
+    need_collector()
+    need_program("ip", "iproute2")
+    if subprocess.run(["unshare", "-n", "ip", "link", "add", "kymo0", "type", "bridge"], capture_output=True).returncode:
+        raise Skip("a network namespace with a bridge cannot be made (root, and no container)")
+    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-n"))
+    wait_for(k.answers, "the daemon")
+    ip = lambda *args: k.run(["nsenter", "-n", "-t", k.daemon.pid, "ip", *args]).stdout
+    ip("link", "add", "kymo0", "type", "bridge")
+    ip("address", "add", "192.0.2.1/24", "dev", "kymo0")
+    ip("address", "add", "2001:db8::1/64", "dev", "kymo0")
+    trace = k.record("kymo_net:*")
+    wanted = json.loads(ip("-j", "link"))
+    n_addresses = sum(len(i["addr_info"]) for i in json.loads(ip("-j", "address")))
+    ip("link", "add", "kymo1", "type", "bridge")
+    ip("link", "set", "kymo1", "name", "kymo2")
+    ip("link", "del", "kymo2")
+    wait_for(lambda: recorded(k) >= 1 + len(wanted) + 3 + n_addresses, "the interface's events")
+    k.kymo("destroy", "s")
+    interfaces = {i["name"]: i for i in told(trace, "kymo_net:interface")}
+    equal({(i["ifindex"], i["name"], i["mac"]) for i in interfaces.values()}, {(i["ifindex"], i["ifname"], i["address"]) for i in wanted}, "interfaces")
+    equal({i["name"]: bool(i["flags"] & 1) for i in interfaces.values()}, {i["ifname"]: "UP" in i["flags"] for i in wanted}, "which are up")
+    addresses = {(a["ifindex"], a["address"]) for a in told(trace, "kymo_net:address") if a["name"] == "kymo0"}
+    equal(addresses, {(interfaces["kymo0"]["ifindex"], a) for a in ("192.0.2.1", "2001:db8::1")}, "addresses")
+    equal(told(trace, "kymo_net:interfaces"), [{"n": len(wanted)}], "number")
+    happened = [(e.name, fields(e)["name"]) for e in read_trace(trace)[0] if fields(e).get("name") in ("kymo1", "kymo2")]
+    equal(happened, [("kymo_net:added", "kymo1"), ("kymo_net:changed", "kymo2"), ("kymo_net:removed", "kymo2")], "what happened")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+
+
+def test_cpu(k):
+    """Processors as /proc and /sys have them; and one that is said to have been switched off and on."""
+    need_collector()
+    cpus = sorted(pathlib.Path("/sys/bus/cpu/devices").glob("cpu[0-9]*"))
+    k.start_daemon(collector=True)
+    trace = k.record("kymo_cpu:*")
+    for action in ("offline", "online"):
+        uevent(cpus[-1], action)
+    wait_for(lambda: recorded(k) >= len(cpus) + 3, "the processor's events")
+    k.kymo("destroy", "s")
+    info = dict(line.replace("\t", "").split(":", 1) for line in pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0].split("\n"))
+    wanted = [{"cpu_id": int(c.name[3:]), "online": int(line_of(c / "online") or 1), "physical_id": int(line_of(c / "topology/physical_package_id") or -1),
+        "core_id": int(line_of(c / "topology/core_id") or -1), "architecture": os.uname().machine,
+        **{field: info.get(key, "").strip() for field, key in
+            (("vendor", "vendor_id"), ("family", "cpu family"), ("model", "model"), ("model_name", "model name"))}} for c in cpus]
+    by_number = lambda c: c["cpu_id"]
+    equal(sorted(told(trace, "kymo_cpu:topology"), key=by_number), sorted(wanted, key=by_number), "processors")
+    equal(told(trace, "kymo_cpu:cpus"), [{"n": len(wanted)}], "number")
+    number = wanted[cpus.index(cpus[-1])]["cpu_id"]
+    for event in ("offline", "online"):
+        equal(told(trace, f"kymo_cpu:{event}"), [{"cpu_id": number}], event)
+
+
+# ---- mounts
+
+
+def mounts_of(pid):
+    """mount_id, mount_point, fs_type and source of each mount of the process's namespace."""
+    found = set()
+    for line in pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
+        before, after = (part.split(" ") for part in line.split(" - "))
+        plain = lambda text: re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
+        found.add((int(before[0]), plain(before[4]), after[0], plain(after[1])))
+    return found
+
+
+def test_mounts(k):
+    """All mounts of the daemon's namespace; then one is made, changed and unmade."""
+    need_collector()
+    kymotest.need_mounts()
+    point = k.top / "mount point"
+    point.mkdir()
+    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-m"))
+    wait_for(k.answers, "the daemon")
+    run = lambda *args: k.run(["nsenter", "-m", "-t", k.daemon.pid, *args])
+    trace = k.record("kymo_mount:*")
+    wanted = mounts_of(k.daemon.pid)
+    was = len(wanted) + 1
+    wait_for(lambda: recorded(k) == was, "the state dump")
+    for i, command in enumerate((("mount", "-t", "tmpfs", "kymo test", point), ("mount", "-o", "remount,ro", point), ("umount", point))):
+        run(*command)
+        wait_for(lambda: recorded(k) >= was + (1, 3, 4)[i], f"the event of {command}")
+    k.kymo("destroy", "s")
+    identity = lambda m: (m["mount_id"], m["mount_point"], m["fs_type"], m["source"])
+    equal({identity(m) for m in told(trace, "kymo_mount:mount")}, wanted, "mounts")
+    equal(told(trace, "kymo_mount:mounts"), [{"n": len(wanted)}], "number")
+    happened = [(e.name.split(":")[1], fields(e)) for e in read_trace(trace)[0]][was:]
+    equal([(what, m["mount_point"], m["source"]) for what, m in happened],
+        [(what, str(point), "kymo test") for what in ("added", "added", "removed", "removed")], "what happened")
+    equal([m["options"].split(",")[0] for _, m in happened], ["rw", "ro", "rw", "ro"], "how it was mounted")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+
+
+def test_mounts_unseen(k):
+    """Changes that nobody records are not held against who records the next ones."""
+    need_collector()
+    kymotest.need_mounts()
+    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-m"))
+    wait_for(k.answers, "the daemon")
+    run = lambda *args: k.run(["nsenter", "-m", "-t", k.daemon.pid, *args])
+    first = k.record("kymo_mount:*", session="first")
+    k.kymo("destroy", "first")
+    run("mount", "-t", "tmpfs", "one", "/mnt")
+    second = k.record("kymo_mount:*", session="second")
+    run("mount", "-t", "tmpfs", "two", "/mnt")
+    wait_for(lambda: recorded(k, "second") > len(mounts_of(k.daemon.pid)), "the second mount's event")
+    k.kymo("destroy", "second")
+    equal([m["source"] for m in told(second, "kymo_mount:added")], ["two"], "mounts since the session started")
+    equal({m["source"] for m in told(second, "kymo_mount:mount")} - {m["source"] for m in told(first, "kymo_mount:mount")}, {"one"}, "before")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
 
 
 if __name__ == "__main__":

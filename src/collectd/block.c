@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Block devices and their partitions: kymo_block:device and, last, :devices, in a state dump; :added, :removed and
+ * :changed when the kernel says so.
+ */
+#include <kymo/tracepoint.h>
+#include <sys/sysmacros.h>
+
+#include "collectd/uevents.h"
+
+#define SECTOR_BYTES 512 /* whatever the device's own are */
+#define MINOR_BITS   20
+
+/* As the kernel writes it in its own events. */
+static uint32_t kernel_number(dev_t number)
+{
+	return major(number) << MINOR_BITS | minor(number);
+}
+
+/* clang-format off */
+KYMO_EVENT_CLASS(kymo_block, of_device, KYMO_ARGS(struct udev_device *d),
+	kymo_u32(dev, kernel_number(udev_device_get_devnum(d))),
+	kymo_string(diskname, udev_device_get_sysname(d)),
+	kymo_string(type, udev_device_get_devtype(d)),
+	kymo_u64(size, (uint64_t)device_number(d, "size", 0) * SECTOR_BYTES))
+KYMO_EVENT_INSTANCE(kymo_block, of_device, device, KYMO_DEBUG_LINE)
+KYMO_EVENT_INSTANCE(kymo_block, of_device, added, KYMO_DEBUG_LINE)
+KYMO_EVENT_INSTANCE(kymo_block, of_device, removed, KYMO_DEBUG_LINE)
+KYMO_EVENT_INSTANCE(kymo_block, of_device, changed, KYMO_DEBUG_LINE)
+/* clang-format on */
+
+static void tell_device(struct udev_device *d)
+{
+	kymo_trace(kymo_block, device, d);
+}
+
+static void tell(void)
+{
+	uint32_t n;
+
+	if (!kymo_trace_enabled(kymo_block, device) && !kymo_event_enabled(kymo_block, devices))
+		return;
+	n = devices_each("block", tell_device);
+	kymo_event(kymo_block, devices, kymo_u32(n, n));
+}
+
+static void take(struct udev_device *d)
+{
+	const char *action = uevent_text(d, "ACTION");
+
+	if (!strcmp(action, "add"))
+		kymo_trace(kymo_block, added, d);
+	else if (!strcmp(action, "remove"))
+		kymo_trace(kymo_block, removed, d);
+	else
+		kymo_trace(kymo_block, changed, d);
+}
+
+const struct provider block_provider = {
+	.name = "block", .tell = tell, .subsystem = "block", .take = take};
