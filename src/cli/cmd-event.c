@@ -140,7 +140,8 @@ const struct cli_command cmd_enable_event = {
 	.help = "record the events that match",
 	.details =
 		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain. What Kymo itself\n"
-		"tells must be named: 'kymo_vm:*' virtual machines, 'kymo_statedump:*' and 'kymo_lib:*' programs' files.\n"
+		"tells must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (docs/collector.md has more),\n"
+		"'kymo_statedump:*' and 'kymo_lib:*' programs' files.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
 		"number, 0 to 14. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"

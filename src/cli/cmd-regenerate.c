@@ -36,7 +36,8 @@ const struct cli_command cmd_regenerate = {
 	.details =
 		"What programs tell of themselves when a session starts (docs/statedump.md), they tell that\n"
 		"session again: with kymo_statedump:* enabled what files they consist of, with kymo_vm:* the\n"
-		"virtual machines that run, and what programs themselves register. No other session gets it.\n",
+		"virtual machines that run, with kymo_* all state of the system, and what programs themselves\n"
+		"register. No other session gets it.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
