@@ -11,6 +11,10 @@
  *   RUNDIR/drain.sock    SOCK_SEQPACKET, consumers whose daemon was killed (proto/consumer.h)
  *   RUNDIR/sessions/     what a daemon writes down for its successor (docs/recovery.md)
  *   RUNDIR/lock          flock of the living daemon
+ *
+ * Programs that trace without a daemon of their user's (KYMO_STANDALONE=DIR) find their companion's through the trace:
+ *
+ *   DIR/.kymo            symbolic link to the run directory; there as long as the trace is being written
  */
 #ifndef ABI_STATE_H
 #define ABI_STATE_H
@@ -25,6 +29,7 @@
 #define KY_RUN_STATE	"state"
 #define KY_RUN_WAKE	"wake"
 #define KY_RUN_LOCK	"lock"
+#define KY_RUN_LINK	".kymo"
 #define KY_RUN_GLOBAL	"/run/kymo"
 
 #define KY_STATE_MAGIC 0x54534b59u /* "YKST" */

@@ -15,6 +15,9 @@
 
 #include "base/util.h"
 
+/* Descriptors 0 to 2 that are closed stay closed for the command, but ours must not get there. */
+void child_occupy_standard_files(void);
+
 struct child_signals {
 	sigset_t held, before;	     /* signals we hold back; the mask we were started with */
 	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE we were started with */

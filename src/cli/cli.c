@@ -30,6 +30,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_set_session,
 	&cmd_view,
 	&cmd_stat,
+	&cmd_standalone,
 	&cmd_help,
 	NULL,
 };

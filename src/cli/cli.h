@@ -34,6 +34,7 @@ struct cli_command {
 	const char *details;  /* more lines for --help, each ended by a newline; or NULL */
 	const struct cli_option *options; /* ends with an empty row; NULL: only the common ones */
 	enum cli_parse_mode mode;
+	bool internal;		     /* for other parts of Kymo: not in the list of commands */
 	unsigned min_args, max_args; /* arguments that are no options */
 	int (*run)(struct cli *cli);
 };
@@ -65,6 +66,7 @@ extern const struct cli_command cmd_rotate, cmd_clear, cmd_enable_rotation, cmd_
 extern const struct cli_command cmd_track, cmd_untrack;
 extern const struct cli_command cmd_list, cmd_status, cmd_set_session;
 extern const struct cli_command cmd_view, cmd_stat;
+extern const struct cli_command cmd_standalone;
 extern const struct cli_command cmd_help;
 
 /* Runs the command line; returns the exit code. */

@@ -4,7 +4,6 @@
  * The command must not notice: whatever goes wrong on our side once it runs is told on stderr, and
  * its exit status is ours.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/wait.h>
 
@@ -14,16 +13,13 @@
 #include "cli/private-daemon.h"
 #include "cli/report.h"
 
-#define CHANNEL "channel0"
-
 /* Exit codes of a shell for commands that could not be run. */
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND	    127
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
-	{"event", 'e', "PATTERN",
-		"record what matches PATTERN[,PATTERN]..., not all; may be repeated"},
+	CLI_OPTION_EVENT,
 	{"with", 0, "LIST",
 		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
 	CLI_OPTION_FILTER,
@@ -48,17 +44,6 @@ struct recording {
 	char output[PATH_MAX]; /* "" when no trace is kept */
 	bool new_output;       /* it was not there before: goes again if it stays empty */
 };
-
-/* Descriptors 0 to 2 that are closed stay closed for the command, but ours must not get there. */
-static void occupy_standard_files(void)
-{
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	ky_close(fd);
-}
 
 /* The session is named after the command, with what a name may not have replaced. */
 static void name_session(struct recording *rec)
@@ -168,63 +153,22 @@ static int add_library_path(struct cli *cli)
 		       : CLI_OK;
 }
 
-static int add_rules(struct cli *cli, struct kymo_value *params)
-{
-	const char *given;
-	size_t iter = 0;
-	int code = CLI_OK;
-
-	while (!code && (given = cli_args_next(&cli->args, "event", &iter)))
-		code = cli_params_list(cli, params, "patterns", given);
-	if (!kymo_value_get(params, "patterns"))
-		kymo_value_add_string(params, "patterns", "*");
-	return code;
-}
-
-static int ask(struct recording *rec, const char *command, const struct kymo_value *params)
-{
-	_cleanup_value_ struct kymo_value *reply = NULL;
-
-	return cli_call(rec->cli, rec->daemon.ctl, command, params, &reply);
-}
-
-/* Session, channel, rules, and start. */
-static int start_session(struct recording *rec, const struct kymo_value *channel,
-	const struct kymo_value *contexts, const struct kymo_value *rules)
-{
-	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
-	int code;
-
-	if (!params)
-		return CLI_FAILED;
-	kymo_value_set_string(params, "session", rec->session);
-	kymo_value_set_string(params, "output", rec->output);
-	kymo_value_set_bool(params, "snapshot", cli_has(rec->cli, "snapshot"));
-	code = ask(rec, "create", params);
-	if (!code)
-		code = ask(rec, "enable-channel", channel);
-	if (!code && kymo_value_get(contexts, "contexts"))
-		code = ask(rec, "add-context", contexts);
-	if (!code)
-		code = ask(rec, "enable-event", rules);
-	return code ? code : ask(rec, "start", NULL);
-}
-
 /* Everything before the command runs; the command line is checked before anything is made. */
 static int set_up(struct recording *rec)
 {
+	_cleanup_value_ struct kymo_value *session = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *channel = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *contexts = cli_params_new(rec->cli);
-	int code = channel && rules && contexts ? cli_params_buffers(rec->cli, channel)
-						: CLI_FAILED;
+	int code = session && channel && rules && contexts ? cli_params_buffers(rec->cli, channel)
+							   : CLI_FAILED;
 
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");
 	if (!code)
 		code = cli_params_filter(rec->cli, rules);
 	if (!code)
-		code = add_rules(rec->cli, rules);
+		code = cli_params_rules(rec->cli, rules);
 	if (!code)
 		code = preload_all(rec->cli);
 	if (!code)
@@ -232,19 +176,20 @@ static int set_up(struct recording *rec)
 	if (!code)
 		code = choose_output(rec);
 	if (!code)
-		code = private_daemon_start(&rec->daemon, rec->cli, &rec->signals);
+		code = private_daemon_start(&rec->daemon, rec->cli, &rec->signals, NULL);
 	if (code)
 		return code;
-	kymo_value_set_string(channel, "channel", CHANNEL);
-	kymo_value_set_string(rules, "channel", CHANNEL);
-	return start_session(rec, channel, contexts, rules);
+	kymo_value_set_string(session, "session", rec->session);
+	kymo_value_set_string(session, "output", rec->output);
+	kymo_value_set_bool(session, "snapshot", cli_has(rec->cli, "snapshot"));
+	return private_daemon_record(&rec->daemon, rec->cli, session, channel, contexts, rules);
 }
 
 static int cannot_run(struct recording *rec, int r)
 {
 	const char *command = cli_arg(rec->cli, 0);
 
-	ask(rec, "destroy", NULL);
+	private_daemon_ask(&rec->daemon, rec->cli, "destroy", NULL);
 	if (r == -ENOENT && !strchr(command, '/'))
 		cli_fail(rec->cli, "failed", "%s: command not found", command);
 	else
@@ -461,7 +406,7 @@ static int run(struct cli *cli)
 	struct recording rec = {.cli = cli, .daemon = {.pid = -1, .life = -1}};
 	int code, signal;
 
-	occupy_standard_files();
+	child_occupy_standard_files();
 	child_signals_hold(&rec.signals);
 	name_session(&rec);
 	cli->colour = false;

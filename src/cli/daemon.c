@@ -67,7 +67,7 @@ static int cannot_connect(struct cli *cli, int r)
 
 static bool is_for_others(const char *entry)
 {
-	static const char *const names[] = {"LD_PRELOAD=", "NOTIFY_SOCKET="};
+	static const char *const names[] = {"LD_PRELOAD=", "NOTIFY_SOCKET=", "KYMO_STANDALONE="};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
 		if (!strncmp(entry, names[i], strlen(names[i])))

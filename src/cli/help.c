@@ -42,7 +42,8 @@ void cli_help_all(FILE *to)
 	      "Commands:\n",
 		to);
 	for (size_t i = 0; cli_commands[i]; i++)
-		fprintf(to, "  %-18s%s\n", cli_commands[i]->name, cli_commands[i]->help);
+		if (!cli_commands[i]->internal)
+			fprintf(to, "  %-18s%s\n", cli_commands[i]->name, cli_commands[i]->help);
 	fputs("\nA first trace:\n"
 	      "  kymo record ./program        runs it and records all its events\n"
 	      "  kymo view                    shows the trace made last\n\n"

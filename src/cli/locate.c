@@ -122,8 +122,7 @@ void cli_format_date(char *buf, size_t size)
 	strftime(buf, size, "%Y%m%d-%H%M%S", &tm);
 }
 
-/* mkdir -p */
-static int make_dirs(const char *path)
+int cli_make_dirs(const char *path)
 {
 	char part[PATH_MAX];
 
@@ -146,7 +145,7 @@ int cli_make_output(char *buf, size_t size, const char *session, bool dated)
 	if (!dated)
 		cli_format_date(date, sizeof(date));
 	if (!r)
-		r = make_dirs(traces);
+		r = cli_make_dirs(traces);
 	for (unsigned i = 0; i < OUTPUT_TRIES && !r; i++) {
 		if (i)
 			snprintf(number, sizeof(number), "-%u", i);

@@ -26,6 +26,8 @@ int cli_locate_traces(char *buf, size_t size);
  * same.
  */
 int cli_make_output(char *buf, size_t size, const char *session, bool dated);
+/* mkdir -p of an absolute path. */
+int cli_make_dirs(const char *path);
 /* path, or the current directory and path, without "." and double or trailing slashes. */
 int cli_absolute_path(char *buf, size_t size, const char *path);
 /* "20261121-101500", local time. */

@@ -82,6 +82,19 @@ int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *
 	return code;
 }
 
+int cli_params_rules(struct cli *cli, struct kymo_value *params)
+{
+	const char *given;
+	size_t iter = 0;
+	int code = CLI_OK;
+
+	while (!code && (given = cli_args_next(&cli->args, "event", &iter)))
+		code = cli_params_list(cli, params, "patterns", given);
+	if (!kymo_value_get(params, "patterns"))
+		kymo_value_add_string(params, "patterns", "*");
+	return code;
+}
+
 int cli_params_filter(struct cli *cli, struct kymo_value *params)
 {
 	size_t iter = 0;

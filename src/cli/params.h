@@ -20,6 +20,8 @@ int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
 /* TYPE[,TYPE]... of an option, which may be repeated, as `contexts`. */
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
+/* --event=PATTERN[,PATTERN]..., which may be repeated, as `patterns`; all events without it. */
+int cli_params_rules(struct cli *cli, struct kymo_value *params);
 /* --filter as `filter`. */
 int cli_params_filter(struct cli *cli, struct kymo_value *params);
 /* The name of a channel's option in messages: '_' for each '-'. Changes key, and returns it. */
@@ -41,6 +43,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_USERSPACE                                                                       \
 	{                                                                                          \
 		"userspace", 'u', NULL, "events of programs (there are no others yet)"             \
+	}
+#define CLI_OPTION_EVENT                                                                           \
+	{                                                                                          \
+		"event", 'e', "PATTERN",                                                           \
+			"record what matches PATTERN[,PATTERN]..., not all; may be repeated"       \
 	}
 #define CLI_OPTION_FILTER                                                                          \
 	{                                                                                          \

@@ -11,6 +11,7 @@
 #include "cli/daemon.h"
 #include "cli/locate.h"
 
+#define CHANNEL		 "channel0"
 #define START_TIMEOUT_MS 10000
 #define END_TIMEOUT_MS	 5000
 #define POLL_MS		 2
@@ -63,9 +64,10 @@ static void set_attributes(posix_spawnattr_t *attr)
 		attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static int spawn(struct private_daemon *d, char *path, const char *log, int life)
+static int spawn(
+	struct private_daemon *d, char *path, const char *option, const char *log, int life)
 {
-	char *argv[] = {path, (char *)"--bound", (char *)"--no-collectd", NULL};
+	char *argv[] = {path, (char *)"--bound", (char *)"--no-collectd", (char *)option, NULL};
 	_cleanup_free_ char **env = cli_daemon_environ();
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -134,7 +136,8 @@ static int wait_ready(struct private_daemon *d, struct cli *cli, const struct ch
 	return cli_fail(cli, "failed", "the session daemon does not answer");
 }
 
-int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s)
+int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s,
+	const char *option)
 {
 	char path[PATH_MAX], log[PATH_MAX + 8];
 	int life[2], r, code;
@@ -146,16 +149,43 @@ int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct
 	code = make_rundir(d, cli);
 	if (code)
 		return code;
+	unsetenv("KYMO_STANDALONE");
 	if (setenv("KYMO_RUNDIR", d->rundir, 1) < 0 || pipe2(life, O_CLOEXEC) < 0)
 		return cli_fail(
 			cli, "failed", "cannot start the session daemon: %s", strerror(errno));
 	d->life = life[1];
 	log_path(d, log, sizeof(log));
-	r = spawn(d, path, log, life[0]);
+	r = spawn(d, path, option, log, life[0]);
 	close(life[0]);
 	if (r < 0)
 		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
 	return wait_ready(d, cli, s);
+}
+
+int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *command,
+	const struct kymo_value *params)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+
+	return cli_call(cli, d->ctl, command, params, &reply);
+}
+
+int private_daemon_record(struct private_daemon *d, struct cli *cli,
+	const struct kymo_value *session, struct kymo_value *channel,
+	const struct kymo_value *contexts, struct kymo_value *rules)
+{
+	int code;
+
+	kymo_value_set_string(channel, "channel", CHANNEL);
+	kymo_value_set_string(rules, "channel", CHANNEL);
+	code = private_daemon_ask(d, cli, "create", session);
+	if (!code)
+		code = private_daemon_ask(d, cli, "enable-channel", channel);
+	if (!code && kymo_value_get(contexts, "contexts"))
+		code = private_daemon_ask(d, cli, "add-context", contexts);
+	if (!code)
+		code = private_daemon_ask(d, cli, "enable-event", rules);
+	return code ? code : private_daemon_ask(d, cli, "start", NULL);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -20,10 +20,19 @@ struct private_daemon {
 };
 
 /*
- * Starts it and sets KYMO_RUNDIR in the environment. Waits until it answers; gives up on a signal
- * that is pending in s. CLI_OK, or CLI_FAILED (reported); private_daemon_end in any case.
+ * Starts it and sets KYMO_RUNDIR in the environment, where KYMO_STANDALONE goes. option: one more of the daemon's, or
+ * NULL. Waits until it answers; gives up on a signal that is pending in s. CLI_OK, or CLI_FAILED (reported);
+ * private_daemon_end in any case.
  */
-int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s);
+int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s,
+	const char *option);
+/* A request. CLI_OK, or another exit code, reported. */
+int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *command,
+	const struct kymo_value *params);
+/* Makes its one session, with a channel, contexts (NULL: none) and rules, and starts it. As private_daemon_ask. */
+int private_daemon_record(struct private_daemon *d, struct cli *cli,
+	const struct kymo_value *session, struct kymo_value *channel,
+	const struct kymo_value *contexts, struct kymo_value *rules);
 /* Lets it end, waits for that a bounded time, and removes the run directory. */
 void private_daemon_end(struct private_daemon *d);
 

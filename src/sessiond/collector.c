@@ -95,6 +95,7 @@ run_child(const char *path, const char *without, const char *fifo, const char *r
 		setenv("KYMO_REGISTER_TIMEOUT", "-1", 1) < 0)
 		_exit(126);
 	unsetenv("KYMO_OFF");
+	unsetenv("KYMO_STANDALONE");
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
 	execv(path, argv);
 	_exit(127);

@@ -16,6 +16,8 @@
 
 #define STOP_NS                                                                                    \
 	(10000 * KY_NS_PER_MS) /* consumers that have not ended by then finish on their own */
+#define UNUSED_NS                                                                                  \
+	(1000 * KY_NS_PER_MS) /* between a program and the one that it becomes, or starts */
 
 uint32_t daemon_next_cookie(struct daemon *d)
 {
@@ -42,9 +44,35 @@ void daemon_publish(struct daemon *d)
 		ky_warning("cannot write the state page: %s", strerror(-ret));
 }
 
+static void unused_too_long(struct ky_timer *t)
+{
+	daemon_stop(ky_container_of(t, struct daemon, unused_timer));
+}
+
+/* Whoever waited for the last program finds its events in the trace, though the daemon stays a while. */
+static void watch_use(struct daemon *d)
+{
+	bool unused = ky_list_empty(&d->apps) && ky_list_empty(&d->clients);
+	struct session *s;
+
+	if (!d->options.while_used || unused == d->unused)
+		return;
+	d->unused = unused;
+	if (!unused) {
+		ky_timer_cancel(&d->unused_timer);
+		return;
+	}
+	ky_timer_set(&d->loop, &d->unused_timer, UNUSED_NS);
+	ky_list_foreach (s, &d->sessions, node)
+		consumer_flush(&s->consumer, NULL);
+}
+
 static void turned(struct ky_loop *loop)
 {
-	daemon_publish(ky_container_of(loop, struct daemon, loop));
+	struct daemon *d = ky_container_of(loop, struct daemon, loop);
+
+	watch_use(d);
+	daemon_publish(d);
 }
 
 void daemon_ready(struct daemon *d)
@@ -305,6 +333,7 @@ int daemon_init(
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	ky_job_init(&d->quota_job, quota_run);
 	d->user_memory_max = options->user_memory_max ? options->user_memory_max : quota_default();
+	ky_timer_init(&d->unused_timer, unused_too_long);
 	collector_init(&d->collector, d);
 	recover_init(d);
 	read_host(d);

@@ -15,6 +15,7 @@ struct daemon_options {
 	const char *group;   /* that may control root's daemon */
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
+	bool while_used;     /* ends when nobody has been connected for a second */
 	bool take_over;	     /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
 	const char *without; /* what the collector leaves out, as it wants it; "": nothing */
@@ -30,6 +31,8 @@ struct daemon {
 	struct ky_watch bound_watch;
 	struct ky_timer stop_timer;
 	struct collector collector;
+	struct ky_timer unused_timer;
+	bool unused; /* its time runs */
 	bool stopping;
 	/* a predecessor's sessions (recover.h) */
 	struct ky_listener drain_listener;

@@ -21,6 +21,8 @@ static const char help[] =
 	"  -b, --background     run in the background, keep the terminal; return when ready\n"
 	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
 	"      --bound          end in good order when standard input, a pipe, is closed\n"
+	"      --while-used         end in good order when neither program nor client has been connected\n"
+	"                       for a second\n"
 	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
 	"      --max-memory-per-user=SIZE\n"
 	"                       memory for buffers and metadata of one user's programs, with K, M or G\n"
@@ -42,6 +44,7 @@ static const char help[] =
 enum {
 	OPT_SIG_PARENT = 256,
 	OPT_BOUND,
+	OPT_WHILE_USED,
 	OPT_GROUP,
 	OPT_MAX_MEMORY,
 	OPT_TAKE_OVER,
@@ -56,6 +59,7 @@ static const struct option long_options[] = {
 	{"background", no_argument, NULL, 'b'},
 	{"sig-parent", no_argument, NULL, OPT_SIG_PARENT},
 	{"bound", no_argument, NULL, OPT_BOUND},
+	{"while-used", no_argument, NULL, OPT_WHILE_USED},
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"max-memory-per-user", required_argument, NULL, OPT_MAX_MEMORY},
 	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
@@ -101,6 +105,9 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			break;
 		case OPT_BOUND:
 			o->bound = true;
+			break;
+		case OPT_WHILE_USED:
+			o->while_used = true;
 			break;
 		case OPT_GROUP:
 			o->group = optarg;

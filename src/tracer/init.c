@@ -70,7 +70,8 @@ static void init_conns(void)
 		dir[0] = '\0';
 	tracer_conn_init(
 		&tracer.conns[0], dir[0] && secure_getenv("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);
-	tracer_conn_init(&tracer.conns[1], dir);
+	if (!tracer_standalone(&tracer.conns[1]))
+		tracer_conn_init(&tracer.conns[1], dir);
 }
 
 /* Per-CPU rings need restartable sequences, and the means to abort those of all threads from

@@ -199,6 +199,12 @@ void tracer_conn_send_late(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
 
+/*
+ * standalone.c: initialises conn as the way to the companion of KYMO_STANDALONE's trace, which is started if there is none.
+ * False when that is not asked for, or cannot be; then the user was told.
+ */
+bool tracer_standalone(struct tracer_conn *conn);
+
 /* thread-id.c */
 /* In a forked child: it has another. */
 void tracer_thread_id_reset(void);

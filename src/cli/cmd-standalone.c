@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * standalone: the companion of programs that are traced where no daemon runs. Started by libkymo (tracer/standalone.c) in
+ * the first program that has KYMO_STANDALONE=DIR; there is one for each DIR.
+ *
+ * The process that the program started is the launcher: it waits until the companion, its child, is ready or has said why
+ * it cannot be, and ends. The companion is `kymo record` without a command: a private daemon in a session of its own, which
+ * ends when no program uses it any more. It has nothing of the program's: no descriptor, terminal or directory.
+ *
+ * Programs find it through a link in DIR. Its directory is locked while one companion looks for another and, without it,
+ * becomes it: of two that start at once, the second finds the first.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "abi/state.h"
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+#include "cli/private-daemon.h"
+
+#define READY	 "ready"
+#define READY_MS 4000 /* the program waits a little longer */
+
+static const struct cli_option options[] = {
+	CLI_OPTION_EVENT,
+	{0},
+};
+
+struct companion {
+	struct cli *cli;
+	struct private_daemon daemon;
+	struct child_signals signals;
+	char output[PATH_MAX];
+	int dir;     /* of the output, locked; -1 */
+	bool is_new; /* it was not there before: goes again if it stays empty */
+};
+
+static void renounce(int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(null, fd);
+	ky_close(null);
+}
+
+static int make_output(struct companion *c)
+{
+	char *slash = strrchr(c->output, '/');
+	int r = 0;
+
+	if (slash > c->output) {
+		*slash = '\0';
+		r = cli_make_dirs(c->output);
+		*slash = '/';
+	}
+	c->is_new = !r && mkdir(c->output, 0750) == 0;
+	return r || c->is_new || errno == EEXIST ? r : -errno;
+}
+
+static int open_output(struct companion *c)
+{
+	int r = make_output(c);
+
+	if (!r) {
+		c->dir = open(c->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = c->dir < 0 ? -errno : 0;
+	}
+	if (r)
+		return cli_fail(
+			c->cli, "failed", "cannot make a trace in %s: %s", c->output, strerror(-r));
+	/* Where a file system cannot: two that start at once are not told apart there. */
+	flock(c->dir, LOCK_EX);
+	return CLI_OK;
+}
+
+static bool has_companion(const struct companion *c)
+{
+	char rundir[PATH_MAX];
+	struct kymo_ctl *ctl;
+	ssize_t n = readlinkat(c->dir, KY_RUN_LINK, rundir, sizeof(rundir) - 1);
+
+	if (n <= 0)
+		return false;
+	rundir[n] = '\0';
+	if (kymo_ctl_open(rundir, &ctl) < 0)
+		return false;
+	kymo_ctl_close(ctl);
+	return true;
+}
+
+static int start_recording(struct companion *c)
+{
+	_cleanup_value_ struct kymo_value *session = cli_params_new(c->cli);
+	_cleanup_value_ struct kymo_value *channel = cli_params_new(c->cli);
+	_cleanup_value_ struct kymo_value *rules = cli_params_new(c->cli);
+	int code = session && channel && rules ? cli_params_rules(c->cli, rules) : CLI_FAILED;
+
+	if (!code)
+		code = private_daemon_start(&c->daemon, c->cli, &c->signals, "--while-used");
+	if (code)
+		return code;
+	kymo_value_set_string(session, "session", "standalone");
+	kymo_value_set_string(session, "output", c->output);
+	code = private_daemon_record(&c->daemon, c->cli, session, channel, NULL, rules);
+	if (!code && symlinkat(c->daemon.rundir, c->dir, KY_RUN_LINK) < 0)
+		code = cli_fail(c->cli, "failed", "cannot make a link in %s: %s", c->output,
+			strerror(errno));
+	return code;
+}
+
+static void tell_ready(void)
+{
+	fputs(READY, stderr);
+	renounce(STDERR_FILENO);
+}
+
+/* Until the last program has ended. Who asks this process to end asks the daemon, which does so in good order. */
+static void wait_unused(struct companion *c)
+{
+	struct child daemon = {.pid = c->daemon.pid, .other = -1};
+
+	kymo_ctl_close(c->daemon.ctl);
+	c->daemon.ctl = NULL;
+	child_wait(&daemon, &c->signals);
+	c->daemon.pid = -1;
+	unlinkat(c->dir, KY_RUN_LINK, 0);
+}
+
+static int serve(struct companion *c)
+{
+	int code = start_recording(c);
+
+	flock(c->dir, LOCK_UN);
+	if (!code) {
+		tell_ready();
+		wait_unused(c);
+	}
+	private_daemon_end(&c->daemon);
+	if (c->is_new)
+		rmdir(c->output);
+	return code;
+}
+
+static int accompany(struct companion *c)
+{
+	int code;
+
+	setsid();
+	renounce(STDIN_FILENO);
+	renounce(STDOUT_FILENO);
+	child_signals_hold(&c->signals);
+	code = open_output(c);
+	if (!code && has_companion(c))
+		tell_ready();
+	else if (!code)
+		code = serve(c);
+	ky_close(c->dir);
+	return code;
+}
+
+/* What the companion says until it is ready, or ends. */
+static int hear(struct cli *cli, int from)
+{
+	struct pollfd p = {.fd = from, .events = POLLIN};
+	char said[4096];
+	const char *why;
+	size_t n = 0;
+	ssize_t r = 1;
+
+	while (r > 0 && n < sizeof(said) - 1 && poll(&p, 1, READY_MS) > 0) {
+		r = read(from, said + n, sizeof(said) - 1 - n);
+		n += r > 0 ? (size_t)r : 0;
+	}
+	said[n] = '\0';
+	if (!strcmp(said, READY))
+		return CLI_OK;
+	why = n ? cli_last_line(said) : "its companion does not get ready";
+	if (!strncmp(why, "kymo: ", 6))
+		why += 6;
+	return cli_fail(cli, "failed", "not traced (KYMO_STANDALONE): %s", why);
+}
+
+static int launch(struct companion *c)
+{
+	int report[2], code;
+	pid_t pid;
+
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return cli_fail(c->cli, "failed", "not traced: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		return cli_fail(c->cli, "failed", "not traced: %s", strerror(errno));
+	if (!pid) {
+		dup2(report[1], STDERR_FILENO);
+		close(report[0]);
+		close(report[1]);
+		return accompany(c);
+	}
+	close(report[1]);
+	code = hear(c->cli, report[0]);
+	close(report[0]);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	struct companion c = {.cli = cli, .daemon = {.pid = -1, .life = -1}, .dir = -1};
+	sigset_t none;
+	int r;
+
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+	child_occupy_standard_files();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	r = cli_absolute_path(c.output, sizeof(c.output), cli_arg(cli, 0));
+	if (!r && chdir("/") < 0)
+		r = -errno;
+	return r < 0 ? cli_fail(cli, "failed", "not traced: %s", strerror(-r)) : launch(&c);
+}
+
+const struct cli_command cmd_standalone = {
+	.name = "standalone",
+	.synopsis = "[-e PATTERN]... DIR",
+	.help = "record into DIR until no program does (started by KYMO_STANDALONE=DIR)",
+	.details =
+		"A program that is started with KYMO_STANDALONE=DIR in its environment starts this by itself.\n"
+		"It returns when programs can be recorded, and goes on in the background until they have ended.\n",
+	.options = options,
+	.internal = true,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

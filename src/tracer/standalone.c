@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * KYMO_STANDALONE=DIR: programs are traced into DIR though no session daemon runs. The first one starts a companion (`kymo
+ * standalone DIR`), which is a private daemon and outlives it; all find the companion's run directory by a link in DIR.
+ * Runs once in each program, before the listener does, under the lock and with signals blocked.
+ *
+ * The program gets no child that it could notice: the launcher, which ends when the companion is ready, is a grandchild,
+ * and its parent ends without SIGCHLD. What the user asked for and does not get is told in a line on
+ * stderr: the one thing that the library says.
+ *
+ * Children start with the variable as well, and may do so in another directory, or find DIR of no use. So the program's
+ * own entry in the environment is replaced, in place: by one with an absolute path, or an empty one. That is one pointer,
+ * which other threads that read the environment see as it was or as it is.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "abi/state.h"
+#include "tracer/tracer.h"
+
+#define VARIABLE    "KYMO_STANDALONE"
+#define ENTRY	    VARIABLE "="
+#define READY_MS    5000 /* the launcher gives up earlier */
+#define CANNOT_EXEC 127
+#define MAX_ARGS    6
+
+/* Static: threads that load objects may have small stacks. */
+static char entry[sizeof(ENTRY) + PATH_MAX] = ENTRY;
+static char program[PATH_MAX];
+
+struct launcher {
+	char *const *argv, *const *envp;
+	int status; /* wait status; -1: it has not ended */
+	char stack[8 << 10] __attribute__((aligned(16))),
+		parent_stack[8 << 10] __attribute__((aligned(16)));
+};
+
+static void complain(const char *dir, const char *why)
+{
+	dprintf(STDERR_FILENO, "kymo: not traced into %s (" VARIABLE "): %s\n", dir, why);
+}
+
+/* Our entry becomes the environment's. */
+static void publish_entry(void)
+{
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, ENTRY, strlen(ENTRY)))
+			__atomic_store_n(e, entry, __ATOMIC_RELEASE);
+}
+
+/* Puts the absolute path of dir into `entry`; NULL when it is too long. */
+static const char *make_absolute(const char *dir)
+{
+	char *path = entry + strlen(ENTRY);
+	size_t room = sizeof(entry) - strlen(ENTRY), n = 0;
+
+	if (*dir != '/') {
+		if (!getcwd(path, room))
+			return NULL;
+		n = strlen(path);
+		path[n++] = '/';
+	}
+	if (n + strlen(dir) >= room)
+		return NULL;
+	strcpy(path + n, dir);
+	return path;
+}
+
+/* Where the companion of this trace is, if one lives: its run directory. */
+static bool find_companion(const char *trace, struct tracer_conn *conn)
+{
+	static char link[PATH_MAX + sizeof("/" KY_RUN_LINK)];
+	struct ky_state state;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "%s/" KY_RUN_LINK, trace);
+	tracer_conn_init(conn, "");
+	n = readlink(link, conn->dir, sizeof(conn->dir));
+	if (n > 0 && (size_t)n < sizeof(conn->dir) && conn->dir[0] == '/') {
+		conn->dir[n] = '\0';
+		if (tracer_conn_state(conn, &state) && state.n_active)
+			return true;
+	}
+	conn->dir[0] = '\0';
+	return false;
+}
+
+/* The command line: where this library is, in a build tree too; else where it was to be installed. */
+static bool find_program(void)
+{
+	static const char *const beside[] = {"../cli", "../bin", "../../bin"};
+	const char *slash;
+	Dl_info us;
+
+	slash = dladdr(&tracer, &us) ? strrchr(us.dli_fname, '/') : NULL;
+	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(beside); i++) {
+		snprintf(program, sizeof(program), "%.*s/%s/kymo", (int)(slash - us.dli_fname),
+			us.dli_fname, beside[i]);
+		if (access(program, X_OK) == 0)
+			return true;
+	}
+	strcpy(program, KYMO_BINDIR "/kymo");
+	return access(program, X_OK) == 0;
+}
+
+static bool is_for_programs(const char *variable)
+{
+	static const char *const names[] = {VARIABLE, "LD_PRELOAD="};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++)
+		if (!strncmp(variable, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* The environment without what would have the companion traced; NULL when there is no memory. */
+static char **launcher_environ(void)
+{
+	size_t n = 0, kept = 0;
+	char **copy;
+
+	while (environ[n])
+		n++;
+	copy = tracer_alloc((n + 1) * sizeof(*copy), false);
+	for (size_t i = 0; copy && i < n; i++)
+		if (!is_for_programs(environ[i]))
+			copy[kept++] = environ[i];
+	return copy;
+}
+
+static int become_launcher(void *arg)
+{
+	const struct launcher *l = arg;
+
+	execve(l->argv[0], l->argv, l->envp);
+	return CANNOT_EXEC;
+}
+
+/* Starts the launcher, and waits until it ends, or not any longer. */
+static int run_launcher(void *arg)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	struct launcher *l = arg;
+	pid_t pid = clone(
+		become_launcher, l->stack + sizeof(l->stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
+
+	for (int waited = 0; pid > 0 && waited < READY_MS; waited++) {
+		if (waitpid(pid, &l->status, WNOHANG) == pid)
+			break;
+		nanosleep(&ms, NULL);
+	}
+	return 0;
+}
+
+/*
+ * True when the companion is ready. A process that ends without a signal is the launcher's parent, in our memory, and on
+ * stacks of its own; this thread stands still meanwhile.
+ */
+static bool launch(const char *trace, char *const *argv)
+{
+	struct launcher *l = tracer_alloc(sizeof(*l), false);
+	pid_t pid = -1;
+
+	if (l) {
+		l->argv = argv;
+		l->envp = launcher_environ();
+		l->status = -1;
+	}
+	if (l && l->envp)
+		pid = clone(run_launcher, l->parent_stack + sizeof(l->parent_stack),
+			CLONE_VM | CLONE_VFORK, l);
+	if (pid > 0)
+		waitpid(pid, NULL, __WCLONE);
+	if (pid < 0 || l->status < 0)
+		complain(trace, pid < 0 ? "there is no room for its companion process"
+					: "its companion process does not get ready");
+	else if (WIFEXITED(l->status) && WEXITSTATUS(l->status) == CANNOT_EXEC)
+		complain(trace, "its companion, the command 'kymo', cannot be executed");
+	return pid > 0 && l->status == 0; /* otherwise it has said why */
+}
+
+static bool start_companion(const char *trace)
+{
+	const char *rules = secure_getenv("KYMO_STANDALONE_EVENTS");
+	char *argv[MAX_ARGS] = {program, (char *)"standalone"};
+	size_t n = 2;
+
+	if (!find_program()) {
+		complain(trace, "the command 'kymo' is not installed");
+		return false;
+	}
+	if (rules && *rules) {
+		argv[n++] = (char *)"-e";
+		argv[n++] = (char *)rules;
+	}
+	argv[n] = (char *)trace;
+	return launch(trace, argv);
+}
+
+bool tracer_standalone(struct tracer_conn *conn)
+{
+	const char *given = secure_getenv(VARIABLE), *trace;
+	bool found = false;
+
+	if (!given || !*given)
+		return false;
+	trace = make_absolute(given);
+	if (!trace) {
+		complain(given, "its path is too long");
+	} else {
+		found = find_companion(trace, conn);
+		if (!found && start_companion(trace)) {
+			found = find_companion(trace, conn);
+			if (!found)
+				complain(trace, "the recording there is just ending");
+		}
+	}
+	if (!found)
+		entry[strlen(ENTRY)] = '\0';
+	publish_entry();
+	return found;
+}

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""KYMO_STANDALONE=DIR: programs are traced where no daemon runs, by a companion that outlives them and leaves nothing behind."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+
+import kymotest
+from kymotest import APPS, check, check_counts, equal, fields, integers, processes_with, read_trace, wait_for, without_sanitizers
+
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+PRELOAD = str(kymotest.RUN_FROM / "src" / "preload" / "libkymo-libc.so")
+
+
+def prepare(k):
+    """No daemon, no run directory; those of companions go below k.top, so that what is left can be seen."""
+    tmp = k.top / "tmp"
+    tmp.mkdir()
+    del k.env["KYMO_RUNDIR"]
+    k.env["TMPDIR"] = str(tmp)
+    return k.top / "trace"
+
+
+def to(trace, *rules, **more):
+    rules = {"KYMO_STANDALONE_EVENTS": ",".join(rules)} if rules else {}
+    return {"KYMO_STANDALONE": str(trace), **rules, **more}
+
+
+def companions(k, name=""):
+    """Processes of the companion: it, the session daemon, the consumer."""
+    names = ("kymo standalone", "kymo-sessiond", "kymo-consumerd")
+    return [p for p in processes_with(k.mark) if any(n in kymotest.command_of(p) for n in names if name in n)]
+
+
+def wait_gone(k, *traces):
+    """Until the companion has ended, and nothing is left of it."""
+    wait_for(lambda: not processes_with(k.mark), "the companion to end")
+    equal(os.listdir(k.top / "tmp"), [], "left in the place of run directories")
+    for trace in traces:
+        check(not os.path.lexists(trace / ".kymo"), f"{trace} has a link to a companion still")
+
+
+def untraced(k, *words, env, wrap=()):
+    """The program runs as ever, but for one line."""
+    done = k.run([*wrap, APPS / "emit", "-n", 10], env=env)
+    equal(done.stdout, "records 10\nsignals 0\n", "output of the program")
+    lines = done.stderr.splitlines()
+    equal(len(lines), 1, f"lines on stderr: {done.stderr!r}")
+    for word in ("kymo: not traced", "KYMO_STANDALONE", *words):
+        check(str(word) in lines[0], f"no {word!r} in {lines[0]!r}")
+    wait_for(lambda: not processes_with(k.mark), "the companion to end")
+    equal(os.listdir(k.top / "tmp"), [], "left in the place of run directories")
+
+
+def test_events(k):
+    trace = prepare(k)
+    done = k.run([APPS / "emit", "-t", 4, "-n", 2000], env=to(trace))
+    equal(done.stderr, "", "stderr")
+    wait_gone(k, trace)
+    events = check_counts(k, trace, 8000)
+    equal({(f["thread"], f["seq"]) for f in map(integers, events)}, {(t, s) for t in range(4) for s in range(2000)}, "events")
+    equal(stat.S_IMODE(trace.stat().st_mode) & 0o027, 0, "mode of the trace: others may read or write it")
+
+
+def test_without_rseq(k):
+    trace = prepare(k)
+    k.app("emit", "-t", 3, "-n", 1000, "-s", 200, env=to(trace, "emit:record", **NO_RSEQ))
+    wait_gone(k, trace)
+    check_counts(k, trace, 3000)
+
+
+def test_rules(k):
+    trace = prepare(k)
+    k.app("emit", "-n", 1000, "-s", 50, env=to(trace, "no:thing", "emit:sig*"))
+    wait_gone(k, trace)
+    names = {e.name for e in read_trace(trace)[0]} if trace.exists() else set()
+    check("emit:record" not in names, f"recorded without a rule: {names}")
+
+
+def test_nothing_recorded(k):
+    """No events, no trace: a directory that was not there before goes again."""
+    trace = prepare(k)
+    equal(k.run([APPS / "emit", "-n", 10], env=to(trace, "no:thing")).stderr, "", "stderr")
+    wait_gone(k)
+    check(not trace.exists(), "an empty trace was left")
+
+
+def test_empty_directory(k):
+    """One that is there already, with parents that are not, by way of a relative path."""
+    prepare(k)
+    (k.top / "here").mkdir()
+    k.run([APPS / "emit", "-n", 10], env=to("here"), cwd=k.top)
+    k.run([APPS / "emit", "-n", 20], env=to("./a/b//c/"), cwd=k.top)
+    wait_gone(k, k.top / "here", k.top / "a/b/c")
+    check_counts(k, k.top / "here", 10)
+    check_counts(k, k.top / "a/b/c", 20)
+
+
+def test_killed(k):
+    """All events whose tracepoint returned before SIGKILL are there."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-t", 2, "-n", 5000, env=to(trace))
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.read_until(app, "done")
+    app.kill()
+    k.finish(app, status=-signal.SIGKILL)
+    wait_gone(k, trace)
+    check_counts(k, trace, 10000)
+
+
+def test_killed_group(k):
+    """The companion is in a session of its own: what kills the program's does not reach it."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-n", 500, env=to(trace), wrap=("setsid",))
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.read_until(app, "done")
+    os.killpg(app.pid, signal.SIGKILL)
+    k.finish(app, status=-signal.SIGKILL)
+    wait_gone(k, trace)
+    check_counts(k, trace, 500)
+
+
+def test_forks(k):
+    trace = prepare(k)
+    n = int(k.app("processes", "forks", 20, env=to(trace)))
+    wait_gone(k, trace)
+    pids = {e.fields.split(",")[0] for e in check_counts(k, trace, n)}
+    equal(len(pids), 21, "processes in the trace")
+
+
+def test_execs(k):
+    trace = prepare(k)
+    k.app("family", "exec", 10, env=to(trace))
+    wait_gone(k, trace)
+    equal(len(read_trace(trace)[0]), 50, "events")
+
+
+def test_two_at_once(k):
+    """Programs that start together have one companion and one trace; whoever ends first takes nothing away."""
+    trace = prepare(k)
+    apps = [k.spawn("emit", "-w", "-p", i, "-n", 1000, env=to(trace)) for i in range(4)]
+    for app in apps:
+        k.expect(app, "ready")
+    equal(len(companions(k)), 3, "processes of companions")
+    for app in apps:
+        k.let_go(app)
+        k.read_until(app, "done")
+        k.let_go(app)
+        k.finish(app)
+    wait_gone(k, trace)
+    events = check_counts(k, trace, 4000)
+    equal({integers(e)["process"] for e in events}, set(range(4)), "programs")
+
+
+def test_two_traces(k):
+    """Two directories are two traces, though the programs run together."""
+    trace = prepare(k)
+    traces = [k.top / f"trace{i}" for i in range(2)]
+    apps = [k.spawn("emit", "-w", "-n", 100 + i, env=to(t)) for i, t in enumerate(traces)]
+    for app in apps:
+        k.expect(app, "ready")
+    for app in apps:
+        k.let_go(app)
+        k.read_until(app, "done")
+        k.let_go(app)
+        k.finish(app)
+    wait_gone(k, *traces)
+    for i, t in enumerate(traces):
+        check_counts(k, t, 100 + i)
+
+
+@without_sanitizers
+def test_children_elsewhere(k):
+    """A shell whose library made the path absolute: its programs find the trace from wherever they run."""
+    prepare(k)
+    (k.top / "sub").mkdir()
+    k.run(["sh", "-c", f"cd sub && {APPS}/emit -n 30 && cd / && {APPS}/emit -n 40"], env=to("trace", "emit:*", LD_PRELOAD=PRELOAD), cwd=k.top)
+    wait_gone(k, k.top / "trace")
+    check_counts(k, k.top / "trace", 70)
+
+
+LOOK = r"""
+import json, os, signal
+try:
+    os.waitpid(-1, os.WNOHANG)
+    children = "some"
+except ChildProcessError:
+    children = "none"
+print(json.dumps({"children": children, "pending": sorted(signal.sigpending()), "fds": sorted(os.listdir("/proc/self/fd")),
+    "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))}))
+"""
+
+
+@without_sanitizers
+def test_guest(k):
+    """The program finds no child, signal or descriptor that it would not have otherwise."""
+    trace = prepare(k)
+    look = ["python3", "-c", "import signal, os, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]);"
+        "os.execvp(sys.argv[1], sys.argv[1:])", "python3", "-c", LOOK]
+    wanted = json.loads(k.run(look).stdout)
+    # The library comes with the second python, which finds SIGCHLD blocked.
+    got = json.loads(k.run(["env", f"LD_PRELOAD={PRELOAD}", *look], env=to(trace)).stdout)
+    wait_gone(k, trace)
+    equal(got, wanted, "what the program sees of itself")
+    check(read_trace(trace)[0], "nothing was recorded: nothing was tested")
+
+
+def test_companion(k):
+    """It has nothing of the program's: descriptors, directory, session."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-n", 10, env=to(trace), wrap=("sh", "-c", 'exec 7</etc/passwd; exec "$@"', "-"))
+    k.expect(app, "ready")
+    links = {os.readlink(f"/proc/{app.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{app.pid}/fd")}
+    check("/etc/passwd" in links and len(links) >= 3, f"descriptors of the program: {links}")
+    for pid in companions(k):
+        has = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+        equal(has & links, set(), f"descriptors that {kymotest.command_of(pid)} has of the program")
+        check(os.getsid(pid) != os.getsid(app.pid), f"{kymotest.command_of(pid)} is in the program's session")
+        equal(os.readlink(f"/proc/{pid}/cwd"), "/", f"directory of {kymotest.command_of(pid)}")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    wait_gone(k, trace)
+
+
+def kill_one(k, name, number=signal.SIGKILL):
+    """One of the companion's processes ends while the program runs; returns the trace and the events before."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-n", 1000, env=to(trace))
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.read_until(app, "done")
+    found = companions(k, name)
+    equal(len(found), 1, f"processes of {name}")
+    os.kill(found[0], number)
+    wait_for(lambda: not kymotest.alive(found[0]), f"{name} to end")
+    k.let_go(app)
+    k.finish(app)
+    wait_for(lambda: not processes_with(k.mark), "the companion to end")
+    equal(len(check_counts(k, trace, 1000)), 1000, "events")
+    return trace
+
+
+def test_companion_killed(k):
+    kill_one(k, "kymo standalone")
+
+
+def test_companion_terminated(k):
+    """In good order: nothing is left."""
+    wait_gone(k, kill_one(k, "kymo standalone", signal.SIGTERM))
+
+
+def test_daemon_killed(k):
+    wait_gone(k, kill_one(k, "kymo-sessiond"))
+
+
+def test_consumer_killed(k):
+    wait_gone(k, kill_one(k, "kymo-consumerd"))
+
+
+def test_goes_on(k):
+    """A program whose companion is killed at its work ends as ever."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-t", 2, "-n", 200000, env=to(trace))
+    k.expect(app, "ready")
+    k.let_go(app)
+    for pid in companions(k):
+        os.kill(pid, signal.SIGKILL)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_not_empty(k):
+    trace = prepare(k)
+    trace.mkdir()
+    (trace / "file").write_text("mine")
+    untraced(k, trace, "not empty", env=to(trace))
+    equal(os.listdir(trace), ["file"], "what is in the directory")
+
+
+def test_second_run(k):
+    """A trace that was ended is not gone on with."""
+    trace = prepare(k)
+    k.app("emit", "-n", 10, env=to(trace))
+    wait_gone(k, trace)
+    untraced(k, trace, "not empty", env=to(trace))
+    check_counts(k, trace, 10)
+
+
+def test_removed(k):
+    """A trace that is removed while its companion waits for others: the next program starts another."""
+    trace = prepare(k)
+    k.app("emit", "-n", 10, env=to(trace))
+    shutil.rmtree(trace)
+    k.app("emit", "-n", 20, env=to(trace))
+    wait_gone(k, trace)
+    check_counts(k, trace, 20)
+
+
+def test_bad_places(k):
+    prepare(k)
+    (k.top / "file").write_text("mine")
+    untraced(k, k.top / "file", "Not a directory", env=to(k.top / "file"))
+    untraced(k, "/proc/none", "No such file or directory", env=to("/proc/none"))
+    untraced(k, "too long", env=to("x" * 5000))
+    untraced(k, "',,'", "--help", env=to(k.top / "new", ",,"))
+    check(not (k.top / "new").exists(), "a directory was made for nothing")
+
+
+def test_not_writable(k):
+    prepare(k)
+    (k.top / "closed").mkdir(mode=0o500)
+    wrap = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
+    untraced(k, "Permission denied", env=to(k.top / "closed" / "trace"), wrap=wrap)
+
+
+def test_no_companion(k):
+    """Only the library is there."""
+    trace = prepare(k)
+    lib = k.top / "lib"
+    lib.mkdir()
+    shutil.copy2(os.path.join(kymotest.LIBDIR, "libkymo.so.0"), lib)
+    if os.path.exists("/usr/local/bin/kymo"):
+        raise kymotest.Skip("Kymo is installed")
+    untraced(k, trace, "'kymo' is not installed", env=to(trace, LD_LIBRARY_PATH=str(lib)))
+
+
+def test_record_is_first(k):
+    """kymo record, and a daemon's own programs, are not led away by the variable."""
+    trace = prepare(k)
+    k.kymo("record", "-o", k.top / "recorded", APPS / "emit", "-n", 10, env=to(trace))
+    check_counts(k, k.top / "recorded", 10)
+    check(not trace.exists(), "there is a trace of the command")
+
+
+def test_off(k):
+    trace = prepare(k)
+    equal(k.run([APPS / "emit", "-n", 10], env=to(trace, KYMO_OFF="1")).stderr, "", "stderr")
+    equal(k.run([APPS / "emit", "-n", 10], env=to("")).stderr, "", "stderr")
+    check(not trace.exists(), "there is a trace")
+
+
+kymotest.main()
