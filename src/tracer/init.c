@@ -244,25 +244,30 @@ void tracer_unlock(const sigset_t *old)
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-/* Looks at the first of all objects only, which is the main program. */
-static int is_within(struct dl_phdr_info *info, size_t size, void *object)
+bool tracer_is_within(const struct dl_phdr_info *info, const void *address)
 {
-	uintptr_t at = (uintptr_t)object - info->dlpi_addr;
+	uintptr_t at = (uintptr_t)address - info->dlpi_addr;
 
-	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_LOAD && at >= p->p_vaddr && at - p->p_vaddr < p->p_memsz)
-			return 1;
+			return true;
 	}
-	return -1;
+	return false;
+}
+
+/* Looks at the first of all objects only, which is the main program. */
+static int look_at_main(struct dl_phdr_info *info, size_t size, void *object)
+{
+	(void)size;
+	return tracer_is_within(info, object) ? 1 : -1;
 }
 
 /* The main program stays: when it says farewell the process ends, and is not to wait for any lock. */
 void tracer_object_look(struct kymo_object *object)
 {
-	if (dl_iterate_phdr(is_within, object) == 1)
+	if (dl_iterate_phdr(look_at_main, object) == 1)
 		object->cookie = &tracer;
 }
 

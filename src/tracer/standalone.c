@@ -12,8 +12,8 @@
  * own entry in the environment is replaced, in place: by one with an absolute path, or an empty one. That is one pointer,
  * which other threads that read the environment see as it was or as it is.
  */
-#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -89,17 +89,27 @@ static bool find_companion(const char *trace, struct tracer_conn *conn)
 	return false;
 }
 
+/* The path of this library; "" in a program that is linked statically. */
+static int find_self(struct dl_phdr_info *info, size_t size, void *ret_path)
+{
+	(void)size;
+	if (!tracer_is_within(info, &tracer))
+		return 0;
+	*(const char **)ret_path = info->dlpi_name;
+	return 1;
+}
+
 /* The command line: where this library is, in a build tree too; else where it was to be installed. */
 static bool find_program(void)
 {
 	static const char *const beside[] = {"../cli", "../bin", "../../bin"};
-	const char *slash;
-	Dl_info us;
+	const char *self = "", *slash;
 
-	slash = dladdr(&tracer, &us) ? strrchr(us.dli_fname, '/') : NULL;
+	dl_iterate_phdr(find_self, &self);
+	slash = strrchr(self, '/');
 	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(beside); i++) {
-		snprintf(program, sizeof(program), "%.*s/%s/kymo", (int)(slash - us.dli_fname),
-			us.dli_fname, beside[i]);
+		snprintf(program, sizeof(program), "%.*s/%s/kymo", (int)(slash - self), self,
+			beside[i]);
 		if (access(program, X_OK) == 0)
 			return true;
 	}

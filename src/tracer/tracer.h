@@ -130,6 +130,9 @@ void tracer_unlock(const sigset_t *old);
  * are the parent's. Asked without a system call, because a program may end where they are forbidden.
  */
 bool tracer_is_stranger(void);
+struct dl_phdr_info;
+/* Is the address in a segment of this shared object, or program? */
+bool tracer_is_within(const struct dl_phdr_info *info, const void *address);
 /* An object of the main program's is marked: it stays until the end. Without the lock. */
 void tracer_object_look(struct kymo_object *object);
 
