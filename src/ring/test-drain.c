@@ -440,6 +440,39 @@ static void test_geometry_of_peer(void **state)
 	assert_int_equal(ky_geometry_init(&g), -EINVAL);
 }
 
+static void check_layout(const struct ky_geometry *g)
+{
+	uint64_t n = g->n_rings, slots = g->mode == KY_SET_PER_THREAD ? n * sizeof(uint64_t) : 0;
+
+	assert_true(g->slot_offset >= KY_SET_SLOTS + sizeof(struct ky_set_slots));
+	assert_true(g->slot_offset + slots <= g->ctl_offset);
+	assert_true(g->ctl_offset + n * sizeof(struct ky_ring_ctl) <= g->table_offset);
+	assert_true(g->n_blocks * sizeof(struct ky_block_entry) <= g->table_stride);
+	assert_true(g->table_offset + n * g->table_stride <= g->data_offset);
+	assert_true((uint64_t)g->n_blocks * g->block_size <= g->data_stride);
+	assert_int_equal(g->data_offset + n * g->data_stride, g->total_size);
+}
+
+/* Of as many CPUs as the largest machines have, and of as many rings as a set can have: none lies in another. */
+static void test_many_rings(void **state)
+{
+	static const uint32_t numbers[] = {1, 1024, 32768, 65536};
+	struct ky_geometry g = {.n_blocks = 8, .block_size = 256 << 10};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++) {
+		g.n_rings = numbers[i];
+		for (g.mode = KY_SET_PER_CPU; g.mode <= KY_SET_PER_THREAD; g.mode++) {
+			assert_int_equal(ky_geometry_init(&g), 0);
+			check_layout(&g);
+			/* what a ring costs besides its data, and some pages */
+			assert_true(g.data_offset <= g.n_rings * UINT64_C(648) + 3 * 4096);
+		}
+	}
+	g.mode = KY_SET_PER_CPU;
+	g.n_rings++;
+	assert_int_equal(ky_geometry_init(&g), -EINVAL);
+}
+
 /* Positions and counts whose low halves pass 2^32. */
 static void test_beyond_32_bits(void **state)
 {
@@ -486,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_geometry_of_peer),
+		cmocka_unit_test(test_many_rings),
 		cmocka_unit_test(test_beyond_32_bits),
 	};
 
