@@ -155,8 +155,8 @@ unsigned app_count_mapped(const struct app *a, const struct session *s)
 	return n;
 }
 
-/* The program owes an answer; b may be NULL. False without memory. */
-static bool owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b)
+/* The program owes an answer; b may be NULL. NULL without memory. */
+static struct ticket *owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b)
 {
 	struct ticket *t = ticket_new(&a->tickets, kind, key, b);
 
@@ -350,6 +350,7 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 static void dump_state(struct app *a, const struct session *s, bool all, struct barrier *b)
 {
 	struct ky_app_statedump m = {.cookie = daemon_next_cookie(a->daemon)};
+	struct ticket *t = NULL;
 	struct app_set *as;
 	struct list l;
 
@@ -366,7 +367,9 @@ static void dump_state(struct app *a, const struct session *s, bool all, struct 
 	m.n = l.n;
 	m.sets = list_bytes(&l);
 	if (b)
-		owe(a, TICKET_ACK, m.cookie, b);
+		t = owe(a, TICKET_ACK, m.cookie, b);
+	if (t)
+		t->patient = collector_is(&a->daemon->collector, a->pid);
 	POST(a, statedump, &m, NULL, 0);
 }
 

@@ -64,6 +64,16 @@ static void let_go_of_stopped(struct barrier *b)
 			detach(t);
 }
 
+static bool has_patient(const struct barrier *b)
+{
+	struct ticket *t;
+
+	ky_list_foreach (t, &b->tickets, waiting)
+		if (t->patient)
+			return true;
+	return false;
+}
+
 void barrier_deinit(struct barrier *b)
 {
 	if (!b->loop)
@@ -92,6 +102,10 @@ static void run_timer(struct ky_timer *t)
 		let_go_of_stopped(b);
 		ky_timer_set(b->loop, &b->timer, b->give_up_ns - now);
 		check_passed(b);
+		return;
+	}
+	if (now < b->deadline_ns && has_patient(b)) {
+		ky_timer_set(b->loop, &b->timer, b->deadline_ns - now);
 		return;
 	}
 	b->timed_out = true;

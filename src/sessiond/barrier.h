@@ -37,13 +37,14 @@ struct ticket {
 	struct barrier *barrier; /* NULL: nobody waits */
 	enum ticket_kind kind;
 	uint32_t key;
-	pid_t pid; /* of the peer, if it is a program whose state may be looked at; else 0 */
+	pid_t pid;    /* of the peer, if it is a program whose state may be looked at; else 0 */
+	bool patient; /* the peer is trusted to be at work while it is silent */
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
 /*
  * From now on it can be passed: `done` is called once, from a job or the timer, when no answer has come for timeout_ns:
- * a crowd that is busy answering is waited for, up to BARRIER_PATIENCE times as long; one that is silent is not. After
+ * a crowd that is busy answering, or a peer that deserves patience, is waited for, up to BARRIER_PATIENCE times as long; others that are silent are not. After
  * a short silence those that are stopped (by a signal: state T) are waited for no more.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);

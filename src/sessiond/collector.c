@@ -203,9 +203,14 @@ void collector_reap(struct collector *c)
 		failed(c, "ended with status %d", WEXITSTATUS(status));
 }
 
+bool collector_is(const struct collector *c, pid_t pid)
+{
+	return c->pid && c->pid == pid;
+}
+
 void collector_registered(struct collector *c, pid_t pid)
 {
-	if (!c->pid || c->pid != pid)
+	if (!collector_is(c, pid))
 		return;
 	c->has_registered = true;
 	look_ready(c);

@@ -46,6 +46,8 @@ void collector_start(struct collector *c);
 void collector_deinit(struct collector *c);
 /* A child has ended: was it this one? */
 void collector_reap(struct collector *c);
+/* Is this program, of the kernel's word, the collector? */
+bool collector_is(const struct collector *c, pid_t pid);
 /* A program has registered. */
 void collector_registered(struct collector *c, pid_t pid);
 /* Whether it starts; then b (not armed yet) waits for it, for a bounded time. */

@@ -85,6 +85,15 @@ static void test_answers_buy_time(void **state)
 	assert_int_equal(n_done, 1);
 }
 
+/* One that is trusted to be at work is waited for to the end. */
+static void test_patience(void **state)
+{
+	arm(2, KY_NS_PER_MS);
+	ticket_find(&peer, TICKET_ACK, 1)->patient = true;
+	run(true);
+	assert_true(ky_loop_now_ns() >= barrier.deadline_ns);
+}
+
 /* A program that is stopped cannot answer; one that only sleeps may. */
 static void test_stopped_peer(void **state)
 {
@@ -113,6 +122,7 @@ int main(void)
 		cmocka_unit_test(test_peer_goes),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_answers_buy_time),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_stopped_peer),
 	};
 
