@@ -182,20 +182,30 @@ def test_by_hand(k):
     check("Usage" in k.run([COLLECTD, "--help"]).stdout, "no help")
 
 
+def switches(pids):
+    """How often each thread of the processes has slept."""
+    return {(p, t): status_of(p, "voluntary_ctxt_switches", t)[0] for p in pids for t in os.listdir(f"/proc/{p}/task")}
+
+
 def test_idle(k):
-    """Nothing happens: nothing runs."""
+    """Nothing happens: nothing runs, neither in the collector nor in the daemon nor in a program that could be traced; also after a session."""
     need_collector()
     k.start_daemon(collector=True)
-    collector = collector_of(k)
+    app = k.spawn("emit", "-w", "-n", 1, env={"KYMO_RUNDIR_ONLY": "1"})  # not looking for a daemon of root's that never ran
+    k.expect(app, "ready")
+    k.record("*", "kymo_*")
+    k.kymo("destroy", "s")
+    pids = [k.daemon.pid, collector_of(k), app.pid]
+    check(len(switches(pids)) >= 6, f"threads: {switches(pids)}")  # the daemon's, the collector's three, the program's two
 
-    def switches():
-        return {t: (pathlib.Path(f"/proc/{collector}/task/{t}/status").read_text().split("voluntary_ctxt_switches:")[1].split()[0])
-            for t in os.listdir(f"/proc/{collector}/task")}
+    def quiet():
+        before = switches(pids)
+        time.sleep(2)  # in which something would happen
+        return switches(pids) == before
 
-    wait_for(lambda: switches() == (time.sleep(0.2), switches())[1], "the collector to be idle")
-    before = switches()
-    time.sleep(2)  # in which it would wake up
-    equal(switches(), before, "times that its threads slept and woke")
+    wait_for(quiet, "two seconds in which no thread wakes up")
+    k.let_go(app)
+    k.finish(app)
 
 
 def test_left_out(k):
