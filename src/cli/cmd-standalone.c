@@ -40,6 +40,11 @@ struct companion {
 	bool is_new; /* it was not there before: goes again if it stays empty */
 };
 
+static int not_traced(struct cli *cli, const char *why)
+{
+	return cli_fail(cli, "failed", "not traced (KYMO_STANDALONE): %s", why);
+}
+
 static void renounce(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -119,7 +124,7 @@ static void tell_ready(void)
 	renounce(STDERR_FILENO);
 }
 
-/* Until the last program has ended. Who asks this process to end asks the daemon, which does so in good order. */
+/* Until the last program has ended. */
 static void wait_unused(struct companion *c)
 {
 	struct child daemon = {.pid = c->daemon.pid, .other = -1};
@@ -182,7 +187,7 @@ static int hear(struct cli *cli, int from)
 	why = n ? cli_last_line(said) : "its companion does not get ready";
 	if (!strncmp(why, "kymo: ", 6))
 		why += 6;
-	return cli_fail(cli, "failed", "not traced (KYMO_STANDALONE): %s", why);
+	return not_traced(cli, why);
 }
 
 static int launch(struct companion *c)
@@ -191,10 +196,10 @@ static int launch(struct companion *c)
 	pid_t pid;
 
 	if (pipe2(report, O_CLOEXEC) < 0)
-		return cli_fail(c->cli, "failed", "not traced: %s", strerror(errno));
+		return not_traced(c->cli, strerror(errno));
 	pid = fork();
 	if (pid < 0)
-		return cli_fail(c->cli, "failed", "not traced: %s", strerror(errno));
+		return not_traced(c->cli, strerror(errno));
 	if (!pid) {
 		dup2(report[1], STDERR_FILENO);
 		close(report[0]);
@@ -220,7 +225,7 @@ static int run(struct cli *cli)
 	r = cli_absolute_path(c.output, sizeof(c.output), cli_arg(cli, 0));
 	if (!r && chdir("/") < 0)
 		r = -errno;
-	return r < 0 ? cli_fail(cli, "failed", "not traced: %s", strerror(-r)) : launch(&c);
+	return r < 0 ? not_traced(cli, strerror(-r)) : launch(&c);
 }
 
 const struct cli_command cmd_standalone = {

@@ -123,7 +123,8 @@ static void on_signal(struct ky_loop *loop, int signo)
 		return;
 	}
 	if (signo != SIGCHLD) {
-		daemon_stop(d);
+		if (!d->options.while_used)
+			daemon_stop(d);
 		return;
 	}
 	ky_list_foreach_safe (s, tmp, &d->sessions, node) {

@@ -15,8 +15,8 @@ struct daemon_options {
 	const char *group;   /* that may control root's daemon */
 	const char *pidfile; /* or NULL */
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
-	bool while_used;     /* ends when nobody has been connected for a second */
-	bool take_over;	     /* a daemon that serves here already hands its sessions over */
+	bool while_used; /* ends when nobody has been connected for a second, and not at a signal */
+	bool take_over;	 /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
 	const char *without; /* what the collector leaves out, as it wants it; "": nothing */
 	uint64_t

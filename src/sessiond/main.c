@@ -22,7 +22,7 @@ static const char help[] =
 	"      --sig-parent     send SIGUSR1 to the starting process when ready\n"
 	"      --bound          end in good order when standard input, a pipe, is closed\n"
 	"      --while-used         end in good order when neither program nor client has been connected\n"
-	"                       for a second\n"
+	"                       for a second, and not when asked by a signal\n"
 	"      --group=NAME     group that may control root's daemon (default: tracing)\n"
 	"      --max-memory-per-user=SIZE\n"
 	"                       memory for buffers and metadata of one user's programs, with K, M or G\n"

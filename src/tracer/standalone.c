@@ -22,11 +22,15 @@
 #include "abi/state.h"
 #include "tracer/tracer.h"
 
-#define VARIABLE    "KYMO_STANDALONE"
-#define ENTRY	    VARIABLE "="
-#define READY_MS    5000 /* the launcher gives up earlier */
+#define VARIABLE "KYMO_STANDALONE"
+#define ENTRY	 VARIABLE "="
+#define READY_MS 5000 /* the launcher gives up earlier */
+#define MAX_ARGS 6
+
+/* Exit status of the launcher and its parent; any other: the launcher has said why. */
+#define READY	    0
+#define NOT_READY   126
 #define CANNOT_EXEC 127
-#define MAX_ARGS    6
 
 /* Static: threads that load objects may have small stacks. */
 static char entry[sizeof(ENTRY) + PATH_MAX] = ENTRY;
@@ -34,7 +38,6 @@ static char program[PATH_MAX];
 
 struct launcher {
 	char *const *argv, *const *envp;
-	int status; /* wait status; -1: it has not ended */
 	char stack[8 << 10] __attribute__((aligned(16))),
 		parent_stack[8 << 10] __attribute__((aligned(16)));
 };
@@ -155,15 +158,16 @@ static int run_launcher(void *arg)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 	struct launcher *l = arg;
+	int status;
 	pid_t pid = clone(
 		become_launcher, l->stack + sizeof(l->stack), CLONE_VM | CLONE_VFORK | SIGCHLD, l);
 
 	for (int waited = 0; pid > 0 && waited < READY_MS; waited++) {
-		if (waitpid(pid, &l->status, WNOHANG) == pid)
-			break;
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 		nanosleep(&ms, NULL);
 	}
-	return 0;
+	return NOT_READY;
 }
 
 /*
@@ -173,24 +177,23 @@ static int run_launcher(void *arg)
 static bool launch(const char *trace, char *const *argv)
 {
 	struct launcher *l = tracer_alloc(sizeof(*l), false);
+	int status = NOT_READY;
 	pid_t pid = -1;
 
 	if (l) {
 		l->argv = argv;
 		l->envp = launcher_environ();
-		l->status = -1;
 	}
 	if (l && l->envp)
 		pid = clone(run_launcher, l->parent_stack + sizeof(l->parent_stack),
 			CLONE_VM | CLONE_VFORK, l);
-	if (pid > 0)
-		waitpid(pid, NULL, __WCLONE);
-	if (pid < 0 || l->status < 0)
-		complain(trace, pid < 0 ? "there is no room for its companion process"
-					: "its companion process does not get ready");
-	else if (WIFEXITED(l->status) && WEXITSTATUS(l->status) == CANNOT_EXEC)
+	if (pid > 0 && waitpid(pid, &status, __WALL) == pid)
+		status = WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
+	if (status == NOT_READY)
+		complain(trace, "its companion process cannot be started, or does not get ready");
+	else if (status == CANNOT_EXEC)
 		complain(trace, "its companion, the command 'kymo', cannot be executed");
-	return pid > 0 && l->status == 0; /* otherwise it has said why */
+	return status == READY;
 }
 
 static bool start_companion(const char *trace)

@@ -7,7 +7,7 @@ import re
 import shutil
 
 import kymotest
-from kymotest import BUILD, SOURCE, check, equal, read_trace
+from kymotest import BUILD, SOURCE, check, equal, read_trace, wait_for
 
 PREFIX = BUILD / "installed" / "prefix"
 
@@ -34,14 +34,21 @@ def readme_blocks():
 
 def test_readme(k):
     env = install(k)
-    (language, source), (_, first), (_, session) = readme_blocks()[:3]
+    (language, source), (_, first), (_, alone), (_, session) = readme_blocks()[:4]
     equal(language, "c", "the README's first block")
     (k.home / "hello.c").write_text(source)
     output = k.run(["sh", "-ec", first], env=env, cwd=k.home).stdout
     equal(len(re.findall(r"hello:greeting: .*text = \"hello, world\"", output)), 3, f"events that the README's commands show: {output}")
     equal(len(read_trace(k.home / "hello-trace")[0]), 3, "events in the trace")
 
-    # The second block starts a daemon on demand, and writes where the README says.
+    # Without a daemon; the companions, which nobody waits for, end by themselves.
+    output = k.run(["sh", "-ec", alone], env=env, cwd=k.home)
+    equal((output.stdout, output.stderr), ("", ""), "output of programs that have companions")
+    wait_for(lambda: not kymotest.processes_with(k.mark), "the companions to end")
+    for trace in ("hello-trace-2", "other-trace"):
+        equal(len(read_trace(k.home / trace)[0]), 3, f"events in {trace}")
+
+    # The last block starts a daemon on demand, and writes where the README says.
     session = session.replace("~/kymo-traces", str(k.traces))
     output = k.run(["sh", "-ec", session], env=env, cwd=k.home).stdout
     check(len(re.findall(r"hello:greeting: ", output)) == 3, f"output of the README's session: {output}")

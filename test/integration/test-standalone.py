@@ -230,8 +230,8 @@ def test_companion(k):
     wait_gone(k, trace)
 
 
-def kill_one(k, name, number=signal.SIGKILL):
-    """One of the companion's processes ends while the program runs; returns the trace and the events before."""
+def kill_one(k, name):
+    """One of the companion's processes is killed while the program runs; returns the trace, which has all events before."""
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 1000, env=to(trace))
     k.expect(app, "ready")
@@ -239,7 +239,7 @@ def kill_one(k, name, number=signal.SIGKILL):
     k.read_until(app, "done")
     found = companions(k, name)
     equal(len(found), 1, f"processes of {name}")
-    os.kill(found[0], number)
+    os.kill(found[0], signal.SIGKILL)
     wait_for(lambda: not kymotest.alive(found[0]), f"{name} to end")
     k.let_go(app)
     k.finish(app)
@@ -252,9 +252,20 @@ def test_companion_killed(k):
     kill_one(k, "kymo standalone")
 
 
-def test_companion_terminated(k):
-    """In good order: nothing is left."""
-    wait_gone(k, kill_one(k, "kymo standalone", signal.SIGTERM))
+def test_terminated(k):
+    """A service manager asks all processes of a service to end, and the program has something to say yet."""
+    trace = prepare(k)
+    app = k.spawn("emit", "-w", "-n", 1000, env=to(trace))
+    k.expect(app, "ready")
+    for pid in companions(k):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(pid, number)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    wait_gone(k, trace)
+    check_counts(k, trace, 1000)
 
 
 def test_daemon_killed(k):
