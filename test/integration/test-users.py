@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 import kymotest
-from emitcheck import check_values
+from emitcheck import SCALE, check_values
 from kymotest import CLI, SESSIOND, check, equal, wait_for
 from program import Daemon, Program
 
@@ -420,6 +420,28 @@ def test_flood_of_another_user(k):
     for flood in floods:
         check(int(k.finish(flood)) > 500, "not much of a flood")
     equal(numbers_of(root, "all", out), {number: 100 for number in range(n)}, "events of the other user's programs")
+
+
+def test_another_user_scribbles(k):
+    """A program that writes into all memory that it shares with the tracer: of other users' events none is lost or changed."""
+    system_daemon(k)
+    alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
+    out = root.record("all", "*")
+    (consumer,) = kymotest.consumers(k)
+    scribbler = alice.spawn(kymotest.APPS / "scribble", 1, 1000000 // SCALE)
+    k.expect(scribbler, "ready")
+    early = bob.emit(0)
+    k.let_go(scribbler)
+    n = 1
+    while scribbler.poll() is None:
+        bob.run(APP, "-n", 100, "-p", n)
+        n += 1
+    check("opened 0" in k.finish(scribbler), "read-only memory could be made writable")
+    emitted(k, early)
+    ended(k, early)
+    root.kymo("stop", "all", status=None)
+    equal(numbers(out / "ust/uid" / str(bob.uid)), {number: 100 for number in range(n)}, "events of the other user")
+    equal(kymotest.consumers(k), [consumer], "the consumer")
 
 
 # ---- what others can reach

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scribble SEED STORES: a program that writes into all memory that it shares with the tracer, random words at random
+ * places, and punches holes in it, while one of its threads goes on recording. Says "ready" when it has such memory, and
+ * waits for a line. Then "stores N events N opened N": the last is of mappings that were read-only and could be made
+ * writable.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <kymo/tracepoint.h>
+
+#define RANGES_MAX 64
+#define REACH	   (32u << 20)	/* of a mapping: not all the memory of the machine */
+#define CONTROL	   (256u << 10) /* what comes first is worth more attempts */
+#define HOLE	   (64u << 10)
+
+static struct {
+	char *at;
+	size_t size;
+} ranges[RANGES_MAX];
+static unsigned n_ranges, n_opened;
+static uint64_t state;
+static bool finished;
+
+static uint64_t draw(uint64_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % below;
+}
+
+static void take_mapping(const char *line)
+{
+	unsigned long begin, end;
+	char write;
+
+	if (!strstr(line, "memfd:kymo-") || n_ranges == RANGES_MAX ||
+		sscanf(line, "%lx-%lx %*c%c", &begin, &end, &write) != 3)
+		return;
+	if (write != 'w') {
+		n_opened += !mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE);
+		return;
+	}
+	ranges[n_ranges].at = (char *)begin;
+	ranges[n_ranges++].size = end - begin < REACH ? end - begin : REACH;
+}
+
+static void find_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		take_mapping(line);
+	if (f)
+		fclose(f);
+}
+
+/* Anything, small numbers, or what is nearly right. */
+static uint64_t value(uint64_t old)
+{
+	switch (draw(4)) {
+	case 0:
+		return draw(UINT64_MAX);
+	case 1:
+		return draw(1 << 16);
+	case 2:
+		return old + draw(1 << 16) - (1 << 15);
+	default:
+		return old ^ UINT64_C(1) << draw(64);
+	}
+}
+
+static void scribble(void)
+{
+	unsigned r = (unsigned)draw(n_ranges);
+	size_t size = ranges[r].size, reach = draw(2) && size > CONTROL ? CONTROL : size;
+	char *at = ranges[r].at + draw(reach - sizeof(uint64_t)) / 8 * 8;
+	uint64_t word = __atomic_load_n((uint64_t *)at, __ATOMIC_RELAXED);
+
+	if (!draw(1 << 16) && size > HOLE)
+		madvise(ranges[r].at + draw(size - HOLE) / 4096 * 4096, HOLE, MADV_REMOVE);
+	__atomic_store_n((uint64_t *)at, value(word), __ATOMIC_RELAXED);
+}
+
+static void *record(void *arg)
+{
+	unsigned long n = 0;
+
+	while (!__atomic_load_n(&finished, __ATOMIC_ACQUIRE))
+		kymo_event(scribble, own, kymo_u64(seq, n++),
+			kymo_string(text, "of the one that scribbles"));
+	*(unsigned long *)arg = n;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n_stores = argc > 2 ? strtoul(argv[2], NULL, 10) : 1, n_events = 0;
+	pthread_t recorder;
+
+	state = (argc > 1 ? strtoul(argv[1], NULL, 10) : 0) + 0x9e3779b97f4a7c15;
+	kymo_event(scribble, first);
+	find_mappings();
+	puts(n_ranges ? "ready" : "nothing to write to");
+	fflush(stdout);
+	getchar();
+	if (!n_ranges || pthread_create(&recorder, NULL, record, &n_events))
+		return 1;
+	for (unsigned long i = 0; i < n_stores; i++)
+		scribble();
+	__atomic_store_n(&finished, true, __ATOMIC_RELEASE);
+	pthread_join(recorder, NULL);
+	printf("stores %lu events %lu opened %u\n", n_stores, n_events, n_opened);
+	return 0;
+}
