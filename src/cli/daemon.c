@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/utf8.h"
 #include "abi/state.h"
 #include "base/rundir.h"
 #include "cli/locate.h"
@@ -249,7 +250,7 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	_cleanup_value_ struct kymo_value *reply = NULL;
 	int r;
 
-	if (params && !cli_is_utf8(kymo_value_json(params)))
+	if (params && !ky_utf8_valid(kymo_value_json(params), strlen(kymo_value_json(params))))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
 	tell_when_slow(true);
 	r = kymo_ctl_call(ctl, command, params, &reply);

@@ -129,14 +129,6 @@ static void test_escape(void **state)
 	escapes("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
 }
 
-static void test_utf8(void **state)
-{
-	assert_true(cli_is_utf8(""));
-	assert_true(cli_is_utf8("a\x1b \xc3\xbc \xf0\x9f\x98\x80"));
-	assert_false(cli_is_utf8("a\xff"));
-	assert_false(cli_is_utf8("\xc3"));
-}
-
 static void test_last_line(void **state)
 {
 	char one[] = "one", two[] = "one\ntwo\n\n", none[] = "\n\n", empty[] = "";
@@ -173,7 +165,6 @@ int main(void)
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_escape),
-		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_last_line),
 		cmocka_unit_test(test_session_names),
 	};

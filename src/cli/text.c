@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <strings.h>
 
+#include "base/utf8.h"
+
 int cli_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
 {
 	uint64_t v = 0;
@@ -203,66 +205,20 @@ const char *cli_last_line(char *text)
 	return newline ? newline + 1 : text;
 }
 
-/*
- * Decodes one character of well-formed UTF-8 (no surrogates, no longer forms). Returns its length
- * and sets *ret_char, or 0 when the bytes are no character.
- */
-static size_t decode(const unsigned char *s, uint32_t *ret_char)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t len = s[0] < 0x80   ? 1
-		     : s[0] < 0xc2 ? 0
-		     : s[0] < 0xe0 ? 2
-		     : s[0] < 0xf0 ? 3
-		     : s[0] < 0xf5 ? 4
-				   : 0;
-	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
-
-	for (size_t i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (!len || c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	*ret_char = c;
-	return len;
-}
-
-bool cli_is_utf8(const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	uint32_t c;
-	size_t len;
-
-	for (; *s; s += len) {
-		len = decode(s, &c);
-		if (!len)
-			return false;
-	}
-	return true;
-}
-
-static bool harmless(uint32_t c)
-{
-	return c >= 0x20 && !(c >= 0x7f && c < 0xa0) && !(c >= 0x202a && c <= 0x202e) &&
-	       !(c >= 0x2066 && c <= 0x2069) && c != 0x2028 && c != 0x2029;
-}
-
 void cli_escape(struct ky_buf *to, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	uint32_t c = 0;
-	size_t len;
+	size_t n = strlen(text), len;
+	uint32_t code;
+	bool harmless;
 
-	for (; *s; s += len) {
-		len = decode(s, &c);
-		if (len && harmless(c)) {
-			ky_buf_append(to, s, len);
+	for (; n; text += len, n -= len) {
+		len = ky_utf8_length(text, n, &code, &harmless);
+		if (len && harmless) {
+			ky_buf_append(to, text, len);
 			continue;
 		}
 		len = KY_MAX(len, (size_t)1);
 		for (size_t i = 0; i < len; i++)
-			ky_buf_printf(to, "\\x%02x", s[i]);
+			ky_buf_printf(to, "\\x%02x", (unsigned char)text[i]);
 	}
 }

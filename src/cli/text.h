@@ -45,7 +45,5 @@ void cli_escape(struct ky_buf *to, const char *text);
 /* The last line of text that is not empty, without its newline; "" when there is none. Changes
  * text. */
 const char *cli_last_line(char *text);
-/* Well-formed, as the daemon wants all text to be. */
-bool cli_is_utf8(const char *text);
 
 #endif

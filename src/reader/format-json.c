@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/utf8.h"
+
 #define REPLACEMENT "\\ufffd"
 
 struct printer {

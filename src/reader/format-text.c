@@ -5,6 +5,8 @@
  */
 #include "reader/format.h"
 
+#include "base/utf8.h"
+
 #define NS_PER_S       1000000000
 #define UNKNOWN_DIGITS "?\?\?\?\?\?\?\?\?" /* no trigraphs */
 #define MAX_N_LABELS   32		   /* of one value */

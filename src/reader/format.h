@@ -43,11 +43,6 @@ void ky_format_u64(struct ky_buf *out, uint64_t v);
 void ky_format_i64(struct ky_buf *out, int64_t v);
 /* .nnnnnnnnn */
 void ky_format_fraction(struct ky_buf *out, uint32_t ns);
-/*
- * Length of the UTF-8 character at p, 0 when there is none; *ret_harmless tells whether a terminal
- * shows it: no control character, none that turns the direction of writing.
- */
-size_t ky_utf8_length(const char *p, size_t n, uint32_t *ret_code, bool *ret_harmless);
 /* The next label of an enumeration that fits the value, from index *at on; NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);
 

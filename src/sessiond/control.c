@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "base/utf8.h"
 #include "sessiond/daemon.h"
 #include "sessiond/json.h"
 #include "sessiond/journal.h"
@@ -149,12 +150,15 @@ static bool check_params(
 
 static struct json_object *parse_line(const char *line, size_t len)
 {
-	struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH_MAX);
+	/* json-c would take surrogates and longer forms. */
+	struct json_tokener *tokener = ky_utf8_valid(line, len)
+					       ? json_tokener_new_ex(JSON_DEPTH_MAX)
+					       : NULL;
 	struct json_object *object;
 
 	if (!tokener)
 		return NULL;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	object = json_tokener_parse_ex(tokener, line, (int)len + 1);
 	if (json_tokener_get_error(tokener) != json_tokener_success ||
 		json_tokener_get_parse_end(tokener) < len ||
