@@ -2,7 +2,8 @@
 /*
  * One record, stopped before each of its instructions: there the program is killed, or a signal's
  * handler records, or another process on the same CPU does, or the thread comes to another CPU.
- * Whatever it is, all records that had returned are there once, and others go on in the same rings.
+ * Whatever it is, all records that had returned are there once, and others go on in the same rings. A record that waits for
+ * room gets it just before the mishap.
  *
  * The program is a child that is traced. Its way through the record is found by single steps; then
  * a new child for each mishap is stopped there by a breakpoint. A thread that stops within a
@@ -24,6 +25,7 @@
 #define MAX_WORDS  6
 #define MAX_STEPS  4000
 #define IN_HANDLER 3 /* records */
+#define WAIT_STEPS 600
 
 enum mishap { KILLED, SIGNALLED, PREEMPTED, MIGRATED, N_MISHAPS };
 enum writer { VICTIM, HANDLER, OTHER, N_WHO };
@@ -31,12 +33,13 @@ enum writer { VICTIM, HANDLER, OTHER, N_WHO };
 /* What the rings are before the record: where its place is decides what has to be done for it. */
 static const struct situation {
 	uint32_t n_blocks, n_full; /* blocks of the ring, of which so many have no room */
-	bool used, overwrite;
+	bool used, overwrite, waits;
 } situations[] = {
 	{.n_blocks = 4},
 	{.n_blocks = 4, .used = true},
 	{.n_blocks = 4, .n_full = 1},
 	{.n_blocks = 2, .n_full = 2, .overwrite = true},
+	{.n_blocks = 2, .n_full = 2, .waits = true},
 };
 
 /* Ways to write a record of so many words. */
@@ -269,13 +272,41 @@ static void hide_sequence(pid_t pid, long *cs)
 	ptrace(PTRACE_POKEDATA, pid, sequence(), NULL);
 }
 
+/* As if the first block had been read. */
+static void make_room(void)
+{
+	struct ky_ring_ctl *ctl = ring_of_victim();
+
+	ctl->oldest = current->set.geo.block_size;
+	current->consumed[way->mode == KY_SET_PER_CPU ? home : 0] = ctl->oldest;
+}
+
+/*
+ * waitpid() for a child that stops or ends soon. One that does neither waits for room, and has taken another way than to where it
+ * was to stop.
+ */
+static int await_child(pid_t pid)
+{
+	const struct timespec patience = {2, 0};
+	int status;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		if (sigtimedwait(&set, NULL, &patience) < 0 && current->set.wait_ns)
+			make_room();
+	return status;
+}
+
 /* Lets the child go on, and waits. False when it has ended, as it should, rather than stopped. */
 static bool go_on(pid_t pid, enum __ptrace_request how, long *cs)
 {
 	int status;
 
 	assert_int_equal(ptrace(how, pid, NULL, NULL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	status = await_child(pid);
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return false;
 	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
@@ -315,6 +346,8 @@ static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
 {
 	int status;
 
+	if (current->set.wait_ns)
+		make_room();
 	if (stopped && cs)
 		ptrace(PTRACE_POKEDATA, pid, sequence(), cs);
 	if (mishap == PREEMPTED)
@@ -395,11 +428,12 @@ static void begin(struct fixture *f, const struct situation *s)
 		way->mode == KY_SET_PER_CPU ? (uint32_t)sysconf(_SC_NPROCESSORS_CONF) : 4,
 		s->n_blocks, 4096);
 	f->set.geo.overwrite = s->overwrite;
+	f->set.wait_ns = s->waits ? UINT64_MAX : 0;
 	f->hook.special = way->special ? not_as_it_is : NULL;
 	start(f, EVENT);
 }
 
-/* The instructions of the record; returns how many. */
+/* The instructions of the record, or, if it waits, the first ones; returns how many. */
 static unsigned int find_way(const struct situation *s, void **steps)
 {
 	uint64_t n_before;
@@ -414,12 +448,14 @@ static unsigned int find_way(const struct situation *s, void **steps)
 	while (pid > 0 && returned[VICTIM] == n_before) {
 		assert_true(n < MAX_STEPS);
 		steps[n++] = instruction(pid);
+		if (s->waits && n == WAIT_STEPS)
+			make_room();
 		assert_true(go_on(pid, PTRACE_SINGLESTEP, &cs));
 	}
 	if (pid > 0)
 		go_on(pid, PTRACE_CONT, &cs);
 	teardown(&f);
-	return n;
+	return s->waits ? KY_MIN(n, WAIT_STEPS) : n;
 }
 
 static void try_mishap(

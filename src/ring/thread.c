@@ -457,10 +457,10 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 {
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
-	uint64_t oldest, from, begin, end, ts;
+	uint64_t oldest, from, head, begin, end, ts;
 	bool extended;
 
-	do {
+	for (;;) {
 		oldest = load_oldest(ctl);
 		from = load(&ctl->reserve);
 		begin = ky_head_pos(from, oldest);
@@ -470,8 +470,11 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = block_after(set, begin);
 			if (!may_enter(set, slot, begin)) {
+				head = load(&ctl->head);
+				if (load(&ctl->reserve) != from)
+					continue; /* a handler's record came in between */
 				/* The block of a record that this one interrupted stays until we are through. */
-				if (again && load(&ctl->head) == from)
+				if (again && head == from)
 					return KY_WRITE_FULL;
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
 				return KY_WRITE_DONE;
@@ -479,7 +482,9 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 			give_up_oldest(set, slot, begin);
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
-	} while (!swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)));
+		if (swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)))
+			break;
+	}
 	/* Records are published in the order of their reservation: those that come now are behind this one. */
 	if (extended)
 		raise_local(&ctl->window, ky_window(ts));
