@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "consumerd/confine.h"
 #include "consumerd/retirement.h"
 #include "consumerd/ring-set.h"
 #include "consumerd/succession.h"
@@ -354,6 +355,7 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 			m.output, strerror(-ret));
 	if (!ret && m.resume)
 		resume_chunk(c);
+	confine(c->root_fd);
 	send_stats(c, 0);
 	return 0;
 }

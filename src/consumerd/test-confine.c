@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "consumerd/confine.h"
+
+static char top[] = "/tmp/kymo-confine-XXXXXX";
+
+static int open_dir(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	mkdir(path, 0700);
+	return open(path, O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool can_make(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	ky_close(fd);
+	return fd >= 0;
+}
+
+static bool can_connect(int domain)
+{
+	int fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ky_close(fd);
+	return fd >= 0;
+}
+
+static bool can_map(int prot)
+{
+	void *p = mmap(NULL, 4096, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p != MAP_FAILED)
+		munmap(p, 4096);
+	return p != MAP_FAILED;
+}
+
+static int inside, outside, open_fd; /* directories; a file in the second */
+
+/* 0, or the number of the first thing that is not as it should be: likewise below. */
+static int try_writes(void)
+{
+	if (!can_make(inside, "file"))
+		return 1;
+	if (mkdirat(inside, "dir", 0700) < 0 || renameat(inside, "file", inside, "dir/file") < 0)
+		return 2;
+	if (unlinkat(inside, "dir/file", 0) < 0 || unlinkat(inside, "dir", AT_REMOVEDIR) < 0)
+		return 3;
+	if (write(open_fd, "x", 1) != 1 || ftruncate(open_fd, 0) < 0)
+		return 4;
+	if (can_make(outside, "file") || can_make(outside, "open"))
+		return 5;
+	return !mkdirat(outside, "dir", 0700) || !unlinkat(outside, "open", 0) ? 6 : 0;
+}
+
+static int try_calls(void)
+{
+	char *const argv[] = {(char *)"true", NULL};
+
+	if (!can_connect(AF_UNIX) || can_connect(AF_INET))
+		return 1;
+	if (!can_map(PROT_READ | PROT_WRITE) || can_map(PROT_READ | PROT_EXEC))
+		return 2;
+	execv("/bin/true", argv);
+	return fork() >= 0 || kill(getppid(), 0) == 0 ? 3 : 0;
+}
+
+static void try_confined(int (*try)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		confine(inside);
+		_exit(try());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_writes(void **state)
+{
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 2) {
+		print_message("SKIP: this kernel has no Landlock that lets files be moved\n");
+		skip();
+	}
+	try_confined(try_writes);
+}
+
+static void test_calls(void **state)
+{
+	if (prctl(PR_GET_SECCOMP) < 0) {
+		print_message("SKIP: this kernel has no seccomp\n");
+		skip();
+	}
+	try_confined(try_calls);
+}
+
+static int make_dirs(void **state)
+{
+	assert_non_null(mkdtemp(top));
+	inside = open_dir("inside");
+	outside = open_dir("outside");
+	open_fd = openat(outside, "open", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	return 0;
+}
+
+static int remove_dirs(void **state)
+{
+	char command[64];
+
+	ky_close(open_fd);
+	ky_close(outside);
+	ky_close(inside);
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_calls),
+	};
+
+	return cmocka_run_group_tests(tests, make_dirs, remove_dirs);
+}
