@@ -85,8 +85,8 @@ static void fifo_readable(struct ky_watch *w, uint32_t events)
 static void __attribute__((noreturn))
 run_child(const char *path, const char *without, const char *fifo, const char *rundir, int life)
 {
-	char *argv[] = {
-		(char *)"kymo-" NAME, (char *)"--without", (char *)without, (char *)fifo, NULL};
+	char *argv[] = {(char *)"kymo-" NAME, (char *)fifo, *without ? (char *)"--without" : NULL,
+		(char *)without, NULL};
 
 	ky_signals_reset();
 	setsid();

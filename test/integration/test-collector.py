@@ -276,6 +276,35 @@ def test_guests(k):
     end(k, other)
 
 
+def test_qemu(k):
+    """A real guest, which runs its firmware: made, told, gone."""
+    need_kvm()
+    need_program("qemu-system-x86_64", "qemu-system-x86")
+    k.start_daemon(collector=True)
+    trace = k.traces / "s"
+    k.kymo("create", "s", "-o", trace)
+    k.kymo("enable-event", "kymo_vm:created,kymo_vm:guest,kymo_vm:destroyed", "-f", f'uuid == "{UUID}"')
+    k.kymo("start")
+    qemu = subprocess.Popen(["qemu-system-x86_64", "-accel", "kvm", "-nodefaults", "-display", "none", "-m", "16", "-smp", "2", "-uuid", UUID,
+        "-name", "guest=real,debug-threads=on", "-qmp", "stdio"], env=k.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    k.started.append(qemu)
+    check("QMP" in qemu.stdout.readline(), "the guest did not start")
+    cpus = lambda: {int(t) for t in os.listdir(f"/proc/{qemu.pid}/task") if "KVM" in line_of(f"/proc/{qemu.pid}/task/{t}/comm")}
+    wait_for(lambda: len(cpus()) == 2, "its processors")
+    k.kymo("regenerate", "statedump", "-s", "s")
+    threads = cpus()
+    qemu.stdin.write('{"execute": "qmp_capabilities"}{"execute": "quit"}')
+    qemu.stdin.flush()
+    equal(qemu.wait(20), 0, "status of qemu")
+    wait_for(lambda: recorded(k) == 3, "the end of the guest")
+    k.kymo("destroy", "s")
+    mine = [(e.name.split(":")[1], fields(e)) for e in read_trace(trace)[0]]
+    equal([name for name, _ in mine], ["created", "guest", "destroyed"], "events")
+    equal({(f["pid"], f["process"], f["name"]) for _, f in mine}, {(qemu.pid, "qemu-system-x86", "real")}, "who")
+    guest = mine[1][1]
+    equal((guest["n_vms"], guest["n_vcpus"], set(guest["vcpu_threads"])), (1, 2, threads), "the guest")
+
+
 def test_named_only(k):
     """'*' stands for the events of programs: what the collector tells is recorded when it is named."""
     need_collector()
