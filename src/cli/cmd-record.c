@@ -258,6 +258,9 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 	else if (cli_get(rec->cli, "with"))
 		fputs("  its programs could not be given the libraries of --with: they are static or setuid, or drop their environment\n",
 			stderr);
+	else if (cli_get(rec->cli, "event") && !strncmp(cli_get(rec->cli, "event"), "kymo_", 5))
+		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
+			stderr);
 	else if (cli_get(rec->cli, "event"))
 		fputs("  its programs have no event that matches --event: without it all are recorded, and 'kymo "
 		      "stat' shows their names\n",

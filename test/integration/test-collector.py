@@ -132,6 +132,7 @@ def test_create_is_held(k):
     equal(create.wait(20), 0, "kymo create")
     check(b"note" not in create.stdout.read(), "a note, although all is well")
     equal({s["name"] for s in k.request(command="list")["sessions"]}, {"gone", "s"}, "sessions")
+    wait_for(lambda: k.request(command="destroy", session="gone")["ok"], "the making of the session that nobody waits for")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
 
 
@@ -238,6 +239,26 @@ def test_not_wanted(k):
                 equal(set(names(trace)), {f"{provider}:{event}"}, "events")
 
 
+def test_no_work(k):
+    """Nothing is read for those whose events no session records."""
+    need_collector()
+    k.start_daemon(collector=True)
+    collector = collector_of(k)
+
+    def reads_for(provider):
+        before = reads()
+        k.record(f"kymo_{provider}:*", session=provider)
+        k.kymo("destroy", provider)
+        return reads() - before
+
+    def reads():
+        tasks = [pathlib.Path(f"/proc/{collector}/task/{t}") for t in os.listdir(f"/proc/{collector}/task")]
+        return sum(int((t / "io").read_text().split("syscr: ")[1].split()[0]) for t in tasks if line_of(t / "comm") == "kymo-statedump")
+
+    few, many = reads_for("net"), reads_for("process")
+    check(few < len(process_numbers()) < many, f"reads: {few} for interfaces, {many} for {len(process_numbers())} processes")
+
+
 # ---- virtual machines
 
 
@@ -262,16 +283,16 @@ def test_guests(k):
     second = k.record("kymo_vm:guest*", session="second")
     k.kymo("regenerate", "statedump", "-s", "second")
     k.kymo("destroy", "-a")
-    told = [fields(e) for e in read_trace(first)[0] if e.name == "kymo_vm:guest"]
-    mine = [f for f in told if f["pid"] == app.pid]
-    equal(len(mine), 1, f"of this process, among {told}")
-    mine = mine[0]
+    third = k.record("kymo_vm:guest", session="third")
+    k.kymo("destroy", "third")
+    check({app.pid, other.pid} <= {f["pid"] for f in told(third, "kymo_vm:guest")}, "guests told to who wants nothing else")
+    mine, = [f for f in told(first, "kymo_vm:guest") if f["pid"] == app.pid]
     equal((mine["process"], mine["uuid"], mine["name"], mine["n_vms"], mine["n_vcpus"]), ("machines", UUID, "web", 2, 6), "guest")
     threads = {int(t) for t in os.listdir(f"/proc/{app.pid}/task")} - {app.pid}
     equal(set(mine["vcpu_threads"]), threads, "threads of virtual CPUs")
     equal(names(first)["kymo_vm:created"], 1, "machines made while the first session recorded")
-    told = collections.Counter((f["pid"], f["name"]) for f in (fields(e) for e in read_trace(second)[0]) if "uuid" in f)
-    equal((told[app.pid, "web"], told[other.pid, "tiny"]), (2, 2), f"guests told to the second session: {told}")
+    twice = collections.Counter((f["pid"], f["name"]) for f in told(second, "kymo_vm:guest"))
+    equal((twice[app.pid, "web"], twice[other.pid, "tiny"]), (2, 2), f"guests told to the second session: {twice}")
     end(k, app)
     end(k, other)
 
@@ -391,12 +412,17 @@ def test_processes(k):
     """All of /proc."""
     need_collector()
     k.start_daemon(collector=True)
+    other = {"user": 1234, "group": 4321, "extra_groups": []} if os.geteuid() == 0 else {}
+    stranger = subprocess.Popen(["sleep", "1000"], env=k.env, **other)
+    k.started.append(stranger)
     with sleeper(k) as pid:
         before = process_numbers()
         trace = k.record("kymo_process:*")
         k.kymo("stop", "s")
         there = before & process_numbers()
-        wanted = [as_proc_says(p) for p in (pid, os.getpid(), k.daemon.pid)]
+        wanted = [as_proc_says(p) for p in (pid, stranger.pid, os.getpid(), k.daemon.pid)]
+    stranger.kill()
+    stranger.wait()
     k.kymo("destroy", "s")
     processes = {p["pid"]: p for p in told(trace, "kymo_process:process")}
     equal(there - set(processes), set(), "processes that are not in the trace")
