@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT
 """Where something has run out, in the program or in a daemon: the program runs as it would, events are recorded or counted, and all is well when there is enough again."""
 
+import contextlib
 import os
+import pathlib
 import resource
 import signal
 import subprocess
+import time
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import APPS, CLI, SESSIOND, check, check_counts, equal, main, need_mounts, need_program, open_fds, wait_for, without_sanitizers
+from kymotest import APPS, CLI, SESSIOND, Skip, check, check_counts, equal, main, need_mounts, need_program, open_fds, wait_for, without_sanitizers
 
 N = 200
 
@@ -172,6 +175,80 @@ def test_suspended_daemons(k):
     events = stop_and_check(k, trace, 2 * N)
     seen = {kymotest.integers(e)["process"] for e in events}
     check({1, 3} <= seen, f"programs recorded: {seen}")
+
+
+@contextlib.contextmanager
+def memory_group(k, mib):
+    """A control group whose processes may have so much memory, page cache included; in it, a command that runs another one in the group."""
+    unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers")
+    top = unified.parent if unified.exists() else unified.parent / "memory"
+    group = top / k.top.name
+    try:
+        group.mkdir()
+        (group / ("memory.max" if unified.exists() else "memory.limit_in_bytes")).write_text(str(mib << 20))
+    except OSError as e:
+        if group.exists():
+            group.rmdir()
+        raise Skip(f"no control group that limits memory can be made: {e}") from e
+    try:
+        yield ["sh", "-c", f'echo $$ >"{group}/cgroup.procs" && exec "$0" "$@"']
+    finally:
+        for pid in kymotest.processes_with(k.mark):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not (group / "cgroup.procs").read_text(), "the group's processes to end")
+        group.rmdir()
+
+
+@without_sanitizers
+def test_daemons_with_little_memory(k):
+    """Daemons in a control group with less memory than what they write: the trace is as exact as ever."""
+    with memory_group(k, 24) as limited_group:
+        k.daemon = k.spawn_daemon(wrap=limited_group)
+        wait_for(k.answers, "the daemon to answer")
+        k.daemon_fds = open_fds(k.daemon.pid)
+        trace = k.record("emit:*", channel=("--subbuf-size=4M", "--num-subbuf=4"))
+        consumer = kymotest.consumers(k)
+        n = 2 * 1000000
+        k.app("emit", "-n", n // 2, "-t", 2)
+        k.kymo("stop", "s")
+        recorded, discarded = kymotest.check_streams(trace)
+        equal(recorded + discarded, n, f"recorded ({recorded}) + discarded ({discarded})")
+        check(recorded * 24 > 24 << 20, f"{recorded} events are not more than the memory")
+        equal(kymotest.consumers(k), consumer, "the consumer")
+        k.kymo("destroy", "s")
+        k.stop_daemon()
+
+
+@without_sanitizers  # which come first
+def test_wall_clock_jumps(k):
+    """Days ahead, a year back, and right again, for daemons, programs and commands: traces and timers do not notice."""
+    jump = lambda seconds: (k.top / "wall-clock").write_text(f"{seconds:+}")
+    k.env.update(LD_PRELOAD=str(APPS / "wall-clock.so"), WALL_CLOCK=str(k.top / "wall-clock"))
+    jump(0)
+    k.start_daemon()
+    begin = time.time()
+    trace = k.record("emit:*", channel=("--switch-timer=20ms",))
+    app = k.spawn("emit", "-w", "-n", N)
+    k.expect(app, "ready")
+    recorded = lambda: k.kymo_json("status", "s")["session"]["recorded"]
+    jumps = (3 * 86400, -400 * 86400, 0)
+    for i, seconds in enumerate(jumps, 1):
+        emit(k, "-p", 2 * i)
+        jump(seconds)
+        emit(k, "-p", 2 * i + 1)
+        wait_for(lambda: recorded() == 2 * i * N, lambda: f"the timer to write what there is: {recorded()} of {2 * i * N}")
+        k.kymo("snapshot", "record", "-s", "s")
+    k.let_go(app)
+    k.read_until(app, f"records {N}")
+    k.let_go(app)
+    k.finish(app)
+    equal(len(stop_and_check(k, trace, 0)), (2 * len(jumps) + 1) * N, "events")
+    text = k.run(["babeltrace2", "--clock-seconds", trace], env={"LD_PRELOAD": ""}).stdout
+    times = [float(line[1:line.index("]")]) for line in text.splitlines()]
+    check(begin - 1 < min(times) <= max(times) < time.time() + 1, f"times in the trace: {min(times)} to {max(times)}, the session began at {begin}")
+    order = [kymotest.integers(e)["process"] for e in kymotest.read_trace(trace)[0]]
+    equal(sorted(order[:-N]), order[:-N], "programs in the order in which they ran")
 
 
 main()

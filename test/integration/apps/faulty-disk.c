@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Preloaded: below a directory, files cannot be made, written or cut any more, from some call on, until that is over.
+ *
+ *   DISK_UNDER=DIR    the directory
+ *   DISK_FAULT=FILE   the fault, while the file is there: "ERROR FROM SHORT": the error's number, the first of the process's
+ *                     calls that fails, from 1, and 1 if a part of a write is written before it fails
+ *   DISK_SAY=FILE     where to write which calls failed, a line for each
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define EXPORT	   __attribute__((visibility("default")))
+#define REAL(name) ((__typeof__(&name))(dlsym(RTLD_NEXT, #name)))
+
+struct fault {
+	int error, is_short;
+	unsigned long from;
+};
+
+static unsigned long n_calls;
+
+static bool read_fault(struct fault *ret_fault)
+{
+	const char *file = getenv("DISK_FAULT");
+	char text[64] = "";
+	int fd = file ? (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0 || syscall(SYS_read, fd, text, sizeof(text) - 1) <= 0)
+		text[0] = '\0';
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return sscanf(text, "%d %lu %d", &ret_fault->error, &ret_fault->from,
+		       &ret_fault->is_short) == 3;
+}
+
+/* Does the descriptor, of a file or of the directory that a name is looked for in, lie there? */
+static bool is_under(int fd)
+{
+	const char *dir = getenv("DISK_UNDER");
+	char link[64], path[4096];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = dir && fd >= 0 ? readlink(link, path, sizeof(path) - 1) : -1;
+	path[n > 0 ? n : 0] = '\0';
+	return n > 0 && !strncmp(path, dir, strlen(dir));
+}
+
+static void say(const char *name)
+{
+	const char *file = getenv("DISK_SAY");
+	long fd = file ? syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600)
+		       : -1;
+
+	if (fd < 0)
+		return;
+	syscall(SYS_write, fd, name, strlen(name));
+	syscall(SYS_write, fd, "\n", 1);
+	syscall(SYS_close, fd);
+}
+
+/* True, and errno, when the call is to fail; *ret_short: after a part. */
+static bool fails(const char *name, int fd, bool *ret_short)
+{
+	struct fault f;
+
+	if (!is_under(fd))
+		return false;
+	n_calls++;
+	if (!read_fault(&f) || n_calls < f.from)
+		return false;
+	say(name);
+	*ret_short = f.is_short && n_calls == f.from;
+	errno = f.error;
+	return true;
+}
+
+EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+	bool in_part = false;
+
+	if (!fails("pwritev", fd, &in_part))
+		return REAL(pwritev)(fd, v, n, at);
+	return in_part ? REAL(pwrite)(fd, v[0].iov_base, v[0].iov_len - 1, at) : -1;
+}
+
+EXPORT ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+	bool in_part = false;
+
+	if (!fails("pwrite", fd, &in_part))
+		return REAL(pwrite)(fd, p, n, at);
+	return in_part ? REAL(pwrite)(fd, p, n / 2, at) : -1;
+}
+
+EXPORT int ftruncate(int fd, off_t size)
+{
+	struct fault f;
+	bool in_part;
+
+	/* There is always room for less. */
+	if (!read_fault(&f) || f.error != EIO || !fails("ftruncate", fd, &in_part))
+		return REAL(ftruncate)(fd, size);
+	return -1;
+}
+
+EXPORT int mkdirat(int dir, const char *path, mode_t mode)
+{
+	bool in_part;
+
+	return fails("mkdirat", dir, &in_part) ? -1 : REAL(mkdirat)(dir, path, mode);
+}
+
+EXPORT int openat(int dir, const char *path, int flags, ...)
+{
+	bool in_part;
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (flags & O_CREAT && fails("openat", dir, &in_part))
+		return -1;
+	return (int)syscall(SYS_openat, dir, path, flags, mode);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+A disk that fails where traces are written: I/O errors, quota, no space, from each call of the consumer on, a write that was cut
+short among them. Recording goes on, status names the file and the cause, and when the fault is over everything is written;
+or, if it never is, counted.
+"""
+
+import errno
+import itertools
+import os
+import shutil
+
+import kymotest
+from emitcheck import check_values
+from kymotest import APPS, CLI, check, check_counts, equal, main, wait_for
+
+N = 150
+ROOMY = ("--subbuf-size=64K", "--num-subbuf=4", "--switch-timer=20ms")
+
+
+def start(k):
+    """A daemon whose consumers have such a disk."""
+    k.traces.mkdir()
+    k.start_daemon(env={"LD_PRELOAD": str(APPS / "faulty-disk.so"), "DISK_UNDER": str(k.traces), "DISK_FAULT": str(k.top / "fault"), "DISK_SAY": str(k.top / "failed")})
+
+
+def break_disk(k, error, call, short):
+    (k.top / "failed").unlink(missing_ok=True)
+    written = k.top / "fault-to-be"
+    written.write_text(f"{error} {call} {short}")
+    written.rename(k.top / "fault")
+
+
+def mend_disk(k):
+    (k.top / "fault").unlink()
+
+
+def failed(k):
+    path = k.top / "failed"
+    return path.read_text().split() if path.exists() else []
+
+
+def error_of(k):
+    return k.kymo_json("status", "s")["session"]["error"]
+
+
+def begin(k, error):
+    """A session that records; None when it cannot be made on such a disk, which must be said."""
+    trace = k.traces / "s"
+    done = k.run([CLI, "create", "s", "-o", trace], status=None)
+    if done.returncode:
+        check(os.strerror(error) in done.stderr and str(trace) in done.stderr, f"create says {done.stderr!r}")
+        mend_disk(k)
+        shutil.rmtree(trace, ignore_errors=True)
+        k.kymo("create", "s", "-o", trace)
+    k.kymo("enable-channel", "channel0", "-s", "s", *ROOMY)
+    k.kymo("enable-event", "-s", "s", "emit:*")
+    k.kymo("start", "s")
+    return trace if not done.returncode else None
+
+
+def record(k, error, call, short):
+    """Records N events, and the fault's are told; the trace, None if it was in the way of the session, False if there was no such call."""
+    break_disk(k, error, call, short)
+    trace = begin(k, error)
+    if not trace:
+        return None
+    k.app("emit", "-n", N, "-p", 1)
+    settled = lambda: failed(k) or k.kymo_json("status", "s")["session"]["recorded"] == N
+    wait_for(settled, "events to be written, or not")
+    if not failed(k):
+        return False
+    text = wait_for(lambda: error_of(k), "status to tell")
+    check(os.strerror(error) in text and str(trace) in text, f"status tells {text!r} of {failed(k)[0]}, error {error}")
+    return trace
+
+
+def heals(k, error, short):
+    """For each call that is the first to fail; returns which calls these were."""
+    calls = []
+    for call in itertools.count(1):
+        trace = record(k, error, call, short)
+        if trace is False:
+            mend_disk(k)
+            k.kymo("destroy", "s")
+            return calls
+        if trace:
+            calls += failed(k)[:1]
+            k.app("emit", "-n", N, "-p", 2)
+            mend_disk(k)
+            wait_for(lambda: error_of(k) == "", lambda: f"the error to go: {error_of(k)}")
+            k.app("emit", "-n", N, "-p", 3)
+        else:
+            k.app("emit", "-n", 3 * N, "-p", 2)
+        final = k.kymo_json("destroy", "s")["sessions"][0]
+        equal((final["recorded"], final["discarded"], final["unwritten"], final["error"]), (3 * N, 0, 0, ""), f"counts, {failed(k)} having failed")
+        events = check_counts(k, k.traces / "s", 3 * N)
+        equal(len(check_values(events)), 3 * N, "events")
+        shutil.rmtree(k.traces / "s")
+
+
+def stays(k, error, short):
+    """The fault is there to the end."""
+    for call in itertools.count(1):
+        trace = record(k, error, call, short)
+        if trace is False:
+            mend_disk(k)
+            k.kymo("destroy", "s")
+            return
+        if trace:
+            k.app("emit", "-n", N, "-p", 2)
+            final = k.kymo_json("destroy", "s", status=1)["sessions"][0]
+            check_what_is_there(k, trace, final, 2 * N)
+            mend_disk(k)
+        else:
+            k.kymo("destroy", "s")
+        shutil.rmtree(k.traces / "s", ignore_errors=True)
+
+
+def check_what_is_there(k, trace, final, emitted):
+    what = f"with {failed(k)[0]} and all calls after it failing"
+    equal(final["recorded"] + final["discarded"] + final["unwritten"], emitted, f"recorded + discarded + unwritten {what}: {final}")
+    recorded, _ = kymotest.check_streams(trace) if list(trace.rglob("index")) else (0, 0)
+    equal(recorded, final["recorded"], f"events on disk {what}")
+    if recorded:
+        events, _ = kymotest.read_trace(trace)
+        equal(len(check_values(events)), recorded, f"events that babeltrace2 reads {what}")
+
+
+def test_errors(k):
+    start(k)
+    calls = heals(k, errno.EIO, 0)
+    for wanted in ("mkdirat", "openat", "pwrite", "pwritev"):
+        check(wanted in calls, f"{wanted} was never the first to fail: {calls}")
+
+
+def test_quota(k):
+    start(k)
+    heals(k, errno.EDQUOT, 0)
+
+
+def test_short_writes(k):
+    """What was written in part is written again, whole."""
+    start(k)
+    heals(k, errno.ENOSPC, 1)
+
+
+def test_errors_stay(k):
+    start(k)
+    stays(k, errno.EIO, 0)
+
+
+def test_quota_stays(k):
+    start(k)
+    stays(k, errno.EDQUOT, 1)
+
+
+main()
