@@ -249,7 +249,11 @@ static void program_connect(struct program *p, uint8_t how)
 static void write_events(struct ky_writer *w, uint8_t which)
 {
 	static const struct kymo_field number[] = {{KYMO_FIELD_UINT, 0, 8, 0, 0, "n", NULL}, {0}};
-	static const struct kymo_field text[] = {{KYMO_FIELD_STRING, 0, 0, 0, 0, "s", NULL}, {0}};
+	static const struct kymo_field inner[] = {
+		{KYMO_FIELD_VARIANT, 0, 0, 0, 0, "v", number}, {0}};
+	static const struct kymo_field text[] = {{KYMO_FIELD_STRING, 0, 0, 0, 0, "s", NULL},
+		{KYMO_FIELD_MEDIA, 0, 1, 0, 0, "m", "image/png"},
+		{KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, 2, "t", inner}, {0}};
 	const char names[][2] = {"a", "b", "c", "d"};
 
 	for (uint32_t i = 0; i < 4; i++) {

@@ -32,6 +32,9 @@
  *	kymo_text (name, pointer, COUNT)	text in a fixed array; it may or may not end in a NUL
  *	kymo_text_seq (name, pointer, n)	n bytes of text
  *	kymo_blob (name, pointer, n)		n bytes of anything
+ *	kymo_blob (name, "image/png", pointer, n)	the same, and of what media type they are: field name_media_type, one byte
+ *
+ * <kymo/nested.h> has structures, fields that may be absent, and variants.
  *
  * A sequence of strings may have at most KYMO_SEQ_STRINGS_MAX; an event with more is counted as discarded.
  */
@@ -386,7 +389,8 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__F_kymo_seq_string(n, p, c) STRING_SEQUENCE, (n, p, c)
 #define KYMO__F_kymo_text(n, p, c) TEXT, (n, p, c)
 #define KYMO__F_kymo_text_seq(n, p, c) BYTES, (TEXT_SEQUENCE, n, p, c)
-#define KYMO__F_kymo_blob(n, p, c) BYTES, (BLOB, n, p, c)
+#define KYMO__F_kymo_blob(n, ...) KYMO__BLOB(__VA_ARGS__, MEDIA_BLOB, BLOB, 0), (n, __VA_ARGS__)
+#define KYMO__BLOB(a, b, c, kind, ...) kind
 
 /* Up to this many bytes are copied to the scratch buffer; what is longer is copied from where it is. */
 #define KYMO__INLINE_MAX 64
@@ -458,6 +462,17 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__ROOM_BYTES(K, n, p, c) KYMO__ROOM_SEQUENCE(u8, n, p, c)
 #define KYMO__PIECES_BYTES(K, n, p, c) +2
 #define KYMO__PUT_BYTES(K, n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
+
+#define KYMO__DESC_BLOB(n, p, c) KYMO__DESC_BYTES(BLOB, n, p, c)
+#define KYMO__ROOM_BLOB(n, p, c) KYMO__ROOM_SEQUENCE(u8, n, p, c)
+#define KYMO__PIECES_BLOB(n, p, c) +2
+#define KYMO__PUT_BLOB(n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
+
+#define KYMO__DESC_MEDIA_BLOB(n, media, p, c) \
+	{KYMO_FIELD_MEDIA, 0, 1, 0, 0, #n "_media_type", media}, KYMO__DESC_BLOB(n, p, c)
+#define KYMO__ROOM_MEDIA_BLOB(n, media, p, c) +1 KYMO__ROOM_BLOB(n, p, c)
+#define KYMO__PIECES_MEDIA_BLOB(n, media, p, c) +2
+#define KYMO__PUT_MEDIA_BLOB(n, media, p, c) kymo__put_u8(&kymo__c, 0); KYMO__PUT_BLOB(n, p, c)
 
 /*
  * Puts the event into the object's list: a pointer in section kymo_events, which linkers are to keep even where

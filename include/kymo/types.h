@@ -59,7 +59,12 @@ enum kymo_field_kind {
 	KYMO_FIELD_SEQUENCE = 8, /* uint32_t number of elements, then the elements of kind `elem` */
 	KYMO_FIELD_TEXT = 9,	 /* `count` bytes of text; ends early at a NUL */
 	KYMO_FIELD_TEXT_SEQUENCE = 10, /* uint32_t number of bytes, then the text */
-	KYMO_FIELD_BLOB = 11	       /* uint32_t number of bytes, then the bytes */
+	KYMO_FIELD_BLOB = 11,	       /* uint32_t number of bytes, then the bytes */
+	KYMO_FIELD_MEDIA =
+		12, /* size 1, value 0: the media type of the BLOB behind it; a text, in `ext` */
+	KYMO_FIELD_STRUCT = 13, /* its members, in `ext`; also as element */
+	KYMO_FIELD_VARIANT =
+		14 /* uint8_t number of one of its options, in `ext`, then that; number of options: none */
 };
 
 enum kymo_field_flags {
@@ -89,12 +94,16 @@ struct kymo_enum_type {
 
 struct KYMO__HIDDEN kymo_field {
 	uint8_t kind;	/* enum kymo_field_kind */
-	uint8_t elem;	/* ARRAY, SEQUENCE: kind of an element: INT .. STRING */
+	uint8_t elem;	/* ARRAY, SEQUENCE: kind of an element: INT .. STRING, STRUCT */
 	uint8_t size;	/* bytes of the scalar, or of an element */
 	uint8_t flags;	/* enum kymo_field_flags, of the scalar or of an element */
 	uint32_t count; /* ARRAY, TEXT: number of elements */
 	const char *name;
-	const void *ext; /* ENUM, also as element: struct kymo_enum_type */
+	/*
+	 * ENUM: struct kymo_enum_type; STRUCT, VARIANT: struct kymo_field[], which ends with KYMO_FIELD_END; both also of
+	 * elements. MEDIA: char[].
+	 */
+	const void *ext;
 };
 
 struct KYMO__HIDDEN kymo_event;

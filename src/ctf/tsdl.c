@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-/* Room for the name of a length field: "_NAME_length" and what makes it unique. */
-#define LENGTH_NAME_MAX (KY_NAME_MAX + 64)
+/* Room for the name of a field that belongs to another: "_NAME_length" and what makes it unique. */
+#define COMPANION_NAME_MAX (KY_NAME_MAX + 64)
 
 char *ky_tsdl_uuid(char text[KY_UUID_TEXT], const uint8_t u[16])
 {
@@ -214,52 +214,140 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 	}
 }
 
-static bool has_field(struct ky_bytes desc, const char *name)
+static bool has_field(struct ky_desc siblings, const char *name)
 {
-	struct ky_desc d;
 	struct ky_field f;
 
-	ky_desc_open(&d, desc);
-	while (ky_desc_next_field(&d, &f))
+	while (ky_desc_next_field(&siblings, &f))
 		if (!strcmp(f.name, name))
 			return true;
 	return false;
 }
 
 /*
- * "_NAME_length", with as many underscores behind as make it no other field's name. (The one that
+ * "_NAME_length" and the like, with as many underscores behind as make it no other field's name. (The one that
  * is put before every name in TSDL is left out here.)
  */
-static const char *length_name(char buf[LENGTH_NAME_MAX], struct ky_bytes desc, const char *name)
+static const char *companion_name(char buf[COMPANION_NAME_MAX], const struct ky_desc *siblings,
+	const char *name, const char *what)
 {
-	int n = snprintf(buf, LENGTH_NAME_MAX, "_%s_length", name);
+	int n = snprintf(buf, COMPANION_NAME_MAX, "_%s_%s", name, what);
 
-	while (has_field(desc, buf) && n < LENGTH_NAME_MAX - 1) {
+	while (has_field(*siblings, buf) && n < COMPANION_NAME_MAX - 1) {
 		buf[n++] = '_';
 		buf[n] = '\0';
 	}
 	return buf;
 }
 
-static void put_field(struct ky_buf *b, struct ky_bytes desc, const struct ky_field *f)
+static void put_indent(struct ky_buf *b, int depth)
 {
-	bool array = f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_SEQUENCE;
-	char length[LENGTH_NAME_MAX] = "";
+	for (; depth; depth--)
+		ky_buf_puts(b, "\t");
+}
 
-	if (f->kind == KYMO_FIELD_SEQUENCE || f->kind == KYMO_FIELD_TEXT_SEQUENCE ||
-		f->kind == KYMO_FIELD_BLOB) {
-		ky_buf_puts(b, "\t\t");
-		put_integer(b, 4, false, 0);
-		ky_buf_printf(b, " _%s;\n", length_name(length, desc, f->name));
+static void put_fields(struct ky_buf *b, const struct ky_desc *siblings, int depth);
+
+static void put_struct(struct ky_buf *b, const struct ky_desc *fields, int depth)
+{
+	ky_buf_puts(b, "struct {\n");
+	put_fields(b, fields, depth + 1);
+	put_indent(b, depth);
+	ky_buf_puts(b, "}");
+}
+
+static bool has_length(const struct ky_field *f)
+{
+	return f->kind == KYMO_FIELD_SEQUENCE || f->kind == KYMO_FIELD_TEXT_SEQUENCE ||
+	       f->kind == KYMO_FIELD_BLOB;
+}
+
+static void put_tag(struct ky_buf *b, const struct ky_field *f, const char *name, int depth)
+{
+	struct ky_desc options = ky_field_fields(f);
+	struct ky_field option;
+	uint32_t n = 0;
+
+	put_indent(b, depth);
+	ky_buf_puts(b, "enum : integer { size = 8; align = 8; signed = 0; base = 10; } { ");
+	while (ky_desc_next_field(&options, &option))
+		ky_buf_printf(b, "\"_%s\" = %" PRIu32 ", ", option.name, n++);
+	ky_buf_printf(b, "\"none\" = %" PRIu32 " ... 255 } _%s;\n", n, name);
+}
+
+static void put_field(
+	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_field *f, int depth);
+
+/* An option with a length or a tag before it is a structure of both. */
+static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *tag, int depth)
+{
+	struct ky_desc options = ky_field_fields(f), alone = {.n_fields = 0};
+	struct ky_field option;
+
+	ky_buf_printf(b, "variant <_%s> {\n", tag);
+	while (ky_desc_next_field(&options, &option)) {
+		bool wrapped = has_length(&option) || option.kind == KYMO_FIELD_VARIANT;
+
+		if (wrapped) {
+			put_indent(b, depth + 1);
+			ky_buf_puts(b, "struct {\n");
+		}
+		put_field(b, &alone, &option, depth + 1 + wrapped);
+		if (wrapped) {
+			put_indent(b, depth + 1);
+			ky_buf_printf(b, "} _%s;\n", option.name);
+		}
 	}
-	ky_buf_puts(b, "\t\t");
-	put_scalar(b, f, array ? f->elem : f->kind);
+	put_indent(b, depth + 1);
+	ky_buf_puts(b, "struct { } none;\n");
+	put_indent(b, depth);
+	ky_buf_puts(b, "}");
+}
+
+/* What comes before its name. */
+static void put_type(struct ky_buf *b, const struct ky_field *f, const char *companion, int depth)
+{
+	struct ky_desc fields = ky_field_fields(f);
+	const uint8_t kind = ky_field_basic_kind(f);
+
+	if (kind == KYMO_FIELD_STRUCT)
+		put_struct(b, &fields, depth);
+	else if (kind == KYMO_FIELD_VARIANT)
+		put_variant(b, f, companion, depth);
+	else
+		put_scalar(b, f, kind);
+}
+
+static void put_field(
+	struct ky_buf *b, const struct ky_desc *siblings, const struct ky_field *f, int depth)
+{
+	char companion[COMPANION_NAME_MAX] = "";
+
+	if (has_length(f)) {
+		put_indent(b, depth);
+		put_integer(b, 4, false, 0);
+		ky_buf_printf(b, " _%s;\n", companion_name(companion, siblings, f->name, "length"));
+	} else if (f->kind == KYMO_FIELD_VARIANT) {
+		put_tag(b, f, companion_name(companion, siblings, f->name, "tag"), depth);
+	}
+	put_indent(b, depth);
+	put_type(b, f, companion, depth);
 	ky_buf_printf(b, " _%s", f->name);
-	if (*length)
-		ky_buf_printf(b, "[ _%s ]", length);
+	if (has_length(f))
+		ky_buf_printf(b, "[ _%s ]", companion);
 	else if (f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_TEXT)
 		ky_buf_printf(b, "[%" PRIu32 "]", f->count);
 	ky_buf_puts(b, ";\n");
+}
+
+static void put_fields(struct ky_buf *b, const struct ky_desc *siblings, int depth)
+{
+	struct ky_desc d = *siblings;
+	struct ky_field f;
+
+	while (ky_desc_next_field(&d, &f))
+		if (!(f.flags & KYMO_FIELD_ASIDE))
+			put_field(b, siblings, &f, depth);
 }
 
 static void put_context(struct ky_buf *b, const struct ky_context *c)
@@ -272,7 +360,7 @@ static void put_context(struct ky_buf *b, const struct ky_context *c)
 		.count = t->kind == KY_CTX_CALLSTACK ? ky_ctx_depth(c->argument) : t->count,
 		.name = c->name};
 
-	put_field(b, (struct ky_bytes){NULL, 0}, &f);
+	put_field(b, &(struct ky_desc){.n_fields = 0}, &f, 2);
 }
 
 void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
@@ -294,10 +382,10 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 	if (n_contexts)
 		ky_buf_puts(b, "\t};\n");
 	ky_buf_puts(b, "\tfields := struct {\n");
-	while (ky_desc_next_field(&d, &f))
-		if (!(f.flags & KYMO_FIELD_ASIDE))
-			put_field(b, desc, &f);
+	put_fields(b, &d, 2);
 	ky_buf_puts(b, "\t};\n");
+	while (ky_desc_next_field(&d, &f))
+		; /* to what comes behind them */
 	uri = ky_desc_model_emf_uri(&d);
 	if (*uri) {
 		ky_buf_puts(b, "\tmodel.emf.uri = ");

@@ -14,6 +14,7 @@ static uint32_t scalar_size(uint8_t kind, uint8_t size)
 	case KYMO_FIELD_FLOAT:
 		return size == 4 || size == 8 ? size : 0;
 	case KYMO_FIELD_BOOL:
+	case KYMO_FIELD_MEDIA:
 		return size == 1 ? size : 0;
 	default:
 		return 0;
@@ -22,10 +23,31 @@ static uint32_t scalar_size(uint8_t kind, uint8_t size)
 
 enum extent { FIXED, VARIABLE, UNKNOWN };
 
+static enum extent measure(
+	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step);
+
+/* Of a structure whose fields all have a size that is known; else 0. */
+static uint64_t struct_size(const struct kymo_field *fields)
+{
+	struct ky_filter_step unused;
+	uint64_t size, sum = 0;
+
+	for (; fields->kind != KYMO_FIELD_END; fields++) {
+		if (measure(fields, &size, &unused) != FIXED)
+			return 0;
+		sum += size;
+		if (sum > INT32_MAX)
+			return 0;
+	}
+	return sum;
+}
+
 /* Bytes of a field, or how to step over it. */
 static enum extent measure(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step)
 {
+	uint64_t size;
+
 	*step = (struct ky_filter_step){.kind = KYMO_FIELD_SEQUENCE, .size = 1};
 	switch (f->kind) {
 	case KYMO_FIELD_TEXT:
@@ -39,13 +61,18 @@ static enum extent measure(
 		return VARIABLE;
 	case KYMO_FIELD_ARRAY:
 	case KYMO_FIELD_SEQUENCE:
-		*step = (struct ky_filter_step){.kind = f->kind,
-			.count = f->count,
-			.size = (uint8_t)scalar_size(f->elem, f->size)};
-		if (!step->size && f->elem != KYMO_FIELD_STRING)
-			return UNKNOWN;
-		*ret_size = (uint64_t)step->size * f->count;
-		return f->kind == KYMO_FIELD_ARRAY && step->size ? FIXED : VARIABLE;
+		size = f->elem == KYMO_FIELD_STRUCT ? struct_size(f->ext)
+						    : scalar_size(f->elem, f->size);
+		*ret_size = size * f->count;
+		if (f->kind == KYMO_FIELD_ARRAY && size)
+			return FIXED;
+		*step = (struct ky_filter_step){
+			.kind = f->kind, .count = f->count, .size = (uint8_t)size};
+		return (size && size <= UINT8_MAX) || f->elem == KYMO_FIELD_STRING ? VARIABLE
+										   : UNKNOWN;
+	case KYMO_FIELD_STRUCT:
+		*ret_size = struct_size(f->ext);
+		return *ret_size ? FIXED : UNKNOWN;
 	default:
 		*ret_size = scalar_size(f->kind, f->size);
 		return *ret_size ? FIXED : UNKNOWN;
@@ -88,7 +115,7 @@ static int choose(
 	struct ky_filter_node *n, const struct kymo_field *f, struct ky_filter_error *error)
 {
 	struct ky_filter_place *p = &n->place;
-	bool has_elements = f->kind >= KYMO_FIELD_ARRAY,
+	bool has_elements = f->kind >= KYMO_FIELD_ARRAY && f->kind <= KYMO_FIELD_BLOB,
 	     fixed = f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_TEXT;
 
 	p->kind = f->kind;
@@ -96,6 +123,11 @@ static int choose(
 	p->size = f->size;
 	p->count = f->count;
 	p->flags = flags_of(f);
+	if (f->kind == KYMO_FIELD_STRUCT || (has_elements && f->elem == KYMO_FIELD_STRUCT)) {
+		ky_filter_complain(error,
+			"field '%s' is of structures: filters cannot look into these", f->name);
+		return -EINVAL;
+	}
 	if (n->op == KY_OP_FIELD) {
 		if (f->kind != KYMO_FIELD_ARRAY && f->kind != KYMO_FIELD_SEQUENCE &&
 			f->kind != KYMO_FIELD_BLOB)
@@ -149,7 +181,11 @@ int ky_filter_find_place(
 		enum extent extent = measure(f, &size, &unused);
 
 		if (extent == UNKNOWN || offset + size > INT32_MAX) {
-			ky_filter_complain(error, "field '%s' is of an unknown kind", f->name);
+			ky_filter_complain(error,
+				f->kind > KYMO_FIELD_VARIANT
+					? "field '%s' is of an unknown kind"
+					: "field '%s' is nested and its size not fixed: filters can ask for fields before it only",
+				f->name);
 			return -EINVAL;
 		}
 		if (strlen(f->name) == n->len && !memcmp(f->name, n->text, n->len)) {

@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/desc.h"
 
-static bool is_array(uint8_t kind)
+static void encode_labels(struct ky_writer *w, const struct kymo_enum_type *e)
 {
-	return kind == KYMO_FIELD_ARRAY || kind == KYMO_FIELD_SEQUENCE;
-}
-
-static bool has_enum(uint8_t kind, uint8_t elem)
-{
-	return kind == KYMO_FIELD_ENUM || (is_array(kind) && elem == KYMO_FIELD_ENUM);
-}
-
-static void encode_field(struct ky_writer *w, const struct kymo_field *f)
-{
-	uint8_t flags = f->flags;
-	const struct kymo_enum_type *e = has_enum(f->kind, f->elem) ? f->ext : NULL;
 	uint64_t next = 0;
 
-	if (e && e->is_signed)
-		flags |= KYMO_FIELD_SIGNED;
-	ky_write_u8(w, f->kind);
-	ky_write_u8(w, f->elem);
-	ky_write_u8(w, f->size);
-	ky_write_u8(w, flags);
-	ky_write_u32(w, f->count);
-	ky_write_str(w, f->name);
-	if (!e)
-		return;
 	ky_write_str(w, e->name);
 	ky_write_u32(w, e->n_labels);
 	for (uint32_t i = 0; i < e->n_labels; i++) {
@@ -42,19 +20,40 @@ static void encode_field(struct ky_writer *w, const struct kymo_field *f)
 	}
 }
 
-void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
+static void encode_fields(struct ky_writer *w, const struct kymo_field *fields);
+
+static void encode_field(struct ky_writer *w, const struct kymo_field *f)
 {
-	const struct kymo_probe_event *p = ky_event_with_probe(ev);
+	const struct kymo_enum_label media = {f->ext, 0, 0};
+	const struct kymo_enum_type media_type = {"media_type", &media, 1, 0};
+	const struct kymo_enum_type *e = f->kind == KYMO_FIELD_MEDIA ? &media_type : f->ext;
+	const uint8_t kind = f->kind == KYMO_FIELD_MEDIA ? KYMO_FIELD_ENUM : f->kind;
+	const uint8_t basic = ky_field_basic_kind(
+		&(struct ky_field){.kind = kind, .elem = f->elem});
+
+	ky_write_u8(w, kind);
+	ky_write_u8(w, f->elem);
+	ky_write_u8(w, f->size);
+	ky_write_u8(
+		w, f->flags | (basic == KYMO_FIELD_ENUM && e->is_signed ? KYMO_FIELD_SIGNED : 0));
+	ky_write_u32(w, f->count);
+	ky_write_str(w, f->name);
+	if (basic == KYMO_FIELD_ENUM)
+		encode_labels(w, e);
+	else if (basic == KYMO_FIELD_STRUCT || basic == KYMO_FIELD_VARIANT)
+		encode_fields(w, f->ext);
+}
+
+/* Their number, and each with its length. */
+static void encode_fields(struct ky_writer *w, const struct kymo_field *fields)
+{
 	const struct kymo_field *f;
 	uint32_t n = 0;
 
-	for (f = ev->fields; f->kind != KYMO_FIELD_END; f++)
+	for (f = fields; f->kind != KYMO_FIELD_END; f++)
 		n++;
-	ky_write_str(w, ev->provider);
-	ky_write_str(w, ev->name);
-	ky_write_i32(w, ky_event_loglevel(ev));
 	ky_write_u32(w, n);
-	for (f = ev->fields; f->kind != KYMO_FIELD_END && !w->error; f++) {
+	for (f = fields; f->kind != KYMO_FIELD_END && !w->error; f++) {
 		size_t at = w->len;
 		uint32_t len;
 
@@ -65,6 +64,16 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
 		len = (uint32_t)(w->len - at - sizeof(len));
 		memcpy(w->buf + at, &len, sizeof(len));
 	}
+}
+
+void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev)
+{
+	const struct kymo_probe_event *p = ky_event_with_probe(ev);
+
+	ky_write_str(w, ev->provider);
+	ky_write_str(w, ev->name);
+	ky_write_i32(w, ky_event_loglevel(ev));
+	encode_fields(w, ev->fields);
 	if (p && p->model_emf_uri && **p->model_emf_uri)
 		ky_write_str(w, *p->model_emf_uri);
 }
@@ -92,11 +101,19 @@ static void open_field(struct ky_field *f, struct ky_bytes bytes)
 	f->count = ky_read_u32(&r);
 	f->name = ky_read_str(&r);
 	f->enum_name = "";
-	if (has_enum(f->kind, f->elem)) {
+	switch (ky_field_basic_kind(f)) {
+	case KYMO_FIELD_ENUM:
 		f->enum_name = ky_read_str(&r);
 		f->n_labels = ky_read_u32(&r);
+		break;
+	case KYMO_FIELD_STRUCT:
+	case KYMO_FIELD_VARIANT:
+		f->n_fields = ky_read_u32(&r);
+		break;
+	default:
+		break;
 	}
-	f->labels = r;
+	f->rest = r;
 }
 
 bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f)
@@ -120,12 +137,18 @@ const char *ky_desc_model_emf_uri(struct ky_desc *d)
 
 bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label)
 {
-	if (f->labels.error || f->labels.pos == f->labels.len)
+	if (f->rest.error || f->rest.pos == f->rest.len)
 		return false;
-	label->label = ky_read_str(&f->labels);
-	label->lo = ky_read_u64(&f->labels);
-	label->hi = ky_read_u64(&f->labels);
-	return !f->labels.error;
+	label->label = ky_read_str(&f->rest);
+	label->lo = ky_read_u64(&f->rest);
+	label->hi = ky_read_u64(&f->rest);
+	return !f->rest.error;
+}
+
+struct ky_desc ky_field_fields(const struct ky_field *f)
+{
+	return (struct ky_desc){
+		.provider = "", .name = f->name, .n_fields = f->n_fields, .fields = f->rest};
 }
 
 static bool is_alpha(char c)
@@ -178,36 +201,11 @@ static bool scalar_valid(uint8_t kind, uint8_t size)
 	}
 }
 
-static const char *check_field(struct ky_field *f)
+static const char *check_labels(struct ky_field *f)
 {
 	struct kymo_enum_label label;
 	uint32_t n = 0;
 
-	if (f->labels.error)
-		return "a field's description is cut short";
-	if (!identifier_valid(f->name))
-		return "a field's name is not an identifier";
-	switch (f->kind) {
-	case KYMO_FIELD_ARRAY:
-	case KYMO_FIELD_SEQUENCE:
-		if (!scalar_valid(f->elem, f->size))
-			return "an array's elements are of an unknown kind or size";
-		if (f->kind == KYMO_FIELD_ARRAY && !f->count)
-			return "an array has no elements";
-		break;
-	case KYMO_FIELD_TEXT:
-		if (!f->count)
-			return "a text array has no elements";
-		break;
-	case KYMO_FIELD_TEXT_SEQUENCE:
-	case KYMO_FIELD_BLOB:
-		break;
-	default:
-		if (!scalar_valid(f->kind, f->size))
-			return "a field is of an unknown kind or size";
-	}
-	if (!has_enum(f->kind, f->elem))
-		return NULL;
 	if (!f->n_labels || f->n_labels > KY_LABELS_MAX)
 		return "an enumeration has no labels, or too many";
 	while (ky_field_next_label(f, &label)) {
@@ -218,18 +216,101 @@ static const char *check_field(struct ky_field *f)
 						 : label.lo > label.hi)
 			return "a range of an enumeration is empty";
 	}
-	if (f->labels.error || n != f->n_labels)
-		return "an enumeration's description is cut short";
-	return NULL;
+	return f->rest.error || n != f->n_labels ? "an enumeration's description is cut short"
+						 : NULL;
+}
+
+static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_left);
+
+/* The fields of a field. */
+static const char *check_inner(const struct ky_field *f, unsigned depth, uint32_t *n_left)
+{
+	struct ky_desc inner = ky_field_fields(f);
+
+	if (depth == KY_DEPTH_MAX)
+		return "structures are in each other too deeply";
+	if (!inner.n_fields)
+		return "a structure or variant has no fields";
+	return check_fields(&inner, depth + 1, n_left);
+}
+
+static const char *check_kind(const struct ky_field *f)
+{
+	switch (f->kind) {
+	case KYMO_FIELD_ARRAY:
+	case KYMO_FIELD_SEQUENCE:
+		if (f->elem != KYMO_FIELD_STRUCT && !scalar_valid(f->elem, f->size))
+			return "an array's elements are of an unknown kind or size";
+		if (f->kind == KYMO_FIELD_ARRAY && !f->count)
+			return "an array has no elements";
+		return NULL;
+	case KYMO_FIELD_TEXT:
+		return f->count ? NULL : "a text array has no elements";
+	case KYMO_FIELD_TEXT_SEQUENCE:
+	case KYMO_FIELD_BLOB:
+	case KYMO_FIELD_STRUCT:
+	case KYMO_FIELD_VARIANT:
+		return NULL;
+	default:
+		return scalar_valid(f->kind, f->size) ? NULL
+						      : "a field is of an unknown kind or size";
+	}
+}
+
+static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_left)
+{
+	const char *why;
+
+	if (f->rest.error)
+		return "a field's description is cut short";
+	if (!identifier_valid(f->name))
+		return "a field's name is not an identifier";
+	why = check_kind(f);
+	if (why)
+		return why;
+	switch (ky_field_basic_kind(f)) {
+	case KYMO_FIELD_ENUM:
+		return check_labels(f);
+	case KYMO_FIELD_STRUCT:
+	case KYMO_FIELD_VARIANT:
+		return check_inner(f, depth, n_left);
+	default:
+		return NULL;
+	}
+}
+
+/* n_left: how many fields the event may still have. */
+static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_left)
+{
+	const char *names[KY_FIELDS_MAX], *why = NULL;
+	struct ky_field f;
+	bool aside = false;
+	uint32_t n = 0;
+
+	if (d->n_fields > *n_left)
+		return "the event has too many fields";
+	*n_left -= d->n_fields;
+	while (!why && ky_desc_next_field(d, &f)) {
+		why = check_field(&f, depth, n_left);
+		if (f.flags & KYMO_FIELD_ASIDE)
+			aside = true;
+		if (!why && aside && (!(f.flags & KYMO_FIELD_ASIDE) || depth))
+			why = "a field that is recorded comes behind one that is not";
+		for (uint32_t i = 0; i < n && !why; i++)
+			if (!strcmp(names[i], f.name))
+				why = "two fields have the same name";
+		names[n++] = f.name;
+	}
+	if (!why && (d->fields.error || d->n_fields))
+		why = "the description is cut short";
+	return why;
 }
 
 int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 {
-	const char *names[KY_FIELDS_MAX], *why = NULL;
+	uint32_t n_left = KY_FIELDS_MAX;
+	const char *why = NULL;
 	struct ky_desc d;
-	struct ky_field f;
-	bool aside = false;
-	uint32_t n = 0;
 
 	ky_desc_open(&d, bytes);
 	if (d.fields.error)
@@ -240,21 +321,8 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 		why = "the event's name is empty, too long, or has a character other than letters, digits, _ . - :";
 	else if (d.loglevel < KYMO_EMERG || d.loglevel > KYMO_DEBUG)
 		why = "the log level is unknown";
-	else if (d.n_fields > KY_FIELDS_MAX)
-		why = "the event has too many fields";
-	while (!why && ky_desc_next_field(&d, &f)) {
-		why = check_field(&f);
-		if (f.flags & KYMO_FIELD_ASIDE)
-			aside = true;
-		else if (aside && !why)
-			why = "a field that is recorded comes behind one that is not";
-		for (uint32_t i = 0; i < n && !why; i++)
-			if (!strcmp(names[i], f.name))
-				why = "two fields have the same name";
-		names[n++] = f.name;
-	}
-	if (!why && (d.fields.error || d.n_fields))
-		why = "the description is cut short";
+	else
+		why = check_fields(&d, 0, &n_left);
 	if (!why && strlen(ky_desc_model_emf_uri(&d)) > KY_URI_MAX)
 		why = "the URI of its model is too long";
 	if (!why && (d.fields.error || d.fields.pos != d.fields.len))

@@ -8,7 +8,10 @@
  *                and, if there is one: str model_emf_uri
  *   field:       u8 kind, u8 elem, u8 size, u8 flags (enum kymo_field_*), u32 count, str name,
  *                and for an enumeration (kind or elem ENUM): str type name, u32 n_labels,
- *                n_labels x { str label, u64 lo, u64 hi }
+ *                n_labels x { str label, u64 lo, u64 hi };
+ *                for what has fields itself (STRUCT, VARIANT): u32 n_fields, n_fields x bytes field
+ *
+ * KYMO_FIELD_MEDIA is told as the enumeration that it is, with one label: the media type.
  */
 #ifndef PROTO_DESC_H
 #define PROTO_DESC_H
@@ -18,8 +21,9 @@
 #include "proto/wire.h"
 
 #define KY_NAME_MAX   255 /* bytes of "provider:name", and of a field's name */
-#define KY_FIELDS_MAX 256
+#define KY_FIELDS_MAX 256 /* of an event, those in fields too */
 #define KY_LABELS_MAX 4096
+#define KY_DEPTH_MAX  8 /* of fields in fields */
 #define KY_URI_MAX    1024
 
 /* What of an event only those with a probe have. */
@@ -59,8 +63,9 @@ struct ky_field {
 	uint32_t count;
 	const char *name;
 	const char *enum_name;
-	uint32_t n_labels;
-	struct ky_reader labels; /* private: of ky_field_next_label */
+	uint32_t n_labels;     /* of an enumeration */
+	uint32_t n_fields;     /* of what has fields itself */
+	struct ky_reader rest; /* private: the labels, or the fields */
 };
 
 /*
@@ -75,6 +80,17 @@ bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f);
 /* After the last field: the URI of the event's model; "": none. */
 const char *ky_desc_model_emf_uri(struct ky_desc *d);
 bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label);
+/* The fields of a field, for ky_desc_next_field. */
+struct ky_desc ky_field_fields(const struct ky_field *f);
+static inline bool ky_field_is_array(const struct ky_field *f)
+{
+	return f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_SEQUENCE;
+}
+/* The field's kind, or that of its elements. */
+static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
+{
+	return ky_field_is_array(f) ? f->elem : f->kind;
+}
 
 /* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 127. */
 bool ky_desc_name_valid(const char *s);

@@ -39,15 +39,41 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 		ky_buf_puts(b, " filter-only");
 }
 
+static void put_fields(struct ky_buf *b, struct ky_desc fields)
+{
+	const char *separator = "";
+	struct ky_field f;
+
+	while (ky_desc_next_field(&fields, &f)) {
+		ky_buf_puts(b, separator);
+		describe_type(b, &f);
+		ky_buf_printf(b, " %s", f.name);
+		separator = ", ";
+	}
+}
+
+static void put_basic(struct ky_buf *b, const struct ky_field *f)
+{
+	const uint8_t kind = ky_field_basic_kind(f);
+
+	if (kind != KYMO_FIELD_STRUCT && kind != KYMO_FIELD_VARIANT) {
+		put_scalar(b, f, kind);
+		return;
+	}
+	ky_buf_puts(b, kind == KYMO_FIELD_STRUCT ? "struct {" : "variant {");
+	put_fields(b, ky_field_fields(f));
+	ky_buf_puts(b, "}");
+}
+
 void describe_type(struct ky_buf *b, const struct ky_field *f)
 {
 	switch (f->kind) {
 	case KYMO_FIELD_ARRAY:
-		put_scalar(b, f, f->elem);
+		put_basic(b, f);
 		ky_buf_printf(b, "[%u]", f->count);
 		break;
 	case KYMO_FIELD_SEQUENCE:
-		put_scalar(b, f, f->elem);
+		put_basic(b, f);
 		ky_buf_puts(b, "[]");
 		break;
 	case KYMO_FIELD_TEXT:
@@ -60,23 +86,16 @@ void describe_type(struct ky_buf *b, const struct ky_field *f)
 		ky_buf_puts(b, "blob");
 		break;
 	default:
-		put_scalar(b, f, f->kind);
+		put_basic(b, f);
 	}
 }
 
 void describe_event(struct ky_buf *b, struct ky_bytes desc)
 {
-	const char *separator = "";
 	struct ky_desc d;
-	struct ky_field f;
 
 	ky_desc_open(&d, desc);
 	ky_buf_printf(b, "%s (", ky_loglevel_names[d.loglevel]);
-	while (ky_desc_next_field(&d, &f)) {
-		ky_buf_puts(b, separator);
-		describe_type(b, &f);
-		ky_buf_printf(b, " %s", f.name);
-		separator = ", ";
-	}
+	put_fields(b, d);
 	ky_buf_puts(b, ")");
 }

@@ -47,29 +47,37 @@ struct filter *filter_unref(struct filter *f)
 	return NULL;
 }
 
-/* The event's fields as programs have them, names borrowed. */
-static void open_fields(const struct event_desc *d, struct kymo_field fields[KY_FIELDS_MAX + 1])
-{
-	struct ky_desc desc;
-	struct ky_field f;
-	unsigned n = 0;
+/* An event's fields, each table of them with its end: what has fields itself has one of them at least. */
+struct tables {
+	struct kymo_field fields[2 * KY_FIELDS_MAX + 1];
+	unsigned n;
+};
 
-	ky_desc_open(&desc, event_desc_bytes(d));
-	for (; n < KY_FIELDS_MAX && ky_desc_next_field(&desc, &f); n++)
-		fields[n] = (struct kymo_field){
-			f.kind, f.elem, f.size, f.flags, f.count, f.name, NULL};
-	fields[n] = (struct kymo_field){0};
+/* Fields of a checked description as programs have them, names borrowed. */
+static const struct kymo_field *open_fields(struct tables *t, struct ky_desc desc)
+{
+	struct kymo_field *fields = t->fields + t->n, *to = fields;
+	struct ky_field f;
+
+	t->n += desc.n_fields + 1;
+	while (ky_desc_next_field(&desc, &f))
+		*to++ = (struct kymo_field){f.kind, f.elem, f.size, f.flags, f.count, f.name,
+			f.n_fields ? open_fields(t, ky_field_fields(&f)) : NULL};
+	*to = (struct kymo_field){0};
+	return fields;
 }
 
 static enum filter_fit link_with(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
 {
 	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
-	struct kymo_field fields[KY_FIELDS_MAX + 1];
+	struct tables tables = {.n = 0};
+	struct ky_desc desc;
 	int ret;
 
-	open_fields(d, fields);
-	ret = ky_filter_link(f->program, f->len, fields, find_context, code, error);
+	ky_desc_open(&desc, event_desc_bytes(d));
+	ret = ky_filter_link(
+		f->program, f->len, open_fields(&tables, desc), find_context, code, error);
 	if (ret > 0)
 		return FILTER_FITS;
 	return ret == -ENOENT ? FILTER_MISSES_FIELD : FILTER_MISTAKES_FIELD;

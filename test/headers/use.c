@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Macros of the installed headers, used: compiled as each standard, of C and of C++, by
  * test-headers.py. */
+#include <kymo/nested.h>
 #include <kymo/span.h>
 #include <kymo/state.h>
 #include <kymo/tracepoint.h>
@@ -38,6 +39,24 @@ static void several(const char *s, size_t n)
 		kymo_seq_enum(j, colour, numbers, n));
 }
 
+struct pair {
+	int a;
+	const char *b;
+};
+
+KYMO_STRUCT(pair, const struct pair *p, kymo_i32(a, p->a), kymo_string(b, p->b))
+KYMO_STRUCT(pairs, const struct pair *p, kymo_array_struct(pairs, pair, p, 1), kymo_f64(x, 1))
+KYMO_VARIANT(either, const struct pair *p, p->a, kymo_case(0, kymo_string(b, p->b)),
+	kymo_case(1, kymo_struct(pairs, pairs, p)))
+
+static void nested(const struct pair *p, size_t n)
+{
+	kymo_event(use, nested, kymo_struct(one, pair, p), kymo_seq_struct(some, pairs, p, n),
+		kymo_variant(either, either, p), kymo_optional(i32, a, &p->a),
+		kymo_optional_string(b, p->b), kymo_optional_struct(maybe, pair, p),
+		kymo_blob(blob, "text/plain", p->b, n));
+}
+
 static void spans(int n, const unsigned char *ids)
 {
 	kymo_span(use, block);
@@ -68,7 +87,10 @@ int main(int argc, char **argv)
 {
 	if (kymo_event_enabled(use, ints) || kymo_trace_enabled(use, defined))
 		scalars(argc);
+	const struct pair pair = {1, argv[0]};
+
 	several(argv[0], 2);
+	nested(&pair, 1);
 	spans(argc, (const unsigned char *)"0123456789abcdef");
 	kymo_trace(use, defined, 1, "b");
 	kymo_trace(use, one, 1.0);

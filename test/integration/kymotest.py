@@ -409,9 +409,10 @@ def integers(event):
 
 
 class Values:
-    """Parses babeltrace2's text of fields: numbers, strings, arrays, structures, enumerations."""
+    """Parses babeltrace2's text of fields: numbers, strings, arrays, structures, enumerations; a variant is a list of one."""
 
     ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+    NAMED = re.compile(r"\w+ = ")
     NUMBER = re.compile(r"[-+]?(?:0x[0-9A-Fa-f]+|nan|inf|[0-9.]+(?:e[-+]?\d+)?)")
 
     def __init__(self, text):
@@ -449,8 +450,10 @@ class Values:
             return self.array()
         if self.take("( "):
             return self.enumeration()
+        if self.take("{ }"):
+            return {}
         if self.take("{ "):
-            found = self.fields(" }")
+            found = self.fields(" }") if self.NAMED.match(self.text, self.pos) else [self.value()]
             self.want(" }")
             return found
         if self.take('"'):
