@@ -9,17 +9,15 @@
 #include "collectd/uevents.h"
 
 #define SECTOR_BYTES 512 /* whatever the device's own are */
-#define MINOR_BITS   20
 
-/* As the kernel writes it in its own events. */
-static uint32_t kernel_number(dev_t number)
+static uint32_t number_of(dev_t number)
 {
-	return major(number) << MINOR_BITS | minor(number);
+	return kernel_dev(major(number), minor(number));
 }
 
 /* clang-format off */
 KYMO_EVENT_CLASS(kymo_block, of_device, KYMO_ARGS(struct udev_device *d),
-	kymo_u32(dev, kernel_number(udev_device_get_devnum(d))),
+	kymo_u32(dev, number_of(udev_device_get_devnum(d))),
 	kymo_string(diskname, udev_device_get_sysname(d)),
 	kymo_string(type, udev_device_get_devtype(d)),
 	kymo_u64(size, (uint64_t)device_number(d, "size", 0) * SECTOR_BYTES))

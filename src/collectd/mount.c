@@ -16,8 +16,7 @@
 #include "collectd/text.h"
 #include "svc/log.h"
 
-#define PATH	   "/proc/self/mountinfo"
-#define MINOR_BITS 20
+#define PATH "/proc/self/mountinfo"
 
 struct table {
 	char *text;   /* NULL: not known. Lines end with NUL */
@@ -71,13 +70,12 @@ static bool table_read(struct table *t)
 static void unescape(char *text)
 {
 	char *to = text;
-	unsigned c;
 
 	for (; *text; text++, to++) {
 		*to = *text;
-		if (*text != '\\' || sscanf(text + 1, "%3o", &c) != 1)
+		if (*text != '\\' || strspn(text + 1, "01234567") < 3)
 			continue;
-		*to = (char)c;
+		*to = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
 		text += 3;
 	}
 	*to = '\0';
@@ -102,18 +100,17 @@ static void split(struct mount *m, char *line)
 	unescape(m->source);
 }
 
-/* As the kernel writes it in its own events. */
-static uint32_t kernel_number(const char *dev)
+static uint32_t number_of(const char *dev)
 {
 	unsigned major = 0, minor = 0;
 
 	sscanf(dev, "%u:%u", &major, &minor);
-	return major << MINOR_BITS | minor;
+	return kernel_dev(major, minor);
 }
 
 /* clang-format off */
 KYMO_EVENT_CLASS(kymo_mount, of_mount, KYMO_ARGS(const struct mount *m),
-	kymo_i32(mount_id, atoi(m->id)), kymo_i32(parent_id, atoi(m->parent)), kymo_u32(dev, kernel_number(m->dev)),
+	kymo_i32(mount_id, atoi(m->id)), kymo_i32(parent_id, atoi(m->parent)), kymo_u32(dev, number_of(m->dev)),
 	kymo_string(root, m->root), kymo_string(mount_point, m->point), kymo_string(fs_type, m->type),
 	kymo_string(source, m->source), kymo_string(options, m->options), kymo_string(super_options, m->super_options))
 KYMO_EVENT_INSTANCE(kymo_mount, of_mount, mount, KYMO_DEBUG_LINE)

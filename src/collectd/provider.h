@@ -31,4 +31,10 @@ struct provider {
 extern const struct provider vm_provider, process_provider, cgroup_provider, block_provider,
 	net_provider, cpu_provider, mount_provider;
 
+/* A device's number as the kernel has it, also in its own events. */
+static inline uint32_t kernel_dev(unsigned major, unsigned minor)
+{
+	return major << 20 | minor;
+}
+
 #endif
