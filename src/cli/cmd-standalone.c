@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "abi/state.h"
 #include "cli/daemon.h"
@@ -124,14 +125,13 @@ static void tell_ready(void)
 	renounce(STDERR_FILENO);
 }
 
-/* Until the last program has ended. */
+/* Until the last program has ended. No signal ends us earlier: they are held. */
 static void wait_unused(struct companion *c)
 {
-	struct child daemon = {.pid = c->daemon.pid, .other = -1};
-
 	kymo_ctl_close(c->daemon.ctl);
 	c->daemon.ctl = NULL;
-	child_wait(&daemon, &c->signals);
+	while (waitpid(c->daemon.pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	c->daemon.pid = -1;
 	unlinkat(c->dir, KY_RUN_LINK, 0);
 }

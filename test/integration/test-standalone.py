@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import stat
@@ -201,11 +202,11 @@ print(json.dumps({"children": children, "pending": sorted(signal.sigpending()), 
 def test_guest(k):
     """The program finds no child, signal or descriptor that it would not have otherwise."""
     trace = prepare(k)
-    look = ["python3", "-c", "import signal, os, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]);"
-        "os.execvp(sys.argv[1], sys.argv[1:])", "python3", "-c", LOOK]
-    wanted = json.loads(k.run(look).stdout)
-    # The library comes with the second python, which finds SIGCHLD blocked.
-    got = json.loads(k.run(["env", f"LD_PRELOAD={PRELOAD}", *look], env=to(trace)).stdout)
+    block = ["python3", "-c", "import signal, os, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]);"
+        "os.execvp(sys.argv[1], sys.argv[1:])"]  # a signal that comes is pending then
+    look = ["python3", "-c", LOOK]
+    wanted = json.loads(k.run([*block, *look]).stdout)
+    got = json.loads(k.run([*block, "env", f"LD_PRELOAD={PRELOAD}", *look], env=to(trace)).stdout)
     wait_gone(k, trace)
     equal(got, wanted, "what the program sees of itself")
     check(read_trace(trace)[0], "nothing was recorded: nothing was tested")
@@ -260,6 +261,9 @@ def test_terminated(k):
     for pid in companions(k):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(pid, number)
+    k.rundir = pathlib.Path(os.readlink(trace / ".kymo"))
+    for _ in range(2):  # the daemon has got its signals when it answers again
+        equal(k.request(command="status", session="standalone")["session"]["state"], "started", "the session's state")
     k.let_go(app)
     k.read_until(app, "done")
     k.let_go(app)
@@ -351,6 +355,16 @@ def test_record_is_first(k):
     k.kymo("record", "-o", k.top / "recorded", APPS / "emit", "-n", 10, env=to(trace))
     check_counts(k, k.top / "recorded", 10)
     check(not trace.exists(), "there is a trace of the command")
+
+
+def test_collector(k):
+    """A daemon's own traced program is the daemon's."""
+    trace = prepare(k)
+    k.env["KYMO_RUNDIR"] = str(k.rundir)
+    k.start_daemon(env=to(trace), collector=True)
+    equal((companions(k, "kymo standalone"), trace.exists()), ([], False), "companion and trace of the collector")
+    k.stop_daemon()
+    wait_gone(k)
 
 
 def test_off(k):
