@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ky_app_new_events new_events;
 	struct ky_app_ack ack;
 	struct ky_app_uncounted uncounted;
+	struct ky_app_flush flush;
 	struct ky_reader r;
 
 	switch (ky_msg_open(&r, data, size)) {
@@ -68,6 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_APP_UNCOUNTED:
 		ky_app_uncounted_decode(&r, &uncounted);
+		break;
+	case KY_APP_FLUSH:
+		ky_app_flush_decode(&r, &flush);
 		break;
 	default: /* most inputs: the description alone */
 		if (size)

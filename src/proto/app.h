@@ -15,6 +15,7 @@ enum ky_app_type {
 	KY_APP_NEW_EVENTS = 3,
 	KY_APP_ACK = 4,
 	KY_APP_UNCOUNTED = 5,
+	KY_APP_FLUSH = 6,
 	/* daemon -> program */
 	KY_APP_QUERY = 16,
 	KY_APP_RING_SET = 17,
@@ -27,6 +28,7 @@ enum ky_app_type {
 	KY_APP_CONTEXTS = 24,
 	KY_APP_FILTERS = 25,
 	KY_APP_STATEDUMP = 26,
+	KY_APP_FLUSHED = 27,
 	KY_APP_BLOCKING = 30,
 };
 
@@ -75,6 +77,12 @@ enum ky_app_caps {
 	F(u32, type)                                                                               \
 	F(u64, config)                                                                             \
 	F(i32, status) /* -errno */
+
+/*
+ * Once for each program: it ends, and waits until its events are written out. Answered by FLUSHED, by companions
+ * (kymo-sessiond --while-used) when that is so, else at once.
+ */
+#define KY_APP_FLUSH_FIELDS(F) F(u32, cookie) /* echoed */
 
 /*
  * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
@@ -175,6 +183,7 @@ KY_MSG_DECLARE(ky_app_events, KY_APP_EVENTS_FIELDS)
 KY_MSG_DECLARE(ky_app_new_events, KY_APP_NEW_EVENTS_FIELDS)
 KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK_FIELDS)
 KY_MSG_DECLARE(ky_app_uncounted, KY_APP_UNCOUNTED_FIELDS)
+KY_MSG_DECLARE(ky_app_flush, KY_APP_FLUSH_FIELDS)
 KY_MSG_DECLARE(ky_app_query, KY_APP_QUERY_FIELDS)
 KY_MSG_DECLARE(ky_app_ring_set, KY_APP_RING_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_contexts, KY_APP_CONTEXTS_FIELDS)
@@ -186,6 +195,7 @@ KY_MSG_DECLARE(ky_app_stop, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_drop, KY_APP_SET_FIELDS)
 KY_MSG_DECLARE(ky_app_statedump, KY_APP_STATEDUMP_FIELDS)
 KY_MSG_DECLARE(ky_app_done, KY_APP_DONE_FIELDS)
+KY_MSG_DECLARE(ky_app_flushed, KY_APP_FLUSH_FIELDS)
 KY_MSG_DECLARE(ky_app_blocking, KY_APP_BLOCKING_FIELDS)
 
 #endif

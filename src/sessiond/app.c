@@ -128,6 +128,7 @@ struct app *app_free(struct app *a)
 	ky_msg_conn_deinit(&a->conn);
 	ky_timer_cancel(&a->deadline);
 	ticket_done_all(&a->tickets);
+	barrier_deinit(&a->flush);
 	ky_list_foreach_safe (as, tmp, &a->sets, app_node)
 		app_set_release(as);
 	for (uint32_t i = 0; i < a->n_events; i++)
@@ -955,6 +956,30 @@ static int handle_uncounted(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
+static void flushed(struct barrier *b)
+{
+	struct app *a = ky_container_of(b, struct app, flush);
+	struct ky_app_flushed m = {.cookie = a->flush_cookie};
+
+	POST(a, flushed, &m, NULL, 0);
+}
+
+/* Only a companion's programs have the consumer write out what there is, which is their own. */
+static int handle_flush(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_flush m;
+	int ret = ky_app_flush_decode(r, &m);
+
+	if (ret < 0 || a->flush.loop)
+		return ret < 0 ? ret : -EPROTO;
+	a->flush_cookie = m.cookie;
+	barrier_init(&a->flush, &a->daemon->loop, flushed);
+	if (a->daemon->options.while_used)
+		daemon_flush(a->daemon, &a->flush);
+	barrier_arm(&a->flush, CONSUMER_ANSWER_NS);
+	return 0;
+}
+
 static int handle_message(struct app *a, const void *buf, size_t len)
 {
 	struct ky_reader r;
@@ -975,6 +1000,8 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		return handle_ack(a, &r);
 	case KY_APP_UNCOUNTED:
 		return handle_uncounted(a, &r);
+	case KY_APP_FLUSH:
+		return handle_flush(a, &r);
 	default:
 		return 0;
 	}

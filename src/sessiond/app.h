@@ -39,10 +39,12 @@ struct app {
 	uint32_t n_events;	    /* room in events */
 	struct ky_list sets;	    /* struct app_set */
 	struct ky_list tickets;
-	unsigned n_queries; /* not answered yet */
-	unsigned n_dones;   /* that follow when they are: one for HELLO and each NEW_EVENTS */
-	bool known;	    /* `events` has all of the program's */
-	bool complained;    /* one line in the log about its events is enough */
+	struct barrier flush;  /* passed when its events are written; loop NULL: it has not asked */
+	uint32_t flush_cookie; /* of its FLUSH */
+	unsigned n_queries;    /* not answered yet */
+	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
+	bool known;	       /* `events` has all of the program's */
+	bool complained;       /* one line in the log about its events is enough */
 };
 
 /* A program and a ring set that it is, or may come to be, recording into. */

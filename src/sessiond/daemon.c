@@ -49,11 +49,18 @@ static void unused_too_long(struct ky_timer *t)
 	daemon_stop(ky_container_of(t, struct daemon, unused_timer));
 }
 
+void daemon_flush(struct daemon *d, struct barrier *b)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &d->sessions, node)
+		consumer_flush(&s->consumer, b);
+}
+
 /* Whoever waited for the last program finds its events in the trace, though the daemon stays a while. */
 static void watch_use(struct daemon *d)
 {
 	bool unused = ky_list_empty(&d->apps) && ky_list_empty(&d->clients);
-	struct session *s;
 
 	if (!d->options.while_used || unused == d->unused)
 		return;
@@ -63,8 +70,7 @@ static void watch_use(struct daemon *d)
 		return;
 	}
 	ky_timer_set(&d->loop, &d->unused_timer, UNUSED_NS);
-	ky_list_foreach (s, &d->sessions, node)
-		consumer_flush(&s->consumer, NULL);
+	daemon_flush(d, NULL);
 }
 
 static void turned(struct ky_loop *loop)

@@ -68,6 +68,8 @@ void daemon_deinit(struct daemon *d);
 void daemon_stop(struct daemon *d);
 /* A part of the daemon can be served. */
 void daemon_ready(struct daemon *d);
+/* Has all sessions' consumers write out what there is; b, if there is one, waits for them. */
+void daemon_flush(struct daemon *d, struct barrier *b);
 /* A session has gone. */
 void daemon_session_ended(struct daemon *d);
 /* Brings the state page up to date: before any reply that says a session is active. */

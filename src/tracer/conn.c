@@ -224,11 +224,25 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 	send_tx(conn, ky_app_ack_encode(&w, &m));
 }
 
+/* The program ends, and waits for what its companion has to write. */
+static void send_flush(struct tracer_conn *conn)
+{
+	struct ky_writer w = start();
+	struct ky_app_flush m = {.cookie = 1};
+
+	if (conn != tracer.companion || conn->flushing || conn->socket.fd < 0 ||
+		!__atomic_load_n(&tracer.ending, __ATOMIC_RELAXED))
+		return;
+	conn->flushing = true;
+	send_tx(conn, ky_app_flush_encode(&w, &m));
+}
+
 void tracer_conn_send_late(struct tracer_conn *conn)
 {
 	uint32_t cookie;
 
 	tracer_conn_send_unsent(conn);
+	send_flush(conn);
 	while (conn->socket.fd >= 0 && tracer_statedump_take_done(conn, &cookie))
 		ack(conn, cookie, 0);
 }
@@ -429,6 +443,10 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 			conn->answered++;
 		if (conn->answered == conn->asked)
 			tracer_sets_settle(conn);
+		tracer_wake_waiters();
+		break;
+	case KY_APP_FLUSHED:
+		__atomic_store_n(&conn->flushed, true, __ATOMIC_RELAXED);
 		tracer_wake_waiters();
 		break;
 	default:

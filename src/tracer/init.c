@@ -70,7 +70,9 @@ static void init_conns(void)
 		dir[0] = '\0';
 	tracer_conn_init(
 		&tracer.conns[0], dir[0] && secure_getenv("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);
-	if (!tracer_standalone(&tracer.conns[1]))
+	if (tracer_standalone(&tracer.conns[1]))
+		tracer.companion = &tracer.conns[1];
+	else
 		tracer_conn_init(&tracer.conns[1], dir);
 }
 
@@ -114,8 +116,11 @@ static void on_thread_end(void *unused)
 /* The thread that ends the process has no end of its own. */
 static __attribute__((destructor)) void on_process_end(void)
 {
-	if (tracer.started)
-		on_thread_end(NULL);
+	if (!tracer.started)
+		return;
+	on_thread_end(NULL);
+	if (tracer.companion && !tracer.off && !tracer_is_stranger())
+		tracer_wait_written();
 }
 
 /* Not in keys that would make pthread_setspecific allocate. */
@@ -179,6 +184,7 @@ static void after_fork_child(void)
 	tracer_statedump_reset();
 	init_rings();
 	ky_thread_forget_process();
+	tracer.ending = false;
 	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
 		tracer.off = true;
 	if (wait && !tracer.off)

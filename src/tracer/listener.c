@@ -25,6 +25,8 @@
 /* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
 #define ALIVE_MS    45
 #define ALIVE_TICKS 2 /* of CPU time in one such time, 10 ms each: more is no starving */
+/* That a program waits at its end for its companion. */
+#define WRITTEN_MS 500
 /* Messages of one daemon before others have their turn. */
 #define AT_ONCE	   16
 #define STACK_SIZE ((size_t)128 << 10)
@@ -216,6 +218,24 @@ static void wait_turn(uint32_t turn, uint64_t ns)
 	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
 	syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &t, NULL, 0);
+}
+
+void tracer_wait_written(void)
+{
+	const struct tracer_conn *c = tracer.companion;
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC),
+		 deadline = now + WRITTEN_MS * UINT64_C(1000000);
+
+	__atomic_store_n(&tracer.ending, true, __ATOMIC_RELAXED);
+	tracer_listener_wake();
+	for (; now < deadline; now = ky_clock_ns(CLOCK_MONOTONIC)) {
+		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&c->flushed, __ATOMIC_RELAXED) ||
+			__atomic_load_n(&c->socket.fd, __ATOMIC_RELAXED) < 0)
+			return;
+		wait_turn(turn, deadline - now);
+	}
 }
 
 /* What was seen last of a daemon that is waited for. */

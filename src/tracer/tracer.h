@@ -96,6 +96,8 @@ struct tracer_conn {
 	uint64_t retry_ns;
 	uint32_t backoff_ms; /* that the last attempt was put off */
 	uint64_t heard;	     /* messages received */
+	bool flushing;	     /* FLUSH was sent; */
+	bool flushed;	     /* and answered */
 	pid_t daemon; /* who is at the other end, as we see it; 0: nobody, or out of our sight */
 };
 
@@ -105,6 +107,7 @@ struct tracer {
 	bool started; /* the listener exists */
 	bool debug;
 	bool has_rseq;
+	bool ending;	     /* the program waits for what it recorded to be written */
 	bool dumping;	     /* events take the way that looks at tracer_only */
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */
 	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
@@ -115,6 +118,7 @@ struct tracer {
 	uint32_t n_unloaded; /* entries to look through for a known event */
 	uint64_t n_asked;    /* how often daemons asked what matches */
 	struct tracer_conn conns[TRACER_N_CONNS];
+	const struct tracer_conn *companion; /* that of KYMO_STANDALONE; or NULL */
 	uint32_t n_sets; /* of `sets`, that were ever used: the memory behind them is not touched */
 	struct tracer_set sets[TRACER_MAX_SETS];
 };
@@ -220,6 +224,8 @@ void tracer_listener_wake(void);
 /* Waits until the daemons have told what they want of the events known so far; bounded. Without the
  * lock. */
 void tracer_wait_registered(void);
+/* At the program's end, if it has a companion: until that has written what was recorded; bounded. Takes no lock. */
+void tracer_wait_written(void);
 void tracer_wake_waiters(void);
 
 #endif

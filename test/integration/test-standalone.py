@@ -67,6 +67,32 @@ def test_events(k):
     equal(stat.S_IMODE(trace.stat().st_mode) & 0o027, 0, "mode of the trace: others may read or write it")
 
 
+def test_at_once(k):
+    """When a program has ended, its events are in the trace."""
+    trace = prepare(k)
+    for i in range(20):
+        k.app("emit", "-n", 100, env=to(trace / str(i), **(NO_RSEQ if i % 2 else {})))
+        equal(len(read_trace(trace / str(i))[0]), 100, "events in the trace right after the program's end")
+    wait_gone(k)
+
+
+def test_hung(k):
+    """A program does not wait for a companion that hangs."""
+    trace = prepare(k)
+    for name in ("kymo-consumerd", "kymo-sessiond"):
+        app = k.spawn("emit", "-w", "-n", 100, env=to(trace / name))
+        k.expect(app, "ready")
+        k.let_go(app)
+        k.read_until(app, "done")
+        pid = companions(k, name)[0]
+        os.kill(pid, signal.SIGSTOP)
+        k.let_go(app)
+        k.finish(app)
+        os.kill(pid, signal.SIGCONT)
+        wait_gone(k, trace / name)
+        check_counts(k, trace / name, 100)
+
+
 def test_without_rseq(k):
     trace = prepare(k)
     k.app("emit", "-t", 3, "-n", 1000, "-s", 200, env=to(trace, "emit:record", **NO_RSEQ))

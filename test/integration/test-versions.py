@@ -21,7 +21,7 @@ from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RI
 
 # What a newer peer might send: fields behind those that we know, kinds of messages that we do not.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
-UNKNOWN = (6, 15, 31, 200, 65535)
+UNKNOWN = (7, 15, 31, 200, 65535)
 N_RINGS, N_BLOCKS, BLOCK = 64, 2, 1 << 16
 
 
