@@ -73,10 +73,12 @@ struct ky_hook {
 	 * NULL: records are the payload and nothing else. A thread may hold a hook that was switched off, for any
 	 * time; so a hook serves again only for records of the same make: with the same `special` and `contexts`. (One
 	 * without contexts may get its `special` late: who has not seen it records an event that should have passed a filter.)
+	 * And soon again only with the same filters: an event that has passed others may be about to be recorded.
 	 */
 	ky_special_fn special;
 	const void *contexts; /* the tracer's; fixed with `special` */
 	const void *filters;  /* the tracer's; may change at any time: never freed */
+	uint64_t retired_ns;  /* the tracer's: when it was mapped last */
 } __attribute__((aligned(64)));
 
 struct ky_set {

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "ring/slots.h"
 #include "tracer/context.h"
 #include "tracer/filter.h"
@@ -33,6 +34,7 @@
 
 /* ky_hook.mapped */
 enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
+#define FILTERS_REST_NS UINT64_C(10000000000) /* of a hook, before it has others */
 
 static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 {
@@ -219,13 +221,19 @@ static ky_write_fn writer_of(const struct ky_set *set)
 	return h.write;
 }
 
+/* Whoever had passed its filters when it was retired has recorded the event, if only he was let run for a moment. */
+static bool may_change_filters(const struct ky_hook *h)
+{
+	return ky_clock_read(KY_CLOCK_MONOTONIC) - h->retired_ns >= FILTERS_REST_NS;
+}
+
 /*
  * A hook of e for the set: the one it has, else one that is out of use, else a new one. A thread
  * may still hold an old hook in its hands, so it may serve again for the same writer, clock and make of record
  * only.
  */
 static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set, ky_special_fn special,
-	const struct tracer_contexts *contexts)
+	const struct tracer_contexts *contexts, const struct tracer_filters *filters)
 {
 	ky_write_fn write = writer_of(set);
 	struct ky_hook **end = &e->hooks, *h;
@@ -235,7 +243,8 @@ static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set, ky_
 			return h;
 	for (; (h = *end); end = &h->next)
 		if (h->mapped == HOOK_FREE && h->write == write && h->clock == set->geo.clock &&
-			h->special == special && h->contexts == contexts)
+			h->special == special && h->contexts == contexts &&
+			(h->filters == filters || may_change_filters(h)))
 			return h;
 	h = tracer_alloc(sizeof(*h), true);
 	if (!h)
@@ -321,7 +330,7 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		if (n_filters && e->ev)
 			filters = tracer_filters_get(s, numbers, n_filters, e->ev->fields);
 		special = special_for(id, contexts, filters);
-		h = find_hook(e, &s->set, special, contexts);
+		h = find_hook(e, &s->set, special, contexts, filters);
 		if (!h)
 			continue;
 		set_filters(h, special, filters);
@@ -391,6 +400,7 @@ static void retire(struct ky_hook *h)
 {
 	switch_off(h);
 	h->mapped = HOOK_RETIRED;
+	h->retired_ns = ky_clock_read(KY_CLOCK_MONOTONIC);
 }
 
 /* Waits for the writers; then the set's retired hooks are free. False when a writer stays: they never will be. */

@@ -4,11 +4,13 @@
  * from a timer's signal handler on top of them. Prints "records N" and "signals N": what it
  * emitted.
  *
- *   emit [-t THREADS] [-n EVENTS-EACH] [-p NUMBER] [-s MICROSECONDS] [-m] [-w]
+ *   emit [-t THREADS] [-n EVENTS-EACH] [-p NUMBER] [-s MICROSECONDS] [-m] [-w] [-f]
  *
  * -p: number of this process in the records. -s: a signal that often. -m: threads move from CPU to
- * CPU all the time. -w: say "ready" and wait for a line on stdin before and after emitting.
+ * CPU all the time. -w: say "ready" and wait for a line on stdin before and after emitting. -f: say "emitting", and go
+ * on until a line comes.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,8 +28,9 @@
 
 static unsigned int n_threads = 1, process, signal_us;
 static unsigned long n_each = 1000;
-static bool migrate, wait_for_lines;
-static atomic_ulong n_signals;
+static bool migrate, wait_for_lines, until_line;
+static atomic_bool ending;
+static atomic_ulong n_records, n_signals;
 
 /* A value that a reader can compute again from the others: splitmix64. */
 static uint64_t mix(uint64_t x)
@@ -64,10 +67,11 @@ static void *emit(void *arg)
 {
 	unsigned int thread = (unsigned int)(uintptr_t)arg;
 	cpu_set_t allowed;
+	uint64_t seq;
 	int cpu = 0;
 
 	sched_getaffinity(0, sizeof(allowed), &allowed);
-	for (uint64_t seq = 0; seq < n_each; seq++) {
+	for (seq = 0; seq < n_each && !atomic_load_explicit(&ending, memory_order_relaxed); seq++) {
 		if (migrate && seq % 16 == 0)
 			move_on(&allowed, &cpu);
 		kymo_event(emit, record, kymo_u32(process, process), kymo_u32(thread, thread),
@@ -75,7 +79,18 @@ static void *emit(void *arg)
 			kymo_u64(check,
 				mix((uint64_t)process << 48 | (uint64_t)thread << 32 | seq)));
 	}
+	atomic_fetch_add(&n_records, seq);
 	return NULL;
+}
+
+static void wait_line(const char *say)
+{
+	char line[16];
+
+	puts(say);
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		exit(0);
 }
 
 static void run_threads(void)
@@ -85,6 +100,10 @@ static void run_threads(void)
 	for (unsigned int i = 0; i < n_threads; i++) {
 		if (pthread_create(&threads[i], NULL, emit, (void *)(uintptr_t)i))
 			exit(3);
+	}
+	if (until_line) {
+		wait_line("emitting");
+		atomic_store(&ending, true);
 	}
 	for (unsigned int i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
@@ -102,23 +121,11 @@ static void start_signals(timer_t *timer)
 		exit(3);
 }
 
-static void wait_line(const char *say)
-{
-	char line[16];
-
-	if (!wait_for_lines)
-		return;
-	puts(say);
-	fflush(stdout);
-	if (!fgets(line, sizeof(line), stdin))
-		exit(0);
-}
-
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:n:p:s:mw")) != -1) {
+	while ((c = getopt(argc, argv, "t:n:p:s:mwf")) != -1) {
 		if (c == 't')
 			n_threads = (unsigned int)atoi(optarg);
 		else if (c == 'n')
@@ -131,6 +138,8 @@ static void parse(int argc, char **argv)
 			migrate = true;
 		else if (c == 'w')
 			wait_for_lines = true;
+		else if (c == 'f')
+			until_line = true;
 		else
 			exit(2);
 	}
@@ -143,7 +152,9 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	if (n_threads > MAX_THREADS)
 		return 2;
-	wait_line("ready");
+	n_each = until_line ? ULONG_MAX : n_each;
+	if (wait_for_lines)
+		wait_line("ready");
 	if (signal_us)
 		start_signals(&timer);
 	run_threads();
@@ -151,8 +162,9 @@ int main(int argc, char **argv)
 		timer_delete(timer);
 		signal(SIGUSR1, SIG_IGN);
 	}
-	printf("records %lu\nsignals %lu\n", n_threads * n_each, atomic_load(&n_signals));
+	printf("records %lu\nsignals %lu\n", atomic_load(&n_records), atomic_load(&n_signals));
 	fflush(stdout);
-	wait_line("done");
+	if (wait_for_lines)
+		wait_line("done");
 	return 0;
 }
