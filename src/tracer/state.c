@@ -17,8 +17,9 @@
 #include "tracer/statedump.h"
 
 #define N_BUCKETS 1024u
-#define LOST_MAX  65536u
+#define LOST_MAX  4096u
 #define SINCE	  sizeof(uint64_t) /* the first field */
+#define KEY_MAX	  (TRACER_STATE_VALUE_MAX - SINCE)
 
 struct slot {
 	const struct kymo_event *event; /* NULL: free */
@@ -35,11 +36,14 @@ static uint32_t n_used;	   /* of them, ever */
 static uint32_t free_slots;
 static uint32_t buckets[N_BUCKETS];
 static bool is_registered;
-/* Values that found no slot, and the event of the last. */
+/* Keys that found no slot, by their hashes. */
+static struct {
+	const struct kymo_event *event;
+	uint32_t hash;
+} lost[LOST_MAX];
 static uint32_t n_lost;
-static const struct kymo_event *lost;
 
-/* Whose value it is: name_len letters of the event's name, and a key. */
+/* Whose value it is: name_len letters of the event's name, and a key, of which KEY_MAX bytes are there. */
 struct key {
 	const char *provider, *name;
 	size_t name_len;
@@ -63,7 +67,8 @@ static void make_key(struct key *key, const struct kymo_event *event, size_t nam
 	*key = (struct key){event->provider, event->name, name_len, bytes, len, 2166136261u};
 	key->hash = mix(key->hash, key->provider, strlen(key->provider) + 1);
 	key->hash = mix(key->hash, key->name, name_len);
-	key->hash = mix(key->hash, bytes, len);
+	key->hash = mix(key->hash, &len, sizeof(len));
+	key->hash = mix(key->hash, bytes, KY_MIN(len, KEY_MAX));
 }
 
 static bool is_of(const struct slot *s, const struct key *key)
@@ -114,6 +119,25 @@ static struct slot *add_slot(const struct key *key)
 	return s;
 }
 
+/* The key is told, or ended: from now on it is not lost. */
+static void forget_lost(const struct key *key)
+{
+	for (uint32_t i = 0; i < n_lost; i++)
+		if (lost[i].hash == key->hash) {
+			lost[i] = lost[--n_lost];
+			return;
+		}
+}
+
+static void lose(const struct key *key, const struct kymo_event *event)
+{
+	forget_lost(key);
+	if (n_lost == LOST_MAX)
+		return;
+	lost[n_lost].event = event;
+	lost[n_lost++].hash = key->hash;
+}
+
 /* Puts fields, or their first `max` bytes, in one piece. */
 static void flatten(unsigned char *to, size_t max, const struct kymo_piece *pieces, size_t n_pieces)
 {
@@ -160,8 +184,8 @@ static void tell(void *data)
 		tracer_unlock(&old);
 		tracer_lock(&old);
 	}
-	for (uint32_t i = 0; i < n_lost && lost; i++)
-		tracer_lose_only(tracer_only, lost->state->hooks);
+	for (uint32_t i = 0; i < n_lost; i++)
+		tracer_lose_only(tracer_only, lost[i].event->state->hooks);
 	tracer_unlock(&old);
 }
 
@@ -185,16 +209,16 @@ static void keep(
 	struct slot *s = NULL;
 	uint32_t number;
 
-	if (key_len <= TRACER_STATE_VALUE_MAX - SINCE && prepare()) {
-		make_key(&key, event, strlen(event->name), record + SINCE, key_len);
+	make_key(&key, event, strlen(event->name), record + SINCE, key_len);
+	if (prepare() && key_len <= KEY_MAX) {
 		number = *find(&key);
 		s = number ? &slots[number - 1] : add_slot(&key);
 	}
 	if (!s) {
-		n_lost += n_lost < LOST_MAX;
-		lost = event;
+		lose(&key, event);
 		return;
 	}
+	forget_lost(&key);
 	s->event = event;
 	s->set_ns = ky_clock_ns(CLOCK_MONOTONIC);
 	s->key_len = (uint32_t)key_len;
@@ -221,13 +245,13 @@ __attribute__((visibility("default"))) void kymo_app_state_set(const struct kymo
 __attribute__((visibility("default"))) void kymo_app_state_end(const struct kymo_event *event,
 	size_t name_len, const struct kymo_piece *pieces, size_t n_pieces, size_t len)
 {
-	unsigned char bytes[TRACER_STATE_VALUE_MAX];
+	unsigned char bytes[KEY_MAX];
 	int saved = errno;
 	struct key key;
 	uint32_t *at;
 	sigset_t old;
 
-	if (tracer.off || tracer_is_stranger() || len > sizeof(bytes))
+	if (tracer.off || tracer_is_stranger())
 		return;
 	flatten(bytes, sizeof(bytes), pieces, n_pieces);
 	make_key(&key, event, name_len, bytes, len);
@@ -235,6 +259,7 @@ __attribute__((visibility("default"))) void kymo_app_state_end(const struct kymo
 	at = find(&key);
 	if (*at)
 		release(at);
+	forget_lost(&key);
 	tracer_unlock(&old);
 	errno = saved;
 }
@@ -256,6 +281,9 @@ void tracer_state_forget_object(const struct kymo_object *object)
 				release(at);
 			else
 				at = &slots[*at - 1].next;
-	if (lost && has(object, lost))
-		lost = NULL;
+	for (uint32_t i = 0; i < n_lost;)
+		if (has(object, lost[i].event))
+			lost[i] = lost[--n_lost];
+		else
+			i++;
 }

@@ -6,10 +6,12 @@ are compiled with both tracers' headers; the events of QEMU, and the traces of e
 zebra of FRR are built whole, run, and recorded. For 'make compat', which installs what this needs; it takes most of an hour.
 """
 
+import json
 import os
 import pathlib
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,7 +47,7 @@ def say(name, text):
 # ---- sources
 
 
-def fetch():
+def fetch(packages):
     """Sources by apt-get, from where the machine gets its packages, with lists and caches of our own."""
     apt = TOP / "apt"
     for folder in ("parts", "lists/partial", "cache/archives/partial"):
@@ -62,7 +64,7 @@ def fetch():
         f'Dir::Cache "{apt}/cache";\nAPT::Sandbox::User "root";\n')
     env = {"APT_CONFIG": str(conf)}
     run("apt-get", "update", "-q", env=env, log="apt")
-    for package in PACKAGES:
+    for package in packages:
         if (TOP / package).exists():
             continue
         run("apt-get", "source", "-q", "--download-only", package, env=env, log="apt")
@@ -186,10 +188,11 @@ def libcamera(lttng):
         off = [f"-D{o}=disabled" for o in ("gstreamer", "cam", "qcam", "documentation", "pycamera", "lc-compliance")]
         run("meson", "setup", "build", "-Dpipelines=vimc", "-Dipas=", *off, "-Dtest=false", "-Dv4l2=false", "-Dtracing=enabled",
             cwd=work, env=PC, log="libcamera")
-    targets = subprocess.run(["ninja", "-C", work / "build", "-t", "targets", "all"], capture_output=True, text=True).stdout
-    target = re.search(r"^[^:]*tracepoints\.cpp\.o", targets, re.MULTILINE)[0]
-    run("ninja", "-C", work / "build", target, log="libcamera")
-    say("libcamera", "its providers compile (C++17)")
+    commands = json.loads(subprocess.run(["ninja", "-C", work / "build", "-t", "compdb"], capture_output=True, text=True).stdout)
+    built = next(c for c in commands if c["file"].endswith("tracepoints.cpp") and c["output"].endswith(".o"))
+    run("ninja", "-C", work / "build", built["output"], log="libcamera")  # with all that is generated before it
+    flags = [f for f in shlex.split(built["command"])[1:] if re.match(r"-[ID]|-std=|-include$|.*config\.h$", f) and str(STAGE) not in f]
+    compile_both("libcamera", built["file"], *flags, cwd=work / "build", compiler="g++")
 
 
 def frr(lttng):
@@ -241,7 +244,7 @@ def main():
         sys.exit(f"real.py: no such program: {', '.join(sorted(unknown))}; there are {', '.join(f.__name__ for f in TRIED)}")
     TOP.mkdir(exist_ok=True)
     failed = 0
-    fetch()
+    fetch([p for p in PACKAGES if p in names])
     install()
     home = TOP / "lttng"
     shutil.rmtree(home, ignore_errors=True)
