@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The whole session daemon but its processes: programs and clients that say anything in any order, over real sockets, while sessions
- * come and go. The input is a list of operations. Consumers are played here: they do at once what they are told.
+ * come and go. The input is a list of operations. Consumers are played here: they do soon what they are told.
+ *
+ * Whatever happens, each line of a client is answered, once; when the daemon has ended nobody is charged for anything any more, and no
+ * descriptor is left.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -26,7 +29,10 @@ static struct program {
 	int fd;
 	uint32_t query, cookie; /* that it was asked last */
 } programs[N_PROGRAMS];
-static int client_fd;
+static struct {
+	int fd;
+	unsigned n_asked, n_answered; /* lines */
+} client;
 
 struct input {
 	const uint8_t *data;
@@ -35,10 +41,23 @@ struct input {
 
 /* --- consumers --- */
 
+/* Nobody writes these sets any more. */
+static void forget_retired(const struct session *s)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (set->retiring)
+				ring_set_free(set);
+}
+
 static void consumer_answers(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
 
+	forget_retired(c->session);
 	if (c->rotate_cookie) {
 		c->rotate_cookie = 0;
 		c->ops->rotated(c, 0, "");
@@ -109,6 +128,20 @@ void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, st
 {
 	c->rotate_cookie = 1;
 	consumer_spawn(c);
+}
+
+void consumer_retire(struct consumer *c, const struct ring_set *set)
+{
+	consumer_spawn(c);
+}
+
+void consumer_add_retired(
+	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept)
+{
+}
+
+void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared)
+{
 }
 
 void consumer_reap(struct consumer *c)
@@ -317,19 +350,62 @@ static void program_nearly(struct program *p, struct input *in)
 	program_send(p, &w);
 }
 
-static void client_says(const void *line, size_t len)
+static unsigned count_lines(const char *text, size_t len)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += text[i] == '\n';
+	return n;
+}
+
+/* Takes the answers that there are. */
+static void client_read(void)
 {
 	static char replies[65536];
-	ssize_t n = client_fd < 0 ? 0 : recv(client_fd, replies, sizeof(replies), MSG_DONTWAIT);
+	ssize_t n = 1;
 
-	if (!n) {
-		ky_close(client_fd);
-		client_accept(&d, connect_pair(SOCK_STREAM, &client_fd),
-			&(struct ky_peer){.pid = getpid()});
+	while (client.fd >= 0 && n > 0) {
+		n = recv(client.fd, replies, sizeof(replies), MSG_DONTWAIT);
+		if (n > 0)
+			client.n_answered += count_lines(replies, (size_t)n);
+		else if (!n || errno != EAGAIN)
+			client.fd = ky_close(client.fd);
 	}
-	if (send(client_fd, line, len, MSG_NOSIGNAL) < 0 ||
-		send(client_fd, "\n", 1, MSG_NOSIGNAL) < 0)
-		return;
+	if (client.fd >= 0 && client.n_answered > client.n_asked)
+		abort();
+}
+
+static void client_connect(void)
+{
+	client.n_asked = client.n_answered = 0;
+	client_accept(
+		&d, connect_pair(SOCK_STREAM, &client.fd), &(struct ky_peer){.pid = getpid()});
+}
+
+static void client_says(const void *line, size_t len)
+{
+	client_read();
+	if (client.fd < 0)
+		client_connect();
+	if (send(client.fd, line, len, MSG_NOSIGNAL) != (ssize_t)len ||
+		send(client.fd, "\n", 1, MSG_NOSIGNAL) != 1)
+		client.fd = ky_close(client.fd); /* it does not read, and is not to wait */
+	client.n_asked += count_lines(line, len) + 1;
+}
+
+/* However long it takes. */
+static void await_answers(void)
+{
+	for (int i = 0; i < 1000 && client.fd >= 0 && client.n_answered < client.n_asked; i++) {
+		pass_time();
+		turn();
+		for (int k = 0; k < N_PROGRAMS; k++)
+			program_read(&programs[k]);
+		client_read();
+	}
+	if (client.fd >= 0 && client.n_answered != client.n_asked)
+		abort();
 }
 
 static const char *const lines[] = {
@@ -360,6 +436,10 @@ static const char *const lines[] = {
 	"{\"command\":\"hello\"}",
 	"{\"command\":\"create\",\"session\":\"s\",\"output\":\"/o\",\"snapshot\":true}",
 	"{\"command\":\"enable-channel\",\"channel\":\"o\",\"subbuf_size\":4096,\"mode\":\"overwrite\"}",
+	"{\"command\":\"enable-channel\",\"channel\":\"c\",\"buffers\":\"process\",\"subbuf_size\":4194304}",
+	"{\"command\":\"enable-channel\",\"channel\":\"o\",\"buffers\":\"thread\"}",
+	"{\"command\":\"track\",\"vuid\":[\"1000\"]}",
+	"{\"command\":\"untrack\",\"vuid\":[\"all\"]}",
 	"{\"command\":\"enable-channel\",\"channel\":\"c_1\",\"tracefile_size\":4194304,\"tracefile_count\":2}",
 	"{\"command\":\"rotate\",\"session\":\"t\"}",
 	"{\"command\":\"rotate\",\"session\":\"t\",\"no_wait\":true}",
@@ -436,7 +516,16 @@ static void begin(void)
 	ky_timer_init(&pause_timer, pause_loop);
 	for (int i = 0; i < N_PROGRAMS; i++)
 		programs[i] = (struct program){.fd = -1};
-	client_fd = -1;
+	client.fd = -1;
+}
+
+static unsigned count_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 512; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -448,16 +537,20 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, KY_MIN(size, (size_t)1024)};
+	unsigned n_fds = count_fds();
 
 	begin();
 	while (in.len)
 		operate(&in);
+	await_answers();
 	for (int i = 0; i < N_PROGRAMS; i++)
 		ky_close(programs[i].fd);
-	ky_close(client_fd);
+	client.fd = ky_close(client.fd);
 	d.run.state_fd = ky_close(d.run.state_fd); /* the run directory is not ours */
 	daemon_deinit(&d);
 	if (!ky_list_empty(&d.users))
 		abort(); /* somebody is still charged */
+	if (count_fds() != n_fds)
+		abort();
 	return 0;
 }
