@@ -16,7 +16,7 @@ import subprocess
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import APPS, CLI, Failure, check, check_counts, equal, main, wait_for
+from kymotest import APPS, CLI, Failure, check, check_counts, equal, main, read_trace, wait_for
 
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -81,6 +81,26 @@ def test_library_without_rseq(k):
 
 def test_library_in_children(k):
     sweep(k, lambda n: [APPS / "processes", "forks", 2], lambda text: int(text) >= 20)
+
+
+def test_library_standalone(k):
+    """Without its companion, or without the way to it, a program runs as ever; the user is told in a line at most."""
+    command, wanted = emit()
+    calls = []
+    for n in itertools.count(1):
+        trace = k.traces / str(n)
+        done = k.run(command(n), env=failing(k, n, FAIL_IN="libkymo", KYMO_STANDALONE=str(trace)), status=None, timeout=20)
+        what = f"with call {n} failing ({failed(k)})"
+        equal(done.returncode, 0, f"status {what}")
+        check(wanted(done.stdout), f"{what}: the program says {done.stdout!r}")
+        lines = done.stderr.splitlines()
+        check(len(lines) <= 1 and all(line.startswith("kymo: not traced") for line in lines), f"{what}: {done.stderr!r}")
+        if not failed(k):
+            break
+        calls.append(failed(k))
+    for call in ("clone", "execve", "waitpid", "readlink"):
+        check(call in calls, f"{call} was never called: {calls}")
+    equal(len(read_trace(trace)[0]), 20, "events of the last run, in which nothing failed")
 
 
 # ---- the daemons

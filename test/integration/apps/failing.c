@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -177,6 +179,10 @@ FAILING(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags
 FAILING(int, eventfd, (unsigned int n, int flags), (n, flags), EMFILE, -1)
 FAILING(int, poll, (struct pollfd * p, nfds_t n, int timeout), (p, n, timeout), ENOMEM, -1)
 FAILING(pid_t, fork, (void), (), EAGAIN, -1)
+FAILING(int, execve, (const char *path, char *const argv[], char *const env[]), (path, argv, env),
+	EACCES, -1)
+FAILING(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), ECHILD, -1)
+FAILING(ssize_t, readlink, (const char *path, char *to, size_t size), (path, to, size), EACCES, -1)
 /* These return their error. */
 FAILING(int, pthread_create,
 	(pthread_t * t, const pthread_attr_t *attr, void *(*run)(void *), void *arg),
@@ -185,6 +191,17 @@ FAILING(int, posix_spawn,
 	(pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,
 		const posix_spawnattr_t *attr, char *const argv[], char *const env[]),
 	(pid, path, actions, attr, argv, env), EAGAIN, EAGAIN)
+
+EXPORT int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
+{
+	static __typeof__(&clone) real;
+
+	if (fails("clone", __builtin_return_address(0), EAGAIN))
+		return -1;
+	if (!real)
+		real = REAL(clone);
+	return real(run, stack, flags, arg);
+}
 
 EXPORT int open(const char *path, int flags, ...)
 {
