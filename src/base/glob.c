@@ -40,8 +40,9 @@ static bool begins_with(const char *s, const char *prefix)
 
 bool ky_glob_match_event(const char *pattern, const char *name)
 {
-	static const char *const own[] = {"statedump:", "lib:", "vm:", "process:", "cgroup:",
-		"block:", "net:", "cpu:", "mount:"};
+	/* No pointers: they would cost each traced process a page. */
+	static const char own[][12] = {"statedump:", "lib:", "vm:", "process:", "cgroup:", "block:",
+		"net:", "cpu:", "mount:"};
 	bool hidden = false;
 
 	if (begins_with(name, "kymo_") && !begins_with(pattern, "kymo_"))

@@ -42,6 +42,7 @@ static int run_state(struct cli *cli)
 		report_state(cli, kymo_value_at(sessions, i));
 	if (!kymo_value_count(sessions))
 		puts("there is no session");
+	cli_report_notes(cli, reply);
 	return CLI_OK;
 }
 

@@ -20,6 +20,8 @@ static void step_done(struct session_waiter *w, struct session *s, int error, co
 		reply_add(r, "session", report_session(s));
 	else
 		reply_add_to(r, "sessions", report_session(s));
+	if (!error && *message)
+		reply_note(r, "session '%s': %s", s->name, message);
 	if (!error && r->command->scope == SCOPE_NONE)
 		request_select(r, s);
 	if (ky_list_empty(&r->steps))

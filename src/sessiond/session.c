@@ -437,6 +437,11 @@ static void barrier_passed(struct barrier *b)
 
 	switch (s->step) {
 	case SESSION_STARTING:
+		finish(s, 0,
+			b->timed_out
+				? "some programs have not answered yet: their events, and the state that they tell, may begin later"
+				: "");
+		break;
 	case SESSION_PAUSING:
 		finish(s, 0, "");
 		break;

@@ -161,7 +161,7 @@ struct notice {
 
 /* Who waits for the end of a session's step. */
 struct session_waiter {
-	/* error: 0 or -errno; message: why, or "". For the end of a destruction, s is freed
+	/* error: 0 or -errno; message: why, or, if it is done, what the user should know; or "". For the end of a destruction, s is freed
 	 * afterwards. */
 	void (*done)(struct session_waiter *w, struct session *s, int error, const char *message);
 };

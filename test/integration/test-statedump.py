@@ -207,7 +207,9 @@ def test_slow(k):
     k.start_daemon()
     app = start(k, "hold", "register")
     first = k.record("*", session="first")
-    second = k.record("*", session="second")  # has to wait for its turn
+    second = k.record("*", session="second", start=False)
+    said = k.kymo("start", "second").stdout  # has to wait for its turn
+    check("note: session 'second': some programs have not answered yet" in said, f"start said {said!r}")
     tell(k, app, "emit 10")
     said = k.kymo("regenerate", "statedump", "-s", "second").stdout
     check("still at it" in said, f"regenerate said {said!r}")
