@@ -294,8 +294,10 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 		why = check_field(&f, depth, n_left);
 		if (f.flags & KYMO_FIELD_ASIDE)
 			aside = true;
-		if (!why && aside && (!(f.flags & KYMO_FIELD_ASIDE) || depth))
+		else if (aside && !why)
 			why = "a field that is recorded comes behind one that is not";
+		if (aside && depth && !why)
+			why = "a field in a field is for filters only";
 		for (uint32_t i = 0; i < n && !why; i++)
 			if (!strcmp(names[i], f.name))
 				why = "two fields have the same name";

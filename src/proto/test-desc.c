@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* What the check of a description lets pass, and what not: fields in fields. */
+#include "proto/desc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#define UINT   KYMO_FIELD_UINT
+#define STRUCT KYMO_FIELD_STRUCT
+
+static uint8_t bytes[1 << 16];
+
+static struct ky_bytes describe(const struct kymo_field *fields)
+{
+	const struct kymo_event event = {
+		.size = sizeof(event), .provider = "p", .name = "e", .fields = fields};
+	struct ky_writer w = {.buf = bytes, .cap = sizeof(bytes)};
+
+	ky_desc_encode(&w, &event);
+	assert_int_equal(w.error, 0);
+	return (struct ky_bytes){bytes, (uint32_t)w.len};
+}
+
+static void refused(const struct kymo_field *fields, const char *wanted)
+{
+	const char *why = "nothing";
+
+	assert_int_equal(ky_desc_check(describe(fields), &why), -EBADMSG);
+	assert_string_equal(why, wanted);
+}
+
+static const struct kymo_field point[] = {
+	{UINT, 0, 4, 0, 0, "x", NULL}, {UINT, 0, 4, 0, 0, "y", NULL}, {0}};
+static const struct kymo_field options[] = {
+	{STRUCT, 0, 0, 0, 0, "point", point}, {KYMO_FIELD_STRING, 0, 1, 0, 0, "text", NULL}, {0}};
+static const struct kymo_field event[] = {{KYMO_FIELD_MEDIA, 0, 1, 0, 0, "m", "image/png"},
+	{KYMO_FIELD_BLOB, 0, 1, 0, 0, "b", NULL}, {STRUCT, 0, 0, 0, 0, "to", point},
+	{KYMO_FIELD_VARIANT, 0, 0, 0, 0, "v", options},
+	{KYMO_FIELD_SEQUENCE, STRUCT, 0, 0, 0, "path", options},
+	{KYMO_FIELD_ARRAY, STRUCT, 0, 0, 3, "corners", point}, {0}};
+
+static void test_passes(void **state)
+{
+	struct ky_bytes desc = describe(event);
+	struct kymo_enum_label label;
+	struct ky_desc d, inner;
+	struct ky_field f;
+
+	(void)state;
+	assert_int_equal(ky_desc_check(desc, NULL), 0);
+	ky_desc_open(&d, desc);
+	assert_true(ky_desc_next_field(&d, &f));
+	assert_int_equal(f.kind, KYMO_FIELD_ENUM);
+	assert_true(ky_field_next_label(&f, &label));
+	assert_string_equal(label.label, "image/png");
+	while (strcmp(f.name, "path"))
+		assert_true(ky_desc_next_field(&d, &f));
+	assert_true(ky_field_is_array(&f));
+	assert_int_equal(ky_field_basic_kind(&f), STRUCT);
+	inner = ky_field_fields(&f);
+	assert_true(ky_desc_next_field(&inner, &f));
+	assert_string_equal(f.name, "point");
+	assert_int_equal(f.n_fields, 2);
+	assert_true(ky_desc_next_field(&inner, &f));
+	assert_false(ky_desc_next_field(&inner, &f));
+}
+
+/* The end is missing, or any length on the way says more than there is. */
+static void test_cut_short(void **state)
+{
+	struct ky_bytes desc = describe(event);
+
+	(void)state;
+	for (uint32_t len = 0; len < desc.len; len++)
+		assert_int_equal(ky_desc_check((struct ky_bytes){desc.data, len}, NULL), -EBADMSG);
+	for (uint32_t i = 0; i < desc.len; i++) {
+		uint8_t byte = bytes[i];
+
+		for (unsigned v = 0; v < 256; v++) {
+			bytes[i] = (uint8_t)v;
+			ky_desc_check(desc, NULL); /* whatever it says, it reads nothing else */
+		}
+		bytes[i] = byte;
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const struct kymo_field none[] = {{0}};
+	static const struct kymo_field empty[] = {{STRUCT, 0, 0, 0, 0, "s", none}, {0}};
+	static const struct kymo_field twice[] = {
+		{UINT, 0, 4, 0, 0, "x", NULL}, {UINT, 0, 4, 0, 0, "x", NULL}, {0}};
+	static const struct kymo_field same[] = {{STRUCT, 0, 0, 0, 0, "s", twice}, {0}};
+	static const struct kymo_field variants[] = {
+		{KYMO_FIELD_ARRAY, KYMO_FIELD_VARIANT, 0, 0, 2, "v", options}, {0}};
+	static const struct kymo_field hidden[] = {
+		{UINT, 0, 4, KYMO_FIELD_ASIDE, 0, "x", NULL}, {0}};
+	static const struct kymo_field aside[] = {{STRUCT, 0, 0, 0, 0, "s", hidden}, {0}};
+	static const struct kymo_field unknown[] = {{15, 0, 4, 0, 0, "x", NULL}, {0}};
+	static const struct kymo_field within[] = {{STRUCT, 0, 0, 0, 0, "s", unknown}, {0}};
+
+	(void)state;
+	refused(empty, "a structure or variant has no fields");
+	refused(same, "two fields have the same name");
+	refused(variants, "an array's elements are of an unknown kind or size");
+	refused(aside, "a field in a field is for filters only");
+	refused(within, "a field is of an unknown kind or size");
+}
+
+static void test_depth(void **state)
+{
+	struct kymo_field levels[KY_DEPTH_MAX + 1][2] = {{{0}}};
+
+	(void)state;
+	for (size_t i = 0; i <= KY_DEPTH_MAX; i++)
+		levels[i][0] = (struct kymo_field){
+			STRUCT, 0, 0, 0, 0, "s", i ? levels[i - 1] : point};
+	assert_int_equal(ky_desc_check(describe(levels[KY_DEPTH_MAX - 1]), NULL), 0);
+	refused(levels[KY_DEPTH_MAX], "structures are in each other too deeply");
+}
+
+/* Counted are those of all depths. */
+static void test_number(void **state)
+{
+	static char names[KY_FIELDS_MAX][8];
+	struct kymo_field fields[KY_FIELDS_MAX + 1] = {{0}},
+						 outer[] = {{STRUCT, 0, 0, 0, 0, "s", fields}, {0}};
+
+	(void)state;
+	for (size_t i = 0; i < KY_FIELDS_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%zu", i);
+		fields[i] = (struct kymo_field){UINT, 0, 1, 0, 0, names[i], NULL};
+	}
+	assert_int_equal(ky_desc_check(describe(fields), NULL), 0);
+	refused(outer, "the event has too many fields");
+	fields[KY_FIELDS_MAX - 1].kind = KYMO_FIELD_END;
+	assert_int_equal(ky_desc_check(describe(outer), NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_passes),
+		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_number),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
