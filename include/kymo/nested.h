@@ -24,7 +24,8 @@
  *	kymo_optional_struct (name, type, pointer)	and of a structure
  *
  * An array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for fields
- * that stand before these, or behind those that have always the same size; not for what is in them. C11 and C++11.
+ * that stand before these, or behind those that have always the same size; not for what is in them. An event with
+ * kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65 bytes for each text. C11 and C++11.
  */
 #ifndef KYMO_NESTED_H
 #define KYMO_NESTED_H
