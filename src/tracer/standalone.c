@@ -33,7 +33,7 @@
 #define CANNOT_EXEC 127
 
 /* Static: threads that load objects may have small stacks. */
-static char entry[sizeof(ENTRY) + PATH_MAX] = ENTRY;
+static char entry[sizeof(ENTRY) + PATH_MAX];
 static char program[PATH_MAX];
 
 struct launcher {
@@ -221,6 +221,7 @@ bool tracer_standalone(struct tracer_conn *conn)
 
 	if (!given || !*given)
 		return false;
+	memcpy(entry, ENTRY, sizeof(ENTRY));
 	trace = make_absolute(given);
 	if (!trace) {
 		complain(given, "its path is too long");

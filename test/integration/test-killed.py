@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("KYMO_TEST_KILLS", 100 if SANITIZED else 400))
 AT_ONCE = 200  # kills in one session: each may leave three rings of threads, and a set has 1024
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
-FOR_THREADS = ("--subbuf-size=32K", "--num-subbuf=4")  # each has a ring of its own
+FOR_THREADS = ("--subbuf-size=256K", "--num-subbuf=4")  # each has a ring of its own
 HANDLER = 2
 SURVIVOR = 0xFFFF
 
