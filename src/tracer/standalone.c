@@ -5,8 +5,8 @@
  * Runs once in each program, before the listener does, under the lock and with signals blocked.
  *
  * The program gets no child that it could notice: the launcher, which ends when the companion is ready, is a grandchild,
- * and its parent ends without SIGCHLD. What the user asked for and does not get is told in a line on
- * stderr: the one thing that the library says.
+ * and its parent ends without SIGCHLD. What the user asked for and does not get is told in a line on stderr: the one thing
+ * that the library says.
  *
  * Children start with the variable as well, and may do so in another directory, or find DIR of no use. So the program's
  * own entry in the environment is replaced, in place: by one with an absolute path, or an empty one. That is one pointer,
@@ -38,8 +38,8 @@ static char program[PATH_MAX];
 
 struct launcher {
 	char *const *argv, *const *envp;
-	char stack[8 << 10] __attribute__((aligned(16))),
-		parent_stack[8 << 10] __attribute__((aligned(16)));
+	char stack[8 << 10] __attribute__((aligned(16)));
+	char parent_stack[8 << 10] __attribute__((aligned(16)));
 };
 
 static void complain(const char *dir, const char *why)
