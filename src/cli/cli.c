@@ -101,11 +101,17 @@ void cli_print_json(struct cli *cli, const char *text)
 	cli->printed = true;
 }
 
+#define NO_MEMORY                                                                                  \
+	"{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory to tell the result\" }"
+
 void cli_result(struct cli *cli, struct kymo_value *v)
 {
+	const char *text;
+
 	if (!kymo_value_get(v, "ok"))
 		kymo_value_set_bool(v, "ok", true);
-	cli_print_json(cli, kymo_value_json(v));
+	text = kymo_value_json(v);
+	cli_print_json(cli, text ? text : NO_MEMORY);
 }
 
 /* Says it on stderr, unless the JSON object, which says it too, goes there. */

@@ -46,7 +46,7 @@ static int add_value(
 	bool known = true;
 
 	if (!strcmp(text, "all") || cli_parse_number(text, UINT32_MAX, &number) == 0)
-		return kymo_value_add_string(params, attribute, text) ? CLI_FAILED : CLI_OK;
+		return cli_params_added(cli, kymo_value_add_string(params, attribute, text));
 	if (!strcmp(attribute, "vpid"))
 		return cli_usage(cli, "'%s' is no number of a process", text);
 	known = !strcmp(attribute, "vuid") ? find_user(text, &id) : find_group(text, &id);
@@ -54,7 +54,7 @@ static int add_value(
 		return cli_fail(cli, "not-found", "there is no %s '%s' on this machine",
 			!strcmp(attribute, "vuid") ? "user" : "group", text);
 	snprintf(digits, sizeof(digits), "%" PRIu32, id);
-	return kymo_value_add_string(params, attribute, digits) ? CLI_FAILED : CLI_OK;
+	return cli_params_added(cli, kymo_value_add_string(params, attribute, digits));
 }
 
 /* "--vpid --all", as LTTng has it, is understood too: then --all is the option's value. */

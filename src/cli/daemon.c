@@ -248,9 +248,12 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
+	const char *text = params ? kymo_value_json(params) : "";
 	int r;
 
-	if (params && !ky_utf8_valid(kymo_value_json(params), strlen(kymo_value_json(params))))
+	if (!text)
+		return no_answer(cli, -ENOMEM);
+	if (!ky_utf8_valid(text, strlen(text)))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
 	tell_when_slow(true);
 	r = kymo_ctl_call(ctl, command, params, &reply);

@@ -10,7 +10,7 @@ struct kymo_value *cli_params_new(struct cli *cli)
 	return params;
 }
 
-static int checked(struct cli *cli, int r)
+int cli_params_added(struct cli *cli, int r)
 {
 	return r < 0 ? cli_fail(cli, "failed", "%s", strerror(-r)) : CLI_OK;
 }
@@ -19,7 +19,8 @@ int cli_params_session(struct cli *cli, struct kymo_value *params)
 {
 	const char *session = cli_get(cli, "session");
 
-	return session ? checked(cli, kymo_value_set_string(params, "session", session)) : CLI_OK;
+	return session ? cli_params_added(cli, kymo_value_set_string(params, "session", session))
+		       : CLI_OK;
 }
 
 int cli_params_which(struct cli *cli, struct kymo_value *params)
@@ -36,7 +37,7 @@ int cli_params_which(struct cli *cli, struct kymo_value *params)
 		r = kymo_value_set_string(params, "session", name);
 	if (!r && cli_has(cli, "no-wait"))
 		r = kymo_value_set_bool(params, "no_wait", true);
-	return checked(cli, r);
+	return cli_params_added(cli, r);
 }
 
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text)
@@ -52,7 +53,7 @@ int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name
 				text);
 		r = kymo_value_add_string(params, name, part);
 	}
-	return checked(cli, r);
+	return cli_params_added(cli, r);
 }
 
 int cli_params_patterns(struct cli *cli, struct kymo_value *params)
@@ -62,7 +63,7 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params)
 	if (cli_has(cli, "all") && cli_arg(cli, 0))
 		return cli_usage(cli, "either patterns or --all, not both");
 	if (cli_has(cli, "all"))
-		return checked(cli, kymo_value_add_string(params, "patterns", "*"));
+		return cli_params_added(cli, kymo_value_add_string(params, "patterns", "*"));
 	if (!cli_arg(cli, 0))
 		return cli_usage(cli,
 			"no pattern is given: 'PROVIDER:NAME' with '*' for any letters, or --all");
@@ -104,7 +105,7 @@ int cli_params_filter(struct cli *cli, struct kymo_value *params)
 		return CLI_OK;
 	if (cli_args_next(&cli->args, "filter", &iter)) /* the last alone would surprise */
 		return cli_usage(cli, "there can be one --filter only: join them, '(A) && (B)'");
-	return checked(cli, kymo_value_set_string(params, "filter", filter));
+	return cli_params_added(cli, kymo_value_set_string(params, "filter", filter));
 }
 
 char *cli_param_name(char *key)
@@ -120,7 +121,7 @@ int cli_params_option(
 {
 	_cleanup_free_ char *name = strdup(key);
 
-	return checked(
+	return cli_params_added(
 		cli, name ? kymo_value_set_string(params, cli_param_name(name), value) : -ENOMEM);
 }
 
@@ -143,5 +144,5 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 		r = kymo_value_set_string(params, "buffers", buffers);
 	if (pool && !r)
 		r = kymo_value_set_string(params, "pool_size", pool);
-	return checked(cli, r);
+	return cli_params_added(cli, r);
 }

@@ -10,6 +10,8 @@
 
 /* A new object of parameters; NULL without memory, reported. */
 struct kymo_value *cli_params_new(struct cli *cli);
+/* What adding to them gave, 0 or -errno, as an exit code: says why not. */
+int cli_params_added(struct cli *cli, int r);
 /* --session=NAME as `session`. */
 int cli_params_session(struct cli *cli, struct kymo_value *params);
 /* [NAME] or --all, and --no-wait, of start, stop and the like. */

@@ -213,6 +213,7 @@ static int format_request(struct ky_buf *line, const char *command, const struct
 {
 	struct json_object *request = json_object_new_object();
 	struct json_object *from = (struct json_object *)params;
+	const char *text = NULL;
 	int r = 0;
 
 	if (!request ||
@@ -225,10 +226,12 @@ static int format_request(struct ky_buf *line, const char *command, const struct
 		}
 	}
 	if (!r)
-		ky_buf_puts(line, json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN));
+		text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	if (text)
+		ky_buf_puts(line, text);
 	ky_buf_puts(line, "\n");
 	json_object_put(request);
-	return r < 0 ? -ENOMEM : line->error;
+	return text ? line->error : -ENOMEM;
 }
 
 static int exchange(struct kymo_ctl *ctl, const char *line, struct kymo_value **ret_reply)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """
 The n-th call for memory, descriptors, files, sockets, threads or processes fails: for each n, until there is no such call. Once
-in the library, while a program runs; once in each daemon, through the life of a session. Nothing crashes or hangs, the
+in the library, while a program runs; once in each daemon, through the life of a session; once in each of some commands. Nothing crashes or hangs, the
 program's own output is what it was, and afterwards everything works.
 
 KYMO_TEST_ALL=1: all n for the daemons too, not some chosen by chance; KYMO_TEST_SEED: what chance begins with.
@@ -183,6 +183,24 @@ def test_session_daemon(k):
 
 def test_consumer(k):
     sweep_daemon(k, "kymo-consumerd")
+
+
+# ---- commands
+
+
+def test_commands(k):
+    """They end with what was asked for, or with a message."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 20)
+    k.kymo("stop", "s")
+    for args in (["status"], ["--json", "status"], ["list", "-u"], ["enable-event", "-s", "s", "x*,y*"], ["track", "-s", "s", "--vpid=1"], ["set", "-s", "s"], ["view", trace], ["--json", "stat", trace]):
+        for n in itertools.count(1):
+            done = k.run([CLI, *args], env=failing(k, n, FAIL_PROGRAM="kymo"), status=None, timeout=20)
+            if not failed(k):
+                break
+            lines = len(done.stderr.strip().splitlines())
+            check(done.returncode == 0 or (done.returncode == 1 and (1 <= lines <= 2 or "--json" in args)), f"kymo {args} with call {n} failing ({failed(k)}): exit {done.returncode}: {done.stderr!r}")
 
 
 main()

@@ -233,6 +233,30 @@ def test_flood_of_connections(k):
     all_gone(k, first)
 
 
+def test_metadata_is_bounded(k):
+    """A program of which every event has a long description: what a session keeps of them is bounded, which status tells."""
+    first = start(k)
+    ask(k, "enable-event", patterns=["*:*"])
+    fields = [(2, 8, f"f{i:03}" + "x" * 120) for i in range(30)]
+    program = Program(k)
+    number, _ = program.expect_query()
+    full = lambda: any("descriptions of events" in w for w in ask(k, "status", session="s")["warnings"])
+    n = 0
+    while not full():
+        check(n < 40000, f"{n} events, and still no end")
+        for _ in range(100):
+            entries = b"".join(struct.pack("<I", n + i) + blob(description(f"e{n + i}", *fields)) for i in range(12))
+            program.send(EVENTS, struct.pack("<III", number, 1, 12) + blob(entries))  # and more follows
+            n += 12
+    check(n > 5000, f"only {n} events")
+    check(resident_mib(k) < 300, f"the daemon takes {resident_mib(k):.0f} MiB")
+    ask(k, "create", session="other", output="")
+    ask(k, "enable-event", session="other", patterns=["shop:order"])
+    good = Program(k, ORDER, name="good")
+    check(good.serve(), "events of a program in another session")
+    all_gone(k, first, program, good)
+
+
 def test_tables_are_bounded(k):
     """One event at the highest number needs a large table: programs of a user cannot have any number of them."""
     first = start(k)
