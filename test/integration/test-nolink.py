@@ -127,6 +127,7 @@ def compile_to(k, name, text, *flags, compiler="gcc"):
     source = k.top / f"{name}.{'cpp' if compiler == 'g++' else 'c'}"
     source.write_text(text)
     (k.top / "tp.h").write_text(PROVIDER)
+    (k.top / "conflict-tp.h").write_text(CONFLICTING_PROVIDER)
     includes = [f"-I{k.top}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
     k.run([compiler, "-O2", "-Wall", "-Werror", *includes, "-D_GNU_SOURCE", "-o", k.top / name, source, *flags])
     return k.top / name
@@ -255,7 +256,11 @@ def test_static(k):
 
 # ---- what two objects disagree about
 
+CONFLICTING_PROVIDER = PROVIDER.replace("nolink_lttng", "conflict_lttng").replace("tp.h", "conflict-tp.h").replace("_integer(int,", "_integer(LTTNG_TYPE,")
 CONFLICT = """
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "conflict-tp.h"
 #include <kymo/span.h>
 #include <kymo/state.h>
 KYMO_EVENT_DEFINE(conflict, shared, LEVEL, KYMO_ARGS(TYPE value), FIELD(value, value))
@@ -271,6 +276,7 @@ void work(void)
 	kymo_event(conflict, other, kymo_i32(from, FROM), FIELD(value, 1));
 	kymo_trace(conflict, shared, 1);
 	kymo_state_event(conflict, state, FIELD(key, 1));
+	lttng_ust_tracepoint(conflict_lttng, event, FROM);
 #ifdef __cplusplus
 	both(1);
 	both(2L);
@@ -278,8 +284,8 @@ void work(void)
 #endif
 }
 """
-SIDES = (["-DFROM=1", "-DLEVEL=KYMO_INFO", "-DTYPE=int32_t", "-DFIELD=kymo_i32"],
-    ["-DFROM=2", "-DLEVEL=KYMO_WARNING", "-DTYPE=double", "-DFIELD=kymo_f64"])
+SIDES = (["-DFROM=1", "-DLEVEL=KYMO_INFO", "-DTYPE=int32_t", "-DFIELD=kymo_i32", "-DLTTNG_TYPE=short"],
+    ["-DFROM=2", "-DLEVEL=KYMO_WARNING", "-DTYPE=double", "-DFIELD=kymo_f64", "-DLTTNG_TYPE=long"])
 
 
 def test_conflicts(k):
@@ -289,12 +295,12 @@ def test_conflicts(k):
         main = compile_to(k, "main", MAIN, "-ldl")
         both = [library(k, f"side{n}", CONFLICT, *flags, compiler=compiler) for n, flags in enumerate(SIDES)]
         of_cplusplus = 3 if compiler == "g++" else 0
-        for session, channel, recorded in (("refuse", (), 5 + of_cplusplus), ("separate", ("--event-conflict=separate",), 8 + 2 * of_cplusplus)):
-            trace = k.record("conflict:*", session=session, channel=channel)
+        for session, channel, recorded in (("refuse", (), 6 + of_cplusplus), ("separate", ("--event-conflict=separate",), 10 + 2 * of_cplusplus)):
+            trace = k.record("conflict*:*", session=session, channel=channel)
             run_program(k, main, {"LD_LIBRARY_PATH": str(LIBDIR)}, *both)
             k.kymo("destroy", session)
             found, discarded = read_trace(trace)
-            equal((len(found), discarded), (recorded, 8 + 2 * of_cplusplus - recorded), f"recorded and discarded ({session}, {compiler})")
+            equal((len(found), discarded), (recorded, 10 + 2 * of_cplusplus - recorded), f"recorded and discarded ({session}, {compiler})")
             trace.rename(k.top / f"{session}-{compiler}")
 
 
@@ -306,14 +312,16 @@ def test_one_definition_rule(k):
     """
     k.start_daemon()
     main = compile_to(k, "main", MAIN, "-ldl")
-    text = 'extern "C" void work0(void), work1(void), work(void);\nvoid work(void) { work0(); work1(); }\n'
+    both = 'extern "C" void work0(void), work1(void), work(void);\nvoid work(void) { work0(); work1(); }\n'
     for level, sides in (("-O0", (SIDES[0],) * 2), ("-O2", (SIDES[0],) * 2), ("-O0", SIDES), ("-O2", SIDES)):
         parts = [k.top / "part0.o", k.top / "part1.o"]
         for n, part in enumerate(parts):
             source = k.top / f"part{n}.cpp"
-            source.write_text(CONFLICT.replace("work", f"work{n}"))
-            k.run(["g++", level, "-c", "-fPIC", f"-I{SOURCE / 'include'}", *sides[n], "-o", part, source])
-        app = library(k, "both", text, *parts, compiler="g++")
+            text = CONFLICT if n == 0 else re.sub("#define LTTNG.*", "", CONFLICT)  # a provider is defined once in a library
+            source.write_text(text.replace("work", f"work{n}"))
+            k.run(["g++", level, "-c", "-fPIC", f"-I{k.top}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}",
+                *sides[n], "-o", part, source])
+        app = library(k, "both", both, *parts, compiler="g++")
         trace = k.record("conflict:*", channel=("--event-conflict=separate",))
         run_program(k, main, {"LD_LIBRARY_PATH": str(LIBDIR)}, app)
         k.kymo("destroy", "s")
