@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/confine.h"
 
+#include <linux/audit.h>
+#include <linux/filter.h>
 #include <linux/landlock.h>
-#include <seccomp.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,62 +16,76 @@
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (UINT64_C(1) << 14) /* Linux 6.2 */
 #endif
-#define REFER_ABI                                                                                  \
-	2 /* before it, files cannot be moved from one directory to another, which rotation does */
+#define REFER_ABI    2 /* before it, files cannot be moved between directories, as rotation does */
 #define TRUNCATE_ABI 3
 
-/* What the consumer, the C library below it and the event loop use, by whatever name the architecture has it. */
-static const char *const calls[] = {
+/* clang-format off */
+/* What the consumer, the C library below it and the event loop use. */
+static const uint32_t calls[] = {
 	/* files */
-	"read", "pread64", "write", "writev", "pwrite64", "pwritev", "pwritev2", "close", "lseek",
-	"fstat", "stat", "newfstatat", "statx", "fstatfs", "openat", "access", "faccessat",
-	"faccessat2", "mkdirat", "unlinkat", "renameat", "renameat2", "getdents64", "readlinkat",
-	"ftruncate", "fallocate", "fsync", "fdatasync", "sync_file_range", "fadvise64", "fcntl",
+	SYS_read, SYS_pread64, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_close, SYS_lseek, SYS_fstat,
+	SYS_newfstatat, SYS_statx, SYS_fstatfs, SYS_openat, SYS_faccessat, SYS_faccessat2, SYS_mkdirat, SYS_unlinkat,
+	SYS_renameat2, SYS_getdents64, SYS_readlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync,
+	SYS_sync_file_range, SYS_fadvise64, SYS_fcntl,
 	/* memory and time */
-	"brk", "munmap", "mremap", "madvise", "clock_gettime", "clock_nanosleep", "nanosleep",
+	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
 	/* loop and sockets */
-	"epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "connect",
-	"getsockopt", "setsockopt", "sendmsg", "recvmsg", "shutdown",
+	SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_connect, SYS_getsockopt, SYS_setsockopt,
+	SYS_sendmsg, SYS_recvmsg, SYS_shutdown,
 	/* itself */
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "restart_syscall", "futex", "getpid",
-	"gettid", "geteuid", "getrandom", "prlimit64", "rseq", "sched_yield", "tgkill", "exit",
-	"exit_group"};
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_futex, SYS_getpid, SYS_gettid,
+	SYS_geteuid, SYS_getrandom, SYS_prlimit64, SYS_rseq, SYS_sched_yield, SYS_tgkill, SYS_exit, SYS_exit_group,
+#ifdef __x86_64__ /* which has older ones for the same */
+	SYS_access, SYS_stat, SYS_renameat, SYS_epoll_wait, SYS_poll,
+#endif
+};
 
-/* With a value of one argument: of the bits of a mask, or exactly. */
-static int allow_if(scmp_filter_ctx filter, int call, struct scmp_arg_cmp condition)
-{
-	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &condition);
-}
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
 
-static int fill(scmp_filter_ctx filter)
-{
-	int ret = allow_if(filter, SCMP_SYS(mmap), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+#define LOAD(offset)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
+#define SKIP(n)	      BPF_STMT(BPF_JMP | BPF_JA, n)
+#define IF(value, n)  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n) /* else n instructions are passed over */
+#define IF_HAS(bit, n) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bit, 0, n)
+#define ALLOW	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define DENY	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)
+#define CALL	      offsetof(struct seccomp_data, nr)
+/* Its low half. */
+#define ARGUMENT(n)   (offsetof(struct seccomp_data, args[n]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 
-	if (!ret)
-		ret = allow_if(
-			filter, SCMP_SYS(mprotect), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!ret)
-		ret = allow_if(filter, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
-	for (size_t i = 0; !ret && i < KY_ARRAY_SIZE(calls); i++) {
-		int call = seccomp_syscall_resolve_name(calls[i]);
+#ifdef ARCHITECTURE
+static const struct sock_filter conditions[] = {
+	/* From another table of system calls (32-bit): the architecture stays what is compared, and is no call. */
+	LOAD(offsetof(struct seccomp_data, arch)), IF(ARCHITECTURE, 1), LOAD(CALL),
+	IF(SYS_socket, 4), LOAD(ARGUMENT(0)), IF(AF_UNIX, 1), ALLOW, DENY,
+	IF(SYS_mmap, 1), SKIP(1), IF(SYS_mprotect, 4), LOAD(ARGUMENT(2)), IF_HAS(PROT_EXEC, 1), DENY, ALLOW,
+};
 
-		/* Another architecture may not have it. */
-		if (call != __NR_SCMP_ERROR)
-			ret = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
-	}
-	return ret;
-}
-
+/* Not by way of libseccomp, which may hang when there is no memory. */
 static int restrict_calls(void)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int ret = filter ? fill(filter) : -ENOMEM;
+	struct sock_filter filter[KY_ARRAY_SIZE(conditions) + 2 * KY_ARRAY_SIZE(calls) + 1];
+	struct sock_fprog program = {.filter = filter, .len = KY_ARRAY_SIZE(filter)};
+	struct sock_filter *to = filter + KY_ARRAY_SIZE(conditions);
 
-	if (!ret)
-		ret = seccomp_load(filter);
-	seccomp_release(filter);
-	return ret;
+	memcpy(filter, conditions, sizeof(conditions));
+	for (size_t i = 0; i < KY_ARRAY_SIZE(calls); i++) {
+		*to++ = (struct sock_filter)IF(calls[i], 1);
+		*to++ = (struct sock_filter)ALLOW;
+	}
+	*to = (struct sock_filter)DENY;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
+#else
+static int restrict_calls(void)
+{
+	return -ENOSYS;
+}
+#endif
+/* clang-format on */
 
 static int landlock_abi(void)
 {

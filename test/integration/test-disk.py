@@ -84,6 +84,7 @@ def heals(k, error, short):
         if trace is False:
             mend_disk(k)
             k.kymo("destroy", "s")
+            check(len(calls) > 3, f"hardly a call failed: {calls}")
             return calls
         if trace:
             calls += failed(k)[:1]
@@ -107,6 +108,7 @@ def stays(k, error, short):
         if trace is False:
             mend_disk(k)
             k.kymo("destroy", "s")
+            check(call > 4, f"only {call - 1} calls failed")
             return
         if trace:
             k.app("emit", "-n", N, "-p", 2)

@@ -170,6 +170,7 @@ def sweep_daemon(k, program):
         low, high = (middle + 1, high) if run_with_failure(k, program, middle) else (low, middle)
     chosen = range(1, low) if ALL else sorted(random.Random(SEED).sample(range(1, low), min(SOME, low - 1)))
     print(f"# {program}: {low - 1} calls, {len(chosen)} of them fail, KYMO_TEST_SEED={SEED}", flush=True)
+    check(low > 50, "hardly a call was made to fail")
     for n in chosen:
         try:
             run_with_failure(k, program, n)

@@ -34,6 +34,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unconfined.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 static unsigned long n_calls, fail_at;

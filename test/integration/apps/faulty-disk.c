@@ -20,6 +20,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "unconfined.h"
+
 #define EXPORT	   __attribute__((visibility("default")))
 #define REAL(name) ((__typeof__(&name))(dlsym(RTLD_NEXT, #name)))
 
