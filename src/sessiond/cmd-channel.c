@@ -27,7 +27,7 @@ static bool take_options(struct request *r, struct option_values *ret_values)
 				json_object_get_string(value), o->key,
 				allowed.data ? allowed.data : "");
 		else if (ret)
-			reply_note(r, "%s %s became %" PRIu64 ": it is %s", name,
+			reply_note(r, "%s %s became %" PRIu64 ": it is %s", o->key,
 				json_object_get_string(value),
 				ret_values->value[o - channel_options],
 				allowed.data ? allowed.data : "");
