@@ -97,6 +97,12 @@ void ky_filter_steps(
 	}
 }
 
+static bool is_nested(const struct kymo_field *f)
+{
+	return f->kind == KYMO_FIELD_STRUCT || f->kind == KYMO_FIELD_VARIANT ||
+	       f->elem == KYMO_FIELD_STRUCT;
+}
+
 static uint8_t flags_of(const struct kymo_field *f)
 {
 	const struct kymo_enum_type *e = f->ext;
@@ -123,7 +129,7 @@ static int choose(
 	p->size = f->size;
 	p->count = f->count;
 	p->flags = flags_of(f);
-	if (f->kind == KYMO_FIELD_STRUCT || (has_elements && f->elem == KYMO_FIELD_STRUCT)) {
+	if (is_nested(f)) {
 		ky_filter_complain(error,
 			"field '%s' is of structures: filters cannot look into these", f->name);
 		return -EINVAL;
@@ -182,9 +188,9 @@ int ky_filter_find_place(
 
 		if (extent == UNKNOWN || offset + size > INT32_MAX) {
 			ky_filter_complain(error,
-				f->kind > KYMO_FIELD_VARIANT
-					? "field '%s' is of an unknown kind"
-					: "field '%s' is nested and its size not fixed: filters can ask for fields before it only",
+				is_nested(f)
+					? "field '%s' is nested and its size not fixed: filters can ask for fields before it only"
+					: "field '%s' is of an unknown kind",
 				f->name);
 			return -EINVAL;
 		}
