@@ -25,6 +25,8 @@ struct ky_resume_session {
 	/* chunk + 1: slots for that one are ready, and the files of `chunk` may have gone to their place; or 0 */
 	uint64_t prepared;
 	uint64_t retired_in; /* chunk + 1: a ring set that is gone has packets in that one; or 0 */
+	/* of the memory itself, where it is a file: written by the session daemon, when it made it. A copy is another file */
+	uint64_t device, file;
 };
 
 /* State of a stream where one of its files begins. Counts are from the beginning of the session. */
@@ -48,7 +50,7 @@ struct ky_resume_stream {
 	struct ky_resume_slot slots[2];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 24, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 40, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

@@ -5,7 +5,7 @@
  * of it, so every reader on the daemons' side treats every word as hostile; and nobody but a traced
  * program ever writes it after it was made.
  *
- *   memfd "rings":   | set header, 1 page | n_rings x slot word | n_rings x control block | n_rings x block table | n_rings x data |
+ *   memfd "rings":   | set header, 1 page | n_rings x slot word | n_rings x control block | n_rings x block table | n_rings x data | n_rings x oldest word |
  *   memfd "consumed": one uint64_t for each ring, written by the consumer, read-only for programs
  *
  * Only sets of threads' rings have slot words. All zeros is a valid, empty ring: one that was never used costs no memory.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define KY_RING_MAGIC	0x474e525fu /* "_RNG" */
-#define KY_RING_VERSION 3
+#define KY_RING_VERSION 4
 
 /*
  * Positions count bytes of record space, from 0, for ever (a ring never wraps in 63 bits). A ring is
@@ -113,7 +113,7 @@ struct ky_ring_ctl {
 	/* while the head stands: no earlier than any record before it, no later than any behind */
 	uint64_t last_ts;
 	/* written before a block is entered that was in use before */
-	/* position of a block: what is before it may be overwritten at any moment */
+	/* position of a block: what is before it may be overwritten at any moment. The ring's oldest word is the same, later */
 	uint64_t oldest;
 	/* per-thread rings only */
 	uint64_t reserve; /* what the head will be when all that have a place are published */
@@ -151,13 +151,16 @@ struct ky_set_header {
 	uint32_t size; /* of this structure */
 	uint32_t mode, clock, overwrite;
 	uint32_t n_rings, n_blocks, block_size;
-	uint32_t reserved;
+	uint32_t number;      /* of the set, in messages */
 	uint64_t slot_offset; /* slot word i: slot_offset + 8 * i */
 	uint64_t ctl_offset;  /* control block i: ctl_offset + i * KY_CTL_SIZE */
 	/* table i: table_offset + i * table_stride, n_blocks entries */
 	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data of ring i: data_offset + i * data_stride */
+	uint64_t oldest_offset;		   /* oldest word i: oldest_offset + 8 * i */
 	uint64_t total_size;
+	uint64_t uuid_hi, uuid_lo; /* of the trace, as in messages */
+	uint64_t reserved;
 };
 
 #define KY_CTL_SIZE    128
@@ -173,7 +176,7 @@ static_assert(offsetof(struct ky_ring_ctl, lost) == KY_CTL_LOST, "shm ABI");
 static_assert(sizeof(struct ky_ring_ctl) == KY_CTL_SIZE, "shm ABI");
 static_assert(sizeof(struct ky_owner) == 24, "shm ABI");
 static_assert(sizeof(struct ky_block_entry) == 64, "shm ABI");
-static_assert(sizeof(struct ky_set_header) == 96, "shm ABI");
+static_assert(sizeof(struct ky_set_header) == 128, "shm ABI");
 
 /* The head of a position and a number of records, and back. */
 static inline uint64_t ky_head(uint64_t pos, uint64_t count)

@@ -18,6 +18,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_disable_event,
 	&cmd_add_context,
 	&cmd_snapshot,
+	&cmd_recover,
 	&cmd_regenerate,
 	&cmd_rotate,
 	&cmd_enable_rotation,

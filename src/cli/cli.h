@@ -61,7 +61,7 @@ extern const struct cli_command cmd_create, cmd_destroy, cmd_start, cmd_stop, cm
 extern const struct cli_command cmd_enable_channel, cmd_disable_channel, cmd_set;
 extern const struct cli_command cmd_enable_event, cmd_disable_event;
 extern const struct cli_command cmd_add_context;
-extern const struct cli_command cmd_snapshot, cmd_regenerate;
+extern const struct cli_command cmd_snapshot, cmd_recover, cmd_regenerate;
 extern const struct cli_command cmd_rotate, cmd_clear, cmd_enable_rotation, cmd_disable_rotation;
 extern const struct cli_command cmd_track, cmd_untrack;
 extern const struct cli_command cmd_list, cmd_status, cmd_set_session;

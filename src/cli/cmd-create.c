@@ -11,6 +11,8 @@ static const struct cli_option options[] = {
 	{"no-output", 0, NULL, "write no trace, only count"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
+	{"shm-path", 0, "DIR",
+		"keep the buffers in files, for 'kymo recover'; must be new or empty"},
 	{0},
 };
 
@@ -44,6 +46,22 @@ static int choose_output(
 		     : CLI_OK;
 }
 
+static int set_shm_path(struct cli *cli, struct kymo_value *params)
+{
+	const char *given = cli_get(cli, "shm-path");
+	char path[PATH_MAX];
+	int r;
+
+	if (!given)
+		return CLI_OK;
+	if (!*given)
+		return cli_usage(cli, "--shm-path needs the name of a directory");
+	r = cli_absolute_path(path, sizeof(path), given);
+	if (!r)
+		r = kymo_value_set_string(params, "shm_path", path);
+	return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
+}
+
 static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const char *output)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
@@ -55,7 +73,9 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const
 	kymo_value_set_string(params, "output", output);
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
-	code = cli_call(cli, ctl, "create", params, &reply);
+	code = set_shm_path(cli, params);
+	if (!code)
+		code = cli_call(cli, ctl, "create", params, &reply);
 	if (code)
 		return code;
 	if (cli->json)
@@ -98,11 +118,14 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_create = {
 	.name = "create",
-	.synopsis = "[NAME] [-o DIR] [--snapshot]",
+	.synopsis = "[NAME] [-o DIR] [--snapshot] [--shm-path=DIR]",
 	.help = "make a session, and start a daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"
-		"to a new directory SESSION-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces.\n",
+		"to a new directory SESSION-YYYYMMDD-HHMMSS below $KYMO_HOME or $HOME/kymo-traces.\n"
+		"\n"
+		"With --shm-path, the buffers are files, best in a tmpfs (/dev/shm/NAME): when everything was\n"
+		"killed, 'kymo recover DIR' writes out what they hold. The directory goes with the session.\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

@@ -67,6 +67,14 @@ int cli_locate_sessiond(char *buf, size_t size)
 	return find(buf, size, relative, KYMO_BINDIR, "kymo-sessiond");
 }
 
+int cli_locate_consumerd(char *buf, size_t size)
+{
+	static const char *const relative[] = {".", "../consumerd", "../libexec/kymo", NULL};
+	const char *env = secure_getenv("KYMO_LIBEXECDIR");
+
+	return find(buf, size, relative, env ? env : KYMO_LIBEXECDIR, "kymo-consumerd");
+}
+
 int cli_locate_preload(char *buf, size_t size, const char *file)
 {
 	static const char *const relative[] = {"../preload", "../" KYMO_LIBDIR_NAME, NULL};

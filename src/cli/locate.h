@@ -11,6 +11,7 @@
 
 /* Each fills buf and returns 0, -ENOENT when there is no such file, -ENAMETOOLONG, or -errno. */
 int cli_locate_sessiond(char *buf, size_t size);
+int cli_locate_consumerd(char *buf, size_t size);
 /* "libkymo-libc.so" and the like. */
 int cli_locate_preload(char *buf, size_t size, const char *file);
 /* Directory of libkymo.so.0. */

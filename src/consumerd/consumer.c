@@ -355,7 +355,8 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 			m.output, strerror(-ret));
 	if (!ret && m.resume)
 		resume_chunk(c);
-	confine(c->root_fd);
+	if (!c->recovers) /* that has files elsewhere to read and to remove, and ends when it is through */
+		confine(c->root_fd);
 	send_stats(c, 0);
 	return 0;
 }
@@ -401,6 +402,7 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	struct ky_cons_ring_set m;
 	struct ring_set *set;
 	struct trace *t;
+	bool copy;
 	int ret;
 
 	/* Without its directory, a session may be told to go on only if it keeps no files. */
@@ -413,10 +415,11 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ret = c->snapshot ? 0 : succession_keep(c, m.set, fds);
 	if (ret < 0)
 		return ret;
-	if (m.overwrite == 1 && !c->snapshot)
+	if (m.overwrite == 1 && !c->snapshot && !c->recovers)
 		return 0;
 	t = get_trace(c, &m, &fds[2]);
-	ret = t ? ring_set_new(&m, t, fds[0], c->snapshot ? -1 : fds[1], &set) : -ENOMEM;
+	copy = c->snapshot || m.overwrite;
+	ret = t ? ring_set_new(&m, t, fds[0], copy ? -1 : fds[1], &set) : -ENOMEM;
 	if (ret < 0)
 		return ret;
 	ky_list_append(&c->sets, &set->node);
@@ -550,26 +553,37 @@ static const struct order {
 	[KY_CONS_FORGET] = {on_forget, 0},
 };
 
+int consumer_follow(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len);
+
+	if (type < 0)
+		return type;
+	if ((size_t)type >= KY_ARRAY_SIZE(orders) || !orders[type].fn)
+		return 0; /* of a newer daemon */
+	return n_fds == orders[type].n_fds ? orders[type].fn(c, &r, fds) : -EBADMSG;
+}
+
 static void on_message(
 	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
 {
 	struct consumer *c = ky_container_of(conn, struct consumer, conn);
 	struct ky_reader r;
-	int type = ky_msg_open(&r, buf, len), ret;
+	int ret;
 
 	if (c->quitting || c->exit_status)
 		return;
-	if (type < 0) {
-		die(c, "something that is no message");
-		return;
-	}
-	if ((size_t)type >= KY_ARRAY_SIZE(orders) || !orders[type].fn)
-		return; /* of a newer daemon */
-	ret = n_fds == orders[type].n_fds ? orders[type].fn(c, &r, fds) : -EBADMSG;
+	ret = consumer_follow(c, buf, len, fds, n_fds);
 	if (ret < 0) {
-		ky_error("order %d: %s", type, strerror(-ret));
+		ky_error("order %d: %s", ky_msg_open(&r, buf, len), strerror(-ret));
 		die(c, "an order that cannot be followed");
 	}
+}
+
+void consumer_write(struct consumer *c)
+{
+	drain(c, true, ky_loop_now_ns());
 }
 
 void consumer_end(struct consumer *c, const char *why)
@@ -609,7 +623,7 @@ int consumer_connect(struct consumer *c, int fd)
 	return ret;
 }
 
-int consumer_init(struct consumer *c, int fd)
+int consumer_init(struct consumer *c)
 {
 	int ret;
 
@@ -620,12 +634,8 @@ int consumer_init(struct consumer *c, int fd)
 	retirement_init(c);
 	ky_timer_init(&c->timer, timer_due);
 	ret = ky_loop_init(&c->loop);
-	if (ret < 0) {
-		ky_close(fd);
-		return ret;
-	}
 	c->loop.on_turn = on_turn;
-	return consumer_connect(c, fd);
+	return ret;
 }
 
 int consumer_run(struct consumer *c)

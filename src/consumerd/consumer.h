@@ -36,6 +36,7 @@ struct consumer {
 	int session_fd;	  /* of that memory; -1: none */
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
+	bool recovers; /* nobody else will write what is in buffers in overwrite mode (recovery.h) */
 	struct ky_list traces, sets;
 	/* the failure that stands, as it was told to the daemon */
 	int status;
@@ -49,14 +50,18 @@ struct consumer {
 	struct ky_timer caller;
 };
 
-/* Takes the socket fd (non-blocking, close-on-exec). 0 or -errno; deinit is due in either case. */
-int consumer_init(struct consumer *c, int fd);
+/* 0 or -errno; deinit is due in either case. */
+int consumer_init(struct consumer *c);
 /* Serves the daemon until it is told to quit. Returns the process's exit status. */
 int consumer_run(struct consumer *c);
 void consumer_deinit(struct consumer *c);
 
-/* A daemon at the other end of fd, which is taken: 0 or -errno. */
+/* A daemon at the other end of the socket fd (non-blocking, close-on-exec), which is taken: 0 or -errno. */
 int consumer_connect(struct consumer *c, int fd);
+/* An order: 0, or -errno when it cannot be followed. Descriptors that it keeps become -1 in fds; the others stay the caller's. */
+int consumer_follow(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds);
+/* Writes out what was published so far; c->status is what it is then. */
+void consumer_write(struct consumer *c);
 /* Writes out what there is, and ends. */
 void consumer_end(struct consumer *c, const char *why);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kymo-consumerd: writes one session's trace. Started by the session daemon only, with a socket to
- * it as descriptor 3.
+ * kymo-consumerd: writes one session's trace. Started by the session daemon, with a socket to
+ * it as descriptor 3; or by `kymo recover`, when that is no more.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -12,7 +12,9 @@
 #include <sys/syscall.h>
 
 #include "consumerd/consumer.h"
+#include "consumerd/recovery.h"
 #include "svc/log.h"
+#include "svc/sigbus.h"
 #include "svc/unix.h"
 
 #define DAEMON_FD 3
@@ -21,8 +23,10 @@
 static void usage(void)
 {
 	printf("Usage: kymo-consumerd [-v|--verbose]\n"
+	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
 	       "Writes the trace of one session. Started by kymo-sessiond, not by hand: it takes its\n"
-	       "orders from a socket that it inherits as descriptor %d.\n",
+	       "orders from a socket that it inherits as descriptor %d. --recover is 'kymo recover':\n"
+	       "absolute paths, and one line about what was done.\n",
 		DAEMON_FD);
 }
 
@@ -84,7 +88,9 @@ static int run(void)
 	ignore_signals();
 	ky_raise_nofile();
 	ask_for_short_slices();
-	ret = consumer_init(&consumer, fd);
+	ret = consumer_init(&consumer);
+	if (!ret)
+		ret = consumer_connect(&consumer, fd);
 	if (ret < 0)
 		ky_error("cannot start: %s", strerror(-ret));
 	ret = ret < 0 ? 1 : consumer_run(&consumer);
@@ -96,10 +102,13 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"help", no_argument, NULL, 'h'},
+		{"output", required_argument, NULL, 'o'},
+		{"recover", required_argument, NULL, 'r'},
 		{"verbose", no_argument, NULL, 'v'},
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
+	const char *recovered = NULL, *output = NULL;
 	enum ky_log_level level = KY_LOG_INFO;
 	int opt;
 
@@ -111,6 +120,12 @@ int main(int argc, char **argv)
 		case 'v':
 			level = KY_LOG_DEBUG;
 			break;
+		case 'r':
+			recovered = optarg;
+			break;
+		case 'o':
+			output = optarg;
+			break;
 		case 'V':
 			printf("kymo-consumerd %s\n", KYMO_VERSION);
 			return 0;
@@ -118,6 +133,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	ky_log_init("kymo-consumerd", level);
-	return run();
+	ky_sigbus_survive();
+	ky_log_init(recovered ? "kymo" : "kymo-consumerd", recovered ? KY_LOG_WARNING : level);
+	return recovered ? recovery_run(recovered, output) : run();
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/ring-set.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "consumerd/trace-dir.h"
@@ -36,22 +34,11 @@ static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 	};
 }
 
-/* Maps a sealed memfd of at least `size` bytes. */
-static int map_sealed(int fd, uint64_t size, int prot, void **ret_base)
+/* Maps a file. Whether it is, or stays, as long as that: beyond its end there are zeros (svc/sigbus.h). */
+static int map_file(int fd, uint64_t size, int prot, void **ret_base)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat st;
-	void *base;
+	void *base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
-		ky_error("a ring set's memory is not sealed against shrinking");
-		return -EPERM;
-	}
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_size < size || size > SIZE_MAX)
-		return -EBADMSG;
-	base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	*ret_base = base;
@@ -111,6 +98,17 @@ static int resume_stream(struct ring_set *set, uint32_t i)
 	return ret;
 }
 
+/* A copy begins anew: what a recovery that was interrupted has written of it goes. */
+static void remove_files(struct ring_set *set, uint32_t i)
+{
+	struct stream_place place;
+
+	if (set->trace->root_fd < 0 || trace_open_dirs(set->trace, false) < 0)
+		return;
+	place = place_of(set, i);
+	stream_file_remove(&place, 0);
+}
+
 /* Streams for the first n rings. */
 static int open_streams(struct ring_set *set, uint32_t n)
 {
@@ -118,7 +116,9 @@ static int open_streams(struct ring_set *set, uint32_t n)
 
 	for (; !ret && set->n_streams < n; set->n_streams++) {
 		init_stream(set, set->n_streams);
-		if (set->trace->resume)
+		if (set->trace->resume && set->copied)
+			remove_files(set, set->n_streams);
+		else if (set->trace->resume)
 			ret = resume_stream(set, set->n_streams);
 	}
 	return ret;
@@ -144,11 +144,11 @@ static int map_private(uint64_t size, void **ret_base)
 
 static int map_shared(struct ring_set *set, int rings_fd, int consumed_fd)
 {
-	int ret = map_sealed(rings_fd, set->geometry.total_size, PROT_READ, &set->rings);
+	int ret = map_file(rings_fd, set->geometry.total_size, PROT_READ, &set->rings);
 
 	if (ret < 0)
 		return ret;
-	return map_sealed(consumed_fd, ky_consumed_size(set->geometry.n_rings),
+	return map_file(consumed_fd, ky_consumed_size(set->geometry.n_rings),
 		PROT_READ | PROT_WRITE, (void **)&set->consumed);
 }
 
@@ -164,8 +164,8 @@ static int map_copy(struct ring_set *set)
 
 static int copy_rings(struct ring_set *set, int rings_fd)
 {
-	void *shared;
-	int ret = map_sealed(rings_fd, set->geometry.total_size, PROT_READ, &shared);
+	void *shared = NULL;
+	int ret = map_file(rings_fd, set->geometry.total_size, PROT_READ, &shared);
 
 	if (ret < 0)
 		return ret;
@@ -173,7 +173,7 @@ static int copy_rings(struct ring_set *set, int rings_fd)
 	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct ky_drain *d = &set->streams[i].drain;
 
-		if (ky_snapshot_ring(d, &set->geometry, shared, set->rings, i) < 0)
+		if (ky_snapshot_ring(d, &set->geometry, shared, set->rings, i) == -EBADMSG)
 			quarantine(set, i);
 		set->n_overwritten += d->count;
 	}
@@ -191,19 +191,21 @@ static int build(
 	if (ret < 0 || !trace_dir_name_valid(m->name) ||
 		(m->file_size && m->file_size < set->geometry.block_size))
 		return -EBADMSG;
-	set->file_size = m->file_size;
-	set->n_files = m->n_files;
+	set->copied = consumed_fd < 0;
+	if (!set->copied) { /* a copy is all that there is */
+		set->file_size = m->file_size;
+		set->n_files = m->n_files;
+	}
 	set->name = strdup(m->name);
 	set->streams = calloc(m->n_rings, sizeof(*set->streams));
 	if (!set->name || !set->streams)
 		return -ENOMEM;
 	set->stream_id = m->stream_id;
 	set->instance = m->instance;
-	ret = consumed_fd < 0 ? map_copy(set) : map_shared(set, rings_fd, consumed_fd);
+	ret = set->copied ? map_copy(set) : map_shared(set, rings_fd, consumed_fd);
 	if (ret < 0)
 		return ret;
-	return consumed_fd < 0 ? copy_rings(set, rings_fd)
-			       : open_streams(set, n_used(set, set->rings));
+	return set->copied ? copy_rings(set, rings_fd) : open_streams(set, n_used(set, set->rings));
 }
 
 int ring_set_new(const struct ky_cons_ring_set *m, struct trace *trace, int rings_fd,

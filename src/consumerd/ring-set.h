@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring set as the consumer has it: the two memfds mapped, and a stream for each ring. The rings
- * are mapped read-only; both memfds must be sealed against shrinking, so that no program can take
- * the memory away under our reads. For a snapshot, the set is private memory with copies of the rings.
+ * A ring set as the consumer has it: the two files mapped, and a stream for each ring. The rings
+ * are mapped read-only. Memfds are sealed, and nobody can make them shorter; under other files (svc/shm-dir.h) a program may, and
+ * then finds zeros here. For a snapshot, the set is private memory with copies of the rings.
  */
 #ifndef CONSUMERD_RING_SET_H
 #define CONSUMERD_RING_SET_H
@@ -18,8 +18,9 @@ struct ring_set {
 	struct trace *trace; /* borrowed */
 	char *name;	     /* of the stream files */
 	struct ky_geometry geometry;
-	uint64_t file_size;	/* bytes; 0: no limit */
-	uint32_t n_files;	/* 0: no limit */
+	uint64_t file_size; /* bytes; 0: no limit */
+	uint32_t n_files;   /* 0: no limit */
+	bool copied;
 	void *rings;		/* mapping */
 	uint64_t *consumed;	/* mapping */
 	struct stream *streams; /* room for geometry.n_rings */

@@ -68,10 +68,9 @@ int trace_open_dirs(struct trace *t, bool create)
 	return ret;
 }
 
-/* As it stands in the metadata; size is more than that of the text. */
-static void format_uuid(char *text, size_t size, uint64_t hi, uint64_t lo)
+void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo)
 {
-	snprintf(text, size, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(hi >> 32),
+	snprintf(text, TRACE_UUID_TEXT, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(hi >> 32),
 		(unsigned)(hi >> 16) & 0xffff, (unsigned)hi & 0xffff, (unsigned)(lo >> 48),
 		(unsigned long long)lo & 0xffffffffffff);
 }
@@ -79,13 +78,13 @@ static void format_uuid(char *text, size_t size, uint64_t hi, uint64_t lo)
 /* Puts the chunk's UUID in the place of chunk 0's, in the text that the log begins with. */
 static int change_uuid(const struct trace *t, char *text, size_t len)
 {
-	char old[40], new[40];
+	char old[TRACE_UUID_TEXT], new[TRACE_UUID_TEXT];
 	char *at;
 
 	if (!t->chunk)
 		return 0;
-	format_uuid(old, sizeof(old), t->uuid_hi, t->uuid_lo);
-	format_uuid(new, sizeof(new), t->uuid_hi, t->uuid_lo ^ t->chunk);
+	trace_format_uuid(old, t->uuid_hi, t->uuid_lo);
+	trace_format_uuid(new, t->uuid_hi, t->uuid_lo ^ t->chunk);
 	at = memmem(text, len, old, strlen(old));
 	if (!at)
 		return -EBADMSG;

@@ -33,6 +33,9 @@ struct trace {
 struct trace *trace_new(
 	const struct ky_cons_ring_set *m, int root_fd, bool resume, uint64_t chunk, int log_fd);
 struct trace *trace_free(struct trace *t);
+#define TRACE_UUID_TEXT 40 /* bytes, with the NUL */
+/* As it stands in the metadata. */
+void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo);
 /* That of the present chunk. */
 void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE]);
 /* Its files are complete, and lie elsewhere: those of another chunk begin. */

@@ -24,7 +24,8 @@ int ky_geometry_init(struct ky_geometry *g)
 	g->table_stride = ky_align_up(g->n_blocks * sizeof(struct ky_block_entry), KY_CTL_SIZE);
 	g->data_offset = ky_align_up(g->table_offset + g->n_rings * g->table_stride, PAGE);
 	g->data_stride = ring_size;
-	g->total_size = g->data_offset + g->n_rings * g->data_stride;
+	g->oldest_offset = g->data_offset + g->n_rings * g->data_stride;
+	g->total_size = g->oldest_offset + ky_align_up(g->n_rings * sizeof(uint64_t), PAGE);
 	return 0;
 }
 

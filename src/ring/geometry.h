@@ -19,6 +19,7 @@ struct ky_geometry {
 	uint64_t ctl_offset;
 	uint64_t table_offset, table_stride;
 	uint64_t data_offset, data_stride; /* data_stride = n_blocks * block_size */
+	uint64_t oldest_offset;
 	uint64_t total_size;
 };
 
@@ -72,6 +73,15 @@ static inline struct ky_block_entry *ky_geometry_entry(
 								 i * g->table_stride);
 
 	return &table[(pos / g->block_size) & (g->n_blocks - 1)];
+}
+
+/*
+ * What the control block says of what may be overwritten, once more, behind all data: who copies the memory from its
+ * beginning to its end (cp does, of a file) has what was so when the data had been copied.
+ */
+static inline uint64_t *ky_geometry_oldest(const struct ky_geometry *g, void *base, uint32_t i)
+{
+	return (uint64_t *)((char *)base + g->oldest_offset) + i;
 }
 
 /* Where position 0 of ring i lies. */

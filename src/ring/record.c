@@ -209,10 +209,13 @@ static void note_use(struct ky_set *set)
 
 /* What is before position `to` may be overwritten from now on. False: the head is not that any more. */
 static bool give_up_oldest(
-	struct ky_hook *hook, struct ky_ring_ctl *ctl, uint64_t head, uint64_t to)
+	struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint64_t head, uint64_t to)
 {
-	const struct ky_stores stores = {
-		.ctl = ctl, .head = head, .n = 1, .store = {{&ctl->oldest, to}}};
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, cpu);
+	const struct ky_stores stores = {.ctl = ctl,
+		.head = head,
+		.n = 2,
+		.store = {{&ctl->oldest, to}, {ky_geometry_oldest(&set->geo, set->base, cpu), to}}};
 
 	if (ky_rseq_store(hook, &stores) != KY_WRITE_DONE)
 		return false;
@@ -262,7 +265,7 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 	if (end > g->data_stride) {
 		if (!g->overwrite && end - g->data_stride > kept)
 			return KY_WRITE_FULL;
-		if (!give_up_oldest(hook, ctl, head, end - g->data_stride))
+		if (!give_up_oldest(hook, set, cpu, head, end - g->data_stride))
 			return KY_WRITE_RESTART;
 	}
 	note_use(set);

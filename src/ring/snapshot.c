@@ -60,13 +60,13 @@ static void copy_blocks(
 
 /* Position of the first block that was not overwritten while it was copied; behind the head: none. */
 static uint64_t first_whole(
-	const struct ky_geometry *g, const struct ky_ring_ctl *ctl, const struct extent *e)
+	const struct ky_geometry *g, void *base, uint32_t i, const struct extent *e)
 {
 	uint64_t oldest;
 
 	/* Pairs with the writers' release fence between `oldest` and what they overwrite. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	oldest = fetch(&ctl->oldest);
+	oldest = fetch(ky_geometry_oldest(g, base, i));
 	return oldest >= e->oldest && oldest % g->block_size == 0 ? oldest : UINT64_MAX;
 }
 
@@ -75,15 +75,15 @@ int ky_snapshot_ring(
 {
 	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, i);
 	struct ky_ring_ctl *own = ky_geometry_ctl(g, copy, i);
+	uint64_t from = UINT64_MAX;
 	struct extent e;
-	uint64_t from;
 
 	ky_drain_init(d, g, copy, i);
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (!look(g, ctl, &e))
 			continue;
 		copy_blocks(g, base, copy, i, &e);
-		from = first_whole(g, ctl, &e);
+		from = first_whole(g, base, i, &e);
 		if (from > e.head)
 			continue;
 		for (unsigned int k = 0; k < KY_LOST_REASONS; k++)
@@ -92,5 +92,5 @@ int ky_snapshot_ring(
 		own->last_ts = e.last_ts;
 		return ky_drain_rejoin(d, from);
 	}
-	return -EBADMSG;
+	return from == UINT64_MAX ? -EBADMSG : -ENODATA;
 }

@@ -450,7 +450,8 @@ static void check_layout(const struct ky_geometry *g)
 	assert_true(g->n_blocks * sizeof(struct ky_block_entry) <= g->table_stride);
 	assert_true(g->table_offset + n * g->table_stride <= g->data_offset);
 	assert_true((uint64_t)g->n_blocks * g->block_size <= g->data_stride);
-	assert_int_equal(g->data_offset + n * g->data_stride, g->total_size);
+	assert_int_equal(g->data_offset + n * g->data_stride, g->oldest_offset);
+	assert_true(g->oldest_offset + n * sizeof(uint64_t) <= g->total_size);
 }
 
 /* Of as many CPUs as the largest machines have, and of as many rings as a set can have: none lies in another. */

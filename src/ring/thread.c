@@ -194,12 +194,13 @@ static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
 /* Gives up what lies in the block at `begin`, which is about to be entered. */
 static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t begin)
 {
-	uint64_t end = begin + set->geo.block_size;
+	const struct ky_geometry *g = &set->geo;
+	uint64_t end = begin + g->block_size;
 
-	if (end <= set->geo.data_stride)
+	if (end <= g->data_stride)
 		return;
-	raise_local(
-		&ky_geometry_ctl(&set->geo, set->base, slot)->oldest, end - set->geo.data_stride);
+	raise_local(&ky_geometry_ctl(g, set->base, slot)->oldest, end - g->data_stride);
+	raise_local(ky_geometry_oldest(g, set->base, slot), end - g->data_stride);
 	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }

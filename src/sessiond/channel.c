@@ -10,6 +10,7 @@
 #include "sessiond/app.h"
 #include "sessiond/daemon.h"
 #include "sessiond/journal.h"
+#include "sessiond/orders.h"
 #include "sessiond/quota.h"
 #include "sessiond/session.h"
 #include "svc/log.h"
@@ -22,6 +23,7 @@
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
 #define SLOTS_MIN     1024u
 #define SLOTS_MAX     32768u
+#define SLOTS_IN_FILE 64u
 
 struct channel *channel_new(struct session *s, const char *name)
 {
@@ -257,6 +259,29 @@ struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits)
 	return r;
 }
 
+static uint64_t big_endian(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+void registry_uuid(const struct registry *r, uint64_t ret_uuid[2])
+{
+	ret_uuid[0] = big_endian(r->uuid);
+	ret_uuid[1] = big_endian(r->uuid + 8);
+}
+
+static int make_log(struct registry *r, const struct session *s)
+{
+	uint64_t uuid[2];
+
+	registry_uuid(r, uuid);
+	return log_memory_make(s->shm_fd, uuid, &r->log_fd, &r->log_ro_fd);
+}
+
 static int registry_get(
 	struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry)
 {
@@ -271,7 +296,7 @@ static int registry_get(
 		return -ENOMEM;
 	ret = make_uuid(r->uuid);
 	if (!ret)
-		ret = log_memory_make(&r->log_fd, &r->log_ro_fd);
+		ret = make_log(r, s);
 	if (!ret)
 		ret = write_preamble(r, s);
 	if (ret < 0) {
@@ -354,6 +379,8 @@ static uint32_t count_rings(const struct ring_set *set)
 
 	if (set->mode == KY_SET_PER_CPU)
 		return set->channel->session->daemon->n_cpus;
+	if (set->channel->session->shm_fd >= 0) /* all their room is taken at once */
+		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_IN_FILE), most);
 	if (set->abi_bits == 32)
 		return (uint32_t)KY_MIN(KY_MAX(SET_MAX_32BIT / ring_size, 1u), most);
 	return (uint32_t)KY_MIN(KY_MAX(SET_MAX / ring_size, SLOTS_MIN), most);
@@ -387,8 +414,10 @@ static int describe_stream(struct ring_set *kind)
 static int make_memory(struct ring_set *set)
 {
 	struct channel *c = set->channel;
+	uint64_t uuid[2];
 	int ret;
 
+	registry_uuid(set->kind->registry, uuid);
 	set->geometry = (struct ky_geometry){
 		.mode = set->mode,
 		.clock = c->session->clock.clock,
@@ -403,7 +432,9 @@ static int make_memory(struct ring_set *set)
 	ret = ky_geometry_init(&set->geometry);
 	if (!ret && !quota_allows(set))
 		ret = -EDQUOT;
-	return ret < 0 ? ret : ring_memory_make(&set->memory, &set->geometry);
+	return ret < 0 ? ret
+		       : ring_memory_make(&set->memory, &set->geometry, c->session->shm_fd,
+				 set->number, uuid);
 }
 
 int ring_set_make(struct ring_set *set)
@@ -420,15 +451,17 @@ int ring_set_make(struct ring_set *set)
 	if (ret < 0)
 		return ret;
 	ret = describe_stream(kind);
+	set->registry = kind->registry;
+	set->stream_id = kind->stream_id;
+	if (!ret)
+		ret = orders_add_set(set);
 	if (ret < 0) {
 		ring_memory_close(&set->memory);
+		ring_memory_remove(s->shm_fd, set->number);
 		return ret;
 	}
-	if (ring_set_is_own(set)) {
-		set->registry = kind->registry;
-		set->stream_id = kind->stream_id;
+	if (ring_set_is_own(set))
 		journal_set(set);
-	}
 	set->made = true;
 	consumer_add_set(&s->consumer, set);
 	return 0;

@@ -190,28 +190,71 @@ static bool may_create(struct request *r, const char *name, const char *output)
 	return false;
 }
 
+/*
+ * A program that had the file of another user's rings could make it shorter, and so end the others: only who has all of the
+ * daemon's rights chooses where it lies.
+ */
+static bool may_use_shm(struct request *r, const char *path, uid_t uid)
+{
+	if (*path && *path != '/')
+		request_refuse(r, "usage", "shm_path '%s' is not an absolute path", path);
+	else if (*path && uid != r->daemon->uid)
+		request_refuse(r, "permission",
+			"buffers in files are for the session daemon's own user: leave --shm-path away, or use a session daemon of your own (KYMO_RUNDIR)");
+	else
+		return true;
+	return false;
+}
+
+static const char *why_no_shm(int error)
+{
+	switch (error) {
+	case -ENOTEMPTY:
+		return "it is not empty (if a session was killed, 'kymo recover' writes out what it left there): choose another directory";
+	case -EPERM:
+		return "it is another user's: choose another directory";
+	case -EOPNOTSUPP:
+		return "its file system cannot reserve room for good: choose a tmpfs, as below /dev/shm, ext4 or xfs";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void refuse_create(struct request *r, const char *name, const char *shm_path, int error)
+{
+	if (*shm_path)
+		request_refuse(r, "failed", "cannot keep the buffers of session '%s' in '%s': %s",
+			name, shm_path, why_no_shm(error));
+	else
+		request_refuse(r, "failed", "cannot start a consumer for session '%s': %s", name,
+			strerror(-error));
+}
+
 static void create(struct request *r)
 {
 	struct daemon *d = r->daemon;
 	const char *name = request_string(r, "session"), *output = request_string(r, "output");
 	/* Only root's daemon can run consumers as somebody else. */
 	uid_t uid = d->uid == 0 ? r->peer.uid : d->uid;
+	const char *shm_path = request_string(r, "shm_path");
 	struct request_step *step;
 	char buf[64];
 	int ret;
 
+	shm_path = shm_path ? shm_path : "";
 	name = name ? name : default_name(buf, sizeof(buf));
 	output = output ? output : "";
-	if (!may_create(r, name, output))
+	if (!may_create(r, name, output) || !may_use_shm(r, shm_path, uid))
 		return;
 	if (*d->collector.trouble)
 		reply_note(r,
 			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
 			d->collector.trouble);
 	step = d->replaying ? NULL : step_new(r);
-	ret = step || d->replaying ? session_new(d, name, output, request_bool(r, "snapshot"), uid,
-					     r->peer.gid, step ? &step->waiter : NULL)
-				   : -ENOMEM;
+	ret = step || d->replaying
+		      ? session_new(d, name, output, shm_path, request_bool(r, "snapshot"), uid,
+				r->peer.gid, step ? &step->waiter : NULL)
+		      : -ENOMEM;
 	if (!ret && d->replaying) {
 		request_finish(r);
 		return;
@@ -223,8 +266,7 @@ static void create(struct request *r)
 	}
 	if (step)
 		step_free(step);
-	request_refuse(
-		r, "failed", "cannot start a consumer for session '%s': %s", name, strerror(-ret));
+	refuse_create(r, name, shm_path, ret);
 }
 
 /* The collector is ready, or has failed. */

@@ -59,7 +59,7 @@ const struct command commands[] = {
 	{"hello", SCOPE_NONE, run_hello, {{0}}},
 	{"create", SCOPE_NONE, run_create,
 		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false},
-			{"snapshot", PARAM_BOOL, false}}},
+			{"snapshot", PARAM_BOOL, false}, {"shm_path", PARAM_STRING, false}}},
 	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
 	{"start", SCOPE_SESSIONS, run_start, {{0}}},
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},

@@ -11,6 +11,7 @@
 
 #include "sessiond/daemon.h"
 #include "sessiond/journal.h"
+#include "sessiond/orders.h"
 #include "sessiond/program.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
@@ -97,15 +98,6 @@ static void send_forget(struct consumer *c, uint32_t set)
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
 }
 
-static uint64_t big_endian(const uint8_t *p)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < 8; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
 static void send_timers(struct consumer *c, const struct ring_set *set)
 {
 	uint8_t buf[64];
@@ -120,15 +112,6 @@ static void send_timers(struct consumer *c, const struct ring_set *set)
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
 }
 
-static void name_files(const struct ring_set *set, char *name, size_t size)
-{
-	int n = snprintf(name, size, "%s%s", set->channel->name,
-		set->mode == KY_SET_PER_THREAD ? "-thread" : "");
-
-	if (ring_set_is_own(set))
-		snprintf(name + n, size - (size_t)n, "-p%d-%u", (int)set->pid, set->number);
-}
-
 static void send_set(struct consumer *c, const struct ring_set *set)
 {
 	const int fds[] = {set->memory.rings_ro_fd,
@@ -136,25 +119,8 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 		set->registry->log_ro_fd};
 	uint8_t buf[1024];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_ring_set m = {
-		.set = set->number,
-		.stream_id = set->stream_id,
-		.uuid_hi = big_endian(set->registry->uuid),
-		.uuid_lo = big_endian(set->registry->uuid + 8),
-		/* a snapshot is all that there is */
-		.file_size = c->snapshot ? 0 : set->tracefile_size,
-		.n_files = set->tracefile_count,
-		.instance = ring_set_is_own(set) ? set->number : 0,
-	};
-	char dir[64], name[160];
-	int len;
+	int len = order_ring_set(&w, set);
 
-	snprintf(dir, sizeof(dir), "ust/uid/%u/%u-bit", (unsigned)set->uid, set->abi_bits);
-	name_files(set, name, sizeof(name));
-	m.dir = dir;
-	m.name = name;
-	KY_GEOMETRY_COPY(&m, &set->geometry);
-	len = ky_cons_ring_set_encode(&w, &m);
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
 	if (!c->snapshot)
 		send_timers(c, set);
@@ -259,7 +225,7 @@ int consumer_spawn(struct consumer *c)
 	c->started_ns = ky_loop_now_ns();
 	c->answered = false;
 	if (c->memory_fd < 0)
-		c->memory_fd = session_memory_make();
+		c->memory_fd = session_memory_make(c->snapshot ? -1 : c->session->shm_fd);
 	if (c->memory_fd < 0)
 		return c->memory_fd;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
@@ -464,6 +430,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
 		journal_retired(set, &counts, m->chunk, m->kept);
 		consumer_add_retired(c, &counts, m->chunk, m->kept);
+		ring_memory_remove(c->session->shm_fd, set->number);
 		ring_set_free(set);
 	}
 	send_forget(c, m->set);
@@ -474,14 +441,14 @@ static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
 	struct ring_set *set = ring_set_find(c->session, number);
 	struct registry *r = set ? set->registry : NULL;
+	int ret = r ? 0 : -ENOENT, dir = c->session->shm_fd;
 	uint64_t size;
-	int ret = r ? 0 : -ENOENT;
 
 	if (!ret && r->log_fd < 0)
-		ret = log_memory_adopt(fds[2], r->log_file, &r->log_fd, &r->log_ro_fd, &size);
+		ret = log_memory_adopt(dir, fds[2], r->log_file, &r->log_fd, &r->log_ro_fd, &size);
 	if (!ret && set->memory.rings_fd < 0)
-		ret = ring_memory_adopt(
-			&set->memory, fds, (const uint64_t[]){set->rings_file, set->consumed_file});
+		ret = ring_memory_adopt(&set->memory, dir, fds,
+			(const uint64_t[]){set->rings_file, set->consumed_file});
 	if (ret < 0)
 		ky_error("session '%s': ring set %u cannot be taken over: %s", c->session->name,
 			number, strerror(-ret));
@@ -504,7 +471,8 @@ static int handle_adoption(
 	}
 	if (n_fds != 1)
 		return -EBADMSG;
-	ret = session_memory_adopt(fds[0], c->memory_file, &c->memory_fd, &memory);
+	ret = session_memory_adopt(
+		c->session->shm_fd, fds[0], c->memory_file, &c->memory_fd, &memory);
 	if (ret < 0)
 		return ret;
 	rotation_adopt(c->session, memory.chunk);

@@ -434,7 +434,9 @@ void request_replay(
 	struct json_object *checked;
 
 	if (request_parse(line, strlen(line), &checked, &command, &refusal)) {
-		r = request_new(d, peer, checked, command);
+		/* The session may not have come back, as its buffers have gone. */
+		if (s || command->scope == SCOPE_NONE)
+			r = request_new(d, peer, checked, command);
 		if (!r)
 			json_object_put(checked);
 	}

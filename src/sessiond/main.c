@@ -8,6 +8,7 @@
 #include "sessiond/launch.h"
 #include "sessiond/quota.h"
 #include "svc/log.h"
+#include "svc/sigbus.h"
 
 #define PROGRAM "kymo-sessiond"
 
@@ -139,6 +140,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	if (launch.detach && o->bound)
 		usage("--bound and --daemonize exclude each other");
 	ky_log_init(PROGRAM, level);
+	ky_sigbus_survive();
 }
 
 static void on_ready(struct daemon *d)

@@ -2,6 +2,7 @@
 #include "sessiond/memory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 #include "ring/slots.h"
 
 #include "abi/resume.h"
+#include "svc/shm-dir.h"
 
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CPUS_MAX 65536
@@ -32,28 +34,56 @@ static int reopen_read_only(int fd)
 	return reopen(fd, O_RDONLY);
 }
 
-/* A memfd of this size and, if not 0, these seals. */
-static int memory_make(const char *name, uint64_t size, const void *head, size_t head_len)
+/* A memfd that nobody can make shorter or longer; without a size, it grows. */
+static int make_memfd(const char *name, uint64_t size)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int ret = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t)size) < 0)
-		ret = -errno;
-	else if (head_len && pwrite(fd, head, head_len, 0) != (ssize_t)head_len)
-		ret = -EIO;
-	else if (size && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		ret = -errno;
-	if (ret < 0)
-		ky_close(fd);
-	return ret < 0 ? ret : fd;
+	if (!fchmod(fd, 0600) && !ftruncate(fd, (off_t)size) &&
+		(!size || !fcntl(fd, F_ADD_SEALS, SEALS)))
+		return fd;
+	ky_close(fd);
+	return -errno;
 }
 
-static void fill_header(struct ky_set_header *h, const struct ky_geometry *g)
+/* A file whose room is sure to be there: a program that touches it must not find the disk full. */
+static int make_file(int dir, const char *name, uint64_t size)
+{
+	int fd;
+
+	unlinkat(dir, name, 0); /* of a predecessor that was killed before it wrote it down */
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (!size || !fallocate(fd, 0, 0, (off_t)size))
+		return fd;
+	ky_close(fd);
+	unlinkat(dir, name, 0);
+	return -errno;
+}
+
+/* Of this size: a file of the directory, or (-1) a memfd, which people see by its name. */
+static int memory_make(int dir, const char *name, const char *memfd_name, uint64_t size,
+	const void *head, size_t head_len)
+{
+	int fd = dir < 0 ? make_memfd(memfd_name, size) : make_file(dir, name, size);
+
+	if (fd >= 0 && head_len && pwrite(fd, head, head_len, 0) != (ssize_t)head_len) {
+		ky_close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+static void fill_header(struct ky_set_header *h, const struct ky_geometry *g, uint32_t number,
+	const uint64_t uuid[2])
 {
 	memset(h, 0, sizeof(*h));
+	h->number = number;
+	h->uuid_hi = uuid[0];
+	h->uuid_lo = uuid[1];
 	h->magic = KY_RING_MAGIC;
 	h->version = KY_RING_VERSION;
 	h->size = sizeof(*h);
@@ -64,6 +94,7 @@ static void fill_header(struct ky_set_header *h, const struct ky_geometry *g)
 	h->table_stride = g->table_stride;
 	h->data_offset = g->data_offset;
 	h->data_stride = g->data_stride;
+	h->oldest_offset = g->oldest_offset;
 }
 
 void ring_memory_close(struct ring_memory *m)
@@ -81,29 +112,63 @@ uint64_t ring_memory_in_use(const struct ring_memory *m)
 	return fstat(m->rings_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g)
+int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
+	const uint64_t uuid[2])
 {
 	uint64_t consumed_size = ky_align_up(ky_consumed_size(g->n_rings), 4096);
+	char rings[KY_SHM_NAME_MAX], consumed[KY_SHM_NAME_MAX];
 	struct ky_set_header header;
 	int ret;
 
 	*m = (struct ring_memory){-1, -1, -1, -1};
-	fill_header(&header, g);
-	ret = m->rings_fd = memory_make("kymo-rings", g->total_size, &header, sizeof(header));
+	ky_shm_buffers(rings, number);
+	ky_shm_positions(consumed, number);
+	fill_header(&header, g, number, uuid);
+	ret = m->rings_fd = memory_make(
+		dir, rings, "kymo-rings", g->total_size, &header, sizeof(header));
 	if (ret >= 0)
 		ret = m->rings_ro_fd = reopen_read_only(m->rings_fd);
 	if (ret >= 0)
-		ret = m->consumed_fd = memory_make("kymo-consumed", consumed_size, NULL, 0);
+		ret = m->consumed_fd = memory_make(
+			dir, consumed, "kymo-consumed", consumed_size, NULL, 0);
 	if (ret >= 0)
 		ret = m->consumed_ro_fd = reopen_read_only(m->consumed_fd);
-	if (ret < 0)
+	if (ret < 0) {
 		ring_memory_close(m);
+		ring_memory_remove(dir, number);
+	}
 	return KY_MIN(ret, 0);
 }
 
-int session_memory_make(void)
+void ring_memory_remove(int dir, uint32_t number)
 {
-	return memory_make("kymo-session", 4096, NULL, 0);
+	char name[KY_SHM_NAME_MAX];
+
+	if (dir < 0)
+		return;
+	ky_shm_buffers(name, number);
+	unlinkat(dir, name, 0);
+	ky_shm_positions(name, number);
+	unlinkat(dir, name, 0);
+}
+
+/* Of a file, says which it is, so that a copy can be told from it. */
+int session_memory_make(int dir)
+{
+	struct ky_resume_session begin = {0};
+	int fd = memory_make(dir, KY_SHM_MEMORY, "kymo-session", 4096, NULL, 0);
+	struct stat st;
+
+	if (fd < 0 || dir < 0)
+		return fd;
+	if (!fstat(fd, &st) && !flock(fd, LOCK_SH | LOCK_NB)) {
+		begin.device = st.st_dev;
+		begin.file = st.st_ino;
+		if (pwrite(fd, &begin, sizeof(begin), 0) == sizeof(begin))
+			return fd;
+	}
+	ky_close(fd);
+	return -EIO;
 }
 
 /* Present, so that an access cannot fail: programs may have punched holes, and memory may be short. */
@@ -150,10 +215,13 @@ int ring_memory_free_slots(
 	return (int)n;
 }
 
-int log_memory_make(int *ret_fd, int *ret_ro_fd)
+int log_memory_make(int dir, const uint64_t uuid[2], int *ret_fd, int *ret_ro_fd)
 {
-	int fd = memory_make("kymo-metadata", 0, NULL, 0), ro;
+	char name[KY_SHM_NAME_MAX];
+	int fd, ro;
 
+	ky_shm_metadata(name, uuid[0], uuid[1]);
+	fd = memory_make(dir, name, "kymo-metadata", 0, NULL, 0);
 	if (fd < 0)
 		return fd;
 	ro = reopen_read_only(fd);
@@ -166,26 +234,28 @@ int log_memory_make(int *ret_fd, int *ret_ro_fd)
 	return 0;
 }
 
-/* Not everybody who hands us a descriptor is to be believed. */
-static int check_file(int fd, uint64_t file)
+/*
+ * Not everybody who hands us a descriptor is to be believed: the number of an inode is one file's in what only we make files
+ * in, memfds or (dir) the file system of the session's directory.
+ */
+static int check_file(int dir, int fd, uint64_t file)
 {
-	struct stat st;
+	struct stat st, ours;
 
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || (dir >= 0 && fstat(dir, &ours) < 0))
 		return -errno;
-	return st.st_ino == file && st.st_uid == geteuid() && S_ISREG(st.st_mode) &&
-			       fcntl(fd, F_GET_SEALS) >= 0
-		       ? 0
-		       : -EBADF;
+	if (st.st_ino != file || st.st_uid != geteuid() || !S_ISREG(st.st_mode))
+		return -EBADF;
+	return dir < 0 ? KY_MIN(fcntl(fd, F_GET_SEALS), 0) : st.st_dev == ours.st_dev ? 0 : -EBADF;
 }
 
-int ring_memory_adopt(struct ring_memory *m, const int fds[2], const uint64_t files[2])
+int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2])
 {
-	int ret = check_file(fds[0], files[0]);
+	int ret = check_file(dir, fds[0], files[0]);
 
 	*m = (struct ring_memory){-1, -1, -1, -1};
 	if (!ret)
-		ret = check_file(fds[1], files[1]);
+		ret = check_file(dir, fds[1], files[1]);
 	if (!ret)
 		ret = m->rings_fd = reopen(fds[0], O_RDWR);
 	if (ret >= 0)
@@ -199,20 +269,24 @@ int ring_memory_adopt(struct ring_memory *m, const int fds[2], const uint64_t fi
 	return KY_MIN(ret, 0);
 }
 
-int session_memory_adopt(int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory)
+int session_memory_adopt(
+	int dir, int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory)
 {
-	int ret = check_file(fd, file);
+	int ret = check_file(dir, fd, file);
 
 	if (!ret && pread(fd, ret_memory, sizeof(*ret_memory), 0) != sizeof(*ret_memory))
 		ret = -EBADMSG;
 	if (!ret)
 		ret = *ret_fd = reopen(fd, O_RDWR);
+	if (ret >= 0 && dir >= 0 && flock(*ret_fd, LOCK_SH | LOCK_NB) < 0)
+		ret = -errno;
 	return KY_MIN(ret, 0);
 }
 
-int log_memory_adopt(int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size)
+int log_memory_adopt(
+	int dir, int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size)
 {
-	int ret = check_file(fd, file), again, ro;
+	int ret = check_file(dir, fd, file), again, ro;
 	struct stat st;
 
 	if (ret < 0 || fstat(fd, &st) < 0)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that the daemon makes for others: ring sets and metadata logs, as memfds that only their
- * holders reach (mode 0600) and nobody can shrink.
+ * holders reach (mode 0600) and nobody can shrink. Or, for sessions that are to outlive everybody, files in a directory that
+ * only the daemon's user reaches (svc/shm-dir.h); these can be made shorter by who has a descriptor to write them.
+ *
+ * dir, below: that directory, or -1: memfds.
  */
 #ifndef SESSIOND_MEMORY_H
 #define SESSIOND_MEMORY_H
@@ -16,8 +19,11 @@ struct ring_memory {
 	int consumed_ro_fd; /* for programs */
 };
 
-/* Makes the memfds of a set, its header filled in. 0 or -errno; nothing is open after an error. */
-int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g);
+/* Makes the memory of set `number`, of the trace with this UUID, its header filled in. 0 or -errno; nothing is left after an error. */
+int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
+	const uint64_t uuid[2]);
+/* Removes its files, if it has any. Who has them open keeps what he has. */
+void ring_memory_remove(int dir, uint32_t number);
 void ring_memory_close(struct ring_memory *m);
 /* Bytes that its rings take of the machine's memory. */
 uint64_t ring_memory_in_use(const struct ring_memory *m);
@@ -34,20 +40,22 @@ int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
 
 /* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
-int session_memory_make(void);
+int session_memory_make(int dir);
 /* Likewise as another process has kept it (ring_memory_adopt), and what is in it now. 0 or -errno. */
-int session_memory_adopt(int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory);
+int session_memory_adopt(
+	int dir, int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory);
 
 /*
  * The set's memory as another process has kept it: rings and consumed, which must be files of ours of these inode
  * numbers. Takes neither descriptor. 0 or -errno; nothing is open after an error.
  */
-int ring_memory_adopt(struct ring_memory *m, const int fds[2], const uint64_t files[2]);
+int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2]);
 /* Likewise a log; *ret_size its length. */
-int log_memory_adopt(int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size);
+int log_memory_adopt(
+	int dir, int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size);
 
 /* A log: *ret_fd to append to, *ret_ro_fd to give away. 0 or -errno. */
-int log_memory_make(int *ret_fd, int *ret_ro_fd);
+int log_memory_make(int dir, const uint64_t uuid[2], int *ret_fd, int *ret_ro_fd);
 
 /*
  * Number of CPUs that can ever have events: highest possible number + 1. The kernel's own mask size

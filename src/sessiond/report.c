@@ -169,6 +169,8 @@ struct json_object *report_session_brief(const struct session *s)
 	add_string(o, "domain", "user");
 	add_string(o, "state", session_state(s));
 	add_string(o, "output", s->output);
+	if (s->shm_path)
+		add_string(o, "shm_path", s->shm_path);
 	return o;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/session.h"
 
+#include <limits.h>
 #include <stdarg.h>
 
 #include "sessiond/app.h"
@@ -8,8 +9,10 @@
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "sessiond/journal.h"
+#include "sessiond/orders.h"
 #include "sessiond/snapshot.h"
 #include "svc/log.h"
+#include "svc/shm-dir.h"
 
 static void barrier_passed(struct barrier *b);
 static void run_ending(struct ky_job *j);
@@ -129,6 +132,8 @@ static struct session *session_free(struct session *s)
 	if (s->node.next)
 		ky_list_remove(&s->node);
 	journal_close(s);
+	ky_close(s->shm_fd);
+	free(s->shm_path);
 	free(s->error);
 	free(s->output);
 	free(s->name);
@@ -154,11 +159,16 @@ void session_lose(struct session *s)
 {
 	if (s->doomed)
 		ky_info("session '%s' has ended", s->name);
+	else if (s->shm_path)
+		ky_error(
+			"session '%s' was killed: 'kymo recover %s' writes out what its buffers hold",
+			s->name, s->shm_path);
 	else
 		ky_error(
 			"session '%s' is lost: its consumer is gone as well; its trace ends where that had written to (%s)",
 			s->name, s->output);
 	s->daemon->n_sessions--;
+	journal_end(s);
 	session_free(s);
 }
 
@@ -197,8 +207,10 @@ static void settle_registry(struct session *s, struct registry *r)
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
 			if (set->registry == r && set->memory.rings_fd < 0 &&
-				(set->made || r->log_fd < 0))
+				(set->made || r->log_fd < 0)) {
+				ring_memory_remove(s->shm_fd, set->number);
 				ring_set_free(set);
+			}
 	if (r->log_fd < 0)
 		registry_free(r);
 }
@@ -235,6 +247,8 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	struct session_waiter *w = s->waiter;
 
 	s->waiter = NULL;
+	if (s->shm_fd >= 0)
+		ky_shm_dir_remove(s->shm_path, s->shm_fd);
 	if (w)
 		w->done(w, s, error, message);
 	journal_end(s);
@@ -260,6 +274,17 @@ static void consumer_trouble(struct consumer *c, const char *message)
 	session_set_error(c->session, message);
 }
 
+static void give_up(struct session *s)
+{
+	char why[PATH_MAX + 128];
+
+	snprintf(why, sizeof(why), "its consumer process died again and again: %s%s%s",
+		s->shm_path ? "'kymo recover " : "events that were not written out are lost",
+		s->shm_path ? s->shm_path : "", s->shm_path ? "' may write out the rest" : "");
+	s->shm_fd = ky_close(s->shm_fd); /* the files stay */
+	finish_for_good(s, -ECHILD, why);
+}
+
 static void consumer_gone(struct consumer *c, bool giving_up)
 {
 	struct session *s = c->session;
@@ -268,8 +293,7 @@ static void consumer_gone(struct consumer *c, bool giving_up)
 		finish_for_good(
 			s, -ECHILD, "its consumer process ended at once (see the daemon's log)");
 	else if (giving_up)
-		finish_for_good(s, -ECHILD,
-			"its consumer process died again and again: events that were not written out are lost");
+		give_up(s);
 	else
 		finish_for_good(s, 0, "");
 }
@@ -279,15 +303,33 @@ static void consumer_rotated(struct consumer *c, int status, const char *message
 	rotation_ended(c->session, status, message);
 }
 
-static bool init_strings(struct session *s, const char *name, const char *output)
+/* Of a session that a predecessor left, its directory is there. */
+static int init_shm(struct session *s, const char *path)
+{
+	int ret;
+
+	if (!*path)
+		return 0;
+	ret = s->daemon->replaying ? ky_shm_dir_open(path, &s->shm_fd)
+				   : ky_shm_dir_make(path, &s->shm_fd);
+	if (ret < 0)
+		return ret;
+	s->shm_path = strdup(path);
+	if (!s->shm_path)
+		return -ENOMEM;
+	return s->daemon->replaying ? 0 : orders_begin(s);
+}
+
+static int init_places(
+	struct session *s, const char *name, const char *output, const char *shm_path)
 {
 	s->name = strdup(name);
 	s->output = strdup(output);
-	return s->name && s->output;
+	return s->name && s->output ? init_shm(s, shm_path) : -ENOMEM;
 }
 
-int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
-	gid_t gid, struct session_waiter *waiter)
+int session_new(struct daemon *d, const char *name, const char *output, const char *shm_path,
+	bool snapshot, uid_t uid, gid_t gid, struct session_waiter *waiter)
 {
 	static const struct consumer_ops ops = {.ready = consumer_ready,
 		.trouble = consumer_trouble,
@@ -302,7 +344,7 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	s->snapshot = snapshot;
 	s->uid = uid;
 	s->gid = gid;
-	s->journal_fd = -1;
+	s->journal_fd = s->shm_fd = -1;
 	s->all_uids = d->uid == 0;
 	ky_list_init(&s->node);
 	ky_list_init(&s->channels);
@@ -312,12 +354,14 @@ int session_new(struct daemon *d, const char *name, const char *output, bool sna
 	ky_job_init(&s->ending, run_ending);
 	barrier_init(&s->barrier, &d->loop, barrier_passed);
 	ky_clock_measure(d->clock, &s->clock);
-	ret = init_strings(s, name, output) ? 0 : -ENOMEM;
+	ret = init_places(s, name, output, shm_path);
 	consumer_init(&s->consumer, s, s->output, &ops);
 	rotation_init(s);
 	if (!ret && !d->replaying)
 		ret = consumer_spawn(&s->consumer);
 	if (ret < 0) {
+		if (s->shm_path && !d->replaying)
+			ky_shm_dir_remove(s->shm_path, s->shm_fd);
 		session_free(s);
 		return ret;
 	}

@@ -171,6 +171,9 @@ struct session {
 	struct daemon *daemon;
 	char *name;
 	char *output; /* "": nothing is written */
+	/* directory of its buffers (svc/shm-dir.h); NULL and -1: they are memfds */
+	char *shm_path;
+	int shm_fd;
 	bool snapshot; /* all channels are in overwrite mode: output is where snapshots go, and nothing else */
 	uid_t uid;
 	gid_t gid;
@@ -197,10 +200,10 @@ struct session {
 
 /*
  * Makes a session and begins SESSION_CREATING. 0: the waiter will be told; else -errno and nothing
- * was made. output: absolute path or "".
+ * was made; of what ky_shm_dir_make() says, too. output: absolute path or "". shm_path: that of the directory for its buffers, or "".
  */
-int session_new(struct daemon *d, const char *name, const char *output, bool snapshot, uid_t uid,
-	gid_t gid, struct session_waiter *waiter);
+int session_new(struct daemon *d, const char *name, const char *output, const char *shm_path,
+	bool snapshot, uid_t uid, gid_t gid, struct session_waiter *waiter);
 struct session *session_find(struct daemon *d, const char *name);
 /*
  * Begin a step and tell the waiter (NULL: nobody) at its end. -EBUSY: another step goes on; -EALREADY: nothing to do;
@@ -231,6 +234,8 @@ const char *session_state(const struct session *s);
 bool session_wants_uid(const struct session *s, uid_t uid);
 
 struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits);
+/* As in messages: upper half, lower half. */
+void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);
 /* Without a log. NULL without memory. */
 struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
 /* Writes what a predecessor may not have finished writing: the text that it wrote last, at log_size. 0 or -errno. */

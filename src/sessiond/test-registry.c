@@ -30,7 +30,7 @@ static int setup(void **state)
 	ky_list_init(&f->d.sessions);
 	f->s.daemon = &f->d;
 	f->s.name = (char *)"s";
-	f->s.journal_fd = -1;
+	f->s.journal_fd = f->s.shm_fd = -1;
 	ky_list_init(&f->s.channels);
 	ky_list_init(&f->s.registries);
 	ky_list_init(&f->s.notices);

@@ -364,7 +364,8 @@ class Geometry:
         self.table_stride = (self.ENTRY_SIZE * n_blocks + 127) & ~127
         self.data = (self.table + n_rings * self.table_stride + 4095) & ~4095
         self.ring_size = n_blocks * block_size
-        self.total = self.data + n_rings * self.ring_size
+        self.oldest = self.data + n_rings * self.ring_size
+        self.total = self.oldest + ((n_rings * 8 + 4095) & ~4095)
 
     def control_of(self, ring):
         return self.control + ring * self.CONTROL_SIZE

@@ -82,6 +82,7 @@ class Ring:
         self.ctl = ring_set.geometry.control_of(index) // 8
         self.table = ring_set.geometry.table_of(index) // 8
         self.data = ring_set.geometry.data_of(index)
+        self.oldest = ring_set.geometry.oldest // 8 + index
         self.index = index
         self.recorded, self.positions = [], []
         self.lost = 0
@@ -104,6 +105,7 @@ class Ring:
         if not s.overwrite and oldest > s.consumed_words[self.index]:
             return False
         self.word(OLDEST, oldest)
+        s.words[self.oldest] = oldest
         count = self.word(0) >> 32
         self.entry(pos, 2, pos % s.block_size)
         self.entry(after, 0, self.word(LAST_TS))
@@ -559,14 +561,27 @@ def test_malformed(k):
             dict(name="../x"), dict(name=""), dict(name="a/b"), dict(mode=7)):
         refused(k, str(change), (RING_SET, s.message(**change)), fds=s.fds())
     refused(k, "the same set twice", (RING_SET, s.message()), (RING_SET, s.message()), fds=s.fds())
-    small = memfd("small", 8192)
-    refused(k, "a memfd too small", (RING_SET, s.message()), fds=[small, s.consumed_fd, s.log_fd])
-    unsealed = memfd("unsealed", s.total, 0)
-    refused(k, "not sealed", (RING_SET, s.message()), fds=[unsealed, s.consumed_fd, s.log_fd])
-    refused(k, "consumed not sealed", (RING_SET, s.message()), fds=[s.rings_fd, unsealed, s.log_fd])
     c = Consumer(k, k.top / "newer")
     c.send(77, b"of a newer daemon")
     c.quit()
+
+
+def test_memory_too_short(k):
+    """From the beginning, or because somebody made it so: there is nothing in it, and other sets are exact."""
+    sets = [RingSet(n, name=f"c{n}") for n in range(1, 5)]
+    c = Consumer(k, k.top / "trace")
+    short = memfd("short", 8192)
+    for s, fds in zip(sets, ((sets[0].rings_fd, sets[0].consumed_fd), (short, sets[1].consumed_fd), (sets[2].rings_fd, short))):
+        c.send(RING_SET, s.message(), [*fds, s.log_fd])
+    cut = memfd("cut", sets[3].total, 0)
+    os.pwrite(cut, os.pread(sets[3].rings_fd, 4096, 0), 0)
+    c.send(RING_SET, sets[3].message(), [cut, sets[3].consumed_fd, sets[3].log_fd])
+    c.flush()
+    os.ftruncate(cut, 0)
+    write_all(sets[0].ring[0], range(700))
+    c.flush()
+    c.quit()
+    check_trace(c.output, sets[0])
 
 
 def test_daemon_gone(k):

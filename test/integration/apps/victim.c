@@ -8,9 +8,13 @@
  *   victim stop N SEED    stops one child N times, and records 20 events itself meanwhile; then leaves it stopped, says
  *                         "stopped", and lets it go on when a line comes; prints "counts CHILD SIBLING"
  *   victim survive        records until a line comes; prints "survived COUNT"
+ *   victim last N FILE    records in two threads, as number N, until a line comes, if any does: the counters are in FILE;
+ *                         says "recording"
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,9 +237,40 @@ static int survive(void)
 	return 0;
 }
 
+static void *record_steadily(void *arg)
+{
+	while (!*finish) {
+		record((uint32_t)(uintptr_t)arg, counters[(uintptr_t)arg]);
+		count((uint32_t)(uintptr_t)arg);
+		work(10000);
+	}
+	return NULL;
+}
+
+static int last(void)
+{
+	pthread_t threads[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, record_steadily, (void *)i))
+			return 3;
+	while (!counters[0] || !counters[1])
+		usleep(20);
+	puts("recording");
+	wait_for_line();
+	*finish = 1;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool kept = argc == 4 && !strcmp(argv[1], "last");
+	int fd = kept ? open(argv[3], O_RDWR | O_CLOEXEC) : -1;
+
+	counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		kept ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, fd, 0);
 	if (counters == MAP_FAILED || argc < 2)
 		return 3;
 	finish = counters + COUNTERS;
@@ -244,5 +279,9 @@ int main(int argc, char **argv)
 		return kill_all(atoi(argv[2]));
 	if (!strcmp(argv[1], "stop") && argc == 4)
 		return stop_often(atoi(argv[2]));
+	if (kept) {
+		number = (uint32_t)atoi(argv[2]);
+		return last();
+	}
 	return strcmp(argv[1], "survive") ? 2 : survive();
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* recover: the trace of a session of which nobody is left, from the files that its buffers were kept in. */
+#include <limits.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "cli/daemon.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+
+static const struct cli_option options[] = {
+	{"output", 'o', "DIR",
+		"write a trace of its own, of what the buffers hold; must be new or empty"},
+	{0},
+};
+
+/* What the consumer says on stdout, of what it has done. */
+struct result {
+	unsigned long long recovered, discarded;
+	unsigned damaged, left_out;
+	char *trace; /* within the text */
+};
+
+static int parse_result(char *text, struct result *r)
+{
+	int at = 0;
+
+	sscanf(text, "recovered %llu discarded %llu damaged %u left-out %u trace %n", &r->recovered,
+		&r->discarded, &r->damaged, &r->left_out, &at);
+	if (!at || !strchr(text, '\n'))
+		return -EBADMSG;
+	r->trace = text + at;
+	*strrchr(text, '\n') = '\0';
+	return 0;
+}
+
+/* What was written to the file, as a text; NULL: no memory. */
+static char *read_all(int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+	ssize_t n = text ? pread(fd, text, (size_t)size, 0) : 0;
+
+	if (text)
+		text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+/* Its wait status, or -errno. */
+static int run_consumer(char *path, char *dir, const char *output, int out, int err)
+{
+	char output_option[PATH_MAX + 16], dir_option[PATH_MAX + 16];
+	char *argv[] = {path, dir_option, output ? output_option : NULL, NULL};
+	posix_spawn_file_actions_t files;
+	int status = 0, r;
+	pid_t pid;
+
+	snprintf(dir_option, sizeof(dir_option), "--recover=%s", dir);
+	snprintf(output_option, sizeof(output_option), "--output=%s", output ? output : "");
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+	r = posix_spawn(&pid, path, &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	if (r)
+		return -r;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* A line of its log, without the program's name. */
+static const char *text_of(const char *line)
+{
+	return strncmp(line, "kymo: ", 6) ? line : line + 6;
+}
+
+static void warn(struct cli *cli, char *said)
+{
+	char *line;
+
+	while ((line = strsep(&said, "\n")))
+		if (*line)
+			cli_warn(cli, "%s", text_of(line));
+}
+
+static int fail(struct cli *cli, char *said)
+{
+	const char *line = cli_last_line(said);
+
+	return cli_fail(cli, "failed", "%s",
+		*line ? text_of(line) : "kymo-consumerd ended before it was through: try again");
+}
+
+static int report(struct cli *cli, const struct result *r)
+{
+	_cleanup_value_ struct kymo_value *o = cli_params_new(cli);
+
+	if (!o)
+		return CLI_FAILED;
+	kymo_value_set_string(o, "output", r->trace);
+	kymo_value_set_u64(o, "recovered", r->recovered);
+	kymo_value_set_u64(o, "discarded", r->discarded);
+	kymo_value_set_u64(o, "damaged", r->damaged);
+	kymo_value_set_u64(o, "left_out", r->left_out);
+	if (cli->json)
+		cli_result(cli, o);
+	else
+		printf("%llu events recovered%s %s\n", r->recovered,
+			cli_has(cli, "output") ? ", in" : ": they complete the trace",
+			cli_safe(cli, r->trace));
+	return CLI_OK;
+}
+
+static int recover(struct cli *cli, char *path, char *dir, const char *output)
+{
+	_cleanup_close_ int out = memfd_create("kymo-out", MFD_CLOEXEC),
+			    err = memfd_create("kymo-err", MFD_CLOEXEC);
+	int r = out < 0 || err < 0 ? -errno : run_consumer(path, dir, output, out, err);
+	_cleanup_free_ char *text = read_all(out), *said = read_all(err);
+	struct result result;
+
+	if (r < 0 || !text || !said)
+		return cli_fail(
+			cli, "failed", "cannot run %s: %s", path, strerror(r < 0 ? -r : ENOMEM));
+	if (r || parse_result(text, &result) < 0)
+		return fail(cli, said);
+	warn(cli, said);
+	return report(cli, &result);
+}
+
+static int run(struct cli *cli)
+{
+	char path[PATH_MAX], dir[PATH_MAX], output[PATH_MAX];
+	const char *given = cli_get(cli, "output");
+	int r = cli_locate_consumerd(path, sizeof(path));
+
+	if (r < 0)
+		return cli_fail(cli, "failed",
+			"kymo-consumerd was not found: is kymo installed completely?");
+	if (given && !*given)
+		return cli_usage(cli, "--output needs the name of a directory");
+	r = cli_absolute_path(dir, sizeof(dir), cli_arg(cli, 0));
+	if (!r && given)
+		r = cli_absolute_path(output, sizeof(output), given);
+	return r < 0 ? cli_fail(cli, "failed", "%s: %s", cli_arg(cli, 0), strerror(-r))
+		     : recover(cli, path, dir, given ? output : NULL);
+}
+
+const struct cli_command cmd_recover = {
+	.name = "recover",
+	.synopsis = "DIR [-o DIR]",
+	.help = "complete the trace of a session that was killed, from its buffers",
+	.details =
+		"For sessions made with 'kymo create --shm-path=DIR', when the session daemon, its consumer and\n"
+		"the programs were all killed. The session's trace is completed where it is, and DIR removed.\n"
+		"With --output, DIR is left as it is, and may be a copy, made at any time: a new trace is written\n"
+		"of all that the buffers hold, of which the session's own trace may have a part already.\n",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

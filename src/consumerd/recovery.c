@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/recovery.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "consumerd/consumer.h"
+#include "consumerd/ring-set.h"
+#include "consumerd/trace.h"
+#include "svc/log.h"
+#include "svc/shm-dir.h"
+
+#define TEXT_MAX (64u << 20) /* of a metadata log: as the session daemon has it */
+
+struct recovery {
+	struct consumer consumer;
+	const char *path; /* borrowed */
+	int dir;
+	const char *output; /* borrowed; NULL: the session's own trace */
+	uint8_t *orders;    /* what DIR/session holds */
+	size_t size, pos;
+	uint32_t n_sets, n_left_out; /* ring sets that are there; that were left out */
+};
+
+struct recovered {
+	struct ky_cons_stats before, after;
+};
+
+/* ---- reading the directory ---- */
+
+/* All of a file of at most so many bytes, and a NUL. */
+static int read_file(int dir, const char *name, size_t most, uint8_t **ret_bytes, size_t *ret_size)
+{
+	_cleanup_close_ int fd = ky_shm_open(dir, name, O_RDONLY);
+	struct stat st;
+	uint8_t *bytes;
+	size_t n = 0;
+	ssize_t r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	if ((uint64_t)st.st_size > most)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	while (n < (size_t)st.st_size && (r = read(fd, bytes + n, (size_t)st.st_size - n)) > 0)
+		n += (size_t)r;
+	bytes[n] = 0;
+	*ret_bytes = bytes;
+	*ret_size = n;
+	return 0;
+}
+
+size_t recovery_next_message(const uint8_t *bytes, size_t size, size_t *pos)
+{
+	struct ky_msg_hdr hdr;
+
+	if (size - *pos < sizeof(hdr))
+		return 0;
+	memcpy(&hdr, bytes + *pos, sizeof(hdr));
+	if (hdr.len < sizeof(hdr) || hdr.len > KY_MSG_MAX || hdr.len > size - *pos)
+		return 0;
+	*pos += hdr.len;
+	return hdr.len;
+}
+
+size_t recovery_whole_text(const char *text, size_t size, const char *uuid, uint32_t stream)
+{
+	static const char end[] = "\n};\n";
+	char begin[32];
+
+	snprintf(begin, sizeof(begin), "\nstream {\n\tid = %u;\n", stream);
+	if (strncmp(text, "/* CTF 1.8 */", KY_MIN(size, 13u)) ||
+		!memmem(text, size, uuid, strlen(uuid)))
+		return 0;
+	while (size >= sizeof(end) - 1 &&
+		memcmp(text + size - (sizeof(end) - 1), end, sizeof(end) - 1))
+		size--;
+	return size >= sizeof(end) - 1 && memmem(text, size, begin, strlen(begin)) ? size : 0;
+}
+
+/* A copy of the set's metadata log, as far as it is whole: the descriptor, or -errno. */
+static int open_log(const struct recovery *r, const struct ky_cons_ring_set *m)
+{
+	char name[KY_SHM_NAME_MAX], uuid[TRACE_UUID_TEXT];
+	_cleanup_free_ uint8_t *text = NULL;
+	size_t size;
+	int fd, ret;
+
+	ky_shm_metadata(name, m->uuid_hi, m->uuid_lo);
+	ret = read_file(r->dir, name, TEXT_MAX, &text, &size);
+	if (ret < 0)
+		return ret;
+	trace_format_uuid(uuid, m->uuid_hi, m->uuid_lo);
+	size = recovery_whole_text((char *)text, size, uuid, m->stream_id);
+	if (!size)
+		return -EBADMSG;
+	fd = memfd_create("kymo-metadata", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, size) == (ssize_t)size)
+		return fd;
+	ky_close(fd);
+	return -EIO;
+}
+
+bool recovery_header_fits(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
+	struct ky_geometry *ret_geometry)
+{
+	struct ky_geometry ours, theirs;
+
+	KY_GEOMETRY_COPY(&ours, m);
+	if (ky_geometry_take(&ours) < 0 || h->magic != KY_RING_MAGIC ||
+		h->version != KY_RING_VERSION || h->number != m->set || h->uuid_hi != m->uuid_hi ||
+		h->uuid_lo != m->uuid_lo)
+		return false;
+	theirs = ours;
+	KY_GEOMETRY_COPY(&theirs, h);
+	*ret_geometry = ours;
+	return !memcmp(&ours, &theirs, sizeof(ours));
+}
+
+/* Is it the memory of this set, and all of it? Programs could write that, too: it only tells files that were mixed up. */
+static int check_buffers(int fd, const struct ky_cons_ring_set *m)
+{
+	struct ky_geometry g;
+	struct ky_set_header h;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
+		!recovery_header_fits(&h, m, &g) || (uint64_t)st.st_size < g.total_size)
+		return -EBADMSG;
+	return 0;
+}
+
+static int open_buffers(const struct recovery *r, const struct ky_cons_ring_set *m)
+{
+	char name[KY_SHM_NAME_MAX];
+	int fd, ret;
+
+	ky_shm_buffers(name, m->set);
+	fd = ky_shm_open(r->dir, name, O_RDONLY);
+	ret = fd < 0 ? fd : check_buffers(fd, m);
+	if (!ret)
+		return fd;
+	ky_close(fd);
+	return ret;
+}
+
+static int open_positions(const struct recovery *r, const struct ky_cons_ring_set *m)
+{
+	char name[KY_SHM_NAME_MAX];
+	struct stat st;
+	int fd;
+
+	if (r->output) /* all that there is, wherever somebody else was */
+		return fcntl(r->dir, F_DUPFD_CLOEXEC, 0);
+	ky_shm_positions(name, m->set);
+	fd = ky_shm_open(r->dir, name, O_RDWR);
+	if (fd < 0 || (!fstat(fd, &st) && (uint64_t)st.st_size >= ky_consumed_size(m->n_rings)))
+		return fd;
+	ky_close(fd);
+	return -EBADMSG;
+}
+
+/* ---- following the orders ---- */
+
+static void leave_out(struct recovery *r, uint32_t set, const char *what, int error)
+{
+	ky_error("%s: the %s of ring set %u cannot be used (%s): its events are left out", r->path,
+		what, set, error == -EBADMSG ? "damaged, cut off or another's" : strerror(-error));
+	r->n_left_out++;
+}
+
+/* DIR/session may have been cut off. */
+static void leave_out_unknown(struct recovery *r)
+{
+	int n = ky_shm_count_buffers(r->dir) - (int)r->n_sets;
+
+	if (n <= 0)
+		return;
+	ky_error("%s/" KY_SHM_SESSION " is cut off: the buffers of %d ring sets are left out",
+		r->path, n);
+	r->n_left_out += (uint32_t)n;
+}
+
+/* The next message as an order to the consumer; fds are taken. */
+static int follow(struct recovery *r, const void *message, size_t len, int *fds, size_t n_fds)
+{
+	int ret = consumer_follow(&r->consumer, message, len, fds, n_fds);
+
+	for (size_t i = 0; i < n_fds; i++)
+		ky_close(fds[i]);
+	return ret;
+}
+
+static void recover_set(struct recovery *r, const uint8_t *message, size_t len)
+{
+	static const char *const what[] = {"buffers", "positions", "metadata"};
+	struct ky_cons_ring_set m;
+	struct ky_reader reader;
+	int fds[3] = {-1, -1, -1}, ret;
+
+	if (ky_msg_open(&reader, message, len) != KY_CONS_RING_SET ||
+		ky_cons_ring_set_decode(&reader, &m) < 0)
+		return;
+	fds[0] = open_buffers(r, &m);
+	if (fds[0] == -ENOENT) /* of a process that has ended: it was written out */
+		return;
+	r->n_sets++;
+	fds[1] = open_positions(r, &m);
+	fds[2] = open_log(r, &m);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(fds); i++) {
+		if (fds[i] >= 0)
+			continue;
+		leave_out(r, m.set, what[i], fds[i]);
+		for (size_t k = 0; k < KY_ARRAY_SIZE(fds); k++)
+			if (fds[k] >= 0)
+				ky_close(fds[k]);
+		return;
+	}
+	ret = follow(r, message, len, fds, KY_ARRAY_SIZE(fds));
+	if (ret < 0)
+		leave_out(r, m.set, "buffers", ret);
+}
+
+/* The session's memory, if this is the directory itself, and nobody has the session: the descriptor, or -1, told. */
+static int open_memory(const struct recovery *r)
+{
+	_cleanup_close_ int fd = ky_shm_open(r->dir, KY_SHM_MEMORY, O_RDWR);
+	struct ky_resume_session memory;
+	struct stat st;
+	int ret;
+
+	if (fd < 0 || fstat(fd, &st) < 0 ||
+		pread(fd, &memory, sizeof(memory), 0) != sizeof(memory)) {
+		ky_error(
+			"%s/" KY_SHM_MEMORY
+			" cannot be used (%s): give --output=DIR, for a trace of what the buffers hold",
+			r->path, fd < 0 ? strerror(-fd) : "cut off");
+	} else if (memory.device != st.st_dev || memory.file != st.st_ino) {
+		ky_error("%s is a copy: give --output=DIR, for a trace of what its buffers hold",
+			r->path);
+	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		ky_error(
+			"the session of %s is in use: 'kymo destroy' ends it; --output=DIR writes what its buffers hold now",
+			r->path);
+	} else {
+		ret = fd;
+		fd = -1;
+		return ret;
+	}
+	return -1;
+}
+
+/* Is there a place to write to? Told, if not. */
+static bool check_output(const struct recovery *r, const struct ky_cons_init *m)
+{
+	if (r->output)
+		return true;
+	if (!*m->output)
+		ky_error(
+			"session '%s' wrote no trace: give --output=DIR, for one of what its buffers hold",
+			m->session);
+	else if (m->resume && access(m->output, F_OK) < 0)
+		ky_error(
+			"the trace of session '%s', %s: %s: give --output=DIR, for one of what its buffers hold",
+			m->session, m->output, strerror(errno));
+	else
+		return true;
+	return false;
+}
+
+static int begin(struct recovery *r, const struct ky_cons_init *m)
+{
+	struct ky_cons_init init = *m;
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len, fd;
+
+	if (!check_output(r, m))
+		return -EINVAL;
+	init.rendezvous = "";
+	if (r->output) {
+		init.output = r->output;
+		init.resume = 0;
+	}
+	fd = r->output ? memfd_create("kymo-session", MFD_CLOEXEC) : open_memory(r);
+	if (fd < 0 || (r->output && ftruncate(fd, sizeof(struct ky_resume_session)) < 0))
+		return -EINVAL;
+	len = ky_cons_init_encode(&w, &init);
+	return len < 0 ? len : follow(r, buf, (size_t)len, &fd, 1);
+}
+
+static int begin_snapshot(struct recovery *r)
+{
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	int len = ky_cons_snapshot_encode(&w, &(struct ky_cons_snapshot){0});
+
+	return r->output ? follow(r, buf, (size_t)len, NULL, 0) : 0;
+}
+
+/* 0, or -errno, told. */
+static int begin_session(struct recovery *r)
+{
+	size_t len = recovery_next_message(r->orders, r->size, &r->pos);
+	struct ky_reader reader;
+	struct ky_cons_init m;
+	int ret;
+
+	if (!len || ky_msg_open(&reader, r->orders, len) != KY_CONS_INIT ||
+		ky_cons_init_decode(&reader, &m) < 0) {
+		ky_error("%s/" KY_SHM_SESSION " is damaged: nothing can be recovered without it",
+			r->path);
+		return -EBADMSG;
+	}
+	ret = begin(r, &m);
+	if (!ret)
+		ret = begin_snapshot(r);
+	if (!ret && r->consumer.status) {
+		ky_error("%s", r->consumer.message);
+		ret = r->consumer.status;
+	}
+	return ret;
+}
+
+static void add_up(const struct recovery *r, struct ky_cons_stats *stats)
+{
+	const struct ring_set *set;
+
+	*stats = (struct ky_cons_stats){0};
+	ky_list_foreach (set, &r->consumer.sets, node)
+		ring_set_add_stats(set, stats);
+}
+
+/* ---- the result ---- */
+
+/* One line, which `kymo recover` reads. */
+static void print_result(const struct recovery *r, const struct recovered *n)
+{
+	printf("recovered %llu discarded %llu damaged %u left-out %u trace %s\n",
+		(unsigned long long)(n->after.recorded - n->before.recorded),
+		(unsigned long long)n->after.discarded, n->after.n_quarantined, r->n_left_out,
+		r->consumer.output);
+}
+
+static int write_all(struct recovery *r, struct recovered *n)
+{
+	add_up(r, &n->before);
+	consumer_write(&r->consumer);
+	add_up(r, &n->after);
+	return r->consumer.status;
+}
+
+static int recover(struct recovery *r)
+{
+	struct recovered n;
+	size_t begin, len;
+
+	if (begin_session(r) < 0)
+		return 1;
+	for (begin = r->pos; (len = recovery_next_message(r->orders, r->size, &r->pos));
+		begin = r->pos)
+		recover_set(r, r->orders + begin, len);
+	leave_out_unknown(r);
+	if (write_all(r, &n) < 0)
+		return 1; /* told: and it can be tried again */
+	if (r->n_left_out && ky_list_empty(&r->consumer.sets))
+		return 1;
+	print_result(r, &n);
+	if (!r->output && !r->n_left_out && !n.after.n_quarantined)
+		ky_shm_dir_remove(r->path, r->dir);
+	return 0;
+}
+
+static int open_dir(struct recovery *r)
+{
+	int ret = ky_shm_dir_open(r->path, &r->dir);
+
+	if (!ret)
+		ret = read_file(r->dir, KY_SHM_SESSION, KY_SHM_ORDERS_MAX, &r->orders, &r->size);
+	if (ret == -ENOENT)
+		ky_error("%s holds no buffers of a session: give the directory that was --shm-path",
+			r->path);
+	else if (ret < 0)
+		ky_error("%s: %s", r->path, strerror(-ret));
+	return ret;
+}
+
+int recovery_run(const char *path, const char *output)
+{
+	struct recovery r = {.path = path, .dir = -1, .output = output};
+	int ret = consumer_init(&r.consumer);
+
+	r.consumer.recovers = true;
+	if (!ret)
+		ret = open_dir(&r);
+	ret = ret < 0 ? 1 : recover(&r);
+	consumer_deinit(&r.consumer);
+	free(r.orders);
+	ky_close(r.dir);
+	return ret;
+}

@@ -1,0 +1,523 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Buffers in files (`kymo create --shm-path`): when everything is killed, `kymo recover` writes out what they hold; from copies of the
+files too, made at any moment. KYMO_TEST_DEATHS: how often everything is killed; KYMO_TEST_COPIES: how often files are copied;
+KYMO_TEST_SEED: what chance begins with.
+"""
+
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import kymotest
+from emitcheck import mix
+from kymotest import SANITIZED, babeltrace, check, consumers, equal, integers, processes_with, read_trace, wait_for
+
+KILLS = int(os.environ.get("KYMO_TEST_DEATHS", 2 if SANITIZED else 6))
+COPIES = int(os.environ.get("KYMO_TEST_COPIES", 3 if SANITIZED else 12))
+SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+RNG = random.Random(SEED)
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+ROOMY = ("--subbuf-size=1M", "--num-subbuf=8")
+SMALL = ("--subbuf-size=16K", "--num-subbuf=4")
+
+
+# ---- programs that are to be killed
+
+
+class Victim:
+    """A program that records in two threads; its counters outlive it."""
+
+    def __init__(self, k, number, env=None):
+        self.number, self.file = number, k.top / f"counters-{number}"
+        self.file.write_bytes(bytes(4096))
+        self.app = k.spawn("victim", "last", number, self.file, env=env)
+        k.expect(self.app, "recording")
+
+    def counts(self):
+        """How many events of each thread have returned."""
+        return struct.unpack("<2Q", self.file.read_bytes()[:16])
+
+
+def session(k, *options, channel=ROOMY, output=True):
+    """Creates and starts a session whose buffers are in files: their directory and the trace's."""
+    shm, trace = k.top / "shm", k.traces / "s"
+    k.kymo("create", "s", f"--shm-path={shm}", *(("-o", trace) if output else ("--no-output",)), *options)
+    k.kymo("enable-channel", "channel0", *channel)
+    k.kymo("enable-event", "*")
+    k.kymo("start")
+    return shm, trace
+
+
+def kill_everything(k):
+    """Daemon, consumer and programs, in any order, at once."""
+    while pids := processes_with(k.mark):  # a daemon that lives a moment longer may have started another consumer
+        RNG.shuffle(pids)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    k.daemon = None
+    for app in k.started:
+        app.wait()
+
+
+def some_time():
+    end = time.monotonic() + RNG.random() * 0.15
+    wait_for(lambda: time.monotonic() > end, "the moment")
+
+
+def by_thread(events):
+    """For each victim and thread the numbers of its events, in order; each event's values belong together."""
+    found = collections.defaultdict(list)
+    for event in events:
+        v = integers(event)
+        equal(v["check"], mix(v["victim"] << 48 | v["thread"] << 32 | v["seq"]), f"check in {event}")
+        found[v["victim"], v["thread"]].append(v["seq"])
+    return found
+
+
+def check_all(found, victims):
+    """All that had returned, perhaps one that had not yet, each once and in order."""
+    for victim in victims:
+        for thread, counted in enumerate(victim.counts()):
+            seen = found.pop((victim.number, thread), [])
+            what = f"victim {victim.number}, thread {thread} (KYMO_TEST_SEED={SEED})"
+            equal(seen, list(range(len(seen))), f"events of {what}")
+            check(counted <= len(seen) <= counted + 1, f"{what}: {len(seen)} events are in the trace, {counted} had returned")
+    equal(dict(found), {}, "events of others")
+
+
+def recover(k, shm, *options):
+    return k.kymo_json("recover", shm, *options)
+
+
+def killed(k, *options, channel=ROOMY, env=None, trace=None):
+    """Everything is killed, again and again; the trace is complete each time."""
+    print(f"# KYMO_TEST_SEED={SEED}", flush=True)
+    for _ in range(KILLS):
+        k.start_daemon()
+        shm, out = session(k, *options, channel=channel)
+        victims = [Victim(k, n, env=env) for n in range(2)]
+        some_time()
+        kill_everything(k)
+        done = recover(k, shm)
+        equal((done["damaged"], done["left_out"], done["discarded"]), (0, 0, 0), f"{done}")
+        equal(pathlib.Path(done["output"]), out / trace if trace else out, "where the trace is")
+        check(not shm.exists(), "what was recovered is still there")
+        check_all(by_thread(read_trace(done["output"])[0]), victims)
+        shutil.rmtree(out)
+
+
+def test_killed(k):
+    killed(k)
+
+
+def test_killed_with_small_buffers(k):
+    """Positions have gone round when everything is killed, and packets are written all the time."""
+    killed(k, channel=("--subbuf-size=64K", "--num-subbuf=8", "--switch-timer=2ms"))
+
+
+def test_killed_with_buffers_for_threads(k):
+    killed(k, channel=("--buffers=thread", "--subbuf-size=512K", "--num-subbuf=4"))
+
+
+def test_killed_without_rseq(k):
+    killed(k, channel=("--subbuf-size=256K", "--num-subbuf=4"), env=WITHOUT_RSEQ)
+
+
+def test_killed_with_buffers_for_processes(k):
+    killed(k, channel=("--buffers=process", *ROOMY))
+
+
+def test_killed_with_limited_files(k):
+    killed(k, channel=(*ROOMY, "--tracefile-size=1M"))
+
+
+def test_killed_in_overwrite_mode(k):
+    """What only snapshots would have written goes into the trace as well."""
+    killed(k, channel=("--overwrite", *ROOMY))
+
+
+def test_killed_flight_recorder(k):
+    """A session for snapshots has no trace: what it held is beside these."""
+    killed(k, "--snapshot", channel=ROOMY, trace="recovered")
+
+
+def test_killed_after_rotation(k):
+    """Archives are complete, the present chunk is completed; together they have all."""
+    k.start_daemon()
+    shm, trace = session(k)
+    victim = Victim(k, 0)
+    for _ in range(2):
+        some_time()
+        k.kymo("rotate")
+    some_time()
+    kill_everything(k)
+    recover(k, shm)
+    # each chunk is a trace of its own: babeltrace2 merges them by time
+    check_all(by_thread(read_trace(trace)[0]), [victim])
+
+
+def test_interrupted(k):
+    """A recovery that fails, here for want of room, is completed by another one."""
+    kymotest.need_mounts()
+    k.start_daemon()
+    shm, trace = session(k)
+    k.kymo("enable-channel", "ring", "--overwrite", *ROOMY)
+    k.kymo("enable-event", "-c", "ring", "*")
+    victim = Victim(k, 0)
+    wait_for(lambda: victim.counts()[0] > 3000, "some events")
+    kill_everything(k)
+    # the same files, in a mount namespace where the trace lies on a small disk
+    small = f"mount -t tmpfs -o size=100k none {k.traces} && cp -a {k.top}/kept/. {k.traces}"
+    shutil.copytree(k.traces, k.top / "kept")
+    done = k.run(["unshare", "-m", "sh", "-c", f"{small} && {kymotest.CLI} recover {shm}"], status=1)
+    check("No space left" in done.stderr, done.stderr)
+    recover(k, shm)
+    found = by_thread(read_trace(trace)[0])
+    for seen in found.values():  # in two channels
+        equal(seen, sorted(seen), "order")
+        equal(seen[::2], list(range(len(seen) // 2)), "events")
+        equal(seen[1::2], list(range(len(seen) // 2)), "events")
+    check(min(map(len, found.values())) >= 2 * min(victim.counts()), "events are missing")
+
+
+# ---- copies
+
+
+def view(k, trace):
+    """What can be read of a trace that ends anywhere, as a copy of one that is being written does."""
+    text = k.run([kymotest.CLI, "view", trace]).stdout
+    return [kymotest.Event(0, None, None, line) for line in text.splitlines()]
+
+
+def copies(k, *options, channel=ROOMY, env=None):
+    """Yields (counts before, events in the trace then, events that a copy of the buffers holds)."""
+    print(f"# KYMO_TEST_SEED={SEED}", flush=True)
+    k.start_daemon()
+    shm, trace = session(k, *options, channel=channel)
+    victim = Victim(k, 0, env=env)
+    for n in range(COPIES):
+        some_time()
+        counted = victim.counts()
+        copy, out = k.top / f"copy-{n}", k.top / f"out-{n}"
+        subprocess.run(["cp", "-r", shm, copy], check=True)
+        shutil.copytree(trace, k.top / f"trace-{n}")
+        victim.app.send_signal(signal.SIGSTOP)  # reading takes its time
+        done = recover(k, copy, "-o", out)
+        equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
+        there = (k.top / f"trace-{n}" / "ust").exists()
+        yield counted, by_thread(view(k, k.top / f"trace-{n}") if there else []), by_thread(read_trace(out)[0])
+        for path in (copy, out, k.top / f"trace-{n}"):
+            shutil.rmtree(path, ignore_errors=True)
+        victim.app.send_signal(signal.SIGCONT)
+    k.let_go(victim.app)
+    k.finish(victim.app)
+    k.kymo("destroy")
+    check(not shm.exists(), "buffers are left")
+
+
+def check_copies(k, *options, channel=ROOMY, env=None):
+    for counted, written, held in copies(k, *options, channel=channel, env=env):
+        for thread, n in enumerate(counted):
+            seen = held[0, thread]
+            equal(seen, sorted(set(seen)), "events of a copy: each once, in order")
+            both = set(seen) | set(written[0, thread])
+            missing = set(range(n)) - both
+            check(not missing, f"{len(missing)} of {n} events are neither in the trace nor in the copy (KYMO_TEST_SEED={SEED}), as {sorted(missing)[:5]}")
+
+
+def test_copies(k):
+    check_copies(k)
+
+
+def test_copies_that_are_overtaken(k):
+    """Buffers that go round while they are copied."""
+    check_copies(k, channel=("--subbuf-size=4K", "--num-subbuf=32", "--read-timer=1ms"))
+
+
+def test_copies_without_rseq(k):
+    check_copies(k, channel=("--subbuf-size=256K", "--num-subbuf=4"), env=WITHOUT_RSEQ)
+
+
+def test_copies_in_overwrite_mode(k):
+    for counted, _, held in copies(k, channel=("--overwrite", *ROOMY)):
+        for thread, n in enumerate(counted):
+            seen = held[0, thread]
+            equal(seen, list(range(seen[0], seen[-1] + 1)), "events of a copy")
+            check(seen[0] == 0 or len(seen) > 1000, f"only {len(seen)} events")
+            check(seen[-1] >= n - 1, f"event {n - 1} is missing, {seen[-1]} is the last one")
+
+
+def test_copies_of_small_rings(k):
+    """Overwritten all the time: what is there is whole."""
+    for _, _, held in copies(k, channel=("--overwrite", "--subbuf-size=4K", "--num-subbuf=4")):
+        for seen in held.values():
+            equal(seen, sorted(set(seen)), "events of a copy")
+
+
+def test_of_a_living_session(k):
+    """Without --output it is refused; with it, it is one more snapshot."""
+    k.start_daemon()
+    shm, trace = session(k)
+    k.app("emit", "-n", 1000)
+    done = k.kymo("recover", shm, status=1)
+    check("in use" in done.stderr, done.stderr)
+    equal(recover(k, shm, "-o", k.top / "out")["recovered"], 1000, "events")
+    equal(len(read_trace(k.top / "out")[0]), 1000, "events")
+    for pid in consumers(k):  # the daemon alone has it for a moment
+        os.kill(pid, signal.SIGKILL)
+    check("in use" in k.kymo("recover", shm, status=1).stderr, "the daemon lives")
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 1000, "events")
+
+
+def test_the_consumer_alone_has_it(k):
+    """The daemon was killed: its consumer goes on, and a successor takes over; then everything is killed."""
+    k.start_daemon()
+    shm, trace = session(k)
+    k.app("emit", "-n", 1000)
+    k.daemon.kill()
+    k.daemon.wait()
+    check("in use" in k.kymo("recover", shm, status=1).stderr, "the consumer lives")
+    k.start_daemon()
+    k.app("emit", "-n", 1000, "-p", 1)
+    for pid in consumers(k):
+        os.kill(pid, signal.SIGKILL)
+    k.app("emit", "-n", 1000, "-p", 2)
+    check("in use" in k.kymo("recover", shm, status=1).stderr, "the successor lives")
+    kill_everything(k)
+    recover(k, shm)
+    equal(len(read_trace(trace)[0]), 3000, "events")
+
+
+def test_successor_of_everything(k):
+    """A daemon that finds nobody left says how to go on."""
+    k.start_daemon()
+    shm, trace = session(k)
+    k.app("emit", "-n", 1000)
+    kill_everything(k)
+    k.start_daemon()
+    check(f"kymo recover {shm}" in k.daemon_log(), k.daemon_log())
+    recover(k, shm)
+    equal(len(read_trace(trace)[0]), 1000, "events")
+
+
+# ---- the directory
+
+
+def test_orderly_end(k):
+    """The directory goes with the session; it may be there before, empty."""
+    k.start_daemon()
+    for made in (False, True):
+        if made:
+            (k.top / "shm").mkdir()
+        shm, trace = session(k, channel=("--buffers=process", *ROOMY))
+        equal(shm.stat().st_mode & 0o7777, 0o700, "mode of the directory")
+        equal({p.stat().st_mode & 0o777 for p in shm.rglob("*") if p.is_file()}, {0o600}, "modes of files")
+        equal(k.kymo_json("status")["session"]["shm_path"], str(shm), "what status says")
+        for n in range(3):
+            k.app("emit", "-n", 100, "-p", n)
+        wait_for(lambda: not list(shm.glob("buffers/*")), "buffers of processes that ended to go")
+        k.kymo("destroy")
+        check(not shm.exists(), f"left: {list(shm.rglob('*'))}")
+        equal(len(read_trace(trace)[0]), 300, "events")
+        shutil.rmtree(trace)
+    shm, trace = session(k)
+    k.app("emit", "-n", 100)
+    k.stop_daemon()
+    check(not shm.exists(), f"left: {list(shm.rglob('*'))}")
+
+
+def test_refused(k):
+    """Directories that will not do."""
+    k.start_daemon()
+    full = k.top / "full"
+    (full / "x").mkdir(parents=True)
+    for path, why in ((full, "not empty"), (k.top / "no" / "such", "No such file"), (full / "x/y/z", "No such file")):
+        done = k.kymo("create", "s", f"--shm-path={path}", "--no-output", status=1)
+        check(why in done.stderr, done.stderr)
+    check("name of a directory" in k.kymo("create", "s", "--shm-path=", status=2).stderr, "an empty name")
+    equal(k.request(command="create", session="s", output="", shm_path="a/b")["code"], "usage", "a relative path")
+    k.kymo("create", "s", f"--shm-path={full / 'x'}", "--no-output")
+    check("not empty" in k.kymo("create", "t", f"--shm-path={full / 'x'}", "--no-output", status=1).stderr, "one for two")
+    used = k.traces / "used"
+    used.mkdir(parents=True)
+    (used / "file").touch()
+    k.kymo("create", "t", "-o", used, f"--shm-path={k.top / 'new'}", status=1)
+    check(not (k.top / "new").exists(), "left of a session that could not be made")
+
+
+def test_full_disk(k):
+    """Room that is not there is missed when the buffers are made, not when a program uses them."""
+    kymotest.need_mounts()
+    small = k.top / "small"
+    small.mkdir()
+    k.daemon = k.spawn_daemon(wrap=["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m none {small} && exec "$@"', "sh"])
+    wait_for(k.answers, "the session daemon to answer")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    k.kymo("create", "s", f"--shm-path={small / 's'}", "-o", k.traces / "s")
+    k.kymo("enable-event", "*")
+    k.kymo("start")
+    k.app("emit", "-n", 100)
+    check("No space left" in k.kymo("status").stdout, "status says why nothing is recorded")
+
+
+# ---- what is damaged
+
+
+def left_behind(k, *options, channel=SMALL, n=200):
+    """What a session of n events leaves that was killed before anything was written."""
+    k.start_daemon()
+    shm, trace = session(k, *options, channel=(*channel, "--switch-timer=0"))
+    k.app("emit", "-n", n)
+    kill_everything(k)
+    return shm, trace
+
+
+def attempt(k, shm, *options):
+    """A recovery of what is damaged: it ends in good order, and says one thing or another."""
+    done = k.run([kymotest.CLI, "--json", "recover", shm, *options], status=None)
+    check(done.returncode in (0, 1), f"exit {done.returncode}: {done.stderr}")
+    check("Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr)
+    if done.returncode:
+        check(len(done.stderr.splitlines()) >= 1, "no reason was given")
+        return None, done.stderr
+    return kymotest.json.loads(done.stdout), done.stderr
+
+
+def test_cut_off(k):
+    """Each of the files, cut at each of many sizes: refused, or left out and told; what is recovered can be read."""
+    shm, _ = left_behind(k)
+    for path in sorted(p for p in shm.rglob("*") if p.is_file()):
+        size = path.stat().st_size
+        for at in sorted({0, 1, 7, 8, 100, 128, 4095, 4096, size // 2, size - 1} - set(range(size, 5000))):
+            copy, out = k.top / "copy", k.top / "out"
+            shutil.copytree(shm, copy)
+            os.truncate(copy / path.relative_to(shm), at)
+            done, said = attempt(k, copy, "-o", out)
+            what = f"{path.relative_to(shm)} cut at {at}: {done} {said}"
+            if path.parent.name == "positions" or path.name == "memory":
+                equal(done["recovered"], 200, what)  # not needed for what the buffers hold
+            elif path.parent.name != "metadata" or not done:  # of that, an event's description may be missing
+                check(not done or done["left_out"], what)
+                check("damaged" in said or "left out" in said, what)
+            if done and done["recovered"] and path.parent.name != "metadata":
+                babeltrace(out)
+            shutil.rmtree(copy)
+            shutil.rmtree(out, ignore_errors=True)
+
+
+def pretend(copy):
+    """Makes a copy of a session's directory the directory itself, as far as one can tell."""
+    st = (copy / "memory").stat()
+    with open(copy / "memory", "r+b") as f:
+        f.seek(24)  # src/abi/resume.h
+        f.write(struct.pack("<QQ", st.st_dev, st.st_ino))
+
+
+def test_random_bytes(k):
+    """Anything may be in the files. In the session's own trace, and elsewhere."""
+    print(f"# KYMO_TEST_SEED={SEED}", flush=True)
+    shm, trace = left_behind(k, *RNG.choice(((), ("--snapshot",))))
+    files = sorted(p.relative_to(shm) for p in shm.rglob("*") if p.is_file())
+    trace.mkdir(exist_ok=True)
+    shutil.copytree(trace, k.top / "trace")
+    for n in range(40 if SANITIZED else 150):
+        copy, out = k.top / "copy", k.top / "out"
+        shutil.copytree(shm, copy)
+        pretend(copy)
+        path = copy / RNG.choice(files)
+        with open(path, "r+b") as f:
+            size = path.stat().st_size
+            for _ in range(RNG.choice((1, 10, 1000))):
+                f.seek(RNG.choice((RNG.randrange(size), RNG.randrange(min(size, 8192)))))
+                f.write(RNG.randbytes(RNG.choice((1, 8))))
+        attempt(k, copy, *(("-o", out) if n % 2 else ()))
+        shutil.rmtree(trace)
+        shutil.copytree(k.top / "trace", trace)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def test_others_files(k):
+    """Files of another session in the place of this one's, links, and other things that are no files."""
+    shm, _ = left_behind(k)
+    mine = k.top / "mine"
+    shm.rename(mine)
+    shutil.rmtree(k.traces / "s")
+    other, _ = left_behind(k)
+    metadata = next(mine.glob("metadata/*")).name
+    for path, theirs in (("buffers/1", "buffers/1"), (f"metadata/{metadata}", f"metadata/{next(other.glob('metadata/*')).name}")):
+        copy = k.top / "copy"
+        shutil.copytree(mine, copy)
+        shutil.copy(other / theirs, copy / path)
+        done, said = attempt(k, copy, "-o", k.top / "out")
+        check(not done and "another's" in said, f"{path}: {done} {said}")
+        for make in (lambda p: p.symlink_to(other / theirs), os.mkfifo, os.mkdir):
+            (copy / path).unlink()
+            make(copy / path)
+            done, said = attempt(k, copy, "-o", k.top / "out")
+            check(not done, f"{path}: {done} {said}")
+            (copy / path).rmdir() if (copy / path).is_dir() else (copy / path).unlink()
+            (copy / path).touch()
+        shutil.rmtree(copy)
+        shutil.rmtree(k.top / "out", ignore_errors=True)
+
+
+def test_no_such(k):
+    """What is asked for is not there, or not possible."""
+    shm, trace = left_behind(k)
+    check("no buffers" in k.kymo("recover", k.top, status=1).stderr, "another directory")
+    check("no buffers" in k.kymo("recover", k.top / "none", status=1).stderr, "no directory")
+    k.kymo("recover", status=2)
+    check("name of a directory" in k.kymo("recover", shm, "-o", "", status=2).stderr, "an empty name")
+    shutil.copytree(shm, k.top / "copy")
+    check("is a copy" in k.kymo("recover", k.top / "copy", status=1).stderr, "a copy")
+    check("not empty" in k.kymo("recover", shm, "-o", trace.parent, status=1).stderr, "an output that is in use")
+    trace.rename(k.traces / "t")
+    check("No such file" in k.kymo("recover", shm, status=1).stderr, "a trace that is gone")
+    (k.traces / "t").rename(trace)
+    recover(k, shm)
+    equal(len(read_trace(trace)[0]), 200, "events")
+
+
+def test_without_trace(k):
+    """A session that only counted."""
+    k.start_daemon()
+    shm, _ = session(k, output=False)
+    k.app("emit", "-n", 100)
+    kill_everything(k)
+    check("wrote no trace" in k.kymo("recover", shm, status=1).stderr, "no place to write to")
+    recover(k, shm, "-o", k.top / "out")
+    equal(len(read_trace(k.top / "out")[0]), 100, "events")
+    shutil.rmtree(shm)
+
+
+def test_shortened_while_in_use(k):
+    """Who can write a user's buffers can also cut them off: neither daemon nor consumer ends, others' events are recorded."""
+    k.start_daemon()
+    shm, trace = session(k, channel=("--buffers=process", *SMALL))
+    app = k.spawn("emit", "-n", 100, "-w")
+    k.expect(app, "ready")
+    (pid,) = consumers(k)
+    (file,) = shm.glob("buffers/*")
+    os.truncate(file, 0)
+    app.kill()
+    app.wait()
+    k.app("emit", "-n", 100, "-p", 1)
+    wait_for(lambda: not list(shm.glob("buffers/*")), "buffers of processes that ended to go")
+    equal(consumers(k), [pid], "consumers")
+    k.kymo("destroy")
+    equal(len(read_trace(trace)[0]), 100, "events")
+
+
+kymotest.main()
