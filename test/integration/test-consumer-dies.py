@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The consumer is killed at every point of its work: on entering each system call by which it changes a file or answers, while an
+order of each kind is under way. The order ends with success or a clear error, each event is in the trace, once, and the next
+order works. KYMO_TEST_POINTS=1: at each point; else at every third of each
+call, from a random one on.
+"""
+
+import collections
+import os
+import random
+
+import kymotest
+from emitcheck import check_order, check_values
+from kymotest import SANITIZED, check, equal, read_trace
+
+ALL = os.environ.get("KYMO_TEST_POINTS") == "1"
+CALLS = ("mkdirat", "openat", "pwritev", "ftruncate", "renameat", "unlinkat", "sendmsg")
+CHANNEL = ("--subbuf-size=4K", "--num-subbuf=32")
+EVENTS = 300
+MOST = 400  # no order takes so many calls
+
+WRAPPER = """#!/bin/sh
+# The next consumer is killed at this call, of this number.
+mv {top}/kill-at {top}/killing 2>/dev/null || exec {consumerd}
+exec strace -D -qq -o {top}/strace -e inject=$(cat {top}/killing) {consumerd}
+"""
+
+
+def start(k):
+    """A daemon whose consumers can be killed so."""
+    kymotest.need_program("strace", "strace")
+    programs = k.top / "programs"
+    programs.mkdir()
+    wrapper = programs / "kymo-consumerd"
+    consumerd = kymotest.RUN_FROM / "src/consumerd/kymo-consumerd"
+    wrapper.write_text(WRAPPER.format(top=k.top, consumerd=consumerd))
+    wrapper.chmod(0o755)
+    env = {"KYMO_LIBEXECDIR": str(programs)}
+    if SANITIZED:
+        env["ASAN_OPTIONS"] = "detect_leaks=0"  # cannot look while somebody else traces
+    k.start_daemon(env=env)
+
+
+def kill_next(k, call, at):
+    (k.top / "strace").unlink(missing_ok=True)
+    (k.top / "kill-at").write_text(f"{call}:signal=KILL:when={at}")
+
+
+def was_killed(k):
+    return "killed by SIGKILL" in (k.top / "strace").read_text()
+
+
+def points(k):
+    """(call, number) of each, until nobody was killed there; whoever gets one calls kill_next()."""
+    found = collections.Counter()
+    for call in CALLS:
+        for at in range(1, MOST) if ALL else range(random.randint(1, 3), MOST, 3):
+            yield call, at
+            if not was_killed(k):
+                break
+            found[call] += 1
+    print(f"# {sum(found.values())} points: {dict(found)}")
+    check(found["pwritev"] and found["sendmsg"], f"only {found}")
+
+
+def attempt(k, *command):
+    """A command may fail, if it says why, in one line."""
+    done = k.kymo(*command, status=None)
+    if done.returncode:
+        equal((done.returncode, len(done.stderr.splitlines())), (1, 1), f"{command}: {done.stderr}")
+        check("onsumer" in done.stderr, f"{command}: {done.stderr}")
+    return done.returncode == 0
+
+
+def begin(k, name, *options, channel=CHANNEL):
+    """A session that records; False when its consumer died before it could say that it works."""
+    if not attempt(k, "create", name, "-o", k.traces / name, *options):
+        return False
+    k.kymo("enable-channel", "channel0", "-s", name, *channel)
+    k.kymo("enable-event", "-s", name, "emit:*")
+    k.kymo("start", name)
+    return True
+
+
+def emit(k, process):
+    k.app("emit", "-n", EVENTS, "-p", process)
+
+
+def check_trace(trace, n):
+    events, discarded = read_trace(trace)
+    check_values(events)
+    check_order(events)
+    equal((len(events), discarded), (n, 0), f"events of {trace}")
+
+
+def run(k, order, n_events, options=(), channel=CHANNEL):
+    """
+    At each point: a session whose consumer is to die, some events, the order, some more, the end. n_events: how many runs of emit are
+    in the trace then.
+    """
+    start(k)
+    for call, at in points(k):
+        name = f"{call}-{at}"
+        kill_next(k, call, at)
+        if begin(k, name, *options, channel=channel):
+            emit(k, 0)
+            order(k, name)
+            emit(k, 1)
+            k.kymo("destroy", name)
+            check_trace(k.traces / name, n_events * EVENTS)
+
+
+def test_stop(k):
+    def order(k, name):
+        k.kymo("stop", name)
+        check_trace(k.traces / name, EVENTS)
+        k.kymo("start", name)
+
+    run(k, order, 2)
+
+
+def test_destroy(k):
+    """Nothing but the end: QUIT is what it dies of, if it has not died before."""
+    run(k, lambda k, name: None, 2, channel=(*CHANNEL, "--switch-timer=0", "--read-timer=3600s"))
+
+
+def test_rotate(k):
+    run(k, lambda k, name: k.kymo("rotate", name), 2)
+
+
+def test_rotate_limited_files(k):
+    run(k, lambda k, name: k.kymo("rotate", name), 2, channel=(*CHANNEL, "--tracefile-size=8K"))
+
+
+def test_clear(k):
+    """What was recorded before is gone, whatever died."""
+    run(k, lambda k, name: k.kymo("clear", name), 1)
+
+
+def test_buffers_of_processes(k):
+    """Their ends make the consumer write out a set and forget it."""
+    run(k, lambda k, name: None, 2, channel=("--buffers=process", *CHANNEL))
+
+
+def test_snapshot(k):
+    """A snapshot's consumer has one try; the session, and the next snapshot, do not suffer."""
+    start(k)
+    check(begin(k, "s"), "no session")
+    for n, (call, at) in enumerate(points(k)):
+        emit(k, n)
+        kill_next(k, call, at)
+        first, second = k.top / f"first-{n}", k.top / f"second-{n}"
+        if attempt(k, "snapshot", "record", "-s", "s", "-o", first):
+            check_values(read_trace(first)[0])
+        taken = k.kymo_json("snapshot", "record", "-s", "s", "-o", second)["snapshot"]
+        events = read_trace(second)[0]
+        check_values(events)
+        equal(len(events), taken["recorded"], "events")
+        check(sum(kymotest.integers(e)["process"] == n for e in events) == EVENTS, "the newest events are missing")
+    k.kymo("destroy", "s")
+    check_trace(k.traces / "s", (n + 1) * EVENTS)
+
+
+kymotest.main()
