@@ -248,6 +248,32 @@ def test_members_of_the_group(k):
         equal((path.stat().st_uid, path.stat().st_mode & 0o007), (carol.uid, 0), f"owner and rights of others of {path}")
 
 
+def test_buffers_in_files(k):
+    """All users' programs record into root's files, which they cannot reach, and these are complete when everything was killed; a member has none."""
+    system_daemon(k)
+    alice, bob, carol, root = (User(k, name) for name in ("alice", "bob", "carol", "root"))
+    files = root.home / "files"
+    refused = carol.kymo("create", "hers", "--no-output", f"--shm-path={carol.home / 'files'}", status=1).stderr
+    check("own user" in refused and not (carol.home / "files").exists(), refused)
+    out = root.home / "all"
+    root.kymo("create", "all", "-o", out, f"--shm-path={files}")
+    root.kymo("enable-event", "emit:*")
+    root.kymo("start")
+    apps = [user.emit(number) for number, user in enumerate((alice, bob, root))]
+    for app in apps:
+        emitted(k, app)
+    alice.run("ls", files, status=2)
+    equal(len(list((files / "buffers").iterdir())), 3, "sets of buffers")
+    for pid in kymotest.processes_with(k.mark):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not kymotest.processes_with(k.mark), "all to die")
+    for app in (*apps, k.daemon):
+        app.wait()
+    k.daemon = None
+    root.kymo("recover", files)
+    equal(numbers(out), {0: 100, 1: 100, 2: 100}, "events of all")
+
+
 def test_not_a_member(k):
     """Others are told what to do; their own daemon is theirs all the same."""
     system_daemon(k)
