@@ -208,24 +208,25 @@ static int no_answer(struct cli *cli, int r)
 	return cli_fail(cli, "failed", "no answer from the session daemon: %s", strerror(-r));
 }
 
+static char slow[128];
+
 static void on_alarm(int signal)
 {
-	static const char text[] = "kymo: waiting for the session daemon ...\n";
-
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+	if (write(STDERR_FILENO, slow, strlen(slow)) < 0)
 		return;
 }
 
-/* Somebody who waits at a terminal for more than a second is told what for. */
-static void tell_when_slow(bool begin)
+void cli_tell_when_slow(const char *what)
 {
 	struct sigaction tell = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	if (begin)
+	if (what) {
+		snprintf(slow, sizeof(slow), "kymo: %s ...\n", what);
 		sigaction(SIGALRM, &tell, NULL);
-	alarm(begin ? 1 : 0);
+	}
+	alarm(what ? 1 : 0);
 }
 
 /* At a terminal: the filter once more, and below it where it went wrong. */
@@ -255,9 +256,9 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 		return no_answer(cli, -ENOMEM);
 	if (!ky_utf8_valid(text, strlen(text)))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
-	tell_when_slow(true);
+	cli_tell_when_slow("waiting for the session daemon");
 	r = kymo_ctl_call(ctl, command, params, &reply);
-	tell_when_slow(false);
+	cli_tell_when_slow(NULL);
 	if (r < 0)
 		return no_answer(cli, r);
 	if (!kymo_reply_ok(reply)) {

@@ -25,6 +25,8 @@ const char *cli_no_daemon(void);
  */
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply);
+/* Somebody who waits at a terminal for more than a second is told what for; NULL: it is over. */
+void cli_tell_when_slow(const char *what);
 /* cli_connect, cli_call and away. */
 int cli_request(struct cli *cli, const char *command, const struct kymo_value *params,
 	struct kymo_value **ret_reply);

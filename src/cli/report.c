@@ -353,6 +353,8 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 	ky_buf_deinit(&counts);
 	report_gone(stdout, session);
 	report_chunks(cli, session);
+	if (kymo_value_get(session, "shm_path"))
+		printf("buffers are files in %s\n", cli_member(cli, session, "shm_path"));
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)
 		report_channel(cli, kymo_value_at(channels, i));

@@ -324,6 +324,7 @@ def test_orderly_end(k):
         equal(shm.stat().st_mode & 0o7777, 0o700, "mode of the directory")
         equal({p.stat().st_mode & 0o777 for p in shm.rglob("*") if p.is_file()}, {0o600}, "modes of files")
         equal(k.kymo_json("status")["session"]["shm_path"], str(shm), "what status says")
+        check(f"buffers are files in {shm}" in k.kymo("status").stdout, "what status shows")
         for n in range(3):
             k.app("emit", "-n", 100, "-p", n)
         wait_for(lambda: not list(shm.glob("buffers/*")), "buffers of processes that ended to go")
