@@ -14,6 +14,7 @@
  */
 #include <limits.h>
 #include <link.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,9 +43,22 @@ struct launcher {
 	char parent_stack[8 << 10] __attribute__((aligned(16)));
 };
 
+/* Nobody may be listening: the program neither waits for that nor ends by the signal, which is this thread's and held. */
 static void complain(const char *dir, const char *why)
 {
-	dprintf(STDERR_FILENO, "kymo: not traced into %s (" VARIABLE "): %s\n", dir, why);
+	static char line[PIPE_BUF]; /* more may have to wait, even where something can be written */
+	struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+	static const struct timespec now;
+	sigset_t raised;
+	int n = snprintf(
+		line, sizeof(line), "kymo: not traced into %.3500s (" VARIABLE "): %s\n", dir, why);
+
+	if (poll(&to, 1, 0) <= 0 || !(to.revents & POLLOUT) ||
+		write(STDERR_FILENO, line, (size_t)n) >= 0 || (errno != EPIPE && errno != EFBIG))
+		return;
+	sigemptyset(&raised);
+	sigaddset(&raised, errno == EPIPE ? SIGPIPE : SIGXFSZ);
+	sigtimedwait(&raised, NULL, &now);
 }
 
 /* Our entry becomes the environment's. */
@@ -153,7 +167,7 @@ static int become_launcher(void *arg)
 	return CANNOT_EXEC;
 }
 
-/* Starts the launcher, and waits until it ends, or not any longer. */
+/* Starts the launcher, and waits until it ends, or ends it. */
 static int run_launcher(void *arg)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -167,6 +181,8 @@ static int run_launcher(void *arg)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 		nanosleep(&ms, NULL);
 	}
+	if (pid > 0 && kill(pid, SIGKILL) == 0) /* it waits for somebody to read what it says */
+		waitpid(pid, &status, 0);
 	return NOT_READY;
 }
 
@@ -230,7 +246,8 @@ bool tracer_standalone(struct tracer_conn *conn)
 		if (!found && start_companion(trace)) {
 			found = find_companion(trace, conn);
 			if (!found)
-				complain(trace, "the recording there is just ending");
+				complain(trace,
+					"the recording there is another user's, or just ending");
 		}
 	}
 	if (!found)

@@ -3,12 +3,14 @@
 """KYMO_STANDALONE=DIR: programs are traced where no daemon runs, by a companion that outlives them and leaves nothing behind."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import shutil
 import signal
 import stat
+import subprocess
 
 import kymotest
 from kymotest import APPS, check, check_counts, equal, fields, integers, processes_with, read_trace, wait_for, without_sanitizers
@@ -362,6 +364,28 @@ def test_not_writable(k):
     (k.top / "closed").mkdir(mode=0o500)
     wrap = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
     untraced(k, "Permission denied", env=to(k.top / "closed" / "trace"), wrap=wrap)
+
+
+def test_unheard(k):
+    """Nobody reads the line that says why: the program neither ends nor waits for that, and no process waits either."""
+    prepare(k)
+    (k.top / "file").touch()
+    for kind in ("broken", "full", "limited"):
+        end, to_err = os.pipe()
+        wrap = []
+        if kind == "broken":
+            os.close(end)
+        elif kind == "full":
+            os.write(to_err, bytes(fcntl.fcntl(to_err, fcntl.F_GETPIPE_SZ)))
+        else:
+            to_err = os.open(k.top / "limit", os.O_WRONLY | os.O_CREAT)
+            os.lseek(to_err, 4096, os.SEEK_SET)
+            wrap = ["prlimit", "--fsize=4096"]
+        with open(to_err, "wb") as err:
+            done = subprocess.run([*wrap, APPS / "emit", "-n", "10"], env={**k.env, **to(k.top / "file")},
+                                  stdout=subprocess.PIPE, stderr=err, text=True, timeout=kymotest.TIMEOUT)
+            equal((done.returncode, done.stdout), (0, "records 10\nsignals 0\n"), f"program whose stderr is {kind}")
+            wait_for(lambda: not processes_with(k.mark), "the companion to end")
 
 
 def test_no_companion(k):
