@@ -62,13 +62,17 @@ static enum obstacle find_obstacle(const struct channel *c, const struct rule *r
 	return app_is_tracked(a, c->session) ? OBSTACLE_OTHER : OBSTACLE_UNTRACKED;
 }
 
-/* An example of each obstacle that events of the pattern meet; false when no program has such an event. */
-static bool find_examples(
-	const struct channel *c, const struct rule *r, struct example examples[N_OBSTACLES])
+/*
+ * An example of each obstacle that events of the pattern meet; false when no program has such an event. ret_own: one of
+ * Kymo's own, which the pattern means only if it says so, or NULL.
+ */
+static bool find_examples(const struct channel *c, const struct rule *r,
+	struct example examples[N_OBSTACLES], const char **ret_own)
 {
 	const struct app *a;
 	bool any = false;
 
+	*ret_own = NULL;
 	ky_list_foreach (a, &c->session->daemon->apps, node) {
 		for (uint32_t i = 0; i < a->n_events; i++) {
 			const struct event_desc *d = a->events[i];
@@ -78,6 +82,10 @@ static bool find_examples(
 			if (!d || !session_wants_uid(c->session, a->user->uid) ||
 				!ky_glob_match(r->pattern, d->name))
 				continue;
+			if (!ky_glob_match_event(r->pattern, d->name)) {
+				*ret_own = d->name;
+				continue;
+			}
 			o = find_obstacle(c, r, a, d, &by);
 			if (!examples[o].event)
 				examples[o] = (struct example){a, d, by};
@@ -205,10 +213,15 @@ static void put_programs(struct ky_buf *to, const struct session *s)
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
 	struct example examples[N_OBSTACLES] = {{0}};
+	const char *own;
 
 	ky_buf_printf(to, "rule '%s' matches nothing: ", r->pattern);
-	if (find_examples(c, r, examples))
+	if (find_examples(c, r, examples, &own))
 		put_examples(to, r, examples);
-	else if (!put_near(to, c->session, r))
+	else if (own || !put_near(to, c->session, r))
 		put_programs(to, c->session);
+	if (own)
+		ky_buf_printf(to,
+			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
+			own);
 }

@@ -47,6 +47,9 @@ def test_rules_that_match_nothing(k):
     pid = str(app.pid)
     explains(k, "alpha:too", "did you mean", "'alpha:two'")
     explains(k, "gamma:*", "none of the 1 running program has such an event", "kymo list -u")
+    k.kymo("enable-event", "-s", "s", "kymo_statedump:*")  # from now on these are known
+    k.kymo("disable-event", "-s", "s", "-a", "-r")
+    explains(k, "*:bin_info", "none of the 1 running", "'kymo_statedump:bin_info' and others", "patterns that begin with 'kymo_'")
     explains(k, "alpha:one", "is of level ERR", "wants CRIT or more severe", options=["-l", "CRIT"])
     explains(k, "alpha:one", "is of level ERR", "wants only WARNING", options=["--loglevel-only=WARNING"])
     explains(k, "alpha:o*", "'alpha:one' is excluded by '*:o*'", options=["-x", "beta:*,*:o*,*:t*"])
