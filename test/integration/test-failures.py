@@ -28,13 +28,15 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 def failing(k, n, rest=False, **more):
     said = k.top / "failed"
     said.unlink(missing_ok=True)
+    k.is_daemon = "FAIL_PROGRAM" in more  # then the file is there from its start on
     return {"LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
 
 
 def failed(k):
     """Which call failed; None: there was none so late."""
     said = k.top / "failed"
-    return (said.read_text().split() or ["a call"])[0] if said.exists() else None
+    words = said.read_text().split() if said.exists() else []
+    return words[0] if words else "a call" if said.exists() and not k.is_daemon else None
 
 
 # ---- the library

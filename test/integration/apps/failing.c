@@ -7,8 +7,8 @@
  *   FAIL_IN=NAME     count calls of code in objects whose path contains NAME, in whatever process
  *   FAIL_PROGRAM=P   only in processes of this name
  *   FAIL_REST=1      all calls after the n-th fail too
- *   FAIL_SAY=FILE    where to write the name of the call that failed. Programs that start when it is there already are
- *                    left alone
+ *   FAIL_SAY=FILE    where to write the name of the call that failed. Programs that start when it says so already are left
+ *                    alone
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,38 +39,46 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static unsigned long n_calls, fail_at;
-static int armed, rest;
+static int armed, rest, say_fd = -1;
 static const char *within;
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
+static int open_to_say(const char *file)
+{
+	return (int)syscall(
+		SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
+	struct stat st;
 	const char *at = getenv("FAIL_AT"), *program = getenv("FAIL_PROGRAM");
 	const char *file = getenv("FAIL_SAY");
 
 	within = getenv("FAIL_IN");
 	rest = getenv("FAIL_REST") != NULL;
 	fail_at = at ? strtoul(at, NULL, 10) : 0;
-	armed = fail_at && (!file || access(file, F_OK)) &&
+	armed = fail_at && (!file || stat(file, &st) || !st.st_size) &&
 		(!program || !strcmp(program, program_invocation_short_name));
+	/* A consumer cannot any more when it has confined itself. */
+	if (armed && program && file)
+		say_fd = open_to_say(file);
 }
 
 static void say(const char *name)
 {
 	const char *file = getenv("FAIL_SAY");
-	long fd = file ? syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600)
-		       : -1;
+	int fd = say_fd < 0 && file ? open_to_say(file) : say_fd;
 
-	if (fd < 0)
-		return;
 	syscall(SYS_write, fd, name, strlen(name));
 	syscall(SYS_write, fd, "\n", 1);
-	syscall(SYS_close, fd);
+	if (fd != say_fd)
+		syscall(SYS_close, fd);
 }
 
 /*
  * What the C library asks of itself is its own affair (it ends programs that have no memory when it looks for users), and
- * json-c's parser does not look whether strdup() gave it a name.
+ * json-c's parser does not look whether strdup() gave it a name. libseccomp goes round and round when it gets no memory.
  */
 static int is_counted(const char *name, const void *caller)
 {
@@ -78,7 +86,8 @@ static int is_counted(const char *name, const void *caller)
 
 	if (!dladdr(caller, &info) || !info.dli_fname || strstr(info.dli_fname, "libc.so"))
 		return 0;
-	if (!strcmp(name, "strdup") && strstr(info.dli_fname, "libjson-c"))
+	if (strstr(info.dli_fname, "libseccomp") ||
+		(!strcmp(name, "strdup") && strstr(info.dli_fname, "libjson-c")))
 		return 0;
 	return !within || strstr(info.dli_fname, within);
 }

@@ -31,6 +31,17 @@ struct fault {
 };
 
 static unsigned long n_calls;
+static int say_fd;
+
+/* A consumer cannot open it any more when it has confined itself. */
+__attribute__((constructor)) static void begin(void)
+{
+	const char *file = getenv("DISK_SAY");
+
+	say_fd = file ? (int)syscall(SYS_openat, AT_FDCWD, file,
+				O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+		      : -1;
+}
 
 static bool read_fault(struct fault *ret_fault)
 {
@@ -54,22 +65,15 @@ static bool is_under(int fd)
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = dir && fd >= 0 ? readlink(link, path, sizeof(path) - 1) : -1;
+	n = dir && fd >= 0 ? readlinkat(AT_FDCWD, link, path, sizeof(path) - 1) : -1;
 	path[n > 0 ? n : 0] = '\0';
 	return n > 0 && !strncmp(path, dir, strlen(dir));
 }
 
 static void say(const char *name)
 {
-	const char *file = getenv("DISK_SAY");
-	long fd = file ? syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600)
-		       : -1;
-
-	if (fd < 0)
-		return;
-	syscall(SYS_write, fd, name, strlen(name));
-	syscall(SYS_write, fd, "\n", 1);
-	syscall(SYS_close, fd);
+	syscall(SYS_write, say_fd, name, strlen(name));
+	syscall(SYS_write, say_fd, "\n", 1);
 }
 
 /* True, and errno, when the call is to fail; *ret_short: after a part. */
