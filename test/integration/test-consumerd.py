@@ -1049,12 +1049,15 @@ def knows_direct(directory):
 
 def fill_until_direct(c, s, n):
     """Records from n on until whole blocks were written past the page cache; returns the next number."""
-    for _ in range(100):
+
+    def went_past():
+        nonlocal n
         write_all(s.ring[0], range(n, n + 2000))
         n += 2000
-        if is_direct(c):
-            return n
-    check(False, "nothing was written past the page cache")
+        return is_direct(c)
+
+    wait_for(went_past, "whole blocks to be written past the page cache", timeout=60)
+    return n
 
 
 def large_blocks():
