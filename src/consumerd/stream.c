@@ -138,7 +138,7 @@ static int append_empty(
 	int ret = 0;
 
 	p->position_begin = s->drain.pos;
-	p->timestamp_begin = p->timestamp_end = KY_MAX(ts, s->ts);
+	p->timestamp_begin = p->timestamp_end = ts;
 	tell_losses(s, p, n_discarded);
 	p->seq_num = seq_num(s);
 	ky_ctf_packet_finish(p, 0);
@@ -157,14 +157,22 @@ static uint64_t count_discarded(const struct stream *s)
 	return KY_MAX(s->n_discarded, ky_drain_lost(&s->drain) + s->n_unwritten);
 }
 
-/* The packet without losses that a first packet with losses needs before it. */
+/*
+ * The packet without losses that a first packet with losses, not before ts, needs before it. It is earlier: where a stream
+ * has several files, babeltrace2 sorts packets by when they begin, and those that begin at once in any order.
+ */
 static int append_base(struct stream *s, const struct stream_place *place, uint64_t ts)
 {
 	uint64_t none = s->base.chunk_discarded;
+	int ret;
 
 	if (seq_num(s) || place->dir < 0 || count_discarded(s) == none)
 		return 0;
-	return append_empty(s, place, ts, none);
+	ts = KY_MAX(ts, s->ts);
+	ret = append_empty(s, place, KY_MAX(ts, 1) - 1, none);
+	if (!ret)
+		s->ts = ts;
+	return ret;
 }
 
 /*
@@ -259,7 +267,7 @@ static int append_losses(struct stream *s, const struct stream_place *place)
 	if (count_discarded(s) == s->n_discarded)
 		return 0;
 	ret = append_base(s, place, ts);
-	return ret < 0 ? ret : append_empty(s, place, ts, count_discarded(s));
+	return ret < 0 ? ret : append_empty(s, place, KY_MAX(ts, s->ts), count_discarded(s));
 }
 
 /* Whole blocks that writers have left. */

@@ -15,7 +15,7 @@
  * waiting for the disk. A flush every second bounds how long data waits.
  *
  * events_discarded: readers look at differences between packets. It begins anew in each chunk, as the packets' numbers do.
- * So a stream's first packet in a chunk that has losses is preceded by an empty one without, and losses after the last record get an empty
+ * So a stream's first packet in a chunk that has losses is preceded by an empty, earlier one without, and losses after the last record get an empty
  * packet at a flush.
  */
 #ifndef CONSUMERD_STREAM_H
