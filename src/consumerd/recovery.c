@@ -256,6 +256,17 @@ static int open_memory(const struct recovery *r)
 	return -1;
 }
 
+/* Memory of a session that begins: the descriptor, or -1, told. */
+static int make_memory(void)
+{
+	int fd = memfd_create("kymo-session", MFD_CLOEXEC);
+
+	if (fd >= 0 && !ftruncate(fd, sizeof(struct ky_resume_session)))
+		return fd;
+	ky_error("no memory for a recovery: %s", strerror(errno));
+	return ky_close(fd);
+}
+
 /* Is there a place to write to? Told, if not. */
 static bool check_output(const struct recovery *r, const struct ky_cons_init *m)
 {
@@ -288,8 +299,8 @@ static int begin(struct recovery *r, const struct ky_cons_init *m)
 		init.output = r->output;
 		init.resume = 0;
 	}
-	fd = r->output ? memfd_create("kymo-session", MFD_CLOEXEC) : open_memory(r);
-	if (fd < 0 || (r->output && ftruncate(fd, sizeof(struct ky_resume_session)) < 0))
+	fd = r->output ? make_memory() : open_memory(r);
+	if (fd < 0)
 		return -EINVAL;
 	len = ky_cons_init_encode(&w, &init);
 	return len < 0 ? len : follow(r, buf, (size_t)len, &fd, 1);
