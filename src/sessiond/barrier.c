@@ -59,9 +59,12 @@ static void let_go_of_stopped(struct barrier *b)
 {
 	struct ticket *t, *tmp;
 
-	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
-		if (t->pid && is_stopped(t->pid))
-			detach(t);
+	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
+		if (!t->pid || !is_stopped(t->pid))
+			continue;
+		detach(t);
+		b->timed_out = true;
+	}
 }
 
 static bool has_patient(const struct barrier *b)

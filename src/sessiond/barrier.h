@@ -26,8 +26,8 @@ struct barrier {
 	struct ky_job passed;
 	uint64_t timeout_ns, deadline_ns, give_up_ns;
 	bool armed;
-	bool looked; /* at who is silent, since the last answer */
-	bool timed_out;
+	bool looked;	/* at who is silent, since the last answer */
+	bool timed_out; /* not all that were asked have answered */
 	void (*done)(struct barrier *b);
 };
 

@@ -212,6 +212,7 @@ static void put_programs(struct ky_buf *to, const struct session *s)
 
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
+	const struct daemon_options *o = &c->session->daemon->options;
 	struct example examples[N_OBSTACLES] = {{0}};
 	const char *own;
 
@@ -224,4 +225,6 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
+	if (o->no_collectd && !o->bound && !strncmp(r->pattern, "kymo_", strlen("kymo_")))
+		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
 }

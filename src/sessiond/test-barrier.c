@@ -106,7 +106,8 @@ static void test_stopped_peer(void **state)
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
-	run(false);
+	run(true);
+	assert_true(ky_loop_now_ns() < barrier.give_up_ns);
 	arm(1, 20 * KY_NS_PER_MS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = getpid();
 	run(true);

@@ -111,6 +111,9 @@ def test_none(k):
     equal(children(k.daemon.pid), [], "collectors")
     done = k.run([CLI, "record", "-o", k.top / "t", "--", "sh", "-c", "ps -e -o args | grep kymo-collect[d]; true"])
     check(str(k.top) not in done.stdout, done.stdout)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    check("--no-collectd" in k.kymo("enable-event", "kymo_vm:*").stdout, "not said why there are no such events")
+    check("--no-collectd" not in k.kymo("enable-event", "vm:*").stdout, "said of other events")
 
 
 def test_create_is_held(k):

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import kymotest
@@ -220,6 +221,24 @@ def test_slow(k):
     k.kymo("destroy", "-a")
     equal(names(first), {**times(2), "work:word": 10, "work:text": 10}, "first")
     equal(names(second), {**times(1), "work:word": 10, "work:text": 10}, "second")
+    quit_app(k, app)
+
+
+def test_stopped(k):
+    """A program that is stopped is not waited for, which start and regenerate say."""
+    k.start_daemon()
+    app = start(k, "register")
+    trace = k.record("*", start=False)
+    os.kill(app.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, app.pid, os.WSTOPPED)
+    check("note: session 's': some programs have not answered yet" in k.kymo("start").stdout, "start said nothing")
+    check("still at it" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")
+    os.kill(app.pid, signal.SIGCONT)
+    runs_are(k, app, 1)
+    said = k.kymo("regenerate", "statedump").stdout
+    equal(said, "programs have told their state\n", "regenerate said")
+    k.kymo("destroy", "-a")
+    check(names(trace).get("state:number", 0) >= 2, "state that was told")
     quit_app(k, app)
 
 
