@@ -78,7 +78,7 @@ static void say(const char *name)
 
 /*
  * What the C library asks of itself is its own affair (it ends programs that have no memory when it looks for users), and
- * json-c's parser does not look whether strdup() gave it a name. libseccomp goes round and round when it gets no memory.
+ * json-c's parser does not look whether strdup() gave it a name.
  */
 static int is_counted(const char *name, const void *caller)
 {
@@ -86,8 +86,7 @@ static int is_counted(const char *name, const void *caller)
 
 	if (!dladdr(caller, &info) || !info.dli_fname || strstr(info.dli_fname, "libc.so"))
 		return 0;
-	if (strstr(info.dli_fname, "libseccomp") ||
-		(!strcmp(name, "strdup") && strstr(info.dli_fname, "libjson-c")))
+	if (!strcmp(name, "strdup") && strstr(info.dli_fname, "libjson-c"))
 		return 0;
 	return !within || strstr(info.dli_fname, within);
 }
