@@ -37,7 +37,7 @@
 #define KYMO_SEQ_STRUCTS_MAX 64
 
 #define KYMO_STRUCT(type, ...) \
-	KYMO__NESTED(type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
+	KYMO__NESTED(STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
 		KYMO__EACH(KYMO__PIECES, __VA_ARGS__), KYMO__FIRST_TOKEN(__VA_ARGS__, 0)) \
 	{ \
 		struct kymo__cursor kymo__c = *kymo__at; \
@@ -45,7 +45,7 @@
 		*kymo__at = kymo__c; \
 	}
 #define KYMO_VARIANT(type, parameter, ...) \
-	KYMO__NESTED(type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
+	KYMO__NESTED(VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
 		+1 KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), parameter) \
 	{ \
 		struct kymo__cursor kymo__c = *kymo__at; \
@@ -58,10 +58,11 @@
 
 /*
  * From here on: how it is done; see <kymo/tracepoint.h>. A type is a table of fields, what a value of it may need of the record's
- * room and pieces, and a function that appends one.
+ * room and pieces, and a function that appends one. The table's name tells structures from variants: compilers find what is
+ * used as the other.
  */
-#define KYMO__NESTED(type, fields, room, pieces, parameter) \
-	static const struct kymo_field kymo__nested_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; \
+#define KYMO__NESTED(K, type, fields, room, pieces, parameter) \
+	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; \
 	enum { kymo__room_##type = 0 room, kymo__pieces_##type = 0 pieces }; \
 	static inline __attribute__((unused)) void kymo__put_##type##_value(struct kymo__cursor *kymo__at, parameter)
 
@@ -86,12 +87,12 @@
 #define KYMO__F_kymo_optional(T, n, p) OPTIONAL, (T, n, p)
 #define KYMO__F_kymo_optional_string(n, s) OPTIONAL_STRING, (n, s)
 
-#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, #n, kymo__nested_##type},
+#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, #n, kymo__##K##_##type},
 #define KYMO__ROOM_NESTED(K, n, type, p) +(size_t)kymo__room_##type
 #define KYMO__PIECES_NESTED(K, n, type, p) +(size_t)kymo__pieces_##type
 #define KYMO__PUT_NESTED(K, n, type, p) kymo__put_##type##_value(&kymo__c, (p));
 
-#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), #n, kymo__nested_##type},
+#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), #n, kymo__STRUCT_##type},
 #define KYMO__ROOM_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) { \
@@ -101,7 +102,7 @@
 	}
 
 #define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) \
-	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, #n, kymo__nested_##type},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, #n, kymo__STRUCT_##type},
 #define KYMO__ROOM_STRUCT_SEQUENCE(n, type, p, c, max) +4 + (max) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 + (max) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) { \
@@ -110,6 +111,14 @@
 		for (size_t kymo__i = 0; kymo__i < kymo__count; kymo__i++) \
 			kymo__put_##type##_value(&kymo__c, kymo__p + kymo__i); \
 	}
+
+/* "bool", and what <stdbool.h> may have made of it. */
+#define KYMO__KIND_bool KYMO__KIND_truth
+#define KYMO__FLAGS_bool KYMO__FLAGS_truth
+typedef kymo__truth kymo__bool;
+#define KYMO__KIND__Bool KYMO__KIND_truth
+#define KYMO__FLAGS__Bool KYMO__FLAGS_truth
+typedef kymo__truth kymo___Bool;
 
 #define KYMO__DESC_OPTIONAL(T, n, p) KYMO__DESC_SEQUENCE(T, n, p, 0)
 #define KYMO__ROOM_OPTIONAL(T, n, p) +4 + sizeof(kymo__##T)

@@ -225,19 +225,26 @@ static bool has_field(struct ky_desc siblings, const char *name)
 }
 
 /*
- * "_NAME_length" and the like, with as many underscores behind as make it no other field's name. (The one that
- * is put before every name in TSDL is left out here.)
+ * Puts as many underscores behind the name as make it no other field's. (The one that is put before every name in
+ * TSDL, and that readers take away, is left out here.)
  */
+static const char *make_unique(char name[COMPANION_NAME_MAX], const struct ky_desc *siblings)
+{
+	size_t n = strlen(name);
+
+	while (has_field(*siblings, name) && n < COMPANION_NAME_MAX - 1) {
+		name[n++] = '_';
+		name[n] = '\0';
+	}
+	return name;
+}
+
+/* "_NAME_length" and the like. */
 static const char *companion_name(char buf[COMPANION_NAME_MAX], const struct ky_desc *siblings,
 	const char *name, const char *what)
 {
-	int n = snprintf(buf, COMPANION_NAME_MAX, "_%s_%s", name, what);
-
-	while (has_field(*siblings, buf) && n < COMPANION_NAME_MAX - 1) {
-		buf[n++] = '_';
-		buf[n] = '\0';
-	}
-	return buf;
+	snprintf(buf, COMPANION_NAME_MAX, "_%s_%s", name, what);
+	return make_unique(buf, siblings);
 }
 
 static void put_indent(struct ky_buf *b, int depth)
@@ -265,14 +272,16 @@ static bool has_length(const struct ky_field *f)
 static void put_tag(struct ky_buf *b, const struct ky_field *f, const char *name, int depth)
 {
 	struct ky_desc options = ky_field_fields(f);
+	char none[COMPANION_NAME_MAX] = "none";
 	struct ky_field option;
 	uint32_t n = 0;
 
+	make_unique(none, &options);
 	put_indent(b, depth);
 	ky_buf_puts(b, "enum : integer { size = 8; align = 8; signed = 0; base = 10; } { ");
 	while (ky_desc_next_field(&options, &option))
 		ky_buf_printf(b, "\"_%s\" = %" PRIu32 ", ", option.name, n++);
-	ky_buf_printf(b, "\"none\" = %" PRIu32 " ... 255 } _%s;\n", n, name);
+	ky_buf_printf(b, "\"%s\" = %" PRIu32 " ... 255 } _%s;\n", none, n, name);
 }
 
 static void put_field(
@@ -282,8 +291,10 @@ static void put_field(
 static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *tag, int depth)
 {
 	struct ky_desc options = ky_field_fields(f), alone = {.n_fields = 0};
+	char none[COMPANION_NAME_MAX] = "none";
 	struct ky_field option;
 
+	make_unique(none, &options);
 	ky_buf_printf(b, "variant <_%s> {\n", tag);
 	while (ky_desc_next_field(&options, &option)) {
 		bool wrapped = has_length(&option) || option.kind == KYMO_FIELD_VARIANT;
@@ -299,7 +310,7 @@ static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *
 		}
 	}
 	put_indent(b, depth + 1);
-	ky_buf_puts(b, "struct { } none;\n");
+	ky_buf_printf(b, "struct { } %s;\n", none);
 	put_indent(b, depth);
 	ky_buf_puts(b, "}");
 }

@@ -535,6 +535,18 @@ static int grow_array(
 	return 0;
 }
 
+/* Tells which event is refused, if it has a name that can be shown. */
+static void complain_of_event(struct app *a, struct ky_bytes bytes, const char *why)
+{
+	struct ky_desc d;
+
+	ky_desc_open(&d, bytes);
+	if (ky_desc_name_valid(d.provider) && ky_desc_name_valid(d.name))
+		complain(a, "event '%s:%s' is left out: %s", d.provider, d.name, why);
+	else
+		complain(a, "an event is left out: %s", why);
+}
+
 /* Remembers what event `index` is. When the number stands for another event than before, it is
  * mapped nowhere. */
 static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
@@ -545,7 +557,7 @@ static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
 	int ret = user_intern(a->user, bytes, &d, &why);
 
 	if (ret == -EBADMSG)
-		complain(a, "an event is left out: %s", why);
+		complain_of_event(a, bytes, why);
 	else if (ret == -EDQUOT)
 		complain(a, "an event is left out: programs of its user have too many events");
 	if (ret < 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields that have fields, and blocks of data; test-nested.py knows what they must read as. Also C++. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ KYMO_VARIANT(reply, const struct reply *r, r->type, kymo_case(NUMBER, kymo_i64(n
 KYMO_VARIANT(outer, const struct reply *r, r->type,
 	kymo_case(NUMBER, kymo_variant(inner, inner, r)),
 	kymo_case(TEXT, kymo_struct(named, named, r)))
+KYMO_VARIANT(nothing, int which, which, kymo_case(1, kymo_i32(none, which)),
+	kymo_case(2, kymo_i32(none_, which)))
 KYMO_STRUCT(answer, const struct reply *r, kymo_u8(before, 1), kymo_variant(reply, reply, r),
 	kymo_u8(behind, 2))
 
@@ -70,6 +73,13 @@ static void structures(void)
 	kymo_event(nested, too_deep, kymo_struct(eight, eight, points));
 }
 
+static void truths(void)
+{
+	const bool yes = true;
+
+	kymo_event(nested, truths, kymo_optional(bool, yes, &yes), kymo_optional(bool, no, NULL));
+}
+
 static void options(const int32_t *here, const char *text)
 {
 	kymo_event(nested, options, kymo_optional(i32, number, here),
@@ -87,6 +97,8 @@ static void variants(void)
 	for (size_t i = 0; i < 3; i++)
 		kymo_event(nested, nested, kymo_variant(outer, outer, &replies[i]),
 			kymo_u8(_outer_tag, 3));
+	for (int i = 1; i <= 3; i++)
+		kymo_event(nested, nothing, kymo_variant(which, nothing, i));
 }
 
 static void blobs(void)
@@ -114,6 +126,7 @@ int main(int argc, char **argv)
 		argc > 1
 			? argv[1]
 			: "a text that is longer than what is copied into the scratch buffer, which is 64 bytes");
+	truths();
 	variants();
 	blobs();
 	kymo_state_event(nested, state, kymo_struct(key, point, &points[2]),
