@@ -150,6 +150,7 @@ static void before_fork(void)
 	sigset_t old;
 
 	tracer_lock(&old);
+	tracer_self_before_fork();
 	signals_at_fork = old;
 }
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <time.h>
 
 #include "tracer/notes.h"
 #include "tracer/only.h"
@@ -24,6 +25,7 @@
 #define LIST_MAX      ((size_t)16 << 20)
 #define NT_GNU_ID     3
 #define LINK_NAME_MAX 256u
+#define LINKER_MS     100
 
 enum own {
 	DUMP_START,
@@ -159,6 +161,13 @@ struct list {
 	uint64_t turn; /* of the dynamic linker: objects loaded and unloaded until then */
 };
 
+/*
+ * The dynamic linker has a lock of its own. A process that forks while another thread has that lock leaves its child with
+ * one that nobody gives back. So the listener asks the linker without our lock: where it never returns, the program, which
+ * waits for ours when it forks, goes on. STUCK: it is not asked any more.
+ */
+static enum { OUTSIDE, INSIDE, STUCK } linker;
+
 /* What is known now, and room for what is known next. */
 static struct list lists[2];
 static struct list *known; /* NULL: nothing */
@@ -223,6 +232,31 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *list)
 	return 0;
 }
 
+/* With the lock, which is given up meanwhile. */
+static void ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	linker = INSIDE;
+	pthread_mutex_unlock(&tracer.lock);
+	dl_iterate_phdr(fn, data);
+	pthread_mutex_lock(&tracer.lock);
+	linker = OUTSIDE;
+}
+
+void tracer_self_before_fork(void)
+{
+	static const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int waited = 0; linker == INSIDE; waited++) {
+		if (waited == LINKER_MS) {
+			linker = STUCK;
+			return;
+		}
+		pthread_mutex_unlock(&tracer.lock);
+		nanosleep(&ms, NULL);
+		pthread_mutex_lock(&tracer.lock);
+	}
+}
+
 /* Brings the list that is not `known` up to date; what does not fit in 16 MiB is left out. NULL without memory. */
 static struct list *collect(void)
 {
@@ -230,7 +264,7 @@ static struct list *collect(void)
 
 	for (;;) {
 		l->len = l->wanted = 0;
-		dl_iterate_phdr(add_module, l);
+		ask_linker(add_module, l);
 		if (l->wanted <= l->cap || l->cap >= LIST_MAX)
 			return l;
 		l->cap = KY_MAX(LIST_FIRST, ky_roundup_pow2(l->wanted));
@@ -403,11 +437,11 @@ void tracer_self_look(void)
 
 	for (int i = LIB_LOAD; i <= LIB_UNLOAD; i++)
 		wanted |= states[i].enabled;
-	if (!wanted) {
+	if (!wanted || linker == STUCK) {
 		known = NULL;
 		return;
 	}
-	dl_iterate_phdr(read_turn, &turn);
+	ask_linker(read_turn, &turn);
 	if (before && before->turn == turn)
 		return;
 	known = collect();
@@ -432,7 +466,7 @@ void tracer_self_dump(const struct tracer_mask *only)
 	const struct module *m;
 	const struct list *l;
 
-	if (!wants_dump(only))
+	if (!wants_dump(only) || linker == STUCK)
 		return;
 	tracer_self_look();
 	l = known ? known : collect();

@@ -33,6 +33,8 @@ void tracer_statedump_forget_object(const struct kymo_object *object);
 void tracer_self_add(void);
 /* Tells the sets of the mask of the program's files; the lock is given up meanwhile. By the listener. */
 void tracer_self_dump(const struct tracer_mask *only);
+/* By a thread that is about to fork: sees to it that the listener does not have the dynamic linker's lock, nor waits for it; the lock is given up meanwhile. */
+void tracer_self_before_fork(void);
 /* Notices objects that were loaded or unloaded, if a session wants to know of them; the lock is given up meanwhile. By the listener. */
 void tracer_self_look(void);
 

@@ -6,12 +6,13 @@ import collections
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
 
 import kymotest
-from kymotest import APPS, Failure, check, check_counts, equal, fields, read_trace, wait_for
+from kymotest import APPS, Failure, check, check_counts, equal, fields, read_trace, wait_for, without_sanitizers
 
 ITEMS = {"state:item": 2, "state:number": 1}  # of one run of the program's function
 
@@ -201,6 +202,30 @@ def test_fork(k):
     k.kymo("stop", "s")
     equal(names(trace), {**times(4), "work:word": 2, "work:text": 2}, "events")
     quit_app(k, app)
+
+
+@without_sanitizers
+def test_fork_beside_the_linker(k):
+    """
+    A child whose dynamic linker is locked for ever, by a thread that has not come along, does not hang: neither when the listener
+    waits for that lock already, nor when the child's is the first to.
+    """
+    k.start_daemon()
+    trace = k.record("*", "kymo_statedump:*", "kymo_lib:*")
+    for waits in (False, True):
+        app = start(k, "hold", "linker", env={"KYMO_REGISTER_TIMEOUT": "300"})
+        if waits:
+            check("still at it" in k.kymo("regenerate", "statedump").stdout, "the listener does not wait")
+        app.stdin.write("fork\n")
+        app.stdin.flush()
+        wait_for(lambda: select.select([app.stdout], [], [], 0)[0], "fork in the child")
+        equal(app.stdout.readline(), "0\n", "fork in the child")
+        equal(tell(k, app, "emit 2"), 2, "events of the child")
+        tell(k, app, "quit")
+        tell(k, app, "release")
+        quit_app(k, app)
+    k.kymo("destroy", "s")
+    equal(names(trace, "work"), {"work:word": 4, "work:text": 4}, "events of children")
 
 
 def test_slow(k):

@@ -5,16 +5,18 @@
  *   emit N                  N events of its own
  *   runs                    how often its state dump ran
  *   hold, release           the state dump waits in its middle from now on; goes on
+ *   linker                  after "hold": another thread has the dynamic linker's lock, until "release"
  *   load PATH, unload       an object, which may register a state dump of its own
  *   fork                    what follows goes to the child, until its "quit"
  * Before its first line it says "ready". With arguments, registers (or does whatever they say) at once.
  */
 #include <dlfcn.h>
 #include <kymo/statedump.h>
+#include <link.h>
 #include <pthread.h>
 #include <sys/wait.h>
 
-static int n_runs, held;
+static int n_runs, held, in_linker;
 static void *library;
 
 static void tell(void *data)
@@ -42,6 +44,30 @@ static int emit(int n)
 	return n;
 }
 
+static int stay(struct dl_phdr_info *info, size_t size, void *data)
+{
+	__atomic_store_n(&in_linker, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	return 1;
+}
+
+static void *enter_linker(void *arg)
+{
+	dl_iterate_phdr(stay, NULL);
+	return arg;
+}
+
+static int hold_linker(void)
+{
+	pthread_t thread;
+	int r = pthread_create(&thread, NULL, enter_linker, NULL);
+
+	while (!r && !__atomic_load_n(&in_linker, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	return r;
+}
+
 static int split(void)
 {
 	pid_t pid = fork();
@@ -66,6 +92,8 @@ static int obey(const char *line)
 		return __atomic_load_n(&n_runs, __ATOMIC_SEQ_CST);
 	else if (!strcmp(line, "hold") || !strcmp(line, "release"))
 		__atomic_store_n(&held, *line == 'h', __ATOMIC_SEQ_CST);
+	else if (!strcmp(line, "linker"))
+		return hold_linker();
 	else if (!strncmp(line, "load ", 5))
 		return (library = dlopen(line + 5, RTLD_NOW)) ? 0 : -1;
 	else if (!strcmp(line, "unload"))
