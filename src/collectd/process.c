@@ -12,7 +12,8 @@
 #include "collectd/provider.h"
 #include "collectd/text.h"
 
-#define NAME_MAX_BYTES 72 /* kernel threads have long ones */
+#define NAME_MAX_BYTES 72	  /* kernel threads have long ones */
+#define STATUS_MAX     (64 << 10) /* some thousand groups */
 
 struct process {
 	pid_t pid, ppid;
@@ -73,7 +74,7 @@ static pid_t innermost(const char *status, pid_t otherwise)
 
 static bool look(struct process *p, pid_t pid)
 {
-	char text[4096];
+	char text[STATUS_MAX];
 	const char *uids;
 	struct stat st;
 
@@ -95,7 +96,7 @@ static bool look(struct process *p, pid_t pid)
 /* The thread's number in the process's namespace is asked for only where it may be another. */
 static pid_t vtid_of(const struct process *p, pid_t tid)
 {
-	char text[4096];
+	char text[STATUS_MAX];
 
 	if (p->vpid == p->pid)
 		return tid;

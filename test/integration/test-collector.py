@@ -453,8 +453,10 @@ def test_threads(k):
     thread = threading.Thread(target=be_thread)
     thread.start()
     tid = tids.get()
-    namespace = () if os.geteuid() == 0 else ("-U", "-r")
-    with sleeper(k, "unshare", *namespace, "-p", "-f") as inside:
+    namespace = ("unshare", "-U", "-r", "-p", "-f")
+    if os.geteuid() == 0:  # with groups, which come before the number
+        namespace = ("setpriv", "--groups", ",".join(str(100000 + n) for n in range(1000)), "unshare", "-p", "-f")
+    with sleeper(k, *namespace) as inside:
         trace = k.record("kymo_process:*")
         k.kymo("stop", "s")
         wanted = as_proc_says(inside)
