@@ -45,13 +45,16 @@ static void copy_blocks(
 	const struct ky_geometry *g, void *base, void *copy, uint32_t i, const struct extent *e)
 {
 	uint64_t mask = ky_geometry_ring_mask(g), len;
+	struct ky_block_entry *entry;
 
 	if (!e->head) /* never used: then nothing of it is touched */
 		return;
 	for (uint64_t pos = e->oldest; pos <= e->head; pos += g->block_size) {
-		len = KY_MIN(e->head - pos, KY_BLOCK_LIMIT(g->block_size));
-		copy_words(ky_geometry_entry(g, copy, i, pos), ky_geometry_entry(g, base, i, pos),
-			sizeof(struct ky_block_entry));
+		entry = ky_geometry_entry(g, copy, i, pos);
+		copy_words(entry, ky_geometry_entry(g, base, i, pos), sizeof(*entry));
+		/* No more than was written: to read what nobody has touched takes memory, too. */
+		len = e->head - pos < g->block_size ? e->head - pos : entry->used;
+		len = KY_MIN(len, KY_BLOCK_LIMIT(g->block_size));
 		copy_words(ky_geometry_data(g, copy, i) + (pos & mask),
 			ky_geometry_data(g, base, i) + (pos & mask),
 			ky_align_up(len, sizeof(uint64_t)));
