@@ -227,6 +227,14 @@ static void recover_set(struct recovery *r, const uint8_t *message, size_t len)
 		leave_out(r, m.set, "buffers", ret);
 }
 
+/* What the directory says is believed, where to write as well: not if it is another user's. */
+static bool is_ours(int dir)
+{
+	struct stat st;
+
+	return !fstat(dir, &st) && st.st_uid == geteuid();
+}
+
 /* The session's memory, if this is the directory itself, and nobody has the session: the descriptor, or -1, told. */
 static int open_memory(const struct recovery *r)
 {
@@ -243,6 +251,10 @@ static int open_memory(const struct recovery *r)
 			r->path, fd < 0 ? strerror(-fd) : "cut off");
 	} else if (memory.device != st.st_dev || memory.file != st.st_ino) {
 		ky_error("%s is a copy: give --output=DIR, for a trace of what its buffers hold",
+			r->path);
+	} else if (!is_ours(r->dir)) {
+		ky_error(
+			"%s is another user's: recover it as that user, or give --output=DIR, for a trace of what its buffers hold",
 			r->path);
 	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		ky_error(

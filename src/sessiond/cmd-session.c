@@ -212,7 +212,7 @@ static const char *why_no_shm(int error)
 	case -ENOTEMPTY:
 		return "it is not empty (if a session was killed, 'kymo recover' writes out what it left there): choose another directory";
 	case -EPERM:
-		return "it is another user's: choose another directory";
+		return "it is another user's, or all may write to it: choose another directory";
 	case -EOPNOTSUPP:
 		return "its file system cannot reserve room for good: choose a tmpfs, as below /dev/shm, ext4 or xfs";
 	default:

@@ -70,7 +70,7 @@ static bool copies_on_write(const struct statfs *fs)
 	return false;
 }
 
-/* Is it for us alone, and fit for memory? */
+/* Is it for us alone, and fit for memory? One that will not do stays as it is: it may be /dev/shm itself. */
 static int take(int fd)
 {
 	struct statfs fs;
@@ -79,11 +79,13 @@ static int take(int fd)
 
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
-	if (st.st_uid != geteuid())
+	if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH))
 		return -EPERM;
 	if (copies_on_write(&fs))
 		return -EOPNOTSUPP;
-	n = fchmod(fd, 0700) < 0 ? -errno : walk(fd, ".", NULL);
+	n = walk(fd, ".", NULL);
+	if (!n && fchmod(fd, 0700) < 0)
+		return -errno;
 	return n > 0 ? -ENOTEMPTY : n;
 }
 

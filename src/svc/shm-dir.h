@@ -29,7 +29,7 @@ void ky_shm_metadata(char name[KY_SHM_NAME_MAX], uint64_t uuid_hi, uint64_t uuid
 
 /*
  * Makes the directory (mode 0700), or takes an empty one of this user's, and what is always in it. -ENOTEMPTY, -EPERM (another
- * user's), -EOPNOTSUPP (its file system copies on write: room that was reserved would not do), the system's.
+ * user's, or all may write to it), -EOPNOTSUPP (its file system copies on write: room that was reserved would not do), the system's.
  */
 int ky_shm_dir_make(const char *path, int *ret_fd);
 /* Opens one that is there. */

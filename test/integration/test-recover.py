@@ -346,6 +346,14 @@ def test_refused(k):
     for path, why in ((full, "not empty"), (k.top / "no" / "such", "No such file"), (full / "x/y/z", "No such file")):
         done = k.kymo("create", "s", f"--shm-path={path}", "--no-output", status=1)
         check(why in done.stderr, done.stderr)
+    full.chmod(0o755)
+    k.kymo("create", "s", f"--shm-path={full}", "--no-output", status=1)
+    equal(full.stat().st_mode & 0o7777, 0o755, "the mode of a directory that was refused")
+    everybodys = k.top / "everybodys"
+    everybodys.mkdir()
+    everybodys.chmod(0o1777)
+    check("all may write" in k.kymo("create", "s", f"--shm-path={everybodys}", "--no-output", status=1).stderr, "one like /dev/shm")
+    equal(everybodys.stat().st_mode & 0o7777, 0o1777, "the mode of everybody's directory")
     check("name of a directory" in k.kymo("create", "s", "--shm-path=", status=2).stderr, "an empty name")
     equal(k.request(command="create", session="s", output="", shm_path="a/b")["code"], "usage", "a relative path")
     k.kymo("create", "s", f"--shm-path={full / 'x'}", "--no-output")
@@ -484,6 +492,10 @@ def test_no_such(k):
     shutil.copytree(shm, k.top / "copy")
     check("is a copy" in k.kymo("recover", k.top / "copy", status=1).stderr, "a copy")
     check("not empty" in k.kymo("recover", shm, "-o", trace.parent, status=1).stderr, "an output that is in use")
+    if os.geteuid() == 0:
+        os.chown(shm, 1, 1)
+        check("another user's" in k.kymo("recover", shm, status=1).stderr, "a directory that might tell root where to write")
+        os.chown(shm, 0, 0)
     trace.rename(k.traces / "t")
     check("No such file" in k.kymo("recover", shm, status=1).stderr, "a trace that is gone")
     (k.traces / "t").rename(trace)
