@@ -87,12 +87,12 @@
 #define KYMO__F_kymo_optional(T, n, p) OPTIONAL, (T, n, p)
 #define KYMO__F_kymo_optional_string(n, s) OPTIONAL_STRING, (n, s)
 
-#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, #n, kymo__##K##_##type},
+#define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, KYMO__STRING(n), kymo__##K##_##type},
 #define KYMO__ROOM_NESTED(K, n, type, p) +(size_t)kymo__room_##type
 #define KYMO__PIECES_NESTED(K, n, type, p) +(size_t)kymo__pieces_##type
 #define KYMO__PUT_NESTED(K, n, type, p) kymo__put_##type##_value(&kymo__c, (p));
 
-#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), #n, kymo__STRUCT_##type},
+#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo__STRUCT_##type},
 #define KYMO__ROOM_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) { \
@@ -102,7 +102,7 @@
 	}
 
 #define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) \
-	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, #n, kymo__STRUCT_##type},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo__STRUCT_##type},
 #define KYMO__ROOM_STRUCT_SEQUENCE(n, type, p, c, max) +4 + (max) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 + (max) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) { \

@@ -151,8 +151,10 @@
 #define KYMO__C_END
 #endif
 
-#define KYMO__STRING(text) #text
-#define KYMO__FIRST(first, ...) #first
+/* A name as a string; what is no identifier does not paste, and compilers show this text: */
+#define KYMO__STRING(name) KYMO__NOTHING(names_are_not_quoted_##name) #name
+#define KYMO__NOTHING(...)
+#define KYMO__FIRST(first, ...) KYMO__STRING(first)
 #define KYMO__FIRST_TOKEN(first, ...) first
 #define KYMO__CAT(a, b) a##b
 #define KYMO__APPLY_CAT(a, b) KYMO__CAT(a, b)
@@ -200,8 +202,9 @@
 #define KYMO__EACH_32(op, n, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30, f31) op(f1) op(f2) op(f3) op(f4) op(f5) op(f6) op(f7) op(f8) op(f9) op(f10) op(f11) op(f12) op(f13) op(f14) op(f15) op(f16) op(f17) op(f18) op(f19) op(f20) op(f21) op(f22) op(f23) op(f24) op(f25) op(f26) op(f27) op(f28) op(f29) op(f30) op(f31)
 #define KYMO__EACH_33(op, n, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30, f31, f32) op(f1) op(f2) op(f3) op(f4) op(f5) op(f6) op(f7) op(f8) op(f9) op(f10) op(f11) op(f12) op(f13) op(f14) op(f15) op(f16) op(f17) op(f18) op(f19) op(f20) op(f21) op(f22) op(f23) op(f24) op(f25) op(f26) op(f27) op(f28) op(f29) op(f30) op(f31) op(f32)
 
-#define KYMO__OP(op, ...) KYMO__OP_(op, __VA_ARGS__)
-#define KYMO__OP_(op, kind, args) op##kind args
+/* What is no kind of field remains in the name that compilers do not know: KYMO__DESC_KYMO__F_kymo_integer. */
+#define KYMO__OP(op, ...) KYMO__OP_(op, __VA_ARGS__, , )
+#define KYMO__OP_(op, kind, args, ...) op##kind args
 #define KYMO__DESC(field) KYMO__OP(KYMO__DESC_, KYMO__F_##field)
 #define KYMO__ROOM(field) KYMO__OP(KYMO__ROOM_, KYMO__F_##field)
 #define KYMO__PIECES(field) KYMO__OP(KYMO__PIECES_, KYMO__F_##field)
@@ -397,7 +400,7 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__INLINE(bytes) ((bytes) <= KYMO__INLINE_MAX ? (bytes) : 0)
 
 #define KYMO__DESC_SCALAR(T, n, v) \
-	{KYMO__KIND_##T, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, #n, NULL},
+	{KYMO__KIND_##T, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_SCALAR(T, n, v) +sizeof(kymo__##T)
 #define KYMO__PIECES_SCALAR(T, n, v)
 #define KYMO__PUT_SCALAR(T, n, v) kymo__put_##T(&kymo__c, KYMO__VALUE_##T(v));
@@ -408,57 +411,57 @@ typedef uintptr_t kymo__ptr;
 		(uint32_t)(sizeof(kymo__labels_##type) / sizeof(kymo__labels_##type[0])), 0};
 
 #define KYMO__DESC_ENUM(T, n, e, v) \
-	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_enum_##T, 0, #n, &kymo__enum_##e},
+	{KYMO_FIELD_ENUM, 0, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_enum_##T, 0, KYMO__STRING(n), &kymo__enum_##e},
 #define KYMO__ROOM_ENUM(T, n, e, v) +sizeof(kymo__##T)
 #define KYMO__PIECES_ENUM(T, n, e, v)
 #define KYMO__PUT_ENUM(T, n, e, v) kymo__put_##T(&kymo__c, (kymo__##T)(v));
 
 #define KYMO__DESC_ARRAY(T, n, p, c) \
-	{KYMO_FIELD_ARRAY, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, (c), #n, NULL},
+	{KYMO_FIELD_ARRAY, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, (c), KYMO__STRING(n), NULL},
 #define KYMO__ROOM_ARRAY(T, n, p, c) +KYMO__INLINE((c) * sizeof(kymo__##T))
 #define KYMO__PIECES_ARRAY(T, n, p, c) +2
 #define KYMO__PUT_ARRAY(T, n, p, c) kymo__put_bytes(&kymo__c, (p), (c) * sizeof(kymo__##T));
 
 #define KYMO__DESC_SEQUENCE(T, n, p, c) \
-	{KYMO_FIELD_SEQUENCE, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, #n, NULL},
+	{KYMO_FIELD_SEQUENCE, KYMO__KIND_##T, (uint8_t)sizeof(kymo__##T), KYMO__FLAGS_##T, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_SEQUENCE(T, n, p, c) +4 + KYMO__INLINE_MAX
 #define KYMO__PIECES_SEQUENCE(T, n, p, c) +2
 #define KYMO__PUT_SEQUENCE(T, n, p, c) kymo__put_sequence(&kymo__c, (p), (c), sizeof(kymo__##T));
 
 #define KYMO__DESC_ENUM_ARRAY(n, e, p, c) \
-	{KYMO_FIELD_ARRAY, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, (c), #n, &kymo__enum_##e},
+	{KYMO_FIELD_ARRAY, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, (c), KYMO__STRING(n), &kymo__enum_##e},
 #define KYMO__ROOM_ENUM_ARRAY(n, e, p, c) KYMO__ROOM_ARRAY(i32, n, p, c)
 #define KYMO__PIECES_ENUM_ARRAY(n, e, p, c) +2
 #define KYMO__PUT_ENUM_ARRAY(n, e, p, c) KYMO__PUT_ARRAY(i32, n, p, c)
 
 #define KYMO__DESC_ENUM_SEQUENCE(n, e, p, c) \
-	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, 0, #n, &kymo__enum_##e},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_ENUM, 4, KYMO_FIELD_SIGNED, 0, KYMO__STRING(n), &kymo__enum_##e},
 #define KYMO__ROOM_ENUM_SEQUENCE(n, e, p, c) KYMO__ROOM_SEQUENCE(i32, n, p, c)
 #define KYMO__PIECES_ENUM_SEQUENCE(n, e, p, c) +2
 #define KYMO__PUT_ENUM_SEQUENCE(n, e, p, c) KYMO__PUT_SEQUENCE(i32, n, p, c)
 
-#define KYMO__DESC_STRING(n, s) {KYMO_FIELD_STRING, 0, 1, 0, 0, #n, NULL},
+#define KYMO__DESC_STRING(n, s) {KYMO_FIELD_STRING, 0, 1, 0, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_STRING(n, s) +KYMO__INLINE_MAX + 1
 #define KYMO__PIECES_STRING(n, s) +2
 #define KYMO__PUT_STRING(n, s) kymo__put_string(&kymo__c, (s), KYMO__INLINE_MAX);
 
-#define KYMO__DESC_STRING_ARRAY(n, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRING, 1, 0, (c), #n, NULL},
+#define KYMO__DESC_STRING_ARRAY(n, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRING, 1, 0, (c), KYMO__STRING(n), NULL},
 #define KYMO__ROOM_STRING_ARRAY(n, p, c) +(c) * (KYMO_PIECE_MIN + 1)
 #define KYMO__PIECES_STRING_ARRAY(n, p, c) +(c) * 2
 #define KYMO__PUT_STRING_ARRAY(n, p, c) kymo__put_strings(&kymo__c, (p), (c));
 
 #define KYMO__DESC_STRING_SEQUENCE(n, p, c) \
-	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRING, 1, 0, 0, #n, NULL},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRING, 1, 0, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_STRING_SEQUENCE(n, p, c) +4 KYMO__ROOM_STRING_ARRAY(n, p, KYMO_SEQ_STRINGS_MAX)
 #define KYMO__PIECES_STRING_SEQUENCE(n, p, c) +KYMO_SEQ_STRINGS_MAX * 2
 #define KYMO__PUT_STRING_SEQUENCE(n, p, c) kymo__put_string_sequence(&kymo__c, (p), (c));
 
-#define KYMO__DESC_TEXT(n, p, c) {KYMO_FIELD_TEXT, 0, 1, 0, (c), #n, NULL},
+#define KYMO__DESC_TEXT(n, p, c) {KYMO_FIELD_TEXT, 0, 1, 0, (c), KYMO__STRING(n), NULL},
 #define KYMO__ROOM_TEXT(n, p, c) KYMO__ROOM_ARRAY(u8, n, p, c)
 #define KYMO__PIECES_TEXT(n, p, c) +2
 #define KYMO__PUT_TEXT(n, p, c) KYMO__PUT_ARRAY(u8, n, p, c)
 
-#define KYMO__DESC_BYTES(K, n, p, c) {KYMO_FIELD_##K, 0, 1, 0, 0, #n, NULL},
+#define KYMO__DESC_BYTES(K, n, p, c) {KYMO_FIELD_##K, 0, 1, 0, 0, KYMO__STRING(n), NULL},
 #define KYMO__ROOM_BYTES(K, n, p, c) KYMO__ROOM_SEQUENCE(u8, n, p, c)
 #define KYMO__PIECES_BYTES(K, n, p, c) +2
 #define KYMO__PUT_BYTES(K, n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
@@ -469,7 +472,7 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__PUT_BLOB(n, p, c) KYMO__PUT_SEQUENCE(u8, n, p, c)
 
 #define KYMO__DESC_MEDIA_BLOB(n, media, p, c) \
-	{KYMO_FIELD_MEDIA, 0, 1, 0, 0, #n "_media_type", media}, KYMO__DESC_BLOB(n, p, c)
+	{KYMO_FIELD_MEDIA, 0, 1, 0, 0, KYMO__STRING(n) "_media_type", media}, KYMO__DESC_BLOB(n, p, c)
 #define KYMO__ROOM_MEDIA_BLOB(n, media, p, c) +1 KYMO__ROOM_BLOB(n, p, c)
 #define KYMO__PIECES_MEDIA_BLOB(n, media, p, c) +2
 #define KYMO__PUT_MEDIA_BLOB(n, media, p, c) kymo__put_u8(&kymo__c, 0); KYMO__PUT_BLOB(n, p, c)

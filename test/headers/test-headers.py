@@ -3,6 +3,7 @@
 """
 Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
 which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
+Mistakes do not compile, and the compiler tells what they are.
 The other sources are programs that take their own events; they are run.
 
     test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM.C... COMPILER...
@@ -20,6 +21,30 @@ STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), (
 M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 CODE = [[], ["-fPIC"], ["-fno-pie"], M32, ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
+
+# What is declared, mistakes, and the part of the compiler's message that tells of each.
+TYPES = """#include <kymo/nested.h>
+#include <kymo/span.h>
+#include <kymo/state.h>
+KYMO_STRUCT(point, const int *p, kymo_i32(x, *p))
+KYMO_VARIANT(either, const int *p, *p, kymo_case(1, kymo_i32(x, *p)))
+"""
+MISTAKES = {
+    'kymo_event("shop", paid)': 'names_are_not_quoted_',
+    'kymo_event(shop, "paid", kymo_u8(x, n))': 'names_are_not_quoted_',
+    'kymo_event(shop, paid, kymo_u8("x", n))': 'names_are_not_quoted_',
+    'kymo_event(shop, paid, kymo_struct("x", point, &n))': 'names_are_not_quoted_',
+    'kymo_span("shop", paid)': 'names_are_not_quoted_',
+    'kymo_async_begin(shop, "paid", n)': 'names_are_not_quoted_',
+    'kymo_state_event(shop, "paid", kymo_u8(x, n))': 'names_are_not_quoted_',
+    'kymo_event(shop, paid, kymo_integer(x, n))': 'kymo_integer',
+    'kymo_event(shop, paid, n)': 'F_n',
+    'kymo_event(shop, paid, kymo_struct(x, either, &n))': 'STRUCT_either',
+    'kymo_event(shop, paid, kymo_seq_struct(x, either, &n, 1))': 'STRUCT_either',
+    'kymo_event(shop, paid, kymo_optional_struct(x, either, &n))': 'STRUCT_either',
+    'kymo_event(shop, paid, kymo_variant(x, point, &n))': 'VARIANT_point',
+    'kymo_event(shop, paid, kymo_enum(x, colour, n))': 'enum_colour',
+}
 
 
 def compile_text(compiler, language, standard, include, text, code=("-fsyntax-only",)):
@@ -41,6 +66,18 @@ def check_code(compiler, include, text):
                 if done.returncode:
                     failed += 1
                     print(f"FAIL {compiler} -std={standard} {level} {' '.join(code)}\n{done.stderr}")
+    return failed
+
+
+def check_mistakes(compiler, include):
+    """Returns the number of mistakes that compile, or of which the compiler tells something else."""
+    failed = 0
+    for language, standard in STANDARDS:
+        for mistake, wanted in {"(void)n": "", **MISTAKES}.items():
+            done = compile_text(compiler, language, standard, include, f"{TYPES}int f(int n);\nint f(int n) {{ {mistake}; return n; }}\n")
+            if (done.returncode != 0) != bool(wanted) or wanted not in done.stderr:
+                failed += 1
+                print(f"FAIL {mistake}: {compiler} -std={standard}\n{done.stderr}")
     return failed
 
 
@@ -86,6 +123,7 @@ def main():
                     print(f"FAIL {name}: {compiler} -std={standard}\n{done.stderr}")
         print(f"checked {name}")
     failed += sum(check_code(compiler, include, use) for compiler in compilers)
+    failed += sum(check_mistakes(compiler, include) for compiler in compilers)
     failed += sum(check_run(compiler, include, p) for compiler in compilers for p in programs)
     return 1 if failed else 0
 
