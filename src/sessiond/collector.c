@@ -19,6 +19,7 @@
 	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
 #define FIRST_DELAY_MS 100u
 #define LAST_DELAY_MS  60000u
+#define WRONG_USAGE    2 /* exit status */
 
 static void start(struct collector *c);
 
@@ -199,6 +200,9 @@ void collector_reap(struct collector *c)
 		failed(c, "was not ready within %u s", (unsigned)(READY_NS / 1000 / KY_NS_PER_MS));
 	else if (WIFSIGNALED(status))
 		failed(c, "was killed by signal %d", WTERMSIG(status));
+	else if (WEXITSTATUS(status) == WRONG_USAGE && *c->daemon->options.without)
+		failed(c, "cannot leave out what --no-collectd=%s names",
+			c->daemon->options.without);
 	else
 		failed(c, "ended with status %d", WEXITSTATUS(status));
 }

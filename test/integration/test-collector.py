@@ -226,6 +226,14 @@ def test_left_out(k):
     check("'mounts'" in said and len(said.splitlines()) == 1, said)
 
 
+def test_left_out_wrongly(k):
+    """Who makes a session is told what is wrong with the daemon's option."""
+    need_collector()
+    k.start_daemon("--no-collectd=vm,mounts", collector=True)
+    said = k.kymo("create", "s", "-o", k.traces / "s").stdout
+    check("--no-collectd=vm,mounts" in said, said)
+
+
 def test_not_wanted(k):
     """A session is told what its rules want: each event alone."""
     need_collector()
