@@ -73,7 +73,11 @@ static inline __attribute__((unused)) int kymo_statedump_register(struct kymo_st
 	return add(dump, &kymo__object);
 }
 
-/* When this returns, the function does not run, nor will it; but it may call this itself. dlclose() of what registered does the same. */
+/*
+ * When this returns, the function does not run, nor will it; but it may call this itself. dlclose() of what registered does
+ * the same, and so does the end of the program, after static objects of C++ were destroyed: who has a function that uses
+ * such unregisters it before. Hold no lock that the function takes.
+ */
 static inline __attribute__((unused)) void kymo_statedump_unregister(struct kymo_statedump *dump)
 {
 	void (*forget)(struct kymo_statedump *) = kymo__weak_statedump_remove;
