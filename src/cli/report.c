@@ -196,7 +196,8 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 		: !strcmp(kind, "process") ? "processes now"
 					   : "threads");
 	if (n)
-		printf(", of %s each", cli_format_size(size, sizeof(size), number(set, "size")));
+		printf(", of %s%s each", !strcmp(kind, "process") ? "up to " : "",
+			cli_format_size(size, sizeof(size), number(set, "size")));
 	printf("; %s of memory in use\n",
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
 	if (!strcmp(kind, "thread"))

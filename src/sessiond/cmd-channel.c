@@ -214,8 +214,11 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 		if (o->effect == OPTION_NEW_BUFFERS && option_is_changed(c, o, values) &&
 			channel_has_buffers(c))
 			reply_note(r,
-				"channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, as programs of other users need them",
-				c->name, o->key);
+				"channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, %s",
+				c->name, o->key,
+				c->buffers == BUFFERS_PROCESS
+					? "as each program that starts has its own"
+					: "as programs of other users need them");
 	options_apply(c, values);
 	note_options(r, c, values);
 	apps_tell_blocking(c);

@@ -91,6 +91,21 @@ def test_sizes(k):
     check_counts(k, out, total)
 
 
+def test_sizes_for_processes(k):
+    """The next program has its own buffers, of the size that was set; said so."""
+    k.start_daemon()
+    out = k.record("emit:*", channel=("--buffers=process", "--subbuf-size=64K", "--num-subbuf=4"))
+    app = k.spawn("emit", "-w", "-n", 100)
+    k.expect(app, "ready")
+    note = k.kymo_json("set", "num-subbuf=16")["notes"][0]
+    check("each program that starts" in note and "other users" not in note, note)
+    total = emit(k, 100)
+    k.let_go(app)
+    total += sum(emitted(k.finish(app)))
+    k.kymo("destroy")
+    check_counts(k, out, total)
+
+
 def test_mode(k):
     """As long as there are no buffers."""
     k.start_daemon()
