@@ -93,14 +93,14 @@ static inline __attribute__((unused)) uint64_t kymo__load_u64(const void *p)
 KYMO__C_BEGIN
 static __typeof__(kymo_thread_id) kymo__weak_thread_id __attribute__((weakref("kymo_thread_id")));
 extern uint32_t (*kymo__tell_thread)(void);
-void kymo__span_loaded(void);
+void kymo__span_loaded(void) __attribute__((constructor(102)));
 void kymo__span_again(void);
 
 /* The tracer's; NULL where there is none, or one that knows nothing of spans. */
 __attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
 
 /* Before any span is recorded, which a signal handler may do, and after the object's events were registered. */
-__attribute__((weak, visibility("hidden"), constructor(102))) void kymo__span_loaded(void)
+__attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)
 {
 	void *address = kymo__find_own("kymo_thread_id");
 

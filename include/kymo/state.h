@@ -82,14 +82,14 @@ static __typeof__(kymo_app_state_end) kymo__weak_end_state
 	__attribute__((weakref("kymo_app_state_end")));
 extern __typeof__(kymo_app_state_set) *kymo__set_state;
 extern __typeof__(kymo_app_state_end) *kymo__end_state;
-void kymo__state_loaded(void);
+void kymo__state_loaded(void) __attribute__((constructor(102)));
 void kymo__state_again(void);
 
 /* The tracer's; NULL where there is none. */
 __attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
 __attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
 
-__attribute__((weak, visibility("hidden"), constructor(102))) void kymo__state_loaded(void)
+__attribute__((weak, visibility("hidden"))) void kymo__state_loaded(void)
 {
 	void *set = kymo__find_own("kymo_app_state_set"),
 	     *end = kymo__find_own("kymo_app_state_end");

@@ -860,9 +860,13 @@ extern const struct kymo_event *const __stop_kymo_events[]
 	__attribute__((weak, visibility("hidden")));
 extern struct kymo_object kymo__object;
 extern void (*kymo__leave)(struct kymo_object *);
-void kymo__object_loaded(void);
+/*
+ * Priority: before the constructors of C++ objects, which may have events. It stands in the declaration, because
+ * GCC's -flto forgets one that is only in the definition that follows.
+ */
+void kymo__object_loaded(void) __attribute__((constructor(101)));
 void kymo__object_again(void);
-void kymo__object_unloaded(void);
+void kymo__object_unloaded(void) __attribute__((destructor(101)));
 
 __attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
 	0, KYMO_ABI_VERSION, NULL, NULL, NULL};
@@ -898,8 +902,7 @@ static inline __attribute__((unused)) void *kymo__find_own(const char *name)
 	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);
 }
 
-/* Priority: before the constructors of C++ objects, which may have events. */
-__attribute__((weak, visibility("hidden"), constructor(101))) void kymo__object_loaded(void)
+__attribute__((weak, visibility("hidden"))) void kymo__object_loaded(void)
 {
 	void (*enter)(struct kymo_object *) = NULL;
 	const char *const names[] = {"kymo_object_register", "kymo_object_unregister"};
@@ -934,7 +937,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__object_again(void)
 }
 KYMO__LATE(kymo__object_again)
 
-__attribute__((weak, visibility("hidden"), destructor(101))) void kymo__object_unloaded(void)
+__attribute__((weak, visibility("hidden"))) void kymo__object_unloaded(void)
 {
 	void (*leave)(struct kymo_object *) = kymo__leave;
 

@@ -7,7 +7,7 @@ import pathlib
 
 import kymotest
 from emitcheck import run_exact
-from kymotest import APPS, BUILD, LIBDIR, SOURCE, Skip, check_counts, equal, without_sanitizers
+from kymotest import APPS, BUILD, LIBDIR, SOURCE, Skip, check, check_counts, equal, fields, without_sanitizers
 
 
 FOUND = {"LD_LIBRARY_PATH": str(LIBDIR)}
@@ -126,6 +126,38 @@ def test_collected_cplusplus(k):
     k.kymo("stop", "s")
     names = collections.Counter(e.name for e in check_counts(k, trace, 4))
     equal(names, {"linked:in_template": 2, "linked:in_main": 1, "linked:in_header": 1}, "events by name")
+
+
+OBJECTS = """
+#include <kymo/span.h>
+#include <kymo/state.h>
+struct object {
+	object()
+	{
+		kymo_span(linked, constructor);
+		kymo_state_event(linked, state, kymo_u8(key, 1));
+	}
+	~object() { kymo_event(linked, destroyed); }
+};
+static object here;
+int main() {}
+"""
+
+
+@without_sanitizers
+def test_static_objects(k):
+    """Constructors and destructors of static objects have their events, however the program is linked."""
+    source = pathlib.Path(k.top, "objects.cpp")
+    source.write_text(OBJECTS)
+    k.start_daemon()
+    for number, (compiler, *flags) in enumerate((["g++"], ["g++", "-flto"], ["clang++", "-flto", "-fuse-ld=lld"])):
+        app = build(k, source, *flags, compiler=compiler)
+        trace = k.record("linked:*", session=f"s{number}")
+        k.run([app], env=FOUND)
+        k.kymo("stop", f"s{number}")
+        events = check_counts(k, trace, 4)
+        equal([e.name for e in events], [f"linked:{n}" for n in ("constructor_begin", "state", "constructor_end", "destroyed")], f"events of {compiler} {flags}")
+        check(fields(events[0])["span_tid"] != 0, "the thread of a span is told")
 
 
 kymotest.main()
