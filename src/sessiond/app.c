@@ -301,7 +301,8 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 			post_query(a, QUERY_ALL, &rules, b);
 }
 
-static void post_order(struct app_set *as, uint16_t type, struct barrier *b)
+/* Returns the cookie of the program's answer. */
+static uint32_t post_order(struct app_set *as, uint16_t type, struct barrier *b)
 {
 	struct app *a = as->app;
 	struct ky_app_start m = {
@@ -317,6 +318,7 @@ static void post_order(struct app_set *as, uint16_t type, struct barrier *b)
 	ky_write_u32(&w, m.cookie);
 	ky_write_u32(&w, m.set);
 	post(a, &w, ky_msg_end(&w), NULL, 0);
+	return m.cookie;
 }
 
 /* Also for a set that has started: then its ACK tells that what was mapped before is in effect. */
@@ -324,7 +326,7 @@ void app_set_start(struct app_set *as, struct barrier *b)
 {
 	if (!as->sent)
 		return;
-	post_order(as, KY_APP_START, b);
+	as->start_cookie = post_order(as, KY_APP_START, b);
 	as->untold |= !as->started;
 	as->started = true;
 	as->changed = false;
@@ -919,6 +921,23 @@ static int handle_new_events(struct app *a, struct ky_reader *r)
 	return ret < 0 ? ret : ask_again(a);
 }
 
+/* What it was to record into may be known to it by another layout, or too large. */
+static void report_refusal(const struct app *a, uint32_t cookie, int error)
+{
+	const char *why = error == EBADMSG ? "its libkymo is of another version than this daemon"
+					   : strerror(error);
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->start_cookie == cookie) {
+			session_notice(as->set->channel->session,
+				"channel '%s': program %s (pid %d) is not recorded: %s",
+				as->set->channel->name, a->name, (int)a->pid, why);
+			return;
+		}
+	ky_warning("program %s (pid %d) could not obey: %s", a->name, (int)a->pid, why);
+}
+
 static int handle_ack(struct app *a, struct ky_reader *r)
 {
 	struct ky_app_ack m;
@@ -927,8 +946,7 @@ static int handle_ack(struct app *a, struct ky_reader *r)
 	if (ret < 0)
 		return ret;
 	if (m.status < 0)
-		ky_warning("program %s (pid %d) could not obey: %s", a->name, (int)a->pid,
-			strerror(-KY_MAX(m.status, -4095)));
+		report_refusal(a, m.cookie, -KY_MAX(m.status, -4095));
 	ticket_done(ticket_find(&a->tickets, TICKET_ACK, m.cookie));
 	return 0;
 }

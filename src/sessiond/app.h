@@ -58,11 +58,12 @@ struct app_set {
 	uint32_t n_filters;
 	uint32_t *known; /* filters' numbers that the program has */
 	uint32_t n_known, known_cap;
-	uint32_t n_contexts; /* of the channel's, that the program knows */
-	bool sent;	     /* the program has the set */
-	bool started;	     /* and records into it */
-	bool changed;	     /* mapped or unmapped events since START */
-	bool untold;	     /* has started, and was not told the program's state since */
+	uint32_t n_contexts;   /* of the channel's, that the program knows */
+	uint32_t start_cookie; /* of the last START */
+	bool sent;	       /* the program has the set */
+	bool started;	       /* and records into it */
+	bool changed;	       /* mapped or unmapped events since START */
+	bool untold;	       /* has started, and was not told the program's state since */
 };
 
 /* A connection on app.sock: takes fd. */
