@@ -36,6 +36,7 @@ static void tell_writers(struct stream *s)
 /* A packet of the stream behind those before it is in the file, or need not be. */
 static void note(struct stream *s, const struct ky_ctf_packet *p)
 {
+	s->begin = p->timestamp_begin;
 	s->ts = p->timestamp_end;
 	s->n_discarded = s->base.chunk_discarded + p->events_discarded;
 	s->n_events += p->n_events;
@@ -157,10 +158,7 @@ static uint64_t count_discarded(const struct stream *s)
 	return KY_MAX(s->n_discarded, ky_drain_lost(&s->drain) + s->n_unwritten);
 }
 
-/*
- * The packet without losses that a first packet with losses, not before ts, needs before it. It is earlier: where a stream
- * has several files, babeltrace2 sorts packets by when they begin, and those that begin at once in any order.
- */
+/* The packet without losses that a first packet with losses, not before ts, needs before it; earlier, see begin_of(). */
 static int append_base(struct stream *s, const struct stream_place *place, uint64_t ts)
 {
 	uint64_t none = s->base.chunk_discarded;
@@ -173,6 +171,41 @@ static int append_base(struct stream *s, const struct stream_place *place, uint6
 	if (!ret)
 		s->ts = ts;
 	return ret;
+}
+
+/* The clock of the piece's first record, which is not before `from`; `from` if it has none. */
+static uint64_t first_ts(const struct ky_drain_piece *piece, uint64_t from)
+{
+	const uint64_t mask = (UINT64_C(1) << KY_TS_BITS) - 1;
+	uint64_t ts = from;
+	uint32_t word;
+
+	if (piece->len < sizeof(word))
+		return from;
+	memcpy(&word, piece->data, sizeof(word));
+	if ((word & KY_ID_EXTENDED) != KY_ID_EXTENDED)
+		return from + (((word >> KY_ID_BITS) - from) & mask);
+	if (piece->len >= KY_HEADER_EXTENDED)
+		memcpy(&ts, piece->data + KY_HEADER_EXTENDED - sizeof(ts), sizeof(ts));
+	return ts;
+}
+
+/*
+ * Where a stream has several files, babeltrace2 sorts packets by when they begin, and gives up where some begin at once, which
+ * it takes in any order. So each begins later than the one before. That ends when this one begins at the earliest; if it
+ * begins then too, as an empty one does, this one begins with its first record, or, if it is empty, a moment later.
+ */
+static uint64_t begin_of(const struct stream *s, const struct ky_drain_piece *piece)
+{
+	uint64_t ts = KY_MAX(piece->begin_ts, s->ts);
+
+	return ts == s->begin ? KY_MAX(ts, KY_MIN(first_ts(piece, ts), piece->end_ts)) : ts;
+}
+
+static uint64_t begin_of_empty(const struct stream *s, uint64_t ts)
+{
+	ts = KY_MAX(ts, s->ts);
+	return ts + (ts == s->begin);
 }
 
 /*
@@ -218,7 +251,7 @@ static bool add_piece(
 		.header = s->header, .data = piece->data, .len = piece->len};
 	p->position_begin = piece->pos;
 	p->n_events = piece->n_events;
-	p->timestamp_begin = KY_MAX(piece->begin_ts, s->ts);
+	p->timestamp_begin = begin_of(s, piece);
 	p->timestamp_end = KY_MAX(piece->end_ts, p->timestamp_begin);
 	tell_losses(s, p, count_discarded(s));
 	p->seq_num = seq_num(s) + b->n;
@@ -267,7 +300,7 @@ static int append_losses(struct stream *s, const struct stream_place *place)
 	if (count_discarded(s) == s->n_discarded)
 		return 0;
 	ret = append_base(s, place, ts);
-	return ret < 0 ? ret : append_empty(s, place, KY_MAX(ts, s->ts), count_discarded(s));
+	return ret < 0 ? ret : append_empty(s, place, begin_of_empty(s, ts), count_discarded(s));
 }
 
 /* Whole blocks that writers have left. */

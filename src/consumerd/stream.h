@@ -36,7 +36,7 @@ struct stream {
 	struct ky_resume_slot base;	 /* where the present file began */
 	struct ky_resume_stream *resume; /* borrowed */
 	unsigned int slot;		 /* of `base` in it */
-	uint64_t ts;			 /* end of the last packet */
+	uint64_t begin, ts;		 /* of the last packet: when it begins and ends */
 	uint64_t n_discarded;		 /* that packets have told, since the session began */
 	uint64_t n_events, n_unwritten;
 	struct fault fault;
