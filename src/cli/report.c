@@ -96,8 +96,8 @@ void cli_report_losses(
 	if (too_big)
 		fprintf(to,
 			"  %" PRIu64
-			" event%s larger than a sub-buffer: make these larger next time, "
-			"'%s --subbuf-size=SIZE'\n",
+			" event%s too large for a sub-buffer ('%s --subbuf-size=SIZE' makes these larger next time), "
+			"had too many elements, or were states for which there was no room\n",
 			too_big, too_big == 1 ? " was" : "s were", command);
 	if (no_slot)
 		fprintf(to,

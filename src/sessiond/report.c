@@ -504,7 +504,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	if (n->discarded_too_big)
 		warn(list,
 			"%" PRIu64
-			" events were larger than a sub-buffer: 'kymo enable-channel NAME --subbuf-size=SIZE' makes them larger",
+			" events were too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or were states for which there was no room",
 			n->discarded_too_big);
 	if (n->discarded_no_slot)
 		warn(list,
