@@ -133,6 +133,8 @@ static void send_sets(struct consumer *c)
 	const struct channel *channel;
 	const struct ring_set *set;
 
+	if (c->snapshot) /* those of buffers that are no more */
+		c->retired.overwritten = c->session->consumer.retired.overwritten;
 	ky_list_foreach (channel, &c->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
 			if (set->made)
@@ -423,11 +425,14 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 {
 	struct ring_set *set = ring_set_find(c->session, m->set);
-	const struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
+	struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
 		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
 		m->removed, m->cleared, m->discarded_no_slot};
 
 	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
+		if (set->geometry.overwrite)
+			counts.overwritten = ring_memory_count_records(
+				&set->memory, &set->geometry);
 		journal_retired(set, &counts, m->chunk, m->kept);
 		consumer_add_retired(c, &counts, m->chunk, m->kept);
 		ring_memory_remove(c->session->shm_fd, set->number);

@@ -212,7 +212,8 @@ static const struct {
 	size_t offset;
 } numbers[] = {COUNT(recorded), COUNT(discarded), COUNT(discarded_too_big),
 	COUNT(discarded_refused), COUNT(unwritten), COUNT(bytes), COUNT(packets),
-	COUNT(n_quarantined), COUNT(removed), COUNT(cleared), COUNT(discarded_no_slot)};
+	COUNT(n_quarantined), COUNT(overwritten), COUNT(removed), COUNT(cleared),
+	COUNT(discarded_no_slot)};
 
 static uint64_t *number_of(struct consumer_counts *counts, size_t i)
 {

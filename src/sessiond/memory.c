@@ -202,6 +202,32 @@ int ring_memory_count_slots(
 	return 0;
 }
 
+/* The head has the low half of the number, its block's entry the number with which the block began. */
+static uint64_t count_records(const struct ky_geometry *g, void *base, uint32_t ring)
+{
+	/* Acquire: pairs with the writers' publishing store, which the entry is older than. */
+	uint64_t head = __atomic_load_n(&ky_geometry_ctl(g, base, ring)->head, __ATOMIC_ACQUIRE);
+	struct ky_block_entry *entry = ky_geometry_entry(g, base, ring, (uint32_t)head);
+
+	return ky_head_count(head, __atomic_load_n(&entry->begin_count, __ATOMIC_RELAXED));
+}
+
+uint64_t ring_memory_count_records(const struct ring_memory *m, const struct ky_geometry *g)
+{
+	void *base = mmap(NULL, g->data_offset, PROT_READ, MAP_SHARED, m->rings_fd, 0);
+	uint32_t n = g->n_rings;
+	uint64_t sum = 0;
+
+	if (base == MAP_FAILED)
+		return 0;
+	if (g->mode == KY_SET_PER_THREAD)
+		n = ky_slots_claimed(g, base);
+	for (uint32_t i = 0; i < n; i++)
+		sum += count_records(g, base, i);
+	munmap(base, g->data_offset);
+	return sum;
+}
+
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process)
 {

@@ -35,6 +35,8 @@ struct slot_counts {
 };
 int ring_memory_count_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts);
+/* Events that were ever recorded in the rings, as these say. 0 when they cannot be looked at. */
+uint64_t ring_memory_count_records(const struct ring_memory *m, const struct ky_geometry *g);
 /* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);

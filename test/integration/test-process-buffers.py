@@ -197,7 +197,8 @@ def test_snapshot(k):
     for p in range(20):
         k.app("emit", "-p", p, "-n", 10)
     wait_retired(k, 16)
-    k.kymo("snapshot", "record", "-s", "s")
+    taken = k.kymo_json("snapshot", "record", "-s", "s")["snapshot"]
+    equal((taken["recorded"], taken["overwritten"]), (160, 40), "events, and those of buffers that were given up")
     (trace,) = [p for p in (k.traces / "s").iterdir() if p.is_dir()]
     events, _ = kymotest.read_trace(trace)
     equal({kymotest.integers(e)["process"] for e in events}, set(range(4, 20)), "processes in the snapshot")
