@@ -28,8 +28,9 @@ static void close_fifo(struct collector *c)
 	if (c->fifo_fd < 0)
 		return;
 	ky_watch_remove(&c->fifo_watch);
+	if (rundir_leads_to(rundir_path(&c->daemon->run, FIFO), c->fifo_fd))
+		unlink(rundir_path(&c->daemon->run, FIFO));
 	c->fifo_fd = ky_close(c->fifo_fd);
-	unlink(rundir_path(&c->daemon->run, FIFO));
 }
 
 static void look_ready(struct collector *c)

@@ -35,7 +35,8 @@ void journal_end(struct session *s)
 {
 	if (s->journal_fd < 0)
 		return;
-	unlink(path_of(s->daemon, s->name));
+	if (rundir_leads_to(path_of(s->daemon, s->name), s->journal_fd))
+		unlink(path_of(s->daemon, s->name));
 	journal_close(s);
 }
 

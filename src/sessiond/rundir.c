@@ -197,6 +197,22 @@ int rundir_wake(const struct rundir *r)
 	return 0;
 }
 
+bool rundir_leads_to(const char *path, int fd)
+{
+	struct stat there, ours;
+
+	return !lstat(path, &there) && !fstat(fd, &ours) && there.st_dev == ours.st_dev &&
+	       there.st_ino == ours.st_ino;
+}
+
+static void remove_sockets(const struct rundir *r)
+{
+	unlink(rundir_path(r, KY_RUN_APP));
+	unlink(rundir_path(r, KY_RUN_CONTROL));
+	unlink(rundir_path(r, KY_RUN_DRAIN));
+	rmdir(rundir_path(r, KY_RUN_SESSIONS)); /* unless there is something in it */
+}
+
 void rundir_close(struct rundir *r)
 {
 	if (r->state_fd >= 0) {
@@ -205,10 +221,8 @@ void rundir_close(struct rundir *r)
 		if (pwrite(r->state_fd, &r->state, sizeof(r->state), 0) < 0)
 			ky_warning("cannot write %s: %s", rundir_path(r, KY_RUN_STATE),
 				strerror(errno));
-		unlink(rundir_path(r, KY_RUN_APP));
-		unlink(rundir_path(r, KY_RUN_CONTROL));
-		unlink(rundir_path(r, KY_RUN_DRAIN));
-		rmdir(rundir_path(r, KY_RUN_SESSIONS)); /* unless there is something in it */
+		if (rundir_leads_to(rundir_path(r, KY_RUN_LOCK), r->lock_fd))
+			remove_sockets(r);
 	}
 	r->state_fd = ky_close(r->state_fd);
 	r->lock_fd = ky_close(r->lock_fd); /* last: from here on another daemon may start */

@@ -34,6 +34,11 @@ const char *rundir_path(const struct rundir *r, const char *name);
 int rundir_publish(struct rundir *r, uint32_t n_active);
 /* Wakes programs that wait for a daemon. After the sockets listen. */
 int rundir_wake(const struct rundir *r);
+/*
+ * Is fd what the path leads to? A directory that was removed or moved away under its daemon may be there again, and another
+ * daemon's: whoever removes something looks first.
+ */
+bool rundir_leads_to(const char *path, int fd);
 /* Marks the daemon as ended, removes the sockets. */
 void rundir_close(struct rundir *r);
 

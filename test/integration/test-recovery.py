@@ -253,6 +253,21 @@ def test_run_directory_removed(k):
     equal(len(read_trace(trace)[0]), 100, "events")
 
 
+def test_run_directory_of_another(k):
+    """A daemon whose directory was moved away ends, and leaves alone what another one has where it was."""
+    k.start_daemon()
+    k.record("emit:*")
+    first = k.daemon
+    k.rundir.rename(k.top / "moved")
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "second")
+    first.terminate()
+    first.wait(kymotest.TIMEOUT)
+    check(k.answers(), "the second daemon's socket is gone")
+    check((k.rundir / "sessions" / "s").exists(), "the second daemon's journal is gone")
+    kymotest.shutil.rmtree(k.top / "moved")
+
+
 def test_damaged_journal(k):
     """Lines that make no sense are passed over; a cut one too."""
     k.start_daemon()
