@@ -530,7 +530,7 @@ static unsigned count_fds(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	ky_log_to_file(open("/dev/null", O_WRONLY | O_CLOEXEC));
+	ky_log_to_file(open("/dev/null", O_WRONLY | O_CLOEXEC), false);
 	return 0;
 }
 

@@ -185,6 +185,15 @@ void cli_warn(const struct cli *cli, const char *fmt, ...)
 	ky_buf_deinit(&text);
 }
 
+void cli_warn_log(const struct cli *cli, char *said)
+{
+	char *line;
+
+	while ((line = strsep(&said, "\n")))
+		if (*line)
+			cli_warn(cli, "%s", cli_log_text(line));
+}
+
 /* --json wherever it stands, for errors found before the whole line was parsed. */
 static bool json_in(int argc, char **argv)
 {

@@ -88,6 +88,8 @@ int cli_fail(struct cli *cli, const char *code, const char *fmt, ...) KY_PRINTF(
 int cli_usage(struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
 /* Something the user should know although the command succeeds: one line on stderr. */
 void cli_warn(const struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
+/* Each line that a program of ours said. Changes the text. */
+void cli_warn_log(const struct cli *cli, char *said);
 
 /* Prints v as the one JSON object of this run, with "ok": true added if it has no "ok". */
 void cli_result(struct cli *cli, struct kymo_value *v);

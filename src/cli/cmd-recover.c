@@ -72,27 +72,13 @@ static int run_consumer(char *path, char *dir, const char *output, int out, int 
 	return status;
 }
 
-/* A line of its log, without the program's name. */
-static const char *text_of(const char *line)
-{
-	return strncmp(line, "kymo: ", 6) ? line : line + 6;
-}
-
-static void warn(struct cli *cli, char *said)
-{
-	char *line;
-
-	while ((line = strsep(&said, "\n")))
-		if (*line)
-			cli_warn(cli, "%s", text_of(line));
-}
-
 static int fail(struct cli *cli, char *said)
 {
 	const char *line = cli_last_line(said);
 
 	return cli_fail(cli, "failed", "%s",
-		*line ? text_of(line) : "kymo-consumerd ended before it was through: try again");
+		*line ? cli_log_text(line)
+		      : "kymo-consumerd ended before it was through: try again");
 }
 
 static int report(struct cli *cli, const struct result *r)
@@ -128,7 +114,7 @@ static int recover(struct cli *cli, char *path, char *dir, const char *output)
 			cli, "failed", "cannot run %s: %s", path, strerror(r < 0 ? -r : ENOMEM));
 	if (r || parse_result(text, &result) < 0)
 		return fail(cli, said);
-	warn(cli, said);
+	cli_warn_log(cli, said);
 	return report(cli, &result);
 }
 

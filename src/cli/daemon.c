@@ -140,6 +140,7 @@ static int start_daemon(struct cli *cli)
 	if (r)
 		return cli_fail(
 			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
+	cli_warn_log(cli, said); /* as what has become of a predecessor's sessions */
 	return CLI_OK;
 }
 

@@ -129,6 +129,16 @@ static void test_escape(void **state)
 	escapes("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
 }
 
+static void test_log_text(void **state)
+{
+	assert_string_equal(cli_log_text("kymo: it is"), "it is");
+	assert_string_equal(
+		cli_log_text("kymo-sessiond: session 's': it is"), "session 's': it is");
+	assert_string_equal(cli_log_text("kymo is: it"), "kymo is: it");
+	assert_string_equal(cli_log_text("kymo:"), "kymo:");
+	assert_string_equal(cli_log_text(""), "");
+}
+
 static void test_last_line(void **state)
 {
 	char one[] = "one", two[] = "one\ntwo\n\n", none[] = "\n\n", empty[] = "";
@@ -165,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_log_text),
 		cmocka_unit_test(test_last_line),
 		cmocka_unit_test(test_session_names),
 	};

@@ -194,6 +194,13 @@ const char *cli_nearest(const char *text, const char *const *candidates)
 	return nearest;
 }
 
+const char *cli_log_text(const char *line)
+{
+	size_t n = strcspn(line, " ");
+
+	return strncmp(line, "kymo", 4) || line[n - 1] != ':' || !line[n] ? line : line + n + 1;
+}
+
 const char *cli_last_line(char *text)
 {
 	size_t len = strlen(text);

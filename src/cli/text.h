@@ -42,6 +42,8 @@ const char *cli_nearest(const char *text, const char *const *candidates);
  * characters that turn the direction of writing, and bytes that are no UTF-8 become \xNN.
  */
 void cli_escape(struct ky_buf *to, const char *text);
+/* A line of a daemon's log without the program's name. */
+const char *cli_log_text(const char *line);
 /* The last line of text that is not empty, without its newline; "" when there is none. Changes
  * text. */
 const char *cli_last_line(char *text);

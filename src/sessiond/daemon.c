@@ -356,7 +356,12 @@ int daemon_init(
 		ret = rundir_open(&d->run, d->options.bound, d->options.take_over);
 	if (!ret)
 		ret = write_pidfile(d);
-	return ret ? ret : recover_begin(d, serve);
+	return ret;
+}
+
+int daemon_begin(struct daemon *d)
+{
+	return recover_begin(d, serve);
 }
 
 void daemon_deinit(struct daemon *d)

@@ -57,12 +57,11 @@ struct daemon {
 	int error; /* -errno of why it cannot serve, logged */
 };
 
-/*
- * Opens everything in the run directory and calls on_ready when all parts are. 0 or -errno, after a
- * logged line; daemon_deinit in both cases.
- */
+/* Takes the run directory. 0 or -errno, after a logged line; daemon_deinit in both cases. */
 int daemon_init(
 	struct daemon *d, const struct daemon_options *options, void (*on_ready)(struct daemon *d));
+/* Takes over what a predecessor left, serves, and calls on_ready when all parts do. 0 or -errno, after a logged line. */
+int daemon_begin(struct daemon *d);
 void daemon_deinit(struct daemon *d);
 /* Ends all sessions in good order, then stops the loop. */
 void daemon_stop(struct daemon *d);

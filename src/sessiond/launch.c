@@ -41,7 +41,7 @@ int launch_begin(struct launch *l)
 	pid_t pid;
 
 	l->parent = getppid();
-	l->ready_fd = -1;
+	l->ready_fd = l->log_fd = -1;
 	if (!l->background)
 		return 0;
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -59,23 +59,31 @@ int launch_begin(struct launch *l)
 	return 0;
 }
 
-/* What the consumers say on stderr goes into the same log. */
-static void detach(const char *log_path)
+void launch_log(struct launch *l, const char *log_path)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat st;
 
-	if (log >= 0 && !fstat(log, &st) && st.st_size > LOG_MAX && ftruncate(log, 0) < 0)
-		ky_warning("cannot shorten %s: %s", log_path, strerror(errno));
-	if (log < 0)
+	if (!l->detach)
+		return;
+	l->log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (l->log_fd < 0)
 		ky_warning("cannot log to %s: %s", log_path, strerror(errno));
+	else if (!fstat(l->log_fd, &st) && st.st_size > LOG_MAX && ftruncate(l->log_fd, 0) < 0)
+		ky_warning("cannot shorten %s: %s", log_path, strerror(errno));
+	ky_log_to_file(l->log_fd, true);
+}
+
+/* What the consumers say on stderr goes into the same log. */
+static void detach(struct launch *l)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	dup2(log >= 0 ? log : null, STDERR_FILENO);
+	dup2(l->log_fd >= 0 ? l->log_fd : null, STDERR_FILENO);
+	ky_log_to_file(STDERR_FILENO, false);
 	ky_close(null);
-	ky_close(log);
-	ky_log_to_file(STDERR_FILENO);
+	l->log_fd = ky_close(l->log_fd);
 	if (chdir("/") < 0)
 		ky_warning("cannot leave the working directory: %s", strerror(errno));
 }
@@ -102,10 +110,10 @@ static void notify_manager(void)
 	ky_close(fd);
 }
 
-void launch_ready(struct launch *l, const char *log_path)
+void launch_ready(struct launch *l)
 {
 	if (l->detach)
-		detach(log_path);
+		detach(l);
 	notify_manager();
 	if (l->sig_parent)
 		kill(l->parent, SIGUSR1);

@@ -15,6 +15,7 @@ struct launch {
 	bool sig_parent; /* SIGUSR1 to whoever started the launcher */
 	pid_t parent;
 	int ready_fd; /* to the launcher; -1: none */
+	int log_fd;   /* -1: none */
 };
 
 /*
@@ -22,8 +23,9 @@ struct launch {
  * launch_ready() was called, and with 1 when the daemon died before.
  */
 int launch_begin(struct launch *l);
-/* The daemon serves: tells launcher, parent and service manager. log_path: where a detached daemon
- * logs. */
-void launch_ready(struct launch *l, const char *log_path);
+/* There is a run directory: log_path is where a daemon that will detach logs from now on, until then on stderr as well. */
+void launch_log(struct launch *l, const char *log_path);
+/* The daemon serves: tells launcher, parent and service manager. */
+void launch_ready(struct launch *l);
 
 #endif

@@ -146,7 +146,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 static void on_ready(struct daemon *d)
 {
 	ky_debug("ready in %s", d->run.path);
-	launch_ready(&launch, rundir_path(&d->run, "log"));
+	launch_ready(&launch);
 	collector_start(&d->collector);
 }
 
@@ -163,6 +163,10 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	ret = daemon_init(&d, &options, on_ready);
+	if (!ret) {
+		launch_log(&launch, rundir_path(&d.run, "log"));
+		ret = daemon_begin(&d);
+	}
 	if (!ret) {
 		ret = ky_loop_run(&d.loop);
 		if (ret < 0)

@@ -9,11 +9,11 @@
 static struct {
 	const char *program;
 	enum ky_log_level level;
-	int fd;
-	bool dated;
+	int fd;	       /* of the file; -1: none */
+	bool says;     /* on stderr */
 	time_t second; /* of the lines counted in n_lines */
 	unsigned n_lines;
-} self = {.program = "kymo", .level = KY_LOG_INFO, .fd = STDERR_FILENO};
+} self = {.program = "kymo", .level = KY_LOG_INFO, .fd = -1, .says = true};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -23,10 +23,10 @@ void ky_log_init(const char *program, enum ky_log_level level)
 	self.level = level;
 }
 
-void ky_log_to_file(int fd)
+void ky_log_to_file(int fd, bool too)
 {
 	self.fd = fd;
-	self.dated = true;
+	self.says = too;
 }
 
 char *ky_log_escape(char *buf, size_t size, const char *text)
@@ -50,6 +50,13 @@ char *ky_log_escape(char *buf, size_t size, const char *text)
 	return buf;
 }
 
+/* What cannot be written cannot be told, either. */
+static void write_to(int fd, const char *line, int n)
+{
+	if (fd >= 0 && write(fd, line, (size_t)KY_MIN(n, LINE_MAX_BYTES + 127)) < 0)
+		return;
+}
+
 static void write_line(enum ky_log_level level, time_t now, const char *text)
 {
 	char escaped[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 128], date[32] = "";
@@ -57,15 +64,13 @@ static void write_line(enum ky_log_level level, time_t now, const char *text)
 	int n;
 
 	ky_log_escape(escaped, sizeof(escaped), text);
-	if (self.dated && localtime_r(&now, &tm))
+	n = snprintf(line, sizeof(line), "%s: %s\n", self.program, escaped);
+	write_to(self.says ? STDERR_FILENO : -1, line, n);
+	if (localtime_r(&now, &tm))
 		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S%z", &tm);
-	if (self.dated)
-		n = snprintf(line, sizeof(line), "%s %s[%d]: %s: %s\n", date, self.program,
-			(int)getpid(), level_names[level], escaped);
-	else
-		n = snprintf(line, sizeof(line), "%s: %s\n", self.program, escaped);
-	if (write(self.fd, line, (size_t)KY_MIN(n, (int)sizeof(line) - 1)) < 0)
-		return; /* nowhere left to tell it */
+	n = snprintf(line, sizeof(line), "%s %s[%d]: %s: %s\n", date, self.program, (int)getpid(),
+		level_names[level], escaped);
+	write_to(self.fd, line, n);
 }
 
 /* True when this line is within the burst of its second; tells how many lines of earlier seconds

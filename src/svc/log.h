@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A daemon's log: one line for each call, control characters escaped (names come from traced
- * programs). To stderr as "program: text", or, once ky_log_to_file() was called, with date, process
+ * programs). To stderr as "program: text", and to a file, once there is one, with date, process
  * and level. A flood is cut off: at most KY_LOG_BURST lines a second, then one line that counts the
  * rest.
  */
@@ -21,8 +21,8 @@ enum ky_log_level {
 
 /* program: borrowed for ever. Messages above `level` are dropped. */
 void ky_log_init(const char *program, enum ky_log_level level);
-/* Lines go to fd (owned from now on), with a date. */
-void ky_log_to_file(int fd);
+/* Lines go to fd (owned from now on), with a date; too: to stderr as well. */
+void ky_log_to_file(int fd, bool too);
 void ky_log(enum ky_log_level level, const char *fmt, ...) KY_PRINTF(2, 3);
 
 #define ky_error(...)	ky_log(KY_LOG_ERROR, __VA_ARGS__)

@@ -230,6 +230,22 @@ def test_the_command_line_brings_a_successor(k):
     check("no session daemon" in k.kymo("stop", "s", status=1).stderr, "without sessions there is no need of a daemon")
 
 
+def test_the_command_line_tells_what_is_lost(k):
+    """Who brings a successor that finds nothing to take over is told what has become of the session, as is the log."""
+    k.start_daemon()
+    k.kymo("create", "s", f"--shm-path={k.top / 'shm'}", "-o", k.traces / "s")
+    kill_daemon(k)
+    k.daemon = None
+    for p in consumers(k):
+        os.kill(p, signal.SIGKILL)
+    wait_for(lambda: not consumers(k), "the consumer to die")
+    told = k.kymo("list").stderr
+    check(f"session 's' was killed: 'kymo recover {k.top / 'shm'}'" in told, told)
+    check("session 's' was killed" in (k.rundir / "log").read_text(), "nothing in the log")
+    os.kill(int((k.rundir / "lock").read_text()), signal.SIGTERM)
+    wait_for(lambda: not (k.rundir / "control.sock").exists(), "the daemon to end")
+
+
 def test_ended_in_good_order(k):
     """SIGTERM ends the sessions: no successor finds any."""
     k.start_daemon()
