@@ -477,6 +477,10 @@ static bool replay(struct daemon *d, const char *name)
 	}
 	if (s)
 		session_lose(s);
+	else
+		ky_error(
+			"session '%s' is lost: it cannot be made again from its journal, or its --shm-path directory is gone; its trace ends here",
+			name);
 	unlink(path);
 	return false;
 }

@@ -294,6 +294,7 @@ def test_damaged_journal(k):
         f.write('{"event": 5}\nnonsense\n{"set": {"channel": 3}}\n{"request": {"command": "start"}, "uid": "x"}\n{"event": {"set": 1')
     (k.rundir / "sessions" / "t").write_text("{}\n")
     restart(k)
+    check("session 't' is lost" in k.daemon_log(), k.daemon_log())
     k.app("emit", "-n", 100, "-p", 1)
     kill_daemon(k)
     restart(k)
