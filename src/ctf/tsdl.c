@@ -214,12 +214,14 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 	}
 }
 
+/* Whether there is one that has this name, but for an underscore: of these babeltrace2 takes the one for the other. */
 static bool has_field(struct ky_desc siblings, const char *name)
 {
 	struct ky_field f;
 
 	while (ky_desc_next_field(&siblings, &f))
-		if (!strcmp(f.name, name))
+		if (!strcmp(f.name, name) || (*name == '_' && !strcmp(f.name, name + 1)) ||
+			(*f.name == '_' && !strcmp(f.name + 1, name)))
 			return true;
 	return false;
 }

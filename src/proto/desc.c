@@ -279,6 +279,16 @@ static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_l
 	}
 }
 
+/* Of two fields of which the one comes before the other. */
+static const char *check_names(const char *one, const char *other)
+{
+	if (!strcmp(one, other))
+		return "two fields have the same name";
+	if (*one == '_' && !strcmp(one + 1, other))
+		return "a field has the name of one before it, but for an underscore: babeltrace2 would take them for the same";
+	return NULL;
+}
+
 /* n_left: how many fields the event may still have. */
 static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_left)
 {
@@ -299,8 +309,7 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 		if (aside && depth && !why)
 			why = "a field in a field is for filters only";
 		for (uint32_t i = 0; i < n && !why; i++)
-			if (!strcmp(names[i], f.name))
-				why = "two fields have the same name";
+			why = check_names(names[i], f.name);
 		names[n++] = f.name;
 	}
 	if (!why && (d->fields.error || d->n_fields))

@@ -93,6 +93,8 @@ static void test_refused(void **state)
 	static const struct kymo_field twice[] = {
 		{UINT, 0, 4, 0, 0, "x", NULL}, {UINT, 0, 4, 0, 0, "x", NULL}, {0}};
 	static const struct kymo_field same[] = {{STRUCT, 0, 0, 0, 0, "s", twice}, {0}};
+	static const struct kymo_field shorter[] = {
+		{UINT, 0, 4, 0, 0, "_x", NULL}, {UINT, 0, 4, 0, 0, "x", NULL}, {0}};
 	static const struct kymo_field variants[] = {
 		{KYMO_FIELD_ARRAY, KYMO_FIELD_VARIANT, 0, 0, 2, "v", options}, {0}};
 	static const struct kymo_field hidden[] = {
@@ -104,6 +106,8 @@ static void test_refused(void **state)
 	(void)state;
 	refused(empty, "a structure or variant has no fields");
 	refused(same, "two fields have the same name");
+	refused(shorter,
+		"a field has the name of one before it, but for an underscore: babeltrace2 would take them for the same");
 	refused(variants, "an array's elements are of an unknown kind or size");
 	refused(aside, "a field in a field is for filters only");
 	refused(within, "a field is of an unknown kind or size");

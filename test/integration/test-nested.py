@@ -58,6 +58,8 @@ WANTED = {
     "nested": [outer("_inner", 0, {"_inner_tag": ("none", 2), "inner": [{}]}), outer("_named", 1, named(TEXT, ("BLUE", 2))),
         outer("none", 2, {})],
     "truths": [{"_yes_length": 1, "yes": [1], "_no_length": 0, "no": []}],
+    "lengths": [{"_a_length_": 1, "a": [97], "a_length": 2, "_which_tag_": ("_none", 0), "which": [1], "which_tag": 3,
+        "_x_length": 4, "__x_length_": 1, "_x": [98], "__x": 5}],
     "nothing": [variant("which", "_none", 0, [1]), variant("which", "_none_", 1, [2]), variant("which", "none__", 2, [{}])],
     "blobs": [{"small_media_type": ('text/plain; charset="utf-8"', 0), "_small_length": 2, "small": [97, 98],
         "large_media_type": ("image/png", 0), "_large_length": 1000, "large": [255] * 1000, "_plain_length": 1, "plain": [255], "end": 1}],

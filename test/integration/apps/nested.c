@@ -80,6 +80,13 @@ static void truths(void)
 	kymo_event(nested, truths, kymo_optional(bool, yes, &yes), kymo_optional(bool, no, NULL));
 }
 
+static void lengths(void)
+{
+	kymo_event(nested, lengths, kymo_seq_u8(a, "a", 1), kymo_u8(a_length, 2),
+		kymo_variant(which, nothing, 1), kymo_u8(which_tag, 3), kymo_u8(_x_length, 4),
+		kymo_seq_u8(_x, "b", 1), kymo_u8(__x, 5));
+}
+
 static void options(const int32_t *here, const char *text)
 {
 	kymo_event(nested, options, kymo_optional(i32, number, here),
@@ -127,6 +134,7 @@ int main(int argc, char **argv)
 			? argv[1]
 			: "a text that is longer than what is copied into the scratch buffer, which is 64 bytes");
 	truths();
+	lengths();
 	variants();
 	blobs();
 	kymo_state_event(nested, state, kymo_struct(key, point, &points[2]),
