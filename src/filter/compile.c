@@ -425,6 +425,9 @@ static int unknown_operator(struct compiler *c)
 	if (ch == '=')
 		return fail_with_hint(
 			c, fail(c, c->at, "unknown operator '='"), "did you mean '=='?");
+	if (ch == '.')
+		return fail_with_hint(c, fail(c, c->at, "an operator is missing before '.'"),
+			"filters cannot look into structures");
 	if (isprint((unsigned char)ch))
 		return fail(c, c->at, "an operator is missing before '%c'", ch);
 	return fail(c, c->at, "unknown character");

@@ -585,6 +585,7 @@ static const struct {
 	{"a == ", 6, "is missing"},
 	{"a == && b", 6, "is missing before '&'"},
 	{"a b", 3, "an operator is missing before 'b'"},
+	{"a.b == 1", 2, "'.' at character 2 (filters cannot look into structures)"},
 	{"a ! b", 3, "an operator is missing before '!'"},
 	{"(a", 1, "'(' without ')'"},
 	{"a)", 2, "')' without '('"},
