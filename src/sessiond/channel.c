@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "ctf/tsdl.h"
 #include "sessiond/app.h"
@@ -21,6 +22,8 @@
  */
 #define SET_MAX	      (UINT64_C(8) << 30)
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
+#define SPACE_PART                                                                                 \
+	16 /* of a limited address space, at most: programs refuse to map more than twice as much */
 #define SLOTS_MIN     1024u
 #define SLOTS_MAX     32768u
 #define SLOTS_IN_FILE 64u
@@ -372,6 +375,17 @@ struct ring_set *ring_set_of_process(
 	return set;
 }
 
+/* How much the rings of threads may take. A daemon's consumers, and what `kymo record` starts, have the limits that it has. */
+static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
+{
+	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
+		return max;
+	return KY_MIN(max, space.rlim_cur / SPACE_PART);
+}
+
 static uint32_t count_rings(const struct ring_set *set)
 {
 	uint64_t ring_size = (uint64_t)set->channel->subbuf_size * set->channel->num_subbuf;
@@ -381,9 +395,7 @@ static uint32_t count_rings(const struct ring_set *set)
 		return set->channel->session->daemon->n_cpus;
 	if (set->channel->session->shm_fd >= 0) /* all their room is taken at once */
 		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_IN_FILE), most);
-	if (set->abi_bits == 32)
-		return (uint32_t)KY_MIN(KY_MAX(SET_MAX_32BIT / ring_size, 1u), most);
-	return (uint32_t)KY_MIN(KY_MAX(SET_MAX / ring_size, SLOTS_MIN), most);
+	return (uint32_t)KY_MIN(KY_MAX(set_max(set->abi_bits, ring_size) / ring_size, 1u), most);
 }
 
 static int write_stream(struct ring_set *set)

@@ -116,6 +116,18 @@ def test_daemon_with_huge_limit(k):
 
 
 @without_sanitizers
+def test_little_address_space(k):
+    """Rings for threads are so few that daemon, consumer and program have room for them."""
+    little = limited(f"--as={1 << 30}")
+    k.daemon = k.spawn_daemon(wrap=little)
+    wait_for(k.answers, "the daemon to answer")
+    k.daemon_fds = open_fds(k.daemon.pid)
+    trace = k.record("emit:*", channel=("--buffers=thread",))
+    emit(k, wrap=little)
+    equal(len(stop_and_check(k, trace, N)), N, "events recorded")
+
+
+@without_sanitizers
 def test_daemon_without_memory(k):
     """A daemon that gets no more memory says so, to whom it concerns, and works when it has."""
     k.start_daemon()
