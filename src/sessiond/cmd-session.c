@@ -227,7 +227,9 @@ static void refuse_create(struct request *r, const char *name, const char *shm_p
 			name, shm_path, why_no_shm(error));
 	else
 		request_refuse(r, "failed", "cannot start a consumer for session '%s': %s", name,
-			strerror(-error));
+			error == -ENOENT
+				? "kymo-consumerd was not found: is kymo installed completely?"
+				: strerror(-error));
 }
 
 static void create(struct request *r)

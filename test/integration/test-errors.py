@@ -32,6 +32,12 @@ def need_root():
         raise Skip("needs root, to become another user")
 
 
+def test_no_consumer(k):
+    """Half an installation is known for what it is."""
+    k.start_daemon(env={"KYMO_LIBEXECDIR": "/nonexistent"})
+    check("kymo-consumerd was not found" in k.kymo("create", "s", status=1).stderr, "what is missing")
+
+
 def test_second_daemon(k):
     daemon = k.start_daemon()
     daemon_refused(k, [daemon.pid])
