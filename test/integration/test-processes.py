@@ -64,14 +64,17 @@ def run_family(k, *args, env=None, wrap=(), emitted=None, events="family:event")
     return pids
 
 
+# AddressSanitizer's allocator may be locked for ever in a child that is forked while another thread allocates.
+@without_sanitizers
 def test_storm(k):
     """Sixteen threads fork children of all kinds, while signals record: no deadlock, each event under its true pid."""
     pids = run_family(k, "storm", 16, FORKS)
     check(len(pids) > FORKS // 2, f"only {len(pids)} processes recorded")
 
 
+@without_sanitizers
 def test_storm_without_rseq(k):
-    """Not too many: the rings of children that end by _exit are not given back."""
+    """Likewise with rings of threads."""
     run_family(k, "storm", 16, min(FORKS, 1000) // 5, env=WITHOUT_RSEQ)
 
 
@@ -129,7 +132,7 @@ def run_in_namespaces(k, *options):
     need_mounts()
     if k.run(["unshare", *options, "true"], status=None).returncode:
         raise Skip(f"unshare {' '.join(options)} is not allowed here")
-    return run_family(k, "storm", 2, 16, wrap=["unshare", *options])
+    return run_family(k, "storm", 1 if SANITIZED else 2, 16, wrap=["unshare", *options])
 
 
 def test_pid_namespace(k):
