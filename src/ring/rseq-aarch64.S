@@ -62,9 +62,8 @@
 	SEQUENCE_DESCRIPTOR .Lcs_\name
 	mov	w2, w2
 	START_SEQUENCE x9, .Lcs_\name
-	b	3f
+1:	b	3f
 
-1:
 .Llong_\name:
 	lsr	x15, x5, #KY_ASM_TS_BITS
 	lsl	x15, x15, #KY_ASM_TS_BITS

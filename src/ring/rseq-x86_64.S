@@ -4,7 +4,8 @@
  *
  * The sequence is the address range 1: .. 2:. Whatever interrupts a thread there — a signal, preemption, migration
  * — makes the kernel resume it at 4:, so each attempt runs undisturbed on one CPU or has published nothing; the
- * last instruction before 2: is the store of the head.
+ * last instruction before 2: is the store of the head. The one at 1: comes right after the store that announces the
+ * sequence, because the kernel takes that back from a thread that is interrupted outside.
  *
  * What takes time is the wait for loads, each of which needs the one before: the thread's rseq area, the CPU's number,
  * the head. (Reading the time stamp counter stops the processor from looking ahead, so nothing of this overlaps with
@@ -58,7 +59,7 @@
  *      %r11  destination           %rax  clock                %rdx, %rdi scratch
  *      %rbx  rseq area, then 0 for a short header, else the clock's window, plus 1
  *
- * The sequence is entered in its middle (3:): the rare parts lie before.
+ * The sequence goes on in its middle (3:): the rare parts lie before.
  */
 	.macro RECORD name, counter
 	.globl	\name
@@ -84,9 +85,9 @@
 	RSEQ_AREA %rbx
 	leaq	.Lcs_\name(%rip), %rax
 	movq	%rax, KY_RSEQ_CS(%rbx)
-	jmp	3f
+1:	jmp	3f
 
-1:	/* Long header: the clock is beyond the window (or before it), or id >= 31. */
+	/* Long header: the clock is beyond the window (or before it), or id >= 31. */
 .Llong_\name:
 	movq	%rax, %rbx
 	shrq	$KY_ASM_TS_BITS, %rbx

@@ -10,6 +10,7 @@
  * restartable sequence is made to leave it, if the kernel finds that it is in one: so that is hidden
  * while the child is led to its place, and shown again when the mishap comes.
  */
+#include <linux/rseq.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -433,6 +434,18 @@ static void begin(struct fixture *f, const struct situation *s)
 	start(f, EVENT);
 }
 
+/*
+ * A thread has just said in which sequence it is: so its next instruction must be of that. The kernel takes the word back from
+ * one that is interrupted between the two, and what follows would not be restarted.
+ */
+static void check_protected(pid_t pid, long cs)
+{
+	const struct rseq_cs *sequence = (const struct rseq_cs *)cs;
+
+	assert_true(
+		(uintptr_t)instruction(pid) - sequence->start_ip < sequence->post_commit_offset);
+}
+
 /* The instructions of the record, or, if it waits, the first ones; returns how many. */
 static unsigned int find_way(const struct situation *s, void **steps)
 {
@@ -450,7 +463,10 @@ static unsigned int find_way(const struct situation *s, void **steps)
 		steps[n++] = instruction(pid);
 		if (s->waits && n == WAIT_STEPS)
 			make_room();
+		cs = 0;
 		assert_true(go_on(pid, PTRACE_SINGLESTEP, &cs));
+		if (cs)
+			check_protected(pid, cs);
 	}
 	if (pid > 0)
 		go_on(pid, PTRACE_CONT, &cs);
