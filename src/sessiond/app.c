@@ -259,6 +259,18 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 		query_rules(a, set->number, c, b);
 }
 
+/* The barrier of a start that the program has not acknowledged: what it says meanwhile is to be in effect as well. */
+static struct barrier *pending_start(const struct app *a, struct session *s)
+{
+	const struct ticket *t;
+
+	if (s->step == SESSION_STARTING)
+		ky_list_foreach (t, &a->tickets, node)
+			if (t->barrier == &s->barrier)
+				return t->barrier;
+	return NULL;
+}
+
 static void query_everything(struct app *a)
 {
 	struct session *s;
@@ -267,7 +279,21 @@ static void query_everything(struct app *a)
 	ky_list_foreach (s, &a->daemon->sessions, node)
 		if (s->step < SESSION_DROPPING)
 			ky_list_foreach (c, &s->channels, node)
-				query_channel(a, c, NULL);
+				query_channel(a, c, pending_start(a, s));
+}
+
+void apps_await_queries(const struct session *s, struct barrier *b)
+{
+	struct app_set *as;
+	struct ticket *t;
+	struct app *a;
+
+	ky_list_foreach (a, &s->daemon->apps, node)
+		ky_list_foreach (t, &a->tickets, node) {
+			as = t->kind == TICKET_QUERY ? find_set(a, t->key) : NULL;
+			if (as && as->set->channel->session == s)
+				ticket_await(t, b);
+		}
 }
 
 void apps_query_channel(struct channel *c, struct barrier *b)

@@ -71,6 +71,8 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer);
 struct app *app_free(struct app *a);		  /* NULL */
 struct app_set *app_set_free(struct app_set *as); /* NULL */
 
+/* What programs were asked for the session already, without anybody waiting, b waits for. */
+void apps_await_queries(const struct session *s, struct barrier *b);
 /* Asks every program that the channel may record for what the rules want; maps what it answers. */
 void apps_query_channel(struct channel *c, struct barrier *b);
 /*

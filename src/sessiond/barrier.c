@@ -144,12 +144,19 @@ struct ticket *ticket_new(
 		return NULL;
 	t->kind = kind;
 	t->key = key;
-	t->barrier = barrier;
 	ky_list_append(peer, &t->node);
 	ky_list_init(&t->waiting);
 	if (barrier)
-		ky_list_append(&barrier->tickets, &t->waiting);
+		ticket_await(t, barrier);
 	return t;
+}
+
+void ticket_await(struct ticket *t, struct barrier *barrier)
+{
+	if (t->barrier)
+		return;
+	t->barrier = barrier;
+	ky_list_append(&barrier->tickets, &t->waiting);
 }
 
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key)

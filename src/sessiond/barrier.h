@@ -55,6 +55,8 @@ void barrier_deinit(struct barrier *b);
  * it. */
 struct ticket *ticket_new(
 	struct ky_list *peer, enum ticket_kind kind, uint32_t key, struct barrier *barrier);
+/* From now on the barrier waits for it, unless one does already. */
+void ticket_await(struct ticket *t, struct barrier *barrier);
 /* The oldest such ticket of the peer, or NULL. */
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
 /* Answered: frees it. NULL is fine. */

@@ -412,6 +412,7 @@ int session_start(struct session *s, struct session_waiter *waiter)
 	journal_state(s);
 	daemon_publish(s->daemon);
 	order_apps(s, app_set_start);
+	apps_await_queries(s, &s->barrier);
 	apps_dump_state(s, false, &s->barrier);
 	barrier_arm(&s->barrier, APP_ANSWER_NS);
 	return 0;

@@ -129,6 +129,8 @@ static void serve(struct tracer_conn *c, short revents)
 {
 	if (revents)
 		tracer_conn_verify(c);
+	/* Before an order is answered: who gave it may count on the events of objects that were loaded until then. */
+	tracer_conn_send_late(c);
 	if (revents && c->socket.fd >= 0) {
 		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c); i++)
 			tracer_conn_verify(c);
