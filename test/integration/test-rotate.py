@@ -63,14 +63,13 @@ def check_chunks(k, trace, counts, total, first=0):
     return found
 
 
-def while_emitting(k, action, runs, **options):
-    """Does it again and again while so many programs record, or more if they are quick; returns how many events they have emitted."""
-    total, process, n_actions = 0, 0, 0
-    while process < runs or n_actions < 5:
+def while_emitting(k, action, runs, enough=lambda: True, **options):
+    """Does it again and again while so many programs record, or more until it is enough; returns how many events they have emitted."""
+    total, process = 0, 0
+    while process < runs or not enough():
         app = k.spawn("emit", "-t", 3, "-n", 10000 // SCALE, "-m", "-p", process, **options)
         while app.poll() is None:
             action()
-            n_actions += 1
         total += sum(emitted(k.finish(app)))
         process += 1
     return total
@@ -79,7 +78,7 @@ def while_emitting(k, action, runs, **options):
 def run_rotating(k, **options):
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
-    total = while_emitting(k, lambda: rotate(k), 2, **options)
+    total = while_emitting(k, lambda: rotate(k), 2, enough=lambda: len(archived(trace)) > 3, **options)
     counts = k.kymo_json("stop")["sessions"][0]
     found = check_chunks(k, trace, counts, total)
     check(len(found) > 3, f"{len(found)} chunks")
