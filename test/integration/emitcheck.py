@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs apps/emit.c and checks that everything it emitted is in the trace, once and with its values, or counted."""
 
+import collections
+
 import kymotest
 from kymotest import check, check_counts, check_streams, equal, fixed, integers
 
@@ -69,3 +71,13 @@ def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None
     if lossless:
         equal(len(events), sum(map(sum, counts)), "events in the trace, none being discarded")
     return trace, events, counts
+
+
+def by_thread(events):
+    """Of the program victim: for each victim and thread the numbers of its events, in order; each event's values belong together."""
+    found = collections.defaultdict(list)
+    for event in events:
+        v = integers(event)
+        equal(v["check"], mix(v["victim"] << 48 | v["thread"] << 32 | v["seq"]), f"check in {event}")
+        found[v["victim"], v["thread"]].append(v["seq"])
+    return found

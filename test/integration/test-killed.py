@@ -5,13 +5,12 @@ Programs that are killed or stopped at any moment: what they had recorded is in 
 happened. KYMO_TEST_KILLS: how many are killed for each kind of rings; KYMO_TEST_SEED: what chance begins with.
 """
 
-import collections
 import os
 import random
 import time
 
-from emitcheck import mix
-from kymotest import SANITIZED, check, check_counts, equal, integers, main
+from emitcheck import by_thread
+from kymotest import SANITIZED, check, check_counts, equal, main
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 KILLS = int(os.environ.get("KYMO_TEST_KILLS", 100 if SANITIZED else 400))
@@ -21,16 +20,6 @@ ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
 FOR_THREADS = ("--subbuf-size=256K", "--num-subbuf=4")  # each has a ring of its own
 HANDLER = 2
 SURVIVOR = 0xFFFF
-
-
-def by_thread(events):
-    """For each victim and thread the numbers of its events; each event's values belong together."""
-    found = collections.defaultdict(list)
-    for event in events:
-        v = integers(event)
-        equal(v["check"], mix(v["victim"] << 48 | v["thread"] << 32 | v["seq"]), f"check in {event}")
-        found[v["victim"], v["thread"]].append(v["seq"])
-    return found
 
 
 def check_killed(found, victim, thread, counted, handlers_count):

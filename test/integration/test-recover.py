@@ -6,7 +6,6 @@ files too, made at any moment. KYMO_TEST_DEATHS: how often everything is killed;
 KYMO_TEST_SEED: what chance begins with.
 """
 
-import collections
 import contextlib
 import os
 import pathlib
@@ -18,8 +17,8 @@ import subprocess
 import time
 
 import kymotest
-from emitcheck import mix
-from kymotest import SANITIZED, babeltrace, check, consumers, equal, integers, processes_with, read_trace, wait_for
+from emitcheck import by_thread
+from kymotest import SANITIZED, babeltrace, check, consumers, equal, processes_with, read_trace, wait_for
 
 KILLS = int(os.environ.get("KYMO_TEST_DEATHS", 2 if SANITIZED else 6))
 COPIES = int(os.environ.get("KYMO_TEST_COPIES", 3 if SANITIZED else 12))
@@ -72,16 +71,6 @@ def kill_everything(k):
 def some_time():
     end = time.monotonic() + RNG.random() * 0.15
     wait_for(lambda: time.monotonic() > end, "the moment")
-
-
-def by_thread(events):
-    """For each victim and thread the numbers of its events, in order; each event's values belong together."""
-    found = collections.defaultdict(list)
-    for event in events:
-        v = integers(event)
-        equal(v["check"], mix(v["victim"] << 48 | v["thread"] << 32 | v["seq"]), f"check in {event}")
-        found[v["victim"], v["thread"]].append(v["seq"])
-    return found
 
 
 def check_all(found, victims):
