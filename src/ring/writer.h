@@ -91,13 +91,12 @@ struct ky_set {
 	size_t consumed_size;
 	/* nobody may be left who makes room: who has waited in vain is the last one who waits */
 	uint32_t wait_once;
-	uint64_t
-		wait_ns; /* how long an event may wait for room; 0: not at all; UINT64_MAX: until there is some */
-	uint8_t *
-		used; /* n_rings: not 0 when this program has written into the ring: the listener populates it */
-	/* threads' rings only */
-	uint32_t
-		turn; /* of this use of the structure: another for each set that this program ever had */
+	/* how long an event may wait for room; 0: not at all; UINT64_MAX: until there is some */
+	uint64_t wait_ns;
+	/* n_rings: not 0 when this program has written into the ring: the listener populates it */
+	uint8_t *used;
+	/* threads' rings only; turn: another for each set that this program ever had in this structure */
+	uint32_t turn;
 	uint32_t named;	     /* owners say their thread and its name: two system calls at a claim */
 	uint32_t pool;	     /* so many slots are used before one that was released is used again */
 	uint32_t n_prepared; /* slots, the first ones, whose memory the listener has made present */

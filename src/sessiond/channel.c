@@ -22,8 +22,8 @@
  */
 #define SET_MAX	      (UINT64_C(8) << 30)
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
-#define SPACE_PART                                                                                 \
-	16 /* of a limited address space, at most: programs refuse to map more than twice as much */
+/* Of a limited address space, at most: programs refuse to map more than twice as much. */
+#define SPACE_PART    16
 #define SLOTS_MIN     1024u
 #define SLOTS_MAX     32768u
 #define SLOTS_IN_FILE 64u
