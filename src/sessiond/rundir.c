@@ -201,8 +201,9 @@ bool rundir_leads_to(const char *path, int fd)
 {
 	struct stat there, ours;
 
-	return !lstat(path, &there) && !fstat(fd, &ours) && there.st_dev == ours.st_dev &&
-	       there.st_ino == ours.st_ino;
+	if (lstat(path, &there) < 0)
+		return false;
+	return fstat(fd, &ours) < 0 || (there.st_dev == ours.st_dev && there.st_ino == ours.st_ino);
 }
 
 static void remove_sockets(const struct rundir *r)

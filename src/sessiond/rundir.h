@@ -36,7 +36,8 @@ int rundir_publish(struct rundir *r, uint32_t n_active);
 int rundir_wake(const struct rundir *r);
 /*
  * Is fd what the path leads to? A directory that was removed or moved away under its daemon may be there again, and another
- * daemon's: whoever removes something looks first.
+ * daemon's: whoever removes something looks first. Where fd cannot be asked, it is: a journal that stays behind would bring
+ * its session back.
  */
 bool rundir_leads_to(const char *path, int fd);
 /* Marks the daemon as ended, removes the sockets. */

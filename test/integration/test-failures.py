@@ -141,9 +141,9 @@ def check_trace(k, name):
         check_values(events)
 
 
-def run_with_failure(k, program, n):
+def run_with_failure(k, program, n, **only):
     """True when call n was made, and failed."""
-    k.daemon = k.spawn_daemon(env=failing(k, n, FAIL_PROGRAM=program))
+    k.daemon = k.spawn_daemon(env=failing(k, n, FAIL_PROGRAM=program, **only))
     with contextlib.suppress(Failure):
         wait_for(lambda: k.daemon.poll() is not None or k.answers(), "the daemon to answer", timeout=5)
     if k.daemon.poll() is None:
@@ -182,6 +182,14 @@ def sweep_daemon(k, program):
 
 def test_session_daemon(k):
     sweep_daemon(k, "kymo-sessiond")
+
+
+def test_files_are_removed(k):
+    """A file whose state cannot be asked is removed all the same: a session's journal would bring it back."""
+    n = 1
+    while run_with_failure(k, "kymo-sessiond", n, FAIL_CALL="fstat"):
+        n += 1
+    check(n > 5, "hardly a call was made to fail")
 
 
 def test_consumer(k):

@@ -5,6 +5,7 @@
  *
  *   FAIL_AT=N        which one, from 1
  *   FAIL_IN=NAME     count calls of code in objects whose path contains NAME, in whatever process
+ *   FAIL_CALL=NAME   count calls of this name
  *   FAIL_PROGRAM=P   only in processes of this name
  *   FAIL_REST=1      all calls after the n-th fail too
  *   FAIL_SAY=FILE    where to write the name of the call that failed. Programs that start when it says so already are left
@@ -40,7 +41,7 @@
 
 static unsigned long n_calls, fail_at;
 static int armed, rest, say_fd = -1;
-static const char *within;
+static const char *within, *call;
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
 static int open_to_say(const char *file)
@@ -56,6 +57,7 @@ __attribute__((constructor)) static void begin(void)
 	const char *file = getenv("FAIL_SAY");
 
 	within = getenv("FAIL_IN");
+	call = getenv("FAIL_CALL");
 	rest = getenv("FAIL_REST") != NULL;
 	fail_at = at ? strtoul(at, NULL, 10) : 0;
 	armed = fail_at && (!file || stat(file, &st) || !st.st_size) &&
@@ -84,6 +86,8 @@ static int is_counted(const char *name, const void *caller)
 {
 	Dl_info info;
 
+	if (call && strcmp(call, name))
+		return 0;
 	if (!dladdr(caller, &info) || !info.dli_fname || strstr(info.dli_fname, "libc.so"))
 		return 0;
 	if (!strcmp(name, "strdup") && strstr(info.dli_fname, "libjson-c"))
