@@ -6,7 +6,13 @@
 #include "cli/params.h"
 #include "cli/report.h"
 
+static const struct cli_option status_options[] = {
+	CLI_OPTION_SESSION,
+	{0},
+};
+
 static const struct cli_option list_options[] = {
+	CLI_OPTION_SESSION,
 	{"userspace", 'u', NULL, "list programs and their events instead of sessions"},
 	{"fields", 0, NULL, "with -u: also the fields of each event"},
 	{0},
@@ -80,16 +86,13 @@ static void print_applications(struct cli *cli, const struct kymo_value *apps)
 		puts("no instrumented program is running");
 }
 
-static int show_session(struct cli *cli, struct kymo_ctl *ctl, const char *session)
+static int show_session(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	int code;
+	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
 
-	if (!params)
-		return CLI_FAILED;
-	if (session)
-		kymo_value_set_string(params, "session", session);
-	code = cli_call(cli, ctl, "status", params, &reply);
+	if (!code)
+		code = cli_request(cli, "status", params, &reply);
 	if (code)
 		return code;
 	if (cli->json) {
@@ -124,30 +127,23 @@ static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, cons
 static int run_list(struct cli *cli)
 {
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	bool programs = cli_has(cli, "userspace"), one = cli_arg(cli, 0);
+	bool programs = cli_has(cli, "userspace");
+	bool one = cli_arg(cli, 0) || cli_has(cli, "session");
 	int code;
 
 	if (programs && one)
 		return cli_usage(cli, "either a session or --userspace, not both");
 	if (cli_has(cli, "fields") && !programs)
 		return cli_usage(cli, "--fields goes with --userspace");
-	code = one ? cli_connect(cli, &ctl) : cli_connect_if_running(cli, &ctl);
+	if (one)
+		return show_session(cli);
+	code = cli_connect_if_running(cli, &ctl);
 	if (code)
 		return code;
 	if (!ctl)
 		return list_nothing(cli, programs ? "applications" : "sessions");
-	if (one)
-		return show_session(cli, ctl, cli_arg(cli, 0));
 	return programs ? list(cli, ctl, "list-events", "applications", print_applications)
 			: list(cli, ctl, "list", "sessions", print_sessions);
-}
-
-static int run_status(struct cli *cli)
-{
-	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	int code = cli_connect(cli, &ctl);
-
-	return code ? code : show_session(cli, ctl, cli_arg(cli, 0));
 }
 
 static int run_set_session(struct cli *cli)
@@ -170,7 +166,7 @@ static int run_set_session(struct cli *cli)
 
 const struct cli_command cmd_list = {
 	.name = "list",
-	.synopsis = "[SESSION | -u [--fields]]",
+	.synopsis = "[[-s] NAME | -u [--fields]]",
 	.help = "show the sessions, one session, or programs and their events",
 	.options = list_options,
 	.max_args = 1,
@@ -179,10 +175,11 @@ const struct cli_command cmd_list = {
 
 const struct cli_command cmd_status = {
 	.name = "status",
-	.synopsis = "[SESSION]",
+	.synopsis = "[[-s] NAME]",
 	.help = "show a session, what it has recorded, and what is wrong",
+	.options = status_options,
 	.max_args = 1,
-	.run = run_status,
+	.run = show_session,
 };
 
 const struct cli_command cmd_set_session = {

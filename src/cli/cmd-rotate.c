@@ -13,7 +13,8 @@ static const struct cli_option rotate_options[] = {
 };
 
 static const struct cli_option clear_options[] = {
-	{"all", 'a', NULL, "all sessions of this user"},
+	CLI_OPTION_SESSION,
+	CLI_OPTION_ALL_SESSIONS,
 	{"no-wait", 0, NULL, "do not wait until it is done"},
 	{0},
 };
@@ -50,16 +51,10 @@ static void report_rotation(struct cli *cli, const struct kymo_value *rotation)
 static int run_rotate(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	int code = params ? CLI_OK : CLI_FAILED;
+	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
 
-	if (!code && cli_arg(cli, 0) && cli_has(cli, "session"))
-		code = cli_usage(cli, "either the name of a session or --session, not both");
-	if (!code && cli_arg(cli, 0))
-		kymo_value_set_string(params, "session", cli_arg(cli, 0));
-	else if (!code)
-		code = cli_params_session(cli, params);
-	if (!code && cli_has(cli, "no-wait"))
-		kymo_value_set_bool(params, "no_wait", true);
+	if (!code)
+		code = cli_params_no_wait(cli, params);
 	if (!code)
 		code = cli_request(cli, "rotate", params, &reply);
 	if (code)
@@ -75,8 +70,10 @@ static int run_clear(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	const struct kymo_value *cleared;
-	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
+	int code = params ? cli_params_which_or_all(cli, params) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_no_wait(cli, params);
 	if (!code)
 		code = cli_request(cli, "clear", params, &reply);
 	if (code)
@@ -103,7 +100,7 @@ static int run_clear(struct cli *cli)
 static int request_schedule(struct cli *cli, struct kymo_value *params)
 {
 	_cleanup_value_ struct kymo_value *reply = NULL;
-	int code = cli_params_session(cli, params);
+	int code = cli_params_which(cli, params);
 
 	if (!code)
 		code = cli_request(cli, cli->command->name, params, &reply);
@@ -153,7 +150,7 @@ static int run_disable(struct cli *cli)
 
 const struct cli_command cmd_rotate = {
 	.name = "rotate",
-	.synopsis = "[SESSION] [--no-wait]",
+	.synopsis = "[[-s] NAME] [--no-wait]",
 	.help = "make what was recorded until now a trace of its own, and go on in the next",
 	.details =
 		"The chunk, TRACE/archives/BEGIN-END-N, is complete: it can be read, moved and removed. Each\n"
@@ -166,7 +163,7 @@ const struct cli_command cmd_rotate = {
 
 const struct cli_command cmd_clear = {
 	.name = "clear",
-	.synopsis = "[SESSION | -a] [--no-wait]",
+	.synopsis = "[[-s] NAME | -a] [--no-wait]",
 	.help = "throw away what was recorded until now, and go on",
 	.details = "Buffers and files of the present chunk; chunks that 'kymo rotate' made stay.\n",
 	.options = clear_options,
@@ -176,20 +173,22 @@ const struct cli_command cmd_clear = {
 
 const struct cli_command cmd_enable_rotation = {
 	.name = "enable-rotation",
-	.synopsis = "[--timer=USEC] [--size=SIZE] [-s SESSION]",
+	.synopsis = "[[-s] NAME] [--timer=USEC] [--size=SIZE]",
 	.help = "rotate again and again, as 'kymo rotate' does",
 	.details =
 		"While the session records. A size is looked at ten times a second, and what was written\n"
 		"meanwhile belongs to the chunk too.\n",
 	.options = enable_options,
+	.max_args = 1,
 	.run = run_enable,
 };
 
 const struct cli_command cmd_disable_rotation = {
 	.name = "disable-rotation",
-	.synopsis = "[--timer] [--size] [-s SESSION]",
+	.synopsis = "[[-s] NAME] [--timer] [--size]",
 	.help = "end what enable-rotation began",
 	.details = "Without an option, both schedules.\n",
 	.options = disable_options,
+	.max_args = 1,
 	.run = run_disable,
 };

@@ -5,7 +5,8 @@
 #include "cli/report.h"
 
 static const struct cli_option options[] = {
-	{"all", 'a', NULL, "all sessions of this user"},
+	CLI_OPTION_SESSION,
+	CLI_OPTION_ALL_SESSIONS,
 	{"no-wait", 0, NULL, "do not wait until it is done"},
 	{0},
 };
@@ -13,8 +14,10 @@ static const struct cli_option options[] = {
 static int request(struct cli *cli, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
-	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
+	int code = params ? cli_params_which_or_all(cli, params) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_no_wait(cli, params);
 	return code ? code : cli_request(cli, cli->command->name, params, ret_reply);
 }
 
@@ -88,7 +91,7 @@ static int run_destroy(struct cli *cli)
 	return run_end(cli, "destroyed");
 }
 
-#define SYNOPSIS "[NAME | -a] [--no-wait]"
+#define SYNOPSIS "[[-s] NAME | -a] [--no-wait]"
 
 const struct cli_command cmd_start = {
 	.name = "start",

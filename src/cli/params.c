@@ -26,18 +26,29 @@ int cli_params_session(struct cli *cli, struct kymo_value *params)
 int cli_params_which(struct cli *cli, struct kymo_value *params)
 {
 	const char *name = cli_arg(cli, 0);
-	bool all = cli_has(cli, "all");
 	int r = 0;
 
-	if (name && all)
-		return cli_usage(cli, "either the name of a session or --all, not both");
-	if (all)
-		r = kymo_value_set_bool(params, "all", true);
-	else if (name)
+	if (name && cli_has(cli, "session"))
+		return cli_usage(cli, "either NAME or --session=NAME, not both");
+	if (name)
 		r = kymo_value_set_string(params, "session", name);
-	if (!r && cli_has(cli, "no-wait"))
-		r = kymo_value_set_bool(params, "no_wait", true);
-	return cli_params_added(cli, r);
+	return r ? cli_params_added(cli, r) : cli_params_session(cli, params);
+}
+
+int cli_params_which_or_all(struct cli *cli, struct kymo_value *params)
+{
+	if (!cli_has(cli, "all"))
+		return cli_params_which(cli, params);
+	if (cli_arg(cli, 0) || cli_has(cli, "session"))
+		return cli_usage(cli, "either the name of a session or --all, not both");
+	return cli_params_added(cli, kymo_value_set_bool(params, "all", true));
+}
+
+int cli_params_no_wait(struct cli *cli, struct kymo_value *params)
+{
+	return cli_has(cli, "no-wait")
+		       ? cli_params_added(cli, kymo_value_set_bool(params, "no_wait", true))
+		       : CLI_OK;
 }
 
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text)

@@ -14,8 +14,12 @@ struct kymo_value *cli_params_new(struct cli *cli);
 int cli_params_added(struct cli *cli, int r);
 /* --session=NAME as `session`. */
 int cli_params_session(struct cli *cli, struct kymo_value *params);
-/* [NAME] or --all, and --no-wait, of start, stop and the like. */
+/* [NAME] or --session=NAME as `session`. */
 int cli_params_which(struct cli *cli, struct kymo_value *params);
+/* The same, or --all. */
+int cli_params_which_or_all(struct cli *cli, struct kymo_value *params);
+/* --no-wait as `no_wait`. */
+int cli_params_no_wait(struct cli *cli, struct kymo_value *params);
 /* "a,b,c" as more elements of the list `name`. */
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
 /* PATTERN[,PATTERN]... or --all as `patterns`. */
@@ -37,6 +41,10 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 #define CLI_OPTION_SESSION                                                                         \
 	{                                                                                          \
 		"session", 's', "SESSION", "session; without it, the current one"                  \
+	}
+#define CLI_OPTION_ALL_SESSIONS                                                                    \
+	{                                                                                          \
+		"all", 'a', NULL, "all sessions of this user"                                      \
 	}
 #define CLI_OPTION_CHANNEL                                                                         \
 	{                                                                                          \

@@ -176,4 +176,21 @@ def test_selection(k):
     k.kymo("set-session", "nothing", status=1)
 
 
+def test_session_name(k):
+    """Commands about a session take its name with and without -s, and not twice, nor with --all."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    k.kymo("create", "current", "-o", k.traces / "current")
+    k.kymo("enable-event", "-s", "s", "x:*")
+    for command in ("start", "pause", "resume", "list", "status", "rotate", "clear", "enable-rotation", "disable-rotation", "stop", "destroy"):
+        more = ["--size=1G"] if command == "enable-rotation" else []
+        for name in (["s"], ["-s", "s"]):
+            if command == "destroy" and name == ["-s", "s"]:
+                k.kymo("create", "s", "-o", k.traces / "again")
+            check("'s'" in k.kymo(command, *more, *name).stdout.replace("s [", "'s' ["), f"{command} {name}")
+        check("not both" in k.kymo(command, *more, "s", "--session=s", status=2).stderr, f"{command}: named twice")
+        if command in ("start", "stop", "pause", "resume", "destroy", "clear"):
+            check("not both" in k.kymo(command, "-a", "--session=s", status=2).stderr, f"{command}: one, and all")
+
+
 kymotest.main()
