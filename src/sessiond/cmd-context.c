@@ -5,10 +5,21 @@
 #include "sessiond/context.h"
 #include "sessiond/report.h"
 
+/* One of the first n that readers would show by the same name, but that is another value; or NULL. */
+static const struct ky_context *find_other(
+	const struct ky_context *contexts, size_t n, const struct ky_context *c)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(contexts[i].name, c->name) && strcmp(contexts[i].argument, c->argument))
+			return &contexts[i];
+	return NULL;
+}
+
 /* What the request asks for, one for each of its texts; NULL when it was refused. Owned by the caller. */
 static struct ky_context *parse_contexts(struct request *r, size_t n)
 {
 	struct json_object *list = request_list(r, "contexts");
+	const struct ky_context *other;
 	struct ky_context *contexts;
 	char why[REQUEST_ERROR_MAX];
 
@@ -24,6 +35,10 @@ static struct ky_context *parse_contexts(struct request *r, size_t n)
 			request_refuse(r, "usage", "%s", why);
 		else if (context_probe(&contexts[i], why, sizeof(why)) < 0)
 			request_refuse(r, "unsupported", "%s", why);
+		else if ((other = find_other(contexts, i, &contexts[i])))
+			request_refuse(r, "usage",
+				"'%s' and '%s' exclude each other: give one of them", other->spec,
+				contexts[i].spec);
 		else
 			continue;
 		free(contexts);
@@ -39,9 +54,15 @@ static bool add_contexts(
 	struct request *r, struct channel *c, const struct ky_context *contexts, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		int ret = channel_add_context(c, &contexts[i]);
+		const struct ky_context *other = find_other(
+			c->contexts, c->n_contexts, &contexts[i]);
+		int ret = other ? -EBUSY : channel_add_context(c, &contexts[i]);
 
-		if (ret == -EEXIST)
+		if (other)
+			request_refuse(r, "exists",
+				"channel '%s' records '%s', and so cannot record '%s': use another channel",
+				c->name, other->spec, contexts[i].spec);
+		else if (ret == -EEXIST)
 			reply_note(r, "channel '%s' records '%s' already", c->name,
 				channel_context(c, contexts[i].name)->spec);
 		else if (ret < 0)

@@ -191,10 +191,13 @@ static void put_programs(struct ky_buf *to, const struct session *s)
 	unsigned n = count_programs(s, &silent);
 	bool bound = s->daemon->options.bound; /* to a command, which has come to its end */
 
-	if (n)
+	if (n == 1)
+		ky_buf_puts(to,
+			"the only program that runs has no such event ('kymo list -u' shows what it has)");
+	else if (n)
 		ky_buf_printf(to,
-			"none of the %u running program%s has such an event ('kymo list -u' shows them)",
-			n, n == 1 ? "" : "s");
+			"none of the %u running programs has such an event ('kymo list -u' shows them)",
+			n);
 	else if (bound)
 		ky_buf_puts(to, "none of the command's programs had such an event");
 	else

@@ -451,10 +451,13 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 			return;
 		n++;
 	}
-	if (n)
+	if (n == 1)
 		warn(list,
-			"none of the %u running program%s is tracked: 'kymo track --all' tracks every one",
-			n, n == 1 ? "" : "s");
+			"the only program that runs is not tracked: 'kymo track --all' tracks every one");
+	else if (n)
+		warn(list,
+			"none of the %u running programs is tracked: 'kymo track --all' tracks every one",
+			n);
 }
 
 static bool has_enabled_rule(const struct session *s)

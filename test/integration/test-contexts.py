@@ -409,7 +409,14 @@ def test_refusals(k):
     k.kymo("add-context", "-t", "vpid,vpid")
     check("already" in k.kymo("add-context", "-t", "vpid").stdout, "twice")
     check("vpid" in k.kymo("status").stdout, "status")
+    done = k.kymo("add-context", "-t", "callstack:4,callstack:8", status=1)
+    check("'callstack:4' and 'callstack:8' exclude each other" in done.stderr, f"two depths at once: {done.stderr}")
     equal(k.kymo_json("status")["session"]["channels"][0]["contexts"], ["vpid"], "status in JSON")
+    k.kymo("enable-channel", "stacks")
+    k.kymo("add-context", "-t", "callstack:4,callstack:4", "-c", "stacks")
+    done = k.kymo("add-context", "-t", "callstack:8", "-c", "stacks", status=1)
+    check("records 'callstack:4', and so cannot record 'callstack:8'" in done.stderr, f"another depth later: {done.stderr}")
+    check("already" in k.kymo("add-context", "-t", "callstack:4", "-c", "stacks").stdout, "the same depth later")
     check("vtid" in k.kymo("add-context", "--list").stdout, "list")
 
 
