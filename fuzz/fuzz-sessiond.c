@@ -500,7 +500,7 @@ static void begin(void)
 	d.clock = KY_CLOCK_MONOTONIC;
 	d.user_apps_max = USER_APPS_MAX;
 	d.user_memory_max = 20 << 20; /* of some sets, not of all */
-	d.run.lock_fd = -1;
+	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	ky_list_init(&d.sessions);
 	ky_list_init(&d.apps);

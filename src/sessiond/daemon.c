@@ -226,6 +226,30 @@ static int watch_bound(struct daemon *d)
 	return ret;
 }
 
+/*
+ * Programs that are connected could go on, but no command would ever come to stop them, and where we were another daemon may be:
+ * they are let go, and find that one. Nothing is damaged, but nobody has ordered it either: it is an error.
+ */
+static void run_changed(struct ky_watch *w, uint32_t events)
+{
+	struct daemon *d = ky_container_of(w, struct daemon, run_watch);
+
+	if (!rundir_is_lost(&d->run))
+		return;
+	ky_watch_remove(w);
+	ky_error(
+		"run directory %s was removed or moved away: nobody can reach this daemon any more, so it completes the traces of its sessions and ends",
+		d->run.path);
+	d->error = -ESTALE;
+	daemon_stop(d);
+}
+
+static void watch_run(struct daemon *d)
+{
+	if (d->run.watch_fd >= 0)
+		ky_watch_add(&d->loop, &d->run_watch, d->run.watch_fd, EPOLLIN, run_changed);
+}
+
 /* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop.
  */
 static void warm_clock(enum ky_clock clock)
@@ -329,7 +353,7 @@ int daemon_init(
 	d->uid = geteuid();
 	d->n_cpus = possible_cpus();
 	d->clock = ky_clock_choose();
-	d->loop.epoll_fd = d->run.lock_fd = d->run.state_fd = -1;
+	d->loop.epoll_fd = d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
 	ky_list_init(&d->sessions);
 	ky_list_init(&d->apps);
 	ky_list_init(&d->processes);
@@ -354,6 +378,8 @@ int daemon_init(
 		ret = watch_bound(d);
 	if (!ret)
 		ret = rundir_open(&d->run, d->options.bound, d->options.take_over);
+	if (!ret)
+		watch_run(d);
 	if (!ret)
 		ret = write_pidfile(d);
 	return ret;
@@ -387,6 +413,7 @@ void daemon_deinit(struct daemon *d)
 	ky_listener_deinit(&d->control_listener);
 	recover_deinit(d);
 	ky_watch_remove(&d->bound_watch);
+	ky_watch_remove(&d->run_watch);
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);
 	rundir_close(&d->run);

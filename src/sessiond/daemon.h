@@ -28,7 +28,7 @@ struct daemon {
 	struct daemon_options options;
 	struct rundir run;
 	struct ky_listener app_listener, control_listener;
-	struct ky_watch bound_watch;
+	struct ky_watch bound_watch, run_watch;
 	struct ky_timer stop_timer;
 	struct collector collector;
 	struct ky_timer unused_timer;

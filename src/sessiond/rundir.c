@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -85,6 +86,17 @@ static int make_directory(const struct rundir *r)
 	return 0;
 }
 
+/* Whatever goes from here is told. Without it (few of these are to be had) a daemon stays though nobody can reach it. */
+static void watch_directory(struct rundir *r)
+{
+	const uint32_t what = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF |
+			      IN_ONLYDIR;
+
+	r->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (r->watch_fd < 0 || inotify_add_watch(r->watch_fd, r->path, what) < 0)
+		ky_debug("run directory %s is not watched: %s", r->path, strerror(errno));
+}
+
 static void read_owner(int fd, char *buf, size_t size)
 {
 	ssize_t n = pread(fd, buf, size - 1, 0);
@@ -163,10 +175,12 @@ int rundir_open(struct rundir *r, bool private, bool take_over)
 	int ret;
 
 	r->global = geteuid() == 0 && !private;
-	r->lock_fd = r->state_fd = -1;
+	r->lock_fd = r->state_fd = r->watch_fd = -1;
 	ret = find_path(r);
 	if (!ret)
 		ret = make_directory(r);
+	if (!ret)
+		watch_directory(r);
 	if (!ret)
 		ret = take_lock(r, take_over);
 	if (!ret)
@@ -206,6 +220,15 @@ bool rundir_leads_to(const char *path, int fd)
 	return fstat(fd, &ours) < 0 || (there.st_dev == ours.st_dev && there.st_ino == ours.st_ino);
 }
 
+bool rundir_is_lost(const struct rundir *r)
+{
+	char events[4096];
+
+	while (read(r->watch_fd, events, sizeof(events)) > 0)
+		;
+	return !rundir_leads_to(rundir_path(r, KY_RUN_LOCK), r->lock_fd);
+}
+
 static void remove_sockets(const struct rundir *r)
 {
 	unlink(rundir_path(r, KY_RUN_APP));
@@ -225,6 +248,7 @@ void rundir_close(struct rundir *r)
 		if (rundir_leads_to(rundir_path(r, KY_RUN_LOCK), r->lock_fd))
 			remove_sockets(r);
 	}
+	r->watch_fd = ky_close(r->watch_fd);
 	r->state_fd = ky_close(r->state_fd);
 	r->lock_fd = ky_close(r->lock_fd); /* last: from here on another daemon may start */
 }

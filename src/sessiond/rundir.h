@@ -18,6 +18,7 @@ struct rundir {
 	char path[RUNDIR_MAX];
 	bool global; /* root's, that all users' programs connect to */
 	int lock_fd, state_fd;
+	int watch_fd; /* readable when something was removed or moved away; -1 */
 	struct ky_state state;
 };
 
@@ -40,6 +41,8 @@ int rundir_wake(const struct rundir *r);
  * its session back.
  */
 bool rundir_leads_to(const char *path, int fd);
+/* After watch_fd was readable: has the directory gone from under its name? The lock file stands for it. */
+bool rundir_is_lost(const struct rundir *r);
 /* Marks the daemon as ended, removes the sockets. */
 void rundir_close(struct rundir *r);
 

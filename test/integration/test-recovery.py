@@ -269,19 +269,65 @@ def test_run_directory_removed(k):
     equal(len(read_trace(trace)[0]), 100, "events")
 
 
-def test_run_directory_of_another(k):
-    """A daemon whose directory was moved away ends, and leaves alone what another one has where it was."""
+def ends_unreachable(k, daemon):
+    """The daemon says why, ends by itself, not with success, and so do its consumers."""
+    equal(daemon.wait(kymotest.TIMEOUT), 1, "exit status of the daemon")
+    check("was removed or moved away" in k.daemon_log(), k.daemon_log())
+
+
+def test_run_directory_removed_while_recording(k):
+    """A daemon that nobody can reach any more completes the traces, ends, and lets the programs find another."""
     k.start_daemon()
-    k.record("emit:*")
+    trace = k.record("emit:*")
+    app = k.spawn("emit", "-n", 100, "-w")
+    k.expect(app, "ready")
+    daemon, k.daemon = k.daemon, None
+    kymotest.shutil.rmtree(k.rundir)
+    ends_unreachable(k, daemon)
+    wait_for(lambda: not consumers(k), "the consumer to end")
+    equal(len(read_trace(trace)[0]), 0, "events before the program went on")
+    k.start_daemon()
+    second = k.record("emit:*", session="t")
+    wait_for(lambda: f"{app.pid} emit" in k.kymo("list", "-u").stdout, "the program to come to the second daemon")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop", "t")
+    equal(len(read_trace(second)[0]), 100, "events in the second trace")
+
+
+def test_run_directory_of_another(k):
+    """A daemon whose directory was moved away ends by itself, and leaves alone what another one has where it was."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
     first = k.daemon
+    first.send_signal(signal.SIGSTOP)
     k.rundir.rename(k.top / "moved")
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "second")
-    first.terminate()
-    first.wait(kymotest.TIMEOUT)
+    first.send_signal(signal.SIGCONT)
+    ends_unreachable(k, first)
+    equal(len(read_trace(trace)[0]), 100, "events")
     check(k.answers(), "the second daemon's socket is gone")
     check((k.rundir / "sessions" / "s").exists(), "the second daemon's journal is gone")
     kymotest.shutil.rmtree(k.top / "moved")
+
+
+def test_run_directory_stays(k):
+    """What else goes from the run directory, or a directory that is moved and back at once, ends nothing."""
+    k.start_daemon()
+    k.record("emit:*")
+    k.daemon.send_signal(signal.SIGSTOP)
+    (k.rundir / "something").touch()
+    (k.rundir / "something").unlink()
+    k.rundir.rename(k.top / "moved")
+    (k.top / "moved").rename(k.rundir)
+    k.daemon.send_signal(signal.SIGCONT)
+    k.app("emit", "-n", 100)
+    k.kymo("stop")
+    equal(k.kymo_json("status")["session"]["recorded"], 100, "events")
 
 
 def test_damaged_journal(k):
