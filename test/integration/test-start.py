@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import kymotest
-from kymotest import APPS, LIBDIR, check, equal, need_program, wait_for, without_sanitizers
+from kymotest import APPS, LIBDIR, TIMEOUT, check, equal, need_program, wait_for, without_sanitizers
 
 
 def own_calls(k, name):
@@ -94,7 +94,7 @@ def test_starved_daemon(k):
     os.sched_setscheduler(k.daemon.pid, os.SCHED_IDLE, os.sched_param(0))
     with crowded():
         for _ in range(5):
-            app = k.spawn("start", "wait")
+            app = k.spawn("start", "wait", env={"KYMO_REGISTER_TIMEOUT": str(TIMEOUT * 1000)})
             k.expect(app, "ready")
             k.let_go(app)
             k.finish(app)
