@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Network interfaces of the collector's network namespace: kymo_net:interface, :address and, last, :interfaces, in a state
- * dump; :added, :removed and :changed when the kernel says so.
+ * dump; :added, :removed and :changed when the kernel says so by uevents; :flags_changed, :address_added and
+ * :address_removed when it says so by rtnetlink.
+ *
+ * rtnetlink tells what is so now, also when nothing is new (an address that is found to be unique, a lifetime), and of what
+ * goes not the name: so the last that was heard of each interface and address is kept (`known`), and what is recorded is
+ * where that is not so any more. When messages were lost, what is known is wrong: it is asked for anew, on another socket,
+ * and told as in a state dump, behind kymo_net:lost. The main thread alone has to do with all that.
  */
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <kymo/tracepoint.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netpacket/packet.h>
+#include <search.h>
 
 #include "collectd/uevents.h"
+#include "svc/log.h"
 
-#define MAC_MAX (3 * sizeof(((struct sockaddr_ll *)0)->sll_addr))
+#define MAC_MAX	     (3 * sizeof(((struct sockaddr_ll *)0)->sll_addr))
+#define BUFFER_BYTES (4 << 20) /* for some two thousand messages */
+
+/* An interface, or one of its addresses. */
+struct thing {
+	struct {
+		uint32_t ifindex;
+		uint16_t family; /* AF_UNSPEC: the interface itself */
+		uint16_t prefix;
+		uint8_t address[16];
+	} key;
+	uint32_t flags;	     /* of an interface */
+	char name[IFNAMSIZ]; /* likewise */
+};
+
+static void *known; /* tree of things, by their keys */
+static struct ky_watch watch;
+static int fd = -1; /* -1: nothing is heard */
 
 /* clang-format off */
 /* Not more than the uevent itself says: what /sys says may be of another network namespace. */
@@ -20,6 +46,11 @@ KYMO_EVENT_CLASS(kymo_net, of_device, KYMO_ARGS(struct udev_device *d),
 KYMO_EVENT_INSTANCE(kymo_net, of_device, added, KYMO_DEBUG_LINE)
 KYMO_EVENT_INSTANCE(kymo_net, of_device, removed, KYMO_DEBUG_LINE)
 KYMO_EVENT_INSTANCE(kymo_net, of_device, changed, KYMO_DEBUG_LINE)
+KYMO_EVENT_CLASS(kymo_net, of_address, KYMO_ARGS(uint32_t ifindex, const char *name, const char *text),
+	kymo_u32(ifindex, ifindex), kymo_string(name, name), kymo_string(address, text))
+KYMO_EVENT_INSTANCE(kymo_net, of_address, address, KYMO_DEBUG_LINE)
+KYMO_EVENT_INSTANCE(kymo_net, of_address, address_added, KYMO_DEBUG_LINE)
+KYMO_EVENT_INSTANCE(kymo_net, of_address, address_removed, KYMO_DEBUG_LINE)
 /* clang-format on */
 
 /* "02:00:5e:..", "" for an interface without. */
@@ -44,13 +75,13 @@ static void tell_interface(const struct ifaddrs *a)
 		kymo_x32(flags, a->ifa_flags));
 }
 
-static void tell_address(const struct ifaddrs *a, socklen_t size)
+/* Without the zone of a link-local one: that is `ifindex`. */
+static void tell_address(const struct ifaddrs *a, const void *address)
 {
-	char text[NI_MAXHOST];
+	char text[INET6_ADDRSTRLEN];
 
-	if (!getnameinfo(a->ifa_addr, size, text, sizeof(text), NULL, 0, NI_NUMERICHOST))
-		kymo_event(kymo_net, address, kymo_u32(ifindex, if_nametoindex(a->ifa_name)),
-			kymo_string(name, a->ifa_name), kymo_string(address, text));
+	kymo_trace(kymo_net, address, if_nametoindex(a->ifa_name), a->ifa_name,
+		inet_ntop(a->ifa_addr->sa_family, address, text, sizeof(text)));
 }
 
 /* Each interface is listed once by itself (AF_PACKET), and with each address. */
@@ -64,9 +95,9 @@ static uint32_t tell_list(const struct ifaddrs *a)
 		if (family == AF_PACKET)
 			tell_interface(a);
 		else if (family == AF_INET)
-			tell_address(a, sizeof(struct sockaddr_in));
+			tell_address(a, &((struct sockaddr_in *)a->ifa_addr)->sin_addr);
 		else if (family == AF_INET6)
-			tell_address(a, sizeof(struct sockaddr_in6));
+			tell_address(a, &((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr);
 		n += family == AF_PACKET;
 	}
 	return n;
@@ -77,7 +108,7 @@ static void tell(void)
 	struct ifaddrs *all;
 	uint32_t n;
 
-	if ((!kymo_event_enabled(kymo_net, interface) && !kymo_event_enabled(kymo_net, address) &&
+	if ((!kymo_event_enabled(kymo_net, interface) && !kymo_trace_enabled(kymo_net, address) &&
 		    !kymo_event_enabled(kymo_net, interfaces)) ||
 		getifaddrs(&all) < 0)
 		return;
@@ -98,5 +129,221 @@ static void take(struct udev_device *d)
 		kymo_trace(kymo_net, changed, d);
 }
 
+static int compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(((struct thing *)0)->key));
+}
+
+/* What is known of the interface or address; NULL: nothing. */
+static struct thing *find(const struct thing *t)
+{
+	struct thing **node = tfind(t, &known, compare);
+
+	return node ? *node : NULL;
+}
+
+/* The same; it is made known when it is not yet. NULL: no memory. */
+static struct thing *learn(const struct thing *t)
+{
+	struct thing *mine = find(t);
+
+	if (mine || !(mine = calloc(1, sizeof(*mine))))
+		return mine;
+	mine->key = t->key;
+	if (!tsearch(mine, &known, compare)) {
+		free(mine);
+		mine = NULL;
+	}
+	return mine;
+}
+
+static void forget(struct thing *mine)
+{
+	if (mine)
+		tdelete(mine, &known, compare);
+	free(mine);
+}
+
+static const void *attribute(struct rtattr *a, int len, unsigned short type, size_t min)
+{
+	for (; RTA_OK(a, len); a = RTA_NEXT(a, len))
+		if (a->rta_type == type)
+			return RTA_PAYLOAD(a) >= min ? RTA_DATA(a) : NULL;
+	return NULL;
+}
+
+/* A new interface had no flags before. Bridges speak of their ports in messages of a family of their own. */
+static void take_link(struct nlmsghdr *h, bool tell_it)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(h);
+	const char *name = attribute(IFLA_RTA(info), (int)IFLA_PAYLOAD(h), IFLA_IFNAME, 1);
+	struct thing t = {.key.ifindex = (uint32_t)info->ifi_index}, *mine;
+	uint32_t changed;
+
+	if (info->ifi_family != AF_UNSPEC)
+		return;
+	if (h->nlmsg_type == RTM_DELLINK) {
+		forget(find(&t));
+		return;
+	}
+	mine = learn(&t);
+	if (!mine)
+		return;
+	changed = mine->flags ^ info->ifi_flags;
+	mine->flags = info->ifi_flags;
+	snprintf(mine->name, sizeof(mine->name), "%s", name ? name : "");
+	if (tell_it && changed)
+		kymo_event(kymo_net, flags_changed, kymo_u32(ifindex, mine->key.ifindex),
+			kymo_string(name, mine->name), kymo_x32(flags, mine->flags),
+			kymo_x32(changed, changed));
+}
+
+static void record_address(const struct thing *t, bool added)
+{
+	const struct thing *interface = find(&(struct thing){.key.ifindex = t->key.ifindex});
+	const char *name = interface ? interface->name : "";
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(t->key.family, t->key.address, text, sizeof(text));
+	if (added)
+		kymo_trace(kymo_net, address_added, t->key.ifindex, name, text);
+	else
+		kymo_trace(kymo_net, address_removed, t->key.ifindex, name, text);
+}
+
+static void take_address(struct nlmsghdr *h, bool tell_it)
+{
+	const struct ifaddrmsg *info = NLMSG_DATA(h);
+	const size_t size = info->ifa_family == AF_INET	   ? sizeof(struct in_addr)
+			    : info->ifa_family == AF_INET6 ? sizeof(struct in6_addr)
+							   : 0;
+	const int len = (int)IFA_PAYLOAD(h);
+	const void *address = attribute(IFA_RTA(info), len, IFA_LOCAL, size);
+	struct thing t = {.key = {.ifindex = info->ifa_index,
+				  .family = info->ifa_family,
+				  .prefix = info->ifa_prefixlen}};
+	bool added = h->nlmsg_type == RTM_NEWADDR;
+
+	if (!address)
+		address = attribute(IFA_RTA(info), len, IFA_ADDRESS, size);
+	if (!size || !address)
+		return;
+	memcpy(t.key.address, address, size);
+	if (tell_it && added == !find(&t))
+		record_address(&t, added);
+	if (added)
+		learn(&t);
+	else
+		forget(find(&t));
+}
+
+/* Takes what comes next. 0; 1: it ends an answer; -errno, -ENOBUFS: some of it was lost. */
+static int receive(bool tell_it, int flags)
+{
+	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
+	struct sockaddr_nl from;
+	socklen_t from_len = sizeof(from);
+	ssize_t got = recvfrom(fd, buf, sizeof(buf), flags, (void *)&from, &from_len);
+	size_t len = (size_t)got;
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (from_len < sizeof(from) || from.nl_pid)
+		return 0; /* not from the kernel */
+	for (struct nlmsghdr *h = (void *)buf; NLMSG_OK(h, len); h = NLMSG_NEXT(h, len)) {
+		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+			return 1;
+		if (h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK)
+			take_link(h, tell_it);
+		else if (h->nlmsg_type == RTM_NEWADDR || h->nlmsg_type == RTM_DELADDR)
+			take_address(h, tell_it);
+	}
+	return 0;
+}
+
+/* Learns what there is now: asks, and takes what comes until that is answered. */
+static int ask(uint16_t what)
+{
+	struct {
+		struct nlmsghdr header;
+		struct rtgenmsg body;
+	} request = {{.nlmsg_len = sizeof(request),
+			     .nlmsg_type = what,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		{.rtgen_family = AF_UNSPEC}};
+	int ret = send(fd, &request, sizeof(request), 0) < 0 ? -errno : 0;
+
+	while (!ret)
+		ret = receive(false, 0);
+	return KY_MIN(ret, 0);
+}
+
+static void close_all(void)
+{
+	ky_watch_remove(&watch);
+	fd = ky_close(fd);
+	tdestroy(known, free);
+	known = NULL;
+}
+
+static void readable(struct ky_watch *w, uint32_t events);
+
+/* Listens first, asks then: nothing is missed in between. */
+static int open_all(struct ky_loop *loop)
+{
+	struct sockaddr_nl groups = {.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+	int size = BUFFER_BYTES, ret;
+
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	ret = bind(fd, (void *)&groups, sizeof(groups)) < 0 ? -errno : 0;
+	if (!ret)
+		ret = ask(RTM_GETLINK);
+	if (!ret)
+		ret = ask(RTM_GETADDR);
+	return ret ? ret : ky_watch_add(loop, &watch, fd, EPOLLIN, readable);
+}
+
+static void start(struct ky_loop *loop)
+{
+	int ret;
+
+	while ((ret = open_all(loop)) == -ENOBUFS)
+		close_all();
+	if (ret < 0) {
+		close_all();
+		ky_warning(
+			"cannot hear of network addresses and flags that change (%s): only those "
+			"that are there are recorded, when a session starts",
+			strerror(-ret));
+	}
+}
+
+static void readable(struct ky_watch *w, uint32_t events)
+{
+	struct ky_loop *loop = w->loop;
+	int ret = receive(true, MSG_DONTWAIT);
+
+	if (ret >= 0)
+		return;
+	ky_warning("the kernel told of more changes of network interfaces at once than there was "
+		   "room for (%s): some are missing, and what there is now is recorded instead",
+		strerror(-ret));
+	close_all();
+	start(loop);
+	kymo_event(kymo_net, lost);
+	tell();
+}
+
 const struct provider net_provider = {
-	.name = "net", .tell = tell, .subsystem = "net", .take = take};
+	.name = "net",
+	.start = start,
+	.stop = close_all,
+	.tell = tell,
+	.subsystem = "net",
+	.take = take,
+};

@@ -576,18 +576,24 @@ def test_block(k):
     equal([(e.name, fields(e)) for e in read_trace(live)[0]], [(f"kymo_block:{event}", wanted[chosen]) for event in actions.values()], "what happened")
 
 
-def test_net(k):
-    """Interfaces of a namespace of its own, their addresses, and one that comes, is renamed, and goes."""
+def daemon_with_net(k):
+    """A daemon in a network namespace of its own, which has a bridge; returns a function that runs ip there."""
     need_collector()
     need_program("ip", "iproute2")
-    if subprocess.run(["unshare", "-n", "ip", "link", "add", "kymo0", "type", "bridge"], capture_output=True).returncode:
+    make = "ip link add kymo0 type bridge && ip link set kymo0 addrgenmode none"
+    if subprocess.run(["unshare", "-n", "sh", "-c", make], capture_output=True).returncode:
         raise Skip("a network namespace with a bridge cannot be made (root, and no container)")
-    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-n", "sh", "-c", 'ip link add kymo0 type bridge; exec "$@"', "sh"))
+    k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-n", "sh", "-c", make + '; exec "$@"', "sh"))
     wait_for(k.answers, "the daemon")
-    ip = lambda *args: k.run(["nsenter", "-n", "-t", k.daemon.pid, "ip", *args]).stdout
+    return lambda *args, **more: k.run(["nsenter", "-n", "-t", k.daemon.pid, "ip", *args], **more).stdout
+
+
+def test_net(k):
+    """Interfaces of a namespace of its own, their addresses, and one that comes, is renamed, and goes."""
+    ip = daemon_with_net(k)
     ip("address", "add", "192.0.2.1/24", "dev", "kymo0")
     ip("address", "add", "2001:db8::1/64", "dev", "kymo0")
-    trace = k.record("kymo_net:*")
+    trace = k.record(*(f"kymo_net:{e}" for e in ("interface", "address", "interfaces", "added", "changed", "removed")))
     wanted = json.loads(ip("-j", "link"))
     n_addresses = sum(len(i["addr_info"]) for i in json.loads(ip("-j", "address")))
     ip("link", "add", "kymo1", "type", "bridge")
@@ -604,6 +610,101 @@ def test_net(k):
     happened = [(e.name, fields(e)["name"]) for e in read_trace(trace)[0] if fields(e).get("name") in ("kymo1", "kymo2")]
     equal(happened, [("kymo_net:added", "kymo1"), ("kymo_net:changed", "kymo2"), ("kymo_net:removed", "kymo2")], "what happened")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+
+
+LAST_ADDRESS = "192.0.2.99"
+IP_FLAGS = {"UP": 1, "BROADCAST": 2, "LOOPBACK": 8, "MULTICAST": 0x1000, "LOWER_UP": 0x10000}
+
+
+def net_of_ip(ip):
+    """What ip says there is: name and flags of interfaces, as far as it names them, and addresses; all by interfaces' numbers."""
+    interfaces = json.loads(ip("-j", "address"))
+    flags = {i["ifindex"]: (i["ifname"], sum(IP_FLAGS.get(f, 0) for f in i["flags"])) for i in interfaces}
+    return flags, {(i["ifindex"], a["local"]) for i in interfaces for a in i["addr_info"]}
+
+
+def net_of_events(events):
+    """The same, of a state dump and what came after it."""
+    flags, addresses = {}, set()
+    for e in events:
+        what, f = e.name.split(":")[1], fields(e)
+        number = f.get("ifindex")
+        if what == "lost":
+            flags, addresses = {}, set()
+        elif what in ("interface", "flags_changed"):
+            flags[number] = (f["name"], f["flags"] & sum(IP_FLAGS.values()))
+        elif what in ("address", "address_added"):
+            addresses.add((number, f["address"]))
+        elif what == "address_removed":
+            addresses.remove((number, f["address"]))
+        elif what == "changed":
+            flags[number] = (f["name"], flags[number][1])
+        elif what == "removed":
+            flags.pop(number)
+    return flags, addresses
+
+
+def record_net(k):
+    """Records all of it; the session `last` records that the last address has come, so that what was before is in the trace."""
+    trace = k.record("kymo_net:*")
+    k.kymo("create", "last", "-o", k.traces / "last")
+    for event in ("kymo_net:address", "kymo_net:address_added"):
+        k.kymo("enable-event", event, "-s", "last", "-f", f'address == "{LAST_ADDRESS}"')
+    k.kymo("start", "last")
+    return trace
+
+
+def end_net(k, ip, trace):
+    ip("address", "add", f"{LAST_ADDRESS}/32", "dev", "lo")
+    wait_for(lambda: recorded(k, "last"), "the last address")
+    k.kymo("destroy", "-a")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    return read_trace(trace)[0]
+
+
+def test_net_live(k):
+    """Addresses and flags of interfaces when they change, once each; and what has been told is what ip says there is."""
+    ip = daemon_with_net(k)
+    ip("address", "add", "198.51.100.9/24", "dev", "kymo0")
+    trace = record_net(k)
+    changes = [("address", "add", "192.0.2.1/24", "dev", "kymo0"), ("address", "add", "2001:db8::2/64", "dev", "kymo0", "nodad"),
+        ("link", "set", "kymo0", "up"), ("link", "set", "kymo0", "mtu", "1400"), ("link", "set", "kymo0", "promisc", "on"),
+        ("address", "del", "198.51.100.9/24", "dev", "kymo0"), ("link", "add", "kymo1", "type", "bridge"), ("link", "set", "kymo1", "addrgenmode", "none"),
+        ("link", "set", "kymo1", "master", "kymo0"), ("link", "set", "kymo1", "nomaster"), ("address", "add", "fe80::7/64", "dev", "kymo1", "nodad"),
+        ("address", "change", "2001:db8::2/64", "dev", "kymo0", "preferred_lft", "900", "valid_lft", "1000"), ("link", "set", "lo", "up"),
+        ("address", "add", "192.0.2.50/24", "dev", "kymo1"), ("link", "set", "kymo1", "name", "kymo2"), ("link", "del", "kymo2"), ("link", "set", "kymo0", "down")]
+    for change in changes:
+        ip(*change, status=None if "master" in change else 0)  # a bridge is no port of another
+    wanted = net_of_ip(ip)
+    events = end_net(k, ip, trace)
+    flags, addresses = net_of_events(events)
+    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "what is told, against what ip says")
+    changed = [(e.name.split(":")[1], fields(e)["name"], fields(e)["address"]) for e in events if e.name.startswith("kymo_net:address_")]
+    equal([c for c in changed if c[1:] not in (("lo", "127.0.0.1"), ("lo", "::1"))][:6],
+        [("address_added", "kymo0", "192.0.2.1"), ("address_added", "kymo0", "2001:db8::2"), ("address_removed", "kymo0", "198.51.100.9"),
+            ("address_added", "kymo1", "fe80::7"), ("address_added", "kymo1", "192.0.2.50"), ("address_removed", "kymo2", "192.0.2.50")], "addresses, in order")
+    equal(max(collections.Counter(changed).values()), 1, f"how often the same was told: {changed}")
+    switched = [(f["name"], f["flags"] & 1) for f in told(trace, "kymo_net:flags_changed") if f["changed"] & 1]
+    equal(switched, [("kymo0", 1), ("lo", 1), ("kymo0", 0)], "interfaces that were switched on and off")
+    check(all(f["changed"] for f in told(trace, "kymo_net:flags_changed")), "a change of nothing was told")
+
+
+def test_net_lost(k):
+    """More changes than the kernel keeps for a collector that is stopped: it says so, and tells what there is."""
+    ip = daemon_with_net(k)
+    trace = record_net(k)
+    collector = collector_of(k)
+    os.kill(collector, signal.SIGSTOP)
+    ip("-batch", "-", input="".join(f"link set kymo0 mtu {1400 + i % 2}\n" for i in range(6000)))
+    ip("link", "set", "kymo0", "up")
+    ip("address", "add", "192.0.2.1/24", "dev", "kymo0")
+    wanted = net_of_ip(ip)
+    os.kill(collector, signal.SIGCONT)
+    events = end_net(k, ip, trace)
+    flags, addresses = net_of_events(events)
+    check("kymo_net:lost" in {e.name for e in events}, "not told that some are missing")
+    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "what is told, against what ip says")
+    check("network interfaces" in k.daemon_log(), k.daemon_log())
 
 
 def test_cpu(k):
