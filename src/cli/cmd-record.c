@@ -406,7 +406,7 @@ static int run_command(struct recording *rec, int *ret_signal)
 
 static int run(struct cli *cli)
 {
-	struct recording rec = {.cli = cli, .daemon = {.pid = -1, .life = -1}};
+	struct recording rec = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE};
 	int code, signal;
 
 	child_occupy_standard_files();

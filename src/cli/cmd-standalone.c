@@ -113,7 +113,7 @@ static int start_recording(struct companion *c)
 	kymo_value_set_string(session, "session", "standalone");
 	kymo_value_set_string(session, "output", c->output);
 	code = private_daemon_record(&c->daemon, c->cli, session, channel, NULL, rules);
-	if (!code && symlinkat(c->daemon.rundir, c->dir, KY_RUN_LINK) < 0)
+	if (!code && symlinkat(c->daemon.rundir.path, c->dir, KY_RUN_LINK) < 0)
 		code = cli_fail(c->cli, "failed", "cannot make a link in %s: %s", c->output,
 			strerror(errno));
 	return code;
@@ -214,7 +214,7 @@ static int launch(struct companion *c)
 
 static int run(struct cli *cli)
 {
-	struct companion c = {.cli = cli, .daemon = {.pid = -1, .life = -1}, .dir = -1};
+	struct companion c = {.cli = cli, .daemon = PRIVATE_DAEMON_NONE, .dir = -1};
 	sigset_t none;
 	int r;
 

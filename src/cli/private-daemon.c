@@ -2,9 +2,7 @@
 #include "cli/private-daemon.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <spawn.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -15,32 +13,6 @@
 #define START_TIMEOUT_MS 10000
 #define END_TIMEOUT_MS	 5000
 #define POLL_MS		 2
-
-/* The longest name of a socket, and room for it behind the run directory. */
-#define RUNDIR_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/control.sock") - 8)
-
-static bool try_rundir(struct private_daemon *d, const char *parent)
-{
-	int r;
-
-	if (!parent || *parent != '/')
-		return false;
-	r = snprintf(d->rundir, sizeof(d->rundir), "%s/kymo-record-XXXXXX", parent);
-	if (r > 0 && (size_t)r <= RUNDIR_MAX && mkdtemp(d->rundir))
-		return true;
-	d->rundir[0] = '\0';
-	return false;
-}
-
-static int make_rundir(struct private_daemon *d, struct cli *cli)
-{
-	if (try_rundir(d, getenv("XDG_RUNTIME_DIR")) || try_rundir(d, getenv("TMPDIR")) ||
-		try_rundir(d, "/tmp"))
-		return CLI_OK;
-	return cli_fail(cli, "failed",
-		"cannot make a run directory in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
-		strerror(errno));
-}
 
 /* Standard descriptors of the daemon: the pipe, nothing, and a log in the run directory. */
 static void set_files(posix_spawn_file_actions_t *files, const char *log, int life)
@@ -87,7 +59,7 @@ static int spawn(
 
 static void log_path(const struct private_daemon *d, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s/log", d->rundir);
+	snprintf(buf, size, "%s/" PRIVATE_RUNDIR_LOG, d->rundir.path);
 }
 
 /* What the daemon has said so far, the beginning at least. */
@@ -122,7 +94,7 @@ static int wait_ready(struct private_daemon *d, struct cli *cli, const struct ch
 	char said[4096];
 
 	for (unsigned waited = 0; waited < START_TIMEOUT_MS; waited += POLL_MS) {
-		if (kymo_ctl_open(d->rundir, &d->ctl) == 0)
+		if (kymo_ctl_open(d->rundir.path, &d->ctl) == 0)
 			return CLI_OK;
 		if (child_signals_pending(s))
 			return cli_fail(cli, "failed", "interrupted before the command ran");
@@ -140,17 +112,19 @@ int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct
 	const char *option)
 {
 	char path[PATH_MAX], log[PATH_MAX + 8];
-	int life[2], r, code;
+	int life[2], r;
 
-	*d = (struct private_daemon){.pid = -1, .life = -1};
+	*d = PRIVATE_DAEMON_NONE;
 	if (cli_locate_sessiond(path, sizeof(path)) < 0)
 		return cli_fail(cli, "failed",
 			"kymo-sessiond was not found beside this program: is kymo installed completely?");
-	code = make_rundir(d, cli);
-	if (code)
-		return code;
+	r = private_rundir_make(&d->rundir);
+	if (r < 0)
+		return cli_fail(cli, "failed",
+			"cannot make a run directory in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+			strerror(-r));
 	unsetenv("KYMO_STANDALONE");
-	if (setenv("KYMO_RUNDIR", d->rundir, 1) < 0 || pipe2(life, O_CLOEXEC) < 0)
+	if (setenv("KYMO_RUNDIR", d->rundir.path, 1) < 0 || pipe2(life, O_CLOEXEC) < 0)
 		return cli_fail(
 			cli, "failed", "cannot start the session daemon: %s", strerror(errno));
 	d->life = life[1];
@@ -188,11 +162,6 @@ int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	return code ? code : private_daemon_ask(d, cli, "start", NULL);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
-
 void private_daemon_end(struct private_daemon *d)
 {
 	kymo_ctl_close(d->ctl);
@@ -205,7 +174,5 @@ void private_daemon_end(struct private_daemon *d)
 		waitpid(d->pid, NULL, 0);
 		d->pid = -1;
 	}
-	if (*d->rundir)
-		nftw(d->rundir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-	d->rundir[0] = '\0';
+	private_rundir_remove(&d->rundir);
 }

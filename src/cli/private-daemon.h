@@ -7,17 +7,17 @@
 #ifndef CLI_PRIVATE_DAEMON_H
 #define CLI_PRIVATE_DAEMON_H
 
-#include <limits.h>
-
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/private-rundir.h"
 
 struct private_daemon {
-	char rundir[PATH_MAX]; /* "" when there is none */
-	struct kymo_ctl *ctl;  /* connected; NULL if it never answered */
-	pid_t pid;	       /* -1 once it was waited for */
-	int life;	       /* its standard input's other end; -1 */
+	struct private_rundir rundir;
+	struct kymo_ctl *ctl; /* connected; NULL if it never answered */
+	pid_t pid;	      /* -1 once it was waited for */
+	int life;	      /* its standard input's other end; -1 */
 };
+#define PRIVATE_DAEMON_NONE ((struct private_daemon){.rundir = {.fd = -1}, .pid = -1, .life = -1})
 
 /*
  * Starts it and sets KYMO_RUNDIR in the environment, where KYMO_STANDALONE goes. option: one more of the daemon's, or

@@ -3,6 +3,7 @@
 """kymo record: the command runs as if the shell had started it, whatever becomes of the tracing; nothing is left behind."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -307,6 +308,76 @@ def test_we_are_killed(k):
     wait_for(lambda: not processes_with(k.mark), "the command to end")
     check((k.top / "went-on").exists(), "the command did not go on")
     equal(len(read_trace(out)[0]), 30, "events in the trace")
+
+
+def abandon(k):
+    """A recording that is killed altogether: returns the directory that it leaves."""
+    before = set(places(k).iterdir())
+    p = start(k, "-o", k.top / f"killed-{len(before)}", "sh", "-c", "echo ready; read x")
+    equal(p.stdout.readline(), "ready\n", "first line")
+    rundir = (set(places(k).iterdir()) - before).pop()
+    for pid in processes_with(f"KYMO_RUNDIR={rundir}"):
+        if "kymo-sessiond" in kymotest.command_of(pid):
+            os.kill(pid, signal.SIGKILL)
+    p.kill()
+    p.communicate(timeout=kymotest.TIMEOUT)
+    return rundir
+
+
+def test_run_directories_of_killed_ones(k):
+    """The next recording removes what killed ones have left, and nothing else."""
+    tmp = places(k)
+    alive_one = start(k, "-o", k.top / "alive", "sh", "-c", f"echo ready; read x; '{kymotest.APPS}/emit' -n 30")
+    equal(alive_one.stdout.readline(), "ready\n", "first line")
+    left = abandon(k)
+    check((left / "lock").exists(), "nothing was left behind")
+    started = tmp / "kymo-record-begun0"  # its maker was killed before there was a daemon
+    started.mkdir(0o700)
+
+    mine = tmp / "kymo-record-mytrac"
+    mine.mkdir(0o700)
+    (mine / "log").write_text("of my own")
+    (mine / "metadata").write_text("of my own")
+    open_one = tmp / "kymo-record-opened"
+    open_one.mkdir()
+    open_one.chmod(0o755)
+    (tmp / "other").mkdir(0o700)
+    (tmp / "other" / "log").write_text("elsewhere")
+    (tmp / "kymo-record-linked").symlink_to("other")
+    served = tmp / "kymo-record-served"  # a daemon still ends its sessions there
+    served.mkdir(0o700)
+    lock = (served / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    made = tmp / "kymo-record-justme"
+    made.mkdir(0o700)
+    maker = os.open(made, os.O_RDONLY)
+    fcntl.flock(maker, fcntl.LOCK_EX)
+    others = tmp / "kymo-record-others"
+    others.mkdir(0o700)
+    if os.geteuid() == 0:
+        os.chown(others, 12345, 12345)
+    else:
+        others.chmod(0o755)
+
+    k.run([CLI, "record", "-o", k.top / "out", kymotest.APPS / "emit", "-n", 30])
+    check(not any(p.exists() for p in (left, started)), f"not removed: {os.listdir(tmp)}")
+    check(all(p.is_dir() for p in (open_one, served, made, others)), f"removed: {os.listdir(tmp)}")
+    equal(sorted(os.listdir(mine)), ["log", "metadata"], "a user's own directory")
+    check((tmp / "kymo-record-linked").is_symlink() and (tmp / "other" / "log").exists(), "a link was followed")
+    alive_one.communicate("\n", timeout=kymotest.TIMEOUT)
+    equal(len(read_trace(k.top / "alive")[0]), 30, "events of the recording that went on")
+    lock.close()
+    os.close(maker)
+
+
+def test_at_once(k):
+    """Of recordings that begin at the same moment none takes another's directory for one that is left."""
+    for _ in range(4):
+        for p in [start(k, "-o", k.top / f"t{i}", "true") for i in range(16)]:
+            errors = p.communicate(timeout=kymotest.TIMEOUT)[1]
+            equal(p.returncode, 0, errors)
+        equal(os.listdir(places(k)), [], "left in the place of run directories")
+    wait_for(lambda: not processes_with(k.mark), "all processes of the recordings to end")
 
 
 def test_interrupted(k):

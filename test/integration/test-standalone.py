@@ -279,7 +279,12 @@ def kill_one(k, name):
 
 
 def test_companion_killed(k):
-    kill_one(k, "kymo standalone")
+    """What it leaves behind, the next companion removes."""
+    rundir = kill_one(k, "kymo standalone") / ".kymo"
+    check(os.listdir(os.readlink(rundir)), "nothing was left behind")
+    k.app("emit", "-n", 10, env=to(k.top / "next"))
+    check(not rundir.exists(), "the killed companion's run directory is still there")
+    wait_gone(k, k.top / "next")
 
 
 def test_terminated(k):
