@@ -707,6 +707,82 @@ def test_net_lost(k):
     check("network interfaces" in k.daemon_log(), k.daemon_log())
 
 
+# udevd with a /dev, a /run and rules of its own: none, so that it does nothing to the machine but tell what it is through with.
+ALONE_WITH_UDEVD = """
+set -e
+mkdir -p "$1/dev"
+mount -t tmpfs none "$1/dev"
+for node in null zero urandom; do cp -a "/dev/$node" "$1/dev"; done
+mount -t sysfs none /sys
+mount -t tmpfs none /run
+mkdir -p /run/udev/rules.d
+for rules in /usr/lib/udev/rules.d /lib/udev/rules.d /etc/udev/rules.d; do [ ! -d "$rules" ] || mount --bind /run/udev/rules.d "$rules"; done
+mount --move "$1/dev" /dev
+[ "$2" ] || exit 0
+exec "$2"
+"""
+
+
+def start_udevd(k):
+    """A real udevd in namespaces of its own, and a daemon in the same; returns udevd."""
+    need_collector()
+    need_program("ip", "iproute2")
+    path = next((p for p in ("/lib/systemd/systemd-udevd", "/usr/lib/systemd/systemd-udevd") if os.access(p, os.X_OK)), None)
+    if not path:
+        raise Skip("systemd-udevd is missing (Debian package udev)")
+    wrap = ["unshare", "-m", "-n", "sh", "-c", ALONE_WITH_UDEVD, "sh", k.top]
+    if subprocess.run([*wrap, ""], capture_output=True).returncode:
+        raise Skip("mount and network namespaces with a /sys and a /dev cannot be made (root, and no container)")
+    with open(k.top / "udevd.log", "wb") as log:
+        udevd = subprocess.Popen([*wrap, path], env=k.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    k.started.append(udevd)
+    wait_for(lambda: os.path.exists(f"/proc/{udevd.pid}/root/run/udev/control") or udevd.poll() is not None, "udevd")
+    equal(udevd.poll(), None, f"status of udevd, which said {(k.top / 'udevd.log').read_text()}")
+    k.start_daemon(collector=True, wrap=("nsenter", "-m", "-n", "-t", str(udevd.pid)))
+    return udevd
+
+
+def uevent_groups(pid):
+    """Whom the process listens to for uevents, 1: the kernel, 2: udevd."""
+    sockets = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]]
+    return [int(s[3], 16) for s in sockets if s[1] == "15" and int(s[2]) == pid]
+
+
+def test_udevd(k):
+    """Where udevd runs, devices that come, change and go are heard of by it: interfaces, block devices and virtual machines."""
+    udevd = start_udevd(k)
+    equal(uevent_groups(collector_of(k)), [2], "whom the collector listens to")
+    ip = lambda *args: k.run(["nsenter", "-n", "-t", udevd.pid, "ip", *args])
+    devices = sorted(pathlib.Path("/sys/class/block").iterdir())
+    kvm = os.access("/dev/kvm", os.R_OK | os.W_OK)
+    trace = k.traces / "s"
+    k.kymo("create", "s", "-o", trace)
+    k.kymo("enable-event", "kymo_net:added,kymo_net:changed,kymo_net:removed")
+    k.kymo("start")
+    ip("link", "add", "kymo0", "type", "bridge")
+    ip("link", "set", "kymo0", "name", "kymo1")
+    ip("link", "del", "kymo1")
+    wait_for(lambda: recorded(k) == 3, "the interface's events")
+    if devices:
+        k.kymo("enable-event", "kymo_block:changed", "-f", f'diskname == "{devices[-1].name}"')
+        uevent(devices[-1], "change")
+        wait_for(lambda: recorded(k) == 4, "the block device's event")
+    if kvm:
+        k.kymo("enable-event", "kymo_vm:created,kymo_vm:destroyed", "-f", f'uuid == "{UUID}"')
+        app = machines(k, 1, 0, 0, "-uuid", UUID)
+        wait_for(lambda: recorded(k) == 3 + bool(devices) + 1, "the machine that was made")
+        end(k, app)
+        wait_for(lambda: recorded(k) == 3 + bool(devices) + 2, "its end")
+    k.kymo("destroy", "s")
+    wanted = [("kymo_net:added", "kymo0"), ("kymo_net:changed", "kymo1"), ("kymo_net:removed", "kymo1")]
+    wanted += [("kymo_block:changed", devices[-1].name)] if devices else []
+    wanted += [("kymo_vm:created", UUID), ("kymo_vm:destroyed", UUID)] if kvm else []
+    told_of = lambda f: f.get("diskname") or f.get("uuid") or f["name"]
+    equal([(e.name, told_of(fields(e))) for e in read_trace(trace)[0]], wanted, "what happened")
+    udevd.terminate()
+    equal(udevd.wait(20), 0, "status of udevd")
+
+
 def test_cpu(k):
     """Processors as /proc and /sys have them; and one that is said to have been switched off and on."""
     need_collector()
