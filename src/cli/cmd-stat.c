@@ -19,8 +19,6 @@ struct count {
 
 struct stats {
 	struct ky_trace_reader_totals totals;
-	bool has_time;
-	int64_t begin_ns, end_ns;
 	struct count *counts; /* owned; the most frequent first */
 	size_t n_counts;
 	struct ky_spans spans;
@@ -53,13 +51,16 @@ static size_t n_classes(const struct ky_trace_reader *reader, size_t n_traces)
 	return n;
 }
 
-static void add_counts(struct stats *s, const struct ky_stream_class *c)
+static void add_counts(
+	struct stats *s, const struct ky_trace_reader *reader, const struct ky_stream_class *c)
 {
 	for (size_t i = 0; i < c->n_events; i++) {
-		if (c->events[i].n_recorded)
+		const struct ky_event_class *e = &c->events[i];
+		uint64_t n = ky_trace_reader_count(reader, e);
+
+		if (n)
 			s->counts[s->n_counts++] = (struct count){
-				c->events[i].name ? c->events[i].name : "<unknown>",
-				c->events[i].n_recorded};
+				e->name ? e->name : "<unknown>", n};
 	}
 }
 
@@ -88,7 +89,7 @@ static int count_names(struct stats *s, const struct ky_trace_reader *reader)
 		const struct ky_layout *l = &ky_trace_reader_trace(reader, i)->layout;
 
 		for (size_t j = 0; j < l->n_streams; j++)
-			add_counts(s, &l->streams[j]);
+			add_counts(s, reader, &l->streams[j]);
 	}
 	merge_counts(s);
 	return 0;
@@ -100,15 +101,9 @@ static int collect(struct stats *s, struct ky_trace_reader *reader)
 	int r;
 
 	while ((r = ky_trace_reader_next(reader, &item)) > 0) {
-		if (item.kind != KY_ITEM_EVENT || !item.has_time)
-			continue;
-		r = ky_spans_add(&s->spans, &item);
+		r = item.kind == KY_ITEM_EVENT ? ky_spans_add(&s->spans, &item) : 0;
 		if (r < 0)
 			return r;
-		if (!s->has_time)
-			s->begin_ns = item.ns;
-		s->has_time = true;
-		s->end_ns = item.ns;
 	}
 	ky_trace_reader_totals(reader, &s->totals);
 	if (!r)
@@ -140,7 +135,7 @@ static int print_json(struct cli *cli, const struct stats *s)
 		", \"packets\": %" PRIu64 ", \"packets_discarded\": %" PRIu64
 		", \"bytes\": %" PRIu64 ", \"streams\": %zu, \"damaged\": %" PRIu64
 		", \"truncated\": %zu, \"by_name\": {",
-		t->n_events, t->n_discarded, s->end_ns - s->begin_ns, s->begin_ns, s->end_ns,
+		t->n_events, t->n_discarded, t->end_ns - t->begin_ns, t->begin_ns, t->end_ns,
 		t->n_packets, t->n_packets_lost, t->n_bytes, t->n_streams, t->n_corrupt,
 		t->n_truncated);
 	for (size_t i = 0; i < s->n_counts; i++) {
@@ -250,11 +245,11 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	char size[32];
 
 	print_origin(cli, reader, path);
-	if (s->has_time) {
-		print_time("first", s->begin_ns);
-		print_time("last", s->end_ns);
+	if (t->has_time) {
+		print_time("first", t->begin_ns);
+		print_time("last", t->end_ns);
 		printf("%-11s%" PRId64 ".%09" PRId64 " s\n", "duration",
-			(s->end_ns - s->begin_ns) / NS_PER_S, (s->end_ns - s->begin_ns) % NS_PER_S);
+			(t->end_ns - t->begin_ns) / NS_PER_S, (t->end_ns - t->begin_ns) % NS_PER_S);
 	}
 	printf("%-11s%" PRIu64 "\n", "recorded", t->n_events);
 	printf("%-11s%" PRIu64 "%s\n", "discarded", t->n_discarded,
@@ -280,7 +275,7 @@ static void warn(void *arg, const char *text)
 static int run(struct cli *cli)
 {
 	const struct ky_trace_reader_options options = {
-		.no_values = true, .warn = warn, .arg = cli};
+		.spans_only = true, .warn = warn, .arg = cli};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct stats s = {0};
 	char path[PATH_MAX];

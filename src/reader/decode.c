@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/decode.h"
 
-/* Bits that do not fill whole bytes, or not 1, 2, 4 or 8 of them. At most 9 bytes are touched. */
-static uint64_t read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian)
+/* At most 9 bytes are touched. */
+uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian)
 {
 	const uint8_t *p = data + at / 8;
 	unsigned shift = at % 8, n = (shift + size + 7) / 8;
@@ -14,35 +14,9 @@ static uint64_t read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, 
 	return size == 64 ? (uint64_t)v : (uint64_t)v & (((uint64_t)1 << size) - 1);
 }
 
-static uint64_t read_bits(const uint8_t *data, uint64_t at, unsigned size, bool big_endian)
-{
-	const uint8_t *p = data + at / 8;
-	uint16_t v16;
-	uint32_t v32;
-	uint64_t v64;
-
-	if (at % 8)
-		return read_bits_slow(data, at, size, big_endian);
-	switch (size) {
-	case 8:
-		return *p;
-	case 16:
-		memcpy(&v16, p, sizeof(v16));
-		return big_endian ? be16toh(v16) : le16toh(v16);
-	case 32:
-		memcpy(&v32, p, sizeof(v32));
-		return big_endian ? be32toh(v32) : le32toh(v32);
-	case 64:
-		memcpy(&v64, p, sizeof(v64));
-		return big_endian ? be64toh(v64) : le64toh(v64);
-	default:
-		return read_bits_slow(data, at, size, big_endian);
-	}
-}
-
 uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n)
 {
-	uint64_t v = read_bits(data, at, n->size, n->big_endian);
+	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);
 
 	if (n->is_signed && n->size < 64 && v >> (n->size - 1))
 		v |= ~(uint64_t)0 << n->size;
@@ -51,7 +25,7 @@ uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n)
 
 double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n)
 {
-	uint64_t v = read_bits(data, at, n->size, n->big_endian);
+	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);
 	uint32_t v32 = (uint32_t)v;
 	float f;
 	double d;
@@ -64,7 +38,7 @@ double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n)
 	return d;
 }
 
-static int align(struct ky_decoder *d, const struct ky_node *n)
+static inline int align(struct ky_decoder *d, const struct ky_node *n)
 {
 	uint64_t pos = ky_align_up(d->pos, n->align);
 
@@ -74,36 +48,36 @@ static int align(struct ky_decoder *d, const struct ky_node *n)
 	return 0;
 }
 
-/* A new value, or NULL without memory or beyond the limit. */
-static struct ky_value *add_value(struct ky_values *out, const struct ky_node *n)
+/* Makes room for n more values: 0, -ENOMEM, or -EBADMSG beyond the limit. */
+static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
 {
+	size_t cap = KY_MAX(2 * out->cap, KY_MAX(out->n + n, (size_t)64));
 	struct ky_value *v;
 
-	if (out->n == out->cap) {
-		size_t cap = out->cap ? 2 * out->cap : 64;
+	if (out->n + n > KY_MAX_VALUES)
+		return -EBADMSG;
+	v = reallocarray(out->v, cap, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	out->v = v;
+	out->cap = cap;
+	return 0;
+}
 
-		v = out->cap < KY_MAX_VALUES ? realloc(out->v, cap * sizeof(*v)) : NULL;
-		if (!v)
-			return NULL;
-		out->v = v;
-		out->cap = cap;
-	}
-	v = &out->v[out->n++];
-	v->node = n;
-	return v;
+static inline int reserve(struct ky_values *out, size_t n)
+{
+	return ky_likely(n <= out->cap - out->n) ? 0 : grow(out, n);
 }
 
 /* Adds a value if it is wanted. */
-static int emit(struct ky_values *out, const struct ky_node *n, struct ky_value value)
+static inline int emit(struct ky_values *out, const struct ky_node *n, struct ky_value value)
 {
-	struct ky_value *v = out ? add_value(out, n) : NULL;
+	int r = out ? reserve(out, 1) : 0;
 
-	if (!out)
-		return 0;
-	if (!v)
-		return out->cap < KY_MAX_VALUES ? -ENOMEM : -EBADMSG;
+	if (!out || r)
+		return r;
 	value.node = n;
-	*v = value;
+	out->v[out->n++] = value;
 	return 0;
 }
 
@@ -111,18 +85,6 @@ static void set_role(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 {
 	d->role[n->role] = v;
 	d->have |= 1u << n->role;
-}
-
-/* A timestamp of fewer than 64 bits is the low part of the next clock value that ends in it. */
-static void move_clock(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
-{
-	uint64_t mask = n->size == 64 ? ~(uint64_t)0 : ((uint64_t)1 << n->size) - 1;
-	uint64_t low = d->clock & mask;
-
-	v &= mask;
-	if (n->size < 64 && v < low)
-		d->clock += mask + 1;
-	d->clock = (d->clock & ~mask) | v;
 }
 
 static int decode_int(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
@@ -138,7 +100,7 @@ static int decode_int(struct ky_decoder *d, const struct ky_node *n, struct ky_v
 	if (n->role)
 		set_role(d, n, v);
 	if (n->is_clock)
-		move_clock(d, n, v);
+		ky_move_clock(d, n, v);
 	return emit(out, n, (struct ky_value){.u = v});
 }
 
@@ -153,18 +115,34 @@ static int decode_float(struct ky_decoder *d, const struct ky_node *n, struct ky
 	return emit(out, n, (struct ky_value){.f = v});
 }
 
-static int decode_string(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
+static inline int decode_string(
+	struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
-	const char *text = (const char *)d->data + d->pos / 8;
-	const char *nul = memchr(text, 0, (d->end - d->pos) / 8);
+	const char *text, *nul;
 
+	if (align(d, n) < 0)
+		return -EBADMSG;
+	text = (const char *)d->data + d->pos / 8;
+	nul = memchr(text, 0, (d->end - d->pos) / 8);
 	if (!nul)
 		return -EBADMSG;
 	d->pos += (uint64_t)(nul + 1 - text) * 8;
 	return emit(out, n, (struct ky_value){.text = text, .n = nul - text});
 }
 
-static int decode_node(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out);
+static __attribute__((noinline)) int decode_node(
+	struct ky_decoder *d, const struct ky_node *n, struct ky_values *out);
+
+/* Of an array of plain numbers. */
+static struct ky_value array_value(
+	const uint8_t *data, uint64_t at, const struct ky_node *n, uint64_t count)
+{
+	const char *text = (const char *)data + at / 8;
+
+	if (n->is_text)
+		return (struct ky_value){.node = n, .text = text, .n = strnlen(text, count)};
+	return (struct ky_value){.node = n, .at = at, .n = count};
+}
 
 static int decode_numbers(
 	struct ky_decoder *d, const struct ky_node *n, uint64_t count, struct ky_values *out)
@@ -177,11 +155,7 @@ static int decode_numbers(
 	d->pos += bits;
 	if (n->role)
 		set_role(d, n, at);
-	if (n->is_text)
-		return emit(out, n,
-			(struct ky_value){.text = (const char *)d->data + at / 8,
-				.n = strnlen((const char *)d->data + at / 8, count)});
-	return emit(out, n, (struct ky_value){.at = at, .n = count});
+	return out ? emit(out, n, array_value(d->data, at, n, count)) : 0;
 }
 
 static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
@@ -228,12 +202,53 @@ static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct 
 	return r ? r : decode_node(d, &n->children[c->option], out);
 }
 
+/* The value of a member of a run, at a whole byte that the caller has checked. */
+static inline struct ky_value flat_value(const uint8_t *data, uint64_t at, const struct ky_node *n)
+{
+	struct ky_value v = {.node = n};
+
+	if (n->kind == KY_NODE_INT)
+		v.u = ky_read_int(data, at, n);
+	else if (n->kind == KY_NODE_FLOAT)
+		v.f = ky_read_float(data, at, n);
+	else
+		return array_value(data, at, n, n->count);
+	return v;
+}
+
+/* Members from n on, of a run. */
+static inline int decode_run(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
+{
+	uint64_t at = ky_align_up(d->pos, 8), end = at + n->run_bits;
+	const struct ky_node *last = n + n->n_run;
+	int r = out ? reserve(out, n->n_run) : 0;
+
+	if (at > d->end || n->run_bits > d->end - at)
+		return -EBADMSG;
+	if (r < 0)
+		return r;
+	for (; out && n < last; n++) {
+		out->v[out->n++] = flat_value(d->data, at, n);
+		at += n->flat_bits;
+	}
+	d->pos = end;
+	return 0;
+}
+
 static int decode_struct(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < n->n && !r; i++)
-		r = decode_node(d, &n->children[i], out);
+	for (const struct ky_node *c = n->children, *end = c + n->n; c < end && !r;) {
+		if (c->n_run) {
+			r = decode_run(d, c, out);
+			c += c->n_run;
+		} else {
+			r = c->kind == KY_NODE_STRING ? decode_string(d, c, out)
+						      : decode_node(d, c, out);
+			c++;
+		}
+	}
 	return r;
 }
 
@@ -265,5 +280,7 @@ static int decode_node(struct ky_decoder *d, const struct ky_node *n, struct ky_
 
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out)
 {
-	return decode_node(d, scope, out);
+	int r = align(d, scope);
+
+	return r ? r : decode_struct(d, scope, scope->is_shown ? out : NULL);
 }

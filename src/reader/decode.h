@@ -42,7 +42,7 @@ struct ky_decoder {
 };
 
 /*
- * Decodes one scope. out: where its values are added, or NULL. Returns 0, -EBADMSG when the bits
+ * Decodes one scope, a structure. out: where its values are added, or NULL. Returns 0, -EBADMSG when the bits
  * are none of the layout's (pos is then anywhere up to end), or -ENOMEM.
  */
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out);
@@ -56,6 +56,72 @@ double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n);
 static inline uint64_t ky_node_stride(const struct ky_node *elem)
 {
 	return ky_align_up(elem->size, elem->align);
+}
+
+/* Bits that do not fill whole bytes, or not 1, 2, 4 or 8 of them. */
+uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian);
+
+static inline uint64_t ky_read_bits(
+	const uint8_t *data, uint64_t at, unsigned size, bool big_endian)
+{
+	const uint8_t *p = data + at / 8;
+	uint16_t v16;
+	uint32_t v32;
+	uint64_t v64;
+
+	if (at % 8)
+		return ky_read_bits_slow(data, at, size, big_endian);
+	switch (size) {
+	case 8:
+		return *p;
+	case 16:
+		memcpy(&v16, p, sizeof(v16));
+		return big_endian ? be16toh(v16) : le16toh(v16);
+	case 32:
+		memcpy(&v32, p, sizeof(v32));
+		return big_endian ? be32toh(v32) : le32toh(v32);
+	case 64:
+		memcpy(&v64, p, sizeof(v64));
+		return big_endian ? be64toh(v64) : le64toh(v64);
+	default:
+		return ky_read_bits_slow(data, at, size, big_endian);
+	}
+}
+
+/* A timestamp of fewer than 64 bits is the low part of the next clock value that ends in it. */
+static inline void ky_move_clock(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
+{
+	uint64_t mask = n->size == 64 ? ~(uint64_t)0 : ((uint64_t)1 << n->size) - 1;
+	uint64_t low = d->clock & mask;
+
+	v &= mask;
+	if (n->size < 64 && v < low)
+		d->clock += mask + 1;
+	d->clock = (d->clock & ~mask) | v;
+}
+
+/*
+ * Decodes the head of a record if it is a short one (h->bits is not 0), and returns its identifier;
+ * false, and nothing is done, when it is not.
+ */
+static inline bool ky_decode_short_head(
+	struct ky_decoder *d, const struct ky_short_head *h, uint64_t *ret_id)
+{
+	uint64_t at = ky_align_up(d->pos, h->align), word, id, time;
+
+	if (at > d->end || h->bits > d->end - at)
+		return false;
+	word = ky_read_bits(d->data, at, h->bits, false);
+	id = word & (((uint64_t)1 << h->id->size) - 1);
+	time = word >> h->id->size;
+	if (id < h->lo || id > h->hi)
+		return false;
+	d->pos = at + h->bits;
+	d->slots[h->id->slot] = id;
+	d->slots[h->time->slot] = time;
+	ky_move_clock(d, h->time, time);
+	*ret_id = id;
+	return true;
 }
 
 #endif

@@ -127,6 +127,7 @@ static void depend(struct compiler *c, struct ky_node *node, const char *path, b
 	}
 	if (on->slot == KY_NO_SLOT)
 		on->slot = c->n_slots++;
+	on->is_asked = true;
 	node->depends_on = on;
 	node->from = on->slot;
 }
@@ -363,6 +364,36 @@ static void mark_shown(struct ky_node *node)
 		node->children[i].is_shown = any;
 }
 
+/* What stands before a member in text. */
+static void make_lead(struct compiler *c, struct ky_node *node, const char *before)
+{
+	size_t before_len = strlen(before), name_len = strlen(node->name);
+	char *lead = alloc(c, ky_align_up(before_len + name_len + 3, KY_LEAD_PAD), 1);
+
+	if (!lead)
+		return;
+	memcpy(lead, before, before_len);
+	memcpy(lead + before_len, node->name, name_len);
+	memcpy(lead + before_len + name_len, " = ", 3);
+	node->lead = lead;
+	node->lead_len = (uint32_t)(before_len + name_len + 3);
+}
+
+static void make_leads(struct compiler *c, struct ky_node *node)
+{
+	const char *before = " ";
+
+	for (uint32_t i = 0; i < node->n && !c->failed; i++) {
+		struct ky_node *child = &node->children[i];
+
+		make_leads(c, child);
+		if (node->kind != KY_NODE_STRUCT || !child->is_shown)
+			continue;
+		make_lead(c, child, before);
+		before = ", ";
+	}
+}
+
 static void mark_hidden(struct ky_node *node)
 {
 	node->is_shown = false;
@@ -370,28 +401,89 @@ static void mark_hidden(struct ky_node *node)
 		mark_hidden(&node->children[i]);
 }
 
+/* --- what is quick to read --- */
+
+/* Bits of a field that has whole bytes, at any whole byte, and that only its value matters of. */
+static uint64_t flat_bits(const struct ky_node *node)
+{
+	const struct ky_node *elem = node->kind == KY_NODE_ARRAY ? node->children : node;
+	uint64_t count = node->kind == KY_NODE_ARRAY ? node->count : 1;
+
+	if (!is_plain(elem) || elem->is_asked || elem->align != 8 || elem->size % 8 ||
+		node->align != 8 || node->role != KY_ROLE_NONE || !count || count > UINT32_MAX / 64)
+		return 0;
+	return count * elem->size;
+}
+
+/* Finds runs among a structure's members, from the last one. */
+static void find_runs(struct ky_node *node)
+{
+	struct ky_node *next = NULL;
+
+	for (uint32_t i = node->n; i-- > 0; next = &node->children[i]) {
+		struct ky_node *child = &node->children[i];
+
+		find_runs(child);
+		child->flat_bits = node->kind == KY_NODE_STRUCT ? flat_bits(child) : 0;
+		if (!child->flat_bits)
+			continue;
+		child->n_run = 1 + (next ? next->n_run : 0);
+		child->run_bits = child->flat_bits + (next ? next->run_bits : 0);
+	}
+}
+
+/* Adds a scope's size to *bits. */
+static void add_bits(uint64_t *bits, const struct ky_node *scope)
+{
+	if (!scope || *bits == KY_NO_BITS)
+		return;
+	if (scope->align > 8 || (scope->n && scope->children[0].n_run != scope->n))
+		*bits = KY_NO_BITS;
+	else if (scope->n)
+		*bits += scope->children[0].run_bits;
+}
+
+/* struct { INT id; variant <id> { struct { INT time; } first; ... }; } */
+static void find_short_head(struct ky_short_head *h, const struct ky_node *header)
+{
+	const struct ky_node *id, *variant, *option, *time;
+	unsigned bits;
+
+	if (!header || header->align < 8 || header->n != 2)
+		return;
+	id = &header->children[0];
+	variant = &header->children[1];
+	if (id->role != KY_ROLE_EVENT_ID || variant->kind != KY_NODE_VARIANT ||
+		variant->depends_on != id || !variant->n_choices)
+		return;
+	option = &variant->children[variant->choices[0].option];
+	if (option->kind != KY_NODE_STRUCT || option->n != 1)
+		return;
+	time = &option->children[0];
+	bits = id->size + time->size;
+	if (time->kind != KY_NODE_INT || !time->is_clock || time->role != KY_ROLE_NONE ||
+		id->is_clock || id->is_signed || time->is_signed || id->big_endian ||
+		time->big_endian || id->size % option->align ||
+		(bits != 8 && bits != 16 && bits != 32 && bits != 64))
+		return;
+	*h = (struct ky_short_head){.bits = bits,
+		.align = header->align,
+		.lo = variant->choices[0].lo,
+		.hi = variant->choices[0].hi,
+		.id = id,
+		.time = time};
+}
+
 /* --- the trace --- */
 
-/* Events share their slots: only one is decoded at a time. */
-static void compile_event(
-	struct compiler *c, struct ky_event_class *e, const struct ky_tsdl_event *from)
+/* When all that may depend on the scope's fields is known. */
+static void finish_scope(struct compiler *c, struct ky_node *node)
 {
-	uint32_t n_common = c->n_slots;
-
-	e->id = from->id;
-	e->name = from->name;
-	e->loglevel = from->loglevel;
-	c->scopes[SCOPE_FIELDS] = NULL;
-	e->context = build_scope(c, SCOPE_SPECIFIC_CONTEXT, from->context);
-	e->fields = build_scope(c, SCOPE_FIELDS, from->fields);
-	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
-	c->n_slots = n_common;
-	if (c->failed)
+	if (!node || c->failed)
 		return;
-	if (e->fields)
-		mark_shown(e->fields);
-	if (e->context)
-		mark_shown(e->context);
+	mark_shown(node);
+	make_leads(c, node);
+	find_runs(node);
 }
 
 static unsigned width_of(const struct ky_node *scope, enum ky_role role)
@@ -401,6 +493,26 @@ static unsigned width_of(const struct ky_node *scope, enum ky_role role)
 			return scope->children[i].size;
 	}
 	return 0;
+}
+
+/* Events share their slots: only one is decoded at a time. */
+static void compile_event(
+	struct compiler *c, struct ky_event_class *e, const struct ky_tsdl_event *from)
+{
+	uint32_t n_common = c->n_slots;
+
+	e->id = from->id;
+	e->name = from->name;
+	e->name_len = from->name ? strlen(from->name) : 0;
+	e->loglevel = from->loglevel;
+	c->scopes[SCOPE_FIELDS] = NULL;
+	e->context = build_scope(c, SCOPE_SPECIFIC_CONTEXT, from->context);
+	e->fields = build_scope(c, SCOPE_FIELDS, from->fields);
+	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
+	c->n_slots = n_common;
+	finish_scope(c, e->fields);
+	finish_scope(c, e->context);
+	e->is_span = width_of(e->fields, KY_ROLE_SPAN_TID) || width_of(e->fields, KY_ROLE_ASYNC_ID);
 }
 
 static void compile_stream(struct compiler *c, struct ky_stream_class *s,
@@ -426,14 +538,20 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	}
 	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
 	c->n_slots = n_common;
+	finish_scope(c, s->event_context);
+	finish_scope(c, s->packet_context);
 	if (c->failed)
 		return;
-	if (s->event_context)
-		mark_shown(s->event_context);
 	if (s->event_header)
 		mark_hidden(s->event_header);
-	if (s->packet_context)
-		mark_shown(s->packet_context);
+	find_short_head(&s->short_head, s->event_header);
+	for (size_t i = 0; i < n_events; i++) {
+		struct ky_event_class *e = &s->events[i];
+
+		add_bits(&e->body_bits, s->event_context);
+		add_bits(&e->body_bits, e->context);
+		add_bits(&e->body_bits, e->fields);
+	}
 }
 
 int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t why_size)
@@ -475,13 +593,10 @@ struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id)
 	return lo < l->n_streams && l->streams[lo].id == id ? &l->streams[lo] : NULL;
 }
 
-/* Identifiers are mostly 0, 1, 2, ...: the first look finds those. */
-struct ky_event_class *ky_stream_class_event(const struct ky_stream_class *s, uint64_t id)
+struct ky_event_class *ky_stream_class_event_slow(const struct ky_stream_class *s, uint64_t id)
 {
 	size_t lo = 0, hi = s->n_events;
 
-	if (id < s->n_events && s->events[id].id == id)
-		return &s->events[id];
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 

@@ -6,6 +6,9 @@
  *
  * A value that a later field depends on is kept in a numbered slot. Slots of outer scopes stay
  * valid for the inner ones: packet header, packet context, event header, contexts, fields.
+ *
+ * What most records consist of needs no look at each field: members of whole bytes that follow
+ * each other (runs), records of a known size, and heads that are one word (struct ky_short_head).
  */
 #ifndef READER_LAYOUT_H
 #define READER_LAYOUT_H
@@ -47,7 +50,8 @@ struct ky_choice {
 	uint32_t option;
 };
 
-#define KY_NO_SLOT UINT32_MAX
+#define KY_NO_SLOT  UINT32_MAX
+#define KY_LEAD_PAD 16 /* leads may be copied in pieces of this size */
 
 struct ky_node {
 	uint8_t kind; /* enum ky_node_kind */
@@ -59,6 +63,7 @@ struct ky_node {
 	bool is_clock; /* INT: its value moves the clock */
 	bool is_shown; /* readers print it: not a time, a size or an identifier */
 	bool is_enum;
+	bool is_asked;	 /* INT: some field depends on it */
 	bool is_text;	 /* ARRAY, SEQUENCE: of characters */
 	bool is_scalars; /* ARRAY, SEQUENCE: of plain numbers at equal distances */
 	uint32_t align;	 /* bits, a power of two */
@@ -66,27 +71,50 @@ struct ky_node {
 	uint32_t slot;	 /* INT: where the value is kept; KY_NO_SLOT: nowhere */
 	uint32_t from;	 /* SEQUENCE: slot of the length; VARIANT: of the tag */
 	uint32_t n_choices;
-	uint64_t count;	  /* ARRAY */
-	const char *name; /* as shown: without one leading underscore; "" when it has none */
+	uint32_t n_run;	    /* STRUCT's member: so many from here on are one run; 0: not in one */
+	uint64_t flat_bits; /* of a member of a run; 0: not fit for one */
+	uint64_t run_bits;  /* of all the run, which begins at a whole byte */
+	uint64_t count;	    /* ARRAY */
+	const char *name;   /* as shown: without one leading underscore; "" when it has none */
 	const char *full_name;
+	const char
+		*lead; /* STRUCT's member that is shown: ", name = ", with a copy's room behind */
+	uint32_t lead_len;
 	struct ky_node *children;
 	const struct ky_type *type;	 /* labels of an enumeration */
 	const struct ky_choice *choices; /* VARIANT */
 	struct ky_node *depends_on;	 /* SEQUENCE, VARIANT: an INT */
 };
 
+#define KY_NO_BITS UINT64_MAX
+
 struct ky_event_class {
 	uint64_t id;
 	const char *name; /* or NULL */
-	int loglevel;	  /* -1: none */
+	size_t name_len;
+	int loglevel; /* -1: none */
 	const struct ky_stream_class *stream;
 	struct ky_node *context, *fields; /* or NULL */
-	uint64_t n_recorded;		  /* the reader's count */
+	uint64_t body_bits;		  /* behind a head of whole bytes; KY_NO_BITS: it depends */
+	bool is_span;			  /* its fields have KY_ROLE_SPAN_TID or KY_ROLE_ASYNC_ID */
+	size_t index;			  /* among all of the reader's */
+};
+
+/*
+ * The usual head of a record: a little-endian word of an identifier, if it is one of lo .. hi, and
+ * the low part of the clock above it. Other identifiers say that a longer head is there.
+ */
+struct ky_short_head {
+	unsigned bits;	/* of the word: 8, 16, 32, 64; 0: there is no such head */
+	uint32_t align; /* bits, 8 or more */
+	uint64_t lo, hi;
+	const struct ky_node *id, *time;
 };
 
 struct ky_stream_class {
 	uint64_t id;
 	struct ky_node *packet_context, *event_header, *event_context; /* or NULL */
+	struct ky_short_head short_head;
 	const struct ky_clock *clock;  /* of its timestamps, or NULL */
 	unsigned discarded_bits;       /* width of events_discarded; 0: not there */
 	unsigned seq_bits;	       /* width of packet_seq_num; 0: not there */
@@ -108,6 +136,14 @@ struct ky_layout {
 int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t why_size);
 /* NULL when there is none. */
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id);
-struct ky_event_class *ky_stream_class_event(const struct ky_stream_class *s, uint64_t id);
+struct ky_event_class *ky_stream_class_event_slow(const struct ky_stream_class *s, uint64_t id);
+
+/* The same of events. Identifiers are mostly 0, 1, 2, ...: the first look finds those. */
+static inline struct ky_event_class *ky_stream_class_event(
+	const struct ky_stream_class *s, uint64_t id)
+{
+	return id < s->n_events && s->events[id].id == id ? &s->events[id]
+							  : ky_stream_class_event_slow(s, id);
+}
 
 #endif

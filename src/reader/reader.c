@@ -26,6 +26,7 @@ struct ky_trace_reader {
 	size_t n_traces, n_files, n_streams, n_heap;
 	struct ky_stream *current; /* its item was handed out */
 	struct ky_values values[3];
+	uint64_t *counts; /* owned: of events, by the index of their class */
 	char *why;
 	size_t why_size;
 };
@@ -423,12 +424,30 @@ static void advance_first(struct ky_trace_reader *r)
 		sift_down(r, 0);
 }
 
+/* Numbers all classes of events; returns how many there are. */
+static size_t number_classes(struct ky_trace_reader *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_traces; i++) {
+		struct ky_layout *l = &r->traces[i]->layout;
+
+		for (size_t j = 0; j < l->n_streams; j++)
+			for (size_t k = 0; k < l->streams[j].n_events; k++)
+				l->streams[j].events[k].index = n++;
+	}
+	return n;
+}
+
 static int start(struct ky_trace_reader *r)
 {
 	r->heap = calloc(KY_MAX(r->n_streams, (size_t)1), sizeof(*r->heap));
-	if (!r->heap)
+	r->counts = calloc(number_classes(r) + 1, sizeof(*r->counts));
+	if (!r->heap || !r->counts)
 		return fail_memory(r);
 	for (size_t i = 0; i < r->n_streams; i++) {
+		r->streams[i]->counts = r->counts;
+		r->streams[i]->spans_only = r->options.spans_only;
 		ky_stream_advance(r->streams[i]);
 		if (r->streams[i]->next)
 			r->heap[r->n_heap++] = r->streams[i];
@@ -459,9 +478,8 @@ static void fill_event(struct ky_trace_reader *r, struct ky_item *item, const st
 {
 	const struct ky_stream_class *c = s->class;
 
-	s->event->n_recorded++;
 	item->event = s->event;
-	if (r->options.no_values)
+	if (r->options.spans_only)
 		return;
 	item->data = s->d.data;
 	set_scope(item, KY_SCOPE_PACKET_CONTEXT, c->packet_context, &s->packet_context);
@@ -491,7 +509,7 @@ int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item)
 		int e = 0;
 
 		if (s->next == KY_ITEM_EVENT)
-			e = ky_stream_decode(s, r->options.no_values ? NULL : r->values);
+			e = ky_stream_decode(s, r->options.spans_only ? NULL : r->values);
 		if (e == -ENOMEM || s->error)
 			return -ENOMEM;
 		if (!e) {
@@ -609,6 +627,7 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(r->values); i++)
 		free(r->values[i].v);
 	free(r->heap);
+	free(r->counts);
 	free(r->streams);
 	free(r->files);
 	free(r->traces);
@@ -623,7 +642,13 @@ void ky_trace_reader_totals(
 
 	for (size_t i = 0; i < r->n_streams; i++) {
 		const struct ky_stream *s = r->streams[i];
+		int64_t end_ns;
 
+		if (ky_stream_end_ns(s, &end_ns)) {
+			t.begin_ns = t.has_time ? KY_MIN(t.begin_ns, s->first_ns) : s->first_ns;
+			t.end_ns = t.has_time ? KY_MAX(t.end_ns, end_ns) : end_ns;
+			t.has_time = true;
+		}
 		t.n_events += s->n_events;
 		t.n_discarded += s->n_discarded;
 		t.n_packets += s->n_packets;
@@ -639,4 +664,9 @@ void ky_trace_reader_totals(
 const struct ky_trace *ky_trace_reader_trace(const struct ky_trace_reader *r, size_t i)
 {
 	return r->traces[i];
+}
+
+uint64_t ky_trace_reader_count(const struct ky_trace_reader *r, const struct ky_event_class *event)
+{
+	return r->counts[event->index];
 }

@@ -14,7 +14,7 @@
 struct ky_trace_reader;
 
 struct ky_trace_reader_options {
-	bool no_values; /* only count: items come without values */
+	bool spans_only; /* only count: no items but of spans' events and of losses, without values */
 	/* A line about what is damaged or missing, without newline. May be NULL. */
 	void (*warn)(void *arg, const char *text);
 	void *arg;
@@ -51,6 +51,8 @@ struct ky_item {
 struct ky_trace_reader_totals {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_bytes, n_corrupt;
 	size_t n_streams, n_traces, n_truncated;
+	bool has_time;
+	int64_t begin_ns, end_ns; /* of the first and last event, if has_time */
 };
 
 /*
@@ -71,7 +73,9 @@ int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item);
 
 void ky_trace_reader_totals(
 	const struct ky_trace_reader *r, struct ky_trace_reader_totals *ret_totals);
-/* Trace i of totals.n_traces; counts of its events are in the classes of its layout. */
+/* Trace i of totals.n_traces. */
 const struct ky_trace *ky_trace_reader_trace(const struct ky_trace_reader *r, size_t i);
+/* How many events of a class of one of the reader's traces there were so far. */
+uint64_t ky_trace_reader_count(const struct ky_trace_reader *r, const struct ky_event_class *event);
 
 #endif

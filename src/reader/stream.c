@@ -225,12 +225,72 @@ static void open_packet(struct ky_stream *s)
 	count_lost(s);
 }
 
+static void count_event(struct ky_stream *s)
+{
+	if (!s->last_class && s->class->clock)
+		s->first_ns = to_ns(s->class, s->clock);
+	if (s->class->clock) {
+		s->last_class = s->class;
+		s->last_clock = s->clock;
+	}
+	s->n_events++;
+	s->counts[s->event->index]++;
+}
+
+static int decode_body(struct ky_stream *s, struct ky_values values[3])
+{
+	const struct ky_node *const scopes[3] = {
+		s->class->event_context, s->event->context, s->event->fields};
+	int r = 0;
+
+	for (int i = 0; i < 3 && !r; i++) {
+		if (values)
+			values[i].n = 0;
+		if (scopes[i])
+			r = ky_decode(&s->d, scopes[i], values ? &values[i] : NULL);
+	}
+	return r;
+}
+
+int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
+{
+	struct ky_decoder *d = &s->d;
+	int r = 0;
+
+	if (!values && s->event->body_bits <= d->end - d->pos && d->pos % 8 == 0)
+		d->pos += s->event->body_bits;
+	else
+		r = decode_body(s, values);
+	/* A record of no bits at all would never end. */
+	if (!r && d->pos == s->record)
+		r = -EBADMSG;
+	if (r == -EBADMSG)
+		leave_damaged(s);
+	else if (!r)
+		count_event(s);
+	return r;
+}
+
+static bool read_record_head(struct ky_stream *s, uint64_t *ret_id)
+{
+	const struct ky_stream_class *c = s->class;
+	struct ky_decoder *d = &s->d;
+
+	d->have = 0;
+	if (c->short_head.bits && ky_decode_short_head(d, &c->short_head, ret_id))
+		return true;
+	if (c->event_header && ky_decode(d, c->event_header, NULL) < 0)
+		return false;
+	*ret_id = has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : 0;
+	return true;
+}
+
 /* Reads the head of the next record; false when the packet holds no more. */
 static bool open_record(struct ky_stream *s)
 {
 	const struct ky_node *header = s->class->event_header;
 	struct ky_decoder *d = &s->d;
-	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos;
+	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos, id;
 
 	if (at >= d->end) {
 		s->in_packet = false;
@@ -238,21 +298,28 @@ static bool open_record(struct ky_stream *s)
 			leave_damaged(s);
 		return false;
 	}
-	d->have = 0;
 	s->record = d->pos;
-	if (header && ky_decode(d, header, NULL) < 0) {
+	if (!read_record_head(s, &id) || !(s->event = ky_stream_class_event(s->class, id))) {
 		leave_damaged(s);
 		return false;
 	}
-	s->event = ky_stream_class_event(
-		s->class, has(d, KY_ROLE_EVENT_ID) ? d->role[KY_ROLE_EVENT_ID] : 0);
-	if (!s->event) {
-		leave_damaged(s);
-		return false;
-	}
-	s->next = KY_ITEM_EVENT;
-	s->next_ns = to_ns(s->class, d->clock);
+	s->clock = d->clock;
 	return true;
+}
+
+/* Goes to the next event of the packet that is wanted; false when it holds no more. */
+static bool next_event(struct ky_stream *s)
+{
+	while (open_record(s)) {
+		if (!s->spans_only || s->event->is_span) {
+			s->next = KY_ITEM_EVENT;
+			s->next_ns = to_ns(s->class, s->clock);
+			return true;
+		}
+		if (ky_stream_decode(s, NULL) < 0)
+			return false;
+	}
+	return false;
 }
 
 static bool tell_lost(struct ky_stream *s)
@@ -274,7 +341,7 @@ void ky_stream_advance(struct ky_stream *s)
 		s->lost_packets.n = 0;
 	s->next = KY_ITEM_NONE;
 	while (!s->error && s->file < s->n_files) {
-		if (tell_lost(s) || (s->in_packet && open_record(s)))
+		if (tell_lost(s) || (s->in_packet && next_event(s)))
 			return;
 		if (s->offset < s->files[s->file].size) {
 			open_packet(s);
@@ -285,26 +352,11 @@ void ky_stream_advance(struct ky_stream *s)
 	}
 }
 
-int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
+bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns)
 {
-	const struct ky_node *const scopes[3] = {
-		s->class->event_context, s->event->context, s->event->fields};
-	int r = 0;
-
-	for (int i = 0; i < 3 && !r; i++) {
-		if (values)
-			values[i].n = 0;
-		if (scopes[i])
-			r = ky_decode(&s->d, scopes[i], values ? &values[i] : NULL);
-	}
-	/* A record of no bits at all would never end. */
-	if (!r && s->d.pos == s->record)
-		r = -EBADMSG;
-	if (r == -EBADMSG)
-		leave_damaged(s);
-	else if (!r)
-		s->n_events++;
-	return r;
+	if (s->last_class)
+		*ret_ns = to_ns(s->last_class, s->last_clock);
+	return s->last_class;
 }
 
 void ky_file_deinit(struct ky_file *f)

@@ -5,7 +5,8 @@
  * Used by the reader, which merges many.
  *
  * A stream is always one item ahead: `next` says what comes and when. The body of an event is
- * decoded only when it is its turn.
+ * decoded only when it is its turn. Streams have nothing in common but what nobody changes, so each
+ * may be walked by another thread.
  */
 #ifndef READER_STREAM_H
 #define READER_STREAM_H
@@ -49,7 +50,8 @@ struct ky_lost {
 struct ky_stream {
 	struct ky_file *files; /* owned */
 	size_t n_files;
-	uint32_t rank; /* order among streams of equal times */
+	uint32_t rank;	 /* order among streams of equal times */
+	bool spans_only; /* other events are counted, and are no items */
 	/* what comes next */
 	enum ky_item_kind next;
 	int64_t next_ns; /* 0 without a clock */
@@ -61,6 +63,7 @@ struct ky_stream {
 	struct ky_stream_class *class;
 	struct ky_decoder d;
 	uint64_t record; /* bit at which the next event begins */
+	uint64_t clock;	 /* of the next event */
 	struct ky_values packet_context;
 	bool in_packet;
 	bool is_cut;	  /* the file ends before the packet does */
@@ -70,6 +73,10 @@ struct ky_stream {
 	uint64_t last_end; /* clock at the end of the last packet */
 	uint64_t last_discarded, last_seq;
 	/* counts */
+	uint64_t *counts; /* of events, by ky_event_class.index; borrowed */
+	int64_t first_ns; /* of the events that have a time; if there is a last_class */
+	const struct ky_stream_class *last_class;
+	uint64_t last_clock;
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
@@ -85,6 +92,8 @@ void ky_stream_advance(struct ky_stream *s);
  * NULL. -EBADMSG: it is damaged, and the stream has left its packet: advance.
  */
 int ky_stream_decode(struct ky_stream *s, struct ky_values values[3]);
+/* The time of the last event that has one; false when none has. */
+bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns);
 void ky_stream_deinit(struct ky_stream *s);
 void ky_file_deinit(struct ky_file *f);
 
