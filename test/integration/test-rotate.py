@@ -190,8 +190,7 @@ def test_timer(k):
     trace = k.record("emit:*", channel=ROOMY)
     said = k.kymo("enable-rotation", "--timer=20ms").stdout
     check("every 20 ms" in said, f"says: {said}")
-    total = while_emitting(k, lambda: k.kymo("list"), 1)
-    wait_for(lambda: status(k)["rotation"]["chunks"] >= 2, "two rotations")
+    total = while_emitting(k, lambda: k.kymo("list"), 1, enough=lambda: status(k)["rotation"]["chunks"] >= 2)
     check("every 20 ms" in k.kymo("status").stdout, "status does not show the schedule")
     equal(k.kymo_json("disable-rotation", "--timer")["session"]["rotation"]["timer"], 0, "timer")
     chunks_before = status(k)["rotation"]["chunks"]
