@@ -11,8 +11,7 @@ static const struct cli_option options[] = {
 	{"no-output", 0, NULL, "write no trace, only count"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
-	{"shm-path", 0, "DIR",
-		"keep the buffers in files, for 'kymo recover'; must be new or empty"},
+	CLI_OPTION_SHM_PATH,
 	{0},
 };
 
@@ -46,22 +45,6 @@ static int choose_output(
 		     : CLI_OK;
 }
 
-static int set_shm_path(struct cli *cli, struct kymo_value *params)
-{
-	const char *given = cli_get(cli, "shm-path");
-	char path[PATH_MAX];
-	int r;
-
-	if (!given)
-		return CLI_OK;
-	if (!*given)
-		return cli_usage(cli, "--shm-path needs the name of a directory");
-	r = cli_absolute_path(path, sizeof(path), given);
-	if (!r)
-		r = kymo_value_set_string(params, "shm_path", path);
-	return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
-}
-
 static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const char *output)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
@@ -73,7 +56,7 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const
 	kymo_value_set_string(params, "output", output);
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
-	code = set_shm_path(cli, params);
+	code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = cli_call(cli, ctl, "create", params, &reply);
 	if (code)

@@ -29,6 +29,9 @@ static const struct cli_option options[] = {
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,
 	CLI_OPTION_POOL_SIZE,
+	{"blocking-timeout", 0, "USEC|inf",
+		"let the command's events wait so long for room in the buffers (default 0)"},
+	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
@@ -153,6 +156,18 @@ static int add_library_path(struct cli *cli)
 		       : CLI_OK;
 }
 
+/* The command is one that allows it. */
+static int allow_blocking(struct cli *cli, struct kymo_value *channel)
+{
+	const char *timeout = cli_get(cli, "blocking-timeout");
+
+	if (!timeout)
+		return CLI_OK;
+	if (setenv("KYMO_ALLOW_BLOCKING", "1", 1) < 0)
+		return cli_fail(cli, "failed", "no memory");
+	return cli_params_option(cli, channel, "blocking-timeout", timeout);
+}
+
 /* Everything before the command runs; the command line is checked before anything is made. */
 static int set_up(struct recording *rec)
 {
@@ -163,6 +178,10 @@ static int set_up(struct recording *rec)
 	int code = session && channel && rules && contexts ? cli_params_buffers(rec->cli, channel)
 							   : CLI_FAILED;
 
+	if (!code)
+		code = allow_blocking(rec->cli, channel);
+	if (!code)
+		code = cli_params_shm_path(rec->cli, session);
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");
 	if (!code)
@@ -310,13 +329,16 @@ static void print_summary(
 
 static void tell_failure(struct recording *rec, const struct kymo_value *reply)
 {
+	const char *shm_path = cli_get(rec->cli, "shm-path");
+
 	if (reply)
 		cli_warn(rec->cli, "the recording could not be ended well: %s",
 			kymo_reply_error(reply));
 	else
 		cli_warn(rec->cli,
-			"the session daemon ended during the recording: the trace in %s may lack its last events",
-			rec->output);
+			"the session daemon ended during the recording: the trace in %s may lack its last events%s%s",
+			rec->output, shm_path ? "; if it does, 'kymo recover' adds them from " : "",
+			shm_path ? shm_path : "");
 }
 
 static void print_object(struct recording *rec, const struct kymo_value *session,
@@ -435,7 +457,10 @@ const struct cli_command cmd_record = {
 		"127 when it was not found, 126 when it could not be run, 1 when it was not run because\n"
 		"there can be no trace. Standard output is the command's alone: the summary, and the object\n"
 		"of --json, go to standard error. With --snapshot, full buffers do not discard new events but\n"
-		"overwrite the oldest: --subbuf-size and --num-subbuf say how many of the last there will be.\n",
+		"overwrite the oldest: --subbuf-size and --num-subbuf say how many of the last there will be.\n"
+		"With --blocking-timeout=inf, no event is lost: the command waits while its buffers are full\n"
+		"(it gets KYMO_ALLOW_BLOCKING=1). With --shm-path, the buffers are files, best in a tmpfs\n"
+		"(/dev/shm/NAME), from which 'kymo recover DIR' completes the trace when everything was killed.\n",
 	.options = options,
 	.mode = CLI_PARSE_UNTIL_ARG,
 	.min_args = 1,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/params.h"
 
+#include <limits.h>
+
+#include "cli/locate.h"
+
 struct kymo_value *cli_params_new(struct cli *cli)
 {
 	struct kymo_value *params = kymo_value_new();
@@ -134,6 +138,22 @@ int cli_params_option(
 
 	return cli_params_added(
 		cli, name ? kymo_value_set_string(params, cli_param_name(name), value) : -ENOMEM);
+}
+
+int cli_params_shm_path(struct cli *cli, struct kymo_value *params)
+{
+	const char *given = cli_get(cli, "shm-path");
+	char path[PATH_MAX];
+	int r;
+
+	if (!given)
+		return CLI_OK;
+	if (!*given)
+		return cli_usage(cli, "--shm-path needs the name of a directory");
+	r = cli_absolute_path(path, sizeof(path), given);
+	if (!r)
+		r = kymo_value_set_string(params, "shm_path", path);
+	return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
 }
 
 int cli_params_buffers(struct cli *cli, struct kymo_value *params)

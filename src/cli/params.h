@@ -35,6 +35,8 @@ char *cli_param_name(char *key);
 /* A channel's option, by the name that people use. The daemon knows what it may be. */
 int cli_params_option(
 	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
+/* --shm-path=DIR as `shm_path`, absolute. */
+int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
 /* --subbuf-size, --num-subbuf, --buffers and --pool-size. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
@@ -82,6 +84,16 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                          \
 		"pool-size", 0, "N",                                                               \
 			"with --buffers=thread: so many are made ready before threads come (10)"   \
+	}
+#define CLI_OPTION_BLOCKING_TIMEOUT                                                                            \
+	{                                                                                                      \
+		"blocking-timeout", 0, "USEC|inf",                                                             \
+			"let events wait so long for room, in programs with KYMO_ALLOW_BLOCKING=1 (default 0)" \
+	}
+#define CLI_OPTION_SHM_PATH                                                                        \
+	{                                                                                          \
+		"shm-path", 0, "DIR",                                                              \
+			"keep the buffers in files, for 'kymo recover'; must be new or empty"      \
 	}
 
 #endif

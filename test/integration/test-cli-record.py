@@ -108,6 +108,17 @@ def test_json(k):
     equal(json.loads(done.stderr)["ok"], False, "JSON of a failure")
 
 
+def test_blocking(k):
+    """--blocking-timeout: the command waits for room, without being told anything else."""
+    for options, lossless in ((("--blocking-timeout=inf",), True), ((), False)):
+        out = k.top / f"out-{lossless}"
+        done = record(k, "--json", "-o", out, "--subbuf-size=4K", "--num-subbuf=2", *options, "--", kymotest.APPS / "emit", "-n", 20000)
+        counts = json.loads(done.stderr)
+        equal(counts["discarded"] == 0, lossless, f"with {options}: {counts['discarded']} events are discarded: is that none")
+        equal(counts["recorded"] + counts["discarded"], 20000, "events")
+    one_line(record(k, "--blocking-timeout=often", "true", status=1), "often")
+
+
 def test_no_summary(k):
     equal(record(k, "--no-summary", kymotest.APPS / "emit", "-n", 20).stderr, "", "stderr")
     done = record(k, "--no-summary", "--subbuf-size=4096", "--num-subbuf=2", kymotest.APPS / "emit", "-n", 300000)

@@ -35,10 +35,10 @@ SMALL = ("--subbuf-size=16K", "--num-subbuf=4")
 class Victim:
     """A program that records in two threads; its counters outlive it."""
 
-    def __init__(self, k, number, env=None):
+    def __init__(self, k, number, **options):
         self.number, self.file = number, k.top / f"counters-{number}"
         self.file.write_bytes(bytes(4096))
-        self.app = k.spawn("victim", "last", number, self.file, env=env)
+        self.app = k.spawn("victim", "last", number, self.file, **options)
         k.expect(self.app, "recording")
 
     def counts(self):
@@ -153,6 +153,29 @@ def test_killed_after_rotation(k):
     recover(k, shm)
     # each chunk is a trace of its own: babeltrace2 merges them by time
     check_all(by_thread(read_trace(trace)[0]), [victim])
+
+
+def test_killed_record(k):
+    """kymo record, too."""
+    shm, out = k.top / "shm", k.top / "out"
+    (k.top / "tmp").mkdir()  # for its run directory, which it cannot remove
+    recording = [kymotest.CLI, "record", f"--shm-path={shm}", "-o", str(out), *ROOMY, "--"]
+    victim = Victim(k, 0, env={"TMPDIR": str(k.top / "tmp")}, wrap=recording)
+    some_time()
+    kill_everything(k)
+    recover(k, shm)
+    check(not shm.exists(), "what was recovered is still there")
+    check_all(by_thread(read_trace(out)[0]), [victim])
+
+
+def test_record(k):
+    """An orderly end of kymo record leaves no buffers; a place that will not do is refused before the command runs."""
+    shm, out = k.top / "shm", k.top / "out"
+    k.run([kymotest.CLI, "record", "--shm-path", shm, "-o", out, kymotest.APPS / "emit", "-n", 100])
+    check(not shm.exists(), "buffers are left")
+    equal(len(read_trace(out)[0]), 100, "events")
+    done = k.run([kymotest.CLI, "record", "--shm-path", out, "-o", k.top / "other", "echo", "ran"], status=1)
+    check(str(out) in done.stderr and not done.stdout, done)
 
 
 def test_interrupted(k):
