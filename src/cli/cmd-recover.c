@@ -114,6 +114,8 @@ static int recover(struct cli *cli, char *path, char *dir, const char *output)
 			cli, "failed", "cannot run %s: %s", path, strerror(r < 0 ? -r : ENOMEM));
 	if (r || parse_result(text, &result) < 0)
 		return fail(cli, said);
+	if (!output)
+		rmdir(dir); /* which the consumer has emptied, unless something is left to be done, but may not remove itself */
 	cli_warn_log(cli, said);
 	return report(cli, &result);
 }

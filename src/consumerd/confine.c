@@ -28,7 +28,7 @@ static const uint32_t calls[] = {
 	SYS_renameat2, SYS_getdents64, SYS_readlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync,
 	SYS_sync_file_range, SYS_fadvise64, SYS_fcntl,
 	/* memory and time */
-	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
+	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_memfd_create, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
 	/* loop and sockets */
 	SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_connect, SYS_getsockopt, SYS_setsockopt,
 	SYS_sendmsg, SYS_recvmsg, SYS_shutdown,
@@ -92,7 +92,7 @@ static int landlock_abi(void)
 	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-static int restrict_writes(int dir_fd)
+static int restrict_writes(const int *dirs, size_t n)
 {
 	struct landlock_ruleset_attr handled = {
 		.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
@@ -105,8 +105,7 @@ static int restrict_writes(int dir_fd)
 	struct landlock_path_beneath_attr below = {
 		.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
 				  LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
-				  LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REFER,
-		.parent_fd = dir_fd};
+				  LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REFER};
 	int abi = landlock_abi(), rules, ret = 0;
 
 	if (abi < REFER_ABI)
@@ -118,23 +117,27 @@ static int restrict_writes(int dir_fd)
 	rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
 	if (rules < 0)
 		return -errno;
-	if ((dir_fd >= 0 && syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH,
-				    &below, 0) < 0) ||
-		syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+	for (size_t i = 0; i < n && !ret; i++) {
+		below.parent_fd = dirs[i];
+		if (dirs[i] >= 0 && syscall(SYS_landlock_add_rule, rules,
+					    LANDLOCK_RULE_PATH_BENEATH, &below, 0) < 0)
+			ret = -errno;
+	}
+	if (!ret && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		ret = -errno;
 	close(rules);
 	return ret;
 }
 
-void confine(int dir_fd)
+void confine(const int *dirs, size_t n)
 {
 	int ret;
 
 	if (KY_SANITIZED) /* whose runtime has needs of its own */
 		return;
-	ret = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : restrict_writes(dir_fd);
+	ret = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : restrict_writes(dirs, n);
 	if (ret < 0)
-		ky_debug("writing is not limited to the trace directory: %s", strerror(-ret));
+		ky_debug("writing is not limited to directories: %s", strerror(-ret));
 	ret = restrict_calls();
 	if (ret < 0)
 		ky_debug("system calls are not limited: %s", strerror(-ret));

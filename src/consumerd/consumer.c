@@ -355,8 +355,7 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 			m.output, strerror(-ret));
 	if (!ret && m.resume)
 		resume_chunk(c);
-	if (!c->recovers) /* that has files elsewhere to read and to remove, and ends when it is through */
-		confine(c->root_fd);
+	confine((const int[]){c->root_fd, c->source_fd}, 2);
 	send_stats(c, 0);
 	return 0;
 }
@@ -627,7 +626,7 @@ int consumer_init(struct consumer *c)
 {
 	int ret;
 
-	*c = (struct consumer){.root_fd = -1, .session_fd = -1};
+	*c = (struct consumer){.root_fd = -1, .session_fd = -1, .source_fd = -1};
 	ky_list_init(&c->traces);
 	ky_list_init(&c->sets);
 	succession_init(c);

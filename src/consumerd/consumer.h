@@ -36,7 +36,9 @@ struct consumer {
 	int session_fd;	  /* of that memory; -1: none */
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
-	bool recovers; /* nobody else will write what is in buffers in overwrite mode (recovery.h) */
+	/* of a recovery (recovery.h) */
+	bool recovers; /* nobody else will write what is in buffers in overwrite mode */
+	int source_fd; /* directory of the buffers, where positions are kept and all is removed; borrowed; -1 */
 	struct ky_list traces, sets;
 	/* the failure that stands, as it was told to the daemon */
 	int status;

@@ -310,6 +310,8 @@ static int begin(struct recovery *r, const struct ky_cons_init *m)
 	if (r->output) {
 		init.output = r->output;
 		init.resume = 0;
+	} else {
+		r->consumer.source_fd = r->dir;
 	}
 	fd = r->output ? make_memory() : open_memory(r);
 	if (fd < 0)
@@ -396,7 +398,7 @@ static int recover(struct recovery *r)
 		return 1;
 	print_result(r, &n);
 	if (!r->output && !r->n_left_out && !n.after.n_quarantined)
-		ky_shm_dir_remove(r->path, r->dir);
+		ky_shm_dir_empty(r->dir);
 	return 0;
 }
 

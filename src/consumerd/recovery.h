@@ -4,11 +4,12 @@
  * consumer that takes its orders from a file, where the session daemon has written them down:
  *
  * - into the session's own trace: goes on as the next consumer would have, behind what was written; of channels in overwrite mode,
- *   it adds what their buffers hold. The directory is removed when all of it is written.
+ *   it adds what their buffers hold. The directory is emptied when all of it is written; it itself is the caller's to remove.
  * - elsewhere: as a snapshot, all that the buffers hold. That needs no more than buffers and their descriptions, and changes nothing
  *   of what it reads; so it is also what can be done with a copy, or while the session goes on.
  *
- * Everything in the directory may be damaged, a copy of it made at any moment, or another's: what makes no sense is left out, and told.
+ * It is confined as any consumer (confine.h), to the trace and, in the first case, the directory, before it looks at buffers. Everything in
+ * the directory may be damaged, a copy of it made at any moment, or another's: what makes no sense is left out, and told.
  */
 #ifndef CONSUMERD_RECOVERY_H
 #define CONSUMERD_RECOVERY_H

@@ -55,12 +55,12 @@ static bool can_map(int prot)
 	return p != MAP_FAILED;
 }
 
-static int inside, outside, open_fd; /* directories; a file in the second */
+static int inside, also, outside, open_fd; /* directories; a file in the last */
 
 /* 0, or the number of the first thing that is not as it should be: likewise below. */
 static int try_writes(void)
 {
-	if (!can_make(inside, "file"))
+	if (!can_make(inside, "file") || !can_make(also, "file"))
 		return 1;
 	if (mkdirat(inside, "dir", 0700) < 0 || renameat(inside, "file", inside, "dir/file") < 0)
 		return 2;
@@ -91,7 +91,7 @@ static void try_confined(int (*try)(void))
 	pid_t pid = fork();
 
 	if (!pid) {
-		confine(inside);
+		confine((const int[]){inside, -1, also}, 3);
 		_exit(try());
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -121,6 +121,7 @@ static int make_dirs(void **state)
 {
 	assert_non_null(mkdtemp(top));
 	inside = open_dir("inside");
+	also = open_dir("also");
 	outside = open_dir("outside");
 	open_fd = openat(outside, "open", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	return 0;
@@ -132,6 +133,7 @@ static int remove_dirs(void **state)
 
 	ky_close(open_fd);
 	ky_close(outside);
+	ky_close(also);
 	ky_close(inside);
 	snprintf(command, sizeof(command), "rm -r %s", top);
 	return system(command);

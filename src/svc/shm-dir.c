@@ -157,7 +157,7 @@ static void remove_file(int dir, const char *name)
 	unlinkat(dir, name, 0);
 }
 
-void ky_shm_dir_remove(const char *path, int fd)
+void ky_shm_dir_empty(int fd)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(folders); i++) {
 		walk(fd, folders[i], remove_file);
@@ -165,5 +165,10 @@ void ky_shm_dir_remove(const char *path, int fd)
 	}
 	remove_file(fd, KY_SHM_MEMORY);
 	remove_file(fd, KY_SHM_SESSION);
+}
+
+void ky_shm_dir_remove(const char *path, int fd)
+{
+	ky_shm_dir_empty(fd);
 	rmdir(path);
 }

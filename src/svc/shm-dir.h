@@ -38,7 +38,9 @@ int ky_shm_dir_open(const char *path, int *ret_fd);
 int ky_shm_count_buffers(int dir);
 /* Opens a regular file in it, without following links; flags: O_RDONLY or O_RDWR. The descriptor, or -errno. */
 int ky_shm_open(int dir, const char *name, int flags);
-/* Removes it with all that a session keeps in it; what else is in it stays. fd stays the caller's. */
+/* Removes all that a session keeps in it; what else is in it stays. */
+void ky_shm_dir_empty(int fd);
+/* And itself. fd stays the caller's. */
 void ky_shm_dir_remove(const char *path, int fd);
 
 #endif

@@ -545,4 +545,27 @@ def test_shortened_while_in_use(k):
     equal(len(read_trace(trace)[0]), 100, "events")
 
 
+@kymotest.without_sanitizers
+def test_confined(k):
+    """Who recovers, perhaps root from files that others made, may do no more than any consumer."""
+    shm, trace = left_behind(k)
+    said, full = os.pipe()
+    os.set_blocking(full, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(full, bytes(4096))
+    os.set_blocking(full, True)
+    recovery = subprocess.Popen([kymotest.RUN_FROM / "src/consumerd/kymo-consumerd", f"--recover={shm}"], env=k.env, stdout=full)
+    k.started.append(recovery)
+    os.close(full)
+    wait_for(lambda: not list(shm.iterdir()), "all to be recovered")  # it cannot say so, and so has not ended
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{recovery.pid}/status").read_text().splitlines())
+    if "Seccomp" in status:
+        equal((status["Seccomp"], status["NoNewPrivs"]), ("2", "1"), "filter of system calls, no new privileges")
+    with open(said, "rb") as f:
+        check(f.read().strip(b"\0").startswith(b"recovered 200 "), "what the recovery says")
+    equal(recovery.wait(kymotest.TIMEOUT), 0, "exit status")
+    equal(len(read_trace(trace)[0]), 200, "events")
+
+
 kymotest.main()
