@@ -32,6 +32,14 @@
 #define KY_THREAD_TLS
 #endif
 
+/* A switch in the environment: set, and neither empty nor 0. */
+static inline bool ky_switch_is_on(const char *name)
+{
+	const char *s = secure_getenv(name);
+
+	return s && *s && strcmp(s, "0");
+}
+
 /* Cleanup attributes, for daemons and command line only (style: never beside goto in one function). */
 #define _cleanup_free_	 __attribute__((cleanup(ky_cleanup_free)))
 #define _cleanup_close_	 __attribute__((cleanup(ky_cleanup_close)))

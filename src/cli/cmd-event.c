@@ -140,12 +140,13 @@ const struct cli_command cmd_enable_event = {
 	.help = "record the events that match",
 	.details =
 		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain. What Kymo itself\n"
-		"tells must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (docs/collector.md has more),\n"
+		"tells must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (kymo-collectd(8) has more),\n"
 		"'kymo_statedump:*' and 'kymo_lib:*' programs' files.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
 		"number, 0 to 14. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"
-		"it knows C's operators, elements 'list[0]' and contexts '$ctx.vpid': see docs/filters.md. A session that is recording takes the rule up at once.\n",
+		"it knows C's operators, elements 'list[0]' and contexts '$ctx.vpid': see kymo-filter(7). A session that is\n"
+		"recording takes the rule up at once.\n",
 	.options = enable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_enable,

@@ -272,7 +272,7 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 		fprintf(stderr,
 			"  %" PRIu64 " event%s could have come, but the program never got there\n",
 			matched, matched == 1 ? "" : "s");
-	else if (getenv("KYMO_OFF"))
+	else if (ky_switch_is_on("KYMO_OFF"))
 		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
 	else if (cli_get(rec->cli, "with"))
 		fputs("  its programs could not be given the libraries of --with: they are static or setuid, or drop their environment\n",

@@ -34,8 +34,8 @@ const struct cli_command cmd_regenerate = {
 	.synopsis = "statedump [-s SESSION]",
 	.help = "have programs tell a started session their state again",
 	.details =
-		"What programs tell of themselves when a session starts (docs/statedump.md), they tell that\n"
-		"session again: with kymo_statedump:* enabled what files they consist of, with kymo_vm:* the\n"
+		"What programs tell of themselves when a session starts, they tell that session again:\n"
+		"with kymo_statedump:* enabled what files they consist of, with kymo_vm:* the\n"
 		"virtual machines that run, with kymo_* all state of the system, and what programs themselves\n"
 		"register. No other session gets it.\n",
 	.options = options,

@@ -47,7 +47,7 @@ void cli_help_all(FILE *to)
 	fputs("\nA first trace:\n"
 	      "  kymo record ./program        runs it and records all its events\n"
 	      "  kymo view                    shows the trace made last\n\n"
-	      "'kymo COMMAND --help' tells the options of a command.\n"
+
 	      "Options for all: --json (one JSON object as result), --help, --version.\n",
 		to);
 }

@@ -26,7 +26,13 @@ static void usage(void)
 	       "       kymo-consumerd --recover=DIR [--output=TRACE]\n"
 	       "Writes the trace of one session. Started by kymo-sessiond, not by hand: it takes its\n"
 	       "orders from a socket that it inherits as descriptor %d. --recover is 'kymo recover':\n"
-	       "absolute paths, and one line about what was done.\n",
+	       "absolute paths, and one line about what was done.\n"
+	       "\n"
+	       "      --recover=DIR     the directory of --shm-path\n"
+	       "      --output=TRACE    write a new trace, and leave DIR as it is\n"
+	       "  -v, --verbose         log more\n"
+	       "  -h, --help            show this help\n"
+	       "  -V, --version         show the version\n",
 		DAEMON_FD);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters: an expression over an event's fields that says whether the event is recorded. docs/filters.md is the
- * language; docs/filter-program.md the bytes of a program.
+ * Filters: an expression over an event's fields that says whether the event is recorded. man/kymo-filter.7 is
+ * the language; docs/filter-program.md the bytes of a program.
  *
  *   text --compile--> program: names unresolved, no event known       (session daemon)
  *   program + an event's fields --link--> code: offsets and types      (traced program; daemon, to know whether it can)

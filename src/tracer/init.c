@@ -52,14 +52,6 @@ static int read_timeout(void)
 	return *end || v < -1 || v > 3600000 ? 3000 : (int)v;
 }
 
-/* Set, and not to 0. */
-static bool read_switch(const char *name)
-{
-	const char *s = secure_getenv(name);
-
-	return s && *s && strcmp(s, "0");
-}
-
 static void init_conns(void)
 {
 	char dir[sizeof(tracer.conns[0].dir)];
@@ -68,8 +60,8 @@ static void init_conns(void)
 	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 ||
 		!strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
-	tracer_conn_init(
-		&tracer.conns[0], dir[0] && secure_getenv("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);
+	tracer_conn_init(&tracer.conns[0],
+		dir[0] && ky_switch_is_on("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);
 	if (tracer_standalone(&tracer.conns[1]))
 		tracer.companion = &tracer.conns[1];
 	else
@@ -199,12 +191,12 @@ out:
 /* The first object: everything that must exist before the listener. Under the lock. */
 static void init(void)
 {
-	if (getauxval(AT_SECURE) || secure_getenv("KYMO_OFF")) {
+	if (getauxval(AT_SECURE) || ky_switch_is_on("KYMO_OFF")) {
 		tracer.off = true;
 		return;
 	}
-	tracer.debug = secure_getenv("KYMO_DEBUG") != NULL;
-	tracer.allow_blocking = read_switch("KYMO_ALLOW_BLOCKING");
+	tracer.debug = ky_switch_is_on("KYMO_DEBUG");
+	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	settle();
 	init_rings();
