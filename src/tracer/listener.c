@@ -248,17 +248,17 @@ struct sign {
 	uint64_t check_ns; /* when there should be more */
 };
 
-/* /proc/PID/stat, proc(5): whether the process runs or would like to, and the ticks that it ran. */
-static bool is_running(pid_t pid, uint64_t *ret_ticks)
+/* /proc/.../stat, proc(5): whether the process or thread runs or would like to, and the ticks that it ran. */
+static bool is_running(const char *parent, pid_t id, uint64_t *ret_ticks)
 {
-	char path[32], buf[512], state;
+	char path[48], buf[512], state;
 	unsigned long user, system;
 	const char *p;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	snprintf(path, sizeof(path), "%s/%d/stat", parent, (int)id);
+	fd = id ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
 	ky_close(fd);
 	if (n <= 0)
@@ -273,8 +273,8 @@ static bool is_running(pid_t pid, uint64_t *ret_ticks)
 }
 
 /*
- * No sign of life, but the reason is that others have the CPU: our own listener has not got as far as connecting, or the
- * daemon would run if it could. (Not if it runs all the time: then it hangs in a loop.)
+ * No sign of life, but the reason is that others have the CPU: our own listener has not got as far as connecting, or it or
+ * the daemon would run if it could. (Not if the daemon runs all the time: then it hangs in a loop.)
  */
 static bool is_starved(const struct tracer_conn *c, struct sign *s)
 {
@@ -283,7 +283,9 @@ static bool is_starved(const struct tracer_conn *c, struct sign *s)
 	if (!__atomic_load_n(&c->tried, __ATOMIC_RELAXED) &&
 		!__atomic_load_n(&c->retry_ns, __ATOMIC_RELAXED))
 		return true;
-	if (!is_running(__atomic_load_n(&c->daemon, __ATOMIC_RELAXED), &ticks))
+	if (is_running("/proc/self/task", listener_tid, &ticks))
+		return true;
+	if (!is_running("/proc", __atomic_load_n(&c->daemon, __ATOMIC_RELAXED), &ticks))
 		return false;
 	if (s->ticks && ticks - s->ticks > ALIVE_TICKS)
 		return false;
