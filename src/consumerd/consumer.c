@@ -411,7 +411,7 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	ky_list_foreach (set, &c->sets, node)
 		if (set->id == m.set)
 			return -EEXIST;
-	ret = c->snapshot ? 0 : succession_keep(c, m.set, fds);
+	ret = c->snapshot ? 0 : succession_keep(c, &m, fds);
 	if (ret < 0)
 		return ret;
 	if (m.overwrite == 1 && !c->snapshot && !c->recovers)

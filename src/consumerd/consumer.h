@@ -47,7 +47,7 @@ struct consumer {
 	int exit_status;
 	/* for a successor of the daemon (succession.h) */
 	char rendezvous[108]; /* a socket's path; "": there is none to come */
-	struct ky_list kept;
+	struct ky_list kept, kept_logs;
 	struct ky_list retired; /* sets that are gone (retirement.h) */
 	struct ky_timer caller;
 };

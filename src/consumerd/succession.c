@@ -13,24 +13,63 @@
 #define FIRST_CALL_NS (10 * KY_NS_PER_MS) /* the dying daemon's own socket may still be there */
 #define CALL_NS	      (50 * KY_NS_PER_MS)
 
+/* A trace's metadata log, which all its sets have; to the end, as the trace. */
+struct kept_log {
+	struct ky_list node; /* in consumer->kept_logs */
+	uint64_t uuid_hi, uuid_lo;
+	int fd;
+};
+
 struct kept {
 	struct ky_list node; /* in consumer->kept */
 	uint32_t set;
-	int fds[N_SET_FDS];
+	int rings_fd, consumed_fd;
+	const struct kept_log *log;
 };
 
 static struct kept *kept_free(struct kept *k)
 {
 	if (!k)
 		return NULL;
-	for (size_t i = 0; i < N_SET_FDS; i++)
-		ky_close(k->fds[i]);
+	ky_close(k->rings_fd);
+	ky_close(k->consumed_fd);
 	ky_list_remove(&k->node);
 	free(k);
 	return NULL;
 }
 
-int succession_keep(struct consumer *c, uint32_t set, const int fds[N_SET_FDS])
+static struct kept_log *log_free(struct kept_log *l)
+{
+	ky_close(l->fd);
+	ky_list_remove(&l->node);
+	free(l);
+	return NULL;
+}
+
+static int copy_fd(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* NULL: no memory, or no descriptor. */
+static struct kept_log *keep_log(struct consumer *c, const struct ky_cons_ring_set *m, int fd)
+{
+	struct kept_log *l;
+
+	ky_list_foreach (l, &c->kept_logs, node)
+		if (l->uuid_hi == m->uuid_hi && l->uuid_lo == m->uuid_lo)
+			return l;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	ky_list_append(&c->kept_logs, &l->node);
+	l->uuid_hi = m->uuid_hi;
+	l->uuid_lo = m->uuid_lo;
+	l->fd = copy_fd(fd);
+	return l->fd < 0 ? log_free(l) : l;
+}
+
+int succession_keep(struct consumer *c, const struct ky_cons_ring_set *m, const int fds[N_SET_FDS])
 {
 	struct kept *k;
 
@@ -40,16 +79,14 @@ int succession_keep(struct consumer *c, uint32_t set, const int fds[N_SET_FDS])
 	if (!k)
 		return -ENOMEM;
 	ky_list_append(&c->kept, &k->node);
-	k->set = set;
-	for (size_t i = 0; i < N_SET_FDS; i++)
-		k->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
-	for (size_t i = 0; i < N_SET_FDS; i++) {
-		if (k->fds[i] >= 0)
-			continue;
-		kept_free(k);
-		return -EMFILE;
-	}
-	return 0;
+	k->set = m->set;
+	k->rings_fd = copy_fd(fds[0]);
+	k->consumed_fd = copy_fd(fds[1]);
+	k->log = keep_log(c, m, fds[2]);
+	if (k->rings_fd >= 0 && k->consumed_fd >= 0 && k->log)
+		return 0;
+	kept_free(k);
+	return -EMFILE;
 }
 
 void succession_release(struct consumer *c, uint32_t set)
@@ -98,10 +135,11 @@ static void hand_over(struct consumer *c)
 
 	retirement_repeat(c);
 	ky_list_foreach (k, &c->kept, node) {
+		const int fds[N_SET_FDS] = {k->rings_fd, k->consumed_fd, k->log->fd};
 		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 
 		len = ky_cons_adopt_encode(&w, &(struct ky_cons_adopt){.set = k->set});
-		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), k->fds, N_SET_FDS);
+		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, N_SET_FDS);
 		all.n_sets++;
 	}
 	len = ky_cons_adopted_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)}, &all);
@@ -135,14 +173,18 @@ bool succession_begin(struct consumer *c)
 void succession_init(struct consumer *c)
 {
 	ky_list_init(&c->kept);
+	ky_list_init(&c->kept_logs);
 	ky_timer_init(&c->caller, call_due);
 }
 
 void succession_deinit(struct consumer *c)
 {
+	struct kept_log *l, *next;
 	struct kept *k, *tmp;
 
 	ky_timer_cancel(&c->caller);
 	ky_list_foreach_safe (k, tmp, &c->kept, node)
 		kept_free(k);
+	ky_list_foreach_safe (l, next, &c->kept_logs, node)
+		log_free(l);
 }

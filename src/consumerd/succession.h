@@ -13,7 +13,7 @@
 void succession_init(struct consumer *c);
 void succession_deinit(struct consumer *c);
 /* Keeps copies of the set's descriptors, if there can be a successor. 0 or -errno. */
-int succession_keep(struct consumer *c, uint32_t set, const int fds[N_SET_FDS]);
+int succession_keep(struct consumer *c, const struct ky_cons_ring_set *m, const int fds[N_SET_FDS]);
 /* Closes them. */
 void succession_release(struct consumer *c, uint32_t set);
 /* The daemon is gone: calls its successor now and then. False when there is none to wait for. */

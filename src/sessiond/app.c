@@ -442,11 +442,14 @@ static void post_blocking(struct app_set *as)
 	POST(as->app, blocking, &m, NULL, 0);
 }
 
-static void post_ring_set(struct app_set *as)
+/* Once. 0 or -errno. */
+static int post_ring_set(struct app_set *as)
 {
 	const struct ring_set *set = as->set;
 	struct app *a = as->app;
-	const int fds[] = {set->memory.rings_fd, set->memory.consumed_ro_fd};
+	_cleanup_close_ int consumed = as->sent ? -1
+						: memory_open_read_only(set->memory.consumed_fd);
+	const int fds[] = {set->memory.rings_fd, consumed};
 	struct ky_app_ring_set m = {
 		.set = set->number,
 		.pool_size = set->pool_size,
@@ -454,6 +457,8 @@ static void post_ring_set(struct app_set *as)
 		.lasting = set->channel->session->journal_fd >= 0,
 	};
 
+	if (as->sent || consumed < 0)
+		return as->sent ? 0 : consumed;
 	if (set->mode == KY_SET_PER_THREAD)
 		watch_process(a);
 	KY_GEOMETRY_COPY(&m, &set->geometry);
@@ -461,6 +466,7 @@ static void post_ring_set(struct app_set *as)
 	as->sent = true;
 	if (set->channel->blocking_timeout_us)
 		post_blocking(as);
+	return 0;
 }
 
 void apps_tell_blocking(struct channel *c)
@@ -496,8 +502,6 @@ static void post_map(struct app_set *as, struct list *l)
 
 	if (!l->n)
 		return;
-	if (!as->sent)
-		post_ring_set(as);
 	post_contexts(as);
 	POST(as->app, map, &m, NULL, 0);
 	as->changed = true;
@@ -644,8 +648,8 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			strerror(-ret));
 }
 
-/* Makes the event known to the set. NULL when that fails, reported. */
-static struct set_event *register_event(const struct app_set *as, struct event_desc *d)
+/* Makes the event known to the set, which the program gets before it is told of any. NULL when that fails, reported. */
+static struct set_event *register_event(struct app_set *as, struct event_desc *d)
 {
 	const struct channel *c = as->set->channel;
 	struct definer by = {.pid = as->app->pid};
@@ -655,6 +659,8 @@ static struct set_event *register_event(const struct app_set *as, struct event_d
 	memcpy(by.name, as->app->name, sizeof(by.name));
 	if (!ret)
 		ret = ring_set_register(as->set, d, &by, &e);
+	if (!ret)
+		ret = post_ring_set(as);
 	if (ret < 0) {
 		report_failure(as, d, ret);
 		return NULL;
@@ -676,8 +682,6 @@ static void post_filter(struct app_set *as, const struct filter *f)
 	if (grow_array(as->app, &as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
 		return;
 	as->known[as->n_known++] = f->number;
-	if (!as->sent)
-		post_ring_set(as);
 	list_clear(&l);
 	ky_write_u32(&l.w, f->number);
 	ky_write_bytes(&l.w, (struct ky_bytes){f->program, f->len});

@@ -183,7 +183,6 @@ struct registry *registry_free(struct registry *r)
 		return NULL;
 	ky_list_remove(&r->node);
 	ky_close(r->log_fd);
-	ky_close(r->log_ro_fd);
 	free(r);
 	return NULL;
 }
@@ -255,7 +254,7 @@ struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits)
 
 	if (!r)
 		return NULL;
-	r->log_fd = r->log_ro_fd = -1;
+	r->log_fd = -1;
 	r->uid = uid;
 	r->abi_bits = abi_bits;
 	ky_list_append(&s->registries, &r->node);
@@ -282,7 +281,8 @@ static int make_log(struct registry *r, const struct session *s)
 	uint64_t uuid[2];
 
 	registry_uuid(r, uuid);
-	return log_memory_make(s->shm_fd, uuid, &r->log_fd, &r->log_ro_fd);
+	r->log_fd = log_memory_make(s->shm_fd, uuid);
+	return KY_MIN(r->log_fd, 0);
 }
 
 static int registry_get(
@@ -324,7 +324,7 @@ static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_
 	set->mode = mode;
 	set->named = c->buffers == BUFFERS_THREAD;
 	set->number = daemon_next_number(c->session->daemon);
-	set->memory = (struct ring_memory){-1, -1, -1, -1};
+	set->memory = (struct ring_memory){-1, -1};
 	ky_list_init(&set->users);
 	return set;
 }

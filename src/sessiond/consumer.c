@@ -114,13 +114,19 @@ static void send_timers(struct consumer *c, const struct ring_set *set)
 
 static void send_set(struct consumer *c, const struct ring_set *set)
 {
-	const int fds[] = {set->memory.rings_ro_fd,
-		c->snapshot ? set->memory.consumed_ro_fd : set->memory.consumed_fd,
-		set->registry->log_ro_fd};
+	_cleanup_close_ int rings = memory_open_read_only(set->memory.rings_fd);
+	_cleanup_close_ int consumed = memory_open_read_only(set->memory.consumed_fd);
+	_cleanup_close_ int log = memory_open_read_only(set->registry->log_fd);
+	const int fds[] = {rings, c->snapshot ? consumed : set->memory.consumed_fd, log};
+	int error = KY_MIN(KY_MIN(rings, consumed), KY_MIN(log, 0));
 	uint8_t buf[1024];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	int len = order_ring_set(&w, set);
 
+	if (error < 0) {
+		ky_msg_conn_fail(&c->conn, error);
+		return;
+	}
 	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
 	if (!c->snapshot)
 		send_timers(c, set);
@@ -447,11 +453,10 @@ static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 	struct ring_set *set = ring_set_find(c->session, number);
 	struct registry *r = set ? set->registry : NULL;
 	int ret = r ? 0 : -ENOENT, dir = c->session->shm_fd;
-	uint64_t size;
 
 	if (!ret && r->log_fd < 0)
-		ret = log_memory_adopt(dir, fds[2], r->log_file, &r->log_fd, &r->log_ro_fd, &size);
-	if (!ret && set->memory.rings_fd < 0)
+		ret = r->log_fd = log_memory_adopt(dir, fds[2], r->log_file);
+	if (ret >= 0 && set->memory.rings_fd < 0)
 		ret = ring_memory_adopt(&set->memory, dir, fds,
 			(const uint64_t[]){set->rings_file, set->consumed_file});
 	if (ret < 0)

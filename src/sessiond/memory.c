@@ -18,7 +18,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The same file, opened once more; if read-only, no holder of it can get more. */
+/* The same file, opened once more. */
 static int reopen(int fd, int flags)
 {
 	char path[64];
@@ -29,7 +29,7 @@ static int reopen(int fd, int flags)
 	return again < 0 ? -errno : again;
 }
 
-static int reopen_read_only(int fd)
+int memory_open_read_only(int fd)
 {
 	return reopen(fd, O_RDONLY);
 }
@@ -100,9 +100,7 @@ static void fill_header(struct ky_set_header *h, const struct ky_geometry *g, ui
 void ring_memory_close(struct ring_memory *m)
 {
 	m->rings_fd = ky_close(m->rings_fd);
-	m->rings_ro_fd = ky_close(m->rings_ro_fd);
 	m->consumed_fd = ky_close(m->consumed_fd);
-	m->consumed_ro_fd = ky_close(m->consumed_ro_fd);
 }
 
 uint64_t ring_memory_in_use(const struct ring_memory *m)
@@ -120,19 +118,15 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir
 	struct ky_set_header header;
 	int ret;
 
-	*m = (struct ring_memory){-1, -1, -1, -1};
+	*m = (struct ring_memory){-1, -1};
 	ky_shm_buffers(rings, number);
 	ky_shm_positions(consumed, number);
 	fill_header(&header, g, number, uuid);
 	ret = m->rings_fd = memory_make(
 		dir, rings, "kymo-rings", g->total_size, &header, sizeof(header));
 	if (ret >= 0)
-		ret = m->rings_ro_fd = reopen_read_only(m->rings_fd);
-	if (ret >= 0)
 		ret = m->consumed_fd = memory_make(
 			dir, consumed, "kymo-consumed", consumed_size, NULL, 0);
-	if (ret >= 0)
-		ret = m->consumed_ro_fd = reopen_read_only(m->consumed_fd);
 	if (ret < 0) {
 		ring_memory_close(m);
 		ring_memory_remove(dir, number);
@@ -241,23 +235,12 @@ int ring_memory_free_slots(
 	return (int)n;
 }
 
-int log_memory_make(int dir, const uint64_t uuid[2], int *ret_fd, int *ret_ro_fd)
+int log_memory_make(int dir, const uint64_t uuid[2])
 {
 	char name[KY_SHM_NAME_MAX];
-	int fd, ro;
 
 	ky_shm_metadata(name, uuid[0], uuid[1]);
-	fd = memory_make(dir, name, "kymo-metadata", 0, NULL, 0);
-	if (fd < 0)
-		return fd;
-	ro = reopen_read_only(fd);
-	if (ro < 0) {
-		ky_close(fd);
-		return ro;
-	}
-	*ret_fd = fd;
-	*ret_ro_fd = ro;
-	return 0;
+	return memory_make(dir, name, "kymo-metadata", 0, NULL, 0);
 }
 
 /*
@@ -279,17 +262,13 @@ int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const ui
 {
 	int ret = check_file(dir, fds[0], files[0]);
 
-	*m = (struct ring_memory){-1, -1, -1, -1};
+	*m = (struct ring_memory){-1, -1};
 	if (!ret)
 		ret = check_file(dir, fds[1], files[1]);
 	if (!ret)
 		ret = m->rings_fd = reopen(fds[0], O_RDWR);
 	if (ret >= 0)
-		ret = m->rings_ro_fd = reopen_read_only(fds[0]);
-	if (ret >= 0)
 		ret = m->consumed_fd = reopen(fds[1], O_RDWR);
-	if (ret >= 0)
-		ret = m->consumed_ro_fd = reopen_read_only(fds[1]);
 	if (ret < 0)
 		ring_memory_close(m);
 	return KY_MIN(ret, 0);
@@ -309,24 +288,11 @@ int session_memory_adopt(
 	return KY_MIN(ret, 0);
 }
 
-int log_memory_adopt(
-	int dir, int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size)
+int log_memory_adopt(int dir, int fd, uint64_t file)
 {
-	int ret = check_file(dir, fd, file), again, ro;
-	struct stat st;
+	int ret = check_file(dir, fd, file);
 
-	if (ret < 0 || fstat(fd, &st) < 0)
-		return ret < 0 ? ret : -errno;
-	again = reopen(fd, O_RDWR);
-	ro = again < 0 ? again : reopen_read_only(fd);
-	if (ro < 0) {
-		ky_close(again);
-		return ro;
-	}
-	*ret_fd = again;
-	*ret_ro_fd = ro;
-	*ret_size = (uint64_t)st.st_size;
-	return 0;
+	return ret < 0 ? ret : reopen(fd, O_RDWR);
 }
 
 /* Highest number in a list like "0-3,8-11", plus 1. */

@@ -12,12 +12,14 @@
 #include "abi/resume.h"
 #include "ring/geometry.h"
 
+/* Who may only read one of them gets a descriptor of memory_open_read_only(), and nothing else keeps such. */
 struct ring_memory {
-	int rings_fd;	    /* read-write: programs and the daemon */
-	int rings_ro_fd;    /* for the consumer */
-	int consumed_fd;    /* read-write: the consumer */
-	int consumed_ro_fd; /* for programs */
+	int rings_fd;	 /* read-write: programs and the daemon */
+	int consumed_fd; /* read-write: the consumer */
 };
+
+/* The same memory opened once more, to be given away: no holder of it can get more. The descriptor, or -errno. */
+int memory_open_read_only(int fd);
 
 /* Makes the memory of set `number`, of the trace with this UUID, its header filled in. 0 or -errno; nothing is left after an error. */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
@@ -52,12 +54,10 @@ int session_memory_adopt(
  * numbers. Takes neither descriptor. 0 or -errno; nothing is open after an error.
  */
 int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2]);
-/* Likewise a log; *ret_size its length. */
-int log_memory_adopt(
-	int dir, int fd, uint64_t file, int *ret_fd, int *ret_ro_fd, uint64_t *ret_size);
-
-/* A log: *ret_fd to append to, *ret_ro_fd to give away. 0 or -errno. */
-int log_memory_make(int dir, const uint64_t uuid[2], int *ret_fd, int *ret_ro_fd);
+/* A log: the descriptor, or -errno. */
+int log_memory_make(int dir, const uint64_t uuid[2]);
+/* Likewise as another process has kept it. */
+int log_memory_adopt(int dir, int fd, uint64_t file);
 
 /*
  * Number of CPUs that can ever have events: highest possible number + 1. The kernel's own mask size

@@ -65,7 +65,7 @@ struct registry {
 	uid_t uid;
 	uint32_t abi_bits;
 	uint8_t uuid[16];
-	int log_fd, log_ro_fd;
+	int log_fd;
 	uint64_t log_size;
 	uint32_t n_streams;
 	/* while a predecessor's session is taken over */

@@ -106,6 +106,38 @@ def test_forks(k):
     equal(len({pid for pid, _ in owners(trace)}), 11, "processes with files")
 
 
+def memories(pid):
+    """How many descriptors of each of Kymo's memories the process has, and of how many of them it may write."""
+    found, writable = {}, {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        match = re.match(r"/memfd:kymo-(\w+)", os.readlink(f"/proc/{pid}/fd/{fd}"))
+        if match:
+            flags = int(re.search(r"flags:\s*(\d+)", pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text())[1], 8)
+            found[match[1]] = found.get(match[1], 0) + 1
+            writable[match[1]] = writable.get(match[1], 0) + (flags & os.O_ACCMODE == os.O_RDWR)
+    return found, writable
+
+
+def test_descriptors(k, n=12):
+    """Daemon and consumer keep two for each process: what others may only read is opened when it is given to them."""
+    k.start_daemon()
+    k.record("emit:*", channel=OWN)
+    apps = [k.spawn("emit", "-n", 1, "-w") for _ in range(n)]
+    for app in apps:
+        k.expect(app, "ready")
+        k.let_go(app)
+        k.read_until(app, "done")
+    sets = {"rings": n, "consumed": n}
+    equal(memories(k.daemon.pid), ({**sets, "metadata": 1, "session": 1}, {**sets, "metadata": 1, "session": 1}), "the daemon's")
+    found, writable = memories(consumer(k))
+    equal({name: found[name] for name in sets}, sets, "the consumer's")
+    check(found["metadata"] <= 2, f"the consumer's: {found}")  # the trace's, and the one for a successor
+    equal({name: writable[name] for name in found}, {"rings": 0, "consumed": n, "metadata": 0, "session": 1}, "those that the consumer may write")
+    for app in apps:
+        k.let_go(app)
+        k.finish(app)
+
+
 def test_short_processes(k):
     """Of many processes that have ended no descriptor is left, nor any mapping or memory."""
     k.start_daemon()
