@@ -5,223 +5,231 @@
 
 #include "base/utf8.h"
 
-#define REPLACEMENT "\\ufffd"
-
 struct printer {
-	struct ky_buf *out;
+	struct ky_put put;
 	const struct ky_value *v; /* the next */
 	const uint8_t *data;
 };
 
-static void puts_text(struct printer *p, const char *s)
-{
-	ky_buf_append(p->out, s, strlen(s));
-}
+#define put_literal(p, to, s) ky_put_literal(ky_put_room(&(p)->put, to, sizeof(s)), s)
 
-static void print_code(struct ky_buf *out, uint32_t code)
+static char *put_code(char *to, uint32_t code)
 {
 	static const char letters[32] = {
 		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 
 	if (code < 32 && letters[code])
-		ky_buf_printf(out, "\\%c", letters[code]);
-	else
-		ky_buf_printf(out, "\\u%04x", code);
+		return ky_put_char(ky_put_char(to, '\\'), letters[code]);
+	return to + sprintf(to, "\\u%04x", code);
+}
+
+/* The character at s, which is none if len is 0. */
+static char *put_character(char *to, const char *s, size_t len, uint32_t code, bool harmless)
+{
+	if (!len)
+		return ky_put_literal(to, "\\ufffd");
+	if (!harmless)
+		return put_code(to, code);
+	if (code == '"' || code == '\\')
+		to = ky_put_char(to, '\\');
+	return mempcpy(to, s, len);
+}
+
+static char *print_string(struct printer *p, char *to, const char *s, size_t n)
+{
+	size_t len;
+
+	to = put_literal(p, to, "\"");
+	for (size_t i = 0; i < n; i += KY_MAX(len, (size_t)1)) {
+		bool harmless = false;
+		uint32_t code = 0;
+
+		len = ky_utf8_length(s + i, n - i, &code, &harmless);
+		to = ky_put_room(&p->put, to, 16);
+		to = put_character(to, s + i, len, code, harmless);
+	}
+	return put_literal(p, to, "\"");
 }
 
 void ky_format_json_string(struct ky_buf *out, const char *text, size_t n)
 {
-	size_t len;
+	struct printer p;
 
-	ky_format_char(out, '"');
-	for (size_t i = 0; i < n; i += len) {
-		bool harmless = false;
-		uint32_t code = 0;
-
-		len = ky_utf8_length(text + i, n - i, &code, &harmless);
-		if (!len)
-			ky_buf_append(out, REPLACEMENT, strlen(REPLACEMENT));
-		else if (!harmless)
-			print_code(out, code);
-		else if (code == '"' || code == '\\')
-			ky_buf_printf(out, "\\%c", (char)code);
-		else
-			ky_buf_append(out, text + i, len);
-		len = KY_MAX(len, (size_t)1);
-	}
-	ky_format_char(out, '"');
-}
-
-static void print_string(struct printer *p, const char *s)
-{
-	ky_format_json_string(p->out, s, strlen(s));
+	ky_put_end(&p.put, print_string(&p, ky_put_begin(&p.put, out), text, n));
 }
 
 /* The fewest digits that read back as the same; those of a float need not be a double's. */
-static void format_float(char *text, size_t size, double v, bool is_single)
+static int format_float(char *text, size_t size, double v, bool is_single)
 {
-	int most = is_single ? 9 : 17;
+	int most = is_single ? 9 : 17, n = 0;
 
 	for (int digits = is_single ? 6 : 15; digits <= most; digits++) {
-		snprintf(text, size, "%.*g", digits, v);
+		n = snprintf(text, size, "%.*g", digits, v);
 		if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
 			break;
 	}
+	return n;
 }
 
 /* JSON has no words for what is no number: these are strings. */
-static void print_float(struct printer *p, const struct ky_node *n, double v)
+static char *print_float(struct printer *p, char *to, const struct ky_node *n, double v)
 {
-	char text[40];
-
-	if (!isfinite(v)) {
-		puts_text(p, isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\"");
-		return;
-	}
-	format_float(text, sizeof(text), v, n->size == 32);
-	puts_text(p, text);
+	to = ky_put_room(&p->put, to, 40);
+	if (!isfinite(v))
+		return stpcpy(to, isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\"");
+	return to + format_float(to, 40, v, n->size == 32);
 }
 
-static void print_number(struct printer *p, const struct ky_node *n, uint64_t v)
+static char *print_number(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
-	if (n->is_signed)
-		ky_format_i64(p->out, (int64_t)v);
-	else
-		ky_format_u64(p->out, v);
+	to = ky_put_room(&p->put, to, KY_PUT_NUMBER);
+	return n->is_signed ? ky_put_i64(to, (int64_t)v) : ky_put_u64(to, v);
 }
 
 /* An enumeration: {"value": V, "label": "L"}, the first label that fits, or null. */
-static void print_int(struct printer *p, const struct ky_node *n, uint64_t v)
+static char *print_int(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
 	const char *label;
 	uint32_t at = 0;
 
-	if (!n->is_enum) {
-		print_number(p, n, v);
-		return;
-	}
+	if (!n->is_enum)
+		return print_number(p, to, n, v);
 	label = ky_enum_label(n, v, &at);
-	puts_text(p, "{\"value\": ");
-	print_number(p, n, v);
-	puts_text(p, ", \"label\": ");
-	if (label)
-		print_string(p, label);
-	else
-		puts_text(p, "null");
-	puts_text(p, "}");
+	to = put_literal(p, to, "{\"value\": ");
+	to = print_number(p, to, n, v);
+	to = put_literal(p, to, ", \"label\": ");
+	to = label ? print_string(p, to, label, strlen(label)) : put_literal(p, to, "null");
+	return put_literal(p, to, "}");
 }
 
-static void print_node(struct printer *p, const struct ky_node *n);
+static char *print_node(struct printer *p, char *to, const struct ky_node *n);
 
-static void print_element(
-	struct printer *p, const struct ky_node *elem, const struct ky_value *v, uint64_t i)
+static char *print_element(struct printer *p, char *to, const struct ky_node *elem,
+	const struct ky_value *v, uint64_t i)
 {
 	uint64_t at = v->at + i * ky_node_stride(elem);
 
 	if (elem->kind == KY_NODE_INT)
-		print_int(p, elem, ky_read_int(p->data, at, elem));
-	else
-		print_float(p, elem, ky_read_float(p->data, at, elem));
+		return print_int(p, to, elem, ky_read_int(p->data, at, elem));
+	return print_float(p, to, elem, ky_read_float(p->data, at, elem));
 }
 
-static void print_array(struct printer *p, const struct ky_node *n)
+static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v = p->v++;
 
-	if (n->is_text) {
-		ky_format_json_string(p->out, v->text, v->n);
-		return;
-	}
-	ky_format_char(p->out, '[');
+	if (n->is_text)
+		return print_string(p, to, v->text, v->n);
+	to = put_literal(p, to, "[");
 	for (uint64_t i = 0; i < v->n; i++) {
 		if (i)
-			puts_text(p, ", ");
-		if (n->is_scalars)
-			print_element(p, n->children, v, i);
-		else
-			print_node(p, n->children);
+			to = put_literal(p, to, ", ");
+		to = n->is_scalars ? print_element(p, to, n->children, v, i)
+				   : print_node(p, to, n->children);
 	}
-	ky_format_char(p->out, ']');
+	return put_literal(p, to, "]");
 }
 
-static void print_members(struct printer *p, const struct ky_node *n, const char *before)
+static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
 {
+	bool any = false;
+
+	to = put_literal(p, to, "{");
 	for (uint32_t i = 0; i < n->n; i++) {
-		if (!n->children[i].is_shown)
+		const struct ky_node *c = &n->children[i];
+
+		if (!c->is_shown)
 			continue;
-		puts_text(p, before);
-		print_string(p, n->children[i].name);
-		puts_text(p, ": ");
-		print_node(p, &n->children[i]);
-		before = ", ";
+		if (any)
+			to = put_literal(p, to, ", ");
+		to = print_string(p, to, c->name, strlen(c->name));
+		to = put_literal(p, to, ": ");
+		to = print_node(p, to, c);
+		any = true;
 	}
+	return put_literal(p, to, "}");
 }
 
-static void print_node(struct printer *p, const struct ky_node *n)
+static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v;
 
 	switch ((enum ky_node_kind)n->kind) {
 	case KY_NODE_INT:
 		v = p->v++;
-		print_int(p, n, v->u);
-		break;
+		return print_int(p, to, n, v->u);
 	case KY_NODE_FLOAT:
 		v = p->v++;
-		print_float(p, n, v->f);
-		break;
+		return print_float(p, to, n, v->f);
 	case KY_NODE_STRING:
 		v = p->v++;
-		ky_format_json_string(p->out, v->text, v->n);
-		break;
+		return print_string(p, to, v->text, v->n);
 	case KY_NODE_ARRAY:
 	case KY_NODE_SEQUENCE:
-		print_array(p, n);
-		break;
+		return print_array(p, to, n);
 	case KY_NODE_STRUCT:
-		ky_format_char(p->out, '{');
-		print_members(p, n, "");
-		ky_format_char(p->out, '}');
-		break;
+		return print_struct(p, to, n);
 	case KY_NODE_VARIANT:
 		v = p->v++;
-		print_node(p, &n->children[v->u]);
-		break;
+		return print_node(p, to, &n->children[v->u]);
 	}
+	return to;
 }
 
-/* , "name": value; nothing when the scope is not there. */
-static void print_scope(
-	struct printer *p, const struct ky_item *event, enum ky_scope scope, const char *name)
+/* The value; {} when the scope is not there. */
+static char *print_scope(
+	struct printer *p, char *to, const struct ky_item *event, enum ky_scope scope)
 {
 	if (!event->scopes[scope].node)
-		return;
-	ky_buf_printf(p->out, ", \"%s\": ", name);
+		return put_literal(p, to, "{}");
 	p->v = event->scopes[scope].values->v;
-	print_node(p, event->scopes[scope].node);
+	return print_struct(p, to, event->scopes[scope].node);
+}
+
+static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_t ns)
+{
+	to = ky_put_room(&p->put, to, 192);
+	to = ky_put_literal(to, "\"timestamp\": ");
+	to = ky_put_i64(to, ns);
+	to = ky_put_literal(to, ", \"time\": \"");
+	to = ky_put_iso(f, to, ns);
+	return ky_put_literal(to, "\", ");
+}
+
+static char *print_cpu(struct printer *p, char *to, const struct ky_values *context)
+{
+	for (size_t i = 0; i < context->n; i++) {
+		if (context->v[i].node->role == KY_ROLE_CPU) {
+			to = put_literal(p, to, ", \"cpu\": ");
+			return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), context->v[i].u);
+		}
+	}
+	return to;
 }
 
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
-	struct printer p = {.out = out, .data = event->data};
+	const struct ky_event_class *e = event->event;
+	struct printer p;
+	char *to = ky_put_begin(&p.put, out);
 
-	puts_text(&p, "{");
-	if (event->has_time) {
-		puts_text(&p, "\"timestamp\": ");
-		ky_format_i64(out, event->ns);
-		puts_text(&p, ", \"time\": \"");
-		ky_format_iso(out, event->ns);
-		puts_text(&p, "\", ");
+	p.data = event->data;
+	to = put_literal(&p, to, "{");
+	if (event->has_time)
+		to = print_time(f, &p, to, event->ns);
+	to = put_literal(&p, to, "\"name\": ");
+	to = print_string(&p, to, e->name ? e->name : "", e->name_len);
+	to = print_cpu(&p, to, event->scopes[KY_SCOPE_PACKET_CONTEXT].values);
+	if (event->scopes[KY_SCOPE_EVENT_CONTEXT].node) {
+		to = put_literal(&p, to, ", \"context\": ");
+		to = print_scope(&p, to, event, KY_SCOPE_EVENT_CONTEXT);
 	}
-	puts_text(&p, "\"name\": ");
-	print_string(&p, event->event->name ? event->event->name : "");
-	if (event->has_cpu)
-		ky_buf_printf(out, ", \"cpu\": %llu", (unsigned long long)event->cpu);
-	print_scope(&p, event, KY_SCOPE_EVENT_CONTEXT, "context");
-	print_scope(&p, event, KY_SCOPE_SPECIFIC_CONTEXT, "event_context");
-	if (event->scopes[KY_SCOPE_FIELDS].node)
-		print_scope(&p, event, KY_SCOPE_FIELDS, "fields");
-	else
-		puts_text(&p, ", \"fields\": {}");
-	puts_text(&p, "}\n");
+	if (event->scopes[KY_SCOPE_SPECIFIC_CONTEXT].node) {
+		to = put_literal(&p, to, ", \"event_context\": ");
+		to = print_scope(&p, to, event, KY_SCOPE_SPECIFIC_CONTEXT);
+	}
+	to = put_literal(&p, to, ", \"fields\": ");
+	to = print_scope(&p, to, event, KY_SCOPE_FIELDS);
+	to = put_literal(&p, to, "}\n");
+	ky_put_end(&p.put, to);
 }

@@ -12,51 +12,43 @@
 #define MAX_N_LABELS   32		   /* of one value */
 
 struct printer {
-	struct ky_buf *out;
+	struct ky_put put;
 	const struct ky_value *v; /* the next */
 	const uint8_t *data;
 	bool safe;
 };
 
-static void puts_text(struct printer *p, const char *s)
-{
-	ky_buf_append(p->out, s, strlen(s));
-}
+#define put_literal(p, to, s) ky_put_literal(ky_put_room(&(p)->put, to, sizeof(s)), s)
 
-static void print_base(struct printer *p, const struct ky_node *n, uint64_t v)
+static char *print_base(char *to, const struct ky_node *n, uint64_t v)
 {
 	unsigned digit = n->base == 16 ? 4 : n->base == 8 ? 3 : 1;
 	unsigned size = (n->size + digit - 1) / digit * digit;
 	const char *prefix = n->base == 16 ? "0x" : n->base == 8 ? "0" : "0b";
-	char text[64], *to = text + sizeof(text);
+	char text[64], *at = text + sizeof(text);
 
 	/* Negative numbers are shown as the digits of their size. */
 	if (size < 64)
 		v &= ((uint64_t)1 << size) - 1;
 	do {
-		*--to = "0123456789ABCDEF"[v & ((1u << digit) - 1)];
+		*--at = "0123456789ABCDEF"[v & ((1u << digit) - 1)];
 		v >>= digit;
-	} while (v || (n->base == 2 && to > text + sizeof(text) - n->size));
-	puts_text(p, prefix);
-	ky_buf_append(p->out, to, (size_t)(text + sizeof(text) - to));
+	} while (v || (n->base == 2 && at > text + sizeof(text) - n->size));
+	return mempcpy(stpcpy(to, prefix), at, (size_t)(text + sizeof(text) - at));
 }
 
-static void print_number(struct printer *p, const struct ky_node *n, uint64_t v)
+static inline char *print_number(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
+	to = ky_put_room(&p->put, to, 80);
 	if (n->base != 10)
-		print_base(p, n, v);
-	else if (n->is_signed)
-		ky_format_i64(p->out, (int64_t)v);
-	else
-		ky_format_u64(p->out, v);
+		return print_base(to, n, v);
+	return n->is_signed ? ky_put_i64(to, (int64_t)v) : ky_put_u64(to, v);
 }
 
-static void print_float(struct printer *p, double v)
+static char *print_float(struct printer *p, char *to, double v)
 {
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%g", v);
-
-	ky_buf_append(p->out, text, (size_t)n);
+	to = ky_put_room(&p->put, to, 32);
+	return to + snprintf(to, 32, "%g", v);
 }
 
 /* The letter behind the backslash, or 0 when the character stands for itself. */
@@ -78,27 +70,10 @@ static char escape_letter(unsigned char c)
 	return letters[c];
 }
 
-/* The character at s, escaped if need be; how many bytes of it were taken. */
-static size_t print_escaped(struct printer *p, const char *s, size_t n)
+static char *put_hex(char *to, unsigned char c)
 {
-	unsigned char c = (unsigned char)*s;
-	char letter = escape_letter(c);
-	bool harmless = true;
-	uint32_t code;
-	size_t len = 1;
-
-	if (letter) {
-		ky_format_char(p->out, '\\');
-		ky_format_char(p->out, letter);
-		return 1;
-	}
-	if (c >= 0x80 && p->safe)
-		len = ky_utf8_length(s, n, &code, &harmless);
-	if (c < 0x20 || c == 0x7f || !len || !harmless)
-		ky_buf_printf(p->out, "\\x%02x", c);
-	else
-		ky_buf_append(p->out, s, len);
-	return len && harmless ? len : 1;
+	to = ky_put_char(to, "0123456789abcdef"[c >> 4]);
+	return ky_put_char(to, "0123456789abcdef"[c & 15]);
 }
 
 static bool is_plain(unsigned char c)
@@ -106,45 +81,90 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x7f && !escape_letter(c);
 }
 
-static void print_string(struct printer *p, const char *s, size_t n)
+/* The character at s, escaped if need be; *ret_len: how many bytes of it were taken. */
+static char *print_escaped(struct printer *p, char *to, const char *s, size_t n, size_t *ret_len)
 {
-	size_t i = 0;
+	unsigned char c = (unsigned char)*s;
+	char letter = escape_letter(c);
+	bool harmless = true;
+	uint32_t code;
+	size_t len = 1;
 
-	ky_format_char(p->out, '"');
+	*ret_len = 1;
+	if (letter)
+		return ky_put_char(ky_put_char(to, '\\'), letter);
+	if (c >= 0x80 && p->safe)
+		len = ky_utf8_length(s, n, &code, &harmless);
+	if (c < 0x20 || c == 0x7f || !len || !harmless)
+		return put_hex(ky_put_literal(to, "\\x"), c);
+	*ret_len = len;
+	return mempcpy(to, s, len);
+}
+
+typedef unsigned char bytes __attribute__((vector_size(16)));
+typedef uint64_t words __attribute__((vector_size(16)));
+
+/* Copies a piece of a string; false when something in it must be escaped. */
+static inline bool put_plain(char *to, const char *s)
+{
+	bytes b;
+	words bad;
+
+	memcpy(&b, s, sizeof(b));
+	memcpy(to, &b, sizeof(b));
+	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\'') | (b == '?') |
+		      (b == '\\'));
+	return !(bad[0] | bad[1]);
+}
+
+static char *print_string(struct printer *p, char *to, const char *s, size_t n)
+{
+	size_t i = 0, len;
+
+	to = ky_put_char(ky_put_room(&p->put, to, 1), '"');
 	while (i < n) {
-		size_t start = i;
+		size_t end = i + KY_MIN(n - i, sizeof(bytes));
 
-		while (i < n && is_plain((unsigned char)s[i]))
-			i++;
-		ky_buf_append(p->out, s + start, i - start);
-		if (i < n)
-			i += print_escaped(p, s + i, n - i);
+		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
+		if (end - i == sizeof(bytes) && put_plain(to, s + i)) {
+			to += sizeof(bytes);
+			i = end;
+			continue;
+		}
+		while (i < end && is_plain((unsigned char)s[i]))
+			to = ky_put_char(to, s[i++]);
+		if (i < end) {
+			to = print_escaped(p, to, s + i, n - i, &len);
+			i += len;
+		}
 	}
-	ky_format_char(p->out, '"');
+	return ky_put_char(ky_put_room(&p->put, to, 1), '"');
 }
 
 /* Text that babeltrace2 prints as it is. */
-static void print_raw(struct printer *p, const char *s)
+static char *print_raw(struct printer *p, char *to, const char *s, size_t n)
 {
-	size_t n = strlen(s), len;
+	size_t len;
 
-	for (size_t i = 0; i < n && p->safe; i += KY_MAX(len, (size_t)1)) {
+	if (!p->safe)
+		return ky_put_bytes(&p->put, to, s, n);
+	for (size_t i = 0; i < n; i += KY_MAX(len, (size_t)1)) {
 		bool harmless = false;
 		uint32_t code;
 
+		to = ky_put_room(&p->put, to, 4);
 		len = ky_utf8_length(s + i, n - i, &code, &harmless);
 		if (len && harmless)
-			ky_buf_append(p->out, s + i, len);
+			to = mempcpy(to, s + i, len);
 		else
-			ky_buf_printf(p->out, "\\x%02x", (unsigned char)s[i]);
+			to = put_hex(ky_put_literal(to, "\\x"), (unsigned char)s[i]);
 		len = harmless ? len : 1;
 	}
-	if (!p->safe)
-		ky_buf_append(p->out, s, n);
+	return to;
 }
 
 /* Labels may repeat with several ranges, and are shown once. */
-static void print_labels(struct printer *p, const struct ky_node *n, uint64_t v)
+static char *print_labels(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
 	const char *shown[MAX_N_LABELS], *label;
 	uint32_t at = 0, n_shown = 0;
@@ -157,131 +177,136 @@ static void print_labels(struct printer *p, const struct ky_node *n, uint64_t v)
 		if (i < n_shown)
 			continue;
 		if (n_shown)
-			puts_text(p, ", ");
-		print_string(p, label, strlen(label));
+			to = put_literal(p, to, ", ");
+		to = print_string(p, to, label, strlen(label));
 		shown[n_shown++] = label;
 	}
-	if (!n_shown)
-		puts_text(p, "<unknown>");
+	return n_shown ? to : put_literal(p, to, "<unknown>");
 }
 
-static void print_int(struct printer *p, const struct ky_node *n, uint64_t v)
+static inline char *print_int(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
-	if (!n->is_enum) {
-		print_number(p, n, v);
-		return;
-	}
-	puts_text(p, "( ");
-	print_labels(p, n, v);
-	puts_text(p, " : container = ");
-	print_number(p, n, v);
-	puts_text(p, " )");
+	if (ky_likely(!n->is_enum))
+		return print_number(p, to, n, v);
+	to = put_literal(p, to, "( ");
+	to = print_labels(p, to, n, v);
+	to = put_literal(p, to, " : container = ");
+	to = print_number(p, to, n, v);
+	return put_literal(p, to, " )");
 }
 
-static void print_node(struct printer *p, const struct ky_node *n);
+static char *print_node(struct printer *p, char *to, const struct ky_node *n);
 
-static void print_index(struct printer *p, uint64_t i)
+static char *print_index(struct printer *p, char *to, uint64_t i)
 {
-	puts_text(p, i ? ", [" : " [");
-	ky_format_u64(p->out, i);
-	puts_text(p, "] = ");
+	to = ky_put_room(&p->put, to, 3 + KY_PUT_NUMBER);
+	to = i ? ky_put_literal(to, ", [") : ky_put_literal(to, " [");
+	to = ky_put_u64(to, i);
+	return put_literal(p, to, "] = ");
 }
 
-static void print_numbers(struct printer *p, const struct ky_node *elem, const struct ky_value *v)
+static char *print_numbers(
+	struct printer *p, char *to, const struct ky_node *elem, const struct ky_value *v)
 {
 	uint64_t at = v->at;
 
 	for (uint64_t i = 0; i < v->n; i++, at += ky_node_stride(elem)) {
-		print_index(p, i);
+		to = print_index(p, to, i);
 		if (elem->kind == KY_NODE_INT)
-			print_int(p, elem, ky_read_int(p->data, at, elem));
+			to = print_int(p, to, elem, ky_read_int(p->data, at, elem));
 		else
-			print_float(p, ky_read_float(p->data, at, elem));
+			to = print_float(p, to, ky_read_float(p->data, at, elem));
 	}
+	return to;
 }
 
-static void print_array(struct printer *p, const struct ky_node *n)
+static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v = p->v++;
 
-	if (n->is_text) {
-		print_string(p, v->text, v->n);
-		return;
-	}
-	ky_format_char(p->out, '[');
+	if (n->is_text)
+		return print_string(p, to, v->text, v->n);
+	to = put_literal(p, to, "[");
 	if (n->is_scalars)
-		print_numbers(p, n->children, v);
+		to = print_numbers(p, to, n->children, v);
 	for (uint64_t i = 0; i < v->n && !n->is_scalars; i++) {
-		print_index(p, i);
-		print_node(p, n->children);
+		to = print_index(p, to, i);
+		to = print_node(p, to, n->children);
 	}
-	puts_text(p, " ]");
+	return put_literal(p, to, " ]");
 }
 
-static void print_struct(struct printer *p, const struct ky_node *n)
+/* Leads are short, and have room behind for a copy of a known size. */
+static inline char *print_lead(struct printer *p, char *to, const struct ky_node *n)
 {
-	const char *before = " ";
-
-	ky_format_char(p->out, '{');
-	for (uint32_t i = 0; i < n->n; i++) {
-		if (!n->children[i].is_shown)
-			continue;
-		puts_text(p, before);
-		puts_text(p, n->children[i].name);
-		puts_text(p, " = ");
-		print_node(p, &n->children[i]);
-		before = ", ";
-	}
-	puts_text(p, " }");
+	if (ky_unlikely(n->lead_len > KY_LEAD_PAD))
+		return ky_put_bytes(&p->put, to, n->lead, n->lead_len);
+	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
+	memcpy(to, n->lead, KY_LEAD_PAD);
+	return to + n->lead_len;
 }
 
-static void print_node(struct printer *p, const struct ky_node *n)
+static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
+{
+	to = put_literal(p, to, "{");
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct ky_node *c = &n->children[i];
+
+		if (!c->is_shown)
+			continue;
+		to = print_lead(p, to, c);
+		to = c->kind == KY_NODE_INT ? print_int(p, to, c, (p->v++)->u)
+					    : print_node(p, to, c);
+	}
+	return put_literal(p, to, " }");
+}
+
+static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v;
 
 	switch ((enum ky_node_kind)n->kind) {
 	case KY_NODE_INT:
 		v = p->v++;
-		print_int(p, n, v->u);
-		break;
+		return print_int(p, to, n, v->u);
 	case KY_NODE_FLOAT:
 		v = p->v++;
-		print_float(p, v->f);
-		break;
+		return print_float(p, to, v->f);
 	case KY_NODE_STRING:
 		v = p->v++;
-		print_string(p, v->text, v->n);
-		break;
+		return print_string(p, to, v->text, v->n);
 	case KY_NODE_ARRAY:
 	case KY_NODE_SEQUENCE:
-		print_array(p, n);
-		break;
+		return print_array(p, to, n);
 	case KY_NODE_STRUCT:
-		print_struct(p, n);
-		break;
+		return print_struct(p, to, n);
 	case KY_NODE_VARIANT:
 		v = p->v++;
-		puts_text(p, "{ ");
-		print_node(p, &n->children[v->u]);
-		puts_text(p, " }");
-		break;
+		to = put_literal(p, to, "{ ");
+		to = print_node(p, to, &n->children[v->u]);
+		return put_literal(p, to, " }");
 	}
+	return to;
 }
 
-static void print_delta(struct ky_format *f, struct printer *p, int64_t ns)
+/* [HH:MM:SS.nnnnnnnnn] (+D.nnnnnnnnn) */
+static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_t ns)
 {
-	uint64_t delta = f->had_time && ns > f->last_ns ? (uint64_t)ns - (uint64_t)f->last_ns : 0;
+	uint64_t delta = ns > f->last_ns ? (uint64_t)ns - (uint64_t)f->last_ns : 0;
 
+	to = ky_put_room(&p->put, to, 128);
+	to = ky_put_char(to, '[');
+	to = ky_put_time(f, to, ns);
+	to = ky_put_literal(to, "] (+");
 	if (f->had_time) {
-		puts_text(p, "(+");
-		ky_format_u64(p->out, delta / NS_PER_S);
-		ky_format_fraction(p->out, (uint32_t)(delta % NS_PER_S));
-		puts_text(p, ") ");
+		to = ky_put_u64(to, delta / NS_PER_S);
+		to = ky_put_fraction(to, (uint32_t)(delta % NS_PER_S));
 	} else {
-		puts_text(p, "(+?." UNKNOWN_DIGITS ") ");
+		to = ky_put_literal(to, "?." UNKNOWN_DIGITS);
 	}
 	f->last_ns = ns;
 	f->had_time = true;
+	return ky_put_literal(to, ") ");
 }
 
 static const struct ky_trace *trace_of(const struct ky_item *item)
@@ -293,70 +318,90 @@ static const struct ky_trace *trace_of(const struct ky_item *item)
 
 void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
-	struct printer p = {.out = out, .data = event->data, .safe = f->safe};
-	const char *before = "";
+	struct printer p;
+	const struct ky_trace *trace = trace_of(event);
+	const struct ky_event_class *e = event->event;
+	char *to = ky_put_begin(&p.put, out);
+	bool any = false;
 
-	if (event->has_time) {
-		ky_format_char(out, '[');
-		ky_format_time(f, out, event->ns);
-		puts_text(&p, "] ");
-		print_delta(f, &p, event->ns);
-	}
-	print_raw(&p, trace_of(event)->origin);
-	print_raw(&p, event->event->name ? event->event->name : "<unknown>");
-	puts_text(&p, ": ");
+	p.data = event->data;
+	p.safe = f->safe;
+	if (event->has_time)
+		to = print_time(f, &p, to, event->ns);
+	to = print_raw(&p, to, trace->origin, trace->origin_len);
+	to = e->name ? print_raw(&p, to, e->name, e->name_len) : put_literal(&p, to, "<unknown>");
+	to = put_literal(&p, to, ": ");
 	for (int i = 0; i < KY_N_SCOPES; i++) {
 		if (!event->scopes[i].node)
 			continue;
-		puts_text(&p, before);
+		if (any)
+			to = put_literal(&p, to, ", ");
 		p.v = event->scopes[i].values->v;
-		print_node(&p, event->scopes[i].node);
-		before = ", ";
+		to = print_struct(&p, to, event->scopes[i].node);
+		any = true;
 	}
-	ky_format_char(out, '\n');
+	to = put_literal(&p, to, "\n");
+	ky_put_end(&p.put, to);
 }
 
-static void print_range(struct ky_format *f, struct printer *p, const struct ky_item *lost)
+static char *print_range(
+	struct ky_format *f, struct printer *p, char *to, const struct ky_item *lost)
 {
-	if (!lost->has_time) {
-		puts_text(p, "(unknown time range)");
-		return;
-	}
-	puts_text(p, "between [");
-	ky_format_time(f, p->out, lost->lost.begin_ns);
-	puts_text(p, "] and [");
-	ky_format_time(f, p->out, lost->lost.end_ns);
-	ky_format_char(p->out, ']');
+	if (!lost->has_time)
+		return put_literal(p, to, "(unknown time range)");
+	to = ky_put_room(&p->put, to, 192);
+	to = ky_put_literal(to, "between [");
+	to = ky_put_time(f, to, lost->lost.begin_ns);
+	to = ky_put_literal(to, "] and [");
+	to = ky_put_time(f, to, lost->lost.end_ns);
+	return ky_put_char(to, ']');
 }
 
-static void print_uuid(struct printer *p, const struct ky_tsdl *t)
+static char *print_uuid(struct printer *p, char *to, const struct ky_tsdl *t)
 {
-	puts_text(p, t->has_uuid ? "(UUID: " : "(no UUID");
-	for (int i = 0; t->has_uuid && i < 16; i++)
-		ky_buf_printf(p->out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			t->uuid[i]);
-	puts_text(p, ")");
+	to = t->has_uuid ? put_literal(p, to, "(UUID: ") : put_literal(p, to, "(no UUID");
+	to = ky_put_room(&p->put, to, 64);
+	for (int i = 0; t->has_uuid && i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			to = ky_put_char(to, '-');
+		to = put_hex(to, t->uuid[i]);
+	}
+	return ky_put_char(to, ')');
+}
+
+static char *print_decimal(struct printer *p, char *to, uint64_t v)
+{
+	return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), v);
 }
 
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost)
 {
 	const struct ky_stream *s = lost->stream;
 	const struct ky_file *file = &s->files[KY_MIN(s->file, s->n_files - 1)];
-	struct printer p = {.out = out, .safe = f->safe};
-	bool events = lost->kind == KY_ITEM_LOST_EVENTS;
+	struct printer p;
+	char *to = ky_put_begin(&p.put, out);
 
-	ky_buf_printf(out, "WARNING: Tracer discarded %llu %s%s ", (unsigned long long)lost->lost.n,
-		events ? "event" : "packet", lost->lost.n == 1 ? "" : "s");
-	print_range(f, &p, lost);
-	puts_text(&p, " in trace \"");
-	print_raw(&p, file->trace->name);
-	puts_text(&p, "\" ");
-	print_uuid(&p, &file->trace->tsdl);
-	puts_text(&p, " within stream \"");
-	print_raw(&p, file->path);
-	ky_buf_printf(out, "\" (stream class ID: %llu, ", (unsigned long long)s->class->id);
-	if (file->has_instance)
-		ky_buf_printf(out, "stream ID: %llu).\n", (unsigned long long)file->instance);
-	else
-		puts_text(&p, "no stream ID).\n");
+	p.safe = f->safe;
+	to = put_literal(&p, to, "WARNING: Tracer discarded ");
+	to = print_decimal(&p, to, lost->lost.n);
+	to = lost->kind == KY_ITEM_LOST_EVENTS ? put_literal(&p, to, " event")
+					       : put_literal(&p, to, " packet");
+	to = lost->lost.n == 1 ? put_literal(&p, to, " ") : put_literal(&p, to, "s ");
+	to = print_range(f, &p, to, lost);
+	to = put_literal(&p, to, " in trace \"");
+	to = print_raw(&p, to, file->trace->name, strlen(file->trace->name));
+	to = put_literal(&p, to, "\" ");
+	to = print_uuid(&p, to, &file->trace->tsdl);
+	to = put_literal(&p, to, " within stream \"");
+	to = print_raw(&p, to, file->path, strlen(file->path));
+	to = put_literal(&p, to, "\" (stream class ID: ");
+	to = print_decimal(&p, to, s->class->id);
+	if (file->has_instance) {
+		to = put_literal(&p, to, ", stream ID: ");
+		to = print_decimal(&p, to, file->instance);
+		to = put_literal(&p, to, ").\n");
+	} else {
+		to = put_literal(&p, to, ", no stream ID).\n");
+	}
+	ky_put_end(&p.put, to);
 }

@@ -10,18 +10,24 @@
 #ifndef READER_FORMAT_H
 #define READER_FORMAT_H
 
-#include "base/buf.h"
+#include <time.h>
+
+#include "reader/put.h"
 #include "reader/reader.h"
+
+/* Text of the second that was asked for last. */
+struct ky_second {
+	size_t len; /* 0: none yet */
+	int64_t begin_ns;
+	char text[32];
+};
 
 /* State from line to line. Zeroed at first. */
 struct ky_format {
 	bool safe;     /* for a terminal */
 	bool had_time; /* last_ns holds */
 	int64_t last_ns;
-	/* text of the second that was asked for last */
-	bool had_second;
-	int64_t second;
-	char second_text[32];
+	struct ky_second local, utc;
 };
 
 /* [HH:MM:SS.nnnnnnnnn] (+D.DDDDDDDDD) HOST NAME: { CONTEXT }, { FIELDS } and a newline. */
@@ -30,25 +36,15 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
 /* The line that tells of a KY_ITEM_LOST_*, and a newline. */
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost);
-/* HH:MM:SS.nnnnnnnnn, local time. */
-void ky_format_time(struct ky_format *f, struct ky_buf *out, int64_t ns);
-/* YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ */
-void ky_format_iso(struct ky_buf *out, int64_t ns);
 /* "text" in quotes, as JSON. n bytes. */
 void ky_format_json_string(struct ky_buf *out, const char *text, size_t n);
 
 /* --- for the two formats only --- */
 
-void ky_format_u64(struct ky_buf *out, uint64_t v);
-void ky_format_i64(struct ky_buf *out, int64_t v);
-/* .nnnnnnnnn */
-void ky_format_fraction(struct ky_buf *out, uint32_t ns);
+/* HH:MM:SS.nnnnnnnnn, local time, and YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ; 64 bytes are room enough. */
+char *ky_put_time(struct ky_format *f, char *to, int64_t ns);
+char *ky_put_iso(struct ky_format *f, char *to, int64_t ns);
 /* The next label of an enumeration that fits the value, from index *at on; NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);
-
-static inline void ky_format_char(struct ky_buf *out, char c)
-{
-	ky_buf_append(out, &c, 1);
-}
 
 #endif

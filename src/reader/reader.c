@@ -152,6 +152,8 @@ static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 		fail(r, e, "cannot read the trace: %s/metadata: %s", dir, why);
 	else if (!t->dir || !t->name || !t->origin)
 		e = fail_memory(r);
+	else
+		t->origin_len = strlen(t->origin);
 	if (e < 0) {
 		free_trace(t);
 		return e;
@@ -459,44 +461,31 @@ static int start(struct ky_trace_reader *r)
 	return 0;
 }
 
-static void set_scope(struct ky_item *item, enum ky_scope scope, const struct ky_node *node,
+static inline void set_scope(struct ky_item *item, enum ky_scope scope, const struct ky_node *node,
 	const struct ky_values *values)
 {
 	item->scopes[scope].node = node && node->is_shown ? node : NULL;
 	item->scopes[scope].values = values;
 }
 
-static void find_cpu(struct ky_item *item, const struct ky_values *context)
-{
-	for (size_t i = 0; i < context->n && !item->has_cpu; i++) {
-		item->has_cpu = context->v[i].node->role == KY_ROLE_CPU;
-		item->cpu = context->v[i].u;
-	}
-}
-
-static void fill_event(struct ky_trace_reader *r, struct ky_item *item, const struct ky_stream *s)
+static void fill(struct ky_trace_reader *r, struct ky_item *item, const struct ky_stream *s)
 {
 	const struct ky_stream_class *c = s->class;
 
-	item->event = s->event;
-	if (r->options.spans_only)
+	item->kind = s->next;
+	item->has_time = c->clock;
+	item->ns = s->next_ns;
+	item->stream = s;
+	if (s->next != KY_ITEM_EVENT) {
+		item->lost = s->next == KY_ITEM_LOST_EVENTS ? s->lost_events : s->lost_packets;
 		return;
+	}
+	item->event = s->event;
 	item->data = s->d.data;
 	set_scope(item, KY_SCOPE_PACKET_CONTEXT, c->packet_context, &s->packet_context);
 	set_scope(item, KY_SCOPE_EVENT_CONTEXT, c->event_context, &r->values[0]);
 	set_scope(item, KY_SCOPE_SPECIFIC_CONTEXT, s->event->context, &r->values[1]);
 	set_scope(item, KY_SCOPE_FIELDS, s->event->fields, &r->values[2]);
-	find_cpu(item, &s->packet_context);
-}
-
-static void fill(struct ky_trace_reader *r, struct ky_item *item, const struct ky_stream *s)
-{
-	*item = (struct ky_item){
-		.kind = s->next, .has_time = s->class->clock, .ns = s->next_ns, .stream = s};
-	if (s->next == KY_ITEM_EVENT)
-		fill_event(r, item, s);
-	else
-		item->lost = s->next == KY_ITEM_LOST_EVENTS ? s->lost_events : s->lost_packets;
 }
 
 int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item)

@@ -41,8 +41,6 @@ struct ky_item {
 		const struct ky_node *node; /* NULL: not there, or nothing to show */
 		const struct ky_values *values;
 	} scopes[KY_N_SCOPES];
-	bool has_cpu;
-	uint64_t cpu;
 	/* KY_ITEM_LOST_* */
 	struct ky_lost lost;
 };

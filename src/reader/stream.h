@@ -17,6 +17,7 @@ struct ky_trace {
 	char *dir;    /* owned */
 	char *name;   /* owned: hostname and path below what was opened, for messages */
 	char *origin; /* owned: "HOST:PROCESS:(PID) ", what of it the metadata tells */
+	size_t origin_len;
 	struct ky_tsdl tsdl;
 	struct ky_layout layout;
 };

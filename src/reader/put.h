@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text made by hand, for the formats of events: numbers and pieces are written at `to`, and what is
+ * returned is the place behind them. So that place is in a register, and the buffer is told of it
+ * once, at the end (ky_put_end). Whoever writes has asked for room before: ky_put_room.
+ *
+ * When the buffer fails (its error tells), what follows is written over and over into `waste`.
+ */
+#ifndef READER_PUT_H
+#define READER_PUT_H
+
+#include <endian.h>
+
+#include "base/buf.h"
+
+#define KY_PUT_MAX    256 /* bytes that can be asked for at once */
+#define KY_PUT_NUMBER 24  /* bytes that a number in decimal may touch */
+
+struct ky_put {
+	struct ky_buf *out; /* borrowed */
+	char *end;	    /* of the room that there is */
+	char waste[KY_PUT_MAX];
+};
+
+/* Makes room behind what the buffer holds. */
+char *ky_put_more(struct ky_put *p);
+
+/* Where to begin. */
+static inline char *ky_put_begin(struct ky_put *p, struct ky_buf *out)
+{
+	p->out = out;
+	if (ky_unlikely(!out->data))
+		return ky_put_more(p);
+	p->end = out->data + out->cap;
+	return out->data + out->len;
+}
+
+static inline void ky_put_end(struct ky_put *p, const char *to)
+{
+	if (!p->out->error)
+		p->out->len = (size_t)(to - p->out->data);
+}
+
+/* For n bytes at to; returns where they go. n is at most KY_PUT_MAX. */
+static inline char *ky_put_room(struct ky_put *p, char *to, size_t n)
+{
+	if (ky_likely(n <= (size_t)(p->end - to)))
+		return to;
+	ky_put_end(p, to);
+	return ky_put_more(p);
+}
+
+/* Any number of bytes, for which it makes room. */
+char *ky_put_long(struct ky_put *p, char *to, const void *s, size_t n);
+static inline char *ky_put_bytes(struct ky_put *p, char *to, const void *s, size_t n)
+{
+	if (ky_unlikely(n > (size_t)(p->end - to)))
+		return ky_put_long(p, to, s, n);
+	memcpy(to, s, n);
+	return to + n;
+}
+
+/* --- into room that there is --- */
+
+static inline char *ky_put_char(char *to, char c)
+{
+	*to = c;
+	return to + 1;
+}
+
+#define ky_put_literal(to, s) ((char *)memcpy(to, s, sizeof(s) - 1) + sizeof(s) - 1)
+
+/*
+ * Eight decimal digits of v < 100000000, one in each byte, the first in the lowest: halves, then quarters, then
+ * digits, all of them at once, with multiplications for divisions.
+ */
+static inline uint64_t ky_digits(uint32_t v)
+{
+	uint64_t x = v / 10000 | (uint64_t)(v % 10000) << 32, y;
+
+	y = x * 5243 >> 19 & 0x0000007f0000007f;
+	x = y | (x - 100 * y) << 16;
+	y = x * 103 >> 10 & 0x000f000f000f000f;
+	return y | (x - 10 * y) << 8;
+}
+
+/* Writes all eight. */
+static inline char *ky_put_digits(char *to, uint32_t v)
+{
+	uint64_t digits = htole64(ky_digits(v) | 0x3030303030303030);
+
+	memcpy(to, &digits, sizeof(digits));
+	return to + sizeof(digits);
+}
+
+char *ky_put_u64_long(char *to, uint64_t v);
+/* Touches KY_PUT_NUMBER bytes; so does ky_put_i64. */
+static inline char *ky_put_u64(char *to, uint64_t v)
+{
+	uint64_t digits;
+	int n_zeros;
+
+	if (v < 10)
+		return ky_put_char(to, (char)('0' + v));
+	if (v >= 100000000)
+		return ky_put_u64_long(to, v);
+	digits = ky_digits((uint32_t)v);
+	n_zeros = __builtin_ctzll(digits) / 8;
+	digits = htole64((digits | 0x3030303030303030) >> 8 * n_zeros);
+	memcpy(to, &digits, sizeof(digits));
+	return to + 8 - n_zeros;
+}
+
+static inline char *ky_put_i64(char *to, int64_t v)
+{
+	*to = '-';
+	return v < 0 ? ky_put_u64(to + 1, -(uint64_t)v) : ky_put_u64(to, (uint64_t)v);
+}
+
+/* ".nnnnnnnnn", of ns < 1000000000. */
+static inline char *ky_put_fraction(char *to, uint32_t ns)
+{
+	to[0] = '.';
+	to[1] = (char)('0' + ns / 100000000);
+	return ky_put_digits(to + 2, ns % 100000000);
+}
+
+#endif
