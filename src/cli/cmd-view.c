@@ -102,7 +102,7 @@ static void resolve(struct limit *l, int64_t first_ns)
 /* -1 before, 0 within, 1 after the limits. What has no time is always within. */
 static int position(struct view *v, const struct ky_item *item)
 {
-	if (!item->has_time)
+	if (!item->has_time || (!v->begin.given && !v->end.given))
 		return 0;
 	resolve(&v->begin, item->ns);
 	resolve(&v->end, item->ns);

@@ -14,15 +14,6 @@ uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool
 	return size == 64 ? (uint64_t)v : (uint64_t)v & (((uint64_t)1 << size) - 1);
 }
 
-uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n)
-{
-	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);
-
-	if (n->is_signed && n->size < 64 && v >> (n->size - 1))
-		v |= ~(uint64_t)0 << n->size;
-	return v;
-}
-
 double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n)
 {
 	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);

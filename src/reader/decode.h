@@ -47,11 +47,6 @@ struct ky_decoder {
  */
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out);
 
-/* An INT at this bit; the caller knows that it lies within the packet. */
-uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n);
-/* The same of a FLOAT. */
-double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n);
-
 /* Distance in bits from element to element of an array of plain numbers. */
 static inline uint64_t ky_node_stride(const struct ky_node *elem)
 {
@@ -87,6 +82,19 @@ static inline uint64_t ky_read_bits(
 		return ky_read_bits_slow(data, at, size, big_endian);
 	}
 }
+
+/* An INT at this bit; the caller knows that it lies within the packet. */
+static inline uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n)
+{
+	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);
+
+	if (n->is_signed && n->size < 64 && v >> (n->size - 1))
+		v |= ~(uint64_t)0 << n->size;
+	return v;
+}
+
+/* The same of a FLOAT. */
+double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n);
 
 /* A timestamp of fewer than 64 bits is the low part of the next clock value that ends in it. */
 static inline void ky_move_clock(struct ky_decoder *d, const struct ky_node *n, uint64_t v)

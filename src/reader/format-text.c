@@ -141,26 +141,31 @@ static char *print_string(struct printer *p, char *to, const char *s, size_t n)
 	return ky_put_char(ky_put_room(&p->put, to, 1), '"');
 }
 
-/* Text that babeltrace2 prints as it is. */
-static char *print_raw(struct printer *p, char *to, const char *s, size_t n)
+static __attribute__((noinline)) char *print_safe(
+	struct printer *p, char *to, const char *s, size_t n)
 {
 	size_t len;
 
-	if (!p->safe)
-		return ky_put_bytes(&p->put, to, s, n);
-	for (size_t i = 0; i < n; i += KY_MAX(len, (size_t)1)) {
+	for (size_t i = 0; i < n; i += len) {
 		bool harmless = false;
 		uint32_t code;
 
 		to = ky_put_room(&p->put, to, 4);
 		len = ky_utf8_length(s + i, n - i, &code, &harmless);
-		if (len && harmless)
+		if (len && harmless) {
 			to = mempcpy(to, s + i, len);
-		else
+		} else {
 			to = put_hex(ky_put_literal(to, "\\x"), (unsigned char)s[i]);
-		len = harmless ? len : 1;
+			len = 1;
+		}
 	}
 	return to;
+}
+
+/* Text that babeltrace2 prints as it is. */
+static inline char *print_raw(struct printer *p, char *to, const char *s, size_t n)
+{
+	return p->safe ? print_safe(p, to, s, n) : ky_put_bytes(&p->put, to, s, n);
 }
 
 /* Labels may repeat with several ranges, and are shown once. */

@@ -422,7 +422,7 @@ static void advance_first(struct ky_trace_reader *r)
 		report_damage(r, s);
 		r->heap[0] = r->heap[--r->n_heap];
 	}
-	if (r->n_heap)
+	if (r->n_heap > 1)
 		sift_down(r, 0);
 }
 

@@ -237,19 +237,21 @@ static void count_event(struct ky_stream *s)
 	s->counts[s->event->index]++;
 }
 
+static inline int decode_scope(
+	struct ky_stream *s, const struct ky_node *scope, struct ky_values *values)
+{
+	if (values)
+		values->n = 0;
+	return scope ? ky_decode(&s->d, scope, values) : 0;
+}
+
 static int decode_body(struct ky_stream *s, struct ky_values values[3])
 {
-	const struct ky_node *const scopes[3] = {
-		s->class->event_context, s->event->context, s->event->fields};
-	int r = 0;
+	int r = decode_scope(s, s->class->event_context, values ? &values[0] : NULL);
 
-	for (int i = 0; i < 3 && !r; i++) {
-		if (values)
-			values[i].n = 0;
-		if (scopes[i])
-			r = ky_decode(&s->d, scopes[i], values ? &values[i] : NULL);
-	}
-	return r;
+	if (!r)
+		r = decode_scope(s, s->event->context, values ? &values[1] : NULL);
+	return r ? r : decode_scope(s, s->event->fields, values ? &values[2] : NULL);
 }
 
 int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
