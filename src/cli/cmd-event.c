@@ -66,14 +66,14 @@ static int add_exclusions(struct cli *cli, struct kymo_value *params)
 	return code;
 }
 
-/* What both commands have: where, and which patterns. */
+/* Of which session and channel. */
 static int add_target(struct cli *cli, struct kymo_value *params)
 {
 	int code = cli_params_session(cli, params);
 
 	if (!code && cli_get(cli, "channel"))
 		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
-	return code ? code : cli_params_patterns(cli, params);
+	return code;
 }
 
 static void report_enabled(struct cli *cli, const struct kymo_value *reply)
@@ -94,6 +94,10 @@ static int run_enable(struct cli *cli)
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? add_target(cli, params) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_patterns(cli, params);
+	if (!code && cli_has(cli, "all"))
+		kymo_value_add_string(params, "patterns", "*");
 	if (!code)
 		code = add_exclusions(cli, params);
 	if (!code)
@@ -117,6 +121,10 @@ static int run_disable(struct cli *cli)
 	int code = params ? add_target(cli, params) : CLI_FAILED;
 	size_t n;
 
+	if (!code)
+		code = cli_params_patterns(cli, params);
+	if (!code && cli_has(cli, "all"))
+		kymo_value_set_bool(params, "all_rules", true);
 	if (!code && cli_has(cli, "remove"))
 		kymo_value_set_bool(params, "remove", true);
 	if (!code)
@@ -158,8 +166,8 @@ const struct cli_command cmd_disable_event = {
 	.help = "record the events of a rule no more",
 	.details =
 		"PATTERN is the rule's own text, as 'kymo list SESSION' shows it; rules of that text are meant whatever\n"
-		"their exclusions, levels and filters. '*' means all rules, as --all does. A disabled rule stays in\n"
-		"the list, and 'kymo enable-event' with the same options enables it again; --remove takes it out. An event that\n"
+		"their exclusions, levels and filters: '*' means the rule '*' alone, --all means all rules. A disabled\n"
+		"rule stays in the list, and 'kymo enable-event' with the same options enables it again; --remove takes it out. An event that\n"
 		"another rule wants is still recorded.\n",
 	.options = disable_options,
 	.max_args = CLI_ANY_ARGS,

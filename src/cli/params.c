@@ -77,9 +77,7 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params)
 
 	if (cli_has(cli, "all") && cli_arg(cli, 0))
 		return cli_usage(cli, "either patterns or --all, not both");
-	if (cli_has(cli, "all"))
-		return cli_params_added(cli, kymo_value_add_string(params, "patterns", "*"));
-	if (!cli_arg(cli, 0))
+	if (!cli_arg(cli, 0) && !cli_has(cli, "all"))
 		return cli_usage(cli,
 			"no pattern is given: 'PROVIDER:NAME' with '*' for any letters, or --all");
 	for (size_t i = 0; cli_arg(cli, i) && !code; i++)

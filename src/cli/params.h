@@ -22,7 +22,7 @@ int cli_params_which_or_all(struct cli *cli, struct kymo_value *params);
 int cli_params_no_wait(struct cli *cli, struct kymo_value *params);
 /* "a,b,c" as more elements of the list `name`. */
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
-/* PATTERN[,PATTERN]... or --all as `patterns`. */
+/* PATTERN[,PATTERN]... as `patterns`; or --all, which adds nothing. */
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
 /* TYPE[,TYPE]... of an option, which may be repeated, as `contexts`. */
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);

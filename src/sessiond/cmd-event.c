@@ -255,22 +255,26 @@ static void refuse_rules(struct request *r, const struct channel *c)
 		}
 	}
 	request_refuse(r, "not-found",
-		"channel '%s' has no enabled rule of that text: 'kymo status' shows them", c->name);
+		"channel '%s' has no enabled rule of that text: 'kymo status' shows them%s",
+		c->name, strcmp(wanted, "*") ? "" : ", and --all means all of them");
 }
 
-/* "*" stands for every rule. A rule that was disabled can still be removed. */
+/* A rule that was disabled can still be removed. */
 void run_disable_event(struct request *r)
 {
 	struct channel *c = request_channel(r);
-	const struct rule all = {.pattern = (char *)"*"};
-	bool everything, removes;
+	const struct json_object *patterns = request_list(r, "patterns");
+	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
 	if (!c) /* refused: the request is over */
 		return;
-	removes = request_bool(r, "remove");
-	everything = is_meant(r, &all);
+	if (everything == (patterns && json_object_array_length(patterns))) {
+		request_refuse(r, "usage",
+			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
+		return;
+	}
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
 		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))

@@ -70,7 +70,7 @@ def evil_program(k, rng):
 def evil_client(k, rng):
     lines = [b'{"command": "status"}', b'{"command": "create", "session": "x%d", "output": ""}' % rng.randrange(5), b'{"command": "destroy", "all": true}',
         b'{"command": "enable-event", "session": "x%d", "patterns": ["*%d*"]}' % (rng.randrange(5), rng.randrange(9)), b'{"command": "list-events"}',
-        b'{"command": "start", "session": "x%d"}' % rng.randrange(5), b'{"command": "disable-event", "session": "x1", "patterns": ["*"]}', b"{}", b"[[[[", os.urandom(40)]
+        b'{"command": "start", "session": "x%d"}' % rng.randrange(5), b'{"command": "disable-event", "session": "x1", "all_rules": true}', b"{}", b"[[[[", os.urandom(40)]
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(1)
         s.connect(str(k.rundir / "control.sock"))

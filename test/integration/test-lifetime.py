@@ -52,7 +52,7 @@ def interrupt(k, rng, name, modulus, rest):
         ask(k, "stop", session=name)
         ask(k, "start", session=name)
     else:
-        ask(k, "disable-event", session=name, patterns=["*"])
+        ask(k, "disable-event", session=name, all_rules=True)
         enable(k, name, modulus, rest)
 
 

@@ -85,8 +85,8 @@ def test_rules_come_and_go(k):
     """Each change is in effect when its command returns: exactly the rounds in between are recorded."""
     k.start_daemon()
     trace = k.record("none:*")
-    app = waiting(k, *range(1, 12))
-    counts = iter(range(1, 12))
+    app = waiting(k, *range(1, 14))
+    counts = iter(range(1, 14))
     wanted = collections.Counter()
 
     def emit(*recorded):
@@ -113,6 +113,10 @@ def test_rules_come_and_go(k):
     k.kymo("disable-channel", "-s", "s", "channel0")
     emit()
     k.kymo("enable-channel", "-s", "s", "channel0")
+    emit("alpha:one", "alpha:three", "beta:one", "beta:one_more")
+    enable(k, "s", "*")
+    emit(*(f"alpha:{name}" for name in ("one", "two", "three")), "beta:one", "beta:one_more")
+    k.kymo("disable-event", "-s", "s", "*")  # that rule alone
     emit("alpha:one", "alpha:three", "beta:one", "beta:one_more")
     k.kymo("disable-event", "-s", "s", "-a", "-r")
     emit()

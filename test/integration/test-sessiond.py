@@ -442,7 +442,9 @@ def test_channels_and_rules(k):
     equal({n: len(c["rules"]) for n, c in channels.items()}, {"c": 2, "channel0": 1}, "rules are not doubled")
     rule = channels["c"]["rules"][0]
     equal((rule["exclude"], rule["loglevel_type"], rule["loglevel"], rule["enabled"]), (["a:x"], "at-least", 4, True), "rule")
-    equal(len(ask(k, "disable-event", patterns=["*"], channel="c")["rules"]), 2, "'*' disables all")
+    refused(k, "not-found", "--all", command="disable-event", patterns=["*"], channel="c")
+    refused(k, "usage", "one of them", command="disable-event", patterns=["a:*"], all_rules=True, channel="c")
+    equal(len(ask(k, "disable-event", all_rules=True, channel="c")["rules"]), 2, "all are disabled")
     refused(k, "not-found", "no enabled rule", command="disable-event", patterns=["a:*"], channel="c")
     reply = ask(k, "enable-event", patterns=["a:*"], channel="c", exclude=["a:y"])
     check(not any("another form" in n for n in reply["notes"]), f"notes: {reply}")
