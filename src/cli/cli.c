@@ -250,7 +250,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
 	return r ? r : c->run(cli);
 }
 
-static int no_command(struct cli *cli, const char *name)
+int cli_no_command(struct cli *cli, const char *name)
 {
 	const char *names[64] = {NULL}, *near;
 
@@ -289,7 +289,7 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	cli->command = find_command(front.pos[0]);
 	if (!cli->command) {
 		cli->json = cli->json || json_in(argc, argv);
-		return no_command(cli, front.pos[0]);
+		return cli_no_command(cli, front.pos[0]);
 	}
 	rest = argc - (int)front.n_pos + 1;
 	cli_args_deinit(&cli->args);

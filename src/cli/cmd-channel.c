@@ -124,8 +124,7 @@ static int run_disable(struct cli *cli)
 
 const struct cli_command cmd_enable_channel = {
 	.name = "enable-channel",
-	.synopsis =
-		"NAME[,NAME]... [-s SESSION] [--discard|--overwrite] [--buffers=cpu|thread|process] [--pool-size=N] [--subbuf-size=SIZE] [--num-subbuf=N] [--switch-timer=USEC] [--read-timer=USEC] [--blocking-timeout=USEC|inf] [--tracefile-size=SIZE] [--tracefile-count=N] [--event-conflict=refuse|separate]",
+	.synopsis = "NAME[,NAME]... [-s SESSION] [OPTION]...",
 	.help = "make a channel (buffers for events), or enable it again",
 	.details =
 		"'kymo set' shows a channel's options and changes them, as far as that is possible. In a session made\n"

@@ -22,27 +22,17 @@ static const struct cli_option options[] = {
 static int choose_output(
 	struct cli *cli, const char *session, bool dated, char *output, bool *ret_made)
 {
-	const char *given = cli_get(cli, "output");
-	int r;
+	bool given = cli_has(cli, "output");
+	int code;
 
 	if (given && cli_has(cli, "no-output"))
 		return cli_usage(cli, "either --output or --no-output, not both");
 	output[0] = '\0';
 	if (cli_has(cli, "no-output"))
 		return CLI_OK;
-	if (given && !*given)
-		return cli_usage(cli, "--output needs the name of a directory");
-	if (given)
-		r = cli_absolute_path(output, PATH_MAX, given);
-	else
-		r = cli_make_output(output, PATH_MAX, session, dated);
-	*ret_made = !given && !r;
-	if (r == -ENOENT && !given)
-		return cli_fail(
-			cli, "failed", "no place for traces: set KYMO_HOME, or give --output=DIR");
-	return r < 0 ? cli_fail(cli, "failed", "cannot make a directory for the trace%s%s: %s",
-			       *output ? " " : "", output, strerror(-r))
-		     : CLI_OK;
+	code = cli_choose_output(cli, session, dated, output);
+	*ret_made = !given && !code;
+	return code;
 }
 
 static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const char *output)

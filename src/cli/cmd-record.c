@@ -66,22 +66,10 @@ static void name_session(struct recording *rec)
 
 static int choose_output(struct recording *rec)
 {
-	const char *given = cli_get(rec->cli, "output");
-	int r;
+	int code = cli_choose_output(rec->cli, rec->session, false, rec->output);
 
-	if (given && !*given)
-		return cli_usage(rec->cli, "--output needs the name of a directory");
-	if (given)
-		r = cli_absolute_path(rec->output, sizeof(rec->output), given);
-	else
-		r = cli_make_output(rec->output, sizeof(rec->output), rec->session, false);
-	rec->new_output = !r && (!given || access(rec->output, F_OK) < 0);
-	if (r == -ENOENT && !given)
-		return cli_fail(rec->cli, "failed",
-			"no place for the trace: set KYMO_HOME, or give --output=DIR");
-	return r < 0 ? cli_fail(rec->cli, "failed", "cannot make a directory for the trace: %s",
-			       strerror(-r))
-		     : CLI_OK;
+	rec->new_output = !code && (!cli_has(rec->cli, "output") || access(rec->output, F_OK) < 0);
+	return code;
 }
 
 /* Puts value in front of (or behind) the list that the variable holds, separated by a colon. */
@@ -281,7 +269,7 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
 			stderr);
 	else if (cli_get(rec->cli, "event"))
-		fputs("  its programs have no event that matches --event: without it all are recorded, and 'kymo "
+		fputs("  its programs have no event that matches --event, 'PROVIDER:NAME' with '*' for any letters: without it all are recorded, and 'kymo "
 		      "stat' shows their names\n",
 			stderr);
 	else

@@ -66,7 +66,7 @@ static int run(struct cli *cli)
 			return CLI_OK;
 		}
 	}
-	return cli_usage(cli, "there is no command '%s'", name);
+	return cli_no_command(cli, name);
 }
 
 const struct cli_command cmd_help = {

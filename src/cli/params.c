@@ -55,6 +55,28 @@ int cli_params_no_wait(struct cli *cli, struct kymo_value *params)
 		       : CLI_OK;
 }
 
+int cli_choose_output(struct cli *cli, const char *session, bool dated, char *output)
+{
+	const char *given = cli_get(cli, "output");
+	char traces[PATH_MAX];
+	int r;
+
+	if (given && !*given)
+		return cli_usage(cli, "--output needs the name of a directory");
+	if (given) {
+		r = cli_absolute_path(output, PATH_MAX, given);
+		return r < 0 ? cli_fail(cli, "failed", "%s: %s", given, strerror(-r)) : CLI_OK;
+	}
+	if (cli_locate_traces(traces, sizeof(traces)) < 0)
+		return cli_fail(cli, "failed",
+			"no place for the trace: set KYMO_HOME, or give --output=DIR");
+	r = cli_make_output(output, PATH_MAX, session, dated);
+	return r < 0 ? cli_fail(cli, "failed",
+			       "cannot make a directory for the trace in %s: %s: set KYMO_HOME, or give --output=DIR",
+			       traces, strerror(-r))
+		     : CLI_OK;
+}
+
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text)
 {
 	_cleanup_free_ char *copy = strdup(text);

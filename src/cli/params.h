@@ -20,6 +20,11 @@ int cli_params_which(struct cli *cli, struct kymo_value *params);
 int cli_params_which_or_all(struct cli *cli, struct kymo_value *params);
 /* --no-wait as `no_wait`. */
 int cli_params_no_wait(struct cli *cli, struct kymo_value *params);
+/*
+ * The absolute path that --output gives; or a new directory, which is made, for the session's trace: SESSION, which has its
+ * date already, or SESSION-YYYYMMDD-HHMMSS. output: PATH_MAX bytes.
+ */
+int cli_choose_output(struct cli *cli, const char *session, bool dated, char *output);
 /* "a,b,c" as more elements of the list `name`. */
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
 /* PATTERN[,PATTERN]... as `patterns`; or --all, which adds nothing. */

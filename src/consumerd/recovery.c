@@ -409,7 +409,8 @@ static int open_dir(struct recovery *r)
 	if (!ret)
 		ret = read_file(r->dir, KY_SHM_SESSION, KY_SHM_ORDERS_MAX, &r->orders, &r->size);
 	if (ret == -ENOENT)
-		ky_error("%s holds no buffers of a session: give the directory that was --shm-path",
+		ky_error(
+			"%s is not there, or holds no buffers of a session: give the directory that was --shm-path",
 			r->path);
 	else if (ret < 0)
 		ky_error("%s: %s", r->path, strerror(-ret));

@@ -23,9 +23,8 @@ static bool take_options(struct request *r, struct option_values *ret_values)
 		if (ret)
 			option_describe(&allowed, o);
 		if (ret < 0)
-			request_refuse(r, "usage", "'%s' is no %s: it is %s",
-				json_object_get_string(value), o->key,
-				allowed.data ? allowed.data : "");
+			request_refuse(r, "usage", "%s cannot be '%s': it is %s", o->key,
+				json_object_get_string(value), allowed.data ? allowed.data : "");
 		else if (ret)
 			reply_note(r, "%s %s became %" PRIu64 ": it is %s", o->key,
 				json_object_get_string(value),

@@ -168,15 +168,23 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 	return n;
 }
 
-/* Programs that the session could record, and those of them that have not answered. */
-static unsigned count_programs(const struct session *s, const struct app **ret_silent)
+/* Does the rule want what Kymo itself tells? */
+static bool wants_own(const struct rule *r)
+{
+	return !strncmp(r->pattern, "kymo_", strlen("kymo_"));
+}
+
+/* Programs that the rule could be about, and one of them that has not answered. */
+static unsigned count_programs(
+	const struct session *s, const struct rule *r, const struct app **ret_silent)
 {
 	const struct app *a;
 	unsigned n = 0;
 
 	*ret_silent = NULL;
 	ky_list_foreach (a, &s->daemon->apps, node) {
-		if (!a->registered || !session_wants_uid(s, a->user->uid))
+		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
+			(collector_is(&s->daemon->collector, a->pid) && !wants_own(r)))
 			continue;
 		n++;
 		if (a->n_queries)
@@ -185,10 +193,10 @@ static unsigned count_programs(const struct session *s, const struct app **ret_s
 	return n;
 }
 
-static void put_programs(struct ky_buf *to, const struct session *s)
+static void put_programs(struct ky_buf *to, const struct session *s, const struct rule *r)
 {
 	const struct app *silent;
-	unsigned n = count_programs(s, &silent);
+	unsigned n = count_programs(s, r, &silent);
 	bool bound = s->daemon->options.bound; /* to a command, which has come to its end */
 
 	if (n == 1)
@@ -222,12 +230,15 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 	ky_buf_printf(to, "rule '%s' matches nothing: ", r->pattern);
 	if (find_examples(c, r, examples, &own))
 		put_examples(to, r, examples);
+	else if (!strpbrk(r->pattern, ":*"))
+		ky_buf_printf(to, "events are called PROVIDER:NAME, all of a provider '%s:*'",
+			r->pattern);
 	else if (own || !put_near(to, c->session, r))
-		put_programs(to, c->session);
+		put_programs(to, c->session, r);
 	if (own)
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
-	if (o->no_collectd && !o->bound && !strncmp(r->pattern, "kymo_", strlen("kymo_")))
+	if (o->no_collectd && !o->bound && wants_own(r))
 		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
 }

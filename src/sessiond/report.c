@@ -445,7 +445,8 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 	unsigned n = 0;
 
 	ky_list_foreach (a, &s->daemon->apps, node) {
-		if (!a->registered || !session_wants_uid(s, a->user->uid))
+		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
+			collector_is(&s->daemon->collector, a->pid))
 			continue;
 		if (app_is_tracked(a, s))
 			return;

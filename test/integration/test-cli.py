@@ -43,6 +43,7 @@ def test_help(k):
 def test_suggestions(k):
     for wrong, right in (("strat", "start"), ("enable-evnet", "enable-event"), ("lst", "list")):
         check(f"did you mean '{right}'" in k.kymo(wrong, status=2).stderr, wrong)
+        check(f"did you mean '{right}'" in k.kymo("help", wrong, status=2).stderr, f"help {wrong}")
     check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
     check("not supported yet" in k.kymo("create", "--live", status=1).stderr, "later option")
@@ -149,6 +150,28 @@ def test_nothing_matches(k):
     k.let_go(app)
     k.let_go(app)
     k.finish(app)
+
+
+def test_form_of_names(k):
+    """A pattern that can match nothing is told apart from one that nothing matches yet; the collector is no program of the user's."""
+    k.start_daemon(collector=True)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    check("events are called PROVIDER:NAME, all of a provider 'hello:*'" in k.kymo("enable-event", "hello").stdout, "no provider")
+    check("no instrumented program is running" in k.kymo("enable-event", "hello:one").stdout, "the collector alone")
+    check("the only program that runs has no such event" in k.kymo("enable-event", "kymo_none:such").stdout, "the collector's")
+    k.kymo("track", "--vpid=1")
+    check("is not tracked" not in k.kymo("status").stdout, "the collector, which is not tracked")
+    check("'PROVIDER:NAME'" in k.kymo("record", "-e", "emit", "--", kymotest.APPS / "emit", "-n", 1).stderr, "record -e without a provider")
+
+
+def test_no_place(k):
+    """Where no trace can be, the place is named, and what to do."""
+    k.start_daemon()
+    k.env["KYMO_HOME"] = "/proc/nowhere"
+    for command in (["create"], ["record", "true"]):
+        text = k.kymo(*command, status=1).stderr
+        check("/proc/nowhere" in text and "KYMO_HOME, or give --output" in text, f"{command[0]}: {text}")
+        equal(len(text.splitlines()), 1, "lines")
 
 
 def test_losses(k):
