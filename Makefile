@@ -9,6 +9,7 @@
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
 #   make compat     recompile programs that were written for LTTng-UST and compare traces: sources from Debian, most of an hour
 #   make install    DESTDIR= PREFIX= (default /usr/local)
+#   make uninstall  remove what make install has installed last
 #   make deps       install what building and running needs (Debian; root or sudo)
 #   make format     clang-format over the tree
 #   make clean      remove build/, build-check/, build-bench/ and build-compat/
@@ -63,10 +64,13 @@ install: $(BUILD)/build.ninja
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
+uninstall:
+	@ninja -C $(BUILD) uninstall
+
 format:
 	@scripts/format
 
 clean:
 	@rm -rf $(BUILD) build-check build-bench build-compat
 
-.PHONY: all deps demo check soak compat bench install format clean
+.PHONY: all deps demo check soak compat bench install uninstall format clean

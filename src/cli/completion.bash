@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+# Completion of kymo in bash. What there is, kymo itself is asked: commands and options of its help, sessions of the daemon
+# that runs, if any; so nothing here has to follow them. Installed as share/bash-completion/completions/kymo.
+
+_kymo_commands()
+{
+	kymo help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'
+}
+
+_kymo_sessions()
+{
+	kymo list 2>/dev/null | sed -n 's/^\([^ ]*\) \[.*/\1/p'
+}
+
+# The options of command $1, "--output=DIR", "--all", and those of one letter, "-o=DIR", "-a".
+_kymo_options()
+{
+	kymo help "$1" 2>/dev/null | awk '/^Options:/ { on = 1; next } /^$/ { on = 0 }
+		on && $1 ~ /^-.,$/ { print $2; sub(/,/, "", $1); sub(/--[a-z-]*/, $1, $2); print $2; next }
+		on && $1 ~ /^--/ { print $1 }'
+}
+
+# Beginnings $2 of what help calls $1: the argument of an option, or how a command is used, without its options.
+_kymo_values()
+{
+	case $1 in
+	SESSION | *'[ NAME'* | 'kymo set-session '*) compgen -W "$(_kymo_sessions)" -- "$2" ;;
+	DIR | *' DIR'* | *TRACE*) compgen -d -- "$2" ;;
+	'kymo record '*) compgen -c -- "$2" ;;
+	'kymo help '*) compgen -W "$(_kymo_commands)" -- "$2" ;;
+	'kymo snapshot '* | 'kymo regenerate '*) compgen -W "$(cut -d ' ' -f 3 <<<"$1")" -- "$2" ;;
+	kymo*) ;;
+	*'|'*) compgen -W "$(tr '|' '\n' <<<"$1" | grep -v '[A-Z]')" -- "$2" ;;
+	esac
+}
+
+_kymo()
+{
+	local command=${COMP_WORDS[1]} cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options what
+
+	if [ "$COMP_CWORD" = 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_kymo_commands) --help --version" -- "$cur")
+		return
+	fi
+	# "--option=value" is three words.
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$before" = = ]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	options=$(_kymo_options "$command")
+	what=$(sed -n "s/^$before=//p" <<<"$options")
+	if [ -z "$what" ] && [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^\(--[a-z-]*=\{0,1\}\).*/\1/p' <<<"$options")" -- "$cur")
+		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
+		return
+	fi
+	[ "$what" ] || what=$(kymo help "$command" 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
+	mapfile -t COMPREPLY < <(_kymo_values "$what" "$cur")
+}
+
+complete -o default -F _kymo kymo

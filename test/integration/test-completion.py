@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Completion in bash: what it offers is what the command line takes."""
+
+import pathlib
+import re
+
+import kymotest
+from kymotest import CLI, SOURCE, check, equal
+
+ASK = """
+. "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+compopt() { true; } # of a completion under way, which this is not
+_kymo
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def complete(k, *words):
+    """What is offered for the last of the words, as bash splits them; every message is a failure."""
+    path = f"{pathlib.Path(CLI).parent}:{k.env['PATH']}"
+    done = k.run(["bash", "-c", ASK, "bash", SOURCE / "src" / "cli" / "completion.bash", "kymo", *words], env={"PATH": path})
+    equal(done.stderr, "", f"messages of {words}")
+    return done.stdout.split()
+
+
+def test_words(k):
+    (k.home / "out").mkdir()
+    equal(complete(k, "disable-"), ["disable-channel", "disable-event", "disable-rotation"], "commands")
+    check("standalone" not in complete(k, ""), "a command for other parts of Kymo is offered")
+    equal(complete(k, "help", "stat"), ["status", "stat"], "commands that there is help for")
+    equal(complete(k, "create", "--s"), ["--snapshot", "--shm-path="], "options")
+    equal(complete(k, "start", "-"), ["--session=", "--all", "--no-wait", "--json", "--help"], "all options")
+    equal(complete(k, "record", "--buffers", "=", "t"), ["thread"], "words of an option")
+    equal(complete(k, "enable-channel", "--blocking-timeout", "="), ["inf"], "words, not what stands for a number")
+    equal(complete(k, "create", "-o", f"{k.home}/o"), [f"{k.home}/out"], "directories of an option")
+    equal(complete(k, "view", f"{k.home}/o"), [f"{k.home}/out"], "directories")
+    equal(complete(k, "snapshot", ""), ["record"], "what can be done with snapshots")
+    check("kymo-none-such" not in complete(k, "record", "bas") and "bash" in complete(k, "record", "bas"), "commands to record")
+    equal(complete(k, "create", ""), [], "a new name")
+    equal(complete(k, "nothing", "--"), [], "options of a command that is none")
+    equal(complete(k, "stop", ""), [], "sessions without a daemon")
+    check(not k.rundir.exists(), "a daemon was started")
+
+
+def test_sessions(k):
+    k.start_daemon()
+    for name in ("shop", "shed", "other"):
+        k.kymo("create", name, "-o", k.traces / name)
+    equal(sorted(complete(k, "stop", "sh")), ["shed", "shop"], "names")
+    equal(complete(k, "set-session", "o"), ["other"], "names for set-session")
+    for words in (["-s", "o"], ["--session", "=", "o"], ["--session", "o"]):
+        equal(complete(k, "enable-event", *words), ["other"], " ".join(words))
+
+
+def test_all_options(k):
+    """Every option of every command is offered, and nothing else."""
+    for command in re.findall(r"^  ([a-z-]+) {2,}\S", k.kymo("help").stdout.partition("A first trace")[0], re.M):
+        wanted = re.findall(r"^ +(?:-., )?(--[a-z-]+=?)", k.kymo("help", command).stdout.partition("\nOptions:")[2], re.M)
+        equal(complete(k, command, "--"), wanted, command)
+
+
+kymotest.main()
