@@ -226,7 +226,8 @@ static int check_count(struct cli *cli)
 		return cli_usage(
 			cli, "an argument is missing: usage: kymo %s %s", c->name, c->synopsis);
 	if (cli->args.n_pos > c->max_args)
-		return cli_usage(cli, "unexpected argument '%s'", cli->args.pos[c->max_args]);
+		return cli_usage(cli, "unexpected argument '%s': usage: kymo %s %s",
+			cli->args.pos[c->max_args], c->name, c->synopsis);
 	return CLI_OK;
 }
 

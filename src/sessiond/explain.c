@@ -235,7 +235,7 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 			r->pattern);
 	else if (own || !put_near(to, c->session, r))
 		put_programs(to, c->session, r);
-	if (own)
+	if (own && strcmp(r->pattern, "*") != 0)
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);

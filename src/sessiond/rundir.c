@@ -136,7 +136,7 @@ static int take_lock(struct rundir *r, bool take_over)
 			return complain(-errno, path, "cannot lock", "");
 		read_owner(r->lock_fd, pid, sizeof(pid));
 		ky_error(
-			"a session daemon with pid %s already serves %s: stop it or set KYMO_RUNDIR",
+			"a session daemon with pid %s already serves %s: 'kill' ends it, --take-over replaces it; or set KYMO_RUNDIR",
 			pid, r->path);
 		return -EBUSY;
 	}
