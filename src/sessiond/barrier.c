@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/barrier.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 
 /* So long a silent program is taken for a busy one. */
@@ -38,21 +39,50 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
-/* Stopped by a signal, all its threads: "PID (NAME) T ...", where NAME may hold anything. */
-static bool is_stopped(pid_t pid)
+/* Whether such a file of /proc, "NUMBER (NAME) STATE ...", has this end of a name and state; NAME may hold anything. */
+static bool says(const char *path, const char *name_and_state)
 {
-	char path[32], text[64 + 16], *end;
+	long before = strchr(name_and_state, ')') - name_and_state;
+	char text[64 + 16], *end;
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		n = read(fd, text, sizeof(text) - 1);
 	ky_close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	end = strrchr(text, ')');
-	return end && !strncmp(end, ") T", 3);
+	return end && end - text >= before &&
+	       !strncmp(end - before, name_and_state, strlen(name_and_state));
+}
+
+/* By a signal, all its threads. */
+static bool is_stopped(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return says(path, ") T");
+}
+
+/* Its listener would answer if it got a CPU. */
+static bool is_starved(pid_t pid)
+{
+	char path[64];
+	const struct dirent *e;
+	bool starved = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !starved && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", (int)pid, e->d_name);
+		starved = says(path, "(kymo-listener) R");
+	}
+	if (dir)
+		closedir(dir);
+	return starved;
 }
 
 static void let_go_of_stopped(struct barrier *b)
@@ -73,6 +103,16 @@ static bool has_patient(const struct barrier *b)
 
 	ky_list_foreach (t, &b->tickets, waiting)
 		if (t->patient)
+			return true;
+	return false;
+}
+
+static bool has_starved(const struct barrier *b)
+{
+	struct ticket *t;
+
+	ky_list_foreach (t, &b->tickets, waiting)
+		if (t->pid && is_starved(t->pid))
 			return true;
 	return false;
 }
@@ -109,6 +149,10 @@ static void run_timer(struct ky_timer *t)
 	}
 	if (now < b->deadline_ns && has_patient(b)) {
 		ky_timer_set(b->loop, &b->timer, b->deadline_ns - now);
+		return;
+	}
+	if (now < b->deadline_ns && has_starved(b)) {
+		begin_silence(b);
 		return;
 	}
 	b->timed_out = true;

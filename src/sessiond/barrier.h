@@ -44,8 +44,9 @@ struct ticket {
 void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
 /*
  * From now on it can be passed: `done` is called once, from a job or the timer, when no answer has come for timeout_ns:
- * a crowd that is busy answering, or a peer that deserves patience, is waited for, up to BARRIER_PATIENCE times as long; others that are silent are not. After
- * a short silence those that are stopped (by a signal: state T) are waited for no more.
+ * a crowd that is busy answering, a program that others keep from the CPU, or a peer that deserves patience, is waited for,
+ * up to BARRIER_PATIENCE times as long; others that are silent are not. After a short silence those that are stopped (by a
+ * signal: state T) are waited for no more.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Forgets all it waits for; `done` is not called. */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -115,6 +116,25 @@ static void test_stopped_peer(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
 
+/* One whose listener would run if it could is waited for, but not for ever. */
+static void test_starved_peer(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		prctl(PR_SET_NAME, "kymo-listener");
+		for (;;)
+			;
+	}
+	arm(1, 20 * KY_NS_PER_MS);
+	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
+	run(true);
+	assert_true(ky_loop_now_ns() >= barrier.deadline_ns);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_answers_buy_time),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_stopped_peer),
+		cmocka_unit_test(test_starved_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
