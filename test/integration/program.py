@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 
-from kymotest import Geometry, check, equal
+from kymotest import TIMEOUT, Geometry, check, equal
 
 HELLO, EVENTS, NEW_EVENTS, ACK, UNCOUNTED = 1, 2, 3, 4, 5
 QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS, FILTERS, STATEDUMP = range(16, 27)
@@ -57,7 +57,7 @@ class Program:
     def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=2, process=0, more=b""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(str(k.rundir / "app.sock"))  # which waits while the daemon's queue is full
-        self.socket.settimeout(10)
+        self.socket.settimeout(TIMEOUT)
         self.events = list(events)
         self.fds = {}
         self.kind, self.geometry = {}, {}  # of ring sets: mode and clock
@@ -168,7 +168,7 @@ class Daemon:
             os.mkfifo(self.rundir / "wake")
         (self.rundir / "app.sock").unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.listener.settimeout(15)
+        self.listener.settimeout(TIMEOUT)
         self.listener.bind(str(self.rundir / "app.sock"))
         self.listener.listen(backlog)
 
@@ -193,7 +193,7 @@ class Peer:
 
     def __init__(self, connection):
         self.socket = connection
-        self.socket.settimeout(15)
+        self.socket.settimeout(TIMEOUT)
 
     def send(self, kind, payload, fds=()):
         socket.send_fds(self.socket, [struct.pack("<IHH", len(payload) + 8, kind, 0) + payload], fds)

@@ -12,12 +12,11 @@ import time
 
 import kymotest
 from emitcheck import SCALE, check_order, check_values, emitted, run_exact
-from kymotest import check, check_counts, consumers, equal, wait_for
+from kymotest import ONE_CPU, check, check_counts, consumers, equal, wait_for
 
 SMALL = ("--subbuf-size=4K", "--num-subbuf=2")
 ALLOWED = {"KYMO_ALLOW_BLOCKING": "1"}
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
-ONE_CPU = ("taskset", "-c", "0")
 
 
 def waits(app):

@@ -224,7 +224,7 @@ class Terminal:
         self.text = ""
 
     def wait_text(self, text, times=1):
-        end = time.monotonic() + 20
+        end = time.monotonic() + kymotest.TIMEOUT
         while self.text.count(text) < times:
             if not select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
                 raise Failure(f"waited for {text!r} on the terminal, which has {self.text!r}")

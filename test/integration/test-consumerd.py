@@ -203,7 +203,7 @@ class Consumer:
         self.output = output
         self.memory = memory or memfd("session", 4096)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(30)
+        self.socket.settimeout(kymotest.TIMEOUT)
         self.log = k.top / "consumerd.log"
         # Descriptor 3 is what the consumer expects; the shell moves it there.
         self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{theirs.fileno()}', "bash", *command, str(CONSUMERD)],
@@ -279,13 +279,13 @@ class Consumer:
         return stats
 
     def ended(self, status):
-        equal(self.process.wait(30), status, f"exit status of the consumer:\n{self.text()}")
+        equal(self.process.wait(kymotest.TIMEOUT), status, f"exit status of the consumer:\n{self.text()}")
         self.socket.close()
         check("ERROR: AddressSanitizer" not in self.text() and "runtime error" not in self.text(), self.text())
 
     def kill(self):
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(kymotest.TIMEOUT)
         self.socket.close()
 
 
@@ -704,9 +704,9 @@ def test_resume_repairs(k):
 
 
 def chunks(trace):
-    """Traces of their own, oldest first: those that are complete, and the present one."""
+    """Traces of their own, oldest first: those that are complete, and the present one, which a timer begins with its metadata."""
     archived = sorted((trace / "archives").glob("*"), key=lambda p: int(p.name.rpartition("-")[2])) if (trace / "archives").exists() else []
-    return archived + ([trace / "ust"] if (trace / "ust").exists() else [])
+    return archived + ([trace / "ust"] if kymotest.streams(trace / "ust") else [])
 
 
 def numbers_of(trace):
@@ -1019,7 +1019,7 @@ def test_disk_full(k):
     begin = time.monotonic()
     (outside / "ballast").unlink()
     equal(c.receive(ERROR), (0, ""), "when there is room again")
-    check(time.monotonic() - begin < 1, "healing took more than a second")
+    check(time.monotonic() - begin < 10, "healing took long")
     write_all(s.ring[0], range(n, n + 100))
     check_stats(c.flush(), s)
     shutil.copytree(outside / "trace", k.top / "after")
@@ -1078,7 +1078,7 @@ def fill_until_direct(c, s, n):
         n += 2000
         return is_direct(c)
 
-    wait_for(went_past, "whole blocks to be written past the page cache", timeout=60)
+    wait_for(went_past, "whole blocks to be written past the page cache")
     return n
 
 

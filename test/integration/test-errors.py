@@ -20,7 +20,7 @@ def refused(k, *args, status=1, says=()):
 
 
 def daemon_refused(k, says, env=None, command=()):
-    done = k.run([*command, SESSIOND], status=1, env=env, timeout=15)
+    done = k.run([*command, SESSIOND], status=1, env=env)
     lines = done.stderr.strip().splitlines()
     check(len(lines) == 1, f"wanted one line, got {done.stderr!r}")
     for word in says:

@@ -19,8 +19,8 @@ def install(k):
     path = {"PATH": os.environ["PATH"]}
     if not (build / "build.ninja").exists():
         shutil.rmtree(build, ignore_errors=True)
-        k.run(["meson", "setup", build, SOURCE, f"--prefix={PREFIX}", "-Dtests=disabled"], timeout=120, env=path)
-    k.run(["ninja", "-C", build], timeout=280, env=path)
+        k.run(["meson", "setup", build, SOURCE, f"--prefix={PREFIX}", "-Dtests=disabled"], timeout=2 * kymotest.TIMEOUT, env=path)
+    k.run(["ninja", "-C", build], timeout=2 * kymotest.TIMEOUT, env=path)
     k.run(["meson", "install", "-C", build, "--no-rebuild"], env=path)
     pkg_config = next(PREFIX.rglob("kymo.pc")).parent
     return {"PATH": f"{PREFIX / 'bin'}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(pkg_config), "LD_LIBRARY_PATH": ""}
@@ -74,7 +74,7 @@ def test_examples(k):
         command = re.search(r"^ \*\t(c(?:c|\+\+) .*)$", text, re.MULTILINE)[1].replace(name, str(SOURCE / "examples" / name))
         k.run(["sh", "-ec", command], env=env, cwd=k.home)
         trace = k.traces / name
-        k.run(["kymo", "record", "-o", trace, "--", k.home / name.partition(".")[0]], env=env, timeout=60)
+        k.run(["kymo", "record", "-o", trace, "--", k.home / name.partition(".")[0]], env=env)
         check(len(read_trace(trace)[0]) > 100, f"{name}: few events")
 
 

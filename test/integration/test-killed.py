@@ -10,7 +10,7 @@ import random
 import time
 
 from emitcheck import by_thread
-from kymotest import SANITIZED, check, check_counts, equal, main
+from kymotest import SANITIZED, TIMEOUT, check, check_counts, equal, main
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 KILLS = int(os.environ.get("KYMO_TEST_KILLS", 100 if SANITIZED else 400))
@@ -37,7 +37,7 @@ def kill(k, n, seed, env, channel, handlers_count):
     trace = k.record("victim:*", session=session, channel=channel)
     survivor = k.spawn("victim", "survive", env=env)
     k.expect(survivor, "surviving")
-    said = k.app("victim", "kill", n, seed, env=env, timeout=200)
+    said = k.app("victim", "kill", n, seed, env=env, timeout=2 * TIMEOUT)
     k.let_go(survivor)
     survived = int(k.finish(survivor).split()[1])
     k.kymo("stop", session)
@@ -94,7 +94,7 @@ def stopped(k, env=None):
     k.expect(app, "stopped")
     begin = time.monotonic()
     done = k.kymo_json("stop", "s")["sessions"][0]
-    check(time.monotonic() - begin < 5, "stop waited for a stopped program")
+    check(time.monotonic() - begin < 25, "stop waited for a stopped program")
     equal(done["discarded"], 0, "events discarded")
     k.kymo("start", "s")
     k.let_go(app)

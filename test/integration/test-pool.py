@@ -319,8 +319,8 @@ def test_scale(k):
     check(used["claimed"] >= n // 4 * 4, f"claimed: {used}")
     for app in apps:
         k.let_go(app)
-    done = [said(k.finish(app, timeout=120)) for app in apps]
-    k.kymo("stop", "s", timeout=120)
+    done = [said(k.finish(app, timeout=2 * kymotest.TIMEOUT)) for app in apps]
+    k.kymo("stop", "s", timeout=2 * kymotest.TIMEOUT)
     recorded, discarded = kymotest.check_streams(trace)
     equal(recorded + discarded, sum(d["events"] for d in done), "recorded and discarded")
     print(f"# {n} threads: {used['memory'] >> 20} MiB of memory, {used['unprepared']} unprepared; {recorded} events recorded, {discarded} discarded")

@@ -7,7 +7,7 @@ import os
 import pathlib
 import signal
 
-from kymotest import BUILD, CLI, SOURCE, Skip, check, equal, fields, main, need_program, read_trace
+from kymotest import BUILD, CLI, SOURCE, TIMEOUT, Skip, check, equal, fields, main, need_program, read_trace
 
 PROGRAMS = SOURCE / "test" / "integration" / "preload"
 PRELOAD = BUILD / "src" / "preload"
@@ -27,7 +27,7 @@ def record(k, libraries, *command, env=None, status=0, lossless=True, **options)
     """Runs a command under kymo record; what it says on stdout, and the events."""
     trace = k.top / f"trace-{len(list(k.top.glob('trace-*')))}"
     done = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, f"--with={libraries}", "--", *command], env=env,
-        status=status, timeout=120, **options)
+        status=status, timeout=2 * TIMEOUT, **options)
     events, discarded = read_trace(trace) if (trace / "ust").exists() else ([], 0)
     if lossless:
         equal(discarded, 0, "discarded events")
@@ -276,7 +276,7 @@ def same(k, *command, status=0, prepare=None, events=("libc:malloc", "libc:free"
             prepare(directory)
         trace = k.top / f"of-{directory.name}"
         wrap = [CLI, "record", "--no-summary", *ROOM, "-o", trace, "--with=libc,pthread,dl", "--"] if traced else []
-        done = k.run([*wrap, *command], status=status, cwd=directory, env=env, timeout=120, **options)
+        done = k.run([*wrap, *command], status=status, cwd=directory, env=env, timeout=2 * TIMEOUT, **options)
         results.append((done.stdout, done.stderr, sorted(p.name for p in directory.rglob("*") if ".git/objects" not in str(p))))
     equal(results[1][2], results[0][2], f"files that {command[0]} made")
     equal(results[1][0], results[0][0], f"output of {command[0]}")

@@ -89,7 +89,7 @@ def test_daemon_without_descriptors(k):
     emit(k, "-p", 1)
     before = without_descriptors(k, k.daemon.pid)
     emit(k, "-p", 2)
-    done = k.run([CLI, "create", "other", "-o", k.traces / "other"], status=None, timeout=30)
+    done = k.run([CLI, "create", "other", "-o", k.traces / "other"], status=None)
     check(done.returncode == 0 or len(done.stderr.strip().splitlines()) == 1, f"create: {done.stderr!r}")
     resource.prlimit(k.daemon.pid, resource.RLIMIT_NOFILE, before)
     wait_for(k.answers, "the daemon to answer")
@@ -137,7 +137,7 @@ def test_daemon_without_memory(k):
     before = resource.prlimit(k.daemon.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
     emit(k, "-p", 2)
     for i in range(20):
-        done = k.run([CLI, "create", f"other{i}", "-o", k.traces / f"other{i}"], status=None, timeout=30)
+        done = k.run([CLI, "create", f"other{i}", "-o", k.traces / f"other{i}"], status=None)
         check(done.returncode == 0 or len(done.stderr.strip().splitlines()) == 1, f"create: {done.stderr!r}")
     check(k.daemon.poll() is None, "the daemon has ended")
     resource.prlimit(k.daemon.pid, resource.RLIMIT_AS, before)

@@ -398,7 +398,7 @@ def test_files_with_data_only(k):
     trace = k.record("emit:*")
     k.app("emit", "-n", 0)
     equal(kymotest.streams(trace), [], "stream files without an event")
-    k.finish(k.spawn("emit", "-n", 1, wrap=("taskset", "-c", "0")))
+    k.finish(k.spawn("emit", "-n", 1, wrap=kymotest.ONE_CPU))
     k.kymo("stop")
     equal([p.name for p in kymotest.streams(trace)], ["channel0_0"], "stream files")
     equal([p.name for p in trace.rglob("*.kyx")], ["channel0_0.kyx"], "indexes")

@@ -19,7 +19,7 @@ from kymotest import check, equal, main
 
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 STORES = int(os.environ.get("KYMO_TEST_STORES", 1000000)) // SCALE
-SECONDS = 60 + STORES // 200000
+SECONDS = kymotest.TIMEOUT + STORES // 200000
 N = 3000 // SCALE
 ROOMY = ("--subbuf-size=1M", "--num-subbuf=4")
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}

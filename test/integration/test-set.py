@@ -4,10 +4,9 @@
 
 import kymotest
 from emitcheck import emitted
-from kymotest import check, check_counts, equal, wait_for
+from kymotest import ONE_CPU, check, check_counts, equal, wait_for
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
-ONE_CPU = ("taskset", "-c", "0")
 
 
 def recorded(k):

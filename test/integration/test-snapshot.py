@@ -72,7 +72,7 @@ def run_flight(k, *args, env=None, wrap=()):
 
 def test_last_events(k):
     """From one CPU: the last events without a gap, in at least all sub-buffers but one."""
-    events, total = run_flight(k, "-n", 50000, wrap=("taskset", "-c", "0"))
+    events, total = run_flight(k, "-n", 50000, wrap=kymotest.ONE_CPU)
     seqs = [integers(e)["seq"] for e in events]
     equal(seqs, list(range(total - len(seqs), total)), "numbers of the events")
     check((len(seqs) + 3) * (RECORD_BYTES + 4) > 3 * (4096 - 160), f"only {len(seqs)} events")

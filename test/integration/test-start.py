@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import kymotest
-from kymotest import APPS, LIBDIR, TIMEOUT, check, equal, need_program, wait_for, without_sanitizers
+from kymotest import APPS, LIBDIR, check, equal, need_program, wait_for, without_sanitizers
 
 
 def own_calls(k, name):
@@ -89,10 +89,9 @@ def crowded():
 
 def first_events(k, n, wrap=()):
     """Programs that start where nobody gets the CPU as often as he would like to: each has its one event in the trace."""
-    env = {"KYMO_REGISTER_TIMEOUT": str(TIMEOUT * 1000)}
     with crowded():
         for _ in range(n):
-            app = k.spawn("start", "wait", env=env, wrap=wrap)
+            app = k.spawn("start", "wait", wrap=wrap)
             k.expect(app, "ready")
             k.let_go(app)
             k.finish(app)

@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import kymotest
 from emitcheck import SCALE, check_values
@@ -177,6 +178,15 @@ def test_two_daemons(k):
     end_own(own)
 
 
+def is_turned_away(user):
+    """Whether root's program, which may go anywhere, is hung up on at once; a silent one of the user's own would have a second."""
+    intruder = Program(argparse.Namespace(rundir=user.home / ".kymo"), hello=False)
+    begin = time.monotonic()
+    equal(intruder.receive(), None, "what a silent program hears")
+    intruder.close()
+    return time.monotonic() - begin < 0.5
+
+
 def test_own_daemon_is_for_its_user(k):
     """Another user's programs are not in it, not even root's; nobody else can reach its sockets."""
     system_daemon(k)
@@ -190,10 +200,7 @@ def test_own_daemon_is_for_its_user(k):
     equal(seen, {alice.uid}, "whose programs alice's daemon knows")
     for app in apps:
         ended(k, app)
-    intruder = Program(argparse.Namespace(rundir=alice.home / ".kymo"), hello=False)  # root may go anywhere
-    intruder.socket.settimeout(0.5)  # a silent program of her own would have a second
-    equal(intruder.receive(), None, "a program of another user that comes to her daemon")
-    intruder.close()
+    check(any(is_turned_away(alice) for _ in range(10)), "a program of another user that comes to her daemon")
     alice.kymo("destroy", "mine")
     equal(numbers(mine), {0: 100}, "events in alice's trace")
     equal((alice.home / ".kymo").stat().st_mode & 0o777, 0o700, "mode of her run directory")
@@ -485,7 +492,7 @@ def attempt(what, fn, *args):
 
 def connect(kind, path):
     s = socket.socket(socket.AF_UNIX, kind)
-    s.settimeout(5)
+    s.settimeout(60)
     s.connect(path)
 
 n = 0

@@ -152,6 +152,7 @@ def test_daemon_that_refuses(k):
         app = k.spawn("emit", "-w")
         daemon.accept().close()
         k.expect(app, "ready")
+        daemon.accept().close()  # it calls again
         calls, end = 0, time.monotonic() + 1
         while (left := end - time.monotonic()) > 0:
             daemon.listener.settimeout(left)
@@ -159,7 +160,6 @@ def test_daemon_that_refuses(k):
                 daemon.accept().close()
                 calls += 1
         check(calls <= 10, f"{calls} calls in a second")
-        check(calls, "it never called again")
     app.kill()
 
 
