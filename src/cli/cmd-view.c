@@ -3,6 +3,7 @@
  * view: a trace's events as text or JSON, one line each. Output goes straight to the descriptor in
  * large pieces: a reader that has seen enough (`| head`) ends it quietly, a full disk does not.
  */
+#include <limits.h>
 #include <signal.h>
 #include <time.h>
 
@@ -32,6 +33,7 @@ struct view {
 	struct ky_format format;
 	struct limit begin, end;
 	bool json;
+	bool any;  /* event was shown, or warning said */
 	int error; /* of writing */
 };
 
@@ -133,6 +135,7 @@ static void warn(void *arg, const char *text)
 {
 	struct view *v = arg;
 
+	v->any = true;
 	flush(v);
 	cli_warn(v->cli, "%s", text);
 }
@@ -151,6 +154,7 @@ static void show_lost(struct view *v, const struct ky_item *item)
 
 static void show(struct view *v, const struct ky_item *item)
 {
+	v->any = true;
 	if (item->kind != KY_ITEM_EVENT)
 		show_lost(v, item);
 	else if (v->json)
@@ -179,7 +183,8 @@ static int show_all(struct view *v, struct ky_trace_reader *reader)
 	return r < 0 ? r : v->out.error;
 }
 
-static int finish(struct view *v, int r)
+/* r: of show_all. Nothing to see is said. */
+static int finish(struct view *v, int r, const char *path)
 {
 	if (v->error == -EPIPE)
 		return CLI_OK;
@@ -188,6 +193,9 @@ static int finish(struct view *v, int r)
 			v->cli, "failed", "cannot write the events: %s", strerror(-v->error));
 	if (r < 0)
 		return cli_fail(v->cli, "failed", "cannot read the trace: %s", strerror(-r));
+	if (!v->any)
+		cli_warn(v->cli, "no event in %s%s", path,
+			v->begin.given || v->end.given ? " between --begin and --end" : "");
 	/* The events were the objects; none follows. */
 	v->cli->printed = true;
 	return CLI_OK;
@@ -197,6 +205,7 @@ static int run(struct cli *cli)
 {
 	const char *format = cli_get(cli, "format"), *begin = cli_get(cli, "begin");
 	const char *end = cli_get(cli, "end");
+	char path[PATH_MAX];
 	struct view v = {.cli = cli, .format.safe = isatty(STDOUT_FILENO)};
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
@@ -209,14 +218,14 @@ static int run(struct cli *cli)
 		return cli_usage(cli,
 			"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], or seconds since 1970",
 			begin && !parse_limit(&(struct limit){0}, begin) ? begin : end);
-	r = cli_trace_open(cli, cli_arg(cli, 0), &reader_options, NULL, &reader);
+	r = cli_trace_open(cli, cli_arg(cli, 0), &reader_options, path, &reader);
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	fflush(stdout);
 	r = show_all(&v, reader);
 	ky_buf_deinit(&v.out);
-	return finish(&v, r);
+	return finish(&v, r, path);
 }
 
 const struct cli_command cmd_view = {

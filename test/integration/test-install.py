@@ -78,4 +78,14 @@ def test_examples(k):
         check(len(read_trace(trace)[0]) > 100, f"{name}: few events")
 
 
+def test_manual_and_removal(k):
+    """Pages and completion are where their readers look; 'make uninstall' takes everything away again."""
+    install(k)
+    pages = {p.name for p in (SOURCE / "man").glob("*.[1-8]")}
+    equal({p.name for p in (PREFIX / "share" / "man").rglob("*.[1-8]")}, pages, "installed pages")
+    check((PREFIX / "share" / "bash-completion" / "completions" / "kymo").is_file(), "no completion")
+    k.run(["make", "-C", SOURCE, f"BUILD={BUILD / 'installed' / 'build'}", "uninstall"], env={"PATH": os.environ["PATH"]})
+    equal([p for p in PREFIX.rglob("*") if not p.is_dir()], [], "files that are left")
+
+
 kymotest.main()

@@ -435,7 +435,8 @@ def test_begin_end(k):
     for options, wanted in (([], range(30)), (["--begin=1700000001.05"], range(10, 30)), (["--end=1700000001.000012345"], range(10)),
             (["--begin=22:13:21.05", "--end=22:13:22"], range(10, 19)), (["--begin=2023-11-14 22:13:22.95"], range(29, 30)),
             (["--begin=2023-11-14T22:13:29"], [])):
-        out, _ = raw(k, [CLI, "view", trace, *options])
+        out, errors = raw(k, [CLI, "view", trace, *options])
+        equal(errors.decode(), "" if wanted else f"kymo: no event in {trace} between --begin and --end\n", f"{options}: messages")
         equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {base}")
     for bad in ("--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml"):
         k.kymo("view", str(trace), bad, status=2)
