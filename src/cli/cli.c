@@ -36,6 +36,9 @@ const struct cli_command *const cli_commands[] = {
 	NULL,
 };
 
+/* Known from the manual of later versions, as some options are (args.c). */
+static const char *const later[] = {"export", "load", "report", "save", "top"};
+
 /* Options in front of the command. */
 static const struct cli_option global_options[] = {
 	{"version", 'V', NULL, "print the version"},
@@ -255,6 +258,10 @@ int cli_no_command(struct cli *cli, const char *name)
 {
 	const char *names[64] = {NULL}, *near;
 
+	for (size_t i = 0; i < KY_ARRAY_SIZE(later); i++)
+		if (!strcmp(name, later[i]))
+			return cli_fail(cli, "unsupported",
+				"command '%s' is not supported yet by this version", name);
 	for (size_t i = 0; cli_commands[i] && i + 1 < KY_ARRAY_SIZE(names); i++)
 		names[i] = cli_commands[i]->name;
 	near = cli_nearest(name, names);

@@ -86,7 +86,7 @@ const char *cli_arg(const struct cli *cli, size_t i);
 int cli_fail(struct cli *cli, const char *code, const char *fmt, ...) KY_PRINTF(3, 4);
 /* A command line that cannot be meant: code "usage", and points to --help. Returns CLI_USAGE. */
 int cli_usage(struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
-/* The same for a command that there is not; says which was probably meant. */
+/* Reports a command that there is not, or not yet; says which was probably meant. Returns the exit code. */
 int cli_no_command(struct cli *cli, const char *name);
 /* Something the user should know although the command succeeds: one line on stderr. */
 void cli_warn(const struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);

@@ -32,7 +32,8 @@ void cli_help_command(FILE *to, const struct cli_command *command)
 	fputs("\nOptions:\n", to);
 	print_options(to, command->options);
 	print_options(to, cli_common_options);
-	fputs("\nExit code: 0 done, 1 refused or failed, 2 wrong usage.\n", to);
+	if (command->mode != CLI_PARSE_UNTIL_ARG) /* else it is that of another program */
+		fputs("\nExit code: 0 done, 1 refused or failed, 2 wrong usage.\n", to);
 }
 
 void cli_help_all(FILE *to)

@@ -179,7 +179,8 @@ struct channel *request_channel(struct request *r)
 		return c;
 	near = request_channel_meant(r->session, name);
 	request_refuse(r, "not-found", "session '%s' has no channel '%s'%s%s%s", r->session->name,
-		name, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+		name, near ? ": did you mean '" : "", near ? near : ": 'kymo status' shows them",
+		near ? "'?" : "");
 	return NULL;
 }
 

@@ -47,6 +47,7 @@ def test_suggestions(k):
     check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
     check("not supported yet" in k.kymo("create", "--live", status=1).stderr, "later option")
+    check("not supported yet" in k.kymo("top", status=1).stderr, "later command")
 
 
 def test_no_daemon(k):
