@@ -27,8 +27,8 @@ static const char help[] =
 	"                       net      network interfaces\n"
 	"                       process  processes and their threads\n"
 	"                       vm       virtual machines of KVM\n"
-	"      --help           show this help\n"
-	"      --version        show the version\n";
+	"  -h, --help           show this help\n"
+	"  -V, --version        show the version\n";
 
 /* In the order in which state is told. */
 static const struct provider *providers[] = {
@@ -146,13 +146,13 @@ static void parse_options(int argc, char **argv)
 	static const struct option options[] = {
 		{"without", required_argument, NULL, 'w'},
 		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'},
+		{"version", no_argument, NULL, 'V'},
 		{0},
 	};
 	char *name, *rest;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'w':
 			for (name = strtok_r(optarg, ",", &rest); name;
@@ -161,7 +161,7 @@ static void parse_options(int argc, char **argv)
 			break;
 		case 'h':
 			say(help);
-		case 'v':
+		case 'V':
 			say("kymo-collectd " KYMO_VERSION "\n");
 		default:
 			usage(NULL);

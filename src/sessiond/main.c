@@ -35,8 +35,8 @@ static const char help[] =
 	"                       block, cgroup, cpu, mount, net, process, vm; see kymo-collectd(8)\n"
 	"      --pidfile=FILE   write the daemon's process number to FILE\n"
 	"  -v, --verbose        log more\n"
-	"      --help           show this help\n"
-	"      --version        show the version\n"
+	"  -h, --help           show this help\n"
+	"  -V, --version        show the version\n"
 	"\n"
 	"The run directory is $KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo or\n"
 	"$HOME/.kymo for others. $KYMO_CLOCK (monotonic or tsc) decides which clock traces have,\n"
@@ -51,8 +51,6 @@ enum {
 	OPT_TAKE_OVER,
 	OPT_NO_COLLECTD,
 	OPT_PIDFILE,
-	OPT_HELP,
-	OPT_VERSION,
 };
 
 static const struct option long_options[] = {
@@ -67,8 +65,8 @@ static const struct option long_options[] = {
 	{"no-collectd", optional_argument, NULL, OPT_NO_COLLECTD},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
 	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
 	{0},
 };
 
@@ -90,7 +88,7 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	enum ky_log_level level = KY_LOG_INFO;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "dbv", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "dbvhV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'd':
 			launch.background = launch.detach = true;
@@ -127,9 +125,9 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 		case OPT_PIDFILE:
 			o->pidfile = optarg;
 			break;
-		case OPT_HELP:
+		case 'h':
 			say(help);
-		case OPT_VERSION:
+		case 'V':
 			say(PROGRAM " " KYMO_VERSION "\n");
 		default:
 			usage(NULL);
