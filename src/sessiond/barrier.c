@@ -6,6 +6,8 @@
 
 /* So long a silent program is taken for a busy one. */
 #define LOOK_NS (10 * KY_NS_PER_MS)
+/* Entries of /proc/PID/task that are looked at: a program may have any number of threads. */
+#define TASKS_MAX 64
 
 static void check_passed(struct barrier *b)
 {
@@ -66,17 +68,18 @@ static bool is_stopped(pid_t pid)
 	return says(path, ") T");
 }
 
-/* Its listener would answer if it got a CPU. */
+/* Its listener, which is one of the first threads of most programs, would answer if it got a CPU. */
 static bool is_starved(pid_t pid)
 {
 	char path[64];
 	const struct dirent *e;
 	bool starved = false;
+	int n = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
-	while (dir && !starved && (e = readdir(dir))) {
+	while (dir && !starved && n++ < TASKS_MAX && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", (int)pid, e->d_name);
 		starved = says(path, "(kymo-listener) R");
 	}
