@@ -11,11 +11,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 
 #define MAX_DIR_DEPTH 16
+#define MAX_WALKERS   64
 
 struct ky_trace_reader {
 	struct ky_trace_reader_options options;
@@ -412,8 +415,8 @@ static void report_damage(const struct ky_trace_reader *r, const struct ky_strea
 		warn(r, "%s ends within a packet: what is whole was read", path);
 }
 
-/* Moves the first stream of the heap on; it leaves the heap at its end. */
-static void advance_first(struct ky_trace_reader *r)
+/* Moves the first stream of the heap on; it leaves the heap at its end. 0 or -ENOMEM. */
+static int advance_first(struct ky_trace_reader *r)
 {
 	struct ky_stream *s = r->heap[0];
 
@@ -424,6 +427,7 @@ static void advance_first(struct ky_trace_reader *r)
 	}
 	if (r->n_heap > 1)
 		sift_down(r, 0);
+	return s->error;
 }
 
 /* Numbers all classes of events; returns how many there are. */
@@ -441,16 +445,81 @@ static size_t number_classes(struct ky_trace_reader *r)
 	return n;
 }
 
+/*
+ * The first items of all streams. If only spans are items, that may be the whole way, for which
+ * there are threads: each takes the next stream that nobody has, and has counts of its own.
+ */
+struct walker {
+	struct ky_trace_reader *reader;
+	size_t *next;	  /* stream; shared */
+	uint64_t *counts; /* owned, but for the first walker's */
+	pthread_t thread;
+};
+
+static void *walk(void *arg)
+{
+	struct walker *w = arg;
+	struct ky_trace_reader *r = w->reader;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(w->next, 1, __ATOMIC_RELAXED)) < r->n_streams) {
+		struct ky_stream *s = r->streams[i];
+
+		s->counts = w->counts;
+		ky_stream_advance(s);
+		s->counts = r->counts;
+	}
+	return NULL;
+}
+
+static size_t count_walkers(const struct ky_trace_reader *r)
+{
+	cpu_set_t cpus;
+	size_t n = 1;
+
+	if (r->options.spans_only && !sched_getaffinity(0, sizeof(cpus), &cpus))
+		n = KY_MIN((size_t)CPU_COUNT(&cpus), (size_t)MAX_WALKERS);
+	return KY_MAX(KY_MIN(n, r->n_streams), (size_t)1);
+}
+
+static void walk_all(struct ky_trace_reader *r, size_t n_classes)
+{
+	struct walker walkers[MAX_WALKERS];
+	size_t next = 0, n_wanted = count_walkers(r), n = 1;
+
+	walkers[0] = (struct walker){.reader = r, .next = &next, .counts = r->counts};
+	for (; n < n_wanted; n++) {
+		walkers[n] = walkers[0];
+		walkers[n].counts = calloc(n_classes, sizeof(*r->counts));
+		if (!walkers[n].counts ||
+			pthread_create(&walkers[n].thread, NULL, walk, &walkers[n])) {
+			free(walkers[n].counts);
+			break;
+		}
+	}
+	walk(&walkers[0]);
+	while (--n > 0) {
+		pthread_join(walkers[n].thread, NULL);
+		for (size_t i = 0; i < n_classes; i++)
+			r->counts[i] += walkers[n].counts[i];
+		free(walkers[n].counts);
+	}
+}
+
 static int start(struct ky_trace_reader *r)
 {
+	size_t n_classes = number_classes(r) + 1;
+
 	r->heap = calloc(KY_MAX(r->n_streams, (size_t)1), sizeof(*r->heap));
-	r->counts = calloc(number_classes(r) + 1, sizeof(*r->counts));
+	r->counts = calloc(n_classes, sizeof(*r->counts));
 	if (!r->heap || !r->counts)
 		return fail_memory(r);
-	for (size_t i = 0; i < r->n_streams; i++) {
-		r->streams[i]->counts = r->counts;
+	for (size_t i = 0; i < r->n_streams; i++)
 		r->streams[i]->spans_only = r->options.spans_only;
-		ky_stream_advance(r->streams[i]);
+	walk_all(r, n_classes);
+	for (size_t i = 0; i < r->n_streams; i++) {
+		if (r->streams[i]->error)
+			return fail_memory(r);
 		if (r->streams[i]->next)
 			r->heap[r->n_heap++] = r->streams[i];
 		else
@@ -490,25 +559,23 @@ static void fill(struct ky_trace_reader *r, struct ky_item *item, const struct k
 
 int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item)
 {
-	if (r->current)
-		advance_first(r);
+	int e = r->current ? advance_first(r) : 0;
+
 	r->current = NULL;
-	while (r->n_heap) {
+	while (!e && r->n_heap) {
 		struct ky_stream *s = r->heap[0];
-		int e = 0;
 
 		if (s->next == KY_ITEM_EVENT)
 			e = ky_stream_decode(s, r->options.spans_only ? NULL : r->values);
-		if (e == -ENOMEM || s->error)
-			return -ENOMEM;
 		if (!e) {
 			fill(r, ret_item, s);
 			r->current = s;
 			return 1;
 		}
-		advance_first(r);
+		if (e == -EBADMSG)
+			e = advance_first(r);
 	}
-	return 0;
+	return e;
 }
 
 /* --- opening and closing --- */

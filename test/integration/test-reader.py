@@ -297,6 +297,8 @@ def test_as_babeltrace2_several(k):
             s.packet(b"".join(s.event(0, 1000 * (10 * p + n) + i % 2, struct.pack("<i", n)) for n in range(10)))
         write(k.top / "several" / "ust" / "uid" / str(i) / "64-bit", text, s=s.data.replace(uuid.UUID(int=1).bytes, uuid.UUID(int=9 - i).bytes))
     equal(len(compare(k, k.top / "several")), 90, "events")
+    stat = k.kymo_json("stat", str(k.top / "several"))
+    equal((stat["by_name"], stat["streams"], stat["duration_ns"]), ({"made:up": 90}, 3, 29001), "counts, each stream's on its own")
 
 
 def test_as_babeltrace2_kymo(k):
