@@ -37,9 +37,10 @@ static void print(struct ky_trace_reader *r)
 {
 	struct ky_format text = {.safe = true}, raw = {0};
 	struct ky_buf out = {0};
+	struct ky_values values = {0};
 	struct ky_item item;
 
-	while (ky_trace_reader_next(r, &item) > 0) {
+	while (ky_trace_reader_next(r, &item, &values) > 0) {
 		out.len = 0;
 		if (item.kind == KY_ITEM_EVENT) {
 			ky_format_text(&text, &out, &item);
@@ -48,7 +49,9 @@ static void print(struct ky_trace_reader *r)
 		} else {
 			ky_format_lost(&text, &out, &item);
 		}
+		values.n = 0;
 	}
+	free(values.v);
 	ky_buf_deinit(&out);
 }
 

@@ -100,7 +100,7 @@ static int collect(struct stats *s, struct ky_trace_reader *reader)
 	struct ky_item item;
 	int r;
 
-	while ((r = ky_trace_reader_next(reader, &item)) > 0) {
+	while ((r = ky_trace_reader_next(reader, &item, NULL)) > 0) {
 		r = item.kind == KY_ITEM_EVENT ? ky_spans_add(&s->spans, &item) : 0;
 		if (r < 0)
 			return r;

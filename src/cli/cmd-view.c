@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * view: a trace's events as text or JSON, one line each. Output goes straight to the descriptor in
- * large pieces: a reader that has seen enough (`| head`) ends it quietly, a full disk does not.
+ * large pieces (cli/lines.h): a reader that has seen enough (`| head`) ends it quietly, a full disk does not.
  */
 #include <limits.h>
 #include <signal.h>
 #include <time.h>
 
+#include "cli/lines.h"
 #include "cli/trace.h"
-#include "reader/format.h"
 
-#define NS_PER_S   1000000000
-#define FLUSH_SIZE (64 << 10)
+#define NS_PER_S 1000000000
 
 static const struct cli_option options[] = {
 	{"format", 0, "FORMAT", "text (default) or json: one object on each line"},
@@ -29,10 +28,8 @@ struct limit {
 
 struct view {
 	struct cli *cli;
-	struct ky_buf out;
-	struct ky_format format;
+	struct cli_lines *lines; /* owned */
 	struct limit begin, end;
-	bool json;
 	bool any;  /* event was shown, or warning said */
 	int error; /* of writing */
 };
@@ -117,26 +114,17 @@ static int position(struct view *v, const struct ky_item *item)
 
 static void flush(struct view *v)
 {
-	size_t done = 0;
-
-	while (!v->error && done < v->out.len) {
-		ssize_t n = write(STDOUT_FILENO, v->out.data + done, v->out.len - done);
-
-		if (n >= 0)
-			done += (size_t)n;
-		else if (errno != EINTR)
-			v->error = -errno;
-	}
-	v->out.len = 0;
+	v->error = cli_lines_flush(v->lines);
 }
 
-/* Warnings stand where they belong among the events. */
+/* Warnings stand where they belong among the events; some come before these are read. */
 static void warn(void *arg, const char *text)
 {
 	struct view *v = arg;
 
 	v->any = true;
-	flush(v);
+	if (v->lines)
+		flush(v);
 	cli_warn(v->cli, "%s", text);
 }
 
@@ -155,32 +143,31 @@ static void show_lost(struct view *v, const struct ky_item *item)
 static void show(struct view *v, const struct ky_item *item)
 {
 	v->any = true;
-	if (item->kind != KY_ITEM_EVENT)
-		show_lost(v, item);
-	else if (v->json)
-		ky_format_json(&v->format, &v->out, item);
+	if (item->kind == KY_ITEM_EVENT)
+		v->error = cli_lines_add(v->lines);
 	else
-		ky_format_text(&v->format, &v->out, item);
-	if (v->out.len >= FLUSH_SIZE)
-		flush(v);
+		show_lost(v, item);
 }
 
-/* 0 at the end, or an error. */
+/* 0 at the end, or an error of reading. */
 static int show_all(struct view *v, struct ky_trace_reader *reader)
 {
-	struct ky_item item;
-	int r;
+	int r = 1, where = 0;
 
-	while ((r = ky_trace_reader_next(reader, &item)) > 0 && !v->error && !v->out.error) {
-		int where = position(v, &item);
+	while (r > 0 && where <= 0 && !v->error) {
+		struct ky_values *values;
+		struct ky_item *item = cli_lines_item(v->lines, &values);
+		size_t n_before = values->n;
 
-		if (where > 0)
-			break;
-		if (!where)
-			show(v, &item);
+		r = ky_trace_reader_next(reader, item, values);
+		where = r > 0 ? position(v, item) : 0;
+		if (r > 0 && !where)
+			show(v, item);
+		else
+			values->n = n_before;
 	}
 	flush(v);
-	return r < 0 ? r : v->out.error;
+	return KY_MIN(r, 0);
 }
 
 /* r: of show_all. Nothing to see is said. */
@@ -206,14 +193,14 @@ static int run(struct cli *cli)
 	const char *format = cli_get(cli, "format"), *begin = cli_get(cli, "begin");
 	const char *end = cli_get(cli, "end");
 	char path[PATH_MAX];
-	struct view v = {.cli = cli, .format.safe = isatty(STDOUT_FILENO)};
+	struct view v = {.cli = cli};
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	bool json = format ? !strcmp(format, "json") : cli->json;
 	int r;
 
 	if (format && strcmp(format, "text") && strcmp(format, "json"))
 		return cli_usage(cli, "unknown format '%s': choose text or json", format);
-	v.json = format ? !strcmp(format, "json") : cli->json;
 	if ((begin && !parse_limit(&v.begin, begin)) || (end && !parse_limit(&v.end, end)))
 		return cli_usage(cli,
 			"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], or seconds since 1970",
@@ -223,8 +210,9 @@ static int run(struct cli *cli)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	fflush(stdout);
-	r = show_all(&v, reader);
-	ky_buf_deinit(&v.out);
+	v.lines = cli_lines_new(isatty(STDOUT_FILENO), json);
+	r = v.lines ? show_all(&v, reader) : -ENOMEM;
+	cli_lines_free(v.lines);
 	return finish(&v, r, path);
 }
 

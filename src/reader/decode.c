@@ -45,7 +45,7 @@ static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
 	size_t cap = KY_MAX(2 * out->cap, KY_MAX(out->n + n, (size_t)64));
 	struct ky_value *v;
 
-	if (out->n + n > KY_MAX_VALUES)
+	if (n > out->max || out->n > out->max - n)
 		return -EBADMSG;
 	v = reallocarray(out->v, cap, sizeof(*v));
 	if (!v)
@@ -58,6 +58,17 @@ static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
 static inline int reserve(struct ky_values *out, size_t n)
 {
 	return ky_likely(n <= out->cap - out->n) ? 0 : grow(out, n);
+}
+
+int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n)
+{
+	int r = reserve(values, n);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		values->v[values->n++] = v[i];
+	return 0;
 }
 
 /* Adds a value if it is wanted. */

@@ -23,10 +23,11 @@ struct ky_value {
 		     */
 };
 
-/* Values of one scope. Grows as needed, up to KY_MAX_VALUES. */
+/* Grows as needed, up to max. */
 struct ky_values {
 	struct ky_value *v; /* owned */
 	size_t n, cap;
+	size_t max; /* KY_MAX_VALUES for each event */
 };
 
 #define KY_MAX_VALUES ((size_t)1 << 20)
@@ -52,6 +53,9 @@ static inline uint64_t ky_node_stride(const struct ky_node *elem)
 {
 	return ky_align_up(elem->size, elem->align);
 }
+
+/* 0, -ENOMEM, or -EBADMSG beyond the limit. */
+int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n);
 
 /* Bits that do not fill whole bytes, or not 1, 2, 4 or 8 of them. */
 uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian);

@@ -182,7 +182,7 @@ static char *print_scope(
 {
 	if (!event->scopes[scope].node)
 		return put_literal(p, to, "{}");
-	p->v = event->scopes[scope].values->v;
+	p->v = event->values->v + event->scopes[scope].first;
 	return print_struct(p, to, event->scopes[scope].node);
 }
 
@@ -196,12 +196,15 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 	return ky_put_literal(to, "\", ");
 }
 
-static char *print_cpu(struct printer *p, char *to, const struct ky_values *context)
+static char *print_cpu(struct printer *p, char *to, const struct ky_item *event)
 {
-	for (size_t i = 0; i < context->n; i++) {
-		if (context->v[i].node->role == KY_ROLE_CPU) {
+	const struct ky_scope_values *context = &event->scopes[KY_SCOPE_PACKET_CONTEXT];
+	const struct ky_value *v = event->values->v + context->first;
+
+	for (const struct ky_value *end = v + context->n; v < end; v++) {
+		if (v->node->role == KY_ROLE_CPU) {
 			to = put_literal(p, to, ", \"cpu\": ");
-			return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), context->v[i].u);
+			return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), v->u);
 		}
 	}
 	return to;
@@ -219,7 +222,7 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 		to = print_time(f, &p, to, event->ns);
 	to = put_literal(&p, to, "\"name\": ");
 	to = print_string(&p, to, e->name ? e->name : "", e->name_len);
-	to = print_cpu(&p, to, event->scopes[KY_SCOPE_PACKET_CONTEXT].values);
+	to = print_cpu(&p, to, event);
 	if (event->scopes[KY_SCOPE_EVENT_CONTEXT].node) {
 		to = put_literal(&p, to, ", \"context\": ");
 		to = print_scope(&p, to, event, KY_SCOPE_EVENT_CONTEXT);

@@ -314,17 +314,10 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 	return ky_put_literal(to, ") ");
 }
 
-static const struct ky_trace *trace_of(const struct ky_item *item)
-{
-	const struct ky_stream *s = item->stream;
-
-	return s->files[KY_MIN(s->file, s->n_files - 1)].trace;
-}
-
 void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
 	struct printer p;
-	const struct ky_trace *trace = trace_of(event);
+	const struct ky_trace *trace = event->trace;
 	const struct ky_event_class *e = event->event;
 	char *to = ky_put_begin(&p.put, out);
 	bool any = false;
@@ -341,7 +334,7 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 			continue;
 		if (any)
 			to = put_literal(&p, to, ", ");
-		p.v = event->scopes[i].values->v;
+		p.v = event->values->v + event->scopes[i].first;
 		to = print_struct(&p, to, event->scopes[i].node);
 		any = true;
 	}

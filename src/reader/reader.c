@@ -28,8 +28,7 @@ struct ky_trace_reader {
 	struct ky_stream **heap;    /* the first is the next one */
 	size_t n_traces, n_files, n_streams, n_heap;
 	struct ky_stream *current; /* its item was handed out */
-	struct ky_values values[3];
-	uint64_t *counts; /* owned: of events, by the index of their class */
+	uint64_t *counts;	   /* owned: of events, by the index of their class */
 	char *why;
 	size_t why_size;
 };
@@ -530,45 +529,42 @@ static int start(struct ky_trace_reader *r)
 	return 0;
 }
 
-static inline void set_scope(struct ky_item *item, enum ky_scope scope, const struct ky_node *node,
-	const struct ky_values *values)
+static void fill_event(struct ky_item *item, const struct ky_stream *s)
 {
-	item->scopes[scope].node = node && node->is_shown ? node : NULL;
-	item->scopes[scope].values = values;
+	item->trace = s->files[s->file].trace;
+	item->event = s->event;
+	item->bits = s->d.pos - s->record;
+	item->data = s->d.data;
 }
 
-static void fill(struct ky_trace_reader *r, struct ky_item *item, const struct ky_stream *s)
+static void fill(struct ky_item *item, const struct ky_stream *s)
 {
-	const struct ky_stream_class *c = s->class;
-
 	item->kind = s->next;
-	item->has_time = c->clock;
+	item->has_time = s->class->clock;
 	item->ns = s->next_ns;
 	item->stream = s;
-	if (s->next != KY_ITEM_EVENT) {
+	if (s->next == KY_ITEM_EVENT)
+		fill_event(item, s);
+	else
 		item->lost = s->next == KY_ITEM_LOST_EVENTS ? s->lost_events : s->lost_packets;
-		return;
-	}
-	item->event = s->event;
-	item->data = s->d.data;
-	set_scope(item, KY_SCOPE_PACKET_CONTEXT, c->packet_context, &s->packet_context);
-	set_scope(item, KY_SCOPE_EVENT_CONTEXT, c->event_context, &r->values[0]);
-	set_scope(item, KY_SCOPE_SPECIFIC_CONTEXT, s->event->context, &r->values[1]);
-	set_scope(item, KY_SCOPE_FIELDS, s->event->fields, &r->values[2]);
 }
 
-int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item)
+int ky_trace_reader_next(
+	struct ky_trace_reader *r, struct ky_item *ret_item, struct ky_values *values)
 {
 	int e = r->current ? advance_first(r) : 0;
 
 	r->current = NULL;
+	if (r->options.spans_only)
+		values = NULL;
 	while (!e && r->n_heap) {
 		struct ky_stream *s = r->heap[0];
 
 		if (s->next == KY_ITEM_EVENT)
-			e = ky_stream_decode(s, r->options.spans_only ? NULL : r->values);
+			e = ky_stream_decode(s, values, ret_item->scopes);
 		if (!e) {
-			fill(r, ret_item, s);
+			fill(ret_item, s);
+			ret_item->values = values;
 			r->current = s;
 			return 1;
 		}
@@ -680,8 +676,6 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 		ky_file_deinit(&r->files[i]);
 	for (size_t i = 0; i < r->n_traces; i++)
 		free_trace(r->traces[i]);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(r->values); i++)
-		free(r->values[i].v);
 	free(r->heap);
 	free(r->counts);
 	free(r->streams);

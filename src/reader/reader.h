@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads traces: all CTF 1.8 traces below a directory, as one sequence of events in order of time.
- * Made for Kymo's own traces and LTTng's. Called by the command line's view and stat; one thread.
+ * Made for Kymo's own traces and LTTng's. Called by the command line's view and stat, by one thread; what it returned may be used by others meanwhile.
  *
  * Traces are hostile input: what cannot be read is stepped over and counted, never trusted. What
- * the reader returns is borrowed until the next call of ky_trace_reader_next.
+ * the reader returns is borrowed until the reader is closed.
  */
 #ifndef READER_READER_H
 #define READER_READER_H
@@ -20,27 +20,18 @@ struct ky_trace_reader_options {
 	void *arg;
 };
 
-/* Scopes whose fields are shown, in this order. */
-enum ky_scope {
-	KY_SCOPE_PACKET_CONTEXT,
-	KY_SCOPE_EVENT_CONTEXT,
-	KY_SCOPE_SPECIFIC_CONTEXT,
-	KY_SCOPE_FIELDS,
-	KY_N_SCOPES,
-};
-
 struct ky_item {
 	enum ky_item_kind kind; /* not NONE */
 	bool has_time;
 	int64_t ns; /* since 1970, if has_time */
 	const struct ky_stream *stream;
 	/* KY_ITEM_EVENT */
+	const struct ky_trace *trace;
 	const struct ky_event_class *event;
-	const uint8_t *data; /* packet that the values refer to */
-	struct {
-		const struct ky_node *node; /* NULL: not there, or nothing to show */
-		const struct ky_values *values;
-	} scopes[KY_N_SCOPES];
+	uint64_t bits;			/* of its record */
+	const uint8_t *data;		/* packet that the values refer to */
+	const struct ky_values *values; /* those that the caller gave */
+	struct ky_scope_values scopes[KY_N_SCOPES];
 	/* KY_ITEM_LOST_* */
 	struct ky_lost lost;
 };
@@ -66,8 +57,12 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 /* NULL is fine. Returns NULL. */
 struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
 
-/* 1 with the next item, 0 at the end, -ENOMEM. */
-int ky_trace_reader_next(struct ky_trace_reader *r, struct ky_item *ret_item);
+/*
+ * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those that are there; the
+ * caller's. Not needed with spans_only.
+ */
+int ky_trace_reader_next(
+	struct ky_trace_reader *r, struct ky_item *ret_item, struct ky_values *values);
 
 void ky_trace_reader_totals(
 	const struct ky_trace_reader *r, struct ky_trace_reader_totals *ret_totals);

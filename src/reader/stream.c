@@ -71,8 +71,10 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 					     : &l->streams[0];
 	if (!p->class)
 		return -EBADMSG;
-	if (context)
+	if (context) {
 		context->n = 0;
+		context->max = KY_MAX_VALUES;
+	}
 	if (p->class->packet_context)
 		r = ky_decode(d, p->class->packet_context, context);
 	return r ? r : check_sizes(p, d);
@@ -237,24 +239,56 @@ static void count_event(struct ky_stream *s)
 	s->counts[s->event->index]++;
 }
 
-static inline int decode_scope(
-	struct ky_stream *s, const struct ky_node *scope, struct ky_values *values)
+static inline int decode_scope(struct ky_stream *s, const struct ky_node *node,
+	struct ky_values *values, struct ky_scope_values *scope)
 {
-	if (values)
-		values->n = 0;
-	return scope ? ky_decode(&s->d, scope, values) : 0;
+	int r;
+
+	if (!values)
+		return node ? ky_decode(&s->d, node, NULL) : 0;
+	scope->first = values->n;
+	r = node ? ky_decode(&s->d, node, values) : 0;
+	scope->node = node && node->is_shown ? node : NULL;
+	scope->n = values->n - scope->first;
+	return r;
 }
 
-static int decode_body(struct ky_stream *s, struct ky_values values[3])
+/* The packet's are the same for all of its events. */
+static int copy_packet_context(
+	const struct ky_stream *s, struct ky_values *values, struct ky_scope_values *scope)
 {
-	int r = decode_scope(s, s->class->event_context, values ? &values[0] : NULL);
+	const struct ky_node *node = s->class->packet_context;
 
+	scope->node = node && node->is_shown ? node : NULL;
+	scope->first = values->n;
+	scope->n = scope->node ? s->packet_context.n : 0;
+	return ky_values_add(values, s->packet_context.v, scope->n);
+}
+
+static int decode_body(
+	struct ky_stream *s, struct ky_values *values, struct ky_scope_values *scopes)
+{
+	size_t n_before = values ? values->n : 0;
+	int r = 0;
+
+	if (values) {
+		values->max = n_before + KY_MAX_VALUES;
+		r = copy_packet_context(s, values, &scopes[KY_SCOPE_PACKET_CONTEXT]);
+	}
 	if (!r)
-		r = decode_scope(s, s->event->context, values ? &values[1] : NULL);
-	return r ? r : decode_scope(s, s->event->fields, values ? &values[2] : NULL);
+		r = decode_scope(
+			s, s->class->event_context, values, &scopes[KY_SCOPE_EVENT_CONTEXT]);
+	if (!r)
+		r = decode_scope(s, s->event->context, values, &scopes[KY_SCOPE_SPECIFIC_CONTEXT]);
+	if (!r)
+		r = decode_scope(s, s->event->fields, values, &scopes[KY_SCOPE_FIELDS]);
+	if (r && values)
+		values->n = n_before;
+	return r;
 }
 
-int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
+int ky_stream_decode(
+	struct ky_stream *s, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES])
 {
 	struct ky_decoder *d = &s->d;
 	int r = 0;
@@ -262,7 +296,7 @@ int ky_stream_decode(struct ky_stream *s, struct ky_values values[3])
 	if (!values && s->event->body_bits <= d->end - d->pos && d->pos % 8 == 0)
 		d->pos += s->event->body_bits;
 	else
-		r = decode_body(s, values);
+		r = decode_body(s, values, scopes);
 	/* A record of no bits at all would never end. */
 	if (!r && d->pos == s->record)
 		r = -EBADMSG;
@@ -318,7 +352,7 @@ static bool next_event(struct ky_stream *s)
 			s->next_ns = to_ns(s->class, s->clock);
 			return true;
 		}
-		if (ky_stream_decode(s, NULL) < 0)
+		if (ky_stream_decode(s, NULL, NULL) < 0)
 			return false;
 	}
 	return false;

@@ -36,6 +36,21 @@ struct ky_file {
 	uint64_t begin; /* clock */
 };
 
+/* Scopes whose fields are shown, in this order. */
+enum ky_scope {
+	KY_SCOPE_PACKET_CONTEXT,
+	KY_SCOPE_EVENT_CONTEXT,
+	KY_SCOPE_SPECIFIC_CONTEXT,
+	KY_SCOPE_FIELDS,
+	KY_N_SCOPES,
+};
+
+/* Where a scope's values are among an event's. */
+struct ky_scope_values {
+	const struct ky_node *node; /* NULL: not there, or nothing to show */
+	size_t first, n;
+};
+
 enum ky_item_kind {
 	KY_ITEM_NONE, /* the end */
 	KY_ITEM_EVENT,
@@ -89,10 +104,11 @@ void ky_file_probe(struct ky_file *f);
 /* Goes to the next item. */
 void ky_stream_advance(struct ky_stream *s);
 /*
- * Decodes the body of the event that is next. values: contexts of stream and event, and fields; or
- * NULL. -EBADMSG: it is damaged, and the stream has left its packet: advance.
+ * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes then tells which are
+ * whose. -EBADMSG: it is damaged, and the stream has left its packet: advance. Or -ENOMEM.
  */
-int ky_stream_decode(struct ky_stream *s, struct ky_values values[3]);
+int ky_stream_decode(
+	struct ky_stream *s, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
 /* The time of the last event that has one; false when none has. */
 bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns);
 void ky_stream_deinit(struct ky_stream *s);

@@ -87,21 +87,24 @@ static char *read_all(const void *stream, size_t size, bool json)
 	struct ky_trace_reader_options options = {.warn = warn, .arg = &out};
 	struct ky_format format = {0};
 	struct ky_trace_reader *r;
+	struct ky_values values = {0};
 	struct ky_item item;
 	char why[256];
 
 	assert_int_equal(ky_trace_reader_open_memory(&r, metadata, strlen(metadata), stream, size,
 				 &options, why, sizeof(why)),
 		0);
-	while (ky_trace_reader_next(r, &item) > 0) {
+	while (ky_trace_reader_next(r, &item, &values) > 0) {
 		if (item.kind != KY_ITEM_EVENT)
 			ky_buf_printf(&out, "lost %llu\n", (unsigned long long)item.lost.n);
 		else if (json)
 			ky_format_json(&format, &out, &item);
 		else
 			ky_format_text(&format, &out, &item);
+		values.n = 0;
 	}
 	ky_trace_reader_close(r);
+	free(values.v);
 	ky_buf_puts(&out, "");
 	return out.data;
 }

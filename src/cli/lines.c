@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batches are used in turn. `lock` protects the three counts and `is_ready`, `is_ended`; a batch's contents
+ * belong to the reading thread until it is counted in n_filled, to who took it until it is ready,
+ * and then to the reading thread again.
+ */
+#include "cli/lines.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#define MAX_THREADS 16
+#define N_ITEMS	    256
+#define MAX_VALUES  8192	    /* of a batch, but for its last item's */
+#define MAX_BITS    (64 * 1024 * 8) /* likewise, of records */
+#define MAX_KEPT    (4 << 20)	    /* text of a batch that is kept for the next */
+
+struct batch {
+	struct ky_item items[N_ITEMS];
+	struct ky_values values;
+	struct ky_format format; /* as it is before the first item */
+	struct ky_buf text;
+	size_t n;
+	uint64_t bits;
+	bool is_ready;
+};
+
+struct cli_lines {
+	pthread_mutex_t lock;
+	pthread_cond_t filled, ready;
+	uint64_t n_filled, n_taken, n_written; /* batches */
+	bool is_ended;
+	bool json;
+	bool had_time; /* of the last item that was added */
+	int64_t last_ns;
+	int error;
+	size_t n_batches, n_threads;
+	struct batch *batches; /* owned; number i is [i % n_batches] */
+	pthread_t threads[MAX_THREADS];
+};
+
+static void format_batch(const struct cli_lines *l, struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		if (l->json)
+			ky_format_json(&b->format, &b->text, &b->items[i]);
+		else
+			ky_format_text(&b->format, &b->text, &b->items[i]);
+	}
+}
+
+/* Turns the next batch that nobody has taken into text; the lock is held. */
+static void take(struct cli_lines *l)
+{
+	struct batch *b = &l->batches[l->n_taken++ % l->n_batches];
+
+	pthread_mutex_unlock(&l->lock);
+	format_batch(l, b);
+	pthread_mutex_lock(&l->lock);
+	b->is_ready = true;
+	pthread_cond_signal(&l->ready);
+}
+
+static void *work(void *arg)
+{
+	struct cli_lines *l = arg;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->is_ended) {
+		if (l->n_taken < l->n_filled)
+			take(l);
+		else
+			pthread_cond_wait(&l->filled, &l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+static void write_text(struct cli_lines *l, const struct ky_buf *text)
+{
+	size_t done = 0;
+
+	if (!l->error)
+		l->error = text->error;
+	while (!l->error && done < text->len) {
+		ssize_t n = write(STDOUT_FILENO, text->data + done, text->len - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			l->error = -errno;
+	}
+}
+
+/* Writes the oldest batch, once it is ready, which this thread helps with; the lock is held. */
+static void write_oldest(struct cli_lines *l)
+{
+	struct batch *b = &l->batches[l->n_written % l->n_batches];
+
+	while (!b->is_ready) {
+		if (l->n_taken < l->n_filled)
+			take(l);
+		else
+			pthread_cond_wait(&l->ready, &l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	write_text(l, &b->text);
+	b->text.len = 0;
+	if (b->text.cap > MAX_KEPT || b->text.error)
+		ky_buf_deinit(&b->text);
+	b->n = b->values.n = b->bits = 0;
+	b->is_ready = false;
+	pthread_mutex_lock(&l->lock);
+	l->n_written++;
+}
+
+/* Hands the batch that is being filled over, and writes batches until at most so many are left. */
+static int hand_over(struct cli_lines *l, size_t max_left)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->batches[l->n_filled % l->n_batches].n) {
+		l->n_filled++;
+		pthread_cond_signal(&l->filled);
+	}
+	while (l->n_filled - l->n_written > max_left)
+		write_oldest(l);
+	pthread_mutex_unlock(&l->lock);
+	return l->error;
+}
+
+struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values)
+{
+	struct batch *b = &l->batches[l->n_filled % l->n_batches];
+
+	*ret_values = &b->values;
+	return &b->items[b->n];
+}
+
+int cli_lines_add(struct cli_lines *l)
+{
+	struct batch *b = &l->batches[l->n_filled % l->n_batches];
+	const struct ky_item *item = &b->items[b->n++];
+
+	if (b->n == 1) {
+		b->format.had_time = l->had_time;
+		b->format.last_ns = l->last_ns;
+	}
+	if (item->has_time) {
+		l->had_time = true;
+		l->last_ns = item->ns;
+	}
+	b->bits += item->bits;
+	if (b->n < N_ITEMS && b->values.n < MAX_VALUES && b->bits < MAX_BITS)
+		return 0;
+	return hand_over(l, l->n_batches - 1);
+}
+
+int cli_lines_flush(struct cli_lines *l)
+{
+	return hand_over(l, 0);
+}
+
+static size_t count_processors(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
+}
+
+struct cli_lines *cli_lines_new(bool safe, bool json)
+{
+	struct cli_lines *l = calloc(1, sizeof(*l));
+	size_t n_threads = KY_MIN(count_processors() - 1, (size_t)MAX_THREADS);
+
+	if (!l)
+		return NULL;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->filled, NULL);
+	pthread_cond_init(&l->ready, NULL);
+	l->json = json;
+	l->n_batches = 1 + 2 * n_threads;
+	l->batches = calloc(l->n_batches, sizeof(*l->batches));
+	if (!l->batches) {
+		cli_lines_free(l);
+		return NULL;
+	}
+	for (size_t i = 0; i < l->n_batches; i++)
+		l->batches[i].format.safe = safe;
+	while (l->n_threads < n_threads &&
+		!pthread_create(&l->threads[l->n_threads], NULL, work, l))
+		l->n_threads++;
+	return l;
+}
+
+void cli_lines_free(struct cli_lines *l)
+{
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->is_ended = true;
+	pthread_cond_broadcast(&l->filled);
+	pthread_mutex_unlock(&l->lock);
+	for (size_t i = 0; i < l->n_threads; i++)
+		pthread_join(l->threads[i], NULL);
+	for (size_t i = 0; l->batches && i < l->n_batches; i++) {
+		free(l->batches[i].values.v);
+		ky_buf_deinit(&l->batches[i].text);
+	}
+	pthread_cond_destroy(&l->ready);
+	pthread_cond_destroy(&l->filled);
+	pthread_mutex_destroy(&l->lock);
+	free(l->batches);
+	free(l);
+}
