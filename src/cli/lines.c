@@ -20,7 +20,7 @@ struct batch {
 	struct ky_values values;
 	struct ky_format format; /* as it is before the first item */
 	struct ky_buf text;
-	size_t n;
+	size_t first, n; /* items from first on are wanted */
 	uint64_t bits;
 	bool is_ready;
 };
@@ -41,7 +41,7 @@ struct cli_lines {
 
 static void format_batch(const struct cli_lines *l, struct batch *b)
 {
-	for (size_t i = 0; i < b->n; i++) {
+	for (size_t i = b->first; i < b->n; i++) {
 		if (l->json)
 			ky_format_json(&b->format, &b->text, &b->items[i]);
 		else
@@ -76,20 +76,23 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void write_text(struct cli_lines *l, const struct ky_buf *text)
+static void write_batch(struct cli_lines *l, struct batch *b)
 {
 	size_t done = 0;
 
 	if (!l->error)
-		l->error = text->error;
-	while (!l->error && done < text->len) {
-		ssize_t n = write(STDOUT_FILENO, text->data + done, text->len - done);
+		l->error = b->text.error;
+	while (!l->error && done < b->text.len) {
+		ssize_t n = write(STDOUT_FILENO, b->text.data + done, b->text.len - done);
 
 		if (n >= 0)
 			done += (size_t)n;
 		else if (errno != EINTR)
 			l->error = -errno;
 	}
+	b->text.len = 0;
+	if (b->text.cap > MAX_KEPT || b->text.error)
+		ky_buf_deinit(&b->text);
 }
 
 /* Writes the oldest batch, once it is ready, which this thread helps with; the lock is held. */
@@ -104,33 +107,22 @@ static void write_oldest(struct cli_lines *l)
 			pthread_cond_wait(&l->ready, &l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
-	write_text(l, &b->text);
-	b->text.len = 0;
-	if (b->text.cap > MAX_KEPT || b->text.error)
-		ky_buf_deinit(&b->text);
-	b->n = b->values.n = b->bits = 0;
+	write_batch(l, b);
+	b->first = b->n = b->values.n = b->bits = 0;
 	b->is_ready = false;
 	pthread_mutex_lock(&l->lock);
 	l->n_written++;
 }
 
-/* Hands the batch that is being filled over, and writes batches until at most so many are left. */
-static int hand_over(struct cli_lines *l, size_t max_left)
+/* The batch that is being filled. */
+static struct batch *current(struct cli_lines *l)
 {
-	pthread_mutex_lock(&l->lock);
-	if (l->batches[l->n_filled % l->n_batches].n) {
-		l->n_filled++;
-		pthread_cond_signal(&l->filled);
-	}
-	while (l->n_filled - l->n_written > max_left)
-		write_oldest(l);
-	pthread_mutex_unlock(&l->lock);
-	return l->error;
+	return &l->batches[l->n_filled % l->n_batches];
 }
 
 struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values)
 {
-	struct batch *b = &l->batches[l->n_filled % l->n_batches];
+	struct batch *b = current(l);
 
 	*ret_values = &b->values;
 	return &b->items[b->n];
@@ -138,7 +130,7 @@ struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_value
 
 int cli_lines_add(struct cli_lines *l)
 {
-	struct batch *b = &l->batches[l->n_filled % l->n_batches];
+	struct batch *b = current(l);
 	const struct ky_item *item = &b->items[b->n++];
 
 	if (b->n == 1) {
@@ -152,12 +144,27 @@ int cli_lines_add(struct cli_lines *l)
 	b->bits += item->bits;
 	if (b->n < N_ITEMS && b->values.n < MAX_VALUES && b->bits < MAX_BITS)
 		return 0;
-	return hand_over(l, l->n_batches - 1);
+	pthread_mutex_lock(&l->lock);
+	l->n_filled++;
+	pthread_cond_signal(&l->filled);
+	while (l->n_filled - l->n_written == l->n_batches)
+		write_oldest(l);
+	pthread_mutex_unlock(&l->lock);
+	return l->error;
 }
 
 int cli_lines_flush(struct cli_lines *l)
 {
-	return hand_over(l, 0);
+	struct batch *b = current(l);
+
+	pthread_mutex_lock(&l->lock);
+	while (l->n_written < l->n_filled)
+		write_oldest(l);
+	pthread_mutex_unlock(&l->lock);
+	format_batch(l, b);
+	b->first = b->n;
+	write_batch(l, b);
+	return l->error;
 }
 
 static size_t count_processors(void)

@@ -24,7 +24,10 @@ void cli_lines_free(struct cli_lines *l);
 struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_values);
 /* The item is an event whose line is wanted. 0, -ENOMEM, or the error of writing, which stays. */
 int cli_lines_add(struct cli_lines *l);
-/* Writes all lines of what was added. Likewise. */
+/*
+ * Writes all lines of what was added. Likewise. What cli_lines_item returned stays where it is: warnings come while the
+ * reader looks for the next item.
+ */
 int cli_lines_flush(struct cli_lines *l);
 
 #endif

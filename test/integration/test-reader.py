@@ -383,6 +383,20 @@ def test_damaged(k):
     one_warning(errors, "damaged")
 
 
+def test_warned(k):
+    """What is told of one stream stands where it ends, among the events of others, and changes none of these."""
+    long, short = Stream("<", 0), Stream("<", 1)
+    for p in range(30):
+        long.packet(b"".join(long.event(0, 100 * p + n + 1, struct.pack("<i", 100 * p + n)) for n in range(100)))
+    short.packet(short.event(2, 10, b"") + short.event(2, 2345, b""))
+    trace = write(k.top / "warned", metadata("le", numbers(1)), long=long.data, short=short.data + b"rubbish")
+    got, errors = values(k, trace)
+    equal(got, list(range(3000)), "events")
+    one_warning(errors, "short ends within a packet")
+    both = raw(k, ["sh", "-c", '"$0" view "$1" 2>&1', CLI, trace])[0].splitlines()
+    equal([i for i, line in enumerate(both) if line.startswith(b"kymo: ")], [2347], "line of the warning")
+
+
 def test_zeros(k):
     """A file system that lost its last writes leaves zeros; metadata may end within a block."""
     trace = simple(k, "zeros")
