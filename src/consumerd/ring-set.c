@@ -92,9 +92,9 @@ static int resume_stream(struct ring_set *set, uint32_t i)
 	place.dir = set->trace->dir_fd;
 	place.index_dir = set->trace->index_fd;
 	ret = stream_resume(&set->streams[i], ret ? NULL : &place, set->trace->chunk);
-	if (ret < 0)
-		ky_error("%s/%s_%u: cannot go on in this file: %s", set->trace->dir, set->name, i,
-			strerror(-ret));
+	if (ret == -EBADMSG)
+		ky_error("%s/%s_%u: cannot go on in this file: it is another one", set->trace->dir,
+			set->name, i);
 	return ret;
 }
 
@@ -109,17 +109,29 @@ static void remove_files(struct ring_set *set, uint32_t i)
 	stream_file_remove(&place, 0);
 }
 
+/* 0, or -errno: of these, only -EBADMSG is for ever. */
+static int open_stream(struct ring_set *set, uint32_t i)
+{
+	int ret = 0;
+
+	init_stream(set, i);
+	if (set->trace->resume && set->copied)
+		remove_files(set, i);
+	else if (set->trace->resume)
+		ret = resume_stream(set, i);
+	if (ret < 0)
+		stream_deinit(&set->streams[i]);
+	return ret;
+}
+
 /* Streams for the first n rings. */
 static int open_streams(struct ring_set *set, uint32_t n)
 {
 	int ret = 0;
 
-	for (; !ret && set->n_streams < n; set->n_streams++) {
-		init_stream(set, set->n_streams);
-		if (set->trace->resume && set->copied)
-			remove_files(set, set->n_streams);
-		else if (set->trace->resume)
-			ret = resume_stream(set, set->n_streams);
+	while (!ret && set->n_streams < n) {
+		ret = open_stream(set, set->n_streams);
+		set->n_streams += !ret;
 	}
 	return ret;
 }
@@ -309,8 +321,11 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 	set->looked_ns = now_ns;
 	if (set->flush)
 		set->flushed_ns = now_ns;
-	if (open_streams(set, n_used(set, set->rings)) < 0)
-		quarantine(set, set->n_streams - 1);
+	set->unopened = open_streams(set, n_used(set, set->rings));
+	if (set->unopened == -EBADMSG) {
+		quarantine(set, set->n_streams++);
+		set->unopened = 0;
+	}
 	any = set->flush;
 	set->fill_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < set->n_streams; i++) {
@@ -338,7 +353,8 @@ void ring_set_write(struct ring_set *set, uint64_t now_ns)
 
 	if (!set->looked)
 		return;
-	set->error = 0;
+	set->error = set->unopened;
+	set->failed = set->n_streams;
 	for (uint32_t i = 0; i < set->n_streams; i++) {
 		struct stream_place place = place_of(set, i);
 		struct stream *s = &set->streams[i];

@@ -28,12 +28,13 @@ struct ring_set {
 	uint32_t stream_id, instance;
 	uint32_t n_quarantined;
 	uint64_t n_overwritten, n_left_out; /* of a snapshot */
-	uint32_t failed;		    /* a stream whose fault stands; only if `error` */
-	int error;			    /* 0, or -errno of the last round */
-	uint64_t fill_ns;		    /* of the ring that is filled fastest */
-	uint64_t switch_ns, read_ns;	    /* 0: never; as often as fill_ns needs it */
-	uint64_t flushed_ns, looked_ns;	    /* when that was done last */
-	bool looked, flush;		    /* in this round */
+	int unopened;	  /* 0, or -errno of the stream behind these: it is tried at each look */
+	uint32_t failed;  /* a stream whose fault stands; only if `error` */
+	int error;	  /* 0, or -errno of the last round */
+	uint64_t fill_ns; /* of the ring that is filled fastest */
+	uint64_t switch_ns, read_ns;	/* 0: never; as often as fill_ns needs it */
+	uint64_t flushed_ns, looked_ns; /* when that was done last */
+	bool looked, flush;		/* in this round */
 	bool retiring; /* nobody writes it any more: all of it is due at each look */
 };
 

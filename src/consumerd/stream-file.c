@@ -136,10 +136,10 @@ static void remove_files(struct stream_file *f, const struct stream_place *place
 	struct names names;
 
 	make_names(place, f->number, &names);
-	if (f->index_fd >= 0)
-		unlinkat(place->index_dir, names.index, 0);
-	if (f->fd >= 0)
-		unlinkat(place->dir, names.stream, 0);
+	if (f->index_fd >= 0 && unlinkat(place->index_dir, names.index, 0) < 0)
+		f->left = true;
+	if (f->fd >= 0 && unlinkat(place->dir, names.stream, 0) < 0)
+		f->left = true;
 	stream_file_deinit(f);
 }
 
@@ -152,24 +152,28 @@ void stream_file_remove(const struct stream_place *place, uint64_t number)
 	unlinkat(place->index_dir, names.index, 0);
 }
 
-uint64_t stream_file_count(const struct stream_place *place, uint64_t number)
+int stream_file_count(const struct stream_place *place, uint64_t number, uint64_t *ret_n)
 {
 	struct ky_index_entry entries[64];
 	uint64_t n_events = 0, at = ky_index_offset(0);
 	struct names names;
-	ssize_t n;
-	int fd;
+	int fd = -1, ret;
+	ssize_t n = 0;
 
 	make_names(place, number, &names);
-	if (trace_dir_open_file(place->index_dir, names.index, 0, &fd) < 0)
-		return 0;
-	while ((n = pread(fd, entries, sizeof(entries), (off_t)at)) > 0) {
+	ret = trace_dir_open_file(place->index_dir, names.index, 0, &fd);
+	while (!ret && (n = pread(fd, entries, sizeof(entries), (off_t)at)) > 0) {
 		for (size_t i = 0; i < (size_t)n / sizeof(entries[0]); i++)
 			n_events += entries[i].n_events;
 		at += (uint64_t)n;
 	}
+	if (n < 0)
+		ret = -errno;
 	ky_close(fd);
-	return n_events;
+	if (ret < 0 && ret != -ENOENT)
+		return ret;
+	*ret_n = n_events;
+	return 0;
 }
 
 static int open_both(struct stream_file *f, const struct stream_place *place, int flags)
@@ -186,9 +190,15 @@ static int open_both(struct stream_file *f, const struct stream_place *place, in
 
 static int create_files(struct stream_file *f, const struct stream_place *place)
 {
-	int ret = open_both(f, place, O_CREAT | O_EXCL);
+	int ret;
 
-	return ret < 0 ? ret : write_index_header(f->index_fd);
+	if (f->left)
+		stream_file_remove(place, f->number);
+	ret = open_both(f, place, O_CREAT | O_EXCL);
+	if (ret < 0)
+		return ret;
+	f->left = false;
+	return write_index_header(f->index_fd);
 }
 
 /* Those that were closed because descriptors are scarce. */
@@ -371,8 +381,9 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	make_room(place);
 	make_names(place, f->number, &names);
 	ret = trace_dir_open_file(place->dir, names.stream, 0, &f->fd);
+	f->left = ret == -ENOENT; /* an index, perhaps */
 	if (ret < 0)
-		return ret == -ENOENT ? 0 : ret;
+		return f->left ? 0 : ret;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
 	ret = read_packet(f, (uint64_t)st.st_size, like, &p.header);

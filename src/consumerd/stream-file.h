@@ -30,6 +30,7 @@ struct stream_file {
 	uint64_t size;	     /* bytes of whole packets */
 	uint64_t n_packets;
 	bool torn;	/* there may be bytes behind the packets */
+	bool left;	/* and without a packet, something of ours that could not be removed */
 	bool direct;	/* fd has O_DIRECT set */
 	bool no_direct; /* the file system does not know it */
 };
@@ -59,8 +60,8 @@ void stream_file_deinit(struct stream_file *f);
 void stream_file_switch(struct stream_file *f, uint64_t number);
 /* Removes another file of the stream, if it is there. */
 void stream_file_remove(const struct stream_place *place, uint64_t number);
-/* Events in another file of the stream, which is complete: those that its index counts. */
-uint64_t stream_file_count(const struct stream_place *place, uint64_t number);
+/* Events in another file of the stream, which is complete: those that its index counts; none when it has gone. 0 or -errno. */
+int stream_file_count(const struct stream_place *place, uint64_t number, uint64_t *ret_n);
 /* Bytes that a packet with len bytes of records needs to end with a page, when it begins at `at`. */
 uint32_t stream_file_padding(uint64_t at, uint32_t len);
 /* Could these packets go past the page cache, as they lie in memory and will lie in the file? */

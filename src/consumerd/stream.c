@@ -106,19 +106,24 @@ static void remove_oldest(struct stream *s, const struct stream_place *place)
 		stream_file_remove(place, s->base.file - place->max_files);
 }
 
-static void next_file(struct stream *s, const struct stream_place *place)
+/* 0, or -errno when it cannot be told what is to be removed: then the present file goes on, at another try. */
+static int next_file(struct stream *s, const struct stream_place *place)
 {
 	struct ky_resume_slot next = here(s);
 	uint64_t n = 0;
+	int ret = 0;
 
 	next.file++;
 	if (place->max_files && next.file >= place->max_files)
-		n = stream_file_count(place, next.file - place->max_files);
+		ret = stream_file_count(place, next.file - place->max_files, &n);
+	if (ret < 0)
+		return ret;
 	next.kept_from += n;
 	next.removed += n;
 	keep(s, &next);
 	take_slot(s, !s->slot);
 	remove_oldest(s, place);
+	return 0;
 }
 
 /* Is there room in the file for a packet of so many bytes, behind others of so many that are to be appended? */
@@ -144,8 +149,8 @@ static int append_empty(
 	p->seq_num = seq_num(s);
 	ky_ctf_packet_finish(p, 0);
 	if (!has_room(s, place, 0, sizeof(*p)))
-		next_file(s, place);
-	if (place->dir >= 0)
+		ret = next_file(s, place);
+	if (!ret && place->dir >= 0)
 		ret = stream_file_append(&s->file, place, &packet, 1, false);
 	if (!ret)
 		note(s, p);
@@ -388,8 +393,8 @@ static int write_batch(
 	b.file_full = false;
 	fill_batch(&b, place, flush, n_max);
 	if (b.file_full && !b.n) {
-		next_file(s, place);
-		return write_batch(s, place, flush, n_max);
+		ret = next_file(s, place);
+		return ret < 0 ? ret : write_batch(s, place, flush, n_max);
 	}
 	if (b.n && place->dir >= 0)
 		ret = write_packets(s, place, &b);

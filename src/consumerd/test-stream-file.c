@@ -150,6 +150,26 @@ static void test_first_fails(void **state)
 	stream_file_deinit(&f);
 }
 
+/* And what there is of a file could not be removed then: it goes before the next try. */
+static void test_first_fails_twice(void **state)
+{
+	struct stream_place elsewhere = place;
+	struct stream_packet p = {.header = header(10), .data = payload, .len = 10};
+	struct stream_file f;
+
+	stream_file_init(&f);
+	assert_int_equal(append(&f, 1000), 0);
+	f.n_packets = 0;
+	f.size = 0;
+	elsewhere.dir = elsewhere.index_dir = -1;
+	limit(0);
+	assert_int_equal(stream_file_append(&f, &elsewhere, &p, 1, false), -EFBIG);
+	limit(RLIM_INFINITY);
+	assert_int_equal(append(&f, 500), 0);
+	expect_sizes(628, 1);
+	stream_file_deinit(&f);
+}
+
 static void count(void *context, const struct ky_ctf_packet *p)
 {
 	++*(unsigned int *)context;
@@ -491,6 +511,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_append, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_fails_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_direct, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_direct_refused, setup, teardown),
