@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "read-back.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "reader/reader.h"
+
+static void complain(void *arg, const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+	abort();
+}
+
+void read_back(const char *path, void (*record)(uint64_t number, const char *text, uint64_t len),
+	struct read_back *ret)
+{
+	const struct ky_trace_reader_options options = {.warn = complain};
+	struct ky_trace_reader_totals totals;
+	struct ky_trace_reader *reader;
+	struct ky_item item;
+	char why[256];
+
+	*ret = (struct read_back){0};
+	if (ky_trace_reader_open(&reader, path, &options, why, sizeof(why)) < 0)
+		return;
+	while (ky_trace_reader_next(reader, &item) > 0) {
+		const struct ky_values *values = item.scopes[KY_SCOPE_FIELDS].values;
+
+		if (item.kind == KY_ITEM_EVENT)
+			record(values->v[0].u, values->v[1].text, values->v[1].n);
+	}
+	ky_trace_reader_totals(reader, &totals);
+	if (totals.n_corrupt || totals.n_truncated)
+		abort();
+	*ret = (struct read_back){totals.n_events, totals.n_discarded};
+	ky_trace_reader_close(reader);
+}
