@@ -151,23 +151,7 @@ static bool check_params(
 static struct json_object *parse_line(const char *line, size_t len)
 {
 	/* json-c would take surrogates and longer forms. */
-	struct json_tokener *tokener = ky_utf8_valid(line, len)
-					       ? json_tokener_new_ex(JSON_DEPTH_MAX)
-					       : NULL;
-	struct json_object *object;
-
-	if (!tokener)
-		return NULL;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	object = json_tokener_parse_ex(tokener, line, (int)len + 1);
-	if (json_tokener_get_error(tokener) != json_tokener_success ||
-		json_tokener_get_parse_end(tokener) < len ||
-		!json_object_is_type(object, json_type_object)) {
-		json_object_put(object);
-		object = NULL;
-	}
-	json_tokener_free(tokener);
-	return object;
+	return ky_utf8_valid(line, len) ? json_parse(line, len, JSON_DEPTH_MAX) : NULL;
 }
 
 bool request_parse(const char *line, size_t len, struct json_object **ret_object,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Building JSON where there may be no memory: json-c's functions give NULL then, and those that add to an object end the
- * process when they get it. These leave the value out, and count that: who uses the text asks.
+ * JSON where there may be no memory: json-c's functions give NULL then, and those that add to an object end the
+ * process when they get it. Those that build leave the value out, and count that: who uses the text asks.
  */
 #ifndef SESSIOND_JSON_H
 #define SESSIOND_JSON_H
@@ -19,5 +19,11 @@ void json_append(struct json_object *list, struct json_object *value);
 
 /* Was anything left out since this was asked last with the same word, which begins as 0? */
 bool json_is_incomplete(unsigned int *seen);
+
+/*
+ * An object that is all of a text of len bytes (and a NUL), of so many levels at most; NULL when it is none, says a name twice, or there was no
+ * memory for all of it: json-c itself would leave out what it finds none for, or end the process.
+ */
+struct json_object *json_parse(const char *text, size_t len, int max_depth);
 
 #endif

@@ -6,6 +6,7 @@ and nobody who reads. Meanwhile everybody else is served, and afterwards nothing
 """
 
 import contextlib
+import json
 import os
 import random
 import socket
@@ -157,6 +158,20 @@ def test_nonsense(k):
     check(k.daemon.poll() is None, f"the daemon died:\n{k.daemon_log()[-3000:]}")
     all_gone(k, first)
     check("ERROR: " not in k.daemon_log() and "runtime error" not in k.daemon_log(), k.daemon_log()[-3000:])
+
+
+def test_requests_that_are_nearly_json(k):
+    """Refused, whatever the parser below would make of them; what is JSON is understood wherever it stands."""
+    k.start_daemon()
+    good = (b'{"command":"hello"}', b'  {"command" : "hello"}', b'{"com\\u006dand":"hel\\u006co"}')
+    bad = (b'{"command":"hello","command":"hello"}', b"{'command':'hello'}", b'{"command":"hello"}{}', b'{"command":"hello"}"x"', b'{"command":"hello"',
+        b'{"command"}', b'["command","hello"]', b'"hello"', b'{"command":"hello\0"}', b"")
+    for line in good + bad:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(k.rundir / "control.sock"))
+            s.sendall(line + b"\n")
+            reply = json.loads(s.makefile("rb").readline())
+        equal(reply.get("code", "ok"), "ok" if line in good else "usage", f"answer to {line}")
 
 
 def test_nonsense_of_programs(k):
