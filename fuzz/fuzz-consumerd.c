@@ -2,7 +2,7 @@
 /*
  * A consumer from its first order to its last, with real rings and real files, in one process with the programs that record, and with
  * a session daemon that is played. The input says in which order what happens: records, orders, time, and faults of the calls by which
- * the consumer changes files: they fail, write less than they should, or the consumer is killed on entering one, and another goes on.
+ * the consumer changes files: they fail, write less than they should, or the consumer is killed before, in or behind one, and another goes on.
  * However it was: each event is in the trace once and whole, or counted, and our reader finds just that.
  *
  * Nothing depends on the machine's time: the clock goes on when it is read, and when the input says so. A killed consumer is one whose
@@ -67,6 +67,8 @@ static int session_fd, log_fd;
 static uint64_t now_ns;
 static uint32_t n_emitted;
 static bool seen[EVENTS_MAX];
+static cpu_set_t allowed_cpus;
+static int cpu;
 static bool limited; /* stream files are: the oldest are removed */
 
 static struct consumer consumer;
@@ -391,24 +393,27 @@ static void emit(struct test_set *s, unsigned n)
 	}
 }
 
-/* The next of the machine's CPUs, or, of threads' rings, another thread. */
-static void go_elsewhere(struct test_set *s)
+/* To the next of the machine's CPUs. */
+static void move_on(void)
 {
-	static int cpu;
-	cpu_set_t allowed, one;
+	cpu_set_t one;
 
-	if (s->order.mode == KY_SET_PER_THREAD) {
-		ky_thread_release(&s->set);
-		return;
-	}
-	CPU_ZERO(&one);
-	if (syscall(SYS_sched_getaffinity, getppid(), sizeof(allowed), &allowed) < 0)
-		return;
 	do
 		cpu = (cpu + 1) % CPU_SETSIZE;
-	while (!CPU_ISSET(cpu, &allowed));
+	while (!CPU_ISSET(cpu, &allowed_cpus));
+	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) < 0)
+		abort();
+}
+
+/* The program goes on on another CPU; or, of threads' rings, in another thread. */
+static void go_elsewhere(struct test_set *s)
+{
+	if (s->order.mode == KY_SET_PER_THREAD)
+		ky_thread_release(&s->set);
+	else
+		move_on();
 }
 
 /* --- operations --- */
@@ -443,12 +448,11 @@ static void change_timers(struct test_set *s, uint8_t how)
 /* The session daemon has one rotation at a time. */
 static void rotate(bool clear)
 {
-	static unsigned n;
-
 	if (rotate_cookie)
 		return;
-	snprintf(archive, sizeof(archive), "a%u", n++);
-	rotate_order = (struct ky_cons_rotate){.cookie = rotate_cookie = ++last_cookie,
+	rotate_cookie = ++last_cookie;
+	snprintf(archive, sizeof(archive), "a%u", rotate_cookie);
+	rotate_order = (struct ky_cons_rotate){.cookie = rotate_cookie,
 		.chunk = session->chunk + 1,
 		.archive = clear ? "" : archive};
 	send_rotate();
@@ -641,6 +645,8 @@ static void begin(uint8_t options)
 	memset(seen, 0, sizeof(seen));
 	memset(&plan, 0, sizeof(plan));
 	limited = options & 1;
+	cpu = -1;
+	move_on();
 	session_fd = session_memory_make(-1);
 	log_fd = log_memory_make(-1, uuid);
 	if (session_fd < 0 || log_fd < 0)
@@ -691,6 +697,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	atexit(remove_top);
 	snprintf(trace, sizeof(trace), "%s/trace", top);
 	ky_log_to_file(open("/dev/null", O_WRONLY | O_CLOEXEC), false);
+	if (sched_getaffinity(0, sizeof(allowed_cpus), &allowed_cpus) < 0)
+		abort();
 	ky_writer_init();
 	ky_thread_set_process();
 	return 0;
