@@ -35,6 +35,8 @@ static size_t take_fields(struct kymo_field *fields, const uint8_t *data, size_t
 	static const struct kymo_enum_type type = {.is_signed = 1};
 	static const struct kymo_field inner[] = {{.kind = KYMO_FIELD_INT, .size = 4, .name = "a"},
 		{.kind = KYMO_FIELD_TEXT, .count = 60, .name = "b"}, {0}};
+	static const struct kymo_field loose[] = {{.kind = KYMO_FIELD_STRING, .name = "a"},
+		{.kind = KYMO_FIELD_STRUCT, .name = "b", .ext = inner}, {0}};
 	size_t n = size ? KY_MIN(data[0], FIELDS_MAX) : 0, i;
 
 	for (i = 0; i < n && 1 + (i + 1) * 4 <= size; i++) {
@@ -48,7 +50,7 @@ static size_t take_fields(struct kymo_field *fields, const uint8_t *data, size_t
 			.name = names[i % KY_ARRAY_SIZE(names)],
 			.ext = p[2] & 16 ? &type : NULL};
 		if (fields[i].kind >= KYMO_FIELD_STRUCT || fields[i].elem == KYMO_FIELD_STRUCT)
-			fields[i].ext = p[2] & 16 ? inner : inner + 2;
+			fields[i].ext = p[2] & 32 ? loose : p[2] & 16 ? inner : inner + 2;
 	}
 	fields[i] = (struct kymo_field){0};
 	return KY_MIN(1 + i * 4, size);
@@ -98,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = ky_filter_link(data + at, len, fields, find_context, code, &error);
 	if (n > 0)
 		run(code, data + at + len, size - at - len);
-	else if (n != -EBADMSG && n != -EINVAL && n != -ENOENT)
+	else if (n != -EBADMSG && ((n != -EINVAL && n != -ENOENT) || !*error.text))
 		abort();
 	return 0;
 }

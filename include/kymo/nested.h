@@ -23,8 +23,8 @@
  *	kymo_optional_string (name, s)		the same of a text
  *	kymo_optional_struct (name, type, pointer)	and of a structure
  *
- * An array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for fields
- * that stand before these, or behind those that have always the same size; not for what is in them. An event with
+ * An array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is
+ * in structures (`path[1].x`; kymo-filter(7)), not in variants, nor for what stands behind these. An event with
  * kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65 bytes for each text. C11 and C++11.
  */
 #ifndef KYMO_NESTED_H

@@ -47,7 +47,7 @@ static bool name_valid(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!s[i] ||
-			!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.:-",
+			!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.:-[]",
 				s[i]))
 			return false;
 	return n > 0;

@@ -11,7 +11,8 @@
 
 #define OPERATORS_MAX	 128u
 #define PRECEDENCE_UNARY 11
-#define PARENTHESIS	 0 /* an op that is none */
+#define PARENTHESIS	 0   /* an op that is none */
+#define PATH_SIZE	 257 /* more than a node has room for */
 
 struct operator
 {
@@ -286,25 +287,45 @@ static int put_name(struct compiler *c, uint8_t op, const char *name, size_t n, 
 	return 0;
 }
 
+/* Adds to a path; what is longer than a name may be is found out at its end. */
+static void add_to_path(char path[PATH_SIZE], const char *text, size_t n)
+{
+	size_t len = strlen(path);
+
+	snprintf(path + len, PATH_SIZE - len, "%.*s", (int)KY_MIN(n, (size_t)PATH_SIZE), text);
+}
+
+/* NAME, NAME[INDEX], and any of them behind each other with dots between. Without blanks, it is a path (docs/filter-program.md). */
 static int read_field(struct compiler *c)
 {
-	unsigned begin = c->at;
-	size_t n;
+	char path[PATH_SIZE] = "", number[16];
+	unsigned begin = c->at, from;
 	uint64_t index;
-	uint32_t number;
+	uint32_t last;
 	int ret;
 
-	while (is_name(c->text[c->at]))
+	for (;;) {
+		for (from = c->at; is_name(c->text[c->at]); c->at++)
+			;
+		add_to_path(path, c->text + from, c->at - from);
+		ret = read_index(c, &index);
+		skip_blanks(c);
+		if ((ret && ret != -ENOENT) || c->text[c->at] != '.')
+			break;
+		snprintf(number, sizeof(number), ret ? "." : "[%u].", (unsigned)index);
+		add_to_path(path, number, strlen(number));
 		c->at++;
-	n = c->at - begin;
-	ret = read_index(c, &index);
+		skip_blanks(c);
+		if (!is_name(c->text[c->at]) || isdigit((unsigned char)c->text[c->at]))
+			return fail(c, c->at, "a field's name is missing behind '.'");
+	}
 	if (ret == -ENOENT)
-		return put_name(c, KY_OP_FIELD, c->text + begin, n, begin);
+		return put_name(c, KY_OP_FIELD, path, strlen(path), begin);
 	if (!ret)
-		ret = put_name(c, KY_OP_ELEMENT, c->text + begin, n, begin);
-	number = (uint32_t)index;
+		ret = put_name(c, KY_OP_ELEMENT, path, strlen(path), begin);
+	last = (uint32_t)index;
 	if (!ret)
-		put(c, &number, sizeof(number));
+		put(c, &last, sizeof(last));
 	return ret;
 }
 
@@ -425,9 +446,6 @@ static int unknown_operator(struct compiler *c)
 	if (ch == '=')
 		return fail_with_hint(
 			c, fail(c, c->at, "unknown operator '='"), "did you mean '=='?");
-	if (ch == '.')
-		return fail_with_hint(c, fail(c, c->at, "an operator is missing before '.'"),
-			"filters cannot look into structures");
 	if (isprint((unsigned char)ch))
 		return fail(c, c->at, "an operator is missing before '%c'", ch);
 	return fail(c, c->at, "unknown character");
@@ -494,4 +512,20 @@ int ky_filter_compile(
 	if (ret)
 		return fail(&c, c.positions[node], "%s", why.text);
 	return (int)c.len;
+}
+
+unsigned ky_filter_position(const char *text, const struct ky_filter_error *error)
+{
+	uint8_t program[KY_FILTER_PROGRAM_MAX];
+	struct ky_filter_error unused;
+	struct compiler c = {.text = text, .buf = program, .error = &unused};
+	unsigned at;
+
+	put(&c, &(uint8_t){KY_FILTER_VERSION}, 1);
+	if (read_expression(&c) || error->node >= c.n_nodes)
+		return 0;
+	at = c.positions[error->node];
+	for (unsigned n = error->component; n; n--)
+		at += (unsigned)strcspn(text + at, ".") + 1;
+	return at + (unsigned)strspn(text + at, " \t\n\v\f\r") + 1;
 }

@@ -29,7 +29,10 @@
 
 /* What went wrong: for people, without "filter: ". */
 struct ky_filter_error {
-	unsigned position; /* character of the expression, from 1; 0: not known */
+	unsigned
+		position; /* character of the expression, from 1; 0: not known (ky_filter_position) */
+	/* when linking: what it is about: a node, and which name of its path */
+	unsigned node, component;
 	char text[240];
 };
 
@@ -58,6 +61,9 @@ typedef bool (*ky_filter_find_context)(const char *name, struct ky_filter_contex
 /* Writes the expression's program to buf (KY_FILTER_PROGRAM_MAX). Its length, or -EINVAL and *error. */
 int ky_filter_compile(
 	const char *text, ky_filter_find_context find, uint8_t *buf, struct ky_filter_error *error);
+
+/* Where in the expression lies what linking its program could not make use of, as *error says; from 1. */
+unsigned ky_filter_position(const char *text, const struct ky_filter_error *error);
 
 /*
  * Writes the program's code for events with these fields to buf (KY_FILTER_CODE_MAX, aligned to 8). The code may be

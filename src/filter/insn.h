@@ -20,6 +20,9 @@ struct ky_filter_insn {
 	union {
 		union ky_filter_number number;
 		const void *argument; /* of a context */
+		struct {
+			uint32_t element, skip; /* WITHIN */
+		};
 	};
 	/* Bytes from here to the next instruction: when the test holds, or after the value; when it fails; when there is no value. */
 	int32_t yes, no, none;
@@ -31,7 +34,7 @@ struct ky_filter_insn {
 		struct {
 			/* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
 			uint32_t offset;
-			uint32_t index; /* of an element */
+			uint32_t index; /* of a string among others; or bytes of a text */
 		};
 		bool (*get_number)(
 			const void *argument, enum ky_filter_type type, uint64_t *ret_bits);
@@ -42,9 +45,10 @@ struct ky_filter_insn {
 enum ky_insn_flags {
 	KY_INSN_SIGNED = 1,
 	KY_INSN_NETWORK = 2,
-	KY_INSN_SEQUENCE = 4, /* a u32 count lies before the elements */
-	KY_INSN_STRINGS = 8,  /* the elements are strings */
-	KY_INSN_NUL = 16,     /* a text that only its NUL ends */
+	KY_INSN_SEQUENCE = 4, /* strings or a text: a u32 count lies before them */
+	KY_INSN_WITHIN =
+		8, /* in an element of a sequence, whose count is there: struct ky_filter_place */
+	KY_INSN_NUL = 16, /* a text that only its NUL ends */
 };
 
 /* Code begins with this; instructions follow, then the steps from anchor to anchor, then patterns. */
@@ -58,9 +62,8 @@ struct ky_filter_code {
 struct ky_filter_step {
 	uint32_t skip;
 	uint32_t count; /* of an array of strings */
-	uint8_t size;	/* of an element; 0: they are strings */
-	uint8_t kind;	/* KYMO_FIELD_STRING, ARRAY (of strings) or SEQUENCE (of anything) */
-	uint16_t reserved;
+	uint32_t size;	/* of an element; 0: they are strings */
+	uint32_t kind;	/* KYMO_FIELD_STRING, ARRAY (of strings) or SEQUENCE (of anything) */
 };
 
 /*

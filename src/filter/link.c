@@ -64,8 +64,8 @@ static bool is_near(const struct ky_filter_node *n)
 {
 	const struct ky_filter_place *p = &n->place;
 
-	return (n->op == KY_OP_FIELD || (n->op == KY_OP_ELEMENT && p->kind == KYMO_FIELD_ARRAY)) &&
-	       n->type != KY_FILTER_STRING && !p->anchor && !(p->flags & KYMO_FIELD_NETWORK);
+	return (n->op == KY_OP_FIELD || n->op == KY_OP_ELEMENT) && n->type != KY_FILTER_STRING &&
+	       !p->anchor && !p->within && !(p->flags & KYMO_FIELD_NETWORK);
 }
 
 /* As in KY_INSN_NEAR: signed and unsigned of each size. */
@@ -76,7 +76,7 @@ static unsigned near_kind(const struct ky_filter_place *p)
 
 static void set_near(struct ky_filter_insn *i, const struct ky_filter_node *n)
 {
-	i->offset = n->place.offset + (n->index + 1) * n->place.size;
+	i->offset = n->place.offset + n->place.size;
 	i->size = n->place.size;
 	i->flags = n->place.flags & KYMO_FIELD_SIGNED ? KY_INSN_SIGNED : 0;
 }
@@ -97,10 +97,10 @@ static void gen_far(
 	struct link *k, const struct ky_filter_node *n, uint8_t slot, target next, target none)
 {
 	const struct ky_filter_place *p = &n->place;
-	bool element = n->op == KY_OP_ELEMENT;
+	bool element = p->elem == KYMO_FIELD_STRING && n->op == KY_OP_ELEMENT;
 	struct ky_filter_insn *i;
 
-	if (n->type == KY_FILTER_STRING && element)
+	if (element)
 		i = emit(k, KY_INSN_LOAD_STRING_ELEMENT, slot, next, none, none);
 	else if (n->type == KY_FILTER_STRING)
 		i = emit(k, KY_INSN_LOAD_STRING, slot, next, none, none);
@@ -111,11 +111,14 @@ static void gen_far(
 	i->anchor = p->anchor;
 	i->size = p->size;
 	i->index = element ? n->index : p->kind == KYMO_FIELD_TEXT ? p->count : 0;
+	i->element = p->element;
+	i->skip = p->skip;
 	i->flags = (uint8_t)((p->flags & KYMO_FIELD_SIGNED ? KY_INSN_SIGNED : 0) |
 			     (p->flags & KYMO_FIELD_NETWORK ? KY_INSN_NETWORK : 0) |
 			     (p->kind == KYMO_FIELD_SEQUENCE || p->kind == KYMO_FIELD_TEXT_SEQUENCE
 					     ? KY_INSN_SEQUENCE
 					     : 0) |
+			     (p->within ? KY_INSN_WITHIN : 0) |
 			     (p->kind == KYMO_FIELD_STRING ? KY_INSN_NUL : 0));
 	k->n_anchors = KY_MAX(k->n_anchors, p->anchor);
 }
@@ -549,6 +552,7 @@ int ky_filter_link(const void *program, size_t len, const struct kymo_field *fie
 	unsigned node;
 	int ret = ky_filter_check(&tree, program, len, fields, find, &node, error);
 
+	error->node = node;
 	if (ret)
 		return ret;
 	fold(&tree);

@@ -26,26 +26,39 @@ enum extent { FIXED, VARIABLE, UNKNOWN };
 static enum extent measure(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step);
 
-/* Of a structure whose fields all have a size that is known; else 0. */
-static uint64_t struct_size(const struct kymo_field *fields)
+/* Of a structure: UNKNOWN unless the size of all its fields is known. */
+static enum extent measure_struct(const struct kymo_field *fields, uint64_t *ret_size)
 {
 	struct ky_filter_step unused;
-	uint64_t size, sum = 0;
+	uint64_t size;
 
-	for (; fields->kind != KYMO_FIELD_END; fields++) {
+	for (*ret_size = 0; fields->kind != KYMO_FIELD_END; fields++) {
 		if (measure(fields, &size, &unused) != FIXED)
-			return 0;
-		sum += size;
-		if (sum > INT32_MAX)
-			return 0;
+			return UNKNOWN;
+		*ret_size += size;
+		if (*ret_size > INT32_MAX)
+			return UNKNOWN;
 	}
-	return sum;
+	return FIXED;
 }
 
-/* Bytes of a field, or how to step over it. */
+/* Of elements: FIXED, if that of each is; VARIABLE: they are strings. */
+static enum extent measure_element(const struct kymo_field *f, uint64_t *ret_size)
+{
+	*ret_size = 0;
+	if (f->elem == KYMO_FIELD_STRUCT)
+		return measure_struct(f->ext, ret_size);
+	if (f->elem == KYMO_FIELD_STRING)
+		return VARIABLE;
+	*ret_size = scalar_size(f->elem, f->size);
+	return *ret_size ? FIXED : UNKNOWN;
+}
+
+/* Bytes of a field, or how to step over it; UNKNOWN: there is no one step. */
 static enum extent measure(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step)
 {
+	enum extent extent;
 	uint64_t size;
 
 	*step = (struct ky_filter_step){.kind = KYMO_FIELD_SEQUENCE, .size = 1};
@@ -61,47 +74,91 @@ static enum extent measure(
 		return VARIABLE;
 	case KYMO_FIELD_ARRAY:
 	case KYMO_FIELD_SEQUENCE:
-		size = f->elem == KYMO_FIELD_STRUCT ? struct_size(f->ext)
-						    : scalar_size(f->elem, f->size);
+		extent = measure_element(f, &size);
 		*ret_size = size * f->count;
-		if (f->kind == KYMO_FIELD_ARRAY && size)
-			return FIXED;
+		if (extent == UNKNOWN || (extent == FIXED && f->kind == KYMO_FIELD_ARRAY))
+			return extent;
 		*step = (struct ky_filter_step){
-			.kind = f->kind, .count = f->count, .size = (uint8_t)size};
-		return (size && size <= UINT8_MAX) || f->elem == KYMO_FIELD_STRING ? VARIABLE
-										   : UNKNOWN;
+			.kind = f->kind, .count = f->count, .size = (uint32_t)size};
+		return size || extent == VARIABLE ? VARIABLE : UNKNOWN;
 	case KYMO_FIELD_STRUCT:
-		*ret_size = struct_size(f->ext);
-		return *ret_size ? FIXED : UNKNOWN;
+		return measure_struct(f->ext, ret_size);
 	default:
 		*ret_size = scalar_size(f->kind, f->size);
 		return *ret_size ? FIXED : UNKNOWN;
 	}
 }
 
-void ky_filter_steps(
-	const struct kymo_field *fields, unsigned n_anchors, struct ky_filter_step *steps)
-{
-	uint64_t size = 0, offset = 0;
-	struct ky_filter_step step;
-	unsigned n = 0;
+/* --- going over fields, in the order of the record --- */
 
-	for (; n < n_anchors; fields++) {
-		if (measure(fields, &size, &step) == FIXED) {
-			offset += size;
-			continue;
-		}
-		step.skip = (uint32_t)offset;
-		steps[n++] = step;
-		offset = 0;
-	}
-}
+struct walk {
+	uint64_t offset; /* behind the last anchor */
+	unsigned anchor;
+	struct ky_filter_step *steps; /* to the first n_steps anchors; NULL: not wanted */
+	unsigned n_steps;
+	/* what is looked for, and where it is to be told why it is not found */
+	struct ky_filter_node *node;
+	struct ky_filter_error *error;
+};
 
 static bool is_nested(const struct kymo_field *f)
 {
 	return f->kind == KYMO_FIELD_STRUCT || f->kind == KYMO_FIELD_VARIANT ||
 	       f->elem == KYMO_FIELD_STRUCT;
 }
+
+static int step_over(struct walk *w, const struct kymo_field *f);
+
+/* Over n structures, of a size that is not fixed, field for field. */
+static int step_over_structs(struct walk *w, const struct kymo_field *fields, uint32_t n)
+{
+	const struct kymo_field *f;
+	int ret = 0;
+
+	for (; n && !ret; n--)
+		for (f = fields; f->kind != KYMO_FIELD_END && !ret; f++)
+			ret = step_over(w, f);
+	return ret;
+}
+
+/* 0; -EINVAL: one cannot; -E2BIG: that would be too far. */
+static int step_over(struct walk *w, const struct kymo_field *f)
+{
+	struct ky_filter_step step;
+	uint64_t size = 0;
+
+	switch (measure(f, &size, &step)) {
+	case FIXED:
+		w->offset += size;
+		return w->offset > INT32_MAX ? -EINVAL : 0;
+	case VARIABLE:
+		if (w->anchor >= KY_FILTER_ANCHORS_MAX)
+			return -E2BIG;
+		step.skip = (uint32_t)w->offset;
+		if (w->anchor < w->n_steps)
+			w->steps[w->anchor] = step;
+		w->anchor++;
+		w->offset = 0;
+		return 0;
+	default:
+		if (f->kind == KYMO_FIELD_STRUCT)
+			return step_over_structs(w, f->ext, 1);
+		if (f->kind == KYMO_FIELD_ARRAY && f->elem == KYMO_FIELD_STRUCT)
+			return step_over_structs(w, f->ext, f->count);
+		return -EINVAL;
+	}
+}
+
+void ky_filter_steps(
+	const struct kymo_field *fields, unsigned n_anchors, struct ky_filter_step *steps)
+{
+	struct walk w = {.steps = steps, .n_steps = n_anchors};
+
+	for (; w.anchor < n_anchors; fields++)
+		step_over(&w, fields);
+}
+
+/* --- finding one --- */
 
 static uint8_t flags_of(const struct kymo_field *f)
 {
@@ -116,13 +173,83 @@ static uint8_t flags_of(const struct kymo_field *f)
 	return flags;
 }
 
-/* Takes the node for the field, or for an element of it. */
-static int choose(
-	struct ky_filter_node *n, const struct kymo_field *f, struct ky_filter_error *error)
+/* The value begins so many bytes behind where the walk is. */
+static int put_place(struct walk *w, uint64_t further)
 {
+	struct ky_filter_place *p = &w->node->place;
+	uint64_t offset = w->offset + further;
+
+	if (p->within) { /* more than any event has: then there is none, as in a short sequence */
+		p->skip = (uint32_t)KY_MIN(p->skip + offset, (uint64_t)UINT32_MAX);
+		return 0;
+	}
+	if (offset > INT32_MAX) {
+		ky_filter_complain(w->error, "field '%.*s' lies behind more than an event can have",
+			w->node->len, w->node->text);
+		return -EINVAL;
+	}
+	p->anchor = (uint8_t)w->anchor;
+	p->offset = (uint32_t)offset;
+	return 0;
+}
+
+/* An element of a sequence: its count is where the walk is; the elements begin a new one. */
+static int enter_sequence(struct walk *w, uint32_t index, uint64_t size)
+{
+	struct ky_filter_place *p = &w->node->place;
+	int ret = put_place(w, 0);
+
+	p->within = true;
+	p->element = index;
+	p->skip = (uint32_t)KY_MIN(index * size, (uint64_t)UINT32_MAX);
+	w->offset = 0;
+	return ret;
+}
+
+/* The bytes of a text of fixed size, of a text sequence and a BLOB are elements too. */
+static void take_element(struct ky_filter_place *p)
+{
+	bool is_text = p->kind >= KYMO_FIELD_TEXT;
+
+	p->kind = is_text ? KYMO_FIELD_UINT : p->elem;
+	p->elem = 0;
+	if (is_text) {
+		p->size = 1;
+		p->flags = 0;
+	}
+}
+
+static int has_no_element(struct walk *w, const struct kymo_field *f, uint32_t index)
+{
+	ky_filter_complain(w->error, "field '%s' has no element %u: it has %u of them", f->name,
+		index, f->count);
+	return -EINVAL;
+}
+
+static int choose_element(struct walk *w, const struct kymo_field *f)
+{
+	struct ky_filter_node *n = w->node;
 	struct ky_filter_place *p = &n->place;
-	bool has_elements = f->kind >= KYMO_FIELD_ARRAY && f->kind <= KYMO_FIELD_BLOB,
-	     fixed = f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_TEXT;
+	bool fixed = f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_TEXT;
+
+	if (f->kind < KYMO_FIELD_ARRAY || f->kind > KYMO_FIELD_BLOB) {
+		ky_filter_complain(w->error, "field '%s' has no elements", f->name);
+		return -EINVAL;
+	}
+	if (fixed && n->index >= f->count)
+		return has_no_element(w, f, n->index);
+	if (f->kind < KYMO_FIELD_TEXT && f->elem == KYMO_FIELD_STRING)
+		return put_place(w, 0);
+	take_element(p);
+	if (fixed)
+		return put_place(w, (uint64_t)n->index * p->size);
+	return enter_sequence(w, n->index, p->size);
+}
+
+/* Takes the node for the field, or for an element of it. */
+static int choose(struct walk *w, const struct kymo_field *f)
+{
+	struct ky_filter_place *p = &w->node->place;
 
 	p->kind = f->kind;
 	p->elem = f->elem;
@@ -130,77 +257,166 @@ static int choose(
 	p->count = f->count;
 	p->flags = flags_of(f);
 	if (is_nested(f)) {
-		ky_filter_complain(error,
-			"field '%s' is of structures: filters cannot look into these", f->name);
+		ky_filter_complain(w->error,
+			f->kind == KYMO_FIELD_VARIANT
+				? "field '%s' is a variant: filters cannot look into these"
+				: "field '%s' is of structures: name a field of one, as in %s%s.NAME",
+			f->name, f->name, f->kind == KYMO_FIELD_STRUCT ? "" : "[0]");
 		return -EINVAL;
 	}
-	if (n->op == KY_OP_FIELD) {
-		if (f->kind != KYMO_FIELD_ARRAY && f->kind != KYMO_FIELD_SEQUENCE &&
-			f->kind != KYMO_FIELD_BLOB)
-			return 0;
-		ky_filter_complain(
-			error, "field '%s' has elements: name one, as in %s[0]", f->name, f->name);
-		return -EINVAL;
-	}
-	if (!has_elements) {
-		ky_filter_complain(error, "field '%s' has no elements", f->name);
-		return -EINVAL;
-	}
-	if (fixed && n->index >= f->count) {
-		ky_filter_complain(error, "field '%s' has no element %u: it has %u of them",
-			f->name, n->index, f->count);
-		return -EINVAL;
-	}
-	if (f->kind >= KYMO_FIELD_TEXT) { /* its bytes */
-		p->kind = fixed ? KYMO_FIELD_ARRAY : KYMO_FIELD_SEQUENCE;
-		p->elem = KYMO_FIELD_UINT;
-		p->size = 1;
-		p->flags = 0;
-	}
-	return 0;
+	if (w->node->op == KY_OP_ELEMENT)
+		return choose_element(w, f);
+	if (f->kind != KYMO_FIELD_ARRAY && f->kind != KYMO_FIELD_SEQUENCE &&
+		f->kind != KYMO_FIELD_BLOB)
+		return put_place(w, 0);
+	ky_filter_complain(
+		w->error, "field '%s' has elements: name one, as in %s[0]", f->name, f->name);
+	return -EINVAL;
 }
 
-/* What can lie before the field is said in the order of the record. */
-static int put_behind(
-	struct ky_filter_node *n, uint64_t offset, unsigned anchor, struct ky_filter_error *error)
+/* A path, or the rest of one: "name[index].rest". */
+struct path {
+	const char *name;
+	size_t len; /* of the name */
+	bool has_index;
+	uint32_t index;
+	const char *rest; /* NULL: this is the end */
+	size_t rest_len;
+};
+
+/* The characters have been checked, their order has not: what makes no sense names no field. */
+static struct path parse_path(const char *text, size_t n)
 {
-	if (anchor > KY_FILTER_ANCHORS_MAX) {
-		ky_filter_complain(error,
-			"field '%.*s' lies behind more than %u fields of variable size", n->len,
-			n->text, KY_FILTER_ANCHORS_MAX);
+	struct path p = {.name = text};
+	const char *dot = memchr(text, '.', n), *bracket;
+	uint64_t index = 0;
+
+	p.len = dot ? (size_t)(dot - text) : n;
+	if (!dot)
+		return p;
+	p.rest = dot + 1;
+	p.rest_len = n - p.len - 1;
+	bracket = memchr(text, '[', p.len);
+	if (!bracket)
+		return p;
+	p.has_index = true;
+	for (const char *c = bracket + 1; c < dot && *c >= '0' && *c <= '9'; c++)
+		index = KY_MIN(index * 10 + (unsigned)(*c - '0'), (uint64_t)UINT32_MAX);
+	p.index = (uint32_t)index;
+	p.len = (size_t)(bracket - text);
+	return p;
+}
+
+static int find_in(struct walk *w, const struct kymo_field *fields, const struct kymo_field *of,
+	const char *path, size_t n);
+
+static int cannot_step_over(struct walk *w, const struct kymo_field *f, int ret)
+{
+	if (ret == -E2BIG)
+		ky_filter_complain(w->error,
+			"field '%.*s' lies behind more than %u fields of variable size",
+			w->node->len, w->node->text, KY_FILTER_ANCHORS_MAX);
+	else
+		ky_filter_complain(w->error,
+			is_nested(f)
+				? "field '%s' is nested and its size not fixed: filters can ask for fields before it only"
+				: "field '%s' is of an unknown kind",
+			f->name);
+	return -EINVAL;
+}
+
+/* Structures of an array or sequence: goes to that of the index. */
+static int enter_struct(struct walk *w, const struct kymo_field *f, uint32_t index)
+{
+	uint64_t size;
+	bool fixed = measure_struct(f->ext, &size) == FIXED;
+	int ret;
+
+	if (f->kind == KYMO_FIELD_SEQUENCE && !fixed) {
+		ky_filter_complain(w->error,
+			"field '%s' is of structures whose size is not fixed: filters cannot look into these",
+			f->name);
 		return -EINVAL;
 	}
-	n->place.anchor = (uint8_t)anchor;
-	n->place.offset = (uint32_t)offset;
-	return 0;
+	if (f->kind == KYMO_FIELD_SEQUENCE)
+		return enter_sequence(w, index, size);
+	if (index >= f->count)
+		return has_no_element(w, f, index);
+	if (fixed) {
+		w->offset += index * size;
+		return 0;
+	}
+	ret = step_over_structs(w, f->ext, index);
+	return ret < 0 ? cannot_step_over(w, f, ret) : 0;
+}
+
+/* Looks for the rest of the path in the field. */
+static int look_into(struct walk *w, const struct kymo_field *f, const struct path *path)
+{
+	bool many = f->kind != KYMO_FIELD_STRUCT;
+	int ret = 0;
+
+	if (f->kind == KYMO_FIELD_VARIANT)
+		ky_filter_complain(w->error,
+			"field '%s' is a variant: filters cannot look into these", f->name);
+	else if (!is_nested(f))
+		ky_filter_complain(w->error, "field '%s' has no fields", f->name);
+	else if (many && !path->has_index)
+		ky_filter_complain(w->error,
+			"field '%s' is of several structures: name one, as in %s[0]", f->name,
+			f->name);
+	else if (!many && path->has_index)
+		ky_filter_complain(w->error, "field '%s' has no elements", f->name);
+	else
+		ret = 1;
+	if (!ret)
+		return -EINVAL;
+	ret = many ? enter_struct(w, f, path->index) : 0;
+	return ret ? ret : find_in(w, f->ext, f, path->rest, path->rest_len);
+}
+
+static bool is_named(const struct kymo_field *f, const struct path *path)
+{
+	return strlen(f->name) == path->len && !memcmp(f->name, path->name, path->len);
+}
+
+static int is_missing(struct walk *w, const struct kymo_field *of, const struct path *path)
+{
+	if (of)
+		ky_filter_complain(w->error, "field '%s' has no field '%.*s'", of->name,
+			(int)path->len, path->name);
+	else
+		ky_filter_complain(
+			w->error, "there is no field '%.*s'", (int)path->len, path->name);
+	return -ENOENT;
+}
+
+/* of: the field whose these are; NULL: they are the event's. */
+static int find_in(struct walk *w, const struct kymo_field *fields, const struct kymo_field *of,
+	const char *text, size_t n)
+{
+	struct path path = parse_path(text, n);
+	const struct kymo_field *f = fields;
+	int ret = 0;
+
+	w->error->component += of != NULL;
+	while (f->kind != KYMO_FIELD_END && !is_named(f, &path))
+		f++;
+	if (f->kind == KYMO_FIELD_END)
+		return is_missing(w, of, &path);
+	for (; !ret && fields != f; fields++)
+		ret = step_over(w, fields);
+	if (ret < 0)
+		return cannot_step_over(w, fields - 1, ret);
+	return path.rest ? look_into(w, f, &path) : choose(w, f);
 }
 
 int ky_filter_find_place(
 	const struct kymo_field *f, struct ky_filter_node *n, struct ky_filter_error *error)
 {
-	uint64_t size = 0, offset = 0;
-	struct ky_filter_step unused;
-	unsigned anchor = 0;
-	int ret;
+	struct walk w = {.node = n, .error = error};
 
-	for (; f->kind != KYMO_FIELD_END; f++) {
-		enum extent extent = measure(f, &size, &unused);
-
-		if (extent == UNKNOWN || offset + size > INT32_MAX) {
-			ky_filter_complain(error,
-				is_nested(f)
-					? "field '%s' is nested and its size not fixed: filters can ask for fields before it only"
-					: "field '%s' is of an unknown kind",
-				f->name);
-			return -EINVAL;
-		}
-		if (strlen(f->name) == n->len && !memcmp(f->name, n->text, n->len)) {
-			ret = choose(n, f, error);
-			return ret ? ret : put_behind(n, offset, anchor, error);
-		}
-		offset = extent == FIXED ? offset + size : 0;
-		anchor += extent == VARIABLE;
-	}
-	ky_filter_complain(error, "there is no field '%.*s'", n->len, n->text);
-	return -ENOENT;
+	n->place = (struct ky_filter_place){0};
+	error->component = 0;
+	return find_in(&w, f, NULL, n->text, n->len);
 }

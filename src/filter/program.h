@@ -16,8 +16,8 @@ enum ky_filter_op {
 	KY_OP_UNSIGNED,	  /* u64 */
 	KY_OP_FLOAT,	  /* f64 */
 	KY_OP_STRING,	  /* u16 length, pattern: `*` is any text, `\` makes the next byte plain */
-	KY_OP_FIELD,	  /* u8 length, name */
-	KY_OP_ELEMENT,	  /* u8 length, name, u32 index */
+	KY_OP_FIELD,	  /* u8 length, path: "name", "structure.name", "array[1].name" */
+	KY_OP_ELEMENT,	  /* u8 length, path, u32 index */
 	KY_OP_CONTEXT,	  /* u8 length, name */
 	KY_OP_NOT = 16,
 	KY_OP_NEGATE,
@@ -49,11 +49,18 @@ union ky_filter_number {
 	double f;
 };
 
-/* Where a field lies: `offset` bytes behind an anchor. Anchor 0 is the payload's begin, anchor n the end of its n-th field of variable size. */
+/*
+ * Where a value lies: `offset` bytes behind an anchor. Anchor 0 is the payload's begin, anchor n the end of its n-th field of
+ * variable size, those in structures counted as they come. What is in an element of a sequence lies `skip` bytes behind the sequence's
+ * count, which is at that place and must be greater than `element`.
+ */
 struct ky_filter_place {
-	uint8_t kind, elem, size, flags; /* as in struct kymo_field; SIGNED also says it of INT */
+	/* as in struct kymo_field; SIGNED also says it of INT. Of an element: its own; but strings have those of what they are in */
+	uint8_t kind, elem, size, flags;
 	uint8_t anchor;
+	bool within; /* an element of a sequence */
 	uint32_t offset, count;
+	uint32_t element, skip;
 };
 
 struct ky_filter_node {

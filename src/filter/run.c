@@ -160,6 +160,16 @@ static bool enter_sequence(const struct ky_filter_frame *f, const struct ky_filt
 	return take(f, c, ret_count, sizeof(*ret_count));
 }
 
+/* For what is in an element of a sequence, goes there, if there is such an element. */
+static bool enter_element(const struct ky_filter_frame *f, const struct ky_filter_insn *pc,
+	struct ky_filter_cursor *c)
+{
+	uint32_t count;
+
+	return !(pc->flags & KY_INSN_WITHIN) ||
+	       (take(f, c, &count, sizeof(count)) && pc->element < count && skip(f, c, pc->skip));
+}
+
 struct fetched {
 	uint64_t bits;
 	bool found;
@@ -180,12 +190,10 @@ static uint64_t extend(uint64_t bits, const struct ky_filter_insn *pc)
 static struct fetched fetch(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
-	uint32_t count = UINT32_MAX;
 	uint64_t bits = 0;
 	struct ky_filter_cursor c;
 
-	if (!locate(f, pc, base, len, &c) || !enter_sequence(f, pc, &c, &count) ||
-		pc->index >= count || !skip(f, &c, (uint64_t)pc->index * pc->size) ||
+	if (!locate(f, pc, base, len, &c) || !enter_element(f, pc, &c) ||
 		!take(f, &c, &bits, pc->size))
 		return (struct fetched){0, false};
 	return (struct fetched){extend(bits, pc), true};
@@ -328,7 +336,7 @@ static bool load_string(
 	uint32_t n = pc->index;
 	struct ky_filter_cursor c;
 
-	if (!locate(f, pc, base, len, &c))
+	if (!locate(f, pc, base, len, &c) || !enter_element(f, pc, &c))
 		return false;
 	if (pc->flags & KY_INSN_NUL)
 		return take_string(f, &c, &f->v[pc->slot].text);

@@ -11,6 +11,20 @@
 
 static const struct kymo_enum_type state_type = {"state", NULL, 0, 1};
 
+static const struct kymo_field point[] = {
+	{KYMO_FIELD_INT, 0, 2, 0, 0, "x", NULL},
+	{KYMO_FIELD_UINT, 0, 4, KYMO_FIELD_NETWORK, 0, "n", NULL},
+	{KYMO_FIELD_TEXT, 0, 1, 0, 4, "t", NULL},
+	{KYMO_FIELD_ARRAY, KYMO_FIELD_FLOAT, 4, 0, 2, "v", NULL},
+	{0},
+};
+static const struct kymo_field named[] = {
+	{KYMO_FIELD_STRING, 0, 0, 0, 0, "s", NULL},
+	{KYMO_FIELD_STRUCT, 0, 0, 0, 0, "p", point},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, "way", point},
+	{0},
+};
+
 static const struct kymo_field fields[] = {
 	{KYMO_FIELD_INT, 0, 1, 0, 0, "a", NULL},
 	{KYMO_FIELD_UINT, 0, 1, 0, 0, "b", NULL},
@@ -41,6 +55,14 @@ static const struct kymo_field fields[] = {
 	{KYMO_FIELD_BLOB, 0, 1, 0, 0, "blob", NULL},
 	{KYMO_FIELD_STRING, 0, 0, 0, 0, "empty", NULL},
 	{KYMO_FIELD_UINT, 0, 8, 0, 0, "last", NULL},
+	{KYMO_FIELD_STRUCT, 0, 0, 0, 0, "pt", point},
+	{KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, 2, "pts", point},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, "way", point},
+	{KYMO_FIELD_STRUCT, 0, 0, 0, 0, "who", named},
+	{KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, 2, "team", named},
+	{KYMO_FIELD_UINT, 0, 4, 0, 0, "end", NULL},
+	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, "crowd", named},
+	{KYMO_FIELD_UINT, 0, 4, 0, 0, "lost", NULL},
 	{0},
 };
 
@@ -126,6 +148,30 @@ struct values {
 static const struct values usual = {-5, 200, -300, 60000, -70000, 4000000000u, -5000000000000,
 	UINT64_MAX - 1, -2.25, -77, {7, -8}, 99, "hello, world"};
 
+static void put_point(struct record *r, int16_t x)
+{
+	PUT(r, int16_t, x);
+	PUT(r, uint32_t, __builtin_bswap32((uint32_t)x + 1));
+	put_data(r, "ab\0\0", 4, 0);
+	PUT(r, float, 0.5f);
+	PUT(r, float, (float)x);
+}
+
+/* way: so many points, of which the i-th has x + i. */
+static void put_way(struct record *r, uint32_t n, int16_t x)
+{
+	put_count(r, n);
+	for (uint32_t i = 0; i < n; i++)
+		put_point(r, (int16_t)(x + (int)i));
+}
+
+static void put_named(struct record *r, const char *s, int16_t x)
+{
+	put_string(r, s);
+	put_point(r, x);
+	put_way(r, (uint32_t)strlen(s), x);
+}
+
 static struct record *record_new(enum layout layout, const struct values *v)
 {
 	static const int32_t arr[] = {1, -2, 3};
@@ -171,6 +217,17 @@ static struct record *record_new(enum layout layout, const struct values *v)
 	put_data(r, "\x01\xff\x03", 3, 0);
 	put_string(r, "");
 	put(r, &v->last, 8);
+	put_point(r, 10);
+	put_point(r, 20);
+	put_point(r, -21);
+	put_way(r, 2, 30);
+	put_named(r, "me", 40);
+	put_named(r, "you", 50);
+	put_named(r, "", 60);
+	PUT(r, uint32_t, 4711);
+	put_count(r, 1);
+	put_named(r, "x", 70);
+	PUT(r, uint32_t, 1);
 	if (layout == FLAT) {
 		r->flat = malloc(r->len);
 		assert_non_null(r->flat);
@@ -559,6 +616,54 @@ static const char *const false_ones[] = {
 	"$app.shop:name != 1",
 };
 
+static const char *const true_nested[] = {
+	"pt.x == 10",
+	"pt . n == 11",
+	"pt.t == \"a*\"",
+	"pt.t[1] == 98",
+	"pt.v[1] == 10.0",
+	"pts[0].x == 20 && pts[1].x == -21",
+	"pts[ 1 ] . n == 4294967276",
+	"pts[1].v[0] == .5",
+	"pts[0x1].t == \"ab\"",
+	"way[0].x == 30 && way[1].x == 31",
+	"way[1].n == 32 && way[1].t == \"ab\" && way[1].t[0] == 97 && way[1].v[1] == 31.",
+	"who.s == \"me\" && who.p.x == 40 && who.p.v[1] == 40.",
+	"who.way[1].x == 41",
+	"team[0].s == \"you\" && team[0].p.n == 51 && team[0].way[2].x == 52",
+	"team[1].s == \"\" && team[1].p.x == 60",
+	"team[1].p.t != \"b*\"",
+	"end == 4711",
+	"way[2].x == 0 || end == 4711",
+};
+
+/* No value, rather than false. */
+static const char *const false_nested[] = {
+	"pt.x == 11",
+	"way[2].x == 32",
+	"way[2].x != 32",
+	"way[4294967294].v[1] != 1.",
+	"way[2].t == \"*\"",
+	"way[2].t != \"*\"",
+	"team[1].way[0].x != 60",
+	"!(team[0].way[3].n == 0)",
+};
+
+static void test_nested(void **state)
+{
+	for (enum layout l = FLAT; l < N_LAYOUTS; l++) {
+		struct record *r = record_new(l, &usual);
+
+		for (size_t i = 0; i < KY_ARRAY_SIZE(true_nested); i++)
+			if (!passes(true_nested[i], r))
+				fail_msg("layout %d: '%s' is not true", l, true_nested[i]);
+		for (size_t i = 0; i < KY_ARRAY_SIZE(false_nested); i++)
+			if (passes(false_nested[i], r))
+				fail_msg("layout %d: '%s' is true", l, false_nested[i]);
+		record_free(r);
+	}
+}
+
 static void test_verdicts(void **state)
 {
 	for (enum layout l = FLAT; l < N_LAYOUTS; l++) {
@@ -585,7 +690,11 @@ static const struct {
 	{"a == ", 6, "is missing"},
 	{"a == && b", 6, "is missing before '&'"},
 	{"a b", 3, "an operator is missing before 'b'"},
-	{"a.b == 1", 2, "'.' at character 2 (filters cannot look into structures)"},
+	{"a. == 1", 4, "a field's name is missing behind '.' at character 4"},
+	{"pts[0].5 == 1", 8, "a field's name is missing behind '.' at character 8"},
+	{"pts[0]x == 1", 7, "an operator is missing before 'x'"},
+	{"pts[a].x == 1", 5, "an element's number"},
+	{"a..b == 1", 3, "a field's name is missing behind '.' at character 3"},
 	{"a ! b", 3, "an operator is missing before '!'"},
 	{"(a", 1, "'(' without ')'"},
 	{"a)", 2, "')' without '('"},
@@ -635,6 +744,20 @@ static const struct {
 	{"txt[8] == 1", 0, "has no element 8"},
 	{"a[0] == 1", 0, "has no elements"},
 	{"name[0] == 1", 0, "has no elements"},
+	{"a.b == 1", 0, "field 'a' has no fields"},
+	{"name.b == 1", 0, "field 'name' has no fields"},
+	{"arr[1].b == 1", 0, "field 'arr' has no fields"},
+	{"pt == 1", 0, "field 'pt' is of structures: name a field of one, as in pt.NAME"},
+	{"pts[0] == 1", 0, "field 'pts' is of structures: name a field of one, as in pts[0].NAME"},
+	{"pts.x == 1", 0, "field 'pts' is of several structures: name one, as in pts[0]"},
+	{"pt[0].x == 1", 0, "field 'pt' has no elements"},
+	{"pts[2].x == 1", 0, "field 'pts' has no element 2: it has 2 of them"},
+	{"pt.y == 1", 0, "field 'pt' has no field 'y'"},
+	{"way[0].v == 1", 0, "field 'v' has elements"},
+	{"way[0].v[2] == 1", 0, "field 'v' has no element 2"},
+	{"who.p.q == 1", 0, "field 'p' has no field 'q'"},
+	{"crowd[0].s == \"x\"", 0, "size is not fixed: filters cannot look into these"},
+	{"lost == 1", 0, "field 'crowd' is nested and its size not fixed"},
 };
 
 static void test_refused(void **state)
@@ -650,9 +773,33 @@ static void test_refused(void **state)
 				error.text);
 		if (n >= 0)
 			n = ky_filter_link(program, (size_t)n, fields, find_context, code, &error);
-		if (n != (strstr(refused[i].says, "no field") ? -ENOENT : -EINVAL) ||
+		if (n != (strstr(refused[i].says, "no field '") ? -ENOENT : -EINVAL) ||
 			!strstr(error.text, refused[i].says))
 			fail_msg("'%s': %d: %s", refused[i].text, n, error.text);
+	}
+}
+
+/* What is wrong for an event is shown in the text. */
+static void test_positions(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned position;
+	} wrong[] = {
+		{"nope == 1", 1},
+		{"a == 1 && pt.y == 1", 14},
+		{"a == 1 && who . p .  q == 1", 22},
+		{"team[0x1].p.q == 1", 13},
+		{"pt.x == 1 && pts[2].x == 1", 14},
+		{"pt.x == 1 && name == 5", 19},
+	};
+	struct ky_filter_error error;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(wrong); i++) {
+		assert_true(compile_and_link(wrong[i].text, &error) < 0);
+		if (ky_filter_position(wrong[i].text, &error) != wrong[i].position)
+			fail_msg("'%s': at %u: %s", wrong[i].text,
+				ky_filter_position(wrong[i].text, &error), error.text);
 	}
 }
 
@@ -780,7 +927,8 @@ static void test_short(void **state)
 {
 	static const char *const texts[] = {"a == -5 || 0", "last >= 0", "name == \"*\"",
 		"seq[1] != 3", "arr[2] == 3", "ts == \"*\"", "names[2] == \"*\"", "x > 0",
-		"port == 443", "txt == \"*\"", "blob[2] == 3", "y < 0"};
+		"port == 443", "txt == \"*\"", "blob[2] == 3", "y < 0", "way[1].v[1] == 31.",
+		"team[1].p.t == \"ab\"", "way[1].t == \"ab\"", "team[0].way[2].n == 53"};
 
 	for (enum layout l = FLAT; l < N_LAYOUTS; l++) {
 		struct record *r = record_new(l, &usual);
@@ -1139,7 +1287,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_long_text),

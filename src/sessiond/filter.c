@@ -98,6 +98,15 @@ enum filter_fit filter_fit(struct filter *f, const struct event_desc *d)
 void filter_explain(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
 {
-	if (link_with(f, d, error) == FILTER_FITS)
+	size_t n;
+
+	if (link_with(f, d, error) == FILTER_FITS) {
 		error->text[0] = '\0';
+		return;
+	}
+	error->position = ky_filter_position(f->text, error);
+	n = strlen(error->text);
+	if (error->position)
+		snprintf(error->text + n, sizeof(error->text) - n,
+			", at character %u of the filter", error->position);
 }

@@ -97,21 +97,27 @@ def test_cplusplus(k):
 
 
 def test_filters(k):
-    """Filters reach fields behind structures whose size is fixed, and optional ones; what they cannot reach is said."""
+    """Filters reach what is in structures, and behind those whose size is fixed; what they cannot reach is said, and where."""
     k.start_daemon()
     reached = {"structure": ("end == 1", 1), "array": ("end == 1", 1), "options": ("number[0] == 5", 2), "blobs": ("end == 1 && small_media_type == 0", 1),
-        "sequence": ("end == 1", 1)}
-    refused = {"structure": ("to == 1", "'to' is of structures"), "array": ("corners[0] == 1", "'corners' is of structures"),
-        "variant": ("end == 1", "'reply' is nested"), "named": ('end == "end"', "'list' is nested")}
-    for prefix, filters in (("yes", reached), ("no", refused)):
+        "sequence": ("end == 1 && path[1].x == 1 && path[1].y == .5", 1), "deep": ("seven.six.five.four.three.two.one.pair[1].x == 1", 1),
+        "longest": ("path[63].x == 63 && !(path[63].y == 31)", 1)}
+    inside = {"structure": ("to.x == 1 && to.y < 1", 1), "array": ("corners[2].x == 2 && corners[0].y == 0", 1), "options": ("point[0].x == 1", 2),
+        "sequence": ("path[2].x == 2 || none[0].x == 0", 0), "answers": ("answers[0].before == 1", 1)}
+    refused = {"structure": ("to == 1", "'to' is of structures: name a field of one, as in to.NAME, at character 1 of"),
+        "array": ("corners[0].x == 1 && corners[0].z", "'corners' has no field 'z', at character 33"),
+        "sequence": ("path.x == 1", "as in path[0]"), "answers": ("answers[1].before == 1", "'answers' is nested"),
+        "variant": ("end == 1", "'reply' is nested"), "named": ("list[0].colour == 1", "size is not fixed"), "deep": ("seven.six.seven == 1", "at character 11 of")}
+    for prefix, filters in (("yes", reached), ("inside", inside), ("no", refused)):
         for name, (text, _) in filters.items():
             session = f"{prefix}-{name}"
             k.kymo("create", session, "-o", k.traces / session)
             k.kymo("enable-event", "-s", session, f"nested:{name}", "-f", text)
             k.kymo("start", session)
     k.app("nested")
-    for name, (_, wanted) in reached.items():
-        equal(k.kymo_json("stop", f"yes-{name}")["sessions"][0]["recorded"], wanted, f"events {name}")
+    for prefix, filters in (("yes", reached), ("inside", inside)):
+        for name, (text, wanted) in filters.items():
+            equal(k.kymo_json("stop", f"{prefix}-{name}")["sessions"][0]["recorded"], wanted, f"events {name} of which {text}")
     for name, (_, wanted) in refused.items():
         warnings = " ".join(k.kymo_json("status", f"no-{name}")["warnings"])
         check(wanted in warnings, f"why {name} is not recorded: {warnings}")
