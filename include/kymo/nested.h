@@ -18,12 +18,14 @@
  *	kymo_array_struct (name, type, pointer, COUNT)	COUNT structures (a constant)
  *	kymo_seq_struct (name, type, pointer, n)	n structures; more than KYMO_SEQ_STRUCTS_MAX: the event counts as discarded
  *	kymo_variant (name, type, pointer)	one of the fields, and before it the name of which, as _name_tag
+ *	kymo_array_variant (name, type, pointer, COUNT)	COUNT structures with such a variant, which is called value
+ *	kymo_seq_variant (name, type, pointer, n)	n of them, as kymo_seq_struct
  *	kymo_optional (T, name, pointer)	a sequence of one element, or of none where pointer is NULL; T is i8 .. x64, net16 ..,
  *						f32, f64, bool, ptr
  *	kymo_optional_string (name, s)		the same of a text
  *	kymo_optional_struct (name, type, pointer)	and of a structure
  *
- * An array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is
+ * CTF knows no arrays of variants but in structures; likewise, an array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is
  * in structures (`path[1].x`; kymo-filter(7)), not in variants, nor for what stands behind these. An event with
  * kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65 bytes for each text. C11 and C++11.
  */
@@ -38,7 +40,7 @@
 
 #define KYMO_STRUCT(type, ...) \
 	KYMO__NESTED(STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
-		KYMO__EACH(KYMO__PIECES, __VA_ARGS__), KYMO__FIRST_TOKEN(__VA_ARGS__, 0)) \
+		KYMO__EACH(KYMO__PIECES, __VA_ARGS__), , KYMO__FIRST_TOKEN(__VA_ARGS__, 0)) \
 	{ \
 		struct kymo__cursor kymo__c = *kymo__at; \
 		KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
@@ -46,7 +48,7 @@
 	}
 #define KYMO_VARIANT(type, parameter, ...) \
 	KYMO__NESTED(VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
-		+1 KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), parameter) \
+		+1 KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), KYMO__BOX(type), parameter) \
 	{ \
 		struct kymo__cursor kymo__c = *kymo__at; \
 		const int64_t kymo__value = (int64_t)(KYMO__FIRST_TOKEN(__VA_ARGS__, 0)); \
@@ -61,10 +63,15 @@
  * room and pieces, and a function that appends one. The table's name tells structures from variants: compilers find what is
  * used as the other.
  */
-#define KYMO__NESTED(K, type, fields, room, pieces, parameter) \
-	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; \
+#define KYMO__NESTED(K, type, fields, room, pieces, more, parameter) \
+	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; more \
 	enum { kymo__room_##type = 0 room, kymo__pieces_##type = 0 pieces }; \
 	static inline __attribute__((unused)) void kymo__put_##type##_value(struct kymo__cursor *kymo__at, parameter)
+
+/* A structure that has nothing but the variant: in a record, it is that. */
+#define KYMO__BOX(type) \
+	static const struct kymo_field kymo__BOX_##type[] __attribute__((unused)) = { \
+		{KYMO_FIELD_VARIANT, 0, 0, 0, 0, "value", kymo__VARIANT_##type}, KYMO__NO_FIELD};
 
 #define KYMO__CASE_DESC(option) KYMO__CASE(KYMO__OPTION_DESC, KYMO__F_##option)
 #define KYMO__CASE_ROOM(option) KYMO__CASE(KYMO__OPTION_ROOM, KYMO__F_##option)
@@ -84,6 +91,8 @@
 #define KYMO__F_kymo_array_struct(n, type, p, c) STRUCT_ARRAY, (n, type, p, c)
 #define KYMO__F_kymo_seq_struct(n, type, p, c) STRUCT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
 #define KYMO__F_kymo_optional_struct(n, type, p) STRUCT_SEQUENCE, (n, type, p, kymo__p != NULL, 1)
+#define KYMO__F_kymo_array_variant(n, type, p, c) VARIANT_ARRAY, (n, type, p, c)
+#define KYMO__F_kymo_seq_variant(n, type, p, c) VARIANT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
 #define KYMO__F_kymo_optional(T, n, p) OPTIONAL, (T, n, p)
 #define KYMO__F_kymo_optional_string(n, s) OPTIONAL_STRING, (n, s)
 
@@ -92,7 +101,10 @@
 #define KYMO__PIECES_NESTED(K, n, type, p) +(size_t)kymo__pieces_##type
 #define KYMO__PUT_NESTED(K, n, type, p) kymo__put_##type##_value(&kymo__c, (p));
 
-#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo__STRUCT_##type},
+#define KYMO__DESC_ARRAY_OF(n, type, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo__##type},
+#define KYMO__DESC_SEQUENCE_OF(n, type) {KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo__##type},
+
+#define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, STRUCT_##type, c)
 #define KYMO__ROOM_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) { \
@@ -101,8 +113,7 @@
 			kymo__put_##type##_value(&kymo__c, kymo__p + kymo__i); \
 	}
 
-#define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) \
-	{KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo__STRUCT_##type},
+#define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, STRUCT_##type)
 #define KYMO__ROOM_STRUCT_SEQUENCE(n, type, p, c, max) +4 + (max) * (size_t)kymo__room_##type
 #define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 + (max) * (size_t)kymo__pieces_##type
 #define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) { \
@@ -111,6 +122,15 @@
 		for (size_t kymo__i = 0; kymo__i < kymo__count; kymo__i++) \
 			kymo__put_##type##_value(&kymo__c, kymo__p + kymo__i); \
 	}
+
+#define KYMO__DESC_VARIANT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, BOX_##type, c)
+#define KYMO__ROOM_VARIANT_ARRAY KYMO__ROOM_STRUCT_ARRAY
+#define KYMO__PIECES_VARIANT_ARRAY KYMO__PIECES_STRUCT_ARRAY
+#define KYMO__PUT_VARIANT_ARRAY KYMO__PUT_STRUCT_ARRAY
+#define KYMO__DESC_VARIANT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, BOX_##type)
+#define KYMO__ROOM_VARIANT_SEQUENCE KYMO__ROOM_STRUCT_SEQUENCE
+#define KYMO__PIECES_VARIANT_SEQUENCE KYMO__PIECES_STRUCT_SEQUENCE
+#define KYMO__PUT_VARIANT_SEQUENCE KYMO__PUT_STRUCT_SEQUENCE
 
 /* "bool", and what <stdbool.h> may have made of it. */
 #define KYMO__KIND_bool KYMO__KIND_truth

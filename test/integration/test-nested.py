@@ -55,6 +55,8 @@ WANTED = {
     "options": [option([5], ["here"], [point(1)]), option([], [], []), option([5], [LONG], [point(1)])],
     "variant": [{**r, "end": 1} for r in REPLIES],
     "answers": [{"answers": [{"before": 1, **r, "behind": 2} for r in REPLIES], "_reply_tag": 3}],
+    "lists": [{"all": [variant("value", *r["_reply_tag"], r["reply"]) for r in REPLIES], "_some_length": 3,
+        "some": [variant("value", "none", 2, [{}]), variant("value", "_two", 0, [2]), variant("value", "_three", 1, [3])], "_none_length": 0, "none": [], "end": 1}],
     "nested": [outer("_inner", 0, {"_inner_tag": ("none", 2), "inner": [{}]}), outer("_named", 1, named(TEXT, ("BLUE", 2))),
         outer("none", 2, {})],
     "truths": [{"_yes_length": 1, "yes": [1], "_no_length": 0, "no": []}],

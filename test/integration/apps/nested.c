@@ -101,6 +101,9 @@ static void variants(void)
 			nested, variant, kymo_variant(reply, reply, &replies[i]), kymo_u8(end, 1));
 	kymo_event(nested, answers, kymo_array_struct(answers, answer, replies, 5),
 		kymo_u8(_reply_tag, 3));
+	kymo_event(nested, lists, kymo_array_variant(all, reply, replies, 5),
+		kymo_seq_variant(some, inner, replies, 3),
+		kymo_seq_variant(none, outer, replies, 0), kymo_u8(end, 1));
 	for (size_t i = 0; i < 3; i++)
 		kymo_event(nested, nested, kymo_variant(outer, outer, &replies[i]),
 			kymo_u8(_outer_tag, 3));
