@@ -726,6 +726,8 @@ set -e
 mkdir -p "$1/dev"
 mount -t tmpfs none "$1/dev"
 for node in null zero urandom; do cp -a "/dev/$node" "$1/dev"; done
+mkdir "$1/dev/shm"
+mount --bind /dev/shm "$1/dev/shm"
 mount -t sysfs none /sys
 mount -t tmpfs none /run
 mkdir -p /run/udev/rules.d
