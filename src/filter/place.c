@@ -380,6 +380,7 @@ static bool is_named(const struct kymo_field *f, const struct path *path)
 	return strlen(f->name) == path->len && !memcmp(f->name, path->name, path->len);
 }
 
+/* An event that has nothing of that name is none that was meant; one that has half of it may be. */
 static int is_missing(struct walk *w, const struct kymo_field *of, const struct path *path)
 {
 	if (of)
@@ -388,7 +389,7 @@ static int is_missing(struct walk *w, const struct kymo_field *of, const struct 
 	else
 		ky_filter_complain(
 			w->error, "there is no field '%.*s'", (int)path->len, path->name);
-	return -ENOENT;
+	return of ? -EINVAL : -ENOENT;
 }
 
 /* of: the field whose these are; NULL: they are the event's. */

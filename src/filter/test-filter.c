@@ -773,7 +773,7 @@ static void test_refused(void **state)
 				error.text);
 		if (n >= 0)
 			n = ky_filter_link(program, (size_t)n, fields, find_context, code, &error);
-		if (n != (strstr(refused[i].says, "no field '") ? -ENOENT : -EINVAL) ||
+		if (n != (strstr(refused[i].says, "there is no field") ? -ENOENT : -EINVAL) ||
 			!strstr(error.text, refused[i].says))
 			fail_msg("'%s': %d: %s", refused[i].text, n, error.text);
 	}
