@@ -262,9 +262,9 @@ static void refuse_rules(struct request *r, const struct channel *c)
 /* A rule that was disabled can still be removed. */
 void run_disable_event(struct request *r)
 {
-	struct channel *c = request_channel(r);
 	const struct json_object *patterns = request_list(r, "patterns");
 	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
+	struct channel *c = request_channel(r);
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
