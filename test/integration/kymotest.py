@@ -113,6 +113,16 @@ def need_mounts():
         raise Skip("mounting a small file system needs root that may (in a container: --privileged)")
 
 
+def may_unshare(*options):
+    """Whether unshare with these options is allowed here."""
+    return not subprocess.run(["unshare", *options, "true"], capture_output=True).returncode
+
+
+def need_unshare(*options):
+    if not may_unshare(*options):
+        raise Skip(f"unshare {' '.join(options)} is not allowed here (in a container: --privileged)")
+
+
 # ---- processes
 
 
@@ -148,6 +158,12 @@ def command_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     return "?"
+
+
+def children(pid, name):
+    """Processes of this name that are children of the process."""
+    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(p) for p in found if alive(int(p)) and command_of(p).startswith(name)]
 
 
 def consumers(k):

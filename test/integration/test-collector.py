@@ -18,7 +18,7 @@ import threading
 import time
 
 import kymotest
-from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, command_of, equal, fields, need_program, read_trace, wait_for
+from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, equal, fields, need_program, read_trace, wait_for
 
 COLLECTD = RUN_FROM / "src" / "collectd" / "kymo-collectd"
 CONSUMERD = RUN_FROM / "src" / "consumerd" / "kymo-consumerd"
@@ -39,14 +39,13 @@ def need_kvm():
         raise Skip("/dev/kvm is missing, or not for this user")
 
 
-def children(pid, name="kymo-collectd"):
-    """Processes of this name that are children of the process."""
-    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(p) for p in found if alive(int(p)) and command_of(p).startswith(name)]
+def collectors(pid):
+    """The children of the process that are one."""
+    return kymotest.children(pid, "kymo-collectd")
 
 
 def collector_of(k):
-    return wait_for(lambda: children(k.daemon.pid), "the collector")[0]
+    return wait_for(lambda: collectors(k.daemon.pid), "the collector")[0]
 
 
 def libexec(k, script=None):
@@ -97,7 +96,7 @@ def test_daemonized(k):
     need_collector()
     k.kymo("create", "s", "-o", k.traces / "s")
     daemon = k.request(command="hello")["pid"]
-    collector, = children(daemon)
+    collector, = collectors(daemon)
     applications = k.request(command="list-events")["applications"]
     equal([a["pid"] for a in applications], [collector], "programs")
     check({e["name"] for e in applications[0]["events"]} >= {"kymo_vm:created", "kymo_vm:destroyed", "kymo_vm:guest"}, applications)
@@ -109,7 +108,7 @@ def test_daemonized(k):
 def test_none(k):
     """--no-collectd; and 'kymo record' is not kept waiting for one."""
     k.start_daemon("--no-collectd", collector=True)
-    equal(children(k.daemon.pid), [], "collectors")
+    equal(collectors(k.daemon.pid), [], "collectors")
     done = k.run([CLI, "record", "-o", k.top / "t", "--", "sh", "-c", "ps -e -o args | grep kymo-collect[d]; true"])
     check(str(k.top) not in done.stdout, done.stdout)
     k.kymo("create", "s", "-o", k.traces / "s")
@@ -170,9 +169,9 @@ def test_restart(k):
     wait_for(lambda: recorded(k) == 1, "the first state dump")
     first = collector_of(k)
     os.kill(first, signal.SIGKILL)
-    second = wait_for(lambda: [c for c in children(k.daemon.pid) if c != first], "another collector")[0]
+    second = wait_for(lambda: [c for c in collectors(k.daemon.pid) if c != first], "another collector")[0]
     wait_for(lambda: recorded(k) == 2, "the second state dump")
-    equal(children(k.daemon.pid), [second], "collectors")
+    equal(collectors(k.daemon.pid), [second], "collectors")
     k.kymo("destroy", "s")
     equal(names(trace), {"kymo_vm:guests": 2}, "events")
 
@@ -452,6 +451,7 @@ def test_threads(k):
     """Their names, and those of a process that has another number in a namespace of its own."""
     need_collector()
     k.start_daemon(collector=True)
+    kymotest.need_unshare("-p", "-f") if os.geteuid() == 0 else kymotest.need_unshare("-U", "-r", "-p", "-f")
     go, tids = threading.Event(), queue.Queue()
 
     def be_thread():
@@ -460,7 +460,7 @@ def test_threads(k):
         tids.put(tid)
         go.wait()
 
-    thread = threading.Thread(target=be_thread)
+    thread = threading.Thread(target=be_thread, daemon=True)
     thread.start()
     tid = tids.get()
     namespace = ("unshare", "-U", "-r", "-p", "-f")

@@ -9,7 +9,7 @@ import collections
 import os
 import shutil
 
-from kymotest import APPS, LIBDIR, SANITIZED, SOURCE, Skip, check, check_counts, equal, integers, main, need_mounts, without_sanitizers
+from kymotest import APPS, LIBDIR, SANITIZED, SOURCE, Skip, check, check_counts, equal, integers, main, need_mounts, need_unshare, without_sanitizers
 
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
@@ -130,8 +130,7 @@ def need_root():
 
 def run_in_namespaces(k, *options):
     need_mounts()
-    if k.run(["unshare", *options, "true"], status=None).returncode:
-        raise Skip(f"unshare {' '.join(options)} is not allowed here")
+    need_unshare(*options)
     return run_family(k, "storm", 1 if SANITIZED else 2, 16, wrap=["unshare", *options])
 
 

@@ -519,7 +519,7 @@ def test_users_are_kept_apart(k):
     reply = json.loads(as_user(k, 65534, group, {"command": "create", "session": "s", "output": str(out)}).stdout)
     equal(reply["session"]["owner"], 65534, "owner")
     equal((out.stat().st_uid, out.stat().st_mode & 0o777), (65534, 0o750), "the consumer runs as the owner")
-    pid, = consumers(k)
+    pid, = kymotest.children(k.daemon.pid, "kymo-consumerd")
     status = open(f"/proc/{pid}/status").read()
     for field in ("Uid", "Gid"):
         equal(len(set(re.search(rf"{field}:\s*(.*)", status)[1].split())), 1, f"{field} of the consumer")

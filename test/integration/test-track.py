@@ -108,6 +108,7 @@ def test_no_memory_of_what_is_not_tracked(k):
 
 def test_namespace(k):
     need_root()
+    kymotest.need_unshare("-fp")
     k.start_daemon()
     trace = record(k, "alpha:one")
     k.kymo("start", "s")

@@ -130,7 +130,7 @@ static void wait_random(uint32_t us)
 
 static void wait_for_first(pid_t child)
 {
-	uint64_t end = now_us() + 20000000;
+	uint64_t end = now_us() + 180000000;
 
 	while (!counters[0] || !counters[1]) {
 		usleep(20);
