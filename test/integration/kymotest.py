@@ -350,6 +350,7 @@ class Kymo:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         for process in self.started:
+            process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
             for stream in (process.stdin, process.stdout):

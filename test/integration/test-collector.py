@@ -399,7 +399,14 @@ def as_proc_says(pid):
     groups = [line.split(":", 2)[2] for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
     return {"pid": pid, "ppid": int(after[1]), "vpid": int(status_of(pid, "NSpid")[-1]), "name": stat.partition("(")[2].rpartition(")")[0],
         "uid": int(status_of(pid, "Uid")[1]), "start_time": int(after[19]) * 10**9 // os.sysconf("SC_CLK_TCK"),
-        "pid_ns": os.stat(f"/proc/{pid}/ns/pid").st_ino, "cgroup": max(groups, key=len)}
+        "pid_ns": namespace_of(pid), "cgroup": max(groups, key=len)}
+
+
+def namespace_of(pid):
+    """0 where nobody may look: at another user's process, in a container."""
+    with contextlib.suppress(PermissionError):
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    return 0
 
 
 @contextlib.contextmanager

@@ -92,8 +92,8 @@ def foreign(k, name, compiler, cpu, c_args=(), binutils="", program="emit"):
     if not (directory / "build.ninja").exists():
         shutil.rmtree(directory, ignore_errors=True)
         k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled",
-            "--werror"], timeout=2 * kymotest.TIMEOUT, env={"PATH": os.environ["PATH"]})
-    k.run(["ninja", "-C", directory], timeout=2 * kymotest.TIMEOUT)
+            "--werror"], timeout=8 * kymotest.TIMEOUT, env={"PATH": os.environ["PATH"]})
+    k.run(["ninja", "-C", directory], timeout=8 * kymotest.TIMEOUT)
     app = pathlib.Path(k.top, program)
     source = SOURCE / "test" / "integration" / "apps" / f"{program}.c"
     k.run([compiler, *c_args, "-O2", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", "-o", app, source, "-pthread"])
@@ -182,8 +182,8 @@ def test_aarch64_writer(k):
     sources = [ring / name for name in ("test-writer.c", "test-fixture.c", "record.c", "thread.c", "slots.c", "wait.c", "geometry.c", "rseq-aarch64.S")]
     test = pathlib.Path(k.top, "test-writer")
     k.run(["aarch64-linux-gnu-gcc-12", "-O2", "-D_GNU_SOURCE", "-static", "-pthread", "-Wall", "-Werror", "-o", test,
-        f"-I{SOURCE / 'src'}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'test' / 'foreign'}", *sources], timeout=2 * kymotest.TIMEOUT)
-    k.run(["qemu-aarch64", test], timeout=2 * kymotest.TIMEOUT)
+        f"-I{SOURCE / 'src'}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'test' / 'foreign'}", *sources], timeout=8 * kymotest.TIMEOUT)
+    k.run(["qemu-aarch64", test], timeout=8 * kymotest.TIMEOUT)
 
 
 kymotest.main()
