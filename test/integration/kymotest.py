@@ -129,7 +129,7 @@ def need_unshare(*options):
 def alive(pid):
     """True while the process runs; a zombie does not."""
     with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
     return False
 
 
