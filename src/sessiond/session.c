@@ -396,9 +396,15 @@ static int begin(struct session *s, enum session_step step, struct session_waite
 	return 0;
 }
 
+/* It is as it should be; or will be, and who was told so now would take it to be. */
+static int already(const struct session *s)
+{
+	return s->step == SESSION_IDLE ? -EALREADY : -EBUSY;
+}
+
 int session_start(struct session *s, struct session_waiter *waiter)
 {
-	int ret = s->started ? -EALREADY : begin(s, SESSION_STARTING, waiter);
+	int ret = s->started ? already(s) : begin(s, SESSION_STARTING, waiter);
 	struct channel *c;
 
 	if (ret < 0)
@@ -436,14 +442,14 @@ static int end_recording(struct session *s, enum session_step step, struct sessi
 
 int session_stop(struct session *s, struct session_waiter *waiter)
 {
-	return s->started || s->paused ? end_recording(s, SESSION_STOPPING, waiter) : -EALREADY;
+	return s->started || s->paused ? end_recording(s, SESSION_STOPPING, waiter) : already(s);
 }
 
 int session_pause(struct session *s, struct session_waiter *waiter)
 {
 	if (s->started)
 		return end_recording(s, SESSION_PAUSING, waiter);
-	return s->paused ? -EALREADY : -ENOTCONN;
+	return s->paused ? already(s) : -ENOTCONN;
 }
 
 int session_resume(struct session *s, struct session_waiter *waiter)
