@@ -78,10 +78,9 @@ static int run(struct cli *cli)
 			session);
 	cli_format_date(date, sizeof(date));
 	snprintf(name, sizeof(name), "auto-%s", date);
-	code = cli_connect_or_start(cli, &ctl);
-	if (code)
-		return code;
 	code = choose_output(cli, session ? session : name, !session, output, &made);
+	if (!code)
+		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
 		code = create(cli, ctl, session ? session : name, output);
 	if (code && made)

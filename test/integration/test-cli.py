@@ -166,8 +166,7 @@ def test_form_of_names(k):
 
 
 def test_no_place(k):
-    """Where no trace can be, the place is named, and what to do."""
-    k.start_daemon()
+    """Where no trace can be, the place is named, and what to do; no daemon is started for nothing."""
     k.env["KYMO_HOME"] = "/proc/nowhere"
     for command in (["create"], ["record", "true"]):
         text = k.kymo(*command, status=1).stderr
