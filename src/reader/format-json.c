@@ -182,7 +182,7 @@ static char *print_scope(
 {
 	if (!event->scopes[scope].node)
 		return put_literal(p, to, "{}");
-	p->v = event->values->v + event->scopes[scope].first;
+	p->v = ky_item_values(event, scope);
 	return print_struct(p, to, event->scopes[scope].node);
 }
 
@@ -198,13 +198,12 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 
 static char *print_cpu(struct printer *p, char *to, const struct ky_item *event)
 {
-	const struct ky_scope_values *context = &event->scopes[KY_SCOPE_PACKET_CONTEXT];
-	const struct ky_value *v = event->values->v + context->first;
+	const struct ky_value *v = ky_item_values(event, KY_SCOPE_PACKET_CONTEXT);
 
-	for (const struct ky_value *end = v + context->n; v < end; v++) {
-		if (v->node->role == KY_ROLE_CPU) {
+	for (size_t i = 0; i < event->scopes[KY_SCOPE_PACKET_CONTEXT].n; i++) {
+		if (v[i].node->role == KY_ROLE_CPU) {
 			to = put_literal(p, to, ", \"cpu\": ");
-			return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), v->u);
+			return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), v[i].u);
 		}
 	}
 	return to;

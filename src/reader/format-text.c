@@ -334,7 +334,7 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 			continue;
 		if (any)
 			to = put_literal(&p, to, ", ");
-		p.v = event->values->v + event->scopes[i].first;
+		p.v = ky_item_values(event, (enum ky_scope)i);
 		to = print_struct(&p, to, event->scopes[i].node);
 		any = true;
 	}

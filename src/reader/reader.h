@@ -36,6 +36,12 @@ struct ky_item {
 	struct ky_lost lost;
 };
 
+/* The first value of a scope; NULL where no event of the caller's values has any. */
+static inline const struct ky_value *ky_item_values(const struct ky_item *item, enum ky_scope scope)
+{
+	return item->values->n ? &item->values->v[item->scopes[scope].first] : NULL;
+}
+
 /* Sums over all streams; complete once ky_trace_reader_next returned 0. */
 struct ky_trace_reader_totals {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_bytes, n_corrupt;
