@@ -638,6 +638,16 @@ static void write_log(void)
 	ky_buf_deinit(&text);
 }
 
+/* Removed at the end of each life: the fuzzer ends without a word. */
+static void make_top(void)
+{
+	snprintf(top, sizeof(top), "%s/kymo-fuzz-XXXXXX",
+		access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	if (!mkdtemp(top))
+		abort();
+	snprintf(trace, sizeof(trace), "%s/trace", top);
+}
+
 static void begin(uint8_t options)
 {
 	now_ns = 1000000000;
@@ -647,6 +657,7 @@ static void begin(uint8_t options)
 	limited = options & 1;
 	cpu = -1;
 	move_on();
+	make_top();
 	session_fd = session_memory_make(-1);
 	log_fd = log_memory_make(-1, uuid);
 	if (session_fd < 0 || log_fd < 0)
@@ -671,7 +682,7 @@ static void end(void)
 	munmap(session, sizeof(*session));
 	ky_close(session_fd);
 	ky_close(log_fd);
-	nftw(trace, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	nftw(top, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static unsigned count_fds(void)
@@ -683,19 +694,8 @@ static unsigned count_fds(void)
 	return n;
 }
 
-static void remove_top(void)
-{
-	nftw(top, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	snprintf(top, sizeof(top), "%s/kymo-fuzz-XXXXXX",
-		access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	if (!mkdtemp(top))
-		abort();
-	atexit(remove_top);
-	snprintf(trace, sizeof(trace), "%s/trace", top);
 	ky_log_to_file(open("/dev/null", O_WRONLY | O_CLOEXEC), false);
 	if (sched_getaffinity(0, sizeof(allowed_cpus), &allowed_cpus) < 0)
 		abort();

@@ -18,18 +18,22 @@ void read_back(const char *path, void (*record)(uint64_t number, const char *tex
 	const struct ky_trace_reader_options options = {.warn = complain};
 	struct ky_trace_reader_totals totals;
 	struct ky_trace_reader *reader;
+	struct ky_values values = {0};
 	struct ky_item item;
 	char why[256];
 
 	*ret = (struct read_back){0};
 	if (ky_trace_reader_open(&reader, path, &options, why, sizeof(why)) < 0)
 		return;
-	while (ky_trace_reader_next(reader, &item) > 0) {
-		const struct ky_values *values = item.scopes[KY_SCOPE_FIELDS].values;
+	while (ky_trace_reader_next(reader, &item, &values) > 0) {
+		if (item.kind == KY_ITEM_EVENT) {
+			const struct ky_value *v = &values.v[item.scopes[KY_SCOPE_FIELDS].first];
 
-		if (item.kind == KY_ITEM_EVENT)
-			record(values->v[0].u, values->v[1].text, values->v[1].n);
+			record(v[0].u, v[1].text, v[1].n);
+		}
+		values.n = 0;
 	}
+	free(values.v);
 	ky_trace_reader_totals(reader, &totals);
 	if (totals.n_corrupt || totals.n_truncated)
 		abort();
