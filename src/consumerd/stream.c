@@ -163,6 +163,9 @@ static uint64_t count_discarded(const struct stream *s)
 	return KY_MAX(s->n_discarded, ky_drain_lost(&s->drain) + s->n_unwritten);
 }
 
+/* Units of a clock that are a nanosecond at least, which is what babeltrace2 compares; see begin_of(). */
+#define MOMENT 16u
+
 /* The packet without losses that a first packet with losses, not before ts, needs before it; earlier, see begin_of(). */
 static int append_base(struct stream *s, const struct stream_place *place, uint64_t ts)
 {
@@ -172,7 +175,7 @@ static int append_base(struct stream *s, const struct stream_place *place, uint6
 	if (seq_num(s) || place->dir < 0 || count_discarded(s) == none)
 		return 0;
 	ts = KY_MAX(ts, s->ts);
-	ret = append_empty(s, place, KY_MAX(ts, 1) - 1, none);
+	ret = append_empty(s, place, KY_MAX(ts, MOMENT) - MOMENT, none);
 	if (!ret)
 		s->ts = ts;
 	return ret;

@@ -948,6 +948,7 @@ def test_limited_files_without_number(k):
     s = RingSet(1, file_size=4096)
     c = Consumer(k, k.top / "trace")
     c.add(s)
+    s.ring[0].lose(FULL)
     for i in range(20):
         write_all(s.ring[0], range(i * 1000, i * 1000 + 1000))
         s.ring[i % 2].lose(FULL)
@@ -956,6 +957,8 @@ def test_limited_files_without_number(k):
     events, discarded = kymotest.read_trace(c.output)
     equal((sorted(kymotest.integers(e)["n"] for e in events), discarded), (s.recorded(), s.lost()), "events and losses")
     check(max(p.stat().st_size for p in kymotest.streams(c.output)) <= 4096, "a file is too large")
+    first, second, *_ = (p for n in range(2) for p in kymotest.packets(c.output / DIR / f"chan_0_{n}", None))
+    check(not first.discarded and second.discarded and second.begin - first.begin >= 16, f"packets before and after the first loss: {first}, {second}")
 
 
 def test_limited_files_and_losses(k):
