@@ -367,7 +367,8 @@ class Kymo:
 Event = collections.namedtuple("Event", "time name cpu fields")
 LINE = re.compile(r"\[(?P<time>[^]]*)\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+): (?:\{ (?P<context>[^}]*) \}, )?\{ ?(?P<fields>.*?) ?\}$",
     re.DOTALL)
-DISCARDED = re.compile(r"Tracer discarded (\d+) events?")
+# The latter where files with the first packets were removed: it cannot be told how many were lost in what is left.
+DISCARDED = re.compile(r"Tracer (?:discarded (\d+)|may have discarded) events?")
 
 
 class Geometry:
@@ -403,7 +404,7 @@ def babeltrace(trace, *options):
     errors = done.stderr.decode(errors="replace")
     warnings = [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{errors[:3000]}")
-    return done.stdout.decode(errors="surrogateescape"), sum(int(n) for n in DISCARDED.findall(errors))
+    return done.stdout.decode(errors="surrogateescape"), sum(int(n or 0) for n in DISCARDED.findall(errors))
 
 
 def read_trace(trace):
