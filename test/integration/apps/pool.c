@@ -5,11 +5,10 @@
  *
  *   pool [-t THREADS] [-c AT-A-TIME] [-n EVENTS-EACH] [-p NUMBER] [-a] [-w] [-s MICROSECONDS] [-e PROGRAM]
  *
- * -a: none ends before all have recorded. -w: say "ready" and wait for a line on stdin, when all have recorded that can.
+ * -c: the next one begins when the one so many before has ended. -a: none ends before all have recorded. -w: say "ready" and wait for a line on stdin, when all have recorded that can.
  * -s: a signal that often, whose handler records pool:signal. -e: execute this program at the end.
  */
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +24,6 @@ static unsigned int n_threads = 1, at_a_time, process, signal_us;
 static unsigned long n_each = 1, n_recorded, n_signals;
 static bool all_stay, wait_for_line;
 static char *program;
-static sem_t places;
 static sigset_t alarm_only; /* blocked in threads that have no name yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER, leave = PTHREAD_COND_INITIALIZER;
@@ -65,7 +63,6 @@ static void *work(void *arg)
 	__atomic_fetch_add(&n_recorded, n_each, __ATOMIC_RELAXED);
 	if (all_stay)
 		stay();
-	sem_post(&places);
 	return NULL;
 }
 
@@ -86,10 +83,9 @@ static void run_threads(void)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 128 << 10);
-	sem_init(&places, 0, at_a_time);
 	for (unsigned int i = 0; i < n_threads; i++) {
-		while (sem_wait(&places))
-			;
+		if (i >= at_a_time)
+			pthread_join(threads[i - at_a_time], NULL);
 		if (pthread_create(&threads[i], &attr, work, (void *)(uintptr_t)i))
 			exit(3);
 	}
@@ -103,7 +99,7 @@ static void run_threads(void)
 	may_leave = true;
 	pthread_cond_broadcast(&leave);
 	pthread_mutex_unlock(&lock);
-	for (unsigned int i = 0; i < n_threads; i++)
+	for (unsigned int i = n_threads - at_a_time; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	free(threads);
 }
@@ -144,7 +140,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	at_a_time = at_a_time ? at_a_time : n_threads;
+	at_a_time = at_a_time && at_a_time < n_threads ? at_a_time : n_threads;
 	sigemptyset(&alarm_only);
 	sigaddset(&alarm_only, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &alarm_only, NULL);
