@@ -145,13 +145,18 @@ def processes_with(variable):
     return found
 
 
+def descriptors(process):
+    """Number, link and stat of each descriptor of a process (or a thread: "PID/task/TID"), but for those that it closes just then."""
+    found = []
+    for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append((int(entry.name), os.readlink(entry), entry.stat()))
+    return found
+
+
 def open_fds(pid):
     """What each descriptor of the process is open on, sorted: sockets and such without their numbers."""
-    found = []
-    for entry in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            found.append(re.sub(r"\[\d+\]", "", os.readlink(f"/proc/{pid}/fd/{entry}")))
-    return sorted(found)
+    return sorted(re.sub(r"\[\d+\]", "", link) for _, link, _ in descriptors(pid))
 
 
 def command_of(pid):

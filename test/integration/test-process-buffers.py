@@ -109,8 +109,8 @@ def test_forks(k):
 def memories(pid):
     """How many descriptors of each of Kymo's memories the process has, and of how many of them it may write."""
     found, writable = {}, {}
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        match = re.match(r"/memfd:kymo-(\w+)", os.readlink(f"/proc/{pid}/fd/{fd}"))
+    for fd, link, _ in kymotest.descriptors(pid):
+        match = re.match(r"/memfd:kymo-(\w+)", link)
         if match:
             flags = int(re.search(r"flags:\s*(\d+)", pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text())[1], 8)
             found[match[1]] = found.get(match[1], 0) + 1

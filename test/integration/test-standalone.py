@@ -251,10 +251,10 @@ def test_companion(k):
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 10, env=to(trace), wrap=("sh", "-c", 'exec 7</etc/passwd; exec "$@"', "-"))
     k.expect(app, "ready")
-    links = {os.readlink(f"/proc/{app.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{app.pid}/fd")}
+    links = {link for _, link, _ in kymotest.descriptors(app.pid)}
     check("/etc/passwd" in links and len(links) >= 3, f"descriptors of the program: {links}")
     for pid in companions(k):
-        has = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+        has = {link for _, link, _ in kymotest.descriptors(pid)}
         equal(has & links, set(), f"descriptors that {kymotest.command_of(pid)} has of the program")
         check(os.getsid(pid) != os.getsid(app.pid), f"{kymotest.command_of(pid)} is in the program's session")
         equal(os.readlink(f"/proc/{pid}/cwd"), "/", f"directory of {kymotest.command_of(pid)}")

@@ -115,11 +115,7 @@ def test_starved_program(k):
 
 
 def memfd_kib(pid):
-    files = {}
-    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(entry).startswith("/memfd:"):
-            st = entry.stat()
-            files[st.st_dev, st.st_ino] = st.st_blocks // 2
+    files = {(st.st_dev, st.st_ino): st.st_blocks // 2 for _, link, st in kymotest.descriptors(pid) if link.startswith("/memfd:")}
     return sum(files.values())
 
 

@@ -125,10 +125,7 @@ def rings_of(pid):
         if "memfd:kymo-" in line:
             found.add(line.split()[4])
     for task in os.listdir(f"/proc/{pid}/task"):
-        for fd in os.listdir(f"/proc/{pid}/task/{task}/fd"):
-            path = f"/proc/{pid}/task/{task}/fd/{fd}"
-            if "memfd:kymo-" in os.readlink(path):
-                found.add(str(os.stat(path).st_ino))
+        found |= {str(st.st_ino) for _, link, st in kymotest.descriptors(f"{pid}/task/{task}") if "memfd:kymo-" in link}
     return found
 
 
