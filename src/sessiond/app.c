@@ -398,7 +398,7 @@ static void dump_state(struct app *a, const struct session *s, bool all, struct 
 	if (b)
 		t = owe(a, TICKET_ACK, m.cookie, b);
 	if (t)
-		t->patient = collector_is(&a->daemon->collector, a->pid);
+		t->trusted = collector_is(&a->daemon->collector, a->pid);
 	POST(a, statedump, &m, NULL, 0);
 }
 

@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-/* So long a silent program is taken for a busy one. */
-#define LOOK_NS (10 * KY_NS_PER_MS)
-/* Entries of /proc/PID/task that are looked at: a program may have any number of threads. */
+/* After this silence, peers that have not replied are looked up in /proc. */
+#define SILENCE_NS (10 * KY_NS_PER_MS)
+/* Threads of a process that are looked at: it may have any number of them. */
 #define TASKS_MAX 64
 
 static void check_passed(struct barrier *b)
@@ -15,16 +15,18 @@ static void check_passed(struct barrier *b)
 		ky_job_add(b->loop, &b->passed);
 }
 
-/* Nobody has answered yet, or not since this moment. */
-static void begin_silence(struct barrier *b)
+/*
+ * Gives all peers timeout_ns from now on. The timer is set in any case, at once if the deadline has passed: the caller may be
+ * that timer, and the clock goes on between the caller's look at it and this one.
+ */
+static void restart_timeout(struct barrier *b)
 {
-	uint64_t now = ky_loop_now_ns();
+	uint64_t now = ky_loop_time_ns(b->loop);
 
-	if (now >= b->deadline_ns)
-		return; /* the timer is due */
 	b->give_up_ns = KY_MIN(now + b->timeout_ns, b->deadline_ns);
-	b->looked = false;
-	ky_timer_set(b->loop, &b->timer, KY_MIN(LOOK_NS, b->give_up_ns - now));
+	b->checked_silent = false;
+	ky_timer_set(b->loop, &b->timer,
+		b->give_up_ns > now ? KY_MIN(SILENCE_NS, b->give_up_ns - now) : 0);
 }
 
 static void detach(struct ticket *t)
@@ -41,8 +43,11 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
-/* Whether such a file of /proc, "NUMBER (NAME) STATE ...", has this end of a name and state; NAME may hold anything. */
-static bool says(const char *path, const char *name_and_state)
+/*
+ * Returns whether a stat file of /proc, "NUMBER (NAME) STATE ...", has this end of its name, and this state: "name) R", or
+ * ") T" for any name. A name may contain anything, parentheses too.
+ */
+static bool proc_state_is(const char *path, const char *name_and_state)
 {
 	long before = strchr(name_and_state, ')') - name_and_state;
 	char text[64 + 16], *end;
@@ -59,16 +64,16 @@ static bool says(const char *path, const char *name_and_state)
 	       !strncmp(end - before, name_and_state, strlen(name_and_state));
 }
 
-/* By a signal, all its threads. */
+/* Has a signal stopped all threads of the process? */
 static bool is_stopped(pid_t pid)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	return says(path, ") T");
+	return proc_state_is(path, ") T");
 }
 
-/* Its listener, which is one of the first threads of most programs, would answer if it got a CPU. */
+/* Would the listener thread of libkymo reply if it got a CPU? It is among the first threads of most processes. */
 static bool is_starved(pid_t pid)
 {
 	char path[64];
@@ -81,14 +86,14 @@ static bool is_starved(pid_t pid)
 	dir = opendir(path);
 	while (dir && !starved && n++ < TASKS_MAX && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", (int)pid, e->d_name);
-		starved = says(path, "(kymo-listener) R");
+		starved = proc_state_is(path, "(kymo-listener) R");
 	}
 	if (dir)
 		closedir(dir);
 	return starved;
 }
 
-static void let_go_of_stopped(struct barrier *b)
+static void drop_stopped(struct barrier *b)
 {
 	struct ticket *t, *tmp;
 
@@ -100,12 +105,12 @@ static void let_go_of_stopped(struct barrier *b)
 	}
 }
 
-static bool has_patient(const struct barrier *b)
+static bool has_trusted(const struct barrier *b)
 {
 	struct ticket *t;
 
 	ky_list_foreach (t, &b->tickets, waiting)
-		if (t->patient)
+		if (t->trusted)
 			return true;
 	return false;
 }
@@ -141,21 +146,21 @@ static void run_passed(struct ky_job *j)
 static void run_timer(struct ky_timer *t)
 {
 	struct barrier *b = ky_container_of(t, struct barrier, timer);
-	uint64_t now = ky_loop_now_ns();
+	uint64_t now = ky_loop_time_ns(b->loop);
 
-	if (!b->looked && now < b->give_up_ns) {
-		b->looked = true;
-		let_go_of_stopped(b);
+	if (!b->checked_silent && now < b->give_up_ns) {
+		b->checked_silent = true;
+		drop_stopped(b);
 		ky_timer_set(b->loop, &b->timer, b->give_up_ns - now);
 		check_passed(b);
 		return;
 	}
-	if (now < b->deadline_ns && has_patient(b)) {
+	if (now < b->deadline_ns && has_trusted(b)) {
 		ky_timer_set(b->loop, &b->timer, b->deadline_ns - now);
 		return;
 	}
 	if (now < b->deadline_ns && has_starved(b)) {
-		begin_silence(b);
+		restart_timeout(b);
 		return;
 	}
 	b->timed_out = true;
@@ -177,8 +182,8 @@ void barrier_arm(struct barrier *b, uint64_t timeout_ns)
 {
 	b->armed = true;
 	b->timeout_ns = timeout_ns;
-	b->deadline_ns = ky_loop_now_ns() + BARRIER_PATIENCE * timeout_ns;
-	begin_silence(b);
+	b->deadline_ns = ky_loop_time_ns(b->loop) + BARRIER_MAX_EXTENSIONS * timeout_ns;
+	restart_timeout(b);
 	check_passed(b);
 }
 
@@ -229,7 +234,7 @@ void ticket_done(struct ticket *t)
 	if (!b)
 		return;
 	if (b->armed)
-		begin_silence(b);
+		restart_timeout(b);
 	check_passed(b);
 }
 

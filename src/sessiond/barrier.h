@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for peers without waiting: a barrier is passed when each peer that was asked something
- * has answered or gone, or when its time is up. A ticket is one answer that a peer owes; it hangs
- * in the peer's list and, when somebody waits for it, on one barrier.
+ * A barrier calls back when a set of peers has replied, without blocking the event loop.
+ *
+ * A ticket represents one reply that a peer still has to send. It is a member of the peer's list of tickets and, if
+ * somebody waits for the reply, of one barrier. The barrier completes when it has no tickets left, or when it times out.
+ * All times are of the loop's clock.
  */
 #ifndef SESSIOND_BARRIER_H
 #define SESSIOND_BARRIER_H
 
 #include "svc/loop.h"
 
-#define BARRIER_PATIENCE 20
+#define BARRIER_MAX_EXTENSIONS 20
 
 enum ticket_kind {
-	TICKET_QUERY,  /* a program's EVENTS; key: number of the ring set, or QUERY_ALL */
-	TICKET_ACK,    /* a program's ACK; key: cookie */
+	TICKET_QUERY,  /* an application's EVENTS; key: number of the ring set, or QUERY_ALL */
+	TICKET_ACK,    /* an application's ACK; key: cookie */
 	TICKET_FLUSH,  /* a consumer's STATS; key: cookie */
-	TICKET_ASK,    /* likewise; not worth repeating when the consumer has died */
+	TICKET_ASK,    /* likewise, but not repeated when the consumer is restarted */
 	TICKET_ROTATE, /* a consumer's ROTATED; key: cookie */
 };
 
 struct barrier {
 	struct ky_list tickets;
-	struct ky_loop *loop;
+	struct ky_loop *loop; /* NULL: not initialised */
 	struct ky_timer timer;
 	struct ky_job passed;
+	/* give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns: with all extensions */
 	uint64_t timeout_ns, deadline_ns, give_up_ns;
 	bool armed;
-	bool looked;	/* at who is silent, since the last answer */
-	bool timed_out; /* not all that were asked have answered */
+	bool checked_silent; /* peers that have not replied were examined since the last reply */
+	bool timed_out;	     /* some peers have not replied */
 	void (*done)(struct barrier *b);
 };
 
@@ -37,32 +40,35 @@ struct ticket {
 	struct barrier *barrier; /* NULL: nobody waits */
 	enum ticket_kind kind;
 	uint32_t key;
-	pid_t pid;    /* of the peer, if it is a program whose state may be looked at; else 0 */
-	bool patient; /* the peer is trusted to be at work while it is silent */
+	pid_t pid; /* of the peer, if it is an application whose state in /proc may be read; else 0 */
+	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
 /*
- * From now on it can be passed: `done` is called once, from a job or the timer, when no answer has come for timeout_ns:
- * a crowd that is busy answering, a program that others keep from the CPU, or a peer that deserves patience, is waited for,
- * up to BARRIER_PATIENCE times as long; others that are silent are not. After a short silence those that are stopped (by a
- * signal: state T) are waited for no more.
+ * Arms the barrier. Calls b->done exactly once, from a job or a timer, never from this function.
+ *
+ * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at most
+ * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, while a silent peer is runnable but gets no CPU
+ * time, and for trusted peers. After a short silence it stops waiting for processes that are stopped (state T in /proc).
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
-/* Forgets all it waits for; `done` is not called. */
+/* Detaches all tickets. Does not call b->done. */
 void barrier_deinit(struct barrier *b);
 
-/* The peer owes an answer; barrier may be NULL. NULL when there is no memory: then nobody waits for
- * it. */
+/*
+ * Adds a reply that the peer owes. barrier may be NULL. Returns NULL if allocation fails; the caller then proceeds without
+ * waiting.
+ */
 struct ticket *ticket_new(
 	struct ky_list *peer, enum ticket_kind kind, uint32_t key, struct barrier *barrier);
-/* From now on the barrier waits for it, unless one does already. */
+/* Makes the barrier wait for the ticket, unless another one waits for it already. */
 void ticket_await(struct ticket *t, struct barrier *barrier);
-/* The oldest such ticket of the peer, or NULL. */
+/* Returns the oldest such ticket of the peer, or NULL. */
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
-/* Answered: frees it. NULL is fine. */
+/* Frees the ticket: its reply has arrived. NULL is allowed. */
 void ticket_done(struct ticket *t);
-/* The peer is gone: it owes nothing any more. */
+/* Drops all tickets of a peer that disconnected. Barriers that waited only for it complete. */
 void ticket_done_all(struct ky_list *peer);
 
 #endif

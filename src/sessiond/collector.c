@@ -55,7 +55,8 @@ static void failed(struct collector *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->trouble, sizeof(c->trouble), fmt, ap);
 	va_end(ap);
-	if (c->state == COLLECTOR_READY && ky_loop_now_ns() - c->started_ns > HEALTHY_NS)
+	if (c->state == COLLECTOR_READY &&
+		ky_loop_time_ns(&c->daemon->loop) - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
 	for (unsigned i = 0; i < c->n_failures && delay_ms < LAST_DELAY_MS; i++)
 		delay_ms *= 2;
@@ -148,7 +149,7 @@ static void start(struct collector *c)
 	}
 	c->state = COLLECTOR_STARTING;
 	c->has_written = c->has_registered = false;
-	c->started_ns = ky_loop_now_ns();
+	c->started_ns = ky_loop_time_ns(&c->daemon->loop);
 	ky_timer_set(&c->daemon->loop, &c->timer, READY_NS);
 	ret = spawn(c, path);
 	if (ret < 0)
@@ -191,7 +192,7 @@ void collector_deinit(struct collector *c)
 
 void collector_reap(struct collector *c)
 {
-	bool slow = ky_loop_now_ns() - c->started_ns >= READY_NS;
+	bool slow = ky_loop_time_ns(&c->daemon->loop) - c->started_ns >= READY_NS;
 	int status;
 
 	if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid)

@@ -230,7 +230,7 @@ int consumer_spawn(struct consumer *c)
 {
 	int fds[2], ret;
 
-	c->started_ns = ky_loop_now_ns();
+	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
 	c->answered = false;
 	if (c->memory_fd < 0)
 		c->memory_fd = session_memory_make(c->snapshot ? -1 : c->session->shm_fd);
@@ -272,7 +272,7 @@ void consumer_adopt(struct consumer *c, int fd)
 			strerror(-ret)); /* it will call again */
 	c->connected = !ret;
 	c->ready = c->answered = true;
-	c->started_ns = ky_loop_now_ns();
+	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
 }
 
 static void ended(struct consumer *c);
@@ -550,7 +550,7 @@ static void ended(struct consumer *c)
 		c->ops->gone(c, false);
 		return;
 	}
-	if (ky_loop_now_ns() - c->started_ns > HEALTHY_NS)
+	if (ky_loop_time_ns(&c->session->daemon->loop) - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
 	if (c->snapshot || (c->quit_cookie && c->n_failures >= FAILURES_MAX)) {
 		c->ops->gone(c, true);

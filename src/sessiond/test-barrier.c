@@ -12,6 +12,21 @@
 
 #define TIMEOUT_NS (1000 * KY_NS_PER_MS)
 
+/* The loop's clock: it moves when the loop would sleep, and by `step_ns` whenever somebody looks at it. */
+static uint64_t now_ns, step_ns;
+
+static uint64_t look_at_clock(struct ky_loop_clock *c)
+{
+	return now_ns += step_ns;
+}
+
+static void pass_time(struct ky_loop_clock *c, uint64_t ns)
+{
+	assert_true(ns < UINT64_MAX); /* else the barrier would never complete */
+	now_ns += ns;
+}
+
+static struct ky_loop_clock loop_clock = {look_at_clock, pass_time};
 static struct ky_loop loop;
 static struct barrier barrier;
 static struct ky_list peer = KY_LIST_INIT(peer);
@@ -27,6 +42,8 @@ static void done(struct barrier *b)
 static void arm(unsigned n, uint64_t timeout_ns)
 {
 	assert_int_equal(ky_loop_init(&loop), 0);
+	loop.clock = &loop_clock;
+	now_ns = KY_NS_PER_MS;
 	n_done = 0;
 	barrier_init(&barrier, &loop, done);
 	for (unsigned i = 0; i < n; i++)
@@ -66,73 +83,113 @@ static void test_peer_goes(void **state)
 
 static void test_silence(void **state)
 {
-	arm(1, KY_NS_PER_MS);
+	arm(1, TIMEOUT_NS);
 	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
-/* Each answer gives the others the same time again, but not for ever. */
-static void test_answers_buy_time(void **state)
+/* Each reply restarts the timeout for the others, up to the deadline. */
+static void test_replies_extend(void **state)
 {
-	uint64_t first;
+	const unsigned n = 2 * BARRIER_MAX_EXTENSIONS;
 
-	arm(4, TIMEOUT_NS);
-	first = barrier.timer.due_ns;
-	ticket_done(ticket_find(&peer, TICKET_ACK, 0));
-	assert_true(barrier.timer.due_ns > first);
-	barrier.deadline_ns = ky_loop_now_ns() + KY_NS_PER_MS;
+	arm(n + 1, TIMEOUT_NS);
+	for (unsigned i = 0; i < n; i++) {
+		now_ns += TIMEOUT_NS - 1;
+		ticket_done(ticket_find(&peer, TICKET_ACK, i));
+	}
+	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + n * (TIMEOUT_NS - 1));
+	arm(2, TIMEOUT_NS);
+	now_ns += TIMEOUT_NS - 1;
 	ticket_done(ticket_find(&peer, TICKET_ACK, 1));
-	assert_true(barrier.timer.due_ns < first);
 	run(true);
-	assert_int_equal(n_done, 1);
+	assert_int_equal(now_ns, KY_NS_PER_MS + 2 * TIMEOUT_NS - 1);
 }
 
-/* One that is trusted to be at work is waited for to the end. */
-static void test_patience(void **state)
+/* A trusted peer may take the time up to the deadline. */
+static void test_trusted_peer(void **state)
 {
-	arm(2, KY_NS_PER_MS);
-	ticket_find(&peer, TICKET_ACK, 1)->patient = true;
+	arm(2, TIMEOUT_NS);
+	ticket_find(&peer, TICKET_ACK, 1)->trusted = true;
 	run(true);
-	assert_true(ky_loop_now_ns() >= barrier.deadline_ns);
+	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 }
 
-/* A program that is stopped cannot answer; one that only sleeps may. */
+/* The barrier does not wait for a stopped process, but for one that sleeps. */
 static void test_stopped_peer(void **state)
 {
 	pid_t child = fork();
 	int status;
 
-	if (!child)
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			raise(SIGSTOP);
+	}
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
 	run(true);
-	assert_true(ky_loop_now_ns() < barrier.give_up_ns);
-	arm(1, 20 * KY_NS_PER_MS);
+	assert_true(now_ns < KY_NS_PER_MS + TIMEOUT_NS);
+	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = getpid();
 	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
 
-/* One whose listener would run if it could is waited for, but not for ever. */
-static void test_starved_peer(void **state)
+/* A process whose listener is always runnable. */
+static pid_t fork_starved(void)
 {
-	pid_t child = fork();
-	int status;
+	int fds[2];
+	pid_t child;
+	char byte;
 
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "kymo-listener");
+		if (write(fds[1], "", 1) != 1)
+			_exit(1);
 		for (;;)
 			;
 	}
-	arm(1, 20 * KY_NS_PER_MS);
+	assert_int_equal(read(fds[0], &byte, 1), 1); /* it has its name */
+	close(fds[0]);
+	close(fds[1]);
+	return child;
+}
+
+/* The barrier waits for a process that gets no CPU, but only up to the deadline. */
+static void test_starved_peer(void **state)
+{
+	pid_t child = fork_starved();
+
+	arm(1, TIMEOUT_NS);
 	ticket_find(&peer, TICKET_ACK, 0)->pid = child;
 	run(true);
-	assert_true(ky_loop_now_ns() >= barrier.deadline_ns);
+	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* The deadline may pass between two looks at the clock, of which the first one is before it. */
+static void test_deadline_passes_in_between(void **state)
+{
+	pid_t child = fork_starved();
+
+	for (step_ns = 15 * KY_NS_PER_MS; step_ns < TIMEOUT_NS; step_ns += 15 * KY_NS_PER_MS) {
+		arm(1, TIMEOUT_NS);
+		ticket_find(&peer, TICKET_ACK, 0)->pid = child;
+		run(true);
+		assert_true(now_ns >= barrier.deadline_ns);
+	}
+	step_ns = 0;
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 int main(void)
@@ -142,10 +199,11 @@ int main(void)
 		cmocka_unit_test(test_all_answer),
 		cmocka_unit_test(test_peer_goes),
 		cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_answers_buy_time),
-		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_replies_extend),
+		cmocka_unit_test(test_trusted_peer),
 		cmocka_unit_test(test_stopped_peer),
 		cmocka_unit_test(test_starved_peer),
+		cmocka_unit_test(test_deadline_passes_in_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

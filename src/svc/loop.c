@@ -33,6 +33,11 @@ uint64_t ky_loop_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t ky_loop_time_ns(const struct ky_loop *loop)
+{
+	return loop->clock ? loop->clock->now_ns(loop->clock) : ky_loop_now_ns();
+}
+
 void ky_loop_stop(struct ky_loop *loop)
 {
 	loop->stopped = true;
@@ -49,12 +54,12 @@ static uint64_t next_timeout(const struct ky_loop *loop)
 	if (ky_list_empty(&loop->timers))
 		return UINT64_MAX;
 	first = ky_list_entry(loop->timers.next, struct ky_timer, node);
-	now = ky_loop_now_ns();
+	now = ky_loop_time_ns(loop);
 	return first->due_ns > now ? first->due_ns - now : 0;
 }
 
-/* Kernels before 5.11, and those who forbid what they do not know, have milliseconds only: rounded up. */
-static int wait_for_events(struct ky_loop *loop, uint64_t ns)
+/* Kernels before 5.11, and filters of system calls, may lack epoll_pwait2: milliseconds then, rounded up. */
+static int epoll_for(struct ky_loop *loop, uint64_t ns)
 {
 	struct __kernel_timespec ts = {
 		.tv_sec = (int64_t)(ns / NS_PER_S), .tv_nsec = (int64_t)(ns % NS_PER_S)};
@@ -66,6 +71,15 @@ static int wait_for_events(struct ky_loop *loop, uint64_t ns)
 		return n;
 	return epoll_wait(
 		loop->epoll_fd, loop->batch, KY_LOOP_BATCH, ns == UINT64_MAX ? -1 : (int)ms);
+}
+
+static int wait_for_events(struct ky_loop *loop, uint64_t ns)
+{
+	int n = epoll_for(loop, loop->clock ? 0 : ns);
+
+	if (loop->clock && !n && ns)
+		loop->clock->pass(loop->clock, ns);
+	return n;
 }
 
 static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
@@ -90,7 +104,7 @@ static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
  * nobody. */
 static int call_timers(struct ky_loop *loop)
 {
-	uint64_t now = ky_loop_now_ns();
+	uint64_t now = ky_loop_time_ns(loop);
 	int n = 0;
 
 	while (!ky_list_empty(&loop->timers)) {
@@ -213,7 +227,7 @@ void ky_timer_set(struct ky_loop *loop, struct ky_timer *t, uint64_t delay_ns)
 	struct ky_list *at;
 
 	ky_list_remove(&t->node);
-	t->due_ns = ky_loop_now_ns() + delay_ns;
+	t->due_ns = ky_loop_time_ns(loop) + delay_ns;
 	for (at = &loop->timers; at->prev != &loop->timers; at = at->prev)
 		if (ky_list_entry(at->prev, struct ky_timer, node)->due_ns <= t->due_ns)
 			break;

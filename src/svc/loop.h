@@ -37,7 +37,17 @@ struct ky_job {
 	void (*fn)(struct ky_job *j);
 };
 
+/*
+ * Another clock than CLOCK_MONOTONIC, for tests. The loop never sleeps then: when no descriptor is ready, it calls
+ * pass() with the time that it would have slept (UINT64_MAX: for ever).
+ */
+struct ky_loop_clock {
+	uint64_t (*now_ns)(struct ky_loop_clock *c);
+	void (*pass)(struct ky_loop_clock *c, uint64_t ns);
+};
+
 struct ky_loop {
+	struct ky_loop_clock *clock; /* borrowed; NULL: CLOCK_MONOTONIC */
 	int epoll_fd;
 	bool stopped;
 	struct ky_list timers, jobs;
@@ -54,6 +64,8 @@ void ky_loop_deinit(struct ky_loop *loop);
 /* Runs until ky_loop_stop(). Returns 0, or -errno when epoll fails. */
 int ky_loop_run(struct ky_loop *loop);
 void ky_loop_stop(struct ky_loop *loop);
+/* The time by the loop's clock. Time limits of the loop's users are measured by it. */
+uint64_t ky_loop_time_ns(const struct ky_loop *loop);
 /* CLOCK_MONOTONIC. */
 uint64_t ky_loop_now_ns(void);
 

@@ -64,6 +64,34 @@ static void test_timers(void **state)
 	assert_true(ky_loop_now_ns() - begin >= 6 * KY_NS_PER_MS);
 }
 
+static uint64_t played_ns;
+
+static uint64_t look_at_clock(struct ky_loop_clock *c)
+{
+	return played_ns;
+}
+
+static void pass_time(struct ky_loop_clock *c, uint64_t ns)
+{
+	played_ns += ns;
+}
+
+/* The loop does not sleep: it moves the clock to each timer. */
+static void test_played_clock(void **state)
+{
+	struct ky_loop_clock clock = {look_at_clock, pass_time};
+	struct ky_timer a, stop;
+
+	loop.clock = &clock;
+	ky_timer_init(&a, timer_a);
+	ky_timer_init(&stop, timer_stop);
+	ky_timer_set(&loop, &stop, 3600 * 1000 * KY_NS_PER_MS);
+	ky_timer_set(&loop, &a, KY_NS_PER_MS);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_string_equal(order, "as");
+	assert_int_equal(played_ns, 3600 * 1000 * KY_NS_PER_MS);
+}
+
 struct end {
 	int fds[2];
 	struct ky_watch watch;
@@ -149,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_timers),
+		TEST(test_played_clock),
 		TEST(test_removed_watch_is_not_called),
 		TEST(test_jobs_may_free_themselves),
 		TEST(test_signals),
