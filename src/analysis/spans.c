@@ -12,8 +12,68 @@ struct open_span {
 	struct ky_span_name *name;
 	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
 	uint64_t id;
+	const struct ky_stream *stream; /* of its begin */
 	int64_t begin_ns;
 };
+
+/* --- what is missing --- */
+
+static int raise_time(struct ky_span_times *t, size_t i, int64_t ns)
+{
+	if (i >= t->n) {
+		size_t n = KY_MAX(2 * t->n, i + 1);
+		int64_t *more = reallocarray(t->ns, n, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		t->ns = more;
+		for (; t->n < n; t->n++)
+			t->ns[t->n] = INT64_MIN;
+	}
+	t->ns[i] = KY_MAX(t->ns[i], ns);
+	return 0;
+}
+
+static int64_t get_time(const struct ky_span_times *t, size_t i)
+{
+	return i < t->n ? t->ns[i] : INT64_MIN;
+}
+
+int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t until_ns)
+{
+	int r = raise_time(&s->of_stream, stream->rank, until_ns);
+
+	if (!r)
+		r = raise_time(&s->of_trace, stream->files[0].trace->group, until_ns);
+	return r ? r : raise_time(&s->of_all, 0, until_ns);
+}
+
+int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r, size_t n_streams)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < n_streams && !error; i++) {
+		const struct ky_stream *stream = ky_trace_reader_stream(r, i);
+		int64_t ns;
+
+		if (ky_stream_is_cut(stream, &ns))
+			error = ky_spans_gap(s, stream, ns);
+	}
+	return error;
+}
+
+/* True if nothing is missing between the begin of o and now, when it ends in this stream. */
+static bool is_complete(
+	const struct ky_spans *s, const struct open_span *o, const struct ky_stream *stream)
+{
+	if (o->begin_ns >= get_time(&s->of_all, 0))
+		return true;
+	if (o->trace && o->stream == stream && ky_stream_is_of_thread(stream))
+		return o->begin_ns >= get_time(&s->of_stream, stream->rank);
+	return o->trace && o->begin_ns >= get_time(&s->of_trace, o->trace->group);
+}
+
+/* --- spans --- */
 
 static bool ends_in(const char *name, const char *ending, size_t *ret_len)
 {
@@ -50,9 +110,16 @@ static struct ky_span_name *find_name(
 
 static uint32_t hash_of(const struct open_span *o)
 {
-	const uint64_t key[] = {(uintptr_t)o->name, (uintptr_t)o->trace, o->id};
+	const uint64_t group = o->trace ? o->trace->group + 1 : 0;
+	const uint64_t key[] = {(uintptr_t)o->name, group, o->id};
 
 	return ky_hash(key, sizeof(key));
+}
+
+/* Traces of one group are chunks of one trace. */
+static bool is_same_trace(const struct ky_trace *x, const struct ky_trace *y)
+{
+	return x == y || (x && y && x->group == y->group);
 }
 
 static struct open_span *find_open(const struct ky_spans *s, const struct open_span *like)
@@ -60,7 +127,8 @@ static struct open_span *find_open(const struct ky_spans *s, const struct open_s
 	for (struct ky_hnode *n = ky_htab_first(&s->open, hash_of(like)); n; n = ky_htab_next(n)) {
 		struct open_span *o = ky_container_of(n, struct open_span, node);
 
-		if (o->name == like->name && o->trace == like->trace && o->id == like->id)
+		if (o->name == like->name && o->id == like->id &&
+			is_same_trace(o->trace, like->trace))
 			return o;
 	}
 	return NULL;
@@ -119,7 +187,13 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 		ky_htab_add(
 			&s->open, &o->below->node, hash_of(o->below)); /* has room: the other's */
 	o->name->n_open--;
-	r = add_duration(o->name, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
+	if (is_complete(s, o, span->stream)) {
+		r = add_duration(
+			o->name, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
+	} else {
+		o->name->n_cut++;
+		r = 0;
+	}
 	free(o);
 	return r;
 }
@@ -129,9 +203,12 @@ int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 	const struct ky_decoder *d = &item->stream->d;
 	bool is_async = d->have & 1u << KY_ROLE_ASYNC_ID, is_begin;
 	struct open_span span = {.begin_ns = item->ns};
-	const char *name = item->event->name;
+	const char *name;
 	size_t len;
 
+	if (item->kind != KY_ITEM_EVENT)
+		return ky_spans_gap(s, item->stream, item->lost.end_ns);
+	name = item->event->name;
 	if (!name || !item->has_time || !(is_async || d->have & 1u << KY_ROLE_SPAN_TID))
 		return 0;
 	is_begin = ends_in(name, "_begin", &len);
@@ -142,6 +219,7 @@ int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 		return -ENOMEM;
 	span.id = d->role[is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID];
 	span.trace = is_async ? NULL : item->stream->files[0].trace;
+	span.stream = item->stream;
 	return is_begin ? begin(s, &span) : end(s, &span, item->ns);
 }
 
@@ -215,5 +293,8 @@ void ky_spans_deinit(struct ky_spans *s)
 	ky_htab_deinit(&s->open);
 	ky_htab_deinit(&s->names);
 	free(s->by_total);
+	free(s->of_stream.ns);
+	free(s->of_trace.ns);
+	free(s->of_all.ns);
 	*s = (struct ky_spans){0};
 }

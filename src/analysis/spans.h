@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long spans of a trace took (docs/spans.md), by name. Fed with all events of a reader in their order; for the command
- * line's stat.
+ * How long spans of a trace took (docs/spans.md), by name. The command line's stat passes all items of a reader in their
+ * order.
+ *
+ * A begin and an end are paired only if no record of the trace is missing between them. Otherwise the end may be that of a
+ * later span, whose begin is missing.
  */
 #ifndef ANALYSIS_SPANS_H
 #define ANALYSIS_SPANS_H
@@ -17,19 +20,36 @@ struct ky_span_name {
 	bool is_async;
 	uint64_t n_open;    /* begun, not ended */
 	uint64_t n_unbegun; /* ended, but begun before the trace, or in what is missing of it */
+	uint64_t n_cut;	    /* a begin and an end with records missing between them: not paired */
 	uint64_t total_ns;  /* of those that ended; saturates */
 	uint64_t *ns;	    /* owned: how long each took; once finished, in order */
 	size_t n, cap;
 };
 
+/* Times from which records are there without a gap, by a number. INT64_MIN where nothing is known to be missing. */
+struct ky_span_times {
+	int64_t *ns; /* owned */
+	size_t n;
+};
+
 struct ky_spans {
 	struct ky_htab names; /* struct ky_span_name */
 	struct ky_htab open;
+	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */
+	struct ky_span_times of_stream, of_trace, of_all;
 	struct ky_span_name *
 		*by_total; /* owned; all names once finished, those first that took most time */
 };
 
-/* For any event that the reader returned last; others than spans' do nothing. 0 or -ENOMEM. */
+/* Before the first item: takes note of the streams whose beginnings are missing. 0 or -ENOMEM. */
+int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r, size_t n_streams);
+/*
+ * Records of the stream are missing until that time: no span that began before is paired with an end that comes
+ * later. What is missing in a thread's own stream matters to spans within that stream, and to all others that
+ * have a part in another stream. 0 or -ENOMEM.
+ */
+int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t until_ns);
+/* For each item that the reader returned, in order: spans' events, and what is missing. 0 or -ENOMEM. */
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item);
 /* After the last event: fills by_total. 0 or -ENOMEM. */
 int ky_spans_finish(struct ky_spans *s);

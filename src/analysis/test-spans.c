@@ -8,7 +8,12 @@
 
 #include "analysis/spans.h"
 
-static struct ky_trace traces[2];
+static struct ky_trace traces[3] = {{.group = 0}, {.group = 1}, {.group = 0}};
+static struct ky_file files[] = {
+	{.trace = &traces[0]}, {.trace = &traces[1]}, {.trace = &traces[2]}};
+/* The third stream is another one of the first trace. */
+static struct ky_stream streams[] = {{.files = &files[0], .rank = 1},
+	{.files = &files[1], .rank = 2}, {.files = &files[2], .rank = 3}};
 
 /* An event: of a thread's span, or with is_async of one with a number of its own. */
 static void feed_of(
@@ -16,16 +21,14 @@ static void feed_of(
 {
 	enum ky_role role = is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
 	struct ky_event_class class = {.name = name};
-	struct ky_file file = {.trace = &traces[trace]};
-	struct ky_stream stream = {.files = &file};
 	struct ky_item item = {.kind = KY_ITEM_EVENT,
 		.has_time = true,
 		.ns = ns,
-		.stream = &stream,
+		.stream = &streams[trace],
 		.event = &class};
 
-	stream.d.have = 1u << role;
-	stream.d.role[role] = id;
+	streams[trace].d.have = 1u << role;
+	streams[trace].d.role[role] = id;
 	assert_int_equal(ky_spans_add(s, &item), 0);
 }
 
@@ -82,6 +85,40 @@ static void test_kinds(void **state)
 	ky_spans_deinit(&s);
 }
 
+/* A gap in any stream of the trace separates what began before its end from what ends later. */
+static void test_gaps(void **state)
+{
+	struct ky_item lost = {.kind = KY_ITEM_LOST_EVENTS, .lost = {1, 200, 300}};
+	struct ky_spans s = {0};
+
+	(void)state;
+	assert_int_equal(ky_spans_gap(&s, &streams[2], 100), 0); /* the stream begins at 100 */
+	feed(&s, "a:f_begin", 1, 10);
+	feed(&s, "a:f_begin", 2, 100);
+	feed(&s, "a:f_end", 1, 150);
+	feed(&s, "a:f_end", 2, 160);
+	feed(&s, "a:f_begin", 3, 199);
+	feed_of(&s, 1, "a:g_begin", false, 3, 199); /* another trace */
+	feed_of(&s, 0, "a:h_begin", true, 3, 199);  /* of all traces */
+	lost.stream = &streams[2];
+	assert_int_equal(ky_spans_add(&s, &lost), 0);
+	feed(&s, "a:f_begin", 4, 250);
+	feed(&s, "a:f_begin", 5, 300);
+	feed(&s, "a:f_end", 4, 1000);
+	feed(&s, "a:f_end", 5, 1001);
+	feed_of(&s, 2, "a:f_end", false, 3, 1002); /* of another chunk */
+	feed_of(&s, 1, "a:g_end", false, 3, 1003);
+	feed_of(&s, 1, "a:h_end", true, 3, 1004);
+	assert_int_equal(ky_spans_finish(&s), 0);
+	assert_int_equal(s.names.n, 3);
+	expect(s.by_total[0], 1, 804, 0, 0); /* g */
+	expect(s.by_total[1], 2, 60 + 701, 0, 0);
+	assert_int_equal(s.by_total[1]->n_cut, 3);
+	expect(s.by_total[2], 0, 0, 0, 0);
+	assert_int_equal(s.by_total[2]->n_cut, 1);
+	ky_spans_deinit(&s);
+}
+
 static void test_percentiles(void **state)
 {
 	struct ky_spans s = {0};
@@ -126,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_many),
 	};

@@ -21,6 +21,8 @@ struct stats {
 	struct ky_trace_reader_totals totals;
 	struct count *counts; /* owned; the most frequent first */
 	size_t n_counts;
+	bool is_cut;	     /* some streams' beginnings are missing: complete_ns holds */
+	int64_t complete_ns; /* all streams are there from then on */
 	struct ky_spans spans;
 };
 
@@ -100,11 +102,13 @@ static int collect(struct stats *s, struct ky_trace_reader *reader)
 	struct ky_item item;
 	int r;
 
-	while ((r = ky_trace_reader_next(reader, &item, NULL)) > 0) {
-		r = item.kind == KY_ITEM_EVENT ? ky_spans_add(&s->spans, &item) : 0;
-		if (r < 0)
-			return r;
-	}
+	ky_trace_reader_totals(reader, &s->totals);
+	s->is_cut = ky_trace_reader_complete_from(reader, &s->complete_ns);
+	r = ky_spans_begin(&s->spans, reader, s->totals.n_streams);
+	while (!r && (r = ky_trace_reader_next(reader, &item, NULL)) > 0)
+		r = ky_spans_add(&s->spans, &item);
+	if (r < 0)
+		return r;
 	ky_trace_reader_totals(reader, &s->totals);
 	if (!r)
 		r = count_names(s, reader);
@@ -118,10 +122,11 @@ static void add_json_span(struct ky_buf *b, const struct ky_span_name *n)
 	ky_buf_printf(b,
 		", \"async\": %s, \"count\": %zu, \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
 		", \"median_ns\": %" PRIu64 ", \"p90_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64
-		", \"max_ns\": %" PRIu64 ", \"unfinished\": %" PRIu64 ", \"unbegun\": %" PRIu64 "}",
+		", \"max_ns\": %" PRIu64 ", \"unfinished\": %" PRIu64 ", \"unbegun\": %" PRIu64
+		", \"cut\": %" PRIu64 "}",
 		n->is_async ? "true" : "false", n->n, n->total_ns, ky_span_percentile(n, 0),
 		ky_span_percentile(n, 50), ky_span_percentile(n, 90), ky_span_percentile(n, 99),
-		ky_span_percentile(n, 100), n->n_open, n->n_unbegun);
+		ky_span_percentile(n, 100), n->n_open, n->n_unbegun, n->n_cut);
 }
 
 static int print_json(struct cli *cli, const struct stats *s)
@@ -134,10 +139,13 @@ static int print_json(struct cli *cli, const struct stats *s)
 		", \"duration_ns\": %" PRId64 ", \"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64
 		", \"packets\": %" PRIu64 ", \"packets_discarded\": %" PRIu64
 		", \"bytes\": %" PRIu64 ", \"streams\": %zu, \"damaged\": %" PRIu64
-		", \"truncated\": %zu, \"by_name\": {",
+		", \"truncated\": %zu",
 		t->n_events, t->n_discarded, t->end_ns - t->begin_ns, t->begin_ns, t->end_ns,
 		t->n_packets, t->n_packets_lost, t->n_bytes, t->n_streams, t->n_corrupt,
 		t->n_truncated);
+	if (s->is_cut)
+		ky_buf_printf(&b, ", \"complete_from_ns\": %" PRId64, s->complete_ns);
+	ky_buf_puts(&b, ", \"by_name\": {");
 	for (size_t i = 0; i < s->n_counts; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		ky_format_json_string(&b, s->counts[i].name, strlen(s->counts[i].name));
@@ -226,6 +234,8 @@ static void print_span(struct cli *cli, const struct ky_span_name *n)
 		printf(", %" PRIu64 " unfinished", n->n_open);
 	if (n->n_unbegun)
 		printf(", %" PRIu64 " without a beginning", n->n_unbegun);
+	if (n->n_cut)
+		printf(", %" PRIu64 " cut by missing events", n->n_cut);
 	printf("\n");
 }
 
@@ -248,6 +258,8 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	if (t->has_time) {
 		print_time("first", t->begin_ns);
 		print_time("last", t->end_ns);
+		if (s->is_cut)
+			print_time("complete", s->complete_ns);
 		printf("%-11s%" PRId64 ".%09" PRId64 " s\n", "duration",
 			(t->end_ns - t->begin_ns) / NS_PER_S, (t->end_ns - t->begin_ns) % NS_PER_S);
 	}

@@ -128,6 +128,17 @@ static void warn(void *arg, const char *text)
 	cli_warn(v->cli, "%s", text);
 }
 
+/* Buffers of a snapshot reach back differently. */
+static void warn_cut(struct view *v, int64_t ns)
+{
+	struct ky_format format = {0};
+	char text[64];
+
+	*ky_put_time(&format, text, ns) = '\0';
+	cli_warn(
+		v->cli, "the trace is complete from %s: events before that time are missing", text);
+}
+
 static void show_lost(struct view *v, const struct ky_item *item)
 {
 	struct ky_format format = {.safe = isatty(STDERR_FILENO)};
@@ -145,7 +156,7 @@ static void show(struct view *v, const struct ky_item *item)
 	v->any = true;
 	if (item->kind == KY_ITEM_EVENT)
 		v->error = cli_lines_add(v->lines);
-	else
+	else if (item->kind != KY_ITEM_DAMAGED)
 		show_lost(v, item);
 }
 
@@ -194,6 +205,7 @@ static int run(struct cli *cli)
 	const char *end = cli_get(cli, "end");
 	char path[PATH_MAX];
 	struct view v = {.cli = cli};
+	struct ky_format format_like = {0};
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	bool json = format ? !strcmp(format, "json") : cli->json;
@@ -210,7 +222,11 @@ static int run(struct cli *cli)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	fflush(stdout);
-	v.lines = cli_lines_new(isatty(STDOUT_FILENO), json);
+	format_like.safe = isatty(STDOUT_FILENO);
+	format_like.is_cut = ky_trace_reader_complete_from(reader, &format_like.complete_ns);
+	if (format_like.is_cut)
+		warn_cut(&v, format_like.complete_ns);
+	v.lines = cli_lines_new(&format_like, json);
 	r = v.lines ? show_all(&v, reader) : -ENOMEM;
 	cli_lines_free(v.lines);
 	return finish(&v, r, path);

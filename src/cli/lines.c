@@ -174,7 +174,7 @@ static size_t count_processors(void)
 	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
 }
 
-struct cli_lines *cli_lines_new(bool safe, bool json)
+struct cli_lines *cli_lines_new(const struct ky_format *like, bool json)
 {
 	struct cli_lines *l = calloc(1, sizeof(*l));
 	size_t n_threads = KY_MIN(count_processors() - 1, (size_t)MAX_THREADS);
@@ -192,7 +192,7 @@ struct cli_lines *cli_lines_new(bool safe, bool json)
 		return NULL;
 	}
 	for (size_t i = 0; i < l->n_batches; i++)
-		l->batches[i].format.safe = safe;
+		l->batches[i].format = *like;
 	while (l->n_threads < n_threads &&
 		!pthread_create(&l->threads[l->n_threads], NULL, work, l))
 		l->n_threads++;

@@ -15,8 +15,8 @@
 
 struct cli_lines;
 
-/* safe, json: as struct ky_format's, and what format. NULL without memory. */
-struct cli_lines *cli_lines_new(bool safe, bool json);
+/* like: what all lines are to have in common. NULL without memory. */
+struct cli_lines *cli_lines_new(const struct ky_format *like, bool json);
 /* Stops the threads; what was not written is lost. NULL is fine. */
 void cli_lines_free(struct cli_lines *l);
 

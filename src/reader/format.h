@@ -24,8 +24,10 @@ struct ky_second {
 
 /* State from line to line. Zeroed at first. */
 struct ky_format {
-	bool safe;     /* for a terminal */
-	bool had_time; /* last_ns holds */
+	bool safe;	     /* for a terminal */
+	bool is_cut;	     /* JSON: complete_ns holds */
+	bool had_time;	     /* last_ns holds */
+	int64_t complete_ns; /* events before are marked: others of their time may be missing */
 	int64_t last_ns;
 	struct ky_second local, utc;
 };

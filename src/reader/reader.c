@@ -7,6 +7,7 @@
  */
 #include "reader/reader.h"
 
+#include "reader/format.h"
 #include "reader/metadata.h"
 
 #include <dirent.h>
@@ -89,6 +90,7 @@ static struct ky_trace *free_trace(struct ky_trace *t)
 		free(t->dir);
 		free(t->name);
 		free(t->origin);
+		free(t->json_origin);
 		free(t);
 	}
 	return NULL;
@@ -128,6 +130,37 @@ static char *make_origin(const struct ky_tsdl *t)
 	return b.data;
 }
 
+/* The trace is named by its path below what was opened; what was opened itself, by the last part of its path. */
+static char *make_json_origin(const struct ky_tsdl *t, const char *dir, size_t root_len)
+{
+	const struct ky_env *host = ky_tsdl_env(t, "hostname");
+	const char *name = dir + root_len;
+	struct ky_buf b = {0};
+
+	while (*name == '/')
+		name++;
+	if (!*name)
+		name = strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir;
+	if (host && host->text) {
+		ky_buf_puts(&b, "\"host\": ");
+		ky_format_json_string(&b, host->text, strlen(host->text));
+		ky_buf_puts(&b, ", ");
+	}
+	ky_buf_puts(&b, "\"trace\": ");
+	ky_format_json_string(&b, name, strlen(name));
+	ky_buf_puts(&b, ", ");
+	if (b.error)
+		ky_buf_deinit(&b);
+	return b.data;
+}
+
+static bool is_kymo(const struct ky_tsdl *t)
+{
+	const struct ky_env *tracer = ky_tsdl_env(t, "tracer_name");
+
+	return tracer && tracer->text && !strcmp(tracer->text, "kymo");
+}
+
 /* dir: of the trace; its first root_len bytes are what the user named. */
 static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 	const struct ky_buf *text, const char *dir, size_t root_len)
@@ -150,12 +183,14 @@ static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 	t->dir = strdup(dir);
 	t->name = make_name(&t->tsdl, dir, root_len);
 	t->origin = make_origin(&t->tsdl);
+	t->json_origin = make_json_origin(&t->tsdl, dir, root_len);
 	if (e < 0)
 		fail(r, e, "cannot read the trace: %s/metadata: %s", dir, why);
-	else if (!t->dir || !t->name || !t->origin)
+	else if (!t->dir || !t->name || !t->origin || !t->json_origin)
 		e = fail_memory(r);
-	else
-		t->origin_len = strlen(t->origin);
+	t->origin_len = t->origin ? strlen(t->origin) : 0;
+	t->json_origin_len = t->json_origin ? strlen(t->json_origin) : 0;
+	t->is_kymo = is_kymo(&t->tsdl);
 	if (e < 0) {
 		free_trace(t);
 		return e;
@@ -164,6 +199,13 @@ static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 		warn(r, "%s/metadata ends within a block: what is whole is used", dir);
 	*ret_trace = t;
 	return 0;
+}
+
+static int compare_uuids(const struct ky_tsdl *x, const struct ky_tsdl *y)
+{
+	if (x->has_uuid != y->has_uuid)
+		return x->has_uuid ? -1 : 1;
+	return x->has_uuid ? memcmp(x->uuid, y->uuid, sizeof(x->uuid)) : 0;
 }
 
 static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
@@ -175,6 +217,15 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 		return fail_memory(r);
 	}
 	*at = t;
+	t->group = r->n_traces - 1;
+	for (size_t i = 0; i + 1 < r->n_traces && t->tsdl.has_uuid; i++) {
+		const struct ky_trace *other = r->traces[i];
+
+		if (!compare_uuids(&other->tsdl, &t->tsdl)) {
+			t->group = other->group;
+			break;
+		}
+	}
 	return 0;
 }
 
@@ -303,13 +354,6 @@ static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_l
 }
 
 /* --- streams --- */
-
-static int compare_uuids(const struct ky_tsdl *x, const struct ky_tsdl *y)
-{
-	if (x->has_uuid != y->has_uuid)
-		return x->has_uuid ? -1 : 1;
-	return x->has_uuid ? memcmp(x->uuid, y->uuid, sizeof(x->uuid)) : 0;
-}
 
 static uint64_t class_id(const struct ky_file *f)
 {
@@ -546,7 +590,7 @@ static void fill(struct ky_item *item, const struct ky_stream *s)
 	if (s->next == KY_ITEM_EVENT)
 		fill_event(item, s);
 	else
-		item->lost = s->next == KY_ITEM_LOST_EVENTS ? s->lost_events : s->lost_packets;
+		item->lost = *ky_stream_lost(s);
 }
 
 int ky_trace_reader_next(
@@ -683,6 +727,26 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 	free(r->traces);
 	free(r);
 	return NULL;
+}
+
+bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret_ns)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->n_streams; i++) {
+		int64_t ns;
+
+		if (!ky_stream_is_cut(r->streams[i], &ns))
+			continue;
+		*ret_ns = any ? KY_MAX(*ret_ns, ns) : ns;
+		any = true;
+	}
+	return any;
+}
+
+const struct ky_stream *ky_trace_reader_stream(const struct ky_trace_reader *r, size_t i)
+{
+	return r->streams[i];
 }
 
 void ky_trace_reader_totals(

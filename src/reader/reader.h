@@ -32,7 +32,7 @@ struct ky_item {
 	const uint8_t *data;		/* packet that the values refer to */
 	const struct ky_values *values; /* those that the caller gave */
 	struct ky_scope_values scopes[KY_N_SCOPES];
-	/* KY_ITEM_LOST_* */
+	/* KY_ITEM_LOST_*, KY_ITEM_DAMAGED */
 	struct ky_lost lost;
 };
 
@@ -74,6 +74,13 @@ void ky_trace_reader_totals(
 	const struct ky_trace_reader *r, struct ky_trace_reader_totals *ret_totals);
 /* Trace i of totals.n_traces. */
 const struct ky_trace *ky_trace_reader_trace(const struct ky_trace_reader *r, size_t i);
+/* Stream i of totals.n_streams. */
+const struct ky_stream *ky_trace_reader_stream(const struct ky_trace_reader *r, size_t i);
+/*
+ * True if some streams' first records are missing: rings of a snapshot reach back differently. *ret_ns is then the time
+ * from which all streams are there.
+ */
+bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret_ns);
 /* How many events of a class of one of the reader's traces there were so far. */
 uint64_t ky_trace_reader_count(const struct ky_trace_reader *r, const struct ky_event_class *event);
 

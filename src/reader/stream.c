@@ -80,6 +80,22 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 	return r ? r : check_sizes(p, d);
 }
 
+/* Kymo's position_begin, which lies in a gap between fields (docs/trace-format.md, "Packet"). */
+#define POSITION_BEGIN 56
+#define CONTEXT_END    128
+
+static bool is_cut(const struct ky_file *f, const struct ky_decoder *d)
+{
+	uint64_t position;
+
+	if (has(d, KY_ROLE_PACKET_SEQ) && d->role[KY_ROLE_PACKET_SEQ])
+		return true;
+	if (!f->trace->is_kymo || f->size < CONTEXT_END)
+		return false;
+	memcpy(&position, f->data + POSITION_BEGIN, sizeof(position));
+	return position;
+}
+
 void ky_file_probe(struct ky_file *f)
 {
 	struct ky_decoder d = {0};
@@ -91,8 +107,30 @@ void ky_file_probe(struct ky_file *f)
 		f->has_instance = has(&d, KY_ROLE_INSTANCE_ID);
 		f->instance = d.role[KY_ROLE_INSTANCE_ID];
 		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
+		f->is_cut = is_cut(f, &d);
 	}
 	free(d.slots);
+}
+
+bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns)
+{
+	const struct ky_file *f = &s->files[0];
+
+	if (f->is_cut)
+		*ret_ns = to_ns(f->class, f->begin);
+	return f->is_cut;
+}
+
+bool ky_stream_is_of_thread(const struct ky_stream *s)
+{
+	const struct ky_stream_class *c = s->files[0].class;
+	const struct ky_node *context = c ? c->packet_context : NULL;
+
+	for (uint32_t i = 0; context && i < context->n; i++) {
+		if (!strcmp(context->children[i].full_name, "vtid"))
+			return true;
+	}
+	return false;
 }
 
 /* --- what was lost --- */
@@ -131,6 +169,22 @@ static void count_lost_packets(struct ky_stream *s, int64_t begin_ns, int64_t en
 	s->lost_packets = (struct ky_lost){n - 1, begin_ns, end_ns};
 }
 
+static void begin_damage(struct ky_stream *s)
+{
+	if (!s->is_damaged)
+		s->damage = (struct ky_lost){.begin_ns = to_ns(s->class, s->d.clock)};
+	s->is_damaged = true;
+}
+
+static void end_damage(struct ky_stream *s, int64_t ns)
+{
+	if (!s->is_damaged)
+		return;
+	s->is_damaged = false;
+	s->damage.n = 1;
+	s->damage.end_ns = ns;
+}
+
 static void count_lost(struct ky_stream *s)
 {
 	const struct ky_decoder *d = &s->d;
@@ -139,6 +193,7 @@ static void count_lost(struct ky_stream *s)
 	uint64_t end = has(d, KY_ROLE_TIMESTAMP_END) ? d->role[KY_ROLE_TIMESTAMP_END] : begin;
 	int64_t last_ns = to_ns(s->class, s->had_packet ? s->last_end : begin);
 
+	end_damage(s, to_ns(s->class, begin));
 	if (has(d, KY_ROLE_DISCARDED))
 		count_lost_events(s, last_ns, to_ns(s->class, end));
 	if (has(d, KY_ROLE_PACKET_SEQ))
@@ -176,6 +231,7 @@ static void leave_damaged(struct ky_stream *s)
 	}
 	if (!s->is_cut || s->offset < f->size)
 		s->n_corrupt++;
+	begin_damage(s);
 }
 
 static bool make_slots(struct ky_stream *s)
@@ -215,6 +271,8 @@ static void open_packet(struct ky_stream *s)
 			s->is_truncated = true;
 		else
 			s->n_corrupt++;
+		if (s->class)
+			begin_damage(s);
 	}
 	if (r < 0)
 		return;
@@ -327,6 +385,7 @@ static bool open_record(struct ky_stream *s)
 	const struct ky_node *header = s->class->event_header;
 	struct ky_decoder *d = &s->d;
 	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos, id;
+	uint64_t before;
 
 	if (at >= d->end) {
 		s->in_packet = false;
@@ -335,7 +394,9 @@ static bool open_record(struct ky_stream *s)
 		return false;
 	}
 	s->record = d->pos;
+	before = d->clock;
 	if (!read_record_head(s, &id) || !(s->event = ky_stream_class_event(s->class, id))) {
+		d->clock = before;
 		leave_damaged(s);
 		return false;
 	}
@@ -358,26 +419,47 @@ static bool next_event(struct ky_stream *s)
 	return false;
 }
 
-static bool tell_lost(struct ky_stream *s)
+/* Where the missing records of an item of this kind are kept; NULL for events. */
+static struct ky_lost *lost_of(struct ky_stream *s, enum ky_item_kind kind)
 {
-	const struct ky_lost *l = s->lost_events.n ? &s->lost_events : &s->lost_packets;
+	switch (kind) {
+	case KY_ITEM_DAMAGED:
+		return &s->damage;
+	case KY_ITEM_LOST_EVENTS:
+		return &s->lost_events;
+	case KY_ITEM_LOST_PACKETS:
+		return &s->lost_packets;
+	default:
+		return NULL;
+	}
+}
 
-	if (!l->n)
-		return false;
-	s->next = l == &s->lost_events ? KY_ITEM_LOST_EVENTS : KY_ITEM_LOST_PACKETS;
-	s->next_ns = l->begin_ns;
-	return true;
+static bool next_lost(struct ky_stream *s)
+{
+	static const enum ky_item_kind kinds[] = {
+		KY_ITEM_DAMAGED, KY_ITEM_LOST_EVENTS, KY_ITEM_LOST_PACKETS};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++) {
+		const struct ky_lost *l = lost_of(s, kinds[i]);
+
+		if (!l->n)
+			continue;
+		s->next = kinds[i];
+		s->next_ns = l->begin_ns;
+		return true;
+	}
+	return false;
 }
 
 void ky_stream_advance(struct ky_stream *s)
 {
-	if (s->next == KY_ITEM_LOST_EVENTS)
-		s->lost_events.n = 0;
-	else if (s->next == KY_ITEM_LOST_PACKETS)
-		s->lost_packets.n = 0;
+	struct ky_lost *reported = lost_of(s, s->next);
+
+	if (reported)
+		reported->n = 0;
 	s->next = KY_ITEM_NONE;
 	while (!s->error && s->file < s->n_files) {
-		if (tell_lost(s) || (s->in_packet && next_event(s)))
+		if (next_lost(s) || (s->in_packet && next_event(s)))
 			return;
 		if (s->offset < s->files[s->file].size) {
 			open_packet(s);
@@ -386,6 +468,13 @@ void ky_stream_advance(struct ky_stream *s)
 			s->offset = 0;
 		}
 	}
+	end_damage(s, INT64_MAX);
+	next_lost(s);
+}
+
+const struct ky_lost *ky_stream_lost(const struct ky_stream *s)
+{
+	return lost_of((struct ky_stream *)s, s->next);
 }
 
 bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns)

@@ -18,6 +18,10 @@ struct ky_trace {
 	char *name;   /* owned: hostname and path below what was opened, for messages */
 	char *origin; /* owned: "HOST:PROCESS:(PID) ", what of it the metadata tells */
 	size_t origin_len;
+	char *json_origin; /* owned: members "host" and "trace" of each event's object, as far as they are known */
+	size_t json_origin_len;
+	size_t group; /* the same for all chunks of one trace: less than the number of traces */
+	bool is_kymo; /* Kymo recorded it */
 	struct ky_tsdl tsdl;
 	struct ky_layout layout;
 };
@@ -34,6 +38,7 @@ struct ky_file {
 	bool has_instance;
 	uint64_t instance;
 	uint64_t begin; /* clock */
+	bool is_cut;	/* earlier packets of the stream are missing */
 };
 
 /* Scopes whose fields are shown, in this order. */
@@ -56,6 +61,7 @@ enum ky_item_kind {
 	KY_ITEM_EVENT,
 	KY_ITEM_LOST_EVENTS,
 	KY_ITEM_LOST_PACKETS,
+	KY_ITEM_DAMAGED, /* records that cannot be read; how many is not known */
 };
 
 struct ky_lost {
@@ -72,7 +78,9 @@ struct ky_stream {
 	enum ky_item_kind next;
 	int64_t next_ns; /* 0 without a clock */
 	struct ky_event_class *event;
-	struct ky_lost lost_events, lost_packets; /* n is 0 when there is nothing to tell */
+	struct ky_lost lost_events, lost_packets; /* n is 0 when there is nothing to report */
+	struct ky_lost damage;			  /* n: damaged places; likewise */
+	bool is_damaged; /* damage began; it lasts until the next packet begins */
 	/* where we are */
 	size_t file;	 /* index of the current file */
 	uint64_t offset; /* of the next packet, bytes */
@@ -101,6 +109,13 @@ struct ky_stream {
 
 /* Fills in what is known of a file from its first packet; file->trace, data and size are given. */
 void ky_file_probe(struct ky_file *f);
+/*
+ * True if the stream's first records are missing (a ring that was overwritten, a chunk that others precede, files that
+ * were removed). *ret_ns is then the time from which its records are there.
+ */
+bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns);
+/* True if all records of the stream are of one thread at a time. */
+bool ky_stream_is_of_thread(const struct ky_stream *s);
 /* Goes to the next item. */
 void ky_stream_advance(struct ky_stream *s);
 /*
@@ -109,6 +124,8 @@ void ky_stream_advance(struct ky_stream *s);
  */
 int ky_stream_decode(
 	struct ky_stream *s, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
+/* What is missing, if the next item is neither an event nor the end. */
+const struct ky_lost *ky_stream_lost(const struct ky_stream *s);
 /* The time of the last event that has one; false when none has. */
 bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns);
 void ky_stream_deinit(struct ky_stream *s);

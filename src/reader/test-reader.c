@@ -80,7 +80,12 @@ static void warn(void *arg, const char *text)
 	ky_buf_printf(arg, "! %s\n", text);
 }
 
-/* All items of a stream, one line each. */
+/* What each object says of where the event comes from. */
+#define ORIGIN "\"host\": \"h\", \"trace\": \"memory\", "
+
+static size_t n_damaged; /* items of the last stream */
+
+/* All items of a stream, one line each; of damage none. */
 static char *read_all(const void *stream, size_t size, bool json)
 {
 	struct ky_buf out = {0};
@@ -91,11 +96,15 @@ static char *read_all(const void *stream, size_t size, bool json)
 	struct ky_item item;
 	char why[256];
 
+	n_damaged = 0;
+
 	assert_int_equal(ky_trace_reader_open_memory(&r, metadata, strlen(metadata), stream, size,
 				 &options, why, sizeof(why)),
 		0);
 	while (ky_trace_reader_next(r, &item, &values) > 0) {
-		if (item.kind != KY_ITEM_EVENT)
+		if (item.kind == KY_ITEM_DAMAGED)
+			n_damaged++;
+		else if (item.kind != KY_ITEM_EVENT)
 			ky_buf_printf(&out, "lost %llu\n", (unsigned long long)item.lost.n);
 		else if (json)
 			ky_format_json(&format, &out, &item);
@@ -141,7 +150,8 @@ static void test_json(void **state)
 	begin(&p, 0, 0);
 	add_near(&p, 5, -32768, "\"\xc3\xa9\xff\x01\x7f");
 	check(&p, sizeof(p), true,
-		"{\"timestamp\": 5, \"time\": \"1970-01-01T00:00:00.000000005Z\", \"name\": \"p:n\", "
+		"{\"timestamp\": 5, \"time\": \"1970-01-01T00:00:00.000000005Z\", " ORIGIN
+		"\"name\": \"p:n\", "
 		"\"cpu\": 2, \"fields\": {\"v\": -32768, \"s\": \"\\\"\xc3\xa9\\ufffd\\u0001\\u007f\"}}\n");
 }
 
@@ -167,12 +177,18 @@ static void test_damage(void **state)
 	}
 	p[1].records[8] = 30; /* no such event */
 	check(p, sizeof(p), true,
-		"{\"timestamp\": 0, \"time\": \"1970-01-01T00:00:00.000000000Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"s\"}}\n"
-		"{\"timestamp\": 1, \"time\": \"1970-01-01T00:00:00.000000001Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"t\"}}\n"
-		"{\"timestamp\": 10, \"time\": \"1970-01-01T00:00:00.000000010Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 1, \"s\": \"s\"}}\n"
-		"{\"timestamp\": 20, \"time\": \"1970-01-01T00:00:00.000000020Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"s\"}}\n"
-		"{\"timestamp\": 21, \"time\": \"1970-01-01T00:00:00.000000021Z\", \"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"t\"}}\n"
+		"{\"timestamp\": 0, \"time\": \"1970-01-01T00:00:00.000000000Z\", " ORIGIN
+		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 1, \"time\": \"1970-01-01T00:00:00.000000001Z\", " ORIGIN
+		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 0, \"s\": \"t\"}}\n"
+		"{\"timestamp\": 10, \"time\": \"1970-01-01T00:00:00.000000010Z\", " ORIGIN
+		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 1, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 20, \"time\": \"1970-01-01T00:00:00.000000020Z\", " ORIGIN
+		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"s\"}}\n"
+		"{\"timestamp\": 21, \"time\": \"1970-01-01T00:00:00.000000021Z\", " ORIGIN
+		"\"name\": \"p:n\", \"cpu\": 2, \"fields\": {\"v\": 2, \"s\": \"t\"}}\n"
 		"! memory/stream is damaged in 1 place: events are missing\n");
+	assert_int_equal(n_damaged, 1);
 }
 
 /* Wherever the file ends, nothing behind its end is touched (the sanitizers watch). */

@@ -98,8 +98,9 @@ event {{ name = "made:bare"; id = 2; stream_id = 3; }};
 class Stream:
     """Packets of a made-up stream. order: '<' or '>'."""
 
-    def __init__(self, order, instance=0):
+    def __init__(self, order, instance=0, sequence=None):
         self.order, self.instance, self.data, self.discarded, self.begin, self.now = order, instance, b"", 0, 0, 0
+        self.sequence = sequence
 
     def pack(self, form, *values):
         return struct.pack(self.order + form, *values)
@@ -119,7 +120,9 @@ class Stream:
         content = 72 + len(records)
         self.discarded += discarded
         self.data += (self.pack("I", MAGIC) + uuid.UUID(int=1).bytes + self.pack("IQ", 3, self.instance) +
-            self.pack("QQQQII", begin, self.now, content * 8, (content + pad) * 8, self.discarded & 0xFFFFFFFF, 1) + records + bytes(pad))
+            self.pack("QQQQII", begin, self.now, content * 8, (content + pad) * 8, self.discarded & 0xFFFFFFFF,
+                1 if self.sequence is None else self.sequence) + records + bytes(pad))
+        self.sequence = None if self.sequence is None else self.sequence + 1
         self.begin = self.now
 
 
@@ -470,6 +473,76 @@ def test_stat(k):
     out = k.kymo("stat", str(trace)).stdout
     for part in ("vm", "Monotonic Clock, 1000000000 Hz", str(len(names)), "526", "shop:small1"):
         check(part in out, f"kymo stat lacks {part}:\n{out}")
+
+
+SPANS = "count_t _span_tid; "
+
+
+def spans_trace(k, name, *streams):
+    """A trace whose packets have numbers: streams begin in the middle if their first number is not 0."""
+    text = metadata("le", SPANS).replace("cpu_id", "packet_seq_num").replace("made:up", "made:work_begin").replace("made:far", "made:work_end")
+    text = text.replace("context := struct { string _who; }; fields := struct { }", "fields := struct { count_t _span_tid; }")
+    return write(k.top / name, text, **{f"s{i}": s.data for i, s in enumerate(streams)})
+
+
+def begin(s, time, thread=1):
+    return s.event(0, time, struct.pack("<I", thread))
+
+
+def end(s, time, thread=1):
+    return s.event(70000, time, struct.pack("<I", thread))
+
+
+def test_spans_complete(k):
+    """Streams that reach back differently: no span is longer than it was."""
+    old, new = Stream("<", 0, sequence=0), Stream("<", 1, sequence=7)
+    old.packet(begin(old, 1000))
+    new.packet(end(new, 900_000_000) + begin(new, 901_000_000) + end(new, 902_000_000), begin=800_000_000)
+    trace = spans_trace(k, "reaching", old, new)
+    stat = k.kymo_json("stat", str(trace))
+    equal([(s["count"], s["max_ns"], s["cut"]) for s in stat["spans"]], [(1, 1_000_000, 1)], "spans")
+    base = 1700000000 * 10**9 + 12345
+    equal(stat["complete_from_ns"], base + 800_000_000, "complete from")
+    k.env["TZ"] = "UTC"
+    text = k.kymo("stat", trace).stdout
+    check("complete   2023-11-14 22:13:20.800012345\n" in text and "1 cut by missing events" in text, text)
+    out, errors = raw(k, [CLI, "view", trace])
+    one_warning(errors.decode(), "complete from 22:13:20.800012345")
+    out, _ = raw(k, [CLI, "view", trace, "--format=json"])
+    equal([json.loads(line).get("complete", True) for line in out.splitlines()], [False, True, True, True], "marks of events")
+
+
+def test_spans_lost(k):
+    """An end behind discarded events, damage, or a file's end is not taken for that of an earlier span."""
+    for what in ("nothing", "discarded", "packets", "damage", "cut"):
+        one, two = Stream("<", 0, sequence=0), Stream("<", 1, sequence=0)
+        one.packet(begin(one, 1000) + end(one, 2000) + begin(one, 3000))
+        one.packet(end(one, 900_000) + begin(one, 901_000) + end(one, 901_500), begin=3000)
+        two.packet(two.event(2, 2500, b""))
+        if what == "packets":
+            two.sequence += 1
+        if what == "damage":
+            two.packet(two.event(2, 5000, b"") + b"\x1d" * 20, begin=2600)
+            two.now = 6000
+        two.packet(two.event(2, 800_000, b""), begin=7000, discarded=3 if what == "discarded" else 0)
+        if what == "cut":
+            two.packet(two.event(2, 890_000, b"") + bytes(40), begin=880_000)
+            two.data = two.data[:-41]
+        spans = k.kymo_json("stat", str(spans_trace(k, what, one, two)))["spans"]
+        wanted = {"nothing": (3, 897_000, 0), "cut": (1, 1000, 2)}.get(what, (2, 1000, 1))
+        equal([(s["count"], s["max_ns"], s["cut"]) for s in spans], [wanted], what)
+
+
+def test_json_origin(k):
+    """Each object names its host and its trace."""
+    for name in ("a", "b"):
+        s = Stream("<")
+        s.packet(s.event(2, 5, b""))
+        write(k.top / "hosts" / name, metadata("le", numbers(1)).replace('made\\"up', f"host-{name}"), s=s.data)
+    out, _ = raw(k, [CLI, "view", k.top / "hosts", "--format=json"])
+    equal(sorted((e["host"], e["trace"]) for e in map(json.loads, out.splitlines())), [("host-a", "a"), ("host-b", "b")], "origins")
+    out, _ = raw(k, [CLI, "view", k.top / "hosts" / "a", "--format=json"])
+    equal([(e["host"], e["trace"]) for e in map(json.loads, out.splitlines())], [("host-a", "a")], "origin")
 
 
 def test_errors(k):
