@@ -41,6 +41,8 @@ struct kymo_value;
  * may not control it, -ENAMETOOLONG for a path that no socket can have, -ENOMEM.
  */
 KYMO_CTL_API int kymo_ctl_open(const char *rundir, struct kymo_ctl **ret_ctl);
+/* Connects again, as kymo_ctl_open did; the old connection is closed. Returns the same; ctl stays the caller's. */
+KYMO_CTL_API int kymo_ctl_reopen(struct kymo_ctl *ctl);
 /* Accepts NULL. Sessions live on without the connection. */
 KYMO_CTL_API void kymo_ctl_close(struct kymo_ctl *ctl);
 /* Where the daemon is; borrowed from ctl. */
@@ -51,9 +53,10 @@ KYMO_CTL_API void kymo_ctl_set_timeout(struct kymo_ctl *ctl, unsigned timeout_ms
 /*
  * Sends a command and waits for the reply. params: an object, or NULL for none; stays the caller's.
  * On 0 *ret_reply is the daemon's answer, which may be a refusal (kymo_reply_ok); the caller frees
- * it. Returns -errno when there is no answer: -EPIPE or -ECONNRESET if the daemon went away,
+ * it. Returns -errno when there is no answer: -ECONNRESET if the daemon ended and had not read the
+ * request, which can be sent to its successor; -EPIPE if it ended and may have carried it out;
  * -ETIMEDOUT, -EMSGSIZE for more than the protocol allows, -EPROTO for an answer that is none,
- * -ENOMEM. After an error the connection is of no more use.
+ * -ENOMEM. After an error the connection is of no more use, but for kymo_ctl_reopen.
  */
 KYMO_CTL_API int kymo_ctl_call(struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply);

@@ -10,7 +10,8 @@
  *                        opens and closes the writing end, and they all get POLLHUP and connect
  *   RUNDIR/drain.sock    SOCK_SEQPACKET, consumers whose daemon was killed (proto/consumer.h)
  *   RUNDIR/sessions/     what a daemon writes down for its successor (docs/recovery.md)
- *   RUNDIR/lock          flock of the living daemon
+ *   RUNDIR/lock          flock of the living daemon, and its process number; kymo-sessiond exits with KY_RUN_BUSY
+ *                        if another one holds it
  *
  * Programs that trace without a daemon of their user's (KYMO_STANDALONE=DIR) find their companion's through the trace:
  *
@@ -31,6 +32,8 @@
 #define KY_RUN_LOCK	"lock"
 #define KY_RUN_LINK	".kymo"
 #define KY_RUN_GLOBAL	"/run/kymo"
+
+#define KY_RUN_BUSY 3
 
 #define KY_STATE_MAGIC 0x54534b59u /* "YKST" */
 

@@ -43,8 +43,9 @@ struct cli_command {
 struct cli {
 	const struct cli_command *command; /* NULL before it is known */
 	struct cli_args args;
-	bool json;    /* one JSON object is wanted instead of text */
-	bool colour;  /* stdout is a terminal that may be coloured */
+	bool starts_daemon; /* it may start one where none runs */
+	bool json;	    /* one JSON object is wanted instead of text */
+	bool colour;	    /* stdout is a terminal that may be coloured */
 	FILE *result; /* where that object goes: stdout, but for commands whose stdout is another's
 		       */
 	bool printed; /* it has been printed */

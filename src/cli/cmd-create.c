@@ -6,6 +6,8 @@
 #include "cli/params.h"
 #include "cli/report.h"
 
+#define NAME_TRIES 100
+
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	{"no-output", 0, NULL, "write no trace, only count"},
@@ -35,20 +37,41 @@ static int choose_output(
 	return code;
 }
 
-static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const char *output)
+/* Asks for the session; one without a name gets another default name if its first one is taken. */
+static int create_named(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value *params,
+	char *name, size_t size, struct kymo_value **reply)
+{
+	size_t len = strlen(name);
+	int code;
+
+	for (unsigned i = 1;; i++) {
+		if (kymo_value_set_string(params, "session", name) < 0)
+			return cli_fail(cli, "failed", "no memory");
+		code = cli_try(cli, ctl, "create", params, reply);
+		if (code || kymo_reply_ok(*reply))
+			return code;
+		if (cli_arg(cli, 0) || i > NAME_TRIES || strcmp(kymo_reply_code(*reply), "exists"))
+			return cli_refused(cli, params, *reply);
+		snprintf(name + len, size - len, "-%u", i);
+		kymo_value_free(*reply);
+		*reply = NULL;
+	}
+}
+
+static int create(
+	struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size, const char *output)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code;
 
 	if (!params)
 		return CLI_FAILED;
-	kymo_value_set_string(params, "session", name);
 	kymo_value_set_string(params, "output", output);
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
 	code = cli_params_shm_path(cli, params);
 	if (!code)
-		code = cli_call(cli, ctl, "create", params, &reply);
+		code = create_named(cli, ctl, params, name, size, &reply);
 	if (code)
 		return code;
 	if (cli->json)
@@ -67,7 +90,7 @@ static int create(struct cli *cli, struct kymo_ctl *ctl, const char *name, const
 static int run(struct cli *cli)
 {
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	char name[64], date[32], output[PATH_MAX];
+	char name[160], date[32], output[PATH_MAX];
 	const char *session = cli_arg(cli, 0);
 	bool made = false;
 	int code;
@@ -77,12 +100,12 @@ static int run(struct cli *cli)
 			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-'",
 			session);
 	cli_format_date(date, sizeof(date));
-	snprintf(name, sizeof(name), "auto-%s", date);
-	code = choose_output(cli, session ? session : name, !session, output, &made);
+	snprintf(name, sizeof(name), "%s%s", session ? session : "auto-", session ? "" : date);
+	code = choose_output(cli, name, !session, output, &made);
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
 	if (!code)
-		code = create(cli, ctl, session ? session : name, output);
+		code = create(cli, ctl, name, sizeof(name), output);
 	if (code && made)
 		rmdir(output);
 	return code;

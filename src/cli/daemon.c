@@ -9,11 +9,16 @@
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/utf8.h"
 #include "abi/state.h"
 #include "base/rundir.h"
 #include "cli/locate.h"
+
+#define START_TIMEOUT_MS 30000 /* as long as a call waits for its reply */
+#define START_NAP_MS	 20
+#define CALL_TRIES	 3 /* daemons that may end while they work on a request */
 
 static bool none_runs(int r)
 {
@@ -124,26 +129,6 @@ static int launch(char *path, char *const *env, char *said, size_t size)
 	return status;
 }
 
-static int start_daemon(struct cli *cli)
-{
-	char path[PATH_MAX], said[4096] = "";
-	_cleanup_free_ char **env = cli_daemon_environ();
-	int r = cli_locate_sessiond(path, sizeof(path));
-
-	if (r < 0)
-		return cli_fail(cli, "failed",
-			"no session daemon is running, and kymo-sessiond was not found beside this "
-			"program: is kymo installed completely?");
-	r = env ? launch(path, env, said, sizeof(said)) : -ENOMEM;
-	if (r < 0)
-		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
-	if (r)
-		return cli_fail(
-			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
-	cli_warn_log(cli, said); /* as what has become of a predecessor's sessions */
-	return CLI_OK;
-}
-
 /* Has a daemon that was killed left sessions, which go on without it? */
 static bool sessions_wait(void)
 {
@@ -164,39 +149,89 @@ static bool sessions_wait(void)
 	return any;
 }
 
-int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
+/* CLI_OK also if another daemon has the run directory: it serves, starts or ends. */
+static int start_daemon(struct cli *cli)
 {
-	int r = kymo_ctl_open(NULL, ret_ctl);
+	char path[PATH_MAX], said[4096] = "";
+	_cleanup_free_ char **env = cli_daemon_environ();
+	int r = cli_locate_sessiond(path, sizeof(path));
+	bool is_successor = sessions_wait();
 
-	if (none_runs(r) && sessions_wait()) {
-		fprintf(stderr,
-			"kymo: the session daemon was killed: starting another, which takes its sessions over\n");
-		if (start_daemon(cli) != CLI_OK)
-			return CLI_FAILED;
-		r = kymo_ctl_open(NULL, ret_ctl);
+	if (r < 0)
+		return cli_fail(cli, "failed",
+			"no session daemon is running, and kymo-sessiond was not found beside this "
+			"program: is kymo installed completely?");
+	r = env ? launch(path, env, said, sizeof(said)) : -ENOMEM;
+	if (r < 0)
+		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
+	if (WIFEXITED(r) && WEXITSTATUS(r) == KY_RUN_BUSY)
+		return CLI_OK;
+	if (r)
+		return cli_fail(
+			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
+	if (is_successor)
+		cli_warn(cli, "the session daemon was killed: another one takes its sessions over");
+	cli_warn_log(cli, said); /* as what has become of a predecessor's sessions */
+	return CLI_OK;
+}
+
+static int open_or_reopen(struct kymo_ctl **ctl)
+{
+	return *ctl ? kymo_ctl_reopen(*ctl) : kymo_ctl_open(NULL, ctl);
+}
+
+/*
+ * Starts daemons until one answers: ours, or one that somebody else starts at the same time. An earlier
+ * one may still be ending, or a successor be taking over sessions.
+ */
+static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
+{
+	const struct timespec nap = {0, START_NAP_MS * 1000000L};
+	int code = CLI_OK, r = -ENOENT;
+
+	cli_tell_when_slow("waiting for a session daemon to be ready");
+	for (unsigned waited = 0; none_runs(r) && waited < START_TIMEOUT_MS;
+		waited += START_NAP_MS) {
+		if (waited)
+			nanosleep(&nap, NULL);
+		code = start_daemon(cli);
+		if (code)
+			break;
+		r = open_or_reopen(ctl);
 	}
-	return r < 0 ? cannot_connect(cli, r) : CLI_OK;
+	cli_tell_when_slow(NULL);
+	if (code || !r)
+		return code;
+	return none_runs(r)
+		       ? cli_fail(cli, "failed",
+				 "a session daemon was started, but does not get ready: is it stopped?")
+		       : cannot_connect(cli, r);
 }
 
 int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
 {
-	int r = kymo_ctl_open(NULL, ret_ctl);
+	int r;
 
-	if (none_runs(r) && sessions_wait())
-		return cli_connect(cli, ret_ctl);
-	if (r < 0)
-		*ret_ctl = NULL;
-	return r < 0 && !none_runs(r) ? cannot_connect(cli, r) : CLI_OK;
+	*ret_ctl = NULL;
+	r = kymo_ctl_open(NULL, ret_ctl);
+	if (!none_runs(r))
+		return r < 0 ? cannot_connect(cli, r) : CLI_OK;
+	return sessions_wait() ? start_and_connect(cli, ret_ctl) : CLI_OK;
+}
+
+int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
+{
+	int code = cli_connect_if_running(cli, ret_ctl);
+
+	return code || *ret_ctl ? code : cli_fail(cli, "failed", "%s", cli_no_daemon());
 }
 
 int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl)
 {
 	int code = cli_connect_if_running(cli, ret_ctl);
 
-	if (code || *ret_ctl)
-		return code;
-	code = start_daemon(cli);
-	return code ? code : cli_connect(cli, ret_ctl);
+	cli->starts_daemon = true;
+	return code || *ret_ctl ? code : start_and_connect(cli, ret_ctl);
 }
 
 static int no_answer(struct cli *cli, int r)
@@ -204,8 +239,12 @@ static int no_answer(struct cli *cli, int r)
 	if (r == -ETIMEDOUT)
 		return cli_fail(
 			cli, "failed", "the session daemon does not answer: is it stopped?");
-	if (r == -EPIPE || r == -ECONNRESET)
-		return cli_fail(cli, "failed", "the session daemon ended before it answered");
+	if (r == -ECONNRESET)
+		return cli_fail(cli, "failed",
+			"the session daemon ended before it read the request: nothing was done");
+	if (r == -EPIPE)
+		return cli_fail(cli, "failed",
+			"the session daemon ended before it answered: 'kymo status' shows what was done");
 	return cli_fail(cli, "failed", "no answer from the session daemon: %s", strerror(-r));
 }
 
@@ -246,10 +285,64 @@ static void point_at(
 	fprintf(stderr, "  %s\n  %*s^\n", filter, column, "");
 }
 
-int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
+static bool only_reads(const char *command)
+{
+	static const char *const commands[] = {"hello", "list", "status"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(commands); i++)
+		if (!strcmp(command, commands[i]))
+			return true;
+	return false;
+}
+
+static bool is_ending(const struct kymo_value *reply)
+{
+	return !kymo_reply_ok(reply) && !strcmp(kymo_reply_code(reply), "ending");
+}
+
+/* The daemon has ended, or is ending. Connects to the next one, if there is one or may be. */
+static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
+{
+	int r = kymo_ctl_reopen(ctl);
+
+	if (none_runs(r) && (cli->starts_daemon || sessions_wait()))
+		return start_and_connect(cli, &ctl) == CLI_OK;
+	return !r;
+}
+
+/* Can it be asked again? The request was not read, or changes nothing, or nothing was done. */
+static bool can_repeat(
+	int r, const char *command, const struct kymo_value *reply, unsigned n_unanswered)
+{
+	if (r == -EPIPE)
+		return only_reads(command) && n_unanswered < CALL_TRIES;
+	return r == -ECONNRESET || (!r && is_ending(reply));
+}
+
+/* Asks the next daemon, if one ends and that does no harm. Returns as kymo_ctl_call does. */
+static int call_until_answered(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {
-	_cleanup_value_ struct kymo_value *reply = NULL;
+	const struct timespec nap = {0, START_NAP_MS * 1000000L};
+	unsigned waited = 0, n_unanswered = 0;
+	int r;
+
+	for (;;) {
+		r = kymo_ctl_call(ctl, command, params, ret_reply);
+		n_unanswered += r == -EPIPE;
+		if (!can_repeat(r, command, *ret_reply, n_unanswered) ||
+			waited > START_TIMEOUT_MS || !reach_successor(cli, ctl))
+			return r;
+		kymo_value_free(*ret_reply);
+		*ret_reply = NULL;
+		nanosleep(&nap, NULL);
+		waited += START_NAP_MS;
+	}
+}
+
+int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
+	const struct kymo_value *params, struct kymo_value **ret_reply)
+{
 	const char *text = params ? kymo_value_json(params) : "";
 	int r;
 
@@ -258,15 +351,28 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	if (!ky_utf8_valid(text, strlen(text)))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
 	cli_tell_when_slow("waiting for the session daemon");
-	r = kymo_ctl_call(ctl, command, params, &reply);
+	r = call_until_answered(cli, ctl, command, params, ret_reply);
 	cli_tell_when_slow(NULL);
-	if (r < 0)
-		return no_answer(cli, r);
-	if (!kymo_reply_ok(reply)) {
-		cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
-		point_at(cli, params, reply);
-		return CLI_FAILED;
-	}
+	return r < 0 ? no_answer(cli, r) : CLI_OK;
+}
+
+int cli_refused(struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply)
+{
+	cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
+	point_at(cli, params, reply);
+	return CLI_FAILED;
+}
+
+int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
+	const struct kymo_value *params, struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code = cli_try(cli, ctl, command, params, &reply);
+
+	if (code)
+		return code;
+	if (!kymo_reply_ok(reply))
+		return cli_refused(cli, params, reply);
 	*ret_reply = reply;
 	reply = NULL;
 	return CLI_OK;

@@ -21,6 +21,11 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
 /* That there is none, what to do, and who may use the system's daemon when this user may not. A static text. */
 const char *cli_no_daemon(void);
 
+/* Sends a command. CLI_OK with a reply, which may be a refusal: the caller frees it, and reports it with cli_refused. */
+int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
+	const struct kymo_value *params, struct kymo_value **ret_reply);
+/* Reports a refusal. Returns the exit code. */
+int cli_refused(struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply);
 /* Sends a command; a refusal is reported and is CLI_FAILED. On CLI_OK the caller frees *ret_reply.
  */
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,

@@ -26,6 +26,7 @@ struct kymo_ctl {
 	int fd; /* -1 after an error */
 	unsigned timeout_ms;
 	struct ky_buf in; /* received, not yet part of a reply */
+	bool by_default;  /* the caller named no run directory */
 	char rundir[PATH_MAX];
 };
 
@@ -57,7 +58,7 @@ static int open_in(struct kymo_ctl *ctl, const char *rundir)
 
 	if (r < 0 || (size_t)r >= sizeof(ctl->rundir))
 		return -ENAMETOOLONG;
-	ctl->fd = connect_to(rundir);
+	ctl->fd = connect_to(ctl->rundir);
 	return ctl->fd < 0 ? ctl->fd : 0;
 }
 
@@ -86,6 +87,7 @@ int kymo_ctl_open(const char *rundir, struct kymo_ctl **ret_ctl)
 	ctl->fd = -1;
 	ctl->timeout_ms = DEFAULT_TIMEOUT_MS;
 	ctl->in.max = REPLY_MAX;
+	ctl->by_default = !rundir;
 	r = rundir ? open_in(ctl, rundir) : open_default(ctl);
 	if (r < 0) {
 		kymo_ctl_close(ctl);
@@ -93,6 +95,16 @@ int kymo_ctl_open(const char *rundir, struct kymo_ctl **ret_ctl)
 	}
 	*ret_ctl = ctl;
 	return 0;
+}
+
+int kymo_ctl_reopen(struct kymo_ctl *ctl)
+{
+	ctl->fd = ky_close(ctl->fd);
+	ctl->in.len = 0;
+	if (ctl->by_default)
+		return open_default(ctl);
+	ctl->fd = connect_to(ctl->rundir);
+	return ctl->fd < 0 ? ctl->fd : 0;
 }
 
 void kymo_ctl_close(struct kymo_ctl *ctl)
@@ -151,6 +163,8 @@ static int send_line(struct kymo_ctl *ctl, const char *line, int64_t deadline_ms
 			done += (size_t)n;
 			continue;
 		}
+		if (errno == EPIPE)
+			return -ECONNRESET; /* no daemon read the end of the line */
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		r = wait_for(ctl, POLLOUT, deadline_ms);
@@ -160,7 +174,10 @@ static int send_line(struct kymo_ctl *ctl, const char *line, int64_t deadline_ms
 	return 0;
 }
 
-/* Reads until ctl->in holds a whole line; *ret_len is its length without the newline. */
+/*
+ * Reads until ctl->in holds a whole line; *ret_len is its length without the newline. The kernel returns
+ * ECONNRESET if the daemon never accepted the connection, or closed it with unread data.
+ */
 static int receive_line(struct kymo_ctl *ctl, int64_t deadline_ms, size_t *ret_len)
 {
 	const char *newline = NULL;

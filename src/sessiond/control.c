@@ -452,7 +452,7 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 	if (!r)
 		answer(c, NULL, &refusal);
 	else if (c->daemon->stopping)
-		request_refuse(r, "failed", "the session daemon is ending");
+		request_refuse(r, "ending", "the session daemon is ending");
 	else if (find_session(r)) {
 		if (command->scope == SCOPE_LASTING)
 			journal_request(r->session, r->peer.uid, r->peer.gid, r->params);

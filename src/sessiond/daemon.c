@@ -16,6 +16,8 @@
 
 #define STOP_NS                                                                                    \
 	(10000 * KY_NS_PER_MS) /* consumers that have not ended by then finish on their own */
+#define MAKE_ROOM_NS                                                                               \
+	(5000 * KY_NS_PER_MS) /* for requests that wait; half of what a successor waits */
 #define UNUSED_NS                                                                                  \
 	(1000 * KY_NS_PER_MS) /* between a program and the one that it becomes, or starts */
 
@@ -57,6 +59,22 @@ void daemon_flush(struct daemon *d, struct barrier *b)
 		consumer_flush(&s->consumer, b);
 }
 
+/* A request that has been read cannot be asked again: it is answered before the sessions are handed over. */
+static void hand_over(struct daemon *d)
+{
+	d->handing_over = true;
+	ky_loop_stop(&d->loop);
+}
+
+static void make_room(struct daemon *d)
+{
+	if (d->stopping || d->making_room)
+		return;
+	ky_info("making room for another session daemon");
+	d->making_room = true;
+	ky_timer_set(&d->loop, &d->stop_timer, MAKE_ROOM_NS);
+}
+
 /* Whoever waited for the last program finds its events in the trace, though the daemon stays a while. */
 static void watch_use(struct daemon *d)
 {
@@ -79,6 +97,8 @@ static void turned(struct ky_loop *loop)
 
 	watch_use(d);
 	daemon_publish(d);
+	if (d->making_room && ky_list_empty(&d->requests))
+		hand_over(d);
 }
 
 void daemon_ready(struct daemon *d)
@@ -98,6 +118,10 @@ static void stop_timed_out(struct ky_timer *t)
 {
 	struct daemon *d = ky_container_of(t, struct daemon, stop_timer);
 
+	if (d->making_room) {
+		hand_over(d);
+		return;
+	}
 	ky_error("sessions did not end in time: their consumers are left to finish alone");
 	ky_loop_stop(&d->loop);
 }
@@ -123,13 +147,11 @@ static void on_signal(struct ky_loop *loop, int signo)
 	struct snapshot *sn;
 
 	if (signo == SIGUSR2) {
-		ky_info("making room for another session daemon");
-		d->handing_over = true;
-		ky_loop_stop(loop);
+		make_room(d);
 		return;
 	}
 	if (signo != SIGCHLD) {
-		if (!d->options.while_used)
+		if (!d->options.while_used && !d->making_room)
 			daemon_stop(d);
 		return;
 	}

@@ -39,7 +39,8 @@ struct daemon {
 	struct ky_timer recover_timer;
 	void (*on_recovered)(struct daemon *d); /* NULL: that was called */
 	bool replaying;				/* its journals */
-	bool handing_over;			/* to a successor: sessions are left as they are */
+	bool making_room;			/* for a successor, once requests are answered */
+	bool handing_over;			/* to it: sessions are left as they are */
 	/* Parts that have yet to report before the daemon is ready; the last one calls on_ready. */
 	unsigned n_unready;
 	void (*on_ready)(struct daemon *d);

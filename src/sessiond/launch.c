@@ -32,7 +32,7 @@ static void __attribute__((noreturn)) await_child(pid_t child, int fd)
 			WTERMSIG(status));
 	else if (!WEXITSTATUS(status))
 		ky_error("the session daemon ended before it was ready");
-	_exit(EXIT_FAILURE);
+	_exit(WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
 int launch_begin(struct launch *l)

@@ -3,6 +3,7 @@
  * kymo-sessiond: keeps the sessions of one user, or of the machine; see ARCHITECTURE.md.
  */
 #include <getopt.h>
+#include <sys/syscall.h>
 
 #include "sessiond/daemon.h"
 #include "sessiond/launch.h"
@@ -141,6 +142,12 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	ky_sigbus_survive();
 }
 
+/* Descriptors of its caller (locks, pipes) are not for a daemon that outlives the call. Only the standard three stay. */
+static void close_inherited(void)
+{
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+}
+
 static void on_ready(struct daemon *d)
 {
 	ky_debug("ready in %s", d->run.path);
@@ -155,6 +162,8 @@ int main(int argc, char **argv)
 	int ret;
 
 	parse_options(argc, argv, &options);
+	if (launch.background || options.bound || options.while_used)
+		close_inherited();
 	ret = launch_begin(&launch);
 	if (ret < 0) {
 		ky_error("cannot start the daemon: %s", strerror(-ret));
@@ -172,6 +181,12 @@ int main(int argc, char **argv)
 	}
 	if (!ret)
 		ret = d.error;
+	if (d.handing_over && d.n_unready) {
+		ky_error("another session daemon took over before this one was ready");
+		ret = -EBUSY;
+	}
 	daemon_deinit(&d);
+	if (ret == -EBUSY)
+		return KY_RUN_BUSY;
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

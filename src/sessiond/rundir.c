@@ -105,16 +105,33 @@ static void read_owner(int fd, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Asks the daemon that holds the lock to make room, and waits until it has. */
+/* Asks the daemon that holds the lock to make room. *asked is the process that was asked last. */
+static int ask_owner(const struct rundir *r, pid_t *asked)
+{
+	char text[24];
+	pid_t pid;
+
+	read_owner(r->lock_fd, text, sizeof(text));
+	pid = atoi(text); /* 0: it has the lock, and has not written its number yet */
+	if (pid <= 0 || pid == *asked)
+		return 0;
+	if (kill(pid, SIGUSR2) < 0)
+		return errno == ESRCH ? 0 : -errno;
+	*asked = pid;
+	return 0;
+}
+
+/* Waits until whichever daemon holds the lock has made room. */
 static int wait_for_lock(struct rundir *r)
 {
 	const struct timespec nap = {0, 10 * 1000000};
-	char pid[24];
+	pid_t asked = 0;
+	int ret;
 
-	read_owner(r->lock_fd, pid, sizeof(pid));
-	if (atoi(pid) > 0 && kill(atoi(pid), SIGUSR2) < 0 && errno != ESRCH)
-		return -errno;
 	for (uint64_t waited = 0; waited < TAKE_OVER_NS; waited += (uint64_t)nap.tv_nsec) {
+		ret = ask_owner(r, &asked);
+		if (ret < 0)
+			return ret;
 		if (!flock(r->lock_fd, LOCK_EX | LOCK_NB))
 			return 0;
 		nanosleep(&nap, NULL);

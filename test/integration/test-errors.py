@@ -19,8 +19,8 @@ def refused(k, *args, status=1, says=()):
     return done.stderr
 
 
-def daemon_refused(k, says, env=None, command=()):
-    done = k.run([*command, SESSIOND], status=1, env=env)
+def daemon_refused(k, says, env=None, command=(), status=1):
+    done = k.run([*command, SESSIOND], status=status, env=env)
     lines = done.stderr.strip().splitlines()
     check(len(lines) == 1, f"wanted one line, got {done.stderr!r}")
     for word in says:
@@ -40,7 +40,7 @@ def test_no_consumer(k):
 
 def test_second_daemon(k):
     daemon = k.start_daemon()
-    daemon_refused(k, [daemon.pid])
+    daemon_refused(k, [daemon.pid], status=3)
     check(k.answers(), "the first daemon does not answer any more")
 
 

@@ -65,7 +65,7 @@ def test_launcher_returns_when_ready(k):
 def test_second_daemon_is_refused(k):
     start_daemon(k)
     for options in ([], ["-b"], ["-d"]):
-        done = k.run([kymotest.SESSIOND, *options], status=1)
+        done = k.run([kymotest.SESSIOND, *options], status=3)
         equal(len(done.stderr.splitlines()), 1, f"lines on stderr: {done.stderr}")
         check(f"pid {k.daemon.pid} " in done.stderr, done.stderr)
 

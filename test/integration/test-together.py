@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Commands and daemons that start, end and are replaced at the same time: all commands succeed, whichever daemon serves them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+
+import kymotest
+from kymotest import check, equal, read_trace, wait_for
+
+N = 6
+ROOMY = ("--num-subbuf=8", "--subbuf-size=256K")
+
+
+def daemon_pid(k):
+    """The process that has the run directory, 0 if none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((k.rundir / "lock").read_text())
+        return pid if kymotest.alive(pid) else 0
+    return 0
+
+
+def end_daemon(k, signo=signal.SIGTERM):
+    """Ends a daemon that a command started."""
+    pid = daemon_pid(k)
+    os.kill(pid, signo)
+    wait_for(lambda: not kymotest.alive(pid), "the daemon to end")
+
+
+def begin(k, *args):
+    """Starts a command without waiting."""
+    process = subprocess.Popen([kymotest.CLI, *map(str, args)], env=k.env, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    k.started.append(process)
+    return process
+
+
+def all_done(processes):
+    """Waits for commands; fails when one of them failed. Returns what they said on stderr."""
+    said = []
+    for p in processes:
+        said.append(p.communicate(timeout=kymotest.TIMEOUT))
+        p.stderr.close()
+    equal([(p.returncode, *s) for p, s in zip(processes, said) if p.returncode], [], "commands that failed")
+    return [s[1] for s in said]
+
+
+def names(k):
+    return sorted(s["name"] for s in k.request(command="list")["sessions"])
+
+
+def test_create(k):
+    """Where no daemon runs, several commands start one each: one serves them all."""
+    all_done([begin(k, "create", f"s{i}") for i in range(N)])
+    equal(names(k), [f"s{i}" for i in range(N)], "sessions")
+    wait_for(lambda: len([p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]) == 1,
+        "one daemon to be left")
+    end_daemon(k)
+
+
+def test_create_without_names(k):
+    """The default names of sessions and traces have one second's resolution: each session has its own all the same."""
+    all_done([begin(k, "create") for _ in range(N)])
+    equal(len(names(k)), N, "sessions")
+    equal(len(list(k.traces.iterdir())), N, "traces")
+    end_daemon(k)
+
+
+def test_record(k):
+    """Each has a daemon of its own."""
+    all_done([begin(k, "record", "-e", "emit:*", kymotest.APPS / "emit", "-n", 100) for _ in range(N)])
+    equal([len(read_trace(t)[0]) for t in k.traces.iterdir()], [100] * N, "events of each trace")
+
+
+def test_unit_beside_commands(k):
+    """A service manager's daemon takes over what another one has, and the commands notice nothing."""
+    commands = [begin(k, "create", f"s{i}") for i in range(N)]
+    unit = k.spawn_daemon("--take-over")
+    commands += [begin(k, "create", f"t{i}") for i in range(N)]
+    all_done(commands)
+    wait_for(lambda: daemon_pid(k) == unit.pid and k.answers(), lambda: f"the unit's daemon to serve:\n{k.daemon_log()}")
+    equal(names(k), sorted(f"{c}{i}" for c in "st" for i in range(N)), "sessions")
+    end_daemon(k)
+    equal(unit.wait(kymotest.TIMEOUT), 0, "exit status of the unit's daemon")
+
+
+def test_take_over_answers_first(k):
+    """A request that was read is answered by the daemon that read it, before its successor has the sessions."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    (consumer,) = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGSTOP)  # holds the reply
+    slow = begin(k, "stop", "s")
+    wait_for(lambda: k.request(command="list")["sessions"][0]["state"] != "started", "the request to be read")
+    first, k.daemon = k.daemon, k.spawn_daemon("--take-over")
+    wait_for(lambda: "making room" in k.daemon_log(), "the first daemon to be asked")
+    os.kill(consumer, signal.SIGCONT)
+    all_done([slow])
+    equal(first.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
+    wait_for(k.answers, "the second daemon")
+    k.daemon_fds = kymotest.open_fds(k.daemon.pid)
+    k.kymo("destroy", "s")
+    equal(len(read_trace(trace)[0]), 100, "events")
+
+
+def test_killed_daemon(k):
+    """Commands behind the daemon's SIGKILL bring one successor, and use it."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    for i in range(10):
+        k.app("emit", "-n", 100, "-p", i)
+        os.kill(daemon_pid(k), signal.SIGKILL)  # and nobody waits for its end
+        said = all_done([begin(k, "enable-event", "-s", "s", f"x{i}y{n}:*") for n in range(N)])
+        check(sum("takes its sessions over" in s for s in said) <= 1, said)
+        check(sum("the session goes on" in s for s in said) <= 1, said)
+    equal(len(k.kymo_json("list", "s")["session"]["channels"][0]["rules"]), 1 + 10 * N, "rules")
+    k.kymo("destroy", "s")
+    equal(len(read_trace(trace)[0]), 1000, "events")
+    k.daemon.wait()
+    k.daemon = None
+    end_daemon(k)
+
+
+def test_killed_daemon_that_is_being_replaced(k):
+    """Whoever replaces it; commands that come meanwhile wait."""
+    k.start_daemon()
+    k.record("emit:*")
+    for i in range(5):
+        os.kill(daemon_pid(k), signal.SIGKILL)
+        unit = k.spawn_daemon("--take-over")
+        all_done([begin(k, "create", f"t{i}-{n}") for n in range(3)])
+        wait_for(lambda: daemon_pid(k) == unit.pid and k.answers(), "the replacement")
+    equal(len(names(k)), 16, "sessions")
+    k.daemon.wait()
+    k.daemon = None
+    end_daemon(k)
+
+
+def test_ending_daemon(k):
+    """A command that starts daemons waits for the end of one that completes its traces."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    (consumer,) = kymotest.consumers(k)
+    k.app("emit", "-n", 100)
+    os.kill(consumer, signal.SIGSTOP)
+    k.daemon.terminate()
+    wait_for(lambda: "ending" in k.daemon_log(), "the daemon to be ending")
+    command = begin(k, "create", "next")
+    os.kill(consumer, signal.SIGCONT)
+    all_done([command])
+    equal(k.daemon.wait(kymotest.TIMEOUT), 0, "exit status of the first daemon")
+    k.daemon = None
+    equal(names(k), ["next"], "sessions")
+    equal(len(read_trace(trace)[0]), 100, "events")
+    end_daemon(k)
+
+
+def test_descriptors(k):
+    """Daemons that commands start keep nothing of their callers: no locks, no pipes."""
+    lock = k.top / "lock"
+    script = 'exec 9>"$1"; flock 9; "$2" create s >/dev/null; exec 9>&-; flock -n "$1" true'
+    k.run(["bash", "-c", script, "bash", lock, kymotest.CLI])
+    done = k.run(["bash", "-c", '"$0" create t 8>&1 7>&2', kymotest.CLI])  # returns at the end of both pipes
+    check("created" in done.stdout, done.stdout)
+    end_daemon(k)
+
+
+def test_descriptors_of_record(k):
+    """What is left behind a killed 'kymo record' holds nothing of its caller."""
+    reading, writing = os.pipe()
+    recorder = subprocess.Popen([kymotest.CLI, "record", kymotest.APPS / "emit", "-w"], env=k.env, pass_fds=[writing],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    k.started.append(recorder)
+    equal(recorder.stdout.readline(), "ready\n", "line of the program")
+    daemons = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p) or
+        "kymo-consumerd" in kymotest.command_of(p)]
+    equal(len(daemons), 2, "daemons")
+    node = os.stat(writing)
+    for pid in daemons:
+        held = [link for _, link, st in kymotest.descriptors(pid) if (st.st_dev, st.st_ino) == (node.st_dev, node.st_ino)]
+        equal(held, [], f"of its caller's pipe, {kymotest.command_of(pid)} holds")
+    os.close(reading)
+    os.close(writing)
+    recorder.stdin.write("\n\n")
+    recorder.stdin.close()
+    recorder.stdin = None
+    equal(recorder.wait(kymotest.TIMEOUT), 0, "exit status")
+
+
+if __name__ == "__main__":
+    kymotest.main()
