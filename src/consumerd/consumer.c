@@ -18,8 +18,8 @@
 
 static void post(struct consumer *c, const void *buf, int len)
 {
-	if (len > 0 && c->connected)
-		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+	if (c->connected)
+		ky_msg_conn_send(&c->conn, buf, len, NULL, 0);
 }
 
 static void send_error(struct consumer *c)
@@ -484,10 +484,8 @@ static void send_rotated(struct consumer *c, uint32_t cookie, int status)
 		.message = why_not_rotated(c, status, why, sizeof(why))};
 	uint8_t buf[KY_MSG_MAX];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = ky_cons_rotated_encode(&w, &m);
 
-	if (len > 0)
-		ky_msg_conn_send(&c->conn, buf, (size_t)len, NULL, 0);
+	ky_msg_conn_send(&c->conn, buf, ky_cons_rotated_encode(&w, &m), NULL, 0);
 }
 
 static int on_rotate(struct consumer *c, struct ky_reader *r, int *fds)

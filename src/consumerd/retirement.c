@@ -16,7 +16,7 @@ static void tell(struct consumer *c, const struct retired *r)
 	int len = ky_cons_retired_encode(&w, &r->counts);
 
 	if (c->connected)
-		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+		ky_msg_conn_send(&c->conn, buf, len, NULL, 0);
 }
 
 /* Nothing of the set is left here but its counts. */

@@ -139,11 +139,11 @@ static void hand_over(struct consumer *c)
 		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 
 		len = ky_cons_adopt_encode(&w, &(struct ky_cons_adopt){.set = k->set});
-		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, N_SET_FDS);
+		ky_msg_conn_send(&c->conn, buf, len, fds, N_SET_FDS);
 		all.n_sets++;
 	}
 	len = ky_cons_adopted_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)}, &all);
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), &c->session_fd, 1);
+	ky_msg_conn_send(&c->conn, buf, len, &c->session_fd, 1);
 }
 
 static void call_due(struct ky_timer *t)

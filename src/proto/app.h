@@ -178,24 +178,28 @@ enum ky_level_type {
 /* All that sessions wanted of this program so far has been sent: it may go on to main(). */
 #define KY_APP_DONE_FIELDS(F) F(u32, n_sets)
 
-KY_MSG_DECLARE(ky_app_hello, KY_APP_HELLO_FIELDS)
-KY_MSG_DECLARE(ky_app_events, KY_APP_EVENTS_FIELDS)
-KY_MSG_DECLARE(ky_app_new_events, KY_APP_NEW_EVENTS_FIELDS)
-KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK_FIELDS)
-KY_MSG_DECLARE(ky_app_uncounted, KY_APP_UNCOUNTED_FIELDS)
-KY_MSG_DECLARE(ky_app_flush, KY_APP_FLUSH_FIELDS)
-KY_MSG_DECLARE(ky_app_query, KY_APP_QUERY_FIELDS)
-KY_MSG_DECLARE(ky_app_ring_set, KY_APP_RING_SET_FIELDS)
-KY_MSG_DECLARE(ky_app_contexts, KY_APP_CONTEXTS_FIELDS)
-KY_MSG_DECLARE(ky_app_filters, KY_APP_FILTERS_FIELDS)
-KY_MSG_DECLARE(ky_app_map, KY_APP_MAP_FIELDS)
-KY_MSG_DECLARE(ky_app_unmap, KY_APP_UNMAP_FIELDS)
-KY_MSG_DECLARE(ky_app_start, KY_APP_SET_FIELDS)
-KY_MSG_DECLARE(ky_app_stop, KY_APP_SET_FIELDS)
-KY_MSG_DECLARE(ky_app_drop, KY_APP_SET_FIELDS)
-KY_MSG_DECLARE(ky_app_statedump, KY_APP_STATEDUMP_FIELDS)
-KY_MSG_DECLARE(ky_app_done, KY_APP_DONE_FIELDS)
-KY_MSG_DECLARE(ky_app_flushed, KY_APP_FLUSH_FIELDS)
-KY_MSG_DECLARE(ky_app_blocking, KY_APP_BLOCKING_FIELDS)
+/* All messages: struct, encoder and decoder come from a row, and where daemons send it, the sender (svc/msg-conn.h). */
+#define KY_APP_MESSAGES(M)                                                                         \
+	M(ky_app_hello, KY_APP_HELLO, KY_APP_HELLO_FIELDS)                                         \
+	M(ky_app_events, KY_APP_EVENTS, KY_APP_EVENTS_FIELDS)                                      \
+	M(ky_app_new_events, KY_APP_NEW_EVENTS, KY_APP_NEW_EVENTS_FIELDS)                          \
+	M(ky_app_ack, KY_APP_ACK, KY_APP_ACK_FIELDS)                                               \
+	M(ky_app_uncounted, KY_APP_UNCOUNTED, KY_APP_UNCOUNTED_FIELDS)                             \
+	M(ky_app_flush, KY_APP_FLUSH, KY_APP_FLUSH_FIELDS)                                         \
+	M(ky_app_query, KY_APP_QUERY, KY_APP_QUERY_FIELDS)                                         \
+	M(ky_app_ring_set, KY_APP_RING_SET, KY_APP_RING_SET_FIELDS)                                \
+	M(ky_app_contexts, KY_APP_CONTEXTS, KY_APP_CONTEXTS_FIELDS)                                \
+	M(ky_app_filters, KY_APP_FILTERS, KY_APP_FILTERS_FIELDS)                                   \
+	M(ky_app_map, KY_APP_MAP, KY_APP_MAP_FIELDS)                                               \
+	M(ky_app_unmap, KY_APP_UNMAP, KY_APP_UNMAP_FIELDS)                                         \
+	M(ky_app_start, KY_APP_START, KY_APP_SET_FIELDS)                                           \
+	M(ky_app_stop, KY_APP_STOP, KY_APP_SET_FIELDS)                                             \
+	M(ky_app_drop, KY_APP_DROP, KY_APP_SET_FIELDS)                                             \
+	M(ky_app_statedump, KY_APP_STATEDUMP, KY_APP_STATEDUMP_FIELDS)                             \
+	M(ky_app_done, KY_APP_DONE, KY_APP_DONE_FIELDS)                                            \
+	M(ky_app_flushed, KY_APP_FLUSHED, KY_APP_FLUSH_FIELDS)                                     \
+	M(ky_app_blocking, KY_APP_BLOCKING, KY_APP_BLOCKING_FIELDS)
+
+KY_APP_MESSAGES(KY_MSG_DECLARE)
 
 #endif

@@ -168,21 +168,25 @@ enum ky_cons_type {
 #define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
 #define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
 
-KY_MSG_DECLARE(ky_cons_init, KY_CONS_INIT_FIELDS)
-KY_MSG_DECLARE(ky_cons_ring_set, KY_CONS_RING_SET_FIELDS)
-KY_MSG_DECLARE(ky_cons_flush, KY_CONS_FLUSH_FIELDS)
-KY_MSG_DECLARE(ky_cons_quit, KY_CONS_QUIT_FIELDS)
-KY_MSG_DECLARE(ky_cons_ask, KY_CONS_ASK_FIELDS)
-KY_MSG_DECLARE(ky_cons_snapshot, KY_CONS_SNAPSHOT_FIELDS)
-KY_MSG_DECLARE(ky_cons_timers, KY_CONS_TIMERS_FIELDS)
-KY_MSG_DECLARE(ky_cons_rotate, KY_CONS_ROTATE_FIELDS)
-KY_MSG_DECLARE(ky_cons_rotated, KY_CONS_ROTATED_FIELDS)
-KY_MSG_DECLARE(ky_cons_retire, KY_CONS_RETIRE_FIELDS)
-KY_MSG_DECLARE(ky_cons_forget, KY_CONS_FORGET_FIELDS)
-KY_MSG_DECLARE(ky_cons_retired, KY_CONS_RETIRED_FIELDS)
-KY_MSG_DECLARE(ky_cons_stats, KY_CONS_STATS_FIELDS)
-KY_MSG_DECLARE(ky_cons_error, KY_CONS_ERROR_FIELDS)
-KY_MSG_DECLARE(ky_cons_adopt, KY_CONS_ADOPT_FIELDS)
-KY_MSG_DECLARE(ky_cons_adopted, KY_CONS_ADOPTED_FIELDS)
+/* All messages: struct, encoder and decoder come from a row, and where daemons send it, the sender (svc/msg-conn.h). */
+#define KY_CONS_MESSAGES(M)                                                                        \
+	M(ky_cons_init, KY_CONS_INIT, KY_CONS_INIT_FIELDS)                                         \
+	M(ky_cons_ring_set, KY_CONS_RING_SET, KY_CONS_RING_SET_FIELDS)                             \
+	M(ky_cons_flush, KY_CONS_FLUSH, KY_CONS_FLUSH_FIELDS)                                      \
+	M(ky_cons_quit, KY_CONS_QUIT, KY_CONS_QUIT_FIELDS)                                         \
+	M(ky_cons_ask, KY_CONS_ASK, KY_CONS_ASK_FIELDS)                                            \
+	M(ky_cons_snapshot, KY_CONS_SNAPSHOT, KY_CONS_SNAPSHOT_FIELDS)                             \
+	M(ky_cons_timers, KY_CONS_TIMERS, KY_CONS_TIMERS_FIELDS)                                   \
+	M(ky_cons_rotate, KY_CONS_ROTATE, KY_CONS_ROTATE_FIELDS)                                   \
+	M(ky_cons_rotated, KY_CONS_ROTATED, KY_CONS_ROTATED_FIELDS)                                \
+	M(ky_cons_retire, KY_CONS_RETIRE, KY_CONS_RETIRE_FIELDS)                                   \
+	M(ky_cons_forget, KY_CONS_FORGET, KY_CONS_FORGET_FIELDS)                                   \
+	M(ky_cons_retired, KY_CONS_RETIRED, KY_CONS_RETIRED_FIELDS)                                \
+	M(ky_cons_stats, KY_CONS_STATS, KY_CONS_STATS_FIELDS)                                      \
+	M(ky_cons_error, KY_CONS_ERROR, KY_CONS_ERROR_FIELDS)                                      \
+	M(ky_cons_adopt, KY_CONS_ADOPT, KY_CONS_ADOPT_FIELDS)                                      \
+	M(ky_cons_adopted, KY_CONS_ADOPTED, KY_CONS_ADOPTED_FIELDS)
+
+KY_CONS_MESSAGES(KY_MSG_DECLARE)
 
 #endif

@@ -70,14 +70,15 @@ int ky_msg_end(struct ky_writer *w);
 int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
 
 /*
- * A message is described once, as a table of fields; struct, encoder and decoder come from it:
+ * A message is described once, as a table of fields, and its protocol has a table of messages:
  *
- *   #define KY_APP_ACK(F) F(u32, cookie) F(i32, status)
- *   KY_MSG_DECLARE(ky_app_ack, KY_APP_ACK)       in the header
- *   KY_MSG_DEFINE(ky_app_ack, KY_APP_ACK, TYPE)  in one source
+ *   #define KY_APP_ACK_FIELDS(F) F(u32, cookie) F(i32, status)
+ *   #define KY_APP_MESSAGES(M) M(ky_app_ack, KY_APP_ACK, KY_APP_ACK_FIELDS) ...
+ *   KY_APP_MESSAGES(KY_MSG_DECLARE)   in the header
+ *   KY_APP_MESSAGES(KY_MSG_DEFINE)    in one source
  *
- * gives struct ky_app_ack, int ky_app_ack_encode(w, &m) -> length or -EMSGSIZE, and
- * int ky_app_ack_decode(r, &m) -> 0 or -EBADMSG.
+ * This declares and defines struct ky_app_ack, int ky_app_ack_encode(w, &m), which returns the message's length or
+ * -EMSGSIZE, and int ky_app_ack_decode(r, &m), which returns 0 or -EBADMSG.
  */
 #define KY_WIRE_TYPE_u8		   uint8_t
 #define KY_WIRE_TYPE_u32	   uint32_t
@@ -89,14 +90,14 @@ int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
 #define KY_WIRE_WRITE(type, name)  ky_write_##type(w, m->name);
 #define KY_WIRE_READ(type, name)   m->name = ky_read_##type(r);
 
-#define KY_MSG_DECLARE(msg, FIELDS)                                                                \
+#define KY_MSG_DECLARE(msg, TYPE, FIELDS)                                                          \
 	struct msg {                                                                               \
 		FIELDS(KY_WIRE_MEMBER)                                                             \
 	};                                                                                         \
 	int msg##_encode(struct ky_writer *w, const struct msg *m);                                \
 	int msg##_decode(struct ky_reader *r, struct msg *m);
 
-#define KY_MSG_DEFINE(msg, FIELDS, TYPE)                                                           \
+#define KY_MSG_DEFINE(msg, TYPE, FIELDS)                                                           \
 	int msg##_encode(struct ky_writer *w, const struct msg *m)                                 \
 	{                                                                                          \
 		ky_msg_begin(w, TYPE);                                                             \

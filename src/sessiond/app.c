@@ -12,6 +12,8 @@
 /* Room for lists in a message, beside its other fields. */
 #define LIST_MAX (KY_MSG_MAX - 64)
 
+KY_APP_MESSAGES(KY_MSG_SENDER)
+
 static const struct ky_msg_conn_ops conn_ops;
 
 /* A message to be, and the list in it. */
@@ -31,23 +33,6 @@ static struct ky_bytes list_bytes(const struct list *l)
 {
 	return (struct ky_bytes){.data = l->buf, .len = (uint32_t)l->w.len};
 }
-
-static void post(struct app *a, struct ky_writer *w, int len, const int *fds, size_t n_fds)
-{
-	if (len < 0)
-		ky_msg_conn_fail(&a->conn, len);
-	else
-		ky_msg_conn_send(&a->conn, w->buf, (size_t)len, fds, n_fds);
-}
-
-/* Encodes a message of type ky_app_TYPE and posts it. */
-#define POST(app, type, message, fds, n_fds)                                                       \
-	do {                                                                                       \
-		uint8_t post_buf[KY_MSG_MAX];                                                      \
-		struct ky_writer post_w = {.buf = post_buf, .cap = sizeof(post_buf)};              \
-		int post_len = ky_app_##type##_encode(&post_w, message);                           \
-		post(app, &post_w, post_len, fds, n_fds);                                          \
-	} while (0)
 
 static struct app_set *find_set(const struct app *a, uint32_t number)
 {
@@ -179,7 +164,7 @@ static void post_query(struct app *a, uint32_t number, const struct list *rules,
 		return;
 	}
 	a->n_queries++;
-	POST(a, query, &m, NULL, 0);
+	ky_app_query_send(&a->conn, &m, NULL, 0);
 }
 
 /* The rules of a channel, in as many messages as they need; none when no rule is enabled. */
@@ -327,24 +312,14 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 			post_query(a, QUERY_ALL, &rules, b);
 }
 
-/* Returns the cookie of the program's answer. */
-static uint32_t post_order(struct app_set *as, uint16_t type, struct barrier *b)
+/* Returns the cookie of the application's ACK. b waits for it; may be NULL. */
+static uint32_t expect_ack(struct app *a, struct barrier *b)
 {
-	struct app *a = as->app;
-	struct ky_app_start m = {
-		.cookie = daemon_next_cookie(a->daemon),
-		.set = as->set->number,
-	};
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	uint32_t cookie = daemon_next_cookie(a->daemon);
 
 	if (b)
-		owe(a, TICKET_ACK, m.cookie, b);
-	ky_msg_begin(&w, type);
-	ky_write_u32(&w, m.cookie);
-	ky_write_u32(&w, m.set);
-	post(a, &w, ky_msg_end(&w), NULL, 0);
-	return m.cookie;
+		owe(a, TICKET_ACK, cookie, b);
+	return cookie;
 }
 
 /* Also for a set that has started: then its ACK tells that what was mapped before is in effect. */
@@ -352,7 +327,9 @@ void app_set_start(struct app_set *as, struct barrier *b)
 {
 	if (!as->sent)
 		return;
-	as->start_cookie = post_order(as, KY_APP_START, b);
+	as->start_cookie = expect_ack(as->app, b);
+	ky_app_start_send(
+		&as->app->conn, &(struct ky_app_start){as->start_cookie, as->set->number}, NULL, 0);
 	as->untold |= !as->started;
 	as->started = true;
 	as->changed = false;
@@ -360,17 +337,23 @@ void app_set_start(struct app_set *as, struct barrier *b)
 
 void app_set_stop(struct app_set *as, struct barrier *b)
 {
+	struct ky_app_stop m = {.set = as->set->number};
+
 	if (!as->started)
 		return;
-	post_order(as, KY_APP_STOP, b);
+	m.cookie = expect_ack(as->app, b);
+	ky_app_stop_send(&as->app->conn, &m, NULL, 0);
 	as->started = as->untold = false;
 }
 
 void app_set_drop(struct app_set *as, struct barrier *b)
 {
+	struct ky_app_drop m = {.set = as->set->number};
+
 	if (!as->sent)
 		return;
-	post_order(as, KY_APP_DROP, b);
+	m.cookie = expect_ack(as->app, b);
+	ky_app_drop_send(&as->app->conn, &m, NULL, 0);
 	as->started = as->untold = as->sent = false;
 	as->n_contexts = 0;
 }
@@ -399,7 +382,7 @@ static void dump_state(struct app *a, const struct session *s, bool all, struct 
 		t = owe(a, TICKET_ACK, m.cookie, b);
 	if (t)
 		t->trusted = collector_is(&a->daemon->collector, a->pid);
-	POST(a, statedump, &m, NULL, 0);
+	ky_app_statedump_send(&a->conn, &m, NULL, 0);
 }
 
 void apps_dump_state(struct session *s, bool all, struct barrier *b)
@@ -439,7 +422,7 @@ static void post_blocking(struct app_set *as)
 	struct ky_app_blocking m = {
 		.set = as->set->number, .timeout_us = as->set->channel->blocking_timeout_us};
 
-	POST(as->app, blocking, &m, NULL, 0);
+	ky_app_blocking_send(&as->app->conn, &m, NULL, 0);
 }
 
 /* Once. 0 or -errno. */
@@ -462,7 +445,7 @@ static int post_ring_set(struct app_set *as)
 	if (set->mode == KY_SET_PER_THREAD)
 		watch_process(a);
 	KY_GEOMETRY_COPY(&m, &set->geometry);
-	POST(as->app, ring_set, &m, fds, KY_ARRAY_SIZE(fds));
+	ky_app_ring_set_send(&as->app->conn, &m, fds, KY_ARRAY_SIZE(fds));
 	as->sent = true;
 	if (set->channel->blocking_timeout_us)
 		post_blocking(as);
@@ -492,7 +475,7 @@ static void post_contexts(struct app_set *as)
 	list_clear(&l);
 	contexts_encode(&l.w, c);
 	m.list = list_bytes(&l);
-	POST(as->app, contexts, &m, NULL, 0);
+	ky_app_contexts_send(&as->app->conn, &m, NULL, 0);
 	as->n_contexts = c->n_contexts;
 }
 
@@ -503,7 +486,7 @@ static void post_map(struct app_set *as, struct list *l)
 	if (!l->n)
 		return;
 	post_contexts(as);
-	POST(as->app, map, &m, NULL, 0);
+	ky_app_map_send(&as->app->conn, &m, NULL, 0);
 	as->changed = true;
 	list_clear(l);
 }
@@ -514,7 +497,7 @@ static void post_unmap(struct app_set *as, struct list *l)
 
 	if (!l->n)
 		return;
-	POST(as->app, unmap, &m, NULL, 0);
+	ky_app_unmap_send(&as->app->conn, &m, NULL, 0);
 	as->changed = true;
 	list_clear(l);
 }
@@ -686,7 +669,7 @@ static void post_filter(struct app_set *as, const struct filter *f)
 	ky_write_u32(&l.w, f->number);
 	ky_write_bytes(&l.w, (struct ky_bytes){f->program, f->len});
 	m.list = list_bytes(&l);
-	POST(as->app, filters, &m, NULL, 0);
+	ky_app_filters_send(&as->app->conn, &m, NULL, 0);
 }
 
 /* FNV-1a of their numbers. */
@@ -855,7 +838,7 @@ static void done_if_due(struct app *a)
 	ky_list_foreach (as, &a->sets, app_node)
 		m.n_sets += as->sent;
 	for (; a->n_dones; a->n_dones--)
-		POST(a, done, &m, NULL, 0);
+		ky_app_done_send(&a->conn, &m, NULL, 0);
 }
 
 /* The program has events that it was not asked about: it is told when all has been said about them. */
@@ -1021,7 +1004,7 @@ static void flushed(struct barrier *b)
 	struct app *a = ky_container_of(b, struct app, flush);
 	struct ky_app_flushed m = {.cookie = a->flush_cookie};
 
-	POST(a, flushed, &m, NULL, 0);
+	ky_app_flushed_send(&a->conn, &m, NULL, 0);
 }
 
 /* Only a companion's programs have the consumer write out what there is, which is their own. */

@@ -27,6 +27,8 @@
 	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
 #define FAILURES_MAX 3	       /* in a row, when it is only to end */
 
+KY_CONS_MESSAGES(KY_MSG_SENDER)
+
 static const struct ky_msg_conn_ops conn_ops;
 
 /* In the child: becomes the session's owner for good. */
@@ -64,9 +66,7 @@ static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t 
 
 static void send_init(struct consumer *c)
 {
-	uint8_t buf[KY_MSG_MAX];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_init m = {
+	const struct ky_cons_init m = {
 		.version = KY_PROTO_VERSION,
 		.session = c->session->name,
 		.output = c->output,
@@ -75,41 +75,24 @@ static void send_init(struct consumer *c)
 				      ? ""
 				      : rundir_path(&c->session->daemon->run, KY_RUN_DRAIN),
 	};
-	int len = ky_cons_init_encode(&w, &m);
 
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), &c->memory_fd, 1);
+	ky_cons_init_send(&c->conn, &m, &c->memory_fd, 1);
 }
 
 static void send_retire(struct consumer *c, const struct ring_set *set)
 {
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = ky_cons_retire_encode(&w, &(struct ky_cons_retire){.set = set->number});
-
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
-}
-
-static void send_forget(struct consumer *c, uint32_t set)
-{
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = ky_cons_forget_encode(&w, &(struct ky_cons_forget){.set = set});
-
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+	ky_cons_retire_send(&c->conn, &(struct ky_cons_retire){.set = set->number}, NULL, 0);
 }
 
 static void send_timers(struct consumer *c, const struct ring_set *set)
 {
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_timers m = {
+	const struct ky_cons_timers m = {
 		.set = set->number,
 		.switch_us = set->channel->switch_timer_us,
 		.read_us = set->channel->read_timer_us,
 	};
-	int len = ky_cons_timers_encode(&w, &m);
 
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+	ky_cons_timers_send(&c->conn, &m, NULL, 0);
 }
 
 static void send_set(struct consumer *c, const struct ring_set *set)
@@ -121,16 +104,16 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 	int error = KY_MIN(KY_MIN(rings, consumed), KY_MIN(log, 0));
 	uint8_t buf[1024];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = order_ring_set(&w, set);
 
 	if (error < 0) {
 		ky_msg_conn_fail(&c->conn, error);
 		return;
 	}
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), fds, KY_ARRAY_SIZE(fds));
-	if (!c->snapshot)
-		send_timers(c, set);
-	if (!c->snapshot && set->retiring)
+	ky_msg_conn_send(&c->conn, buf, order_ring_set(&w, set), fds, KY_ARRAY_SIZE(fds));
+	if (c->snapshot)
+		return;
+	send_timers(c, set);
+	if (set->retiring)
 		send_retire(c, set);
 }
 
@@ -147,35 +130,25 @@ static void send_sets(struct consumer *c)
 				send_set(c, set);
 }
 
-/* FLUSH, ASK and QUIT have the same one field. */
-static void send_order(struct consumer *c, enum ky_cons_type type, uint32_t cookie)
+static void send_flush(struct consumer *c, uint32_t cookie)
 {
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_flush m = {.cookie = cookie};
-	int len = -EINVAL;
+	if (c->connected)
+		ky_cons_flush_send(&c->conn, &(struct ky_cons_flush){cookie}, NULL, 0);
+}
 
-	if (!c->connected)
-		return;
-	if (type == KY_CONS_FLUSH)
-		len = ky_cons_flush_encode(&w, &m);
-	else if (type == KY_CONS_ASK)
-		len = ky_cons_ask_encode(&w, &(struct ky_cons_ask){.cookie = cookie});
-	else if (type == KY_CONS_QUIT)
-		len = ky_cons_quit_encode(&w, &(struct ky_cons_quit){.cookie = cookie});
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+static void send_quit(struct consumer *c)
+{
+	if (c->connected)
+		ky_cons_quit_send(&c->conn, &(struct ky_cons_quit){c->quit_cookie}, NULL, 0);
 }
 
 static void send_rotate(struct consumer *c)
 {
-	uint8_t buf[1024];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_rotate m = {
+	const struct ky_cons_rotate m = {
 		.cookie = c->rotate_cookie, .chunk = c->rotate_chunk, .archive = c->rotate_archive};
-	int len = ky_cons_rotate_encode(&w, &m);
 
 	if (c->connected)
-		ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+		ky_cons_rotate_send(&c->conn, &m, NULL, 0);
 }
 
 /* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
@@ -188,14 +161,14 @@ static void send_everything(struct consumer *c)
 		send_sets(c);
 	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
 		if (t->kind == TICKET_FLUSH)
-			send_order(c, KY_CONS_FLUSH, t->key);
+			send_flush(c, t->key);
 		else if (t->kind != TICKET_ROTATE)
 			ticket_done(t);
 	}
 	if (c->rotate_cookie)
 		send_rotate(c);
 	if (c->quit_cookie)
-		send_order(c, KY_CONS_QUIT, c->quit_cookie);
+		send_quit(c);
 }
 
 static int spawn_process(struct consumer *c, int fd)
@@ -357,12 +330,7 @@ void consumer_tell_timers(struct consumer *c, const struct channel *channel)
 
 void consumer_snapshot(struct consumer *c, uint64_t max_size)
 {
-	uint8_t buf[64];
-	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	struct ky_cons_snapshot m = {.max_size = max_size};
-	int len = ky_cons_snapshot_encode(&w, &m);
-
-	ky_msg_conn_send(&c->conn, buf, (size_t)KY_MAX(len, 0), NULL, 0);
+	ky_cons_snapshot_send(&c->conn, &(struct ky_cons_snapshot){max_size}, NULL, 0);
 	send_sets(c);
 	consumer_quit(c);
 }
@@ -372,7 +340,7 @@ void consumer_flush(struct consumer *c, struct barrier *b)
 	uint32_t cookie = daemon_next_cookie(c->session->daemon);
 
 	if (ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
-		send_order(c, KY_CONS_FLUSH, cookie);
+		send_flush(c, cookie);
 }
 
 void consumer_ask(struct consumer *c, struct barrier *b)
@@ -380,7 +348,7 @@ void consumer_ask(struct consumer *c, struct barrier *b)
 	uint32_t cookie = daemon_next_cookie(c->session->daemon);
 
 	if (c->connected && ticket_new(&c->tickets, TICKET_ASK, cookie, b))
-		send_order(c, KY_CONS_ASK, cookie);
+		ky_cons_ask_send(&c->conn, &(struct ky_cons_ask){cookie}, NULL, 0);
 }
 
 void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
@@ -396,7 +364,7 @@ void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, st
 void consumer_quit(struct consumer *c)
 {
 	c->quit_cookie = daemon_next_cookie(c->session->daemon);
-	send_order(c, KY_CONS_QUIT, c->quit_cookie);
+	send_quit(c);
 }
 
 static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
@@ -444,7 +412,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 		ring_memory_remove(c->session->shm_fd, set->number);
 		ring_set_free(set);
 	}
-	send_forget(c, m->set);
+	ky_cons_forget_send(&c->conn, &(struct ky_cons_forget){m->set}, NULL, 0);
 }
 
 /* What it has kept of a set for us. */

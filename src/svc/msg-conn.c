@@ -152,22 +152,30 @@ static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int
 	return ret;
 }
 
-int ky_msg_conn_send(
+static int send_or_queue(
 	struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
 	ssize_t n = -EAGAIN;
 
-	if (c->failed)
-		return -EPIPE;
-	if (len > KY_MSG_CONN_MAX || n_fds > KY_MSG_CONN_MAX_FDS)
+	if (!len || len > KY_MSG_CONN_MAX || n_fds > KY_MSG_CONN_MAX_FDS)
 		return -EMSGSIZE;
 	if (ky_list_empty(&c->queue))
 		n = send_now(c->fd, buf, len, fds, n_fds);
 	if (is_full(n))
 		n = enqueue(c, buf, len, fds, n_fds);
-	if (n < 0)
-		ky_msg_conn_fail(c, (int)n);
-	return n < 0 ? (int)n : 0;
+	return (int)KY_MIN(n, 0);
+}
+
+int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int *fds, size_t n_fds)
+{
+	int ret;
+
+	if (c->failed)
+		return -EPIPE;
+	ret = len < 0 ? len : send_or_queue(c, buf, (size_t)len, fds, n_fds);
+	if (ret < 0)
+		ky_msg_conn_fail(c, ret);
+	return ret;
 }
 
 static int flush_queue(struct ky_msg_conn *c)

@@ -55,10 +55,25 @@ void ky_msg_conn_deinit(struct ky_msg_conn *c);
 /* Ends the conversation: `closed` comes from a job. */
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error);
 /*
- * Sends or queues a message; fds are borrowed. Errors are also told by `closed`, so most callers
- * need not look: -ENOBUFS (the peer's bound is reached), -EMSGSIZE, or the socket's.
+ * Sends or queues a message. fds are borrowed. len: its length, or the error of its encoding. Any error ends the
+ * conversation, so most callers need not look at it: -ENOBUFS if the peer's bound is reached, -EMSGSIZE if the message or
+ * the list of descriptors is too long or the message is empty (the peer would take that for a hang-up), or the socket's.
  */
-int ky_msg_conn_send(
-	struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds);
+int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int *fds, size_t n_fds);
+
+/*
+ * Defines MESSAGE_send(conn, &m, fds, n_fds), which encodes and sends. From a table of messages (proto/wire.h):
+ * KY_CONS_MESSAGES(KY_MSG_SENDER).
+ */
+#define KY_MSG_SENDER(msg, TYPE, FIELDS)                                                           \
+	static inline int msg##_send(                                                              \
+		struct ky_msg_conn *c, const struct msg *m, const int *fds, size_t n_fds)          \
+	{                                                                                          \
+		uint8_t buf[KY_MSG_MAX];                                                           \
+		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};                             \
+		int len = msg##_encode(&w, m);                                                     \
+                                                                                                   \
+		return ky_msg_conn_send(c, buf, len, fds, n_fds);                                  \
+	}
 
 #endif

@@ -198,6 +198,21 @@ static void test_peer_that_never_reads_is_dropped(void **state)
 	assert_int_equal(count_fds(), before - 1);
 }
 
+/* The peer would take a message of 0 bytes for a hang-up, and a message that was left out would be missed. */
+static void test_no_message_is_left_out(void **state)
+{
+	static const char text[KY_MSG_CONN_MAX + 1];
+	static const int lengths[] = {0, -EMSGSIZE, sizeof(text)};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(lengths); i++) {
+		assert_int_equal(ky_msg_conn_send(&here, text, lengths[i], NULL, 0), -EMSGSIZE);
+		assert_int_equal(ky_loop_run(&loop), 0);
+		assert_int_equal(closed_error, -EMSGSIZE);
+		teardown(state);
+		setup(state);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -211,6 +226,7 @@ int main(void)
 		TEST(test_peers_end),
 		TEST(test_queue_keeps_order),
 		TEST(test_peer_that_never_reads_is_dropped),
+		TEST(test_no_message_is_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
