@@ -719,8 +719,63 @@ def row_reading(bench):
     return rows
 
 
+# ---- what is used without a tracer
+
+
+def habit_printf(bench, programs, n):
+    """A line of text with the time, written through a buffered FILE."""
+    return run_habit([programs / "habit", "printf", bench.disk / "lines", n])
+
+
+def habit_uftrace(bench, programs, n):
+    """Entry and exit of a function that the compiler instruments: no values."""
+    return run_habit(["uftrace", "record", "--force", "-d", bench.disk / "uftrace", programs / "habit-pg", "call", "-", n])
+
+
+def habit_perf(bench, programs, n):
+    """A user-space probe with one argument, recorded by perf."""
+    perf("probe", "--quiet", "--exec", programs / "habit", "--add", "bench_habit=mark a")
+    try:
+        return run_habit(["perf", "record", "--quiet", "--event", "probe_habit:bench_habit", "--output", bench.disk / "perf.data",
+            programs / "habit", "call", "-", n // 10])
+    finally:
+        perf("probe", "--quiet", "--del", "probe_habit:bench_habit")
+
+
+def perf(*args):
+    done = subprocess.run(["perf", *map(str, args)], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"perf {args[0]} failed: {done.stderr.strip()[-200:]}")
+
+
+def run_habit(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=systems.TIMEOUT)
+    try:
+        return float(done.stdout.split()[0])
+    except (IndexError, ValueError):
+        raise Failed(f"{command[0]} failed: {done.stderr.strip()[-200:]}") from None
+
+
+HABITS = {"printf with the time to a file": habit_printf, "uftrace, function entry and exit": habit_uftrace,
+    "perf, user-space probe with one argument": habit_perf}
+
+
+def row_habits(bench):
+    """One integer by Kymo, beside what is used where there is no tracer."""
+    rows = {habit: Row(f"one integer (peer: {label})", "ns") for label, habit in HABITS.items()}
+    n = bench.small(2000000, 200000)
+    with bench.daemons(), Emitter(bench.kymo) as emitter, bench.kymo.session(bench.out()) as session:
+        for _ in range(bench.runs):
+            bench.kymo.drain(session)
+            ns = emitter.run(kind="int", n=n, pin=0)["ns"]
+            for habit, row in rows.items():
+                row.add("kymo", ns)
+                row.add("lttng", habit(bench, bench.build / "bench", n))
+    return list(rows.values())
+
+
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
-    row_disabled, row_special, row_printf, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_disabled, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_crowd, row_memory, row_presence, row_reading)}
 
 
