@@ -180,28 +180,18 @@ static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky
 	return r;
 }
 
-static const struct ky_choice *choose(const struct ky_node *n, uint64_t tag)
-{
-	for (uint32_t i = 0; i < n->n_choices; i++) {
-		const struct ky_choice *c = &n->choices[i];
-
-		if (n->depends_on->is_signed
-				? (int64_t)tag >= (int64_t)c->lo && (int64_t)tag <= (int64_t)c->hi
-				: tag >= c->lo && tag <= c->hi)
-			return c;
-	}
-	return NULL;
-}
-
 static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
-	const struct ky_choice *c = choose(n, d->slots[n->from]);
+	const struct ky_segments *s = &n->choices->segments;
+	const struct ky_segment *chosen = ky_segments_find(s, d->slots[n->from]);
+	uint32_t option;
 	int r;
 
-	if (!c)
+	if (!chosen)
 		return -EBADMSG;
-	r = emit(out, n, (struct ky_value){.u = c->option});
-	return r ? r : decode_node(d, &n->children[c->option], out);
+	option = n->choices->options[s->indexes[chosen->first]];
+	r = emit(out, n, (struct ky_value){.u = option});
+	return r ? r : decode_node(d, &n->children[option], out);
 }
 
 /* The value of a member of a run, at a whole byte that the caller has checked. */

@@ -46,16 +46,26 @@ char *ky_put_iso(struct ky_format *f, char *to, int64_t ns)
 	return ky_put_char(put_second(to, find_second(&f->utc, ns, true), ns), 'Z');
 }
 
+static bool range_holds(const struct ky_range *r, uint64_t v, bool is_signed)
+{
+	return is_signed ? (int64_t)v >= (int64_t)r->lo && (int64_t)v <= (int64_t)r->hi
+			 : v >= r->lo && v <= r->hi;
+}
+
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at)
 {
 	const struct ky_type *t = n->type;
 
-	while (*at < t->n) {
-		const struct ky_label *l = &t->labels[(*at)++];
+	if (t->segments.n) {
+		const struct ky_segment *s = ky_segments_find(&t->segments, v);
 
-		if (n->is_signed ? (int64_t)v >= (int64_t)l->lo && (int64_t)v <= (int64_t)l->hi
-				 : v >= l->lo && v <= l->hi)
-			return l->label;
+		return s && *at < s->n ? t->labels[t->segments.indexes[s->first + (*at)++]] : NULL;
+	}
+	while (*at < t->n) {
+		uint32_t i = (*at)++;
+
+		if (range_holds(&t->ranges[i], v, n->is_signed))
+			return t->labels[i];
 	}
 	return NULL;
 }

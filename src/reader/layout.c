@@ -22,9 +22,9 @@ enum {
 	N_SCOPES,
 };
 
-static const char *const scope_prefixes[N_SCOPES] = {"trace.packet.header.",
-	"stream.packet.context.", "stream.event.header.", "stream.event.context.", "event.context.",
-	"event.fields."};
+static const char *const scope_names[N_SCOPES][3] = {{"trace", "packet", "header"},
+	{"stream", "packet", "context"}, {"stream", "event", "header"},
+	{"stream", "event", "context"}, {"event", "context"}, {"event", "fields"}};
 
 struct compiler {
 	struct ky_tsdl *t;
@@ -36,7 +36,9 @@ struct compiler {
 	struct ky_node *frames[MAX_DEPTH]; /* under construction; n counts the children begun */
 	int depth;
 	uint32_t n_slots, max_slots;
-	const struct ky_clock *clock; /* seen in the stream being compiled */
+	const struct ky_clock *clock;	   /* of the stream being compiled, or NULL */
+	const struct ky_choices **choices; /* all so far; found by their types; owned */
+	size_t n_choices;
 };
 
 static void KY_PRINTF(2, 3) fail(struct compiler *c, const char *fmt, ...)
@@ -62,67 +64,84 @@ static void *alloc(struct compiler *c, size_t n, size_t size)
 
 /* --- references --- */
 
-/* The member of a structure that is called as the first word of the path. */
-static struct ky_node *find_member(struct ky_node *s, const char *path, size_t len)
+/* Follows a.b.c from a structure, through structures. words ends with NULL. */
+static struct ky_node *follow(const struct compiler *c, struct ky_node *s, const char *const *words)
 {
-	for (uint32_t i = 0; i < s->n; i++) {
-		const char *name = s->children[i].full_name;
+	for (; s && s->kind == KY_NODE_STRUCT && *words; words++) {
+		uint32_t i = ky_names_find(&c->t->names, s, *words);
 
-		if (!strncmp(name, path, len) && !name[len])
-			return &s->children[i];
+		s = i < s->n ? &s->children[i] : NULL;
 	}
-	return NULL;
+	return s && !*words ? s : NULL;
 }
 
-/* Follows a.b.c from a structure. */
-static struct ky_node *follow(struct ky_node *s, const char *path)
+/* How many words of the path are the name of this scope; 0: it is not its. */
+static unsigned scope_words(int scope, const char *const *words)
 {
-	while (s && s->kind == KY_NODE_STRUCT) {
-		size_t len = strcspn(path, ".");
+	unsigned n = 0;
 
-		s = find_member(s, path, len);
-		if (!path[len])
-			return s;
-		path += len + 1;
+	for (; n < 3 && scope_names[scope][n]; n++) {
+		if (!words[n] || strcmp(words[n], scope_names[scope][n]))
+			return 0;
 	}
-	return NULL;
+	return words[n] ? n : 0;
 }
 
-static struct ky_node *find_absolute(struct compiler *c, const char *path, bool *is_absolute)
+static struct ky_node *find_absolute(
+	struct compiler *c, const char *const *words, bool *is_absolute)
 {
 	for (int i = 0; i < N_SCOPES; i++) {
-		size_t len = strlen(scope_prefixes[i]);
+		unsigned n = scope_words(i, words);
 
-		if (strncmp(path, scope_prefixes[i], len))
+		if (!n)
 			continue;
 		*is_absolute = true;
 		if (i == c->scope)
-			return follow(c->frames[0], path + len);
-		return i < c->scope ? follow(c->scopes[i], path + len) : NULL;
+			return follow(c, c->frames[0], words + n);
+		return i < c->scope ? follow(c, c->scopes[i], words + n) : NULL;
 	}
 	return NULL;
 }
 
-static struct ky_node *find_field(struct compiler *c, const char *path)
+/* From the innermost structure outwards, then in the scopes before. */
+static struct ky_node *find_field(struct compiler *c, const char *const *words)
 {
 	bool is_absolute = false;
-	struct ky_node *found = find_absolute(c, path, &is_absolute);
+	struct ky_node *found = find_absolute(c, words, &is_absolute);
 
 	for (int i = c->depth - 1; i >= 0 && !found && !is_absolute; i--)
-		found = follow(c->frames[i], path);
+		found = follow(c, c->frames[i], words);
 	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--)
-		found = follow(c->scopes[i], path);
+		found = follow(c, c->scopes[i], words);
 	return found;
 }
 
+/* Writes a.b.c for a message. */
+static const char *join_words(char *text, size_t size, const char *const *words)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (; words && *words && len < size; words++)
+		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? "." : "", *words);
+	return text;
+}
+
 /* Makes node depend on the integer at path, whose value gets a slot. */
-static void depend(struct compiler *c, struct ky_node *node, const char *path, bool need_enum)
+static void depend(
+	struct compiler *c, struct ky_node *node, const char *const *path, bool need_enum)
 {
 	struct ky_node *on = path ? find_field(c, path) : NULL;
+	char text[80];
 
 	if (!on || on->kind != KY_NODE_INT || (need_enum && !on->is_enum)) {
-		fail(c, "field '%s': '%s' is no %s before it", node->full_name, path ? path : "",
+		fail(c, "field '%.64s': '%s' is no %s before it", node->full_name,
+			join_words(text, sizeof(text), path),
 			need_enum ? "enumeration" : "integer");
+		return;
+	}
+	if (!need_enum && on->is_signed) {
+		fail(c, "field '%.64s': its length is a signed integer", node->full_name);
 		return;
 	}
 	if (on->slot == KY_NO_SLOT)
@@ -130,6 +149,24 @@ static void depend(struct compiler *c, struct ky_node *node, const char *path, b
 	on->is_asked = true;
 	node->depends_on = on;
 	node->from = on->slot;
+}
+
+/* [env.NAME]: an array whose length is a number of the environment. */
+static bool find_env_count(struct compiler *c, const struct ky_node *node, const char *const *path,
+	uint64_t *ret_count)
+{
+	const struct ky_tsdl *t = c->t;
+	uint32_t i;
+
+	if (!path || strcmp(path[0], "env") || !path[1] || path[2])
+		return false;
+	i = ky_names_find(&t->names, &t->n_env, path[1]);
+	if (i >= t->n_env || t->env[i].text || t->env[i].number < 0)
+		fail(c, "field '%.64s': the environment has no length '%.64s'", node->full_name,
+			path[1]);
+	else
+		*ret_count = (uint64_t)t->env[i].number;
+	return true;
 }
 
 /* --- roles --- */
@@ -153,16 +190,101 @@ static const struct {
 	{SCOPE_FIELDS, "_async_id", KY_ROLE_ASYNC_ID},
 };
 
-/* In the event header, `id` counts wherever it stands; elsewhere only what is at the top. */
+/* In the event header, `id` counts in any structure; elsewhere only what is at the top. */
 static enum ky_role role_of(const struct compiler *c, const struct ky_node *node)
 {
-	if (c->scope == SCOPE_EVENT_HEADER && !strcmp(node->full_name, "id"))
+	const struct ky_node *parent = c->frames[c->depth - 1];
+
+	if (c->scope == SCOPE_EVENT_HEADER && parent->kind == KY_NODE_STRUCT &&
+		!strcmp(node->name, "id"))
 		return KY_ROLE_EVENT_ID;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(roles) && c->depth == 1; i++) {
-		if (c->scope == roles[i].scope && !strcmp(node->full_name, roles[i].name))
+		const char *name = c->scope == SCOPE_FIELDS ? node->full_name : node->name;
+
+		if (c->scope == roles[i].scope && !strcmp(name, roles[i].name))
 			return roles[i].role;
 	}
 	return KY_ROLE_NONE;
+}
+
+/* What readers of a packet rely on must be unsigned integers, and a UUID 16 bytes. */
+static void check_role(struct compiler *c, const struct ky_node *node)
+{
+	const struct ky_node *elem = node->children;
+	bool is_uuid = c->scope == SCOPE_PACKET_HEADER && !strcmp(node->name, "uuid");
+	enum ky_role role = is_uuid ? KY_ROLE_UUID : role_of(c, node);
+	bool ok = node->kind == KY_NODE_INT && !node->is_signed;
+
+	if (role == KY_ROLE_NONE || role >= KY_ROLE_CPU)
+		return;
+	if (is_uuid)
+		ok = node->kind == KY_NODE_ARRAY && node->count == 16 &&
+		     elem->kind == KY_NODE_INT && elem->size == 8 && elem->align == 8 &&
+		     !elem->is_signed;
+	if (role == KY_ROLE_MAGIC)
+		ok = ok && node->size == 32 && node == c->frames[0]->children;
+	if (!ok)
+		fail(c, "field '%.64s' has a type or place that is not allowed for it",
+			node->full_name);
+}
+
+/* --- clocks --- */
+
+/* A time without a clock is one of the only clock, or of one that counts nanoseconds from 0. */
+static bool is_unmapped_time(const struct compiler *c, const struct ky_node *node)
+{
+	for (int i = 0; i < c->depth; i++) {
+		if (c->frames[i]->kind != KY_NODE_STRUCT && c->frames[i]->kind != KY_NODE_VARIANT)
+			return false;
+	}
+	if (c->scope == SCOPE_EVENT_HEADER)
+		return !strcmp(node->name, "timestamp");
+	return c->scope == SCOPE_PACKET_CONTEXT &&
+	       (!strcmp(node->name, "timestamp_begin") || !strcmp(node->name, "timestamp_end"));
+}
+
+static const struct ky_clock *default_clock(struct compiler *c, const struct ky_node *node)
+{
+	struct ky_tsdl *t = c->t;
+
+	if (t->n_clocks > 1) {
+		fail(c, "field '%.64s': it does not tell which of %zu clocks it shows",
+			node->full_name, t->n_clocks);
+		return NULL;
+	}
+	if (!t->n_clocks) {
+		t->clocks = alloc(c, 1, sizeof(*t->clocks));
+		if (!t->clocks)
+			return NULL;
+		t->clocks[0] = (struct ky_clock){.name = "default", .freq = 1000000000};
+		t->n_clocks = 1;
+	}
+	return &t->clocks[0];
+}
+
+static void find_clock(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	const struct ky_clock *clock = NULL;
+
+	if (type->clock) {
+		uint32_t i = ky_names_find(&c->t->names, &c->t->n_clocks, type->clock);
+
+		clock = i < c->t->n_clocks ? &c->t->clocks[i] : NULL;
+		if (!clock)
+			fail(c, "field '%.64s': the clock '%.64s' is not described",
+				node->full_name, type->clock);
+	} else if (is_unmapped_time(c, node)) {
+		clock = default_clock(c, node);
+	}
+	if (!clock)
+		return;
+	if (c->clock && c->clock != clock)
+		fail(c, "field '%.64s': its stream has two clocks, '%.64s' and '%.64s'",
+			node->full_name, c->clock->name, clock->name);
+	c->clock = clock;
+	node->is_mapped = true;
+	/* The end of a packet is no time to go to when it begins. */
+	node->is_clock = !node->is_signed && node->role != KY_ROLE_TIMESTAMP_END;
 }
 
 /* --- nodes --- */
@@ -177,8 +299,6 @@ static bool is_big_endian(const struct compiler *c, const struct ky_type *type)
 
 static void build_integer(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
-	const struct ky_clock *clock = type->clock ? ky_tsdl_clock(c->t, type->clock) : NULL;
-
 	node->kind = KY_NODE_INT;
 	node->size = type->size;
 	node->base = type->base;
@@ -188,31 +308,26 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	node->role = role_of(c, node);
 	if (c->scope <= SCOPE_EVENT_CONTEXT)
 		node->slot = c->n_slots++; /* some event may ask for it */
-	if (type->clock && !clock)
-		fail(c, "field '%s': the clock '%s' is not described", node->full_name,
-			type->clock);
-	if (clock) {
-		/* The end of a packet is no time to go to when it begins. */
-		node->is_clock = node->role != KY_ROLE_TIMESTAMP_END;
-		c->clock = clock;
-	}
+	find_clock(c, node, type);
 }
 
 /* Plain numbers, nothing else wants their values, each begins where the last one's alignment ends.
  */
 static bool is_plain(const struct ky_node *elem)
 {
-	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_clock &&
+	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_mapped &&
 	       elem->role == KY_ROLE_NONE;
 }
 
 static void build_array(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	const struct ky_type *e = type->elem;
-	bool sequence = type->kind == KY_TYPE_SEQUENCE;
+	bool sequence;
 
-	node->kind = sequence ? KY_NODE_SEQUENCE : KY_NODE_ARRAY;
 	node->count = type->count;
+	sequence = type->kind == KY_TYPE_SEQUENCE &&
+		   !find_env_count(c, node, type->path, &node->count);
+	node->kind = sequence ? KY_NODE_SEQUENCE : KY_NODE_ARRAY;
 	if (sequence)
 		depend(c, node, type->path, false);
 	node->children = alloc(c, 1, sizeof(*node->children));
@@ -226,8 +341,7 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 			e->size == 8 && e->align == 8;
 	node->is_scalars = is_plain(node->children);
 	node->is_text = node->is_text && node->is_scalars;
-	if (c->scope == SCOPE_PACKET_HEADER && c->depth == 2 && !sequence && node->count == 16 &&
-		e->size == 8 && !strcmp(node->full_name, "uuid"))
+	if (c->scope == SCOPE_PACKET_HEADER && c->depth == 2 && !strcmp(node->name, "uuid"))
 		node->role = KY_ROLE_UUID;
 }
 
@@ -237,7 +351,13 @@ static void build_children(struct compiler *c, struct ky_node *node, const struc
 	node->children = alloc(c, KY_MAX(type->n, 1u), sizeof(*node->children));
 	for (uint32_t i = 0; i < type->n && !c->failed; i++) {
 		struct ky_node *child = &node->children[i];
+		uint32_t *index = ky_names_at(&c->t->names, node, type->members[i].name);
 
+		if (!index) {
+			fail(c, "the metadata is too large");
+			break;
+		}
+		*index = i;
 		node->n = i + 1;
 		child->full_name = type->members[i].name;
 		build(c, child, type->members[i].type);
@@ -246,29 +366,57 @@ static void build_children(struct compiler *c, struct ky_node *node, const struc
 	c->depth--;
 }
 
-static uint32_t option_of(const struct ky_type *variant, const char *label)
+/* The ranges of the tag whose labels name options, in their order. */
+static bool make_choices(struct compiler *c, struct ky_choices *to, const struct ky_type *tag,
+	const struct ky_node *variant)
 {
-	for (uint32_t i = 0; i < variant->n; i++) {
-		if (!strcmp(variant->members[i].name, label))
-			return i;
+	struct ky_range *ranges = calloc(KY_MAX(tag->n, 1u), sizeof(*ranges));
+	uint32_t n = 0;
+	bool ok;
+
+	to->options = alloc(c, KY_MAX(tag->n, 1u), sizeof(*to->options));
+	for (uint32_t i = 0; ranges && to->options && i < tag->n; i++) {
+		uint32_t option = ky_names_find(&c->t->names, variant, tag->labels[i]);
+
+		if (option == UINT32_MAX)
+			continue;
+		ranges[n] = tag->ranges[i];
+		to->options[n++] = option;
 	}
-	return UINT32_MAX;
+	ok = ranges && to->options &&
+	     !ky_segments_build(&to->segments, &c->t->arena, ranges, n, tag->is_signed, 1);
+	free(ranges);
+	return ok;
 }
 
-/* From the labels of the tag, those that name an option. */
-static void build_choices(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+/* Variants of the same types share their choices. NULL after an error. */
+static const struct ky_choices *find_choices(
+	struct compiler *c, const struct ky_node *variant, const struct ky_type *type)
 {
-	const struct ky_type *tag = node->depends_on->type;
-	struct ky_choice *choices = alloc(c, KY_MAX(tag->n, 1u), sizeof(*choices));
+	const struct ky_type *tag = variant->depends_on->type;
+	const void *options = type->n ? (const void *)type->members : type;
+	/* The table takes any pair of pointers. */
+	uint32_t *at = ky_names_at(&c->t->names, tag, options);
+	struct ky_choices *made = NULL;
 
-	for (uint32_t i = 0; choices && i < tag->n; i++) {
-		uint32_t option = option_of(type, tag->labels[i].label);
+	if (at && *at != UINT32_MAX)
+		return c->choices[*at];
+	if (at && ky_is_pow2(c->n_choices + 1)) {
+		const struct ky_choices **more = reallocarray(
+			c->choices, 2 * (c->n_choices + 1), sizeof(*more));
 
-		if (option != UINT32_MAX)
-			choices[node->n_choices++] = (struct ky_choice){
-				tag->labels[i].lo, tag->labels[i].hi, option};
+		c->choices = more ? more : c->choices;
+		at = more ? at : NULL;
 	}
-	node->choices = choices;
+	if (at)
+		made = alloc(c, 1, sizeof(*made));
+	if (!made || !make_choices(c, made, tag, variant)) {
+		fail(c, "the metadata is too large");
+		return NULL;
+	}
+	c->choices[c->n_choices] = made;
+	*at = (uint32_t)c->n_choices++;
+	return made;
 }
 
 static void build_variant(struct compiler *c, struct ky_node *node, const struct ky_type *type)
@@ -277,8 +425,9 @@ static void build_variant(struct compiler *c, struct ky_node *node, const struct
 	depend(c, node, type->path, true);
 	if (c->failed)
 		return;
-	build_choices(c, node, type);
 	build_children(c, node, type);
+	if (!c->failed)
+		node->choices = find_choices(c, node, type);
 	node->align = 1; /* the chosen option aligns itself */
 }
 
@@ -319,6 +468,8 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 		build_variant(c, node, type);
 		break;
 	}
+	if (!c->failed && c->depth == 1)
+		check_role(c, node);
 }
 
 static struct ky_node *build_scope(struct compiler *c, int scope, const struct ky_type *type)
@@ -348,7 +499,7 @@ static void mark_shown(struct ky_node *node)
 	switch ((enum ky_node_kind)node->kind) {
 	case KY_NODE_INT:
 		node->is_shown = node->is_shown || /* because something depends on it */
-				 (!node->is_clock &&
+				 (!node->is_mapped &&
 					 (node->role == KY_ROLE_NONE || node->role >= KY_ROLE_CPU));
 		break;
 	case KY_NODE_FLOAT:
@@ -447,6 +598,7 @@ static void add_bits(uint64_t *bits, const struct ky_node *scope)
 static void find_short_head(struct ky_short_head *h, const struct ky_node *header)
 {
 	const struct ky_node *id, *variant, *option, *time;
+	const struct ky_segment *first;
 	unsigned bits;
 
 	if (!header || header->align < 8 || header->n != 2)
@@ -454,9 +606,11 @@ static void find_short_head(struct ky_short_head *h, const struct ky_node *heade
 	id = &header->children[0];
 	variant = &header->children[1];
 	if (id->role != KY_ROLE_EVENT_ID || variant->kind != KY_NODE_VARIANT ||
-		variant->depends_on != id || !variant->n_choices)
+		variant->depends_on != id || !variant->choices->segments.n)
 		return;
-	option = &variant->children[variant->choices[0].option];
+	first = &variant->choices->segments.v[0];
+	option = &variant->children[variant->choices->options[variant->choices->segments
+								      .indexes[first->first]]];
 	if (option->kind != KY_NODE_STRUCT || option->n != 1)
 		return;
 	time = &option->children[0];
@@ -468,8 +622,8 @@ static void find_short_head(struct ky_short_head *h, const struct ky_node *heade
 		return;
 	*h = (struct ky_short_head){.bits = bits,
 		.align = header->align,
-		.lo = variant->choices[0].lo,
-		.hi = variant->choices[0].hi,
+		.lo = first->lo,
+		.hi = first->hi,
 		.id = id,
 		.time = time};
 }
@@ -484,6 +638,17 @@ static void finish_scope(struct compiler *c, struct ky_node *node)
 	mark_shown(node);
 	make_leads(c, node);
 	find_runs(node);
+}
+
+static bool has_role(const struct ky_node *node, enum ky_role role)
+{
+	if (!node || node->role == role)
+		return node;
+	for (uint32_t i = 0; i < node->n; i++) {
+		if (has_role(&node->children[i], role))
+			return true;
+	}
+	return false;
 }
 
 static unsigned width_of(const struct ky_node *scope, enum ky_role role)
@@ -527,7 +692,8 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	s->packet_context = build_scope(c, SCOPE_PACKET_CONTEXT, from->packet_context);
 	s->event_header = build_scope(c, SCOPE_EVENT_HEADER, from->event_header);
 	s->event_context = build_scope(c, SCOPE_EVENT_CONTEXT, from->event_context);
-	s->clock = c->clock;
+	if (n_events > 1 && !c->failed && !has_role(s->event_header, KY_ROLE_EVENT_ID))
+		fail(c, "several events, and no 'id' in the event header");
 	s->discarded_bits = width_of(s->packet_context, KY_ROLE_DISCARDED);
 	s->seq_bits = width_of(s->packet_context, KY_ROLE_PACKET_SEQ);
 	s->events = alloc(c, KY_MAX(n_events, (size_t)1), sizeof(*s->events));
@@ -536,6 +702,7 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 		s->events[i].stream = s;
 		compile_event(c, &s->events[i], &events[i]);
 	}
+	s->clock = c->clock;
 	c->max_slots = KY_MAX(c->max_slots, c->n_slots);
 	c->n_slots = n_common;
 	finish_scope(c, s->event_context);
@@ -561,8 +728,10 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 
 	memset(l, 0, sizeof(*l));
 	l->packet_header = build_scope(&c, SCOPE_PACKET_HEADER, t->packet_header);
-	l->streams = alloc(&c, t->n_streams, sizeof(*l->streams));
+	l->streams = alloc(&c, KY_MAX(t->n_streams, (size_t)1), sizeof(*l->streams));
 	l->n_streams = t->n_streams;
+	if (t->n_streams > 1 && !has_role(l->packet_header, KY_ROLE_STREAM_ID))
+		fail(&c, "several streams, and no 'stream_id' in the packet header");
 	for (size_t i = 0; i < t->n_streams && !c.failed; i++) {
 		size_t n = 0;
 
@@ -575,6 +744,8 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 	if (!c.failed && l->packet_header)
 		mark_hidden(l->packet_header);
 	l->n_slots = KY_MAX(c.max_slots, c.n_slots);
+	free(c.choices);
+	ky_names_deinit(&t->names);
 	return c.failed ? -EINVAL : 0;
 }
 

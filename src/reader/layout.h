@@ -45,9 +45,10 @@ enum ky_role {
 	KY_N_ROLES,
 };
 
-struct ky_choice {
-	uint64_t lo, hi;
-	uint32_t option;
+/* Which option the values of a tag choose. Shared by variants that are alike. */
+struct ky_choices {
+	struct ky_segments segments; /* of ranges; at most one for a value */
+	uint32_t *options;	     /* of each range */
 };
 
 #define KY_NO_SLOT  UINT32_MAX
@@ -60,17 +61,17 @@ struct ky_node {
 	uint8_t base;
 	bool is_signed;
 	bool big_endian;
-	bool is_clock; /* INT: its value moves the clock */
-	bool is_shown; /* readers print it: not a time, a size or an identifier */
+	bool is_clock;	/* INT: its value moves the clock */
+	bool is_mapped; /* INT: it shows a clock, perhaps without moving it */
+	bool is_shown;	/* readers print it: not a time, a size or an identifier */
 	bool is_enum;
-	bool is_asked;	 /* INT: some field depends on it */
-	bool is_text;	 /* ARRAY, SEQUENCE: of characters */
-	bool is_scalars; /* ARRAY, SEQUENCE: of plain numbers at equal distances */
-	uint32_t align;	 /* bits, a power of two */
-	uint32_t n;	 /* children: members, options; 1 of arrays */
-	uint32_t slot;	 /* INT: where the value is kept; KY_NO_SLOT: nowhere */
-	uint32_t from;	 /* SEQUENCE: slot of the length; VARIANT: of the tag */
-	uint32_t n_choices;
+	bool is_asked;	    /* INT: some field depends on it */
+	bool is_text;	    /* ARRAY, SEQUENCE: of characters */
+	bool is_scalars;    /* ARRAY, SEQUENCE: of plain numbers at equal distances */
+	uint32_t align;	    /* bits, a power of two */
+	uint32_t n;	    /* children: members, options; 1 of arrays */
+	uint32_t slot;	    /* INT: where the value is kept; KY_NO_SLOT: nowhere */
+	uint32_t from;	    /* SEQUENCE: slot of the length; VARIANT: of the tag */
 	uint32_t n_run;	    /* STRUCT's member: so many from here on are one run; 0: not in one */
 	uint64_t flat_bits; /* of a member of a run; 0: not fit for one */
 	uint64_t run_bits;  /* of all the run, which begins at a whole byte */
@@ -81,9 +82,9 @@ struct ky_node {
 		*lead; /* STRUCT's member that is shown: ", name = ", with a copy's room behind */
 	uint32_t lead_len;
 	struct ky_node *children;
-	const struct ky_type *type;	 /* labels of an enumeration */
-	const struct ky_choice *choices; /* VARIANT */
-	struct ky_node *depends_on;	 /* SEQUENCE, VARIANT: an INT */
+	const struct ky_type *type;	  /* labels of an enumeration */
+	const struct ky_choices *choices; /* VARIANT */
+	struct ky_node *depends_on;	  /* SEQUENCE, VARIANT: an INT */
 };
 
 #define KY_NO_BITS UINT64_MAX

@@ -68,7 +68,8 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 	if (!is_of_trace(d, &f->trace->tsdl))
 		return -EBADMSG;
 	p->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
-					     : &l->streams[0];
+		   : l->n_streams	     ? &l->streams[0]
+					     : NULL;
 	if (!p->class)
 		return -EBADMSG;
 	if (context) {

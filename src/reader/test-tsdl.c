@@ -114,7 +114,7 @@ static void test_prefixes(void **state)
 static void test_place(void **state)
 {
 	static const char text[] =
-		"trace { major = 1; };\n/* a\nb */ stream {\n  id = \"x\";\n};\n";
+		"trace { byte_order = le; };\n/* a\nb */ stream {\n  id = \"x\";\n};\n";
 	struct parsed p;
 
 	parse(&p, text, strlen(text));
@@ -148,7 +148,7 @@ static void test_kernel(void **state)
 	assert_string_equal(fields->children[0].name, "comm");
 	assert_int_equal(fields->children[1].base, 16);
 	assert_true(fields->children[1].big_endian);
-	assert_int_equal(fields->children[3].type->labels[2].lo, 0x11);
+	assert_int_equal(fields->children[3].type->ranges[2].lo, 0x11);
 	assert_int_equal(fields->children[5].from, fields->children[4].slot);
 	assert_int_equal(fields->children[6].children[0].from, fields->children[4].slot);
 	ky_tsdl_deinit(&p.t);
@@ -165,7 +165,7 @@ static void test_scopes(void **state)
 	assert_int_equal(f->children[0].align, 32);
 	assert_int_equal(f->children[0].children[0].size, 8);
 	assert_int_equal(f->children[0].children[1].children[0].size, 16);
-	assert_int_equal(f->children[2].n_choices, 2);
+	assert_int_equal(f->children[2].choices->segments.n, 2);
 	assert_ptr_equal(f->children[3].depends_on, &p.l.streams[0].packet_context->children[0]);
 	assert_ptr_equal(f->children[4].depends_on, &f->children[0].children[1].children[0]);
 	ky_tsdl_deinit(&p.t);

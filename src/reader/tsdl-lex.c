@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/tsdl-lex.h"
 
-void ky_lexer_init(struct ky_lexer *l, struct ky_arena *arena, const char *text, size_t len)
+void ky_lexer_init(struct ky_lexer *l, struct ky_names *names, const char *text, size_t len)
 {
 	*l = (struct ky_lexer){
-		.p = text, .end = text + len, .arena = arena, .line = 1, .line_start = text};
+		.p = text, .end = text + len, .names = names, .line = 1, .line_start = text};
 }
 
 static bool is_space(char c)
@@ -84,20 +84,20 @@ static void lex_word(struct ky_lexer *l, struct ky_token *t)
 	while (l->p < l->end && is_word(*l->p))
 		l->p++;
 	t->kind = KY_TOKEN_WORD;
-	t->text = ky_arena_strndup(l->arena, start, l->p - start);
+	t->text = ky_names_intern(l->names, start, (size_t)(l->p - start));
 	if (!t->text)
 		l->error = "the metadata is too large";
 }
 
 static void lex_number(struct ky_lexer *l, struct ky_token *t)
 {
-	unsigned base = 10;
+	unsigned base = *l->p == '0' ? 8 : 10;
+	const char *first = l->p;
 
 	if (starts(l, "0x") || starts(l, "0X")) {
 		base = 16;
 		l->p += 2;
-	} else if (*l->p == '0') {
-		base = 8;
+		first = l->p;
 	}
 	t->kind = KY_TOKEN_NUMBER;
 	for (; l->p < l->end && digit_value(*l->p) < (int)base; l->p++) {
@@ -105,6 +105,8 @@ static void lex_number(struct ky_lexer *l, struct ky_token *t)
 			__builtin_add_overflow(t->number, (unsigned)digit_value(*l->p), &t->number))
 			l->error = "the number is too large";
 	}
+	if (l->p == first)
+		l->error = "a number has no digits";
 	while (l->p < l->end && strchr("uUlL", *l->p) && *l->p)
 		l->p++;
 	if (l->p < l->end && is_word(*l->p))
@@ -119,34 +121,37 @@ static char simple_escape(char c)
 	return at ? to[at - from] : c;
 }
 
-/* The character behind a backslash; l->p is on its first letter. */
-static char lex_escape(struct ky_lexer *l)
+/* \x takes all hexadecimal digits that follow, as in C; an octal number has three at most. */
+static char lex_number_escape(struct ky_lexer *l)
 {
-	unsigned v = 0, base = *l->p == 'x' ? 16 : 8, max = base == 16 ? 2 : 3;
-	const char *start;
+	unsigned v = 0, base = *l->p == 'x' ? 16 : 8;
+	const char *end = base == 16 ? l->end : KY_MIN(l->p + 3, l->end);
 
-	if (*l->p != 'x' && digit_value(*l->p) >= 8) {
-		char c = *l->p;
-
-		step(l);
-		return simple_escape(c);
-	}
 	if (base == 16)
 		l->p++;
-	start = l->p;
-	while (l->p < l->end && l->p < start + max && digit_value(*l->p) < (int)base)
+	while (l->p < end && digit_value(*l->p) < (int)base)
 		v = v * base + (unsigned)digit_value(*l->p++);
 	return (char)v;
 }
 
-/* In place of its source, a string is never longer. */
+/* The character behind a backslash; l->p is on its first letter. */
+static char lex_escape(struct ky_lexer *l)
+{
+	char c = *l->p;
+
+	if (c == 'x' || digit_value(c) < 8)
+		return lex_number_escape(l);
+	step(l);
+	return simple_escape(c);
+}
+
+/* l->p is on the quote that opens the string. An unescaped string is never longer. */
 static void lex_string(struct ky_lexer *l, struct ky_token *t)
 {
-	const char *start = ++l->p;
-	const char *close = start;
-	char *to;
+	char quote = *l->p, *text, *to;
+	const char *close = ++l->p;
 
-	while (close < l->end && *close != '"')
+	while (close < l->end && *close != quote)
 		close += *close == '\\' ? 2 : 1;
 	if (close >= l->end) {
 		l->error = "a string is not closed";
@@ -154,12 +159,8 @@ static void lex_string(struct ky_lexer *l, struct ky_token *t)
 		return;
 	}
 	t->kind = KY_TOKEN_STRING;
-	t->text = to = ky_arena_strndup(l->arena, start, close - start);
-	if (!to) {
-		l->error = "the metadata is too large";
-		return;
-	}
-	while (l->p < close) {
+	text = to = malloc((size_t)(close - l->p) + 1);
+	while (text && l->p < close) {
 		if (*l->p == '\\') {
 			l->p++;
 			*to++ = lex_escape(l);
@@ -168,7 +169,10 @@ static void lex_string(struct ky_lexer *l, struct ky_token *t)
 			step(l);
 		}
 	}
-	*to = '\0';
+	t->text = text ? ky_names_intern(l->names, text, (size_t)(to - text)) : NULL;
+	if (!t->text)
+		l->error = "the metadata is too large";
+	free(text);
 	l->p = close + 1;
 }
 
@@ -187,6 +191,15 @@ static void lex_punctuation(struct ky_lexer *l, struct ky_token *t)
 	}
 }
 
+/* L"text" and L'c' mean the same as without the L. */
+static bool is_wide_string(struct ky_lexer *l)
+{
+	if (!starts(l, "L\"") && !starts(l, "L'"))
+		return false;
+	l->p++;
+	return true;
+}
+
 void ky_lexer_next(struct ky_lexer *l, struct ky_token *t)
 {
 	skip_blanks(l);
@@ -197,9 +210,9 @@ void ky_lexer_next(struct ky_lexer *l, struct ky_token *t)
 		return;
 	if (is_digit(*l->p))
 		lex_number(l, t);
-	else if (is_word(*l->p))
+	else if (is_word(*l->p) && !is_wide_string(l))
 		lex_word(l, t);
-	else if (*l->p == '"')
+	else if (*l->p == '"' || *l->p == '\'')
 		lex_string(l, t);
 	else
 		lex_punctuation(l, t);

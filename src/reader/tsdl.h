@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parser of TSDL, the text that describes a CTF 1.8 trace: text in, a tree of types and the blocks
- * trace, env, clock, stream and event out. Pure. The text is hostile input: depth and memory are
- * bounded, time is linear but for look-ups of names.
+ * Metadata of a trace: a tree of types and the blocks trace, env, clock, stream and event. The
+ * parser of TSDL, the text that describes a CTF 1.8 trace, makes it (tsdl.c), or that of CTF 2
+ * (ctf2.c). Pure. The text is hostile input: depth is bounded, memory and time are linear in the
+ * length of the text.
  *
  * Types are as written: what depends on where a type stands (byte order of the trace, lengths of
  * sequences, tags of variants) is resolved by the layout compiler (reader/layout.h).
@@ -10,7 +11,9 @@
 #ifndef READER_TSDL_H
 #define READER_TSDL_H
 
-#include "reader/arena.h"
+#include "reader/clock.h"
+#include "reader/names.h"
+#include "reader/segments.h"
 
 enum ky_type_kind {
 	KY_TYPE_INT,
@@ -29,14 +32,8 @@ enum ky_byte_order {
 	KY_ORDER_BE,
 };
 
-/* Values lo .. hi, both included; compared as the enumeration's integer is signed. */
-struct ky_label {
-	const char *label;
-	uint64_t lo, hi;
-};
-
 struct ky_member {
-	const char *name;
+	const char *name; /* interned, as all names below */
 	const struct ky_type *type;
 };
 
@@ -46,15 +43,18 @@ struct ky_type {
 	uint8_t base;	    /* INT, ENUM: 2, 8, 10, 16 */
 	uint8_t byte_order; /* enum ky_byte_order */
 	bool is_signed;
-	bool is_text;	   /* INT: a character */
-	uint32_t align;	   /* bits, a power of two; STRUCT: what was asked for at least */
-	uint32_t n;	   /* labels or members */
-	const char *clock; /* INT: name of the clock it shows, or NULL */
-	const struct ky_label *labels;	 /* ENUM */
+	bool is_text;	     /* INT: a character */
+	uint32_t align;	     /* bits, a power of two; STRUCT: what was asked for at least */
+	uint32_t n;	     /* labels or members */
+	const char *clock;   /* INT: name of the clock it shows, or NULL */
+	const char **labels; /* ENUM: of each of its ranges */
+	const struct ky_range *ranges;	 /* ENUM */
+	struct ky_segments segments;	 /* ENUM: of the ranges, if there are many */
 	const struct ky_member *members; /* STRUCT, VARIANT */
 	const struct ky_type *elem;	 /* ARRAY, SEQUENCE */
 	uint64_t count;			 /* ARRAY */
-	const char *path; /* SEQUENCE: its length; VARIANT: its tag, or NULL: "a.b.c" */
+	/* SEQUENCE: its length; VARIANT: its tag, or NULL: words of a.b.c, then NULL */
+	const char *const *path;
 };
 
 struct ky_env {
@@ -63,31 +63,24 @@ struct ky_env {
 	int64_t number;
 };
 
-struct ky_clock {
-	const char *name;
-	const char *description;
-	const char *uuid; /* text, or NULL */
-	uint64_t freq;	  /* Hz, not 0 */
-	int64_t offset_s; /* seconds and cycles from the origin to value 0 */
-	uint64_t offset;
-	int64_t base_ns; /* both, see ky_clock_ns */
-};
-
 struct ky_tsdl_stream {
 	uint64_t id;
+	bool has_id;
 	const struct ky_type *event_header, *event_context, *packet_context; /* or NULL */
 };
 
 struct ky_tsdl_event {
 	const char *name; /* or NULL */
 	uint64_t id, stream_id;
+	bool has_stream_id;
 	int loglevel; /* -1: none */
 	const struct ky_type *context, *fields;
 };
 
 struct ky_tsdl {
 	struct ky_arena arena; /* all strings, types and arrays below */
-	bool is_cut;	       /* the text ended within a block, which was left out */
+	struct ky_names names;
+	bool is_cut; /* the text ended within a block, which was left out */
 	bool big_endian;
 	bool has_uuid;
 	uint8_t uuid[16];
@@ -104,25 +97,17 @@ struct ky_tsdl_error {
 	char text[160];
 };
 
-#define KY_TSDL_MAX_DEPTH  32		       /* of types in types */
-#define KY_TSDL_MAX_MEMORY ((size_t)256 << 20) /* of one trace's types and layouts */
+#define KY_TSDL_MAX_DEPTH 512 /* of types in types */
 
 /*
- * Parses len bytes of text. A text that ends within a block, behind the first stream's, is that of
- * a machine that died while it was written: what is whole is taken. Returns 0, or -EINVAL with
- * *error filled in. ky_tsdl_deinit in any case.
+ * Parses len bytes of text. If the text ends within a block, behind the block of the trace, the
+ * machine died while it was written: what is whole is used. Returns 0, or -EINVAL with *error
+ * filled in. The caller calls ky_tsdl_deinit in any case.
  */
 int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsdl_error *error);
 void ky_tsdl_deinit(struct ky_tsdl *t);
 /* NULL when there is none. */
 const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name);
 const struct ky_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name);
-/*
- * Nanoseconds from the origin of the clock's value; saturates. Rounded as babeltrace2 does, which
- * goes through a double, so that both show the same time; exact if the clock counts nanoseconds.
- */
-int64_t ky_clock_ns(const struct ky_clock *c, uint64_t value);
-/* 16 bytes from "2a6422d0-6cee-11e0-8c08-cb07d7b3a564". */
-bool ky_uuid_parse(uint8_t uuid[16], const char *text);
 
 #endif
