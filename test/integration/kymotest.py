@@ -75,12 +75,25 @@ class Skip(Exception):
 
 def check(condition, what):
     if not condition:
-        raise Failure(what)
+        raise Failure(what() if callable(what) else what)
 
 
 def equal(got, wanted, what):
     if got != wanted:
-        raise Failure(f"{what}: got {got!r}, wanted {wanted!r}")
+        raise Failure(f"{what}: got {brief(got)}, wanted {brief(wanted)}{where_different(got, wanted)}")
+
+
+def brief(value):
+    text = repr(value)
+    return text if len(text) <= 1000 else f"{text[:500]} ... {text[-200:]}"
+
+
+def where_different(got, wanted):
+    """The first difference of two long lists."""
+    if not isinstance(got, list) or not isinstance(wanted, list) or len(repr(got)) <= 1000:
+        return ""
+    at = next((i for i, (a, b) in enumerate(zip(got, wanted)) if a != b), min(len(got), len(wanted)))
+    return f" ({len(got)} and {len(wanted)} of them, different from number {at} on: {brief(got[at : at + 3])}, {brief(wanted[at : at + 3])})"
 
 
 def wait_for(condition, what, timeout=TIMEOUT):
@@ -370,8 +383,9 @@ class Kymo:
 # ---- reading with babeltrace2
 
 Event = collections.namedtuple("Event", "time name cpu fields")
-LINE = re.compile(r"\[(?P<time>[^]]*)\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+): (?:\{ (?P<context>[^}]*) \}, )?\{ ?(?P<fields>.*?) ?\}$",
-    re.DOTALL)
+# An event of babeltrace2's text; a string in it may have several lines.
+LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?([^ :\n]+:[^ \n]+): (?:\{ (?:cpu_id = (\d+))?[^}]* \}, )?\{ ?(.*?) ?\}\n(?=\[|\Z)",
+    re.DOTALL | re.MULTILINE)
 # The latter where files with the first packets were removed: it cannot be told how many were lost in what is left.
 DISCARDED = re.compile(r"Tracer (?:discarded (\d+)|may have discarded) events?")
 
@@ -404,25 +418,34 @@ class Geometry:
 
 def babeltrace(trace, *options):
     """Text of babeltrace2 with times in nanoseconds, and the events that it said were discarded; other warnings fail."""
-    done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], capture_output=True, timeout=TIMEOUT * 2,
-        env={**os.environ, "LC_ALL": "C.UTF-8"})
+    with tempfile.TemporaryFile() as out:  # a pipe costs a wake-up for each line
+        done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], stdout=out, stderr=subprocess.PIPE,
+            timeout=TIMEOUT * 2, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        out.seek(0)
+        text = out.read().decode(errors="surrogateescape")
     errors = done.stderr.decode(errors="replace")
     warnings = [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{errors[:3000]}")
-    return done.stdout.decode(errors="surrogateescape"), sum(int(n or 0) for n in DISCARDED.findall(errors))
+    return text, sum(int(n or 0) for n in DISCARDED.findall(errors))
 
 
 def read_trace(trace):
     """All events, in order of time, with their fields as text or parsed (see fields())."""
     text, discarded = babeltrace(trace)
-    events = []
-    for line in text.split("\n[") if text else []:
-        line = line if line.startswith("[") else "[" + line
-        match = LINE.match(line.rstrip("\n"))
-        check(match, f"babeltrace2 printed a line of another form: {line!r}")
-        cpu = re.search(r"cpu_id = (\d+)", match["context"] or "")
-        events.append(Event(int(match["time"]), match["name"], int(cpu[1]) if cpu else None, match["fields"]))
+    events = [Event(int(time), name, int(cpu) if cpu else None, found) for time, name, cpu, found in LINES.findall(text)]
+    n_lines = text.count("\n[") + bool(text)
+    check(len(events) == n_lines, lambda: f"babeltrace2 printed {n_lines} events, of which {len(events)} have the usual form: {odd_line(text)!r}")
     return events, discarded
+
+
+def odd_line(text):
+    """The first event that LINES does not match."""
+    end = 0
+    for match in LINES.finditer(text):
+        if match.start() != end:
+            break
+        end = match.end()
+    return text[end : end + 1000]
 
 
 INTEGERS = re.compile(r"(\w+) = (-?\d+)")

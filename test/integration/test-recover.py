@@ -197,9 +197,9 @@ def test_interrupted(k):
     check("No space left" in done.stderr, done.stderr)
     recover(k, shm)
     found = by_thread(read_trace(trace)[0])
-    for seen in found.values():  # in two channels
+    for seen in found.values():  # two channels; the victim may die when it has recorded an event in one of them
         equal(seen, sorted(seen), "order")
-        equal(seen[::2], list(range(len(seen) // 2)), "events")
+        equal(seen[::2], list(range((len(seen) + 1) // 2)), "events")
         equal(seen[1::2], list(range(len(seen) // 2)), "events")
     check(min(map(len, found.values())) >= 2 * min(victim.counts()), "events are missing")
 

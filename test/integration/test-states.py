@@ -166,6 +166,7 @@ def test_threads(k):
             doors[f["door"]][f["state_since"] != 0].append(f["open"])
         equal(read_trace(trace)[1], 0, "discarded")
         for number, (came, before) in doors.items():
+            check(came, f"door {number} in {trace.name}: no value")
             equal(came, list(range(came[0], came[-1] + 1)), f"door {number} in {trace.name}: what came is without a gap")
             check(len(before) <= 1 and all(v >= came[0] - 1 for v in before), f"door {number} in {trace.name}: {before} before {came[0]}")
         ends.add(tuple(came[-1] for came, _ in doors.values()))

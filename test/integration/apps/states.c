@@ -12,6 +12,7 @@
  */
 #include <kymo/state.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,9 +36,13 @@ static void tell_long(int n)
 static pthread_t threads[64];
 static int n_threads, is_over;
 
+/* Sets a value after the end was requested, too: each session that began before "join" has one of each thread. */
 static void *work(void *arg)
 {
-	for (int i = 0; !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST); i++) {
+	bool last = false;
+
+	for (int i = 0; !last; i++) {
+		last = __atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
 		set((int32_t)(intptr_t)arg, i);
 		usleep(100);
 	}
