@@ -393,6 +393,7 @@ static void finish(struct recording *rec, int exit_code)
 	/* Events that were left out: nobody would miss them in a trace that has others. --no-summary is no reason to. */
 	if (session && !rec->cli->json &&
 		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
+			kymo_value_u64(kymo_value_get(session, "unrecorded_programs")) ||
 			cli_get(rec->cli, "filter")))
 		cli_report_warnings(stderr, rec->cli, warnings);
 	print_object(rec, session, written, warnings, exit_code, left);

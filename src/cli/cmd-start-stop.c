@@ -78,6 +78,8 @@ static int run_end(struct cli *cli, const char *done)
 		report_begun(kymo_value_get(reply, "sessions"), done);
 	else
 		cli_report_ended(cli, kymo_value_get(reply, "sessions"), done);
+	if (!cli->json)
+		cli_report_notes(cli, reply);
 	return exit_code(kymo_value_get(reply, "sessions"));
 }
 

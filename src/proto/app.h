@@ -16,6 +16,7 @@ enum ky_app_type {
 	KY_APP_ACK = 4,
 	KY_APP_UNCOUNTED = 5,
 	KY_APP_FLUSH = 6,
+	KY_APP_LATE = 7,
 	/* daemon -> program */
 	KY_APP_QUERY = 16,
 	KY_APP_RING_SET = 17,
@@ -83,6 +84,14 @@ enum ky_app_caps {
  * (kymo-sessiond --while-used) when that is so, else at once.
  */
 #define KY_APP_FLUSH_FIELDS(F) F(u32, cookie) /* echoed */
+
+/*
+ * The program ran for this time without recording into the set, because it had not waited for the daemon any longer, or had
+ * lost it. Before the ACK of the START that ends this time.
+ */
+#define KY_APP_LATE_FIELDS(F)                                                                      \
+	F(u32, set)                                                                                \
+	F(u64, ns)
 
 /*
  * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
@@ -186,6 +195,7 @@ enum ky_level_type {
 	M(ky_app_ack, KY_APP_ACK, KY_APP_ACK_FIELDS)                                               \
 	M(ky_app_uncounted, KY_APP_UNCOUNTED, KY_APP_UNCOUNTED_FIELDS)                             \
 	M(ky_app_flush, KY_APP_FLUSH, KY_APP_FLUSH_FIELDS)                                         \
+	M(ky_app_late, KY_APP_LATE, KY_APP_LATE_FIELDS)                                            \
 	M(ky_app_query, KY_APP_QUERY, KY_APP_QUERY_FIELDS)                                         \
 	M(ky_app_ring_set, KY_APP_RING_SET, KY_APP_RING_SET_FIELDS)                                \
 	M(ky_app_contexts, KY_APP_CONTEXTS, KY_APP_CONTEXTS_FIELDS)                                \

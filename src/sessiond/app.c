@@ -343,7 +343,7 @@ void app_set_stop(struct app_set *as, struct barrier *b)
 		return;
 	m.cookie = expect_ack(as->app, b);
 	ky_app_stop_send(&as->app->conn, &m, NULL, 0);
-	as->started = as->untold = false;
+	as->started = as->untold = as->recording = false;
 }
 
 void app_set_drop(struct app_set *as, struct barrier *b)
@@ -354,7 +354,7 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 		return;
 	m.cookie = expect_ack(as->app, b);
 	ky_app_drop_send(&as->app->conn, &m, NULL, 0);
-	as->started = as->untold = as->sent = false;
+	as->started = as->untold = as->sent = as->recording = false;
 	as->n_contexts = 0;
 }
 
@@ -825,6 +825,17 @@ static int take_events(struct app *a, const struct ky_app_events *m, struct app_
 	return 0;
 }
 
+/* Whether the program records all that sessions want of it, and knows that. */
+static void note_answered(struct app *a)
+{
+	struct app_set *as;
+	bool all = !a->n_queries;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		all &= !as->started || as->recording;
+	a->answered |= all;
+}
+
 static void done_if_due(struct app *a)
 {
 	struct ky_app_done m = {0};
@@ -839,6 +850,7 @@ static void done_if_due(struct app *a)
 		m.n_sets += as->sent;
 	for (; a->n_dones; a->n_dones--)
 		ky_app_done_send(&a->conn, &m, NULL, 0);
+	note_answered(a);
 }
 
 /* The program has events that it was not asked about: it is told when all has been said about them. */
@@ -847,7 +859,7 @@ static int ask_again(struct app *a)
 	if (a->n_dones >= APP_PENDING_MAX)
 		return -EDQUOT;
 	a->n_dones++;
-	a->known = false;
+	a->known = a->answered = false;
 	query_everything(a);
 	done_if_due(a);
 	return 0;
@@ -954,14 +966,67 @@ static void report_refusal(const struct app *a, uint32_t cookie, int error)
 static int handle_ack(struct app *a, struct ky_reader *r)
 {
 	struct ky_app_ack m;
+	struct app_set *as;
 	int ret = ky_app_ack_decode(r, &m);
 
 	if (ret < 0)
 		return ret;
 	if (m.status < 0)
 		report_refusal(a, m.cookie, -KY_MAX(m.status, -4095));
+	else
+		ky_list_foreach (as, &a->sets, app_node)
+			as->recording |= as->started && as->start_cookie == m.cookie;
+	note_answered(a);
 	ticket_done(ticket_find(&a->tickets, TICKET_ACK, m.cookie));
 	return 0;
+}
+
+/* The program has run without recording into the set; what was before the session recorded does not count. */
+static int handle_late(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_late m;
+	struct app_set *as;
+	struct session *s;
+	int ret = ky_app_late_decode(r, &m);
+
+	if (ret < 0)
+		return ret;
+	as = find_set(a, m.set);
+	s = as ? as->set->channel->session : NULL;
+	if (s && s->started && s->step != SESSION_STARTING)
+		unrecorded_add(&s->unrecorded, a->name, a->pid,
+			KY_MIN(m.ns, ky_loop_now_ns() - s->recording_ns));
+	return 0;
+}
+
+/* The set is of a session that records, and the program was not yet told, or has not confirmed, to record into it. */
+static bool is_awaited(const struct app_set *as)
+{
+	const struct session *s = as->set->channel->session;
+	const struct ticket *t;
+
+	if (!s->started || s->step == SESSION_STARTING || as->recording)
+		return false;
+	ky_list_foreach (t, &as->app->tickets, node)
+		if (t->kind == TICKET_QUERY && t->key == as->set->number)
+			return true;
+	return as->started;
+}
+
+/* A program that has ended before it could be recorded. */
+static void report_unrecorded_end(struct app *a)
+{
+	struct session *s;
+	struct app_set *as;
+	bool awaited;
+
+	ky_list_foreach (s, &a->daemon->sessions, node) {
+		awaited = false;
+		ky_list_foreach (as, &a->sets, app_node)
+			awaited |= as->set->channel->session == s && is_awaited(as);
+		if (awaited)
+			unrecorded_add(&s->unrecorded, a->name, a->pid, UNRECORDED_TO_ITS_END);
+	}
 }
 
 /* Once for each user: what keeps one of its programs from counting mostly keeps all. */
@@ -1045,6 +1110,8 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		return handle_uncounted(a, &r);
 	case KY_APP_FLUSH:
 		return handle_flush(a, &r);
+	case KY_APP_LATE:
+		return handle_late(a, &r);
 	default:
 		return 0;
 	}
@@ -1066,6 +1133,8 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	if (error)
 		ky_warning("program %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
 			(unsigned)a->user->uid, strerror(-error));
+	if (a->registered && !a->answered)
+		report_unrecorded_end(a);
 	app_free(a);
 }
 

@@ -44,6 +44,7 @@ struct app {
 	unsigned n_queries;    /* not answered yet */
 	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
 	bool known;	       /* `events` has all of the program's */
+	bool answered;	       /* it has been told, and has done, all that it asked for at last */
 	bool complained;       /* one line in the log about its events is enough */
 };
 
@@ -63,6 +64,7 @@ struct app_set {
 	bool sent;	       /* the program has the set */
 	bool started;	       /* and records into it */
 	bool changed;	       /* mapped or unmapped events since START */
+	bool recording;	       /* the program has said so since START */
 	bool untold;	       /* has started, and was not told the program's state since */
 };
 

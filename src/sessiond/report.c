@@ -259,6 +259,7 @@ struct json_object *report_session(const struct session *s)
 	const struct channel *c;
 
 	add_counts(o, &s->consumer.counts);
+	add_number(o, "unrecorded_programs", s->unrecorded.n);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
 	add_number(o, "snapshots", s->n_snapshots);
@@ -499,6 +500,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	uint64_t full = n->discarded -
 			KY_MIN(n->discarded,
 				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
+	struct ky_buf unrecorded = {0};
 
 	if (full)
 		warn(list,
@@ -518,6 +520,10 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	if (n->discarded_refused)
 		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
 			n->discarded_refused);
+	unrecorded_describe(&unrecorded, &s->unrecorded);
+	if (unrecorded.data)
+		warn(list, "%s", unrecorded.data);
+	ky_buf_deinit(&unrecorded);
 	if (n->unwritten)
 		warn(list, "%" PRIu64 " events were recorded but could not be written",
 			n->unwritten);

@@ -134,6 +134,7 @@ static struct session *session_free(struct session *s)
 	journal_close(s);
 	ky_close(s->shm_fd);
 	free(s->shm_path);
+	unrecorded_deinit(&s->unrecorded);
 	free(s->error);
 	free(s->output);
 	free(s->name);
@@ -257,6 +258,17 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	ky_job_add(&s->daemon->loop, &s->ending);
 }
 
+/* Ends the step; the client learns of programs that ran unrecorded. */
+static void finish_recording(
+	struct session *s, void (*finish_step)(struct session *, int, const char *))
+{
+	struct ky_buf text = {0};
+
+	unrecorded_describe(&text, &s->unrecorded);
+	finish_step(s, 0, text.data ? text.data : "");
+	ky_buf_deinit(&text);
+}
+
 static void consumer_ready(struct consumer *c, int status, const char *message)
 {
 	struct session *s = c->session;
@@ -295,7 +307,7 @@ static void consumer_gone(struct consumer *c, bool giving_up)
 	else if (giving_up)
 		give_up(s);
 	else
-		finish_for_good(s, 0, "");
+		finish_recording(s, finish_for_good);
 }
 
 static void consumer_rotated(struct consumer *c, int status, const char *message)
@@ -488,13 +500,14 @@ static void barrier_passed(struct barrier *b)
 
 	switch (s->step) {
 	case SESSION_STARTING:
+		s->recording_ns = ky_loop_now_ns();
 		finish(s, 0,
 			b->timed_out
 				? "some programs have not answered yet: their events, and the state that they tell, may begin later"
 				: "");
 		break;
 	case SESSION_PAUSING:
-		finish(s, 0, "");
+		finish_recording(s, finish);
 		break;
 	case SESSION_STOPPING:
 		flush(s);
@@ -504,7 +517,7 @@ static void barrier_passed(struct barrier *b)
 			finish(s, -ETIMEDOUT,
 				"its consumer has not written everything out within 30 s");
 		else
-			finish(s, 0, "");
+			finish_recording(s, finish);
 		break;
 	case SESSION_DROPPING:
 		quit(s);

@@ -27,6 +27,7 @@
 #include "sessiond/rotation.h"
 #include "sessiond/rule.h"
 #include "sessiond/tracker.h"
+#include "sessiond/unrecorded.h"
 #include "sessiond/user.h"
 
 #define SESSIONS_MAX	    1024u
@@ -180,6 +181,9 @@ struct session {
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
 	bool started, was_started; /* now; ever */
+	uint64_t
+		recording_ns; /* since when all programs have recorded; 0: since before this daemon */
+	struct unrecorded unrecorded;
 	bool paused; /* not started: records nothing until it is resumed, stopped or started */
 	enum session_step step;
 	struct session_waiter *waiter; /* NULL: nobody */

@@ -59,11 +59,13 @@ void tracer_conn_init(struct tracer_conn *conn, const char *dir)
 void tracer_conn_reset(struct tracer_conn *conn)
 {
 	char dir[sizeof(conn->dir)];
+	bool maybe_bound = conn->maybe_bound;
 
 	drop_fd(&conn->socket);
 	drop_fd(&conn->wake);
 	memcpy(dir, conn->dir, sizeof(dir));
 	tracer_conn_init(conn, dir);
+	conn->maybe_bound = maybe_bound;
 }
 
 /* dir/name into buf; false when it is too long. */
@@ -102,6 +104,14 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
 }
 
+bool tracer_conn_has_socket(const struct tracer_conn *conn)
+{
+	char path[128];
+
+	return conn->maybe_bound && path_of(conn, KY_RUN_APP, path, sizeof(path)) &&
+	       access(path, W_OK) == 0;
+}
+
 void tracer_conn_verify(struct tracer_conn *conn)
 {
 	if (conn->socket.fd >= 0 && !is_ours(&conn->socket))
@@ -110,9 +120,16 @@ void tracer_conn_verify(struct tracer_conn *conn)
 		conn->wake.fd = -1;
 }
 
+static void set_unheard(struct tracer_conn *conn, uint64_t ns)
+{
+	__atomic_store_n(&conn->unheard_ns, ns, __ATOMIC_RELAXED);
+}
+
 void tracer_conn_close(struct tracer_conn *conn)
 {
 	drop_fd(&conn->socket);
+	if (conn->answered == conn->asked)
+		set_unheard(conn, ky_clock_ns(CLOCK_MONOTONIC));
 	conn->answered = conn->asked;
 	conn->unsent = 0;
 	tracer_statedump_forget_conn(conn);
@@ -183,6 +200,8 @@ void tracer_conn_new_events(struct tracer_conn *conn)
 {
 	if (conn->socket.fd < 0)
 		return;
+	if (conn->answered == conn->asked)
+		set_unheard(conn, 0);
 	conn->asked++;
 	conn->unsent++;
 }
@@ -222,6 +241,20 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 
 	tracer_conn_send_unsent(conn);
 	send_tx(conn, ky_app_ack_encode(&w, &m));
+}
+
+/* The program begins to record into the set; says how long it has run without. */
+static void send_late(struct tracer_conn *conn, uint32_t set)
+{
+	struct ky_writer w = start();
+	struct ky_app_late m = {.set = set};
+
+	uint64_t since = __atomic_load_n(&conn->unheard_ns, __ATOMIC_RELAXED);
+
+	if (!since || conn->answered == conn->asked || !tracer_set_begins(conn, set))
+		return;
+	m.ns = ky_clock_ns(CLOCK_MONOTONIC) - since;
+	send_tx(conn, ky_app_late_encode(&w, &m));
 }
 
 /* The program ends, and waits for what its companion has to write. */
@@ -375,11 +408,14 @@ static void handle_ring_set(
 }
 
 /* START of a set that is not here is answered with why: so the daemon learns of it. */
-static int start_set(struct tracer_conn *conn, uint32_t id)
+static void start_set(struct tracer_conn *conn, const struct ky_app_start *m)
 {
-	int err = tracer_set_start(conn, id);
+	int err;
 
-	return err == -ENOENT && id == conn->unmapped_set ? conn->unmapped_why : err;
+	send_late(conn, m->set);
+	err = tracer_set_start(conn, m->set);
+	ack(conn, m->cookie,
+		err == -ENOENT && m->set == conn->unmapped_set ? conn->unmapped_why : err);
 }
 
 static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
@@ -423,7 +459,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 		break;
 	case KY_APP_START:
 		if (ky_app_start_decode(r, &m.set) == 0)
-			ack(conn, m.set.cookie, start_set(conn, m.set.set));
+			start_set(conn, &m.set);
 		break;
 	case KY_APP_STOP:
 		if (ky_app_start_decode(r, &m.set) == 0)
@@ -441,8 +477,10 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_DONE:
 		if (ky_app_done_decode(r, &m.done) == 0 && conn->answered != conn->asked)
 			conn->answered++;
-		if (conn->answered == conn->asked)
+		if (conn->answered == conn->asked) {
 			tracer_sets_settle(conn);
+			set_unheard(conn, 0);
+		}
 		tracer_wake_waiters();
 		break;
 	case KY_APP_FLUSHED:

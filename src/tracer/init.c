@@ -5,12 +5,10 @@
  */
 #include <fcntl.h>
 #include <link.h>
-#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "base/rundir.h"
 #include "ring/wait.h"
@@ -66,16 +64,7 @@ static void init_conns(void)
 		tracer.companion = &tracer.conns[1];
 	else
 		tracer_conn_init(&tracer.conns[1], dir);
-}
-
-/* Per-CPU rings need restartable sequences, and the means to abort those of all threads from
- * outside. */
-static void init_rings(void)
-{
-	ky_writer_init();
-	tracer.has_rseq = ky_writer_has_rseq() &&
-			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
-				  0) == 0;
+	tracer.conns[secure_getenv("KYMO_RUNDIR") ? 1 : 0].maybe_bound = true;
 }
 
 /* A page that children find full of zeros, however they were made. (Before Linux 4.14 they do not.) */
@@ -175,13 +164,14 @@ static void after_fork_child(void)
 	tracer_contexts_reset();
 	tracer_thread_id_reset();
 	tracer_statedump_reset();
-	init_rings();
 	ky_thread_forget_process();
 	tracer.ending = false;
 	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
 		tracer.off = true;
 	if (wait && !tracer.off)
 		tracer_wait_registered();
+	else if (!tracer.off)
+		tracer_note_unheard();
 out:
 	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -199,7 +189,7 @@ static void init(void)
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	settle();
-	init_rings();
+	ky_writer_init();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;

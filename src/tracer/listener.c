@@ -9,6 +9,7 @@
 #include <link.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -23,7 +24,7 @@
 #define POPULATE_MAX_MS 1000
 #define POOL_MAX_MS	100 /* where threads may come at any time */
 /* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
-#define ALIVE_MS    45
+#define ALIVE_MS    40
 #define ALIVE_TICKS 2 /* of CPU time in one such time, 10 ms each: more is no starving */
 /* That a program waits at its end for its companion. */
 #define WRITTEN_MS 500
@@ -141,6 +142,16 @@ static void serve(struct tracer_conn *c, short revents)
 	tracer_conn_send_late(c);
 }
 
+/*
+ * Per-CPU rings need restartable sequences, and the means to abort those of all threads from outside. Not before the first
+ * connection: the program's own threads make as few system calls as possible.
+ */
+static bool can_fence(void)
+{
+	return ky_writer_has_rseq() &&
+	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+}
+
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
@@ -156,6 +167,7 @@ static void *listen_loop(void *arg)
 	pthread_mutex_lock(&tracer.lock);
 	memcpy(bell, own_bell, sizeof(bell));
 	listener_tid = (pid_t)syscall(SYS_gettid);
+	tracer.has_rseq = can_fence();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
 	for (;;) {
@@ -297,8 +309,11 @@ static void look(const struct tracer_conn *c, struct sign *s)
 {
 	struct ky_state state;
 
-	s->active = tracer_conn_state(c, &state) && state.n_active;
-	s->progress = s->active ? state.progress : 0;
+	bool known = tracer_conn_state(c, &state);
+
+	/* A container may have been given the socket alone. */
+	s->active = known ? state.n_active : tracer_conn_has_socket(c);
+	s->progress = known ? state.progress : 0;
 	s->heard = c->heard;
 	s->check_ns = ky_clock_ns(CLOCK_MONOTONIC) + ALIVE_MS * 1000000u;
 }
@@ -343,17 +358,28 @@ static void wait_conn(struct tracer_conn *c, struct sign *s, uint64_t deadline, 
 	}
 }
 
+void tracer_note_unheard(void)
+{
+	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
+
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
+		uint64_t none = 0;
+
+		__atomic_compare_exchange_n(&tracer.conns[i].unheard_ns, &none, now, false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
 void tracer_wait_registered(void)
 {
 	uint64_t deadline = ky_clock_ns(CLOCK_MONOTONIC) +
 			    (uint64_t)KY_MAX(tracer.timeout_ms, 0) * 1000000;
 	struct sign signs[TRACER_N_CONNS] = {0};
 
-	if (!tracer.timeout_ms)
-		return;
-	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+	for (uint32_t i = 0; i < TRACER_N_CONNS && tracer.timeout_ms; i++)
 		look(&tracer.conns[i], &signs[i]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		if (signs[i].active)
 			wait_conn(&tracer.conns[i], &signs[i], deadline, tracer.timeout_ms < 0);
+	tracer_note_unheard();
 }

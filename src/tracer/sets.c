@@ -447,6 +447,13 @@ int tracer_set_start(struct tracer_conn *conn, uint32_t id)
 	return 0;
 }
 
+bool tracer_set_begins(struct tracer_conn *conn, uint32_t id)
+{
+	const struct tracer_set *s = find_set(conn, id);
+
+	return s && s->standing == TRACER_KNOWN;
+}
+
 int tracer_set_stop(struct tracer_conn *conn, uint32_t id)
 {
 	struct tracer_set *s = find_set(conn, id);

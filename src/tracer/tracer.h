@@ -81,9 +81,11 @@ struct tracer_fd {
 
 /* The way to one daemon. */
 struct tracer_conn {
-	char dir[96];		  /* run directory; "" when there is no such daemon for us */
-	struct tracer_fd socket;  /* connected */
-	struct tracer_fd wake;	  /* FIFO polled while there is no daemon */
+	char dir[96];		 /* run directory; "" when there is no such daemon for us */
+	struct tracer_fd socket; /* connected */
+	struct tracer_fd wake;	 /* FIFO polled while there is no daemon */
+	/* its socket may be there without the state page: bound into a container. Of one only: each look is a system call */
+	bool maybe_bound;
 	bool tried;		  /* the first attempt to connect has been made */
 	bool awaited;		  /* somebody waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
@@ -92,6 +94,11 @@ struct tracer_conn {
 	int unmapped_why;	  /* -errno */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
 	uint64_t connected_ns;	  /* when the last attempt succeeded */
+	/*
+	 * since when the program runs though the daemon has not answered all that it was asked; means something only while
+	 * that is so. Set by the program's threads too, without the lock.
+	 */
+	uint64_t unheard_ns;
 	/* when the next attempt is due, CLOCK_MONOTONIC; 0: when the FIFO says so */
 	uint64_t retry_ns;
 	uint32_t backoff_ms; /* that the last attempt was put off */
@@ -172,6 +179,8 @@ void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking 
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
 int tracer_set_start(struct tracer_conn *conn, uint32_t id);
+/* Whether START of the set lets events be recorded that were not before: not if the set goes on after its daemon's death. */
+bool tracer_set_begins(struct tracer_conn *conn, uint32_t id);
 /* After these returned, no thread records into the set. */
 int tracer_set_stop(struct tracer_conn *conn, uint32_t id);
 int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
@@ -205,6 +214,7 @@ void tracer_conn_send_unsent(struct tracer_conn *conn);
 void tracer_conn_send_late(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
+bool tracer_conn_has_socket(const struct tracer_conn *conn);
 
 /*
  * standalone.c: initialises conn as the way to the companion of KYMO_STANDALONE's trace, which is started if there is none.
@@ -224,6 +234,8 @@ void tracer_listener_wake(void);
 /* Waits until the daemons have told what they want of the events known so far; bounded. Without the
  * lock. */
 void tracer_wait_registered(void);
+/* The program goes on now, whether the daemons have answered or not. Takes no lock. */
+void tracer_note_unheard(void);
 /* At the program's end, if it has a companion: until that has written what was recorded; bounded. Takes no lock. */
 void tracer_wait_written(void);
 void tracer_wake_waiters(void);

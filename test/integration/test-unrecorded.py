@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+A program that does not wait for its daemon any longer, or runs while there is none, is named as unrecorded for that time: by
+`status`, `stop`, `destroy` and `record`. Its start is not held up.
+"""
+
+import os
+import shutil
+import signal
+
+import kymotest
+from kymotest import check, equal, wait_for
+
+SENTENCE = "ran unrecorded for a time"
+
+
+def warnings(k):
+    return [w for w in k.request(command="status")["warnings"] if SENTENCE in w]
+
+
+def sentences(done):
+    return [line for line in done.stdout.splitlines() if SENTENCE in line]
+
+
+def connected(k, app):
+    return any(a["pid"] == app.pid for a in k.request(command="status")["session"]["applications"])
+
+
+def stopped(k):
+    """The daemon does not run until it is let go."""
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    wait_for(lambda: "T (stopped)" in open(f"/proc/{k.daemon.pid}/status").read(), "the daemon to stop")
+
+
+def check_named(k, name, app=None, *, n=1):
+    """`status`, `stop` and `destroy` name the program."""
+    who = f"{name} (pid {app.pid}" if app else f"{name} (pid "
+    texts = warnings(k), sentences(k.kymo("stop")), sentences(k.kymo("destroy"))
+    for text in texts:
+        equal(len(text), 1, f"one sentence: {text}")
+        check(who in text[0] and SENTENCE in text[0] and f"{n} program" in text[0], f"{who} in: {text[0]}")
+
+
+def test_program_that_goes_on(k):
+    """The daemon comes back while the program runs: it says how long it was."""
+    k.start_daemon()
+    out = k.record("emit:*")
+    equal(warnings(k), [], "before")
+    stopped(k)
+    app = k.spawn("emit", "-n", 100, "-w")
+    k.expect(app, "ready")
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: connected(k, app), "the program to be known")
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+    check(" ms)" in warnings(k)[0], "its time")
+    check_named(k, "emit", app)
+    kymotest.check_counts(k, out, 100)
+
+
+def test_program_that_ends(k):
+    """The whole program while the daemon stands still."""
+    k.start_daemon()
+    k.record("emit:*")
+    stopped(k)
+    for _ in range(7):
+        k.app("emit", "-n", 100)
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: warnings(k) and "7 programs" in warnings(k)[0], "all of them to be named")
+    check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
+    check_named(k, "emit", n=7)
+
+
+def test_record(k):
+    """kymo record says it at its end, though nothing was recorded."""
+    script = f"d=$(cat $KYMO_RUNDIR/lock); kill -STOP $d; {kymotest.APPS}/emit -n 10 > /dev/null; kill -CONT $d"
+    done = k.run([kymotest.CLI, "record", "-o", k.traces, "-e", "emit:*", "--", "sh", "-c", script])
+    check(SENTENCE in done.stderr and "emit (pid" in done.stderr, f"in: {done.stderr}")
+
+
+def test_nothing_is_said_without_reason(k):
+    """Programs that the daemon answers, that run before the session, and children."""
+    k.start_daemon()
+    early = k.spawn("emit", "-n", 10, "-w")
+    k.expect(early, "ready")
+    wait_for(lambda: k.request(command="list-events")["applications"], "the program to be known")
+    out = k.record("emit:*")
+    for _ in range(10):
+        k.app("emit", "-n", 10)
+    k.let_go(early)
+    k.read_until(early, "done")
+    k.let_go(early)
+    k.finish(early)
+    equal(warnings(k), [], "in status")
+    check(not sentences(k.kymo("stop")) + sentences(k.kymo("destroy")), "in stop or destroy")
+    kymotest.check_counts(k, out, 110)
+
+
+def test_socket_alone(k):
+    """Without the state page, as where only app.sock is bound into a container: all is recorded."""
+    k.start_daemon()
+    out = k.record("emit:*")
+    (k.rundir / "state").rename(k.rundir / "elsewhere")
+    for _ in range(20):
+        k.app("emit", "-n", 10)
+    (k.rundir / "elsewhere").rename(k.rundir / "state")
+    equal(warnings(k), [], "in status")
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 200)
+
+
+def test_run_directory_replaced(k):
+    """A program that finds its daemon's successor late says so."""
+    k.start_daemon()
+    app = k.spawn("emit", "-n", 10, "-w")
+    k.expect(app, "ready")
+    wait_for(lambda: k.request(command="list-events")["applications"], "the program to be known")
+    os.kill(app.pid, signal.SIGSTOP)
+    shutil.rmtree(k.rundir)
+    k.daemon.wait(timeout=kymotest.TIMEOUT)
+    k.start_daemon()
+    k.record("emit:*")
+    os.kill(app.pid, signal.SIGCONT)
+    wait_for(lambda: connected(k, app), "the program to be back")
+    check_named(k, "emit", app)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+
+
+def test_while_there_is_no_daemon(k):
+    """The session goes on with the daemon's successor; a program that was started in between names its gap."""
+    k.start_daemon()
+    k.record("emit:*")
+    k.daemon.kill()
+    k.daemon.wait()
+    app = k.spawn("emit", "-n", 10, "-w")
+    k.expect(app, "ready")
+    k.start_daemon()
+    wait_for(lambda: connected(k, app), "the program to be known")
+    check_named(k, "emit", app)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
+
+
+if __name__ == "__main__":
+    kymotest.main()
