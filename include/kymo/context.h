@@ -21,6 +21,8 @@
 #ifndef KYMO_CONTEXT_H
 #define KYMO_CONTEXT_H
 
+#pragma GCC system_header
+
 #include <kymo/tracepoint.h>
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
  *		   kymo_variant(reply, reply, &r), kymo_optional(i32, height, known ? &height : NULL));
  *
  * KYMO_STRUCT (type, PARAMETER, fields...), at file scope, says which fields a structure has, and how they come from a
- * pointer to what the program has; they are fields of any kind, at most 32. KYMO_VARIANT (type, PARAMETER, value,
+ * pointer to what the program has, or an integer; they are fields of any kind, at most 32. KYMO_VARIANT (type, PARAMETER, value,
  * kymo_case(VALUE, field)...) likewise: the field of the first VALUE that is equal, or none.
  *
  *	kymo_struct (name, type, pointer)	the structure's fields
@@ -32,6 +32,8 @@
 #ifndef KYMO_NESTED_H
 #define KYMO_NESTED_H
 
+#pragma GCC system_header
+
 #include <kymo/tracepoint.h>
 
 /* clang-format off */
@@ -39,34 +41,34 @@
 #define KYMO_SEQ_STRUCTS_MAX 64
 
 #define KYMO_STRUCT(type, ...) \
-	KYMO__NESTED(STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
+	KYMO__NESTED_TYPE(STRUCT, type, KYMO__EACH(KYMO__DESC, __VA_ARGS__), KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
 		KYMO__EACH(KYMO__PIECES, __VA_ARGS__), , KYMO__FIRST_TOKEN(__VA_ARGS__, 0)) \
-	{ \
-		struct kymo__cursor kymo__c = *kymo__at; \
 		KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
-		*kymo__at = kymo__c; \
+		kymo__value_put(kymo__at, kymo__w, &kymo__c); \
 	}
 #define KYMO_VARIANT(type, parameter, ...) \
-	KYMO__NESTED(VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
-		+1 KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), KYMO__BOX(type), parameter) \
-	{ \
-		struct kymo__cursor kymo__c = *kymo__at; \
+	KYMO__NESTED_TYPE(VARIANT, type, KYMO__EACH(KYMO__CASE_DESC, __VA_ARGS__), +1 KYMO__EACH(KYMO__CASE_ROOM, __VA_ARGS__), \
+		KYMO__EACH(KYMO__CASE_PIECES, __VA_ARGS__), KYMO__BOX(type), parameter) \
 		const int64_t kymo__value = (int64_t)(KYMO__FIRST_TOKEN(__VA_ARGS__, 0)); \
 		uint8_t kymo__n = 0; \
-		KYMO__EACH(KYMO__CASE_PUT, __VA_ARGS__) \
-		{ kymo__put_u8(&kymo__c, kymo__n); } \
-		*kymo__at = kymo__c; \
+		(KYMO__EACH(KYMO__CASE_PUT, __VA_ARGS__) kymo__put_u8(&kymo__c, kymo__n)), \
+		kymo__value_put(kymo__at, kymo__w, &kymo__c); \
 	}
 
 /*
- * From here on: how it is done; see <kymo/tracepoint.h>. A type is a table of fields, what a value of it may need of the record's
- * room and pieces, and a function that appends one. The table's name tells structures from variants: compilers find what is
- * used as the other.
+ * From here on: how it is done; see <kymo/detail/fields.h>. A type is a table of fields, what a value of it may need of the
+ * record's room and pieces, and a function that appends one. The name of the table says whether it is a structure or a variant:
+ * compilers find a type that is used as the other. Another function, never defined, has the parameter's type.
  */
-#define KYMO__NESTED(K, type, fields, room, pieces, more, parameter) \
+#define KYMO__NESTED_TYPE(K, type, fields, room, pieces, more, parameter) \
 	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; more \
-	enum { kymo__room_##type = 0 room, kymo__pieces_##type = 0 pieces }; \
-	static inline __attribute__((unused)) void kymo__put_##type##_value(struct kymo__cursor *kymo__at, parameter)
+	enum { kymo__room_##type = 0 room, kymo__pieces_##type = (0 pieces) % KYMO__DEEP }; \
+	void kymo__check_##type(parameter); \
+	static inline __attribute__((unused)) void kymo__put_##type##_value( \
+		struct kymo__cursor *kymo__at, struct kymo__walk *kymo__w, void *kymo__data) \
+	{ \
+		KYMO__AS_IN_C(parameter = KYMO__ARGUMENT(type, kymo__data);) \
+		struct kymo__cursor kymo__c = *kymo__at;
 
 /* A structure that has nothing but the variant: in a record, it is that. */
 #define KYMO__BOX(type) \
@@ -83,14 +85,14 @@
 #define KYMO__OPTION_ROOM(value, field) KYMO__ROOM(field)
 #define KYMO__OPTION_PIECES(value, field) KYMO__PIECES(field)
 #define KYMO__OPTION_PUT(value, field) \
-	if (kymo__value == (int64_t)(value)) { kymo__put_u8(&kymo__c, kymo__n); KYMO__PUT(field) } \
-	else if (++kymo__n, 0) {} else
+	kymo__value == (int64_t)(value) ? (kymo__put_u8(&kymo__c, kymo__n), KYMO__PUT(field) (void)0) \
+	: ++kymo__n == 0 ? (void)0 :
 
 #define KYMO__F_kymo_struct(n, type, p) NESTED, (STRUCT, n, type, p)
 #define KYMO__F_kymo_variant(n, type, p) NESTED, (VARIANT, n, type, p)
 #define KYMO__F_kymo_array_struct(n, type, p, c) STRUCT_ARRAY, (n, type, p, c)
 #define KYMO__F_kymo_seq_struct(n, type, p, c) STRUCT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
-#define KYMO__F_kymo_optional_struct(n, type, p) STRUCT_SEQUENCE, (n, type, p, kymo__p != NULL, 1)
+#define KYMO__F_kymo_optional_struct(n, type, p) OPTIONAL_STRUCT, (n, type, p)
 #define KYMO__F_kymo_array_variant(n, type, p, c) VARIANT_ARRAY, (n, type, p, c)
 #define KYMO__F_kymo_seq_variant(n, type, p, c) VARIANT_SEQUENCE, (n, type, p, c, KYMO_SEQ_STRUCTS_MAX)
 #define KYMO__F_kymo_optional(T, n, p) OPTIONAL, (T, n, p)
@@ -98,30 +100,32 @@
 
 #define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, KYMO__STRING(n), kymo__##K##_##type},
 #define KYMO__ROOM_NESTED(K, n, type, p) +(size_t)kymo__room_##type
-#define KYMO__PIECES_NESTED(K, n, type, p) +(size_t)kymo__pieces_##type
-#define KYMO__PUT_NESTED(K, n, type, p) kymo__put_##type##_value(&kymo__c, (p));
+/* A value without pieces is put at once, others when the record is complete (<kymo/detail/record.h>). */
+#define KYMO__PIECES_OF(type, c) +(kymo__pieces_##type != 0 ? KYMO__DEEP + 3 + (c) * (size_t)(1 + kymo__pieces_##type) : 0)
+#define KYMO__PIECES_NESTED(K, n, type, p) KYMO__PIECES_##K##_ITSELF KYMO__PIECES_OF(type, 1)
+#define KYMO__PIECES_STRUCT_ITSELF
+#define KYMO__PIECES_VARIANT_ITSELF +1 /* its length varies */
+#define KYMO__PUT_NESTED(K, n, type, p) \
+	kymo__put_values(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__CHECKED(type, p), 1, 0),
 
 #define KYMO__DESC_ARRAY_OF(n, type, c) {KYMO_FIELD_ARRAY, KYMO_FIELD_STRUCT, 0, 0, (c), KYMO__STRING(n), kymo__##type},
 #define KYMO__DESC_SEQUENCE_OF(n, type) {KYMO_FIELD_SEQUENCE, KYMO_FIELD_STRUCT, 0, 0, 0, KYMO__STRING(n), kymo__##type},
 
 #define KYMO__DESC_STRUCT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, STRUCT_##type, c)
 #define KYMO__ROOM_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__room_##type
-#define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) +(c) * (size_t)kymo__pieces_##type
-#define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) { \
-		const __typeof__(&(p)[0]) kymo__p = (p); \
-		for (size_t kymo__i = 0; kymo__i < (c); kymo__i++) \
-			kymo__put_##type##_value(&kymo__c, kymo__p + kymo__i); \
-	}
+#define KYMO__PIECES_STRUCT_ARRAY(n, type, p, c) KYMO__PIECES_OF(type, c)
+#define KYMO__PUT_STRUCT_ARRAY(n, type, p, c) KYMO__PUT_VALUES(type, p, c)
 
 #define KYMO__DESC_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__DESC_SEQUENCE_OF(n, STRUCT_##type)
 #define KYMO__ROOM_STRUCT_SEQUENCE(n, type, p, c, max) +4 + (max) * (size_t)kymo__room_##type
-#define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 + (max) * (size_t)kymo__pieces_##type
-#define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) { \
-		const __typeof__(&(p)[0]) kymo__p = (p); \
-		const size_t kymo__count = kymo__put_count(&kymo__c, (c), (max)); \
-		for (size_t kymo__i = 0; kymo__i < kymo__count; kymo__i++) \
-			kymo__put_##type##_value(&kymo__c, kymo__p + kymo__i); \
-	}
+#define KYMO__PIECES_STRUCT_SEQUENCE(n, type, p, c, max) +1 KYMO__PIECES_OF(type, max)
+#define KYMO__PUT_STRUCT_SEQUENCE(n, type, p, c, max) KYMO__PUT_VALUES(type, p, kymo__put_count(&kymo__c, (c), (max)))
+
+#define KYMO__DESC_OPTIONAL_STRUCT(n, type, p) KYMO__DESC_SEQUENCE_OF(n, STRUCT_##type)
+#define KYMO__ROOM_OPTIONAL_STRUCT(n, type, p) +4 + (size_t)kymo__room_##type
+#define KYMO__PIECES_OPTIONAL_STRUCT(n, type, p) +1 KYMO__PIECES_OF(type, 1)
+#define KYMO__PUT_OPTIONAL_STRUCT(n, type, p) \
+	kymo__put_optional_value(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__CHECKED(type, p)),
 
 #define KYMO__DESC_VARIANT_ARRAY(n, type, p, c) KYMO__DESC_ARRAY_OF(n, BOX_##type, c)
 #define KYMO__ROOM_VARIANT_ARRAY KYMO__ROOM_STRUCT_ARRAY
@@ -143,18 +147,33 @@ typedef kymo__truth kymo___Bool;
 #define KYMO__DESC_OPTIONAL(T, n, p) KYMO__DESC_SEQUENCE(T, n, p, 0)
 #define KYMO__ROOM_OPTIONAL(T, n, p) +4 + sizeof(kymo__##T)
 #define KYMO__PIECES_OPTIONAL(T, n, p) +1
-#define KYMO__PUT_OPTIONAL(T, n, p) { \
-		const void *kymo__p = (p); \
-		kymo__put_sequence(&kymo__c, kymo__p, kymo__p != NULL, sizeof(kymo__##T)); \
-	}
+#define KYMO__PUT_OPTIONAL(T, n, p) kymo__put_optional(&kymo__c, (p), sizeof(kymo__##T)),
 
 #define KYMO__DESC_OPTIONAL_STRING(n, s) KYMO__DESC_STRING_SEQUENCE(n, s, 0)
 #define KYMO__ROOM_OPTIONAL_STRING(n, s) +4 KYMO__ROOM_STRING(n, s)
 #define KYMO__PIECES_OPTIONAL_STRING(n, s) +2
-#define KYMO__PUT_OPTIONAL_STRING(n, s) { \
-		const char *kymo__s = (s); \
-		kymo__put_string_sequence(&kymo__c, &kymo__s, kymo__s != NULL); \
-	}
+#define KYMO__PUT_OPTIONAL_STRING(n, s) kymo__put_optional_string(&kymo__c, (s)),
+
+#ifdef __cplusplus
+#define KYMO__ARGUMENT(type, data) kymo__argument{data}
+#define KYMO__AS_IN_C(...) __VA_ARGS__
+#define KYMO__PARAMETER(type) static_cast<__typeof__(&kymo__check_##type)>(NULL)
+#define KYMO__CHECKED(type, p) kymo__checked(KYMO__PARAMETER(type), (p))
+#define KYMO__PUT_VALUES(type, p, c) \
+	kymo__put_array(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__PARAMETER(type), (p), (c)),
+#else
+/* Without what -Wc++-compat says of a pointer that comes from void *. */
+#define KYMO__AS_IN_C(...) \
+	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wc++-compat\"") __VA_ARGS__ _Pragma("GCC diagnostic pop")
+#define KYMO__ARGUMENT(type, data) \
+	_Generic(kymo__check_##type, KYMO__NUMBER(char, data), KYMO__NUMBER(signed char, data), KYMO__NUMBER(unsigned char, data), \
+		KYMO__NUMBER(short, data), KYMO__NUMBER(unsigned short, data), KYMO__NUMBER(int, data), KYMO__NUMBER(unsigned, data), \
+		KYMO__NUMBER(long, data), KYMO__NUMBER(unsigned long, data), KYMO__NUMBER(_Bool, data), default: data)
+#define KYMO__NUMBER(type, data) void (*)(type): (type)(uintptr_t)(data)
+#define KYMO__CHECKED(type, p) ((void)sizeof((kymo__check_##type(p), 0)), (const void *)(uintptr_t)(p))
+#define KYMO__PUT_VALUES(type, p, c) \
+	kymo__put_values(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__CHECKED(type, p), (c), sizeof((p)[0])),
+#endif
 
 /* clang-format on */
 
@@ -168,5 +187,87 @@ static inline __attribute__((unused)) size_t kymo__put_count(
 	c->len = KYMO__TOO_LARGE;
 	return 0;
 }
+
+static inline __attribute__((unused)) void kymo__put_optional(
+	struct kymo__cursor *c, const void *p, size_t size)
+{
+	kymo__put_sequence(c, p, p != NULL, size);
+}
+
+static inline __attribute__((unused)) void kymo__put_optional_string(
+	struct kymo__cursor *c, const char *s)
+{
+	kymo__put_u32(c, s != NULL);
+	if (s)
+		kymo__put_string(c, s, KYMO__INLINE_MAX);
+}
+
+/* The end of a function that puts a value: at once, or as a part of a record that is complete. */
+static inline __attribute__((always_inline, unused)) void kymo__value_put(
+	struct kymo__cursor *at, struct kymo__walk *walk, struct kymo__cursor *c)
+{
+	if (walk)
+		kymo__descend(walk, c);
+	else
+		*at = *c;
+}
+
+/* Puts n values, one every `size` bytes. pieces: a constant, 0 if the values have none. */
+static inline __attribute__((always_inline, unused)) void kymo__put_values(struct kymo__cursor *c,
+	kymo__value_fn put, int pieces, const void *p, size_t n, size_t size)
+{
+	struct kymo_piece *entry;
+	size_t i;
+
+	if (!pieces) {
+		for (i = 0; i < n; i++)
+			put(c, NULL, (char *)(uintptr_t)p + i * size);
+		return;
+	}
+	kymo__put_piece(c, NULL, 0, 0);
+	entry = c->list + c->n;
+	entry[0].ptr = p;
+	entry[0].len = (uint32_t)n;
+	entry[0].flags = KYMO__NESTED;
+	memcpy(&entry[1].ptr, &put, sizeof(put));
+	entry[1].len = (uint32_t)size;
+	entry[1].flags = 0;
+	c->n += 2;
+}
+
+static inline __attribute__((always_inline, unused)) void kymo__put_optional_value(
+	struct kymo__cursor *c, kymo__value_fn put, int pieces, const void *p)
+{
+	kymo__put_u32(c, p != NULL);
+	kymo__put_values(c, put, pieces, p, p != NULL, 0);
+}
+
+#ifdef __cplusplus
+extern "C++" {
+/* The pointer or the number that the parameter is declared to be. */
+struct kymo__argument {
+	void *data;
+	template <typename T> operator T() const
+	{
+		return (T)(uintptr_t)data;
+	}
+};
+
+template <typename P>
+static inline const void *kymo__checked(void (*)(P), typename kymo__same<P>::type p)
+{
+	return (const void *)(uintptr_t)p;
+}
+
+template <typename P, typename T>
+static inline __attribute__((always_inline)) void kymo__put_array(
+	kymo__cursor *c, kymo__value_fn put, int pieces, void (*)(P), T *p, size_t n)
+{
+	P first = p;
+
+	kymo__put_values(c, put, pieces, first, n, sizeof(*p));
+}
+}
+#endif
 
 #endif

@@ -38,6 +38,8 @@
 #ifndef KYMO_SPAN_H
 #define KYMO_SPAN_H
 
+#pragma GCC system_header
+
 #include <kymo/tracepoint.h>
 
 /* clang-format off */

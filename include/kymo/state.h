@@ -25,6 +25,8 @@
 #ifndef KYMO_STATE_H
 #define KYMO_STATE_H
 
+#pragma GCC system_header
+
 #include <kymo/tracepoint.h>
 
 /* clang-format off */
@@ -36,42 +38,31 @@
 		static const struct kymo_field kymo__fields[] = {KYMO__DESC(key) KYMO__NO_FIELD}; \
 		KYMO__DEFINE_EVENT(KYMO__STRING(provider), KYMO__STRING(name) "_end", KYMO_DEBUG_LINE, kymo__fields) \
 		if (kymo__set_state || KYMO__IS_ENABLED(kymo__state)) { \
-			unsigned char kymo__room[KYMO_SCRATCH_SLACK KYMO__ROOM(key)]; \
-			struct kymo_piece kymo__list[1 KYMO__PIECES(key)]; \
-			struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
+			KYMO__BUFFERS(KYMO__ROOM(key), KYMO__STATE_PIECES KYMO__PIECES(key)) \
 			KYMO__PUT(key) \
-			kymo__forget(&kymo__event, sizeof(KYMO__STRING(name)) - 1, &kymo__c); \
-			KYMO__STATE_LIVE \
+			kymo__start_walk(&kymo__event, &kymo__c, KYMO__LIST_SIZE, kymo__forget_state, sizeof(KYMO__STRING(name)) - 1); \
 		} \
 	} while (0)
 
-/*
- * From here on: how it is done; see <kymo/tracepoint.h>. The key stands where that has the event's name, which is passed over.
- */
+/* From here on: how it is done; see <kymo/detail/fields.h>. The key stands in the place of the event's name, which is skipped. */
 #define KYMO__STATE_EVENT(provider, name, key, ...) \
 	do { \
 		static const struct kymo_field kymo__fields[] = { \
 			KYMO__DESC(kymo_u64(state_since, 0)) KYMO__DESC(key) KYMO__EACH(KYMO__DESC, __VA_ARGS__) KYMO__NO_FIELD}; \
 		KYMO__DEFINE_EVENT(KYMO__STRING(provider), KYMO__STRING(name), KYMO_DEBUG_LINE, kymo__fields) \
 		if (kymo__set_state || KYMO__IS_ENABLED(kymo__state)) { \
-			unsigned char kymo__room[KYMO_SCRATCH_SLACK + sizeof(uint64_t) KYMO__ROOM(key) \
-				KYMO__EACH(KYMO__ROOM, __VA_ARGS__)]; \
-			struct kymo_piece kymo__list[1 KYMO__PIECES(key) KYMO__EACH(KYMO__PIECES, __VA_ARGS__)]; \
-			struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
-			size_t kymo__key_len; \
+			KYMO__BUFFERS(+sizeof(uint64_t) KYMO__ROOM(key) KYMO__EACH(KYMO__ROOM, __VA_ARGS__), \
+				KYMO__STATE_PIECES KYMO__PIECES(key) KYMO__EACH(KYMO__PIECES, __VA_ARGS__)) \
 			KYMO__PUT(kymo_u64(state_since, 0)) \
 			KYMO__PUT(key) \
-			kymo__key_len = kymo__length(&kymo__c) - sizeof(uint64_t); \
+			kymo__put_mark(&kymo__c), \
 			KYMO__EACH(KYMO__PUT, __VA_ARGS__) \
-			kymo__keep(&kymo__event, &kymo__c, kymo__key_len); \
-			KYMO__STATE_LIVE \
+			kymo__start_walk(&kymo__event, &kymo__c, KYMO__LIST_SIZE, kymo__keep_state, 0); \
 		} \
 	} while (0)
 
-/* After it was kept, so that no session misses it. */
-#define KYMO__STATE_LIVE \
-	if (KYMO__IS_ENABLED(kymo__state)) \
-		kymo__hand_over(&kymo__event, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, 1);
+/* The mark behind the key, and a second list. */
+#define KYMO__STATE_PIECES +2 + KYMO__DEEP
 
 /* clang-format on */
 
@@ -110,26 +101,29 @@ __attribute__((weak, visibility("hidden"))) void kymo__state_again(void)
 KYMO__LATE(kymo__state_again)
 KYMO__C_END
 
-static inline __attribute__((unused)) size_t kymo__length(const struct kymo__cursor *c)
+static inline __attribute__((unused)) void kymo__put_mark(struct kymo__cursor *c)
 {
-	return c->len + (size_t)(c->p - c->start);
+	struct kymo_piece mark = {NULL, 0, KYMO__MARK};
+
+	kymo__put_piece(c, NULL, 0, 0);
+	c->list[c->n++] = mark;
 }
 
-/* The tracer gets all of a record in pieces. */
-static inline __attribute__((unused)) void kymo__keep(
-	const struct kymo_event *event, struct kymo__cursor *c, size_t key_len)
+/* The tracer keeps the event first, so that no session misses it. */
+static __attribute__((unused)) void kymo__keep_state(struct kymo__walk *w)
 {
-	kymo__put_piece(c, NULL, 0, 0);
 	if (kymo__set_state)
-		kymo__set_state(event, c->list, c->n, c->len, key_len);
+		kymo__set_state(w->event, w->out, w->n, w->len, w->number - sizeof(uint64_t));
+	if (KYMO__IS_ENABLED(*w->event->state))
+		kymo__record_pieces(w);
 }
 
-static inline __attribute__((unused)) void kymo__forget(
-	const struct kymo_event *event, size_t name_len, struct kymo__cursor *c)
+static __attribute__((unused)) void kymo__forget_state(struct kymo__walk *w)
 {
-	kymo__put_piece(c, NULL, 0, 0);
 	if (kymo__end_state)
-		kymo__end_state(event, name_len, c->list, c->n, c->len);
+		kymo__end_state(w->event, w->number, w->out, w->n, w->len);
+	if (KYMO__IS_ENABLED(*w->event->state))
+		kymo__record_pieces(w);
 }
 
 #endif

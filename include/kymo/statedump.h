@@ -27,6 +27,8 @@
 #ifndef KYMO_STATEDUMP_H
 #define KYMO_STATEDUMP_H
 
+#pragma GCC system_header
+
 #include <kymo/tracepoint.h>
 
 #ifdef __cplusplus

@@ -10,6 +10,8 @@
 #ifndef KYMO_TYPES_H
 #define KYMO_TYPES_H
 
+#pragma GCC system_header
+
 #include <stddef.h>
 #include <stdint.h>
 

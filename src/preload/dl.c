@@ -7,7 +7,9 @@
  * sees us as the caller. So what the caller's own paths add is tried here first, by dlinfo(), and
  * the real function does the rest.
  */
+#include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "preload/preload.h"

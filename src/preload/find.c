@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 
 bool preload_find(const struct preload_symbol *symbols, size_t n)

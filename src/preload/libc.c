@@ -9,8 +9,10 @@
  * An allocation is recorded after the call and a release before: whoever gets an address again gets
  * it later than the event that gave it up.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdlib.h>
 
 #include "preload/preload.h"
 

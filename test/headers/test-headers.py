@@ -3,10 +3,12 @@
 """
 Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
 which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
-Mistakes do not compile, and the compiler tells what they are.
-The other sources are programs that take their own events; they are run.
+For these checks the headers lose the pragma that makes them system headers, which would hide the warnings. With
+it, use.c compiles without a warning where every warning is on.
+Mistakes do not compile, and the compiler's message says what they are.
+The other sources are programs that take their own events; they are run, also with the address sanitizer.
 
-    test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM.C... COMPILER...
+    test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM... COMPILER...
 """
 
 import os
@@ -21,8 +23,19 @@ STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), (
 M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 CODE = [[], ["-fPIC"], ["-fno-pie"], M32, ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
+SYSTEM = "#pragma GCC system_header\n"
+# Warnings about what programs do, not about what macros do, are off: unused macros and functions, padding.
+GNU_STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Wconversion", "-Wsign-conversion", "-Wcast-qual", "-Wcast-align",
+    "-Wdouble-promotion", "-Wformat=2", "-Wfloat-equal", "-Wswitch-enum", "-Wredundant-decls", "-Wpointer-arith", "-Wvla",
+    "-Wmissing-declarations", "-pedantic", "-Werror"]
+C_STRICT = ["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wbad-function-cast", "-Wc++-compat", "-Wnested-externs"]
+CPP_STRICT = ["-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant", "-Weffc++", "-Wsuggest-override"]
+CLANG_STRICT = ["-Weverything", "-Wno-c++98-compat", "-Wno-c++98-compat-pedantic", "-Wno-unused-macros", "-Wno-padded",
+    "-Wno-declaration-after-statement", "-Wno-covered-switch-default", "-Wno-reserved-identifier",
+    "-Wno-unknown-warning-option", "-Wno-unsafe-buffer-usage", "-Wno-pre-c++17-compat", "-Wno-pre-c++14-compat", "-Wno-unused-template",
+    "-Wno-poison-system-directories", "-Wno-used-but-marked-unused", "-ferror-limit=0", "-Werror"]
 
-# What is declared, mistakes, and the part of the compiler's message that tells of each.
+# What is declared, mistakes, and the part of the compiler's message that names each.
 TYPES = """#include <kymo/nested.h>
 #include <kymo/span.h>
 #include <kymo/state.h>
@@ -45,6 +58,12 @@ MISTAKES = {
     'kymo_event(shop, paid, kymo_variant(x, point, &n))': 'VARIANT_point',
     'kymo_event(shop, paid, kymo_enum(x, colour, n))': 'enum_colour',
 }
+
+# Values that are wider than their fields, which compilers find when they make code; and others that are not.
+WIDE = ["kymo_i32(x, l)", "kymo_u32(x, u)", "kymo_u16(x, u)", "kymo_i8(x, l + n)", "kymo_x32(x, sizeof(n) + u)", "kymo_i32(x, d)",
+    "kymo_net32(x, u)"]
+NARROW = ["kymo_i64(x, l)", "kymo_u32(x, sizeof(n))", "kymo_i32(x, 5L)", "kymo_u8(x, n)", "kymo_i16(x, n + 1)", "kymo_f32(x, d)",
+    "kymo_i32(x, (int)l)", "kymo_bool(x, l)", "kymo_u8(x, 1 == l)", "kymo_i32(x, s.bits)"]
 
 
 def compile_text(compiler, language, standard, include, text, code=("-fsyntax-only",)):
@@ -81,28 +100,75 @@ def check_mistakes(compiler, include):
     return failed
 
 
-def check_run(compiler, include, source):
-    """Runs the program, of 64 and of 32 bits; returns the number of failures."""
+def check_widths(compiler, include):
+    """Returns the number of fields that take values which are too wide, or refuse others."""
     failed = 0
+    for language, standard in STANDARDS:
+        for field in ["", *WIDE, *NARROW]:
+            text = f"""#include <kymo/tracepoint.h>
+                struct s {{ unsigned bits : 3; }};
+                void f(int n, long l, unsigned long u, double d, struct s s);
+                void f(int n, long l, unsigned long u, double d, struct s s)
+                {{ (void)n, (void)l, (void)u, (void)d, (void)s; kymo_event(a, b{", " if field else ""}{field}); }}\n"""
+            for level in ("-O0", "-O2"):
+                done = compile_text(compiler, language, standard, include, text, [level])
+                if ("wider than its field" in done.stderr) != (field in WIDE) or (done.returncode != 0) != (field in WIDE):
+                    failed += 1
+                    print(f"FAIL {field}: {compiler} -std={standard} {level}\n{done.stderr}")
+    return failed
+
+
+def check_strict(compiler, include, use):
+    """Compiles the text with every warning; returns the number of failures."""
+    failed = 0
+    for language, standard in STANDARDS:
+        flags = CLANG_STRICT if compiler == "clang" else GNU_STRICT + (C_STRICT if language == "c" else CPP_STRICT)
+        for level in ("-O0", "-O2"):
+            command = [compiler, f"-x{language}", f"-std={standard}", *flags, level, f"-I{include}", "-S", "-o", os.devnull, "-"]
+            done = subprocess.run(command, input=use, capture_output=True, text=True)
+            if done.returncode:
+                failed += 1
+                print(f"FAIL {' '.join(command)}\n{done.stderr}")
+    return failed
+
+
+def check_run(compiler, include, source):
+    """Runs the program, of 64 and of 32 bits, and with sanitizers; returns the number of failures."""
+    failed = 0
+    driver = {"gcc": "g++", "clang": "clang++"}[compiler] if source.endswith("pp") else compiler
+    sanitized = ["-g", "-fsanitize=address,undefined", "-fsanitize-address-use-after-scope", "-fno-sanitize-recover=all"]
     with tempfile.TemporaryDirectory() as directory:
         program = pathlib.Path(directory, "program")
-        for code in ([], M32):
-            command = [compiler, *code, "-O2", f"-I{include}", "-o", program]
-            empty = subprocess.run([*command, "-xc", "-"], input="int main(void) { return 0; }\n", capture_output=True, text=True)
+        for code in ([], M32, sanitized, ["-std=c++17"] if source.endswith("pp") else ["-O0"]):
+            command = [driver, "-O2", *code, f"-I{include}", "-o", program]
+            empty = subprocess.run([*command, "-xc++" if source.endswith("pp") else "-xc", "-"], input="int main(void) { return 0; }\n",
+                capture_output=True, text=True)
             if empty.returncode:
-                print(f"skipped {compiler} {' '.join(code)}: does not link")
+                print(f"skipped {driver} {' '.join(code)}: does not link")
                 continue
             subprocess.run([*command, source], check=True)
             status = subprocess.run([program]).returncode
-            print(f"{'FAIL' if status else 'ran'} {compiler} {' '.join(code)} {source}: {status}")
+            print(f"{'FAIL' if status else 'ran'} {driver} {' '.join(code)} {source}: {status}")
             failed += status != 0
     return failed
 
 
+def show_warnings(include, copy):
+    """Copies the headers to a directory in which they are not system headers."""
+    shutil.copytree(include, copy)
+    for header in copy.rglob("*.h"):
+        header.write_text(header.read_text().replace(SYSTEM, ""))
+    return copy
+
+
 def main():
-    include = pathlib.Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as directory:
+        return check(pathlib.Path(sys.argv[1]), show_warnings(sys.argv[1], pathlib.Path(directory, "include")))
+
+
+def check(installed, include):
     use = pathlib.Path(sys.argv[2]).read_text()
-    programs = [a for a in sys.argv[3:] if a.endswith(".c")]
+    programs = [a for a in sys.argv[3:] if a.endswith((".c", ".cpp"))]
     compilers = [c for c in sys.argv[3:] if c not in programs and shutil.which(c)]
     headers = sorted(p.relative_to(include / folder) for folder in (".", "kymo-lttng")
         for p in (include / folder).glob("lttng/**/*.h" if folder != "." else "kymo/**/*.h"))
@@ -124,7 +190,8 @@ def main():
         print(f"checked {name}")
     failed += sum(check_code(compiler, include, use) for compiler in compilers)
     failed += sum(check_mistakes(compiler, include) for compiler in compilers)
-    failed += sum(check_run(compiler, include, p) for compiler in compilers for p in programs)
+    failed += sum(check_widths(compiler, installed) + check_strict(compiler, installed, use) for compiler in compilers)
+    failed += sum(check_run(compiler, installed, p) for compiler in compilers for p in programs)
     return 1 if failed else 0
 
 

@@ -18,7 +18,7 @@ KYMO_EVENT_DEFINE(use, nothing, KYMO_INFO, KYMO_NO_ARGS)
 static void scalars(int n)
 {
 	kymo_event(use, empty);
-	kymo_event(use, ints, kymo_i8(a, -1), kymo_i16(b, n), kymo_i32(c, n), kymo_i64(d, n),
+	kymo_event(use, ints, kymo_i8(a, -1), kymo_i16(b, 2), kymo_i32(c, n), kymo_i64(d, n),
 		kymo_u8(e, 1), kymo_u16(f, 1), kymo_u32(g, 1), kymo_u64(h, 1), kymo_x8(i, 1),
 		kymo_x16(j, 1), kymo_x32(k, 1), kymo_x64(l, 1));
 	kymo_event_level(use, others, KYMO_WARNING, kymo_net16(a, 1), kymo_net32(b, 2),
@@ -57,7 +57,7 @@ static void nested(const struct pair *p, size_t n)
 		kymo_blob(blob, "text/plain", p->b, n));
 }
 
-static void spans(int n, const unsigned char *ids)
+static void spans(int n, uint64_t id, const unsigned char *ids)
 {
 	kymo_span(use, block);
 	kymo_span(use, other_block, kymo_i32(n, n), kymo_w3c_trace_id(ids), kymo_w3c_span_id(ids),
@@ -67,8 +67,8 @@ static void spans(int n, const unsigned char *ids)
 		kymo_span_begin(use, inner, kymo_i32(n, n));
 	else
 		kymo_span_end(use, part, kymo_string(s, "text"), kymo_bool(b, n));
-	kymo_async_begin(use, request, n);
-	kymo_async_end(use, request, n, kymo_i32(status, 0));
+	kymo_async_begin(use, request, id);
+	kymo_async_end(use, request, id, kymo_i32(status, 0));
 	kymo_flow_begin(use, order, 1);
 	kymo_flow_step(use, order, 1, kymo_i32(n, n));
 	kymo_flow_end(use, order, 1);
@@ -76,7 +76,7 @@ static void spans(int n, const unsigned char *ids)
 	kymo_counter_f64(use, load, 0.5);
 	kymo_state_event(use, mode, kymo_i32(n, n));
 	kymo_state_event(
-		use, user, kymo_string(name, "name"), kymo_i32(n, n), kymo_seq_u8(ids, ids, n));
+		use, user, kymo_string(name, "name"), kymo_i32(n, n), kymo_seq_u8(ids, ids, 16));
 	if (n)
 		kymo_state_end(use, user, kymo_string(name, "name"));
 	else
@@ -85,13 +85,15 @@ static void spans(int n, const unsigned char *ids)
 
 int main(int argc, char **argv)
 {
+	static const unsigned char ids[16] = {1, 2, 3};
+
 	if (kymo_event_enabled(use, ints) || kymo_trace_enabled(use, defined))
 		scalars(argc);
 	const struct pair pair = {1, argv[0]};
 
 	several(argv[0], 2);
 	nested(&pair, 1);
-	spans(argc, (const unsigned char *)"0123456789abcdef");
+	spans(argc, 7, ids);
 	kymo_trace(use, defined, 1, "b");
 	kymo_trace(use, one, 1.0);
 	kymo_trace(use, two, 2.0);

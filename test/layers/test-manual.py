@@ -137,7 +137,7 @@ def test_variables():
 
 
 def test_library():
-    return check_library([p.read_text() for p in (SOURCE / "include" / "kymo").glob("*.h") if p.name != "ctl.h"], PAGES["libkymo.3"])
+    return check_library([p.read_text() for p in (SOURCE / "include" / "kymo").rglob("*.h") if p.name != "ctl.h"], PAGES["libkymo.3"])
 
 
 def test_lint():

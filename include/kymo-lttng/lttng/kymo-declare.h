@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#pragma GCC system_header
 /* The macros of a provider's header, for who uses its tracepoints. Read again after each provider's probes were made. */
 /* clang-format off */
 #undef LTTNG_UST_TRACEPOINT_ENUM

@@ -3,6 +3,8 @@
 #ifndef KYMO_LTTNG_FORMAT_H
 #define KYMO_LTTNG_FORMAT_H
 
+#pragma GCC system_header
+
 #include <lttng/tracepoint.h>
 
 /* clang-format off */

@@ -10,10 +10,12 @@
  *	DESC	its entry in the static table of fields
  *	ROOM	bytes it may need in the scratch buffer
  *	PIECES	entries it may need in the list of pieces
- *	PUT	code that appends its value to the record
+ *	PUT	an expression, and a comma, that appends its value to the record
  */
 #ifndef KYMO_LTTNG_PROBE_H
 #define KYMO_LTTNG_PROBE_H
+
+#pragma GCC system_header
 
 #include <lttng/tracepoint.h>
 
@@ -152,11 +154,12 @@
 #define KYMO__LTTNG_IF_ASIDE_REC(op, args)
 
 #define KYMO__LTTNG_KIND(type) (KYMO__LTTNG_IS_SIGNED(type) ? KYMO_FIELD_INT : KYMO_FIELD_UINT)
-#define KYMO__LTTNG_PUT_VALUE(type, src) { \
+#define KYMO__LTTNG_PUT_VALUE(type, src) __extension__({ \
 		type kymo__value = (type)(src); \
 		memcpy(kymo__c.p, &kymo__value, sizeof(kymo__value)); \
 		kymo__c.p += sizeof(kymo__value); \
-	}
+		(void)0; \
+	}),
 
 #define KYMO__LTTNG_FIELD_INTEGER(aside, type, item, src, flags) \
 	{KYMO__LTTNG_KIND(type), 0, (uint8_t)sizeof(type), (flags) | aside, 0, #item, NULL},
@@ -180,29 +183,29 @@
 #define KYMO__LTTNG_FIELD_STRING(aside, item, src) {KYMO_FIELD_STRING, 0, 1, aside, 0, #item, NULL},
 #define KYMO__LTTNG_ROOM_STRING(item, src) KYMO__INLINE_MAX + 1
 #define KYMO__LTTNG_PIECES_STRING 2
-#define KYMO__LTTNG_PUT_STRING(item, src) kymo__put_string(&kymo__c, (src), KYMO__INLINE_MAX);
+#define KYMO__LTTNG_PUT_STRING(item, src) kymo__put_string(&kymo__c, (src), KYMO__INLINE_MAX),
 
 #define KYMO__LTTNG_FIELD_ARRAY(aside, type, item, src, n, flags) \
 	{KYMO_FIELD_ARRAY, KYMO__LTTNG_KIND(type), (uint8_t)sizeof(type), (flags) | aside, (n), #item, NULL},
 #define KYMO__LTTNG_ROOM_ARRAY(type, item, src, n, flags) KYMO__INLINE((n) * sizeof(type))
 #define KYMO__LTTNG_PIECES_ARRAY 2
-#define KYMO__LTTNG_PUT_ARRAY(type, item, src, n, flags) kymo__put_bytes(&kymo__c, kymo__lttng_bytes(src), (n) * sizeof(type));
+#define KYMO__LTTNG_PUT_ARRAY(type, item, src, n, flags) kymo__put_bytes(&kymo__c, kymo__lttng_bytes(src), (n) * sizeof(type)),
 
 #define KYMO__LTTNG_FIELD_SEQUENCE(aside, type, item, src, n, flags) \
 	{KYMO_FIELD_SEQUENCE, KYMO__LTTNG_KIND(type), (uint8_t)sizeof(type), (flags) | aside, 0, #item, NULL},
 #define KYMO__LTTNG_ROOM_SEQUENCE(type, item, src, n, flags) 4 + KYMO__INLINE_MAX
 #define KYMO__LTTNG_PIECES_SEQUENCE 2
-#define KYMO__LTTNG_PUT_SEQUENCE(type, item, src, n, flags) kymo__put_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n), sizeof(type));
+#define KYMO__LTTNG_PUT_SEQUENCE(type, item, src, n, flags) kymo__put_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n), sizeof(type)),
 
 #define KYMO__LTTNG_FIELD_TEXT(aside, item, src, n) {KYMO_FIELD_TEXT, 0, 1, aside, (n), #item, NULL},
 #define KYMO__LTTNG_ROOM_TEXT(item, src, n) ((n) <= KYMO__INLINE_MAX ? (n) : 2 * KYMO__INLINE_MAX)
 #define KYMO__LTTNG_PIECES_TEXT 2
-#define KYMO__LTTNG_PUT_TEXT(item, src, n) kymo__lttng_put_text(&kymo__c, kymo__lttng_bytes(src), (n));
+#define KYMO__LTTNG_PUT_TEXT(item, src, n) kymo__lttng_put_text(&kymo__c, kymo__lttng_bytes(src), (n)),
 
 #define KYMO__LTTNG_FIELD_TEXT_SEQUENCE(aside, item, src, n) {KYMO_FIELD_TEXT_SEQUENCE, 0, 1, aside, 0, #item, NULL},
 #define KYMO__LTTNG_ROOM_TEXT_SEQUENCE(item, src, n) 4 + 2 * KYMO__INLINE_MAX
 #define KYMO__LTTNG_PIECES_TEXT_SEQUENCE 2
-#define KYMO__LTTNG_PUT_TEXT_SEQUENCE(item, src, n) kymo__lttng_put_text_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n));
+#define KYMO__LTTNG_PUT_TEXT_SEQUENCE(item, src, n) kymo__lttng_put_text_sequence(&kymo__c, kymo__lttng_bytes(src), (size_t)(n)),
 
 /* --- enumerations, classes, events --- */
 
@@ -220,18 +223,12 @@
 	static __attribute__((unused)) KYMO__LTTNG_HIDE void kymo__lttng_record_##provider##___##cls( \
 		KYMO__LTTNG_ARGS(PROTO_MORE, args) const struct kymo_event *kymo__ev) \
 	{ \
-		unsigned char kymo__room[KYMO_SCRATCH_SLACK KYMO__LTTNG_EACH(ROOM, fields)]; \
-		struct kymo_piece kymo__list[1 KYMO__LTTNG_EACH(PIECES, fields)]; \
-		struct kymo__cursor kymo__c = {kymo__room, kymo__room, 0, 0, kymo__list}; \
-		__asm__("" : "=m"(kymo__room)); /* as in KYMO__RECORD */ \
+		KYMO__BUFFERS(KYMO__LTTNG_EACH(ROOM, fields), KYMO__LTTNG_EACH(PIECES, fields)) \
+		size_t kymo__first = 0; \
 		KYMO__LTTNG_EACH(PUT, fields) \
-		if ((0 KYMO__LTTNG_EACH(ANY_ASIDE, fields)) && kymo__lttng_put_aside(kymo__ev, &kymo__c)) { \
-			size_t kymo__n = kymo__c.n; \
-			KYMO__LTTNG_EACH(PUT_ASIDE, fields) \
-			kymo__lttng_close_aside(&kymo__c, kymo__n); \
-		} \
-		kymo__hand_over(kymo__ev, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, \
-			sizeof(kymo__list) / sizeof(kymo__list[0]) > 1); \
+		(0 KYMO__LTTNG_EACH(ANY_ASIDE, fields)) && kymo__lttng_put_aside(kymo__ev, &kymo__c, &kymo__first) \
+			? (KYMO__LTTNG_EACH(PUT_ASIDE, fields) kymo__lttng_close_aside(&kymo__c, kymo__first)) : (void)0, \
+		kymo__hand_over(kymo__ev, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, KYMO__LIST_SIZE > 1); \
 	}
 /* With something behind them. */
 #define KYMO__LTTNG_PROTO_MORE(type, name) KYMO__LTTNG_PROTO(type, name)
@@ -321,13 +318,14 @@ static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
 		c->len = KYMO__TOO_LARGE;
 }
 
-/* Before the fields that only filters see: whether there are filters. What is recorded ends here. */
+/* Before the fields that only filters see: returns whether there are filters. What is recorded ends here, *ret_first pieces long. */
 static inline __attribute__((unused)) int kymo__lttng_put_aside(
-	const struct kymo_event *event, struct kymo__cursor *c)
+	const struct kymo_event *event, struct kymo__cursor *c, size_t *ret_first)
 {
 	if (!(__atomic_load_n(&event->state->enabled, __ATOMIC_RELAXED) & KYMO_ENABLED_FILTER))
 		return 0;
 	kymo__put_piece(c, NULL, 0, 0);
+	*ret_first = c->n;
 	return 1;
 }
 

@@ -2,6 +2,8 @@
 #ifndef KYMO_LTTNG_LTTNG_UST_TRACELOG_H
 #define KYMO_LTTNG_LTTNG_UST_TRACELOG_H
 
+#pragma GCC system_header
+
 #include <lttng/tracelog.h>
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef KYMO_LTTNG_TRACEF_H
 #define KYMO_LTTNG_TRACEF_H
 
+#pragma GCC system_header
+
 #include <lttng/kymo-format.h>
 
 /* clang-format off */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#pragma GCC system_header
 /*
  * The end of a provider's header. Where TRACEPOINT_CREATE_PROBES is defined, that header is read once more, and its macros
  * make the events this time. No guard: each provider's header includes it.

@@ -19,6 +19,8 @@
 #ifndef KYMO_LTTNG_TRACEPOINT_H
 #define KYMO_LTTNG_TRACEPOINT_H
 
+#pragma GCC system_header
+
 /* What programs have come to rely on. */
 #include <dlfcn.h>
 #include <stdbool.h>

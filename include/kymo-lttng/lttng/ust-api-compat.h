@@ -3,6 +3,8 @@
 #ifndef KYMO_LTTNG_UST_API_COMPAT_H
 #define KYMO_LTTNG_UST_API_COMPAT_H
 
+#pragma GCC system_header
+
 #ifndef LTTNG_UST_COMPAT_API_VERSION
 #define LTTNG_UST_COMPAT_API_VERSION 0
 #endif

@@ -3,6 +3,8 @@
 #ifndef KYMO_LTTNG_UST_VERSION_H
 #define KYMO_LTTNG_UST_VERSION_H
 
+#pragma GCC system_header
+
 #define LTTNG_UST_MAJOR_VERSION	     2
 #define LTTNG_UST_MINOR_VERSION	     13
 #define LTTNG_UST_PATCHLEVEL_VERSION 0

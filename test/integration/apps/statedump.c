@@ -14,6 +14,8 @@
 #include <kymo/statedump.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 static int n_runs, held, in_linker;

@@ -2,6 +2,8 @@
 #ifndef KYMO_LTTNG_TP_LTTNG_UST_TRACEF_H
 #define KYMO_LTTNG_TP_LTTNG_UST_TRACEF_H
 
+#pragma GCC system_header
+
 #include <lttng/tracef.h>
 
 #endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How <kymo/tracepoint.h> works: the functions that put the values of fields into a record, and the
+ * record into the tracer's hands.
+ */
+#ifndef KYMO_DETAIL_RECORD_H
+#define KYMO_DETAIL_RECORD_H
+
+#pragma GCC system_header
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <kymo/tracepoint.h>
+
+#include <kymo/detail/fields.h>
+
+/* Where the next byte of the record goes, and what of it is closed already. */
+struct kymo__cursor {
+	unsigned char *p;     /* in the scratch buffer */
+	unsigned char *start; /* of the part of the scratch buffer that is not in the list yet */
+	size_t len;	      /* bytes in the list, or KYMO__TOO_LARGE and more */
+	size_t n;	      /* entries in the list */
+	struct kymo_piece *list;
+};
+
+/* No sub-buffer has room for this: discarded as too large, and counted. Sums that stop there do not wrap. */
+#define KYMO__TOO_LARGE (SIZE_MAX / 3)
+
+/*
+ * A value does not go into a field that is narrower than its type and than int: what it would lose
+ * shows in no trace. Compilers that have the attribute refuse it.
+ */
+KYMO__C_BEGIN
+#ifdef __has_attribute
+#if __has_attribute(error)
+void kymo__too_wide(void)
+	__attribute__((error("the value is wider than its field: use a wider field, or a cast")));
+#define KYMO__REFUSES_WIDE
+#endif
+#endif
+KYMO__C_END
+#ifndef KYMO__REFUSES_WIDE
+static inline __attribute__((unused)) void kymo__too_wide(void)
+{
+}
+#endif
+
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct kymo__same {
+	typedef T type;
+};
+template <bool condition> struct kymo__if {
+	typedef int type;
+};
+template <> struct kymo__if<false> {
+};
+/* Sizes of numbers, 0 of other types. */
+template <typename T> struct kymo__bytes {
+	enum { count = 0 };
+};
+#define KYMO__BYTES(T)                                                                             \
+	template <> struct kymo__bytes<T> {                                                        \
+		enum { count = sizeof(T) };                                                        \
+	};
+KYMO__BYTES(long)
+KYMO__BYTES(unsigned long)
+KYMO__BYTES(long long)
+KYMO__BYTES(unsigned long long)
+KYMO__BYTES(float)
+KYMO__BYTES(double)
+KYMO__BYTES(long double)
+#undef KYMO__BYTES
+
+template <typename T>
+static inline __attribute__((always_inline)) T kymo__fit(typename kymo__same<T>::type v)
+{
+	return v;
+}
+
+template <typename T, typename V,
+	typename kymo__if<(kymo__bytes<V>::count > sizeof(T) &&
+			   kymo__bytes<V>::count > sizeof(int))>::type = 0>
+static inline __attribute__((always_inline)) T kymo__fit(V v)
+{
+	kymo__too_wide();
+	return static_cast<T>(v);
+}
+
+static inline __attribute__((always_inline)) const char *kymo__text(const char *s)
+{
+	return s;
+}
+}
+#endif
+
+#define KYMO__DEFINE_PUT(T)                                                                        \
+	static inline __attribute__((always_inline, unused)) void kymo__put_##T(                   \
+		struct kymo__cursor *c, kymo__##T v)                                               \
+	{                                                                                          \
+		memcpy(c->p, &v, sizeof(v));                                                       \
+		c->p += sizeof(v);                                                                 \
+	}
+
+KYMO__DEFINE_PUT(i8)
+KYMO__DEFINE_PUT(i16)
+KYMO__DEFINE_PUT(i32)
+KYMO__DEFINE_PUT(i64)
+KYMO__DEFINE_PUT(u8)
+KYMO__DEFINE_PUT(u16)
+KYMO__DEFINE_PUT(u32)
+KYMO__DEFINE_PUT(u64)
+KYMO__DEFINE_PUT(x8)
+KYMO__DEFINE_PUT(x16)
+KYMO__DEFINE_PUT(x32)
+KYMO__DEFINE_PUT(x64)
+KYMO__DEFINE_PUT(net16)
+KYMO__DEFINE_PUT(net32)
+KYMO__DEFINE_PUT(net64)
+KYMO__DEFINE_PUT(netx16)
+KYMO__DEFINE_PUT(netx32)
+KYMO__DEFINE_PUT(netx64)
+KYMO__DEFINE_PUT(f32)
+KYMO__DEFINE_PUT(f64)
+KYMO__DEFINE_PUT(truth)
+KYMO__DEFINE_PUT(ptr)
+
+static inline __attribute__((unused)) void kymo__put_piece(
+	struct kymo__cursor *c, const void *ptr, size_t len, uint32_t flags)
+{
+	struct kymo_piece *piece = c->list + c->n;
+
+	if (c->p != c->start) {
+		piece->ptr = c->start;
+		piece->len = (uint32_t)(c->p - c->start);
+		piece->flags = KYMO_PIECE_SCRATCH;
+		c->len += piece->len;
+		c->start = c->p;
+		piece++;
+	}
+	if (len) {
+		piece->ptr = ptr;
+		/* Where the length does not fit, the sum is too large anyway. */
+		piece->len = (uint32_t)len;
+		piece->flags = flags;
+		if (len < KYMO__TOO_LARGE && c->len < KYMO__TOO_LARGE)
+			c->len += len;
+		else
+			c->len = KYMO__TOO_LARGE;
+		piece++;
+	}
+	c->n = (size_t)(piece - c->list);
+}
+
+static inline __attribute__((unused)) void kymo__put_bytes(
+	struct kymo__cursor *c, const void *ptr, size_t len)
+{
+	if (len <= KYMO__INLINE_MAX) {
+		if (len)
+			memcpy(c->p, ptr, len);
+		c->p += len;
+	} else {
+		kymo__put_piece(c, ptr, len, 0);
+	}
+}
+
+static inline __attribute__((unused)) void kymo__put_sequence(
+	struct kymo__cursor *c, const void *ptr, size_t n, size_t size)
+{
+	uint32_t count = (uint32_t)n;
+
+	memcpy(c->p, &count, sizeof(count));
+	c->p += sizeof(count);
+	if (n <= UINT32_MAX / size)
+		kymo__put_bytes(c, ptr, n * size);
+	else
+		c->len = KYMO__TOO_LARGE;
+}
+
+/*
+ * Copies n bytes of text, by words where there is one. The text may change meanwhile (another thread): what is
+ * copied ends where a NUL was copied. Returns its length.
+ */
+static inline __attribute__((unused)) size_t kymo__copy_text(
+	unsigned char *to, const char *from, size_t n)
+{
+	const uint64_t ones = UINT64_MAX / 255;
+	uint64_t word, nul = 0;
+	size_t i = 0;
+
+	if (n < sizeof(word)) {
+		while (i < n && (to[i] = (unsigned char)((const volatile char *)from)[i]) != 0)
+			i++;
+		return i;
+	}
+	for (;;) {
+		memcpy(&word, from + i, sizeof(word));
+		__asm__("" : "+r"(word)); /* what is looked at is what was copied */
+		memcpy(to + i, &word, sizeof(word));
+		nul |= (word - ones) & ~word; /* top bit of a byte set: it, or one below it, is 0 */
+		if (i == n - sizeof(word))
+			break;
+		i = i + sizeof(word) < n - sizeof(word) ? i + sizeof(word) : n - sizeof(word);
+	}
+	if (__builtin_expect((nul & (ones << 7)) != 0, 0)) {
+		to[n] = 0;
+		n = strlen((const char *)to);
+	}
+	return n;
+}
+
+/*
+ * Puts n bytes of text, none of which is a NUL, and a NUL. In a piece, the writer replaces a NUL
+ * that was not there when the text was measured.
+ */
+static inline __attribute__((unused)) void kymo__put_chars(
+	struct kymo__cursor *c, const char *s, size_t n, size_t inline_max)
+{
+	if (n <= inline_max)
+		c->p += kymo__copy_text(c->p, s, n);
+	else
+		kymo__put_piece(c, s, n, KYMO_PIECE_TEXT);
+	*c->p++ = 0;
+}
+
+static inline __attribute__((unused)) void kymo__put_string(
+	struct kymo__cursor *c, const char *s, size_t inline_max)
+{
+	if (!s)
+		s = "(null)";
+	kymo__put_chars(c, s, strlen(s), inline_max);
+}
+
+#ifdef __cplusplus
+extern "C++" {
+/* Text that knows its length: std::string, std::string_view and the like. It ends at a NUL. */
+template <typename S>
+static inline auto kymo__put_string(kymo__cursor *c, const S &s, size_t inline_max)
+	-> decltype(s.length(), kymo__text(s.data()), void())
+{
+	const char *text = kymo__text(s.data());
+	size_t n = static_cast<size_t>(s.length());
+
+	kymo__put_chars(c, text, n ? strnlen(text, n) : 0, inline_max);
+}
+}
+#endif
+
+static inline __attribute__((unused)) void kymo__put_strings(
+	struct kymo__cursor *c, const char *const *strings, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		kymo__put_string(c, strings[i], KYMO_PIECE_MIN - 1);
+}
+
+static inline __attribute__((unused)) void kymo__put_string_sequence(
+	struct kymo__cursor *c, const char *const *strings, size_t n)
+{
+	uint32_t count = (uint32_t)n;
+
+	memcpy(c->p, &count, sizeof(count));
+	c->p += sizeof(count);
+	if (n <= KYMO_SEQ_STRINGS_MAX)
+		kymo__put_strings(c, strings, n);
+	else
+		c->len = KYMO__TOO_LARGE;
+}
+
+/* Where there can be no pieces, all fields are scalars, and the record takes all of the room. Both are constants. */
+static inline __attribute__((always_inline, unused)) void kymo__hand_over(
+	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room, size_t size,
+	int may_have_pieces)
+{
+	struct kymo_event_state *state = event->state;
+	uint64_t word = 0;
+
+	if (!may_have_pieces && size <= sizeof(word)) {
+		memcpy(&word, room,
+			size <= sizeof(word) ? size : 0); /* for compilers that look at dead code */
+		state->record_word(event, word, state->hook, size);
+	} else if (!may_have_pieces) {
+		state->record_flat(event, room, state->hook, size);
+	} else if (!c->n) {
+		state->record_flat(event, room, state->hook, c->len + (size_t)(c->p - room));
+	} else {
+		kymo__put_piece(c, NULL, 0, 0);
+		state->record(event, room, c->len, c->list, c->n);
+	}
+}
+
+/*
+ * Fields that have fields (<kymo/nested.h>) are put by functions, whose temporaries are to live until
+ * the record is handed over. So these functions do not return before. In the list of a record there
+ * are two entries for such a field: its function with its data, and KYMO__NESTED among the flags of
+ * the first. kymo__walk goes through the list and calls the functions. Each puts a part of the record,
+ * whose list it passes to kymo__descend, which goes through that in the same way and returns to the
+ * rest of the list above. `finish`, at the end of all lists, gets the entries that were found, in the
+ * order of the fields.
+ */
+struct KYMO__HIDDEN kymo__walk;
+typedef void (*kymo__value_fn)(struct kymo__cursor *at, struct kymo__walk *walk, void *data);
+
+struct kymo__level {
+	struct kymo_piece *at, *end;
+	struct kymo__level *above;
+};
+
+struct KYMO__HIDDEN kymo__walk {
+	const struct kymo_event *event;
+	void (*finish)(struct kymo__walk *walk);
+	size_t number; /* for `finish` */
+	struct kymo__level *level;
+	unsigned char *p;	 /* the free part of the scratch buffer */
+	struct kymo_piece *free; /* the free part of the list */
+	struct kymo_piece *out;	 /* n entries that have len bytes, KYMO__TOO_LARGE or more */
+	size_t n, len;
+	size_t bytes; /* in the entries, if the record is not too large */
+};
+
+#define KYMO__NESTED                                                                               \
+	0x10000 /* ptr: data; len: number of values; the next entry: function, size of a value */
+#define KYMO__MARK 0x20000 /* sets `number` to the number of bytes before it */
+
+static inline __attribute__((unused)) void kymo__walk_piece(
+	struct kymo__walk *w, const struct kymo_piece *piece)
+{
+	struct kymo_piece *last = w->out + w->n - 1;
+
+	w->bytes += piece->len;
+	if (w->n && (last->flags & piece->flags & KYMO_PIECE_SCRATCH) &&
+		(const unsigned char *)last->ptr + last->len == piece->ptr)
+		last->len += piece->len;
+	else
+		w->out[w->n++] = *piece;
+}
+
+static __attribute__((unused)) void kymo__walk_on(struct kymo__walk *w)
+{
+	struct kymo__level *level = w->level;
+	struct kymo__cursor c;
+	struct kymo_piece *piece;
+	kymo__value_fn put;
+	void *data;
+
+	for (; level; level = level->above) {
+		while (level->at != level->end) {
+			piece = level->at;
+			if (piece->flags == KYMO__MARK) {
+				w->number = w->bytes;
+			} else if (piece->flags != KYMO__NESTED) {
+				kymo__walk_piece(w, piece);
+			} else if (!piece->len) {
+				level->at++;
+			} else {
+				data = (void *)(uintptr_t)piece->ptr;
+				memcpy(&put, &piece[1].ptr, sizeof(put));
+				piece->ptr = (const char *)piece->ptr + piece[1].len;
+				piece->len--;
+				c.p = c.start = w->p;
+				c.len = c.n = 0;
+				c.list = w->free;
+				w->level = level;
+				put(&c, w, data);
+				return;
+			}
+			level->at++;
+		}
+	}
+	w->finish(w);
+}
+
+static inline __attribute__((unused)) void kymo__descend(
+	struct kymo__walk *w, struct kymo__cursor *c)
+{
+	struct kymo__level level;
+
+	kymo__put_piece(c, NULL, 0, 0);
+	w->len = c->len < KYMO__TOO_LARGE && w->len < KYMO__TOO_LARGE ? w->len + c->len
+								      : KYMO__TOO_LARGE;
+	w->p = c->p;
+	w->free = c->list + c->n;
+	level.at = c->list;
+	level.end = w->free;
+	level.above = w->level;
+	w->level = &level;
+	kymo__walk_on(w);
+}
+
+static inline __attribute__((unused)) void kymo__start_walk(const struct kymo_event *event,
+	struct kymo__cursor *c, size_t list_size, void (*finish)(struct kymo__walk *),
+	size_t number)
+{
+	struct kymo__walk w = {
+		event, finish, number, NULL, NULL, NULL, c->list + list_size / 2, 0, 0, 0};
+
+	kymo__descend(&w, c);
+}
+
+static __attribute__((unused)) void kymo__record_pieces(struct kymo__walk *w)
+{
+	struct kymo_event_state *state = w->event->state;
+
+	if (w->n == 1 && w->out->flags == KYMO_PIECE_SCRATCH)
+		state->record_flat(w->event, w->out->ptr, state->hook, w->len);
+	else
+		state->record(w->event, w->out->ptr, w->len, w->out, w->n);
+}
+
+static inline __attribute__((unused, format(printf, 3, 0))) char *kymo__format(
+	char *small, size_t size, const char *format, va_list ap)
+{
+	va_list again;
+	char *large = small;
+	int n;
+
+	va_copy(again, ap);
+	n = __builtin_vsnprintf(small, size, format, ap);
+	if (n < 0) {
+		small[0] = 0;
+	} else if ((size_t)n >= size) {
+		large = (char *)__builtin_malloc((size_t)n + 1);
+		if (large)
+			__builtin_vsnprintf(large, (size_t)n + 1, format, again);
+		else
+			large = (char *)memcpy(small, "(out of memory)", sizeof("(out of memory)"));
+	}
+	va_end(again);
+	return large;
+}
+
+static __attribute__((noinline, unused, format(printf, 2, 3))) void kymo__tracef(
+	const struct kymo_event *event, const char *format, ...)
+{
+	char small[512], *msg;
+	va_list ap;
+
+	va_start(ap, format);
+	msg = kymo__format(small, sizeof(small), format, ap);
+	va_end(ap);
+	KYMO__RECORD(event, tracef, kymo_string(msg, msg))
+	if (msg != small)
+		__builtin_free(msg);
+}
+
+static __attribute__((noinline, unused, format(printf, 3, 4))) void kymo__tracelog(
+	const struct kymo_event *event, const char *func, const char *format, ...)
+{
+	char small[512], *msg;
+	va_list ap;
+
+	va_start(ap, format);
+	msg = kymo__format(small, sizeof(small), format, ap);
+	va_end(ap);
+	KYMO__RECORD(event, tracelog, kymo_i32(line, (int32_t)event->line),
+		kymo_string(file, event->file), kymo_string(func, func), kymo_string(msg, msg))
+	if (msg != small)
+		__builtin_free(msg);
+}
+
+#endif
