@@ -2,7 +2,7 @@
 /*
  * What a consumer leaves in memory for the one that goes on when it has died, beside the packets in
  * its files: where the file of each stream began that was written last. The session daemon makes the
- * memory and gives it to each consumer of the session; it looks at nothing in it, and programs
+ * memory and gives it to each consumer of the session; it reads only whether the consumer is at work, and programs
  * cannot write it. All zeros is a session that has just begun.
  *
  *   memfd "session":  struct ky_resume_session
@@ -27,6 +27,9 @@ struct ky_resume_session {
 	uint64_t retired_in; /* chunk + 1: a ring set that is gone has packets in that one; or 0 */
 	/* of the memory itself, where it is a file: written by the session daemon, when it made it. A copy is another file */
 	uint64_t device, file;
+	/* CLOCK_MONOTONIC, written by the consumer, for the daemon to see whether it is at work */
+	uint64_t alive_ns; /* of its last step: a turn of its loop, a stream written */
+	uint64_t due_ns;   /* when it will be at its rings next; 0: when it is asked to */
 };
 
 /* State of a stream where one of its files begins. Counts are from the beginning of the session. */
@@ -50,7 +53,7 @@ struct ky_resume_stream {
 	struct ky_resume_slot slots[2];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 40, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 56, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

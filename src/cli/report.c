@@ -37,6 +37,9 @@ void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 		ky_buf_printf(to, "%" PRIu64 " event%s recorded, %" PRIu64 " discarded, %s",
 			recorded, plural(recorded), number(session, "discarded"),
 			cli_format_size(size, sizeof(size), number(session, "bytes")));
+	if (!keeps_snapshots(session) && number(session, "in_buffers"))
+		ky_buf_printf(
+			to, ", %" PRIu64 " still in the buffers", number(session, "in_buffers"));
 	if (*output) {
 		ky_buf_puts(to, ", in ");
 		cli_escape(to, output);

@@ -124,7 +124,7 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
-			ring_set_write(set, now);
+			ring_set_write(set, now, &c->session->alive_ns);
 	tell_faults(c);
 }
 
@@ -139,6 +139,7 @@ static void set_timer(struct consumer *c)
 	now = ky_loop_now_ns();
 	if (!ky_list_empty(&c->sets))
 		ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
+	__atomic_store_n(&c->session->due_ns, ky_list_empty(&c->sets) ? 0 : next, __ATOMIC_RELAXED);
 }
 
 static void timer_due(struct ky_timer *timer)
@@ -607,6 +608,8 @@ static void on_turn(struct ky_loop *loop)
 {
 	struct consumer *c = ky_container_of(loop, struct consumer, loop);
 
+	if (c->session)
+		__atomic_store_n(&c->session->alive_ns, ky_loop_now_ns(), __ATOMIC_RELAXED);
 	if (c->quitting && (!c->connected || ky_list_empty(&c->conn.queue)))
 		ky_loop_stop(loop);
 }

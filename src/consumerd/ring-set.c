@@ -347,7 +347,7 @@ static bool may_wait(const struct ring_set *set, const struct stream *s, unsigne
 	       n_new >= (s->released ? NEW_FILES_MAX_RELEASED : NEW_FILES_MAX);
 }
 
-void ring_set_write(struct ring_set *set, uint64_t now_ns)
+void ring_set_write(struct ring_set *set, uint64_t now_ns, uint64_t *alive_ns)
 {
 	unsigned int n_new = 0;
 
@@ -366,6 +366,7 @@ void ring_set_write(struct ring_set *set, uint64_t now_ns)
 		}
 		n_new += needs_file(s);
 		ret = stream_write(s, &place, set->flush, now_ns);
+		__atomic_store_n(alive_ns, ky_loop_now_ns(), __ATOMIC_RELAXED);
 		if (!ret || set->error)
 			continue;
 		set->error = ret;

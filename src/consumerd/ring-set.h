@@ -54,8 +54,8 @@ void ring_set_time(struct ring_set *set, uint64_t switch_us, uint64_t read_us);
 bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns);
 /* When its next turn is. */
 uint64_t ring_set_next_look(const struct ring_set *set);
-/* Writes what is due. Sets `error`. */
-void ring_set_write(struct ring_set *set, uint64_t now_ns);
+/* Writes what is due. Sets `error`. *alive_ns becomes the clock after each stream. */
+void ring_set_write(struct ring_set *set, uint64_t now_ns, uint64_t *alive_ns);
 /* Bytes of the packets that could be written now and end later than ts. */
 uint64_t ring_set_size_after(const struct ring_set *set, uint64_t ts);
 /* Leaves out the others. */

@@ -2,7 +2,8 @@
 #include "sessiond/barrier.h"
 
 #include <dirent.h>
-#include <fcntl.h>
+
+#include "sessiond/proc-state.h"
 
 /* After this silence, peers that have not replied are looked up in /proc. */
 #define SILENCE_NS (10 * KY_NS_PER_MS)
@@ -43,36 +44,6 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
-/*
- * Returns whether a stat file of /proc, "NUMBER (NAME) STATE ...", has this end of its name, and this state: "name) R", or
- * ") T" for any name. A name may contain anything, parentheses too.
- */
-static bool proc_state_is(const char *path, const char *name_and_state)
-{
-	long before = strchr(name_and_state, ')') - name_and_state;
-	char text[64 + 16], *end;
-	ssize_t n = -1;
-	int fd;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, text, sizeof(text) - 1);
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	end = strrchr(text, ')');
-	return end && end - text >= before &&
-	       !strncmp(end - before, name_and_state, strlen(name_and_state));
-}
-
-/* Has a signal stopped all threads of the process? */
-static bool is_stopped(pid_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	return proc_state_is(path, ") T");
-}
-
 /* Would the listener thread of libkymo reply if it got a CPU? It is among the first threads of most processes. */
 static bool is_starved(pid_t pid)
 {
@@ -86,7 +57,7 @@ static bool is_starved(pid_t pid)
 	dir = opendir(path);
 	while (dir && !starved && n++ < TASKS_MAX && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", (int)pid, e->d_name);
-		starved = proc_state_is(path, "(kymo-listener) R");
+		starved = proc_file_state_is(path, "(kymo-listener) R");
 	}
 	if (dir)
 		closedir(dir);
@@ -98,7 +69,7 @@ static void drop_stopped(struct barrier *b)
 	struct ticket *t, *tmp;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
-		if (!t->pid || !is_stopped(t->pid))
+		if (!t->pid || !proc_state_is(t->pid, ") T"))
 			continue;
 		detach(t);
 		b->timed_out = true;
@@ -235,6 +206,17 @@ void ticket_done(struct ticket *t)
 		return;
 	if (b->armed)
 		restart_timeout(b);
+	check_passed(b);
+}
+
+void ticket_give_up(struct ticket *t)
+{
+	struct barrier *b = t->barrier;
+
+	if (!b)
+		return;
+	detach(t);
+	b->timed_out = true;
 	check_passed(b);
 }
 

@@ -68,6 +68,8 @@ void ticket_await(struct ticket *t, struct barrier *barrier);
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
 /* Frees the ticket: its reply has arrived. NULL is allowed. */
 void ticket_done(struct ticket *t);
+/* No barrier waits for the ticket any longer; the one that did counts it as a timeout. The peer still owes the reply. */
+void ticket_give_up(struct ticket *t);
 /* Drops all tickets of a peer that disconnected. Barriers that waited only for it complete. */
 void ticket_done_all(struct ky_list *peer);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "sessiond/commands.h"
+#include "sessiond/health.h"
 #include "sessiond/json.h"
 #include "sessiond/report.h"
 
@@ -35,6 +36,17 @@ static void add_rotation(struct request *r, const char *state, const char *path)
 	reply_add(r, "rotation", o);
 }
 
+/* Its consumer has not answered in time. */
+static void reply_unfinished(struct request *r, const struct session *s, const char *what)
+{
+	struct ky_buf why = {0};
+
+	ky_buf_printf(&why, "it is not %s yet, which goes on: ", what);
+	session_put_unfinished(s, &why);
+	reply_failure(r, -ETIMEDOUT, s->name, why.data ? why.data : what);
+	ky_buf_deinit(&why);
+}
+
 static void answer_rotate(struct barrier *b)
 {
 	struct request *r = ky_container_of(b, struct request, barrier);
@@ -42,11 +54,10 @@ static void answer_rotate(struct barrier *b)
 
 	if (!s)
 		request_refuse(r, "not-found", "the session was destroyed meanwhile");
-	else if (b->timed_out)
-		request_refuse(r, "failed",
-			"session '%s': its consumer has not rotated within 30 s; it goes on trying",
-			s->name);
-	else if (s->rotation.status < 0 && s->rotation.status != -ENODATA)
+	else if (b->timed_out) {
+		reply_unfinished(r, s, "rotated");
+		request_finish(r);
+	} else if (s->rotation.status < 0 && s->rotation.status != -ENODATA)
 		request_refuse(r, "failed", "session '%s' cannot be rotated: %s", s->name,
 			s->rotation.message ? s->rotation.message : "");
 	else {
@@ -107,8 +118,7 @@ static void answer_clear(struct barrier *b)
 		if (!is_target(r, s))
 			continue;
 		if (b->timed_out)
-			reply_failure(r, -ETIMEDOUT, s->name,
-				"its consumer has not cleared it within 30 s; it goes on trying");
+			reply_unfinished(r, s, "cleared");
 		else if (s->rotation.status < 0 && !request_bool(r, "no_wait"))
 			reply_failure(r, s->rotation.status, s->name,
 				s->rotation.message ? s->rotation.message : "");

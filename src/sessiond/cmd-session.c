@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "sessiond/commands.h"
+#include "sessiond/health.h"
 #include "sessiond/journal.h"
 #include "sessiond/report.h"
 
@@ -46,11 +47,16 @@ static void step_free(struct request_step *step)
 	free(step);
 }
 
-static const char *why_no_step(int error)
+/* why: "", to be filled in, or to be left so. */
+static const char *why_no_step(const struct session *s, int error, struct ky_buf *why)
 {
 	switch (error) {
 	case -EBUSY:
-		return "another command is still at work on it: try again";
+		if (s->step != SESSION_QUITTING)
+			return "another command is still at work on it: try again";
+		ky_buf_puts(why, "it is being destroyed: ");
+		session_put_unfinished(s, why);
+		return why->data ? why->data : "it is being destroyed";
 	case -ENOTCONN:
 		return "it is stopped, and only a recording can be paused or resumed: 'kymo start' begins to record";
 	default:
@@ -70,6 +76,7 @@ static void begin_step(struct request *r, struct session *s,
 {
 	bool no_wait = request_bool(r, "no_wait");
 	struct request_step *step = no_wait ? NULL : step_new(r);
+	struct ky_buf why = {0};
 	int ret;
 
 	if (step)
@@ -82,7 +89,8 @@ static void begin_step(struct request *r, struct session *s,
 	if (!ret || is_fine(r, ret))
 		reply_add_to(r, "sessions", report_session(s));
 	else
-		reply_failure(r, ret, s->name, why_no_step(ret));
+		reply_failure(r, ret, s->name, why_no_step(s, ret, &why));
+	ky_buf_deinit(&why);
 }
 
 /* One session, or all of the caller's; answered when each has finished its step. */

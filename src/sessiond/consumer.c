@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "sessiond/daemon.h"
+#include "sessiond/health.h"
 #include "sessiond/journal.h"
 #include "sessiond/orders.h"
 #include "sessiond/program.h"
@@ -25,7 +26,8 @@
 #define LAST_DELAY_MS  5000u /* at most, after one that could not even begin */
 #define HEALTHY_NS                                                                                 \
 	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
-#define FAILURES_MAX 3	       /* in a row, when it is only to end */
+#define WATCH_NS     (100 * KY_NS_PER_MS)
+#define FAILURES_MAX 3 /* in a row, when it is only to end */
 
 KY_CONS_MESSAGES(KY_MSG_SENDER)
 
@@ -142,6 +144,50 @@ static void send_quit(struct consumer *c)
 		ky_cons_quit_send(&c->conn, &(struct ky_cons_quit){c->quit_cookie}, NULL, 0);
 }
 
+static bool owes_answer(const struct consumer *c)
+{
+	return !ky_list_empty(&c->tickets) || c->rotate_cookie ||
+	       (c->quit_cookie && !c->quit_answered);
+}
+
+/* After each order: the consumer owes an answer. */
+static void expect_answer(struct consumer *c)
+{
+	struct ky_loop *loop = &c->session->daemon->loop;
+
+	if (c->asked_ns)
+		return;
+	c->asked_ns = ky_loop_time_ns(loop);
+	ky_timer_set(loop, &c->watch, WATCH_NS);
+}
+
+/* After each answer. What is still owed is owed from now on. */
+static void note_answer(struct consumer *c)
+{
+	c->asked_ns = owes_answer(c) ? ky_loop_time_ns(&c->session->daemon->loop) : 0;
+	if (!c->asked_ns)
+		ky_timer_cancel(&c->watch);
+}
+
+/* Commands do not wait for a consumer that is stuck. */
+static void run_watch(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, watch);
+	uint64_t now = ky_loop_time_ns(&c->session->daemon->loop);
+	bool stuck = consumer_is_stuck(c);
+	struct ticket *ticket, *tmp;
+
+	ky_timer_set(&c->session->daemon->loop, t, WATCH_NS);
+	ky_list_foreach_safe (ticket, tmp, &c->tickets, node)
+		if (stuck)
+			ticket_give_up(ticket);
+	if (!c->quit_cookie || c->quit_given_up || c->snapshot ||
+		(!stuck && now - c->quit_ns < CONSUMER_ANSWER_NS))
+		return;
+	c->quit_given_up = true;
+	c->ops->stuck(c);
+}
+
 static void send_rotate(struct consumer *c)
 {
 	const struct ky_cons_rotate m = {
@@ -180,7 +226,7 @@ static int spawn_process(struct consumer *c, int fd)
 			 ": install it beside the session daemon or set KYMO_LIBEXECDIR");
 		return -ENOENT;
 	}
-	c->pid = fork();
+	c->pid = c->process = fork();
 	if (c->pid < 0) {
 		c->pid = 0;
 		return -errno;
@@ -204,6 +250,7 @@ int consumer_spawn(struct consumer *c)
 	int fds[2], ret;
 
 	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	c->asked_ns = c->asked_ns ? c->started_ns : 0;
 	c->answered = false;
 	if (c->memory_fd < 0)
 		c->memory_fd = session_memory_make(c->snapshot ? -1 : c->session->shm_fd);
@@ -244,6 +291,7 @@ void consumer_adopt(struct consumer *c, int fd)
 		ky_error("session '%s': cannot take over its consumer: %s", c->session->name,
 			strerror(-ret)); /* it will call again */
 	c->connected = !ret;
+	c->process = c->awaited;
 	c->ready = c->answered = true;
 	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
 }
@@ -268,11 +316,13 @@ void consumer_init(
 	c->memory_fd = -1;
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->restart, run_restart);
+	ky_timer_init(&c->watch, run_watch);
 }
 
 void consumer_deinit(struct consumer *c)
 {
 	ky_timer_cancel(&c->restart);
+	ky_timer_cancel(&c->watch);
 	ticket_done_all(&c->tickets);
 	kill_process(c);
 	if (c->connected)
@@ -339,16 +389,20 @@ void consumer_flush(struct consumer *c, struct barrier *b)
 {
 	uint32_t cookie = daemon_next_cookie(c->session->daemon);
 
-	if (ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
-		send_flush(c, cookie);
+	if (!ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
+		return;
+	send_flush(c, cookie);
+	expect_answer(c);
 }
 
 void consumer_ask(struct consumer *c, struct barrier *b)
 {
 	uint32_t cookie = daemon_next_cookie(c->session->daemon);
 
-	if (c->connected && ticket_new(&c->tickets, TICKET_ASK, cookie, b))
-		ky_cons_ask_send(&c->conn, &(struct ky_cons_ask){cookie}, NULL, 0);
+	if (!c->connected || !ticket_new(&c->tickets, TICKET_ASK, cookie, b))
+		return;
+	ky_cons_ask_send(&c->conn, &(struct ky_cons_ask){cookie}, NULL, 0);
+	expect_answer(c);
 }
 
 void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
@@ -359,12 +413,15 @@ void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, st
 	if (b)
 		ticket_new(&c->tickets, TICKET_ROTATE, c->rotate_cookie, b);
 	send_rotate(c);
+	expect_answer(c);
 }
 
 void consumer_quit(struct consumer *c)
 {
 	c->quit_cookie = daemon_next_cookie(c->session->daemon);
+	c->quit_ns = ky_loop_time_ns(&c->session->daemon->loop);
 	send_quit(c);
+	expect_answer(c);
 }
 
 static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
@@ -378,6 +435,7 @@ static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
 		c->quit_answered = true;
+	note_answer(c);
 	if (c->ready) {
 		c->ops->trouble(c, m->status < 0 ? m->message : "");
 		return;
@@ -393,6 +451,7 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 	c->rotate_cookie = 0;
 	c->ops->rotated(c, KY_MIN(m->status, 0), m->message);
 	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
+	note_answer(c);
 }
 
 /* A consumer that is killed may have told it, or not: RETIRED comes once for each set that there is. */
@@ -404,9 +463,11 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 		m->removed, m->cleared, m->discarded_no_slot};
 
 	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
+		struct ring_counts n = {0};
+
 		if (set->geometry.overwrite)
-			counts.overwritten = ring_memory_count_records(
-				&set->memory, &set->geometry);
+			ring_memory_count(&set->memory, &set->geometry, &n);
+		counts.overwritten = n.recorded;
 		journal_retired(set, &counts, m->chunk, m->kept);
 		consumer_add_retired(c, &counts, m->chunk, m->kept);
 		ring_memory_remove(c->session->shm_fd, set->number);

@@ -38,6 +38,8 @@ struct consumer_ops {
 	void (*trouble)(struct consumer *c, const char *message);
 	/* The order of consumer_rotate() was carried out, or not: status is -errno, message says why. */
 	void (*rotated)(struct consumer *c, int status, const char *message);
+	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
+	void (*stuck)(struct consumer *c);
 	/* Its process has ended: in good order, or giving_up as it failed too often. */
 	void (*gone)(struct consumer *c, bool giving_up);
 };
@@ -61,9 +63,14 @@ struct consumer {
 	uint64_t rotate_chunk;
 	const char *rotate_archive; /* borrowed */
 	bool quit_answered;
+	bool quit_given_up;  /* stuck() was called */
+	uint64_t quit_ns;    /* when it was asked to end */
 	unsigned n_failures; /* deaths in a row */
 	uint64_t started_ns;
 	struct ky_timer restart;
+	pid_t process;	       /* whichever it is, also that of a predecessor */
+	uint64_t asked_ns;     /* it owes answers since then; 0: none */
+	struct ky_timer watch; /* looks whether it is at work on them (health.h) */
 	struct ky_list tickets;
 	struct consumer_counts counts;
 	struct consumer_counts retired; /* of them: what STATS does not have any more */

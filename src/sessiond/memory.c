@@ -206,20 +206,32 @@ static uint64_t count_records(const struct ky_geometry *g, void *base, uint32_t 
 	return ky_head_count(head, __atomic_load_n(&entry->begin_count, __ATOMIC_RELAXED));
 }
 
-uint64_t ring_memory_count_records(const struct ring_memory *m, const struct ky_geometry *g)
+static uint64_t count_lost(const struct ky_geometry *g, void *base, uint32_t ring)
+{
+	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, ring);
+	uint64_t sum = 0;
+
+	for (int i = 0; i < KY_LOST_REASONS; i++)
+		sum += __atomic_load_n(&ctl->lost[i], __ATOMIC_RELAXED);
+	return sum;
+}
+
+void ring_memory_count(
+	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts)
 {
 	void *base = mmap(NULL, g->data_offset, PROT_READ, MAP_SHARED, m->rings_fd, 0);
 	uint32_t n = g->n_rings;
-	uint64_t sum = 0;
 
+	*ret_counts = (struct ring_counts){0};
 	if (base == MAP_FAILED)
-		return 0;
+		return;
 	if (g->mode == KY_SET_PER_THREAD)
 		n = ky_slots_claimed(g, base);
-	for (uint32_t i = 0; i < n; i++)
-		sum += count_records(g, base, i);
+	for (uint32_t i = 0; i < n; i++) {
+		ret_counts->recorded += count_records(g, base, i);
+		ret_counts->lost += count_lost(g, base, i);
+	}
 	munmap(base, g->data_offset);
-	return sum;
 }
 
 int ring_memory_free_slots(

@@ -37,8 +37,13 @@ struct slot_counts {
 };
 int ring_memory_count_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts);
-/* Events that were ever recorded in the rings, as these say. 0 when they cannot be looked at. */
-uint64_t ring_memory_count_records(const struct ring_memory *m, const struct ky_geometry *g);
+/* Events that were ever recorded in the rings, or lost, as these say. */
+struct ring_counts {
+	uint64_t recorded, lost;
+};
+/* All 0 when the rings cannot be looked at. */
+void ring_memory_count(
+	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts);
 /* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);

@@ -7,6 +7,7 @@
 #include "sessiond/daemon.h"
 #include "sessiond/describe.h"
 #include "sessiond/explain.h"
+#include "sessiond/health.h"
 #include "sessiond/json.h"
 #include "sessiond/option.h"
 
@@ -228,6 +229,19 @@ static void add_counts(struct json_object *o, const struct consumer_counts *coun
 	add_number(o, "cleared", counts->cleared);
 }
 
+/* A consumer that is not at work reports nothing: then the buffers say what has been lost. */
+static void add_session_counts(struct json_object *o, const struct session *s)
+{
+	struct consumer_counts counts = s->consumer.counts;
+	struct backlog b;
+
+	session_backlog(s, &b);
+	if (consumer_silence_ns(&s->consumer))
+		counts.discarded += b.discarded;
+	add_counts(o, &counts);
+	add_number(o, "in_buffers", b.recorded);
+}
+
 static struct json_object *report_rotation(const struct session *s)
 {
 	const struct rotation *r = &s->rotation;
@@ -258,7 +272,7 @@ struct json_object *report_session(const struct session *s)
 	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
 	const struct channel *c;
 
-	add_counts(o, &s->consumer.counts);
+	add_session_counts(o, s);
 	add_number(o, "unrecorded_programs", s->unrecorded.n);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
@@ -494,6 +508,19 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 			s->name, s->name);
 }
 
+static void warn_of_silence(struct json_object *list, const struct session *s)
+{
+	struct ky_buf text = {0};
+
+	if (!consumer_silence_ns(&s->consumer))
+		return;
+	consumer_put_silence(&s->consumer, &text);
+	ky_buf_puts(&text,
+		"; events wait in the buffers until it goes on, and are discarded when these are full");
+	warn(list, "%s", text.data ? text.data : "its consumer is not at work");
+	ky_buf_deinit(&text);
+}
+
 static void warn_of_losses(struct json_object *list, const struct session *s)
 {
 	const struct consumer_counts *n = &s->consumer.counts;
@@ -541,6 +568,7 @@ struct json_object *report_warnings(const struct session *s)
 	struct json_object *list = json_object_new_array();
 	const struct notice *n;
 
+	warn_of_silence(list, s);
 	warn_of_rules(list, s);
 	warn_of_trackers(list, s);
 	ky_list_foreach (n, &s->notices, node)

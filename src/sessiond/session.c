@@ -8,6 +8,7 @@
 #include "sessiond/context.h"
 #include "sessiond/control.h"
 #include "sessiond/daemon.h"
+#include "sessiond/health.h"
 #include "sessiond/journal.h"
 #include "sessiond/orders.h"
 #include "sessiond/snapshot.h"
@@ -297,6 +298,26 @@ static void give_up(struct session *s)
 	finish_for_good(s, -ECHILD, why);
 }
 
+/* Reports to the waiter that the step is not done; it goes on. */
+static void give_up_waiting(struct session *s, const char *what)
+{
+	struct session_waiter *w = s->waiter;
+	struct ky_buf why = {0};
+
+	s->waiter = NULL;
+	ky_buf_puts(&why, what);
+	session_put_unfinished(s, &why);
+	if (w)
+		w->done(w, s, -ETIMEDOUT, why.data ? why.data : what);
+	ky_buf_deinit(&why);
+}
+
+static void consumer_stuck(struct consumer *c)
+{
+	give_up_waiting(c->session,
+		"it records no more, and ends when its trace is complete, which it is not yet: ");
+}
+
 static void consumer_gone(struct consumer *c, bool giving_up)
 {
 	struct session *s = c->session;
@@ -346,6 +367,7 @@ int session_new(struct daemon *d, const char *name, const char *output, const ch
 	static const struct consumer_ops ops = {.ready = consumer_ready,
 		.trouble = consumer_trouble,
 		.rotated = consumer_rotated,
+		.stuck = consumer_stuck,
 		.gone = consumer_gone};
 	struct session *s = calloc(1, sizeof(*s));
 	int ret;
@@ -514,10 +536,9 @@ static void barrier_passed(struct barrier *b)
 		break;
 	case SESSION_FLUSHING:
 		if (b->timed_out)
-			finish(s, -ETIMEDOUT,
-				"its consumer has not written everything out within 30 s");
-		else
-			finish_recording(s, finish);
+			give_up_waiting(
+				s, "it records no more, but its trace is not complete yet: ");
+		finish_recording(s, finish);
 		break;
 	case SESSION_DROPPING:
 		quit(s);

@@ -44,7 +44,8 @@
 #define DEFAULT_CHANNEL	    "channel0"
 #define ENDED_SETS_MAX	    16u /* of dead processes: kept for snapshots, in overwrite mode */
 #define APP_ANSWER_NS	    (100 * KY_NS_PER_MS) /* how long a command waits for programs */
-#define CONSUMER_ANSWER_NS  (30000 * KY_NS_PER_MS)
+#define CONSUMER_ANSWER_NS                                                                         \
+	(25000 * KY_NS_PER_MS) /* how long it waits for one that is at work: clients wait 30 s */
 
 struct daemon;
 struct session;

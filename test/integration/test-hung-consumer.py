@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A consumer that is not at work: commands answer soon and name it, and the counts are those of the buffers."""
+
+import os
+import signal
+import time
+
+import kymotest
+from kymotest import check, equal, read_trace, wait_for
+
+SMALL = ("--num-subbuf=4", "--subbuf-size=16K")
+SOON = 20  # seconds: less than a client waits (30); a busy machine's time
+
+
+def hang(k, channel=SMALL, events=50000):
+    """A session whose consumer is stopped while a program records."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=channel)
+    k.app("emit", "-n", 10, "-p", 1)
+    wait_for(lambda: status(k)["session"]["recorded"] == 10, "the first events to be written")
+    (consumer,) = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    k.app("emit", "-n", events, "-p", 2)
+    return trace, consumer
+
+
+def status(k):
+    return k.kymo_json("status", "s")
+
+
+def named(k, consumer):
+    """The warning about the consumer, once it is late."""
+    said = [w for w in status(k)["warnings"] if f"(pid {consumer})" in w]
+    return said and said[0]
+
+
+def soon(k, *args):
+    """A command that fails, and says why in time."""
+    begin = time.monotonic()
+    said = k.kymo(*args, status=1).stderr
+    check(time.monotonic() - begin < SOON, f"{args} took {time.monotonic() - begin:.1f} s")
+    return said
+
+
+def test_status(k):
+    """Names the consumer, what it does, since when, and what is in the buffers or lost."""
+    trace, consumer = hang(k)
+    said = wait_for(lambda: named(k, consumer), "status to name the consumer")
+    check("stopped by a signal" in said and f"kill -CONT {consumer}" in said, said)
+    seconds = int(said.split(" for ")[1].split()[0])
+    wait_for(lambda: int(named(k, consumer).split(" for ")[1].split()[0]) > seconds, "the time to go on")
+    s = status(k)["session"]
+    equal(s["recorded"] + s["in_buffers"] + s["discarded"], 50010, "events recorded, in the buffers and discarded")
+    check(s["in_buffers"] > 0 and s["discarded"] > 0, s)
+    check("still in the buffers" in k.kymo("status", "s").stdout, "the text says it too")
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: not named(k, consumer), "the warning to go")
+    k.kymo("destroy", "s")
+    events, discarded = read_trace(trace)
+    equal((len(events), discarded), (s["recorded"] + s["in_buffers"], s["discarded"]), "events in the trace, and discarded")
+
+
+def test_stop(k):
+    """What is not written yet is written when the consumer goes on."""
+    trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
+    said = soon(k, "stop", "s")
+    for word in ("records no more", f"(pid {consumer})", "stopped by a signal", "1000 events are still in the buffers"):
+        check(word in said, f"no {word!r} in {said!r}")
+    equal(status(k)["session"]["state"], "stopped", "state")
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: status(k)["session"]["recorded"] == 1010, "the rest to be written")
+    k.kymo("destroy", "s")
+    equal(len(read_trace(trace)[0]), 1010, "events")
+
+
+def test_destroy(k):
+    """The session ends when its trace is complete; until then, all who ask are told why it is there."""
+    trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
+    for _ in range(2):
+        said = soon(k, "destroy", "s")
+        for word in (f"(pid {consumer})", "stopped by a signal", "1000 events are still in the buffers"):
+            check(word in said, f"no {word!r} in {said!r}")
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: not k.request(command="list")["sessions"], "the session to end")
+    equal(len(read_trace(trace)[0]), 1010, "events")
+
+
+def test_rotate_and_clear(k):
+    trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
+    said = soon(k, "rotate", "s")
+    check("not rotated yet" in said and f"(pid {consumer})" in said, said)
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: not status(k)["session"]["rotation"]["ongoing"], "the rotation")
+    k.kymo("destroy", "s")
+    equal(sum(len(read_trace(t)[0]) for t in (trace / "archives").iterdir()), 1010, "events")
+
+
+def test_killed_instead(k):
+    """Another consumer goes on where the hung one was."""
+    trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
+    soon(k, "stop", "s")
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: status(k)["session"]["recorded"] == 1010, "the rest to be written")
+    equal([w for w in status(k)["warnings"] if "consumer" in w], [], "warnings of the consumer")
+    k.kymo("destroy", "s")
+    equal(len(read_trace(trace)[0]), 1010, "events")
+
+
+def test_nothing_to_do(k):
+    """A consumer that waits for its turn is not late."""
+    k.start_daemon()
+    k.record("emit:*", channel=("--switch-timer=0",))
+    k.app("emit", "-n", 100)
+    time.sleep(2.5)  # longer than a consumer may be late: nothing is waited for
+    equal([w for w in status(k)["warnings"] if "consumer" in w], [], "warnings of the consumer")
+    k.kymo("destroy", "s")
+
+
+if __name__ == "__main__":
+    kymotest.main()
