@@ -16,6 +16,7 @@ By hand, the build in build/ is tested, or that in KYMO_TEST_BUILD.
 import atexit
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -61,6 +62,8 @@ LIBDIR = str(RUN_FROM / "src" / "tracer")
 APPS = RUN_FROM / "test" / "integration" / "apps"
 
 TIMEOUT = 180  # seconds for any one program or event, on a slow and busy machine; meson's own timeout bounds the whole file
+BUDGET = float(os.environ.get("KYMO_TEST_BUDGET", 1.5))  # seconds for each campaign by chance; `make soak` gives more
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks at a condition
 LEFT_IN_RUNDIR = {"lock", "state", "wake"}
 ONE_CPU = ("taskset", "-c", str(min(os.sched_getaffinity(0))))  # a command that runs another one there
 
@@ -98,14 +101,24 @@ def where_different(got, wanted):
 
 def wait_for(condition, what, timeout=TIMEOUT):
     """Returns the first true value of condition(); fails when there is none in time. what: text, or a function of it."""
-    end = time.monotonic() + timeout
+    end, pause = time.monotonic() + timeout, SHORTEST_PAUSE
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise Failure(f"waited {timeout} s for {what() if callable(what) else what}")
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(pause * 1.2, LONGEST_PAUSE)
+
+
+def rounds():
+    """Numbers of a campaign's rounds, where chance decides what is tested: one at least, and more until BUDGET seconds are over."""
+    end = time.monotonic() + BUDGET
+    for number in itertools.count():
+        yield number
+        if time.monotonic() > end:
+            return
 
 
 def without_sanitizers(test):
@@ -149,13 +162,21 @@ def alive(pid):
 def processes_with(variable):
     """Processes whose environment holds NAME=VALUE: all that a test started, whoever their parent is now."""
     found = []
-    needle = variable.encode()
+    needle, me = variable.encode(), str(os.getpid())
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid() and alive(int(entry)):
-            with contextlib.suppress(OSError):
-                if needle in pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
-                    found.append(int(entry))
+        if entry.isdigit() and entry != me and needle in environment_of(entry) and alive(int(entry)):
+            found.append(int(entry))
     return found
+
+
+def environment_of(pid):
+    """Its NAME=VALUE as bytes; none when it has ended."""
+    try:
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+        with open(fd, "rb", buffering=0) as f:
+            return f.readall().split(b"\0")
+    except OSError:
+        return []
 
 
 def descriptors(process):
@@ -621,10 +642,11 @@ def records(packet, size_of, last):
             now = (last & ~0x7FFFFFF) | word >> 5
             now += 0x8000000 if now < last else 0
             offset += 4
-        check(last <= now <= packet.end, f"record {n} at {now} is not between {last} and the packet's end {packet.end}")
-        check(now >= packet.begin, f"record {n} at {now} is before its packet begins, {packet.begin}")
+        if not max(last, packet.begin) <= now <= packet.end:
+            raise Failure(f"record {n} at {now} is not between {max(last, packet.begin)} and the packet's end {packet.end}")
         size = size_of(event, payload, offset)
-        check(offset + size <= len(payload), f"record {n} (event {event}) crosses the packet's end")
+        if offset + size > len(payload):
+            raise Failure(f"record {n} (event {event}) crosses the packet's end")
         yield Record(event, now, payload[offset : offset + size])
         offset, last, n = offset + size, now, n + 1
     equal(n, packet.events, "records in a packet whose header counts them")

@@ -20,7 +20,6 @@ from kymotest import APPS, CLI, TIMEOUT, Failure, check, check_counts, equal, ma
 
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
-SOME = 40  # of the calls of a daemon
 ROOMY = ("--subbuf-size=256K", "--num-subbuf=4")
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
@@ -176,14 +175,16 @@ def sweep_daemon(k, program):
     while low < high:  # the number of calls, about: it is never quite the same
         middle = (low + high) // 2
         low, high = (middle + 1, high) if run_with_failure(k, program, middle) else (low, middle)
-    chosen = range(1, low) if ALL else sorted(random.Random(SEED).sample(range(1, low), min(SOME, low - 1)))
-    print(f"# {program}: {low - 1} calls, {len(chosen)} of them fail, KYMO_TEST_SEED={SEED}", flush=True)
     check(low > 50, "hardly a call was made to fail")
-    for n in chosen:
+    chosen = zip(random.Random(SEED).sample(range(1, low), low - 1), itertools.repeat(0) if ALL else kymotest.rounds())
+    n_failed = 0
+    for n, _ in chosen:
         try:
             run_with_failure(k, program, n)
         except Exception as e:
-            raise Failure(f"call {n} of {program} failed ({failed(k)}): {e}") from e
+            raise Failure(f"call {n} of {program} failed ({failed(k)}): {e} (KYMO_TEST_SEED={SEED})") from e
+        n_failed += 1
+    print(f"# {program}: {low - 1} calls, {n_failed} of them failed, KYMO_TEST_SEED={SEED}", flush=True)
 
 
 def test_session_daemon(k):

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """
 Channels of any kind, and what may happen to a session in any order, against exact accounting: each event that a program recorded while
-the session did is in the trace, once and with its values, or in a count. KYMO_TEST_RUNS: how many sessions; KYMO_TEST_SEED: what chance
-begins with (each session's is printed).
+the session did is in the trace, once and with its values, or in a count. KYMO_TEST_SEED: what chance begins with (each session's is printed).
 """
 
 import os
@@ -12,9 +11,8 @@ import signal
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import SANITIZED, check, check_streams, equal, read_trace, streams, wait_for
+from kymotest import SANITIZED, check, check_streams, equal, read_trace, rounds, streams, wait_for
 
-RUNS = int(os.environ.get("KYMO_TEST_RUNS", 4 if SANITIZED else 8))
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 MOST = 4000 if SANITIZED else 20000  # events of a program
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -150,7 +148,7 @@ class Session:
 def test_random(k):
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
     k.start_daemon()
-    for number in range(RUNS):
+    for number in rounds():
         session = Session(k, number)
         try:
             session.run()

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """
 Buffers in files (`kymo create --shm-path`): when everything is killed, `kymo recover` writes out what they hold; from copies of the
-files too, made at any moment. KYMO_TEST_DEATHS: how often everything is killed; KYMO_TEST_COPIES: how often files are copied;
-KYMO_TEST_SEED: what chance begins with.
+files too, made at any moment. KYMO_TEST_SEED: what chance begins with.
 """
 
 import contextlib
@@ -18,10 +17,8 @@ import time
 
 import kymotest
 from emitcheck import by_thread
-from kymotest import SANITIZED, babeltrace, check, consumers, equal, processes_with, read_trace, wait_for
+from kymotest import babeltrace, check, consumers, equal, processes_with, read_trace, rounds, wait_for
 
-KILLS = int(os.environ.get("KYMO_TEST_DEATHS", 2 if SANITIZED else 6))
-COPIES = int(os.environ.get("KYMO_TEST_COPIES", 3 if SANITIZED else 12))
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 RNG = random.Random(SEED)
 WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -91,7 +88,7 @@ def recover(k, shm, *options):
 def killed(k, *options, channel=ROOMY, env=None, trace=None):
     """Everything is killed, again and again; the trace is complete each time."""
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
-    for _ in range(KILLS):
+    for _ in rounds():
         k.start_daemon()
         shm, out = session(k, *options, channel=channel)
         victims = [Victim(k, n, env=env) for n in range(2)]
@@ -219,7 +216,7 @@ def copies(k, *options, channel=ROOMY, env=None):
     k.start_daemon()
     shm, trace = session(k, *options, channel=channel)
     victim = Victim(k, 0, env=env)
-    for n in range(COPIES):
+    for n in rounds():
         some_time()
         counted = victim.counts()
         copy, out = k.top / f"copy-{n}", k.top / f"out-{n}"
@@ -454,7 +451,7 @@ def test_random_bytes(k):
     files = sorted(p.relative_to(shm) for p in shm.rglob("*") if p.is_file())
     trace.mkdir(exist_ok=True)
     shutil.copytree(trace, k.top / "trace")
-    for n in range(40 if SANITIZED else 150):
+    for n in rounds():
         copy, out = k.top / "copy", k.top / "out"
         shutil.copytree(shm, copy)
         pretend(copy)

@@ -11,7 +11,7 @@ import kymotest
 from emitcheck import ROOMY, SCALE, check_order, check_values, emitted
 from kymotest import check, equal, integers, read_trace, wait_for
 
-CYCLES = int(os.environ.get("KYMO_TEST_KILLS", 8))
+CYCLES = int(os.environ.get("KYMO_TEST_CYCLES", 8))
 
 
 def kill_daemon(k):
