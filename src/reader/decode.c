@@ -160,6 +160,15 @@ static int decode_numbers(
 	return out ? emit(out, n, array_value(d->data, at, n, count)) : 0;
 }
 
+/* Fields without bits cost work that no bits pay for. */
+static int charge_empty(struct ky_decoder *d)
+{
+	if (!d->n_empty)
+		return -EBADMSG;
+	d->n_empty--;
+	return 0;
+}
+
 static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
 	uint64_t count = n->kind == KY_NODE_SEQUENCE ? d->slots[n->from] : n->count;
@@ -174,8 +183,8 @@ static int decode_array(struct ky_decoder *d, const struct ky_node *n, struct ky
 		uint64_t at = d->pos;
 
 		r = decode_node(d, n->children, out);
-		if (d->pos == at && !r && !d->n_empty--)
-			r = -EBADMSG;
+		if (!r && d->pos == at)
+			r = charge_empty(d);
 	}
 	return r;
 }
@@ -235,10 +244,14 @@ static int decode_struct(struct ky_decoder *d, const struct ky_node *n, struct k
 		if (c->n_run) {
 			r = decode_run(d, c, out);
 			c += c->n_run;
+		} else if (c->kind == KY_NODE_STRING) {
+			r = decode_string(d, c++, out);
 		} else {
-			r = c->kind == KY_NODE_STRING ? decode_string(d, c, out)
-						      : decode_node(d, c, out);
-			c++;
+			uint64_t at = d->pos;
+
+			r = decode_node(d, c++, out);
+			if (!r && d->pos == at)
+				r = charge_empty(d);
 		}
 	}
 	return r;

@@ -30,15 +30,15 @@ struct ky_values {
 	size_t max; /* KY_MAX_VALUES for each event */
 };
 
-#define KY_MAX_VALUES ((size_t)1 << 20)
+#define KY_MAX_VALUES ((size_t)1 << 22)
 
 struct ky_decoder {
 	const uint8_t *data; /* the packet; borrowed */
 	uint64_t pos, end;   /* bits */
 	uint64_t *slots;     /* n_slots of the layout; borrowed */
 	uint64_t clock;	     /* value of the clock at pos */
-	uint64_t n_empty; /* how many more elements of arrays may take no space: bounds the work */
-	uint32_t have;	  /* roles that were met: 1 << role */
+	uint64_t n_empty;    /* how many more fields may have no bits: bounds the work */
+	uint32_t have;	     /* roles that were met: 1 << role */
 	uint64_t role[KY_N_ROLES];
 };
 

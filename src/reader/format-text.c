@@ -394,12 +394,8 @@ void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = print_raw(&p, to, file->path, strlen(file->path));
 	to = put_literal(&p, to, "\" (stream class ID: ");
 	to = print_decimal(&p, to, s->class->id);
-	if (file->has_instance) {
-		to = put_literal(&p, to, ", stream ID: ");
-		to = print_decimal(&p, to, file->instance);
-		to = put_literal(&p, to, ").\n");
-	} else {
-		to = put_literal(&p, to, ", no stream ID).\n");
-	}
+	to = put_literal(&p, to, ", stream ID: ");
+	to = print_decimal(&p, to, file->instance);
+	to = put_literal(&p, to, ").\n");
 	ky_put_end(&p.put, to);
 }

@@ -696,6 +696,8 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 		fail(c, "several events, and no 'id' in the event header");
 	s->discarded_bits = width_of(s->packet_context, KY_ROLE_DISCARDED);
 	s->seq_bits = width_of(s->packet_context, KY_ROLE_PACKET_SEQ);
+	s->begin_bits = width_of(s->packet_context, KY_ROLE_TIMESTAMP_BEGIN);
+	s->end_bits = width_of(s->packet_context, KY_ROLE_TIMESTAMP_END);
 	s->events = alloc(c, KY_MAX(n_events, (size_t)1), sizeof(*s->events));
 	s->n_events = n_events;
 	for (size_t i = 0; i < n_events && !c->failed; i++) {

@@ -119,6 +119,7 @@ struct ky_stream_class {
 	const struct ky_clock *clock;  /* of its timestamps, or NULL */
 	unsigned discarded_bits;       /* width of events_discarded; 0: not there */
 	unsigned seq_bits;	       /* width of packet_seq_num; 0: not there */
+	unsigned begin_bits, end_bits; /* width of timestamp_begin, _end; 0: not there */
 	struct ky_event_class *events; /* sorted by id */
 	size_t n_events;
 };

@@ -289,11 +289,34 @@ static int add_files(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 	return error;
 }
 
+/*
+ * Some writers give packets another UUID than the metadata. If no file of the trace, whose files
+ * begin at first, begins with a packet of the trace, its UUID is not compared.
+ */
+static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, size_t first)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < r->n_files; i++)
+		n += r->files[i].class != NULL;
+	if (n || !t->tsdl.has_uuid)
+		return;
+	t->ignores_uuid = true;
+	for (size_t i = first; i < r->n_files; i++) {
+		ky_file_probe(&r->files[i]);
+		n += r->files[i].class != NULL;
+	}
+	t->ignores_uuid = n;
+	if (n)
+		warn(r, "%s: no packet has the UUID of the trace: all are read", t->dir);
+}
+
 static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len)
 {
 	struct ky_buf text = {0};
 	struct ky_trace *t;
 	char *path = NULL;
+	size_t first;
 	int e;
 
 	if (asprintf(&path, "%s/metadata", dir) < 0)
@@ -308,7 +331,12 @@ static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t 
 	ky_buf_deinit(&text);
 	if (!e)
 		e = keep_trace(r, t);
-	return e ? e : add_files(r, t, d);
+	first = r->n_files;
+	if (!e)
+		e = add_files(r, t, d);
+	if (!e)
+		accept_other_uuid(r, t, first);
+	return e;
 }
 
 static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
@@ -407,13 +435,41 @@ static int add_stream(struct ky_trace_reader *r, struct ky_file *files, size_t n
 	return 0;
 }
 
+static int compare_paths(const void *a, const void *b)
+{
+	const struct ky_file *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* Streams without a number get one as babeltrace2 gives it: in each trace, by their paths. */
+static void number_files(struct ky_trace_reader *r)
+{
+	const struct ky_trace *trace = NULL;
+	uint64_t n = 0;
+
+	qsort(r->files, r->n_files, sizeof(*r->files), compare_paths);
+	for (size_t i = 0; i < r->n_files; i++) {
+		struct ky_file *f = &r->files[i];
+
+		if (f->has_instance)
+			continue;
+		if (f->trace != trace)
+			n = 0;
+		trace = f->trace;
+		f->instance = n++;
+	}
+}
+
 static int make_streams(struct ky_trace_reader *r)
 {
 	size_t n;
 	int e = 0;
 
-	if (r->n_files)
+	if (r->n_files) {
+		number_files(r);
 		qsort(r->files, r->n_files, sizeof(*r->files), compare_files);
+	}
 	for (size_t i = 0; i < r->n_files && !e; i += n) {
 		n = 1;
 		while (i + n < r->n_files && !compare_identity(&r->files[i], &r->files[i + n]))
@@ -587,10 +643,12 @@ static void fill(struct ky_item *item, const struct ky_stream *s)
 	item->has_time = s->class->clock;
 	item->ns = s->next_ns;
 	item->stream = s;
-	if (s->next == KY_ITEM_EVENT)
+	if (s->next == KY_ITEM_EVENT) {
 		fill_event(item, s);
-	else
-		item->lost = *ky_stream_lost(s);
+		return;
+	}
+	item->has_time = item->has_time && s->class->begin_bits && s->class->end_bits;
+	item->lost = *ky_stream_lost(s);
 }
 
 int ky_trace_reader_next(

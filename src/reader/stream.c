@@ -3,7 +3,8 @@
 
 #include <sys/mman.h>
 
-#define CTF_MAGIC 0xc1fc1fc1u
+#define CTF_MAGIC      0xc1fc1fc1u
+#define MAX_HEAD_EMPTY 4096 /* fields without bits in the head of a packet */
 
 static bool has(const struct ky_decoder *d, enum ky_role role)
 {
@@ -17,11 +18,14 @@ static int64_t to_ns(const struct ky_stream_class *c, uint64_t clock)
 
 /* --- packets --- */
 
-static bool is_of_trace(const struct ky_decoder *d, const struct ky_tsdl *t)
+static bool is_of_trace(const struct ky_decoder *d, const struct ky_trace *trace)
 {
+	const struct ky_tsdl *t = &trace->tsdl;
+
 	if (has(d, KY_ROLE_MAGIC) && d->role[KY_ROLE_MAGIC] != CTF_MAGIC)
 		return false;
-	return !has(d, KY_ROLE_UUID) || !t->has_uuid || d->role[KY_ROLE_UUID] % 8 ||
+	return !has(d, KY_ROLE_UUID) || !t->has_uuid || trace->ignores_uuid ||
+	       d->role[KY_ROLE_UUID] % 8 ||
 	       !memcmp(d->data + d->role[KY_ROLE_UUID] / 8, t->uuid, sizeof(t->uuid));
 }
 
@@ -59,13 +63,13 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 	d->data = f->data + offset;
 	d->pos = 0;
 	d->end = (f->size - offset) * 8;
-	d->n_empty = d->end;
+	d->n_empty = KY_MIN(d->end, (uint64_t)MAX_HEAD_EMPTY);
 	d->have = 0;
 	if (l->packet_header)
 		r = ky_decode(d, l->packet_header, NULL);
 	if (r < 0)
 		return r;
-	if (!is_of_trace(d, &f->trace->tsdl))
+	if (!is_of_trace(d, f->trace))
 		return -EBADMSG;
 	p->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
 		   : l->n_streams	     ? &l->streams[0]
@@ -78,7 +82,10 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 	}
 	if (p->class->packet_context)
 		r = ky_decode(d, p->class->packet_context, context);
-	return r ? r : check_sizes(p, d);
+	if (!r)
+		r = check_sizes(p, d);
+	d->n_empty = KY_MIN(p->content_bits, d->end);
+	return r;
 }
 
 /* Kymo's position_begin, which lies in a gap between fields (docs/trace-format.md, "Packet"). */
@@ -136,20 +143,30 @@ bool ky_stream_is_of_thread(const struct ky_stream *s)
 
 /* --- what was lost --- */
 
-/* From one value of a counter of so many bits to the next. One of 64 bits never wraps. */
+/*
+ * How far a counter of so many bits rose. A counter of fewer than 64 bits wraps; one that goes back
+ * by less than half of its range did not rise.
+ */
 static uint64_t count_between(uint64_t from, uint64_t to, unsigned bits)
 {
-	if (bits == 64)
-		return to > from ? to - from : 0;
-	return (to - from) & (((uint64_t)1 << bits) - 1);
+	uint64_t rise = bits < 64 ? (to - from) & (((uint64_t)1 << bits) - 1) : to - from;
+
+	return rise >> (bits - 1) ? 0 : rise;
 }
 
+/*
+ * Some tracers write counts that fall and rise again. An event is lost once: only what exceeds the
+ * highest count so far is new. The first packet's count is not a difference.
+ */
 static void count_lost_events(struct ky_stream *s, int64_t begin_ns, int64_t end_ns)
 {
-	uint64_t now = s->d.role[KY_ROLE_DISCARDED];
-	uint64_t n = count_between(s->last_discarded, now, s->class->discarded_bits);
+	uint64_t now = s->d.role[KY_ROLE_DISCARDED], n = now;
 
-	s->last_discarded = now;
+	if (s->had_discarded)
+		n = count_between(s->last_discarded, now, s->class->discarded_bits);
+	if (n || !s->had_discarded)
+		s->last_discarded = now;
+	s->had_discarded = true;
 	s->n_discarded += n;
 	s->lost_events = (struct ky_lost){n, begin_ns, end_ns};
 }
@@ -160,7 +177,7 @@ static void count_lost_packets(struct ky_stream *s, int64_t begin_ns, int64_t en
 	unsigned bits = s->class->seq_bits;
 	uint64_t now = s->d.role[KY_ROLE_PACKET_SEQ];
 	uint64_t n = count_between(s->last_seq, now, bits);
-	bool lost = s->had_seq && n > 1 && !(n >> (bits - 1));
+	bool lost = s->had_seq && n > 1;
 
 	s->last_seq = now;
 	s->had_seq = true;
@@ -201,6 +218,7 @@ static void count_lost(struct ky_stream *s)
 		count_lost_packets(s, last_ns, to_ns(s->class, begin));
 	s->last_end = KY_MAX(end, begin);
 	s->had_packet = true;
+	s->end_clock = has(d, KY_ROLE_TIMESTAMP_END) ? end : 0;
 }
 
 /* --- walking --- */
@@ -380,6 +398,17 @@ static bool read_record_head(struct ky_stream *s, uint64_t *ret_id)
 	return true;
 }
 
+/*
+ * Moves the clock to the end of the packet, where the next one begins if it does not tell. An end
+ * that lies before the last event, as some tracers write it, does not count; nor does one of few
+ * bits, because it is not known how often these began anew.
+ */
+static void end_clock(struct ky_stream *s)
+{
+	if (s->class->end_bits == 64 && s->end_clock > s->d.clock)
+		s->d.clock = s->end_clock;
+}
+
 /* Reads the head of the next record; false when the packet holds no more. */
 static bool open_record(struct ky_stream *s)
 {
@@ -390,6 +419,7 @@ static bool open_record(struct ky_stream *s)
 
 	if (at >= d->end) {
 		s->in_packet = false;
+		end_clock(s);
 		if (s->is_cut)
 			leave_damaged(s);
 		return false;

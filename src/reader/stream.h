@@ -18,6 +18,7 @@ struct ky_trace {
 	char *name;   /* owned: hostname and path below what was opened, for messages */
 	char *origin; /* owned: "HOST:PROCESS:(PID) ", what of it the metadata tells */
 	size_t origin_len;
+	bool ignores_uuid; /* no packet has the UUID of the metadata: they are read all the same */
 	char *json_origin; /* owned: members "host" and "trace" of each event's object, as far as they are known */
 	size_t json_origin_len;
 	size_t group; /* the same for all chunks of one trace: less than the number of traces */
@@ -93,9 +94,11 @@ struct ky_stream {
 	bool is_cut;	  /* the file ends before the packet does */
 	uint64_t n_slots; /* size of d.slots */
 	bool had_packet;  /* the fields below hold */
-	bool had_seq;
-	uint64_t last_end; /* clock at the end of the last packet */
-	uint64_t last_discarded, last_seq;
+	bool had_seq, had_discarded;
+	uint64_t last_end;	 /* clock at the end of the last packet */
+	uint64_t end_clock;	 /* timestamp_end of the current packet; 0: not there */
+	uint64_t last_discarded; /* the highest so far */
+	uint64_t last_seq;
 	/* counts */
 	uint64_t *counts; /* of events, by ky_event_class.index; borrowed */
 	int64_t first_ns; /* of the events that have a time; if there is a last_class */

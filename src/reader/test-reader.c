@@ -155,15 +155,17 @@ static void test_json(void **state)
 		"\"cpu\": 2, \"fields\": {\"v\": -32768, \"s\": \"\\\"\xc3\xa9\\ufffd\\u0001\\u007f\"}}\n");
 }
 
-/* The counter has 8 bits: 250, then 4, is 10 more. */
+/* The counter has 8 bits: it wraps from 220 to 4, and falls from 4 to 3. */
 static void test_lost(void **state)
 {
-	struct packet p[3];
+	struct packet p[5];
 
-	begin(&p[0], 0, 0);
-	begin(&p[1], 0, 250);
+	begin(&p[0], 0, 100);
+	begin(&p[1], 0, 220);
 	begin(&p[2], 0, 4);
-	check(p, sizeof(p), false, "lost 250\nlost 10\n");
+	begin(&p[3], 0, 3);
+	begin(&p[4], 0, 5);
+	check(p, sizeof(p), false, "lost 100\nlost 120\nlost 40\nlost 1\n");
 }
 
 static void test_damage(void **state)

@@ -121,14 +121,15 @@ static char simple_escape(char c)
 	return at ? to[at - from] : c;
 }
 
-/* \x takes all hexadecimal digits that follow, as in C; an octal number has three at most. */
+/* Three digits at most, of \x too: what follows is text again, as in babeltrace2. */
 static char lex_number_escape(struct ky_lexer *l)
 {
 	unsigned v = 0, base = *l->p == 'x' ? 16 : 8;
-	const char *end = base == 16 ? l->end : KY_MIN(l->p + 3, l->end);
+	const char *end;
 
 	if (base == 16)
 		l->p++;
+	end = KY_MIN(l->p + 3, l->end);
 	while (l->p < end && digit_value(*l->p) < (int)base)
 		v = v * base + (unsigned)digit_value(*l->p++);
 	return (char)v;

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kymo view on traces of foreign tracers: what CTF 1.8 allows, as babeltrace2 shows it; and where babeltrace2 is wrong."""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+import uuid
+
+import kymotest
+from kymotest import CLI, SOURCE, TIMEOUT, Failure, check, equal
+
+sys.path.insert(0, str(SOURCE / "test" / "foreign"))
+import ctf  # noqa: E402
+
+SEEDS = range(int(os.environ.get("KYMO_TEST_FIRST", "0")), int(os.environ.get("KYMO_TEST_FIRST", "0")) + int(os.environ.get("KYMO_TEST_SEEDS", "300")))
+
+TYPES = """/* CTF 1.8 */
+typealias integer { size = 8; align = 8; } := u8;
+typealias integer { size = 32; align = 8; } := u32;
+typealias integer { size = 64; align = 8; } := u64;
+"""
+BARE = TYPES + "trace { major = 1; minor = 8; byte_order = le; };\n"
+WITH_MAGIC = TYPES + "trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };\n"
+ONE = 'event { name = "e"; fields := struct { u8 a; }; };\n'
+MAGIC = struct.pack("<I", ctf.MAGIC)
+
+
+def write(k, name, metadata, **streams):
+    directory = k.top / name
+    directory.mkdir()
+    (directory / "metadata").write_text(metadata)
+    for stream, data in streams.items():
+        (directory / stream).write_bytes(data)
+    return directory
+
+
+def run(k, *command):
+    return subprocess.run([str(c) for c in command], env=k.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT)
+
+
+def view(k, trace):
+    """Lines of the text, and errors."""
+    done = run(k, CLI, "view", trace)
+    check(done.returncode == 0, f"{trace}: exit {done.returncode}: {done.stderr.decode(errors='replace')[:1000]}")
+    return done.stdout.splitlines(), done.stderr.decode(errors="replace")
+
+
+def same_line(ours, theirs):
+    """babeltrace2 2.0.4 may show the text of an earlier field where a string is empty."""
+    if ours == theirs:
+        return True
+    pattern = rb'"(?:[^"\\]|\\.)*"'.join(re.escape(part) for part in ours.split(b'""'))
+    return b'""' in ours and re.fullmatch(pattern, theirs) is not None
+
+
+def compare(k, trace):
+    """Both show the same lines; false when babeltrace2 aborts."""
+    done = run(k, "babeltrace2", trace)
+    ours, _ = view(k, trace)
+    if done.returncode < 0:
+        return False
+    check(done.returncode == 0, f"{trace}: babeltrace2: {done.stderr.decode(errors='replace')[:1000]}")
+    theirs = done.stdout.splitlines()
+    for number, (our, their) in enumerate(zip(ours, theirs), 1):
+        if not same_line(our, their):
+            raise Failure(f"{trace}: line {number}\nkymo view:   {our!r}\nbabeltrace2: {their!r}")
+    equal(len(ours), len(theirs), f"{trace}: lines")
+    return True
+
+
+def test_random(k):
+    """Random metadata and packets. babeltrace2 aborts on one in ten of them: those need only be read."""
+    compared = 0
+    for seed in SEEDS:
+        compared += compare(k, ctf.Trace(seed).write(k.top / f"seed{seed}"))
+    check(compared > len(SEEDS) * 3 // 4, f"babeltrace2 read only {compared} of {len(SEEDS)}")
+
+
+def sized(discarded, begin, end, events, head=MAGIC):
+    """A packet with sizes, times and a counter: what SIZED describes."""
+    size = (len(head) + 25 + len(events)) * 8
+    return head + struct.pack("<IIBQQ", size, size, discarded, begin, end) + events
+
+
+SIZED = "stream { packet.context := struct { u32 content_size; u32 packet_size; u8 events_discarded; u64 timestamp_begin; u64 timestamp_end; }; };\n"
+
+AS_BABELTRACE2 = {
+    "no-stream-block": (BARE + ONE, {"s": b"\1\2\3"}),
+    "no-event-block": (BARE, {}),
+    "no-clock": (BARE + "stream { event.header := struct { u8 id; u8 timestamp; }; };\n" + ONE, {"s": b"\0\1\2\0\3\4"}),
+    "only-clock": (BARE + "clock { name = c; freq = 1000; offset_s = 5; };\nstream { event.header := struct { u8 id; u8 timestamp; }; };\n" + ONE, {"s": b"\0\1\2\0\3\4"}),
+    "clock-in-fields": (BARE + 'clock { name = c; freq = 1000000000; };\nstream { event.header := struct { u8 timestamp; }; };\nevent { name = "e"; fields := struct { u8 a; integer { size = 8; map = clock.c.value; } t; }; };\n', {"s": b"\1\2\x09\x0a\3\x0b"}),
+    "no-times": (WITH_MAGIC + SIZED + ONE, {"s": sized(0, 5, 9, b"\1\2") + sized(0, 12, 12, b"\3")}),
+    "character-literals": (BARE + "env { hostname = 'x'; procname = 'yz'; };\n" + ONE, {"s": b"\1"}),
+    "escapes": (BARE + 'env { hostname = "a\\x41b \\x0231 \\101 \\043 \\\\ \\"\\tq\\0not seen"; };\n' + ONE, {"s": b"\1"}),
+    "pointers": (BARE + 'typealias u64 := void *;\ntypealias u8 := const char *;\nevent { name = "e"; fields := struct { void *a; u8 b; }; };\n', {"s": bytes(range(1, 10))}),
+    "env-length": (BARE + 'env { n = 2; };\nevent { name = "e"; fields := struct { u8 a[env.n]; }; };\n', {"s": b"\1\2\3\4"}),
+    "deep": (BARE + 'event { name = "e"; fields := struct { ' + "struct { " * 300 + "u8 a; " + "".join(f"}} s{i}; " for i in range(300)) + "}; };\n", {"s": b"\1"}),
+    "names": (BARE + 'event { name = a.b.c; fields := struct { u8 _, __, ___x; }; };\n', {"s": b"\1\2\3"}),
+    "long-name": (BARE + f'event {{ name = "e"; fields := struct {{ u8 {"A" * 100000}; }}; }};\n', {"s": b"\1"}),
+    "enum": (BARE + 'event { name = "e"; fields := struct { enum : u8 { a = -1, b = 0, c, "d d" = 1 ... 4, a = 3, event, e = 0xff } a; }; };\n', {"s": bytes([0, 1, 3, 4, 5, 254, 255])}),
+    "enum-of-alias": (BARE + 'typealias u8 := int;\ntypealias enum { A, B, C } := X;\nevent { name = "e"; fields := struct { X tag; variant Y <tag> { struct { u8 _; } A; struct { u32 _; } B; u64 C; } v; }; };\n', {"s": b"\0\7\1\1\2\3\4\0\x08"}),
+    "many-labels": (BARE + 'event { name = "e"; fields := struct { enum : integer { size = 16; } { ' + ", ".join(f"l{i} = {3 * i} ... {3 * i + 4}" for i in range(500)) + " } a; }; };\n", {"s": struct.pack("<5H", 0, 4, 777, 1501, 1505)}),
+    "shadowed": (BARE + 'typealias integer { size = 8; } := t;\nevent { name = "e"; fields := struct { t n; struct { typealias integer { size = 16; align = 8; } := t; t n; u8 inner[n]; } s; u8 outer[n]; t last; }; };\n', {"s": b"\1\2\0\x11\x12\x21\x31"}),
+    "empty": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } s; struct { } x[n]; u8 z[0]; u8 q[n]; string t[n]; }; };\n', {"s": b"\0\2\1\2a\0b\0"}),
+    "context-only": (BARE + 'stream { event.context := struct { u8 c; }; };\nevent { name = "e"; context := struct { u8 d; }; };\n', {"s": b"\1\2\3\4"}),
+    "instances": (WITH_MAGIC + SIZED + ONE, {n: sized(0, 5, 6, b"\7") + sized(3, 15, 16, b"\x08") for n in ("b", "a", "c")}),
+    "big": (BARE.replace("le;", "be;") + 'event { name = "e"; fields := struct { integer { size = 3; } a; integer { size = 13; signed = 1; } b; integer { size = 16; byte_order = le; } c; floating_point { exp_dig = 8; mant_dig = 24; align = 1; } f; }; };\n', {"s": b"\xa5\x5a\x01\x02\x3f\x80\x00\x00"}),
+    "floats": (BARE + 'event { name = "e"; fields := struct { integer { size = 3; } a; floating_point { exp_dig = 8; mant_dig = 24; align = 1; } f; floating_point { exp_dig = 11; mant_dig = 53; align = 2; byte_order = le; } d; integer { size = 4; } e; }; };\n', {"s": bytes(range(0x30, 0x3d))}),
+}
+
+
+def test_as_babeltrace2(k):
+    for name, (metadata, streams) in AS_BABELTRACE2.items():
+        check(compare(k, write(k, name, metadata, **streams)), f"babeltrace2 aborts on {name}")
+    trace = k.top / "instances"
+    equal(view(k, trace)[1].encode(), run(k, "babeltrace2", trace).stderr, "losses of streams without a number")
+
+
+def test_where_babeltrace2_is_wrong(k):
+    """What the specification says, or what a reader needs, where babeltrace2 2.0.4 does something else."""
+    wide = write(k, "wide-hex", BARE + 'event { name = "e"; fields := struct { integer { size = 63; align = 8; base = 16; } x; integer { size = 1; } y; }; };\n', s=b"\xff" * 7 + b"\x7f")
+    equal(view(k, wide)[0], [b"e: { x = 0x7FFFFFFFFFFFFFFF, y = 0 }"], "babeltrace2 shows 0x0 for 61 to 63 bits")
+    overlap = write(k, "overlap", BARE + 'event { name = "e"; fields := struct { enum : u8 { a = 0 ... 9, b = 5 } tag; variant <tag> { u8 a; u32 b; } v; }; };\n', s=b"\5\1")
+    equal(view(k, overlap)[0], [b'e: { tag = ( "a", "b" : container = 5 ), v = { 1 } }'], "babeltrace2 aborts if the ranges of a tag overlap")
+    forgotten = write(k, "semicolon", BARE + 'event { name = "e"; fields := struct { u8 a; } };\n', s=b"\1")
+    equal(view(k, forgotten)[0], [b"e: { a = 1 }"], "babeltrace2 wants a semicolon there")
+    below = write(k, "offset", BARE + 'clock { name = c; freq = 1000; offset = -1500; };\nstream { event.header := struct { u64 timestamp; }; };\n' + ONE, s=struct.pack("<QB", 2000, 1))
+    equal(view(k, below)[0], [b"[00:00:00.500000000] (+?.?????????) e: { a = 1 }"], "babeltrace2 takes no offset below 0")
+    less = write(k, "variant-with-less", BARE + 'event { name = "e"; fields := struct { enum : u8 { a, b, c, } tag; variant <tag> { u32 b; u8 c; u8 never; } v; }; };\n', s=b"\1\1\2\3\4\2\5")
+    equal(view(k, less)[0], [b'e: { tag = ( "b" : container = 1 ), v = { 67305985 } }', b'e: { tag = ( "c" : container = 2 ), v = { 5 } }'], "babeltrace2 aborts if an option has no label")
+    early = write(k, "before-1970", BARE + "clock { name = c; freq = 1000000000; offset_s = -5; };\nstream { event.header := struct { u8 timestamp; }; };\n" + ONE, s=b"\1\2")
+    equal(view(k, early)[0], [b"[-4.999999999] (+?.?????????) e: { a = 2 }"], "babeltrace2 gives up")
+    empty = write(k, "no-bits", BARE + 'event { name = "e"; fields := struct { }; };\n', s=b"\1")
+    check(view(k, empty)[0] == [], "an event of no bits would never end")
+
+
+def test_counts(k):
+    """Of a counter that falls and rises, the highest value counts; one that wraps goes on."""
+    for name, bits, values, wanted in (("falls", 64, [5, 9, 7, 9, 12, 0, 3, 12], 12), ("wraps", 8, [250, 4, 3, 4, 10], 266), ("first", 64, [40], 40)):
+        context = SIZED.replace("u8 events_discarded", f"u{bits} events_discarded")
+        form = "B" if bits == 8 else "Q"
+        size = (4 + struct.calcsize(f"<II{form}QQ") + 1) * 8
+        data = b"".join(MAGIC + struct.pack(f"<II{form}QQ", size, size, v, 10 * i, 10 * i + 5) + b"\1" for i, v in enumerate(values))
+        trace = write(k, name, WITH_MAGIC + context + ONE, s=data)
+        stat = k.kymo_json("stat", str(trace))
+        equal((stat["events"], stat["discarded"]), (len(values), wanted), f"{name}: events, discarded")
+
+
+def test_other_uuid(k):
+    """Packets of another UUID are read when all are; else they are remains of another trace."""
+    ids = [uuid.UUID(int=i + 1) for i in range(2)]
+    metadata = TYPES + f'trace {{ major = 1; minor = 8; byte_order = le; uuid = "{ids[0]}"; packet.header := struct {{ u32 magic; u8 uuid[16]; }}; }};\n' + SIZED + ONE
+    packet = [sized(0, 10 * i, 10 * i + 5, bytes([i + 1]), MAGIC + u.bytes) for i, u in enumerate(ids)]
+    lines, errors = view(k, write(k, "other", metadata, a=packet[1], b=packet[1]))
+    equal(len(lines), 2, "events")
+    check(errors.count("\n") == 1 and "UUID" in errors, f"{errors!r}")
+    lines, errors = view(k, write(k, "mixed", metadata, a=packet[0] + packet[1] + packet[0]))
+    equal([line[-4:] for line in lines], [b" 1 }", b" 1 }"], "events of the trace itself")
+    check("damaged" in errors, f"{errors!r}")
+
+
+def test_clock_goes_on(k):
+    """A packet that does not tell when it begins, begins where the one before ended; an end before the last event does not count."""
+    context = "stream { packet.context := struct { u32 content_size; u32 packet_size; u64 timestamp_end; }; event.header := struct { integer { size = 16; align = 8; } timestamp; }; };\n"
+    size = (4 + 16 + 3) * 8
+    packet = lambda end, time, value: MAGIC + struct.pack("<IIQ", size, size, end) + struct.pack("<HB", time & 0xFFFF, value)
+    trace = write(k, "goes-on", WITH_MAGIC + context + ONE, s=packet(0x30005, 7, 1) + packet(0x20000, 9, 2) + packet(0x50000, 10, 3))
+    equal([line.split()[0] for line in view(k, trace)[0]], [b"[00:00:00.000000007]", b"[00:00:00.000196617]", b"[00:00:00.000196618]"], "times")
+
+
+if __name__ == "__main__":
+    kymotest.main()
