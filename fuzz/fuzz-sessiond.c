@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "sessiond/app.h"
-#include "sessiond/control.h"
+#include "sessiond/client.h"
 #include "sessiond/daemon.h"
 #include "sessiond/quota.h"
 #include "sessiond/recover.h"
@@ -60,7 +60,7 @@ static void consumer_answers(struct ky_timer *t)
 	forget_retired(c->session);
 	if (c->rotate_cookie) {
 		c->rotate_cookie = 0;
-		c->ops->rotated(c, 0, "");
+		op_done(c->rotated, 0, "");
 	}
 	if (c->quit_cookie)
 		c->ops->gone(c, false);
@@ -124,8 +124,10 @@ void consumer_ask(struct consumer *c, struct barrier *b)
 {
 }
 
-void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
+void consumer_rotate(
+	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b)
 {
+	c->rotated = op;
 	c->rotate_cookie = 1;
 	consumer_spawn(c);
 }

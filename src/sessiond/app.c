@@ -1064,9 +1064,9 @@ static int handle_uncounted(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-static void flushed(struct barrier *b)
+static void app_flushed(struct op *op, int status, const char *message)
 {
-	struct app *a = ky_container_of(b, struct app, flush);
+	struct app *a = ky_container_of(op, struct app, flushed);
 	struct ky_app_flushed m = {.cookie = a->flush_cookie};
 
 	ky_app_flushed_send(&a->conn, &m, NULL, 0);
@@ -1081,7 +1081,8 @@ static int handle_flush(struct app *a, struct ky_reader *r)
 	if (ret < 0 || a->flush.loop)
 		return ret < 0 ? ret : -EPROTO;
 	a->flush_cookie = m.cookie;
-	barrier_init(&a->flush, &a->daemon->loop, flushed);
+	a->flushed.done = app_flushed;
+	barrier_init(&a->flush, &a->daemon->loop, &a->flushed);
 	if (a->daemon->options.while_used)
 		daemon_flush(a->daemon, &a->flush);
 	barrier_arm(&a->flush, CONSUMER_ANSWER_NS);

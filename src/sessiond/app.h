@@ -39,7 +39,8 @@ struct app {
 	uint32_t n_events;	    /* room in events */
 	struct ky_list sets;	    /* struct app_set */
 	struct ky_list tickets;
-	struct barrier flush;  /* passed when its events are written; loop NULL: it has not asked */
+	struct barrier flush;  /* until its events are written; loop NULL: it has not asked */
+	struct op flushed;     /* done then */
 	uint32_t flush_cookie; /* of its FLUSH */
 	unsigned n_queries;    /* not answered yet */
 	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */

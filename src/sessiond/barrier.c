@@ -106,12 +106,17 @@ void barrier_deinit(struct barrier *b)
 	ky_job_cancel(&b->passed);
 }
 
+static void complete(struct barrier *b)
+{
+	barrier_deinit(b);
+	op_done(b->op, b->timed_out ? -ETIMEDOUT : 0, "");
+}
+
 static void run_passed(struct ky_job *j)
 {
 	struct barrier *b = ky_container_of(j, struct barrier, passed);
 
-	barrier_deinit(b);
-	b->done(b);
+	complete(b);
 }
 
 static void run_timer(struct ky_timer *t)
@@ -135,18 +140,17 @@ static void run_timer(struct ky_timer *t)
 		return;
 	}
 	b->timed_out = true;
-	barrier_deinit(b);
-	b->done(b);
+	complete(b);
 }
 
-void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b))
+void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op)
 {
 	memset(b, 0, sizeof(*b));
 	ky_list_init(&b->tickets);
 	ky_timer_init(&b->timer, run_timer);
 	ky_job_init(&b->passed, run_passed);
 	b->loop = loop;
-	b->done = done;
+	b->op = op;
 }
 
 void barrier_arm(struct barrier *b, uint64_t timeout_ns)

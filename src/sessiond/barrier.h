@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier calls back when a set of peers has replied, without blocking the event loop.
+ * A barrier completes an operation (op.h) when a set of peers has replied, without blocking the event loop.
  *
  * A ticket represents one reply that a peer still has to send. It is a member of the peer's list of tickets and, if
  * somebody waits for the reply, of one barrier. The barrier completes when it has no tickets left, or when it times out.
@@ -9,6 +9,7 @@
 #ifndef SESSIOND_BARRIER_H
 #define SESSIOND_BARRIER_H
 
+#include "sessiond/op.h"
 #include "svc/loop.h"
 
 #define BARRIER_MAX_EXTENSIONS 20
@@ -31,7 +32,7 @@ struct barrier {
 	bool armed;
 	bool checked_silent; /* peers that have not replied were examined since the last reply */
 	bool timed_out;	     /* some peers have not replied */
-	void (*done)(struct barrier *b);
+	struct op *op;
 };
 
 struct ticket {
@@ -44,16 +45,16 @@ struct ticket {
 	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
 };
 
-void barrier_init(struct barrier *b, struct ky_loop *loop, void (*done)(struct barrier *b));
+void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
 /*
- * Arms the barrier. Calls b->done exactly once, from a job or a timer, never from this function.
+ * Arms the barrier. Its op is done, from a job or a timer: 0, or -ETIMEDOUT if some peers have not replied.
  *
  * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at most
  * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, while a silent peer is runnable but gets no CPU
  * time, and for trusted peers. After a short silence it stops waiting for processes that are stopped (state T in /proc).
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
-/* Detaches all tickets. Does not call b->done. */
+/* Detaches all tickets. The op is not done then. */
 void barrier_deinit(struct barrier *b);
 
 /*

@@ -63,10 +63,46 @@ struct channel *channel_find(const struct session *s, const char *name)
 	return NULL;
 }
 
-void channel_add_rule(struct channel *c, struct rule *r)
+static struct rule *find_equal(const struct channel *c, const struct rule *like)
 {
-	ky_list_append(&c->rules, &r->node);
-	c->n_rules++;
+	struct rule *r;
+
+	ky_list_foreach (r, &c->rules, node)
+		if (rule_equal(r, like))
+			return r;
+	return NULL;
+}
+
+static unsigned count_rules(struct rule *const *rules)
+{
+	unsigned n = 0;
+
+	while (rules[n])
+		n++;
+	return n;
+}
+
+int channel_enable_rules(struct channel *c, struct rule **rules)
+{
+	unsigned n = count_rules(rules), n_new = 0;
+	struct rule *same;
+
+	for (unsigned i = 0; i < n; i++)
+		n_new += !find_equal(c, rules[i]);
+	if (n_new > RULES_MAX - c->n_rules)
+		return -EDQUOT;
+	for (unsigned i = 0; i < n; i++) {
+		same = find_equal(c, rules[i]);
+		if (same) {
+			same->enabled = true;
+			rule_free(rules[i]);
+		} else {
+			ky_list_append(&c->rules, &rules[i]->node);
+			c->n_rules++;
+		}
+		rules[i] = NULL;
+	}
+	return 0;
 }
 
 void channel_remove_rule(struct channel *c, struct rule *r)

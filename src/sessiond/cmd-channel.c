@@ -85,27 +85,24 @@ struct channel *request_make_channel(struct request *r, const char *name)
 	}
 	c = channel_new(s, name);
 	if (!c)
-		request_refuse(r, "failed", "the session daemon has no memory left");
+		request_no_memory(r);
 	else if (!may_have_options(r, c, &none))
 		c = channel_free(c);
 	return c;
 }
 
-static void reenable_channel(struct request *r, struct channel *c, bool has_options)
+static enum outcome reenable_channel(struct request *r, struct channel *c, bool has_options)
 {
-	if (c->enabled) {
-		request_refuse(r, "exists", "channel '%s' exists already in session '%s'", c->name,
-			r->session->name);
-		return;
-	}
-	if (has_options) {
-		request_refuse(r, "usage",
+	if (c->enabled)
+		return request_refuse(r, "exists",
+			"channel '%s' exists already in session '%s': 'kymo set -c %s' changes its options",
+			c->name, r->session->name, c->name);
+	if (has_options)
+		return request_refuse(r, "usage",
 			"channel '%s' exists already, disabled: enable it without options; 'kymo set -c %s' changes them",
 			c->name, c->name);
-		return;
-	}
 	c->enabled = true;
-	answer_with_rules(r, c);
+	return answer_with_rules(r, c);
 }
 
 static bool gives(const struct option_values *values, const char *key)
@@ -131,31 +128,29 @@ static void note_options(
 			c->name);
 }
 
-void run_enable_channel(struct request *r)
+enum outcome run_enable_channel(struct request *r)
 {
 	const char *name = request_string(r, "channel");
 	struct channel *c = channel_find(r->session, name);
 	struct option_values values;
 
 	if (!take_options(r, &values))
-		return;
-	if (c) {
-		reenable_channel(r, c, values.given);
-		return;
-	}
+		return REFUSED;
+	if (c)
+		return reenable_channel(r, c, values.given);
 	c = request_make_channel(r, name);
 	if (!c)
-		return;
+		return REFUSED;
 	if (!may_have_options(r, c, &values)) {
 		channel_free(c);
-		return;
+		return REFUSED;
 	}
 	options_apply(c, &values);
 	if (c->buffers == BUFFERS_THREAD && !gives(&values, "subbuf-size"))
 		c->subbuf_size = THREAD_SUBBUF_SIZE;
 	note_options(r, c, &values);
 	reply_add(r, "channel", report_channel(c));
-	request_finish(r);
+	return DONE;
 }
 
 const char *request_channel_meant(const struct session *s, const char *name)
@@ -184,27 +179,21 @@ struct channel *request_channel(struct request *r)
 	return NULL;
 }
 
-static void answer_disabled(struct barrier *b)
+enum outcome answer_when_unmapped(struct request *r, struct channel *c)
 {
-	request_finish(ky_container_of(b, struct request, barrier));
+	apps_unmap_unwanted(c, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }
 
-void answer_when_unmapped(struct request *r, struct channel *c)
-{
-	barrier_init(&r->barrier, &r->daemon->loop, answer_disabled);
-	apps_unmap_unwanted(c, &r->barrier);
-	barrier_arm(&r->barrier, APP_ANSWER_NS);
-}
-
-void run_disable_channel(struct request *r)
+enum outcome run_disable_channel(struct request *r)
 {
 	struct channel *c = request_channel(r);
 
 	if (!c)
-		return;
+		return REFUSED;
 	c->enabled = false;
 	reply_add(r, "channel", report_channel(c));
-	answer_when_unmapped(r, c);
+	return answer_when_unmapped(r, c);
 }
 
 /* Changes what programs and consumer do, and tells them. */
@@ -226,26 +215,24 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 	reply_add_to(r, "channels", report_channel(c));
 }
 
-/* Without options, tells what there are. One channel, or all. */
-void run_set(struct request *r)
+/* Of one channel, or of all. Without options, the reply says what they are. */
+enum outcome run_set(struct request *r)
 {
 	const struct channel *only = NULL;
 	struct option_values values;
 	struct channel *c;
 
 	if (!take_options(r, &values))
-		return;
+		return REFUSED;
 	if (request_string(r, "channel") && !(only = request_channel(r)))
-		return;
-	if (ky_list_empty(&r->session->channels)) {
-		request_refuse(r, "not-found",
+		return REFUSED;
+	if (ky_list_empty(&r->session->channels))
+		return request_refuse(r, "not-found",
 			"session '%s' has no channel yet: 'kymo enable-channel NAME' makes one",
 			r->session->name);
-		return;
-	}
 	ky_list_foreach (c, &r->session->channels, node)
 		if ((!only || c == only) && !may_have_options(r, c, &values))
-			return;
+			return REFUSED;
 	ky_list_foreach (c, &r->session->channels, node) {
 		if (only && c != only)
 			continue;
@@ -254,5 +241,5 @@ void run_set(struct request *r)
 		else
 			reply_add_to(r, "channels", report_options(c));
 	}
-	request_finish(r);
+	return DONE;
 }

@@ -18,18 +18,18 @@ static const struct ky_context *find_other(
 /* What the request asks for, one for each of its texts; NULL when it was refused. Owned by the caller. */
 static struct ky_context *parse_contexts(struct request *r, size_t n)
 {
-	struct json_object *list = request_list(r, "contexts");
 	const struct ky_context *other;
 	struct ky_context *contexts;
 	char why[REQUEST_ERROR_MAX];
 
 	if (!n || n > KY_CTX_MAX) {
-		request_refuse(r, "usage", "from 1 to %u contexts at once", KY_CTX_MAX);
+		request_refuse(r, "usage", "%zu contexts at once: from 1 to %u are possible", n,
+			KY_CTX_MAX);
 		return NULL;
 	}
 	contexts = calloc(n, sizeof(*contexts));
 	for (size_t i = 0; contexts && i < n; i++) {
-		const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+		const char *text = request_list_string(r, "contexts", i);
 
 		if (context_parse(&contexts[i], text, why, sizeof(why)) < 0)
 			request_refuse(r, "usage", "%s", why);
@@ -45,36 +45,40 @@ static struct ky_context *parse_contexts(struct request *r, size_t n)
 		return NULL;
 	}
 	if (!contexts)
-		request_refuse(r, "failed", "the session daemon has no memory left");
+		request_no_memory(r);
 	return contexts;
 }
 
-/* False when one could not be added; those before it stay. */
-static bool add_contexts(
-	struct request *r, struct channel *c, const struct ky_context *contexts, size_t n)
+/* Could the channel have all of them? False: the request was refused. */
+static bool may_add(
+	struct request *r, const struct channel *c, const struct ky_context *contexts, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct ky_context *other = find_other(
-			c->contexts, c->n_contexts, &contexts[i]);
-		int ret = other ? -EBUSY : channel_add_context(c, &contexts[i]);
+	const struct ky_context *other = NULL;
 
+	for (size_t i = 0; i < n && !other; i++) {
+		other = find_other(c->contexts, c->n_contexts, &contexts[i]);
 		if (other)
 			request_refuse(r, "exists",
 				"channel '%s' records '%s', and so cannot record '%s': use another channel",
 				c->name, other->spec, contexts[i].spec);
-		else if (ret == -EEXIST)
-			reply_note(r, "channel '%s' records '%s' already", c->name,
-				channel_context(c, contexts[i].name)->spec);
-		else if (ret < 0)
-			request_refuse(r, "failed", "channel '%s': '%s' is one too many: %s",
-				c->name, contexts[i].spec,
-				ret == -EDQUOT
-					? "contexts are at most 64, 8 of them counters, and 4096 bytes together"
-					: strerror(-ret));
-		if (ret < 0 && ret != -EEXIST)
-			return false;
 	}
-	return true;
+	if (!other && channel_check_contexts(c, contexts, n) < 0)
+		request_refuse(r, "failed",
+			"channel '%s': these are too many: contexts are at most 64, 8 of them counters, and 4096 bytes together",
+			c->name);
+	return !r->refusal.code;
+}
+
+static void note_known(
+	struct request *r, const struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	const struct ky_context *same;
+
+	for (size_t i = 0; i < n; i++) {
+		same = channel_context(c, contexts[i].name);
+		if (same)
+			reply_note(r, "channel '%s' records '%s' already", c->name, same->spec);
+	}
 }
 
 /* Brings the contexts to the programs, now or at the next start; says which. */
@@ -91,33 +95,48 @@ static void apply_contexts(struct request *r, struct channel *c)
 	reply_add_to(r, "channels", report_channel(c));
 }
 
-/* To one channel, or to all; to a first one where there is none. */
-void run_add_context(struct request *r)
+static bool is_target(const struct channel *c, const char *name)
 {
-	size_t n = json_object_array_length(request_list(r, "contexts"));
-	bool all = !request_string(r, "channel");
-	struct ky_context *contexts = parse_contexts(r, n);
-	struct channel *c = NULL;
+	return !name || !strcmp(c->name, name);
+}
 
-	if (!contexts)
-		return;
-	if (all && ky_list_empty(&r->session->channels))
-		c = request_make_channel(r, DEFAULT_CHANNEL);
-	else if (!all)
-		c = request_channel(r);
-	if (!c && (!all || ky_list_empty(&r->session->channels))) {
-		free(contexts);
-		return;
-	}
+/* To all channels (name NULL) or one: to each of them, or to none. */
+static enum outcome add_to_channels(
+	struct request *r, const char *name, const struct ky_context *contexts, size_t n)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &r->session->channels, node)
+		if (is_target(c, name) && !may_add(r, c, contexts, n))
+			return REFUSED;
 	ky_list_foreach (c, &r->session->channels, node) {
-		if (!all && strcmp(c->name, request_string(r, "channel")))
+		if (!is_target(c, name))
 			continue;
-		if (!add_contexts(r, c, contexts, n)) {
-			free(contexts);
-			return;
-		}
+		note_known(r, c, contexts, n);
+		if (channel_add_contexts(c, contexts, n) < 0)
+			return request_no_memory(r);
 		apply_contexts(r, c);
 	}
+	return DONE;
+}
+
+/* Without a channel's name: to all channels, or to a first one where there is none. */
+enum outcome run_add_context(struct request *r)
+{
+	size_t n = request_list_length(r, "contexts");
+	const char *name = request_string(r, "channel");
+	struct ky_context *contexts = parse_contexts(r, n);
+	struct channel *made = NULL;
+	enum outcome outcome = REFUSED;
+
+	if (contexts && !name && ky_list_empty(&r->session->channels))
+		made = request_make_channel(r, DEFAULT_CHANNEL);
+	else if (contexts && name)
+		request_channel(r);
+	if (!r->refusal.code)
+		outcome = add_to_channels(r, name, contexts, n);
+	if (outcome == REFUSED && made)
+		channel_free(made);
 	free(contexts);
-	request_finish(r);
+	return outcome;
 }

@@ -7,21 +7,22 @@
 #include "sessiond/explain.h"
 #include "sessiond/report.h"
 
-static bool patterns_valid(struct request *r, struct json_object *list, size_t max)
+static bool patterns_valid(struct request *r, const char *list, size_t max)
 {
-	size_t n = list ? json_object_array_length(list) : 0;
+	size_t n = request_list_length(r, list);
 
 	if (n > max) {
-		request_refuse(r, "usage", "more than %zu patterns at once", max);
+		request_refuse(
+			r, "usage", "%zu patterns at once: at most %zu are possible", n, max);
 		return false;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const char *p = json_object_get_string(json_object_array_get_idx(list, i));
+		const char *p = request_list_string(r, list, i);
 
 		if (ky_glob_valid(p) && strlen(p) <= RULE_PATTERN_MAX)
 			continue;
 		request_refuse(r, "usage",
-			"'%s' is no pattern: it must not be empty, end in a backslash or have more than %d characters",
+			"'%s' is not a pattern: it must not be empty, end in a backslash or have more than %d characters",
 			p, RULE_PATTERN_MAX);
 		return false;
 	}
@@ -44,34 +45,6 @@ static bool levels_valid(struct request *r, uint32_t *ret_type, uint32_t *ret_le
 	return false;
 }
 
-static struct rule *find_equal(const struct channel *c, const struct rule *like)
-{
-	struct rule *r;
-
-	ky_list_foreach (r, &c->rules, node)
-		if (rule_equal(r, like))
-			return r;
-	return NULL;
-}
-
-/* Adds a rule, or enables the one of the same text. */
-static int enable_rule(struct channel *c, struct rule *rule)
-{
-	struct rule *same = find_equal(c, rule);
-
-	if (same) {
-		same->enabled = true;
-		rule_free(rule);
-		return 0;
-	}
-	if (c->n_rules >= RULES_MAX) {
-		rule_free(rule);
-		return -EDQUOT;
-	}
-	channel_add_rule(c, rule);
-	return 0;
-}
-
 /* An event is recorded when any rule wants it: a narrower one does not narrow down an older one. */
 static void note_variants(struct request *r, const struct channel *c, const struct rule *rule)
 {
@@ -85,28 +58,24 @@ static void note_variants(struct request *r, const struct channel *c, const stru
 				rule->pattern);
 }
 
-static int enable_rules(
-	struct request *r, struct channel *c, uint32_t type, uint32_t level, struct filter *filter)
+/* The rules that the request asks for. NULL without memory. */
+static struct rule **make_rules(
+	struct request *r, size_t n, uint32_t type, uint32_t level, struct filter *filter)
 {
-	struct json_object *patterns = request_list(r, "patterns");
-	struct json_object *exclude = request_list(r, "exclude");
 	const char *exclusions[RULE_EXCLUSIONS_MAX];
-	uint32_t n = exclude ? (uint32_t)json_object_array_length(exclude) : 0;
-	struct rule *rule;
-	int ret = 0;
+	size_t n_exclusions = request_list_length(r, "exclude");
+	struct rule **rules = calloc(n + 1, sizeof(*rules)); /* ends with NULL */
 
-	for (uint32_t i = 0; i < n; i++)
-		exclusions[i] = json_object_get_string(json_object_array_get_idx(exclude, i));
-	for (size_t i = 0; !ret && i < json_object_array_length(patterns); i++) {
-		rule = rule_new(json_object_get_string(json_object_array_get_idx(patterns, i)),
-			exclusions, n, type, (int32_t)level);
-		if (rule) {
-			rule->filter = filter_ref(filter);
-			note_variants(r, c, rule);
-		}
-		ret = rule ? enable_rule(c, rule) : -ENOMEM;
+	for (size_t i = 0; i < n_exclusions; i++)
+		exclusions[i] = request_list_string(r, "exclude", i);
+	for (size_t i = 0; rules && i < n; i++) {
+		rules[i] = rule_new(request_list_string(r, "patterns", i), exclusions,
+			(uint32_t)n_exclusions, type, (int32_t)level);
+		if (!rules[i])
+			return rules_free(rules);
+		rules[i]->filter = filter_ref(filter);
 	}
-	return ret;
+	return rules;
 }
 
 /* The request's filter, a reference, or NULL when it has none; false when it is refused. */
@@ -122,17 +91,14 @@ static bool take_filter(struct request *r, struct filter **ret_filter)
 	if (*error.text)
 		request_refuse(r, "usage", "filter: %s", error.text);
 	else
-		request_refuse(r, "failed", "the session daemon has no memory left");
+		request_no_memory(r);
 	return false;
 }
 
 static bool is_meant(struct request *r, const struct rule *rule)
 {
-	struct json_object *patterns = request_list(r, "patterns");
-
-	for (size_t i = 0; i < json_object_array_length(patterns); i++)
-		if (!strcmp(json_object_get_string(json_object_array_get_idx(patterns, i)),
-			    rule->pattern))
+	for (size_t i = 0; i < request_list_length(r, "patterns"); i++)
+		if (!strcmp(request_list_string(r, "patterns", i), rule->pattern))
 			return true;
 	return false;
 }
@@ -153,24 +119,17 @@ static unsigned note_matches(struct request *r, const struct channel *c, const s
 	return n;
 }
 
-/* After the programs have answered: which rules there are, and how many events they match. */
-static void answer_rules(struct barrier *b)
+/* When the applications have answered: which rules there are, and how many events they match. */
+static enum outcome answer_rules(struct request *r)
 {
-	struct request *r = ky_container_of(b, struct request, barrier);
 	const char *name = request_string(r, "channel");
-	struct channel *c = r->session ? channel_find(r->session, name ? name : DEFAULT_CHANNEL)
-				       : NULL;
+	struct channel *c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
 	struct rule *rule;
 	unsigned matched = 0;
 
-	if (!c) {
-		request_refuse(r, "not-found", "the session was destroyed meanwhile");
-		return;
-	}
 	if (!request_list(r, "patterns")) {
 		reply_add(r, "channel", report_channel(c));
-		request_finish(r);
-		return;
+		return DONE;
 	}
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach (rule, &c->rules, node) {
@@ -180,15 +139,14 @@ static void answer_rules(struct barrier *b)
 		matched += note_matches(r, c, rule);
 	}
 	reply_add(r, "matched", json_object_new_int((int)matched));
-	request_finish(r);
+	return DONE;
 }
 
-void answer_with_rules(struct request *r, struct channel *c)
+enum outcome answer_with_rules(struct request *r, struct channel *c)
 {
-	barrier_init(&r->barrier, &r->daemon->loop, answer_rules);
-	apps_query_channel(c, &r->barrier);
+	apps_query_channel(c, request_barrier(r));
 	daemon_publish(r->daemon);
-	barrier_arm(&r->barrier, APP_ANSWER_NS);
+	return request_await_peers(r, APP_ANSWER_NS, answer_rules);
 }
 
 /* made: its name when the command has made it under a name that the caller gave; else NULL. */
@@ -206,75 +164,81 @@ static void note_channel(struct request *r, const struct channel *c, const char 
 			c->name, c->name);
 }
 
-void run_enable_event(struct request *r)
+/* Enables the rules in the channel, which is made if it is missing; but not if they are refused. */
+static enum outcome enable_rules(struct request *r, struct rule **rules)
 {
 	const char *name = request_string(r, "channel");
-	uint32_t type, level = 0;
-	struct filter *filter;
-	struct channel *c;
+	const char *wanted = name ? name : DEFAULT_CHANNEL;
+	struct channel *c = channel_find(r->session, wanted);
+	bool made = !c;
 	int ret;
 
-	if (!patterns_valid(r, request_list(r, "patterns"), RULES_MAX) ||
-		!patterns_valid(r, request_list(r, "exclude"), RULE_EXCLUSIONS_MAX) ||
-		!levels_valid(r, &type, &level) || !take_filter(r, &filter))
-		return;
-	c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
 	if (!c)
-		c = request_make_channel(r, name ? name : DEFAULT_CHANNEL);
-	else
-		name = NULL; /* was there */
-	if (!c) {
-		filter_unref(filter);
-		return;
-	}
-	note_channel(r, c, name);
-	ret = enable_rules(r, c, type, level, filter);
-	filter_unref(filter);
+		c = request_make_channel(r, wanted);
+	if (!c)
+		return REFUSED;
+	for (size_t i = 0; rules[i]; i++)
+		note_variants(r, c, rules[i]);
+	ret = channel_enable_rules(c, rules);
 	if (ret < 0) {
-		request_refuse(r, "failed", "channel '%s': %s", c->name,
-			ret == -EDQUOT ? "it has as many rules as a channel can have"
-				       : strerror(-ret));
-		return;
+		request_refuse(r, "failed", "channel '%s' cannot have more than %u rules", wanted,
+			RULES_MAX);
+		if (made)
+			channel_free(c);
+		return REFUSED;
 	}
-	answer_with_rules(r, c);
+	note_channel(r, c, made ? name : NULL);
+	return answer_with_rules(r, c);
+}
+
+enum outcome run_enable_event(struct request *r)
+{
+	uint32_t type, level = 0;
+	enum outcome outcome;
+	struct filter *filter;
+	struct rule **rules;
+
+	if (!patterns_valid(r, "patterns", RULES_MAX) ||
+		!patterns_valid(r, "exclude", RULE_EXCLUSIONS_MAX) ||
+		!levels_valid(r, &type, &level) || !take_filter(r, &filter))
+		return REFUSED;
+	rules = make_rules(r, request_list_length(r, "patterns"), type, level, filter);
+	filter_unref(filter);
+	outcome = rules ? enable_rules(r, rules) : request_no_memory(r);
+	rules_free(rules);
+	return outcome;
 }
 
 /* Refuses to disable what is not there. */
-static void refuse_rules(struct request *r, const struct channel *c)
+static enum outcome refuse_rules(struct request *r, const struct channel *c)
 {
-	const char *wanted = json_object_get_string(
-		json_object_array_get_idx(request_list(r, "patterns"), 0));
+	const char *wanted = request_list_string(r, "patterns", 0);
 	const struct rule *rule;
 
 	ky_list_foreach (rule, &c->rules, node) {
-		if (rule->enabled && name_is_meant(wanted, rule->pattern)) {
-			request_refuse(r, "not-found",
+		if (rule->enabled && name_is_meant(wanted, rule->pattern))
+			return request_refuse(r, "not-found",
 				"channel '%s' has no enabled rule of that text: did you mean '%s'?",
 				c->name, rule->pattern);
-			return;
-		}
 	}
-	request_refuse(r, "not-found",
+	return request_refuse(r, "not-found",
 		"channel '%s' has no enabled rule of that text: 'kymo status' shows them%s",
 		c->name, strcmp(wanted, "*") ? "" : ", and --all means all of them");
 }
 
 /* A rule that was disabled can still be removed. */
-void run_disable_event(struct request *r)
+enum outcome run_disable_event(struct request *r)
 {
-	const struct json_object *patterns = request_list(r, "patterns");
 	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
 	struct channel *c = request_channel(r);
 	struct rule *rule, *tmp;
 	unsigned n = 0;
 
-	if (!c) /* refused: the request is over */
-		return;
-	if (everything == (patterns && json_object_array_length(patterns))) {
-		request_refuse(r, "usage",
+	if (!c)
+		return REFUSED;
+	if (everything == (request_list_length(r, "patterns") > 0))
+		return request_refuse(r, "usage",
 			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
-		return;
-	}
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
 		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))
@@ -285,8 +249,5 @@ void run_disable_event(struct request *r)
 			channel_remove_rule(c, rule);
 		n++;
 	}
-	if (!n && !everything)
-		refuse_rules(r, c);
-	else
-		answer_when_unmapped(r, c);
+	return n || everything ? answer_when_unmapped(r, c) : refuse_rules(r, c);
 }

@@ -3,28 +3,23 @@
 #include <inttypes.h>
 
 #include "sessiond/commands.h"
-#include "sessiond/health.h"
 #include "sessiond/json.h"
 #include "sessiond/report.h"
 
 /* Without a trace of the session there are no chunks. */
-static bool may_rotate(struct request *r)
+static enum outcome check_rotate(struct request *r)
 {
 	const struct session *s = r->session;
 
 	if (s->snapshot)
-		request_refuse(r, "unsupported",
+		return request_refuse(r, "unsupported",
 			"session '%s' keeps events for snapshots only and writes no trace: 'kymo snapshot record' writes one",
 			s->name);
-	else if (!*s->output)
-		request_refuse(r, "unsupported",
+	if (!*s->output)
+		return request_refuse(r, "unsupported",
 			"session '%s' writes no trace: there is nothing to rotate", s->name);
-	else
-		return true;
-	return false;
+	return DONE;
 }
-
-static const char busy_rotating[] = "it is being rotated or cleared: try again";
 
 static void add_rotation(struct request *r, const char *state, const char *path)
 {
@@ -36,96 +31,67 @@ static void add_rotation(struct request *r, const char *state, const char *path)
 	reply_add(r, "rotation", o);
 }
 
-/* Its consumer has not answered in time. */
-static void reply_unfinished(struct request *r, const struct session *s, const char *what)
+static void rotated(struct request_op *o, int status, const char *message)
 {
-	struct ky_buf why = {0};
-
-	ky_buf_printf(&why, "it is not %s yet, which goes on: ", what);
-	session_put_unfinished(s, &why);
-	reply_failure(r, -ETIMEDOUT, s->name, why.data ? why.data : what);
-	ky_buf_deinit(&why);
+	if (status && status != -ENODATA)
+		request_fail(o->request, status, o->session->name, message);
+	else
+		add_rotation(o->request, status ? "empty" : "completed",
+			status ? NULL : o->session->rotation.path);
 }
 
-static void answer_rotate(struct barrier *b)
+static const char *why_not_begun(int error)
 {
-	struct request *r = ky_container_of(b, struct request, barrier);
-	const struct session *s = r->session;
-
-	if (!s)
-		request_refuse(r, "not-found", "the session was destroyed meanwhile");
-	else if (b->timed_out) {
-		reply_unfinished(r, s, "rotated");
-		request_finish(r);
-	} else if (s->rotation.status < 0 && s->rotation.status != -ENODATA)
-		request_refuse(r, "failed", "session '%s' cannot be rotated: %s", s->name,
-			s->rotation.message ? s->rotation.message : "");
-	else {
-		if (s->rotation.status)
-			add_rotation(r, "empty", NULL);
-		else
-			add_rotation(r, "completed", s->rotation.path);
-		request_finish(r);
-	}
+	return error == -EBUSY ? "it is being rotated or cleared: try again" : strerror(-error);
 }
 
-void run_rotate(struct request *r)
+/* op: NULL with no_wait. */
+static int begin_rotation(struct request *r, struct session *s, bool clear,
+	void (*ended)(struct request_op *o, int status, const char *message))
 {
 	bool no_wait = request_bool(r, "no_wait");
-	int ret;
+	struct request_op *o = no_wait ? NULL : request_op_new(r, s, ended);
+	int ret = o || no_wait ? rotation_begin(s, clear, o ? &o->op : NULL) : -ENOMEM;
 
-	if (!may_rotate(r))
-		return;
-	barrier_init(&r->barrier, &r->daemon->loop, answer_rotate);
-	ret = rotation_begin(r->session, false, no_wait ? NULL : &r->barrier);
 	if (ret < 0) {
-		request_refuse(r, ret == -EBUSY ? "busy" : "failed", "session '%s': %s",
-			r->session->name, ret == -EBUSY ? busy_rotating : strerror(-ret));
-	} else if (no_wait) {
-		_cleanup_free_ char *path = rotation_path(r->session);
-
-		add_rotation(r, "ongoing", path);
-		request_finish(r);
-	} else {
-		barrier_arm(&r->barrier, CONSUMER_ANSWER_NS);
+		request_op_free(o);
+		request_fail(r, ret, s->name, why_not_begun(ret));
 	}
+	return ret;
 }
 
-static void report_cleared(struct request *r, const struct session *s)
+enum outcome run_rotate(struct request *r)
 {
-	struct json_object *o;
+	_cleanup_free_ char *path = NULL;
 
-	reply_add_to(r, "sessions", report_session(s));
-	if (request_bool(r, "no_wait"))
+	if (check_rotate(r) == REFUSED || begin_rotation(r, r->session, false, rotated) < 0)
+		return REFUSED;
+	if (!ky_list_empty(&r->ops))
+		return request_await(r, request_outcome);
+	path = rotation_path(r->session);
+	add_rotation(r, "ongoing", path);
+	return DONE;
+}
+
+static void cleared(struct request_op *o, int status, const char *message)
+{
+	const struct session *s = o->session;
+	struct json_object *count;
+
+	if (status) {
+		request_fail(o->request, status, s->name, message);
 		return;
-	o = json_object_new_object();
-	json_add(o, "session", json_object_new_string(s->name));
-	json_add(o, "events", json_object_new_uint64(s->rotation.n_cleared));
-	reply_add_to(r, "cleared", o);
+	}
+	reply_add_to(o->request, "sessions", report_session(s));
+	count = json_object_new_object();
+	json_add(count, "session", json_object_new_string(s->name));
+	json_add(count, "events", json_object_new_uint64(s->rotation.n_cleared));
+	reply_add_to(o->request, "cleared", count);
 }
 
 static bool is_target(const struct request *r, const struct session *s)
 {
 	return s == r->session || (request_bool(r, "all") && s->uid == r->peer.uid);
-}
-
-static void answer_clear(struct barrier *b)
-{
-	struct request *r = ky_container_of(b, struct request, barrier);
-	const struct session *s;
-
-	ky_list_foreach (s, &r->daemon->sessions, node) {
-		if (!is_target(r, s))
-			continue;
-		if (b->timed_out)
-			reply_unfinished(r, s, "cleared");
-		else if (s->rotation.status < 0 && !request_bool(r, "no_wait"))
-			reply_failure(r, s->rotation.status, s->name,
-				s->rotation.message ? s->rotation.message : "");
-		else
-			report_cleared(r, s);
-	}
-	request_finish(r);
 }
 
 /* What is in buffers that are overwritten is the programs' alone: nobody but they may move their heads. */
@@ -141,74 +107,63 @@ static const char *why_not_cleared(const struct session *s)
 	return NULL;
 }
 
-static void clear(struct request *r, struct session *s)
+static void clear_session(struct request *r, struct session *s)
 {
 	const char *why = why_not_cleared(s);
-	struct barrier *b = request_bool(r, "no_wait") ? NULL : &r->barrier;
-	int ret = why ? -EOPNOTSUPP : rotation_begin(s, true, b);
 
-	if (ret < 0)
-		reply_failure(r, ret, s->name,
-			why		? why
-			: ret == -EBUSY ? busy_rotating
-					: strerror(-ret));
+	if (why)
+		request_fail(r, -EOPNOTSUPP, s->name, why);
+	else if (begin_rotation(r, s, true, cleared) == 0 && request_bool(r, "no_wait"))
+		reply_add_to(r, "sessions", report_session(s));
 }
 
-void run_clear(struct request *r)
+enum outcome run_clear(struct request *r)
 {
 	struct session *s;
 
-	barrier_init(&r->barrier, &r->daemon->loop, answer_clear);
 	reply_add(r, "sessions", json_object_new_array());
 	ky_list_foreach (s, &r->daemon->sessions, node)
 		if (is_target(r, s))
-			clear(r, s);
-	barrier_arm(&r->barrier, CONSUMER_ANSWER_NS);
+			clear_session(r, s);
+	return request_await(r, request_outcome);
 }
 
-static void answer_schedule(struct request *r)
+static enum outcome set_schedule(struct request *r, uint64_t timer_us, uint64_t size)
 {
+	rotation_schedule(r->session, timer_us, size);
 	reply_add(r, "session", report_session(r->session));
-	request_finish(r);
+	return DONE;
 }
 
 #define ROTATION_TIMER_MIN_US 1000u
 #define ROTATION_TIMER_MAX_US (1000000ull * 3600 * 24 * 365)
 
-void run_enable_rotation(struct request *r)
+enum outcome run_enable_rotation(struct request *r)
 {
 	uint64_t timer_us = request_bytes(r, "timer"), size = request_bytes(r, "size");
 	const struct rotation *old = &r->session->rotation;
 
-	if (!may_rotate(r))
-		return;
-	if (!timer_us && !size) {
-		request_refuse(r, "usage", "a schedule needs 'timer' or 'size'");
-	} else if (timer_us &&
-		   (timer_us < ROTATION_TIMER_MIN_US || timer_us > ROTATION_TIMER_MAX_US)) {
-		request_refuse(r, "usage",
+	if (check_rotate(r) == REFUSED)
+		return REFUSED;
+	if (!timer_us && !size)
+		return request_refuse(r, "usage", "a schedule needs 'timer' or 'size'");
+	if (timer_us && (timer_us < ROTATION_TIMER_MIN_US || timer_us > ROTATION_TIMER_MAX_US))
+		return request_refuse(r, "usage",
 			"a rotation every %" PRIu64
 			" us is not possible: from %u us, which is a millisecond, to a year",
 			timer_us, ROTATION_TIMER_MIN_US);
-	} else {
-		rotation_schedule(
-			r->session, timer_us ? timer_us : old->timer_us, size ? size : old->size);
-		answer_schedule(r);
-	}
+	return set_schedule(r, timer_us ? timer_us : old->timer_us, size ? size : old->size);
 }
 
-void run_disable_rotation(struct request *r)
+enum outcome run_disable_rotation(struct request *r)
 {
 	const struct rotation *old = &r->session->rotation;
 	bool timer = request_bool(r, "timer"), size = request_bool(r, "size");
 
-	if ((timer && !old->timer_us) || (size && !old->size)) {
-		request_refuse(r, "not-found", "session '%s' has no rotation by %s",
+	if ((timer && !old->timer_us) || (size && !old->size))
+		return request_refuse(r, "not-found", "session '%s' has no rotation by %s",
 			r->session->name, timer && !old->timer_us ? "timer" : "size");
-		return;
-	}
 	if (!timer && !size)
 		timer = size = true;
-	rotation_schedule(r->session, timer ? 0 : old->timer_us, size ? 0 : old->size);
-	answer_schedule(r);
+	return set_schedule(r, timer ? 0 : old->timer_us, size ? 0 : old->size);
 }

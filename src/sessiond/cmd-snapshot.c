@@ -8,15 +8,12 @@
 #include "sessiond/report.h"
 #include "sessiond/snapshot.h"
 
-void snapshot_done(struct snapshot *sn)
+static void snapshot_ended(struct request_op *o, int status, const char *message)
 {
-	struct request *r = sn->request;
-
-	if (sn->error)
-		reply_failure(r, sn->error, sn->session->name, sn->message ? sn->message : "");
+	if (status)
+		request_fail(o->request, status, o->session->name, message);
 	else
-		reply_add(r, "snapshot", report_snapshot(sn));
-	request_finish(r);
+		reply_add(o->request, "snapshot", report_snapshot(o->subject));
 }
 
 /*
@@ -62,48 +59,49 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 	return false;
 }
 
-void run_snapshot(struct request *r)
+enum outcome run_snapshot(struct request *r)
 {
 	char output[2 * PATH_MAX];
+	struct snapshot *sn = NULL;
+	struct request_op *o;
 	int ret;
 
 	if (!place_snapshot(r, output, sizeof(output)))
-		return;
-	ret = snapshot_new(r->session, output, request_bytes(r, "max_size"), r);
+		return REFUSED;
+	o = request_op_new(r, r->session, snapshot_ended);
+	ret = o ? snapshot_new(r->session, output, request_bytes(r, "max_size"), &o->op, &sn)
+		: -ENOMEM;
+	if (!ret) {
+		o->subject = sn;
+		return request_await(r, request_outcome);
+	}
+	request_op_free(o);
 	if (ret == -EBUSY)
-		request_refuse(r, "busy",
+		return request_refuse(r, "busy",
 			"session '%s' has %u snapshots under way: try again when one has ended",
 			r->session->name, SNAPSHOTS_MAX);
-	else if (ret < 0)
-		request_refuse(r, "failed", "cannot start a consumer for the snapshot: %s",
-			strerror(-ret));
+	return request_refuse(
+		r, "failed", "cannot start a consumer for the snapshot: %s", strerror(-ret));
 }
 
-static void answer_regenerated(struct barrier *b)
+static enum outcome answer_regenerated(struct request *r)
 {
-	struct request *r = ky_container_of(b, struct request, barrier);
-
-	if (b->timed_out)
-		reply_note(
-			r, "some programs are still at it: what they have to tell may come later");
-	request_finish(r);
+	if (r->timed_out)
+		reply_note(r, "some programs have not finished: their state may be recorded later");
+	return DONE;
 }
 
-void run_regenerate(struct request *r)
+enum outcome run_regenerate(struct request *r)
 {
 	const char *what = request_string(r, "what");
 
-	if (strcmp(what, "statedump")) {
-		request_refuse(r, "usage", "'%s' is nothing to regenerate: 'statedump' is", what);
-		return;
-	}
-	if (!r->session->started) {
-		request_refuse(r, "usage",
-			"session '%s' is not started: programs tell their state when it is ('kymo start')",
+	if (strcmp(what, "statedump"))
+		return request_refuse(
+			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
+	if (!r->session->started)
+		return request_refuse(r, "usage",
+			"session '%s' is not started: programs record their state when it is ('kymo start')",
 			r->session->name);
-		return;
-	}
-	barrier_init(&r->barrier, &r->daemon->loop, answer_regenerated);
-	apps_dump_state(r->session, true, &r->barrier);
-	barrier_arm(&r->barrier, APP_ANSWER_NS);
+	apps_dump_state(r->session, true, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);
 }

@@ -28,82 +28,80 @@ static int change_tracker(struct tracker *t, uint64_t value, bool track)
 	return 0;
 }
 
-static void refuse_tracker(
+static enum outcome refuse_tracker(
 	struct request *r, enum tracker_attribute which, const char *text, int error)
 {
 	const char *name = tracker_names[which], *session = r->session->name;
 
 	if (error == -EINVAL)
-		request_refuse(r, "usage",
+		return request_refuse(r, "usage",
 			"session '%s' tracks every %s: 'kymo track --%s=..' narrows that down, 'kymo untrack --%s=all' leaves none",
 			session, name, name, name);
-	else if (error == -ENOENT)
-		request_refuse(
+	if (error == -ENOENT)
+		return request_refuse(
 			r, "not-found", "session '%s' does not track %s %s", session, name, text);
-	else if (error == -EDQUOT)
-		request_refuse(r, "failed",
+	if (error == -EDQUOT)
+		return request_refuse(r, "failed",
 			"session '%s' cannot track %s %s too: it has %u, and no more are possible",
 			session, name, text, TRACKER_VALUES_MAX);
-	else
-		request_refuse(r, "failed", "session '%s' cannot track %s %s too: %s", session,
-			name, text, strerror(-error));
+	return request_refuse(r, "failed", "session '%s' cannot track %s %s too: %s", session, name,
+		text, strerror(-error));
 }
 
-/* All values of one attribute. False when one was refused: those before it are in effect. */
-static bool change_attribute(struct request *r, enum tracker_attribute which, bool track)
+/* Applies the request's values of one attribute to the tracker. */
+static enum outcome change_attribute(
+	struct request *r, struct tracker *t, enum tracker_attribute which, bool track)
 {
-	struct json_object *list = request_list(r, tracker_names[which]);
-
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+	for (size_t i = 0; i < request_list_length(r, tracker_names[which]); i++) {
+		const char *text = request_list_string(r, tracker_names[which], i);
 		uint64_t value;
 		int ret;
 
-		if (!parse_tracked(text, &value)) {
-			request_refuse(r, "usage", "'%s' is no %s: use a number, or 'all'", text,
+		if (!parse_tracked(text, &value))
+			return request_refuse(r, "usage",
+				"'%s' is not a %s: use a number, or 'all'", text,
 				tracker_names[which]);
-			return false;
-		}
-		ret = change_tracker(&r->session->trackers[which], value, track);
-		if (ret < 0) {
-			refuse_tracker(r, which, text, ret);
-			return false;
-		}
+		ret = change_tracker(t, value, track);
+		if (ret < 0)
+			return refuse_tracker(r, which, text, ret);
 	}
-	return true;
+	return DONE;
 }
 
-static void answer_tracked(struct barrier *b)
+static enum outcome answer_tracked(struct request *r)
 {
-	struct request *r = ky_container_of(b, struct request, barrier);
-
-	if (r->session)
-		reply_add(r, "tracked", report_tracked(r->session));
-	request_finish(r);
+	reply_add(r, "tracked", report_tracked(r->session));
+	return DONE;
 }
 
-/* Answered when the programs that are not tracked record no more, and the others do. */
-static void change_trackers(struct request *r, bool track)
+/* Changes all trackers, or none. Ends when this is in effect in applications. */
+static enum outcome change_trackers(struct request *r, bool track)
 {
 	struct session *s = r->session;
+	struct tracker changed[N_TRACKERS] = {0};
+	enum outcome outcome = DONE;
 
-	for (int i = 0; i < N_TRACKERS; i++) {
-		if (!change_attribute(r, (enum tracker_attribute)i, track)) {
-			apps_track(s, NULL);
-			return;
-		}
-	}
-	barrier_init(&r->barrier, &r->daemon->loop, answer_tracked);
-	apps_track(s, &r->barrier);
-	barrier_arm(&r->barrier, APP_ANSWER_NS);
+	for (int i = 0; i < N_TRACKERS && outcome == DONE; i++)
+		outcome = tracker_copy(&changed[i], &s->trackers[i]) < 0
+				  ? request_no_memory(r)
+				  : change_attribute(
+					    r, &changed[i], (enum tracker_attribute)i, track);
+	if (outcome == DONE)
+		session_track(s, changed);
+	for (int i = 0; i < N_TRACKERS; i++)
+		tracker_deinit(&changed[i]);
+	if (outcome != DONE)
+		return outcome;
+	apps_track(s, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, answer_tracked);
 }
 
-void run_track(struct request *r)
+enum outcome run_track(struct request *r)
 {
-	change_trackers(r, true);
+	return change_trackers(r, true);
 }
 
-void run_untrack(struct request *r)
+enum outcome run_untrack(struct request *r)
 {
-	change_trackers(r, false);
+	return change_trackers(r, false);
 }

@@ -222,7 +222,8 @@ void collector_registered(struct collector *c, pid_t pid)
 	look_ready(c);
 }
 
-bool collector_await(struct collector *c, struct barrier *b)
+void collector_await(struct collector *c, struct barrier *b)
 {
-	return c->state == COLLECTOR_STARTING && ticket_new(&c->tickets, TICKET_ASK, 0, b);
+	if (c->state == COLLECTOR_STARTING)
+		ticket_new(&c->tickets, TICKET_ASK, 0, b);
 }

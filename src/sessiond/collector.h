@@ -50,7 +50,7 @@ void collector_reap(struct collector *c);
 bool collector_is(const struct collector *c, pid_t pid);
 /* A program has registered. */
 void collector_registered(struct collector *c, pid_t pid);
-/* Whether it starts; then b (not armed yet) waits for it, for a bounded time. */
-bool collector_await(struct collector *c, struct barrier *b);
+/* Makes b (not armed yet) wait for it if it is starting. */
+void collector_await(struct collector *c, struct barrier *b);
 
 #endif

@@ -405,13 +405,14 @@ void consumer_ask(struct consumer *c, struct barrier *b)
 	expect_answer(c);
 }
 
-void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b)
+void consumer_rotate(
+	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b)
 {
 	c->rotate_cookie = daemon_next_cookie(c->session->daemon);
 	c->rotate_chunk = chunk;
 	c->rotate_archive = archive;
-	if (b)
-		ticket_new(&c->tickets, TICKET_ROTATE, c->rotate_cookie, b);
+	c->rotated = op;
+	ticket_new(&c->tickets, TICKET_ROTATE, c->rotate_cookie, b);
 	send_rotate(c);
 	expect_answer(c);
 }
@@ -449,7 +450,7 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 	if (!c->rotate_cookie || m->cookie != c->rotate_cookie)
 		return;
 	c->rotate_cookie = 0;
-	c->ops->rotated(c, KY_MIN(m->status, 0), m->message);
+	op_done(c->rotated, KY_MIN(m->status, 0), m->message);
 	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
 	note_answer(c);
 }

@@ -36,8 +36,6 @@ struct consumer_ops {
 	void (*ready)(struct consumer *c, int status, const char *message);
 	/* What keeps it from writing; "": nothing any more. */
 	void (*trouble)(struct consumer *c, const char *message);
-	/* The order of consumer_rotate() was carried out, or not: status is -errno, message says why. */
-	void (*rotated)(struct consumer *c, int status, const char *message);
 	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
 	void (*stuck)(struct consumer *c);
 	/* Its process has ended: in good order, or giving_up as it failed too often. */
@@ -61,6 +59,7 @@ struct consumer {
 	uint32_t quit_cookie;	/* of QUIT; 0: it is not to end */
 	uint32_t rotate_cookie; /* of ROTATE that was not answered; 0: none */
 	uint64_t rotate_chunk;
+	struct op *rotated;	    /* done when it is */
 	const char *rotate_archive; /* borrowed */
 	bool quit_answered;
 	bool quit_given_up;  /* stuck() was called */
@@ -103,10 +102,11 @@ void consumer_flush(struct consumer *c, struct barrier *b);
 /* Asks for counts. */
 void consumer_ask(struct consumer *c, struct barrier *b);
 /*
- * Begins the chunk, after archiving the present one or ("") throwing it away; rotated() is called, then b (or NULL) passed.
- * One at a time; archive stays until then.
+ * Begins the chunk, after archiving the present one or ("") throwing it away; op is done then, with 0, -ENODATA if there is
+ * nothing to archive, or another -errno. b waits for that. One at a time. archive is borrowed until then.
  */
-void consumer_rotate(struct consumer *c, uint64_t chunk, const char *archive, struct barrier *b);
+void consumer_rotate(
+	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b);
 /* Ends it; gone() follows. */
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */

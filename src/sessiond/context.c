@@ -213,31 +213,55 @@ const struct ky_context *channel_context(const struct channel *c, const char *na
 	return NULL;
 }
 
-static bool has_room(const struct channel *c, const struct ky_context *more)
-{
-	uint32_t size = ky_ctx_record_size(more->type->kind, more->argument);
-	uint32_t n_perf = more->type->kind == KY_CTX_PERF;
+/* What the contexts of a record take together. */
+struct context_sum {
+	uint32_t n, n_perf, size;
+};
 
-	for (uint32_t i = 0; i < c->n_contexts; i++) {
-		size += ky_ctx_record_size(c->contexts[i].type->kind, c->contexts[i].argument);
-		n_perf += c->contexts[i].type->kind == KY_CTX_PERF;
-	}
-	return c->n_contexts < KY_CTX_MAX && size <= KY_CTX_RECORD_MAX && n_perf <= KY_CTX_PERF_MAX;
+static void context_sum_add(struct context_sum *sum, const struct ky_context *c)
+{
+	sum->n++;
+	sum->n_perf += c->type->kind == KY_CTX_PERF;
+	sum->size += ky_ctx_record_size(c->type->kind, c->argument);
 }
 
-int channel_add_context(struct channel *c, const struct ky_context *context)
+/* Is contexts[i] new to the channel, and not among those before it? */
+static bool is_new(const struct channel *c, const struct ky_context *contexts, size_t i)
 {
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(contexts[k].name, contexts[i].name))
+			return false;
+	return !channel_context(c, contexts[i].name);
+}
+
+int channel_check_contexts(const struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	struct context_sum sum = {0};
+
+	for (uint32_t i = 0; i < c->n_contexts; i++)
+		context_sum_add(&sum, &c->contexts[i]);
+	for (size_t i = 0; i < n; i++)
+		if (is_new(c, contexts, i))
+			context_sum_add(&sum, &contexts[i]);
+	return sum.n > KY_CTX_MAX || sum.size > KY_CTX_RECORD_MAX || sum.n_perf > KY_CTX_PERF_MAX
+		       ? -EDQUOT
+		       : 0;
+}
+
+int channel_add_contexts(struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	int ret = channel_check_contexts(c, contexts, n);
 	struct ky_context *grown;
 
-	if (channel_context(c, context->name))
-		return -EEXIST;
-	if (!has_room(c, context))
-		return -EDQUOT;
-	grown = realloc(c->contexts, (c->n_contexts + 1) * sizeof(*grown));
+	if (ret < 0)
+		return ret;
+	grown = realloc(c->contexts, (c->n_contexts + n) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	c->contexts = grown;
-	c->contexts[c->n_contexts++] = *context;
+	for (size_t i = 0; i < n; i++)
+		if (!channel_context(c, contexts[i].name))
+			c->contexts[c->n_contexts++] = contexts[i];
 	return 0;
 }
 

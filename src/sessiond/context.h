@@ -23,8 +23,10 @@ void context_explain_uncounted(int error, char *why, size_t why_size);
 
 /* The channel's context of that name in records, or NULL. */
 const struct ky_context *channel_context(const struct channel *c, const char *name);
-/* Adds it behind the others. -EEXIST: has one of this name; -EDQUOT: has as many, or large, as fit; -ENOMEM. */
-int channel_add_context(struct channel *c, const struct ky_context *context);
+/* Could the channel have these too? 0, or -EDQUOT: they would be too many, or too large. */
+int channel_check_contexts(const struct channel *c, const struct ky_context *contexts, size_t n);
+/* Adds those that the channel does not have behind the others: all or none. -EDQUOT as above; -ENOMEM. */
+int channel_add_contexts(struct channel *c, const struct ky_context *contexts, size_t n);
 /* Events that were described before the channel had all its contexts: they get them when the session starts again. */
 unsigned channel_count_older(const struct channel *c);
 /* Appends { u32 kind, str argument } for each. */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "sessiond/app.h"
-#include "sessiond/control.h"
+#include "sessiond/client.h"
 #include "sessiond/process.h"
 #include "sessiond/quota.h"
 #include "sessiond/recover.h"

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "sessiond/control.h"
+#include "sessiond/client.h"
+#include "sessiond/selection.h"
 #include "sessiond/daemon.h"
 #include "sessiond/json.h"
 #include "svc/log.h"
@@ -375,7 +376,7 @@ static void read_event(struct session *s, struct json_object *o)
 
 static void read_selected(struct session *s, struct json_object *o)
 {
-	requests_select(s->daemon, (uid_t)get_number(o, "uid"), s, get_number(o, "when"));
+	selection_set(s->daemon, (uid_t)get_number(o, "uid"), s, get_number(o, "when"));
 }
 
 static void read_state(struct session *s, struct json_object *v)

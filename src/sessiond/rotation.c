@@ -2,6 +2,7 @@
 #include "sessiond/rotation.h"
 
 #include "sessiond/daemon.h"
+#include "sessiond/health.h"
 #include "sessiond/journal.h"
 #include "svc/log.h"
 
@@ -34,20 +35,47 @@ static void run_poll(struct ky_timer *t)
 {
 	struct rotation *r = ky_container_of(t, struct rotation, poll);
 
-	consumer_ask(&session_of(r)->consumer, &r->polled);
-	barrier_arm(&r->polled, CONSUMER_ANSWER_NS);
+	consumer_ask(&session_of(r)->consumer, &r->poll_barrier);
+	barrier_arm(&r->poll_barrier, CONSUMER_ANSWER_NS);
 }
 
-static void polled(struct barrier *b)
+static void chunk_polled(struct op *op, int status, const char *message)
 {
-	struct rotation *r = ky_container_of(b, struct rotation, polled);
+	struct rotation *r = ky_container_of(op, struct rotation, polled);
 	struct session *s = session_of(r);
 
 	if (s->consumer.counts.bytes - r->bytes >= r->size)
 		by_itself(s);
-	barrier_init(b, &s->daemon->loop, polled);
+	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
 	ky_timer_set(&s->daemon->loop, &r->poll, POLL_NS);
 }
+
+/* Completes the order for the one who waits for it, if somebody still does. */
+static void answer_order(struct rotation *r, int status, const char *message)
+{
+	struct op *op = r->op;
+
+	r->op = NULL;
+	barrier_deinit(&r->answer);
+	op_done(op, status, message);
+}
+
+/* The consumer has not answered in time, or is stuck. It goes on with the order. */
+static void order_is_late(struct op *op, int status, const char *message)
+{
+	struct rotation *r = ky_container_of(op, struct rotation, late);
+	struct ky_buf why = {0};
+
+	if (!status)
+		return;
+	ky_buf_printf(
+		&why, "it is not %s yet, which goes on: ", *r->archive ? "rotated" : "cleared");
+	session_put_unfinished(session_of(r), &why);
+	answer_order(r, status, why.data ? why.data : "it is late");
+	ky_buf_deinit(&why);
+}
+
+static void order_done(struct op *op, int status, const char *message);
 
 void rotation_init(struct session *s)
 {
@@ -56,7 +84,10 @@ void rotation_init(struct session *s)
 	*r = (struct rotation){.begin = time(NULL)};
 	ky_timer_init(&r->timer, run_timer);
 	ky_timer_init(&r->poll, run_poll);
-	barrier_init(&r->polled, &s->daemon->loop, polled);
+	r->late.done = order_is_late;
+	r->polled.done = chunk_polled;
+	r->rotated.done = order_done;
+	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
 }
 
 void rotation_deinit(struct session *s)
@@ -64,8 +95,9 @@ void rotation_deinit(struct session *s)
 	struct rotation *r = &s->rotation;
 
 	rotation_schedule(s, 0, 0);
+	answer_order(r, -ECANCELED, "the session was destroyed meanwhile");
 	free(r->archive);
-	free(r->message);
+	free(r->error);
 	free(r->path);
 }
 
@@ -87,7 +119,7 @@ static char *make_archive(const struct rotation *r)
 	return asprintf(&name, "%s-%s-%u", begin, end, r->n_archived) < 0 ? NULL : name;
 }
 
-int rotation_begin(struct session *s, bool clear, struct barrier *b)
+int rotation_begin(struct session *s, bool clear, struct op *op)
 {
 	struct rotation *r = &s->rotation;
 
@@ -97,7 +129,10 @@ int rotation_begin(struct session *s, bool clear, struct barrier *b)
 	if (!r->archive)
 		return -ENOMEM;
 	r->was_cleared = s->consumer.counts.cleared;
-	consumer_rotate(&s->consumer, r->chunk + 1, r->archive, b);
+	r->op = op;
+	barrier_init(&r->answer, &s->daemon->loop, &r->late);
+	consumer_rotate(&s->consumer, r->chunk + 1, r->archive, &r->rotated, &r->answer);
+	barrier_arm(&r->answer, CONSUMER_ANSWER_NS);
 	return 0;
 }
 
@@ -138,22 +173,29 @@ void rotation_adopt(struct session *s, uint64_t chunk)
 	journal_chunk(s, false);
 }
 
-void rotation_ended(struct session *s, int status, const char *message)
+/* Logs a failure once, however often it is repeated. */
+static void keep_error(struct session *s, const char *message)
 {
 	struct rotation *r = &s->rotation;
 
-	bool news = !r->message || strcmp(r->message, message);
-
-	r->status = status;
-	free(r->message);
-	r->message = strdup(message);
-	if (!status)
-		begin_chunk(s);
-	else if (status != -ENODATA && news)
+	if (message && (!r->error || strcmp(r->error, message)))
 		ky_error("session '%s': cannot %s: %s", s->name, *r->archive ? "rotate" : "clear",
 			message);
+	free(r->error);
+	r->error = message ? strdup(message) : NULL;
+}
+
+static void order_done(struct op *op, int status, const char *message)
+{
+	struct rotation *r = ky_container_of(op, struct rotation, rotated);
+	struct session *s = session_of(r);
+
+	if (!status)
+		begin_chunk(s);
+	keep_error(s, status < 0 && status != -ENODATA ? message : NULL);
 	free(r->archive);
 	r->archive = NULL;
+	answer_order(r, status, message);
 }
 
 void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size)
@@ -164,8 +206,8 @@ void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size)
 	r->size = size;
 	ky_timer_cancel(&r->timer);
 	ky_timer_cancel(&r->poll);
-	barrier_deinit(&r->polled);
-	barrier_init(&r->polled, &s->daemon->loop, polled);
+	barrier_deinit(&r->poll_barrier);
+	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
 	if (timer_us)
 		ky_timer_set(&s->daemon->loop, &r->timer, timer_us * 1000);
 	if (size)

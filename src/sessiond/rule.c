@@ -44,6 +44,14 @@ struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32
 	return r;
 }
 
+struct rule **rules_free(struct rule **rules)
+{
+	for (size_t i = 0; rules && rules[i]; i++)
+		rule_free(rules[i]);
+	free(rules);
+	return NULL;
+}
+
 static bool filters_equal(const struct filter *a, const struct filter *b)
 {
 	return a && b ? !strcmp(a->text, b->text) : a == b;

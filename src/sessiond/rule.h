@@ -29,6 +29,8 @@ struct rule {
 struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
 	uint32_t level_type, int32_t level);
 struct rule *rule_free(struct rule *r); /* NULL */
+/* Frees an array of rules that ends with NULL. NULL. */
+struct rule **rules_free(struct rule **rules);
 /* Same text: pattern, exclusions, levels and filter. */
 bool rule_equal(const struct rule *a, const struct rule *b);
 /* By its name and level alone. */

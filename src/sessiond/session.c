@@ -6,7 +6,7 @@
 
 #include "sessiond/app.h"
 #include "sessiond/context.h"
-#include "sessiond/control.h"
+#include "sessiond/client.h"
 #include "sessiond/daemon.h"
 #include "sessiond/health.h"
 #include "sessiond/journal.h"
@@ -15,7 +15,7 @@
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
-static void barrier_passed(struct barrier *b);
+static void step_passed(struct op *op, int status, const char *message);
 static void run_ending(struct ky_job *j);
 
 struct session *session_find(struct daemon *d, const char *name)
@@ -31,6 +31,16 @@ struct session *session_find(struct daemon *d, const char *name)
 bool session_wants_uid(const struct session *s, uid_t uid)
 {
 	return s->all_uids || s->uid == uid;
+}
+
+void session_track(struct session *s, struct tracker trackers[N_TRACKERS])
+{
+	for (int i = 0; i < N_TRACKERS; i++) {
+		struct tracker old = s->trackers[i];
+
+		s->trackers[i] = trackers[i];
+		trackers[i] = old;
+	}
 }
 
 bool session_is_active(const struct session *s)
@@ -117,6 +127,7 @@ static struct session *session_free(struct session *s)
 
 	ky_list_foreach_safe (sn, sn_tmp, &s->snapshots, node)
 		snapshot_cancel(sn);
+	op_done(s->op, -ECANCELED, "the session daemon ended");
 	requests_forget_session(s->daemon, s);
 	consumer_deinit(&s->consumer);
 	rotation_deinit(s);
@@ -184,15 +195,14 @@ static void run_ending(struct ky_job *j)
 	daemon_session_ended(d);
 }
 
-/* The step is over: tells who waits for it. A daemon that ends goes on with destroying. */
+/* Ends the step. A daemon that ends goes on with destroying. */
 static void finish(struct session *s, int error, const char *message)
 {
-	struct session_waiter *w = s->waiter;
+	struct op *op = s->op;
 
 	s->step = SESSION_IDLE;
-	s->waiter = NULL;
-	if (w)
-		w->done(w, s, error, message);
+	s->op = NULL;
+	op_done(op, error, message);
 	if (s->daemon->stopping && s->step == SESSION_IDLE)
 		session_destroy(s, NULL);
 }
@@ -246,13 +256,12 @@ void session_adopt(struct session *s)
 /* As finish, and s goes. Its name is free at once. */
 static void finish_for_good(struct session *s, int error, const char *message)
 {
-	struct session_waiter *w = s->waiter;
+	struct op *op = s->op;
 
-	s->waiter = NULL;
+	s->op = NULL;
 	if (s->shm_fd >= 0)
 		ky_shm_dir_remove(s->shm_path, s->shm_fd);
-	if (w)
-		w->done(w, s, error, message);
+	op_done(op, error, message);
 	journal_end(s);
 	ky_list_remove(&s->node);
 	s->daemon->n_sessions--;
@@ -298,17 +307,16 @@ static void give_up(struct session *s)
 	finish_for_good(s, -ECHILD, why);
 }
 
-/* Reports to the waiter that the step is not done; it goes on. */
+/* Completes the op: the step is not done, and goes on. */
 static void give_up_waiting(struct session *s, const char *what)
 {
-	struct session_waiter *w = s->waiter;
+	struct op *op = s->op;
 	struct ky_buf why = {0};
 
-	s->waiter = NULL;
+	s->op = NULL;
 	ky_buf_puts(&why, what);
 	session_put_unfinished(s, &why);
-	if (w)
-		w->done(w, s, -ETIMEDOUT, why.data ? why.data : what);
+	op_done(op, -ETIMEDOUT, why.data ? why.data : what);
 	ky_buf_deinit(&why);
 }
 
@@ -329,11 +337,6 @@ static void consumer_gone(struct consumer *c, bool giving_up)
 		give_up(s);
 	else
 		finish_recording(s, finish_for_good);
-}
-
-static void consumer_rotated(struct consumer *c, int status, const char *message)
-{
-	rotation_ended(c->session, status, message);
 }
 
 /* Of a session that a predecessor left, its directory is there. */
@@ -362,11 +365,10 @@ static int init_places(
 }
 
 int session_new(struct daemon *d, const char *name, const char *output, const char *shm_path,
-	bool snapshot, uid_t uid, gid_t gid, struct session_waiter *waiter)
+	bool snapshot, uid_t uid, gid_t gid, struct op *op)
 {
 	static const struct consumer_ops ops = {.ready = consumer_ready,
 		.trouble = consumer_trouble,
-		.rotated = consumer_rotated,
 		.stuck = consumer_stuck,
 		.gone = consumer_gone};
 	struct session *s = calloc(1, sizeof(*s));
@@ -386,7 +388,8 @@ int session_new(struct daemon *d, const char *name, const char *output, const ch
 	ky_list_init(&s->notices);
 	ky_list_init(&s->snapshots);
 	ky_job_init(&s->ending, run_ending);
-	barrier_init(&s->barrier, &d->loop, barrier_passed);
+	s->passed.done = step_passed;
+	barrier_init(&s->barrier, &d->loop, &s->passed);
 	ky_clock_measure(d->clock, &s->clock);
 	ret = init_places(s, name, output, shm_path);
 	consumer_init(&s->consumer, s, s->output, &ops);
@@ -400,7 +403,7 @@ int session_new(struct daemon *d, const char *name, const char *output, const ch
 		return ret;
 	}
 	s->step = SESSION_CREATING;
-	s->waiter = waiter;
+	s->op = op;
 	ky_list_append(&d->sessions, &s->node);
 	d->n_sessions++;
 	return 0;
@@ -420,13 +423,13 @@ static void order_apps(struct session *s, void (*order)(struct app_set *as, stru
 				order(as, &s->barrier);
 }
 
-static int begin(struct session *s, enum session_step step, struct session_waiter *waiter)
+static int begin(struct session *s, enum session_step step, struct op *op)
 {
 	if (s->step != SESSION_IDLE)
 		return -EBUSY;
 	s->step = step;
-	s->waiter = waiter;
-	barrier_init(&s->barrier, &s->daemon->loop, barrier_passed);
+	s->op = op;
+	barrier_init(&s->barrier, &s->daemon->loop, &s->passed);
 	return 0;
 }
 
@@ -436,9 +439,9 @@ static int already(const struct session *s)
 	return s->step == SESSION_IDLE ? -EALREADY : -EBUSY;
 }
 
-int session_start(struct session *s, struct session_waiter *waiter)
+int session_start(struct session *s, struct op *op)
 {
-	int ret = s->started ? already(s) : begin(s, SESSION_STARTING, waiter);
+	int ret = s->started ? already(s) : begin(s, SESSION_STARTING, op);
 	struct channel *c;
 
 	if (ret < 0)
@@ -459,9 +462,9 @@ int session_start(struct session *s, struct session_waiter *waiter)
 }
 
 /* No program records any more, when the step has passed. */
-static int end_recording(struct session *s, enum session_step step, struct session_waiter *waiter)
+static int end_recording(struct session *s, enum session_step step, struct op *op)
 {
-	int ret = begin(s, step, waiter);
+	int ret = begin(s, step, op);
 
 	if (ret < 0)
 		return ret;
@@ -474,37 +477,32 @@ static int end_recording(struct session *s, enum session_step step, struct sessi
 	return 0;
 }
 
-int session_stop(struct session *s, struct session_waiter *waiter)
+int session_stop(struct session *s, struct op *op)
 {
-	return s->started || s->paused ? end_recording(s, SESSION_STOPPING, waiter) : already(s);
+	return s->started || s->paused ? end_recording(s, SESSION_STOPPING, op) : already(s);
 }
 
-int session_pause(struct session *s, struct session_waiter *waiter)
+int session_pause(struct session *s, struct op *op)
 {
 	if (s->started)
-		return end_recording(s, SESSION_PAUSING, waiter);
+		return end_recording(s, SESSION_PAUSING, op);
 	return s->paused ? already(s) : -ENOTCONN;
 }
 
-int session_resume(struct session *s, struct session_waiter *waiter)
+int session_resume(struct session *s, struct op *op)
 {
-	return s->started || s->paused ? session_start(s, waiter) : -ENOTCONN;
+	return s->started || s->paused ? session_start(s, op) : -ENOTCONN;
 }
 
-int session_destroy(struct session *s, struct session_waiter *waiter)
+int session_destroy(struct session *s, struct op *op)
 {
-	return end_recording(s, SESSION_DROPPING, waiter);
-}
-
-void session_forget_waiter(struct session *s)
-{
-	s->waiter = NULL;
+	return end_recording(s, SESSION_DROPPING, op);
 }
 
 static void flush(struct session *s)
 {
 	s->step = SESSION_FLUSHING;
-	barrier_init(&s->barrier, &s->daemon->loop, barrier_passed);
+	barrier_init(&s->barrier, &s->daemon->loop, &s->passed);
 	consumer_flush(&s->consumer, &s->barrier);
 	barrier_arm(&s->barrier, CONSUMER_ANSWER_NS);
 }
@@ -516,17 +514,16 @@ static void quit(struct session *s)
 	consumer_quit(&s->consumer);
 }
 
-static void barrier_passed(struct barrier *b)
+static void step_passed(struct op *op, int status, const char *message)
 {
-	struct session *s = ky_container_of(b, struct session, barrier);
+	struct session *s = ky_container_of(op, struct session, passed);
 
 	switch (s->step) {
 	case SESSION_STARTING:
 		s->recording_ns = ky_loop_now_ns();
 		finish(s, 0,
-			b->timed_out
-				? "some programs have not answered yet: their events, and the state that they tell, may begin later"
-				: "");
+			status ? "some programs have not answered yet: their events, and the state that they tell, may begin later"
+			       : "");
 		break;
 	case SESSION_PAUSING:
 		finish_recording(s, finish);
@@ -535,7 +532,7 @@ static void barrier_passed(struct barrier *b)
 		flush(s);
 		break;
 	case SESSION_FLUSHING:
-		if (b->timed_out)
+		if (status)
 			give_up_waiting(
 				s, "it records no more, but its trace is not complete yet: ");
 		finish_recording(s, finish);

@@ -161,13 +161,6 @@ struct notice {
 	char *text;
 };
 
-/* Who waits for the end of a session's step. */
-struct session_waiter {
-	/* error: 0 or -errno; message: why, or, if it is done, what the user should know; or "". For the end of a destruction, s is freed
-	 * afterwards. */
-	void (*done)(struct session_waiter *w, struct session *s, int error, const char *message);
-};
-
 struct session {
 	struct ky_list node; /* in daemon->sessions */
 	struct daemon *daemon;
@@ -187,9 +180,10 @@ struct session {
 	struct unrecorded unrecorded;
 	bool paused; /* not started: records nothing until it is resumed, stopped or started */
 	enum session_step step;
-	struct session_waiter *waiter; /* NULL: nobody */
-	struct barrier barrier;	       /* of the step */
-	struct ky_job ending;	       /* frees the session */
+	struct op *op;		/* done at the end of the step; NULL: nobody waits */
+	struct barrier barrier; /* of the step */
+	struct op passed;	/* done when it is passed */
+	struct ky_job ending;	/* frees the session */
 	struct ky_list channels, registries, notices;
 	unsigned n_channels, n_notices, n_notices_lost;
 	struct tracker trackers[N_TRACKERS];
@@ -204,30 +198,30 @@ struct session {
 };
 
 /*
- * Makes a session and begins SESSION_CREATING. 0: the waiter will be told; else -errno and nothing
- * was made; of what ky_shm_dir_make() says, too. output: absolute path or "". shm_path: that of the directory for its buffers, or "".
+ * Makes a session and begins SESSION_CREATING; op is done at its end. Returns 0; or -errno, also of ky_shm_dir_make(), and
+ * nothing was made. output: absolute path or "". shm_path: path of the directory for its buffers, or "".
  */
 int session_new(struct daemon *d, const char *name, const char *output, const char *shm_path,
-	bool snapshot, uid_t uid, gid_t gid, struct session_waiter *waiter);
+	bool snapshot, uid_t uid, gid_t gid, struct op *op);
 struct session *session_find(struct daemon *d, const char *name);
 /*
- * Begin a step and tell the waiter (NULL: nobody) at its end. -EBUSY: another step goes on; -EALREADY: nothing to do;
- * -ENOTCONN: what is stopped can be neither paused nor resumed.
+ * Begin a step; op (may be NULL) is done at its end, for session_destroy() before the session is freed. -EBUSY: another
+ * step goes on; -EALREADY: nothing to do; -ENOTCONN: what is stopped can be neither paused nor resumed.
  */
-int session_start(struct session *s, struct session_waiter *waiter);
-int session_stop(struct session *s, struct session_waiter *waiter);
+int session_start(struct session *s, struct op *op);
+int session_stop(struct session *s, struct op *op);
 /* As stop, but nothing is written out for it. */
-int session_pause(struct session *s, struct session_waiter *waiter);
-int session_resume(struct session *s, struct session_waiter *waiter);
-int session_destroy(struct session *s, struct session_waiter *waiter);
+int session_pause(struct session *s, struct op *op);
+int session_resume(struct session *s, struct op *op);
+int session_destroy(struct session *s, struct op *op);
 /* The daemon ends before the session could: its consumer writes out the rest on its own, or waits for a successor. */
 void session_abandon(struct session *s);
 /* A predecessor's session whose consumer is gone too: says so, and frees it. */
 void session_lose(struct session *s);
 /* A predecessor's session has got all descriptors that its consumer has: it goes on. */
 void session_adopt(struct session *s);
-/* The waiter is going away: nobody is told any more. */
-void session_forget_waiter(struct session *s);
+/* Replaces the trackers; `trackers` has the old ones then. */
+void session_track(struct session *s, struct tracker trackers[N_TRACKERS]);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
 /* message: NULL or "" when all is well again. */
@@ -253,8 +247,11 @@ struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);
 /* Does any program have memory of it? */
 bool channel_has_buffers(const struct channel *c);
-/* Takes the rule over; the caller sees to RULES_MAX. */
-void channel_add_rule(struct channel *c, struct rule *r);
+/*
+ * Enables the rules, which end with NULL: those of the same text that the channel has already, or these. Takes all of
+ * them out of the array, and frees the others. -EDQUOT: RULES_MAX; then nothing was changed.
+ */
+int channel_enable_rules(struct channel *c, struct rule **rules);
 /* Frees it. */
 void channel_remove_rule(struct channel *c, struct rule *r);
 /* Does any enabled rule of an enabled channel match? */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/snapshot.h"
 
-#include "sessiond/control.h"
 #include "sessiond/daemon.h"
 #include "svc/log.h"
 
@@ -14,19 +13,31 @@ static void set_error(struct snapshot *sn, int error, const char *message)
 	sn->message = strdup(message);
 }
 
-/* Tells whoever waits how it ended. */
-static void answer(struct snapshot *sn)
+/* Reports how it ended, once. */
+static void complete(struct snapshot *sn)
 {
+	struct op *op = sn->op;
+
+	if (!op)
+		return;
+	sn->op = NULL;
 	if (!sn->error)
 		sn->session->n_snapshots++;
 	else
 		ky_error("session '%s': snapshot in %s: %s", sn->session->name, sn->output,
 			sn->message ? sn->message : "");
-	if (!sn->request)
-		return;
-	sn->request->snapshot = NULL;
-	snapshot_done(sn);
-	sn->request = NULL;
+	op_done(op, sn->error, sn->message ? sn->message : "");
+}
+
+static struct snapshot *snapshot_free(struct snapshot *sn)
+{
+	consumer_deinit(&sn->consumer);
+	ky_job_cancel(&sn->ending);
+	ky_list_remove(&sn->node);
+	free(sn->message);
+	free(sn->output);
+	free(sn);
+	return NULL;
 }
 
 static void run_ending(struct ky_job *j)
@@ -41,7 +52,7 @@ static struct snapshot *of(struct consumer *c)
 
 static void end(struct snapshot *sn)
 {
-	answer(sn);
+	complete(sn);
 	ky_job_add(&sn->session->daemon->loop, &sn->ending);
 }
 
@@ -72,7 +83,8 @@ static void on_gone(struct consumer *c, bool giving_up)
 	end(sn);
 }
 
-int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct request *request)
+int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
+	struct snapshot **ret_snapshot)
 {
 	static const struct consumer_ops ops = {
 		.ready = on_ready, .trouble = on_trouble, .gone = on_gone};
@@ -99,32 +111,21 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 		snapshot_free(sn);
 		return ret;
 	}
-	sn->request = request;
-	request->snapshot = sn;
+	sn->op = op;
+	*ret_snapshot = sn;
 	s->last_snapshot++;
 	return 0;
-}
-
-struct snapshot *snapshot_free(struct snapshot *sn)
-{
-	consumer_deinit(&sn->consumer);
-	ky_job_cancel(&sn->ending);
-	ky_list_remove(&sn->node);
-	free(sn->message);
-	free(sn->output);
-	free(sn);
-	return NULL;
 }
 
 void snapshot_abandon(struct snapshot *sn)
 {
 	sn->consumer.pid = 0; /* not to be killed */
-	snapshot_free(sn);
+	snapshot_cancel(sn);
 }
 
 void snapshot_cancel(struct snapshot *sn)
 {
 	set_error(sn, -ECANCELED, "the session was destroyed meanwhile");
-	answer(sn);
+	complete(sn);
 	snapshot_free(sn);
 }

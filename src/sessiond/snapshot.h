@@ -11,12 +11,10 @@
 
 #define SNAPSHOTS_MAX 4u /* of a session at one time */
 
-struct request;
-
 struct snapshot {
 	struct ky_list node; /* in session->snapshots */
 	struct session *session;
-	struct request *request; /* that waits for it; NULL: none any more */
+	struct op *op; /* done at its end; NULL: it was */
 	char *output;
 	uint64_t max_size; /* bytes; 0: no limit */
 	int error;	   /* what went wrong, and what that is called; 0: nothing */
@@ -26,18 +24,14 @@ struct snapshot {
 };
 
 /*
- * Begins one: output is an absolute path. snapshot_done() is called at its end. -EBUSY: enough are
- * under way; or another -errno. Nothing was begun then.
+ * Begins a snapshot; output is an absolute path. op is done at its end, when *ret_snapshot still exists. -EBUSY:
+ * SNAPSHOTS_MAX are under way; or another -errno. Nothing was begun then.
  */
-int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct request *request);
-/* Ends it as it is; what is written stays. Nobody is told. NULL. */
-struct snapshot *snapshot_free(struct snapshot *sn);
-/* The same, but its process finishes on its own. */
-void snapshot_abandon(struct snapshot *sn);
-/* The session goes: its snapshot fails. */
+int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
+	struct snapshot **ret_snapshot);
+/* Fails and frees the snapshot, as its session ends. What is written stays. */
 void snapshot_cancel(struct snapshot *sn);
-
-/* commands.c: answers sn->request, which is not NULL. */
-void snapshot_done(struct snapshot *sn);
+/* Likewise, but the process finishes on its own. */
+void snapshot_abandon(struct snapshot *sn);
 
 #endif

@@ -14,6 +14,18 @@ void tracker_deinit(struct tracker *t)
 	tracker_reset(t, true);
 }
 
+int tracker_copy(struct tracker *to, const struct tracker *from)
+{
+	uint32_t *values = malloc((from->n + 1) * sizeof(*values));
+
+	if (!values)
+		return -ENOMEM;
+	if (from->n)
+		memcpy(values, from->values, from->n * sizeof(*values));
+	*to = (struct tracker){from->narrowed, values, from->n};
+	return 0;
+}
+
 static uint32_t find(const struct tracker *t, uint32_t value)
 {
 	uint32_t i;

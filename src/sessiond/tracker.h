@@ -26,6 +26,8 @@ struct tracker {
 };
 
 void tracker_deinit(struct tracker *t);
+/* Makes *to, which must be empty, a copy. 0 or -ENOMEM. */
+int tracker_copy(struct tracker *to, const struct tracker *from);
 bool tracker_has(const struct tracker *t, uint32_t value);
 /* Narrows down to the value, or adds it. 0, -ENOMEM or -EDQUOT. */
 int tracker_add(struct tracker *t, uint32_t value);

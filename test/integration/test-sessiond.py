@@ -397,7 +397,7 @@ def test_bad_descriptions_are_left_out(k):
 def test_refusals(k):
     start_daemon(k)
     k.traces.mkdir()
-    refused(k, "usage", "no command", command="fly")
+    refused(k, "usage", "unknown command", command="fly")
     refused(k, "usage", "parameter 'x'", command="hello", x=1)
     refused(k, "usage", "must be a string", command="create", session=7)
     refused(k, "usage", "of at most 4096 bytes", command="create", session="x" * 4097)
@@ -409,7 +409,7 @@ def test_refusals(k):
     ask(k, "create", session="s", output="")
     refused(k, "exists", "kymo destroy s", command="create", session="s", output="")
     refused(k, "usage", "needs the parameter", command="enable-event")
-    refused(k, "usage", "no pattern", command="enable-event", patterns=[""])
+    refused(k, "usage", "not a pattern", command="enable-event", patterns=[""])
     refused(k, "usage", "not both", command="enable-event", patterns=["*"], loglevel=1, loglevel_only=2)
     refused(k, "usage", "unknown", command="enable-event", patterns=["*"], loglevel=15)
     refused(k, "not-found", "no channel", command="disable-event", patterns=["*"])
@@ -436,6 +436,28 @@ def test_refusals(k):
             lines = s.makefile()
             equal(json.loads(lines.readline())["code"], "usage", line[:20])
             equal(json.loads(lines.readline())["ok"], True, "the connection stays")
+
+
+def test_refused_commands_change_nothing(k):
+    """Of several things that one command asks for, all are done, or none."""
+    start_daemon(k)
+    ask(k, "create", session="s", output="")
+    ask(k, "enable-channel", channel="b")
+    ask(k, "enable-channel", channel="c")
+    ask(k, "add-context", contexts=["callstack:4"], channel="c")
+    ask(k, "track", vpid=["1"])
+    ask(k, "enable-event", patterns=[f"a:{i}" for i in range(1023)], channel="b")
+    before = ask(k, "status")["session"]
+    refused(k, "exists", "cannot record", command="add-context", contexts=["vpid", "callstack:8"])
+    refused(k, "failed", "too many", command="add-context", channel="b", contexts=["vpid"] + [f"$app.p:n{i}" for i in range(63)])
+    refused(k, "usage", "not a vuid", command="track", vpid=["2"], vuid=["3", "x"])
+    refused(k, "not-found", "does not track", command="untrack", vpid=["1", "4"])
+    refused(k, "failed", "more than 1024 rules", command="enable-event", patterns=["b:1", "b:2"], channel="b")
+    refused(k, "usage", "filter", command="enable-event", patterns=["b:1"], filter="1 +", channel="new")
+    refused(k, "usage", "cannot be", command="enable-channel", channel="new", buffers="user")
+    after = ask(k, "status")["session"]
+    for key in ("channels", "tracked"):
+        equal(after[key], before[key], f"{key} after refused commands")
 
 
 def test_channels_and_rules(k):
