@@ -465,22 +465,30 @@ void ky_record_hook_at(struct ky_hook *hook, const void *payload, size_t len,
 #endif
 }
 
+static inline __attribute__((always_inline)) void into_hook(struct ky_hook *hook,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
+{
+	if (ky_unlikely(hook->special)) {
+		hook->special(hook, payload, len, pieces, n_pieces);
+		return;
+	}
+	len = ky_pieces_recorded(pieces, &n_pieces, len);
+	ky_record_hook(hook, payload, len, pieces, n_pieces);
+}
+
+void ky_record_into(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	into_hook(hook, payload, len, pieces, n_pieces);
+}
+
 void ky_record(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
-	for (; hook; hook = __atomic_load_n(&hook->next, __ATOMIC_ACQUIRE)) {
-		/* Acquire: pairs with the release that switches a hook on, after its members were
-		 * set. */
-		if (!__atomic_load_n(&hook->active, __ATOMIC_ACQUIRE))
-			continue;
-		if (ky_unlikely(hook->special)) {
-			hook->special(hook, payload, len, pieces, n_pieces);
-		} else {
-			size_t n = n_pieces, size = ky_pieces_recorded(pieces, &n, len);
-
-			ky_record_hook(hook, payload, size, pieces, n);
-		}
-	}
+	/* Acquire: pairs with the release that links a hook. */
+	for (; hook; hook = __atomic_load_n(&hook->next, __ATOMIC_ACQUIRE))
+		if (ky_hook_is_active(hook))
+			into_hook(hook, payload, len, pieces, n_pieces);
 }
 
 void ky_record_event(const struct kymo_event *event, const void *payload, size_t len,

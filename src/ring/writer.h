@@ -130,6 +130,14 @@ static inline size_t ky_pieces_recorded(
 }
 /* Counts the event as lost, if the hook is active; for `special`. */
 void ky_record_lost(struct ky_hook *hook, enum ky_lost why);
+/* Whether events go into the hook. Acquire: pairs with the release that switches it on, after its members were set. */
+static inline bool ky_hook_is_active(const struct ky_hook *hook)
+{
+	return __atomic_load_n(&hook->active, __ATOMIC_ACQUIRE);
+}
+/* Records an event into this active hook: through `special` if the hook has one; without pieces that are for filters only. */
+void ky_record_into(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces);
 /* Records into every active hook of the list. */
 void ky_record(struct ky_hook *hooks, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);

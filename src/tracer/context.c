@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "tracer/app-context.h"
 #include "tracer/counter.h"
-#include "tracer/only.h"
 #include "tracer/stack.h"
 #include "tracer/tracer.h"
 
@@ -417,60 +416,6 @@ void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts 
 	for (size_t i = 0; i < len; i += 16)
 		memcpy(end + i, (const uint8_t *)payload + i, 16); /* both sides have slack */
 	ky_record_hook_at(hook, room, (size_t)(end - room) + len, NULL, 0, now);
-}
-
-static void record_wanted(const struct kymo_event *event, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	if (tracer_only)
-		tracer_record_only(
-			tracer_only, event->state->hooks, payload, len, pieces, n_pieces);
-	else
-		ky_record_event(event, payload, len, pieces, n_pieces);
-}
-
-/* Of the function that called the one this is in. */
-#define CALLER()                                                                                   \
-	((struct tracer_caller){                                                                   \
-		.ip = (uintptr_t)__builtin_return_address(0),                                      \
-		.frame = *(const uintptr_t *)__builtin_frame_address(0),                           \
-		.stack = (uintptr_t)__builtin_frame_address(0),                                    \
-	})
-
-static void record_from(const struct kymo_event *event, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
-{
-	struct tracer_caller before = tracer_context_caller(CALLER());
-
-	record_wanted(event, payload, len, pieces, n_pieces);
-	tracer_context_caller(before);
-}
-
-static void record_flat_from(
-	const struct kymo_event *event, const void *payload, void *hook, size_t len)
-{
-	struct tracer_caller before = tracer_context_caller(CALLER());
-
-	(void)hook;
-	record_wanted(event, payload, len, NULL, 0);
-	tracer_context_caller(before);
-}
-
-static void record_word_from(const struct kymo_event *event, uint64_t value, void *hook, size_t len)
-{
-	uint64_t payload[1 + KYMO_SCRATCH_SLACK / sizeof(uint64_t)] = {value};
-	struct tracer_caller before = tracer_context_caller(CALLER());
-
-	(void)hook;
-	record_wanted(event, payload, len, NULL, 0);
-	tracer_context_caller(before);
-}
-
-void tracer_record_choose_from(struct kymo_event_state *state)
-{
-	state->record = record_from;
-	state->record_flat = record_flat_from;
-	state->record_word = record_word_from;
 }
 
 /* --- lists --- */

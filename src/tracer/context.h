@@ -28,7 +28,7 @@ const struct tracer_contexts *tracer_contexts_first(const struct tracer_contexts
 void tracer_contexts_probe(const struct tracer_contexts *l);
 /* Most bytes that they take in a record. */
 uint32_t tracer_contexts_size(const struct tracer_contexts *l);
-/* Does it matter from where the event is recorded (tracer_record_choose_from)? */
+/* Does it matter from where the event is recorded (tracer/dispatch.h)? */
 bool tracer_contexts_want_caller(const struct tracer_contexts *l);
 
 /*
@@ -97,9 +97,6 @@ static inline __attribute__((always_inline)) bool tracer_contexts_kept(
 /* ky_record_hook for a hook with contexts. */
 void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts *contexts,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces);
-
-/* After ky_record_choose, for events whose contexts want to know from where they are recorded. */
-void tracer_record_choose_from(struct kymo_event_state *state);
 
 /* In a forked child. */
 void tracer_contexts_reset(void);

@@ -4,8 +4,8 @@
  */
 #include "base/glob.h"
 #include "tracer/context.h"
+#include "tracer/dispatch.h"
 #include "tracer/filter.h"
-#include "tracer/special.h"
 #include "tracer/tracer.h"
 
 #define FNV_BASIS 0xcbf29ce484222325u
@@ -236,10 +236,7 @@ void tracer_event_update(struct tracer_event *e)
 	for (struct ky_hook *h = e->hooks; h; h = h->next)
 		if (h->active)
 			enabled |= KYMO_ENABLED | (h->filters ? KYMO_ENABLED_FILTER : 0);
-	ky_record_choose(&chosen, e->hooks);
-	tracer_record_choose_special(&chosen);
-	if (tracer.dumping || wants_caller(e->hooks))
-		tracer_record_choose_from(&chosen);
+	tracer_dispatch(&chosen, e->hooks, tracer.dumping || wants_caller(e->hooks));
 	ky_record_replace(e->ev->state, &chosen);
 	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
 }

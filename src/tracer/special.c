@@ -139,7 +139,7 @@ static void unfiltered_word(const struct kymo_event *event, uint64_t value, void
 		record_passed_word(hook, value, len);
 }
 
-void tracer_record_choose_special(struct kymo_event_state *state)
+void tracer_choose_special(struct kymo_event_state *state)
 {
 	const struct ky_hook *hook = state->hook;
 
@@ -149,7 +149,7 @@ void tracer_record_choose_special(struct kymo_event_state *state)
 	state->record_word = hook->filters ? filtered_word : unfiltered_word;
 }
 #else
-void tracer_record_choose_special(struct kymo_event_state *state)
+void tracer_choose_special(struct kymo_event_state *state)
 {
 	(void)state;
 }

@@ -15,6 +15,6 @@ void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /* After ky_record_choose: if that left the event to the ways for all hooks, is there a shorter one? */
-void tracer_record_choose_special(struct kymo_event_state *state);
+void tracer_choose_special(struct kymo_event_state *state);
 
 #endif

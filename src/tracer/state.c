@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "tracer/only.h"
+#include "tracer/dispatch.h"
 #include "tracer/statedump.h"
 
 #define N_BUCKETS 1024u

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "tracer/notes.h"
-#include "tracer/only.h"
+#include "tracer/dispatch.h"
 #include "tracer/statedump.h"
 
 #define BUILD_ID_MAX  64u

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "ring/wait.h"
-#include "tracer/only.h"
+#include "tracer/dispatch.h"
 
 #define OWED_MAX 256u
 

@@ -12,6 +12,7 @@ import time
 from kymotest import TIMEOUT, Geometry, check, equal
 
 HELLO, EVENTS, NEW_EVENTS, ACK, UNCOUNTED = 1, 2, 3, 4, 5
+LATE = 7  # at any time before an ACK of START: programs did not wait for a played daemon
 QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS, FILTERS, STATEDUMP = range(16, 27)
 CAP_RSEQ, CAP_TSC = 1, 2
 UINT, STRING = 2, 6
@@ -200,6 +201,8 @@ class Peer:
 
     def expect(self, kind):
         data = self.socket.recv(65536)
+        while kind != LATE and data[4:6] == struct.pack("<H", LATE):
+            data = self.socket.recv(65536)
         check(data, f"the program hung up instead of sending {kind}")
         equal(struct.unpack_from("<IH", data), (len(data), kind), "length and type of a message")
         return data[8:]

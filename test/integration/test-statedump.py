@@ -395,5 +395,23 @@ def test_libraries(k):
     quit_app(k, app)
 
 
+def test_fields_for_filters_only(k):
+    """Another session filters the event by a field that no record holds: the dump's records are whole."""
+    k.start_daemon()
+    app = k.spawn("aside")
+    k.expect(app, "ready")
+    k.kymo("create", "filters", "-o", k.traces / "filters")
+    k.kymo("enable-event", "-s", "filters", "aside:*", "-f", "hidden > 2")
+    k.kymo("start", "filters")
+    out = k.record("aside:*", session="plain")
+    k.kymo("destroy", "plain")
+    events, discarded = read_trace(out)
+    equal(([(fields(e)["n"], fields(e)["s"]) for e in events], discarded), ([(i, "a text of some length") for i in range(3)], 0), "the state in the second session")
+    k.kymo("destroy", "filters")
+    equal([fields(e)["n"] for e in read_trace(k.traces / "filters")[0]], [2], "what passes the filter of the first")
+    k.let_go(app)
+    k.finish(app)
+
+
 if __name__ == "__main__":
     kymotest.main()

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* An event with a field that no record holds, for filters only. */
+#undef LTTNG_UST_TRACEPOINT_PROVIDER
+#define LTTNG_UST_TRACEPOINT_PROVIDER aside
+#undef LTTNG_UST_TRACEPOINT_INCLUDE
+#define LTTNG_UST_TRACEPOINT_INCLUDE "./aside-tp.h"
+
+#if !defined(ASIDE_TP_H) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
+#define ASIDE_TP_H
+
+#include <lttng/tracepoint.h>
+
+/* clang-format off */
+LTTNG_UST_TRACEPOINT_EVENT(aside, state,
+	LTTNG_UST_TP_ARGS(int, n, const char *, s),
+	LTTNG_UST_TP_FIELDS(
+		lttng_ust_field_integer(int, n, n)
+		lttng_ust_field_string(s, s)
+		lttng_ust_field_string_nowrite(secret, s)
+		lttng_ust_field_integer_nowrite(int, hidden, n * 2)
+	)
+)
+/* clang-format on */
+
+#endif
+
+#include <lttng/tracepoint-event.h>

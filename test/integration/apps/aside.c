@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells its state, three events with fields for filters only; "ready", then waits for a line. */
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "aside-tp.h"
+#include <kymo/statedump.h>
+#include <stdio.h>
+
+static void tell(void *data)
+{
+	for (int i = 0; i < 3; i++)
+		lttng_ust_tracepoint(aside, state, i, (const char *)data);
+}
+
+static struct kymo_statedump dump = {
+	sizeof(dump), 0, tell, (void *)(uintptr_t) "a text of some length"};
+
+int main(void)
+{
+	kymo_statedump_register(&dump);
+	puts("ready");
+	fflush(stdout);
+	return getchar() == EOF;
+}
