@@ -59,13 +59,11 @@ void tracer_conn_init(struct tracer_conn *conn, const char *dir)
 void tracer_conn_reset(struct tracer_conn *conn)
 {
 	char dir[sizeof(conn->dir)];
-	bool maybe_bound = conn->maybe_bound;
 
 	drop_fd(&conn->socket);
 	drop_fd(&conn->wake);
 	memcpy(dir, conn->dir, sizeof(dir));
 	tracer_conn_init(conn, dir);
-	conn->maybe_bound = maybe_bound;
 }
 
 /* dir/name into buf; false when it is too long. */
@@ -86,30 +84,57 @@ static bool trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state)
+static int open_state(const struct tracer_conn *conn)
 {
 	char path[128];
-	struct stat st;
-	ssize_t n = -1;
-	int fd;
 
 	if (!conn->dir[0] || !path_of(conn, KY_RUN_STATE, path, sizeof(path)))
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return false;
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/* Closes fd. */
+static bool read_state(int fd, struct ky_state *ret_state)
+{
+	struct stat st;
+	ssize_t n = -1;
+
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(st.st_uid))
 		n = pread(fd, ret_state, sizeof(*ret_state), 0);
 	close(fd);
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
 }
 
-bool tracer_conn_has_socket(const struct tracer_conn *conn)
+bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state)
+{
+	int fd = open_state(conn);
+
+	return fd >= 0 && read_state(fd, ret_state);
+}
+
+static bool has_socket(const struct tracer_conn *conn)
 {
 	char path[128];
 
-	return conn->maybe_bound && path_of(conn, KY_RUN_APP, path, sizeof(path)) &&
+	return conn->dir[0] && path_of(conn, KY_RUN_APP, path, sizeof(path)) &&
 	       access(path, W_OK) == 0;
+}
+
+bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progress)
+{
+	struct ky_state state;
+	int fd;
+
+	*ret_progress = 0;
+	if (!has_socket(conn))
+		return false;
+	fd = open_state(conn);
+	if (fd < 0)
+		return errno == ENOENT;
+	if (!read_state(fd, &state))
+		return false;
+	*ret_progress = state.progress;
+	return state.n_active;
 }
 
 void tracer_conn_verify(struct tracer_conn *conn)

@@ -5,10 +5,12 @@
  */
 #include <fcntl.h>
 #include <link.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "base/rundir.h"
 #include "ring/wait.h"
@@ -64,7 +66,18 @@ static void init_conns(void)
 		tracer.companion = &tracer.conns[1];
 	else
 		tracer_conn_init(&tracer.conns[1], dir);
-	tracer.conns[secure_getenv("KYMO_RUNDIR") ? 1 : 0].maybe_bound = true;
+}
+
+/*
+ * Per-CPU rings need restartable sequences, and the means to abort those of all threads from outside. Before there is a
+ * second thread: after that, the registration takes the kernel tens of milliseconds.
+ */
+static void init_rings(void)
+{
+	ky_writer_init();
+	tracer.has_rseq = ky_writer_has_rseq() &&
+			  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0,
+				  0) == 0;
 }
 
 /* A page that children find full of zeros, however they were made. (Before Linux 4.14 they do not.) */
@@ -164,6 +177,7 @@ static void after_fork_child(void)
 	tracer_contexts_reset();
 	tracer_thread_id_reset();
 	tracer_statedump_reset();
+	init_rings();
 	ky_thread_forget_process();
 	tracer.ending = false;
 	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
@@ -189,7 +203,7 @@ static void init(void)
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	settle();
-	ky_writer_init();
+	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;

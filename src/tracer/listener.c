@@ -9,7 +9,6 @@
 #include <link.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -142,16 +141,6 @@ static void serve(struct tracer_conn *c, short revents)
 	tracer_conn_send_late(c);
 }
 
-/*
- * Per-CPU rings need restartable sequences, and the means to abort those of all threads from outside. Not before the first
- * connection: the program's own threads make as few system calls as possible.
- */
-static bool can_fence(void)
-{
-	return ky_writer_has_rseq() &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
-}
-
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
@@ -167,7 +156,6 @@ static void *listen_loop(void *arg)
 	pthread_mutex_lock(&tracer.lock);
 	memcpy(bell, own_bell, sizeof(bell));
 	listener_tid = (pid_t)syscall(SYS_gettid);
-	tracer.has_rseq = can_fence();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
 	for (;;) {
@@ -307,13 +295,7 @@ static bool is_starved(const struct tracer_conn *c, struct sign *s)
 
 static void look(const struct tracer_conn *c, struct sign *s)
 {
-	struct ky_state state;
-
-	bool known = tracer_conn_state(c, &state);
-
-	/* A container may have been given the socket alone. */
-	s->active = known ? state.n_active : tracer_conn_has_socket(c);
-	s->progress = known ? state.progress : 0;
+	s->active = tracer_conn_is_active(c, &s->progress);
 	s->heard = c->heard;
 	s->check_ns = ky_clock_ns(CLOCK_MONOTONIC) + ALIVE_MS * 1000000u;
 }

@@ -81,11 +81,9 @@ struct tracer_fd {
 
 /* The way to one daemon. */
 struct tracer_conn {
-	char dir[96];		 /* run directory; "" when there is no such daemon for us */
-	struct tracer_fd socket; /* connected */
-	struct tracer_fd wake;	 /* FIFO polled while there is no daemon */
-	/* its socket may be there without the state page: bound into a container. Of one only: each look is a system call */
-	bool maybe_bound;
+	char dir[96];		  /* run directory; "" when there is no such daemon for us */
+	struct tracer_fd socket;  /* connected */
+	struct tracer_fd wake;	  /* FIFO polled while there is no daemon */
 	bool tried;		  /* the first attempt to connect has been made */
 	bool awaited;		  /* somebody waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener is to send */
@@ -214,7 +212,11 @@ void tracer_conn_send_unsent(struct tracer_conn *conn);
 void tracer_conn_send_late(struct tracer_conn *conn);
 /* The daemon's state page. False: no daemon, or none of ours. */
 bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_state);
-bool tracer_conn_has_socket(const struct tracer_conn *conn);
+/*
+ * Whether a daemon has a session that is worth waiting for, and its progress. A container may have been given the daemon's
+ * socket without the state page: then it may have one.
+ */
+bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progress);
 
 /*
  * standalone.c: initialises conn as the way to the companion of KYMO_STANDALONE's trace, which is started if there is none.
