@@ -5,8 +5,8 @@
  */
 #include "ctf/tsdl.h"
 #include "proto/app.h"
-#include "sessiond/describe.h"
-#include "sessiond/user.h"
+#include "sessiond/model/describe.h"
+#include "sessiond/model/user.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -21,7 +21,7 @@
 #include "consumerd/consumer.h"
 #include "ctf/tsdl.h"
 #include "ring/writer.h"
-#include "sessiond/memory.h"
+#include "sessiond/model/memory.h"
 #include "svc/log.h"
 
 #include "read-back.h"

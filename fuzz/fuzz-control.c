@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A line of a client: parsing and checking of control requests. */
-#include "sessiond/parse.h"
+#include "sessiond/control/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "sessiond/app.h"
-#include "sessiond/client.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/control/client.h"
 #include "sessiond/daemon.h"
-#include "sessiond/quota.h"
+#include "sessiond/model/quota.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* set: options of channels, which the session daemon knows (sessiond/option.h). */
+/* set: options of channels, which the session daemon knows (sessiond/model/option.h). */
 #include <inttypes.h>
 
 #include "cli/daemon.h"

@@ -6,12 +6,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "sessiond/app.h"
-#include "sessiond/client.h"
-#include "sessiond/process.h"
-#include "sessiond/quota.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/control/client.h"
+#include "sessiond/peers/process.h"
+#include "sessiond/model/quota.h"
 #include "sessiond/recover.h"
-#include "sessiond/snapshot.h"
+#include "sessiond/peers/snapshot.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \

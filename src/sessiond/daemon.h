@@ -6,9 +6,9 @@
 #ifndef SESSIOND_DAEMON_H
 #define SESSIOND_DAEMON_H
 
-#include "sessiond/collector.h"
-#include "sessiond/rundir.h"
-#include "sessiond/session.h"
+#include "sessiond/peers/collector.h"
+#include "sessiond/peers/rundir.h"
+#include "sessiond/model/session.h"
 #include "svc/unix.h"
 
 struct daemon_options {

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "sessiond/client.h"
-#include "sessiond/selection.h"
+#include "sessiond/control/client.h"
+#include "sessiond/control/selection.h"
 #include "sessiond/daemon.h"
-#include "sessiond/json.h"
+#include "sessiond/control/json.h"
 #include "svc/log.h"
 
 #define JOURNAL_MAX (64 << 20) /* bytes of one journal */

@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "sessiond/session.h"
+#include "sessiond/model/session.h"
 
 /* Begins the session's journal, unless the daemon keeps none. */
 void journal_begin(struct session *s, struct json_object *create_request);

@@ -7,7 +7,7 @@
 
 #include "sessiond/daemon.h"
 #include "sessiond/launch.h"
-#include "sessiond/quota.h"
+#include "sessiond/model/quota.h"
 #include "svc/log.h"
 #include "svc/sigbus.h"
 

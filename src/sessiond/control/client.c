@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/control/client.h"
+
+#include "sessiond/daemon.h"
+#include "sessiond/journal.h"
+#include "sessiond/control/json.h"
+#include "sessiond/control/selection.h"
+#include "svc/log.h"
+
+#define CLIENTS_MAX	 1024u
+#define USER_CLIENTS_MAX 256u /* of one user but the daemon's own */
+
+bool request_may_touch(const struct request *r, const struct session *s)
+{
+	return r->peer.uid == 0 || r->peer.uid == s->uid;
+}
+
+/* Refuses a name that no session of the caller's has. */
+static enum outcome refuse_name(struct request *r, const char *name)
+{
+	const struct session *s;
+
+	ky_list_foreach (s, &r->daemon->sessions, node) {
+		if (request_may_touch(r, s) && name_is_meant(name, s->name)) {
+			return request_refuse(r, "not-found",
+				"there is no session '%s': did you mean '%s'?", name, s->name);
+		}
+	}
+	return request_refuse(
+		r, "not-found", "there is no session '%s': 'kymo list' shows them", name);
+}
+
+void request_select(struct request *r, struct session *s)
+{
+	selection_set(r->daemon, r->peer.uid, s, ky_clock_ns(CLOCK_MONOTONIC));
+	journal_selected(s, r->peer.uid);
+}
+
+void requests_forget_session(struct daemon *d, const struct session *s)
+{
+	struct request *r;
+
+	selections_forget(d, s);
+	ky_list_foreach (r, &d->requests, node) {
+		if (r->session != s)
+			continue;
+		r->session = NULL;
+		r->session_lost = true;
+	}
+}
+
+#define OUT_OF_MEMORY                                                                                       \
+	"{\"ok\": false, \"code\": \"failed\", \"error\": \"the session daemon has no memory left for its " \
+	"answer: see 'kymo status' for what was done\"}"
+
+/* Sends the reply, or the refusal if there is one. */
+static void answer(struct client *c, struct json_object *reply, const struct refusal *refusal)
+{
+	static unsigned int left_out;
+	struct json_object *refused = NULL;
+	const char *text;
+
+	if (refusal->code) {
+		refused = json_object_new_object();
+		json_add(refused, "ok", json_object_new_boolean(false));
+		json_add(refused, "code", json_object_new_string(refusal->code));
+		json_add(refused, "error", json_object_new_string(refusal->text));
+		if (refusal->position)
+			json_add(refused, "position", json_object_new_int((int)refusal->position));
+	}
+	text = json_object_to_json_string_ext(
+		refused ? refused : reply, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	ky_line_conn_answer(
+		&c->conn, json_is_incomplete(&left_out) || !text ? OUT_OF_MEMORY : text);
+	json_object_put(refused);
+}
+
+void request_settle(struct request *r, enum outcome outcome)
+{
+	struct client *c = r->client;
+
+	if (outcome == LATER)
+		return;
+	daemon_publish(r->daemon);
+	if (c) {
+		c->request = NULL;
+		answer(c, r->reply, &r->refusal);
+	}
+	request_free(r);
+}
+
+/* Finds the session that the request is about. */
+static enum outcome find_session(struct request *r)
+{
+	const char *name = request_string(r, "session");
+
+	if (r->command->scope == SCOPE_NONE || request_bool(r, "all"))
+		return DONE;
+	r->session = name ? session_find(r->daemon, name) : selection_find(r->daemon, r->peer.uid);
+	if (r->session && request_may_touch(r, r->session))
+		return DONE;
+	if (r->session)
+		return request_refuse(r, "permission",
+			"session '%s' belongs to the user with uid %u: only that user and root may use it",
+			r->session->name, (unsigned)r->session->uid);
+	if (name)
+		return refuse_name(r, name);
+	return request_refuse(r, "no-session",
+		"there is no current session: name one, choose one with 'kymo set-session NAME', or make one with 'kymo create'");
+}
+
+static enum outcome run_request(struct request *r)
+{
+	if (r->daemon->stopping)
+		return request_refuse(r, "failed", "the session daemon is ending");
+	if (find_session(r) == REFUSED)
+		return REFUSED;
+	if (r->command->lasting)
+		journal_request(r->session, r->peer.uid, r->peer.gid, r->params);
+	return r->command->run(r);
+}
+
+void request_replay(
+	struct daemon *d, const struct ky_peer *peer, struct json_object *params, struct session *s)
+{
+	const char *line = json_object_to_json_string_ext(params, JSON_C_TO_STRING_PLAIN);
+	const struct command *command;
+	struct refusal refusal;
+	struct request *r = NULL;
+	struct json_object *checked;
+
+	if (request_parse(line, strlen(line), &checked, &command, &refusal)) {
+		/* The session may not have come back, as its buffers have gone. */
+		if (s || command->scope == SCOPE_NONE)
+			r = request_new(d, peer, checked, command);
+		if (!r)
+			json_object_put(checked);
+	}
+	json_object_put(params);
+	if (!r)
+		return;
+	r->session = s;
+	request_settle(r, command->run(r));
+}
+
+static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
+{
+	struct client *c = ky_container_of(conn, struct client, conn);
+	struct json_object *params;
+	const struct command *command;
+	struct refusal refusal = {0};
+	struct request *r = NULL;
+
+	if (request_parse(line, len, &params, &command, &refusal)) {
+		r = request_new(c->daemon, &c->peer, params, command);
+		if (!r) {
+			json_object_put(params);
+			refusal_set(&refusal, "failed", "the session daemon has no memory left");
+		}
+	}
+	if (!r) {
+		answer(c, NULL, &refusal);
+		return;
+	}
+	r->client = c;
+	c->request = r;
+	request_settle(r, run_request(r));
+}
+
+struct client *client_free(struct client *c)
+{
+	if (!c)
+		return NULL;
+	if (c->request)
+		c->request->client = NULL; /* it goes on */
+	ky_line_conn_deinit(&c->conn);
+	ky_list_remove(&c->node);
+	c->daemon->n_clients--;
+	free(c);
+	return NULL;
+}
+
+static void conn_closed(struct ky_line_conn *conn, int error)
+{
+	if (error)
+		ky_warning("client dropped: %s", strerror(-error));
+	client_free(ky_container_of(conn, struct client, conn));
+}
+
+static bool has_room(const struct daemon *d, uid_t uid)
+{
+	const struct client *c;
+	unsigned n = 0;
+
+	ky_list_foreach (c, &d->clients, node)
+		n += c->peer.uid == uid;
+	return d->n_clients < CLIENTS_MAX && (n < USER_CLIENTS_MAX || uid == d->uid);
+}
+
+void client_accept(struct daemon *d, int fd, const struct ky_peer *peer)
+{
+	static const struct ky_line_conn_ops ops = {.line = conn_line, .closed = conn_closed};
+	struct client *c = has_room(d, peer->uid) ? calloc(1, sizeof(*c)) : NULL;
+
+	if (!c) {
+		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
+			(unsigned)peer->uid);
+		ky_close(fd);
+		return;
+	}
+	c->daemon = d;
+	c->peer = *peer;
+	if (ky_line_conn_init(&c->conn, &d->loop, fd, &ops) < 0) {
+		free(c);
+		return;
+	}
+	d->n_clients++;
+	ky_list_append(&d->clients, &c->node);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* enable-channel, disable-channel, set. */
+#include <inttypes.h>
+
+#include "sessiond/peers/app.h"
+#include "sessiond/control/commands.h"
+#include "sessiond/control/explain.h"
+#include "sessiond/model/option.h"
+#include "sessiond/control/report.h"
+
+/*
+ * The options that the request gives. False when it was refused. Sizes are rounded, which is noted.
+ */
+static bool take_options(struct request *r, struct option_values *ret_values)
+{
+	memset(ret_values, 0, sizeof(*ret_values));
+	json_object_object_foreach(r->params, name, value)
+	{
+		const struct option *o = option_find(name);
+		struct ky_buf allowed = {0};
+		int ret = o ? option_take(ret_values, o, value) : 0;
+
+		if (ret)
+			option_describe(&allowed, o);
+		if (ret < 0)
+			request_refuse(r, "usage", "%s cannot be '%s': it is %s", o->key,
+				json_object_get_string(value), allowed.data ? allowed.data : "");
+		else if (ret)
+			reply_note(r, "%s %s became %" PRIu64 ": it is %s", o->key,
+				json_object_get_string(value),
+				ret_values->value[o - channel_options],
+				allowed.data ? allowed.data : "");
+		ky_buf_deinit(&allowed);
+		if (ret < 0)
+			return false;
+	}
+	return true;
+}
+
+/* False, and refused, when the channel cannot have these options. */
+static bool may_have_options(
+	struct request *r, const struct channel *c, const struct option_values *values)
+{
+	struct ky_buf why = {0};
+	int ret = options_check(c, values, &why);
+
+	if (ret < 0)
+		request_refuse(r, "usage", "%s", why.data ? why.data : strerror(-ret));
+	ky_buf_deinit(&why);
+	return !ret;
+}
+
+/* As the files of some channels have it behind the channel's name. */
+static bool has_files_ending(const char *name)
+{
+	static const char digits[] = "0123456789";
+	const char *p = strrchr(name, '-');
+	size_t n = p ? strspn(p + 1, digits) : 0;
+
+	if (p && !strcmp(p, "-thread"))
+		return true;
+	if (!n || p[1 + n])
+		return false;
+	while (p > name && strchr(digits, p[-1]))
+		p--;
+	return p - name >= 2 && p[-1] == 'p' && p[-2] == '-' && *p != '-';
+}
+
+struct channel *request_make_channel(struct request *r, const char *name)
+{
+	static const struct option_values none;
+	struct session *s = r->session;
+	struct channel *c;
+
+	if (!name_valid(name) || has_files_ending(name)) {
+		request_refuse(r, "usage",
+			"'%s' cannot name a channel: use up to 128 letters, digits, '.', '_' and '-', no '.' first, no '-thread' and nothing like '-p1-2' last",
+			name);
+		return NULL;
+	}
+	if (s->n_channels >= CHANNELS_MAX) {
+		request_refuse(r, "failed", "session '%s' has %u channels, which is the most",
+			s->name, CHANNELS_MAX);
+		return NULL;
+	}
+	c = channel_new(s, name);
+	if (!c)
+		request_no_memory(r);
+	else if (!may_have_options(r, c, &none))
+		c = channel_free(c);
+	return c;
+}
+
+static enum outcome reenable_channel(struct request *r, struct channel *c, bool has_options)
+{
+	if (c->enabled)
+		return request_refuse(r, "exists",
+			"channel '%s' exists already in session '%s': 'kymo set -c %s' changes its options",
+			c->name, r->session->name, c->name);
+	if (has_options)
+		return request_refuse(r, "usage",
+			"channel '%s' exists already, disabled: enable it without options; 'kymo set -c %s' changes them",
+			c->name, c->name);
+	c->enabled = true;
+	return answer_with_rules(r, c);
+}
+
+static bool gives(const struct option_values *values, const char *key)
+{
+	return values->given >> (option_find(key) - channel_options) & 1;
+}
+
+/* What the options bring about that may not have been meant. */
+static void note_options(
+	struct request *r, const struct channel *c, const struct option_values *values)
+{
+	if (gives(values, "mode") && c->overwrite && !c->session->snapshot)
+		reply_note(r,
+			"channel '%s' is in overwrite mode: its events are not in the session's trace, only in snapshots ('kymo snapshot record')",
+			c->name);
+	if (gives(values, "pool-size") && c->buffers != BUFFERS_THREAD)
+		reply_note(r,
+			"channel '%s': a pool-size is for buffers of threads: make another channel with --buffers=thread",
+			c->name);
+	if (gives(values, "blocking-timeout") && c->blocking_timeout_us)
+		reply_note(r,
+			"channel '%s': only programs that are started with KYMO_ALLOW_BLOCKING=1 in their environment wait for room; others discard",
+			c->name);
+}
+
+enum outcome run_enable_channel(struct request *r)
+{
+	const char *name = request_string(r, "channel");
+	struct channel *c = channel_find(r->session, name);
+	struct option_values values;
+
+	if (!take_options(r, &values))
+		return REFUSED;
+	if (c)
+		return reenable_channel(r, c, values.given);
+	c = request_make_channel(r, name);
+	if (!c)
+		return REFUSED;
+	if (!may_have_options(r, c, &values)) {
+		channel_free(c);
+		return REFUSED;
+	}
+	options_apply(c, &values);
+	if (c->buffers == BUFFERS_THREAD && !gives(&values, "subbuf-size"))
+		c->subbuf_size = THREAD_SUBBUF_SIZE;
+	note_options(r, c, &values);
+	reply_add(r, "channel", report_channel(c));
+	return DONE;
+}
+
+const char *request_channel_meant(const struct session *s, const char *name)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (strcmp(c->name, name) && name_is_meant(name, c->name))
+			return c->name;
+	return NULL;
+}
+
+struct channel *request_channel(struct request *r)
+{
+	const char *name = request_string(r, "channel"), *near;
+	struct channel *c;
+
+	name = name ? name : DEFAULT_CHANNEL;
+	c = channel_find(r->session, name);
+	if (c)
+		return c;
+	near = request_channel_meant(r->session, name);
+	request_refuse(r, "not-found", "session '%s' has no channel '%s'%s%s%s", r->session->name,
+		name, near ? ": did you mean '" : "", near ? near : ": 'kymo status' shows them",
+		near ? "'?" : "");
+	return NULL;
+}
+
+enum outcome answer_when_unmapped(struct request *r, struct channel *c)
+{
+	apps_unmap_unwanted(c, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
+}
+
+enum outcome run_disable_channel(struct request *r)
+{
+	struct channel *c = request_channel(r);
+
+	if (!c)
+		return REFUSED;
+	c->enabled = false;
+	reply_add(r, "channel", report_channel(c));
+	return answer_when_unmapped(r, c);
+}
+
+/* Changes what programs and consumer do, and tells them. */
+static void set_options(struct request *r, struct channel *c, const struct option_values *values)
+{
+	for (const struct option *o = channel_options; o->key; o++)
+		if (o->effect == OPTION_NEW_BUFFERS && option_is_changed(c, o, values) &&
+			channel_has_buffers(c))
+			reply_note(r,
+				"channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, %s",
+				c->name, o->key,
+				c->buffers == BUFFERS_PROCESS
+					? "as each program that starts has its own"
+					: "as programs of other users need them");
+	options_apply(c, values);
+	note_options(r, c, values);
+	apps_tell_blocking(c);
+	consumer_tell_timers(&c->session->consumer, c);
+	reply_add_to(r, "channels", report_channel(c));
+}
+
+/* Of one channel, or of all. Without options, the reply says what they are. */
+enum outcome run_set(struct request *r)
+{
+	const struct channel *only = NULL;
+	struct option_values values;
+	struct channel *c;
+
+	if (!take_options(r, &values))
+		return REFUSED;
+	if (request_string(r, "channel") && !(only = request_channel(r)))
+		return REFUSED;
+	if (ky_list_empty(&r->session->channels))
+		return request_refuse(r, "not-found",
+			"session '%s' has no channel yet: 'kymo enable-channel NAME' makes one",
+			r->session->name);
+	ky_list_foreach (c, &r->session->channels, node)
+		if ((!only || c == only) && !may_have_options(r, c, &values))
+			return REFUSED;
+	ky_list_foreach (c, &r->session->channels, node) {
+		if (only && c != only)
+			continue;
+		if (values.given)
+			set_options(r, c, &values);
+		else
+			reply_add_to(r, "channels", report_options(c));
+	}
+	return DONE;
+}

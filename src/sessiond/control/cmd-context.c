@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* add-context. */
+#include "sessiond/peers/app.h"
+#include "sessiond/control/commands.h"
+#include "sessiond/model/context.h"
+#include "sessiond/control/report.h"
+
+/* One of the first n that readers would show by the same name, but that is another value; or NULL. */
+static const struct ky_context *find_other(
+	const struct ky_context *contexts, size_t n, const struct ky_context *c)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(contexts[i].name, c->name) && strcmp(contexts[i].argument, c->argument))
+			return &contexts[i];
+	return NULL;
+}
+
+/* What the request asks for, one for each of its texts; NULL when it was refused. Owned by the caller. */
+static struct ky_context *parse_contexts(struct request *r, size_t n)
+{
+	const struct ky_context *other;
+	struct ky_context *contexts;
+	char why[REQUEST_ERROR_MAX];
+
+	if (!n || n > KY_CTX_MAX) {
+		request_refuse(r, "usage", "%zu contexts at once: from 1 to %u are possible", n,
+			KY_CTX_MAX);
+		return NULL;
+	}
+	contexts = calloc(n, sizeof(*contexts));
+	for (size_t i = 0; contexts && i < n; i++) {
+		const char *text = request_list_string(r, "contexts", i);
+
+		if (context_parse(&contexts[i], text, why, sizeof(why)) < 0)
+			request_refuse(r, "usage", "%s", why);
+		else if (context_probe(&contexts[i], why, sizeof(why)) < 0)
+			request_refuse(r, "unsupported", "%s", why);
+		else if ((other = find_other(contexts, i, &contexts[i])))
+			request_refuse(r, "usage",
+				"'%s' and '%s' exclude each other: give one of them", other->spec,
+				contexts[i].spec);
+		else
+			continue;
+		free(contexts);
+		return NULL;
+	}
+	if (!contexts)
+		request_no_memory(r);
+	return contexts;
+}
+
+/* Could the channel have all of them? False: the request was refused. */
+static bool may_add(
+	struct request *r, const struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	const struct ky_context *other = NULL;
+
+	for (size_t i = 0; i < n && !other; i++) {
+		other = find_other(c->contexts, c->n_contexts, &contexts[i]);
+		if (other)
+			request_refuse(r, "exists",
+				"channel '%s' records '%s', and so cannot record '%s': use another channel",
+				c->name, other->spec, contexts[i].spec);
+	}
+	if (!other && channel_check_contexts(c, contexts, n) < 0)
+		request_refuse(r, "failed",
+			"channel '%s': these are too many: contexts are at most 64, 8 of them counters, and 4096 bytes together",
+			c->name);
+	return !r->refusal.code;
+}
+
+static void note_known(
+	struct request *r, const struct channel *c, const struct ky_context *contexts, size_t n)
+{
+	const struct ky_context *same;
+
+	for (size_t i = 0; i < n; i++) {
+		same = channel_context(c, contexts[i].name);
+		if (same)
+			reply_note(r, "channel '%s' records '%s' already", c->name, same->spec);
+	}
+}
+
+/* Brings the contexts to the programs, now or at the next start; says which. */
+static void apply_contexts(struct request *r, struct channel *c)
+{
+	unsigned n = channel_count_older(c);
+
+	if (!r->session->started && n)
+		apps_renew_channel(c);
+	else if (n)
+		reply_note(r,
+			"channel '%s': %u event%s that it knows already ha%s the new contexts from the next 'kymo start' on; others at once",
+			c->name, n, n == 1 ? "" : "s", n == 1 ? "s" : "ve");
+	reply_add_to(r, "channels", report_channel(c));
+}
+
+static bool is_target(const struct channel *c, const char *name)
+{
+	return !name || !strcmp(c->name, name);
+}
+
+/* To all channels (name NULL) or one: to each of them, or to none. */
+static enum outcome add_to_channels(
+	struct request *r, const char *name, const struct ky_context *contexts, size_t n)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &r->session->channels, node)
+		if (is_target(c, name) && !may_add(r, c, contexts, n))
+			return REFUSED;
+	ky_list_foreach (c, &r->session->channels, node) {
+		if (!is_target(c, name))
+			continue;
+		note_known(r, c, contexts, n);
+		if (channel_add_contexts(c, contexts, n) < 0)
+			return request_no_memory(r);
+		apply_contexts(r, c);
+	}
+	return DONE;
+}
+
+/* Without a channel's name: to all channels, or to a first one where there is none. */
+enum outcome run_add_context(struct request *r)
+{
+	size_t n = request_list_length(r, "contexts");
+	const char *name = request_string(r, "channel");
+	struct ky_context *contexts = parse_contexts(r, n);
+	struct channel *made = NULL;
+	enum outcome outcome = REFUSED;
+
+	if (contexts && !name && ky_list_empty(&r->session->channels))
+		made = request_make_channel(r, DEFAULT_CHANNEL);
+	else if (contexts && name)
+		request_channel(r);
+	if (!r->refusal.code)
+		outcome = add_to_channels(r, name, contexts, n);
+	if (outcome == REFUSED && made)
+		channel_free(made);
+	free(contexts);
+	return outcome;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* enable-event, disable-event. */
+#include "base/glob.h"
+#include "proto/app.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/control/commands.h"
+#include "sessiond/control/explain.h"
+#include "sessiond/control/report.h"
+
+static bool patterns_valid(struct request *r, const char *list, size_t max)
+{
+	size_t n = request_list_length(r, list);
+
+	if (n > max) {
+		request_refuse(
+			r, "usage", "%zu patterns at once: at most %zu are possible", n, max);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *p = request_list_string(r, list, i);
+
+		if (ky_glob_valid(p) && strlen(p) <= RULE_PATTERN_MAX)
+			continue;
+		request_refuse(r, "usage",
+			"'%s' is not a pattern: it must not be empty, end in a backslash or have more than %d characters",
+			p, RULE_PATTERN_MAX);
+		return false;
+	}
+	return true;
+}
+
+static bool levels_valid(struct request *r, uint32_t *ret_type, uint32_t *ret_level)
+{
+	bool at_least = request_number(r, "loglevel", ret_level);
+	bool only = request_number(r, "loglevel_only", ret_level);
+
+	*ret_type = only ? KY_LEVEL_ONLY : at_least ? KY_LEVEL_AT_LEAST : KY_LEVEL_ALL;
+	if (at_least && only)
+		request_refuse(r, "usage", "either 'loglevel' or 'loglevel_only', not both");
+	else if (*ret_type != KY_LEVEL_ALL && *ret_level > KYMO_DEBUG)
+		request_refuse(r, "usage", "log level %u is unknown: they go from 0 to %d",
+			*ret_level, KYMO_DEBUG);
+	else
+		return true;
+	return false;
+}
+
+/* An event is recorded when any rule wants it: a narrower one does not narrow down an older one. */
+static void note_variants(struct request *r, const struct channel *c, const struct rule *rule)
+{
+	const struct rule *other;
+
+	ky_list_foreach (other, &c->rules, node)
+		if (other->enabled && !strcmp(other->pattern, rule->pattern) &&
+			!rule_equal(other, rule))
+			reply_note(r,
+				"rule '%s' is enabled in another form too, and events that either of them wants are recorded: 'kymo disable-event --remove' and enable the one that you want",
+				rule->pattern);
+}
+
+/* The rules that the request asks for. NULL without memory. */
+static struct rule **make_rules(
+	struct request *r, size_t n, uint32_t type, uint32_t level, struct filter *filter)
+{
+	const char *exclusions[RULE_EXCLUSIONS_MAX];
+	size_t n_exclusions = request_list_length(r, "exclude");
+	struct rule **rules = calloc(n + 1, sizeof(*rules)); /* ends with NULL */
+
+	for (size_t i = 0; i < n_exclusions; i++)
+		exclusions[i] = request_list_string(r, "exclude", i);
+	for (size_t i = 0; rules && i < n; i++) {
+		rules[i] = rule_new(request_list_string(r, "patterns", i), exclusions,
+			(uint32_t)n_exclusions, type, (int32_t)level);
+		if (!rules[i])
+			return rules_free(rules);
+		rules[i]->filter = filter_ref(filter);
+	}
+	return rules;
+}
+
+/* The request's filter, a reference, or NULL when it has none; false when it is refused. */
+static bool take_filter(struct request *r, struct filter **ret_filter)
+{
+	const char *text = request_string(r, "filter");
+	struct ky_filter_error error;
+
+	*ret_filter = text ? filter_new(text, &error) : NULL;
+	if (!text || *ret_filter)
+		return true;
+	r->refusal.position = error.position;
+	if (*error.text)
+		request_refuse(r, "usage", "filter: %s", error.text);
+	else
+		request_no_memory(r);
+	return false;
+}
+
+static bool is_meant(struct request *r, const struct rule *rule)
+{
+	for (size_t i = 0; i < request_list_length(r, "patterns"); i++)
+		if (!strcmp(request_list_string(r, "patterns", i), rule->pattern))
+			return true;
+	return false;
+}
+
+/* How many events the rule matches, and what it does not record. */
+static unsigned note_matches(struct request *r, const struct channel *c, const struct rule *rule)
+{
+	unsigned n = channel_count_matches(c, rule, true);
+	struct ky_buf why = {0};
+
+	if (rule->unfit) {
+		reply_note(r, "%s", rule->unfit);
+	} else if (!n) {
+		explain_rule(&why, c, rule);
+		reply_note(r, "%s", why.data ? why.data : rule->pattern);
+	}
+	ky_buf_deinit(&why);
+	return n;
+}
+
+/* When the applications have answered: which rules there are, and how many events they match. */
+static enum outcome answer_rules(struct request *r)
+{
+	const char *name = request_string(r, "channel");
+	struct channel *c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+	struct rule *rule;
+	unsigned matched = 0;
+
+	if (!request_list(r, "patterns")) {
+		reply_add(r, "channel", report_channel(c));
+		return DONE;
+	}
+	reply_add(r, "rules", json_object_new_array());
+	ky_list_foreach (rule, &c->rules, node) {
+		if (!is_meant(r, rule) || !rule->enabled)
+			continue;
+		reply_add_to(r, "rules", report_rule(c, rule));
+		matched += note_matches(r, c, rule);
+	}
+	reply_add(r, "matched", json_object_new_int((int)matched));
+	return DONE;
+}
+
+enum outcome answer_with_rules(struct request *r, struct channel *c)
+{
+	apps_query_channel(c, request_barrier(r));
+	daemon_publish(r->daemon);
+	return request_await_peers(r, APP_ANSWER_NS, answer_rules);
+}
+
+/* made: its name when the command has made it under a name that the caller gave; else NULL. */
+static void note_channel(struct request *r, const struct channel *c, const char *made)
+{
+	const char *near = made ? request_channel_meant(r->session, made) : NULL;
+
+	if (near)
+		reply_note(r, "channel '%s' was made: did you mean '%s'?", made, near);
+	else if (made)
+		reply_note(r, "channel '%s' was made", made);
+	else if (!c->enabled)
+		reply_note(r,
+			"channel '%s' is disabled: it records nothing until 'kymo enable-channel %s'",
+			c->name, c->name);
+}
+
+/* Enables the rules in the channel, which is made if it is missing; but not if they are refused. */
+static enum outcome enable_rules(struct request *r, struct rule **rules)
+{
+	const char *name = request_string(r, "channel");
+	const char *wanted = name ? name : DEFAULT_CHANNEL;
+	struct channel *c = channel_find(r->session, wanted);
+	bool made = !c;
+	int ret;
+
+	if (!c)
+		c = request_make_channel(r, wanted);
+	if (!c)
+		return REFUSED;
+	for (size_t i = 0; rules[i]; i++)
+		note_variants(r, c, rules[i]);
+	ret = channel_enable_rules(c, rules);
+	if (ret < 0) {
+		request_refuse(r, "failed", "channel '%s' cannot have more than %u rules", wanted,
+			RULES_MAX);
+		if (made)
+			channel_free(c);
+		return REFUSED;
+	}
+	note_channel(r, c, made ? name : NULL);
+	return answer_with_rules(r, c);
+}
+
+enum outcome run_enable_event(struct request *r)
+{
+	uint32_t type, level = 0;
+	enum outcome outcome;
+	struct filter *filter;
+	struct rule **rules;
+
+	if (!patterns_valid(r, "patterns", RULES_MAX) ||
+		!patterns_valid(r, "exclude", RULE_EXCLUSIONS_MAX) ||
+		!levels_valid(r, &type, &level) || !take_filter(r, &filter))
+		return REFUSED;
+	rules = make_rules(r, request_list_length(r, "patterns"), type, level, filter);
+	filter_unref(filter);
+	outcome = rules ? enable_rules(r, rules) : request_no_memory(r);
+	rules_free(rules);
+	return outcome;
+}
+
+/* Refuses to disable what is not there. */
+static enum outcome refuse_rules(struct request *r, const struct channel *c)
+{
+	const char *wanted = request_list_string(r, "patterns", 0);
+	const struct rule *rule;
+
+	ky_list_foreach (rule, &c->rules, node) {
+		if (rule->enabled && name_is_meant(wanted, rule->pattern))
+			return request_refuse(r, "not-found",
+				"channel '%s' has no enabled rule of that text: did you mean '%s'?",
+				c->name, rule->pattern);
+	}
+	return request_refuse(r, "not-found",
+		"channel '%s' has no enabled rule of that text: 'kymo status' shows them%s",
+		c->name, strcmp(wanted, "*") ? "" : ", and --all means all of them");
+}
+
+/* A rule that was disabled can still be removed. */
+enum outcome run_disable_event(struct request *r)
+{
+	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
+	struct channel *c = request_channel(r);
+	struct rule *rule, *tmp;
+	unsigned n = 0;
+
+	if (!c)
+		return REFUSED;
+	if (everything == (request_list_length(r, "patterns") > 0))
+		return request_refuse(r, "usage",
+			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
+	reply_add(r, "rules", json_object_new_array());
+	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
+		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))
+			continue;
+		rule->enabled = false;
+		reply_add_to(r, "rules", report_rule(c, rule));
+		if (removes)
+			channel_remove_rule(c, rule);
+		n++;
+	}
+	return n || everything ? answer_when_unmapped(r, c) : refuse_rules(r, c);
+}

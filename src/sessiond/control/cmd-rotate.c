@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* rotate, clear, enable-rotation, disable-rotation. */
+#include <inttypes.h>
+
+#include "sessiond/control/commands.h"
+#include "sessiond/control/json.h"
+#include "sessiond/control/report.h"
+
+/* Without a trace of the session there are no chunks. */
+static enum outcome check_rotate(struct request *r)
+{
+	const struct session *s = r->session;
+
+	if (s->snapshot)
+		return request_refuse(r, "unsupported",
+			"session '%s' keeps events for snapshots only and writes no trace: 'kymo snapshot record' writes one",
+			s->name);
+	if (!*s->output)
+		return request_refuse(r, "unsupported",
+			"session '%s' writes no trace: there is nothing to rotate", s->name);
+	return DONE;
+}
+
+static void add_rotation(struct request *r, const char *state, const char *path)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add(o, "session", json_object_new_string(r->session->name));
+	json_add(o, "state", json_object_new_string(state));
+	json_add(o, "path", json_object_new_string(path ? path : ""));
+	reply_add(r, "rotation", o);
+}
+
+static void rotated(struct request_op *o, int status, const char *message)
+{
+	if (status && status != -ENODATA)
+		request_fail(o->request, status, o->session->name, message);
+	else
+		add_rotation(o->request, status ? "empty" : "completed",
+			status ? NULL : o->session->rotation.path);
+}
+
+static const char *why_not_begun(int error)
+{
+	return error == -EBUSY ? "it is being rotated or cleared: try again" : strerror(-error);
+}
+
+/* op: NULL with no_wait. */
+static int begin_rotation(struct request *r, struct session *s, bool clear,
+	void (*ended)(struct request_op *o, int status, const char *message))
+{
+	bool no_wait = request_bool(r, "no_wait");
+	struct request_op *o = no_wait ? NULL : request_op_new(r, s, ended);
+	int ret = o || no_wait ? rotation_begin(s, clear, o ? &o->op : NULL) : -ENOMEM;
+
+	if (ret < 0) {
+		request_op_free(o);
+		request_fail(r, ret, s->name, why_not_begun(ret));
+	}
+	return ret;
+}
+
+enum outcome run_rotate(struct request *r)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (check_rotate(r) == REFUSED || begin_rotation(r, r->session, false, rotated) < 0)
+		return REFUSED;
+	if (!ky_list_empty(&r->ops))
+		return request_await(r, request_outcome);
+	path = rotation_path(r->session);
+	add_rotation(r, "ongoing", path);
+	return DONE;
+}
+
+static void cleared(struct request_op *o, int status, const char *message)
+{
+	const struct session *s = o->session;
+	struct json_object *count;
+
+	if (status) {
+		request_fail(o->request, status, s->name, message);
+		return;
+	}
+	reply_add_to(o->request, "sessions", report_session(s));
+	count = json_object_new_object();
+	json_add(count, "session", json_object_new_string(s->name));
+	json_add(count, "events", json_object_new_uint64(s->rotation.n_cleared));
+	reply_add_to(o->request, "cleared", count);
+}
+
+static bool is_target(const struct request *r, const struct session *s)
+{
+	return s == r->session || (request_bool(r, "all") && s->uid == r->peer.uid);
+}
+
+/* What is in buffers that are overwritten is the programs' alone: nobody but they may move their heads. */
+static const char *why_not_cleared(const struct session *s)
+{
+	const struct channel *c;
+
+	if (s->snapshot)
+		return "it keeps events for snapshots, which are in the programs' hands: new ones will overwrite them";
+	ky_list_foreach (c, &s->channels, node)
+		if (c->overwrite)
+			return "it has a channel in overwrite mode, whose events are in the programs' hands: new ones will overwrite them";
+	return NULL;
+}
+
+static void clear_session(struct request *r, struct session *s)
+{
+	const char *why = why_not_cleared(s);
+
+	if (why)
+		request_fail(r, -EOPNOTSUPP, s->name, why);
+	else if (begin_rotation(r, s, true, cleared) == 0 && request_bool(r, "no_wait"))
+		reply_add_to(r, "sessions", report_session(s));
+}
+
+enum outcome run_clear(struct request *r)
+{
+	struct session *s;
+
+	reply_add(r, "sessions", json_object_new_array());
+	ky_list_foreach (s, &r->daemon->sessions, node)
+		if (is_target(r, s))
+			clear_session(r, s);
+	return request_await(r, request_outcome);
+}
+
+static enum outcome set_schedule(struct request *r, uint64_t timer_us, uint64_t size)
+{
+	rotation_schedule(r->session, timer_us, size);
+	reply_add(r, "session", report_session(r->session));
+	return DONE;
+}
+
+#define ROTATION_TIMER_MIN_US 1000u
+#define ROTATION_TIMER_MAX_US (1000000ull * 3600 * 24 * 365)
+
+enum outcome run_enable_rotation(struct request *r)
+{
+	uint64_t timer_us = request_bytes(r, "timer"), size = request_bytes(r, "size");
+	const struct rotation *old = &r->session->rotation;
+
+	if (check_rotate(r) == REFUSED)
+		return REFUSED;
+	if (!timer_us && !size)
+		return request_refuse(r, "usage", "a schedule needs 'timer' or 'size'");
+	if (timer_us && (timer_us < ROTATION_TIMER_MIN_US || timer_us > ROTATION_TIMER_MAX_US))
+		return request_refuse(r, "usage",
+			"a rotation every %" PRIu64
+			" us is not possible: from %u us, which is a millisecond, to a year",
+			timer_us, ROTATION_TIMER_MIN_US);
+	return set_schedule(r, timer_us ? timer_us : old->timer_us, size ? size : old->size);
+}
+
+enum outcome run_disable_rotation(struct request *r)
+{
+	const struct rotation *old = &r->session->rotation;
+	bool timer = request_bool(r, "timer"), size = request_bool(r, "size");
+
+	if ((timer && !old->timer_us) || (size && !old->size))
+		return request_refuse(r, "not-found", "session '%s' has no rotation by %s",
+			r->session->name, timer && !old->timer_us ? "timer" : "size");
+	if (!timer && !size)
+		timer = size = true;
+	return set_schedule(r, timer ? 0 : old->timer_us, size ? 0 : old->size);
+}

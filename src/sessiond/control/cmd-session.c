@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* create, destroy, start, stop, pause, resume, list, set-session. */
+#include <sys/stat.h>
+#include <time.h>
+
+#include "sessiond/control/commands.h"
+#include "sessiond/peers/health.h"
+#include "sessiond/journal.h"
+#include "sessiond/control/report.h"
+
+static void step_ended(struct request_op *o, int status, const char *message)
+{
+	struct request *r = o->request;
+	struct session *s = o->session;
+
+	if (status) {
+		request_fail(r, status, s->name, message);
+		return;
+	}
+	reply_add_to(r, "sessions", report_session(s));
+	if (*message)
+		reply_note(r, "session '%s': %s", s->name, message);
+}
+
+/* why: "", to be filled in, or to be left so. */
+static const char *why_no_step(const struct session *s, int error, struct ky_buf *why)
+{
+	switch (error) {
+	case -EBUSY:
+		if (s->step != SESSION_QUITTING)
+			return "another command is still at work on it: try again";
+		ky_buf_puts(why, "it is being destroyed: ");
+		session_put_unfinished(s, why);
+		return why->data ? why->data : "it is being destroyed";
+	case -ENOTCONN:
+		return "it is stopped, and only a recording can be paused or resumed: 'kymo start' begins to record";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* As it should be, then; or not concerned, when all are meant. */
+static bool is_fine(const struct request *r, int ret)
+{
+	return ret == -EALREADY || (ret == -ENOTCONN && !r->session);
+}
+
+/* With no_wait, the request does not wait for the step, and the session is reported as it is now. */
+static void begin_step(
+	struct request *r, struct session *s, int (*begin)(struct session *s, struct op *op))
+{
+	bool no_wait = request_bool(r, "no_wait");
+	struct request_op *o = no_wait ? NULL : request_op_new(r, s, step_ended);
+	int ret = o || no_wait ? begin(s, o ? &o->op : NULL) : -ENOMEM;
+	struct ky_buf why = {0};
+
+	if (!ret && o)
+		return;
+	request_op_free(o);
+	if (!ret || is_fine(r, ret))
+		reply_add_to(r, "sessions", report_session(s));
+	else
+		request_fail(r, ret, s->name, why_no_step(s, ret, &why));
+	ky_buf_deinit(&why);
+}
+
+/* One session, or all of the caller's. */
+static enum outcome begin_steps(struct request *r, int (*begin)(struct session *s, struct op *op))
+{
+	struct session *s, *tmp;
+
+	reply_add(r, "sessions", json_object_new_array());
+	if (r->session)
+		begin_step(r, r->session, begin);
+	else
+		ky_list_foreach_safe (s, tmp, &r->daemon->sessions, node)
+			if (r->peer.uid == s->uid)
+				begin_step(r, s, begin);
+	return request_await(r, request_outcome);
+}
+
+enum outcome run_start(struct request *r)
+{
+	return begin_steps(r, session_start);
+}
+
+enum outcome run_stop(struct request *r)
+{
+	return begin_steps(r, session_stop);
+}
+
+enum outcome run_pause(struct request *r)
+{
+	return begin_steps(r, session_pause);
+}
+
+enum outcome run_resume(struct request *r)
+{
+	return begin_steps(r, session_resume);
+}
+
+enum outcome run_destroy(struct request *r)
+{
+	return begin_steps(r, session_destroy);
+}
+
+static const char *default_name(char *buf, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(buf, size, "auto-%Y%m%d-%H%M%S", &tm);
+	return buf;
+}
+
+struct session *output_find(struct daemon *d, const char *output)
+{
+	struct stat mine, theirs;
+	bool exists = *output && stat(output, &mine) == 0;
+	struct session *s;
+
+	ky_list_foreach (s, &d->sessions, node)
+		if (*output && (!strcmp(s->output, output) ||
+				       (exists && *s->output && stat(s->output, &theirs) == 0 &&
+					       mine.st_dev == theirs.st_dev &&
+					       mine.st_ino == theirs.st_ino)))
+			return s;
+	return NULL;
+}
+
+static bool may_have_more(const struct request *r)
+{
+	const struct session *s;
+	unsigned n = 0;
+
+	ky_list_foreach (s, &r->daemon->sessions, node)
+		n += s->uid == r->peer.uid;
+	return n < USER_SESSIONS_MAX || r->peer.uid == r->daemon->uid;
+}
+
+static enum outcome check_create(struct request *r, const char *name, const char *output)
+{
+	const struct session *other = output_find(r->daemon, output);
+
+	if (!name_valid(name))
+		return request_refuse(r, "usage",
+			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
+			name);
+	if (*output && *output != '/')
+		return request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	if (other)
+		return request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			other->name, output);
+	if (session_find(r->daemon, name))
+		return request_refuse(r, "exists",
+			"session '%s' exists already: choose another name or 'kymo destroy %s'",
+			name, name);
+	if (r->daemon->n_sessions >= SESSIONS_MAX)
+		return request_refuse(
+			r, "failed", "there are %u sessions already: destroy some", SESSIONS_MAX);
+	if (!may_have_more(r))
+		return request_refuse(r, "failed",
+			"you have %u sessions already, and no user may have more: destroy some",
+			USER_SESSIONS_MAX);
+	return DONE;
+}
+
+/*
+ * Only the daemon's own user chooses where buffers lie in files: an application that has the file of another user's rings
+ * open could truncate it, and so kill the others.
+ */
+static enum outcome check_shm(struct request *r, const char *path, uid_t uid)
+{
+	if (*path && *path != '/')
+		return request_refuse(r, "usage", "shm_path '%s' is not an absolute path", path);
+	if (*path && uid != r->daemon->uid)
+		return request_refuse(r, "permission",
+			"buffers in files are for the session daemon's own user: leave --shm-path away, or use a session daemon of your own (KYMO_RUNDIR)");
+	return DONE;
+}
+
+static const char *why_no_shm(int error)
+{
+	switch (error) {
+	case -ENOTEMPTY:
+		return "it is not empty (if a session was killed, 'kymo recover' writes out what it left there): choose another directory";
+	case -EPERM:
+		return "it is another user's, or all may write to it: choose another directory";
+	case -EOPNOTSUPP:
+		return "its file system cannot reserve room for good: choose a tmpfs, as below /dev/shm, ext4 or xfs";
+	default:
+		return strerror(-error);
+	}
+}
+
+static enum outcome refuse_create(
+	struct request *r, const char *name, const char *shm_path, int error)
+{
+	if (*shm_path)
+		return request_refuse(r, "failed",
+			"cannot keep the buffers of session '%s' in '%s': %s", name, shm_path,
+			why_no_shm(error));
+	return request_refuse(r, "failed", "cannot start a consumer for session '%s': %s", name,
+		error == -ENOENT ? "kymo-consumerd was not found: is kymo installed completely?"
+				 : strerror(-error));
+}
+
+static void created(struct request_op *o, int status, const char *message)
+{
+	if (status) {
+		request_fail(o->request, status, o->session->name, message);
+		return;
+	}
+	reply_add(o->request, "session", report_session(o->session));
+	request_select(o->request, o->session);
+}
+
+/* Consumers of a predecessor's sessions run already: there is nothing to wait for. */
+static enum outcome create_session(
+	struct request *r, const char *name, const char *output, const char *shm_path, uid_t uid)
+{
+	struct daemon *d = r->daemon;
+	struct request_op *o = d->replaying ? NULL : request_op_new(r, NULL, created);
+	int ret = o || d->replaying
+			  ? session_new(d, name, output, shm_path, request_bool(r, "snapshot"), uid,
+				    r->peer.gid, o ? &o->op : NULL)
+			  : -ENOMEM;
+
+	if (ret < 0) {
+		request_op_free(o);
+		return refuse_create(r, name, shm_path, ret);
+	}
+	if (!d->replaying) {
+		o->session = session_find(d, name);
+		journal_begin(o->session, r->params);
+	}
+	return request_await(r, request_outcome);
+}
+
+static enum outcome create(struct request *r)
+{
+	struct daemon *d = r->daemon;
+	const char *name = request_string(r, "session"), *output = request_string(r, "output");
+	/* Only root's daemon can run consumers as somebody else. */
+	uid_t uid = d->uid == 0 ? r->peer.uid : d->uid;
+	const char *shm_path = request_string(r, "shm_path");
+	char buf[64];
+
+	shm_path = shm_path ? shm_path : "";
+	name = name ? name : default_name(buf, sizeof(buf));
+	output = output ? output : "";
+	if (check_create(r, name, output) == REFUSED || check_shm(r, shm_path, uid) == REFUSED)
+		return REFUSED;
+	if (r->timed_out)
+		reply_note(r,
+			"the collector of system state does not answer: the session does without it");
+	if (*d->collector.trouble)
+		reply_note(r,
+			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
+			d->collector.trouble);
+	return create_session(r, name, output, shm_path, uid);
+}
+
+/* A session does not begin before the collector is ready, or has failed. */
+enum outcome run_create(struct request *r)
+{
+	if (!r->daemon->replaying)
+		collector_await(&r->daemon->collector, request_barrier(r));
+	return request_await_peers(r, COLLECTOR_ANSWER_NS, create);
+}
+
+enum outcome run_set_session(struct request *r)
+{
+	if (!request_string(r, "session"))
+		return request_refuse(r, "usage", "'set-session' needs the parameter 'session'");
+	request_select(r, r->session);
+	reply_add(r, "session", report_session(r->session));
+	return DONE;
+}
+
+enum outcome run_list(struct request *r)
+{
+	const struct session *s;
+
+	reply_add(r, "sessions", json_object_new_array());
+	ky_list_foreach (s, &r->daemon->sessions, node)
+		if (request_may_touch(r, s))
+			reply_add_to(r, "sessions", report_session_brief(s));
+	return DONE;
+}

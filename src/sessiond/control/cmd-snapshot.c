@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot, regenerate. */
+#include <limits.h>
+#include <time.h>
+
+#include "sessiond/peers/app.h"
+#include "sessiond/control/commands.h"
+#include "sessiond/control/report.h"
+#include "sessiond/peers/snapshot.h"
+
+static void snapshot_ended(struct request_op *o, int status, const char *message)
+{
+	if (status)
+		request_fail(o->request, status, o->session->name, message);
+	else
+		reply_add(o->request, "snapshot", report_snapshot(o->subject));
+}
+
+/*
+ * Where it goes: below the session's directory if that has nothing but snapshots, else beside it, because whoever reads a
+ * trace reads all that lies below. False when the request was refused.
+ */
+static bool place_snapshot(struct request *r, char *buf, size_t size)
+{
+	const struct session *s = r->session;
+	const char *name = request_string(r, "name"), *output = request_string(r, "output");
+	const struct session *other = output ? output_find(r->daemon, output) : NULL;
+	size_t len = strlen(s->output);
+	time_t now = time(NULL);
+	struct tm tm;
+	char date[32];
+
+	while (len > 1 && s->output[len - 1] == '/')
+		len--;
+	localtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+	if (name && output)
+		request_refuse(r, "usage", "either a name for the snapshot or 'output', not both");
+	else if (name && !name_valid(name))
+		request_refuse(r, "usage",
+			"'%s' cannot name a snapshot: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
+			name);
+	else if (output && *output != '/')
+		request_refuse(r, "usage", "output '%s' is not an absolute path", output);
+	else if (other && (other != s || !s->snapshot))
+		request_refuse(r, "exists",
+			"session '%s' writes to '%s' already: choose another output directory",
+			other->name, output);
+	else if (!output && !len)
+		request_refuse(r, "usage",
+			"session '%s' writes no trace, so there is no place for a snapshot: give --output=DIR",
+			s->name);
+	else if (output)
+		return snprintf(buf, size, "%s", output) > 0;
+	else
+		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
+			       s->snapshot ? '/' : '-', name ? name : "snapshot",
+			       s->last_snapshot + 1, date) > 0;
+	return false;
+}
+
+enum outcome run_snapshot(struct request *r)
+{
+	char output[2 * PATH_MAX];
+	struct snapshot *sn = NULL;
+	struct request_op *o;
+	int ret;
+
+	if (!place_snapshot(r, output, sizeof(output)))
+		return REFUSED;
+	o = request_op_new(r, r->session, snapshot_ended);
+	ret = o ? snapshot_new(r->session, output, request_bytes(r, "max_size"), &o->op, &sn)
+		: -ENOMEM;
+	if (!ret) {
+		o->subject = sn;
+		return request_await(r, request_outcome);
+	}
+	request_op_free(o);
+	if (ret == -EBUSY)
+		return request_refuse(r, "busy",
+			"session '%s' has %u snapshots under way: try again when one has ended",
+			r->session->name, SNAPSHOTS_MAX);
+	return request_refuse(
+		r, "failed", "cannot start a consumer for the snapshot: %s", strerror(-ret));
+}
+
+static enum outcome answer_regenerated(struct request *r)
+{
+	if (r->timed_out)
+		reply_note(r, "some programs have not finished: their state may be recorded later");
+	return DONE;
+}
+
+enum outcome run_regenerate(struct request *r)
+{
+	const char *what = request_string(r, "what");
+
+	if (strcmp(what, "statedump"))
+		return request_refuse(
+			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
+	if (!r->session->started)
+		return request_refuse(r, "usage",
+			"session '%s' is not started: programs record their state when it is ('kymo start')",
+			r->session->name);
+	apps_dump_state(r->session, true, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions of the control commands (request.h says what they return), and what they share. The parameters were
+ * checked by the table's row (commands.c).
+ */
+#ifndef SESSIOND_CONTROL_COMMANDS_H
+#define SESSIOND_CONTROL_COMMANDS_H
+
+#include "sessiond/control/client.h"
+#include "sessiond/daemon.h"
+
+enum outcome run_start(struct request *r);
+enum outcome run_stop(struct request *r);
+enum outcome run_pause(struct request *r);
+enum outcome run_resume(struct request *r);
+enum outcome run_destroy(struct request *r);
+enum outcome run_create(struct request *r);
+enum outcome run_set_session(struct request *r);
+enum outcome run_list(struct request *r);
+enum outcome run_enable_channel(struct request *r);
+enum outcome run_disable_channel(struct request *r);
+enum outcome run_set(struct request *r);
+enum outcome run_enable_event(struct request *r);
+enum outcome run_disable_event(struct request *r);
+enum outcome run_add_context(struct request *r);
+enum outcome run_track(struct request *r);
+enum outcome run_untrack(struct request *r);
+enum outcome run_snapshot(struct request *r);
+enum outcome run_regenerate(struct request *r);
+enum outcome run_rotate(struct request *r);
+enum outcome run_clear(struct request *r);
+enum outcome run_enable_rotation(struct request *r);
+enum outcome run_disable_rotation(struct request *r);
+
+/* Returns the session that writes to this directory already, by whatever name of it; or NULL. */
+struct session *output_find(struct daemon *d, const char *output);
+
+/* Returns the channel that the request names, or the first one; NULL: the request was refused. */
+struct channel *request_channel(struct request *r);
+/* Returns a new channel of this name; NULL: the request was refused. */
+struct channel *request_make_channel(struct request *r, const char *name);
+/* Returns the name of a channel that `name` may have been meant to be, or NULL. */
+const char *request_channel_meant(const struct session *s, const char *name);
+/* Refuses it because there is no memory. */
+enum outcome request_no_memory(struct request *r);
+
+/* Asks applications for their events that the channel's rules match; the reply has the rules then. */
+enum outcome answer_with_rules(struct request *r, struct channel *c);
+/* Ends when no application records any more what the channel does not want now. */
+enum outcome answer_when_unmapped(struct request *r, struct channel *c);
+
+#endif

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/control/report.h"
+
+#include <inttypes.h>
+
+#include "sessiond/peers/app.h"
+#include "sessiond/daemon.h"
+#include "sessiond/model/describe.h"
+#include "sessiond/control/explain.h"
+#include "sessiond/peers/health.h"
+#include "sessiond/control/json.h"
+#include "sessiond/model/option.h"
+
+#define NAMES_MAX 5 /* of programs, in one warning */
+
+static void add_string(struct json_object *o, const char *name, const char *value)
+{
+	json_add(o, name, json_object_new_string(value));
+}
+
+static void add_number(struct json_object *o, const char *name, uint64_t value)
+{
+	json_add(o, name, json_object_new_uint64(value));
+}
+
+static void add_bool(struct json_object *o, const char *name, bool value)
+{
+	json_add(o, name, json_object_new_boolean(value));
+}
+
+static const char *abi_name(uint32_t abi_bits)
+{
+	return abi_bits == 32 ? "32-bit" : "64-bit";
+}
+
+struct json_object *report_rule(const struct channel *c, const struct rule *r)
+{
+	static const char *const types[] = {
+		[KY_LEVEL_ALL] = "all", [KY_LEVEL_AT_LEAST] = "at-least", [KY_LEVEL_ONLY] = "only"};
+	struct json_object *o = json_object_new_object(), *exclude = json_object_new_array();
+
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		json_append(exclude, json_object_new_string(r->exclusions[i]));
+	add_string(o, "pattern", r->pattern);
+	json_add(o, "exclude", exclude);
+	add_string(o, "loglevel_type", types[r->level_type]);
+	if (r->level_type != KY_LEVEL_ALL)
+		json_add(o, "loglevel", json_object_new_int(r->level));
+	add_string(o, "filter", r->filter ? r->filter->text : "");
+	add_bool(o, "enabled", r->enabled);
+	add_number(o, "matched", channel_count_matches(c, r, false));
+	return o;
+}
+
+/* Of all processes that have buffers of their own. */
+static void add_processes(struct json_object *o, const struct ring_set *kind)
+{
+	const struct ring_set *set;
+	uint64_t n = 0, size = 0, memory = 0;
+
+	ky_list_foreach (set, &kind->channel->sets, node) {
+		if (set->kind != kind || !set->made)
+			continue;
+		n++;
+		size = KY_MAX(size, set->geometry.n_rings * set->geometry.data_stride);
+		memory += ring_memory_in_use(&set->memory);
+	}
+	add_string(o, "kind", "process");
+	add_number(o, "count", n);
+	add_number(o, "size", size);
+	add_number(o, "memory", memory);
+}
+
+static void add_slots(struct json_object *o, const struct ring_set *set)
+{
+	struct slot_counts n;
+
+	if (set->mode != KY_SET_PER_THREAD ||
+		ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0)
+		return;
+	add_number(o, "pool_size", set->pool_size);
+	add_number(o, "claimed", n.claimed);
+	add_number(o, "in_use", n.in_use);
+	add_number(o, "unprepared", n.unprepared);
+}
+
+static void add_rings(struct json_object *o, const struct ring_set *set)
+{
+	add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
+	add_number(o, "count", set->geometry.n_rings);
+	add_number(o, "size", set->geometry.data_stride);
+	add_number(o, "memory", ring_memory_in_use(&set->memory));
+	add_slots(o, set);
+}
+
+/* The buffers that the daemon has made: for each user, ABI and kind of ring. */
+static struct json_object *report_buffers(const struct channel *c)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->described || ring_set_is_own(set))
+			continue;
+		o = json_object_new_object();
+		add_number(o, "uid", set->uid);
+		add_string(o, "abi", abi_name(set->abi_bits));
+		if (set->made)
+			add_rings(o, set);
+		else
+			add_processes(o, set);
+		json_append(list, o);
+	}
+	return list;
+}
+
+struct json_object *report_channel(const struct channel *c)
+{
+	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
+	struct json_object *contexts = json_object_new_array();
+	char param[OPTION_PARAM_MAX];
+	const struct rule *r;
+
+	add_string(o, "name", c->name);
+	add_bool(o, "enabled", c->enabled);
+	for (const struct option *option = channel_options; option->key; option++)
+		json_add(o, option_param(option, param), option_value(c, option));
+	ky_list_foreach (r, &c->rules, node)
+		json_append(rules, report_rule(c, r));
+	json_add(o, "rules", rules);
+	for (uint32_t i = 0; i < c->n_contexts; i++)
+		json_append(contexts, json_object_new_string(c->contexts[i].spec));
+	json_add(o, "contexts", contexts);
+	json_add(o, "ring_sets", report_buffers(c));
+	return o;
+}
+
+static struct json_object *report_option(const struct channel *c, const struct option *option)
+{
+	struct json_object *o = json_object_new_object();
+	struct ky_buf allowed = {0};
+
+	option_describe(&allowed, option);
+	add_string(o, "key", option->key);
+	json_add(o, "value", option_value(c, option));
+	add_string(o, "help", option->help);
+	add_string(o, "allowed", allowed.data ? allowed.data : "");
+	add_string(o, "changes", option_effect(option));
+	ky_buf_deinit(&allowed);
+	return o;
+}
+
+struct json_object *report_options(const struct channel *c)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	add_string(o, "name", c->name);
+	for (const struct option *option = channel_options; option->key; option++)
+		json_append(list, report_option(c, option));
+	json_add(o, "options", list);
+	return o;
+}
+
+struct json_object *report_session_brief(const struct session *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "name", s->name);
+	add_number(o, "owner", s->uid);
+	add_string(o, "domain", "user");
+	add_string(o, "state", session_state(s));
+	add_string(o, "output", s->output);
+	if (s->shm_path)
+		add_string(o, "shm_path", s->shm_path);
+	return o;
+}
+
+static struct json_object *report_programs(const struct session *s)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct app *a;
+	unsigned n;
+
+	ky_list_foreach (a, &s->daemon->apps, node) {
+		n = app_count_mapped(a, s);
+		if (!n)
+			continue;
+		o = json_object_new_object();
+		json_add(o, "pid", json_object_new_int(a->pid));
+		add_string(o, "name", a->name);
+		add_number(o, "uid", a->user->uid);
+		add_string(o, "abi", abi_name(a->abi_bits));
+		add_number(o, "events", n);
+		json_append(list, o);
+	}
+	return list;
+}
+
+struct json_object *report_tracked(const struct session *s)
+{
+	struct json_object *o = json_object_new_object(), *list;
+	char digits[16];
+
+	for (int i = 0; i < N_TRACKERS; i++) {
+		const struct tracker *t = &s->trackers[i];
+
+		list = json_object_new_array();
+		if (!t->narrowed)
+			json_append(list, json_object_new_string("all"));
+		for (uint32_t k = 0; k < t->n; k++) {
+			snprintf(digits, sizeof(digits), "%" PRIu32, t->values[k]);
+			json_append(list, json_object_new_string(digits));
+		}
+		json_add(o, tracker_names[i], list);
+	}
+	return o;
+}
+
+static void add_counts(struct json_object *o, const struct consumer_counts *counts)
+{
+	add_number(o, "recorded", counts->recorded);
+	add_number(o, "discarded", counts->discarded);
+	add_number(o, "bytes", counts->bytes);
+	add_number(o, "discarded_too_big", counts->discarded_too_big);
+	add_number(o, "discarded_refused", counts->discarded_refused);
+	add_number(o, "discarded_no_slot", counts->discarded_no_slot);
+	add_number(o, "unwritten", counts->unwritten);
+	add_number(o, "removed", counts->removed);
+	add_number(o, "cleared", counts->cleared);
+}
+
+/* A consumer that is not at work reports nothing: then the buffers say what has been lost. */
+static void add_session_counts(struct json_object *o, const struct session *s)
+{
+	struct consumer_counts counts = s->consumer.counts;
+	struct backlog b;
+
+	session_backlog(s, &b);
+	if (consumer_silence_ns(&s->consumer))
+		counts.discarded += b.discarded;
+	add_counts(o, &counts);
+	add_number(o, "in_buffers", b.recorded);
+}
+
+static struct json_object *report_rotation(const struct session *s)
+{
+	const struct rotation *r = &s->rotation;
+	struct json_object *o = json_object_new_object();
+
+	add_bool(o, "ongoing", r->archive);
+	add_number(o, "chunks", r->n_archived);
+	add_string(o, "last", r->path ? r->path : "");
+	add_number(o, "timer", r->timer_us);
+	add_number(o, "size", r->size);
+	return o;
+}
+
+struct json_object *report_snapshot(const struct snapshot *sn)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "session", sn->session->name);
+	add_string(o, "output", sn->output);
+	add_counts(o, &sn->consumer.counts);
+	add_number(o, "overwritten", sn->consumer.counts.overwritten);
+	add_number(o, "left_out", sn->consumer.counts.left_out);
+	return o;
+}
+
+struct json_object *report_session(const struct session *s)
+{
+	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
+	const struct channel *c;
+
+	add_session_counts(o, s);
+	add_number(o, "unrecorded_programs", s->unrecorded.n);
+	json_add(o, "rotation", report_rotation(s));
+	add_bool(o, "snapshot", s->snapshot);
+	add_number(o, "snapshots", s->n_snapshots);
+	add_string(o, "error", s->error ? s->error : "");
+	ky_list_foreach (c, &s->channels, node)
+		json_append(channels, report_channel(c));
+	json_add(o, "channels", channels);
+	json_add(o, "tracked", report_tracked(s));
+	json_add(o, "applications", report_programs(s));
+	return o;
+}
+
+static struct json_object *report_fields(const struct event_desc *e)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	struct ky_desc d;
+	struct ky_field f;
+
+	ky_desc_open(&d, event_desc_bytes(e));
+	while (ky_desc_next_field(&d, &f)) {
+		struct ky_buf type = {0};
+
+		describe_type(&type, &f);
+		o = json_object_new_object();
+		add_string(o, "name", f.name);
+		add_string(o, "type", type.data ? type.data : "");
+		json_append(list, o);
+		ky_buf_deinit(&type);
+	}
+	return list;
+}
+
+static struct json_object *report_event(const struct event_desc *e, bool brief)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_string(o, "name", e->name);
+	json_add(o, "loglevel", json_object_new_int(e->loglevel));
+	if (!brief)
+		json_add(o, "fields", report_fields(e));
+	return o;
+}
+
+/*
+ * reported: those of programs before, by description: many programs have the same events, and a JSON object is dear. Or
+ * NULL: there is no memory for it.
+ */
+static struct json_object *report_events(const struct app *a, bool brief, struct lh_table *reported)
+{
+	struct json_object *list = json_object_new_array();
+	void *o;
+
+	for (uint32_t i = 0; i < a->n_events; i++) {
+		if (!a->events[i])
+			continue;
+		if (reported && lh_table_lookup_ex(reported, a->events[i], &o)) {
+			json_append(list, json_object_get(o));
+			continue;
+		}
+		o = report_event(a->events[i], brief);
+		if (reported && !lh_table_insert(reported, a->events[i], o))
+			json_object_get(o);
+		json_append(list, o);
+	}
+	return list;
+}
+
+static void put_reported(struct lh_entry *e)
+{
+	json_object_put((struct json_object *)lh_entry_v(e));
+}
+
+struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief)
+{
+	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
+	struct json_object *list = json_object_new_array(), *o;
+	const struct app *a;
+
+	ky_list_foreach (a, &d->apps, node) {
+		if (!a->registered || (uid && a->user->uid != uid))
+			continue;
+		o = json_object_new_object();
+		json_add(o, "pid", json_object_new_int(a->pid));
+		add_string(o, "name", a->name);
+		add_number(o, "uid", a->user->uid);
+		add_string(o, "abi", abi_name(a->abi_bits));
+		json_add(o, "events", report_events(a, brief, reported));
+		json_append(list, o);
+	}
+	if (reported)
+		lh_table_free(reported);
+	return list;
+}
+
+static void warn(struct json_object *list, const char *fmt, ...) KY_PRINTF(2, 3);
+
+static void warn(struct json_object *list, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_append(list, json_object_new_string(text));
+}
+
+/* Nothing is lost by it, but who asked for such buffers does not want threads to wait. */
+static void warn_of_pool(struct json_object *list, const struct channel *c)
+{
+	const struct ring_set *set;
+	struct slot_counts n;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (!set->made || !set->named ||
+			ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0 ||
+			!n.unprepared)
+			continue;
+		warn(list,
+			"channel '%s': %" PRIu64
+			" threads came before a buffer was ready and made one themselves, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
+			c->name, n.unprepared, set->pool_size);
+	}
+}
+
+static void warn_of_channel(struct json_object *list, const struct channel *c)
+{
+	const struct rule *r;
+
+	if (!c->enabled) {
+		warn(list,
+			"channel '%s' is disabled: it records nothing until 'kymo enable-channel %s'",
+			c->name, c->name);
+		return;
+	}
+	warn_of_pool(list, c);
+	ky_list_foreach (r, &c->rules, node) {
+		struct ky_buf why = {0};
+
+		if (!r->enabled)
+			continue;
+		if (r->unfit) {
+			warn(list, "%s", r->unfit);
+		} else if (!channel_count_matches(c, r, false)) {
+			explain_rule(&why, c, r);
+			warn(list, "%s", why.data ? why.data : r->pattern);
+		}
+		ky_buf_deinit(&why);
+	}
+}
+
+/* Programs that record into a channel that asks them to wait, and do not allow it. */
+static void warn_of_blocking(struct json_object *list, const struct channel *c)
+{
+	struct ky_buf names = {0};
+	const struct ring_set *set;
+	const struct app_set *as;
+	unsigned n = 0;
+
+	if (!c->blocking_timeout_us)
+		return;
+	ky_list_foreach (set, &c->sets, node) {
+		ky_list_foreach (as, &set->users, set_node) {
+			if (!as->sent || as->app->caps & KY_CAP_BLOCKING)
+				continue;
+			if (n++ < NAMES_MAX)
+				ky_buf_printf(&names, "%s%s (pid %d)", n > 1 ? ", " : "",
+					as->app->name, (int)as->app->pid);
+		}
+	}
+	if (n > NAMES_MAX)
+		ky_buf_printf(&names, " and %u more", n - NAMES_MAX);
+	if (n)
+		warn(list,
+			"channel '%s' has a blocking-timeout, but %s do%s not allow it, and discard%s: start with KYMO_ALLOW_BLOCKING=1 in the environment what is to wait",
+			c->name, names.data ? names.data : "some programs", n == 1 ? "es" : "",
+			n == 1 ? "s" : "");
+	ky_buf_deinit(&names);
+}
+
+static void warn_of_trackers(struct json_object *list, const struct session *s)
+{
+	const struct app *a;
+	unsigned n = 0;
+
+	ky_list_foreach (a, &s->daemon->apps, node) {
+		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
+			collector_is(&s->daemon->collector, a->pid))
+			continue;
+		if (app_is_tracked(a, s))
+			return;
+		n++;
+	}
+	if (n == 1)
+		warn(list,
+			"the only program that runs is not tracked: 'kymo track --all' tracks every one");
+	else if (n)
+		warn(list,
+			"none of the %u running programs is tracked: 'kymo track --all' tracks every one",
+			n);
+}
+
+static bool has_enabled_rule(const struct session *s)
+{
+	const struct channel *c;
+	const struct rule *r;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (r, &c->rules, node)
+			if (r->enabled)
+				return true;
+	return false;
+}
+
+static void warn_of_rules(struct json_object *list, const struct session *s)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node) {
+		warn_of_channel(list, c);
+		warn_of_blocking(list, c);
+	}
+	if (!has_enabled_rule(s))
+		warn(list,
+			"session '%s' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one",
+			s->name);
+	else if (!s->was_started)
+		warn(list, "session '%s' has not been started: 'kymo start %s' begins to record",
+			s->name, s->name);
+	else if (s->paused)
+		warn(list, "session '%s' is paused: nothing is recorded until 'kymo resume %s'",
+			s->name, s->name);
+}
+
+static void warn_of_silence(struct json_object *list, const struct session *s)
+{
+	struct ky_buf text = {0};
+
+	if (!consumer_silence_ns(&s->consumer))
+		return;
+	consumer_put_silence(&s->consumer, &text);
+	ky_buf_puts(&text,
+		"; events wait in the buffers until it goes on, and are discarded when these are full");
+	warn(list, "%s", text.data ? text.data : "its consumer is not at work");
+	ky_buf_deinit(&text);
+}
+
+static void warn_of_losses(struct json_object *list, const struct session *s)
+{
+	const struct consumer_counts *n = &s->consumer.counts;
+	uint64_t full = n->discarded -
+			KY_MIN(n->discarded,
+				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
+	struct ky_buf unrecorded = {0};
+
+	if (full)
+		warn(list,
+			"%" PRIu64
+			" events were discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')",
+			full);
+	if (n->discarded_too_big)
+		warn(list,
+			"%" PRIu64
+			" events were too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or were states for which there was no room",
+			n->discarded_too_big);
+	if (n->discarded_no_slot)
+		warn(list,
+			"%" PRIu64
+			" events were discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')",
+			n->discarded_no_slot);
+	if (n->discarded_refused)
+		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
+			n->discarded_refused);
+	unrecorded_describe(&unrecorded, &s->unrecorded);
+	if (unrecorded.data)
+		warn(list, "%s", unrecorded.data);
+	ky_buf_deinit(&unrecorded);
+	if (n->unwritten)
+		warn(list, "%" PRIu64 " events were recorded but could not be written",
+			n->unwritten);
+	if (n->n_quarantined)
+		warn(list,
+			"%" PRIu64
+			" buffers were given up: a program has overwritten their control words",
+			n->n_quarantined);
+	if (s->error)
+		warn(list, "%s", s->error);
+}
+
+struct json_object *report_warnings(const struct session *s)
+{
+	struct json_object *list = json_object_new_array();
+	const struct notice *n;
+
+	warn_of_silence(list, s);
+	warn_of_rules(list, s);
+	warn_of_trackers(list, s);
+	ky_list_foreach (n, &s->notices, node)
+		warn(list, "%s", n->text);
+	if (s->n_notices_lost)
+		warn(list, "%u more warnings were left out", s->n_notices_lost);
+	warn_of_losses(list, s);
+	return list;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon tells of itself, as JSON objects of docs/protocol.md. All are new; the caller
+ * owns them.
+ */
+#ifndef SESSIOND_CONTROL_REPORT_H
+#define SESSIOND_CONTROL_REPORT_H
+
+#include <json-c/json.h>
+
+#include "sessiond/peers/snapshot.h"
+
+struct json_object *report_session(const struct session *s);
+/* What was written, and where. */
+struct json_object *report_snapshot(const struct snapshot *sn);
+/* Name, state and where it goes: for lists. */
+struct json_object *report_session_brief(const struct session *s);
+struct json_object *report_channel(const struct channel *c);
+/* What its options are, and may be. */
+struct json_object *report_options(const struct channel *c);
+struct json_object *report_rule(const struct channel *c, const struct rule *r);
+/* For each attribute the values that the session tracks, or "all". */
+struct json_object *report_tracked(const struct session *s);
+/* Programs of these users (uid; or all when it is 0) with their events; brief: without their fields. */
+struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief);
+/* Why less is recorded than one might think: a list of sentences. */
+struct json_object *report_warnings(const struct session *s);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request of a client that is being carried out: its parameters, its reply, and the operations that it waits for.
+ *
+ * A command's function returns DONE, REFUSED (after request_refuse()), or LATER, from request_await(): operations are under
+ * way, and a function that was named then returns the outcome. Only the dispatcher (client.c) answers and frees requests.
+ * A request goes on when its client has disconnected.
+ */
+#ifndef SESSIOND_CONTROL_REQUEST_H
+#define SESSIOND_CONTROL_REQUEST_H
+
+#include "sessiond/peers/barrier.h"
+#include "sessiond/control/parse.h"
+#include "svc/unix.h"
+
+struct client;
+struct daemon;
+struct session;
+
+/* An operation that a request waits for. */
+struct request_op {
+	struct op op;
+	struct ky_list node;	 /* in request->ops */
+	struct request *request; /* NULL: it was freed before */
+	struct session *session; /* that it is about; or NULL */
+	const void *subject;	 /* likewise, whatever it is */
+	void (*ended)(struct request_op *o, int status, const char *message); /* may be NULL */
+};
+
+struct request {
+	struct ky_list node;   /* in daemon->requests */
+	struct client *client; /* NULL: it has disconnected */
+	struct daemon *daemon;
+	struct ky_peer peer;
+	const struct command *command;
+	struct json_object *params; /* owned */
+	struct json_object *reply;  /* owned: what has been found so far */
+	struct session *session;    /* SCOPE_SESSION; NULL once it was freed */
+	bool session_lost;	    /* that has happened */
+	struct refusal refusal;
+	struct ky_list ops; /* struct request_op: of operations that have not ended */
+	/* of what it waits for in applications and consumers */
+	struct barrier barrier;
+	bool timed_out;
+	enum outcome (*then)(struct request *r); /* when all operations have ended */
+};
+
+/* Takes params. NULL without memory: then params are still the caller's. */
+struct request *request_new(struct daemon *d, const struct ky_peer *peer,
+	struct json_object *params, const struct command *command);
+/* Operations that have not ended go on. NULL. */
+struct request *request_free(struct request *r);
+
+/* Refuses the request; the first reason counts. Returns REFUSED. */
+enum outcome request_refuse(struct request *r, const char *code, const char *fmt, ...)
+	KY_PRINTF(3, 4);
+/* Refuses it because an operation on a session has failed with this -errno. */
+void request_fail(struct request *r, int error, const char *session, const char *message);
+/* Returns REFUSED if it was refused, else DONE. */
+enum outcome request_outcome(struct request *r);
+
+/*
+ * An operation for the request to wait for; NULL without memory. ended() is called when it has ended, before the request
+ * goes on. Frees itself; if the operation does not begin, the caller does, by request_op_free().
+ */
+struct request_op *request_op_new(struct request *r, struct session *s,
+	void (*ended)(struct request_op *o, int status, const char *message));
+void request_op_free(struct request_op *o);
+/* Goes on with `then` when all operations have ended: LATER, or what `then` returns if none is under way. */
+enum outcome request_await(struct request *r, enum outcome (*then)(struct request *r));
+/* The same for replies of applications and consumers: these hang on request_barrier(), which r->timed_out is about. */
+struct barrier *request_barrier(struct request *r);
+enum outcome request_await_peers(
+	struct request *r, uint64_t timeout_ns, enum outcome (*then)(struct request *r));
+/* When all is done: answers and frees the request (client.c). */
+void request_settle(struct request *r, enum outcome outcome);
+
+/* Parameters: of the type that the table says, or absent. */
+const char *request_string(const struct request *r, const char *name); /* or NULL */
+bool request_number(const struct request *r, const char *name, uint32_t *ret_value);
+uint64_t request_bytes(const struct request *r, const char *name); /* 0 if absent */
+bool request_bool(const struct request *r, const char *name);
+struct json_object *request_list(const struct request *r, const char *name); /* or NULL */
+/* Number of elements; 0 if absent. */
+size_t request_list_length(const struct request *r, const char *name);
+const char *request_list_string(const struct request *r, const char *name, size_t i);
+
+/* Members of the reply. They consume value, which may be NULL where there was no memory for it. */
+void reply_add(struct request *r, const char *name, struct json_object *value);
+/* Appends to the list of that name, which is made when it is missing. */
+void reply_add_to(struct request *r, const char *list, struct json_object *value);
+/* Something that the user should know. */
+void reply_note(struct request *r, const char *fmt, ...) KY_PRINTF(2, 3);
+
+#endif

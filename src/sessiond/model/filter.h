@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The filter of a rule: its text, and the program that goes to the programs which are traced. Shared by the rules that one
+ * command makes.
+ */
+#ifndef SESSIOND_MODEL_FILTER_H
+#define SESSIOND_MODEL_FILTER_H
+
+#include "filter/filter.h"
+#include "sessiond/model/user.h"
+
+#define FILTER_CACHE 256u
+
+/* How well a filter goes with an event: what comes later explains better why nothing is recorded. */
+enum filter_fit {
+	FILTER_FITS,
+	FILTER_MISSES_FIELD, /* which is what nearly all events do that are not meant */
+	FILTER_MISTAKES_FIELD,
+};
+
+struct filter {
+	unsigned refs;
+	uint32_t number; /* in messages; no other filter has it */
+	char *text;
+	uint32_t len;
+	uint8_t program[KY_FILTER_PROGRAM_MAX];
+	/* For the event of this serial number, as last asked. */
+	struct {
+		uint64_t serial;
+		enum filter_fit fit;
+	} cache[FILTER_CACHE];
+};
+
+/* A reference. NULL: *error says why, or nothing when there is no memory. */
+struct filter *filter_new(const char *text, struct ky_filter_error *error);
+struct filter *filter_ref(struct filter *f);   /* NULL */
+struct filter *filter_unref(struct filter *f); /* NULL */
+/* Has the event all that the filter names, of the right types? */
+enum filter_fit filter_fit(struct filter *f, const struct event_desc *d);
+/* Why not; "" when it fits. */
+void filter_explain(
+	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that the daemon makes for others: ring sets and metadata logs, as memfds that only their
+ * holders reach (mode 0600) and nobody can shrink. Or, for sessions that are to outlive everybody, files in a directory that
+ * only the daemon's user reaches (svc/shm-dir.h); these can be made shorter by who has a descriptor to write them.
+ *
+ * dir, below: that directory, or -1: memfds.
+ */
+#ifndef SESSIOND_MODEL_MEMORY_H
+#define SESSIOND_MODEL_MEMORY_H
+
+#include "abi/resume.h"
+#include "ring/geometry.h"
+
+/* Who may only read one of them gets a descriptor of memory_open_read_only(), and nothing else keeps such. */
+struct ring_memory {
+	int rings_fd;	 /* read-write: programs and the daemon */
+	int consumed_fd; /* read-write: the consumer */
+};
+
+/* The same memory opened once more, to be given away: no holder of it can get more. The descriptor, or -errno. */
+int memory_open_read_only(int fd);
+
+/* Makes the memory of set `number`, of the trace with this UUID, its header filled in. 0 or -errno; nothing is left after an error. */
+int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
+	const uint64_t uuid[2]);
+/* Removes its files, if it has any. Who has them open keeps what he has. */
+void ring_memory_remove(int dir, uint32_t number);
+void ring_memory_close(struct ring_memory *m);
+/* Bytes that its rings take of the machine's memory. */
+uint64_t ring_memory_in_use(const struct ring_memory *m);
+/* What the slots of a set of threads' rings tell. */
+struct slot_counts {
+	uint32_t claimed;    /* slots that threads have had */
+	uint32_t in_use;     /* have now */
+	uint64_t unprepared; /* claims that had to wait for memory */
+};
+int ring_memory_count_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts);
+/* Events that were ever recorded in the rings, or lost, as these say. */
+struct ring_counts {
+	uint64_t recorded, lost;
+};
+/* All 0 when the rings cannot be looked at. */
+void ring_memory_count(
+	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts);
+/* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
+int ring_memory_free_slots(
+	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
+
+/* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
+int session_memory_make(int dir);
+/* Likewise as another process has kept it (ring_memory_adopt), and what is in it now. 0 or -errno. */
+int session_memory_adopt(
+	int dir, int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory);
+
+/*
+ * The set's memory as another process has kept it: rings and consumed, which must be files of ours of these inode
+ * numbers. Takes neither descriptor. 0 or -errno; nothing is open after an error.
+ */
+int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2]);
+/* A log: the descriptor, or -errno. */
+int log_memory_make(int dir, const uint64_t uuid[2]);
+/* Likewise as another process has kept it. */
+int log_memory_adopt(int dir, int fd, uint64_t file);
+
+/*
+ * Number of CPUs that can ever have events: highest possible number + 1. The kernel's own mask size
+ * bounds what /sys says, because a container may show another /sys.
+ */
+uint32_t possible_cpus(void);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The completion of an operation that takes time: the one way in which the daemon's parts report that something that was
+ * asked for has ended. The caller owns the op, which must stay until done() is called.
+ *
+ * Whoever takes an op calls done() exactly once, from the loop: never from the function that took it, and not at all if that
+ * function returned an error.
+ */
+#ifndef SESSIOND_MODEL_OP_H
+#define SESSIOND_MODEL_OP_H
+
+#include "base/util.h"
+
+struct op {
+	/* status: 0 or -errno. message: why not; or, if it is done, what the user should know; or "". */
+	void (*done)(struct op *op, int status, const char *message);
+};
+
+/* op: NULL if nobody waits. */
+static inline void op_done(struct op *op, int status, const char *message)
+{
+	if (op)
+		op->done(op, status, message);
+}
+
+#endif

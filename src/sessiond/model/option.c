@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/option.h"
+
+#include <inttypes.h>
+
+#define FIELD(member)                                                                              \
+	.offset = offsetof(struct channel, member), .size = sizeof(((struct channel *)0)->member)
+#define TIME_MIN 100u	     /* microseconds */
+#define TIME_MAX 3600000000u /* an hour */
+
+/* To add one: a member of struct channel, a row here, and an option of `kymo enable-channel` in cli/cmd-channel.c. */
+const struct option channel_options[] = {
+	{"subbuf-size", OPTION_SIZE, OPTION_NEW_BUFFERS, true, FIELD(subbuf_size), KY_BLOCK_MIN,
+		KY_BLOCK_MAX, .help = "bytes of a sub-buffer"},
+	{"num-subbuf", OPTION_NUMBER, OPTION_NEW_BUFFERS, true, FIELD(num_subbuf),
+		KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS, .help = "sub-buffers of each buffer"},
+	{"buffers", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(buffers),
+		.words = {"cpu", "thread", "process"}, .help = "who has a buffer of its own"},
+	{"pool-size", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(pool_size), 1, 32768,
+		.help = "buffers for threads that are made ready before these come"},
+	{"mode", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(overwrite),
+		.words = {"discard", "overwrite"}, .help = "what full buffers do with new events"},
+	{"event-conflict", OPTION_WORD, OPTION_AT_ONCE, false, FIELD(separate_conflicts),
+		.words = {"refuse", "separate"},
+		.help = "what another definition of a known event's name is"},
+	{"switch-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(switch_timer_us), TIME_MIN,
+		TIME_MAX, .zero = "only when recording stops",
+		.help = "how often partly filled sub-buffers are written"},
+	{"read-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(read_timer_us), TIME_MIN, TIME_MAX,
+		.zero = "as often as the programs' pace needs it",
+		.help = "how often the consumer looks for full sub-buffers"},
+	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
+		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
+		.help = "how long an event of a program that allows it waits for room"},
+	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),
+		KY_BLOCK_MIN, INT64_MAX, .zero = "one file for each buffer",
+		.help = "bytes of a file, when the next one is begun"},
+	{"tracefile-count", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(tracefile_count), 1,
+		INT32_MAX, .zero = "all of them",
+		.help = "files of each buffer that stay; the oldest is removed"},
+	{0},
+};
+
+/* Options that never change, and why. */
+static const struct {
+	const char *key, *why;
+} fixed[] = {
+	{"name", "its files are called so: make another channel"},
+	{"output", "the trace lies there: make another session with 'kymo create -o DIR'"},
+	{"snapshot",
+		"it is what the session is made for: make another with 'kymo create --snapshot'"},
+};
+
+/* "switch-timer" is "switch_timer" in messages. */
+static bool same_key(const char *key, const char *param)
+{
+	for (; *key && *param; key++, param++)
+		if (*key != *param && !(*key == '-' && *param == '_'))
+			return false;
+	return *key == *param;
+}
+
+const struct option *option_find(const char *param)
+{
+	for (const struct option *o = channel_options; o->key; o++)
+		if (same_key(o->key, param))
+			return o;
+	return NULL;
+}
+
+const char *option_param(const struct option *o, char buf[OPTION_PARAM_MAX])
+{
+	size_t i;
+
+	for (i = 0; o->key[i]; i++)
+		buf[i] = o->key[i] == '-' ? '_' : o->key[i];
+	buf[i] = '\0';
+	return buf;
+}
+
+void option_explain_unknown(struct ky_buf *to, const char *param)
+{
+	char key[OPTION_PARAM_MAX];
+	size_t i;
+
+	/* As people write it; what is too long for any key comes near none. */
+	for (i = 0; param[i] && i + 1 < sizeof(key); i++)
+		key[i] = param[i] == '_' ? '-' : param[i];
+	key[i] = '\0';
+	for (i = 0; i < KY_ARRAY_SIZE(fixed); i++) {
+		if (strcmp(fixed[i].key, key))
+			continue;
+		ky_buf_printf(to, "'%s' cannot be changed: %s", key, fixed[i].why);
+		return;
+	}
+	for (const struct option *o = channel_options; o->key; o++) {
+		if (!name_is_meant(key, o->key))
+			continue;
+		ky_buf_printf(to, "there is no option '%s': did you mean '%s'?", key, o->key);
+		return;
+	}
+	ky_buf_printf(to, "there is no option '%s': 'kymo set' shows what there is", key);
+}
+
+void option_describe(struct ky_buf *to, const struct option *o)
+{
+	static const char *const units[] = {[OPTION_NUMBER] = "",
+		[OPTION_SIZE] = " bytes (K, M or G may follow)",
+		[OPTION_TIME] = " microseconds (us, ms or s may follow)"};
+
+	if (o->kind == OPTION_WORD) {
+		for (size_t i = 0; o->words[i]; i++)
+			ky_buf_printf(to, "%s'%s'",
+				!i		  ? ""
+				: o->words[i + 1] ? ", "
+						  : " or ",
+				o->words[i]);
+		return;
+	}
+	if (o->zero)
+		ky_buf_printf(to, "0 (%s), or ", o->zero);
+	ky_buf_printf(to, "%sfrom %" PRIu64 " to %" PRIu64 "%s", o->pow2 ? "a power of two " : "",
+		o->min, o->max, units[o->kind]);
+	if (o->infinite)
+		ky_buf_printf(to, ", or inf (%s)", o->infinite);
+}
+
+const char *option_effect(const struct option *o)
+{
+	static const char *const effects[] = {[OPTION_AT_ONCE] = "at once",
+		[OPTION_NEW_BUFFERS] = "for buffers that are made from then on",
+		[OPTION_NO_BUFFERS] = "while there are no buffers yet"};
+
+	return effects[o->effect];
+}
+
+/* What may stand behind a number; 0 when it may not. */
+static uint64_t unit(enum option_kind kind, const char *text)
+{
+	static const struct {
+		enum option_kind kind;
+		const char *text;
+		uint64_t factor;
+	} units[] = {{OPTION_SIZE, "K", 1u << 10}, {OPTION_SIZE, "M", 1u << 20},
+		{OPTION_SIZE, "G", 1u << 30}, {OPTION_TIME, "us", 1}, {OPTION_TIME, "ms", 1000},
+		{OPTION_TIME, "s", 1000000}};
+
+	if (!*text)
+		return 1;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++)
+		if (units[i].kind == kind && !strcasecmp(units[i].text, text))
+			return units[i].factor;
+	return 0;
+}
+
+static int parse_number(const struct option *o, const char *text, uint64_t *ret_value)
+{
+	char *end;
+	uint64_t factor;
+
+	if (o->infinite && !strcmp(text, "inf")) {
+		*ret_value = UINT64_MAX;
+		return 0;
+	}
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*ret_value = strtoull(text, &end, 10);
+	factor = unit(o->kind, end);
+	if (errno || !factor || __builtin_mul_overflow(*ret_value, factor, ret_value))
+		return -EINVAL;
+	return 0;
+}
+
+int option_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct option size = {.kind = OPTION_SIZE};
+
+	return parse_number(&size, text, ret_bytes);
+}
+
+static int parse_word(const struct option *o, const char *text, uint64_t *ret_value)
+{
+	for (uint64_t i = 0; o->words[i]; i++) {
+		if (strcmp(o->words[i], text))
+			continue;
+		*ret_value = i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static bool is_allowed(const struct option *o, uint64_t v)
+{
+	if (o->kind == OPTION_WORD || (v == UINT64_MAX && o->infinite) || (!v && o->zero))
+		return true;
+	/* What is rounded is brought within bounds, too; but none at all is not meant. */
+	return o->pow2 ? v > 0 : v >= o->min && v <= o->max;
+}
+
+int option_take(struct option_values *values, const struct option *o, struct json_object *v)
+{
+	const char *text = json_object_get_string(v);
+	size_t row = (size_t)(o - channel_options);
+	uint64_t value;
+	int ret;
+
+	if (!text)
+		return -ENOMEM;
+	ret = o->kind == OPTION_WORD ? parse_word(o, text, &value) : parse_number(o, text, &value);
+	if (ret < 0 || !is_allowed(o, value))
+		return -EINVAL;
+	values->given |= UINT64_C(1) << row;
+	values->value[row] = value;
+	if (o->pow2)
+		values->value[row] = ky_roundup_pow2(KY_MIN(KY_MAX(value, o->min), o->max));
+	return values->value[row] != value;
+}
+
+static uint64_t get(const struct channel *c, const struct option *o)
+{
+	const void *at = (const char *)c + o->offset;
+
+	return o->size == sizeof(bool)	     ? *(const bool *)at
+	       : o->size == sizeof(uint32_t) ? *(const uint32_t *)at
+					     : *(const uint64_t *)at;
+}
+
+static void put(struct channel *c, const struct option *o, uint64_t v)
+{
+	void *at = (char *)c + o->offset;
+
+	if (o->size == sizeof(bool))
+		*(bool *)at = v;
+	else if (o->size == sizeof(uint32_t))
+		*(uint32_t *)at = (uint32_t)v;
+	else
+		*(uint64_t *)at = v;
+}
+
+struct json_object *option_value(const struct channel *c, const struct option *o)
+{
+	uint64_t v = get(c, o);
+
+	if (o->kind == OPTION_WORD)
+		return json_object_new_string(o->words[v]);
+	return o->infinite && v == UINT64_MAX ? json_object_new_string("inf")
+					      : json_object_new_uint64(v);
+}
+
+bool option_is_changed(
+	const struct channel *c, const struct option *o, const struct option_values *values)
+{
+	size_t row = (size_t)(o - channel_options);
+
+	return values->given >> row & 1 && values->value[row] != get(c, o);
+}
+
+/* Is `longer` what the files of channel `c` are called, "NAME_1", "NAME-thread_1" or "NAME-p12-3_1"? */
+static bool is_file_of(const struct channel *c, const char *longer)
+{
+	size_t len = strlen(c->name);
+	const char *rest = longer + len;
+	int n = 0;
+
+	if (!c->tracefile_size || strncmp(longer, c->name, len))
+		return false;
+	if (!strncmp(rest, "-thread", 7))
+		rest += 7;
+	sscanf(rest, "-p%*u-%*u%n", &n);
+	rest += n;
+	return *rest == '_' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")];
+}
+
+/* A file NAME_1_0 can be one of channel NAME's, and one of NAME_1's: the channel that has such files too, or NULL. */
+static const struct channel *find_namesake(const struct channel *c)
+{
+	const struct channel *other;
+
+	ky_list_foreach (other, &c->session->channels, node)
+		if (is_file_of(c, other->name) || is_file_of(other, c->name))
+			return other;
+	return NULL;
+}
+
+/* Does the channel, as it would be, make sense? */
+static int check_channel(const struct channel *c, struct ky_buf *why)
+{
+	struct ky_geometry g = {
+		.n_rings = 1, .n_blocks = c->num_subbuf, .block_size = c->subbuf_size};
+
+	if (ky_geometry_init(&g) < 0)
+		ky_buf_printf(why,
+			"channel '%s' would need rings of more than %u MiB each: ask for fewer or smaller sub-buffers",
+			c->name, KY_RING_MAX >> 20);
+	else if (!c->overwrite && c->session->snapshot)
+		ky_buf_printf(why,
+			"session '%s' keeps events for snapshots only: its channels are in overwrite mode",
+			c->session->name);
+	else if (c->overwrite && c->blocking_timeout_us)
+		ky_buf_printf(why,
+			"channel '%s' is in overwrite mode, where there is always room: a blocking-timeout goes with discard mode",
+			c->name);
+	else if (c->tracefile_count && !c->tracefile_size)
+		ky_buf_printf(why,
+			"channel '%s' would have one file for each buffer, however large: a tracefile-count needs a tracefile-size too",
+			c->name);
+	else if (c->tracefile_size && c->tracefile_size < c->subbuf_size)
+		ky_buf_printf(why,
+			"a tracefile-size of %" PRIu64
+			" is less than a sub-buffer of channel '%s' has, %" PRIu32
+			": make files larger, or sub-buffers smaller",
+			c->tracefile_size, c->name, c->subbuf_size);
+	else if (find_namesake(c))
+		ky_buf_printf(why,
+			"channels '%s' and '%s' would have files of the same name, because their size is limited: call one of them otherwise",
+			c->name, find_namesake(c)->name);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why)
+{
+	struct channel would_be = *c;
+
+	for (const struct option *o = channel_options; o->key; o++) {
+		if (o->effect != OPTION_NO_BUFFERS || !channel_has_buffers(c) ||
+			!option_is_changed(c, o, values))
+			continue;
+		ky_buf_printf(why,
+			"the %s of channel '%s' cannot change any more: it has buffers, which programs have mapped: make another channel",
+			o->key, c->name);
+		return -EINVAL;
+	}
+	options_apply(&would_be, values);
+	return check_channel(&would_be, why);
+}
+
+void options_apply(struct channel *c, const struct option_values *values)
+{
+	for (const struct option *o = channel_options; o->key; o++)
+		if (values->given >> (o - channel_options) & 1)
+			put(c, o, values->value[o - channel_options]);
+}

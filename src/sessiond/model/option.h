@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options of a channel: `enable-channel` and `set` take them, `status` shows them. A row of the table says all about
+ * one: its key, what it may be, where in struct channel it stands, and whether it can change. Times are microseconds.
+ */
+#ifndef SESSIOND_MODEL_OPTION_H
+#define SESSIOND_MODEL_OPTION_H
+
+#include <json-c/json.h>
+
+#include "base/buf.h"
+#include "sessiond/model/session.h"
+
+#define OPTIONS_MAX	 32
+#define OPTION_PARAM_MAX 32
+
+enum option_kind {
+	OPTION_NUMBER,
+	OPTION_SIZE, /* K, M or G may follow */
+	OPTION_TIME, /* us, ms or s may follow */
+	OPTION_WORD, /* one of `words`: the value is its place */
+};
+
+/* When a change is in effect. */
+enum option_effect {
+	OPTION_AT_ONCE,
+	OPTION_NEW_BUFFERS, /* those that exist stay as they are */
+	OPTION_NO_BUFFERS,  /* only possible while there are none */
+};
+
+struct option {
+	const char *key; /* as people write it; in messages with '_' for '-' */
+	enum option_kind kind;
+	enum option_effect effect;
+	bool pow2;	     /* others are rounded up */
+	size_t offset, size; /* of the member of struct channel */
+	uint64_t min, max;
+	const char *zero;     /* what 0 means, if it is allowed below min; else NULL */
+	const char *infinite; /* what "inf", UINT64_MAX, means; NULL: not allowed */
+	const char *words[4];
+	const char *help;
+};
+
+/* Ends with a row without key. */
+extern const struct option channel_options[];
+
+/* Values that a request gives, by row of the table. */
+struct option_values {
+	uint64_t given; /* 1 << row */
+	uint64_t value[OPTIONS_MAX];
+};
+
+/* Bytes, with K, M or G behind them if that is wanted. 0 or -EINVAL. */
+int option_parse_size(const char *text, uint64_t *ret_bytes);
+/* The option that a message's member of this name is about, or NULL. */
+const struct option *option_find(const char *param);
+/* What to say of a name that no option has. */
+void option_explain_unknown(struct ky_buf *to, const char *param);
+/* The name in messages, in buf. */
+const char *option_param(const struct option *o, char buf[OPTION_PARAM_MAX]);
+/* "a power of two from 2 to 4096" and the like. */
+void option_describe(struct ky_buf *to, const struct option *o);
+/* When a change of it is in effect, as people say it. */
+const char *option_effect(const struct option *o);
+
+/*
+ * Takes one from a number or a string. 0, 1 when it was rounded, -EINVAL for what the option cannot be, or -ENOMEM.
+ */
+int option_take(struct option_values *values, const struct option *o, struct json_object *v);
+/* Whether the channel could have them, together, and with what else it is: 0, or -EINVAL and why not in `why`. */
+int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why);
+/* They become the channel's, which was checked. Programs and consumer are told by others. */
+void options_apply(struct channel *c, const struct option_values *values);
+/* Is it among the values, and another than the channel has? */
+bool option_is_changed(
+	const struct channel *c, const struct option *o, const struct option_values *values);
+/* The channel's value: a number or a string. */
+struct json_object *option_value(const struct channel *c, const struct option *o);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/quota.h"
+
+#include <sys/sysinfo.h>
+
+#include "sessiond/peers/app.h"
+#include "sessiond/daemon.h"
+#include "sessiond/model/option.h"
+
+uint64_t quota_default(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) < 0 ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit / 2;
+}
+
+int quota_parse(const char *text, uint64_t *ret_bytes)
+{
+	uint64_t bytes;
+
+	if (option_parse_size(text, &bytes) < 0 || !bytes)
+		return -EINVAL;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static uint64_t need_of(const struct ring_set *set)
+{
+	const struct ky_geometry *g = &set->geometry;
+	uint32_t n = set->mode == KY_SET_PER_CPU ? g->n_rings : KY_MIN(g->n_rings, set->pool_size);
+
+	return g->data_offset + n * g->data_stride;
+}
+
+static uint64_t sum_of_session(const struct session *s, uid_t uid)
+{
+	const struct registry *r;
+	const struct channel *c;
+	const struct ring_set *set;
+	uint64_t sum = 0;
+
+	ky_list_foreach (r, &s->registries, node)
+		if (r->uid == uid)
+			sum += r->log_size;
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			if (set->uid == uid && set->made)
+				sum += KY_MAX(need_of(set), ring_memory_in_use(&set->memory));
+	return sum;
+}
+
+bool quota_allows(struct ring_set *set)
+{
+	struct daemon *d = set->channel->session->daemon;
+	uint64_t sum = need_of(set);
+	const struct session *s;
+
+	ky_list_foreach (s, &d->sessions, node)
+		sum += sum_of_session(s, set->uid);
+	set->waiting = sum > d->user_memory_max;
+	d->sets_wait |= set->waiting;
+	return !set->waiting;
+}
+
+void quota_freed(struct daemon *d)
+{
+	if (d->sets_wait)
+		ky_job_add(&d->loop, &d->quota_job);
+}
+
+static bool ask_again(struct channel *c)
+{
+	struct ring_set *set;
+	bool any = false;
+
+	ky_list_foreach (set, &c->sets, node) {
+		any |= set->waiting;
+		set->waiting = false;
+	}
+	return any;
+}
+
+void quota_run(struct ky_job *j)
+{
+	struct daemon *d = ky_container_of(j, struct daemon, quota_job);
+	struct session *s;
+	struct channel *c;
+
+	d->sets_wait = false;
+	ky_list_foreach (s, &d->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			if (ask_again(c) && s->step < SESSION_DROPPING)
+				apps_query_channel(c, NULL);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/rule.h"
+
+#include <ctype.h>
+
+#include "base/glob.h"
+
+#define NAME_MAX_BYTES 128
+
+struct rule *rule_free(struct rule *r)
+{
+	if (!r)
+		return NULL;
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		free(r->exclusions[i]);
+	free(r->exclusions);
+	free(r->pattern);
+	filter_unref(r->filter);
+	free(r->unfit);
+	free(r);
+	return NULL;
+}
+
+struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
+	uint32_t level_type, int32_t level)
+{
+	struct rule *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	ky_list_init(&r->node);
+	r->level_type = level_type;
+	r->level = level;
+	r->enabled = true;
+	r->pattern = strdup(pattern);
+	r->exclusions = calloc(n_exclusions + 1, sizeof(*r->exclusions));
+	if (!r->pattern || !r->exclusions)
+		return rule_free(r);
+	for (; r->n_exclusions < n_exclusions; r->n_exclusions++) {
+		r->exclusions[r->n_exclusions] = strdup(exclusions[r->n_exclusions]);
+		if (!r->exclusions[r->n_exclusions])
+			return rule_free(r);
+	}
+	return r;
+}
+
+struct rule **rules_free(struct rule **rules)
+{
+	for (size_t i = 0; rules && rules[i]; i++)
+		rule_free(rules[i]);
+	free(rules);
+	return NULL;
+}
+
+static bool filters_equal(const struct filter *a, const struct filter *b)
+{
+	return a && b ? !strcmp(a->text, b->text) : a == b;
+}
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (strcmp(a->pattern, b->pattern) || a->n_exclusions != b->n_exclusions ||
+		a->level_type != b->level_type || a->level != b->level ||
+		!filters_equal(a->filter, b->filter))
+		return false;
+	for (uint32_t i = 0; i < a->n_exclusions; i++)
+		if (strcmp(a->exclusions[i], b->exclusions[i]))
+			return false;
+	return true;
+}
+
+static bool level_matches(const struct rule *r, int32_t loglevel)
+{
+	if (r->level_type == KY_LEVEL_AT_LEAST)
+		return loglevel <= r->level; /* less is more severe */
+	return r->level_type == KY_LEVEL_ALL || loglevel == r->level;
+}
+
+bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
+{
+	if (!level_matches(r, loglevel) || !ky_glob_match_event(r->pattern, name))
+		return false;
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		if (ky_glob_match(r->exclusions[i], name))
+			return false;
+	return true;
+}
+
+bool rule_wants(const struct rule *r, const struct event_desc *d)
+{
+	return rule_matches(r, d->name, d->loglevel) &&
+	       (!r->filter || filter_fit(r->filter, d) == FILTER_FITS);
+}
+
+void rule_tell_unfit(struct rule *r, const struct event_desc *d)
+{
+	struct ky_filter_error why;
+	enum filter_fit fit;
+
+	if (!r->filter || r->unfit_fit == FILTER_MISTAKES_FIELD ||
+		!rule_matches(r, d->name, d->loglevel))
+		return;
+	fit = filter_fit(r->filter, d);
+	if (fit <= r->unfit_fit)
+		return;
+	r->unfit_fit = fit;
+	free(r->unfit);
+	filter_explain(r->filter, d, &why);
+	if (asprintf(&r->unfit,
+		    "rule '%s' with filter '%s' does not record event '%s', nor others like it: %s",
+		    r->pattern, r->filter->text, d->name, why.text) < 0)
+		r->unfit = NULL;
+}
+
+void rule_encode(struct ky_writer *w, const struct rule *r)
+{
+	ky_write_str(w, r->pattern);
+	ky_write_u32(w, r->level_type);
+	ky_write_i32(w, r->level);
+	ky_write_u32(w, r->n_exclusions);
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		ky_write_str(w, r->exclusions[i]);
+}
+
+bool name_valid(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (!n || n > NAME_MAX_BYTES || name[0] == '.')
+		return false;
+	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	       n;
+}
+
+/* One row of the usual table at a time. */
+unsigned edit_distance(const char *a, const char *b, unsigned limit)
+{
+	unsigned row[RULE_PATTERN_MAX + 2];
+	size_t n = strlen(b);
+
+	if (n > RULE_PATTERN_MAX)
+		return limit + 1;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned replaced = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = KY_MIN(replaced, KY_MIN(row[j], row[j - 1]) + 1);
+		}
+	}
+	return KY_MIN(row[n], limit + 1);
+}
+
+static void fold(char to[RULE_PATTERN_MAX + 1], const char *from, size_t max)
+{
+	size_t n;
+
+	for (n = 0; from[n] && n < max; n++)
+		to[n] = (char)tolower((unsigned char)from[n]);
+	to[n] = '\0';
+}
+
+/* The text before the first star must come near as much of the name. */
+bool name_is_near(const char *pattern, const char *name)
+{
+	char a[RULE_PATTERN_MAX + 1], b[RULE_PATTERN_MAX + 1];
+	size_t literal = strcspn(pattern, "*");
+	unsigned limit;
+
+	fold(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
+	fold(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
+	limit = 1 + (unsigned)strlen(a) / 4;
+	if (edit_distance(a, b, limit) <= limit)
+		return true;
+	return *a && strstr(b, a);
+}
+
+bool name_is_meant(const char *wanted, const char *name)
+{
+	unsigned len = (unsigned)KY_MIN(strlen(wanted), strlen(name)), limit = 1 + len / 4;
+
+	return edit_distance(wanted, name, limit) <= KY_MIN(limit, len - !!len);
+}

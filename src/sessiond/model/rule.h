@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event rules: which events a channel records. Pure.
+ */
+#ifndef SESSIOND_MODEL_RULE_H
+#define SESSIOND_MODEL_RULE_H
+
+#include "base/list.h"
+#include "proto/app.h"
+#include "sessiond/model/filter.h"
+
+#define RULE_PATTERN_MAX    511 /* bytes */
+#define RULE_EXCLUSIONS_MAX 64
+
+struct rule {
+	struct ky_list node; /* in channel->rules */
+	char *pattern;	     /* on "provider:name" (base/glob.h) */
+	char **exclusions;
+	uint32_t n_exclusions;
+	uint32_t level_type; /* enum ky_level_type */
+	int32_t level;
+	struct filter *filter; /* a reference; NULL: none */
+	char *unfit; /* for people: an event that the filter cannot be applied to; NULL: none yet */
+	enum filter_fit unfit_fit; /* of that event */
+	bool enabled;
+};
+
+/* Copies the strings. NULL without memory. */
+struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
+	uint32_t level_type, int32_t level);
+struct rule *rule_free(struct rule *r); /* NULL */
+/* Frees an array of rules that ends with NULL. NULL. */
+struct rule **rules_free(struct rule **rules);
+/* Same text: pattern, exclusions, levels and filter. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+/* By its name and level alone. */
+bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
+/* Matches it, and the filter can be applied to it. */
+bool rule_wants(const struct rule *r, const struct event_desc *d);
+/* Remembers that it does not, if it is for the filter alone, and this explains more than what was remembered. */
+void rule_tell_unfit(struct rule *r, const struct event_desc *d);
+/* Appends the rule as QUERY wants it. */
+void rule_encode(struct ky_writer *w, const struct rule *r);
+
+/* Names of sessions and channels: [A-Za-z0-9._-], 1 to 128, no leading dot. */
+bool name_valid(const char *name);
+
+/* Number of edits (insert, delete, replace) from a to b; more than `limit` counts as limit + 1. */
+unsigned edit_distance(const char *a, const char *b, unsigned limit);
+/* Could somebody who wrote this pattern have meant this name? */
+bool name_is_near(const char *pattern, const char *name);
+/* Could somebody who wrote `wanted`, as it stands, have meant this name? */
+bool name_is_meant(const char *wanted, const char *name);
+
+#endif

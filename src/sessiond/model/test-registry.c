@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Identifiers, signatures and metadata, on a session that has neither a process nor a socket.
+ */
+#include "sessiond/peers/app.h"
+#include "sessiond/daemon.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+struct fixture {
+	struct daemon d;
+	struct session s;
+	struct channel *c;
+	struct user *user;
+};
+
+static struct kymo_field order_fields[] = {{KYMO_FIELD_UINT, 0, 8, 0, 0, "id", NULL}, {0}};
+static struct kymo_field other_fields[] = {{KYMO_FIELD_UINT, 0, 4, 0, 0, "id", NULL}, {0}};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	ky_list_init(&f->d.users);
+	f->d.n_cpus = 2;
+	f->d.user_memory_max = UINT64_MAX;
+	ky_list_init(&f->d.sessions);
+	f->s.daemon = &f->d;
+	f->s.name = (char *)"s";
+	f->s.journal_fd = f->s.shm_fd = -1;
+	ky_list_init(&f->s.channels);
+	ky_list_init(&f->s.registries);
+	ky_list_init(&f->s.notices);
+	ky_clock_measure(KY_CLOCK_MONOTONIC, &f->s.clock);
+	f->c = channel_new(&f->s, "c");
+	f->c->subbuf_size = 4096;
+	f->c->num_subbuf = 2;
+	f->user = user_get(&f->d.users, 1000);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	struct registry *r, *tmp;
+
+	channel_free(f->c);
+	ky_list_foreach_safe (r, tmp, &f->s.registries, node)
+		registry_free(r);
+	user_unref(f->user);
+	assert_true(ky_list_empty(&f->d.users));
+	free(f);
+	return 0;
+}
+
+static struct event_desc *intern(
+	struct user *u, const char *name, struct kymo_field *fields, int level)
+{
+	struct kymo_event ev = {.size = sizeof(ev),
+		.kind = KYMO_EVENT_PLAIN,
+		.loglevel = (int16_t)level,
+		.provider = "shop",
+		.name = name,
+		.fields = fields};
+	uint8_t buf[512];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	struct event_desc *d = NULL;
+
+	ky_desc_encode(&w, &ev);
+	assert_int_equal(user_intern(u, (struct ky_bytes){buf, (uint32_t)w.len}, &d, NULL), 0);
+	return d;
+}
+
+static void test_one_description_for_one_signature(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "order", order_fields, 13);
+	struct event_desc *c = intern(f->user, "order", other_fields, 13);
+	struct event_desc *d = intern(f->user, "order", order_fields, 12);
+	struct event_desc *bad = NULL;
+	const char *why = NULL;
+
+	assert_ptr_equal(a, b);
+	assert_ptr_not_equal(a, c);
+	assert_ptr_not_equal(a, d);
+	assert_string_equal(a->name, "shop:order");
+	assert_int_equal(user_intern(f->user, (struct ky_bytes){"abc", 3}, &bad, &why), -EBADMSG);
+	assert_non_null(why);
+	assert_int_equal(f->user->descs.n, 3);
+	event_desc_unref(a);
+	event_desc_unref(b);
+	event_desc_unref(c);
+	event_desc_unref(d);
+	assert_int_equal(f->user->descs.n, 0);
+}
+
+/* Programs of one user cannot make the daemon keep more than that. */
+static void test_bound_of_bytes(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13), *d = NULL;
+	struct ky_bytes bytes = event_desc_bytes(a);
+	uint8_t copy[512];
+
+	memcpy(copy, bytes.data, bytes.len);
+	bytes.data = copy;
+	f->user->n_bytes += USER_BYTES_MAX;
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0); /* known already */
+	event_desc_unref(d);
+	event_desc_unref(a);
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), -EDQUOT);
+	f->user->n_bytes -= USER_BYTES_MAX;
+	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0);
+	event_desc_unref(d);
+	assert_int_equal(f->user->n_bytes, 0);
+}
+
+static const struct definer me = {1, "me"};
+
+static uint32_t register_event(struct ring_set *set, struct event_desc *d)
+{
+	struct set_event *e;
+
+	assert_int_equal(ring_set_register(set, d, &me, &e), 0);
+	assert_ptr_equal(ring_set_event(set, d), e);
+	return e->id;
+}
+
+static void test_identifiers(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(register_event(set, a), 0);
+	assert_int_equal(register_event(set, b), 1);
+	assert_int_equal(register_event(set, a), 0);
+	event_desc_unref(a);
+	event_desc_unref(b);
+}
+
+/* Whatever the channel does with another definition of a name, it does it each time. */
+static void test_conflict(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "order", other_fields, 13);
+	struct event_desc *c = intern(f->user, "order", order_fields, 12);
+	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
+	struct ring_set *set;
+
+	for (int separate = 0; separate < 2; separate++) {
+		set = ring_set_get(f->c, 1000 + (uid_t)separate, 64, KY_SET_PER_CPU);
+		f->c->separate_conflicts = separate;
+		assert_int_equal(ring_set_make(set), 0);
+		assert_int_equal(register_event(set, a), 0);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(register_event(set, b), separate ? 1 : KY_MAP_REFUSED);
+			assert_int_equal(register_event(set, c), separate ? 2 : KY_MAP_REFUSED);
+			assert_int_equal(register_event(set, a), 0);
+		}
+		assert_null(ring_set_event(set, a)->rival);
+		assert_ptr_equal(ring_set_event(set, c)->rival, ring_set_event(set, a));
+	}
+	assert_int_equal(channel_count_matches(f->c, r, false), 1);
+	rule_free(r);
+	event_desc_unref(a);
+	event_desc_unref(b);
+	event_desc_unref(c);
+}
+
+static void test_a_set_for_each_key(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ring_set *thread = ring_set_get(f->c, 1000, 64, KY_SET_PER_THREAD);
+	struct ring_set *user = ring_set_get(f->c, 1001, 64, KY_SET_PER_CPU);
+	struct ring_set *narrow = ring_set_get(f->c, 1000, 32, KY_SET_PER_THREAD);
+
+	assert_ptr_equal(set, ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU));
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(ring_set_make(thread), 0);
+	assert_int_equal(ring_set_make(user), 0);
+	assert_int_equal(ring_set_make(narrow), 0);
+	assert_ptr_equal(set->registry, thread->registry);
+	assert_ptr_not_equal(set->registry, user->registry);
+	assert_ptr_not_equal(set->registry, narrow->registry);
+	assert_int_equal(set->stream_id, 0);
+	assert_int_equal(thread->stream_id, 1);
+	assert_int_equal(user->stream_id, 0);
+	assert_int_equal(set->geometry.n_rings, 2);
+	assert_int_equal(thread->geometry.n_rings, 1024);
+	assert_memory_not_equal(set->registry->uuid, user->registry->uuid, 16);
+}
+
+static void read_log(const struct registry *r, char *buf, size_t size)
+{
+	ssize_t n = pread(r->log_fd, buf, size - 1, 0);
+
+	assert_true(n >= 0);
+	buf[n] = '\0';
+}
+
+static void test_metadata_comes_first(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	char text[8192];
+
+	assert_int_equal(ring_set_make(set), 0);
+	read_log(set->registry, text, sizeof(text));
+	assert_int_equal(strncmp(text, "/* CTF 1.8 */\n", 14), 0);
+	assert_non_null(strstr(text, "stream {\n"));
+	assert_null(strstr(text, "event {\n"));
+	assert_int_equal(register_event(set, a), 0);
+	assert_int_equal(register_event(set, a), 0);
+	read_log(set->registry, text, sizeof(text));
+	assert_non_null(strstr(text, "event {\n\tname = \"shop:order\";\n\tid = 0;\n"));
+	assert_null(strstr(strstr(text, "event {\n") + 1, "event {\n"));
+	event_desc_unref(a);
+}
+
+static void test_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct ky_set_header h;
+	struct stat st;
+	int ro;
+
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(pread(set->memory.rings_fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(h.magic, KY_RING_MAGIC);
+	assert_int_equal(h.total_size, set->geometry.total_size);
+	assert_int_equal(fstat(set->memory.rings_fd, &st), 0);
+	assert_int_equal(st.st_size, set->geometry.total_size);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(ftruncate(set->memory.rings_fd, 0), -1);
+	ro = memory_open_read_only(set->memory.rings_fd);
+	assert_int_equal(pread(ro, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(write(ro, "x", 1), -1);
+	close(ro);
+}
+
+static void test_matches_are_counted_once(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct rule *r = rule_new("shop:*", NULL, 0, KY_LEVEL_ALL, 0);
+	uint32_t modes[] = {KY_SET_PER_CPU, KY_SET_PER_THREAD};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct ring_set *set = ring_set_get(f->c, 1000, 64, modes[i]);
+
+		assert_int_equal(ring_set_make(set), 0);
+		assert_int_equal(register_event(set, a), 0);
+	}
+	assert_int_equal(channel_count_matches(f->c, r, false), 1);
+	assert_int_equal(channel_count_matches(f->c, r, true), 0);
+	ring_set_event(ring_set_get(f->c, 1000, 64, modes[1]), a)->n_apps = 1;
+	assert_int_equal(channel_count_matches(f->c, r, true), 1);
+	rule_free(r);
+	event_desc_unref(a);
+}
+
+static void test_possible_cpus(void **state)
+{
+	assert_true(possible_cpus() >= 1);
+	assert_true(possible_cpus() >= (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one_description_for_one_signature),
+		TEST(test_bound_of_bytes),
+		TEST(test_identifiers),
+		TEST(test_conflict),
+		TEST(test_a_set_for_each_key),
+		TEST(test_metadata_comes_first),
+		TEST(test_memory),
+		TEST(test_matches_are_counted_once),
+		cmocka_unit_test(test_possible_cpus),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

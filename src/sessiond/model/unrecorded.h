@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs of which a session misses events, because they did not wait for this daemon any longer, or ran while it was not
+ * there. Counted, and the first ones named: in `status`, `stop`, `destroy` and at the end of `kymo record`.
+ */
+#ifndef SESSIOND_MODEL_UNRECORDED_H
+#define SESSIOND_MODEL_UNRECORDED_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct unrecorded {
+	unsigned n;
+	struct ky_buf names; /* of the first ones, and for how long */
+};
+
+#define UNRECORDED_TO_ITS_END UINT64_MAX
+
+/* The program ran unrecorded for ns; or UNRECORDED_TO_ITS_END. */
+void unrecorded_add(struct unrecorded *u, const char *name, pid_t pid, uint64_t ns);
+/* Appends a sentence that names them; nothing if there are none. */
+void unrecorded_describe(struct ky_buf *to, const struct unrecorded *u);
+void unrecorded_deinit(struct unrecorded *u);
+
+#endif

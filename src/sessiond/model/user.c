@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/user.h"
+
+struct user *user_get(struct ky_list *users, uid_t uid)
+{
+	struct user *u;
+
+	ky_list_foreach (u, users, node) {
+		if (u->uid == uid) {
+			u->refs++;
+			return u;
+		}
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->refs = 1;
+	u->queued.max_bytes = USER_QUEUE_MAX;
+	ky_list_append(users, &u->node);
+	return u;
+}
+
+struct user *user_unref(struct user *u)
+{
+	if (!u || --u->refs)
+		return NULL;
+	ky_list_remove(&u->node);
+	ky_htab_deinit(&u->descs);
+	free(u);
+	return NULL;
+}
+
+int user_charge(struct user *u, size_t bytes)
+{
+	if (bytes > USER_BYTES_MAX - u->n_bytes)
+		return -EDQUOT;
+	u->n_bytes += bytes;
+	return 0;
+}
+
+void user_discharge(struct user *u, size_t bytes)
+{
+	u->n_bytes -= bytes;
+}
+
+static struct event_desc *find(const struct user *u, struct ky_bytes bytes, uint32_t hash)
+{
+	struct ky_hnode *n;
+
+	for (n = ky_htab_first(&u->descs, hash); n; n = ky_htab_next(n)) {
+		struct event_desc *d = ky_container_of(n, struct event_desc, node);
+
+		if (d->len == bytes.len && !memcmp(d->bytes, bytes.data, bytes.len))
+			return d;
+	}
+	return NULL;
+}
+
+static struct event_desc *desc_new(struct ky_bytes bytes)
+{
+	struct event_desc *d;
+	struct ky_desc open;
+	size_t name_size;
+
+	ky_desc_open(&open, bytes);
+	name_size = strlen(open.provider) + 1 + strlen(open.name) + 1;
+	d = calloc(1, sizeof(*d) + bytes.len + name_size);
+	if (!d)
+		return NULL;
+	d->len = bytes.len;
+	memcpy(d->bytes, bytes.data, bytes.len);
+	d->name = (char *)d->bytes + bytes.len;
+	snprintf(d->name, name_size, "%s:%s", open.provider, open.name);
+	d->name_hash = ky_hash(d->name, name_size - 1);
+	d->loglevel = open.loglevel;
+	return d;
+}
+
+int user_intern(
+	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why)
+{
+	static uint64_t last_serial;
+	uint32_t hash = ky_hash(bytes.data, bytes.len);
+	struct event_desc *d = find(u, bytes, hash);
+
+	if (d) {
+		*ret_desc = event_desc_ref(d);
+		return 0;
+	}
+	if (ky_desc_check(bytes, ret_why) < 0)
+		return -EBADMSG;
+	if (u->descs.n >= USER_EVENTS_MAX || user_charge(u, bytes.len) < 0)
+		return -EDQUOT;
+	d = desc_new(bytes);
+	if (!d || ky_htab_add(&u->descs, &d->node, hash) < 0) {
+		user_discharge(u, bytes.len);
+		free(d);
+		return -ENOMEM;
+	}
+	d->user = u;
+	d->serial = ++last_serial;
+	u->refs++;
+	*ret_desc = event_desc_ref(d);
+	return 0;
+}
+
+struct event_desc *event_desc_ref(struct event_desc *d)
+{
+	d->refs++;
+	return d;
+}
+
+struct event_desc *event_desc_unref(struct event_desc *d)
+{
+	if (!d || --d->refs)
+		return NULL;
+	ky_htab_remove(&d->user->descs, &d->node);
+	user_discharge(d->user, d->len);
+	user_unref(d->user);
+	free(d);
+	return NULL;
+}

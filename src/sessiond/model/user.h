@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the programs of one UID make the daemon keep, and its bounds: programs, and the descriptions
+ * of their events, each kept once. Two events of a UID have the same signature exactly when they
+ * have the same struct event_desc.
+ */
+#ifndef SESSIOND_MODEL_USER_H
+#define SESSIOND_MODEL_USER_H
+
+#include <sys/types.h>
+
+#include "base/htab.h"
+#include "base/list.h"
+#include "proto/desc.h"
+#include "svc/msg-conn.h"
+
+#define USER_APPS_MAX	4096u
+#define USER_EVENTS_MAX 65536u
+#define USER_BYTES_MAX	(128u << 20) /* of descriptions, and tables of programs */
+#define USER_QUEUE_MAX	(64u << 20)  /* of messages that programs have not read */
+
+struct user {
+	struct ky_list node;
+	uid_t uid;
+	unsigned n_apps;
+	unsigned refs;
+	struct ky_htab descs;
+	size_t n_bytes;
+	struct ky_msg_account queued;
+};
+
+struct event_desc {
+	struct ky_hnode node; /* in user->descs */
+	struct user *user;    /* referenced */
+	unsigned refs;
+	uint64_t serial; /* no other description has it, or had */
+	uint32_t name_hash;
+	int32_t loglevel;
+	char *name; /* "provider:name", behind the bytes */
+	uint32_t len;
+	uint8_t bytes[]; /* checked */
+};
+
+/* The user of this UID in `users`, made when it is new. A reference; NULL without memory. */
+struct user *user_get(struct ky_list *users, uid_t uid);
+struct user *user_unref(struct user *u); /* NULL */
+
+/* Bytes that programs make the daemon keep. -EDQUOT when they would be too many: then nothing is charged. */
+int user_charge(struct user *u, size_t bytes);
+void user_discharge(struct user *u, size_t bytes);
+
+/*
+ * The user's one description of these bytes: a reference in *ret_desc. -EBADMSG with *ret_why when
+ * they describe nothing, -EDQUOT at the user's bounds, -ENOMEM.
+ */
+int user_intern(
+	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why);
+struct event_desc *event_desc_ref(struct event_desc *d);
+struct event_desc *event_desc_unref(struct event_desc *d); /* NULL */
+
+static inline struct ky_bytes event_desc_bytes(const struct event_desc *d)
+{
+	return (struct ky_bytes){.data = d->bytes, .len = d->len};
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A traced program that is connected: the daemon's side of docs/protocol.md. Never waits for it;
+ * what it owes are tickets (barrier.h). Whatever it sends is checked, charged to it and bounded; a
+ * malformed message ends the conversation.
+ */
+#ifndef SESSIOND_PEERS_APP_H
+#define SESSIOND_PEERS_APP_H
+
+#include "proto/app.h"
+#include "sessiond/peers/barrier.h"
+#include "sessiond/peers/process.h"
+#include "sessiond/model/session.h"
+#include "svc/msg-conn.h"
+#include "svc/unix.h"
+
+#define APP_NAME_MAX	 sizeof(((struct definer *)0)->name)
+#define APP_PENDING_MAX	 8192u /* answers that a program may owe */
+#define APP_QUEUE_MAX	 (1u << 20)
+#define APP_HELLO_NS	 (1000 * KY_NS_PER_MS)
+#define QUERY_ALL	 0u /* number of a query that belongs to no ring set: for `list-events` */
+#define EVENT_NOT_MAPPED UINT32_MAX
+
+struct app {
+	struct ky_list node; /* in daemon->apps */
+	struct daemon *daemon;
+	struct user *user;
+	struct ky_msg_conn conn;
+	struct ky_timer deadline; /* of HELLO */
+	bool registered;
+	pid_t pid;		 /* told by the kernel */
+	gid_t gid;		 /* likewise */
+	uint32_t vpid;		 /* told by the program: in its PID namespace */
+	uint32_t number;	 /* likewise: in slot words */
+	struct process *process; /* if its threads may own slots; or NULL */
+	uint32_t abi_bits, caps;
+	char name[APP_NAME_MAX];
+	struct event_desc **events; /* by the program's index; NULL: not known */
+	uint32_t n_events;	    /* room in events */
+	struct ky_list sets;	    /* struct app_set */
+	struct ky_list tickets;
+	struct barrier flush;  /* until its events are written; loop NULL: it has not asked */
+	struct op flushed;     /* done then */
+	uint32_t flush_cookie; /* of its FLUSH */
+	unsigned n_queries;    /* not answered yet */
+	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
+	bool known;	       /* `events` has all of the program's */
+	bool answered;	       /* it has been told, and has done, all that it asked for at last */
+	bool complained;       /* one line in the log about its events is enough */
+};
+
+/* A program and a ring set that it is, or may come to be, recording into. */
+struct app_set {
+	struct ky_list app_node, set_node; /* in app->sets, set->users */
+	struct app *app;
+	struct ring_set *set;
+	uint32_t *ids; /* by index; EVENT_NOT_MAPPED */
+	uint32_t n_ids;
+	uint64_t *filters; /* by index: hash of the filters' numbers that MAP named; 0: none */
+	uint32_t n_filters;
+	uint32_t *known; /* filters' numbers that the program has */
+	uint32_t n_known, known_cap;
+	uint32_t n_contexts;   /* of the channel's, that the program knows */
+	uint32_t start_cookie; /* of the last START */
+	bool sent;	       /* the program has the set */
+	bool started;	       /* and records into it */
+	bool changed;	       /* mapped or unmapped events since START */
+	bool recording;	       /* the program has said so since START */
+	bool untold;	       /* has started, and was not told the program's state since */
+};
+
+/* A connection on app.sock: takes fd. */
+void app_accept(struct daemon *d, int fd, const struct ky_peer *peer);
+struct app *app_free(struct app *a);		  /* NULL */
+struct app_set *app_set_free(struct app_set *as); /* NULL */
+
+/* What programs were asked for the session already, without anybody waiting, b waits for. */
+void apps_await_queries(const struct session *s, struct barrier *b);
+/* Asks every program that the channel may record for what the rules want; maps what it answers. */
+void apps_query_channel(struct channel *c, struct barrier *b);
+/*
+ * The session tracks other programs than before: the others forget its sets, those that are new are asked. b waits until
+ * both are in effect.
+ */
+void apps_track(struct session *s, struct barrier *b);
+bool app_is_tracked(const struct app *a, const struct session *s);
+/* Asks every program for all its events, as far as it has not told them already. */
+void apps_query_all(struct daemon *d, struct barrier *b);
+/* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
+void apps_unmap_unwanted(struct channel *c, struct barrier *b);
+
+/* The channel's blocking-timeout has changed. */
+void apps_tell_blocking(struct channel *c);
+
+/* After ring_set_renew: the programs record the events as they are described now. Not while they record. */
+void apps_renew_channel(struct channel *c);
+
+/* Orders; nothing happens where the order makes no difference. b waits for the ACK; may be NULL. */
+void app_set_start(struct app_set *as, struct barrier *b);
+void app_set_stop(struct app_set *as, struct barrier *b);
+void app_set_drop(struct app_set *as, struct barrier *b);
+
+/*
+ * Programs tell their state to those of the session's sets that have started since they told it last; all: to each that
+ * has started. b waits until they have; may be NULL.
+ */
+void apps_dump_state(struct session *s, bool all, struct barrier *b);
+
+/* Number of events of the program that the session records. */
+unsigned app_count_mapped(const struct app *a, const struct session *s);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A barrier completes an operation (op.h) when a set of peers has replied, without blocking the event loop.
+ *
+ * A ticket represents one reply that a peer still has to send. It is a member of the peer's list of tickets and, if
+ * somebody waits for the reply, of one barrier. The barrier completes when it has no tickets left, or when it times out.
+ * All times are of the loop's clock.
+ */
+#ifndef SESSIOND_PEERS_BARRIER_H
+#define SESSIOND_PEERS_BARRIER_H
+
+#include "sessiond/model/op.h"
+#include "svc/loop.h"
+
+#define BARRIER_MAX_EXTENSIONS 20
+
+enum ticket_kind {
+	TICKET_QUERY,  /* an application's EVENTS; key: number of the ring set, or QUERY_ALL */
+	TICKET_ACK,    /* an application's ACK; key: cookie */
+	TICKET_FLUSH,  /* a consumer's STATS; key: cookie */
+	TICKET_ASK,    /* likewise, but not repeated when the consumer is restarted */
+	TICKET_ROTATE, /* a consumer's ROTATED; key: cookie */
+};
+
+struct barrier {
+	struct ky_list tickets;
+	struct ky_loop *loop; /* NULL: not initialised */
+	struct ky_timer timer;
+	struct ky_job passed;
+	/* give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns: with all extensions */
+	uint64_t timeout_ns, deadline_ns, give_up_ns;
+	bool armed;
+	bool checked_silent; /* peers that have not replied were examined since the last reply */
+	bool timed_out;	     /* some peers have not replied */
+	struct op *op;
+};
+
+struct ticket {
+	struct ky_list node;	 /* in the peer's list, oldest first */
+	struct ky_list waiting;	 /* in barrier->tickets */
+	struct barrier *barrier; /* NULL: nobody waits */
+	enum ticket_kind kind;
+	uint32_t key;
+	pid_t pid; /* of the peer, if it is an application whose state in /proc may be read; else 0 */
+	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
+};
+
+void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
+/*
+ * Arms the barrier. Its op is done, from a job or a timer: 0, or -ETIMEDOUT if some peers have not replied.
+ *
+ * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at most
+ * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, while a silent peer is runnable but gets no CPU
+ * time, and for trusted peers. After a short silence it stops waiting for processes that are stopped (state T in /proc).
+ */
+void barrier_arm(struct barrier *b, uint64_t timeout_ns);
+/* Detaches all tickets. The op is not done then. */
+void barrier_deinit(struct barrier *b);
+
+/*
+ * Adds a reply that the peer owes. barrier may be NULL. Returns NULL if allocation fails; the caller then proceeds without
+ * waiting.
+ */
+struct ticket *ticket_new(
+	struct ky_list *peer, enum ticket_kind kind, uint32_t key, struct barrier *barrier);
+/* Makes the barrier wait for the ticket, unless another one waits for it already. */
+void ticket_await(struct ticket *t, struct barrier *barrier);
+/* Returns the oldest such ticket of the peer, or NULL. */
+struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
+/* Frees the ticket: its reply has arrived. NULL is allowed. */
+void ticket_done(struct ticket *t);
+/* No barrier waits for the ticket any longer; the one that did counts it as a timeout. The peer still owes the reply. */
+void ticket_give_up(struct ticket *t);
+/* Drops all tickets of a peer that disconnected. Barriers that waited only for it complete. */
+void ticket_done_all(struct ky_list *peer);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/collector.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "sessiond/daemon.h"
+#include "sessiond/peers/program.h"
+#include "svc/log.h"
+
+#define NAME	 "collectd"
+#define FIFO	 "collector"
+#define READY_NS (10000 * KY_NS_PER_MS)
+#define HEALTHY_NS                                                                                 \
+	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
+#define FIRST_DELAY_MS 100u
+#define LAST_DELAY_MS  60000u
+#define WRONG_USAGE    2 /* exit status */
+
+static void start(struct collector *c);
+
+static void close_fifo(struct collector *c)
+{
+	if (c->fifo_fd < 0)
+		return;
+	ky_watch_remove(&c->fifo_watch);
+	if (rundir_leads_to(rundir_path(&c->daemon->run, FIFO), c->fifo_fd))
+		unlink(rundir_path(&c->daemon->run, FIFO));
+	c->fifo_fd = ky_close(c->fifo_fd);
+}
+
+static void look_ready(struct collector *c)
+{
+	if (c->state != COLLECTOR_STARTING || !c->has_written || !c->has_registered)
+		return;
+	ky_debug("the collector is ready");
+	c->state = COLLECTOR_READY;
+	c->trouble[0] = '\0';
+	ky_timer_cancel(&c->timer);
+	ticket_done_all(&c->tickets);
+}
+
+static void failed(struct collector *c, const char *fmt, ...) KY_PRINTF(2, 3);
+
+/* It is not there any more: those who wait go on without it, and it is started later. */
+static void failed(struct collector *c, const char *fmt, ...)
+{
+	uint64_t delay_ms = FIRST_DELAY_MS;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->trouble, sizeof(c->trouble), fmt, ap);
+	va_end(ap);
+	if (c->state == COLLECTOR_READY &&
+		ky_loop_time_ns(&c->daemon->loop) - c->started_ns > HEALTHY_NS)
+		c->n_failures = 0;
+	for (unsigned i = 0; i < c->n_failures && delay_ms < LAST_DELAY_MS; i++)
+		delay_ms *= 2;
+	c->n_failures++;
+	c->state = COLLECTOR_DEAD;
+	c->life_fd = ky_close(c->life_fd);
+	close_fifo(c);
+	ky_warning(
+		"the collector %s: sessions go on without the state of the system; it is started again in %u ms",
+		c->trouble, (unsigned)KY_MIN(delay_ms, (uint64_t)LAST_DELAY_MS));
+	ky_timer_set(&c->daemon->loop, &c->timer,
+		KY_MIN(delay_ms, (uint64_t)LAST_DELAY_MS) * KY_NS_PER_MS);
+	ticket_done_all(&c->tickets);
+}
+
+static void fifo_readable(struct ky_watch *w, uint32_t events)
+{
+	struct collector *c = ky_container_of(w, struct collector, fifo_watch);
+	char byte;
+
+	if (read(w->fd, &byte, 1) == 1)
+		c->has_written = true;
+	close_fifo(
+		c); /* its end without a byte is that of the process, which is noticed elsewhere */
+	look_ready(c);
+}
+
+/* In the child: never returns. Its own session, so that Ctrl-C at the daemon's terminal spares it until the daemon has ended. */
+static void __attribute__((noreturn))
+run_child(const char *path, const char *without, const char *fifo, const char *rundir, int life)
+{
+	char *argv[] = {(char *)"kymo-" NAME, (char *)fifo, *without ? (char *)"--without" : NULL,
+		(char *)without, NULL};
+
+	ky_signals_reset();
+	setsid();
+	if (dup2(life, STDIN_FILENO) < 0 || setenv("KYMO_RUNDIR", rundir, 1) < 0 ||
+		setenv("KYMO_RUNDIR_ONLY", "1", 1) < 0 ||
+		setenv("KYMO_REGISTER_TIMEOUT", "-1", 1) < 0)
+		_exit(126);
+	unsetenv("KYMO_OFF");
+	unsetenv("KYMO_STANDALONE");
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+	execv(path, argv);
+	_exit(127);
+}
+
+static int open_fifo(struct collector *c, const char *path)
+{
+	unlink(path);
+	if (mkfifo(path, 0600) < 0)
+		return -errno;
+	c->fifo_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (c->fifo_fd < 0)
+		return -errno;
+	return ky_watch_add(&c->daemon->loop, &c->fifo_watch, c->fifo_fd, EPOLLIN, fifo_readable);
+}
+
+static int spawn(struct collector *c, const char *path)
+{
+	char fifo[PATH_MAX];
+	int life[2], ret;
+
+	snprintf(fifo, sizeof(fifo), "%s", rundir_path(&c->daemon->run, FIFO));
+	ret = open_fifo(c, fifo);
+	if (ret < 0)
+		return ret;
+	if (pipe2(life, O_CLOEXEC) < 0)
+		return -errno;
+	c->pid = fork();
+	if (!c->pid)
+		run_child(path, c->daemon->options.without, fifo, c->daemon->run.path, life[0]);
+	ret = c->pid < 0 ? -errno : 0;
+	c->pid = KY_MAX(c->pid, 0);
+	ky_close(life[0]);
+	c->life_fd = life[1];
+	return ret;
+}
+
+static void start(struct collector *c)
+{
+	char path[PATH_MAX];
+	int ret;
+
+	if (program_find(NAME, path, sizeof(path)) < 0) {
+		ky_info("kymo-" NAME
+			" is not installed: sessions do not record the state of the system");
+		c->state = COLLECTOR_NONE;
+		return;
+	}
+	c->state = COLLECTOR_STARTING;
+	c->has_written = c->has_registered = false;
+	c->started_ns = ky_loop_time_ns(&c->daemon->loop);
+	ky_timer_set(&c->daemon->loop, &c->timer, READY_NS);
+	ret = spawn(c, path);
+	if (ret < 0)
+		failed(c, "cannot be started: %s", strerror(-ret));
+}
+
+static void timed_out(struct ky_timer *t)
+{
+	struct collector *c = ky_container_of(t, struct collector, timer);
+
+	if (c->state == COLLECTOR_DEAD)
+		start(c);
+	else if (c->pid)
+		kill(c->pid, SIGKILL); /* reaped, it has failed */
+}
+
+void collector_init(struct collector *c, struct daemon *d)
+{
+	*c = (struct collector){.daemon = d, .life_fd = -1, .fifo_fd = -1};
+	ky_list_init(&c->tickets);
+	ky_timer_init(&c->timer, timed_out);
+}
+
+void collector_start(struct collector *c)
+{
+	if (!c->daemon->options.no_collectd)
+		start(c);
+}
+
+void collector_deinit(struct collector *c)
+{
+	ky_timer_cancel(&c->timer);
+	ticket_done_all(&c->tickets);
+	close_fifo(c);
+	c->life_fd = ky_close(c->life_fd);
+	if (c->pid)
+		kill(c->pid, SIGTERM); /* it has nothing to put in order */
+	c->state = COLLECTOR_NONE;
+}
+
+void collector_reap(struct collector *c)
+{
+	bool slow = ky_loop_time_ns(&c->daemon->loop) - c->started_ns >= READY_NS;
+	int status;
+
+	if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return;
+	c->pid = 0;
+	if (c->state == COLLECTOR_STARTING && slow)
+		failed(c, "was not ready within %u s", (unsigned)(READY_NS / 1000 / KY_NS_PER_MS));
+	else if (WIFSIGNALED(status))
+		failed(c, "was killed by signal %d", WTERMSIG(status));
+	else if (WEXITSTATUS(status) == WRONG_USAGE && *c->daemon->options.without)
+		failed(c, "cannot leave out what --no-collectd=%s names",
+			c->daemon->options.without);
+	else
+		failed(c, "ended with status %d", WEXITSTATUS(status));
+}
+
+bool collector_is(const struct collector *c, pid_t pid)
+{
+	return c->pid && c->pid == pid;
+}
+
+void collector_registered(struct collector *c, pid_t pid)
+{
+	if (!collector_is(c, pid))
+		return;
+	c->has_registered = true;
+	look_ready(c);
+}
+
+void collector_await(struct collector *c, struct barrier *b)
+{
+	if (c->state == COLLECTOR_STARTING)
+		ticket_new(&c->tickets, TICKET_ASK, 0, b);
+}

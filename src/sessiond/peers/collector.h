@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector of system state, kymo-collectd: a child of the daemon that is, for everything else, a traced program. It is
+ * started when the daemon serves programs, and is ready when two things have happened, in any order: it has written a
+ * byte into a FIFO in the run directory (it watches what it is to watch), and it has registered. Until then, or until it
+ * is known to have failed, clients that create sessions are kept waiting: so no session misses the state that it collects.
+ *
+ * Its standard input is a pipe that the daemon never writes to: its end is the daemon's, even by SIGKILL. When it dies it
+ * is started again, later each time.
+ */
+#ifndef SESSIOND_PEERS_COLLECTOR_H
+#define SESSIOND_PEERS_COLLECTOR_H
+
+#include "sessiond/peers/barrier.h"
+
+#define COLLECTOR_ANSWER_NS (11000 * KY_NS_PER_MS) /* by then it is ready, or has failed */
+
+struct daemon;
+
+enum collector_state {
+	COLLECTOR_NONE,	    /* not wanted, or not installed */
+	COLLECTOR_STARTING, /* runs, and is not ready */
+	COLLECTOR_READY,
+	COLLECTOR_DEAD, /* to be started again */
+};
+
+struct collector {
+	struct daemon *daemon;
+	enum collector_state state;
+	pid_t pid;   /* 0: no process */
+	int life_fd; /* the pipe's other end */
+	int fifo_fd;
+	struct ky_watch fifo_watch;
+	bool has_written, has_registered;
+	struct ky_timer timer;	/* STARTING: it has had its time. DEAD: to start it */
+	struct ky_list tickets; /* of those who wait for it */
+	uint64_t started_ns;
+	unsigned n_failures; /* in a row */
+	char trouble[160];   /* why it failed last; "": it has not */
+};
+
+void collector_init(struct collector *c, struct daemon *d);
+/* Starts it if it is installed. Once. */
+void collector_start(struct collector *c);
+/* Ends it. */
+void collector_deinit(struct collector *c);
+/* A child has ended: was it this one? */
+void collector_reap(struct collector *c);
+/* Is this program, of the kernel's word, the collector? */
+bool collector_is(const struct collector *c, pid_t pid);
+/* A program has registered. */
+void collector_registered(struct collector *c, pid_t pid);
+/* Makes b (not armed yet) wait for it if it is starting. */
+void collector_await(struct collector *c, struct barrier *b);
+
+#endif

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/consumer.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "sessiond/daemon.h"
+#include "sessiond/peers/health.h"
+#include "sessiond/journal.h"
+#include "sessiond/peers/orders.h"
+#include "sessiond/peers/program.h"
+#include "sessiond/recover.h"
+#include "svc/log.h"
+
+#define PROGRAM	       "kymo-consumerd"
+#define CONSUMER_FD    3
+#define N_SET_FDS      3 /* rings, consumed, metadata log */
+#define QUEUE_MAX      (16u << 20)
+#define FIRST_DELAY_MS 20u
+#define READY_DELAY_MS 160u  /* at most, after one that could work */
+#define LAST_DELAY_MS  5000u /* at most, after one that could not even begin */
+#define HEALTHY_NS                                                                                 \
+	(10000 * KY_NS_PER_MS) /* having lived so long, it is no longer failing in a row */
+#define WATCH_NS     (100 * KY_NS_PER_MS)
+#define FAILURES_MAX 3 /* in a row, when it is only to end */
+
+KY_CONS_MESSAGES(KY_MSG_SENDER)
+
+static const struct ky_msg_conn_ops conn_ops;
+
+/* In the child: becomes the session's owner for good. */
+static int become(uid_t uid, gid_t gid)
+{
+	struct passwd *pw;
+
+	if (uid == geteuid())
+		return 0;
+	pw = getpwuid(uid);
+	if (pw ? initgroups(pw->pw_name, gid) < 0 : setgroups(0, NULL) < 0)
+		return -1;
+	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
+}
+
+/* In the child: never returns. A process group of its own, so that a client's Ctrl-C spares it. */
+static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t uid, gid_t gid)
+{
+	char *argv[] = {PROGRAM, NULL};
+	int null = open("/dev/null", O_RDONLY);
+
+	ky_signals_reset();
+	setsid();
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		_exit(126);
+	/* dup2 onto itself would leave it close-on-exec. */
+	if (fd == CONSUMER_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, CONSUMER_FD) < 0)
+		_exit(126);
+	syscall(SYS_close_range, CONSUMER_FD + 1, ~0u, 0);
+	if (become(uid, gid) < 0)
+		_exit(126);
+	execv(path, argv);
+	_exit(127);
+}
+
+static void send_init(struct consumer *c)
+{
+	const struct ky_cons_init m = {
+		.version = KY_PROTO_VERSION,
+		.session = c->session->name,
+		.output = c->output,
+		.resume = c->ready,
+		.rendezvous = c->snapshot || c->session->daemon->options.bound
+				      ? ""
+				      : rundir_path(&c->session->daemon->run, KY_RUN_DRAIN),
+	};
+
+	ky_cons_init_send(&c->conn, &m, &c->memory_fd, 1);
+}
+
+static void send_retire(struct consumer *c, const struct ring_set *set)
+{
+	ky_cons_retire_send(&c->conn, &(struct ky_cons_retire){.set = set->number}, NULL, 0);
+}
+
+static void send_timers(struct consumer *c, const struct ring_set *set)
+{
+	const struct ky_cons_timers m = {
+		.set = set->number,
+		.switch_us = set->channel->switch_timer_us,
+		.read_us = set->channel->read_timer_us,
+	};
+
+	ky_cons_timers_send(&c->conn, &m, NULL, 0);
+}
+
+static void send_set(struct consumer *c, const struct ring_set *set)
+{
+	_cleanup_close_ int rings = memory_open_read_only(set->memory.rings_fd);
+	_cleanup_close_ int consumed = memory_open_read_only(set->memory.consumed_fd);
+	_cleanup_close_ int log = memory_open_read_only(set->registry->log_fd);
+	const int fds[] = {rings, c->snapshot ? consumed : set->memory.consumed_fd, log};
+	int error = KY_MIN(KY_MIN(rings, consumed), KY_MIN(log, 0));
+	uint8_t buf[1024];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (error < 0) {
+		ky_msg_conn_fail(&c->conn, error);
+		return;
+	}
+	ky_msg_conn_send(&c->conn, buf, order_ring_set(&w, set), fds, KY_ARRAY_SIZE(fds));
+	if (c->snapshot)
+		return;
+	send_timers(c, set);
+	if (set->retiring)
+		send_retire(c, set);
+}
+
+static void send_sets(struct consumer *c)
+{
+	const struct channel *channel;
+	const struct ring_set *set;
+
+	if (c->snapshot) /* those of buffers that are no more */
+		c->retired.overwritten = c->session->consumer.retired.overwritten;
+	ky_list_foreach (channel, &c->session->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
+			if (set->made)
+				send_set(c, set);
+}
+
+static void send_flush(struct consumer *c, uint32_t cookie)
+{
+	if (c->connected)
+		ky_cons_flush_send(&c->conn, &(struct ky_cons_flush){cookie}, NULL, 0);
+}
+
+static void send_quit(struct consumer *c)
+{
+	if (c->connected)
+		ky_cons_quit_send(&c->conn, &(struct ky_cons_quit){c->quit_cookie}, NULL, 0);
+}
+
+static bool owes_answer(const struct consumer *c)
+{
+	return !ky_list_empty(&c->tickets) || c->rotate_cookie ||
+	       (c->quit_cookie && !c->quit_answered);
+}
+
+/* After each order: the consumer owes an answer. */
+static void expect_answer(struct consumer *c)
+{
+	struct ky_loop *loop = &c->session->daemon->loop;
+
+	if (c->asked_ns)
+		return;
+	c->asked_ns = ky_loop_time_ns(loop);
+	ky_timer_set(loop, &c->watch, WATCH_NS);
+}
+
+/* After each answer. What is still owed is owed from now on. */
+static void note_answer(struct consumer *c)
+{
+	c->asked_ns = owes_answer(c) ? ky_loop_time_ns(&c->session->daemon->loop) : 0;
+	if (!c->asked_ns)
+		ky_timer_cancel(&c->watch);
+}
+
+/* Commands do not wait for a consumer that is stuck. */
+static void run_watch(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, watch);
+	uint64_t now = ky_loop_time_ns(&c->session->daemon->loop);
+	bool stuck = consumer_is_stuck(c);
+	struct ticket *ticket, *tmp;
+
+	ky_timer_set(&c->session->daemon->loop, t, WATCH_NS);
+	ky_list_foreach_safe (ticket, tmp, &c->tickets, node)
+		if (stuck)
+			ticket_give_up(ticket);
+	if (!c->quit_cookie || c->quit_given_up || c->snapshot ||
+		(!stuck && now - c->quit_ns < CONSUMER_ANSWER_NS))
+		return;
+	c->quit_given_up = true;
+	c->ops->stuck(c);
+}
+
+static void send_rotate(struct consumer *c)
+{
+	const struct ky_cons_rotate m = {
+		.cookie = c->rotate_cookie, .chunk = c->rotate_chunk, .archive = c->rotate_archive};
+
+	if (c->connected)
+		ky_cons_rotate_send(&c->conn, &m, NULL, 0);
+}
+
+/* All that a consumer must know, from INIT to the orders that no one has carried out yet. */
+static void send_everything(struct consumer *c)
+{
+	struct ticket *t, *tmp;
+
+	send_init(c);
+	if (!c->snapshot)
+		send_sets(c);
+	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
+		if (t->kind == TICKET_FLUSH)
+			send_flush(c, t->key);
+		else if (t->kind != TICKET_ROTATE)
+			ticket_done(t);
+	}
+	if (c->rotate_cookie)
+		send_rotate(c);
+	if (c->quit_cookie)
+		send_quit(c);
+}
+
+static int spawn_process(struct consumer *c, int fd)
+{
+	char path[PATH_MAX];
+
+	if (program_find("consumerd", path, sizeof(path)) < 0) {
+		ky_error("cannot find " PROGRAM
+			 ": install it beside the session daemon or set KYMO_LIBEXECDIR");
+		return -ENOENT;
+	}
+	c->pid = c->process = fork();
+	if (c->pid < 0) {
+		c->pid = 0;
+		return -errno;
+	}
+	if (!c->pid)
+		run_child(path, fd, c->session->uid, c->session->gid);
+	return 0;
+}
+
+static void kill_process(struct consumer *c)
+{
+	if (c->pid) {
+		kill(c->pid, SIGKILL);
+		waitpid(c->pid, NULL, 0);
+	}
+	c->pid = 0;
+}
+
+int consumer_spawn(struct consumer *c)
+{
+	int fds[2], ret;
+
+	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	c->asked_ns = c->asked_ns ? c->started_ns : 0;
+	c->answered = false;
+	if (c->memory_fd < 0)
+		c->memory_fd = session_memory_make(c->snapshot ? -1 : c->session->shm_fd);
+	if (c->memory_fd < 0)
+		return c->memory_fd;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return -errno;
+	ret = spawn_process(c, fds[1]);
+	ky_close(fds[1]);
+	if (ret < 0) {
+		ky_close(fds[0]);
+		return ret;
+	}
+	ret = ky_msg_conn_init(
+		&c->conn, &c->session->daemon->loop, fds[0], &conn_ops, QUEUE_MAX, 0);
+	if (ret < 0) {
+		kill_process(c);
+		return ret;
+	}
+	c->connected = true;
+	if (!c->snapshot)
+		journal_consumer(c->session);
+	send_everything(c);
+	return 0;
+}
+
+void consumer_adopt(struct consumer *c, int fd)
+{
+	int ret;
+
+	if (c->connected) {
+		ky_close(fd);
+		return;
+	}
+	ret = ky_msg_conn_init(
+		&c->conn, &c->session->daemon->loop, fd, &conn_ops, QUEUE_MAX, N_SET_FDS);
+	if (ret < 0)
+		ky_error("session '%s': cannot take over its consumer: %s", c->session->name,
+			strerror(-ret)); /* it will call again */
+	c->connected = !ret;
+	c->process = c->awaited;
+	c->ready = c->answered = true;
+	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
+}
+
+static void ended(struct consumer *c);
+
+static void run_restart(struct ky_timer *t)
+{
+	struct consumer *c = ky_container_of(t, struct consumer, restart);
+
+	if (consumer_spawn(c) < 0)
+		ended(c);
+}
+
+void consumer_init(
+	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops)
+{
+	memset(c, 0, sizeof(*c));
+	c->session = s;
+	c->output = output;
+	c->ops = ops;
+	c->memory_fd = -1;
+	ky_list_init(&c->tickets);
+	ky_timer_init(&c->restart, run_restart);
+	ky_timer_init(&c->watch, run_watch);
+}
+
+void consumer_deinit(struct consumer *c)
+{
+	ky_timer_cancel(&c->restart);
+	ky_timer_cancel(&c->watch);
+	ticket_done_all(&c->tickets);
+	kill_process(c);
+	if (c->connected)
+		ky_msg_conn_deinit(&c->conn);
+	c->connected = false;
+	c->memory_fd = ky_close(c->memory_fd);
+}
+
+void consumer_add_set(struct consumer *c, const struct ring_set *set)
+{
+	if (c->connected)
+		send_set(c, set);
+}
+
+void consumer_retire(struct consumer *c, const struct ring_set *set)
+{
+	if (c->connected)
+		send_retire(c, set);
+}
+
+static void add_counts(struct consumer_counts *to, const struct consumer_counts *counts)
+{
+	const uint64_t *from = (const uint64_t *)counts;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++)
+		((uint64_t *)to)[i] += from[i];
+}
+
+void consumer_add_retired(
+	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept)
+{
+	add_counts(&c->retired, counts);
+	c->retired_kept[chunk & 1] += kept;
+}
+
+void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared)
+{
+	uint64_t *kept = &c->retired_kept[chunk & 1];
+
+	if (cleared) {
+		c->retired.cleared += *kept;
+		c->counts.cleared += *kept;
+	}
+	*kept = 0;
+}
+
+void consumer_tell_timers(struct consumer *c, const struct channel *channel)
+{
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &channel->sets, node)
+		if (c->connected && set->made && !channel->overwrite)
+			send_timers(c, set);
+}
+
+void consumer_snapshot(struct consumer *c, uint64_t max_size)
+{
+	ky_cons_snapshot_send(&c->conn, &(struct ky_cons_snapshot){max_size}, NULL, 0);
+	send_sets(c);
+	consumer_quit(c);
+}
+
+void consumer_flush(struct consumer *c, struct barrier *b)
+{
+	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+
+	if (!ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
+		return;
+	send_flush(c, cookie);
+	expect_answer(c);
+}
+
+void consumer_ask(struct consumer *c, struct barrier *b)
+{
+	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+
+	if (!c->connected || !ticket_new(&c->tickets, TICKET_ASK, cookie, b))
+		return;
+	ky_cons_ask_send(&c->conn, &(struct ky_cons_ask){cookie}, NULL, 0);
+	expect_answer(c);
+}
+
+void consumer_rotate(
+	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b)
+{
+	c->rotate_cookie = daemon_next_cookie(c->session->daemon);
+	c->rotate_chunk = chunk;
+	c->rotate_archive = archive;
+	c->rotated = op;
+	ticket_new(&c->tickets, TICKET_ROTATE, c->rotate_cookie, b);
+	send_rotate(c);
+	expect_answer(c);
+}
+
+void consumer_quit(struct consumer *c)
+{
+	c->quit_cookie = daemon_next_cookie(c->session->daemon);
+	c->quit_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	send_quit(c);
+	expect_answer(c);
+}
+
+static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
+{
+	c->answered = true;
+	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
+		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined,
+		m->overwritten, m->left_out, m->removed, m->cleared, m->discarded_no_slot};
+	add_counts(&c->counts, &c->retired);
+	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
+	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
+	if (m->cookie && m->cookie == c->quit_cookie)
+		c->quit_answered = true;
+	note_answer(c);
+	if (c->ready) {
+		c->ops->trouble(c, m->status < 0 ? m->message : "");
+		return;
+	}
+	c->ready = m->status >= 0;
+	c->ops->ready(c, m->status, m->message);
+}
+
+static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
+{
+	if (!c->rotate_cookie || m->cookie != c->rotate_cookie)
+		return;
+	c->rotate_cookie = 0;
+	op_done(c->rotated, KY_MIN(m->status, 0), m->message);
+	ticket_done(ticket_find(&c->tickets, TICKET_ROTATE, m->cookie));
+	note_answer(c);
+}
+
+/* A consumer that is killed may have told it, or not: RETIRED comes once for each set that there is. */
+static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
+{
+	struct ring_set *set = ring_set_find(c->session, m->set);
+	struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
+		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
+		m->removed, m->cleared, m->discarded_no_slot};
+
+	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
+		struct ring_counts n = {0};
+
+		if (set->geometry.overwrite)
+			ring_memory_count(&set->memory, &set->geometry, &n);
+		counts.overwritten = n.recorded;
+		journal_retired(set, &counts, m->chunk, m->kept);
+		consumer_add_retired(c, &counts, m->chunk, m->kept);
+		ring_memory_remove(c->session->shm_fd, set->number);
+		ring_set_free(set);
+	}
+	ky_cons_forget_send(&c->conn, &(struct ky_cons_forget){m->set}, NULL, 0);
+}
+
+/* What it has kept of a set for us. */
+static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
+{
+	struct ring_set *set = ring_set_find(c->session, number);
+	struct registry *r = set ? set->registry : NULL;
+	int ret = r ? 0 : -ENOENT, dir = c->session->shm_fd;
+
+	if (!ret && r->log_fd < 0)
+		ret = r->log_fd = log_memory_adopt(dir, fds[2], r->log_file);
+	if (ret >= 0 && set->memory.rings_fd < 0)
+		ret = ring_memory_adopt(&set->memory, dir, fds,
+			(const uint64_t[]){set->rings_file, set->consumed_file});
+	if (ret < 0)
+		ky_error("session '%s': ring set %u cannot be taken over: %s", c->session->name,
+			number, strerror(-ret));
+}
+
+static int handle_adoption(
+	struct consumer *c, int type, struct ky_reader *r, const int *fds, size_t n_fds)
+{
+	struct ky_resume_session memory;
+	struct ky_cons_adopt set;
+	int ret;
+
+	if (!c->awaited)
+		return -EPROTO;
+	if (type == KY_CONS_ADOPT) {
+		if (ky_cons_adopt_decode(r, &set) < 0 || n_fds != N_SET_FDS)
+			return -EBADMSG;
+		adopt_set(c, set.set, fds);
+		return 0;
+	}
+	if (n_fds != 1)
+		return -EBADMSG;
+	ret = session_memory_adopt(
+		c->session->shm_fd, fds[0], c->memory_file, &c->memory_fd, &memory);
+	if (ret < 0)
+		return ret;
+	rotation_adopt(c->session, memory.chunk);
+	c->awaited = 0;
+	session_adopt(c->session);
+	recover_settled(c->session->daemon);
+	return 0;
+}
+
+static int handle_message(
+	struct consumer *c, const void *buf, size_t len, const int *fds, size_t n_fds)
+{
+	struct ky_cons_rotated rotated;
+	struct ky_cons_retired retired;
+	struct ky_cons_stats stats;
+	struct ky_cons_error error;
+	struct ky_reader r;
+	int type = ky_msg_open(&r, buf, len);
+
+	switch (type) {
+	case KY_CONS_ADOPT:
+	case KY_CONS_ADOPTED:
+		return handle_adoption(c, type, &r, fds, n_fds);
+	case KY_CONS_STATS:
+		if (ky_cons_stats_decode(&r, &stats) < 0)
+			return -EBADMSG;
+		handle_stats(c, &stats);
+		return 0;
+	case KY_CONS_ROTATED:
+		if (ky_cons_rotated_decode(&r, &rotated) < 0)
+			return -EBADMSG;
+		handle_rotated(c, &rotated);
+		return 0;
+	case KY_CONS_RETIRED:
+		if (ky_cons_retired_decode(&r, &retired) < 0 || c->snapshot)
+			return -EBADMSG;
+		handle_retired(c, &retired);
+		return 0;
+	case KY_CONS_ERROR:
+		if (ky_cons_error_decode(&r, &error) < 0)
+			return -EBADMSG;
+		c->ops->trouble(c, error.status < 0 ? error.message : "");
+		return 0;
+	default:
+		return KY_MIN(type, 0);
+	}
+}
+
+static void conn_message(
+	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	int ret = handle_message(
+		ky_container_of(conn, struct consumer, conn), buf, len, fds, n_fds);
+
+	if (ret < 0)
+		ky_msg_conn_fail(conn, ret);
+}
+
+/* The process and its connection are both gone. */
+static void ended(struct consumer *c)
+{
+	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
+
+	if (c->quit_answered || !c->ready) {
+		c->ops->gone(c, false);
+		return;
+	}
+	if (ky_loop_time_ns(&c->session->daemon->loop) - c->started_ns > HEALTHY_NS)
+		c->n_failures = 0;
+	if (c->snapshot || (c->quit_cookie && c->n_failures >= FAILURES_MAX)) {
+		c->ops->gone(c, true);
+		return;
+	}
+	c->ops->trouble(c, "the consumer died and is started again");
+	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), most_ms);
+	c->n_failures++;
+	ky_timer_set(&c->session->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
+}
+
+static void conn_closed(struct ky_msg_conn *conn, int error)
+{
+	struct consumer *c = ky_container_of(conn, struct consumer, conn);
+
+	if (error)
+		ky_error("session '%s': conversation with its consumer failed: %s",
+			c->session->name, strerror(-error));
+	ky_msg_conn_deinit(conn);
+	c->connected = false;
+	if (error && c->pid)
+		kill(c->pid, SIGKILL);
+	if (!c->pid && !c->awaited)
+		ended(c);
+}
+
+void consumer_reap(struct consumer *c)
+{
+	int status;
+
+	if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return;
+	c->pid = 0;
+	if (WIFSIGNALED(status))
+		ky_error("session '%s': consumer killed by signal %d", c->session->name,
+			WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		ky_error("session '%s': consumer exited with %d", c->session->name,
+			WEXITSTATUS(status));
+	if (!c->connected)
+		ended(c);
+}
+
+static const struct ky_msg_conn_ops conn_ops = {
+	.message = conn_message,
+	.closed = conn_closed,
+};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Supervision of a consumer process: start, orders, and, if it is a session's own, starting it again
+ * with the same ring sets when it dies. The rings outlive it, so nothing is lost that fits in them
+ * meanwhile. One that has outlived a session daemon is taken over as it is. A snapshot's consumer gets the ring sets of its session too, and has one try.
+ */
+#ifndef SESSIOND_PEERS_CONSUMER_H
+#define SESSIOND_PEERS_CONSUMER_H
+
+#include <assert.h>
+#include <sys/types.h>
+
+#include "proto/consumer.h"
+#include "sessiond/peers/barrier.h"
+#include "svc/msg-conn.h"
+
+struct session;
+struct channel;
+struct ring_set;
+
+/* Last STATS, and what was told of sets that have been retired. */
+struct consumer_counts {
+	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes,
+		packets, n_quarantined;
+	uint64_t overwritten, left_out;
+	uint64_t removed, cleared; /* of `recorded` */
+	uint64_t discarded_no_slot;
+};
+static_assert(sizeof(struct consumer_counts) == 13 * sizeof(uint64_t), "numbers to be added up");
+
+struct consumer;
+
+/* Whoever it belongs to is told, from the loop. */
+struct consumer_ops {
+	/* It can begin, or not: status is -errno, message says why. Once. */
+	void (*ready)(struct consumer *c, int status, const char *message);
+	/* What keeps it from writing; "": nothing any more. */
+	void (*trouble)(struct consumer *c, const char *message);
+	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
+	void (*stuck)(struct consumer *c);
+	/* Its process has ended: in good order, or giving_up as it failed too often. */
+	void (*gone)(struct consumer *c, bool giving_up);
+};
+
+struct consumer {
+	struct session *session;
+	const struct consumer_ops *ops;
+	const char *output; /* borrowed; "": nothing is written */
+	bool snapshot;	    /* of a snapshot */
+	pid_t pid;	    /* our child; 0: none */
+	/* of a predecessor's that is to call: its child, 0: none; the number of the memory's inode */
+	pid_t awaited;
+	uint64_t memory_file;
+	struct ky_msg_conn conn;
+	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
+	bool answered;	/* this process has answered INIT */
+	bool ready;	/* has answered INIT once, whichever process it was */
+	int memory_fd;	/* that its processes leave to each other; -1: not made yet */
+	uint32_t quit_cookie;	/* of QUIT; 0: it is not to end */
+	uint32_t rotate_cookie; /* of ROTATE that was not answered; 0: none */
+	uint64_t rotate_chunk;
+	struct op *rotated;	    /* done when it is */
+	const char *rotate_archive; /* borrowed */
+	bool quit_answered;
+	bool quit_given_up;  /* stuck() was called */
+	uint64_t quit_ns;    /* when it was asked to end */
+	unsigned n_failures; /* deaths in a row */
+	uint64_t started_ns;
+	struct ky_timer restart;
+	pid_t process;	       /* whichever it is, also that of a predecessor */
+	uint64_t asked_ns;     /* it owes answers since then; 0: none */
+	struct ky_timer watch; /* looks whether it is at work on them (health.h) */
+	struct ky_list tickets;
+	struct consumer_counts counts;
+	struct consumer_counts retired; /* of them: what STATS does not have any more */
+	/* of those events: recorded in the present chunk, the next one; by parity */
+	uint64_t retired_kept[2];
+};
+
+void consumer_init(
+	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops);
+/* Kills what is left and forgets it. */
+void consumer_deinit(struct consumer *c);
+/* Spawns the process; ready() is called with its answer. 0 or -errno. */
+int consumer_spawn(struct consumer *c);
+/* Takes over a predecessor's process, which has called: fd is taken. The session is adopted when it has told all. */
+void consumer_adopt(struct consumer *c, int fd);
+void consumer_add_set(struct consumer *c, const struct ring_set *set);
+/* Its process is gone: the consumer is to write it out, and forget it. It is freed then. */
+void consumer_retire(struct consumer *c, const struct ring_set *set);
+/* Set `number` has these last counts, of which so many events were recorded in the chunk. */
+void consumer_add_retired(
+	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept);
+/* The chunk has become an archive; or, cleared, was thrown away. */
+void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
+/* The timers of the channel have changed. */
+void consumer_tell_timers(struct consumer *c, const struct channel *channel);
+/* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */
+void consumer_snapshot(struct consumer *c, uint64_t max_size);
+/* Writes everything out; b is passed with its STATS. */
+void consumer_flush(struct consumer *c, struct barrier *b);
+/* Asks for counts. */
+void consumer_ask(struct consumer *c, struct barrier *b);
+/*
+ * Begins the chunk, after archiving the present one or ("") throwing it away; op is done then, with 0, -ENODATA if there is
+ * nothing to archive, or another -errno. b waits for that. One at a time. archive is borrowed until then.
+ */
+void consumer_rotate(
+	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b);
+/* Ends it; gone() follows. */
+void consumer_quit(struct consumer *c);
+/* SIGCHLD: has it ended? */
+void consumer_reap(struct consumer *c);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a consumer is told of a session and its ring sets: for the consumer itself, and, where the buffers are files, written
+ * down beside them, in the same words, for who recovers the trace when nobody is left (svc/shm-dir.h).
+ */
+#ifndef SESSIOND_PEERS_ORDERS_H
+#define SESSIOND_PEERS_ORDERS_H
+
+#include "sessiond/model/session.h"
+
+/* RING_SET. The message's length, or -EMSGSIZE. */
+int order_ring_set(struct ky_writer *w, const struct ring_set *set);
+
+/* Writes down INIT, as a consumer that recovers needs it. 0 or -errno; nothing to do where buffers are no files. */
+int orders_begin(const struct session *s);
+/* Likewise the set's RING_SET. */
+int orders_add_set(const struct ring_set *set);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/process.h"
+
+#include <fcntl.h>
+
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+#define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
+#define LOOKS_MAX     10u /* each after twice the time */
+
+/*
+ * Where the stack of the program that the process runs begins, proc(5): drawn by lot at each exec. 0: unknown, or not
+ * for us to see.
+ */
+static uint64_t image_of(pid_t pid)
+{
+	unsigned long long start = 0;
+	char path[32], text[1024];
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ky_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 28; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		sscanf(p, "%llu", &start);
+	return start > 1 ? start : 0; /* 1 is told to who may not see it */
+}
+
+static void free_slots(struct process *p, const struct ring_set *set)
+{
+	int n;
+
+	if (!set->made || set->mode != KY_SET_PER_THREAD || set->uid != p->user->uid)
+		return;
+	n = ring_memory_free_slots(&set->memory, &set->geometry, p->number);
+	if (n < 0)
+		ky_warning("rings of process %d stay taken: %s", (int)p->pid, strerror(-n));
+	else if (n)
+		ky_debug("process %d left %d rings", (int)p->pid, n);
+}
+
+/* A number that another one has too: nothing is known of its slots. */
+static bool is_shared(const struct process *p)
+{
+	const struct process *other;
+
+	ky_list_foreach (other, &p->daemon->processes, node)
+		if (other != p && other->user == p->user && other->number == p->number)
+			return true;
+	return false;
+}
+
+static bool is_of(const struct process *p, const struct ring_set *set)
+{
+	return ring_set_is_own(set) && set->uid == p->user->uid && set->pid == p->pid &&
+	       set->process == p->number;
+}
+
+/* It surely writes no ring any more. */
+static void process_ended(struct process *p)
+{
+	bool shared = is_shared(p);
+	struct ring_set *set, *tmp;
+	struct session *s;
+	struct channel *c;
+
+	ky_list_foreach (s, &p->daemon->sessions, node) {
+		ky_list_foreach (c, &s->channels, node) {
+			ky_list_foreach_safe (set, tmp, &c->sets, node) {
+				if (p->number && is_of(p, set))
+					ring_set_end(set);
+				else if (p->number && !shared)
+					free_slots(p, set);
+			}
+		}
+	}
+	p->number = 0;
+	ky_timer_cancel(&p->look);
+	ky_watch_remove(&p->end);
+	if (!p->n_apps)
+		process_free(p);
+}
+
+static void pidfd_readable(struct ky_watch *w, uint32_t events)
+{
+	(void)events;
+	process_ended(ky_container_of(w, struct process, end));
+}
+
+/* Who executes another program is heard of some moments before. */
+static void look(struct process *p)
+{
+	uint64_t image = image_of(p->pid);
+
+	if (image && p->image && image != p->image)
+		process_ended(p);
+	else if (p->n_looks < LOOKS_MAX)
+		ky_timer_set(&p->daemon->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+}
+
+static void look_again(struct ky_timer *t)
+{
+	look(ky_container_of(t, struct process, look));
+}
+
+/* One that has this pid, but another number: it has executed another program since. */
+static void replace(struct daemon *d, const struct user *u, pid_t pid)
+{
+	struct process *p, *tmp;
+
+	ky_list_foreach_safe (p, tmp, &d->processes, node)
+		if (pid && p->user == u && p->pid == pid && p->number)
+			process_ended(p);
+}
+
+/* NULL and errno when it cannot be watched. */
+static struct process *process_new(struct daemon *d, uid_t uid, int socket, pid_t pid)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return NULL;
+	ky_list_init(&p->node);
+	ky_timer_init(&p->look, look_again);
+	p->daemon = d;
+	p->user = user_get(&d->users, uid);
+	p->pid = pid;
+	p->image = image_of(pid);
+	p->pidfd = ky_peer_pidfd(socket, pid);
+	ret = p->user ? KY_MIN(p->pidfd, 0) : -ENOMEM;
+	if (!ret)
+		ret = ky_watch_add(&d->loop, &p->end, p->pidfd, EPOLLIN, pidfd_readable);
+	if (!ret) {
+		ky_list_append(&d->processes, &p->node);
+		return p;
+	}
+	process_free(p);
+	errno = -ret;
+	return NULL;
+}
+
+struct process *process_get(
+	struct daemon *d, struct user *u, int socket, pid_t pid, uint32_t number)
+{
+	struct process *p;
+	unsigned n = 0;
+
+	ky_list_foreach (p, &d->processes, node) {
+		if (p->user == u && p->pid == pid && p->number == number && number) {
+			p->n_apps++;
+			return p;
+		}
+		n += p->user == u;
+	}
+	replace(d, u, pid);
+	p = number && n < d->user_apps_max ? process_new(d, u->uid, socket, pid) : NULL;
+	if (!p)
+		return NULL;
+	p->number = number;
+	p->n_apps = 1;
+	return p;
+}
+
+bool process_restore(struct daemon *d, const struct ring_set *set)
+{
+	struct process *p;
+
+	ky_list_foreach (p, &d->processes, node)
+		if (is_of(p, set))
+			return true;
+	if (!set->pid) /* nor did the predecessor see more of it than its connection, which comes again */
+		return true;
+	p = process_new(d, set->uid, -1, set->pid);
+	if (!p)
+		return errno != ESRCH;
+	p->number = set->process;
+	if (!set->image || !p->image || p->image == set->image)
+		return true;
+	process_free(p);
+	return false;
+}
+
+void process_hung_up(struct process *p)
+{
+	if (!p || --p->n_apps)
+		return;
+	p->n_looks = 0;
+	if (p->number)
+		look(p);
+	else
+		process_free(p);
+}
+
+static bool may_have_buffers(const struct process *p)
+{
+	const struct session *s;
+	const struct channel *c;
+	const struct ring_set *set;
+
+	ky_list_foreach (s, &p->daemon->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (set, &c->sets, node)
+				if (is_of(p, set) || (set->made && set->uid == p->user->uid &&
+							     set->mode == KY_SET_PER_THREAD))
+					return true;
+	return false;
+}
+
+void processes_forget(struct daemon *d)
+{
+	struct process *p, *tmp;
+
+	ky_list_foreach_safe (p, tmp, &d->processes, node)
+		if (!p->n_apps && !may_have_buffers(p))
+			process_free(p);
+}
+
+struct process *process_free(struct process *p)
+{
+	if (!p)
+		return NULL;
+	ky_timer_cancel(&p->look);
+	ky_watch_remove(&p->end);
+	ky_close(p->pidfd);
+	ky_list_remove(&p->node);
+	user_unref(p->user);
+	free(p);
+	return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks of a session's trace: `rotate` ends the present one and has it moved below TRACE/archives, `clear` throws it away,
+ * and schedules rotate by themselves. The consumer does it, exactly once (consumerd/consumer.h); it gets one order at a
+ * time from here.
+ */
+#ifndef SESSIOND_PEERS_ROTATION_H
+#define SESSIOND_PEERS_ROTATION_H
+
+#include <time.h>
+
+#include "sessiond/peers/barrier.h"
+
+struct session;
+
+struct rotation {
+	uint64_t chunk;	       /* the present one: all orders that were carried out */
+	time_t begin;	       /* of the present chunk */
+	uint64_t bytes;	       /* that were written before it */
+	char *archive;	       /* order under way: name of the archive, "": clear; NULL: none */
+	struct op *op;	       /* done at its end, or when that is late; NULL: nobody waits */
+	struct op rotated;     /* of the consumer's answer */
+	struct barrier answer; /* until then */
+	struct op late;
+	char *error; /* why the last order failed, logged; NULL: it did not */
+	char *path;  /* of the last chunk that was archived; NULL: none */
+	unsigned n_archived;
+	uint64_t was_cleared, n_cleared; /* events: before the last clear, and by it */
+	/* schedule; 0: none */
+	uint64_t timer_us, size;
+	struct ky_timer timer, poll;
+	struct barrier poll_barrier;
+	struct op polled;
+};
+
+void rotation_init(struct session *s);
+void rotation_deinit(struct session *s);
+/*
+ * Begins to archive the present chunk, or (clear) to throw it away. op (may be NULL) is done with 0; -ENODATA: the chunk
+ * is empty and goes on; -ETIMEDOUT: the consumer has not answered yet; or another -errno. -EBUSY: another order is under
+ * way; -ENOMEM.
+ */
+int rotation_begin(struct session *s, bool clear, struct op *op);
+/* Where the archive under way will be. Owned by the caller; NULL without memory. */
+char *rotation_path(const struct session *s);
+/* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
+void rotation_adopt(struct session *s, uint64_t chunk);
+/* Rotates every timer_us, and whenever so many bytes were written; 0: not. */
+void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The run directory: made, checked, locked, and the state page and the wake FIFO in it
+ * (abi/state.h).
+ */
+#ifndef SESSIOND_PEERS_RUNDIR_H
+#define SESSIOND_PEERS_RUNDIR_H
+
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "abi/state.h"
+#include "base/util.h"
+
+#define RUNDIR_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
+
+struct rundir {
+	char path[RUNDIR_MAX];
+	bool global; /* root's, that all users' programs connect to */
+	int lock_fd, state_fd;
+	int watch_fd; /* readable when something was removed or moved away; -1 */
+	struct ky_state state;
+};
+
+/*
+ * Opens the directory for this daemon alone; private: for its own user even if that is root. 0, or
+ * -errno after a line in the log that says what is wrong: the place, its owner or mode, another
+ * daemon's pid. take_over: another daemon is asked to make room, and waited for.
+ */
+int rundir_open(struct rundir *r, bool private, bool take_over);
+/* Path of a file in the directory, in one static buffer. rundir_open made sure that it fits an
+ * address. */
+const char *rundir_path(const struct rundir *r, const char *name);
+/* Publishes that a daemon is alive; later calls change n_active and count a turn. */
+int rundir_publish(struct rundir *r, uint32_t n_active);
+/* Wakes programs that wait for a daemon. After the sockets listen. */
+int rundir_wake(const struct rundir *r);
+/*
+ * Is fd what the path leads to? A directory that was removed or moved away under its daemon may be there again, and another
+ * daemon's: whoever removes something looks first. Where fd cannot be asked, it is: a journal that stays behind would bring
+ * its session back.
+ */
+bool rundir_leads_to(const char *path, int fd);
+/* After watch_fd was readable: has the directory gone from under its name? The lock file stands for it. */
+bool rundir_is_lost(const struct rundir *r);
+/* Marks the daemon as ended, removes the sockets. */
+void rundir_close(struct rundir *r);
+
+#endif

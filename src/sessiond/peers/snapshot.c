@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/snapshot.h"
+
+#include "sessiond/daemon.h"
+#include "svc/log.h"
+
+static void set_error(struct snapshot *sn, int error, const char *message)
+{
+	if (sn->error && error) /* the first one is told */
+		return;
+	sn->error = error;
+	free(sn->message);
+	sn->message = strdup(message);
+}
+
+/* Reports how it ended, once. */
+static void complete(struct snapshot *sn)
+{
+	struct op *op = sn->op;
+
+	if (!op)
+		return;
+	sn->op = NULL;
+	if (!sn->error)
+		sn->session->n_snapshots++;
+	else
+		ky_error("session '%s': snapshot in %s: %s", sn->session->name, sn->output,
+			sn->message ? sn->message : "");
+	op_done(op, sn->error, sn->message ? sn->message : "");
+}
+
+static struct snapshot *snapshot_free(struct snapshot *sn)
+{
+	consumer_deinit(&sn->consumer);
+	ky_job_cancel(&sn->ending);
+	ky_list_remove(&sn->node);
+	free(sn->message);
+	free(sn->output);
+	free(sn);
+	return NULL;
+}
+
+static void run_ending(struct ky_job *j)
+{
+	snapshot_free(ky_container_of(j, struct snapshot, ending));
+}
+
+static struct snapshot *of(struct consumer *c)
+{
+	return ky_container_of(c, struct snapshot, consumer);
+}
+
+static void end(struct snapshot *sn)
+{
+	complete(sn);
+	ky_job_add(&sn->session->daemon->loop, &sn->ending);
+}
+
+static void on_ready(struct consumer *c, int status, const char *message)
+{
+	struct snapshot *sn = of(c);
+
+	if (status >= 0) {
+		consumer_snapshot(c, sn->max_size);
+		return;
+	}
+	set_error(sn, status, message);
+	end(sn);
+}
+
+static void on_trouble(struct consumer *c, const char *message)
+{
+	set_error(of(c), *message ? -EIO : 0, message);
+}
+
+static void on_gone(struct consumer *c, bool giving_up)
+{
+	struct snapshot *sn = of(c);
+
+	if (giving_up || !c->ready)
+		set_error(sn, -ECHILD,
+			"its consumer process died (see the daemon's log): what it wrote is not complete");
+	end(sn);
+}
+
+int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
+	struct snapshot **ret_snapshot)
+{
+	static const struct consumer_ops ops = {
+		.ready = on_ready, .trouble = on_trouble, .gone = on_gone};
+	struct snapshot *sn, *other;
+	unsigned n = 0;
+	int ret;
+
+	ky_list_foreach (other, &s->snapshots, node)
+		n++;
+	if (n >= SNAPSHOTS_MAX)
+		return -EBUSY;
+	sn = calloc(1, sizeof(*sn));
+	if (!sn)
+		return -ENOMEM;
+	sn->session = s;
+	sn->max_size = max_size;
+	sn->output = strdup(output);
+	ky_job_init(&sn->ending, run_ending);
+	ky_list_append(&s->snapshots, &sn->node);
+	consumer_init(&sn->consumer, s, sn->output, &ops);
+	sn->consumer.snapshot = true;
+	ret = sn->output ? consumer_spawn(&sn->consumer) : -ENOMEM;
+	if (ret < 0) {
+		snapshot_free(sn);
+		return ret;
+	}
+	sn->op = op;
+	*ret_snapshot = sn;
+	s->last_snapshot++;
+	return 0;
+}
+
+void snapshot_abandon(struct snapshot *sn)
+{
+	sn->consumer.pid = 0; /* not to be killed */
+	snapshot_cancel(sn);
+}
+
+void snapshot_cancel(struct snapshot *sn)
+{
+	set_error(sn, -ECANCELED, "the session was destroyed meanwhile");
+	complete(sn);
+	snapshot_free(sn);
+}

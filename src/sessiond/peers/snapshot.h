@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot of a session: a consumer of its own writes what the session's rings hold now into a
+ * directory of its own, and ends. Neither programs nor the session's own consumer notice. Made by
+ * commands; belongs to its session, which takes it along when it goes.
+ */
+#ifndef SESSIOND_PEERS_SNAPSHOT_H
+#define SESSIOND_PEERS_SNAPSHOT_H
+
+#include "sessiond/model/session.h"
+
+#define SNAPSHOTS_MAX 4u /* of a session at one time */
+
+struct snapshot {
+	struct ky_list node; /* in session->snapshots */
+	struct session *session;
+	struct op *op; /* done at its end; NULL: it was */
+	char *output;
+	uint64_t max_size; /* bytes; 0: no limit */
+	int error;	   /* what went wrong, and what that is called; 0: nothing */
+	char *message;	   /* or NULL */
+	struct consumer consumer;
+	struct ky_job ending; /* frees it */
+};
+
+/*
+ * Begins a snapshot; output is an absolute path. op is done at its end, when *ret_snapshot still exists. -EBUSY:
+ * SNAPSHOTS_MAX are under way; or another -errno. Nothing was begun then.
+ */
+int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
+	struct snapshot **ret_snapshot);
+/* Fails and frees the snapshot, as its session ends. What is written stays. */
+void snapshot_cancel(struct snapshot *sn);
+/* Likewise, but the process finishes on its own. */
+void snapshot_abandon(struct snapshot *sn);
+
+#endif
