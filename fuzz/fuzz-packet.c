@@ -3,6 +3,7 @@
  * A whole trace from one input: metadata, a NUL, and the bytes of one stream; read to the end and
  * printed both ways. Inputs without a NUL are streams of a trace with every kind of field.
  */
+#include "linear.h"
 #include "reader/format.h"
 #include "reader/reader.h"
 
@@ -29,7 +30,7 @@ static const char metadata[] =
 	"	struct { } nothing[n]; u8 grid[n][n];\n"
 	"	integer { size = 8; align = 8; encoding = UTF8; } text[n];\n"
 	"	floating_point { exp_dig = 8; mant_dig = 24; byte_order = be; } f[n]; }; };\n"
-	"event { id = 1; name = \"empty\"; };\n"
+	"event { id = 1; name = \"empty\"; fields := struct { struct { } a, b, c; u8 d[0]; }; };\n"
 	"event { id = 2; name = \"nothing\"; fields := struct { u8 n; struct { } x[n][n][n]; }; };\n"
 	"event { id = 1; stream_id = 1; };\n";
 
@@ -70,10 +71,12 @@ static void read_trace(const void *text, size_t text_size, const void *stream, s
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *nul = memchr(data, 0, size);
+	uint64_t begin = linear_begin();
 
 	if (nul && nul - data > 20)
 		read_trace(data, nul - data, nul + 1, size - (nul + 1 - data));
 	else
 		read_trace(metadata, strlen(metadata), data, size);
+	linear_end(begin, size);
 	return 0;
 }

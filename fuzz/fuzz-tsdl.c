@@ -2,6 +2,7 @@
 /* Metadata of a trace: any bytes, plain or in packets, through the parser and the layout compiler.
  */
 #include "base/buf.h"
+#include "linear.h"
 #include "reader/layout.h"
 #include "reader/metadata.h"
 
@@ -9,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	uint64_t begin = linear_begin();
 	struct ky_tsdl_error error;
 	struct ky_buf text = {0};
 	struct ky_layout layout;
@@ -20,5 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ky_layout_compile(&layout, &tsdl, why, sizeof(why));
 	ky_tsdl_deinit(&tsdl);
 	ky_buf_deinit(&text);
+	linear_end(begin, size);
 	return 0;
 }

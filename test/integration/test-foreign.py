@@ -4,6 +4,7 @@
 
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -170,6 +171,38 @@ def test_clock_goes_on(k):
     packet = lambda end, time, value: MAGIC + struct.pack("<IIQ", size, size, end) + struct.pack("<HB", time & 0xFFFF, value)
     trace = write(k, "goes-on", WITH_MAGIC + context + ONE, s=packet(0x30005, 7, 1) + packet(0x20000, 9, 2) + packet(0x50000, 10, 3))
     equal([line.split()[0] for line in view(k, trace)[0]], [b"[00:00:00.000000007]", b"[00:00:00.000196617]", b"[00:00:00.000196618]"], "times")
+
+
+def hostile():
+    """Metadata and a stream, small, that would cost time or memory in the square of their size, or worse."""
+    wide = TYPES + "typealias integer { size = 16; align = 8; } := u16;\ntrace { byte_order = le; };\n"
+    event = lambda fields: f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n'
+    sizes = "stream { packet.context := struct { u16 content_size; u16 packet_size; }; };\n"
+    n = 24000
+    yield "references", wide + event("".join(f"u8 n{i}; u8 s{i}[n{i}]; " for i in range(n))), bytes(n)
+    yield "labels", wide + event("enum : u16 { " + ", ".join(f"l{i}" for i in range(n)) + " } t; variant <t> { " + "".join(f"u8 l{i}; " for i in range(n)) + "} v;"), b"\xff\x30\1" * 50000
+    yield "overlaps", wide + event("enum : u16 { " + ", ".join(f"l{i} = 0 ... {65535 - i % 1000}" for i in range(n)) + " } t;"), b"\1" * 100000
+    yield "one-label", wide + "typealias enum : u16 { " + ", ".join("a" for _ in range(n)) + " } := E;\n" + event("E t; " + "".join(f"variant <t> {{ u8 a; }} v{i}; " for i in range(n))), b"\1"
+    yield "doubled", wide + "struct s0 { u8 a; };\n" + "".join(f"struct s{i} {{ struct s{i - 1} a, b; }};\n" for i in range(1, 60)) + event("struct s59 s;"), b"\1"
+    yield "empty-elements", wide + sizes + event("u16 n; struct { } x[n];"), struct.pack("<HHH", 48, 48, 65535) * n
+    yield "empty-members", wide + event("u8 a; " + "".join(f"struct {{ }} x{i}; " for i in range(n))), bytes(65536)
+    yield "empty-arrays", wide + event("u8 a; struct { } x" + "[1000]" * 8 + ";"), bytes(65536)
+    yield "damage", wide.replace("byte_order = le;", "byte_order = le; packet.header := struct { u32 magic; };") + sizes + event("u8 a;"), (MAGIC + struct.pack("<HH", 9, 1)) * 100000
+
+
+def test_hostile(k):
+    """Whatever a small trace claims, it costs little memory, and an end is in sight (the bound is for a loaded machine)."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+        if not kymotest.SANITIZED:
+            resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+    for name, metadata, stream in hostile():
+        trace = write(k, name, metadata, s=stream)
+        for command in ("view", "stat"):
+            with open(k.top / "out", "wb") as out:
+                done = subprocess.run([CLI, command, str(trace)], env=k.env, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, preexec_fn=limit)
+            check(done.returncode in (0, 1) and done.stderr.count(b"\n") < 20, f"{command} {name}: {done.returncode}, {done.stderr[:500]!r}")
+            check(os.stat(k.top / "out").st_size < 64 << 20, f"{command} {name} writes {os.stat(k.top / 'out').st_size} bytes")
 
 
 if __name__ == "__main__":
