@@ -34,14 +34,18 @@ static const char metadata[] =
 	"event { id = 2; name = \"nothing\"; fields := struct { u8 n; struct { } x[n][n][n]; }; };\n"
 	"event { id = 1; stream_id = 1; };\n";
 
-static void print(struct ky_trace_reader *r)
+static void print(const struct ky_trace_reader *r)
 {
+	const struct ky_select all = KY_SELECT_ALL;
+	struct ky_cursor *c;
 	struct ky_format text = {.safe = true}, raw = {0};
 	struct ky_buf out = {0};
 	struct ky_values values = {0};
 	struct ky_item item;
 
-	while (ky_trace_reader_next(r, &item, &values) > 0) {
+	if (ky_cursor_open(&c, r, &all, NULL) < 0)
+		return;
+	while (ky_cursor_next(c, &item, &values) > 0) {
 		out.len = 0;
 		if (item.kind == KY_ITEM_EVENT) {
 			ky_format_text(&text, &out, &item);
@@ -52,6 +56,7 @@ static void print(struct ky_trace_reader *r)
 		}
 		values.n = 0;
 	}
+	ky_cursor_close(c);
 	free(values.v);
 	ky_buf_deinit(&out);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "reader/reader.h"
+#include "reader/cursor.h"
 
 static void complain(void *arg, const char *text)
 {
@@ -16,16 +16,20 @@ void read_back(const char *path, void (*record)(uint64_t number, const char *tex
 	struct read_back *ret)
 {
 	const struct ky_trace_reader_options options = {.warn = complain};
-	struct ky_trace_reader_totals totals;
+	const struct ky_select all = KY_SELECT_ALL;
+	struct ky_totals totals;
+	struct ky_cursor *cursor;
 	struct ky_trace_reader *reader;
 	struct ky_values values = {0};
 	struct ky_item item;
 	char why[256];
 
 	*ret = (struct read_back){0};
-	if (ky_trace_reader_open(&reader, path, &options, why, sizeof(why)) < 0)
+	if (ky_trace_reader_open(&reader, &path, 1, &options, why, sizeof(why)) < 0)
 		return;
-	while (ky_trace_reader_next(reader, &item, &values) > 0) {
+	if (ky_cursor_open(&cursor, reader, &all, &options) < 0)
+		abort();
+	while (ky_cursor_next(cursor, &item, &values) > 0) {
 		if (item.kind == KY_ITEM_EVENT) {
 			const struct ky_value *v = &values.v[item.scopes[KY_SCOPE_FIELDS].first];
 
@@ -34,9 +38,10 @@ void read_back(const char *path, void (*record)(uint64_t number, const char *tex
 		values.n = 0;
 	}
 	free(values.v);
-	ky_trace_reader_totals(reader, &totals);
+	ky_cursor_totals(cursor, &totals);
 	if (totals.n_corrupt || totals.n_truncated)
 		abort();
 	*ret = (struct read_back){totals.n_events, totals.n_discarded};
+	ky_cursor_close(cursor);
 	ky_trace_reader_close(reader);
 }

@@ -48,12 +48,12 @@ int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t unt
 	return r ? r : raise_time(&s->of_all, 0, until_ns);
 }
 
-int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r, size_t n_streams)
+int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r)
 {
 	int error = 0;
 
-	for (size_t i = 0; i < n_streams && !error; i++) {
-		const struct ky_stream *stream = ky_trace_reader_stream(r, i);
+	for (size_t i = 0; i < r->n_streams && !error; i++) {
+		const struct ky_stream *stream = r->streams[i];
 		int64_t ns;
 
 		if (ky_stream_is_cut(stream, &ns))
@@ -200,8 +200,8 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 {
-	const struct ky_decoder *d = &item->stream->d;
-	bool is_async = d->have & 1u << KY_ROLE_ASYNC_ID, is_begin;
+	const struct ky_decoder *d = item->d;
+	bool is_async, is_begin;
 	struct open_span span = {.begin_ns = item->ns};
 	const char *name;
 	size_t len;
@@ -209,6 +209,7 @@ int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 	if (item->kind != KY_ITEM_EVENT)
 		return ky_spans_gap(s, item->stream, item->lost.end_ns);
 	name = item->event->name;
+	is_async = d->have & 1u << KY_ROLE_ASYNC_ID;
 	if (!name || !item->has_time || !(is_async || d->have & 1u << KY_ROLE_SPAN_TID))
 		return 0;
 	is_begin = ends_in(name, "_begin", &len);

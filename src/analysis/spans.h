@@ -10,7 +10,7 @@
 #define ANALYSIS_SPANS_H
 
 #include "base/htab.h"
-#include "reader/reader.h"
+#include "reader/cursor.h"
 
 /* Spans of one name and kind. */
 struct ky_span_name {
@@ -42,7 +42,7 @@ struct ky_spans {
 };
 
 /* Before the first item: takes note of the streams whose beginnings are missing. 0 or -ENOMEM. */
-int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r, size_t n_streams);
+int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r);
 /*
  * Records of the stream are missing until that time: no span that began before is paired with an end that comes
  * later. What is missing in a thread's own stream matters to spans within that stream, and to all others that

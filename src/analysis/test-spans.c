@@ -21,14 +21,16 @@ static void feed_of(
 {
 	enum ky_role role = is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
 	struct ky_event_class class = {.name = name};
+	struct ky_decoder d = {0};
 	struct ky_item item = {.kind = KY_ITEM_EVENT,
 		.has_time = true,
 		.ns = ns,
 		.stream = &streams[trace],
+		.d = &d,
 		.event = &class};
 
-	streams[trace].d.have = 1u << role;
-	streams[trace].d.role[role] = id;
+	d.have = 1u << role;
+	d.role[role] = id;
 	assert_int_equal(ky_spans_add(s, &item), 0);
 }
 

@@ -18,7 +18,9 @@ struct count {
 };
 
 struct stats {
-	struct ky_trace_reader_totals totals;
+	struct ky_totals totals;
+	size_t n_streams;
+	uint64_t n_bytes;
 	struct count *counts; /* owned; the most frequent first */
 	size_t n_counts;
 	bool is_cut;	     /* some streams' beginnings are missing: complete_ns holds */
@@ -40,32 +42,6 @@ static int by_count(const void *a, const void *b)
 	return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static size_t n_classes(const struct ky_trace_reader *reader, size_t n_traces)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < n_traces; i++) {
-		const struct ky_layout *l = &ky_trace_reader_trace(reader, i)->layout;
-
-		for (size_t j = 0; j < l->n_streams; j++)
-			n += l->streams[j].n_events;
-	}
-	return n;
-}
-
-static void add_counts(
-	struct stats *s, const struct ky_trace_reader *reader, const struct ky_stream_class *c)
-{
-	for (size_t i = 0; i < c->n_events; i++) {
-		const struct ky_event_class *e = &c->events[i];
-		uint64_t n = ky_trace_reader_count(reader, e);
-
-		if (n)
-			s->counts[s->n_counts++] = (struct count){
-				e->name ? e->name : "<unknown>", n};
-	}
-}
-
 /* Sums up the counts of equal names. */
 static void merge_counts(struct stats *s)
 {
@@ -82,36 +58,61 @@ static void merge_counts(struct stats *s)
 	qsort(s->counts, n, sizeof(*s->counts), by_count);
 }
 
-static int count_names(struct stats *s, const struct ky_trace_reader *reader)
+static int count_names(
+	struct stats *s, const struct ky_trace_reader *reader, const uint64_t *counts)
 {
-	s->counts = calloc(n_classes(reader, s->totals.n_traces) + 1, sizeof(*s->counts));
+	s->counts = calloc(reader->n_classes + 1, sizeof(*s->counts));
 	if (!s->counts)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->totals.n_traces; i++) {
-		const struct ky_layout *l = &ky_trace_reader_trace(reader, i)->layout;
+	for (size_t i = 0; i < reader->n_classes; i++) {
+		const char *name = reader->classes[i]->name;
 
-		for (size_t j = 0; j < l->n_streams; j++)
-			add_counts(s, reader, &l->streams[j]);
+		if (counts[i])
+			s->counts[s->n_counts++] = (struct count){
+				name ? name : "<unknown>", counts[i]};
 	}
 	merge_counts(s);
 	return 0;
 }
 
-static int collect(struct stats *s, struct ky_trace_reader *reader)
+/* Reads to the end. */
+static int collect_from(struct stats *s, struct ky_cursor *cursor)
 {
 	struct ky_item item;
 	int r;
 
-	ky_trace_reader_totals(reader, &s->totals);
-	s->is_cut = ky_trace_reader_complete_from(reader, &s->complete_ns);
-	r = ky_spans_begin(&s->spans, reader, s->totals.n_streams);
-	while (!r && (r = ky_trace_reader_next(reader, &item, NULL)) > 0)
+	while ((r = ky_cursor_next(cursor, &item, NULL)) > 0) {
 		r = ky_spans_add(&s->spans, &item);
-	if (r < 0)
-		return r;
-	ky_trace_reader_totals(reader, &s->totals);
+		if (r < 0)
+			return r;
+	}
+	ky_cursor_totals(cursor, &s->totals);
+	return r;
+}
+
+static int collect(struct stats *s, const struct ky_trace_reader *reader,
+	const struct ky_trace_reader_options *options)
+{
+	_cleanup_free_ uint8_t *wanted = calloc(reader->n_classes + 1, 1);
+	_cleanup_cursor_ struct ky_cursor *cursor = NULL;
+	struct ky_select select = KY_SELECT_ALL;
+	int r = wanted ? 0 : -ENOMEM;
+
+	s->n_streams = reader->n_streams;
+	s->is_cut = ky_trace_reader_complete_from(reader, &s->complete_ns);
+	for (size_t i = 0; i < reader->n_classes && !r; i++)
+		wanted[i] = reader->classes[i]->is_span;
+	for (size_t i = 0; i < reader->n_streams; i++)
+		s->n_bytes += reader->streams[i]->n_bytes;
+	select.wanted = wanted;
 	if (!r)
-		r = count_names(s, reader);
+		r = ky_cursor_open(&cursor, reader, &select, options);
+	if (!r)
+		r = ky_spans_begin(&s->spans, reader);
+	if (!r)
+		r = collect_from(s, cursor);
+	if (!r)
+		r = count_names(s, reader, ky_cursor_counts(cursor));
 	return r ? r : ky_spans_finish(&s->spans);
 }
 
@@ -131,7 +132,7 @@ static void add_json_span(struct ky_buf *b, const struct ky_span_name *n)
 
 static int print_json(struct cli *cli, const struct stats *s)
 {
-	const struct ky_trace_reader_totals *t = &s->totals;
+	const struct ky_totals *t = &s->totals;
 	struct ky_buf b = {0};
 
 	ky_buf_printf(&b,
@@ -141,7 +142,7 @@ static int print_json(struct cli *cli, const struct stats *s)
 		", \"bytes\": %" PRIu64 ", \"streams\": %zu, \"damaged\": %" PRIu64
 		", \"truncated\": %zu",
 		t->n_events, t->n_discarded, t->end_ns - t->begin_ns, t->begin_ns, t->end_ns,
-		t->n_packets, t->n_packets_lost, t->n_bytes, t->n_streams, t->n_corrupt,
+		t->n_packets, t->n_packets_lost, s->n_bytes, s->n_streams, t->n_corrupt,
 		t->n_truncated);
 	if (s->is_cut)
 		ky_buf_printf(&b, ", \"complete_from_ns\": %" PRId64, s->complete_ns);
@@ -190,7 +191,7 @@ static void print_clock(const struct ky_tsdl *t)
 
 static void print_origin(struct cli *cli, const struct ky_trace_reader *reader, const char *path)
 {
-	const struct ky_tsdl *t = &ky_trace_reader_trace(reader, 0)->tsdl;
+	const struct ky_tsdl *t = &reader->traces[0]->tsdl;
 	const struct ky_env *host = ky_tsdl_env(t, "hostname");
 
 	printf("%-11s%s\n", "trace", cli_safe(cli, path));
@@ -251,7 +252,7 @@ static void print_spans(struct cli *cli, const struct ky_spans *spans)
 static void print_text(struct cli *cli, const struct stats *s, const struct ky_trace_reader *reader,
 	const char *path)
 {
-	const struct ky_trace_reader_totals *t = &s->totals;
+	const struct ky_totals *t = &s->totals;
 	char size[32];
 
 	print_origin(cli, reader, path);
@@ -268,8 +269,8 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 		t->n_discarded
 			? " (full buffers: --subbuf-size, --num-subbuf; or another cause, which 'kymo stop' and 'record' told)"
 			: "");
-	printf("%-11s%" PRIu64 " in %zu stream%s, %s\n", "packets", t->n_packets, t->n_streams,
-		t->n_streams == 1 ? "" : "s", cli_format_size(size, sizeof(size), t->n_bytes));
+	printf("%-11s%" PRIu64 " in %zu stream%s, %s\n", "packets", t->n_packets, s->n_streams,
+		s->n_streams == 1 ? "" : "s", cli_format_size(size, sizeof(size), s->n_bytes));
 	if (t->n_packets_lost)
 		printf("%-11s%" PRIu64 " packets\n", "missing", t->n_packets_lost);
 	if (t->n_corrupt || t->n_truncated)
@@ -286,16 +287,15 @@ static void warn(void *arg, const char *text)
 
 static int run(struct cli *cli)
 {
-	const struct ky_trace_reader_options options = {
-		.spans_only = true, .warn = warn, .arg = cli};
+	const struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct stats s = {0};
 	char path[PATH_MAX];
-	int r = cli_trace_open(cli, cli_arg(cli, 0), &options, path, &reader);
+	int r = cli_trace_open(cli, &options, path, &reader);
 
 	if (r)
 		return r;
-	r = collect(&s, reader);
+	r = collect(&s, reader, &options);
 	if (r < 0)
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	else if (cli->json)

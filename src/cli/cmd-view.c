@@ -28,6 +28,7 @@ struct limit {
 
 struct view {
 	struct cli *cli;
+	struct ky_select select;
 	struct cli_lines *lines; /* owned */
 	struct limit begin, end;
 	bool any;  /* event was shown, or warning said */
@@ -82,13 +83,16 @@ static bool parse_limit(struct limit *l, const char *text)
 	return !*end;
 }
 
-static void resolve(struct limit *l, int64_t first_ns)
+static void resolve(struct limit *l, const struct ky_trace_reader *reader)
 {
-	time_t first = (time_t)(first_ns / NS_PER_S);
+	int64_t first_ns = 0;
+	time_t first;
 	struct tm day;
 
 	if (!l->given || l->is_absolute)
 		return;
+	ky_trace_reader_begin(reader, &first_ns);
+	first = (time_t)(first_ns / NS_PER_S);
 	if (!l->has_date && localtime_r(&first, &day)) {
 		l->tm.tm_year = day.tm_year;
 		l->tm.tm_mon = day.tm_mon;
@@ -101,13 +105,11 @@ static void resolve(struct limit *l, int64_t first_ns)
 /* -1 before, 0 within, 1 after the limits. What has no time is always within. */
 static int position(struct view *v, const struct ky_item *item)
 {
-	if (!item->has_time || (!v->begin.given && !v->end.given))
+	if (!item->has_time)
 		return 0;
-	resolve(&v->begin, item->ns);
-	resolve(&v->end, item->ns);
-	if (v->begin.given && item->ns < v->begin.ns)
+	if (item->ns < v->select.from_ns)
 		return -1;
-	return v->end.given && item->ns > v->end.ns;
+	return item->ns > v->select.to_ns;
 }
 
 /* --- output --- */
@@ -161,16 +163,16 @@ static void show(struct view *v, const struct ky_item *item)
 }
 
 /* 0 at the end, or an error of reading. */
-static int show_all(struct view *v, struct ky_trace_reader *reader)
+static int show_all(struct view *v, struct ky_cursor *cursor)
 {
 	int r = 1, where = 0;
 
-	while (r > 0 && where <= 0 && !v->error) {
+	while (r > 0 && !v->error) {
 		struct ky_values *values;
 		struct ky_item *item = cli_lines_item(v->lines, &values);
 		size_t n_before = values->n;
 
-		r = ky_trace_reader_next(reader, item, values);
+		r = ky_cursor_next(cursor, item, values);
 		where = r > 0 ? position(v, item) : 0;
 		if (r > 0 && !where)
 			show(v, item);
@@ -199,6 +201,19 @@ static int finish(struct view *v, int r, const char *path)
 	return CLI_OK;
 }
 
+/* The limits of time. 0 or -ENOMEM. */
+static int select_times(struct view *v, struct ky_trace_reader *reader)
+{
+	resolve(&v->begin, reader);
+	resolve(&v->end, reader);
+	v->select = KY_SELECT_ALL;
+	if (v->begin.given)
+		v->select.from_ns = v->begin.ns;
+	if (v->end.given)
+		v->select.to_ns = v->end.ns;
+	return v->begin.given ? ky_trace_reader_index(reader) : 0;
+}
+
 static int run(struct cli *cli)
 {
 	const char *format = cli_get(cli, "format"), *begin = cli_get(cli, "begin");
@@ -208,6 +223,7 @@ static int run(struct cli *cli)
 	struct ky_format format_like = {0};
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	_cleanup_cursor_ struct ky_cursor *cursor = NULL;
 	bool json = format ? !strcmp(format, "json") : cli->json;
 	int r;
 
@@ -217,7 +233,7 @@ static int run(struct cli *cli)
 		return cli_usage(cli,
 			"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], or seconds since 1970",
 			begin && !parse_limit(&(struct limit){0}, begin) ? begin : end);
-	r = cli_trace_open(cli, cli_arg(cli, 0), &reader_options, path, &reader);
+	r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
@@ -226,8 +242,11 @@ static int run(struct cli *cli)
 	format_like.is_cut = ky_trace_reader_complete_from(reader, &format_like.complete_ns);
 	if (format_like.is_cut)
 		warn_cut(&v, format_like.complete_ns);
-	v.lines = cli_lines_new(&format_like, json);
-	r = v.lines ? show_all(&v, reader) : -ENOMEM;
+	r = select_times(&v, reader);
+	if (!r)
+		r = ky_cursor_open(&cursor, reader, &v.select, &reader_options);
+	v.lines = r ? NULL : cli_lines_new(cursor, &format_like, json);
+	r = v.lines ? show_all(&v, cursor) : -ENOMEM;
 	cli_lines_free(v.lines);
 	return finish(&v, r, path);
 }

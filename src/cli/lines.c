@@ -26,6 +26,7 @@ struct batch {
 };
 
 struct cli_lines {
+	struct ky_cursor *cursor; /* borrowed; of the reading thread */
 	pthread_mutex_t lock;
 	pthread_cond_t filled, ready;
 	uint64_t n_filled, n_taken, n_written; /* batches */
@@ -95,6 +96,14 @@ static void write_batch(struct cli_lines *l, struct batch *b)
 		ky_buf_deinit(&b->text);
 }
 
+static void empty_batch(struct cli_lines *l, struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		ky_cursor_unref(l->cursor, b->items[i].packet);
+	b->first = b->n = b->values.n = b->bits = 0;
+	b->is_ready = false;
+}
+
 /* Writes the oldest batch, once it is ready, which this thread helps with; the lock is held. */
 static void write_oldest(struct cli_lines *l)
 {
@@ -108,8 +117,7 @@ static void write_oldest(struct cli_lines *l)
 	}
 	pthread_mutex_unlock(&l->lock);
 	write_batch(l, b);
-	b->first = b->n = b->values.n = b->bits = 0;
-	b->is_ready = false;
+	empty_batch(l, b);
 	pthread_mutex_lock(&l->lock);
 	l->n_written++;
 }
@@ -133,6 +141,7 @@ int cli_lines_add(struct cli_lines *l)
 	struct batch *b = current(l);
 	const struct ky_item *item = &b->items[b->n++];
 
+	ky_packet_ref(item->packet);
 	if (b->n == 1) {
 		b->format.had_time = l->had_time;
 		b->format.last_ns = l->last_ns;
@@ -174,7 +183,7 @@ static size_t count_processors(void)
 	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
 }
 
-struct cli_lines *cli_lines_new(const struct ky_format *like, bool json)
+struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format *like, bool json)
 {
 	struct cli_lines *l = calloc(1, sizeof(*l));
 	size_t n_threads = KY_MIN(count_processors() - 1, (size_t)MAX_THREADS);
@@ -185,6 +194,7 @@ struct cli_lines *cli_lines_new(const struct ky_format *like, bool json)
 	pthread_cond_init(&l->filled, NULL);
 	pthread_cond_init(&l->ready, NULL);
 	l->json = json;
+	l->cursor = cursor;
 	l->n_batches = 1 + 2 * n_threads;
 	l->batches = calloc(l->n_batches, sizeof(*l->batches));
 	if (!l->batches) {
@@ -210,6 +220,7 @@ void cli_lines_free(struct cli_lines *l)
 	for (size_t i = 0; i < l->n_threads; i++)
 		pthread_join(l->threads[i], NULL);
 	for (size_t i = 0; l->batches && i < l->n_batches; i++) {
+		empty_batch(l, &l->batches[i]);
 		free(l->batches[i].values.v);
 		ky_buf_deinit(&l->batches[i].text);
 	}

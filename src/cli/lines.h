@@ -15,9 +15,9 @@
 
 struct cli_lines;
 
-/* like: what all lines are to have in common. NULL without memory. */
-struct cli_lines *cli_lines_new(const struct ky_format *like, bool json);
-/* Stops the threads; what was not written is lost. NULL is fine. */
+/* cursor: that the items come from; borrowed. like: what all lines are to have in common. NULL without memory. */
+struct cli_lines *cli_lines_new(struct ky_cursor *cursor, const struct ky_format *like, bool json);
+/* Stops the threads; what was not written is lost. Before the cursor is closed. NULL is fine. */
 void cli_lines_free(struct cli_lines *l);
 
 /* Where the next item's values go, and the item; both are the reader's until cli_lines_add. */

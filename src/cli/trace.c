@@ -4,20 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include "cli/locate.h"
-
-/* Trace files are mapped; only reading beyond a file's new end comes here. */
-static void on_sigbus(int signal)
-{
-	static const char text[] = "kymo: a file of the trace was shortened while it was read\n";
-	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-	(void)n;
-	_exit(CLI_FAILED);
-}
 
 static bool is_newer(const struct timespec *x, const struct timespec *y)
 {
@@ -92,20 +81,21 @@ static const char *code_of(int error)
 	return error == -EACCES || error == -EPERM ? "permission" : "failed";
 }
 
-int cli_trace_open(struct cli *cli, const char *path, const struct ky_trace_reader_options *options,
-	char *ret_path, struct ky_trace_reader **ret_reader)
+int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
+	struct ky_trace_reader **ret_reader)
 {
 	char found[PATH_MAX], why[PATH_MAX + 256];
-	int r = path ? 0 : find_default(cli, found);
+	const char *newest = found;
+	const char *const *paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &newest;
+	int r = cli->args.n_pos ? 0 : find_default(cli, found);
 
 	if (r)
 		return r;
-	path = path ? path : found;
-	signal(SIGBUS, on_sigbus);
-	r = ky_trace_reader_open(ret_reader, path, options, why, sizeof(why));
+	r = ky_trace_reader_open(ret_reader, paths, KY_MAX((size_t)cli->args.n_pos, (size_t)1),
+		options, why, sizeof(why));
 	if (r < 0)
 		return cli_fail(cli, code_of(r), "%s", why);
 	if (ret_path)
-		snprintf(ret_path, PATH_MAX, "%s", path);
+		snprintf(ret_path, PATH_MAX, "%s", paths[0]);
 	return CLI_OK;
 }

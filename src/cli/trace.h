@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening the trace that a command line names. For the commands that read traces: view, stat.
+ * Opening the traces that a command line names. For the commands that read traces.
  */
 #ifndef CLI_TRACE_H
 #define CLI_TRACE_H
 
 #include "cli/cli.h"
-#include "reader/reader.h"
+#include "reader/cursor.h"
 
+#define _cleanup_cursor_ __attribute__((cleanup(cli_cleanup_cursor)))
 #define _cleanup_reader_ __attribute__((cleanup(cli_cleanup_reader)))
 
 static inline void cli_cleanup_reader(struct ky_trace_reader **r)
@@ -15,12 +16,16 @@ static inline void cli_cleanup_reader(struct ky_trace_reader **r)
 	ky_trace_reader_close(*r);
 }
 
+static inline void cli_cleanup_cursor(struct ky_cursor **c)
+{
+	ky_cursor_close(*c);
+}
+
 /*
- * Opens the trace at path, or, if that is NULL, the most recent one of the user's. A reason why
- * not is reported; returns an exit code. While a trace is read, a file that someone shortens ends
- * the program with one line. ret_path (PATH_MAX bytes, may be NULL) is what was opened.
+ * Opens the traces that the arguments name, or, without any, the most recent one of the user's. A reason why
+ * not is reported; returns an exit code. ret_path (PATH_MAX bytes, may be NULL) is the first that was opened.
  */
-int cli_trace_open(struct cli *cli, const char *path, const struct ky_trace_reader_options *options,
-	char *ret_path, struct ky_trace_reader **ret_reader);
+int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
+	struct ky_trace_reader **ret_reader);
 
 #endif

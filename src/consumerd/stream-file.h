@@ -22,6 +22,7 @@
 
 #include "base/list.h"
 #include "ctf/index.h"
+#include "ctf/packet.h"
 
 struct stream_file {
 	struct ky_list node; /* among those that are open */

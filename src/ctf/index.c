@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctf/index.h"
 
+#include "ctf/packet.h"
+
 void ky_index_header_init(struct ky_index_header *h)
 {
 	*h = (struct ky_index_header){

@@ -6,10 +6,13 @@
 #ifndef CTF_INDEX_H
 #define CTF_INDEX_H
 
-#include "ctf/packet.h"
+#include <assert.h>
+#include <stdint.h>
 
 #define KY_INDEX_MAGIC	 0x5849594bu /* "KYIX" */
 #define KY_INDEX_VERSION 1
+
+struct ky_ctf_packet;
 
 struct ky_index_header {
 	uint32_t magic, version;

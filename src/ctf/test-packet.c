@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "ctf/index.h"
+#include "ctf/packet.h"
 
 static const uint8_t golden_packet[128] = {
 	0xc1, 0x1f, 0xfc, 0xc1,				/* magic */

@@ -183,6 +183,7 @@ static char *print_scope(
 	if (!event->scopes[scope].node)
 		return put_literal(p, to, "{}");
 	p->v = ky_item_values(event, scope);
+	p->data = event->scopes[scope].data;
 	return print_struct(p, to, event->scopes[scope].node);
 }
 
@@ -215,7 +216,6 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	struct printer p;
 	char *to = ky_put_begin(&p.put, out);
 
-	p.data = event->data;
 	to = put_literal(&p, to, "{");
 	if (event->has_time)
 		to = print_time(f, &p, to, event->ns);

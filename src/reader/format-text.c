@@ -322,7 +322,6 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	char *to = ky_put_begin(&p.put, out);
 	bool any = false;
 
-	p.data = event->data;
 	p.safe = f->safe;
 	if (event->has_time)
 		to = print_time(f, &p, to, event->ns);
@@ -335,6 +334,7 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 		if (any)
 			to = put_literal(&p, to, ", ");
 		p.v = ky_item_values(event, (enum ky_scope)i);
+		p.data = event->scopes[i].data;
 		to = print_struct(&p, to, event->scopes[i].node);
 		any = true;
 	}
@@ -374,8 +374,7 @@ static char *print_decimal(struct printer *p, char *to, uint64_t v)
 
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost)
 {
-	const struct ky_stream *s = lost->stream;
-	const struct ky_file *file = &s->files[KY_MIN(s->file, s->n_files - 1)];
+	const struct ky_file *file = lost->file;
 	struct printer p;
 	char *to = ky_put_begin(&p.put, out);
 
@@ -393,7 +392,7 @@ void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = put_literal(&p, to, " within stream \"");
 	to = print_raw(&p, to, file->path, strlen(file->path));
 	to = put_literal(&p, to, "\" (stream class ID: ");
-	to = print_decimal(&p, to, s->class->id);
+	to = print_decimal(&p, to, lost->class->id);
 	to = put_literal(&p, to, ", stream ID: ");
 	to = print_decimal(&p, to, file->instance);
 	to = put_literal(&p, to, ").\n");

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "reader/put.h"
-#include "reader/reader.h"
+#include "reader/cursor.h"
 
 /* Text of the second that was asked for last. */
 struct ky_second {

@@ -7,45 +7,36 @@
  */
 #include "reader/reader.h"
 
-#include "reader/format.h"
-#include "reader/metadata.h"
-
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#define MAX_DIR_DEPTH 16
-#define MAX_WALKERS   64
+#include "reader/format.h"
+#include "reader/index.h"
+#include "reader/metadata.h"
 
-struct ky_trace_reader {
-	struct ky_trace_reader_options options;
-	struct ky_trace **traces;   /* owned */
-	struct ky_file *files;	    /* owned, until they belong to streams */
-	struct ky_stream **streams; /* owned, by rank */
-	struct ky_stream **heap;    /* the first is the next one */
-	size_t n_traces, n_files, n_streams, n_heap;
-	struct ky_stream *current; /* its item was handed out */
-	uint64_t *counts;	   /* owned: of events, by the index of their class */
-	char *why;
-	size_t why_size;
-};
+#define MAX_DIR_DEPTH 16
+#define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
 
 static void KY_PRINTF(2, 3) warn(const struct ky_trace_reader *r, const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list ap;
 
-	if (!r->options.warn)
-		return;
 	va_start(ap, fmt);
+	ky_warn_to(&r->options, fmt, ap);
+	va_end(ap);
+}
+
+void ky_warn_to(const struct ky_trace_reader_options *o, const char *fmt, va_list ap)
+{
+	char *text = NULL;
+
+	if (!o->warn)
+		return;
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
-	va_end(ap);
-	r->options.warn(r->options.arg, text ? text : "no memory");
+	o->warn(o->arg, text ? text : "no memory");
 	free(text);
 }
 
@@ -231,49 +222,47 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 
 /* --- files --- */
 
-static int map_file(struct ky_file *f, int fd)
+/* The first bytes of a stream file. -ENODATA if it is none, or empty. */
+static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
 {
 	struct stat st;
-	void *p;
+	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || !st.st_size)
 		return -ENODATA;
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
-	f->data = p;
 	f->size = (uint64_t)st.st_size;
-	return 0;
+	n = pread(fd, to, PROBE_SIZE, 0);
+	return n < 0 ? -errno : n;
 }
 
-/* A stream file; whatever is no regular file with something in it is left out. */
+/* A stream file; anything but a regular file with something in it is left out. */
 static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, const char *name)
 {
-	struct ky_file f = {.trace = t}, *at;
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	int e = map_file(&f, fd);
+	struct ky_file f = {.trace = t, .files = &r->pool}, *at;
+	uint8_t beginning[PROBE_SIZE];
+	ssize_t n = read_beginning(&f, fd, beginning);
 
 	ky_close(fd);
-	if (e == -ENODATA || e == -ELOOP || e == -ENXIO)
+	if (n == -ENODATA || n == -ELOOP || n == -ENXIO)
 		return 0;
-	if (e == -ENOMEM)
-		return fail_memory(r);
-	if (e < 0) {
+	if (n < 0) {
 		warn(r, "cannot read %s/%s: %s: its events are missing", t->dir, name,
-			strerror(-e));
+			strerror((int)-n));
 		return 0;
 	}
+	ky_handle_init(&f.handle);
 	if (asprintf(&f.path, "%s/%s", t->dir, name) < 0)
 		f.path = NULL;
 	at = f.path ? grow(&r->files, &r->n_files, sizeof(f)) : NULL;
 	if (!at) {
-		ky_file_deinit(&f);
+		free(f.path);
 		return fail_memory(r);
 	}
 	*at = f;
-	ky_file_probe(at);
+	ky_file_probe(at, beginning, (size_t)n);
 	return 0;
 }
 
@@ -287,6 +276,17 @@ static int add_files(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 			error = add_file(r, t, dirfd(d), e->d_name);
 	}
 	return error;
+}
+
+/* Probes the file again, from its first bytes. */
+static void probe_again(struct ky_file *f)
+{
+	uint8_t beginning[PROBE_SIZE];
+	ssize_t n = ky_file_read(f, beginning, sizeof(beginning), 0);
+
+	if (n > 0)
+		ky_file_probe(f, beginning, (size_t)n);
+	ky_handle_deinit(&f->handle, f->files);
 }
 
 /*
@@ -303,7 +303,7 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		return;
 	t->ignores_uuid = true;
 	for (size_t i = first; i < r->n_files; i++) {
-		ky_file_probe(&r->files[i]);
+		probe_again(&r->files[i]);
 		n += r->files[i].class != NULL;
 	}
 	t->ignores_uuid = n;
@@ -430,8 +430,12 @@ static int add_stream(struct ky_trace_reader *r, struct ky_file *files, size_t n
 	*at = s;
 	s->n_files = n;
 	s->rank = (uint32_t)r->n_streams;
-	memcpy(s->files, files, n * sizeof(*files));
-	memset(files, 0, n * sizeof(*files));
+	for (size_t i = 0; i < n; i++) {
+		s->files[i] = files[i];
+		ky_handle_init(&s->files[i].handle);
+		s->n_bytes += files[i].size;
+		files[i].path = NULL; /* it belongs to the stream */
+	}
 	return 0;
 }
 
@@ -466,10 +470,10 @@ static int make_streams(struct ky_trace_reader *r)
 	size_t n;
 	int e = 0;
 
-	if (r->n_files) {
+	if (r->n_files)
 		number_files(r);
+	if (r->n_files)
 		qsort(r->files, r->n_files, sizeof(*r->files), compare_files);
-	}
 	for (size_t i = 0; i < r->n_files && !e; i += n) {
 		n = 1;
 		while (i + n < r->n_files && !compare_identity(&r->files[i], &r->files[i + n]))
@@ -479,201 +483,28 @@ static int make_streams(struct ky_trace_reader *r)
 	return e;
 }
 
-/* --- merging --- */
-
-static bool is_before(const struct ky_stream *x, const struct ky_stream *y)
-{
-	return x->next_ns != y->next_ns ? x->next_ns < y->next_ns : x->rank < y->rank;
-}
-
-static void sift_down(struct ky_trace_reader *r, size_t i)
-{
-	struct ky_stream *s = r->heap[i];
-
-	for (;;) {
-		size_t child = 2 * i + 1;
-
-		if (child + 1 < r->n_heap && is_before(r->heap[child + 1], r->heap[child]))
-			child++;
-		if (child >= r->n_heap || is_before(s, r->heap[child]))
-			break;
-		r->heap[i] = r->heap[child];
-		i = child;
-	}
-	r->heap[i] = s;
-}
-
-static void report_damage(const struct ky_trace_reader *r, const struct ky_stream *s)
-{
-	const char *path = s->files[0].path;
-
-	if (s->n_corrupt)
-		warn(r, "%s is damaged in %llu place%s: events are missing", path,
-			(unsigned long long)s->n_corrupt, s->n_corrupt == 1 ? "" : "s");
-	if (s->is_truncated)
-		warn(r, "%s ends within a packet: what is whole was read", path);
-}
-
-/* Moves the first stream of the heap on; it leaves the heap at its end. 0 or -ENOMEM. */
-static int advance_first(struct ky_trace_reader *r)
-{
-	struct ky_stream *s = r->heap[0];
-
-	ky_stream_advance(s);
-	if (!s->next) {
-		report_damage(r, s);
-		r->heap[0] = r->heap[--r->n_heap];
-	}
-	if (r->n_heap > 1)
-		sift_down(r, 0);
-	return s->error;
-}
-
-/* Numbers all classes of events; returns how many there are. */
-static size_t number_classes(struct ky_trace_reader *r)
+/* Numbers all classes of events. */
+static int number_classes(struct ky_trace_reader *r)
 {
 	size_t n = 0;
 
+	for (size_t i = 0; i < r->n_traces; i++)
+		for (size_t j = 0; j < r->traces[i]->layout.n_streams; j++)
+			n += r->traces[i]->layout.streams[j].n_events;
+	r->classes = calloc(n + 1, sizeof(*r->classes));
+	if (!r->classes)
+		return fail_memory(r);
 	for (size_t i = 0; i < r->n_traces; i++) {
 		struct ky_layout *l = &r->traces[i]->layout;
 
 		for (size_t j = 0; j < l->n_streams; j++)
-			for (size_t k = 0; k < l->streams[j].n_events; k++)
-				l->streams[j].events[k].index = n++;
+			for (size_t k = 0; k < l->streams[j].n_events; k++) {
+				l->streams[j].events[k].index = r->n_classes;
+				r->classes[r->n_classes] = &l->streams[j].events[k];
+				r->n_classes++;
+			}
 	}
-	return n;
-}
-
-/*
- * The first items of all streams. If only spans are items, that may be the whole way, for which
- * there are threads: each takes the next stream that nobody has, and has counts of its own.
- */
-struct walker {
-	struct ky_trace_reader *reader;
-	size_t *next;	  /* stream; shared */
-	uint64_t *counts; /* owned, but for the first walker's */
-	pthread_t thread;
-};
-
-static void *walk(void *arg)
-{
-	struct walker *w = arg;
-	struct ky_trace_reader *r = w->reader;
-	size_t i;
-
-	while ((i = __atomic_fetch_add(w->next, 1, __ATOMIC_RELAXED)) < r->n_streams) {
-		struct ky_stream *s = r->streams[i];
-
-		s->counts = w->counts;
-		ky_stream_advance(s);
-		s->counts = r->counts;
-	}
-	return NULL;
-}
-
-static size_t count_walkers(const struct ky_trace_reader *r)
-{
-	cpu_set_t cpus;
-	size_t n = 1;
-
-	if (r->options.spans_only && !sched_getaffinity(0, sizeof(cpus), &cpus))
-		n = KY_MIN((size_t)CPU_COUNT(&cpus), (size_t)MAX_WALKERS);
-	return KY_MAX(KY_MIN(n, r->n_streams), (size_t)1);
-}
-
-static void walk_all(struct ky_trace_reader *r, size_t n_classes)
-{
-	struct walker walkers[MAX_WALKERS];
-	size_t next = 0, n_wanted = count_walkers(r), n = 1;
-
-	walkers[0] = (struct walker){.reader = r, .next = &next, .counts = r->counts};
-	for (; n < n_wanted; n++) {
-		walkers[n] = walkers[0];
-		walkers[n].counts = calloc(n_classes, sizeof(*r->counts));
-		if (!walkers[n].counts ||
-			pthread_create(&walkers[n].thread, NULL, walk, &walkers[n])) {
-			free(walkers[n].counts);
-			break;
-		}
-	}
-	walk(&walkers[0]);
-	while (--n > 0) {
-		pthread_join(walkers[n].thread, NULL);
-		for (size_t i = 0; i < n_classes; i++)
-			r->counts[i] += walkers[n].counts[i];
-		free(walkers[n].counts);
-	}
-}
-
-static int start(struct ky_trace_reader *r)
-{
-	size_t n_classes = number_classes(r) + 1;
-
-	r->heap = calloc(KY_MAX(r->n_streams, (size_t)1), sizeof(*r->heap));
-	r->counts = calloc(n_classes, sizeof(*r->counts));
-	if (!r->heap || !r->counts)
-		return fail_memory(r);
-	for (size_t i = 0; i < r->n_streams; i++)
-		r->streams[i]->spans_only = r->options.spans_only;
-	walk_all(r, n_classes);
-	for (size_t i = 0; i < r->n_streams; i++) {
-		if (r->streams[i]->error)
-			return fail_memory(r);
-		if (r->streams[i]->next)
-			r->heap[r->n_heap++] = r->streams[i];
-		else
-			report_damage(r, r->streams[i]);
-	}
-	for (size_t i = r->n_heap / 2; i-- > 0;)
-		sift_down(r, i);
 	return 0;
-}
-
-static void fill_event(struct ky_item *item, const struct ky_stream *s)
-{
-	item->trace = s->files[s->file].trace;
-	item->event = s->event;
-	item->bits = s->d.pos - s->record;
-	item->data = s->d.data;
-}
-
-static void fill(struct ky_item *item, const struct ky_stream *s)
-{
-	item->kind = s->next;
-	item->has_time = s->class->clock;
-	item->ns = s->next_ns;
-	item->stream = s;
-	if (s->next == KY_ITEM_EVENT) {
-		fill_event(item, s);
-		return;
-	}
-	item->has_time = item->has_time && s->class->begin_bits && s->class->end_bits;
-	item->lost = *ky_stream_lost(s);
-}
-
-int ky_trace_reader_next(
-	struct ky_trace_reader *r, struct ky_item *ret_item, struct ky_values *values)
-{
-	int e = r->current ? advance_first(r) : 0;
-
-	r->current = NULL;
-	if (r->options.spans_only)
-		values = NULL;
-	while (!e && r->n_heap) {
-		struct ky_stream *s = r->heap[0];
-
-		if (s->next == KY_ITEM_EVENT)
-			e = ky_stream_decode(s, values, ret_item->scopes);
-		if (!e) {
-			fill(ret_item, s);
-			ret_item->values = values;
-			r->current = s;
-			return 1;
-		}
-		if (e == -EBADMSG)
-			e = advance_first(r);
-	}
-	return e;
 }
 
 /* --- opening and closing --- */
@@ -690,6 +521,8 @@ static struct ky_trace_reader *new_reader(
 	}
 	r->why = why;
 	r->why_size = why_size;
+	ky_files_init(&r->pool);
+	pthread_mutex_init(&r->lock, NULL);
 	if (options)
 		r->options = *options;
 	return r;
@@ -701,7 +534,7 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 	if (!e)
 		e = make_streams(r);
 	if (!e)
-		e = start(r);
+		e = number_classes(r);
 	if (e) {
 		ky_trace_reader_close(r);
 		return e;
@@ -711,26 +544,37 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 	return 0;
 }
 
-int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *path,
+static int find_path(struct ky_trace_reader *r, const char *path)
+{
+	char *root = realpath(path, NULL);
+	size_t n_before = r->n_traces;
+	int e;
+
+	if (!root)
+		return fail(r, -errno, "cannot read the trace: %s: %s", path, strerror(errno));
+	e = find_traces(r, root, strcmp(root, "/") ? strlen(root) : 0, 0);
+	free(root);
+	if (!e && r->n_traces == n_before)
+		e = fail(r, -ENOENT,
+			"%s is no trace: no file 'metadata' in it or in a directory below", path);
+	return e;
+}
+
+int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const *paths, size_t n,
 	const struct ky_trace_reader_options *options, char *why, size_t why_size)
 {
 	struct ky_trace_reader *r = new_reader(options, why, why_size);
-	char *root;
-	int e;
+	int e = 0;
 
 	if (!r)
 		return -ENOMEM;
-	root = realpath(path, NULL);
-	if (root)
-		e = find_traces(r, root, strcmp(root, "/") ? strlen(root) : 0, 0);
-	else
-		e = fail(r, -errno, "cannot read the trace: %s: %s", path, strerror(errno));
-	free(root);
-	if (!e && !r->n_traces)
-		e = fail(r, -ENOENT,
-			"%s is no trace: no file 'metadata' in it or in a directory below", path);
-	else if (!e && why[0])
-		warn(r, "%s", why);
+	for (size_t i = 0; i < n && !e; i++) {
+		e = find_path(r, paths[i]);
+		if (!e && why[0]) {
+			warn(r, "%s", why);
+			why[0] = '\0';
+		}
+	}
 	return finish_open(ret_reader, r, e);
 }
 
@@ -757,9 +601,10 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 	f = !e && stream_size ? grow(&r->files, &r->n_files, sizeof(*f)) : NULL;
 	if (f) {
 		*f = (struct ky_file){.trace = t, .data = stream, .size = stream_size};
-		f->is_borrowed = true;
+		ky_handle_init(&f->handle);
+		f->files = &r->pool;
 		f->path = strdup("memory/stream");
-		ky_file_probe(f);
+		ky_file_probe(f, stream, stream_size);
 	}
 	if (!e && stream_size && (!f || !f->path))
 		e = fail_memory(r);
@@ -775,11 +620,12 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 		free(r->streams[i]);
 	}
 	for (size_t i = 0; i < r->n_files; i++)
-		ky_file_deinit(&r->files[i]);
+		free(r->files[i].path);
 	for (size_t i = 0; i < r->n_traces; i++)
 		free_trace(r->traces[i]);
-	free(r->heap);
-	free(r->counts);
+	ky_files_deinit(&r->pool);
+	pthread_mutex_destroy(&r->lock);
+	free(r->classes);
 	free(r->streams);
 	free(r->files);
 	free(r->traces);
@@ -802,43 +648,34 @@ bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret
 	return any;
 }
 
-const struct ky_stream *ky_trace_reader_stream(const struct ky_trace_reader *r, size_t i)
+bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns)
 {
-	return r->streams[i];
-}
-
-void ky_trace_reader_totals(
-	const struct ky_trace_reader *r, struct ky_trace_reader_totals *ret_totals)
-{
-	struct ky_trace_reader_totals t = {.n_streams = r->n_streams, .n_traces = r->n_traces};
+	bool any = false;
 
 	for (size_t i = 0; i < r->n_streams; i++) {
-		const struct ky_stream *s = r->streams[i];
-		int64_t end_ns;
+		const struct ky_file *f = &r->streams[i]->files[0];
+		int64_t ns;
 
-		if (ky_stream_end_ns(s, &end_ns)) {
-			t.begin_ns = t.has_time ? KY_MIN(t.begin_ns, s->first_ns) : s->first_ns;
-			t.end_ns = t.has_time ? KY_MAX(t.end_ns, end_ns) : end_ns;
-			t.has_time = true;
-		}
-		t.n_events += s->n_events;
-		t.n_discarded += s->n_discarded;
-		t.n_packets += s->n_packets;
-		t.n_packets_lost += s->n_packets_lost;
-		t.n_corrupt += s->n_corrupt;
-		t.n_truncated += s->is_truncated;
-		for (size_t j = 0; j < s->n_files; j++)
-			t.n_bytes += s->files[j].size;
+		if (!f->class || !f->class->clock)
+			continue;
+		ns = ky_clock_ns(f->class->clock, f->begin);
+		*ret_ns = any ? KY_MIN(*ret_ns, ns) : ns;
+		any = true;
 	}
-	*ret_totals = t;
+	return any;
 }
 
-const struct ky_trace *ky_trace_reader_trace(const struct ky_trace_reader *r, size_t i)
+int ky_trace_reader_index(struct ky_trace_reader *r)
 {
-	return r->traces[i];
-}
+	struct ky_packets packets = {0};
+	int e = 0;
 
-uint64_t ky_trace_reader_count(const struct ky_trace_reader *r, const struct ky_event_class *event)
-{
-	return r->counts[event->index];
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->n_streams && !e; i++) {
+		if (!r->streams[i]->has_index)
+			e = ky_index_build(r->streams[i], &packets);
+	}
+	pthread_mutex_unlock(&r->lock);
+	ky_packets_deinit(&packets);
+	return e;
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/stream.h"
 
-#include <sys/mman.h>
+#include <limits.h>
 
-#define CTF_MAGIC      0xc1fc1fc1u
-#define MAX_HEAD_EMPTY 4096 /* fields without bits in the head of a packet */
+#define CTF_MAGIC 0xc1fc1fc1u
+
+#define HEAD_SIZE   ((uint64_t)4 << 10)	 /* bytes that a packet's head is looked for in */
+#define HEAD_MAX    ((uint64_t)64 << 10) /* the same, once a head was not found in those */
+#define SMALL_MAX   ((uint64_t)64 << 10) /* bytes that are read at once of small packets */
+#define PACKET_MAX  ((uint64_t)16 << 20) /* larger packets are read in pieces */
+#define PIECE_SIZE  ((uint64_t)1 << 20)
+#define RECORD_MAX  ((uint64_t)256 << 20)
+#define PIECE_ALIGN 4096 /* bytes; pieces begin at multiples */
 
 static bool has(const struct ky_decoder *d, enum ky_role role)
 {
@@ -29,15 +36,11 @@ static bool is_of_trace(const struct ky_decoder *d, const struct ky_trace *trace
 	       !memcmp(d->data + d->role[KY_ROLE_UUID] / 8, t->uuid, sizeof(t->uuid));
 }
 
-struct packet {
-	struct ky_stream_class *class;
-	uint64_t content_bits, packet_bits;
-};
-
-static int check_sizes(struct packet *p, const struct ky_decoder *d)
+/* file_bits: from the packet to the end of its file. */
+static int check_sizes(struct ky_packet_head *p, const struct ky_decoder *d, uint64_t file_bits)
 {
-	p->packet_bits = d->end;
-	p->content_bits = d->end;
+	p->packet_bits = file_bits;
+	p->content_bits = file_bits;
 	if (has(d, KY_ROLE_CONTENT_SIZE))
 		p->packet_bits = p->content_bits = d->role[KY_ROLE_CONTENT_SIZE];
 	if (has(d, KY_ROLE_PACKET_SIZE)) {
@@ -53,17 +56,13 @@ static int check_sizes(struct packet *p, const struct ky_decoder *d)
 		       : -EBADMSG;
 }
 
-/* Decodes header and context at the offset; d->slots and d->clock are set. */
-static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct ky_file *f,
-	uint64_t offset, struct ky_values *context)
+int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
+	uint64_t file_bits, struct ky_values *context)
 {
 	const struct ky_layout *l = &f->trace->layout;
 	int r = 0;
 
-	d->data = f->data + offset;
 	d->pos = 0;
-	d->end = (f->size - offset) * 8;
-	d->n_empty = KY_MIN(d->end, (uint64_t)MAX_HEAD_EMPTY);
 	d->have = 0;
 	if (l->packet_header)
 		r = ky_decode(d, l->packet_header, NULL);
@@ -71,21 +70,18 @@ static int read_packet_head(struct packet *p, struct ky_decoder *d, const struct
 		return r;
 	if (!is_of_trace(d, f->trace))
 		return -EBADMSG;
-	p->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
-		   : l->n_streams	     ? &l->streams[0]
-					     : NULL;
-	if (!p->class)
+	ret->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
+		     : l->n_streams	       ? &l->streams[0]
+					       : NULL;
+	if (!ret->class)
 		return -EBADMSG;
 	if (context) {
 		context->n = 0;
 		context->max = KY_MAX_VALUES;
 	}
-	if (p->class->packet_context)
-		r = ky_decode(d, p->class->packet_context, context);
-	if (!r)
-		r = check_sizes(p, d);
-	d->n_empty = KY_MIN(p->content_bits, d->end);
-	return r;
+	if (ret->class->packet_context)
+		r = ky_decode(d, ret->class->packet_context, context);
+	return r ? r : check_sizes(ret, d, file_bits);
 }
 
 /* Kymo's position_begin, which lies in a gap between fields (docs/trace-format.md, "Packet"). */
@@ -98,19 +94,19 @@ static bool is_cut(const struct ky_file *f, const struct ky_decoder *d)
 
 	if (has(d, KY_ROLE_PACKET_SEQ) && d->role[KY_ROLE_PACKET_SEQ])
 		return true;
-	if (!f->trace->is_kymo || f->size < CONTEXT_END)
+	if (!f->trace->is_kymo || d->end / 8 < CONTEXT_END)
 		return false;
-	memcpy(&position, f->data + POSITION_BEGIN, sizeof(position));
+	memcpy(&position, d->data + POSITION_BEGIN, sizeof(position));
 	return position;
 }
 
-void ky_file_probe(struct ky_file *f)
+void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n)
 {
-	struct ky_decoder d = {0};
-	struct packet p = {0};
+	struct ky_decoder d = {.data = data, .end = n * 8, .n_empty = n * 8};
+	struct ky_packet_head p = {0};
 
 	d.slots = calloc(f->trace->layout.n_slots + 1, sizeof(*d.slots));
-	if (d.slots && !read_packet_head(&p, &d, f, 0, NULL)) {
+	if (d.slots && !ky_packet_head_decode(&p, &d, f, f->size * 8, NULL)) {
 		f->class = p.class;
 		f->has_instance = has(&d, KY_ROLE_INSTANCE_ID);
 		f->instance = d.role[KY_ROLE_INSTANCE_ID];
@@ -118,6 +114,15 @@ void ky_file_probe(struct ky_file *f)
 		f->is_cut = is_cut(f, &d);
 	}
 	free(d.slots);
+}
+
+ssize_t ky_file_read(struct ky_file *f, void *to, size_t n, uint64_t offset)
+{
+	if (!f->data)
+		return ky_handle_read(&f->handle, f->files, f->path, to, n, offset);
+	n = offset < f->size ? KY_MIN(n, f->size - offset) : 0;
+	memcpy(to, f->data + offset, n);
+	return (ssize_t)n;
 }
 
 bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns)
@@ -141,6 +146,104 @@ bool ky_stream_is_of_thread(const struct ky_stream *s)
 	return false;
 }
 
+/* --- bytes of the file --- */
+
+static struct ky_file *current_file(const struct ky_walk *w)
+{
+	return &w->stream->files[w->file];
+}
+
+/* Reads n bytes at offset into a buffer, which replaces the walk's; false without any. */
+static bool load(struct ky_walk *w, uint64_t offset, uint64_t n)
+{
+	struct ky_file *f = current_file(w);
+	struct ky_packet *p = w->packet;
+	ssize_t r;
+
+	if (!p || p->n_users > 1 || p->cap < n) {
+		w->packet = ky_packet_unref(p, w->packets);
+		p = w->packet = f->data ? ky_packet_borrow(f->data)
+					: ky_packet_new(w->packets, (size_t)n);
+	}
+	if (!p) {
+		w->error = -ENOMEM;
+		return false;
+	}
+	p->at = f->data ? 0 : offset;
+	p->len = f->size;
+	if (f->data)
+		return true;
+	r = ky_file_read(f, p->data, (size_t)n, offset);
+	p->len = r > 0 ? (uint64_t)r : 0;
+	if (p->len < n) {
+		w->file_error = r < 0 ? (int)r : -ENODATA;
+		w->read_error = w->read_error ? w->read_error : w->file_error;
+	}
+	return p->len;
+}
+
+/*
+ * Makes n bytes from offset on available, or as many as the file has, and d->data point to them. Returns how many there are, which may be
+ * more.
+ */
+static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
+{
+	const struct ky_packet *p = w->packet;
+	const struct ky_file *f = current_file(w);
+	uint64_t rest = f->size - KY_MIN(offset, f->size);
+
+	n = KY_MIN(n, rest);
+	if (!p || offset < p->at || offset - p->at > p->len || n > p->len - (offset - p->at)) {
+		if (!n || !load(w, offset, n))
+			return 0;
+		p = w->packet;
+	}
+	w->d.data = p->data + (offset - p->at);
+	return p->len - (offset - p->at);
+}
+
+/* How many bytes to read for the head of the next packet, and what may follow. */
+static uint64_t size_to_read(const struct ky_walk *w)
+{
+	if (w->is_wide)
+		return 2 * HEAD_MAX;
+	if (w->last_size > PACKET_MAX)
+		return HEAD_SIZE;
+	return KY_MAX(KY_MAX(w->last_size, KY_MIN(8 * w->last_size, SMALL_MAX)), HEAD_SIZE);
+}
+
+/* True if the packet goes on behind the bytes that are there. */
+static bool has_more(const struct ky_walk *w)
+{
+	return w->window * 8 + w->d.end < w->content_bits;
+}
+
+/*
+ * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and w->record then stand at it. The packet's
+ * context still refers to the first piece. False if there is none.
+ */
+static bool fetch_piece(struct ky_walk *w, uint64_t record)
+{
+	uint64_t skip = record / 8 / PIECE_ALIGN * PIECE_ALIGN, n = w->d.end / 8 - skip, got;
+	struct ky_packet *head;
+
+	if (!has_more(w) || n >= RECORD_MAX)
+		return false;
+	head = w->packet->head ? w->packet->head : w->packet;
+	ky_packet_ref(head);
+	got = fetch(w, w->packet_offset + w->window + skip, KY_MAX(2 * n, PIECE_SIZE));
+	if (w->packet && w->packet != head && !w->packet->head)
+		w->packet->head = head;
+	else
+		ky_packet_unref(head, w->packets);
+	if (got <= n)
+		return false;
+	w->window += skip;
+	w->d.end = KY_MIN(got * 8, w->content_bits - w->window * 8);
+	w->record = w->d.pos = record - skip * 8;
+	return true;
+}
+
 /* --- what was lost --- */
 
 /*
@@ -156,238 +259,347 @@ static uint64_t count_between(uint64_t from, uint64_t to, unsigned bits)
 
 /*
  * Some tracers write counts that fall and rise again. An event is lost once: only what exceeds the
- * highest count so far is new. The first packet's count is not a difference.
+ * highest count so far is new. The first packet's count is not a difference. is_counted: the
+ * records before the packet are in the slice.
  */
-static void count_lost_events(struct ky_stream *s, int64_t begin_ns, int64_t end_ns)
+static void count_lost_events(struct ky_walk *w, int64_t begin_ns, int64_t end_ns, bool is_counted)
 {
-	uint64_t now = s->d.role[KY_ROLE_DISCARDED], n = now;
+	uint64_t now = w->d.role[KY_ROLE_DISCARDED], n = now;
 
-	if (s->had_discarded)
-		n = count_between(s->last_discarded, now, s->class->discarded_bits);
-	if (n || !s->had_discarded)
-		s->last_discarded = now;
-	s->had_discarded = true;
-	s->n_discarded += n;
-	s->lost_events = (struct ky_lost){n, begin_ns, end_ns};
+	if (w->had_discarded)
+		n = count_between(w->last_discarded, now, w->class->discarded_bits);
+	if (n || !w->had_discarded)
+		w->last_discarded = now;
+	w->had_discarded = true;
+	if (!is_counted)
+		return;
+	w->n_discarded += n;
+	w->lost_events = (struct ky_lost){n, begin_ns, end_ns};
 }
 
 /* A number that went back is no loss. */
-static void count_lost_packets(struct ky_stream *s, int64_t begin_ns, int64_t end_ns)
+static void count_lost_packets(struct ky_walk *w, int64_t begin_ns, int64_t end_ns, bool is_counted)
 {
-	unsigned bits = s->class->seq_bits;
-	uint64_t now = s->d.role[KY_ROLE_PACKET_SEQ];
-	uint64_t n = count_between(s->last_seq, now, bits);
-	bool lost = s->had_seq && n > 1;
+	unsigned bits = w->class->seq_bits;
+	uint64_t now = w->d.role[KY_ROLE_PACKET_SEQ];
+	uint64_t n = count_between(w->last_seq, now, bits);
+	bool lost = w->had_seq && n > 1;
 
-	s->last_seq = now;
-	s->had_seq = true;
-	if (!lost)
+	w->last_seq = now;
+	w->had_seq = true;
+	if (!lost || !is_counted)
 		return;
-	s->n_packets_lost += n - 1;
-	s->lost_packets = (struct ky_lost){n - 1, begin_ns, end_ns};
+	w->n_packets_lost += n - 1;
+	w->lost_packets = (struct ky_lost){n - 1, begin_ns, end_ns};
 }
 
-static void begin_damage(struct ky_stream *s)
+static void begin_damage(struct ky_walk *w)
 {
-	if (!s->is_damaged)
-		s->damage = (struct ky_lost){.begin_ns = to_ns(s->class, s->d.clock)};
-	s->is_damaged = true;
+	if (!w->is_damaged && w->class)
+		w->damage = (struct ky_lost){.begin_ns = to_ns(w->class, w->d.clock)};
+	w->is_damaged = w->class;
 }
 
-static void end_damage(struct ky_stream *s, int64_t ns)
+static void end_damage(struct ky_walk *w, int64_t ns)
 {
-	if (!s->is_damaged)
+	if (!w->is_damaged)
 		return;
-	s->is_damaged = false;
-	s->damage.n = 1;
-	s->damage.end_ns = ns;
+	w->is_damaged = false;
+	w->damage.n = 1;
+	w->damage.end_ns = ns;
 }
 
-static void count_lost(struct ky_stream *s)
+/* From the head of a packet. */
+static void count_lost(struct ky_walk *w, bool is_counted)
 {
-	const struct ky_decoder *d = &s->d;
+	const struct ky_decoder *d = &w->d;
 	uint64_t begin = has(d, KY_ROLE_TIMESTAMP_BEGIN) ? d->role[KY_ROLE_TIMESTAMP_BEGIN]
 							 : d->clock;
 	uint64_t end = has(d, KY_ROLE_TIMESTAMP_END) ? d->role[KY_ROLE_TIMESTAMP_END] : begin;
-	int64_t last_ns = to_ns(s->class, s->had_packet ? s->last_end : begin);
+	int64_t last_ns = to_ns(w->class, w->had_packet ? w->last_end : begin);
 
-	end_damage(s, to_ns(s->class, begin));
+	end_damage(w, to_ns(w->class, begin));
 	if (has(d, KY_ROLE_DISCARDED))
-		count_lost_events(s, last_ns, to_ns(s->class, end));
+		count_lost_events(w, last_ns, to_ns(w->class, end), is_counted);
 	if (has(d, KY_ROLE_PACKET_SEQ))
-		count_lost_packets(s, last_ns, to_ns(s->class, begin));
-	s->last_end = KY_MAX(end, begin);
-	s->had_packet = true;
-	s->end_clock = has(d, KY_ROLE_TIMESTAMP_END) ? end : 0;
+		count_lost_packets(w, last_ns, to_ns(w->class, begin), is_counted);
+	w->last_end = KY_MAX(end, begin);
+	w->had_packet = true;
+	w->end_clock = has(d, KY_ROLE_TIMESTAMP_END) ? end : 0;
 }
 
-/* --- walking --- */
+/* --- damage --- */
+
+/* The magic number that may begin a packet; false if heads have none. */
+static bool get_magic(const struct ky_file *f, uint32_t *ret_magic)
+{
+	const struct ky_node *header = f->trace->layout.packet_header;
+
+	*ret_magic = f->trace->tsdl.big_endian ? htobe32(CTF_MAGIC) : htole32(CTF_MAGIC);
+	return header && header->n && header->children[0].role == KY_ROLE_MAGIC &&
+	       header->children[0].size == 32;
+}
 
 /* Where the next packet may begin after a damaged place: at the next magic number. */
-static uint64_t find_packet(const struct ky_file *f, uint64_t from)
+static uint64_t find_packet(struct ky_walk *w, uint64_t from)
 {
-	uint32_t magic = f->trace->tsdl.big_endian ? htobe32(CTF_MAGIC) : htole32(CTF_MAGIC);
-	const struct ky_node *header = f->trace->layout.packet_header;
-	const uint8_t *found = NULL;
+	const struct ky_file *f = current_file(w);
+	uint32_t magic;
+	uint64_t n;
 
-	if (header && header->n && header->children[0].role == KY_ROLE_MAGIC &&
-		header->children[0].size == 32 && from < f->size)
-		found = memmem(f->data + from, f->size - from, &magic, sizeof(magic));
-	return found ? (uint64_t)(found - f->data) : f->size;
-}
+	w->is_wide = true;
+	if (!get_magic(f, &magic))
+		return f->size;
+	for (; from < f->size; from += n - sizeof(magic) + 1) {
+		const uint8_t *found;
 
-/* The rest of this packet cannot be read. If even its size is doubtful, looks for another packet.
- */
-static void leave_damaged(struct ky_stream *s)
-{
-	const struct ky_file *f = &s->files[s->file];
-	uint64_t at = (uint64_t)(s->d.data - f->data) + KY_MAX(s->d.pos / 8, (uint64_t)1);
-
-	s->in_packet = false;
-	if (s->is_cut) {
-		s->offset = find_packet(f, at);
-		s->is_truncated |= s->offset == f->size;
+		n = fetch(w, from, HEAD_MAX);
+		if (n < sizeof(magic))
+			break;
+		found = memmem(w->d.data, n, &magic, sizeof(magic));
+		if (found)
+			return from + (uint64_t)(found - w->d.data);
 	}
-	if (!s->is_cut || s->offset < f->size)
-		s->n_corrupt++;
-	begin_damage(s);
+	return f->size;
 }
 
-static bool make_slots(struct ky_stream *s)
+static void count_damage(struct ky_walk *w)
 {
-	uint64_t n = s->files[s->file].trace->layout.n_slots + 1;
-	uint64_t *slots = n > s->n_slots ? realloc(s->d.slots, n * sizeof(*slots)) : s->d.slots;
+	if (!w->before_slice)
+		w->n_corrupt++;
+}
 
-	if (!slots)
+/* The rest of this packet cannot be read. If even its size is doubtful, looks for another packet. */
+static void leave_damaged(struct ky_walk *w)
+{
+	const struct ky_file *f = current_file(w);
+
+	w->in_packet = false;
+	begin_damage(w);
+	if (w->is_cut) {
+		w->offset = find_packet(
+			w, w->packet_offset + w->window + KY_MAX(w->d.pos / 8, (uint64_t)1));
+		w->is_truncated |= w->offset == f->size && !w->file_error;
+	}
+	if (!w->is_cut || w->offset < f->size)
+		count_damage(w);
+}
+
+/* The head at this offset of the file is none. bits: that the file has from there on. */
+static void skip_bad_head(struct ky_walk *w, uint64_t offset, uint64_t bits)
+{
+	const struct ky_file *f = current_file(w);
+	uint64_t pos = w->d.pos;
+
+	w->offset = find_packet(w, offset + 1);
+	/* A head that is cut off is the end of a file, not damage. */
+	if (w->offset == f->size && pos + 64 > bits)
+		w->is_truncated = true;
+	else
+		count_damage(w);
+	begin_damage(w);
+}
+
+/* --- packets --- */
+
+static bool make_slots(struct ky_walk *w)
+{
+	uint64_t n = current_file(w)->trace->layout.n_slots + 1;
+	uint64_t *slots = n > w->n_slots ? realloc(w->d.slots, n * sizeof(*slots)) : w->d.slots;
+
+	if (!slots) {
+		w->error = -ENOMEM;
 		return false;
-	if (n > s->n_slots) {
-		memset(slots + s->n_slots, 0, (n - s->n_slots) * sizeof(*slots));
-		s->n_slots = n;
 	}
-	s->d.slots = slots;
+	if (n > w->n_slots) {
+		memset(slots + w->n_slots, 0, (n - w->n_slots) * sizeof(*slots));
+		w->n_slots = n;
+	}
+	w->d.slots = slots;
 	return true;
 }
 
-/* Opens the packet at s->offset; steps over it if it is none. */
-static void open_packet(struct ky_stream *s)
+/*
+ * Decodes the head of the packet at the offset, with so many bytes there if the file has them; reads more of a head that
+ * is longer. 0, -EBADMSG or -ENOMEM.
+ */
+static int read_head(struct ky_walk *w, struct ky_packet_head *p, uint64_t offset, uint64_t n)
 {
-	const struct ky_file *f = &s->files[s->file];
-	uint64_t offset = s->offset, bits = (f->size - offset) * 8;
-	struct packet p = {0};
+	const struct ky_file *f = current_file(w);
+	uint64_t rest = f->size - offset, got;
+	uint64_t clock = w->d.clock;
 	int r;
 
-	if (!make_slots(s)) {
-		s->error = -ENOMEM;
+	for (;;) {
+		got = fetch(w, offset, n);
+		if (!got)
+			return w->error ? w->error : -EBADMSG;
+		w->d.clock = clock;
+		w->d.end = KY_MIN(got, rest) * 8;
+		r = ky_packet_head_decode(p, &w->d, f, rest * 8, &w->packet_context);
+		if (r != -EBADMSG || n >= HEAD_MAX || got >= KY_MIN(rest, HEAD_MAX))
+			return r;
+		w->is_wide = true;
+		n = HEAD_MAX;
+	}
+}
+
+/* How many bytes of a packet are read at once. */
+static uint64_t piece_of(const struct ky_walk *w, const struct ky_packet_head *p, uint64_t rest)
+{
+	uint64_t n = (p->content_bits + 7) / 8;
+
+	if (p->packet_bits > rest * 8)
+		return SMALL_MAX;
+	return n > PACKET_MAX ? PIECE_SIZE : n;
+}
+
+/* Reads the head of the packet at w->offset, and the packet, or its first piece. */
+static int read_packet(struct ky_walk *w, struct ky_packet_head *p)
+{
+	const struct ky_file *f = current_file(w);
+	uint64_t rest = f->size - w->offset, got, clock = w->d.clock;
+	int r = read_head(w, p, w->offset, size_to_read(w));
+
+	if (r < 0)
+		return r;
+	got = w->packet->len - (w->offset - w->packet->at);
+	if (got < piece_of(w, p, rest) && got < rest && !w->file_error) {
+		w->d.clock = clock;
+		r = read_head(w, p, w->offset, piece_of(w, p, rest));
+		got = r < 0 ? 0 : w->packet->len - (w->offset - w->packet->at);
+	}
+	w->content_bits = KY_MIN(p->content_bits, rest * 8);
+	w->d.end = KY_MIN(got * 8, w->content_bits);
+	return r;
+}
+
+static void drop_packet(struct ky_walk *w)
+{
+	w->packet = ky_packet_unref(w->packet, w->packets);
+}
+
+static void end_walk(struct ky_walk *w)
+{
+	w->in_packet = false;
+	w->file = w->stream->n_files;
+	drop_packet(w);
+}
+
+/* A file that cannot be read any more, or was shortened, is damaged from here on. */
+static void leave_file(struct ky_walk *w)
+{
+	w->offset = current_file(w)->size;
+	begin_damage(w);
+}
+
+/* Opens the packet at w->offset; steps over it if it is none. */
+static void open_packet(struct ky_walk *w)
+{
+	const struct ky_file *f = current_file(w);
+	uint64_t offset = w->offset, bits = (f->size - offset) * 8;
+	struct ky_packet_head p = {0};
+	bool had_error = w->file_error;
+	int r;
+
+	if (!make_slots(w))
 		return;
-	}
-	r = read_packet_head(&p, &s->d, f, offset, &s->packet_context);
-	if (r == -ENOMEM) {
-		s->error = r;
-	} else if (r < 0) {
-		s->offset = find_packet(f, offset + 1);
-		/* A head that is cut off is the end of a file, not damage. */
-		if (s->offset == f->size && s->d.pos + 64 > bits)
-			s->is_truncated = true;
-		else
-			s->n_corrupt++;
-		if (s->class)
-			begin_damage(s);
-	}
+	if (w->packet && w->packet->head)
+		drop_packet(w);
+	r = read_packet(w, &p);
+	if (r == -ENOMEM)
+		w->error = r;
+	else if (r < 0 && w->file_error)
+		leave_file(w);
+	else if (r < 0)
+		skip_bad_head(w, offset, bits);
 	if (r < 0)
 		return;
-	s->class = p.class;
-	s->is_cut = p.packet_bits > bits;
-	s->offset = offset + KY_MIN(p.packet_bits, bits) / 8;
-	s->d.end = KY_MIN(p.content_bits, bits);
-	s->in_packet = true;
-	s->n_packets++;
-	count_lost(s);
-}
-
-static void count_event(struct ky_stream *s)
-{
-	if (!s->last_class && s->class->clock)
-		s->first_ns = to_ns(s->class, s->clock);
-	if (s->class->clock) {
-		s->last_class = s->class;
-		s->last_clock = s->clock;
+	w->class = p.class;
+	w->packet_offset = offset;
+	w->window = 0;
+	w->is_cut = p.packet_bits > bits;
+	w->last_size = KY_MIN(p.packet_bits, bits) / 8;
+	w->offset = offset + w->last_size;
+	if (w->file_error && !had_error) {
+		/* What is there is read. */
+		w->is_cut = true;
+		w->content_bits = w->d.end;
+		w->offset = f->size;
 	}
-	s->n_events++;
-	s->counts[s->event->index]++;
+	w->in_packet = true;
+	w->n_packets += !w->before_slice;
+	count_lost(w, !w->before_slice);
 }
 
-static inline int decode_scope(struct ky_stream *s, const struct ky_node *node,
+/* --- events --- */
+
+static void count_event(struct ky_walk *w)
+{
+	if (!w->last_class && w->class->clock)
+		w->first_ns = to_ns(w->class, w->clock);
+	if (w->class->clock) {
+		w->last_class = w->class;
+		w->last_clock = w->clock;
+	}
+	w->n_events++;
+	w->counts[w->event->index]++;
+}
+
+static inline int decode_scope(struct ky_walk *w, const struct ky_node *node,
 	struct ky_values *values, struct ky_scope_values *scope)
 {
 	int r;
 
 	if (!values)
-		return node ? ky_decode(&s->d, node, NULL) : 0;
+		return node ? ky_decode(&w->d, node, NULL) : 0;
 	scope->first = values->n;
-	r = node ? ky_decode(&s->d, node, values) : 0;
+	r = node ? ky_decode(&w->d, node, values) : 0;
 	scope->node = node && node->is_shown ? node : NULL;
+	scope->data = w->d.data;
 	scope->n = values->n - scope->first;
 	return r;
 }
 
 /* The packet's are the same for all of its events. */
 static int copy_packet_context(
-	const struct ky_stream *s, struct ky_values *values, struct ky_scope_values *scope)
+	const struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scope)
 {
-	const struct ky_node *node = s->class->packet_context;
+	const struct ky_node *node = w->class->packet_context;
+	const struct ky_packet *head = w->packet->head;
 
 	scope->node = node && node->is_shown ? node : NULL;
+	scope->data = head ? head->data + (w->packet_offset - head->at) : w->d.data;
 	scope->first = values->n;
-	scope->n = scope->node ? s->packet_context.n : 0;
-	return ky_values_add(values, s->packet_context.v, scope->n);
+	scope->n = scope->node ? w->packet_context.n : 0;
+	return ky_values_add(values, w->packet_context.v, scope->n);
 }
 
-static int decode_body(
-	struct ky_stream *s, struct ky_values *values, struct ky_scope_values *scopes)
+static int decode_body(struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
 {
 	size_t n_before = values ? values->n : 0;
 	int r = 0;
 
 	if (values) {
 		values->max = n_before + KY_MAX_VALUES;
-		r = copy_packet_context(s, values, &scopes[KY_SCOPE_PACKET_CONTEXT]);
+		r = copy_packet_context(w, values, &scopes[KY_SCOPE_PACKET_CONTEXT]);
 	}
 	if (!r)
 		r = decode_scope(
-			s, s->class->event_context, values, &scopes[KY_SCOPE_EVENT_CONTEXT]);
+			w, w->class->event_context, values, &scopes[KY_SCOPE_EVENT_CONTEXT]);
 	if (!r)
-		r = decode_scope(s, s->event->context, values, &scopes[KY_SCOPE_SPECIFIC_CONTEXT]);
+		r = decode_scope(w, w->event->context, values, &scopes[KY_SCOPE_SPECIFIC_CONTEXT]);
 	if (!r)
-		r = decode_scope(s, s->event->fields, values, &scopes[KY_SCOPE_FIELDS]);
+		r = decode_scope(w, w->event->fields, values, &scopes[KY_SCOPE_FIELDS]);
 	if (r && values)
 		values->n = n_before;
 	return r;
 }
 
-int ky_stream_decode(
-	struct ky_stream *s, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES])
+static bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
 {
-	struct ky_decoder *d = &s->d;
-	int r = 0;
-
-	if (!values && s->event->body_bits <= d->end - d->pos && d->pos % 8 == 0)
-		d->pos += s->event->body_bits;
-	else
-		r = decode_body(s, values, scopes);
-	/* A record of no bits at all would never end. */
-	if (!r && d->pos == s->record)
-		r = -EBADMSG;
-	if (r == -EBADMSG)
-		leave_damaged(s);
-	else if (!r)
-		count_event(s);
-	return r;
-}
-
-static bool read_record_head(struct ky_stream *s, uint64_t *ret_id)
-{
-	const struct ky_stream_class *c = s->class;
-	struct ky_decoder *d = &s->d;
+	const struct ky_stream_class *c = w->class;
+	struct ky_decoder *d = &w->d;
 
 	d->have = 0;
 	if (c->short_head.bits && ky_decode_short_head(d, &c->short_head, ret_id))
@@ -398,127 +610,325 @@ static bool read_record_head(struct ky_stream *s, uint64_t *ret_id)
 	return true;
 }
 
+/* Reads the head of the record at w->record, from the next piece of the packet if it is not there; false if it is none. */
+static bool read_event(struct ky_walk *w)
+{
+	uint64_t before = w->d.clock, id;
+
+	do {
+		w->d.clock = before;
+		w->d.pos = w->record;
+		if (read_record_head(w, &id)) {
+			w->event = ky_stream_class_event(w->class, id);
+			w->clock_before = before;
+			w->clock = w->d.clock;
+			return w->event;
+		}
+	} while (fetch_piece(w, w->record));
+	return false;
+}
+
+/* Decodes the body of the current record, in a larger piece of the packet if its end is not there. */
+static int decode_record(
+	struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
+{
+	struct ky_decoder *d = &w->d;
+
+	if (!values && w->event->body_bits <= d->end - d->pos && d->pos % 8 == 0) {
+		d->pos += w->event->body_bits;
+		return 0;
+	}
+	for (;;) {
+		int r = decode_body(w, values, scopes);
+
+		if (r != -EBADMSG || !fetch_piece(w, w->record))
+			return r;
+		d->clock = w->clock_before;
+		if (!read_event(w))
+			return -EBADMSG;
+	}
+}
+
+int ky_walk_decode(
+	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES])
+{
+	int r = decode_record(w, values, scopes);
+
+	/* A record of no bits at all would never end. */
+	if (!r && w->d.pos == w->record)
+		r = -EBADMSG;
+	if (r == -EBADMSG) {
+		w->d.clock = w->clock;
+		leave_damaged(w);
+	} else if (!r && w->in_range) {
+		count_event(w);
+	}
+	return r;
+}
+
 /*
- * Moves the clock to the end of the packet, where the next one begins if it does not tell. An end
+ * Moves the clock to the end of the packet, where the next one begins if it does not say. An end
  * that lies before the last event, as some tracers write it, does not count; nor does one of few
  * bits, because it is not known how often these began anew.
  */
-static void end_clock(struct ky_stream *s)
+static void end_clock(struct ky_walk *w)
 {
-	if (s->class->end_bits == 64 && s->end_clock > s->d.clock)
-		s->d.clock = s->end_clock;
+	if (w->class->end_bits == 64 && w->end_clock > w->d.clock)
+		w->d.clock = w->end_clock;
 }
 
 /* Reads the head of the next record; false when the packet holds no more. */
-static bool open_record(struct ky_stream *s)
+static bool open_record(struct ky_walk *w)
 {
-	const struct ky_node *header = s->class->event_header;
-	struct ky_decoder *d = &s->d;
-	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos, id;
-	uint64_t before;
+	const struct ky_node *header = w->class->event_header;
+	struct ky_decoder *d = &w->d;
+	uint64_t at = header ? ky_align_up(d->pos, header->align) : d->pos;
+	uint64_t before = d->clock;
 
-	if (at >= d->end) {
-		s->in_packet = false;
-		end_clock(s);
-		if (s->is_cut)
-			leave_damaged(s);
+	if (at >= d->end && !fetch_piece(w, d->pos)) {
+		w->in_packet = false;
+		end_clock(w);
+		if (w->is_cut)
+			leave_damaged(w);
 		return false;
 	}
-	s->record = d->pos;
-	before = d->clock;
-	if (!read_record_head(s, &id) || !(s->event = ky_stream_class_event(s->class, id))) {
+	w->record = d->pos;
+	if (!read_event(w)) {
 		d->clock = before;
-		leave_damaged(s);
+		leave_damaged(w);
 		return false;
 	}
-	s->clock = d->clock;
 	return true;
 }
 
-/* Goes to the next event of the packet that is wanted; false when it holds no more. */
-static bool next_event(struct ky_stream *s)
+/* True if the slice ends before the record at ns. */
+static bool is_behind_slice(const struct ky_walk *w, int64_t ns)
 {
-	while (open_record(s)) {
-		if (!s->spans_only || s->event->is_span) {
-			s->next = KY_ITEM_EVENT;
-			s->next_ns = to_ns(s->class, s->clock);
+	return w->select->has_slice_end && ns >= w->select->slice_end_ns &&
+	       (w->file > w->end_file ||
+		       (w->file == w->end_file && w->packet_offset >= w->end_offset));
+}
+
+/* True if the record at ns counts: it is in the slice, and in the range of time. */
+static inline bool is_in_range(struct ky_walk *w, int64_t ns)
+{
+	const struct ky_select *select = w->select;
+
+	if (ky_unlikely(w->before_slice)) {
+		if (ns < select->slice_begin_ns)
+			return false;
+		w->before_slice = false;
+	}
+	return !w->class->clock || (ns >= select->from_ns && ns <= select->to_ns);
+}
+
+/* Goes to the next event of the packet that is wanted; false when it holds no more. */
+static bool next_event(struct ky_walk *w)
+{
+	const uint8_t *wanted = w->select->wanted;
+
+	while (open_record(w)) {
+		int64_t ns = to_ns(w->class, w->clock);
+
+		if (ky_unlikely(is_behind_slice(w, ns))) {
+			end_walk(w);
+			return false;
+		}
+		w->in_range = is_in_range(w, ns);
+		w->had_event = true;
+		w->at_ns = ns;
+		if (w->in_range && (!wanted || wanted[w->event->index])) {
+			w->next = KY_ITEM_EVENT;
+			w->next_ns = ns;
 			return true;
 		}
-		if (ky_stream_decode(s, NULL, NULL) < 0)
+		if (ky_walk_decode(w, NULL, NULL) < 0)
 			return false;
 	}
 	return false;
 }
 
 /* Where the missing records of an item of this kind are kept; NULL for events. */
-static struct ky_lost *lost_of(struct ky_stream *s, enum ky_item_kind kind)
+static struct ky_lost *lost_of(struct ky_walk *w, enum ky_item_kind kind)
 {
 	switch (kind) {
 	case KY_ITEM_DAMAGED:
-		return &s->damage;
+		return &w->damage;
 	case KY_ITEM_LOST_EVENTS:
-		return &s->lost_events;
+		return &w->lost_events;
 	case KY_ITEM_LOST_PACKETS:
-		return &s->lost_packets;
+		return &w->lost_packets;
 	default:
 		return NULL;
 	}
 }
 
-static bool next_lost(struct ky_stream *s)
+static bool next_lost(struct ky_walk *w)
 {
 	static const enum ky_item_kind kinds[] = {
 		KY_ITEM_DAMAGED, KY_ITEM_LOST_EVENTS, KY_ITEM_LOST_PACKETS};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++) {
-		const struct ky_lost *l = lost_of(s, kinds[i]);
+		const struct ky_lost *l = lost_of(w, kinds[i]);
 
 		if (!l->n)
 			continue;
-		s->next = kinds[i];
-		s->next_ns = l->begin_ns;
+		w->next = kinds[i];
+		w->next_ns = l->begin_ns;
 		return true;
 	}
 	return false;
 }
 
-void ky_stream_advance(struct ky_stream *s)
+/* The rest of the stream was recorded after what is wanted. */
+static bool is_behind_end(const struct ky_walk *w)
 {
-	struct ky_lost *reported = lost_of(s, s->next);
+	return w->had_event && w->at_ns > w->select->to_ns;
+}
+
+static void open_next(struct ky_walk *w)
+{
+	const struct ky_file *f = current_file(w);
+
+	if (is_behind_end(w)) {
+		end_walk(w);
+	} else if (w->offset < f->size) {
+		if (w->n_budgets <= w->file)
+			w->d.n_empty = f->size * 8;
+		w->n_budgets = w->file + 1;
+		open_packet(w);
+	} else {
+		drop_packet(w);
+		w->file++;
+		w->offset = 0;
+		w->is_wide = false;
+		w->file_error = 0;
+	}
+}
+
+void ky_walk_advance(struct ky_walk *w)
+{
+	struct ky_lost *reported = lost_of(w, w->next);
 
 	if (reported)
 		reported->n = 0;
-	s->next = KY_ITEM_NONE;
-	while (!s->error && s->file < s->n_files) {
-		if (next_lost(s) || (s->in_packet && next_event(s)))
+	w->next = KY_ITEM_NONE;
+	while (!w->error && w->file < w->stream->n_files) {
+		if (next_lost(w) || (w->in_packet && next_event(w)))
 			return;
-		if (s->offset < s->files[s->file].size) {
-			open_packet(s);
-		} else {
-			s->file++;
-			s->offset = 0;
-		}
+		if (w->file < w->stream->n_files && !w->in_packet)
+			open_next(w);
 	}
-	end_damage(s, INT64_MAX);
-	next_lost(s);
+	end_damage(w, INT64_MAX);
+	next_lost(w);
 }
 
-const struct ky_lost *ky_stream_lost(const struct ky_stream *s)
+bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns)
 {
-	return lost_of((struct ky_stream *)s, s->next);
+	if (w->last_class)
+		*ret_ns = to_ns(w->last_class, w->last_clock);
+	return w->last_class;
 }
 
-bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns)
+const struct ky_lost *ky_walk_lost(const struct ky_walk *w)
 {
-	if (s->last_class)
-		*ret_ns = to_ns(s->last_class, s->last_clock);
-	return s->last_class;
+	return lost_of((struct ky_walk *)w, w->next);
+}
+
+/* --- begin and end --- */
+
+int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head)
+{
+	if (file != w->file)
+		drop_packet(w);
+	w->file = file;
+	w->d.n_empty = HEAD_MAX;
+	return make_slots(w) ? read_head(w, ret_head, offset, HEAD_SIZE) : -ENOMEM;
+}
+
+/* Takes note of the packet before the first one that is read, for the counts of what was lost. */
+static void recall_packet(struct ky_walk *w, const struct ky_place *place)
+{
+	struct ky_packet_head p;
+
+	if (place->has_before && !ky_walk_peek(w, place->before_file, place->before, &p)) {
+		w->class = p.class;
+		count_lost(w, false);
+	}
+	drop_packet(w);
+	if (w->had_discarded)
+		w->last_discarded = place->discarded;
+	w->file = place->file;
+	w->offset = place->offset;
+}
+
+/* The last place that begins before ns; the first place if none does. */
+static size_t find_place(const struct ky_stream *s, int64_t ns)
+{
+	const struct ky_stream_class *c = s->files[0].class;
+	size_t lo = 0, hi = s->n_places;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (to_ns(c, s->places[mid].begin) < ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? lo - 1 : 0;
+}
+
+/* Looks the ends of the slice up in the index. A stream whose records have no times is in the first slice. */
+static void find_ends(struct ky_walk *w)
+{
+	const struct ky_select *select = w->select;
+	const struct ky_stream *s = w->stream;
+	int64_t begin_ns = select->from_ns;
+
+	w->end_file = s->n_files;
+	if (!s->n_places) {
+		if (select->has_slice_begin)
+			end_walk(w);
+		return;
+	}
+	w->before_slice = select->has_slice_begin;
+	if (select->has_slice_begin)
+		begin_ns = KY_MAX(begin_ns, select->slice_begin_ns);
+	if (select->has_slice_end) {
+		const struct ky_place *end = &s->places[find_place(s, select->slice_end_ns)];
+
+		w->end_file = end->file;
+		w->end_offset = end->offset;
+	}
+	if (begin_ns > INT64_MIN)
+		recall_packet(w, &s->places[find_place(s, begin_ns)]);
+}
+
+void ky_walk_init(struct ky_walk *w, const struct ky_stream *s, const struct ky_select *select,
+	struct ky_packets *packets, uint64_t *counts)
+{
+	const struct ky_file *f = &s->files[0];
+
+	*w = (struct ky_walk){.stream = s, .select = select, .packets = packets, .counts = counts};
+	w->next = KY_ITEM_UNOPENED;
+	w->next_ns = INT64_MIN;
+	find_ends(w);
+	if (f->class && f->class->clock && !w->file && !w->offset)
+		w->next_ns = to_ns(f->class, f->begin);
+}
+
+void ky_walk_deinit(struct ky_walk *w)
+{
+	drop_packet(w);
+	free(w->d.slots);
+	free(w->packet_context.v);
+	*w = (struct ky_walk){0};
 }
 
 void ky_file_deinit(struct ky_file *f)
 {
-	if (f->data && !f->is_borrowed)
-		munmap((void *)f->data, f->size);
+	ky_handle_deinit(&f->handle, f->files);
 	free(f->path);
 	*f = (struct ky_file){0};
 }
@@ -528,7 +938,6 @@ void ky_stream_deinit(struct ky_stream *s)
 	for (size_t i = 0; i < s->n_files; i++)
 		ky_file_deinit(&s->files[i]);
 	free(s->files);
-	free(s->d.slots);
-	free(s->packet_context.v);
+	free(s->places);
 	*s = (struct ky_stream){0};
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One stream of a trace: what one ring recorded, in one file, or in several one after the other.
- * Walks packets and records, keeps the clock, counts what was lost, and steps over what is damaged.
- * Used by the reader, which merges many.
  *
- * A stream is always one item ahead: `next` says what comes and when. The body of an event is
- * decoded only when it is its turn. Streams have nothing in common but what nobody changes, so each
- * may be walked by another thread.
+ * A stream itself is what is known when the trace is opened, and is shared by all who read it. A walk goes through a stream:
+ * it reads packets and records, keeps the clock, counts what was lost, and steps over what is damaged. A cursor merges the
+ * walks of many streams; each cursor has walks of its own.
+ *
+ * A walk is always one item ahead: `next` says what comes and when. The body of an event is decoded only when it is its
+ * turn. Events that nobody wants are stepped over.
  */
 #ifndef READER_STREAM_H
 #define READER_STREAM_H
 
 #include "reader/decode.h"
+#include "reader/file.h"
 
 struct ky_trace {
 	char *dir;    /* owned */
@@ -27,19 +29,42 @@ struct ky_trace {
 	struct ky_layout layout;
 };
 
-/* A stream file. Nothing may shorten it while it is read (that would be SIGBUS). */
+/* A stream file. Its bytes are read from memory, or by place from the file at path. */
 struct ky_file {
 	struct ky_trace *trace; /* borrowed */
 	char *path;		/* owned */
-	const uint8_t *data;	/* mapped, or borrowed if is_borrowed */
+	const uint8_t *data;	/* borrowed, or NULL: in the file */
 	uint64_t size;
-	bool is_borrowed;
+	struct ky_files *files; /* borrowed: the pool */
+	struct ky_handle handle;
 	/* of its first packet */
 	struct ky_stream_class *class; /* NULL: no packet could be read */
 	bool has_instance;
 	uint64_t instance;
 	uint64_t begin; /* clock */
 	bool is_cut;	/* earlier packets of the stream are missing */
+};
+
+/* A packet at which a walk may begin: what is known of the stream before it. */
+struct ky_place {
+	uint64_t begin;	    /* clock; never less than that of the place before */
+	uint64_t offset;    /* bytes in the file */
+	uint64_t before;    /* offset of the packet before, if has_before */
+	uint64_t discarded; /* the highest count of discarded events before */
+	uint32_t file;
+	uint32_t before_file;
+	bool has_before;
+};
+
+struct ky_stream {
+	struct ky_file *files; /* owned */
+	size_t n_files;
+	uint32_t rank; /* order among streams of equal times; from 1 */
+	/* The index, once it was asked for (reader/index.h). */
+	struct ky_place *places; /* owned */
+	size_t n_places;
+	uint64_t n_packets, n_bytes;
+	bool has_index;
 };
 
 /* Scopes whose fields are shown, in this order. */
@@ -54,6 +79,7 @@ enum ky_scope {
 /* Where a scope's values are among an event's. */
 struct ky_scope_values {
 	const struct ky_node *node; /* NULL: not there, or nothing to show */
+	const uint8_t *data;	    /* bytes that the values refer to */
 	size_t first, n;
 };
 
@@ -62,7 +88,8 @@ enum ky_item_kind {
 	KY_ITEM_EVENT,
 	KY_ITEM_LOST_EVENTS,
 	KY_ITEM_LOST_PACKETS,
-	KY_ITEM_DAMAGED, /* records that cannot be read; how many is not known */
+	KY_ITEM_DAMAGED,  /* records that cannot be read; how many is not known */
+	KY_ITEM_UNOPENED, /* not an item: the first packet was not read yet; it begins at next_ns */
 };
 
 struct ky_lost {
@@ -70,11 +97,25 @@ struct ky_lost {
 	int64_t begin_ns, end_ns;
 };
 
-struct ky_stream {
-	struct ky_file *files; /* owned */
-	size_t n_files;
-	uint32_t rank;	 /* order among streams of equal times */
-	bool spans_only; /* other events are counted, and are no items */
+/* What is wanted of all streams. Shared by the walks of a cursor, and not changed while they are used. */
+struct ky_select {
+	const uint8_t *
+		wanted; /* by ky_event_class.index: 0: stepped over; NULL: all are wanted; borrowed */
+	int64_t from_ns, to_ns; /* events of other times are stepped over */
+	/*
+	 * A slice of the records, whatever their times: those from the first one at or after slice_begin_ns, in the order of
+	 * each stream, to the last one before slice_end_ns. Neighbouring slices have no record in common and miss none.
+	 */
+	bool has_slice_begin, has_slice_end;
+	int64_t slice_begin_ns, slice_end_ns;
+};
+
+#define KY_SELECT_ALL ((struct ky_select){.from_ns = INT64_MIN, .to_ns = INT64_MAX})
+
+struct ky_walk {
+	const struct ky_stream *stream; /* borrowed */
+	const struct ky_select *select; /* borrowed */
+	struct ky_packets *packets;	/* borrowed: the pool */
 	/* what comes next */
 	enum ky_item_kind next;
 	int64_t next_ns; /* 0 without a clock */
@@ -86,19 +127,33 @@ struct ky_stream {
 	size_t file;	 /* index of the current file */
 	uint64_t offset; /* of the next packet, bytes */
 	struct ky_stream_class *class;
-	struct ky_decoder d;
-	uint64_t record; /* bit at which the next event begins */
-	uint64_t clock;	 /* of the next event */
+	struct ky_packet *packet; /* owned: the bytes that d reads; NULL: none */
+	uint64_t packet_offset;	  /* of the current packet in its file */
+	uint64_t window;	  /* bytes of the packet before those in the buffer */
+	uint64_t content_bits;	  /* of the current packet, as far as the file goes */
+	struct ky_decoder d;	  /* bits count from the buffer's first byte */
+	uint64_t record;	  /* bit at which the next event begins */
+	uint64_t clock;		  /* of the next event */
+	uint64_t clock_before;	  /* of the event before it */
 	struct ky_values packet_context;
 	bool in_packet;
-	bool is_cut;	  /* the file ends before the packet does */
-	uint64_t n_slots; /* size of d.slots */
-	bool had_packet;  /* the fields below hold */
+	bool is_cut;	   /* the file ends before the packet does */
+	bool is_wide;	   /* the heads of this file are long, or it is damaged */
+	bool before_slice; /* the slice has not begun yet */
+	bool in_range;	   /* the current event is in the slice and in the range of time */
+	bool had_event;	   /* at_ns holds */
+	int64_t at_ns;	   /* of the last event, in the range or not */
+	uint64_t n_slots;  /* size of d.slots */
+	bool had_packet;   /* the fields below hold */
 	bool had_seq, had_discarded;
 	uint64_t last_end;	 /* clock at the end of the last packet */
 	uint64_t end_clock;	 /* timestamp_end of the current packet; 0: not there */
 	uint64_t last_discarded; /* the highest so far */
 	uint64_t last_seq;
+	uint64_t last_size; /* bytes of the last packet */
+	/* the first place from which on the slice may end; file is n_files if it does not */
+	size_t end_file;
+	uint64_t end_offset;
 	/* counts */
 	uint64_t *counts; /* of events, by ky_event_class.index; borrowed */
 	int64_t first_ns; /* of the events that have a time; if there is a last_class */
@@ -107,11 +162,24 @@ struct ky_stream {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
-	int error;	    /* -ENOMEM */
+	int file_error; /* of the current file: 0, -ENODATA: it is shorter than it was, or why it cannot be read */
+	int read_error;	  /* the first of all files */
+	size_t n_budgets; /* files that have got their d.n_empty */
+	int error;	  /* -ENOMEM */
 };
 
-/* Fills in what is known of a file from its first packet; file->trace, data and size are given. */
-void ky_file_probe(struct ky_file *f);
+/* The value of a role that was met, or other. */
+static inline uint64_t ky_role_or(const struct ky_decoder *d, enum ky_role role, uint64_t other)
+{
+	return d->have & 1u << role ? d->role[role] : other;
+}
+
+/* Reads n bytes of the file at offset: how many there are, or a negative errno. */
+ssize_t ky_file_read(struct ky_file *f, void *to, size_t n, uint64_t offset);
+/* Fills in what is known of a file from its first packet; the first n bytes are given. */
+void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n);
+void ky_file_deinit(struct ky_file *f);
+
 /*
  * True if the stream's first records are missing (a ring that was overwritten, a chunk that others precede, files that
  * were removed). *ret_ns is then the time from which its records are there.
@@ -119,19 +187,42 @@ void ky_file_probe(struct ky_file *f);
 bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns);
 /* True if all records of the stream are of one thread at a time. */
 bool ky_stream_is_of_thread(const struct ky_stream *s);
-/* Goes to the next item. */
-void ky_stream_advance(struct ky_stream *s);
-/*
- * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes then tells which are
- * whose. -EBADMSG: it is damaged, and the stream has left its packet: advance. Or -ENOMEM.
- */
-int ky_stream_decode(
-	struct ky_stream *s, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
-/* What is missing, if the next item is neither an event nor the end. */
-const struct ky_lost *ky_stream_lost(const struct ky_stream *s);
-/* The time of the last event that has one; false when none has. */
-bool ky_stream_end_ns(const struct ky_stream *s, int64_t *ret_ns);
 void ky_stream_deinit(struct ky_stream *s);
-void ky_file_deinit(struct ky_file *f);
+
+/*
+ * What the head of a packet says. d: as it is behind the head.
+ */
+struct ky_packet_head {
+	struct ky_stream_class *class;
+	uint64_t content_bits, packet_bits;
+};
+/*
+ * Decodes the head of the packet that d->data has the first bytes of (d->end bits), while the file has file_bits from there
+ * on. d->slots and d->n_empty are set. 0, -EBADMSG or -ENOMEM.
+ */
+int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
+	uint64_t file_bits, struct ky_values *context);
+
+/* Stands before the first item, which ky_walk_advance finds. counts, packets, select: borrowed. */
+void ky_walk_init(struct ky_walk *w, const struct ky_stream *s, const struct ky_select *select,
+	struct ky_packets *packets, uint64_t *counts);
+void ky_walk_deinit(struct ky_walk *w);
+/*
+ * Decodes the head of the packet at the offset of a file; w->d is then as it is behind the head. For walks that do not
+ * advance. 0, -EBADMSG or -ENOMEM.
+ */
+int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
+/* Goes to the next item. */
+void ky_walk_advance(struct ky_walk *w);
+/*
+ * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes then says which are
+ * whose. -EBADMSG: it is damaged, and the walk has left its packet: advance. Or -ENOMEM.
+ */
+int ky_walk_decode(
+	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
+/* What is missing, if the next item is neither an event nor the end. */
+const struct ky_lost *ky_walk_lost(const struct ky_walk *w);
+/* The time of the last event that has one; false when none has. */
+bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns);
 
 #endif

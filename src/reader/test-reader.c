@@ -91,7 +91,9 @@ static char *read_all(const void *stream, size_t size, bool json)
 	struct ky_buf out = {0};
 	struct ky_trace_reader_options options = {.warn = warn, .arg = &out};
 	struct ky_format format = {0};
+	const struct ky_select all = KY_SELECT_ALL;
 	struct ky_trace_reader *r;
+	struct ky_cursor *c;
 	struct ky_values values = {0};
 	struct ky_item item;
 	char why[256];
@@ -101,7 +103,8 @@ static char *read_all(const void *stream, size_t size, bool json)
 	assert_int_equal(ky_trace_reader_open_memory(&r, metadata, strlen(metadata), stream, size,
 				 &options, why, sizeof(why)),
 		0);
-	while (ky_trace_reader_next(r, &item, &values) > 0) {
+	assert_int_equal(ky_cursor_open(&c, r, &all, &options), 0);
+	while (ky_cursor_next(c, &item, &values) > 0) {
 		if (item.kind == KY_ITEM_DAMAGED)
 			n_damaged++;
 		else if (item.kind != KY_ITEM_EVENT)
@@ -112,6 +115,7 @@ static char *read_all(const void *stream, size_t size, bool json)
 			ky_format_text(&format, &out, &item);
 		values.n = 0;
 	}
+	ky_cursor_close(c);
 	ky_trace_reader_close(r);
 	free(values.v);
 	ky_buf_puts(&out, "");

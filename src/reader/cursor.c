@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams are merged with a heap of their next items. A stream whose first packet was not read yet stands in the heap with
+ * the time at which that packet begins, so that buffers are needed only for packets that overlap in time.
+ */
+#include "reader/cursor.h"
+
+#include <stdarg.h>
+
+struct ky_cursor {
+	struct ky_trace_reader_options options;
+	struct ky_select select;
+	struct ky_walk *walks; /* owned, by rank */
+	struct ky_walk **heap; /* owned; the first is the next one */
+	size_t n_walks, n_heap;
+	bool is_handed_out; /* the first one's item */
+	uint64_t *counts;   /* owned: of events, by the index of their class */
+	struct ky_packets packets;
+};
+
+static bool is_before(const struct ky_walk *x, const struct ky_walk *y)
+{
+	return x->next_ns != y->next_ns ? x->next_ns < y->next_ns
+					: x->stream->rank < y->stream->rank;
+}
+
+static void sift_down(struct ky_cursor *c, size_t i)
+{
+	struct ky_walk *w = c->heap[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child + 1 < c->n_heap && is_before(c->heap[child + 1], c->heap[child]))
+			child++;
+		if (child >= c->n_heap || is_before(w, c->heap[child]))
+			break;
+		c->heap[i] = c->heap[child];
+		i = child;
+	}
+	c->heap[i] = w;
+}
+
+static void KY_PRINTF(2, 3) warn(const struct ky_cursor *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	ky_warn_to(&c->options, fmt, ap);
+	va_end(ap);
+}
+
+static void report_damage(const struct ky_cursor *c, const struct ky_walk *w)
+{
+	const char *path = w->stream->files[0].path;
+
+	if (w->n_corrupt)
+		warn(c, "%s is damaged in %llu place%s: events are missing", path,
+			(unsigned long long)w->n_corrupt, w->n_corrupt == 1 ? "" : "s");
+	if (w->is_truncated)
+		warn(c, "%s ends within a packet: what is whole was read", path);
+	if (w->read_error == -ENODATA)
+		warn(c, "%s was shortened while it was read: events are missing", path);
+	else if (w->read_error)
+		warn(c, "cannot read %s: %s: events are missing", path, strerror(-w->read_error));
+}
+
+/* Moves the first stream of the heap on; it leaves the heap at its end. 0 or -ENOMEM. */
+static int advance_first(struct ky_cursor *c)
+{
+	struct ky_walk *w = c->heap[0];
+
+	ky_walk_advance(w);
+	if (!w->next) {
+		report_damage(c, w);
+		c->heap[0] = c->heap[--c->n_heap];
+	}
+	if (c->n_heap > 1)
+		sift_down(c, 0);
+	return w->error;
+}
+
+static void fill(struct ky_item *item, const struct ky_walk *w)
+{
+	const struct ky_stream *s = w->stream;
+
+	item->kind = w->next;
+	item->has_time = w->class->clock;
+	item->ns = w->next_ns;
+	item->stream = s;
+	item->file = &s->files[KY_MIN(w->file, s->n_files - 1)];
+	item->class = w->class;
+	item->trace = item->file->trace;
+	item->packet = w->packet;
+	if (w->next != KY_ITEM_EVENT) {
+		item->has_time = item->has_time && w->class->begin_bits && w->class->end_bits;
+		item->lost = *ky_walk_lost(w);
+		return;
+	}
+	item->event = w->event;
+	item->bits = w->d.pos - w->record;
+	item->d = &w->d;
+}
+
+int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values)
+{
+	int e = c->is_handed_out ? advance_first(c) : 0;
+
+	c->is_handed_out = false;
+	while (!e && c->n_heap) {
+		struct ky_walk *w = c->heap[0];
+
+		if (ky_unlikely(w->next == KY_ITEM_UNOPENED)) {
+			e = advance_first(c);
+			continue;
+		}
+		if (w->next == KY_ITEM_EVENT)
+			e = ky_walk_decode(w, values, ret_item->scopes);
+		if (!e) {
+			fill(ret_item, w);
+			ret_item->values = values;
+			c->is_handed_out = true;
+			return 1;
+		}
+		if (e == -EBADMSG)
+			e = advance_first(c);
+	}
+	return e;
+}
+
+int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *r,
+	const struct ky_select *select, const struct ky_trace_reader_options *options)
+{
+	struct ky_cursor *c = calloc(1, sizeof(*c));
+	size_t n = KY_MAX(r->n_streams, (size_t)1);
+
+	if (!c)
+		return -ENOMEM;
+	c->select = *select;
+	c->walks = calloc(n, sizeof(*c->walks));
+	c->heap = calloc(n, sizeof(struct ky_walk *));
+	c->counts = calloc(r->n_classes + 1, sizeof(*c->counts));
+	if (options)
+		c->options = *options;
+	if (!c->walks || !c->heap || !c->counts) {
+		ky_cursor_close(c);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < r->n_streams; i++) {
+		ky_walk_init(&c->walks[i], r->streams[i], &c->select, &c->packets, c->counts);
+		c->heap[i] = &c->walks[i];
+	}
+	c->n_walks = c->n_heap = r->n_streams;
+	for (size_t i = c->n_heap / 2; i-- > 0;)
+		sift_down(c, i);
+	*ret_cursor = c;
+	return 0;
+}
+
+struct ky_cursor *ky_cursor_close(struct ky_cursor *c)
+{
+	if (!c)
+		return NULL;
+	for (size_t i = 0; i < c->n_walks; i++)
+		ky_walk_deinit(&c->walks[i]);
+	ky_packets_deinit(&c->packets);
+	free(c->walks);
+	free(c->heap);
+	free(c->counts);
+	free(c);
+	return NULL;
+}
+
+void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p)
+{
+	ky_packet_unref(p, &c->packets);
+}
+
+void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)
+{
+	struct ky_totals t = {0};
+
+	for (size_t i = 0; i < c->n_walks; i++) {
+		const struct ky_walk *w = &c->walks[i];
+		int64_t end_ns;
+
+		if (ky_walk_end_ns(w, &end_ns)) {
+			t.begin_ns = t.has_time ? KY_MIN(t.begin_ns, w->first_ns) : w->first_ns;
+			t.end_ns = t.has_time ? KY_MAX(t.end_ns, end_ns) : end_ns;
+			t.has_time = true;
+		}
+		t.n_events += w->n_events;
+		t.n_discarded += w->n_discarded;
+		t.n_packets += w->n_packets;
+		t.n_packets_lost += w->n_packets_lost;
+		t.n_corrupt += w->n_corrupt + (w->read_error != 0);
+		t.n_truncated += w->is_truncated;
+	}
+	*ret_totals = t;
+}
+
+const uint64_t *ky_cursor_counts(const struct ky_cursor *c)
+{
+	return c->counts;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One iteration over opened traces: the items of all streams that are selected, in order of time. A cursor is used by one
+ * thread at a time; several cursors may read the same traces at once.
+ */
+#ifndef READER_CURSOR_H
+#define READER_CURSOR_H
+
+#include "reader/reader.h"
+
+struct ky_cursor;
+
+struct ky_item {
+	enum ky_item_kind kind; /* EVENT, LOST_* or DAMAGED */
+	bool has_time;
+	int64_t ns; /* since 1970, if has_time */
+	const struct ky_stream *stream;
+	const struct ky_file *file;
+	const struct ky_stream_class *class;
+	/* KY_ITEM_EVENT */
+	const struct ky_trace *trace;
+	const struct ky_event_class *event;
+	uint64_t bits;		    /* of its record */
+	const struct ky_decoder *d; /* values by role; until the next item */
+	struct ky_packet *
+		packet; /* bytes that the values refer to; until the next item, or as long as it has users */
+	const struct ky_values *values; /* those that the caller gave */
+	struct ky_scope_values scopes[KY_N_SCOPES];
+	/* KY_ITEM_LOST_*, KY_ITEM_DAMAGED */
+	struct ky_lost lost;
+};
+
+/* The first value of a scope; NULL where no event of the caller's values has any. */
+static inline const struct ky_value *ky_item_values(const struct ky_item *item, enum ky_scope scope)
+{
+	return item->values->n ? &item->values->v[item->scopes[scope].first] : NULL;
+}
+
+/* Sums over what a cursor has read. */
+struct ky_totals {
+	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_corrupt;
+	size_t n_truncated;
+	bool has_time;
+	int64_t begin_ns, end_ns; /* of the first and last event, if has_time */
+};
+
+/*
+ * Begins at the first item. select: copied, but for `wanted`. A selection with limits of time needs the reader's index
+ * (ky_trace_reader_index). 0 or -ENOMEM.
+ */
+int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *r,
+	const struct ky_select *select, const struct ky_trace_reader_options *options);
+/* No packet has users any more. NULL is fine. Returns NULL. */
+struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
+/*
+ * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those that are there; the
+ * caller's. NULL: none are decoded.
+ */
+int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values);
+/* Lets go of a packet that the caller is a user of. */
+void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p);
+/* Of what was read; complete once ky_cursor_next returned 0. */
+void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals);
+/* How many events there were, by the index of their class, whether they were wanted or not. */
+const uint64_t *ky_cursor_counts(const struct ky_cursor *c);
+
+#endif
