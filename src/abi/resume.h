@@ -28,8 +28,10 @@ struct ky_resume_session {
 	/* of the memory itself, where it is a file: written by the session daemon, when it made it. A copy is another file */
 	uint64_t device, file;
 	/* CLOCK_MONOTONIC, written by the consumer, for the daemon to see whether it is at work */
-	uint64_t alive_ns; /* of its last step: a turn of its loop, a stream written */
-	uint64_t due_ns;   /* when it will be at its rings next; 0: when it is asked to */
+	uint64_t alive_ns;	/* of its last step: a turn of its loop, a stream written */
+	uint64_t orphaned_ns;	/* when the session daemon ended without a word; 0: one is there */
+	uint64_t unattended_ns; /* for how long there was none, in sum */
+	uint64_t due_ns;	/* when it will be at its rings next; 0: when it is asked to */
 };
 
 /* State of a stream where one of its files begins. Counts are from the beginning of the session. */
@@ -53,7 +55,7 @@ struct ky_resume_stream {
 	struct ky_resume_slot slots[2];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 56, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 72, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

@@ -15,5 +15,7 @@
  * -ENAMETOOLONG; -ENOENT when nothing in the environment tells.
  */
 int ky_rundir(uid_t uid, char *buf, size_t size);
+/* Returns whether a daemon that was killed has left sessions there, which go on without it. Not for traced programs. */
+bool ky_rundir_has_sessions(uid_t uid);
 
 #endif

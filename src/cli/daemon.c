@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/daemon.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
@@ -129,33 +128,13 @@ static int launch(char *path, char *const *env, char *said, size_t size)
 	return status;
 }
 
-/* Has a daemon that was killed left sessions, which go on without it? */
-static bool sessions_wait(void)
-{
-	char path[PATH_MAX];
-	struct dirent *e;
-	bool any = false;
-	DIR *dir;
-
-	if (ky_rundir(geteuid(), path, sizeof(path) - sizeof("/" KY_RUN_SESSIONS)) < 0)
-		return false;
-	strcat(path, "/" KY_RUN_SESSIONS);
-	dir = opendir(path);
-	if (!dir)
-		return false;
-	while (!any && (e = readdir(dir)))
-		any = e->d_name[0] != '.';
-	closedir(dir);
-	return any;
-}
-
 /* CLI_OK also if another daemon has the run directory: it serves, starts or ends. */
 static int start_daemon(struct cli *cli)
 {
 	char path[PATH_MAX], said[4096] = "";
 	_cleanup_free_ char **env = cli_daemon_environ();
 	int r = cli_locate_sessiond(path, sizeof(path));
-	bool is_successor = sessions_wait();
+	bool is_successor = ky_rundir_has_sessions(geteuid());
 
 	if (r < 0)
 		return cli_fail(cli, "failed",
@@ -216,7 +195,7 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
 	r = kymo_ctl_open(NULL, ret_ctl);
 	if (!none_runs(r))
 		return r < 0 ? cannot_connect(cli, r) : CLI_OK;
-	return sessions_wait() ? start_and_connect(cli, ret_ctl) : CLI_OK;
+	return ky_rundir_has_sessions(geteuid()) ? start_and_connect(cli, ret_ctl) : CLI_OK;
 }
 
 int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
@@ -305,7 +284,7 @@ static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
 {
 	int r = kymo_ctl_reopen(ctl);
 
-	if (none_runs(r) && (cli->starts_daemon || sessions_wait()))
+	if (none_runs(r) && (cli->starts_daemon || ky_rundir_has_sessions(geteuid())))
 		return start_and_connect(cli, &ctl) == CLI_OK;
 	return !r;
 }

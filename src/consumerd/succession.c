@@ -157,6 +157,8 @@ static void call_due(struct ky_timer *t)
 		ky_timer_set(&c->loop, &c->caller, CALL_NS);
 	} else {
 		ky_info("another session daemon has taken over");
+		c->session->unattended_ns += ky_loop_now_ns() - c->session->orphaned_ns;
+		c->session->orphaned_ns = 0;
 		hand_over(c);
 	}
 }
@@ -165,6 +167,8 @@ bool succession_begin(struct consumer *c)
 {
 	if (!*c->rendezvous || c->snapshot)
 		return false;
+	if (!c->session->orphaned_ns)
+		c->session->orphaned_ns = ky_loop_now_ns();
 	ky_warning("the session daemon is gone: recording goes on, and waits for its successor");
 	ky_timer_set(&c->loop, &c->caller, FIRST_CALL_NS);
 	return true;

@@ -3,36 +3,100 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 
-#include "base/util.h"
+#include "base/rundir.h"
 #include "svc/log.h"
 
-#define LOG_MAX (4 << 20) /* bytes of log that a new daemon appends to */
+#define NAME	       "kymo-sessiond"
+#define GUARD	       "kymo-guard"
+#define SIGNALED       128 /* exit status of a guard whose daemon was killed: plus the signal's number */
+#define RESTART_MS     5L /* the first delay before a successor; doubled with each */
+#define RESTART_MAX_MS 900L
+#define LOG_MAX	       (4 << 20) /* bytes of log that a new daemon appends to */
 
-/* In the launcher: one byte says ready; the end of the pipe without it says that the daemon died.
- */
-static void __attribute__((noreturn)) await_child(pid_t child, int fd)
+/* In the launcher: one byte says ready; the end of the pipe without it says that the daemon died. */
+static void __attribute__((noreturn)) await_ready(pid_t guard, int fd)
 {
 	char byte;
 	ssize_t n;
-	int status;
+	int status, code;
 
 	do {
 		n = read(fd, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n == 1)
 		_exit(EXIT_SUCCESS);
-	waitpid(child, &status, 0);
-	if (WIFSIGNALED(status))
+	waitpid(guard, &status, 0);
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALED + WTERMSIG(status);
+	if (code > SIGNALED)
 		ky_error("the session daemon was killed by signal %d before it was ready",
-			WTERMSIG(status));
-	else if (!WEXITSTATUS(status))
+			code - SIGNALED);
+	else if (!code)
 		ky_error("the session daemon ended before it was ready");
-	_exit(WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+	_exit(code && code < SIGNALED ? code : EXIT_FAILURE);
+}
+
+/* The guard lives as long as the daemon: it keeps nothing of the command that started it, but the terminal for -b. */
+static void let_go_of_command(struct launch *l)
+{
+	int null = l->detach ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+
+	l->ready_fd = ky_close(l->ready_fd);
+	prctl(PR_SET_NAME, GUARD);
+	if (null < 0)
+		return;
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	ky_close(null);
+	if (chdir("/") < 0)
+		ky_warning("cannot leave the working directory: %s", strerror(errno));
+}
+
+/* In the guard: waits until the daemon dies. Returns if it should have a successor, else exits as it did. */
+static void await_death(const struct launch *l, pid_t daemon)
+{
+	int status = 0;
+	pid_t pid;
+
+	do {
+		pid = waitpid(daemon, &status, 0);
+	} while (pid < 0 && errno == EINTR);
+	if (WIFEXITED(status))
+		_exit(WEXITSTATUS(status));
+	if (!*l->ready || !ky_rundir_has_sessions(geteuid()))
+		_exit(SIGNALED + WTERMSIG(status));
+}
+
+/* Becomes the guard, and returns in the daemon and in each of its successors. */
+static void fork_guarded(struct launch *l)
+{
+	struct timespec delay = {0, RESTART_MS * 1000000L};
+	pid_t daemon = fork();
+
+	if (!daemon)
+		return;
+	let_go_of_command(l);
+	while (daemon > 0) {
+		await_death(l, daemon);
+		nanosleep(&delay, NULL);
+		delay.tv_nsec = KY_MIN(2 * delay.tv_nsec, RESTART_MAX_MS * 1000000L);
+		*l->ready = false;
+		daemon = fork();
+		if (daemon)
+			continue;
+		prctl(PR_SET_NAME, NAME);
+		l->restarted = true;
+		l->sig_parent = false;
+		return;
+	}
+	_exit(EXIT_FAILURE);
 }
 
 int launch_begin(struct launch *l)
@@ -44,18 +108,21 @@ int launch_begin(struct launch *l)
 	l->ready_fd = l->log_fd = -1;
 	if (!l->background)
 		return 0;
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	l->ready = mmap(
+		NULL, sizeof(*l->ready), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->ready == MAP_FAILED || pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (pid) {
 		close(fds[1]);
-		await_child(pid, fds[0]);
+		await_ready(pid, fds[0]);
 	}
 	close(fds[0]);
 	setsid();
 	l->ready_fd = fds[1];
+	fork_guarded(l);
 	return 0;
 }
 
@@ -117,6 +184,8 @@ void launch_ready(struct launch *l)
 	notify_manager();
 	if (l->sig_parent)
 		kill(l->parent, SIGUSR1);
+	if (l->ready)
+		*l->ready = true;
 	if (l->ready_fd >= 0 && write(l->ready_fd, "", 1) < 0)
 		ky_warning("the launcher has gone: %s", strerror(errno));
 	l->ready_fd = ky_close(l->ready_fd);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the daemon is started: in the foreground, or by a launcher that forks it and ends when it is
- * ready (or has failed); and who is told of its readiness.
+ * How the daemon is started: in the foreground, or in the background by a launcher, which exits when the daemon is ready or
+ * has failed; and to whom its readiness is reported.
+ *
+ * A daemon in the background has a guard as its parent: if a signal kills the daemon while there are sessions, the guard
+ * starts the successor at once. So programs that start then are recorded, although nobody types a command.
+ *
+ *	command --> launcher --> guard --> daemon
  */
 #ifndef SESSIOND_LAUNCH_H
 #define SESSIOND_LAUNCH_H
@@ -13,7 +18,9 @@ struct launch {
 	bool background; /* fork; the launcher waits */
 	bool detach;	 /* and when ready, leave the terminal: log to a file */
 	bool sig_parent; /* SIGUSR1 to whoever started the launcher */
+	bool restarted;	 /* this is the successor of a daemon that was killed */
 	pid_t parent;
+	bool *ready;  /* shared with the guard; NULL: there is none */
 	int ready_fd; /* to the launcher; -1: none */
 	int log_fd;   /* -1: none */
 };

@@ -169,6 +169,7 @@ int main(int argc, char **argv)
 		ky_error("cannot start the daemon: %s", strerror(-ret));
 		return EXIT_FAILURE;
 	}
+	options.take_over = options.take_over && !launch.restarted;
 	ret = daemon_init(&d, &options, on_ready);
 	if (!ret) {
 		launch_log(&launch, rundir_path(&d.run, "log"));

@@ -33,7 +33,7 @@ def state(k, session="s"):
     def plain(o):
         if isinstance(o, dict):
             return {key: plain(v) for key, v in o.items() if key not in ("warnings", "notices", "recorded", "discarded", "bytes",
-                "packets", "matched", "memory", "counts", "in_buffers", "error", "applications")}
+                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications")}
         return [plain(v) for v in o] if isinstance(o, list) else o
 
     return plain(text)

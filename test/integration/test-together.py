@@ -4,6 +4,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -21,6 +22,17 @@ def daemon_pid(k):
         pid = int((k.rundir / "lock").read_text())
         return pid if kymotest.alive(pid) else 0
     return 0
+
+
+def daemons(k):
+    """The session daemons, without their guards."""
+    return [p for p in kymotest.processes_with(k.mark) if name_of(p) == "kymo-sessiond"]
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def end_daemon(k, signo=signal.SIGTERM):
@@ -56,8 +68,7 @@ def test_create(k):
     """Where no daemon runs, several commands start one each: one serves them all."""
     all_done([begin(k, "create", f"s{i}") for i in range(N)])
     equal(names(k), [f"s{i}" for i in range(N)], "sessions")
-    wait_for(lambda: len([p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]) == 1,
-        "one daemon to be left")
+    wait_for(lambda: len(daemons(k)) == 1, "one daemon to be left")
     end_daemon(k)
 
 
@@ -140,6 +151,39 @@ def test_killed_daemon_that_is_being_replaced(k):
     end_daemon(k)
 
 
+def test_guard(k):
+    """A daemon that a command started and somebody kills is replaced with nobody typing a command: programs that start are recorded."""
+    trace = k.record("emit:*", channel=ROOMY)
+    for i in range(5):
+        pid = daemon_pid(k)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: daemon_pid(k) not in (0, pid) and k.answers(), "the successor")
+        k.app("emit", "-n", 100, "-p", i)
+    s = k.kymo_json("status", "s")["session"]
+    check(s["unattended_ms"] > 0, s)
+    said = k.kymo("stop", "s").stdout
+    check("no session daemon ran for" in said, said)
+    equal(len(read_trace(trace)[0]), 500, "events")
+    k.kymo("destroy", "s")
+    end_daemon(k, signal.SIGKILL)
+    wait_for(lambda: not kymotest.processes_with(k.mark), "the guard to end: there is no session")
+
+
+def test_no_daemon_for_a_while(k):
+    """Without a guard, the time without a daemon is named."""
+    k.start_daemon()
+    trace = k.record("emit:*", channel=ROOMY)
+    k.app("emit", "-n", 10)
+    k.daemon.kill()
+    k.daemon.wait()
+    k.app("emit", "-n", 100)  # of which nobody knows
+    k.daemon = None
+    said = k.kymo("destroy", "s").stdout
+    check("no session daemon ran for" in said and "are not in the trace" in said, said)
+    equal(len(read_trace(trace)[0]), 10, "events")
+    end_daemon(k)
+
+
 def test_ending_daemon(k):
     """A command that starts daemons waits for the end of one that completes its traces."""
     k.start_daemon()
@@ -176,11 +220,11 @@ def test_descriptors_of_record(k):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     k.started.append(recorder)
     equal(recorder.stdout.readline(), "ready\n", "line of the program")
-    daemons = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p) or
+    held_by = [p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p) or
         "kymo-consumerd" in kymotest.command_of(p)]
-    equal(len(daemons), 2, "daemons")
+    equal(len(held_by), 2, "daemons")
     node = os.stat(writing)
-    for pid in daemons:
+    for pid in held_by:
         held = [link for _, link, st in kymotest.descriptors(pid) if (st.st_dev, st.st_ino) == (node.st_dev, node.st_ino)]
         equal(held, [], f"of its caller's pipe, {kymotest.command_of(pid)} holds")
     os.close(reading)

@@ -274,6 +274,7 @@ struct json_object *report_session(const struct session *s)
 
 	add_session_counts(o, s);
 	add_number(o, "unrecorded_programs", s->unrecorded.n);
+	add_number(o, "unattended_ms", (s->unattended_ns + 999999) / 1000000);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
 	add_number(o, "snapshots", s->n_snapshots);
@@ -527,7 +528,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	uint64_t full = n->discarded -
 			KY_MIN(n->discarded,
 				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
-	struct ky_buf unrecorded = {0};
+	struct ky_buf gaps = {0};
 
 	if (full)
 		warn(list,
@@ -547,10 +548,10 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	if (n->discarded_refused)
 		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
 			n->discarded_refused);
-	unrecorded_describe(&unrecorded, &s->unrecorded);
-	if (unrecorded.data)
-		warn(list, "%s", unrecorded.data);
-	ky_buf_deinit(&unrecorded);
+	session_put_gaps(s, &gaps);
+	if (gaps.data)
+		warn(list, "%s", gaps.data);
+	ky_buf_deinit(&gaps);
 	if (n->unwritten)
 		warn(list, "%" PRIu64 " events were recorded but could not be written",
 			n->unwritten);

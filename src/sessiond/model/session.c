@@ -268,13 +268,22 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	ky_job_add(&s->daemon->loop, &s->ending);
 }
 
+void session_put_gaps(const struct session *s, struct ky_buf *to)
+{
+	unrecorded_describe(to, &s->unrecorded);
+	if (s->unattended_ns && s->was_started)
+		ky_buf_printf(to,
+			"%sno session daemon ran for %.3f s: programs that started and ended meanwhile are not in the trace",
+			to->len ? "; " : "", (double)s->unattended_ns / 1e9);
+}
+
 /* Ends the step; the client learns of programs that ran unrecorded. */
 static void finish_recording(
 	struct session *s, void (*finish_step)(struct session *, int, const char *))
 {
 	struct ky_buf text = {0};
 
-	unrecorded_describe(&text, &s->unrecorded);
+	session_put_gaps(s, &text);
 	finish_step(s, 0, text.data ? text.data : "");
 	ky_buf_deinit(&text);
 }

@@ -191,6 +191,8 @@ struct session {
 	struct rotation rotation;
 	int journal_fd; /* -1: it will not survive the daemon */
 	bool doomed;	/* a predecessor was destroying it */
+	uint64_t
+		unattended_ns; /* for how long no daemon ran, between predecessors and us, in sum */
 	struct ky_list snapshots;
 	/* that were written; number of the last one that was begun */
 	unsigned n_snapshots, last_snapshot;
@@ -222,6 +224,8 @@ void session_lose(struct session *s);
 void session_adopt(struct session *s);
 /* Replaces the trackers; `trackers` has the old ones then. */
 void session_track(struct session *s, struct tracker trackers[N_TRACKERS]);
+/* Appends what nobody can have recorded: programs that ran unrecorded, and times without a daemon. Nothing if there is none. */
+void session_put_gaps(const struct session *s, struct ky_buf *to);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
 /* message: NULL or "" when all is well again. */

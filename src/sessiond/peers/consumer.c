@@ -517,6 +517,7 @@ static int handle_adoption(
 		return ret;
 	rotation_adopt(c->session, memory.chunk);
 	c->awaited = 0;
+	c->session->unattended_ns = memory.unattended_ns;
 	session_adopt(c->session);
 	recover_settled(c->session->daemon);
 	return 0;
