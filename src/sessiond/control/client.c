@@ -112,7 +112,7 @@ static enum outcome find_session(struct request *r)
 static enum outcome run_request(struct request *r)
 {
 	if (r->daemon->stopping)
-		return request_refuse(r, "failed", "the session daemon is ending");
+		return request_refuse(r, "ending", "the session daemon is ending");
 	if (find_session(r) == REFUSED)
 		return REFUSED;
 	if (r->command->lasting)
