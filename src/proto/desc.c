@@ -165,7 +165,7 @@ bool ky_desc_name_valid(const char *s)
 {
 	size_t n = strlen(s);
 
-	if (!n || n > KY_NAME_MAX / 2)
+	if (!n || n > KY_NAME_MAX - 2)
 		return false;
 	for (; *s; s++)
 		if (!is_alpha(*s) && !is_digit(*s) && !strchr("_.-:", *s))
@@ -330,6 +330,8 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 		why = "the provider's name is empty, too long, or has a character other than letters, digits, _ . -";
 	else if (!ky_desc_name_valid(d.name))
 		why = "the event's name is empty, too long, or has a character other than letters, digits, _ . - :";
+	else if (strlen(d.provider) + 1 + strlen(d.name) > KY_NAME_MAX)
+		why = "the names of provider and event are longer than 254 characters together";
 	else if (d.loglevel < KYMO_EMERG || d.loglevel > KYMO_DEBUG)
 		why = "the log level is unknown";
 	else

@@ -92,7 +92,7 @@ static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
 	return ky_field_is_array(f) ? f->elem : f->kind;
 }
 
-/* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 127. */
+/* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 253. */
 bool ky_desc_name_valid(const char *s);
 
 #endif

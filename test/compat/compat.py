@@ -125,11 +125,16 @@ class Case:
     build: callable
     rule: str
     filter: str = None
+    cplusplus: bool = False  # C does not have it
+    of_2_13: bool = True  # LTTng-UST 2.13 has it, and records what it should
     twice: bool = False  # LTTng records an event as often as there are providers that have it
 
 
 CASES = [
-    *(Case(v, v, together, f"{v}:*") for v in ("version0", "version1")),
+    *(Case(v, v, together, f"{v}:*") for v in ("version0", "version1", "variety")),
+    Case("extended", "extended", together, "extended:*", of_2_13=False),
+    *(Case(name, "temporary", together, "temporary:*", text, cplusplus=True, of_2_13=False)
+        for name, text in (("temporary", None), ("temporary-filter", 'aside == "aa*" && start == "aa"'))),
     *(Case(f"version0-filter{i}", "version0", together, "version0:aside", text) for i, text in enumerate([
         "hidden > 7 && n < 8", 'secret == "odd"', "half == 1.5", "some[1] == 1073741824", "two[0] == -1 && n == 3", "size == 4",
         'first == "ev" && text == "ev"', "two[1] == 5"])),

@@ -67,7 +67,7 @@ def main():
         written = {}
         try:
             for case in compat.CASES:
-                if names and case.name not in names:
+                if not case.of_2_13 or (names and case.name not in names):
                     continue
                 text = run(case, lttng, top)
                 path = compat.HERE / "expected" / f"{case.name}.txt"

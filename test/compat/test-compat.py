@@ -16,6 +16,7 @@ from kymotest import SOURCE, Failure, check  # noqa: E402
 
 INCLUDE = [f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
 COMPILERS = {
+    "gnu89": ["gcc", "-std=gnu99"],  # the programs; their providers: -std=gnu89
     "gnu99": ["gcc", "-std=gnu99"],
     "c11_pedantic": ["gcc", "-std=c11", "-pedantic"],
     "clang": ["clang", "-std=gnu11"],
@@ -38,7 +39,8 @@ def run(k, case, compiler):
     out = pathlib.Path(k.top, "build")
     out.mkdir()
     flags = " ".join(INCLUDE)
-    tools = compat.Tools(compiler, compiler, INCLUDE, [], str(SOURCE / "scripts" / "kymo-gen-tp"), {**os.environ, "CPPFLAGS": flags}, out)
+    probes = ["gcc", "-std=gnu89"] if compiler is COMPILERS["gnu89"] else compiler
+    tools = compat.Tools(compiler, probes, INCLUDE, [], str(SOURCE / "scripts" / "kymo-gen-tp"), {**os.environ, "CPPFLAGS": flags}, out)
     command, preload = case.build(tools, case)
     text = record(k, case, command, preload)
     wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
@@ -51,9 +53,9 @@ def run(k, case, compiler):
 def add_tests():
     """One for each case, in C; those with all fields and those with all ways of linking also in other languages."""
     for case in compat.CASES:
-        everywhere = case.name in ("version0", "version1", "messages") or case.build in (compat.shared, compat.plugin)
+        everywhere = case.name in ("version0", "version1", "messages", "variety", "extended") or case.cplusplus or case.build in (compat.shared, compat.plugin)
         for name, compiler in COMPILERS.items():
-            if everywhere or name == "gnu99":
+            if (everywhere or name == "gnu99") and (not case.cplusplus or "cplusplus" in name):
                 function = lambda k, case=case, compiler=compiler: run(k, case, compiler)  # noqa: E731
                 globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = function
 

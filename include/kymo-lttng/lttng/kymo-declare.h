@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma GCC system_header
-/* The macros of a provider's header, for who uses its tracepoints. Read again after each provider's probes were made. */
+/* The macros of a provider's header, for files that use its tracepoints. Read again after each provider's probes were made. */
 /* clang-format off */
-#undef LTTNG_UST_TRACEPOINT_ENUM
-#define LTTNG_UST_TRACEPOINT_ENUM(provider, name, values)
+#include <lttng/kymo-nothing.h>
 #undef LTTNG_UST_TRACEPOINT_EVENT
 #define LTTNG_UST_TRACEPOINT_EVENT(provider, name, args, fields) \
 	KYMO__LTTNG_DECLARE(provider, name, args) \
 	KYMO__LTTNG_DEFINE(provider, name)
-#undef LTTNG_UST_TRACEPOINT_EVENT_CLASS
-#define LTTNG_UST_TRACEPOINT_EVENT_CLASS(provider, cls, args, fields)
 #undef LTTNG_UST_TRACEPOINT_EVENT_INSTANCE
 #define LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(cls_provider, cls, provider, name, args) \
 	KYMO__LTTNG_DECLARE(provider, name, args) \
 	KYMO__LTTNG_DEFINE(provider, name)
-#undef LTTNG_UST_TRACEPOINT_LOGLEVEL
-#define LTTNG_UST_TRACEPOINT_LOGLEVEL(provider, name, level)
-#undef LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
-#define LTTNG_UST_TRACEPOINT_MODEL_EMF_URI(provider, name, uri)
 /* clang-format on */

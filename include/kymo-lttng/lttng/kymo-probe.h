@@ -63,6 +63,11 @@
 #define lttng_ust_field_sequence_network_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
 #define lttng_ust_field_sequence_network_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
 #define lttng_ust_field_sequence_text_nowrite(type, item, src, n_type, n) (TEXT_SEQUENCE, ASIDE, item, src, n)
+/* Media types are dropped: CTF 1.8 has no place for them. */
+#define lttng_ust_field_fixed_length_blob(item, src, n, media_type) (ARRAY, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_fixed_length_blob_nowrite(item, src, n, media_type) (ARRAY, ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_variable_length_blob(item, src, n_type, n, media_type) (SEQUENCE, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
+#define lttng_ust_field_variable_length_blob_nowrite(item, src, n_type, n, media_type) (SEQUENCE, ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
 #define lttng_ust_field_unused(src)
 #define lttng_ust_field_unused_nowrite(src)
 
@@ -247,6 +252,8 @@
 #endif
 
 #define KYMO__LTTNG_INSTANCE(cls_provider, cls, provider, name, args) \
+	lttng_ust_static_assert(sizeof(#provider) + sizeof(#name) <= LTTNG_UST_TRACEPOINT_NAME_LEN_MAX, \
+		"Tracepoint name length is too long", Tracepoint_name_length_is_too_long); \
 	KYMO__C_BEGIN \
 	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
 	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \

@@ -31,14 +31,21 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#ifdef __has_include
+#if __has_include(<urcu/compiler.h>)
+#include <urcu/compiler.h>
+#endif
+#endif
+
 #include <kymo/tracepoint.h>
 #include <lttng/ust-api-compat.h>
+#include <lttng/ust-compiler.h>
 
 /* clang-format off */
 
-/* "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single word "void", are no arguments. */
-#define KYMO__LTTNG_COUNT(...) KYMO__LTTNG_COUNT_(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define KYMO__LTTNG_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, count, ...) count
+/* At most 32 arguments. "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single word "void", are no arguments. */
+#define KYMO__LTTNG_COUNT(...) KYMO__LTTNG_COUNT_(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define KYMO__LTTNG_COUNT_(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, count, ...) count
 #define KYMO__LTTNG_ARGS(form, args) KYMO__APPLY_CAT(KYMO__LTTNG_ARGS_, KYMO__LTTNG_COUNT args)(KYMO__LTTNG_##form, KYMO__LTTNG_NO_##form, KYMO__UNWRAP(args))
 #define KYMO__LTTNG_ARGS_1(f, none, ...) KYMO__LTTNG_ARGS_0_(f, none, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_0_(f, none, a) none
@@ -52,6 +59,28 @@
 #define KYMO__LTTNG_ARGS_16(f, none, ...) KYMO__LTTNG_ARGS_16_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_18(f, none, ...) KYMO__LTTNG_ARGS_18_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_20(f, none, ...) KYMO__LTTNG_ARGS_20_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_22(f, none, ...) KYMO__LTTNG_ARGS_22_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_24(f, none, ...) KYMO__LTTNG_ARGS_24_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_26(f, none, ...) KYMO__LTTNG_ARGS_26_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_28(f, none, ...) KYMO__LTTNG_ARGS_28_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_30(f, none, ...) KYMO__LTTNG_ARGS_30_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_32(f, none, ...) KYMO__LTTNG_ARGS_32_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_34(f, none, ...) KYMO__LTTNG_ARGS_34_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_36(f, none, ...) KYMO__LTTNG_ARGS_36_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_38(f, none, ...) KYMO__LTTNG_ARGS_38_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_40(f, none, ...) KYMO__LTTNG_ARGS_40_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_42(f, none, ...) KYMO__LTTNG_ARGS_42_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_44(f, none, ...) KYMO__LTTNG_ARGS_44_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_46(f, none, ...) KYMO__LTTNG_ARGS_46_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_48(f, none, ...) KYMO__LTTNG_ARGS_48_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_50(f, none, ...) KYMO__LTTNG_ARGS_50_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_52(f, none, ...) KYMO__LTTNG_ARGS_52_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_54(f, none, ...) KYMO__LTTNG_ARGS_54_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_56(f, none, ...) KYMO__LTTNG_ARGS_56_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_58(f, none, ...) KYMO__LTTNG_ARGS_58_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_60(f, none, ...) KYMO__LTTNG_ARGS_60_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_62(f, none, ...) KYMO__LTTNG_ARGS_62_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_64(f, none, ...) KYMO__LTTNG_ARGS_64_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_2_(f, t, n) f##_LAST(t, n)
 #define KYMO__LTTNG_ARGS_4_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_2_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_6_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_4_(f, __VA_ARGS__)
@@ -62,6 +91,28 @@
 #define KYMO__LTTNG_ARGS_16_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_14_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_18_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_16_(f, __VA_ARGS__)
 #define KYMO__LTTNG_ARGS_20_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_18_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_22_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_20_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_24_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_22_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_26_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_24_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_28_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_26_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_30_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_28_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_32_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_30_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_34_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_32_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_36_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_34_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_38_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_36_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_40_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_38_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_42_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_40_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_44_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_42_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_46_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_44_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_48_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_46_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_50_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_48_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_52_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_50_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_54_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_52_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_56_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_54_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_58_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_56_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_60_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_58_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_62_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_60_(f, __VA_ARGS__)
+#define KYMO__LTTNG_ARGS_64_(f, t, n, ...) f(t, n), KYMO__LTTNG_ARGS_62_(f, __VA_ARGS__)
 #define KYMO__LTTNG_PROTO(type, name) type name __attribute__((unused))
 #define KYMO__LTTNG_PROTO_LAST(type, name) KYMO__LTTNG_PROTO(type, name)
 #define KYMO__LTTNG_NO_PROTO void
@@ -80,7 +131,8 @@ struct KYMO__HIDDEN kymo__lttng_link {
 	const int *provider;
 };
 
-#define KYMO__LTTNG_HIDE __attribute__((no_instrument_function))
+#define KYMO__LTTNG_HIDE lttng_ust_notrace
+#define LTTNG_UST_TRACEPOINT_NAME_LEN_MAX 256
 
 #define KYMO__LTTNG_DECLARE(provider, name, args) \
 	KYMO__C_BEGIN \
@@ -118,8 +170,19 @@ struct KYMO__HIDDEN kymo__lttng_link {
 		{(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_LINK, 0, #provider, #name, NULL, \
 			&kymo_lttng_##provider##___##name, __FILE__, __LINE__, 0}, \
 		KYMO__LTTNG_PROVIDER(provider)}; \
-	static const struct kymo_event *kymo__link_entry_##provider##___##name \
+	static const struct kymo_event *lttng_ust_tracepoint_ptr_##provider##___##name \
 		KYMO__IN_LIST = &kymo__link_##provider##___##name.event;
+#endif
+
+/* Where a program asks for them, as LTTng-UST does when it is built for them: probes of SystemTap's, of at most 12 arguments. */
+#ifdef LTTNG_UST_HAVE_SDT_INTEGRATION
+#include <sys/sdt.h>
+#define KYMO__LTTNG_SDT(provider, ...) KYMO__APPLY_CAT(KYMO__LTTNG_SDT_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
+#define KYMO__LTTNG_SDT_ONE(provider, name) _SDT_PROBE(provider, name, 0, ());
+#define KYMO__LTTNG_SDT_MORE(provider, name, ...) KYMO__LTTNG_SDT_N(provider, name, KYMO__COUNT(__VA_ARGS__), (__VA_ARGS__))
+#define KYMO__LTTNG_SDT_N(provider, name, n, args) _SDT_PROBE(provider, name, n, args);
+#else
+#define KYMO__LTTNG_SDT(...)
 #endif
 
 #define lttng_ust_tracepoint_enabled(provider, name) KYMO__LTTNG_ENABLED(provider, name)
@@ -127,6 +190,7 @@ struct KYMO__HIDDEN kymo__lttng_link {
 	KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
 #define lttng_ust_tracepoint(provider, ...) \
 	do { \
+		KYMO__LTTNG_SDT(provider, __VA_ARGS__) \
 		if (KYMO__LTTNG_ENABLED(provider, KYMO__FIRST_TOKEN(__VA_ARGS__, 0))) \
 			KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
 	} while (0)
@@ -184,6 +248,15 @@ enum {
 #define TRACEPOINT_LOGLEVEL LTTNG_UST_TRACEPOINT_LOGLEVEL
 #define TRACEPOINT_MODEL_EMF_URI LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
 #endif
+
+/* LTTng-UST's destructors of tracepoints, which programs switch off before they end in a hurry. */
+static inline __attribute__((unused)) void lttng_ust_tracepoint_disable_destructors(void)
+{
+}
+
+static inline __attribute__((unused)) void tracepoint_disable_destructors(void)
+{
+}
 
 /* What these say when a provider's header is read by who uses its tracepoints; <lttng/tracepoint-event.h> has others. */
 #include <lttng/kymo-declare.h>

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What programs use of LTTng-UST's header of this name. */
+#ifndef KYMO_LTTNG_UST_COMPILER_H
+#define KYMO_LTTNG_UST_COMPILER_H
+
+#pragma GCC system_header
+
+#include <assert.h>
+
+#define lttng_ust_notrace __attribute__((no_instrument_function))
+
+#ifdef __cplusplus
+#define lttng_ust_static_assert(predicate, msg, c_identifier_msg) static_assert(predicate, msg)
+#else
+#define lttng_ust_static_assert(predicate, msg, c_identifier_msg)                                  \
+	__extension__ _Static_assert(predicate, msg)
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that LTTng-UST wants around clone() and the like. Kymo notices by itself: they do nothing. */
+#ifndef KYMO_LTTNG_UST_FORK_H
+#define KYMO_LTTNG_UST_FORK_H
+
+#pragma GCC system_header
+
+#include <signal.h> /* programs have a sigset_t from here */
+
+static inline __attribute__((unused)) void lttng_ust_before_fork(void *set)
+{
+	(void)set;
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_fork_parent(void *set)
+{
+	(void)set;
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_fork_child(void *set)
+{
+	(void)set;
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setns(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_unshare(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setuid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setgid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_seteuid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setegid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setreuid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setregid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setresuid(void)
+{
+}
+
+static inline __attribute__((unused)) void lttng_ust_after_setresgid(void)
+{
+}
+
+#endif

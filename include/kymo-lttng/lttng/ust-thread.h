@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* A call that LTTng-UST wants in threads whose first event is in a signal handler. Kymo needs none: it does nothing. */
+#ifndef KYMO_LTTNG_UST_THREAD_H
+#define KYMO_LTTNG_UST_THREAD_H
+
+#pragma GCC system_header
+
+static inline __attribute__((unused)) void lttng_ust_init_thread(void)
+{
+}
+
+#endif
