@@ -66,7 +66,7 @@ int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int 
  * KY_CONS_MESSAGES(KY_MSG_SENDER).
  */
 #define KY_MSG_SENDER(msg, TYPE, FIELDS)                                                           \
-	static inline int msg##_send(                                                              \
+	__attribute__((unused)) static inline int msg##_send(                                      \
 		struct ky_msg_conn *c, const struct msg *m, const int *fds, size_t n_fds)          \
 	{                                                                                          \
 		uint8_t buf[KY_MSG_MAX];                                                           \

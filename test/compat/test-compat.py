@@ -30,8 +30,9 @@ COMPILERS = {
 def record(k, case, command, preload):
     trace = k.top / "trace"
     rule = ["-e", case.rule, *(["-f", case.filter] if case.filter else [])]
-    preloads = os.pathsep.join(filter(None, [k.env.get("LD_PRELOAD"), str(preload) if preload else None]))
-    k.kymo("record", "--no-summary", "-o", trace, *rule, "--", *command, env={"LD_PRELOAD": preloads} if preloads else {})
+    # for the program alone: a command line that is built with sanitizers does not start with other libraries before these
+    wrap = ["env", f"LD_PRELOAD={preload}"] if preload else []
+    k.kymo("record", "--no-summary", "-o", trace, *rule, "--", *wrap, *command)
     return compat.text_of(trace)
 
 

@@ -91,7 +91,7 @@ def foreign(k, name, compiler, cpu, c_args=(), binutils="", program="emit"):
     cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
     if not (directory / "build.ninja").exists():
         shutil.rmtree(directory, ignore_errors=True)
-        k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled",
+        k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled", "-Ddebug=false",
             "--werror"], timeout=8 * kymotest.TIMEOUT, env={"PATH": os.environ["PATH"]})
     k.run(["ninja", "-C", directory], timeout=8 * kymotest.TIMEOUT)
     app = pathlib.Path(k.top, program)

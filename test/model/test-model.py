@@ -23,7 +23,7 @@ STATES = re.compile(r"(\d+) states, stored")
 def explore(model, options):
     """What the verifier says, or why there is none. Processes that were killed never end: that is no deadlock."""
     with tempfile.TemporaryDirectory(prefix="kymo-model-") as directory:
-        for command in (["spin", *options, "-a", str(model)], ["cc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"],
+        for command in (["spin", *options, "-a", str(model)], ["cc", "-O1", "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"],
                         ["./pan", "-E", "-m100000", "-w24"]):
             done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             if done.returncode:
