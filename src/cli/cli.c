@@ -31,6 +31,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_set_session,
 	&cmd_view,
 	&cmd_stat,
+	&cmd_explain,
 	&cmd_standalone,
 	&cmd_help,
 	NULL,

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the affected instances of a finding have in common and typical ones have not: values and
+ * sizes of fields, threads, positions, times, company (docs/explain.md, "When").
+ */
+#ifndef EXPLAIN_CONDITIONS_H
+#define EXPLAIN_CONDITIONS_H
+
+#include "explain/difference.h"
+
+/* Durations as text: "2.53 ms". Returns buf. */
+const char *ky_explain_duration(char *buf, size_t size, double ns);
+/* "thread 3361 (flusher)". Returns buf. */
+const char *ky_explain_thread_text(
+	const struct ky_explain *x, char *buf, size_t size, uint32_t thread);
+
+/*
+ * Fills in f->conditions, the one for the sentence first. all: instances of which the effect of a
+ * field is estimated, in order of their begins. 0 or -ENOMEM.
+ */
+int ky_conditions_find(struct ky_difference *d, struct ky_finding *f,
+	struct ky_instance *const *all, size_t n_all);
+
+#endif

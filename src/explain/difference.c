@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/difference.h"
+
+#include <math.h>
+
+#include "explain/stats.h"
+
+#define WHOLE_PART 0.6 /* a span is named whole unless one part holds so much of its excess */
+
+/* Means for each instance of one group. */
+struct mean_part {
+	double count, ns;
+};
+
+struct work {
+	struct ky_difference *d;
+	struct ky_explain *x;
+	struct mean_part *means[2];	   /* owned; slow, typical; by component */
+	uint32_t *first, *next;		   /* owned; children of a component */
+	KY_VEC(struct ky_finding *) found; /* owned until merged */
+	int error;
+};
+
+static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
+{
+	return ky_component_get(&x->components, c);
+}
+
+enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f)
+{
+	return (enum ky_component_kind)component(x, f->component)->kind;
+}
+
+static bool is_wait(const struct ky_explain *x, uint32_t c)
+{
+	enum ky_component_kind kind = (enum ky_component_kind)component(x, c)->kind;
+
+	return kind != KY_PART_SPAN && kind != KY_PART_WAY;
+}
+
+bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f)
+{
+	return is_wait(x, f->component);
+}
+
+double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i)
+{
+	double ns = 0;
+
+	for (size_t k = 0; k < f->components.n; k++) {
+		const struct ky_part *p = ky_instance_part(i, f->components.v[k]);
+
+		ns += p ? (double)p->ns : 0;
+	}
+	return ns;
+}
+
+double ky_finding_count(
+	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
+{
+	double n = 0;
+
+	for (size_t k = 0; k < f->components.n; k++) {
+		uint32_t c = f->components.v[k];
+		const struct ky_part *p = ky_instance_part(i, c);
+
+		/* Of an event's ways, only those that end with it. */
+		if (p && (f->kind != KY_FINDING_EVENT || component(x, c)->b == f->key.what))
+			n += p->count;
+	}
+	return n;
+}
+
+/* --- parts of the difference --- */
+
+static void add_means(struct mean_part *means, struct ky_instance *const *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < v[i]->parts.n; k++) {
+			const struct ky_part *p = &v[i]->parts.v[k];
+
+			means[p->component].count += (double)p->count / (double)n;
+			means[p->component].ns += (double)p->ns / (double)n;
+		}
+	}
+}
+
+static int add_children(struct work *w)
+{
+	size_t n = w->x->components.all.n;
+
+	w->first = calloc(n + 1, sizeof(*w->first));
+	w->next = calloc(n + 1, sizeof(*w->next));
+	if (!w->first || !w->next)
+		return -ENOMEM;
+	for (uint32_t c = (uint32_t)n; c > KY_ROOT; c--) {
+		uint32_t parent = component(w->x, c)->parent;
+
+		if (w->means[0][c].ns <= 0 && w->means[1][c].ns <= 0 && w->means[0][c].count <= 0 &&
+			w->means[1][c].count <= 0)
+			continue;
+		w->next[c] = w->first[parent];
+		w->first[parent] = c;
+	}
+	return 0;
+}
+
+static struct ky_finding *free_finding(struct ky_finding *f)
+{
+	if (!f)
+		return NULL;
+	for (size_t i = 0; i < f->conditions.n; i++)
+		free(f->conditions.v[i].text);
+	for (size_t i = 0; i < f->evidence.n; i++)
+		free(f->evidence.v[i]);
+	ky_vec_deinit(&f->conditions);
+	ky_vec_deinit(&f->evidence);
+	ky_vec_deinit(&f->components);
+	ky_vec_deinit(&f->affected);
+	free(f->clause);
+	free(f);
+	return NULL;
+}
+
+static void add_finding(struct work *w, enum ky_finding_kind kind, uint32_t c, double amount)
+{
+	struct ky_finding *f = calloc(1, sizeof(*f));
+
+	if (!f || ky_vec_add(&f->components, c) < 0 || ky_vec_add(&w->found, f) < 0) {
+		w->error = -ENOMEM;
+		free_finding(f);
+		return;
+	}
+	f->kind = kind;
+	f->component = c;
+	f->amount = f->top = amount;
+	f->p = 1;
+	for (size_t i = 0; i < 2; i++) {
+		const struct mean_part *m = &w->means[i][c];
+
+		f->count[i] = m->count;
+		f->mean_ns[i] = m->count > 0 ? m->ns / m->count : 0;
+	}
+}
+
+static double each(const struct mean_part *m)
+{
+	return m->count > 0 ? m->ns / m->count : 0;
+}
+
+static void divide(struct work *w, uint32_t parent, double calls);
+
+/* The longer time of each call: of the part that has most of it, or of the whole. */
+static void divide_longer(struct work *w, uint32_t c, double longer, double each_longer)
+{
+	size_t n = w->found.n, top = n;
+
+	if (component(w->x, c)->kind != KY_PART_SPAN || !w->first[c]) {
+		add_finding(w, KY_FINDING_LONGER, c, longer);
+		return;
+	}
+	divide(w, c, longer / each_longer);
+	for (size_t i = n; i < w->found.n; i++) {
+		if (w->found.v[i]->amount > w->found.v[top]->amount)
+			top = i;
+	}
+	if (w->found.n > n && w->found.v[top]->amount >= WHOLE_PART * longer)
+		return;
+	while (w->found.n > n)
+		free_finding(w->found.v[--w->found.n]);
+	add_finding(w, KY_FINDING_LONGER, c, longer);
+}
+
+/*
+ * What `calls` calls of parent take longer, as a sum over its children: that a child came more
+ * often, that it took longer, and both, which goes to what changed more in proportion.
+ */
+static void divide_child(struct work *w, uint32_t parent, uint32_t c, double calls)
+{
+	const struct mean_part *s = &w->means[0][c], *t = &w->means[1][c];
+	double parent_s = w->means[0][parent].count, parent_t = w->means[1][parent].count;
+	double rate_s = parent_s > 0 ? s->count / parent_s : 0;
+	double rate_t = parent_t > 0 ? t->count / parent_t : 0;
+	double more = each(s) - each(t), count, longer, both;
+
+	if (rate_t <= 0) {
+		add_finding(w, KY_FINDING_NEW, c, calls * rate_s * each(s));
+		return;
+	}
+	count = calls * (rate_s - rate_t) * each(t);
+	longer = s->count > 0 ? calls * rate_t * more : 0;
+	both = s->count > 0 ? calls * (rate_s - rate_t) * more : 0;
+	if (is_wait(w->x, c) && fabs(count + both) < fabs(longer) * 3) {
+		longer += both + count;
+		count = 0;
+	} else if (fabs(rate_s / rate_t - 1) * each(t) > fabs(more)) {
+		count += both;
+	} else {
+		longer += both;
+	}
+	if (fabs(count) > 1e-9)
+		add_finding(w, KY_FINDING_COUNT, c, count);
+	if (longer != 0 && more != 0)
+		divide_longer(w, c, longer, more);
+}
+
+static void divide(struct work *w, uint32_t parent, double calls)
+{
+	for (uint32_t c = w->first[parent]; c && !w->error; c = w->next[c])
+		divide_child(w, parent, c, calls);
+}
+
+/* --- findings that belong together --- */
+
+static bool begins(const struct ky_explain *x, uint32_t name, const char *text)
+{
+	return !strncmp(ky_texts_get(&x->names, name), text, strlen(text));
+}
+
+static bool is_lock_event(const struct ky_explain *x, uint32_t name)
+{
+	return begins(x, name, "pthread:mutex") || begins(x, name, "lttng_ust_pthread:");
+}
+
+static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
+{
+	return begins(x, name, "libc:alloc");
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+	size_t n = strlen(text), m = strlen(ending);
+
+	return n > m && !strcmp(text + n - m, ending);
+}
+
+/* An event that is neither the end of something nor one of the libraries'. */
+static bool is_plain_event(const struct ky_explain *x, uint32_t name)
+{
+	const char *text = ky_texts_get(&x->names, name);
+
+	return name && strchr(text, ':') && !ends_in(text, "_begin") && !ends_in(text, "_end") &&
+	       !is_lock_event(x, name) && !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
+	       !begins(x, name, "cyg_profile:");
+}
+
+/* A way that is no loop: an optional call in it makes two other ways of it. */
+static bool is_simple_way(const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+
+	return c->kind == KY_PART_WAY && f->count[0] < 3 && f->count[1] < 3 && c->a != c->b &&
+	       !is_lock_event(x, c->a) && !is_lock_event(x, c->b) && !is_alloc_event(x, c->a) &&
+	       !is_alloc_event(x, c->b);
+}
+
+static bool is_changed_path(const struct work *w, uint32_t parent)
+{
+	for (size_t i = 0; i < w->found.n; i++) {
+		const struct ky_finding *f = w->found.v[i];
+
+		if (f->kind != KY_FINDING_LONGER && is_simple_way(w->x, f) &&
+			component(w->x, f->component)->parent == parent)
+			return true;
+	}
+	return false;
+}
+
+/* How often the event comes in the path: slow, typical. */
+static void count_event(const struct work *w, uint32_t parent, uint32_t event, double n[2])
+{
+	n[0] = n[1] = 0;
+	for (uint32_t c = w->first[parent]; c; c = w->next[c]) {
+		if (component(w->x, c)->kind != KY_PART_WAY || component(w->x, c)->b != event)
+			continue;
+		n[0] += w->means[0][c].count;
+		n[1] += w->means[1][c].count;
+	}
+}
+
+/* The one of the way's two events that comes far more often than in typical instances; 0: none. */
+static uint32_t find_frequent(const struct work *w, const struct ky_component *c)
+{
+	const uint32_t events[] = {c->b, c->a};
+	double most = 0, n[2];
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < 2 && c->kind == KY_PART_WAY; i++) {
+		if (!is_plain_event(w->x, events[i]))
+			continue;
+		count_event(w, c->parent, events[i], n);
+		if (n[0] > KY_MAX(3 * n[1], n[1] + .5) && n[0] > most) {
+			most = n[0];
+			found = events[i];
+		}
+	}
+	return found;
+}
+
+/* The mutex that slow instances wait for most at a place. */
+static uint64_t find_mutex(const struct work *w, uint32_t c)
+{
+	KY_VEC(struct ky_wait) sums = {0};
+	uint64_t mutex = 0;
+	int64_t most = 0;
+
+	for (size_t i = 0; i < w->d->n_slow; i++) {
+		const struct ky_instance *s = w->d->slow[i];
+
+		for (size_t k = 0; k < s->waits.n; k++) {
+			const struct ky_wait *wait = &s->waits.v[k];
+			size_t j = 0;
+
+			while (j < sums.n && sums.v[j].mutex != wait->mutex)
+				j++;
+			if (wait->component != c || (j == sums.n && ky_vec_add(&sums, *wait) < 0))
+				continue;
+			sums.v[j].ns += wait->ns;
+		}
+	}
+	for (size_t j = 0; j < sums.n; j++) {
+		if (sums.v[j].ns > most) {
+			most = sums.v[j].ns;
+			mutex = sums.v[j].mutex;
+		}
+	}
+	ky_vec_deinit(&sums);
+	return mutex;
+}
+
+/* The name of the innermost span of a place. */
+static uint32_t span_of(const struct ky_explain *x, uint32_t c)
+{
+	const struct ky_component *o = component(x, c);
+
+	while (o->kind != KY_PART_SPAN && o->parent)
+		o = component(x, o->parent);
+	return o->a;
+}
+
+static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
+{
+	const struct ky_component *c = component(w->x, f->component);
+	uint32_t frequent = find_frequent(w, c);
+	struct ky_finding_key key = {.kind = f->kind, .place = c->parent};
+
+	if (frequent) {
+		f->kind = KY_FINDING_EVENT;
+		key = (struct ky_finding_key){KY_KEY_EVENT, 0, c->parent, frequent};
+	} else if (is_simple_way(w->x, f) && is_changed_path(w, c->parent)) {
+		f->kind = KY_FINDING_LONGER;
+		key = (struct ky_finding_key){KY_KEY_SELF, 0, c->parent, 0};
+	} else if (c->kind == KY_PART_READY) {
+		key = (struct ky_finding_key){.group = KY_KEY_READY};
+	} else if (c->kind == KY_PART_LOCK) {
+		key = (struct ky_finding_key){
+			.group = KY_KEY_LOCK, .what = find_mutex(w, f->component)};
+		key.place = key.what ? 0 : f->component;
+	} else if (c->kind == KY_PART_WAY && f->kind != KY_FINDING_LONGER &&
+		   (is_alloc_event(w->x, c->a) || is_alloc_event(w->x, c->b))) {
+		f->kind = KY_FINDING_ALLOC;
+		key = (struct ky_finding_key){KY_KEY_ALLOC, 0, span_of(w->x, f->component), 0};
+	} else if (c->kind == KY_PART_WAY && f->kind != KY_FINDING_LONGER &&
+		   (is_lock_event(w->x, c->a) || is_lock_event(w->x, c->b))) {
+		f->kind = KY_FINDING_LOCKS;
+		key = (struct ky_finding_key){KY_KEY_LOCKS, 0, span_of(w->x, f->component), 0};
+	} else if (c->kind == KY_PART_WAY) {
+		/* The same way in the same span, wherever that was called from. */
+		key.place = span_of(w->x, f->component);
+		key.what = (uint64_t)c->a << 32 | c->b;
+	} else {
+		key.place = c->kind == KY_PART_SPAN ? c->a : f->component;
+		key.what = c->kind;
+	}
+	return key;
+}
+
+static bool is_same_key(const struct ky_finding_key *a, const struct ky_finding_key *b)
+{
+	return a->group == b->group && a->kind == b->kind && a->place == b->place &&
+	       a->what == b->what;
+}
+
+static void merge_into(struct work *w, struct ky_finding *to, struct ky_finding *f)
+{
+	size_t i = 0;
+
+	if (f->amount > to->top) {
+		to->component = f->component;
+		to->top = f->amount;
+		memcpy(to->count, f->count, sizeof(to->count));
+		memcpy(to->mean_ns, f->mean_ns, sizeof(to->mean_ns));
+	}
+	to->amount += f->amount;
+	while (i < to->components.n && to->components.v[i] != f->components.v[0])
+		i++;
+	if (i == to->components.n && ky_vec_add(&to->components, f->components.v[0]) < 0)
+		w->error = -ENOMEM;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+	const struct ky_finding *x = *(struct ky_finding *const *)a;
+	const struct ky_finding *y = *(struct ky_finding *const *)b;
+
+	if (x->amount != y->amount)
+		return x->amount > y->amount ? -1 : 1;
+	return (x->component > y->component) - (x->component < y->component);
+}
+
+/* Keys depend on all findings, so they are made before any is merged. */
+static void merge_all(struct work *w)
+{
+	struct ky_difference *d = w->d;
+	struct ky_finding_key *keys = calloc(w->found.n + 1, sizeof(*keys));
+	enum ky_finding_kind *kinds = calloc(w->found.n + 1, sizeof(*kinds));
+
+	if (!keys || !kinds)
+		w->error = -ENOMEM;
+	for (size_t i = 0; i < w->found.n && !w->error; i++) {
+		struct ky_finding copy = *w->found.v[i];
+
+		keys[i] = key_of(w, &copy);
+		kinds[i] = copy.kind;
+	}
+	for (size_t i = 0; i < w->found.n && !w->error; i++) {
+		struct ky_finding *f = w->found.v[i];
+		size_t k = 0;
+
+		while (k < d->findings.n && !is_same_key(&d->findings.v[k]->key, &keys[i]))
+			k++;
+		if (k < d->findings.n) {
+			merge_into(w, d->findings.v[k], f);
+			continue;
+		}
+		f->key = keys[i];
+		f->kind = kinds[i];
+		if (ky_vec_add(&d->findings, f) < 0)
+			w->error = -ENOMEM;
+		else
+			w->found.v[i] = NULL;
+	}
+	free(keys);
+	free(kinds);
+	if (d->findings.n)
+		qsort(d->findings.v, d->findings.n, sizeof(struct ky_finding *), compare_findings);
+}
+
+/* --- tests --- */
+
+/* Of each instance of a group, by a finding: its time, or its number. */
+static double *measure(const struct ky_difference *d, const struct ky_finding *f,
+	struct ky_instance *const *v, size_t n, bool count)
+{
+	double *values = calloc(n + 1, sizeof(*values));
+
+	for (size_t i = 0; values && i < n; i++)
+		values[i] = count ? ky_finding_count(d->x, f, v[i]) : ky_finding_ns(f, v[i]);
+	return values;
+}
+
+static double compare_groups(const struct ky_difference *d, const struct ky_finding *f, bool count)
+{
+	double *slow = measure(d, f, d->slow, d->n_slow, count);
+	double *typical = measure(d, f, d->group->typical, d->group->n_typical, count);
+	double p = slow && typical
+			   ? ky_stats_mann_whitney(slow, d->n_slow, typical, d->group->n_typical)
+			   : -1;
+
+	free(slow);
+	free(typical);
+	return p;
+}
+
+static int set_typical(struct ky_difference *d, struct ky_finding *f)
+{
+	size_t n = d->group->n_typical;
+	double *ns = measure(d, f, d->group->typical, n, false);
+	double *count = measure(d, f, d->group->typical, n, true);
+	int r = ns && count ? 0 : -ENOMEM;
+
+	if (!r) {
+		f->typical_ns = ky_stats_mean(ns, n);
+		f->typical_count = ky_stats_mean(count, n);
+	}
+	free(ns);
+	free(count);
+	f->share = f->amount / d->extra_ns;
+	f->typical_share = d->typical_ns > 0 ? KY_MIN(1, f->typical_ns / d->typical_ns) : 0;
+	return r;
+}
+
+static int find_affected(struct ky_difference *d, struct ky_finding *f)
+{
+	for (size_t i = 0; i < d->n_slow; i++) {
+		struct ky_instance *s = d->slow[i];
+		double excess = ky_finding_ns(f, s) - f->typical_ns;
+
+		if (excess >= KY_MAX(0.4 * (s->ns - d->typical_ns), 0.3 * f->amount) &&
+			ky_vec_add(&f->affected, s) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The finding with the greatest excess in this instance. */
+static struct ky_finding *find_blamed(const struct ky_difference *d, const struct ky_instance *i)
+{
+	struct ky_finding *found = NULL;
+	double most = 0;
+
+	for (size_t k = 0; k < d->findings.n; k++) {
+		struct ky_finding *f = d->findings.v[k];
+		double excess = ky_finding_ns(f, i) - f->typical_ns;
+
+		if (!found || excess > most) {
+			most = excess;
+			found = f;
+		}
+	}
+	return found;
+}
+
+static int compare_lengths(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+/* Blames of slow instances, and of the longer half of typical ones: how often that is noise. */
+static int count_blames(struct ky_difference *d)
+{
+	size_t n = d->group->n_typical, half = n / 2;
+	struct ky_instance **typical = calloc(n + 1, sizeof(*typical));
+	struct ky_finding *f;
+
+	if (!typical)
+		return -ENOMEM;
+	memcpy(typical, d->group->typical, n * sizeof(*typical));
+	qsort(typical, n, sizeof(*typical), compare_lengths);
+	for (size_t i = 0; i < d->n_slow; i++) {
+		f = find_blamed(d, d->slow[i]);
+		if (f)
+			f->blamed++;
+	}
+	for (size_t i = half; i < n; i++) {
+		f = find_blamed(d, typical[i]);
+		if (f)
+			f->noise += 1 / (double)(n - half);
+	}
+	free(typical);
+	return 0;
+}
+
+/* An excess of five times the spread of typical ones is none of their noise. */
+static int drop_noise(struct ky_difference *d, struct ky_finding *f)
+{
+	size_t n = d->group->n_typical;
+	double *ns = measure(d, f, d->group->typical, n, false), spread, excess = 0;
+
+	if (!ns)
+		return -ENOMEM;
+	ky_stats_sort(ns, n);
+	spread = ky_stats_quantile(ns, n, .95) - f->typical_ns;
+	for (size_t i = 0; i < f->affected.n; i++)
+		excess += (ky_finding_ns(f, f->affected.v[i]) - f->typical_ns) /
+			  (double)f->affected.n;
+	if (excess >= 5 * spread)
+		f->noise = 0;
+	free(ns);
+	return 0;
+}
+
+static bool is_candidate(const struct ky_difference *d, const struct ky_finding *f)
+{
+	return f->share >= KY_MIN_SHARE && f->affected.n >= KY_MIN((size_t)3, d->n_slow);
+}
+
+/* Counts and waits are not what slow instances were chosen by: they can be compared. */
+static int test_independent(struct ky_difference *d, struct ky_finding *f, double n_tests)
+{
+	bool wait = ky_finding_is_wait(d->x, f);
+
+	if (!is_candidate(d, f) || (f->kind == KY_FINDING_LONGER && !wait))
+		return 0;
+	f->p = compare_groups(d, f, f->kind != KY_FINDING_LONGER);
+	if (f->p < 0)
+		return -ENOMEM;
+	f->p = KY_MIN(1, f->p * n_tests);
+	f->is_valid = f->p < KY_ALPHA &&
+		      (f->kind != KY_FINDING_LONGER || f->share > 1.2 * f->typical_share);
+	return 0;
+}
+
+/* What is left when valid findings are taken out. */
+struct rest {
+	double n, share, typical, noise, n_tests;
+};
+
+static void take_out(struct rest *rest, const struct ky_finding *f)
+{
+	rest->n -= (double)f->blamed;
+	rest->share -= f->share;
+	rest->typical -= f->typical_share;
+	rest->noise -= f->noise;
+}
+
+static bool has_odds(double share, double typical)
+{
+	return share >= 1 || (typical < 1 && share / (1 - share) >= 1.5 * typical / (1 - typical));
+}
+
+/* Blame: what hits anywhere hits in proportion to time. */
+static double test_blame(const struct rest *rest, const struct ky_finding *sum)
+{
+	double k = KY_MIN((double)sum->blamed, rest->n);
+	double by_time = rest->typical > 0 ? sum->typical_share / rest->typical : 1;
+	double by_noise = sum->noise / KY_MAX(KY_MAX(rest->noise, sum->noise), .01);
+	double q = KY_MIN(1, KY_MAX(KY_MAX(by_time, by_noise), .01));
+
+	if (rest->n < 1 || k < 1)
+		return 1;
+	return KY_MIN(1, rest->n_tests * ky_stats_binomial((size_t)rest->n, (size_t)k, q));
+}
+
+static bool is_long(
+	const struct ky_difference *d, const struct ky_finding *f, const struct rest *rest)
+{
+	return f->kind == KY_FINDING_LONGER && !ky_finding_is_wait(d->x, f) && !f->is_valid &&
+	       f->share >= KY_MAX(.15 * rest->share, KY_MIN_SHARE) &&
+	       f->typical_share < rest->typical && f->affected.n >= KY_MIN((size_t)3, d->n_slow);
+}
+
+/*
+ * The largest alone, then the largest two and three together: half of the slow ones may be slow for
+ * another reason. Returns how many were found, 0 for none.
+ */
+static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
+{
+	struct ky_finding sum = {0};
+
+	for (size_t m = 1; m <= KY_MIN(n, (size_t)3); m++) {
+		const struct ky_finding *f = v[m - 1];
+		double p;
+
+		sum.blamed += f->blamed;
+		sum.typical_share += f->typical_share;
+		sum.noise += f->noise;
+		sum.share += f->share;
+		p = test_blame(rest, &sum);
+		if (p >= KY_ALPHA / 3 ||
+			!has_odds(sum.share / rest->share, sum.typical_share / rest->typical))
+			continue;
+		for (size_t i = 0; i < m; i++) {
+			v[i]->p = p;
+			v[i]->is_valid = has_odds(
+				v[i]->share / rest->share, v[i]->typical_share / rest->typical);
+		}
+		take_out(rest, &sum);
+		return m;
+	}
+	return 0;
+}
+
+static void test_alone(struct ky_finding *f, struct rest *rest)
+{
+	double p = rest->typical > f->typical_share ? test_blame(rest, f) : 1;
+
+	if (p >= KY_ALPHA / 3 ||
+		!has_odds(f->share / rest->share, f->typical_share / rest->typical))
+		return;
+	f->p = p;
+	f->is_valid = true;
+	take_out(rest, f);
+}
+
+static int test_long(struct ky_difference *d, double n_tests)
+{
+	struct rest rest = {(double)d->n_slow, 1, 1, 1, n_tests};
+	KY_VEC(struct ky_finding *) v = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < d->findings.n && !r; i++) {
+		r = drop_noise(d, d->findings.v[i]);
+		if (d->findings.v[i]->is_valid)
+			take_out(&rest, d->findings.v[i]);
+	}
+	for (size_t i = 0; i < d->findings.n && !r; i++) {
+		if (is_long(d, d->findings.v[i], &rest))
+			r = ky_vec_add(&v, d->findings.v[i]);
+	}
+	if (!r && d->group->is_remarkable) {
+		for (size_t i = test_together(v.v, v.n, &rest); i < v.n; i++)
+			test_alone(v.v[i], &rest);
+	}
+	ky_vec_deinit(&v);
+	return r;
+}
+
+static int test_all(struct ky_difference *d)
+{
+	size_t n_tests = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < d->findings.n && !r; i++) {
+		r = set_typical(d, d->findings.v[i]);
+		if (!r)
+			r = find_affected(d, d->findings.v[i]);
+		n_tests += d->findings.v[i]->share >= KY_MIN_SHARE;
+	}
+	if (!r)
+		r = count_blames(d);
+	for (size_t i = 0; i < d->findings.n && !r; i++)
+		r = test_independent(d, d->findings.v[i], (double)KY_MAX(n_tests, (size_t)1));
+	return r ? r : test_long(d, (double)KY_MAX(n_tests, (size_t)1));
+}
+
+/* --- both --- */
+
+static double mean_ns(struct ky_instance *const *v, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += v[i]->ns;
+	return n ? sum / (double)n : 0;
+}
+
+static int set_groups(struct ky_difference *d, const struct ky_group *group)
+{
+	d->slow = calloc(group->n_slow + 1, sizeof(*d->slow));
+	if (!d->slow)
+		return -ENOMEM;
+	memcpy(d->slow, group->slow, group->n_slow * sizeof(*d->slow));
+	d->n_slow = group->n_slow;
+	qsort(d->slow, d->n_slow, sizeof(*d->slow), compare_lengths);
+	if (d->n_slow >= 20)
+		d->n_slow -= d->n_slow / 20;
+	d->slow_ns = mean_ns(d->slow, d->n_slow);
+	d->typical_ns = mean_ns(group->typical, group->n_typical);
+	d->extra_ns = d->slow_ns - d->typical_ns;
+	return 0;
+}
+
+static int find_parts(struct work *w)
+{
+	struct ky_difference *d = w->d;
+	size_t n = w->x->components.all.n + 1;
+
+	for (size_t i = 0; i < 2; i++) {
+		w->means[i] = calloc(n, sizeof(*w->means[i]));
+		if (!w->means[i])
+			return -ENOMEM;
+	}
+	add_means(w->means[0], d->slow, d->n_slow);
+	add_means(w->means[1], d->group->typical, d->group->n_typical);
+	if (add_children(w) < 0)
+		return -ENOMEM;
+	divide(w, KY_ROOT, 1);
+	if (!w->error)
+		merge_all(w);
+	return w->error;
+}
+
+int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group)
+{
+	struct work w = {.d = d, .x = x};
+	int r;
+
+	*d = (struct ky_difference){.x = x, .group = group};
+	r = set_groups(d, group);
+	if (!r)
+		r = find_parts(&w);
+	for (size_t i = 0; i < w.found.n; i++)
+		free_finding(w.found.v[i]);
+	ky_vec_deinit(&w.found);
+	free(w.means[0]);
+	free(w.means[1]);
+	free(w.first);
+	free(w.next);
+	return r || d->extra_ns <= 0 ? r : test_all(d);
+}
+
+void ky_difference_deinit(struct ky_difference *d)
+{
+	for (size_t i = 0; i < d->findings.n; i++)
+		free_finding(d->findings.v[i]);
+	ky_vec_deinit(&d->findings);
+	free(d->slow);
+	d->slow = NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the slow instances have more of than the typical ones: findings, whose amounts add up to the
+ * difference of the means, and the tests that decide which of them count (docs/explain.md, "Where"
+ * and "What counts").
+ */
+#ifndef EXPLAIN_DIFFERENCE_H
+#define EXPLAIN_DIFFERENCE_H
+
+#include "explain/groups.h"
+
+#define KY_MIN_SHARE 0.10
+#define KY_ALPHA     0.002 /* of up to eight choices of the slow ones: about 0.01 */
+
+enum ky_finding_kind {
+	KY_FINDING_LONGER, /* each took longer */
+	KY_FINDING_COUNT,  /* it came more often */
+	KY_FINDING_NEW,	   /* typical instances do not have it */
+	KY_FINDING_EVENT,  /* an event came more often; its ways together */
+	KY_FINDING_ALLOC,  /* ways between allocations */
+	KY_FINDING_LOCKS,  /* ways between calls for mutexes */
+};
+
+/* Findings with equal keys are one. */
+struct ky_finding_key {
+	enum {
+		KY_KEY_PLAIN,
+		KY_KEY_EVENT,
+		KY_KEY_SELF,
+		KY_KEY_READY,
+		KY_KEY_ALLOC,
+		KY_KEY_LOCKS,
+		KY_KEY_LOCK
+	} group;
+	uint32_t kind;	/* PLAIN: enum ky_finding_kind */
+	uint32_t place; /* component, or name of the innermost span */
+	uint64_t what;	/* EVENT: its name; LOCK: address of the mutex; PLAIN ways: their ends */
+};
+
+/* A condition that affected instances have in common, and typical ones have not. */
+struct ky_condition {
+	char *text; /* owned */
+	double p, explained;
+	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: evidence only */
+};
+
+struct ky_finding {
+	enum ky_finding_kind kind;
+	struct ky_finding_key key;
+	uint32_t component;		  /* of the greatest amount */
+	KY_VEC(uint32_t) components;	  /* all that were put together */
+	double amount, top;		  /* ns; top: of `component` alone */
+	double count[2], mean_ns[2];	  /* of `component`: for each slow, typical instance */
+	double typical_ns, typical_count; /* means of all components together */
+	double share, typical_share;
+	KY_VEC(struct ky_instance *) affected;
+	size_t blamed; /* slow instances in which it has the greatest excess */
+	double noise;  /* how often it is the greatest excess of a typical one */
+	double p;      /* corrected for the number of tests; 1 if it was not tested */
+	bool is_valid;
+	bool is_shown;
+	KY_VEC(struct ky_condition) conditions;
+	char *clause;		 /* owned */
+	KY_VEC(char *) evidence; /* owned */
+};
+
+struct ky_difference {
+	struct ky_explain *x;
+	const struct ky_group *group;
+	/* Slow ones but the longest twentieth: one stalled for another reason must not decide. */
+	struct ky_instance **slow; /* owned */
+	size_t n_slow;
+	double slow_ns, typical_ns, extra_ns; /* means */
+	KY_VEC(struct ky_finding *) findings; /* owned; the greatest amount first */
+};
+
+/* 0 or -ENOMEM. ky_difference_deinit in any case. */
+int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group);
+void ky_difference_deinit(struct ky_difference *d);
+
+enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
+/* A wait: for a mutex, a condition, a processor, a thread. */
+bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);
+/* Time and number of its components in a closed instance. */
+double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i);
+double ky_finding_count(
+	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/explain.h"
+
+#include <math.h>
+
+#include "explain/conditions.h"
+#include "explain/sentence.h"
+#include "explain/stats.h"
+
+#define MANY_THREADLESS 0.05 /* part of the events */
+
+static int no_such_span(const struct ky_explanation *e, size_t i, char *why, size_t why_size)
+{
+	const char *path = i ? e->question.against : e->question.paths[0];
+	const struct ky_instances *v = &e->instances[i];
+
+	if (v->n_lost)
+		snprintf(why, why_size,
+			"events were lost during each %s in %s: record it with larger buffers (--subbuf-size)",
+			e->question.span, path);
+	else if (v->n_unfinished || v->n_unbegun)
+		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
+	else
+		snprintf(why, why_size, "no %s ended in %s", e->question.span, path);
+	return KY_EXPLAIN_E_SPAN;
+}
+
+static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t why_size)
+{
+	const char *const *paths = i ? &e->question.against : e->question.paths;
+	struct ky_instances *v = &e->instances[i];
+	int r = ky_source_new(
+		&e->sources[i], paths, i ? 1 : e->question.n_paths, &e->x.names, why, why_size);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : KY_EXPLAIN_E_OPEN;
+	v->is_second = i;
+	v->first_ns = i ? INT64_MIN : e->question.first_ns;
+	v->last_ns = i ? INT64_MAX : e->question.last_ns;
+	r = ky_instances_read(v, &e->x, e->sources[i]);
+	return r || v->n ? r : no_such_span(e, i, why, why_size);
+}
+
+/* --- what is looked at --- */
+
+static int choose(struct ky_instance ***v, size_t *n, size_t *cap, struct ky_instance *const *more,
+	size_t n_more)
+{
+	if (ky_vec_reserve((void **)v, cap, *n + n_more + 1, sizeof(**v)) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_more; i++) {
+		if (more[i]->is_chosen)
+			continue;
+		more[i]->is_chosen = true;
+		(*v)[(*n)++] = more[i];
+	}
+	return 0;
+}
+
+static int choose_sample(
+	struct ky_explanation *e, size_t i, struct ky_instance ***v, size_t *n, size_t *cap)
+{
+	struct ky_instances *all = &e->instances[i];
+	struct ky_instance **each = calloc(all->all.n + 1, sizeof(*each)), **sample = NULL;
+	size_t n_sample = 0, max = e->sources[1] ? KY_MAX_SAMPLE / 2 : KY_MAX_SAMPLE;
+	int r = each ? 0 : -ENOMEM;
+
+	for (size_t k = 0; each && k < all->all.n; k++)
+		each[k] = &all->all.v[k];
+	if (!r)
+		r = ky_groups_sample(&sample, &n_sample, each, all->all.n, max);
+	if (!r)
+		r = choose(v, n, cap, sample, n_sample);
+	free(each);
+	free(sample);
+	return r;
+}
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+/* The groups and the sample of one trace: an array in order of their begins. */
+static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***ret, size_t *ret_n)
+{
+	size_t cap = 0;
+	int r = 0;
+
+	for (size_t k = 0; k < e->groups.n && !r; k++) {
+		const struct ky_group *g = &e->groups.v[k];
+
+		if (!i)
+			r = choose(ret, ret_n, &cap, g->slow, g->n_slow);
+		if (!r && i == (e->sources[1] != NULL))
+			r = choose(ret, ret_n, &cap, g->typical, g->n_typical);
+	}
+	if (!r)
+		r = choose_sample(e, i, ret, ret_n, &cap);
+	if (*ret_n)
+		qsort(*ret, *ret_n, sizeof(**ret), compare_begins);
+	return r;
+}
+
+/* --- one choice of the slow ones --- */
+
+static bool has_strong_condition(const struct ky_finding *f)
+{
+	for (size_t i = 0; i < f->conditions.n; i++) {
+		if (f->conditions.v[i].explained >= .6 && f->conditions.v[i].rank < 4)
+			return true;
+	}
+	return false;
+}
+
+static int compare_groups(struct ky_explanation *e, struct ky_difference *d, size_t i,
+	struct ky_instance *const *all, size_t n)
+{
+	int r = ky_difference_find(d, &e->x, &e->groups.v[i]);
+
+	for (size_t k = 0; k < d->findings.n && !r && d->extra_ns > 0; k++) {
+		struct ky_finding *f = d->findings.v[k];
+
+		if (f->share < KY_MIN_SHARE)
+			continue;
+		r = ky_conditions_find(d, f, all, n);
+		f->is_shown = f->is_valid || has_strong_condition(f);
+		if (!r && f->is_shown)
+			r = ky_sentence_make(&e->x, f);
+	}
+	return r;
+}
+
+static double share_shown(const struct ky_difference *d)
+{
+	double share = 0;
+
+	for (size_t i = 0; i < d->findings.n; i++)
+		share += d->findings.v[i]->is_shown ? d->findings.v[i]->share : 0;
+	return share;
+}
+
+/* Whether findings that say more than a place account for half of the extra time. */
+static bool is_sure(const struct ky_difference *d)
+{
+	double share = 0;
+
+	for (size_t i = 0; i < d->findings.n; i++) {
+		const struct ky_finding *f = d->findings.v[i];
+
+		if (f->is_shown && (f->conditions.n || f->kind != KY_FINDING_LONGER ||
+					   ky_finding_is_wait(d->x, f) ||
+					   (f->is_valid && f->typical_share < .5)))
+			share += f->share;
+	}
+	return share >= .5;
+}
+
+static int compare_all(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	for (size_t i = 0; i < e->groups.n; i++) {
+		struct ky_difference *d = &e->differences[e->n_differences++];
+		int r = compare_groups(e, d, i, all, n);
+
+		if (r < 0)
+			return r;
+		if (is_sure(d)) {
+			e->chosen = d;
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < e->n_differences && !e->chosen; i++) {
+		/* Not of those below noise: that would be silent about the slowest. */
+		if (!e->differences[i].group->n_longer && share_shown(&e->differences[i]) > 0)
+			e->chosen = &e->differences[i];
+	}
+	if (!e->chosen)
+		e->chosen = &e->differences[0];
+	return 0;
+}
+
+/* --- the first line --- */
+
+#define MAX_CLAUSES 3
+
+/* Up to three findings, none much smaller than the first. */
+static size_t find_top(const struct ky_difference *d, const struct ky_finding *top[MAX_CLAUSES])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->findings.n && n < MAX_CLAUSES; i++) {
+		const struct ky_finding *f = d->findings.v[i];
+
+		if (f->is_shown && f->share >= KY_MAX(.15, n ? .25 * top[0]->share : 0))
+			top[n++] = f;
+	}
+	return n;
+}
+
+static void put_clause(struct ky_buf *b, const struct ky_finding *f)
+{
+	ky_buf_puts(b, f->clause);
+	if (f->conditions.n)
+		ky_buf_printf(b, " — %s", f->conditions.v[0].text);
+}
+
+static double percent(double share)
+{
+	return round(100 * KY_MIN(1, share));
+}
+
+static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
+	const struct ky_finding *const *top, size_t n)
+{
+	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
+	put_clause(b, top[0]);
+	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(top[0]->share));
+	for (size_t i = 1; i < n; i++) {
+		ky_buf_puts(b, ";\n  and because ");
+		put_clause(b, top[i]);
+		ky_buf_printf(b, " (%.0f %%)", percent(top[i]->share));
+	}
+}
+
+/* Where, if nothing says why: one place with most of the extra time. */
+static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
+	const struct ky_finding *const *top, size_t n)
+{
+	const struct ky_difference *d = e->chosen;
+	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
+
+	ky_buf_printf(b, "%s: nothing recorded tells why the slow ones are slow", e->question.span);
+	if (f && f->share >= .6 && f->share >= f->typical_share + .05 &&
+		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
+		ky_buf_printf(b,
+			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
+			percent(f->share), percent(f->typical_share));
+		ky_sentence_place(b, d->x, f);
+	}
+	for (size_t i = 0; i < n; i++) {
+		ky_buf_printf(b, ";\n  for %.0f %% of it: ", percent(top[i]->share));
+		put_clause(b, top[i]);
+	}
+}
+
+static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
+{
+	char slow[32], typical[32];
+
+	ky_buf_printf(b,
+		"%s is not slower than in %s: %s against %s; two runs differ by that anyway",
+		e->question.span, e->question.against,
+		ky_explain_duration(slow, sizeof(slow), e->chosen->slow_ns),
+		ky_explain_duration(typical, sizeof(typical), e->chosen->typical_ns));
+}
+
+static void decide(struct ky_buf *b, struct ky_explanation *e)
+{
+	const struct ky_difference *d = e->chosen;
+	const struct ky_finding *top[MAX_CLAUSES];
+	size_t n = find_top(d, top);
+
+	e->verdict = KY_VERDICT_NOTHING;
+	if (e->sources[1] && d->extra_ns < .1 * d->typical_ns) {
+		put_not_slower(b, e);
+	} else if (n && (share_shown(d) >= .5 || d->findings.v[0]->is_shown)) {
+		e->verdict = KY_VERDICT_CAUSES;
+		put_causes(b, e, top, n);
+	} else if (d->group->is_remarkable || n) {
+		e->verdict = KY_VERDICT_NOT_RECORDED;
+		put_not_recorded(b, e, top, n);
+	} else {
+		ky_buf_printf(b,
+			"%s: nothing stands out: the slow ones are the tail of one distribution, and nothing else differs",
+			e->question.span);
+	}
+}
+
+/* --- what the trace cannot tell --- */
+
+static int add_unknown(struct ky_explanation *e, const char *what, const char *option)
+{
+	struct ky_unknown u = {strdup(what), strdup(option)};
+
+	if (!u.what || !u.option || ky_vec_add(&e->unknown, u) < 0) {
+		free(u.what);
+		free(u.option);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Findings that end at time without events; also if there is none. */
+static bool is_open_question(const struct ky_difference *d)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < d->findings.n; i++) {
+		const struct ky_finding *f = d->findings.v[i];
+
+		any = any || f->is_shown;
+		if (f->is_shown && f->kind == KY_FINDING_LONGER &&
+			ky_finding_part(d->x, f) == KY_PART_WAY)
+			return true;
+	}
+	return !any;
+}
+
+static bool waits_for_nobody(const struct ky_explanation *e)
+{
+	for (size_t i = 0; i < e->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->chosen->findings.v[i];
+		struct ky_culprits c = {0};
+		bool found;
+
+		if (!f->is_shown || ky_finding_part(&e->x, f) != KY_PART_LOCK)
+			continue;
+		found = ky_culprits_find(&c, &e->x, f) < 0 || c.ns;
+		ky_culprits_deinit(&c);
+		if (!found)
+			return true;
+	}
+	return false;
+}
+
+static bool has_provider(const struct ky_explanation *e, const char *name)
+{
+	char lttng[64];
+
+	snprintf(lttng, sizeof(lttng), "lttng_ust_%s", name);
+	return ky_source_has_provider(e->sources[0], name) ||
+	       ky_source_has_provider(e->sources[0], lttng);
+}
+
+static int find_unknown(struct ky_explanation *e)
+{
+	const struct ky_instances *v = &e->instances[0];
+	struct ky_totals totals;
+	char text[160];
+	int r = 0;
+
+	ky_source_totals(e->sources[0], &totals);
+
+	if (e->chosen && is_open_question(e->chosen)) {
+		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
+			r = add_unknown(e,
+				"whether the thread ran, waited or was preempted while no event came",
+				"a trace of the kernel beside this one (sched_switch, sched_waking, system calls)");
+		if (!r && !has_provider(e, "pthread"))
+			r = add_unknown(e, "locks waited for, and who held them",
+				"record --with=pthread (beside -e: also -e 'pthread:*')");
+		if (!r && !has_provider(e, "libc"))
+			r = add_unknown(e, "allocations",
+				"record --with=libc (beside -e: also -e 'libc:*')");
+	}
+	if (!r && e->chosen && waits_for_nobody(e))
+		r = add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname");
+	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
+		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
+			(unsigned long long)v->n_threadless, (unsigned long long)totals.n_events);
+		r = add_unknown(e, text, "record -t vtid,vpid,procname");
+	}
+	for (size_t i = 0; i < 2 && !r && e->sources[i]; i++) {
+		ky_source_totals(e->sources[i], &totals);
+		if (!totals.n_discarded)
+			continue;
+		snprintf(text, sizeof(text), "what happened in %llu events that were discarded",
+			(unsigned long long)totals.n_discarded);
+		r = add_unknown(e, text, "record --subbuf-size=SIZE, larger");
+	}
+	return r;
+}
+
+/* --- all --- */
+
+static int finish(struct ky_explanation *e, struct ky_buf *first_line)
+{
+	int r = find_unknown(e);
+
+	e->first_line = first_line->error || !first_line->data ? NULL : strdup(first_line->data);
+	ky_buf_deinit(first_line);
+	return r ? r : e->first_line ? 0 : -ENOMEM;
+}
+
+static int too_few(struct ky_explanation *e, struct ky_buf *b)
+{
+	const struct ky_instances *v =
+		&e->instances[e->sources[1] && e->instances[1].n < KY_MIN_INSTANCES];
+
+	e->verdict = KY_VERDICT_TOO_FEW;
+	ky_buf_printf(b, "%s: %llu instance%s %s too few to compare (%d are needed)",
+		e->question.span, (unsigned long long)v->n, v->n == 1 ? "" : "s",
+		v->n == 1 ? "is" : "are", KY_MIN_INSTANCES);
+	if (v->is_second)
+		ky_buf_printf(b, " in %s", e->question.against);
+	return finish(e, b);
+}
+
+static int compare(struct ky_explanation *e)
+{
+	struct ky_instance **chosen[2] = {NULL}, **all = NULL;
+	size_t n[2] = {0};
+	int r = e->sources[1] ? ky_groups_against(&e->groups, &e->instances[0], &e->instances[1],
+					&e->question.slowest)
+			      : ky_groups_find(&e->groups, &e->instances[0], &e->question.slowest);
+
+	for (size_t i = 0; i < 2 && !r && e->sources[i]; i++) {
+		r = choose_all(e, i, &chosen[i], &n[i]);
+		if (!r)
+			r = ky_account_read(
+				&e->x, e->sources[i], &e->instances[i], chosen[i], n[i]);
+	}
+	if (!r)
+		all = calloc(n[0] + n[1] + 1, sizeof(*all));
+	if (all) {
+		for (size_t i = 0; i < n[0] + n[1]; i++)
+			all[i] = i < n[0] ? chosen[0][i] : chosen[1][i - n[0]];
+		qsort(all, n[0] + n[1], sizeof(*all), compare_begins);
+		r = compare_all(e, all, n[0] + n[1]);
+	} else if (!r) {
+		r = -ENOMEM;
+	}
+	free(chosen[0]);
+	free(chosen[1]);
+	free(all);
+	return r;
+}
+
+int ky_explain_trace(
+	struct ky_explanation *e, const struct ky_explain_question *q, char *why, size_t why_size)
+{
+	struct ky_buf first_line = {0};
+	int r;
+
+	*e = (struct ky_explanation){.question = *q};
+	e->x.span = ky_texts_add(&e->x.names, q->span, strlen(q->span));
+	r = read_instances(e, 0, why, why_size);
+	if (!r && q->against)
+		r = read_instances(e, 1, why, why_size);
+	if (r)
+		return r;
+	if (e->instances[0].all.n < KY_MIN_INSTANCES ||
+		(q->against && e->instances[1].all.n < KY_MIN_INSTANCES))
+		return too_few(e, &first_line);
+	r = compare(e);
+	if (r < 0)
+		return r;
+	decide(&first_line, e);
+	return finish(e, &first_line);
+}
+
+void ky_explanation_deinit(struct ky_explanation *e)
+{
+	for (size_t i = 0; i < e->n_differences; i++)
+		ky_difference_deinit(&e->differences[i]);
+	ky_groups_deinit(&e->groups);
+	for (size_t i = 0; i < 2; i++) {
+		ky_instances_deinit(&e->instances[i]);
+		ky_source_free(e->sources[i]);
+	}
+	for (size_t i = 0; i < e->unknown.n; i++) {
+		free(e->unknown.v[i].what);
+		free(e->unknown.v[i].option);
+	}
+	ky_vec_deinit(&e->unknown);
+	ky_explain_deinit(&e->x);
+	free(e->first_line);
+}

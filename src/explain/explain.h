@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `kymo explain`: why are the slow instances of a span slow? Reads one trace, or two, compares slow
+ * instances with typical ones, and says what it found. Called by the command line.
+ */
+#ifndef EXPLAIN_EXPLAIN_H
+#define EXPLAIN_EXPLAIN_H
+
+#include "base/buf.h"
+#include "explain/difference.h"
+
+enum ky_verdict {
+	KY_VERDICT_CAUSES,
+	KY_VERDICT_NOT_RECORDED, /* a group of their own that differs in nothing recorded */
+	KY_VERDICT_NOTHING,	 /* the tail of one distribution */
+	KY_VERDICT_TOO_FEW,
+};
+
+struct ky_explain_question {
+	const char *const *paths;
+	size_t n_paths;
+	const char *against; /* may be NULL */
+	const char *span;
+	struct ky_slowest slowest;
+	int64_t first_ns, last_ns; /* instances outside are left out */
+};
+
+/* What the trace cannot tell, and what would. */
+struct ky_unknown {
+	char *what, *option; /* owned */
+};
+
+struct ky_explanation {
+	struct ky_explain_question question; /* borrowed texts */
+	struct ky_explain x;
+	struct ky_source *sources[2]; /* owned; the second, of `against`, may be NULL */
+	struct ky_instances instances[2];
+	struct ky_groups groups;
+	struct ky_difference differences[KY_MAX_GROUPS];
+	size_t n_differences;
+	const struct ky_difference *chosen; /* NULL: too few */
+	enum ky_verdict verdict;
+	char *first_line; /* owned */
+	KY_VEC(struct ky_unknown) unknown;
+};
+
+enum ky_explain_error {
+	KY_EXPLAIN_E_OPEN = 1, /* a trace cannot be read */
+	KY_EXPLAIN_E_SPAN,     /* there is no such span; see ky_source_spans */
+};
+
+/*
+ * Returns 0, one of enum ky_explain_error with a line in why, or a negative errno.
+ * ky_explanation_deinit in any case.
+ */
+int ky_explain_trace(
+	struct ky_explanation *e, const struct ky_explain_question *q, char *why, size_t why_size);
+void ky_explanation_deinit(struct ky_explanation *e);
+
+/* The answer, for people and for programs. */
+void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e);
+void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/groups.h"
+
+#include <math.h>
+
+#include "explain/stats.h"
+
+int ky_slowest_parse(struct ky_slowest *ret, const char *text)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	bool longer = *text == '>';
+	char *end;
+	double v = strtod(text + longer, &end);
+
+	*ret = (struct ky_slowest){.value = v, .text = text};
+	if (end == text + longer || !(v > 0) || !isfinite(v))
+		return -EINVAL;
+	if (longer) {
+		ret->kind = KY_SLOWEST_LONGER;
+		for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++) {
+			if (!strcmp(end, units[i].name)) {
+				ret->value = v * units[i].ns;
+				return 0;
+			}
+		}
+		return -EINVAL;
+	}
+	ret->kind = *end == '%' ? KY_SLOWEST_PERCENT : KY_SLOWEST_COUNT;
+	if (ret->kind == KY_SLOWEST_PERCENT)
+		return end[1] || v >= 100 ? -EINVAL : 0;
+	return *end || v != floor(v) ? -EINVAL : 0;
+}
+
+static int compare_random(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->random != y->random)
+		return x->random < y->random ? -1 : 1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static int compare_lengths(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return compare_random(a, b);
+}
+
+int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instance *const *v,
+	size_t n, size_t max)
+{
+	struct ky_instance **copy = calloc(n + 1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	if (n)
+		memcpy(copy, v, n * sizeof(*copy));
+	qsort(copy, n, sizeof(*copy), compare_random);
+	*ret = copy;
+	*ret_n = KY_MIN(n, max);
+	return 0;
+}
+
+/* Instances in order of their lengths, with the logarithms of these. */
+struct ordered {
+	struct ky_instance **v; /* owned */
+	double *logs;		/* owned */
+	size_t n;		/* those that are looked at: the others are longer */
+	size_t n_all;
+	size_t mode;  /* index at which the slow mode begins; 0: there is none */
+	double scale; /* all instances for each that is kept */
+};
+
+static void free_ordered(struct ordered *o)
+{
+	free(o->v);
+	free(o->logs);
+}
+
+static int order(struct ordered *o, struct ky_instance *v, size_t n)
+{
+	*o = (struct ordered){.v = calloc(n + 1, sizeof(struct ky_instance *)),
+		.logs = calloc(n + 1, sizeof(double)),
+		.n = n,
+		.n_all = n,
+		.scale = 1};
+	if (!o->v || !o->logs) {
+		free_ordered(o);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		o->v[i] = &v[i];
+	qsort(o->v, n, sizeof(struct ky_instance *), compare_lengths);
+	for (size_t i = 0; i < n; i++)
+		o->logs[i] = log(KY_MAX(o->v[i]->ns, 1));
+	o->mode = ky_stats_split(o->logs, n);
+	return 0;
+}
+
+/*
+ * The mean logarithm that the slowest part of a log-normal body would have, with that body's median
+ * and spread. Normal, exponential and gamma bodies stay below.
+ */
+static bool is_remarkable(const struct ordered *o, size_t cut, size_t end)
+{
+	size_t body = o->mode ? o->mode : o->n;
+	double median = ky_stats_quantile(o->logs, body, .5);
+	double spread = KY_MAX(ky_stats_quantile(o->logs, body, .841) - median, 0.02);
+	double part = (double)(o->n - cut) / (double)o->n;
+	double z = (part <= .02 ? 2.33 : part < .05 ? 2.0 : 1.7) + 0.35;
+
+	return ky_stats_mean(o->logs + cut, end - cut) > median + z * spread + log(1.3);
+}
+
+/* The slow ones are those from index cut to end. */
+static int add_group(struct ky_groups *g, const struct ordered *o, size_t cut, size_t end)
+{
+	struct ky_group *group = &g->v[g->n];
+	size_t body = KY_MIN(o->mode ? o->mode : o->n, cut), from = body / 4;
+	size_t to = KY_MAX(from + 1, body * 3 / 4);
+	int r;
+
+	*group = (struct ky_group){.n_all_slow = round((double)(end - cut) * o->scale),
+		.from_ns = o->v[cut]->ns,
+		.to_ns = end < o->n_all ? o->v[end - 1]->ns : 0,
+		.n_longer = (size_t)round((double)(o->n_all - end) * o->scale),
+		.is_remarkable = is_remarkable(o, cut, end)};
+	r = ky_groups_sample(&group->slow, &group->n_slow, o->v + cut, end - cut, KY_MAX_GROUP);
+	if (!r)
+		r = ky_groups_sample(&group->typical, &group->n_typical, o->v + from,
+			KY_MIN(to, body) - from, KY_MAX_GROUP);
+	g->n++;
+	return r;
+}
+
+static int add_mode(struct ky_groups *g, const struct ordered *o, size_t cut, size_t end)
+{
+	int r = add_group(g, o, cut, end);
+
+	snprintf(g->v[g->n - 1].how, sizeof(g->v[0].how), "a group of their own");
+	return r;
+}
+
+/* The slow mode, the slow mode of that, and its shorter half. */
+static int add_modes(struct ky_groups *g, const struct ordered *o, size_t cuts[2])
+{
+	size_t n = o->n - o->mode, upper;
+	int r;
+
+	if (!o->mode)
+		return 0;
+	cuts[0] = o->mode;
+	r = add_mode(g, o, o->mode, o->n);
+	upper = n < 40 ? 0 : ky_stats_split(o->logs + o->mode, n);
+	if (!r && upper) {
+		cuts[1] = o->mode + upper;
+		r = add_mode(g, o, cuts[1], o->n);
+	}
+	if (!r && n >= 20)
+		r = add_mode(g, o, o->mode, upper ? o->mode + upper : o->mode + n / 2);
+	return r;
+}
+
+/* Whether the cut differs from another by less than a fifth of what that one takes. */
+static bool is_near(const struct ordered *o, size_t cut, size_t other)
+{
+	double distance = fabs((double)cut - (double)other);
+
+	return other && distance <= .2 * (double)(o->n - other);
+}
+
+static int add_parts(struct ky_groups *g, const struct ordered *o, const size_t cuts[2])
+{
+	static const double parts[] = {.01, .05};
+	size_t last = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts) && !r; i++) {
+		size_t n = KY_MAX(KY_MIN((size_t)10, o->n / 10), (size_t)(parts[i] * (double)o->n));
+		size_t cut = o->n - n;
+
+		if (is_near(o, cut, cuts[0]) || is_near(o, cut, cuts[1]) || is_near(o, cut, last))
+			continue;
+		last = cut;
+		r = add_group(g, o, cut, o->n);
+		snprintf(g->v[g->n - 1].how, sizeof(g->v[0].how), "the slowest %.2g %%",
+			100 * (double)n / (double)o->n);
+	}
+	return r;
+}
+
+/*
+ * Where the slow mode is noise of the machine, which is longer than anything of the program, what
+ * the program suffers from is hidden below it.
+ */
+static int add_below(struct ky_groups *g, const struct ordered *o)
+{
+	struct ordered below = *o;
+	size_t cuts[2] = {0};
+	int r = 0;
+
+	below.n = o->mode;
+	if (below.n < KY_MIN_INSTANCES)
+		return 0;
+	below.mode = ky_stats_split(o->logs, below.n);
+	if (below.mode) {
+		cuts[0] = below.mode;
+		r = add_mode(g, &below, below.mode, below.n);
+	}
+	return r ? r : add_parts(g, &below, cuts);
+}
+
+static int add_all(struct ky_groups *g, const struct ordered *o)
+{
+	size_t cuts[2] = {0};
+	int r = add_modes(g, o, cuts);
+
+	if (!r)
+		r = add_parts(g, o, cuts);
+	return r ? r : add_below(g, o);
+}
+
+static size_t asked_cut(const struct ordered *o, const struct ky_slowest *s)
+{
+	size_t cut = 0, n;
+
+	if (s->kind == KY_SLOWEST_LONGER) {
+		while (cut < o->n && o->v[cut]->ns <= s->value)
+			cut++;
+		return cut;
+	}
+	n = s->kind == KY_SLOWEST_PERCENT ? (size_t)lround(s->value * (double)o->n / 100)
+					  : (size_t)KY_MIN(s->value, (double)o->n);
+	return o->n - KY_MAX(n, (size_t)1);
+}
+
+/*
+ * Of more instances than are kept, the sample has too few of a small part: then the slow ones are
+ * the longest of all.
+ */
+static int take_longest(struct ky_group *group, struct ky_instances *v, const struct ky_slowest *s)
+{
+	size_t n = 0;
+	struct ky_instance **longest;
+	double count = s->kind == KY_SLOWEST_PERCENT ? s->value * (double)v->n / 100 : s->value;
+
+	if (s->kind == KY_SLOWEST_LONGER) {
+		while (n < v->longest.n && v->longest.v[n].ns > s->value)
+			n++;
+	} else {
+		n = count <= (double)v->longest.n ? (size_t)KY_MAX(count, 1) : v->longest.n;
+	}
+	/* All of those that are kept: the sample knows more of them. */
+	if (!n || n == v->longest.n)
+		return 0;
+	longest = calloc(n, sizeof(*longest));
+	if (!longest)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		longest[i] = &v->longest.v[i];
+	free(group->slow);
+	group->slow = longest;
+	group->n_slow = n;
+	group->n_all_slow = (double)n;
+	group->from_ns = longest[n - 1]->ns;
+	return 0;
+}
+
+static int add_asked(struct ky_groups *g, struct ky_instances *v, const struct ordered *o,
+	const struct ky_slowest *s)
+{
+	/* Some must remain to be typical. */
+	size_t cut = KY_MIN(KY_MAX(asked_cut(o, s), (size_t)4), o->n - 1);
+	int r = add_group(g, o, cut, o->n);
+
+	snprintf(g->v[0].how, sizeof(g->v[0].how),
+		s->kind == KY_SLOWEST_LONGER ? "longer than %s" : "the slowest %s",
+		s->text + (s->kind == KY_SLOWEST_LONGER));
+	return r || !v->longest.n ? r : take_longest(&g->v[0], v, s);
+}
+
+int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_slowest *slowest)
+{
+	struct ordered o;
+	int r = order(&o, v->all.v, v->all.n);
+
+	if (r < 0)
+		return r;
+	o.scale = v->all.n ? (double)v->n / (double)v->all.n : 1;
+	r = slowest->kind == KY_SLOWEST_AUTO ? add_all(g, &o) : add_asked(g, v, &o, slowest);
+	free_ordered(&o);
+	return r;
+}
+
+static int take_middle(struct ky_instance ***ret, size_t *ret_n, struct ky_instances *v)
+{
+	struct ordered o;
+	int r = order(&o, v->all.v, v->all.n);
+
+	if (r < 0)
+		return r;
+	r = ky_groups_sample(
+		ret, ret_n, o.v + o.n / 4, KY_MAX(o.n * 3 / 4 - o.n / 4, (size_t)1), KY_MAX_GROUP);
+	free_ordered(&o);
+	return r;
+}
+
+int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
+	const struct ky_slowest *slowest)
+{
+	struct ky_group *group = &g->v[0];
+	int r;
+
+	if (slowest->kind != KY_SLOWEST_AUTO) {
+		r = ky_groups_find(g, v, slowest);
+		free(group->typical);
+		group->typical = NULL;
+	} else {
+		g->n = 1;
+		*group = (struct ky_group){.n_all_slow = (double)v->n / 2};
+		r = take_middle(&group->slow, &group->n_slow, v);
+		for (size_t i = 0; i < group->n_slow && !r; i++)
+			group->from_ns = i ? KY_MIN(group->from_ns, group->slow[i]->ns)
+					   : group->slow[i]->ns;
+		snprintf(group->how, sizeof(group->how), "the middle half");
+	}
+	group->is_remarkable = true;
+	return r ? r : take_middle(&group->typical, &group->n_typical, typical);
+}
+
+void ky_groups_deinit(struct ky_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		free(g->v[i].slow);
+		free(g->v[i].typical);
+	}
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Which instances are slow, and which are typical: docs/explain.md, "Slow and typical". */
+#ifndef EXPLAIN_GROUPS_H
+#define EXPLAIN_GROUPS_H
+
+#include "explain/account.h"
+
+#define KY_MIN_INSTANCES 20 /* below: no comparison */
+#define KY_MAX_GROUPS	 8
+
+/* What --slowest asks for. */
+struct ky_slowest {
+	enum { KY_SLOWEST_AUTO, KY_SLOWEST_COUNT, KY_SLOWEST_PERCENT, KY_SLOWEST_LONGER } kind;
+	double value; /* how many, percent, nanoseconds */
+	const char *text;
+};
+
+/* "10", "2.5%", ">20ms"; -EINVAL. text must outlive the result. */
+int ky_slowest_parse(struct ky_slowest *ret, const char *text);
+
+/* One way to divide the instances. */
+struct ky_group {
+	struct ky_instance **slow, **typical; /* owned arrays of borrowed instances */
+	size_t n_slow, n_typical;	      /* at most KY_MAX_GROUP each */
+	double n_all_slow;		      /* with those that were not sampled */
+	double from_ns;			      /* the shortest slow one */
+	double to_ns;			      /* the longest; 0: of all instances */
+	size_t n_longer;		      /* that are neither: left out */
+	bool is_remarkable;		      /* longer than the tail of one distribution */
+	char how[64];
+};
+
+struct ky_groups {
+	struct ky_group v[KY_MAX_GROUPS];
+	size_t n;
+};
+
+/* Candidates, in the order in which they are to be tried. 0 or -ENOMEM. */
+int ky_groups_find(struct ky_groups *g, struct ky_instances *v, const struct ky_slowest *slowest);
+/* The slow ones of v, or its middle half, against the middle half of `typical`. */
+int ky_groups_against(struct ky_groups *g, struct ky_instances *v, struct ky_instances *typical,
+	const struct ky_slowest *slowest);
+void ky_groups_deinit(struct ky_groups *g);
+/* Up to max of n instances, those with the smallest random numbers, first. 0 or -ENOMEM. */
+int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instance *const *v,
+	size_t n, size_t max);
+
+#endif

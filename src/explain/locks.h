@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who held a mutex, and when: the holds that are open, and the newest closed ones of mutexes that
+ * some thread had to wait for. Times come in ascending order.
+ */
+#ifndef EXPLAIN_LOCKS_H
+#define EXPLAIN_LOCKS_H
+
+#include "base/htab.h"
+#include "explain/vec.h"
+
+#define KY_MAX_HOLDS 512 /* closed ones of a mutex */
+
+struct ky_hold {
+	int64_t from, to; /* to: INT64_MAX while it is open */
+	uint32_t thread;
+	uint32_t span; /* innermost when it began */
+	uint64_t caller;
+};
+
+struct ky_mutex {
+	struct ky_hnode node;
+	uint64_t address;
+	uint64_t process;
+	bool is_contended;
+	KY_VEC(struct ky_hold) open;
+	KY_VEC(struct ky_hold) closed; /* in order of their ends; only if it is contended */
+};
+
+struct ky_locks {
+	struct ky_htab table;
+};
+
+/* Finds or adds a mutex. NULL without memory. */
+struct ky_mutex *ky_locks_get(struct ky_locks *l, uint64_t process, uint64_t address);
+/* 0 or -ENOMEM. */
+int ky_mutex_acquire(struct ky_mutex *m, const struct ky_hold *hold);
+int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns);
+/* Events were lost: who holds what is not known any more. */
+void ky_locks_forget(struct ky_locks *l);
+void ky_locks_deinit(struct ky_locks *l);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/model.h"
+
+/* --- components --- */
+
+static uint32_t hash_component(const struct ky_component *c)
+{
+	const uint32_t key[] = {c->parent, c->kind, c->a, c->b};
+
+	return ky_hash(key, sizeof(key));
+}
+
+/* Its number, or 0. */
+static uint32_t find_component(const struct ky_components *all, const struct ky_component *like)
+{
+	for (struct ky_hnode *n = ky_htab_first(&all->table, hash_component(like)); n;
+		n = ky_htab_next(n)) {
+		const struct ky_component *c = ky_container_of(n, struct ky_component, node);
+
+		if (c->parent == like->parent && c->kind == like->kind && c->a == like->a &&
+			c->b == like->b)
+			return c->number;
+	}
+	return 0;
+}
+
+static uint32_t add_component(struct ky_components *all, const struct ky_component *like)
+{
+	struct ky_component *c = malloc(sizeof(*c));
+
+	if (!c || ky_vec_add(&all->all, c) < 0) {
+		free(c);
+		all->error = -ENOMEM;
+		return 0;
+	}
+	*c = *like;
+	c->number = (uint32_t)all->all.n;
+	if (ky_htab_add(&all->table, &c->node, hash_component(c)) < 0)
+		all->error = -ENOMEM;
+	return c->number;
+}
+
+uint32_t ky_component_child(struct ky_components *c, uint32_t parent, enum ky_component_kind kind,
+	uint32_t a, uint32_t b)
+{
+	struct ky_component like = {.parent = parent, .kind = (uint8_t)kind, .a = a, .b = b};
+	uint32_t found;
+
+	if (c->error)
+		return 0;
+	/* Below "all others" there is nothing more. */
+	if (parent && ky_component_get(c, parent)->kind == KY_PART_WAY)
+		return parent;
+	found = find_component(c, &like);
+	if (found)
+		return found;
+	like.depth = parent ? ky_component_get(c, parent)->depth + 1 : 0;
+	/* A last way of each path takes all that has no room. */
+	if (parent && (a || b) && (c->all.n >= KY_MAX_COMPONENTS || like.depth > KY_MAX_DEPTH))
+		return ky_component_child(c, parent, KY_PART_WAY, 0, 0);
+	return add_component(c, &like);
+}
+
+void ky_components_deinit(struct ky_components *c)
+{
+	for (size_t i = 0; i < c->all.n; i++)
+		free(c->all.v[i]);
+	ky_vec_deinit(&c->all);
+	ky_htab_deinit(&c->table);
+}
+
+/* --- threads --- */
+
+static struct ky_explain_thread *find_thread(
+	const struct ky_explain *x, const struct ky_explain_thread *like, uint32_t hash)
+{
+	for (struct ky_hnode *n = ky_htab_first(&x->by_tid, hash); n; n = ky_htab_next(n)) {
+		struct ky_explain_thread *t = ky_container_of(n, struct ky_explain_thread, node);
+
+		if (t->is_second == like->is_second && t->host == like->host && t->tid == like->tid)
+			return t;
+	}
+	return NULL;
+}
+
+/* Threads of one process share the counters of the first of them. */
+static void set_process(struct ky_explain *x, struct ky_explain_thread *t, int64_t pid)
+{
+	t->pid = pid;
+	for (size_t i = 0; i < x->threads.n; i++) {
+		const struct ky_explain_thread *o = x->threads.v[i];
+
+		if (o->pid == pid && o->is_second == t->is_second && o->host == t->host) {
+			t->process = (uint32_t)i;
+			return;
+		}
+	}
+}
+
+uint32_t ky_explain_thread(
+	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid)
+{
+	const uint64_t key[] = {is_second, host, (uint64_t)tid};
+	struct ky_explain_thread like = {.is_second = is_second, .host = host, .tid = tid};
+	uint32_t hash = ky_hash(key, sizeof(key));
+	struct ky_explain_thread *t = find_thread(x, &like, hash);
+
+	if (!t) {
+		t = calloc(1, sizeof(*t));
+		if (!t || ky_vec_add(&x->threads, t) < 0) {
+			free(t);
+			return UINT32_MAX;
+		}
+		*t = like;
+		t->number = t->process = (uint32_t)x->threads.n - 1;
+		t->pid = -1;
+		if (ky_htab_add(&x->by_tid, &t->node, hash) < 0)
+			return UINT32_MAX;
+	}
+	if (pid >= 0 && t->pid != pid)
+		set_process(x, t, pid);
+	return t->number;
+}
+
+/* --- traits --- */
+
+uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key)
+{
+	for (size_t i = 0; i < x->keys.n; i++) {
+		const struct ky_trait_key *k = &x->keys.v[i];
+
+		if (k->kind == key.kind && k->name == key.name && k->field == key.field)
+			return (uint32_t)i;
+	}
+	return ky_vec_add(&x->keys, key) < 0 ? UINT32_MAX : (uint32_t)x->keys.n - 1;
+}
+
+void ky_explain_deinit(struct ky_explain *x)
+{
+	for (size_t i = 0; i < x->threads.n; i++)
+		free(x->threads.v[i]);
+	ky_vec_deinit(&x->threads);
+	ky_htab_deinit(&x->by_tid);
+	ky_vec_deinit(&x->keys);
+	ky_vec_deinit(&x->company);
+	ky_components_deinit(&x->components);
+	ky_texts_deinit(&x->names);
+}
+
+/* --- instances --- */
+
+void ky_instance_deinit(struct ky_instance *i)
+{
+	ky_vec_deinit(&i->parts);
+	ky_vec_deinit(&i->traits);
+	ky_vec_deinit(&i->blames);
+	ky_vec_deinit(&i->waits);
+	ky_vec_deinit(&i->company);
+	free(i->slots);
+	free(i->company_before);
+	i->slots = NULL;
+	i->company_before = NULL;
+}
+
+const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component)
+{
+	size_t lo = 0, hi = i->parts.n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (i->parts.v[mid].component < component)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < i->parts.n && i->parts.v[lo].component == component ? &i->parts.v[lo] : NULL;
+}
+
+/* The last way of a path is beyond KY_MAX_COMPONENTS; so many paths there can be. */
+#define N_SLOTS (2 * KY_MAX_COMPONENTS + 1)
+
+int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns)
+{
+	struct ky_part *p;
+
+	if (!i->slots)
+		i->slots = calloc(N_SLOTS, sizeof(*i->slots));
+	if (!i->slots || !component || component >= N_SLOTS)
+		return -ENOMEM;
+	if (!i->slots[component]) {
+		if (ky_vec_add(&i->parts, (struct ky_part){.component = component}) < 0)
+			return -ENOMEM;
+		i->slots[component] = (uint16_t)i->parts.n;
+	}
+	p = &i->parts.v[i->slots[component] - 1];
+	p->count += count;
+	p->ns += ns;
+	return 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct ky_part *x = a, *y = b;
+
+	return (x->component > y->component) - (x->component < y->component);
+}
+
+int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
+{
+	size_t n = i->parts.n;
+	int r = 0;
+
+	/* A parent may have no part yet: it is added behind, and its own parents have theirs. */
+	for (size_t k = 0; k < n && !r; k++) {
+		struct ky_part p = i->parts.v[k];
+		const struct ky_component *c = ky_component_get(&x->components, p.component);
+
+		for (uint32_t up = c->parent; c->kind == KY_PART_WAY && up && !r;
+			up = ky_component_get(&x->components, up)->parent)
+			r = ky_instance_add(i, up, 0, p.ns);
+	}
+	qsort(i->parts.v, i->parts.n, sizeof(*i->parts.v), compare_parts);
+	free(i->slots);
+	free(i->company_before);
+	i->slots = NULL;
+	i->company_before = NULL;
+	i->is_closed = true;
+	return r;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `explain` knows of a trace: instances of one span, and for each of the chosen ones an exact
+ * account of its time, with what else it has that others may not have.
+ *
+ * An account consists of parts. A part has a component: a node of one tree that all instances
+ * share. Below the root, which is the instance itself, are spans and waits; below each of these are
+ * ways: stretches from one event of the thread to the next. The times of an instance's ways add up
+ * to its duration.
+ *
+ *	shop:checkout                           SPAN, the root
+ *	├─ shop:checkout_begin .. db:query_begin        WAY
+ *	├─ db:query                             SPAN
+ *	│  ├─ db:query_begin .. mutex_lock_req          WAY
+ *	│  ├─ LOCK
+ *	│  │  └─ mutex_lock_req .. mutex_lock_acq       WAY
+ *	│  └─ mutex_lock_acq .. db:query_end            WAY
+ *	└─ db:query_end .. shop:checkout_end            WAY
+ */
+#ifndef EXPLAIN_MODEL_H
+#define EXPLAIN_MODEL_H
+
+#include "explain/source.h"
+
+/* Bounds of what is kept. Instances beyond are sampled, components beyond are put together. */
+#define KY_MAX_INSTANCES  ((size_t)200000) /* whose times are kept */
+#define KY_MAX_LONGEST	  ((size_t)1000)   /* kept besides when there are more */
+#define KY_MAX_GROUP	  ((size_t)1000)   /* slow, and typical, ones that are looked at */
+#define KY_MAX_SAMPLE	  ((size_t)3000)   /* of all, for the effect of fields */
+#define KY_MAX_COMPONENTS ((size_t)2048)
+#define KY_MAX_DEPTH	  64  /* spans in spans */
+#define KY_MAX_TRAITS	  128 /* of an instance */
+#define KY_MAX_BLAMES	  64  /* of an instance */
+#define KY_MAX_COMPANY	  200 /* names of spans */
+
+enum ky_component_kind {
+	KY_PART_SPAN,
+	KY_PART_LOCK,	   /* requested a mutex, and has not acquired it */
+	KY_PART_CONDITION, /* holds a mutex while another thread acquires it */
+	KY_PART_READY,	   /* could run, and did not */
+	KY_PART_WAIT,	   /* off the processor until woken */
+	KY_PART_WAY,
+};
+
+struct ky_component {
+	struct ky_hnode node;
+	uint32_t number, parent;
+	uint8_t kind; /* enum ky_component_kind */
+	uint8_t depth;
+	uint32_t a, b; /* SPAN: name, 0; WAY: names of the events at its ends; 0, 0: all others */
+};
+
+/* Components by number; 0 is none, 1 the root. */
+struct ky_components {
+	struct ky_htab table;
+	KY_VEC(struct ky_component *) all; /* owned */
+	int error;			   /* 0 or -ENOMEM; sticks */
+};
+
+#define KY_ROOT 1u
+
+/* Finds or adds a child. Returns the number of the parent's "all others" when there are too many. */
+uint32_t ky_component_child(struct ky_components *c, uint32_t parent, enum ky_component_kind kind,
+	uint32_t a, uint32_t b);
+static inline const struct ky_component *ky_component_get(
+	const struct ky_components *c, uint32_t number)
+{
+	return c->all.v[number - 1];
+}
+void ky_components_deinit(struct ky_components *c);
+
+/* One component of one instance. */
+struct ky_part {
+	uint32_t component;
+	uint32_t count;
+	int64_t ns; /* once closed: with all below */
+};
+
+/* Where a fact of an instance comes from. */
+enum ky_trait_kind {
+	KY_TRAIT_BEGIN,	  /* field of its begin */
+	KY_TRAIT_OUTER,	  /* field of the begin of a span around it; name: that span */
+	KY_TRAIT_CONTEXT, /* context of its begin */
+	KY_TRAIT_THREAD,
+	KY_TRAIT_PROCESS,
+	KY_TRAIT_CPU,
+	KY_TRAIT_CALLER, /* the span around it */
+	KY_TRAIT_END,	 /* field of its end */
+	KY_TRAIT_INNER,	 /* field of the first event of that name inside */
+};
+
+struct ky_trait_key {
+	enum ky_trait_kind kind;
+	uint32_t name;	/* OUTER, INNER: span or event */
+	uint32_t field; /* or 0 */
+};
+
+struct ky_trait {
+	uint32_t key; /* index into ky_explain.keys */
+	struct ky_fact fact;
+};
+
+/* Part of a wait that was charged to what a thread did meanwhile. */
+struct ky_blame {
+	uint32_t component; /* LOCK, CONDITION, READY, WAIT */
+	uint32_t thread;
+	uint32_t span; /* innermost, or 0 */
+	uint32_t via;  /* a name: who else waits in between; or 0 */
+	uint64_t caller;
+	int64_t ns;
+};
+
+struct ky_wait {
+	uint32_t component;
+	uint32_t n, n_holders;
+	uint64_t mutex;
+	int64_t ns;
+};
+
+/* How long spans of other threads with this name ran at the same time. */
+struct ky_company {
+	uint32_t name;
+	int64_t ns;
+};
+
+struct ky_instance {
+	int64_t begin_ns, end_ns;
+	double ns;
+	uint64_t id;	     /* of an asynchronous one */
+	uint32_t streams[2]; /* ranks, of begin and end */
+	uint32_t group;	     /* of the trace's streams */
+	uint32_t thread, end_thread;
+	uint32_t ordinal, thread_ordinal, process_ordinal; /* by their begins, from 0 */
+	uint64_t random; /* order in which instances are taken into samples */
+	bool is_second;	 /* of the trace to compare with */
+	bool is_chosen;	 /* the rest is filled in */
+	bool is_closed;
+	KY_VEC(struct ky_part) parts;
+	KY_VEC(struct ky_trait) traits;
+	KY_VEC(struct ky_blame) blames;
+	KY_VEC(struct ky_wait) waits;
+	KY_VEC(struct ky_company) company;
+	/* While it is open: index + 1 into parts by component, total of company at the begin. */
+	uint16_t *slots;
+	int64_t *company_before;
+};
+
+struct ky_explain_thread {
+	struct ky_hnode node;
+	uint32_t number;
+	bool is_second;
+	uint32_t host;
+	int64_t tid, pid;	      /* pid: -1 if it is not known */
+	uint32_t name;		      /* the newest */
+	uint32_t process;	      /* number of the first thread of its process */
+	uint32_t n_instances;	      /* that began in it */
+	uint32_t n_process_instances; /* of a process's first thread: in all of them */
+};
+
+struct ky_explain {
+	struct ky_texts names;
+	struct ky_components components;
+	KY_VEC(struct ky_explain_thread *) threads; /* owned */
+	struct ky_htab by_tid;
+	KY_VEC(struct ky_trait_key) keys;
+	KY_VEC(uint32_t) company; /* names, in the order in which they were met */
+	uint32_t span;		  /* the name asked for */
+	bool is_async;
+};
+
+/* The thread of that number; makes it. UINT32_MAX without memory. */
+uint32_t ky_explain_thread(
+	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid);
+uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
+void ky_explain_deinit(struct ky_explain *x);
+void ky_instance_deinit(struct ky_instance *i);
+/* The part of a component, or NULL. The instance is closed. */
+const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
+/* Adds to a part while the instance is open. 0 or -ENOMEM. */
+int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns);
+/* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */
+int ky_instance_close(struct ky_explain *x, struct ky_instance *i);
+
+#endif

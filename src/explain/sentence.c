@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/sentence.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "explain/conditions.h"
+#include "explain/stats.h"
+
+#define MOST 0.6 /* so much of the time, to be named */
+
+static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
+{
+	return ky_component_get(&x->components, c);
+}
+
+static const char *name_of(const struct ky_explain *x, uint32_t name)
+{
+	return ky_texts_get(&x->names, name);
+}
+
+/* --- whom the waits are charged to --- */
+
+static int add_culprit(struct ky_culprits *c, const struct ky_blame *b)
+{
+	c->ns += b->ns;
+	if (b->via && ky_vec_add(&c->via, *b) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->v.n; i++) {
+		struct ky_culprit *o = &c->v.v[i];
+
+		if (o->thread == b->thread && o->span == b->span && o->caller == b->caller) {
+			o->ns += b->ns;
+			return 0;
+		}
+	}
+	return ky_vec_add(&c->v, (struct ky_culprit){b->thread, b->span, b->caller, b->ns});
+}
+
+static int compare_culprits(const void *a, const void *b)
+{
+	const struct ky_culprit *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->span > y->span) - (x->span < y->span);
+}
+
+/* Charges for failed trylocks stand at the span itself: their ways are below. */
+static bool is_of_finding(const struct ky_explain *x, const struct ky_finding *f, uint32_t c)
+{
+	for (size_t i = 0; i < f->components.n; i++) {
+		uint32_t o = f->components.v[i];
+
+		if (f->kind == KY_FINDING_LOCKS)
+			o = component(x, o)->parent;
+		if (o == c)
+			return true;
+	}
+	return false;
+}
+
+struct mutex_time {
+	uint64_t mutex;
+	int64_t ns;
+};
+
+int ky_culprits_find(
+	struct ky_culprits *ret, const struct ky_explain *x, const struct ky_finding *f)
+{
+	KY_VEC(struct mutex_time) mutexes = {0};
+	double n_waits = 0, n_holders = 0;
+	int64_t most = -1;
+	int r = 0;
+
+	for (size_t i = 0; i < f->affected.n && !r; i++) {
+		const struct ky_instance *s = f->affected.v[i];
+
+		for (size_t k = 0; k < s->blames.n && !r; k++) {
+			if (is_of_finding(x, f, s->blames.v[k].component))
+				r = add_culprit(ret, &s->blames.v[k]);
+		}
+		for (size_t k = 0; k < s->waits.n && !r; k++) {
+			const struct ky_wait *w = &s->waits.v[k];
+			size_t j = 0;
+
+			if (!is_of_finding(x, f, w->component))
+				continue;
+			/* Short waits have one holder each; they would hide a convoy. */
+			if ((double)w->ns > .1 * ky_finding_ns(f, s)) {
+				n_waits += w->n;
+				n_holders += w->n_holders;
+			}
+			while (j < mutexes.n && mutexes.v[j].mutex != w->mutex)
+				j++;
+			if (j == mutexes.n)
+				r = ky_vec_add(&mutexes, (struct mutex_time){w->mutex, 0});
+			if (!r)
+				mutexes.v[j].ns += w->ns;
+		}
+	}
+	for (size_t j = 0; j < mutexes.n; j++) {
+		if (mutexes.v[j].ns > most) {
+			most = mutexes.v[j].ns;
+			ret->mutex = mutexes.v[j].mutex;
+		}
+	}
+	ky_vec_deinit(&mutexes);
+	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
+	if (ret->v.n)
+		qsort(ret->v.v, ret->v.n, sizeof(*ret->v.v), compare_culprits);
+	return r;
+}
+
+void ky_culprits_deinit(struct ky_culprits *c)
+{
+	ky_vec_deinit(&c->v);
+	ky_vec_deinit(&c->via);
+}
+
+/* --- pieces of sentences --- */
+
+static void put_duration(struct ky_buf *b, double ns)
+{
+	char text[32];
+
+	ky_buf_puts(b, ky_explain_duration(text, sizeof(text), ns));
+}
+
+static void put_number(struct ky_buf *b, double n)
+{
+	char digits[32];
+	size_t len;
+
+	if (n < 9.5) {
+		ky_buf_printf(b, "%.2g", n);
+		return;
+	}
+	snprintf(digits, sizeof(digits), "%.0f", n);
+	len = strlen(digits);
+	for (size_t i = 0; i < len; i++)
+		ky_buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+static void put_times(struct ky_buf *b, double n)
+{
+	if (fabs(n - 1) < .05) {
+		ky_buf_puts(b, "once");
+		return;
+	}
+	put_number(b, n);
+	ky_buf_puts(b, " times");
+}
+
+static void put_times_or_never(struct ky_buf *b, double n)
+{
+	if (n > 0)
+		put_times(b, n);
+	else
+		ky_buf_puts(b, "never");
+}
+
+static void put_event(struct ky_buf *b, const struct ky_explain *x, uint32_t name)
+{
+	const char *text = name_of(x, name);
+
+	ky_buf_puts(b, !strcmp(text, "libc:alloc") ? "allocations" : text);
+}
+
+void ky_sentence_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
+{
+	const struct ky_component *o = component(x, c);
+	size_t before;
+
+	if (o->parent)
+		ky_sentence_path(b, x, o->parent, skip);
+	if (o->kind != KY_PART_SPAN || o->depth < skip)
+		return;
+	before = b->len;
+	ky_buf_printf(b, "%s%s", before && b->data[before - 1] != ' ' ? ";" : "", name_of(x, o->a));
+}
+
+/* The path of a component, as a text of its own. Long recursions are cut. */
+static void put_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
+{
+	struct ky_buf path = {0};
+
+	ky_sentence_path(&path, x, c, skip);
+	/* The instance itself is always there. */
+	if (!path.len)
+		ky_sentence_path(&path, x, c, 0);
+	if (path.len > 200) {
+		ky_buf_append(b, path.data, 120);
+		ky_buf_puts(b, "...");
+		ky_buf_puts(b, path.data + path.len - 60);
+	} else if (path.data) {
+		ky_buf_puts(b, path.data);
+	}
+	ky_buf_deinit(&path);
+}
+
+/* Findings at several places have only the innermost span in common. */
+static void put_place(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f,
+	uint32_t c, unsigned skip)
+{
+	const struct ky_component *o = component(x, c);
+
+	for (size_t i = 1; i < f->components.n; i++) {
+		uint32_t parent = component(x, f->components.v[i])->parent;
+
+		if (parent == component(x, f->components.v[0])->parent)
+			continue;
+		while (o->kind != KY_PART_SPAN)
+			o = component(x, o->parent);
+		ky_buf_printf(b, "%s (at several places)", name_of(x, o->a));
+		return;
+	}
+	put_path(b, x, c, skip);
+}
+
+static char *take_text(struct ky_buf *b)
+{
+	char *text = b->error || !b->data ? NULL : strdup(b->data);
+
+	ky_buf_deinit(b);
+	return text;
+}
+
+static int add_evidence(struct ky_finding *f, struct ky_buf *b)
+{
+	char *text = take_text(b);
+
+	if (!text || ky_vec_add(&f->evidence, text) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Means over the affected instances. */
+static double affected_ns(const struct ky_finding *f)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < f->affected.n; i++)
+		sum += ky_finding_ns(f, f->affected.v[i]);
+	return f->affected.n ? sum / (double)f->affected.n : 0;
+}
+
+static double affected_count(const struct ky_explain *x, const struct ky_finding *f)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < f->affected.n; i++)
+		sum += ky_finding_count(x, f, f->affected.v[i]);
+	return f->affected.n ? sum / (double)f->affected.n : 0;
+}
+
+static int add_times_evidence(struct ky_finding *f)
+{
+	struct ky_buf b = {0};
+
+	put_duration(&b, affected_ns(f));
+	ky_buf_puts(&b, " instead of ");
+	put_duration(&b, f->typical_ns);
+	ky_buf_puts(&b, " for each");
+	return add_evidence(f, &b);
+}
+
+/* --- who --- */
+
+struct who {
+	bool is_several;
+	uint32_t thread, span;
+	size_t n;      /* threads */
+	uint32_t name; /* of most of them, or 0 */
+	uint64_t caller;
+};
+
+static int64_t sum_of(const struct ky_culprits *c, size_t i, bool by_span)
+{
+	int64_t ns = 0;
+
+	for (size_t k = 0; k < c->v.n; k++) {
+		if (by_span ? c->v.v[k].span == c->v.v[i].span
+			    : c->v.v[k].thread == c->v.v[i].thread)
+			ns += c->v.v[k].ns;
+	}
+	return ns;
+}
+
+static int64_t sum_of_name(const struct ky_explain *x, const struct ky_culprits *c, uint32_t name)
+{
+	int64_t ns = 0;
+
+	for (size_t k = 0; k < c->v.n; k++) {
+		if (x->threads.v[c->v.v[k].thread]->name == name)
+			ns += c->v.v[k].ns;
+	}
+	return ns;
+}
+
+static size_t count_threads(const struct ky_explain *x, const struct ky_culprits *c, uint32_t name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->v.n; i++) {
+		bool is_first = !name || x->threads.v[c->v.v[i].thread]->name == name;
+
+		for (size_t k = 0; k < i && is_first; k++)
+			is_first = c->v.v[k].thread != c->v.v[i].thread;
+		n += is_first;
+	}
+	return n;
+}
+
+static struct who find_who(const struct ky_explain *x, const struct ky_culprits *c)
+{
+	struct who w = {0};
+	int64_t thread_ns = -1, span_ns = -1, name_ns = -1;
+
+	for (size_t i = 0; i < c->v.n; i++) {
+		uint32_t name = x->threads.v[c->v.v[i].thread]->name;
+
+		if (sum_of(c, i, false) > thread_ns) {
+			thread_ns = sum_of(c, i, false);
+			w.thread = c->v.v[i].thread;
+		}
+		if (sum_of(c, i, true) > span_ns) {
+			span_ns = sum_of(c, i, true);
+			w.span = c->v.v[i].span;
+			w.caller = c->v.v[i].caller;
+		}
+		if (name && sum_of_name(x, c, name) > name_ns) {
+			name_ns = sum_of_name(x, c, name);
+			w.name = name;
+		}
+	}
+	w.is_several = (double)thread_ns < MOST * (double)c->ns;
+	if ((double)name_ns < MOST * (double)c->ns)
+		w.name = 0;
+	w.n = count_threads(x, c, w.name);
+	return w;
+}
+
+static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
+{
+	char text[KY_TEXTS_LENGTH + 64];
+
+	if (!w->is_several) {
+		ky_buf_puts(b, ky_explain_thread_text(x, text, sizeof(text), w->thread));
+		return;
+	}
+	ky_buf_printf(b, "%zu other threads in turn", w->n);
+	if (w->name)
+		ky_buf_printf(b, " (%s)", name_of(x, w->name));
+}
+
+static void put_doing(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
+{
+	if (w->span)
+		ky_buf_printf(b, "in %s", name_of(x, w->span));
+	else
+		ky_buf_puts(b, "outside any span");
+	if (!w->span && w->caller)
+		ky_buf_printf(b, ", from address 0x%" PRIx64, w->caller);
+}
+
+/* The chain that most of the time went through, if a third of it did. */
+static int add_chain(struct ky_explain *x, struct ky_finding *f, const struct ky_culprits *c,
+	const struct who *w)
+{
+	int64_t most = 0, all = 0;
+	uint32_t via = 0;
+	struct ky_buf b = {0};
+
+	for (size_t i = 0; i < c->via.n; i++) {
+		int64_t ns = 0;
+
+		all += c->via.v[i].ns;
+		for (size_t k = 0; k < c->via.n; k++)
+			ns += c->via.v[k].via == c->via.v[i].via ? c->via.v[k].ns : 0;
+		if (ns > most) {
+			most = ns;
+			via = c->via.v[i].via;
+		}
+	}
+	if (!via || (double)all <= .3 * (double)c->ns)
+		return 0;
+	ky_buf_printf(&b, "chain: waits for %s, which waits for ", name_of(x, via));
+	put_who(&b, x, w);
+	return add_evidence(f, &b);
+}
+
+/* --- sentences --- */
+
+static void say_lock(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
+	const struct ky_culprits *c, const struct who *w)
+{
+	if (c->mutex)
+		ky_buf_printf(b, "it waits for mutex 0x%" PRIx64, c->mutex);
+	else
+		ky_buf_puts(b, "it waits for a mutex");
+	if (component(x, f->component)->depth > 1) {
+		ky_buf_puts(b, " in ");
+		put_place(b, x, f, f->component, 0);
+	}
+	if (!c->ns) {
+		ky_buf_puts(b, "; who held it is not recorded");
+		return;
+	}
+	ky_buf_puts(b, ", which ");
+	put_who(b, x, w);
+	ky_buf_puts(b, " held ");
+	put_doing(b, x, w);
+}
+
+static void say_condition(
+	struct ky_buf *b, struct ky_explain *x, const struct ky_culprits *c, const struct who *w)
+{
+	ky_buf_puts(b, "it waits for a condition");
+	if (!c->ns)
+		return;
+	ky_buf_puts(b, " until ");
+	put_who(b, x, w);
+	ky_buf_printf(
+		b, " signal%s, which %s ", w->is_several ? "" : "s", w->is_several ? "are" : "is");
+	put_doing(b, x, w);
+	ky_buf_puts(b, " meanwhile");
+}
+
+static void say_ready(
+	struct ky_buf *b, struct ky_explain *x, const struct ky_culprits *c, const struct who *w)
+{
+	ky_buf_puts(b, "it is ready to run, and ");
+	if (!c->ns) {
+		ky_buf_puts(b, "does not");
+		return;
+	}
+	put_who(b, x, w);
+	ky_buf_printf(b, " run%s on its processor instead", w->is_several ? "" : "s");
+	if (w->span)
+		ky_buf_printf(b, ", in %s", name_of(x, w->span));
+}
+
+static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
+	const struct ky_culprits *c, const struct who *w)
+{
+	ky_buf_puts(b, "it waits in ");
+	put_place(b, x, f, f->component, 0);
+	if (!c->ns) {
+		ky_buf_puts(b, " for a timer or a device");
+		return;
+	}
+	ky_buf_puts(b, " until ");
+	put_who(b, x, w);
+	ky_buf_printf(b, " wake%s it", w->is_several ? "" : "s");
+	if (w->span) {
+		ky_buf_printf(b, ", which %s ", w->is_several ? "are" : "is");
+		put_doing(b, x, w);
+		ky_buf_puts(b, " meanwhile");
+	}
+}
+
+static void say_locks(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
+	const struct ky_culprits *c, const struct who *w)
+{
+	ky_buf_printf(
+		b, "it %s ", c->ns ? "tries mutexes (pthread_mutex_trylock)" : "locks mutexes");
+	put_times(b, affected_count(x, f));
+	ky_buf_puts(b, " instead of ");
+	put_times_or_never(b, f->typical_count);
+	ky_buf_puts(b, " in ");
+	put_place(b, x, f, component(x, f->component)->parent, 0);
+	if (!c->ns)
+		return;
+	ky_buf_puts(b, ", while ");
+	put_who(b, x, w);
+	ky_buf_puts(b, " held one ");
+	put_doing(b, x, w);
+}
+
+static int say_wait_finding(struct ky_buf *b, struct ky_explain *x, struct ky_finding *f)
+{
+	enum ky_component_kind kind = ky_finding_part(x, f);
+	struct ky_culprits c = {0};
+	int r = ky_culprits_find(&c, x, f);
+	struct who w = find_who(x, &c);
+
+	if (f->kind == KY_FINDING_LOCKS)
+		say_locks(b, x, f, &c, &w);
+	else if (kind == KY_PART_LOCK)
+		say_lock(b, x, f, &c, &w);
+	else if (kind == KY_PART_CONDITION)
+		say_condition(b, x, &c, &w);
+	else if (kind == KY_PART_READY)
+		say_ready(b, x, &c, &w);
+	else
+		say_wait(b, x, f, &c, &w);
+	if (!r)
+		r = add_times_evidence(f);
+	if (!r && kind == KY_PART_LOCK && c.n_holders >= 1.5) {
+		struct ky_buf holders = {0};
+
+		ky_buf_printf(&holders, "%.2g holders for each wait", c.n_holders);
+		r = add_evidence(f, &holders);
+	}
+	if (!r)
+		r = add_chain(x, f, &c, &w);
+	ky_culprits_deinit(&c);
+	return r;
+}
+
+static void say_span(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
+{
+	bool is_new = f->kind == KY_FINDING_NEW ||
+		      (f->kind == KY_FINDING_COUNT && f->count[1] < .05);
+
+	if (f->kind == KY_FINDING_LONGER) {
+		put_place(b, x, f, f->component, 1);
+		ky_buf_puts(b, " takes longer, ");
+		put_duration(b, affected_ns(f));
+		ky_buf_puts(b, " instead of ");
+		put_duration(b, f->typical_ns);
+		return;
+	}
+	ky_buf_puts(b, is_new ? "it runs " : "");
+	put_place(b, x, f, f->component, 1);
+	ky_buf_puts(b, f->kind == KY_FINDING_NEW ? ", which typical ones do not ("
+		       : is_new			 ? ", which hardly any typical one does ("
+						 : " comes ");
+	put_times(b, affected_count(x, f));
+	if (!is_new) {
+		ky_buf_puts(b, " instead of ");
+		put_times(b, f->typical_count);
+		ky_buf_puts(b, " (");
+	} else {
+		ky_buf_puts(b, ", ");
+	}
+	put_duration(b, f->mean_ns[0]);
+	ky_buf_puts(b, " each)");
+}
+
+static bool is_ends_of(const struct ky_explain *x, const struct ky_component *way, uint32_t span)
+{
+	const char *name = name_of(x, span), *a = name_of(x, way->a), *b = name_of(x, way->b);
+	size_t n = strlen(name);
+
+	return !strncmp(a, name, n) && !strcmp(a + n, "_begin") && !strncmp(b, name, n) &&
+	       !strcmp(b + n, "_end");
+}
+
+static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+	const struct ky_component *inner = component(x, c->parent);
+
+	if (f->kind != KY_FINDING_LONGER) {
+		ky_buf_puts(b, "the way from ");
+		put_event(b, x, c->a);
+		ky_buf_puts(b, " to ");
+		put_event(b, x, c->b);
+		ky_buf_puts(b, " in ");
+		put_place(b, x, f, c->parent, 0);
+		ky_buf_puts(b, " comes ");
+		put_times(b, affected_count(x, f));
+		ky_buf_puts(b, " instead of ");
+		put_times_or_never(b, f->typical_count);
+		return;
+	}
+	if (f->key.group == KY_KEY_SELF || is_ends_of(x, c, inner->a) || !c->a) {
+		put_place(b, x, f, c->parent, 1);
+		ky_buf_puts(b, " itself takes ");
+		put_duration(b, affected_ns(f));
+		ky_buf_puts(b, " instead of ");
+		put_duration(b, f->typical_ns);
+		if (f->key.group != KY_KEY_SELF && c->a)
+			ky_buf_puts(b, ", with no event in it");
+		return;
+	}
+	ky_buf_puts(b, "in ");
+	put_place(b, x, f, c->parent, 0);
+	ky_buf_puts(b, " no event comes between ");
+	put_event(b, x, c->a);
+	ky_buf_puts(b, " and ");
+	put_event(b, x, c->b);
+	ky_buf_puts(b, " for ");
+	put_duration(b, affected_ns(f));
+	ky_buf_puts(b, " instead of ");
+	put_duration(b, f->typical_ns);
+}
+
+static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
+{
+	ky_buf_puts(b, "it allocates: malloc, free and the like are called ");
+	put_times(b, affected_count(x, f));
+	ky_buf_puts(b, " instead of ");
+	put_times_or_never(b, f->typical_count);
+	ky_buf_puts(b, " in ");
+	put_place(b, x, f, component(x, f->component)->parent, 0);
+}
+
+static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
+{
+	ky_buf_printf(b, "event %s comes ", name_of(x, (uint32_t)f->key.what));
+	put_times(b, affected_count(x, f));
+	ky_buf_puts(b, " instead of ");
+	put_times_or_never(b, f->typical_count);
+	ky_buf_puts(b, " in ");
+	put_place(b, x, f, component(x, f->component)->parent, 0);
+}
+
+int ky_sentence_make(struct ky_explain *x, struct ky_finding *f)
+{
+	struct ky_buf b = {0};
+	int r = 0;
+
+	if (f->kind == KY_FINDING_LOCKS || ky_finding_is_wait(x, f))
+		r = say_wait_finding(&b, x, f);
+	else if (f->kind == KY_FINDING_ALLOC)
+		say_alloc(&b, x, f);
+	else if (f->kind == KY_FINDING_EVENT)
+		say_event(&b, x, f);
+	else if (ky_finding_part(x, f) == KY_PART_SPAN)
+		say_span(&b, x, f);
+	else
+		say_way(&b, x, f);
+	if (!r && (f->kind == KY_FINDING_ALLOC || f->kind == KY_FINDING_EVENT))
+		r = add_times_evidence(f);
+	f->clause = take_text(&b);
+	return r ? r : f->clause ? 0 : -ENOMEM;
+}
+
+void ky_sentence_place(struct ky_buf *b, const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+
+	if (c->kind != KY_PART_WAY) {
+		put_place(b, x, f, f->component, 0);
+		return;
+	}
+	put_place(b, x, f, c->parent, 0);
+	if (f->key.group == KY_KEY_SELF || !c->a)
+		return;
+	ky_buf_puts(b, ", between ");
+	put_event(b, x, c->a);
+	ky_buf_puts(b, " and ");
+	put_event(b, x, c->b);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The events of a trace as `explain` wants them: classes with a kind and known fields, and one
+ * event at a time, in order of time. This is the only part of src/explain that knows the reader.
+ *
+ * A source can be read several times.
+ */
+#ifndef EXPLAIN_SOURCE_H
+#define EXPLAIN_SOURCE_H
+
+#include "explain/texts.h"
+#include "reader/cursor.h"
+
+enum ky_event_kind {
+	KY_EVENT_PLAIN,
+	KY_EVENT_SPAN_BEGIN,
+	KY_EVENT_SPAN_END,
+	KY_EVENT_ASYNC_BEGIN,
+	KY_EVENT_ASYNC_END,
+	KY_EVENT_PAIR_ENTRY, /* a system call, an interrupt, a function */
+	KY_EVENT_PAIR_EXIT,
+	KY_EVENT_ALLOC,
+	KY_EVENT_LOCK_REQ,
+	KY_EVENT_LOCK_ACQ,
+	KY_EVENT_TRYLOCK,
+	KY_EVENT_UNLOCK,
+	KY_EVENT_SWITCH,
+	KY_EVENT_WAKING,
+	KY_EVENT_LOST, /* not an event: a stream has not all events between begin_ns and ns */
+};
+
+/* Fields that the account needs, by what they mean. */
+enum ky_event_field {
+	KY_FIELD_TID,
+	KY_FIELD_PID,
+	KY_FIELD_PROCNAME,
+	KY_FIELD_CPU,
+	KY_FIELD_SPAN, /* span_tid or async_id */
+	KY_FIELD_MUTEX,
+	KY_FIELD_STATUS,
+	KY_FIELD_CALLER,
+	KY_FIELD_PREV_TID,
+	KY_FIELD_PREV_STATE,
+	KY_FIELD_NEXT_TID,
+	KY_FIELD_NEXT_COMM,
+	KY_FIELD_WOKEN_TID,
+	KY_FIELD_ADDRESS, /* of the function */
+	KY_N_FIELDS,
+};
+
+struct ky_field {
+	uint32_t name;
+	uint8_t scope; /* enum ky_scope */
+	uint32_t i;    /* among the scope's values */
+};
+
+/* An event class of the trace. */
+struct ky_source_class {
+	const struct ky_event_class *event;
+	enum ky_event_kind kind;
+	uint32_t name; /* of the event; all functions that allocate or free have one */
+	uint32_t base; /* spans and pairs: the name of the span */
+	bool is_kernel, is_lock, is_alloc;
+	const struct ky_field *known[KY_N_FIELDS]; /* NULL: it has none */
+	KY_VEC(struct ky_field) fields;		   /* all that have one number or text each */
+};
+
+struct ky_source_event {
+	enum ky_event_kind kind;
+	int64_t ns;
+	const struct ky_source_class *class; /* NULL: LOST */
+	uint32_t host;			     /* a name: threads of two hosts may have one number */
+	uint32_t stream;		     /* its rank */
+	uint32_t group;			     /* the same for all streams of a trace */
+	int64_t begin_ns;		     /* LOST */
+	bool is_of_thread; /* LOST: the stream has events of one thread at a time */
+	const struct ky_item *item;
+};
+
+enum ky_fact_type {
+	KY_FACT_NONE,
+	KY_FACT_INT, /* an unsigned number of 64 bits too: those above INT64_MAX are a REAL */
+	KY_FACT_REAL,
+	KY_FACT_TEXT,
+};
+
+/* A value of a field. */
+struct ky_fact {
+	enum ky_fact_type type;
+	bool is_hex; /* shown in base 16 */
+	union {
+		int64_t number;
+		double real;
+		uint32_t text; /* a name */
+	};
+};
+
+struct ky_source;
+
+/* What is read of the trace. */
+enum ky_source_part {
+	KY_SOURCE_SPAN,	 /* begins and ends of one span */
+	KY_SOURCE_ASYNC, /* of all asynchronous spans */
+	KY_SOURCE_ALL,
+};
+
+/*
+ * Opens traces. names: where names are added; must live as long as the source. Returns 0, or a
+ * negative errno with a line in why.
+ */
+int ky_source_new(struct ky_source **ret_source, const char *const *paths, size_t n,
+	struct ky_texts *names, char *why, size_t why_size);
+struct ky_source *ky_source_free(struct ky_source *s);
+/* Begins, or begins again. span: the name, for KY_SOURCE_SPAN. 0 or a negative errno. */
+int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span);
+/* 1 with the next event, whose values live until the next call; 0 at the end; negative errno. */
+int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event);
+/* The number of a known field; `otherwise` if the class does not have it. */
+int64_t ky_source_number(
+	const struct ky_source_event *e, enum ky_event_field field, int64_t otherwise);
+/* The name of a known field's text; 0 if the class does not have it. */
+uint32_t ky_source_text(
+	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);
+struct ky_fact ky_source_fact(
+	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f);
+/* Spans that the metadata names, sorted, then NULL. The array is the caller's, the names are not. */
+const char **ky_source_spans(const struct ky_source *s);
+/* Whether some event class is of a provider: "pthread", "libc"; or of this kind. */
+bool ky_source_has_provider(const struct ky_source *s, const char *provider);
+bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind);
+/* Of what was read since the last start; complete at the end. */
+void ky_source_totals(const struct ky_source *s, struct ky_totals *ret_totals);
+/* The begin of the trace; 0 if no event has a time. */
+int64_t ky_source_begin_ns(const struct ky_source *s);
+
+#endif

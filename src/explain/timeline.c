@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/timeline.h"
+
+#include <inttypes.h>
+
+#define MAX_STEPS_DOWN	16		  /* from waker to waker, from holder to holder */
+#define MAX_ALL_HISTORY ((size_t)4 << 20) /* entries of all threads together, about */
+
+/* --- history --- */
+
+uint32_t ky_timeline_span(const struct ky_timeline *t)
+{
+	for (size_t i = t->stack.n; i-- > 0;) {
+		if (!t->stack.v[i].is_lock)
+			return t->stack.v[i].name;
+	}
+	return 0;
+}
+
+bool ky_timeline_is_locking(const struct ky_timeline *t)
+{
+	return t->stack.n && t->stack.v[t->stack.n - 1].is_lock;
+}
+
+static bool is_same(const struct ky_history *a, const struct ky_history *b)
+{
+	return a->state == b->state && a->span == b->span && a->thread == b->thread &&
+	       a->mutex == b->mutex;
+}
+
+static int add_history(struct ky_timeline *t, const struct ky_history *h)
+{
+	if (t->history.n && is_same(&t->history.v[t->history.n - 1], h))
+		return 0;
+	ky_vec_drop_oldest(&t->history, t->max_history);
+	return ky_vec_add(&t->history, *h);
+}
+
+int ky_timeline_note(struct ky_timeline *t, int64_t ns)
+{
+	struct ky_history h = {.ns = ns, .span = ky_timeline_span(t), .thread = UINT32_MAX};
+
+	if (ky_timeline_is_locking(t)) {
+		h.state = KY_STATE_LOCK;
+		h.mutex = t->stack.v[t->stack.n - 1].mutex;
+	}
+	return add_history(t, &h);
+}
+
+/* --- the scheduler --- */
+
+static int note_off(struct ky_timeline *t, int64_t ns, enum ky_state state, uint32_t thread)
+{
+	const struct ky_history h = {
+		.ns = ns, .state = (uint8_t)state, .span = ky_timeline_span(t), .thread = thread};
+
+	/* Why it waits for a mutex is known better. */
+	return ky_timeline_is_locking(t) ? 0 : add_history(t, &h);
+}
+
+int ky_timeline_leave(struct ky_timeline *t, int64_t ns, bool is_preempted, uint32_t processor)
+{
+	t->is_off = true;
+	t->is_preempted = is_preempted;
+	t->off_ns = ns;
+	t->woken_ns = INT64_MIN;
+	t->waker = UINT32_MAX;
+	t->processor = processor;
+	return note_off(t, ns, is_preempted ? KY_STATE_READY : KY_STATE_WAITING,
+		is_preempted ? processor : UINT32_MAX);
+}
+
+int ky_timeline_wake(struct ky_timeline *t, int64_t ns, uint32_t waker)
+{
+	struct ky_history *last = t->history.n ? &t->history.v[t->history.n - 1] : NULL;
+
+	if (!t->is_off || t->is_preempted || t->woken_ns != INT64_MIN)
+		return 0;
+	t->woken_ns = ns;
+	t->waker = waker;
+	if (last && last->state == KY_STATE_WAITING && last->ns == t->off_ns)
+		last->thread = waker;
+	return note_off(t, ns, KY_STATE_READY, t->processor);
+}
+
+static int add_off(struct ky_timeline *t, int64_t from, int64_t to, enum ky_component_kind kind,
+	uint32_t thread)
+{
+	if (from >= to)
+		return 0;
+	return ky_vec_add(&t->off, (struct ky_off){from, to, kind, thread});
+}
+
+int ky_timeline_run(struct ky_timeline *t, int64_t ns)
+{
+	int64_t from = t->had_event ? KY_MAX(t->off_ns, t->last_ns) : t->off_ns, middle;
+	int r;
+
+	if (!t->is_off)
+		return 0;
+	t->is_off = false;
+	middle = t->is_preempted ? from : t->woken_ns == INT64_MIN ? ns : t->woken_ns;
+	middle = KY_MIN(KY_MAX(middle, from), ns);
+	r = add_off(t, from, middle, KY_PART_WAIT, t->waker);
+	if (!r)
+		r = add_off(t, middle, ns, KY_PART_READY, t->processor);
+	return r ? r : ky_timeline_note(t, ns);
+}
+
+int ky_processor_switch(struct ky_processor *p, int64_t ns, uint32_t thread)
+{
+	p->thread = thread;
+	ky_vec_drop_oldest(&p->history, (size_t)1 << 16);
+	return ky_vec_add(&p->history, (struct ky_history){.ns = ns, .thread = thread});
+}
+
+/* --- threads and processors --- */
+
+struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread)
+{
+	struct ky_timeline *t;
+
+	while (m->timelines.n <= thread) {
+		if (ky_vec_add(&m->timelines, NULL) < 0)
+			return NULL;
+	}
+	if (m->timelines.v[thread])
+		return m->timelines.v[thread];
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->thread = thread;
+	t->max_history = KY_MIN(
+		KY_MAX(MAX_ALL_HISTORY / (m->x->threads.n + 1), (size_t)256), (size_t)65536);
+	m->timelines.v[thread] = t;
+	return t;
+}
+
+uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number)
+{
+	struct ky_processor p = {.trace_host = host, .number = number, .thread = UINT32_MAX};
+
+	for (size_t i = 0; i < m->processors.n; i++) {
+		if (m->processors.v[i].trace_host == host && m->processors.v[i].number == number)
+			return (uint32_t)i;
+	}
+	return ky_vec_add(&m->processors, p) < 0 ? UINT32_MAX : (uint32_t)m->processors.n - 1;
+}
+
+static struct ky_timeline *free_timeline(struct ky_timeline *t)
+{
+	if (!t)
+		return NULL;
+	ky_vec_deinit(&t->stack);
+	ky_vec_deinit(&t->outer);
+	ky_vec_deinit(&t->off);
+	ky_vec_deinit(&t->history);
+	ky_vec_deinit(&t->windows);
+	ky_vec_deinit(&t->active);
+	free(t);
+	return NULL;
+}
+
+void ky_machine_deinit(struct ky_machine *m)
+{
+	for (size_t i = 0; i < m->timelines.n; i++)
+		free_timeline(m->timelines.v[i]);
+	ky_vec_deinit(&m->timelines);
+	for (size_t i = 0; i < m->processors.n; i++)
+		ky_vec_deinit(&m->processors.v[i].history);
+	ky_vec_deinit(&m->processors);
+	ky_locks_deinit(&m->locks);
+}
+
+/* --- charges --- */
+
+/* A place in a chain of waits. */
+struct link {
+	unsigned depth;
+	uint32_t via;
+	uint64_t caller;
+};
+
+static void charge_thread(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
+	int64_t to, const struct link *link);
+
+static void add_blame(
+	struct ky_charge *c, uint32_t thread, uint32_t span, int64_t ns, const struct link *link)
+{
+	c->add(c->arg, &(struct ky_blame){.thread = thread,
+			       .span = span,
+			       .via = link->via,
+			       .caller = link->caller,
+			       .ns = ns});
+}
+
+/* "thread 12 (logger) in log:write": a name. */
+static uint32_t name_via(struct ky_machine *m, uint32_t thread, uint32_t span, uint32_t via)
+{
+	const struct ky_explain_thread *t = m->x->threads.v[thread];
+	const char *name = ky_texts_get(&m->x->names, t->name);
+	char text[KY_TEXTS_LENGTH];
+
+	snprintf(text, sizeof(text), "%s%sthread %" PRId64 "%s%s%s%s%s",
+		ky_texts_get(&m->x->names, via), via ? ", which waits for " : "", t->tid,
+		*name ? " (" : "", name, *name ? ")" : "", span ? " in " : "",
+		ky_texts_get(&m->x->names, span));
+	return ky_texts_add(&m->x->names, text, strlen(text));
+}
+
+static unsigned charge_hold(struct ky_machine *m, struct ky_charge *c, const struct ky_hold *h,
+	uint32_t waiter, int64_t from, int64_t to, const struct link *link)
+{
+	struct link below = *link;
+
+	from = KY_MAX(from, h->from);
+	to = KY_MIN(to, h->to);
+	if (h->thread == waiter || from >= to)
+		return 0;
+	below.caller = h->caller;
+	charge_thread(m, c, h->thread, from, to, &below);
+	return 1;
+}
+
+/* Returns how many held it. */
+static unsigned charge_mutex(struct ky_machine *m, struct ky_charge *c,
+	const struct ky_mutex *mutex, uint32_t waiter, int64_t from, int64_t to,
+	const struct link *link)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < mutex->open.n; i++)
+		n += charge_hold(m, c, &mutex->open.v[i], waiter, from, to, link);
+	for (size_t i = mutex->closed.n; i-- > 0 && mutex->closed.v[i].to > from;)
+		n += charge_hold(m, c, &mutex->closed.v[i], waiter, from, to, link);
+	return n;
+}
+
+static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
+	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
+{
+	struct link below = {link->depth + 1, link->via, 0};
+
+	if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_LOCK) {
+		below.via = name_via(m, thread, h->span, link->via);
+		if (charge_mutex(m, c, h->mutex, thread, from, to, &below))
+			return;
+	} else if (link->depth < MAX_STEPS_DOWN && h->thread != UINT32_MAX && h->thread != thread &&
+		   (h->state == KY_STATE_WAITING || h->state == KY_STATE_CONDITION)) {
+		below.via = name_via(m, thread, h->span, link->via);
+		charge_thread(m, c, h->thread, from, to, &below);
+		return;
+	}
+	add_blame(c, thread, h->span, to - from, link);
+}
+
+/* The index of the entry at or before ns; 0 if all are later. */
+static size_t find_history(const struct ky_history *v, size_t n, int64_t ns)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (v[mid].ns <= ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? lo - 1 : 0;
+}
+
+static void charge_thread(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
+	int64_t to, const struct link *link)
+{
+	const struct ky_timeline *t = ky_machine_timeline(m, thread);
+	int64_t at = from;
+
+	if (!t || from >= to)
+		return;
+	for (size_t i = find_history(t->history.v, t->history.n, from);
+		i < t->history.n && at < to && c->budget; i++) {
+		const struct ky_history h = t->history.v[i];
+		int64_t end = i + 1 < t->history.n ? KY_MIN(t->history.v[i + 1].ns, to) : to;
+
+		c->budget--;
+		/* Nothing is known of it before its first event. */
+		if (h.ns > at)
+			add_blame(c, thread, 0, KY_MIN(h.ns, to) - at, link);
+		at = KY_MAX(at, h.ns);
+		if (end > at)
+			charge_entry(m, c, thread, &h, at, end, link);
+		at = KY_MAX(at, end);
+	}
+	if (at < to)
+		add_blame(c, thread, 0, to - at, link);
+}
+
+void ky_charge_thread(
+	struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from, int64_t to)
+{
+	charge_thread(m, c, thread, from, to, &(struct link){0});
+}
+
+void ky_charge_mutex(struct ky_machine *m, struct ky_charge *c, const struct ky_mutex *mutex,
+	uint32_t waiter, int64_t from, int64_t to)
+{
+	c->n_holders += charge_mutex(m, c, mutex, waiter, from, to, &(struct link){0});
+}
+
+void ky_charge_processor(struct ky_machine *m, struct ky_charge *c, uint32_t processor,
+	uint32_t waiter, int64_t from, int64_t to)
+{
+	const struct ky_processor *p = processor < m->processors.n ? &m->processors.v[processor]
+								   : NULL;
+
+	for (size_t i = p ? find_history(p->history.v, p->history.n, from) : 0;
+		p && i < p->history.n && p->history.v[i].ns < to; i++) {
+		const struct ky_history *h = &p->history.v[i];
+		int64_t begin = KY_MAX(from, h->ns);
+		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
+		const struct ky_timeline *t;
+		uint32_t span = 0;
+
+		if (h->thread == UINT32_MAX || h->thread == waiter || end <= begin)
+			continue;
+		t = ky_machine_timeline(m, h->thread);
+		if (t && t->history.n)
+			span = t->history.v[find_history(t->history.v, t->history.n, begin)].span;
+		add_blame(c, h->thread, span, end - begin, &(struct link){0});
+	}
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each thread does, event by event: the spans that are open, whether it runs, what it waits
+ * for, and a history of that, long enough to charge a wait to the threads that caused it.
+ *
+ * The account (account.c) feeds timelines with the events of a trace, and gets the stretches
+ * between two events of a thread, divided where the thread did not run.
+ */
+#ifndef EXPLAIN_TIMELINE_H
+#define EXPLAIN_TIMELINE_H
+
+#include "explain/locks.h"
+#include "explain/model.h"
+
+struct ky_frame {
+	uint32_t name; /* of the span; LOCK: 0 */
+	bool is_lock, is_pair;
+	int64_t begin_ns;
+	size_t n_outer; /* length of ky_timeline.outer below it */
+	struct ky_mutex *mutex;
+};
+
+enum ky_state {
+	KY_STATE_RUNNING, /* or nothing else is known */
+	KY_STATE_LOCK,
+	KY_STATE_CONDITION,
+	KY_STATE_WAITING,
+	KY_STATE_READY,
+};
+
+/* What the thread did from here to the next entry. */
+struct ky_history {
+	int64_t ns;
+	uint8_t state;	 /* enum ky_state */
+	uint32_t span;	 /* innermost */
+	uint32_t thread; /* WAITING, CONDITION: the waker or UINT32_MAX; READY: a processor */
+	struct ky_mutex *mutex; /* LOCK */
+};
+
+/* Time within the current stretch in which the thread did not run. */
+struct ky_off {
+	int64_t from, to;
+	enum ky_component_kind kind; /* WAIT or READY */
+	uint32_t thread;	     /* as of struct ky_history */
+};
+
+/* Another thread acquired a mutex that this one holds. */
+struct ky_wake {
+	bool is_set;
+	int64_t ns;
+	uint32_t thread;
+	struct ky_mutex *mutex;
+};
+
+struct ky_timeline {
+	uint32_t thread;
+	KY_VEC(struct ky_frame) stack;
+	KY_VEC(struct ky_trait) outer; /* fields of the begins of the spans in the stack */
+	bool had_event;
+	int64_t last_ns;
+	uint32_t last_name; /* of its newest event */
+	/* off the processor since off_ns */
+	bool is_off, is_preempted;
+	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */
+	uint32_t waker, processor;
+	KY_VEC(struct ky_off) off;
+	/* by an owner that did not have to wait for it, or by one that had to */
+	struct ky_wake wake, late_wake;
+	KY_VEC(struct ky_history) history;
+	size_t max_history;
+	/* account.c: stretches of time that instances want, by their begins */
+	KY_VEC(struct ky_window *) windows;
+	size_t next_window;
+	KY_VEC(struct ky_window *) active;
+	/* first of the trylocks that failed since the last success */
+	int64_t try_ns;
+	struct ky_mutex *tried;
+};
+
+/* Where the charges for a wait go. */
+struct ky_charge {
+	void (*add)(void *arg, const struct ky_blame *blame);
+	void *arg;
+	unsigned budget;    /* steps that are left */
+	unsigned n_holders; /* of the first mutex */
+};
+
+struct ky_processor {
+	bool is_known;
+	uint32_t trace_host;
+	int64_t number;
+	uint32_t thread;		   /* runs now; UINT32_MAX: none, or not known */
+	KY_VEC(struct ky_history) history; /* thread: which one ran; UINT32_MAX: none */
+};
+
+struct ky_machine {
+	struct ky_explain *x;
+	KY_VEC(struct ky_timeline *)
+	timelines; /* owned; by number of the thread; NULL: no event yet */
+	KY_VEC(struct ky_processor) processors;
+	struct ky_locks locks;
+};
+
+/* NULL without memory. */
+struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread);
+/* Index of a processor, added when it is new; UINT32_MAX without memory. */
+uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number);
+void ky_machine_deinit(struct ky_machine *m);
+
+/* The name of the innermost span, or 0. */
+uint32_t ky_timeline_span(const struct ky_timeline *t);
+bool ky_timeline_is_locking(const struct ky_timeline *t);
+/* What the thread does from now on, from its stack and state. 0 or -ENOMEM. */
+int ky_timeline_note(struct ky_timeline *t, int64_t ns);
+
+/* The scheduler switches the thread out (preempted: it could run on), wakes it, lets it run. */
+int ky_timeline_leave(struct ky_timeline *t, int64_t ns, bool is_preempted, uint32_t processor);
+int ky_timeline_wake(struct ky_timeline *t, int64_t ns, uint32_t waker);
+int ky_timeline_run(struct ky_timeline *t, int64_t ns);
+int ky_processor_switch(struct ky_processor *p, int64_t ns, uint32_t thread);
+
+/* Charges a wait to what a thread did; to what those did that it waited for, and so on. */
+void ky_charge_thread(
+	struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from, int64_t to);
+/* To what those did that held the mutex meanwhile, but for the thread that waited. */
+void ky_charge_mutex(struct ky_machine *m, struct ky_charge *c, const struct ky_mutex *mutex,
+	uint32_t waiter, int64_t from, int64_t to);
+/* To those that ran on the processor. */
+void ky_charge_processor(struct ky_machine *m, struct ky_charge *c, uint32_t processor,
+	uint32_t waiter, int64_t from, int64_t to);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/times.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <time.h>
+
+#include "explain/conditions.h"
+#include "explain/stats.h"
+
+#define NS_PER_S 1000000000
+#define N_TREND	 16
+
+enum scope {
+	OF_TRACE,
+	OF_THREAD,
+	OF_PROCESS,
+	N_SCOPES,
+};
+
+struct work {
+	struct ky_times *times;
+	const struct ky_explain *x;
+	const struct ky_finding *f;
+	struct ky_instance *const *all;
+	size_t n_all;
+	size_t n_trace; /* instances that began in the trace */
+	int error;
+};
+
+static const char *const scope_names[] = {"the trace", "each thread", "each process"};
+
+const char *ky_times_ordinal(char *buf, size_t size, uint64_t n)
+{
+	static const char *const endings[] = {"th", "st", "nd", "rd"};
+	bool teen = n % 100 >= 11 && n % 100 <= 13;
+
+	snprintf(buf, size, "%" PRIu64 "%s", n, n % 10 > 3 || teen ? "th" : endings[n % 10]);
+	return buf;
+}
+
+const char *ky_times_clock(char *buf, size_t size, int64_t ns)
+{
+	int64_t fraction = (ns % NS_PER_S + NS_PER_S) % NS_PER_S;
+	time_t second = (time_t)((ns - fraction) / NS_PER_S);
+	char text[32] = "00:00:00";
+	struct tm tm;
+
+	if (localtime_r(&second, &tm))
+		strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	snprintf(buf, size, "%s.%09" PRId64, text, fraction);
+	return buf;
+}
+
+static void add_time(struct work *w, double explained, int rank, const char *text)
+{
+	struct ky_condition c = {strdup(text), 0, explained, rank};
+
+	if (!c.text)
+		w->error = -ENOMEM;
+	else if (w->times->n == KY_MAX_TIMES)
+		free(c.text);
+	else
+		w->times->v[w->times->n++] = c;
+}
+
+/* --- the first ones --- */
+
+static uint32_t ordinal_in(const struct ky_instance *i, enum scope scope)
+{
+	return scope == OF_TRACE    ? i->ordinal
+	       : scope == OF_THREAD ? i->thread_ordinal
+				    : i->process_ordinal;
+}
+
+static uint32_t group_in(const struct ky_explain *x, const struct ky_instance *i, enum scope scope)
+{
+	return scope == OF_TRACE    ? 0
+	       : scope == OF_THREAD ? i->thread
+				    : x->threads.v[i->thread]->process;
+}
+
+/* How many instances are among the first n of their groups, and how many groups there are. */
+static size_t count_first(const struct work *w, enum scope scope, size_t n, size_t *ret_groups)
+{
+	size_t sum = 0;
+
+	*ret_groups = 1;
+	if (scope == OF_TRACE)
+		return KY_MIN(n, w->n_trace);
+	*ret_groups = 0;
+	for (size_t i = 0; i < w->x->threads.n; i++) {
+		const struct ky_explain_thread *t = w->x->threads.v[i];
+		size_t has = scope == OF_THREAD ? t->n_instances : t->n_process_instances;
+
+		if (t->is_second != w->f->affected.v[0]->is_second || !has)
+			continue;
+		sum += KY_MIN(n, has);
+		++*ret_groups;
+	}
+	return sum;
+}
+
+struct first {
+	double density;
+	size_t n, hits, size;
+	enum scope scope;
+};
+
+static void try_first(const struct work *w, enum scope scope, size_t n, struct first *best)
+{
+	size_t n_affected = w->f->affected.n, hits = 0, n_groups;
+	size_t size = count_first(w, scope, n, &n_groups);
+	struct first f = {.n = n, .size = size, .scope = scope};
+
+	for (size_t i = 0; i < n_affected; i++)
+		hits += ordinal_in(w->f->affected.v[i], scope) < n;
+	f.hits = hits;
+	f.density = (double)hits / (double)KY_MAX(size, (size_t)1);
+	if ((double)hits < .6 * (double)n_affected || f.density < .4 || hits > size ||
+		4 * size >= w->n_trace || n_affected - hits > w->n_trace - size ||
+		ky_stats_fisher(hits, size, n_affected - hits, w->n_trace - size) >= 1e-6)
+		return;
+	if (f.density > best->density)
+		*best = f;
+}
+
+static void find_first(struct work *w)
+{
+	struct first best = {0};
+	char text[128];
+
+	for (enum scope scope = OF_TRACE; scope < N_SCOPES; scope++) {
+		size_t last = 0, n_groups;
+
+		count_first(w, scope, 1, &n_groups);
+		if (scope != OF_TRACE && n_groups < 2)
+			continue;
+		for (size_t i = 0; i < w->f->affected.n; i++)
+			last = KY_MAX(last, (size_t)ordinal_in(w->f->affected.v[i], scope) + 1);
+		try_first(w, scope, last, &best);
+		try_first(w, scope, w->f->affected.n / n_groups * 12 / 10 + 1, &best);
+	}
+	if (!best.hits)
+		return;
+	snprintf(text, sizeof(text), "the first %zu of %s (%zu of these %zu)", best.n,
+		scope_names[best.scope], best.hits, best.size);
+	add_time(w, best.density, 0, text);
+}
+
+/* --- each so-manieth --- */
+
+struct place {
+	uint32_t group, ordinal;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static size_t distances(const struct work *w, enum scope scope, double *ret)
+{
+	size_t n = w->f->affected.n, k = 0;
+	struct place *places = calloc(n + 1, sizeof(*places));
+
+	for (size_t i = 0; places && i < n; i++)
+		places[i] = (struct place){group_in(w->x, w->f->affected.v[i], scope),
+			ordinal_in(w->f->affected.v[i], scope)};
+	if (places)
+		qsort(places, n, sizeof(*places), compare_places);
+	for (size_t i = 1; places && i < n; i++) {
+		if (places[i].group == places[i - 1].group)
+			ret[k++] = places[i].ordinal - places[i - 1].ordinal;
+	}
+	free(places);
+	ky_stats_sort(ret, k);
+	return k;
+}
+
+/* The most frequent value of a sorted array. */
+static double find_mode(const double *v, size_t n, size_t *ret_times)
+{
+	double mode = 0;
+
+	*ret_times = 0;
+	for (size_t i = 0, j; i < n; i = j) {
+		for (j = i; j < n && v[j] == v[i];)
+			j++;
+		if (j - i > *ret_times) {
+			*ret_times = j - i;
+			mode = v[i];
+		}
+	}
+	return mode;
+}
+
+static bool find_step(struct work *w, enum scope scope)
+{
+	static const char *const names[] = {"of the trace", "of the thread", "of the process"};
+	double *v = calloc(w->f->affected.n + 1, sizeof(*v)), step;
+	size_t n = v ? distances(w, scope, v) : 0, times, multiples = 0;
+	char text[64], ordinal[32];
+	bool found;
+
+	step = find_mode(v, n, &times);
+	for (size_t i = 0; i < n; i++)
+		multiples += step > 0 && fmod(v[i], step) == 0;
+	free(v);
+	found = n >= 5 && step >= 3 && (double)multiples >= .8 * (double)n && 2 * times >= n &&
+		ky_stats_binomial(n, multiples, 1 / step) < 1e-4;
+	if (!found)
+		return false;
+	snprintf(text, sizeof(text), "each %s %s",
+		ky_times_ordinal(ordinal, sizeof(ordinal), (uint64_t)step), names[scope]);
+	add_time(w, (double)times / (double)n, 0, text);
+	return true;
+}
+
+/* --- periods --- */
+
+static int compare_ends(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* Distances between the ends of affected instances; those that follow at once are one. */
+static size_t pauses(const struct work *w, double length, double *ret)
+{
+	size_t n = w->f->affected.n, k = 0;
+	struct ky_instance **v = calloc(n + 1, sizeof(*v));
+	int64_t last = 0;
+
+	if (!v)
+		return 0;
+	memcpy(v, w->f->affected.v, n * sizeof(*v));
+	qsort(v, n, sizeof(*v), compare_ends);
+	for (size_t i = 0; i < n; i++) {
+		if (i && (double)(v[i]->end_ns - last) <= length)
+			continue;
+		if (i)
+			ret[k++] = (double)(v[i]->end_ns - last);
+		last = v[i]->end_ns;
+	}
+	free(v);
+	return k;
+}
+
+static void find_period(struct work *w)
+{
+	double *v = calloc(w->f->affected.n + 1, sizeof(*v)), length = 0, median;
+	size_t n, k = 0;
+	char text[64], each[32];
+
+	if (!v)
+		return;
+	for (size_t i = 0; i < w->f->affected.n; i++)
+		length += w->f->affected.v[i]->ns / (double)w->f->affected.n;
+	n = pauses(w, length, v);
+	ky_stats_sort(v, n);
+	median = ky_stats_quantile(v, n, .5);
+	for (size_t i = 0; i < n && median > 1.5 * length; i++) {
+		double ratio = v[i] / median, whole = round(ratio);
+
+		if (whole >= 1 && whole <= 4 && fabs(ratio - whole) < .12)
+			v[k++] = v[i] / whole;
+	}
+	if (n >= 5 && (double)k >= .8 * (double)n) {
+		ky_stats_sort(v, k);
+		snprintf(text, sizeof(text), "every %s",
+			ky_explain_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
+		add_time(w, .5, 4, text);
+	}
+	free(v);
+}
+
+/* --- one stretch of the trace --- */
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+/* The shortest stretch with nine tenths of the affected ones, if half of all in it are affected. */
+static void find_stretch(struct work *w)
+{
+	size_t n = w->f->affected.n, k = (n * 9 + 9) / 10, best = n, size = 0;
+	struct ky_instance **v = calloc(n + 1, sizeof(*v));
+	char text[160], from[48], to[48];
+
+	if (!v || n < 10) {
+		free(v);
+		return;
+	}
+	memcpy(v, w->f->affected.v, n * sizeof(*v));
+	qsort(v, n, sizeof(*v), compare_begins);
+	for (size_t i = 0; i + k <= n; i++) {
+		size_t here = (size_t)v[i + k - 1]->ordinal - v[i]->ordinal + 1;
+
+		if (best == n || here < size) {
+			best = i;
+			size = here;
+		}
+	}
+	if (2 * k >= size && 4 * size < w->n_trace &&
+		ky_stats_fisher(k, size, n - k, w->n_trace - size) * (double)n < 1e-6) {
+		ky_times_clock(from, sizeof(from), v[best]->begin_ns);
+		ky_times_clock(to, sizeof(to), v[best + k - 1]->end_ns);
+		snprintf(text, sizeof(text), "from %.12s to %.12s (%zu of the %zu then)", from, to,
+			k, size);
+		add_time(w, (double)k / (double)size, 2, text);
+	}
+	free(v);
+}
+
+/* --- ever slower --- */
+
+static void find_trend(struct work *w)
+{
+	double x[N_TREND] = {0}, y[N_TREND], late = 0, early = 0, affected = 0, rest = 0;
+	double *ns = calloc(w->n_all + 1, sizeof(*ns)), explained;
+	struct ky_stats_line line;
+	char text[96], each[32];
+	size_t n_rest = 0;
+
+	for (size_t b = 0; ns && b < N_TREND && w->n_all >= 10 * N_TREND; b++) {
+		size_t from = b * w->n_all / N_TREND, to = (b + 1) * w->n_all / N_TREND;
+
+		for (size_t i = from; i < to; i++) {
+			ns[i - from] = ky_finding_ns(w->f, w->all[i]);
+			x[b] += (double)(w->all[i]->begin_ns - w->all[0]->begin_ns) /
+				(double)(to - from);
+		}
+		ky_stats_sort(ns, to - from);
+		y[b] = ky_stats_quantile(ns, to - from, .5);
+	}
+	free(ns);
+	if (w->n_all < 10 * N_TREND)
+		return;
+	line = ky_stats_line(x, y, N_TREND);
+	for (size_t i = 0; i < w->f->affected.n; i++) {
+		late += (double)(w->f->affected.v[i]->begin_ns - w->all[0]->begin_ns) /
+			(double)w->f->affected.n;
+		affected += ky_finding_ns(w->f, w->f->affected.v[i]) / (double)w->f->affected.n;
+	}
+	for (size_t i = 0; i < w->n_all; i++) {
+		early += (double)(w->all[i]->begin_ns - w->all[0]->begin_ns) / (double)w->n_all;
+		rest += ky_finding_ns(w->f, w->all[i]) / (double)w->n_all;
+		n_rest++;
+	}
+	explained = line.slope * (late - early) / KY_MAX(1, affected - rest);
+	if (line.r2 <= .85 || line.slope <= 0 || explained < .4)
+		return;
+	snprintf(text, sizeof(text), "the later, the longer: %s more after each second",
+		ky_explain_duration(each, sizeof(each), line.slope * NS_PER_S));
+	add_time(w, KY_MIN(1, explained), 1, text);
+}
+
+int ky_times_find(struct ky_times *ret, const struct ky_explain *x, const struct ky_finding *f,
+	struct ky_instance *const *all, size_t n_all)
+{
+	struct work w = {.times = ret, .x = x, .f = f, .all = all, .n_all = n_all};
+
+	*ret = (struct ky_times){0};
+	for (size_t i = 0; i < x->threads.n; i++) {
+		if (x->threads.v[i]->is_second == f->affected.v[0]->is_second)
+			w.n_trace += x->threads.v[i]->n_instances;
+	}
+	find_first(&w);
+	for (enum scope s = OF_TRACE; s < N_SCOPES && !ret->n; s++)
+		find_step(&w, s);
+	if (!ret->n) {
+		find_trend(&w);
+		find_stretch(&w);
+		find_period(&w);
+	}
+	for (size_t i = 0; i < ret->n && w.error; i++)
+		free(ret->v[i].text);
+	return w.error;
+}
