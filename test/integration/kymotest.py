@@ -453,10 +453,15 @@ def babeltrace(trace, *options):
 def read_trace(trace):
     """All events, in order of time, with their fields as text or parsed (see fields())."""
     text, discarded = babeltrace(trace)
+    return events_of(text), discarded
+
+
+def events_of(text):
+    """The events of babeltrace2's text."""
     events = [Event(int(time), name, int(cpu) if cpu else None, found) for time, name, cpu, found in LINES.findall(text)]
     n_lines = text.count("\n[") + bool(text)
     check(len(events) == n_lines, lambda: f"babeltrace2 printed {n_lines} events, of which {len(events)} have the usual form: {odd_line(text)!r}")
-    return events, discarded
+    return events
 
 
 def odd_line(text):

@@ -43,7 +43,7 @@ static int number = 7;
 static struct kymo_context context = {sizeof(context), KYMO_CONTEXT_I64, "nolink:number", get, &number};
 static struct kymo_statedump state = {sizeof(state), 0, dump, &number};
 #ifdef __cplusplus
-template <class T> static void in_template(T n) { kymo_event(nolink, in_template, kymo_i32(n, n)); }
+template <class T> static void in_template(T n) { kymo_event(nolink, in_template, kymo_i64(n, n)); }
 extern "C"
 #endif
 void work(void);

@@ -289,7 +289,7 @@ def read(trace):
     done = subprocess.run(["babeltrace2", "--clock-cycles", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
     warnings = [line for line in done.stderr.splitlines() if line.strip() and "discarded" not in line]
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{done.stderr[:2000]}")
-    return [kymotest.Event(int(m["time"]), m["name"], None, m["fields"]) for m in map(kymotest.LINE.match, done.stdout.splitlines())]
+    return kymotest.events_of(done.stdout)
 
 
 def readable(trace):

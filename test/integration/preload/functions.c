@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * functions N: built with -finstrument-functions. N calls of f(3), which calls itself down to
- * f(0), while a timer's signal handler calls g(). Prints the address of f, and of g and how often
- * the handler ran.
+ * functions N: built with -finstrument-functions. Calls f(3), which calls itself down to f(0), while a timer's signal
+ * handler calls g(): N times, and until the handler has run MIN_SIGNALS times. Prints the addresses of f and of g, how often
+ * the handler ran, and how often f was called.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
+
+#define MIN_SIGNALS 4
 
 static volatile long n_signals, n_calls;
 
@@ -35,9 +37,9 @@ int main(int argc, char **argv)
 
 	signal(SIGALRM, on_signal);
 	setitimer(ITIMER_REAL, &often, NULL);
-	for (long i = 0; i < n; i++)
+	for (long i = 0; i < n || n_signals < MIN_SIGNALS; i++)
 		f(3);
 	setitimer(ITIMER_REAL, &never, NULL);
-	printf("%p %p %ld\n", (void *)f, (void *)g, n_signals);
+	printf("%p %p %ld %ld\n", (void *)f, (void *)g, n_signals, n_calls);
 	return 0;
 }
