@@ -9,6 +9,11 @@
 #include <string.h>
 
 #include <kymo/detail/fields.h>
+#ifdef __has_include
+#if __has_include(<kymo/detail/installed.h>)
+#include <kymo/detail/installed.h>
+#endif
+#endif
 
 /*
  * Makes the object's events known to the tracer: once for each executable or shared object, however many
@@ -56,14 +61,19 @@ __attribute__((weak, visibility("hidden"))) void (*kymo__leave)(struct kymo_obje
  */
 static inline __attribute__((unused)) void *kymo__library(void)
 {
-	void *self;
+	void *self, *library;
 
 	if (!kymo__weak_dlopen || !kymo__weak_dlsym)
 		return NULL;
 	self = kymo__weak_dlopen(NULL, KYMO__NOW);
 	if (!self || !kymo__weak_dlsym(self, "malloc"))
 		return NULL;
-	return kymo__weak_dlopen("libkymo.so.0", KYMO__NOW);
+	library = kymo__weak_dlopen("libkymo.so.0", KYMO__NOW);
+#ifdef KYMO__INSTALLED
+	if (!library)
+		library = kymo__weak_dlopen(KYMO__INSTALLED, KYMO__NOW);
+#endif
+	return library;
 }
 
 /* A function of the tracer's that is not linked with the program, or NULL. */

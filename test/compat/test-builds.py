@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Builds of projects that look for LTTng-UST find Kymo, when they are pointed to one directory: CMake, autoconf, meson,
+pkg-config, lttng-gen-tp and plain -llttng-ust. Kymo is installed to a directory of its own for this.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import kymotest  # noqa: E402
+from kymotest import BUILD, SOURCE, check  # noqa: E402
+
+TP = """#undef TRACEPOINT_PROVIDER
+#define TRACEPOINT_PROVIDER hello
+#undef TRACEPOINT_INCLUDE
+#define TRACEPOINT_INCLUDE "./tp.h"
+#if !defined(TP_H) || defined(TRACEPOINT_HEADER_MULTI_READ)
+#define TP_H
+#include <lttng/tracepoint.h>
+TRACEPOINT_EVENT(hello, world, TP_ARGS(int, n), TP_FIELDS(ctf_integer(int, n, n)))
+#endif
+#include <lttng/tracepoint-event.h>
+"""
+MAIN = """#define TRACEPOINT_CREATE_PROBES
+#define TRACEPOINT_DEFINE
+#include "tp.h"
+int main(void) { tracepoint(hello, world, 42); return 0; }
+"""
+TEMPLATE = "TRACEPOINT_EVENT(hello, world, TP_ARGS(int, n), TP_FIELDS(ctf_integer(int, n, n)))\n"
+
+CMAKE = """cmake_minimum_required(VERSION 3.16)
+project(hello C)
+find_package(LTTngUST 2.16 REQUIRED)
+find_program(GEN_TP lttng-gen-tp REQUIRED)
+if(NOT LTTNGUST_HAS_TRACEF OR NOT LTTNGUST_HAS_TRACELOG)
+  message(FATAL_ERROR "tracef or tracelog is missing")
+endif()
+add_executable(hello main.c)
+target_include_directories(hello PRIVATE .)
+target_link_libraries(hello LTTng::UST)
+"""
+CMAKE_PKG = """cmake_minimum_required(VERSION 3.16)
+project(hello C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(UST REQUIRED IMPORTED_TARGET lttng-ust>=2.16)
+add_executable(hello main.c)
+target_include_directories(hello PRIVATE .)
+target_link_libraries(hello PkgConfig::UST)
+"""
+CONFIGURE = """AC_INIT([hello], [1])
+AC_PROG_CC
+AC_CHECK_HEADERS([lttng/tracepoint.h lttng/ust-config.h], [], [AC_MSG_ERROR([a header is missing])])
+AC_CHECK_LIB([lttng-ust], [lttng_ust_init_thread], [], [AC_MSG_ERROR([the library is missing])])
+AC_CHECK_LIB([lttng-ust], [lttng_ust_probe_register], [], [AC_MSG_ERROR([the library lacks a function])])
+AC_CHECK_PROG([GEN_TP], [lttng-gen-tp], [yes], [no])
+AS_IF([test "$GEN_TP" = yes], [], [AC_MSG_ERROR([lttng-gen-tp is missing])])
+AC_CONFIG_FILES([Makefile])
+AC_OUTPUT
+"""
+MAKEFILE = "hello: main.c\n\t@CC@ @CFLAGS@ @CPPFLAGS@ -I. -o $@ $< @LDFLAGS@ @LIBS@\n"
+MESON = """project('hello', 'c')
+ust = dependency('lttng-ust', version: '>=2.16')
+executable('hello', 'main.c', dependencies: ust)
+"""
+
+
+def install(k):
+    """Returns the prefix in which LTTng-UST seems to be."""
+    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", k.top / "root"], check=True,
+        stdout=subprocess.DEVNULL)
+    prefix = next(p for p in (k.top / "root").rglob("kymo-lttng") if p.is_dir())
+    link = prefix / "bin" / "lttng-gen-tp"
+    real = next((k.top / "root").rglob("kymo-gen-tp"))
+    check(os.readlink(link).endswith("/kymo-gen-tp"), "lttng-gen-tp is a link to kymo-gen-tp")
+    link.unlink()  # it points to where the installation will be
+    link.symlink_to(real)
+    return prefix
+
+
+def project(k, **files):
+    top = k.top / "project"
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    for name, text in {"tp.h": TP, "main.c": MAIN, **files}.items():
+        (top / name).write_text(text)
+    return top
+
+
+def run(command, cwd, **env):
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True)
+    check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
+
+
+def check_program(k, program):
+    """It records with Kymo, and does not use LTTng's library."""
+    needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    check("lttng" not in needed, f"{program} uses no library of LTTng's: {needed}")
+    trace = k.top / "trace"
+    shutil.rmtree(trace, ignore_errors=True)
+    k.kymo("record", "--no-summary", "-o", trace, "-e", "hello:*", "--", program)
+    text = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
+    check("hello:world" in text and "n = 42" in text, f"the event is recorded: {text}")
+
+
+def test_cmake(k):
+    prefix = install(k)
+    for lists in (CMAKE, CMAKE_PKG):
+        top = project(k, **{"CMakeLists.txt": lists})
+        run(["cmake", "-S", ".", "-B", "b", f"-DCMAKE_PREFIX_PATH={prefix}"], top)
+        run(["cmake", "--build", "b"], top)
+        check_program(k, top / "b" / "hello")
+
+
+def test_autoconf(k):
+    prefix = install(k)
+    top = project(k, **{"configure.ac": CONFIGURE, "Makefile.in": MAKEFILE})
+    run(["autoconf"], top)
+    run(["./configure", f"CPPFLAGS=-I{prefix / 'include'}", f"LDFLAGS=-L{prefix / 'lib'}", f"PATH={prefix / 'bin'}:{os.environ['PATH']}"], top,
+        PATH=f"{prefix / 'bin'}:{os.environ['PATH']}")
+    run(["make"], top)
+    check_program(k, top / "hello")
+
+
+def test_meson(k):
+    prefix = install(k)
+    top = project(k, **{"meson.build": MESON})
+    run(["meson", "setup", "b", f"-Dpkg_config_path={prefix / 'lib' / 'pkgconfig'}"], top)
+    run(["ninja", "-C", "b"], top)
+    check_program(k, top / "b" / "hello")
+
+
+def test_make(k):
+    """Plain flags, all libraries that programs name, and pkg-config."""
+    prefix = install(k)
+    top = project(k)
+    libraries = ["-llttng-ust", "-llttng-ust-fork", "-llttng-ust-common", "-llttng-ust-tracepoint", "-llttng-ust-dl", "-ldl"]
+    run(["gcc", f"-I{prefix / 'include'}", "-I.", "-o", "hello", "main.c", f"-L{prefix / 'lib'}", *libraries], top)
+    check_program(k, top / "hello")
+    run(["sh", "-c", "gcc -I. -o hello main.c $(pkg-config --cflags --libs 'lttng-ust >= 2.16')"], top,
+        PKG_CONFIG_PATH=str(prefix / "lib" / "pkgconfig"))
+    check_program(k, top / "hello")
+
+
+def test_generator(k):
+    prefix = install(k)
+    top = project(k, **{"gen.tp": TEMPLATE, "main.c": '#include "gen.h"\nint main(void) { tracepoint(hello, world, 42); return 0; }\n'})
+    run(["lttng-gen-tp", "gen.tp"], top, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", PKG_CONFIG_PATH="/nonexistent")
+    run(["gcc", f"-I{prefix / 'include'}", "-I.", "-o", "hello", "main.c", "gen.o", f"-L{prefix / 'lib'}", "-llttng-ust"], top)
+    check_program(k, top / "hello")
+
+
+def test_where_it_was_installed(k):
+    """A program loads the library from where it was installed, without a run path; and may be a static PIE."""
+    install(k)
+    include = next((k.top / "root").rglob("include/kymo")).parent
+    library = next(p for p in (k.top / "root").rglob("libkymo.so.0"))
+    (include / "kymo" / "detail" / "installed.h").write_text(f'#define KYMO__INSTALLED "{library}"\n')
+    (k.top / "main.c").write_text("#include <kymo/tracepoint.h>\nint main(void) { kymo_event(hello, world, kymo_i32(n, 42)); return 0; }\n")
+    run(["gcc", f"-I{include}", "-o", "hello", "main.c"], k.top)
+    pc = next((k.top / "root").rglob("kymo.pc")).read_text()
+    check("rpath" not in pc, f"pkg-config names no run path: {pc}")
+    k.env.pop("LD_LIBRARY_PATH", None)
+    trace = k.top / "trace"
+    k.kymo("record", "--no-summary", "-o", trace, "-e", "hello:*", "--", "env", "-u", "LD_LIBRARY_PATH", k.top / "hello")
+    text = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
+    check("n = 42" in text, f"the event is recorded: {text}")
+    archive = next((k.top / "root").rglob("libkymo.a")).parent
+    run(["gcc", "-static-pie", f"-I{include}", "-o", "static", "main.c", "-Wl,--undefined=kymo_object_register", f"-L{archive}", "-l:libkymo.a", "-pthread"],
+        k.top)
+    status = subprocess.run([k.top / "static"]).returncode
+    check(status == 0, "a static PIE runs")
+
+
+if __name__ == "__main__":
+    kymotest.main()
