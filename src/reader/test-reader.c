@@ -29,6 +29,8 @@ static const char metadata[] =
 	"	integer { size = 8; align = 8; } events_discarded; integer { size = 8; align = 8; } cpu_id; }; };\n"
 	"event { name = \"p:n\"; id = 1; fields := struct {\n"
 	"	integer { size = 16; align = 8; signed = 1; } _v; string _s; }; };\n"
+	"event { name = \"p:numbers\"; id = 2; fields := struct { integer { size = 8; align = 8; } n;\n"
+	"	integer { size = 32; align = 8; } _a[n]; }; };\n"
 	"event { name = \"p:far\"; id = 300; };\n";
 
 struct packet {
@@ -197,6 +199,35 @@ static void test_damage(void **state)
 	assert_int_equal(n_damaged, 1);
 }
 
+/* Adds an event that has room for two numbers, and says that it has n. */
+static void add_numbers(struct packet *p, uint8_t n)
+{
+	static const uint32_t head = 2, numbers[2] = {7, 8};
+
+	add(p, &head, sizeof(head));
+	add(p, &n, sizeof(n));
+	add(p, numbers, sizeof(numbers));
+}
+
+/* An array of numbers does not reach beyond its packet: not in elements, and not in bits. */
+static void test_array_of_numbers(void **state)
+{
+	static const uint8_t too_many[] = {3, 40, 255};
+	struct packet p;
+
+	begin(&p, 0, 0);
+	add_numbers(&p, 2);
+	check(&p, sizeof(p), false,
+		"[00:00:00.000000000] (+?.?\?\?\?\?\?\?\?\?) h p:numbers: { cpu_id = 2 }, "
+		"{ n = 2, a = [ [0] = 7, [1] = 8 ] }\n");
+	for (size_t i = 0; i < sizeof(too_many); i++) {
+		begin(&p, 0, 0);
+		add_numbers(&p, too_many[i]);
+		check(&p, sizeof(p), false,
+			"! memory/stream is damaged in 1 place: events are missing\n");
+	}
+}
+
 /* Wherever the file ends, nothing behind its end is touched (the sanitizers watch). */
 static void test_every_length(void **state)
 {
@@ -223,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_array_of_numbers),
 		cmocka_unit_test(test_every_length),
 	};
 

@@ -198,6 +198,18 @@ static void test_peer_that_never_reads_is_dropped(void **state)
 	assert_int_equal(count_fds(), before - 1);
 }
 
+/* Descriptors are scarce: short messages with descriptors use up the bound long before their bytes do. */
+static void test_queued_descriptors_are_dear(void **state)
+{
+	int fd = STDIN_FILENO, n_fds = 0, before = count_fds();
+
+	while (!ky_msg_conn_send(&here, "x", 1, &fd, 1))
+		n_fds = count_fds() - before;
+	assert_in_range(n_fds, 1, QUEUE_MAX / 1024);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, -ENOBUFS);
+}
+
 /* The peer would take a message of 0 bytes for a hang-up, and a message that was left out would be missed. */
 static void test_no_message_is_left_out(void **state)
 {
@@ -226,6 +238,7 @@ int main(void)
 		TEST(test_peers_end),
 		TEST(test_queue_keeps_order),
 		TEST(test_peer_that_never_reads_is_dropped),
+		TEST(test_queued_descriptors_are_dear),
 		TEST(test_no_message_is_left_out),
 	};
 

@@ -176,6 +176,27 @@ static void test_conflict(void **state)
 	event_desc_unref(c);
 }
 
+/* The metadata of one registry has a maximum: an event that would exceed it is refused, and leaves no part of itself. */
+static void test_bound_of_metadata(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+	struct set_event *e;
+	uint64_t size;
+
+	assert_int_equal(ring_set_make(set), 0);
+	size = set->registry->log_size;
+	set->registry->log_size = METADATA_MAX - 1;
+	assert_int_equal(ring_set_register(set, a, &me, &e), -EFBIG);
+	assert_int_equal(set->registry->log_size, METADATA_MAX - 1);
+	set->registry->log_size = size;
+	assert_int_equal(register_event(set, b), 0);
+	event_desc_unref(a);
+	event_desc_unref(b);
+}
+
 static void test_a_set_for_each_key(void **state)
 {
 	struct fixture *f = *state;
@@ -286,6 +307,7 @@ int main(void)
 		TEST(test_bound_of_bytes),
 		TEST(test_identifiers),
 		TEST(test_conflict),
+		TEST(test_bound_of_metadata),
 		TEST(test_a_set_for_each_key),
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),
