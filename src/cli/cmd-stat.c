@@ -312,7 +312,7 @@ const struct cli_command cmd_stat = {
 	.synopsis = "[TRACE]",
 	.help = "count the events of a trace, recorded and discarded; tell how long spans took",
 	.details =
-		"TRACE is a directory of CTF 1.8 traces, of Kymo or LTTng; without it, the most recent trace\n"
+		"TRACE is a directory of CTF traces, of Kymo or any tracer; without it, the most recent trace\n"
 		"below $KYMO_HOME or $HOME/kymo-traces is taken.\n",
 	.max_args = 1,
 	.run = run,

@@ -256,7 +256,7 @@ const struct cli_command cmd_view = {
 	.synopsis = "[TRACE] [--format=text|json] [--begin=TIME] [--end=TIME]",
 	.help = "print the events of a trace",
 	.details =
-		"TRACE is a directory of CTF 1.8 traces, of Kymo or LTTng; without it, the most recent trace\n"
+		"TRACE is a directory of CTF traces, of Kymo or any tracer; without it, the most recent trace\n"
 		"below $KYMO_HOME or $HOME/kymo-traces is taken. The text is that of babeltrace2. What was\n"
 		"discarded, and what is damaged, is told on the standard error output.\n"
 		"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date, of the first event's day),\n"

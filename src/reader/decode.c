@@ -89,14 +89,41 @@ static void set_role(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 	d->have |= 1u << n->role;
 }
 
+/* Seven bits in each byte, the lowest first; the last byte has its highest bit clear. */
+static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v)
+{
+	uint64_t v = 0;
+	unsigned shift = 0;
+
+	for (; d->end - d->pos >= 8 && shift < 70; shift += 7) {
+		uint8_t byte = d->data[d->pos / 8];
+
+		d->pos += 8;
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (is_signed && byte & 0x40 && shift + 7 < 64)
+			v |= ~(uint64_t)0 << (shift + 7);
+		*ret_v = v;
+		return true;
+	}
+	return false;
+}
+
 static int decode_int(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
 	uint64_t v;
 
-	if (n->size > d->end - d->pos)
-		return -EBADMSG;
-	v = ky_read_int(d->data, d->pos, n);
-	d->pos += n->size;
+	if (n->is_leb) {
+		if (!read_leb(d, n->is_signed, &v))
+			return -EBADMSG;
+	} else {
+		if (n->size > d->end - d->pos)
+			return -EBADMSG;
+		v = ky_read_int(d->data, d->pos, n);
+		d->pos += n->size;
+	}
 	if (n->slot != KY_NO_SLOT)
 		d->slots[n->slot] = v;
 	if (n->role)
@@ -197,7 +224,8 @@ static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct 
 	int r;
 
 	if (!chosen)
-		return -EBADMSG;
+		return n->is_optional ? emit(out, n, (struct ky_value){.u = KY_NO_OPTION})
+				      : -EBADMSG;
 	option = n->choices->options[s->indexes[chosen->first]];
 	r = emit(out, n, (struct ky_value){.u = option});
 	return r ? r : decode_node(d, &n->children[option], out);

@@ -86,12 +86,34 @@ static char *print_number(struct printer *p, char *to, const struct ky_node *n, 
 	return n->is_signed ? ky_put_i64(to, (int64_t)v) : ky_put_u64(to, v);
 }
 
+/* A boolean, a number, or {"value": V, "flags": ["F", ...]}. */
+static char *print_bits(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
+{
+	const char *label;
+	uint32_t at = 0;
+	bool any = false;
+
+	if (n->show == KY_SHOW_BOOL)
+		return v ? put_literal(p, to, "true") : put_literal(p, to, "false");
+	if (n->show == KY_SHOW_BITS)
+		return print_number(p, to, n, v);
+	to = print_number(p, put_literal(p, to, "{\"value\": "), n, v);
+	to = put_literal(p, to, ", \"flags\": [");
+	for (; (label = ky_flag_label(n, v, &at)); any = true) {
+		to = any ? put_literal(p, to, ", ") : to;
+		to = print_string(p, to, label, strlen(label));
+	}
+	return put_literal(p, to, "]}");
+}
+
 /* An enumeration: {"value": V, "label": "L"}, the first label that fits, or null. */
 static char *print_int(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
 	const char *label;
 	uint32_t at = 0;
 
+	if (n->show)
+		return print_bits(p, to, n, v);
 	if (!n->is_enum)
 		return print_number(p, to, n, v);
 	label = ky_enum_label(n, v, &at);
@@ -114,12 +136,27 @@ static char *print_element(struct printer *p, char *to, const struct ky_node *el
 	return print_float(p, to, elem, ky_read_float(p->data, at, elem));
 }
 
+/* A string of hexadecimal digits, two for each byte. */
+static char *print_blob(struct printer *p, char *to, const struct ky_value *v)
+{
+	to = put_literal(p, to, "\"");
+	for (uint64_t i = 0; i < v->n; i++) {
+		uint8_t byte = p->data[v->at / 8 + i];
+
+		to = ky_put_char(ky_put_room(&p->put, to, 2), "0123456789abcdef"[byte >> 4]);
+		to = ky_put_char(to, "0123456789abcdef"[byte & 15]);
+	}
+	return put_literal(p, to, "\"");
+}
+
 static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v = p->v++;
 
 	if (n->is_text)
 		return print_string(p, to, v->text, v->n);
+	if (n->is_blob)
+		return print_blob(p, to, v);
 	to = put_literal(p, to, "[");
 	for (uint64_t i = 0; i < v->n; i++) {
 		if (i)
@@ -171,7 +208,8 @@ static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 		return print_struct(p, to, n);
 	case KY_NODE_VARIANT:
 		v = p->v++;
-		return print_node(p, to, &n->children[v->u]);
+		return v->u == KY_NO_OPTION ? put_literal(p, to, "null")
+					    : print_node(p, to, &n->children[v->u]);
 	}
 	return to;
 }

@@ -189,8 +189,29 @@ static char *print_labels(struct printer *p, char *to, const struct ky_node *n, 
 	return n_shown ? to : put_literal(p, to, "<unknown>");
 }
 
+/* As babeltrace2 2.1, which reads CTF 2. */
+static __attribute__((noinline)) char *print_bits(
+	struct printer *p, char *to, const struct ky_node *n, uint64_t v)
+{
+	const char *before = " { ", *label;
+	bool any = false;
+
+	if (n->show == KY_SHOW_BOOL)
+		return v ? put_literal(p, to, "true") : put_literal(p, to, "false");
+	to = print_number(p, to, n, v);
+	for (uint32_t at = 0; n->show == KY_SHOW_FLAGS && (label = ky_flag_label(n, v, &at));) {
+		to = ky_put_bytes(&p->put, to, before, strlen(before));
+		to = print_string(p, to, label, strlen(label));
+		before = ", ";
+		any = true;
+	}
+	return any ? put_literal(p, to, " }") : to;
+}
+
 static inline char *print_int(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
+	if (ky_unlikely(n->show))
+		return print_bits(p, to, n, v);
 	if (ky_likely(!n->is_enum))
 		return print_number(p, to, n, v);
 	to = put_literal(p, to, "( ");
@@ -225,12 +246,24 @@ static char *print_numbers(
 	return to;
 }
 
+static char *print_blob(struct printer *p, char *to, const struct ky_value *v)
+{
+	to = put_literal(p, to, "{ ");
+	for (uint64_t i = 0; i < v->n; i++) {
+		to = put_hex(ky_put_room(&p->put, to, 4), p->data[v->at / 8 + i]);
+		to = ky_put_char(to, ' ');
+	}
+	return put_literal(p, to, "}");
+}
+
 static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 {
 	const struct ky_value *v = p->v++;
 
 	if (n->is_text)
 		return print_string(p, to, v->text, v->n);
+	if (n->is_blob)
+		return print_blob(p, to, v);
 	to = put_literal(p, to, "[");
 	if (n->is_scalars)
 		to = print_numbers(p, to, n->children, v);
@@ -287,6 +320,8 @@ static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 		return print_struct(p, to, n);
 	case KY_NODE_VARIANT:
 		v = p->v++;
+		if (v->u == KY_NO_OPTION)
+			return put_literal(p, to, "<none>");
 		to = put_literal(p, to, "{ ");
 		to = print_node(p, to, &n->children[v->u]);
 		return put_literal(p, to, " }");

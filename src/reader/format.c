@@ -69,3 +69,19 @@ const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at)
 	}
 	return NULL;
 }
+
+const char *ky_flag_label(const struct ky_node *n, uint64_t v, uint32_t *at)
+{
+	const struct ky_type *t = n->type;
+	const char *last = *at ? t->labels[*at - 1] : NULL;
+
+	while (*at < t->n) {
+		const struct ky_range *r = &t->ranges[*at];
+		const char *label = t->labels[(*at)++];
+		uint64_t above = r->hi < 63 ? ~(uint64_t)0 << (r->hi + 1) : 0;
+
+		if (label != last && r->lo < 64 && (v & ~above) >> r->lo)
+			return label;
+	}
+	return NULL;
+}

@@ -48,5 +48,7 @@ char *ky_put_time(struct ky_format *f, char *to, int64_t ns);
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns);
 /* The next label of an enumeration that fits the value, from index *at on; NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);
+/* The next flag of a bit map that has a bit set in the value, from index *at on; NULL: no more. */
+const char *ky_flag_label(const struct ky_node *n, uint64_t v, uint32_t *at);
 
 #endif

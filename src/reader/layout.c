@@ -104,7 +104,7 @@ static struct ky_node *find_absolute(
 }
 
 /* From the innermost structure outwards, then in the scopes before. */
-static struct ky_node *find_field(struct compiler *c, const char *const *words)
+static struct ky_node *find_by_name(struct compiler *c, const char *const *words)
 {
 	bool is_absolute = false;
 	struct ky_node *found = find_absolute(c, words, &is_absolute);
@@ -114,6 +114,29 @@ static struct ky_node *find_field(struct compiler *c, const char *const *words)
 	for (int i = c->scope - 1; i >= 0 && !found && !is_absolute; i--)
 		found = follow(c, c->scopes[i], words);
 	return found;
+}
+
+/* From the structure that holds the field, or one n_up structures further out. */
+static struct ky_node *find_from_here(struct compiler *c, const char *const *words, uint32_t n_up)
+{
+	for (int i = c->depth - 1; i >= 0; i--) {
+		if (c->frames[i]->kind == KY_NODE_STRUCT && !n_up--)
+			return follow(c, c->frames[i], words);
+	}
+	return NULL;
+}
+
+static struct ky_node *find_field(struct compiler *c, const struct ky_type *type)
+{
+	int scope = type->origin - KY_FROM_SCOPE;
+
+	if (!type->path)
+		return NULL;
+	if (type->origin == KY_FROM_NAME)
+		return find_by_name(c, type->path);
+	if (type->origin == KY_FROM_HERE)
+		return find_from_here(c, type->path, type->n_up);
+	return follow(c, scope == c->scope ? c->frames[0] : c->scopes[scope], type->path);
 }
 
 /* Writes a.b.c for a message. */
@@ -127,21 +150,27 @@ static const char *join_words(char *text, size_t size, const char *const *words)
 	return text;
 }
 
-/* Makes node depend on the integer at path, whose value gets a slot. */
-static void depend(
-	struct compiler *c, struct ky_node *node, const char *const *path, bool need_enum)
+static bool can_depend(const struct ky_node *on, const struct ky_type *type)
 {
-	struct ky_node *on = path ? find_field(c, path) : NULL;
+	if (!on || on->kind != KY_NODE_INT)
+		return false;
+	if (type->kind == KY_TYPE_VARIANT)
+		return type->n_ranges || on->is_enum;
+	return !on->is_signed;
+}
+
+/* Makes node depend on the integer that its type names, whose value gets a slot. */
+static void depend(struct compiler *c, struct ky_node *node, const struct ky_type *type)
+{
+	struct ky_node *on = find_field(c, type);
 	char text[80];
 
-	if (!on || on->kind != KY_NODE_INT || (need_enum && !on->is_enum)) {
+	if (!can_depend(on, type)) {
 		fail(c, "field '%.64s': '%s' is no %s before it", node->full_name,
-			join_words(text, sizeof(text), path),
-			need_enum ? "enumeration" : "integer");
-		return;
-	}
-	if (!need_enum && on->is_signed) {
-		fail(c, "field '%.64s': its length is a signed integer", node->full_name);
+			join_words(text, sizeof(text), type->path),
+			type->kind != KY_TYPE_VARIANT ? "unsigned integer"
+			: type->n_ranges	      ? "integer"
+						      : "enumeration");
 		return;
 	}
 	if (on->slot == KY_NO_SLOT)
@@ -158,7 +187,7 @@ static bool find_env_count(struct compiler *c, const struct ky_node *node, const
 	const struct ky_tsdl *t = c->t;
 	uint32_t i;
 
-	if (!path || strcmp(path[0], "env") || !path[1] || path[2])
+	if (t->is_ctf2 || !path || strcmp(path[0], "env") || !path[1] || path[2])
 		return false;
 	i = ky_names_find(&t->names, &t->n_env, path[1]);
 	if (i >= t->n_env || t->env[i].text || t->env[i].number < 0)
@@ -190,11 +219,44 @@ static const struct {
 	{SCOPE_FIELDS, "_async_id", KY_ROLE_ASYNC_ID},
 };
 
+/* CTF 2 says what its fields are for; what a time means depends on its place. */
+static enum ky_role explicit_role(const struct compiler *c, const struct ky_type *type)
+{
+	static const struct {
+		int scope;
+		enum ky_tsdl_role from;
+		enum ky_role role;
+	} meanings[] = {
+		{SCOPE_PACKET_HEADER, KY_TSDL_ROLE_MAGIC, KY_ROLE_MAGIC},
+		{SCOPE_PACKET_HEADER, KY_TSDL_ROLE_UUID, KY_ROLE_UUID},
+		{SCOPE_PACKET_HEADER, KY_TSDL_ROLE_STREAM_CLASS, KY_ROLE_STREAM_ID},
+		{SCOPE_PACKET_HEADER, KY_TSDL_ROLE_STREAM, KY_ROLE_INSTANCE_ID},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_TIME, KY_ROLE_TIMESTAMP_BEGIN},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_END_TIME, KY_ROLE_TIMESTAMP_END},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_CONTENT_SIZE, KY_ROLE_CONTENT_SIZE},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_PACKET_SIZE, KY_ROLE_PACKET_SIZE},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_SEQ, KY_ROLE_PACKET_SEQ},
+		{SCOPE_PACKET_CONTEXT, KY_TSDL_ROLE_DISCARDED, KY_ROLE_DISCARDED},
+		{SCOPE_EVENT_HEADER, KY_TSDL_ROLE_EVENT_CLASS, KY_ROLE_EVENT_ID},
+	};
+
+	for (size_t i = 0; type->role && i < KY_ARRAY_SIZE(meanings); i++) {
+		if (meanings[i].scope == c->scope && meanings[i].from == type->role)
+			return meanings[i].role;
+	}
+	return KY_ROLE_NONE;
+}
+
 /* In the event header, `id` counts in any structure; elsewhere only what is at the top. */
 static enum ky_role role_of(const struct compiler *c, const struct ky_node *node)
 {
 	const struct ky_node *parent = c->frames[c->depth - 1];
+	enum ky_role explicit = explicit_role(c, node->type);
 
+	if (explicit != KY_ROLE_NONE)
+		return explicit;
+	if (c->t->is_ctf2 && c->scope <= SCOPE_EVENT_HEADER && strcmp(node->name, "cpu_id"))
+		return KY_ROLE_NONE;
 	if (c->scope == SCOPE_EVENT_HEADER && parent->kind == KY_NODE_STRUCT &&
 		!strcmp(node->name, "id"))
 		return KY_ROLE_EVENT_ID;
@@ -207,11 +269,18 @@ static enum ky_role role_of(const struct compiler *c, const struct ky_node *node
 	return KY_ROLE_NONE;
 }
 
+static bool is_uuid_of_packet(const struct compiler *c, const struct ky_node *node)
+{
+	if (c->scope != SCOPE_PACKET_HEADER)
+		return false;
+	return c->t->is_ctf2 ? node->type->role == KY_TSDL_ROLE_UUID : !strcmp(node->name, "uuid");
+}
+
 /* What readers of a packet rely on must be unsigned integers, and a UUID 16 bytes. */
 static void check_role(struct compiler *c, const struct ky_node *node)
 {
 	const struct ky_node *elem = node->children;
-	bool is_uuid = c->scope == SCOPE_PACKET_HEADER && !strcmp(node->name, "uuid");
+	bool is_uuid = is_uuid_of_packet(c, node);
 	enum ky_role role = is_uuid ? KY_ROLE_UUID : role_of(c, node);
 	bool ok = node->kind == KY_NODE_INT && !node->is_signed;
 
@@ -262,17 +331,25 @@ static const struct ky_clock *default_clock(struct compiler *c, const struct ky_
 	return &t->clocks[0];
 }
 
+static const struct ky_clock *clock_by_name(struct compiler *c, const char *name, const char *field)
+{
+	uint32_t i = ky_names_find(&c->t->names, &c->t->n_clocks, name);
+
+	if (i < c->t->n_clocks)
+		return &c->t->clocks[i];
+	fail(c, "field '%.64s': the clock '%.64s' is not described", field, name);
+	return NULL;
+}
+
 static void find_clock(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	const struct ky_clock *clock = NULL;
 
 	if (type->clock) {
-		uint32_t i = ky_names_find(&c->t->names, &c->t->n_clocks, type->clock);
-
-		clock = i < c->t->n_clocks ? &c->t->clocks[i] : NULL;
-		if (!clock)
-			fail(c, "field '%.64s': the clock '%.64s' is not described",
-				node->full_name, type->clock);
+		clock = clock_by_name(c, type->clock, node->full_name);
+	} else if (c->t->is_ctf2) {
+		if (type->role == KY_TSDL_ROLE_TIME || type->role == KY_TSDL_ROLE_END_TIME)
+			clock = c->clock;
 	} else if (is_unmapped_time(c, node)) {
 		clock = default_clock(c, node);
 	}
@@ -305,6 +382,8 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	node->is_signed = type->is_signed;
 	node->big_endian = is_big_endian(c, type);
 	node->is_enum = type->kind == KY_TYPE_ENUM;
+	node->is_leb = type->is_leb;
+	node->show = type->show;
 	node->role = role_of(c, node);
 	if (c->scope <= SCOPE_EVENT_CONTEXT)
 		node->slot = c->n_slots++; /* some event may ask for it */
@@ -316,7 +395,7 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 static bool is_plain(const struct ky_node *elem)
 {
 	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_mapped &&
-	       elem->role == KY_ROLE_NONE;
+	       !elem->is_leb && elem->role == KY_ROLE_NONE;
 }
 
 static void build_array(struct compiler *c, struct ky_node *node, const struct ky_type *type)
@@ -329,19 +408,20 @@ static void build_array(struct compiler *c, struct ky_node *node, const struct k
 		   !find_env_count(c, node, type->path, &node->count);
 	node->kind = sequence ? KY_NODE_SEQUENCE : KY_NODE_ARRAY;
 	if (sequence)
-		depend(c, node, type->path, false);
+		depend(c, node, type);
 	node->children = alloc(c, 1, sizeof(*node->children));
 	if (!node->children)
 		return;
 	node->n = 1;
 	node->children->full_name = "";
 	build(c, node->children, e);
-	node->align = node->children->align;
+	node->align = KY_MAX(node->align, node->children->align);
+	node->is_blob = type->is_blob;
 	node->is_text = (e->kind == KY_TYPE_INT || e->kind == KY_TYPE_ENUM) && e->is_text &&
 			e->size == 8 && e->align == 8;
 	node->is_scalars = is_plain(node->children);
 	node->is_text = node->is_text && node->is_scalars;
-	if (c->scope == SCOPE_PACKET_HEADER && c->depth == 2 && !strcmp(node->name, "uuid"))
+	if (c->depth == 2 && is_uuid_of_packet(c, node))
 		node->role = KY_ROLE_UUID;
 }
 
@@ -371,22 +451,31 @@ static bool make_choices(struct compiler *c, struct ky_choices *to, const struct
 	const struct ky_node *variant)
 {
 	struct ky_range *ranges = calloc(KY_MAX(tag->n, 1u), sizeof(*ranges));
-	uint32_t n = 0;
+	uint32_t *options = alloc(c, KY_MAX(tag->n, 1u), sizeof(*options)), n = 0;
 	bool ok;
 
-	to->options = alloc(c, KY_MAX(tag->n, 1u), sizeof(*to->options));
-	for (uint32_t i = 0; ranges && to->options && i < tag->n; i++) {
+	to->options = options;
+	for (uint32_t i = 0; ranges && options && i < tag->n; i++) {
 		uint32_t option = ky_names_find(&c->t->names, variant, tag->labels[i]);
 
 		if (option == UINT32_MAX)
 			continue;
 		ranges[n] = tag->ranges[i];
-		to->options[n++] = option;
+		options[n++] = option;
 	}
-	ok = ranges && to->options &&
+	ok = ranges && options &&
 	     !ky_segments_build(&to->segments, &c->t->arena, ranges, n, tag->is_signed, 1);
 	free(ranges);
 	return ok;
+}
+
+/* The choices of a variant that needs no labels. */
+static bool copy_choices(
+	struct compiler *c, struct ky_choices *to, const struct ky_type *type, bool is_signed)
+{
+	to->options = type->options;
+	return !ky_segments_build(
+		&to->segments, &c->t->arena, type->ranges, type->n_ranges, is_signed, 1);
 }
 
 /* Variants of the same types share their choices. NULL after an error. */
@@ -410,7 +499,8 @@ static const struct ky_choices *find_choices(
 	}
 	if (at)
 		made = alloc(c, 1, sizeof(*made));
-	if (!made || !make_choices(c, made, tag, variant)) {
+	if (!made || !(type->n_ranges ? copy_choices(c, made, type, tag->is_signed)
+				      : make_choices(c, made, tag, variant))) {
 		fail(c, "the metadata is too large");
 		return NULL;
 	}
@@ -422,7 +512,8 @@ static const struct ky_choices *find_choices(
 static void build_variant(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	node->kind = KY_NODE_VARIANT;
-	depend(c, node, type->path, true);
+	node->is_optional = type->is_optional;
+	depend(c, node, type);
 	if (c->failed)
 		return;
 	build_children(c, node, type);
@@ -436,7 +527,7 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 	node->type = type;
 	node->slot = node->from = KY_NO_SLOT;
 	node->align = type->align ? type->align : 1;
-	node->name = node->full_name + (node->full_name[0] == '_');
+	node->name = node->full_name + (!c->t->is_ctf2 && node->full_name[0] == '_');
 	if (c->depth >= MAX_DEPTH - 1) {
 		fail(c, "field '%s': types are nested too deeply", node->full_name);
 		return;
@@ -615,9 +706,9 @@ static void find_short_head(struct ky_short_head *h, const struct ky_node *heade
 		return;
 	time = &option->children[0];
 	bits = id->size + time->size;
-	if (time->kind != KY_NODE_INT || !time->is_clock || time->role != KY_ROLE_NONE ||
-		id->is_clock || id->is_signed || time->is_signed || id->big_endian ||
-		time->big_endian || id->size % option->align ||
+	if (time->kind != KY_NODE_INT || time->is_leb || id->is_leb || !time->is_clock ||
+		time->role != KY_ROLE_NONE || id->is_clock || id->is_signed || time->is_signed ||
+		id->big_endian || time->big_endian || id->size % option->align ||
 		(bits != 8 && bits != 16 && bits != 32 && bits != 64))
 		return;
 	*h = (struct ky_short_head){.bits = bits,
@@ -686,7 +777,7 @@ static void compile_stream(struct compiler *c, struct ky_stream_class *s,
 	uint32_t n_common = c->n_slots;
 
 	s->id = from->id;
-	c->clock = NULL;
+	c->clock = from->clock ? clock_by_name(c, from->clock, "default clock") : NULL;
 	memset(&c->scopes[SCOPE_PACKET_CONTEXT], 0,
 		(N_SCOPES - SCOPE_PACKET_CONTEXT) * sizeof(c->scopes[0]));
 	s->packet_context = build_scope(c, SCOPE_PACKET_CONTEXT, from->packet_context);

@@ -48,11 +48,12 @@ enum ky_role {
 /* Which option the values of a tag choose. Shared by variants that are alike. */
 struct ky_choices {
 	struct ky_segments segments; /* of ranges; at most one for a value */
-	uint32_t *options;	     /* of each range */
+	const uint32_t *options;     /* of each range */
 };
 
-#define KY_NO_SLOT  UINT32_MAX
-#define KY_LEAD_PAD 16 /* leads may be copied in pieces of this size */
+#define KY_NO_SLOT   UINT32_MAX
+#define KY_NO_OPTION UINT64_MAX /* value of an optional field that is not there */
+#define KY_LEAD_PAD  16		/* leads may be copied in pieces of this size */
 
 struct ky_node {
 	uint8_t kind; /* enum ky_node_kind */
@@ -67,6 +68,10 @@ struct ky_node {
 	bool is_enum;
 	bool is_asked;	    /* INT: some field depends on it */
 	bool is_text;	    /* ARRAY, SEQUENCE: of characters */
+	bool is_leb;	    /* INT: of as many bytes as it needs */
+	bool is_optional;   /* VARIANT: with one option, or none */
+	bool is_blob;	    /* ARRAY, SEQUENCE: of bytes without a meaning of their own */
+	uint8_t show;	    /* INT: enum ky_show */
 	bool is_scalars;    /* ARRAY, SEQUENCE: of plain numbers at equal distances */
 	uint32_t align;	    /* bits, a power of two */
 	uint32_t n;	    /* children: members, options; 1 of arrays */

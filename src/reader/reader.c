@@ -324,7 +324,7 @@ static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t 
 	e = ky_metadata_read(&text, path);
 	if (e < 0)
 		fail(r, e, "cannot read the trace: %s: %s", path,
-			e == -EBADMSG ? "this is no metadata of CTF 1.8" : strerror(-e));
+			e == -EBADMSG ? "this is no metadata of CTF" : strerror(-e));
 	free(path);
 	if (!e)
 		e = parse_trace(r, &t, &text, dir, root_len);

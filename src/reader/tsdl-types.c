@@ -4,9 +4,7 @@
  * stack, and leaving it restores what its declarations had shadowed.
  */
 #include "reader/tsdl-parse.h"
-
-#define MANY_LABELS  8	/* more of them are looked up by segments */
-#define MAX_N_LABELS 32 /* of one value: more are not shown */
+#include "reader/types.h"
 
 /* Name spaces: `struct x`, `enum x` and `x` are different types. */
 static const char space_alias, space_struct, space_variant, space_enum;
@@ -290,44 +288,6 @@ static void parse_label(struct ky_parser *p, bool is_signed, const char **label,
 		ky_parse_fail(p, "the range ends before it begins");
 }
 
-/*
- * Sorts ranges by the first range of their label, which is the order in which babeltrace2 shows the
- * labels of a value. Returns false without memory.
- */
-static bool group_labels(struct ky_parser *p, struct ky_type *t)
-{
-	uint32_t *next = calloc(t->n + 1, sizeof(*next)), *group = calloc(t->n, sizeof(*group));
-	const char **labels = ky_parse_alloc(p, t->n * sizeof(*labels));
-	struct ky_range *ranges = ky_parse_alloc(p, t->n * sizeof(*ranges));
-	bool ok = next && group && labels && ranges;
-
-	for (uint32_t i = 0; i < t->n && ok; i++) {
-		uint32_t *first = ky_names_at(&p->tsdl->names, t, t->labels[i]);
-
-		ok = first;
-		if (!ok)
-			break;
-		*first = KY_MIN(*first, i);
-		group[i] = *first;
-		next[*first + 1]++;
-	}
-	for (uint32_t i = 0; i < t->n && ok; i++)
-		next[i + 1] += next[i];
-	for (uint32_t i = 0; i < t->n && ok; i++) {
-		uint32_t at = next[group[i]]++;
-
-		labels[at] = t->labels[i];
-		ranges[at] = t->ranges[i];
-	}
-	if (ok) {
-		t->labels = labels;
-		t->ranges = ranges;
-	}
-	free(next);
-	free(group);
-	return ok;
-}
-
 static void parse_labels(struct ky_parser *p, struct ky_type *t)
 {
 	size_t n = 0, cap = 0, n_ranges = 0, cap_ranges = 0;
@@ -351,9 +311,7 @@ static void parse_labels(struct ky_parser *p, struct ky_type *t)
 	t->n = (uint32_t)n;
 	if (p->failed)
 		return;
-	if (!group_labels(p, t) ||
-		(n > MANY_LABELS && ky_segments_build(&t->segments, &p->tsdl->arena, t->ranges, n,
-					    t->is_signed, MAX_N_LABELS) < 0))
+	if (!ky_type_index_labels(p->tsdl, t))
 		ky_parse_fail(p, "the metadata is too large");
 }
 

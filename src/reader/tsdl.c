@@ -2,6 +2,9 @@
 /* The blocks of TSDL, and the whole. Types are parsed by tsdl-types.c. */
 #include "reader/tsdl-parse.h"
 
+#include "reader/ctf2.h"
+#include "reader/types.h"
+
 /*
  * Memory for the types and layouts of a text: so much for each of its bytes, so that a small text
  * cannot claim much with types that contain each other.
@@ -270,22 +273,6 @@ static void parse_top(struct ky_parser *p)
 
 /* --- the whole --- */
 
-static int compare_streams(const void *a, const void *b)
-{
-	const struct ky_tsdl_stream *x = a, *y = b;
-
-	return (x->id > y->id) - (x->id < y->id);
-}
-
-static int compare_events(const void *a, const void *b)
-{
-	const struct ky_tsdl_event *x = a, *y = b;
-
-	if (x->stream_id != y->stream_id)
-		return x->stream_id < y->stream_id ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
 /* Events without a stream belong to the only one, which may be implicit. */
 static void complete_events(struct ky_parser *p)
 {
@@ -305,40 +292,16 @@ static void complete_events(struct ky_parser *p)
 	}
 }
 
-/* Sorts, and refuses what is there twice and events of streams that are not there. */
-static void check_ids(struct ky_parser *p)
-{
-	struct ky_tsdl *t = p->tsdl;
-
-	if (t->n_streams)
-		qsort(t->streams, t->n_streams, sizeof(*t->streams), compare_streams);
-	if (t->n_events)
-		qsort(t->events, t->n_events, sizeof(*t->events), compare_events);
-	for (size_t i = 1; i < t->n_streams; i++) {
-		if (t->streams[i].id == t->streams[i - 1].id)
-			ky_parse_fail(p, "two streams have the id %llu",
-				(unsigned long long)t->streams[i].id);
-	}
-	for (size_t i = 0; i < t->n_events; i++) {
-		const struct ky_tsdl_event *e = &t->events[i];
-		struct ky_tsdl_stream key = {.id = e->stream_id};
-
-		if (i && !compare_events(e, e - 1))
-			ky_parse_fail(p, "two events have the id %llu", (unsigned long long)e->id);
-		if (!bsearch(&key, t->streams, t->n_streams, sizeof(key), compare_streams))
-			ky_parse_fail(p,
-				"an event belongs to the stream %llu, which is not described",
-				(unsigned long long)e->stream_id);
-	}
-}
-
 static void finish(struct ky_parser *p)
 {
 	if (!p->has_trace)
 		ky_parse_fail(p, "no trace is described");
 	complete_events(p);
-	if (!p->failed)
-		check_ids(p);
+	if (p->failed || ky_tsdl_finish(p->tsdl, p->error))
+		return;
+	p->failed = true;
+	p->error->line = p->token.line;
+	p->error->column = p->token.column;
 }
 
 /* One block; if the end of the text cuts it off, what it added is removed. */
@@ -368,6 +331,8 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 	memset(error, 0, sizeof(*error));
 	t->arena.max = MEMORY_BASE + MEMORY_PER_BYTE * len;
 	ky_names_init(&t->names, &t->arena);
+	if (len && text[0] == KY_CTF2_SEPARATOR)
+		return ky_ctf2_parse(t, text, len, error);
 	ky_lexer_init(&p.lexer, &t->names, text, len);
 	ky_parse_next(&p);
 	while (!p.failed && !ky_parse_at(&p, KY_TOKEN_END))

@@ -32,6 +32,37 @@ enum ky_byte_order {
 	KY_ORDER_BE,
 };
 
+/* Where the search for a field begins. */
+enum ky_origin {
+	KY_FROM_NAME,  /* TSDL: the first words of the path are a scope's, or else look around */
+	KY_FROM_HERE,  /* the structure that the field is in, or one around it */
+	KY_FROM_SCOPE, /* this and the following: scopes, in the order of packets and events */
+};
+
+/* How an integer of CTF 2 is shown. */
+enum ky_show {
+	KY_SHOW_NUMBER,
+	KY_SHOW_BOOL,
+	KY_SHOW_BITS,
+	KY_SHOW_FLAGS, /* the labels of bits that are set; ranges are bit numbers */
+};
+
+/* What a reader of packets does with a field of CTF 2: see enum ky_role. */
+enum ky_tsdl_role {
+	KY_TSDL_ROLE_NONE,
+	KY_TSDL_ROLE_MAGIC,
+	KY_TSDL_ROLE_UUID,
+	KY_TSDL_ROLE_STREAM_CLASS,
+	KY_TSDL_ROLE_STREAM,
+	KY_TSDL_ROLE_TIME,
+	KY_TSDL_ROLE_END_TIME,
+	KY_TSDL_ROLE_CONTENT_SIZE,
+	KY_TSDL_ROLE_PACKET_SIZE,
+	KY_TSDL_ROLE_SEQ,
+	KY_TSDL_ROLE_DISCARDED,
+	KY_TSDL_ROLE_EVENT_CLASS,
+};
+
 struct ky_member {
 	const char *name; /* interned, as all names below */
 	const struct ky_type *type;
@@ -44,11 +75,20 @@ struct ky_type {
 	uint8_t byte_order; /* enum ky_byte_order */
 	bool is_signed;
 	bool is_text;	     /* INT: a character */
+	bool is_leb;	     /* INT: of as many bytes as it needs (LEB128) */
+	bool is_blob;	     /* ARRAY, SEQUENCE: bytes without a meaning of their own */
+	bool is_optional;    /* VARIANT: with one option, or none */
+	uint8_t show;	     /* INT: enum ky_show */
+	uint8_t role;	     /* INT, ARRAY: enum ky_tsdl_role */
+	uint8_t origin;	     /* of path: enum ky_origin */
+	uint32_t n_up;	     /* KY_FROM_HERE: so many structures further out */
 	uint32_t align;	     /* bits, a power of two; STRUCT: what was asked for at least */
 	uint32_t n;	     /* labels or members */
 	const char *clock;   /* INT: name of the clock it shows, or NULL */
 	const char **labels; /* ENUM: of each of its ranges */
-	const struct ky_range *ranges;	 /* ENUM */
+	const struct ky_range *ranges;	 /* ENUM; VARIANT: of the tag, if it needs no labels */
+	const uint32_t *options;	 /* VARIANT: which option each range chooses */
+	uint32_t n_ranges;		 /* VARIANT: 0 if the labels of its tag tell */
 	struct ky_segments segments;	 /* ENUM: of the ranges, if there are many */
 	const struct ky_member *members; /* STRUCT, VARIANT */
 	const struct ky_type *elem;	 /* ARRAY, SEQUENCE */
@@ -66,6 +106,7 @@ struct ky_env {
 struct ky_tsdl_stream {
 	uint64_t id;
 	bool has_id;
+	const char *clock; /* CTF 2: of its times, or NULL */
 	const struct ky_type *event_header, *event_context, *packet_context; /* or NULL */
 };
 
@@ -80,7 +121,8 @@ struct ky_tsdl_event {
 struct ky_tsdl {
 	struct ky_arena arena; /* all strings, types and arrays below */
 	struct ky_names names;
-	bool is_cut; /* the text ended within a block, which was left out */
+	bool is_ctf2; /* names are shown as they are; roles of fields are explicit */
+	bool is_cut;  /* the text ended within a block, which was left out */
 	bool big_endian;
 	bool has_uuid;
 	uint8_t uuid[16];
@@ -100,7 +142,7 @@ struct ky_tsdl_error {
 #define KY_TSDL_MAX_DEPTH 512 /* of types in types */
 
 /*
- * Parses len bytes of text. If the text ends within a block, behind the block of the trace, the
+ * Parses len bytes of text, of TSDL or CTF 2. If the text ends within a block, behind the block of the trace, the
  * machine died while it was written: what is whole is used. Returns 0, or -EINVAL with *error
  * filled in. The caller calls ky_tsdl_deinit in any case.
  */

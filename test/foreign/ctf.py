@@ -3,11 +3,13 @@
 Made-up CTF 1.8 traces of any shape: metadata and packets from one seed, as a foreign tracer could have written them.
 
     Trace(seed).write(directory)     metadata, and one file for each stream
+    Trace(seed).metadata2()          the same described in CTF 2, for the same packets
 
 The shapes are those that babeltrace2 2.0.4 takes too, so that its text is the expectation. What it cannot decode, or
 decodes wrongly, is left out here and tested by hand: a change of byte order within a byte.
 """
 
+import json
 import random
 import struct
 import uuid
@@ -43,6 +45,14 @@ class Bits:
         self.at = now
 
 
+ORDERS = {"le": "little-endian", "be": "big-endian", "network": "big-endian"}
+
+
+def shown(name):
+    """CTF 1.8 hides the first underscore of a name; CTF 2 shows names as they are."""
+    return name.removeprefix("_")
+
+
 class Int:
     def __init__(self, size, align=None, signed=False, order="native", base=10, clock=None, text=False, labels=None):
         self.size, self.signed, self.order, self.base, self.clock, self.text, self.labels = size, signed, order, base, clock, text, labels
@@ -61,6 +71,19 @@ class Int:
         if self.labels:
             text = f"enum : {text} {{ " + ", ".join(name + ranges for name, ranges, _, _ in self.labels) + " }"
         return text
+
+    def describe(self, trace, around, role=None):
+        kind = "signed" if self.signed else "unsigned"
+        t = {"type": f"fixed-length-{kind}-integer", "length": self.size, "alignment": self.align, "byte-order": ORDERS["be" if self.is_big(trace) else "le"]}
+        if self.base != 10:
+            t["preferred-display-base"] = self.base
+        if self.labels:
+            t["mappings"] = {}
+            for name, _, lo, hi in self.labels:
+                t["mappings"].setdefault(name.strip('"'), []).append([lo, hi])
+        if role:
+            t["roles"] = [role]
+        return t
 
     def is_big(self, trace):
         return self.order in ("be", "network") or (self.order == "native" and trace.big)
@@ -83,6 +106,10 @@ class Float:
         digits = "exp_dig = 8; mant_dig = 24;" if self.size == 32 else "exp_dig = 11; mant_dig = 53;"
         return f"floating_point {{ {digits} align = {self.align}; " + (f"byte_order = {self.order}; " if self.order != "native" else "") + "}"
 
+    def describe(self, trace, around):
+        is_big = self.order == "be" or (self.order == "native" and trace.big)
+        return {"type": "fixed-length-floating-point-number", "length": self.size, "alignment": self.align, "byte-order": ORDERS["be" if is_big else "le"]}
+
     def encode(self, trace, bits):
         v = trace.rng.choice([0.0, -0.0, 1.5, -3.25e10, 1e-30, float("inf"), float("-inf"), trace.rng.uniform(-1e6, 1e6)])
         raw = struct.unpack(">I", struct.pack(">f", v))[0] if self.size == 32 else struct.unpack(">Q", struct.pack(">d", v))[0]
@@ -96,6 +123,9 @@ class String:
     def declare(self):
         return random.choice(["string", "string { encoding = UTF8; }", "string { encoding = ASCII; }", "string { }"])
 
+    def describe(self, trace, around):
+        return {"type": "null-terminated-string"}
+
     def encode(self, trace, bits):
         bits.align(8)
         for byte in trace.text() + b"\0":
@@ -107,6 +137,13 @@ class Array:
 
     def __init__(self, elem, count, path=None):
         self.elem, self.count, self.path, self.align = elem, count, path, elem.align
+
+    def describe(self, trace, around):
+        size = {"length": self.count} if isinstance(self.count, int) else {"length-field-location": locate(self.path, around)}
+        kind = "static" if isinstance(self.count, int) else "dynamic"
+        if isinstance(self.elem, Int) and self.elem.text:
+            return {"type": f"{kind}-length-string", **size}
+        return {"type": f"{kind}-length-array", **size, "element-field-class": self.elem.describe(trace, around)}
 
     def bound(self):
         return f"[{self.path or self.count}]"
@@ -126,6 +163,14 @@ class Struct:
         body = "".join(declare_member(name, t) for name, t in self.members)
         return f"struct {{ {body}}}" + (f" align({self.asked})" if self.asked > 1 else "")
 
+    def describe(self, trace, around=(), roles={}):
+        around = (*around, self)
+        members = []
+        for name, t in self.members:
+            options = {"role": roles[name]} if name in roles else {}
+            members.append({"name": shown(name), "field-class": t.describe(trace, around, **options)})
+        return {"type": "structure", "minimum-alignment": self.asked, "member-classes": members}
+
     def encode(self, trace, bits):
         bits.align(self.align)
         for _, t in self.members:
@@ -141,6 +186,14 @@ class Variant:
     def declare(self):
         return f"variant <{self.path}> {{ " + "".join(declare_member(name, t) for name, t in self.options) + "}"
 
+    def describe(self, trace, around, role=None):
+        options = []
+        for name, t in self.options:
+            ranges = [[lo, hi] for label, _, lo, hi in self.tag.labels if label.strip('"') == name]
+            t = t.describe(trace, around, roles={"id": "event-record-class-id", "timestamp": "default-clock-timestamp"}) if role else t.describe(trace, around)
+            options.append({"name": name, "selector-field-ranges": ranges, "field-class": t})
+        return {"type": "variant", "selector-field-location": locate(self.path, around), "options": options}
+
     def encode(self, trace, bits):
         options = dict(self.options)
         for name, _, lo, hi in self.tag.labels:
@@ -148,6 +201,20 @@ class Variant:
                 options[name.strip('"')].encode(trace, bits)
                 return
         raise AssertionError("no option")
+
+
+SCOPES = {"stream.packet.context": "packet-context", "event.fields": "event-record-payload"}
+
+
+def locate(path, around):
+    """The location of a field in CTF 2: absolute, or so many structures further out."""
+    for prefix, origin in SCOPES.items():
+        if path.startswith(prefix + "."):
+            return {"origin": origin, "path": [shown(path[len(prefix) + 1:])]}
+    for n, structure in enumerate(reversed(around)):
+        if path in dict(structure.members):
+            return {"path": [None] * n + [shown(path)]}
+    raise AssertionError(path)
 
 
 def declare_member(name, t):
@@ -427,6 +494,48 @@ class Trace:
                 event += f"context := {context.declare()}; " if context else ""
                 lines.append(event + f"fields := {fields.declare()}; }};")
         return "\n".join(lines) + "\n"
+
+    def metadata2(self):
+        fragments = [{"type": "preamble", "version": 2}]
+        byte_order = ORDERS["be" if self.big else "le"]
+        number = lambda size, role: {"type": "fixed-length-unsigned-integer", "length": size, "alignment": 8, "byte-order": byte_order, "roles": [role]}
+        header = []
+        if self.with_magic:
+            header.append({"name": "magic", "field-class": number(32, "packet-magic-number")})
+        if self.uuid:
+            fragments[0]["uuid"] = list(self.uuid.bytes)
+            header.append({"name": "uuid", "field-class": {"type": "static-length-blob", "length": 16, "roles": ["metadata-stream-uuid"]}})
+        if self.with_stream_id:
+            header.append({"name": "stream_id", "field-class": number(32, "data-stream-class-id")})
+        if self.with_instance:
+            header.append({"name": "stream_instance_id", "field-class": number(64, "data-stream-id")})
+        trace = {"type": "trace-class", "packet-header-field-class": {"type": "structure", "member-classes": header}}
+        if self.with_env:
+            trace["environment"] = {"hostname": "faraway", "domain": "test", "procname": "p", "vpid": 12}
+        fragments.append(trace)
+        clocks = self.clocks or [("default", 10**9, 0, 0)]
+        for name, freq, offset_s, offset in clocks:
+            fragments.append({"type": "clock-class", "id": name, "frequency": freq, "offset-from-origin": {"seconds": offset_s + offset // freq, "cycles": offset % freq}})
+        in_packet = {"timestamp_begin": "default-clock-timestamp", "timestamp_end": "packet-end-default-clock-timestamp", "content_size": "packet-content-length",
+            "packet_size": "packet-total-length", "events_discarded": "discarded-event-record-counter-snapshot", "packet_seq_num": "packet-sequence-number"}
+        in_event = {"id": "event-record-class-id", "timestamp": "default-clock-timestamp", "v": "inner"}
+        for s in self.streams:
+            stream = {"type": "data-stream-class", "id": s.id or 0}
+            if self.with_times:
+                stream["default-clock-class-id"] = clocks[0][0]
+            if s.context:
+                stream["packet-context-field-class"] = s.context.describe(self, roles=in_packet)
+            if s.header:
+                stream["event-record-header-field-class"] = s.header.describe(self, roles=in_event)
+            if s.common:
+                stream["event-record-common-context-field-class"] = s.common.describe(self)
+            fragments.append(stream)
+            for identifier, context, fields in s.events:
+                event = {"type": "event-record-class", "id": identifier, "data-stream-class-id": s.id or 0, "name": f"e:{identifier}", "payload-field-class": fields.describe(self)}
+                if context:
+                    event["specific-context-field-class"] = context.describe(self)
+                fragments.append(event)
+        return "".join("\x1e" + json.dumps(f) + "\n" for f in fragments)
 
     # -- packets
 

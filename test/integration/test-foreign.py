@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """kymo view on traces of foreign tracers: what CTF 1.8 allows, as babeltrace2 shows it; and where babeltrace2 is wrong."""
 
+import json
 import os
 import re
 import resource
@@ -173,6 +174,122 @@ def test_clock_goes_on(k):
     equal([line.split()[0] for line in view(k, trace)[0]], [b"[00:00:00.000000007]", b"[00:00:00.000196617]", b"[00:00:00.000196618]"], "times")
 
 
+# -- CTF 2: babeltrace2 reads it from 2.1 on; what follows is what 2.1.2 shows
+
+PREAMBLE = {"type": "preamble", "version": 2}
+
+
+def fragments(*list_):
+    return "".join("\x1e" + json.dumps(f) + "\n" for f in (PREAMBLE, {"type": "trace-class"}, *list_))
+
+
+def unsigned(length, **more):
+    return {"type": "fixed-length-unsigned-integer", "length": length, "byte-order": "little-endian", "alignment": 1 if length % 8 else 8, **more}
+
+
+def structure(*members, **more):
+    return {"type": "structure", "member-classes": [{"name": name, "field-class": c} for name, c in members], **more}
+
+
+def records(*members):
+    """Metadata of events `e` with these fields, in packets without anything."""
+    return fragments({"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": structure(*members)})
+
+
+def here(*path):
+    return {"path": list(path)}
+
+
+BYTES = {"length": 8, "byte-order": "little-endian"}
+LEB = {"type": "variable-length-unsigned-integer"}
+STRING = {"type": "null-terminated-string"}
+
+CTF2 = {
+    "numbers": (records(("a", unsigned(8)), ("h", unsigned(8, **{"preferred-display-base": 16})), ("s", dict(unsigned(3), type="fixed-length-signed-integer")), ("t", unsigned(5)), ("u", unsigned(4, alignment=4)), ("v", unsigned(4, alignment=4))),
+        b"\1\xff\x17\x32", [b"e: { a = 1, h = 0xFF, s = -1, t = 2, u = 2, v = 3 }"]),
+    "big-endian": (records(("a", unsigned(12, **{"byte-order": "big-endian"})), ("b", unsigned(4, **{"byte-order": "big-endian"}))), b"\x12\x34", [b"e: { a = 291, b = 4 }"]),
+    "bits": (records(("t", {"type": "fixed-length-boolean", **BYTES}), ("b", {"type": "fixed-length-bit-array", **BYTES}),
+        ("m", {"type": "fixed-length-bit-map", **BYTES, "flags": {"A": [[0, 0]], "B": [[1, 2]], "C": [[7, 7]]}})), b"\1\x0f\x07\0\x05\x08",
+        [b'e: { t = true, b = 0xF, m = 0x7 { "A", "B" } }', b"e: { t = false, b = 0x5, m = 0x8 }"]),
+    "labels": (records(("b", unsigned(8, mappings={"x": [[0, 3]], "y y": [[5, 5], [9, 9]]})), ("c", dict(unsigned(8, mappings={"n": [[-3, -1]]}), type="fixed-length-signed-integer"))),
+        b"\0\xff\x09\xfd\x0a\5", [b'e: { b = ( "x" : container = 0 ), c = ( "n" : container = -1 ) }', b'e: { b = ( "y y" : container = 9 ), c = ( "n" : container = -3 ) }',
+            b"e: { b = ( <unknown> : container = 10 ), c = ( <unknown> : container = 5 ) }"]),
+    "leb128": (records(("u", LEB), ("s", {"type": "variable-length-signed-integer"})), b"\x05\x7f\x80\x01\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x3f",
+        [b"e: { u = 5, s = -1 }", b"e: { u = 128, s = -128 }", b"e: { u = 18446744073709551615, s = 63 }"]),
+    "strings": (records(("z", STRING), ("f", {"type": "static-length-string", "length": 4}), ("n", LEB), ("d", {"type": "dynamic-length-string", "length-field-location": here("n")})),
+        b"ab\0cd\0\0\3xyz", [b'e: { z = "ab", f = "cd", n = 3, d = "xyz" }']),
+    "blobs": (records(("f", {"type": "static-length-blob", "length": 4}), ("n", unsigned(8)), ("d", {"type": "dynamic-length-blob", "length-field-location": here("n"), "media-type": "image/png"})),
+        b"\1\2\3\xff\3xyz", [b"e: { f = { 01 02 03 ff }, n = 3, d = { 78 79 7a } }"]),
+    "arrays": (records(("f", {"type": "static-length-array", "length": 2, "element-field-class": unsigned(8)}), ("n", unsigned(8)), ("s", structure(("n", unsigned(8)),
+        ("x", {"type": "dynamic-length-array", "length-field-location": here("n"), "element-field-class": unsigned(8)}),
+        ("y", {"type": "dynamic-length-array", "length-field-location": here(None, "n"), "element-field-class": structure(("q", unsigned(8)))})))),
+        b"\1\2\2\1\x0a\x0b\x0c", [b"e: { f = [ [0] = 1, [1] = 2 ], n = 2, s = { n = 1, x = [ [0] = 10 ], y = [ [0] = { q = 11 }, [1] = { q = 12 } ] } }"]),
+    "optional": (records(("f", {"type": "fixed-length-boolean", **BYTES}), ("o", {"type": "optional", "selector-field-location": here("f"), "field-class": unsigned(8)}), ("n", unsigned(8)),
+        ("p", {"type": "optional", "selector-field-location": here("n"), "selector-field-ranges": [[2, 4]], "field-class": unsigned(8)})),
+        b"\1\7\3\x08\0\5", [b"e: { f = true, o = { 7 }, n = 3, p = { 8 } }", b"e: { f = false, o = <none>, n = 5, p = <none> }"]),
+    "variant": (records(("t", unsigned(8)), ("v", {"type": "variant", "selector-field-location": {"origin": "event-record-payload", "path": ["t"]}, "options": [
+        {"name": "A", "selector-field-ranges": [[0, 1]], "field-class": unsigned(8)}, {"selector-field-ranges": [[2, 2]], "field-class": STRING}]})),
+        b"\0\7\2ab\0", [b"e: { t = 0, v = { 7 } }", b'e: { t = 2, v = { "ab" } }']),
+    "floats": (records(("a", {"type": "fixed-length-floating-point-number", "length": 32, "byte-order": "little-endian"}), ("b", {"type": "fixed-length-floating-point-number", "length": 64, "byte-order": "big-endian"})),
+        struct.pack("<f", 1.5) + struct.pack(">d", 2.25), [b"e: { a = 1.5, b = 2.25 }"]),
+    "names": (records(("_a", {"type": "static-length-string", "length": 1})), b"x", [b'e: { _a = "x" }']),
+}
+
+
+def test_ctf2(k):
+    for name, (metadata, stream, lines) in CTF2.items():
+        trace = write(k, name, metadata, s=stream)
+        equal(view(k, trace), (lines, ""), name)
+        for line in run(k, CLI, "view", trace, "--format=json").stdout.splitlines():
+            json.loads(line)
+    out = run(k, CLI, "view", k.top / "optional", "--format=json").stdout.splitlines()
+    equal([json.loads(line)["fields"] for line in out], [{"f": True, "o": 7, "n": 3, "p": 8}, {"f": False, "o": None, "n": 5, "p": None}], "JSON of optional fields")
+    out = run(k, CLI, "view", k.top / "blobs", "--format=json").stdout
+    equal(json.loads(out)["fields"], {"f": "010203ff", "n": 3, "d": "78797a"}, "JSON of blobs")
+
+
+def test_ctf2_packets(k):
+    """Roles, clock, aliases, contexts, environment; the text is that of the same packets described in CTF 1.8."""
+    aliased = fragments({"type": "field-class-alias", "name": "u8", "field-class": unsigned(8)},
+        {"type": "clock-class", "id": "k", "frequency": 1000, "offset-from-origin": {"seconds": 5, "cycles": 7}},
+        {"type": "data-stream-class", "default-clock-class-id": "k", "event-record-header-field-class": structure(("x", "u8"), ("t", unsigned(8, roles=["default-clock-timestamp"]))),
+            "event-record-common-context-field-class": structure(("c", "u8"))},
+        {"type": "event-record-class", "name": "e", "specific-context-field-class": structure(("d", "u8"))})
+    equal(view(k, write(k, "aliased", aliased, s=b"\1\2\3\4\5\x07\6\7"))[0],
+        [b"[00:00:05.009000000] (+?.?????????) e: { c = 3 }, { d = 4 }", b"[00:00:05.014000000] (+0.005000000) e: { c = 6 }, { d = 7 }"], "with a clock")
+    for seed in SEEDS[:len(SEEDS) // 3]:
+        trace = ctf.Trace(seed)
+        directory = trace.write(k.top / f"both{seed}")
+        old = view(k, directory)
+        (directory / "metadata").write_text(trace.metadata2())
+        new = view(k, directory)
+        equal(new[0], old[0], f"{directory}: as CTF 2")
+
+
+def test_ctf2_refused(k):
+    """One line, which names what cannot be read."""
+    odd = lambda **more: records(("a", unsigned(8, **more)))
+    for name, metadata, word in (
+            ("version", fragments().replace('"version": 2', '"version": 3'), "version 3"),
+            ("extension", odd(extensions={"acme": {"zip": {}}}), "'zip' of 'acme'"),
+            ("fragment", fragments({"type": "novelty"}), "'novelty'"),
+            ("class", records(("a", {"type": "quaternion"})), "'quaternion'"),
+            ("alias", records(("a", "nobody")), "'nobody'"),
+            ("bit-order", odd(**{"bit-order": "last-to-first"}), "last-to-first"),
+            ("encoding", records(("a", dict(STRING, encoding="utf-32be"))), "utf-32be"),
+            ("float", records(("a", {"type": "fixed-length-floating-point-number", "length": 16, "byte-order": "little-endian"})), "16 bits"),
+            ("wide", records(("a", unsigned(65))), "64"),
+            ("twice", records(("a", unsigned(8)), ("a", unsigned(8))), "twice"),
+            ("nowhere", records(("a", {"type": "dynamic-length-string", "length-field-location": here("b")})), "'b'"),
+            ("later", records(("a", {"type": "dynamic-length-string", "length-field-location": here("b")}), ("b", unsigned(8))), "'b'"),
+            ("clock", fragments({"type": "data-stream-class", "default-clock-class-id": "none"}), "'none'"),
+            ("json", fragments() + "\x1e{ nonsense }", "metadata:3:1: "),
+            ("end", fragments() + "\x1e{", "no end"),
+            ("preamble", fragments().split("\n", 1)[1], "preamble")):
+        done = run(k, CLI, "view", write(k, name, metadata, s=b"\1"))
+        check(done.returncode == 1 and done.stderr.count(b"\n") == 1 and word in done.stderr.decode(), f"{name}: {done.returncode}, {done.stderr!r}")
+
+
 def hostile():
     """Metadata and a stream, small, that would cost time or memory in the square of their size, or worse."""
     wide = TYPES + "typealias integer { size = 16; align = 8; } := u16;\ntrace { byte_order = le; };\n"
@@ -187,6 +304,9 @@ def hostile():
     yield "empty-elements", wide + sizes + event("u16 n; struct { } x[n];"), struct.pack("<HHH", 48, 48, 65535) * n
     yield "empty-members", wide + event("u8 a; " + "".join(f"struct {{ }} x{i}; " for i in range(n))), bytes(65536)
     yield "empty-arrays", wide + event("u8 a; struct { } x" + "[1000]" * 8 + ";"), bytes(65536)
+    yield "ctf2-doubled", fragments(*[{"type": "field-class-alias", "name": f"t{i}", "field-class": structure(("a", f"t{i - 1}"), ("b", f"t{i - 1}")) if i else unsigned(8)} for i in range(60)],
+        {"type": "data-stream-class"}, {"type": "event-record-class", "payload-field-class": "t59"}), b"\1"
+    yield "ctf2-deep", fragments() + '\x1e{"a": ' + "[" * 100000, b"\1"
     yield "damage", wide.replace("byte_order = le;", "byte_order = le; packet.header := struct { u32 magic; };") + sizes + event("u8 a;"), (MAGIC + struct.pack("<HH", 9, 1)) * 100000
 
 

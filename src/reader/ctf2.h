@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parser of the metadata of CTF 2: fragments of JSON, each behind a separator, to the same types
+ * and blocks as TSDL. Called by ky_tsdl_parse only. Hostile input, as there.
+ */
+#ifndef READER_CTF2_H
+#define READER_CTF2_H
+
+#include "reader/tsdl.h"
+
+#define KY_CTF2_SEPARATOR '\x1e'
+
+/* t is initialised. Returns 0, or -EINVAL with *error filled in. */
+int ky_ctf2_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsdl_error *error);
+
+#endif
