@@ -42,6 +42,8 @@ def reachable():
     Where programs are run from: the build; or, when tests run as root and other users could not reach the build (a
     checkout in root's home), a copy of what is run, because some tests become another user.
     """
+    if not BUILD.is_dir():
+        sys.exit(f"nothing to test: {BUILD} is missing (set KYMO_TEST_BUILD to a build directory)")
     if os.geteuid() != 0 or all(p.stat().st_mode & 1 for p in (BUILD, *BUILD.parents)):
         return BUILD
     copy = pathlib.Path(tempfile.mkdtemp(prefix="kymo-build-"))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-What a dead, hung or false session daemon does to a program: nothing. It starts, emits and ends as if alone; only where the state page
-says that a session is active, its start is held up, by 50 ms. The bound here is for busy machines; a program that waited for an
-answer would take KYMO_REGISTER_TIMEOUT, which is more.
+A dead, hung or false session daemon does not hinder a program: it starts, emits and ends as if alone. Only where the state
+page says that a session is active, its start is held up, by 50 ms at most.
+
+Other load delays a program, too. So each try runs the program twice, with and without the daemon, and compares; in one of
+TRIES tries at least the difference must be within the promise.
 """
 
 import os
@@ -16,16 +18,32 @@ import kymotest
 from kymotest import check, equal, wait_for
 from program import Daemon
 
-BOUND = kymotest.TIMEOUT / 3
+PROMISE_S = 0.05
+SLACK_S = 0.05  # of the measurement: a program's life takes about 0.01 s
+TRIES = 20
 
 
-def unhindered(k, what, *, env=None):
-    """A program's whole life."""
+def check_delay(what, run, run_free):
+    """run(), compared with run_free(), takes no longer than is promised."""
+    delays = []
+    while not delays or delays[-1] > PROMISE_S + SLACK_S:
+        check(len(delays) < TRIES, lambda: f"{what}: held up by {min(delays):.3f} s at least, in {TRIES} tries")
+        delays.append(duration(run) - duration(run_free))
+
+
+def duration(run):
     begin = time.monotonic()
-    text = k.app("emit", "-n", 10, env=env)
-    took = time.monotonic() - begin
-    check(took < BOUND, f"{what}: {took:.3f} s")
-    equal(text, "records 10\nsignals 0\n", what)
+    run()
+    return time.monotonic() - begin
+
+
+def live(k, env=None):
+    """A program's whole life."""
+    equal(k.app("emit", "-n", 10, env=env), "records 10\nsignals 0\n", "what the program says")
+
+
+def unhindered(k, what):
+    check_delay(what, lambda: live(k), lambda: live(k, {"KYMO_RUNDIR": str(k.top / "nowhere")}))
 
 
 def test_no_daemon(k):
@@ -78,16 +96,33 @@ def test_daemon_that_never_answers(k):
         for s in crowd:
             s.close()
     with Daemon(k) as daemon:
-        begin = time.monotonic()
-        app = k.spawn("emit", "-w")
-        peer = daemon.accept()
-        k.expect(app, "ready")
-        check(time.monotonic() - begin < BOUND, "the start of a program whose call was accepted")
+        accepted(k, daemon)
+
+
+def accepted(k, daemon):
+    """The daemon accepts a program's call, and does not answer."""
+    started = []
+
+    def start(env=None):
+        started.append(k.spawn("emit", "-w", env=env))
+        peer = None if env else daemon.accept()
+        k.expect(started[-1], "ready")
+        return peer
+
+    def end():
+        app = started.pop()
         k.let_go(app)
         check(app.stdout.readline().startswith("records"), "it emits")
-        peer.close()
         k.let_go(app)
         k.finish(app)
+
+    peers = []
+    check_delay("the start of a program whose call was accepted", lambda: peers.append(start()),
+        lambda: start({"KYMO_RUNDIR": str(k.top / "nowhere")}))
+    for peer in peers:
+        peer.close()
+    while started:
+        end()
 
 
 def test_stopped_daemon(k):
@@ -119,12 +154,10 @@ def test_stopped_while_programs_run(k):
     app = k.spawn("emit", "-n", 1000, "-t", 3, "-w")
     k.expect(app, "ready")
     os.kill(k.daemon.pid, signal.SIGSTOP)
-    begin = time.monotonic()
     k.let_go(app)
-    k.read_until(app, "done")
+    k.read_until(app, "done")  # the daemon is stopped until the program has ended
     k.let_go(app)
     k.finish(app)
-    check(time.monotonic() - begin < BOUND, "a running program")
     os.kill(k.daemon.pid, signal.SIGCONT)
     k.kymo("destroy")
     kymotest.check_counts(k, out, 3000)
