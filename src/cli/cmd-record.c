@@ -31,6 +31,8 @@ static const struct cli_option options[] = {
 	CLI_OPTION_POOL_SIZE,
 	{"blocking-timeout", 0, "USEC|inf",
 		"let the command's events wait so long for room in the buffers (default 0)"},
+	{"event-conflict", 0, "refuse|separate",
+		"another definition of a known event is an event of its own (default), or is discarded"},
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
@@ -168,6 +170,9 @@ static int set_up(struct recording *rec)
 
 	if (!code)
 		code = allow_blocking(rec->cli, channel);
+	if (!code && cli_has(rec->cli, "event-conflict"))
+		code = cli_params_option(
+			rec->cli, channel, "event-conflict", cli_get(rec->cli, "event-conflict"));
 	if (!code)
 		code = cli_params_shm_path(rec->cli, session);
 	if (!code)

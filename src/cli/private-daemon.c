@@ -151,6 +151,9 @@ int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	int code;
 
 	kymo_value_set_string(channel, "channel", CHANNEL);
+	/* What happened is in the trace, also if programs of several versions are among those that are recorded. */
+	if (!kymo_value_get(channel, "event_conflict"))
+		kymo_value_set_string(channel, "event_conflict", "separate");
 	kymo_value_set_string(rules, "channel", CHANNEL);
 	code = private_daemon_ask(d, cli, "create", session);
 	if (!code)

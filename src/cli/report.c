@@ -78,6 +78,12 @@ static void report_gone(FILE *to, const struct kymo_value *session)
 			cleared, cleared == 1 ? "was" : "were");
 }
 
+static void report_list(FILE *to, struct cli *cli, const struct kymo_value *list)
+{
+	for (size_t i = 0; i < kymo_value_count(list); i++)
+		fprintf(to, "  %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(list, i))));
+}
+
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
 {
@@ -111,8 +117,9 @@ void cli_report_losses(
 	if (refused)
 		fprintf(to,
 			"  %" PRIu64
-			" event%s discarded: another definition of the name came first\n",
+			" event%s discarded: another definition of the name came first (--event-conflict=separate keeps both)\n",
 			refused, refused == 1 ? " was" : "s were");
+	report_list(to, cli, kymo_value_get(session, "refused"));
 	if (unwritten)
 		fprintf(to, "  %" PRIu64 " recorded event%s could not be written\n", unwritten,
 			plural(unwritten));

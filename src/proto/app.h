@@ -148,7 +148,8 @@ enum ky_level_type {
  * Attach events to the set. list: n x { u32 event index, u32 identifier in the trace, u32 n_contexts, u32 n_filters,
  * n_filters x u32 filter number }. Each record of the event begins with the first n_contexts contexts of the set. An
  * event with filters is recorded when any of them passes; one without, always. MAP of an event that is mapped
- * already replaces its filters. The identifier KY_MAP_REFUSED: the event is not recorded, but counted as discarded.
+ * already replaces its filters; and, if they are others, its identifier and its contexts: each record is made in one of
+ * the two ways. The identifier KY_MAP_REFUSED: the event is not recorded, but counted as discarded.
  */
 #define KY_MAP_REFUSED (UINT32_MAX - 1)
 #define KY_APP_MAP_FIELDS(F)                                                                       \

@@ -154,7 +154,8 @@ void ky_hook_switch(struct ky_hook *hook, bool on)
 		__atomic_store_n(&hook->active, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&hook->n_rings, n, __ATOMIC_RELEASE);
 	__atomic_store_n(&hook->n_short, hook->special ? 0 : n_short, __ATOMIC_RELEASE);
-	__atomic_store_n(&hook->n_special, hook->special ? n_short : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(
+		&hook->n_special, hook->special && !hook->heir ? n_short : 0, __ATOMIC_RELEASE);
 	if (on)
 		__atomic_store_n(&hook->active, 1, __ATOMIC_SEQ_CST);
 }

@@ -79,6 +79,11 @@ struct ky_hook {
 	const void *contexts; /* the tracer's; fixed with `special` */
 	const void *filters;  /* the tracer's; may change at any time: never freed */
 	uint64_t retired_ns;  /* the tracer's: when it was mapped last */
+	/*
+	 * What records in this hook's place, if the event got another identifier or contexts while it was recorded; or NULL. It
+	 * is in no event's list. Set before `special` is the function that goes there.
+	 */
+	struct ky_hook *heir;
 } __attribute__((aligned(64)));
 
 struct ky_set {

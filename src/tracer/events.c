@@ -218,8 +218,9 @@ static bool wants_caller(const struct ky_hook *hooks)
 {
 	for (const struct ky_hook *h = hooks; h; h = h->next) {
 		const struct tracer_filters *filters = h->filters;
+		const void *contexts = h->heir ? h->heir->contexts : h->contexts;
 
-		if (h->mapped && ((h->contexts && tracer_contexts_want_caller(h->contexts)) ||
+		if (h->mapped && ((contexts && tracer_contexts_want_caller(contexts)) ||
 					 (filters && filters->want_caller)))
 			return true;
 	}

@@ -302,6 +302,33 @@ static void set_filters(
 		__atomic_store_n(&h->special, special, __ATOMIC_RELEASE);
 }
 
+/*
+ * The event gets another identifier, or contexts, while it may be recorded: each record is made in the old way or in the
+ * new one, never in both or in none. The one store that decides it is that of `special`, or of `heir` if it is not the first.
+ */
+static void renew_hook(struct ky_hook *h, uint32_t id, ky_special_fn special,
+	const struct tracer_contexts *contexts, const struct tracer_filters *filters)
+{
+	struct ky_hook *heir = tracer_alloc(sizeof(*heir), true);
+
+	if (!heir)
+		return; /* it stays as it was */
+	heir->special = special;
+	heir->contexts = contexts;
+	heir->filters = filters;
+	heir->mapped = HOOK_MAPPED;
+	ky_hook_init(heir, h->set, id);
+	ky_hook_switch(heir, h->set->started);
+	/* Release: both pair with the acquires of those who record. */
+	__atomic_store_n(&h->heir, heir, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->special, tracer_record_renewed, __ATOMIC_RELEASE);
+}
+
+static bool needs_heir(const struct ky_hook *h, uint32_t id)
+{
+	return h->mapped == HOOK_MAPPED && (h->heir ? h->heir->id : h->id) != id;
+}
+
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 {
 	struct tracer_set *s = find_set(conn, msg->set);
@@ -333,7 +360,11 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		h = find_hook(e, &s->set, special, contexts, filters);
 		if (!h)
 			continue;
+		if (needs_heir(h, id))
+			renew_hook(h, id, special, contexts, filters);
 		set_filters(h, special, filters);
+		if (h->heir)
+			set_filters(h->heir, special, filters);
 		if (h->mapped == HOOK_FREE) {
 			ky_hook_init(h, &s->set, id);
 			h->mapped = HOOK_MAPPED;
@@ -378,6 +409,8 @@ static void for_each_hook(struct tracer_set *s, void (*change)(struct ky_hook *h
 		for (struct ky_hook *h = e->hooks; h; h = h->next) {
 			if (h->mapped != HOOK_MAPPED || h->set != &s->set)
 				continue;
+			if (h->heir)
+				change(h->heir);
 			change(h);
 			tracer_event_update(e);
 		}
@@ -426,8 +459,11 @@ void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg)
 		if (r.error || index >= tracer.n_events)
 			break;
 		for (struct ky_hook *h = tracer.events[index].hooks; h; h = h->next)
-			if (h->mapped == HOOK_MAPPED && h->set == &s->set)
+			if (h->mapped == HOOK_MAPPED && h->set == &s->set) {
 				retire(h);
+				if (h->heir)
+					retire(h->heir);
+			}
 		tracer_event_update(&tracer.events[index]);
 	}
 	tracer_queries_update();

@@ -32,6 +32,16 @@ void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len
 		ky_record_lost(hook, KY_LOST_REFUSED);
 }
 
+void tracer_record_renewed(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	/* Acquire: pairs with the release in renew_hook. */
+	struct ky_hook *heir = __atomic_load_n(&hook->heir, __ATOMIC_ACQUIRE);
+	ky_special_fn special = heir->special ? heir->special : tracer_record_special;
+
+	special(heir, payload, len, pieces, n_pieces);
+}
+
 #if defined(__x86_64__) && defined(__LP64__)
 /* Contexts that are kept, or none. False: they must be found out. */
 static inline __attribute__((always_inline)) bool front_of(

@@ -6,7 +6,7 @@ import collections
 import subprocess
 
 import kymotest
-from kymotest import check, check_counts, equal, read_trace
+from kymotest import check, check_counts, equal, read_trace, wait_for
 
 # The events of apps/rules.c, and their levels: 3 is ERR, 4 WARNING, 13 DEBUG_LINE, 6 INFO, 0 EMERG.
 LEVELS = {"alpha:one": 3, "alpha:two": 4, "alpha:three": 13, "beta:one": 6, "beta:one_more": 0}
@@ -182,7 +182,55 @@ def test_conflict_refused(k):
     equal(collections.Counter(e.name for e in events), {name: (2 if name in ("alpha:two", "alpha:three") else 4) * N for name in LEVELS},
         "events")
     check("separate" in warnings, "no hint at --event-conflict=separate")
-    check("another definition" in k.kymo("destroy", "s").stdout, "destroy does not say why events were discarded")
+    metadata = next((k.traces / "s").glob("ust/uid/*/*/metadata")).read_text()
+    for said, where in ((k.kymo("destroy", "s").stdout, "destroy"), (k.daemon_log(), "the log"), (metadata, "the metadata")):
+        for words in ("of program rules-other", "by program rules (", "event-conflict=separate", "string n", "i32 n"):
+            check(words in said, f"{where} does not say {words!r}: {said[-2000:]}")
+
+
+def test_conflict_resolved(k):
+    """Both are recorded from the moment on that the user says so; until then each one that was refused is counted."""
+    k.start_daemon()
+    trace = k.record("alpha:two")
+    k.app("rules", 1)
+    app = waiting(k, 10, 20, 40, name="rules-other")
+    rounds(k, app, 1)
+    k.kymo("set", "-s", "s", "-c", "channel0", "event-conflict=separate")
+    check("counted as discarded" not in str(k.kymo_json("status", "s")["warnings"]), "the conflict is resolved")
+    rounds(k, app, 1)
+    k.kymo("stop", "s")
+    k.kymo("start", "s")
+    rounds(k, app, 1)
+    k.let_go(app)
+    k.finish(app)
+    stopped = k.kymo_json("destroy", "s")["sessions"][0]
+    equal((stopped["recorded"], stopped["discarded"]), (1 + 20 + 40, 10), "counts")
+    equal(names(trace), {"alpha:two": 61}, "events")
+
+
+def test_conflict_resolved_while_recording(k):
+    """At full speed, nothing is lost uncounted or recorded twice."""
+    k.start_daemon()
+    trace = k.record("alpha:two")
+    k.app("rules", 1)
+    app = waiting(k, 400000, name="rules-other")
+    k.let_go(app)
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["discarded"], "events to be refused")
+    k.kymo("set", "-s", "s", "event-conflict=separate")
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.finish(app)
+    stopped = k.kymo_json("destroy", "s")["sessions"][0]
+    equal(stopped["recorded"] + stopped["discarded"], 400001, "events")
+
+
+def test_record_keeps_both(k):
+    """kymo record: what happened is in the trace."""
+    both = f"{kymotest.APPS / 'rules'} 5; {kymotest.APPS / 'rules-other'} 5"
+    k.kymo("record", "-o", k.traces / "r", "-e", "alpha:two", "--", "sh", "-c", both)
+    equal(names(k.traces / "r"), {"alpha:two": 10}, "events")
+    done = k.kymo("record", "-o", k.traces / "q", "-e", "alpha:two", "--event-conflict=refuse", "--", "sh", "-c", both)
+    check("5 events were discarded" in done.stderr and "by program rules (" in done.stderr, done.stderr)
 
 
 def test_conflict_refused_is_switched(k):

@@ -199,6 +199,8 @@ enum outcome run_disable_channel(struct request *r)
 /* Changes what programs and consumer do, and tells them. */
 static void set_options(struct request *r, struct channel *c, const struct option_values *values)
 {
+	bool was_separate = c->separate_conflicts;
+
 	for (const struct option *o = channel_options; o->key; o++)
 		if (o->effect == OPTION_NEW_BUFFERS && option_is_changed(c, o, values) &&
 			channel_has_buffers(c))
@@ -211,6 +213,8 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 	options_apply(c, values);
 	note_options(r, c, values);
 	apps_tell_blocking(c);
+	if (c->separate_conflicts && !was_separate)
+		apps_renew_channel(c, request_barrier(r)); /* what was refused is recorded now */
 	consumer_tell_timers(&c->session->consumer, c);
 	reply_add_to(r, "channels", report_channel(c));
 }
@@ -241,5 +245,5 @@ enum outcome run_set(struct request *r)
 		else
 			reply_add_to(r, "channels", report_options(c));
 	}
-	return DONE;
+	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }

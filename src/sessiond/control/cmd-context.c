@@ -81,17 +81,11 @@ static void note_known(
 	}
 }
 
-/* Brings the contexts to the programs, now or at the next start; says which. */
+/* Brings the contexts to the programs. */
 static void apply_contexts(struct request *r, struct channel *c)
 {
-	unsigned n = channel_count_older(c);
-
-	if (!r->session->started && n)
-		apps_renew_channel(c);
-	else if (n)
-		reply_note(r,
-			"channel '%s': %u event%s that it knows already ha%s the new contexts from the next 'kymo start' on; others at once",
-			c->name, n, n == 1 ? "" : "s", n == 1 ? "s" : "ve");
+	if (channel_count_older(c))
+		apps_renew_channel(c, request_barrier(r));
 	reply_add_to(r, "channels", report_channel(c));
 }
 
@@ -117,7 +111,7 @@ static enum outcome add_to_channels(
 			return request_no_memory(r);
 		apply_contexts(r, c);
 	}
-	return DONE;
+	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }
 
 /* Without a channel's name: to all channels, or to a first one where there is none. */

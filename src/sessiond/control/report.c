@@ -5,6 +5,7 @@
 
 #include "sessiond/peers/app.h"
 #include "sessiond/daemon.h"
+#include "sessiond/model/conflict.h"
 #include "sessiond/model/describe.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/peers/health.h"
@@ -267,6 +268,20 @@ struct json_object *report_snapshot(const struct snapshot *sn)
 	return o;
 }
 
+static void append_text(void *list, const char *text)
+{
+	json_append(list, json_object_new_string(text));
+}
+
+/* refused_only: without those that are recorded all the same. */
+static struct json_object *report_conflicts(const struct session *s, bool refused_only)
+{
+	struct json_object *list = json_object_new_array();
+
+	conflicts_report(s, refused_only, append_text, list);
+	return list;
+}
+
 struct json_object *report_session(const struct session *s)
 {
 	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
@@ -279,6 +294,7 @@ struct json_object *report_session(const struct session *s)
 	add_bool(o, "snapshot", s->snapshot);
 	add_number(o, "snapshots", s->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
+	json_add(o, "refused", report_conflicts(s, true));
 	ky_list_foreach (c, &s->channels, node)
 		json_append(channels, report_channel(c));
 	json_add(o, "channels", channels);
@@ -572,6 +588,7 @@ struct json_object *report_warnings(const struct session *s)
 	warn_of_silence(list, s);
 	warn_of_rules(list, s);
 	warn_of_trackers(list, s);
+	conflicts_report(s, false, append_text, list);
 	ky_list_foreach (n, &s->notices, node)
 		warn(list, "%s", n->text);
 	if (s->n_notices_lost)

@@ -13,6 +13,7 @@
 #include "sessiond/journal.h"
 #include "sessiond/peers/orders.h"
 #include "sessiond/model/quota.h"
+#include "sessiond/model/conflict.h"
 #include "sessiond/model/session.h"
 #include "svc/log.h"
 
@@ -581,8 +582,11 @@ static int write_event(struct ring_set *set, const struct set_event *e)
 	struct ky_buf text = {0};
 	int ret;
 
-	ky_tsdl_event(&text, set->stream_id, e->id, event_desc_bytes(e->desc),
-		set->channel->contexts, e->n_contexts);
+	if (e->id == KY_MAP_REFUSED)
+		conflict_comment(&text, set->channel, e);
+	else
+		ky_tsdl_event(&text, set->stream_id, e->id, event_desc_bytes(e->desc),
+			set->channel->contexts, e->n_contexts);
 	ret = registry_append(set->registry, &text);
 	ky_buf_deinit(&text);
 	return ret;
@@ -632,8 +636,8 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	e->id = refused ? KY_MAP_REFUSED : set->n_events;
 	e->n_contexts = set->channel->n_contexts;
 	journal_event(set, e);
-	ret = refused ? 0 : write_event(set, e);
-	if (ret < 0) {
+	ret = write_event(set, e);
+	if (ret < 0 && !refused) {
 		set_event_free(set, e);
 		return ret;
 	}
@@ -670,9 +674,8 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 		return -ENOMEM;
 	e->id = id;
 	e->n_contexts = n_contexts;
-	if (id == KY_MAP_REFUSED)
-		return 0;
-	set->n_events = KY_MAX(set->n_events, id + 1);
+	if (id != KY_MAP_REFUSED)
+		set->n_events = KY_MAX(set->n_events, id + 1);
 	set->last_event = e;
 	set->registry->last_set = set;
 	return 0;
@@ -699,8 +702,10 @@ int ring_set_renew(struct ring_set *set)
 		struct set_event *e = ky_container_of(n, struct set_event, node);
 
 		struct set_event renewed = *e;
+		bool refused = e->id == KY_MAP_REFUSED;
 
-		if (ret < 0 || e->n_contexts == n_contexts || e->id == KY_MAP_REFUSED)
+		if (ret < 0 ||
+			(refused ? !set->channel->separate_conflicts : e->n_contexts == n_contexts))
 			continue;
 		renewed.id = set->n_events;
 		renewed.n_contexts = n_contexts;

@@ -455,10 +455,9 @@ int session_start(struct session *s, struct op *op)
 
 	if (ret < 0)
 		return ret;
-	/* Contexts that came while it recorded. */
 	ky_list_foreach (c, &s->channels, node)
-		if (channel_count_older(c))
-			apps_renew_channel(c);
+		if (c->renewed || channel_count_older(c))
+			apps_renew_channel(c, NULL);
 	s->started = s->was_started = true;
 	s->paused = false;
 	journal_state(s);

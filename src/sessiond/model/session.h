@@ -90,7 +90,7 @@ struct set_event {
 	struct definer by;
 	/* that had the name before, with another definition; or NULL */
 	const struct set_event *rival;
-	bool told; /* the user, of the rival */
+	bool told; /* the log has the conflict with the rival */
 };
 
 struct ring_set {
@@ -153,6 +153,7 @@ struct channel {
 	uint64_t n_ended;	     /* processes that had a set */
 	struct ky_context *contexts; /* owned; only ever more */
 	uint32_t n_contexts;
+	bool renewed; /* while it recorded: programs record such events in a slower way until the next start */
 };
 
 /* Something that the user should be told when asking for the status. */
@@ -295,8 +296,8 @@ int ring_set_make(struct ring_set *set);
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	struct set_event **ret_event);
 /*
- * Gives the events that have fewer contexts than the channel an identifier that has them all, for what is recorded from
- * now on. Not while programs record them. 0 or -errno: then they stay as they are.
+ * Gives the events that have fewer contexts than the channel, or that were refused and are not any more, an identifier for
+ * what is recorded from now on. 0 or -errno: then the rest stay as they are.
  */
 int ring_set_renew(struct ring_set *set);
 /* An event that has this identifier and so many contexts already. 0 or -errno. */

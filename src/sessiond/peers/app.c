@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "sessiond/model/conflict.h"
 #include "sessiond/model/context.h"
 #include "sessiond/daemon.h"
-#include "sessiond/model/describe.h"
 #include "svc/log.h"
 
 /* Room for lists in a message, beside its other fields. */
@@ -590,23 +590,14 @@ static int learn(struct app *a, uint32_t index, struct ky_bytes bytes)
 	return 0;
 }
 
-static void report_conflict(const struct channel *c, struct set_event *e)
+/* `status` reports conflicts as long as they last (model/conflict.h); the log has them once. */
+static void log_conflict(const struct channel *c, struct set_event *e)
 {
-	const struct set_event *first = e->rival;
-	bool refused = e->id == KY_MAP_REFUSED;
-	struct ky_buf here = {.max = 400}, there = {.max = 400};
+	struct ky_buf text = {0};
 
-	describe_event(&here, event_desc_bytes(e->desc));
-	describe_event(&there, event_desc_bytes(first->desc));
-	session_notice(c->session,
-		"channel '%s': event '%s' of program %s (pid %d) is %s: it is defined as %s, but by program %s (pid %d) as %s; rebuild one of them%s",
-		c->name, e->desc->name, e->by.name, (int)e->by.pid,
-		refused ? "counted as discarded" : "recorded as another event of that name",
-		here.data ? here.data : "", first->by.name, (int)first->by.pid,
-		there.data ? there.data : "",
-		refused ? ", or record into a channel made with --event-conflict=separate" : "");
-	ky_buf_deinit(&here);
-	ky_buf_deinit(&there);
+	conflict_describe(&text, c, e);
+	ky_warning("session '%s': %s", c->session->name, text.data ? text.data : e->desc->name);
+	ky_buf_deinit(&text);
 	e->told = true;
 }
 
@@ -649,7 +640,7 @@ static struct set_event *register_event(struct app_set *as, struct event_desc *d
 		return NULL;
 	}
 	if (e->rival && !e->told)
-		report_conflict(c, e);
+		log_conflict(c, e);
 	return e;
 }
 
@@ -763,7 +754,7 @@ void apps_unmap_unwanted(struct channel *c, struct barrier *b)
 			unmap_unwanted(as, b);
 }
 
-static void renew(struct app_set *as)
+static void unmap_all(struct app_set *as)
 {
 	struct list l;
 
@@ -777,6 +768,16 @@ static void renew(struct app_set *as)
 			post_unmap(as, &l);
 	}
 	post_unmap(as, &l);
+}
+
+/* While the program records, MAP alone replaces what it has. */
+static void renew(struct app_set *as, struct barrier *b)
+{
+	struct list l;
+
+	if (!as->set->channel->session->started)
+		unmap_all(as);
+	list_clear(&l);
 	for (uint32_t i = 0; i < as->n_ids; i++) {
 		if (!is_mapped(as, i))
 			continue;
@@ -784,14 +785,17 @@ static void renew(struct app_set *as)
 		map_event(as, i, &l);
 	}
 	post_map(as, &l);
+	if (as->started && as->changed)
+		app_set_start(as, b);
 }
 
-void apps_renew_channel(struct channel *c)
+void apps_renew_channel(struct channel *c, struct barrier *b)
 {
 	struct ring_set *set;
 	struct app_set *as;
 	int ret;
 
+	c->renewed = c->session->started;
 	ky_list_foreach (set, &c->sets, node) {
 		ret = ring_set_is_own(set) ? 0 : ring_set_renew(set);
 		if (ret < 0)
@@ -801,7 +805,7 @@ void apps_renew_channel(struct channel *c)
 	}
 	ky_list_foreach (set, &c->sets, node)
 		ky_list_foreach (as, &set->users, set_node)
-			renew(as);
+			renew(as, b);
 }
 
 /* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */

@@ -92,8 +92,11 @@ void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 /* The channel's blocking-timeout has changed. */
 void apps_tell_blocking(struct channel *c);
 
-/* After ring_set_renew: the programs record the events as they are described now. Not while they record. */
-void apps_renew_channel(struct channel *c);
+/*
+ * Brings the channel's events up to date with its contexts, and with what it does with conflicts: programs record them as
+ * they are described now. b waits until they do; may be NULL. A program that records loses nothing by it.
+ */
+void apps_renew_channel(struct channel *c, struct barrier *b);
 
 /* Orders; nothing happens where the order makes no difference. b waits for the ACK; may be NULL. */
 void app_set_start(struct app_set *as, struct barrier *b);
