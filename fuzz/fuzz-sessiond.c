@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/recording.h"
 #include "sessiond/control/client.h"
 #include "sessiond/daemon.h"
-#include "sessiond/model/quota.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
 
@@ -49,7 +49,7 @@ static void forget_retired(const struct session *s)
 
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
-			if (set->retiring)
+			if (set->state == SET_RETIRED)
 				ring_set_free(set);
 }
 
@@ -87,7 +87,7 @@ void consumer_deinit(struct consumer *c)
 
 int consumer_spawn(struct consumer *c)
 {
-	ky_timer_set(&c->session->daemon->loop, &c->restart, 0);
+	ky_timer_set(&c->session->env->loop, &c->restart, 0);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ void consumer_retire(struct consumer *c, const struct ring_set *set)
 }
 
 void consumer_add_retired(
-	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept)
+	struct consumer *c, const struct event_counts *counts, uint64_t chunk, uint64_t kept)
 {
 }
 
@@ -154,15 +154,15 @@ void consumer_reap(struct consumer *c)
 
 static void pause_loop(struct ky_timer *t)
 {
-	ky_loop_stop(&d.loop);
+	ky_loop_stop(&d.env.loop);
 }
 
 static void turn(void)
 {
 	for (int i = 0; i < 3; i++) {
-		d.loop.stopped = false;
-		ky_timer_set(&d.loop, &pause_timer, 0);
-		if (ky_loop_run(&d.loop) < 0)
+		d.env.loop.stopped = false;
+		ky_timer_set(&d.env.loop, &pause_timer, 0);
+		if (ky_loop_run(&d.env.loop) < 0)
 			abort();
 	}
 }
@@ -172,7 +172,7 @@ static void pass_time(void)
 {
 	struct ky_timer *t;
 
-	ky_list_foreach (t, &d.loop.timers, node)
+	ky_list_foreach (t, &d.env.loop.timers, node)
 		t->due_ns = 0;
 }
 
@@ -273,7 +273,7 @@ static void program_connect(struct program *p, uint8_t how)
 		.procname = "program"};
 
 	ky_close(p->fd);
-	app_accept(&d, connect_pair(SOCK_SEQPACKET, &p->fd), &peer);
+	app_accept(&d.env, connect_pair(SOCK_SEQPACKET, &p->fd), &peer);
 	if (how & 128)
 		return;
 	if (ky_app_hello_encode(&w, &hello) > 0)
@@ -381,8 +381,8 @@ static void client_read(void)
 static void client_connect(void)
 {
 	client.n_asked = client.n_answered = 0;
-	client_accept(
-		&d, connect_pair(SOCK_STREAM, &client.fd), &(struct ky_peer){.pid = getpid()});
+	client_accept(&d.control, connect_pair(SOCK_STREAM, &client.fd),
+		&(struct ky_peer){.pid = getpid()});
 }
 
 static void client_says(const void *line, size_t len)
@@ -495,25 +495,18 @@ static void operate(struct input *in)
 static void begin(void)
 {
 	memset(&d, 0, sizeof(d));
-	if (ky_loop_init(&d.loop) < 0)
+	env_init(&d.env);
+	if (ky_loop_init(&d.env.loop) < 0)
 		abort();
-	d.options.group = "tracing";
-	d.n_cpus = 2;
-	d.clock = KY_CLOCK_MONOTONIC;
-	d.user_apps_max = USER_APPS_MAX;
-	d.user_memory_max = 20 << 20; /* of some sets, not of all */
+	d.env.n_cpus = 2;
+	d.env.clock = KY_CLOCK_MONOTONIC;
+	d.env.user_memory_max = 20 << 20; /* of some sets, not of all */
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	ky_list_init(&d.sessions);
-	ky_list_init(&d.apps);
-	ky_list_init(&d.processes);
-	ky_list_init(&d.users);
-	ky_list_init(&d.clients);
-	ky_list_init(&d.requests);
-	ky_list_init(&d.selections);
+	peers_init(&d.peers, &d.env, &d.run);
+	control_init(&d.control, &d.env);
+	d.peers.user_apps_max = USER_APPS_MAX;
 	ky_timer_init(&d.stop_timer, pause_loop);
-	ky_job_init(&d.quota_job, quota_run);
-	collector_init(&d.collector, &d);
 	recover_init(&d);
 	ky_timer_init(&pause_timer, pause_loop);
 	for (int i = 0; i < N_PROGRAMS; i++)
@@ -550,7 +543,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	client.fd = ky_close(client.fd);
 	d.run.state_fd = ky_close(d.run.state_fd); /* the run directory is not ours */
 	daemon_deinit(&d);
-	if (!ky_list_empty(&d.users))
+	if (!ky_list_empty(&d.env.users))
 		abort(); /* somebody is still charged */
 	if (count_fds() != n_fds)
 		abort();

@@ -6,12 +6,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "sessiond/peers/app.h"
 #include "sessiond/control/client.h"
-#include "sessiond/peers/process.h"
+#include "sessiond/journal.h"
 #include "sessiond/model/quota.h"
-#include "sessiond/recover.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/process.h"
+#include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
+#include "sessiond/recover.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \
@@ -21,25 +23,14 @@
 #define UNUSED_NS                                                                                  \
 	(1000 * KY_NS_PER_MS) /* between a program and the one that it becomes, or starts */
 
-uint32_t daemon_next_cookie(struct daemon *d)
-{
-	if (!++d->last_cookie)
-		d->last_cookie = 1;
-	return d->last_cookie;
-}
-
-uint32_t daemon_next_number(struct daemon *d)
-{
-	return ++d->last_number;
-}
-
-void daemon_publish(struct daemon *d)
+/* Brings the state page up to date. */
+static void publish(struct daemon *d)
 {
 	struct session *s;
 	uint32_t n = 0;
 	int ret;
 
-	ky_list_foreach (s, &d->sessions, node)
+	ky_list_foreach (s, &d->env.sessions, node)
 		n += session_is_active(s);
 	ret = rundir_publish(&d->run, n);
 	if (ret < 0)
@@ -51,34 +42,26 @@ static void unused_too_long(struct ky_timer *t)
 	daemon_stop(ky_container_of(t, struct daemon, unused_timer));
 }
 
-void daemon_flush(struct daemon *d, struct barrier *b)
-{
-	struct session *s;
-
-	ky_list_foreach (s, &d->sessions, node)
-		consumer_flush(&s->consumer, b);
-}
-
 /* A request that has been read cannot be asked again: it is answered before the sessions are handed over. */
 static void hand_over(struct daemon *d)
 {
-	d->handing_over = true;
-	ky_loop_stop(&d->loop);
+	d->env.handing_over = true;
+	ky_loop_stop(&d->env.loop);
 }
 
 static void make_room(struct daemon *d)
 {
-	if (d->stopping || d->making_room)
+	if (d->env.stopping || d->making_room)
 		return;
 	ky_info("making room for another session daemon");
 	d->making_room = true;
-	ky_timer_set(&d->loop, &d->stop_timer, MAKE_ROOM_NS);
+	ky_timer_set(&d->env.loop, &d->stop_timer, MAKE_ROOM_NS);
 }
 
 /* Whoever waited for the last program finds its events in the trace, though the daemon stays a while. */
 static void watch_use(struct daemon *d)
 {
-	bool unused = ky_list_empty(&d->apps) && ky_list_empty(&d->clients);
+	bool unused = ky_list_empty(&d->peers.apps) && ky_list_empty(&d->control.clients);
 
 	if (!d->options.while_used || unused == d->unused)
 		return;
@@ -87,31 +70,60 @@ static void watch_use(struct daemon *d)
 		ky_timer_cancel(&d->unused_timer);
 		return;
 	}
-	ky_timer_set(&d->loop, &d->unused_timer, UNUSED_NS);
-	daemon_flush(d, NULL);
+	ky_timer_set(&d->env.loop, &d->unused_timer, UNUSED_NS);
+	sessions_flush(&d->env, NULL);
 }
 
 static void turned(struct ky_loop *loop)
 {
-	struct daemon *d = ky_container_of(loop, struct daemon, loop);
+	struct daemon *d = ky_container_of(loop, struct daemon, env.loop);
 
 	watch_use(d);
-	daemon_publish(d);
-	if (d->making_room && ky_list_empty(&d->requests))
+	publish(d);
+	if (d->making_room && ky_list_empty(&d->control.requests))
 		hand_over(d);
 }
 
-void daemon_ready(struct daemon *d)
+/* A part of the daemon can be served. */
+static void part_ready(struct daemon *d)
 {
 	if (!--d->n_unready)
-		d->on_ready(d);
+		op_done(d->ready, 0, "");
 }
 
-void daemon_session_ended(struct daemon *d)
+static struct daemon *daemon_of(struct env *e)
 {
-	processes_forget(d);
-	if (d->stopping && ky_list_empty(&d->sessions))
-		ky_loop_stop(&d->loop);
+	return ky_container_of(e, struct daemon, env);
+}
+
+/* A daemon that ends has waited for its last session. */
+static void end_if_due(struct daemon *d)
+{
+	if (d->env.stopping && ky_list_empty(&d->env.sessions))
+		ky_loop_stop(&d->env.loop);
+}
+
+/* Applications must find a session active before a reply says so. */
+static void session_changed(struct session *s)
+{
+	if (!s->env->loop.stopped)
+		publish(daemon_of(s->env));
+}
+
+static void channel_changed(struct channel *c)
+{
+	session_changed(c->session);
+}
+
+static void session_freed(struct session *s)
+{
+	session_changed(s);
+	end_if_due(daemon_of(s->env));
+}
+
+static void session_settled(struct session *s)
+{
+	recover_settled(daemon_of(s->env));
 }
 
 static void stop_timed_out(struct ky_timer *t)
@@ -123,26 +135,26 @@ static void stop_timed_out(struct ky_timer *t)
 		return;
 	}
 	ky_error("sessions did not end in time: their consumers are left to finish alone");
-	ky_loop_stop(&d->loop);
+	ky_loop_stop(&d->env.loop);
 }
 
 void daemon_stop(struct daemon *d)
 {
 	struct session *s, *tmp;
 
-	if (d->stopping)
+	if (d->env.stopping)
 		return;
-	d->stopping = true;
+	d->env.stopping = true;
 	ky_info("ending");
-	ky_timer_set(&d->loop, &d->stop_timer, STOP_NS);
-	ky_list_foreach_safe (s, tmp, &d->sessions, node)
+	ky_timer_set(&d->env.loop, &d->stop_timer, STOP_NS);
+	ky_list_foreach_safe (s, tmp, &d->env.sessions, node)
 		session_destroy(s, NULL); /* a busy one goes on by itself */
-	daemon_session_ended(d);
+	end_if_due(d);
 }
 
 static void on_signal(struct ky_loop *loop, int signo)
 {
-	struct daemon *d = ky_container_of(loop, struct daemon, loop);
+	struct daemon *d = ky_container_of(loop, struct daemon, env.loop);
 	struct session *s, *tmp;
 	struct snapshot *sn;
 
@@ -155,12 +167,12 @@ static void on_signal(struct ky_loop *loop, int signo)
 			daemon_stop(d);
 		return;
 	}
-	ky_list_foreach_safe (s, tmp, &d->sessions, node) {
-		ky_list_foreach (sn, &s->snapshots, node)
+	ky_list_foreach_safe (s, tmp, &d->env.sessions, node) {
+		ky_list_foreach (sn, &recording_of(s)->snapshots, node)
 			consumer_reap(&sn->consumer);
-		consumer_reap(&s->consumer); /* may end the session */
+		consumer_reap(&recording_of(s)->consumer); /* may end the session */
 	}
-	collector_reap(&d->collector);
+	collector_reap(&d->peers.collector);
 }
 
 static int watch_signals(struct daemon *d)
@@ -175,17 +187,17 @@ static int watch_signals(struct daemon *d)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* large memfds count against RLIMIT_FSIZE */
-	return ky_loop_signals(&d->loop, &set, on_signal);
+	return ky_loop_signals(&d->env.loop, &set, on_signal);
 }
 
 static void app_accepted(struct ky_listener *l, int fd, const struct ky_peer *peer)
 {
-	app_accept(ky_container_of(l, struct daemon, app_listener), fd, peer);
+	app_accept(&ky_container_of(l, struct daemon, app_listener)->env, fd, peer);
 }
 
 static void control_accepted(struct ky_listener *l, int fd, const struct ky_peer *peer)
 {
-	client_accept(ky_container_of(l, struct daemon, control_listener), fd, peer);
+	client_accept(&ky_container_of(l, struct daemon, control_listener)->control, fd, peer);
 }
 
 /* The group that may control root's daemon; -1 where it does not exist or there is nothing to
@@ -205,12 +217,12 @@ static int listen_at(struct daemon *d, struct ky_listener *l, const char *name, 
 	void (*accepted)(struct ky_listener *l, int fd, const struct ky_peer *peer))
 {
 	const char *path = rundir_path(&d->run, name);
-	int ret = ky_listener_init(l, &d->loop, path, type, mode, group, accepted);
+	int ret = ky_listener_init(l, &d->env.loop, path, type, mode, group, accepted);
 
 	if (ret < 0)
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));
 	else
-		daemon_ready(d);
+		part_ready(d);
 	return ret;
 }
 
@@ -242,7 +254,7 @@ static int watch_bound(struct daemon *d)
 
 	if (!d->options.bound)
 		return 0;
-	ret = ky_watch_add(&d->loop, &d->bound_watch, STDIN_FILENO, EPOLLIN, bound_closed);
+	ret = ky_watch_add(&d->env.loop, &d->bound_watch, STDIN_FILENO, EPOLLIN, bound_closed);
 	if (ret < 0)
 		ky_error("--bound needs a pipe or socket as standard input: %s", strerror(-ret));
 	return ret;
@@ -269,7 +281,7 @@ static void run_changed(struct ky_watch *w, uint32_t events)
 static void watch_run(struct daemon *d)
 {
 	if (d->run.watch_fd >= 0)
-		ky_watch_add(&d->loop, &d->run_watch, d->run.watch_fd, EPOLLIN, run_changed);
+		ky_watch_add(&d->env.loop, &d->run_watch, d->run.watch_fd, EPOLLIN, run_changed);
 }
 
 /* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop.
@@ -286,25 +298,26 @@ static int publish_first(struct daemon *d)
 {
 	int ret;
 
-	daemon_publish(d);
+	publish(d);
 	ret = rundir_wake(&d->run);
 	if (ret < 0)
 		ky_error("cannot wake programs in %s: %s", d->run.path, strerror(-ret));
 	else
-		daemon_ready(d);
+		part_ready(d);
 	return ret;
 }
 
 /* What a predecessor left is ours: others may come. */
-static void serve(struct daemon *d)
+static void serve(struct op *op, int status, const char *message)
 {
+	struct daemon *d = ky_container_of(op, struct daemon, served);
 	int ret = open_sockets(d);
 
 	if (!ret)
 		ret = publish_first(d);
 	if (ret < 0) {
 		d->error = ret;
-		ky_loop_stop(&d->loop);
+		ky_loop_stop(&d->env.loop);
 	}
 }
 
@@ -319,23 +332,23 @@ static void read_line(const char *path, char *buf, size_t size)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-static void read_host(struct daemon *d)
+static void read_host(struct env *e)
 {
-	read_line("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
-	read_line("/etc/machine-id", d->machine_id, sizeof(d->machine_id));
+	read_line("/proc/sys/kernel/random/boot_id", e->boot_id, sizeof(e->boot_id));
+	read_line("/etc/machine-id", e->machine_id, sizeof(e->machine_id));
 	/* Root's alone; what a hypervisor tells its guest. */
-	read_line("/sys/class/dmi/id/product_uuid", d->product_uuid, sizeof(d->product_uuid));
-	if (gethostname(d->hostname, sizeof(d->hostname) - 1) < 0)
-		d->hostname[0] = '\0';
+	read_line("/sys/class/dmi/id/product_uuid", e->product_uuid, sizeof(e->product_uuid));
+	if (gethostname(e->hostname, sizeof(e->hostname) - 1) < 0)
+		e->hostname[0] = '\0';
 }
 
 static int open_loop(struct daemon *d)
 {
-	int ret = ky_loop_init(&d->loop);
+	int ret = ky_loop_init(&d->env.loop);
 
 	if (ret < 0)
 		ky_error("cannot make an event loop: %s", strerror(-ret));
-	d->loop.on_turn = turned;
+	d->env.loop.on_turn = turned;
 	return ret;
 }
 
@@ -358,41 +371,55 @@ static unsigned user_apps_max(const struct daemon *d)
 {
 	struct rlimit lim;
 
-	if (d->uid || getrlimit(RLIMIT_NOFILE, &lim) < 0)
+	if (d->env.uid || getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return USER_APPS_MAX;
 	return (unsigned)KY_MIN(lim.rlim_cur / 2, (rlim_t)USER_APPS_MAX);
 }
 
-int daemon_init(
-	struct daemon *d, const struct daemon_options *options, void (*on_ready)(struct daemon *d))
+static void init_env(struct env *e, const struct daemon_options *options)
+{
+	env_init(e);
+	e->bound = options->bound;
+	e->uid = geteuid();
+	e->n_cpus = possible_cpus();
+	e->clock = ky_clock_choose();
+	e->loop.epoll_fd = -1;
+	e->user_memory_max = options->user_memory_max ? options->user_memory_max : quota_default();
+}
+
+static void init_parts(struct daemon *d)
+{
+	d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
+	peers_init(&d->peers, &d->env, &d->run);
+	control_init(&d->control, &d->env);
+	journal_init(&d->env);
+	d->observer = (struct observer){.session_state = session_changed,
+		.channel_changed = channel_changed,
+		.rules_changed = channel_changed,
+		.session_settled = session_settled,
+		.session_freed = session_freed};
+	ky_list_append(&d->env.observers, &d->observer.node);
+	d->peers.collector.wanted = !d->options.no_collectd;
+	d->peers.collector.without = d->options.without;
+	d->peers.while_used = d->options.while_used;
+}
+
+int daemon_init(struct daemon *d, const struct daemon_options *options)
 {
 	int ret;
 
 	memset(d, 0, sizeof(*d));
 	d->options = *options;
-	d->on_ready = on_ready;
 	d->n_unready = 3; /* two sockets, the state page */
-	d->uid = geteuid();
-	d->n_cpus = possible_cpus();
-	d->clock = ky_clock_choose();
-	d->loop.epoll_fd = d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
-	ky_list_init(&d->sessions);
-	ky_list_init(&d->apps);
-	ky_list_init(&d->processes);
-	ky_list_init(&d->users);
-	ky_list_init(&d->clients);
-	ky_list_init(&d->requests);
-	ky_list_init(&d->selections);
+	init_env(&d->env, options);
+	init_parts(d);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
-	ky_job_init(&d->quota_job, quota_run);
-	d->user_memory_max = options->user_memory_max ? options->user_memory_max : quota_default();
 	ky_timer_init(&d->unused_timer, unused_too_long);
-	collector_init(&d->collector, d);
 	recover_init(d);
-	read_host(d);
-	warm_clock(d->clock);
+	read_host(&d->env);
+	warm_clock(d->env.clock);
 	ky_raise_nofile();
-	d->user_apps_max = user_apps_max(d);
+	d->peers.user_apps_max = user_apps_max(d);
 	ret = open_loop(d);
 	if (!ret)
 		ret = watch_signals(d);
@@ -407,9 +434,11 @@ int daemon_init(
 	return ret;
 }
 
-int daemon_begin(struct daemon *d)
+int daemon_begin(struct daemon *d, struct op *op)
 {
-	return recover_begin(d, serve);
+	d->ready = op;
+	d->served.done = serve;
+	return recover_begin(d, &d->served);
 }
 
 void daemon_deinit(struct daemon *d)
@@ -420,16 +449,16 @@ void daemon_deinit(struct daemon *d)
 	struct app *a, *a_tmp;
 	struct process *p, *p_tmp;
 
-	collector_deinit(&d->collector);
-	ky_list_foreach_safe (r, r_tmp, &d->requests, node)
+	collector_deinit(&d->peers.collector);
+	ky_list_foreach_safe (r, r_tmp, &d->control.requests, node)
 		request_free(r);
-	ky_list_foreach_safe (c, c_tmp, &d->clients, node)
+	ky_list_foreach_safe (c, c_tmp, &d->control.clients, node)
 		client_free(c);
-	ky_list_foreach_safe (s, s_tmp, &d->sessions, node)
+	ky_list_foreach_safe (s, s_tmp, &d->env.sessions, node)
 		session_abandon(s);
-	ky_list_foreach_safe (a, a_tmp, &d->apps, node)
+	ky_list_foreach_safe (a, a_tmp, &d->peers.apps, node)
 		app_free(a);
-	ky_list_foreach_safe (p, p_tmp, &d->processes, node)
+	ky_list_foreach_safe (p, p_tmp, &d->peers.processes, node)
 		process_free(p);
 	ky_listener_deinit(&d->app_listener);
 	ky_listener_deinit(&d->control_listener);
@@ -439,5 +468,5 @@ void daemon_deinit(struct daemon *d)
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);
 	rundir_close(&d->run);
-	ky_loop_deinit(&d->loop);
+	ky_loop_deinit(&d->env.loop);
 }

@@ -7,37 +7,40 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "sessiond/control/client.h"
 #include "sessiond/control/selection.h"
-#include "sessiond/daemon.h"
+#include "sessiond/model/context.h"
+#include "sessiond/model/option.h"
+#include "sessiond/peers/peers.h"
+#include "sessiond/peers/recording.h"
 #include "sessiond/control/json.h"
 #include "svc/log.h"
 
-#define JOURNAL_MAX (64 << 20) /* bytes of one journal */
+#define JOURNAL_MAX    (64 << 20) /* bytes of one journal */
+#define JOURNAL_FORMAT 2u
 
 /* Of a session's journal; or of the directory, if the name is "". In one static buffer. */
-static const char *path_of(const struct daemon *d, const char *name)
+static const char *path_of(const struct env *e, const char *name)
 {
 	static char path[RUNDIR_MAX + sizeof(KY_RUN_SESSIONS) + NAME_MAX + 2];
 
-	snprintf(path, sizeof(path), "%s/" KY_RUN_SESSIONS "%s%s", d->run.path, *name ? "/" : "",
-		name);
+	snprintf(path, sizeof(path), "%s/" KY_RUN_SESSIONS "%s%s", e->peers->run->path,
+		*name ? "/" : "", name);
 	return path;
 }
 
 /* --- writing --- */
 
-void journal_close(struct session *s)
+static void journal_close(struct session *s)
 {
 	s->journal_fd = ky_close(s->journal_fd);
 }
 
-void journal_end(struct session *s)
+static void journal_end(struct session *s)
 {
 	if (s->journal_fd < 0)
 		return;
-	if (rundir_leads_to(path_of(s->daemon, s->name), s->journal_fd))
-		unlink(path_of(s->daemon, s->name));
+	if (rundir_leads_to(path_of(s->env, s->name), s->journal_fd))
+		unlink(path_of(s->env, s->name));
 	journal_close(s);
 }
 
@@ -56,7 +59,7 @@ static void append(struct session *s, struct json_object *line)
 		journal_end(s);
 		session_notice(s,
 			"session '%s' would not survive the session daemon: it cannot be written down in %s/" KY_RUN_SESSIONS,
-			s->name, s->daemon->run.path);
+			s->name, s->env->peers->run->path);
 	}
 	json_object_put(line);
 }
@@ -97,77 +100,158 @@ static void add_file(struct json_object *o, const char *name, int fd)
 	add_number(o, name, fstat(fd, &st) < 0 ? 0 : st.st_ino);
 }
 
-void journal_request(struct session *s, uid_t uid, gid_t gid, struct json_object *request)
+static void add_string(struct json_object *o, const char *name, const char *value)
 {
-	struct json_object *line = json_object_new_object();
+	json_add(o, name, json_object_new_string(value));
+}
 
-	json_add(line, "request", json_object_get(request));
-	add_number(line, "uid", uid);
-	add_number(line, "gid", gid);
+static void write_session(struct session *s)
+{
+	struct json_object *o, *line = new_line("session", &o);
+
+	add_number(o, "format", JOURNAL_FORMAT);
+	add_string(o, "output", s->output);
+	add_string(o, "shm_path", s->shm_path ? s->shm_path : "");
+	add_number(o, "snapshot", s->snapshot);
+	add_number(o, "uid", s->uid);
+	add_number(o, "gid", s->gid);
+	add_number(o, "clock", s->clock.clock);
 	append(s, line);
 }
 
-void journal_begin(struct session *s, struct json_object *create_request)
+static void journal_consumer(struct session *s)
+{
+	const struct consumer *c = &recording_of(s)->consumer;
+	struct json_object *o, *line = new_line("consumer", &o);
+
+	add_number(o, "pid", (uint64_t)c->pid);
+	add_file(o, "memory", c->memory_fd);
+	append(s, line);
+}
+
+static void journal_begin(struct session *s)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-	struct json_object *o, *line;
 
-	if (s->daemon->options.bound)
+	if (s->env->bound)
 		return;
-	mkdir(path_of(s->daemon, ""), 0700);
-	s->journal_fd = open(path_of(s->daemon, s->name), flags, 0600);
+	mkdir(path_of(s->env, ""), 0700);
+	s->journal_fd = open(path_of(s->env, s->name), flags, 0600);
 	if (s->journal_fd < 0) {
 		session_notice(s, "session '%s' would not survive the session daemon: %s: %s",
-			s->name, path_of(s->daemon, s->name), strerror(errno));
+			s->name, path_of(s->env, s->name), strerror(errno));
 		return;
 	}
-	json_add(create_request, "session", json_object_new_string(s->name));
-	journal_request(s, s->uid, s->gid, create_request);
-	line = new_line("clock", &o);
-	add_number(o, "clock", s->clock.clock);
-	append(s, line);
+	write_session(s);
 	journal_consumer(s);
 }
 
-void journal_selected(struct session *s, uid_t uid)
+static void journal_selected(struct session *s, uid_t uid, uint64_t when)
 {
 	struct json_object *o, *line = new_line("selected", &o);
 
 	add_number(o, "uid", uid);
-	add_number(o, "when", ky_clock_ns(CLOCK_MONOTONIC));
+	add_number(o, "when", when);
 	append(s, line);
 }
 
-void journal_state(struct session *s)
+static const char *const states[] = {"stopped", "started", "paused", "ending"};
+
+static void journal_state(struct session *s)
 {
 	struct json_object *line = json_object_new_object();
-	const char *state = s->step == SESSION_DROPPING ? "ending" : session_state(s);
 
-	json_add(line, "state", json_object_new_string(state));
+	add_string(line, "state", states[s->state]);
 	append(s, line);
 }
 
-void journal_consumer(struct session *s)
+/* For each attribute that is narrowed down, its values. */
+static void journal_trackers(struct session *s)
 {
-	struct json_object *o, *line = new_line("consumer", &o);
+	struct json_object *o, *values, *line = new_line("trackers", &o);
 
-	add_number(o, "pid", (uint64_t)s->consumer.pid);
-	add_file(o, "memory", s->consumer.memory_fd);
+	for (int i = 0; i < N_TRACKERS; i++) {
+		const struct tracker *t = &s->trackers[i];
+
+		if (!t->narrowed)
+			continue;
+		values = json_object_new_array();
+		for (uint32_t k = 0; k < t->n; k++)
+			json_append(values, json_object_new_uint64(t->values[k]));
+		json_add(o, tracker_names[i], values);
+	}
 	append(s, line);
 }
 
-void journal_chunk(struct session *s, bool cleared)
+static void journal_schedule(struct session *s)
+{
+	struct json_object *o, *line = new_line("schedule", &o);
+
+	add_number(o, "timer", recording_of(s)->rotation.timer_us);
+	add_number(o, "size", recording_of(s)->rotation.size);
+	append(s, line);
+}
+
+static void journal_channel(struct channel *c)
+{
+	struct json_object *o, *line = new_line("channel", &o);
+
+	add_string(o, "name", c->name);
+	add_number(o, "enabled", c->enabled);
+	for (const struct option *option = channel_options; option->key; option++)
+		add_number(o, option->key, option_get(c, option));
+	append(c->session, line);
+}
+
+static void journal_contexts(struct channel *c)
+{
+	struct json_object *o, *line = new_line("contexts", &o), *list = json_object_new_array();
+
+	for (uint32_t i = 0; i < c->n_contexts; i++)
+		json_append(list, json_object_new_string(c->contexts[i].spec));
+	add_string(o, "channel", c->name);
+	json_add(o, "list", list);
+	append(c->session, line);
+}
+
+static void write_rule(struct channel *c, const struct rule *r, const char *state)
+{
+	struct json_object *o, *line = new_line("rule", &o), *list = json_object_new_array();
+
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		json_append(list, json_object_new_string(r->exclusions[i]));
+	add_string(o, "channel", c->name);
+	add_string(o, "state", state);
+	add_string(o, "pattern", r->pattern);
+	json_add(o, "exclude", list);
+	add_number(o, "level_type", r->level_type);
+	add_number(o, "level", (uint64_t)(uint32_t)r->level);
+	add_string(o, "filter", r->filter ? r->filter->text : "");
+	append(c->session, line);
+}
+
+static void journal_rule(struct channel *c, const struct rule *r)
+{
+	write_rule(c, r, r->enabled ? "enabled" : "disabled");
+}
+
+static void journal_rule_removed(struct channel *c, const struct rule *r)
+{
+	write_rule(c, r, "removed");
+}
+
+static void journal_chunk(struct session *s, bool cleared)
 {
 	struct json_object *o, *line = new_line("chunk", &o);
 
-	add_number(o, "number", s->rotation.chunk);
-	add_number(o, "begin", (uint64_t)s->rotation.begin);
-	add_number(o, "archived", s->rotation.n_archived);
+	add_number(o, "number", recording_of(s)->rotation.chunk);
+	add_number(o, "begin", (uint64_t)recording_of(s)->rotation.begin);
+	add_number(o, "archived", recording_of(s)->rotation.n_archived);
 	add_number(o, "cleared", cleared);
 	append(s, line);
 }
 
-void journal_registry(struct session *s, const struct registry *r)
+static void journal_registry(struct registry *r)
 {
 	struct json_object *o, *line = new_line("registry", &o);
 
@@ -175,10 +259,10 @@ void journal_registry(struct session *s, const struct registry *r)
 	add_number(o, "abi_bits", r->abi_bits);
 	add_hex(o, "uuid", r->uuid, sizeof(r->uuid));
 	add_file(o, "log", r->log_fd);
-	append(s, line);
+	append(r->session, line);
 }
 
-void journal_set(const struct ring_set *set)
+static void journal_set(const struct ring_set *set)
 {
 	const struct ky_geometry *g = &set->geometry;
 	struct json_object *o, *line = new_line("set", &o);
@@ -206,37 +290,21 @@ void journal_set(const struct ring_set *set)
 	append(set->channel->session, line);
 }
 
-/* clang-format off */
-#define COUNT(name) {#name, offsetof(struct consumer_counts, name)}
-/* clang-format on */
-static const struct {
-	const char *name;
-	size_t offset;
-} numbers[] = {COUNT(recorded), COUNT(discarded), COUNT(discarded_too_big),
-	COUNT(discarded_refused), COUNT(unwritten), COUNT(bytes), COUNT(packets),
-	COUNT(n_quarantined), COUNT(overwritten), COUNT(removed), COUNT(cleared),
-	COUNT(discarded_no_slot)};
-
-static uint64_t *number_of(struct consumer_counts *counts, size_t i)
-{
-	return (uint64_t *)((char *)counts + numbers[i].offset);
-}
-
-void journal_retired(const struct ring_set *set, const struct consumer_counts *counts,
+static void journal_retired(const struct ring_set *set, const struct event_counts *counts,
 	uint64_t chunk, uint64_t kept)
 {
 	struct json_object *o, *line = new_line("retired", &o);
-	struct consumer_counts copy = *counts;
 
 	add_number(o, "set", set->number);
 	add_number(o, "chunk", chunk);
 	add_number(o, "kept", kept);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++)
-		add_number(o, numbers[i].name, *number_of(&copy, i));
+#define COUNT(name) add_number(o, #name, counts->name);
+	EVENT_COUNTS(COUNT)
+#undef COUNT
 	append(set->channel->session, line);
 }
 
-void journal_event(const struct ring_set *set, const struct set_event *e)
+static void journal_event(const struct ring_set *set, const struct set_event *e)
 {
 	struct json_object *o, *line = new_line("event", &o);
 
@@ -315,7 +383,7 @@ static void read_set(struct session *s, struct json_object *o)
 	if (!set)
 		return;
 	set->number = (uint32_t)get_number(o, "number");
-	s->daemon->last_number = KY_MAX(s->daemon->last_number, set->number);
+	s->env->last_number = KY_MAX(s->env->last_number, set->number);
 	set->stream_id = (uint32_t)get_number(o, "stream_id");
 	set->registry = r;
 	if (!ring_set_is_own(set)) {
@@ -335,17 +403,20 @@ static void read_set(struct session *s, struct json_object *o)
 	set->pool_size = set->channel->pool_size;
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
-	set->made = !ky_geometry_init(&set->geometry);
+	if (!ky_geometry_init(&set->geometry))
+		set->state = SET_MADE;
 }
 
 static void read_retired(struct session *s, struct json_object *o)
 {
 	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
-	struct consumer_counts counts = {0};
+	struct event_counts counts = {0};
 
-	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers); i++)
-		*number_of(&counts, i) = get_number(o, numbers[i].name);
-	consumer_add_retired(&s->consumer, &counts, get_number(o, "chunk"), get_number(o, "kept"));
+#define COUNT(name) counts.name = get_number(o, #name);
+	EVENT_COUNTS(COUNT)
+#undef COUNT
+	consumer_add_retired(
+		&recording_of(s)->consumer, &counts, get_number(o, "chunk"), get_number(o, "kept"));
 	if (set)
 		ring_set_free(set);
 }
@@ -353,7 +424,7 @@ static void read_retired(struct session *s, struct json_object *o)
 static void read_event(struct session *s, struct json_object *o)
 {
 	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
-	struct user *u = set ? user_get(&s->daemon->users, set->uid) : NULL;
+	struct user *u = set ? user_get(&s->env->users, set->uid) : NULL;
 	struct definer by = {.pid = (pid_t)get_number(o, "pid")};
 	size_t size = strlen(get_string(o, "desc")) / 2;
 	uint8_t *bytes = malloc(size + 1);
@@ -376,45 +447,140 @@ static void read_event(struct session *s, struct json_object *o)
 
 static void read_selected(struct session *s, struct json_object *o)
 {
-	selection_set(s->daemon, (uid_t)get_number(o, "uid"), s, get_number(o, "when"));
+	selection_set(s->env->control, (uid_t)get_number(o, "uid"), s, get_number(o, "when"));
 }
 
 static void read_state(struct session *s, struct json_object *v)
 {
-	const char *state = json_object_get_string(v);
-
-	s->started = state && !strcmp(state, "started");
-	s->was_started |= s->started;
-	s->paused = state && !strcmp(state, "paused");
-	s->doomed = state && !strcmp(state, "ending");
+	for (int i = 0; i < (int)KY_ARRAY_SIZE(states); i++)
+		if (!strcmp(json_object_get_string(v), states[i]))
+			s->state = (enum session_state)i;
+	s->was_started |= s->state == SESSION_STARTED;
 }
 
-static void read_clock(struct session *s, struct json_object *o)
+static void read_trackers(struct session *s, struct json_object *o)
 {
-	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
+	struct tracker trackers[N_TRACKERS] = {0};
+	struct json_object *list;
+
+	for (int i = 0; i < N_TRACKERS; i++) {
+		if (!json_object_object_get_ex(o, tracker_names[i], &list))
+			continue;
+		tracker_reset(&trackers[i], false);
+		for (size_t k = 0; k < json_object_array_length(list); k++)
+			tracker_add(&trackers[i], (uint32_t)json_object_get_uint64(
+							  json_object_array_get_idx(list, k)));
+	}
+	session_track(s, trackers);
+	for (int i = 0; i < N_TRACKERS; i++)
+		tracker_deinit(&trackers[i]);
+}
+
+static void read_schedule(struct session *s, struct json_object *o)
+{
+	rotation_schedule(s, get_number(o, "timer"), get_number(o, "size"));
+}
+
+static void read_channel(struct session *s, struct json_object *o)
+{
+	struct channel *c = channel_find(s, get_string(o, "name"));
+	struct option_values values = {0};
+	bool is_new = !c;
+
+	if (is_new)
+		c = channel_new(s, get_string(o, "name"));
+	if (!c)
+		return;
+	for (size_t i = 0; channel_options[i].key; i++) {
+		values.given |= UINT64_C(1) << i;
+		values.value[i] = get_number(o, channel_options[i].key);
+	}
+	c->enabled = get_number(o, "enabled");
+	options_apply(c, &values);
+	if (is_new)
+		channel_add(c);
+}
+
+static void read_contexts(struct session *s, struct json_object *o)
+{
+	struct channel *c = channel_find(s, get_string(o, "channel"));
+	struct json_object *list = NULL;
+	struct ky_context context;
+	char why[256];
+
+	json_object_object_get_ex(o, "list", &list);
+	for (size_t i = 0; c && list && i < json_object_array_length(list); i++) {
+		const char *spec = json_object_get_string(json_object_array_get_idx(list, i));
+
+		if (!context_parse(&context, spec, why, sizeof(why)))
+			channel_add_contexts(c, &context, 1);
+	}
+}
+
+/* As the line has it. NULL without memory. */
+static struct rule *make_rule(struct json_object *o)
+{
+	const char *exclusions[RULE_EXCLUSIONS_MAX], *filter = get_string(o, "filter");
+	struct ky_filter_error error;
+	struct json_object *list = NULL;
+	struct rule *r;
+	uint32_t n;
+
+	json_object_object_get_ex(o, "exclude", &list);
+	for (n = 0; list && n < RULE_EXCLUSIONS_MAX && n < json_object_array_length(list); n++)
+		exclusions[n] = json_object_get_string(json_object_array_get_idx(list, n));
+	r = rule_new(get_string(o, "pattern"), exclusions, n, (uint32_t)get_number(o, "level_type"),
+		(int32_t)get_number(o, "level"));
+	if (!r || !*filter)
+		return r;
+	r->filter = filter_new(filter, &error);
+	return r->filter ? r : rule_free(r);
+}
+
+static void read_rule(struct session *s, struct json_object *o)
+{
+	struct channel *c = channel_find(s, get_string(o, "channel"));
+	struct rule *rules[] = {c ? make_rule(o) : NULL, NULL}, *same;
+	const char *state = get_string(o, "state");
+
+	if (!rules[0])
+		return;
+	if (strcmp(state, "enabled") != 0) {
+		same = channel_find_rule(c, rules[0]);
+		if (same)
+			channel_disable_rule(c, same, !strcmp(state, "removed"));
+	} else if (!channel_enable_rules(c, rules)) {
+		return;
+	}
+	rule_free(rules[0]);
 }
 
 static void read_consumer(struct session *s, struct json_object *o)
 {
-	s->consumer.awaited = (pid_t)get_number(o, "pid");
-	s->consumer.memory_file = get_number(o, "memory");
+	recording_of(s)->consumer.awaited = (pid_t)get_number(o, "pid");
+	recording_of(s)->consumer.memory_file = get_number(o, "memory");
 }
 
 static void read_chunk(struct session *s, struct json_object *o)
 {
-	consumer_chunk_ended(&s->consumer, s->rotation.chunk, get_number(o, "cleared"));
-	s->rotation.chunk = get_number(o, "number");
-	s->rotation.begin = (time_t)get_number(o, "begin");
-	s->rotation.n_archived = (unsigned)get_number(o, "archived");
+	consumer_chunk_ended(&recording_of(s)->consumer, recording_of(s)->rotation.chunk,
+		get_number(o, "cleared"));
+	recording_of(s)->rotation.chunk = get_number(o, "number");
+	recording_of(s)->rotation.begin = (time_t)get_number(o, "begin");
+	recording_of(s)->rotation.n_archived = (unsigned)get_number(o, "archived");
 }
 
 static const struct {
 	const char *kind;
 	void (*read)(struct session *s, struct json_object *v);
 } kinds[] = {
-	{"clock", read_clock},
 	{"consumer", read_consumer},
 	{"chunk", read_chunk},
+	{"schedule", read_schedule},
+	{"trackers", read_trackers},
+	{"channel", read_channel},
+	{"contexts", read_contexts},
+	{"rule", read_rule},
 	{"state", read_state},
 	{"registry", read_registry},
 	{"set", read_set},
@@ -423,17 +589,30 @@ static const struct {
 	{"selected", read_selected},
 };
 
-static void read_line(struct daemon *d, const char *name, const char *text)
+/* The first line. A session of another format is not made. */
+static void read_session(struct env *e, const char *name, struct json_object *o)
+{
+	const struct session_spec spec = {
+		.name = name,
+		.output = get_string(o, "output"),
+		.shm_path = get_string(o, "shm_path"),
+		.snapshot = get_number(o, "snapshot"),
+		.uid = (uid_t)get_number(o, "uid"),
+		.gid = (gid_t)get_number(o, "gid"),
+	};
+	struct session *s;
+
+	if (get_number(o, "format") == JOURNAL_FORMAT && !session_restore(e, &spec, &s))
+		ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
+}
+
+static void read_line(struct env *e, const char *name, const char *text)
 {
 	struct json_object *line = json_tokener_parse(text), *v;
-	struct session *s = session_find(d, name);
-	struct ky_peer peer = {0};
+	struct session *s = session_find(e, name);
 
-	if (json_object_object_get_ex(line, "request", &v)) {
-		peer.uid = (uid_t)get_number(line, "uid");
-		peer.gid = (gid_t)get_number(line, "gid");
-		request_replay(d, &peer, json_object_get(v), s);
-	}
+	if (!s && json_object_object_get_ex(line, "session", &v))
+		read_session(e, name, v);
 	for (size_t i = 0; s && i < KY_ARRAY_SIZE(kinds); i++)
 		if (json_object_object_get_ex(line, kinds[i].kind, &v))
 			kinds[i].read(s, v);
@@ -444,7 +623,7 @@ static void read_line(struct daemon *d, const char *name, const char *text)
  * A file that ends within a line was being written when the daemon died: that line told of nothing yet. Returns where the
  * last whole one ends.
  */
-static off_t read_file(struct daemon *d, const char *name, const char *path)
+static off_t read_file(struct env *e, const char *name, const char *path)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	char *line = NULL;
@@ -453,7 +632,7 @@ static off_t read_file(struct daemon *d, const char *name, const char *path)
 	ssize_t n;
 
 	while (f && (n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n') {
-		read_line(d, name, line);
+		read_line(e, name, line);
 		end += n;
 	}
 	free(line);
@@ -466,13 +645,13 @@ static bool is_alive(pid_t pid)
 }
 
 /* Whether it may come back. */
-static bool replay(struct daemon *d, const char *name)
+static bool replay(struct env *e, const char *name)
 {
-	const char *path = path_of(d, name);
-	off_t end = read_file(d, name, path);
-	struct session *s = session_find(d, name);
+	const char *path = path_of(e, name);
+	off_t end = read_file(e, name, path);
+	struct session *s = session_find(e, name);
 
-	if (s && is_alive(s->consumer.awaited)) {
+	if (s && is_alive(recording_of(s)->consumer.awaited)) {
 		s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 		return s->journal_fd < 0 || !ftruncate(s->journal_fd, end);
 	}
@@ -480,26 +659,48 @@ static bool replay(struct daemon *d, const char *name)
 		session_lose(s);
 	else
 		ky_error(
-			"session '%s' is lost: it cannot be made again from its journal, or its --shm-path directory is gone; its trace ends here",
+			"session '%s' is lost: its journal is of another version or damaged, or its --shm-path directory was removed; its trace ends here",
 			name);
 	unlink(path);
 	return false;
 }
 
-unsigned journal_replay(struct daemon *d)
+unsigned journal_replay(struct env *e)
 {
-	DIR *dir = opendir(path_of(d, ""));
-	struct dirent *e;
+	DIR *dir = opendir(path_of(e, ""));
+	const struct dirent *entry;
 	unsigned n = 0;
 
 	if (!dir)
 		return 0;
-	d->replaying = true;
-	while ((e = readdir(dir))) {
-		if (name_valid(e->d_name))
-			n += replay(d, e->d_name);
-	}
-	d->replaying = false;
+	while ((entry = readdir(dir)))
+		if (name_valid(entry->d_name))
+			n += replay(e, entry->d_name);
 	closedir(dir);
 	return n;
+}
+
+static struct observer journal = {
+	.session_made = journal_begin,
+	.session_ended = journal_end,
+	.session_freed = journal_close,
+	.session_selected = journal_selected,
+	.session_tracks = journal_trackers,
+	.session_state = journal_state,
+	.schedule_changed = journal_schedule,
+	.consumer_started = journal_consumer,
+	.chunk_begun = journal_chunk,
+	.channel_changed = journal_channel,
+	.contexts_added = journal_contexts,
+	.rule_changed = journal_rule,
+	.rule_removed = journal_rule_removed,
+	.registry_added = journal_registry,
+	.set_numbered = journal_set,
+	.event_numbered = journal_event,
+	.set_written = journal_retired,
+};
+
+void journal_init(struct env *e)
+{
+	ky_list_append(&e->observers, &journal.node);
 }

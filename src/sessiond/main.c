@@ -148,17 +148,19 @@ static void close_inherited(void)
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
 }
 
-static void on_ready(struct daemon *d)
+static struct daemon d;
+
+static void on_ready(struct op *op, int status, const char *message)
 {
-	ky_debug("ready in %s", d->run.path);
+	ky_debug("ready in %s", d.run.path);
 	launch_ready(&launch);
-	collector_start(&d->collector);
+	collector_start(&d.peers.collector);
 }
 
 int main(int argc, char **argv)
 {
 	struct daemon_options options = {.group = "tracing", .without = ""};
-	static struct daemon d;
+	struct op ready = {on_ready};
 	int ret;
 
 	parse_options(argc, argv, &options);
@@ -170,19 +172,19 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	options.take_over = options.take_over && !launch.restarted;
-	ret = daemon_init(&d, &options, on_ready);
+	ret = daemon_init(&d, &options);
 	if (!ret) {
 		launch_log(&launch, rundir_path(&d.run, "log"));
-		ret = daemon_begin(&d);
+		ret = daemon_begin(&d, &ready);
 	}
 	if (!ret) {
-		ret = ky_loop_run(&d.loop);
+		ret = ky_loop_run(&d.env.loop);
 		if (ret < 0)
 			ky_error("cannot wait for events, and ends: %s", strerror(-ret));
 	}
 	if (!ret)
 		ret = d.error;
-	if (d.handing_over && d.n_unready) {
+	if (d.env.handing_over && d.n_unready) {
 		ky_error("another session daemon took over before this one was ready");
 		ret = -EBUSY;
 	}

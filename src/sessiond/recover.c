@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "sessiond/journal.h"
+#include "sessiond/peers/recording.h"
 #include "svc/log.h"
 
 #define WAIT_NS (2000 * KY_NS_PER_MS) /* consumers call every 50 ms */
@@ -13,20 +14,20 @@ static unsigned count_awaited(const struct daemon *d)
 	const struct session *s;
 	unsigned n = 0;
 
-	ky_list_foreach (s, &d->sessions, node)
-		n += s->consumer.awaited != 0;
+	ky_list_foreach (s, &d->env.sessions, node)
+		n += recording_of(s)->consumer.awaited != 0;
 	return n;
 }
 
 void recover_settled(struct daemon *d)
 {
-	void (*done)(struct daemon * d) = d->on_recovered;
+	struct op *op = d->recovered;
 
-	if (!done || count_awaited(d))
+	if (count_awaited(d))
 		return;
 	ky_timer_cancel(&d->recover_timer);
-	d->on_recovered = NULL;
-	done(d);
+	d->recovered = NULL;
+	op_done(op, 0, "");
 }
 
 static void timed_out(struct ky_timer *t)
@@ -34,8 +35,8 @@ static void timed_out(struct ky_timer *t)
 	struct daemon *d = ky_container_of(t, struct daemon, recover_timer);
 	struct session *s, *tmp;
 
-	ky_list_foreach_safe (s, tmp, &d->sessions, node)
-		if (s->consumer.awaited)
+	ky_list_foreach_safe (s, tmp, &d->env.sessions, node)
+		if (recording_of(s)->consumer.awaited)
 			session_lose(s);
 	recover_settled(d);
 }
@@ -58,10 +59,11 @@ static void called(struct ky_listener *l, int fd, const struct ky_peer *peer)
 	struct daemon *d = ky_container_of(l, struct daemon, drain_listener);
 	struct session *s;
 
-	ky_list_foreach (s, &d->sessions, node) {
-		if (!peer->pid || s->consumer.awaited != peer->pid || s->uid != peer->uid)
+	ky_list_foreach (s, &d->env.sessions, node) {
+		if (!peer->pid || recording_of(s)->consumer.awaited != peer->pid ||
+			s->uid != peer->uid)
 			continue;
-		consumer_adopt(&s->consumer, fd);
+		consumer_adopt(&recording_of(s)->consumer, fd);
 		return;
 	}
 	send_away(fd);
@@ -72,25 +74,28 @@ void recover_init(struct daemon *d)
 	ky_timer_init(&d->recover_timer, timed_out);
 }
 
-int recover_begin(struct daemon *d, void (*done)(struct daemon *d))
+/* A bound daemon's consumers end with it: it finds none. */
+static int await_consumers(struct daemon *d)
 {
 	const char *path = rundir_path(&d->run, KY_RUN_DRAIN);
-	int ret;
-
-	d->on_recovered = done;
-	if (d->options.bound) { /* its consumers end with it */
-		recover_settled(d);
-		return 0;
-	}
-	ret = ky_listener_init(&d->drain_listener, &d->loop, path, SOCK_SEQPACKET,
+	int ret = ky_listener_init(&d->drain_listener, &d->env.loop, path, SOCK_SEQPACKET,
 		d->run.global ? 0666 : 0600, (gid_t)-1, called);
+
 	if (ret < 0) {
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));
 		return ret;
 	}
-	if (journal_replay(d))
-		ky_timer_set(&d->loop, &d->recover_timer, WAIT_NS);
-	recover_settled(d);
+	return journal_replay(&d->env) > 0;
+}
+
+int recover_begin(struct daemon *d, struct op *op)
+{
+	int ret = d->env.bound ? 0 : await_consumers(d);
+
+	if (ret < 0)
+		return ret;
+	d->recovered = op;
+	ky_timer_set(&d->env.loop, &d->recover_timer, ret ? WAIT_NS : 0);
 	return 0;
 }
 

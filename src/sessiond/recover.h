@@ -10,10 +10,9 @@
 
 void recover_init(struct daemon *d);
 /*
- * Begins; done() is called when all consumers have come that can be expected, which may be at once. 0, or -errno after a
- * logged line.
+ * Begins; op is done when all consumers have come that can be expected. 0, or -errno after a logged line.
  */
-int recover_begin(struct daemon *d, void (*done)(struct daemon *d));
+int recover_begin(struct daemon *d, struct op *op);
 void recover_deinit(struct daemon *d);
 /* A session of a predecessor has been settled. */
 void recover_settled(struct daemon *d);

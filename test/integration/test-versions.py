@@ -21,7 +21,7 @@ from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RI
 
 # What a newer peer might send: fields behind those that we know, kinds of messages that we do not.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
-UNKNOWN = (7, 15, 31, 200, 65535)
+UNKNOWN = (14, 15, 31, 200, 65535)
 N_RINGS, N_BLOCKS, BLOCK = 64, 2, 1 << 16
 
 
@@ -169,7 +169,7 @@ def test_daemon_that_refuses(k):
 def test_newer_client(k):
     """What the daemon does not know is named, never guessed."""
     k.start_daemon()
-    for request, words in (({"command": "hello", "colour": 1}, "no parameter 'colour'"), ({"command": "dance"}, "no command 'dance'"),
+    for request, words in (({"command": "hello", "colour": 1}, "no parameter 'colour'"), ({"command": "dance"}, "unknown command 'dance'"),
         ({"command": "create", "output": "", "mode": "snapshot"}, "no parameter 'mode'")):
         reply = k.request(**request)
         check(reply["code"] == "usage" and words in reply["error"], reply)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/control/client.h"
 
-#include "sessiond/daemon.h"
-#include "sessiond/journal.h"
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
+#include "sessiond/model/session.h"
 #include "svc/log.h"
 
 #define CLIENTS_MAX	 1024u
@@ -20,7 +19,7 @@ static enum outcome refuse_name(struct request *r, const char *name)
 {
 	const struct session *s;
 
-	ky_list_foreach (s, &r->daemon->sessions, node) {
+	ky_list_foreach (s, &r->env->sessions, node) {
 		if (request_may_touch(r, s) && name_is_meant(name, s->name)) {
 			return request_refuse(r, "not-found",
 				"there is no session '%s': did you mean '%s'?", name, s->name);
@@ -32,21 +31,7 @@ static enum outcome refuse_name(struct request *r, const char *name)
 
 void request_select(struct request *r, struct session *s)
 {
-	selection_set(r->daemon, r->peer.uid, s, ky_clock_ns(CLOCK_MONOTONIC));
-	journal_selected(s, r->peer.uid);
-}
-
-void requests_forget_session(struct daemon *d, const struct session *s)
-{
-	struct request *r;
-
-	selections_forget(d, s);
-	ky_list_foreach (r, &d->requests, node) {
-		if (r->session != s)
-			continue;
-		r->session = NULL;
-		r->session_lost = true;
-	}
+	selection_set(r->control, r->peer.uid, s, ky_clock_ns(CLOCK_MONOTONIC));
 }
 
 #define OUT_OF_MEMORY                                                                                       \
@@ -81,7 +66,6 @@ void request_settle(struct request *r, enum outcome outcome)
 
 	if (outcome == LATER)
 		return;
-	daemon_publish(r->daemon);
 	if (c) {
 		c->request = NULL;
 		answer(c, r->reply, &r->refusal);
@@ -96,7 +80,7 @@ static enum outcome find_session(struct request *r)
 
 	if (r->command->scope == SCOPE_NONE || request_bool(r, "all"))
 		return DONE;
-	r->session = name ? session_find(r->daemon, name) : selection_find(r->daemon, r->peer.uid);
+	r->session = name ? session_find(r->env, name) : selection_find(r->control, r->peer.uid);
 	if (r->session && request_may_touch(r, r->session))
 		return DONE;
 	if (r->session)
@@ -111,36 +95,11 @@ static enum outcome find_session(struct request *r)
 
 static enum outcome run_request(struct request *r)
 {
-	if (r->daemon->stopping)
+	if (r->env->stopping)
 		return request_refuse(r, "ending", "the session daemon is ending");
 	if (find_session(r) == REFUSED)
 		return REFUSED;
-	if (r->command->lasting)
-		journal_request(r->session, r->peer.uid, r->peer.gid, r->params);
 	return r->command->run(r);
-}
-
-void request_replay(
-	struct daemon *d, const struct ky_peer *peer, struct json_object *params, struct session *s)
-{
-	const char *line = json_object_to_json_string_ext(params, JSON_C_TO_STRING_PLAIN);
-	const struct command *command;
-	struct refusal refusal;
-	struct request *r = NULL;
-	struct json_object *checked;
-
-	if (request_parse(line, strlen(line), &checked, &command, &refusal)) {
-		/* The session may not have come back, as its buffers have gone. */
-		if (s || command->scope == SCOPE_NONE)
-			r = request_new(d, peer, checked, command);
-		if (!r)
-			json_object_put(checked);
-	}
-	json_object_put(params);
-	if (!r)
-		return;
-	r->session = s;
-	request_settle(r, command->run(r));
 }
 
 static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
@@ -152,7 +111,7 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 	struct request *r = NULL;
 
 	if (request_parse(line, len, &params, &command, &refusal)) {
-		r = request_new(c->daemon, &c->peer, params, command);
+		r = request_new(c->control, &c->peer, params, command);
 		if (!r) {
 			json_object_put(params);
 			refusal_set(&refusal, "failed", "the session daemon has no memory left");
@@ -175,7 +134,7 @@ struct client *client_free(struct client *c)
 		c->request->client = NULL; /* it goes on */
 	ky_line_conn_deinit(&c->conn);
 	ky_list_remove(&c->node);
-	c->daemon->n_clients--;
+	c->control->n_clients--;
 	free(c);
 	return NULL;
 }
@@ -187,20 +146,20 @@ static void conn_closed(struct ky_line_conn *conn, int error)
 	client_free(ky_container_of(conn, struct client, conn));
 }
 
-static bool has_room(const struct daemon *d, uid_t uid)
+static bool has_room(const struct control *k, uid_t uid)
 {
 	const struct client *c;
 	unsigned n = 0;
 
-	ky_list_foreach (c, &d->clients, node)
+	ky_list_foreach (c, &k->clients, node)
 		n += c->peer.uid == uid;
-	return d->n_clients < CLIENTS_MAX && (n < USER_CLIENTS_MAX || uid == d->uid);
+	return k->n_clients < CLIENTS_MAX && (n < USER_CLIENTS_MAX || uid == k->env->uid);
 }
 
-void client_accept(struct daemon *d, int fd, const struct ky_peer *peer)
+void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 {
 	static const struct ky_line_conn_ops ops = {.line = conn_line, .closed = conn_closed};
-	struct client *c = has_room(d, peer->uid) ? calloc(1, sizeof(*c)) : NULL;
+	struct client *c = has_room(k, peer->uid) ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
 		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
@@ -208,12 +167,12 @@ void client_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 		ky_close(fd);
 		return;
 	}
-	c->daemon = d;
+	c->control = k;
 	c->peer = *peer;
-	if (ky_line_conn_init(&c->conn, &d->loop, fd, &ops) < 0) {
+	if (ky_line_conn_init(&c->conn, &k->env->loop, fd, &ops) < 0) {
 		free(c);
 		return;
 	}
-	d->n_clients++;
-	ky_list_append(&d->clients, &c->node);
+	k->n_clients++;
+	ky_list_append(&k->clients, &c->node);
 }

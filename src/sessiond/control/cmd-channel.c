@@ -18,7 +18,7 @@ static bool take_options(struct request *r, struct option_values *ret_values)
 	{
 		const struct option *o = option_find(name);
 		struct ky_buf allowed = {0};
-		int ret = o ? option_take(ret_values, o, value) : 0;
+		int ret = o ? option_take(ret_values, o, json_object_get_string(value)) : 0;
 
 		if (ret)
 			option_describe(&allowed, o);
@@ -101,7 +101,7 @@ static enum outcome reenable_channel(struct request *r, struct channel *c, bool 
 		return request_refuse(r, "usage",
 			"channel '%s' exists already, disabled: enable it without options; 'kymo set -c %s' changes them",
 			c->name, c->name);
-	c->enabled = true;
+	channel_enable(c, true);
 	return answer_with_rules(r, c);
 }
 
@@ -148,6 +148,7 @@ enum outcome run_enable_channel(struct request *r)
 	options_apply(c, &values);
 	if (c->buffers == BUFFERS_THREAD && !gives(&values, "subbuf-size"))
 		c->subbuf_size = THREAD_SUBBUF_SIZE;
+	channel_add(c);
 	note_options(r, c, &values);
 	reply_add(r, "channel", report_channel(c));
 	return DONE;
@@ -191,7 +192,7 @@ enum outcome run_disable_channel(struct request *r)
 
 	if (!c)
 		return REFUSED;
-	c->enabled = false;
+	channel_enable(c, false);
 	reply_add(r, "channel", report_channel(c));
 	return answer_when_unmapped(r, c);
 }
@@ -210,12 +211,12 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 				c->buffers == BUFFERS_PROCESS
 					? "as each program that starts has its own"
 					: "as programs of other users need them");
-	options_apply(c, values);
+	channel_set_options(c, values);
 	note_options(r, c, values);
 	apps_tell_blocking(c);
 	if (c->separate_conflicts && !was_separate)
 		apps_renew_channel(c, request_barrier(r)); /* what was refused is recorded now */
-	consumer_tell_timers(&c->session->consumer, c);
+	consumer_tell_timers(&recording_of(c->session)->consumer, c);
 	reply_add_to(r, "channels", report_channel(c));
 }
 

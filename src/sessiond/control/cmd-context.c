@@ -120,17 +120,20 @@ enum outcome run_add_context(struct request *r)
 	size_t n = request_list_length(r, "contexts");
 	const char *name = request_string(r, "channel");
 	struct ky_context *contexts = parse_contexts(r, n);
-	struct channel *made = NULL;
+	struct channel *made;
 	enum outcome outcome = REFUSED;
 
-	if (contexts && !name && ky_list_empty(&r->session->channels))
+	if (contexts && !name && ky_list_empty(&r->session->channels)) {
 		made = request_make_channel(r, DEFAULT_CHANNEL);
-	else if (contexts && name)
+		if (made && may_add(r, made, contexts, n))
+			channel_add(made);
+		else
+			channel_free(made);
+	} else if (contexts && name) {
 		request_channel(r);
+	}
 	if (!r->refusal.code)
 		outcome = add_to_channels(r, name, contexts, n);
-	if (outcome == REFUSED && made)
-		channel_free(made);
 	free(contexts);
 	return outcome;
 }

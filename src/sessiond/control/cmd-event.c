@@ -145,7 +145,6 @@ static enum outcome answer_rules(struct request *r)
 enum outcome answer_with_rules(struct request *r, struct channel *c)
 {
 	apps_query_channel(c, request_barrier(r));
-	daemon_publish(r->daemon);
 	return request_await_peers(r, APP_ANSWER_NS, answer_rules);
 }
 
@@ -171,7 +170,6 @@ static enum outcome enable_rules(struct request *r, struct rule **rules)
 	const char *wanted = name ? name : DEFAULT_CHANNEL;
 	struct channel *c = channel_find(r->session, wanted);
 	bool made = !c;
-	int ret;
 
 	if (!c)
 		c = request_make_channel(r, wanted);
@@ -179,14 +177,12 @@ static enum outcome enable_rules(struct request *r, struct rule **rules)
 		return REFUSED;
 	for (size_t i = 0; rules[i]; i++)
 		note_variants(r, c, rules[i]);
-	ret = channel_enable_rules(c, rules);
-	if (ret < 0) {
-		request_refuse(r, "failed", "channel '%s' cannot have more than %u rules", wanted,
-			RULES_MAX);
-		if (made)
-			channel_free(c);
-		return REFUSED;
-	}
+	/* A new channel has room for all patterns that a request can have. */
+	if (made)
+		channel_add(c);
+	if (channel_enable_rules(c, rules) < 0)
+		return request_refuse(r, "failed", "channel '%s' cannot have more than %u rules",
+			wanted, RULES_MAX);
 	note_channel(r, c, made ? name : NULL);
 	return answer_with_rules(r, c);
 }
@@ -243,11 +239,12 @@ enum outcome run_disable_event(struct request *r)
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
 		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))
 			continue;
-		rule->enabled = false;
 		reply_add_to(r, "rules", report_rule(c, rule));
-		if (removes)
-			channel_remove_rule(c, rule);
+		channel_disable_rule(c, rule, removes);
 		n++;
 	}
-	return n || everything ? answer_when_unmapped(r, c) : refuse_rules(r, c);
+	if (!n && !everything)
+		return refuse_rules(r, c);
+	channel_rules_changed(c);
+	return answer_when_unmapped(r, c);
 }

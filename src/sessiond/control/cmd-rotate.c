@@ -37,7 +37,7 @@ static void rotated(struct request_op *o, int status, const char *message)
 		request_fail(o->request, status, o->session->name, message);
 	else
 		add_rotation(o->request, status ? "empty" : "completed",
-			status ? NULL : o->session->rotation.path);
+			status ? NULL : recording_of(o->session)->rotation.path);
 }
 
 static const char *why_not_begun(int error)
@@ -85,7 +85,7 @@ static void cleared(struct request_op *o, int status, const char *message)
 	reply_add_to(o->request, "sessions", report_session(s));
 	count = json_object_new_object();
 	json_add(count, "session", json_object_new_string(s->name));
-	json_add(count, "events", json_object_new_uint64(s->rotation.n_cleared));
+	json_add(count, "events", json_object_new_uint64(recording_of(s)->rotation.n_cleared));
 	reply_add_to(o->request, "cleared", count);
 }
 
@@ -122,7 +122,7 @@ enum outcome run_clear(struct request *r)
 	struct session *s;
 
 	reply_add(r, "sessions", json_object_new_array());
-	ky_list_foreach (s, &r->daemon->sessions, node)
+	ky_list_foreach (s, &r->env->sessions, node)
 		if (is_target(r, s))
 			clear_session(r, s);
 	return request_await(r, request_outcome);
@@ -141,7 +141,7 @@ static enum outcome set_schedule(struct request *r, uint64_t timer_us, uint64_t 
 enum outcome run_enable_rotation(struct request *r)
 {
 	uint64_t timer_us = request_bytes(r, "timer"), size = request_bytes(r, "size");
-	const struct rotation *old = &r->session->rotation;
+	const struct rotation *old = &recording_of(r->session)->rotation;
 
 	if (check_rotate(r) == REFUSED)
 		return REFUSED;
@@ -157,7 +157,7 @@ enum outcome run_enable_rotation(struct request *r)
 
 enum outcome run_disable_rotation(struct request *r)
 {
-	const struct rotation *old = &r->session->rotation;
+	const struct rotation *old = &recording_of(r->session)->rotation;
 	bool timer = request_bool(r, "timer"), size = request_bool(r, "size");
 
 	if ((timer && !old->timer_us) || (size && !old->size))

@@ -5,7 +5,7 @@
 
 #include "sessiond/control/commands.h"
 #include "sessiond/peers/health.h"
-#include "sessiond/journal.h"
+#include "sessiond/peers/peers.h"
 #include "sessiond/control/report.h"
 
 static void step_ended(struct request_op *o, int status, const char *message)
@@ -73,7 +73,7 @@ static enum outcome begin_steps(struct request *r, int (*begin)(struct session *
 	if (r->session)
 		begin_step(r, r->session, begin);
 	else
-		ky_list_foreach_safe (s, tmp, &r->daemon->sessions, node)
+		ky_list_foreach_safe (s, tmp, &r->env->sessions, node)
 			if (r->peer.uid == s->uid)
 				begin_step(r, s, begin);
 	return request_await(r, request_outcome);
@@ -114,13 +114,13 @@ static const char *default_name(char *buf, size_t size)
 	return buf;
 }
 
-struct session *output_find(struct daemon *d, const char *output)
+struct session *output_find(const struct env *e, const char *output)
 {
 	struct stat mine, theirs;
 	bool exists = *output && stat(output, &mine) == 0;
 	struct session *s;
 
-	ky_list_foreach (s, &d->sessions, node)
+	ky_list_foreach (s, &e->sessions, node)
 		if (*output && (!strcmp(s->output, output) ||
 				       (exists && *s->output && stat(s->output, &theirs) == 0 &&
 					       mine.st_dev == theirs.st_dev &&
@@ -134,14 +134,14 @@ static bool may_have_more(const struct request *r)
 	const struct session *s;
 	unsigned n = 0;
 
-	ky_list_foreach (s, &r->daemon->sessions, node)
+	ky_list_foreach (s, &r->env->sessions, node)
 		n += s->uid == r->peer.uid;
-	return n < USER_SESSIONS_MAX || r->peer.uid == r->daemon->uid;
+	return n < USER_SESSIONS_MAX || r->peer.uid == r->env->uid;
 }
 
 static enum outcome check_create(struct request *r, const char *name, const char *output)
 {
-	const struct session *other = output_find(r->daemon, output);
+	const struct session *other = output_find(r->env, output);
 
 	if (!name_valid(name))
 		return request_refuse(r, "usage",
@@ -153,11 +153,11 @@ static enum outcome check_create(struct request *r, const char *name, const char
 		return request_refuse(r, "exists",
 			"session '%s' writes to '%s' already: choose another output directory",
 			other->name, output);
-	if (session_find(r->daemon, name))
+	if (session_find(r->env, name))
 		return request_refuse(r, "exists",
 			"session '%s' exists already: choose another name or 'kymo destroy %s'",
 			name, name);
-	if (r->daemon->n_sessions >= SESSIONS_MAX)
+	if (r->env->n_sessions >= SESSIONS_MAX)
 		return request_refuse(
 			r, "failed", "there are %u sessions already: destroy some", SESSIONS_MAX);
 	if (!may_have_more(r))
@@ -175,7 +175,7 @@ static enum outcome check_shm(struct request *r, const char *path, uid_t uid)
 {
 	if (*path && *path != '/')
 		return request_refuse(r, "usage", "shm_path '%s' is not an absolute path", path);
-	if (*path && uid != r->daemon->uid)
+	if (*path && uid != r->env->uid)
 		return request_refuse(r, "permission",
 			"buffers in files are for the session daemon's own user: leave --shm-path away, or use a session daemon of your own (KYMO_RUNDIR)");
 	return DONE;
@@ -217,57 +217,55 @@ static void created(struct request_op *o, int status, const char *message)
 	request_select(o->request, o->session);
 }
 
-/* Consumers of a predecessor's sessions run already: there is nothing to wait for. */
-static enum outcome create_session(
-	struct request *r, const char *name, const char *output, const char *shm_path, uid_t uid)
+static enum outcome create_session(struct request *r, const struct session_spec *spec)
 {
-	struct daemon *d = r->daemon;
-	struct request_op *o = d->replaying ? NULL : request_op_new(r, NULL, created);
-	int ret = o || d->replaying
-			  ? session_new(d, name, output, shm_path, request_bool(r, "snapshot"), uid,
-				    r->peer.gid, o ? &o->op : NULL)
-			  : -ENOMEM;
+	struct request_op *o = request_op_new(r, NULL, created);
+	int ret = o ? session_new(r->env, spec, &o->op, &o->session) : -ENOMEM;
 
-	if (ret < 0) {
-		request_op_free(o);
-		return refuse_create(r, name, shm_path, ret);
-	}
-	if (!d->replaying) {
-		o->session = session_find(d, name);
-		journal_begin(o->session, r->params);
-	}
-	return request_await(r, request_outcome);
+	if (!ret)
+		return request_await(r, request_outcome);
+	request_op_free(o);
+	return refuse_create(r, spec->name, spec->shm_path, ret);
+}
+
+static const char *string_or(const struct request *r, const char *name, const char *otherwise)
+{
+	const char *s = request_string(r, name);
+
+	return s ? s : otherwise;
 }
 
 static enum outcome create(struct request *r)
 {
-	struct daemon *d = r->daemon;
-	const char *name = request_string(r, "session"), *output = request_string(r, "output");
-	/* Only root's daemon can run consumers as somebody else. */
-	uid_t uid = d->uid == 0 ? r->peer.uid : d->uid;
-	const char *shm_path = request_string(r, "shm_path");
+	struct env *e = r->env;
 	char buf[64];
+	const struct session_spec spec = {
+		.name = string_or(r, "session", default_name(buf, sizeof(buf))),
+		.output = string_or(r, "output", ""),
+		.shm_path = string_or(r, "shm_path", ""),
+		.snapshot = request_bool(r, "snapshot"),
+		/* Only root's daemon can run consumers as somebody else. */
+		.uid = e->uid == 0 ? r->peer.uid : e->uid,
+		.gid = r->peer.gid,
+	};
 
-	shm_path = shm_path ? shm_path : "";
-	name = name ? name : default_name(buf, sizeof(buf));
-	output = output ? output : "";
-	if (check_create(r, name, output) == REFUSED || check_shm(r, shm_path, uid) == REFUSED)
+	if (check_create(r, spec.name, spec.output) == REFUSED ||
+		check_shm(r, spec.shm_path, spec.uid) == REFUSED)
 		return REFUSED;
 	if (r->timed_out)
 		reply_note(r,
 			"the collector of system state does not answer: the session does without it");
-	if (*d->collector.trouble)
+	if (*e->peers->collector.trouble)
 		reply_note(r,
 			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
-			d->collector.trouble);
-	return create_session(r, name, output, shm_path, uid);
+			e->peers->collector.trouble);
+	return create_session(r, &spec);
 }
 
 /* A session does not begin before the collector is ready, or has failed. */
 enum outcome run_create(struct request *r)
 {
-	if (!r->daemon->replaying)
-		collector_await(&r->daemon->collector, request_barrier(r));
+	collector_await(&r->env->peers->collector, request_barrier(r));
 	return request_await_peers(r, COLLECTOR_ANSWER_NS, create);
 }
 
@@ -285,7 +283,7 @@ enum outcome run_list(struct request *r)
 	const struct session *s;
 
 	reply_add(r, "sessions", json_object_new_array());
-	ky_list_foreach (s, &r->daemon->sessions, node)
+	ky_list_foreach (s, &r->env->sessions, node)
 		if (request_may_touch(r, s))
 			reply_add_to(r, "sessions", report_session_brief(s));
 	return DONE;

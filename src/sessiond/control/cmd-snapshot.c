@@ -24,7 +24,7 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 {
 	const struct session *s = r->session;
 	const char *name = request_string(r, "name"), *output = request_string(r, "output");
-	const struct session *other = output ? output_find(r->daemon, output) : NULL;
+	const struct session *other = output ? output_find(r->env, output) : NULL;
 	size_t len = strlen(s->output);
 	time_t now = time(NULL);
 	struct tm tm;
@@ -55,7 +55,7 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 	else
 		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
 			       s->snapshot ? '/' : '-', name ? name : "snapshot",
-			       s->last_snapshot + 1, date) > 0;
+			       recording_of(s)->last_snapshot + 1, date) > 0;
 	return false;
 }
 
@@ -98,7 +98,7 @@ enum outcome run_regenerate(struct request *r)
 	if (strcmp(what, "statedump"))
 		return request_refuse(
 			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
-	if (!r->session->started)
+	if (r->session->state != SESSION_STARTED)
 		return request_refuse(r, "usage",
 			"session '%s' is not started: programs record their state when it is ('kymo start')",
 			r->session->name);

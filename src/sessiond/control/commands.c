@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of control commands (parse.h), and the commands that only look. */
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/peers.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
 
@@ -13,7 +14,7 @@ static enum outcome run_hello(struct request *r)
 {
 	reply_add(r, "version", json_object_new_string(KYMO_VERSION));
 	reply_add(r, "pid", json_object_new_int(getpid()));
-	reply_add(r, "rundir", json_object_new_string(r->daemon->run.path));
+	reply_add(r, "rundir", json_object_new_string(r->env->peers->run->path));
 	reply_add(r, "protocol", json_object_new_int(KY_PROTO_VERSION));
 	return DONE;
 }
@@ -21,13 +22,13 @@ static enum outcome run_hello(struct request *r)
 static enum outcome answer_events(struct request *r)
 {
 	/* Root and the tracing group see all applications; a user's own daemon has that user's only. */
-	reply_add(r, "applications", report_applications(r->daemon, 0, request_bool(r, "brief")));
+	reply_add(r, "applications", report_applications(r->env, 0, request_bool(r, "brief")));
 	return DONE;
 }
 
 static enum outcome run_list_events(struct request *r)
 {
-	apps_query_all(r->daemon, request_barrier(r));
+	apps_query_all(r->env, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_events);
 }
 
@@ -40,8 +41,8 @@ static enum outcome answer_status(struct request *r)
 
 static enum outcome run_status(struct request *r)
 {
-	apps_query_all(r->daemon, request_barrier(r));
-	consumer_ask(&r->session->consumer, request_barrier(r));
+	apps_query_all(r->env, request_barrier(r));
+	consumer_ask(&recording_of(r->session)->consumer, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_status);
 }
 
@@ -51,44 +52,43 @@ static enum outcome run_status(struct request *r)
 /* clang-format on */
 
 const struct command commands[] = {
-	{"hello", SCOPE_NONE, false, run_hello, {{0}}},
-	{"create", SCOPE_NONE, false, run_create,
+	{"hello", SCOPE_NONE, run_hello, {{0}}},
+	{"create", SCOPE_NONE, run_create,
 		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false},
 			{"snapshot", PARAM_BOOL, false}, {"shm_path", PARAM_STRING, false}}},
-	{"destroy", SCOPE_SESSIONS, false, run_destroy, {{0}}},
-	{"start", SCOPE_SESSIONS, false, run_start, {{0}}},
-	{"stop", SCOPE_SESSIONS, false, run_stop, {{0}}},
-	{"pause", SCOPE_SESSIONS, false, run_pause, {{0}}},
-	{"resume", SCOPE_SESSIONS, false, run_resume, {{0}}},
-	{"enable-channel", SCOPE_SESSION, true, run_enable_channel,
+	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
+	{"start", SCOPE_SESSIONS, run_start, {{0}}},
+	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},
+	{"pause", SCOPE_SESSIONS, run_pause, {{0}}},
+	{"resume", SCOPE_SESSIONS, run_resume, {{0}}},
+	{"enable-channel", SCOPE_SESSION, run_enable_channel,
 		{{"channel", PARAM_STRING, true}, {"OPTION", PARAM_OPTION, false}}},
-	{"set", SCOPE_SESSION, true, run_set,
+	{"set", SCOPE_SESSION, run_set,
 		{{"channel", PARAM_STRING, false}, {"OPTION", PARAM_OPTION, false}}},
-	{"disable-channel", SCOPE_SESSION, true, run_disable_channel,
-		{{"channel", PARAM_STRING, true}}},
-	{"enable-event", SCOPE_SESSION, true, run_enable_event,
+	{"disable-channel", SCOPE_SESSION, run_disable_channel, {{"channel", PARAM_STRING, true}}},
+	{"enable-event", SCOPE_SESSION, run_enable_event,
 		{TARGET, {"exclude", PARAM_STRINGS, false}, {"loglevel", PARAM_NUMBER, false},
 			{"loglevel_only", PARAM_NUMBER, false}, {"filter", PARAM_STRING, false}}},
-	{"disable-event", SCOPE_SESSION, true, run_disable_event,
+	{"disable-event", SCOPE_SESSION, run_disable_event,
 		{{"channel", PARAM_STRING, false}, {"patterns", PARAM_STRINGS, false},
 			{"all_rules", PARAM_BOOL, false}, {"remove", PARAM_BOOL, false}}},
-	{"add-context", SCOPE_SESSION, true, run_add_context,
+	{"add-context", SCOPE_SESSION, run_add_context,
 		{{"contexts", PARAM_STRINGS, true}, {"channel", PARAM_STRING, false}}},
-	{"track", SCOPE_SESSION, true, run_track, {TRACKED}},
-	{"untrack", SCOPE_SESSION, true, run_untrack, {TRACKED}},
-	{"snapshot", SCOPE_SESSION, false, run_snapshot,
+	{"track", SCOPE_SESSION, run_track, {TRACKED}},
+	{"untrack", SCOPE_SESSION, run_untrack, {TRACKED}},
+	{"snapshot", SCOPE_SESSION, run_snapshot,
 		{{"name", PARAM_STRING, false}, {"output", PARAM_STRING, false},
 			{"max_size", PARAM_BYTES, false}}},
-	{"regenerate", SCOPE_SESSION, false, run_regenerate, {{"what", PARAM_STRING, true}}},
-	{"rotate", SCOPE_SESSION, false, run_rotate, {{"no_wait", PARAM_BOOL, false}}},
-	{"clear", SCOPE_SESSIONS, false, run_clear, {{0}}},
-	{"enable-rotation", SCOPE_SESSION, true, run_enable_rotation,
+	{"regenerate", SCOPE_SESSION, run_regenerate, {{"what", PARAM_STRING, true}}},
+	{"rotate", SCOPE_SESSION, run_rotate, {{"no_wait", PARAM_BOOL, false}}},
+	{"clear", SCOPE_SESSIONS, run_clear, {{0}}},
+	{"enable-rotation", SCOPE_SESSION, run_enable_rotation,
 		{{"timer", PARAM_BYTES, false}, {"size", PARAM_BYTES, false}}},
-	{"disable-rotation", SCOPE_SESSION, true, run_disable_rotation,
+	{"disable-rotation", SCOPE_SESSION, run_disable_rotation,
 		{{"timer", PARAM_BOOL, false}, {"size", PARAM_BOOL, false}}},
-	{"list", SCOPE_NONE, false, run_list, {{0}}},
-	{"list-events", SCOPE_NONE, false, run_list_events, {{"brief", PARAM_BOOL, false}}},
-	{"status", SCOPE_SESSION, false, run_status, {{0}}},
-	{"set-session", SCOPE_SESSION, false, run_set_session, {{0}}},
+	{"list", SCOPE_NONE, run_list, {{0}}},
+	{"list-events", SCOPE_NONE, run_list_events, {{"brief", PARAM_BOOL, false}}},
+	{"status", SCOPE_SESSION, run_status, {{0}}},
+	{"set-session", SCOPE_SESSION, run_set_session, {{0}}},
 	{0},
 };

@@ -7,7 +7,7 @@
 #define SESSIOND_CONTROL_COMMANDS_H
 
 #include "sessiond/control/client.h"
-#include "sessiond/daemon.h"
+#include "sessiond/peers/recording.h"
 
 enum outcome run_start(struct request *r);
 enum outcome run_stop(struct request *r);
@@ -33,11 +33,11 @@ enum outcome run_enable_rotation(struct request *r);
 enum outcome run_disable_rotation(struct request *r);
 
 /* Returns the session that writes to this directory already, by whatever name of it; or NULL. */
-struct session *output_find(struct daemon *d, const char *output);
+struct session *output_find(const struct env *e, const char *output);
 
 /* Returns the channel that the request names, or the first one; NULL: the request was refused. */
 struct channel *request_channel(struct request *r);
-/* Returns a new channel of this name; NULL: the request was refused. */
+/* Returns a new channel of this name, not added yet; NULL: the request was refused. */
 struct channel *request_make_channel(struct request *r, const char *name);
 /* Returns the name of a channel that `name` may have been meant to be, or NULL. */
 const char *request_channel_meant(const struct session *s, const char *name);

@@ -4,7 +4,7 @@
 #include "base/glob.h"
 #include "base/loglevel.h"
 #include "sessiond/peers/app.h"
-#include "sessiond/daemon.h"
+#include "sessiond/peers/peers.h"
 
 #define NEAR_MAX 3 /* names offered for one that nothing has */
 
@@ -73,7 +73,7 @@ static bool find_examples(const struct channel *c, const struct rule *r,
 	bool any = false;
 
 	*ret_own = NULL;
-	ky_list_foreach (a, &c->session->daemon->apps, node) {
+	ky_list_foreach (a, &c->session->env->peers->apps, node) {
 		for (uint32_t i = 0; i < a->n_events; i++) {
 			const struct event_desc *d = a->events[i];
 			enum obstacle o;
@@ -148,7 +148,7 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 	const struct app *a;
 	unsigned n = 0, i;
 
-	ky_list_foreach (a, &s->daemon->apps, node) {
+	ky_list_foreach (a, &s->env->peers->apps, node) {
 		for (uint32_t e = 0; e < a->n_events && n < NEAR_MAX; e++) {
 			const struct event_desc *d = a->events[e];
 
@@ -182,9 +182,9 @@ static unsigned count_programs(
 	unsigned n = 0;
 
 	*ret_silent = NULL;
-	ky_list_foreach (a, &s->daemon->apps, node) {
+	ky_list_foreach (a, &s->env->peers->apps, node) {
 		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
-			(collector_is(&s->daemon->collector, a->pid) && !wants_own(r)))
+			(collector_is(&s->env->peers->collector, a->pid) && !wants_own(r)))
 			continue;
 		n++;
 		if (a->n_queries)
@@ -197,7 +197,7 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 {
 	const struct app *silent;
 	unsigned n = count_programs(s, r, &silent);
-	bool bound = s->daemon->options.bound; /* to a command, which has come to its end */
+	bool bound = s->env->bound; /* to a command, which has come to its end */
 
 	if (n == 1)
 		ky_buf_puts(to,
@@ -217,13 +217,13 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 		ky_buf_printf(to, "; this daemon knows those of user %u, root's knows all",
 			(unsigned)s->uid);
 	if (!n && !bound)
-		ky_buf_printf(
-			to, "; programs find this daemon in %s (KYMO_RUNDIR)", s->daemon->run.path);
+		ky_buf_printf(to, "; programs find this daemon in %s (KYMO_RUNDIR)",
+			s->env->peers->run->path);
 }
 
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
-	const struct daemon_options *o = &c->session->daemon->options;
+	const struct env *e = c->session->env;
 	struct example examples[N_OBSTACLES] = {{0}};
 	const char *own;
 
@@ -239,6 +239,6 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
-	if (o->no_collectd && !o->bound && wants_own(r))
+	if (!e->peers->collector.wanted && !e->bound && wants_own(r))
 		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
 }

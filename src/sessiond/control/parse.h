@@ -47,7 +47,6 @@ struct param {
 struct command {
 	const char *name;
 	enum command_scope scope;
-	bool lasting; /* changes the session: a successor of the daemon carries it out again */
 	enum outcome (*run)(struct request *r);
 	struct param params[REQUEST_PARAMS_MAX]; /* beside `command`, and what the scope brings */
 };

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 
 #include "sessiond/peers/app.h"
-#include "sessiond/daemon.h"
+#include "sessiond/peers/peers.h"
+#include "sessiond/peers/recording.h"
 #include "sessiond/model/conflict.h"
 #include "sessiond/model/describe.h"
 #include "sessiond/control/explain.h"
@@ -60,7 +61,7 @@ static void add_processes(struct json_object *o, const struct ring_set *kind)
 	uint64_t n = 0, size = 0, memory = 0;
 
 	ky_list_foreach (set, &kind->channel->sets, node) {
-		if (set->kind != kind || !set->made)
+		if (set->kind != kind || !ring_set_is_made(set))
 			continue;
 		n++;
 		size = KY_MAX(size, set->geometry.n_rings * set->geometry.data_stride);
@@ -106,13 +107,23 @@ static struct json_object *report_buffers(const struct channel *c)
 		o = json_object_new_object();
 		add_number(o, "uid", set->uid);
 		add_string(o, "abi", abi_name(set->abi_bits));
-		if (set->made)
+		if (ring_set_is_made(set))
 			add_rings(o, set);
 		else
 			add_processes(o, set);
 		json_append(list, o);
 	}
 	return list;
+}
+
+static struct json_object *report_value(const struct channel *c, const struct option *o)
+{
+	uint64_t v = option_get(c, o);
+
+	if (o->kind == OPTION_WORD)
+		return json_object_new_string(o->words[v]);
+	return o->infinite && v == UINT64_MAX ? json_object_new_string("inf")
+					      : json_object_new_uint64(v);
 }
 
 struct json_object *report_channel(const struct channel *c)
@@ -125,7 +136,7 @@ struct json_object *report_channel(const struct channel *c)
 	add_string(o, "name", c->name);
 	add_bool(o, "enabled", c->enabled);
 	for (const struct option *option = channel_options; option->key; option++)
-		json_add(o, option_param(option, param), option_value(c, option));
+		json_add(o, option_param(option, param), report_value(c, option));
 	ky_list_foreach (r, &c->rules, node)
 		json_append(rules, report_rule(c, r));
 	json_add(o, "rules", rules);
@@ -143,7 +154,7 @@ static struct json_object *report_option(const struct channel *c, const struct o
 
 	option_describe(&allowed, option);
 	add_string(o, "key", option->key);
-	json_add(o, "value", option_value(c, option));
+	json_add(o, "value", report_value(c, option));
 	add_string(o, "help", option->help);
 	add_string(o, "allowed", allowed.data ? allowed.data : "");
 	add_string(o, "changes", option_effect(option));
@@ -169,7 +180,7 @@ struct json_object *report_session_brief(const struct session *s)
 	add_string(o, "name", s->name);
 	add_number(o, "owner", s->uid);
 	add_string(o, "domain", "user");
-	add_string(o, "state", session_state(s));
+	add_string(o, "state", session_state_name(s));
 	add_string(o, "output", s->output);
 	if (s->shm_path)
 		add_string(o, "shm_path", s->shm_path);
@@ -182,7 +193,7 @@ static struct json_object *report_programs(const struct session *s)
 	const struct app *a;
 	unsigned n;
 
-	ky_list_foreach (a, &s->daemon->apps, node) {
+	ky_list_foreach (a, &s->env->peers->apps, node) {
 		n = app_count_mapped(a, s);
 		if (!n)
 			continue;
@@ -217,7 +228,7 @@ struct json_object *report_tracked(const struct session *s)
 	return o;
 }
 
-static void add_counts(struct json_object *o, const struct consumer_counts *counts)
+static void add_counts(struct json_object *o, const struct event_counts *counts)
 {
 	add_number(o, "recorded", counts->recorded);
 	add_number(o, "discarded", counts->discarded);
@@ -233,11 +244,11 @@ static void add_counts(struct json_object *o, const struct consumer_counts *coun
 /* A consumer that is not at work reports nothing: then the buffers say what has been lost. */
 static void add_session_counts(struct json_object *o, const struct session *s)
 {
-	struct consumer_counts counts = s->consumer.counts;
+	struct event_counts counts = recording_of(s)->consumer.counts;
 	struct backlog b;
 
 	session_backlog(s, &b);
-	if (consumer_silence_ns(&s->consumer))
+	if (consumer_silence_ns(&recording_of(s)->consumer))
 		counts.discarded += b.discarded;
 	add_counts(o, &counts);
 	add_number(o, "in_buffers", b.recorded);
@@ -245,7 +256,7 @@ static void add_session_counts(struct json_object *o, const struct session *s)
 
 static struct json_object *report_rotation(const struct session *s)
 {
-	const struct rotation *r = &s->rotation;
+	const struct rotation *r = &recording_of(s)->rotation;
 	struct json_object *o = json_object_new_object();
 
 	add_bool(o, "ongoing", r->archive);
@@ -292,7 +303,7 @@ struct json_object *report_session(const struct session *s)
 	add_number(o, "unattended_ms", (s->unattended_ns + 999999) / 1000000);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
-	add_number(o, "snapshots", s->n_snapshots);
+	add_number(o, "snapshots", recording_of(s)->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
 	json_add(o, "refused", report_conflicts(s, true));
 	ky_list_foreach (c, &s->channels, node)
@@ -363,13 +374,13 @@ static void put_reported(struct lh_entry *e)
 	json_object_put((struct json_object *)lh_entry_v(e));
 }
 
-struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief)
+struct json_object *report_applications(const struct env *e, uid_t uid, bool brief)
 {
 	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
 	struct json_object *list = json_object_new_array(), *o;
 	const struct app *a;
 
-	ky_list_foreach (a, &d->apps, node) {
+	ky_list_foreach (a, &e->peers->apps, node) {
 		if (!a->registered || (uid && a->user->uid != uid))
 			continue;
 		o = json_object_new_object();
@@ -405,7 +416,7 @@ static void warn_of_pool(struct json_object *list, const struct channel *c)
 	struct slot_counts n;
 
 	ky_list_foreach (set, &c->sets, node) {
-		if (!set->made || !set->named ||
+		if (!ring_set_is_made(set) || !set->named ||
 			ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0 ||
 			!n.unprepared)
 			continue;
@@ -476,9 +487,9 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 	const struct app *a;
 	unsigned n = 0;
 
-	ky_list_foreach (a, &s->daemon->apps, node) {
+	ky_list_foreach (a, &s->env->peers->apps, node) {
 		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
-			collector_is(&s->daemon->collector, a->pid))
+			collector_is(&s->env->peers->collector, a->pid))
 			continue;
 		if (app_is_tracked(a, s))
 			return;
@@ -520,7 +531,7 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 	else if (!s->was_started)
 		warn(list, "session '%s' has not been started: 'kymo start %s' begins to record",
 			s->name, s->name);
-	else if (s->paused)
+	else if (s->state == SESSION_PAUSED)
 		warn(list, "session '%s' is paused: nothing is recorded until 'kymo resume %s'",
 			s->name, s->name);
 }
@@ -529,9 +540,9 @@ static void warn_of_silence(struct json_object *list, const struct session *s)
 {
 	struct ky_buf text = {0};
 
-	if (!consumer_silence_ns(&s->consumer))
+	if (!consumer_silence_ns(&recording_of(s)->consumer))
 		return;
-	consumer_put_silence(&s->consumer, &text);
+	consumer_put_silence(&recording_of(s)->consumer, &text);
 	ky_buf_puts(&text,
 		"; events wait in the buffers until it goes on, and are discarded when these are full");
 	warn(list, "%s", text.data ? text.data : "its consumer is not at work");
@@ -540,7 +551,7 @@ static void warn_of_silence(struct json_object *list, const struct session *s)
 
 static void warn_of_losses(struct json_object *list, const struct session *s)
 {
-	const struct consumer_counts *n = &s->consumer.counts;
+	const struct event_counts *n = &recording_of(s)->consumer.counts;
 	uint64_t full = n->discarded -
 			KY_MIN(n->discarded,
 				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);

@@ -22,7 +22,7 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* For each attribute the values that the session tracks, or "all". */
 struct json_object *report_tracked(const struct session *s);
 /* Programs of these users (uid; or all when it is 0) with their events; brief: without their fields. */
-struct json_object *report_applications(const struct daemon *d, uid_t uid, bool brief);
+struct json_object *report_applications(const struct env *e, uid_t uid, bool brief);
 /* Why less is recorded than one might think: a list of sentences. */
 struct json_object *report_warnings(const struct session *s);
 

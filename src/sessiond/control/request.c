@@ -3,24 +3,24 @@
 
 #include <stdarg.h>
 
-#include "sessiond/daemon.h"
 #include "sessiond/control/json.h"
 
-struct request *request_new(struct daemon *d, const struct ky_peer *peer,
+struct request *request_new(struct control *k, const struct ky_peer *peer,
 	struct json_object *params, const struct command *command)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->daemon = d;
+	r->control = k;
+	r->env = k->env;
 	r->peer = *peer;
 	r->params = params;
 	r->command = command;
 	r->reply = json_object_new_object();
 	json_add(r->reply, "ok", json_object_new_boolean(true));
 	ky_list_init(&r->ops);
-	ky_list_append(&d->requests, &r->node);
+	ky_list_append(&k->requests, &r->node);
 	return r;
 }
 
@@ -132,7 +132,7 @@ struct barrier *request_barrier(struct request *r)
 
 	if (!r->barrier.loop) {
 		o = request_op_new(r, r->session, peers_ended);
-		barrier_init(&r->barrier, &r->daemon->loop, o ? &o->op : NULL);
+		barrier_init(&r->barrier, &r->env->loop, o ? &o->op : NULL);
 	}
 	return &r->barrier;
 }

@@ -9,12 +9,12 @@
 #ifndef SESSIOND_CONTROL_REQUEST_H
 #define SESSIOND_CONTROL_REQUEST_H
 
+#include "sessiond/control/control.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/control/parse.h"
 #include "svc/unix.h"
 
 struct client;
-struct daemon;
 struct session;
 
 /* An operation that a request waits for. */
@@ -28,9 +28,10 @@ struct request_op {
 };
 
 struct request {
-	struct ky_list node;   /* in daemon->requests */
+	struct ky_list node;   /* in control->requests */
 	struct client *client; /* NULL: it has disconnected */
-	struct daemon *daemon;
+	struct control *control;
+	struct env *env;
 	struct ky_peer peer;
 	const struct command *command;
 	struct json_object *params; /* owned */
@@ -46,7 +47,7 @@ struct request {
 };
 
 /* Takes params. NULL without memory: then params are still the caller's. */
-struct request *request_new(struct daemon *d, const struct ky_peer *peer,
+struct request *request_new(struct control *k, const struct ky_peer *peer,
 	struct json_object *params, const struct command *command);
 /* Operations that have not ended go on. NULL. */
 struct request *request_free(struct request *r);

@@ -262,6 +262,7 @@ int channel_add_contexts(struct channel *c, const struct ky_context *contexts, s
 	for (size_t i = 0; i < n; i++)
 		if (!channel_context(c, contexts[i].name))
 			c->contexts[c->n_contexts++] = contexts[i];
+	OBSERVE(c->session->env, contexts_added, c);
 	return 0;
 }
 

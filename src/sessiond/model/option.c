@@ -198,15 +198,12 @@ static bool is_allowed(const struct option *o, uint64_t v)
 	return o->pow2 ? v > 0 : v >= o->min && v <= o->max;
 }
 
-int option_take(struct option_values *values, const struct option *o, struct json_object *v)
+int option_take(struct option_values *values, const struct option *o, const char *text)
 {
-	const char *text = json_object_get_string(v);
 	size_t row = (size_t)(o - channel_options);
 	uint64_t value;
 	int ret;
 
-	if (!text)
-		return -ENOMEM;
 	ret = o->kind == OPTION_WORD ? parse_word(o, text, &value) : parse_number(o, text, &value);
 	if (ret < 0 || !is_allowed(o, value))
 		return -EINVAL;
@@ -217,7 +214,7 @@ int option_take(struct option_values *values, const struct option *o, struct jso
 	return values->value[row] != value;
 }
 
-static uint64_t get(const struct channel *c, const struct option *o)
+uint64_t option_get(const struct channel *c, const struct option *o)
 {
 	const void *at = (const char *)c + o->offset;
 
@@ -238,22 +235,12 @@ static void put(struct channel *c, const struct option *o, uint64_t v)
 		*(uint64_t *)at = v;
 }
 
-struct json_object *option_value(const struct channel *c, const struct option *o)
-{
-	uint64_t v = get(c, o);
-
-	if (o->kind == OPTION_WORD)
-		return json_object_new_string(o->words[v]);
-	return o->infinite && v == UINT64_MAX ? json_object_new_string("inf")
-					      : json_object_new_uint64(v);
-}
-
 bool option_is_changed(
 	const struct channel *c, const struct option *o, const struct option_values *values)
 {
 	size_t row = (size_t)(o - channel_options);
 
-	return values->given >> row & 1 && values->value[row] != get(c, o);
+	return values->given >> row & 1 && values->value[row] != option_get(c, o);
 }
 
 /* Is `longer` what the files of channel `c` are called, "NAME_1", "NAME-thread_1" or "NAME-p12-3_1"? */
@@ -342,4 +329,10 @@ void options_apply(struct channel *c, const struct option_values *values)
 	for (const struct option *o = channel_options; o->key; o++)
 		if (values->given >> (o - channel_options) & 1)
 			put(c, o, values->value[o - channel_options]);
+}
+
+void channel_set_options(struct channel *c, const struct option_values *values)
+{
+	options_apply(c, values);
+	OBSERVE(c->session->env, channel_changed, c);
 }

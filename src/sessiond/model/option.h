@@ -6,8 +6,6 @@
 #ifndef SESSIOND_MODEL_OPTION_H
 #define SESSIOND_MODEL_OPTION_H
 
-#include <json-c/json.h>
-
 #include "base/buf.h"
 #include "sessiond/model/session.h"
 
@@ -64,17 +62,19 @@ void option_describe(struct ky_buf *to, const struct option *o);
 const char *option_effect(const struct option *o);
 
 /*
- * Takes one from a number or a string. 0, 1 when it was rounded, -EINVAL for what the option cannot be, or -ENOMEM.
+ * Takes a value as people write it. 0, 1 if it was rounded, or -EINVAL for what the option cannot be.
  */
-int option_take(struct option_values *values, const struct option *o, struct json_object *v);
+int option_take(struct option_values *values, const struct option *o, const char *text);
 /* Whether the channel could have them, together, and with what else it is: 0, or -EINVAL and why not in `why`. */
 int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why);
 /* They become the channel's, which was checked. Programs and consumer are told by others. */
 void options_apply(struct channel *c, const struct option_values *values);
+/* Likewise, of a channel that a session has. */
+void channel_set_options(struct channel *c, const struct option_values *values);
 /* Is it among the values, and another than the channel has? */
 bool option_is_changed(
 	const struct channel *c, const struct option *o, const struct option_values *values);
-/* The channel's value: a number or a string. */
-struct json_object *option_value(const struct channel *c, const struct option *o);
+/* The value that the channel has. */
+uint64_t option_get(const struct channel *c, const struct option *o);
 
 #endif

@@ -3,8 +3,7 @@
 
 #include <sys/sysinfo.h>
 
-#include "sessiond/peers/app.h"
-#include "sessiond/daemon.h"
+#include "sessiond/model/session.h"
 #include "sessiond/model/option.h"
 
 uint64_t quota_default(void)
@@ -44,51 +43,55 @@ static uint64_t sum_of_session(const struct session *s, uid_t uid)
 			sum += r->log_size;
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach (set, &c->sets, node)
-			if (set->uid == uid && set->made)
+			if (set->uid == uid && ring_set_is_made(set))
 				sum += KY_MAX(need_of(set), ring_memory_in_use(&set->memory));
 	return sum;
 }
 
 bool quota_allows(struct ring_set *set)
 {
-	struct daemon *d = set->channel->session->daemon;
+	struct env *e = set->channel->session->env;
 	uint64_t sum = need_of(set);
 	const struct session *s;
 
-	ky_list_foreach (s, &d->sessions, node)
+	ky_list_foreach (s, &e->sessions, node)
 		sum += sum_of_session(s, set->uid);
-	set->waiting = sum > d->user_memory_max;
-	d->sets_wait |= set->waiting;
-	return !set->waiting;
+	if (sum <= e->user_memory_max)
+		return true;
+	set->state = SET_WAITING;
+	return !(e->sets_wait = true);
 }
 
-void quota_freed(struct daemon *d)
+void quota_freed(struct env *e)
 {
-	if (d->sets_wait)
-		ky_job_add(&d->loop, &d->quota_job);
+	if (e->sets_wait)
+		ky_job_add(&e->loop, &e->quota_job);
 }
 
-static bool ask_again(struct channel *c)
+/* Gives the sets that wait for memory another try. Returns whether there are any. */
+static bool reset_waiting(struct channel *c)
 {
 	struct ring_set *set;
 	bool any = false;
 
 	ky_list_foreach (set, &c->sets, node) {
-		any |= set->waiting;
-		set->waiting = false;
+		if (set->state != SET_WAITING)
+			continue;
+		set->state = SET_KNOWN;
+		any = true;
 	}
 	return any;
 }
 
 void quota_run(struct ky_job *j)
 {
-	struct daemon *d = ky_container_of(j, struct daemon, quota_job);
+	struct env *e = ky_container_of(j, struct env, quota_job);
 	struct session *s;
 	struct channel *c;
 
-	d->sets_wait = false;
-	ky_list_foreach (s, &d->sessions, node)
+	e->sets_wait = false;
+	ky_list_foreach (s, &e->sessions, node)
 		ky_list_foreach (c, &s->channels, node)
-			if (ask_again(c) && s->step < SESSION_DROPPING)
-				apps_query_channel(c, NULL);
+			if (reset_waiting(c))
+				OBSERVE(e, memory_freed, c);
 }

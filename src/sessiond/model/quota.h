@@ -20,7 +20,7 @@ int quota_parse(const char *text, uint64_t *ret_bytes);
 /* May the set, laid out but not made, have memory? If not, it is asked about again when others have gone. */
 bool quota_allows(struct ring_set *set);
 /* A set that was made is going. */
-void quota_freed(struct daemon *d);
+void quota_freed(struct env *e);
 /* Asks the programs again whose sets had to wait. */
 void quota_run(struct ky_job *j);
 

@@ -11,12 +11,10 @@
 static uint64_t taken(const char *param, const char *text, int *ret)
 {
 	const struct option *o = option_find(param);
-	struct json_object *v = json_object_new_string(text);
 	struct option_values values = {0};
 
 	assert_non_null(o);
-	*ret = option_take(&values, o, v);
-	json_object_put(v);
+	*ret = option_take(&values, o, text);
 	return *ret < 0 ? NOTHING : values.value[o - channel_options];
 }
 

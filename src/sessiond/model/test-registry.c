@@ -2,8 +2,8 @@
 /*
  * Identifiers, signatures and metadata, on a session that has neither a process nor a socket.
  */
-#include "sessiond/peers/app.h"
-#include "sessiond/daemon.h"
+#include "proto/app.h"
+#include "sessiond/model/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 struct fixture {
-	struct daemon d;
+	struct env env;
 	struct session s;
 	struct channel *c;
 	struct user *user;
@@ -24,21 +24,18 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	ky_list_init(&f->d.users);
-	f->d.n_cpus = 2;
-	f->d.user_memory_max = UINT64_MAX;
-	ky_list_init(&f->d.sessions);
-	f->s.daemon = &f->d;
-	f->s.name = (char *)"s";
-	f->s.journal_fd = f->s.shm_fd = -1;
-	ky_list_init(&f->s.channels);
-	ky_list_init(&f->s.registries);
-	ky_list_init(&f->s.notices);
-	ky_clock_measure(KY_CLOCK_MONOTONIC, &f->s.clock);
+	const struct session_spec spec = {.name = "s", .output = "", .shm_path = ""};
+
+	env_init(&f->env);
+	f->env.n_cpus = 2;
+	f->env.clock = KY_CLOCK_MONOTONIC;
+	f->env.user_memory_max = UINT64_MAX;
+	assert_int_equal(session_init(&f->s, &f->env, &spec), 0);
 	f->c = channel_new(&f->s, "c");
+	channel_add(f->c);
 	f->c->subbuf_size = 4096;
 	f->c->num_subbuf = 2;
-	f->user = user_get(&f->d.users, 1000);
+	f->user = user_get(&f->env.users, 1000);
 	*state = f;
 	return 0;
 }
@@ -46,13 +43,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	struct registry *r, *tmp;
 
-	channel_free(f->c);
-	ky_list_foreach_safe (r, tmp, &f->s.registries, node)
-		registry_free(r);
+	session_deinit(&f->s);
 	user_unref(f->user);
-	assert_true(ky_list_empty(&f->d.users));
+	assert_true(ky_list_empty(&f->env.users));
 	free(f);
 	return 0;
 }

@@ -6,7 +6,8 @@
 
 #include "sessiond/model/conflict.h"
 #include "sessiond/model/context.h"
-#include "sessiond/daemon.h"
+#include "sessiond/peers/peers.h"
+#include "sessiond/peers/recording.h"
 #include "svc/log.h"
 
 /* Room for lists in a message, beside its other fields. */
@@ -93,6 +94,14 @@ struct app_set *app_set_free(struct app_set *as)
 	free(as->known);
 	free(as);
 	return NULL;
+}
+
+void apps_forget_set(struct ring_set *set)
+{
+	struct app_set *as, *tmp;
+
+	ky_list_foreach_safe (as, tmp, &set->users, set_node)
+		app_set_free(as);
 }
 
 /* Likewise, and the set, if it was only for this program and never made. */
@@ -215,7 +224,7 @@ static bool can_record(const struct app *a, struct session *s)
 static bool watch_process(struct app *a)
 {
 	if (!a->process)
-		a->process = process_get(a->daemon, a->user, a->conn.fd, a->pid, a->number);
+		a->process = process_get(a->env, a->user, a->conn.fd, a->pid, a->number);
 	return a->process && a->process->number;
 }
 
@@ -251,7 +260,7 @@ static struct barrier *pending_start(const struct app *a, struct session *s)
 
 	if (s->step == SESSION_STARTING)
 		ky_list_foreach (t, &a->tickets, node)
-			if (t->barrier == &s->barrier)
+			if (t->barrier == &recording_of(s)->barrier)
 				return t->barrier;
 	return NULL;
 }
@@ -261,7 +270,7 @@ static void query_everything(struct app *a)
 	struct session *s;
 	struct channel *c;
 
-	ky_list_foreach (s, &a->daemon->sessions, node)
+	ky_list_foreach (s, &a->env->sessions, node)
 		if (s->step < SESSION_DROPPING)
 			ky_list_foreach (c, &s->channels, node)
 				query_channel(a, c, pending_start(a, s));
@@ -273,7 +282,7 @@ void apps_await_queries(const struct session *s, struct barrier *b)
 	struct ticket *t;
 	struct app *a;
 
-	ky_list_foreach (a, &s->daemon->apps, node)
+	ky_list_foreach (a, &s->env->peers->apps, node)
 		ky_list_foreach (t, &a->tickets, node) {
 			as = t->kind == TICKET_QUERY ? find_set(a, t->key) : NULL;
 			if (as && as->set->channel->session == s)
@@ -285,11 +294,11 @@ void apps_query_channel(struct channel *c, struct barrier *b)
 {
 	struct app *a;
 
-	ky_list_foreach (a, &c->session->daemon->apps, node)
+	ky_list_foreach (a, &c->session->env->peers->apps, node)
 		query_channel(a, c, b);
 }
 
-void apps_query_all(struct daemon *d, struct barrier *b)
+void apps_query_all(const struct env *e, struct barrier *b)
 {
 	struct list rules;
 	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
@@ -307,7 +316,7 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 	for (size_t i = 0; i < KY_ARRAY_SIZE(all); i++)
 		rule_encode(&rules.w, &all[i]);
 	rules.n = KY_ARRAY_SIZE(all);
-	ky_list_foreach (a, &d->apps, node)
+	ky_list_foreach (a, &e->peers->apps, node)
 		if (a->registered && !a->known)
 			post_query(a, QUERY_ALL, &rules, b);
 }
@@ -315,7 +324,7 @@ void apps_query_all(struct daemon *d, struct barrier *b)
 /* Returns the cookie of the application's ACK. b waits for it; may be NULL. */
 static uint32_t expect_ack(struct app *a, struct barrier *b)
 {
-	uint32_t cookie = daemon_next_cookie(a->daemon);
+	uint32_t cookie = env_next_cookie(a->env);
 
 	if (b)
 		owe(a, TICKET_ACK, cookie, b);
@@ -361,7 +370,7 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 /* The program's sets of the session that are to be told, in one message: so its state is told once to all of them. */
 static void dump_state(struct app *a, const struct session *s, bool all, struct barrier *b)
 {
-	struct ky_app_statedump m = {.cookie = daemon_next_cookie(a->daemon)};
+	struct ky_app_statedump m = {.cookie = env_next_cookie(a->env)};
 	struct ticket *t = NULL;
 	struct app_set *as;
 	struct list l;
@@ -381,7 +390,7 @@ static void dump_state(struct app *a, const struct session *s, bool all, struct 
 	if (b)
 		t = owe(a, TICKET_ACK, m.cookie, b);
 	if (t)
-		t->trusted = collector_is(&a->daemon->collector, a->pid);
+		t->trusted = collector_is(&a->env->peers->collector, a->pid);
 	ky_app_statedump_send(&a->conn, &m, NULL, 0);
 }
 
@@ -389,7 +398,7 @@ void apps_dump_state(struct session *s, bool all, struct barrier *b)
 {
 	struct app *a;
 
-	ky_list_foreach (a, &s->daemon->apps, node)
+	ky_list_foreach (a, &s->env->peers->apps, node)
 		dump_state(a, s, all, b);
 }
 
@@ -410,7 +419,7 @@ void apps_track(struct session *s, struct barrier *b)
 	struct channel *c;
 	struct app *a;
 
-	ky_list_foreach (a, &s->daemon->apps, node)
+	ky_list_foreach (a, &s->env->peers->apps, node)
 		if (!app_is_tracked(a, s))
 			forget_session(a, s, b);
 	ky_list_foreach (c, &s->channels, node)
@@ -518,7 +527,7 @@ static void complain(struct app *a, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	ky_warning("program %s (pid %d): %s", a->name, (int)a->pid, text);
-	ky_list_foreach (s, &a->daemon->sessions, node)
+	ky_list_foreach (s, &a->env->sessions, node)
 		if (session_wants_uid(s, a->user->uid))
 			session_notice(s, "program %s (pid %d): %s", a->name, (int)a->pid, text);
 }
@@ -612,7 +621,7 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			"channel '%s': program %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
 			" MiB that one user's may: use smaller or fewer buffers, destroy sessions, or start the session daemon with a larger --max-memory-per-user",
 			c->name, a->name, (int)a->pid, (unsigned)a->user->uid,
-			a->daemon->user_memory_max >> 20);
+			a->env->user_memory_max >> 20);
 	else if (ret == -EFBIG)
 		session_notice(c->session,
 			"channel '%s': cannot record '%s': the session has as many descriptions of events of user %u as it has room for",
@@ -775,7 +784,7 @@ static void renew(struct app_set *as, struct barrier *b)
 {
 	struct list l;
 
-	if (!as->set->channel->session->started)
+	if (as->set->channel->session->state != SESSION_STARTED)
 		unmap_all(as);
 	list_clear(&l);
 	for (uint32_t i = 0; i < as->n_ids; i++) {
@@ -795,7 +804,7 @@ void apps_renew_channel(struct channel *c, struct barrier *b)
 	struct app_set *as;
 	int ret;
 
-	c->renewed = c->session->started;
+	c->renewed = c->session->state == SESSION_STARTED;
 	ky_list_foreach (set, &c->sets, node) {
 		ret = ring_set_is_own(set) ? 0 : ring_set_renew(set);
 		if (ret < 0)
@@ -848,7 +857,7 @@ static void done_if_due(struct app *a)
 
 	if (a->n_queries)
 		return;
-	ky_list_foreach (s, &a->daemon->sessions, node)
+	ky_list_foreach (s, &a->env->sessions, node)
 		dump_state(a, s, false, NULL);
 	ky_list_foreach (as, &a->sets, app_node)
 		m.n_sets += as->sent;
@@ -887,7 +896,8 @@ static int handle_events(struct app *a, struct ky_reader *r)
 	ret = take_events(a, &m, as);
 	if (ret < 0 || m.more)
 		return ret;
-	if (as && as->set->channel->session->started && (as->changed || !as->started))
+	if (as && as->set->channel->session->state == SESSION_STARTED &&
+		(as->changed || !as->started))
 		app_set_start(as, t->barrier);
 	a->known |= m.query == QUERY_ALL;
 	a->n_queries--;
@@ -938,7 +948,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	a->caps = m.caps;
 	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
-	collector_registered(&a->daemon->collector, a->pid);
+	collector_registered(&a->env->peers->collector, a->pid);
 	return ask_again(a);
 }
 
@@ -997,7 +1007,7 @@ static int handle_late(struct app *a, struct ky_reader *r)
 		return ret;
 	as = find_set(a, m.set);
 	s = as ? as->set->channel->session : NULL;
-	if (s && s->started && s->step != SESSION_STARTING)
+	if (s && s->state == SESSION_STARTED && s->step != SESSION_STARTING)
 		unrecorded_add(&s->unrecorded, a->name, a->pid,
 			KY_MIN(m.ns, ky_loop_now_ns() - s->recording_ns));
 	return 0;
@@ -1009,7 +1019,7 @@ static bool is_awaited(const struct app_set *as)
 	const struct session *s = as->set->channel->session;
 	const struct ticket *t;
 
-	if (!s->started || s->step == SESSION_STARTING || as->recording)
+	if (s->state != SESSION_STARTED || s->step == SESSION_STARTING || as->recording)
 		return false;
 	ky_list_foreach (t, &as->app->tickets, node)
 		if (t->kind == TICKET_QUERY && t->key == as->set->number)
@@ -1024,7 +1034,7 @@ static void report_unrecorded_end(struct app *a)
 	struct app_set *as;
 	bool awaited;
 
-	ky_list_foreach (s, &a->daemon->sessions, node) {
+	ky_list_foreach (s, &a->env->sessions, node) {
 		awaited = false;
 		ky_list_foreach (as, &a->sets, app_node)
 			awaited |= as->set->channel->session == s && is_awaited(as);
@@ -1086,9 +1096,9 @@ static int handle_flush(struct app *a, struct ky_reader *r)
 		return ret < 0 ? ret : -EPROTO;
 	a->flush_cookie = m.cookie;
 	a->flushed.done = app_flushed;
-	barrier_init(&a->flush, &a->daemon->loop, &a->flushed);
-	if (a->daemon->options.while_used)
-		daemon_flush(a->daemon, &a->flush);
+	barrier_init(&a->flush, &a->env->loop, &a->flushed);
+	if (a->env->peers->while_used)
+		sessions_flush(a->env, &a->flush);
 	barrier_arm(&a->flush, CONSUMER_ANSWER_NS);
 	return 0;
 }
@@ -1155,17 +1165,18 @@ static const struct ky_msg_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
-void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
+void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 {
 	struct app *a = calloc(1, sizeof(*a));
-	struct user *u = a ? user_get(&d->users, peer->uid) : NULL;
+	struct user *u = a ? user_get(&e->users, peer->uid) : NULL;
 	/* A daemon that is not root's traces its own user's programs only. */
-	bool refused = !u || u->n_apps >= d->user_apps_max || (d->uid && peer->uid != d->uid);
+	bool refused = !u || u->n_apps >= e->peers->user_apps_max ||
+		       (e->uid && peer->uid != e->uid);
 
-	if (refused || ky_msg_conn_init(&a->conn, &d->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
+	if (refused || ky_msg_conn_init(&a->conn, &e->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
 		ky_warning("program with pid %d of uid %u refused%s", (int)peer->pid,
 			(unsigned)peer->uid,
-			u && u->n_apps >= d->user_apps_max
+			u && u->n_apps >= e->peers->user_apps_max
 				? ": its user has as many as the daemon serves (a limit of open files?)"
 				: "");
 		if (refused)
@@ -1174,7 +1185,7 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 		free(a);
 		return;
 	}
-	a->daemon = d;
+	a->env = e;
 	a->user = u;
 	a->conn.account = &u->queued;
 	a->pid = peer->pid;
@@ -1183,7 +1194,7 @@ void app_accept(struct daemon *d, int fd, const struct ky_peer *peer)
 	u->n_apps++;
 	ky_list_init(&a->sets);
 	ky_list_init(&a->tickets);
-	ky_list_append(&d->apps, &a->node);
+	ky_list_append(&e->peers->apps, &a->node);
 	ky_timer_init(&a->deadline, run_deadline);
-	ky_timer_set(&d->loop, &a->deadline, APP_HELLO_NS);
+	ky_timer_set(&e->loop, &a->deadline, APP_HELLO_NS);
 }

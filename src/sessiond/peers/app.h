@@ -22,8 +22,8 @@
 #define EVENT_NOT_MAPPED UINT32_MAX
 
 struct app {
-	struct ky_list node; /* in daemon->apps */
-	struct daemon *daemon;
+	struct ky_list node; /* in peers->apps */
+	struct env *env;
 	struct user *user;
 	struct ky_msg_conn conn;
 	struct ky_timer deadline; /* of HELLO */
@@ -70,9 +70,12 @@ struct app_set {
 };
 
 /* A connection on app.sock: takes fd. */
-void app_accept(struct daemon *d, int fd, const struct ky_peer *peer);
+void app_accept(struct env *e, int fd, const struct ky_peer *peer);
 struct app *app_free(struct app *a);		  /* NULL */
 struct app_set *app_set_free(struct app_set *as); /* NULL */
+
+/* Frees all that applications have of the set. */
+void apps_forget_set(struct ring_set *set);
 
 /* What programs were asked for the session already, without anybody waiting, b waits for. */
 void apps_await_queries(const struct session *s, struct barrier *b);
@@ -85,7 +88,7 @@ void apps_query_channel(struct channel *c, struct barrier *b);
 void apps_track(struct session *s, struct barrier *b);
 bool app_is_tracked(const struct app *a, const struct session *s);
 /* Asks every program for all its events, as far as it has not told them already. */
-void apps_query_all(struct daemon *d, struct barrier *b);
+void apps_query_all(const struct env *e, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 

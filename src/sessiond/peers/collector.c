@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sessiond/daemon.h"
+#include "sessiond/peers/peers.h"
 #include "sessiond/peers/program.h"
 #include "svc/log.h"
 
@@ -28,8 +28,8 @@ static void close_fifo(struct collector *c)
 	if (c->fifo_fd < 0)
 		return;
 	ky_watch_remove(&c->fifo_watch);
-	if (rundir_leads_to(rundir_path(&c->daemon->run, FIFO), c->fifo_fd))
-		unlink(rundir_path(&c->daemon->run, FIFO));
+	if (rundir_leads_to(rundir_path(c->env->peers->run, FIFO), c->fifo_fd))
+		unlink(rundir_path(c->env->peers->run, FIFO));
 	c->fifo_fd = ky_close(c->fifo_fd);
 }
 
@@ -56,7 +56,7 @@ static void failed(struct collector *c, const char *fmt, ...)
 	vsnprintf(c->trouble, sizeof(c->trouble), fmt, ap);
 	va_end(ap);
 	if (c->state == COLLECTOR_READY &&
-		ky_loop_time_ns(&c->daemon->loop) - c->started_ns > HEALTHY_NS)
+		ky_loop_time_ns(&c->env->loop) - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
 	for (unsigned i = 0; i < c->n_failures && delay_ms < LAST_DELAY_MS; i++)
 		delay_ms *= 2;
@@ -67,8 +67,8 @@ static void failed(struct collector *c, const char *fmt, ...)
 	ky_warning(
 		"the collector %s: sessions go on without the state of the system; it is started again in %u ms",
 		c->trouble, (unsigned)KY_MIN(delay_ms, (uint64_t)LAST_DELAY_MS));
-	ky_timer_set(&c->daemon->loop, &c->timer,
-		KY_MIN(delay_ms, (uint64_t)LAST_DELAY_MS) * KY_NS_PER_MS);
+	ky_timer_set(
+		&c->env->loop, &c->timer, KY_MIN(delay_ms, (uint64_t)LAST_DELAY_MS) * KY_NS_PER_MS);
 	ticket_done_all(&c->tickets);
 }
 
@@ -112,7 +112,7 @@ static int open_fifo(struct collector *c, const char *path)
 	c->fifo_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (c->fifo_fd < 0)
 		return -errno;
-	return ky_watch_add(&c->daemon->loop, &c->fifo_watch, c->fifo_fd, EPOLLIN, fifo_readable);
+	return ky_watch_add(&c->env->loop, &c->fifo_watch, c->fifo_fd, EPOLLIN, fifo_readable);
 }
 
 static int spawn(struct collector *c, const char *path)
@@ -120,7 +120,7 @@ static int spawn(struct collector *c, const char *path)
 	char fifo[PATH_MAX];
 	int life[2], ret;
 
-	snprintf(fifo, sizeof(fifo), "%s", rundir_path(&c->daemon->run, FIFO));
+	snprintf(fifo, sizeof(fifo), "%s", rundir_path(c->env->peers->run, FIFO));
 	ret = open_fifo(c, fifo);
 	if (ret < 0)
 		return ret;
@@ -128,7 +128,7 @@ static int spawn(struct collector *c, const char *path)
 		return -errno;
 	c->pid = fork();
 	if (!c->pid)
-		run_child(path, c->daemon->options.without, fifo, c->daemon->run.path, life[0]);
+		run_child(path, c->without, fifo, c->env->peers->run->path, life[0]);
 	ret = c->pid < 0 ? -errno : 0;
 	c->pid = KY_MAX(c->pid, 0);
 	ky_close(life[0]);
@@ -149,8 +149,8 @@ static void start(struct collector *c)
 	}
 	c->state = COLLECTOR_STARTING;
 	c->has_written = c->has_registered = false;
-	c->started_ns = ky_loop_time_ns(&c->daemon->loop);
-	ky_timer_set(&c->daemon->loop, &c->timer, READY_NS);
+	c->started_ns = ky_loop_time_ns(&c->env->loop);
+	ky_timer_set(&c->env->loop, &c->timer, READY_NS);
 	ret = spawn(c, path);
 	if (ret < 0)
 		failed(c, "cannot be started: %s", strerror(-ret));
@@ -166,16 +166,16 @@ static void timed_out(struct ky_timer *t)
 		kill(c->pid, SIGKILL); /* reaped, it has failed */
 }
 
-void collector_init(struct collector *c, struct daemon *d)
+void collector_init(struct collector *c, struct env *e)
 {
-	*c = (struct collector){.daemon = d, .life_fd = -1, .fifo_fd = -1};
+	*c = (struct collector){.env = e, .without = "", .life_fd = -1, .fifo_fd = -1};
 	ky_list_init(&c->tickets);
 	ky_timer_init(&c->timer, timed_out);
 }
 
 void collector_start(struct collector *c)
 {
-	if (!c->daemon->options.no_collectd)
+	if (c->wanted)
 		start(c);
 }
 
@@ -192,7 +192,7 @@ void collector_deinit(struct collector *c)
 
 void collector_reap(struct collector *c)
 {
-	bool slow = ky_loop_time_ns(&c->daemon->loop) - c->started_ns >= READY_NS;
+	bool slow = ky_loop_time_ns(&c->env->loop) - c->started_ns >= READY_NS;
 	int status;
 
 	if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid)
@@ -202,9 +202,8 @@ void collector_reap(struct collector *c)
 		failed(c, "was not ready within %u s", (unsigned)(READY_NS / 1000 / KY_NS_PER_MS));
 	else if (WIFSIGNALED(status))
 		failed(c, "was killed by signal %d", WTERMSIG(status));
-	else if (WEXITSTATUS(status) == WRONG_USAGE && *c->daemon->options.without)
-		failed(c, "cannot leave out what --no-collectd=%s names",
-			c->daemon->options.without);
+	else if (WEXITSTATUS(status) == WRONG_USAGE && *c->without)
+		failed(c, "cannot leave out what --no-collectd=%s names", c->without);
 	else
 		failed(c, "ended with status %d", WEXITSTATUS(status));
 }

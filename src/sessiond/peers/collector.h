@@ -15,7 +15,7 @@
 
 #define COLLECTOR_ANSWER_NS (11000 * KY_NS_PER_MS) /* by then it is ready, or has failed */
 
-struct daemon;
+struct env;
 
 enum collector_state {
 	COLLECTOR_NONE,	    /* not wanted, or not installed */
@@ -25,7 +25,9 @@ enum collector_state {
 };
 
 struct collector {
-	struct daemon *daemon;
+	struct env *env;
+	bool wanted;
+	const char *without; /* what it leaves out, as it wants it; "": nothing */
 	enum collector_state state;
 	pid_t pid;   /* 0: no process */
 	int life_fd; /* the pipe's other end */
@@ -39,7 +41,7 @@ struct collector {
 	char trouble[160];   /* why it failed last; "": it has not */
 };
 
-void collector_init(struct collector *c, struct daemon *d);
+void collector_init(struct collector *c, struct env *e);
 /* Starts it if it is installed. Once. */
 void collector_start(struct collector *c);
 /* Ends it. */

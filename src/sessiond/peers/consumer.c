@@ -9,12 +9,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sessiond/daemon.h"
 #include "sessiond/peers/health.h"
-#include "sessiond/journal.h"
 #include "sessiond/peers/orders.h"
+#include "sessiond/peers/peers.h"
 #include "sessiond/peers/program.h"
-#include "sessiond/recover.h"
+#include "sessiond/peers/recording.h"
 #include "svc/log.h"
 
 #define PROGRAM	       "kymo-consumerd"
@@ -73,9 +72,9 @@ static void send_init(struct consumer *c)
 		.session = c->session->name,
 		.output = c->output,
 		.resume = c->ready,
-		.rendezvous = c->snapshot || c->session->daemon->options.bound
+		.rendezvous = c->snapshot || c->session->env->bound
 				      ? ""
-				      : rundir_path(&c->session->daemon->run, KY_RUN_DRAIN),
+				      : rundir_path(c->session->env->peers->run, KY_RUN_DRAIN),
 	};
 
 	ky_cons_init_send(&c->conn, &m, &c->memory_fd, 1);
@@ -115,7 +114,7 @@ static void send_set(struct consumer *c, const struct ring_set *set)
 	if (c->snapshot)
 		return;
 	send_timers(c, set);
-	if (set->retiring)
+	if (set->state == SET_RETIRED)
 		send_retire(c, set);
 }
 
@@ -125,10 +124,10 @@ static void send_sets(struct consumer *c)
 	const struct ring_set *set;
 
 	if (c->snapshot) /* those of buffers that are no more */
-		c->retired.overwritten = c->session->consumer.retired.overwritten;
+		c->retired.overwritten = recording_of(c->session)->consumer.retired.overwritten;
 	ky_list_foreach (channel, &c->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
-			if (set->made)
+			if (ring_set_is_made(set))
 				send_set(c, set);
 }
 
@@ -153,7 +152,7 @@ static bool owes_answer(const struct consumer *c)
 /* After each order: the consumer owes an answer. */
 static void expect_answer(struct consumer *c)
 {
-	struct ky_loop *loop = &c->session->daemon->loop;
+	struct ky_loop *loop = &c->session->env->loop;
 
 	if (c->asked_ns)
 		return;
@@ -164,7 +163,7 @@ static void expect_answer(struct consumer *c)
 /* After each answer. What is still owed is owed from now on. */
 static void note_answer(struct consumer *c)
 {
-	c->asked_ns = owes_answer(c) ? ky_loop_time_ns(&c->session->daemon->loop) : 0;
+	c->asked_ns = owes_answer(c) ? ky_loop_time_ns(&c->session->env->loop) : 0;
 	if (!c->asked_ns)
 		ky_timer_cancel(&c->watch);
 }
@@ -173,11 +172,11 @@ static void note_answer(struct consumer *c)
 static void run_watch(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, watch);
-	uint64_t now = ky_loop_time_ns(&c->session->daemon->loop);
+	uint64_t now = ky_loop_time_ns(&c->session->env->loop);
 	bool stuck = consumer_is_stuck(c);
 	struct ticket *ticket, *tmp;
 
-	ky_timer_set(&c->session->daemon->loop, t, WATCH_NS);
+	ky_timer_set(&c->session->env->loop, t, WATCH_NS);
 	ky_list_foreach_safe (ticket, tmp, &c->tickets, node)
 		if (stuck)
 			ticket_give_up(ticket);
@@ -249,7 +248,7 @@ int consumer_spawn(struct consumer *c)
 {
 	int fds[2], ret;
 
-	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	c->started_ns = ky_loop_time_ns(&c->session->env->loop);
 	c->asked_ns = c->asked_ns ? c->started_ns : 0;
 	c->answered = false;
 	if (c->memory_fd < 0)
@@ -264,15 +263,14 @@ int consumer_spawn(struct consumer *c)
 		ky_close(fds[0]);
 		return ret;
 	}
-	ret = ky_msg_conn_init(
-		&c->conn, &c->session->daemon->loop, fds[0], &conn_ops, QUEUE_MAX, 0);
+	ret = ky_msg_conn_init(&c->conn, &c->session->env->loop, fds[0], &conn_ops, QUEUE_MAX, 0);
 	if (ret < 0) {
 		kill_process(c);
 		return ret;
 	}
 	c->connected = true;
 	if (!c->snapshot)
-		journal_consumer(c->session);
+		OBSERVE(c->session->env, consumer_started, c->session);
 	send_everything(c);
 	return 0;
 }
@@ -286,14 +284,14 @@ void consumer_adopt(struct consumer *c, int fd)
 		return;
 	}
 	ret = ky_msg_conn_init(
-		&c->conn, &c->session->daemon->loop, fd, &conn_ops, QUEUE_MAX, N_SET_FDS);
+		&c->conn, &c->session->env->loop, fd, &conn_ops, QUEUE_MAX, N_SET_FDS);
 	if (ret < 0)
 		ky_error("session '%s': cannot take over its consumer: %s", c->session->name,
 			strerror(-ret)); /* it will call again */
 	c->connected = !ret;
 	c->process = c->awaited;
 	c->ready = c->answered = true;
-	c->started_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	c->started_ns = ky_loop_time_ns(&c->session->env->loop);
 }
 
 static void ended(struct consumer *c);
@@ -343,18 +341,10 @@ void consumer_retire(struct consumer *c, const struct ring_set *set)
 		send_retire(c, set);
 }
 
-static void add_counts(struct consumer_counts *to, const struct consumer_counts *counts)
-{
-	const uint64_t *from = (const uint64_t *)counts;
-
-	for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++)
-		((uint64_t *)to)[i] += from[i];
-}
-
 void consumer_add_retired(
-	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept)
+	struct consumer *c, const struct event_counts *counts, uint64_t chunk, uint64_t kept)
 {
-	add_counts(&c->retired, counts);
+	event_counts_add(&c->retired, counts);
 	c->retired_kept[chunk & 1] += kept;
 }
 
@@ -374,7 +364,7 @@ void consumer_tell_timers(struct consumer *c, const struct channel *channel)
 	const struct ring_set *set;
 
 	ky_list_foreach (set, &channel->sets, node)
-		if (c->connected && set->made && !channel->overwrite)
+		if (c->connected && ring_set_is_made(set) && !channel->overwrite)
 			send_timers(c, set);
 }
 
@@ -387,7 +377,7 @@ void consumer_snapshot(struct consumer *c, uint64_t max_size)
 
 void consumer_flush(struct consumer *c, struct barrier *b)
 {
-	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+	uint32_t cookie = env_next_cookie(c->session->env);
 
 	if (!ticket_new(&c->tickets, TICKET_FLUSH, cookie, b))
 		return;
@@ -397,7 +387,7 @@ void consumer_flush(struct consumer *c, struct barrier *b)
 
 void consumer_ask(struct consumer *c, struct barrier *b)
 {
-	uint32_t cookie = daemon_next_cookie(c->session->daemon);
+	uint32_t cookie = env_next_cookie(c->session->env);
 
 	if (!c->connected || !ticket_new(&c->tickets, TICKET_ASK, cookie, b))
 		return;
@@ -408,7 +398,7 @@ void consumer_ask(struct consumer *c, struct barrier *b)
 void consumer_rotate(
 	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b)
 {
-	c->rotate_cookie = daemon_next_cookie(c->session->daemon);
+	c->rotate_cookie = env_next_cookie(c->session->env);
 	c->rotate_chunk = chunk;
 	c->rotate_archive = archive;
 	c->rotated = op;
@@ -419,8 +409,8 @@ void consumer_rotate(
 
 void consumer_quit(struct consumer *c)
 {
-	c->quit_cookie = daemon_next_cookie(c->session->daemon);
-	c->quit_ns = ky_loop_time_ns(&c->session->daemon->loop);
+	c->quit_cookie = env_next_cookie(c->session->env);
+	c->quit_ns = ky_loop_time_ns(&c->session->env->loop);
 	send_quit(c);
 	expect_answer(c);
 }
@@ -428,10 +418,9 @@ void consumer_quit(struct consumer *c)
 static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 {
 	c->answered = true;
-	c->counts = (struct consumer_counts){m->recorded, m->discarded, m->discarded_too_big,
-		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined,
-		m->overwritten, m->left_out, m->removed, m->cleared, m->discarded_no_slot};
-	add_counts(&c->counts, &c->retired);
+#define COUNT(name) .name = m->name,
+	c->counts = (struct event_counts){EVENT_COUNTS(COUNT)};
+	event_counts_add(&c->counts, &c->retired);
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
@@ -459,23 +448,22 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 {
 	struct ring_set *set = ring_set_find(c->session, m->set);
-	struct consumer_counts counts = {m->recorded, m->discarded, m->discarded_too_big,
-		m->discarded_refused, m->unwritten, m->bytes, m->packets, m->n_quarantined, 0, 0,
-		m->removed, m->cleared, m->discarded_no_slot};
+	struct event_counts counts = {SET_COUNTS(COUNT)};
 
-	if (set && ring_set_is_own(set) && (set->retiring || c->awaited)) {
+	if (set && ring_set_is_own(set) && (set->state == SET_RETIRED || c->awaited)) {
 		struct ring_counts n = {0};
 
 		if (set->geometry.overwrite)
 			ring_memory_count(&set->memory, &set->geometry, &n);
 		counts.overwritten = n.recorded;
-		journal_retired(set, &counts, m->chunk, m->kept);
+		OBSERVE(c->session->env, set_written, set, &counts, m->chunk, m->kept);
 		consumer_add_retired(c, &counts, m->chunk, m->kept);
 		ring_memory_remove(c->session->shm_fd, set->number);
 		ring_set_free(set);
 	}
 	ky_cons_forget_send(&c->conn, &(struct ky_cons_forget){m->set}, NULL, 0);
 }
+#undef COUNT
 
 /* What it has kept of a set for us. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
@@ -519,7 +507,7 @@ static int handle_adoption(
 	c->awaited = 0;
 	c->session->unattended_ns = memory.unattended_ns;
 	session_adopt(c->session);
-	recover_settled(c->session->daemon);
+	OBSERVE(c->session->env, session_settled, c->session);
 	return 0;
 }
 
@@ -581,7 +569,7 @@ static void ended(struct consumer *c)
 		c->ops->gone(c, false);
 		return;
 	}
-	if (ky_loop_time_ns(&c->session->daemon->loop) - c->started_ns > HEALTHY_NS)
+	if (ky_loop_time_ns(&c->session->env->loop) - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
 	if (c->snapshot || (c->quit_cookie && c->n_failures >= FAILURES_MAX)) {
 		c->ops->gone(c, true);
@@ -590,7 +578,7 @@ static void ended(struct consumer *c)
 	c->ops->trouble(c, "the consumer died and is started again");
 	delay_ms = KY_MIN(delay_ms << KY_MIN(c->n_failures, 16u), most_ms);
 	c->n_failures++;
-	ky_timer_set(&c->session->daemon->loop, &c->restart, delay_ms * KY_NS_PER_MS);
+	ky_timer_set(&c->session->env->loop, &c->restart, delay_ms * KY_NS_PER_MS);
 }
 
 static void conn_closed(struct ky_msg_conn *conn, int error)

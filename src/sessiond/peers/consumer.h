@@ -7,26 +7,16 @@
 #ifndef SESSIOND_PEERS_CONSUMER_H
 #define SESSIOND_PEERS_CONSUMER_H
 
-#include <assert.h>
 #include <sys/types.h>
 
 #include "proto/consumer.h"
+#include "sessiond/model/counts.h"
 #include "sessiond/peers/barrier.h"
 #include "svc/msg-conn.h"
 
 struct session;
 struct channel;
 struct ring_set;
-
-/* Last STATS, and what was told of sets that have been retired. */
-struct consumer_counts {
-	uint64_t recorded, discarded, discarded_too_big, discarded_refused, unwritten, bytes,
-		packets, n_quarantined;
-	uint64_t overwritten, left_out;
-	uint64_t removed, cleared; /* of `recorded` */
-	uint64_t discarded_no_slot;
-};
-static_assert(sizeof(struct consumer_counts) == 13 * sizeof(uint64_t), "numbers to be added up");
 
 struct consumer;
 
@@ -71,8 +61,8 @@ struct consumer {
 	uint64_t asked_ns;     /* it owes answers since then; 0: none */
 	struct ky_timer watch; /* looks whether it is at work on them (health.h) */
 	struct ky_list tickets;
-	struct consumer_counts counts;
-	struct consumer_counts retired; /* of them: what STATS does not have any more */
+	struct event_counts counts;  /* last STATS, with those of sets that were retired */
+	struct event_counts retired; /* of them: what STATS does not have any more */
 	/* of those events: recorded in the present chunk, the next one; by parity */
 	uint64_t retired_kept[2];
 };
@@ -90,7 +80,7 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set);
 void consumer_retire(struct consumer *c, const struct ring_set *set);
 /* Set `number` has these last counts, of which so many events were recorded in the chunk. */
 void consumer_add_retired(
-	struct consumer *c, const struct consumer_counts *counts, uint64_t chunk, uint64_t kept);
+	struct consumer *c, const struct event_counts *counts, uint64_t chunk, uint64_t kept);
 /* The chunk has become an archive; or, cleared, was thrown away. */
 void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
 /* The timers of the channel have changed. */

@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "sessiond/daemon.h"
 #include "sessiond/peers/proc-state.h"
+#include "sessiond/peers/recording.h"
 
 #define LATE_NS (1000 * KY_NS_PER_MS) /* a consumer may be so late on a busy machine */
 #define STUCK_NS                                                                                   \
@@ -20,7 +20,7 @@ static bool read_memory(const struct consumer *c, struct ky_resume_session *ret_
 
 uint64_t consumer_silence_ns(const struct consumer *c)
 {
-	uint64_t now = ky_loop_time_ns(&c->session->daemon->loop), since;
+	uint64_t now = ky_loop_time_ns(&c->session->env->loop), since;
 	struct ky_resume_session m;
 
 	if (!c->connected || !read_memory(c, &m))
@@ -76,7 +76,8 @@ static uint64_t capacity(const struct ring_set *set)
 
 void session_backlog(const struct session *s, struct backlog *ret_backlog)
 {
-	const struct consumer_counts *n = &s->consumer.counts, *retired = &s->consumer.retired;
+	const struct event_counts *n = &recording_of(s)->consumer.counts,
+				  *retired = &recording_of(s)->consumer.retired;
 	uint64_t written = n->recorded + n->unwritten - retired->recorded - retired->unwritten;
 	uint64_t reported = n->discarded - retired->discarded, most = 0;
 	struct backlog b = {0};
@@ -85,7 +86,7 @@ void session_backlog(const struct session *s, struct backlog *ret_backlog)
 
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach (set, &c->sets, node)
-			if (set->made && !set->geometry.overwrite) {
+			if (ring_set_is_made(set) && !set->geometry.overwrite) {
 				add_backlog(&b, set);
 				most += capacity(set);
 			}
@@ -101,8 +102,8 @@ void session_put_unfinished(const struct session *s, struct ky_buf *to)
 	struct backlog b;
 
 	session_backlog(s, &b);
-	if (consumer_silence_ns(&s->consumer))
-		consumer_put_silence(&s->consumer, to);
+	if (consumer_silence_ns(&recording_of(s)->consumer))
+		consumer_put_silence(&recording_of(s)->consumer, to);
 	else
 		ky_buf_puts(to, "its consumer is still writing");
 	if (b.recorded)

@@ -6,6 +6,7 @@
 #ifndef SESSIOND_PEERS_ORDERS_H
 #define SESSIOND_PEERS_ORDERS_H
 
+#include "proto/consumer.h"
 #include "sessiond/model/session.h"
 
 /* RING_SET. The message's length, or -EMSGSIZE. */

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 
-#include "sessiond/daemon.h"
+#include "sessiond/model/session.h"
+#include "sessiond/peers/peers.h"
+#include "svc/unix.h"
 #include "svc/log.h"
 
 #define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
@@ -38,7 +40,7 @@ static void free_slots(struct process *p, const struct ring_set *set)
 {
 	int n;
 
-	if (!set->made || set->mode != KY_SET_PER_THREAD || set->uid != p->user->uid)
+	if (!ring_set_is_made(set) || set->mode != KY_SET_PER_THREAD || set->uid != p->user->uid)
 		return;
 	n = ring_memory_free_slots(&set->memory, &set->geometry, p->number);
 	if (n < 0)
@@ -52,7 +54,7 @@ static bool is_shared(const struct process *p)
 {
 	const struct process *other;
 
-	ky_list_foreach (other, &p->daemon->processes, node)
+	ky_list_foreach (other, &p->env->peers->processes, node)
 		if (other != p && other->user == p->user && other->number == p->number)
 			return true;
 	return false;
@@ -72,7 +74,7 @@ static void process_ended(struct process *p)
 	struct session *s;
 	struct channel *c;
 
-	ky_list_foreach (s, &p->daemon->sessions, node) {
+	ky_list_foreach (s, &p->env->sessions, node) {
 		ky_list_foreach (c, &s->channels, node) {
 			ky_list_foreach_safe (set, tmp, &c->sets, node) {
 				if (p->number && is_of(p, set))
@@ -103,7 +105,7 @@ static void look(struct process *p)
 	if (image && p->image && image != p->image)
 		process_ended(p);
 	else if (p->n_looks < LOOKS_MAX)
-		ky_timer_set(&p->daemon->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
+		ky_timer_set(&p->env->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
 }
 
 static void look_again(struct ky_timer *t)
@@ -112,17 +114,17 @@ static void look_again(struct ky_timer *t)
 }
 
 /* One that has this pid, but another number: it has executed another program since. */
-static void replace(struct daemon *d, const struct user *u, pid_t pid)
+static void replace(struct env *e, const struct user *u, pid_t pid)
 {
 	struct process *p, *tmp;
 
-	ky_list_foreach_safe (p, tmp, &d->processes, node)
+	ky_list_foreach_safe (p, tmp, &e->peers->processes, node)
 		if (pid && p->user == u && p->pid == pid && p->number)
 			process_ended(p);
 }
 
 /* NULL and errno when it cannot be watched. */
-static struct process *process_new(struct daemon *d, uid_t uid, int socket, pid_t pid)
+static struct process *process_new(struct env *e, uid_t uid, int socket, pid_t pid)
 {
 	struct process *p = calloc(1, sizeof(*p));
 	int ret;
@@ -131,16 +133,16 @@ static struct process *process_new(struct daemon *d, uid_t uid, int socket, pid_
 		return NULL;
 	ky_list_init(&p->node);
 	ky_timer_init(&p->look, look_again);
-	p->daemon = d;
-	p->user = user_get(&d->users, uid);
+	p->env = e;
+	p->user = user_get(&e->users, uid);
 	p->pid = pid;
 	p->image = image_of(pid);
 	p->pidfd = ky_peer_pidfd(socket, pid);
 	ret = p->user ? KY_MIN(p->pidfd, 0) : -ENOMEM;
 	if (!ret)
-		ret = ky_watch_add(&d->loop, &p->end, p->pidfd, EPOLLIN, pidfd_readable);
+		ret = ky_watch_add(&e->loop, &p->end, p->pidfd, EPOLLIN, pidfd_readable);
 	if (!ret) {
-		ky_list_append(&d->processes, &p->node);
+		ky_list_append(&e->peers->processes, &p->node);
 		return p;
 	}
 	process_free(p);
@@ -148,21 +150,20 @@ static struct process *process_new(struct daemon *d, uid_t uid, int socket, pid_
 	return NULL;
 }
 
-struct process *process_get(
-	struct daemon *d, struct user *u, int socket, pid_t pid, uint32_t number)
+struct process *process_get(struct env *e, struct user *u, int socket, pid_t pid, uint32_t number)
 {
 	struct process *p;
 	unsigned n = 0;
 
-	ky_list_foreach (p, &d->processes, node) {
+	ky_list_foreach (p, &e->peers->processes, node) {
 		if (p->user == u && p->pid == pid && p->number == number && number) {
 			p->n_apps++;
 			return p;
 		}
 		n += p->user == u;
 	}
-	replace(d, u, pid);
-	p = number && n < d->user_apps_max ? process_new(d, u->uid, socket, pid) : NULL;
+	replace(e, u, pid);
+	p = number && n < e->peers->user_apps_max ? process_new(e, u->uid, socket, pid) : NULL;
 	if (!p)
 		return NULL;
 	p->number = number;
@@ -170,16 +171,16 @@ struct process *process_get(
 	return p;
 }
 
-bool process_restore(struct daemon *d, const struct ring_set *set)
+bool process_restore(struct env *e, const struct ring_set *set)
 {
 	struct process *p;
 
-	ky_list_foreach (p, &d->processes, node)
+	ky_list_foreach (p, &e->peers->processes, node)
 		if (is_of(p, set))
 			return true;
 	if (!set->pid) /* nor did the predecessor see more of it than its connection, which comes again */
 		return true;
-	p = process_new(d, set->uid, -1, set->pid);
+	p = process_new(e, set->uid, -1, set->pid);
 	if (!p)
 		return errno != ESRCH;
 	p->number = set->process;
@@ -206,20 +207,21 @@ static bool may_have_buffers(const struct process *p)
 	const struct channel *c;
 	const struct ring_set *set;
 
-	ky_list_foreach (s, &p->daemon->sessions, node)
+	ky_list_foreach (s, &p->env->sessions, node)
 		ky_list_foreach (c, &s->channels, node)
 			ky_list_foreach (set, &c->sets, node)
-				if (is_of(p, set) || (set->made && set->uid == p->user->uid &&
-							     set->mode == KY_SET_PER_THREAD))
+				if (is_of(p, set) ||
+					(ring_set_is_made(set) && set->uid == p->user->uid &&
+						set->mode == KY_SET_PER_THREAD))
 					return true;
 	return false;
 }
 
-void processes_forget(struct daemon *d)
+void processes_forget(struct env *e)
 {
 	struct process *p, *tmp;
 
-	ky_list_foreach_safe (p, tmp, &d->processes, node)
+	ky_list_foreach_safe (p, tmp, &e->peers->processes, node)
 		if (!p->n_apps && !may_have_buffers(p))
 			process_free(p);
 }

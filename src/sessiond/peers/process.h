@@ -14,11 +14,11 @@
 #include "sessiond/model/session.h"
 #include "svc/loop.h"
 
-struct daemon;
+struct env;
 
 struct process {
-	struct ky_list node; /* in daemon->processes */
-	struct daemon *daemon;
+	struct ky_list node; /* in peers->processes */
+	struct env *env;
 	struct user *user; /* referenced */
 	pid_t pid;
 	uint32_t number; /* in slot words */
@@ -34,14 +34,13 @@ struct process {
  * The process at the other end of `socket`, which gave itself this number; of another connection of the same, if there is
  * one. NULL when it cannot be watched: then its slots stay taken while the session lives.
  */
-struct process *process_get(
-	struct daemon *d, struct user *u, int socket, pid_t pid, uint32_t number);
+struct process *process_get(struct env *e, struct user *u, int socket, pid_t pid, uint32_t number);
 /* That of a process's set, which a predecessor watched: false when it has ended. */
-bool process_restore(struct daemon *d, const struct ring_set *set);
+bool process_restore(struct env *e, const struct ring_set *set);
 /* A connection has ended. */
 void process_hung_up(struct process *p);
 struct process *process_free(struct process *p); /* NULL */
 /* A session has gone: of those who have hung up, whoever can have a buffer in none that is left need not be watched. */
-void processes_forget(struct daemon *d);
+void processes_forget(struct env *e);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/rotation.h"
 
-#include "sessiond/daemon.h"
 #include "sessiond/peers/health.h"
-#include "sessiond/journal.h"
+#include "sessiond/peers/recording.h"
 #include "svc/log.h"
 
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
@@ -11,12 +10,12 @@
 
 static struct session *session_of(struct rotation *r)
 {
-	return ky_container_of(r, struct session, rotation);
+	return &ky_container_of(r, struct recording, rotation)->session;
 }
 
 static void by_itself(struct session *s)
 {
-	int ret = s->started ? rotation_begin(s, false, NULL) : 0;
+	int ret = s->state == SESSION_STARTED ? rotation_begin(s, false, NULL) : 0;
 
 	if (ret < 0 && ret != -EBUSY)
 		session_notice(s, "scheduled rotation: %s", strerror(-ret));
@@ -27,7 +26,7 @@ static void run_timer(struct ky_timer *t)
 	struct rotation *r = ky_container_of(t, struct rotation, timer);
 	struct session *s = session_of(r);
 
-	ky_timer_set(&s->daemon->loop, t, r->timer_us * 1000);
+	ky_timer_set(&s->env->loop, t, r->timer_us * 1000);
 	by_itself(s);
 }
 
@@ -35,7 +34,7 @@ static void run_poll(struct ky_timer *t)
 {
 	struct rotation *r = ky_container_of(t, struct rotation, poll);
 
-	consumer_ask(&session_of(r)->consumer, &r->poll_barrier);
+	consumer_ask(&recording_of(session_of(r))->consumer, &r->poll_barrier);
 	barrier_arm(&r->poll_barrier, CONSUMER_ANSWER_NS);
 }
 
@@ -44,10 +43,10 @@ static void chunk_polled(struct op *op, int status, const char *message)
 	struct rotation *r = ky_container_of(op, struct rotation, polled);
 	struct session *s = session_of(r);
 
-	if (s->consumer.counts.bytes - r->bytes >= r->size)
+	if (recording_of(s)->consumer.counts.bytes - r->bytes >= r->size)
 		by_itself(s);
-	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
-	ky_timer_set(&s->daemon->loop, &r->poll, POLL_NS);
+	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
+	ky_timer_set(&s->env->loop, &r->poll, POLL_NS);
 }
 
 /* Completes the order for the one who waits for it, if somebody still does. */
@@ -79,7 +78,7 @@ static void order_done(struct op *op, int status, const char *message);
 
 void rotation_init(struct session *s)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
 	*r = (struct rotation){.begin = time(NULL)};
 	ky_timer_init(&r->timer, run_timer);
@@ -87,14 +86,30 @@ void rotation_init(struct session *s)
 	r->late.done = order_is_late;
 	r->polled.done = chunk_polled;
 	r->rotated.done = order_done;
-	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
+	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
+}
+
+static void set_schedule(struct session *s, uint64_t timer_us, uint64_t size)
+{
+	struct rotation *r = &recording_of(s)->rotation;
+
+	r->timer_us = timer_us;
+	r->size = size;
+	ky_timer_cancel(&r->timer);
+	ky_timer_cancel(&r->poll);
+	barrier_deinit(&r->poll_barrier);
+	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
+	if (timer_us)
+		ky_timer_set(&s->env->loop, &r->timer, timer_us * 1000);
+	if (size)
+		ky_timer_set(&s->env->loop, &r->poll, 0);
 }
 
 void rotation_deinit(struct session *s)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
-	rotation_schedule(s, 0, 0);
+	set_schedule(s, 0, 0);
 	answer_order(r, -ECANCELED, "the session was destroyed meanwhile");
 	free(r->archive);
 	free(r->error);
@@ -121,17 +136,18 @@ static char *make_archive(const struct rotation *r)
 
 int rotation_begin(struct session *s, bool clear, struct op *op)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
 	if (r->archive)
 		return -EBUSY;
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
-	r->was_cleared = s->consumer.counts.cleared;
+	r->was_cleared = recording_of(s)->consumer.counts.cleared;
 	r->op = op;
-	barrier_init(&r->answer, &s->daemon->loop, &r->late);
-	consumer_rotate(&s->consumer, r->chunk + 1, r->archive, &r->rotated, &r->answer);
+	barrier_init(&r->answer, &s->env->loop, &r->late);
+	consumer_rotate(
+		&recording_of(s)->consumer, r->chunk + 1, r->archive, &r->rotated, &r->answer);
 	barrier_arm(&r->answer, CONSUMER_ANSWER_NS);
 	return 0;
 }
@@ -140,22 +156,24 @@ char *rotation_path(const struct session *s)
 {
 	char *path;
 
-	return asprintf(&path, "%s/archives/%s", s->output, s->rotation.archive) < 0 ? NULL : path;
+	return asprintf(&path, "%s/archives/%s", s->output, recording_of(s)->rotation.archive) < 0
+		       ? NULL
+		       : path;
 }
 
 /* A new chunk has begun. */
 static void begin_chunk(struct session *s)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
-	consumer_chunk_ended(&s->consumer, r->chunk, !*r->archive);
+	consumer_chunk_ended(&recording_of(s)->consumer, r->chunk, !*r->archive);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->bytes = s->consumer.counts.bytes;
+	r->bytes = recording_of(s)->consumer.counts.bytes;
 	r->n_archived += !!*r->archive;
-	journal_chunk(s, !*r->archive);
+	OBSERVE(s->env, chunk_begun, s, !*r->archive);
 	if (!*r->archive) {
-		r->n_cleared = s->consumer.counts.cleared - r->was_cleared;
+		r->n_cleared = recording_of(s)->consumer.counts.cleared - r->was_cleared;
 		return;
 	}
 	free(r->path);
@@ -164,19 +182,19 @@ static void begin_chunk(struct session *s)
 
 void rotation_adopt(struct session *s, uint64_t chunk)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
 	if (r->chunk == chunk)
 		return;
 	r->chunk = chunk;
 	r->begin = time(NULL);
-	journal_chunk(s, false);
+	OBSERVE(s->env, chunk_begun, s, false);
 }
 
 /* Logs a failure once, however often it is repeated. */
 static void keep_error(struct session *s, const char *message)
 {
-	struct rotation *r = &s->rotation;
+	struct rotation *r = &recording_of(s)->rotation;
 
 	if (message && (!r->error || strcmp(r->error, message)))
 		ky_error("session '%s': cannot %s: %s", s->name, *r->archive ? "rotate" : "clear",
@@ -200,16 +218,6 @@ static void order_done(struct op *op, int status, const char *message)
 
 void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size)
 {
-	struct rotation *r = &s->rotation;
-
-	r->timer_us = timer_us;
-	r->size = size;
-	ky_timer_cancel(&r->timer);
-	ky_timer_cancel(&r->poll);
-	barrier_deinit(&r->poll_barrier);
-	barrier_init(&r->poll_barrier, &s->daemon->loop, &r->polled);
-	if (timer_us)
-		ky_timer_set(&s->daemon->loop, &r->timer, timer_us * 1000);
-	if (size)
-		ky_timer_set(&s->daemon->loop, &r->poll, 0);
+	set_schedule(s, timer_us, size);
+	OBSERVE(s->env, schedule_changed, s);
 }

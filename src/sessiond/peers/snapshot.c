@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/snapshot.h"
 
-#include "sessiond/daemon.h"
 #include "svc/log.h"
 
 static void set_error(struct snapshot *sn, int error, const char *message)
@@ -22,7 +21,7 @@ static void complete(struct snapshot *sn)
 		return;
 	sn->op = NULL;
 	if (!sn->error)
-		sn->session->n_snapshots++;
+		recording_of(sn->session)->n_snapshots++;
 	else
 		ky_error("session '%s': snapshot in %s: %s", sn->session->name, sn->output,
 			sn->message ? sn->message : "");
@@ -53,7 +52,7 @@ static struct snapshot *of(struct consumer *c)
 static void end(struct snapshot *sn)
 {
 	complete(sn);
-	ky_job_add(&sn->session->daemon->loop, &sn->ending);
+	ky_job_add(&sn->session->env->loop, &sn->ending);
 }
 
 static void on_ready(struct consumer *c, int status, const char *message)
@@ -92,7 +91,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	unsigned n = 0;
 	int ret;
 
-	ky_list_foreach (other, &s->snapshots, node)
+	ky_list_foreach (other, &recording_of(s)->snapshots, node)
 		n++;
 	if (n >= SNAPSHOTS_MAX)
 		return -EBUSY;
@@ -103,7 +102,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	sn->max_size = max_size;
 	sn->output = strdup(output);
 	ky_job_init(&sn->ending, run_ending);
-	ky_list_append(&s->snapshots, &sn->node);
+	ky_list_append(&recording_of(s)->snapshots, &sn->node);
 	consumer_init(&sn->consumer, s, sn->output, &ops);
 	sn->consumer.snapshot = true;
 	ret = sn->output ? consumer_spawn(&sn->consumer) : -ENOMEM;
@@ -113,7 +112,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	}
 	sn->op = op;
 	*ret_snapshot = sn;
-	s->last_snapshot++;
+	recording_of(s)->last_snapshot++;
 	return 0;
 }
 

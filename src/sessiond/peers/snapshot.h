@@ -7,12 +7,12 @@
 #ifndef SESSIOND_PEERS_SNAPSHOT_H
 #define SESSIOND_PEERS_SNAPSHOT_H
 
-#include "sessiond/model/session.h"
+#include "sessiond/peers/recording.h"
 
 #define SNAPSHOTS_MAX 4u /* of a session at one time */
 
 struct snapshot {
-	struct ky_list node; /* in session->snapshots */
+	struct ky_list node; /* in recording->snapshots */
 	struct session *session;
 	struct op *op; /* done at its end; NULL: it was */
 	char *output;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Clients, their requests, and each user's current session. */
+#ifndef SESSIOND_CONTROL_CONTROL_H
+#define SESSIOND_CONTROL_CONTROL_H
+
+#include "sessiond/model/env.h"
+
+struct control {
+	struct env *env;
+	struct ky_list clients, requests, selections;
+	unsigned n_clients;
+	struct observer observer;
+};
+
+void control_init(struct control *k, struct env *e);
+
+#endif

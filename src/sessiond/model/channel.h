@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* A channel of a session: rules that select events, and the options of the buffers that these are recorded into. */
+#ifndef SESSIOND_MODEL_CHANNEL_H
+#define SESSIOND_MODEL_CHANNEL_H
+
+#include "proto/context.h"
+#include "sessiond/model/rule.h"
+
+#define RULES_MAX	    1024u /* of a channel */
+#define DEFAULT_SUBBUF_SIZE (256u << 10)
+#define DEFAULT_NUM_SUBBUF  8u
+#define THREAD_SUBBUF_SIZE  (64u << 10) /* by default, if each thread has some */
+#define DEFAULT_POOL_SIZE   10u
+#define DEFAULT_SWITCH_US   1000000u
+#define DEFAULT_CHANNEL	    "channel0"
+
+struct session;
+
+/* What has a buffer of its own. */
+enum buffers {
+	BUFFERS_CPU, /* but threads have, in programs without restartable sequences */
+	BUFFERS_THREAD,
+	BUFFERS_PROCESS, /* as BUFFERS_CPU, but no others' events come into them */
+};
+
+struct channel {
+	struct ky_list node; /* in session->channels, once it was added */
+	struct session *session;
+	char *name;
+	bool enabled;
+	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
+	bool overwrite;	  /* the oldest events make room for new ones: written by snapshots only */
+	uint32_t buffers; /* enum buffers */
+	uint32_t subbuf_size, num_subbuf;
+	uint32_t pool_size; /* buffers for threads that are made ready before these come */
+	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
+	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
+	/* of a stream: bytes of a file; files that stay. 0: no limit */
+	uint64_t tracefile_size;
+	uint32_t tracefile_count;
+	struct ky_list rules, sets; /* sets of processes stand before their kind */
+	unsigned n_rules;
+	uint64_t n_ended;	     /* processes that had a set */
+	struct ky_context *contexts; /* owned; only ever more */
+	uint32_t n_contexts;
+	bool renewed; /* while it recorded: programs record such events in a slower way until the next start */
+};
+
+/* Makes a channel with the default options, which the session does not have yet. NULL without memory. */
+struct channel *channel_new(struct session *s, const char *name);
+/* The session has it from now on. */
+void channel_add(struct channel *c);
+/* Only of one that was not added, or with its session. NULL. */
+struct channel *channel_free(struct channel *c);
+struct channel *channel_find(const struct session *s, const char *name);
+bool channel_is_active(const struct channel *c);
+/* Does any program have memory of it? */
+bool channel_has_buffers(const struct channel *c);
+/*
+ * Enables the rules, which end with NULL: those of the same text that the channel has already, or these. Takes all of
+ * them out of the array, and frees the others. -EDQUOT: RULES_MAX; then nothing was changed.
+ */
+int channel_enable_rules(struct channel *c, struct rule **rules);
+/* Disables the rule; or frees it, if it is to be removed. channel_rules_changed() follows after the last one. */
+void channel_disable_rule(struct channel *c, struct rule *r, bool remove);
+void channel_rules_changed(struct channel *c);
+void channel_enable(struct channel *c, bool enable);
+/* Returns the rule of the same text, or NULL. */
+struct rule *channel_find_rule(const struct channel *c, const struct rule *like);
+/* Does any enabled rule of an enabled channel match? */
+bool channel_wants(const struct channel *c, const struct event_desc *d);
+/* The filters of which the event has to pass one; their number, 0: it is recorded whatever it holds. */
+uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
+	const struct filter *ret_filters[RULES_MAX]);
+/* Number of different events of the channel that the rule matches; of those that programs have now,
+ * or ever had. */
+unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
+
+#endif

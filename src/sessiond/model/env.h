@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all parts of the daemon share: the loop, what the machine is, the sessions and users, and the numbers that were
+ * given last. One for each daemon.
+ */
+#ifndef SESSIOND_MODEL_ENV_H
+#define SESSIOND_MODEL_ENV_H
+
+#include "base/clock.h"
+#include "sessiond/model/observer.h"
+#include "svc/loop.h"
+
+struct control;
+struct peers;
+
+struct env {
+	struct ky_loop loop;
+	struct ky_list observers, sessions, users;
+	/* The other storeys, which the model does not know: applications and consumers, clients. */
+	struct peers *peers;
+	struct control *control;
+	unsigned n_sessions;
+	uid_t uid;	   /* the daemon's own */
+	bool bound;	   /* to a command: nothing of it survives it */
+	bool stopping;	   /* sessions end */
+	bool handing_over; /* to a successor: sessions are left as they are */
+	uint32_t n_cpus;
+	enum ky_clock clock;
+	uint32_t last_number, last_cookie; /* given to ring sets and orders */
+	char hostname[65], boot_id[40], machine_id[40], product_uuid[40]; /* "": not known */
+	/* quota.h */
+	uint64_t user_memory_max; /* bytes */
+	bool sets_wait;		  /* some do, for memory */
+	struct ky_job quota_job;
+};
+
+/* All zeros, but for the lists. */
+void env_init(struct env *e);
+/* Never 0: that is QUERY_ALL, and the cookie of the answer to INIT. */
+uint32_t env_next_cookie(struct env *e);
+uint32_t env_next_number(struct env *e);
+
+#endif

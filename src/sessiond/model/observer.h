@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whoever wants to know what changes in sessions: the journal, which writes it down, the peers, which act on it, and the
+ * daemon. So the model calls nobody by name. An observer names the changes that it wants, and must not change the session
+ * itself unless that is said here.
+ */
+#ifndef SESSIOND_MODEL_OBSERVER_H
+#define SESSIOND_MODEL_OBSERVER_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+
+struct channel;
+struct event_counts;
+struct registry;
+struct ring_set;
+struct rule;
+struct session;
+struct set_event;
+
+struct observer {
+	struct ky_list node; /* in env->observers */
+
+	/* --- for the journal --- */
+	void (*session_made)(struct session *s); /* its consumer is being started */
+	void (*session_ended)(
+		struct session *s); /* for good: no successor of the daemon is to find it */
+	void (*session_selected)(
+		struct session *s, uid_t uid, uint64_t when); /* by a user, as current */
+	void (*session_tracks)(struct session *s);	      /* others than before */
+	void (*schedule_changed)(struct session *s);	      /* of rotations */
+	void (*consumer_started)(struct session *s);
+	void (*chunk_begun)(struct session *s, bool cleared);
+	void (*contexts_added)(struct channel *c);
+	void (*rule_changed)(
+		struct channel *c, const struct rule *r); /* is new, enabled or disabled */
+	void (*rule_removed)(struct channel *c, const struct rule *r); /* is freed next */
+	void (*registry_added)(struct registry *r);
+	/* The stream of the set, or of its kind, is about to be described in the metadata. */
+	void (*set_numbered)(const struct ring_set *set);
+	/* An event is about to be described there. */
+	void (*event_numbered)(const struct ring_set *set, const struct set_event *e);
+	/* The consumer has written out a process's set; of its last counts, `kept` events are in that chunk. */
+	void (*set_written)(const struct ring_set *set, const struct event_counts *counts,
+		uint64_t chunk, uint64_t kept);
+
+	/* --- for the journal and the state page --- */
+	void (*session_state)(
+		struct session *s); /* started, paused, stopped, or is being destroyed */
+	void (*channel_changed)(
+		struct channel *c); /* is new, enabled or disabled, or has other options */
+	void (*rules_changed)(struct channel *c); /* after rule_changed() and rule_removed() */
+
+	/* --- for peers --- */
+	/* The set has its memory: 0; or -errno, and it is not made. */
+	int (*set_prepared)(const struct ring_set *set);
+	void (*set_made)(struct ring_set *set);
+	/* No process records into the set any more: the consumer is to write it out. */
+	void (*set_retired)(struct ring_set *set);
+	/* Applications are to forget the set, which may be freed next. */
+	void (*set_closed)(struct ring_set *set);
+	/* There was no room for some sets of the channel, and perhaps is now. */
+	void (*memory_freed)(struct channel *c);
+
+	/* --- for clients and the daemon --- */
+	void (*session_settled)(struct session *s); /* a predecessor's was taken over, or lost */
+	void (*session_freed)(struct session *s);   /* is freed next, and not in env->sessions */
+};
+
+/* Calls all observers that want to know this. */
+#define OBSERVE(env, change, ...)                                                                  \
+	do {                                                                                       \
+		struct observer *observer_;                                                        \
+		ky_list_foreach (observer_, &(env)->observers, node)                               \
+			if (observer_->change)                                                     \
+				observer_->change(__VA_ARGS__);                                    \
+	} while (0)
+
+#endif

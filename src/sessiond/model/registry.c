@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/registry.h"
+
+#include <sys/random.h>
+
+#include "ctf/tsdl.h"
+#include "sessiond/model/session.h"
+
+struct registry *registry_free(struct registry *r)
+{
+	if (!r)
+		return NULL;
+	ky_list_remove(&r->node);
+	ky_close(r->log_fd);
+	free(r);
+	return NULL;
+}
+
+int registry_append(struct registry *r, const struct ky_buf *text)
+{
+	ssize_t n;
+
+	if (text->error)
+		return text->error;
+	if (r->log_size + text->len > METADATA_MAX)
+		return -EFBIG;
+	n = pwrite(r->log_fd, text->data, text->len, (off_t)r->log_size);
+	if (n != (ssize_t)text->len) {
+		int error = n < 0 ? -errno : -ENOSPC;
+
+		return ftruncate(r->log_fd, (off_t)r->log_size) < 0 ? -errno : error;
+	}
+	r->log_size += text->len;
+	return 0;
+}
+
+static int write_preamble(struct registry *r, const struct session *s)
+{
+	struct ky_tsdl_trace t = {
+		.hostname = s->env->hostname,
+		.session = s->name,
+		.boot_id = s->env->boot_id,
+		.machine_id = s->env->machine_id,
+		.product_uuid = s->env->product_uuid,
+		.uid = r->uid,
+		.abi_bits = r->abi_bits,
+		.clock = s->clock,
+	};
+	struct ky_buf text = {0};
+	int ret;
+
+	memcpy(t.uuid, r->uuid, sizeof(t.uuid));
+	ky_tsdl_trace(&text, &t);
+	ret = registry_append(r, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+/* A random UUID (RFC 9562, version 4). */
+static int make_uuid(uint8_t uuid[16])
+{
+	if (getrandom(uuid, 16, 0) != 16)
+		return -EIO;
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+	return 0;
+}
+
+struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits)
+{
+	struct registry *r;
+
+	ky_list_foreach (r, &s->registries, node)
+		if (r->uid == uid && r->abi_bits == abi_bits)
+			return r;
+	return NULL;
+}
+
+struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits)
+{
+	struct registry *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->session = s;
+	r->log_fd = -1;
+	r->uid = uid;
+	r->abi_bits = abi_bits;
+	ky_list_append(&s->registries, &r->node);
+	return r;
+}
+
+static uint64_t big_endian(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+void registry_uuid(const struct registry *r, uint64_t ret_uuid[2])
+{
+	ret_uuid[0] = big_endian(r->uuid);
+	ret_uuid[1] = big_endian(r->uuid + 8);
+}
+
+static int make_log(struct registry *r, const struct session *s)
+{
+	uint64_t uuid[2];
+
+	registry_uuid(r, uuid);
+	r->log_fd = log_memory_make(s->shm_fd, uuid);
+	return KY_MIN(r->log_fd, 0);
+}
+
+int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry)
+{
+	struct registry *r = registry_find(s, uid, abi_bits);
+	int ret;
+
+	*ret_registry = r;
+	if (r)
+		return 0;
+	r = registry_new(s, uid, abi_bits);
+	if (!r)
+		return -ENOMEM;
+	ret = make_uuid(r->uuid);
+	if (!ret)
+		ret = make_log(r, s);
+	if (!ret)
+		ret = write_preamble(r, s);
+	if (ret < 0) {
+		registry_free(r);
+		return ret;
+	}
+	OBSERVE(s->env, registry_added, r);
+	*ret_registry = r;
+	return 0;
+}

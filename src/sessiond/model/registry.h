@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A registry is one CTF trace of a session: that of the applications of one user and ABI. It has the trace's metadata, as a
+ * log that consumers copy.
+ */
+#ifndef SESSIOND_MODEL_REGISTRY_H
+#define SESSIOND_MODEL_REGISTRY_H
+
+#include "base/buf.h"
+#include "base/list.h"
+
+#define METADATA_MAX (64u << 20) /* bytes of one log */
+
+struct session;
+
+struct registry {
+	struct ky_list node; /* in session->registries */
+	struct session *session;
+	uid_t uid;
+	uint32_t abi_bits;
+	uint8_t uuid[16];
+	int log_fd;
+	uint64_t log_size;
+	uint32_t n_streams;
+	/* while a predecessor's session is taken over */
+	uint64_t log_file;	   /* what the log's descriptor must be: an inode's number */
+	struct ring_set *last_set; /* that was described last, or an event of which was */
+};
+
+/* Returns that of the applications of a UID and an ABI, or NULL. */
+struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits);
+/* Likewise; makes it if it is missing. 0 or -errno. */
+int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry);
+/* Makes one without a log. NULL without memory. */
+struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
+struct registry *registry_free(struct registry *r); /* NULL */
+/* Appends text to the metadata: all of it or nothing. 0, -EFBIG: METADATA_MAX, or another -errno. */
+int registry_append(struct registry *r, const struct ky_buf *text);
+/* As in messages: upper half, lower half. */
+void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);
+
+#endif

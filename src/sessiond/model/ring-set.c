@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/model/ring-set.h"
+
+#include <sys/resource.h>
+
+#include "ctf/tsdl.h"
+#include "proto/app.h"
+#include "sessiond/model/conflict.h"
+#include "sessiond/model/quota.h"
+#include "sessiond/model/session.h"
+
+/*
+ * A program maps all slots of a set, and has room for that: little in 32 bits, and not too much where nobody has asked
+ * for it, as emulators and valgrind walk over all that is mapped.
+ */
+#define SET_MAX	      (UINT64_C(8) << 30)
+#define SET_MAX_32BIT (UINT64_C(256) << 20)
+/* Of a limited address space, at most: programs refuse to map more than twice as much. */
+#define SPACE_PART    16
+#define SLOTS_MIN     1024u
+#define SLOTS_MAX     32768u
+#define SLOTS_IN_FILE 64u
+
+struct set_event *ring_set_find_named(
+	const struct ring_set *set, const struct event_desc *d, bool living)
+{
+	struct set_event *found = NULL;
+	struct ky_hnode *n;
+
+	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n)) {
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
+			!strcmp(e->desc->name, d->name) && (!found || e->id < found->id))
+			found = e;
+	}
+	return found;
+}
+
+static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+{
+	struct ring_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return NULL;
+	set->channel = c;
+	set->kind = set;
+	set->uid = uid;
+	set->abi_bits = abi_bits;
+	set->mode = mode;
+	set->named = c->buffers == BUFFERS_THREAD;
+	set->number = env_next_number(c->session->env);
+	set->memory = (struct ring_memory){-1, -1};
+	ky_list_init(&set->users);
+	return set;
+}
+
+struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
+			set->mode == mode)
+			return set;
+	set = ring_set_new(c, uid, abi_bits, mode);
+	if (set)
+		ky_list_append(&c->sets, &set->node);
+	return set;
+}
+
+struct ring_set *ring_set_find(const struct session *s, uint32_t number)
+{
+	struct channel *c;
+	struct ring_set *set;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			if (set->number == number)
+				return set;
+	return NULL;
+}
+
+struct ring_set *ring_set_of_process(
+	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &kind->channel->sets, node)
+		if (set->kind == kind && ring_set_is_own(set) && set->pid == pid &&
+			set->process == process)
+			return set;
+	set = ring_set_new(kind->channel, kind->uid, kind->abi_bits, kind->mode);
+	if (!set)
+		return NULL;
+	set->kind = kind;
+	set->pid = pid;
+	set->process = process;
+	set->image = image;
+	ky_list_append(kind->channel->sets.next, &set->node);
+	return set;
+}
+
+/* How much the rings of threads may take. A daemon's consumers, and what `kymo record` starts, have the limits that it has. */
+static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
+{
+	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
+		return max;
+	return KY_MIN(max, space.rlim_cur / SPACE_PART);
+}
+
+static uint32_t count_rings(const struct ring_set *set)
+{
+	uint64_t ring_size = (uint64_t)set->channel->subbuf_size * set->channel->num_subbuf;
+	uint32_t most = set->channel->buffers == BUFFERS_THREAD ? SLOTS_MAX : SLOTS_MIN;
+
+	if (set->mode == KY_SET_PER_CPU)
+		return set->channel->session->env->n_cpus;
+	if (set->channel->session->shm_fd >= 0) /* all their room is taken at once */
+		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_IN_FILE), most);
+	return (uint32_t)KY_MIN(KY_MAX(set_max(set->abi_bits, ring_size) / ring_size, 1u), most);
+}
+
+static int write_stream(struct ring_set *set)
+{
+	struct ky_buf text = {0};
+	int ret;
+
+	ky_tsdl_stream(&text, set->stream_id, set->mode, set->named);
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+/* Once for all sets of a kind. */
+static int describe_stream(struct ring_set *kind)
+{
+	int ret;
+
+	if (kind->described)
+		return 0;
+	kind->stream_id = kind->registry->n_streams++;
+	OBSERVE(kind->channel->session->env, set_numbered, kind);
+	ret = write_stream(kind);
+	kind->described = !ret;
+	return ret;
+}
+
+static int make_memory(struct ring_set *set)
+{
+	struct channel *c = set->channel;
+	uint64_t uuid[2];
+	int ret;
+
+	registry_uuid(set->kind->registry, uuid);
+	set->geometry = (struct ky_geometry){
+		.mode = set->mode,
+		.clock = c->session->clock.clock,
+		.overwrite = c->overwrite,
+		.n_rings = count_rings(set),
+		.n_blocks = c->num_subbuf,
+		.block_size = c->subbuf_size,
+	};
+	set->pool_size = c->pool_size;
+	set->tracefile_size = c->tracefile_size;
+	set->tracefile_count = c->tracefile_count;
+	ret = ky_geometry_init(&set->geometry);
+	if (!ret && !quota_allows(set))
+		ret = -EDQUOT;
+	return ret < 0 ? ret
+		       : ring_memory_make(&set->memory, &set->geometry, c->session->shm_fd,
+				 set->number, uuid);
+}
+
+static int prepare(const struct ring_set *set)
+{
+	struct observer *o;
+	int ret = 0;
+
+	ky_list_foreach (o, &set->channel->session->env->observers, node)
+		if (!ret && o->set_prepared)
+			ret = o->set_prepared(set);
+	return ret;
+}
+
+int ring_set_make(struct ring_set *set)
+{
+	struct session *s = set->channel->session;
+	struct ring_set *kind = set->kind;
+	int ret;
+
+	if (set->state != SET_KNOWN)
+		return ring_set_is_made(set) ? 0 : -EDQUOT;
+	ret = registry_get(s, set->uid, set->abi_bits, &kind->registry);
+	if (!ret)
+		ret = make_memory(set);
+	if (ret < 0)
+		return ret;
+	ret = describe_stream(kind);
+	set->registry = kind->registry;
+	set->stream_id = kind->stream_id;
+	if (!ret)
+		ret = prepare(set);
+	if (ret < 0) {
+		ring_memory_close(&set->memory);
+		ring_memory_remove(s->shm_fd, set->number);
+		return ret;
+	}
+	if (ring_set_is_own(set))
+		OBSERVE(s->env, set_numbered, set);
+	set->state = SET_MADE;
+	OBSERVE(s->env, set_made, set);
+	return 0;
+}
+
+static void retire(struct ring_set *set)
+{
+	set->state = SET_RETIRED;
+	OBSERVE(set->channel->session->env, set_retired, set);
+}
+
+/* Snapshots need what was recorded last. */
+static void retire_oldest(struct channel *c)
+{
+	struct ring_set *set, *oldest = NULL;
+	unsigned n = 0;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (set->state != SET_ENDED)
+			continue;
+		n++;
+		if (!oldest || set->ended < oldest->ended)
+			oldest = set;
+	}
+	if (n > ENDED_SETS_MAX)
+		retire(oldest);
+}
+
+void ring_set_end(struct ring_set *set)
+{
+	if (set->ended)
+		return;
+	OBSERVE(set->channel->session->env, set_closed, set);
+	if (!ring_set_is_made(set)) {
+		ring_set_free(set);
+		return;
+	}
+	set->ended = ++set->channel->n_ended;
+	set->state = SET_ENDED;
+	if (set->geometry.overwrite)
+		retire_oldest(set->channel);
+	else
+		retire(set);
+}
+
+void ring_set_unuse(struct ring_set *set)
+{
+	if (ring_set_is_own(set) && !ring_set_is_made(set) && ky_list_empty(&set->users))
+		ring_set_free(set);
+}
+
+struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d)
+{
+	struct ky_hnode *n;
+
+	for (n = ky_htab_first(&set->kind->events, d->name_hash); n; n = ky_htab_next(n)) {
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (e->desc == d)
+			return e;
+	}
+	return NULL;
+}
+
+static int write_event(struct ring_set *set, const struct set_event *e)
+{
+	struct ky_buf text = {0};
+	int ret;
+
+	if (e->id == KY_MAP_REFUSED)
+		conflict_comment(&text, set->channel, e);
+	else
+		ky_tsdl_event(&text, set->stream_id, e->id, event_desc_bytes(e->desc),
+			set->channel->contexts, e->n_contexts);
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+/* NULL without memory. */
+static struct set_event *set_event_new(
+	struct ring_set *set, struct event_desc *d, const struct definer *by)
+{
+	struct set_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->by = *by;
+	e->rival = ring_set_find_named(set, d, false);
+	if (ky_htab_add(&set->events, &e->node, d->name_hash) < 0) {
+		free(e);
+		return NULL;
+	}
+	e->desc = event_desc_ref(d);
+	return e;
+}
+
+static void set_event_free(struct ring_set *set, struct set_event *e)
+{
+	ky_htab_remove(&set->events, &e->node);
+	event_desc_unref(e->desc);
+	free(e);
+}
+
+int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	struct set_event **ret_event)
+{
+	struct set_event *e = ring_set_event(set, d);
+	bool refused;
+	int ret;
+
+	if (e) {
+		*ret_event = e;
+		return 0;
+	}
+	set = set->kind;
+	e = set_event_new(set, d, by);
+	if (!e)
+		return -ENOMEM;
+	refused = e->rival && !set->channel->separate_conflicts;
+	e->id = refused ? KY_MAP_REFUSED : set->n_events;
+	e->n_contexts = set->channel->n_contexts;
+	OBSERVE(set->channel->session->env, event_numbered, set, e);
+	ret = write_event(set, e);
+	if (ret < 0 && !refused) {
+		set_event_free(set, e);
+		return ret;
+	}
+	set->n_events += !refused;
+	*ret_event = e;
+	return 0;
+}
+
+/* An event of this identifier that a predecessor could not describe: then another one got it. */
+static void forget_id(struct ring_set *set, uint32_t id)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&set->events, i, n, tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		if (e->id == id && id != KY_MAP_REFUSED)
+			set_event_free(set, e);
+	}
+}
+
+int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	uint32_t id, uint32_t n_contexts)
+{
+	struct set_event *e = ring_set_event(set, d);
+
+	if (!e) {
+		forget_id(set, id);
+		e = set_event_new(set, d, by);
+	}
+	if (!e)
+		return -ENOMEM;
+	e->id = id;
+	e->n_contexts = n_contexts;
+	if (id != KY_MAP_REFUSED)
+		set->n_events = KY_MAX(set->n_events, id + 1);
+	set->last_event = e;
+	set->registry->last_set = set;
+	return 0;
+}
+
+int ring_set_mend(struct registry *r)
+{
+	struct ring_set *set = r->last_set;
+
+	if (set && set->last_event)
+		return write_event(set, set->last_event);
+	return set ? write_stream(set) : 0;
+}
+
+int ring_set_renew(struct ring_set *set)
+{
+	uint32_t n_contexts = set->channel->n_contexts;
+	struct ky_hnode *n, *tmp;
+	int ret = 0;
+	size_t i;
+
+	ky_htab_foreach(&set->events, i, n, tmp)
+	{
+		struct set_event *e = ky_container_of(n, struct set_event, node);
+
+		struct set_event renewed = *e;
+		bool refused = e->id == KY_MAP_REFUSED;
+
+		if (ret < 0 ||
+			(refused ? !set->channel->separate_conflicts : e->n_contexts == n_contexts))
+			continue;
+		renewed.id = set->n_events;
+		renewed.n_contexts = n_contexts;
+		OBSERVE(set->channel->session->env, event_numbered, set, &renewed);
+		ret = write_event(set, &renewed);
+		if (ret < 0) {
+			OBSERVE(set->channel->session->env, event_numbered, set, e);
+			continue;
+		}
+		e->id = set->n_events++;
+		e->n_contexts = n_contexts;
+	}
+	return ret;
+}
+
+void ring_set_free(struct ring_set *set)
+{
+	struct ky_hnode *n, *n_tmp;
+	size_t i;
+
+	OBSERVE(set->channel->session->env, set_closed, set);
+	ky_htab_foreach(&set->events, i, n, n_tmp)
+		set_event_free(set, ky_container_of(n, struct set_event, node));
+	ky_htab_deinit(&set->events);
+	if (ring_set_is_made(set))
+		quota_freed(set->channel->session->env);
+	ring_memory_close(&set->memory);
+	ky_list_remove(&set->node);
+	free(set);
+}

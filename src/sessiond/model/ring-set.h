@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring set is the memory that applications of one kind record a channel's events into, and the numbers that these events
+ * have there.
+ *
+ * Identifiers count from 0 in each ring set and are never freed while the session lives. A description is in the metadata
+ * log before any application gets its identifier.
+ */
+#ifndef SESSIOND_MODEL_RING_SET_H
+#define SESSIOND_MODEL_RING_SET_H
+
+#include "sessiond/model/memory.h"
+#include "sessiond/model/registry.h"
+#include "sessiond/model/user.h"
+
+#define ENDED_SETS_MAX 16u /* of exited processes: kept for snapshots, in overwrite mode */
+
+struct channel;
+
+/* The application that brought a definition first. */
+struct definer {
+	pid_t pid;
+	char name[64];
+};
+
+struct set_event {
+	struct ky_hnode node; /* in ring_set->events, by name */
+	struct event_desc *desc;
+	uint32_t id;	     /* KY_MAP_REFUSED: not recorded, but counted */
+	uint32_t n_contexts; /* of the channel's, that its records begin with */
+	unsigned n_apps;     /* that have it mapped */
+	struct definer by;
+	/* that had the name before, with another definition; or NULL */
+	const struct set_event *rival;
+	bool told; /* the log has the conflict with the rival */
+};
+
+/* What has become of a set. Later states need no earlier one, but none goes back, except from SET_WAITING. */
+enum set_state {
+	SET_KNOWN,   /* its memory is made for the first event */
+	SET_WAITING, /* its user has as much memory as one may (quota.h) */
+	SET_MADE,
+	SET_ENDED,   /* its process has exited; snapshots may need it */
+	SET_RETIRED, /* the consumer is to write out what there is, and forget the set */
+};
+
+struct ring_set {
+	struct ky_list node; /* in channel->sets */
+	struct channel *channel;
+	uint32_t number; /* in messages */
+	uid_t uid;
+	uint32_t abi_bits, mode; /* enum ky_set_mode */
+	/* itself; or, if the set is one process's, the set whose events it shares, which has no memory then */
+	struct ring_set *kind;
+	pid_t pid;	  /* of that process */
+	uint32_t process; /* its number in slot words */
+	uint64_t image;	  /* what it runs (process.h) */
+	uint64_t
+		ended; /* order in which its process exited, among those of the channel; 0 while alive */
+	enum set_state state;
+	bool described; /* its stream is in the metadata */
+	struct registry *registry;
+	uint32_t stream_id;
+	struct ky_geometry geometry;
+	uint32_t pool_size;
+	bool named;		 /* each packet tells its thread */
+	uint64_t tracefile_size; /* as the channel had them when the set was made */
+	uint32_t tracefile_count;
+	struct ring_memory memory;
+	struct ky_htab events; /* struct set_event */
+	uint32_t n_events;
+	struct ky_list users; /* struct app_set (peers/app.h) */
+	/* while a predecessor's session is taken over */
+	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */
+	const struct set_event *last_event; /* that was described last; NULL: none */
+	uint64_t uncounted; /* contexts of which was told that programs may not count them */
+};
+
+/* The ring set for such programs, made known but not made. NULL without memory. */
+struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+/* That of a message, or NULL. */
+struct ring_set *ring_set_find(const struct session *s, uint32_t number);
+/* The set of such programs that is one process's own, made known but not made. NULL without memory. */
+struct ring_set *ring_set_of_process(
+	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);
+/* Does it have memory? */
+static inline bool ring_set_is_made(const struct ring_set *set)
+{
+	return set->state >= SET_MADE;
+}
+static inline bool ring_set_is_own(const struct ring_set *set)
+{
+	return set->kind != set;
+}
+/* Nobody will write the process's set any more: it goes as soon as nobody needs it. */
+void ring_set_end(struct ring_set *set);
+/* Frees a process's set that was never made, if no connection needs it. */
+void ring_set_unuse(struct ring_set *set);
+/*
+ * Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0, -EDQUOT when its user has as much
+ * memory as one may, -EFBIG as ring_set_register, or another -errno.
+ */
+int ring_set_make(struct ring_set *set);
+/*
+ * The event in a made set, which `by` brings: its identifier, or KY_MAP_REFUSED when its name means
+ * another definition and the channel refuses that. -EFBIG: the metadata is as large as it may be;
+ * or another -errno.
+ */
+int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	struct set_event **ret_event);
+/*
+ * Gives the events that have fewer contexts than the channel, or that were refused and are not any more, an identifier for
+ * what is recorded from now on. 0 or -errno: then the rest stay as they are.
+ */
+int ring_set_renew(struct ring_set *set);
+/* An event that has this identifier and so many contexts already. 0 or -errno. */
+int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
+	uint32_t id, uint32_t n_contexts);
+/* Writes what a predecessor may not have finished writing: the text that it wrote last, at log_size. 0 or -errno. */
+int ring_set_mend(struct registry *r);
+void ring_set_free(struct ring_set *set);
+/*
+ * Returns the first event of this name that is recorded, or NULL; living: by a process that runs. Of another user it has
+ * another description.
+ */
+struct set_event *ring_set_find_named(
+	const struct ring_set *set, const struct event_desc *d, bool living);
+/* The event of exactly this definition, or NULL. */
+struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
+
+#endif

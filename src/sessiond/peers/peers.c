@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/peers.h"
+
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/orders.h"
+#include "sessiond/peers/process.h"
+#include "sessiond/peers/recording.h"
+
+static void set_made(struct ring_set *set)
+{
+	consumer_add_set(&recording_of(set->channel->session)->consumer, set);
+}
+
+static void set_retired(struct ring_set *set)
+{
+	consumer_retire(&recording_of(set->channel->session)->consumer, set);
+}
+
+static void memory_freed(struct channel *c)
+{
+	if (c->session->step < SESSION_DROPPING)
+		apps_query_channel(c, NULL);
+}
+
+static void session_freed(struct session *s)
+{
+	processes_forget(s->env);
+}
+
+void peers_init(struct peers *p, struct env *e, struct rundir *run)
+{
+	p->env = e;
+	p->run = run;
+	e->peers = p;
+	ky_list_init(&p->apps);
+	ky_list_init(&p->processes);
+	collector_init(&p->collector, e);
+	p->observer = (struct observer){.set_prepared = orders_add_set,
+		.set_made = set_made,
+		.set_retired = set_retired,
+		.set_closed = apps_forget_set,
+		.memory_freed = memory_freed,
+		.session_freed = session_freed};
+	ky_list_append(&e->observers, &p->observer.node);
+}
