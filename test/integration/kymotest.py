@@ -207,6 +207,15 @@ def children(pid, name):
     return [int(p) for p in found if alive(int(p)) and command_of(p).startswith(name)]
 
 
+def own_children():
+    """The test's own children, whatever their environment is."""
+    found = []
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found += (task / "children").read_text().split()
+    return [int(pid) for pid in found]
+
+
 def consumers(k):
     """The consumer processes of the test's daemon."""
     return [pid for pid in processes_with(k.mark) if "kymo-consumerd" in command_of(pid)]
@@ -387,7 +396,7 @@ class Kymo:
         return dict(extra)
 
     def tear_down(self, keep):
-        for pid in processes_with(self.mark):
+        for pid in {*processes_with(self.mark), *own_children()}:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         for process in self.started:

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The harness itself: what a failed test leaves is ended, and what a test leaves behind makes it fail."""
+
+import os
+import sys
+
+import kymotest
+from kymotest import check, equal, wait_for
+
+HEAD = """
+import subprocess, sys
+sys.path.insert(0, {folder!r})
+import kymotest
+"""
+
+
+def run_tests(k, text):
+    """Runs a file of tests; returns its exit status and what it says."""
+    path = k.top / "test-inner.py"
+    path.write_text(HEAD.format(folder=os.path.dirname(kymotest.__file__)) + text + "\nkymotest.main()\n")
+    env = {name: os.environ[name] for name in os.environ if name.startswith("KYMO_TEST_")}
+    done = k.run([sys.executable, path], status=None, env={**env, "KYMO_TEST_BUILD": str(kymotest.BUILD)})
+    return done.returncode, done.stdout
+
+
+def number_after(text, word):
+    return int(text.partition(word)[2].split()[0])
+
+
+def test_children_of_a_failed_test(k):
+    """They have not the environment by which the test's processes are known."""
+    status, said = run_tests(k, """
+def test_fails(k):
+    child = subprocess.Popen(["sleep", "1000"], env={})
+    kymotest.check(False, f"child {child.pid} ")
+""")
+    equal(status, 1, f"exit status: {said}")
+    check("not ok 1 - test_fails" in said, said)
+    wait_for(lambda: not kymotest.alive(number_after(said, "child ")), "the child to end", timeout=10)
+
+
+def test_process_that_is_left(k):
+    status, said = run_tests(k, """
+kymotest.wait_for.__defaults__ = (0.1,)
+def test_leaves(k):
+    k.run(["sh", "-c", "sleep 1000 >/dev/null 2>&1 &"])
+""")
+    equal(status, 1, f"exit status: {said}")
+    check("all processes of the test to end" in said, said)
+
+
+def test_long_lists(k):
+    """Only the difference is shown."""
+    status, said = run_tests(k, """
+def test_differs(k):
+    kymotest.equal(list(range(10000)), [*range(5000), *range(5001, 10000)], "numbers")
+""")
+    equal(status, 1, f"exit status: {said}")
+    check(len(said) < 4000 and "different from number 5000 on: [5000, 5001, 5002], [5001, 5002, 5003]" in said, said)
+
+
+def test_odd_text_of_babeltrace(k):
+    """An event of an unknown form is not left out."""
+    usual = "[1] (+?) host p:e: { cpu_id = 1 }, { n = 1 }\n"
+    equal(len(kymotest.events_of(usual * 3)), 3, "events")
+    equal(len(kymotest.events_of("[1] (+?) p:e: { text = \"a\nb }\" }\n" + usual)), 2, "events, one of two lines")
+    for text in ("[1] nonsense\n" + usual, usual + "[1] nonsense\n", usual + "[2] (+?) p:e { n = 1 }\n" + usual):
+        try:
+            kymotest.events_of(text)
+        except kymotest.Failure:
+            continue
+        check(False, f"accepted: {text!r}")
+
+
+kymotest.main()
