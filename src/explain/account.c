@@ -43,6 +43,14 @@ struct stage {
 	int64_t from, to;
 };
 
+/* Begun in a thread, and not ended. */
+struct open_async {
+	struct ky_hnode node;
+	uint32_t name;
+	uint64_t id;
+	struct ky_timeline *thread;
+};
+
 struct account {
 	struct ky_explain *x;
 	struct ky_source *source;
@@ -55,6 +63,7 @@ struct account {
 	KY_VEC(uint32_t) company_of;	    /* by name: index + 1 in x->company */
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct stage) stages;
+	struct ky_htab open_async;
 	int error;
 };
 
@@ -62,6 +71,13 @@ static void check(struct account *a, int r)
 {
 	if (r < 0 && !a->error)
 		a->error = r;
+}
+
+static uint32_t hash_async(uint32_t name, uint64_t id)
+{
+	const uint64_t key[] = {name, id};
+
+	return ky_hash(key, sizeof(key));
 }
 
 /* --- company --- */
@@ -308,14 +324,32 @@ static int64_t off_within(const struct ky_timeline *t, int64_t from, int64_t to)
 	return ns;
 }
 
+/*
+ * The only asynchronous span that is open in the thread is what it works on. In a loop that has
+ * several open, none is. Stages of the instance itself have their place already.
+ */
+static uint32_t async_part(struct account *a, const struct ky_timeline *t, struct ky_window *w)
+{
+	uint32_t c = top(w);
+
+	if (t->n_async != 1 || ky_timeline_is_locking(t) || t->async_name == a->x->span ||
+		(a->x->is_async && t->async_id == w->instance->id))
+		return c;
+	c = child(a, c, KY_PART_SPAN, t->async_name, 0);
+	if (t->is_async_new || t->last_ns < w->from)
+		add(a, w, c, 1, 0);
+	return c;
+}
+
 static void add_stretch(struct account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
 	uint32_t b, bool is_condition)
 {
 	int64_t from = KY_MAX(t->last_ns, w->from), to = KY_MIN(ns, w->to), off = 0;
-	uint32_t parent = top(w), name = t->last_name;
+	uint32_t parent, name = t->last_name;
 
 	if (!t->had_event || from > to)
 		return;
+	parent = async_part(a, t, w);
 	if (is_condition) {
 		parent = child(a, parent, KY_PART_CONDITION, 0, 0);
 		add(a, w, parent, 1, 0);
@@ -504,6 +538,7 @@ static void end_stretch(struct account *a, struct ky_timeline *t, const struct k
 			t->active.v[i--] = t->active.v[--t->active.n];
 	}
 	t->wake.is_set = t->late_wake.is_set = false;
+	t->is_async_new = false;
 	t->off.n = 0;
 }
 
@@ -727,8 +762,78 @@ static void find_async(struct account *a, const struct ky_source_event *e)
 	}
 }
 
-static void add_async_event(struct account *a, const struct ky_source_event *e)
+/* An asynchronous span belongs to the thread where it began, until it ends anywhere. */
+static void begin_async(
+	struct account *a, struct ky_timeline *t, const struct ky_source_event *e, uint64_t id)
 {
+	struct open_async *o = calloc(1, sizeof(*o));
+
+	if (!o || ky_htab_add(&a->open_async, &o->node, hash_async(e->class->base, id)) < 0) {
+		free(o);
+		check(a, -ENOMEM);
+		return;
+	}
+	o->name = e->class->base;
+	o->id = id;
+	o->thread = t;
+	t->n_async++;
+	t->async_name = o->name;
+	t->async_id = id;
+	t->is_async_new = true;
+}
+
+static struct open_async *find_open_async(struct account *a, uint32_t name, uint64_t id)
+{
+	for (struct ky_hnode *n = ky_htab_first(&a->open_async, hash_async(name, id)); n;
+		n = ky_htab_next(n)) {
+		struct open_async *o = ky_container_of(n, struct open_async, node);
+
+		if (o->name == name && o->id == id)
+			return o;
+	}
+	return NULL;
+}
+
+/* The one that is left, if only one is, is looked up among all: threads with several are rare. */
+static void find_last_async(struct account *a, struct ky_timeline *t)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&a->open_async, i, n, tmp)
+	{
+		const struct open_async *o = ky_container_of(n, struct open_async, node);
+
+		if (o->thread == t) {
+			t->async_name = o->name;
+			t->async_id = o->id;
+		}
+	}
+}
+
+static void end_async(struct account *a, const struct ky_source_event *e, uint64_t id)
+{
+	struct open_async *o = find_open_async(a, e->class->base, id);
+	struct ky_timeline *t = o ? o->thread : NULL;
+
+	if (!o)
+		return;
+	ky_htab_remove(&a->open_async, &o->node);
+	free(o);
+	if (--t->n_async == 1)
+		find_last_async(a, t);
+}
+
+static void add_async_event(
+	struct account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+
+	/* Instances themselves are what is looked at, not what a thread works on. */
+	if (t && e->kind == KY_EVENT_ASYNC_BEGIN && e->class->base != a->x->span)
+		begin_async(a, t, e, id);
+	else if (e->kind == KY_EVENT_ASYNC_END)
+		end_async(a, e, id);
 	find_async(a, e);
 	if (e->kind == KY_EVENT_ASYNC_BEGIN)
 		company_begins(a, e->class->base, e->ns);
@@ -856,8 +961,8 @@ static int64_t tid_of(struct account *a, const struct ky_source_event *e, uint32
 static void add_event(struct account *a, const struct ky_source_event *e)
 {
 	uint32_t processor = processor_of(a, e);
+	struct ky_timeline *t = NULL;
 	int64_t tid;
-	struct ky_timeline *t;
 
 	if (e->kind == KY_EVENT_SWITCH) {
 		if (processor != UINT32_MAX)
@@ -876,7 +981,7 @@ static void add_event(struct account *a, const struct ky_source_event *e)
 		a->of->n_threadless++;
 	}
 	if (e->kind == KY_EVENT_ASYNC_BEGIN || e->kind == KY_EVENT_ASYNC_END)
-		add_async_event(a, e);
+		add_async_event(a, t, e);
 }
 
 /* --- stages of asynchronous instances --- */
@@ -1063,6 +1168,14 @@ static void close_instance(struct account *a, struct ky_instance *i)
 
 static void deinit(struct account *a)
 {
+	struct ky_hnode *n, *tmp;
+	size_t k;
+
+	ky_htab_foreach(&a->open_async, k, n, tmp)
+	{
+		free(ky_container_of(n, struct open_async, node));
+	}
+	ky_htab_deinit(&a->open_async);
 	for (size_t i = 0; i < a->windows.n; i++) {
 		ky_vec_deinit(&a->windows.v[i]->path);
 		ky_vec_deinit(&a->windows.v[i]->seen);

@@ -34,6 +34,7 @@ struct work {
 	struct ky_instance *const *all;
 	size_t n_all;
 	double affected_ns, typical_ns; /* means of the finding */
+	double affected_median, typical_median;
 	double all_ns;
 	size_t n_tests;
 	KY_VEC(struct ky_condition) found;
@@ -298,6 +299,17 @@ static int compare_pairs(const void *a, const void *b)
 	return (x->i > y->i) - (x->i < y->i);
 }
 
+static int compare_pair_times(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
 struct size_effect {
 	double explained, linear, slope, r2;
 };
@@ -332,13 +344,19 @@ static double mean_at(const struct work *w, const struct column *c, const double
 	return found ? sum / (double)found : 0;
 }
 
-/* How much of the difference a prediction explains: one time for each instance of the column. */
-static double explained_by(const struct work *w, const struct column *c, const double *expected)
+/*
+ * How much of the difference a prediction explains: one time for each instance of the column. It is
+ * measured by means, or by medians where the machine's noise makes some instances much longer.
+ */
+static double explained_by(
+	const struct work *w, const struct column *c, const double *expected, bool by_medians)
 {
 	double a = mean_at(w, c, expected, w->f->affected.v, w->f->affected.n);
 	double t = mean_at(w, c, expected, w->d->group->typical, w->d->group->n_typical);
+	double difference = by_medians ? w->affected_median - w->typical_median
+				       : w->affected_ns - w->typical_ns;
 
-	return (a - t) / KY_MAX(1, w->affected_ns - w->typical_ns);
+	return (a - t) / KY_MAX(1, difference);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -355,13 +373,15 @@ static int measure_size(struct work *w, const struct column *c, double mean_a, d
 	size_t bins = KY_MAX((size_t)4, KY_MIN((size_t)N_CLASSES, c->n / 20));
 	struct pair *pairs = calloc(c->n + 1, sizeof(*pairs));
 	double *expected = calloc(c->n + 1, sizeof(*expected));
+	double *medians = calloc(c->n + 1, sizeof(*medians));
 	double *ns = calloc(c->n + 1, sizeof(*ns));
-	double x[N_CLASSES] = {0}, y[N_CLASSES] = {0};
+	double x[N_CLASSES] = {0}, y[N_CLASSES] = {0}, difference;
 	struct ky_stats_line line;
 
-	if (!pairs || !expected || !ns) {
+	if (!pairs || !expected || !medians || !ns) {
 		free(pairs);
 		free(expected);
+		free(medians);
 		free(ns);
 		return -ENOMEM;
 	}
@@ -379,18 +399,22 @@ static int measure_size(struct work *w, const struct column *c, double mean_a, d
 		}
 		qsort(ns + from, n, sizeof(*ns), compare_doubles);
 		y[b] = ky_stats_quantile(ns + from, n, .5);
-		for (size_t i = from; i < to; i++)
+		for (size_t i = from; i < to; i++) {
+			medians[pairs[i].i] = y[b];
 			expected[pairs[i].i] = (sum - pairs[i].ns) /
 					       (double)KY_MAX(n - 1, (size_t)1);
+		}
 	}
 	line = ky_stats_line(x, y, bins);
+	difference = KY_MIN(w->affected_ns - w->typical_ns, w->affected_median - w->typical_median);
 	*ret = (struct size_effect){
-		.explained = explained_by(w, c, expected),
+		.explained = KY_MAX(
+			explained_by(w, c, expected, false), explained_by(w, c, medians, true)),
 		.slope = line.slope,
 		.r2 = line.r2,
-		.linear = line.slope * (mean_a - mean_t) /
-			  KY_MAX(1, w->affected_ns - w->typical_ns),
+		.linear = line.slope * (mean_a - mean_t) / KY_MAX(1, difference),
 	};
+	free(medians);
 	free(pairs);
 	free(expected);
 	free(ns);
@@ -639,22 +663,50 @@ static bool is_telling(const struct work *w, const struct picked *p)
 	       (double)p->typical / nt <= .5 * (double)p->affected / na;
 }
 
-/* The mean time of the other instances with the same value. */
+/* Sorts the times of the instances with each value; medians by instance. */
+static int find_medians(
+	struct work *w, const struct column *c, struct values *values, double *medians)
+{
+	struct pair *pairs = calloc(c->n + 1, sizeof(*pairs));
+
+	if (!pairs)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct value *v = find_value(values, &c->facts[i]);
+
+		pairs[i] = (struct pair){v ? (double)(v - values->v.v) : -1, c->ns[i], i};
+	}
+	qsort(pairs, c->n, sizeof(*pairs), compare_pair_times);
+	for (size_t from = 0, to; from < c->n; from = to) {
+		for (to = from; to < c->n && pairs[to].number == pairs[from].number;)
+			to++;
+		/* A value that comes once or twice predicts nothing. */
+		for (size_t i = from; i < to; i++)
+			medians[pairs[i].i] = to - from > 2 ? pairs[(from + to) / 2].ns
+							    : w->typical_median;
+	}
+	free(pairs);
+	return 0;
+}
+
+/* The mean time of the other instances with the same value, or their median. */
 static double explained_by_values(struct work *w, const struct column *c, struct values *values)
 {
-	double *expected = calloc(c->n + 1, sizeof(*expected)), explained;
+	double *expected = calloc(c->n + 1, sizeof(*expected)), explained = 0;
+	double *medians = calloc(c->n + 1, sizeof(*medians));
 
-	if (!expected) {
+	if (!expected || !medians || find_medians(w, c, values, medians) < 0)
 		w->error = -ENOMEM;
-		return 0;
-	}
-	for (size_t i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n && !w->error; i++) {
 		const struct value *v = find_value(values, &c->facts[i]);
 
 		expected[i] = v && v->n > 2 ? (v->ns - c->ns[i]) / (double)(v->n - 1) : w->all_ns;
 	}
-	explained = explained_by(w, c, expected);
+	if (!w->error)
+		explained = KY_MAX(
+			explained_by(w, c, expected, false), explained_by(w, c, medians, true));
 	free(expected);
+	free(medians);
 	return explained;
 }
 
@@ -792,7 +844,7 @@ static double explained_by_affix(struct work *w, const struct column *c, const s
 			}
 		}
 	}
-	explained = explained_by(w, c, expected);
+	explained = explained_by(w, c, expected, false);
 	free(expected);
 	return explained;
 }
@@ -1105,26 +1157,35 @@ static int choose(struct work *w, bool with_times)
 	return r;
 }
 
-static double mean_finding(const struct ky_finding *f, struct ky_instance *const *v, size_t n)
+/* Means of a finding over some instances, and their median. */
+static double mean_finding(
+	const struct ky_finding *f, struct ky_instance *const *v, size_t n, double *ret_median)
 {
-	double sum = 0;
+	double *ns = calloc(n + 1, sizeof(*ns)), mean;
 
+	if (!ns)
+		return 0;
 	for (size_t i = 0; i < n; i++)
-		sum += ky_finding_ns(f, v[i]);
-	return n ? sum / (double)n : 0;
+		ns[i] = ky_finding_ns(f, v[i]);
+	ky_stats_sort(ns, n);
+	*ret_median = ky_stats_quantile(ns, n, .5);
+	mean = ky_stats_mean(ns, n);
+	free(ns);
+	return mean;
 }
 
 int ky_conditions_find(
 	struct ky_difference *d, struct ky_finding *f, struct ky_instance *const *all, size_t n_all)
 {
 	struct work w = {.x = d->x, .d = d, .f = f, .all = all, .n_all = n_all};
+	double median;
 	int r;
 
 	if (f->affected.n < MIN_AFFECTED || !d->group->n_typical)
 		return 0;
-	w.affected_ns = mean_finding(f, f->affected.v, f->affected.n);
-	w.typical_ns = mean_finding(f, d->group->typical, d->group->n_typical);
-	w.all_ns = mean_finding(f, all, n_all);
+	w.affected_ns = mean_finding(f, f->affected.v, f->affected.n, &w.affected_median);
+	w.typical_ns = mean_finding(f, d->group->typical, d->group->n_typical, &w.typical_median);
+	w.all_ns = mean_finding(f, all, n_all, &median);
 	r = test_fields(&w);
 	if (!r)
 		r = test_companies(&w);

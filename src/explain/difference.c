@@ -5,6 +5,7 @@
 
 #include "explain/stats.h"
 
+#define MIN_ODDS   4   /* a thread that just woke loses the processor in its first parts */
 #define WHOLE_PART 0.6 /* a span is named whole unless one part holds so much of its excess */
 
 /* Means for each instance of one group. */
@@ -611,7 +612,8 @@ static void take_out(struct rest *rest, const struct ky_finding *f)
 
 static bool has_odds(double share, double typical)
 {
-	return share >= 1 || (typical < 1 && share / (1 - share) >= 1.5 * typical / (1 - typical));
+	return share >= 1 ||
+	       (typical < 1 && share / (1 - share) >= MIN_ODDS * typical / (1 - typical));
 }
 
 /* Blame: what hits anywhere hits in proportion to time. */

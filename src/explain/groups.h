@@ -6,7 +6,7 @@
 #include "explain/account.h"
 
 #define KY_MIN_INSTANCES 20 /* below: no comparison */
-#define KY_MAX_GROUPS	 8
+#define KY_MAX_GROUPS	 10
 
 /* What --slowest asks for. */
 struct ky_slowest {

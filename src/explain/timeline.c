@@ -14,7 +14,7 @@ uint32_t ky_timeline_span(const struct ky_timeline *t)
 		if (!t->stack.v[i].is_lock)
 			return t->stack.v[i].name;
 	}
-	return 0;
+	return t->n_async == 1 ? t->async_name : 0;
 }
 
 bool ky_timeline_is_locking(const struct ky_timeline *t)

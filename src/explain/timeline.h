@@ -55,6 +55,11 @@ struct ky_wake {
 struct ky_timeline {
 	uint32_t thread;
 	KY_VEC(struct ky_frame) stack;
+	/* asynchronous spans that began here and are open: a thread that has one works on it */
+	size_t n_async;
+	uint32_t async_name;
+	uint64_t async_id;
+	bool is_async_new;
 	KY_VEC(struct ky_trait) outer; /* fields of the begins of the spans in the stack */
 	bool had_event;
 	int64_t last_ns;
@@ -107,7 +112,7 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread);
 uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number);
 void ky_machine_deinit(struct ky_machine *m);
 
-/* The name of the innermost span, or 0. */
+/* The name of the innermost span, an asynchronous one if there is no other; or 0. */
 uint32_t ky_timeline_span(const struct ky_timeline *t);
 bool ky_timeline_is_locking(const struct ky_timeline *t);
 /* What the thread does from now on, from its stack and state. 0 or -ENOMEM. */

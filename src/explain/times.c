@@ -148,7 +148,9 @@ static void find_first(struct work *w)
 	add_time(w, best.density, 0, text);
 }
 
-/* --- each so-manieth --- */
+/* --- each n-th --- */
+
+#define MAX_STEP 1000
 
 struct place {
 	uint32_t group, ordinal;
@@ -163,61 +165,81 @@ static int compare_places(const void *a, const void *b)
 	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
-static size_t distances(const struct work *w, enum scope scope, double *ret)
+/* The places of a group with the most frequent remainder: how many. counts: room for step. */
+static size_t count_remainder(const struct place *v, size_t n, uint32_t step, uint32_t *counts)
 {
-	size_t n = w->f->affected.n, k = 0;
-	struct place *places = calloc(n + 1, sizeof(*places));
+	size_t most = 0;
 
-	for (size_t i = 0; places && i < n; i++)
-		places[i] = (struct place){group_in(w->x, w->f->affected.v[i], scope),
-			ordinal_in(w->f->affected.v[i], scope)};
-	if (places)
-		qsort(places, n, sizeof(*places), compare_places);
-	for (size_t i = 1; places && i < n; i++) {
-		if (places[i].group == places[i - 1].group)
-			ret[k++] = places[i].ordinal - places[i - 1].ordinal;
+	memset(counts, 0, step * sizeof(*counts));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t k = ++counts[v[i].ordinal % step];
+
+		most = KY_MAX(most, (size_t)k);
 	}
-	free(places);
-	ky_stats_sort(ret, k);
-	return k;
+	return most;
 }
 
-/* The most frequent value of a sorted array. */
-static double find_mode(const double *v, size_t n, size_t *ret_times)
+/* In all groups; of each group one place decides the remainder, and proves nothing. */
+static size_t count_multiples(
+	const struct place *v, size_t n, uint32_t step, uint32_t *counts, size_t *ret_tried)
 {
-	double mode = 0;
+	size_t hits = 0;
 
-	*ret_times = 0;
+	*ret_tried = 0;
 	for (size_t i = 0, j; i < n; i = j) {
-		for (j = i; j < n && v[j] == v[i];)
+		for (j = i; j < n && v[j].group == v[i].group;)
 			j++;
-		if (j - i > *ret_times) {
-			*ret_times = j - i;
-			mode = v[i];
-		}
+		hits += count_remainder(v + i, j - i, step, counts) - 1;
+		*ret_tried += j - i - 1;
 	}
-	return mode;
+	return hits;
+}
+
+/* The largest step whose multiples nearly all affected ones are, as far as any step can say. */
+static uint32_t find_step_of(const struct place *v, size_t n, uint32_t *counts, double *ret_part)
+{
+	uint32_t found = 0;
+
+	*ret_part = 0;
+	for (uint32_t step = 3; step <= MAX_STEP; step++) {
+		size_t tried, hits = count_multiples(v, n, step, counts, &tried);
+		double part = (double)hits / (double)KY_MAX(tried, (size_t)1);
+		double p = hits < 5 || part < .6 ? 1
+						 : ky_stats_binomial(tried, hits, 1 / (double)step);
+
+		/* The remainder, the step and the groups were chosen. */
+		if (p * step * MAX_STEP >= 1e-6 || part < .9 * *ret_part)
+			continue;
+		found = step;
+		*ret_part = KY_MAX(part, *ret_part);
+	}
+	return found;
 }
 
 static bool find_step(struct work *w, enum scope scope)
 {
 	static const char *const names[] = {"of the trace", "of the thread", "of the process"};
-	double *v = calloc(w->f->affected.n + 1, sizeof(*v)), step;
-	size_t n = v ? distances(w, scope, v) : 0, times, multiples = 0;
+	size_t n = w->f->affected.n;
+	struct place *v = calloc(n + 1, sizeof(*v));
+	uint32_t *counts = calloc(MAX_STEP, sizeof(*counts)), step = 0;
 	char text[64], ordinal[32];
-	bool found;
+	double part = 0;
 
-	step = find_mode(v, n, &times);
-	for (size_t i = 0; i < n; i++)
-		multiples += step > 0 && fmod(v[i], step) == 0;
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = (struct place){group_in(w->x, w->f->affected.v[i], scope),
+			ordinal_in(w->f->affected.v[i], scope)};
+	if (v && counts && n >= 6) {
+		qsort(v, n, sizeof(*v), compare_places);
+		step = find_step_of(v, n, counts, &part);
+	}
 	free(v);
-	found = n >= 5 && step >= 3 && (double)multiples >= .8 * (double)n && 2 * times >= n &&
-		ky_stats_binomial(n, multiples, 1 / step) < 1e-4;
-	if (!found)
+	free(counts);
+	/* So many of those that the step names must be affected. */
+	if (!step || 4 * n * step < w->n_trace)
 		return false;
-	snprintf(text, sizeof(text), "each %s %s",
-		ky_times_ordinal(ordinal, sizeof(ordinal), (uint64_t)step), names[scope]);
-	add_time(w, (double)times / (double)n, 0, text);
+	snprintf(text, sizeof(text), "each %s %s", ky_times_ordinal(ordinal, sizeof(ordinal), step),
+		names[scope]);
+	add_time(w, part, 0, text);
 	return true;
 }
 

@@ -6,8 +6,10 @@ static void *work(void *x)
 	for (int i = 0; i < 500; i++) {
 		char path[64];
 		int admin = chance(.05);
-		snprintf(path, sizeof path, "%s%x", admin ? "/admin/" : areas[below(4)], below(1 << 28));
-		kymo_span_begin(http, request, kymo_string(path, path), kymo_u32(port, 1024 + below(60000)));
+		snprintf(path, sizeof path, "%s%x", admin ? "/admin/" : areas[below(4)],
+			below(1 << 28));
+		kymo_span_begin(http, request, kymo_string(path, path),
+			kymo_u32(port, 1024 + below(60000)));
 		spin(about(80));
 		kymo_span_begin(http, route);
 		spin(about(admin ? 700 : 30));
@@ -17,4 +19,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(2, work); }
+int main(void)
+{
+	run_threads(2, work);
+}

@@ -33,4 +33,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(N, work); }
+int main(void)
+{
+	run_threads(N, work);
+}

@@ -19,4 +19,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(3, work); }
+int main(void)
+{
+	run_threads(3, work);
+}

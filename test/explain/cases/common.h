@@ -63,7 +63,8 @@ static inline double uniform(void)
 	uint64_t z;
 
 	if (!random_state)
-		random_state = (uint64_t)(now_us() * 1e3) ^ (uint64_t)(uintptr_t)&random_state << 20;
+		random_state = (uint64_t)(now_us() * 1e3) ^ (uint64_t)(uintptr_t)&random_state
+								    << 20;
 	z = random_state += 0x9e3779b97f4a7c15u;
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;

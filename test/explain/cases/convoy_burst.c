@@ -21,4 +21,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(6, work); }
+int main(void)
+{
+	run_threads(6, work);
+}

@@ -8,8 +8,20 @@
 static std::mutex m;
 static std::condition_variable cv;
 static int available = 1;
-static void give() { { std::lock_guard<std::mutex> l(m); available++; } cv.notify_one(); }
-static void take() { std::unique_lock<std::mutex> l(m); cv.wait(l, [] { return available > 0; }); available--; }
+static void give()
+{
+	{
+		std::lock_guard<std::mutex> l(m);
+		available++;
+	}
+	cv.notify_one();
+}
+static void take()
+{
+	std::unique_lock<std::mutex> l(m);
+	cv.wait(l, [] { return available > 0; });
+	available--;
+}
 static std::atomic<bool> stop;
 int main()
 {

@@ -4,7 +4,10 @@ static double body(void);
 static void *work(void *x)
 {
 	for (int i = 0; i < 500; i++) {
-		kymo_span_begin(n, op, kymo_i32(size, below(1000)), kymo_string(kind, below(3) ? "a" : below(2) ? "b" : "c"));
+		kymo_span_begin(n, op, kymo_i32(size, below(1000)),
+			kymo_string(kind, below(3)   ? "a"
+					  : below(2) ? "b"
+						     : "c"));
 		spin(body() * 40);
 		kymo_span_begin(n, part);
 		spin(body() * 60);
@@ -15,5 +18,11 @@ static void *work(void *x)
 	}
 	return x;
 }
-static double body(void) { return pow(-log(uniform() + 1e-9), 1.6); }
-int main(void) { run_threads(2, work); }
+static double body(void)
+{
+	return pow(-log(uniform() + 1e-9), 1.6);
+}
+int main(void)
+{
+	run_threads(2, work);
+}

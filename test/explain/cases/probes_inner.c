@@ -1,4 +1,4 @@
-/* span: ht:find expect: grows with probes */
+/* span: ht:find expect: (grows with probes|probes of ht:chain ≥) */
 #include "common.h"
 static void *work(void *x)
 {
@@ -13,4 +13,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(2, work); }
+int main(void)
+{
+	run_threads(2, work);
+}

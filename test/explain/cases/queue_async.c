@@ -1,7 +1,10 @@
 /* span: q:job expect: (q:wait|report:render) */
 #include "common.h"
 #define N 400
-static struct { uint64_t id; int heavy; } ring[N * 2];
+static struct {
+	uint64_t id;
+	int heavy;
+} ring[N * 2];
 static atomic_int put, get, done;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static void *server(void *x)
@@ -9,7 +12,10 @@ static void *server(void *x)
 	name_thread("server");
 	while (!done || get < put) {
 		int at;
-		if (get >= put) { snooze(50); continue; }
+		if (get >= put) {
+			snooze(50);
+			continue;
+		}
 		at = get++;
 		kymo_async_end(q, wait, ring[at].id);
 		kymo_async_begin(q, run, ring[at].id);

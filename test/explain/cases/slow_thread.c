@@ -15,4 +15,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(8, work); }
+int main(void)
+{
+	run_threads(8, work);
+}

@@ -1,8 +1,13 @@
 /* span: pipe:item expect: pipe:encode */
 #include "common.h"
 #define N 500
-static struct queue { int v[N + 1]; int n, at; pthread_mutex_t m; pthread_cond_t c; } q[2] = {
-	{.m = PTHREAD_MUTEX_INITIALIZER, .c = PTHREAD_COND_INITIALIZER}, {.m = PTHREAD_MUTEX_INITIALIZER, .c = PTHREAD_COND_INITIALIZER}};
+static struct queue {
+	int v[N + 1];
+	int n, at;
+	pthread_mutex_t m;
+	pthread_cond_t c;
+} q[2] = {{.m = PTHREAD_MUTEX_INITIALIZER, .c = PTHREAD_COND_INITIALIZER},
+	{.m = PTHREAD_MUTEX_INITIALIZER, .c = PTHREAD_COND_INITIALIZER}};
 static void put(struct queue *k, int v)
 {
 	pthread_mutex_lock(&k->m);

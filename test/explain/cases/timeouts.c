@@ -15,4 +15,7 @@ static void *work(void *x)
 	}
 	return x;
 }
-int main(void) { run_threads(2, work); }
+int main(void)
+{
+	run_threads(2, work);
+}
