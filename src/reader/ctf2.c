@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CTF2-SPEC-2.0. What it leaves to extensions, and what this reader does not decode, is refused by
- * its name: bit orders that are not those of the byte order, encodings other than UTF-8, floating
- * point numbers of other than 32 and 64 bits, integers of more than 64.
+ * its name: bit orders that are not those of the byte order, floating point numbers of other than
+ * 32 and 64 bits, integers of more than 64.
  */
 #include "reader/ctf2.h"
 
@@ -351,17 +351,24 @@ static void parse_float(struct parser *p, json *o, struct ky_type *t)
 		fail(p, "floating point numbers of %u bits are not supported", t->size);
 }
 
-static void check_encoding(struct parser *p, json *o)
+static void parse_encoding(struct parser *p, json *o, struct ky_type *t)
 {
+	static const char *const names[] = {
+		"utf-8", "utf-16le", "utf-16be", "utf-32le", "utf-32be"};
 	const char *encoding = find_text(p, o, "encoding");
 
-	if (encoding && strcmp(encoding, "utf-8"))
-		fail(p, "the encoding '%.32s' is not supported", encoding);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		if (!encoding || !strcmp(encoding, names[i])) {
+			t->encoding = (uint8_t)i;
+			return;
+		}
+	}
+	fail(p, "the encoding '%.32s' is not supported", encoding);
 }
 
 static void parse_string(struct parser *p, json *o, struct ky_type *t)
 {
-	check_encoding(p, o);
+	parse_encoding(p, o, t);
 	t->kind = KY_TYPE_STRING;
 	t->align = 8;
 }
@@ -431,14 +438,14 @@ static void parse_dynamic(struct parser *p, json *o, struct ky_type *t)
 
 static void parse_static_string(struct parser *p, json *o, struct ky_type *t)
 {
-	check_encoding(p, o);
+	parse_encoding(p, o, t);
 	parse_static(p, o, t);
 	t->elem = &character;
 }
 
 static void parse_dynamic_string(struct parser *p, json *o, struct ky_type *t)
 {
-	check_encoding(p, o);
+	parse_encoding(p, o, t);
 	parse_dynamic(p, o, t);
 	t->elem = &character;
 }

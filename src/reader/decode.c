@@ -144,6 +144,20 @@ static int decode_float(struct ky_decoder *d, const struct ky_node *n, struct ky
 	return emit(out, n, (struct ky_value){.f = v});
 }
 
+/* The character 0 that ends a string; NULL when there is none. */
+static inline const char *find_nul(const char *text, size_t n, uint8_t encoding)
+{
+	size_t unit = ky_encoding_unit(encoding);
+
+	if (ky_likely(encoding == KY_UTF_8))
+		return memchr(text, 0, n);
+	for (size_t i = 0; i + unit <= n; i += unit) {
+		if (!memcmp(text + i, "\0\0\0", unit))
+			return text + i;
+	}
+	return NULL;
+}
+
 static inline int decode_string(
 	struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
@@ -152,10 +166,10 @@ static inline int decode_string(
 	if (align(d, n) < 0)
 		return -EBADMSG;
 	text = (const char *)d->data + d->pos / 8;
-	nul = memchr(text, 0, (d->end - d->pos) / 8);
+	nul = find_nul(text, (d->end - d->pos) / 8, n->encoding);
 	if (!nul)
 		return -EBADMSG;
-	d->pos += (uint64_t)(nul + 1 - text) * 8;
+	d->pos += (uint64_t)((size_t)(nul - text) + ky_encoding_unit(n->encoding)) * 8;
 	return emit(out, n, (struct ky_value){.text = text, .n = nul - text});
 }
 
@@ -168,8 +182,12 @@ static struct ky_value array_value(
 {
 	const char *text = (const char *)data + at / 8;
 
-	if (n->is_text)
-		return (struct ky_value){.node = n, .text = text, .n = strnlen(text, count)};
+	if (n->is_text) {
+		const char *nul = find_nul(text, count, n->encoding);
+
+		return (struct ky_value){
+			.node = n, .text = text, .n = nul ? (size_t)(nul - text) : count};
+	}
 	return (struct ky_value){.node = n, .at = at, .n = count};
 }
 

@@ -246,6 +246,20 @@ static char *print_numbers(
 	return to;
 }
 
+static inline char *print_text(
+	struct printer *p, char *to, const struct ky_node *n, const struct ky_value *v)
+{
+	size_t len;
+	char *text;
+
+	if (ky_likely(n->encoding == KY_UTF_8))
+		return print_string(p, to, v->text, v->n);
+	text = ky_text_utf8(n, v, &len);
+	to = print_string(p, to, text ? text : "", len);
+	free(text);
+	return to;
+}
+
 static char *print_blob(struct printer *p, char *to, const struct ky_value *v)
 {
 	to = put_literal(p, to, "{ ");
@@ -261,7 +275,7 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	const struct ky_value *v = p->v++;
 
 	if (n->is_text)
-		return print_string(p, to, v->text, v->n);
+		return print_text(p, to, n, v);
 	if (n->is_blob)
 		return print_blob(p, to, v);
 	to = put_literal(p, to, "[");
@@ -312,7 +326,7 @@ static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 		return print_float(p, to, v->f);
 	case KY_NODE_STRING:
 		v = p->v++;
-		return print_string(p, to, v->text, v->n);
+		return print_text(p, to, n, v);
 	case KY_NODE_ARRAY:
 	case KY_NODE_SEQUENCE:
 		return print_array(p, to, n);

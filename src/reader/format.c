@@ -85,3 +85,58 @@ const char *ky_flag_label(const struct ky_node *n, uint64_t v, uint32_t *at)
 	}
 	return NULL;
 }
+
+static uint32_t unit_at(const struct ky_node *n, const char *p)
+{
+	uint16_t v16;
+	uint32_t v32;
+
+	if (ky_encoding_unit(n->encoding) == 2) {
+		memcpy(&v16, p, sizeof(v16));
+		return n->encoding == KY_UTF_16LE ? le16toh(v16) : be16toh(v16);
+	}
+	memcpy(&v32, p, sizeof(v32));
+	return n->encoding == KY_UTF_32LE ? le32toh(v32) : be32toh(v32);
+}
+
+static char *put_utf8(char *to, uint32_t code)
+{
+	if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+		code = 0xfffd;
+	if (code < 0x80)
+		return ky_put_char(to, (char)code);
+	if (code < 0x800) {
+		to = ky_put_char(to, (char)(0xc0 | code >> 6));
+	} else {
+		if (code < 0x10000) {
+			to = ky_put_char(to, (char)(0xe0 | code >> 12));
+		} else {
+			to = ky_put_char(to, (char)(0xf0 | code >> 18));
+			to = ky_put_char(to, (char)(0x80 | (code >> 12 & 0x3f)));
+		}
+		to = ky_put_char(to, (char)(0x80 | (code >> 6 & 0x3f)));
+	}
+	return ky_put_char(to, (char)(0x80 | (code & 0x3f)));
+}
+
+char *ky_text_utf8(const struct ky_node *n, const struct ky_value *v, size_t *ret_len)
+{
+	size_t unit = ky_encoding_unit(n->encoding), i = 0;
+	char *text = malloc(v->n / unit * 4 + 1), *to = text;
+
+	while (text && i + unit <= v->n) {
+		uint32_t code = unit_at(n, v->text + i), low;
+
+		i += unit;
+		if (unit == 2 && code >= 0xd800 && code < 0xdc00 && i + unit <= v->n) {
+			low = unit_at(n, v->text + i);
+			if (low >= 0xdc00 && low < 0xe000) {
+				code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+				i += unit;
+			}
+		}
+		to = put_utf8(to, code);
+	}
+	*ret_len = text ? (size_t)(to - text) : 0;
+	return text;
+}

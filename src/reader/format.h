@@ -48,6 +48,8 @@ char *ky_put_time(struct ky_format *f, char *to, int64_t ns);
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns);
 /* The next label of an enumeration that fits the value, from index *at on; NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);
+/* A string of an encoding other than UTF-8, in UTF-8; the caller frees it. NULL without memory. */
+char *ky_text_utf8(const struct ky_node *n, const struct ky_value *v, size_t *ret_len);
 /* The next flag of a bit map that has a bit set in the value, from index *at on; NULL: no more. */
 const char *ky_flag_label(const struct ky_node *n, uint64_t v, uint32_t *at);
 

@@ -527,6 +527,7 @@ static void build(struct compiler *c, struct ky_node *node, const struct ky_type
 	node->type = type;
 	node->slot = node->from = KY_NO_SLOT;
 	node->align = type->align ? type->align : 1;
+	node->encoding = type->encoding;
 	node->name = node->full_name + (!c->t->is_ctf2 && node->full_name[0] == '_');
 	if (c->depth >= MAX_DEPTH - 1) {
 		fail(c, "field '%s': types are nested too deeply", node->full_name);

@@ -72,6 +72,7 @@ struct ky_node {
 	bool is_optional;   /* VARIANT: with one option, or none */
 	bool is_blob;	    /* ARRAY, SEQUENCE: of bytes without a meaning of their own */
 	uint8_t show;	    /* INT: enum ky_show */
+	uint8_t encoding;   /* STRING, ARRAY, SEQUENCE: enum ky_encoding */
 	bool is_scalars;    /* ARRAY, SEQUENCE: of plain numbers at equal distances */
 	uint32_t align;	    /* bits, a power of two */
 	uint32_t n;	    /* children: members, options; 1 of arrays */
@@ -91,6 +92,12 @@ struct ky_node {
 	const struct ky_choices *choices; /* VARIANT */
 	struct ky_node *depends_on;	  /* SEQUENCE, VARIANT: an INT */
 };
+
+/* Bytes of the smallest part of a character. */
+static inline size_t ky_encoding_unit(uint8_t encoding)
+{
+	return encoding == KY_UTF_8 ? 1 : encoding <= KY_UTF_16BE ? 2 : 4;
+}
 
 #define KY_NO_BITS UINT64_MAX
 

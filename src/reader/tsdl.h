@@ -47,6 +47,15 @@ enum ky_show {
 	KY_SHOW_FLAGS, /* the labels of bits that are set; ranges are bit numbers */
 };
 
+/* Of strings. CTF 1.8 has the first only. */
+enum ky_encoding {
+	KY_UTF_8,
+	KY_UTF_16LE,
+	KY_UTF_16BE,
+	KY_UTF_32LE,
+	KY_UTF_32BE,
+};
+
 /* What a reader of packets does with a field of CTF 2: see enum ky_role. */
 enum ky_tsdl_role {
 	KY_TSDL_ROLE_NONE,
@@ -79,6 +88,7 @@ struct ky_type {
 	bool is_blob;	     /* ARRAY, SEQUENCE: bytes without a meaning of their own */
 	bool is_optional;    /* VARIANT: with one option, or none */
 	uint8_t show;	     /* INT: enum ky_show */
+	uint8_t encoding;    /* STRING, ARRAY and SEQUENCE of characters: enum ky_encoding */
 	uint8_t role;	     /* INT, ARRAY: enum ky_tsdl_role */
 	uint8_t origin;	     /* of path: enum ky_origin */
 	uint32_t n_up;	     /* KY_FROM_HERE: so many structures further out */
