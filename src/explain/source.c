@@ -448,7 +448,7 @@ static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)
 	case KY_NODE_VARIANT:
 		break;
 	}
-	return (struct ky_fact){KY_FACT_NONE};
+	return (struct ky_fact){.type = KY_FACT_NONE};
 }
 
 struct ky_fact ky_source_fact(
@@ -456,14 +456,14 @@ struct ky_fact ky_source_fact(
 {
 	const struct ky_value *v = value_of(e, f);
 
-	return v ? fact_of(s, v) : (struct ky_fact){KY_FACT_NONE};
+	return v ? fact_of(s, v) : (struct ky_fact){.type = KY_FACT_NONE};
 }
 
 uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field)
 {
 	const struct ky_value *v = value_of(e, e->class->known[field]);
-	struct ky_fact fact = v ? fact_of(s, v) : (struct ky_fact){KY_FACT_NONE};
+	struct ky_fact fact = v ? fact_of(s, v) : (struct ky_fact){.type = KY_FACT_NONE};
 
 	return fact.type == KY_FACT_TEXT ? fact.text : 0;
 }
