@@ -503,7 +503,7 @@ static void begin(void)
 	d.env.user_memory_max = 20 << 20; /* of some sets, not of all */
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	peers_init(&d.peers, &d.env, &d.run);
+	peers_init(&d.peers, &d.env, &d.run, &d.collector);
 	control_init(&d.control, &d.env);
 	d.peers.user_apps_max = USER_APPS_MAX;
 	ky_timer_init(&d.stop_timer, pause_loop);

@@ -12,6 +12,7 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/steps.h"
 #include "sessiond/peers/snapshot.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
@@ -172,7 +173,7 @@ static void on_signal(struct ky_loop *loop, int signo)
 			consumer_reap(&sn->consumer);
 		consumer_reap(&recording_of(s)->consumer); /* may end the session */
 	}
-	collector_reap(&d->peers.collector);
+	collector_reap(&d->collector);
 }
 
 static int watch_signals(struct daemon *d)
@@ -390,7 +391,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 static void init_parts(struct daemon *d)
 {
 	d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
-	peers_init(&d->peers, &d->env, &d->run);
+	peers_init(&d->peers, &d->env, &d->run, &d->collector);
 	control_init(&d->control, &d->env);
 	journal_init(&d->env);
 	d->observer = (struct observer){.session_state = session_changed,
@@ -399,8 +400,8 @@ static void init_parts(struct daemon *d)
 		.session_settled = session_settled,
 		.session_freed = session_freed};
 	ky_list_append(&d->env.observers, &d->observer.node);
-	d->peers.collector.wanted = !d->options.no_collectd;
-	d->peers.collector.without = d->options.without;
+	d->collector.wanted = !d->options.no_collectd;
+	d->collector.without = d->options.without;
 	d->peers.while_used = d->options.while_used;
 }
 
@@ -449,7 +450,7 @@ void daemon_deinit(struct daemon *d)
 	struct app *a, *a_tmp;
 	struct process *p, *p_tmp;
 
-	collector_deinit(&d->peers.collector);
+	collector_deinit(&d->collector);
 	ky_list_foreach_safe (r, r_tmp, &d->control.requests, node)
 		request_free(r);
 	ky_list_foreach_safe (c, c_tmp, &d->control.clients, node)

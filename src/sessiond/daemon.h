@@ -7,7 +7,9 @@
 #define SESSIOND_DAEMON_H
 
 #include "sessiond/control/control.h"
+#include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/model/op.h"
 #include "svc/unix.h"
 
@@ -26,6 +28,7 @@ struct daemon_options {
 struct daemon {
 	struct env env;
 	struct peers peers;
+	struct collector collector;
 	struct control control;
 	struct daemon_options options;
 	struct rundir run;

@@ -11,7 +11,9 @@
 #include "sessiond/model/context.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/steps.h"
 #include "sessiond/control/json.h"
 #include "svc/log.h"
 
@@ -23,8 +25,8 @@ static const char *path_of(const struct env *e, const char *name)
 {
 	static char path[RUNDIR_MAX + sizeof(KY_RUN_SESSIONS) + NAME_MAX + 2];
 
-	snprintf(path, sizeof(path), "%s/" KY_RUN_SESSIONS "%s%s", e->peers->run->path,
-		*name ? "/" : "", name);
+	snprintf(path, sizeof(path), "%s/" KY_RUN_SESSIONS "%s%s", e->run->path, *name ? "/" : "",
+		name);
 	return path;
 }
 
@@ -59,7 +61,7 @@ static void append(struct session *s, struct json_object *line)
 		journal_end(s);
 		session_notice(s,
 			"session '%s' would not survive the session daemon: it cannot be written down in %s/" KY_RUN_SESSIONS,
-			s->name, s->env->peers->run->path);
+			s->name, s->env->run->path);
 	}
 	json_object_put(line);
 }
@@ -478,7 +480,8 @@ static void read_trackers(struct session *s, struct json_object *o)
 
 static void read_schedule(struct session *s, struct json_object *o)
 {
-	rotation_schedule(s, get_number(o, "timer"), get_number(o, "size"));
+	rotation_schedule(
+		&recording_of(s)->rotation, get_number(o, "timer"), get_number(o, "size"));
 }
 
 static void read_channel(struct session *s, struct json_object *o)

@@ -5,6 +5,7 @@
 
 #include "sessiond/journal.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/steps.h"
 #include "svc/log.h"
 
 #define WAIT_NS (2000 * KY_NS_PER_MS) /* consumers call every 50 ms */

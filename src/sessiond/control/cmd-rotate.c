@@ -5,6 +5,7 @@
 #include "sessiond/control/commands.h"
 #include "sessiond/control/json.h"
 #include "sessiond/control/report.h"
+#include "sessiond/peers/backlog.h"
 
 /* Without a trace of the session there are no chunks. */
 static enum outcome check_rotate(struct request *r)
@@ -31,10 +32,24 @@ static void add_rotation(struct request *r, const char *state, const char *path)
 	reply_add(r, "rotation", o);
 }
 
+/* done: what is not done in time. */
+static void fail_order(
+	const struct request_op *o, int status, const char *message, const char *done)
+{
+	struct ky_buf why = {0};
+
+	if (status == -ETIMEDOUT) {
+		ky_buf_printf(&why, "it is not %s yet, which goes on: ", done);
+		session_put_unfinished(o->session, &why);
+	}
+	request_fail(o->request, status, o->session->name, why.data ? why.data : message);
+	ky_buf_deinit(&why);
+}
+
 static void rotated(struct request_op *o, int status, const char *message)
 {
 	if (status && status != -ENODATA)
-		request_fail(o->request, status, o->session->name, message);
+		fail_order(o, status, message, "rotated");
 	else
 		add_rotation(o->request, status ? "empty" : "completed",
 			status ? NULL : recording_of(o->session)->rotation.path);
@@ -51,7 +66,9 @@ static int begin_rotation(struct request *r, struct session *s, bool clear,
 {
 	bool no_wait = request_bool(r, "no_wait");
 	struct request_op *o = no_wait ? NULL : request_op_new(r, s, ended);
-	int ret = o || no_wait ? rotation_begin(s, clear, o ? &o->op : NULL) : -ENOMEM;
+	int ret = o || no_wait
+			  ? rotation_begin(&recording_of(s)->rotation, clear, o ? &o->op : NULL)
+			  : -ENOMEM;
 
 	if (ret < 0) {
 		request_op_free(o);
@@ -68,7 +85,7 @@ enum outcome run_rotate(struct request *r)
 		return REFUSED;
 	if (!ky_list_empty(&r->ops))
 		return request_await(r, request_outcome);
-	path = rotation_path(r->session);
+	path = rotation_path(&recording_of(r->session)->rotation);
 	add_rotation(r, "ongoing", path);
 	return DONE;
 }
@@ -79,7 +96,7 @@ static void cleared(struct request_op *o, int status, const char *message)
 	struct json_object *count;
 
 	if (status) {
-		request_fail(o->request, status, s->name, message);
+		fail_order(o, status, message, "cleared");
 		return;
 	}
 	reply_add_to(o->request, "sessions", report_session(s));
@@ -130,7 +147,7 @@ enum outcome run_clear(struct request *r)
 
 static enum outcome set_schedule(struct request *r, uint64_t timer_us, uint64_t size)
 {
-	rotation_schedule(r->session, timer_us, size);
+	rotation_schedule(&recording_of(r->session)->rotation, timer_us, size);
 	reply_add(r, "session", report_session(r->session));
 	return DONE;
 }

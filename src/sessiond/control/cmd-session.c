@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include "sessiond/control/commands.h"
-#include "sessiond/peers/health.h"
+#include "sessiond/peers/backlog.h"
+#include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/steps.h"
 #include "sessiond/control/report.h"
 
 static void step_ended(struct request_op *o, int status, const char *message)
@@ -255,17 +257,17 @@ static enum outcome create(struct request *r)
 	if (r->timed_out)
 		reply_note(r,
 			"the collector of system state does not answer: the session does without it");
-	if (*e->peers->collector.trouble)
+	if (*e->peers->collector->trouble)
 		reply_note(r,
 			"the collector of system state %s: the session does without it until it is back (the daemon's log has more)",
-			e->peers->collector.trouble);
+			e->peers->collector->trouble);
 	return create_session(r, &spec);
 }
 
 /* A session does not begin before the collector is ready, or has failed. */
 enum outcome run_create(struct request *r)
 {
-	collector_await(&r->env->peers->collector, request_barrier(r));
+	collector_await(r->env->peers->collector, request_barrier(r));
 	return request_await_peers(r, COLLECTOR_ANSWER_NS, create);
 }
 

@@ -2,6 +2,7 @@
 /* The table of control commands (parse.h), and the commands that only look. */
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
 
@@ -14,7 +15,7 @@ static enum outcome run_hello(struct request *r)
 {
 	reply_add(r, "version", json_object_new_string(KYMO_VERSION));
 	reply_add(r, "pid", json_object_new_int(getpid()));
-	reply_add(r, "rundir", json_object_new_string(r->env->peers->run->path));
+	reply_add(r, "rundir", json_object_new_string(r->env->run->path));
 	reply_add(r, "protocol", json_object_new_int(KY_PROTO_VERSION));
 	return DONE;
 }

@@ -4,7 +4,9 @@
 #include "base/glob.h"
 #include "base/loglevel.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
+#include "sessiond/peers/rundir.h"
 
 #define NEAR_MAX 3 /* names offered for one that nothing has */
 
@@ -184,7 +186,7 @@ static unsigned count_programs(
 	*ret_silent = NULL;
 	ky_list_foreach (a, &s->env->peers->apps, node) {
 		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
-			(collector_is(&s->env->peers->collector, a->pid) && !wants_own(r)))
+			(collector_is(s->env->peers->collector, a->pid) && !wants_own(r)))
 			continue;
 		n++;
 		if (a->n_queries)
@@ -217,8 +219,8 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 		ky_buf_printf(to, "; this daemon knows those of user %u, root's knows all",
 			(unsigned)s->uid);
 	if (!n && !bound)
-		ky_buf_printf(to, "; programs find this daemon in %s (KYMO_RUNDIR)",
-			s->env->peers->run->path);
+		ky_buf_printf(
+			to, "; programs find this daemon in %s (KYMO_RUNDIR)", s->env->run->path);
 }
 
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
@@ -239,6 +241,6 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 		ky_buf_printf(to,
 			"; '%s' and others of Kymo's own are recorded by patterns that begin with 'kymo_'",
 			own);
-	if (!e->peers->collector.wanted && !e->bound && wants_own(r))
+	if (!e->peers->collector->wanted && !e->bound && wants_own(r))
 		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
 }

@@ -4,12 +4,13 @@
 #include <inttypes.h>
 
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/model/conflict.h"
 #include "sessiond/model/describe.h"
 #include "sessiond/control/explain.h"
-#include "sessiond/peers/health.h"
+#include "sessiond/peers/backlog.h"
 #include "sessiond/control/json.h"
 #include "sessiond/model/option.h"
 
@@ -489,7 +490,7 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 
 	ky_list_foreach (a, &s->env->peers->apps, node) {
 		if (!a->registered || !session_wants_uid(s, a->user->uid) ||
-			collector_is(&s->env->peers->collector, a->pid))
+			collector_is(s->env->peers->collector, a->pid))
 			continue;
 		if (app_is_tracked(a, s))
 			return;

@@ -12,6 +12,7 @@
 
 struct control;
 struct peers;
+struct rundir;
 
 struct env {
 	struct ky_loop loop;
@@ -19,6 +20,7 @@ struct env {
 	/* The other storeys, which the model does not know: applications and consumers, clients. */
 	struct peers *peers;
 	struct control *control;
+	struct rundir *run; /* peers/rundir.h */
 	unsigned n_sessions;
 	uid_t uid;	   /* the daemon's own */
 	bool bound;	   /* to a command: nothing of it survives it */

@@ -115,4 +115,28 @@ void apps_dump_state(struct session *s, bool all, struct barrier *b);
 /* Number of events of the program that the session records. */
 unsigned app_count_mapped(const struct app *a, const struct session *s);
 
+/* --- for the sources of applications alone: app.c, app-set.c, app-query.c, app-map.c --- */
+
+/* Returns what the application has of the set; NULL: nothing. app_set_get() makes it; NULL without memory. */
+struct app_set *app_set_find(const struct app *a, uint32_t number);
+struct app_set *app_set_get(struct app *a, struct ring_set *set);
+/* Frees it, and the set, if that was for this application only, and never made. */
+void app_set_release(struct app_set *as);
+bool app_set_is_mapped(const struct app_set *as, uint32_t index);
+void app_set_forget_mapping(struct app_set *as, uint32_t index);
+/* Sends the application the set, once. 0 or -errno. */
+int app_set_send(struct app_set *as);
+/* A reply that the application owes; b may be NULL. NULL without memory. */
+struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b);
+/* Watches its process, whose buffers would stay otherwise. False if that is not possible. */
+bool app_watch_process(struct app *a);
+/* Asks it for what all sessions want of it. */
+void app_query_everything(struct app *a);
+/* Asks it to record its state into its sets of the session, in one message: all of them, or those that it was not asked for. */
+void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b);
+/* Takes its answer to a query. as: NULL for QUERY_ALL, and if the session has ended meanwhile. 0 or -errno. */
+int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as);
+/* Says what is left out of the application: in the log, and to those who would record it. Once for each application. */
+void app_complain(struct app *a, const char *fmt, ...) KY_PRINTF(2, 3);
+
 #endif

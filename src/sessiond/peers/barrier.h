@@ -13,6 +13,9 @@
 #include "svc/loop.h"
 
 #define BARRIER_MAX_EXTENSIONS 20
+#define APP_ANSWER_NS	       (100 * KY_NS_PER_MS) /* how long a command waits for applications */
+/* Likewise for a consumer that is at work: clients wait 30 s. */
+#define CONSUMER_ANSWER_NS (25000 * KY_NS_PER_MS)
 
 enum ticket_kind {
 	TICKET_QUERY,  /* an application's EVENTS; key: number of the ring set, or QUERY_ALL */

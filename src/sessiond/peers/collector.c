@@ -8,7 +8,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sessiond/peers/peers.h"
+#include "sessiond/model/env.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/program.h"
 #include "svc/log.h"
 
@@ -28,8 +29,8 @@ static void close_fifo(struct collector *c)
 	if (c->fifo_fd < 0)
 		return;
 	ky_watch_remove(&c->fifo_watch);
-	if (rundir_leads_to(rundir_path(c->env->peers->run, FIFO), c->fifo_fd))
-		unlink(rundir_path(c->env->peers->run, FIFO));
+	if (rundir_leads_to(rundir_path(c->env->run, FIFO), c->fifo_fd))
+		unlink(rundir_path(c->env->run, FIFO));
 	c->fifo_fd = ky_close(c->fifo_fd);
 }
 
@@ -120,7 +121,7 @@ static int spawn(struct collector *c, const char *path)
 	char fifo[PATH_MAX];
 	int life[2], ret;
 
-	snprintf(fifo, sizeof(fifo), "%s", rundir_path(c->env->peers->run, FIFO));
+	snprintf(fifo, sizeof(fifo), "%s", rundir_path(c->env->run, FIFO));
 	ret = open_fifo(c, fifo);
 	if (ret < 0)
 		return ret;
@@ -128,7 +129,7 @@ static int spawn(struct collector *c, const char *path)
 		return -errno;
 	c->pid = fork();
 	if (!c->pid)
-		run_child(path, c->without, fifo, c->env->peers->run->path, life[0]);
+		run_child(path, c->without, fifo, c->env->run->path, life[0]);
 	ret = c->pid < 0 ? -errno : 0;
 	c->pid = KY_MAX(c->pid, 0);
 	ky_close(life[0]);

@@ -9,11 +9,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "sessiond/peers/health.h"
 #include "sessiond/peers/orders.h"
-#include "sessiond/peers/peers.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/program.h"
-#include "sessiond/peers/recording.h"
 #include "svc/log.h"
 
 #define PROGRAM	       "kymo-consumerd"
@@ -74,7 +72,7 @@ static void send_init(struct consumer *c)
 		.resume = c->ready,
 		.rendezvous = c->snapshot || c->session->env->bound
 				      ? ""
-				      : rundir_path(c->session->env->peers->run, KY_RUN_DRAIN),
+				      : rundir_path(c->session->env->run, KY_RUN_DRAIN),
 	};
 
 	ky_cons_init_send(&c->conn, &m, &c->memory_fd, 1);
@@ -123,8 +121,6 @@ static void send_sets(struct consumer *c)
 	const struct channel *channel;
 	const struct ring_set *set;
 
-	if (c->snapshot) /* those of buffers that are no more */
-		c->retired.overwritten = recording_of(c->session)->consumer.retired.overwritten;
 	ky_list_foreach (channel, &c->session->channels, node)
 		ky_list_foreach (set, &channel->sets, node)
 			if (ring_set_is_made(set))
@@ -503,11 +499,8 @@ static int handle_adoption(
 		c->session->shm_fd, fds[0], c->memory_file, &c->memory_fd, &memory);
 	if (ret < 0)
 		return ret;
-	rotation_adopt(c->session, memory.chunk);
 	c->awaited = 0;
-	c->session->unattended_ns = memory.unattended_ns;
-	session_adopt(c->session);
-	OBSERVE(c->session->env, session_settled, c->session);
+	c->ops->adopted(c, &memory);
 	return 0;
 }
 

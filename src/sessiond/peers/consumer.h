@@ -9,6 +9,8 @@
 
 #include <sys/types.h>
 
+#include "abi/resume.h"
+#include "base/buf.h"
 #include "proto/consumer.h"
 #include "sessiond/model/counts.h"
 #include "sessiond/peers/barrier.h"
@@ -26,6 +28,8 @@ struct consumer_ops {
 	void (*ready)(struct consumer *c, int status, const char *message);
 	/* What keeps it from writing; "": nothing any more. */
 	void (*trouble)(struct consumer *c, const char *message);
+	/* A predecessor's has handed over all that it has; memory: what the session's memory holds. */
+	void (*adopted)(struct consumer *c, const struct ky_resume_session *memory);
 	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
 	void (*stuck)(struct consumer *c);
 	/* Its process has ended: in good order, or giving_up as it failed too often. */
@@ -59,7 +63,7 @@ struct consumer {
 	struct ky_timer restart;
 	pid_t process;	       /* whichever it is, also that of a predecessor */
 	uint64_t asked_ns;     /* it owes answers since then; 0: none */
-	struct ky_timer watch; /* looks whether it is at work on them (health.h) */
+	struct ky_timer watch; /* looks whether it is at work on them (consumer-health.c) */
 	struct ky_list tickets;
 	struct event_counts counts;  /* last STATS, with those of sets that were retired */
 	struct event_counts retired; /* of them: what STATS does not have any more */
@@ -101,5 +105,17 @@ void consumer_rotate(
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */
 void consumer_reap(struct consumer *c);
+
+/*
+ * Whether it is at work (consumer-health.c). A consumer that is stopped by a signal, or waits for a disk that does not
+ * answer, says nothing itself. It leaves the times of its steps in the session's memory (abi/resume.h), which the daemon
+ * reads when it is asked, or when the consumer owes an answer.
+ */
+/* Returns for how long the consumer has done nothing although it should, in nanoseconds; 0 if it is at work or idle. */
+uint64_t consumer_silence_ns(const struct consumer *c);
+/* Returns whether commands should not wait for it any longer: at once if it is stopped, else after some seconds. */
+bool consumer_is_stuck(const struct consumer *c);
+/* Appends "its consumer (pid 7) has been stopped by a signal for 3 s: ...": what it does, since when, what helps. */
+void consumer_put_silence(const struct consumer *c, struct ky_buf *to);
 
 #endif

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/rotation.h"
 
-#include "sessiond/peers/health.h"
-#include "sessiond/peers/recording.h"
+#include "sessiond/model/session.h"
+#include "sessiond/peers/consumer.h"
 #include "svc/log.h"
 
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
 #define POLL_NS (100 * KY_NS_PER_MS)
 
-static struct session *session_of(struct rotation *r)
+static void rotate_as_scheduled(struct rotation *r)
 {
-	return &ky_container_of(r, struct recording, rotation)->session;
-}
-
-static void by_itself(struct session *s)
-{
-	int ret = s->state == SESSION_STARTED ? rotation_begin(s, false, NULL) : 0;
+	struct session *s = r->session;
+	int ret = s->state == SESSION_STARTED ? rotation_begin(r, false, NULL) : 0;
 
 	if (ret < 0 && ret != -EBUSY)
 		session_notice(s, "scheduled rotation: %s", strerror(-ret));
@@ -24,29 +20,28 @@ static void by_itself(struct session *s)
 static void run_timer(struct ky_timer *t)
 {
 	struct rotation *r = ky_container_of(t, struct rotation, timer);
-	struct session *s = session_of(r);
 
-	ky_timer_set(&s->env->loop, t, r->timer_us * 1000);
-	by_itself(s);
+	ky_timer_set(&r->session->env->loop, t, r->timer_us * 1000);
+	rotate_as_scheduled(r);
 }
 
 static void run_poll(struct ky_timer *t)
 {
 	struct rotation *r = ky_container_of(t, struct rotation, poll);
 
-	consumer_ask(&recording_of(session_of(r))->consumer, &r->poll_barrier);
+	consumer_ask(r->consumer, &r->poll_barrier);
 	barrier_arm(&r->poll_barrier, CONSUMER_ANSWER_NS);
 }
 
 static void chunk_polled(struct op *op, int status, const char *message)
 {
 	struct rotation *r = ky_container_of(op, struct rotation, polled);
-	struct session *s = session_of(r);
+	struct ky_loop *loop = &r->session->env->loop;
 
-	if (recording_of(s)->consumer.counts.bytes - r->bytes >= r->size)
-		by_itself(s);
-	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
-	ky_timer_set(&s->env->loop, &r->poll, POLL_NS);
+	if (r->consumer->counts.bytes - r->bytes >= r->size)
+		rotate_as_scheduled(r);
+	barrier_init(&r->poll_barrier, loop, &r->polled);
+	ky_timer_set(loop, &r->poll, POLL_NS);
 }
 
 /* Completes the order for the one who waits for it, if somebody still does. */
@@ -63,24 +58,16 @@ static void answer_order(struct rotation *r, int status, const char *message)
 static void order_is_late(struct op *op, int status, const char *message)
 {
 	struct rotation *r = ky_container_of(op, struct rotation, late);
-	struct ky_buf why = {0};
 
-	if (!status)
-		return;
-	ky_buf_printf(
-		&why, "it is not %s yet, which goes on: ", *r->archive ? "rotated" : "cleared");
-	session_put_unfinished(session_of(r), &why);
-	answer_order(r, status, why.data ? why.data : "it is late");
-	ky_buf_deinit(&why);
+	if (status)
+		answer_order(r, status, "");
 }
 
 static void order_done(struct op *op, int status, const char *message);
 
-void rotation_init(struct session *s)
+void rotation_init(struct rotation *r, struct session *s, struct consumer *c)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
-	*r = (struct rotation){.begin = time(NULL)};
+	*r = (struct rotation){.session = s, .consumer = c, .begin = time(NULL)};
 	ky_timer_init(&r->timer, run_timer);
 	ky_timer_init(&r->poll, run_poll);
 	r->late.done = order_is_late;
@@ -89,27 +76,25 @@ void rotation_init(struct session *s)
 	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
 }
 
-static void set_schedule(struct session *s, uint64_t timer_us, uint64_t size)
+static void set_schedule(struct rotation *r, uint64_t timer_us, uint64_t size)
 {
-	struct rotation *r = &recording_of(s)->rotation;
+	struct ky_loop *loop = &r->session->env->loop;
 
 	r->timer_us = timer_us;
 	r->size = size;
 	ky_timer_cancel(&r->timer);
 	ky_timer_cancel(&r->poll);
 	barrier_deinit(&r->poll_barrier);
-	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
+	barrier_init(&r->poll_barrier, loop, &r->polled);
 	if (timer_us)
-		ky_timer_set(&s->env->loop, &r->timer, timer_us * 1000);
+		ky_timer_set(loop, &r->timer, timer_us * 1000);
 	if (size)
-		ky_timer_set(&s->env->loop, &r->poll, 0);
+		ky_timer_set(loop, &r->poll, 0);
 }
 
-void rotation_deinit(struct session *s)
+void rotation_deinit(struct rotation *r)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
-	set_schedule(s, 0, 0);
+	set_schedule(r, 0, 0);
 	answer_order(r, -ECANCELED, "the session was destroyed meanwhile");
 	free(r->archive);
 	free(r->error);
@@ -134,71 +119,60 @@ static char *make_archive(const struct rotation *r)
 	return asprintf(&name, "%s-%s-%u", begin, end, r->n_archived) < 0 ? NULL : name;
 }
 
-int rotation_begin(struct session *s, bool clear, struct op *op)
+int rotation_begin(struct rotation *r, bool clear, struct op *op)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
 	if (r->archive)
 		return -EBUSY;
 	r->archive = clear ? strdup("") : make_archive(r);
 	if (!r->archive)
 		return -ENOMEM;
-	r->was_cleared = recording_of(s)->consumer.counts.cleared;
+	r->was_cleared = r->consumer->counts.cleared;
 	r->op = op;
-	barrier_init(&r->answer, &s->env->loop, &r->late);
-	consumer_rotate(
-		&recording_of(s)->consumer, r->chunk + 1, r->archive, &r->rotated, &r->answer);
+	barrier_init(&r->answer, &r->session->env->loop, &r->late);
+	consumer_rotate(r->consumer, r->chunk + 1, r->archive, &r->rotated, &r->answer);
 	barrier_arm(&r->answer, CONSUMER_ANSWER_NS);
 	return 0;
 }
 
-char *rotation_path(const struct session *s)
+char *rotation_path(const struct rotation *r)
 {
 	char *path;
 
-	return asprintf(&path, "%s/archives/%s", s->output, recording_of(s)->rotation.archive) < 0
-		       ? NULL
-		       : path;
+	return asprintf(&path, "%s/archives/%s", r->session->output, r->archive) < 0 ? NULL : path;
 }
 
 /* A new chunk has begun. */
-static void begin_chunk(struct session *s)
+static void begin_chunk(struct rotation *r)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
-	consumer_chunk_ended(&recording_of(s)->consumer, r->chunk, !*r->archive);
+	consumer_chunk_ended(r->consumer, r->chunk, !*r->archive);
 	r->chunk++;
 	r->begin = time(NULL);
-	r->bytes = recording_of(s)->consumer.counts.bytes;
+	r->bytes = r->consumer->counts.bytes;
 	r->n_archived += !!*r->archive;
-	OBSERVE(s->env, chunk_begun, s, !*r->archive);
+	OBSERVE(r->session->env, chunk_begun, r->session, !*r->archive);
 	if (!*r->archive) {
-		r->n_cleared = recording_of(s)->consumer.counts.cleared - r->was_cleared;
+		r->n_cleared = r->consumer->counts.cleared - r->was_cleared;
 		return;
 	}
 	free(r->path);
-	r->path = rotation_path(s);
+	r->path = rotation_path(r);
 }
 
-void rotation_adopt(struct session *s, uint64_t chunk)
+void rotation_adopt(struct rotation *r, uint64_t chunk)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
 	if (r->chunk == chunk)
 		return;
 	r->chunk = chunk;
 	r->begin = time(NULL);
-	OBSERVE(s->env, chunk_begun, s, false);
+	OBSERVE(r->session->env, chunk_begun, r->session, false);
 }
 
 /* Logs a failure once, however often it is repeated. */
-static void keep_error(struct session *s, const char *message)
+static void keep_error(struct rotation *r, const char *message)
 {
-	struct rotation *r = &recording_of(s)->rotation;
-
 	if (message && (!r->error || strcmp(r->error, message)))
-		ky_error("session '%s': cannot %s: %s", s->name, *r->archive ? "rotate" : "clear",
-			message);
+		ky_error("session '%s': cannot %s: %s", r->session->name,
+			*r->archive ? "rotate" : "clear", message);
 	free(r->error);
 	r->error = message ? strdup(message) : NULL;
 }
@@ -206,18 +180,17 @@ static void keep_error(struct session *s, const char *message)
 static void order_done(struct op *op, int status, const char *message)
 {
 	struct rotation *r = ky_container_of(op, struct rotation, rotated);
-	struct session *s = session_of(r);
 
 	if (!status)
-		begin_chunk(s);
-	keep_error(s, status < 0 && status != -ENODATA ? message : NULL);
+		begin_chunk(r);
+	keep_error(r, status < 0 && status != -ENODATA ? message : NULL);
 	free(r->archive);
 	r->archive = NULL;
 	answer_order(r, status, message);
 }
 
-void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size)
+void rotation_schedule(struct rotation *r, uint64_t timer_us, uint64_t size)
 {
-	set_schedule(s, timer_us, size);
-	OBSERVE(s->env, schedule_changed, s);
+	set_schedule(r, timer_us, size);
+	OBSERVE(r->session->env, schedule_changed, r->session);
 }

@@ -11,9 +11,12 @@
 
 #include "sessiond/peers/barrier.h"
 
+struct consumer;
 struct session;
 
 struct rotation {
+	struct session *session;
+	struct consumer *consumer;
 	uint64_t chunk;	       /* the present one: all orders that were carried out */
 	time_t begin;	       /* of the present chunk */
 	uint64_t bytes;	       /* that were written before it */
@@ -33,19 +36,19 @@ struct rotation {
 	struct op polled;
 };
 
-void rotation_init(struct session *s);
-void rotation_deinit(struct session *s);
+void rotation_init(struct rotation *r, struct session *s, struct consumer *c);
+void rotation_deinit(struct rotation *r);
 /*
  * Begins to archive the present chunk, or (clear) to throw it away. op (may be NULL) is done with 0; -ENODATA: the chunk
  * is empty and goes on; -ETIMEDOUT: the consumer has not answered yet; or another -errno. -EBUSY: another order is under
  * way; -ENOMEM.
  */
-int rotation_begin(struct session *s, bool clear, struct op *op);
+int rotation_begin(struct rotation *r, bool clear, struct op *op);
 /* Where the archive under way will be. Owned by the caller; NULL without memory. */
-char *rotation_path(const struct session *s);
+char *rotation_path(const struct rotation *r);
 /* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
-void rotation_adopt(struct session *s, uint64_t chunk);
+void rotation_adopt(struct rotation *r, uint64_t chunk);
 /* Rotates every timer_us, and whenever so many bytes were written; 0: not. */
-void rotation_schedule(struct session *s, uint64_t timer_us, uint64_t size);
+void rotation_schedule(struct rotation *r, uint64_t timer_us, uint64_t size);
 
 #endif

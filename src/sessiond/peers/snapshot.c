@@ -60,6 +60,8 @@ static void on_ready(struct consumer *c, int status, const char *message)
 	struct snapshot *sn = of(c);
 
 	if (status >= 0) {
+		/* of buffers that do not exist any more */
+		c->retired.overwritten = recording_of(sn->session)->consumer.retired.overwritten;
 		consumer_snapshot(c, sn->max_size);
 		return;
 	}

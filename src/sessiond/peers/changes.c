@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* What peers do when the model changes. */
 #include "sessiond/peers/peers.h"
 
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/collector.h"
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
@@ -27,14 +29,15 @@ static void session_freed(struct session *s)
 	processes_forget(s->env);
 }
 
-void peers_init(struct peers *p, struct env *e, struct rundir *run)
+void peers_init(struct peers *p, struct env *e, struct rundir *run, struct collector *c)
 {
 	p->env = e;
-	p->run = run;
+	e->run = run;
+	p->collector = c;
 	e->peers = p;
 	ky_list_init(&p->apps);
 	ky_list_init(&p->processes);
-	collector_init(&p->collector, e);
+	collector_init(c, e);
 	p->observer = (struct observer){.set_prepared = orders_add_set,
 		.set_made = set_made,
 		.set_retired = set_retired,

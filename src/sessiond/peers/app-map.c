@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* The events that applications have, and the identifiers under which they record them. */
+#include <inttypes.h>
+
+#include "sessiond/model/conflict.h"
+#include "sessiond/model/context.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/message-list.h"
+#include "svc/log.h"
+
+KY_APP_MESSAGES(KY_MSG_SENDER)
+
+/* What MAP refers to. */
+static void post_contexts(struct app_set *as)
+{
+	const struct channel *c = as->set->channel;
+	struct ky_app_contexts m = {.set = as->set->number, .n = c->n_contexts};
+	struct list l;
+
+	if (as->n_contexts == c->n_contexts)
+		return;
+	list_clear(&l);
+	contexts_encode(&l.w, c);
+	m.list = list_bytes(&l);
+	ky_app_contexts_send(&as->app->conn, &m, NULL, 0);
+	as->n_contexts = c->n_contexts;
+}
+
+static void post_map(struct app_set *as, struct list *l)
+{
+	struct ky_app_map m = {.set = as->set->number, .n = l->n, .list = list_bytes(l)};
+
+	if (!l->n)
+		return;
+	post_contexts(as);
+	ky_app_map_send(&as->app->conn, &m, NULL, 0);
+	as->changed = true;
+	list_clear(l);
+}
+
+static void post_unmap(struct app_set *as, struct list *l)
+{
+	struct ky_app_unmap m = {.set = as->set->number, .n = l->n, .list = list_bytes(l)};
+
+	if (!l->n)
+		return;
+	ky_app_unmap_send(&as->app->conn, &m, NULL, 0);
+	as->changed = true;
+	list_clear(l);
+}
+
+/* Room for index + 1 entries, the new ones `fill`ed with this byte; charged to the user. */
+static int grow_array(
+	struct app *a, void *array, uint32_t *n, uint32_t index, size_t size, int fill)
+{
+	void **at = array;
+	size_t want;
+	char *grown;
+
+	if (index < *n)
+		return 0;
+	want = KY_MAX((size_t)index + 1, KY_MIN((size_t)*n * 2, (size_t)USER_EVENTS_MAX));
+	if (user_charge(a->user, (want - *n) * size) < 0) {
+		app_complain(a, "an event is left out: programs of its user have too many");
+		return -EDQUOT;
+	}
+	grown = realloc(*at, want * size);
+	if (!grown) {
+		user_discharge(a->user, (want - *n) * size);
+		app_complain(a, "an event is left out: the session daemon has no memory left");
+		return -ENOMEM;
+	}
+	memset(grown + *n * size, fill, (want - *n) * size);
+	*at = grown;
+	*n = (uint32_t)want;
+	return 0;
+}
+
+/* Tells which event is refused, if it has a name that can be shown. */
+static void complain_of_event(struct app *a, struct ky_bytes bytes, const char *why)
+{
+	struct ky_desc d;
+
+	ky_desc_open(&d, bytes);
+	if (ky_desc_name_valid(d.provider) && ky_desc_name_valid(d.name))
+		app_complain(a, "event '%s:%s' is left out: %s", d.provider, d.name, why);
+	else
+		app_complain(a, "an event is left out: %s", why);
+}
+
+/* Remembers what event `index` is. When the number stands for another event than before, it is
+ * mapped nowhere. */
+static int learn_event(struct app *a, uint32_t index, struct ky_bytes bytes)
+{
+	struct event_desc *d;
+	struct app_set *as;
+	const char *why = "";
+	int ret = user_intern(a->user, bytes, &d, &why);
+
+	if (ret == -EBADMSG)
+		complain_of_event(a, bytes, why);
+	else if (ret == -EDQUOT)
+		app_complain(a, "an event is left out: programs of its user have too many events");
+	if (ret < 0)
+		return ret;
+	ret = grow_array(a, &a->events, &a->n_events, index, sizeof(*a->events), 0);
+	if (ret < 0) {
+		event_desc_unref(d);
+		return ret;
+	}
+	if (a->events[index] != d)
+		ky_list_foreach (as, &a->sets, app_node)
+			app_set_forget_mapping(as, index);
+	event_desc_unref(a->events[index]);
+	a->events[index] = d;
+	return 0;
+}
+
+/* `status` reports conflicts as long as they last (model/conflict.h); the log has them once. */
+static void log_conflict(const struct channel *c, struct set_event *e)
+{
+	struct ky_buf text = {0};
+
+	conflict_describe(&text, c, e);
+	ky_warning("session '%s': %s", c->session->name, text.data ? text.data : e->desc->name);
+	ky_buf_deinit(&text);
+	e->told = true;
+}
+
+/* An event, or all that the program has, cannot be recorded; ret: why. */
+static void report_failure(const struct app_set *as, const struct event_desc *d, int ret)
+{
+	const struct channel *c = as->set->channel;
+	const struct app *a = as->app;
+
+	if (ret == -EDQUOT)
+		session_notice(c->session,
+			"channel '%s': program %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
+			" MiB that one user's may: use smaller or fewer buffers, destroy sessions, or start the session daemon with a larger --max-memory-per-user",
+			c->name, a->name, (int)a->pid, (unsigned)a->user->uid,
+			a->env->user_memory_max >> 20);
+	else if (ret == -EFBIG)
+		session_notice(c->session,
+			"channel '%s': cannot record '%s': the session has as many descriptions of events of user %u as it has room for",
+			c->name, d->name, (unsigned)a->user->uid);
+	else
+		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
+			strerror(-ret));
+}
+
+/* Makes the event known to the set, which the program gets before it is told of any. NULL when that fails, reported. */
+static struct set_event *register_event(struct app_set *as, struct event_desc *d)
+{
+	const struct channel *c = as->set->channel;
+	struct definer by = {.pid = as->app->pid};
+	struct set_event *e;
+	int ret = ring_set_make(as->set);
+
+	memcpy(by.name, as->app->name, sizeof(by.name));
+	if (!ret)
+		ret = ring_set_register(as->set, d, &by, &e);
+	if (!ret)
+		ret = app_set_send(as);
+	if (ret < 0) {
+		report_failure(as, d, ret);
+		return NULL;
+	}
+	if (e->rival && !e->told)
+		log_conflict(c, e);
+	return e;
+}
+
+/* The program has the filter before an event is said to need it. */
+static void post_filter(struct app_set *as, const struct filter *f)
+{
+	struct ky_app_filters m = {.set = as->set->number, .n = 1};
+	struct list l;
+
+	for (uint32_t i = 0; i < as->n_known; i++)
+		if (as->known[i] == f->number)
+			return;
+	if (grow_array(as->app, &as->known, &as->known_cap, as->n_known, sizeof(*as->known), 0) < 0)
+		return;
+	as->known[as->n_known++] = f->number;
+	list_clear(&l);
+	ky_write_u32(&l.w, f->number);
+	ky_write_bytes(&l.w, (struct ky_bytes){f->program, f->len});
+	m.list = list_bytes(&l);
+	ky_app_filters_send(&as->app->conn, &m, NULL, 0);
+}
+
+/* FNV-1a of their numbers. */
+static uint64_t hash_filters(const struct filter *const *filters, uint32_t n)
+{
+	uint64_t h = n ? 0xcbf29ce484222325u : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		h = (h ^ filters[i]->number) * 0x100000001b3u;
+	return h;
+}
+
+/* Adds the event to the list for MAP. */
+static void put_mapping(struct app_set *as, uint32_t index, const struct set_event *e,
+	const struct filter *const *filters, uint32_t n, struct list *l)
+{
+	if (l->w.len + (4 + (size_t)n) * sizeof(uint32_t) > l->w.cap)
+		post_map(as, l);
+	for (uint32_t i = 0; i < n; i++)
+		post_filter(as, filters[i]);
+	ky_write_u32(&l->w, index);
+	ky_write_u32(&l->w, e->id);
+	ky_write_u32(&l->w, e->n_contexts);
+	ky_write_u32(&l->w, n);
+	for (uint32_t i = 0; i < n; i++)
+		ky_write_u32(&l->w, filters[i]->number);
+	l->n++;
+}
+
+/* Gives the event its identifier, if a rule still wants it, and tells its filters, if they are others than before. */
+static void map_event(struct app_set *as, uint32_t index, struct list *l)
+{
+	const struct filter *filters[RULES_MAX];
+	struct event_desc *d = as->app->events[index];
+	struct set_event *e;
+	struct rule *r;
+	uint64_t hash;
+	uint32_t n;
+
+	ky_list_foreach (r, &as->set->channel->rules, node)
+		if (r->enabled)
+			rule_tell_unfit(r, d);
+	if (!channel_wants(as->set->channel, d))
+		return;
+	n = channel_filters(as->set->channel, d, filters);
+	hash = hash_filters(filters, n);
+	if (app_set_is_mapped(as, index) && as->filters[index] == hash)
+		return;
+	e = register_event(as, d);
+	if (!e || grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
+		grow_array(as->app, &as->filters, &as->n_filters, index, sizeof(*as->filters), 0) <
+			0)
+		return;
+	e->n_apps += !app_set_is_mapped(as, index);
+	as->ids[index] = e->id;
+	as->filters[index] = hash;
+	put_mapping(as, index, e, filters, n, l);
+}
+
+static void unmap_unwanted(struct app_set *as, struct barrier *b)
+{
+	struct app *a = as->app;
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!app_set_is_mapped(as, i) || channel_wants(as->set->channel, a->events[i]))
+			continue;
+		app_set_forget_mapping(as, i);
+		ky_write_u32(&l.w, i);
+		l.n++;
+		if (l.w.len + sizeof(uint32_t) > l.w.cap)
+			post_unmap(as, &l);
+	}
+	post_unmap(as, &l);
+	for (uint32_t i = 0; i < as->n_ids; i++)
+		if (app_set_is_mapped(as, i))
+			map_event(as, i, &l);
+	post_map(as, &l);
+	if (as->started && as->changed)
+		app_set_start(as, b);
+}
+
+void apps_unmap_unwanted(struct channel *c, struct barrier *b)
+{
+	struct ring_set *set;
+	struct app_set *as;
+
+	ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (as, &set->users, set_node)
+			unmap_unwanted(as, b);
+}
+
+static void unmap_all(struct app_set *as)
+{
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!app_set_is_mapped(as, i))
+			continue;
+		ky_write_u32(&l.w, i);
+		l.n++;
+		if (l.w.len + sizeof(uint32_t) > l.w.cap)
+			post_unmap(as, &l);
+	}
+	post_unmap(as, &l);
+}
+
+/* While the program records, MAP alone replaces what it has. */
+static void renew_events(struct app_set *as, struct barrier *b)
+{
+	struct list l;
+
+	if (as->set->channel->session->state != SESSION_STARTED)
+		unmap_all(as);
+	list_clear(&l);
+	for (uint32_t i = 0; i < as->n_ids; i++) {
+		if (!app_set_is_mapped(as, i))
+			continue;
+		app_set_forget_mapping(as, i);
+		map_event(as, i, &l);
+	}
+	post_map(as, &l);
+	if (as->started && as->changed)
+		app_set_start(as, b);
+}
+
+void apps_renew_channel(struct channel *c, struct barrier *b)
+{
+	struct ring_set *set;
+	struct app_set *as;
+	int ret;
+
+	c->renewed = c->session->state == SESSION_STARTED;
+	ky_list_foreach (set, &c->sets, node) {
+		ret = ring_set_is_own(set) ? 0 : ring_set_renew(set);
+		if (ret < 0)
+			session_notice(c->session,
+				"channel '%s': some events stay without the new contexts: %s",
+				c->name, strerror(-ret));
+	}
+	ky_list_foreach (set, &c->sets, node)
+		ky_list_foreach (as, &set->users, set_node)
+			renew_events(as, b);
+}
+
+/* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */
+int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
+{
+	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < m->n; i++) {
+		uint32_t index = ky_read_u32(&r);
+		struct ky_bytes desc = ky_read_bytes(&r);
+
+		if (r.error || index >= USER_EVENTS_MAX)
+			return -EBADMSG;
+		if (!learn_event(a, index, desc) && as)
+			map_event(as, index, &l);
+	}
+	if (as)
+		post_map(as, &l);
+	return 0;
+}

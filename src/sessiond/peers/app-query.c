@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Which events applications are asked for, and for which ring sets. */
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/message-list.h"
+#include "sessiond/peers/collector.h"
+#include "sessiond/peers/peers.h"
+#include "sessiond/peers/recording.h"
+
+KY_APP_MESSAGES(KY_MSG_SENDER)
+
+/* The program owes an answer; b may be NULL. NULL without memory. */
+struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b)
+{
+	struct ticket *t = ticket_new(&a->tickets, kind, key, b);
+
+	if (t)
+		t->pid = a->pid;
+	return t;
+}
+
+static void post_query(struct app *a, uint32_t number, const struct list *rules, struct barrier *b)
+{
+	struct ky_app_query m = {.query = number, .n = rules->n, .rules = list_bytes(rules)};
+
+	if (a->n_queries >= APP_PENDING_MAX || user_charge(a->user, sizeof(struct ticket)) < 0) {
+		ky_msg_conn_fail(&a->conn, -EDQUOT);
+		return;
+	}
+	if (!app_owe(a, TICKET_QUERY, number, b)) {
+		user_discharge(a->user, sizeof(struct ticket));
+		return;
+	}
+	a->n_queries++;
+	ky_app_query_send(&a->conn, &m, NULL, 0);
+}
+
+/* The rules of a channel, in as many messages as they need; none when no rule is enabled. */
+static void query_rules(struct app *a, uint32_t number, const struct channel *c, struct barrier *b)
+{
+	struct list rules;
+	struct rule *r;
+	size_t len;
+
+	list_clear(&rules);
+	ky_list_foreach (r, &c->rules, node) {
+		if (!r->enabled)
+			continue;
+		len = rules.w.len;
+		rule_encode(&rules.w, r);
+		if (rules.w.error) {
+			rules.w.len = len;
+			post_query(a, number, &rules, b);
+			list_clear(&rules);
+			rule_encode(&rules.w, r);
+		}
+		rules.n++;
+	}
+	if (rules.n)
+		post_query(a, number, &rules, b);
+}
+
+bool app_is_tracked(const struct app *a, const struct session *s)
+{
+	return tracker_has(&s->trackers[TRACK_VPID], a->vpid) &&
+	       tracker_has(&s->trackers[TRACK_VUID], a->user->uid) &&
+	       tracker_has(&s->trackers[TRACK_VGID], a->gid);
+}
+
+static bool can_record(const struct app *a, struct session *s)
+{
+	if (!a->registered || !session_wants_uid(s, a->user->uid) || !app_is_tracked(a, s))
+		return false;
+	if (s->clock.clock == KY_CLOCK_MONOTONIC || (a->caps & KY_CAP_TSC))
+		return true;
+	session_notice(s,
+		"program %s (pid %d) is left out: it cannot read the machine's counter; start the session daemon with KYMO_CLOCK=monotonic",
+		a->name, (int)a->pid);
+	return false;
+}
+
+/* Its end must be seen, or its buffers would stay. */
+bool app_watch_process(struct app *a)
+{
+	if (!a->process)
+		a->process = process_get(a->env, a->user, a->conn.fd, a->pid, a->number);
+	return a->process && a->process->number;
+}
+
+static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
+{
+	if (app_watch_process(a))
+		return ring_set_of_process(kind, a->pid, a->number, a->process->image);
+	session_notice(kind->channel->session,
+		"channel '%s': program %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
+		kind->channel->name, a->name, (int)a->pid);
+	return NULL;
+}
+
+static void query_channel(struct app *a, struct channel *c, struct barrier *b)
+{
+	bool per_cpu = c->buffers != BUFFERS_THREAD && a->caps & KY_CAP_RSEQ;
+	uint32_t mode = per_cpu ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
+	struct ring_set *set;
+
+	if (!channel_is_active(c) || !can_record(a, c->session))
+		return;
+	set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
+	if (set && c->buffers == BUFFERS_PROCESS)
+		set = set_of_process(a, set);
+	if (set && app_set_get(a, set))
+		query_rules(a, set->number, c, b);
+}
+
+/* The barrier of a start that the program has not acknowledged: what it says meanwhile is to be in effect as well. */
+static struct barrier *pending_start(const struct app *a, struct session *s)
+{
+	const struct ticket *t;
+
+	if (s->step == SESSION_STARTING)
+		ky_list_foreach (t, &a->tickets, node)
+			if (t->barrier == &recording_of(s)->barrier)
+				return t->barrier;
+	return NULL;
+}
+
+void app_query_everything(struct app *a)
+{
+	struct session *s;
+	struct channel *c;
+
+	ky_list_foreach (s, &a->env->sessions, node)
+		if (s->step < SESSION_DROPPING)
+			ky_list_foreach (c, &s->channels, node)
+				query_channel(a, c, pending_start(a, s));
+}
+
+void apps_await_queries(const struct session *s, struct barrier *b)
+{
+	struct app_set *as;
+	struct ticket *t;
+	struct app *a;
+
+	ky_list_foreach (a, &s->env->peers->apps, node)
+		ky_list_foreach (t, &a->tickets, node) {
+			as = t->kind == TICKET_QUERY ? app_set_find(a, t->key) : NULL;
+			if (as && as->set->channel->session == s)
+				ticket_await(t, b);
+		}
+}
+
+void apps_query_channel(struct channel *c, struct barrier *b)
+{
+	struct app *a;
+
+	ky_list_foreach (a, &c->session->env->peers->apps, node)
+		query_channel(a, c, b);
+}
+
+void apps_query_all(const struct env *e, struct barrier *b)
+{
+	struct list rules;
+	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
+	static char *tracers[] = {(char *)"kymo_statedump:*", (char *)"kymo_lib:*"};
+	static const struct rule all[] = {
+		{.pattern = (char *)"*", .level_type = KY_LEVEL_ALL},
+		{.pattern = (char *)"kymo_*",
+			.exclusions = tracers,
+			.n_exclusions = KY_ARRAY_SIZE(tracers),
+			.level_type = KY_LEVEL_ALL},
+	};
+	struct app *a;
+
+	list_clear(&rules);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(all); i++)
+		rule_encode(&rules.w, &all[i]);
+	rules.n = KY_ARRAY_SIZE(all);
+	ky_list_foreach (a, &e->peers->apps, node)
+		if (a->registered && !a->known)
+			post_query(a, QUERY_ALL, &rules, b);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What waits for a session's consumer in the buffers. */
+#ifndef SESSIOND_PEERS_BACKLOG_H
+#define SESSIOND_PEERS_BACKLOG_H
+
+#include "base/buf.h"
+#include "sessiond/model/session.h"
+
+/* Events that programs recorded, or lost, and that the consumer has not reported. */
+struct backlog {
+	uint64_t recorded, discarded;
+};
+void session_backlog(const struct session *s, struct backlog *ret_backlog);
+/* Appends why what its consumer was asked for is not done: how the consumer is, and how much waits for it. */
+void session_put_unfinished(const struct session *s, struct ky_buf *to);
+
+#endif

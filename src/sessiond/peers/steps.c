@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/steps.h"
+
+#include <limits.h>
+
+#include "sessiond/model/context.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/backlog.h"
+#include "sessiond/peers/orders.h"
+#include "sessiond/peers/process.h"
+#include "sessiond/peers/recording.h"
+#include "sessiond/peers/snapshot.h"
+#include "svc/log.h"
+#include "svc/shm-dir.h"
+
+static void step_passed(struct op *op, int status, const char *message);
+
+static struct recording *recording_free(struct recording *r)
+{
+	struct session *s = &r->session;
+	struct snapshot *sn, *sn_tmp;
+
+	session_unlist(s);
+	ky_list_foreach_safe (sn, sn_tmp, &r->snapshots, node)
+		snapshot_cancel(sn);
+	op_done(r->op, -ECANCELED, "the session daemon ended");
+	OBSERVE(s->env, session_freed, s);
+	consumer_deinit(&r->consumer);
+	rotation_deinit(&r->rotation);
+	barrier_deinit(&r->barrier);
+	ky_job_cancel(&r->ending);
+	session_deinit(s);
+	free(r);
+	return NULL;
+}
+
+void session_abandon(struct session *s)
+{
+	struct recording *r = recording_of(s);
+	struct snapshot *sn, *tmp;
+
+	ky_list_foreach_safe (sn, tmp, &r->snapshots, node)
+		snapshot_abandon(sn);
+	r->consumer.pid = 0; /* not to be killed */
+	if (!s->env->handing_over) {
+		consumer_quit(&r->consumer);
+		OBSERVE(s->env, session_ended, s);
+	}
+	recording_free(r);
+}
+
+void session_lose(struct session *s)
+{
+	if (s->state == SESSION_ENDING)
+		ky_info("session '%s' has ended", s->name);
+	else if (s->shm_path)
+		ky_error(
+			"session '%s' was killed: 'kymo recover %s' writes out what its buffers hold",
+			s->name, s->shm_path);
+	else
+		ky_error(
+			"session '%s' is lost: its consumer has ended too; its trace ends where that had written to (%s)",
+			s->name, s->output);
+	OBSERVE(s->env, session_ended, s);
+	recording_free(recording_of(s));
+}
+
+static void run_ending(struct ky_job *j)
+{
+	recording_free(ky_container_of(j, struct recording, ending));
+}
+
+/* Ends the step. A daemon that ends goes on with destroying. */
+static void finish(struct session *s, int error, const char *message)
+{
+	struct recording *r = recording_of(s);
+	struct op *op = r->op;
+
+	s->step = SESSION_IDLE;
+	r->op = NULL;
+	op_done(op, error, message);
+	if (s->env->stopping && s->step == SESSION_IDLE)
+		session_destroy(s, NULL);
+}
+
+/* Keeps what can be used. */
+static void settle_registry(struct session *s, struct registry *r)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	if (r->log_fd >= 0 && ring_set_mend(r) < 0)
+		ky_error("session '%s': its metadata may be incomplete", s->name);
+	r->last_set = NULL;
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (set->registry == r && set->memory.rings_fd < 0 &&
+				(ring_set_is_made(set) || r->log_fd < 0)) {
+				ring_memory_remove(s->shm_fd, set->number);
+				ring_set_free(set);
+			}
+	if (r->log_fd < 0)
+		registry_free(r);
+}
+
+/* Buffers of processes that have ended meanwhile. */
+static void settle_processes(struct session *s)
+{
+	struct ring_set *set, *tmp;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach_safe (set, tmp, &c->sets, node)
+			if (ring_set_is_own(set) && !process_restore(s->env, set))
+				ring_set_end(set);
+}
+
+void session_adopt(struct session *s)
+{
+	struct registry *r, *tmp;
+	bool ending = s->state == SESSION_ENDING;
+
+	ky_list_foreach_safe (r, tmp, &s->registries, node)
+		settle_registry(s, r);
+	settle_processes(s);
+	finish(s, 0, "");
+	if (ending)
+		session_destroy(s, NULL);
+	else
+		session_notice(s, "the session daemon was started again: the session goes on");
+}
+
+/* As finish(), and the session ends. Its name is free at once. */
+static void finish_for_good(struct session *s, int error, const char *message)
+{
+	struct recording *r = recording_of(s);
+	struct op *op = r->op;
+
+	r->op = NULL;
+	if (s->shm_fd >= 0)
+		ky_shm_dir_remove(s->shm_path, s->shm_fd);
+	op_done(op, error, message);
+	OBSERVE(s->env, session_ended, s);
+	session_unlist(s);
+	ky_job_add(&s->env->loop, &r->ending);
+}
+
+/* Ends the step; the client learns of programs that ran unrecorded. */
+static void finish_recording(
+	struct session *s, void (*finish_step)(struct session *, int, const char *))
+{
+	struct ky_buf text = {0};
+
+	session_put_gaps(s, &text);
+	finish_step(s, 0, text.data ? text.data : "");
+	ky_buf_deinit(&text);
+}
+
+static void consumer_ready(struct consumer *c, int status, const char *message)
+{
+	struct session *s = c->session;
+
+	if (s->step != SESSION_CREATING)
+		return;
+	if (status < 0)
+		finish_for_good(s, status, *message ? message : strerror(-status));
+	else
+		finish(s, 0, "");
+}
+
+static void consumer_trouble(struct consumer *c, const char *message)
+{
+	session_set_error(c->session, message);
+}
+
+static void give_up(struct session *s)
+{
+	char why[PATH_MAX + 128];
+
+	snprintf(why, sizeof(why), "its consumer process died again and again: %s%s%s",
+		s->shm_path ? "'kymo recover " : "events that were not written out are lost",
+		s->shm_path ? s->shm_path : "", s->shm_path ? "' may write out the rest" : "");
+	s->shm_fd = ky_close(s->shm_fd); /* the files stay */
+	finish_for_good(s, -ECHILD, why);
+}
+
+/* Completes the op: the step is not done, and goes on. */
+static void give_up_waiting(struct session *s, const char *what)
+{
+	struct recording *r = recording_of(s);
+	struct op *op = r->op;
+	struct ky_buf why = {0};
+
+	r->op = NULL;
+	ky_buf_puts(&why, what);
+	session_put_unfinished(s, &why);
+	op_done(op, -ETIMEDOUT, why.data ? why.data : what);
+	ky_buf_deinit(&why);
+}
+
+/* A predecessor's consumer has handed over all that it has. */
+static void consumer_adopted(struct consumer *c, const struct ky_resume_session *memory)
+{
+	struct session *s = c->session;
+
+	rotation_adopt(&recording_of(s)->rotation, memory->chunk);
+	s->unattended_ns = memory->unattended_ns;
+	session_adopt(s);
+	OBSERVE(s->env, session_settled, s);
+}
+
+static void consumer_stuck(struct consumer *c)
+{
+	give_up_waiting(c->session,
+		"it records no more, and ends when its trace is complete, which it is not yet: ");
+}
+
+static void consumer_gone(struct consumer *c, bool giving_up)
+{
+	struct session *s = c->session;
+
+	if (s->step == SESSION_CREATING)
+		finish_for_good(
+			s, -ECHILD, "its consumer process ended at once (see the daemon's log)");
+	else if (giving_up)
+		give_up(s);
+	else
+		finish_recording(s, finish_for_good);
+}
+
+static const struct consumer_ops consumer_ops = {.ready = consumer_ready,
+	.trouble = consumer_trouble,
+	.adopted = consumer_adopted,
+	.stuck = consumer_stuck,
+	.gone = consumer_gone};
+
+static int recording_new(
+	struct env *e, const struct session_spec *spec, struct recording **ret_recording)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	ky_list_init(&r->snapshots);
+	ky_job_init(&r->ending, run_ending);
+	r->passed.done = step_passed;
+	barrier_init(&r->barrier, &e->loop, &r->passed);
+	ret = session_init(&r->session, e, spec);
+	consumer_init(&r->consumer, &r->session, r->session.output, &consumer_ops);
+	rotation_init(&r->rotation, &r->session, &r->consumer);
+	r->session.step = SESSION_CREATING;
+	*ret_recording = ret < 0 ? recording_free(r) : r;
+	return ret;
+}
+
+static int make_shm(struct session *s)
+{
+	int ret = s->shm_path ? ky_shm_dir_make(s->shm_path, &s->shm_fd) : 0;
+
+	return ret < 0 ? ret : orders_begin(s);
+}
+
+int session_new(
+	struct env *e, const struct session_spec *spec, struct op *op, struct session **ret_session)
+{
+	struct recording *r;
+	int ret = recording_new(e, spec, &r);
+
+	if (ret < 0)
+		return ret;
+	ret = make_shm(&r->session);
+	if (!ret)
+		ret = consumer_spawn(&r->consumer);
+	if (ret < 0) {
+		if (r->session.shm_fd >= 0)
+			ky_shm_dir_remove(r->session.shm_path, r->session.shm_fd);
+		recording_free(r);
+		return ret;
+	}
+	r->op = op;
+	session_list(&r->session);
+	OBSERVE(e, session_made, &r->session);
+	*ret_session = &r->session;
+	return 0;
+}
+
+int session_restore(struct env *e, const struct session_spec *spec, struct session **ret_session)
+{
+	struct recording *r;
+	int ret = recording_new(e, spec, &r);
+
+	if (!ret && r->session.shm_path) {
+		ret = ky_shm_dir_open(r->session.shm_path, &r->session.shm_fd);
+		if (ret < 0)
+			recording_free(r);
+	}
+	if (ret < 0)
+		return ret;
+	session_list(&r->session);
+	*ret_session = &r->session;
+	return 0;
+}
+
+/* Sends an order for each program's ring set of the session; the step's barrier waits for the ACKs.
+ */
+static void order_apps(struct session *s, void (*order)(struct app_set *as, struct barrier *b))
+{
+	struct channel *c;
+	struct ring_set *set;
+	struct app_set *as, *tmp;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node)
+			ky_list_foreach_safe (as, tmp, &set->users, set_node)
+				order(as, &recording_of(s)->barrier);
+}
+
+static int begin(struct session *s, enum session_step step, struct op *op)
+{
+	if (s->step != SESSION_IDLE)
+		return -EBUSY;
+	s->step = step;
+	recording_of(s)->op = op;
+	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
+	return 0;
+}
+
+/* It is as it should be; or will be, and who was told so now would take it to be. */
+static int already(const struct session *s)
+{
+	return s->step == SESSION_IDLE ? -EALREADY : -EBUSY;
+}
+
+int session_start(struct session *s, struct op *op)
+{
+	int ret = s->state == SESSION_STARTED ? already(s) : begin(s, SESSION_STARTING, op);
+	struct channel *c;
+
+	if (ret < 0)
+		return ret;
+	ky_list_foreach (c, &s->channels, node)
+		if (c->renewed || channel_count_older(c))
+			apps_renew_channel(c, NULL);
+	session_set_state(s, SESSION_STARTED);
+	order_apps(s, app_set_start);
+	apps_await_queries(s, &recording_of(s)->barrier);
+	apps_dump_state(s, false, &recording_of(s)->barrier);
+	barrier_arm(&recording_of(s)->barrier, APP_ANSWER_NS);
+	return 0;
+}
+
+/* No program records any more, when the step has passed. */
+static int end_recording(struct session *s, enum session_step step, struct op *op)
+{
+	int ret = begin(s, step, op);
+
+	if (ret < 0)
+		return ret;
+	session_set_state(s, step == SESSION_PAUSING	? SESSION_PAUSED
+			     : step == SESSION_DROPPING ? SESSION_ENDING
+							: SESSION_STOPPED);
+	order_apps(s, step == SESSION_DROPPING ? app_set_drop : app_set_stop);
+	barrier_arm(&recording_of(s)->barrier, APP_ANSWER_NS);
+	return 0;
+}
+
+int session_stop(struct session *s, struct op *op)
+{
+	return s->state == SESSION_STOPPED ? already(s) : end_recording(s, SESSION_STOPPING, op);
+}
+
+int session_pause(struct session *s, struct op *op)
+{
+	if (s->state == SESSION_STARTED)
+		return end_recording(s, SESSION_PAUSING, op);
+	return s->state == SESSION_PAUSED ? already(s) : -ENOTCONN;
+}
+
+int session_resume(struct session *s, struct op *op)
+{
+	return s->state == SESSION_STOPPED ? -ENOTCONN : session_start(s, op);
+}
+
+int session_destroy(struct session *s, struct op *op)
+{
+	return end_recording(s, SESSION_DROPPING, op);
+}
+
+static void flush(struct session *s)
+{
+	s->step = SESSION_FLUSHING;
+	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
+	consumer_flush(&recording_of(s)->consumer, &recording_of(s)->barrier);
+	barrier_arm(&recording_of(s)->barrier, CONSUMER_ANSWER_NS);
+}
+
+/* No barrier: the end of the consumer is what is waited for, however long its disk takes. */
+static void quit(struct session *s)
+{
+	s->step = SESSION_QUITTING;
+	consumer_quit(&recording_of(s)->consumer);
+}
+
+static void step_passed(struct op *op, int status, const char *message)
+{
+	struct session *s = &ky_container_of(op, struct recording, passed)->session;
+
+	switch (s->step) {
+	case SESSION_STARTING:
+		s->recording_ns = ky_loop_now_ns();
+		finish(s, 0,
+			status ? "some programs have not answered yet: their events, and the state that they tell, may begin later"
+			       : "");
+		break;
+	case SESSION_PAUSING:
+		finish_recording(s, finish);
+		break;
+	case SESSION_STOPPING:
+		flush(s);
+		break;
+	case SESSION_FLUSHING:
+		if (status)
+			give_up_waiting(
+				s, "it records no more, but its trace is not complete yet: ");
+		finish_recording(s, finish);
+		break;
+	case SESSION_DROPPING:
+		quit(s);
+		break;
+	case SESSION_IDLE:
+	case SESSION_CREATING:
+	case SESSION_QUITTING:
+		break;
+	}
+}
