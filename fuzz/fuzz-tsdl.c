@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Metadata of a trace: any bytes, plain or in packets, through the parser and the layout compiler.
- */
+/* Parses and compiles any bytes as the metadata of a trace. */
 #include "base/buf.h"
 #include "linear.h"
 #include "reader/layout.h"

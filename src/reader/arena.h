@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is freed all at once, with a limit: what a trace's metadata makes the reader keep.
- * Used by the TSDL parser and the layout compiler of one trace; not shared between threads.
+ * Memory that is freed all at once, with a limit. It holds everything that the metadata of one
+ * trace makes the reader allocate. Used by the parser and the layout compiler; not shared between
+ * threads.
  */
 #ifndef READER_ARENA_H
 #define READER_ARENA_H
@@ -16,9 +17,11 @@ struct ky_arena {
 };
 
 void ky_arena_deinit(struct ky_arena *a);
-/* Zeroed memory, aligned for anything; NULL without memory or beyond the limit. n may be 0. */
+/*
+ * Returns zeroed memory, aligned for any type; NULL without memory or beyond the limit. n may be 0.
+ */
 void *ky_arena_alloc(struct ky_arena *a, size_t n);
-/* NUL-terminated copy of n bytes. */
+/* Returns a NUL-terminated copy of n bytes, or NULL. */
 char *ky_arena_strndup(struct ky_arena *a, const char *s, size_t n);
 
 #endif

@@ -867,7 +867,9 @@ static void parse_fragment(struct parser *p, json *o)
 
 /* --- the whole --- */
 
-/* One fragment of len bytes, without its separator. What the end of the text cuts off is left out. */
+/*
+ * One fragment of len bytes, without its separator. What the end of the text cuts off is left out.
+ */
 static void parse_text(
 	struct parser *p, struct json_tokener *tokener, const char *text, size_t len, bool is_last)
 {

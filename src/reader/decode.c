@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/decode.h"
 
-/* At most 9 bytes are touched. */
+/* Reads at most 9 bytes. */
 uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian)
 {
 	const uint8_t *p = data + at / 8;
@@ -39,7 +39,7 @@ static inline int align(struct ky_decoder *d, const struct ky_node *n)
 	return 0;
 }
 
-/* Makes room for n more values: 0, -ENOMEM, or -EBADMSG beyond the limit. */
+/* Makes room for n more values. Returns 0, -ENOMEM, or -EBADMSG beyond the limit. */
 static __attribute__((noinline)) int grow(struct ky_values *out, size_t n)
 {
 	size_t cap = KY_MAX(2 * out->cap, KY_MAX(out->n + n, (size_t)64));
@@ -71,7 +71,7 @@ int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n)
 	return 0;
 }
 
-/* Adds a value if it is wanted. */
+/* Appends a value, unless the caller wants none. */
 static inline int emit(struct ky_values *out, const struct ky_node *n, struct ky_value value)
 {
 	int r = out ? reserve(out, 1) : 0;
@@ -89,7 +89,7 @@ static void set_role(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 	d->have |= 1u << n->role;
 }
 
-/* Seven bits in each byte, the lowest first; the last byte has its highest bit clear. */
+/* LEB128: seven bits in each byte, the lowest first. The highest bit of the last byte is 0. */
 static bool read_leb(struct ky_decoder *d, bool is_signed, uint64_t *ret_v)
 {
 	uint64_t v = 0;
@@ -144,7 +144,7 @@ static int decode_float(struct ky_decoder *d, const struct ky_node *n, struct ky
 	return emit(out, n, (struct ky_value){.f = v});
 }
 
-/* The character 0 that ends a string; NULL when there is none. */
+/* Returns the character 0 that ends a string, or NULL. */
 static inline const char *find_nul(const char *text, size_t n, uint8_t encoding)
 {
 	size_t unit = ky_encoding_unit(encoding);
@@ -176,7 +176,7 @@ static inline int decode_string(
 static __attribute__((noinline)) int decode_node(
 	struct ky_decoder *d, const struct ky_node *n, struct ky_values *out);
 
-/* Of an array of plain numbers. */
+/* Returns the value of an array of plain numbers. */
 static struct ky_value array_value(
 	const uint8_t *data, uint64_t at, const struct ky_node *n, uint64_t count)
 {
@@ -205,7 +205,7 @@ static int decode_numbers(
 	return out ? emit(out, n, array_value(d->data, at, n, count)) : 0;
 }
 
-/* Fields without bits cost work that no bits pay for. */
+/* A field without bits costs work, but no bits. Refuses more of them than the budget allows. */
 static int charge_empty(struct ky_decoder *d)
 {
 	if (!d->n_empty)
@@ -249,7 +249,7 @@ static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct 
 	return r ? r : decode_node(d, &n->children[option], out);
 }
 
-/* The value of a member of a run, at a whole byte that the caller has checked. */
+/* Returns the value of a member of a run. The caller checked that it lies within the packet. */
 static inline struct ky_value flat_value(const uint8_t *data, uint64_t at, const struct ky_node *n)
 {
 	struct ky_value v = {.node = n};
@@ -263,7 +263,7 @@ static inline struct ky_value flat_value(const uint8_t *data, uint64_t at, const
 	return v;
 }
 
-/* Members from n on, of a run. */
+/* Decodes the members of a run from n on. */
 static inline int decode_run(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
 	uint64_t at = ky_align_up(d->pos, 8), end = at + n->run_bits;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bits to values, along a compiled layout. Pure, and the place where hostile packets are met:
- * nothing is read outside of [0, end), and the work is bounded by the bits and the layout.
+ * Decodes bits to values along a compiled layout. Pure. Packets are hostile input: the decoder
+ * reads nothing outside of [0, end), and its work is bounded by the number of bits and the layout.
  *
- * Values come in the order of the fields that are shown, without structures (their members follow
- * each other). An array of plain numbers is one value, and its elements are read when wanted.
+ * Values come in the order of the shown fields. A structure has no value of its own, its members
+ * have. An array of plain numbers is one value: users read its elements with ky_read_int.
  */
 #ifndef READER_DECODE_H
 #define READER_DECODE_H
@@ -14,16 +14,17 @@
 struct ky_value {
 	const struct ky_node *node;
 	union {
-		uint64_t u;	  /* INT: sign-extended if it is signed; VARIANT: the option */
+		uint64_t
+			u; /* INT: sign-extended if signed; VARIANT: index of the option, or KY_NO_OPTION */
 		double f;	  /* FLOAT */
 		const char *text; /* STRING and text arrays: n bytes, in the packet */
-		uint64_t at;	  /* ARRAY, SEQUENCE of plain numbers: bit of the first */
+		uint64_t at;	  /* ARRAY, SEQUENCE of plain numbers: bit offset of the first */
 	};
-	uint64_t n; /* STRING, ARRAY, SEQUENCE: length; elements follow if they are no plain numbers
+	uint64_t n; /* STRING, ARRAY, SEQUENCE: length. Elements that are not plain numbers follow.
 		     */
 };
 
-/* Grows as needed, up to max. */
+/* A list of values that grows as needed, up to max. */
 struct ky_values {
 	struct ky_value *v; /* owned */
 	size_t n, cap;
@@ -37,27 +38,27 @@ struct ky_decoder {
 	uint64_t pos, end;   /* bits */
 	uint64_t *slots;     /* n_slots of the layout; borrowed */
 	uint64_t clock;	     /* value of the clock at pos */
-	uint64_t n_empty;    /* how many more fields may have no bits: bounds the work */
-	uint32_t have;	     /* roles that were met: 1 << role */
+	uint64_t n_empty;    /* number of further fields that may have no bits: bounds the work */
+	uint32_t have;	     /* set of roles decoded so far: 1 << role */
 	uint64_t role[KY_N_ROLES];
 };
 
 /*
- * Decodes one scope, a structure. out: where its values are added, or NULL. Returns 0, -EBADMSG when the bits
- * are none of the layout's (pos is then anywhere up to end), or -ENOMEM.
+ * Decodes one scope, which is a structure. Appends its values to out, which may be NULL. Returns 0,
+ * -ENOMEM, or -EBADMSG if the bits do not match the layout; pos is then anywhere up to end.
  */
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out);
 
-/* Distance in bits from element to element of an array of plain numbers. */
+/* Returns the distance in bits between elements of an array of plain numbers. */
 static inline uint64_t ky_node_stride(const struct ky_node *elem)
 {
 	return ky_align_up(elem->size, elem->align);
 }
 
-/* 0, -ENOMEM, or -EBADMSG beyond the limit. */
+/* Appends n values. Returns 0, -ENOMEM, or -EBADMSG beyond the limit. */
 int ky_values_add(struct ky_values *values, const struct ky_value *v, size_t n);
 
-/* Bits that do not fill whole bytes, or not 1, 2, 4 or 8 of them. */
+/* Reads bits of any size at any place. */
 uint64_t ky_read_bits_slow(const uint8_t *data, uint64_t at, unsigned size, bool big_endian);
 
 static inline uint64_t ky_read_bits(
@@ -87,7 +88,7 @@ static inline uint64_t ky_read_bits(
 	}
 }
 
-/* An INT at this bit; the caller knows that it lies within the packet. */
+/* Reads an INT at this bit. The caller checks that it lies within the packet. */
 static inline uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struct ky_node *n)
 {
 	uint64_t v = ky_read_bits(data, at, n->size, n->big_endian);
@@ -97,10 +98,13 @@ static inline uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struc
 	return v;
 }
 
-/* The same of a FLOAT. */
+/* Reads a FLOAT at this bit. */
 double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n);
 
-/* A timestamp of fewer than 64 bits is the low part of the next clock value that ends in it. */
+/*
+ * Sets the clock to a timestamp. One of fewer than 64 bits is the low part of the next value that
+ * ends in it.
+ */
 static inline void ky_move_clock(struct ky_decoder *d, const struct ky_node *n, uint64_t v)
 {
 	uint64_t mask = n->size == 64 ? ~(uint64_t)0 : ((uint64_t)1 << n->size) - 1;
@@ -113,8 +117,8 @@ static inline void ky_move_clock(struct ky_decoder *d, const struct ky_node *n, 
 }
 
 /*
- * Decodes the head of a record if it is a short one (h->bits is not 0), and returns its identifier;
- * false, and nothing is done, when it is not.
+ * Decodes the head of a record if it is a short one, and returns true with its identifier. Returns
+ * false and does nothing if it is a longer one. h->bits is not 0.
  */
 static inline bool ky_decode_short_head(
 	struct ky_decoder *d, const struct ky_short_head *h, uint64_t *ret_id)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two passes over each scope. Forwards: nodes are made, and lengths and tags are looked for among
- * the fields that lie before. Backwards: what is shown; a field with a special meaning is not,
- * unless something shown depends on it. The rules are those of babeltrace2, so that both show the
- * same.
+ * The compiler makes two passes over each scope. The first one goes forwards: it makes nodes, and
+ * finds lengths and tags among the fields that were decoded before. The second one goes backwards:
+ * it marks the fields that are shown. A field with a role is hidden, unless a shown field depends
+ * on it. The rules are those of babeltrace2, so that both show the same.
  */
 #include "reader/layout.h"
 
@@ -11,7 +11,7 @@
 
 #define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
 
-/* Scopes from the outermost; a path may begin with the scope's name. */
+/* Scopes in the order in which they are decoded. A path of TSDL may begin with a scope's name. */
 enum {
 	SCOPE_PACKET_HEADER,
 	SCOPE_PACKET_CONTEXT,
@@ -32,12 +32,13 @@ struct compiler {
 	size_t why_size;
 	bool failed;
 	struct ky_node *scopes[N_SCOPES];
-	int scope;			   /* being compiled */
-	struct ky_node *frames[MAX_DEPTH]; /* under construction; n counts the children begun */
+	int scope; /* being compiled */
+	struct ky_node *frames
+		[MAX_DEPTH]; /* nodes under construction, outermost first; n counts the children begun */
 	int depth;
 	uint32_t n_slots, max_slots;
 	const struct ky_clock *clock;	   /* of the stream being compiled, or NULL */
-	const struct ky_choices **choices; /* all so far; found by their types; owned */
+	const struct ky_choices **choices; /* all so far, found by their types; owned */
 	size_t n_choices;
 };
 
@@ -64,7 +65,10 @@ static void *alloc(struct compiler *c, size_t n, size_t size)
 
 /* --- references --- */
 
-/* Follows a.b.c from a structure, through structures. words ends with NULL. */
+/*
+ * Follows a path from a structure through structures. words ends with NULL. Returns NULL if it
+ * leads nowhere.
+ */
 static struct ky_node *follow(const struct compiler *c, struct ky_node *s, const char *const *words)
 {
 	for (; s && s->kind == KY_NODE_STRUCT && *words; words++) {
@@ -75,7 +79,10 @@ static struct ky_node *follow(const struct compiler *c, struct ky_node *s, const
 	return s && !*words ? s : NULL;
 }
 
-/* How many words of the path are the name of this scope; 0: it is not its. */
+/*
+ * Returns the number of words that the path spends on the name of this scope; 0 if it names
+ * another.
+ */
 static unsigned scope_words(int scope, const char *const *words)
 {
 	unsigned n = 0;
@@ -103,7 +110,7 @@ static struct ky_node *find_absolute(
 	return NULL;
 }
 
-/* From the innermost structure outwards, then in the scopes before. */
+/* Searches from the innermost structure outwards, then in earlier scopes, the nearest first. */
 static struct ky_node *find_by_name(struct compiler *c, const char *const *words)
 {
 	bool is_absolute = false;
@@ -116,7 +123,10 @@ static struct ky_node *find_by_name(struct compiler *c, const char *const *words
 	return found;
 }
 
-/* From the structure that holds the field, or one n_up structures further out. */
+/*
+ * Follows a path from the n_up-th structure around the current field; 0: the structure that holds
+ * it.
+ */
 static struct ky_node *find_from_here(struct compiler *c, const char *const *words, uint32_t n_up)
 {
 	for (int i = c->depth - 1; i >= 0; i--) {
@@ -139,7 +149,7 @@ static struct ky_node *find_field(struct compiler *c, const struct ky_type *type
 	return follow(c, scope == c->scope ? c->frames[0] : c->scopes[scope], type->path);
 }
 
-/* Writes a.b.c for a message. */
+/* Writes the path as a.b.c for a message. */
 static const char *join_words(char *text, size_t size, const char *const *words)
 {
 	size_t len = 0;
@@ -159,7 +169,7 @@ static bool can_depend(const struct ky_node *on, const struct ky_type *type)
 	return !on->is_signed;
 }
 
-/* Makes node depend on the integer that its type names, whose value gets a slot. */
+/* Makes node depend on the integer that its type names, and gives that integer a slot. */
 static void depend(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
 	struct ky_node *on = find_field(c, type);
@@ -180,7 +190,9 @@ static void depend(struct compiler *c, struct ky_node *node, const struct ky_typ
 	node->from = on->slot;
 }
 
-/* [env.NAME]: an array whose length is a number of the environment. */
+/*
+ * Handles [env.NAME], an array whose length is in the environment. Returns false for other lengths.
+ */
 static bool find_env_count(struct compiler *c, const struct ky_node *node, const char *const *path,
 	uint64_t *ret_count)
 {
@@ -219,7 +231,7 @@ static const struct {
 	{SCOPE_FIELDS, "_async_id", KY_ROLE_ASYNC_ID},
 };
 
-/* CTF 2 says what its fields are for; what a time means depends on its place. */
+/* Returns the role that CTF 2 declares for a field; it depends on the scope, too. */
 static enum ky_role explicit_role(const struct compiler *c, const struct ky_type *type)
 {
 	static const struct {
@@ -247,7 +259,10 @@ static enum ky_role explicit_role(const struct compiler *c, const struct ky_type
 	return KY_ROLE_NONE;
 }
 
-/* In the event header, `id` counts in any structure; elsewhere only what is at the top. */
+/*
+ * Returns the role of a field by its name. In an event header, `id` may be in any structure; other
+ * names count at the top of their scope only.
+ */
 static enum ky_role role_of(const struct compiler *c, const struct ky_node *node)
 {
 	const struct ky_node *parent = c->frames[c->depth - 1];
@@ -276,7 +291,7 @@ static bool is_uuid_of_packet(const struct compiler *c, const struct ky_node *no
 	return c->t->is_ctf2 ? node->type->role == KY_TSDL_ROLE_UUID : !strcmp(node->name, "uuid");
 }
 
-/* What readers of a packet rely on must be unsigned integers, and a UUID 16 bytes. */
+/* Refuses fields with a role that are not unsigned integers, and UUIDs that are not 16 bytes. */
 static void check_role(struct compiler *c, const struct ky_node *node)
 {
 	const struct ky_node *elem = node->children;
@@ -299,7 +314,9 @@ static void check_role(struct compiler *c, const struct ky_node *node)
 
 /* --- clocks --- */
 
-/* A time without a clock is one of the only clock, or of one that counts nanoseconds from 0. */
+/*
+ * Tells times that have no clock. They use the only clock, or one that counts nanoseconds from 0.
+ */
 static bool is_unmapped_time(const struct compiler *c, const struct ky_node *node)
 {
 	for (int i = 0; i < c->depth; i++) {
@@ -360,7 +377,7 @@ static void find_clock(struct compiler *c, struct ky_node *node, const struct ky
 			node->full_name, c->clock->name, clock->name);
 	c->clock = clock;
 	node->is_mapped = true;
-	/* The end of a packet is no time to go to when it begins. */
+	/* The decoder meets the end time of a packet before its events. */
 	node->is_clock = !node->is_signed && node->role != KY_ROLE_TIMESTAMP_END;
 }
 
@@ -386,12 +403,11 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	node->show = type->show;
 	node->role = role_of(c, node);
 	if (c->scope <= SCOPE_EVENT_CONTEXT)
-		node->slot = c->n_slots++; /* some event may ask for it */
+		node->slot = c->n_slots++; /* an event may depend on it */
 	find_clock(c, node, type);
 }
 
-/* Plain numbers, nothing else wants their values, each begins where the last one's alignment ends.
- */
+/* Plain numbers are at equal distances in an array, and nothing depends on them. */
 static bool is_plain(const struct ky_node *elem)
 {
 	return (elem->kind == KY_NODE_INT || elem->kind == KY_NODE_FLOAT) && !elem->is_mapped &&
@@ -446,7 +462,10 @@ static void build_children(struct compiler *c, struct ky_node *node, const struc
 	c->depth--;
 }
 
-/* The ranges of the tag whose labels name options, in their order. */
+/*
+ * Collects the ranges of the tag whose labels name options, in their order. Returns false without
+ * memory.
+ */
 static bool make_choices(struct compiler *c, struct ky_choices *to, const struct ky_type *tag,
 	const struct ky_node *variant)
 {
@@ -469,7 +488,7 @@ static bool make_choices(struct compiler *c, struct ky_choices *to, const struct
 	return ok;
 }
 
-/* The choices of a variant that needs no labels. */
+/* Makes the choices of a variant that has ranges of its own. Returns false without memory. */
 static bool copy_choices(
 	struct compiler *c, struct ky_choices *to, const struct ky_type *type, bool is_signed)
 {
@@ -478,13 +497,13 @@ static bool copy_choices(
 		&to->segments, &c->t->arena, type->ranges, type->n_ranges, is_signed, 1);
 }
 
-/* Variants of the same types share their choices. NULL after an error. */
+/* Returns the choices of a variant; variants of the same types share them. NULL after an error. */
 static const struct ky_choices *find_choices(
 	struct compiler *c, const struct ky_node *variant, const struct ky_type *type)
 {
 	const struct ky_type *tag = variant->depends_on->type;
 	const void *options = type->n ? (const void *)type->members : type;
-	/* The table takes any pair of pointers. */
+	/* The table of names works for any pair of pointers. */
 	uint32_t *at = ky_names_at(&c->t->names, tag, options);
 	struct ky_choices *made = NULL;
 
@@ -590,7 +609,7 @@ static void mark_shown(struct ky_node *node)
 	}
 	switch ((enum ky_node_kind)node->kind) {
 	case KY_NODE_INT:
-		node->is_shown = node->is_shown || /* because something depends on it */
+		node->is_shown = node->is_shown || /* a shown field depends on it */
 				 (!node->is_mapped &&
 					 (node->role == KY_ROLE_NONE || node->role >= KY_ROLE_CPU));
 		break;
@@ -607,7 +626,7 @@ static void mark_shown(struct ky_node *node)
 		node->children[i].is_shown = any;
 }
 
-/* What stands before a member in text. */
+/* Makes the text before the value of a member. */
 static void make_lead(struct compiler *c, struct ky_node *node, const char *before)
 {
 	size_t before_len = strlen(before), name_len = strlen(node->name);
@@ -646,7 +665,10 @@ static void mark_hidden(struct ky_node *node)
 
 /* --- what is quick to read --- */
 
-/* Bits of a field that has whole bytes, at any whole byte, and that only its value matters of. */
+/*
+ * Returns the size of a field that can be part of a run: whole bytes at any byte, without a role. 0
+ * for others.
+ */
 static uint64_t flat_bits(const struct ky_node *node)
 {
 	const struct ky_node *elem = node->kind == KY_NODE_ARRAY ? node->children : node;
@@ -675,7 +697,7 @@ static void find_runs(struct ky_node *node)
 	}
 }
 
-/* Adds a scope's size to *bits. */
+/* Adds the size of a scope to *bits, or sets KY_NO_BITS if it varies. */
 static void add_bits(uint64_t *bits, const struct ky_node *scope)
 {
 	if (!scope || *bits == KY_NO_BITS)
@@ -686,7 +708,7 @@ static void add_bits(uint64_t *bits, const struct ky_node *scope)
 		*bits += scope->children[0].run_bits;
 }
 
-/* struct { INT id; variant <id> { struct { INT time; } first; ... }; } */
+/* Recognizes struct { INT id; variant <id> { struct { INT time; } first; ... }; }. */
 static void find_short_head(struct ky_short_head *h, const struct ky_node *header)
 {
 	const struct ky_node *id, *variant, *option, *time;
@@ -722,7 +744,7 @@ static void find_short_head(struct ky_short_head *h, const struct ky_node *heade
 
 /* --- the trace --- */
 
-/* When all that may depend on the scope's fields is known. */
+/* Completes a scope. All fields that may depend on its fields are compiled. */
 static void finish_scope(struct compiler *c, struct ky_node *node)
 {
 	if (!node || c->failed)
@@ -752,7 +774,7 @@ static unsigned width_of(const struct ky_node *scope, enum ky_role role)
 	return 0;
 }
 
-/* Events share their slots: only one is decoded at a time. */
+/* Events share slots, because the decoder decodes one at a time. */
 static void compile_event(
 	struct compiler *c, struct ky_event_class *e, const struct ky_tsdl_event *from)
 {

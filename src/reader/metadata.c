@@ -27,7 +27,7 @@ static uint32_t get32(const char *p, bool swapped)
 	return swapped ? __builtin_bswap32(v) : v;
 }
 
-/* One packet; its size, or -EBADMSG. */
+/* Appends the text of one packet. Returns the size of the packet, or -EBADMSG. */
 static int64_t add_packet(struct ky_buf *text, const char *p, size_t len, bool swapped)
 {
 	size_t content, packet;
@@ -60,7 +60,7 @@ int ky_metadata_text(struct ky_buf *text, const char *data, size_t len)
 	uint32_t first = len >= sizeof(first) ? get32(data, false) : 0;
 	int r = 0;
 
-	/* A file system that was not shut down may leave zeros behind what was written. */
+	/* After a crash, a file system may leave zeros behind the text. */
 	if (first == MAGIC || first == __builtin_bswap32(MAGIC))
 		r = add_packets(text, data, len, first != MAGIC);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The metadata file of a trace as one text: plain, or cut into packets as LTTng writes it. Called
- * when a trace is opened.
+ * Reads the metadata file of a trace as one text. The file is plain text, or consists of packets,
+ * as LTTng writes it. Called when a trace is opened.
  */
 #ifndef READER_METADATA_H
 #define READER_METADATA_H
@@ -11,11 +11,11 @@
 #define KY_METADATA_MAX ((size_t)256 << 20)
 
 /*
- * Appends the text to *text (caller deinits it in any case). Returns 0, -EBADMSG for packets that
- * are none, -EFBIG, or the error of open() or read().
+ * Appends the text to *text; the caller deinits it in any case. Returns 0, -EBADMSG if a packet is
+ * invalid, -EFBIG, or the error of open() or read().
  */
 int ky_metadata_read(struct ky_buf *text, const char *path);
-/* The same from memory: data is a whole file. */
+/* Does the same with a file in memory. */
 int ky_metadata_text(struct ky_buf *text, const char *data, size_t len);
 
 #endif

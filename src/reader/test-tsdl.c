@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser and the layout compiler on whole texts: each of test/data/ok must compile, and what is
- * in it be found; each of test/data/bad must be refused, with a reason and a place.
+ * Runs the parser and the layout compiler on whole texts. They must compile each text of
+ * test/data/ok, and refuse each text of test/data/bad with a reason and a place.
  */
 #include <glob.h>
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static void test_bad(void **state)
 	for_each("bad/*.tsdl", check_bad);
 }
 
-/* Each prefix of a good text ends in a refusal, or in a part of its events; never in harm. */
+/* Each prefix of a valid text is refused, or gives a part of its events. */
 static void test_prefixes(void **state)
 {
 	struct ky_buf text = {0};
@@ -97,7 +97,7 @@ static void test_prefixes(void **state)
 
 	assert_int_equal(ky_metadata_read(&text, TEST_DATA "/ok/kernel.tsdl"), 0);
 	for (size_t len = 0; len < text.len; len++) {
-		char *copy = malloc(len + 1); /* its end is the end of what may be read */
+		char *copy = malloc(len + 1); /* sanitizers notice a read beyond its end */
 
 		memcpy(copy, text.data, len);
 		parse(&p, copy, len);

@@ -152,9 +152,9 @@ struct ky_tsdl_error {
 #define KY_TSDL_MAX_DEPTH 512 /* of types in types */
 
 /*
- * Parses len bytes of text, of TSDL or CTF 2. If the text ends within a block, behind the block of the trace, the
- * machine died while it was written: what is whole is used. Returns 0, or -EINVAL with *error
- * filled in. The caller calls ky_tsdl_deinit in any case.
+ * Parses len bytes of metadata, TSDL or CTF 2. If the text ends within a block behind the block of
+ * the trace, the machine died while the text was written; the parser uses what is whole. Returns 0,
+ * or -EINVAL with *error filled in. The caller calls ky_tsdl_deinit in any case.
  */
 int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsdl_error *error);
 void ky_tsdl_deinit(struct ky_tsdl *t);

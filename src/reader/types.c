@@ -100,7 +100,8 @@ bool ky_tsdl_finish(struct ky_tsdl *t, struct ky_tsdl_error *error)
 		if (i && !compare_events(e, e - 1))
 			return refuse(
 				error, "two events have the id %llu", (unsigned long long)e->id);
-		if (!bsearch(&key, t->streams, t->n_streams, sizeof(key), compare_streams))
+		if (!t->n_streams ||
+			!bsearch(&key, t->streams, t->n_streams, sizeof(key), compare_streams))
 			return refuse(error,
 				"an event belongs to the stream %llu, which is not described",
 				(unsigned long long)e->stream_id);
