@@ -5,6 +5,7 @@
 
 #include "explain/stats.h"
 
+#define MIN_EXCESS 0.3 /* of the mean excess */
 #define MIN_ODDS   4   /* a thread that just woke loses the processor in its first parts */
 #define WHOLE_PART 0.6 /* a span is named whole unless one part holds so much of its excess */
 
@@ -544,6 +545,10 @@ static int count_blames(struct ky_difference *d)
 	memcpy(typical, d->group->typical, n * sizeof(*typical));
 	qsort(typical, n, sizeof(*typical), compare_lengths);
 	for (size_t i = 0; i < d->n_slow; i++) {
+		/* Of those that are hardly longer, noise would decide. */
+		if (d->slow[i]->ns - d->typical_ns < MIN_EXCESS * d->extra_ns)
+			continue;
+		d->n_blaming++;
 		f = find_blamed(d, d->slow[i]);
 		if (f)
 			f->blamed++;
@@ -557,23 +562,24 @@ static int count_blames(struct ky_difference *d)
 	return 0;
 }
 
-/* An excess of five times the spread of typical ones is none of their noise. */
+/* If three quarters of the excesses are five times the spread of typical ones, they are no noise. */
 static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 {
 	size_t n = d->group->n_typical;
-	double *ns = measure(d, f, d->group->typical, n, false), spread, excess = 0;
+	double *ns = measure(d, f, d->group->typical, n, false), spread;
+	double *affected = measure(d, f, f->affected.v, f->affected.n, false);
+	int r = ns && affected ? 0 : -ENOMEM;
 
-	if (!ns)
-		return -ENOMEM;
-	ky_stats_sort(ns, n);
-	spread = ky_stats_quantile(ns, n, .95) - f->typical_ns;
-	for (size_t i = 0; i < f->affected.n; i++)
-		excess += (ky_finding_ns(f, f->affected.v[i]) - f->typical_ns) /
-			  (double)f->affected.n;
-	if (excess >= 5 * spread)
-		f->noise = 0;
+	if (!r) {
+		ky_stats_sort(ns, n);
+		ky_stats_sort(affected, f->affected.n);
+		spread = ky_stats_quantile(ns, n, .95) - f->typical_ns;
+		if (ky_stats_quantile(affected, f->affected.n, .25) - f->typical_ns >= 5 * spread)
+			f->noise = 0;
+	}
 	free(ns);
-	return 0;
+	free(affected);
+	return r;
 }
 
 static bool is_candidate(const struct ky_difference *d, const struct ky_finding *f)
@@ -682,7 +688,7 @@ static void test_alone(struct ky_finding *f, struct rest *rest)
 
 static int test_long(struct ky_difference *d, double n_tests)
 {
-	struct rest rest = {(double)d->n_slow, 1, 1, 1, n_tests};
+	struct rest rest = {(double)d->n_blaming, 1, 1, 1, n_tests};
 	KY_VEC(struct ky_finding *) v = {0};
 	int r = 0;
 

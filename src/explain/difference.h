@@ -70,6 +70,7 @@ struct ky_difference {
 	/* Slow ones but the longest twentieth: one stalled for another reason must not decide. */
 	struct ky_instance **slow; /* owned */
 	size_t n_slow;
+	size_t n_blaming;		      /* slow ones that have much of the extra time */
 	double slow_ns, typical_ns, extra_ns; /* means */
 	KY_VEC(struct ky_finding *) findings; /* owned; the greatest amount first */
 };

@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kymo explain on made-up traces: accounts against a slow model, sums, planted causes, none, errors, the commands it prints.
+Programs and machines are noisy: score.py measures with real ones."""
+import json
+import math
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces  # noqa: E402
+
+BUILD = os.environ.get("KYMO_TEST_BUILD", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build"))
+KYMO = os.path.join(BUILD, "src/cli/kymo")
+ACCOUNT = os.path.join(BUILD, "test/explain/account")
+TOP = None
+
+
+def new_trace(events, name="t", **options):
+    path = os.path.join(tempfile.mkdtemp(dir=TOP), name)
+    traces.write(path, events, **options)
+    return path
+
+
+def kymo(*arguments, code=0):
+    p = subprocess.run([KYMO, *arguments], capture_output=True, text=True, timeout=120,
+                       env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+    assert p.returncode == code, (arguments, p.returncode, p.stdout, p.stderr)
+    return p.stdout if code == 0 else p.stderr
+
+
+def explain(path, span, *options):
+    out = json.loads(kymo("explain", path, "--span=" + span, "--json", *options))
+    assert out["ok"] and math.isclose(out.get("extra_ns", 0), sum(f["extra_ns"] for f in out["findings"]) + out["rest_ns"],
+                                      abs_tol=.01), out
+    return out
+
+
+def read_accounts(path, span):
+    p = subprocess.run([ACCOUNT, path, span], capture_output=True, text=True, timeout=120, check=True)
+    out, parts = {}, None
+    for line in p.stdout.splitlines():
+        if line.startswith("instance "):
+            tid, begin, end = (int(x) for x in line.split()[1:])
+            parts = out[(tid, begin - traces.ORIGIN)] = {}
+            parts["duration"] = end - begin
+        else:
+            count, ns, name = line.split(" ", 2)
+            parts[tuple(name.split("|"))] = [int(count), int(ns)]
+    return out
+
+
+def test_accounts():
+    """Random programs: each instance's parts are the model's, and add up to its duration."""
+    for seed in range(30):
+        events = traces.program(seed)
+        found, model = read_accounts(new_trace(events, packet=600), "p:root"), traces.account(events, "p:root")
+        assert found.keys() == model.keys(), (seed, found.keys() ^ model.keys())
+        for key, parts in found.items():
+            duration = parts.pop("duration")
+            assert sum(ns for p, (n, ns) in parts.items() if ".." in p[-1]) == duration, (seed, key)
+            assert parts[("p:root",)] == [1, duration], (seed, key)
+            assert parts == model[key], (seed, key, [(p, parts.get(p), model[key].get(p)) for p in
+                                                     parts.keys() | model[key].keys() if parts.get(p) != model[key].get(p)])
+
+
+def test_difference():
+    """The groups are the model's, and the shares of all findings add up."""
+    for seed in range(30, 45):
+        events = traces.program(seed)
+        path = new_trace(events)
+        durations = sorted(parts["duration"] for parts in read_accounts(path, "p:root").values())
+        out = explain(path, "p:root", "--slowest=10")
+        n = len(durations)
+        assert out["count"] == n and out["slow"]["n"] == 10
+        body = min(traces.split([math.log(max(1, d)) for d in durations]) or n, n - 10)
+        typical = durations[body // 4:max(body // 4 + 1, body * 3 // 4)]
+        assert math.isclose(out["slow"]["mean_ns"], sum(durations[-10:]) / 10, rel_tol=1e-6)
+        assert math.isclose(out["typical"]["mean_ns"], sum(typical) / len(typical), rel_tol=1e-6), (seed, out)
+        assert math.isclose(out["extra_ns"], out["slow"]["mean_ns"] - out["typical"]["mean_ns"], abs_tol=1e-3)
+
+
+# ---------------------------------------------------------------- planted causes
+class Program:
+    """Threads with the usual noise. work() is called for each instance of shop:checkout."""
+
+    def __init__(self, seed, n=400, threads=2):
+        self.r, self.events, self.n, self.threads = random.Random(seed), [], n, threads
+
+    def event(self, name, **fields):
+        self.events.append(traces.Event(self.at, name, self.cpu, self.thread, **fields))
+
+    def begin(self, name, **fields):
+        self.event(name + "_begin", span_tid=self.thread[0], **fields)
+
+    def end(self, name, **fields):
+        self.event(name + "_end", span_tid=self.thread[0], **fields)
+
+    def spend(self, us):
+        self.at += max(1, int(us * 1000 * (1 + .1 * self.r.gauss(0, 1))))
+
+    def make(self, work, fields=lambda p, i: {}):
+        for t in range(self.threads):
+            self.at, self.cpu, self.thread = 10**6 + t * 77, t, (200 + t, 60, "worker-%d" % t)
+            for i in range(self.n):
+                chosen = fields(self, i)
+                self.begin("shop:checkout", order=i * 100 + t, **chosen)
+                self.spend(40)
+                work(self, i, chosen)
+                self.spend(20)
+                self.end("shop:checkout", items=self.r.randrange(9))
+                self.spend(100)
+        return new_trace(self.events)
+
+
+def check(path, *expected):
+    first = kymo("explain", path, "--span=shop:checkout").splitlines()[0]
+    assert first.startswith("shop:checkout is slow because "), first
+    for text in expected:
+        assert text in first, (text, first)
+
+
+def test_nested():
+    def work(p, i, f):
+        p.begin("db:query")
+        p.spend(900 if p.r.random() < .05 else 30)
+        p.end("db:query")
+    check(Program(1).make(work), "db:query itself takes 8", "instead of 30 us, with no event in it", "of the extra time)")
+
+
+def test_new_span():
+    def work(p, i, f):
+        if p.r.random() < .05:
+            p.begin("disk:read")
+            p.spend(700)
+            p.end("disk:read")
+    check(Program(2).make(work), "it runs disk:read, which typical ones do not (once, 69")
+
+
+def test_count():
+    def work(p, i, f):
+        for _ in range(40 if p.r.random() < .05 else 2):
+            p.begin("db:query")
+            p.spend(20)
+            p.end("db:query")
+            p.spend(2)
+    check(Program(3).make(work), "db:query comes 40 times instead of 2 times (20")
+
+
+def test_event():
+    def work(p, i, f):
+        while p.r.random() < .06:
+            p.spend(800)
+            p.event("net:retransmit", n=1)
+    check(Program(4).make(work), "event net:retransmit comes", "instead of never in shop:checkout")
+
+
+def test_allocations():
+    def work(p, i, f):
+        for _ in range(2000 if p.r.random() < .05 else 4):
+            p.event("libc:malloc", size=10)
+            p.spend(.2)
+            p.event("libc:free", ptr=1)
+            p.spend(.1)
+    check(Program(5, n=200).make(work), "it allocates: malloc, free and the like are called 3,999 times instead of 7 times")
+
+
+def test_value():
+    def work(p, i, f):
+        p.spend(800 if f["tenant"] == "initech" else 30)
+    check(Program(6).make(work, lambda p, i: {"tenant": "initech" if p.r.random() < .06 else p.r.choice("abcd")}),
+          'when tenant = "initech"', "0 % of typical ones")
+
+
+def test_prefix():
+    def work(p, i, f):
+        p.spend(800 if f["path"].startswith("/admin/") else 30)
+    check(Program(7).make(work, lambda p, i: {
+        "path": p.r.choice(["/admin/"] + ["/shop/", "/img/", "/blog/"] * 5) + "%x" % p.r.getrandbits(30)}),
+        'when path begins with "/admin/"')
+
+
+def test_size():
+    def work(p, i, f):
+        p.spend(10 + 5 * f["rows"])
+    check(Program(8).make(work, lambda p, i: {"rows": int(p.r.expovariate(1 / 30))}), "grows with rows: ", "us for each 1 more")
+
+
+def test_threshold():
+    def work(p, i, f):
+        p.spend(900 if f["size"] > 95 else 50)
+    check(Program(9).make(work, lambda p, i: {"size": p.r.random() * 100}), "size ≥ 95.")
+
+
+def test_thread():
+    def work(p, i, f):
+        p.spend(600 if p.thread[0] == 204 else 30)
+    check(Program(10, n=100, threads=8).make(work), "only in thread 204 (worker-4)")
+
+
+def test_step():
+    def work(p, i, f):
+        p.spend(900 if i % 32 == 31 else 30)
+    check(Program(11).make(work), "each 32nd of the thread")
+
+
+def test_first():
+    def work(p, i, f):
+        p.at += 10**9 * p.threads * (i == 0) * (p.thread[0] - 199)     # one thread after the other
+        p.spend(900 if i < 9 else 30)
+    check(Program(12).make(work), "the first 9 of each thread (1")
+
+
+def lock(p, m, wait):
+    p.event("pthread:mutex_lock_req", mutex=m, caller=7)
+    p.at += wait
+    p.event("pthread:mutex_lock_acq", mutex=m, status=0, caller=7)
+    p.spend(2)
+    p.event("pthread:mutex_unlock", mutex=m, status=0, caller=7)
+
+
+class Flusher(Program):
+    """A thread that holds a mutex for 3 ms now and then; others wait for it. It sleeps, or waits for another one's answer."""
+
+    def make_lock(self, chained=False):
+        busy, at, self.cpu, self.thread = [], 5 * 10**6, 9, (900, 60, "flusher")
+        while at < 120 * 10**6:
+            at += 8 * 10**6 + self.r.randrange(2 * 10**6)
+            self.at = at
+            self.begin("log:flush")
+            self.event("pthread:mutex_lock_req", mutex=77, caller=5)
+            self.event("pthread:mutex_lock_acq", mutex=77, status=0, caller=5)
+            if chained:
+                self.at += 1000
+                self.event("pthread:mutex_lock_req", mutex=88, caller=6)
+                self.other_holds(at - 10**6, at + 2900000)
+                self.at = at + 2900000
+                self.event("pthread:mutex_lock_acq", mutex=88, status=0, caller=6)
+                self.event("pthread:mutex_unlock", mutex=88, status=0, caller=6)
+            self.at = at + 3 * 10**6
+            self.event("pthread:mutex_unlock", mutex=77, status=0, caller=5)
+            self.end("log:flush")
+            busy.append((at, at + 3 * 10**6))
+
+        def work(p, i, f):
+            wait = max((to - p.at for a, to in busy if a <= p.at < to), default=20)
+            lock(p, 77, wait + 50)
+        return self.make(work)
+
+    def other_holds(self, begin, end):
+        at, cpu, thread = self.at, self.cpu, self.thread
+        self.at, self.cpu, self.thread = begin, 8, (901, 60, "syncer")
+        self.begin("disk:sync")
+        self.event("pthread:mutex_lock_req", mutex=88, caller=4)
+        self.event("pthread:mutex_lock_acq", mutex=88, status=0, caller=4)
+        self.at = end - 100
+        self.event("pthread:mutex_unlock", mutex=88, status=0, caller=4)
+        self.end("disk:sync")
+        self.at, self.cpu, self.thread = at, cpu, thread
+
+
+def test_lock():
+    check(Flusher(13).make_lock(), "it waits for mutex 0x4d, which thread 900 (flusher) held in log:flush")
+
+
+def test_lock_chain():
+    path = Flusher(14).make_lock(chained=True)
+    check(path, "it waits for mutex 0x4d, which thread 901 (syncer) held in disk:sync")
+    assert "chain: waits for thread 900 (flusher) in log:flush, which waits for thread 901 (syncer)" in kymo(
+        "explain", path, "--span=shop:checkout")
+
+
+def test_condition():
+    def work(p, i, f):
+        p.event("pthread:mutex_lock_req", mutex=55, caller=1)
+        p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=1)
+        if p.thread[0] == 200 and p.r.random() < .06:
+            begin, cpu, thread, at = p.at, p.cpu, p.thread, p.at + 900000
+            p.cpu, p.thread = 7, (700, 60, "producer")
+            p.at = begin + 5000
+            p.begin("stock:refill")
+            p.at = at
+            p.event("pthread:mutex_lock_req", mutex=55, caller=2)
+            p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=2)
+            p.at += 1000
+            p.event("pthread:mutex_unlock", mutex=55, status=0, caller=2)
+            p.end("stock:refill")
+            p.at, p.cpu, p.thread = at + 60000, cpu, thread
+        p.spend(3)
+        p.event("pthread:mutex_unlock", mutex=55, status=0, caller=1)
+    check(Program(15, threads=1, n=500).make(work),
+          "it waits for a condition until thread 700 (producer) signals, which is in stock:refill meanwhile")
+
+
+class Kernel(Program):
+    """With scheduling events, as another tracer records them: no context, only the processor."""
+
+    def kernel(self, name, cpu, **fields):
+        self.events.append(traces.Event(self.at, name, cpu, None, **fields))
+
+    def switch(self, prev, next_, state, comm):
+        self.kernel("sched_switch", self.cpu, prev_tid=prev, prev_state=state, next_tid=next_, next_comm=comm)
+
+
+def test_waker():
+    def work(p, i, f):
+        p.kernel("syscall_entry_read", p.cpu, fd=5)
+        if p.r.random() < .06:
+            tid, cpu = p.thread[0], p.cpu
+            p.switch(tid, 0, 1, "idle")
+            waiting, p.at = p.at, p.at + 900000
+            helper = (800, 61, "helper")
+            p.events += [traces.Event(waiting - 3000, "zip:pack_begin", 12, helper, span_tid=800),
+                         traces.Event(p.at + 10, "zip:pack_end", 12, helper, span_tid=800)]
+            p.events.append(traces.Event(waiting - 4000, "sched_switch", 12, None, prev_tid=0, prev_state=0, next_tid=800,
+                                         next_comm="helper"))
+            p.kernel("sched_waking", 12, tid=tid)
+            p.at += 4000
+            p.switch(0, tid, 0, "worker")
+        else:
+            p.spend(3)
+        p.kernel("syscall_exit_read", p.cpu, ret=1)
+    p = Kernel(16, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it waits in shop:checkout;read() until thread 800 (helper) wakes it, which is in zip:pack meanwhile")
+
+
+def test_preempted():
+    def work(p, i, f):
+        if p.r.random() < .06:
+            p.switch(p.thread[0], 888, 0, "indexer")
+            p.spend(900)
+            p.switch(888, p.thread[0], 0, "worker")
+    p = Kernel(17, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it is ready to run, and thread 888 (indexer) runs on its processor instead")
+
+
+def test_asynchronous():
+    """The server builds a report before it takes the job."""
+    r, events, at = random.Random(18), [], 10**6
+    client, server = (300, 60, "client"), (301, 60, "server")
+    for i in range(400):
+        events.append(traces.Event(at, "shop:checkout_begin", 0, client, async_id=i, kind=r.randrange(3)))
+        at += int(20000 * (1 + .1 * r.gauss(0, 1)))
+        if r.random() < .05:
+            events.append(traces.Event(at, "report:build_begin", 1, server, span_tid=301))
+            at += 800000
+            events.append(traces.Event(at, "report:build_end", 1, server, span_tid=301))
+        at += 500
+        events.append(traces.Event(at, "job:run_begin", 1, server, async_id=i))
+        at += int(50000 * (1 + .1 * r.gauss(0, 1)))
+        events.append(traces.Event(at, "job:run_end", 1, server, async_id=i))
+        at += 300
+        events.append(traces.Event(at, "shop:checkout_end", 1, server, async_id=i))
+        at += 30000
+    check(new_trace(events), "it runs report:build, which typical ones do not")
+
+
+# ---------------------------------------------------------------- without a cause
+def test_nothing():
+    """Many distributions, with and without stalls anywhere: at most 5 % of the answers may claim a cause."""
+    claims = []
+    for seed in range(60):
+        r = random.Random(seed)
+        draw = r.choice([lambda: max(.1, r.gauss(1, .15)), lambda: math.exp(.3 * r.gauss(0, 1)),
+                         lambda: math.exp(.8 * r.gauss(0, 1)), lambda: r.expovariate(1), lambda: r.gammavariate(2, .5),
+                         lambda: r.paretovariate(2.5), lambda: r.random() + .1, lambda: r.choice([1, 1, 1, 1, 5]) * r.gauss(1, .1)])
+        stalls = r.random() < .5
+
+        def spend(p, us, draw=draw, stalls=stalls):
+            ns = max(1, us * 1000 * draw())
+            if stalls and p.r.random() < ns / 10e6:
+                ns += p.r.expovariate(1) * 3e6
+            p.at += int(ns) + 1
+
+        def work(p, i, f):
+            for name, us in (("a:b", 50), ("a:c", 100), ("a:d", 10)):
+                p.begin(name, size=p.r.randrange(1000))
+                spend(p, us)
+                p.event("a:mark", k=p.r.randrange(5))
+                spend(p, us / 2)
+                p.end(name)
+        p = Program(1000 + seed, n=r.choice([50, 150, 300]), threads=r.choice([1, 2]))
+        out = explain(p.make(work, lambda p, i: {"tenant": p.r.choice("abcdef"), "size": p.r.randrange(100),
+                                                 "port": p.r.randrange(60000)}), "shop:checkout")
+        if os.environ.get("V"):
+            print(seed, out["verdict"], out["slow"], out["typical"]["n"], [(f["share"], f["p"], f["affected"]) for f in out["findings"]], out["first_line"])
+        if out["verdict"] == "causes":
+            claims.append((seed, out["first_line"]))
+    assert len(claims) <= 3, claims
+
+
+def noise(p, i, f):
+    p.begin("db:query")
+    p.spend(900 if p.r.random() < .05 else 30)
+    p.end("db:query")
+
+
+# ---------------------------------------------------------------- the rest
+def test_same_again():
+    """The same trace gives the same bytes."""
+    path = Program(20).make(noise)
+    assert len({kymo("explain", path, "--span=shop:checkout") for _ in range(3)}) == 1
+
+
+def test_commands():
+    """Each command that is printed shows the instance, in directories of any name, too."""
+    path = Program(21).make(noise)
+    strange = os.path.join(os.path.dirname(path), "it's a $trace")
+    os.rename(path, strange)
+    out = explain(strange, "shop:checkout")
+    lines = [x.split("look: ", 1)[1] for x in kymo("explain", strange, "--span=shop:checkout").splitlines() if "look: " in x]
+    assert lines == [f["example"]["command"] for f in out["findings"]] and lines
+    for line, f in zip(lines, out["findings"]):
+        words = shlex.split(line)
+        assert words[0] == "kymo"
+        events = [json.loads(x) for x in kymo(*words[1:], "--format=json").splitlines()]
+        names = [e["name"] for e in events if e["timestamp"] in (f["example"]["begin_ns"], f["example"]["end_ns"])]
+        assert "shop:checkout_begin" in names and "shop:checkout_end" in names, (line, events)
+
+
+def test_losses():
+    """Instances during which events were lost are left out, and counted."""
+    p = Program(22, n=200, threads=1)
+    p.make(noise)
+    at = sorted(e.ns for e in p.events)[len(p.events) // 2]
+    out = explain(new_trace(p.events, lost=[(at, 0, 7)], packet=2000), "shop:checkout")
+    assert 1 <= out["left_out"]["lost"] <= 60 and out["count"] + out["left_out"]["lost"] == 200, out
+    assert any("7 events that were discarded" in u["what"] for u in out["unknown"])
+
+
+def test_left_out():
+    p = Program(23, n=100, threads=1)
+    p.make(noise)
+    ends = [e for e in p.events if e.name == "shop:checkout_end"]
+    begins = [e for e in p.events if e.name == "shop:checkout_begin"]
+    path = new_trace([e for e in p.events if e is not ends[-1] and e is not begins[0]])
+    out = explain(path, "shop:checkout")
+    assert out["left_out"] == {"unfinished": 1, "unbegun": 1, "lost": 0} and out["count"] == 98, out
+
+
+def test_against():
+    slower = Program(24).make(lambda p, i, f: (p.begin("db:query"), p.spend(90), p.end("db:query")))
+    usual = Program(25).make(lambda p, i, f: (p.begin("db:query"), p.spend(30), p.end("db:query")))
+    again = Program(26).make(lambda p, i, f: (p.begin("db:query"), p.spend(30), p.end("db:query")))
+    first = kymo("explain", slower, "--span=shop:checkout", "--against=" + usual).splitlines()[0]
+    assert first.startswith("shop:checkout is slower because db:query itself takes 89.5 us instead of 29.8 us"), first
+    first = kymo("explain", again, "--span=shop:checkout", "--against=" + usual).splitlines()[0]
+    assert "is not slower than in " in first, first
+
+
+def test_slowest():
+    path = Program(27).make(noise)
+    assert explain(path, "shop:checkout", "--slowest=12")["slow"]["n"] == 12
+    assert explain(path, "shop:checkout", "--slowest=2.5%")["slow"]["n"] == 20
+    out = explain(path, "shop:checkout", "--slowest=>500us")
+    assert out["slow"]["how"] == "longer than 500us" and 20 < out["slow"]["n"] < 70, out["slow"]
+    for bad in ("", "x", "-3", "0", "1.5", "200%", ">", ">5", ">5min", "1e999"):
+        assert "bad --slowest" in kymo("explain", path, "--span=shop:checkout", "--slowest=" + bad, code=2), bad
+
+
+def test_too_few():
+    out = explain(Program(28, n=7, threads=1).make(noise), "shop:checkout")
+    assert out["verdict"] == "too-few" and "7 instances are too few to compare" in out["first_line"]
+
+
+def test_wrong_names():
+    path = Program(29, n=30).make(noise)
+    assert kymo("explain", path, "--span=shop:chekout", code=1) == \
+        "kymo: there is no span 'shop:chekout' in this trace: did you mean 'shop:checkout'?\n"
+    assert "there are: db:query, shop:checkout" in kymo("explain", path, "--span=zzz", code=1)
+    assert "the span is missing" in kymo("explain", path, code=2)
+    assert kymo("explain", path + "-not", "--span=shop:checkout", code=1).count("\n") == 1
+    plain = new_trace([traces.Event(i, "a:b", 0, (1, 1, "x"), n=i) for i in range(9)])
+    assert "there is no span in this trace" in kymo("explain", plain, "--span=a:b", code=1)
+    assert "no shop:checkout both begins and ends" in kymo(
+        "explain", new_trace([traces.Event(1, "shop:checkout_begin", 0, (1, 1, "x"), span_tid=1)]), "--span=shop:checkout", code=1)
+
+
+def test_many_instances():
+    """Beyond what is kept: a sample, in bounded memory."""
+    events, at = [], 0
+    for i in range(230000):
+        at += 1000
+        events.append(traces.Event(at, "s:p_begin", 0, (5, 5, "x"), span_tid=5))
+        at += 100 + i % 7 + (3000 if i % 1000 == 0 else 0)
+        events.append(traces.Event(at, "s:p_end", 0, (5, 5, "x"), span_tid=5))
+    path = new_trace(events, packet=1 << 20)
+    out = explain(path, "s:p")
+    assert out["count"] == 230000 and abs(out["slow"]["n"] - 230) < 40, out["slow"]
+    assert "each 1000th" in out["first_line"] or "itself takes 3.1 us" in out["first_line"], out["first_line"]
+    assert explain(path, "s:p", "--slowest=30")["slow"]["n"] == 30
+
+
+def main():
+    global TOP
+    wanted, failed = sys.argv[1:], 0
+    tests = [(n, f) for n, f in globals().items() if n.startswith("test_") and (not wanted or n[5:] in wanted)]
+    TOP = tempfile.mkdtemp(prefix="kymo-explain-")
+    try:
+        for i, (name, function) in enumerate(tests):
+            try:
+                function()
+                print("ok %d - %s" % (i + 1, name), flush=True)
+            except Exception as e:
+                failed += 1
+                print("not ok %d - %s: %s" % (i + 1, name, repr(e)[:2000]), flush=True)
+    finally:
+        shutil.rmtree(TOP)
+    sys.exit(1 if failed or not tests else 0)
+
+
+if __name__ == "__main__":
+    main()
