@@ -134,6 +134,7 @@ const struct cli_command cmd_enable_channel = {
 		"Buffers for threads are given to each with its first event, and to another when it has ended. Each\n"
 		"event of the trace then tells process, thread and its name, which takes no room. They have 8\n"
 		"sub-buffers of 64K if nothing else is said; as many threads at a time as fit 8G can have one.\n"
+		"In other channels, 'kymo add-context -t vpid -t vtid' makes events name them.\n"
 		"With buffers for processes, what a program does to its own spoils nobody else's; they go when it ends.\n",
 	.options = enable_options,
 	.min_args = 1,

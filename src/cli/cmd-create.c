@@ -82,8 +82,10 @@ static int create(
 			cli_safe(cli, output));
 	else
 		printf("session '%s' created: no trace is written\n", cli_safe(cli, name));
-	if (!cli->json)
+	if (!cli->json) {
+		puts(CLI_OWNER_HINT);
 		cli_report_notes(cli, reply);
+	}
 	return CLI_OK;
 }
 

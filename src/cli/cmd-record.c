@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
 		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
 	CLI_OPTION_FILTER,
 	{"context", 't', "TYPE",
-		"record with each event: vpid, vtid, procname...; see 'kymo add-context --list'"},
+		"record with each event: vpid, vtid (default), procname...; none: nothing; see 'kymo add-context --list'"},
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
 	CLI_OPTION_BUFFERS,

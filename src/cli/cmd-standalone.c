@@ -104,7 +104,9 @@ static int start_recording(struct companion *c)
 	_cleanup_value_ struct kymo_value *session = cli_params_new(c->cli);
 	_cleanup_value_ struct kymo_value *channel = cli_params_new(c->cli);
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(c->cli);
-	int code = session && channel && rules ? cli_params_rules(c->cli, rules) : CLI_FAILED;
+	_cleanup_value_ struct kymo_value *contexts = cli_params_new(c->cli);
+	int code = session && channel && rules && contexts ? cli_params_rules(c->cli, rules)
+							   : CLI_FAILED;
 
 	if (!code)
 		code = private_daemon_start(&c->daemon, c->cli, &c->signals, "--while-used");
@@ -112,7 +114,7 @@ static int start_recording(struct companion *c)
 		return code;
 	kymo_value_set_string(session, "session", "standalone");
 	kymo_value_set_string(session, "output", c->output);
-	code = private_daemon_record(&c->daemon, c->cli, session, channel, NULL, rules);
+	code = private_daemon_record(&c->daemon, c->cli, session, channel, contexts, rules);
 	if (!code && symlinkat(c->daemon.rundir.path, c->dir, KY_RUN_LINK) < 0)
 		code = cli_fail(c->cli, "failed", "cannot make a link in %s: %s", c->output,
 			strerror(errno));

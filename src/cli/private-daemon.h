@@ -31,8 +31,8 @@ int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *co
 	const struct kymo_value *params);
 /* Makes its one session, with a channel, contexts (NULL: none) and rules, and starts it. As private_daemon_ask. */
 int private_daemon_record(struct private_daemon *d, struct cli *cli,
-	const struct kymo_value *session, struct kymo_value *channel,
-	const struct kymo_value *contexts, struct kymo_value *rules);
+	const struct kymo_value *session, struct kymo_value *channel, struct kymo_value *contexts,
+	struct kymo_value *rules);
 /* Lets it end, waits for that a bounded time, and removes the run directory. */
 void private_daemon_end(struct private_daemon *d);
 

@@ -40,4 +40,8 @@ const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel);
 /* String member of an object, safe to print. */
 const char *cli_member(struct cli *cli, const struct kymo_value *object, const char *name);
 
+/* How events of a session get to name who made them: 8 bytes and 3 ns of each event, or threads' buffers, which do at no cost. */
+#define CLI_OWNER_HINT                                                                             \
+	"events name their process and thread with 'kymo add-context -t vpid -t vtid', or in channels made with --buffers=thread"
+
 #endif

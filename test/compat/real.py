@@ -103,7 +103,7 @@ def compile_both(name, source, *flags, cwd, compiler="gcc"):
 def record_ours(out, rule, *command):
     """rule: options of 'kymo record'."""
     shutil.rmtree(out, ignore_errors=True)
-    run(STAGE / "bin" / "kymo", "record", "--no-summary", "-o", out, *rule, "--", *command, log="record", check=False)
+    run(STAGE / "bin" / "kymo", "record", "--no-summary", "-t", "none", "-o", out, *rule, "--", *command, log="record", check=False)
     return compat.text_of(out)
 
 

@@ -32,7 +32,7 @@ def record(k, case, command, preload):
     rule = ["-e", case.rule, *(["-f", case.filter] if case.filter else [])]
     # for the program alone: a command line that is built with sanitizers does not start with other libraries before these
     wrap = ["env", f"LD_PRELOAD={preload}"] if preload else []
-    k.kymo("record", "--no-summary", "-o", trace, *rule, "--", *wrap, *command)
+    k.kymo("record", "--no-summary", "-t", "none", "-o", trace, *rule, "--", *wrap, *command)
     return compat.text_of(trace)
 
 

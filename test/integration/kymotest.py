@@ -416,7 +416,8 @@ class Kymo:
 
 Event = collections.namedtuple("Event", "time name cpu fields")
 # An event of babeltrace2's text; a string in it may have several lines.
-LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?([^ :\n]+:[^ \n]+): (?:\{ (?:cpu_id = (\d+))?[^}]* \}, )?\{ ?(.*?) ?\}\n(?=\[|\Z)",
+LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?([^ :\n]+:[^ \n]+): (?:\{ (?:cpu_id = (\d+))?[^}]* \}, )?"
+    r"(?:\{ vpid = \d+, vtid = \d+ \}, )?\{ ?(.*?) ?\}\n(?=\[|\Z)",
     re.DOTALL | re.MULTILINE)
 # The latter where files with the first packets were removed: it cannot be told how many were lost in what is left.
 DISCARDED = re.compile(r"Tracer (?:discarded (\d+)|may have discarded) events?")

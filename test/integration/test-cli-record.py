@@ -187,6 +187,24 @@ def test_nobody_listens(k):
     os.close(writer)
 
 
+def test_owner(k):
+    """Events name their process and thread, unless told otherwise; threads' buffers do so themselves."""
+    emit = kymotest.APPS / "emit"
+    command = ("sh", "-c", f"{emit} -n 5 -t 2 >/dev/null & {emit} -n 5 -t 2; wait")
+
+    def text(*options):
+        out = k.top / f"out{options}"
+        record(k, "-o", out, "-e", "emit:*", *options, "--", *command)
+        return k.run(["babeltrace2", out]).stdout
+
+    for options in ((), ("--snapshot",), ("--buffers=process",)):
+        owners = re.findall(r"\{ vpid = (\d+), vtid = (\d+) \}", text(*options))
+        equal((len(owners), len({p for p, _ in owners}), len(set(owners))), (20, 2, 4), f"events, processes and threads with {options}")
+    check("vpid" not in text("-t", "none"), "no contexts were wanted")
+    threads = text("--buffers=thread")
+    equal((len(set(re.findall(r"vtid = (\d+)", threads))), threads.count("vtid")), (4, 20), "threads that the buffers name")
+
+
 def test_refused(k):
     """What cannot be recorded is not run."""
     out = k.top / "there"
