@@ -15,6 +15,10 @@ struct ky_cursor {
 	size_t n_walks, n_heap;
 	bool is_handed_out; /* the first one's item */
 	uint64_t *counts;   /* owned: of events, by the index of their class */
+	bool (*pass)(void *arg, const struct ky_item *item);
+	void *pass_arg;
+	struct ky_values
+		filtered; /* owned: of the event that is passed to the filter, if the caller wants none */
 	struct ky_packets packets;
 };
 
@@ -99,7 +103,38 @@ static void fill(struct ky_item *item, const struct ky_walk *w)
 	}
 	item->event = w->event;
 	item->bits = w->d.pos - w->record;
+	item->body = w->body;
 	item->d = &w->d;
+}
+
+/* Decodes the event that is next, as its class is selected. -EAGAIN: it is filtered out. Otherwise as ky_walk_decode. */
+static int decode_event(
+	struct ky_cursor *c, struct ky_walk *w, struct ky_item *item, struct ky_values *values)
+{
+	uint8_t want = c->select.wanted ? c->select.wanted[w->event->index]
+					: KY_WANT_EVENT | KY_WANT_VALUES;
+	size_t n_before;
+	int e;
+
+	if (!(want & KY_WANT_VALUES)) {
+		values = NULL;
+	} else if (!values && want & KY_WANT_FILTER) {
+		values = &c->filtered;
+		values->n = 0;
+	}
+	n_before = values ? values->n : 0;
+	e = ky_walk_decode(w, values, item->scopes);
+	item->values = values;
+	if (e || !(want & KY_WANT_FILTER))
+		return e;
+	fill(item, w);
+	if (c->pass(c->pass_arg, item))
+		return 0;
+	if (values)
+		values->n = n_before;
+	w->n_events--;
+	c->counts[w->event->index]--;
+	return -EAGAIN;
 }
 
 int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values)
@@ -115,14 +150,13 @@ int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_valu
 			continue;
 		}
 		if (w->next == KY_ITEM_EVENT)
-			e = ky_walk_decode(w, values, ret_item->scopes);
+			e = decode_event(c, w, ret_item, values);
 		if (!e) {
 			fill(ret_item, w);
-			ret_item->values = values;
 			c->is_handed_out = true;
 			return 1;
 		}
-		if (e == -EBADMSG)
+		if (e == -EBADMSG || e == -EAGAIN)
 			e = advance_first(c);
 	}
 	return e;
@@ -167,8 +201,16 @@ struct ky_cursor *ky_cursor_close(struct ky_cursor *c)
 	free(c->walks);
 	free(c->heap);
 	free(c->counts);
+	free(c->filtered.v);
 	free(c);
 	return NULL;
+}
+
+void ky_cursor_set_filter(
+	struct ky_cursor *c, bool (*pass)(void *arg, const struct ky_item *item), void *arg)
+{
+	c->pass = pass;
+	c->pass_arg = arg;
 }
 
 void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p)

@@ -10,6 +10,13 @@
 
 struct ky_cursor;
 
+/* What ky_select.wanted says of a class of events. */
+enum ky_want {
+	KY_WANT_EVENT = 1,
+	KY_WANT_VALUES = 2, /* they are decoded */
+	KY_WANT_FILTER = 4, /* and the event is passed to the filter */
+};
+
 struct ky_item {
 	enum ky_item_kind kind; /* EVENT, LOST_* or DAMAGED */
 	bool has_time;
@@ -20,7 +27,8 @@ struct ky_item {
 	/* KY_ITEM_EVENT */
 	const struct ky_trace *trace;
 	const struct ky_event_class *event;
-	uint64_t bits;		    /* of its record */
+	uint64_t bits; /* of its record */
+	uint64_t body; /* bit of d->data at which its body begins, if that is a whole byte */
 	const struct ky_decoder *d; /* values by role; until the next item */
 	struct ky_packet *
 		packet; /* bytes that the values refer to; until the next item, or as long as it has users */
@@ -50,11 +58,17 @@ struct ky_totals {
  */
 int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *r,
 	const struct ky_select *select, const struct ky_trace_reader_options *options);
+/*
+ * Items of classes with KY_WANT_FILTER are left out if pass returns false. Their values are decoded. One filter; before the
+ * first item.
+ */
+void ky_cursor_set_filter(
+	struct ky_cursor *c, bool (*pass)(void *arg, const struct ky_item *item), void *arg);
 /* No packet has users any more. NULL is fine. Returns NULL. */
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
 /*
- * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those that are there; the
- * caller's. NULL: none are decoded.
+ * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those that are there, if its class is
+ * selected with KY_WANT_VALUES or there is no selection; the caller's. NULL: nowhere.
  */
 int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values);
 /* Lets go of a packet that the caller is a user of. */

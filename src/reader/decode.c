@@ -176,19 +176,11 @@ static inline int decode_string(
 static __attribute__((noinline)) int decode_node(
 	struct ky_decoder *d, const struct ky_node *n, struct ky_values *out);
 
-/* Returns the value of an array of plain numbers. */
-static struct ky_value array_value(
-	const uint8_t *data, uint64_t at, const struct ky_node *n, uint64_t count)
+uint64_t ky_text_length(const char *text, uint64_t count, uint8_t encoding)
 {
-	const char *text = (const char *)data + at / 8;
+	const char *nul = find_nul(text, count, encoding);
 
-	if (n->is_text) {
-		const char *nul = find_nul(text, count, n->encoding);
-
-		return (struct ky_value){
-			.node = n, .text = text, .n = nul ? (size_t)(nul - text) : count};
-	}
-	return (struct ky_value){.node = n, .at = at, .n = count};
+	return nul ? (uint64_t)(nul - text) : count;
 }
 
 static int decode_numbers(
@@ -202,7 +194,7 @@ static int decode_numbers(
 	d->pos += bits;
 	if (n->role)
 		set_role(d, n, at);
-	return out ? emit(out, n, array_value(d->data, at, n, count)) : 0;
+	return out ? emit(out, n, ky_array_value(d->data, at, n, count)) : 0;
 }
 
 /* A field without bits costs work, but no bits. Refuses more of them than the budget allows. */
@@ -249,20 +241,6 @@ static int decode_variant(struct ky_decoder *d, const struct ky_node *n, struct 
 	return r ? r : decode_node(d, &n->children[option], out);
 }
 
-/* Returns the value of a member of a run. The caller checked that it lies within the packet. */
-static inline struct ky_value flat_value(const uint8_t *data, uint64_t at, const struct ky_node *n)
-{
-	struct ky_value v = {.node = n};
-
-	if (n->kind == KY_NODE_INT)
-		v.u = ky_read_int(data, at, n);
-	else if (n->kind == KY_NODE_FLOAT)
-		v.f = ky_read_float(data, at, n);
-	else
-		return array_value(data, at, n, n->count);
-	return v;
-}
-
 /* Decodes the members of a run from n on. */
 static inline int decode_run(struct ky_decoder *d, const struct ky_node *n, struct ky_values *out)
 {
@@ -275,7 +253,7 @@ static inline int decode_run(struct ky_decoder *d, const struct ky_node *n, stru
 	if (r < 0)
 		return r;
 	for (; out && n < last; n++) {
-		out->v[out->n++] = flat_value(d->data, at, n);
+		out->v[out->n++] = ky_flat_value(d->data, at, n);
 		at += n->flat_bits;
 	}
 	d->pos = end;

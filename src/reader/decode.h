@@ -101,6 +101,36 @@ static inline uint64_t ky_read_int(const uint8_t *data, uint64_t at, const struc
 /* Reads a FLOAT at this bit. */
 double ky_read_float(const uint8_t *data, uint64_t at, const struct ky_node *n);
 
+/* Bytes of a text of at most count, up to its NUL. */
+uint64_t ky_text_length(const char *text, uint64_t count, uint8_t encoding);
+
+/* Of an array of plain numbers. */
+static inline struct ky_value ky_array_value(
+	const uint8_t *data, uint64_t at, const struct ky_node *n, uint64_t count)
+{
+	const char *text = (const char *)data + at / 8;
+
+	if (n->is_text)
+		return (struct ky_value){
+			.node = n, .text = text, .n = ky_text_length(text, count, n->encoding)};
+	return (struct ky_value){.node = n, .at = at, .n = count};
+}
+
+/* The value of a member of a run, at a whole byte that the caller has checked. */
+static inline struct ky_value ky_flat_value(
+	const uint8_t *data, uint64_t at, const struct ky_node *n)
+{
+	struct ky_value v = {.node = n};
+
+	if (n->kind == KY_NODE_INT)
+		v.u = ky_read_int(data, at, n);
+	else if (n->kind == KY_NODE_FLOAT)
+		v.f = ky_read_float(data, at, n);
+	else
+		return ky_array_value(data, at, n, n->count);
+	return v;
+}
+
 /*
  * Sets the clock to a timestamp. One of fewer than 64 bits is the low part of the next value that
  * ends in it.

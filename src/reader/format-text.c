@@ -363,13 +363,50 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 	return ky_put_literal(to, ") ");
 }
 
+/* All contexts and fields. */
+static char *print_scopes(struct printer *p, char *to, const struct ky_item *event)
+{
+	bool any = false;
+
+	for (int i = 0; i < KY_N_SCOPES; i++) {
+		if (!event->scopes[i].node)
+			continue;
+		if (any)
+			to = put_literal(p, to, ", ");
+		p->v = ky_item_values(event, (enum ky_scope)i);
+		p->data = event->scopes[i].data;
+		to = print_struct(p, to, event->scopes[i].node);
+		any = true;
+	}
+	return to;
+}
+
+void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
+{
+	struct printer p;
+	char *to = ky_put_begin(&p.put, out);
+
+	p.safe = f->safe;
+	ky_put_end(&p.put, print_scopes(&p, to, event));
+}
+
+void ky_format_value(struct ky_buf *out, const struct ky_value *v, const uint8_t *data)
+{
+	struct printer p;
+	char *to = ky_put_begin(&p.put, out);
+
+	p.safe = false;
+	p.v = v;
+	p.data = data;
+	ky_put_end(&p.put, print_node(&p, to, v->node));
+}
+
 void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
 	struct printer p;
 	const struct ky_trace *trace = event->trace;
 	const struct ky_event_class *e = event->event;
 	char *to = ky_put_begin(&p.put, out);
-	bool any = false;
 
 	p.safe = f->safe;
 	if (event->has_time)
@@ -377,16 +414,7 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = print_raw(&p, to, trace->origin, trace->origin_len);
 	to = e->name ? print_raw(&p, to, e->name, e->name_len) : put_literal(&p, to, "<unknown>");
 	to = put_literal(&p, to, ": ");
-	for (int i = 0; i < KY_N_SCOPES; i++) {
-		if (!event->scopes[i].node)
-			continue;
-		if (any)
-			to = put_literal(&p, to, ", ");
-		p.v = ky_item_values(event, (enum ky_scope)i);
-		p.data = event->scopes[i].data;
-		to = print_struct(&p, to, event->scopes[i].node);
-		any = true;
-	}
+	to = print_scopes(&p, to, event);
 	to = put_literal(&p, to, "\n");
 	ky_put_end(&p.put, to);
 }

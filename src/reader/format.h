@@ -34,6 +34,10 @@ struct ky_format {
 
 /* [HH:MM:SS.nnnnnnnnn] (+D.DDDDDDDDD) HOST NAME: { CONTEXT }, { FIELDS } and a newline. */
 void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
+/* Of that line contexts and fields only, without a newline. */
+void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
+/* A value as in that line. data: what it refers to. */
+void ky_format_value(struct ky_buf *out, const struct ky_value *v, const uint8_t *data);
 /* {"timestamp": NS, ...} and a newline. */
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
 /* The line that tells of a KY_ITEM_LOST_*, and a newline. */

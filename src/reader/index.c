@@ -12,8 +12,8 @@ struct builder {
 	struct ky_stream *stream;
 	struct ky_walk walk;
 	size_t cap;
-	uint64_t begin, discarded; /* the highest so far */
-	bool has_before;	   /* a packet was added: the last one is there */
+	uint64_t begin, end, discarded; /* the highest so far */
+	bool has_before;		/* a packet was added: the last one is there */
 	uint32_t before_file;
 	uint64_t before;
 	int error;
@@ -38,8 +38,8 @@ static void add_place(struct builder *b, struct ky_place place)
 }
 
 /* The next packet: where it lies, and what its head says. */
-static void add_packet(
-	struct builder *b, size_t file, uint64_t offset, uint64_t begin, uint64_t discarded)
+static void add_packet(struct builder *b, size_t file, uint64_t offset, uint64_t begin,
+	uint64_t end, uint64_t discarded)
 {
 	struct ky_stream *s = b->stream;
 	const struct ky_place *last = s->n_places ? &s->places[s->n_places - 1] : NULL;
@@ -54,6 +54,7 @@ static void add_packet(
 				     .before_file = b->before_file,
 				     .has_before = b->has_before});
 	b->discarded = KY_MAX(b->discarded, discarded);
+	b->end = KY_MAX(b->end, KY_MAX(begin, end));
 	b->has_before = true;
 	b->before_file = (uint32_t)file;
 	b->before = offset;
@@ -74,6 +75,7 @@ static void add_heads(struct builder *b, size_t file, uint64_t offset)
 		if (r < 0)
 			break;
 		add_packet(b, file, offset, ky_role_or(d, KY_ROLE_TIMESTAMP_BEGIN, b->begin),
+			ky_role_or(d, KY_ROLE_TIMESTAMP_END, 0),
 			ky_role_or(d, KY_ROLE_DISCARDED, b->discarded));
 		if (p.packet_bits > (f->size - offset) * 8)
 			break;
@@ -139,7 +141,7 @@ static uint64_t add_entries(struct builder *b, size_t file)
 		memcpy(&e, index.data + ky_index_offset(i), sizeof(e));
 		if (!is_next(&e, offset, b->begin, f))
 			break;
-		add_packet(b, file, offset, e.timestamp_begin, e.discarded);
+		add_packet(b, file, offset, e.timestamp_begin, e.timestamp_end, e.discarded);
 		offset += e.size;
 	}
 	ky_buf_deinit(&index);
@@ -166,5 +168,7 @@ int ky_index_build(struct ky_stream *s, struct ky_packets *packets)
 	for (size_t i = 0; i < s->n_files && !b.error; i++)
 		add_heads(&b, i, add_entries(&b, i));
 	ky_walk_deinit(&b.walk);
+	s->n_discarded = b.discarded;
+	s->end_ns = ky_clock_ns(s->files[0].class->clock, b.end);
 	return b.error;
 }

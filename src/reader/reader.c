@@ -679,3 +679,26 @@ int ky_trace_reader_index(struct ky_trace_reader *r)
 	ky_packets_deinit(&packets);
 	return e;
 }
+
+int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret)
+{
+	struct ky_reader_sums sums = {0};
+	bool any = false;
+
+	if (ky_trace_reader_index(r) < 0)
+		return -ENOMEM;
+	sums.has_times = ky_trace_reader_begin(r, &sums.begin_ns);
+	for (size_t i = 0; i < r->n_streams; i++) {
+		const struct ky_stream *s = r->streams[i];
+
+		sums.n_packets += s->n_packets;
+		sums.n_bytes += s->n_bytes;
+		sums.n_discarded += s->n_discarded;
+		if (!s->n_places)
+			continue;
+		sums.end_ns = any ? KY_MAX(sums.end_ns, s->end_ns) : s->end_ns;
+		any = true;
+	}
+	*ret = sums;
+	return 0;
+}

@@ -53,6 +53,14 @@ int ky_trace_reader_index(struct ky_trace_reader *r);
  * from which all streams are there.
  */
 bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret_ns);
+/* From the heads of packets. */
+struct ky_reader_sums {
+	uint64_t n_packets, n_bytes, n_discarded;
+	bool has_times;
+	int64_t begin_ns, end_ns; /* of the first and the last packet */
+};
+/* 0 or -ENOMEM. */
+int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret);
 /* The begin of the first packet; false if none has a time. */
 bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns);
 /* A line for o->warn. */

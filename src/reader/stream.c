@@ -621,6 +621,7 @@ static bool read_event(struct ky_walk *w)
 		if (read_record_head(w, &id)) {
 			w->event = ky_stream_class_event(w->class, id);
 			w->clock_before = before;
+			w->body = ky_align_up(w->d.pos, 8);
 			w->clock = w->d.clock;
 			return w->event;
 		}
@@ -865,13 +866,12 @@ static void recall_packet(struct ky_walk *w, const struct ky_place *place)
 /* The last place that begins before ns; the first place if none does. */
 static size_t find_place(const struct ky_stream *s, int64_t ns)
 {
-	const struct ky_stream_class *c = s->files[0].class;
 	size_t lo = 0, hi = s->n_places;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (to_ns(c, s->places[mid].begin) < ns)
+		if (ky_place_ns(s, &s->places[mid]) < ns)
 			lo = mid + 1;
 		else
 			hi = mid;

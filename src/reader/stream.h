@@ -63,7 +63,9 @@ struct ky_stream {
 	/* The index, once it was asked for (reader/index.h). */
 	struct ky_place *places; /* owned */
 	size_t n_places;
-	uint64_t n_packets, n_bytes;
+	uint64_t n_packets, n_discarded;
+	int64_t end_ns; /* of the last packet, if there is a place */
+	uint64_t n_bytes;
 	bool has_index;
 };
 
@@ -133,6 +135,7 @@ struct ky_walk {
 	uint64_t content_bits;	  /* of the current packet, as far as the file goes */
 	struct ky_decoder d;	  /* bits count from the buffer's first byte */
 	uint64_t record;	  /* bit at which the next event begins */
+	uint64_t body;		  /* bit at which its body begins */
 	uint64_t clock;		  /* of the next event */
 	uint64_t clock_before;	  /* of the event before it */
 	struct ky_values packet_context;
@@ -202,6 +205,12 @@ struct ky_packet_head {
  */
 int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
 	uint64_t file_bits, struct ky_values *context);
+
+/* The time at which a place of the stream begins. */
+static inline int64_t ky_place_ns(const struct ky_stream *s, const struct ky_place *p)
+{
+	return ky_clock_ns(s->files[0].class->clock, p->begin);
+}
 
 /* Stands before the first item, which ky_walk_advance finds. counts, packets, select: borrowed. */
 void ky_walk_init(struct ky_walk *w, const struct ky_stream *s, const struct ky_select *select,

@@ -137,7 +137,14 @@ def test_variables():
 
 
 def test_library():
-    return check_library([p.read_text() for p in (SOURCE / "include" / "kymo").rglob("*.h") if p.name != "ctl.h"], PAGES["libkymo.3"])
+    return check_library([p.read_text() for p in (SOURCE / "include" / "kymo").rglob("*.h") if p.name not in ("ctl.h", "reader.h")], PAGES["libkymo.3"])
+
+
+def test_reader():
+    """Each function of libkymo-reader has its place in the page, and no other."""
+    functions = set(re.findall(r"\b(kymo_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "kymo" / "reader.h").read_text(), flags=re.S)))
+    described = set(re.findall(r"^\.It Fn (kymo_[a-z_]+)", PAGES["libkymo-reader.3"], re.M))
+    return [f"libkymo-reader(3) lacks {f}" for f in sorted(functions - described)] + [f"no function: {f}" for f in sorted(described - functions)]
 
 
 def test_lint():
@@ -166,7 +173,7 @@ def test_faults():
     return [f"not noticed: {what}" for what, look in planted.items() if not look()]
 
 
-TESTS = [test_kymo, test_programs, test_variables, test_library, test_lint, test_faults]
+TESTS = [test_kymo, test_programs, test_variables, test_library, test_reader, test_lint, test_faults]
 failed = False
 print(f"1..{len(TESTS)}")
 for i, test in enumerate(TESTS, 1):

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading traces from C: all CTF traces below some directories as one sequence of events, in order of time.
+ *
+ *	const char *path = "trace";
+ *	const struct kymo_batch *b;
+ *	struct kymo_reader *reader;
+ *	struct kymo_query *query;
+ *	struct kymo_cursor *cursor;
+ *	size_t size;
+ *
+ *	kymo_reader_open(&reader, &path, 1, NULL, NULL);
+ *	kymo_query_new(&query, reader);
+ *	kymo_query_events(query, "libc:malloc");
+ *	kymo_query_column(query, "size", KYMO_UINT64, &size);
+ *	kymo_cursor_open(&cursor, query);
+ *	while (kymo_cursor_next(cursor, &b) > 0)
+ *		for (size_t i = 0; i < b->n; i++)
+ *			if (kymo_batch_has(b, size, i))
+ *				total += ((const uint64_t *)b->columns[size].values)[i];
+ *
+ * A reader is what is known of opened traces. It does not change, and any threads may share it, but for
+ * kymo_reader_refresh. A query says what is wanted: streams then read no more than that. A cursor is one iteration over a
+ * query; one thread uses it at a time. A query must not be changed or freed while it has cursors, nor a reader closed while it has queries.
+ *
+ * Functions return 0 or -errno; -ENOMEM is possible wherever -errno is. The library prints nothing and has no state of its
+ * own. Traces may hold anything: what cannot be read is reported as an item, and what is whole is read.
+ *
+ * Link with `pkg-config --libs kymo-reader`. C11 and C++11.
+ */
+#ifndef KYMO_READER_H
+#define KYMO_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KYMO_READER_API __attribute__((visibility("default")))
+
+struct kymo_reader;
+struct kymo_query;
+struct kymo_cursor;
+
+/* --- opened traces --- */
+
+struct kymo_reader_options {
+	size_t size; /* sizeof(struct kymo_reader_options) */
+	/* One line about what is damaged or missing, without newline; called by the functions that open and read. May be NULL. */
+	void (*warn)(void *arg, const char *text);
+	void *arg;
+};
+
+struct kymo_reader_error {
+	unsigned position; /* in the text that was given, from 1; 0: not known */
+	char text[512];	   /* one line: what failed, and why */
+};
+
+/*
+ * Opens all traces below n directories. options, error: may be NULL. -ENOENT: there is no trace; -EINVAL: the metadata is
+ * damaged; or why a directory cannot be read.
+ */
+KYMO_READER_API int kymo_reader_open(struct kymo_reader **ret_reader, const char *const *paths,
+	size_t n, const struct kymo_reader_options *options, struct kymo_reader_error *error);
+/* One trace of one stream from memory, which stays the caller's. */
+KYMO_READER_API int kymo_reader_open_memory(struct kymo_reader **ret_reader, const void *metadata,
+	size_t metadata_size, const void *stream, size_t stream_size,
+	const struct kymo_reader_options *options, struct kymo_reader_error *error);
+/* Accepts NULL. */
+KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader);
+
+/* Where a field stands. */
+enum kymo_scope {
+	KYMO_SCOPE_PACKET =
+		0, /* the same for all events of a packet: cpu_id, or vpid, vtid, procname */
+	KYMO_SCOPE_STREAM = 1,	/* a context of all events of a channel */
+	KYMO_SCOPE_CONTEXT = 2, /* a context of one class of events */
+	KYMO_SCOPE_FIELDS = 3	/* what the program recorded */
+};
+
+/* Types of columns, and the ones that fields are best read as. */
+enum kymo_column_type {
+	KYMO_ANY = 0, /* the type that holds the field in all classes that have it */
+	KYMO_INT64 = 1,
+	KYMO_UINT64 = 2,
+	KYMO_DOUBLE = 3,
+	KYMO_TEXT =
+		4 /* bytes, without a NUL: text as it is, labels of enumerations, all else as `kymo view` shows it */
+};
+
+struct kymo_label {
+	const char *text;
+	int64_t first, last; /* values; of unsigned enumerations their bits */
+};
+
+struct kymo_event_field {
+	const char *name; /* as columns are named; in structures "outer.inner" */
+	enum kymo_scope scope;
+	enum kymo_column_type type;
+	unsigned bits, base; /* of integers; bits of floating-point numbers */
+	int is_array;	     /* of anything but characters */
+	size_t n_labels;     /* of enumerations */
+	const struct kymo_label *labels;
+};
+
+struct kymo_event_class {
+	const char *name; /* "provider:event"; never NULL */
+	uint64_t id, stream_class;
+	size_t trace;  /* number of its trace */
+	int log_level; /* -1: none */
+	size_t n_fields;
+	const struct kymo_event_field *fields; /* those that readers show, from the packet's on */
+};
+
+struct kymo_trace_info {
+	const char *path;	/* of its directory */
+	const char *name;	/* path below what was opened, after the host's name */
+	const char *host;	/* "" if it is not known */
+	const char *clock_name; /* of the first clock, or "" */
+	const char *clock_description;
+	uint64_t clock_frequency; /* 0: no clock */
+	uint8_t uuid[16];
+	int has_uuid;
+};
+
+struct kymo_stream_info {
+	size_t trace;
+	uint64_t stream_class, instance;
+	size_t n_files;
+	const char *path; /* of its first file */
+	uint64_t n_bytes;
+	int has_times;
+	int is_of_threads; /* its records are of one thread at a time */
+	int is_cut;	   /* its first records are missing: complete_from_ns holds */
+	int64_t complete_from_ns;
+};
+
+/* From the heads of packets: no event is decoded. */
+struct kymo_reader_totals {
+	size_t size; /* set by the caller: sizeof(struct kymo_reader_totals) */
+	size_t n_traces, n_streams, n_classes;
+	uint64_t n_packets, n_bytes, n_discarded;
+	int has_times;
+	int64_t begin_ns,
+		end_ns; /* of the first and the last packet; events may lie a little outside */
+	int is_cut;	/* some streams begin in the middle (a snapshot): complete_from_ns holds */
+	int64_t complete_from_ns; /* from then on all streams are there */
+};
+
+KYMO_READER_API size_t kymo_reader_n_traces(const struct kymo_reader *reader);
+KYMO_READER_API size_t kymo_reader_n_streams(const struct kymo_reader *reader);
+KYMO_READER_API size_t kymo_reader_n_classes(const struct kymo_reader *reader);
+/* The reader's; NULL when there is none with that number. */
+KYMO_READER_API const struct kymo_trace_info *kymo_reader_trace(
+	const struct kymo_reader *reader, size_t i);
+KYMO_READER_API const struct kymo_stream_info *kymo_reader_stream(
+	const struct kymo_reader *reader, size_t i);
+KYMO_READER_API const struct kymo_event_class *kymo_reader_class(
+	const struct kymo_reader *reader, size_t i);
+KYMO_READER_API int kymo_reader_get_totals(
+	struct kymo_reader *reader, struct kymo_reader_totals *totals);
+/* A value of the metadata's `env` as text; NULL: there is none. The reader's. */
+KYMO_READER_API const char *kymo_reader_env(
+	const struct kymo_reader *reader, size_t trace, const char *name);
+
+/* --- queries --- */
+
+/* All events of all traces, and no columns. */
+KYMO_READER_API int kymo_query_new(struct kymo_query **ret_query, struct kymo_reader *reader);
+KYMO_READER_API void kymo_query_free(struct kymo_query *query);
+/* Events from from_ns to to_ns, both included, in nanoseconds since 1970. */
+KYMO_READER_API int kymo_query_time(struct kymo_query *query, int64_t from_ns, int64_t to_ns);
+/*
+ * Events of classes whose names match: patterns with commas between them, `*` is any text, a pattern behind `!` excludes. Only
+ * excluding patterns: all others. -EINVAL: a pattern is empty.
+ */
+KYMO_READER_API int kymo_query_events(struct kymo_query *query, const char *patterns);
+/* Events of this class only, besides those of other calls of this function. */
+KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_index);
+/*
+ * Events for which the expression is true (kymo-filter(7)); those that lack a field that it names are left out. error: may be NULL. -EINVAL.
+ */
+KYMO_READER_API int kymo_query_filter(
+	struct kymo_query *query, const char *expression, struct kymo_reader_error *error);
+/*
+ * Adds a column: the field of that name ("size", "customer.name", "list[2]"), in each class that has one. An event's fields
+ * come before its contexts; "$ctx.NAME" is a context only. *ret_column: its number, from 0. Returns 0 also if no class has the field. -EINVAL for a name or a type that
+ * cannot be.
+ */
+KYMO_READER_API int kymo_query_column(
+	struct kymo_query *query, const char *name, enum kymo_column_type type, size_t *ret_column);
+/* The type of a column: that of KYMO_ANY is known once it was added. */
+KYMO_READER_API enum kymo_column_type kymo_query_column_type(
+	const struct kymo_query *query, size_t column);
+/* Whether kymo_batch_format will be used; at first not. */
+KYMO_READER_API int kymo_query_lines(struct kymo_query *query, int wanted);
+/* Whether items other than events are wanted, too; at first not. */
+KYMO_READER_API int kymo_query_losses(struct kymo_query *query, int wanted);
+/*
+ * Divides a query into at most n parts: consecutive slices of time, of about equal work. The cursors of all parts give the
+ * rows of the query, each once, one part after the other. *ret_n: how many there are; the caller frees each. Parts are for as many threads.
+ */
+KYMO_READER_API int kymo_query_split(
+	const struct kymo_query *query, size_t n, struct kymo_query **parts, size_t *ret_n);
+
+/* --- rows --- */
+
+enum kymo_item {
+	KYMO_ITEM_EVENT = 0,
+	KYMO_ITEM_DISCARDED_EVENTS = 1,
+	KYMO_ITEM_DISCARDED_PACKETS = 2,
+	KYMO_ITEM_DAMAGED = 3 /* records that cannot be read: how many is not known */
+};
+
+struct kymo_column {
+	enum kymo_column_type type;
+	const void *values;    /* n of int64_t, uint64_t or double; of text: bytes */
+	const uint64_t *valid; /* bit i % 64 of word i / 64: row i has a value */
+	const uint32_t *ends;  /* of text: where row i ends; it begins where the row before ends */
+};
+
+/* Rows as columns: arrays of n elements, which are the cursor's until its next call. */
+struct kymo_batch {
+	size_t n; /* rows, at most KYMO_BATCH_MAX */
+	size_t n_columns;
+	const uint8_t *item;	     /* enum kymo_item */
+	const int64_t *ns;	     /* since 1970; 0 in traces without clock */
+	const uint32_t *class_index; /* of events */
+	const uint32_t *stream;
+	const uint64_t *lost;		   /* how many events or packets; 0 for events and damage */
+	const int64_t *end_ns;		   /* the end of what is missing; for events ns */
+	const struct kymo_column *columns; /* the query's */
+	const void *internal;
+};
+
+#define KYMO_BATCH_MAX	    4096
+#define KYMO_READER_E_AGAIN 1000 /* of kymo_cursor_next: the end for now */
+
+/* Begins before the first row. */
+KYMO_READER_API int kymo_cursor_open(
+	struct kymo_cursor **ret_cursor, const struct kymo_query *query);
+KYMO_READER_API void kymo_cursor_close(struct kymo_cursor *cursor);
+/* 1 with the next rows, 0 at the end, -ENOMEM. */
+KYMO_READER_API int kymo_cursor_next(
+	struct kymo_cursor *cursor, const struct kymo_batch **ret_batch);
+
+static inline int kymo_batch_has(const struct kymo_batch *batch, size_t column, size_t row)
+{
+	return (int)(batch->columns[column].valid[row / 64] >> row % 64 & 1);
+}
+
+/* The text of a row, *ret_len bytes. */
+static inline const char *kymo_batch_text(
+	const struct kymo_batch *batch, size_t column, size_t row, size_t *ret_len)
+{
+	const struct kymo_column *c = &batch->columns[column];
+	uint32_t begin = row ? c->ends[row - 1] : 0;
+
+	*ret_len = c->ends[row] - begin;
+	return (const char *)c->values + begin;
+}
+
+enum kymo_format {
+	KYMO_FORMAT_TEXT = 0, /* the line of `kymo view`, with a newline */
+	KYMO_FORMAT_JSON = 1,
+	KYMO_FORMAT_FIELDS = 2 /* of that line only contexts and fields, without a newline */
+};
+
+/*
+ * The line of a row: *ret_text and *ret_len, until the next call for this batch. The distance to the event before is unknown in the first line of a cursor, and
+ * in a batch of which not all rows are formatted in order. -EINVAL: the query wants no lines.
+ */
+KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row,
+	enum kymo_format format, const char **ret_text, size_t *ret_len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

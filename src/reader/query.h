@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is wanted of opened traces: a range of time, classes of events, a filter. Cursors are opened from it; they have copies
+ * of what changes while they read, so that threads may share a query.
+ */
+#ifndef READER_QUERY_H
+#define READER_QUERY_H
+
+#include "reader/expr.h"
+
+/* Zeroed, but for reader and select, at first: ky_query_init. */
+struct ky_query {
+	struct ky_trace_reader *reader; /* borrowed */
+	struct ky_select select;	/* without `wanted` */
+	uint8_t *chosen;		/* owned: by class, 1 if it is wanted; NULL: all are */
+	struct ky_expr *expr;		/* owned, or NULL */
+};
+
+void ky_query_init(struct ky_query *q, struct ky_trace_reader *r);
+void ky_query_deinit(struct ky_query *q);
+/* The same with a copy of everything. 0 or -ENOMEM. */
+int ky_query_copy(struct ky_query *to, const struct ky_query *q);
+/*
+ * Classes whose names match: patterns with commas between them, behind `!` such that exclude. 0, -ENOMEM, or -EINVAL for a pattern that
+ * is none.
+ */
+int ky_query_events(struct ky_query *q, const char *patterns);
+/* 0, -ENOMEM, or -EINVAL and *error. Of several filters the last one counts. */
+int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
+/* True if the class is among those that were chosen. */
+bool ky_query_has(const struct ky_query *q, size_t class_index);
+/* The query's times, of about equal work: at most n slices, at least one. 0 or -ENOMEM. */
+int ky_query_slices(
+	const struct ky_query *q, size_t n, struct ky_select **ret_slices, size_t *ret_n);
+
+/* A cursor with what it needs of the query. */
+struct ky_reading {
+	struct ky_cursor *cursor;
+	uint8_t *wanted; /* by class: enum ky_want */
+	const struct ky_expr *expr;
+	struct ky_field **fields; /* of the expression, by class */
+	size_t n_classes;
+};
+
+/*
+ * Opens a cursor. want: of the classes that are chosen, enum ky_want; NULL: all of them with values. select: a slice, or
+ * NULL. 0 or -ENOMEM; ky_reading_deinit in any case. The query stays, and is not changed, while it is read.
+ */
+int ky_reading_init(struct ky_reading *r, const struct ky_query *q, const uint8_t *want,
+	const struct ky_select *select, const struct ky_trace_reader_options *options);
+void ky_reading_deinit(struct ky_reading *r);
+
+#endif
