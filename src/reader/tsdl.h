@@ -149,7 +149,7 @@ struct ky_tsdl_error {
 	char text[160];
 };
 
-#define KY_TSDL_MAX_DEPTH 512 /* of types in types */
+#define KY_TSDL_MAX_DEPTH 1200 /* of types in types */
 
 /*
  * Parses len bytes of metadata, TSDL or CTF 2. If the text ends within a block behind the block of

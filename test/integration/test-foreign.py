@@ -100,7 +100,7 @@ AS_BABELTRACE2 = {
     "escapes": (BARE + 'env { hostname = "a\\x41b \\x0231 \\101 \\043 \\\\ \\"\\tq\\0not seen"; };\n' + ONE, {"s": b"\1"}),
     "pointers": (BARE + 'typealias u64 := void *;\ntypealias u8 := const char *;\nevent { name = "e"; fields := struct { void *a; u8 b; }; };\n', {"s": bytes(range(1, 10))}),
     "env-length": (BARE + 'env { n = 2; };\nevent { name = "e"; fields := struct { u8 a[env.n]; }; };\n', {"s": b"\1\2\3\4"}),
-    "deep": (BARE + 'event { name = "e"; fields := struct { ' + "struct { " * 300 + "u8 a; " + "".join(f"}} s{i}; " for i in range(300)) + "}; };\n", {"s": b"\1"}),
+    "deep": (BARE + 'event { name = "e"; fields := struct { ' + "struct { " * 1100 + "u8 a; " + "".join(f"}} s{i}; " for i in range(1100)) + "}; };\n", {"s": b"\1"}),
     "names": (BARE + 'event { name = a.b.c; fields := struct { u8 _, __, ___x; }; };\n', {"s": b"\1\2\3"}),
     "long-name": (BARE + f'event {{ name = "e"; fields := struct {{ u8 {"A" * 100000}; }}; }};\n', {"s": b"\1"}),
     "enum": (BARE + 'event { name = "e"; fields := struct { enum : u8 { a = -1, b = 0, c, "d d" = 1 ... 4, a = 3, event, e = 0xff } a; }; };\n', {"s": bytes([0, 1, 3, 4, 5, 254, 255])}),
