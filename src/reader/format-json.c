@@ -262,6 +262,20 @@ static char *print_cpu(struct printer *p, char *to, const struct ky_item *event)
 	return to;
 }
 
+/* The fields of the packet, if there are others than the processor. */
+static char *print_packet(struct printer *p, char *to, const struct ky_item *event)
+{
+	const struct ky_node *node = event->scopes[KY_SCOPE_PACKET_CONTEXT].node;
+	bool any = false;
+
+	for (uint32_t i = 0; node && i < node->n && !any; i++)
+		any = node->children[i].is_shown && node->children[i].role != KY_ROLE_CPU;
+	if (!any)
+		return to;
+	to = put_literal(p, to, ", \"packet_context\": ");
+	return print_scope(p, to, event, KY_SCOPE_PACKET_CONTEXT);
+}
+
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
 	const struct ky_event_class *e = event->event;
@@ -277,6 +291,7 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = put_literal(&p, to, "\"name\": ");
 	to = print_string(&p, to, e->name ? e->name : "", e->name_len);
 	to = print_cpu(&p, to, event);
+	to = print_packet(&p, to, event);
 	if (event->scopes[KY_SCOPE_EVENT_CONTEXT].node) {
 		to = put_literal(&p, to, ", \"context\": ");
 		to = print_scope(&p, to, event, KY_SCOPE_EVENT_CONTEXT);

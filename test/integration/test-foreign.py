@@ -81,6 +81,49 @@ def test_random(k):
     check(compared > len(SEEDS) * 3 // 4, f"babeltrace2 read only {compared} of {len(SEEDS)}")
 
 
+NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?:= |\{ |container = )(0x[0-9A-F]+|0b[01]+|-?\d+(?:\.\d+)?(?:e[+-]\d+)?|-?inf)(?= |$|,)')
+
+
+def text_numbers(line):
+    """The numbers in the fields of a line of text, in any base."""
+    found = [m.group(1) for m in NUMBER.finditer(line) if m.group(1)]
+    bases = (("0x", 16), ("0b", 2))
+    for text in found:
+        base = next((base for prefix, base in bases if text.startswith(prefix)), 8 if re.fullmatch("0[0-7]+", text) else 0)
+        yield int(text, base) if base else float(text) if re.search("[.einf]", text) else int(text)
+
+
+def json_numbers(value):
+    if isinstance(value, dict):
+        for part in [value["value"]] if set(value) == {"value", "label"} else value.values():
+            yield from json_numbers(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from json_numbers(part)
+    elif not isinstance(value, str) or value in ("inf", "-inf"):
+        yield float(value) if isinstance(value, str) else value
+
+
+def same_number(text, value):
+    """Text shows floats with six digits, and negative numbers of bases other than 10 as the digits of their size."""
+    if isinstance(text, float) or isinstance(value, float):
+        return text == value or abs(text - value) <= 1e-5 * abs(value)
+    return text == value or (value < 0 < text and (text - value).bit_count() == 1)
+
+
+def test_json(k):
+    """The numbers of JSON are those of the text, of all scopes."""
+    for seed in SEEDS[:len(SEEDS) // 3]:
+        directory = ctf.Trace(seed).write(k.top / f"json{seed}")
+        done = run(k, CLI, "view", directory, "--format=json")
+        for text, line in zip(view(k, directory)[0], done.stdout.splitlines(), strict=True):
+            event = json.loads(line)
+            packet = event.get("packet_context", {"cpu_id": event["cpu"]} if "cpu" in event else {})
+            values = list(json_numbers([packet, event.get("context", {}), event.get("event_context", {}), event["fields"]]))
+            shown = list(text_numbers(text.decode(errors="replace").split(": {", 1)[1]))
+            check(len(shown) == len(values) and all(map(same_number, shown, values)), f"seed {seed}: {text!r} is not {line!r}: {shown}, {values}")
+
+
 def sized(discarded, begin, end, events, head=MAGIC):
     """A packet with sizes, times and a counter: what SIZED describes."""
     size = (len(head) + 25 + len(events)) * 8
