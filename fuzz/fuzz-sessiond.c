@@ -13,6 +13,7 @@
 #include "sessiond/peers/recording.h"
 #include "sessiond/control/client.h"
 #include "sessiond/daemon.h"
+#include "sessiond/model/quota.h"
 #include "sessiond/recover.h"
 #include "svc/log.h"
 
@@ -500,14 +501,14 @@ static void begin(void)
 		abort();
 	d.env.n_cpus = 2;
 	d.env.clock = KY_CLOCK_MONOTONIC;
-	d.env.user_memory_max = 20 << 20; /* of some sets, not of all */
+	quota_init(&d.env, 20 << 20); /* of some sets, not of all */
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	peers_init(&d.peers, &d.env, &d.run, &d.collector);
 	control_init(&d.control, &d.env);
 	d.peers.user_apps_max = USER_APPS_MAX;
 	ky_timer_init(&d.stop_timer, pause_loop);
-	recover_init(&d);
+	recover_init(&d.recovery, &d.env);
 	ky_timer_init(&pause_timer, pause_loop);
 	for (int i = 0; i < N_PROGRAMS; i++)
 		programs[i] = (struct program){.fd = -1};

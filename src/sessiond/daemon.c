@@ -14,7 +14,6 @@
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/steps.h"
 #include "sessiond/peers/snapshot.h"
-#include "sessiond/recover.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \
@@ -120,11 +119,6 @@ static void session_freed(struct session *s)
 {
 	session_changed(s);
 	end_if_due(daemon_of(s->env));
-}
-
-static void session_settled(struct session *s)
-{
-	recover_settled(daemon_of(s->env));
 }
 
 static void stop_timed_out(struct ky_timer *t)
@@ -385,7 +379,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 	e->n_cpus = possible_cpus();
 	e->clock = ky_clock_choose();
 	e->loop.epoll_fd = -1;
-	e->user_memory_max = options->user_memory_max ? options->user_memory_max : quota_default();
+	quota_init(e, options->user_memory_max ? options->user_memory_max : quota_default());
 }
 
 static void init_parts(struct daemon *d)
@@ -397,7 +391,6 @@ static void init_parts(struct daemon *d)
 	d->observer = (struct observer){.session_state = session_changed,
 		.channel_changed = channel_changed,
 		.rules_changed = channel_changed,
-		.session_settled = session_settled,
 		.session_freed = session_freed};
 	ky_list_append(&d->env.observers, &d->observer.node);
 	d->collector.wanted = !d->options.no_collectd;
@@ -416,7 +409,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	init_parts(d);
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	ky_timer_init(&d->unused_timer, unused_too_long);
-	recover_init(d);
+	recover_init(&d->recovery, &d->env);
 	read_host(&d->env);
 	warm_clock(d->env.clock);
 	ky_raise_nofile();
@@ -439,7 +432,7 @@ int daemon_begin(struct daemon *d, struct op *op)
 {
 	d->ready = op;
 	d->served.done = serve;
-	return recover_begin(d, &d->served);
+	return recover_begin(&d->recovery, &d->served);
 }
 
 void daemon_deinit(struct daemon *d)
@@ -463,7 +456,7 @@ void daemon_deinit(struct daemon *d)
 		process_free(p);
 	ky_listener_deinit(&d->app_listener);
 	ky_listener_deinit(&d->control_listener);
-	recover_deinit(d);
+	recover_deinit(&d->recovery);
 	ky_watch_remove(&d->bound_watch);
 	ky_watch_remove(&d->run_watch);
 	if (d->options.pidfile && d->run.state_fd >= 0)

@@ -11,6 +11,7 @@
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/rundir.h"
 #include "sessiond/model/op.h"
+#include "sessiond/recover.h"
 #include "svc/unix.h"
 
 struct daemon_options {
@@ -38,11 +39,8 @@ struct daemon {
 	bool unused;	  /* the time of unused_timer runs */
 	bool making_room; /* for a successor, once requests are answered */
 	struct observer observer;
-	/* a predecessor's sessions (recover.h) */
-	struct ky_listener drain_listener;
-	struct ky_timer recover_timer;
-	struct op *recovered; /* NULL: it was done */
-	struct op served;     /* when they are */
+	struct recovery recovery; /* of a predecessor's sessions */
+	struct op served;	  /* when that is done */
 	/* Parts that have yet to report before the daemon is ready; the last one completes `ready`. */
 	unsigned n_unready;
 	struct op *ready;

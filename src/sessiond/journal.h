@@ -9,7 +9,7 @@
 #ifndef SESSIOND_JOURNAL_H
 #define SESSIOND_JOURNAL_H
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 
 /* Observes this env from now on. Once. */
 void journal_init(struct env *e);

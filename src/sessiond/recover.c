@@ -5,41 +5,43 @@
 
 #include "sessiond/journal.h"
 #include "sessiond/peers/recording.h"
+#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/steps.h"
 #include "svc/log.h"
 
 #define WAIT_NS (2000 * KY_NS_PER_MS) /* consumers call every 50 ms */
 
-static unsigned count_awaited(const struct daemon *d)
+static unsigned count_awaited(const struct recovery *r)
 {
 	const struct session *s;
 	unsigned n = 0;
 
-	ky_list_foreach (s, &d->env.sessions, node)
+	ky_list_foreach (s, &r->env->sessions, node)
 		n += recording_of(s)->consumer.awaited != 0;
 	return n;
 }
 
-void recover_settled(struct daemon *d)
+/* Completes if no consumer is awaited any more. */
+static void settle(struct recovery *r)
 {
-	struct op *op = d->recovered;
+	struct op *op = r->op;
 
-	if (count_awaited(d))
+	if (count_awaited(r))
 		return;
-	ky_timer_cancel(&d->recover_timer);
-	d->recovered = NULL;
+	ky_timer_cancel(&r->timer);
+	r->op = NULL;
 	op_done(op, 0, "");
 }
 
 static void timed_out(struct ky_timer *t)
 {
-	struct daemon *d = ky_container_of(t, struct daemon, recover_timer);
+	struct recovery *r = ky_container_of(t, struct recovery, timer);
 	struct session *s, *tmp;
 
-	ky_list_foreach_safe (s, tmp, &d->env.sessions, node)
+	ky_list_foreach_safe (s, tmp, &r->env->sessions, node)
 		if (recording_of(s)->consumer.awaited)
 			session_lose(s);
-	recover_settled(d);
+	settle(r);
 }
 
 /* Its session is not known, or known to be another's: it is to write out what it has, and end. */
@@ -57,10 +59,10 @@ static void send_away(int fd)
 /* The kernel says who calls: of another process, a journal would name another number. */
 static void called(struct ky_listener *l, int fd, const struct ky_peer *peer)
 {
-	struct daemon *d = ky_container_of(l, struct daemon, drain_listener);
+	struct recovery *r = ky_container_of(l, struct recovery, listener);
 	struct session *s;
 
-	ky_list_foreach (s, &d->env.sessions, node) {
+	ky_list_foreach (s, &r->env->sessions, node) {
 		if (!peer->pid || recording_of(s)->consumer.awaited != peer->pid ||
 			s->uid != peer->uid)
 			continue;
@@ -70,38 +72,51 @@ static void called(struct ky_listener *l, int fd, const struct ky_peer *peer)
 	send_away(fd);
 }
 
-void recover_init(struct daemon *d)
+/* That of this process. */
+static struct recovery *recovery;
+
+static void session_settled(struct session *s)
 {
-	ky_timer_init(&d->recover_timer, timed_out);
+	settle(recovery);
+}
+
+void recover_init(struct recovery *r, struct env *e)
+{
+	recovery = r;
+	r->env = e;
+	r->op = NULL;
+	ky_timer_init(&r->timer, timed_out);
+	r->observer = (struct observer){.session_settled = session_settled};
+	ky_list_append(&e->observers, &r->observer.node);
 }
 
 /* A bound daemon's consumers end with it: it finds none. */
-static int await_consumers(struct daemon *d)
+static int await_consumers(struct recovery *r)
 {
-	const char *path = rundir_path(&d->run, KY_RUN_DRAIN);
-	int ret = ky_listener_init(&d->drain_listener, &d->env.loop, path, SOCK_SEQPACKET,
-		d->run.global ? 0666 : 0600, (gid_t)-1, called);
+	const char *path = rundir_path(r->env->run, KY_RUN_DRAIN);
+	int ret = ky_listener_init(&r->listener, &r->env->loop, path, SOCK_SEQPACKET,
+		r->env->run->global ? 0666 : 0600, (gid_t)-1, called);
 
 	if (ret < 0) {
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));
 		return ret;
 	}
-	return journal_replay(&d->env) > 0;
+	return journal_replay(r->env) > 0;
 }
 
-int recover_begin(struct daemon *d, struct op *op)
+int recover_begin(struct recovery *r, struct op *op)
 {
-	int ret = d->env.bound ? 0 : await_consumers(d);
+	int ret = r->env->bound ? 0 : await_consumers(r);
 
 	if (ret < 0)
 		return ret;
-	d->recovered = op;
-	ky_timer_set(&d->env.loop, &d->recover_timer, ret ? WAIT_NS : 0);
+	r->op = op;
+	ky_timer_set(&r->env->loop, &r->timer, ret ? WAIT_NS : 0);
 	return 0;
 }
 
-void recover_deinit(struct daemon *d)
+void recover_deinit(struct recovery *r)
 {
-	ky_timer_cancel(&d->recover_timer);
-	ky_listener_deinit(&d->drain_listener);
+	ky_timer_cancel(&r->timer);
+	ky_listener_deinit(&r->listener);
 }

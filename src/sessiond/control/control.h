@@ -12,6 +12,7 @@ struct control {
 	struct observer observer;
 };
 
+/* client.c */
 void control_init(struct control *k, struct env *e);
 
 #endif

@@ -6,7 +6,7 @@
 #define SESSIOND_CONTROL_EXPLAIN_H
 
 #include "base/buf.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 
 /* Why no event that a program has, or ever had, is recorded by this enabled rule of an enabled channel. */
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r);

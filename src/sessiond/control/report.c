@@ -7,7 +7,6 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
-#include "sessiond/model/conflict.h"
 #include "sessiond/model/describe.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/peers/backlog.h"

@@ -133,16 +133,6 @@ bool channel_is_active(const struct channel *c)
 	return false;
 }
 
-bool channel_has_buffers(const struct channel *c)
-{
-	const struct ring_set *set;
-
-	ky_list_foreach (set, &c->sets, node)
-		if (set->described)
-			return true;
-	return false;
-}
-
 bool channel_wants(const struct channel *c, const struct event_desc *d)
 {
 	struct rule *r;
@@ -169,51 +159,13 @@ uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
 	return n;
 }
 
-/* Has a set before this one counted an event of this name? */
-static bool counted(const struct channel *c, const struct ring_set *until,
-	const struct event_desc *d, bool living)
-{
-	struct ring_set *set;
-
-	ky_list_foreach (set, &c->sets, node) {
-		if (set == until)
-			return false;
-		if (ring_set_find_named(set, d, living))
-			return true;
-	}
-	return false;
-}
-
-unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living)
-{
-	struct ring_set *set;
-	struct ky_hnode *n, *tmp;
-	unsigned count = 0;
-	size_t i;
-
-	ky_list_foreach (set, &c->sets, node) {
-		ky_htab_foreach(&set->events, i, n, tmp)
-		{
-			struct set_event *e = ky_container_of(n, struct set_event, node);
-
-			if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
-				rule_wants(r, e->desc) && !counted(c, set, e->desc, living))
-				count++;
-		}
-	}
-	return count;
-}
-
 struct channel *channel_free(struct channel *c)
 {
-	struct rule *r, *r_tmp;
-	struct ring_set *set, *set_tmp;
+	struct rule *r, *tmp;
 
 	if (!c)
 		return NULL;
-	ky_list_foreach_safe (set, set_tmp, &c->sets, node)
-		ring_set_free(set);
-	ky_list_foreach_safe (r, r_tmp, &c->rules, node)
+	ky_list_foreach_safe (r, tmp, &c->rules, node)
 		free_rule(c, r);
 	if (!ky_list_empty(&c->node))
 		c->session->n_channels--;

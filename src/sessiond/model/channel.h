@@ -50,12 +50,10 @@ struct channel {
 struct channel *channel_new(struct session *s, const char *name);
 /* The session has it from now on. */
 void channel_add(struct channel *c);
-/* Only of one that was not added, or with its session. NULL. */
+/* Of one that has no ring sets: that was not added, or is freed with its session. NULL. */
 struct channel *channel_free(struct channel *c);
 struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);
-/* Does any program have memory of it? */
-bool channel_has_buffers(const struct channel *c);
 /*
  * Enables the rules, which end with NULL: those of the same text that the channel has already, or these. Takes all of
  * them out of the array, and frees the others. -EDQUOT: RULES_MAX; then nothing was changed.
@@ -72,8 +70,5 @@ bool channel_wants(const struct channel *c, const struct event_desc *d);
 /* The filters of which the event has to pass one; their number, 0: it is recorded whatever it holds. */
 uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
 	const struct filter *ret_filters[RULES_MAX]);
-/* Number of different events of the channel that the rule matches; of those that programs have now,
- * or ever had. */
-unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/context.h"
 
+#include "sessiond/model/contents.h"
+
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>

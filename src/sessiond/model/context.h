@@ -6,7 +6,7 @@
 #define SESSIOND_MODEL_CONTEXT_H
 
 #include "proto/context.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/channel.h"
 
 /*
  * Understands "vpid", "perf:thread:page-faults", "$app.provider:name", "callstack:32". 0; or -EINVAL, with one line in

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/env.h"
 
-#include "sessiond/model/quota.h"
-
 void env_init(struct env *e)
 {
 	memset(e, 0, sizeof(*e));
 	ky_list_init(&e->observers);
 	ky_list_init(&e->sessions);
 	ky_list_init(&e->users);
-	ky_job_init(&e->quota_job, quota_run);
 }
 
 uint32_t env_next_cookie(struct env *e)

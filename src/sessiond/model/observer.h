@@ -52,9 +52,14 @@ struct observer {
 		struct channel *c); /* is new, enabled or disabled, or has other options */
 	void (*rules_changed)(struct channel *c); /* after rule_changed() and rule_removed() */
 
+	/* --- for the quota --- */
+	/* The set's memory is to be made: 0; or -EDQUOT, and it is not. */
+	int (*set_wanted)(struct ring_set *set);
+	void (*set_freed)(struct ring_set *set); /* next */
+
 	/* --- for peers --- */
 	/* The set has its memory: 0; or -errno, and it is not made. */
-	int (*set_prepared)(const struct ring_set *set);
+	int (*set_prepared)(struct ring_set *set);
 	void (*set_made)(struct ring_set *set);
 	/* No process records into the set any more: the consumer is to write it out. */
 	void (*set_retired)(struct ring_set *set);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/option.h"
 
+#include "sessiond/model/contents.h"
+
 #include <inttypes.h>
 
 #define FIELD(member)                                                                              \

@@ -7,7 +7,7 @@
 #define SESSIOND_MODEL_OPTION_H
 
 #include "base/buf.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/channel.h"
 
 #define OPTIONS_MAX	 32
 #define OPTION_PARAM_MAX 32

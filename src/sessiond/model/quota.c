@@ -3,7 +3,7 @@
 
 #include <sys/sysinfo.h>
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "sessiond/model/option.h"
 
 uint64_t quota_default(void)
@@ -48,7 +48,7 @@ static uint64_t sum_of_session(const struct session *s, uid_t uid)
 	return sum;
 }
 
-bool quota_allows(struct ring_set *set)
+static int set_wanted(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 	uint64_t sum = need_of(set);
@@ -57,14 +57,17 @@ bool quota_allows(struct ring_set *set)
 	ky_list_foreach (s, &e->sessions, node)
 		sum += sum_of_session(s, set->uid);
 	if (sum <= e->user_memory_max)
-		return true;
+		return 0;
 	set->state = SET_WAITING;
-	return !(e->sets_wait = true);
+	e->sets_wait = true;
+	return -EDQUOT;
 }
 
-void quota_freed(struct env *e)
+static void set_freed(struct ring_set *set)
 {
-	if (e->sets_wait)
+	struct env *e = set->channel->session->env;
+
+	if (e->sets_wait && ring_set_is_made(set))
 		ky_job_add(&e->loop, &e->quota_job);
 }
 
@@ -83,7 +86,7 @@ static bool reset_waiting(struct channel *c)
 	return any;
 }
 
-void quota_run(struct ky_job *j)
+static void retry_sets(struct ky_job *j)
 {
 	struct env *e = ky_container_of(j, struct env, quota_job);
 	struct session *s;
@@ -94,4 +97,13 @@ void quota_run(struct ky_job *j)
 		ky_list_foreach (c, &s->channels, node)
 			if (reset_waiting(c))
 				OBSERVE(e, memory_freed, c);
+}
+
+static struct observer quota = {.set_wanted = set_wanted, .set_freed = set_freed};
+
+void quota_init(struct env *e, uint64_t max_bytes)
+{
+	e->user_memory_max = max_bytes;
+	ky_job_init(&e->quota_job, retry_sets);
+	ky_list_append(&e->observers, &quota.node);
 }

@@ -11,17 +11,13 @@
 #ifndef SESSIOND_MODEL_QUOTA_H
 #define SESSIOND_MODEL_QUOTA_H
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/env.h"
 
 /* What a user may have unless the daemon is told: half of the machine's memory. */
 uint64_t quota_default(void);
 /* What the daemon is told: bytes, or such with K, M or G. 0 or -EINVAL. */
 int quota_parse(const char *text, uint64_t *ret_bytes);
-/* May the set, laid out but not made, have memory? If not, it is asked about again when others have gone. */
-bool quota_allows(struct ring_set *set);
-/* A set that was made is going. */
-void quota_freed(struct env *e);
-/* Asks the programs again whose sets had to wait. */
-void quota_run(struct ky_job *j);
+/* Keeps to the limit from now on: an observer. Once for each env. */
+void quota_init(struct env *e, uint64_t max_bytes);
 
 #endif

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "ctf/tsdl.h"
+#include "sessiond/model/memory.h"
 #include "sessiond/model/session.h"
 
 struct registry *registry_free(struct registry *r)

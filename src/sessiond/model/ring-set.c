@@ -5,8 +5,7 @@
 
 #include "ctf/tsdl.h"
 #include "proto/app.h"
-#include "sessiond/model/conflict.h"
-#include "sessiond/model/quota.h"
+#include "sessiond/model/channel.h"
 #include "sessiond/model/session.h"
 
 /*
@@ -149,6 +148,21 @@ static int describe_stream(struct ring_set *kind)
 	return ret;
 }
 
+/* Calls a hook that may refuse the set. Returns the first error. */
+static int ask_observers(struct ring_set *set, size_t hook)
+{
+	struct observer *o;
+	int (*ask)(struct ring_set * set);
+	int ret = 0;
+
+	ky_list_foreach (o, &set->channel->session->env->observers, node) {
+		memcpy(&ask, (char *)o + hook, sizeof(ask));
+		if (!ret && ask)
+			ret = ask(set);
+	}
+	return ret;
+}
+
 static int make_memory(struct ring_set *set)
 {
 	struct channel *c = set->channel;
@@ -168,22 +182,11 @@ static int make_memory(struct ring_set *set)
 	set->tracefile_size = c->tracefile_size;
 	set->tracefile_count = c->tracefile_count;
 	ret = ky_geometry_init(&set->geometry);
-	if (!ret && !quota_allows(set))
-		ret = -EDQUOT;
+	if (!ret)
+		ret = ask_observers(set, offsetof(struct observer, set_wanted));
 	return ret < 0 ? ret
 		       : ring_memory_make(&set->memory, &set->geometry, c->session->shm_fd,
 				 set->number, uuid);
-}
-
-static int prepare(const struct ring_set *set)
-{
-	struct observer *o;
-	int ret = 0;
-
-	ky_list_foreach (o, &set->channel->session->env->observers, node)
-		if (!ret && o->set_prepared)
-			ret = o->set_prepared(set);
-	return ret;
 }
 
 int ring_set_make(struct ring_set *set)
@@ -203,7 +206,7 @@ int ring_set_make(struct ring_set *set)
 	set->registry = kind->registry;
 	set->stream_id = kind->stream_id;
 	if (!ret)
-		ret = prepare(set);
+		ret = ask_observers(set, offsetof(struct observer, set_prepared));
 	if (ret < 0) {
 		ring_memory_close(&set->memory);
 		ring_memory_remove(s->shm_fd, set->number);
@@ -428,8 +431,7 @@ void ring_set_free(struct ring_set *set)
 	ky_htab_foreach(&set->events, i, n, n_tmp)
 		set_event_free(set, ky_container_of(n, struct set_event, node));
 	ky_htab_deinit(&set->events);
-	if (ring_set_is_made(set))
-		quota_freed(set->channel->session->env);
+	OBSERVE(set->channel->session->env, set_freed, set);
 	ring_memory_close(&set->memory);
 	ky_list_remove(&set->node);
 	free(set);

@@ -11,29 +11,11 @@
 
 #include "sessiond/model/memory.h"
 #include "sessiond/model/registry.h"
-#include "sessiond/model/user.h"
+#include "sessiond/model/set-event.h"
 
 #define ENDED_SETS_MAX 16u /* of exited processes: kept for snapshots, in overwrite mode */
 
 struct channel;
-
-/* The application that brought a definition first. */
-struct definer {
-	pid_t pid;
-	char name[64];
-};
-
-struct set_event {
-	struct ky_hnode node; /* in ring_set->events, by name */
-	struct event_desc *desc;
-	uint32_t id;	     /* KY_MAP_REFUSED: not recorded, but counted */
-	uint32_t n_contexts; /* of the channel's, that its records begin with */
-	unsigned n_apps;     /* that have it mapped */
-	struct definer by;
-	/* that had the name before, with another definition; or NULL */
-	const struct set_event *rival;
-	bool told; /* the log has the conflict with the rival */
-};
 
 /* What has become of a set. Later states need no earlier one, but none goes back, except from SET_WAITING. */
 enum set_state {

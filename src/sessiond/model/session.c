@@ -31,16 +31,6 @@ void session_track(struct session *s, struct tracker trackers[N_TRACKERS])
 	OBSERVE(s->env, session_tracks, s);
 }
 
-bool session_is_active(const struct session *s)
-{
-	struct channel *c;
-
-	ky_list_foreach (c, &s->channels, node)
-		if (s->state == SESSION_STARTED && channel_is_active(c))
-			return true;
-	return false;
-}
-
 const char *session_state_name(const struct session *s)
 {
 	static const char *const names[] = {"stopped", "started", "paused", "stopped"};
@@ -152,18 +142,12 @@ void session_unlist(struct session *s)
 
 void session_deinit(struct session *s)
 {
-	struct channel *c, *c_tmp;
-	struct registry *r, *r_tmp;
-	struct notice *n, *n_tmp;
+	struct notice *n, *tmp;
 
 	session_unlist(s);
-	ky_list_foreach_safe (c, c_tmp, &s->channels, node)
-		channel_free(c);
 	for (int i = 0; i < N_TRACKERS; i++)
 		tracker_deinit(&s->trackers[i]);
-	ky_list_foreach_safe (r, r_tmp, &s->registries, node)
-		registry_free(r);
-	ky_list_foreach_safe (n, n_tmp, &s->notices, node)
+	ky_list_foreach_safe (n, tmp, &s->notices, node)
 		notice_free(n);
 	ky_close(s->shm_fd);
 	free(s->shm_path);

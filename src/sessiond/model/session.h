@@ -17,9 +17,7 @@
 #define SESSIOND_MODEL_SESSION_H
 
 #include "base/clock.h"
-#include "sessiond/model/channel.h"
 #include "sessiond/model/env.h"
-#include "sessiond/model/ring-set.h"
 #include "sessiond/model/tracker.h"
 #include "sessiond/model/unrecorded.h"
 
@@ -88,7 +86,7 @@ struct session_spec {
 	gid_t gid;
 };
 
-/* Fills in *s, which must be zeroed. 0 or -ENOMEM; session_deinit() in both cases. */
+/* Fills in *s, which must be zeroed. 0 or -ENOMEM; session_deinit() in both cases, after session_clear() (contents.h). */
 int session_init(struct session *s, struct env *e, const struct session_spec *spec);
 void session_deinit(struct session *s);
 /* Puts it into env->sessions, or takes it out: its name is free then. */
@@ -104,7 +102,6 @@ void session_put_gaps(const struct session *s, struct ky_buf *to);
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
 /* message: NULL or "" when all is well again. */
 void session_set_error(struct session *s, const char *message);
-bool session_is_active(const struct session *s);
 /* "started", "paused" or "stopped". */
 const char *session_state_name(const struct session *s);
 /* May programs of this UID be recorded? */

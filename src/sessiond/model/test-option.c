@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/option.h"
+#include "sessiond/model/contents.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * Identifiers, signatures and metadata, on a session that has neither a process nor a socket.
  */
 #include "proto/app.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,6 @@ static int setup(void **state)
 	env_init(&f->env);
 	f->env.n_cpus = 2;
 	f->env.clock = KY_CLOCK_MONOTONIC;
-	f->env.user_memory_max = UINT64_MAX;
 	assert_int_equal(session_init(&f->s, &f->env, &spec), 0);
 	f->c = channel_new(&f->s, "c");
 	channel_add(f->c);
@@ -44,6 +43,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	session_clear(&f->s);
 	session_deinit(&f->s);
 	user_unref(f->user);
 	assert_true(ky_list_empty(&f->env.users));

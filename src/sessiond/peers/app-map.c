@@ -2,7 +2,6 @@
 /* The events that applications have, and the identifiers under which they record them. */
 #include <inttypes.h>
 
-#include "sessiond/model/conflict.h"
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/message-list.h"

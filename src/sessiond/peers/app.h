@@ -10,7 +10,7 @@
 #include "proto/app.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/process.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "svc/msg-conn.h"
 #include "svc/unix.h"
 

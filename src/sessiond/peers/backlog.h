@@ -4,7 +4,7 @@
 #define SESSIOND_PEERS_BACKLOG_H
 
 #include "base/buf.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 
 /* Events that programs recorded, or lost, and that the consumer has not reported. */
 struct backlog {

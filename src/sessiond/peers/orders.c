@@ -74,7 +74,7 @@ int orders_begin(const struct session *s)
 	return len < 0 ? len : append(s, buf, len);
 }
 
-int orders_add_set(const struct ring_set *set)
+int orders_add_set(struct ring_set *set)
 {
 	const struct session *s = set->channel->session;
 	uint8_t buf[1024];

@@ -7,7 +7,7 @@
 #define SESSIOND_PEERS_ORDERS_H
 
 #include "proto/consumer.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 
 /* RING_SET. The message's length, or -EMSGSIZE. */
 int order_ring_set(struct ky_writer *w, const struct ring_set *set);
@@ -15,6 +15,6 @@ int order_ring_set(struct ky_writer *w, const struct ring_set *set);
 /* Writes down INIT, as a consumer that recovers needs it. 0 or -errno; nothing to do where buffers are no files. */
 int orders_begin(const struct session *s);
 /* Likewise the set's RING_SET. */
-int orders_add_set(const struct ring_set *set);
+int orders_add_set(struct ring_set *set);
 
 #endif

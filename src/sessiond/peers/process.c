@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "sessiond/peers/peers.h"
 #include "svc/unix.h"
 #include "svc/log.h"

@@ -11,7 +11,7 @@
 #ifndef SESSIOND_PEERS_PROCESS_H
 #define SESSIOND_PEERS_PROCESS_H
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "svc/loop.h"
 
 struct env;

@@ -7,7 +7,7 @@
 #define SESSIOND_PEERS_RECORDING_H
 
 #include "sessiond/model/op.h"
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/consumer.h"
 #include "sessiond/peers/rotation.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/rotation.h"
 
-#include "sessiond/model/session.h"
+#include "sessiond/model/contents.h"
 #include "sessiond/peers/consumer.h"
 #include "svc/log.h"
 

@@ -29,6 +29,7 @@ static struct recording *recording_free(struct recording *r)
 	rotation_deinit(&r->rotation);
 	barrier_deinit(&r->barrier);
 	ky_job_cancel(&r->ending);
+	session_clear(s);
 	session_deinit(s);
 	free(r);
 	return NULL;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "sessiond/model/conflict.h"
+#include "sessiond/model/set-event.h"
 
+#include "proto/app.h"
+#include "sessiond/model/channel.h"
 #include "sessiond/model/describe.h"
-#include "sessiond/model/user.h"
+#include "sessiond/model/session.h"
 
 #define DEFINITION_MAX 400
 
@@ -38,35 +40,4 @@ void conflict_comment(struct ky_buf *to, const struct channel *c, const struct s
 		if (to->data[i] == '*') /* nothing in it ends the comment */
 			to->data[i] = '?';
 	ky_buf_puts(to, " */\n\n");
-}
-
-static void report_set(const struct ring_set *set, bool refused_only,
-	void (*each)(void *arg, const char *text), void *arg)
-{
-	struct ky_hnode *n, *tmp;
-	size_t i;
-
-	ky_htab_foreach(&set->events, i, n, tmp)
-	{
-		const struct set_event *e = ky_container_of(n, struct set_event, node);
-		struct ky_buf text = {0};
-
-		if (!e->rival || (refused_only && e->id != KY_MAP_REFUSED))
-			continue;
-		conflict_describe(&text, set->channel, e);
-		if (text.data)
-			each(arg, text.data);
-		ky_buf_deinit(&text);
-	}
-}
-
-void conflicts_report(const struct session *s, bool refused_only,
-	void (*each)(void *arg, const char *text), void *arg)
-{
-	const struct channel *c;
-	const struct ring_set *set;
-
-	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node)
-			report_set(set, refused_only, each, arg);
 }
