@@ -13,6 +13,7 @@ static const struct cli_option options[] = {
 	{"no-output", 0, NULL, "write no trace, only count"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
+	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
 	{0},
 };
@@ -69,6 +70,7 @@ static int create(
 	kymo_value_set_string(params, "output", output);
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
+	kymo_value_set_bool(params, "absolute_clock", cli_has(cli, "absolute-clock"));
 	code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);

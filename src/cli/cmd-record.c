@@ -33,6 +33,7 @@ static const struct cli_option options[] = {
 		"let the command's events wait so long for room in the buffers (default 0)"},
 	{"event-conflict", 0, "refuse|separate",
 		"another definition of a known event is an event of its own (default), or is discarded"},
+	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
@@ -194,6 +195,7 @@ static int set_up(struct recording *rec)
 	kymo_value_set_string(session, "session", rec->session);
 	kymo_value_set_string(session, "output", rec->output);
 	kymo_value_set_bool(session, "snapshot", cli_has(rec->cli, "snapshot"));
+	kymo_value_set_bool(session, "absolute_clock", cli_has(rec->cli, "absolute-clock"));
 	return private_daemon_record(&rec->daemon, rec->cli, session, channel, contexts, rules);
 }
 

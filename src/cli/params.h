@@ -40,6 +40,11 @@ char *cli_param_name(char *key);
 /* A channel's option, by the name that people use. The daemon knows what it may be. */
 int cli_params_option(
 	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
+#define CLI_OPTION_ABSOLUTE_CLOCK                                                                  \
+	{                                                                                          \
+		"absolute-clock", 0, NULL,                                                         \
+			"the trace is to be read together with traces of other hosts or boots"     \
+	}
 /* --shm-path=DIR as `shm_path`, absolute. */
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
 /* --subbuf-size, --num-subbuf, --buffers and --pool-size. */

@@ -70,7 +70,8 @@ static void put_env(struct ky_buf *b, const struct ky_tsdl_trace *t)
 	ky_buf_puts(b, ";\n};\n\n");
 }
 
-static void put_clock(struct ky_buf *b, const struct ky_clock_info *c, const char *boot_id)
+static void put_clock(
+	struct ky_buf *b, const struct ky_clock_info *c, const char *boot_id, bool absolute)
 {
 	ky_buf_puts(b, "clock {\n\tname = \"kymo_clock\";\n");
 	if (*boot_id) {
@@ -82,8 +83,8 @@ static void put_clock(struct ky_buf *b, const struct ky_clock_info *c, const cha
 	put_string(b, c->description);
 	ky_buf_printf(b,
 		";\n\tfreq = %" PRIu64 ";\n\tprecision = 0;\n\toffset_s = %" PRId64
-		";\n\toffset = %" PRIu64 ";\n\tabsolute = FALSE;\n};\n\n",
-		c->freq, c->offset_s, c->offset);
+		";\n\toffset = %" PRIu64 ";\n\tabsolute = %s;\n};\n\n",
+		c->freq, c->offset_s, c->offset, absolute ? "TRUE" : "FALSE");
 }
 
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t)
@@ -97,7 +98,7 @@ void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t)
 	put_packet_header(b);
 	ky_buf_puts(b, "};\n\n");
 	put_env(b, t);
-	put_clock(b, &t->clock, t->boot_id);
+	put_clock(b, &t->clock, t->boot_id, t->absolute_clock);
 	ky_buf_puts(b,
 		"typealias integer { size = 27; align = 1; signed = 0; map = clock.kymo_clock.value; }"
 		" := uint27_clock_t;\n"

@@ -20,6 +20,7 @@ struct ky_tsdl_trace {
 	const char *machine_id, *product_uuid; /* "" where they are not known */
 	uint32_t uid, abi_bits;
 	struct ky_clock_info clock;
+	bool absolute_clock; /* for readers that merge traces of several boots; else only with those of the same one */
 };
 
 /* All append to b; errors are b's. */

@@ -115,6 +115,7 @@ static void write_session(struct session *s)
 	add_string(o, "output", s->output);
 	add_string(o, "shm_path", s->shm_path ? s->shm_path : "");
 	add_number(o, "snapshot", s->snapshot);
+	add_number(o, "absolute_clock", s->absolute_clock);
 	add_number(o, "uid", s->uid);
 	add_number(o, "gid", s->gid);
 	add_number(o, "clock", s->clock.clock);
@@ -600,6 +601,7 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 		.output = get_string(o, "output"),
 		.shm_path = get_string(o, "shm_path"),
 		.snapshot = get_number(o, "snapshot"),
+		.absolute_clock = get_number(o, "absolute_clock"),
 		.uid = (uid_t)get_number(o, "uid"),
 		.gid = (gid_t)get_number(o, "gid"),
 	};

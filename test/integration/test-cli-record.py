@@ -205,6 +205,19 @@ def test_owner(k):
     equal((len(set(re.findall(r"vtid = (\d+)", threads))), threads.count("vtid")), (4, 20), "threads that the buffers name")
 
 
+def test_absolute_clock(k):
+    """Traces of two boots are read together where both say that they can be."""
+    for options in (("--absolute-clock",), ()):
+        traces = [k.top / f"{name}{len(options)}" for name in "ab"]
+        for trace in traces:
+            record(k, "-o", trace, "-e", "emit:*", *options, "--", kymotest.APPS / "emit", "-n", 5)
+        (metadata,) = traces[1].glob("ust/uid/*/*/metadata")
+        boot = open("/proc/sys/kernel/random/boot_id", encoding="ascii").read().strip()
+        metadata.write_text(metadata.read_text().replace(f'uuid = "{boot}"', 'uuid = "00000000-1111-4222-8333-444444444444"'))
+        done = k.run(["babeltrace2", *traces], status=None)
+        equal((done.returncode == 0, len(done.stdout.splitlines()) == 10), (bool(options),) * 2, f"with {options}: {done.stderr[-500:]}")
+
+
 def test_refused(k):
     """What cannot be recorded is not run."""
     out = k.top / "there"

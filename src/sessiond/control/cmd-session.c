@@ -246,6 +246,7 @@ static enum outcome create(struct request *r)
 		.output = string_or(r, "output", ""),
 		.shm_path = string_or(r, "shm_path", ""),
 		.snapshot = request_bool(r, "snapshot"),
+		.absolute_clock = request_bool(r, "absolute_clock"),
 		/* Only root's daemon can run consumers as somebody else. */
 		.uid = e->uid == 0 ? r->peer.uid : e->uid,
 		.gid = r->peer.gid,

@@ -46,6 +46,7 @@ static int write_preamble(struct registry *r, const struct session *s)
 		.uid = r->uid,
 		.abi_bits = r->abi_bits,
 		.clock = s->clock,
+		.absolute_clock = s->absolute_clock,
 	};
 	struct ky_buf text = {0};
 	int ret;

@@ -111,6 +111,7 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 {
 	s->env = e;
 	s->snapshot = spec->snapshot;
+	s->absolute_clock = spec->absolute_clock;
 	s->uid = spec->uid;
 	s->gid = spec->gid;
 	s->journal_fd = s->shm_fd = -1;

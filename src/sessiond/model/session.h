@@ -58,6 +58,7 @@ struct session {
 	/* directory of its buffers (svc/shm-dir.h); NULL and -1: they are memfds */
 	char *shm_path;
 	int shm_fd;
+	bool absolute_clock; /* the trace is to be read together with those of other boots and hosts */
 	bool snapshot; /* all channels are in overwrite mode: output is where snapshots go, and nothing else */
 	uid_t uid;
 	gid_t gid;
@@ -81,7 +82,7 @@ struct session {
 struct session_spec {
 	const char *name, *output; /* an absolute path, or "" */
 	const char *shm_path;	   /* likewise: of the directory for its buffers */
-	bool snapshot;
+	bool snapshot, absolute_clock;
 	uid_t uid;
 	gid_t gid;
 };
