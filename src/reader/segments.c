@@ -167,7 +167,7 @@ int ky_segments_build(struct ky_segments *s, struct ky_arena *arena, const struc
 	s->v = ok ? ky_arena_alloc(arena, built.n * sizeof(*s->v)) : NULL;
 	s->indexes = s->v ? ky_arena_alloc(arena, w.n_indexes * sizeof(*s->indexes)) : NULL;
 	ok = s->indexes;
-	if (ok) {
+	if (ok && built.n) {
 		memcpy(s->v, built.v, built.n * sizeof(*s->v));
 		memcpy(s->indexes, built.indexes, w.n_indexes * sizeof(*s->indexes));
 	}
