@@ -196,6 +196,16 @@ struct KYMO__HIDDEN kymo_probe_event {
 };
 
 /*
+ * A PLAIN event whose owner is called when it is switched on or off; event.size says that it is one. `switched` is called
+ * under the tracer's lock, in any thread, also in the child of a fork before anything else runs there: it stores what it
+ * has to, calls nothing of the tracer's, and does not wait for a thread that does. enabled: as in the event's state.
+ */
+struct KYMO__HIDDEN kymo_watched_event {
+	struct kymo_probe_event probe;
+	void (*switched)(const struct kymo_event *event, uint32_t enabled);
+};
+
+/*
  * The events of one executable or shared object: an array of pointers, between two linker-made
  * symbols. Entries may be NULL or repeated.
  */

@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	CLI_OPTION_EVENT,
 	{"with", 0, "LIST",
-		"record also calls of: libc, pthread, dl, cyg-profile; separated by commas"},
+		"record also calls of: libc, pthread, dl, cyg-profile; events of programs compiled for LTTng-UST: lttng"},
 	CLI_OPTION_FILTER,
 	{"context", 't', "TYPE",
 		"record with each event: vpid, vtid (default), procname...; none: nothing; see 'kymo add-context --list'"},
@@ -95,16 +95,35 @@ static int extend_variable(const char *variable, const char *value, bool in_fron
 	return r;
 }
 
+/* Programs find what stands in for LTTng-UST's libraries before these. */
+static int stand_in(struct cli *cli)
+{
+	char dir[PATH_MAX];
+
+	if (cli_locate_lttng_dir(dir) < 0)
+		return cli_fail(cli, "unsupported",
+			"liblttng-ust.so.1 of Kymo's, which --with=lttng needs, is not installed");
+	if (strchr(dir, ':'))
+		return cli_fail(cli, "failed",
+			"%s cannot be searched for libraries: its path has a colon", dir);
+	return extend_variable("LD_LIBRARY_PATH", dir, true) < 0
+		       ? cli_fail(cli, "failed", "no memory")
+		       : CLI_OK;
+}
+
 static int preload(struct cli *cli, const char *name)
 {
 	static const char *const known[] = {"libc", "pthread", "dl", "cyg-profile", NULL};
 	char file[64], path[PATH_MAX];
 	const char *const *k = known;
 
+	if (!strcmp(name, "lttng"))
+		return stand_in(cli);
 	while (*k && strcmp(*k, name))
 		k++;
 	if (!*k)
-		return cli_usage(cli, "'%s' is none of libc, pthread, dl and cyg-profile", name);
+		return cli_usage(
+			cli, "'%s' is none of libc, pthread, dl, cyg-profile and lttng", name);
 	snprintf(file, sizeof(file), "libkymo-%s.so", name);
 	if (cli_locate_preload(path, sizeof(path), file) < 0)
 		return cli_fail(cli, "unsupported", "%s, which --with=%s needs, is not installed",
@@ -140,7 +159,7 @@ static int add_library_path(struct cli *cli)
 {
 	char dir[PATH_MAX];
 
-	if (cli_locate_tracer_dir(dir, sizeof(dir)) < 0 || cli_is_system_libdir(dir))
+	if (cli_locate_tracer_dir(dir) < 0 || cli_is_system_libdir(dir))
 		return CLI_OK;
 	return extend_variable("LD_LIBRARY_PATH", dir, false) < 0
 		       ? cli_fail(cli, "failed", "no memory")

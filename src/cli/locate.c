@@ -82,16 +82,31 @@ int cli_locate_preload(char *buf, size_t size, const char *file)
 	return find(buf, size, relative, KYMO_LIBDIR, file);
 }
 
-int cli_locate_tracer_dir(char *buf, size_t size)
+/* The absolute path of the directory that has the file; buf has PATH_MAX bytes. */
+static int find_dir(char *buf, const char *const *relative, const char *installed, const char *file)
 {
-	static const char *const relative[] = {"../tracer", "../" KYMO_LIBDIR_NAME, NULL};
 	char path[PATH_MAX];
-	int r = find(path, sizeof(path), relative, KYMO_LIBDIR, "libkymo.so.0");
+	int r = find(path, sizeof(path), relative, installed, file);
 
 	if (r < 0)
 		return r;
 	*strrchr(path, '/') = '\0';
 	return realpath(path, buf) ? 0 : -errno;
+}
+
+int cli_locate_tracer_dir(char *buf)
+{
+	static const char *const relative[] = {"../tracer", "../" KYMO_LIBDIR_NAME, NULL};
+
+	return find_dir(buf, relative, KYMO_LIBDIR, "libkymo.so.0");
+}
+
+int cli_locate_lttng_dir(char *buf)
+{
+	static const char *const relative[] = {
+		"../lttng", "../" KYMO_LIBDIR_NAME "/kymo-lttng/run", NULL};
+
+	return find_dir(buf, relative, KYMO_LIBDIR "/kymo-lttng/run", "liblttng-ust.so.1");
 }
 
 bool cli_is_system_libdir(const char *dir)

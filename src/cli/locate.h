@@ -14,8 +14,10 @@ int cli_locate_sessiond(char *buf, size_t size);
 int cli_locate_consumerd(char *buf, size_t size);
 /* "libkymo-libc.so" and the like. */
 int cli_locate_preload(char *buf, size_t size, const char *file);
-/* Directory of libkymo.so.0. */
-int cli_locate_tracer_dir(char *buf, size_t size);
+/* Directories; buf has PATH_MAX bytes. Of libkymo.so.0: */
+int cli_locate_tracer_dir(char *buf);
+/* Of what stands in for LTTng-UST's libraries. */
+int cli_locate_lttng_dir(char *buf);
 /* True if the dynamic linker looks there by itself. */
 bool cli_is_system_libdir(const char *dir);
 

@@ -33,6 +33,12 @@ static inline const struct kymo_probe_event *ky_event_with_probe(const struct ky
 							   : NULL;
 }
 
+static inline const struct kymo_watched_event *ky_event_watched(const struct kymo_event *ev)
+{
+	return ev->size >= sizeof(struct kymo_watched_event) ? (const struct kymo_watched_event *)ev
+							     : NULL;
+}
+
 static inline void (*ky_event_probe(const struct kymo_event *ev))(void)
 {
 	const struct kymo_probe_event *p = ky_event_with_probe(ev);

@@ -110,6 +110,15 @@ static bool usable(const struct kymo_event *ev)
 		       ev->kind == KYMO_EVENT_LINK);
 }
 
+static void set_enabled(const struct kymo_event *ev, uint32_t enabled)
+{
+	const struct kymo_watched_event *watched = ky_event_watched(ev);
+
+	__atomic_store_n(&ev->state->enabled, enabled, __ATOMIC_RELEASE);
+	if (watched && watched->switched)
+		watched->switched(ev, enabled);
+}
+
 uint32_t tracer_events_add(struct kymo_object *object)
 {
 	uint32_t n_new = 0;
@@ -147,7 +156,7 @@ void tracer_events_remove(struct kymo_object *object)
 			continue;
 		/* At exit other threads still run, and may have seen it enabled: `record` and
 		 * `hooks` stay valid. */
-		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
+		set_enabled(e->ev, 0);
 		e->signature = signature(e->ev);
 		e->n_asked = tracer.n_asked;
 		tracer.n_unloaded++;
@@ -239,7 +248,7 @@ void tracer_event_update(struct tracer_event *e)
 			enabled |= KYMO_ENABLED | (h->filters ? KYMO_ENABLED_FILTER : 0);
 	tracer_dispatch(&chosen, e->hooks, tracer.dumping || wants_caller(e->hooks));
 	ky_record_replace(e->ev->state, &chosen);
-	__atomic_store_n(&e->ev->state->enabled, enabled, __ATOMIC_RELEASE);
+	set_enabled(e->ev, enabled);
 }
 
 /* The enabled event of this name; if several objects have one, rather the same object's. NULL: none. */
@@ -285,7 +294,7 @@ void tracer_events_reset(void)
 		e->hooks = NULL;
 		if (!e->ev)
 			continue;
-		__atomic_store_n(&e->ev->state->enabled, 0, __ATOMIC_RELAXED);
+		set_enabled(e->ev, 0);
 		if (e->ev->kind == KYMO_EVENT_LINK)
 			e->ev->state->hook = NULL;
 		else

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions and variables of LTTng-UST's libraries that programs name, and that have nothing to do here: libkymo notices forks,
+ * new names of threads and the like by itself, and needs no read locks around probes.
+ */
+#include <errno.h>
+
+#include <kymo/context.h>
+
+#include "lttng/lttng.h"
+
+#define NOTHING(name)                                                                              \
+	void name(void);                                                                           \
+	EXPORT void name(void)                                                                     \
+	{                                                                                          \
+	}
+
+NOTHING(lttng_ust_init_thread)
+NOTHING(lttng_ust_before_fork)
+NOTHING(lttng_ust_after_fork_parent)
+NOTHING(lttng_ust_after_fork_child)
+NOTHING(lttng_ust_dl_update)
+NOTHING(lttng_ust_context_provider_unregister)
+NOTHING(lttng_ust_tp_rcu_read_lock)
+NOTHING(lttng_ust_tp_rcu_read_unlock)
+NOTHING(lttng_ust_urcu_read_lock)
+NOTHING(lttng_ust_urcu_read_unlock)
+NOTHING(lttng_ust_urcu_register_thread)
+NOTHING(lttng_ust_urcu_synchronize_rcu)
+NOTHING(lttng_ust_urcu_before_fork)
+NOTHING(lttng_ust_urcu_after_fork_parent)
+NOTHING(lttng_ust_urcu_after_fork_child)
+
+/* The process's identity, or a name, is another one now. */
+#define CHANGED(name)                                                                              \
+	void name(void);                                                                           \
+	EXPORT void name(void)                                                                     \
+	{                                                                                          \
+		kymo_contexts_changed();                                                           \
+	}
+
+CHANGED(lttng_ust_after_setns)
+CHANGED(lttng_ust_after_unshare)
+CHANGED(lttng_ust_after_setuid)
+CHANGED(lttng_ust_after_setgid)
+CHANGED(lttng_ust_after_seteuid)
+CHANGED(lttng_ust_after_setegid)
+CHANGED(lttng_ust_after_setreuid)
+CHANGED(lttng_ust_after_setregid)
+CHANGED(lttng_ust_after_setresuid)
+CHANGED(lttng_ust_after_setresgid)
+CHANGED(lttng_ust_context_procname_reset)
+
+void *lttng_ust_tp_rcu_dereference_sym(void *p);
+EXPORT void *lttng_ust_tp_rcu_dereference_sym(void *p)
+{
+	return p;
+}
+
+/* Contexts of the program's own are not taken: NULL says so. */
+void *lttng_ust_context_provider_register(const void *provider);
+EXPORT void *lttng_ust_context_provider_register(const void *provider)
+{
+	(void)provider;
+	lttng_debug("a context provider of the program's is not used");
+	return NULL;
+}
+
+const char *lttng_ust_strerror(int code);
+EXPORT const char *lttng_ust_strerror(int code)
+{
+	(void)code;
+	return "Unknown error";
+}
+
+/* Clocks and numbers of the CPU of the program's own are not taken. */
+#define REFUSED(name)                                                                              \
+	int name(void);                                                                            \
+	EXPORT int name(void)                                                                      \
+	{                                                                                          \
+		return -ENOSYS;                                                                    \
+	}
+
+REFUSED(lttng_ust_enable_trace_clock_override)
+REFUSED(lttng_ust_getcpu_override)
+REFUSED(lttng_ust_trace_clock_set_read64_cb)
+REFUSED(lttng_ust_trace_clock_get_read64_cb)
+REFUSED(lttng_ust_trace_clock_set_freq_cb)
+REFUSED(lttng_ust_trace_clock_get_freq_cb)
+REFUSED(lttng_ust_trace_clock_set_uuid_cb)
+REFUSED(lttng_ust_trace_clock_get_uuid_cb)
+REFUSED(lttng_ust_trace_clock_set_name_cb)
+REFUSED(lttng_ust_trace_clock_get_name_cb)
+REFUSED(lttng_ust_trace_clock_set_description_cb)
+REFUSED(lttng_ust_trace_clock_get_description_cb)
+
+/* What the read lock looks at in objects that were compiled with _LGPL_SOURCE. */
+struct urcu_global {
+	unsigned long count;
+	int32_t futex;
+} __attribute__((aligned(128)));
+
+extern struct urcu_global lttng_ust_urcu_gp;
+extern int lttng_ust_urcu_has_sys_membarrier;
+
+EXPORT struct urcu_global lttng_ust_urcu_gp = {1, 0};
+EXPORT int lttng_ust_urcu_has_sys_membarrier = 1;
+EXPORT __thread struct urcu_reader *lttng_ust_urcu_reader;
+
+int lttng_ust_urcu_read_ongoing(void);
+EXPORT int lttng_ust_urcu_read_ongoing(void)
+{
+	return 0;
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Programs compiled with LTTng-UST's own headers and library (Debian package liblttng-ust-dev), not with Kymo's: recorded by
+'kymo record --with=lttng', their traces are those that LTTng makes of them (expected/).
+"""
+
+import difflib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import compat
+
+sys.path.insert(0, str(compat.HERE.parent / "integration"))
+import kymotest  # noqa: E402
+from kymotest import BUILD, Failure, check  # noqa: E402
+
+COMPILERS = {"c": ["gcc", "-std=gnu11"], "c_not_pic": ["gcc", "-std=gnu11", "-fno-pie"]}
+HEADER = """#undef TRACEPOINT_PROVIDER
+#define TRACEPOINT_PROVIDER binary
+#undef TRACEPOINT_INCLUDE
+#define TRACEPOINT_INCLUDE "./binary.h"
+#if !defined(BINARY_H) || defined(TRACEPOINT_HEADER_MULTI_READ)
+#define BINARY_H
+#include <lttng/tracepoint.h>
+#ifndef BINARY_TYPES
+#define BINARY_TYPES
+typedef int (*binary_function)(void);
+#endif
+TRACEPOINT_EVENT(binary, number, TP_ARGS(int, n, const char *, s, binary_function, f),
+    TP_FIELDS(ctf_integer(int, n, n) ctf_string(s, s) ctf_integer(int, inner, f ? f() : 0)))
+#endif
+#include <lttng/tracepoint-event.h>
+"""
+
+
+def need_lttng():
+    if not list(pathlib.Path("/usr/include").rglob("lttng/tracepoint.h")):
+        raise Failure("LTTng-UST's headers are missing (scripts/deps --test)")
+
+
+def record(k, rule, command, *options, env=None):
+    trace = k.top / "trace"
+    shutil.rmtree(trace, ignore_errors=True)
+    k.kymo("record", "--no-summary", "-o", trace, "--with=lttng", *rule, *options, "--", *command, env=env or {})
+    return compat.text_of(trace)
+
+
+def run(k, case, compiler):
+    need_lttng()
+    out = pathlib.Path(k.top, "build")
+    out.mkdir()
+    tools = compat.Tools(compiler, compiler, [], [*(["-no-pie"] if "-fno-pie" in compiler else []), "-llttng-ust"], "lttng-gen-tp", os.environ, out)
+    command, preload = case.build(tools, case)
+    preloads = os.pathsep.join(filter(None, [k.env.get("LD_PRELOAD"), str(preload) if preload else None]))
+    text = record(k, ["-e", case.rule, *(["-f", case.filter] if case.filter else [])], command, env={"LD_PRELOAD": preloads} if preloads else {})
+    wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
+    if case.name == "messages":
+        wanted = wanted.replace("lttng_ust_tracelog:TRACE_", "lttng_ust_tracelog:LTTNG_UST_TRACEPOINT_LOGLEVEL_")
+    if case.twice:  # LTTng records an event as often as there are providers that have it
+        lines = text.splitlines(True)
+        text = "".join(line for i, line in enumerate(lines) if not i or line != lines[i - 1])
+    if text != wanted:
+        raise Failure("".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "LTTng", "Kymo", n=0)))
+
+
+def add_tests():
+    for case in compat.CASES:
+        for name, compiler in COMPILERS.items():
+            everywhere = case.name in ("version0", "messages")
+            if case.of_2_13 and (everywhere or name == "c"):
+                globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = lambda k, case=case, compiler=compiler: run(k, case, compiler)
+
+
+def build(k, main, *flags, name="binary", provider=True):
+    need_lttng()
+    (k.top / "binary.h").write_text(HEADER)
+    source = k.top / f"{name}.c"
+    source.write_text(("#define TRACEPOINT_CREATE_PROBES\n" if provider else "") + "#define TRACEPOINT_DEFINE\n#include \"binary.h\"\n" + main)
+    k.run(["gcc", "-O2", f"-I{k.top}", *flags, "-o", k.top / name, source, "-llttng-ust", "-ldl", "-pthread"])
+    return k.top / name
+
+
+def test_signals(k):
+    """A handler that records interrupts a probe, between the fields of its record."""
+    program = build(k, """#include <signal.h>
+        static volatile int depth;
+        static int inner(void);
+        static void handler(int s) { (void)s; depth++; tracepoint(binary, number, depth, "handler", depth < 3 ? inner : NULL); depth--; }
+        static int inner(void) { raise(SIGUSR1); return 7; }
+        int main(void) {
+            struct sigaction a = {.sa_handler = handler, .sa_flags = SA_NODEFER};
+            sigaction(SIGUSR1, &a, NULL);
+            for (int i = 0; i < 100; i++) tracepoint(binary, number, i, "main", inner);
+            return 0; }""")
+    text = record(k, ["-e", "binary:*"], [program])
+    # LTTng evaluates a field once for its size and once for its value only where it is a sequence: once here.
+    check(text.count('s = "main", inner = 7') == 100, f"100 events of main: {text[:500]}")
+    check(text.count('s = "handler"') == 300 and text.count('n = 3, s = "handler", inner = 0') == 100, f"300 of handlers: {text[:900]}")
+
+
+def test_fork_and_threads(k):
+    program = build(k, """#include <pthread.h>
+        #include <sys/wait.h>
+        static void *work(void *data) { for (int i = 0; i < 50; i++) tracepoint(binary, number, i, data, NULL); return NULL; }
+        int main(void) {
+            for (int i = 0; i < 20; i++) {
+                pthread_t t[4];
+                pid_t pid;
+                for (int j = 0; j < 4; j++) pthread_create(&t[j], NULL, work, "thread");
+                pid = fork();
+                if (!pid) { work("child"); _exit(0); }
+                waitpid(pid, NULL, 0);
+                for (int j = 0; j < 4; j++) pthread_join(t[j], NULL);
+            }
+            return 0; }""")
+    text = record(k, ["-e", "binary:*"], [program])
+    check(text.count('s = "thread"') == 4000, "all events of threads: %d" % text.count('s = "thread"'))
+    check(text.count('s = "child"') == 1000, "all events of children: %d" % text.count('s = "child"'))
+
+
+def test_lengths(k):
+    """Records larger than the memory of a thread; larger than a buffer: counted as discarded."""
+    program = build(k, """int main(void) {
+            static char s[200000];
+            static const int lengths[] = {0, 1, 6, 7, 8, 9, 60000, 65000, 65536, 70000, 199999};
+            for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+                memset(s, 'x', lengths[i]); s[lengths[i]] = 0;
+                tracepoint(binary, number, lengths[i], s, NULL);
+            }
+            return 0; }""")
+    text = record(k, ["-e", "binary:*"], [program], "--subbuf-size=1M")
+    for n in (0, 1, 6, 7, 8, 9, 60000, 65000, 65536, 70000, 199999):
+        check(f'n = {n}, s = "{"x" * n}", inner = 0' in text, f"{n} bytes")
+
+
+def test_loaded_and_unloaded(k):
+    """Providers come and go by dlopen and dlclose; tracepoints too."""
+    build(k, "void work(int n); void work(int n) { tracepoint(binary, number, n, \"plugin\", NULL); }\n", "-shared", "-fPIC", name="plugin.so")
+    program = build(k, """#include <dlfcn.h>
+        int main(int argc, char **argv) {
+            (void)argc;
+            for (int i = 0; i < 200; i++) {
+                void *p = dlopen(argv[1], RTLD_NOW);
+                void (*work)(int) = (void (*)(int))dlsym(p, "work");
+                work(i);
+                dlclose(p);
+            }
+            return 0; }""", "-DTRACEPOINT_PROBE_DYNAMIC_LINKAGE", name="loader", provider=False)
+    text = record(k, ["-e", "binary:*"], [program, k.top / "plugin.so"])
+    check(text.count('s = "plugin"') == 200, "an event of each: %d" % text.count('s = "plugin"'))
+
+
+def test_switched_while_it_runs(k):
+    """The program's own word says whether a session records the event: read by the program itself."""
+    program = build(k, """#include <stdio.h>
+        int main(void) {
+            char line[8];
+            while (puts(tracepoint_enabled(binary, number) ? "on" : "off"), fflush(stdout), fgets(line, sizeof(line), stdin))
+                tracepoint(binary, number, 1, "asked", NULL);
+            return 0; }""")
+    env = {**os.environ, **k.env, "LD_LIBRARY_PATH": f"{BUILD / 'src' / 'lttng'}:{k.env.get('LD_LIBRARY_PATH', '')}"}
+    k.start_daemon()
+    k.kymo("create", "demo", "--output", k.top / "demo")
+    p = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        check(p.stdout.readline() == "off\n", "off at first")
+        k.kymo("enable-event", "-s", "demo", "binary:*")
+        k.kymo("start", "demo")
+        p.stdin.write("a\n"), p.stdin.flush()
+        p.stdout.readline()
+        p.stdin.write("b\n"), p.stdin.flush()
+        check(p.stdout.readline() == "on\n", "on while a session records")
+        k.kymo("stop", "demo")
+        p.stdin.write("c\n"), p.stdin.flush()
+        p.stdout.readline()
+        p.stdin.write("d\n"), p.stdin.flush()
+        check(p.stdout.readline() == "off\n", "off again")
+    finally:
+        p.stdin.close()
+        p.wait()
+    k.kymo("destroy", "demo")
+
+
+def test_other_version(k):
+    """A provider of a version that is not known runs untraced, and says so."""
+    (k.top / "old.h").write_text("#include <lttng/ust-events.h>\n#undef LTTNG_UST_PROVIDER_MAJOR\n#define LTTNG_UST_PROVIDER_MAJOR 9\n")
+    program = build(k, "int main(void) { tracepoint(binary, number, 1, \"x\", NULL); return 0; }", "-include", k.top / "old.h")
+    done = subprocess.run([program], env={**os.environ, "KYMO_DEBUG": "1", "LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")}, capture_output=True,
+        text=True)
+    check(done.returncode == 0 and "is of version 9" in done.stderr, f"it runs and says so: {done.stderr}")
+
+
+add_tests()
+if __name__ == "__main__":
+    kymotest.main()
