@@ -126,7 +126,10 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 	int fd;
 
 	*ret_progress = 0;
-	if (!has_socket(conn))
+	/* Later than at the start, nothing is called that loading an object does not call. */
+	if (__atomic_load_n(&conn->tried, __ATOMIC_RELAXED)
+			? __atomic_load_n(&conn->socket.fd, __ATOMIC_RELAXED) < 0
+			: !has_socket(conn))
 		return false;
 	fd = open_state(conn);
 	if (fd < 0)
@@ -178,9 +181,9 @@ static int send_tx(struct tracer_conn *conn, int len)
 			continue;
 		if (errno != EAGAIN)
 			break;
-		pthread_mutex_unlock(&tracer.lock);
+		tracer_give_lock();
 		ready = poll(&p, 1, SEND_TIMEOUT_MS);
-		pthread_mutex_lock(&tracer.lock);
+		tracer_take_lock();
 		if (ready <= 0)
 			break;
 	}
@@ -221,14 +224,15 @@ static void send_hello(struct tracer_conn *conn)
 	send_tx(conn, ky_app_hello_encode(&w, &m));
 }
 
-void tracer_conn_new_events(struct tracer_conn *conn)
+bool tracer_conn_new_events(struct tracer_conn *conn)
 {
 	if (conn->socket.fd < 0)
-		return;
+		return false;
 	if (conn->answered == conn->asked)
 		set_unheard(conn, 0);
 	conn->asked++;
 	conn->unsent++;
+	return true;
 }
 
 static void tell_uncounted(struct tracer_conn *conn)
@@ -336,9 +340,9 @@ static int connect_unlocked(struct tracer_conn *conn)
 {
 	int fd;
 
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	fd = connect_app(conn);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 	return fd;
 }
 

@@ -286,6 +286,13 @@ void tracer_queries_update(void)
 	}
 }
 
+void tracer_events_disable(void)
+{
+	for (uint32_t i = 0; i < tracer.n_events; i++)
+		if (tracer.events[i].ev)
+			__atomic_store_n(&tracer.events[i].ev->state->enabled, 0, __ATOMIC_RELAXED);
+}
+
 void tracer_events_reset(void)
 {
 	for (uint32_t i = 0; i < tracer.n_events; i++) {

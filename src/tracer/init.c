@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/rundir.h"
@@ -24,7 +25,7 @@
 void kymo_object_register(struct kymo_object *object);
 void kymo_object_unregister(struct kymo_object *object);
 
-struct tracer tracer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct tracer tracer;
 
 void tracer_debug(const char *fmt, ...)
 {
@@ -86,10 +87,9 @@ static union {
 	char page[4096];
 } home __attribute__((aligned(4096)));
 
-static void settle(void)
+void tracer_settle(void)
 {
 	madvise(&home, sizeof(home), MADV_WIPEONFORK);
-	home.is_home = true;
 }
 
 bool tracer_is_stranger(void)
@@ -124,12 +124,21 @@ static void on_thread_claimed(void)
 		pthread_setspecific(tracer.thread_end, &tracer);
 }
 
+/* All but SIGSYS: a filter of system calls that traps has a handler, and kills a thread that blocks the signal. */
 static void block_signals(sigset_t *ret_old)
 {
 	sigset_t all;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);
 	pthread_sigmask(SIG_SETMASK, &all, ret_old);
+}
+
+/* Nobody can be told anything any more. */
+static void give_up(void)
+{
+	tracer.off = true;
+	tracer_events_disable();
 }
 
 /* The forking thread's signals: as it had them; under the lock. */
@@ -144,6 +153,8 @@ static void before_fork(void)
 	sigset_t old;
 
 	tracer_lock(&old);
+	if (tracer_listener_died())
+		give_up();
 	tracer_self_before_fork();
 	signals_at_fork = old;
 }
@@ -163,10 +174,11 @@ static void after_fork_child(void)
 	bool wait = false;
 	sigset_t old = signals_at_fork;
 
-	pthread_mutex_init(&tracer.lock, NULL);
+	tracer_make_lock();
 	if (tracer.off)
 		goto out;
-	settle();
+	home.is_home = true;
+	tracer_last_set_main();
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		wait |= tracer.conns[i].socket.fd >= 0;
 		tracer_conn_reset(&tracer.conns[i]);
@@ -177,9 +189,14 @@ static void after_fork_child(void)
 	tracer_contexts_reset();
 	tracer_thread_id_reset();
 	tracer_statedump_reset();
-	init_rings();
 	ky_thread_forget_process();
 	tracer.ending = false;
+	tracer.survives_filter = false;
+	/* A new thread makes calls of the C library's too, with all signals blocked. */
+	if (tracer.filtered || (!tracer.filtered_early && tracer_is_filtered())) {
+		tracer.off = true;
+		goto out;
+	}
 	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
 		tracer.off = true;
 	if (wait && !tracer.off)
@@ -202,22 +219,29 @@ static void init(void)
 	tracer.debug = ky_switch_is_on("KYMO_DEBUG");
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
-	settle();
+	tracer.filtered_early = tracer_is_filtered();
+	home.is_home = true;
 	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;
+	tracer_last_init();
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
 static void register_locked(struct kymo_object *object)
 {
+	bool connected = false;
 	uint32_t n_new;
 
 	if (!tracer.started && !tracer.off)
 		init();
 	if (tracer.off)
 		return;
+	if (tracer.started && tracer_listener_died()) {
+		give_up();
+		return;
+	}
 	n_new = tracer_events_add(object);
 	if (!tracer.started) {
 		tracer_self_add();
@@ -228,21 +252,57 @@ static void register_locked(struct kymo_object *object)
 		tracer_statedump_ensure_thread();
 	} else if (n_new) {
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			tracer_conn_new_events(&tracer.conns[i]);
-		tracer_listener_wake();
+			connected |= tracer_conn_new_events(&tracer.conns[i]);
+		if (connected && !tracer.filtered)
+			tracer_listener_wake(); /* else it looks by itself, in a second if anything is recorded */
 	}
+}
+
+bool tracer_is_filtered(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+}
+
+bool tracer_may_be_killed(void)
+{
+	return tracer.filtered && !tracer.survives_filter;
+}
+
+/* Before the constructors of objects that register. */
+__attribute__((constructor(101))) void tracer_make_lock(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&tracer.lock, &attr);
+	pthread_mutex_init(&tracer.alive, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+void tracer_take_lock(void)
+{
+	if (pthread_mutex_lock(&tracer.lock) != EOWNERDEAD)
+		return;
+	pthread_mutex_consistent(&tracer.lock);
+	give_up();
+}
+
+void tracer_give_lock(void)
+{
+	pthread_mutex_unlock(&tracer.lock);
 }
 
 void tracer_lock(sigset_t *ret_old)
 {
 	block_signals(ret_old);
 	ky_wait_forbid(); /* for what the lock keeps the listener from doing */
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 }
 
 void tracer_unlock(const sigset_t *old)
 {
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	ky_wait_allow();
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }

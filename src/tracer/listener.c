@@ -11,7 +11,9 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -31,40 +33,67 @@
 #define AT_ONCE	   16
 #define STACK_SIZE ((size_t)128 << 10)
 
-static int bell[2];	   /* a pipe; in the listener's table of descriptors */
+/*
+ * How the program's threads wake the listener: by a signal to it, which is blocked and so does nothing but make this
+ * descriptor readable. No path is needed, so this works behind chroot() too; and no descriptor in the program's table.
+ */
+#define BELL_SIGNAL SIGURG
+static int bell_fd = -1;   /* signalfd; in the listener's table of descriptors */
 static pid_t listener_tid; /* 0: not there yet */
+static bool ending;	   /* the listener is to end */
+
+static int open_bell(void)
+{
+	uint64_t signals = UINT64_C(1) << (BELL_SIGNAL - 1);
+
+	return (int)syscall(
+		SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
+}
 
 /*
  * A table of descriptors of its own: so the program's numbers are what they would be without us, it cannot close what
  * is ours, its limit on them does not concern us, and children inherit nothing. Before Linux 5.9 the table is shared,
- * and there is no bell. Without the lock, which whoever started us still has.
+ * and there is no bell. Returns the bell, or -1. Without the lock, which the thread that started us still has.
  */
-static void own_descriptors(int ret_bell[2])
+static int own_descriptors(void)
 {
-	ret_bell[0] = ret_bell[1] = -1;
 	if (syscall(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
-		return;
+		return -1;
 	if (tracer.debug) {
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
 	}
-	if (pipe2(ret_bell, O_CLOEXEC | O_NONBLOCK) < 0)
-		ret_bell[0] = ret_bell[1] = -1;
+	return open_bell();
 }
 
-/* By name, because the number is one of the listener's table. */
 void tracer_listener_wake(void)
 {
-	char path[64];
-	int fd;
-
-	if (!listener_tid || bell[1] < 0)
+	if (!listener_tid || bell_fd < 0)
 		return; /* it says all there is when it connects, or looks by itself */
-	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)listener_tid, bell[1]);
-	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && write(fd, "", 1) < 0)
+	if (syscall(SYS_tgkill, getpid(), listener_tid, BELL_SIGNAL) < 0)
 		tracer_debug("the listener was not woken");
-	ky_close(fd);
+}
+
+bool tracer_listener_died(void)
+{
+	int r = pthread_mutex_trylock(&tracer.alive);
+
+	if (r == EOWNERDEAD)
+		pthread_mutex_consistent(&tracer.alive);
+	if (r != EBUSY)
+		pthread_mutex_unlock(&tracer.alive);
+	return r == EOWNERDEAD;
+}
+
+bool tracer_listener_is(pid_t thread)
+{
+	return thread == listener_tid;
+}
+
+void tracer_listener_end(void)
+{
+	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
+	tracer_listener_wake();
 }
 
 static int populate_ms = -1; /* until the next look; -1: nothing records */
@@ -119,9 +148,9 @@ static int prepare(struct pollfd *p)
 		if (c->retry_ns)
 			timeout = earlier(timeout, c->retry_ns);
 	}
-	if (bell[0] < 0 && (timeout < 0 || timeout > LOOK_MS))
+	if (bell_fd < 0 && (timeout < 0 || timeout > LOOK_MS))
 		timeout = LOOK_MS;
-	p[BELL] = (struct pollfd){.fd = bell[0], .events = POLLIN};
+	p[BELL] = (struct pollfd){.fd = bell_fd, .events = POLLIN};
 	return timeout;
 }
 
@@ -136,43 +165,72 @@ static void serve(struct tracer_conn *c, short revents)
 			tracer_conn_verify(c);
 		arm_populate();
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
-		tracer_conn_try(c);
+		if (tracer_may_be_killed())
+			c->retry_ns = 0; /* no daemon is there: none of our calls is worth it */
+		else
+			tracer_conn_try(c);
 	}
 	tracer_conn_send_late(c);
+}
+
+/* Whether the last look has brought a message of a daemon's. */
+static bool has_talked(const struct pollfd *p, int n)
+{
+	for (uint32_t i = 0; n > 0 && i < TRACER_N_CONNS; i++)
+		if (p[i].revents && tracer.conns[i].socket.fd >= 0)
+			return true;
+	return false;
+}
+
+/* Before any call that a filter may kill for, and without the lock. */
+static void look_for_filter(void)
+{
+	if (!tracer.filtered_early && !tracer.filtered)
+		tracer.filtered = tracer_is_filtered();
 }
 
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
-	int own_bell[2];
-	char rings[64];
+	char rings[sizeof(struct signalfd_siginfo) * 4];
+	int own_bell;
 
 	(void)arg;
+	pthread_mutex_lock(&tracer.alive);
+	look_for_filter();
+	if (tracer.filtered) /* already: nobody has waited for us */
+		return NULL;
+	tracer_settle();
 	prctl(PR_SET_NAME, "kymo-listener");
 	ky_wait_forbid();
 	/* A current directory and a root of its own: else the program could not enter another mount namespace. */
 	unshare(CLONE_FS);
-	own_descriptors(own_bell);
-	pthread_mutex_lock(&tracer.lock);
-	memcpy(bell, own_bell, sizeof(bell));
+	own_bell = own_descriptors();
+	tracer_take_lock();
+	bell_fd = own_bell;
 	listener_tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
-	for (;;) {
+	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
 		int timeout, n;
 
 		tracer_self_look();
 		timeout = prepare(p);
-		pthread_mutex_unlock(&tracer.lock);
+		tracer_give_lock();
 		n = poll(p, N_POLL, timeout);
+		if (n < 0 && errno != EINTR)
+			return NULL; /* forbidden: as if it had been killed */
+		look_for_filter();
 		if (n == 0 && populate_ms > 0)
 			populate();
-		pthread_mutex_lock(&tracer.lock);
-		if (n > 0 && p[BELL].revents && read(bell[0], rings, sizeof(rings)) <= 0)
-			bell[0] = -1;
+		tracer_take_lock();
+		if (n > 0 && p[BELL].revents && read(bell_fd, rings, sizeof(rings)) <= 0)
+			bell_fd = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
+		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
 	}
+	tracer_give_lock();
 	return NULL;
 }
 
@@ -196,6 +254,8 @@ int tracer_listener_start(void)
 
 	populate_ms = -1;
 	listener_tid = 0;
+	bell_fd = -1;
+	ending = false;
 	if (!stack) {
 		stack = STACK_SIZE;
 		dl_iterate_phdr(add_tls, &stack);
@@ -315,11 +375,11 @@ static bool has_answered(struct tracer_conn *c, uint32_t *asked)
 {
 	bool answered;
 
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 	c->awaited = true;
 	*asked = *asked ? *asked : c->asked;
 	answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - *asked) >= 0);
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	return answered;
 }
 
@@ -358,7 +418,8 @@ void tracer_wait_registered(void)
 			    (uint64_t)KY_MAX(tracer.timeout_ms, 0) * 1000000;
 	struct sign signs[TRACER_N_CONNS] = {0};
 
-	for (uint32_t i = 0; i < TRACER_N_CONNS && tracer.timeout_ms; i++)
+	/* Under a filter the program's threads call nothing that loading an object does not. */
+	for (uint32_t i = 0; i < TRACER_N_CONNS && tracer.timeout_ms && !tracer.filtered; i++)
 		look(&tracer.conns[i], &signs[i]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		if (signs[i].active)

@@ -393,9 +393,9 @@ static bool quiesce(struct tracer_set *s)
 		if (i == 1000)
 			return false;
 		/* Nobody is to wait for us: in fork, at the loading of objects. Only this thread changes sets. */
-		pthread_mutex_unlock(&tracer.lock);
+		tracer_give_lock();
 		nanosleep(&nap, NULL);
-		pthread_mutex_lock(&tracer.lock);
+		tracer_take_lock();
 	}
 	return true;
 }

@@ -236,9 +236,9 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *list)
 static void ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	linker = INSIDE;
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	dl_iterate_phdr(fn, data);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 	linker = OUTSIDE;
 }
 
@@ -251,9 +251,9 @@ void tracer_self_before_fork(void)
 			linker = STUCK;
 			return;
 		}
-		pthread_mutex_unlock(&tracer.lock);
+		tracer_give_lock();
 		nanosleep(&ms, NULL);
-		pthread_mutex_lock(&tracer.lock);
+		tracer_take_lock();
 	}
 }
 
@@ -447,9 +447,9 @@ void tracer_self_look(void)
 	known = collect();
 	if (!before || !known)
 		return;
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	tell_changes(before, known);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 }
 
 static bool wants_dump(const struct tracer_mask *only)
@@ -470,11 +470,11 @@ void tracer_self_dump(const struct tracer_mask *only)
 		return;
 	tracer_self_look();
 	l = known ? known : collect();
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	record(DUMP_START, only, &nothing);
 	tell_procname(only);
 	if (l)
 		for_each_module(m, l) tell_module(m, false, only);
 	record(DUMP_END, only, &nothing);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 }

@@ -40,6 +40,8 @@ static struct tracer_mask target;
 static struct owed owed[OWED_MAX];
 static uint32_t n_owed;
 static bool has_thread;
+static pid_t thread_id;
+static bool ending;	    /* the thread is to end */
 static uint32_t generation; /* of forks */
 static uint32_t work;	    /* futex: changes when there may be something to do */
 
@@ -103,11 +105,11 @@ static void run(struct teller *t)
 	target = t->pending;
 	memset(&t->pending, 0, sizeof(t->pending));
 	set_dumping(true);
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	tracer_only = &target;
 	dump->dump(dump->data);
 	tracer_only = NULL;
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 	running = NULL;
 	tracer_wake_waiters();
 }
@@ -120,9 +122,9 @@ static void rest(void)
 	set_dumping(false);
 	if (n_owed)
 		tracer_listener_wake();
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	syscall(SYS_futex, &work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 }
 
 static void *run_tellers(void *arg)
@@ -132,16 +134,30 @@ static void *run_tellers(void *arg)
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-statedump");
-	pthread_mutex_lock(&tracer.lock);
-	while (generation == mine) { /* else a function has forked, and this is the child */
+	tracer_take_lock();
+	thread_id = (pid_t)syscall(SYS_gettid);
+	while (generation == mine &&
+		!__atomic_load_n(&ending,
+			__ATOMIC_ACQUIRE)) { /* else a function has forked, and this is the child */
 		t = next_pending();
 		if (t)
 			run(t);
 		else
 			rest();
 	}
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	return NULL;
+}
+
+bool tracer_statedump_is(pid_t thread)
+{
+	return thread == thread_id;
+}
+
+void tracer_statedump_end(void)
+{
+	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
+	wake_thread();
 }
 
 int tracer_statedump_ensure_thread(void)
@@ -240,6 +256,8 @@ void tracer_statedump_reset(void)
 	tracer_only = NULL;
 	running = NULL;
 	has_thread = false;
+	thread_id = 0;
+	ending = false;
 	generation++;
 	tracer.dumping = false;
 	n_owed = 0;
@@ -262,9 +280,9 @@ static void wait_for(const struct teller *t, bool pending, int timeout_ms)
 		/* Acquire: before the look at what it tells of. */
 		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
 
-		pthread_mutex_lock(&tracer.lock);
+		tracer_take_lock();
 		busy = running == t || (pending && !is_empty(&t->pending));
-		pthread_mutex_unlock(&tracer.lock);
+		tracer_give_lock();
 		if (busy)
 			syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &ts, NULL, 0);
 	}
@@ -352,7 +370,7 @@ __attribute__((visibility("default"))) int kymo_app_statedump_add(
 	tracer_object_look(object);
 	tracer_lock(&old);
 	r = add(dump, object, &t);
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	ky_wait_allow();
 	if (!r && has_thread) {
 		wake_thread();
@@ -370,9 +388,9 @@ static void forget(struct teller *t)
 	memset(&t->pending, 0, sizeof(t->pending));
 	if (running != t || is_told_now())
 		return;
-	pthread_mutex_unlock(&tracer.lock);
+	tracer_give_lock();
 	wait_for(t, false, -1);
-	pthread_mutex_lock(&tracer.lock);
+	tracer_take_lock();
 }
 
 __attribute__((visibility("default"))) void kymo_app_statedump_remove(struct kymo_statedump *dump)

@@ -38,4 +38,8 @@ void tracer_self_before_fork(void);
 /* Notices objects that were loaded or unloaded, if a session wants to know of them; the lock is given up meanwhile. By the listener. */
 void tracer_self_look(void);
 
+/* Ends the thread that dumps, when no function runs. */
+void tracer_statedump_end(void);
+bool tracer_statedump_is(pid_t thread);
+
 #endif

@@ -108,8 +108,12 @@ struct tracer_conn {
 
 struct tracer {
 	pthread_mutex_t lock;
-	bool off;     /* not to be traced: setuid, KYMO_OFF, out of memory */
-	bool started; /* the listener exists */
+	bool off;	       /* not to be traced: setuid, KYMO_OFF, out of memory */
+	bool started;	       /* the listener exists */
+	pthread_mutex_t alive; /* robust; the listener's, as long as it lives */
+	bool filtered_early;   /* a filter of system calls was there at the program's start */
+	bool filtered;	       /* there is one since, as the listener has seen */
+	bool survives_filter;  /* and the listener has talked to a daemon under it */
 	bool debug;
 	bool has_rseq;
 	bool ending;	     /* the program waits for what it recorded to be written */
@@ -130,9 +134,25 @@ struct tracer {
 
 extern struct tracer tracer;
 
+/*
+ * The lock alone; for our own threads, and where signals are held back. If its holder was killed in it (by a filter of
+ * system calls), the tracer gives up: it is off, and no event is enabled. Everybody gets the lock all the same.
+ */
+void tracer_make_lock(void);
+void tracer_take_lock(void);
+void tracer_give_lock(void);
 /* The lock, and no signals, for the program's threads: a handler that forks would wait for it for ever. */
 void tracer_lock(sigset_t *ret_old);
 void tracer_unlock(const sigset_t *old);
+
+/* By the listener, first: children made by raw clone() are not home from then on. */
+void tracer_settle(void);
+bool tracer_is_filtered(void); /* by seccomp; also when even that question is refused */
+/*
+ * The program has a filter of system calls since it started, and no one knows whether that kills for ours: the listener
+ * has not talked to a daemon since.
+ */
+bool tracer_may_be_killed(void);
 
 /*
  * In the child of a raw clone() or _Fork(): there is no listener, the lock may be somebody's who is not there, and rings
@@ -165,6 +185,8 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 /* Brings `enabled` of the event (or, afterwards, of all queries and links) up to date with its hooks. */
 void tracer_event_update(struct tracer_event *e);
 void tracer_queries_update(void);
+/* Nothing is recorded any more. */
+void tracer_events_disable(void);
 /* In a forked child: nothing is enabled. */
 void tracer_events_reset(void);
 
@@ -204,8 +226,8 @@ void tracer_conn_reset(struct tracer_conn *conn);
 void tracer_conn_verify(struct tracer_conn *conn);
 /* Takes a message. False: there was none, or the connection ended. */
 bool tracer_conn_receive(struct tracer_conn *conn);
-/* Asks for a NEW_EVENTS, which the listener sends; from any thread. */
-void tracer_conn_new_events(struct tracer_conn *conn);
+/* Asks for a NEW_EVENTS, which the listener sends; from any thread. False: there is nobody to send it to. */
+bool tracer_conn_new_events(struct tracer_conn *conn);
 /* NEW_EVENTS, and counters that failed; by the listener. */
 void tracer_conn_send_unsent(struct tracer_conn *conn);
 /* The same, and answers to what took its time. */
@@ -224,6 +246,12 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
  */
 bool tracer_standalone(struct tracer_conn *conn);
 
+/* last.c */
+/* In the thread that may be main. */
+void tracer_last_init(void);
+/* In a forked child: the calling thread is main. */
+void tracer_last_set_main(void);
+
 /* thread-id.c */
 /* In a forked child: it has another. */
 void tracer_thread_id_reset(void);
@@ -231,7 +259,7 @@ void tracer_thread_id_reset(void);
 /* listener.c */
 /* With all signals blocked, as they stay in the listener. */
 int tracer_listener_start(void);
-/* Makes the listener look whether there is something to send. */
+/* Makes the listener look whether there is something to send. Needs no path. */
 void tracer_listener_wake(void);
 /* Waits until the daemons have told what they want of the events known so far; bounded. Without the
  * lock. */
@@ -241,5 +269,10 @@ void tracer_note_unheard(void);
 /* At the program's end, if it has a companion: until that has written what was recorded; bounded. Takes no lock. */
 void tracer_wait_written(void);
 void tracer_wake_waiters(void);
+/* The listener was killed, and the program was not. Calls no system. */
+bool tracer_listener_died(void);
+/* Ends the listener, soon. */
+void tracer_listener_end(void);
+bool tracer_listener_is(pid_t thread);
 
 #endif

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """A program that ends is not harmed by being traced, whatever its other threads are doing."""
 
-from kymotest import check, integers, main, read_trace
+import signal
+
+from kymotest import check, check_counts, equal, integers, main, read_trace, wait_for
 
 
 def test_threads_in_events(k):
@@ -14,6 +16,30 @@ def test_threads_in_events(k):
     events, discarded = read_trace(trace)
     # What a thread had begun before the events were taken away is still recorded: of each thread the last one counts.
     check(discarded == 0 and sum(integers(e)["i"] == 0 for e in events) == 12, f"{len(events)} events, {discarded} discarded")
+
+
+def test_pthread_exit(k):
+    """main leaves by pthread_exit(): the process ends with its last thread, as it does untraced, and flushes what it printed."""
+    ways = (0,), (1,), (4,), (1, "-", "fork")
+    for way in ways:
+        equal(k.app("last", *way, env={"KYMO_OFF": "1"}), "bye\n", f"untraced {way}")
+        equal(k.app("last", *way), "bye\n", f"without a daemon {way}")
+    k.start_daemon()
+    out = k.record("last:*")
+    for way in ways:
+        equal(k.app("last", *way), "bye\n", f"recorded {way}")
+    k.kymo("destroy")
+    check_counts(k, out, 60)
+
+
+def test_pthread_exit_and_signals(k):
+    """A thread stays: SIGTERM ends the process."""
+    app = k.spawn("last", 1, "wait")
+    k.expect(app, "ready")
+    with open(f"/proc/{app.pid}/stat") as stat:
+        wait_for(lambda: stat.seek(0) == 0 and stat.read().rpartition(")")[2].split()[0] == "Z", "main to have ended")
+    app.terminate()
+    k.finish(app, -signal.SIGTERM)
 
 
 main()

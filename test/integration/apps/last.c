@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leaves main by pthread_exit(), after it has started N threads (first argument) that record 10 events each, wait for a line
+ * if the second argument is "wait", and end. At exit it says "bye". With a third argument, a child does all this, and the
+ * parent ends as the child does.
+ */
+#include <kymo/tracepoint.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int waits;
+
+static void say_bye(void)
+{
+	printf("bye\n"); /* stays in stdio's buffer until the C library flushes it */
+}
+
+static void *record(void *arg)
+{
+	char c;
+
+	for (int i = 0; i < 10; i++)
+		kymo_event(last, event, kymo_i32(i, i));
+	if (waits && read(STDIN_FILENO, &c, 1) != 1)
+		_exit(3);
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int status;
+
+	waits = argc > 2 && !strcmp(argv[2], "wait");
+	if (argc > 3 && fork()) {
+		wait(&status);
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	}
+	atexit(say_bye);
+	for (int i = 0; i < atoi(argv[1]); i++)
+		pthread_create(&thread, NULL, record, NULL);
+	if (waits)
+		write(STDOUT_FILENO, "ready\n", 6);
+	pthread_exit(NULL);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Takes a system call away from all its threads, after its start, and goes on: sandbox NUMBER ACTION [PLUGIN]. ACTION: trap
+ * (with a handler that has the call fail with ENOSYS), thread, process (killed), error. Prints a line and waits for one, before that,
+ * after it, and after it has recorded 100 events, forked a child that records 100 more and exits with 7, and loaded PLUGIN. Ends with 5; with 77
+ * when there are no filters.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <kymo/tracepoint.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static void refuse(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+#ifdef __x86_64__
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+#else
+	(void)context;
+#endif
+}
+
+static unsigned action_of(const char *name)
+{
+	switch (*name) {
+	case 't':
+		return name[1] == 'r' ? SECCOMP_RET_TRAP : SECCOMP_RET_KILL_THREAD;
+	case 'p':
+		return SECCOMP_RET_KILL_PROCESS;
+	default:
+		return SECCOMP_RET_ERRNO | EPERM;
+	}
+}
+
+static int take_away(unsigned number, unsigned action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_sigaction = refuse;
+	sa.sa_flags = SA_SIGINFO;
+	if (action == SECCOMP_RET_TRAP && sigaction(SIGSYS, &sa, NULL))
+		return -1;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	return (int)syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
+static void say(const char *line)
+{
+	char c;
+
+	write(STDOUT_FILENO, line, strlen(line));
+	write(STDOUT_FILENO, "\n", 1);
+	while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
+		;
+}
+
+static void record(void)
+{
+	for (int i = 0; i < 100; i++)
+		kymo_event(sandbox, event, kymo_i32(i, i));
+}
+
+int main(int argc, char **argv)
+{
+	char text[64];
+	int status = 0;
+	pid_t pid;
+
+	say("ready");
+	if (argc < 3 || take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+		return 77;
+	say("filtered");
+	record();
+	pid = fork();
+	if (!pid) {
+		record();
+		_exit(7);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		status = -1;
+	snprintf(text, sizeof(text), "child %d", status);
+	say(text);
+	if (argc > 3 && !dlopen(argv[3], RTLD_NOW))
+		say("no plug-in");
+	record();
+	say("done");
+	_exit(5);
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Programs that take a system call away from all their threads: traced, they print and end as they do untraced. Each call that
+libkymo makes, in each of the ways that the kernel has for it.
+"""
+
+import contextlib
+import os
+import platform
+import re
+import subprocess
+
+import kymotest
+from kymotest import APPS, Skip, check, equal, wait_for, without_sanitizers
+
+CALLS = """access clone clone3 close close_range connect futex getdents64 getpid getrandom getsockopt gettid lseek madvise membarrier mmap mprotect munmap
+    nanosleep clock_nanosleep newfstatat openat poll pread64 prctl prlimit64 readlink recvmsg rseq rt_sigprocmask sendto set_robust_list signalfd4 socket tgkill unshare""".split()
+LISTENER_CALLS = set(CALLS) - {"futex"}  # without which the C library ends any program with threads: docs/limits.md
+PLUGIN = APPS / "loads-provider.so"
+
+
+def numbers():
+    """Of system calls, as the C library's headers have them."""
+    text = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True, check=True).stdout
+    found = {name: int(n) for name, n in re.findall(r"#define __NR_(\w+) (\d+)$", text, re.MULTILINE)}
+    return {name: found[name] for name in CALLS if name in found}
+
+
+def run(k, number, action, env=None, between=lambda: None):
+    """The program's whole life: what it said, and how it ended. between: called whenever it waits."""
+    app = k.spawn("sandbox", number, action, PLUGIN, env=env)
+    said = []
+    while line := app.stdout.readline():
+        said.append(line.strip())
+        between(app, line.strip())
+        try:
+            k.let_go(app)
+        except BrokenPipeError:
+            break
+    app.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        app.stdin.close()
+    try:
+        app.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        app.kill()
+        app.wait()
+        said.append("hangs")
+    k.started.remove(app)
+    if app.returncode == 77:
+        raise Skip("the kernel has no seccomp filters")
+    return said, app.returncode
+
+
+def compare(k, action, between, calls=None):
+    if platform.machine() != "x86_64":
+        raise Skip("the handler of the program knows x86-64")
+    wrong, n = [], 0
+    for name, number in numbers().items():
+        if calls and name not in calls:
+            continue
+        plain = run(k, number, action, env={"KYMO_OFF": "1"}, between=lambda app, line: None)
+        if plain != (["ready", "filtered", "child 1792", "done"], 5):
+            continue  # the program needs the call itself
+        n += 1
+        traced = run(k, number, action, between=between)
+        if traced != plain:
+            wrong.append(f"{name}: {traced}")
+    check(n >= 15, f"only {n} calls are none of the program's own")
+    check(not wrong, f"{action}: other than untraced without " + "; ".join(wrong))
+
+
+def quiet(app, line):
+    """The listener has looked for a daemon once more since there is a filter, and waits; or is no more."""
+    if line == "ready":
+        wait_for(lambda: waits(app.pid), "the listener to be there")
+    elif line == "filtered":
+        wait_for(lambda: app.poll() is not None or waits(app.pid, forever=True), "the listener to have looked", timeout=30)
+
+
+def waits(pid, forever=False):
+    """The listener is in poll(), or not there; forever: without a time limit."""
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            if open(f"/proc/{pid}/task/{task}/comm").read() == "kymo-listener\n":
+                call = open(f"/proc/{pid}/task/{task}/syscall").read().split()
+                return call[0] == "7" and (not forever or call[3] in ("0xffffffff", "0xffffffffffffffff"))
+    except OSError:
+        pass
+    return forever
+
+
+@without_sanitizers
+def test_without_daemon_trap(k):
+    compare(k, "trap", quiet)
+
+
+@without_sanitizers
+def test_without_daemon_thread(k):
+    compare(k, "thread", quiet)
+
+
+@without_sanitizers
+def test_without_daemon_process(k):
+    """All but the calls without which no program can ask whether there is a filter, and sleep: docs/limits.md."""
+    calls = set(CALLS) - {"prctl", "poll"}
+    compare(k, "process", quiet, calls)
+
+
+@without_sanitizers
+def test_without_daemon_error(k):
+    compare(k, "error", quiet)
+
+
+def commands(k):
+    """A session starts and stops while the program waits."""
+    def between(app, line):
+        if line == "ready":
+            wait_for(lambda: waits(app.pid), "the listener to be there")
+        elif line == "filtered":
+            k.kymo("start", "s")
+        elif line.startswith("child"):
+            k.kymo("stop", "s")
+            k.kymo("start", "s")
+        else:
+            k.kymo("stop", "s")
+    return between
+
+
+@without_sanitizers
+def test_recorded_trap(k):
+    k.start_daemon()
+    k.record("sandbox:*", start=False)
+    compare(k, "trap", commands(k), LISTENER_CALLS)
+    k.kymo("destroy")
+
+
+@without_sanitizers
+def test_recorded_thread(k):
+    k.start_daemon()
+    k.record("sandbox:*", start=False)
+    compare(k, "thread", commands(k), LISTENER_CALLS)
+    k.kymo("destroy")
+
+
+@without_sanitizers
+def test_recorded_error(k):
+    k.start_daemon()
+    k.record("sandbox:*", start=False)
+    compare(k, "error", commands(k), LISTENER_CALLS)
+    k.kymo("destroy")
+
+
+if __name__ == "__main__":
+    kymotest.main()
