@@ -215,7 +215,7 @@ def test_fork_beside_the_linker(k):
     for waits in (False, True):
         app = start(k, "hold", "linker", env={"KYMO_REGISTER_TIMEOUT": "300"})
         if waits:
-            check("still at it" in k.kymo("regenerate", "statedump").stdout, "the listener does not wait")
+            check("have not finished" in k.kymo("regenerate", "statedump").stdout, "the listener does not wait")
         app.stdin.write("fork\n")
         app.stdin.flush()
         wait_for(lambda: select.select([app.stdout], [], [], 0)[0], "fork in the child")
@@ -238,7 +238,7 @@ def test_slow(k):
     check("note: session 'second': some programs have not answered yet" in said, f"start said {said!r}")
     tell(k, app, "emit 10")
     said = k.kymo("regenerate", "statedump", "-s", "second").stdout
-    check("still at it" in said, f"regenerate said {said!r}")
+    check("have not finished" in said, f"regenerate said {said!r}")
     equal(tell(k, app, "runs"), 1, "runs")
     tell(k, app, "release")
     runs_are(k, app, 2)
@@ -257,7 +257,7 @@ def test_stopped(k):
     os.kill(app.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, app.pid, os.WSTOPPED)
     check("note: session 's': some programs have not answered yet" in k.kymo("start").stdout, "start said nothing")
-    check("still at it" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")
+    check("have not finished" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")
     os.kill(app.pid, signal.SIGCONT)
     runs_are(k, app, 1)
     said = k.kymo("regenerate", "statedump").stdout
