@@ -45,7 +45,7 @@ def need_lttng():
 def record(k, rule, command, *options, env=None):
     trace = k.top / "trace"
     shutil.rmtree(trace, ignore_errors=True)
-    k.kymo("record", "--no-summary", "-o", trace, "--with=lttng", *rule, *options, "--", *command, env=env or {})
+    k.kymo("record", "--no-summary", "-t", "none", "-o", trace, "--with=lttng", *rule, *options, "--", *command, env=env or {})
     return compat.text_of(trace)
 
 
