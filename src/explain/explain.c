@@ -6,6 +6,7 @@
 #include "explain/conditions.h"
 #include "explain/sentence.h"
 #include "explain/stats.h"
+#include "explain/subgroup.h"
 
 #define MANY_THREADLESS 0.05 /* part of the events */
 
@@ -161,12 +162,39 @@ static bool is_sure(const struct ky_difference *d)
 	return share >= .5;
 }
 
+/* Looks for a part of the first group that is explained, where the whole is not. */
+static int find_part(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	const struct ky_difference *whole = &e->differences[0];
+	struct ky_group *part = &e->groups.v[e->groups.n];
+	struct ky_difference *d = &e->differences[e->n_differences];
+	int r;
+
+	if (e->sources[1] || !whole->group->is_remarkable)
+		return 0;
+	r = ky_subgroup_find(part, &e->x, whole->group, all, n);
+	e->groups.n++;
+	if (r < 0 || !part->n_slow)
+		return r;
+	r = compare_groups(e, d, e->groups.n - 1, all, n);
+	e->n_differences++;
+	if (!r && is_sure(d)) {
+		e->chosen = d;
+		e->part = (double)d->n_slow * d->extra_ns /
+			  ((double)whole->n_slow * whole->extra_ns);
+	}
+	return r;
+}
+
 static int compare_all(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
+	int r;
+
+	e->part = 1;
 	for (size_t i = 0; i < e->groups.n; i++) {
 		struct ky_difference *d = &e->differences[e->n_differences++];
-		int r = compare_groups(e, d, i, all, n);
 
+		r = compare_groups(e, d, i, all, n);
 		if (r < 0)
 			return r;
 		if (is_sure(d)) {
@@ -174,14 +202,15 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 			return 0;
 		}
 	}
-	for (size_t i = 0; i < e->n_differences && !e->chosen; i++) {
+	r = find_part(e, all, n);
+	for (size_t i = 0; i < e->n_differences && !e->chosen && !r; i++) {
 		/* Not of those below noise: that would be silent about the slowest. */
 		if (!e->differences[i].group->n_longer && share_shown(&e->differences[i]) > 0)
 			e->chosen = &e->differences[i];
 	}
 	if (!e->chosen)
 		e->chosen = &e->differences[0];
-	return 0;
+	return r;
 }
 
 /* --- the first line --- */
@@ -219,11 +248,11 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 {
 	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
 	put_clause(b, top[0]);
-	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(top[0]->share));
+	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
 		ky_buf_puts(b, ";\n  and because ");
 		put_clause(b, top[i]);
-		ky_buf_printf(b, " (%.0f %%)", percent(top[i]->share));
+		ky_buf_printf(b, " (%.0f %%)", percent(e->part * top[i]->share));
 	}
 }
 
@@ -234,8 +263,9 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_difference *d = e->chosen;
 	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
 
-	ky_buf_printf(b, "%s: nothing recorded tells why the slow ones are slow", e->question.span);
-	if (f && f->share >= .6 && f->share >= f->typical_share + .05 &&
+	ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
+		e->question.span, e->part < 1 ? "most of " : "");
+	if (e->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
 		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {
 		ky_buf_printf(b,
 			", but %.0f %% of the extra time (%.0f %% of the typical) passes in ",
@@ -243,7 +273,7 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 		ky_sentence_place(b, d->x, f);
 	}
 	for (size_t i = 0; i < n; i++) {
-		ky_buf_printf(b, ";\n  for %.0f %% of it: ", percent(top[i]->share));
+		ky_buf_printf(b, ";\n  for %.0f %% of it: ", percent(e->part * top[i]->share));
 		put_clause(b, top[i]);
 	}
 }
@@ -268,7 +298,7 @@ static void decide(struct ky_buf *b, struct ky_explanation *e)
 	e->verdict = KY_VERDICT_NOTHING;
 	if (e->sources[1] && d->extra_ns < .1 * d->typical_ns) {
 		put_not_slower(b, e);
-	} else if (n && (share_shown(d) >= .5 || d->findings.v[0]->is_shown)) {
+	} else if (n && e->part >= .5 && (share_shown(d) >= .5 || d->findings.v[0]->is_shown)) {
 		e->verdict = KY_VERDICT_CAUSES;
 		put_causes(b, e, top, n);
 	} else if (d->group->is_remarkable || n) {

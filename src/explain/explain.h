@@ -39,6 +39,7 @@ struct ky_explanation {
 	struct ky_difference differences[KY_MAX_GROUPS];
 	size_t n_differences;
 	const struct ky_difference *chosen; /* NULL: too few */
+	double part;			    /* of the extra time that chosen is about */
 	enum ky_verdict verdict;
 	char *first_line; /* owned */
 	KY_VEC(struct ky_unknown) unknown;

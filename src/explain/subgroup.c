@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/subgroup.h"
+
+#include "explain/difference.h"
+#include "explain/stats.h"
+
+#define MIN_PURITY 0.6 /* of the instances with the value are slow */
+#define MIN_SIZE   5   /* instances */
+#define MIN_PART   0.1 /* of the slow ones */
+#define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
+
+/* What picks instances out: a value, or a size from `from` to `to`. */
+struct pick {
+	uint32_t key; /* or one of the positions below */
+	bool is_size;
+	struct ky_fact fact;
+	double from, to;
+};
+
+#define POSITION_IN_TRACE  UINT32_MAX
+#define POSITION_IN_THREAD (UINT32_MAX - 1)
+
+struct search {
+	const struct ky_explain *x;
+	const struct ky_group *group;
+	struct ky_instance *const *all;
+	size_t n_all, n_tests;
+	struct pick best;
+	size_t best_size;
+	double best_p;
+};
+
+static bool get_size(const struct ky_instance *i, uint32_t key, double *ret)
+{
+	if (key == POSITION_IN_TRACE || key == POSITION_IN_THREAD) {
+		*ret = key == POSITION_IN_TRACE ? i->ordinal : i->thread_ordinal;
+		return true;
+	}
+	for (size_t k = 0; k < i->traits.n; k++) {
+		const struct ky_fact *f = &i->traits.v[k].fact;
+
+		if (i->traits.v[k].key != key || f->type == KY_FACT_TEXT || f->is_hex)
+			continue;
+		*ret = f->type == KY_FACT_INT ? (double)f->number : f->real;
+		return true;
+	}
+	return false;
+}
+
+static bool has_fact(const struct ky_instance *i, uint32_t key, const struct ky_fact *like)
+{
+	for (size_t k = 0; k < i->traits.n; k++) {
+		const struct ky_fact *f = &i->traits.v[k].fact;
+
+		if (i->traits.v[k].key != key || f->type != like->type)
+			continue;
+		return f->type == KY_FACT_REAL	? f->real == like->real
+		       : f->type == KY_FACT_INT ? f->number == like->number
+						: f->text == like->text;
+	}
+	return false;
+}
+
+static bool is_picked(const struct ky_instance *i, const struct pick *p)
+{
+	double size;
+
+	if (!p->is_size)
+		return has_fact(i, p->key, &p->fact);
+	return get_size(i, p->key, &size) && size >= p->from && size <= p->to;
+}
+
+static size_t count_picked(struct ky_instance *const *v, size_t n, const struct pick *p)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		found += is_picked(v[i], p);
+	return found;
+}
+
+static bool is_slow(const struct search *s, const struct ky_instance *i)
+{
+	return i->ns >= s->group->from_ns && (s->group->to_ns <= 0 || i->ns <= s->group->to_ns);
+}
+
+static void try_pick(struct search *s, const struct pick *p)
+{
+	size_t slow = count_picked(s->group->slow, s->group->n_slow, p), n = 0, hits = 0, typical;
+	double chance;
+
+	s->n_tests++;
+	if (slow < MIN_SIZE || (double)slow < MIN_PART * (double)s->group->n_slow)
+		return;
+	for (size_t i = 0; i < s->n_all; i++) {
+		if (!is_picked(s->all[i], p))
+			continue;
+		n++;
+		hits += is_slow(s, s->all[i]);
+	}
+	if ((double)hits < MIN_PURITY * (double)n || slow < s->best_size)
+		return;
+	typical = count_picked(s->group->typical, s->group->n_typical, p);
+	chance = ky_stats_fisher(slow, s->group->n_slow, typical, s->group->n_typical);
+	if (slow == s->best_size && chance >= s->best_p)
+		return;
+	if (chance > KY_ALPHA / 1e4)
+		return;
+	s->best = *p;
+	s->best_size = slow;
+	s->best_p = chance;
+}
+
+/* The values of slow instances, each once. */
+static void try_values(struct search *s, uint32_t key)
+{
+	for (size_t i = 0; i < s->group->n_slow; i++) {
+		const struct ky_instance *slow = s->group->slow[i];
+
+		for (size_t k = 0; k < slow->traits.n; k++) {
+			struct pick p = {.key = key, .fact = slow->traits.v[k].fact};
+			bool is_new = slow->traits.v[k].key == key;
+
+			for (size_t j = 0; j < i && is_new; j++)
+				is_new = !is_picked(s->group->slow[j], &p);
+			if (is_new)
+				try_pick(s, &p);
+		}
+	}
+}
+
+/* The largest and the smallest half, quarter, and so on. */
+static int try_sizes(struct search *s, uint32_t key)
+{
+	double *sizes = calloc(s->n_all + 1, sizeof(*sizes));
+	size_t n = 0;
+
+	if (!sizes)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n_all; i++)
+		n += get_size(s->all[i], key, &sizes[n]);
+	ky_stats_sort(sizes, n);
+	for (size_t k = 1; k <= N_PARTS && n >> k > 2; k++) {
+		struct pick large = {key, true, {0}, sizes[n - (n >> k)], sizes[n - 1]};
+		struct pick small = {key, true, {0}, sizes[0], sizes[n >> k]};
+
+		if (key < POSITION_IN_THREAD)
+			try_pick(s, &large);
+		try_pick(s, &small);
+	}
+	free(sizes);
+	return 0;
+}
+
+static int take_picked(struct ky_group *ret, const struct search *s)
+{
+	const struct ky_group *g = s->group;
+
+	*ret = *g;
+	ret->n_slow = 0;
+	ret->slow = calloc(g->n_slow + 1, sizeof(*ret->slow));
+	ret->typical = calloc(g->n_typical + 1, sizeof(*ret->typical));
+	if (!ret->slow || !ret->typical)
+		return -ENOMEM;
+	memcpy(ret->typical, g->typical, g->n_typical * sizeof(*ret->typical));
+	for (size_t i = 0; i < g->n_slow; i++) {
+		if (is_picked(g->slow[i], &s->best))
+			ret->slow[ret->n_slow++] = g->slow[i];
+	}
+	ret->n_all_slow = g->n_all_slow * (double)ret->n_slow / (double)g->n_slow;
+	snprintf(ret->how, sizeof(ret->how), "a part of %.0f", g->n_all_slow);
+	return 0;
+}
+
+int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const struct ky_group *group,
+	struct ky_instance *const *all, size_t n_all)
+{
+	struct search s = {.x = x, .group = group, .all = all, .n_all = n_all};
+	int r = 0;
+
+	*ret = (struct ky_group){0};
+	for (uint32_t key = 0; key < x->keys.n && !r; key++) {
+		/* What is known at the end only may follow from being slow. */
+		if (x->keys.v[key].kind >= KY_TRAIT_END)
+			continue;
+		try_values(&s, key);
+		r = try_sizes(&s, key);
+	}
+	if (!r)
+		r = try_sizes(&s, POSITION_IN_TRACE);
+	if (!r)
+		r = try_sizes(&s, POSITION_IN_THREAD);
+	return r || !s.best_size ? r : take_picked(ret, &s);
+}
