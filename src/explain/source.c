@@ -341,7 +341,8 @@ int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span
 	s->cursor = ky_cursor_close(s->cursor);
 	s->n_cut = 0;
 	for (size_t i = 0; i < s->n_classes; i++)
-		s->wanted[i] = is_in(&s->classes[i], part, span);
+		s->wanted[i] = is_in(&s->classes[i], part, span) ? KY_WANT_EVENT | KY_WANT_VALUES
+								 : 0;
 	select.wanted = s->wanted;
 	return ky_cursor_open(&s->cursor, s->reader, &select, &options);
 }
