@@ -407,7 +407,7 @@ static void read_set(struct session *s, struct json_object *o)
 	set->rings_file = get_number(o, "rings");
 	set->consumed_file = get_number(o, "consumed");
 	if (!ky_geometry_init(&set->geometry))
-		set->state = SET_MADE;
+		ring_set_set_state(set, SET_MADE);
 }
 
 static void read_retired(struct session *s, struct json_object *o)

@@ -88,8 +88,16 @@ void ky_watch_remove(struct ky_watch *w);
 void ky_timer_init(struct ky_timer *t, void (*fn)(struct ky_timer *t));
 void ky_timer_set(struct ky_loop *loop, struct ky_timer *t, uint64_t delay_ns);
 void ky_timer_cancel(struct ky_timer *t);
+static inline bool ky_timer_is_set(const struct ky_timer *t)
+{
+	return !ky_list_empty(&t->node);
+}
 void ky_job_init(struct ky_job *j, void (*fn)(struct ky_job *j));
 void ky_job_add(struct ky_loop *loop, struct ky_job *j);
 void ky_job_cancel(struct ky_job *j);
+static inline bool ky_job_is_added(const struct ky_job *j)
+{
+	return !ky_list_empty(&j->node);
+}
 
 #endif

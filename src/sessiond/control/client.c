@@ -4,6 +4,7 @@
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
 #include "sessiond/model/contents.h"
+#include "svc/check.h"
 #include "svc/log.h"
 
 #define CLIENTS_MAX	 1024u
@@ -64,6 +65,8 @@ void request_settle(struct request *r, enum outcome outcome)
 {
 	struct client *c = r->client;
 
+	KY_CHECK(outcome != LATER || !ky_list_empty(&r->ops));
+	KY_CHECK((outcome == REFUSED) == (r->refusal.code != NULL) || outcome == LATER);
 	if (outcome == LATER)
 		return;
 	if (c) {

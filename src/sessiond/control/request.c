@@ -30,11 +30,13 @@ struct request *request_free(struct request *r)
 
 	if (!r)
 		return NULL;
+	barrier_deinit(&r->barrier);
 	ky_list_foreach_safe (o, tmp, &r->ops, node) {
 		ky_list_remove(&o->node);
 		o->request = NULL;
+		if (&o->op == r->barrier.op)
+			free(o); /* nobody will complete it */
 	}
-	barrier_deinit(&r->barrier);
 	ky_list_remove(&r->node);
 	json_object_put(r->params);
 	json_object_put(r->reply);

@@ -2,6 +2,7 @@
 #include "sessiond/model/channel.h"
 
 #include "sessiond/model/session.h"
+#include "svc/check.h"
 
 struct channel *channel_new(struct session *s, const char *name)
 {
@@ -86,6 +87,7 @@ static void enable_rule(struct channel *c, struct rule *rule)
 
 static void free_rule(struct channel *c, struct rule *r)
 {
+	KY_CHECK(c->n_rules > 0);
 	ky_list_remove(&r->node);
 	c->n_rules--;
 	rule_free(r);
@@ -165,6 +167,7 @@ struct channel *channel_free(struct channel *c)
 
 	if (!c)
 		return NULL;
+	KY_CHECK(ky_list_empty(&c->sets));
 	ky_list_foreach_safe (r, tmp, &c->rules, node)
 		free_rule(c, r);
 	if (!ky_list_empty(&c->node))

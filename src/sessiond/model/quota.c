@@ -58,7 +58,7 @@ static int set_wanted(struct ring_set *set)
 		sum += sum_of_session(s, set->uid);
 	if (sum <= e->user_memory_max)
 		return 0;
-	set->state = SET_WAITING;
+	ring_set_set_state(set, SET_WAITING);
 	e->sets_wait = true;
 	return -EDQUOT;
 }
@@ -80,7 +80,7 @@ static bool reset_waiting(struct channel *c)
 	ky_list_foreach (set, &c->sets, node) {
 		if (set->state != SET_WAITING)
 			continue;
-		set->state = SET_KNOWN;
+		ring_set_set_state(set, SET_KNOWN);
 		any = true;
 	}
 	return any;

@@ -7,6 +7,7 @@
 #include "proto/app.h"
 #include "sessiond/model/channel.h"
 #include "sessiond/model/session.h"
+#include "svc/check.h"
 
 /*
  * A program maps all slots of a set, and has room for that: little in 32 bits, and not too much where nobody has asked
@@ -34,6 +35,12 @@ struct set_event *ring_set_find_named(
 			found = e;
 	}
 	return found;
+}
+
+void ring_set_set_state(struct ring_set *set, enum set_state state)
+{
+	KY_CHECK(state > set->state || (state == SET_KNOWN && set->state == SET_WAITING));
+	set->state = state;
 }
 
 static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
@@ -214,14 +221,14 @@ int ring_set_make(struct ring_set *set)
 	}
 	if (ring_set_is_own(set))
 		OBSERVE(s->env, set_numbered, set);
-	set->state = SET_MADE;
+	ring_set_set_state(set, SET_MADE);
 	OBSERVE(s->env, set_made, set);
 	return 0;
 }
 
 static void retire(struct ring_set *set)
 {
-	set->state = SET_RETIRED;
+	ring_set_set_state(set, SET_RETIRED);
 	OBSERVE(set->channel->session->env, set_retired, set);
 }
 
@@ -252,7 +259,7 @@ void ring_set_end(struct ring_set *set)
 		return;
 	}
 	set->ended = ++set->channel->n_ended;
-	set->state = SET_ENDED;
+	ring_set_set_state(set, SET_ENDED);
 	if (set->geometry.overwrite)
 		retire_oldest(set->channel);
 	else
@@ -430,6 +437,7 @@ void ring_set_free(struct ring_set *set)
 	OBSERVE(set->channel->session->env, set_closed, set);
 	ky_htab_foreach(&set->events, i, n, n_tmp)
 		set_event_free(set, ky_container_of(n, struct set_event, node));
+	KY_CHECK(ky_list_empty(&set->users));
 	ky_htab_deinit(&set->events);
 	OBSERVE(set->channel->session->env, set_freed, set);
 	ring_memory_close(&set->memory);

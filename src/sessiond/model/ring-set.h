@@ -65,6 +65,7 @@ struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* The set of such programs that is one process's own, made known but not made. NULL without memory. */
 struct ring_set *ring_set_of_process(
 	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);
+void ring_set_set_state(struct ring_set *set, enum set_state state);
 /* Does it have memory? */
 static inline bool ring_set_is_made(const struct ring_set *set)
 {

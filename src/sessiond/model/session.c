@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "svc/check.h"
 #include "svc/log.h"
 
 struct session *session_find(const struct env *e, const char *name)
@@ -137,6 +138,7 @@ void session_unlist(struct session *s)
 {
 	if (ky_list_empty(&s->node))
 		return;
+	KY_CHECK(s->env->n_sessions > 0);
 	ky_list_remove(&s->node);
 	s->env->n_sessions--;
 }
@@ -145,6 +147,7 @@ void session_deinit(struct session *s)
 {
 	struct notice *n, *tmp;
 
+	KY_CHECK(ky_list_empty(&s->channels) && ky_list_empty(&s->registries));
 	session_unlist(s);
 	for (int i = 0; i < N_TRACKERS; i++)
 		tracker_deinit(&s->trackers[i]);
@@ -160,6 +163,7 @@ void session_deinit(struct session *s)
 
 void session_set_state(struct session *s, enum session_state state)
 {
+	KY_CHECK(s->state != SESSION_ENDING || state == SESSION_ENDING);
 	s->state = state;
 	s->was_started |= state == SESSION_STARTED;
 	OBSERVE(s->env, session_state, s);

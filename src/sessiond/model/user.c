@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/user.h"
 
+#include "svc/check.h"
+
 struct user *user_get(struct ky_list *users, uid_t uid)
 {
 	struct user *u;
@@ -25,6 +27,7 @@ struct user *user_unref(struct user *u)
 {
 	if (!u || --u->refs)
 		return NULL;
+	KY_CHECK(!u->n_apps && !u->n_bytes && !u->descs.n);
 	ky_list_remove(&u->node);
 	ky_htab_deinit(&u->descs);
 	free(u);
@@ -41,6 +44,7 @@ int user_charge(struct user *u, size_t bytes)
 
 void user_discharge(struct user *u, size_t bytes)
 {
+	KY_CHECK(bytes <= u->n_bytes);
 	u->n_bytes -= bytes;
 }
 

@@ -4,6 +4,7 @@
 #include "sessiond/peers/message-list.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
+#include "svc/check.h"
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
 
@@ -45,6 +46,7 @@ void app_set_forget_mapping(struct app_set *as, uint32_t index)
 	if (!app_set_is_mapped(as, index))
 		return;
 	e = ring_set_event(as->set, as->app->events[index]);
+	KY_CHECK(!e || e->n_apps > 0);
 	if (e)
 		e->n_apps--;
 	as->ids[index] = EVENT_NOT_MAPPED;

@@ -7,6 +7,7 @@
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
+#include "svc/check.h"
 #include "svc/log.h"
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
@@ -31,6 +32,7 @@ struct app *app_free(struct app *a)
 	user_discharge(
 		a->user, a->n_events * sizeof(*a->events) + a->n_queries * sizeof(struct ticket));
 	ky_list_remove(&a->node);
+	KY_CHECK(a->user->n_apps > 0);
 	a->user->n_apps--;
 	process_hung_up(a->process);
 	user_unref(a->user);
@@ -119,6 +121,7 @@ static int handle_events(struct app *a, struct ky_reader *r)
 		(as->changed || !as->started))
 		app_set_start(as, t->barrier);
 	a->known |= m.query == QUERY_ALL;
+	KY_CHECK(a->n_queries > 0);
 	a->n_queries--;
 	user_discharge(a->user, sizeof(*t));
 	ticket_done(t);

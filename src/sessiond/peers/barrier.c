@@ -4,11 +4,18 @@
 #include <dirent.h>
 
 #include "sessiond/peers/proc-state.h"
+#include "svc/check.h"
 
 /* After this silence, peers that have not replied are looked up in /proc. */
 #define SILENCE_NS (10 * KY_NS_PER_MS)
 /* Threads of a process that are looked at: it may have any number of them. */
 #define TASKS_MAX 64
+
+/* An armed barrier completes: its timer is set, or it has passed. */
+static void check_armed(const struct barrier *b)
+{
+	KY_CHECK(!b->armed || ky_timer_is_set(&b->timer) || ky_job_is_added(&b->passed));
+}
 
 static void check_passed(struct barrier *b)
 {
@@ -119,9 +126,9 @@ static void run_passed(struct ky_job *j)
 	complete(b);
 }
 
-static void run_timer(struct ky_timer *t)
+/* The silent peers have had their time, or a part of it. Returns whether the barrier waits for them any longer. */
+static bool go_on_waiting(struct barrier *b)
 {
-	struct barrier *b = ky_container_of(t, struct barrier, timer);
 	uint64_t now = ky_loop_time_ns(b->loop);
 
 	if (!b->checked_silent && now < b->give_up_ns) {
@@ -129,14 +136,25 @@ static void run_timer(struct ky_timer *t)
 		drop_stopped(b);
 		ky_timer_set(b->loop, &b->timer, b->give_up_ns - now);
 		check_passed(b);
-		return;
+		return true;
 	}
 	if (now < b->deadline_ns && has_trusted(b)) {
 		ky_timer_set(b->loop, &b->timer, b->deadline_ns - now);
-		return;
+		return true;
 	}
 	if (now < b->deadline_ns && has_starved(b)) {
 		restart_timeout(b);
+		return true;
+	}
+	return false;
+}
+
+static void run_timer(struct ky_timer *t)
+{
+	struct barrier *b = ky_container_of(t, struct barrier, timer);
+
+	if (go_on_waiting(b)) {
+		check_armed(b);
 		return;
 	}
 	b->timed_out = true;
@@ -155,11 +173,13 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op)
 
 void barrier_arm(struct barrier *b, uint64_t timeout_ns)
 {
+	KY_CHECK(!b->armed);
 	b->armed = true;
 	b->timeout_ns = timeout_ns;
 	b->deadline_ns = ky_loop_time_ns(b->loop) + BARRIER_MAX_EXTENSIONS * timeout_ns;
 	restart_timeout(b);
 	check_passed(b);
+	check_armed(b);
 }
 
 struct ticket *ticket_new(
@@ -211,6 +231,7 @@ void ticket_done(struct ticket *t)
 	if (b->armed)
 		restart_timeout(b);
 	check_passed(b);
+	check_armed(b);
 }
 
 void ticket_give_up(struct ticket *t)

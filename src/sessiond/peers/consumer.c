@@ -12,6 +12,7 @@
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/rundir.h"
 #include "sessiond/peers/program.h"
+#include "svc/check.h"
 #include "svc/log.h"
 
 #define PROGRAM	       "kymo-consumerd"
@@ -395,6 +396,7 @@ void consumer_rotate(
 	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b)
 {
 	c->rotate_cookie = env_next_cookie(c->session->env);
+	KY_CHECK(chunk >= c->rotate_chunk); /* the same, if it could not be begun */
 	c->rotate_chunk = chunk;
 	c->rotate_archive = archive;
 	c->rotated = op;

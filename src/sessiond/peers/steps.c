@@ -10,6 +10,7 @@
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
+#include "svc/check.h"
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
@@ -321,6 +322,7 @@ static int begin(struct session *s, enum session_step step, struct op *op)
 {
 	if (s->step != SESSION_IDLE)
 		return -EBUSY;
+	KY_CHECK(!recording_of(s)->op);
 	s->step = step;
 	recording_of(s)->op = op;
 	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
@@ -432,6 +434,7 @@ static void step_passed(struct op *op, int status, const char *message)
 	case SESSION_IDLE:
 	case SESSION_CREATING:
 	case SESSION_QUITTING:
+		KY_CHECK(!"a step without a barrier has passed one");
 		break;
 	}
 }
