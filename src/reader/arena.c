@@ -61,3 +61,22 @@ char *ky_arena_strndup(struct ky_arena *a, const char *s, size_t n)
 		memcpy(p, s, n);
 	return p;
 }
+
+void *ky_arena_grow(struct ky_arena *a, void *array, size_t *n, size_t *cap, size_t size)
+{
+	void **at = array;
+
+	if (*n == *cap) {
+		size_t new_cap = *cap ? 2 * *cap : 8;
+		void *bigger = ky_arena_alloc(a, new_cap * size);
+
+		if (!bigger)
+			return NULL;
+		if (*n)
+			memcpy(bigger, *at, *n * size);
+		*at = bigger;
+		*cap = new_cap;
+	}
+	memset((char *)*at + *n * size, 0, size);
+	return (char *)*at + (*n)++ * size;
+}

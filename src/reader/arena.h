@@ -21,6 +21,11 @@ void ky_arena_deinit(struct ky_arena *a);
  * Returns zeroed memory, aligned for any type; NULL without memory or beyond the limit. n may be 0.
  */
 void *ky_arena_alloc(struct ky_arena *a, size_t n);
+/*
+ * Makes room for one more element, which is zero, at the end of *array, which has n elements and
+ * room for cap. Returns it, or NULL.
+ */
+void *ky_arena_grow(struct ky_arena *a, void *array, size_t *n, size_t *cap, size_t size);
 /* Returns a NUL-terminated copy of n bytes, or NULL. */
 char *ky_arena_strndup(struct ky_arena *a, const char *s, size_t n);
 

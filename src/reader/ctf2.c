@@ -58,20 +58,11 @@ static void *alloc(struct parser *p, size_t n)
 /* Room for one more element, which is zero, in an array of the arena. NULL after an error. */
 static void *grow(struct parser *p, void *array, size_t *n, size_t *cap, size_t size)
 {
-	void **at = array;
+	void *m = p->failed ? NULL : ky_arena_grow(&p->tsdl->arena, array, n, cap, size);
 
-	if (*n == *cap) {
-		size_t new_cap = *cap ? 2 * *cap : 8;
-		void *bigger = alloc(p, new_cap * size);
-
-		if (!bigger)
-			return NULL;
-		if (*n)
-			memcpy(bigger, *at, *n * size);
-		*at = bigger;
-		*cap = new_cap;
-	}
-	return (char *)*at + (*n)++ * size;
+	if (!m)
+		fail(p, "the metadata is too large");
+	return m;
 }
 
 static const char *intern(struct parser *p, const char *text)

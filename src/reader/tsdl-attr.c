@@ -33,21 +33,11 @@ void *ky_parse_alloc(struct ky_parser *p, size_t n)
 
 void *ky_parse_grow(struct ky_parser *p, void *array, size_t *n, size_t *cap, size_t size)
 {
-	void **at = array;
+	void *m = ky_arena_grow(&p->tsdl->arena, array, n, cap, size);
 
-	if (*n == *cap) {
-		size_t new_cap = *cap ? 2 * *cap : 8;
-		void *bigger = ky_parse_alloc(p, new_cap * size);
-
-		if (!bigger)
-			return NULL;
-		if (*n)
-			memcpy(bigger, *at, *n * size);
-		*at = bigger;
-		*cap = new_cap;
-	}
-	memset((char *)*at + *n * size, 0, size);
-	return (char *)*at + (*n)++ * size;
+	if (!m)
+		ky_parse_fail(p, "the metadata is too large");
+	return m;
 }
 
 void ky_parse_next(struct ky_parser *p)
