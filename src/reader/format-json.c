@@ -112,10 +112,10 @@ static char *print_int(struct printer *p, char *to, const struct ky_node *n, uin
 	const char *label;
 	uint32_t at = 0;
 
+	if (ky_likely(n->is_number))
+		return print_number(p, to, n, v);
 	if (n->show)
 		return print_bits(p, to, n, v);
-	if (!n->is_enum)
-		return print_number(p, to, n, v);
 	label = ky_enum_label(n, v, &at);
 	to = put_literal(p, to, "{\"value\": ");
 	to = print_number(p, to, n, v);

@@ -210,10 +210,10 @@ static __attribute__((noinline)) char *print_bits(
 
 static inline char *print_int(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
 {
-	if (ky_unlikely(n->show))
-		return print_bits(p, to, n, v);
-	if (ky_likely(!n->is_enum))
+	if (ky_likely(n->is_number))
 		return print_number(p, to, n, v);
+	if (n->show)
+		return print_bits(p, to, n, v);
 	to = put_literal(p, to, "( ");
 	to = print_labels(p, to, n, v);
 	to = put_literal(p, to, " : container = ");

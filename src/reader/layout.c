@@ -401,6 +401,7 @@ static void build_integer(struct compiler *c, struct ky_node *node, const struct
 	node->is_enum = type->kind == KY_TYPE_ENUM;
 	node->is_leb = type->is_leb;
 	node->show = type->show;
+	node->is_number = !node->is_enum && !node->show;
 	node->role = role_of(c, node);
 	if (c->scope <= SCOPE_EVENT_CONTEXT)
 		node->slot = c->n_slots++; /* an event may depend on it */

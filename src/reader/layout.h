@@ -67,6 +67,7 @@ struct ky_node {
 	bool is_mapped; /* INT: it has a clock, even if its value does not move it */
 	bool is_shown;	/* readers print it; false for times, sizes, identifiers */
 	bool is_enum;
+	bool is_number;	  /* INT: shown as a number alone */
 	bool is_asked;	  /* INT: another field depends on it */
 	bool is_text;	  /* ARRAY, SEQUENCE: of characters */
 	bool is_leb;	  /* INT: has as many bytes as its value needs */
