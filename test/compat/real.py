@@ -82,8 +82,8 @@ def install():
     run("meson", "install", "-C", build, "--no-rebuild")
 
 
-FLAGS = {ORACLE: [], OURS: [f"-I{STAGE}/include", f"-I{STAGE}/include/kymo-lttng"]}
-PC = {"PKG_CONFIG_PATH": f"{STAGE}/lib/pkgconfig:{STAGE}/lib/kymo-lttng/pkgconfig"}
+FLAGS = {ORACLE: [], OURS: [f"-I{STAGE}/lib/kymo-lttng/include"]}
+PC = {"PKG_CONFIG_PATH": f"{STAGE}/lib/pkgconfig:{STAGE}/lib/kymo-lttng/lib/pkgconfig"}
 
 
 def compile_both(name, source, *flags, cwd, compiler="gcc"):
@@ -217,7 +217,7 @@ def tor(lttng):
     if not (work / "Makefile").exists():
         # Tor looks for the header itself, and names the library.
         run("./configure", "--enable-tracing-instrumentation-lttng", "--disable-asciidoc", "--disable-unittests",
-            f"CPPFLAGS={' '.join(FLAGS[OURS])}", f"LDFLAGS=-L{STAGE}/lib/kymo-lttng", cwd=work, log="tor")
+            f"CPPFLAGS={' '.join(FLAGS[OURS])}", f"LDFLAGS=-L{STAGE}/lib/kymo-lttng/lib", cwd=work, log="tor")
     run("make", f"-j{os.cpu_count()}", "src/app/tor", cwd=work, log="tor")
     data = TOP / "tor-data"
     text = record_ours(TOP / "tor-trace", ["-e", "tor_*"], "timeout", "20", work / "src" / "app" / "tor", "--DataDirectory", data,
