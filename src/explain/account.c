@@ -492,13 +492,32 @@ static bool is_open_hold(const struct ky_mutex *m, uint32_t thread, int64_t from
  */
 static const struct ky_wake *find_wake(const struct ky_timeline *t, const struct ky_source_event *e)
 {
-	if (t->wake.is_set && t->wake.ns < e->ns - WAKE_NS / 4)
-		return &t->wake;
-	if (t->late_wake.is_set && t->late_wake.ns < e->ns - WAKE_NS &&
-		e->kind != KY_EVENT_UNLOCK &&
-		!is_open_hold(t->late_wake.mutex, t->late_wake.thread, t->late_wake.ns))
+	bool early = t->wake.is_set && t->wake.ns < e->ns - WAKE_NS / 4;
+	bool late = t->late_wake.is_set && t->late_wake.ns < e->ns - WAKE_NS &&
+		    !is_open_hold(t->late_wake.mutex, t->late_wake.thread, t->late_wake.ns);
+
+	if (early && late && t->wake.is_peer && !t->late_wake.is_peer)
 		return &t->late_wake;
-	return NULL;
+	if (early)
+		return &t->wake;
+	return late && e->kind != KY_EVENT_UNLOCK ? &t->late_wake : NULL;
+}
+
+/* Threads that run the same span wait for the same thing more often than they signal it. */
+static bool is_peer(const struct ky_timeline *a, const struct ky_timeline *b)
+{
+	return a->stack.n && b && b->stack.n && a->stack.v[0].name == b->stack.v[0].name;
+}
+
+/* The newest counts, but a peer only if there is no other. */
+static void notice_owner(
+	struct account *a, struct ky_timeline *t, struct ky_wake by, int64_t waited)
+{
+	struct ky_wake *wake = waited < SHORT_WAIT_NS ? &t->wake : &t->late_wake;
+
+	by.is_peer = is_peer(t, ky_machine_timeline(&a->machine, by.thread));
+	if (!wake->is_set || wake->is_peer || !by.is_peer)
+		*wake = by;
 }
 
 static void notice_owners(
@@ -512,8 +531,7 @@ static void notice_owners(
 			continue;
 		t = ky_machine_timeline(&a->machine, h->thread);
 		if (t)
-			*(waited < SHORT_WAIT_NS ? &t->wake : &t->late_wake) = (struct ky_wake){
-				true, ns, thread, m};
+			notice_owner(a, t, (struct ky_wake){true, false, ns, thread, m}, waited);
 	}
 }
 

@@ -981,15 +981,6 @@ static int test_fields(struct work *w)
 
 /* --- company --- */
 
-static double company_of(const struct ky_instance *i, uint32_t name)
-{
-	for (size_t k = 0; k < i->company.n; k++) {
-		if (i->company.v[k].name == name)
-			return (double)i->company.v[k].ns / i->ns;
-	}
-	return 0;
-}
-
 /* What occurs inside instances suffers, too. */
 static bool is_inside(const struct work *w, uint32_t name)
 {
@@ -1028,7 +1019,7 @@ static double *companies(struct ky_instance *const *v, size_t n, uint32_t name)
 	double *parts = calloc(n + 1, sizeof(*parts));
 
 	for (size_t i = 0; parts && i < n; i++)
-		parts[i] = company_of(v[i], name);
+		parts[i] = ky_instance_company(v[i], name);
 	return parts;
 }
 

@@ -177,6 +177,15 @@ const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t com
 	return lo < i->parts.n && i->parts.v[lo].component == component ? &i->parts.v[lo] : NULL;
 }
 
+double ky_instance_company(const struct ky_instance *i, uint32_t name)
+{
+	for (size_t k = 0; k < i->company.n; k++) {
+		if (i->company.v[k].name == name)
+			return (double)i->company.v[k].ns / i->ns;
+	}
+	return 0;
+}
+
 /* The last way of a path is beyond KY_MAX_COMPONENTS; so many paths there can be. */
 #define N_SLOTS (2 * KY_MAX_COMPONENTS + 1)
 

@@ -176,6 +176,8 @@ void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
 /* The part of a component, or NULL. The instance is closed. */
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
+/* The part of its time while spans of that name ran in other threads: 0 .. 1. */
+double ky_instance_company(const struct ky_instance *i, uint32_t name);
 /* Adds to a part while the instance is open. 0 or -ENOMEM. */
 int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns);
 /* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */

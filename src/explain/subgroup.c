@@ -9,9 +9,11 @@
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
 
-/* What picks instances out: a value, or a size from `from` to `to`. */
+/* What picks instances out: a value, a size from `from` to `to`, or how often something comes. */
 struct pick {
-	uint32_t key; /* or one of the positions below */
+	uint32_t key;	    /* or one of the positions below */
+	uint32_t component; /* how often it comes; 0: this is about the key */
+	uint32_t company;   /* a span of other threads, for half of its time; 0: likewise */
 	bool is_size;
 	struct ky_fact fact;
 	double from, to;
@@ -63,8 +65,13 @@ static bool has_fact(const struct ky_instance *i, uint32_t key, const struct ky_
 
 static bool is_picked(const struct ky_instance *i, const struct pick *p)
 {
+	const struct ky_part *part = p->component ? ky_instance_part(i, p->component) : NULL;
 	double size;
 
+	if (p->company)
+		return ky_instance_company(i, p->company) >= .5;
+	if (p->component)
+		return part && part->count >= p->from;
 	if (!p->is_size)
 		return has_fact(i, p->key, &p->fact);
 	return get_size(i, p->key, &size) && size >= p->from && size <= p->to;
@@ -141,8 +148,12 @@ static int try_sizes(struct search *s, uint32_t key)
 		n += get_size(s->all[i], key, &sizes[n]);
 	ky_stats_sort(sizes, n);
 	for (size_t k = 1; k <= N_PARTS && n >> k > 2; k++) {
-		struct pick large = {key, true, {0}, sizes[n - (n >> k)], sizes[n - 1]};
-		struct pick small = {key, true, {0}, sizes[0], sizes[n >> k]};
+		struct pick large = {.key = key,
+			.is_size = true,
+			.from = sizes[n - (n >> k)],
+			.to = sizes[n - 1]};
+		struct pick small = {
+			.key = key, .is_size = true, .from = sizes[0], .to = sizes[n >> k]};
 
 		if (key < POSITION_IN_THREAD)
 			try_pick(s, &large);
@@ -150,6 +161,20 @@ static int try_sizes(struct search *s, uint32_t key)
 	}
 	free(sizes);
 	return 0;
+}
+
+/* What comes more often than in any typical instance. */
+static void try_count(struct search *s, uint32_t component)
+{
+	struct pick p = {.component = component};
+
+	for (size_t i = 0; i < s->group->n_typical; i++) {
+		const struct ky_part *part = ky_instance_part(s->group->typical[i], component);
+
+		p.from = KY_MAX(p.from, part ? part->count : 0);
+	}
+	p.from++;
+	try_pick(s, &p);
 }
 
 static int take_picked(struct ky_group *ret, const struct search *s)
@@ -186,6 +211,10 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 		try_values(&s, key);
 		r = try_sizes(&s, key);
 	}
+	for (uint32_t c = KY_ROOT + 1; c <= x->components.all.n; c++)
+		try_count(&s, c);
+	for (size_t i = 0; i < x->company.n; i++)
+		try_pick(&s, &(struct pick){.company = x->company.v[i]});
 	if (!r)
 		r = try_sizes(&s, POSITION_IN_TRACE);
 	if (!r)

@@ -46,7 +46,7 @@ struct ky_off {
 
 /* Another thread acquired a mutex that this one holds. */
 struct ky_wake {
-	bool is_set;
+	bool is_set, is_peer;
 	int64_t ns;
 	uint32_t thread;
 	struct ky_mutex *mutex;
