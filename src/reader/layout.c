@@ -315,7 +315,7 @@ static void check_role(struct compiler *c, const struct ky_node *node)
 /* --- clocks --- */
 
 /*
- * Tells times that have no clock. They use the only clock, or one that counts nanoseconds from 0.
+ * Recognizes times that have no clock. They use the only clock, or one that counts nanoseconds from 0.
  */
 static bool is_unmapped_time(const struct compiler *c, const struct ky_node *node)
 {
@@ -334,8 +334,8 @@ static const struct ky_clock *default_clock(struct compiler *c, const struct ky_
 	struct ky_tsdl *t = c->t;
 
 	if (t->n_clocks > 1) {
-		fail(c, "field '%.64s': it does not tell which of %zu clocks it shows",
-			node->full_name, t->n_clocks);
+		fail(c, "field '%.64s' needs a map: the metadata has %zu clocks", node->full_name,
+			t->n_clocks);
 		return NULL;
 	}
 	if (!t->n_clocks) {

@@ -286,7 +286,8 @@ static void complete_events(struct ky_parser *p)
 		if (e->has_stream_id)
 			continue;
 		if (t->n_streams > 1)
-			ky_parse_fail(p, "the event '%.64s' does not tell its stream_id",
+			ky_parse_fail(p,
+				"the event '%.64s' needs a stream_id: there are several streams",
 				e->name ? e->name : "");
 		e->stream_id = t->streams[0].id;
 	}

@@ -98,7 +98,7 @@ struct ky_type {
 	const char **labels; /* ENUM: of each of its ranges */
 	const struct ky_range *ranges;	 /* ENUM; VARIANT: of the tag, if it needs no labels */
 	const uint32_t *options;	 /* VARIANT: which option each range chooses */
-	uint32_t n_ranges;		 /* VARIANT: 0 if the labels of its tag tell */
+	uint32_t n_ranges;		 /* VARIANT: 0 if the labels of its tag select */
 	struct ky_segments segments;	 /* ENUM: of the ranges, if there are many */
 	const struct ky_member *members; /* STRUCT, VARIANT */
 	const struct ky_type *elem;	 /* ARRAY, SEQUENCE */

@@ -588,14 +588,10 @@ class Trace:
             self.put_event(s, bits, time)
         content = bits.at
         bits.align(8)
-        if s.sizes in ("content", "packet"):
-            content = bits.at if s.sizes == "content" or not s.header else None
-        if content is None or s.sizes == "packet":
-            content = bits.at
         if s.sizes == "both":
             bits.skip(8 * rng.choice([0, 0, 3, 40]))
         for name, (at, t) in later.items():
-            bits.set(at, content if name == "content_size" else bits.at, t.size, t.is_big(self))
+            bits.set(at, content if name == "content_size" and s.sizes == "both" else bits.at, t.size, t.is_big(self))
         return bytes(bits.data)
 
     def stream_file(self, s, instance):
@@ -603,7 +599,6 @@ class Trace:
         longest = min(1 << (s.time_bits - 1), 1 << 40) if s.time_bits else 1000
         for _ in range(1 if s.one_packet else rng.randint(1, 4)):
             times = [time]
-            # What follows an unaligned last event in a packet that tells no content is taken for one.
             for _ in range(rng.randint(1, 6)):
                 time += rng.choice([0, 1, 10, rng.randrange(longest)])
                 times.append(time)

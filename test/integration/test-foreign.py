@@ -33,7 +33,7 @@ MAGIC = struct.pack("<I", ctf.MAGIC)
 def write(k, name, metadata, **streams):
     directory = k.top / name
     directory.mkdir()
-    (directory / "metadata").write_text(metadata)
+    (directory / "metadata").write_bytes(metadata if isinstance(metadata, bytes) else metadata.encode())
     for stream, data in streams.items():
         (directory / stream).write_bytes(data)
     return directory
@@ -132,7 +132,29 @@ def sized(discarded, begin, end, events, head=MAGIC):
 
 SIZED = "stream { packet.context := struct { u32 content_size; u32 packet_size; u8 events_discarded; u64 timestamp_begin; u64 timestamp_end; }; };\n"
 
+def in_packets(text, order, size, room):
+    """Metadata as LTTng writes it: in packets of this size, with so much of the text in each."""
+    data = b""
+    for at in range(0, len(text), room):
+        part = text[at:at + room].encode()
+        data += (struct.pack(order + "I", 0x75D11D57) + bytes(16) + struct.pack(order + "III", 0, (37 + len(part)) * 8, size * 8) + bytes([0, 0, 0, 1, 8]) + part).ljust(size, b"\0")
+    return data
+
+
 AS_BABELTRACE2 = {
+    "metadata-packets": (in_packets(BARE + ONE, "<", 4096, 4000), {"s": b"\1\2"}),
+    "metadata-packets-big": (in_packets(BARE.replace("le;", "be;") + ONE, ">", 100, 40), {"s": b"\1\2"}),
+    "metadata-packets-other": (in_packets(BARE + ONE, ">", 77, 40), {"s": b"\1\2"}),
+    "metadata-packets-cut": (in_packets(BARE + ONE, "<", 200, 100)[:-30], {"s": b"\1\2"}),
+    "crlf": ((BARE + ONE).replace("\n", "\r\n"), {"s": b"\1\2"}),
+    "text-arrays": (BARE + 'typealias integer { size = 8; align = 8; encoding = UTF8; } := c;\nevent { name = "e"; fields := struct { c g[2][4]; c z[0]; enum : c { a = 97 } e[3]; c x; }; };\n', {"s": b"ab\0\0cdefxyz!"}),
+    "scopes": (BARE.replace("};\n", " packet.header := struct { u8 h; }; };\n") + "stream { packet.context := struct { u8 n; }; event.context := struct { u8 m; }; };\n"
+        'event { name = "e"; fields := struct { struct { u8 q; } s; u8 a[stream.packet.context.n]; u8 b[stream.event.context.m]; u8 c[trace.packet.header.h]; u8 d[s.q]; u8 e[event.fields.s.q]; }; };\n',
+        {"s": bytes([1, 2, 1, 1, 10, 11, 12, 13, 14, 15])}),
+    "signed-tag": (BARE + 'event { name = "e"; fields := struct { enum : integer { size = 8; signed = true; } { A = -1, B = 0 } t; variant <t> { u8 A; u32 B; } v; }; };\n', {"s": b"\xff\1\0\2\0\0\0"}),
+    "time-of-48-bits": (BARE + 'clock { name = "dpdk"; freq = 2400000000; offset_s = 5; offset = 77; };\ntypealias integer { size = 48; align = 1; map = clock.dpdk.value; } := t48;\n'
+        'stream { event.header := struct { t48 timestamp; integer { size = 16; } id; } align(64); };\nevent { name = "x"; id = 3; fields := struct { u64 v; u8 w; }; };\n',
+        {"s": (5000).to_bytes(6, "little") + b"\3\0" + b"\7" * 8 + b"\1" + bytes(7) + (9000).to_bytes(6, "little") + b"\3\0" + b"\x08" * 8 + b"\2"}),
     "no-stream-block": (BARE + ONE, {"s": b"\1\2\3"}),
     "no-event-block": (BARE, {}),
     "no-clock": (BARE + "stream { event.header := struct { u8 id; u8 timestamp; }; };\n" + ONE, {"s": b"\0\1\2\0\3\4"}),
@@ -209,7 +231,7 @@ def test_other_uuid(k):
 
 
 def test_clock_goes_on(k):
-    """A packet that does not tell when it begins, begins where the one before ended; an end before the last event does not count."""
+    """A packet without a beginning begins where the one before ended; an end before the last event does not count."""
     context = "stream { packet.context := struct { u32 content_size; u32 packet_size; u64 timestamp_end; }; event.header := struct { integer { size = 16; align = 8; } timestamp; }; };\n"
     size = (4 + 16 + 3) * 8
     packet = lambda end, time, value: MAGIC + struct.pack("<IIQ", size, size, end) + struct.pack("<HB", time & 0xFFFF, value)
