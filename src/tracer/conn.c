@@ -25,6 +25,51 @@
 static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(8)));
 static uint8_t tx[KY_MSG_MAX];
 
+/* How users look that a user namespace does not know: root of the host too. */
+#define OVERFLOW_UID 65534u
+
+/* Whether some user of this namespace looks like that: then it need not be one from outside. */
+static bool is_overflow_mapped(void)
+{
+	unsigned long inside, outside, count;
+	char text[1024], *line = text;
+	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), used;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	ky_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	for (; sscanf(line, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3; line += used)
+		if (OVERFLOW_UID >= inside && OVERFLOW_UID - inside < count)
+			return true;
+	return n <= 0 || (size_t)n == sizeof(text) - 1;
+}
+
+/*
+ * In a user namespace, the daemon of the host's root belongs to a user that the namespace does not know. What proves it is a
+ * run directory that nobody in here can have made: /run/kymo, of such a user, where no user in here looks like one. Where one
+ * does, the program's user may say so (KYMO_HOST_DAEMON).
+ */
+static bool is_host_daemon(const struct tracer_conn *conn)
+{
+	bool asked_for = ky_switch_is_on("KYMO_HOST_DAEMON");
+	struct stat st;
+
+	return stat(conn->dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == OVERFLOW_UID &&
+	       !(st.st_mode & 022) &&
+	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) && !is_overflow_mapped()));
+}
+
+/* Whether what belongs to this user, in conn's run directory, is a daemon's that may trace the program. */
+static bool trusted(const struct tracer_conn *conn, uid_t uid)
+{
+	if (uid == 0 || uid == geteuid() || (uid == OVERFLOW_UID && is_host_daemon(conn)))
+		return true;
+	tracer_debug(
+		"%s: not used: it is user %u's, neither root's nor this program's (in a container: docs/containers.md)",
+		conn->dir, (unsigned)uid);
+	return false;
+}
+
 /* Takes fd over if it is one of this type; closes it otherwise. */
 static struct tracer_fd adopt(int fd, mode_t type)
 {
@@ -79,11 +124,6 @@ static bool path_of(const struct tracer_conn *conn, const char *name, char *buf,
 	return true;
 }
 
-static bool trusted(uid_t uid)
-{
-	return uid == 0 || uid == geteuid();
-}
-
 static int open_state(const struct tracer_conn *conn)
 {
 	char path[128];
@@ -94,12 +134,12 @@ static int open_state(const struct tracer_conn *conn)
 }
 
 /* Closes fd. */
-static bool read_state(int fd, struct ky_state *ret_state)
+static bool read_state(const struct tracer_conn *conn, int fd, struct ky_state *ret_state)
 {
 	struct stat st;
 	ssize_t n = -1;
 
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(st.st_uid))
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && trusted(conn, st.st_uid))
 		n = pread(fd, ret_state, sizeof(*ret_state), 0);
 	close(fd);
 	return n == sizeof(*ret_state) && ret_state->magic == KY_STATE_MAGIC && ret_state->pid;
@@ -109,7 +149,7 @@ bool tracer_conn_state(const struct tracer_conn *conn, struct ky_state *ret_stat
 {
 	int fd = open_state(conn);
 
-	return fd >= 0 && read_state(fd, ret_state);
+	return fd >= 0 && read_state(conn, fd, ret_state);
 }
 
 static bool has_socket(const struct tracer_conn *conn)
@@ -134,7 +174,7 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 	fd = open_state(conn);
 	if (fd < 0)
 		return errno == ENOENT;
-	if (!read_state(fd, &state))
+	if (!read_state(conn, fd, &state))
 		return false;
 	*ret_progress = state.progress;
 	return state.n_active;
@@ -327,7 +367,7 @@ static int connect_app(struct tracer_conn *conn)
 		ky_close(fd);
 		return r;
 	}
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || !trusted(cred.uid)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || !trusted(conn, cred.uid)) {
 		ky_close(fd);
 		return -EPERM;
 	}
@@ -346,15 +386,20 @@ static int connect_unlocked(struct tracer_conn *conn)
 	return fd;
 }
 
-/* The FIFO that a starting daemon touches. */
+/* The FIFO that a starting daemon touches. Another user's would keep us awake. */
 static void open_wake(struct tracer_conn *conn)
 {
 	char path[128];
+	struct stat st;
+	int fd;
 
 	drop_fd(&conn->wake);
-	if (path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
-		conn->wake = adopt(
-			open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW), S_IFIFO);
+	if (!path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
+		return;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !trusted(conn, st.st_uid)))
+		fd = ky_close(fd);
+	conn->wake = adopt(fd, S_IFIFO);
 }
 
 /* Twice as long as the last time. */
@@ -362,6 +407,14 @@ static void retry_later(struct tracer_conn *conn)
 {
 	conn->backoff_ms = KY_MIN(KY_MAX(conn->backoff_ms * 2, RETRY_MIN_MS), RETRY_MAX_MS);
 	conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + (uint64_t)conn->backoff_ms * 1000000;
+}
+
+void tracer_conn_renew(struct tracer_conn *conn)
+{
+	tracer_conn_close(conn);
+	tracer_sets_drop_all(conn);
+	conn->backoff_ms = 0;
+	tracer_conn_try(conn);
 }
 
 void tracer_conn_try(struct tracer_conn *conn)

@@ -58,8 +58,8 @@ static void init_conns(void)
 	char dir[sizeof(tracer.conns[0].dir)];
 
 	/* geteuid() would be one more system call at each program's start. */
-	if (ky_rundir((uid_t)getauxval(AT_EUID), dir, sizeof(dir)) < 0 ||
-		!strcmp(dir, KY_RUN_GLOBAL))
+	tracer.uid = (uid_t)getauxval(AT_EUID);
+	if (ky_rundir(tracer.uid, dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
 	tracer_conn_init(&tracer.conns[0],
 		dir[0] && ky_switch_is_on("KYMO_RUNDIR_ONLY") ? "" : KY_RUN_GLOBAL);

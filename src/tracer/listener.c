@@ -189,6 +189,18 @@ static void look_for_filter(void)
 		tracer.filtered = tracer_is_filtered();
 }
 
+/* A change of the program's user interrupts each of its threads (setuid(3)), so it is seen at once. */
+static void look_for_user(void)
+{
+	uid_t uid = geteuid();
+
+	if (uid == tracer.uid)
+		return;
+	tracer.uid = uid;
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+		tracer_conn_renew(&tracer.conns[i]);
+}
+
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
@@ -224,6 +236,7 @@ static void *listen_loop(void *arg)
 		if (n == 0 && populate_ms > 0)
 			populate();
 		tracer_take_lock();
+		look_for_user();
 		if (n > 0 && p[BELL].revents && read(bell_fd, rings, sizeof(rings)) <= 0)
 			bell_fd = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)

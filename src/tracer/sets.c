@@ -535,6 +535,13 @@ static void limit_wait(struct ky_set *set)
 		__atomic_store_n(&set->wait_ns, ORPHAN_WAIT_NS, __ATOMIC_RELAXED);
 }
 
+void tracer_sets_drop_all(struct tracer_conn *conn)
+{
+	for (uint32_t i = 0; i < tracer.n_sets; i++)
+		if (tracer.sets[i].conn == conn)
+			drop(&tracer.sets[i]);
+}
+
 void tracer_sets_orphan(struct tracer_conn *conn)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {

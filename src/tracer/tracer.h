@@ -120,6 +120,7 @@ struct tracer {
 	bool dumping;	     /* events take the way that looks at tracer_only */
 	bool allow_blocking; /* KYMO_ALLOW_BLOCKING */
 	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
+	uid_t uid;	     /* effective; as which the connections were made */
 	uint32_t turn;	     /* futex: changes whenever a waiter should look again */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
@@ -204,6 +205,8 @@ bool tracer_set_begins(struct tracer_conn *conn, uint32_t id);
 /* After these returned, no thread records into the set. */
 int tracer_set_stop(struct tracer_conn *conn, uint32_t id);
 int tracer_set_drop(struct tracer_conn *conn, uint32_t id);
+/* The program is another user's now: nothing that it had before stays mapped. */
+void tracer_sets_drop_all(struct tracer_conn *conn);
 /* The daemon is gone: those that outlive it are left as they are, the others dropped. */
 void tracer_sets_orphan(struct tracer_conn *conn);
 /* A daemon has said all: what its predecessor left, and it does not know, is dropped or stopped. */
@@ -220,6 +223,8 @@ void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Connects if there is a daemon; else sees to being woken when there is one. */
 void tracer_conn_try(struct tracer_conn *conn);
 void tracer_conn_close(struct tracer_conn *conn);
+/* As another user: hangs up, gives up all sets, connects again. */
+void tracer_conn_renew(struct tracer_conn *conn);
 /* In a forked child: forgets the parent's connection. */
 void tracer_conn_reset(struct tracer_conn *conn);
 /* After poll() reported something: forgets descriptors that the program has closed behind our back. */

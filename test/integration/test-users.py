@@ -107,10 +107,10 @@ def system_daemon(k, *args):
     k.start_daemon(*args)
 
 
-def own_daemon(user):
+def own_daemon(user, rundir=None):
     """The user's own daemon, as `kymo create` starts it."""
     user.run(SESSIOND, "--daemonize")
-    return int(user.run("cat", user.home / ".kymo" / "lock").stdout)
+    return int(user.run("cat", (rundir or user.home / ".kymo") / "lock").stdout)
 
 
 def end_own(pid):
@@ -602,6 +602,80 @@ def enter_namespace():
         kept = [l for l in pathlib.Path("/etc", name).read_text().splitlines() if l.partition(":")[0] not in (*USERS, "tracing")]
         pathlib.Path("/run", name).write_text("\n".join(kept + more) + "\n")
         subprocess.run(["mount", "--bind", f"/run/{name}", f"/etc/{name}"], check=True)
+
+
+def test_program_drops_its_rights(k):
+    """What root's programs record is out of its reach from then on; it is recorded as the user that it is."""
+    system_daemon(k)
+    out = k.record("drop:*")
+    app = k.spawn("dropper", USERS["bob"])
+    k.expect(app, "ready")
+    k.let_go(app)
+    k.expect(app, "dropped")
+    wait_for(lambda: [a["uid"] for a in k.request(command="status")["session"]["applications"]] == [USERS["bob"]], "the program to be bob's")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    kymotest.check_counts(k, out, 20)
+    equal(sorted(p.name for p in (out / "ust" / "uid").iterdir()), ["0", str(USERS["bob"])], "whose events are in the trace")
+
+
+def test_user_namespaces(k):
+    """A program in a namespace that does not know root is recorded by root's daemon, and by no other user's unless it says so."""
+    kymotest.need_unshare("-Ur")
+    system_daemon(k)
+    alice, bob = User(k, "alice"), User(k, "bob")
+    out = k.record("emit:*")
+    bob.env["KYMO_DEBUG"] = "1"
+    equal(bob.run("unshare", "-Ur", APP, "-n", 30, "-p", 1).stderr, "", "what the library says with root's daemon")
+    k.kymo("stop")
+    equal(numbers(out), {1: 30}, "events")
+    k.kymo("destroy")
+    false = k.top / "false"
+    false.mkdir()
+    os.chown(false, alice.uid, alice.uid)
+    alice.env["KYMO_RUNDIR"] = bob.env["KYMO_RUNDIR"] = str(false)
+    pid = own_daemon(alice, false)
+    false.chmod(0o755)
+    for path in false.iterdir():
+        path.chmod(0o777 if path.name == "app.sock" else 0o755)
+    said = bob.run("unshare", "-Ur", APP, "-n", 30).stderr
+    check("docs/containers.md" in said, f"of alice's daemon: {said}")
+    bob.env["KYMO_HOST_DAEMON"] = "1"
+    check("docs/containers.md" not in bob.run("unshare", "-Ur", APP, "-n", 30).stderr, "where bob trusts that daemon")
+    end_own(pid)
+
+
+def test_wake_of_another_user(k):
+    """A FIFO that another user has made, and filled, is not listened to: programs would never sleep."""
+    k.top.chmod(0o755)
+    alice, bob = User(k, "alice"), User(k, "bob")
+    common = k.top / "common"
+    (common / ".kymo").mkdir(parents=True)
+    os.mkfifo(common / ".kymo" / "wake", 0o666)
+    for path in (common, common / ".kymo", common / ".kymo" / "wake"):
+        os.chown(path, alice.uid, alice.uid)
+        path.chmod(0o755)
+    keeper = os.open(common / ".kymo" / "wake", os.O_RDWR)
+    os.write(keeper, b"x")
+    bob.env.update(HOME=str(common), KYMO_RUNDIR_ONLY="1")
+    app = subprocess.Popen([APP, "-n", "10", "-w"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **bob.options())
+    k.started.append(app)
+    k.expect(app, "ready")
+
+    def listener_sleeps():
+        for task in os.listdir(f"/proc/{app.pid}/task"):
+            call = pathlib.Path(f"/proc/{app.pid}/task/{task}/syscall").read_text().split()
+            if pathlib.Path(f"/proc/{app.pid}/task/{task}/comm").read_text() == "kymo-listener\n" and call[0] == "7":
+                return not any("wake" in link for _, link, _ in kymotest.descriptors(f"{app.pid}/task/{task}"))
+        return False
+
+    wait_for(listener_sleeps, "the listener to sleep without the FIFO")
+    os.close(keeper)
+    k.let_go(app)
+    k.read_until(app, "done")
+    k.let_go(app)
+    k.finish(app)
 
 
 if __name__ == "__main__":
