@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The tree's language is plain (scripts/check-language), and the check would see it if it were not."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CHECK, ROOT = sys.argv[1:3]
+CLEAN = {"docs/page.md": "The daemon reports the event.\n", "src/a.c": "/* Returns 0. */\nint a;\n"}
+IDENTITY = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+
+
+def run(*args):
+    return subprocess.run([CHECK, *args], capture_output=True, text=True)
+
+
+def plant(root, files):
+    for name, text in {**CLEAN, **files}.items():
+        path = pathlib.Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def planted(files):
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, files)
+        return run(root)
+
+
+def commits(*subjects):
+    """A tree whose first commit introduces the check, and others with these subjects."""
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, {"scripts/check-language": "#!/bin/sh\n"})
+        git = ["git", *IDENTITY, "-C", root]
+        subprocess.run([*git, "init", "-q"], check=True)
+        for subject in ("check: " + "x" * 100, *subjects):
+            subprocess.run([*git, "add", "-A"], check=True)
+            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", subject], check=True)
+        return run(root)
+
+
+def expect(what, done, text=""):
+    """text: what it must say; none: it must pass."""
+    if bool(done.returncode) != bool(text) or text not in done.stderr:
+        sys.exit(f"FAIL {what}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    print(f"ok {what}")
+
+
+WIDE = "x " * 60
+expect("plain text", planted({}))
+expect("coined word in a document", planted({"docs/b.md": "The peer is gone.\n"}), "docs/b.md:1: coined word 'gone'")
+expect("coined word in a comment", planted({"src/b.c": "int a;\n/*\n * Tells the daemon.\n */\n"}), "src/b.c:3: coined word 'Tells'")
+expect("coined word in a script", planted({"test/b.py": "#!x\n# told\n"}), "test/b.py:2: coined word 'told'")
+expect("coined word in a message", planted({"src/b.c": 'int a; f("nobody told");\n'}), "src/b.c:1: coined word 'told'")
+expect("a name in code", planted({"src/b.c": "int tell(void);\n", "docs/b.md": "```\ntell()\n```\n"}))
+expect("clause as subject", planted({"docs/b.md": "It works. Who asks gets one.\n"}), "begins with 'Who'")
+expect("clause in a comment", planted({"src/b.h": "/* What is left is freed. */\n"}), "begins with 'What'")
+expect("a question", planted({"docs/b.md": "What is a trace?\n"}))
+expect("wide document", planted({"docs/b.md": WIDE + "\n"}), "120 columns")
+expect("wide comment", planted({"src/b.c": f"/* {WIDE}*/\n"}), "columns")
+expect("tabs count", planted({"src/b.c": "\t" * 10 + "/* a comment of more than twenty columns */\n"}), "columns")
+expect("table", planted({"docs/b.md": f"| {WIDE}|\n"}))
+expect("listed file", planted({"docs/b.md": "gone\n", "scripts/language-todo": "docs/b.md\n"}))
+expect("listed file that is clean", planted({"scripts/language-todo": "docs/page.md\n"}), "docs/page.md is clean")
+expect("listed file that is missing", planted({"scripts/language-todo": "docs/c.md\n"}), "docs/c.md is missing")
+expect("short subject", commits("area: do it"))
+expect("long subject", commits("area: " + "y" * 70), "has 76 characters")
+expect("this tree", run(ROOT))
