@@ -8,108 +8,46 @@
 #include <time.h>
 
 #include "cli/lines.h"
+#include "cli/select.h"
+#include "cli/text.h"
 #include "cli/trace.h"
 
-#define NS_PER_S 1000000000
+#define MAX_FIELDS    64
+#define N_TAIL_SLICES 256
 
 static const struct cli_option options[] = {
 	{"format", 0, "FORMAT", "text (default) or json: one object on each line"},
-	{"begin", 0, "TIME", "leave out what was before"},
-	{"end", 0, "TIME", "leave out what was after"},
+	CLI_SELECT_OPTIONS,
+	{"fields", 0, "NAME,...",
+		"show these fields and contexts only; events without any are left out"},
+	{"time", 0, "FORM",
+		"local (default), utc, date, seconds (since 1970), relative (to the first)"},
+	{"tail", 0, "N", "only the last N events"},
 	{0},
-};
-
-/* A limit of time. Without a date it is of the day of the trace's first event. */
-struct limit {
-	bool given, has_date, is_absolute;
-	struct tm tm;
-	int64_t ns; /* is_absolute: since 1970; else the fraction of the second */
 };
 
 struct view {
 	struct cli *cli;
-	struct ky_select select;
-	struct cli_lines *lines; /* owned */
-	struct limit begin, end;
-	bool any;  /* event was shown, or warning said */
-	int error; /* of writing */
+	const struct ky_select *select; /* borrowed */
+	struct cli_lines *lines;	/* owned */
+	struct cli_selection selection;
+	struct ky_query query;
+	const char *names[MAX_FIELDS]; /* of --fields; parts of field_names */
+	char *field_names;	       /* owned */
+	struct ky_shown_fields fields;
+	uint64_t n_skipped; /* events before those of --tail */
+	bool any;	    /* event was shown, or warning said */
+	int error;	    /* of writing */
 };
-
-/* --- times --- */
-
-/* ".nnn" at *p, which moves behind it, in nanoseconds; 0 when there is none. */
-static int64_t parse_fraction(const char **p)
-{
-	int64_t ns = 0, digit = NS_PER_S / 10;
-
-	if (**p != '.')
-		return 0;
-	for (++*p; **p >= '0' && **p <= '9'; ++*p, digit /= 10)
-		ns += (**p - '0') * digit;
-	return ns;
-}
-
-/* [YYYY-MM-DD ]HH:MM:SS[.N] or SECONDS[.N]; false when it is neither. */
-static bool parse_limit(struct limit *l, const char *text)
-{
-	struct tm *tm = &l->tm;
-	const char *p = text, *end;
-	int64_t seconds;
-	int n = 0;
-
-	l->given = true;
-	tm->tm_isdst = -1;
-	if (sscanf(p, "%4d-%2d-%2d%n", &tm->tm_year, &tm->tm_mon, &tm->tm_mday, &n) == 3 && n &&
-		(p[n] == ' ' || p[n] == 'T')) {
-		l->has_date = true;
-		tm->tm_year -= 1900;
-		tm->tm_mon--;
-		p += n + 1;
-	}
-	n = 0;
-	if (sscanf(p, "%2d:%2d:%2d%n", &tm->tm_hour, &tm->tm_min, &tm->tm_sec, &n) == 3 && n) {
-		p += n;
-		l->ns = parse_fraction(&p);
-		return !*p && tm->tm_hour >= 0 && tm->tm_min >= 0 && tm->tm_sec >= 0;
-	}
-	if (l->has_date)
-		return false;
-	errno = 0;
-	seconds = strtoll(p, (char **)&end, 10);
-	if (end == p || errno || seconds > INT64_MAX / NS_PER_S - 1 || seconds < 0)
-		return false;
-	l->is_absolute = true;
-	l->ns = parse_fraction(&end) + seconds * NS_PER_S;
-	return !*end;
-}
-
-static void resolve(struct limit *l, const struct ky_trace_reader *reader)
-{
-	int64_t first_ns = 0;
-	time_t first;
-	struct tm day;
-
-	if (!l->given || l->is_absolute)
-		return;
-	ky_trace_reader_begin(reader, &first_ns);
-	first = (time_t)(first_ns / NS_PER_S);
-	if (!l->has_date && localtime_r(&first, &day)) {
-		l->tm.tm_year = day.tm_year;
-		l->tm.tm_mon = day.tm_mon;
-		l->tm.tm_mday = day.tm_mday;
-	}
-	l->ns += (int64_t)mktime(&l->tm) * NS_PER_S;
-	l->is_absolute = true;
-}
 
 /* -1 before, 0 within, 1 after the limits. What has no time is always within. */
 static int position(struct view *v, const struct ky_item *item)
 {
 	if (!item->has_time)
 		return 0;
-	if (item->ns < v->select.from_ns)
+	if (item->ns < v->select->from_ns)
 		return -1;
-	return item->ns > v->select.to_ns;
+	return item->ns > v->select->to_ns;
 }
 
 /* --- output --- */
@@ -153,6 +91,15 @@ static void show_lost(struct view *v, const struct ky_item *item)
 	ky_buf_deinit(&line);
 }
 
+/* True if the item is one of the events before the last ones. */
+static bool is_before_tail(struct view *v, const struct ky_item *item)
+{
+	bool skips = v->n_skipped;
+
+	v->n_skipped -= skips && item->kind == KY_ITEM_EVENT;
+	return skips;
+}
+
 static void show(struct view *v, const struct ky_item *item)
 {
 	v->any = true;
@@ -174,7 +121,7 @@ static int show_all(struct view *v, struct ky_cursor *cursor)
 
 		r = ky_cursor_next(cursor, item, values);
 		where = r > 0 ? position(v, item) : 0;
-		if (r > 0 && !where)
+		if (r > 0 && !where && !is_before_tail(v, item))
 			show(v, item);
 		else
 			values->n = n_before;
@@ -195,73 +142,226 @@ static int finish(struct view *v, int r, const char *path)
 		return cli_fail(v->cli, "failed", "cannot read the trace: %s", strerror(-r));
 	if (!v->any)
 		cli_warn(v->cli, "no event in %s%s", path,
-			v->begin.given || v->end.given ? " between --begin and --end" : "");
+			cli_select_is_given(&v->selection) ? " is selected" : "");
 	/* The events were the objects; none follows. */
 	v->cli->printed = true;
 	return CLI_OK;
 }
 
-/* The limits of time. 0 or -ENOMEM. */
-static int select_times(struct view *v, struct ky_trace_reader *reader)
+/* --- options --- */
+
+static int parse_time_form(struct cli *cli, enum ky_time_form *ret)
 {
-	resolve(&v->begin, reader);
-	resolve(&v->end, reader);
-	v->select = KY_SELECT_ALL;
-	if (v->begin.given)
-		v->select.from_ns = v->begin.ns;
-	if (v->end.given)
-		v->select.to_ns = v->end.ns;
-	return v->begin.given ? ky_trace_reader_index(reader) : 0;
+	static const char *const names[] = {[KY_TIME_LOCAL] = "local",
+		[KY_TIME_UTC] = "utc",
+		[KY_TIME_DATE] = "date",
+		[KY_TIME_SECONDS] = "seconds",
+		[KY_TIME_RELATIVE] = "relative"};
+	const char *given = cli_get(cli, "time");
+
+	*ret = KY_TIME_LOCAL;
+	if (!given)
+		return CLI_OK;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		if (!strcmp(names[i], given)) {
+			*ret = (enum ky_time_form)i;
+			return CLI_OK;
+		}
+	}
+	return cli_usage(cli,
+		"unknown form of time '%s': choose local, utc, date, seconds or relative", given);
+}
+
+static int parse_fields(struct view *v, struct cli *cli)
+{
+	const char *given = cli_get(cli, "fields");
+	char *rest, *name;
+
+	if (!given)
+		return CLI_OK;
+	rest = v->field_names = strdup(given);
+	while (rest && (name = strsep(&rest, ","))) {
+		if (!*name)
+			return cli_usage(cli, "a name is missing in '%s'", given);
+		if (v->fields.n == MAX_FIELDS)
+			return cli_usage(cli, "more than %d fields", MAX_FIELDS);
+		v->names[v->fields.n++] = name;
+	}
+	v->fields.names = v->names;
+	return CLI_OK;
+}
+
+/* Finds the fields of each class; classes that have none of them are not wanted. 0 or -ENOMEM. */
+static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uint8_t *want)
+{
+	struct ky_field_ref **of_class = calloc(reader->n_classes + 1, sizeof(*of_class));
+
+	if (!of_class)
+		return -ENOMEM;
+	v->fields.of_class = of_class;
+	for (size_t i = 0; i < reader->n_classes; i++) {
+		struct ky_field_ref *f = calloc(v->fields.n, sizeof(*f));
+		bool any = false;
+
+		if (!f)
+			return -ENOMEM;
+		of_class[i] = f;
+		for (size_t k = 0; k < v->fields.n; k++) {
+			any |= ky_field_find(&f[k], reader->classes[i], v->names[k]);
+			/* Lines are made when the record may be out of reach. */
+			f[k].place = KY_FIELD_ANYWHERE;
+		}
+		want[i] = any ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
+	}
+	return 0;
+}
+
+static void free_fields(struct view *v, const struct ky_trace_reader *reader)
+{
+	for (size_t i = 0; v->fields.of_class && i < reader->n_classes; i++)
+		free(v->fields.of_class[i]);
+	free((void *)v->fields.of_class);
+	free(v->field_names);
+}
+
+/* --- the last events --- */
+
+/* How many events a slice has that are wanted; a negative errno. */
+static int64_t count_slice(const struct view *v, const uint8_t *want, const struct ky_select *slice)
+{
+	struct ky_reading reading;
+	struct ky_item item;
+	int64_t n = 0;
+	int r = ky_reading_init(&reading, &v->query, want, slice, NULL);
+
+	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
+		n += item.kind == KY_ITEM_EVENT;
+		r = 0;
+	}
+	ky_reading_deinit(&reading);
+	return r < 0 ? r : n;
+}
+
+/* Selects the slices at the end that have the last n_wanted events, and how many of them come before these. 0 or -ENOMEM. */
+static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
+{
+	struct ky_select *slices;
+	size_t n_slices;
+	uint64_t n = 0;
+	int64_t more = 0;
+
+	if (ky_query_slices(&v->query, N_TAIL_SLICES, &slices, &n_slices) < 0)
+		return -ENOMEM;
+	for (size_t i = n_slices; i-- > 0 && n < n_wanted && more >= 0;) {
+		more = count_slice(v, want, &slices[i]);
+		n += more > 0 ? (uint64_t)more : 0;
+		v->query.select.has_slice_begin = slices[i].has_slice_begin;
+		v->query.select.slice_begin_ns = slices[i].slice_begin_ns;
+	}
+	v->n_skipped = n > n_wanted ? n - n_wanted : 0;
+	free(slices);
+	return more < 0 ? (int)more : 0;
+}
+
+/* --- the command --- */
+
+struct view_options {
+	bool json;
+	enum ky_time_form time_form;
+	bool has_tail;
+	uint64_t tail;
+};
+
+static int parse_options(struct view *v, struct view_options *o)
+{
+	struct cli *cli = v->cli;
+	const char *format = cli_get(cli, "format"), *tail = cli_get(cli, "tail");
+	int r = cli_select_parse(cli, &v->selection);
+
+	o->json = format ? !strcmp(format, "json") : cli->json;
+	o->has_tail = tail;
+	if (format && strcmp(format, "text") && strcmp(format, "json"))
+		return cli_usage(cli, "unknown format '%s': choose text or json", format);
+	if (tail && cli_parse_number(tail, INT64_MAX, &o->tail) < 0)
+		return cli_usage(cli, "bad number of events '%s'", tail);
+	if (!r)
+		r = parse_time_form(cli, &o->time_form);
+	return r ? r : parse_fields(v, cli);
+}
+
+static void like_format(struct view *v, struct ky_format *f, const struct view_options *o,
+	struct ky_trace_reader *reader)
+{
+	*f = (struct ky_format){.safe = isatty(STDOUT_FILENO),
+		.colour = v->cli->colour,
+		.time_form = o->time_form,
+		.fields = v->fields.n ? &v->fields : NULL};
+	f->is_cut = ky_trace_reader_complete_from(reader, &f->complete_ns);
+	if (o->time_form == KY_TIME_RELATIVE)
+		cli_first_event(reader, &f->origin_ns);
+}
+
+/* 0 at the end, or an error of reading. */
+static int show_selected(struct view *v, const struct view_options *o,
+	struct ky_trace_reader *reader, const struct ky_trace_reader_options *reader_options)
+{
+	_cleanup_free_ uint8_t *want = malloc(reader->n_classes + 1);
+	struct ky_reading reading = {0};
+	struct ky_format format;
+	int r = want ? 0 : -ENOMEM;
+
+	if (want)
+		memset(want, KY_WANT_EVENT | KY_WANT_VALUES, reader->n_classes);
+	if (!r && v->fields.n)
+		r = bind_fields(v, reader, want);
+	if (!r && o->has_tail)
+		r = select_tail(v, want, o->tail);
+	like_format(v, &format, o, reader);
+	if (format.is_cut)
+		warn_cut(v, format.complete_ns);
+	if (!r)
+		r = ky_reading_init(&reading, &v->query, want, NULL, reader_options);
+	v->select = &v->query.select;
+	v->lines = r ? NULL : cli_lines_new(reading.cursor, &format, o->json);
+	r = v->lines ? show_all(v, reading.cursor) : -ENOMEM;
+	cli_lines_free(v->lines);
+	ky_reading_deinit(&reading);
+	free_fields(v, reader);
+	return r;
 }
 
 static int run(struct cli *cli)
 {
-	const char *format = cli_get(cli, "format"), *begin = cli_get(cli, "begin");
-	const char *end = cli_get(cli, "end");
-	char path[PATH_MAX];
 	struct view v = {.cli = cli};
-	struct ky_format format_like = {0};
+	struct view_options o = {0};
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
-	_cleanup_cursor_ struct ky_cursor *cursor = NULL;
-	bool json = format ? !strcmp(format, "json") : cli->json;
-	int r;
+	char path[PATH_MAX];
+	int r = parse_options(&v, &o);
 
-	if (format && strcmp(format, "text") && strcmp(format, "json"))
-		return cli_usage(cli, "unknown format '%s': choose text or json", format);
-	if ((begin && !parse_limit(&v.begin, begin)) || (end && !parse_limit(&v.end, end)))
-		return cli_usage(cli,
-			"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], or seconds since 1970",
-			begin && !parse_limit(&(struct limit){0}, begin) ? begin : end);
-	r = cli_trace_open(cli, &reader_options, path, &reader);
+	if (!r)
+		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	fflush(stdout);
-	format_like.safe = isatty(STDOUT_FILENO);
-	format_like.is_cut = ky_trace_reader_complete_from(reader, &format_like.complete_ns);
-	if (format_like.is_cut)
-		warn_cut(&v, format_like.complete_ns);
-	r = select_times(&v, reader);
+	r = cli_select_apply(cli, &v.selection, reader, &v.query);
 	if (!r)
-		r = ky_cursor_open(&cursor, reader, &v.select, &reader_options);
-	v.lines = r ? NULL : cli_lines_new(cursor, &format_like, json);
-	r = v.lines ? show_all(&v, cursor) : -ENOMEM;
-	cli_lines_free(v.lines);
-	return finish(&v, r, path);
+		r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
+	ky_query_deinit(&v.query);
+	return r;
 }
 
 const struct cli_command cmd_view = {
 	.name = "view",
-	.synopsis = "[TRACE] [--format=text|json] [--begin=TIME] [--end=TIME]",
+	.synopsis =
+		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--time=FORM] [--tail=N] " CLI_SELECT_SYNOPSIS,
 	.help = "print the events of a trace",
 	.details =
-		"TRACE is a directory of CTF traces, of Kymo or any tracer; without it, the most recent trace\n"
-		"below $KYMO_HOME or $HOME/kymo-traces is taken. The text is that of babeltrace2. What was\n"
-		"discarded, and what is damaged, is told on the standard error output.\n"
-		"TIME is [YYYY-MM-DD ]HH:MM:SS[.N] in local time (without a date, of the first event's day),\n"
-		"or seconds since 1970.\n",
+		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are one sequence; without it, the\n"
+		"most recent trace below $KYMO_HOME or $HOME/kymo-traces is taken. The text is that of\n"
+		"babeltrace2. What was discarded, and what is damaged, is reported on the standard error output.\n" CLI_SELECT_DETAILS,
 	.options = options,
-	.max_args = 1,
+	.max_args = CLI_ANY_ARGS,
 	.run = run,
 };

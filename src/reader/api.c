@@ -42,7 +42,7 @@ struct column_data {
 struct kymo_cursor {
 	const struct kymo_query *query; /* borrowed */
 	struct ky_reading reading;
-	struct ky_field **fields; /* owned: of the columns, by class */
+	struct ky_field_ref **fields; /* owned: of the columns, by class */
 	struct kymo_batch batch;
 	struct kymo_column *columns; /* owned */
 	struct column_data *data;    /* owned */
@@ -274,7 +274,7 @@ static enum kymo_column_type common_type(enum kymo_column_type before, enum kymo
 static enum kymo_column_type type_of_column(const struct ky_query *q, const char *name)
 {
 	enum kymo_column_type type = KYMO_ANY;
-	struct ky_field f;
+	struct ky_field_ref f;
 
 	for (size_t i = 0; i < q->reader->n_classes; i++) {
 		if (ky_query_has(q, i) && ky_field_find(&f, q->reader->classes[i], name))
@@ -390,7 +390,7 @@ static int bind_columns(struct kymo_cursor *c, uint8_t *want)
 		if (!c->fields[i])
 			return -ENOMEM;
 		for (size_t k = 0; k < q->n_columns; k++) {
-			struct ky_field *f = &c->fields[i][k];
+			struct ky_field_ref *f = &c->fields[i][k];
 
 			if (ky_field_find(f, r->classes[i], q->columns[k].name) &&
 				f->place == KY_FIELD_ANYWHERE)
@@ -473,7 +473,7 @@ static void add_text(struct ky_buf *to, const struct ky_field_value *value)
 /* event: the row is one of a class that has fields for the columns. */
 static void add_cells(struct kymo_cursor *c, size_t row, bool event)
 {
-	struct ky_field *fields = event ? c->fields[c->item.event->index] : NULL;
+	struct ky_field_ref *fields = event ? c->fields[c->item.event->index] : NULL;
 
 	for (size_t k = 0; k < c->query->n_columns; k++) {
 		enum kymo_column_type type = c->query->columns[k].type;

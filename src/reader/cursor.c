@@ -7,14 +7,24 @@
 
 #include <stdarg.h>
 
+#define MAX_REPORTS 10 /* of streams with one kind of fault */
+
+enum fault {
+	FAULT_DAMAGED,
+	FAULT_TRUNCATED,
+	FAULT_UNREADABLE,
+	N_FAULTS,
+};
+
 struct ky_cursor {
 	struct ky_trace_reader_options options;
 	struct ky_select select;
 	struct ky_walk *walks; /* owned, by rank */
 	struct ky_walk **heap; /* owned; the first is the next one */
 	size_t n_walks, n_heap;
-	bool is_handed_out; /* the first one's item */
-	uint64_t *counts;   /* owned: of events, by the index of their class */
+	bool is_handed_out;	   /* the first one's item */
+	size_t n_faults[N_FAULTS]; /* streams that have one */
+	uint64_t *counts;	   /* owned: of events, by the index of their class */
 	bool (*pass)(void *arg, const struct ky_item *item);
 	void *pass_arg;
 	struct ky_values
@@ -54,19 +64,42 @@ static void KY_PRINTF(2, 3) warn(const struct ky_cursor *c, const char *fmt, ...
 	va_end(ap);
 }
 
-static void report_damage(const struct ky_cursor *c, const struct ky_walk *w)
+/* True if a fault of this kind is to be reported by itself: it is one of the first ten. */
+static bool is_among_first(struct ky_cursor *c, enum fault fault)
+{
+	return c->n_faults[fault]++ < MAX_REPORTS;
+}
+
+static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 {
 	const char *path = w->stream->files[0].path;
 
-	if (w->n_corrupt)
+	if (w->n_corrupt && is_among_first(c, FAULT_DAMAGED))
 		warn(c, "%s is damaged in %llu place%s: events are missing", path,
 			(unsigned long long)w->n_corrupt, w->n_corrupt == 1 ? "" : "s");
-	if (w->is_truncated)
+	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))
 		warn(c, "%s ends within a packet: what is whole was read", path);
+	if (!w->read_error || !is_among_first(c, FAULT_UNREADABLE))
+		return;
 	if (w->read_error == -ENODATA)
 		warn(c, "%s was shortened while it was read: events are missing", path);
-	else if (w->read_error)
+	else
 		warn(c, "cannot read %s: %s: events are missing", path, strerror(-w->read_error));
+}
+
+/* The faults that were not reported by themselves. */
+static void report_others(const struct ky_cursor *c)
+{
+	static const char *const texts[N_FAULTS] = {[FAULT_DAMAGED] = "damaged",
+		[FAULT_TRUNCATED] = "cut off within a packet",
+		[FAULT_UNREADABLE] = "shortened or cannot be read"};
+
+	for (size_t i = 0; i < N_FAULTS; i++) {
+		if (c->n_faults[i] > MAX_REPORTS)
+			warn(c, "%zu more stream%s %s %s", c->n_faults[i] - MAX_REPORTS,
+				c->n_faults[i] == MAX_REPORTS + 1 ? "" : "s",
+				c->n_faults[i] == MAX_REPORTS + 1 ? "is" : "are", texts[i]);
+	}
 }
 
 /* Moves the first stream of the heap on; it leaves the heap at its end. 0 or -ENOMEM. */
@@ -78,6 +111,8 @@ static int advance_first(struct ky_cursor *c)
 	if (!w->next) {
 		report_damage(c, w);
 		c->heap[0] = c->heap[--c->n_heap];
+		if (!c->n_heap)
+			report_others(c);
 	}
 	if (c->n_heap > 1)
 		sift_down(c, 0);

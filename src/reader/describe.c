@@ -10,7 +10,7 @@ static enum kymo_column_type type_of(const struct ky_node *n)
 	return n->kind == KY_NODE_FLOAT ? KYMO_DOUBLE : KYMO_TEXT;
 }
 
-enum kymo_column_type ky_field_type(const struct ky_field *f)
+enum kymo_column_type ky_field_type(const struct ky_field_ref *f)
 {
 	if (!f->has_element)
 		return type_of(f->node);

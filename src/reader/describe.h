@@ -22,6 +22,6 @@ struct ky_description *ky_description_free(struct ky_description *d);
 /* Borrowed; NULL when there is none. */
 const char *ky_description_env(const struct ky_description *d, size_t trace, const char *name);
 /* The type that holds all values of a field. */
-enum kymo_column_type ky_field_type(const struct ky_field *f);
+enum kymo_column_type ky_field_type(const struct ky_field_ref *f);
 
 #endif

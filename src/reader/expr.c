@@ -12,7 +12,7 @@ struct ky_expr {
 /* Evaluation of one event. */
 struct run {
 	const struct ky_filter_tree *tree;
-	struct ky_field *fields;
+	struct ky_field_ref *fields;
 	const struct ky_item *item;
 };
 
@@ -80,7 +80,7 @@ static bool is_name(const struct ky_filter_node *n)
 }
 
 bool ky_expr_bind(
-	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field *fields)
+	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields)
 {
 	for (unsigned i = 0; i < e->tree.n_nodes; i++) {
 		const struct ky_filter_node *n = &e->tree.nodes[i];
@@ -386,7 +386,7 @@ static struct operand evaluate(const struct run *r, unsigned i)
 	}
 }
 
-bool ky_expr_pass(const struct ky_expr *e, struct ky_field *fields, const struct ky_item *item)
+bool ky_expr_pass(const struct ky_expr *e, struct ky_field_ref *fields, const struct ky_item *item)
 {
 	const struct run r = {&e->tree, fields, item};
 	struct operand o = evaluate(&r, e->tree.n_nodes - 1);

@@ -21,8 +21,8 @@ struct ky_expr *ky_expr_free(struct ky_expr *e);
 size_t ky_expr_n_fields(const struct ky_expr *e);
 /* Finds the fields that the expression names. False if the class lacks one. */
 bool ky_expr_bind(
-	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field *fields);
+	const struct ky_expr *e, const struct ky_event_class *event, struct ky_field_ref *fields);
 /* True if the expression is true for an event of the class that the fields were bound for. */
-bool ky_expr_pass(const struct ky_expr *e, struct ky_field *fields, const struct ky_item *item);
+bool ky_expr_pass(const struct ky_expr *e, struct ky_field_ref *fields, const struct ky_item *item);
 
 #endif

@@ -49,7 +49,7 @@ static bool parse_index(const char **path, uint32_t *ret_index)
 }
 
 /* The index that stands behind the name of an array. */
-static bool add_index(struct ky_field *f, const struct ky_node **n, const char **path)
+static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const char **path)
 {
 	uint32_t index;
 
@@ -67,7 +67,7 @@ static bool add_index(struct ky_field *f, const struct ky_node **n, const char *
 }
 
 /* Follows a path from a structure. */
-static bool follow(struct ky_field *f, const struct ky_node *n, const char *path)
+static bool follow(struct ky_field_ref *f, const struct ky_node *n, const char *path)
 {
 	while (n) {
 		size_t len = strcspn(path, ".[");
@@ -90,7 +90,7 @@ static bool follow(struct ky_field *f, const struct ky_node *n, const char *path
 /*
  * Where the field lies in the record's body: members of known sizes are all that may stand before it.
  */
-static uint64_t place_of(const struct ky_event_class *e, const struct ky_field *f)
+static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_ref *f)
 {
 	uint64_t bits = 0;
 
@@ -114,7 +114,7 @@ static uint64_t place_of(const struct ky_event_class *e, const struct ky_field *
 	return KY_FIELD_ANYWHERE;
 }
 
-bool ky_field_find(struct ky_field *ret, const struct ky_event_class *e, const char *path)
+bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path)
 {
 	static const enum ky_scope order[] = {KY_SCOPE_FIELDS, KY_SCOPE_SPECIFIC_CONTEXT,
 		KY_SCOPE_EVENT_CONTEXT, KY_SCOPE_PACKET_CONTEXT};
@@ -123,7 +123,7 @@ bool ky_field_find(struct ky_field *ret, const struct ky_event_class *e, const c
 	for (size_t i = is_context; i < KY_ARRAY_SIZE(order); i++) {
 		const struct ky_node *scope = scope_of(e, order[i]);
 
-		*ret = (struct ky_field){.scope = order[i], .place = KY_FIELD_ANYWHERE};
+		*ret = (struct ky_field_ref){.scope = order[i], .place = KY_FIELD_ANYWHERE};
 		if (!scope || !scope->is_shown || !follow(ret, scope, is_context ? path + 5 : path))
 			continue;
 		ret->place = place_of(e, ret);
@@ -136,7 +136,7 @@ bool ky_field_find(struct ky_field *ret, const struct ky_event_class *e, const c
 /* --- values --- */
 
 /* An element of an array of plain numbers, or a character of a text. */
-static bool get_element(const struct ky_field *f, struct ky_field_value *ret)
+static bool get_element(const struct ky_field_ref *f, struct ky_field_value *ret)
 {
 	const struct ky_value *array = ret->v;
 	const struct ky_node *elem = f->node->children;
@@ -158,7 +158,7 @@ static bool get_element(const struct ky_field *f, struct ky_field_value *ret)
 	return true;
 }
 
-static const struct ky_value *find_value(struct ky_field *f, const struct ky_item *item)
+static const struct ky_value *find_value(struct ky_field_ref *f, const struct ky_item *item)
 {
 	const struct ky_scope_values *scope = &item->scopes[f->scope];
 	const struct ky_value *v = ky_item_values(item, f->scope);
@@ -175,7 +175,7 @@ static const struct ky_value *find_value(struct ky_field *f, const struct ky_ite
 	return NULL;
 }
 
-bool ky_field_get(struct ky_field *f, const struct ky_item *item, struct ky_field_value *ret)
+bool ky_field_get(struct ky_field_ref *f, const struct ky_item *item, struct ky_field_value *ret)
 {
 	if (!f->node)
 		return false;

@@ -10,7 +10,7 @@
 
 #define KY_FIELD_ANYWHERE UINT64_MAX
 
-struct ky_field {
+struct ky_field_ref {
 	enum ky_scope scope;
 	const struct ky_node *
 		node; /* a field that is shown, no structure and no variant; or NULL: the class has no such field */
@@ -32,8 +32,8 @@ struct ky_field_value {
  * Finds the field of that name in a class: first among its fields, then among contexts; behind "$ctx." among contexts
  * only. False, and node is NULL, if there is none.
  */
-bool ky_field_find(struct ky_field *ret, const struct ky_event_class *e, const char *path);
+bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path);
 /* False if the event has no such value (another option of a variant, an element behind the end). */
-bool ky_field_get(struct ky_field *f, const struct ky_item *item, struct ky_field_value *ret);
+bool ky_field_get(struct ky_field_ref *f, const struct ky_item *item, struct ky_field_value *ret);
 
 #endif

@@ -35,20 +35,59 @@ static char *put_character(char *to, const char *s, size_t len, uint32_t code, b
 	return mempcpy(to, s, len);
 }
 
-static char *print_string(struct printer *p, char *to, const char *s, size_t n)
+static bool is_plain(unsigned char c)
 {
-	size_t len;
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
 
-	to = put_literal(p, to, "\"");
-	for (size_t i = 0; i < n; i += KY_MAX(len, (size_t)1)) {
-		bool harmless = false;
-		uint32_t code = 0;
+typedef unsigned char bytes __attribute__((vector_size(16)));
+typedef uint64_t words __attribute__((vector_size(16)));
 
-		len = ky_utf8_length(s + i, n - i, &code, &harmless);
-		to = ky_put_room(&p->put, to, 16);
-		to = put_character(to, s + i, len, code, harmless);
+/* Copies a piece of a string; false when something in it must be looked at. */
+static inline bool put_plain(char *to, const char *s)
+{
+	bytes b;
+	words bad;
+
+	memcpy(&b, s, sizeof(b));
+	memcpy(to, &b, sizeof(b));
+	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\\'));
+	return !(bad[0] | bad[1]);
+}
+
+/* Prints what is not plain at s. Returns how many bytes it is in *ret_len. */
+static char *print_special(struct printer *p, char *to, const char *s, size_t n, size_t *ret_len)
+{
+	bool harmless = false;
+	uint32_t code = 0;
+	size_t len = ky_utf8_length(s, n, &code, &harmless);
+
+	*ret_len = KY_MAX(len, (size_t)1);
+	return put_character(ky_put_room(&p->put, to, 16), s, len, code, harmless);
+}
+
+static inline char *print_string(struct printer *p, char *to, const char *s, size_t n)
+{
+	size_t i = 0, len;
+
+	to = ky_put_char(ky_put_room(&p->put, to, sizeof(bytes) + 4), '"');
+	while (i < n) {
+		size_t end = i + KY_MIN(n - i, sizeof(bytes));
+
+		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
+		if (end - i == sizeof(bytes) && put_plain(to, s + i)) {
+			to += sizeof(bytes);
+			i = end;
+			continue;
+		}
+		while (i < end && is_plain((unsigned char)s[i]))
+			to = ky_put_char(to, s[i++]);
+		if (i < end) {
+			to = print_special(p, to, s + i, n - i, &len);
+			i += len;
+		}
 	}
-	return put_literal(p, to, "\"");
+	return ky_put_char(ky_put_room(&p->put, to, 1), '"');
 }
 
 void ky_format_json_string(struct ky_buf *out, const char *text, size_t n)
@@ -181,23 +220,32 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	return put_literal(p, to, "]");
 }
 
-static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
+/* The members of a structure, without braces; behind others if *any. */
+static char *print_members(struct printer *p, char *to, const struct ky_node *n, bool *any)
 {
-	bool any = false;
-
-	to = put_literal(p, to, "{");
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct ky_node *c = &n->children[i];
 
 		if (!c->is_shown)
 			continue;
-		if (any)
+		if (*any)
 			to = put_literal(p, to, ", ");
-		to = print_string(p, to, c->name, strlen(c->name));
+		*any = true;
+		/* The lead is ", name = ", or " name = ". */
+		to = print_string(p, to, c->name, c->lead_len - (c->lead[0] == ',') - 4);
 		to = put_literal(p, to, ": ");
-		to = print_node(p, to, c);
-		any = true;
+		to = c->kind == KY_NODE_INT ? print_int(p, to, c, (p->v++)->u)
+					    : print_node(p, to, c);
 	}
+	return to;
+}
+
+static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
+{
+	bool any = false;
+
+	to = put_literal(p, to, "{");
+	to = print_members(p, to, n, &any);
 	return put_literal(p, to, "}");
 }
 
@@ -228,15 +276,40 @@ static char *print_node(struct printer *p, char *to, const struct ky_node *n)
 	return to;
 }
 
-/* The value; {} when the scope is not there. */
+static bool is_only_cpu(const struct ky_node *packet)
+{
+	for (uint32_t i = 0; i < packet->n; i++) {
+		if (packet->children[i].is_shown && packet->children[i].role != KY_ROLE_CPU)
+			return false;
+	}
+	return true;
+}
+
 static char *print_scope(
-	struct printer *p, char *to, const struct ky_item *event, enum ky_scope scope)
+	struct printer *p, char *to, const struct ky_item *event, enum ky_scope scope, bool *any)
 {
 	if (!event->scopes[scope].node)
-		return put_literal(p, to, "{}");
+		return to;
 	p->v = ky_item_values(event, scope);
 	p->data = event->scopes[scope].data;
-	return print_struct(p, to, event->scopes[scope].node);
+	return print_members(p, to, event->scopes[scope].node, any);
+}
+
+/* All contexts in one object, whichever scope they were recorded in. The processor's number has its own place. */
+static char *print_contexts(struct printer *p, char *to, const struct ky_item *event)
+{
+	const struct ky_node *packet = event->scopes[KY_SCOPE_PACKET_CONTEXT].node;
+	bool any = false;
+
+	if (!event->scopes[KY_SCOPE_EVENT_CONTEXT].node &&
+		!event->scopes[KY_SCOPE_SPECIFIC_CONTEXT].node && (!packet || is_only_cpu(packet)))
+		return to;
+	to = put_literal(p, to, ", \"context\": {");
+	if (packet && !is_only_cpu(packet))
+		to = print_scope(p, to, event, KY_SCOPE_PACKET_CONTEXT, &any);
+	to = print_scope(p, to, event, KY_SCOPE_EVENT_CONTEXT, &any);
+	to = print_scope(p, to, event, KY_SCOPE_SPECIFIC_CONTEXT, &any);
+	return put_literal(p, to, "}");
 }
 
 static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_t ns)
@@ -262,18 +335,29 @@ static char *print_cpu(struct printer *p, char *to, const struct ky_item *event)
 	return to;
 }
 
-/* The fields of the packet, if there are others than the processor. */
-static char *print_packet(struct printer *p, char *to, const struct ky_item *event)
+/* Some fields only, in the order in which they were named. */
+static char *print_chosen(
+	struct printer *p, char *to, const struct ky_format *f, const struct ky_item *event)
 {
-	const struct ky_node *node = event->scopes[KY_SCOPE_PACKET_CONTEXT].node;
+	const struct ky_field_ref *fields = f->fields->of_class[event->event->index];
 	bool any = false;
 
-	for (uint32_t i = 0; node && i < node->n && !any; i++)
-		any = node->children[i].is_shown && node->children[i].role != KY_ROLE_CPU;
-	if (!any)
-		return to;
-	to = put_literal(p, to, ", \"packet_context\": ");
-	return print_scope(p, to, event, KY_SCOPE_PACKET_CONTEXT);
+	for (size_t i = 0; fields && i < f->fields->n; i++) {
+		struct ky_field_ref field = fields[i];
+		struct ky_field_value value;
+
+		if (!ky_field_get(&field, event, &value))
+			continue;
+		if (any)
+			to = put_literal(p, to, ", ");
+		any = true;
+		to = print_string(p, to, f->fields->names[i], strlen(f->fields->names[i]));
+		to = put_literal(p, to, ": ");
+		p->v = value.v;
+		p->data = value.data;
+		to = print_node(p, to, value.v->node);
+	}
+	return to;
 }
 
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
@@ -281,6 +365,7 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	const struct ky_event_class *e = event->event;
 	struct printer p;
 	char *to = ky_put_begin(&p.put, out);
+	bool any = false;
 
 	to = put_literal(&p, to, "{");
 	if (event->has_time)
@@ -291,17 +376,12 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = put_literal(&p, to, "\"name\": ");
 	to = print_string(&p, to, e->name ? e->name : "", e->name_len);
 	to = print_cpu(&p, to, event);
-	to = print_packet(&p, to, event);
-	if (event->scopes[KY_SCOPE_EVENT_CONTEXT].node) {
-		to = put_literal(&p, to, ", \"context\": ");
-		to = print_scope(&p, to, event, KY_SCOPE_EVENT_CONTEXT);
-	}
-	if (event->scopes[KY_SCOPE_SPECIFIC_CONTEXT].node) {
-		to = put_literal(&p, to, ", \"event_context\": ");
-		to = print_scope(&p, to, event, KY_SCOPE_SPECIFIC_CONTEXT);
-	}
-	to = put_literal(&p, to, ", \"fields\": ");
-	to = print_scope(&p, to, event, KY_SCOPE_FIELDS);
+	if (!f->fields)
+		to = print_contexts(&p, to, event);
+	to = put_literal(&p, to, ", \"fields\": {");
+	to = f->fields ? print_chosen(&p, to, f, event)
+		       : print_scope(&p, to, event, KY_SCOPE_FIELDS, &any);
+	to = put_literal(&p, to, "}");
 	to = put_literal(&p, to, "}\n");
 	ky_put_end(&p.put, to);
 }

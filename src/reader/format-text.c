@@ -381,6 +381,31 @@ static char *print_scopes(struct printer *p, char *to, const struct ky_item *eve
 	return to;
 }
 
+/* Some fields only, in the order in which they were named. */
+static char *print_chosen(
+	struct printer *p, char *to, const struct ky_format *f, const struct ky_item *event)
+{
+	const struct ky_field_ref *fields = f->fields->of_class[event->event->index];
+	bool any = false;
+
+	to = put_literal(p, to, "{");
+	for (size_t i = 0; fields && i < f->fields->n; i++) {
+		struct ky_field_ref field = fields[i];
+		struct ky_field_value value;
+
+		if (!ky_field_get(&field, event, &value))
+			continue;
+		to = any ? put_literal(p, to, ", ") : put_literal(p, to, " ");
+		any = true;
+		to = print_raw(p, to, f->fields->names[i], strlen(f->fields->names[i]));
+		to = put_literal(p, to, " = ");
+		p->v = value.v;
+		p->data = value.data;
+		to = print_node(p, to, value.v->node);
+	}
+	return put_literal(p, to, " }");
+}
+
 void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_item *event)
 {
 	struct printer p;
@@ -409,12 +434,20 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	char *to = ky_put_begin(&p.put, out);
 
 	p.safe = f->safe;
+	if (f->colour)
+		to = put_literal(&p, to, "\033[2m");
 	if (event->has_time)
 		to = print_time(f, &p, to, event->ns);
+	if (f->colour)
+		to = put_literal(&p, to, "\033[0m");
 	to = print_raw(&p, to, trace->origin, trace->origin_len);
+	if (f->colour)
+		to = put_literal(&p, to, "\033[1m");
 	to = e->name ? print_raw(&p, to, e->name, e->name_len) : put_literal(&p, to, "<unknown>");
+	if (f->colour)
+		to = put_literal(&p, to, "\033[0m");
 	to = put_literal(&p, to, ": ");
-	to = print_scopes(&p, to, event);
+	to = f->fields ? print_chosen(&p, to, f, event) : print_scopes(&p, to, event);
 	to = put_literal(&p, to, "\n");
 	ky_put_end(&p.put, to);
 }

@@ -4,7 +4,8 @@
 #define NS_PER_S 1000000000
 
 /* The second that ns lies in, as text; seldom another one than before. */
-static const struct ky_second *find_second(struct ky_second *s, int64_t ns, bool is_utc)
+static const struct ky_second *find_second(
+	struct ky_second *s, int64_t ns, bool is_utc, const char *form)
 {
 	time_t time;
 	struct tm tm;
@@ -14,8 +15,7 @@ static const struct ky_second *find_second(struct ky_second *s, int64_t ns, bool
 	time = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	s->begin_ns = (int64_t)((uint64_t)time * NS_PER_S);
 	if (!(is_utc ? gmtime_r(&time, &tm) : localtime_r(&time, &tm)) ||
-		!(s->len = strftime(s->text, sizeof(s->text),
-			  is_utc ? "%Y-%m-%dT%H:%M:%S" : "%H:%M:%S", &tm)))
+		!(s->len = strftime(s->text, sizeof(s->text), form, &tm)))
 		s->len = strlen(strcpy(s->text, "??:??:??"));
 	return s;
 }
@@ -26,24 +26,35 @@ static char *put_second(char *to, const struct ky_second *s, int64_t ns)
 	return ky_put_fraction(to + s->len, (uint32_t)((uint64_t)ns - (uint64_t)s->begin_ns));
 }
 
-/* Times before 1970 as seconds: a time of day would be that of their distance. */
-static char *put_negative(char *to, int64_t ns)
+static char *put_seconds(char *to, int64_t ns)
 {
-	uint64_t distance = -(uint64_t)ns;
+	uint64_t distance = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
 
-	to = ky_put_u64(ky_put_char(to, '-'), distance / NS_PER_S);
+	if (ns < 0)
+		to = ky_put_char(to, '-');
+	to = ky_put_u64(to, distance / NS_PER_S);
 	return ky_put_fraction(to, (uint32_t)(distance % NS_PER_S));
 }
 
 char *ky_put_time(struct ky_format *f, char *to, int64_t ns)
 {
-	return ns < 0 ? put_negative(to, ns)
-		      : put_second(to, find_second(&f->local, ns, false), ns);
+	static const char *const forms[] = {[KY_TIME_LOCAL] = "%H:%M:%S",
+		[KY_TIME_UTC] = "%H:%M:%S",
+		[KY_TIME_DATE] = "%Y-%m-%d %H:%M:%S"};
+
+	if (f->time_form == KY_TIME_RELATIVE)
+		return put_seconds(to, (int64_t)((uint64_t)ns - (uint64_t)f->origin_ns));
+	/* Times before 1970: a time of day would be that of their distance. */
+	if (ns < 0 || f->time_form == KY_TIME_SECONDS)
+		return put_seconds(to, ns);
+	return put_second(to,
+		find_second(&f->local, ns, f->time_form == KY_TIME_UTC, forms[f->time_form]), ns);
 }
 
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns)
 {
-	return ky_put_char(put_second(to, find_second(&f->utc, ns, true), ns), 'Z');
+	return ky_put_char(
+		put_second(to, find_second(&f->utc, ns, true, "%Y-%m-%dT%H:%M:%S"), ns), 'Z');
 }
 
 static bool range_holds(const struct ky_range *r, uint64_t v, bool is_signed)

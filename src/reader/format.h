@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "reader/put.h"
-#include "reader/cursor.h"
+#include "reader/field.h"
 
 /* Text of the second that was asked for last. */
 struct ky_second {
@@ -22,11 +22,32 @@ struct ky_second {
 	char text[32];
 };
 
+/* How text shows times. */
+enum ky_time_form {
+	KY_TIME_LOCAL, /* HH:MM:SS.N, as babeltrace2 */
+	KY_TIME_UTC,
+	KY_TIME_DATE, /* YYYY-MM-DD HH:MM:SS.N, local time */
+	KY_TIME_SECONDS,
+	KY_TIME_RELATIVE, /* seconds from origin_ns */
+};
+
+/* The fields that alone are shown, of each class of events. */
+struct ky_shown_fields {
+	const char *const *names;
+	size_t n;
+	struct ky_field_ref *const
+		*of_class; /* n by the index of the class; NULL: it is not shown */
+};
+
 /* State from line to line. Zeroed at first. */
 struct ky_format {
-	bool safe;	     /* for a terminal */
-	bool is_cut;	     /* JSON: complete_ns holds */
-	bool had_time;	     /* last_ns holds */
+	bool safe;   /* for a terminal */
+	bool colour; /* escape sequences, in text */
+	enum ky_time_form time_form;
+	int64_t origin_ns;
+	const struct ky_shown_fields *fields; /* borrowed; NULL: all, by their scopes */
+	bool is_cut;			      /* JSON: complete_ns holds */
+	bool had_time;			      /* last_ns holds */
 	int64_t complete_ns; /* events before are marked: others of their time may be missing */
 	int64_t last_ns;
 	struct ky_second local, utc;

@@ -248,7 +248,7 @@ static bool pass(void *arg, const struct ky_item *item)
 static int bind_class(struct ky_reading *r, const struct ky_event_class *e)
 {
 	size_t n = ky_expr_n_fields(r->expr);
-	struct ky_field *fields = calloc(n, sizeof(*fields));
+	struct ky_field_ref *fields = calloc(n, sizeof(*fields));
 
 	if (!fields)
 		return -ENOMEM;

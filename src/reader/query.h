@@ -38,7 +38,7 @@ struct ky_reading {
 	struct ky_cursor *cursor;
 	uint8_t *wanted; /* by class: enum ky_want */
 	const struct ky_expr *expr;
-	struct ky_field **fields; /* of the expression, by class */
+	struct ky_field_ref **fields; /* of the expression, by class */
 	size_t n_classes;
 };
 

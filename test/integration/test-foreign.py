@@ -93,9 +93,17 @@ def text_numbers(line):
         yield int(text, base) if base else float(text) if re.search("[.einf]", text) else int(text)
 
 
+class Members(dict):
+    """A JSON object, with members of equal names: contexts of several scopes may have one name."""
+
+    def __init__(self, members):
+        super().__init__(members)
+        self.members = members
+
+
 def json_numbers(value):
     if isinstance(value, dict):
-        for part in [value["value"]] if set(value) == {"value", "label"} else value.values():
+        for part in [value["value"]] if set(value) == {"value", "label"} else [part for _, part in value.members]:
             yield from json_numbers(part)
     elif isinstance(value, list):
         for part in value:
@@ -117,9 +125,10 @@ def test_json(k):
         directory = ctf.Trace(seed).write(k.top / f"json{seed}")
         done = run(k, CLI, "view", directory, "--format=json")
         for text, line in zip(view(k, directory)[0], done.stdout.splitlines(), strict=True):
-            event = json.loads(line)
-            packet = event.get("packet_context", {"cpu_id": event["cpu"]} if "cpu" in event else {})
-            values = list(json_numbers([packet, event.get("context", {}), event.get("event_context", {}), event["fields"]]))
+            event = json.loads(line, object_pairs_hook=Members)
+            context = event.get("context", Members([]))
+            cpu = [event["cpu"]] if "cpu" in event and "cpu_id" not in context else []
+            values = list(json_numbers([cpu, context, event["fields"]]))
             shown = list(text_numbers(text.decode(errors="replace").split(": {", 1)[1]))
             check(len(shown) == len(values) and all(map(same_number, shown, values)), f"seed {seed}: {text!r} is not {line!r}: {shown}, {values}")
 

@@ -486,10 +486,84 @@ def test_begin_end(k):
             (["--begin=22:13:21.05", "--end=22:13:22"], range(10, 19)), (["--begin=2023-11-14 22:13:22.95"], range(29, 30)),
             (["--begin=2023-11-14T22:13:29"], [])):
         out, errors = raw(k, [CLI, "view", trace, *options])
-        equal(errors.decode(), "" if wanted else f"kymo: no event in {trace} between --begin and --end\n", f"{options}: messages")
+        equal(errors.decode(), "" if wanted else f"kymo: no event in {trace} is selected\n", f"{options}: messages")
         equal([int(n) for n in re.findall(rb"n0 = (\d+)", out)], list(wanted), f"{options}, from {base}")
-    for bad in ("--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml"):
+    for bad in ("--begin=noon", "--end=1:2", "--begin=2023-11-14", "--begin=1.5x", "--format=xml", "--begin=24:00:00", "--begin=12:60:00",
+            "--begin=2023-02-29 12:00:00", "--begin=+1.5d", "--end=-", "--tail=x", "--fields=", "--time=new", "--event=", "--filter=n0 ==", "-e,"):
         k.kymo("view", str(trace), bad, status=2)
+
+
+def test_selection(k):
+    """What is selected is the whole output, filtered; wherever it begins, with and without an index, and from several traces."""
+    k.env["TZ"] = "UTC"
+    rng = random.Random(7)
+    streams = {}
+    for i in range(3):
+        s, now = Stream("<", i), rng.randrange(1000)
+        for _ in range(60):
+            records, first = [], now
+            for _ in range(rng.randrange(300)):
+                now += rng.randrange(2000)
+                kind = rng.choice((0, 0, 0, 2, 70000))
+                records.append(s.event(kind, now, struct.pack("<i", rng.randrange(-50, 50)) if kind == 0 else b"text\0" if kind > 31 else b""))
+            s.packet(b"".join(records), begin=first, discarded=rng.choice((0, 0, 1)))
+        streams[f"s{i}"] = s.data
+    trace = write(k.top / "random", metadata("le", numbers(1)), **streams)
+    whole = raw(k, [CLI, "view", trace, "--time=seconds"])[0].decode().splitlines()
+    times = [line[1:line.index("]")] for line in whole]
+
+    def expect(options, wanted):
+        got = raw(k, [CLI, "view", trace, "--time=seconds", *options])[0].decode().splitlines()
+        equal([l.partition(") ")[2] for l in got], [l.partition(") ")[2] for l in wanted], f"{options}")
+
+    for _ in range(12):
+        first, last = sorted(rng.sample(range(len(whole)), 2))
+        expect([f"--begin={times[first]}", f"--end={times[last]}"], [l for t, l in zip(times, whole) if times[first] <= t <= times[last]])
+        n = rng.randrange(1, len(whole))
+        expect([f"--tail={n}"], whole[-n:])
+    expect(["-e", "made:up"], [l for l in whole if " made:up: " in l])
+    expect(["-e", "!made:up"], [l for l in whole if " made:up: " not in l])
+    number = re.compile(r"n0 = (-?\d+)")
+    odd = [l for l in whole if (m := number.search(l)) and int(m[1]) > 20]
+    expect(["-f", "n0 > 20"], odd)
+    expect(["-f", "n0 > 20", "--tail=5"], odd[-5:])
+    expect(["-f", 'who == "te*" && $ctx.tid == -7'], [l for l in whole if " made:far: " in l])
+    ns = [int(t.replace(".", "")) for t in times]
+    half = (ns[-1] - ns[0]) // 2
+    expect([f"--begin=+{half}ns", "--end=-0"], [l for t, l in zip(ns, whole) if t - ns[0] >= half])
+    expect([f"--begin=-{half / 1000:.3f}us"], [l for t, l in zip(ns, whole) if ns[-1] - t <= half])
+    out = raw(k, [CLI, "view", trace, "--fields=n0,tid", "-e", "made:up", "--tail=1"])[0].decode()
+    check(re.search(r" made:up: \{ n0 = -?\d+, tid = -7 \}\n$", out), out)
+    out = json.loads(raw(k, [CLI, "view", trace, "--fields=tid", "--tail=1", "--format=json"])[0])
+    equal((out["fields"], "context" in out), ({"tid": -7}, False), "fields as JSON")
+    twice = raw(k, [CLI, "view", trace, trace])[0].count(b"\n")
+    equal(twice, 2 * len(whole), "lines of the same trace twice")
+
+
+def test_large_packet(k):
+    """A packet of more than 16 MiB is read in pieces; records lie across them."""
+    s = Stream("<")
+    text = b"x" * 5000 + b"\0"
+    n = 5000
+    s.packet(b"".join(s.event(70000, i + 1, text) for i in range(n)))
+    trace = write(k.top / "large", metadata("le", numbers(1)), s=s.data)
+    limit = None if kymotest.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_DATA, (16 << 20, 16 << 20))
+    out, errors = raw(k, [CLI, "--json", "stat", trace], preexec_fn=limit)
+    equal((json.loads(out)["events"], errors), (n, b""), "events, errors")
+    equal(raw(k, [CLI, "view", trace, "-f", 'who == "*x"'])[0].count(b"x" * 5000 + b'"'), n, "whole texts")
+
+
+def test_many_damaged(k):
+    """Faults of many streams are reported ten times, then counted."""
+    streams = {}
+    for i in range(25):
+        s = Stream("<", i)
+        s.packet(s.event(2, 5, b"") + b"\x1d" * 20)
+        streams[f"s{i}"] = s.data
+    trace = write(k.top / "faults", metadata("le", numbers(1)), **streams)
+    _, errors = raw(k, [CLI, "view", trace])
+    lines = errors.decode().splitlines()
+    equal((len(lines), lines[-1]), (11, "kymo: 15 more streams are damaged"), "reports")
 
 
 def test_stat(k):
@@ -633,6 +707,7 @@ def test_terminal(k):
         os.close(follower)
         equal(done.returncode, 0, "status")
         line = screen.read(4096)
+    line = line.replace(b"\x1b[1m", b"").replace(b"\x1b[2m", b"").replace(b"\x1b[0m", b"")  # Kymo's own
     check(b"\x1b" not in line and b"\x9b" not in line and b"\xe2\x80\xae" not in line, f"{line!r}")
     check("ok é".encode() in line and b"\\x1b[31mde" in line, f"{line!r}")
 

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/select.h"
+
+#include <ctype.h>
+
+#define NS_PER_S 1000000000
+
+/* --- texts of times --- */
+
+/* ".nnn" at *p, which moves behind it, in nanoseconds; 0 when there is none. */
+static int64_t parse_fraction(const char **p)
+{
+	int64_t ns = 0, digit = NS_PER_S / 10;
+
+	if (**p != '.')
+		return 0;
+	for (++*p; isdigit((unsigned char)**p); ++*p, digit /= 10)
+		ns += (**p - '0') * digit;
+	return ns;
+}
+
+/* A number of at most n digits at *p, which moves behind it and behind the character `end`, if that is not 0. */
+static bool parse_part(const char **p, int n, char end, int *ret)
+{
+	*ret = 0;
+	if (!isdigit((unsigned char)**p))
+		return false;
+	for (; n-- > 0 && isdigit((unsigned char)**p); ++*p)
+		*ret = 10 * *ret + (**p - '0');
+	if (end && *(*p)++ != end)
+		return false;
+	return true;
+}
+
+/* "YYYY-MM-DD" and a blank or T. */
+static bool parse_date(struct tm *tm, const char **text)
+{
+	const char *p = *text;
+
+	if (!parse_part(&p, 4, '-', &tm->tm_year) || !parse_part(&p, 2, '-', &tm->tm_mon) ||
+		!parse_part(&p, 2, 0, &tm->tm_mday) || (*p != ' ' && *p != 'T'))
+		return false;
+	tm->tm_year -= 1900;
+	tm->tm_mon--;
+	*text = p + 1;
+	return true;
+}
+
+/* "HH:MM:SS[.N]", a time that exists. */
+static bool parse_clock(struct cli_limit *l, const char *p)
+{
+	struct tm *tm = &l->tm;
+
+	if (!parse_part(&p, 2, ':', &tm->tm_hour) || !parse_part(&p, 2, ':', &tm->tm_min) ||
+		!parse_part(&p, 2, 0, &tm->tm_sec))
+		return false;
+	l->ns = parse_fraction(&p);
+	return !*p && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
+}
+
+/* "N[.N][UNIT]" in nanoseconds. */
+static bool parse_duration(const char *p, bool with_unit, int64_t *ret_ns)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", NS_PER_S}, {"", NS_PER_S},
+		{"m", 60LL * NS_PER_S}, {"h", 3600LL * NS_PER_S}};
+	int64_t whole = 0, fraction;
+
+	if (!isdigit((unsigned char)*p))
+		return false;
+	for (; isdigit((unsigned char)*p); p++)
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+			__builtin_add_overflow(whole, *p - '0', &whole))
+			return false;
+	fraction = parse_fraction(&p);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++) {
+		if (strcmp(p, units[i].name) || (*p && !with_unit))
+			continue;
+		fraction = (int64_t)((__int128)fraction * units[i].ns / NS_PER_S);
+		return !__builtin_mul_overflow(whole, units[i].ns, ret_ns) &&
+		       !__builtin_add_overflow(*ret_ns, fraction, ret_ns);
+	}
+	return false;
+}
+
+static bool parse_limit(struct cli_limit *l, const char *text)
+{
+	const char *p = text;
+
+	l->tm.tm_isdst = -1;
+	if (*p == '+' || *p == '-') {
+		l->kind = *p == '+' ? CLI_LIMIT_AFTER : CLI_LIMIT_BEFORE;
+		return parse_duration(p + 1, true, &l->ns);
+	}
+	l->kind = parse_date(&l->tm, &p) ? CLI_LIMIT_DATE : CLI_LIMIT_DAY;
+	if (parse_clock(l, p))
+		return true;
+	if (l->kind == CLI_LIMIT_DATE)
+		return false;
+	l->kind = CLI_LIMIT_ABSOLUTE;
+	return parse_duration(text, false, &l->ns);
+}
+
+int cli_select_parse(struct cli *cli, struct cli_selection *s)
+{
+	const char *begin = cli_get(cli, "begin"), *end = cli_get(cli, "end");
+
+	*s = (struct cli_selection){
+		.events = cli_get(cli, "event"), .filter = cli_get(cli, "filter")};
+	for (int i = 0; i < 2; i++) {
+		const char *text = i ? end : begin;
+
+		if (text && !parse_limit(i ? &s->end : &s->begin, text))
+			return cli_usage(cli,
+				"bad time '%s': write [YYYY-MM-DD ]HH:MM:SS[.N], seconds since 1970, +1.5s or -200ms",
+				text);
+	}
+	return CLI_OK;
+}
+
+bool cli_select_is_given(const struct cli_selection *s)
+{
+	return s->begin.kind || s->end.kind || s->events || s->filter;
+}
+
+/* --- the trace's times --- */
+
+bool cli_first_event(struct ky_trace_reader *reader, int64_t *ret_ns)
+{
+	struct ky_select all = KY_SELECT_ALL;
+	struct ky_cursor *cursor;
+	struct ky_item item;
+	bool found = false;
+
+	if (ky_cursor_open(&cursor, reader, &all, NULL) < 0)
+		return false;
+	while (!found && ky_cursor_next(cursor, &item, NULL) > 0)
+		found = item.kind == KY_ITEM_EVENT && item.has_time;
+	if (found)
+		*ret_ns = item.ns;
+	ky_cursor_close(cursor);
+	return found;
+}
+
+/* The last event at or after from_ns. */
+static bool find_last_from(struct ky_trace_reader *reader, int64_t from_ns, int64_t *ret_ns)
+{
+	struct ky_select select = KY_SELECT_ALL;
+	uint8_t *nothing = calloc(reader->n_classes + 1, 1);
+	struct ky_totals totals = {0};
+	struct ky_cursor *cursor;
+	struct ky_item item;
+
+	select.wanted = nothing;
+	select.from_ns = from_ns;
+	if (nothing && !ky_cursor_open(&cursor, reader, &select, NULL)) {
+		while (ky_cursor_next(cursor, &item, NULL) > 0)
+			;
+		ky_cursor_totals(cursor, &totals);
+		ky_cursor_close(cursor);
+	}
+	free(nothing);
+	*ret_ns = totals.end_ns;
+	return totals.has_time;
+}
+
+/* The last event lies behind the last place of some stream. */
+static bool find_last(struct ky_trace_reader *reader, int64_t *ret_ns)
+{
+	int64_t from_ns = INT64_MIN;
+
+	if (ky_trace_reader_index(reader) < 0)
+		return false;
+	for (size_t i = 0; i < reader->n_streams; i++) {
+		const struct ky_stream *s = reader->streams[i];
+
+		if (s->n_places)
+			from_ns = KY_MAX(from_ns, ky_place_ns(s, &s->places[s->n_places - 1]));
+	}
+	return find_last_from(reader, from_ns, ret_ns) || find_last_from(reader, INT64_MIN, ret_ns);
+}
+
+/* Local time that exists, in nanoseconds since 1970. */
+static bool to_ns(struct cli_limit *l, int64_t *ret_ns)
+{
+	struct tm tm = l->tm;
+	time_t seconds = mktime(&tm);
+
+	if (tm.tm_mday != l->tm.tm_mday || tm.tm_mon != l->tm.tm_mon ||
+		tm.tm_hour != l->tm.tm_hour || tm.tm_min != l->tm.tm_min)
+		return false;
+	return !__builtin_mul_overflow((int64_t)seconds, (int64_t)NS_PER_S, ret_ns) &&
+	       !__builtin_add_overflow(*ret_ns, l->ns, ret_ns);
+}
+
+/* False if there is no such time. Without events any time will do. */
+static bool resolve(struct cli_limit l, struct ky_trace_reader *reader, int64_t *ret_ns)
+{
+	int64_t event_ns = 0;
+	time_t first;
+	struct tm day;
+
+	switch (l.kind) {
+	case CLI_LIMIT_AFTER:
+		cli_first_event(reader, &event_ns);
+		return !__builtin_add_overflow(event_ns, l.ns, ret_ns);
+	case CLI_LIMIT_BEFORE:
+		find_last(reader, &event_ns);
+		return !__builtin_sub_overflow(event_ns, l.ns, ret_ns);
+	case CLI_LIMIT_DAY:
+		cli_first_event(reader, &event_ns);
+		first = (time_t)(event_ns / NS_PER_S);
+		if (localtime_r(&first, &day)) {
+			l.tm.tm_year = day.tm_year;
+			l.tm.tm_mon = day.tm_mon;
+			l.tm.tm_mday = day.tm_mday;
+		}
+		return to_ns(&l, ret_ns);
+	case CLI_LIMIT_DATE:
+		return to_ns(&l, ret_ns);
+	default:
+		*ret_ns = l.ns;
+		return true;
+	}
+}
+
+static int no_memory(struct cli *cli)
+{
+	return cli_fail(cli, "failed", "cannot read the trace: %s", strerror(ENOMEM));
+}
+
+int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
+	struct ky_query *ret_query)
+{
+	struct ky_query *q = ret_query;
+	struct ky_filter_error error = {0};
+	int r = 0;
+
+	ky_query_init(q, reader);
+	if ((s->begin.kind && !resolve(s->begin, reader, &q->select.from_ns)) ||
+		(s->end.kind && !resolve(s->end, reader, &q->select.to_ns)))
+		return cli_usage(cli, "there is no such time as --begin or --end say");
+	if (s->events)
+		r = ky_query_events(q, s->events);
+	if (r == -EINVAL)
+		return cli_usage(cli, "bad pattern in '%s'", s->events);
+	if (!r && s->filter)
+		r = ky_query_filter(q, s->filter, &error);
+	if (r == -EINVAL)
+		return cli_usage(cli, "bad filter: character %u: %s", error.position, error.text);
+	return r < 0 ? no_memory(cli) : CLI_OK;
+}
