@@ -6,6 +6,7 @@
 #ifndef BASE_HTAB_H
 #define BASE_HTAB_H
 
+#include "base/hash.h"
 #include "base/util.h"
 
 struct ky_hnode {
@@ -18,15 +19,9 @@ struct ky_htab {
 	size_t n_buckets, n;
 };
 
-/* FNV-1a. */
 static inline uint32_t ky_hash(const void *data, size_t len)
 {
-	const uint8_t *p = data;
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 16777619u;
-	return h;
+	return ky_hash_add(KY_HASH_BASIS, data, len);
 }
 
 /* 0 or -ENOMEM. */

@@ -99,7 +99,7 @@ static int run(struct cli *cli)
 	bool made = false;
 	int code;
 
-	if (session && !cli_session_name_valid(session))
+	if (session && !ky_name_valid(session))
 		return cli_fail(cli, "usage",
 			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-'",
 			session);

@@ -62,7 +62,7 @@ static void name_session(struct recording *rec)
 	for (p = rec->session; *p; p++) {
 		char one[2] = {*p, '\0'};
 
-		if (!cli_session_name_valid(one) && (*p != '.' || p == rec->session))
+		if (!ky_name_valid(one) && (*p != '.' || p == rec->session))
 			*p = '_';
 	}
 }

@@ -123,12 +123,12 @@ static int run_enable(struct cli *cli)
 		return CLI_FAILED;
 	if (!timer && !size)
 		return cli_usage(cli, "when? --timer=USEC, --size=SIZE, or both");
-	if (timer && (cli_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
+	if (timer && (ky_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
 		return cli_usage(
 			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", timer);
 	if (timer)
 		kymo_value_set_u64(params, "timer", v);
-	if (size && (cli_parse_size(size, &v) < 0 || !v || v > INT64_MAX))
+	if (size && (ky_parse_size(size, &v) < 0 || !v || v > INT64_MAX))
 		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
 	if (size)
 		kymo_value_set_u64(params, "size", v);

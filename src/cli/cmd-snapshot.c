@@ -40,7 +40,7 @@ static int set_max_size(struct cli *cli, struct kymo_value *params)
 
 	if (!given)
 		return CLI_OK;
-	if (cli_parse_size(given, &size) < 0 || !size || size > INT64_MAX)
+	if (ky_parse_size(given, &size) < 0 || !size || size > INT64_MAX)
 		return cli_usage(
 			cli, "'%s' is no size: a number, then K, M or G or nothing", given);
 	kymo_value_set_u64(params, "max_size", size);

@@ -45,7 +45,7 @@ static int add_value(
 	char digits[16];
 	bool known = true;
 
-	if (!strcmp(text, "all") || cli_parse_number(text, UINT32_MAX, &number) == 0)
+	if (!strcmp(text, "all") || ky_parse_number(text, UINT32_MAX, &number) == 0)
 		return cli_params_added(cli, kymo_value_add_string(params, attribute, text));
 	if (!strcmp(attribute, "vpid"))
 		return cli_usage(cli, "'%s' is no number of a process", text);

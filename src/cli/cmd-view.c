@@ -282,7 +282,7 @@ static int parse_options(struct view *v, struct view_options *o)
 	o->has_tail = tail;
 	if (format && strcmp(format, "text") && strcmp(format, "json"))
 		return cli_usage(cli, "unknown format '%s': choose text or json", format);
-	if (tail && cli_parse_number(tail, INT64_MAX, &o->tail) < 0)
+	if (tail && ky_parse_number(tail, INT64_MAX, &o->tail) < 0)
 		return cli_usage(cli, "bad number of events '%s'", tail);
 	if (!r)
 		r = parse_time_form(cli, &o->time_form);

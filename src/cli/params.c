@@ -183,11 +183,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 	uint64_t v = 0;
 	int r = 0;
 
-	if (size && (cli_parse_size(size, &v) < 0 || !v))
+	if (size && (ky_parse_size(size, &v) < 0 || !v))
 		return cli_usage(cli, "'%s' is no size: a number, then K, M or G or nothing", size);
 	if (size)
 		r = kymo_value_set_u64(params, "subbuf_size", v);
-	if (count && (cli_parse_number(count, UINT32_MAX, &v) < 0 || !v))
+	if (count && (ky_parse_number(count, UINT32_MAX, &v) < 0 || !v))
 		return cli_usage(cli, "'%s' is no number of sub-buffers", count);
 	if (count && !r)
 		r = kymo_value_set_u64(params, "num_subbuf", v);

@@ -8,38 +8,6 @@
 
 #include "cli/text.h"
 
-static void test_sizes(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t bytes;
-	} good[] = {{"0", 0}, {"4096", 4096}, {"256K", 262144}, {"256k", 262144}, {"1M", 1048576},
-		{"2g", UINT64_C(2) << 30}, {"18446744073709551615", UINT64_MAX},
-		{"17179869183G", UINT64_C(17179869183) << 30}};
-	static const char *const bad[] = {"", "K", "x", "-1", "+1", " 1", "1 ", "1KB", "1.5M",
-		"0x10", "1T", "18446744073709551616", "17179869184G", "99999999999999999999999999"};
-	uint64_t v;
-
-	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++) {
-		assert_int_equal(cli_parse_size(good[i].text, &v), 0);
-		assert_true(v == good[i].bytes);
-	}
-	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
-		assert_true(cli_parse_size(bad[i], &v) < 0);
-}
-
-static void test_numbers(void **state)
-{
-	uint64_t v = 7;
-
-	assert_int_equal(cli_parse_number("14", 14, &v), 0);
-	assert_true(v == 14);
-	assert_int_equal(cli_parse_number("15", 14, &v), -ERANGE);
-	assert_int_equal(cli_parse_number("9", 4, &v), -ERANGE);
-	assert_int_equal(cli_parse_number("", 4, &v), -EINVAL);
-	assert_true(v == 14);
-}
-
 static void shows(uint64_t bytes, const char *text)
 {
 	char buf[32];
@@ -149,35 +117,15 @@ static void test_last_line(void **state)
 	assert_string_equal(cli_last_line(empty), "");
 }
 
-static void test_session_names(void **state)
-{
-	char name[130] = "";
-
-	assert_true(cli_session_name_valid("auto-20261121-101500"));
-	assert_true(cli_session_name_valid("a.b_C-9"));
-	assert_false(cli_session_name_valid(""));
-	assert_false(cli_session_name_valid(".."));
-	assert_false(cli_session_name_valid("a/b"));
-	assert_false(cli_session_name_valid("a b"));
-	assert_false(cli_session_name_valid("\xc3\xbc"));
-	memset(name, 'n', 128);
-	assert_true(cli_session_name_valid(name));
-	name[128] = 'n';
-	assert_false(cli_session_name_valid(name));
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_format_size),
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_log_text),
 		cmocka_unit_test(test_last_line),
-		cmocka_unit_test(test_session_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,15 +7,10 @@
 
 #include "base/buf.h"
 #include "base/loglevel.h"
+#include "base/text.h"
 
-/* "4096", "256K", "1M", "2G" (powers of 1024; lower case too) into bytes. -EINVAL, -ERANGE. */
-int cli_parse_size(const char *text, uint64_t *ret_bytes);
-/* "1000", "1000us", "20ms", "5s", "1m", "2h" into microseconds. -EINVAL, -ERANGE. */
-int cli_parse_usec(const char *text, uint64_t *ret_usec);
 /* "1500 ms", "20 s"; the result is in buf. */
 const char *cli_format_usec(char *buf, size_t size, uint64_t usec);
-/* A whole decimal number of at most max. -EINVAL, -ERANGE. */
-int cli_parse_number(const char *text, uint64_t max, uint64_t *ret_value);
 /* "16.0 MiB"; the result is in buf. */
 const char *cli_format_size(char *buf, size_t size, uint64_t bytes);
 
@@ -26,9 +21,6 @@ const char *cli_format_size(char *buf, size_t size, uint64_t bytes);
 int cli_parse_loglevel(const char *text, int *ret_level);
 /* "DEBUG_LINE"; NULL for numbers that are no level. */
 const char *cli_loglevel_name(int64_t level);
-
-/* As the daemon has it: 1 .. 128 letters, digits, '.', '_', '-', not beginning with a dot. */
-bool cli_session_name_valid(const char *name);
 
 /*
  * The candidate (of a NULL-terminated list) that `text` was probably meant to be, or NULL when none

@@ -679,7 +679,7 @@ unsigned journal_replay(struct env *e)
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir)))
-		if (name_valid(entry->d_name))
+		if (ky_name_valid(entry->d_name))
 			n += replay(e, entry->d_name);
 	closedir(dir);
 	return n;

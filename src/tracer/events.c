@@ -3,12 +3,11 @@
  * The process's tracepoints: which there are, which match a rule, which are switched on.
  */
 #include "base/glob.h"
+#include "base/hash.h"
 #include "tracer/context.h"
 #include "tracer/dispatch.h"
 #include "tracer/filter.h"
 #include "tracer/tracer.h"
-
-#define FNV_BASIS 0xcbf29ce484222325u
 
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
 
@@ -50,27 +49,19 @@ static size_t describe(const struct kymo_event *ev)
 	return w.error ? 0 : w.len;
 }
 
-/* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
-static uint64_t hash(uint64_t h, const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
-	return h;
-}
-
 static uint64_t signature(const struct kymo_event *ev)
 {
 	/* One query or link is as good as another. */
 	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev) : 0;
 
-	return hash(FNV_BASIS, scratch, n);
+	return ky_hash64_add(KY_HASH64_BASIS, scratch, n);
 }
 
 static uint32_t *list_of(const struct kymo_event *ev)
 {
-	uint64_t h = hash(FNV_BASIS, ev->provider, strlen(ev->provider));
+	uint64_t h = ky_hash64_add(KY_HASH64_BASIS, ev->provider, strlen(ev->provider));
 
-	return &by_name[hash(h, ev->name, strlen(ev->name)) % KY_ARRAY_SIZE(by_name)];
+	return &by_name[ky_hash64_add(h, ev->name, strlen(ev->name)) % KY_ARRAY_SIZE(by_name)];
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "tracer/dispatch.h"
 #include "tracer/statedump.h"
 
@@ -52,23 +53,14 @@ struct key {
 	uint32_t hash;
 };
 
-static uint32_t mix(uint32_t hash, const void *data, size_t len)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ p[i]) * 16777619u; /* FNV-1a */
-	return hash;
-}
-
 static void make_key(struct key *key, const struct kymo_event *event, size_t name_len,
 	const unsigned char *bytes, size_t len)
 {
-	*key = (struct key){event->provider, event->name, name_len, bytes, len, 2166136261u};
-	key->hash = mix(key->hash, key->provider, strlen(key->provider) + 1);
-	key->hash = mix(key->hash, key->name, name_len);
-	key->hash = mix(key->hash, &len, sizeof(len));
-	key->hash = mix(key->hash, bytes, KY_MIN(len, KEY_MAX));
+	*key = (struct key){event->provider, event->name, name_len, bytes, len, KY_HASH_BASIS};
+	key->hash = ky_hash_add(key->hash, key->provider, strlen(key->provider) + 1);
+	key->hash = ky_hash_add(key->hash, key->name, name_len);
+	key->hash = ky_hash_add(key->hash, &len, sizeof(len));
+	key->hash = ky_hash_add(key->hash, bytes, KY_MIN(len, KEY_MAX));
 }
 
 static bool is_of(const struct slot *s, const struct key *key)

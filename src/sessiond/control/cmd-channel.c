@@ -72,7 +72,7 @@ struct channel *request_make_channel(struct request *r, const char *name)
 	struct session *s = r->session;
 	struct channel *c;
 
-	if (!name_valid(name) || has_files_ending(name)) {
+	if (!ky_name_valid(name) || has_files_ending(name)) {
 		request_refuse(r, "usage",
 			"'%s' cannot name a channel: use up to 128 letters, digits, '.', '_' and '-', no '.' first, no '-thread' and nothing like '-p1-2' last",
 			name);

@@ -145,7 +145,7 @@ static enum outcome check_create(struct request *r, const char *name, const char
 {
 	const struct session *other = output_find(r->env, output);
 
-	if (!name_valid(name))
+	if (!ky_name_valid(name))
 		return request_refuse(r, "usage",
 			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
 			name);

@@ -72,7 +72,7 @@ static int parse_perf(struct ky_context *c, const char *text, char *why, size_t 
 			set_perf(c, text, k->type, k->config);
 			return 0;
 		}
-		d = edit_distance(text, k->name, 3);
+		d = ky_edit_distance(text, k->name, 3);
 		near = d < best ? k : near;
 		best = KY_MIN(best, d);
 	}
@@ -120,7 +120,7 @@ static int parse_unknown(const char *spec, char *why, size_t size)
 		return refuse(
 			why, size, "'%s': counters are those of threads, perf:thread:NAME", spec);
 	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++) {
-		d = edit_distance(spec, t->name, 3);
+		d = ky_edit_distance(spec, t->name, 3);
 		near = d < best ? t : near;
 		best = KY_MIN(best, d);
 	}

@@ -108,7 +108,7 @@ void option_describe(struct ky_buf *to, const struct option *o)
 {
 	static const char *const units[] = {[OPTION_NUMBER] = "",
 		[OPTION_SIZE] = " bytes (K, M or G may follow)",
-		[OPTION_TIME] = " microseconds (us, ms or s may follow)"};
+		[OPTION_TIME] = " microseconds (us, ms, s, m or h may follow)"};
 
 	if (o->kind == OPTION_WORD) {
 		for (size_t i = 0; o->words[i]; i++)
@@ -136,49 +136,20 @@ const char *option_effect(const struct option *o)
 	return effects[o->effect];
 }
 
-/* What may stand behind a number; 0 when it may not. */
-static uint64_t unit(enum option_kind kind, const char *text)
-{
-	static const struct {
-		enum option_kind kind;
-		const char *text;
-		uint64_t factor;
-	} units[] = {{OPTION_SIZE, "K", 1u << 10}, {OPTION_SIZE, "M", 1u << 20},
-		{OPTION_SIZE, "G", 1u << 30}, {OPTION_TIME, "us", 1}, {OPTION_TIME, "ms", 1000},
-		{OPTION_TIME, "s", 1000000}};
-
-	if (!*text)
-		return 1;
-	for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++)
-		if (units[i].kind == kind && !strcasecmp(units[i].text, text))
-			return units[i].factor;
-	return 0;
-}
-
 static int parse_number(const struct option *o, const char *text, uint64_t *ret_value)
 {
-	char *end;
-	uint64_t factor;
-
 	if (o->infinite && !strcmp(text, "inf")) {
 		*ret_value = UINT64_MAX;
 		return 0;
 	}
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*ret_value = strtoull(text, &end, 10);
-	factor = unit(o->kind, end);
-	if (errno || !factor || __builtin_mul_overflow(*ret_value, factor, ret_value))
-		return -EINVAL;
-	return 0;
-}
-
-int option_parse_size(const char *text, uint64_t *ret_bytes)
-{
-	static const struct option size = {.kind = OPTION_SIZE};
-
-	return parse_number(&size, text, ret_bytes);
+	switch (o->kind) {
+	case OPTION_SIZE:
+		return ky_parse_size(text, ret_value);
+	case OPTION_TIME:
+		return ky_parse_usec(text, ret_value);
+	default:
+		return ky_parse_number(text, UINT64_MAX, ret_value);
+	}
 }
 
 static int parse_word(const struct option *o, const char *text, uint64_t *ret_value)

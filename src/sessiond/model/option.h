@@ -15,7 +15,7 @@
 enum option_kind {
 	OPTION_NUMBER,
 	OPTION_SIZE, /* K, M or G may follow */
-	OPTION_TIME, /* us, ms or s may follow */
+	OPTION_TIME, /* us, ms, s, m or h may follow */
 	OPTION_WORD, /* one of `words`: the value is its place */
 };
 
@@ -48,8 +48,6 @@ struct option_values {
 	uint64_t value[OPTIONS_MAX];
 };
 
-/* Bytes, with K, M or G behind them if that is wanted. 0 or -EINVAL. */
-int option_parse_size(const char *text, uint64_t *ret_bytes);
 /* The option that a message's member of this name is about, or NULL. */
 const struct option *option_find(const char *param);
 /* What to say of a name that no option has. */

@@ -3,8 +3,8 @@
 
 #include <sys/sysinfo.h>
 
+#include "base/text.h"
 #include "sessiond/model/contents.h"
-#include "sessiond/model/option.h"
 
 uint64_t quota_default(void)
 {
@@ -17,7 +17,7 @@ int quota_parse(const char *text, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
 
-	if (option_parse_size(text, &bytes) < 0 || !bytes)
+	if (ky_parse_size(text, &bytes) < 0 || !bytes)
 		return -EINVAL;
 	*ret_bytes = bytes;
 	return 0;

@@ -5,8 +5,6 @@
 
 #include "base/glob.h"
 
-#define NAME_MAX_BYTES 128
-
 struct rule *rule_free(struct rule *r)
 {
 	if (!r)
@@ -122,40 +120,6 @@ void rule_encode(struct ky_writer *w, const struct rule *r)
 		ky_write_str(w, r->exclusions[i]);
 }
 
-bool name_valid(const char *name)
-{
-	size_t n = strlen(name);
-
-	if (!n || n > NAME_MAX_BYTES || name[0] == '.')
-		return false;
-	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-	       n;
-}
-
-/* One row of the usual table at a time. */
-unsigned edit_distance(const char *a, const char *b, unsigned limit)
-{
-	unsigned row[RULE_PATTERN_MAX + 2];
-	size_t n = strlen(b);
-
-	if (n > RULE_PATTERN_MAX)
-		return limit + 1;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= n; j++) {
-			unsigned replaced = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			row[j] = KY_MIN(replaced, KY_MIN(row[j], row[j - 1]) + 1);
-		}
-	}
-	return KY_MIN(row[n], limit + 1);
-}
-
 static void fold(char to[RULE_PATTERN_MAX + 1], const char *from, size_t max)
 {
 	size_t n;
@@ -175,7 +139,7 @@ bool name_is_near(const char *pattern, const char *name)
 	fold(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
 	fold(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
 	limit = 1 + (unsigned)strlen(a) / 4;
-	if (edit_distance(a, b, limit) <= limit)
+	if (ky_edit_distance(a, b, limit) <= limit)
 		return true;
 	return *a && strstr(b, a);
 }
@@ -184,5 +148,5 @@ bool name_is_meant(const char *wanted, const char *name)
 {
 	unsigned len = (unsigned)KY_MIN(strlen(wanted), strlen(name)), limit = 1 + len / 4;
 
-	return edit_distance(wanted, name, limit) <= KY_MIN(limit, len - !!len);
+	return ky_edit_distance(wanted, name, limit) <= KY_MIN(limit, len - !!len);
 }

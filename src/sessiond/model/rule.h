@@ -6,6 +6,7 @@
 #define SESSIOND_MODEL_RULE_H
 
 #include "base/list.h"
+#include "base/text.h"
 #include "proto/app.h"
 #include "sessiond/model/filter.h"
 
@@ -42,11 +43,6 @@ void rule_tell_unfit(struct rule *r, const struct event_desc *d);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 
-/* Names of sessions and channels: [A-Za-z0-9._-], 1 to 128, no leading dot. */
-bool name_valid(const char *name);
-
-/* Number of edits (insert, delete, replace) from a to b; more than `limit` counts as limit + 1. */
-unsigned edit_distance(const char *a, const char *b, unsigned limit);
 /* Could somebody who wrote this pattern have meant this name? */
 bool name_is_near(const char *pattern, const char *name);
 /* Could somebody who wrote `wanted`, as it stands, have meant this name? */

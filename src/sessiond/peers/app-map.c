@@ -188,13 +188,12 @@ static void post_filter(struct app_set *as, const struct filter *f)
 	ky_app_filters_send(&as->app->conn, &m, NULL, 0);
 }
 
-/* FNV-1a of their numbers. */
 static uint64_t hash_filters(const struct filter *const *filters, uint32_t n)
 {
-	uint64_t h = n ? 0xcbf29ce484222325u : 0;
+	uint64_t h = n ? KY_HASH64_BASIS : 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		h = (h ^ filters[i]->number) * 0x100000001b3u;
+		h = ky_hash64_add(h, &filters[i]->number, sizeof(filters[i]->number));
 	return h;
 }
 

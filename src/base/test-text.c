@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+
+struct value {
+	const char *text;
+	uint64_t value;
+};
+
+static void test_numbers(void **state)
+{
+	uint64_t v = 7;
+
+	assert_int_equal(ky_parse_number("14", 14, &v), 0);
+	assert_true(v == 14);
+	assert_int_equal(ky_parse_number("15", 14, &v), -ERANGE);
+	assert_int_equal(ky_parse_number("9", 4, &v), -ERANGE);
+	assert_int_equal(ky_parse_number("", 4, &v), -EINVAL);
+	assert_true(v == 14);
+}
+
+static void test_sizes(void **state)
+{
+	static const struct value good[] = {{"0", 0}, {"4096", 4096}, {"256K", 262144},
+		{"256k", 262144}, {"1M", 1048576}, {"2g", UINT64_C(2) << 30},
+		{"18446744073709551615", UINT64_MAX},
+		{"17179869183G", UINT64_C(17179869183) << 30}};
+	static const char *const bad[] = {"", "K", "x", "-1", "+1", " 1", "1 ", "1KB", "1.5M",
+		"0x10", "1T", "18446744073709551616", "17179869184G", "99999999999999999999999999"};
+	uint64_t v;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++) {
+		assert_int_equal(ky_parse_size(good[i].text, &v), 0);
+		assert_true(v == good[i].value);
+	}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
+		assert_true(ky_parse_size(bad[i], &v) < 0);
+}
+
+static void test_times(void **state)
+{
+	static const struct value good[] = {{"7", 7}, {"7us", 7}, {"20ms", 20000}, {"5S", 5000000},
+		{"1m", 60000000}, {"2h", UINT64_C(7200000000)}};
+	static const char *const bad[] = {
+		"", "s", "1 s", "1d", "-1s", "1.5s", "18446744073709551616", "6000000000h"};
+	const char *name;
+	uint64_t v, previous = 0;
+	size_t n;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++) {
+		assert_int_equal(ky_parse_usec(good[i].text, &v), 0);
+		assert_true(v == good[i].value);
+	}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
+		assert_true(ky_parse_usec(bad[i], &v) < 0);
+	for (n = 0; (name = ky_unit_of_time(n, &v)); n++) {
+		assert_true(v > previous);
+		previous = v;
+	}
+	assert_int_equal(n, 5);
+}
+
+static void test_names(void **state)
+{
+	static const char *const good[] = {"a", "A-b_c.9", "a.", "-", "auto-20261121-101500"};
+	static const char *const bad[] = {
+		"", ".", "..", ".a", "a/b", "a b", "a\n", "\xc3\xa9", "a:b"};
+	char name[KY_OBJECT_NAME_MAX + 2];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(good); i++)
+		assert_true(ky_name_valid(good[i]));
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
+		assert_false(ky_name_valid(bad[i]));
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_false(ky_name_valid(name));
+	name[KY_OBJECT_NAME_MAX] = '\0';
+	assert_true(ky_name_valid(name));
+}
+
+static void test_edit_distance(void **state)
+{
+	char longest[KY_DISTANCE_MAX + 2];
+
+	assert_int_equal(ky_edit_distance("", "", 9), 0);
+	assert_int_equal(ky_edit_distance("kitten", "sitting", 9), 3);
+	assert_int_equal(ky_edit_distance("abc", "", 9), 3);
+	assert_int_equal(ky_edit_distance("", "abc", 9), 3);
+	assert_int_equal(ky_edit_distance("abcdef", "uvwxyz", 2), 3);
+	assert_int_equal(ky_edit_distance("order", "odrer", 9), 1);
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(ky_edit_distance(longest, longest, 9), 10);
+	longest[KY_DISTANCE_MAX] = '\0';
+	assert_int_equal(ky_edit_distance(longest, longest, 9), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_edit_distance),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+int ky_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t v = 0;
+	unsigned digit;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		digit = (unsigned)(*text - '0');
+		if (digit > max || v > (max - digit) / 10)
+			return -ERANGE;
+		v = v * 10 + digit;
+	}
+	*ret_value = v;
+	return 0;
+}
+
+/* The first `len` characters are the number; then it is multiplied. */
+static int parse_scaled(const char *text, size_t len, uint64_t factor, uint64_t *ret_value)
+{
+	char digits[24];
+	int ret;
+
+	if (len >= sizeof(digits))
+		return -ERANGE;
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	ret = ky_parse_number(digits, UINT64_MAX / factor, ret_value);
+	if (!ret)
+		*ret_value *= factor;
+	return ret;
+}
+
+int ky_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char suffixes[] = "KMG";
+	size_t len = strlen(text);
+	const char *suffix = len ? strchr(suffixes, toupper((unsigned char)text[len - 1])) : NULL;
+
+	return suffix ? parse_scaled(text, len - 1, UINT64_C(1024) << 10 * (suffix - suffixes),
+				ret_bytes)
+		      : parse_scaled(text, len, 1, ret_bytes);
+}
+
+static const struct {
+	const char *name;
+	uint64_t usec;
+} units_of_time[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
+
+const char *ky_unit_of_time(size_t i, uint64_t *ret_usec)
+{
+	if (i >= KY_ARRAY_SIZE(units_of_time))
+		return NULL;
+	*ret_usec = units_of_time[i].usec;
+	return units_of_time[i].name;
+}
+
+int ky_parse_usec(const char *text, uint64_t *ret_usec)
+{
+	size_t len = strspn(text, "0123456789");
+
+	if (!text[len])
+		return parse_scaled(text, len, 1, ret_usec);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(units_of_time); i++)
+		if (!strcasecmp(text + len, units_of_time[i].name))
+			return parse_scaled(text, len, units_of_time[i].usec, ret_usec);
+	return -EINVAL;
+}
+
+bool ky_name_valid(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t len = strlen(name);
+
+	return len && len <= KY_OBJECT_NAME_MAX && *name != '.' && strspn(name, allowed) == len;
+}
+
+/* Damerau-Levenshtein distance (optimal string alignment), over three rows of the table. */
+unsigned ky_edit_distance(const char *a, const char *b, unsigned limit)
+{
+	unsigned rows[3][KY_DISTANCE_MAX + 1], *before = rows[0], *prev = rows[1], *cur = rows[2];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > KY_DISTANCE_MAX || lb > KY_DISTANCE_MAX)
+		return limit + 1;
+	for (size_t j = 0; j <= lb; j++)
+		prev[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned *oldest = before;
+
+		cur[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned d = prev[j - 1] + (a[i - 1] != b[j - 1]);
+
+			d = KY_MIN(d, KY_MIN(prev[j], cur[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d = KY_MIN(d, before[j - 2] + 1);
+			cur[j] = d;
+		}
+		before = prev;
+		prev = cur;
+		cur = oldest;
+	}
+	return KY_MIN(prev[lb], limit + 1);
+}
