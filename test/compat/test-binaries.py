@@ -5,9 +5,11 @@ Programs compiled with LTTng-UST's own headers and library (Debian package liblt
 'kymo record --with=lttng', their traces are those that LTTng makes of them (expected/).
 """
 
+import collections
 import difflib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import compat
 
 sys.path.insert(0, str(compat.HERE.parent / "integration"))
 import kymotest  # noqa: E402
-from kymotest import BUILD, Failure, check  # noqa: E402
+from kymotest import BUILD, SOURCE, Failure, check  # noqa: E402
 
 COMPILERS = {"c": ["gcc", "-std=gnu11"], "c_not_pic": ["gcc", "-std=gnu11", "-fno-pie"]}
 HEADER = """#undef TRACEPOINT_PROVIDER
@@ -192,6 +194,41 @@ def test_other_version(k):
     done = subprocess.run([program], env={**os.environ, "KYMO_DEBUG": "1", "LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")}, capture_output=True,
         text=True)
     check(done.returncode == 0 and "is of version 9" in done.stderr, f"it runs and says so: {done.stderr}")
+
+
+STRICT = {
+    "gcc": ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wsign-conversion", "-Wcast-qual", "-Wcast-align=strict", "-Wshadow", "-Wundef",
+        "-Wredundant-decls", "-Wmissing-prototypes", "-Wstrict-prototypes", "-Wbad-function-cast", "-Wc++-compat", "-Wnested-externs",
+        "-Wold-style-definition", "-Wdeclaration-after-statement", "-Wlogical-op", "-Wunused-macros", "-Wnull-dereference", "-Wvla"],
+    "g++": ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wsign-conversion", "-Wcast-qual", "-Wcast-align=strict", "-Wshadow", "-Wundef",
+        "-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant", "-Wredundant-decls", "-Wmissing-declarations", "-Weffc++",
+        "-Wlogical-op", "-Wnull-dereference", "-Wvla"],
+    "clang": ["-Weverything", "-ferror-limit=0"],
+    # Empty arguments of macros are none in C++98, which has no tracepoints.
+    "clang++": ["-Weverything", "-Wno-c++98-compat-pedantic", "-ferror-limit=0"],
+}
+
+
+def warnings(compiler, language, include, source):
+    """How often each warning is given."""
+    done = subprocess.run([compiler, f"-x{language}", f"-std={'c++17' if '++' in compiler else 'gnu11'}", "-O2", *STRICT[compiler],
+        f"-I{compat.PROGRAMS}", *include, "-c", "-o", os.devnull, source], capture_output=True, text=True, cwd=compat.PROGRAMS)
+    check(done.returncode == 0, f"{compiler} {source}: {done.stderr[-1000:]}")
+    return collections.Counter(re.findall(r"\[-W[^]]*\]", done.stderr)), done.stderr
+
+
+def test_no_more_warnings(k):
+    """With every warning, Kymo's headers give none in a program that LTTng's do not give."""
+    need_lttng()
+    ours = [f"-I{SOURCE / 'include' / 'kymo-lttng'}", f"-I{SOURCE / 'include'}"]
+    for compiler in STRICT:
+        # LTTng does not compile providers with negative values of enumerations in C++.
+        names = ("version0", "version1", "variety", "messages", *(() if "++" in compiler else ("version0-tp", "version1-tp", "variety-tp")))
+        for name in names:
+            language = "c++" if "++" in compiler else "c"
+            theirs, _ = warnings(compiler, language, [], compat.PROGRAMS / f"{name}.c")
+            found, text = warnings(compiler, language, ours, compat.PROGRAMS / f"{name}.c")
+            check(not found - theirs, f"{compiler} {name}: {found - theirs}\n{text[:3000]}")
 
 
 add_tests()

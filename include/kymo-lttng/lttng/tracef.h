@@ -24,7 +24,7 @@
 
 /* clang-format on */
 
-static __attribute__((noinline, unused, format(printf, 2, 0))) void kymo__lttng_vtracef(
+static inline __attribute__((cold, format(printf, 2, 0))) void kymo__lttng_vtracef(
 	const struct kymo_event *event, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
@@ -34,7 +34,7 @@ static __attribute__((noinline, unused, format(printf, 2, 0))) void kymo__lttng_
 		free(msg);
 }
 
-static __attribute__((noinline, unused, format(printf, 2, 3))) void kymo__lttng_tracef(
+static inline __attribute__((cold, format(printf, 2, 3))) void kymo__lttng_tracef(
 	const struct kymo_event *event, const char *format, ...)
 {
 	va_list ap;

@@ -26,7 +26,7 @@
 
 /* clang-format on */
 
-static __attribute__((noinline, unused, format(printf, 3, 0))) void kymo__lttng_vtracelog(
+static inline __attribute__((cold, format(printf, 3, 0))) void kymo__lttng_vtracelog(
 	const struct kymo_event *event, const char *func, const char *format, va_list ap)
 {
 	char small[512], *msg = kymo__format(small, sizeof(small), format, ap);
@@ -38,7 +38,7 @@ static __attribute__((noinline, unused, format(printf, 3, 0))) void kymo__lttng_
 		free(msg);
 }
 
-static __attribute__((noinline, unused, format(printf, 3, 4))) void kymo__lttng_tracelog(
+static inline __attribute__((cold, format(printf, 3, 4))) void kymo__lttng_tracelog(
 	const struct kymo_event *event, const char *func, const char *format, ...)
 {
 	va_list ap;

@@ -250,11 +250,11 @@ enum {
 #endif
 
 /* LTTng-UST's destructors of tracepoints, which programs switch off before they end in a hurry. */
-static inline __attribute__((unused)) void lttng_ust_tracepoint_disable_destructors(void)
+static inline void lttng_ust_tracepoint_disable_destructors(void)
 {
 }
 
-static inline __attribute__((unused)) void tracepoint_disable_destructors(void)
+static inline void tracepoint_disable_destructors(void)
 {
 }
 

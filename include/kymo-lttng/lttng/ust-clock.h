@@ -16,77 +16,69 @@ typedef int (*lttng_ust_clock_uuid_function)(char *uuid);
 typedef const char *(*lttng_ust_clock_name_function)(void);
 typedef const char *(*lttng_ust_clock_description_function)(void);
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_set_read64_cb(
-	lttng_ust_clock_read64_function callback)
+static inline int lttng_ust_trace_clock_set_read64_cb(lttng_ust_clock_read64_function callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_get_read64_cb(
-	lttng_ust_clock_read64_function *callback)
+static inline int lttng_ust_trace_clock_get_read64_cb(lttng_ust_clock_read64_function *callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_set_freq_cb(
-	lttng_ust_clock_freq_function callback)
+static inline int lttng_ust_trace_clock_set_freq_cb(lttng_ust_clock_freq_function callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_get_freq_cb(
-	lttng_ust_clock_freq_function *callback)
+static inline int lttng_ust_trace_clock_get_freq_cb(lttng_ust_clock_freq_function *callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_set_uuid_cb(
-	lttng_ust_clock_uuid_function callback)
+static inline int lttng_ust_trace_clock_set_uuid_cb(lttng_ust_clock_uuid_function callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_get_uuid_cb(
-	lttng_ust_clock_uuid_function *callback)
+static inline int lttng_ust_trace_clock_get_uuid_cb(lttng_ust_clock_uuid_function *callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_set_name_cb(
-	lttng_ust_clock_name_function callback)
+static inline int lttng_ust_trace_clock_set_name_cb(lttng_ust_clock_name_function callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_get_name_cb(
-	lttng_ust_clock_name_function *callback)
+static inline int lttng_ust_trace_clock_get_name_cb(lttng_ust_clock_name_function *callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_set_description_cb(
+static inline int lttng_ust_trace_clock_set_description_cb(
 	lttng_ust_clock_description_function callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_trace_clock_get_description_cb(
+static inline int lttng_ust_trace_clock_get_description_cb(
 	lttng_ust_clock_description_function *callback)
 {
 	(void)callback;
 	return -ENOSYS;
 }
 
-static inline __attribute__((unused)) int lttng_ust_enable_trace_clock_override(void)
+static inline int lttng_ust_enable_trace_clock_override(void)
 {
 	return -ENOSYS;
 }

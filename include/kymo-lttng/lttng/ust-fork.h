@@ -7,58 +7,58 @@
 
 #include <signal.h> /* programs have a sigset_t from here */
 
-static inline __attribute__((unused)) void lttng_ust_before_fork(void *set)
+static inline void lttng_ust_before_fork(void *set)
 {
 	(void)set;
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_fork_parent(void *set)
+static inline void lttng_ust_after_fork_parent(void *set)
 {
 	(void)set;
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_fork_child(void *set)
+static inline void lttng_ust_after_fork_child(void *set)
 {
 	(void)set;
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setns(void)
+static inline void lttng_ust_after_setns(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_unshare(void)
+static inline void lttng_ust_after_unshare(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setuid(void)
+static inline void lttng_ust_after_setuid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setgid(void)
+static inline void lttng_ust_after_setgid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_seteuid(void)
+static inline void lttng_ust_after_seteuid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setegid(void)
+static inline void lttng_ust_after_setegid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setreuid(void)
+static inline void lttng_ust_after_setreuid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setregid(void)
+static inline void lttng_ust_after_setregid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setresuid(void)
+static inline void lttng_ust_after_setresuid(void)
 {
 }
 
-static inline __attribute__((unused)) void lttng_ust_after_setresgid(void)
+static inline void lttng_ust_after_setresgid(void)
 {
 }
 

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static inline __attribute__((unused)) int lttng_ust_getcpu_override(int (*getcpu)(void))
+static inline int lttng_ust_getcpu_override(int (*getcpu)(void))
 {
 	(void)getcpu;
 	return -ENOSYS;

@@ -5,7 +5,7 @@
 
 #pragma GCC system_header
 
-static inline __attribute__((unused)) void lttng_ust_init_thread(void)
+static inline void lttng_ust_init_thread(void)
 {
 }
 

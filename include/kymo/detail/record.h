@@ -433,7 +433,7 @@ static inline __attribute__((unused, format(printf, 3, 0))) char *kymo__format(
 	return large;
 }
 
-static __attribute__((noinline, unused, format(printf, 2, 3))) void kymo__tracef(
+static inline __attribute__((cold, format(printf, 2, 3))) void kymo__tracef(
 	const struct kymo_event *event, const char *format, ...)
 {
 	char small[512], *msg;
@@ -447,7 +447,7 @@ static __attribute__((noinline, unused, format(printf, 2, 3))) void kymo__tracef
 		__builtin_free(msg);
 }
 
-static __attribute__((noinline, unused, format(printf, 3, 4))) void kymo__tracelog(
+static inline __attribute__((cold, format(printf, 3, 4))) void kymo__tracelog(
 	const struct kymo_event *event, const char *func, const char *format, ...)
 {
 	char small[512], *msg;
