@@ -6,7 +6,9 @@
 #define TRACEPOINT_PROVIDER extended
 
 #undef TRACEPOINT_INCLUDE_FILE
-#define TRACEPOINT_INCLUDE_FILE ./ extended - tp.h
+/* clang-format off */
+#define TRACEPOINT_INCLUDE_FILE ./extended-tp.h
+/* clang-format on */
 
 #if !defined(EXTENDED_TP_H) || defined(TRACEPOINT_HEADER_MULTI_READ)
 #define EXTENDED_TP_H
