@@ -155,7 +155,7 @@ static void add_trait(
 {
 	uint32_t number = ky_explain_key(a->x, key);
 
-	if (fact.type == KY_FACT_NONE || i->traits.n >= KY_MAX_TRAITS)
+	if (fact.type == KY_FACT_NONE || i->traits.n >= KY_MAX_TRAITS || number == UINT32_MAX)
 		return;
 	for (size_t k = 0; k < i->traits.n; k++) {
 		if (i->traits.v[k].key == number)

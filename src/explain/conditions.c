@@ -82,29 +82,11 @@ static void add_condition(struct work *w, double p, double explained, int rank, 
 
 /* --- columns --- */
 
-static const struct ky_fact *find_fact(const struct ky_instance *i, uint32_t key)
-{
-	for (size_t k = 0; k < i->traits.n; k++) {
-		if (i->traits.v[k].key == key)
-			return &i->traits.v[k].fact;
-	}
-	return NULL;
-}
-
 static double number_of(const struct work *w, const struct column *c, const struct ky_fact *f)
 {
 	if (f->type == KY_FACT_TEXT)
 		return c->is_length ? (double)strlen(ky_texts_get(&w->x->names, f->text)) : NAN;
 	return f->type == KY_FACT_INT ? (double)f->number : f->real;
-}
-
-static bool is_same_fact(const struct ky_fact *a, const struct ky_fact *b)
-{
-	if (a->type != b->type)
-		return false;
-	if (a->type == KY_FACT_REAL)
-		return a->real == b->real || (isnan(a->real) && isnan(b->real));
-	return a->type == KY_FACT_INT ? a->number == b->number : a->text == b->text;
 }
 
 static size_t count_values(const struct column *c)
@@ -115,7 +97,7 @@ static size_t count_values(const struct column *c)
 	for (size_t i = 0; i < c->n; i++) {
 		size_t k = 0;
 
-		while (k < n && !is_same_fact(&seen[k], &c->facts[i]))
+		while (k < n && ky_fact_compare(&seen[k], &c->facts[i]))
 			k++;
 		if (k < n)
 			continue;
@@ -160,7 +142,7 @@ static int make_column(struct work *w, struct column *c, uint32_t key, bool is_l
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < w->n_all; i++) {
-		const struct ky_fact *fact = find_fact(w->all[i], key);
+		const struct ky_fact *fact = ky_instance_fact(w->all[i], key);
 
 		if (!fact || (is_length && fact->type != KY_FACT_TEXT))
 			continue;
@@ -214,7 +196,7 @@ static double *numbers_of(const struct work *w, const struct column *c, uint32_t
 
 	*ret_n = 0;
 	for (size_t i = 0; numbers && i < n; i++) {
-		const struct ky_fact *fact = find_fact(v[i], key);
+		const struct ky_fact *fact = ky_instance_fact(v[i], key);
 
 		if (fact && !isnan(number_of(w, c, fact)))
 			numbers[(*ret_n)++] = number_of(w, c, fact);
@@ -550,21 +532,9 @@ struct values {
 	KY_VEC(struct value) v; /* sorted by fact */
 };
 
-/* Facts as keys that sort. */
-static int compare_facts(const struct ky_fact *a, const struct ky_fact *b)
-{
-	if (a->type != b->type)
-		return a->type < b->type ? -1 : 1;
-	if (a->type == KY_FACT_REAL)
-		return (a->real > b->real) - (a->real < b->real);
-	if (a->type == KY_FACT_TEXT)
-		return (a->text > b->text) - (a->text < b->text);
-	return (a->number > b->number) - (a->number < b->number);
-}
-
 static int compare_values(const void *a, const void *b)
 {
-	return compare_facts(&((const struct value *)a)->fact, &((const struct value *)b)->fact);
+	return ky_fact_compare(&((const struct value *)a)->fact, &((const struct value *)b)->fact);
 }
 
 static struct value *find_value(struct values *values, const struct ky_fact *fact)
@@ -600,7 +570,7 @@ static int collect_values(
 	}
 	for (size_t i = 0; i < w->f->affected.n + w->d->group->n_typical; i++) {
 		bool is_affected = i < w->f->affected.n;
-		const struct ky_fact *fact = find_fact(
+		const struct ky_fact *fact = ky_instance_fact(
 			is_affected ? w->f->affected.v[i]
 				    : w->d->group->typical[i - w->f->affected.n],
 			key);
@@ -619,7 +589,7 @@ static int compare_frequency(const void *a, const void *b)
 
 	if (x->affected != y->affected)
 		return x->affected > y->affected ? -1 : 1;
-	return compare_facts(&x->fact, &y->fact);
+	return ky_fact_compare(&x->fact, &y->fact);
 }
 
 /* Several values that are one condition together. */
@@ -809,7 +779,7 @@ static size_t count_affix(const struct work *w, uint32_t key, const struct value
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct ky_fact *fact = find_fact(instances[i], key);
+		const struct ky_fact *fact = ky_instance_fact(instances[i], key);
 
 		found += fact && fact->type == KY_FACT_TEXT &&
 			 has_affix(ky_texts_get(&w->x->names, fact->text), affix, v->length,
@@ -896,7 +866,7 @@ static int test_affixes(struct work *w, const struct column *c, uint32_t key)
 	size_t n_tried = 0;
 
 	for (size_t i = 0; i < KY_MIN(w->f->affected.n, (size_t)3); i++) {
-		const struct ky_fact *fact = find_fact(
+		const struct ky_fact *fact = ky_instance_fact(
 			w->f->affected.v[i * (w->f->affected.n - 1) / 2], key);
 		const char *text = fact && fact->type == KY_FACT_TEXT
 					   ? ky_texts_get(&w->x->names, fact->text)
@@ -957,7 +927,7 @@ static bool is_of_two_traces(const struct work *w)
 static bool has_key(const struct work *w, uint32_t key)
 {
 	for (size_t i = 0; i < w->f->affected.n; i++) {
-		if (find_fact(w->f->affected.v[i], key))
+		if (ky_instance_fact(w->f->affected.v[i], key))
 			return true;
 	}
 	return false;
@@ -1000,7 +970,7 @@ static bool is_around(const struct work *w, uint32_t name)
 		if (w->x->keys.v[key].kind != KY_TRAIT_CALLER)
 			continue;
 		for (size_t i = 0; i < w->f->affected.n; i++) {
-			const struct ky_fact *fact = find_fact(w->f->affected.v[i], key);
+			const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
 
 			if (fact && fact->text == name)
 				return true;

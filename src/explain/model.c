@@ -124,19 +124,44 @@ uint32_t ky_explain_thread(
 
 /* --- traits --- */
 
+struct key_node {
+	struct ky_hnode node;
+	uint32_t number;
+};
+
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key)
 {
-	for (size_t i = 0; i < x->keys.n; i++) {
-		const struct ky_trait_key *k = &x->keys.v[i];
+	const uint32_t words[] = {key.kind, key.name, key.field};
+	uint32_t hash = ky_hash(words, sizeof(words));
+	struct key_node *k;
 
-		if (k->kind == key.kind && k->name == key.name && k->field == key.field)
-			return (uint32_t)i;
+	for (struct ky_hnode *n = ky_htab_first(&x->by_key, hash); n; n = ky_htab_next(n)) {
+		const struct ky_trait_key *o;
+
+		k = ky_container_of(n, struct key_node, node);
+		o = &x->keys.v[k->number];
+		if (o->kind == key.kind && o->name == key.name && o->field == key.field)
+			return k->number;
 	}
-	return ky_vec_add(&x->keys, key) < 0 ? UINT32_MAX : (uint32_t)x->keys.n - 1;
+	k = malloc(sizeof(*k));
+	if (!k || ky_vec_add(&x->keys, key) < 0 || ky_htab_add(&x->by_key, &k->node, hash) < 0) {
+		free(k);
+		return UINT32_MAX;
+	}
+	k->number = (uint32_t)x->keys.n - 1;
+	return k->number;
 }
 
 void ky_explain_deinit(struct ky_explain *x)
 {
+	struct ky_hnode *n, *tmp;
+	size_t k;
+
+	ky_htab_foreach(&x->by_key, k, n, tmp)
+	{
+		free(ky_container_of(n, struct key_node, node));
+	}
+	ky_htab_deinit(&x->by_key);
 	for (size_t i = 0; i < x->threads.n; i++)
 		free(x->threads.v[i]);
 	ky_vec_deinit(&x->threads);
@@ -177,6 +202,32 @@ const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t com
 	return lo < i->parts.n && i->parts.v[lo].component == component ? &i->parts.v[lo] : NULL;
 }
 
+const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key)
+{
+	size_t lo = 0, hi = i->traits.n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (i->traits.v[mid].key < key)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < i->traits.n && i->traits.v[lo].key == key ? &i->traits.v[lo].fact : NULL;
+}
+
+int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
+{
+	if (a->type != b->type)
+		return a->type < b->type ? -1 : 1;
+	if (a->type == KY_FACT_REAL)
+		return (a->real > b->real) - (a->real < b->real);
+	if (a->type == KY_FACT_TEXT)
+		return (a->text > b->text) - (a->text < b->text);
+	return (a->number > b->number) - (a->number < b->number);
+}
+
 double ky_instance_company(const struct ky_instance *i, uint32_t name)
 {
 	for (size_t k = 0; k < i->company.n; k++) {
@@ -215,6 +266,13 @@ static int compare_parts(const void *a, const void *b)
 	return (x->component > y->component) - (x->component < y->component);
 }
 
+static int compare_traits(const void *a, const void *b)
+{
+	const struct ky_trait *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
 int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 {
 	size_t n = i->parts.n;
@@ -230,6 +288,8 @@ int ky_instance_close(struct ky_explain *x, struct ky_instance *i)
 			r = ky_instance_add(i, up, 0, p.ns);
 	}
 	qsort(i->parts.v, i->parts.n, sizeof(*i->parts.v), compare_parts);
+	if (i->traits.n)
+		qsort(i->traits.v, i->traits.n, sizeof(*i->traits.v), compare_traits);
 	free(i->slots);
 	free(i->company_before);
 	i->slots = NULL;

@@ -163,6 +163,7 @@ struct ky_explain {
 	KY_VEC(struct ky_explain_thread *) threads; /* owned */
 	struct ky_htab by_tid;
 	KY_VEC(struct ky_trait_key) keys;
+	struct ky_htab by_key;
 	KY_VEC(uint32_t) company; /* names, in the order in which they were met */
 	uint32_t span;		  /* the name asked for */
 	bool is_async;
@@ -176,6 +177,9 @@ void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
 /* The part of a component, or NULL. The instance is closed. */
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
+/* The fact of that key, or NULL. The instance is closed. */
+const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key);
+int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b);
 /* The part of its time while spans of that name ran in other threads: 0 .. 1. */
 double ky_instance_company(const struct ky_instance *i, uint32_t name);
 /* Adds to a part while the instance is open. 0 or -ENOMEM. */

@@ -34,33 +34,17 @@ struct search {
 
 static bool get_size(const struct ky_instance *i, uint32_t key, double *ret)
 {
+	const struct ky_fact *f;
+
 	if (key == POSITION_IN_TRACE || key == POSITION_IN_THREAD) {
 		*ret = key == POSITION_IN_TRACE ? i->ordinal : i->thread_ordinal;
 		return true;
 	}
-	for (size_t k = 0; k < i->traits.n; k++) {
-		const struct ky_fact *f = &i->traits.v[k].fact;
-
-		if (i->traits.v[k].key != key || f->type == KY_FACT_TEXT || f->is_hex)
-			continue;
-		*ret = f->type == KY_FACT_INT ? (double)f->number : f->real;
-		return true;
-	}
-	return false;
-}
-
-static bool has_fact(const struct ky_instance *i, uint32_t key, const struct ky_fact *like)
-{
-	for (size_t k = 0; k < i->traits.n; k++) {
-		const struct ky_fact *f = &i->traits.v[k].fact;
-
-		if (i->traits.v[k].key != key || f->type != like->type)
-			continue;
-		return f->type == KY_FACT_REAL	? f->real == like->real
-		       : f->type == KY_FACT_INT ? f->number == like->number
-						: f->text == like->text;
-	}
-	return false;
+	f = ky_instance_fact(i, key);
+	if (!f || f->type == KY_FACT_TEXT || f->is_hex)
+		return false;
+	*ret = f->type == KY_FACT_INT ? (double)f->number : f->real;
+	return true;
 }
 
 static bool is_picked(const struct ky_instance *i, const struct pick *p)
@@ -72,8 +56,11 @@ static bool is_picked(const struct ky_instance *i, const struct pick *p)
 		return ky_instance_company(i, p->company) >= .5;
 	if (p->component)
 		return part && part->count >= p->from;
-	if (!p->is_size)
-		return has_fact(i, p->key, &p->fact);
+	if (!p->is_size) {
+		const struct ky_fact *f = ky_instance_fact(i, p->key);
+
+		return f && !ky_fact_compare(f, &p->fact);
+	}
 	return get_size(i, p->key, &size) && size >= p->from && size <= p->to;
 }
 
@@ -118,22 +105,35 @@ static void try_pick(struct search *s, const struct pick *p)
 	s->best_p = chance;
 }
 
-/* The values of slow instances, each once. */
-static void try_values(struct search *s, uint32_t key)
+static int compare_facts(const void *a, const void *b)
 {
+	return ky_fact_compare(a, b);
+}
+
+/* The values that enough of the slow instances have. */
+static int try_values(struct search *s, uint32_t key)
+{
+	size_t n = 0, least = KY_MAX((size_t)MIN_SIZE, (size_t)(MIN_PART * (double)s->group->n_slow));
+	struct ky_fact *facts = calloc(s->group->n_slow + 1, sizeof(*facts));
+
+	if (!facts)
+		return -ENOMEM;
 	for (size_t i = 0; i < s->group->n_slow; i++) {
-		const struct ky_instance *slow = s->group->slow[i];
+		const struct ky_fact *f = ky_instance_fact(s->group->slow[i], key);
 
-		for (size_t k = 0; k < slow->traits.n; k++) {
-			struct pick p = {.key = key, .fact = slow->traits.v[k].fact};
-			bool is_new = slow->traits.v[k].key == key;
-
-			for (size_t j = 0; j < i && is_new; j++)
-				is_new = !is_picked(s->group->slow[j], &p);
-			if (is_new)
-				try_pick(s, &p);
-		}
+		if (f)
+			facts[n++] = *f;
 	}
+	if (n)
+		qsort(facts, n, sizeof(*facts), compare_facts);
+	for (size_t i = 0, j; i < n; i = j) {
+		for (j = i; j < n && !ky_fact_compare(&facts[i], &facts[j]);)
+			j++;
+		if (j - i >= least)
+			try_pick(s, &(struct pick){.key = key, .fact = facts[i]});
+	}
+	free(facts);
+	return 0;
 }
 
 /* The largest and the smallest half, quarter, and so on. */
@@ -208,8 +208,9 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 		/* What is known at the end only may follow from being slow. */
 		if (x->keys.v[key].kind >= KY_TRAIT_END)
 			continue;
-		try_values(&s, key);
-		r = try_sizes(&s, key);
+		r = try_values(&s, key);
+		if (!r)
+			r = try_sizes(&s, key);
 	}
 	for (uint32_t c = KY_ROOT + 1; c <= x->components.all.n; c++)
 		try_count(&s, c);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#define MAX_PROCESSORS	4096
 #define MAX_STEPS_DOWN	16		  /* from waker to waker, from holder to holder */
 #define MAX_ALL_HISTORY ((size_t)4 << 20) /* entries of all threads together, about */
 
@@ -144,6 +145,9 @@ uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t numbe
 		if (m->processors.v[i].trace_host == host && m->processors.v[i].number == number)
 			return (uint32_t)i;
 	}
+	/* A trace may claim any number. */
+	if (m->processors.n >= MAX_PROCESSORS)
+		return (uint32_t)m->processors.n - 1;
 	return ky_vec_add(&m->processors, p) < 0 ? UINT32_MAX : (uint32_t)m->processors.n - 1;
 }
 
