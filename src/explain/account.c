@@ -9,13 +9,14 @@
  */
 #include "explain/account.h"
 
-#include <math.h>
+#include <inttypes.h>
 
 #include "explain/timeline.h"
 
-#define SHORT_WAIT_NS 20000 /* an owner that waited less did not wait for the one before */
-#define WAKE_NS	      2000  /* an acquisition so long before the next event is no race */
-#define MIN_WAIT_NS   1000  /* waits that are charged to somebody */
+#define SHORT_WAIT_NS 20000  /* an owner that waited less did not wait for the one before */
+#define WAKE_NS	      2000   /* an acquisition so long before the next event is no race */
+#define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */
+#define MIN_WAIT_NS   1000   /* waits that are charged to somebody */
 #define CHARGE_BUDGET 4096
 #define MAX_SEEN      64 /* event names of an instance whose fields were taken */
 
@@ -634,6 +635,22 @@ static void begin_span(struct account *a, struct ky_timeline *t, const struct ky
 		open_window(a, t, w, t->stack.n);
 }
 
+/* What no event of its threads accounts for is one way, from begin to end. */
+static void close_instance(struct account *a, struct ky_instance *i)
+{
+	static const char ends[] = "(no event of its thread)";
+	int64_t rest = i->end_ns - i->begin_ns;
+
+	for (size_t k = 0; k < i->parts.n; k++)
+		rest -= i->parts.v[k].ns;
+	if (rest) {
+		uint32_t name = ky_texts_add(&a->x->names, ends, sizeof(ends) - 1);
+
+		check(a, ky_instance_add(i, child(a, KY_ROOT, KY_PART_WAY, name, name), 1, rest));
+	}
+	check(a, ky_instance_close(a->x, i));
+}
+
 /* The windows of instances that end with this event. */
 static void end_windows(struct account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
@@ -643,6 +660,7 @@ static void end_windows(struct account *a, struct ky_timeline *t, const struct k
 		if (!w->is_instance || w->to > e->ns)
 			continue;
 		end_instance(a, w->instance, e);
+		close_instance(a, w->instance);
 		t->active.v[i--] = t->active.v[--t->active.n];
 	}
 }
@@ -941,16 +959,55 @@ static bool is_interrupted(const struct ky_timeline *t, const struct ky_texts *n
 		       !strcmp(ky_texts_get(names, span), "softirq"));
 }
 
-static void add_waking(struct account *a, const struct ky_source_event *e, int64_t waker)
+/* A device stands for a thread: its number is below those of threads, and it has a name. */
+static uint32_t device_thread(struct account *a, uint32_t host, int64_t device)
+{
+	uint32_t thread = ky_explain_thread(
+		a->x, a->of->is_second, host, KY_DEVICE_TID - (device & UINT32_MAX), -1);
+	char name[64];
+
+	if (thread == UINT32_MAX)
+		return thread;
+	/* As the kernel has it: 20 bits of minor number. */
+	snprintf(name, sizeof(name), "block device %" PRId64 ":%" PRId64,
+		(device & UINT32_MAX) >> 20, device & 0xfffff);
+	a->x->threads.v[thread]->name = ky_texts_add(&a->x->names, name, strlen(name));
+	return thread;
+}
+
+/* The device whose completed request is the reason of an interrupt, if there is one. */
+static uint32_t interrupt_waker(
+	struct account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	const struct ky_processor *p = processor == UINT32_MAX
+					       ? NULL
+					       : &a->machine.processors.v[processor];
+
+	if (!p || p->block_ns < e->ns - BLOCK_WAKE_NS)
+		return UINT32_MAX;
+	return device_thread(a, e->host, p->block_device);
+}
+
+static void add_waking(
+	struct account *a, const struct ky_source_event *e, int64_t waker, uint32_t processor)
 {
 	struct ky_timeline *t = timeline_of(
 		a, e->host, ky_source_number(e, KY_FIELD_WOKEN_TID, 0), -1);
 	struct ky_timeline *by = waker > 0 ? timeline_of(a, e->host, waker, -1) : NULL;
+	uint32_t device = interrupt_waker(a, e, processor);
 
-	if (by && is_interrupted(by, &a->x->names))
+	if (by && (device != UINT32_MAX || is_interrupted(by, &a->x->names)))
 		by = NULL;
 	if (t)
-		check(a, ky_timeline_wake(t, e->ns, by ? by->thread : UINT32_MAX));
+		check(a, ky_timeline_wake(t, e->ns, by ? by->thread : device));
+}
+
+static void add_block_done(struct account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	struct ky_processor *p = &a->machine.processors.v[processor];
+
+	p->block_ns = e->ns;
+	p->block_device = ky_source_number(e, KY_FIELD_DEVICE, 0);
 }
 
 static uint32_t processor_of(struct account *a, const struct ky_source_event *e)
@@ -987,9 +1044,14 @@ static void add_event(struct account *a, const struct ky_source_event *e)
 			add_switch(a, e, processor);
 		return;
 	}
+	if (e->kind == KY_EVENT_BLOCK_DONE) {
+		if (processor != UINT32_MAX)
+			add_block_done(a, e, processor);
+		return;
+	}
 	tid = tid_of(a, e, processor);
 	if (e->kind == KY_EVENT_WAKING) {
-		add_waking(a, e, tid);
+		add_waking(a, e, tid, processor);
 		return;
 	}
 	if (tid > 0 && (t = timeline_of(a, e->host, tid, ky_source_number(e, KY_FIELD_PID, -1)))) {
@@ -1168,22 +1230,6 @@ static int add_windows(struct account *a)
 	return a->error;
 }
 
-/* What no event of its threads accounts for is one way, from begin to end. */
-static void close_instance(struct account *a, struct ky_instance *i)
-{
-	static const char ends[] = "(no event of its thread)";
-	int64_t rest = i->end_ns - i->begin_ns;
-
-	for (size_t k = 0; k < i->parts.n; k++)
-		rest -= i->parts.v[k].ns;
-	if (rest) {
-		uint32_t name = ky_texts_add(&a->x->names, ends, sizeof(ends) - 1);
-
-		check(a, ky_instance_add(i, child(a, KY_ROOT, KY_PART_WAY, name, name), 1, rest));
-	}
-	check(a, ky_instance_close(a->x, i));
-}
-
 static void deinit(struct account *a)
 {
 	struct ky_hnode *n, *tmp;
@@ -1236,8 +1282,10 @@ int ky_account_read(struct ky_explain *x, struct ky_source *s, struct ky_instanc
 	r = add_windows(&a);
 	if (!r)
 		r = read_all(&a);
-	for (size_t i = 0; i < n && !r && !a.error; i++)
-		close_instance(&a, chosen[i]);
+	for (size_t i = 0; i < n && !r && !a.error; i++) {
+		if (!chosen[i]->is_closed)
+			close_instance(&a, chosen[i]);
+	}
 	r = r ? r : a.error ? a.error : x->components.error ? x->components.error : x->names.error;
 	deinit(&a);
 	return r;

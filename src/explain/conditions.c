@@ -62,8 +62,11 @@ const char *ky_explain_thread_text(
 	const struct ky_explain_thread *t = x->threads.v[thread];
 	const char *name = ky_texts_get(&x->names, t->name);
 
-	snprintf(buf, size, "thread %" PRId64 "%s%s%s", t->tid, *name ? " (" : "", name,
-		*name ? ")" : "");
+	if (t->tid <= KY_DEVICE_TID)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "thread %" PRId64 "%s%s%s", t->tid, *name ? " (" : "", name,
+			*name ? ")" : "");
 	return buf;
 }
 

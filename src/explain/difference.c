@@ -241,8 +241,9 @@ static bool is_plain_event(const struct ky_explain *x, uint32_t name)
 {
 	const char *text = ky_texts_get(&x->names, name);
 
-	return name && strchr(text, ':') && !ends_in(text, "_begin") && !ends_in(text, "_end") &&
-	       !is_lock_event(x, name) && !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
+	return name && (strchr(text, ':') || strstr(text, "page_fault")) &&
+	       !ends_in(text, "_begin") && !ends_in(text, "_end") && !is_lock_event(x, name) &&
+	       !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
 	       !begins(x, name, "cyg_profile:");
 }
 

@@ -169,6 +169,9 @@ struct ky_explain {
 	bool is_async;
 };
 
+/* Numbers of what is no thread: a block device. */
+#define KY_DEVICE_TID (-1000)
+
 /* The thread of that number; makes it. UINT32_MAX without memory. */
 uint32_t ky_explain_thread(
 	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid);

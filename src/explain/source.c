@@ -55,6 +55,7 @@ static const char *const field_names[KY_N_FIELDS][3] = {
 	[KY_FIELD_NEXT_COMM] = {"next_comm"},
 	[KY_FIELD_WOKEN_TID] = {"tid", "pid"},
 	[KY_FIELD_ADDRESS] = {"addr"},
+	[KY_FIELD_DEVICE] = {"dev"},
 };
 
 /* Contexts are not fields of the event: a field "tid" of sched_waking is another thread's. */
@@ -212,6 +213,7 @@ static const struct fixed_kind kinds[] = {
 	{"sched_switch", KY_EVENT_SWITCH},
 	{"sched_waking", KY_EVENT_WAKING},
 	{"sched_wakeup", KY_EVENT_WAKING},
+	{"block_rq_complete", KY_EVENT_BLOCK_DONE},
 };
 
 static enum ky_event_kind fixed_kind(const char *provider, size_t len, const char *name)

@@ -26,7 +26,8 @@ enum ky_event_kind {
 	KY_EVENT_UNLOCK,
 	KY_EVENT_SWITCH,
 	KY_EVENT_WAKING,
-	KY_EVENT_LOST, /* not an event: a stream has not all events between begin_ns and ns */
+	KY_EVENT_BLOCK_DONE, /* a block device completed a request */
+	KY_EVENT_LOST,	     /* not an event: a stream has not all events between begin_ns and ns */
 };
 
 /* Fields that the account needs, by what they mean. */
@@ -45,6 +46,7 @@ enum ky_event_field {
 	KY_FIELD_NEXT_COMM,
 	KY_FIELD_WOKEN_TID,
 	KY_FIELD_ADDRESS, /* of the function */
+	KY_FIELD_DEVICE,
 	KY_N_FIELDS,
 };
 

@@ -113,7 +113,8 @@ static int compare_facts(const void *a, const void *b)
 /* The values that enough of the slow instances have. */
 static int try_values(struct search *s, uint32_t key)
 {
-	size_t n = 0, least = KY_MAX((size_t)MIN_SIZE, (size_t)(MIN_PART * (double)s->group->n_slow));
+	size_t n = 0,
+	       least = KY_MAX((size_t)MIN_SIZE, (size_t)(MIN_PART * (double)s->group->n_slow));
 	struct ky_fact *facts = calloc(s->group->n_slow + 1, sizeof(*facts));
 
 	if (!facts)

@@ -139,7 +139,8 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread)
 
 uint32_t ky_machine_processor(struct ky_machine *m, uint32_t host, int64_t number)
 {
-	struct ky_processor p = {.trace_host = host, .number = number, .thread = UINT32_MAX};
+	struct ky_processor p = {
+		.trace_host = host, .number = number, .thread = UINT32_MAX, .block_ns = INT64_MIN};
 
 	for (size_t i = 0; i < m->processors.n; i++) {
 		if (m->processors.v[i].trace_host == host && m->processors.v[i].number == number)

@@ -364,6 +364,51 @@ def test_asynchronous():
     check(new_trace(events), "it runs report:build, which typical ones do not")
 
 
+def test_disk():
+    """A request that a block device completes wakes the thread: in an interrupt of another thread."""
+    def work(p, i, f):
+        p.kernel("syscall_entry_fsync", p.cpu, fd=5)
+        if p.r.random() < .06:
+            p.switch(p.thread[0], 0, 2, "idle")
+            p.at += 900000
+            p.kernel("irq_handler_entry", p.cpu, irq=30)
+            p.kernel("block_rq_complete", p.cpu, dev=(8 << 20) + 16, sector=1)
+            p.at += 10
+            p.kernel("sched_waking", p.cpu, tid=p.thread[0])
+            p.kernel("irq_handler_exit", p.cpu, irq=30)
+            p.at += 4000
+            p.switch(0, p.thread[0], 0, "worker")
+        else:
+            p.spend(3)
+        p.kernel("syscall_exit_fsync", p.cpu, ret=0)
+    p = Kernel(30, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it waits in shop:checkout;fsync() until block device 8:16 wakes it")
+
+
+def test_page_faults():
+    def work(p, i, f):
+        for _ in range(300 if p.r.random() < .06 else 1):
+            p.kernel("x86_exceptions_page_fault_user", p.cpu, address=4096 * p.r.randrange(1000))
+            p.spend(3)
+    p = Kernel(31, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "event x86_exceptions_page_fault_user comes 300 times instead of once in shop:checkout")
+
+
+def test_part():
+    """Most slow ones are noise, longer than what one thread suffers from: that thread is named, with its part."""
+    def work(p, i, f):
+        p.spend(600 if p.thread[0] == 201 else 30)
+        if p.r.random() < .35:
+            p.at += int(p.r.uniform(300, 4000)) * 1000
+    path = Program(32, n=150, threads=8).make(work)
+    first = kymo("explain", path, "--span=shop:checkout")
+    assert "only in thread 201 (worker-1)" in first.split("ended")[0], first
+
+
 # ---------------------------------------------------------------- without a cause
 def test_nothing():
     """Many distributions, with and without stalls anywhere: at most 5 % of the answers may claim a cause."""
