@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a whole trace to its end and formats it as text and as JSON. The input is metadata, a NUL, and
- * the bytes of one stream. An input without a NUL is a stream of a trace with every kind of field.
+ * Reads a whole trace to its end and formats it as text and as JSON. The input is metadata, a NUL,
+ * and the bytes of one stream. An input without a NUL is a stream of a trace with every kind of
+ * field.
  */
 #include "linear.h"
 #include "reader/format.h"

@@ -34,7 +34,7 @@ void ky_index_header_init(struct ky_index_header *h);
 /* The entry of a finished packet at this offset of the stream file. */
 void ky_index_entry_init(struct ky_index_entry *e, const struct ky_ctf_packet *p, uint64_t offset);
 
-/* Where entry i lies in the index file. */
+/* The offset of entry i in the index file. */
 static inline uint64_t ky_index_offset(uint64_t i)
 {
 	return sizeof(struct ky_index_header) + i * sizeof(struct ky_index_entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What babeltrace2 makes of the metadata: a trace of one packet is written by hand, with every kind
- * of field and everything a hostile description could contain.
+ * Has babeltrace2 read the metadata: a trace of one packet is written by hand, with every kind of
+ * field and everything a hostile description could contain.
  */
 #include "ctf/tsdl.h"
 

@@ -215,7 +215,10 @@ static void put_scalar(struct ky_buf *b, const struct ky_field *f, uint8_t kind)
 	}
 }
 
-/* Whether there is one that has this name, but for an underscore: of these babeltrace2 takes the one for the other. */
+/*
+ * Whether one of the fields has this name, with or without an underscore before it. babeltrace2
+ * confuses names that differ only in that.
+ */
 static bool has_field(struct ky_desc siblings, const char *name)
 {
 	struct ky_field f;
@@ -228,8 +231,8 @@ static bool has_field(struct ky_desc siblings, const char *name)
 }
 
 /*
- * Puts as many underscores behind the name as make it no other field's. (The one that is put before every name in
- * TSDL, and that readers take away, is left out here.)
+ * Appends underscores to the name until no other field has it. (TSDL also has one before every
+ * name, which readers take away; it is left out here.)
  */
 static const char *make_unique(char name[COMPANION_NAME_MAX], const struct ky_desc *siblings)
 {
@@ -318,7 +321,7 @@ static void put_variant(struct ky_buf *b, const struct ky_field *f, const char *
 	ky_buf_puts(b, "}");
 }
 
-/* What comes before its name. */
+/* Writes the type of a field, up to the field's name. */
 static void put_type(struct ky_buf *b, const struct ky_field *f, const char *companion, int depth)
 {
 	struct ky_desc fields = ky_field_fields(f);

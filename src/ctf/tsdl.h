@@ -20,14 +20,15 @@ struct ky_tsdl_trace {
 	const char *machine_id, *product_uuid; /* "" where they are not known */
 	uint32_t uid, abi_bits;
 	struct ky_clock_info clock;
-	bool absolute_clock; /* for readers that merge traces of several boots; else only with those of the same one */
+	/* For readers that merge traces of several boots; otherwise they merge those of one boot. */
+	bool absolute_clock;
 };
 
 /* All append to b; errors are b's. */
 
-/* What stands first in a metadata file: trace, environment, clock, types. */
+/* The first part of a metadata file: trace, environment, clock, types. */
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
-/* mode: enum ky_set_mode. named: packets of threads' rings tell which thread's they are. */
+/* mode: enum ky_set_mode. named: packets of a thread's ring have the thread's name. */
 void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode, bool named);
 /* desc: a checked description (ky_desc_check). contexts: what each of its records begins with. */
 void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,

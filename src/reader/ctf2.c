@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CTF2-SPEC-2.0. What it leaves to extensions, and what this reader does not decode, is refused by
- * its name: bit orders that are not those of the byte order, floating point numbers of other than
- * 32 and 64 bits, integers of more than 64.
+ * CTF2-SPEC-2.0. Refuses by name all extensions, and the types that this reader does not decode:
+ * bit orders other than the usual one of the byte order, floating point numbers of other than 32
+ * and 64 bits, integers of more than 64 bits.
  */
 #include "reader/ctf2.h"
 
@@ -859,7 +859,8 @@ static void parse_fragment(struct parser *p, json *o)
 /* --- the whole --- */
 
 /*
- * One fragment of len bytes, without its separator. What the end of the text cuts off is left out.
+ * One fragment of len bytes, without its separator. A fragment that the end of the text cuts off is
+ * left out.
  */
 static void parse_text(
 	struct parser *p, struct json_tokener *tokener, const char *text, size_t len, bool is_last)

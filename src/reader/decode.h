@@ -14,8 +14,8 @@
 struct ky_value {
 	const struct ky_node *node;
 	union {
-		uint64_t
-			u; /* INT: sign-extended if signed; VARIANT: index of the option, or KY_NO_OPTION */
+		/* INT: sign-extended if signed; VARIANT: index of the option, or KY_NO_OPTION. */
+		uint64_t u;
 		double f;	  /* FLOAT */
 		const char *text; /* STRING and text arrays: n bytes, in the packet */
 		uint64_t at;	  /* ARRAY, SEQUENCE of plain numbers: bit offset of the first */

@@ -33,8 +33,8 @@ struct compiler {
 	bool failed;
 	struct ky_node *scopes[N_SCOPES];
 	int scope; /* being compiled */
-	struct ky_node *frames
-		[MAX_DEPTH]; /* nodes under construction, outermost first; n counts the children begun */
+	/* Nodes under construction, outermost first; n counts the children begun. */
+	struct ky_node *frames[MAX_DEPTH];
 	int depth;
 	uint32_t n_slots, max_slots;
 	const struct ky_clock *clock;	   /* of the stream being compiled, or NULL */
@@ -315,7 +315,8 @@ static void check_role(struct compiler *c, const struct ky_node *node)
 /* --- clocks --- */
 
 /*
- * Recognizes times that have no clock. They use the only clock, or one that counts nanoseconds from 0.
+ * Recognizes times that have no clock. They use the only clock, or one that counts nanoseconds
+ * from 0.
  */
 static bool is_unmapped_time(const struct compiler *c, const struct ky_node *node)
 {

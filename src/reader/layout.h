@@ -80,8 +80,8 @@ struct ky_node {
 	uint32_t n;	  /* children: members, options; 1 of arrays */
 	uint32_t slot;	  /* INT: the slot that stores the value, or KY_NO_SLOT */
 	uint32_t from;	  /* SEQUENCE: slot of its length; VARIANT: of its tag */
-	uint32_t
-		n_run; /* member of a STRUCT: number of members from here to the end of its run, or 0 */
+	/* Member of a STRUCT: number of members from here to the end of its run, or 0. */
+	uint32_t n_run;
 	uint64_t flat_bits; /* size of a member of a run; 0: it cannot be in one */
 	uint64_t run_bits;  /* size of the members from here to the end of the run */
 	uint64_t count;	    /* ARRAY */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the TSDL parser share: tokens and attributes (tsdl-attr.c), types
+ * Shared by the parts of the TSDL parser: tokens and attributes (tsdl-attr.c), types
  * (tsdl-types.c), blocks (tsdl.c). For these files only.
  *
- * Recursive descent. The first error sticks: the current token becomes the end of the text, so that
- * every loop ends, and what is under construction is abandoned with the arena.
+ * Recursive descent. The first error is kept, and makes the current token the end of the text, so
+ * that every loop ends. Unfinished types are freed with the arena.
  */
 #ifndef READER_TSDL_PARSE_H
 #define READER_TSDL_PARSE_H

@@ -32,7 +32,7 @@ enum ky_byte_order {
 	KY_ORDER_BE,
 };
 
-/* Where the search for a field begins. */
+/* The start of the search for a field. */
 enum ky_origin {
 	KY_FROM_NAME,  /* TSDL: the first words of the path are a scope's, or else look around */
 	KY_FROM_HERE,  /* the structure that the field is in, or one around it */
@@ -56,7 +56,7 @@ enum ky_encoding {
 	KY_UTF_32BE,
 };
 
-/* What a reader of packets does with a field of CTF 2: see enum ky_role. */
+/* The role of a field of CTF 2: see enum ky_role. */
 enum ky_tsdl_role {
 	KY_TSDL_ROLE_NONE,
 	KY_TSDL_ROLE_MAGIC,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parsers of TSDL and of CTF 2 do with types alike. */
+/* Types: the part that the parsers of TSDL and of CTF 2 share. */
 #ifndef READER_TYPES_H
 #define READER_TYPES_H
 
