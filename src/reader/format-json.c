@@ -295,7 +295,10 @@ static char *print_scope(
 	return print_members(p, to, event->scopes[scope].node, any);
 }
 
-/* All contexts in one object, whichever scope they were recorded in. The processor's number has its own place. */
+/*
+ * Prints the contexts of all scopes as one object. The processor's number is not among them, because
+ * it has its own member.
+ */
 static char *print_contexts(struct printer *p, char *to, const struct ky_item *event)
 {
 	const struct ky_node *packet = event->scopes[KY_SCOPE_PACKET_CONTEXT].node;
