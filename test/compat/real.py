@@ -193,6 +193,11 @@ def libcamera(lttng):
     run("ninja", "-C", work / "build", built["output"], log="libcamera")  # with all that is generated before it
     flags = [f for f in shlex.split(built["command"])[1:] if re.match(r"-[ID]|-std=|-include$|.*config\.h$", f) and str(STAGE) not in f]
     compile_both("libcamera", built["file"], *flags, cwd=work / "build", compiler="g++")
+    run("ninja", "-C", work / "build", log="libcamera")
+    needed = subprocess.run(["readelf", "-d", work / "build" / "src" / "libcamera" / "libcamera.so"], capture_output=True, text=True).stdout
+    if "lttng" in needed:
+        raise RuntimeError("libcamera found LTTng's library")
+    say("libcamera", "built whole by its own build system")
 
 
 def frr(lttng):

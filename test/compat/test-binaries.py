@@ -20,7 +20,8 @@ sys.path.insert(0, str(compat.HERE.parent / "integration"))
 import kymotest  # noqa: E402
 from kymotest import BUILD, SOURCE, Failure, check  # noqa: E402
 
-COMPILERS = {"c": ["gcc", "-std=gnu11"], "c_not_pic": ["gcc", "-std=gnu11", "-fno-pie"]}
+COMPILERS = {"c": [], "c_not_pic": ["-fno-pie"], "c_sanitized": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
+LINK = {"-fno-pie": ["-no-pie"]}
 HEADER = """#undef TRACEPOINT_PROVIDER
 #define TRACEPOINT_PROVIDER binary
 #undef TRACEPOINT_INCLUDE
@@ -51,11 +52,12 @@ def record(k, rule, command, *options, env=None):
     return compat.text_of(trace)
 
 
-def run(k, case, compiler):
+def run(k, case, flags):
     need_lttng()
+    compiler = ["gcc", "-std=gnu11", *flags]
     out = pathlib.Path(k.top, "build")
     out.mkdir()
-    tools = compat.Tools(compiler, compiler, [], [*(["-no-pie"] if "-fno-pie" in compiler else []), "-llttng-ust"], "lttng-gen-tp", os.environ, out)
+    tools = compat.Tools(compiler, compiler, [], [*LINK.get(flags[0] if flags else None, flags), "-llttng-ust"], "lttng-gen-tp", os.environ, out)
     command, preload = case.build(tools, case)
     preloads = os.pathsep.join(filter(None, [k.env.get("LD_PRELOAD"), str(preload) if preload else None]))
     text = record(k, ["-e", case.rule, *(["-f", case.filter] if case.filter else [])], command, env={"LD_PRELOAD": preloads} if preloads else {})
@@ -71,10 +73,10 @@ def run(k, case, compiler):
 
 def add_tests():
     for case in compat.CASES:
-        for name, compiler in COMPILERS.items():
+        for name, flags in COMPILERS.items():
             everywhere = case.name in ("version0", "messages")
             if case.of_2_13 and (everywhere or name == "c"):
-                globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = lambda k, case=case, compiler=compiler: run(k, case, compiler)
+                globals()[f"test_{case.name}_{case.build.__name__}_{name}"] = lambda k, case=case, flags=flags: run(k, case, flags)
 
 
 def build(k, main, *flags, name="binary", provider=True):
@@ -185,6 +187,61 @@ def test_switched_while_it_runs(k):
         p.stdin.close()
         p.wait()
     k.kymo("destroy", "demo")
+
+
+THREADS = """#include <pthread.h>
+    static void *work(void *p) { for (int i = 0; i < 100; i++) tracepoint(binary, number, i, "work", NULL); return p; }
+    int main(void) {
+        pthread_t t[4];
+        for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, work, NULL);
+        for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+        return 0; }"""
+
+
+def test_read_lock_inline(k):
+    """_LGPL_SOURCE: the program itself has the code of the read lock, and uses variables of the library for it."""
+    program = build(k, THREADS, "-D_LGPL_SOURCE", "-Wl,--no-as-needed", "-llttng-ust-common")
+    text = record(k, ["-e", "binary:*"], [program])
+    check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
+
+
+def test_beside_recompiled(k):
+    """One process has the provider twice: compiled with LTTng's headers, and with Kymo's."""
+    build(k, "void other(void); void other(void) { tracepoint(binary, number, 1, \"as it is\", NULL); }\n", "-shared", "-fPIC", name="libother.so")
+    program = build(k, "void other(void); int main(void) { tracepoint(binary, number, 2, \"recompiled\", NULL); other(); return 0; }",
+        f"-I{SOURCE / 'include' / 'kymo-lttng'}", f"-I{SOURCE / 'include'}", f"-L{k.top}", "-Wl,--no-as-needed", "-l:libother.so",
+        f"-Wl,-rpath,{k.top}")
+    text = record(k, ["-e", "binary:*"], [program])
+    check(text.count('s = "as it is"') == 1 and text.count('s = "recompiled"') == 1, f"an event of each: {text}")
+
+
+def test_functions_of_the_program(k):
+    """A function that the program registers is called with the arguments of a tracepoint, whether somebody records or not."""
+    program = build(k, """#include <stdio.h>
+        static int calls;
+        static void called(void *data, int n, const char *s, binary_function f) { (void)s, (void)f; calls += n == 3 && data == &calls; }
+        int main(void) {
+            int (*add)(const char *, const char *, void (*)(void), void *, const char *) = lttng_ust_tracepoint_provider_register;
+            add("binary", "number", (void (*)(void))called, &calls, lttng_ust_tracepoint_binary___number.signature);
+            tracepoint(binary, number, 3, "x", NULL);
+            lttng_ust_tracepoint_provider_unregister("binary", "number", (void (*)(void))called, &calls);
+            tracepoint(binary, number, 3, "x", NULL);
+            return calls != 1; }""", "-Wl,--no-as-needed", "-llttng-ust-tracepoint")
+    k.run([program], env={"LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")})
+
+
+def test_exceptions(k):
+    """Probes that end by longjmp, in the middle of a record, do not take memory for ever."""
+    program = build(k, """#include <setjmp.h>
+        static jmp_buf out;
+        static int leave(void) { longjmp(out, 1); }
+        static void once(int i) { if (!setjmp(out)) tracepoint(binary, number, i, "left", leave); }
+        int main(void) {
+            for (int i = 0; i < 100000; i++) once(i);
+            for (int i = 0; i < 10; i++) tracepoint(binary, number, i, "whole", NULL);
+            return 0; }""")
+    text = record(k, ["-e", "binary:*"], [program])
+    check(text.count('s = "whole"') == 10 and "left" not in text, f"the whole events alone: {text[:500]}")
 
 
 def test_other_version(k):
