@@ -291,8 +291,11 @@ static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 	uint64_t word = KY_SLOT_OWNED;
 
 	s->due = false;
-	if (s->drain.quarantined)
+	if (s->drain.quarantined) {
+		ky_drain_look(&s->drain, false);
+		s->due = set->flush;
 		return;
+	}
 	if (set->retiring)
 		word = 0;
 	else if (s->per_thread)

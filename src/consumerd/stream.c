@@ -573,13 +573,20 @@ uint64_t stream_kept(const struct stream *s)
 	return s->n_events - KY_MIN(s->base.kept_from, s->n_events);
 }
 
+/* A program that goes on overwriting its counts takes nothing from the others': the sum stays at its greatest. */
+static void add_lost(uint64_t *sum, uint64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = UINT64_MAX;
+}
+
 void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
 {
 	stats->recorded += s->n_events;
-	stats->discarded += ky_drain_lost(&s->drain);
-	stats->discarded_too_big += s->drain.lost[KY_LOST_TOO_BIG];
-	stats->discarded_refused += s->drain.lost[KY_LOST_REFUSED];
-	stats->discarded_no_slot += s->drain.lost[KY_LOST_NO_SLOT];
+	add_lost(&stats->discarded, ky_drain_lost(&s->drain));
+	add_lost(&stats->discarded_too_big, s->drain.lost[KY_LOST_TOO_BIG]);
+	add_lost(&stats->discarded_refused, s->drain.lost[KY_LOST_REFUSED]);
+	add_lost(&stats->discarded_no_slot, s->drain.lost[KY_LOST_NO_SLOT]);
 	stats->unwritten += s->n_unwritten;
 	stats->bytes += s->base.n_bytes + s->file.size;
 	stats->packets += s->base.n_packets + s->file.n_packets;

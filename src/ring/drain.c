@@ -74,10 +74,20 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
 		d, pos, pos ? fetch(&entry->begin_count) : 0, pos ? fetch(&entry->begin_ts) : 0);
 }
 
+/* More events than a ring can lose between two looks, hours apart; 5 ns each. */
+#define LOST_MAX     ((uint64_t)1 << 40)
+#define LOST_SUM_MAX ((uint64_t)1 << 60)
+
+/* A count that went back, or grew by more than it can, was overwritten: only what comes on top of it counts. */
 static void look_at_lost(struct ky_drain *d)
 {
-	for (unsigned int i = 0; i < KY_LOST_REASONS; i++)
-		d->lost[i] = KY_MAX(d->lost[i], fetch(&d->ctl->lost[i]));
+	for (unsigned int i = 0; i < KY_LOST_REASONS; i++) {
+		uint64_t seen = fetch(&d->ctl->lost[i]), more = seen - d->lost_seen[i];
+
+		d->lost_seen[i] = seen;
+		if (more <= LOST_MAX)
+			d->lost[i] = KY_MIN(d->lost[i] + more, LOST_SUM_MAX);
+	}
 }
 
 /*
@@ -101,12 +111,31 @@ static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 	return word;
 }
 
+/*
+ * Programs go on writing into a ring that was given up: what they record is lost, and the head counts it. A head that moved
+ * by more than the ring, or by fewer bytes than so many records take, was overwritten again.
+ */
+static void look_at_abandoned(struct ky_drain *d)
+{
+	uint64_t word = fetch_head(d), ring_size = (uint64_t)d->n_blocks * d->block_size;
+	uint64_t bytes = ky_head_pos(word, (uint32_t)d->abandoned_head) -
+			 (uint32_t)d->abandoned_head;
+	uint64_t n = (uint32_t)((word >> 32) - (d->abandoned_head >> 32));
+
+	d->abandoned_head = word;
+	if (bytes <= ring_size && n <= bytes / KY_HEADER_COMPACT)
+		d->n_abandoned += n;
+	look_at_lost(d);
+}
+
 int ky_drain_look(struct ky_drain *d, bool settle)
 {
 	uint64_t word, head;
 
-	if (d->quarantined)
+	if (d->quarantined) {
+		look_at_abandoned(d);
 		return -EBADMSG;
+	}
 	word = fetch_head(d);
 	d->settled = false;
 	if (settle)
@@ -114,6 +143,7 @@ int ky_drain_look(struct ky_drain *d, bool settle)
 	head = ky_head_pos(word, d->pos);
 	if (!head_valid(d, head)) {
 		d->quarantined = true;
+		d->abandoned_head = word;
 		return -EBADMSG;
 	}
 	d->head = head;
@@ -203,7 +233,7 @@ void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece)
 
 uint64_t ky_drain_lost(const struct ky_drain *d)
 {
-	uint64_t sum = 0;
+	uint64_t sum = d->n_abandoned;
 
 	for (unsigned int i = 0; i < KY_LOST_REASONS; i++)
 		sum += d->lost[i];

@@ -7,7 +7,8 @@
  * Invariant: where we are (`pos`), what we counted and the greatest clock we saw are private; every
  * word of the ring is fetched once, checked or clamped, and only the copy is used. So a program
  * that scribbles over the ring can spoil what its own records say, and nothing else: a piece always
- * lies inside the ring's data, clocks never go back, counts never exceed what the bytes can hold.
+ * lies inside the ring's data, clocks never go back, counts of records never exceed what the bytes can hold, and counts of
+ * lost events never go back or grow by more than is possible.
  *
  * Nothing here writes the ring. Telling the writers that room is free (the `consumed` word) is the
  * caller's: he stores `pos` with release once the pieces before it are safe.
@@ -29,12 +30,15 @@ struct ky_drain {
 	/* no earlier than the records before it, no later than the others; 0 at the start */
 	uint64_t ts;
 	/* the copy that ky_drain_look made */
-	uint64_t head;			/* position up to which pieces are given; >= pos */
-	uint64_t head_count;		/* records before it */
-	uint64_t head_ts;		/* end of their clocks; if `settled` */
-	uint64_t lost[KY_LOST_REASONS]; /* never decreases */
-	bool settled;			/* head_ts belongs to head */
-	bool quarantined;		/* the head made no sense once: never read again */
+	uint64_t head;			     /* position up to which pieces are given; >= pos */
+	uint64_t head_count;		     /* records before it */
+	uint64_t head_ts;		     /* end of their clocks; if `settled` */
+	uint64_t lost[KY_LOST_REASONS];	     /* never decreases */
+	uint64_t lost_seen[KY_LOST_REASONS]; /* what the ring said at the last look */
+	bool settled;			     /* head_ts belongs to head */
+	bool quarantined;	 /* the head made no sense once: no record is read again */
+	uint64_t abandoned_head; /* of the last look since then */
+	uint64_t n_abandoned;	 /* records that writers have published since then */
 };
 
 struct ky_drain_piece {
@@ -76,7 +80,7 @@ int ky_drain_look(struct ky_drain *d, bool settle);
 bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece);
 /* The piece is safe (or given up): the next one begins behind it. */
 void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece);
-/* Events lost for all reasons, as of the last look. */
+/* Events lost for all reasons, as of the last look; those that went into a quarantined ring too. */
 uint64_t ky_drain_lost(const struct ky_drain *d);
 
 #endif

@@ -320,6 +320,17 @@ static void test_hostile_table(void **state)
 	r->ctl->lost[0] = 3;
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	assert_int_equal(ky_drain_lost(&r->drain), 5);
+	r->ctl->lost[0] = UINT64_MAX - 1000;
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), 5);
+	r->ctl->lost[0] += 7; /* lost by others, after somebody had overwritten the count */
+	assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	assert_int_equal(ky_drain_lost(&r->drain), 12);
+	for (unsigned int i = 0; i < 1u << 21; i++) {
+		r->ctl->lost[i % KY_LOST_REASONS] += (uint64_t)1 << 40;
+		assert_int_equal(ky_drain_look(&r->drain, false), 0);
+	}
+	assert_in_range(ky_drain_lost(&r->drain), (uint64_t)1 << 60, (uint64_t)1 << 63);
 	assert_true(ky_drain_next(&r->drain, false, &p));
 	assert_int_equal(p.len, LIMIT);
 	assert_int_equal(p.n_events, LIMIT / KY_HEADER_COMPACT);

@@ -8,14 +8,17 @@ or changed.
 KYMO_TEST_STORES: how many words; KYMO_TEST_SEED: what chance begins with.
 """
 
+import mmap
 import os
 import random
 import re
 import shutil
+import struct
 
 import kymotest
 from emitcheck import SCALE, check_values
-from kymotest import check, equal, main
+from kymotest import check, equal, main, wait_for
+from program import EMPTY, Program
 
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 STORES = int(os.environ.get("KYMO_TEST_STORES", 1000000)) // SCALE
@@ -129,6 +132,27 @@ def test_threads_buffers(k):
     others_meanwhile(k, app)
     scribbled(k, app)
     lives(k, consumer)
+    k.kymo("destroy", "s", status=None)
+
+
+def test_counted_when_given_up(k):
+    """What programs record into a ring that was given up is counted; a count that cannot be takes nothing from it."""
+    k.start_daemon()
+    k.record("emit:*", "shop:*")
+    program = Program(k, EMPTY)
+    program.serve()
+    (number,) = program.fds
+    geometry = program.geometry[number]
+    with mmap.mmap(program.fds[number][0], geometry.total) as memory:
+        for ring in range(geometry.n_rings):
+            struct.pack_into("<Q", memory, geometry.control_of(ring) + 64, 2**64 - 1000)
+            struct.pack_into("<Q", memory, geometry.control_of(ring), 77 << 32 | geometry.block_size - 1)
+    wait_for(lambda: k.daemon_log().count("has damaged this ring") == geometry.n_rings, "the rings to be given up")
+    for _ in range(3):
+        k.app("emit", "-n", 1000)
+    counts = k.kymo_json("stop", "s")["sessions"][0]
+    equal((counts["recorded"], counts["discarded"]), (0, 3000), "recorded and discarded")
+    program.close()
     k.kymo("destroy", "s", status=None)
 
 
