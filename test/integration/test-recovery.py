@@ -117,6 +117,10 @@ def test_all_options(k):
     k.kymo("disable-event", "-c", "big", "never:*")
     k.kymo("add-context", "-t", "vtid", "-t", "procname", "-c", "big")
     k.kymo("track", "--vuid=0,4711")
+    k.kymo("enable-event", "-c", "gone", "a:*", "b:*")
+    k.kymo("disable-event", "--remove", "-c", "gone", "a:*")
+    k.kymo("set", "-c", "big", "read-timer=5ms", "event-conflict=refuse")
+    k.kymo("enable-rotation", "--timer=1h", "--size=1G")
     k.kymo("create", "b", "--snapshot", "-o", k.traces / "b")
     k.kymo("enable-event", "*")
     k.kymo("start", "b")
@@ -132,6 +136,27 @@ def test_all_options(k):
     k.kymo("destroy", "-a")
     events = read_trace(k.traces / "a")[0]
     equal(sorted(int(kymotest.re.search(r"seq = (\d+)", e.fields)[1]) for e in events), list(range(1, 300, 3)), "events")
+
+
+def test_refused_requests(k):
+    """The journal has what was done: refused requests leave nothing in it, in any number, and a successor does not carry them out."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    k.kymo("enable-event", "-c", "c", "emit:*")
+    k.kymo("add-context", "-t", "callstack:4", "-c", "c")
+    journal = k.rundir / "sessions" / "s"
+    before, size = state(k), journal.stat().st_size
+    refused = (
+        ("enable-channel", "c"), ("enable-channel", "d", "--subbuf-size=0"), ("disable-channel", "d"),
+        ("set", "-c", "c", "read-timer=-1"), ("enable-event", "-c", "d", "x:*", "--filter", "a ="), ("disable-event", "-c", "c", "x:*"),
+        ("add-context", "-t", "vpid", "-t", "callstack:8", "-c", "c"), ("untrack", "--vpid=7"), ("track", "--vpid=1,x"),
+        ("disable-rotation", "--size"), ("resume",))
+    for command in refused:
+        check(k.kymo(*command, status=None).returncode != 0, f"{command} was not refused")
+    equal(journal.stat().st_size, size, "bytes of the journal after refused requests")
+    kill_daemon(k)
+    restart(k)
+    equal(state(k), before, "what the successor knows")
 
 
 def test_identifiers(k):
