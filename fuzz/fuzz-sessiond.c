@@ -64,7 +64,7 @@ static void consumer_answers(struct ky_timer *t)
 		op_done(c->rotated, 0, "");
 	}
 	if (c->quit_cookie)
-		c->ops->gone(c, false);
+		c->ops->ended(c, false);
 	else if (!c->ready) {
 		c->ready = true;
 		c->ops->ready(c, 0, "");
@@ -113,7 +113,7 @@ void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
 }
 
-void consumer_tell_timers(struct consumer *c, const struct channel *channel)
+void consumer_send_timers(struct consumer *c, const struct channel *channel)
 {
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages between a traced program (its listener thread) and a session daemon, on RUNDIR/app.sock.
- * docs/protocol.md tells the conversation; numbers are never reused.
+ * docs/protocol.md describes the conversation. Numbers are never reused.
  */
 #ifndef PROTO_APP_H
 #define PROTO_APP_H
@@ -126,7 +126,7 @@ enum ky_level_type {
 	F(u32, named) /* 1: the rings say which thread's they are, for which it must ask the system */
 
 /*
- * What a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the
+ * The contexts that a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the
  * trace's description; entry i is context i of the set, for ever. Sent before the first MAP that needs it, and again,
  * longer, when the channel gets more.
  */

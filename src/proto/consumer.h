@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages between the session daemon and the consumer of one session, on a SOCK_SEQPACKET pair that
- * the consumer inherits as descriptor 3. docs/protocol.md tells the conversation.
+ * the consumer inherits as descriptor 3. docs/protocol.md describes the conversation.
  */
 #ifndef PROTO_CONSUMER_H
 #define PROTO_CONSUMER_H
@@ -35,8 +35,8 @@ enum ky_cons_type {
  * exists, and recording goes on behind the last whole packet of each stream. RING_SETs that the dead one had are sent
  * again.
  *
- * rendezvous: path of the socket where the daemon's successor listens. When the daemon hangs up, a consumer that was told
- * one goes on, and calls there until somebody answers, or the directory has gone. "": a hang-up means QUIT.
+ * rendezvous: path of the socket where the daemon's successor listens. When the daemon hangs up, a consumer that has
+ * one goes on, and calls there until somebody answers, or the directory is removed. "": a hang-up means QUIT.
  */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \

@@ -294,7 +294,7 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 {
 	const char *names[KY_FIELDS_MAX], *why = NULL;
 	struct ky_field f;
-	bool aside = false;
+	bool filter_only = false;
 	uint32_t n = 0;
 
 	if (d->n_fields > *n_left)
@@ -303,10 +303,10 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 	while (!why && ky_desc_next_field(d, &f)) {
 		why = check_field(&f, depth, n_left);
 		if (f.flags & KYMO_FIELD_ASIDE)
-			aside = true;
-		else if (aside && !why)
+			filter_only = true;
+		else if (filter_only && !why)
 			why = "a field that is recorded comes behind one that is not";
-		if (aside && depth && !why)
+		if (filter_only && depth && !why)
 			why = "a field in a field is for filters only";
 		for (uint32_t i = 0; i < n && !why; i++)
 			why = check_names(names[i], f.name);

@@ -11,7 +11,7 @@
  *                n_labels x { str label, u64 lo, u64 hi };
  *                for what has fields itself (STRUCT, VARIANT): u32 n_fields, n_fields x bytes field
  *
- * KYMO_FIELD_MEDIA is told as the enumeration that it is, with one label: the media type.
+ * KYMO_FIELD_MEDIA is described as the enumeration that it is, with one label: the media type.
  */
 #ifndef PROTO_DESC_H
 #define PROTO_DESC_H
@@ -60,7 +60,7 @@ void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
 struct ky_desc {
 	const char *provider, *name;
 	int32_t loglevel;
-	uint32_t n_fields;	 /* that ky_desc_next_field has still to tell */
+	uint32_t n_fields;	 /* that ky_desc_next_field has still to return */
 	struct ky_reader fields; /* private: of ky_desc_next_field */
 };
 

@@ -99,7 +99,7 @@ static void test_refused(void **state)
 		{KYMO_FIELD_ARRAY, KYMO_FIELD_VARIANT, 0, 0, 2, "v", options}, {0}};
 	static const struct kymo_field hidden[] = {
 		{UINT, 0, 4, KYMO_FIELD_ASIDE, 0, "x", NULL}, {0}};
-	static const struct kymo_field aside[] = {{STRUCT, 0, 0, 0, 0, "s", hidden}, {0}};
+	static const struct kymo_field filter_only[] = {{STRUCT, 0, 0, 0, 0, "s", hidden}, {0}};
 	static const struct kymo_field unknown[] = {{15, 0, 4, 0, 0, "x", NULL}, {0}};
 	static const struct kymo_field within[] = {{STRUCT, 0, 0, 0, 0, "s", unknown}, {0}};
 
@@ -109,7 +109,7 @@ static void test_refused(void **state)
 	refused(shorter,
 		"a field has the name of one before it, but for an underscore: babeltrace2 would take them for the same");
 	refused(variants, "an array's elements are of an unknown kind or size");
-	refused(aside, "a field in a field is for filters only");
+	refused(filter_only, "a field in a field is for filters only");
 	refused(within, "a field is of an unknown kind or size");
 }
 

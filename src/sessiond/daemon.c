@@ -58,7 +58,7 @@ static void make_room(struct daemon *d)
 	ky_timer_set(&d->env.loop, &d->stop_timer, MAKE_ROOM_NS);
 }
 
-/* Whoever waited for the last program finds its events in the trace, though the daemon stays a while. */
+/* The events of the last program are in the trace when it has ended, although the daemon stays a while. */
 static void watch_use(struct daemon *d)
 {
 	bool unused = ky_list_empty(&d->peers.apps) && ky_list_empty(&d->control.clients);
@@ -279,7 +279,7 @@ static void watch_run(struct daemon *d)
 		ky_watch_add(&d->env.loop, &d->run_watch, d->run.watch_fd, EPOLLIN, run_changed);
 }
 
-/* Where the kernel does not tell the counter's frequency, it is measured now and not in the loop.
+/* If the kernel does not provide the counter's frequency, it is measured now and not in the loop.
  */
 static void warm_clock(enum ky_clock clock)
 {
@@ -302,7 +302,7 @@ static int publish_first(struct daemon *d)
 	return ret;
 }
 
-/* What a predecessor left is ours: others may come. */
+/* The predecessor's sessions are taken over: applications and clients may connect. */
 static void serve(struct op *op, int status, const char *message)
 {
 	struct daemon *d = ky_container_of(op, struct daemon, served);
@@ -331,7 +331,7 @@ static void read_host(struct env *e)
 {
 	read_line("/proc/sys/kernel/random/boot_id", e->boot_id, sizeof(e->boot_id));
 	read_line("/etc/machine-id", e->machine_id, sizeof(e->machine_id));
-	/* Root's alone; what a hypervisor tells its guest. */
+	/* A hypervisor's name for its guest. Only root can read it. */
 	read_line("/sys/class/dmi/id/product_uuid", e->product_uuid, sizeof(e->product_uuid));
 	if (gethostname(e->hostname, sizeof(e->hostname) - 1) < 0)
 		e->hostname[0] = '\0';
@@ -361,7 +361,7 @@ static int write_pidfile(const struct daemon *d)
 	return 0;
 }
 
-/* Of several users none takes all the descriptors that the daemon may have. */
+/* No user of several may take all descriptors that the daemon can have. */
 static unsigned user_apps_max(const struct daemon *d)
 {
 	struct rlimit lim;

@@ -20,7 +20,7 @@
 #define JOURNAL_MAX    (64 << 20) /* bytes of one journal */
 #define JOURNAL_FORMAT 2u
 
-/* Of a session's journal; or of the directory, if the name is "". In one static buffer. */
+/* Returns the path of a session's journal, or of the directory if the name is "", in one static buffer. */
 static const char *path_of(const struct env *e, const char *name)
 {
 	static char path[RUNDIR_MAX + sizeof(KY_RUN_SESSIONS) + NAME_MAX + 2];
@@ -625,7 +625,7 @@ static void read_line(struct env *e, const char *name, const char *text)
 }
 
 /*
- * A file that ends within a line was being written when the daemon died: that line told of nothing yet. Returns where the
+ * A file that ends within a line was being written when the daemon died: nothing has relied on that line yet. Returns where the
  * last whole one ends.
  */
 static off_t read_file(struct env *e, const char *name, const char *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a session daemon writes down so that its successor can go on where it was killed: a file for each session in
- * RUNDIR/sessions, of lines of JSON. docs/recovery.md has the lines.
+ * The journal of a session, from which a successor goes on where this daemon was killed: a file in RUNDIR/sessions, of lines
+ * of JSON (docs/recovery.md).
  *
  * The journal observes the model, and writes what was done, not what was asked for. Numbers that others rely on are written
  * before they take effect. To replay it means to call the functions that commands call.

@@ -140,7 +140,7 @@ void launch_log(struct launch *l, const char *log_path)
 	ky_log_to_file(l->log_fd, true);
 }
 
-/* What the consumers say on stderr goes into the same log. */
+/* The consumers' stderr goes into the same log. */
 static void detach(struct launch *l)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -187,6 +187,6 @@ void launch_ready(struct launch *l)
 	if (l->ready)
 		*l->ready = true;
 	if (l->ready_fd >= 0 && write(l->ready_fd, "", 1) < 0)
-		ky_warning("the launcher has gone: %s", strerror(errno));
+		ky_warning("the launcher does not wait any more: %s", strerror(errno));
 	l->ready_fd = ky_close(l->ready_fd);
 }

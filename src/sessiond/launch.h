@@ -17,7 +17,7 @@
 struct launch {
 	bool background; /* fork; the launcher waits */
 	bool detach;	 /* and when ready, leave the terminal: log to a file */
-	bool sig_parent; /* SIGUSR1 to whoever started the launcher */
+	bool sig_parent; /* SIGUSR1 to the process that started the launcher */
 	bool restarted;	 /* this is the successor of a daemon that was killed */
 	pid_t parent;
 	bool *ready;  /* shared with the guard; NULL: there is none */
@@ -32,7 +32,7 @@ struct launch {
 int launch_begin(struct launch *l);
 /* There is a run directory: log_path is where a daemon that will detach logs from now on, until then on stderr as well. */
 void launch_log(struct launch *l, const char *log_path);
-/* The daemon serves: tells launcher, parent and service manager. */
+/* The daemon serves: notifies launcher, parent and service manager. */
 void launch_ready(struct launch *l);
 
 #endif

@@ -52,7 +52,7 @@ static void send_away(int fd)
 	int len = ky_cons_quit_encode(&w, &(struct ky_cons_quit){.cookie = 1});
 
 	if (len > 0 && send(fd, buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		ky_warning("a consumer of a predecessor's could not be told to end");
+		ky_warning("cannot send QUIT to a consumer of a predecessor");
 	ky_close(fd);
 }
 

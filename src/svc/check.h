@@ -3,8 +3,8 @@
  * Invariants that daemons check while they run. One that does not hold is a mistake of ours: the daemon logs it and aborts,
  * because what it would do next is not known to be harmless. Others go on without it (docs/recovery.md).
  *
- * What a peer, a client or a file says is no invariant: whoever could break a check could stop the daemon. The library in
- * other people's processes checks nothing this way.
+ * Data from a peer, a client or a file is never checked this way: it could stop the daemon. The library in other people's
+ * processes checks nothing this way.
  */
 #ifndef SVC_CHECK_H
 #define SVC_CHECK_H

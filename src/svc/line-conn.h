@@ -43,7 +43,7 @@ struct ky_line_conn {
 int ky_line_conn_init(
 	struct ky_line_conn *c, struct ky_loop *loop, int fd, const struct ky_line_conn_ops *ops);
 void ky_line_conn_deinit(struct ky_line_conn *c);
-/* The answer to the last line; text has no newline. Errors are told by `closed`. */
+/* Sends the answer to the last line; text has no newline. Errors are reported by closed(). */
 void ky_line_conn_answer(struct ky_line_conn *c, const char *text);
 
 #endif

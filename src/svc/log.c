@@ -50,7 +50,7 @@ char *ky_log_escape(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-/* What cannot be written cannot be told, either. */
+/* A line that cannot be written cannot be reported, either. */
 static void write_to(int fd, const char *line, int n)
 {
 	if (fd >= 0 && write(fd, line, (size_t)KY_MIN(n, LINE_MAX_BYTES + 127)) < 0)

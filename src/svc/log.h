@@ -30,7 +30,7 @@ void ky_log(enum ky_log_level level, const char *fmt, ...) KY_PRINTF(2, 3);
 #define ky_info(...)	ky_log(KY_LOG_INFO, __VA_ARGS__)
 #define ky_debug(...)	ky_log(KY_LOG_DEBUG, __VA_ARGS__)
 
-/* Copies text to buf with \xNN for control characters; cuts it to fit. Returns buf. */
+/* Copies text to buf with \xNN for control characters; cuts it off. Returns buf. */
 char *ky_log_escape(char *buf, size_t size, const char *text);
 
 #endif

@@ -46,8 +46,7 @@ static struct out *out_new(const void *buf, size_t len, const int *fds, size_t n
 	return o;
 }
 
-/* What a waiting message counts against the peer's bound: a descriptor is dearer than its four
- * bytes. */
+/* Returns what a queued message counts against the peer's limit: a descriptor costs more than its four bytes. */
 static size_t out_cost(size_t len, size_t n_fds)
 {
 	return sizeof(struct out) + len + n_fds * 1024;
@@ -89,7 +88,7 @@ void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 	if (c->failed)
 		return;
 	c->failed = true;
-	/* A peer that has gone meanwhile is no fault. */
+	/* A peer may have closed the connection meanwhile: that is no error. */
 	c->error = error == -EPIPE || error == -ECONNRESET ? 0 : error;
 	ky_watch_remove(&c->watch);
 	drop_queue(c);
@@ -196,7 +195,7 @@ static int flush_queue(struct ky_msg_conn *c)
 	return ky_watch_modify(&c->watch, EPOLLIN);
 }
 
-/* All descriptors that came with msg; more than fit have been closed by the kernel (MSG_CTRUNC). */
+/* Collects the descriptors that came with msg. The kernel has closed those that there was no room for (MSG_CTRUNC). */
 static size_t collect_fds(struct msghdr *msg, int fds[CONTROL_FDS])
 {
 	struct cmsghdr *cmsg;

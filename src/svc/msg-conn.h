@@ -17,7 +17,7 @@
 
 struct ky_msg_conn;
 
-/* What waits for several connections together; and how much may. */
+/* Limits the queued messages of several connections together. */
 struct ky_msg_account {
 	size_t n_bytes, max_bytes;
 };

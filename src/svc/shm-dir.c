@@ -70,7 +70,7 @@ static bool copies_on_write(const struct statfs *fs)
 	return false;
 }
 
-/* Is it for us alone, and fit for memory? One that will not do stays as it is: it may be /dev/shm itself. */
+/* Is it for us alone, and can it hold memory? A directory that cannot be used is not changed: it may be /dev/shm itself. */
 static int take(int fd)
 {
 	struct statfs fs;

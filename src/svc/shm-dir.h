@@ -7,7 +7,7 @@
  *   DIR/metadata/UUID  the metadata log of a trace, called by its UUID
  *   DIR/positions/N    "consumed" of set N (abi/resume.h)
  *   DIR/memory         struct ky_resume_session; locked (flock) as long as a daemon or a consumer has the session
- *   DIR/session        what a consumer is told: INIT, then RING_SET of each set, one message behind the other
+ *   DIR/session        messages to a consumer: INIT, then RING_SET of each set, one message behind the other
  *
  * Whoever copies the directory while it is in use copies buffers first: what describes their records is older than these, so it
  * is in the copy too. By name, and in the order in which they were made, buffers are the first.

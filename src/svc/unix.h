@@ -13,7 +13,7 @@
  */
 #define KY_LISTENER_RESERVE 64
 
-/* Of the process that connected, told by the kernel. */
+/* The process that connected, as the kernel reports it. */
 struct ky_peer {
 	uid_t uid;
 	gid_t gid;

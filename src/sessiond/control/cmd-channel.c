@@ -110,7 +110,7 @@ static bool gives(const struct option_values *values, const char *key)
 	return values->given >> (option_find(key) - channel_options) & 1;
 }
 
-/* What the options bring about that may not have been meant. */
+/* Notes effects of the options that the user may not expect. */
 static void note_options(
 	struct request *r, const struct channel *c, const struct option_values *values)
 {
@@ -197,7 +197,7 @@ enum outcome run_disable_channel(struct request *r)
 	return answer_when_unmapped(r, c);
 }
 
-/* Changes what programs and consumer do, and tells them. */
+/* Applies options, and sends what has changed to applications and consumer. */
 static void set_options(struct request *r, struct channel *c, const struct option_values *values)
 {
 	bool was_separate = c->separate_conflicts;
@@ -213,14 +213,14 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 					: "as programs of other users need them");
 	channel_set_options(c, values);
 	note_options(r, c, values);
-	apps_tell_blocking(c);
+	apps_send_blocking(c);
 	if (c->separate_conflicts && !was_separate)
 		apps_renew_channel(c, request_barrier(r)); /* what was refused is recorded now */
-	consumer_tell_timers(&recording_of(c->session)->consumer, c);
+	consumer_send_timers(&recording_of(c->session)->consumer, c);
 	reply_add_to(r, "channels", report_channel(c));
 }
 
-/* Of one channel, or of all. Without options, the reply says what they are. */
+/* Sets options of one channel, or of all. Without options, the reply has their values. */
 enum outcome run_set(struct request *r)
 {
 	const struct channel *only = NULL;

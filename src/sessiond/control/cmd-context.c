@@ -15,7 +15,7 @@ static const struct ky_context *find_other(
 	return NULL;
 }
 
-/* What the request asks for, one for each of its texts; NULL when it was refused. Owned by the caller. */
+/* Returns the contexts that the request asks for, owned by the caller; NULL: the request was refused. */
 static struct ky_context *parse_contexts(struct request *r, size_t n)
 {
 	const struct ky_context *other;

@@ -109,8 +109,8 @@ static unsigned note_matches(struct request *r, const struct channel *c, const s
 	unsigned n = channel_count_matches(c, rule, true);
 	struct ky_buf why = {0};
 
-	if (rule->unfit) {
-		reply_note(r, "%s", rule->unfit);
+	if (rule->mismatch) {
+		reply_note(r, "%s", rule->mismatch);
 	} else if (!n) {
 		explain_rule(&why, c, rule);
 		reply_note(r, "%s", why.data ? why.data : rule->pattern);

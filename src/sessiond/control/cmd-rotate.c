@@ -111,7 +111,7 @@ static bool is_target(const struct request *r, const struct session *s)
 	return s == r->session || (request_bool(r, "all") && s->uid == r->peer.uid);
 }
 
-/* What is in buffers that are overwritten is the programs' alone: nobody but they may move their heads. */
+/* Only programs may move the heads of buffers in overwrite mode, so nobody else can clear them. */
 static const char *why_not_cleared(const struct session *s)
 {
 	const struct channel *c;

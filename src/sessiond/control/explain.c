@@ -10,7 +10,7 @@
 
 #define NEAR_MAX 3 /* names offered for one that nothing has */
 
-/* What keeps an event out that the rule's pattern names. */
+/* Reasons why an event is not recorded although the rule's pattern matches it. */
 enum obstacle {
 	OBSTACLE_LEVEL,
 	OBSTACLE_EXCLUDED,
@@ -170,7 +170,7 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 	return n;
 }
 
-/* Does the rule want what Kymo itself tells? */
+/* Does the rule name Kymo's own events? */
 static bool wants_own(const struct rule *r)
 {
 	return !strncmp(r->pattern, "kymo_", strlen("kymo_"));

@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 /*
- * value: consumed, and gone when there is no memory left: so it is added when it is complete. NULL, like o and list, when
+ * value: consumed, and freed if there is no memory left: so it is added when it is complete. NULL, like o and list, if
  * there was no memory for it.
  */
 void json_add(struct json_object *o, const char *name, struct json_object *value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a line of a client asks for: a command of the table (commands.c), and parameters of the types that its row says
+ * Parses a line of a client: a command of the table (commands.c), with parameters of the types that its row names
  * (docs/protocol.md). Pure.
  */
 #ifndef SESSIOND_CONTROL_PARSE_H

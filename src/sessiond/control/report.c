@@ -54,7 +54,7 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	return o;
 }
 
-/* Of all processes that have buffers of their own. */
+/* The sum over all processes that have buffers of their own. */
 static void add_processes(struct json_object *o, const struct ring_set *kind)
 {
 	const struct ring_set *set;
@@ -443,8 +443,8 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 
 		if (!r->enabled)
 			continue;
-		if (r->unfit) {
-			warn(list, "%s", r->unfit);
+		if (r->mismatch) {
+			warn(list, "%s", r->mismatch);
 		} else if (!channel_count_matches(c, r, false)) {
 			explain_rule(&why, c, r);
 			warn(list, "%s", why.data ? why.data : r->pattern);

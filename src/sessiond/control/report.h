@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the daemon tells of itself, as JSON objects of docs/protocol.md. All are new; the caller
- * owns them.
+ * Reports about sessions, applications and the daemon: JSON objects of docs/protocol.md. The caller owns them.
  */
 #ifndef SESSIOND_CONTROL_REPORT_H
 #define SESSIOND_CONTROL_REPORT_H
@@ -11,12 +10,12 @@
 #include "sessiond/peers/snapshot.h"
 
 struct json_object *report_session(const struct session *s);
-/* What was written, and where. */
+/* What a snapshot has written, and where. */
 struct json_object *report_snapshot(const struct snapshot *sn);
 /* Name, state and where it goes: for lists. */
 struct json_object *report_session_brief(const struct session *s);
 struct json_object *report_channel(const struct channel *c);
-/* What its options are, and may be. */
+/* Its options, and the values that they may have. */
 struct json_object *report_options(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* For each attribute the values that the session tracks, or "all". */

@@ -16,7 +16,7 @@
 
 struct session;
 
-/* What has a buffer of its own. */
+/* Each of these has a buffer of its own. */
 enum buffers {
 	BUFFERS_CPU, /* but threads have, in programs without restartable sequences */
 	BUFFERS_THREAD,
@@ -50,7 +50,7 @@ struct channel {
 struct channel *channel_new(struct session *s, const char *name);
 /* The session has it from now on. */
 void channel_add(struct channel *c);
-/* Of one that has no ring sets: that was not added, or is freed with its session. NULL. */
+/* Frees a channel without ring sets: before it was added, or with its session. Returns NULL. */
 struct channel *channel_free(struct channel *c);
 struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);

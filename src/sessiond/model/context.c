@@ -215,7 +215,7 @@ const struct ky_context *channel_context(const struct channel *c, const char *na
 	return NULL;
 }
 
-/* What the contexts of a record take together. */
+/* The sum over the contexts of a record. */
 struct context_sum {
 	uint32_t n, n_perf, size;
 };

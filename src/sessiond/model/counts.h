@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a consumer counts: numbers of events, unless said otherwise. Messages have them under the same names. */
+/* The counts of a consumer: numbers of events, unless said otherwise. Messages have them under the same names. */
 #ifndef SESSIOND_MODEL_COUNTS_H
 #define SESSIOND_MODEL_COUNTS_H
 
 #include <stdint.h>
 
-/* Of a set that is retired, and of a session. */
+/* Counts of a retired set, and of a session. */
 #define SET_COUNTS(C)                                                                              \
 	C(recorded)                                                                                \
 	C(discarded)                                                                               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all parts of the daemon share: the loop, what the machine is, the sessions and users, and the numbers that were
- * given last. One for each daemon.
+ * The environment that all parts of the daemon share: loop, machine, sessions, users, and the last numbers given. One for
+ * each daemon.
  */
 #ifndef SESSIOND_MODEL_ENV_H
 #define SESSIOND_MODEL_ENV_H

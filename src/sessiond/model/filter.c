@@ -67,7 +67,7 @@ static const struct kymo_field *open_fields(struct tables *t, struct ky_desc des
 	return fields;
 }
 
-static enum filter_fit link_with(
+static enum filter_match link_with(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error)
 {
 	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
@@ -79,20 +79,20 @@ static enum filter_fit link_with(
 	ret = ky_filter_link(
 		f->program, f->len, open_fields(&tables, desc), find_context, code, error);
 	if (ret > 0)
-		return FILTER_FITS;
+		return FILTER_MATCHES;
 	return ret == -ENOENT ? FILTER_MISSES_FIELD : FILTER_MISTAKES_FIELD;
 }
 
-enum filter_fit filter_fit(struct filter *f, const struct event_desc *d)
+enum filter_match filter_match(struct filter *f, const struct event_desc *d)
 {
 	__typeof__(*f->cache) *known = &f->cache[d->serial % FILTER_CACHE];
 	struct ky_filter_error error;
 
 	if (known->serial != d->serial) {
 		known->serial = d->serial;
-		known->fit = link_with(f, d, &error);
+		known->match = link_with(f, d, &error);
 	}
-	return known->fit;
+	return known->match;
 }
 
 void filter_explain(
@@ -100,7 +100,7 @@ void filter_explain(
 {
 	size_t n;
 
-	if (link_with(f, d, error) == FILTER_FITS) {
+	if (link_with(f, d, error) == FILTER_MATCHES) {
 		error->text[0] = '\0';
 		return;
 	}

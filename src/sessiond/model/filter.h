@@ -12,8 +12,8 @@
 #define FILTER_CACHE 256u
 
 /* How well a filter goes with an event: what comes later explains better why nothing is recorded. */
-enum filter_fit {
-	FILTER_FITS,
+enum filter_match {
+	FILTER_MATCHES,
 	FILTER_MISSES_FIELD, /* which is what nearly all events do that are not meant */
 	FILTER_MISTAKES_FIELD,
 };
@@ -27,7 +27,7 @@ struct filter {
 	/* For the event of this serial number, as last asked. */
 	struct {
 		uint64_t serial;
-		enum filter_fit fit;
+		enum filter_match match;
 	} cache[FILTER_CACHE];
 };
 
@@ -36,8 +36,8 @@ struct filter *filter_new(const char *text, struct ky_filter_error *error);
 struct filter *filter_ref(struct filter *f);   /* NULL */
 struct filter *filter_unref(struct filter *f); /* NULL */
 /* Has the event all that the filter names, of the right types? */
-enum filter_fit filter_fit(struct filter *f, const struct event_desc *d);
-/* Why not; "" when it fits. */
+enum filter_match filter_match(struct filter *f, const struct event_desc *d);
+/* Explains why not; "" if it matches. */
 void filter_explain(
 	const struct filter *f, const struct event_desc *d, struct ky_filter_error *error);
 

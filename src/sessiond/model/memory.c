@@ -64,7 +64,7 @@ static int make_file(int dir, const char *name, uint64_t size)
 	return -errno;
 }
 
-/* Of this size: a file of the directory, or (-1) a memfd, which people see by its name. */
+/* Makes a file of this size in the directory, or (-1) a memfd, whose name people see in /proc. */
 static int memory_make(int dir, const char *name, const char *memfd_name, uint64_t size,
 	const void *head, size_t head_len)
 {
@@ -146,7 +146,7 @@ void ring_memory_remove(int dir, uint32_t number)
 	unlinkat(dir, name, 0);
 }
 
-/* Of a file, says which it is, so that a copy can be told from it. */
+/* Marks a file with its inode, so that a copy of it can be recognised. */
 int session_memory_make(int dir)
 {
 	struct ky_resume_session begin = {0};

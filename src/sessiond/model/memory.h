@@ -12,7 +12,7 @@
 #include "abi/resume.h"
 #include "ring/geometry.h"
 
-/* Who may only read one of them gets a descriptor of memory_open_read_only(), and nothing else keeps such. */
+/* Peers that may only read one of them get a descriptor from memory_open_read_only(), which nobody keeps. */
 struct ring_memory {
 	int rings_fd;	 /* read-write: programs and the daemon */
 	int consumed_fd; /* read-write: the consumer */
@@ -24,12 +24,12 @@ int memory_open_read_only(int fd);
 /* Makes the memory of set `number`, of the trace with this UUID, its header filled in. 0 or -errno; nothing is left after an error. */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
 	const uint64_t uuid[2]);
-/* Removes its files, if it has any. Who has them open keeps what he has. */
+/* Removes its files, if it has any. Existing descriptors stay valid. */
 void ring_memory_remove(int dir, uint32_t number);
 void ring_memory_close(struct ring_memory *m);
 /* Bytes that its rings take of the machine's memory. */
 uint64_t ring_memory_in_use(const struct ring_memory *m);
-/* What the slots of a set of threads' rings tell. */
+/* Counts of the slots of a set of threads' rings. */
 struct slot_counts {
 	uint32_t claimed;    /* slots that threads have had */
 	uint32_t in_use;     /* have now */
@@ -48,7 +48,7 @@ void ring_memory_count(
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
 
-/* What consumers of one session leave for each other (abi/resume.h): the descriptor, or -errno. */
+/* Makes the memory that consumers of one session leave for each other (abi/resume.h). Returns the descriptor, or -errno. */
 int session_memory_make(int dir);
 /* Likewise as another process has kept it (ring_memory_adopt), and what is in it now. 0 or -errno. */
 int session_memory_adopt(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever wants to know what changes in sessions: the journal, which writes it down, the peers, which act on it, and the
- * daemon. So the model calls nobody by name. An observer names the changes that it wants, and must not change the session
+ * Observers learn what changes in sessions: the journal writes it down, the peers act on it, the daemon publishes it. So
+ * the model does not know them. An observer has functions for the changes that it wants, and must not change the session
  * itself unless that is said here.
  */
 #ifndef SESSIOND_MODEL_OBSERVER_H

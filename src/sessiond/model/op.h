@@ -3,8 +3,8 @@
  * The completion of an operation that takes time: the one way in which the daemon's parts report that something that was
  * asked for has ended. The caller owns the op, which must stay until done() is called.
  *
- * Whoever takes an op calls done() exactly once, from the loop: never from the function that took it, and not at all if that
- * function returned an error.
+ * A function that takes an op has done() called exactly once, from the loop: never before it returns, and not at all if it
+ * returns an error.
  */
 #ifndef SESSIOND_MODEL_OP_H
 #define SESSIOND_MODEL_OP_H

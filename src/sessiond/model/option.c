@@ -167,7 +167,7 @@ static bool is_allowed(const struct option *o, uint64_t v)
 {
 	if (o->kind == OPTION_WORD || (v == UINT64_MAX && o->infinite) || (!v && o->zero))
 		return true;
-	/* What is rounded is brought within bounds, too; but none at all is not meant. */
+	/* Rounding brings a value within bounds, too; but 0 is a mistake. */
 	return o->pow2 ? v > 0 : v >= o->min && v <= o->max;
 }
 

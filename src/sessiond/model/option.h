@@ -50,7 +50,7 @@ struct option_values {
 
 /* The option that a message's member of this name is about, or NULL. */
 const struct option *option_find(const char *param);
-/* What to say of a name that no option has. */
+/* Appends an error message for a name that no option has. */
 void option_explain_unknown(struct ky_buf *to, const char *param);
 /* The name in messages, in buf. */
 const char *option_param(const struct option *o, char buf[OPTION_PARAM_MAX]);
@@ -65,7 +65,7 @@ const char *option_effect(const struct option *o);
 int option_take(struct option_values *values, const struct option *o, const char *text);
 /* Whether the channel could have them, together, and with what else it is: 0, or -EINVAL and why not in `why`. */
 int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why);
-/* They become the channel's, which was checked. Programs and consumer are told by others. */
+/* Applies checked values to a channel that no session has yet. */
 void options_apply(struct channel *c, const struct option_values *values);
 /* Likewise, of a channel that a session has. */
 void channel_set_options(struct channel *c, const struct option_values *values);

@@ -15,7 +15,7 @@
  */
 #define SET_MAX	      (UINT64_C(8) << 30)
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
-/* Of a limited address space, at most: programs refuse to map more than twice as much. */
+/* At most this part of a limited address space: programs refuse to map more than twice as much. */
 #define SPACE_PART    16
 #define SLOTS_MIN     1024u
 #define SLOTS_MAX     32768u
@@ -107,7 +107,7 @@ struct ring_set *ring_set_of_process(
 	return set;
 }
 
-/* How much the rings of threads may take. A daemon's consumers, and what `kymo record` starts, have the limits that it has. */
+/* Returns the most that the rings of threads may take. Consumers, and what `kymo record` starts, have the daemon's limits. */
 static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
 {
 	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);

@@ -17,7 +17,7 @@
 
 struct channel;
 
-/* What has become of a set. Later states need no earlier one, but none goes back, except from SET_WAITING. */
+/* States only advance, and may be skipped; except that SET_WAITING goes back to SET_KNOWN. */
 enum set_state {
 	SET_KNOWN,   /* its memory is made for the first event */
 	SET_WAITING, /* its user has as much memory as one may (quota.h) */
@@ -45,7 +45,7 @@ struct ring_set {
 	uint32_t stream_id;
 	struct ky_geometry geometry;
 	uint32_t pool_size;
-	bool named;		 /* each packet tells its thread */
+	bool named;		 /* each packet names its thread */
 	uint64_t tracefile_size; /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
 	struct ring_memory memory;
@@ -55,7 +55,7 @@ struct ring_set {
 	/* while a predecessor's session is taken over */
 	uint64_t rings_file, consumed_file; /* what the descriptors must be: numbers of inodes */
 	const struct set_event *last_event; /* that was described last; NULL: none */
-	uint64_t uncounted; /* contexts of which was told that programs may not count them */
+	uint64_t uncounted; /* contexts that were reported as not countable: a bit each */
 };
 
 /* The ring set for such programs, made known but not made. NULL without memory. */
@@ -80,7 +80,7 @@ void ring_set_end(struct ring_set *set);
 /* Frees a process's set that was never made, if no connection needs it. */
 void ring_set_unuse(struct ring_set *set);
 /*
- * Makes memory and metadata, and tells the consumer. Nothing to do the second time. 0, -EDQUOT when its user has as much
+ * Makes memory and metadata; observers bring it to the consumer. Does nothing the second time. 0, -EDQUOT when its user has as much
  * memory as one may, -EFBIG as ring_set_register, or another -errno.
  */
 int ring_set_make(struct ring_set *set);

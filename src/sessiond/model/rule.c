@@ -14,7 +14,7 @@ struct rule *rule_free(struct rule *r)
 	free(r->exclusions);
 	free(r->pattern);
 	filter_unref(r->filter);
-	free(r->unfit);
+	free(r->mismatch);
 	free(r);
 	return NULL;
 }
@@ -87,27 +87,27 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel)
 bool rule_wants(const struct rule *r, const struct event_desc *d)
 {
 	return rule_matches(r, d->name, d->loglevel) &&
-	       (!r->filter || filter_fit(r->filter, d) == FILTER_FITS);
+	       (!r->filter || filter_match(r->filter, d) == FILTER_MATCHES);
 }
 
-void rule_tell_unfit(struct rule *r, const struct event_desc *d)
+void rule_note_mismatch(struct rule *r, const struct event_desc *d)
 {
 	struct ky_filter_error why;
-	enum filter_fit fit;
+	enum filter_match match;
 
-	if (!r->filter || r->unfit_fit == FILTER_MISTAKES_FIELD ||
+	if (!r->filter || r->mismatch_kind == FILTER_MISTAKES_FIELD ||
 		!rule_matches(r, d->name, d->loglevel))
 		return;
-	fit = filter_fit(r->filter, d);
-	if (fit <= r->unfit_fit)
+	match = filter_match(r->filter, d);
+	if (match <= r->mismatch_kind)
 		return;
-	r->unfit_fit = fit;
-	free(r->unfit);
+	r->mismatch_kind = match;
+	free(r->mismatch);
 	filter_explain(r->filter, d, &why);
-	if (asprintf(&r->unfit,
+	if (asprintf(&r->mismatch,
 		    "rule '%s' with filter '%s' does not record event '%s', nor others like it: %s",
 		    r->pattern, r->filter->text, d->name, why.text) < 0)
-		r->unfit = NULL;
+		r->mismatch = NULL;
 }
 
 void rule_encode(struct ky_writer *w, const struct rule *r)

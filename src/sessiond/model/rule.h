@@ -21,8 +21,8 @@ struct rule {
 	uint32_t level_type; /* enum ky_level_type */
 	int32_t level;
 	struct filter *filter; /* a reference; NULL: none */
-	char *unfit; /* for people: an event that the filter cannot be applied to; NULL: none yet */
-	enum filter_fit unfit_fit; /* of that event */
+	char *mismatch; /* for people: why the filter cannot be applied to an event; NULL: it could always be */
+	enum filter_match mismatch_kind; /* of that event */
 	bool enabled;
 };
 
@@ -39,7 +39,7 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
 /* Matches it, and the filter can be applied to it. */
 bool rule_wants(const struct rule *r, const struct event_desc *d);
 /* Remembers that it does not, if it is for the filter alone, and this explains more than what was remembered. */
-void rule_tell_unfit(struct rule *r, const struct event_desc *d);
+void rule_note_mismatch(struct rule *r, const struct event_desc *d);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the daemon knows: sessions, their channels and rules, the ring sets of each channel and the registries that number
- * events.
+ * The model: sessions, their channels and rules, the ring sets of each channel and the registries that number events.
  *
  *   session --- channel --- rule
  *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature, identifier)
@@ -37,7 +36,7 @@ enum session_step {
 	SESSION_QUITTING, /* the consumer ends */
 };
 
-/* Something that the user should be told when asking for the status. */
+/* A line that `status` shows to the user. */
 struct notice {
 	struct ky_list node;
 	char *text;

@@ -27,7 +27,7 @@ struct set_event {
 	struct definer by;
 	/* that had the name before, with another definition; or NULL */
 	const struct set_event *rival;
-	bool told; /* the log has the conflict with the rival */
+	bool logged; /* the log has the conflict with the rival */
 };
 
 /* Appends both definitions, their programs, and what helps. e has a rival. */

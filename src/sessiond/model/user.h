@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs of one UID make the daemon keep, and its bounds: programs, and the descriptions
- * of their events, each kept once. Two events of a UID have the same signature exactly when they
+ * A user: what the applications of one UID make the daemon keep, and the limits of that. Descriptions of events are kept
+ * once. Two events of a UID have the same signature exactly when they
  * have the same struct event_desc.
  */
 #ifndef SESSIOND_MODEL_USER_H

@@ -9,7 +9,7 @@
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
 
-/* What MAP refers to. */
+/* Sends the contexts that MAP refers to. */
 static void post_contexts(struct app_set *as)
 {
 	const struct channel *c = as->set->channel;
@@ -123,7 +123,7 @@ static void log_conflict(const struct channel *c, struct set_event *e)
 	conflict_describe(&text, c, e);
 	ky_warning("session '%s': %s", c->session->name, text.data ? text.data : e->desc->name);
 	ky_buf_deinit(&text);
-	e->told = true;
+	e->logged = true;
 }
 
 /* An event, or all that the program has, cannot be recorded; ret: why. */
@@ -147,7 +147,7 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			strerror(-ret));
 }
 
-/* Makes the event known to the set, which the program gets before it is told of any. NULL when that fails, reported. */
+/* Registers the event in the set, which the application gets before any mapping. Returns NULL if that fails, and reports it. */
 static struct set_event *register_event(struct app_set *as, struct event_desc *d)
 {
 	const struct channel *c = as->set->channel;
@@ -164,7 +164,7 @@ static struct set_event *register_event(struct app_set *as, struct event_desc *d
 		report_failure(as, d, ret);
 		return NULL;
 	}
-	if (e->rival && !e->told)
+	if (e->rival && !e->logged)
 		log_conflict(c, e);
 	return e;
 }
@@ -214,7 +214,7 @@ static void put_mapping(struct app_set *as, uint32_t index, const struct set_eve
 	l->n++;
 }
 
-/* Gives the event its identifier, if a rule still wants it, and tells its filters, if they are others than before. */
+/* Maps the event if a rule still wants it, unless it is mapped with the same filters already. */
 static void map_event(struct app_set *as, uint32_t index, struct list *l)
 {
 	const struct filter *filters[RULES_MAX];
@@ -226,7 +226,7 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 
 	ky_list_foreach (r, &as->set->channel->rules, node)
 		if (r->enabled)
-			rule_tell_unfit(r, d);
+			rule_note_mismatch(r, d);
 	if (!channel_wants(as->set->channel, d))
 		return;
 	n = channel_filters(as->set->channel, d, filters);
@@ -332,7 +332,6 @@ void apps_renew_channel(struct channel *c, struct barrier *b)
 			renew_events(as, b);
 }
 
-/* as: NULL for QUERY_ALL, and when the session has gone meanwhile. */
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
 {
 	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};

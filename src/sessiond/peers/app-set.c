@@ -109,7 +109,7 @@ static uint32_t expect_ack(struct app *a, struct barrier *b)
 	return cookie;
 }
 
-/* Also for a set that has started: then its ACK tells that what was mapped before is in effect. */
+/* Also sent for a set that has started: its ACK confirms that earlier mappings are in effect. */
 void app_set_start(struct app_set *as, struct barrier *b)
 {
 	if (!as->sent)
@@ -117,7 +117,7 @@ void app_set_start(struct app_set *as, struct barrier *b)
 	as->start_cookie = expect_ack(as->app, b);
 	ky_app_start_send(
 		&as->app->conn, &(struct ky_app_start){as->start_cookie, as->set->number}, NULL, 0);
-	as->untold |= !as->started;
+	as->state_due |= !as->started;
 	as->started = true;
 	as->changed = false;
 }
@@ -130,7 +130,7 @@ void app_set_stop(struct app_set *as, struct barrier *b)
 		return;
 	m.cookie = expect_ack(as->app, b);
 	ky_app_stop_send(&as->app->conn, &m, NULL, 0);
-	as->started = as->untold = as->recording = false;
+	as->started = as->state_due = as->recording = false;
 }
 
 void app_set_drop(struct app_set *as, struct barrier *b)
@@ -141,11 +141,11 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 		return;
 	m.cookie = expect_ack(as->app, b);
 	ky_app_drop_send(&as->app->conn, &m, NULL, 0);
-	as->started = as->untold = as->sent = as->recording = false;
+	as->started = as->state_due = as->sent = as->recording = false;
 	as->n_contexts = 0;
 }
 
-/* The program's sets of the session that are to be told, in one message: so its state is told once to all of them. */
+/* One message for all sets, so that the application records its state once into all of them. */
 void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b)
 {
 	struct ky_app_statedump m = {.cookie = env_next_cookie(a->env)};
@@ -155,9 +155,9 @@ void app_dump_state(struct app *a, const struct session *s, bool all, struct bar
 
 	list_clear(&l);
 	ky_list_foreach (as, &a->sets, app_node) {
-		if (as->set->channel->session != s || !as->started || !(as->untold || all))
+		if (as->set->channel->session != s || !as->started || !(as->state_due || all))
 			continue;
-		as->untold = false;
+		as->state_due = false;
 		ky_write_u32(&l.w, as->set->number);
 		l.n++;
 	}
@@ -239,7 +239,7 @@ int app_set_send(struct app_set *as)
 	return 0;
 }
 
-void apps_tell_blocking(struct channel *c)
+void apps_send_blocking(struct channel *c)
 {
 	struct ring_set *set;
 	struct app_set *as;

@@ -87,7 +87,7 @@ static void done_if_due(struct app *a)
 	note_answered(a);
 }
 
-/* The program has events that it was not asked about: it is told when all has been said about them. */
+/* The application has events that it was not asked about. DONE follows when everything about them was sent. */
 static int ask_again(struct app *a)
 {
 	if (a->n_dones >= APP_PENDING_MAX)
@@ -129,7 +129,7 @@ static int handle_events(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-/* What a program calls itself: for the eye only, so anything but plain characters is replaced. */
+/* Keeps the name that the application gives itself, for people to read: replaces all but plain characters. */
 static void keep_name(struct app *a, const char *name)
 {
 	size_t n;
@@ -182,7 +182,7 @@ static int handle_new_events(struct app *a, struct ky_reader *r)
 	return ret < 0 ? ret : ask_again(a);
 }
 
-/* What it was to record into may be known to it by another layout, or too large. */
+/* Reports why an application could not follow START: another layout of the rings, or rings that are too large. */
 static void report_refusal(const struct app *a, uint32_t cookie, int error)
 {
 	const char *why = error == EBADMSG ? "its libkymo is of another version than this daemon"
@@ -235,7 +235,7 @@ static int handle_late(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-/* The set is of a session that records, and the program was not yet told, or has not confirmed, to record into it. */
+/* Does the session record, while the application has not confirmed that it records into the set? */
 static bool is_awaited(const struct app_set *as)
 {
 	const struct session *s = as->set->channel->session;

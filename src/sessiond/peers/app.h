@@ -28,9 +28,9 @@ struct app {
 	struct ky_msg_conn conn;
 	struct ky_timer deadline; /* of HELLO */
 	bool registered;
-	pid_t pid;		 /* told by the kernel */
+	pid_t pid;		 /* from the kernel */
 	gid_t gid;		 /* likewise */
-	uint32_t vpid;		 /* told by the program: in its PID namespace */
+	uint32_t vpid;		 /* from the application: in its PID namespace */
 	uint32_t number;	 /* likewise: in slot words */
 	struct process *process; /* if its threads may own slots; or NULL */
 	uint32_t abi_bits, caps;
@@ -45,7 +45,7 @@ struct app {
 	unsigned n_queries;    /* not answered yet */
 	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
 	bool known;	       /* `events` has all of the program's */
-	bool answered;	       /* it has been told, and has done, all that it asked for at last */
+	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool complained;       /* one line in the log about its events is enough */
 };
 
@@ -66,7 +66,7 @@ struct app_set {
 	bool started;	       /* and records into it */
 	bool changed;	       /* mapped or unmapped events since START */
 	bool recording;	       /* the program has said so since START */
-	bool untold;	       /* has started, and was not told the program's state since */
+	bool state_due;	       /* has started, and STATEDUMP was not sent since */
 };
 
 /* A connection on app.sock: takes fd. */
@@ -77,7 +77,7 @@ struct app_set *app_set_free(struct app_set *as); /* NULL */
 /* Frees all that applications have of the set. */
 void apps_forget_set(struct ring_set *set);
 
-/* What programs were asked for the session already, without anybody waiting, b waits for. */
+/* Makes b also wait for queries of this session that are in flight and that nobody waits for. */
 void apps_await_queries(const struct session *s, struct barrier *b);
 /* Asks every program that the channel may record for what the rules want; maps what it answers. */
 void apps_query_channel(struct channel *c, struct barrier *b);
@@ -87,13 +87,13 @@ void apps_query_channel(struct channel *c, struct barrier *b);
  */
 void apps_track(struct session *s, struct barrier *b);
 bool app_is_tracked(const struct app *a, const struct session *s);
-/* Asks every program for all its events, as far as it has not told them already. */
+/* Asks all applications for those of their events that are not known. */
 void apps_query_all(const struct env *e, struct barrier *b);
 /* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
 /* The channel's blocking-timeout has changed. */
-void apps_tell_blocking(struct channel *c);
+void apps_send_blocking(struct channel *c);
 
 /*
  * Brings the channel's events up to date with its contexts, and with what it does with conflicts: programs record them as
@@ -107,8 +107,8 @@ void app_set_stop(struct app_set *as, struct barrier *b);
 void app_set_drop(struct app_set *as, struct barrier *b);
 
 /*
- * Programs tell their state to those of the session's sets that have started since they told it last; all: to each that
- * has started. b waits until they have; may be NULL.
+ * Makes applications record their state into those of the session's sets that have started since the last time; all: into
+ * each that has started. b waits for it; may be NULL.
  */
 void apps_dump_state(struct session *s, bool all, struct barrier *b);
 

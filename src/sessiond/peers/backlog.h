@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What waits for a session's consumer in the buffers. */
+/* The events in the buffers that a session's consumer has not written yet. */
 #ifndef SESSIOND_PEERS_BACKLOG_H
 #define SESSIOND_PEERS_BACKLOG_H
 

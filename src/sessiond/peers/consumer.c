@@ -356,7 +356,7 @@ void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared)
 	*kept = 0;
 }
 
-void consumer_tell_timers(struct consumer *c, const struct channel *channel)
+void consumer_send_timers(struct consumer *c, const struct channel *channel)
 {
 	const struct ring_set *set;
 
@@ -442,7 +442,7 @@ static void handle_rotated(struct consumer *c, const struct ky_cons_rotated *m)
 	note_answer(c);
 }
 
-/* A consumer that is killed may have told it, or not: RETIRED comes once for each set that there is. */
+/* A killed consumer may have sent it already: RETIRED counts once for each set that exists. */
 static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 {
 	struct ring_set *set = ring_set_find(c->session, m->set);
@@ -463,7 +463,7 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 }
 #undef COUNT
 
-/* What it has kept of a set for us. */
+/* Takes the descriptors that the consumer has kept of a set. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
 	struct ring_set *set = ring_set_find(c->session, number);
@@ -555,19 +555,19 @@ static void conn_message(
 		ky_msg_conn_fail(conn, ret);
 }
 
-/* The process and its connection are both gone. */
+/* The process has exited, and its connection is closed. */
 static void ended(struct consumer *c)
 {
 	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
 
 	if (c->quit_answered || !c->ready) {
-		c->ops->gone(c, false);
+		c->ops->ended(c, false);
 		return;
 	}
 	if (ky_loop_time_ns(&c->session->env->loop) - c->started_ns > HEALTHY_NS)
 		c->n_failures = 0;
 	if (c->snapshot || (c->quit_cookie && c->n_failures >= FAILURES_MAX)) {
-		c->ops->gone(c, true);
+		c->ops->ended(c, true);
 		return;
 	}
 	c->ops->trouble(c, "the consumer died and is started again");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Supervision of a consumer process: start, orders, and, if it is a session's own, starting it again
- * with the same ring sets when it dies. The rings outlive it, so nothing is lost that fits in them
+ * with the same ring sets when it dies. The rings outlive it, so nothing is lost that there is room for in them
  * meanwhile. One that has outlived a session daemon is taken over as it is. A snapshot's consumer gets the ring sets of its session too, and has one try.
  */
 #ifndef SESSIOND_PEERS_CONSUMER_H
@@ -22,18 +22,18 @@ struct ring_set;
 
 struct consumer;
 
-/* Whoever it belongs to is told, from the loop. */
+/* Callbacks of its owner, from the loop. */
 struct consumer_ops {
 	/* It can begin, or not: status is -errno, message says why. Once. */
 	void (*ready)(struct consumer *c, int status, const char *message);
-	/* What keeps it from writing; "": nothing any more. */
+	/* message: why it cannot write; "": it can again. */
 	void (*trouble)(struct consumer *c, const char *message);
 	/* A predecessor's has handed over all that it has; memory: what the session's memory holds. */
 	void (*adopted)(struct consumer *c, const struct ky_resume_session *memory);
 	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
 	void (*stuck)(struct consumer *c);
 	/* Its process has ended: in good order, or giving_up as it failed too often. */
-	void (*gone)(struct consumer *c, bool giving_up);
+	void (*ended)(struct consumer *c, bool giving_up);
 };
 
 struct consumer {
@@ -46,7 +46,7 @@ struct consumer {
 	pid_t awaited;
 	uint64_t memory_file;
 	struct ky_msg_conn conn;
-	bool connected; /* conn is open; when neither it nor pid is left, the consumer is gone */
+	bool connected; /* conn is open; the consumer has ended when neither it nor pid is left */
 	bool answered;	/* this process has answered INIT */
 	bool ready;	/* has answered INIT once, whichever process it was */
 	int memory_fd;	/* that its processes leave to each other; -1: not made yet */
@@ -77,10 +77,10 @@ void consumer_init(
 void consumer_deinit(struct consumer *c);
 /* Spawns the process; ready() is called with its answer. 0 or -errno. */
 int consumer_spawn(struct consumer *c);
-/* Takes over a predecessor's process, which has called: fd is taken. The session is adopted when it has told all. */
+/* Takes over a predecessor's process, which has called: takes fd. adopted() follows. */
 void consumer_adopt(struct consumer *c, int fd);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
-/* Its process is gone: the consumer is to write it out, and forget it. It is freed then. */
+/* The set's process has exited: the consumer is to write the set out and forget it. Then the set is freed. */
 void consumer_retire(struct consumer *c, const struct ring_set *set);
 /* Set `number` has these last counts, of which so many events were recorded in the chunk. */
 void consumer_add_retired(
@@ -88,7 +88,7 @@ void consumer_add_retired(
 /* The chunk has become an archive; or, cleared, was thrown away. */
 void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
 /* The timers of the channel have changed. */
-void consumer_tell_timers(struct consumer *c, const struct channel *channel);
+void consumer_send_timers(struct consumer *c, const struct channel *channel);
 /* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */
 void consumer_snapshot(struct consumer *c, uint64_t max_size);
 /* Writes everything out; b is passed with its STATS. */
@@ -101,7 +101,7 @@ void consumer_ask(struct consumer *c, struct barrier *b);
  */
 void consumer_rotate(
 	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b);
-/* Ends it; gone() follows. */
+/* Ends it; ended() follows. */
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */
 void consumer_reap(struct consumer *c);

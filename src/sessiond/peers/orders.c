@@ -53,7 +53,7 @@ static int append(const struct session *s, const void *message, int len)
 	return ret;
 }
 
-/* What a session made for snapshots holds is recovered into a directory beside these. */
+/* Buffers of a session made for snapshots are recovered into a directory beside its snapshots. */
 int orders_begin(const struct session *s)
 {
 	char output[PATH_MAX + 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a consumer is told of a session and its ring sets: for the consumer itself, and, where the buffers are files, written
- * down beside them, in the same words, for who recovers the trace when nobody is left (svc/shm-dir.h).
+ * Messages that describe a session and its ring sets: to its consumer, and, if the buffers are files, into a file beside
+ * them, from which `kymo recover` completes the trace when no daemon is left (svc/shm-dir.h).
  */
 #ifndef SESSIOND_PEERS_ORDERS_H
 #define SESSIOND_PEERS_ORDERS_H

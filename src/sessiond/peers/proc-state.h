@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc says that a process or thread does.
+ * The state of processes and threads, from /proc.
  */
 #ifndef SESSIOND_PEERS_PROC_STATE_H
 #define SESSIOND_PEERS_PROC_STATE_H

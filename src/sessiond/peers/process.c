@@ -33,7 +33,7 @@ static uint64_t image_of(pid_t pid)
 		p = strchr(p + 1, ' ');
 	if (p)
 		sscanf(p, "%llu", &start);
-	return start > 1 ? start : 0; /* 1 is told to who may not see it */
+	return start > 1 ? start : 0; /* the kernel shows 1 if we may not see it */
 }
 
 static void free_slots(struct process *p, const struct ring_set *set)
@@ -97,7 +97,7 @@ static void pidfd_readable(struct ky_watch *w, uint32_t events)
 	process_ended(ky_container_of(w, struct process, end));
 }
 
-/* Who executes another program is heard of some moments before. */
+/* A process closes its connection some moments before it runs another program. */
 static void look(struct process *p)
 {
 	uint64_t image = image_of(p->pid);

@@ -22,7 +22,7 @@ struct process {
 	struct user *user; /* referenced */
 	pid_t pid;
 	uint32_t number; /* in slot words */
-	unsigned n_apps; /* its connections; 0: gone, or closed */
+	unsigned n_apps; /* its connections; 0: it has exited or closed them */
 	int pidfd;
 	struct ky_watch end;
 	uint64_t image;	      /* another one is another program; 0: cannot be seen */
@@ -40,7 +40,7 @@ bool process_restore(struct env *e, const struct ring_set *set);
 /* A connection has ended. */
 void process_hung_up(struct process *p);
 struct process *process_free(struct process *p); /* NULL */
-/* A session has gone: of those who have hung up, whoever can have a buffer in none that is left need not be watched. */
+/* A session was freed: stops watching processes without a connection that cannot have a buffer in any other session. */
 void processes_forget(struct env *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the programs are that the session daemon starts. */
+/* Finds the programs that the session daemon starts. */
 #ifndef SESSIOND_PEERS_PROGRAM_H
 #define SESSIOND_PEERS_PROGRAM_H
 

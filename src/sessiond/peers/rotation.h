@@ -44,7 +44,7 @@ void rotation_deinit(struct rotation *r);
  * way; -ENOMEM.
  */
 int rotation_begin(struct rotation *r, bool clear, struct op *op);
-/* Where the archive under way will be. Owned by the caller; NULL without memory. */
+/* Returns the path of the archive under way. The caller owns it; NULL without memory. */
 char *rotation_path(const struct rotation *r);
 /* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
 void rotation_adopt(struct rotation *r, uint64_t chunk);

@@ -41,7 +41,7 @@ int rundir_wake(const struct rundir *r);
  * its session back.
  */
 bool rundir_leads_to(const char *path, int fd);
-/* After watch_fd was readable: has the directory gone from under its name? The lock file stands for it. */
+/* After watch_fd was readable: was the directory removed or renamed? The lock file stands for it. */
 bool rundir_is_lost(const struct rundir *r);
 /* Marks the daemon as ended, removes the sockets. */
 void rundir_close(struct rundir *r);

@@ -5,7 +5,7 @@
 
 static void set_error(struct snapshot *sn, int error, const char *message)
 {
-	if (sn->error && error) /* the first one is told */
+	if (sn->error && error) /* the first one counts */
 		return;
 	sn->error = error;
 	free(sn->message);
@@ -74,7 +74,7 @@ static void on_trouble(struct consumer *c, const char *message)
 	set_error(of(c), *message ? -EIO : 0, message);
 }
 
-static void on_gone(struct consumer *c, bool giving_up)
+static void on_ended(struct consumer *c, bool giving_up)
 {
 	struct snapshot *sn = of(c);
 
@@ -88,7 +88,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	struct snapshot **ret_snapshot)
 {
 	static const struct consumer_ops ops = {
-		.ready = on_ready, .trouble = on_trouble, .gone = on_gone};
+		.ready = on_ready, .trouble = on_trouble, .ended = on_ended};
 	struct snapshot *sn, *other;
 	unsigned n = 0;
 	int ret;

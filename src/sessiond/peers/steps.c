@@ -85,7 +85,7 @@ static void finish(struct session *s, int error, const char *message)
 		session_destroy(s, NULL);
 }
 
-/* Keeps what can be used. */
+/* Keeps the ring sets of the registry that can be used, and frees the others. */
 static void settle_registry(struct session *s, struct registry *r)
 {
 	struct ring_set *set, *tmp;
@@ -217,7 +217,7 @@ static void consumer_stuck(struct consumer *c)
 		"it records no more, and ends when its trace is complete, which it is not yet: ");
 }
 
-static void consumer_gone(struct consumer *c, bool giving_up)
+static void consumer_ended(struct consumer *c, bool giving_up)
 {
 	struct session *s = c->session;
 
@@ -234,7 +234,7 @@ static const struct consumer_ops consumer_ops = {.ready = consumer_ready,
 	.trouble = consumer_trouble,
 	.adopted = consumer_adopted,
 	.stuck = consumer_stuck,
-	.gone = consumer_gone};
+	.ended = consumer_ended};
 
 static int recording_new(
 	struct env *e, const struct session_spec *spec, struct recording **ret_recording)
@@ -329,7 +329,7 @@ static int begin(struct session *s, enum session_step step, struct op *op)
 	return 0;
 }
 
-/* It is as it should be; or will be, and who was told so now would take it to be. */
+/* The session is in that state; or will be, and must not be reported so before. */
 static int already(const struct session *s)
 {
 	return s->step == SESSION_IDLE ? -EALREADY : -EBUSY;
