@@ -2,6 +2,7 @@
 /* explain: why the slow instances of a span are slow. The work is in src/explain. */
 #include <limits.h>
 
+#include "cli/select.h"
 #include "cli/trace.h"
 #include "explain/explain.h"
 
@@ -10,6 +11,7 @@ static const struct cli_option options[] = {
 	{"slowest", 0, "N|P%|'>TIME'",
 		"which instances are slow: so many, so many percent, or those longer than TIME (>20ms); default: what the trace shows"},
 	{"against", 0, "TRACE", "compare with the typical instances of another trace"},
+	CLI_SELECT_OPTIONS,
 	{0},
 };
 
@@ -77,51 +79,84 @@ static int explain(struct cli *cli, const struct ky_explain_question *q)
 		r = print(cli, &e);
 	else if (r == KY_EXPLAIN_E_SPAN)
 		r = fail_span(cli, e.sources[e.sources[1] ? 1 : 0], q->span, why);
-	else if (r == KY_EXPLAIN_E_OPEN)
-		r = cli_fail(cli, "failed", "%s", why);
 	else
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	ky_explanation_deinit(&e);
 	return r;
 }
 
-static int run(struct cli *cli)
+/* Opens the trace to compare with, which no other option is about. */
+static int explain_against(struct cli *cli, struct ky_explain_question *q)
 {
-	const char *slowest = cli_get(cli, "slowest");
-	struct ky_explain_question q = {.span = cli_get(cli, "span"),
-		.against = cli_get(cli, "against"),
-		.first_ns = INT64_MIN,
-		.last_ns = INT64_MAX};
 	const struct ky_trace_reader_options reader_options = {0};
-	struct ky_trace_reader *reader = NULL;
-	char path[PATH_MAX];
-	const char *newest = path;
+	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	struct ky_query query;
+	char why[PATH_MAX + 256];
 	int r;
 
-	if (!q.span)
+	if (!q->against)
+		return explain(cli, q);
+	r = ky_trace_reader_open(&reader, &q->against, 1, &reader_options, why, sizeof(why));
+	if (r < 0)
+		return cli_fail(cli, "failed", "%s", why);
+	ky_query_init(&query, reader);
+	q->against_query = &query;
+	r = explain(cli, q);
+	ky_query_deinit(&query);
+	return r;
+}
+
+static int parse_options(struct cli *cli, struct ky_explain_question *q, struct cli_selection *s)
+{
+	const char *slowest = cli_get(cli, "slowest");
+
+	q->span = cli_get(cli, "span");
+	q->against = cli_get(cli, "against");
+	if (!q->span)
 		return cli_usage(cli, "the span is missing: --span=NAME ('kymo stat' lists spans)");
-	if (slowest && ky_slowest_parse(&q.slowest, slowest) < 0)
+	if (slowest && ky_slowest_parse(&q->slowest, slowest) < 0)
 		return cli_usage(cli,
 			"bad --slowest '%s': write a number, as 20; a percentage, as 1%%; or a time, as '>20ms'",
 			slowest);
-	r = cli_trace_open(cli, &reader_options, path, &reader);
+	return cli_select_parse(cli, s);
+}
+
+static int run(struct cli *cli)
+{
+	const struct ky_trace_reader_options reader_options = {0};
+	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	struct ky_explain_question q = {0};
+	struct cli_selection selection = {0};
+	struct ky_query query;
+	char path[PATH_MAX];
+	const char *newest = path;
+	int r = parse_options(cli, &q, &selection);
+
+	if (!r)
+		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (r)
 		return r;
-	ky_trace_reader_close(reader);
 	q.paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &newest;
 	q.n_paths = KY_MAX((size_t)cli->args.n_pos, (size_t)1);
-	return explain(cli, &q);
+	q.query = &query;
+	r = cli_select_apply(cli, &selection, reader, &query);
+	if (!r)
+		r = explain_against(cli, &q);
+	ky_query_deinit(&query);
+	return r;
 }
 
 const struct cli_command cmd_explain = {
 	.name = "explain",
-	.synopsis = "[TRACE]... --span=NAME [--slowest=N|P%|'>TIME'] [--against=TRACE]",
+	.synopsis =
+		"[TRACE]... --span=NAME [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
 	.help = "say why the slow instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"
 		"NAME is slow because ...; or nothing recorded tells why; or nothing stands out. Then come\n"
 		"both groups, the findings by their part of the extra time, each with an example to look at,\n"
-		"and what this trace cannot tell. TRACE as for 'kymo view'; several are one trace.\n",
+		"and what this trace cannot tell. TRACE as for 'kymo view'; several are one trace.\n"
+		"-f chooses instances by the fields of their begin; -e the events that are looked at.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

@@ -683,8 +683,10 @@ static struct ky_mutex *mutex_of(
 	struct account *a, const struct ky_timeline *t, const struct ky_source_event *e)
 {
 	const struct ky_explain_thread *thread = a->x->threads.v[t->thread];
-	struct ky_mutex *m = ky_locks_get(&a->machine.locks, thread->process,
-		(uint64_t)ky_source_number(e, KY_FIELD_MUTEX, 0));
+	/* Without process numbers, all threads count as one process. */
+	uint64_t process = thread->pid < 0 ? UINT64_MAX : thread->process;
+	struct ky_mutex *m = ky_locks_get(
+		&a->machine.locks, process, (uint64_t)ky_source_number(e, KY_FIELD_MUTEX, 0));
 
 	check(a, m ? 0 : -ENOMEM);
 	return m;
@@ -907,7 +909,6 @@ static void add_thread_event(
 	t->had_event = true;
 	t->last_ns = e->ns;
 	t->last_name = e->class->name;
-	check(a, ky_timeline_note(t, e->ns));
 }
 
 static struct ky_timeline *timeline_of(struct account *a, uint32_t host, int64_t tid, int64_t pid)
@@ -1062,6 +1063,9 @@ static void add_event(struct account *a, const struct ky_source_event *e)
 	}
 	if (e->kind == KY_EVENT_ASYNC_BEGIN || e->kind == KY_EVENT_ASYNC_END)
 		add_async_event(a, t, e);
+	/* The state after the event, with all that it began. */
+	if (t)
+		check(a, ky_timeline_note(t, e->ns));
 }
 
 /* --- stages of asynchronous instances --- */

@@ -19,7 +19,6 @@ struct ky_instances {
 	uint64_t n; /* ended, and not left out */
 	uint64_t n_unfinished, n_unbegun, n_lost; /* left out */
 	uint64_t n_threadless;			  /* events whose thread is not known */
-	int64_t first_ns, last_ns;		  /* limits for their times */
 	int64_t trace_ns;			  /* time of the trace's first event */
 };
 

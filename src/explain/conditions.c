@@ -181,9 +181,11 @@ static int rank_of(const struct column *c)
 	case KY_TRAIT_CONTEXT:
 	case KY_TRAIT_THREAD:
 	case KY_TRAIT_PROCESS:
-	case KY_TRAIT_CPU:
 	case KY_TRAIT_CALLER:
 		return 1;
+	/* Others may use a processor: that is evidence, not a cause in the program. */
+	case KY_TRAIT_CPU:
+		return 4;
 	case KY_TRAIT_END:
 	case KY_TRAIT_INNER:
 		break;

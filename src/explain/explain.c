@@ -19,6 +19,9 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 		snprintf(why, why_size,
 			"events were lost during each %s in %s: record it with larger buffers (--subbuf-size)",
 			e->question.span, path);
+	else if (e->question.query->expr && !i)
+		snprintf(why, why_size, "the filter lets no %s pass that ended in %s",
+			e->question.span, path);
 	else if (v->n_unfinished || v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
 	else
@@ -28,17 +31,13 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 
 static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t why_size)
 {
-	const char *const *paths = i ? &e->question.against : e->question.paths;
+	const struct ky_query *query = i ? e->question.against_query : e->question.query;
 	struct ky_instances *v = &e->instances[i];
-	int r = ky_source_new(
-		&e->sources[i], paths, i ? 1 : e->question.n_paths, &e->x.names, why, why_size);
+	int r = ky_source_new(&e->sources[i], query, &e->x.names);
 
-	if (r < 0)
-		return r == -ENOMEM ? r : KY_EXPLAIN_E_OPEN;
 	v->is_second = i;
-	v->first_ns = i ? INT64_MIN : e->question.first_ns;
-	v->last_ns = i ? INT64_MAX : e->question.last_ns;
-	r = ky_instances_read(v, &e->x, e->sources[i]);
+	if (!r)
+		r = ky_instances_read(v, &e->x, e->sources[i]);
 	return r || v->n ? r : no_such_span(e, i, why, why_size);
 }
 
@@ -358,6 +357,22 @@ static bool waits_for_nobody(const struct ky_explanation *e)
 	return false;
 }
 
+/* A thread that others wait for has no name. */
+static bool has_nameless(const struct ky_explanation *e)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < e->chosen->findings.n && !found; i++) {
+		const struct ky_finding *f = e->chosen->findings.v[i];
+		struct ky_culprits c = {0};
+
+		if (f->is_shown && ky_finding_is_wait(&e->x, f) && !ky_culprits_find(&c, &e->x, f))
+			found = c.v.n && !e->x.threads.v[c.v.v[0].thread]->name;
+		ky_culprits_deinit(&c);
+	}
+	return found;
+}
+
 static bool has_provider(const struct ky_explanation *e, const char *name)
 {
 	char lttng[64];
@@ -388,6 +403,8 @@ static int find_unknown(struct ky_explanation *e)
 			r = add_unknown(e, "allocations",
 				"record --with=libc (beside -e: also -e 'libc:*')");
 	}
+	if (!r && e->chosen && has_nameless(e))
+		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");
 	if (!r && e->chosen && waits_for_nobody(e))
 		r = add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname");
 	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
@@ -470,12 +487,12 @@ int ky_explain_trace(
 	*e = (struct ky_explanation){.question = *q};
 	e->x.span = ky_texts_add(&e->x.names, q->span, strlen(q->span));
 	r = read_instances(e, 0, why, why_size);
-	if (!r && q->against)
+	if (!r && q->against_query)
 		r = read_instances(e, 1, why, why_size);
 	if (r)
 		return r;
 	if (e->instances[0].all.n < KY_MIN_INSTANCES ||
-		(q->against && e->instances[1].all.n < KY_MIN_INSTANCES))
+		(q->against_query && e->instances[1].all.n < KY_MIN_INSTANCES))
 		return too_few(e, &first_line);
 	r = compare(e);
 	if (r < 0)

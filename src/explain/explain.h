@@ -17,12 +17,13 @@ enum ky_verdict {
 };
 
 struct ky_explain_question {
-	const char *const *paths;
+	const struct ky_query *query; /* of the trace, opened */
+	const char *const *paths;     /* its names, for commands */
 	size_t n_paths;
-	const char *against; /* may be NULL */
+	const struct ky_query *against_query; /* of the other trace; NULL: there is none */
+	const char *against;
 	const char *span;
 	struct ky_slowest slowest;
-	int64_t first_ns, last_ns; /* instances outside are left out */
 };
 
 /* What the trace cannot tell, and what would. */
@@ -46,8 +47,7 @@ struct ky_explanation {
 };
 
 enum ky_explain_error {
-	KY_EXPLAIN_E_OPEN = 1, /* a trace cannot be read */
-	KY_EXPLAIN_E_SPAN,     /* there is no such span; see ky_source_spans */
+	KY_EXPLAIN_E_SPAN = 1, /* there is no such span; see ky_source_spans */
 };
 
 /*

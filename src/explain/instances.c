@@ -9,6 +9,7 @@ struct open_instance {
 	struct ky_hnode node;
 	uint64_t key;		     /* thread, or async_id */
 	struct open_instance *below; /* the same key, begun before; not in the table */
+	bool is_filtered;	     /* left out */
 	struct ky_instance instance;
 };
 
@@ -74,6 +75,7 @@ static int begin_instance(struct pass *p, const struct ky_source_event *e, bool 
 	*o = (struct open_instance){
 		.key = key,
 		.below = below,
+		.is_filtered = !ky_source_passes(p->source, e),
 		.instance = {.begin_ns = e->ns,
 			.id = is_async ? key : 0,
 			.streams = {e->stream},
@@ -136,8 +138,6 @@ static int add_instance(struct pass *p, struct ky_instance *i)
 	struct ky_instances *v = p->v;
 	uint64_t at;
 
-	if (i->begin_ns < v->first_ns || i->end_ns > v->last_ns)
-		return 0;
 	i->ns = (double)(i->end_ns - i->begin_ns);
 	i->random = next_random(&p->random);
 	v->n++;
@@ -166,7 +166,9 @@ static int end_instance(struct pass *p, const struct ky_source_event *e, bool is
 	o->instance.end_ns = e->ns;
 	o->instance.end_thread = thread;
 	o->instance.streams[1] = e->stream;
-	r = o->instance.end_ns > o->instance.begin_ns ? add_instance(p, &o->instance) : 0;
+	r = o->instance.end_ns > o->instance.begin_ns && !o->is_filtered
+		    ? add_instance(p, &o->instance)
+		    : 0;
 	free(o);
 	return r;
 }

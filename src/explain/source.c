@@ -7,7 +7,10 @@
 
 struct ky_source {
 	struct ky_texts *names;
-	struct ky_trace_reader *reader;	 /* owned */
+	const struct ky_query *query;	 /* borrowed */
+	struct ky_trace_reader *reader;	 /* borrowed */
+	uint32_t span;			 /* that was asked for last */
+	struct ky_field_ref *refs;	 /* owned; of the filter */
 	struct ky_cursor *cursor;	 /* owned; NULL: not started */
 	uint8_t *wanted;		 /* owned; by class */
 	struct ky_source_class *classes; /* owned; by ky_event_class.index */
@@ -283,7 +286,7 @@ struct ky_source *ky_source_free(struct ky_source *s)
 	for (size_t i = 0; i < s->n_classes; i++)
 		ky_vec_deinit(&s->classes[i].fields);
 	ky_cursor_close(s->cursor);
-	ky_trace_reader_close(s->reader);
+	free(s->refs);
 	free(s->classes);
 	free(s->wanted);
 	free(s->values.v);
@@ -303,21 +306,21 @@ static int open_classes(struct ky_source *s)
 	return s->names->error;
 }
 
-int ky_source_new(struct ky_source **ret_source, const char *const *paths, size_t n,
-	struct ky_texts *names, char *why, size_t why_size)
+int ky_source_new(
+	struct ky_source **ret_source, const struct ky_query *query, struct ky_texts *names)
 {
-	const struct ky_trace_reader_options options = {0};
 	struct ky_source *s = calloc(1, sizeof(*s));
 	int r;
 
-	snprintf(why, why_size, "no memory");
 	if (!s)
 		return -ENOMEM;
 	s->names = names;
+	s->query = query;
+	s->reader = query->reader;
 	s->values.max = KY_MAX_VALUES;
-	r = ky_trace_reader_open(&s->reader, paths, n, &options, why, why_size);
-	if (!r)
-		r = open_classes(s);
+	if (query->expr)
+		s->refs = calloc(ky_expr_n_fields(query->expr) + 1, sizeof(*s->refs));
+	r = query->expr && !s->refs ? -ENOMEM : open_classes(s);
 	if (r < 0)
 		ky_source_free(s);
 	else
@@ -335,18 +338,41 @@ static bool is_in(const struct ky_source_class *c, enum ky_source_part part, uin
 				      : is_span && c->kind >= KY_EVENT_ASYNC_BEGIN;
 }
 
+/* Accounts begin earlier: who holds a mutex is known from the time before. */
+#define LEAD_NS 1000000000
+
 int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span)
 {
 	const struct ky_trace_reader_options options = {0};
-	struct ky_select select = KY_SELECT_ALL;
+	struct ky_select select = s->query->select;
+	int r = 0;
 
 	s->cursor = ky_cursor_close(s->cursor);
 	s->n_cut = 0;
-	for (size_t i = 0; i < s->n_classes; i++)
-		s->wanted[i] = is_in(&s->classes[i], part, span) ? KY_WANT_EVENT | KY_WANT_VALUES
-								 : 0;
+	for (size_t i = 0; i < s->n_classes; i++) {
+		const struct ky_source_class *c = &s->classes[i];
+		bool wanted = is_in(c, part, span) &&
+			      (c->base == s->span || part == KY_SOURCE_SPAN ||
+				      ky_query_has(s->query, i));
+
+		s->wanted[i] = wanted ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
+	}
+	if (part == KY_SOURCE_SPAN)
+		s->span = span;
+	else if (select.from_ns > INT64_MIN + LEAD_NS)
+		select.from_ns -= LEAD_NS;
 	select.wanted = s->wanted;
-	return ky_cursor_open(&s->cursor, s->reader, &select, &options);
+	if (select.from_ns != INT64_MIN || select.to_ns != INT64_MAX)
+		r = ky_trace_reader_index(s->reader);
+	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, &options);
+}
+
+bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e)
+{
+	const struct ky_expr *expr = s->query->expr;
+
+	return !expr || (ky_expr_bind(expr, e->item->event, s->refs) &&
+				ky_expr_pass(expr, s->refs, e->item));
 }
 
 static void set_event(struct ky_source *s, struct ky_source_event *e)

@@ -9,7 +9,7 @@
 #define EXPLAIN_SOURCE_H
 
 #include "explain/texts.h"
-#include "reader/cursor.h"
+#include "reader/query.h"
 
 enum ky_event_kind {
 	KY_EVENT_PLAIN,
@@ -107,16 +107,19 @@ enum ky_source_part {
 };
 
 /*
- * Opens traces. names: where names are added; must live as long as the source. Returns 0, or a
- * negative errno with a line in why.
+ * query: what of opened traces is looked at: its times; its classes, but for the span's own; its
+ * filter, by which instances are chosen. Query and names must live as long as the source. 0 or
+ * -ENOMEM.
  */
-int ky_source_new(struct ky_source **ret_source, const char *const *paths, size_t n,
-	struct ky_texts *names, char *why, size_t why_size);
+int ky_source_new(
+	struct ky_source **ret_source, const struct ky_query *query, struct ky_texts *names);
 struct ky_source *ky_source_free(struct ky_source *s);
 /* Begins, or begins again. span: the name, for KY_SOURCE_SPAN. 0 or a negative errno. */
 int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span);
 /* 1 with the next event, whose values live until the next call; 0 at the end; negative errno. */
 int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event);
+/* True if the query's filter lets the event pass. */
+bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e);
 /* The number of a known field; `otherwise` if the class does not have it. */
 int64_t ky_source_number(
 	const struct ky_source_event *e, enum ky_event_field field, int64_t otherwise);

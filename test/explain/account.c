@@ -39,17 +39,25 @@ static void print_instance(const struct ky_explain *x, const struct ky_instance 
 
 int main(int argc, char **argv)
 {
-	struct ky_instances v = {.first_ns = INT64_MIN, .last_ns = INT64_MAX};
+	struct ky_instances v = {0};
 	struct ky_instance **chosen = NULL;
 	struct ky_explain x = {0};
 	struct ky_source *s = NULL;
+	const struct ky_trace_reader_options options = {0};
+	struct ky_trace_reader *reader = NULL;
+	struct ky_query query;
 	char why[512];
 	int r;
 
 	if (argc != 3)
 		return 2;
 	x.span = ky_texts_add(&x.names, argv[2], strlen(argv[2]));
-	r = ky_source_new(&s, (const char *const *)&argv[1], 1, &x.names, why, sizeof(why));
+	r = ky_trace_reader_open(
+		&reader, (const char *const *)&argv[1], 1, &options, why, sizeof(why));
+	if (r)
+		return 1;
+	ky_query_init(&query, reader);
+	r = ky_source_new(&s, &query, &x.names);
 	if (!r)
 		r = ky_instances_read(&v, &x, s);
 	if (!r)
@@ -66,5 +74,7 @@ int main(int argc, char **argv)
 	ky_source_free(s);
 	ky_instances_deinit(&v);
 	ky_explain_deinit(&x);
+	ky_query_deinit(&query);
+	ky_trace_reader_close(reader);
 	return r ? 1 : 0;
 }

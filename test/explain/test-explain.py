@@ -512,6 +512,23 @@ def test_slowest():
         assert "bad --slowest" in kymo("explain", path, "--span=shop:checkout", "--slowest=" + bad, code=2), bad
 
 
+def test_selection():
+    """-f chooses instances by their begin, --begin and --end by time, -e what is looked at."""
+    p = Program(33, n=200)
+    path = p.make(noise, lambda p, i: {"tenant": p.r.choice("ab")})
+    begins = [e for e in p.events if e.name == "shop:checkout_begin"]
+    n = sum(e.fields["tenant"] == "a" for e in begins)
+    assert explain(path, "shop:checkout", "-f", 'tenant == "a"')["count"] == n
+    assert "no shop:checkout pass that ended" in kymo("explain", path, "--span=shop:checkout", "-f", 'tenant == "z"', code=1)
+    limits = [sorted(e.ns for e in begins)[k] + traces.ORIGIN for k in (100, 300)]
+    window = ["--begin=%d.%09d" % divmod(limits[0], 10**9), "--end=%d.%09d" % divmod(limits[1], 10**9)]
+    within = explain(path, "shop:checkout", *window)
+    assert 196 <= within["count"] <= 200, within
+    assert "db:query" in within["first_line"]
+    assert "db:query" not in explain(path, "shop:checkout", "-e", "shop:*")["first_line"]
+    assert "bad filter" in kymo("explain", path, "--span=shop:checkout", "-f", "tenant ==", code=2)
+
+
 def test_too_few():
     out = explain(Program(28, n=7, threads=1).make(noise), "shop:checkout")
     assert out["verdict"] == "too-few" and "7 instances are too few to compare" in out["first_line"]
