@@ -17,17 +17,23 @@ static bool take_options(struct request *r, struct option_values *ret_values)
 	json_object_object_foreach(r->params, name, value)
 	{
 		const struct option *o = option_find(name);
+		/* NULL without memory: the text of a number is allocated. */
+		const char *text = json_object_get_string(value);
 		struct ky_buf allowed = {0};
-		int ret = o ? option_take(ret_values, o, json_object_get_string(value)) : 0;
+		int ret;
 
+		if (!text) {
+			request_no_memory(r);
+			return false;
+		}
+		ret = o ? option_take(ret_values, o, text) : 0;
 		if (ret)
 			option_describe(&allowed, o);
 		if (ret < 0)
-			request_refuse(r, "usage", "%s cannot be '%s': it is %s", o->key,
-				json_object_get_string(value), allowed.data ? allowed.data : "");
+			request_refuse(r, "usage", "%s cannot be '%s': it is %s", o->key, text,
+				allowed.data ? allowed.data : "");
 		else if (ret)
-			reply_note(r, "%s %s became %" PRIu64 ": it is %s", o->key,
-				json_object_get_string(value),
+			reply_note(r, "%s %s became %" PRIu64 ": it is %s", o->key, text,
 				ret_values->value[o - channel_options],
 				allowed.data ? allowed.data : "");
 		ky_buf_deinit(&allowed);
