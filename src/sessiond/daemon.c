@@ -74,7 +74,7 @@ static void watch_use(struct daemon *d)
 	sessions_flush(&d->env, NULL);
 }
 
-static void turned(struct ky_loop *loop)
+static void loop_turned(struct ky_loop *loop)
 {
 	struct daemon *d = ky_container_of(loop, struct daemon, env.loop);
 
@@ -303,7 +303,7 @@ static int publish_first(struct daemon *d)
 }
 
 /* The predecessor's sessions are taken over: applications and clients may connect. */
-static void serve(struct op *op, int status, const char *message)
+static void serve_peers(struct op *op, int status, const char *message)
 {
 	struct daemon *d = ky_container_of(op, struct daemon, served);
 	int ret = open_sockets(d);
@@ -343,7 +343,7 @@ static int open_loop(struct daemon *d)
 
 	if (ret < 0)
 		ky_error("cannot make an event loop: %s", strerror(-ret));
-	d->env.loop.on_turn = turned;
+	d->env.loop.on_turn = loop_turned;
 	return ret;
 }
 
@@ -431,7 +431,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 int daemon_begin(struct daemon *d, struct op *op)
 {
 	d->ready = op;
-	d->served.done = serve;
+	d->served.done = serve_peers;
 	return recover_begin(&d->recovery, &d->served);
 }
 

@@ -47,7 +47,7 @@ static void journal_end(struct session *s)
 }
 
 /* Takes the line. What cannot be written down whole is not written down at all. */
-static void append(struct session *s, struct json_object *line)
+static void append_line(struct session *s, struct json_object *line)
 {
 	static unsigned int left_out;
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
@@ -119,7 +119,7 @@ static void write_session(struct session *s)
 	add_number(o, "uid", s->uid);
 	add_number(o, "gid", s->gid);
 	add_number(o, "clock", s->clock.clock);
-	append(s, line);
+	append_line(s, line);
 }
 
 static void journal_consumer(struct session *s)
@@ -129,7 +129,7 @@ static void journal_consumer(struct session *s)
 
 	add_number(o, "pid", (uint64_t)c->pid);
 	add_file(o, "memory", c->memory_fd);
-	append(s, line);
+	append_line(s, line);
 }
 
 static void journal_begin(struct session *s)
@@ -155,7 +155,7 @@ static void journal_selected(struct session *s, uid_t uid, uint64_t when)
 
 	add_number(o, "uid", uid);
 	add_number(o, "when", when);
-	append(s, line);
+	append_line(s, line);
 }
 
 static const char *const states[] = {"stopped", "started", "paused", "ending"};
@@ -165,7 +165,7 @@ static void journal_state(struct session *s)
 	struct json_object *line = json_object_new_object();
 
 	add_string(line, "state", states[s->state]);
-	append(s, line);
+	append_line(s, line);
 }
 
 /* For each attribute that is narrowed down, its values. */
@@ -183,7 +183,7 @@ static void journal_trackers(struct session *s)
 			json_append(values, json_object_new_uint64(t->values[k]));
 		json_add(o, tracker_names[i], values);
 	}
-	append(s, line);
+	append_line(s, line);
 }
 
 static void journal_schedule(struct session *s)
@@ -192,7 +192,7 @@ static void journal_schedule(struct session *s)
 
 	add_number(o, "timer", recording_of(s)->rotation.timer_us);
 	add_number(o, "size", recording_of(s)->rotation.size);
-	append(s, line);
+	append_line(s, line);
 }
 
 static void journal_channel(struct channel *c)
@@ -203,7 +203,7 @@ static void journal_channel(struct channel *c)
 	add_number(o, "enabled", c->enabled);
 	for (const struct option *option = channel_options; option->key; option++)
 		add_number(o, option->key, option_get(c, option));
-	append(c->session, line);
+	append_line(c->session, line);
 }
 
 static void journal_contexts(struct channel *c)
@@ -214,7 +214,7 @@ static void journal_contexts(struct channel *c)
 		json_append(list, json_object_new_string(c->contexts[i].spec));
 	add_string(o, "channel", c->name);
 	json_add(o, "list", list);
-	append(c->session, line);
+	append_line(c->session, line);
 }
 
 static void write_rule(struct channel *c, const struct rule *r, const char *state)
@@ -230,7 +230,7 @@ static void write_rule(struct channel *c, const struct rule *r, const char *stat
 	add_number(o, "level_type", r->level_type);
 	add_number(o, "level", (uint64_t)(uint32_t)r->level);
 	add_string(o, "filter", r->filter ? r->filter->text : "");
-	append(c->session, line);
+	append_line(c->session, line);
 }
 
 static void journal_rule(struct channel *c, const struct rule *r)
@@ -251,7 +251,7 @@ static void journal_chunk(struct session *s, bool cleared)
 	add_number(o, "begin", (uint64_t)recording_of(s)->rotation.begin);
 	add_number(o, "archived", recording_of(s)->rotation.n_archived);
 	add_number(o, "cleared", cleared);
-	append(s, line);
+	append_line(s, line);
 }
 
 static void journal_registry(struct registry *r)
@@ -262,7 +262,7 @@ static void journal_registry(struct registry *r)
 	add_number(o, "abi_bits", r->abi_bits);
 	add_hex(o, "uuid", r->uuid, sizeof(r->uuid));
 	add_file(o, "log", r->log_fd);
-	append(r->session, line);
+	append_line(r->session, line);
 }
 
 static void journal_set(const struct ring_set *set)
@@ -290,7 +290,7 @@ static void journal_set(const struct ring_set *set)
 	add_number(o, "at", set->registry->log_size);
 	add_file(o, "rings", set->memory.rings_fd);
 	add_file(o, "consumed", set->memory.consumed_fd);
-	append(set->channel->session, line);
+	append_line(set->channel->session, line);
 }
 
 static void journal_retired(const struct ring_set *set, const struct event_counts *counts,
@@ -304,7 +304,7 @@ static void journal_retired(const struct ring_set *set, const struct event_count
 #define COUNT(name) add_number(o, #name, counts->name);
 	EVENT_COUNTS(COUNT)
 #undef COUNT
-	append(set->channel->session, line);
+	append_line(set->channel->session, line);
 }
 
 static void journal_event(const struct ring_set *set, const struct set_event *e)
@@ -318,7 +318,7 @@ static void journal_event(const struct ring_set *set, const struct set_event *e)
 	add_number(o, "pid", (uint64_t)e->by.pid);
 	json_add(o, "program", json_object_new_string(e->by.name));
 	add_hex(o, "desc", e->desc->bytes, e->desc->len);
-	append(set->channel->session, line);
+	append_line(set->channel->session, line);
 }
 
 /* --- reading: our own files, but a line may be missing, or cut --- */
@@ -650,7 +650,7 @@ static bool is_alive(pid_t pid)
 }
 
 /* Whether it may come back. */
-static bool replay(struct env *e, const char *name)
+static bool replay_session(struct env *e, const char *name)
 {
 	const char *path = path_of(e, name);
 	off_t end = read_file(e, name, path);
@@ -680,7 +680,7 @@ unsigned journal_replay(struct env *e)
 		return 0;
 	while ((entry = readdir(dir)))
 		if (ky_name_valid(entry->d_name))
-			n += replay(e, entry->d_name);
+			n += replay_session(e, entry->d_name);
 	closedir(dir);
 	return n;
 }

@@ -22,7 +22,7 @@ static unsigned count_awaited(const struct recovery *r)
 }
 
 /* Completes if no consumer is awaited any more. */
-static void settle(struct recovery *r)
+static void recovery_settle(struct recovery *r)
 {
 	struct op *op = r->op;
 
@@ -41,7 +41,7 @@ static void timed_out(struct ky_timer *t)
 	ky_list_foreach_safe (s, tmp, &r->env->sessions, node)
 		if (recording_of(s)->consumer.awaited)
 			session_lose(s);
-	settle(r);
+	recovery_settle(r);
 }
 
 /* Its session is not known, or known to be another's: it is to write out what it has, and end. */
@@ -57,7 +57,7 @@ static void send_away(int fd)
 }
 
 /* The kernel says who calls: of another process, a journal would name another number. */
-static void called(struct ky_listener *l, int fd, const struct ky_peer *peer)
+static void consumer_called(struct ky_listener *l, int fd, const struct ky_peer *peer)
 {
 	struct recovery *r = ky_container_of(l, struct recovery, listener);
 	struct session *s;
@@ -77,7 +77,7 @@ static struct recovery *recovery;
 
 static void session_settled(struct session *s)
 {
-	settle(recovery);
+	recovery_settle(recovery);
 }
 
 void recover_init(struct recovery *r, struct env *e)
@@ -95,7 +95,7 @@ static int await_consumers(struct recovery *r)
 {
 	const char *path = rundir_path(r->env->run, KY_RUN_DRAIN);
 	int ret = ky_listener_init(&r->listener, &r->env->loop, path, SOCK_SEQPACKET,
-		r->env->run->global ? 0666 : 0600, (gid_t)-1, called);
+		r->env->run->global ? 0666 : 0600, (gid_t)-1, consumer_called);
 
 	if (ret < 0) {
 		ky_error("cannot listen on %s: %s", path, strerror(-ret));

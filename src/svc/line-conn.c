@@ -26,7 +26,7 @@ static bool idle(const struct ky_line_conn *c)
 }
 
 /* After any change: go on with the next line, end, or wait for the right thing. */
-static void settle(struct ky_line_conn *c)
+static void line_conn_go_on(struct ky_line_conn *c)
 {
 	uint32_t events = 0;
 	int ret;
@@ -57,7 +57,7 @@ static void take_line(struct ky_line_conn *c)
 	c->waiting = true;
 	c->ops->line(c, c->in.data, len);
 	ky_buf_consume(&c->in, len + 1);
-	settle(c);
+	line_conn_go_on(c);
 }
 
 static void work(struct ky_job *j)
@@ -112,7 +112,7 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	if (ret < 0)
 		fail(c, ret == -EPIPE || ret == -ECONNRESET ? 0 : ret);
 	else
-		settle(c);
+		line_conn_go_on(c);
 }
 
 void ky_line_conn_answer(struct ky_line_conn *c, const char *text)
@@ -128,7 +128,7 @@ void ky_line_conn_answer(struct ky_line_conn *c, const char *text)
 	if (ret < 0)
 		fail(c, ret);
 	else
-		settle(c);
+		line_conn_go_on(c);
 }
 
 int ky_line_conn_init(

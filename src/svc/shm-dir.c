@@ -71,7 +71,7 @@ static bool copies_on_write(const struct statfs *fs)
 }
 
 /* Is it for us alone, and can it hold memory? A directory that cannot be used is not changed: it may be /dev/shm itself. */
-static int take(int fd)
+static int take_directory(int fd)
 {
 	struct statfs fs;
 	struct stat st;
@@ -97,7 +97,7 @@ int ky_shm_dir_make(const char *path, int *ret_fd)
 	if (!made && errno != EEXIST)
 		return -errno;
 	fd = open(path, DIR_FLAGS | O_NOFOLLOW);
-	ret = fd < 0 ? -errno : take(fd);
+	ret = fd < 0 ? -errno : take_directory(fd);
 	for (size_t i = 0; !ret && i < KY_ARRAY_SIZE(folders); i++)
 		ret = mkdirat(fd, folders[i], 0700) < 0 ? -errno : 0;
 	if (!ret) {

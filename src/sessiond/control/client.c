@@ -40,7 +40,7 @@ void request_select(struct request *r, struct session *s)
 	"answer: see 'kymo status' for what was done\"}"
 
 /* Sends the reply, or the refusal if there is one. */
-static void answer(struct client *c, struct json_object *reply, const struct refusal *refusal)
+static void send_answer(struct client *c, struct json_object *reply, const struct refusal *refusal)
 {
 	static unsigned int left_out;
 	struct json_object *refused = NULL;
@@ -71,7 +71,7 @@ void request_settle(struct request *r, enum outcome outcome)
 		return;
 	if (c) {
 		c->request = NULL;
-		answer(c, r->reply, &r->refusal);
+		send_answer(c, r->reply, &r->refusal);
 	}
 	request_free(r);
 }
@@ -121,7 +121,7 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 		}
 	}
 	if (!r) {
-		answer(c, NULL, &refusal);
+		send_answer(c, NULL, &refusal);
 		return;
 	}
 	r->client = c;

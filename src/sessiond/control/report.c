@@ -396,9 +396,9 @@ struct json_object *report_applications(const struct env *e, uid_t uid, bool bri
 	return list;
 }
 
-static void warn(struct json_object *list, const char *fmt, ...) KY_PRINTF(2, 3);
+static void add_warning(struct json_object *list, const char *fmt, ...) KY_PRINTF(2, 3);
 
-static void warn(struct json_object *list, const char *fmt, ...)
+static void add_warning(struct json_object *list, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -420,7 +420,7 @@ static void warn_of_pool(struct json_object *list, const struct channel *c)
 			ring_memory_count_slots(&set->memory, &set->geometry, &n) < 0 ||
 			!n.unprepared)
 			continue;
-		warn(list,
+		add_warning(list,
 			"channel '%s': %" PRIu64
 			" threads came before a buffer was ready and made one themselves, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
 			c->name, n.unprepared, set->pool_size);
@@ -432,7 +432,7 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 	const struct rule *r;
 
 	if (!c->enabled) {
-		warn(list,
+		add_warning(list,
 			"channel '%s' is disabled: it records nothing until 'kymo enable-channel %s'",
 			c->name, c->name);
 		return;
@@ -444,10 +444,10 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 		if (!r->enabled)
 			continue;
 		if (r->mismatch) {
-			warn(list, "%s", r->mismatch);
+			add_warning(list, "%s", r->mismatch);
 		} else if (!channel_count_matches(c, r, false)) {
 			explain_rule(&why, c, r);
-			warn(list, "%s", why.data ? why.data : r->pattern);
+			add_warning(list, "%s", why.data ? why.data : r->pattern);
 		}
 		ky_buf_deinit(&why);
 	}
@@ -475,7 +475,7 @@ static void warn_of_blocking(struct json_object *list, const struct channel *c)
 	if (n > NAMES_MAX)
 		ky_buf_printf(&names, " and %u more", n - NAMES_MAX);
 	if (n)
-		warn(list,
+		add_warning(list,
 			"channel '%s' has a blocking-timeout, but %s do%s not allow it, and discard%s: start with KYMO_ALLOW_BLOCKING=1 in the environment what is to wait",
 			c->name, names.data ? names.data : "some programs", n == 1 ? "es" : "",
 			n == 1 ? "s" : "");
@@ -496,10 +496,10 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 		n++;
 	}
 	if (n == 1)
-		warn(list,
+		add_warning(list,
 			"the only program that runs is not tracked: 'kymo track --all' tracks every one");
 	else if (n)
-		warn(list,
+		add_warning(list,
 			"none of the %u running programs is tracked: 'kymo track --all' tracks every one",
 			n);
 }
@@ -525,14 +525,16 @@ static void warn_of_rules(struct json_object *list, const struct session *s)
 		warn_of_blocking(list, c);
 	}
 	if (!has_enabled_rule(s))
-		warn(list,
+		add_warning(list,
 			"session '%s' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one",
 			s->name);
 	else if (!s->was_started)
-		warn(list, "session '%s' has not been started: 'kymo start %s' begins to record",
+		add_warning(list,
+			"session '%s' has not been started: 'kymo start %s' begins to record",
 			s->name, s->name);
 	else if (s->state == SESSION_PAUSED)
-		warn(list, "session '%s' is paused: nothing is recorded until 'kymo resume %s'",
+		add_warning(list,
+			"session '%s' is paused: nothing is recorded until 'kymo resume %s'",
 			s->name, s->name);
 }
 
@@ -545,7 +547,7 @@ static void warn_of_silence(struct json_object *list, const struct session *s)
 	consumer_put_silence(&recording_of(s)->consumer, &text);
 	ky_buf_puts(&text,
 		"; events wait in the buffers until it goes on, and are discarded when these are full");
-	warn(list, "%s", text.data ? text.data : "its consumer is not at work");
+	add_warning(list, "%s", text.data ? text.data : "its consumer is not at work");
 	ky_buf_deinit(&text);
 }
 
@@ -558,37 +560,38 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	struct ky_buf gaps = {0};
 
 	if (full)
-		warn(list,
+		add_warning(list,
 			"%" PRIu64
 			" events were discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')",
 			full);
 	if (n->discarded_too_big)
-		warn(list,
+		add_warning(list,
 			"%" PRIu64
 			" events were too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or were states for which there was no room",
 			n->discarded_too_big);
 	if (n->discarded_no_slot)
-		warn(list,
+		add_warning(list,
 			"%" PRIu64
 			" events were discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')",
 			n->discarded_no_slot);
 	if (n->discarded_refused)
-		warn(list, "%" PRIu64 " events were discarded because their definition was refused",
+		add_warning(list,
+			"%" PRIu64 " events were discarded because their definition was refused",
 			n->discarded_refused);
 	session_put_gaps(s, &gaps);
 	if (gaps.data)
-		warn(list, "%s", gaps.data);
+		add_warning(list, "%s", gaps.data);
 	ky_buf_deinit(&gaps);
 	if (n->unwritten)
-		warn(list, "%" PRIu64 " events were recorded but could not be written",
+		add_warning(list, "%" PRIu64 " events were recorded but could not be written",
 			n->unwritten);
 	if (n->n_quarantined)
-		warn(list,
+		add_warning(list,
 			"%" PRIu64
 			" buffers were given up: a program has overwritten their control words",
 			n->n_quarantined);
 	if (s->error)
-		warn(list, "%s", s->error);
+		add_warning(list, "%s", s->error);
 }
 
 struct json_object *report_warnings(const struct session *s)
@@ -601,9 +604,9 @@ struct json_object *report_warnings(const struct session *s)
 	warn_of_trackers(list, s);
 	conflicts_report(s, false, append_text, list);
 	ky_list_foreach (n, &s->notices, node)
-		warn(list, "%s", n->text);
+		add_warning(list, "%s", n->text);
 	if (s->n_notices_lost)
-		warn(list, "%u more warnings were left out", s->n_notices_lost);
+		add_warning(list, "%u more warnings were left out", s->n_notices_lost);
 	warn_of_losses(list, s);
 	return list;
 }

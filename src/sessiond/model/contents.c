@@ -39,7 +39,7 @@ bool channel_has_buffers(const struct channel *c)
 }
 
 /* Has a set before this one counted an event of this name? */
-static bool counted(const struct channel *c, const struct ring_set *until,
+static bool is_counted_before(const struct channel *c, const struct ring_set *until,
 	const struct event_desc *d, bool living)
 {
 	struct ring_set *set;
@@ -66,7 +66,8 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 			struct set_event *e = ky_container_of(n, struct set_event, node);
 
 			if (e->id != KY_MAP_REFUSED && (e->n_apps || !living) &&
-				rule_wants(r, e->desc) && !counted(c, set, e->desc, living))
+				rule_wants(r, e->desc) &&
+				!is_counted_before(c, set, e->desc, living))
 				count++;
 		}
 	}

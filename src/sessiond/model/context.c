@@ -12,9 +12,9 @@
 
 #define PERF_RAW "raw:"
 
-static int refuse(char *why, size_t size, const char *fmt, ...) KY_PRINTF(3, 4);
+static int set_reason(char *why, size_t size, const char *fmt, ...) KY_PRINTF(3, 4);
 
-static int refuse(char *why, size_t size, const char *fmt, ...)
+static int set_reason(char *why, size_t size, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -53,7 +53,7 @@ static int parse_raw(struct ky_context *c, const char *text, char *why, size_t s
 	errno = 0;
 	config = strtoull(text + (*text == 'r'), &end, 16);
 	if (*text != 'r' || end == text + 1 || errno || *end != ':' || !ky_desc_name_valid(end + 1))
-		return refuse(why, size,
+		return set_reason(why, size,
 			"'%s': a raw counter is written perf:thread:raw:rHEX:NAME, as in perf:thread:raw:r01c2:retired",
 			c->spec);
 	set_perf(c, end + 1, PERF_TYPE_RAW, config);
@@ -76,7 +76,7 @@ static int parse_perf(struct ky_context *c, const char *text, char *why, size_t 
 		near = d < best ? k : near;
 		best = KY_MIN(best, d);
 	}
-	return refuse(why, size, "'%s' is no counter: %s%s", text,
+	return set_reason(why, size, "'%s' is no counter: %s%s", text,
 		near ? "did you mean perf:thread:" : "'kymo add-context --list' shows them",
 		near ? near->name : "");
 }
@@ -89,7 +89,7 @@ static int parse_app(struct ky_context *c, const char *text, char *why, size_t s
 		!ky_desc_name_valid(colon + 1) ||
 		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
 			(size_t)(colon - text))
-		return refuse(why, size,
+		return set_reason(why, size,
 			"'%s': a program's context is written $app.PROVIDER:NAME (in a shell in single quotes)",
 			c->spec);
 	set_name(c, "_app_", text);
@@ -105,7 +105,7 @@ static int parse_callstack(struct ky_context *c, const char *text, char *why, si
 	else if (*text == ':' && ky_ctx_depth(text + 1))
 		snprintf(c->argument, sizeof(c->argument), "%u", ky_ctx_depth(text + 1));
 	else
-		return refuse(why, size,
+		return set_reason(why, size,
 			"'%s': the depth of a call stack is 1 to %u, as in callstack:%u", c->spec,
 			KY_CTX_DEPTH_MAX, KY_CTX_DEPTH_DEFAULT);
 	return 0;
@@ -117,14 +117,15 @@ static int parse_unknown(const char *spec, char *why, size_t size)
 	unsigned best = 3, d;
 
 	if (!strncmp(spec, "perf:", 5))
-		return refuse(
+		return set_reason(
 			why, size, "'%s': counters are those of threads, perf:thread:NAME", spec);
 	for (const struct ky_ctx_type *t = ky_ctx_types; t->name; t++) {
 		d = ky_edit_distance(spec, t->name, 3);
 		near = d < best ? t : near;
 		best = KY_MIN(best, d);
 	}
-	return refuse(why, size, "'%s' is no context: %s%s%s", spec, near ? "did you mean '" : "",
+	return set_reason(why, size, "'%s' is no context: %s%s%s", spec,
+		near ? "did you mean '" : "",
 		near ? near->name : "'kymo add-context --list' shows them", near ? "'?" : "");
 }
 
@@ -134,7 +135,7 @@ int context_parse(struct ky_context *c, const char *spec, char *why, size_t size
 	size_t n = 0;
 
 	if (strlen(spec) >= sizeof(c->spec) - sizeof("perf_thread_"))
-		return refuse(why, size, "the name of a context is too long");
+		return set_reason(why, size, "the name of a context is too long");
 	memset(c, 0, sizeof(*c));
 	strcpy(c->spec, spec);
 	for (t = ky_ctx_types; t->name; t++) {
@@ -204,7 +205,7 @@ int context_probe(const struct ky_context *c, char *why, size_t size)
 		return 0;
 	}
 	context_explain_uncounted(errno, text, sizeof(text));
-	return refuse(why, size, "'%s': %s", c->spec, text);
+	return set_reason(why, size, "'%s': %s", c->spec, text);
 }
 
 const struct ky_context *channel_context(const struct channel *c, const char *name)

@@ -196,7 +196,7 @@ uint64_t option_get(const struct channel *c, const struct option *o)
 					     : *(const uint64_t *)at;
 }
 
-static void put(struct channel *c, const struct option *o, uint64_t v)
+static void option_put(struct channel *c, const struct option *o, uint64_t v)
 {
 	void *at = (char *)c + o->offset;
 
@@ -301,7 +301,7 @@ void options_apply(struct channel *c, const struct option_values *values)
 {
 	for (const struct option *o = channel_options; o->key; o++)
 		if (values->given >> (o - channel_options) & 1)
-			put(c, o, values->value[o - channel_options]);
+			option_put(c, o, values->value[o - channel_options]);
 }
 
 void channel_set_options(struct channel *c, const struct option_values *values)

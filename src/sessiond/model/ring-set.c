@@ -226,7 +226,7 @@ int ring_set_make(struct ring_set *set)
 	return 0;
 }
 
-static void retire(struct ring_set *set)
+static void retire_set(struct ring_set *set)
 {
 	ring_set_set_state(set, SET_RETIRED);
 	OBSERVE(set->channel->session->env, set_retired, set);
@@ -246,7 +246,7 @@ static void retire_oldest(struct channel *c)
 			oldest = set;
 	}
 	if (n > ENDED_SETS_MAX)
-		retire(oldest);
+		retire_set(oldest);
 }
 
 void ring_set_end(struct ring_set *set)
@@ -263,7 +263,7 @@ void ring_set_end(struct ring_set *set)
 	if (set->geometry.overwrite)
 		retire_oldest(set->channel);
 	else
-		retire(set);
+		retire_set(set);
 }
 
 void ring_set_unuse(struct ring_set *set)

@@ -120,7 +120,7 @@ void rule_encode(struct ky_writer *w, const struct rule *r)
 		ky_write_str(w, r->exclusions[i]);
 }
 
-static void fold(char to[RULE_PATTERN_MAX + 1], const char *from, size_t max)
+static void fold_case(char to[RULE_PATTERN_MAX + 1], const char *from, size_t max)
 {
 	size_t n;
 
@@ -136,8 +136,8 @@ bool name_is_near(const char *pattern, const char *name)
 	size_t literal = strcspn(pattern, "*");
 	unsigned limit;
 
-	fold(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
-	fold(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
+	fold_case(a, pattern, KY_MIN(literal, (size_t)RULE_PATTERN_MAX));
+	fold_case(b, name, pattern[literal] ? strlen(a) : RULE_PATTERN_MAX);
 	limit = 1 + (unsigned)strlen(a) / 4;
 	if (ky_edit_distance(a, b, limit) <= limit)
 		return true;

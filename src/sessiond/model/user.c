@@ -48,7 +48,7 @@ void user_discharge(struct user *u, size_t bytes)
 	u->n_bytes -= bytes;
 }
 
-static struct event_desc *find(const struct user *u, struct ky_bytes bytes, uint32_t hash)
+static struct event_desc *find_desc(const struct user *u, struct ky_bytes bytes, uint32_t hash)
 {
 	struct ky_hnode *n;
 
@@ -86,7 +86,7 @@ int user_intern(
 {
 	static uint64_t last_serial;
 	uint32_t hash = ky_hash(bytes.data, bytes.len);
-	struct event_desc *d = find(u, bytes, hash);
+	struct event_desc *d = find_desc(u, bytes, hash);
 
 	if (d) {
 		*ret_desc = event_desc_ref(d);

@@ -113,7 +113,7 @@ void barrier_deinit(struct barrier *b)
 	ky_job_cancel(&b->passed);
 }
 
-static void complete(struct barrier *b)
+static void barrier_complete(struct barrier *b)
 {
 	barrier_deinit(b);
 	op_done(b->op, b->timed_out ? -ETIMEDOUT : 0, "");
@@ -123,7 +123,7 @@ static void run_passed(struct ky_job *j)
 {
 	struct barrier *b = ky_container_of(j, struct barrier, passed);
 
-	complete(b);
+	barrier_complete(b);
 }
 
 /* The silent peers have had their time, or a part of it. Returns whether the barrier waits for them any longer. */
@@ -158,7 +158,7 @@ static void run_timer(struct ky_timer *t)
 		return;
 	}
 	b->timed_out = true;
-	complete(b);
+	barrier_complete(b);
 }
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op)

@@ -22,7 +22,7 @@
 #define LAST_DELAY_MS  60000u
 #define WRONG_USAGE    2 /* exit status */
 
-static void start(struct collector *c);
+static void start_collector(struct collector *c);
 
 static void close_fifo(struct collector *c)
 {
@@ -45,10 +45,10 @@ static void look_ready(struct collector *c)
 	ticket_done_all(&c->tickets);
 }
 
-static void failed(struct collector *c, const char *fmt, ...) KY_PRINTF(2, 3);
+static void collector_failed(struct collector *c, const char *fmt, ...) KY_PRINTF(2, 3);
 
 /* It is not there any more: those who wait go on without it, and it is started later. */
-static void failed(struct collector *c, const char *fmt, ...)
+static void collector_failed(struct collector *c, const char *fmt, ...)
 {
 	uint64_t delay_ms = FIRST_DELAY_MS;
 	va_list ap;
@@ -116,7 +116,7 @@ static int open_fifo(struct collector *c, const char *path)
 	return ky_watch_add(&c->env->loop, &c->fifo_watch, c->fifo_fd, EPOLLIN, fifo_readable);
 }
 
-static int spawn(struct collector *c, const char *path)
+static int spawn_collector(struct collector *c, const char *path)
 {
 	char fifo[PATH_MAX];
 	int life[2], ret;
@@ -137,7 +137,7 @@ static int spawn(struct collector *c, const char *path)
 	return ret;
 }
 
-static void start(struct collector *c)
+static void start_collector(struct collector *c)
 {
 	char path[PATH_MAX];
 	int ret;
@@ -152,9 +152,9 @@ static void start(struct collector *c)
 	c->has_written = c->has_registered = false;
 	c->started_ns = ky_loop_time_ns(&c->env->loop);
 	ky_timer_set(&c->env->loop, &c->timer, READY_NS);
-	ret = spawn(c, path);
+	ret = spawn_collector(c, path);
 	if (ret < 0)
-		failed(c, "cannot be started: %s", strerror(-ret));
+		collector_failed(c, "cannot be started: %s", strerror(-ret));
 }
 
 static void timed_out(struct ky_timer *t)
@@ -162,7 +162,7 @@ static void timed_out(struct ky_timer *t)
 	struct collector *c = ky_container_of(t, struct collector, timer);
 
 	if (c->state == COLLECTOR_DEAD)
-		start(c);
+		start_collector(c);
 	else if (c->pid)
 		kill(c->pid, SIGKILL); /* reaped, it has failed */
 }
@@ -177,7 +177,7 @@ void collector_init(struct collector *c, struct env *e)
 void collector_start(struct collector *c)
 {
 	if (c->wanted)
-		start(c);
+		start_collector(c);
 }
 
 void collector_deinit(struct collector *c)
@@ -200,13 +200,14 @@ void collector_reap(struct collector *c)
 		return;
 	c->pid = 0;
 	if (c->state == COLLECTOR_STARTING && slow)
-		failed(c, "was not ready within %u s", (unsigned)(READY_NS / 1000 / KY_NS_PER_MS));
+		collector_failed(
+			c, "was not ready within %u s", (unsigned)(READY_NS / 1000 / KY_NS_PER_MS));
 	else if (WIFSIGNALED(status))
-		failed(c, "was killed by signal %d", WTERMSIG(status));
+		collector_failed(c, "was killed by signal %d", WTERMSIG(status));
 	else if (WEXITSTATUS(status) == WRONG_USAGE && *c->without)
-		failed(c, "cannot leave out what --no-collectd=%s names", c->without);
+		collector_failed(c, "cannot leave out what --no-collectd=%s names", c->without);
 	else
-		failed(c, "ended with status %d", WEXITSTATUS(status));
+		collector_failed(c, "ended with status %d", WEXITSTATUS(status));
 }
 
 bool collector_is(const struct collector *c, pid_t pid)

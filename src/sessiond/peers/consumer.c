@@ -291,14 +291,14 @@ void consumer_adopt(struct consumer *c, int fd)
 	c->started_ns = ky_loop_time_ns(&c->session->env->loop);
 }
 
-static void ended(struct consumer *c);
+static void process_ended(struct consumer *c);
 
 static void run_restart(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, restart);
 
 	if (consumer_spawn(c) < 0)
-		ended(c);
+		process_ended(c);
 }
 
 void consumer_init(
@@ -556,7 +556,7 @@ static void conn_message(
 }
 
 /* The process has exited, and its connection is closed. */
-static void ended(struct consumer *c)
+static void process_ended(struct consumer *c)
 {
 	uint64_t most_ms = c->answered ? READY_DELAY_MS : LAST_DELAY_MS, delay_ms = FIRST_DELAY_MS;
 
@@ -588,7 +588,7 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	if (error && c->pid)
 		kill(c->pid, SIGKILL);
 	if (!c->pid && !c->awaited)
-		ended(c);
+		process_ended(c);
 }
 
 void consumer_reap(struct consumer *c)
@@ -605,7 +605,7 @@ void consumer_reap(struct consumer *c)
 		ky_error("session '%s': consumer exited with %d", c->session->name,
 			WEXITSTATUS(status));
 	if (!c->connected)
-		ended(c);
+		process_ended(c);
 }
 
 static const struct ky_msg_conn_ops conn_ops = {

@@ -39,7 +39,7 @@ int order_ring_set(struct ky_writer *w, const struct ring_set *set)
 }
 
 /* All of it or nothing. */
-static int append(const struct session *s, const void *message, int len)
+static int append_order(const struct session *s, const void *message, int len)
 {
 	int fd = openat(s->shm_fd, KY_SHM_SESSION,
 		O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -71,7 +71,7 @@ int orders_begin(const struct session *s)
 	snprintf(output, sizeof(output), "%s%s", s->output,
 		s->snapshot && *s->output ? "/recovered" : "");
 	len = ky_cons_init_encode(&w, &m);
-	return len < 0 ? len : append(s, buf, len);
+	return len < 0 ? len : append_order(s, buf, len);
 }
 
 int orders_add_set(struct ring_set *set)
@@ -84,5 +84,5 @@ int orders_add_set(struct ring_set *set)
 	if (s->shm_fd < 0)
 		return 0;
 	len = order_ring_set(&w, set);
-	return len < 0 ? len : append(s, buf, len);
+	return len < 0 ? len : append_order(s, buf, len);
 }

@@ -98,7 +98,7 @@ static void pidfd_readable(struct ky_watch *w, uint32_t events)
 }
 
 /* A process closes its connection some moments before it runs another program. */
-static void look(struct process *p)
+static void look_for_exec(struct process *p)
 {
 	uint64_t image = image_of(p->pid);
 
@@ -110,7 +110,7 @@ static void look(struct process *p)
 
 static void look_again(struct ky_timer *t)
 {
-	look(ky_container_of(t, struct process, look));
+	look_for_exec(ky_container_of(t, struct process, look));
 }
 
 /* One that has this pid, but another number: it has executed another program since. */
@@ -196,7 +196,7 @@ void process_hung_up(struct process *p)
 		return;
 	p->n_looks = 0;
 	if (p->number)
-		look(p);
+		look_for_exec(p);
 	else
 		process_free(p);
 }

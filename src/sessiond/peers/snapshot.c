@@ -13,7 +13,7 @@ static void set_error(struct snapshot *sn, int error, const char *message)
 }
 
 /* Reports how it ended, once. */
-static void complete(struct snapshot *sn)
+static void snapshot_complete(struct snapshot *sn)
 {
 	struct op *op = sn->op;
 
@@ -44,20 +44,20 @@ static void run_ending(struct ky_job *j)
 	snapshot_free(ky_container_of(j, struct snapshot, ending));
 }
 
-static struct snapshot *of(struct consumer *c)
+static struct snapshot *snapshot_of(struct consumer *c)
 {
 	return ky_container_of(c, struct snapshot, consumer);
 }
 
-static void end(struct snapshot *sn)
+static void snapshot_end(struct snapshot *sn)
 {
-	complete(sn);
+	snapshot_complete(sn);
 	ky_job_add(&sn->session->env->loop, &sn->ending);
 }
 
 static void on_ready(struct consumer *c, int status, const char *message)
 {
-	struct snapshot *sn = of(c);
+	struct snapshot *sn = snapshot_of(c);
 
 	if (status >= 0) {
 		/* of buffers that do not exist any more */
@@ -66,22 +66,22 @@ static void on_ready(struct consumer *c, int status, const char *message)
 		return;
 	}
 	set_error(sn, status, message);
-	end(sn);
+	snapshot_end(sn);
 }
 
 static void on_trouble(struct consumer *c, const char *message)
 {
-	set_error(of(c), *message ? -EIO : 0, message);
+	set_error(snapshot_of(c), *message ? -EIO : 0, message);
 }
 
 static void on_ended(struct consumer *c, bool giving_up)
 {
-	struct snapshot *sn = of(c);
+	struct snapshot *sn = snapshot_of(c);
 
 	if (giving_up || !c->ready)
 		set_error(sn, -ECHILD,
 			"its consumer process died (see the daemon's log): what it wrote is not complete");
-	end(sn);
+	snapshot_end(sn);
 }
 
 int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
@@ -127,6 +127,6 @@ void snapshot_abandon(struct snapshot *sn)
 void snapshot_cancel(struct snapshot *sn)
 {
 	set_error(sn, -ECANCELED, "the session was destroyed meanwhile");
-	complete(sn);
+	snapshot_complete(sn);
 	snapshot_free(sn);
 }

@@ -73,7 +73,7 @@ static void run_ending(struct ky_job *j)
 }
 
 /* Ends the step. A daemon that ends goes on with destroying. */
-static void finish(struct session *s, int error, const char *message)
+static void finish_step(struct session *s, int error, const char *message)
 {
 	struct recording *r = recording_of(s);
 	struct op *op = r->op;
@@ -125,7 +125,7 @@ void session_adopt(struct session *s)
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
 	settle_processes(s);
-	finish(s, 0, "");
+	finish_step(s, 0, "");
 	if (ending)
 		session_destroy(s, NULL);
 	else
@@ -149,12 +149,12 @@ static void finish_for_good(struct session *s, int error, const char *message)
 
 /* Ends the step; the client learns of programs that ran unrecorded. */
 static void finish_recording(
-	struct session *s, void (*finish_step)(struct session *, int, const char *))
+	struct session *s, void (*end_step)(struct session *, int, const char *))
 {
 	struct ky_buf text = {0};
 
 	session_put_gaps(s, &text);
-	finish_step(s, 0, text.data ? text.data : "");
+	end_step(s, 0, text.data ? text.data : "");
 	ky_buf_deinit(&text);
 }
 
@@ -167,7 +167,7 @@ static void consumer_ready(struct consumer *c, int status, const char *message)
 	if (status < 0)
 		finish_for_good(s, status, *message ? message : strerror(-status));
 	else
-		finish(s, 0, "");
+		finish_step(s, 0, "");
 }
 
 static void consumer_trouble(struct consumer *c, const char *message)
@@ -318,7 +318,7 @@ static void order_apps(struct session *s, void (*order)(struct app_set *as, stru
 				order(as, &recording_of(s)->barrier);
 }
 
-static int begin(struct session *s, enum session_step step, struct op *op)
+static int begin_step(struct session *s, enum session_step step, struct op *op)
 {
 	if (s->step != SESSION_IDLE)
 		return -EBUSY;
@@ -337,7 +337,7 @@ static int already(const struct session *s)
 
 int session_start(struct session *s, struct op *op)
 {
-	int ret = s->state == SESSION_STARTED ? already(s) : begin(s, SESSION_STARTING, op);
+	int ret = s->state == SESSION_STARTED ? already(s) : begin_step(s, SESSION_STARTING, op);
 	struct channel *c;
 
 	if (ret < 0)
@@ -356,7 +356,7 @@ int session_start(struct session *s, struct op *op)
 /* No program records any more, when the step has passed. */
 static int end_recording(struct session *s, enum session_step step, struct op *op)
 {
-	int ret = begin(s, step, op);
+	int ret = begin_step(s, step, op);
 
 	if (ret < 0)
 		return ret;
@@ -390,7 +390,7 @@ int session_destroy(struct session *s, struct op *op)
 	return end_recording(s, SESSION_DROPPING, op);
 }
 
-static void flush(struct session *s)
+static void flush_consumer(struct session *s)
 {
 	s->step = SESSION_FLUSHING;
 	barrier_init(&recording_of(s)->barrier, &s->env->loop, &recording_of(s)->passed);
@@ -399,7 +399,7 @@ static void flush(struct session *s)
 }
 
 /* No barrier: the end of the consumer is what is waited for, however long its disk takes. */
-static void quit(struct session *s)
+static void quit_consumer(struct session *s)
 {
 	s->step = SESSION_QUITTING;
 	consumer_quit(&recording_of(s)->consumer);
@@ -412,24 +412,24 @@ static void step_passed(struct op *op, int status, const char *message)
 	switch (s->step) {
 	case SESSION_STARTING:
 		s->recording_ns = ky_loop_now_ns();
-		finish(s, 0,
+		finish_step(s, 0,
 			status ? "some programs have not answered yet: their events, and the state that they tell, may begin later"
 			       : "");
 		break;
 	case SESSION_PAUSING:
-		finish_recording(s, finish);
+		finish_recording(s, finish_step);
 		break;
 	case SESSION_STOPPING:
-		flush(s);
+		flush_consumer(s);
 		break;
 	case SESSION_FLUSHING:
 		if (status)
 			give_up_waiting(
 				s, "it records no more, but its trace is not complete yet: ");
-		finish_recording(s, finish);
+		finish_recording(s, finish_step);
 		break;
 	case SESSION_DROPPING:
-		quit(s);
+		quit_consumer(s);
 		break;
 	case SESSION_IDLE:
 	case SESSION_CREATING:
