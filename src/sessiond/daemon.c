@@ -12,8 +12,8 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
-#include "sessiond/peers/steps.h"
 #include "sessiond/peers/snapshot.h"
+#include "sessiond/peers/steps.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \

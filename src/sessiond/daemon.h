@@ -7,10 +7,10 @@
 #define SESSIOND_DAEMON_H
 
 #include "sessiond/control/control.h"
+#include "sessiond/model/op.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/rundir.h"
-#include "sessiond/model/op.h"
 #include "sessiond/recover.h"
 #include "svc/unix.h"
 

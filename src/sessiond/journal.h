@@ -19,4 +19,14 @@ void journal_init(struct env *e);
  */
 unsigned journal_replay(struct env *e);
 
+/* --- for journal.c and journal-replay.c alone --- */
+
+#define JOURNAL_FORMAT 2u
+#define JOURNAL_STATES 4
+
+/* By enum session_state. */
+extern const char *const journal_states[JOURNAL_STATES];
+/* Returns the path of a session's journal, or of the directory if the name is "", in one static buffer. */
+const char *journal_path(const struct env *e, const char *name);
+
 #endif

@@ -2,11 +2,11 @@
 /* enable-channel, disable-channel, set. */
 #include <inttypes.h>
 
-#include "sessiond/peers/app.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
-#include "sessiond/model/option.h"
 #include "sessiond/control/report.h"
+#include "sessiond/model/option.h"
+#include "sessiond/peers/app.h"
 
 /*
  * The options that the request gives. False when it was refused. Sizes are rounded, which is noted.

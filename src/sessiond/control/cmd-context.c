@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* add-context. */
-#include "sessiond/peers/app.h"
 #include "sessiond/control/commands.h"
-#include "sessiond/model/context.h"
 #include "sessiond/control/report.h"
+#include "sessiond/model/context.h"
+#include "sessiond/peers/app.h"
 
 /* One of the first n that readers would show by the same name, but that is another value; or NULL. */
 static const struct ky_context *find_other(

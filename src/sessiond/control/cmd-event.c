@@ -2,10 +2,10 @@
 /* enable-event, disable-event. */
 #include "base/glob.h"
 #include "proto/app.h"
-#include "sessiond/peers/app.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/control/report.h"
+#include "sessiond/peers/app.h"
 
 static bool patterns_valid(struct request *r, const char *list, size_t max)
 {

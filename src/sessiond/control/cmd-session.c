@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include "sessiond/control/commands.h"
+#include "sessiond/control/report.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/steps.h"
-#include "sessiond/control/report.h"
 
 static void step_ended(struct request_op *o, int status, const char *message)
 {

@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <time.h>
 
-#include "sessiond/peers/app.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
+#include "sessiond/peers/app.h"
 #include "sessiond/peers/snapshot.h"
 
 static void snapshot_ended(struct request_op *o, int status, const char *message)

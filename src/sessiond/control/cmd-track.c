@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* track, untrack. */
-#include "sessiond/peers/app.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
+#include "sessiond/peers/app.h"
 
 /* "all" is UINT64_MAX. False when it is neither that nor a number. */
 static bool parse_tracked(const char *text, uint64_t *ret_value)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of control commands (parse.h), and the commands that only look. */
+#include "sessiond/control/commands.h"
+#include "sessiond/control/report.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/rundir.h"
-#include "sessiond/control/commands.h"
-#include "sessiond/control/report.h"
 
 enum outcome request_no_memory(struct request *r)
 {

@@ -3,15 +3,15 @@
 
 #include <inttypes.h>
 
+#include "sessiond/control/explain.h"
+#include "sessiond/control/json.h"
+#include "sessiond/model/describe.h"
+#include "sessiond/model/option.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/backlog.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
-#include "sessiond/model/describe.h"
-#include "sessiond/control/explain.h"
-#include "sessiond/peers/backlog.h"
-#include "sessiond/control/json.h"
-#include "sessiond/model/option.h"
 
 #define NAMES_MAX 5 /* of programs, in one warning */
 

@@ -10,8 +10,8 @@
 #define SESSIOND_CONTROL_REQUEST_H
 
 #include "sessiond/control/control.h"
-#include "sessiond/peers/barrier.h"
 #include "sessiond/control/parse.h"
+#include "sessiond/peers/barrier.h"
 #include "svc/unix.h"
 
 struct client;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "sessiond/model/option.h"
 #include "sessiond/model/contents.h"
+#include "sessiond/model/option.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events applications are asked for, and for which ring sets. */
 #include "sessiond/peers/app.h"
-#include "sessiond/peers/message-list.h"
 #include "sessiond/peers/collector.h"
+#include "sessiond/peers/message-list.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What applications have of ring sets: the sets themselves, and orders about them. */
 #include "sessiond/peers/app.h"
-#include "sessiond/peers/message-list.h"
 #include "sessiond/peers/collector.h"
+#include "sessiond/peers/message-list.h"
 #include "sessiond/peers/peers.h"
 #include "svc/check.h"
 

@@ -8,9 +8,9 @@
 #define SESSIOND_PEERS_APP_H
 
 #include "proto/app.h"
+#include "sessiond/model/contents.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/process.h"
-#include "sessiond/model/contents.h"
 #include "svc/msg-conn.h"
 #include "svc/unix.h"
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 #include "sessiond/model/env.h"
-#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/program.h"
+#include "sessiond/peers/rundir.h"
 #include "svc/log.h"
 
 #define NAME	 "collectd"

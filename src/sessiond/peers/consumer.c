@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 #include "sessiond/peers/orders.h"
-#include "sessiond/peers/rundir.h"
 #include "sessiond/peers/program.h"
+#include "sessiond/peers/rundir.h"
 #include "svc/check.h"
 #include "svc/log.h"
 

@@ -5,8 +5,8 @@
 
 #include "sessiond/model/contents.h"
 #include "sessiond/peers/peers.h"
-#include "svc/unix.h"
 #include "svc/log.h"
+#include "svc/unix.h"
 
 #define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
 #define LOOKS_MAX     10u /* each after twice the time */

@@ -6,8 +6,8 @@
 #ifndef SESSIOND_PEERS_RECORDING_H
 #define SESSIOND_PEERS_RECORDING_H
 
-#include "sessiond/model/op.h"
 #include "sessiond/model/contents.h"
+#include "sessiond/model/op.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/consumer.h"
 #include "sessiond/peers/rotation.h"

@@ -6,8 +6,8 @@
 #ifndef SESSIOND_PEERS_STEPS_H
 #define SESSIOND_PEERS_STEPS_H
 
-#include "sessiond/model/op.h"
 #include "sessiond/model/contents.h"
+#include "sessiond/model/op.h"
 
 /*
  * Makes a session and begins SESSION_CREATING; op is done at its end. Returns 0; or -errno, also of ky_shm_dir_make(), and
