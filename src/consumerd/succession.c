@@ -12,6 +12,7 @@
 
 #define FIRST_CALL_NS (10 * KY_NS_PER_MS) /* the dying daemon's own socket may still be there */
 #define CALL_NS	      (50 * KY_NS_PER_MS)
+#define HAND_OVER_NS  (5 * KY_NS_PER_MS) /* until a successor that has not recognised us may have */
 
 /* A trace's metadata log, which all its sets have; to the end, as the trace. */
 struct kept_log {
@@ -125,32 +126,56 @@ static int call(const struct consumer *c)
 	return ret;
 }
 
-/* Tells the successor what there is. */
+static int send_adopt(struct consumer *c, const struct kept *k)
+{
+	const int fds[N_SET_FDS] = {k->rings_fd, k->consumed_fd, k->log->fd};
+	uint8_t buf[64];
+	int len = ky_cons_adopt_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
+		&(struct ky_cons_adopt){.set = k->set});
+
+	return ky_msg_conn_send(&c->conn, buf, len, fds, N_SET_FDS);
+}
+
+static int send_adopted(struct consumer *c, uint32_t n_sets)
+{
+	uint8_t buf[64];
+	int len = ky_cons_adopted_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
+		&(struct ky_cons_adopted){.n_sets = n_sets});
+
+	return ky_msg_conn_send(&c->conn, buf, len, &c->session_fd, 1);
+}
+
+/* Hands all descriptors over, or none: -EPERM as long as the successor has not recognised us. */
+static int send_all(struct consumer *c)
+{
+	uint32_t n_sets = 0;
+	struct kept *k;
+
+	ky_list_foreach (k, &c->kept, node) {
+		if (send_adopt(c, k) == -EPERM)
+			return -EPERM;
+		n_sets++;
+	}
+	return send_adopted(c, n_sets);
+}
+
 static void hand_over(struct consumer *c)
 {
-	struct ky_cons_adopted all = {0};
-	struct kept *k;
-	uint8_t buf[64];
-	int len;
-
-	retirement_repeat(c);
-	ky_list_foreach (k, &c->kept, node) {
-		const int fds[N_SET_FDS] = {k->rings_fd, k->consumed_fd, k->log->fd};
-		struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-
-		len = ky_cons_adopt_encode(&w, &(struct ky_cons_adopt){.set = k->set});
-		ky_msg_conn_send(&c->conn, buf, len, fds, N_SET_FDS);
-		all.n_sets++;
-	}
-	len = ky_cons_adopted_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)}, &all);
-	ky_msg_conn_send(&c->conn, buf, len, &c->session_fd, 1);
+	c->conn.offers_fds = send_all(c) == -EPERM;
+	if (c->conn.offers_fds)
+		ky_timer_set(&c->loop, &c->caller, HAND_OVER_NS);
 }
 
 static void call_due(struct ky_timer *t)
 {
 	struct consumer *c = ky_container_of(t, struct consumer, caller);
-	int fd = call(c);
+	int fd;
 
+	if (!c->session->orphaned_ns) {
+		hand_over(c);
+		return;
+	}
+	fd = call(c);
 	if (fd == -ESTALE) {
 		consumer_end(c, "the session daemon's directory is gone");
 	} else if (fd < 0 || consumer_connect(c, fd) < 0) {
@@ -159,6 +184,8 @@ static void call_due(struct ky_timer *t)
 		ky_info("another session daemon has taken over");
 		c->session->unattended_ns += ky_loop_now_ns() - c->session->orphaned_ns;
 		c->session->orphaned_ns = 0;
+		retirement_repeat(c);
+		c->conn.offers_fds = true;
 		hand_over(c);
 	}
 }

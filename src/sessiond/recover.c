@@ -44,7 +44,7 @@ static void timed_out(struct ky_timer *t)
 	recovery_settle(r);
 }
 
-/* Its session is not known, or known to be another's: it is to write out what it has, and end. */
+/* The daemon does not know its session, or knows it as another's: orders it to write out what it has, and to end. */
 static void send_away(int fd)
 {
 	uint8_t buf[64];
@@ -53,7 +53,7 @@ static void send_away(int fd)
 
 	if (len > 0 && send(fd, buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		ky_warning("cannot send QUIT to a consumer of a predecessor");
-	ky_close(fd);
+	ky_close_foreign(fd);
 }
 
 /* The kernel says who calls: of another process, a journal would name another number. */
@@ -66,6 +66,7 @@ static void consumer_called(struct ky_listener *l, int fd, const struct ky_peer 
 		if (!peer->pid || recording_of(s)->consumer.awaited != peer->pid ||
 			s->uid != peer->uid)
 			continue;
+		ky_unix_allow_fds(fd);
 		consumer_adopt(&recording_of(s)->consumer, fd);
 		return;
 	}

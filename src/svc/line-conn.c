@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+#include "svc/unix.h"
+
 #define READ_BYTES 16384
 
 static void fail(struct ky_line_conn *c, int error)
@@ -70,16 +72,20 @@ static void work(struct ky_job *j)
 		take_line(c);
 }
 
-static int receive(struct ky_line_conn *c)
+static int receive_bytes(struct ky_line_conn *c)
 {
 	char *to = ky_buf_reserve(&c->in, READ_BYTES);
+	int fds[KY_UNIX_MAX_FDS], flags;
+	size_t n_fds;
 	ssize_t n;
 
 	if (!to)
 		return c->in.error;
-	n = recv(c->fd, to, READ_BYTES, MSG_DONTWAIT);
+	n = ky_unix_receive(c->fd, to, READ_BYTES, fds, &n_fds, &flags);
+	for (size_t i = 0; i < n_fds; i++)
+		ky_close_foreign(fds[i]);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return n == -EAGAIN ? 0 : (int)n;
 	if (!n)
 		c->ended = true;
 	c->in.len += (size_t)n;
@@ -106,7 +112,7 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	if (events & EPOLLOUT)
 		ret = flush_out(c);
 	if (!ret && (events & EPOLLIN) && idle(c))
-		ret = receive(c);
+		ret = receive_bytes(c);
 	else if (!ret && (events & (EPOLLHUP | EPOLLERR)))
 		ret = -EPIPE;
 	if (ret < 0)
@@ -144,7 +150,7 @@ int ky_line_conn_init(
 	ky_job_init(&c->work, work);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
-		c->fd = ky_close(fd);
+		c->fd = ky_close_foreign(fd);
 	return ret;
 }
 
@@ -157,5 +163,5 @@ void ky_line_conn_deinit(struct ky_line_conn *c)
 	ky_buf_deinit(&c->in);
 	ky_buf_deinit(&c->out);
 	c->failed = true;
-	c->fd = ky_close(c->fd);
+	c->fd = ky_close_foreign(c->fd);
 }

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "svc/unix.h"
+
 /* A message that waits for room in the socket. */
 struct out {
 	struct ky_list node;
@@ -11,10 +13,6 @@ struct out {
 	int fds[KY_MSG_CONN_MAX_FDS]; /* owned */
 	uint8_t data[];
 };
-
-/* Room for more descriptors than we ever accept, so that one too many is seen rather than cut off.
- */
-#define CONTROL_FDS (KY_MSG_CONN_MAX_FDS + 4)
 
 static void close_all(int *fds, size_t n)
 {
@@ -172,7 +170,7 @@ int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int 
 	if (c->failed)
 		return -EPIPE;
 	ret = len < 0 ? len : send_or_queue(c, buf, (size_t)len, fds, n_fds);
-	if (ret < 0)
+	if (ret < 0 && !(ret == -EPERM && c->offers_fds))
 		ky_msg_conn_fail(c, ret);
 	return ret;
 }
@@ -195,45 +193,18 @@ static int flush_queue(struct ky_msg_conn *c)
 	return ky_watch_modify(&c->watch, EPOLLIN);
 }
 
-/* Collects the descriptors that came with msg. The kernel has closed those that there was no room for (MSG_CTRUNC). */
-static size_t collect_fds(struct msghdr *msg, int fds[CONTROL_FDS])
-{
-	struct cmsghdr *cmsg;
-	size_t n = 0;
-
-	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
-		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
-
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		memcpy(fds + n, CMSG_DATA(cmsg), bytes);
-		n += bytes / sizeof(int);
-	}
-	return n;
-}
-
 /* Receives one message. Returns its length, 0 at the peer's end, -EAGAIN, or another -errno. */
-static ssize_t receive(struct ky_msg_conn *c, void *buf, int fds[CONTROL_FDS], size_t *ret_n_fds)
+static ssize_t receive_message(
+	struct ky_msg_conn *c, void *buf, int fds[KY_UNIX_MAX_FDS], size_t *ret_n_fds)
 {
-	union {
-		char buf[CMSG_SPACE(CONTROL_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = buf, .iov_len = KY_MSG_CONN_MAX};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	int flags;
+	ssize_t n = ky_unix_receive(c->fd, buf, KY_MSG_CONN_MAX, fds, ret_n_fds, &flags);
 
 	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	*ret_n_fds = collect_fds(&msg, fds);
-	if (msg.msg_flags & MSG_TRUNC)
+		return n;
+	if (flags & MSG_TRUNC)
 		return -EMSGSIZE;
-	if ((msg.msg_flags & MSG_CTRUNC) || *ret_n_fds > c->max_fds)
+	if ((flags & MSG_CTRUNC) || *ret_n_fds > c->max_fds)
 		return -EPROTO;
 	return n;
 }
@@ -242,7 +213,7 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 {
 	struct ky_msg_conn *c = ky_container_of(w, struct ky_msg_conn, watch);
 	uint8_t buf[KY_MSG_CONN_MAX];
-	int fds[CONTROL_FDS];
+	int fds[KY_UNIX_MAX_FDS];
 	size_t n_fds = 0;
 	ssize_t n = 0;
 
@@ -254,12 +225,13 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	n = receive(c, buf, fds, &n_fds);
+	n = receive_message(c, buf, fds, &n_fds);
 	if (n > 0)
 		c->ops->message(c, buf, (size_t)n, fds, n_fds);
 	else if (n != -EAGAIN)
 		ky_msg_conn_fail(c, (int)n);
-	close_all(fds, n_fds);
+	for (size_t i = 0; i < n_fds; i++)
+		ky_close_foreign(fds[i]);
 }
 
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
@@ -277,7 +249,7 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	ky_job_init(&c->closing, run_closed);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
-		c->fd = ky_close(fd);
+		c->fd = ky_close_foreign(fd);
 	return ret;
 }
 
@@ -289,5 +261,5 @@ void ky_msg_conn_deinit(struct ky_msg_conn *c)
 	ky_job_cancel(&c->closing);
 	drop_queue(c);
 	c->failed = true;
-	c->fd = ky_close(c->fd);
+	c->fd = ky_close_foreign(c->fd);
 }

@@ -42,7 +42,8 @@ struct ky_msg_conn {
 	size_t n_queued_bytes;
 	size_t max_queued_bytes;
 	struct ky_msg_account *account; /* that n_queued_bytes is also charged to; NULL: none */
-	size_t max_fds; /* descriptors accepted with a message; more is an error, -EPROTO */
+	bool offers_fds; /* -EPERM, as the peer takes no descriptors yet, does not end it */
+	size_t max_fds;	 /* descriptors accepted with a message; more is an error, -EPROTO */
 	bool failed;
 	int error;
 };

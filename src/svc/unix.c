@@ -2,6 +2,8 @@
 #include "svc/unix.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,7 +16,130 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 #define ACCEPTS_PER_TURN 16
+#define CLOSERS_MAX	 64
+
+/* Threads that close descriptors of others, and what waits for them. The mutex protects all but `needed`. */
+static struct {
+	pthread_mutex_t mutex;
+	bool needed; /* the kernel cannot refuse descriptors; only the loop's thread uses it */
+	unsigned n_threads;
+	int *fds; /* owned */
+	size_t n_fds, cap;
+} closers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void *run_closer(void *unused)
+{
+	pthread_mutex_lock(&closers.mutex);
+	while (closers.n_fds) {
+		int fd = closers.fds[--closers.n_fds];
+
+		pthread_mutex_unlock(&closers.mutex);
+		close(fd);
+		pthread_mutex_lock(&closers.mutex);
+	}
+	closers.n_threads--;
+	pthread_mutex_unlock(&closers.mutex);
+	return NULL;
+}
+
+/* A thread for each descriptor, as each may take for ever, while there are not too many. Called with the mutex. */
+static void start_closer(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+
+	if (closers.n_threads == CLOSERS_MAX)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (!pthread_create(&thread, NULL, run_closer, NULL)) {
+		pthread_detach(thread);
+		closers.n_threads++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Without memory, the descriptor stays open: it is the safer one of two evils. */
+static bool queue_fd(int fd)
+{
+	size_t cap = closers.cap ? closers.cap * 2 : 64;
+	int *fds = closers.fds;
+
+	if (closers.n_fds == closers.cap) {
+		fds = realloc(fds, cap * sizeof(*fds));
+		if (!fds)
+			return false;
+		closers.fds = fds;
+		closers.cap = cap;
+	}
+	fds[closers.n_fds++] = fd;
+	return true;
+}
+
+int ky_close_foreign(int fd)
+{
+	if (fd < 0 || !closers.needed)
+		return ky_close(fd);
+	pthread_mutex_lock(&closers.mutex);
+	if (queue_fd(fd))
+		start_closer();
+	pthread_mutex_unlock(&closers.mutex);
+	return -1;
+}
+
+/* Connections inherit it from their listener. */
+static void refuse_fds(int fd)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int)) < 0)
+		closers.needed = true;
+}
+
+void ky_unix_allow_fds(int fd)
+{
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){1}, sizeof(int)); /* or they are */
+}
+
+static size_t collect_fds(struct msghdr *msg, int fds[KY_UNIX_MAX_FDS])
+{
+	struct cmsghdr *cmsg;
+	size_t n = 0;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		memcpy(fds + n, CMSG_DATA(cmsg), bytes);
+		n += bytes / sizeof(int);
+	}
+	return n;
+}
+
+/* The kernel would close here what there is no room for. */
+ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_FDS],
+	size_t *ret_n_fds, int *ret_flags)
+{
+	union {
+		char buf[CMSG_SPACE(KY_UNIX_MAX_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = buf, .iov_len = size};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	*ret_n_fds = n < 0 ? 0 : collect_fds(&msg, ret_fds);
+	*ret_flags = msg.msg_flags;
+	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+}
 
 static bool in_reserve(int fd)
 {
@@ -47,7 +172,7 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 			return;
 		if (in_reserve(fd) || peer_of(fd, &peer) < 0) {
 			ky_warning("connection refused: too many open files");
-			ky_close(fd);
+			ky_close_foreign(fd);
 			continue;
 		}
 		l->accepted(l, fd, &peer);
@@ -88,6 +213,7 @@ int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *pa
 	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return -errno;
+	refuse_fds(l->fd);
 	ret = bind_at(l->fd, path, mode, group);
 	if (!ret && listen(l->fd, BACKLOG) < 0)
 		ret = -errno;

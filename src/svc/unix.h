@@ -43,6 +43,24 @@ void ky_listener_deinit(struct ky_listener *l);
  */
 int ky_peer_pidfd(int fd, pid_t pid);
 
+/*
+ * Descriptors of others. A close may sleep for as long as their sender likes: a socket with SO_LINGER, a file of a FUSE
+ * file system. A message in a socket holds its descriptors until somebody receives it or closes the socket. So listeners
+ * refuse them (SO_PASSRIGHTS, Linux 6.16): the sender gets EPERM. On older kernels a thread closes them.
+ */
+#define KY_UNIX_MAX_FDS 253u /* that the kernel passes with one message */
+
+/* Lets the peer of a connection send descriptors: the caller trusts it with its time. */
+void ky_unix_allow_fds(int fd);
+/* Closes a descriptor that a peer sent, or a connection whose peer may have sent some. Never sleeps. Returns -1. */
+int ky_close_foreign(int fd);
+/*
+ * Receives a message, or what there is of a stream, and all descriptors that came with it; the caller owns these.
+ * *ret_flags: msg_flags. Returns the length, 0 at the peer's end, or -errno; -EAGAIN also if interrupted.
+ */
+ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_FDS],
+	size_t *ret_n_fds, int *ret_flags);
+
 /* Raises the soft limit of open descriptors to the hard one. */
 void ky_raise_nofile(void);
 

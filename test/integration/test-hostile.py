@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import socket
 import statistics
 import struct
@@ -292,6 +293,64 @@ def test_tables_are_bounded(k):
     program = Program(k, ORDER)
     check(program.serve(), "afterwards there is room again")
     program.close()
+
+
+# ---- descriptors that block when closed
+
+
+@contextlib.contextmanager
+def lingering():
+    """A socket of which a close takes minutes: a peer that reads nothing, more data than fits, and SO_LINGER."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as sender:
+            with server.accept()[0] as receiver:
+                sender.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        sender.send(bytes(65536))
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+                yield sender
+                receiver.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def pass_away(k, name, kind, data, hang_up):
+    """
+    Sends a lingering socket, so that the daemon has the only copy, and must close it, in the message or with the connection.
+    Or the kernel refuses to send it, as a daemon asks it to.
+    """
+    with lingering() as sender, socket.socket(socket.AF_UNIX, kind) as s:
+        os.kill(k.daemon.pid, signal.SIGSTOP)  # until our copy is closed
+        s.connect(str(k.rundir / name))
+        try:
+            socket.send_fds(s, [data], [sender.fileno()])
+            os.close(sender.detach())
+        except PermissionError:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if hang_up:
+            s.close()
+        os.kill(k.daemon.pid, signal.SIGCONT)
+        for _ in range(3):
+            ask(k, "list")
+
+
+def check_descriptors_that_block(k):
+    first = start(k)
+    for hang_up in (False, True):
+        pass_away(k, "app.sock", socket.SOCK_SEQPACKET, hello(), hang_up)
+        pass_away(k, "control.sock", socket.SOCK_STREAM, b"{", hang_up)
+        pass_away(k, "drain.sock", socket.SOCK_SEQPACKET, b"x", hang_up)
+    all_gone(k, first)
+
+
+def test_descriptors_that_block(k):
+    """A close of a descriptor of others may take for ever: the daemon answers meanwhile."""
+    check_descriptors_that_block(k)
+
+
+@without_sanitizers
+def test_descriptors_that_block_on_older_kernels(k):
+    k.env["LD_PRELOAD"] = str(kymotest.APPS / "no-passrights.so")
+    check_descriptors_that_block(k)
 
 
 if __name__ == "__main__":

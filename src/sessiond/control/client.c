@@ -167,7 +167,7 @@ void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 	if (!c) {
 		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
 			(unsigned)peer->uid);
-		ky_close(fd);
+		ky_close_foreign(fd);
 		return;
 	}
 	c->control = k;

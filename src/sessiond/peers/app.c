@@ -402,7 +402,7 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 				? ": its user has as many as the daemon serves (a limit of open files?)"
 				: "");
 		if (refused)
-			ky_close(fd);
+			ky_close_foreign(fd);
 		user_unref(u);
 		free(a);
 		return;

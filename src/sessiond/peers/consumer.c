@@ -14,6 +14,7 @@
 #include "sessiond/peers/rundir.h"
 #include "svc/check.h"
 #include "svc/log.h"
+#include "svc/unix.h"
 
 #define PROGRAM	       "kymo-consumerd"
 #define CONSUMER_FD    3
@@ -277,7 +278,7 @@ void consumer_adopt(struct consumer *c, int fd)
 	int ret;
 
 	if (c->connected) {
-		ky_close(fd);
+		ky_close_foreign(fd);
 		return;
 	}
 	ret = ky_msg_conn_init(
