@@ -11,12 +11,45 @@ const struct cli_option cli_common_options[] = {
 	{0},
 };
 
-/* Known from the manual of later versions: a clear answer is better than "unknown option". */
-static const struct cli_option later[] = {
-	{"live", 0, NULL, NULL},
-	{"filter", 'f', "EXPR", NULL},
-	{"kernel", 'k', NULL, NULL},
-	{0},
+/* Names that lttng(1) has for options: each stands for one of the command's own, with a value. */
+static const struct alias {
+	const char *name, *own, *value;
+} aliases[] = {
+	{"all-events", "all", NULL},
+	{"buffers-pid", "buffers", "process"},
+	{"buffers-uid", "buffers", "cpu"},
+	{"tracepoint", "userspace", NULL},
+};
+
+/*
+ * Options of lttng(1), or of later versions, that are refused: the answer says why, or what to use
+ * instead.
+ */
+static const struct refused {
+	const char *name;
+	char letter;
+	const char *why;
+} refused[] = {
+	{"buffers-global", 0, "it is of the kernel's channels, which are not supported yet"},
+	{"ctrl-url", 0, "a trace is written to a directory of this host: --output=DIR"},
+	{"data-url", 0, "a trace is written to a directory of this host: --output=DIR"},
+	{"filter", 'f', "this command cannot filter yet"},
+	{"function", 0, "the kernel cannot be traced yet"},
+	{"jul", 'j', "agents of other languages are not supported yet"},
+	{"kernel", 'k', "the kernel cannot be traced yet"},
+	{"live", 0, "nobody can follow a trace over a network yet"},
+	{"log4j", 0, "agents of other languages are not supported yet"},
+	{"mi", 0, "there is no XML: --json prints one JSON object"},
+	{"monitor-timer", 0, "'kymo status' says at any time how full buffers are"},
+	{"no-consumer", 0, "--no-output writes no trace"},
+	{"probe", 0, "the kernel cannot be traced yet"},
+	{"python", 0, "agents of other languages are not supported yet"},
+	{"relayd-path", 0, "there is no relay daemon"},
+	{"sessiond-path", 0, "kymo-sessiond is taken from beside this program"},
+	{"set-url", 'U', "a trace is written to a directory of this host: --output=DIR"},
+	{"syscall", 0, "the kernel cannot be traced yet"},
+	{"userspace-probe", 0, "the kernel cannot be traced yet"},
+	{"viewer", 0, "'babeltrace2 TRACE' and others read the trace as it is"},
 };
 
 /* Longest option name and number of options that suggestions look at. */
@@ -40,11 +73,22 @@ static const struct cli_option *find_letter(const struct cli_option *t, char let
 	return NULL;
 }
 
+static const struct refused *find_refused(const char *name, size_t len, char letter)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(refused); i++)
+		if (letter ? refused[i].letter == letter
+			   : strlen(refused[i].name) == len && !memcmp(refused[i].name, name, len))
+			return &refused[i];
+	return NULL;
+}
+
 static int no_option_letter(struct cli_args *a, char letter)
 {
-	if (find_letter(later, letter)) {
-		snprintf(a->why, sizeof(a->why),
-			"option '-%c' is not supported yet by this version", letter);
+	const struct refused *r = find_refused(NULL, 0, letter);
+
+	if (r) {
+		snprintf(a->why, sizeof(a->why), "option '-%c' (--%s) is not supported: %s", letter,
+			r->name, r->why);
 		return -EOPNOTSUPP;
 	}
 	snprintf(a->why, sizeof(a->why), "unknown option '-%c'", letter);
@@ -54,14 +98,15 @@ static int no_option_letter(struct cli_args *a, char letter)
 static int no_option_long(struct cli_args *a, const char *name, size_t len)
 {
 	const struct cli_option *const tables[] = {a->table, cli_common_options};
+	const struct refused *r = find_refused(name, len, 0);
 	const char *names[NAMES_MAX + 1], *near = NULL;
 	char given[64];
 	size_t n = 0;
 
 	snprintf(given, sizeof(given), "%.*s", (int)KY_MIN(len, sizeof(given)), name);
-	if (find_long(later, name, len)) {
-		snprintf(a->why, sizeof(a->why),
-			"option '--%s' is not supported yet by this version", given);
+	if (r) {
+		snprintf(a->why, sizeof(a->why), "option '--%s' is not supported: %s", r->name,
+			r->why);
 		return -EOPNOTSUPP;
 	}
 	for (size_t i = 0; i < KY_ARRAY_SIZE(tables); i++) {
@@ -96,6 +141,22 @@ static int keep_with_next(
 	return 0;
 }
 
+/* False if it is none, or of an option that the command does not have. */
+static bool keep_alias(struct cli_args *a, const char *name, size_t len)
+{
+	const struct cli_option *opt;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++) {
+		if (strlen(aliases[i].name) != len || memcmp(aliases[i].name, name, len))
+			continue;
+		opt = find_long(a->table, aliases[i].own, strlen(aliases[i].own));
+		if (opt)
+			keep(a, opt, aliases[i].value);
+		return opt;
+	}
+	return false;
+}
+
 static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
@@ -104,6 +165,8 @@ static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 
 	if (!opt)
 		opt = find_long(cli_common_options, name, len);
+	if (!opt && !equals && keep_alias(a, name, len))
+		return 0;
 	if (!opt)
 		return no_option_long(a, name, len);
 	if (equals && !opt->arg) {

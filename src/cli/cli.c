@@ -33,16 +33,21 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_stat,
 	&cmd_explain,
 	&cmd_standalone,
+	&cmd_version,
 	&cmd_help,
 	NULL,
 };
 
 /* Known from the manual of later versions, as some options are (args.c). */
-static const char *const later[] = {"export", "load", "report", "save", "top"};
+static const char *const later[] = {"add-trigger", "export", "list-triggers", "load", "metadata",
+	"remove-trigger", "report", "save", "top"};
 
 /* Options in front of the command. */
 static const struct cli_option global_options[] = {
 	{"version", 'V', NULL, "print the version"},
+	{"quiet", 'q', NULL, "print errors alone"},
+	{"verbose", 'v', NULL, "let a session daemon that is started log more"},
+	{"no-sessiond", 'n', NULL, "start no session daemon"},
 	{0},
 };
 
@@ -157,7 +162,7 @@ int cli_fail(struct cli *cli, const char *code, const char *fmt, ...)
 	va_end(ap);
 	report(cli, code, text.data ? text.data : "no memory");
 	ky_buf_deinit(&text);
-	return CLI_FAILED;
+	return strcmp(code, "usage") ? CLI_FAILED : CLI_USAGE;
 }
 
 int cli_usage(struct cli *cli, const char *fmt, ...)
@@ -280,10 +285,12 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return bad_line(cli, r, argc, argv);
 	cli->json = cli_has(cli, "json");
-	if (cli_has(cli, "version")) {
-		printf("kymo %s\n", KYMO_VERSION);
-		return CLI_OK;
-	}
+	cli->verbose = cli_has(cli, "verbose");
+	cli->no_sessiond = cli_has(cli, "no-sessiond");
+	if (cli_has(cli, "quiet") && !cli->json && !freopen("/dev/null", "w", stdout))
+		return cli_fail(cli, "failed", "/dev/null: %s", strerror(errno));
+	if (cli_has(cli, "version"))
+		return cmd_version.run(cli);
 	if (cli_has(cli, "help")) {
 		cli_help_all(stdout);
 		return CLI_OK;

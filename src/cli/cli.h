@@ -43,6 +43,8 @@ struct cli_command {
 struct cli {
 	const struct cli_command *command; /* NULL before it is known */
 	struct cli_args args;
+	bool verbose;	    /* such a daemon logs more */
+	bool no_sessiond;   /* none is started */
 	bool starts_daemon; /* it may start one where none runs */
 	bool json;	    /* one JSON object is wanted instead of text */
 	bool colour;	    /* stdout is a terminal that may be coloured */
@@ -68,7 +70,7 @@ extern const struct cli_command cmd_track, cmd_untrack;
 extern const struct cli_command cmd_list, cmd_status, cmd_set_session;
 extern const struct cli_command cmd_view, cmd_stat, cmd_explain;
 extern const struct cli_command cmd_standalone;
-extern const struct cli_command cmd_help;
+extern const struct cli_command cmd_help, cmd_version;
 
 /* Runs the command line; returns the exit code. */
 int cli_main(int argc, char **argv);

@@ -21,9 +21,9 @@ static const struct cli_option enable_options[] = {
 	{"read-timer", 0, "USEC",
 		"how often the consumer looks for full sub-buffers; 0: by the programs' pace (default)"},
 	CLI_OPTION_BLOCKING_TIMEOUT,
-	{"tracefile-size", 0, "SIZE",
+	{"tracefile-size", 'C', "SIZE",
 		"go on in another file when one would be larger; K, M and G may follow; 0: one file (default)"},
-	{"tracefile-count", 0, "N",
+	{"tracefile-count", 'W', "N",
 		"keep the newest N files of each buffer, remove and count the others; 0: all (default)"},
 	{0},
 };

@@ -101,7 +101,7 @@ static int run(struct cli *cli)
 
 	if (session && !ky_name_valid(session))
 		return cli_fail(cli, "usage",
-			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-'",
+			"'%s' cannot name a session: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
 			session);
 	cli_format_date(date, sizeof(date));
 	snprintf(name, sizeof(name), "%s%s", session ? session : "auto-", session ? "" : date);

@@ -21,6 +21,8 @@ static const struct cli_option enable_options[] = {
 static const struct cli_option disable_options[] = {
 	CLI_OPTION_USERSPACE,
 	{"all", 'a', NULL, "all rules of the channel"},
+	{"filter", 'f', "EXPR",
+		"only the rules that have this filter, as 'kymo list SESSION' shows it"},
 	{"remove", 'r', NULL, "forget the rules, disabled ones too"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
@@ -125,6 +127,8 @@ static int run_disable(struct cli *cli)
 		code = cli_params_patterns(cli, params);
 	if (!code && cli_has(cli, "all"))
 		kymo_value_set_bool(params, "all_rules", true);
+	if (!code)
+		code = cli_params_filter(cli, params);
 	if (!code && cli_has(cli, "remove"))
 		kymo_value_set_bool(params, "remove", true);
 	if (!code)
@@ -162,13 +166,14 @@ const struct cli_command cmd_enable_event = {
 
 const struct cli_command cmd_disable_event = {
 	.name = "disable-event",
-	.synopsis = "PATTERN[,PATTERN]... | -a [-r] [-c CHANNEL] [-s SESSION]",
+	.synopsis = "PATTERN[,PATTERN]... | -a [-f EXPR] [-r] [-c CHANNEL] [-s SESSION]",
 	.help = "record the events of a rule no more",
 	.details =
 		"PATTERN is the rule's own text, as 'kymo list SESSION' shows it; rules of that text are meant whatever\n"
 		"their exclusions, levels and filters: '*' means the rule '*' alone, --all means all rules. A disabled\n"
 		"rule stays in the list, and 'kymo enable-event' with the same options enables it again; --remove takes it out. An event that\n"
-		"another rule wants is still recorded.\n",
+		"another rule wants is still recorded. To exchange a filter, enable the rule with the new one, then\n"
+		"disable that with the old one.\n",
 	.options = disable_options,
 	.max_args = CLI_ANY_ARGS,
 	.run = run_disable,

@@ -14,7 +14,7 @@ static const struct cli_option status_options[] = {
 static const struct cli_option list_options[] = {
 	CLI_OPTION_SESSION,
 	{"userspace", 'u', NULL, "list programs and their events instead of sessions"},
-	{"fields", 0, NULL, "with -u: also the fields of each event"},
+	{"fields", 'f', NULL, "with -u: also the fields of each event"},
 	{0},
 };
 

@@ -95,7 +95,7 @@ static int report(struct cli *cli, const struct result *r)
 	if (cli->json)
 		cli_result(cli, o);
 	else
-		printf("%llu events recovered%s %s\n", r->recovered,
+		printf("%llu event%s recovered%s %s\n", r->recovered, r->recovered == 1 ? "" : "s",
 			cli_has(cli, "output") ? ", in" : ": they complete the trace",
 			cli_safe(cli, r->trace));
 	return CLI_OK;

@@ -8,14 +8,14 @@
 
 static const struct cli_option rotate_options[] = {
 	CLI_OPTION_SESSION,
-	{"no-wait", 0, NULL, "do not wait until the chunk is complete"},
+	{"no-wait", 'n', NULL, "do not wait until the chunk is complete"},
 	{0},
 };
 
 static const struct cli_option clear_options[] = {
 	CLI_OPTION_SESSION,
 	CLI_OPTION_ALL_SESSIONS,
-	{"no-wait", 0, NULL, "do not wait until it is done"},
+	{"no-wait", 'n', NULL, "do not wait until it is done"},
 	{0},
 };
 

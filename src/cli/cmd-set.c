@@ -13,35 +13,6 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-#define KEY_MAX 64
-
-/* The KEY of KEY=VALUE; none is longer. */
-static void take_key(char key[KEY_MAX], const char *text)
-{
-	snprintf(key, KEY_MAX, "%.*s", (int)KY_MIN(strcspn(text, "="), (size_t)KEY_MAX), text);
-}
-
-/* What the command itself means by these is not to be said like an option. */
-static bool is_reserved(const char *key)
-{
-	return !strcmp(key, "session") || !strcmp(key, "channel") || !strcmp(key, "command");
-}
-
-static int add_option(struct cli *cli, struct kymo_value *params, const char *text)
-{
-	const char *value = text + strcspn(text, "=");
-	char key[KEY_MAX];
-
-	if (value == text || !value[0] || !value[1])
-		return cli_usage(
-			cli, "'%s' is not of the form KEY=VALUE: 'kymo set' shows the keys", text);
-	take_key(key, text);
-	if (is_reserved(key))
-		return cli_usage(
-			cli, "'%s' is no option of a channel: use --session and --channel", key);
-	return cli_params_option(cli, params, key, value + 1);
-}
-
 static void print_value(struct cli *cli, const struct kymo_value *v)
 {
 	const char *text = kymo_value_string(v);
@@ -77,9 +48,9 @@ static void print_changed(struct cli *cli, const struct kymo_value *channel)
 
 	printf("channel '%s': ", cli_member(cli, channel, "name"));
 	for (size_t i = 0; cli_arg(cli, i); i++) {
-		char key[KEY_MAX];
+		char key[CLI_KEY_MAX];
 
-		take_key(key, cli_arg(cli, i));
+		cli_pair_key(key, cli_arg(cli, i));
 		printf("%s%s=", comma, key);
 		print_value(cli, kymo_value_get(channel, cli_param_name(key)));
 		comma = ", ";
@@ -96,7 +67,7 @@ static int run(struct cli *cli)
 	if (!code && cli_has(cli, "channel"))
 		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
 	for (size_t i = 0; !code && cli_arg(cli, i); i++)
-		code = add_option(cli, params, cli_arg(cli, i));
+		code = cli_params_pair(cli, params, cli_arg(cli, i));
 	if (!code)
 		code = cli_request(cli, "set", params, &reply);
 	if (code)

@@ -9,7 +9,8 @@
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the snapshot; must be new or empty"},
-	{"max-size", 0, "SIZE",
+	{"name", 'n', "NAME", "the same as the argument NAME"},
+	{"max-size", 'm', "SIZE",
 		"at most so many bytes of events, the newest ones; K, M and G may follow"},
 	CLI_OPTION_SESSION,
 	{0},
@@ -25,8 +26,6 @@ static int set_output(struct cli *cli, struct kymo_value *params)
 		return CLI_OK;
 	if (!*given)
 		return cli_usage(cli, "--output needs the name of a directory");
-	if (cli_arg(cli, 1))
-		return cli_usage(cli, "either a name or --output, not both");
 	r = cli_absolute_path(output, sizeof(output), given);
 	if (!r)
 		r = kymo_value_set_string(params, "output", output);
@@ -51,11 +50,29 @@ static int make_params(struct cli *cli, struct kymo_value *params)
 {
 	int code = cli_params_session(cli, params);
 
-	if (!code && cli_arg(cli, 1))
-		kymo_value_set_string(params, "name", cli_arg(cli, 1));
+	if (!code && cli_arg(cli, 1) && cli_has(cli, "name"))
+		return cli_usage(cli, "either NAME or --name=NAME, not both");
+	if (!code && (cli_arg(cli, 1) || cli_has(cli, "name")))
+		kymo_value_set_string(
+			params, "name", cli_arg(cli, 1) ? cli_arg(cli, 1) : cli_get(cli, "name"));
 	if (!code)
 		code = set_output(cli, params);
 	return code ? code : set_max_size(cli, params);
+}
+
+static int refuse_action(struct cli *cli, const char *action)
+{
+	static const char *const actions[] = {"record", NULL};
+	const char *near = cli_nearest(action, actions);
+
+	if (strlen(action) > strlen("-output") &&
+		!strcmp(action + strlen(action) - strlen("-output"), "-output"))
+		return cli_fail(cli, "unsupported",
+			"a session has one place for snapshots, its own: 'kymo create --snapshot -o DIR', or say where with each 'kymo snapshot record -o DIR'");
+	return cli_usage(cli,
+		near ? "unknown action '%s': did you mean '%s'?"
+		     : "unknown action '%s': there is '%s'",
+		action, actions[0]);
 }
 
 static int run(struct cli *cli)
@@ -64,8 +81,7 @@ static int run(struct cli *cli)
 	int code = params ? CLI_OK : CLI_FAILED;
 
 	if (!code && strcmp(cli_arg(cli, 0), "record"))
-		code = cli_usage(cli, "'%s' is not what can be done with snapshots: 'record' is",
-			cli_arg(cli, 0));
+		code = refuse_action(cli, cli_arg(cli, 0));
 	if (!code)
 		code = make_params(cli, params);
 	if (!code)

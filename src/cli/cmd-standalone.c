@@ -99,6 +99,22 @@ static bool has_companion(const struct companion *c)
 	return true;
 }
 
+/* Options of the channel, as of 'kymo set': "subbuf-size=1M,num-subbuf=16". */
+static int take_options(struct companion *c, struct kymo_value *channel)
+{
+	const char *given = secure_getenv("KYMO_STANDALONE_CHANNEL");
+	_cleanup_value_ struct kymo_value *list = cli_params_new(c->cli);
+	const struct kymo_value *all;
+	int code = list ? CLI_OK : CLI_FAILED;
+
+	if (!code && given && *given)
+		code = cli_params_list(c->cli, list, "all", given);
+	all = kymo_value_get(list, "all");
+	for (size_t i = 0; !code && i < kymo_value_count(all); i++)
+		code = cli_params_pair(c->cli, channel, kymo_value_string(kymo_value_at(all, i)));
+	return code;
+}
+
 static int start_recording(struct companion *c)
 {
 	_cleanup_value_ struct kymo_value *session = cli_params_new(c->cli);
@@ -108,6 +124,8 @@ static int start_recording(struct companion *c)
 	int code = session && channel && rules && contexts ? cli_params_rules(c->cli, rules)
 							   : CLI_FAILED;
 
+	if (!code)
+		code = take_options(c, channel);
 	if (!code)
 		code = private_daemon_start(&c->daemon, c->cli, &c->signals, "--while-used");
 	if (code)

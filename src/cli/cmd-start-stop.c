@@ -7,7 +7,7 @@
 static const struct cli_option options[] = {
 	CLI_OPTION_SESSION,
 	CLI_OPTION_ALL_SESSIONS,
-	{"no-wait", 0, NULL, "do not wait until it is done"},
+	{"no-wait", 'n', NULL, "do not wait until it is done"},
 	{0},
 };
 
@@ -24,7 +24,8 @@ static int request(struct cli *cli, struct kymo_value **ret_reply)
 static void report_state(struct cli *cli, const struct kymo_value *session)
 {
 	printf("session '%s' %s\n", cli_member(cli, session, "name"),
-		cli_member(cli, session, "state"));
+		!strcmp(cli->command->name, "resume") ? "resumed"
+						      : cli_member(cli, session, "state"));
 }
 
 /* start, pause and resume. */

@@ -100,9 +100,9 @@ char **cli_daemon_environ(void)
  * Starts the launcher, which returns once the daemon answers, or has said on stderr why there is
  * none: what was said is in `said`. Returns its wait status, or -errno.
  */
-static int launch(char *path, char *const *env, char *said, size_t size)
+static int launch(char *path, bool verbose, char *const *env, char *said, size_t size)
 {
-	char *argv[] = {path, (char *)"--daemonize", NULL};
+	char *argv[] = {path, (char *)"--daemonize", verbose ? (char *)"--verbose" : NULL, NULL};
 	_cleanup_close_ int from = -1, to = -1;
 	posix_spawn_file_actions_t files;
 	int fds[2], r, status = 0;
@@ -140,7 +140,7 @@ static int start_daemon(struct cli *cli)
 		return cli_fail(cli, "failed",
 			"no session daemon is running, and kymo-sessiond was not found beside this "
 			"program: is kymo installed completely?");
-	r = env ? launch(path, env, said, sizeof(said)) : -ENOMEM;
+	r = env ? launch(path, cli->verbose, env, said, sizeof(said)) : -ENOMEM;
 	if (r < 0)
 		return cli_fail(cli, "failed", "cannot start %s: %s", path, strerror(-r));
 	if (WIFEXITED(r) && WEXITSTATUS(r) == KY_RUN_BUSY)
@@ -195,7 +195,9 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
 	r = kymo_ctl_open(NULL, ret_ctl);
 	if (!none_runs(r))
 		return r < 0 ? cannot_connect(cli, r) : CLI_OK;
-	return ky_rundir_has_sessions(geteuid()) ? start_and_connect(cli, ret_ctl) : CLI_OK;
+	return !cli->no_sessiond && ky_rundir_has_sessions(geteuid())
+		       ? start_and_connect(cli, ret_ctl)
+		       : CLI_OK;
 }
 
 int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
@@ -209,8 +211,11 @@ int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl)
 {
 	int code = cli_connect_if_running(cli, ret_ctl);
 
-	cli->starts_daemon = true;
-	return code || *ret_ctl ? code : start_and_connect(cli, ret_ctl);
+	cli->starts_daemon = !cli->no_sessiond;
+	if (code || *ret_ctl)
+		return code;
+	return cli->starts_daemon ? start_and_connect(cli, ret_ctl)
+				  : cli_fail(cli, "failed", "%s", cli_no_daemon());
 }
 
 static int no_answer(struct cli *cli, int r)
@@ -337,9 +342,10 @@ int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 
 int cli_refused(struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply)
 {
-	cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
+	int code = cli_fail(cli, kymo_reply_code(reply), "%s", kymo_reply_error(reply));
+
 	point_at(cli, params, reply);
-	return CLI_FAILED;
+	return code;
 }
 
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,

@@ -49,14 +49,67 @@ void cli_help_all(FILE *to)
 	      "  kymo record ./program        runs it and records all its events\n"
 	      "  kymo view                    shows the trace made last\n\n"
 
-	      "Options for all: --json (one JSON object as result), --help, --version.\n",
+	      "Options for all: --json (one JSON object as result), --help, --version. In front of COMMAND:\n"
+	      "  -q, --quiet        print errors alone\n"
+	      "  -v, --verbose      let a session daemon that is started log more\n"
+	      "  -n, --no-sessiond  start no session daemon\n",
 		to);
+}
+
+static struct kymo_value *describe_option(const struct cli_option *o)
+{
+	struct kymo_value *v = kymo_value_new();
+
+	kymo_value_set_string(v, "name", o->name);
+	kymo_value_set_string(v, "letter", o->letter ? (const char[]){o->letter, '\0'} : "");
+	kymo_value_set_string(v, "argument", o->arg ? o->arg : "");
+	kymo_value_set_string(v, "help", o->help);
+	return v;
+}
+
+static struct kymo_value *describe_command(const struct cli_command *c)
+{
+	struct kymo_value *v = kymo_value_new(), *option;
+
+	kymo_value_set_string(v, "name", c->name);
+	kymo_value_set_string(v, "synopsis", c->synopsis);
+	kymo_value_set_string(v, "help", c->help);
+	kymo_value_set_list(v, "options");
+	for (const struct cli_option *o = c->options; o && o->name; o++) {
+		option = describe_option(o);
+		kymo_value_add(v, "options", option);
+		kymo_value_free(option);
+	}
+	return v;
+}
+
+/* All commands, or one. */
+static int print_json(struct cli *cli, const char *name)
+{
+	struct kymo_value *all = kymo_value_new(), *one;
+	bool any = false;
+
+	kymo_value_set_list(all, "commands");
+	for (size_t i = 0; cli_commands[i]; i++) {
+		if (name ? strcmp(cli_commands[i]->name, name) : cli_commands[i]->internal)
+			continue;
+		one = describe_command(cli_commands[i]);
+		kymo_value_add(all, "commands", one);
+		kymo_value_free(one);
+		any = true;
+	}
+	if (any)
+		cli_result(cli, all);
+	kymo_value_free(all);
+	return any ? CLI_OK : cli_no_command(cli, name);
 }
 
 static int run(struct cli *cli)
 {
 	const char *name = cli_arg(cli, 0);
 
+	if (cli->json)
+		return print_json(cli, name);
 	if (!name) {
 		cli_help_all(stdout);
 		return CLI_OK;
@@ -76,4 +129,26 @@ const struct cli_command cmd_help = {
 	.help = "show what there is, or how a command is used",
 	.max_args = 1,
 	.run = run,
+};
+
+static int run_version(struct cli *cli)
+{
+	struct kymo_value *v;
+
+	if (!cli->json) {
+		printf("kymo %s\n", KYMO_VERSION);
+		return CLI_OK;
+	}
+	v = kymo_value_new();
+	kymo_value_set_string(v, "version", KYMO_VERSION);
+	cli_result(cli, v);
+	kymo_value_free(v);
+	return CLI_OK;
+}
+
+const struct cli_command cmd_version = {
+	.name = "version",
+	.synopsis = "",
+	.help = "print the version",
+	.run = run_version,
 };

@@ -160,6 +160,33 @@ int cli_params_option(
 		cli, name ? kymo_value_set_string(params, cli_param_name(name), value) : -ENOMEM);
 }
 
+/* The request has other members of these names. */
+static bool is_reserved(const char *key)
+{
+	return !strcmp(key, "session") || !strcmp(key, "channel") || !strcmp(key, "command");
+}
+
+void cli_pair_key(char key[CLI_KEY_MAX], const char *pair)
+{
+	snprintf(key, CLI_KEY_MAX, "%.*s", (int)KY_MIN(strcspn(pair, "="), (size_t)CLI_KEY_MAX),
+		pair);
+}
+
+int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair)
+{
+	const char *value = pair + strcspn(pair, "=");
+	char key[CLI_KEY_MAX];
+
+	if (value == pair || !value[0] || !value[1])
+		return cli_usage(
+			cli, "'%s' is not of the form KEY=VALUE: 'kymo set' shows the keys", pair);
+	cli_pair_key(key, pair);
+	if (is_reserved(key))
+		return cli_usage(
+			cli, "'%s' is no option of a channel: use --session and --channel", key);
+	return cli_params_option(cli, params, key, value + 1);
+}
+
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params)
 {
 	const char *given = cli_get(cli, "shm-path");

@@ -45,6 +45,11 @@ int cli_params_option(
 		"absolute-clock", 0, NULL,                                                         \
 			"the trace is to be read together with traces of other hosts or boots"     \
 	}
+/* Adds KEY=VALUE, an option of a channel. */
+int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair);
+/* The KEY of it; none is longer. */
+#define CLI_KEY_MAX 64
+void cli_pair_key(char key[CLI_KEY_MAX], const char *pair);
 /* --shm-path=DIR as `shm_path`, absolute. */
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
 /* --subbuf-size, --num-subbuf, --buffers and --pool-size. */

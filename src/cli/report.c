@@ -211,9 +211,8 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 	printf("; %s of memory in use\n",
 		cli_format_size(memory, sizeof(memory), number(set, "memory")));
 	if (!strcmp(kind, "thread"))
-		printf("      %" PRIu64 " threads have one now, %" PRIu64
-		       " are or were used; pool of %" PRIu64 ", %" PRIu64
-		       " threads came before theirs was ready\n",
+		printf("      %" PRIu64 " in use now, %" PRIu64 " in use so far; pool of %" PRIu64
+		       ", %" PRIu64 " made by the thread itself, before one was ready\n",
 			number(set, "in_use"), number(set, "claimed"), number(set, "pool_size"),
 			number(set, "unprepared"));
 }

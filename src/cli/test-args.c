@@ -98,8 +98,12 @@ static void test_refused(void **state)
 	refuse(-EINVAL, "option '--all' takes no argument", LINE("--all=1"));
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
-	refuse(-EOPNOTSUPP, "option '-k' is not supported yet by this version", LINE("-k"));
-	refuse(-EOPNOTSUPP, "option '--live' is not supported yet by this version", LINE("--live"));
+	refuse(-EOPNOTSUPP,
+		"option '-k' (--kernel) is not supported: the kernel cannot be traced yet",
+		LINE("-k"));
+	refuse(-EOPNOTSUPP,
+		"option '--set-url' is not supported: a trace is written to a directory of this host: --output=DIR",
+		LINE("--set-url=net://host"));
 }
 
 static void test_common(void **state)

@@ -207,8 +207,9 @@ static void finish(struct consumer *c)
 	if (!stats.unwritten)
 		return;
 	ret = c->status ? c->status : -EIO;
-	set_status(c, ret, "%llu recorded events could not be written below %s: %s",
-		(unsigned long long)stats.unwritten, c->output, strerror(-ret));
+	set_status(c, ret, "%llu recorded event%s could not be written below %s: %s",
+		(unsigned long long)stats.unwritten, stats.unwritten == 1 ? "" : "s", c->output,
+		strerror(-ret));
 	ky_error("%s", c->message);
 }
 

@@ -136,7 +136,7 @@ static bool find_program(void)
 
 static bool is_for_programs(const char *variable)
 {
-	static const char *const names[] = {VARIABLE, "LD_PRELOAD="};
+	static const char *const names[] = {VARIABLE "=", "LD_PRELOAD="};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++)
 		if (!strncmp(variable, names[i], strlen(names[i])))

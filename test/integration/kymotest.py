@@ -330,7 +330,8 @@ class Kymo:
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         except subprocess.TimeoutExpired as e:
             raise Failure(f"{' '.join(command)}: still running after {timeout} s: {e.stderr}") from None
-        if status is not None and done.returncode != status:
+        wanted = status if isinstance(status, tuple) else (status,)
+        if status is not None and done.returncode not in wanted:
             raise Failure(f"{' '.join(command)}: exit {done.returncode}, wanted {status}\n{done.stdout}{done.stderr}")
         return done
 

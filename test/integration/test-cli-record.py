@@ -116,7 +116,7 @@ def test_blocking(k):
         counts = json.loads(done.stderr)
         equal(counts["discarded"] == 0, lossless, f"with {options}: {counts['discarded']} events are discarded: is that none")
         equal(counts["recorded"] + counts["discarded"], 20000, "events")
-    one_line(record(k, "--blocking-timeout=often", "true", status=1), "often")
+    one_line(record(k, "--blocking-timeout=often", "true", status=2), "often")
 
 
 def test_no_summary(k):

@@ -46,8 +46,68 @@ def test_suggestions(k):
         check(f"did you mean '{right}'" in k.kymo("help", wrong, status=2).stderr, f"help {wrong}")
     check("--loglevel'" in k.kymo("enable-event", "--loglevle=1", "a", status=2).stderr, "option")
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
-    check("not supported yet" in k.kymo("create", "--live", status=1).stderr, "later option")
+    for option in ("--live", "--set-url=net://host", "-U", "--ctrl-url=x", "--mi"):
+        check("is not supported: " in k.kymo("create", option, status=1).stderr, f"{option} is refused by name")
     check("not supported yet" in k.kymo("top", status=1).stderr, "later command")
+
+
+def test_usage_is_2(k):
+    """Exit status 2 and code "usage" go together, whoever finds the mistake."""
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    for args in (("enable-event", "a", "-l", "LOUD"), ("enable-event", "a:b", "-f", "a &&"), ("enable-channel", "c", "--switch-timer=-1"),
+        ("enable-channel", "c", "--subbuf-size=abc"), ("set", "x=1"), ("create", ".."), ("stop", "absent"), ("enable-event", "--kernel", "a"),
+        ("start", "--frobnicate"), ("create", "s")):
+        done = k.run([CLI, "--json", *args], status=(1, 2))
+        code = json.loads(done.stdout)["code"]
+        equal(done.returncode, 2 if code == "usage" else 1, f"exit status of {args}, whose code is {code}")
+
+
+def test_names_of_lttng(k):
+    """Options that are there under another name are taken by lttng's."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    k.kymo("enable-channel", "-u", "a", "--buffers-pid", "-C", "1M", "-W", "3")
+    k.kymo("enable-channel", "-u", "b", "--buffers-uid")
+    channels = {c["name"]: c for c in k.kymo_json("status", "s")["session"]["channels"]}
+    equal((channels["a"]["buffers"], channels["a"]["tracefile_size"], channels["a"]["tracefile_count"], channels["b"]["buffers"]),
+        ("process", 1 << 20, 3, "cpu"), "options of channels")
+    k.kymo("enable-event", "-c", "b", "--tracepoint", "--all-events")
+    k.kymo("start")
+    k.kymo("list", "-u", "-f")
+    k.kymo("snapshot", "record", "-n", "early", "-m", "1M")
+    k.kymo("snapshot", "record", "late", "-o", k.traces / "late")
+    check((k.traces / "late").exists() or "late" in str(list(k.traces.iterdir())), "a named snapshot in a place of its own")
+    k.kymo("disable-event", "-c", "b", "--all-events")
+    k.kymo("rotate", "-n")
+    k.kymo("stop", "-n")
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["state"] == "stopped", "the session to stop")
+
+
+def test_in_front(k):
+    check(k.kymo("version").stdout == k.kymo("--version").stdout, "version")
+    check(re.fullmatch(r"\d+\.\d+\.\d+", k.kymo_json("version")["version"]), "version as JSON")
+    commands = {c["name"]: c for c in k.kymo_json("help")["commands"]}
+    check("create" in commands and "standalone" not in commands, "help as JSON")
+    check(any(o["name"] == "output" and o["letter"] == "o" for o in commands["create"]["options"]), "options as JSON")
+    check("no session daemon" in k.kymo("-n", "create", "s", status=1).stderr, "-n starts none")
+    equal(k.kymo("-q", "list").stdout, "", "with --quiet")
+    k.kymo("-q", "-v", "create", "s", "--no-output")
+    os.kill(int((k.rundir / "lock").read_text()), signal.SIGTERM)
+    wait_for(lambda: not (k.rundir / "control.sock").exists(), "the daemon to end")
+
+
+def test_exchange_a_filter(k):
+    """Rules of one text are told apart by their filters."""
+    k.start_daemon()
+    trace = k.record("none:such")
+    for text in ("i < 5", "i >= 5"):
+        k.kymo("enable-event", "emit:record", "-f", text)
+    check("no such rule with the filter" in k.kymo("disable-event", "emit:record", "-f", "i == 7", status=1).stderr, "an unknown filter")
+    check("1 rule" in k.kymo("disable-event", "emit:record", "-f", "i < 5").stdout, "one of two")
+    rules = k.kymo_json("status", "s")["session"]["channels"][0]["rules"]
+    equal({r["filter"]: r["enabled"] for r in rules if r["filter"]}, {"i < 5": False, "i >= 5": True}, "rules")
+    k.kymo("destroy", "s")
 
 
 def test_no_daemon(k):

@@ -132,6 +132,19 @@ def test_dlsym_that_allocates(k):
     memory(k, 2, 10, wrap=behind(shim))
 
 
+def test_sanitized_program(k):
+    """A program with the address sanitizer starts, is recorded, and its mistakes are found."""
+    source = k.top / "asan.c"
+    source.write_text("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(10); p[n + 8] = 1; free(p); return 0; }\n")
+    program = k.top / "asan"
+    k.run(["gcc", "-g", "-fsanitize=address", source, "-o", program])
+    record = [CLI, "record", "--with=libc,pthread,dl", "-o"]
+    k.run([*record, k.top / "fine", "--", program], env={"ASAN_OPTIONS": "detect_leaks=0"})
+    check(any(e.name == "libc:malloc" for e in read_trace(k.top / "fine")[0]), "events of a sanitized program")
+    done = k.run([*record, k.top / "wrong", "--", program, "x"], status=None)
+    check(done.returncode and "heap-buffer-overflow" in done.stderr, done.stderr)
+
+
 def test_other_allocator(k):
     """A program that brings an allocator keeps it."""
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))

@@ -110,11 +110,11 @@ def test_mode(k):
     k.start_daemon()
     out = k.record("emit:*", start=False)
     k.kymo("set", "mode=overwrite")
-    check("goes with discard mode" in k.kymo("set", "blocking-timeout=5", status=1).stderr, "blocking in overwrite mode")
+    check("goes with discard mode" in k.kymo("set", "blocking-timeout=5", status=2).stderr, "blocking in overwrite mode")
     k.kymo("set", "mode=discard", "blocking-timeout=5")
     k.kymo("start")
     total = emit(k, 100)
-    check("has buffers" in k.kymo("set", "mode=overwrite", "blocking-timeout=0", "switch-timer=5s", status=1).stderr, "mode of buffers")
+    check("has buffers" in k.kymo("set", "mode=overwrite", "blocking-timeout=0", "switch-timer=5s", status=2).stderr, "mode of buffers")
     equal((channel(k)["blocking_timeout"], channel(k)["switch_timer"]), (5, 1000000), "options that were given with a refused one")
     k.kymo("destroy")
     check_counts(k, out, total)
@@ -128,7 +128,7 @@ def test_all_or_nothing(k):
     k.kymo("enable-channel", "a,b,c")
     equal(k.kymo("set", "switch-timer=2s").stdout, "".join(f"channel '{c}': switch-timer=2000000\n" for c in "abc"), "what set says")
     k.kymo("set", "-c", "b", "mode=overwrite")
-    k.kymo("set", "blocking-timeout=inf", status=1)
+    k.kymo("set", "blocking-timeout=inf", status=2)
     equal([channel(k, c)["blocking_timeout"] for c in "abc"], [0, 0, 0], "timeouts")
     k.kymo("set", "-c", "c", "blocking-timeout=inf")
     equal([channel(k, c)["blocking_timeout"] for c in "abc"], [0, 0, "inf"], "timeouts")
@@ -141,24 +141,24 @@ def test_refusals(k):
     k.kymo("create", "s", "--no-output")
     k.kymo("enable-channel", "a")
     for given, words, status in (
-        ("swich-timer=5", "did you mean 'switch-timer'", 1),
-        ("colour=red", "'kymo set' shows what there is", 1),
-        ("output=/tmp", "'output' cannot be changed: the trace lies there", 1),
-        ("switch-timer=5", "from 100 to", 1),
-        ("read-timer=fast", "0 (as often as", 1),
-        ("mode=drop", "'discard' or 'overwrite'", 1),
-        ("blocking-timeout=-1", "or inf", 1),
+        ("swich-timer=5", "did you mean 'switch-timer'", 2),
+        ("colour=red", "'kymo set' shows what there is", 2),
+        ("output=/tmp", "'output' cannot be changed: the trace lies there", 2),
+        ("switch-timer=5", "from 100 to", 2),
+        ("read-timer=fast", "0 (as often as", 2),
+        ("mode=drop", "'discard' or 'overwrite'", 2),
+        ("blocking-timeout=-1", "or inf", 2),
         ("switch-timer", "KEY=VALUE", 2),
         ("switch-timer=", "KEY=VALUE", 2),
         ("=5", "KEY=VALUE", 2),
         ("session=5", "--session", 2),
-        ("x" * 100 + "=5", "there is no option", 1),
+        ("x" * 100 + "=5", "there is no option", 2),
     ):
         said = k.kymo("set", given, status=status).stderr
         check(words in said, f"{given}: {said}")
-    said = k.kymo("enable-channel", "b", "--switch-timer=5", status=1).stderr
+    said = k.kymo("enable-channel", "b", "--switch-timer=5", status=2).stderr
     check("from 100 to" in said, said)
-    said = k.kymo("enable-channel", "b", "--overwrite", "--blocking-timeout=inf", status=1).stderr
+    said = k.kymo("enable-channel", "b", "--overwrite", "--blocking-timeout=inf", status=2).stderr
     check("discard mode" in said, said)
     equal([c["name"] for c in k.kymo_json("status")["session"]["channels"]], ["a"], "channels")
 

@@ -278,15 +278,16 @@ def test_empty(k):
 def test_refused(k):
     k.start_daemon()
 
-    def refused(*args, says, status=1):
+    def refused(*args, says, status=(1, 2)):
         error = k.kymo(*args, status=status).stderr
         check(says in error, f"kymo {' '.join(map(str, args))} says: {error}")
 
     refused("snapshot", "record", says="no current session")
     refused("snapshot", "record", "-s", "absent", says="absent")
-    refused("snapshot", "recrod", says="'record'", status=2)
+    refused("snapshot", "recrod", says="did you mean 'record'", status=2)
+    refused("snapshot", "add-output", "x", says="snapshot record -o DIR", status=1)
     refused("snapshot", says="missing", status=2)
-    refused("snapshot", "record", "a", "-o", "b", says="not both", status=2)
+    refused("snapshot", "record", "a", "-n", "b", says="not both", status=2)
     refused("snapshot", "record", "--max-size=0", says="no size", status=2)
     k.kymo("create", "s", "-o", k.traces / "s")
     refused("snapshot", "record", "a/b", says="cannot name a snapshot")

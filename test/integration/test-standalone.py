@@ -71,6 +71,18 @@ def test_events(k):
     equal(stat.S_IMODE(trace.stat().st_mode) & 0o027, 0, "mode of the trace: others may read or write it")
 
 
+def test_channel_options(k):
+    """The buffers' sizes and kinds, and waiting, can be chosen here too."""
+    trace = prepare(k)
+    options = "subbuf-size=4K,num-subbuf=2,blocking-timeout=inf,buffers=thread"
+    k.app("emit", "-n", 20000, env=to(trace, KYMO_STANDALONE_CHANNEL=options, KYMO_ALLOW_BLOCKING="1"))
+    wait_gone(k, trace)
+    events, discarded = read_trace(trace)
+    equal((len(events), discarded), (20000, 0), "events of 8 KiB of buffers that programs wait for")
+    check("vtid" in k.run(["babeltrace2", trace]).stdout.splitlines()[0], "threads' buffers name them")
+    untraced(k, "there is no option 'subbuf-sise'", env=to(k.top / "other", KYMO_STANDALONE_CHANNEL="subbuf-sise=4K"))
+
+
 def test_at_once(k):
     """When a program has ended, its events are in the trace."""
     trace = prepare(k)

@@ -160,7 +160,7 @@ def test_faults():
     page, overview = PAGES["kymo.1"], run(KYMO, "--help")
     help_of = {name: run(KYMO, name, "--help") for name in commands(overview)}
     planted = {
-        "an option that the page lacks": lambda: check_commands(page.replace(".It Fl -max-size Ns = Ns Ar SIZE\n", ""), overview, help_of.get),
+        "an option that the page lacks": lambda: check_commands(page.replace(".It Fl m , Fl -max-size Ns = Ns Ar SIZE\n", ""), overview, help_of.get),
         "an option that is none": lambda: check_commands(page.replace(".Ss stat\n", ".Ss stat\n.Op Fl -fast\n"), overview, help_of.get),
         "another letter": lambda: check_commands(page.replace(".It Fl r , Fl -remove", ".It Fl R , Fl -remove"), overview, help_of.get),
         "another argument": lambda: check_commands(page.replace("-pool-size Ns = Ns Ar N", "-pool-size"), overview, help_of.get),

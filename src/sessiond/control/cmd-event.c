@@ -226,6 +226,7 @@ static enum outcome refuse_rules(struct request *r, const struct channel *c)
 enum outcome run_disable_event(struct request *r)
 {
 	bool everything = request_bool(r, "all_rules"), removes = request_bool(r, "remove");
+	const char *filter = request_string(r, "filter");
 	struct channel *c = request_channel(r);
 	struct rule *rule, *tmp;
 	unsigned n = 0;
@@ -237,12 +238,17 @@ enum outcome run_disable_event(struct request *r)
 			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
-		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)))
+		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)) ||
+			(filter && (!rule->filter || strcmp(rule->filter->text, filter))))
 			continue;
 		reply_add_to(r, "rules", report_rule(c, rule));
 		channel_disable_rule(c, rule, removes);
 		n++;
 	}
+	if (!n && filter)
+		return request_refuse(r, "not-found",
+			"channel '%s' has no such rule with the filter '%s': 'kymo status' shows them",
+			c->name, filter);
 	if (!n && !everything)
 		return refuse_rules(r, c);
 	channel_rules_changed(c);

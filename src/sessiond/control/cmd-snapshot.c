@@ -34,9 +34,7 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 		len--;
 	localtime_r(&now, &tm);
 	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
-	if (name && output)
-		request_refuse(r, "usage", "either a name for the snapshot or 'output', not both");
-	else if (name && !ky_name_valid(name))
+	if (name && !ky_name_valid(name))
 		request_refuse(r, "usage",
 			"'%s' cannot name a snapshot: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
 			name);

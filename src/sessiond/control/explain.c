@@ -243,4 +243,7 @@ void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule 
 			own);
 	if (!e->peers->collector->wanted && !e->bound && wants_own(r))
 		ky_buf_puts(to, "; kymo-sessiond was started with --no-collectd");
+	else if (wants_own(r) && *e->peers->collector->trouble)
+		ky_buf_printf(
+			to, "; the collector of system state %s", e->peers->collector->trouble);
 }

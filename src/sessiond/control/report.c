@@ -422,8 +422,8 @@ static void warn_of_pool(struct json_object *list, const struct channel *c)
 			continue;
 		add_warning(list,
 			"channel '%s': %" PRIu64
-			" threads came before a buffer was ready and made one themselves, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
-			c->name, n.unprepared, set->pool_size);
+			" thread%s came before a buffer was ready and made one, which took longer; nothing was lost: a larger pool helps ('kymo enable-channel NAME --buffers=thread --pool-size=N', more than %u)",
+			c->name, n.unprepared, n.unprepared == 1 ? "" : "s", set->pool_size);
 	}
 }
 
@@ -551,6 +551,13 @@ static void warn_of_silence(struct json_object *list, const struct session *s)
 	ky_buf_deinit(&text);
 }
 
+/* what: goes on behind "3 events were ". */
+static void add_count_warning(struct json_object *list, uint64_t n, const char *what)
+{
+	if (n)
+		add_warning(list, "%" PRIu64 " event%s %s", n, n == 1 ? " was" : "s were", what);
+}
+
 static void warn_of_losses(struct json_object *list, const struct session *s)
 {
 	const struct event_counts *n = &recording_of(s)->consumer.counts;
@@ -559,37 +566,24 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
 	struct ky_buf gaps = {0};
 
-	if (full)
-		add_warning(list,
-			"%" PRIu64
-			" events were discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')",
-			full);
-	if (n->discarded_too_big)
-		add_warning(list,
-			"%" PRIu64
-			" events were too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or were states for which there was no room",
-			n->discarded_too_big);
-	if (n->discarded_no_slot)
-		add_warning(list,
-			"%" PRIu64
-			" events were discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')",
-			n->discarded_no_slot);
-	if (n->discarded_refused)
-		add_warning(list,
-			"%" PRIu64 " events were discarded because their definition was refused",
-			n->discarded_refused);
+	add_count_warning(list, full,
+		"discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
+	add_count_warning(list, n->discarded_too_big,
+		"too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or was a state for which there was no room");
+	add_count_warning(list, n->discarded_no_slot,
+		"discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
+	add_count_warning(list, n->discarded_refused,
+		"discarded because another definition of the name came first");
 	session_put_gaps(s, &gaps);
 	if (gaps.data)
 		add_warning(list, "%s", gaps.data);
 	ky_buf_deinit(&gaps);
-	if (n->unwritten)
-		add_warning(list, "%" PRIu64 " events were recorded but could not be written",
-			n->unwritten);
+	add_count_warning(list, n->unwritten, "recorded but could not be written");
 	if (n->n_quarantined)
 		add_warning(list,
 			"%" PRIu64
-			" buffers were given up: a program has overwritten their control words",
-			n->n_quarantined);
+			" buffer%s given up: a program has overwritten the control words",
+			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were");
 	if (s->error)
 		add_warning(list, "%s", s->error);
 }
