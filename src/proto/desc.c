@@ -326,6 +326,8 @@ int ky_desc_check(struct ky_bytes bytes, const char **ret_why)
 	ky_desc_open(&d, bytes);
 	if (d.fields.error)
 		why = "the description is cut short";
+	else if (d.n_fields == KY_DESC_TOO_LARGE && ky_desc_name_valid(d.name))
+		why = "its description has more than 64,512 bytes (labels of enumerations?)";
 	else if (!ky_desc_name_valid(d.provider) || strchr(d.provider, ':'))
 		why = "the provider's name is empty, too long, or has a character other than letters, digits, _ . -";
 	else if (!ky_desc_name_valid(d.name))

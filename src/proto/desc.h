@@ -53,6 +53,12 @@ static inline int ky_event_loglevel(const struct kymo_event *ev)
 	return p && p->loglevel ? *p->loglevel : ev->loglevel;
 }
 
+/*
+ * Number of fields of an event whose description does not fit a message: the program sends its name
+ * and level alone. The daemon refuses it, so that it is named, and counted as discarded.
+ */
+#define KY_DESC_TOO_LARGE UINT32_MAX
+
 /* Appends the description of ev to w; errors are w's. */
 void ky_desc_encode(struct ky_writer *w, const struct kymo_event *ev);
 

@@ -39,14 +39,20 @@ static bool make_room(void)
 	return true;
 }
 
-/* The event's description into scratch; its length, or 0 when it is too large to be told to anyone.
- */
+/* Encodes the description into scratch; if it is too large, the name alone. Returns its length. */
 static size_t describe(const struct kymo_event *ev)
 {
 	struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch) - 1024};
 
 	ky_desc_encode(&w, ev);
-	return w.error ? 0 : w.len;
+	if (w.error) {
+		w = (struct ky_writer){.buf = scratch, .cap = sizeof(scratch)};
+		ky_write_str(&w, ev->provider);
+		ky_write_str(&w, ev->name);
+		ky_write_i32(&w, ky_event_loglevel(ev));
+		ky_write_u32(&w, KY_DESC_TOO_LARGE);
+	}
+	return w.len;
 }
 
 static uint64_t signature(const struct kymo_event *ev)
@@ -202,10 +208,6 @@ void tracer_events_match(struct ky_bytes rules, uint32_t n_rules, uint32_t *inde
 		if (!ev || ev->kind != KYMO_EVENT_PLAIN || !any_rule_matches(rules, n_rules, ev))
 			continue;
 		desc.len = (uint32_t)describe(ev);
-		if (!desc.len) {
-			tracer_debug("%s:%s: description too large", ev->provider, ev->name);
-			continue;
-		}
 		if (desc.len + 2 * sizeof(uint32_t) > list->cap - list->len)
 			return;
 		ky_write_u32(list, *index);

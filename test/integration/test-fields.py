@@ -106,4 +106,34 @@ def test_changing_text(k):
     check(any(f["brief"] != "b" * 31 for f in seen), "the texts never changed: nothing was tested")
 
 
+LARGE = """
+#include <kymo/tracepoint.h>
+#define LABEL "%s"
+KYMO_ENUM(huge, %s)
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		kymo_event(huge, described, kymo_i32(i, i));
+		kymo_event(huge, labels, kymo_enum(e, huge, i));
+	}
+	return 0;
+}
+"""
+
+
+def test_description_that_is_too_large(k):
+    """An event whose description does not fit a message is named, and counted as discarded."""
+    labels = ", ".join(f'KYMO_VALUE(LABEL "{i}", {i})' for i in range(40))
+    (k.top / "huge.c").write_text(LARGE % ("x" * 2000, labels))
+    app = k.top / "huge"
+    k.run(["gcc", f"-I{kymotest.SOURCE / 'include'}", "-D_GNU_SOURCE", "-o", app, k.top / "huge.c"])
+    k.start_daemon()
+    out = k.record("huge:*")
+    k.run([app])
+    warnings = k.request(command="status")["warnings"]
+    check(any("huge:labels" in w and "64,512 bytes" in w for w in warnings), f"warnings: {warnings}")
+    k.kymo("destroy")
+    check_counts(k, out, 200)
+
+
 kymotest.main()

@@ -332,6 +332,23 @@ void apps_renew_channel(struct channel *c, struct barrier *b)
 			renew_events(as, b);
 }
 
+static bool is_too_large(struct ky_bytes desc)
+{
+	struct ky_desc d;
+
+	ky_desc_open(&d, desc);
+	return !d.fields.error && d.n_fields == KY_DESC_TOO_LARGE;
+}
+
+/* The program counts an event that matches the set's rules, and that cannot be described. */
+static void refuse_event(struct app_set *as, uint32_t index, struct list *l)
+{
+	static const struct set_event refused = {.id = KY_MAP_REFUSED};
+
+	if (!ring_set_make(as->set) && !app_set_send(as))
+		put_mapping(as, index, &refused, NULL, 0, l);
+}
+
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
 {
 	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
@@ -344,8 +361,12 @@ int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set
 
 		if (r.error || index >= USER_EVENTS_MAX)
 			return -EBADMSG;
-		if (!learn_event(a, index, desc) && as)
-			map_event(as, index, &l);
+		if (!learn_event(a, index, desc)) {
+			if (as)
+				map_event(as, index, &l);
+		} else if (as && is_too_large(desc)) {
+			refuse_event(as, index, &l);
+		}
 	}
 	if (as)
 		post_map(as, &l);
