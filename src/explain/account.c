@@ -488,8 +488,8 @@ static bool is_open_hold(const struct ky_mutex *m, uint32_t thread, int64_t from
 
 /*
  * pthread_cond_wait() is not recorded, but it gives the mutex back: another thread acquires it
- * while this one holds it. That is no proof if the other is the next owner, whose acquisition may be
- * recorded just before our release.
+ * while this one holds it. The next owner proves nothing: its acquisition may be recorded just
+ * before our release.
  */
 static const struct ky_wake *find_wake(const struct ky_timeline *t, const struct ky_source_event *e)
 {
@@ -538,7 +538,7 @@ static void notice_owners(
 
 /* --- events of a thread --- */
 
-/* What lies between the thread's newest event and this one. */
+/* Accounts for the time between the thread's newest event and this one. */
 static void end_stretch(struct account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
 	const struct ky_wake *wake = t->wake.is_set || t->late_wake.is_set ? find_wake(t, e) : NULL;
@@ -635,7 +635,7 @@ static void begin_span(struct account *a, struct ky_timeline *t, const struct ky
 		open_window(a, t, w, t->stack.n);
 }
 
-/* What no event of its threads accounts for is one way, from begin to end. */
+/* Time that no event of its threads accounts for is one way, from begin to end. */
 static void close_instance(struct account *a, struct ky_instance *i)
 {
 	static const char ends[] = "(no event of its thread)";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a trace: once for the times of all instances of a span, and once more for the accounts of
- * the chosen ones. What is kept is bounded by the chosen instances, not by the trace.
+ * the chosen ones. Memory is bounded by the chosen instances, not by the trace.
  */
 #ifndef EXPLAIN_ACCOUNT_H
 #define EXPLAIN_ACCOUNT_H

@@ -956,7 +956,7 @@ static int test_fields(struct work *w)
 
 /* --- company --- */
 
-/* What occurs inside instances suffers, too. */
+/* A span inside instances suffers, too. */
 static bool is_inside(const struct work *w, uint32_t name)
 {
 	for (uint32_t c = 1; c <= w->x->components.all.n; c++) {

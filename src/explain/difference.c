@@ -174,8 +174,8 @@ static void divide_longer(struct work *w, uint32_t c, double longer, double each
 }
 
 /*
- * What `calls` calls of parent take longer, as a sum over its children: that a child came more
- * often, that it took longer, and both, which goes to what changed more in proportion.
+ * Divides the time that `calls` calls of parent take longer among its children: a child came more
+ * often, or took longer, or both; that part goes to the greater change in proportion.
  */
 static void divide_child(struct work *w, uint32_t parent, uint32_t c, double calls)
 {
@@ -563,7 +563,7 @@ static int count_blames(struct ky_difference *d)
 	return 0;
 }
 
-/* If three quarters of the excesses are five times the spread of typical ones, they are no noise. */
+/* Three quarters of the excesses are five times the spread of typical ones: that is no noise. */
 static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 {
 	size_t n = d->group->n_typical;
@@ -604,7 +604,7 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 	return 0;
 }
 
-/* What is left when valid findings are taken out. */
+/* The sums that are left when valid findings are taken out. */
 struct rest {
 	double n, share, typical, noise, n_tests;
 };

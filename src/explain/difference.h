@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the slow instances have more of than the typical ones: findings, whose amounts add up to the
- * difference of the means, and the tests that decide which of them count (docs/explain.md, "Where"
+ * Findings: the slow instances have more of something than typical ones. Their amounts add up to
+ * the difference of the means, and the tests that decide which of them count (docs/explain.md, "Where"
  * and "What counts").
  */
 #ifndef EXPLAIN_DIFFERENCE_H

@@ -255,7 +255,7 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 	}
 }
 
-/* Where, if nothing says why: one place with most of the extra time. */
+/* If nothing says why, names the place with most of the extra time. */
 static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
 {
@@ -310,7 +310,7 @@ static void decide(struct ky_buf *b, struct ky_explanation *e)
 	}
 }
 
-/* --- what the trace cannot tell --- */
+/* --- missing in the trace --- */
 
 static int add_unknown(struct ky_explanation *e, const char *what, const char *option)
 {

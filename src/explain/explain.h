@@ -26,7 +26,7 @@ struct ky_explain_question {
 	struct ky_slowest slowest;
 };
 
-/* What the trace cannot tell, and what would. */
+/* Something that is missing in the trace, and the option that records it. */
 struct ky_unknown {
 	char *what, *option; /* owned */
 };

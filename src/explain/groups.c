@@ -198,8 +198,8 @@ static int add_parts(struct ky_groups *g, const struct ordered *o, const size_t 
 }
 
 /*
- * Where the slow mode is noise of the machine, which is longer than anything of the program, what
- * the program suffers from is hidden below it.
+ * Noise of the machine may be longer than anything of the program. If it is the slow mode, the
+ * program's own causes are hidden below.
  */
 static int add_below(struct ky_groups *g, const struct ordered *o)
 {

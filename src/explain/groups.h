@@ -8,7 +8,7 @@
 #define KY_MIN_INSTANCES 20 /* below: no comparison */
 #define KY_MAX_GROUPS	 10
 
-/* What --slowest asks for. */
+/* The meaning of --slowest. */
 struct ky_slowest {
 	enum { KY_SLOWEST_AUTO, KY_SLOWEST_COUNT, KY_SLOWEST_PERCENT, KY_SLOWEST_LONGER } kind;
 	double value; /* how many, percent, nanoseconds */

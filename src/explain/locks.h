@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who held a mutex, and when: the holds that are open, and the newest closed ones of mutexes that
+ * Holders of mutexes, and when: the holds that are open, and the newest closed ones of mutexes that
  * some thread had to wait for. Times come in ascending order.
  */
 #ifndef EXPLAIN_LOCKS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `explain` knows of a trace: instances of one span, and for each of the chosen ones an exact
+ * The model of a trace: instances of one span, and for each of the chosen ones an exact
  * account of its time, with what else it has that others may not have.
  *
  * An account consists of parts. A part has a component: a node of one tree that all instances
@@ -59,7 +59,7 @@ struct ky_components {
 
 #define KY_ROOT 1u
 
-/* Finds or adds a child. Returns the number of the parent's "all others" when there are too many. */
+/* Finds or adds a child; if there are too many, the parent's "all others". Returns its number. */
 uint32_t ky_component_child(struct ky_components *c, uint32_t parent, enum ky_component_kind kind,
 	uint32_t a, uint32_t b);
 static inline const struct ky_component *ky_component_get(
@@ -76,7 +76,7 @@ struct ky_part {
 	int64_t ns; /* once closed: with all below */
 };
 
-/* Where a fact of an instance comes from. */
+/* The source of a fact of an instance. */
 enum ky_trait_kind {
 	KY_TRAIT_BEGIN,	  /* field of its begin */
 	KY_TRAIT_OUTER,	  /* field of the begin of a span around it; name: that span */

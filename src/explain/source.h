@@ -99,7 +99,7 @@ struct ky_fact {
 
 struct ky_source;
 
-/* What is read of the trace. */
+/* Parts of a trace that are read. */
 enum ky_source_part {
 	KY_SOURCE_SPAN,	 /* begins and ends of one span */
 	KY_SOURCE_ASYNC, /* of all asynchronous spans */
@@ -128,7 +128,7 @@ uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);
 struct ky_fact ky_source_fact(
 	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f);
-/* Spans that the metadata names, sorted, then NULL. The array is the caller's, the names are not. */
+/* Spans that the metadata names, sorted, then NULL. The caller frees the array alone. */
 const char **ky_source_spans(const struct ky_source *s);
 /* Whether some event class is of a provider: "pthread", "libc"; or of this kind. */
 bool ky_source_has_provider(const struct ky_source *s, const char *provider);

@@ -9,7 +9,7 @@
 #define MIN_PART   0.1 /* of the slow ones */
 #define N_PARTS	   6   /* halves of the largest and the smallest sizes: 1/2 .. 1/64 */
 
-/* What picks instances out: a value, a size from `from` to `to`, or how often something comes. */
+/* A way to pick instances: a value, a size from `from` to `to`, how often something comes. */
 struct pick {
 	uint32_t key;	    /* or one of the positions below */
 	uint32_t component; /* how often it comes; 0: this is about the key */
@@ -164,7 +164,7 @@ static int try_sizes(struct search *s, uint32_t key)
 	return 0;
 }
 
-/* What comes more often than in any typical instance. */
+/* Tries a component that comes more often than in any typical instance. */
 static void try_count(struct search *s, uint32_t component)
 {
 	struct pick p = {.component = component};
@@ -206,7 +206,7 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 
 	*ret = (struct ky_group){0};
 	for (uint32_t key = 0; key < x->keys.n && !r; key++) {
-		/* What is known at the end only may follow from being slow. */
+		/* A field of the end may follow from being slow. */
 		if (x->keys.v[key].kind >= KY_TRAIT_END)
 			continue;
 		r = try_values(&s, key);

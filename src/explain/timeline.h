@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each thread does, event by event: the spans that are open, whether it runs, what it waits
+ * The life of each thread, event by event: the spans that are open, whether it runs, what it waits
  * for, and a history of that, long enough to charge a wait to the threads that caused it.
  *
  * The account (account.c) feeds timelines with the events of a trace, and gets the stretches
@@ -28,7 +28,7 @@ enum ky_state {
 	KY_STATE_READY,
 };
 
-/* What the thread did from here to the next entry. */
+/* The state of the thread from here to the next entry. */
 struct ky_history {
 	int64_t ns;
 	uint8_t state;	 /* enum ky_state */
@@ -82,7 +82,7 @@ struct ky_timeline {
 	struct ky_mutex *tried;
 };
 
-/* Where the charges for a wait go. */
+/* Takes the charges for a wait. */
 struct ky_charge {
 	void (*add)(void *arg, const struct ky_blame *blame);
 	void *arg;
@@ -117,7 +117,7 @@ void ky_machine_deinit(struct ky_machine *m);
 /* The name of the innermost span, an asynchronous one if there is no other; or 0. */
 uint32_t ky_timeline_span(const struct ky_timeline *t);
 bool ky_timeline_is_locking(const struct ky_timeline *t);
-/* What the thread does from now on, from its stack and state. 0 or -ENOMEM. */
+/* Takes note of the thread's state from now on. 0 or -ENOMEM. */
 int ky_timeline_note(struct ky_timeline *t, int64_t ns);
 
 /* The scheduler switches the thread out (preempted: it could run on), wakes it, lets it run. */

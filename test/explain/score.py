@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How often is the first line of `kymo explain` right? Builds the programs of cases/, records each several times, explains
-each trace, and compares the first line with what the program has planted. Not a test: programs and machine are noisy.
+"""How often is the first line of `kymo explain` right? Builds the programs of cases/, records each
+several times, explains each trace, and compares the first line with the planted cause. This is not
+a test: programs and machine are noisy.
 
-  score.py [-n RUNS] [-k] [--build=DIR] [--out=DIR] [--cases=DIR] [--record=OPTIONS] [--load=N] [CASE...]
+  score.py [-n RUNS] [-k] [--build=DIR] [--out=DIR] [--cases=DIR] [--record=OPTIONS]
+           [--load=N] [CASE...]
 
--k explains again what was recorded before. --load=N runs N busy programs beside. The first line of a program is a
-comment:   span: NAME  record: OPTIONS  expect: REGULAR EXPRESSION, or "nothing" where no cause is to be claimed.
-`weak: EXPRESSION` is what is right with --spans-only, which records spans alone (-e of the comment's events)."""
+-k explains again what was recorded before. --load=N runs N busy programs beside. The first line
+of a program is a comment:   span: NAME  record: OPTIONS  expect: REGULAR EXPRESSION
+or "nothing" if no cause is to be claimed."""
 import argparse
 import glob
 import os
@@ -28,7 +30,6 @@ def arguments():
     p.add_argument("--out", default="/tmp/kymo-explain-score")
     p.add_argument("--cases", default=os.path.join(HERE, "cases"))
     p.add_argument("--record", default="")
-    p.add_argument("--spans-only", action="store_true")
     p.add_argument("--load", type=int, default=0)
     p.add_argument("-v", action="store_true")
     p.add_argument("names", nargs="*")
@@ -42,12 +43,11 @@ class Case:
         self.path, self.name = path, os.path.splitext(os.path.basename(path))[0]
         self.span = self.field(head, "span") or "shop:checkout"
         self.expect = self.field(head, "expect")
-        self.weak = self.field(head, "weak") or self.expect
         self.record = self.field(head, "record") or DEFAULT
 
     @staticmethod
     def field(head, name):
-        m = re.search(r"\b%s: (.*?)(?= (?:span|expect|weak|record): |$)" % name, head)
+        m = re.search(r"\b%s: (.*?)(?= (?:span|expect|record): |$)" % name, head)
         return m[1].strip() if m else None
 
 
@@ -74,8 +74,6 @@ def compile_case(case, out, build):
 def record(case, program, trace, args, env):
     subprocess.call(["rm", "-rf", trace])
     options = shlex.split(args.record or case.record)
-    if args.spans_only:
-        options = ["--subbuf-size=2M"]
     p = subprocess.run([os.path.join(args.build, "src/cli/kymo"), "record", *options, "-o", trace, "--", program],
                        env=env, capture_output=True, text=True)
     if p.returncode or " 0 discarded" not in p.stderr:
@@ -90,11 +88,10 @@ def explain(case, trace, args, env):
     return "\n".join(first) or "(exit %d) %s" % (p.returncode, p.stderr)
 
 
-def is_right(case, first, args):
-    expect = case.weak if args.spans_only else case.expect
-    if expect == "nothing":
+def is_right(case, first):
+    if case.expect == "nothing":
         return bool(re.search(": nothing (stands out|recorded tells)", first))
-    return bool(re.search(expect, first, re.S))
+    return bool(re.search(case.expect, first, re.S))
 
 
 def main():
@@ -117,7 +114,7 @@ def main():
                     record(case, program, trace, args, env)
                 first = explain(case, trace, args, env)
                 claimed += "is slow because" in first and case.expect != "nothing"
-                if is_right(case, first, args):
+                if is_right(case, first):
                     right += 1
                 else:
                     wrong.append("run %d: %s" % (r, first))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kymo explain on made-up traces: accounts against a slow model, sums, planted causes, none, errors, the commands it prints.
-Programs and machines are noisy: score.py measures with real ones."""
+"""kymo explain on made-up traces: accounts against a slow model, sums, planted causes, none,
+errors, the commands that it prints. Programs and machines are noisy: score.py measures with real ones."""
 import json
 import math
 import os
@@ -225,7 +225,7 @@ def lock(p, m, wait):
 
 
 class Flusher(Program):
-    """A thread that holds a mutex for 3 ms now and then; others wait for it. It sleeps, or waits for another one's answer."""
+    """A thread holds a mutex for 3 ms now and then; others wait. It sleeps, or waits itself."""
 
     def make_lock(self, chained=False):
         busy, at, self.cpu, self.thread = [], 5 * 10**6, 9, (900, 60, "flusher")
@@ -365,7 +365,7 @@ def test_asynchronous():
 
 
 def test_disk():
-    """A request that a block device completes wakes the thread: in an interrupt of another thread."""
+    """A block device completes a request, and wakes the thread in an interrupt."""
     def work(p, i, f):
         p.kernel("syscall_entry_fsync", p.cpu, fd=5)
         if p.r.random() < .06:
@@ -399,7 +399,7 @@ def test_page_faults():
 
 
 def test_part():
-    """Most slow ones are noise, longer than what one thread suffers from: that thread is named, with its part."""
+    """Most slow ones are noise, longer than those of one thread: it is named, with its part."""
     def work(p, i, f):
         p.spend(600 if p.thread[0] == 201 else 30)
         if p.r.random() < .35:
@@ -411,7 +411,7 @@ def test_part():
 
 # ---------------------------------------------------------------- without a cause
 def test_nothing():
-    """Many distributions, with and without stalls anywhere: at most 5 % of the answers may claim a cause."""
+    """Many distributions, with and without stalls: at most 5 % of the answers may claim a cause."""
     claims = []
     for seed in range(60):
         r = random.Random(seed)
@@ -436,8 +436,6 @@ def test_nothing():
         p = Program(1000 + seed, n=r.choice([50, 150, 300]), threads=r.choice([1, 2]))
         out = explain(p.make(work, lambda p, i: {"tenant": p.r.choice("abcdef"), "size": p.r.randrange(100),
                                                  "port": p.r.randrange(60000)}), "shop:checkout")
-        if os.environ.get("V"):
-            print(seed, out["verdict"], out["slow"], out["typical"]["n"], [(f["share"], f["p"], f["affected"]) for f in out["findings"]], out["first_line"])
         if out["verdict"] == "causes":
             claims.append((seed, out["first_line"]))
     assert len(claims) <= 3, claims

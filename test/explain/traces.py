@@ -11,12 +11,14 @@ typealias integer { size = 32; align = 8; signed = false; } := u32;
 typealias integer { size = 64; align = 8; signed = false; } := u64;
 typealias integer { size = 64; align = 8; signed = true; } := i64;
 typealias floating_point { exp_dig = 11; mant_dig = 53; byte_order = le; align = 8; } := f64;
-trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u32 stream_id; }; };
+trace { major = 1; minor = 8; byte_order = le;
+	packet.header := struct { u32 magic; u32 stream_id; }; };
 env { hostname = "made-up"; };
 clock { name = c; freq = 1000000000; offset_s = 1700000000; };
 typealias integer { size = 64; align = 8; map = clock.c.value; } := t64;
 """
-STREAM = """stream { id = %d; packet.context := struct { t64 timestamp_begin; t64 timestamp_end; u64 content_size; u64 packet_size;
+STREAM = """stream { id = %d; packet.context := struct {
+t64 timestamp_begin; t64 timestamp_end; u64 content_size; u64 packet_size;
 u64 events_discarded; u32 cpu_id; }; event.header := struct { u32 id; t64 timestamp; };%s };
 """
 USER = " event.context := struct { u32 vtid; u32 vpid; string procname; };"
@@ -42,7 +44,7 @@ def packed(value):
 
 
 def write(path, events, packet=4096, lost=()):
-    """lost: (ns, cpu, n): so many discarded events, counted in the first packet of the processor that ends at ns or later."""
+    """lost: (ns, cpu, n): n discarded events, counted from the packet on that ends at ns or later."""
     os.makedirs(path)
     classes, files = {}, {}
     for e in sorted(events, key=lambda e: e.ns):
@@ -74,7 +76,7 @@ def write(path, events, packet=4096, lost=()):
                 at = end
 
 
-# ---------------------------------------------------------------- random programs, whose accounts a slow model can make
+# --- random programs, whose accounts a slow model can make
 class Thread:
     def __init__(self, r, number, kernel):
         self.r, self.events, self.kernel = r, [], kernel
@@ -146,7 +148,7 @@ ALLOC = ("malloc", "free", "calloc")
 
 
 def account(events, name):
-    """{(tid, begin): {path: [count, ns]}}, straight from the rules: each instance looks at all events of its thread."""
+    """{(tid, begin): {path: [count, ns]}}: each instance looks at all events of its thread."""
     out = {}
     for tid in sorted({e.thread[0] for e in events if e.thread}):
         own = sorted((e for e in events if e.thread and e.thread[0] == tid), key=lambda e: e.ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs of test/explain/cases share: work that takes processor time, random numbers, threads. */
+/* Shared by the programs of this folder: work of known length, random numbers, threads. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
