@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Findings: the slow instances have more of something than typical ones. Their amounts add up to
- * the difference of the means, and the tests that decide which of them count (docs/explain.md, "Where"
- * and "What counts").
+ * the difference of the means. Tests decide which of them count (docs/explain.md, "The account" and
+ * "Tests").
  */
 #ifndef EXPLAIN_DIFFERENCE_H
 #define EXPLAIN_DIFFERENCE_H

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """kymo explain on made-up traces: accounts against a slow model, sums, planted causes, none,
-errors, the commands that it prints. Programs and machines are noisy: score.py measures with real ones."""
+errors, the commands that it prints. Programs and machines are noisy: score.py measures with
+real ones."""
 import json
 import math
 import os

@@ -44,7 +44,7 @@ def packed(value):
 
 
 def write(path, events, packet=4096, lost=()):
-    """lost: (ns, cpu, n): n discarded events, counted from the packet on that ends at ns or later."""
+    """lost: (ns, cpu, n): n discarded events, counted from the packet that ends at ns or later."""
     os.makedirs(path)
     classes, files = {}, {}
     for e in sorted(events, key=lambda e: e.ns):
