@@ -74,6 +74,7 @@ def test_static_pie_with_library(k):
 
 
 TWICE = """
+#include <dlfcn.h>
 #include <kymo/tracepoint.h>
 int main(int argc, char **argv)
 {

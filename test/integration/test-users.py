@@ -113,6 +113,14 @@ def own_daemon(user, rundir=None):
     return int(user.run("cat", (rundir or user.home / ".kymo") / "lock").stdout)
 
 
+def successor_of(pid, user):
+    """The daemon that replaces the user's killed one while she has sessions."""
+    def successor():
+        text = (user.home / ".kymo" / "lock").read_text().strip()
+        return int(text) if text and int(text) != pid and kymotest.alive(int(text)) else None
+    return wait_for(successor, "the killed daemon to be replaced")
+
+
 def end_own(pid):
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: not kymotest.alive(pid), "a user's daemon to end")
@@ -169,7 +177,7 @@ def test_two_daemons(k):
     ended(k, app)
     root.kymo("stop", "all3")
     equal(numbers(theirs), {4: 100}, "root's daemon goes on when alice's is dead")
-    own = own_daemon(alice)
+    own = successor_of(own, alice)
     alice.kymo("destroy", "mine2")
     equal(numbers(mine), {2: 100, 4: 100}, "what was recorded without alice's daemon")
     end_own(own)
@@ -547,7 +555,7 @@ def test_nothing_is_in_reach(k):
         emitted(k, app)
     pids = [p for p in kymotest.processes_with(k.mark) if kymotest.command_of(p)]
     collectors = [p for p in pids if kymotest.command_of(p).startswith("kymo-collectd")]
-    equal(len(pids) - len(collectors), 6, f"programs, daemons and consumers: {[kymotest.command_of(p) for p in pids]}")
+    equal(len(pids) - len(collectors), 7, f"programs, daemons, the one that replaces alice's, and consumers: {[kymotest.command_of(p) for p in pids]}")
     names = mappings(pids)
     check(len(names) >= 3, f"mapped rings: {names}")
 
