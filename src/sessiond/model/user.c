@@ -19,6 +19,7 @@ struct user *user_get(struct ky_list *users, uid_t uid)
 	u->uid = uid;
 	u->refs = 1;
 	u->queued.max_bytes = USER_QUEUE_MAX;
+	u->patience_ns = USER_PATIENCE_NS;
 	ky_list_append(users, &u->node);
 	return u;
 }
@@ -46,6 +47,18 @@ void user_discharge(struct user *u, size_t bytes)
 {
 	KY_CHECK(bytes <= u->n_bytes);
 	u->n_bytes -= bytes;
+}
+
+bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns)
+{
+	uint64_t regained_ns = (now_ns - u->patience_at_ns) / USER_PATIENCE_REGAIN;
+
+	u->patience_ns = KY_MIN(u->patience_ns + regained_ns, USER_PATIENCE_NS);
+	u->patience_at_ns = now_ns;
+	if (ns > u->patience_ns)
+		return false;
+	u->patience_ns -= ns;
+	return true;
 }
 
 static struct event_desc *find_desc(const struct user *u, struct ky_bytes bytes, uint32_t hash)

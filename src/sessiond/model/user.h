@@ -17,6 +17,8 @@
 #define USER_APPS_MAX	4096u
 #define USER_EVENTS_MAX 65536u
 #define USER_BYTES_MAX	(128u << 20) /* of descriptions, and tables of programs */
+#define USER_PATIENCE_NS     UINT64_C(2000000000)
+#define USER_PATIENCE_REGAIN 10
 #define USER_QUEUE_MAX	(64u << 20)  /* of messages that programs have not read */
 
 struct user {
@@ -27,6 +29,7 @@ struct user {
 	struct ky_htab descs;
 	size_t n_bytes;
 	struct ky_msg_account queued;
+	uint64_t patience_ns, patience_at_ns; /* what was left, and when */
 };
 
 struct event_desc {
@@ -48,6 +51,12 @@ struct user *user_unref(struct user *u); /* NULL */
 /* Bytes that programs make the daemon keep. -EDQUOT when they would be too many: then nothing is charged. */
 int user_charge(struct user *u, size_t bytes);
 void user_discharge(struct user *u, size_t bytes);
+
+/*
+ * How long others may wait for a user's programs that do not reply in time: USER_PATIENCE_NS at once, and again after
+ * USER_PATIENCE_NS * USER_PATIENCE_REGAIN. Takes ns of it and returns true, or takes none and returns false.
+ */
+bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns);
 
 /*
  * The user's one description of these bytes: a reference in *ret_desc. -EBADMSG with *ret_why when

@@ -13,8 +13,10 @@ struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struc
 {
 	struct ticket *t = ticket_new(&a->tickets, kind, key, b);
 
-	if (t)
-		t->pid = a->pid;
+	if (!t)
+		return NULL;
+	t->pid = a->pid;
+	t->user = a->user->uid == a->env->uid ? NULL : a->user;
 	return t;
 }
 

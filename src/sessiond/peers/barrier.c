@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/barrier.h"
 
-#include <dirent.h>
-
-#include "sessiond/peers/proc-state.h"
 #include "svc/check.h"
 
 /* After this silence, peers that have not replied are looked up in /proc. */
 #define SILENCE_NS (10 * KY_NS_PER_MS)
-/* Threads of a process that are looked at: it may have any number of them. */
-#define TASKS_MAX 64
+/* Files of /proc that one look may open: applications may be many, and have any number of threads. */
+#define LOOKS_MAX 512
+/* A thread that had less than this part of the time had none to speak of: a reply takes microseconds. */
+#define STARVED_PART 16
 
 /* An armed barrier completes: its timer is set, or it has passed. */
 static void check_armed(const struct barrier *b)
@@ -51,36 +50,23 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
-/* Would the listener thread of libkymo reply if it got a CPU? It is among the first threads of most processes. */
-static bool is_starved(pid_t pid)
-{
-	char path[64];
-	const struct dirent *e;
-	bool starved = false;
-	int n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && !starved && n++ < TASKS_MAX && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/stat", (int)pid, e->d_name);
-		starved = proc_file_state_is(path, "(kymo-listener) R");
-	}
-	if (dir)
-		closedir(dir);
-	return starved;
-}
-
-static void drop_stopped(struct barrier *b)
+/* Remembers what its listener's thread has run, to see later whether it has had a CPU. Drops those that cannot run. */
+static void examine_silent(struct barrier *b)
 {
 	struct ticket *t, *tmp;
+	unsigned n_left = LOOKS_MAX;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
-		if (!t->pid || !proc_state_is(t->pid, ") T"))
+		if (!t->pid)
 			continue;
+		if (!proc_is_held(t->pid)) {
+			proc_run_find(&t->silent, t->pid, &n_left);
+			continue;
+		}
 		detach(t);
 		b->timed_out = true;
 	}
+	b->examined_ns = ky_loop_time_ns(b->loop);
 }
 
 static bool has_trusted(const struct barrier *b)
@@ -93,12 +79,39 @@ static bool has_trusted(const struct barrier *b)
 	return false;
 }
 
-static bool has_starved(const struct barrier *b)
+static void drop_others(struct barrier *b)
 {
+	struct ticket *t, *tmp;
+
+	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
+		if (t->trusted)
+			continue;
+		detach(t);
+		b->timed_out = true;
+	}
+}
+
+/* Would the listener thread of libkymo reply if it got a CPU? */
+static bool is_starved(const struct ticket *t, uint64_t elapsed_ns)
+{
+	struct proc_run now = t->silent;
+
+	return now.tid && proc_run_read(&now, t->pid) && now.runnable &&
+	       now.run_ns - t->silent.run_ns <= elapsed_ns / STARVED_PART;
+}
+
+static bool may_extend(const struct barrier *b, struct user *u, uint64_t ns)
+{
+	return !u || user_take_patience(u, ky_loop_time_ns(b->loop), ns);
+}
+
+static bool extends_for_starved(const struct barrier *b)
+{
+	uint64_t elapsed_ns = ky_loop_time_ns(b->loop) - b->examined_ns;
 	struct ticket *t;
 
 	ky_list_foreach (t, &b->tickets, waiting)
-		if (t->pid && is_starved(t->pid))
+		if (t->pid && is_starved(t, elapsed_ns) && may_extend(b, t->user, b->timeout_ns))
 			return true;
 	return false;
 }
@@ -131,18 +144,21 @@ static bool go_on_waiting(struct barrier *b)
 {
 	uint64_t now = ky_loop_time_ns(b->loop);
 
-	if (!b->checked_silent && now < b->give_up_ns) {
+	/* Even if the time is over: then it was we who had no CPU. */
+	if (!b->checked_silent && now < b->deadline_ns) {
 		b->checked_silent = true;
-		drop_stopped(b);
-		ky_timer_set(b->loop, &b->timer, b->give_up_ns - now);
+		examine_silent(b);
+		ky_timer_set(
+			b->loop, &b->timer, b->give_up_ns > now ? b->give_up_ns - now : SILENCE_NS);
 		check_passed(b);
 		return true;
 	}
 	if (now < b->deadline_ns && has_trusted(b)) {
+		drop_others(b);
 		ky_timer_set(b->loop, &b->timer, b->deadline_ns - now);
 		return true;
 	}
-	if (now < b->deadline_ns && has_starved(b)) {
+	if (now < b->deadline_ns && extends_for_starved(b)) {
 		restart_timeout(b);
 		return true;
 	}
@@ -216,19 +232,30 @@ struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, ui
 	return NULL;
 }
 
+/* The time that peers gain by a reply is what has passed since the last one. */
+static bool extends_by_reply(const struct barrier *b, struct user *u)
+{
+	uint64_t since_ns = b->give_up_ns - KY_MIN(b->timeout_ns, b->give_up_ns);
+	uint64_t now_ns = ky_loop_time_ns(b->loop);
+
+	return may_extend(b, u, now_ns - KY_MIN(since_ns, now_ns));
+}
+
 void ticket_done(struct ticket *t)
 {
 	struct barrier *b;
+	struct user *u;
 
 	if (!t)
 		return;
 	b = t->barrier;
+	u = t->user;
 	ky_list_remove(&t->node);
 	ky_list_remove(&t->waiting);
 	free(t);
 	if (!b)
 		return;
-	if (b->armed)
+	if (b->armed && extends_by_reply(b, u))
 		restart_timeout(b);
 	check_passed(b);
 	check_armed(b);

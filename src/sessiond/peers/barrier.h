@@ -10,6 +10,8 @@
 #define SESSIOND_PEERS_BARRIER_H
 
 #include "sessiond/model/op.h"
+#include "sessiond/model/user.h"
+#include "sessiond/peers/proc-state.h"
 #include "svc/loop.h"
 
 #define BARRIER_MAX_EXTENSIONS 20
@@ -32,6 +34,7 @@ struct barrier {
 	struct ky_job passed;
 	/* give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns: with all extensions */
 	uint64_t timeout_ns, deadline_ns, give_up_ns;
+	uint64_t examined_ns; /* when checked_silent was set */
 	bool armed;
 	bool checked_silent; /* peers that have not replied were examined since the last reply */
 	bool timed_out;	     /* some peers have not replied */
@@ -45,6 +48,8 @@ struct ticket {
 	enum ticket_kind kind;
 	uint32_t key;
 	pid_t pid; /* of the peer, if it is an application whose state in /proc may be read; else 0 */
+	struct user *user;	/* whose patience extends the timeout for this peer; NULL: unlimited */
+	struct proc_run silent; /* of its listener's thread, when it was silent at first */
 	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
 };
 
@@ -53,8 +58,10 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
  * Arms the barrier. Its op is done, from a job or a timer: 0, or -ETIMEDOUT if some peers have not replied.
  *
  * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at most
- * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, while a silent peer is runnable but gets no CPU
- * time, and for trusted peers. After a short silence it stops waiting for processes that are stopped (state T in /proc).
+ * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, and while the listener's thread of a silent peer
+ * is runnable but has had no CPU time to speak of. What a user's peers extend it by comes out of the user's patience. For
+ * trusted peers it extends the timeout too, but drops the others first. After a short silence it stops waiting for
+ * processes that are stopped, traced or frozen.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Detaches all tickets. The op is not done then. */

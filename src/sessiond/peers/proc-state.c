@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/proc-state.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 
 #include "base/util.h"
+
+#define PATH_BYTES 256
+#define LISTENER   "kymo-listener"
+#define TASKS_MAX  64 /* of a process: the listener is among the first threads of most */
+
+const char *proc_dir = "/proc";
+
+static ssize_t read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	ky_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n;
+}
 
 bool proc_file_state_is(const char *path, const char *name_and_state)
 {
 	long before = strchr(name_and_state, ')') - name_and_state;
 	char text[64 + 16], *end;
-	ssize_t n = -1;
-	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, text, sizeof(text) - 1);
-	ky_close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	read_file(path, text, sizeof(text));
 	end = strrchr(text, ')');
 	return end && end - text >= before &&
 	       !strncmp(end - before, name_and_state, strlen(name_and_state));
@@ -24,8 +35,68 @@ bool proc_file_state_is(const char *path, const char *name_and_state)
 
 bool proc_state_is(pid_t pid, const char *name_and_state)
 {
-	char path[32];
+	char path[PATH_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof(path), "%s/%d/stat", proc_dir, (int)pid);
 	return proc_file_state_is(path, name_and_state);
+}
+
+/* A frozen process sleeps, as others do; only the function that it sleeps in says so. */
+bool proc_is_held(pid_t pid)
+{
+	char path[PATH_BYTES], text[64];
+
+	if (proc_state_is(pid, ") T") || proc_state_is(pid, ") t"))
+		return true;
+	snprintf(path, sizeof(path), "%s/%d/wchan", proc_dir, (int)pid);
+	read_file(path, text, sizeof(text));
+	return !strcmp(text, "do_freezer_trap") || !strcmp(text, "__refrigerator");
+}
+
+bool proc_run_read(struct proc_run *run, pid_t pid)
+{
+	char path[PATH_BYTES], text[64];
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc_dir, (int)pid, (int)run->tid);
+	run->runnable = proc_file_state_is(path, LISTENER ") R");
+	snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc_dir, (int)pid, (int)run->tid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	run->run_ns = strtoull(text, NULL, 10);
+	return true;
+}
+
+static bool is_listener(pid_t pid, pid_t tid)
+{
+	char path[PATH_BYTES], text[64];
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/comm", proc_dir, (int)pid, (int)tid);
+	read_file(path, text, sizeof(text));
+	return !strcmp(text, LISTENER "\n");
+}
+
+void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left)
+{
+	char path[PATH_BYTES];
+	const struct dirent *e;
+	DIR *dir = NULL;
+	int n = 0;
+
+	memset(ret_run, 0, sizeof(*ret_run));
+	snprintf(path, sizeof(path), "%s/%d/task", proc_dir, (int)pid);
+	if (*n_left)
+		dir = opendir(path);
+	while (dir && *n_left && n++ < TASKS_MAX && (e = readdir(dir))) {
+		pid_t tid = atoi(e->d_name);
+
+		(*n_left)--;
+		if (!tid || !is_listener(pid, tid))
+			continue;
+		ret_run->tid = tid;
+		if (!proc_run_read(ret_run, pid))
+			ret_run->tid = 0;
+		break;
+	}
+	if (dir)
+		closedir(dir);
 }

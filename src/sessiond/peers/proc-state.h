@@ -6,6 +6,7 @@
 #define SESSIOND_PEERS_PROC_STATE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -15,5 +16,25 @@
 bool proc_file_state_is(const char *path, const char *name_and_state);
 /* Likewise of a process. */
 bool proc_state_is(pid_t pid, const char *name_and_state);
+/* Returns whether the process cannot run: it is stopped, stopped by a debugger, or frozen with its control group. */
+bool proc_is_held(pid_t pid);
+
+/* What a thread has run. */
+struct proc_run {
+	pid_t tid; /* 0: not known */
+	bool runnable;
+	uint64_t run_ns;
+};
+
+/*
+ * Finds the thread of libkymo's listener among the first ones of a process, and reads it; tid 0 if it is not there. Each file
+ * that it opens takes one off *n_left, and it opens no more than these.
+ */
+void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left);
+/* Reads the thread run->tid again. False if that is not possible. */
+bool proc_run_read(struct proc_run *run, pid_t pid);
+
+/* "/proc"; tests have a directory of their own. */
+extern const char *proc_dir;
 
 #endif
