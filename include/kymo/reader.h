@@ -48,7 +48,10 @@ struct kymo_cursor;
 
 struct kymo_reader_options {
 	size_t size; /* sizeof(struct kymo_reader_options) */
-	/* One line about what is damaged or missing, without newline; called by the functions that open and read. May be NULL. */
+	/*
+	 * One line about what is damaged or missing, without newline; called by the functions that
+	 * open and read. May be NULL.
+	 */
 	void (*warn)(void *arg, const char *text);
 	void *arg;
 };
@@ -59,8 +62,8 @@ struct kymo_reader_error {
 };
 
 /*
- * Opens all traces below n directories. options, error: may be NULL. -ENOENT: there is no trace; -EINVAL: the metadata is
- * damaged; or why a directory cannot be read.
+ * Opens all traces below n directories. options, error: may be NULL. -ENOENT: there is no trace;
+ * -EINVAL: the metadata is damaged; or why a directory cannot be read.
  */
 KYMO_READER_API int kymo_reader_open(struct kymo_reader **ret_reader, const char *const *paths,
 	size_t n, const struct kymo_reader_options *options, struct kymo_reader_error *error);
@@ -173,20 +176,22 @@ KYMO_READER_API void kymo_query_free(struct kymo_query *query);
 /* Events from from_ns to to_ns, both included, in nanoseconds since 1970. */
 KYMO_READER_API int kymo_query_time(struct kymo_query *query, int64_t from_ns, int64_t to_ns);
 /*
- * Events of classes whose names match: patterns with commas between them, `*` is any text, a pattern behind `!` excludes. Only
- * excluding patterns: all others. -EINVAL: a pattern is empty.
+ * Events of classes whose names match: patterns with commas between them, `*` is any text, a
+ * pattern behind `!` excludes. Only excluding patterns: all others. -EINVAL: a pattern is empty.
  */
 KYMO_READER_API int kymo_query_events(struct kymo_query *query, const char *patterns);
 /* Events of this class only, besides those of other calls of this function. */
 KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_index);
 /*
- * Events for which the expression is true (kymo-filter(7)); those that lack a field that it names are left out. error: may be NULL. -EINVAL.
+ * Events for which the expression is true (kymo-filter(7)); those that lack a field that it names
+ * are left out. error: may be NULL. -EINVAL.
  */
 KYMO_READER_API int kymo_query_filter(
 	struct kymo_query *query, const char *expression, struct kymo_reader_error *error);
 /*
- * Adds a column: the field of that name ("size", "customer.name", "list[2]"), in each class that has one. An event's fields
- * come before its contexts; "$ctx.NAME" is a context only. *ret_column: its number, from 0. Returns 0 also if no class has the field. -EINVAL for a name or a type that
+ * Adds a column: the field of that name ("size", "customer.name", "list[2]"), in each class that
+ * has one. An event's fields come before its contexts; "$ctx.NAME" is a context only. *ret_column:
+ * its number, from 0. Returns 0 also if no class has the field. -EINVAL for a name or a type that
  * cannot be.
  */
 KYMO_READER_API int kymo_query_column(
@@ -199,8 +204,9 @@ KYMO_READER_API int kymo_query_lines(struct kymo_query *query, int wanted);
 /* Whether items other than events are wanted, too; at first not. */
 KYMO_READER_API int kymo_query_losses(struct kymo_query *query, int wanted);
 /*
- * Divides a query into at most n parts: consecutive slices of time, of about equal work. The cursors of all parts give the
- * rows of the query, each once, one part after the other. *ret_n: how many there are; the caller frees each. Parts are for as many threads.
+ * Divides a query into at most n parts: consecutive slices of time, of about equal work. The
+ * cursors of all parts give the rows of the query, each once, one part after the other. *ret_n: how
+ * many there are; the caller frees each. Parts are for as many threads.
  */
 KYMO_READER_API int kymo_query_split(
 	const struct kymo_query *query, size_t n, struct kymo_query **parts, size_t *ret_n);
@@ -269,8 +275,9 @@ enum kymo_format {
 };
 
 /*
- * The line of a row: *ret_text and *ret_len, until the next call for this batch. The distance to the event before is unknown in the first line of a cursor, and
- * in a batch of which not all rows are formatted in order. -EINVAL: the query wants no lines.
+ * The line of a row: *ret_text and *ret_len, until the next call for this batch. The distance to
+ * the event before is unknown in the first line of a cursor, and in a batch of which not all rows
+ * are formatted in order. -EINVAL: the query wants no lines.
  */
 KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row,
 	enum kymo_format format, const char **ret_text, size_t *ret_len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans are pairs of events of one name and one number: a thread's, or the span's own. What has begun is kept in a table;
- * of several with the same name and number the one that began last ends first, which is how calls nest.
+ * Spans are pairs of events of one name and one number: a thread's, or the span's own. What has
+ * begun is kept in a table; of several with the same name and number the one that began last ends
+ * first, which is how calls nest.
  */
 #include "analysis/spans.h"
 
@@ -13,7 +14,18 @@ struct open_span {
 	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
 	uint64_t id;
 	const struct ky_stream *stream; /* of its begin */
+	struct thread *thread;		/* NULL: not of a thread */
+	struct open_span *outer;	/* the span of the thread that was begun before */
+	uint64_t inner_ns;		/* of the spans that were begun in it and have ended */
 	int64_t begin_ns;
+};
+
+/* The spans that are begun in a thread, the last one first. */
+struct thread {
+	struct ky_hnode node;
+	size_t group; /* of its trace */
+	uint64_t id;
+	struct open_span *innermost;
 };
 
 /* --- what is missing --- */
@@ -153,24 +165,52 @@ static int begin(struct ky_spans *s, const struct open_span *span)
 		return -ENOMEM;
 	}
 	o->name->n_open++;
+	if (o->thread) {
+		o->outer = o->thread->innermost;
+		o->thread->innermost = o;
+	}
 	return 0;
 }
 
-static int add_duration(struct ky_span_name *name, uint64_t ns)
+static struct thread *find_thread(struct ky_spans *s, const struct open_span *span)
 {
-	if (name->n == name->cap) {
-		size_t cap = name->cap ? 2 * name->cap : 16;
-		uint64_t *more = reallocarray(name->ns, cap, sizeof(*more));
+	const uint64_t key[] = {span->trace->group, span->id};
+	uint32_t hash = ky_hash(key, sizeof(key));
+	struct thread *t;
 
-		if (!more)
-			return -ENOMEM;
-		name->ns = more;
-		name->cap = cap;
+	for (struct ky_hnode *n = ky_htab_first(&s->threads, hash); n; n = ky_htab_next(n)) {
+		t = ky_container_of(n, struct thread, node);
+		if (t->group == key[0] && t->id == key[1])
+			return t;
 	}
-	name->ns[name->n++] = ns;
-	if (__builtin_add_overflow(name->total_ns, ns, &name->total_ns))
-		name->total_ns = UINT64_MAX;
-	return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t || ky_htab_add(&s->threads, &t->node, hash) < 0) {
+		free(t);
+		return NULL;
+	}
+	t->group = key[0];
+	t->id = key[1];
+	return t;
+}
+
+/* Takes a span out of its thread's, wherever it is among them. */
+static void leave_thread(struct open_span *o)
+{
+	struct open_span **at = o->thread ? &o->thread->innermost : NULL;
+
+	while (at && *at && *at != o)
+		at = &(*at)->outer;
+	if (at && *at)
+		*at = o->outer;
+}
+
+/* A span that ended is complete: its time is not that of the span that it lies in. */
+static int add_duration(struct open_span *o, uint64_t ns)
+{
+	if (o->outer && o->thread)
+		o->outer->inner_ns += ns;
+	o->name->self_ns += ns > o->inner_ns ? ns - o->inner_ns : 0;
+	return ky_histogram_add(&o->name->ns, ns);
 }
 
 static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
@@ -187,9 +227,9 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 		ky_htab_add(
 			&s->open, &o->below->node, hash_of(o->below)); /* has room: the other's */
 	o->name->n_open--;
+	leave_thread(o);
 	if (is_complete(s, o, span->stream)) {
-		r = add_duration(
-			o->name, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
+		r = add_duration(o, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
 	} else {
 		o->name->n_cut++;
 		r = 0;
@@ -198,37 +238,47 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 	return r;
 }
 
-int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
+bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item)
 {
 	const struct ky_decoder *d = item->d;
-	bool is_async, is_begin;
-	struct open_span span = {.begin_ns = item->ns};
-	const char *name;
-	size_t len;
+	enum ky_role role;
 
+	*ret = (struct ky_span_event){.stream = item->stream, .ns = item->lost.end_ns};
 	if (item->kind != KY_ITEM_EVENT)
-		return ky_spans_gap(s, item->stream, item->lost.end_ns);
-	name = item->event->name;
-	is_async = d->have & 1u << KY_ROLE_ASYNC_ID;
-	if (!name || !item->has_time || !(is_async || d->have & 1u << KY_ROLE_SPAN_TID))
-		return 0;
-	is_begin = ends_in(name, "_begin", &len);
-	if (!is_begin && !ends_in(name, "_end", &len))
-		return 0;
-	span.name = find_name(s, name, len, is_async);
-	if (!span.name)
-		return -ENOMEM;
-	span.id = d->role[is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID];
-	span.trace = is_async ? NULL : item->stream->files[0].trace;
-	span.stream = item->stream;
-	return is_begin ? begin(s, &span) : end(s, &span, item->ns);
+		return true;
+	ret->name = item->event->name;
+	ret->ns = item->ns;
+	ret->is_async = d->have & 1u << KY_ROLE_ASYNC_ID;
+	role = ret->is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
+	ret->id = d->role[role];
+	return ret->name && item->has_time && d->have & 1u << role;
 }
 
-static int by_number(const void *a, const void *b)
+int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	struct open_span span = {.begin_ns = e->ns, .id = e->id, .stream = e->stream};
+	bool is_begin;
+	size_t len;
 
-	return (x > y) - (x < y);
+	if (!e->name)
+		return ky_spans_gap(s, e->stream, e->ns);
+	is_begin = ends_in(e->name, "_begin", &len);
+	if (!is_begin && !ends_in(e->name, "_end", &len))
+		return 0;
+	span.name = find_name(s, e->name, len, e->is_async);
+	span.trace = e->is_async ? NULL : e->stream->files[0].trace;
+	if (span.trace)
+		span.thread = find_thread(s, &span);
+	if (!span.name || (span.trace && !span.thread))
+		return -ENOMEM;
+	return is_begin ? begin(s, &span) : end(s, &span, e->ns);
+}
+
+int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
+{
+	struct ky_span_event e;
+
+	return ky_span_event_of(&e, item) ? ky_spans_add_event(s, &e) : 0;
 }
 
 static int by_total(const void *a, const void *b)
@@ -237,8 +287,8 @@ static int by_total(const void *a, const void *b)
 	const struct ky_span_name *y = *(struct ky_span_name *const *)b;
 	int r;
 
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->ns.sum != y->ns.sum)
+		return x->ns.sum < y->ns.sum ? 1 : -1;
 	r = memcmp(x->name, y->name, KY_MIN(x->name_len, y->name_len));
 	return r ? r : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
@@ -253,21 +303,10 @@ int ky_spans_finish(struct ky_spans *s)
 		return -ENOMEM;
 	ky_htab_foreach(&s->names, i, n, tmp)
 	{
-		struct ky_span_name *name = ky_container_of(n, struct ky_span_name, node);
-
-		if (name->n)
-			qsort(name->ns, name->n, sizeof(*name->ns), by_number);
-		s->by_total[k++] = name;
+		s->by_total[k++] = ky_container_of(n, struct ky_span_name, node);
 	}
 	qsort(s->by_total, k, sizeof(struct ky_span_name *), by_total);
 	return 0;
-}
-
-uint64_t ky_span_percentile(const struct ky_span_name *name, unsigned percent)
-{
-	size_t n = name->n, rank = n / 100 * percent + (n % 100 * percent + 99) / 100;
-
-	return n ? name->ns[rank ? rank - 1 : 0] : 0;
 }
 
 void ky_spans_deinit(struct ky_spans *s)
@@ -288,9 +327,14 @@ void ky_spans_deinit(struct ky_spans *s)
 	{
 		struct ky_span_name *name = ky_container_of(n, struct ky_span_name, node);
 
-		free(name->ns);
+		ky_histogram_deinit(&name->ns);
 		free(name);
 	}
+	ky_htab_foreach(&s->threads, i, n, tmp)
+	{
+		free(ky_container_of(n, struct thread, node));
+	}
+	ky_htab_deinit(&s->threads);
 	ky_htab_deinit(&s->open);
 	ky_htab_deinit(&s->names);
 	free(s->by_total);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long spans of a trace took (docs/spans.md), by name. The command line's stat passes all items of a reader in their
- * order.
+ * How long spans of a trace took (docs/spans.md), by name. The command line's stat passes all items
+ * of a reader in their order.
  *
- * A begin and an end are paired only if no record of the trace is missing between them. Otherwise the end may be that of a
- * later span, whose begin is missing.
+ * A begin and an end are paired only if no record of the trace is missing between them. Otherwise
+ * the end may be that of a later span, whose begin is missing.
  */
 #ifndef ANALYSIS_SPANS_H
 #define ANALYSIS_SPANS_H
 
+#include "analysis/histogram.h"
 #include "base/htab.h"
 #include "reader/cursor.h"
 
@@ -21,19 +22,31 @@ struct ky_span_name {
 	uint64_t n_open;    /* begun, not ended */
 	uint64_t n_unbegun; /* ended, but begun before the trace, or in what is missing of it */
 	uint64_t n_cut;	    /* a begin and an end with records missing between them: not paired */
-	uint64_t total_ns;  /* of those that ended; saturates */
-	uint64_t *ns;	    /* owned: how long each took; once finished, in order */
-	size_t n, cap;
+	uint64_t self_ns;   /* of those that ended, without the spans in them in the same thread */
+	struct ky_histogram ns; /* how long each took that ended */
 };
 
-/* Times from which records are there without a gap, by a number. INT64_MIN where nothing is known to be missing. */
+/*
+ * Times from which records are there without a gap, by a number. INT64_MIN where nothing is known
+ * to be missing.
+ */
 struct ky_span_times {
 	int64_t *ns; /* owned */
 	size_t n;
 };
 
+/* What matters of an item: an event of a span, or records that are missing. */
+struct ky_span_event {
+	const struct ky_stream *stream;
+	const char *name; /* of the event; NULL: records are missing until ns */
+	uint64_t id;
+	int64_t ns;
+	bool is_async;
+};
+
 struct ky_spans {
-	struct ky_htab names; /* struct ky_span_name */
+	struct ky_htab names;	/* struct ky_span_name */
+	struct ky_htab threads; /* struct thread: what is begun in each */
 	struct ky_htab open;
 	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */
 	struct ky_span_times of_stream, of_trace, of_all;
@@ -44,17 +57,22 @@ struct ky_spans {
 /* Before the first item: takes note of the streams whose beginnings are missing. 0 or -ENOMEM. */
 int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r);
 /*
- * Records of the stream are missing until that time: no span that began before is paired with an end that comes
- * later. What is missing in a thread's own stream matters to spans within that stream, and to all others that
- * have a part in another stream. 0 or -ENOMEM.
+ * Records of the stream are missing until that time: no span that began before is paired with an
+ * end that comes later. What is missing in a thread's own stream matters to spans within that
+ * stream, and to all others that have a part in another stream. 0 or -ENOMEM.
  */
 int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t until_ns);
-/* For each item that the reader returned, in order: spans' events, and what is missing. 0 or -ENOMEM. */
+/* False if the item is of no consequence for spans. */
+bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item);
+/* For each of these in order. 0 or -ENOMEM. */
+int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e);
+/*
+ * For each item that the reader returned, in order: spans' events, and what is missing. 0 or
+ * -ENOMEM.
+ */
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item);
 /* After the last event: fills by_total. 0 or -ENOMEM. */
 int ky_spans_finish(struct ky_spans *s);
-/* The shortest duration that so many percent did not exceed; 0 when none has ended. Once finished. */
-uint64_t ky_span_percentile(const struct ky_span_name *name, unsigned percent);
 /* Before the reader is closed, or after. */
 void ky_spans_deinit(struct ky_spans *s);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * view: a trace's events as text or JSON, one line each. Output goes straight to the descriptor in
- * large pieces (cli/lines.h): a reader that has seen enough (`| head`) ends it quietly, a full disk does not.
+ * large pieces (cli/lines.h): a reader that has seen enough (`| head`) ends it quietly, a full disk
+ * does not.
  */
 #include <limits.h>
 #include <signal.h>
@@ -242,7 +243,10 @@ static int64_t count_slice(const struct view *v, const uint8_t *want, const stru
 	return r < 0 ? r : n;
 }
 
-/* Selects the slices at the end that have the last n_wanted events, and how many of them come before these. 0 or -ENOMEM. */
+/*
+ * Selects the slices at the end that have the last n_wanted events, and how many of them come
+ * before these. 0 or -ENOMEM.
+ */
 static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 {
 	struct ky_select *slices;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches are used in turn. `lock` protects the three counts and `is_ready`, `is_ended`; a batch's contents
- * belong to the reading thread until it is counted in n_filled, to who took it until it is ready,
- * and then to the reading thread again.
+ * Batches are used in turn. `lock` protects the three counts and `is_ready`, `is_ended`; a batch's
+ * contents belong to the reading thread until it is counted in n_filled, to who took it until it is
+ * ready, and then to the reading thread again.
  */
 #include "cli/lines.h"
 

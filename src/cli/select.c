@@ -19,7 +19,10 @@ static int64_t parse_fraction(const char **p)
 	return ns;
 }
 
-/* A number of at most n digits at *p, which moves behind it and behind the character `end`, if that is not 0. */
+/*
+ * A number of at most n digits at *p, which moves behind it and behind the character `end`, if that
+ * is not 0.
+ */
 static bool parse_part(const char **p, int n, char end, int *ret)
 {
 	*ret = 0;

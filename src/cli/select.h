@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What part of a trace a command is about: -e, -f, --begin, --end. The same for all commands that read traces. A command has
- * CLI_SELECT_OPTIONS in its table, and calls cli_select_parse before it opens the trace, cli_select_apply after.
+ * The options -e, -f, --begin and --end, which select a part of a trace. The same for all commands
+ * that read traces. A command has CLI_SELECT_OPTIONS in its table, and calls cli_select_parse
+ * before it opens the trace, cli_select_apply after.
  */
 #ifndef CLI_SELECT_H
 #define CLI_SELECT_H
@@ -45,7 +46,10 @@ struct cli_selection {
 
 /* Reads the options. Reports what is wrong; returns an exit code. */
 int cli_select_parse(struct cli *cli, struct cli_selection *s);
-/* Makes the query, which the caller deinits in any case. Reports what is wrong; returns an exit code. */
+/*
+ * Makes the query, which the caller deinits in any case. Reports what is wrong; returns an exit
+ * code.
+ */
 int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_trace_reader *reader,
 	struct ky_query *ret_query);
 /* The time of the first event; false if none has one. */

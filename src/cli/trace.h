@@ -22,8 +22,9 @@ static inline void cli_cleanup_cursor(struct ky_cursor **c)
 }
 
 /*
- * Opens the traces that the arguments name, or, without any, the most recent one of the user's. A reason why
- * not is reported; returns an exit code. ret_path (PATH_MAX bytes, may be NULL) is the first that was opened.
+ * Opens the traces that the arguments name, or, without any, the most recent one of the user's. A
+ * reason why not is reported; returns an exit code. ret_path (PATH_MAX bytes, may be NULL) is the
+ * first that was opened.
  */
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
 	struct ky_trace_reader **ret_reader);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo-reader (include/kymo/reader.h) over the reader's inside. What the caller sees of traces, streams and classes is made
- * when a reader is opened; batches are filled from a cursor's items.
+ * libkymo-reader (include/kymo/reader.h) over the reader's inside. What the caller sees of traces,
+ * streams and classes is made when a reader is opened; batches are filled from a cursor's items.
  */
 #include <kymo/reader.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams are merged with a heap of their next items. A stream whose first packet was not read yet stands in the heap with
- * the time at which that packet begins, so that buffers are needed only for packets that overlap in time.
+ * Streams are merged with a heap of their next items. A stream whose first packet was not read yet
+ * stands in the heap with the time at which that packet begins, so that buffers are needed only for
+ * packets that overlap in time.
  */
 #include "reader/cursor.h"
 
@@ -142,7 +143,10 @@ static void fill(struct ky_item *item, const struct ky_walk *w)
 	item->d = &w->d;
 }
 
-/* Decodes the event that is next, as its class is selected. -EAGAIN: it is filtered out. Otherwise as ky_walk_decode. */
+/*
+ * Decodes the event that is next, as its class is selected. -EAGAIN: it is filtered out. Otherwise
+ * as ky_walk_decode.
+ */
 static int decode_event(
 	struct ky_cursor *c, struct ky_walk *w, struct ky_item *item, struct ky_values *values)
 {

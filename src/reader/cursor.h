@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One iteration over opened traces: the items of all streams that are selected, in order of time. A cursor is used by one
- * thread at a time; several cursors may read the same traces at once.
+ * One iteration over opened traces: the items of all streams that are selected, in order of time. A
+ * cursor is used by one thread at a time; several cursors may read the same traces at once.
  */
 #ifndef READER_CURSOR_H
 #define READER_CURSOR_H
@@ -53,22 +53,23 @@ struct ky_totals {
 };
 
 /*
- * Begins at the first item. select: copied, but for `wanted`. A selection with limits of time needs the reader's index
- * (ky_trace_reader_index). 0 or -ENOMEM.
+ * Begins at the first item. select: copied, but for `wanted`. A selection with limits of time needs
+ * the reader's index (ky_trace_reader_index). 0 or -ENOMEM.
  */
 int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *r,
 	const struct ky_select *select, const struct ky_trace_reader_options *options);
 /*
- * Items of classes with KY_WANT_FILTER are left out if pass returns false. Their values are decoded. One filter; before the
- * first item.
+ * Items of classes with KY_WANT_FILTER are left out if pass returns false. Their values are
+ * decoded. One filter; before the first item.
  */
 void ky_cursor_set_filter(
 	struct ky_cursor *c, bool (*pass)(void *arg, const struct ky_item *item), void *arg);
 /* No packet has users any more. NULL is fine. Returns NULL. */
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
 /*
- * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those that are there, if its class is
- * selected with KY_WANT_VALUES or there is no selection; the caller's. NULL: nowhere.
+ * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those
+ * that are there, if its class is selected with KY_WANT_VALUES or there is no selection; the
+ * caller's. NULL: nowhere.
  */
 int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values);
 /* Lets go of a packet that the caller is a user of. */

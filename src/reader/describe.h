@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What users of libkymo-reader see of opened traces: traces, streams, classes of events and their fields. */
+/*
+ * What users of libkymo-reader see of opened traces: traces, streams, classes of events and their
+ * fields.
+ */
 #ifndef READER_DESCRIBE_H
 #define READER_DESCRIBE_H
 

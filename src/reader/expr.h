@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters (kymo-filter(7)) for events of traces: the expression is parsed and checked by src/filter, and evaluated on decoded
- * values, because records of other tracers have other bytes than Kymo's payloads.
+ * Filters (kymo-filter(7)) for events of traces: the expression is parsed and checked by
+ * src/filter, and evaluated on decoded values, because records of other tracers have other bytes
+ * than Kymo's payloads.
  */
 #ifndef READER_EXPR_H
 #define READER_EXPR_H

@@ -88,7 +88,8 @@ static bool follow(struct ky_field_ref *f, const struct ky_node *n, const char *
 }
 
 /*
- * Where the field lies in the record's body: members of known sizes are all that may stand before it.
+ * Where the field lies in the record's body: members of known sizes are all that may stand before
+ * it.
  */
 static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_ref *f)
 {

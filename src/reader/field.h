@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields by name: "size", "customer.name", "list[2]", "points[1].x". A path is resolved once for each class of events; the
- * value of an event is then found among its decoded values, or, where its place in the record is known, in the record.
+ * Fields by name: "size", "customer.name", "list[2]", "points[1].x". A path is resolved once for
+ * each class of events; the value of an event is then found among its decoded values, or, where its
+ * place in the record is known, in the record.
  */
 #ifndef READER_FIELD_H
 #define READER_FIELD_H
@@ -29,8 +30,8 @@ struct ky_field_value {
 };
 
 /*
- * Finds the field of that name in a class: first among its fields, then among contexts; behind "$ctx." among contexts
- * only. False, and node is NULL, if there is none.
+ * Finds the field of that name in a class: first among its fields, then among contexts; behind
+ * "$ctx." among contexts only. False, and node is NULL, if there is none.
  */
 bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path);
 /* False if the event has no such value (another option of a variant, an element behind the end). */

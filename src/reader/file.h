@@ -2,10 +2,12 @@
 /*
  * Stream files, read by place (pread), and the buffers that packets are read into.
  *
- * A reader has one pool of descriptors for all of its files, whatever their number: a file is opened when it is read, and at
- * most KY_FILES_OPEN_MAX stay open, those that were used last. Threads may read the same files at the same time.
+ * A reader has one pool of descriptors for all of its files, whatever their number: a file is
+ * opened when it is read, and at most KY_FILES_OPEN_MAX stay open, those that were used last.
+ * Threads may read the same files at the same time.
  *
- * Buffers belong to one thread each time: a cursor has a pool of them. A buffer is used again once nothing refers to it.
+ * Buffers belong to one thread each time: a cursor has a pool of them. A buffer is used again once
+ * nothing refers to it.
  */
 #ifndef READER_FILE_H
 #define READER_FILE_H
@@ -38,8 +40,8 @@ void ky_handle_init(struct ky_handle *h);
 /* Closes the file, which nobody reads. */
 void ky_handle_deinit(struct ky_handle *h, struct ky_files *f);
 /*
- * Reads n bytes at offset of the file at path, which h stands for. Returns how many there are, less than n at the end of the
- * file only, or a negative errno.
+ * Reads n bytes at offset of the file at path, which h stands for. Returns how many there are, less
+ * than n at the end of the file only, or a negative errno.
  */
 ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path, void *to,
 	size_t n, uint64_t offset);

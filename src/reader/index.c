@@ -61,7 +61,10 @@ static void add_packet(struct builder *b, size_t file, uint64_t offset, uint64_t
 	s->n_packets++;
 }
 
-/* From heads, from this offset on. A head that is none ends it: what follows is read from the last place on. */
+/*
+ * From heads, from this offset on. A head that is none ends it: what follows is read from the last
+ * place on.
+ */
 static void add_heads(struct builder *b, size_t file, uint64_t offset)
 {
 	const struct ky_file *f = &b->stream->files[file];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of a stream: at which packets a walk may begin, and when these begin. It comes from Kymo's index files where
- * they agree with the stream files, and from the heads of packets otherwise. Places are at least KY_PLACE_SIZE bytes apart.
+ * The index of a stream: at which packets a walk may begin, and when these begin. It comes from
+ * Kymo's index files where they agree with the stream files, and from the heads of packets
+ * otherwise. Places are at least KY_PLACE_SIZE bytes apart.
  */
 #ifndef READER_INDEX_H
 #define READER_INDEX_H

@@ -71,8 +71,8 @@ static inline char *ky_put_char(char *to, char c)
 #define ky_put_literal(to, s) ((char *)memcpy(to, s, sizeof(s) - 1) + sizeof(s) - 1)
 
 /*
- * Eight decimal digits of v < 100000000, one in each byte, the first in the lowest: halves, then quarters, then
- * digits, all of them at once, with multiplications for divisions.
+ * Eight decimal digits of v < 100000000, one in each byte, the first in the lowest: halves, then
+ * quarters, then digits, all of them at once, with multiplications for divisions.
  */
 static inline uint64_t ky_digits(uint32_t v)
 {

@@ -184,7 +184,9 @@ static size_t list_pieces(const struct ky_query *q, struct piece *to, uint64_t *
 	return n;
 }
 
-/* Cuts where so many bytes of each slice were passed, at places that begin later than the last cut. */
+/*
+ * Cuts where so many bytes of each slice were passed, at places that begin later than the last cut.
+ */
 static size_t cut(const struct ky_query *q, struct ky_select *slices, size_t n,
 	const struct piece *pieces, size_t n_pieces, uint64_t bytes)
 {

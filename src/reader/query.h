@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wanted of opened traces: a range of time, classes of events, a filter. Cursors are opened from it; they have copies
- * of what changes while they read, so that threads may share a query.
+ * What is wanted of opened traces: a range of time, classes of events, a filter. Cursors are opened
+ * from it; they have copies of what changes while they read, so that threads may share a query.
  */
 #ifndef READER_QUERY_H
 #define READER_QUERY_H
@@ -21,8 +21,8 @@ void ky_query_deinit(struct ky_query *q);
 /* The same with a copy of everything. 0 or -ENOMEM. */
 int ky_query_copy(struct ky_query *to, const struct ky_query *q);
 /*
- * Classes whose names match: patterns with commas between them, behind `!` such that exclude. 0, -ENOMEM, or -EINVAL for a pattern that
- * is none.
+ * Classes whose names match: patterns with commas between them, behind `!` such that exclude. 0,
+ * -ENOMEM, or -EINVAL for a pattern that is none.
  */
 int ky_query_events(struct ky_query *q, const char *patterns);
 /* 0, -ENOMEM, or -EINVAL and *error. Of several filters the last one counts. */
@@ -43,8 +43,9 @@ struct ky_reading {
 };
 
 /*
- * Opens a cursor. want: of the classes that are chosen, enum ky_want; NULL: all of them with values. select: a slice, or
- * NULL. 0 or -ENOMEM; ky_reading_deinit in any case. The query stays, and is not changed, while it is read.
+ * Opens a cursor. want: of the classes that are chosen, enum ky_want; NULL: all of them with
+ * values. select: a slice, or NULL. 0 or -ENOMEM; ky_reading_deinit in any case. The query stays,
+ * and is not changed, while it is read.
  */
 int ky_reading_init(struct ky_reading *r, const struct ky_query *q, const uint8_t *want,
 	const struct ky_select *select, const struct ky_trace_reader_options *options);

@@ -121,7 +121,10 @@ static char *make_origin(const struct ky_tsdl *t)
 	return b.data;
 }
 
-/* The trace is named by its path below what was opened; what was opened itself, by the last part of its path. */
+/*
+ * The trace is named by its path below what was opened; what was opened itself, by the last part of
+ * its path.
+ */
 static char *make_json_origin(const struct ky_tsdl *t, const char *dir, size_t root_len)
 {
 	const struct ky_env *host = ky_tsdl_env(t, "hostname");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opened traces: all CTF 1.8 traces below some directories, with their streams and the classes of their events. Once opened
- * they do not change, and any threads may share them; what is made later (the index) has a lock. Cursors (reader/cursor.h)
- * read the events.
+ * Opened traces: all CTF 1.8 traces below some directories, with their streams and the classes of
+ * their events. Once opened they do not change, and any threads may share them; what is made later
+ * (the index) has a lock. Cursors (reader/cursor.h) read the events.
  *
  * Traces are hostile input: what cannot be read is stepped over and counted, never trusted. What
  * the reader returns is borrowed until the reader is closed.
@@ -34,8 +34,8 @@ struct ky_trace_reader {
 };
 
 /*
- * Opens all traces below the paths. Returns 0, or a negative errno with a line in why: what failed, why
- * and, where it helps, what to do.
+ * Opens all traces below the paths. Returns 0, or a negative errno with a line in why: what failed,
+ * why and, where it helps, what to do.
  */
 int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const *paths, size_t n,
 	const struct ky_trace_reader_options *options, char *why, size_t why_size);
@@ -49,8 +49,8 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
 /* Makes the index of all streams, once. 0 or -ENOMEM. */
 int ky_trace_reader_index(struct ky_trace_reader *r);
 /*
- * True if some streams' first records are missing: rings of a snapshot reach back differently. *ret_ns is then the time
- * from which all streams are there.
+ * True if some streams' first records are missing: rings of a snapshot reach back differently.
+ * *ret_ns is then the time from which all streams are there.
  */
 bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret_ns);
 /* From the heads of packets. */

@@ -183,8 +183,8 @@ static bool load(struct ky_walk *w, uint64_t offset, uint64_t n)
 }
 
 /*
- * Makes n bytes from offset on available, or as many as the file has, and d->data point to them. Returns how many there are, which may be
- * more.
+ * Makes n bytes from offset on available, or as many as the file has, and d->data point to them.
+ * Returns how many there are, which may be more.
  */
 static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
 {
@@ -219,8 +219,9 @@ static bool has_more(const struct ky_walk *w)
 }
 
 /*
- * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and w->record then stand at it. The packet's
- * context still refers to the first piece. False if there is none.
+ * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and
+ * w->record then stand at it. The packet's context still refers to the first piece. False if there
+ * is none.
  */
 static bool fetch_piece(struct ky_walk *w, uint64_t record)
 {
@@ -369,7 +370,9 @@ static void count_damage(struct ky_walk *w)
 		w->n_corrupt++;
 }
 
-/* The rest of this packet cannot be read. If even its size is doubtful, looks for another packet. */
+/*
+ * The rest of this packet cannot be read. If even its size is doubtful, looks for another packet.
+ */
 static void leave_damaged(struct ky_walk *w)
 {
 	const struct ky_file *f = current_file(w);
@@ -420,8 +423,8 @@ static bool make_slots(struct ky_walk *w)
 }
 
 /*
- * Decodes the head of the packet at the offset, with so many bytes there if the file has them; reads more of a head that
- * is longer. 0, -EBADMSG or -ENOMEM.
+ * Decodes the head of the packet at the offset, with so many bytes there if the file has them;
+ * reads more of a head that is longer. 0, -EBADMSG or -ENOMEM.
  */
 static int read_head(struct ky_walk *w, struct ky_packet_head *p, uint64_t offset, uint64_t n)
 {
@@ -493,6 +496,23 @@ static void leave_file(struct ky_walk *w)
 	begin_damage(w);
 }
 
+/* True if the slice may end in the current packet. */
+static bool may_end_here(const struct ky_walk *w)
+{
+	return w->file > w->end_file ||
+	       (w->file == w->end_file && w->packet_offset >= w->end_offset);
+}
+
+/* Whether the times of the current packet's records matter. */
+static void set_limits(struct ky_walk *w)
+{
+	const struct ky_select *select = w->select;
+
+	w->is_limited = select->from_ns > INT64_MIN || select->to_ns < INT64_MAX ||
+			w->before_slice || may_end_here(w);
+	w->in_range = !w->is_limited;
+}
+
 /* Opens the packet at w->offset; steps over it if it is none. */
 static void open_packet(struct ky_walk *w)
 {
@@ -529,12 +549,13 @@ static void open_packet(struct ky_walk *w)
 	}
 	w->in_packet = true;
 	w->n_packets += !w->before_slice;
+	set_limits(w);
 	count_lost(w, !w->before_slice);
 }
 
 /* --- events --- */
 
-static void count_event(struct ky_walk *w)
+static inline void count_event(struct ky_walk *w)
 {
 	if (!w->last_class && w->class->clock)
 		w->first_ns = to_ns(w->class, w->clock);
@@ -596,7 +617,7 @@ static int decode_body(struct ky_walk *w, struct ky_values *values, struct ky_sc
 	return r;
 }
 
-static bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
+static inline bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
 {
 	const struct ky_stream_class *c = w->class;
 	struct ky_decoder *d = &w->d;
@@ -610,35 +631,54 @@ static bool read_record_head(struct ky_walk *w, uint64_t *ret_id)
 	return true;
 }
 
-/* Reads the head of the record at w->record, from the next piece of the packet if it is not there; false if it is none. */
-static bool read_event(struct ky_walk *w)
+/* Reads the head of the record at w->record; false if it is none. */
+static inline bool read_event_here(struct ky_walk *w)
 {
 	uint64_t before = w->d.clock, id;
 
-	do {
+	w->d.pos = w->record;
+	if (ky_unlikely(!read_record_head(w, &id))) {
 		w->d.clock = before;
-		w->d.pos = w->record;
-		if (read_record_head(w, &id)) {
-			w->event = ky_stream_class_event(w->class, id);
-			w->clock_before = before;
-			w->body = ky_align_up(w->d.pos, 8);
-			w->clock = w->d.clock;
-			return w->event;
-		}
-	} while (fetch_piece(w, w->record));
-	return false;
+		return false;
+	}
+	w->event = ky_stream_class_event(w->class, id);
+	w->clock_before = before;
+	w->clock = w->d.clock;
+	w->body = ky_align_up(w->d.pos, 8);
+	return w->event;
 }
 
-/* Decodes the body of the current record, in a larger piece of the packet if its end is not there. */
+/* The same, from the next piece of the packet if it is not in this one. */
+static inline bool read_event(struct ky_walk *w)
+{
+	while (!read_event_here(w)) {
+		if (!fetch_piece(w, w->record))
+			return false;
+	}
+	return true;
+}
+
+/* Steps over the body of the current record, if its size is known and it is there. */
+static inline bool step_over(struct ky_walk *w)
+{
+	struct ky_decoder *d = &w->d;
+
+	if (w->event->body_bits > d->end - d->pos || d->pos % 8)
+		return false;
+	d->pos += w->event->body_bits;
+	return true;
+}
+
+/*
+ * Decodes the body of the current record, in a larger piece of the packet if its end is not there.
+ */
 static int decode_record(
 	struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
 {
 	struct ky_decoder *d = &w->d;
 
-	if (!values && w->event->body_bits <= d->end - d->pos && d->pos % 8 == 0) {
-		d->pos += w->event->body_bits;
+	if (!values && step_over(w))
 		return 0;
-	}
 	for (;;) {
 		int r = decode_body(w, values, scopes);
 
@@ -679,7 +719,7 @@ static void end_clock(struct ky_walk *w)
 }
 
 /* Reads the head of the next record; false when the packet holds no more. */
-static bool open_record(struct ky_walk *w)
+static inline bool open_record(struct ky_walk *w)
 {
 	const struct ky_node *header = w->class->event_header;
 	struct ky_decoder *d = &w->d;
@@ -705,9 +745,7 @@ static bool open_record(struct ky_walk *w)
 /* True if the slice ends before the record at ns. */
 static bool is_behind_slice(const struct ky_walk *w, int64_t ns)
 {
-	return w->select->has_slice_end && ns >= w->select->slice_end_ns &&
-	       (w->file > w->end_file ||
-		       (w->file == w->end_file && w->packet_offset >= w->end_offset));
+	return w->select->has_slice_end && ns >= w->select->slice_end_ns && may_end_here(w);
 }
 
 /* True if the record at ns counts: it is in the slice, and in the range of time. */
@@ -723,27 +761,46 @@ static inline bool is_in_range(struct ky_walk *w, int64_t ns)
 	return !w->class->clock || (ns >= select->from_ns && ns <= select->to_ns);
 }
 
+/* Steps over the current event, which is counted. False if it is damaged. */
+static inline bool skip_event(struct ky_walk *w)
+{
+	if (ky_unlikely(!step_over(w) || w->d.pos == w->record))
+		return ky_walk_decode(w, NULL, NULL) == 0;
+	if (w->in_range)
+		count_event(w);
+	return true;
+}
+
+/* Where there are limits of time. False if the slice ends before the current event. */
+static bool check_time(struct ky_walk *w)
+{
+	int64_t ns = to_ns(w->class, w->clock);
+
+	if (is_behind_slice(w, ns)) {
+		end_walk(w);
+		return false;
+	}
+	w->in_range = is_in_range(w, ns);
+	w->had_event = true;
+	w->at_ns = ns;
+	return true;
+}
+
 /* Goes to the next event of the packet that is wanted; false when it holds no more. */
 static bool next_event(struct ky_walk *w)
 {
 	const uint8_t *wanted = w->select->wanted;
+	bool is_limited = w->is_limited;
 
 	while (open_record(w)) {
-		int64_t ns = to_ns(w->class, w->clock);
-
-		if (ky_unlikely(is_behind_slice(w, ns))) {
-			end_walk(w);
+		if (is_limited && !check_time(w))
 			return false;
-		}
-		w->in_range = is_in_range(w, ns);
-		w->had_event = true;
-		w->at_ns = ns;
 		if (w->in_range && (!wanted || wanted[w->event->index])) {
 			w->next = KY_ITEM_EVENT;
-			w->next_ns = ns;
+			w->next_ns = to_ns(w->class, w->clock);
 			return true;
 		}
-		if (ky_walk_decode(w, NULL, NULL) < 0)
+		if (!skip_event(w))
 			return false;
 	}
 	return false;
@@ -879,7 +936,10 @@ static size_t find_place(const struct ky_stream *s, int64_t ns)
 	return lo ? lo - 1 : 0;
 }
 
-/* Looks the ends of the slice up in the index. A stream whose records have no times is in the first slice. */
+/*
+ * Looks the ends of the slice up in the index. A stream whose records have no times is in the first
+ * slice.
+ */
 static void find_ends(struct ky_walk *w)
 {
 	const struct ky_select *select = w->select;

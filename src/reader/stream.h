@@ -2,12 +2,13 @@
 /*
  * One stream of a trace: what one ring recorded, in one file, or in several one after the other.
  *
- * A stream itself is what is known when the trace is opened, and is shared by all who read it. A walk goes through a stream:
- * it reads packets and records, keeps the clock, counts what was lost, and steps over what is damaged. A cursor merges the
- * walks of many streams; each cursor has walks of its own.
+ * A stream itself is what is known when the trace is opened, and is shared by all who read it. A
+ * walk goes through a stream: it reads packets and records, keeps the clock, counts what was lost,
+ * and steps over what is damaged. A cursor merges the walks of many streams; each cursor has walks
+ * of its own.
  *
- * A walk is always one item ahead: `next` says what comes and when. The body of an event is decoded only when it is its
- * turn. Events that nobody wants are stepped over.
+ * A walk is always one item ahead: `next` says what comes and when. The body of an event is decoded
+ * only when it is its turn. Events that nobody wants are stepped over.
  */
 #ifndef READER_STREAM_H
 #define READER_STREAM_H
@@ -99,14 +100,18 @@ struct ky_lost {
 	int64_t begin_ns, end_ns;
 };
 
-/* What is wanted of all streams. Shared by the walks of a cursor, and not changed while they are used. */
+/*
+ * What is wanted of all streams. Shared by the walks of a cursor, and not changed while they are
+ * used.
+ */
 struct ky_select {
 	const uint8_t *
 		wanted; /* by ky_event_class.index: 0: stepped over; NULL: all are wanted; borrowed */
 	int64_t from_ns, to_ns; /* events of other times are stepped over */
 	/*
-	 * A slice of the records, whatever their times: those from the first one at or after slice_begin_ns, in the order of
-	 * each stream, to the last one before slice_end_ns. Neighbouring slices have no record in common and miss none.
+	 * A slice of the records, whatever their times: those from the first one at or after
+	 * slice_begin_ns, in the order of each stream, to the last one before slice_end_ns.
+	 * Neighbouring slices have no record in common and miss none.
 	 */
 	bool has_slice_begin, has_slice_end;
 	int64_t slice_begin_ns, slice_end_ns;
@@ -143,6 +148,7 @@ struct ky_walk {
 	bool is_cut;	   /* the file ends before the packet does */
 	bool is_wide;	   /* the heads of this file are long, or it is damaged */
 	bool before_slice; /* the slice has not begun yet */
+	bool is_limited;   /* there are limits of time */
 	bool in_range;	   /* the current event is in the slice and in the range of time */
 	bool had_event;	   /* at_ns holds */
 	int64_t at_ns;	   /* of the last event, in the range or not */
@@ -184,8 +190,8 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n);
 void ky_file_deinit(struct ky_file *f);
 
 /*
- * True if the stream's first records are missing (a ring that was overwritten, a chunk that others precede, files that
- * were removed). *ret_ns is then the time from which its records are there.
+ * True if the stream's first records are missing (a ring that was overwritten, a chunk that others
+ * precede, files that were removed). *ret_ns is then the time from which its records are there.
  */
 bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns);
 /* True if all records of the stream are of one thread at a time. */
@@ -200,8 +206,8 @@ struct ky_packet_head {
 	uint64_t content_bits, packet_bits;
 };
 /*
- * Decodes the head of the packet that d->data has the first bytes of (d->end bits), while the file has file_bits from there
- * on. d->slots and d->n_empty are set. 0, -EBADMSG or -ENOMEM.
+ * Decodes the head of the packet that d->data has the first bytes of (d->end bits), while the file
+ * has file_bits from there on. d->slots and d->n_empty are set. 0, -EBADMSG or -ENOMEM.
  */
 int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
 	uint64_t file_bits, struct ky_values *context);
@@ -217,15 +223,16 @@ void ky_walk_init(struct ky_walk *w, const struct ky_stream *s, const struct ky_
 	struct ky_packets *packets, uint64_t *counts);
 void ky_walk_deinit(struct ky_walk *w);
 /*
- * Decodes the head of the packet at the offset of a file; w->d is then as it is behind the head. For walks that do not
- * advance. 0, -EBADMSG or -ENOMEM.
+ * Decodes the head of the packet at the offset of a file; w->d is then as it is behind the head.
+ * For walks that do not advance. 0, -EBADMSG or -ENOMEM.
  */
 int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
 /* Goes to the next item. */
 void ky_walk_advance(struct ky_walk *w);
 /*
- * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes then says which are
- * whose. -EBADMSG: it is damaged, and the walk has left its packet: advance. Or -ENOMEM.
+ * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes
+ * then says which are whose. -EBADMSG: it is damaged, and the walk has left its packet: advance. Or
+ * -ENOMEM.
  */
 int ky_walk_decode(
 	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);

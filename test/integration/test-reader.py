@@ -638,6 +638,27 @@ def test_spans_lost(k):
         equal([(s["count"], s["max_ns"], s["cut"]) for s in spans], [wanted], what)
 
 
+def test_spans_self(k):
+    """The time of a span without the spans in it; in a trace of many slices as in one."""
+    s, n = Stream("<", 0), 60000
+    for p in range(60):
+        records = []
+        for i in range(n // 60):
+            t = (p * (n // 60) + i) * 1000 + 1
+            records += [begin(s, t), begin(s, t + 100), end(s, t + 300), begin(s, t + 400), end(s, t + 410), end(s, t + 900)]
+        s.packet(b"".join(records))
+    spans = k.kymo_json("stat", str(spans_trace(k, "self", s)))["spans"]
+    equal([(x["count"], x["total_ns"], x["self_ns"], x["min_ns"], x["max_ns"]) for x in spans], [(3 * n, 1110 * n, 900 * n, 10, 900)], "spans")
+
+
+def test_stat_selection(k):
+    trace = simple(k, "counted", n_packets=30, n_events=100)
+    for options, wanted in ((["-e", "made:*"], 3000), (["-e", "!made:up"], 0), (["-f", "n0 >= 2990"], 10), (["--begin=+100us", "--end=-100us"], 2800)):
+        stat = k.kymo_json("stat", trace, *options)
+        equal((stat["events"], stat["by_name"]), (wanted, {"made:up": wanted} if wanted else {}), f"{options}")
+    k.kymo("stat", str(trace), "--begin=99:00:00", status=2)
+
+
 def test_json_origin(k):
     """Each object names its host and its trace."""
     for name in ("a", "b"):
