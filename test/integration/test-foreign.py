@@ -343,6 +343,12 @@ def test_ctf2_packets(k):
         equal(new[0], old[0], f"{directory}: as CTF 2")
 
 
+def nested_structures(n):
+    """Records with n structures in each other: as text, because Python's json module is recursive."""
+    begin, end = json.dumps(structure(("a", "@"))).split('"@"')
+    return records(("a", "@")).replace('"@"', begin * n + json.dumps(unsigned(8)) + end * n)
+
+
 def test_ctf2_refused(k):
     """One line, which names what cannot be read."""
     odd = lambda **more: records(("a", unsigned(8, **more)))
@@ -360,6 +366,7 @@ def test_ctf2_refused(k):
             ("nowhere", records(("a", {"type": "dynamic-length-string", "length-field-location": here("b")})), "'b'"),
             ("later", records(("a", {"type": "dynamic-length-string", "length-field-location": here("b")}), ("b", unsigned(8))), "'b'"),
             ("clock", fragments({"type": "data-stream-class", "default-clock-class-id": "none"}), "'none'"),
+            ("nested", nested_structures(1300), "nested"),
             ("json", fragments() + "\x1e{ nonsense }", "metadata:3:1: "),
             ("end", fragments() + "\x1e{", "no end"),
             ("preamble", fragments().split("\n", 1)[1], "preamble")):
@@ -400,6 +407,22 @@ def test_hostile(k):
                 done = subprocess.run([CLI, command, str(trace)], env=k.env, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, preexec_fn=limit)
             check(done.returncode in (0, 1) and done.stderr.count(b"\n") < 20, f"{command} {name}: {done.returncode}, {done.stderr[:500]!r}")
             check(os.stat(k.top / "out").st_size < 64 << 20, f"{command} {name} writes {os.stat(k.top / 'out').st_size} bytes")
+
+
+def test_limits(k):
+    """Records and metadata beyond a limit are refused as such, not by what they exhaust."""
+    bits = TYPES + "trace { byte_order = le; };\n"
+    event = lambda fields: f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n'
+    for name, metadata, stream in (
+            ("values", bits + event("u64 n; struct { integer { size = 1; align = 1; } b; } x[n];"), struct.pack("<Q", 16 << 20) + bytes(2 << 20)),
+            ("numbers", bits + event("u64 n; u64 x[n];"), struct.pack("<QQ", (1 << 58) + 1, 7)),
+            ("text", bits + event("u64 n; integer { size = 8; align = 8; encoding = UTF8; } x[n];"), struct.pack("<QQ", (1 << 61) + 1, 7))):
+        done = run(k, CLI, "view", write(k, name, metadata, s=stream))
+        check(not done.stdout and b"damaged" in done.stderr, f"{name}: {done.returncode}, {done.stdout[:200]!r}, {done.stderr!r}")
+    trace = write(k, "metadata", "", s=b"\1")
+    os.truncate(trace / "metadata", (256 << 20) + 1)
+    done = run(k, CLI, "view", trace)
+    check(done.returncode == 1 and b"too large" in done.stderr, f"metadata: {done.returncode}, {done.stderr!r}")
 
 
 if __name__ == "__main__":
