@@ -296,8 +296,8 @@ static char *print_scope(
 }
 
 /*
- * Prints the contexts of all scopes as one object. The processor's number is not among them, because
- * it has its own member.
+ * Prints the contexts of all scopes as one object. The processor's number is not among them,
+ * because it has its own member.
  */
 static char *print_contexts(struct printer *p, char *to, const struct ky_item *event)
 {
