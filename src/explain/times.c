@@ -340,7 +340,7 @@ static void find_stretch(struct work *w)
 		ky_times_clock(to, sizeof(to), v[best + k - 1]->end_ns);
 		snprintf(text, sizeof(text), "from %.12s to %.12s (%zu of the %zu then)", from, to,
 			k, size);
-		add_time(w, (double)k / (double)size, 2, text);
+		add_time(w, (double)k / (double)size, 4, text);
 	}
 	free(v);
 }
