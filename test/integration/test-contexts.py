@@ -425,13 +425,13 @@ def test_refusals(k):
     for wrong, says in (("vpdi", "did you mean 'vpid'"), ("perf:thread:page-fualts", "did you mean perf:thread:page-faults"),
             ("callstack:65", "1 to 64"), ("$app.x", "$app.PROVIDER:NAME"), ("perf:thread:raw:x:y", "raw:rHEX:NAME"),
             ("perf:cpu:cycles", "perf:thread:NAME"), ("zzzzzzzz", "add-context --list")):
-        done = k.kymo("add-context", "-t", wrong, status=1)
+        done = k.kymo("add-context", "-t", wrong, status=2)
         check(says in done.stderr, f"{wrong}: {done.stderr}")
     check("no channel" in k.kymo("add-context", "-t", "vpid", "-c", "none", status=1).stderr, "unknown channel")
     k.kymo("add-context", "-t", "vpid,vpid")
     check("already" in k.kymo("add-context", "-t", "vpid").stdout, "twice")
     check("vpid" in k.kymo("status").stdout, "status")
-    done = k.kymo("add-context", "-t", "callstack:4,callstack:8", status=1)
+    done = k.kymo("add-context", "-t", "callstack:4,callstack:8", status=2)
     check("'callstack:4' and 'callstack:8' exclude each other" in done.stderr, f"two depths at once: {done.stderr}")
     equal(k.kymo_json("status")["session"]["channels"][0]["contexts"], ["vpid"], "status in JSON")
     k.kymo("enable-channel", "stacks")

@@ -224,7 +224,7 @@ def test_refused(k):
             'n == 1 && "x" == 5': "filter: a string cannot be compared with a number at character 15",
             "$ctx.vpd == 1": "filter: there is no context 'vpd' at character 1",
             "$ctx.callstack == 0": "filter: there is no context 'callstack' at character 1"}.items():
-        done = k.kymo("enable-event", ITEM, "-f", text, status=1)
+        done = k.kymo("enable-event", ITEM, "-f", text, status=2)
         equal(done.stderr.strip(), f"kymo: {says}", f"refusal of {text!r}")
     for command in (["enable-event", ITEM], ["record", "true"]):
         done = k.kymo(command[0], "-f", "n == 1", "-f", "n == 2", *command[1:], status=2)
@@ -246,7 +246,7 @@ def test_caret(k):
     finally:
         os.close(ours)
         os.close(theirs)
-    equal(done.returncode, 1, "exit status")
+    equal(done.returncode, 2, "exit status")
     equal(text[1:], ["  n == 3 && (n = 5)", "               ^"], "what is shown below the message")
 
 

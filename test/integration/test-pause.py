@@ -48,7 +48,7 @@ def test_pause(k, env=None):
     emit(k)
     after = ready(k)
     finish(k, meanwhile)
-    equal(k.kymo("resume").stdout, "session 's' started\n", "what resume says")
+    equal(k.kymo("resume").stdout, "session 's' resumed\n", "what resume says")
     total += finish(k, after)
     k.kymo("pause")
     emit(k)

@@ -98,7 +98,7 @@ def test_no_memory_of_what_is_not_tracked(k):
     app = waiting(k)
     maps = lambda: "kymo-rings" in open(f"/proc/{app.pid}/maps").read()
     check(maps(), "a tracked program has no rings")
-    k.kymo("untrack", f"--vpid={app.pid}", status=1)
+    k.kymo("untrack", f"--vpid={app.pid}", status=2)
     k.kymo("track", "--vpid=1")
     check(not maps(), "a program that is not tracked any more has rings")
     k.kymo("track", f"--vpid={app.pid}")
@@ -149,7 +149,7 @@ def test_users_and_groups(k):
 def test_refusals(k):
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
-    for command, status, words in ((["track"], 2, "whom"), (["untrack", "--vpid=3"], 1, "tracks every vpid"),
+    for command, status, words in ((["track"], 2, "whom"), (["untrack", "--vpid=3"], 2, "tracks every vpid"),
             (["track", "--vpid=x"], 2, "'x'"), (["track", "--vuid=no-such-user"], 1, "no-such-user"),
             (["track", "--vpid=4294967296"], 2, "4294967296"), (["track", "--all", "--vpid=1"], 2, "not both"),
             (["track", "--vpid=1,,2"], 2, "empty part")):
