@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose main thread leaves by pthread_exit() ends when its last thread does. Our threads must not keep it: when main
- * ends so, one more thread, kymo-last, waits until no others than ours are left, ends these, and then itself. It is the one that
- * the C library has call exit(): it has the program's descriptors, which the listener has not, and main's signal mask.
+ * A process whose main thread leaves by pthread_exit() ends with its last thread. The tracer's
+ * threads must not keep it. When main ends so, one more thread, kymo-last, waits until no others
+ * than the tracer's are left, ends these, and then itself. The C library calls exit() in it: it has
+ * the program's descriptors, which the listener has not, and main's signal mask.
  */
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -26,7 +27,10 @@ struct entry {
 	char name[];
 };
 
-/* Counts the process's threads that are ours, but for the calling one, and others but for main. False: they cannot be seen. */
+/*
+ * Counts the tracer's threads without the calling one, and the program's without main. Returns
+ * false if /proc does not show them.
+ */
 static bool count_threads(unsigned *ret_ours, unsigned *ret_others)
 {
 	char buf[4096] __attribute__((aligned(8)));
