@@ -13,10 +13,12 @@
  *   ...
  *   kymo_context_unregister(&user);
  *
- * The function is called by the thread that records, for each event, also in signal handlers, and must
- * return. It may do what signal handlers may, must not record an event, register or unregister, and leave errno as it was.
+ * The function is called by the thread that records, for each event, also in signal handlers, and
+ * must return. It may do what signal handlers may, must not record an event, register or
+ * unregister, and leave errno as it was.
  *
- * The structures are described in <kymo/types.h>. All this does nothing where the tracer is not installed. C11 and C++11.
+ * The structures are described in <kymo/types.h>. All this does nothing where the tracer is not
+ * installed. C11 and C++11.
  */
 #ifndef KYMO_CONTEXT_H
 #define KYMO_CONTEXT_H
@@ -38,8 +40,8 @@ static __typeof__(kymo_contexts_invalidate) kymo__weak_contexts_invalidate
 	__attribute__((weakref("kymo_contexts_invalidate")));
 
 /*
- * From now on the context has a value. 0; -EEXIST when another of its name is registered; -EINVAL for a name or type
- * that is none; -ENOMEM. Also 0 where there is no tracer.
+ * From now on the context has a value. 0; -EEXIST when another of its name is registered; -EINVAL
+ * for a name or type that is none; -ENOMEM. Also 0 where there is no tracer.
  */
 static inline __attribute__((unused)) int kymo_context_register(struct kymo_context *context)
 {
@@ -68,9 +70,10 @@ static inline __attribute__((unused)) void kymo_context_unregister(struct kymo_c
 }
 
 /*
- * A thread's name, the process's credentials or namespaces have changed: the next event says so. Without this call (and
- * without the library of 'kymo record --with=libc', which makes it) it is noticed some microseconds later.
- * Not in signal handlers where the tracer is not linked with the program.
+ * A thread's name, the process's credentials or namespaces have changed: the next event says so.
+ * Without this call (and without the library of 'kymo record --with=libc', which makes it) it is
+ * noticed some microseconds later. Not in signal handlers where the tracer is not linked with the
+ * program.
  */
 static inline __attribute__((unused)) void kymo_contexts_changed(void)
 {

@@ -41,7 +41,10 @@ struct kymo_value;
  * may not control it, -ENAMETOOLONG for a path that no socket can have, -ENOMEM.
  */
 KYMO_CTL_API int kymo_ctl_open(const char *rundir, struct kymo_ctl **ret_ctl);
-/* Connects again, as kymo_ctl_open did; the old connection is closed. Returns the same; ctl stays the caller's. */
+/*
+ * Connects again, as kymo_ctl_open did; the old connection is closed. Returns the same; ctl stays
+ * the caller's.
+ */
 KYMO_CTL_API int kymo_ctl_reopen(struct kymo_ctl *ctl);
 /* Accepts NULL. Sessions live on without the connection. */
 KYMO_CTL_API void kymo_ctl_close(struct kymo_ctl *ctl);

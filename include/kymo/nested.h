@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields of an event that have fields themselves: structures, values that may be absent, values of one kind or another.
+ * Fields of an event that have fields themselves: structures, values that may be absent, values of
+ * one kind or another.
  *
  *	KYMO_STRUCT(point, const struct point *p, kymo_i32(x, p->x), kymo_i32(y, p->y))
  *	KYMO_VARIANT(reply, const struct reply *r, r->type,
@@ -10,9 +11,10 @@
  *	kymo_event(map, moved, kymo_struct(to, point, &target), kymo_seq_struct(path, point, points, n_points),
  *		   kymo_variant(reply, reply, &r), kymo_optional(i32, height, known ? &height : NULL));
  *
- * KYMO_STRUCT (type, PARAMETER, fields...), at file scope, says which fields a structure has, and how they come from a
- * pointer to what the program has, or an integer; they are fields of any kind, at most 32. KYMO_VARIANT (type, PARAMETER, value,
- * kymo_case(VALUE, field)...) likewise: the field of the first VALUE that is equal, or none.
+ * KYMO_STRUCT (type, PARAMETER, fields...), at file scope, says which fields a structure has, and
+ * how they come from a pointer to what the program has, or an integer; they are fields of any kind,
+ * at most 32. KYMO_VARIANT (type, PARAMETER, value, kymo_case(VALUE, field)...) likewise: the field
+ * of the first VALUE that is equal, or none.
  *
  *	kymo_struct (name, type, pointer)	the structure's fields
  *	kymo_array_struct (name, type, pointer, COUNT)	COUNT structures (a constant)
@@ -25,9 +27,11 @@
  *	kymo_optional_string (name, s)		the same of a text
  *	kymo_optional_struct (name, type, pointer)	and of a structure
  *
- * CTF knows no arrays of variants but in structures; likewise, an array of anything else is one of structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is
- * in structures (`path[1].x`; kymo-filter(7)), not in variants, nor for what stands behind these. An event with
- * kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65 bytes for each text. C11 and C++11.
+ * CTF knows no arrays of variants but in structures; likewise, an array of anything else is one of
+ * structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is in
+ * structures (`path[1].x`; kymo-filter(7)), not in variants, nor for what stands behind these. An
+ * event with kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65
+ * bytes for each text. C11 and C++11.
  */
 #ifndef KYMO_NESTED_H
 #define KYMO_NESTED_H
@@ -56,9 +60,10 @@
 	}
 
 /*
- * From here on: how it is done; see <kymo/detail/fields.h>. A type is a table of fields, what a value of it may need of the
- * record's room and pieces, and a function that appends one. The name of the table says whether it is a structure or a variant:
- * compilers find a type that is used as the other. Another function, never defined, has the parameter's type.
+ * From here on: how it is done; see <kymo/detail/fields.h>. A type is a table of fields, what a
+ * value of it may need of the record's room and pieces, and a function that appends one. The name
+ * of the table says whether it is a structure or a variant: compilers find a type that is used as
+ * the other. Another function, never defined, has the parameter's type.
  */
 #define KYMO__NESTED_TYPE(K, type, fields, room, pieces, more, parameter) \
 	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; more \
@@ -100,7 +105,10 @@
 
 #define KYMO__DESC_NESTED(K, n, type, p) {KYMO_FIELD_##K, 0, 0, 0, 0, KYMO__STRING(n), kymo__##K##_##type},
 #define KYMO__ROOM_NESTED(K, n, type, p) +(size_t)kymo__room_##type
-/* A value without pieces is put at once, others when the record is complete (<kymo/detail/record.h>). */
+/*
+ * A value without pieces is put at once, others when the record is complete
+ * (<kymo/detail/record.h>).
+ */
 #define KYMO__PIECES_OF(type, c) +(kymo__pieces_##type != 0 ? KYMO__DEEP + 3 + (c) * (size_t)(1 + kymo__pieces_##type) : 0)
 #define KYMO__PIECES_NESTED(K, n, type, p) KYMO__PIECES_##K##_ITSELF KYMO__PIECES_OF(type, 1)
 #define KYMO__PIECES_STRUCT_ITSELF

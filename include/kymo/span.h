@@ -12,8 +12,9 @@
  *		kymo_counter(shop, open_orders, n_orders);
  *	}
  *
- * All of these are events as kymo_event makes them, each at the same cost, of a name and a first field that readers know
- * (docs/spans.md of the sources): `kymo stat` tells how long spans took. Rules see the names that are given here.
+ * All of these are events as kymo_event makes them, each at the same cost, of a name and a first
+ * field that readers know (docs/spans.md of the sources): `kymo stat` tells how long spans took.
+ * Rules see the names that are given here.
  *
  *	kymo_span_begin, _end (provider, name, fields...)	event name_begin, name_end; span_tid: of one thread, which
  *								may have others between them, of the same name too
@@ -25,9 +26,10 @@
  *								of what follows from one cause, wherever it happens
  *	kymo_counter, kymo_counter_f64 (provider, name, value)	event name; counter: from now on
  *
- * An id is any number of 64 bits that is another for each span, or flow, of that name that goes on at the same time. Fields
- * are those of kymo_event, at most 31; all events of one name have the same ones. And three more, for any event, from
- * pointers to identifiers of W3C Trace Context (OpenTelemetry) in their binary form:
+ * An id is any number of 64 bits that is another for each span, or flow, of that name that goes on
+ * at the same time. Fields are those of kymo_event, at most 31; all events of one name have the
+ * same ones. And three more, for any event, from pointers to identifiers of W3C Trace Context
+ * (OpenTelemetry) in their binary form:
  *
  *	kymo_w3c_trace_id (pointer)	16 bytes; field trace_id
  *	kymo_w3c_span_id (pointer)	8 bytes; field span_id
@@ -101,7 +103,10 @@ void kymo__span_again(void);
 /* The tracer's; NULL where there is none, or one that knows nothing of spans. */
 __attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
 
-/* Before any span is recorded, which a signal handler may do, and after the object's events were registered. */
+/*
+ * Before any span is recorded, which a signal handler may do, and after the object's events were
+ * registered.
+ */
 __attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)
 {
 	void *address = kymo__find_own("kymo_thread_id");

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that tell what is so until something else is told: connections that are open, modes, sizes.
+ * Events that tell what is so until something else is told: connections that are open, modes,
+ * sizes.
  *
  *	kymo_state_event(shop, till, kymo_u32(till, 3), kymo_string(clerk, "Ann"), kymo_bool(open, 1));
  *	kymo_state_end(shop, till, kymo_u32(till, 3));
  *
- * Of each key, which is the first field, of any kind, the last event is kept in the program, whether anybody records or
- * not; and is recorded again in each session that starts, or that the program joins, later, until the key is ended.
+ * Of each key, which is the first field, of any kind, the last event is kept in the program,
+ * whether anybody records or not; and is recorded again in each session that starts, or that the
+ * program joins, later, until the key is ended.
  *
  *	kymo_state_event(provider, name, key, fields...)	event name; its first field is state_since: 0 here, and where it is
  *							recorded again when it was recorded first, in nanoseconds since 1970
  *	kymo_state_end(provider, name, key)		event name_end
  *
- * What is recorded again is older than all that the session has of that key: whoever reads a trace passes over an event whose
- * state_since is before the last one of its key, or that key's end. It is a state dump (docs/statedump.md of the sources).
+ * What is recorded again is older than all that the session has of that key: whoever reads a trace
+ * passes over an event whose state_since is before the last one of its key, or that key's end. It
+ * is a state dump (docs/statedump.md of the sources).
  *
- * Kept are 4096 keys at a time, and 440 bytes of an event. What finds no room is recorded as any event is, but not again:
- * then it is counted as discarded.
+ * Kept are 4096 keys at a time, and 440 bytes of an event. What finds no room is recorded as any
+ * event is, but not again: then it is counted as discarded.
  *
- * Values are computed, kept and locked for also when nobody records: this is for what changes now and then. Not in signal
- * handlers. dlclose() of what has the statement ends its keys; a forked child has its parent's. All this does nothing where
- * the tracer is not installed. C11 and C++11.
+ * Values are computed, kept and locked for also when nobody records: this is for what changes now
+ * and then. Not in signal handlers. dlclose() of what has the statement ends its keys; a forked
+ * child has its parent's. All this does nothing where the tracer is not installed. C11 and C++11.
  */
 #ifndef KYMO_STATE_H
 #define KYMO_STATE_H
@@ -44,7 +47,10 @@
 		} \
 	} while (0)
 
-/* From here on: how it is done; see <kymo/detail/fields.h>. The key stands in the place of the event's name, which is skipped. */
+/*
+ * From here on: how it is done; see <kymo/detail/fields.h>. The key stands in the place of the
+ * event's name, which is skipped.
+ */
 #define KYMO__STATE_EVENT(provider, name, key, ...) \
 	do { \
 		static const struct kymo_field kymo__fields[] = { \

@@ -6,14 +6,14 @@
  *		   kymo_u64(order_id, id), kymo_string(customer, name), kymo_f64(total, total));
  *
  * While no session wants the event this costs a load and a branch that is not taken; the values are
- * not even computed. There is nothing to link with: an object that has tracepoints looks for the tracer
- * library when it is loaded, and runs unchanged where there is none.
+ * not even computed. There is nothing to link with: an object that has tracepoints looks for the
+ * tracer library when it is loaded, and runs unchanged where there is none.
  *
- * Threads, signals: everything here may be used in any thread and in signal handlers, but not between
- * vfork() and exec. Recording never blocks, never calls the system, and keeps errno.
+ * Threads, signals: everything here may be used in any thread and in signal handlers, but not
+ * between vfork() and exec. Recording never blocks, never calls the system, and keeps errno.
  *
- * Names: provider, event and field names are identifiers, not quoted. (A name that is also a macro is
- * replaced by what that stands for, as anywhere in C.)
+ * Names: provider, event and field names are identifiers, not quoted. (A name that is also a macro
+ * is replaced by what that stands for, as anywhere in C.)
  *
  * Fields (at most 32 in an event):
  *
@@ -37,10 +37,11 @@
  *
  * <kymo/nested.h> has structures, fields that may be absent, and variants.
  *
- * A number of more than 32 bits that is not a constant does not compile in a narrower field: use a wider one, or a cast.
- * Values may be in temporaries, which live until the event is recorded.
+ * A number of more than 32 bits that is not a constant does not compile in a narrower field: use a
+ * wider one, or a cast. Values may be in temporaries, which live until the event is recorded.
  *
- * A sequence of strings may have at most KYMO_SEQ_STRINGS_MAX; an event with more is counted as discarded.
+ * A sequence of strings may have at most KYMO_SEQ_STRINGS_MAX; an event with more is counted as
+ * discarded.
  */
 #ifndef KYMO_TRACEPOINT_H
 #define KYMO_TRACEPOINT_H
@@ -53,9 +54,9 @@
 
 /*
  * kymo_event(provider, name, fields...): records an event of log level KYMO_DEBUG_LINE.
- * kymo_event_level(provider, name, level, fields...): the same with a level, a constant (KYMO_EMERG .. KYMO_DEBUG).
- * kymo_event_enabled(provider, name): true while some session records the event of that name: to guard work
- * that is needed for its fields alone.
+ * kymo_event_level(provider, name, level, fields...): the same with a level, a constant (KYMO_EMERG
+ * .. KYMO_DEBUG). kymo_event_enabled(provider, name): true while some session records the event of
+ * that name: to guard work that is needed for its fields alone.
  */
 #define kymo_event(provider, ...) \
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0), KYMO_DEBUG_LINE, __VA_ARGS__)
@@ -99,7 +100,8 @@
  *	KYMO_EVENT_DEFINE(shop, order_paid, KYMO_INFO, KYMO_ARGS(uint64_t id, double total),
  *		kymo_u64(order_id, id), kymo_f64(total, total))
  *
- * and in code: kymo_trace(shop, order_paid, id, total). Several events with the same fields share a class:
+ * and in code: kymo_trace(shop, order_paid, id, total). Several events with the same fields share a
+ * class:
  *
  *	KYMO_EVENT_CLASS(shop, order, KYMO_ARGS(uint64_t id), kymo_u64(order_id, id))
  *	KYMO_EVENT_INSTANCE(shop, order, order_packed, KYMO_INFO)

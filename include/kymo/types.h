@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The static description of an event: what a tracepoint leaves in the program's data, and the tracer
- * library reads. This is a binary interface between programs compiled at one time and libraries of
- * another: structures begin with their size, new members are appended, kinds that a library does not
- * know make it leave the event alone.
+ * The static description of an event: what a tracepoint leaves in the program's data, and the
+ * tracer library reads. This is a binary interface between programs compiled at one time and
+ * libraries of another: structures begin with their size, new members are appended, kinds that a
+ * library does not know make it leave the event alone.
  *
  * Programs include <kymo/tracepoint.h>, which includes this.
  */
@@ -18,8 +18,9 @@
 #ifdef __cplusplus
 extern "C" {
 /*
- * In C++ a variable takes the visibility of its type. Tracepoints in templates and inline functions are to
- * be the object's own: shared ones could not be unloaded, nor be named in position-independent assembly.
+ * In C++ a variable takes the visibility of its type. Tracepoints in templates and inline functions
+ * are to be the object's own: shared ones could not be unloaded, nor be named in
+ * position-independent assembly.
  */
 #define KYMO__HIDDEN __attribute__((visibility("hidden")))
 #else
@@ -77,8 +78,8 @@ enum kymo_field_flags {
 };
 
 /*
- * One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits. KYMO_LABEL_AUTO for lo and
- * hi: the value behind those of the label before, at first 0.
+ * One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits.
+ * KYMO_LABEL_AUTO for lo and hi: the value behind those of the label before, at first 0.
  */
 struct kymo_enum_label {
 	const char *label;
@@ -102,8 +103,8 @@ struct KYMO__HIDDEN kymo_field {
 	uint32_t count; /* ARRAY, TEXT: number of elements */
 	const char *name;
 	/*
-	 * ENUM: struct kymo_enum_type; STRUCT, VARIANT: struct kymo_field[], which ends with KYMO_FIELD_END; both also of
-	 * elements. MEDIA: char[].
+	 * ENUM: struct kymo_enum_type; STRUCT, VARIANT: struct kymo_field[], which ends with
+	 * KYMO_FIELD_END; both also of elements. MEDIA: char[].
 	 */
 	const void *ext;
 };
@@ -140,8 +141,8 @@ typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *paylo
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
- * The same for a record without pieces, its event's `hook` being at hand. _word: for one of at most 8 bytes, which are
- * in `value` as they would lie in memory.
+ * The same for a record without pieces, its event's `hook` being at hand. _word: for one of at most
+ * 8 bytes, which are in `value` as they would lie in memory.
  */
 typedef void (*kymo_flat_fn)(
 	const struct kymo_event *event, const void *payload, void *hook, size_t len);
@@ -167,7 +168,10 @@ enum kymo_enabled {
 enum kymo_event_kind {
 	KYMO_EVENT_PLAIN = 1,
 	KYMO_EVENT_QUERY = 2, /* kymo_event_enabled(): follows the events of its name, unlisted */
-	/* a tracepoint whose event may be another object's: as QUERY, and `hook` of its state is that event's probe */
+	/*
+	 * a tracepoint whose event may be another object's: as QUERY, and `hook` of its state is
+	 * that event's probe
+	 */
 	KYMO_EVENT_LINK = 3
 };
 
@@ -185,8 +189,8 @@ struct KYMO__HIDDEN kymo_event {
 };
 
 /*
- * A PLAIN event that LINKs call: event.size says that it is one. They pass the arguments of the tracepoint, and the probe
- * makes the record of them.
+ * A PLAIN event that LINKs call: event.size says that it is one. They pass the arguments of the
+ * tracepoint, and the probe makes the record of them.
  */
 struct KYMO__HIDDEN kymo_probe_event {
 	struct kymo_event event;
@@ -196,9 +200,10 @@ struct KYMO__HIDDEN kymo_probe_event {
 };
 
 /*
- * A PLAIN event whose owner is called when it is switched on or off; event.size says that it is one. `switched` is called
- * under the tracer's lock, in any thread, also in the child of a fork before anything else runs there: it stores what it
- * has to, calls nothing of the tracer's, and does not wait for a thread that does. enabled: as in the event's state.
+ * A PLAIN event whose owner is called when it is switched on or off; event.size says that it is
+ * one. `switched` is called under the tracer's lock, in any thread, also in the child of a fork
+ * before anything else runs there: it stores what it has to, calls nothing of the tracer's, and
+ * does not wait for a thread that does. enabled: as in the event's state.
  */
 struct KYMO__HIDDEN kymo_watched_event {
 	struct kymo_probe_event probe;
@@ -219,8 +224,9 @@ struct KYMO__HIDDEN kymo_object {
 #define KYMO_ABI_VERSION 1
 
 /*
- * An ELF note that an object has, once or more often, so that a tracer which is loaded later than the object finds it:
- * type KYMO_NOTE_LATE, two words, the distances from each to the begin and to the end of a table of functions to call.
+ * An ELF note that an object has, once or more often, so that a tracer which is loaded later than
+ * the object finds it: type KYMO_NOTE_LATE, two words, the distances from each to the begin and to
+ * the end of a table of functions to call.
  */
 #define KYMO_NOTE_NAME "kymo.loaded"
 #define KYMO_NOTE_LATE 1
@@ -254,7 +260,10 @@ int kymo_app_context_add(struct kymo_context *context);
 void kymo_app_context_remove(struct kymo_context *context);
 void kymo_contexts_invalidate(void);
 
-/* What tells a program's state to sessions that ask for it: <kymo/statedump.h>. The program's, from register to unregister. */
+/*
+ * What tells a program's state to sessions that ask for it: <kymo/statedump.h>. The program's, from
+ * register to unregister.
+ */
 struct kymo_statedump {
 	uint32_t size; /* of this structure */
 	uint32_t reserved;
@@ -263,18 +272,25 @@ struct kymo_statedump {
 };
 
 /*
- * A state event's value, from its fields: of the key that follows the first one, which has key_len bytes; and the end of a
- * key, its only field, of the event that has the first name_len letters of this one's name. For <kymo/state.h>.
+ * A state event's value, from its fields: of the key that follows the first one, which has key_len
+ * bytes; and the end of a key, its only field, of the event that has the first name_len letters of
+ * this one's name. For <kymo/state.h>.
  */
 void kymo_app_state_set(const struct kymo_event *event, const struct kymo_piece *pieces,
 	size_t n_pieces, size_t len, size_t key_len);
 void kymo_app_state_end(const struct kymo_event *event, size_t name_len,
 	const struct kymo_piece *pieces, size_t n_pieces, size_t len);
 
-/* The calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in signal handlers. */
+/*
+ * The calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in signal
+ * handlers.
+ */
 uint32_t kymo_thread_id(void);
 
-/* The tracer's functions for it. object: in which it is registered; when that is unloaded, it is unregistered. */
+/*
+ * The tracer's functions for it. object: in which it is registered; when that is unloaded, it is
+ * unregistered.
+ */
 int kymo_app_statedump_add(struct kymo_statedump *dump, struct kymo_object *object);
 void kymo_app_statedump_remove(struct kymo_statedump *dump);
 

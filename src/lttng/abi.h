@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The structures that programs and tracepoint providers share with LTTng-UST's library when they were compiled with its headers
- * (2.13 and later, the version 3 of its interface for providers). Their layout is fixed. Most begin with their size: members
- * that a later version appends are not used here.
+ * The structures that programs and tracepoint providers share with LTTng-UST's library when they
+ * were compiled with its headers (2.13 and later, the version 3 of its interface for providers).
+ * Their layout is fixed. Most begin with their size: members that a later version appends are not
+ * used here.
  */
 #ifndef LTTNG_ABI_H
 #define LTTNG_ABI_H
@@ -12,7 +13,10 @@
 
 #define ABI_PROVIDER_MAJOR 3
 
-/* One function to call at a tracepoint, and its first argument; the last one in an array has no function. */
+/*
+ * One function to call at a tracepoint, and its first argument; the last one in an array has no
+ * function.
+ */
 struct abi_probe {
 	void (*func)(void);
 	void *data;
@@ -143,7 +147,7 @@ struct abi_provider {
 	uint32_t minor;
 };
 
-/* What a probe gets, and what it calls. */
+/* The arguments of a probe, and the functions that it calls. */
 struct abi_session {
 	uint32_t size;
 	void *priv;

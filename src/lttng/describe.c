@@ -4,9 +4,6 @@
 
 #include "lttng/lttng.h"
 
-/* What arrays and sequences have in common. */
-static bool describe_elements(struct kymo_field *f, const struct abi_type *element, bool text);
-
 static bool describe_integer(struct kymo_field *f, const struct abi_type *type)
 {
 	const struct abi_integer *t = (const struct abi_integer *)type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for LTTng-UST's libraries: programs and providers that were compiled with LTTng-UST's headers, and are not
- * compiled again, record with Kymo.
+ * A stand-in for LTTng-UST's libraries: programs and providers that were compiled with LTTng-UST's
+ * headers, and are not compiled again, record with Kymo.
  *
  *	abi.h		the structures that they have
  *	describe.c	makes Kymo's descriptions of their fields
@@ -21,7 +21,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* A function to call at the tracepoints of a name: a provider's probe, or one that the program registered. */
+/*
+ * A function to call at the tracepoints of a name: a provider's probe, or one that the program
+ * registered.
+ */
 struct source {
 	struct source *next; /* of the same name */
 	const char *signature;
@@ -29,7 +32,9 @@ struct source {
 	int enabled;
 };
 
-/* A field that is for filters only: where its value is among those that a probe passes to a filter. */
+/*
+ * A field that is for filters only: where its value is among those that a probe passes to a filter.
+ */
 struct aside {
 	size_t offset;
 	struct kymo_field field;
@@ -57,13 +62,16 @@ extern const struct abi_ops lttng_ops;
 int lttng_filter(const struct abi_enabler *enabler, const char *values,
 	struct abi_probe_context *context, void *filter_context);
 
-/* Fills in fields, steps and asides. Returns false, and frees them, if the event has a field of an unknown type. */
+/*
+ * Fills in fields, steps and asides. Returns false, and frees them, if the event has a field of an
+ * unknown type.
+ */
 bool lttng_describe(struct event *e, const struct abi_class *cls);
 void lttng_describe_free(struct event *e);
 
 /*
- * Objects that were compiled with _LGPL_SOURCE have the read lock of LTTng-UST inline: it counts in a structure of the
- * thread's, for a writer that does not exist here.
+ * Objects that were compiled with _LGPL_SOURCE have the read lock of LTTng-UST inline: it counts in
+ * a structure of the thread's, for a writer that does not exist here.
  */
 struct urcu_reader {
 	unsigned long count;

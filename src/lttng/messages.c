@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracef and tracelog of LTTng-UST: a macro in the program looks at a tracepoint that is in the library, and calls a function
- * which is there too, one for each log level.
+ * tracef and tracelog of LTTng-UST: a macro in the program looks at a tracepoint that is in the
+ * library, and calls a function which is there too, one for each log level.
  */
 #include "lttng/lttng.h"
 
@@ -18,7 +18,10 @@ static void message_switched(const struct kymo_event *event, uint32_t enabled)
 	__atomic_store_n(&m->tracepoint->state, enabled != 0, __ATOMIC_RELEASE);
 }
 
-/* The tracepoints are the programs' to see; non-PIC executables have copies of them, which all addresses here lead to. */
+/*
+ * The tracepoints are the programs' to see; non-PIC executables have copies of them, which all
+ * addresses here lead to.
+ */
 #define MESSAGE(symbol, provider, event, level, table)                                             \
 	extern struct abi_tracepoint symbol;                                                       \
 	EXPORT struct abi_tracepoint symbol = {                                                    \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions and variables of LTTng-UST's libraries that programs name, and that have nothing to do here: libkymo notices forks,
- * new names of threads and the like by itself, and needs no read locks around probes.
+ * Functions and variables of LTTng-UST's libraries that programs name, and that have nothing to do
+ * here: libkymo notices forks, new names of threads and the like by itself, and needs no read locks
+ * around probes.
  */
 #include <errno.h>
 
@@ -94,7 +95,7 @@ REFUSED(lttng_ust_trace_clock_get_name_cb)
 REFUSED(lttng_ust_trace_clock_set_description_cb)
 REFUSED(lttng_ust_trace_clock_get_description_cb)
 
-/* What the read lock looks at in objects that were compiled with _LGPL_SOURCE. */
+/* The read lock looks at these in objects that were compiled with _LGPL_SOURCE. */
 struct urcu_global {
 	unsigned long count;
 	int32_t futex;

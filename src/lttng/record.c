@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a provider's probe calls for one event: reserve, a write for each field, commit. The record is collected in memory of the
- * thread's, in Kymo's layout, and handed over at the end. A signal handler that interrupts a probe, and has events itself, uses
- * the memory behind: the room of a record is taken at its begin, and given back at its end.
+ * A provider's probe calls these for one event: reserve, a write for each field, commit. The record
+ * is collected in memory of the thread's, in Kymo's layout, and handed over at the end. A signal
+ * handler that interrupts a probe, and has events itself, uses the memory behind: the room of a
+ * record is taken at its begin, and given back at its end.
  *
- * A record without room, or whose memory cannot be had, is handed over as one that is too large: libkymo counts it as discarded.
+ * A record without room, or whose memory cannot be had, is handed over as one that is too large:
+ * libkymo counts it as discarded.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -137,7 +139,10 @@ static void put_scalar(unsigned char *p, const struct kymo_field *f, const char 
 	memcpy(p, &bits, f->size);
 }
 
-/* Returns the number of bytes, at most `size`: that of aside_size, or less if another thread made a text shorter. */
+/*
+ * Returns the number of bytes, at most `size`: that of aside_size, or less if another thread made a
+ * text shorter.
+ */
 static size_t put_aside(unsigned char *p, size_t size, const struct aside *a, const char *values)
 {
 	const char *value = values + a->offset;
@@ -187,8 +192,8 @@ static struct record *take_room(
 	struct record *r;
 
 	/*
-	 * A record that was never committed (an exception, longjmp), and all that interrupted it, ends when its caller makes
-	 * another one.
+	 * A record that was never committed (an exception, longjmp), and all that interrupted it,
+	 * ends when its caller makes another one.
 	 */
 	for (r = room->top; r; r = r->below)
 		if (r->caller == caller)
@@ -240,8 +245,8 @@ static void discard(const struct event *e)
 }
 
 /*
- * The probe calls this before the others, if the event has values for filters only. They are on its stack, and overwritten
- * after this. Every event passes: filters are libkymo's.
+ * The probe calls this before the others, if the event has values for filters only. They are on its
+ * stack, and overwritten after this. Every event passes: filters are libkymo's.
  */
 int lttng_filter(const struct abi_enabler *enabler, const char *values,
 	struct abi_probe_context *context, void *filter_context)

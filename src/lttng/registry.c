@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tracepoints and the probes of their name. Objects with tracepoints, and providers, come and go in any order, with dlopen and
- * dlclose. A tracepoint has an array of probes and a state, which is 1 while a session records an event of its name: libkymo
- * calls when that changes.
+ * Tracepoints and the probes of their name. Objects with tracepoints, and providers, come and go in
+ * any order, with dlopen and dlclose. A tracepoint has an array of probes and a state, which is 1
+ * while a session records an event of its name: libkymo calls when that changes.
  *
- * One lock protects all of it. It is taken under libkymo's lock (by event_switched), so nobody calls libkymo while holding it.
- * The child of a fork finds it as the parent had it: a lock whose owner is another process is free.
+ * One lock protects all of it. It is taken under libkymo's lock (by event_switched), so nobody
+ * calls libkymo while holding it. The child of a fork finds it as the parent had it: a lock whose
+ * owner is another process is free.
  *
- * Other threads may be within a probe while its provider is unregistered. What they may look at is freed RETIRED_NS later.
+ * Other threads may be within a probe while its provider is unregistered. Memory that they may
+ * look at is freed RETIRED_NS later.
  */
 #include <sched.h>
 #include <stdarg.h>

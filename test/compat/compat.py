@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """
-Programs written for LTTng-UST (programs/), in the ways in which such programs are built, and what their traces say.
+Programs written for LTTng-UST (programs/), in the ways in which such programs are built, and what
+their traces say.
 
-A case is built by either tracer's headers and recorded by either: test-compat.py does it with Kymo's and compares with
-expected/CASE.txt, oracle.py does it with LTTng's, and makes those files.
+A case is built by either tracer's headers and recorded by either: test-compat.py does it with
+Kymo's and compares with expected/CASE.txt, oracle.py does it with LTTng's, and makes those files.
 """
 
 import dataclasses
@@ -48,7 +49,8 @@ class Tools:
         return out
 
 
-# How a case's program is built: each returns its command, and a library to be loaded before it or None.
+# How a case's program is built: each returns its command, and a library to be loaded before it or
+# None.
 
 
 def together(tools, case):
@@ -66,7 +68,8 @@ def hidden(tools, case):
 
 
 def archive(tools, case):
-    """The linker takes the provider out of an archive because the tracepoints' definition refers to it."""
+    """The linker takes the provider out of an archive because the tracepoints' definition refers to
+    it."""
     out = tools.out / "libparts.a"
     tools.run(["ar", "rc", out, tools.object("parts-tp.c")])
     return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), out)], None

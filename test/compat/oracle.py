@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-oracle.py [--write] [CASE...]: the same programs (compat.py), built with LTTng-UST and recorded by it: does it say
-what expected/ says? --write: makes these files of it. Needs Debian's liblttng-ust-dev and lttng-tools.
+oracle.py [--write] [CASE...]: the same programs (compat.py), built with LTTng-UST and recorded by
+it: does it say what expected/ says? --write: makes these files of it. Needs Debian's liblttng-
+ust-dev and lttng-tools.
 """
 
 import difflib

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-real.py [NAME...]: what others wrote for LTTng-UST, recompiled: sources of Debian packages, in build-compat/. Their providers
-are compiled with both tracers' headers; the events of QEMU, and the traces of examples, are compared event for event; Tor and
-zebra of FRR are built whole, run, and recorded. For 'make compat', which installs what this needs; it takes most of an hour.
+real.py [NAME...]: what others wrote for LTTng-UST, recompiled: sources of Debian packages, in
+build-compat/. Their providers are compiled with both tracers' headers; the events of QEMU, and
+the traces of examples, are compared event for event; Tor and zebra of FRR are built whole, run,
+and recorded. For 'make compat', which installs what this needs; it takes most of an hour.
 """
 
 import json
@@ -48,7 +49,8 @@ def say(name, text):
 
 
 def fetch(packages):
-    """Sources by apt-get, from where the machine gets its packages, with lists and caches of our own."""
+    """Sources by apt-get, from where the machine gets its packages, with lists and caches of our
+    own."""
     apt = TOP / "apt"
     for folder in ("parts", "lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs compiled with LTTng-UST's own headers and library (Debian package liblttng-ust-dev), not with Kymo's: recorded by
-'kymo record --with=lttng', their traces are those that LTTng makes of them (expected/).
+Programs compiled with LTTng-UST's own headers and library (Debian package liblttng-ust-dev), not
+with Kymo's: recorded by 'kymo record --with=lttng', their traces are those that LTTng makes of
+them (expected/).
 """
 
 import collections
@@ -101,7 +102,8 @@ def test_signals(k):
             for (int i = 0; i < 100; i++) tracepoint(binary, number, i, "main", inner);
             return 0; }""")
     text = record(k, ["-e", "binary:*"], [program])
-    # LTTng evaluates a field once for its size and once for its value only where it is a sequence: once here.
+    # LTTng evaluates a field once for its size and once for its value only where it is a sequence:
+    # once here.
     check(text.count('s = "main", inner = 7') == 100, f"100 events of main: {text[:500]}")
     check(text.count('s = "handler"') == 300 and text.count('n = 3, s = "handler", inner = 0') == 100, f"300 of handlers: {text[:900]}")
 
@@ -199,7 +201,8 @@ THREADS = """#include <pthread.h>
 
 
 def test_read_lock_inline(k):
-    """_LGPL_SOURCE: the program itself has the code of the read lock, and uses variables of the library for it."""
+    """_LGPL_SOURCE: the program itself has the code of the read lock, and uses variables of the
+    library for it."""
     program = build(k, THREADS, "-D_LGPL_SOURCE", "-Wl,--no-as-needed", "-llttng-ust-common")
     text = record(k, ["-e", "binary:*"], [program])
     check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
@@ -216,7 +219,8 @@ def test_beside_recompiled(k):
 
 
 def test_functions_of_the_program(k):
-    """A function that the program registers is called with the arguments of a tracepoint, whether somebody records or not."""
+    """A function that the program registers is called with the arguments of a tracepoint, whether
+    somebody records or not."""
     program = build(k, """#include <stdio.h>
         static int calls;
         static void called(void *data, int n, const char *s, binary_function f) { (void)s, (void)f; calls += n == 3 && data == &calls; }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Builds of projects that look for LTTng-UST find Kymo, when they are pointed to one directory: CMake, autoconf, meson,
-pkg-config, lttng-gen-tp and plain -llttng-ust. Kymo is installed to a directory of its own for this.
+Builds of projects that look for LTTng-UST find Kymo, when they are pointed to one directory:
+CMake, autoconf, meson, pkg-config, lttng-gen-tp and plain -llttng-ust. Kymo is installed to a
+directory of its own for this.
 """
 
 import os
@@ -155,7 +156,8 @@ def test_generator(k):
 
 
 def test_where_it_was_installed(k):
-    """A program loads the library from where it was installed, without a run path; and may be a static PIE."""
+    """A program loads the library from where it was installed, without a run path; and may be a
+    static PIE."""
     install(k)
     include = next((k.top / "root").rglob("include/kymo")).parent
     library = next(p for p in (k.top / "root").rglob("libkymo.so.0"))

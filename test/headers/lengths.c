@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is handed over for sequences, of lengths that a program may pass by mistake too: the sum of
- * lengths must not wrap, or a record is given room for less than is copied to it. The program is its
- * own tracer: it takes its events. Exit status: the number of events whose length was wrong.
+ * The pieces of sequences, of lengths that a program may pass by mistake too: the sum of
+ * lengths must not wrap, or a record is given room for less than is copied to it. The program is
+ * its own tracer: it takes its events. Exit status: the number of events whose length was wrong.
  */
 #include <kymo/tracepoint.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that are macros are replaced by what those stand for, in each form of event alike. The program
- * is its own tracer: it looks at its events. Exit status: the number of those with a wrong name, or 99.
+ * Names that are macros are replaced by what those stand for, in each form of event alike. The
+ * program is its own tracer: it looks at its events. Exit status: the number of those with a wrong
+ * name, or 99.
  */
 #include <kymo/tracepoint.h>
 

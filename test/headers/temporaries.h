@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that is its own tracer: EXPECT compares what the next event hands over with what it should. */
+/*
+ * A program that is its own tracer: EXPECT compares what the next event hands over with what it
+ * should.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +68,7 @@ extern "C"
 	(void)object;
 }
 
-/* What a record should be: numbers and letters that follow each other. */
+/* The wanted record: numbers and letters that follow each other. */
 static unsigned char want[1 << 20];
 static size_t n_want;
 

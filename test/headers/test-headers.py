@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so is use.c,
-which uses the macros: they are compiled only where they are used. And so it is for other forms of machine code.
-For these checks the headers lose the pragma that makes them system headers, which would hide the warnings. With
-it, use.c compiles without a warning where every warning is on.
-Mistakes do not compile, and the compiler's message says what they are.
-The other sources are programs that take their own events; they are run, also with the address sanitizer.
+Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so
+is use.c, which uses the macros: they are compiled only where they are used. And so it is for
+other forms of machine code. For these checks the headers lose the pragma that makes them system
+headers, which would hide the warnings. With it, use.c compiles without a warning where every
+warning is on. Mistakes do not compile, and the compiler's message says what they are. The other
+sources are programs that take their own events; they are run, also with the address sanitizer.
 
     test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM... COMPILER...
 """
@@ -24,7 +24,8 @@ M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 CODE = [[], ["-fPIC"], ["-fno-pie"], M32, ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
 SYSTEM = "#pragma GCC system_header\n"
-# Warnings about what programs do, not about what macros do, are off: unused macros and functions, padding.
+# Warnings about what programs do, not about what macros do, are off: unused macros and functions,
+# padding.
 GNU_STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Wconversion", "-Wsign-conversion", "-Wcast-qual", "-Wcast-align",
     "-Wdouble-promotion", "-Wformat=2", "-Wfloat-equal", "-Wswitch-enum", "-Wredundant-decls", "-Wpointer-arith", "-Wvla",
     "-Wmissing-declarations", "-pedantic", "-Werror"]
@@ -59,7 +60,8 @@ MISTAKES = {
     'kymo_event(shop, paid, kymo_enum(x, colour, n))': 'enum_colour',
 }
 
-# Values that are wider than their fields, which compilers find when they make code; and others that are not.
+# Values that are wider than their fields, which compilers find when they make code; and others that
+# are not.
 WIDE = ["kymo_i32(x, l)", "kymo_u32(x, u)", "kymo_u16(x, u)", "kymo_i8(x, l + n)", "kymo_x32(x, sizeof(n) + u)", "kymo_i32(x, d)",
     "kymo_net32(x, u)"]
 NARROW = ["kymo_i64(x, l)", "kymo_u32(x, sizeof(n))", "kymo_i32(x, 5L)", "kymo_u8(x, n)", "kymo_i16(x, n + 1)", "kymo_f32(x, d)",
@@ -73,7 +75,8 @@ def compile_text(compiler, language, standard, include, text, code=("-fsyntax-on
 
 
 def check_code(compiler, include, text):
-    """Compiles the text to each form of machine code that the compiler has; returns the number of failures."""
+    """Compiles the text to each form of machine code that the compiler has; returns the number of
+    failures."""
     failed = 0
     for language, standard in (("c", "c11"), ("c++", "c++11")):
         for code in CODE:
@@ -89,7 +92,7 @@ def check_code(compiler, include, text):
 
 
 def check_mistakes(compiler, include):
-    """Returns the number of mistakes that compile, or of which the compiler tells something else."""
+    """Returns the number of mistakes that compile, or of which the compiler says something else."""
     failed = 0
     for language, standard in STANDARDS:
         for mistake, wanted in {"(void)n": "", **MISTAKES}.items():

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma GCC system_header
-/* The macros of a provider's header, for files that use its tracepoints. Read again after each provider's probes were made. */
+/*
+ * The macros of a provider's header, for files that use its tracepoints. Read again after each
+ * provider's probes were made.
+ */
 /* clang-format off */
 #include <lttng/kymo-nothing.h>
 #undef LTTNG_UST_TRACEPOINT_EVENT

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What <lttng/tracef.h> and <lttng/tracelog.h> share: an event whose last field is the text of a message. */
+/*
+ * <lttng/tracef.h> and <lttng/tracelog.h> share this: an event whose last field is the text of a
+ * message.
+ */
 #ifndef KYMO_LTTNG_FORMAT_H
 #define KYMO_LTTNG_FORMAT_H
 

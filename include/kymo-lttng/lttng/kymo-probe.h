@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of providers: what TRACEPOINT_EVENT and its like become where TRACEPOINT_CREATE_PROBES is defined.
+ * Events of providers: what TRACEPOINT_EVENT and its like become where TRACEPOINT_CREATE_PROBES is
+ * defined.
  *
- * TP_FIELDS holds fields one behind the other, without commas. Each becomes (KIND, how, arguments...), so the whole a
- * sequence of brackets: an operation followed by it takes the first bracket and leaves behind the code for it and the
- * operation's other name, which takes the next. `how` is REC for what is recorded, or ASIDE for what only filters see
- * (_nowrite): an operation is done for one of the two. The operations are those of <kymo/tracepoint.h>:
+ * TP_FIELDS holds fields one behind the other, without commas. Each becomes (KIND, how,
+ * arguments...), so the whole a sequence of brackets: an operation followed by it takes the first
+ * bracket and leaves behind the code for it and the operation's other name, which takes the next.
+ * `how` is REC for what is recorded, or ASIDE for what only filters see (_nowrite): an operation is
+ * done for one of the two. The operations are those of <kymo/tracepoint.h>:
  *
  *	DESC	its entry in the static table of fields
  *	ROOM	bytes it may need in the scratch buffer
@@ -119,7 +121,10 @@
 
 /* --- what is done for each field --- */
 
-/* Operations: two names each, which take turns, because a macro is not expanded within itself; and one for where the fields end. */
+/*
+ * Operations: two names each, which take turns, because a macro is not expanded within itself; and
+ * one for where the fields end.
+ */
 #define KYMO__LTTNG_EACH(op, fields) KYMO__LTTNG_CLOSE(KYMO__LTTNG_##op##_A fields)
 #define KYMO__LTTNG_CLOSE(...) KYMO__LTTNG_CLOSE_(__VA_ARGS__)
 #define KYMO__LTTNG_CLOSE_(...) __VA_ARGS__##_END
@@ -243,7 +248,10 @@
 #define KYMO__LTTNG_VALUE_MORE_LAST(type, name) name,
 #define KYMO__LTTNG_NO_VALUE_MORE
 
-/* C++ lets instances have arguments of other types than their class: these are not recorded, as LTTng does not. */
+/*
+ * C++ lets instances have arguments of other types than their class: these are not recorded, as
+ * LTTng does not.
+ */
 #ifdef __cplusplus
 #define KYMO__LTTNG_OTHER_ARGS(provider, cls) \
 	template <typename... kymo__types> static void kymo__lttng_record_##provider##___##cls(kymo__types...) {}
@@ -288,7 +296,10 @@
 
 /* clang-format on */
 
-/* The compiler is not to know what lies there: it would warn of text that is shorter than its field. */
+/*
+ * The compiler is not to know what lies there: it would warn of text that is shorter than its
+ * field.
+ */
 static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *ptr)
 {
 	__asm__("" : "+r"(ptr));
@@ -296,8 +307,8 @@ static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *
 }
 
 /*
- * n bytes of text, with NULs behind its end: what lies behind it there is not looked at, unless that is a lot, and
- * the program has said that it is there.
+ * n bytes of text, with NULs behind its end: what lies behind it there is not looked at, unless
+ * that is a lot, and the program has said that it is there.
  */
 static inline __attribute__((unused)) void kymo__lttng_put_text(
 	struct kymo__cursor *c, const void *text, size_t n)
@@ -325,7 +336,10 @@ static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
 		c->len = KYMO__TOO_LARGE;
 }
 
-/* Before the fields that only filters see: returns whether there are filters. What is recorded ends here, *ret_first pieces long. */
+/*
+ * Before the fields that only filters see: returns whether there are filters. The recorded part
+ * ends here, *ret_first pieces long.
+ */
 static inline __attribute__((unused)) int kymo__lttng_put_aside(
 	const struct kymo_event *event, struct kymo__cursor *c, size_t *ret_first)
 {

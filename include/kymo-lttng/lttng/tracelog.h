@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelog(TRACE_INFO, "like printf %d", n): an event lttng_ust_tracelog:TRACE_INFO with fields line, file, func, msg. */
+/*
+ * tracelog(TRACE_INFO, "like printf %d", n): an event lttng_ust_tracelog:TRACE_INFO with fields
+ * line, file, func, msg.
+ */
 #ifndef KYMO_LTTNG_TRACELOG_H
 #define KYMO_LTTNG_TRACELOG_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma GCC system_header
 /*
- * The end of a provider's header. Where TRACEPOINT_CREATE_PROBES is defined, that header is read again, and its macros
- * make the events then. No guard: each provider's header includes it.
+ * The end of a provider's header. If TRACEPOINT_CREATE_PROBES is defined, that header is read
+ * again, and its macros make the events then. No guard: each provider's header includes it.
  */
 #include <lttng/ust-api-compat.h>
 
@@ -28,14 +28,17 @@
 #define LTTNG_UST_TRACEPOINT_PROVIDER TRACEPOINT_PROVIDER
 #endif
 
-#undef LTTNG_UST_TRACEPOINT_CREATE_PROBES /* the header ends with this file, which has nothing to do then */
+#undef LTTNG_UST_TRACEPOINT_CREATE_PROBES /* the header ends with this file */
 #if LTTNG_UST_COMPAT_API(0)
 #undef TRACEPOINT_CREATE_PROBES
 #define TRACEPOINT_HEADER_MULTI_READ
 #endif
 #define LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ
 
-/* Read three times, because a class, or an enumeration, may stand behind what uses it: enumerations, classes, events. */
+/*
+ * Read three times, because a class, or an enumeration, may stand behind what uses it:
+ * enumerations, classes, events.
+ */
 #include <lttng/kymo-nothing.h>
 #undef LTTNG_UST_TRACEPOINT_ENUM
 #define LTTNG_UST_TRACEPOINT_ENUM(provider, name, values) KYMO__LTTNG_ENUM(provider, name, values)

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that were written for LTTng-UST (2.7 to 2.16), recompiled: their tracepoint providers, as lttng-ust(3) describes
- * them, become events of Kymo's. This header and those beside it take the place of LTTng-UST's; `kymo-lttng.pc` has the
- * flags. docs/lttng-compat.md of the sources says what is supported. New programs use <kymo/tracepoint.h>.
+ * Programs that were written for LTTng-UST (2.7 to 2.16), recompiled: their tracepoint providers,
+ * as lttng-ust(3) describes them, become events of Kymo's. This header and those beside it take the
+ * place of LTTng-UST's; `kymo-lttng.pc` has the flags. docs/lttng-compat.md of the sources says
+ * what is supported. New programs use <kymo/tracepoint.h>.
  *
- * How it is done. A tracepoint, its definition, and its event may be in three objects, which may be loaded and unloaded
- * separately, and find each other by name:
+ * How it is done. A tracepoint, its definition, and its event may be in three objects, which may be
+ * loaded and unloaded separately, and find each other by name:
  *
- *	TRACEPOINT_EVENT	declares the tracepoint: a state, `kymo_lttng_PROVIDER___NAME`, which says whether it is enabled
+ *	TRACEPOINT_EVENT	declares the tracepoint: a state, `kymo_lttng_PROVIDER___NAME`
  *	TRACEPOINT_DEFINE	defines that state, and lists it as a LINK (<kymo/types.h>)
  *	TRACEPOINT_CREATE_PROBES	makes the event: a table of fields, and a probe, which records; in <lttng/tracepoint-event.h>
  *
- * The tracer puts the address of the event's probe into the state, and tracepoints call it with their arguments.
+ * The tracer puts the address of the event's probe into the state, and tracepoints call it with
+ * their arguments.
  *
- * All names are there in two spellings: that of version 0 of the interface (TRACEPOINT_EVENT, ctf_integer, tracepoint) and
- * that of version 1 (LTTNG_UST_TRACEPOINT_EVENT, lttng_ust_field_integer, lttng_ust_tracepoint).
+ * All names are there in two spellings: that of version 0 of the interface (TRACEPOINT_EVENT,
+ * ctf_integer, tracepoint) and that of version 1 (LTTNG_UST_TRACEPOINT_EVENT,
+ * lttng_ust_field_integer, lttng_ust_tracepoint).
  */
 #ifndef KYMO_LTTNG_TRACEPOINT_H
 #define KYMO_LTTNG_TRACEPOINT_H
 
 #pragma GCC system_header
 
-/* What programs have come to rely on. */
+/* Programs rely on these. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,7 +46,10 @@
 
 /* clang-format off */
 
-/* At most 32 arguments. "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single word "void", are no arguments. */
+/*
+ * At most 32 arguments. "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single
+ * word "void", are no arguments.
+ */
 #define KYMO__LTTNG_COUNT(...) KYMO__LTTNG_COUNT_(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define KYMO__LTTNG_COUNT_(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, count, ...) count
 #define KYMO__LTTNG_ARGS(form, args) KYMO__APPLY_CAT(KYMO__LTTNG_ARGS_, KYMO__LTTNG_COUNT args)(KYMO__LTTNG_##form, KYMO__LTTNG_NO_##form, KYMO__UNWRAP(args))
@@ -125,7 +131,10 @@
 
 #define LTTNG_UST_TP_ARGS(...) (__VA_ARGS__)
 
-/* Of a provider that is part of the program or of a library that it is linked with: makes the linker take it out of an archive. */
+/*
+ * Of a provider that is part of the program or of a library that it is linked with: makes the
+ * linker take it out of an archive.
+ */
 struct KYMO__HIDDEN kymo__lttng_link {
 	struct kymo_event event;
 	const int *provider;
@@ -174,7 +183,10 @@ struct KYMO__HIDDEN kymo__lttng_link {
 		KYMO__IN_LIST = &kymo__link_##provider##___##name.event;
 #endif
 
-/* Where a program asks for them, as LTTng-UST does when it is built for them: probes of SystemTap's, of at most 12 arguments. */
+/*
+ * Probes of SystemTap's, of at most 12 arguments, if a program asks for them, as LTTng-UST does
+ * when it is built for them.
+ */
 #ifdef LTTNG_UST_HAVE_SDT_INTEGRATION
 #include <sys/sdt.h>
 #define KYMO__LTTNG_SDT(provider, ...) KYMO__APPLY_CAT(KYMO__LTTNG_SDT_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__)
@@ -258,7 +270,10 @@ static inline void tracepoint_disable_destructors(void)
 {
 }
 
-/* What these say when a provider's header is read by who uses its tracepoints; <lttng/tracepoint-event.h> has others. */
+/*
+ * The meaning of these when a file that uses tracepoints reads a provider's header;
+ * <lttng/tracepoint-event.h> has others.
+ */
 #include <lttng/kymo-declare.h>
 
 /* clang-format on */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* LTTNG_UST_COMPAT_API_VERSION: the oldest version of the interface whose names a program wants; 0 if it does not say. */
+/*
+ * LTTNG_UST_COMPAT_API_VERSION: the oldest version of the interface whose names a program wants; 0
+ * if it does not say.
+ */
 #ifndef KYMO_LTTNG_UST_API_COMPAT_H
 #define KYMO_LTTNG_UST_API_COMPAT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs use of LTTng-UST's header of this name. */
+/* The part of LTTng-UST's header of this name that programs use. */
 #ifndef KYMO_LTTNG_UST_COMPILER_H
 #define KYMO_LTTNG_UST_COMPILER_H
 

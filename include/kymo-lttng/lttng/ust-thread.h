@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A call that LTTng-UST wants in threads whose first event is in a signal handler. Kymo needs none: it does nothing. */
+/*
+ * A call that LTTng-UST wants in threads whose first event is in a signal handler. Kymo needs none:
+ * it does nothing.
+ */
 #ifndef KYMO_LTTNG_UST_THREAD_H
 #define KYMO_LTTNG_UST_THREAD_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of LTTng-UST 2.0 to 2.12 that <lttng/ust-fork.h> and <lttng/ust-thread.h> took the place of. */
+/*
+ * The header of LTTng-UST 2.0 to 2.12 that <lttng/ust-fork.h> and <lttng/ust-thread.h> took the
+ * place of.
+ */
 #ifndef KYMO_LTTNG_UST_H
 #define KYMO_LTTNG_UST_H
 

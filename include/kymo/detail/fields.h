@@ -2,8 +2,9 @@
 /*
  * How <kymo/tracepoint.h> works: the macros. Names with two underscores are not for programs.
  *
- * A field is written kymo_u64(name, value), where kymo_u64 is not a macro. The prefix KYMO__F_ turns
- * it into `KIND, (arguments)`. An operation turns that into the macro of this operation and kind:
+ * A field is written kymo_u64(name, value), where kymo_u64 is not a macro. The prefix KYMO__F_
+ * turns it into `KIND, (arguments)`. An operation turns that into the macro of this operation and
+ * kind:
  *
  *	DESC	the field's entry in the static table of fields
  *	ROOM	the number of bytes that the field may need in the scratch buffer
@@ -81,7 +82,10 @@
 #define KYMO__EACH_32(op, n, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30, f31) op(f1) op(f2) op(f3) op(f4) op(f5) op(f6) op(f7) op(f8) op(f9) op(f10) op(f11) op(f12) op(f13) op(f14) op(f15) op(f16) op(f17) op(f18) op(f19) op(f20) op(f21) op(f22) op(f23) op(f24) op(f25) op(f26) op(f27) op(f28) op(f29) op(f30) op(f31)
 #define KYMO__EACH_33(op, n, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30, f31, f32) op(f1) op(f2) op(f3) op(f4) op(f5) op(f6) op(f7) op(f8) op(f9) op(f10) op(f11) op(f12) op(f13) op(f14) op(f15) op(f16) op(f17) op(f18) op(f19) op(f20) op(f21) op(f22) op(f23) op(f24) op(f25) op(f26) op(f27) op(f28) op(f29) op(f30) op(f31) op(f32)
 
-/* What is no kind of field remains in the name that compilers do not know: KYMO__DESC_KYMO__F_kymo_integer. */
+/*
+ * Another name than that of a kind of field remains in the name that compilers do not know:
+ * KYMO__DESC_KYMO__F_kymo_integer.
+ */
 #define KYMO__OP(op, ...) KYMO__OP_(op, __VA_ARGS__, , )
 #define KYMO__OP_(op, kind, args, ...) op##kind args
 #define KYMO__DESC(field) KYMO__OP(KYMO__DESC_, KYMO__F_##field)
@@ -274,7 +278,10 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__F_kymo_blob(n, ...) KYMO__BLOB(__VA_ARGS__, MEDIA_BLOB, BLOB, 0), (n, __VA_ARGS__)
 #define KYMO__BLOB(a, b, c, kind, ...) kind
 
-/* Up to this many bytes are copied to the scratch buffer; what is longer is copied from where it is. */
+/*
+ * Up to this many bytes are copied to the scratch buffer; what is longer is copied from where it
+ * is.
+ */
 #define KYMO__INLINE_MAX 64
 #define KYMO__INLINE(bytes) ((bytes) <= KYMO__INLINE_MAX ? (bytes) : 0)
 
@@ -357,9 +364,9 @@ typedef uintptr_t kymo__ptr;
 #define KYMO__PUT_MEDIA_BLOB(n, media, p, c) kymo__put_u8(&kymo__c, 0), KYMO__PUT_BLOB(n, p, c)
 
 /*
- * Puts the event into the object's list: a pointer in section kymo_events, which linkers are to keep even where
- * they drop what nothing refers to. In C++ by assembly, because a function may be a template or inline, and GCC
- * refuses to mix those with others in one section of variables.
+ * Puts the event into the object's list: a pointer in section kymo_events, which linkers are to
+ * keep even where they drop what nothing refers to. In C++ by assembly, because a function may be a
+ * template or inline, and GCC refuses to mix those with others in one section of variables.
  */
 #ifdef __has_attribute
 #if __has_attribute(retain)
@@ -391,7 +398,10 @@ typedef uintptr_t kymo__ptr;
 #else
 #define KYMO__ASM __asm__ __volatile__
 #endif
-/* How to write an address that the linker knows: most constraints refuse it in position-independent code. */
+/*
+ * How to write an address that the linker knows: most constraints refuse it in position-independent
+ * code.
+ */
 #if defined(__x86_64__) || defined(__i386__)
 #define KYMO__SYMBOL "%p0"
 #define KYMO__ADDRESS(event) "X"(event)
@@ -404,7 +414,10 @@ typedef uintptr_t kymo__ptr;
 #endif
 #endif
 
-/* A function to call when the tracer is loaded later than the object; and the note by which it is found (KYMO_NOTE_LATE). */
+/*
+ * A function to call when the tracer is loaded later than the object; and the note by which it is
+ * found (KYMO_NOTE_LATE).
+ */
 #define KYMO__LATE(function) \
 	static void (*const function##_late)(void) KYMO__IN_SECTION("kymo_late") = function;
 __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
@@ -430,7 +443,8 @@ __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 
 /*
  * The memory of a record: a scratch buffer, a list of pieces, and a cursor. kymo__n has the size of
- * KYMO__PIECES; KYMO__DEEP and more: the record has fields of <kymo/nested.h>, which need a second list.
+ * KYMO__PIECES; KYMO__DEEP and more: the record has fields of <kymo/nested.h>, which need a second
+ * list.
  */
 #define KYMO__BUFFERS(room, pieces) \
 	unsigned char kymo__room[KYMO_SCRATCH_SLACK room]; \
@@ -462,7 +476,9 @@ __asm__(".pushsection .note.kymo, \"a\", %note\n\t"
 		!(__builtin_constant_p(v) && (int64_t)(kymo__##T)(v) == (int64_t)(v)) ? kymo__too_wide() : (void)0), (v))
 #endif
 
-/* A class is a table of fields and a function that records an event of it; an instance calls that. */
+/*
+ * A class is a table of fields and a function that records an event of it; an instance calls that.
+ */
 #define KYMO__CLASS(provider, cls, ...) \
 	static const struct kymo_field kymo__fields_##provider##__##cls[] __attribute__((unused)) = { \
 		KYMO__EACH(KYMO__DESC, __VA_ARGS__) KYMO__NO_FIELD}; \

@@ -16,13 +16,13 @@
 #endif
 
 /*
- * Makes the object's events known to the tracer: once for each executable or shared object, however many
- * of its sources include this header (weak and hidden: the linker keeps one of each). The library is used if it
- * is part of the program (static, linked or preloaded), else loaded if it is installed, else done without, until the
- * program loads it itself.
+ * Makes the object's events known to the tracer: once for each executable or shared object, however
+ * many of its sources include this header (weak and hidden: the linker keeps one of each). The
+ * library is used if it is part of the program (static, linked or preloaded), else loaded if it is
+ * installed, else done without, until the program loads it itself.
  *
- * Functions that may be missing are called by weak names of our own, so that a use of the program's own, of dlopen
- * say, remains as strong as it was.
+ * Functions that may be missing are called by weak names of our own, so that a use of the program's
+ * own, of dlopen say, remains as strong as it was.
  */
 KYMO__C_BEGIN
 void kymo_object_register(struct kymo_object *object);
@@ -44,8 +44,8 @@ extern const struct kymo_event *const __stop_kymo_events[]
 extern struct kymo_object kymo__object;
 extern void (*kymo__leave)(struct kymo_object *);
 /*
- * Priority: before the constructors of C++ objects, which may have events. It stands in the declaration, because
- * GCC's -flto forgets one that is only in the definition that follows.
+ * Priority: before the constructors of C++ objects, which may have events. It stands in the
+ * declaration, because GCC's -flto forgets one that is only in the definition that follows.
  */
 void kymo__object_loaded(void) __attribute__((constructor(101)));
 void kymo__object_again(void);
@@ -56,8 +56,8 @@ __attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
 __attribute__((weak, visibility("hidden"))) void (*kymo__leave)(struct kymo_object *) = NULL;
 
 /*
- * The tracer library, or NULL. A static program may have dlopen, but the C library that libkymo would bring along
- * does not live in it: there, the program has no symbols that could be found.
+ * The tracer library, or NULL. A static program may have dlopen, but the C library that libkymo
+ * would bring along does not live in it: there, the program has no symbols that could be found.
  */
 static inline __attribute__((unused)) void *kymo__library(void)
 {
@@ -84,7 +84,9 @@ static inline __attribute__((unused)) void *kymo__find(const char *name)
 	return library ? kymo__weak_dlsym(library, name) : NULL;
 }
 
-/* The same where the object has been registered with that tracer, which is not part of the program. */
+/*
+ * The same where the object has been registered with that tracer, which is not part of the program.
+ */
 static inline __attribute__((unused)) void *kymo__find_own(const char *name)
 {
 	return kymo__weak_register || !kymo__leave ? NULL : kymo__find(name);

@@ -17,7 +17,7 @@
 
 #include <kymo/detail/fields.h>
 
-/* Where the next byte of the record goes, and what of it is closed already. */
+/* The place of the next byte of a record, and the part of it that is closed already. */
 struct kymo__cursor {
 	unsigned char *p;     /* in the scratch buffer */
 	unsigned char *start; /* of the part of the scratch buffer that is not in the list yet */
@@ -26,7 +26,10 @@ struct kymo__cursor {
 	struct kymo_piece *list;
 };
 
-/* No sub-buffer has room for this: discarded as too large, and counted. Sums that stop there do not wrap. */
+/*
+ * No sub-buffer has room for this: discarded as too large, and counted. Sums that stop there do not
+ * wrap.
+ */
 #define KYMO__TOO_LARGE (SIZE_MAX / 3)
 
 /*
@@ -143,7 +146,7 @@ static inline __attribute__((unused)) void kymo__put_piece(
 	}
 	if (len) {
 		piece->ptr = ptr;
-		/* Where the length does not fit, the sum is too large anyway. */
+		/* If the length does not match, the sum is too large anyway. */
 		piece->len = (uint32_t)len;
 		piece->flags = flags;
 		if (len < KYMO__TOO_LARGE && c->len < KYMO__TOO_LARGE)
@@ -181,8 +184,8 @@ static inline __attribute__((unused)) void kymo__put_sequence(
 }
 
 /*
- * Copies n bytes of text, by words where there is one. The text may change meanwhile (another thread): what is
- * copied ends where a NUL was copied. Returns its length.
+ * Copies n bytes of text, by words where there is one. The text may change meanwhile (another
+ * thread): what is copied ends where a NUL was copied. Returns its length.
  */
 static inline __attribute__((unused)) size_t kymo__copy_text(
 	unsigned char *to, const char *from, size_t n)
@@ -271,7 +274,10 @@ static inline __attribute__((unused)) void kymo__put_string_sequence(
 		c->len = KYMO__TOO_LARGE;
 }
 
-/* Where there can be no pieces, all fields are scalars, and the record takes all of the room. Both are constants. */
+/*
+ * If there can be no pieces, all fields are scalars, and the record takes all of the room. Both
+ * are constants.
+ */
 static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 	const struct kymo_event *event, struct kymo__cursor *c, unsigned char *room, size_t size,
 	int may_have_pieces)
@@ -294,13 +300,13 @@ static inline __attribute__((always_inline, unused)) void kymo__hand_over(
 }
 
 /*
- * Fields that have fields (<kymo/nested.h>) are put by functions, whose temporaries are to live until
- * the record is handed over. So these functions do not return before. In the list of a record there
- * are two entries for such a field: its function with its data, and KYMO__NESTED among the flags of
- * the first. kymo__walk goes through the list and calls the functions. Each puts a part of the record,
- * whose list it passes to kymo__descend, which goes through that in the same way and returns to the
- * rest of the list above. `finish`, at the end of all lists, gets the entries that were found, in the
- * order of the fields.
+ * Fields that have fields (<kymo/nested.h>) are put by functions, whose temporaries are to live
+ * until the record is handed over. So these functions do not return before. In the list of a record
+ * there are two entries for such a field: its function with its data, and KYMO__NESTED among the
+ * flags of the first. kymo__walk goes through the list and calls the functions. Each puts a part of
+ * the record, whose list it passes to kymo__descend, which goes through that in the same way and
+ * returns to the rest of the list above. `finish`, at the end of all lists, gets the entries that
+ * were found, in the order of the fields.
  */
 struct KYMO__HIDDEN kymo__walk;
 typedef void (*kymo__value_fn)(struct kymo__cursor *at, struct kymo__walk *walk, void *data);
