@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "analysis/count.h"
+#include "analysis/tally.h"
 #include "cli/select.h"
 #include "cli/trace.h"
 #include "reader/format.h"
@@ -268,8 +269,58 @@ static void warn(void *arg, const char *text)
 	cli_warn(arg, "%s", text);
 }
 
+/* --- by the values of fields --- */
+
+static int print_groups_json(struct cli *cli, const struct ky_tally *g, const char *by)
+{
+	struct ky_buf b = {0};
+
+	ky_buf_printf(&b, "{\"ok\": true, \"events\": %" PRIu64 ", \"by\": ", g->n_events);
+	ky_format_json_string(&b, by, strlen(by));
+	ky_buf_puts(&b, ", \"groups\": [");
+	for (size_t i = 0; i < g->n; i++) {
+		ky_buf_puts(&b, i ? ", {\"key\": " : "{\"key\": ");
+		ky_format_json_string(&b, g->by_n[i]->key, g->by_n[i]->len);
+		ky_buf_printf(&b, ", \"events\": %" PRIu64 "}", g->by_n[i]->n);
+	}
+	ky_buf_printf(&b, "], \"others\": %" PRIu64 "}", g->n_others);
+	if (!b.error)
+		cli_print_json(cli, b.data);
+	ky_buf_deinit(&b);
+	return CLI_OK;
+}
+
+static int print_groups(struct cli *cli, const struct ky_tally *g, const char *by)
+{
+	printf("%12s  %6s  %s\n", "events", "share", cli_safe(cli, by));
+	for (size_t i = 0; i < g->n; i++)
+		printf("%12" PRIu64 "  %5.1f%%  %s\n", g->by_n[i]->n,
+			100.0 * (double)g->by_n[i]->n / (double)g->n_events,
+			cli_safe(cli, g->by_n[i]->key));
+	if (g->n_others)
+		printf("%12" PRIu64 "  of other values\n", g->n_others);
+	return CLI_OK;
+}
+
+static int run_groups(struct cli *cli, const struct ky_query *query, const char *by,
+	const struct ky_trace_reader_options *options)
+{
+	struct ky_tally g;
+	int r = ky_tally_collect(&g, query, by, options);
+
+	if (r == -EINVAL)
+		r = cli_usage(cli, "bad list of fields '%s'", by);
+	else if (r < 0)
+		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
+	else
+		r = cli->json ? print_groups_json(cli, &g, by) : print_groups(cli, &g, by);
+	ky_tally_deinit(&g);
+	return r;
+}
+
 static int run(struct cli *cli)
 {
+	const char *by = cli_get(cli, "by");
 	const struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct cli_selection selection;
@@ -283,7 +334,9 @@ static int run(struct cli *cli)
 	if (r)
 		return r;
 	r = cli_select_apply(cli, &selection, reader, &query);
-	if (!r) {
+	if (!r && by) {
+		r = run_groups(cli, &query, by, &options);
+	} else if (!r) {
 		r = collect(&s, &query, &options);
 		if (r < 0)
 			r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
@@ -299,13 +352,15 @@ static int run(struct cli *cli)
 }
 
 static const struct cli_option options_of_stat[] = {
+	{"by", 0, "NAME,...",
+		"count by values: name, process, thread, cpu, stream, or a field or context"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
 
 const struct cli_command cmd_stat = {
 	.name = "stat",
-	.synopsis = "[TRACE]... " CLI_SELECT_SYNOPSIS,
+	.synopsis = "[TRACE]... [--by=NAME,...] " CLI_SELECT_SYNOPSIS,
 	.help = "count the events of a trace, recorded and discarded; report how long spans took",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are counted together; without it,\n"

@@ -659,6 +659,23 @@ def test_stat_selection(k):
     k.kymo("stat", str(trace), "--begin=99:00:00", status=2)
 
 
+def test_stat_by(k):
+    """Counts by the values of fields are those of the text."""
+    trace = lttng(k, "lttng-uid")
+    text = raw(k, [CLI, "view", trace])[0].decode(errors="replace").splitlines()
+    cpus = [re.search(r"cpu_id = (\d+)", line)[1] for line in text]
+    names = [line.partition(": {")[0].rpartition(" ")[2] for line in text]
+    for by, keys in (("cpu", cpus), ("name", names), ("name,cpu_id", [f"{n}  {c}" for n, c in zip(names, cpus)])):
+        stat = k.kymo_json("stat", trace, f"--by={by}")
+        equal({g["key"]: g["events"] for g in stat["groups"]}, {key: keys.count(key) for key in keys}, by)
+        counts = [g["events"] for g in stat["groups"]]
+        equal((counts, stat["events"]), (sorted(counts, reverse=True), len(text)), f"order of {by}")
+    stat = k.kymo_json("stat", trace, "--by=nowhere", "-e", names[0])
+    equal(stat["groups"], [{"key": "-", "events": names.count(names[0])}], "a field that no event has")
+    check(names[0] in k.kymo("stat", trace, "--by=name").stdout, "no name in the text")
+    k.kymo("stat", trace, "--by=", status=2)
+
+
 def test_json_origin(k):
     """Each object names its host and its trace."""
     for name in ("a", "b"):

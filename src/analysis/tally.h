@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts the events of a query by the values of fields: "name", "process", "thread", "cpu",
+ * "stream", or any field or context. Several names with commas between them make one key.
+ */
+#ifndef ANALYSIS_TALLY_H
+#define ANALYSIS_TALLY_H
+
+#include "base/htab.h"
+#include "reader/query.h"
+
+#define KY_TALLY_MAX 65536 /* further keys are counted as one */
+
+struct ky_tally_key {
+	struct ky_hnode node;
+	uint64_t n;
+	size_t len;
+	char key[]; /* NUL-terminated, as text shows values; "-" where an event has no such field */
+};
+
+struct ky_tally {
+	struct ky_htab table;	    /* struct ky_tally_key */
+	struct ky_tally_key **by_n; /* owned; the most frequent first */
+	size_t n;
+	uint64_t n_events, n_others; /* n_others: of keys beyond the limit */
+};
+
+/* 0, -EINVAL if `by` has an empty name or too many, or -ENOMEM. ky_tally_deinit in any case. */
+int ky_tally_collect(struct ky_tally *g, const struct ky_query *q, const char *by,
+	const struct ky_trace_reader_options *options);
+void ky_tally_deinit(struct ky_tally *g);
+
+#endif
