@@ -14,12 +14,12 @@
 #include "proto/desc.h"
 #include "svc/msg-conn.h"
 
-#define USER_APPS_MAX	4096u
-#define USER_EVENTS_MAX 65536u
-#define USER_BYTES_MAX	(128u << 20) /* of descriptions, and tables of programs */
+#define USER_APPS_MAX	     4096u
+#define USER_EVENTS_MAX	     65536u
+#define USER_BYTES_MAX	     (128u << 20) /* of descriptions, and tables of programs */
 #define USER_PATIENCE_NS     UINT64_C(2000000000)
 #define USER_PATIENCE_REGAIN 10
-#define USER_QUEUE_MAX	(64u << 20)  /* of messages that programs have not read */
+#define USER_QUEUE_MAX	     (64u << 20) /* of messages that programs have not read */
 
 struct user {
 	struct ky_list node;

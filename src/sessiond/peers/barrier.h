@@ -48,9 +48,9 @@ struct ticket {
 	enum ticket_kind kind;
 	uint32_t key;
 	pid_t pid; /* of the peer, if it is an application whose state in /proc may be read; else 0 */
-	struct user *user;	/* whose patience extends the timeout for this peer; NULL: unlimited */
+	struct user *user; /* whose patience extends the timeout for this peer; NULL: unlimited */
 	struct proc_run silent; /* of its listener's thread, when it was silent at first */
-	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
+	bool trusted;		/* extend the timeout for this peer: it is one of our own daemons */
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
