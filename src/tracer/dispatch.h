@@ -15,8 +15,8 @@
  *     fit in the short writers
  *
  * All of them end in ky_record_into for each hook, or do the same in fewer instructions. A thread
- * may go on calling what was chosen before; so each function is right for any hooks, and only slower
- * or faster.
+ * may go on calling what was chosen before; so each function is right for any hooks, and only
+ * slower or faster.
  */
 #ifndef TRACER_DISPATCH_H
 #define TRACER_DISPATCH_H
@@ -24,8 +24,8 @@
 #include "tracer/tracer.h"
 
 /*
- * Fills in what is right for these hooks. from: the recording function notes its caller and looks at
- * tracer_only.
+ * Fills in what is right for these hooks. from: the recording function notes its caller and looks
+ * at tracer_only.
  */
 void tracer_dispatch(struct kymo_event_state *ret_state, struct ky_hook *hooks, bool from);
 
