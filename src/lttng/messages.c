@@ -132,7 +132,6 @@ EXPORT void lttng_ust__tracef(const char *format, ...)
 	X(DEBUG)
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#pragma GCC diagnostic ignored "-Wsuggest-attribute=format"
 LEVELS(TRACELOG)
 
 #define LISTED(LEVEL)                                                                              \
