@@ -83,18 +83,26 @@ static struct ky_explain_thread *find_thread(
 	return NULL;
 }
 
-/* Threads of one process share the counters of the first of them. */
-static void set_process(struct ky_explain *x, struct ky_explain_thread *t, int64_t pid)
+/* Threads of one process share the counters of the first of them. 0 or -ENOMEM. */
+static int set_process(struct ky_explain *x, struct ky_explain_thread *t, int64_t pid)
 {
+	const uint64_t key[] = {t->is_second, t->host, (uint64_t)pid};
+	uint32_t hash = ky_hash(key, sizeof(key));
+	bool is_first = t->process == t->number && t->pid >= 0;
+
 	t->pid = pid;
-	for (size_t i = 0; i < x->threads.n; i++) {
-		const struct ky_explain_thread *o = x->threads.v[i];
+	for (struct ky_hnode *n = ky_htab_first(&x->by_pid, hash); n; n = ky_htab_next(n)) {
+		const struct ky_explain_thread *o = ky_container_of(
+			n, struct ky_explain_thread, process_node);
 
 		if (o->pid == pid && o->is_second == t->is_second && o->host == t->host) {
-			t->process = (uint32_t)i;
-			return;
+			t->process = o->number;
+			return 0;
 		}
 	}
+	/* A thread number may be used again by another process: it is listed once. */
+	t->process = t->number;
+	return is_first ? 0 : ky_htab_add(&x->by_pid, &t->process_node, hash);
 }
 
 uint32_t ky_explain_thread(
@@ -117,8 +125,8 @@ uint32_t ky_explain_thread(
 		if (ky_htab_add(&x->by_tid, &t->node, hash) < 0)
 			return UINT32_MAX;
 	}
-	if (pid >= 0 && t->pid != pid)
-		set_process(x, t, pid);
+	if (pid >= 0 && t->pid != pid && set_process(x, t, pid) < 0)
+		return UINT32_MAX;
 	return t->number;
 }
 
@@ -166,6 +174,7 @@ void ky_explain_deinit(struct ky_explain *x)
 		free(x->threads.v[i]);
 	ky_vec_deinit(&x->threads);
 	ky_htab_deinit(&x->by_tid);
+	ky_htab_deinit(&x->by_pid);
 	ky_vec_deinit(&x->keys);
 	ky_vec_deinit(&x->company);
 	ky_components_deinit(&x->components);

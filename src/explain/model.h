@@ -147,6 +147,7 @@ struct ky_instance {
 
 struct ky_explain_thread {
 	struct ky_hnode node;
+	struct ky_hnode process_node;
 	uint32_t number;
 	bool is_second;
 	uint32_t host;
@@ -162,6 +163,7 @@ struct ky_explain {
 	struct ky_components components;
 	KY_VEC(struct ky_explain_thread *) threads; /* owned */
 	struct ky_htab by_tid;
+	struct ky_htab by_pid; /* the first thread of each process, by process_node */
 	KY_VEC(struct ky_trait_key) keys;
 	struct ky_htab by_key;
 	KY_VEC(uint32_t) company; /* names, in the order in which they were met */
