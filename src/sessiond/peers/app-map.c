@@ -115,7 +115,7 @@ static int learn_event(struct app *a, uint32_t index, struct ky_bytes bytes)
 	return 0;
 }
 
-/* `status` reports conflicts as long as they last (model/conflict.h); the log has them once. */
+/* `status` reports conflicts as long as they last (model/set-event.h); the log has them once. */
 static void log_conflict(const struct channel *c, struct set_event *e)
 {
 	struct ky_buf text = {0};
