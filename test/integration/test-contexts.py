@@ -76,9 +76,6 @@ def steps_of_all(env=None):
     def test(k):
         situations = ["main", "name", "thread", "signal", "fork", "name-silently", "coroutine"]
         steps = ["main", "renamed", "thread", "handler", "handler", "child", "renamed silently", "coroutine"]
-        if os.geteuid() == 0:
-            situations += ["user"]
-            steps += ["before setresuid", "other user"]
         if os.geteuid() == 0 and kymotest.may_unshare("--uts", "--ipc"):
             situations += ["namespaces"]
             steps += ["before unshare", "other namespaces"]

@@ -686,6 +686,23 @@ def test_wake_of_another_user(k):
     k.finish(app)
 
 
+def test_contexts_of_another_user(k):
+    """A child that becomes another user is recorded as that user, with contexts that are true."""
+    system_daemon(k)
+    out = k.record("ctx:*", start=False)
+    ids = [f"v{e}{kind}id" for kind in "ug" for e in ("", "e", "s")]
+    k.kymo("add-context", *[word for name in ids for word in ("-t", name)])
+    k.kymo("start")
+    k.app("contexts", "user")
+    k.kymo("stop")
+    lines = k.run(["babeltrace2", out]).stdout.splitlines()
+    for step, first in (("before setresuid", 0), ("other user", 21)):
+        (line,) = [line for line in lines if f'step = "{step}"' in line]
+        values = dict(re.findall(r"(\w+) = (\d+)", line))
+        equal([values[name] for name in ids], [values[f"t_{name}"] for name in ids], f"contexts {step}")
+        equal(int(values["vuid"]), first, f"user {step}")
+
+
 if __name__ == "__main__":
     enter_namespace()
     kymotest.main()

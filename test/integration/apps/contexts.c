@@ -24,6 +24,8 @@
 #include <kymo/context.h>
 #include <kymo/tracepoint.h>
 
+#include "mapped.h"
+
 static uint64_t namespace_of(const char *name)
 {
 	char path[64], text[64];
@@ -137,10 +139,18 @@ static void run_child(void (*change)(void), const char *step)
 
 static void become_other(void)
 {
+	unsigned long inodes[64];
+	unsigned n;
+
 	emit("before setresuid");
+	n = find_rings(inodes, 64);
 	if (setresgid(11, 12, 13) || setresuid(21, 22, 23))
 		exit(3);
 	kymo_contexts_changed();
+	/* The library gives up what root had, and registers as this user. */
+	wait_until_unmapped(inodes, n);
+	while (!kymo_event_enabled(ctx, event))
+		usleep(1000);
 }
 
 static void leave_namespaces(void)

@@ -6,41 +6,14 @@
 #include <kymo/tracepoint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "mapped.h"
 
 static void record(void)
 {
 	for (int i = 0; i < 10; i++)
 		kymo_event(drop, event, kymo_i32(i, i));
-}
-
-/* The inodes of the rings' mappings. */
-static unsigned find_rings(unsigned long *inodes, unsigned max)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	unsigned n = 0;
-
-	while (f && n < max && fgets(line, sizeof(line), f))
-		if (strstr(line, "memfd:kymo-") &&
-			sscanf(line, "%*s %*s %*s %*s %lu", &inodes[n]) == 1)
-			n++;
-	if (f)
-		fclose(f);
-	return n;
-}
-
-static int shares_any(const unsigned long *before, unsigned n_before)
-{
-	unsigned long now[64];
-	unsigned n = find_rings(now, 64);
-
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = 0; k < n_before; k++)
-			if (now[i] == before[k])
-				return 1;
-	return 0;
 }
 
 int main(int argc, char **argv)
@@ -56,8 +29,7 @@ int main(int argc, char **argv)
 	getchar();
 	if (setuid((uid_t)atoi(argv[1])))
 		return 1;
-	while (shares_any(inodes, n))
-		usleep(1000);
+	wait_until_unmapped(inodes, n);
 	puts("dropped");
 	fflush(stdout);
 	getchar();
