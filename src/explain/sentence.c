@@ -339,6 +339,13 @@ static struct who find_who(const struct ky_explain *x, const struct ky_culprits 
 		}
 	}
 	w.is_several = (double)thread_ns < MOST * (double)c->ns;
+	/* The span of the thread that is named. Culprits come in order of their times. */
+	for (size_t i = c->v.n; i-- > 0 && !w.is_several;) {
+		if (c->v.v[i].thread == w.thread) {
+			w.span = c->v.v[i].span;
+			w.caller = c->v.v[i].caller;
+		}
+	}
 	if ((double)name_ns < MOST * (double)c->ns)
 		w.name = 0;
 	w.n = count_threads(x, c, w.name);

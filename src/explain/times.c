@@ -208,7 +208,7 @@ static uint32_t find_step_of(const struct place *v, size_t n, uint32_t *counts, 
 						 : ky_stats_binomial(tried, hits, 1 / (double)step);
 
 		/* The remainder, the step and the groups were chosen. */
-		if (p * step * MAX_STEP >= 1e-6 || part < .9 * *ret_part)
+		if (p * step * MAX_STEP >= 1e-6 || part < .75 * *ret_part)
 			continue;
 		found = step;
 		*ret_part = KY_MAX(part, *ret_part);
