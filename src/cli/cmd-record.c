@@ -111,17 +111,50 @@ static int stand_in(struct cli *cli)
 		       : CLI_OK;
 }
 
-static int preload(struct cli *cli, const char *name)
+/* The libraries of --with, and the providers of their events. */
+static const struct library {
+	const char *name, *provider;
+} libraries[] = {
+	{"libc", "libc"},
+	{"pthread", "pthread"},
+	{"dl", "dl"},
+	{"cyg-profile", "cyg_profile"},
+};
+
+static bool any_begins_with(const struct kymo_value *patterns, const char *provider)
 {
-	static const char *const known[] = {"libc", "pthread", "dl", "cyg-profile", NULL};
+	size_t len = strlen(provider);
+
+	for (size_t i = 0; i < kymo_value_count(patterns); i++) {
+		const char *pattern = kymo_value_string(kymo_value_at(patterns, i));
+
+		if (!strncmp(pattern, provider, len) && pattern[len] == ':')
+			return true;
+	}
+	return false;
+}
+
+/* The user asked for the library: --event of other providers does not exclude its events. */
+static int add_rule_of(struct cli *cli, struct kymo_value *rules, const char *provider)
+{
+	char pattern[32];
+
+	if (!cli_has(cli, "event") || any_begins_with(kymo_value_get(rules, "patterns"), provider))
+		return CLI_OK;
+	snprintf(pattern, sizeof(pattern), "%s:*", provider);
+	return cli_params_list(cli, rules, "patterns", pattern);
+}
+
+static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
+{
+	const struct library *l = libraries, *end = l + sizeof(libraries) / sizeof(*libraries);
 	char file[64], path[PATH_MAX];
-	const char *const *k = known;
 
 	if (!strcmp(name, "lttng"))
 		return stand_in(cli);
-	while (*k && strcmp(*k, name))
-		k++;
-	if (!*k)
+	while (l < end && strcmp(l->name, name))
+		l++;
+	if (l == end)
 		return cli_usage(
 			cli, "'%s' is none of libc, pthread, dl, cyg-profile and lttng", name);
 	snprintf(file, sizeof(file), "libkymo-%s.so", name);
@@ -131,8 +164,9 @@ static int preload(struct cli *cli, const char *name)
 	if (strpbrk(path, ": "))
 		return cli_fail(cli, "failed",
 			"%s cannot be preloaded: its path has a colon or a space", path);
-	return extend_variable("LD_PRELOAD", path, true) < 0 ? cli_fail(cli, "failed", "no memory")
-							     : CLI_OK;
+	if (extend_variable("LD_PRELOAD", path, true) < 0)
+		return cli_fail(cli, "failed", "no memory");
+	return add_rule_of(cli, rules, l->provider);
 }
 
 /*
@@ -146,7 +180,7 @@ static int allow_sanitizer(struct cli *cli)
 		       : CLI_OK;
 }
 
-static int preload_all(struct cli *cli)
+static int preload_all(struct cli *cli, struct kymo_value *rules)
 {
 	const char *given;
 	size_t iter = 0;
@@ -159,7 +193,7 @@ static int preload_all(struct cli *cli)
 		code = v ? cli_params_list(cli, v, "names", given) : CLI_FAILED;
 		names = kymo_value_get(v, "names");
 		for (size_t i = 0; i < kymo_value_count(names) && !code; i++)
-			code = preload(cli, kymo_value_string(kymo_value_at(names, i)));
+			code = preload(cli, kymo_value_string(kymo_value_at(names, i)), rules);
 	}
 	return code;
 }
@@ -213,7 +247,7 @@ static int set_up(struct recording *rec)
 	if (!code)
 		code = cli_params_rules(rec->cli, rules);
 	if (!code)
-		code = preload_all(rec->cli);
+		code = preload_all(rec->cli, rules);
 	if (!code)
 		code = add_library_path(rec->cli);
 	if (!code)

@@ -397,11 +397,10 @@ static int find_unknown(struct ky_explanation *e)
 				"whether the thread ran, waited or was preempted while no event came",
 				"a trace of the kernel beside this one (sched_switch, sched_waking, system calls)");
 		if (!r && !has_provider(e, "pthread"))
-			r = add_unknown(e, "locks waited for, and who held them",
-				"record --with=pthread (beside -e: also -e 'pthread:*')");
+			r = add_unknown(
+				e, "locks waited for, and who held them", "record --with=pthread");
 		if (!r && !has_provider(e, "libc"))
-			r = add_unknown(e, "allocations",
-				"record --with=libc (beside -e: also -e 'libc:*')");
+			r = add_unknown(e, "allocations", "record --with=libc");
 	}
 	if (!r && e->chosen && has_nameless(e))
 		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");

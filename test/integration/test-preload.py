@@ -191,6 +191,16 @@ def test_mutexes_without_rseq(k):
     mutexes(k, 8, 500, env=NO_RSEQ)
 
 
+def test_events_beside_others(k):
+    """--event of other providers keeps the events of --with; a pattern for these selects among them."""
+    program = build(k, "mutexes", "-pthread")
+    every = {f"pthread:mutex_{name}" for name in ("lock_req", "lock_acq", "trylock", "unlock")}
+    for rules, names in (("other:*", every), ("other:*,pthread:mutex_unlock", {"pthread:mutex_unlock"})):
+        out = k.top / f"beside-{len(names)}"
+        k.run([CLI, "record", "-o", out, "--with=pthread", "-e", rules, "--", program, 1, 5])
+        equal({e.name for e in read_trace(out)[0]}, names, f"events recorded with -e {rules}")
+
+
 # ---- libraries
 
 
