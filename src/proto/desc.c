@@ -279,20 +279,41 @@ static const char *check_field(struct ky_field *f, unsigned depth, uint32_t *n_l
 	}
 }
 
-/* Of two fields of which the one comes before the other. */
-static const char *check_names(const char *one, const char *other)
+/* A field's name, and its place among the fields. */
+struct place {
+	const char *name;
+	uint32_t index;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-	if (!strcmp(one, other))
-		return "two fields have the same name";
-	if (*one == '_' && !strcmp(one + 1, other))
-		return "a field has the name of one before it, but for an underscore: babeltrace2 would take them for the same";
+	return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+}
+
+/* Sorted, so that the time is not quadratic in what an application sends. */
+static const char *check_names(struct place *places, uint32_t n)
+{
+	qsort(places, n, sizeof(*places), compare_names);
+	for (uint32_t i = 1; i < n; i++)
+		if (!strcmp(places[i - 1].name, places[i].name))
+			return "two fields have the same name";
+	for (uint32_t i = 0; i < n; i++) {
+		const struct place like = {.name = places[i].name + 1}, *plain;
+
+		if (*places[i].name != '_')
+			continue;
+		plain = bsearch(&like, places, n, sizeof(*places), compare_names);
+		if (plain && plain->index > places[i].index)
+			return "a field has the name of one before it, but for an underscore: babeltrace2 would take them for the same";
+	}
 	return NULL;
 }
 
 /* n_left: how many fields the event may still have. */
 static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_left)
 {
-	const char *names[KY_FIELDS_MAX], *why = NULL;
+	struct place places[KY_FIELDS_MAX];
+	const char *why = NULL;
 	struct ky_field f;
 	bool filter_only = false;
 	uint32_t n = 0;
@@ -308,13 +329,12 @@ static const char *check_fields(struct ky_desc *d, unsigned depth, uint32_t *n_l
 			why = "a field that is recorded comes behind one that is not";
 		if (filter_only && depth && !why)
 			why = "a field in a field is for filters only";
-		for (uint32_t i = 0; i < n && !why; i++)
-			why = check_names(names[i], f.name);
-		names[n++] = f.name;
+		places[n] = (struct place){f.name, n};
+		n++;
 	}
 	if (!why && (d->fields.error || d->n_fields))
 		why = "the description is cut short";
-	return why;
+	return why ? why : check_names(places, n);
 }
 
 int ky_desc_check(struct ky_bytes bytes, const char **ret_why)

@@ -13,6 +13,7 @@ int ky_loop_init(struct ky_loop *loop)
 	memset(loop, 0, sizeof(*loop));
 	ky_list_init(&loop->timers);
 	ky_list_init(&loop->jobs);
+	ky_list_init(&loop->next_jobs);
 	loop->signals.fd = -1;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return loop->epoll_fd < 0 ? -errno : 0;
@@ -49,7 +50,7 @@ static uint64_t next_timeout(const struct ky_loop *loop)
 	const struct ky_timer *first;
 	uint64_t now;
 
-	if (!ky_list_empty(&loop->jobs))
+	if (!ky_list_empty(&loop->jobs) || !ky_list_empty(&loop->next_jobs))
 		return 0;
 	if (ky_list_empty(&loop->timers))
 		return UINT64_MAX;
@@ -121,8 +122,12 @@ static int call_timers(struct ky_loop *loop)
 
 static int call_jobs(struct ky_loop *loop)
 {
+	struct ky_job *next, *tmp;
 	int n = 0;
 
+	/* A job that adds itself again waits for another turn. */
+	ky_list_foreach_safe (next, tmp, &loop->next_jobs, node)
+		ky_job_add(loop, next);
 	while (!ky_list_empty(&loop->jobs)) {
 		struct ky_job *j = ky_list_entry(loop->jobs.next, struct ky_job, node);
 
@@ -136,7 +141,10 @@ static int call_jobs(struct ky_loop *loop)
 int ky_loop_run(struct ky_loop *loop)
 {
 	while (!loop->stopped) {
-		int n = call_watches(loop, next_timeout(loop));
+		int n;
+
+		loop->n_turns++;
+		n = call_watches(loop, next_timeout(loop));
 
 		if (n < 0)
 			return n;
@@ -249,6 +257,12 @@ void ky_job_add(struct ky_loop *loop, struct ky_job *j)
 {
 	ky_list_remove(&j->node);
 	ky_list_append(&loop->jobs, &j->node);
+}
+
+void ky_job_add_next(struct ky_loop *loop, struct ky_job *j)
+{
+	ky_list_remove(&j->node);
+	ky_list_append(&loop->next_jobs, &j->node);
 }
 
 void ky_job_cancel(struct ky_job *j)

@@ -50,7 +50,8 @@ struct ky_loop {
 	struct ky_loop_clock *clock; /* borrowed; NULL: CLOCK_MONOTONIC */
 	int epoll_fd;
 	bool stopped;
-	struct ky_list timers, jobs;
+	struct ky_list timers, jobs, next_jobs;
+	uint64_t n_turns;
 	struct epoll_event batch[KY_LOOP_BATCH];
 	int n_batch, next; /* events of the batch from `next` on are still to be called */
 	struct ky_watch signals;
@@ -94,6 +95,8 @@ static inline bool ky_timer_is_set(const struct ky_timer *t)
 }
 void ky_job_init(struct ky_job *j, void (*fn)(struct ky_job *j));
 void ky_job_add(struct ky_loop *loop, struct ky_job *j);
+/* Calls the job at the end of this turn, or of the next one if this one's jobs run: for work that shares the loop with others. */
+void ky_job_add_next(struct ky_loop *loop, struct ky_job *j);
 void ky_job_cancel(struct ky_job *j);
 static inline bool ky_job_is_added(const struct ky_job *j)
 {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "svc/unix.h"
 
@@ -81,6 +82,84 @@ static void drop_queue(struct ky_msg_conn *c)
 	discharge(c, c->n_queued_bytes);
 }
 
+/* Connections of an account that continue in one turn, as long as there is CPU time left. */
+#define RESUMED_PER_TURN 4
+
+static int set_events(struct ky_msg_conn *c)
+{
+	if (!ky_list_empty(&c->paused))
+		return 0;
+	return ky_watch_modify(&c->watch, ky_list_empty(&c->queue) ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000 * KY_NS_PER_MS + (uint64_t)t.tv_nsec;
+}
+
+/* By a clock of tests, messages take no time. */
+static bool has_time(struct ky_msg_account *a, const struct ky_loop *loop)
+{
+	if (!a || loop->clock)
+		return true;
+	if (a->turn != loop->n_turns) {
+		a->turn = loop->n_turns;
+		a->spent_ns = 0;
+	}
+	return a->spent_ns < KY_MSG_SLICE_NS;
+}
+
+static void pause_conn(struct ky_msg_conn *c)
+{
+	ky_watch_remove(&c->watch);
+	ky_list_append(&c->account->paused, &c->paused);
+	ky_job_add_next(c->loop, &c->account->resume);
+}
+
+static void conn_ready(struct ky_watch *w, uint32_t events);
+
+static void resume_conn(struct ky_msg_conn *c)
+{
+	int ret = ky_watch_add(c->loop, &c->watch, c->fd, EPOLLIN, conn_ready);
+
+	ky_list_remove(&c->paused);
+	if (!ret)
+		ret = set_events(c);
+	if (ret < 0)
+		ky_msg_conn_fail(c, ret);
+}
+
+static void run_resume(struct ky_job *j)
+{
+	struct ky_msg_account *a = ky_container_of(j, struct ky_msg_account, resume);
+	struct ky_msg_conn *c, *tmp;
+	unsigned n = 0;
+
+	ky_list_foreach_safe (c, tmp, &a->paused, paused) {
+		if (n++ == RESUMED_PER_TURN) {
+			ky_job_add_next(c->loop, j);
+			return;
+		}
+		resume_conn(c);
+	}
+}
+
+void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes)
+{
+	memset(a, 0, sizeof(*a));
+	a->max_bytes = max_bytes;
+	ky_list_init(&a->paused);
+	ky_job_init(&a->resume, run_resume);
+}
+
+void ky_msg_account_deinit(struct ky_msg_account *a)
+{
+	ky_job_cancel(&a->resume);
+}
+
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 {
 	if (c->failed)
@@ -89,6 +168,7 @@ void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 	/* A peer may have closed the connection meanwhile: that is no error. */
 	c->error = error == -EPIPE || error == -ECONNRESET ? 0 : error;
 	ky_watch_remove(&c->watch);
+	ky_list_remove(&c->paused);
 	drop_queue(c);
 	ky_job_add(c->loop, &c->closing);
 }
@@ -134,19 +214,17 @@ static bool is_full(ssize_t error)
 static int enqueue(struct ky_msg_conn *c, const void *buf, size_t len, const int *fds, size_t n_fds)
 {
 	size_t cost = out_cost(len, n_fds);
+	bool first = ky_list_empty(&c->queue);
 	struct out *o;
-	int ret = 0;
 
 	if (!has_room(c, cost))
 		return -ENOBUFS;
 	o = out_new(buf, len, fds, n_fds);
 	if (!o)
 		return -ENOMEM;
-	if (ky_list_empty(&c->queue))
-		ret = ky_watch_modify(&c->watch, EPOLLIN | EPOLLOUT);
 	ky_list_append(&c->queue, &o->node);
 	charge(c, cost);
-	return ret;
+	return first ? set_events(c) : 0;
 }
 
 static int send_or_queue(
@@ -190,7 +268,7 @@ static int flush_queue(struct ky_msg_conn *c)
 		ky_list_remove(&o->node);
 		out_free(o);
 	}
-	return ky_watch_modify(&c->watch, EPOLLIN);
+	return set_events(c);
 }
 
 /* Receives one message. Returns its length, 0 at the peer's end, -EAGAIN, or another -errno. */
@@ -209,6 +287,17 @@ static ssize_t receive_message(
 	return n;
 }
 
+static void handle_message(
+	struct ky_msg_conn *c, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	struct ky_msg_account *a = c->account;
+	uint64_t begin_ns = a ? cpu_time_ns() : 0;
+
+	c->ops->message(c, buf, len, fds, n_fds);
+	if (a)
+		a->spent_ns += cpu_time_ns() - begin_ns;
+}
+
 static void conn_ready(struct ky_watch *w, uint32_t events)
 {
 	struct ky_msg_conn *c = ky_container_of(w, struct ky_msg_conn, watch);
@@ -225,9 +314,13 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
+	if (!has_time(c->account, c->loop)) {
+		pause_conn(c);
+		return;
+	}
 	n = receive_message(c, buf, fds, &n_fds);
 	if (n > 0)
-		c->ops->message(c, buf, (size_t)n, fds, n_fds);
+		handle_message(c, buf, (size_t)n, fds, n_fds);
 	else if (n != -EAGAIN)
 		ky_msg_conn_fail(c, (int)n);
 	for (size_t i = 0; i < n_fds; i++)
@@ -246,6 +339,7 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	c->max_queued_bytes = max_queued_bytes;
 	c->max_fds = KY_MIN(max_fds, (size_t)KY_MSG_CONN_MAX_FDS);
 	ky_list_init(&c->queue);
+	ky_list_init(&c->paused);
 	ky_job_init(&c->closing, run_closed);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
@@ -258,6 +352,7 @@ void ky_msg_conn_deinit(struct ky_msg_conn *c)
 	if (!c->ops)
 		return;
 	ky_watch_remove(&c->watch);
+	ky_list_remove(&c->paused);
 	ky_job_cancel(&c->closing);
 	drop_queue(c);
 	c->failed = true;

@@ -17,10 +17,23 @@
 
 struct ky_msg_conn;
 
-/* Limits the queued messages of several connections together. */
+#define KY_MSG_SLICE_NS (2 * KY_NS_PER_MS)
+
+/*
+ * Limits several connections together, those of one user: the bytes of their queued messages, and the CPU time that received
+ * messages take, which is KY_MSG_SLICE_NS in each turn of the loop. Connections that have more messages wait in `paused`,
+ * and continue by turns. So the loop serves others however many messages a user sends, and whatever they cost.
+ */
 struct ky_msg_account {
 	size_t n_bytes, max_bytes;
+	struct ky_list paused; /* struct ky_msg_conn */
+	struct ky_job resume;
+	uint64_t turn, spent_ns; /* in that turn of the loop */
 };
+
+void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes);
+/* No connection may have it any more. */
+void ky_msg_account_deinit(struct ky_msg_account *a);
 
 struct ky_msg_conn_ops {
 	/*
@@ -41,7 +54,8 @@ struct ky_msg_conn {
 	struct ky_list queue; /* struct out */
 	size_t n_queued_bytes;
 	size_t max_queued_bytes;
-	struct ky_msg_account *account; /* that n_queued_bytes is also charged to; NULL: none */
+	struct ky_msg_account *account; /* or NULL; the owner sets it */
+	struct ky_list paused;		/* in account->paused; the descriptor is not watched then */
 	bool offers_fds; /* -EPERM, as the peer takes no descriptors yet, does not end it */
 	size_t max_fds;	 /* descriptors accepted with a message; more is an error, -EPROTO */
 	bool failed;

@@ -6,6 +6,7 @@ and nobody who reads. Meanwhile everybody else is served, and afterwards nothing
 """
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -18,7 +19,8 @@ import time
 
 import kymotest
 from kymotest import SANITIZED, check, equal, wait_for, without_sanitizers
-from program import (ACK, CAP_TSC, EMPTY, EVENTS, HELLO, NEW_EVENTS, ORDER, ORDER_TEXT, Program, ask, blob, description, text)
+from program import (ACK, CAP_TSC, EMPTY, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, ORDER_TEXT, REFUSED, UINT, Program, ask, blob, description,
+    map_entries, text)
 
 SECONDS = 3
 PROMPT = 2.0  # seconds for most of the well-behaved peers, on a busy machine
@@ -351,6 +353,82 @@ def test_descriptors_that_block(k):
 def test_descriptors_that_block_on_older_kernels(k):
     k.env["LD_PRELOAD"] = str(kymotest.APPS / "no-passrights.so")
     check_descriptors_that_block(k)
+
+
+# ---- messages that are expensive
+
+
+@functools.cache
+def costly(n_fields, n):
+    """Descriptions that only their last field makes malformed, so that none is kept: as many as a message holds."""
+    names = [(UINT, 8, f"f{i:03}") for i in range(n_fields - 1)]
+    return (struct.pack("<I", 1) + blob(description("evil", *names, (UINT, 8, names[0][2])))) * n, n
+
+
+def cpu_seconds(k):
+    with open(f"/proc/{k.daemon.pid}/stat") as f:
+        times = f.read().rsplit(")", 1)[1].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+@without_sanitizers
+def test_expensive_messages(k):
+    """
+    Messages of the highest cost, as many as 800 sockets hold, wait when the daemon goes on: it serves others meanwhile. Only a
+    part of its CPU time is of interest, as others may use the machine.
+    """
+    first = start(k)
+    ask(k, "enable-event", patterns=["*:*"])
+    program = Program(k)
+    number, _ = program.expect_query()
+    entries, n = costly(255, 10)
+    crowd = [Program(k).socket for _ in range(800)]
+    ask(k, "list")
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    for s in crowd:
+        s.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                s.send(message(EVENTS, struct.pack("<III", number, 1, n) + blob(entries)))
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    before = cpu_seconds(k)
+    for _ in range(3):
+        ask(k, "list")
+    took = (cpu_seconds(k) - before) / 3
+    check(took < 0.3, f"for an answer the daemon takes {took} s of CPU time")
+    wait_for(lambda: "left out" in k.daemon_log(), "the messages to arrive")
+    for s in crowd:
+        s.close()
+    all_gone(k, first, program)
+
+
+def test_definitions_of_one_name(k):
+    """An event in 20,000 definitions, one program's: the time is not quadratic, and all but some are counted as discarded."""
+    first = start(k)
+    ask(k, "enable-event", patterns=["*:*"])
+    program = Program(k)
+    number, _ = program.expect_query()
+    n, identifiers = 20000, set()
+    receiver = threading.Thread(target=lambda: identifiers.update(receive_maps(program, n)))
+    receiver.start()
+    for at in range(0, n, 400):
+        entries = b"".join(struct.pack("<I", i) + blob(description("same", (UINT, 8, f"f{i}"))) for i in range(at, at + 400))
+        program.send(EVENTS, struct.pack("<III", number, at + 400 < n, 400) + blob(entries))
+    prompt(0, lambda: ask(k, "list"))
+    receiver.join(kymotest.TIMEOUT)
+    check(REFUSED in identifiers and len(identifiers) < 100, f"{len(identifiers)} identifiers")
+    check(any("definitions" in w for w in ask(k, "status", session="s")["warnings"]), "status says why")
+    all_gone(k, first, program)
+
+
+def receive_maps(program, n):
+    """Identifiers of n events."""
+    mapped = {}
+    while len(mapped) < n:
+        kind, payload = program.receive()
+        if kind == MAP:
+            mapped.update(map_entries(payload)[1])
+    return mapped.values()
 
 
 if __name__ == "__main__":

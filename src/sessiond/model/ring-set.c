@@ -325,6 +325,16 @@ static void set_event_free(struct ring_set *set, struct set_event *e)
 	free(e);
 }
 
+static unsigned count_definitions(const struct ring_set *set, const struct event_desc *d)
+{
+	struct ky_hnode *n;
+	unsigned count = 0;
+
+	for (n = ky_htab_first(&set->events, d->name_hash); n; n = ky_htab_next(n))
+		count++;
+	return count;
+}
+
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	struct set_event **ret_event)
 {
@@ -337,6 +347,8 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 		return 0;
 	}
 	set = set->kind;
+	if (count_definitions(set, d) >= DEFINITIONS_MAX)
+		return -EMLINK;
 	e = set_event_new(set, d, by);
 	if (!e)
 		return -ENOMEM;

@@ -84,10 +84,12 @@ void ring_set_unuse(struct ring_set *set);
  * memory as one may, -EFBIG as ring_set_register, or another -errno.
  */
 int ring_set_make(struct ring_set *set);
+#define DEFINITIONS_MAX 64 /* of one name in the sets of a kind */
+
 /*
  * The event in a made set, which `by` brings: its identifier, or KY_MAP_REFUSED when its name means
  * another definition and the channel refuses that. -EFBIG: the metadata is as large as it may be;
- * or another -errno.
+ * -EMLINK: the name has DEFINITIONS_MAX definitions; or another -errno.
  */
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	struct set_event **ret_event);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/user.h"
 
+#include "base/keyed-hash.h"
 #include "svc/check.h"
 
 struct user *user_get(struct ky_list *users, uid_t uid)
@@ -18,7 +19,7 @@ struct user *user_get(struct ky_list *users, uid_t uid)
 		return NULL;
 	u->uid = uid;
 	u->refs = 1;
-	u->queued.max_bytes = USER_QUEUE_MAX;
+	ky_msg_account_init(&u->queued, USER_QUEUE_MAX);
 	u->patience_ns = USER_PATIENCE_NS;
 	ky_list_append(users, &u->node);
 	return u;
@@ -31,6 +32,7 @@ struct user *user_unref(struct user *u)
 	KY_CHECK(!u->n_apps && !u->n_bytes && !u->descs.n);
 	ky_list_remove(&u->node);
 	ky_htab_deinit(&u->descs);
+	ky_msg_account_deinit(&u->queued);
 	free(u);
 	return NULL;
 }
@@ -89,7 +91,7 @@ static struct event_desc *desc_new(struct ky_bytes bytes)
 	memcpy(d->bytes, bytes.data, bytes.len);
 	d->name = (char *)d->bytes + bytes.len;
 	snprintf(d->name, name_size, "%s:%s", open.provider, open.name);
-	d->name_hash = ky_hash(d->name, name_size - 1);
+	d->name_hash = ky_keyed_hash(d->name, name_size - 1);
 	d->loglevel = open.loglevel;
 	return d;
 }
@@ -98,7 +100,7 @@ int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why)
 {
 	static uint64_t last_serial;
-	uint32_t hash = ky_hash(bytes.data, bytes.len);
+	uint32_t hash = ky_keyed_hash(bytes.data, bytes.len);
 	struct event_desc *d = find_desc(u, bytes, hash);
 
 	if (d) {

@@ -142,13 +142,17 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 		session_notice(c->session,
 			"channel '%s': cannot record '%s': the session has as many descriptions of events of user %u as it has room for",
 			c->name, d->name, (unsigned)a->user->uid);
+	else if (ret == -EMLINK)
+		session_notice(c->session,
+			"channel '%s': event '%s' has %d definitions, as many as there may be: others are counted as discarded",
+			c->name, d->name, DEFINITIONS_MAX);
 	else
 		session_notice(c->session, "channel '%s': cannot record '%s': %s", c->name, d->name,
 			strerror(-ret));
 }
 
-/* Registers the event in the set, which the application gets before any mapping. Returns NULL if that fails, and reports it. */
-static struct set_event *register_event(struct app_set *as, struct event_desc *d)
+/* Registers the event in the set, which the application gets before any mapping. 0, or -errno, which it reports. */
+static int register_event(struct app_set *as, struct event_desc *d, struct set_event **ret_event)
 {
 	const struct channel *c = as->set->channel;
 	struct definer by = {.pid = as->app->pid};
@@ -162,11 +166,12 @@ static struct set_event *register_event(struct app_set *as, struct event_desc *d
 		ret = app_set_send(as);
 	if (ret < 0) {
 		report_failure(as, d, ret);
-		return NULL;
+		return ret;
 	}
 	if (e->rival && !e->logged)
 		log_conflict(c, e);
-	return e;
+	*ret_event = e;
+	return 0;
 }
 
 /* The program has the filter before an event is said to need it. */
@@ -214,6 +219,15 @@ static void put_mapping(struct app_set *as, uint32_t index, const struct set_eve
 	l->n++;
 }
 
+/* The application counts an event that matches the set's rules, and that cannot be described. */
+static void refuse_event(struct app_set *as, uint32_t index, struct list *l)
+{
+	static const struct set_event refused = {.id = KY_MAP_REFUSED};
+
+	if (!ring_set_make(as->set) && !app_set_send(as))
+		put_mapping(as, index, &refused, NULL, 0, l);
+}
+
 /* Maps the event if a rule still wants it, unless it is mapped with the same filters already. */
 static void map_event(struct app_set *as, uint32_t index, struct list *l)
 {
@@ -223,6 +237,7 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	struct rule *r;
 	uint64_t hash;
 	uint32_t n;
+	int ret;
 
 	ky_list_foreach (r, &as->set->channel->rules, node)
 		if (r->enabled)
@@ -233,8 +248,11 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	hash = hash_filters(filters, n);
 	if (app_set_is_mapped(as, index) && as->filters[index] == hash)
 		return;
-	e = register_event(as, d);
-	if (!e || grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
+	ret = register_event(as, d, &e);
+	if (ret == -EMLINK)
+		refuse_event(as, index, l);
+	if (ret < 0 ||
+		grow_array(as->app, &as->ids, &as->n_ids, index, sizeof(*as->ids), 0xff) < 0 ||
 		grow_array(as->app, &as->filters, &as->n_filters, index, sizeof(*as->filters), 0) <
 			0)
 		return;
@@ -338,15 +356,6 @@ static bool is_too_large(struct ky_bytes desc)
 
 	ky_desc_open(&d, desc);
 	return !d.fields.error && d.n_fields == KY_DESC_TOO_LARGE;
-}
-
-/* The program counts an event that matches the set's rules, and that cannot be described. */
-static void refuse_event(struct app_set *as, uint32_t index, struct list *l)
-{
-	static const struct set_event refused = {.id = KY_MAP_REFUSED};
-
-	if (!ring_set_make(as->set) && !app_set_send(as))
-		put_mapping(as, index, &refused, NULL, 0, l);
 }
 
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
