@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Offsets that the assembly of the writers uses; asserted against the structures in ring/record.c.
+/*
+ * Offsets that the assembly of the writers uses. ring/record.c asserts that they match the
+ * structures.
  */
 #ifndef RING_ASM_OFFSETS_H
 #define RING_ASM_OFFSETS_H
@@ -32,10 +34,13 @@
 #define KY_RSEQ_CPU_ID 4
 #define KY_RSEQ_CS     8
 
-/* Where glibc 2.36 for x86-64 has the rseq area, from the thread pointer. */
+/* Offset of the rseq area from the thread pointer in glibc 2.36 for x86-64. */
 #define KY_RSEQ_KNOWN 0x920
 
-/* struct ky_ring_ctl, and the header of a record: as in abi/ring.h, which assembly cannot read */
+/*
+ * struct ky_ring_ctl and the header of a record. These repeat abi/ring.h, which assembly cannot
+ * read.
+ */
 #define KY_ASM_CTL_SHIFT   7
 #define KY_ASM_HEAD	   0
 #define KY_ASM_WINDOW	   8

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "ring/drain.h"
 
-/* A writer publishes every 10 ns at best, reading three words takes about as long: this is plenty.
+/*
+ * A writer publishes at most every 10 ns, and reading three words takes about as long: enough
+ * tries.
  */
 #define SETTLE_TRIES 1000
 
@@ -12,7 +14,10 @@ static uint64_t fetch(const uint64_t *p)
 
 static uint64_t fetch_head(const struct ky_drain *d)
 {
-	/* Pairs with the writers' publishing store: all that the head covers is seen. */
+	/*
+	 * Acquire: pairs with the writers' publishing store. All that the head covers is visible
+	 * after it.
+	 */
 	return __atomic_load_n(&d->ctl->head, __ATOMIC_ACQUIRE);
 }
 
@@ -26,7 +31,9 @@ static const struct ky_block_entry *block_entry(const struct ky_drain *d, uint64
 	return &d->blocks[(pos / d->block_size) & (d->n_blocks - 1)];
 }
 
-/* A position within record space: the last KY_BLOCK_ROOM + KY_BLOCK_SLACK bytes of a block are not.
+/*
+ * Returns true if a position lies within record space, which excludes the last KY_BLOCK_ROOM +
+ * KY_BLOCK_SLACK bytes of each block.
  */
 static bool pos_valid(const struct ky_drain *d, uint64_t pos)
 {
@@ -34,8 +41,8 @@ static bool pos_valid(const struct ky_drain *d, uint64_t pos)
 }
 
 /*
- * Writers enter a block only when its previous contents were consumed, so the head is at most
- * n_blocks - 1 blocks ahead of ours; and it never goes back.
+ * Writers enter a block only after its previous contents were consumed. So the head is at most
+ * n_blocks - 1 blocks ahead of our position, and it never decreases.
  */
 static bool head_valid(const struct ky_drain *d, uint64_t head)
 {
@@ -74,11 +81,14 @@ int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed)
 		d, pos, pos ? fetch(&entry->begin_count) : 0, pos ? fetch(&entry->begin_ts) : 0);
 }
 
-/* More events than a ring can lose between two looks, hours apart; 5 ns each. */
+/* More events than a ring can lose between two looks that are hours apart, at 5 ns each. */
 #define LOST_MAX     ((uint64_t)1 << 40)
 #define LOST_SUM_MAX ((uint64_t)1 << 60)
 
-/* A count that went back, or grew by more than it can, was overwritten: only what comes on top of it counts. */
+/*
+ * Adds up the lost counters. A counter that decreased, or grew by more than is possible, was
+ * overwritten by an application: only what is added to it afterwards counts.
+ */
 static void look_at_lost(struct ky_drain *d)
 {
 	for (unsigned int i = 0; i < KY_LOST_REASONS; i++) {
@@ -91,8 +101,9 @@ static void look_at_lost(struct ky_drain *d)
 }
 
 /*
- * While a head stands, writers store no clock that is less than those before it: reading head, clock, head again and
- * finding the same head proves that the clock is its end.
+ * Reads the clock that belongs to the head. While a head stands, writers store no clock that is
+ * less than those before it. So if the head is the same before and after the clock is read, the
+ * clock is the end of that head.
  */
 static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 {
@@ -112,8 +123,9 @@ static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 }
 
 /*
- * Programs go on writing into a ring that was given up: what they record is lost, and the head counts it. A head that moved
- * by more than the ring, or by fewer bytes than so many records take, was overwritten again.
+ * Counts what applications still record into a quarantined ring: it is lost, and the head counts
+ * it. A head that moved by more than the ring, or by fewer bytes than that many records take, was
+ * overwritten again.
  */
 static void look_at_abandoned(struct ky_drain *d)
 {
@@ -153,8 +165,8 @@ int ky_drain_look(struct ky_drain *d, bool settle)
 }
 
 /*
- * The first record of a ring has the long header: u8 31, u32 id, u64 clock; or the short one, if all of its clock is in
- * that: soon after the machine's start.
+ * Returns the clock of a ring's first record. Its header is long (u8 31, u32 id, u64 clock). It is
+ * short if all of the clock fits it, which is so soon after the machine's start.
  */
 static uint64_t first_record_ts(const struct ky_drain_piece *p)
 {
@@ -177,7 +189,9 @@ static void fetch_owner(struct ky_owner *to, const struct ky_owner *from)
 		to->words[i] = fetch(&from->words[i]);
 }
 
-/* The piece from our position to `end`, whose last record has clock ts and number `count`. */
+/*
+ * Describes the piece from our position to `end`. Its last record has clock ts and number `count`.
+ */
 static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_t end, uint64_t ts,
 	uint64_t count)
 {
@@ -193,7 +207,9 @@ static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_
 	fetch_owner(&p->owner, &block_entry(d, d->pos)->owner);
 }
 
-/* The rest of the block that we are in, which writers have left. False when nothing is left in it.
+/*
+ * Describes the rest of the block at our position, which writers have left. Returns false if
+ * nothing is left in it.
  */
 static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader's side of one ring (docs/shm-abi.md, "Draining"): turns what programs have published
- * into pieces, each a run of whole records within one block, that can be written out as they lie in
- * memory. Used by the consumer's single thread; no files, no sockets, no allocation.
+ * The reader's side of one ring (docs/shm-abi.md, "Draining"). It divides what applications have
+ * published into pieces. A piece is a run of whole records within one block, and can be written out
+ * as it lies in memory. The consumer's single thread uses it. It uses no files, no sockets and no
+ * allocation.
  *
- * Invariant: where we are (`pos`), what we counted and the greatest clock we saw are private; every
- * word of the ring is fetched once, checked or clamped, and only the copy is used. So a program
- * that scribbles over the ring can spoil what its own records say, and nothing else: a piece always
- * lies inside the ring's data, clocks never go back, counts of records never exceed what the bytes can hold, and counts of
- * lost events never go back or grow by more than is possible.
+ * Invariant: our position (`pos`), our counts and the greatest clock that we saw are private. Every
+ * word of the ring is read once, then checked or clamped, and only the copy is used. So an
+ * application that overwrites the ring can damage only what its own records say. A piece always
+ * lies inside the ring's data. Clocks never decrease. Counts of records never exceed what the bytes
+ * can hold. Counts of lost events never decrease, and never grow by more than is possible.
  *
- * Nothing here writes the ring. Telling the writers that room is free (the `consumed` word) is the
- * caller's: he stores `pos` with release once the pieces before it are safe.
+ * Nothing here writes the ring. The caller informs the writers that room is free (the `consumed`
+ * word): it stores `pos` with release after the pieces before it are safe.
  */
 #ifndef RING_DRAIN_H
 #define RING_DRAIN_H
@@ -19,68 +20,80 @@
 #include "ring/geometry.h"
 
 struct ky_drain {
-	/* where the ring is: from a checked geometry */
+	/* the ring's memory, from a checked geometry */
 	const struct ky_ring_ctl *ctl;
 	const struct ky_block_entry *blocks;
 	const uint8_t *data; /* of position 0 */
 	uint32_t block_size, n_blocks;
-	/* what has been taken */
-	uint64_t pos;	/* first byte not taken */
+	/* what was taken */
+	uint64_t pos;	/* first byte that was not taken */
 	uint64_t count; /* records before it */
-	/* no earlier than the records before it, no later than the others; 0 at the start */
+	/*
+	 * not less than the clocks of the records before it, not greater than the others; 0 at the
+	 * start
+	 */
 	uint64_t ts;
 	/* the copy that ky_drain_look made */
-	uint64_t head;			     /* position up to which pieces are given; >= pos */
+	uint64_t head;			     /* position up to which pieces are described; >= pos */
 	uint64_t head_count;		     /* records before it */
-	uint64_t head_ts;		     /* end of their clocks; if `settled` */
+	uint64_t head_ts;		     /* end of their clocks; valid if `settled` */
 	uint64_t lost[KY_LOST_REASONS];	     /* never decreases */
-	uint64_t lost_seen[KY_LOST_REASONS]; /* what the ring said at the last look */
+	uint64_t lost_seen[KY_LOST_REASONS]; /* the ring's counters at the last look */
 	bool settled;			     /* head_ts belongs to head */
-	bool quarantined;	 /* the head made no sense once: no record is read again */
-	uint64_t abandoned_head; /* of the last look since then */
-	uint64_t n_abandoned;	 /* records that writers have published since then */
+	bool quarantined;	 /* the head was invalid once: no record is read again */
+	uint64_t abandoned_head; /* head at the last look after the quarantine */
+	uint64_t n_abandoned;	 /* records that writers published after it */
 };
 
 struct ky_drain_piece {
 	const uint8_t *data; /* in the ring */
 	uint32_t len;	     /* bytes, > 0 */
 	uint64_t pos;	     /* of the first byte */
-	uint64_t next;	     /* where the next piece may begin: pos + len, or the next block */
-	/* end_ts of the piece before; clock of its first record at a ring's start */
+	/* first possible position of the next piece: pos + len, or the next block */
+	uint64_t next;
+	/* end_ts of the previous piece; at a ring's start, the clock of its first record */
 	uint64_t begin_ts;
-	uint64_t end_ts; /* no earlier than its last record, no later than the next one's first */
+	/* not less than its last record's clock, not greater than that of the next record */
+	uint64_t end_ts;
 	uint64_t n_events;
-	struct ky_owner owner; /* of a thread's ring: whatever the program says */
+	/* owner of a thread's ring, as the application states it; not checked */
+	struct ky_owner owner;
 };
 
-/* Starts at position 0 of ring i. g was checked, base is its mapping of total_size bytes
- * (borrowed). */
+/*
+ * Initializes d at position 0 of ring i. g was checked. base is its mapping of total_size bytes
+ * (borrowed).
+ */
 void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, uint32_t i);
 /*
- * Goes on at `pos`, before which `count` records with clocks up to ts were taken: after a restart,
- * from the last packet of a file. 0, or -EBADMSG when pos cannot be a position.
+ * Continues at `pos` after a restart, with the data of a file's last packet. Before pos, `count`
+ * records with clocks up to ts were taken. Returns 0, or -EBADMSG if pos is not a possible
+ * position.
  */
 int ky_drain_resume(struct ky_drain *d, uint64_t pos, uint64_t count, uint64_t ts);
 /*
- * Goes on after an earlier reader who kept nothing: at the beginning of the block in which
- * `consumed` lies, as if all before it had been taken. Errors as ky_drain_resume.
+ * Continues after an earlier reader that kept no state: at the beginning of the block that contains
+ * `consumed`, as if everything before it had been taken. Errors as ky_drain_resume.
  */
 int ky_drain_rejoin(struct ky_drain *d, uint64_t consumed);
 /*
- * Fetches the head and the lost counters. settle: also what belongs to the head, without which a
- * partly filled block is not given; a writer that is too busy to let it be read makes that wait for
- * the next look. 0, or -EBADMSG when the ring is (or is now) quarantined.
+ * Reads the head and the lost counters. settle: also reads the clock of the head, without which no
+ * piece of a partly filled block is described. If writers are too busy for that, the block waits
+ * for the next look. Returns 0, or -EBADMSG if the ring is quarantined, now or before.
  */
 int ky_drain_look(struct ky_drain *d, bool settle);
 /*
- * Describes the next piece before the head of the last look. partial: also the last block, which
- * writers have not left yet. False when there is none. Steps over what is left of finished blocks,
- * so `pos` may grow.
+ * Describes the next piece before the head of the last look. partial: also from the last block,
+ * which writers have not left. Returns false if there is none. Skips the unused rest of finished
+ * blocks, so `pos` may grow.
  */
 bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece);
-/* The piece is safe (or given up): the next one begins behind it. */
+/* Takes the piece, which is safe or was discarded: the next one begins behind it. */
 void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece);
-/* Events lost for all reasons, as of the last look; those that went into a quarantined ring too. */
+/*
+ * Returns the number of events lost for all reasons at the last look, including those recorded into
+ * a quarantined ring.
+ */
 uint64_t ky_drain_lost(const struct ky_drain *d);
 
 #endif

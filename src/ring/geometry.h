@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes and offsets of a ring set. The session daemon computes them once; programs and consumers get
- * them in a message and check them before use. Nobody ever reads them from the shared memory, but for
- * recovery.
+ * Sizes and offsets of a ring set. The session daemon computes them once. Applications and
+ * consumers receive them in a message and check them before use. Only recovery reads them from the
+ * shared memory.
  */
 #ifndef RING_GEOMETRY_H
 #define RING_GEOMETRY_H
@@ -23,7 +23,10 @@ struct ky_geometry {
 	uint64_t total_size;
 };
 
-/* What a layout follows from, and its size as a check: the fields of messages, named as those of the structure. */
+/*
+ * Copies the values that determine a layout, and its size as a check. The messages' fields have the
+ * same names as those of the structure.
+ */
 #define KY_GEOMETRY_COPY(to, from)                                                                 \
 	do {                                                                                       \
 		(to)->mode = (from)->mode;                                                         \
@@ -36,14 +39,17 @@ struct ky_geometry {
 	} while (0)
 
 /*
- * Lays a set out, as its first members say (mode .. block_size). block_size and n_blocks must be powers of two within
- * the bounds of abi/ring.h, else -EINVAL.
+ * Computes the layout of a set from its first members (mode .. block_size). Returns -EINVAL unless
+ * block_size and n_blocks are powers of two within the bounds of abi/ring.h.
  */
 int ky_geometry_init(struct ky_geometry *g);
-/* Lays out what a peer told: -EBADMSG if that cannot be, or is not of the size that the peer thinks. */
+/*
+ * Computes the layout that a peer sent. Returns -EBADMSG if it is invalid or has another size than
+ * the peer states.
+ */
 int ky_geometry_take(struct ky_geometry *g);
 
-/* Largest payload of one record: what an empty block holds behind a long header. */
+/* Returns the largest payload of one record: what an empty block holds behind a long header. */
 static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
 {
 	return KY_BLOCK_LIMIT(g->block_size) - KY_HEADER_EXTENDED;
@@ -65,7 +71,7 @@ static inline uint64_t *ky_geometry_slot(const struct ky_geometry *g, void *base
 	return (uint64_t *)((char *)base + g->slot_offset) + i;
 }
 
-/* The entry of the block that position `pos` of ring i lies in. */
+/* Returns the entry of the block that contains position `pos` of ring i. */
 static inline struct ky_block_entry *ky_geometry_entry(
 	const struct ky_geometry *g, void *base, uint32_t i, uint64_t pos)
 {
@@ -76,15 +82,16 @@ static inline struct ky_block_entry *ky_geometry_entry(
 }
 
 /*
- * What the control block says of what may be overwritten, once more, behind all data: who copies the memory from its
- * beginning to its end (cp does, of a file) has what was so when the data had been copied.
+ * Returns the second copy of the control block's `oldest`, which lies behind all data. If somebody
+ * copies the memory from its beginning to its end (as cp does with a file), this copy has the value
+ * that was valid after the data had been copied.
  */
 static inline uint64_t *ky_geometry_oldest(const struct ky_geometry *g, void *base, uint32_t i)
 {
 	return (uint64_t *)((char *)base + g->oldest_offset) + i;
 }
 
-/* Where position 0 of ring i lies. */
+/* Returns the address of position 0 of ring i. */
 static inline uint8_t *ky_geometry_data(const struct ky_geometry *g, void *base, uint32_t i)
 {
 	return (uint8_t *)base + g->data_offset + i * g->data_stride + KY_BLOCK_ROOM;

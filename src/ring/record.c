@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ky_record: the way of one event into the rings of all sessions that want it. The common case is
- * one call of the hook's writer per hook; everything else is in ky_record_slow.
+ * ky_record: writes one event into the rings of all sessions that want it. In the common case this
+ * is one call of the hook's writer per hook; everything else is in record_slow.
  */
 #include "base/clock.h"
 #include "ring/asm-offsets.h"
 #include "ring/wait.h"
 #include "ring/writer.h"
 
-/* Attempts before an event is given up: enough for any storm of signals, few enough for a debugger.
+/*
+ * Attempts before an event is discarded: enough for any storm of signals, few enough for a
+ * debugger.
  */
 #define MAX_TRIES 200
 
@@ -55,7 +57,9 @@ static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces
 ptrdiff_t ky_rseq_offset;
 
 #if KY_HAVE_RSEQ
-/* glibc's, since 2.35; absent elsewhere, and in programs that run with an older one. */
+/*
+ * The C library's (glibc since 2.35). NULL with other libraries, and if an older glibc is loaded.
+ */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -130,7 +134,7 @@ void ky_hook_init(struct ky_hook *hook, struct ky_set *set, uint32_t id)
 {
 	__atomic_store_n(&hook->id, id, __ATOMIC_RELAXED);
 	hook->block_mask = set->geo.block_size - 1;
-	/* A long header takes more, and the limit is to hold for either. */
+	/* A long header takes more room, and the limit must hold for both headers. */
 	hook->block_limit = KY_BLOCK_LIMIT(set->geo.block_size) - KY_HEADER_EXTENDED;
 	hook->clock = (uint16_t)set->geo.clock;
 	hook->ring_mask = (uint32_t)ky_geometry_ring_mask(&set->geo);
@@ -147,8 +151,9 @@ void ky_hook_switch(struct ky_hook *hook, bool on)
 	uint32_t n = on ? hook->set->geo.n_rings : 0, n_short = has_short_writers(hook) ? n : 0;
 
 	/*
-	 * `active` is never set without rings: a writer that finds none asks it whether that is a loss. Release: whoever
-	 * sees the hook on sees its other members; sequentially consistent: for enter_set.
+	 * `active` is never set without rings: a writer that finds no ring checks `active` to see
+	 * whether that is a loss. Release: any thread that sees the hook on also sees its other
+	 * members. Sequentially consistent: for enter_set.
 	 */
 	if (!on)
 		__atomic_store_n(&hook->active, 0, __ATOMIC_SEQ_CST);
@@ -165,7 +170,7 @@ static void leave_set(struct ky_set *set)
 	__atomic_fetch_sub(&set->users, 1, __ATOMIC_RELEASE);
 }
 
-/* True while the hook still leads into this set. */
+/* Returns true while the hook still records into this set. */
 static bool leads_to(const struct ky_hook *hook, const struct ky_set *set)
 {
 	/* Sequentially consistent: see enter_set. */
@@ -174,17 +179,20 @@ static bool leads_to(const struct ky_hook *hook, const struct ky_set *set)
 }
 
 /*
- * Entry to whatever touches a set outside a restartable sequence. False when the hook went
- * inactive. Pairs with the listener, which clears `active`, then (sequentially consistent) looks at
- * `users`: neither the set's memory goes nor does the hook serve for another set while a thread is inside.
+ * Enters a set. Every access to a set outside a restartable sequence needs this. Returns false if
+ * the hook became inactive. Pairs with the listener, which clears `active`, then (sequentially
+ * consistent) reads `users`: while a thread is inside, the set's memory is not unmapped and the
+ * hook is not used for another set.
  */
 static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *ret_id)
 {
 	/* Acquire: pairs with ky_hook_init. */
 	struct ky_set *set = __atomic_load_n(&hook->set, __ATOMIC_ACQUIRE);
 
-	/* A hook that was switched off and on meanwhile may have another set: then leave this one
-	 * alone. */
+	/*
+	 * A hook that was switched off and on meanwhile may have another set: then this one is not
+	 * entered.
+	 */
 	if (!set)
 		return false;
 	__atomic_fetch_add(&set->users, 1, __ATOMIC_SEQ_CST);
@@ -193,13 +201,16 @@ static bool enter_set(struct ky_hook *hook, struct ky_set **ret_set, uint32_t *r
 		return false;
 	}
 	*ret_set = set;
-	/* Not before: the hook, and the set, might have served again in between. */
+	/* Not earlier: the hook and the set might have been used again in between. */
 	*ret_id = __atomic_load_n(&hook->id, __ATOMIC_RELAXED);
 	return true;
 }
 
 #if KY_HAVE_RSEQ
-/* This program writes into this CPU's ring: the listener may see to its memory. NULL: after a fork. */
+/*
+ * Notes that this application writes into this CPU's ring, so that the listener may populate its
+ * memory. NULL: after a fork.
+ */
 static void note_use(struct ky_set *set)
 {
 	uint32_t cpu = current_cpu();
@@ -208,7 +219,7 @@ static void note_use(struct ky_set *set)
 		__atomic_store_n(&set->used[cpu], 1, __ATOMIC_RELAXED);
 }
 
-/* What is before position `to` may be overwritten from now on. False: the head is not that any more. */
+/* Allows overwriting what is before position `to`. Returns false if the head has changed. */
 static bool give_up_oldest(
 	struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint64_t head, uint64_t to)
 {
@@ -220,14 +231,17 @@ static bool give_up_oldest(
 
 	if (ky_rseq_store(hook, &stores) != KY_WRITE_DONE)
 		return false;
-	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
+	/*
+	 * Pairs with ky_snapshot_ring's acquire: readers see it before they see anything
+	 * overwritten.
+	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	return true;
 }
 
 /*
- * A record with so long a payload does not fit the block: goes to the next one if the consumer is through with it, or
- * need not be. KY_WRITE_FULL: it is not, the record is lost.
+ * Handles a payload of this length that does not fit the block. Changes to the next block if the
+ * consumer has read it or need not read it. Otherwise returns KY_WRITE_FULL: the record is lost.
  */
 static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, uint32_t len)
 {
@@ -236,12 +250,14 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 	uint64_t head = __atomic_load_n(&ctl->head, __ATOMIC_ACQUIRE);
 	uint32_t used = (uint32_t)head & (g->block_size - 1);
 	struct ky_block_entry *left = ky_geometry_entry(g, set->base, cpu, (uint32_t)head);
-	/* Acquire: pairs with the consumer's release after it copied the block that will be
-	 * overwritten. */
+	/*
+	 * Acquire: pairs with the consumer's release after it has copied the block that will be
+	 * overwritten.
+	 */
 	uint64_t kept = __atomic_load_n(
 		g->overwrite ? &ctl->oldest : &set->consumed[cpu], __ATOMIC_ACQUIRE);
 	uint64_t next = ky_head_pos(head, kept) - used + g->block_size;
-	uint64_t end = next + g->block_size; /* of the block that is entered */
+	uint64_t end = next + g->block_size; /* end of the block that is entered */
 	struct ky_block_entry *enter = ky_geometry_entry(g, set->base, cpu, next);
 	uint64_t begin_count = ky_head_count(
 		head, __atomic_load_n(&left->begin_count, __ATOMIC_RELAXED));
@@ -249,7 +265,7 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 		.ctl = ctl,
 		.head = head,
 		.n = 4,
-		/* The clock is of this head, if it still is the head when the sequence looks again. */
+		/* The clock belongs to this head if the sequence still finds the same head. */
 		.store = {{&left->used, used},
 			{&enter->begin_ts, __atomic_load_n(&ctl->last_ts, __ATOMIC_RELAXED)},
 			{&enter->begin_count, begin_count},
@@ -257,8 +273,9 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 	};
 
 	/*
-	 * Another thread may have changed the block since the writer looked, or this one has come to another CPU: then
-	 * just try again. Nor is the consumer's word to be compared with a head that it has passed.
+	 * Another thread may have changed the block since the writer looked, or this thread now
+	 * runs on another CPU: then try again. The consumer's position must not be compared with a
+	 * head that it has passed, either.
 	 */
 	if (used + len <= ky_geometry_max_payload(g) ||
 		__atomic_load_n(&ctl->head, __ATOMIC_RELAXED) != head)
@@ -270,12 +287,12 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 			return KY_WRITE_RESTART;
 	}
 	note_use(set);
-	/* Does nothing if the hook leads elsewhere meanwhile. */
+	/* Does nothing if the hook records into another set meanwhile. */
 	ky_rseq_store(hook, &stores);
 	return KY_WRITE_RESTART;
 }
 
-/* What to do after result r of a per-CPU writer; called inside enter_set. */
+/* Handles result r of a per-CPU writer. Called inside enter_set. */
 static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r)
 {
 	uint32_t cpu = current_cpu();
@@ -294,7 +311,7 @@ static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r
 #define note_use(set)		   ((void)(set))
 #endif
 
-/* Counts a lost event in the ring it would have gone to; inside enter_set. */
+/* Counts a lost event in the ring that it was meant for. Called inside enter_set. */
 static void count_lost(struct ky_set *set, enum ky_lost why)
 {
 	uint32_t i = set->geo.mode == KY_SET_PER_CPU ? current_cpu() : 0;
@@ -304,7 +321,7 @@ static void count_lost(struct ky_set *set, enum ky_lost why)
 	__atomic_fetch_add(&ctl->lost[why], 1, __ATOMIC_RELAXED);
 }
 
-/* Waits a moment for room, as the set allows it, while the hook is on. */
+/* Waits a moment for room, within the set's limit, while the hook is on. */
 static enum ky_waited wait_for_room(
 	const struct ky_hook *hook, struct ky_set *set, struct ky_wait *wait)
 {
@@ -318,7 +335,7 @@ static enum ky_waited wait_for_room(
 	return waited;
 }
 
-/* What the writer lacks is prepared, and it tries again. Inside enter_set. */
+/* Prepares what the writer lacks, and lets it try again. Called inside enter_set. */
 static int write_again(struct ky_hook *hook, struct ky_set *set, ky_write_fn write,
 	const void *payload, uint32_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
@@ -337,7 +354,7 @@ static int write_again(struct ky_hook *hook, struct ky_set *set, ky_write_fn wri
 	return r;
 }
 
-/* The writer did not write at once: tries again, waits, or counts the event as lost. */
+/* Handles a writer that did not write at once: tries again, waits, or counts the event as lost. */
 static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky_write_fn write,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
@@ -360,7 +377,9 @@ static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky
 	} while (waited == KY_WAIT_AGAIN);
 	if (waited == KY_WAIT_FORKED)
 		return;
-	/* What is switched off is no loss, but for those who came before, and waited. */
+	/*
+	 * An event that meets a hook that is off is no loss, unless it came before and has waited.
+	 */
 	if (r == KY_WRITE_FULL || (r == KY_WRITE_OFF && wait.nap_ns))
 		count_lost(set, KY_LOST_FULL);
 	else if (r != KY_WRITE_DONE && r != KY_WRITE_OFF)
@@ -368,7 +387,10 @@ static __attribute__((cold, noinline)) void record_slow(struct ky_hook *hook, ky
 	leave_set(set);
 }
 
-/* A thread's ring was full, and may be waited for. False: it is not to be touched any more. Inside enter_set. */
+/*
+ * Waits for room in a thread's full ring, if that is allowed. Returns false if the set must not be
+ * accessed any more. Called inside enter_set.
+ */
 static __attribute__((cold, noinline)) bool wait_thread(struct ky_hook *hook, struct ky_set *set,
 	uint32_t id, const void *payload, uint32_t len, const struct kymo_piece *pieces,
 	size_t n_pieces)
@@ -380,7 +402,7 @@ static __attribute__((cold, noinline)) bool wait_thread(struct ky_hook *hook, st
 		waited = wait_for_room(hook, set, &wait);
 		if (waited == KY_WAIT_FORKED)
 			return false;
-		/* The last try counts the event, if it has to. */
+		/* The last try counts the event, if it is lost. */
 	} while (ky_thread_record(set, id, payload, len, pieces, n_pieces,
 			 waited == KY_WAIT_AGAIN) == KY_WRITE_FULL);
 	return true;
@@ -424,7 +446,10 @@ __attribute__((cold)) void ky_record_lost(struct ky_hook *hook, enum ky_lost why
 	leave_set(set);
 }
 
-/* With this writer of the hook's; NULL: its rings are threads', or a signal handler has forked and all of it is gone. */
+/*
+ * Records with this writer of the hook. NULL: the rings are threads' rings, or a signal handler has
+ * forked, which has zeroed the hook.
+ */
 static inline __attribute__((always_inline)) void record_by(ky_write_fn write, struct ky_hook *hook,
 	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces,
 	uint64_t ts)
@@ -501,7 +526,7 @@ void ky_record_event(const struct kymo_event *event, const void *payload, size_t
 
 void ky_record_flat(const struct kymo_event *event, const void *payload, void *hook, size_t len)
 {
-	(void)hook; /* the only one, when the event was looked at */
+	(void)hook; /* the event's only hook, when the event read it */
 	ky_record_event(event, payload, len, NULL, 0);
 }
 
@@ -513,7 +538,7 @@ void ky_record_word(const struct kymo_event *event, uint64_t value, void *hook, 
 	ky_record_event(event, payload, len, NULL, 0);
 }
 
-/* What `hook` of an event points to that has none, or several: inactive for ever. */
+/* The target of `hook` in an event that has no hook or several: it is never active. */
 static struct ky_hook no_hook;
 
 struct ky_hook *ky_hook_sole(struct ky_hook *hooks)
@@ -556,6 +581,9 @@ void ky_record_replace(struct kymo_event_state *state, const struct kymo_event_s
 	__atomic_store_n(&state->record_flat, by->record_flat, __ATOMIC_RELAXED);
 	__atomic_store_n(&state->record_word, by->record_word, __ATOMIC_RELAXED);
 	__atomic_store_n(&state->hooks, by->hooks, __ATOMIC_RELEASE);
-	/* One that does not go with the function makes that leave the event to the ways for all hooks. */
+	/*
+	 * A hook that does not belong to the function makes the function use the ways for all
+	 * hooks.
+	 */
 	__atomic_store_n(&state->hook, by->hook, __ATOMIC_RELEASE);
 }

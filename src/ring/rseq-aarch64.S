@@ -3,15 +3,15 @@
  * Per-CPU writers for aarch64; the twin of rseq-x86_64.S, which explains the scheme.
  *
  * int ky_rseq_record_counter(hook, payload, len, pieces, n_pieces, -)   reads CNTVCT_EL0
- * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       is given the clock
+ * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       receives the clock
  *      x0 hook  x1 payload  w2 len  x3 pieces  x4 n_pieces  x5 ts
  *
  *      x9   rseq area              x12  control block          x13  destination
  *      x14  head, then new head    x15  0 for a short header, else the clock's window, plus 1
  *      x10, x11, w8 scratch
  *
- * The publishing store is a store-release: what a reader finds behind the head it has acquired is complete.
- * The head's load is an acquire: last_ts is not seen to change before this head is.
+ * The publishing store is a store-release: when a reader has acquired the head, all records before
+ * it are complete. The head's load is an acquire: last_ts does not change visibly before this head.
  * aarch64's signature is the instruction word of brk #0x45e0.
  */
 #include "ring/asm-offsets.h"
@@ -25,7 +25,10 @@
 	.popsection
 	.endm
 
-	/* The address of this thread's struct rseq into area; starts the sequence described by cs. */
+	/*
+	 * Loads the address of this thread's struct rseq into area; starts the sequence that cs
+	 * describes.
+	 */
 	.macro START_SEQUENCE area, cs
 	mrs	\area, tpidr_el0
 	adrp	x10, ky_rseq_offset
@@ -36,7 +39,10 @@
 	str	x10, [\area, #KY_RSEQ_CS]
 	.endm
 
-	/* The control block of the CPU whose number is in w10; a hook that is not active has no rings. */
+	/*
+	 * Loads the control block of the CPU whose number is in w10. A hook that is not active has
+	 * no rings.
+	 */
 	.macro CONTROL_BLOCK ctl, none
 	ldar	w11, [x0]			/* KY_HOOK_ACTIVE: before the other members */
 	cbz	w11, \none

@@ -2,18 +2,20 @@
 /*
  * Per-CPU writers for x86-64: a record is written and published inside one restartable sequence.
  *
- * The sequence is the address range 1: .. 2:. Whatever interrupts a thread there — a signal, preemption, migration
- * — makes the kernel resume it at 4:, so each attempt runs undisturbed on one CPU or has published nothing; the
- * last instruction before 2: is the store of the head. The one at 1: comes right after the store that announces the
- * sequence, because the kernel takes that back from a thread that is interrupted outside.
+ * The sequence is the address range 1: .. 2:. If a signal, preemption or migration interrupts a
+ * thread there, the kernel resumes the thread at 4:. So each attempt runs undisturbed on one CPU,
+ * or has published nothing. The last instruction before 2: is the store of the head. The
+ * instruction at 1: comes right after the store that announces the sequence, because the kernel
+ * clears that word if it interrupts a thread outside the sequence.
  *
- * What takes time is the wait for loads, each of which needs the one before: the thread's rseq area, the CPU's number,
- * the head. (Reading the time stamp counter stops the processor from looking ahead, so nothing of this overlaps with
- * the record before.) Hence the addresses of the control block and the data are computed from the CPU's number, not
- * loaded, and there are copies of the short writers for places of the rseq area that are known beforehand.
+ * The time goes into waiting for loads, each of which needs the one before: the thread's rseq area,
+ * the CPU's number, the head. (Reading the time stamp counter stops the processor from executing
+ * ahead, so none of this overlaps with the previous record.) Hence the addresses of the control
+ * block and the data are computed from the CPU's number and not loaded, and there are copies of the
+ * short writers for places of the rseq area that are known in advance.
  *
- * The kernel's ABI: struct rseq_cs, and the signature before the abort address (include/uapi/linux/rseq.h;
- * x86's signature is an undefined instruction, ud1 <sig>(%rip),%edi).
+ * The kernel's ABI: struct rseq_cs, and the signature before the abort address
+ * (include/uapi/linux/rseq.h; x86's signature is an undefined instruction, ud1 <sig>(%rip),%edi).
  */
 #include "ring/asm-offsets.h"
 
@@ -26,7 +28,7 @@
 	.popsection
 	.endm
 
-	/* The address of this thread's struct rseq, into reg. */
+	/* Loads the address of this thread's struct rseq into reg. */
 	.macro RSEQ_AREA reg
 	movq	ky_rseq_offset(%rip), \reg
 	addq	%fs:0, \reg
@@ -38,7 +40,10 @@
 4:
 	.endm
 
-	/* The control block of the CPU whose number is in %eax; a hook that is not active has no rings. */
+	/*
+	 * Loads the control block of the CPU whose number is in %eax. A hook that is not active has
+	 * no rings.
+	 */
 	.macro CONTROL_BLOCK hook, n_rings, ctl, none
 	cmpl	\n_rings(\hook), %eax
 	jae	\none
@@ -51,15 +56,15 @@
 
 /*
  * int ky_rseq_record_counter(hook, payload, len, pieces, n_pieces, -)   reads the TSC
- * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       is given the clock
+ * int ky_rseq_record_ts(hook, payload, len, pieces, n_pieces, ts)       receives the clock
  *      %rdi hook  %rsi payload  %edx len  %rcx pieces  %r8 n_pieces  %r9 ts
  *
- * Any record. In the sequence:
+ * Writes any record. In the sequence:
  *      %ebp  payload bytes         %r9   control block        %r10  head, then new head
  *      %r11  destination           %rax  clock                %rdx, %rdi scratch
  *      %rbx  rseq area, then 0 for a short header, else the clock's window, plus 1
  *
- * The sequence goes on in its middle (3:): the rare parts lie before.
+ * The sequence is entered in its middle (3:): the rare parts lie before.
  */
 	.macro RECORD name, counter
 	.globl	\name
@@ -116,7 +121,7 @@
 	cmpl	%ebp, %eax
 	jb	6b
 	jmp	9f
-7:	/* The program's own memory, at least 16 bytes: 16 at a time, the last 16 overlap. */
+7:	/* The application's own memory, at least 16 bytes: 16 at a time, the last 16 overlap. */
 	movl	$0x23232323, %edi		/* "####" */
 	testl	$2, %edx			/* KYMO_PIECE_TEXT: NULs become '#' */
 	cmovzl	%eax, %edi
@@ -222,8 +227,9 @@
 	jmp	.Lreturn_\name
 
 	/*
-	 * A clock with a long header is published: from now on short ones do, if this ring's head is still the one that
-	 * was published. (If not, whoever came since has written a long header too, and tries likewise.)
+	 * A clock with a long header is published: from now on short headers suffice, if this
+	 * ring's head is still the one that was published. (If it is not, the thread that wrote
+	 * since has also written a long header, and tries the same.)
 	 */
 .Lwindow_\name:
 	SEQUENCE_DESCRIPTOR .Lcs_window_\name
@@ -260,18 +266,24 @@
  * void ky_rseq_word(event, value, hook, len)	a kymo_word_fn
  * int ky_rseq_flat_special(hook, payload, hook, len, until, front, first, second)
  * int ky_rseq_word_special(hook, value, hook, len, until, front, first, second)
- *      %rdi event or hook  %rsi payload or value  %rdx hook  %rcx len  %r8 until  %r9 front  %xmm0, %xmm1 first, second
+ *      %rdi event or hook   %rsi payload or value   %rdx hook   %rcx len   %r8 until   %r9 front
+ *      %xmm0, %xmm1 first, second
  *
- * The common case in the fewest instructions: one hook, an id < 31, the TSC, a short header. The first two are for hooks that
- * take the payload as it is (ky_hook.n_short); whatever is unusual goes to ky_record_flat or ky_record_word, with the
- * arguments as they came but for the hook: so %rdi, %rsi and %rcx stay. The others are for hooks with `special` (n_special):
- * the first `front` of the len bytes are those in the two vectors. KY_WRITE_DONE, or KY_WRITE_RESTART when anything is unusual
- * or the clock is beyond `until`.
+ * These write the common case in the fewest instructions: one hook, an id < 31, the TSC, a short
+ * header.
  *
- *      %r8   id; until, then front %r9   control block        %r10  rseq area, then head, then new head
- *      %r11  destination           %rax  clock                %rdx  hook, then scratch
+ * The first two are for hooks that take the payload unchanged (ky_hook.n_short). They pass
+ * everything unusual to ky_record_flat or ky_record_word, with their own arguments except for the
+ * hook. So they keep %rdi, %rsi and %rcx.
  *
- * place: where the rseq area is from the thread pointer, or 0: look it up.
+ * The others are for hooks with `special` (n_special): the two vectors hold the first `front` of
+ * the len bytes. They return KY_WRITE_DONE, or KY_WRITE_RESTART if anything is unusual or the clock
+ * is beyond `until`.
+ *
+ *      %r8   id; until, then front  %r9   control block  %r10  rseq area, then head, then new head
+ *      %r11  destination            %rax  clock          %rdx  hook, then scratch
+ *
+ * place: offset of the rseq area from the thread pointer, or 0: the writer loads it.
  */
 	.macro SHORT name, place, word, special, otherwise
 	.globl	\name
@@ -380,8 +392,8 @@
 	ret
 
 /*
- * int ky_rseq_store(hook, stores): if the hook is active, and this CPU's ring is stores->ctl with the head stores->head,
- * stores the values in order.
+ * int ky_rseq_store(hook, stores): stores the values in order if the hook is active and this CPU's
+ * ring is stores->ctl with the head stores->head.
  */
 	.globl	ky_rseq_store
 	.hidden	ky_rseq_store

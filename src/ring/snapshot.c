@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "ring/snapshot.h"
 
-/* A writer laps the smallest ring in some microseconds, copying it takes fewer: plenty. */
+/*
+ * A writer laps the smallest ring in some microseconds, and a copy of it takes less: enough tries.
+ */
 #define TRIES 100
 
-/* What of a ring was there when it was looked at. */
+/* The part of a ring that was present when it was examined. */
 struct extent {
 	uint64_t oldest, head; /* positions */
-	uint64_t word;	       /* the head as it stands in the ring */
-	uint64_t last_ts;      /* no earlier than any record before the head */
+	uint64_t word;	       /* the head as the ring holds it */
+	uint64_t last_ts;      /* not less than the clock of any record before the head */
 };
 
 static uint64_t fetch(const uint64_t *p)
@@ -16,7 +18,10 @@ static uint64_t fetch(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Writers may be writing there: then the copy is of no use, and is found to be so afterwards. */
+/*
+ * Copies words. Writers may be writing there: then the copy is useless, which the caller finds out
+ * afterwards.
+ */
 static __attribute__((no_sanitize("thread"))) void copy_words(
 	void *to, const void *from, uint64_t n_bytes)
 {
@@ -27,7 +32,10 @@ static __attribute__((no_sanitize("thread"))) void copy_words(
 		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 }
 
-/* False when it makes no sense: for ever, or because a writer was fast between our looks. */
+/*
+ * Reads the extent of a ring. Returns false if it is invalid: permanently, or because a writer was
+ * fast between the two loads.
+ */
 static bool look(const struct ky_geometry *g, const struct ky_ring_ctl *ctl, struct extent *e)
 {
 	/* Acquire: the head is not older. */
@@ -47,12 +55,14 @@ static void copy_blocks(
 	uint64_t mask = ky_geometry_ring_mask(g), len;
 	struct ky_block_entry *entry;
 
-	if (!e->head) /* never used: then nothing of it is touched */
+	if (!e->head) /* never used: then none of it is accessed */
 		return;
 	for (uint64_t pos = e->oldest; pos <= e->head; pos += g->block_size) {
 		entry = ky_geometry_entry(g, copy, i, pos);
 		copy_words(entry, ky_geometry_entry(g, base, i, pos), sizeof(*entry));
-		/* No more than was written: to read what nobody has touched takes memory, too. */
+		/*
+		 * No more than was written: reading memory that nobody has accessed allocates it.
+		 */
 		len = e->head - pos < g->block_size ? e->head - pos : entry->used;
 		len = KY_MIN(len, KY_BLOCK_LIMIT(g->block_size));
 		copy_words(ky_geometry_data(g, copy, i) + (pos & mask),
@@ -61,7 +71,10 @@ static void copy_blocks(
 	}
 }
 
-/* Position of the first block that was not overwritten while it was copied; behind the head: none. */
+/*
+ * Returns the position of the first block that was not overwritten while it was copied. A position
+ * behind the head means that there is none.
+ */
 static uint64_t first_whole(
 	const struct ky_geometry *g, void *base, uint32_t i, const struct extent *e)
 {

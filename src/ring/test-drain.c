@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader's side against a plain single-threaded writer that follows docs/shm-abi.md, and
- * against memory that was scribbled over.
+ * Tests the reader's side against a plain single-threaded writer that follows docs/shm-abi.md, and
+ * against memory that was overwritten.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ struct ring {
 	void *base;
 	struct ky_ring_ctl *ctl;
 	struct ky_drain drain;
-	uint64_t consumed; /* what the writer may overwrite */
+	uint64_t consumed; /* position up to which the writer may overwrite */
 	uint64_t clock, n_written;
 };
 
@@ -50,7 +50,7 @@ static struct ky_block_entry *entry(struct ring *r, uint64_t pos)
 	return ky_geometry_entry(&r->g, r->base, 1, pos);
 }
 
-/* The position of the head; the rings here are written up to 4 GiB at most. */
+/* Returns the position of the head. The rings here are written up to 4 GiB at most. */
 static uint64_t position(const struct ring *r)
 {
 	return (uint32_t)r->ctl->head;
@@ -69,7 +69,7 @@ static bool change_block(struct ring *r, uint64_t pos)
 	return true;
 }
 
-/* A record of a header, its own number as u64, and `extra` bytes. */
+/* Writes a record of a header, its own number as u64, and `extra` bytes. */
 static bool ring_write(struct ring *r, uint32_t extra)
 {
 	uint64_t pos = position(r);
@@ -138,7 +138,7 @@ static void test_partial(void **state)
 	consume(r, &p);
 	assert_false(ky_drain_next(&r->drain, true, &p));
 
-	/* goes on in the middle of the block */
+	/* continues in the middle of the block */
 	assert_true(ring_write(r, 5));
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
 	assert_true(ky_drain_next(&r->drain, true, &p));
@@ -150,7 +150,7 @@ static void test_partial(void **state)
 	ring_free(r);
 }
 
-/* Soon after the machine's start a ring begins with a short header, whose clock is all of it. */
+/* Soon after the machine's start, a ring begins with a short header that holds the whole clock. */
 static void test_early_clock(void **state)
 {
 	struct ring *r = ring_new();
@@ -167,7 +167,7 @@ static void test_early_clock(void **state)
 	ring_free(r);
 }
 
-/* The head was not asked to settle: only finished blocks are given. */
+/* Without settling the head, only finished blocks are given. */
 static void test_unsettled(void **state)
 {
 	struct ring *r = ring_new();
@@ -228,7 +228,10 @@ static void test_left_after_partial(void **state)
 	ring_free(r);
 }
 
-/* Many rounds of random sizes and takes: every record once, in order, whatever is drained when. */
+/*
+ * Many rounds of random sizes and takes: every record is found once, in order, however it is
+ * drained.
+ */
 static void test_wrap_exact(void **state)
 {
 	struct ring *r = ring_new();
@@ -278,7 +281,7 @@ static void expect_quarantine(uint64_t head)
 	r->ctl->head = head;
 	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
 	assert_false(ky_drain_next(&r->drain, true, &p));
-	r->ctl->head = 0; /* no way back */
+	r->ctl->head = 0; /* the head decreases */
 	assert_int_equal(ky_drain_look(&r->drain, true), -EBADMSG);
 	ring_free(r);
 }
@@ -293,7 +296,7 @@ static void test_hostile_heads(void **state)
 	expect_quarantine(LIMIT + 1);	       /* beyond record space */
 	expect_quarantine(BLOCK - 1);
 	expect_quarantine(INT64_MAX);
-	/* backwards, though not before what was taken */
+	/* back, but not before what was taken */
 	assert_true(ring_write(r, 0) && ring_write(r, 0));
 	assert_int_equal(ky_drain_look(&r->drain, true), 0);
 	r->ctl->head -= 1;
@@ -323,7 +326,7 @@ static void test_hostile_table(void **state)
 	r->ctl->lost[0] = UINT64_MAX - 1000;
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	assert_int_equal(ky_drain_lost(&r->drain), 5);
-	r->ctl->lost[0] += 7; /* lost by others, after somebody had overwritten the count */
+	r->ctl->lost[0] += 7; /* lost by others, after the count was overwritten */
 	assert_int_equal(ky_drain_look(&r->drain, false), 0);
 	assert_int_equal(ky_drain_lost(&r->drain), 12);
 	for (unsigned int i = 0; i < 1u << 21; i++) {
@@ -336,14 +339,14 @@ static void test_hostile_table(void **state)
 	assert_int_equal(p.n_events, LIMIT / KY_HEADER_COMPACT);
 	assert_int_equal(p.end_ts, UINT64_MAX);
 	ky_drain_take(&r->drain, &p);
-	/* block 1 said it was empty */
+	/* block 1 claimed to be empty */
 	assert_true(ky_drain_next(&r->drain, false, &p));
 	assert_int_equal(p.pos, 2 * BLOCK);
 	assert_int_equal(p.begin_ts, UINT64_MAX);
 	ring_free(r);
 }
 
-/* Random words everywhere: pieces stay inside the data, clocks and positions never go back. */
+/* Random words everywhere: pieces stay inside the data; clocks and positions never decrease. */
 static void test_scribble(void **state)
 {
 	struct ring *r = ring_new();
@@ -359,7 +362,7 @@ static void test_scribble(void **state)
 			((uint32_t *)r->ctl)[i] = (uint32_t)rand() >> (rand() % 31);
 		for (unsigned int i = 0; i < BLOCKS * sizeof(struct ky_block_entry) / 4; i++)
 			((uint32_t *)entry(r, 0))[i] = (uint32_t)rand() >> (rand() % 31);
-		/* mostly a head that could be one */
+		/* mostly a possible head */
 		if (rand() % 100)
 			r->ctl->head = ky_head(
 				pos + (uint64_t)(rand() % (BLOCKS * BLOCK)), (uint64_t)rand());
@@ -465,7 +468,9 @@ static void check_layout(const struct ky_geometry *g)
 	assert_true(g->oldest_offset + n * sizeof(uint64_t) <= g->total_size);
 }
 
-/* Of as many CPUs as the largest machines have, and of as many rings as a set can have: none lies in another. */
+/*
+ * As many CPUs as the largest machines have, and as many rings as a set can have: no rings overlap.
+ */
 static void test_many_rings(void **state)
 {
 	static const uint32_t numbers[] = {1, 1024, 32768, 65536};
@@ -476,7 +481,7 @@ static void test_many_rings(void **state)
 		for (g.mode = KY_SET_PER_CPU; g.mode <= KY_SET_PER_THREAD; g.mode++) {
 			assert_int_equal(ky_geometry_init(&g), 0);
 			check_layout(&g);
-			/* what a ring costs besides its data, and some pages */
+			/* the cost of a ring besides its data, and some pages */
 			assert_true(g.data_offset <= g.n_rings * UINT64_C(648) + 3 * 4096);
 		}
 	}
@@ -515,7 +520,7 @@ static void test_beyond_32_bits(void **state)
 	ring_free(r);
 }
 
-/* Of a block that was left half empty, its rest is neither read nor written: it may not be in memory yet. */
+/* The unused rest of a block is neither read nor written: it may not be in memory yet. */
 static void test_snapshot_of_little(void **state)
 {
 	struct ring *r = ring_new();
@@ -525,7 +530,7 @@ static void test_snapshot_of_little(void **state)
 	(void)state;
 	memset(copy, 0xa5, r->g.total_size);
 	entry(r, 0)->used = 100;
-	entry(r, BLOCK)->used = UINT64_MAX; /* nonsense */
+	entry(r, BLOCK)->used = UINT64_MAX; /* invalid */
 	r->ctl->head = ky_head(2 * BLOCK + 20, 3);
 	assert_int_equal(ky_snapshot_ring(&d, &r->g, r->base, copy, 1), 0);
 	assert_int_equal(data[103], 0);

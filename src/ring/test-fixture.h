@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring set with one event, for tests of the writers, and a plain walk over its memory that knows
- * nothing of the reader's side.
+ * A ring set with one event, for tests of the writers, and a plain walk over its memory that does
+ * not use the reader's side.
  */
 #ifndef RING_TEST_FIXTURE_H
 #define RING_TEST_FIXTURE_H
@@ -20,12 +20,12 @@ struct fixture {
 	struct ky_hook hook;
 	struct kymo_event_state state;
 	struct kymo_event event;
-	bool general; /* not by the short way for the common case */
+	bool general; /* do not use the short way for the common case */
 	uint64_t *consumed;
 	uint64_t emitted[N_WRITERS];
 };
 
-/* What a record holds: who wrote it and how many before. */
+/* A record's payload: its writer, and how many records this writer wrote before. */
 struct payload {
 	uint32_t writer;
 	uint64_t seq;
@@ -33,29 +33,29 @@ struct payload {
 } __attribute__((packed));
 #define PAYLOAD 12
 
-/* Zeroed memory that forked processes share. */
+/* Returns zeroed memory that forked processes share. */
 void *map(size_t size);
-/* A set whose hook is on, of rings in shared memory. */
+/* Makes a set of rings in shared memory, whose hook is on. */
 void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings, uint32_t n_blocks,
 	uint32_t block_size);
-/* The event has another identifier from now on; also after the hook or `overwrite` was changed. */
+/* Gives the event another identifier; also called after the hook or `overwrite` was changed. */
 void start(struct fixture *f, uint32_t id);
 void teardown(struct fixture *f);
 
-/* As an event does it: the whole payload at a known place. */
+/* Records as an event does: the whole payload is at one place. */
 void record(struct fixture *f, const void *payload, size_t len);
-/* A struct payload of this writer's, with the next number. */
+/* Records a struct payload of this writer, with the next number. */
 void emit(struct fixture *f, uint32_t writer);
 
-/* Events that were discarded, in all rings. */
+/* Returns the number of discarded events in all rings. */
 uint64_t lost(struct fixture *f);
-/* Records before the oldest one that is still there. */
+/* Returns the number of records before the oldest one that the ring still holds. */
 uint64_t gone(struct fixture *f, uint32_t ring);
 
 typedef void (*visit_fn)(void *arg, uint32_t id, const uint8_t *payload);
 /*
- * Calls visit for each record of a ring, whose payloads are all of len bytes, from its oldest block on; checks clocks and
- * the tables on the way. Returns the number of records.
+ * Calls visit for each record of a ring, from its oldest block on. All payloads have len bytes.
+ * Checks clocks and the tables on the way. Returns the number of records.
  */
 uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, void *arg);
 

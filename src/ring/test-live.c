@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers and the reader's side at the same time: threads record into small rings while another
- * drains them, now whole blocks, now everything. Written + lost = attempted, each record once and
- * in order, clocks within the pieces that hold them. Or another takes snapshots of rings that are
- * overwritten all the time: what is in a snapshot is whole and without gaps.
+ * Tests writers and the reader's side at the same time. Threads record into small rings while
+ * another thread drains them: sometimes whole blocks, sometimes everything. Written + lost =
+ * attempted; each record is found once and in order; clocks lie within the pieces that hold them.
+ * In other tests, a thread takes snapshots of rings that are overwritten all the time: a snapshot's
+ * content is whole and without gaps.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,10 +20,11 @@
 
 #define N_THREADS 4
 #define N_RECORDS 200000
-#define N_MOST	  (500 * (uint64_t)N_RECORDS) /* of a writer that waits to be seen overwriting */
-#define N_RINGS	  64
-#define EVENT	  7
-#define PAYLOAD	  12
+/* of a writer that waits until a snapshot has met it */
+#define N_MOST	(500 * (uint64_t)N_RECORDS)
+#define N_RINGS 64
+#define EVENT	7
+#define PAYLOAD 12
 
 struct payload {
 	uint32_t writer;
@@ -39,7 +41,7 @@ struct live {
 	uint64_t next[N_RINGS][N_THREADS]; /* in one ring, a writer's numbers rise */
 	uint64_t seen[N_THREADS];
 	uint64_t n_events, n_partial;
-	uint64_t n_cut; /* snapshots that lack blocks, because these were overwritten meanwhile */
+	uint64_t n_cut; /* snapshots that lack blocks because these were overwritten meanwhile */
 	uint64_t emitted[N_THREADS];
 	void *copy;
 	bool pinned; /* all records of a writer are in one ring */
@@ -94,7 +96,7 @@ static void live_free(struct live *l)
 	free(l);
 }
 
-/* To one CPU of those that may be used. */
+/* Binds the thread to one of the CPUs that may be used. */
 static void pin(uint32_t number)
 {
 	cpu_set_t allowed, one;
@@ -109,7 +111,10 @@ static void pin(uint32_t number)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-/* A writer goes on until a snapshot has met one that overwrote what was being copied. */
+/*
+ * Returns true when the writer may stop: a snapshot has met a writer that overwrote what was
+ * copied.
+ */
 static bool is_enough(const struct live *l, uint64_t n)
 {
 	return n >= N_MOST ||
@@ -132,7 +137,10 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Header and clock of the record at p, after one at *ts; returns where its payload begins. */
+/*
+ * Reads the header and clock of the record at p, which follows one at *ts. Returns the begin of its
+ * payload.
+ */
 static const uint8_t *read_header(const uint8_t *p, uint32_t *id, uint64_t *ts)
 {
 	uint32_t word;
@@ -250,7 +258,10 @@ static void test_per_thread(void **state)
 	run(KY_SET_PER_THREAD);
 }
 
-/* Checks each record of a ring's snapshot; returns how many there are with those that were overwritten. */
+/*
+ * Checks each record of a ring's snapshot. Returns their number, including those that were
+ * overwritten.
+ */
 static uint64_t snapshot_ring(struct live *l, uint32_t i)
 {
 	uint64_t oldest = __atomic_load_n(

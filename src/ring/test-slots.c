@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose rings are whose: the order in which threads get slots, what they leave behind, and what packets say of it. */
+/*
+ * Tests the owners of rings: in which order threads get slots, what they leave, and which owner
+ * packets name.
+ */
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -29,7 +32,7 @@ static struct ky_ring_ctl *ctl(struct fixture *f, uint32_t i)
 	return ky_geometry_ctl(&f->set.geo, f->set.base, i);
 }
 
-/* Slot that this thread has; -1: none. */
+/* Returns the slot that this thread owns; -1: none. */
 static int own(struct fixture *f, uint64_t *known)
 {
 	for (uint32_t i = 0; i < f->set.geo.n_rings; i++)
@@ -43,7 +46,7 @@ static int own(struct fixture *f, uint64_t *known)
 struct member {
 	struct fixture *f;
 	pthread_t thread;
-	pthread_barrier_t barrier; /* has recorded; may end */
+	pthread_barrier_t barrier; /* the thread has recorded; it may end */
 	uint32_t n;
 	char name[16];
 	pid_t tid;
@@ -65,7 +68,7 @@ static void *live(void *arg)
 	return NULL;
 }
 
-/* A thread records n events; returns when it has, with the slot that was nobody's before. */
+/* Lets a thread record n events. Returns when it has, with the slot that was free before. */
 static void come(struct fixture *f, struct member *m, uint32_t n, const char *name)
 {
 	uint64_t known = 0;
@@ -97,7 +100,10 @@ static int come_and_go(struct fixture *f, uint32_t n, const char *name)
 	return m.slot;
 }
 
-/* What the pool has comes first, then what was released first, and only then what nobody prepared. */
+/*
+ * Unused slots of the pool come first, then the slot that was released first, then unprepared
+ * slots.
+ */
 static void test_order(void **state)
 {
 	struct member m[N_SLOTS];
@@ -131,7 +137,7 @@ static void test_order(void **state)
 	}
 }
 
-/* A ring that nobody drains has room for so many owners as it has blocks; then another is taken. */
+/* A ring that nobody drains has room for as many owners as it has blocks; then another is taken. */
 static void test_full_rings(void **state)
 {
 	struct fixture f;
@@ -171,7 +177,7 @@ static const struct ky_block_entry *entry(struct fixture *f, uint32_t ring, uint
 	return ky_geometry_entry(&f->set.geo, f->set.base, ring, pos);
 }
 
-/* Each block says whose it is; a new owner begins a new one, but does not waste an empty one. */
+/* Each block names its owner; a new owner begins a new block, but does not waste an empty one. */
 static void test_owners(void **state)
 {
 	struct member m[3];
@@ -189,7 +195,7 @@ static void test_owners(void **state)
 	assert_int_equal(entry(&f, 0, 2 * 4096)->owner.tid, m[1].tid);
 	assert_int_equal(entry(&f, 0, 2 * 4096)->owner.pid, getpid());
 	assert_int_equal(entry(&f, 0, 2 * 4096)->begin_count, 300);
-	/* As if killed when the slot was claimed: the block is empty. */
+	/* As if the owner was killed when it had claimed the slot: the block is empty. */
 	ctl(&f, 0)->head = ky_head(3 * 4096, 301);
 	ctl(&f, 0)->reserve = 3 * 4096 + 77;
 	come(&f, &m[2], 1, "third");
@@ -199,7 +205,7 @@ static void test_owners(void **state)
 	teardown(&f);
 }
 
-/* Of a process that is gone all are freed, of others none. */
+/* All slots of a process that exited are freed, none of others. */
 static void test_process_dies(void **state)
 {
 	uint32_t dead, n;
@@ -211,7 +217,8 @@ static void test_process_dies(void **state)
 	ky_thread_set_process();
 	emit(&f, 0);
 	assert_true(word(&f, 0) >> 32 == dead && word(&f, 1) >> 32 == ky_thread_process());
-	*ky_geometry_slot(&f.set.geo, f.set.base, 0) |= KY_SLOT_CLAIMING; /* killed within */
+	/* killed during the claim */
+	*ky_geometry_slot(&f.set.geo, f.set.base, 0) |= KY_SLOT_CLAIMING;
 	n = ky_slots_release_process(&f.set.geo, f.set.base, dead);
 	assert_int_equal(n, 1);
 	assert_false(word(&f, 0) & KY_SLOT_OWNED);
@@ -221,7 +228,7 @@ static void test_process_dies(void **state)
 	teardown(&f);
 }
 
-/* Nobody who wants to see whether a slot was claimed is led astray by what others wrote there. */
+/* A hint that others have overwritten does not mislead a reader that looks for claimed slots. */
 static void test_hostile_hint(void **state)
 {
 	struct fixture f;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One record, stopped before each of its instructions: there the program is killed, or a signal's
- * handler records, or another process on the same CPU does, or the thread comes to another CPU.
- * Whatever it is, all records that had returned are there once, and others go on in the same rings. A record that waits for
- * room gets it just before the mishap.
+ * Stops one record before each of its instructions. There the program is killed, or a signal
+ * handler records, or another process on the same CPU records, or the thread moves to another CPU.
+ * In each case, all records that had returned are in the rings once, and others can record into the
+ * same rings. A record that waits for room gets it just before the mishap.
  *
- * The program is a child that is traced. Its way through the record is found by single steps; then
- * a new child for each mishap is stopped there by a breakpoint. A thread that stops within a
- * restartable sequence is made to leave it, if the kernel finds that it is in one: so that is hidden
- * while the child is led to its place, and shown again when the mishap comes.
+ * The program is a traced child. Single steps find its way through the record. Then, for each
+ * mishap, a breakpoint stops a new child there. If the kernel finds that a stopped thread is in a
+ * restartable sequence, it makes the thread leave it. So the test hides the sequence while it leads
+ * the child to its place, and shows it again when the mishap comes.
  */
 #include <linux/rseq.h>
 #include <sched.h>
@@ -22,7 +22,8 @@
 #include "ring/slots.h"
 #include "ring/test-fixture.h"
 
-#define WORD	   8 /* bytes of text in a record that say whose it is; all of it repeats them */
+/* bytes of text in a record that name its writer; all of the text repeats them */
+#define WORD	   8
 #define MAX_WORDS  6
 #define MAX_STEPS  4000
 #define IN_HANDLER 3 /* records */
@@ -31,9 +32,11 @@
 enum mishap { KILLED, SIGNALLED, PREEMPTED, MIGRATED, N_MISHAPS };
 enum writer { VICTIM, HANDLER, OTHER, N_WHO };
 
-/* What the rings are before the record: where its place is decides what has to be done for it. */
+/*
+ * State of the rings before the record: the place of the record decides what has to be done for it.
+ */
 static const struct situation {
-	uint32_t n_blocks, n_full; /* blocks of the ring, of which so many have no room */
+	uint32_t n_blocks, n_full; /* blocks of the ring, and how many of them have no room */
 	bool used, overwrite, waits;
 } situations[] = {
 	{.n_blocks = 4},
@@ -43,7 +46,7 @@ static const struct situation {
 	{.n_blocks = 2, .n_full = 2, .waits = true},
 };
 
-/* Ways to write a record of so many words. */
+/* Ways to write a record of this many words. */
 struct way {
 	const char *name;
 	uint32_t mode, clock, n_words;
@@ -95,7 +98,7 @@ static void in_pieces(struct fixture *f, const char *text, size_t len)
 	f->state.record(&f->event, text, len, pieces, KY_ARRAY_SIZE(pieces));
 }
 
-/* Stands in for what the tracer does of an event that has contexts: the first words are those. */
+/* Replaces the tracer's work for an event with contexts: the first words are the contexts. */
 static void not_as_it_is(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
@@ -169,7 +172,7 @@ static const struct way ways[] = {
 	{"thread, pieces", THREAD, .n_words = 6, .record = in_pieces},
 };
 
-/* How often each of enum writer has returned from a record: all processes see it. */
+/* How often each of enum writer has returned from a record; all processes share it. */
 static volatile uint64_t *returned;
 static struct fixture *current;
 static const struct way *way;
@@ -208,7 +211,7 @@ static struct ky_ring_ctl *ring_of_victim(void)
 		way->mode == KY_SET_PER_CPU ? (uint32_t)home : 0);
 }
 
-/* True while there is a block that is to have no room, and has. */
+/* Returns true while a block that is meant to have no room still has some. */
 static bool to_be_filled(const struct situation *s)
 {
 	const struct ky_geometry *g = &current->set.geo;
@@ -236,7 +239,7 @@ static __attribute__((noreturn)) void be_victim(const struct situation *s)
 	_exit(0);
 }
 
-/* A child that has stopped where its last record begins; -1 where that is forbidden. */
+/* Starts a child that stops where its last record begins. Returns -1 where that is forbidden. */
 static pid_t begin_victim(const struct situation *s)
 {
 	pid_t pid = fork();
@@ -257,7 +260,7 @@ static void *instruction(pid_t pid)
 		PTRACE_PEEKUSER, pid, (void *)offsetof(struct user_regs_struct, rip), NULL);
 }
 
-/* Where a thread says in which sequence it is. */
+/* Returns the word in which a thread announces its sequence. */
 static void *sequence(void)
 {
 	return (char *)__builtin_thread_pointer() + ky_rseq_offset + KY_RSEQ_CS;
@@ -273,7 +276,7 @@ static void hide_sequence(pid_t pid, long *cs)
 	ptrace(PTRACE_POKEDATA, pid, sequence(), NULL);
 }
 
-/* As if the first block had been read. */
+/* Acts as if the first block had been read. */
 static void make_room(void)
 {
 	struct ky_ring_ctl *ctl = ring_of_victim();
@@ -283,8 +286,8 @@ static void make_room(void)
 }
 
 /*
- * waitpid() for a child that stops or ends soon. One that does neither waits for room, and has taken another way than to where it
- * was to stop.
+ * waitpid() for a child that stops or ends soon. If it does neither, it waits for room, and has
+ * taken another way than the one to the place where it was to stop.
  */
 static int await_child(pid_t pid)
 {
@@ -301,7 +304,10 @@ static int await_child(pid_t pid)
 	return status;
 }
 
-/* Lets the child go on, and waits. False when it has ended, as it should, rather than stopped. */
+/*
+ * Lets the child continue, and waits. Returns false if it has ended, as it should, and has not
+ * stopped.
+ */
 static bool go_on(pid_t pid, enum __ptrace_request how, long *cs)
 {
 	int status;
@@ -315,7 +321,7 @@ static bool go_on(pid_t pid, enum __ptrace_request how, long *cs)
 	return true;
 }
 
-/* To where it is for the visit-th time, counted from 0. */
+/* Leads the child to its visit-th stop at an address, counted from 0. */
 static bool go_to(pid_t pid, void *at, unsigned int visit, long *cs)
 {
 	long text = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
@@ -342,7 +348,10 @@ static void pin(pid_t pid, int cpu)
 	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
 }
 
-/* The child is where it should be, or it has ended: its way is not the same when the clock's window closes meanwhile. */
+/*
+ * Lets the mishap happen. The child is at its place, or it has ended: its way differs when the
+ * clock's window closes meanwhile.
+ */
 static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
 {
 	int status;
@@ -367,7 +376,7 @@ static void happen(pid_t pid, enum mishap mishap, bool stopped, long cs)
 
 static void survive(void)
 {
-	/* Another thread goes on in a killed one's ring. */
+	/* Another thread continues in the ring of a killed one. */
 	if (way->mode == KY_SET_PER_THREAD)
 		ky_slot_release(&current->set.geo, current->set.base, 0);
 	record_as(OTHER);
@@ -376,7 +385,7 @@ static void survive(void)
 
 struct seen {
 	uint64_t n[N_WHO];
-	uint64_t next[N_WHO]; /* in the ring that is looked at */
+	uint64_t next[N_WHO]; /* in the ring that is examined */
 };
 
 static void see(void *arg, uint32_t id, const uint8_t *payload)
@@ -398,7 +407,10 @@ static void see(void *arg, uint32_t id, const uint8_t *payload)
 	s->n[writer]++;
 }
 
-/* All is there once, or overwritten; but what a killed program was at may be there or not. */
+/*
+ * Checks that each record is there once, or was overwritten. The record that a killed program was
+ * writing may be there or not.
+ */
 static void check_rings(bool killed)
 {
 	uint64_t n_gone = 0, n = 0, expected = 0;
@@ -435,8 +447,9 @@ static void begin(struct fixture *f, const struct situation *s)
 }
 
 /*
- * A thread has just said in which sequence it is: so its next instruction must be of that. The kernel takes the word back from
- * one that is interrupted between the two, and what follows would not be restarted.
+ * Checks the instruction after a thread has announced its sequence: it must belong to the sequence.
+ * If the thread is interrupted between the two, the kernel clears the word, and would not restart
+ * what follows.
  */
 static void check_protected(pid_t pid, long cs)
 {
@@ -446,7 +459,7 @@ static void check_protected(pid_t pid, long cs)
 		(uintptr_t)instruction(pid) - sequence->start_ip < sequence->post_commit_offset);
 }
 
-/* The instructions of the record, or, if it waits, the first ones; returns how many. */
+/* Finds the instructions of the record, or the first ones if it waits. Returns how many. */
 static unsigned int find_way(const struct situation *s, void **steps)
 {
 	uint64_t n_before;
@@ -527,7 +540,7 @@ static void test_steps(void **state)
 		if ((way->mode == KY_SET_PER_CPU && !ky_writer_has_rseq()) ||
 			(way->known && ky_rseq_offset != KY_RSEQ_KNOWN))
 			continue;
-		/* What is unusual goes the same way for all the short ones. */
+		/* Everything unusual takes the same way for all the short ones. */
 		for (size_t i = 0; i < KY_ARRAY_SIZE(situations); i++)
 			if (situations[i].used ||
 				!(way->special || way->known ||

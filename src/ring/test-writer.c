@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writers, against a plain walk over the memory: every record that was reported written is
- * there once, whole, in order of time, and written + lost = attempted, under signals, migration and
- * threads.
+ * Tests the writers against a plain walk over the memory. Every record that was reported as written
+ * is there once, whole, in order of time. Written + lost = attempted. This holds under signals,
+ * migration and threads.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "ring/test-fixture.h"
 #include "ring/wait.h"
 
-/* All that was emitted is in the rings, or was there once, or lost and counted. */
+/* Checks that each emitted event is in the rings, or was overwritten, or is counted as lost. */
 static void check_all(struct fixture *f, bool expect_lost)
 {
 	struct tally t = {0};
@@ -56,8 +56,8 @@ static const struct {
 };
 
 /*
- * Where the kernel or an emulator has no restartable sequences, their code still runs, on this
- * area, as long as nothing interrupts it: one thread, no signals.
+ * An rseq area for kernels and emulators without restartable sequences. The writers' code still
+ * runs on it as long as nothing interrupts it: one thread, no signals.
  */
 static __thread struct {
 	uint32_t cpu_id_start, cpu_id;
@@ -106,14 +106,14 @@ static void setup_kind(struct fixture *f, int kind, uint32_t n_blocks, uint32_t 
 	start(f, EVENT);
 }
 
-/* How it is laid out does not depend on that. */
+/* The layout does not depend on `overwrite`. */
 static void setup_overwrite(struct fixture *f, int kind, uint32_t n_blocks, uint32_t block_size)
 {
 	setup_kind(f, kind, n_blocks, block_size);
 	f->set.geo.overwrite = 1;
 }
 
-/* To the CPU that it runs on; returns where it may run else, for unpin(). */
+/* Binds the thread to its current CPU. Returns the CPUs that it may use, for unpin(). */
 static cpu_set_t pin(void)
 {
 	cpu_set_t all, one;
@@ -147,7 +147,7 @@ static void test_plain(void **state)
 
 static void test_full_then_free(void **state)
 {
-	cpu_set_t all = pin(); /* one ring, which gets full */
+	cpu_set_t all = pin(); /* one ring, which becomes full */
 	struct fixture f;
 
 	for (int k = 0; k < N_KINDS; k++) {
@@ -159,7 +159,8 @@ static void test_full_then_free(void **state)
 		for (int i = 0; i < 5000; i++)
 			emit(&f, 0);
 		check_all(&f, true);
-		/* One block consumed everywhere: exactly one block's worth of records fits again.
+		/*
+		 * One block consumed in each ring: exactly one block's worth of records fits again.
 		 */
 		before = lost(&f);
 		for (uint32_t i = 0; i < f.set.geo.n_rings; i++)
@@ -174,7 +175,7 @@ static void test_full_then_free(void **state)
 static ky_write_fn write_here;
 static int n_moves;
 
-/* As if the thread found one CPU's block full, and then came to another CPU. */
+/* Acts as if the thread found one CPU's block full and then moved to another CPU. */
 static int write_elsewhere(struct ky_hook *hook, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, uint64_t ts)
 {
@@ -183,7 +184,7 @@ static int write_elsewhere(struct ky_hook *hook, const void *payload, uint32_t l
 	return write_here(hook, payload, len, pieces, n_pieces, ts);
 }
 
-/* Here is room: nothing is lost, and the block is not left. */
+/* The other CPU has room: nothing is lost, and the block is not left. */
 static void test_full_elsewhere(void **state)
 {
 	cpu_set_t all;
@@ -215,7 +216,7 @@ static void keep_last(void *arg, uint32_t id, const uint8_t *payload)
 	*(uint64_t *)arg = KY_MAX(*(uint64_t *)arg, p.seq);
 }
 
-/* Lap after lap: the newest records are there, in all blocks but at most one. */
+/* Lap after lap, the newest records are there, in all blocks except at most one. */
 static void test_overwrite(void **state)
 {
 	static const uint32_t n_blocks[] = {2, 16};
@@ -245,7 +246,9 @@ static void test_overwrite(void **state)
 	}
 }
 
-/* Every ring as if it had been written to for long, some records before position and number 2^32. */
+/*
+ * Sets each ring as if it had been written for long: some records before position and number 2^32.
+ */
 static uint64_t begin_late(struct fixture *f)
 {
 	uint64_t pos = ((uint64_t)1 << 32) - 2 * f->set.geo.block_size, n = UINT32_MAX - 99;
@@ -261,11 +264,10 @@ static uint64_t begin_late(struct fixture *f)
 	return n * f->set.geo.n_rings;
 }
 
-/* Positions and numbers go on beyond what fits the head. */
+/* Positions and numbers continue beyond what fits the head. */
 static void test_beyond_32_bits(void **state)
 {
-	cpu_set_t all =
-		pin(); /* a ring that did not go round does not hold what begin_late() says */
+	cpu_set_t all = pin(); /* a ring that did not wrap does not hold what begin_late() says */
 	struct fixture f;
 
 	for (int i = 0; i < 2 * N_KINDS; i++) {
@@ -277,7 +279,7 @@ static void test_beyond_32_bits(void **state)
 		f.emitted[1] = begin_late(&f);
 		for (int k = 0; k < 20000; k++)
 			emit(&f, 0);
-		f.set.geo.overwrite = 1; /* counts what was there before as overwritten */
+		f.set.geo.overwrite = 1; /* counts earlier records as overwritten */
 		check_all(&f, !overwrite);
 		teardown(&f);
 	}
@@ -286,14 +288,16 @@ static void test_beyond_32_bits(void **state)
 
 static struct fixture *lapping;
 
-/* More than the ring holds, while the record below is being copied. */
+/* Records more than the ring holds while the interrupted record is being copied. */
 static void lap(void)
 {
 	for (int i = 0; i < 5000; i++)
 		emit(lapping, 1);
 }
 
-/* What a handler records never overwrites the record that it interrupted, and is counted instead. */
+/*
+ * A handler's record never overwrites the record that it interrupted; it is counted as discarded.
+ */
 static void test_handler_laps(void **state)
 {
 	struct fixture f;
@@ -305,7 +309,7 @@ static void test_handler_laps(void **state)
 	lapping = &f;
 	lap();
 	assert_int_equal(lost(&f), 0);
-	/* As a record looks that has its place but was not published. */
+	/* The state of a record that is reserved but not published. */
 	ctl = ky_geometry_ctl(&f.set.geo, f.set.base, 0);
 	reserve = (uint32_t)ctl->reserve;
 	ctl->reserve += PAYLOAD + KY_HEADER_COMPACT;
@@ -322,7 +326,10 @@ static uint64_t now_ns(void)
 	return ky_clock_read(KY_CLOCK_MONOTONIC);
 }
 
-/* Full, and nobody reads: an event waits for its time, once, and is lost; not at all where that is forbidden. */
+/*
+ * The ring is full and nobody reads: an event waits for its time, once, and is lost. It does not
+ * wait where that is forbidden.
+ */
 static void test_wait(void **state)
 {
 	cpu_set_t all = pin(); /* another CPU's ring has room */
@@ -353,7 +360,7 @@ static void test_wait(void **state)
 	unpin(all);
 }
 
-/* A handler on top of a record that holds its block would wait for itself. */
+/* A handler that interrupts a record whose block it needs would wait for itself. */
 static void test_wait_in_handler(void **state)
 {
 	struct fixture f;
@@ -364,7 +371,7 @@ static void test_wait_in_handler(void **state)
 	emit(&f, 0);
 	f.set.wait_ns = UINT64_MAX;
 	ctl = ky_geometry_ctl(&f.set.geo, f.set.base, 0);
-	ctl->reserve += PAYLOAD + KY_HEADER_COMPACT; /* as one looks that was not published */
+	ctl->reserve += PAYLOAD + KY_HEADER_COMPACT; /* state of a record that is not published */
 	while (lost(&f) < 3)
 		emit(&f, 0);
 	teardown(&f);
@@ -411,7 +418,10 @@ static void test_ids_and_sizes(void **state)
 	}
 }
 
-/* A thread is about to record by the short way when its hook gets another id, which that one has no room for. */
+/*
+ * A thread is about to record by the short way when its hook gets another id, for which that way
+ * has no room.
+ */
 static void test_id_changes(void **state)
 {
 	static uint32_t ids[] = {31, 1000};
@@ -474,7 +484,7 @@ static void test_pieces(void **state)
 	}
 }
 
-/* A clock that jumps: more than 27 bits later, and earlier than the last record. */
+/* The clock jumps: more than 27 bits ahead, and back before the last record. */
 static void test_clock_steps(void **state)
 {
 	static const uint64_t steps[] = {1000, 1000 + (1u << 27) - 1, 1u << 28, (1ull << 40) + 5,
@@ -607,7 +617,9 @@ static void test_inactive(void **state)
 	}
 }
 
-/* After fork and exec a thread is another one, and leaves the ring alone that it would else find its own. */
+/*
+ * After fork and exec a thread is another thread: it does not use the ring that it would else find.
+ */
 static void test_identities(void **state)
 {
 	uint64_t owner[3];
@@ -636,7 +648,9 @@ static void move_hook(void)
 	ky_hook_switch(&moving->hook, true);
 }
 
-/* The hook leads into another set while a thread records: what began in one set ends there. */
+/*
+ * The hook changes to another set while a thread records: a record ends in the set where it began.
+ */
 static void test_hook_moves(void **state)
 {
 	struct fixture from, to;
@@ -657,7 +671,7 @@ static void test_hook_moves(void **state)
 	teardown(&to);
 }
 
-/* A fork has wiped the hook's memory after it was found active. */
+/* A fork has wiped the hook's memory after the hook was found active. */
 static void test_wiped(void **state)
 {
 	struct payload p = {.writer = 0};
@@ -678,7 +692,7 @@ static void on_fault(int sig)
 	siglongjmp(after_fault, 1);
 }
 
-/* Records from where nothing is, on a CPU whose ring is in use. */
+/* Records from an unmapped address, on a CPU whose ring is in use. */
 static __attribute__((noinline)) void record_and_fault(struct fixture *f)
 {
 	for (;;) {
@@ -708,7 +722,7 @@ static void unwind_from_writer(int kind)
 	teardown(&f);
 }
 
-/* A debugger or profiler that stops a thread within a writer finds the way to the caller. */
+/* A debugger or profiler that stops a thread within a writer can unwind to the caller. */
 static void test_unwind(void **state)
 {
 	struct sigaction sa = {.sa_handler = on_fault}, old;
@@ -720,7 +734,7 @@ static void test_unwind(void **state)
 	sigaction(SIGSEGV, &old, NULL);
 }
 
-/* A word that a sibling could spoil: of a control block, or of what says whose the rings are. */
+/* A word that another process could overwrite: of a control block, or of the rings' owners. */
 static uint64_t *any_word(struct fixture *f)
 {
 	struct ky_geometry *g = &f->set.geo;
@@ -733,7 +747,7 @@ static uint64_t *any_word(struct fixture *f)
 	return (uint64_t *)ky_geometry_ctl(g, f->set.base, i) + rand() % 16;
 }
 
-/* Whatever a hostile sibling writes there, the writer stays within the set. */
+/* The writer stays within the set, with any content that a hostile process writes there. */
 static void test_hostile_memory(void **state)
 {
 	struct fixture f;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per-thread rings in plain C: for channels that want them, and for where restartable sequences are missing (old C
- * library or kernel, musl, i386, valgrind). The only competitors in a ring are the owner's own signal
- * handlers, which run to their end before the interrupted code goes on. Hence:
+ * Per-thread rings in plain C: for channels that request them, and for systems without restartable
+ * sequences (old C library or kernel, musl, i386, valgrind). Only the owner's own signal handlers
+ * compete for a ring, and they run to their end before the interrupted code continues. Hence three
+ * steps:
  *
- *   reserve   compare-and-exchange of `reserve`: a handler in between makes it fail. No lock prefix
- * is needed against one's own handlers. copy      header and payload to the reserved place. publish
- * by the outermost record alone (the one that began where the head stood): it raises the head to
- *             `reserve`, until the two agree. A plain store could put back what a handler
- * published.
+ *   reserve   Compare-and-exchange of `reserve`: it fails if a handler recorded in between. Against
+ *             one's own handlers no lock prefix is needed.
+ *   copy      Copy header and payload to the reserved place.
+ *   publish   Only the outermost record publishes, which is the one that began at the head. It
+ *             raises the head to `reserve` until the two are equal. A plain store could undo what a
+ *             handler published.
  *
- * SIGKILL anywhere loses at most what was not published, and the next owner starts again behind the
- * head, with a new block: the records of a block are all of one owner.
+ * SIGKILL at any point loses at most what was not published. The next owner starts behind the head
+ * with a new block: all records of a block have the same owner.
  */
 
 #include <linux/random.h>
@@ -22,7 +24,10 @@
 #include "ring/slots.h"
 #include "ring/writer.h"
 
-/* Exchanges *p if it is *expected; against this thread's own signal handlers only. Releases what was written before. */
+/*
+ * Exchanges *p if it is *expected. Atomic only against this thread's own signal handlers. Releases
+ * what was written before.
+ */
 static bool swap_local(uint64_t *p, uint64_t *expected, uint64_t v)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -60,16 +65,19 @@ static void raise_local(uint64_t *p, uint64_t to)
 		;
 }
 
-/* Where a ring begins, for ky_head_pos of what is fetched later: no head is before it, and none far ahead. */
+/*
+ * Returns the oldest position of a ring, for ky_head_pos of what is loaded later: no head is before
+ * it or far ahead of it.
+ */
 static uint64_t load_oldest(const struct ky_ring_ctl *ctl)
 {
-	/* Acquire: a handler in between makes both later, not this one alone. */
+	/* Acquire: if a handler runs in between, both values are later, not this one alone. */
 	return __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
 }
 
 /*
- * Which ring of a set is this thread's: a small table, because a thread rarely records into many
- * sets at once; what does not fit is found again by a walk over the owner words.
+ * This thread's ring in each set. The table is small, because a thread rarely records into many
+ * sets at once. A ring that is not in the table is found by a walk over the owner words.
  */
 #define KNOWN 4
 static __thread KY_THREAD_TLS struct {
@@ -78,16 +86,19 @@ static __thread KY_THREAD_TLS struct {
 	uint32_t turn, slot;
 } known[KNOWN];
 static __thread KY_THREAD_TLS uint64_t self;
-static __thread KY_THREAD_TLS uint64_t n_own; /* slots, in all sets; more in a forked child */
+/* number of slots in all sets; higher in a forked child */
+static __thread KY_THREAD_TLS uint64_t n_own;
 
-static __thread KY_THREAD_TLS bool leaving; /* nobody will give back what is claimed from now on */
+/* the thread ends: it must itself release what it claims from now on */
+static __thread KY_THREAD_TLS bool leaving;
 
 static uint32_t process, n_threads, pid;
 void (*ky_thread_claimed)(void);
 
 /*
- * By chance, as nothing else differs between all programs that ever share a set: a pid comes again, stays across exec,
- * and means another process in each namespace. Not from AT_RANDOM, which holds the C library's secrets.
+ * Chooses the process's number at random, because nothing else differs between all processes that
+ * ever share a set: a pid is used again, stays the same across exec, and means another process in
+ * each namespace. It is not taken from AT_RANDOM, which holds the C library's secrets.
  */
 void ky_thread_set_process(void)
 {
@@ -121,7 +132,7 @@ static void become_known(void)
 	swap_local(&self, &before, (uint64_t)process << 32 | n | KY_SLOT_OWNED);
 }
 
-/* This thread in slot words; a forked child's threads are others than the parent's. */
+/* Returns this thread's value in slot words. A forked child's threads differ from the parent's. */
 static uint64_t whoami(void)
 {
 	if (ky_unlikely((uint32_t)(self >> 32) != process))
@@ -129,7 +140,7 @@ static uint64_t whoami(void)
 	return self;
 }
 
-/* What people call it. */
+/* Fills in the names by which users know this thread. */
 static void introduce(const struct ky_set *set, struct ky_owner *ret_owner)
 {
 	int saved = errno;
@@ -142,7 +153,7 @@ static void introduce(const struct ky_set *set, struct ky_owner *ret_owner)
 	errno = saved;
 }
 
-/* A reader of the one may be about to find that it has changed, so by words. */
+/* Copies word by word: a reader of *to may be about to find that it has changed. */
 static void copy_owner(struct ky_owner *to, const struct ky_owner *from)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(to->words); i++)
@@ -156,7 +167,7 @@ static void remember(const struct ky_set *set, uint32_t slot)
 	known[at].set = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (leaving)
-		return; /* a handler while the thread gives back what it has */
+		return; /* a handler, while the thread releases what it owns */
 	known[at].me = self;
 	known[at].turn = set->turn;
 	known[at].slot = slot;
@@ -164,7 +175,7 @@ static void remember(const struct ky_set *set, uint32_t slot)
 	known[at].set = set;
 }
 
-/* Position of the head. */
+/* Returns the position of the head. */
 static uint64_t published(const struct ky_ring_ctl *ctl)
 {
 	uint64_t oldest = load_oldest(ctl);
@@ -173,9 +184,10 @@ static uint64_t published(const struct ky_ring_ctl *ctl)
 }
 
 /*
- * May the block at `begin` be entered? Not before the consumer has read what lies there. In overwrite
- * mode nobody has to, but what is not published is not overwritten: a handler's records end before those of the record
- * that it interrupted, which is still being copied.
+ * Returns true if the block at `begin` may be entered. It may not before the consumer has read it.
+ * In overwrite mode nobody has to read it, but what is not published is not overwritten: a
+ * handler's records end before those of the record that it interrupted, which is still being
+ * copied.
  */
 static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
 {
@@ -191,7 +203,7 @@ static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
 	return end - g->data_stride <= kept;
 }
 
-/* Gives up what lies in the block at `begin`, which is about to be entered. */
+/* Allows overwriting the block at `begin`, which is about to be entered. */
 static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t begin)
 {
 	const struct ky_geometry *g = &set->geo;
@@ -201,13 +213,18 @@ static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t beg
 		return;
 	raise_local(&ky_geometry_ctl(g, set->base, slot)->oldest, end - g->data_stride);
 	raise_local(ky_geometry_oldest(g, set->base, slot), end - g->data_stride);
-	/* Pairs with ky_snapshot_ring's acquire: readers see it before they see anything overwritten. */
+	/*
+	 * Pairs with ky_snapshot_ring's acquire: readers see it before they see anything
+	 * overwritten.
+	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /*
- * The tables, when the block that ends at `from`, a head or `reserve`, is left for that at `begin`. The number of
- * records is known in 32 bits: the rest is that of the block that is left. Its entry may be a killed owner's, and ahead.
+ * Updates the block tables when a writer leaves the block that ends at `from` (a head, or
+ * `reserve`) for the block at `begin`. The number of records is known in 32 bits; the upper bits
+ * come from the entry of the block that is left. A killed owner may have written that entry, which
+ * then is ahead.
  */
 static void note_block(
 	const struct ky_set *set, uint32_t slot, uint64_t from, uint64_t begin, uint64_t ts)
@@ -229,7 +246,10 @@ static uint64_t block_after(const struct ky_set *set, uint64_t pos)
 	return (pos | (set->geo.block_size - 1)) + 1;
 }
 
-/* Could a new owner begin? In the midst of a block, he needs the next one. */
+/*
+ * Returns true if a new owner could begin. If the head is in the middle of a block, it needs the
+ * next one.
+ */
 static bool has_room(const struct ky_set *set, uint32_t slot)
 {
 	uint64_t at = published(ky_geometry_ctl(&set->geo, set->base, slot));
@@ -238,8 +258,8 @@ static bool has_room(const struct ky_set *set, uint32_t slot)
 }
 
 /*
- * Takes over behind what the last owner published, in a block of one's own. What a killed one had reserved beyond never
- * happened; a long header that was to open the window may be among that.
+ * Takes over a ring behind what the last owner published, in a new block. A killed owner may have
+ * reserved more: that is void, even a long header that was to open the window.
  */
 static void begin_ownership(struct ky_set *set, uint32_t slot)
 {
@@ -263,14 +283,17 @@ static void begin_ownership(struct ky_set *set, uint32_t slot)
 	__atomic_store_n(&ctl->head, head, __ATOMIC_RELEASE);
 }
 
-/* Acquire: pairs with the release by the owner before. A handler in between takes another slot. */
+/*
+ * Claims a slot. Acquire: pairs with the previous owner's release. A handler in between claims
+ * another slot.
+ */
 static bool take(const struct ky_set *set, uint32_t slot, uint64_t word, uint64_t me)
 {
 	return __atomic_compare_exchange_n(ky_geometry_slot(&set->geo, set->base, slot), &word,
 		me | KY_SLOT_CLAIMING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* A slot that nobody ever had. -1: there is none left. */
+/* Claims a slot that nobody ever had. Returns -1 if there is none. */
 static int64_t claim_unused(struct ky_set *set, uint64_t me)
 {
 	struct ky_set_slots *shared = ky_slots_shared(set->base);
@@ -289,7 +312,10 @@ static int64_t claim_unused(struct ky_set *set, uint64_t me)
 	return (int64_t)i;
 }
 
-/* The slot that was freed first, of those that a thread could begin in now. -1: there is none. */
+/*
+ * Finds the slot that was freed first, among those in which a thread could begin now. Returns -1 if
+ * there is none.
+ */
 static int64_t find_released(const struct ky_set *set, uint64_t *ret_word)
 {
 	uint32_t n = ky_slots_claimed(&set->geo, set->base);
@@ -308,7 +334,10 @@ static int64_t find_released(const struct ky_set *set, uint64_t *ret_word)
 	return found;
 }
 
-/* Looks only if a slot was freed since there was none: many threads that start do not all look at all others' slots. */
+/*
+ * Searches only if a slot was freed since the last search found none: so when many threads start,
+ * not each of them examines all slots.
+ */
 static int64_t claim_released(struct ky_set *set, uint64_t me)
 {
 	uint64_t n_released = load(&ky_slots_shared(set->base)->n_released), word;
@@ -324,7 +353,10 @@ static int64_t claim_released(struct ky_set *set, uint64_t me)
 	return slot;
 }
 
-/* Of free slots, those of the pool that nobody has had yet are taken first: the records of ended threads stay longest so. */
+/*
+ * Claims a free slot. Unused slots of the pool come first: so the records of ended threads stay as
+ * long as possible.
+ */
 static int64_t claim(struct ky_set *set, uint64_t me)
 {
 	int64_t slot = -1;
@@ -352,7 +384,7 @@ static void give_back(struct ky_set *set, uint32_t slot)
 	ky_slot_release(&set->geo, set->base, slot);
 }
 
-/* One that this thread has; -1: none. */
+/* Finds a slot that this thread owns. Returns -1 if there is none. */
 static int64_t find_own(const struct ky_set *set, uint64_t me)
 {
 	uint32_t n = n_own ? ky_slots_claimed(&set->geo, set->base) : 0;
@@ -364,8 +396,8 @@ static int64_t find_own(const struct ky_set *set, uint64_t me)
 }
 
 /*
- * This thread's ring: as known, else one it owns already, else a free one, which sets *ret_claimed.
- * -1: all are taken.
+ * Finds this thread's ring: in the table, else one that it already owns, else a free one, which
+ * sets *ret_claimed. Returns -1 if all are taken.
  */
 static int64_t find_slot(struct ky_set *set, bool *ret_claimed)
 {
@@ -399,7 +431,7 @@ void ky_thread_release(struct ky_set *set)
 	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
 	int64_t slot;
 
-	known[at].set = NULL; /* whichever it was: it is found again */
+	known[at].set = NULL; /* whichever set it was: its slot is found again */
 	while (self && (slot = find_own(set, self)) >= 0)
 		give_back(set, (uint32_t)slot);
 }
@@ -438,8 +470,10 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 	}
 }
 
-/* Raises the head to all that is reserved. Only the outermost record gets here, so all that is
- * copied. */
+/*
+ * Raises the head to all that is reserved. Only the outermost record calls it, so all of that is
+ * copied.
+ */
 static void publish(struct ky_ring_ctl *ctl)
 {
 	for (;;) {
@@ -452,7 +486,7 @@ static void publish(struct ky_ring_ctl *ctl)
 	}
 }
 
-/* The record into ring `slot`, which is this thread's. */
+/* Writes the record into ring `slot`, which this thread owns. */
 static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
 	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces, bool again)
 {
@@ -474,7 +508,10 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 				head = load(&ctl->head);
 				if (load(&ctl->reserve) != from)
 					continue; /* a handler's record came in between */
-				/* The block of a record that this one interrupted stays until we are through. */
+				/*
+				 * The block of a record that this one interrupted stays until this
+				 * one has returned.
+				 */
 				if (again && head == from)
 					return KY_WRITE_FULL;
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
@@ -486,7 +523,10 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		if (swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)))
 			break;
 	}
-	/* Records are published in the order of their reservation: those that come now are behind this one. */
+	/*
+	 * Records are published in the order of their reservation: those that come from now on are
+	 * behind this one.
+	 */
 	if (extended)
 		raise_local(&ctl->window, ky_window(ts));
 	if ((uint32_t)begin != (uint32_t)from)
@@ -509,7 +549,10 @@ int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint3
 	if (slot < 0)
 		return KY_WRITE_NO_RING;
 	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces, again);
-	/* Not in a handler on top of the record that claimed it: that one still writes. */
+	/*
+	 * Not in a handler that interrupted the record that claimed the ring: that record is still
+	 * written.
+	 */
 	if (ky_unlikely(claimed && leaving))
 		give_back(set, (uint32_t)slot);
 	return r;

@@ -25,10 +25,14 @@ bool ky_wait_allowed(uint64_t timeout_ns)
 	return timeout_ns && !forbidden;
 }
 
-/* Not nanosleep(), which is a cancellation point. False when it is forbidden (seccomp). */
+/*
+ * Sleeps. Does not use nanosleep(), which is a cancellation point. Returns false if seccomp forbids
+ * it.
+ */
 static bool sleep_ns(uint64_t ns)
 {
-	const long t[2] = {0, (long)ns}; /* as the kernel has struct timespec for this call */
+	/* struct timespec as the kernel defines it for this call */
+	const long t[2] = {0, (long)ns};
 	int saved = errno;
 	bool slept = syscall(SYS_nanosleep, t, NULL) == 0 || errno == EINTR;
 
