@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * abi N: emits N events of each kind, for programs of two ABIs side by side: abi:same is the same in both, abi:word has a field as wide as a
- * long, abi:here exists in one only.
+ * abi N: emits N events of each kind, to run applications of two ABIs at the same time. abi:same is
+ * the same in both ABIs. abi:word has a field as wide as a long. abi:here exists in one ABI only.
  */
 #include <stdint.h>
 #include <stdio.h>

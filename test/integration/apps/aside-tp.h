@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event with a field that no record holds, for filters only. */
+/* An event with an excluded field: filters can use it, and no record has it. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER aside
 #undef LTTNG_UST_TRACEPOINT_INCLUDE

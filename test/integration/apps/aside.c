@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells its state, three events with fields for filters only; "ready", then waits for a line. */
+/*
+ * Emits a state dump and three events with excluded fields. Prints "ready", then waits for a line.
+ */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "aside-tp.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * changing N: records N events or more with a short and a long text, while another thread puts a NUL into both and takes
- * it out again; goes on until the texts were found cut 10 times. Prints the number of events.
+ * changing N: records at least N events with a short and a long text. Meanwhile another thread
+ * writes a NUL into both texts and removes it again. The program continues until it has seen the
+ * texts cut 10 times. Prints the number of events.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Emits ctx:event { text step, ... the truth as system calls tell it } in the situations that contexts must get right.
+ * Emits ctx:event { text step, ... the true values, from system calls } in situations in which
+ * contexts are easy to get wrong.
  *
- *   contexts SITUATION...     in this order; "wait" says "ready" and waits for a line on stdin; "forbid-counting-at-start"
- *                             comes first, if at all
+ *   contexts SITUATION...
+ *
+ * The program passes through the situations in the given order. "wait" prints "ready" and waits for
+ * a line on stdin. "forbid-counting-at-start" must be the first situation, if it is used.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -106,7 +109,7 @@ static void coroutine(void)
 	emit("coroutine");
 }
 
-/* Its stack lies between pages that cannot be read. */
+/* The stack lies between pages that cannot be read. */
 static void run_coroutine(void)
 {
 	char *memory = mmap(NULL, 3 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +134,8 @@ static void run_child(void (*change)(void), const char *step)
 		if (change)
 			change();
 		emit(step);
-		_exit(0); /* a sanitizer at exit could not look into what has changed its user */
+		/* a sanitizer's check at exit fails in a process that has changed its user */
+		_exit(0);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 		exit(3);
@@ -147,7 +151,7 @@ static void become_other(void)
 	if (setresgid(11, 12, 13) || setresuid(21, 22, 23))
 		exit(3);
 	kymo_contexts_changed();
-	/* The library gives up what root had, and registers as this user. */
+	/* The library unmaps what it had as root, and registers again as this user. */
 	wait_until_unmapped(inodes, n);
 	while (!kymo_event_enabled(ctx, event))
 		usleep(1000);
@@ -167,10 +171,10 @@ static __attribute__((noinline)) void deep(int n)
 		deep(n - 1);
 	else
 		emit("deep");
-	__asm__ volatile("" ::: "memory"); /* not a jump */
+	__asm__ volatile("" ::: "memory"); /* prevents a tail call */
 }
 
-/* Values of the program's own. */
+/* Values that the program provides as contexts. */
 static int64_t number = -42;
 
 static void get_number(void *data, union kymo_context_value *value)
@@ -228,7 +232,7 @@ static void faults(void)
 	munmap(memory, 100 * 4096);
 }
 
-/* From now on this thread may not open counters, as in a container. */
+/* Forbids this thread to open performance counters, as in a container. */
 static void forbid_counting(void)
 {
 	struct sock_filter filter[] = {
@@ -244,7 +248,7 @@ static void forbid_counting(void)
 		exit(3);
 }
 
-/* Starts anew, where counting is forbidden already. */
+/* Executes the program again, with counters forbidden from its start. */
 static void forbid_at_start(char **argv)
 {
 	if (getenv("FORBIDDEN"))

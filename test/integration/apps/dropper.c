@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dropper UID: records 10 events, says "ready", waits for a line, becomes that user, waits until it has none of the rings' memory
- * mapped that it had, says "dropped", waits for a line, and records 10 more.
+ * dropper UID: records 10 events, prints "ready", and waits for a line. Then it changes to that
+ * user, waits until it has unmapped all rings that it had mapped before, prints "dropped", waits
+ * for a line, and records 10 more events.
  */
 #include <kymo/tracepoint.h>
 #include <stdio.h>

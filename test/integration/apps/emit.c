@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Emits a known number of events whose values can be checked: emit:record from threads, emit:signal
- * from a timer's signal handler on top of them. Prints "records N" and "signals N": what it
- * emitted.
+ * Emits a known number of events whose values can be checked: emit:record from threads, and
+ * emit:signal from the handler of a timer's signal, which interrupts the threads. Prints "records
+ * N" and "signals N", the numbers of emitted events.
  *
  *   emit [-t THREADS] [-n EVENTS-EACH] [-p NUMBER] [-s MICROSECONDS] [-m] [-w] [-f]
  *
- * -p: number of this process in the records. -s: a signal that often. -m: threads move from CPU to
- * CPU all the time. -w: say "ready" and wait for a line on stdin before and after emitting. -f: say "emitting", and go
- * on until a line comes.
+ * -p: the number of this process in the records. -s: the period of the signal. -m: threads move
+ * from CPU to CPU all the time. -w: print "ready" and wait for a line on stdin, before and after
+ * emitting. -f: print "emitting", and emit until a line arrives.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static bool migrate, wait_for_lines, until_line;
 static atomic_bool ending;
 static atomic_ulong n_records, n_signals;
 
-/* A value that a reader can compute again from the others: splitmix64. */
+/* splitmix64: a reader can compute the value again from the other values. */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15;
@@ -50,7 +50,7 @@ static void on_signal(int sig)
 		kymo_u64(check, mix(~seq)));
 }
 
-/* Pins the thread to one CPU after the other, of those that the process may use. */
+/* Pins the thread to the next one of the CPUs that the process may use, again and again. */
 static void move_on(const cpu_set_t *allowed, int *cpu)
 {
 	cpu_set_t one;

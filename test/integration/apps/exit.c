@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends while its threads are in the middle of events: the values of theirs take longer than the
- * rest of the process does from the moment its events are taken from the tracer.
+ * Exits while its threads are recording events. The threads take longer to compute the values of an
+ * event than the process takes from the unregistration of its events to its end.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #define THREADS 4
 
-static int begun; /* threads that have recorded an event */
+static int begun; /* number of threads that have recorded an event */
 
 static uint64_t slowly(uint64_t value)
 {
@@ -29,7 +29,7 @@ static void *work(void *unused)
 	return NULL;
 }
 
-/* The last thing that runs: destructors with a priority run from the highest to the lowest. */
+/* Runs last: destructors with a priority run from the highest number to the lowest. */
 static __attribute__((destructor(100))) void after_all_others(void)
 {
 	usleep(20000);

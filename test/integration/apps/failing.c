@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: makes the n-th call fail that is asked of the C library for memory, descriptors, files, sockets, threads or
- * processes.
+ * For LD_PRELOAD: makes the N-th call of the C library fail that requests memory, descriptors,
+ * files, sockets, threads or processes.
  *
- *   FAIL_AT=N        which one, from 1
- *   FAIL_IN=NAME     count calls of code in objects whose path contains NAME, in whatever process
- *   FAIL_CALL=NAME   count calls of this name
+ *   FAIL_AT=N        number of the call that fails, from 1
+ *   FAIL_IN=NAME     count the calls from objects whose path contains NAME, in all processes
+ *   FAIL_CALL=NAME   count the calls of this function
  *   FAIL_PROGRAM=P   only in processes of this name
- *   FAIL_REST=1      all calls after the n-th fail too
- *   FAIL_SAY=FILE    where to write the name of the call that failed. Programs that start when it says so already are left
- *                    alone
+ *   FAIL_REST=1      all calls after the N-th fail too
+ *   FAIL_SAY=FILE    the file for the name of the call that failed
+ *
+ * Programs that start when FAIL_SAY's file has a name already run without failures.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,7 +63,7 @@ __attribute__((constructor)) static void begin(void)
 	fail_at = at ? strtoul(at, NULL, 10) : 0;
 	armed = fail_at && (!file || stat(file, &st) || !st.st_size) &&
 		(!program || !strcmp(program, program_invocation_short_name));
-	/* A consumer cannot any more when it has confined itself. */
+	/* Opens the file now: a consumer cannot open it after it has confined itself. */
 	if (armed && program && file)
 		say_fd = open_to_say(file);
 }
@@ -79,8 +80,9 @@ static void say(const char *name)
 }
 
 /*
- * What the C library asks of itself is its own affair (it ends programs that have no memory when it looks for users), and
- * json-c's parser does not look whether strdup() gave it a name: only the session daemon does it for it.
+ * Ignores calls that the C library makes for itself: it ends programs that have no memory when it
+ * looks up users. Also ignores strdup() in json-c's parser, which does not check the result. Only
+ * the session daemon checks it instead of the parser, so there the call is counted.
  */
 static int is_counted(const char *name, const void *caller)
 {
@@ -128,7 +130,7 @@ static int fails(const char *name, const void *caller, int error)
 		return real arguments;                                                             \
 	}
 
-/* dlsym may allocate: not by way of itself. */
+/* dlsym() may allocate: do not call it from here. */
 EXPORT void *malloc(size_t size)
 {
 	extern void *__libc_malloc(size_t);
@@ -198,7 +200,7 @@ FAILING(int, execve, (const char *path, char *const argv[], char *const env[]), 
 	EACCES, -1)
 FAILING(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), ECHILD, -1)
 FAILING(ssize_t, readlink, (const char *path, char *to, size_t size), (path, to, size), EACCES, -1)
-/* These return their error. */
+/* These functions return their error number. */
 FAILING(int, pthread_create,
 	(pthread_t * t, const pthread_attr_t *attr, void *(*run)(void *), void *arg),
 	(t, attr, run, arg), EAGAIN, EAGAIN)

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that beget processes in every way that there is, while threads and signal handlers record.
+ * Processes that create processes in every possible way, while threads and signal handlers record.
  *
- *   family storm THREADS FORKS     each thread forks, FORKS in all, children of all kinds (see KINDS)
- *   family exec ROUNDS             executes itself so often
- *   family handler FORKS           a timer's signal handler forks, while main does
+ *   family storm THREADS FORKS     threads fork, FORKS times in all, children of all
+ *                                  kinds (see KINDS)
+ *   family exec ROUNDS             executes itself ROUNDS times
+ *   family handler FORKS           the handler of a timer's signal forks, and so does main
  *   family linker                  forks while a thread holds the dynamic linker's lock
- *   family stranger                a child that the C library knows nothing of (raw clone) ends in good order
- *   family vfork ROUNDS            children of vfork() and clone(CLONE_VM) record, against the rules, and execute
+ *   family stranger                a raw clone child exits through exit()
+ *   family vfork ROUNDS            children of vfork() and clone(CLONE_VM) record, which POSIX
+ *                                  forbids, and execute
  *   family setns                   enters another mount namespace
- *   family chroot DIRECTORY        goes on in there
+ *   family chroot DIRECTORY        continues in that root directory
  *
- * Each event says its process: family:event { pid, n }. Prints how many events there must be.
+ * Each event names its process: family:event { pid, n }. Prints the number of events that a trace
+ * must have.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -30,16 +33,19 @@
 
 #include <kymo/tracepoint.h>
 
-#define EACH 5 /* events of a child */
+#define EACH 5 /* number of events of a child */
 
 extern char **environ;
 
-/* Shared by all processes but those that executed something, which print nothing and are known to record EACH. */
+/*
+ * All processes share it, except those that have executed a program. Those print nothing, and each
+ * is known to record EACH events.
+ */
 static struct shared {
 	unsigned long events, failures;
 } * shared;
 
-static char *self; /* this program */
+static char *self; /* the path of this program */
 
 static void record(int n)
 {
@@ -91,7 +97,7 @@ static void reap(pid_t pid)
 	expect(status == 0);
 }
 
-/* Where fork() returned 0: what to do there, and how it ends. */
+/* Runs in a child after fork() returned 0: records, and exits in one of the ways. */
 static void end_child(void)
 {
 	stop_timer();
@@ -103,7 +109,7 @@ static void child_records(void)
 	pid_t pid = fork();
 
 	if (!pid) {
-		start_timer(on_timer, 1000); /* timers are not inherited */
+		start_timer(on_timer, 1000); /* a child does not inherit timers */
 		record_each();
 		end_child();
 	}
@@ -134,7 +140,10 @@ static void grandchild_records(void)
 	reap(pid);
 }
 
-/* As servers do: a session of its own, no descriptors, another directory. Told of its end by a lock on shared memory. */
+/*
+ * Becomes a daemon as servers do: with its own session, no descriptors, and another directory. The
+ * parent learns of its exit from a lock in shared memory.
+ */
 static void becomes_daemon(void)
 {
 	int *ended = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -192,7 +201,7 @@ static void calls_shell(void)
 	__atomic_fetch_add(&shared->events, EACH, __ATOMIC_RELAXED);
 }
 
-/* A child that has a thread of its own, which records at the process's end. */
+/* A child with an additional thread, which still records while the process exits. */
 static void *record_in_thread(void *unused)
 {
 	record_each();
@@ -384,7 +393,10 @@ static int vforks(int rounds)
 	return 0;
 }
 
-/* The mount namespace of a child, which waits there until told by the pipe. */
+/*
+ * Returns the mount namespace of a child. The child waits in it until it is notified through the
+ * pipe.
+ */
 static int namespace_of_child(pid_t *ret_child, int *ret_end)
 {
 	char path[64], byte = 0;
@@ -407,7 +419,7 @@ static int namespace_of_child(pid_t *ret_child, int *ret_end)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Which the kernel allows to those whose current directory and root are no other thread's. */
+/* The kernel allows it only to a thread that does not share its root and current directory. */
 static int enter_namespace(void)
 {
 	pid_t child = -1;

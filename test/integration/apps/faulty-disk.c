@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: below a directory, files cannot be made, written or cut any more, from some call on, until that is over.
+ * For LD_PRELOAD: below a directory, calls that create, write or truncate files fail, from some
+ * call on, until the fault is removed.
  *
  *   DISK_UNDER=DIR    the directory
- *   DISK_FAULT=FILE   the fault, while the file is there: "ERROR FROM SHORT": the error's number, the first of the process's
- *                     calls that fails, from 1, and 1 if a part of a write is written before it fails
- *   DISK_SAY=FILE     where to write which calls failed, a line for each
+ *   DISK_FAULT=FILE   describes the fault, which lasts as long as the file exists: "ERROR FROM
+ *   SHORT".
+ *                     ERROR: the error number. FROM: the first of the process's calls that fails,
+ *                     from 1. SHORT: 1 if a write writes a part before it fails.
+ *   DISK_SAY=FILE     the file for the names of the calls that failed, one in a line
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +36,7 @@ struct fault {
 static unsigned long n_calls;
 static int say_fd;
 
-/* A consumer cannot open it any more when it has confined itself. */
+/* Opens the file now: a consumer cannot open it after it has confined itself. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *file = getenv("DISK_SAY");
@@ -57,7 +60,10 @@ static bool read_fault(struct fault *ret_fault)
 		       &ret_fault->is_short) == 3;
 }
 
-/* Does the descriptor, of a file or of the directory that a name is looked for in, lie there? */
+/*
+ * Returns true if the descriptor lies below DISK_UNDER. It is a file, or the directory in which a
+ * name is looked up.
+ */
 static bool is_under(int fd)
 {
 	const char *dir = getenv("DISK_UNDER");
@@ -76,7 +82,7 @@ static void say(const char *name)
 	syscall(SYS_write, say_fd, "\n", 1);
 }
 
-/* True, and errno, when the call is to fail; *ret_short: after a part. */
+/* Returns true and sets errno if the call must fail. Sets *ret_short if it writes a part before. */
 static bool fails(const char *name, int fd, bool *ret_short)
 {
 	struct fault f;
@@ -115,7 +121,7 @@ EXPORT int ftruncate(int fd, off_t size)
 	struct fault f;
 	bool in_part;
 
-	/* There is always room for less. */
+	/* Truncating a file to a smaller size never lacks space. */
 	if (!read_fault(&f) || f.error != EIO || !fails("ftruncate", fd, &in_part))
 		return REAL(ftruncate)(fd, size);
 	return -1;

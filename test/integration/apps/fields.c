@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event for each group of field kinds, with extreme values; test-fields.py knows what they must
- * read as.
+ * One event for each group of field kinds, with extreme values. test-fields.py has the texts that
+ * readers must print for them.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -104,7 +104,7 @@ static void counts(void)
 		kymo_u16(f29, 29), kymo_u32(f30, 30), kymo_string(f31, "last"));
 }
 
-/* A few events that fit around one that is larger than any block of the test's ring. */
+/* Emits a few events of normal size around one that is larger than any block of the test's ring. */
 static void too_big(char *text)
 {
 	memset(text, 'z', LONG_TEXT);

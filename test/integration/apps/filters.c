@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filters: for each line "PHASE N" on stdin emits N events of each kind, which differ in n, and answers "done"; test-filter.py
- * knows which of them a filter lets pass.
+ * filters: for each line "PHASE N" on stdin, emits N events of each kind, which differ in n, and
+ * replies "done". test-filter.py knows which of these events each filter selects.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Emits from a static object's constructor, before main, first thing in main, and from its destructor. */
+/*
+ * Emits events from a static object's constructor (before main), at the begin of main, and from the
+ * object's destructor.
+ */
 #include <kymo/tracepoint.h>
 
 namespace
@@ -16,7 +19,7 @@ struct Early {
 };
 
 Early early;
-} // namespace
+} /* namespace */
 
 int main()
 {

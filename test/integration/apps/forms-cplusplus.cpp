@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Events in C++: in a template, a lambda, an inline member, and one of the shared header. */
+/*
+ * Events in C++: in a template, a lambda, and an inline member function; and one from the shared
+ * header.
+ */
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Built twice: the library that forms is linked with, and (with LOADED) the one that it loads and
- * unloads. */
+/*
+ * Built twice: as the library that forms is linked with, and (with LOADED) as the library that it
+ * loads and unloads.
+ */
 #include <kymo/tracepoint.h>
 
 #ifdef LOADED

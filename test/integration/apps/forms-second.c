@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The second source of forms.c: the same events once more. */
+/* The second source of forms: it emits the same events once more. */
 #include "forms.h"
 
 void forms_second_source(void)

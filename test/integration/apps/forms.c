@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each way to write an event, and each place where it may live: this executable, a second source of
- * it, C++, a linked library, a library that is loaded and unloaded (its path is the first
- * argument). Prints how many events it emitted, and whether kymo_event_enabled said yes.
+ * Every way to write an event, and every place where an event can be: the executable, a second
+ * source of it, C++, a linked library, and a library that is loaded and unloaded (the first
+ * argument is its path). Prints the number of emitted events, and whether kymo_event_enabled
+ * returned true.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that several sources share, in the header form; included by C and C++. */
+/* Events that several sources share, in the form for headers. C and C++ include it. */
 #ifndef FORMS_H
 #define FORMS_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaves main by pthread_exit(), after it has started N threads (first argument) that record 10 events each, wait for a line
- * if the second argument is "wait", and end. At exit it says "bye". With a third argument, a child does all this, and the
- * parent ends as the child does.
+ * last N [wait] [ANYTHING]: starts N threads and leaves main by pthread_exit(). Each thread records
+ * 10 events, waits for a line if the second argument is "wait", and ends. At exit the program
+ * prints "bye". With a third argument, a child does all this, and the parent exits with the child's
+ * status.
  */
 #include <kymo/tracepoint.h>
 #include <pthread.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The library that apps/loads.c loads and unloads: two events for each call, and one more from its constructor. */
+/*
+ * The library that apps/loads.c loads and unloads. It emits two events for each call, and one more
+ * from its constructor.
+ */
 #include <kymo/tracepoint.h>
 
 __attribute__((visibility("default"))) void provide(int thread, int n);

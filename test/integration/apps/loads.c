@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loads PREFIX THREADS ROUNDS [-w]: in each round, thread T loads PREFIXT.so, a copy of loads-provider.c, calls it and
- * unloads it. Prints its resident memory in KiB after a tenth of the rounds and at the end. -w: says "ready" after
- * the first round, and before each further one waits for a line. Has no event of its own.
+ * loads PREFIX THREADS ROUNDS [-w]: in each round, thread T loads PREFIXT.so (a copy of
+ * loads-provider.c), calls it and unloads it. Prints its resident memory in KiB after a tenth of
+ * the rounds and at the end. -w: prints "ready" after the first round, and waits for a line before
+ * each further round. The program itself has no event.
  */
 #include <dlfcn.h>
 #include <pthread.h>

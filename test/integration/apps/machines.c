@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * machines KEPT CPUS PASSING [ANYTHING...]: makes PASSING virtual machines of KVM that go at once, from another thread,
- * and KEPT that stay, with CPUS virtual CPUs each, and that many threads with the names that QEMU gives to such; says
- * "ready", and ends at a line. Status 77 where there is no KVM. Has no event.
+ * machines KEPT CPUS PASSING [ANYTHING...]: creates virtual machines with KVM. PASSING machines are
+ * closed at once, in another thread. KEPT machines stay; each has CPUS virtual CPUs, and as many
+ * threads with the names that QEMU gives to them. Prints "ready", and exits when a line arrives.
+ * Exits with 77 if KVM is not available. Has no event.
  */
 #include <fcntl.h>
 #include <linux/kvm.h>

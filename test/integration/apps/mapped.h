@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which memory of rings the calling process has mapped, for programs that change their user. */
+/* Finds the rings that the calling process has mapped, for programs that change their user. */
 #ifndef APPS_MAPPED_H
 #define APPS_MAPPED_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The inodes of the rings' mappings. */
+/* Collects the inodes of the mapped rings. */
 static inline unsigned find_rings(unsigned long *inodes, unsigned max)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -35,7 +35,7 @@ static inline int shares_any(const unsigned long *before, unsigned n_before)
 	return 0;
 }
 
-/* Returns when none of the rings with these inodes is mapped any more. */
+/* Returns when no ring with one of these inodes is mapped any more. */
 static inline void wait_until_unmapped(const unsigned long *inodes, unsigned n)
 {
 	while (shares_any(inodes, n))

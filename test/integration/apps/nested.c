@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields that have fields, and blocks of data; test-nested.py knows what they must read as. Also C++. */
+/*
+ * Nested fields, and blocks of data. test-nested.py has the texts that readers must print for them.
+ * Also compiled as C++.
+ */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: a kernel that cannot refuse descriptors (SO_PASSRIGHTS), as before Linux 6.16. */
+/*
+ * For LD_PRELOAD: simulates a kernel before Linux 6.16, which cannot refuse descriptors
+ * (SO_PASSRIGHTS).
+ */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

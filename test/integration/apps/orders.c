@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * orders LIBRARY: says "ready", then obeys lines on stdin, and says "ready" after each: "load" loads the library, a copy
- * of loads-provider.c; a number emits orders:program with it, and the library's events if it is loaded.
+ * orders LIBRARY: prints "ready", executes the lines of stdin, and prints "ready" after each.
+ * "load" loads the library, a copy of loads-provider.c. A number emits orders:program with that
+ * number, and the library's events if it is loaded.
  */
 #include <dlfcn.h>
 #include <stdio.h>

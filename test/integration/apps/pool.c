@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many threads, called wPROCESS-NUMBER, each of which records pool:event as often as -n says. Prints "pid N", "events N"
- * and "signals N": how many it recorded.
+ * Starts many threads with the names wPROCESS-NUMBER. Each records pool:event as often as -n says.
+ * Prints "pid N", "events N" and "signals N", the numbers of recorded events.
  *
- *   pool [-t THREADS] [-c AT-A-TIME] [-n EVENTS-EACH] [-p NUMBER] [-a] [-w] [-s MICROSECONDS] [-e PROGRAM]
+ *   pool [-t THREADS] [-c AT-A-TIME] [-n EVENTS-EACH] [-p NUMBER] [-a] [-w] [-s MICROSECONDS] [-e
+ *   PROGRAM]
  *
- * -c: the next one begins when the one so many before has ended. -a: none ends before all have recorded. -w: say "ready" and wait for a line on stdin, when all have recorded that can.
- * -s: a signal that often, whose handler records pool:signal. -e: execute this program at the end.
+ * -c: at most so many threads run at the same time. -a: no thread ends before all have recorded.
+ * -w: print "ready" and wait for a line on stdin, when all threads have recorded that can.
+ * -s: the period of a signal whose handler records pool:signal. -e: execute this program at the
+ * end.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -37,7 +40,7 @@ static void on_signal(int sig)
 	__atomic_fetch_add(&n_signals, 1, __ATOMIC_RELAXED);
 }
 
-/* Until all are here and let go. */
+/* Waits until all threads have recorded, and main lets them continue. */
 static void stay(void)
 {
 	pthread_mutex_lock(&lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * processes forks N: forks N children, which record 10 events each, while two threads record. Prints the number of events.
- * processes closes: closes all descriptors from 3 on, as daemons do, and uses the numbers itself: prints "unharmed"
- * when its pipe carries what it wrote, and records 100 events on the way.
+ * processes forks N: forks N children, which record 10 events each, while two threads record.
+ * Prints the number of events.
+ * processes closes: closes all descriptors from 3 on, as daemons do, and opens its own with these
+ * numbers. Records 100 events meanwhile. Prints "unharmed" when its pipe carries what it wrote.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +29,10 @@ static void *record(void *count)
 	return NULL;
 }
 
-/* Not to fork while a thread begins: a sanitizer's allocator is not ready for that. */
+/*
+ * Returns when the threads run: a sanitizer's allocator is not ready for a fork while a thread
+ * starts.
+ */
 static void start_threads(pthread_t *threads)
 {
 	for (int i = 0; i < THREADS; i++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiet EVENTS: two threads record events of many kinds, and a signal handler does, where the kernel kills the program for
- * any system call but read, write, exit and the return from a handler; and the program ends there. What the library might
- * call else, memory and locks, is counted. Prints "events N allocations N locks N of N", the last being all that it called.
+ * quiet EVENTS: two threads and a signal handler record events of many kinds, under a filter with
+ * which the kernel kills the program for any system call except read, write, exit and the return
+ * from a handler. The process ends under this filter. The program also counts calls of the C
+ * library that allocate memory or use locks. Prints "events N allocations N locks N of N". The last
+ * number counts all calls of these functions.
  */
 #include <dlfcn.h>
 #include <linux/audit.h>
@@ -25,7 +27,9 @@ static __thread int confined __attribute__((tls_model("initial-exec")));
 static unsigned long n_allocations, n_locks, n_calls, n_begun, n_ended, n_signals;
 static int n_ready, n_done, finished;
 
-/* These stand in place of the C library's, for libkymo too: which is seen in n_calls. */
+/*
+ * These functions replace those of the C library, for libkymo too. n_calls shows that it does so.
+ */
 #define INSTEAD __attribute__((visibility("default")))
 
 static void called(unsigned long *n)
@@ -65,7 +69,7 @@ INSTEAD int pthread_mutex_lock(pthread_mutex_t *lock)
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1),                                     \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* This thread. */
+/* Applies the filter to this thread. */
 static void confine(void)
 {
 	struct sock_filter filter[] = {
@@ -135,7 +139,7 @@ static void record(int i)
 	end();
 }
 
-/* Not even the first event is prepared for. */
+/* Nothing is prepared before the first event. */
 static void record_confined(int n)
 {
 	confine();
@@ -147,7 +151,9 @@ static void record_confined(int n)
 	__atomic_fetch_add(&n_done, 1, __ATOMIC_RELEASE);
 }
 
-/* Its own end would take calls of the C library's that are forbidden: the process ends first. */
+/*
+ * Does not return: the end of a thread calls functions that are forbidden. The process ends first.
+ */
 static void *other_thread(void *n)
 {
 	record_confined((int)(intptr_t)n);
@@ -173,7 +179,7 @@ int main(int argc, char **argv)
 	int n = argc > 1 ? atoi(argv[1]) : 0;
 	pthread_t thread;
 
-	printf("quiet\n"); /* stdio has its buffer */
+	printf("quiet\n"); /* makes stdio allocate its buffer */
 	start_timer();
 	if (pthread_create(&thread, NULL, other_thread, (void *)(intptr_t)n))
 		return 3;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rules [-w] N...: emits each event N times, for each N; with -w it says "ready", and waits for a line on stdin, before
- * each round and at its end. Events of several providers and levels. Compiled with OTHER, alpha:two has another field and
- * alpha:three another level.
+ * rules [-w] N...: for each N, emits each event N times. The events have several providers and
+ * levels. With -w it prints "ready" and waits for a line on stdin, before each round and at its
+ * end. Compiled with OTHER, alpha:two has another field and alpha:three has another level.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes a system call away from all its threads, after its start, and goes on: sandbox NUMBER ACTION [PLUGIN]. ACTION: trap
- * (with a handler that has the call fail with ENOSYS), thread, process (killed), error. Prints a line and waits for one, before that,
- * after it, and after it has recorded 100 events, forked a child that records 100 more and exits with 7, and loaded PLUGIN. Ends with 5; with 77
- * when there are no filters.
+ * sandbox NUMBER ACTION [PLUGIN]: forbids a system call to all its threads after its start, and
+ * continues. ACTION is trap (with a handler that makes the call fail with ENOSYS), thread, process
+ * (killed), or error.
+ * Before the filter, after it, and at the end of its work, it prints a line and waits for one. Its
+ * work: it records 100 events, forks a child that records 100 more and exits with 7, and loads
+ * PLUGIN. Exits with 5, or with 77 if the kernel has no filters.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scribble SEED STORES: a program that writes into all memory that it shares with the tracer, random words at random
- * places, and punches holes in it, while one of its threads goes on recording. Says "ready" when it has such memory, and
- * waits for a line. Then "stores N events N opened N": the last is of mappings that were read-only and could be made
- * writable.
+ * scribble SEED STORES: writes random words to random places of all memory that it shares with the
+ * tracer, and punches holes in it, while one of its threads records. Prints "ready" when it has
+ * such memory, and waits for a line. Then it prints "stores N events N opened N". The last number
+ * counts read-only mappings that could be made writable.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 #include <kymo/tracepoint.h>
 
 #define RANGES_MAX 64
-#define REACH	   (32u << 20)	/* of a mapping: not all the memory of the machine */
-#define CONTROL	   (256u << 10) /* what comes first is worth more attempts */
+#define REACH	   (32u << 20)	/* bytes of a mapping, to limit the memory that the test uses */
+#define CONTROL	   (256u << 10) /* the first bytes get more attempts */
 #define HOLE	   (64u << 10)
 
 static struct {
@@ -63,7 +63,7 @@ static void find_mappings(void)
 		fclose(f);
 }
 
-/* Anything, small numbers, or what is nearly right. */
+/* Returns a random value, a small number, or a value close to the old one. */
 static uint64_t value(uint64_t old)
 {
 	switch (draw(4)) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans of all kinds. Arguments say what is done, one after another:
- *   forms       one of each, and two nested ones
+ * Spans of all kinds. The program executes its arguments one after another:
+ *   forms       one span of each form, and two nested ones
  *   cplusplus   spans.h
- *   threads N   N threads, each a span in a span, a hundred times; with the thread's number
- *   fork        a span of the parent's around the child's, and one that begins here and ends there
- *   open        one that does not end, and one that never began
- *   wait        says "ready", and waits for a line
- *   handler     a span in a signal handler within one of the same name
+ *   threads N   N threads, each with a span in a span, a hundred times; with the thread's number
+ *   fork        a span of the parent around the child's, and one that begins in the parent and
+ *               ends in the child
+ *   open        one span that does not end, and one that never began
+ *   wait        prints "ready", and waits for a line
+ *   handler     a span in a signal handler, inside a span of the same name
  */
 #include <kymo/span.h>
 #include <pthread.h>

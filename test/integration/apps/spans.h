@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What spans.c asks of its C++ part. */
+/* The C++ part of spans.c. */
 #ifndef SPANS_H
 #define SPANS_H
 
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* A span each that ends by return, by an exception, and in a template. */
+/* Emits three spans: one ends by return, one by an exception, one in a template. */
 void spans_cplusplus(int n);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tracing adds to a program's start, compared with itself: with an event, or (PLAIN) with nothing but a thread, which
- * both have. With an argument it records one event, says "ready", and ends when its standard input does.
+ * Measures what tracing adds to the start of a program: compiled with an event, or (PLAIN) without.
+ * Both have a thread. With an argument it records one event, prints "ready", and exits at the end
+ * of its standard input.
  */
 #include <pthread.h>
 #include <stdio.h>

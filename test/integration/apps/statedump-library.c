@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* An object that registers its state dump when it is loaded, and does not say when it goes. With QUIET, it has no event. */
+/*
+ * A library that registers its state dump when it is loaded, and does not unregister it when it is
+ * unloaded. With QUIET it has no event.
+ */
 #include <kymo/statedump.h>
 
 static int n;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does what the lines of its input say, and answers each with a line:
- *   register, unregister    its state dump, of two items; the result
- *   emit N                  N events of its own
- *   runs                    how often its state dump ran
- *   hold, release           the state dump waits in its middle from now on; goes on
- *   linker                  after "hold": another thread has the dynamic linker's lock, until "release"
- *   load PATH, unload       an object, which may register a state dump of its own
- *   fork                    what follows goes to the child, until its "quit"
- * Before its first line it says "ready". With arguments, registers (or does whatever they say) at once.
+ * Executes the lines of its input, and replies to each with a line:
+ *   register, unregister    its state dump, of two items; replies the result
+ *   emit N                  emits N other events
+ *   runs                    replies how often its state dump ran
+ *   hold, release           from "hold" on, the state dump waits in its middle; "release" lets it
+ *                           continue
+ *   linker                  after "hold": another thread holds the dynamic linker's lock, until
+ *                           "release"
+ *   load PATH, unload       a library, which may register a state dump of its own
+ *   fork                    passes all following lines to the child, until its "quit"
+ * It prints "ready" before it reads its first line. It executes its arguments before, if there are
+ * any.
  */
 #include <dlfcn.h>
 #include <kymo/statedump.h>

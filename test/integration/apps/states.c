@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does what the lines of its input say, and answers each with "ok":
- *   set KEY VALUE     a door of this number; its state has a text, too
+ * Executes the lines of its input, and replies "ok" to each:
+ *   set KEY VALUE     a door with this number; its state has a text, too
  *   end KEY
  *   name TEXT N       a person of this name
  *   leave TEXT
- *   long N            a text of that length, of key 1
+ *   long N            a text of that length, with key 1
  *   many N            doors 0 .. N - 1
- *   threads N, join   N threads, each opening a door of its own ever further, from 0; until they are joined
- *   fork              what follows goes to the child, until its "quit"
+ *   threads N, join   N threads, each of which opens a door of its own further and further, from 0,
+ *                     until they are joined
+ *   fork              passes all following lines to the child, until its "quit"
  */
 #include <kymo/state.h>
 #include <pthread.h>
@@ -38,7 +39,10 @@ static void tell_long(int n)
 static pthread_t threads[64];
 static int n_threads, is_over;
 
-/* Sets a value after the end was requested, too: each session that began before "join" has one of each thread. */
+/*
+ * Sets one more value after the end was requested: a session that began before "join" has at least
+ * one value of each thread.
+ */
 static void *work(void *arg)
 {
 	bool last = false;
@@ -78,7 +82,7 @@ static void split(void)
 static void quit(int status)
 {
 	if (is_child)
-		_exit(status); /* a sanitizer at exit looks for the parent's threads */
+		_exit(status); /* a sanitizer's check at exit looks for the parent's threads */
 	exit(status);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads stream files of a trace of emit:record (emit.c) and nothing else, as docs/trace-format.md says, faster than any reader:
- * each record's values must belong together, and in each file those of a thread must rise, so that none is there twice, torn or
- * out of order. Prints what all files hold: "RECORDS DISCARDED".
+ * Reads stream files of a trace that has only emit:record (emit.c), as docs/trace-format.md
+ * describes them. It is faster than any reader. It checks that each record's values belong
+ * together, and that in each file the values of a thread rise: no record is there twice, torn, or
+ * out of order. Prints the sums over all files: "RECORDS DISCARDED".
  *
  *   tally FILE...
  */
@@ -17,7 +18,7 @@
 
 #define HEADER	  128
 #define N_KEYS	  65536 /* threads of all programs */
-#define N_THREADS 16	/* of a program */
+#define N_THREADS 16	/* threads of a program */
 
 struct record {
 	uint32_t process, thread;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For what is preloaded and says in a file what it did: consumers confine themselves so that they could not. */
+/*
+ * For preloaded libraries that log to a file: with this, a consumer does not confine itself, which
+ * would prevent the log.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/prctl.h>

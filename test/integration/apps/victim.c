@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that are killed or stopped at any instruction. After each event its counter in shared memory is raised: the
- * oracle, which outlives the process.
+ * Programs that are killed or stopped at any instruction. After each event the program increments a
+ * counter in shared memory. The counters outlive the process, and tests compare the trace with
+ * them.
  *
- *   victim kill N SEED    kills N children, one after the other, each while two threads and a timer's handler of its
- *                         record; prints "killed K THREAD COUNT" (thread 2: the handler)
- *   victim stop N SEED    stops one child N times, and records 20 events itself meanwhile; then leaves it stopped, says
- *                         "stopped", and lets it go on when a line comes; prints "counts CHILD SIBLING"
- *   victim survive        records until a line comes; prints "survived COUNT"
- *   victim last N FILE    records in two threads, as number N, until a line comes, if any does: the counters are in FILE;
- *                         says "recording"
+ *   victim kill N SEED    kills N children, one after the other, while two threads and a timer's
+ *                         handler of the child record; prints "killed K THREAD COUNT" (thread 2:
+ *                         the handler)
+ *   victim stop N SEED    stops one child N times, and records 20 events itself meanwhile; then
+ *                         leaves it stopped, prints "stopped", and continues it when a line
+ *                         arrives; prints "counts CHILD SIBLING"
+ *   victim survive        records until a line arrives; prints "survived COUNT"
+ *   victim last N FILE    records in two threads, as number N, until a line arrives; prints
+ *                         "recording"; the counters are in FILE
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,13 +33,14 @@
 
 #define THREADS	 2
 #define COUNTERS (THREADS + 1)
-#define MOST	 1500u /* events of a thread that is to be killed: the rings are to hold all */
+/* maximum of events of a thread that is killed: the rings must hold them all */
+#define MOST 1500u
 
 static volatile uint64_t *counters, *finish;
-static uint32_t number; /* of this victim */
+static uint32_t number; /* number of this victim */
 static uint64_t random_state;
 
-/* splitmix64; kymotest's checks compute it again. */
+/* splitmix64; the checks of kymotest compute it again. */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15;
@@ -52,7 +56,7 @@ static void record(uint32_t thread, uint64_t seq)
 		kymo_u64(check, mix((uint64_t)number << 48 | (uint64_t)thread << 32 | seq)));
 }
 
-/* The tracepoint has returned: whatever comes now, the event counts. */
+/* The tracepoint has returned: from now on the event must be in the trace. */
 static void count(uint32_t thread)
 {
 	__atomic_store_n(&counters[thread], counters[thread] + 1, __ATOMIC_RELEASE);
@@ -102,7 +106,7 @@ static void be_killed(void)
 	sigemptyset(&timer);
 	sigaddset(&timer, SIGALRM);
 	sigaction(SIGALRM, &action, NULL);
-	/* Handlers of one thread alone, so that they count one after the other. */
+	/* Only one thread handles the signal: its counter must rise in order. */
 	pthread_sigmask(SIG_BLOCK, &timer, NULL);
 	if (pthread_create(&t, NULL, record_much, (void *)(uintptr_t)1))
 		_exit(3);
@@ -119,7 +123,7 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* For so long, or less. */
+/* Waits for a random time of at most so many microseconds. */
 static void wait_random(uint32_t us)
 {
 	uint64_t end = now_us() + (random_state = mix(random_state)) % us;

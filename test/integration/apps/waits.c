@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Emits waits:event { n } so often, and forks whenever SIGUSR1 comes: the child goes on behind the event that its parent was
- * recording. Each process prints how many events it emitted; the last line is the first process's.
- *
- *   waits EVENTS
+ * waits EVENTS: emits waits:event { n } EVENTS times, and forks whenever SIGUSR1 arrives. The child
+ * continues after the event that its parent was recording. Each process prints how many events it
+ * emitted; the last line is that of the first process.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ static void fork_here(int sig)
 {
 	(void)sig;
 	if (!fork())
-		n_emitted = -1; /* the one that was under way is the parent's */
+		n_emitted = -1; /* the event that was being recorded is the parent's */
 }
 
 int main(int argc, char **argv)

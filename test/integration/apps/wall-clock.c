@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: the wall clock of the process is WALL_CLOCK seconds ahead, a number in the file of this name, or behind; no
- * other clock is.
+ * For LD_PRELOAD: moves the wall clock of the process, and no other clock. The
+ * variable WALL_CLOCK names a file with the number of seconds by which it is ahead (behind, if
+ * negative).
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forks fork|vfork N: threads allocate all the time, while main makes N children, one after the
- * other, each of which allocates 60001 bytes and (vfork) has a child like itself. Says how
- * many children ended well.
+ * forks fork|vfork N: threads allocate all the time, while main creates N children, one after the
+ * other. Each child allocates 60001 bytes, and (vfork) creates a child like itself. Prints how many
+ * children exited with status 0.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	ended = true;
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	/* The parent's memory is the children's after vfork alone. */
+	/* Children share the parent's memory after vfork only. */
 	assert(in_children == (by_vfork ? 2 * n : 0));
 	printf("%d\n", good);
 	return 0;

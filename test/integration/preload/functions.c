@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * functions N: built with -finstrument-functions. Calls f(3), which calls itself down to f(0), while a timer's signal
- * handler calls g(): N times, and until the handler has run MIN_SIGNALS times. Prints the addresses of f and of g, how often
- * the handler ran, and how often f was called.
+ * functions N: built with -finstrument-functions. Calls f(3), which calls itself down to f(0), N
+ * times, and until a timer's signal handler has run MIN_SIGNALS times. The handler calls g().
+ * Prints the addresses of f and of g, how often the handler ran, and how often f was called.
  */
 #include <signal.h>
 #include <stdio.h>

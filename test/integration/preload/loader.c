@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loader N PATH: N times loads PATH and unloads it again; then whatever is no library. Prints where
- * PATH was loaded the last time. With -DLIBRARY: a library whose open_by_name() loads a library by
- * name, and say() says which library it is; with -DPROGRAM=NAME a program that calls the former.
+ * loader N PATH: N times loads PATH and unloads it again, then tries to load a file that does
+ * not exist. Prints the address at which PATH was loaded the last time.
+ * With -DLIBRARY: a library; its open_by_name() loads a library by name, and its say() prints which
+ * library it is. With -DPROGRAM=NAME: a program that calls open_by_name().
  */
 #include <assert.h>
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory THREADS N [VALLOC]: a known number of calls of each memory function, of sizes that nothing
- * else asks for; in a constructor, in threads, and at exit. Says "ok" when all results are right.
- * VALLOC: not pvalloc, which not all allocators have.
+ * memory THREADS N [VALLOC]: calls each memory function a known number of times, with sizes that
+ * nothing else requests: in a constructor, in threads, and at exit. Prints "ok" when all results
+ * are right. VALLOC: do not call pvalloc, which some allocators do not have.
  */
 #include <assert.h>
 #include <errno.h>

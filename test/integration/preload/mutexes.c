@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutexes THREADS N: each thread N times locks and unlocks one mutex; main tries the mutex that it
- * holds N times, and unlocks one that it does not hold. Prints the addresses of the three mutexes,
- * and where its code begins and ends.
+ * mutexes THREADS N: each thread locks and unlocks one mutex N times. The main thread tries N times
+ * to lock the mutex that it holds, and unlocks one that it does not hold. Prints the addresses of
+ * the three mutexes, and the begin and end of its code.
  */
 #include <assert.h>
 #include <errno.h>

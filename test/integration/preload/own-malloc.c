@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program with an allocator of its own: what stands behind it is not called. */
+/* A program with its own allocator: functions in libraries after it are never called. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

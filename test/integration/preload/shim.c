@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dlsym() that allocates, as some C libraries' does: it stands behind the preload library.
- * With -DTAIL: a library whose destructor allocates.
+ * A dlsym() that allocates memory, as that of some C libraries does. It comes after the preload
+ * library in the search order. With -DTAIL: a library whose destructor allocates.
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * threads N: N threads, one after the other, each of which allocates 63001 bytes. The C library
- * calls free() for each of them at its very end, after all destructors.
+ * calls free() for them at the very end of each thread, after all destructors.
  */
 #include <assert.h>
 #include <pthread.h>
