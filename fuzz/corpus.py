@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The corpora of the fuzz targets: corpus/NAME.txt holds inputs, one in a line, in base64. The unit suite replays them (replay.c).
+Manages the corpora of the fuzz targets: corpus/NAME.txt holds inputs, one in a line, in base64. The
+unit suite replays them (replay.c).
 
-    corpus.py run TARGET OPTION...     runs a libFuzzer target from its corpus on
-    corpus.py renew TARGET DIRECTORY   makes its corpus of the smallest inputs in a directory that reach all that the corpus
-                                       and that directory reach, up to MAX_BYTES
+    corpus.py run TARGET OPTION...     runs a libFuzzer target, starting with its corpus
+    corpus.py renew TARGET DIRECTORY   replaces its corpus by the smallest inputs that reach all
+                                       that the corpus and the inputs in DIRECTORY reach, up to
+                                       MAX_BYTES
 """
 
 import base64
@@ -15,7 +17,7 @@ import sys
 import tempfile
 
 CORPORA = pathlib.Path(__file__).resolve().parent / "corpus"
-MAX_BYTES = 4000  # of inputs in a corpus: it lies in the tree
+MAX_BYTES = 4000  # of inputs in a corpus, to keep the tree small
 
 
 def corpus_of(target):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of a traced program, and what is made of the descriptions in them: whatever passes the
- * check must give an interned event, words for people and metadata.
+ * Fuzzes the messages of an application and the descriptions in them. A description that passes the
+ * check must result in an interned event, in text for users, and in metadata.
  */
 #include "ctf/tsdl.h"
 #include "proto/app.h"
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case KY_APP_FLUSH:
 		ky_app_flush_decode(&r, &flush);
 		break;
-	default: /* most inputs: the description alone */
+	default: /* most inputs are a description only */
 		if (size)
 			use_description((struct ky_bytes){data, (uint32_t)size});
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orders of the session daemon to a consumer, and a consumer's answers: every decoder, on any
- * bytes. What decodes must encode again, and decode to the same.
+ * Fuzzes the orders of the session daemon to a consumer, and the consumer's replies: every decoder,
+ * with any bytes. A message that decodes must encode again, and the result must decode to the same
+ * message.
  */
 #include <assert.h>
 
@@ -12,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t buf[4 * KY_MSG_MAX];
 
-/* Strings are borrowed and end with a NUL within the message: reading them to the end must be safe.
+/*
+ * Strings point into the message and end with a NUL in it: reading them to their ends must be safe.
  */
 #define ROUND_TRIP(msg)                                                                            \
 	static void fuzz_##msg(struct ky_reader *r)                                                \
@@ -72,7 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ky_reader r;
 
 	ky_msg_open(&r, data, size);
-	/* The fuzzer need not find out the length: its first byte is the type, the rest the fields.
+	/*
+	 * The fuzzer does not have to find the length: the first byte is the type, the rest are the
+	 * fields.
 	 */
 	if (!size)
 		return 0;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A consumer from its first order to its last, with real rings and real files, in one process with the programs that record, and with
- * a session daemon that is played. The input says in which order what happens: records, orders, time, and faults of the calls by which
- * the consumer changes files: they fail, write less than they should, or the consumer is killed before, in or behind one, and another goes on.
- * However it was: each event is in the trace once and whole, or counted, and our reader finds just that.
+ * Runs a consumer from its first order to its last, with real rings and real files. The
+ * applications that record are in the same process, and the session daemon is simulated. The input
+ * defines the order of records, orders, time, and faults. Faults occur in calls that change files:
+ * a call fails, writes less than it should, or the consumer is killed before, in or after it, and a
+ * new consumer continues. In each case, every event must be in the trace once and complete, or be
+ * counted as discarded, and the reader library must find exactly that.
  *
- * Nothing depends on the machine's time: the clock goes on when it is read, and when the input says so. A killed consumer is one whose
- * calls all fail from then on, without effect, until it notices that it is to go; then the memory that outlives it is put back as it was when it was killed.
+ * Nothing depends on the machine's time: the clock advances when it is read, and when the input
+ * says so. All calls of a killed consumer fail without effect, until it notices that it must exit.
+ * Then the memory that outlives it is restored to its state at the moment of the kill.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -30,7 +33,7 @@
 #define INPUT_MAX  1024
 #define EVENTS_MAX (1u << 16)
 #define TEXT_MAX   600
-#define TURNS_MAX  200 /* that an answer may take when nothing fails */
+#define TURNS_MAX  200 /* turns until a reply, when nothing fails */
 #define DIR_NAME   "ust/uid/0/64-bit"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -47,9 +50,10 @@ struct record {
 
 struct test_set {
 	struct ky_cons_ring_set order;
-	struct ky_cons_timers timers; /* as it was told last; set 0: never */
+	struct ky_cons_timers timers; /* the last timers that were sent; set 0: never */
 	struct ring_memory memory;
-	void *consumed; /* mapping of what consumers leave, and a copy from when one was killed */
+	/* mapping of the consumed positions, and a copy from the moment of a kill */
+	void *consumed;
 	void *copy;
 	struct ky_set set;
 	struct ky_hook hook;
@@ -69,7 +73,7 @@ static uint32_t n_emitted;
 static bool seen[EVENTS_MAX];
 static cpu_set_t allowed_cpus;
 static int cpu;
-static bool limited; /* stream files are: the oldest are removed */
+static bool limited; /* stream files are limited: the oldest are removed */
 
 static struct consumer consumer;
 static struct ky_timer pause_timer;
@@ -77,28 +81,28 @@ static int daemon_fd;
 static uint32_t last_cookie, rotate_cookie; /* rotate_cookie: 0 when ROTATE was answered */
 static struct ky_cons_rotate rotate_order;
 static char archive[16];
-static struct ky_cons_stats stats; /* the last ones */
+static struct ky_cons_stats stats; /* the last ones received */
 
 /* --- time and faults --- */
 
 enum fault {
 	FAULT_NONE,
 	FAULT_FAIL,  /* calls fail */
-	FAULT_SHORT, /* write half of what they should */
-	FAULT_DIE,   /* the consumer is killed before one */
-	FAULT_TORN,  /* behind one, or in the midst of a write */
+	FAULT_SHORT, /* calls write half of what they should */
+	FAULT_DIE,   /* the consumer is killed before a call */
+	FAULT_TORN,  /* the consumer is killed after a call, or in the middle of a write */
 	N_FAULTS,
 };
 
 static struct {
 	enum fault kind;
-	unsigned after; /* calls that succeed */
-	unsigned n;	/* then, so many do not */
+	unsigned after; /* number of calls that succeed */
+	unsigned n;	/* number of calls after them that fail */
 	int error;
 } plan;
-static bool at_work;   /* it is the consumer who calls */
+static bool at_work;   /* the consumer is the caller */
 static bool dead;      /* it was killed */
-static bool disturbed; /* something failed in this consumer's life */
+static bool disturbed; /* a call failed during this consumer's lifetime */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 void __wrap_confine(const int *dirs, size_t n);
@@ -117,7 +121,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
-/* It would be us. */
+/* Does nothing: it would confine the fuzzer. */
 void __wrap_confine(const int *dirs, size_t n)
 {
 }
@@ -140,7 +144,7 @@ static void die(void)
 		memcpy(sets[i].copy, sets[i].consumed, ky_consumed_size(sets[i].order.n_rings));
 }
 
-/* What becomes of a call: -1: nothing, 1: half, if there are halves of it; 0: all. */
+/* Decides the result of a call: -1: nothing is done; 1: half of it, if it has halves; 0: all. */
 static int consult(void)
 {
 	enum fault kind = plan.kind;
@@ -197,7 +201,10 @@ int __wrap_renameat(int from, const char *path, int to, const char *new_path)
 	return consult() < 0 ? -1 : (int)syscall(SYS_renameat2, from, path, to, new_path, 0);
 }
 
-/* A file that cannot be removed stays, though it was counted as removed; who limits files sees that there are too many. */
+/*
+ * Does not fail while files are limited: the consumer counts a file as removed although it cannot
+ * be removed, and a user who limits the files then sees too many.
+ */
 int __wrap_unlinkat(int dir, const char *path, int flags)
 {
 	return consult() < 0 && (dead || !limited) ? -1
@@ -209,7 +216,7 @@ int __wrap_ftruncate64(int fd, off_t size)
 	return consult() < 0 ? -1 : (int)syscall(SYS_ftruncate, fd, size);
 }
 
-/* --- the daemon --- */
+/* --- the session daemon --- */
 
 static void post(struct ky_writer *w, const int *fds, size_t n_fds)
 {
@@ -301,7 +308,10 @@ static void send_set(const struct test_set *s)
 		send_timers(s);
 }
 
-/* A consumer, and all orders that the one before it had not followed, or forgot when it died. */
+/*
+ * Starts a consumer, and sends it all orders that its predecessor had not executed, or forgot when
+ * it died.
+ */
 static void begin_consumer(bool resume)
 {
 	const struct ky_cons_init init = {.version = KY_PROTO_VERSION,
@@ -341,7 +351,7 @@ static void bury(void)
 		memcpy(sets[i].consumed, sets[i].copy, ky_consumed_size(sets[i].order.n_rings));
 }
 
-/* Some turns of the consumer's loop, and of its successors'. */
+/* Runs some turns of the loop, of the consumer and of its successors. */
 static void turn(void)
 {
 	do {
@@ -358,7 +368,8 @@ static void turn(void)
 		at_work = false;
 		read_answers();
 		if (!dead &&
-			consumer.exit_status) { /* it cannot go on, and says so: only when something failed */
+			/* it cannot continue and reports it; allowed only if a call failed */
+			consumer.exit_status) {
 			if (!disturbed)
 				abort();
 			die();
@@ -366,7 +377,7 @@ static void turn(void)
 	} while (dead);
 }
 
-/* --- programs --- */
+/* --- applications --- */
 
 static uint32_t text_length(uint64_t seq)
 {
@@ -393,7 +404,7 @@ static void emit(struct test_set *s, unsigned n)
 	}
 }
 
-/* To the next of the machine's CPUs. */
+/* Changes to the next CPU of the machine. */
 static void move_on(void)
 {
 	cpu_set_t one;
@@ -407,7 +418,7 @@ static void move_on(void)
 		abort();
 }
 
-/* The program goes on on another CPU; or, of threads' rings, in another thread. */
+/* Moves the application to another CPU or, for rings of threads, to another thread. */
 static void go_elsewhere(struct test_set *s)
 {
 	if (s->order.mode == KY_SET_PER_THREAD)
@@ -445,7 +456,7 @@ static void change_timers(struct test_set *s, uint8_t how)
 	send_timers(s);
 }
 
-/* The session daemon has one rotation at a time. */
+/* The session daemon runs one rotation at a time. */
 static void rotate(bool clear)
 {
 	if (rotate_cookie)
@@ -543,7 +554,7 @@ static void check_all(void)
 		abort();
 	if (there.n_events + stats.removed + stats.cleared != stats.recorded)
 		abort();
-	/* What was lost in a chunk that was thrown away, or in a removed file, is in no packet. */
+	/* Losses in a chunk that was cleared, or in a removed file, are in no packet. */
 	if (stats.removed || stats.cleared ? there.n_discarded > stats.discarded
 					   : there.n_discarded != stats.discarded)
 		abort();
@@ -638,7 +649,7 @@ static void write_log(void)
 	ky_buf_deinit(&text);
 }
 
-/* Removed at the end of each life: the fuzzer ends without a word. */
+/* Removed at the end of each run: libFuzzer ends without calling exit handlers. */
 static void make_top(void)
 {
 	snprintf(top, sizeof(top), "%s/kymo-fuzz-XXXXXX",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of a client: parsing and checking of control requests. */
+/* Fuzzes a line of a client: parsing and checking of control requests. */
 #include "sessiond/control/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptions of events as programs make them, of any kinds of fields in each other: the metadata of each one that passes the
- * check must be what the reader can read. And any bytes, as a description.
+ * Fuzzes descriptions of events as applications make them, with any kinds of nested fields. If a
+ * description passes the check, the reader must be able to read its metadata. Also uses any bytes
+ * as a description.
  */
 #include "ctf/tsdl.h"
 #include "readable.h"
@@ -28,7 +29,7 @@ static uint8_t take(struct input *in)
 	return *in->data++;
 }
 
-/* A table of up to 7 fields; each of two bytes, and what is in it. */
+/* Creates a table of up to 7 fields. Each takes two bytes, and the bytes of its nested fields. */
 static const struct kymo_field *make_fields(struct input *in)
 {
 	size_t n = take(in) % 8;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Expressions: what compiles is a program that checks and, unless its types do not fit, links and runs. */
+/*
+ * Fuzzes filter expressions: an expression that compiles must be a valid program. It must link and
+ * run, unless its types do not match.
+ */
 #include "filter/context.h"
 #include "filter/pass.h"
 

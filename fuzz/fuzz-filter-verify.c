@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs from anybody, for events of any kind, on any payload: what links can be run. Input: a byte with the number of fields, four
- * bytes for each, two with the program's length, the program, then the payload; cut into pieces by its first byte.
+ * Fuzzes filter programs from untrusted sources, for events of any kind, with any payload: a
+ * program that links must be safe to run. Input: one byte with the number of fields, four bytes for
+ * each field, two bytes with the length of the program, the program, then the payload. The
+ * payload's first byte says how it is cut into pieces.
  */
 #include "filter/pass.h"
 
@@ -56,7 +58,7 @@ static size_t take_fields(struct kymo_field *fields, const uint8_t *data, size_t
 	return KY_MIN(1 + i * 4, size);
 }
 
-/* The payload in pieces of memory of their own. */
+/* Copies each piece of the payload to memory of its own, then runs the program. */
 static void run(const void *code, const uint8_t *payload, size_t len)
 {
 	struct kymo_piece pieces[8];

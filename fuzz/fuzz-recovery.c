@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a recovery reads from the files of a session that was killed: the orders in DIR/session, the header of a set's buffers, and
- * the text of a metadata log. What is accepted must lie within what was read.
+ * Fuzzes the files that a recovery reads after a session was killed: the orders in DIR/session, the
+ * header of a set's buffers, and the text of a metadata log. The parsers must return only ranges
+ * that lie within their input.
  */
 #include <assert.h>
 
@@ -21,7 +22,7 @@ static void look_at_text(const uint8_t *data, size_t size, const struct ky_cons_
 	assert(whole <= size && (!whole || !memcmp(data + whole - 4, "\n};\n", 4)));
 }
 
-/* The header that the set would have, with some bytes of the input in it. */
+/* Checks the header that the set would have, with some of its bytes replaced by the input's. */
 static void look_at_header(const uint8_t *data, size_t size, const struct ky_cons_ring_set *m)
 {
 	struct ky_set_header h = {.magic = KY_RING_MAGIC,
@@ -41,7 +42,7 @@ static void look_at_header(const uint8_t *data, size_t size, const struct ky_con
 	}
 }
 
-/* A set that may exist: the fuzzer need not find out powers of two. */
+/* Makes a set that can exist: the fuzzer does not have to find powers of two. */
 static void look_at_set(const uint8_t *data, size_t size)
 {
 	struct ky_cons_ring_set m = {.dir = "ust/uid/0/64-bit", .name = "channel0"};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole session daemon but its processes: programs and clients that say anything in any order, over real sockets, while sessions
- * come and go. The input is a list of operations. Consumers are played here: they do soon what they are told.
+ * Fuzzes the whole session daemon, except that it starts no processes. Applications and clients
+ * send anything in any order over real sockets, while sessions are created and destroyed. The input
+ * is a list of operations. The consumers are simulated here: they soon execute their orders.
  *
- * Whatever happens, each line of a client is answered, once; when the daemon has ended nobody is charged for anything any more, and no
- * descriptor is left.
+ * In each case the daemon must send exactly one reply to each line of a client. When the daemon has
+ * ended, nothing is charged to any user, and no descriptor is open.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -28,7 +29,7 @@ static struct ky_timer pause_timer;
 /* The peers' ends of the sockets; -1: not connected. */
 static struct program {
 	int fd;
-	uint32_t query, cookie; /* that it was asked last */
+	uint32_t query, cookie; /* of the last request to it */
 } programs[N_PROGRAMS];
 static struct {
 	int fd;
@@ -42,7 +43,7 @@ struct input {
 
 /* --- consumers --- */
 
-/* Nobody writes these sets any more. */
+/* Releases these sets: no writer uses them any more. */
 static void forget_retired(const struct session *s)
 {
 	struct ring_set *set, *tmp;
@@ -168,7 +169,7 @@ static void turn(void)
 	}
 }
 
-/* Whatever waits for its time has waited long enough. */
+/* Moves the clock so far that all timers expire. */
 static void pass_time(void)
 {
 	struct ky_timer *t;
@@ -206,7 +207,7 @@ static void note_order(struct program *p, const uint8_t *buf, size_t len)
 	int type = ky_msg_open(&r, buf, len);
 
 	if (type < 0)
-		abort(); /* the daemon must not send such a thing */
+		abort(); /* the daemon must not send such a message */
 	if (type == KY_APP_QUERY)
 		p->query = ky_read_u32(&r);
 	else if (type == KY_APP_START || type == KY_APP_STOP || type == KY_APP_DROP ||
@@ -242,7 +243,7 @@ static void program_send(struct program *p, struct ky_writer *w)
 	int len = ky_msg_end(w);
 
 	if (p->fd >= 0 && len > 0 && send(p->fd, w->buf, (size_t)len, MSG_NOSIGNAL) < 0)
-		return; /* it has been dropped */
+		return; /* the daemon has disconnected it */
 }
 
 static uint8_t take_byte(struct input *in)
@@ -281,7 +282,7 @@ static void program_connect(struct program *p, uint8_t how)
 		program_send(p, &w);
 }
 
-/* Descriptions that are right, under names that meet those of other programs. */
+/* Writes valid descriptions, with names that other applications use too. */
 static void write_events(struct ky_writer *w, uint8_t which)
 {
 	static const struct kymo_field number[] = {{KYMO_FIELD_UINT, 0, 8, 0, 0, "n", NULL}, {0}};
@@ -332,7 +333,7 @@ static void program_says(struct program *p, struct input *in)
 	program_send(p, &w);
 }
 
-/* An answer to what it was asked, with any list; or an ACK. */
+/* Sends a reply to the last request, with any list; or an ACK. */
 static void program_nearly(struct program *p, struct input *in)
 {
 	static uint8_t buf[1024];
@@ -362,7 +363,7 @@ static unsigned count_lines(const char *text, size_t len)
 	return n;
 }
 
-/* Takes the answers that there are. */
+/* Reads the replies that have arrived. */
 static void client_read(void)
 {
 	static char replies[65536];
@@ -393,11 +394,12 @@ static void client_says(const void *line, size_t len)
 		client_connect();
 	if (send(client.fd, line, len, MSG_NOSIGNAL) != (ssize_t)len ||
 		send(client.fd, "\n", 1, MSG_NOSIGNAL) != 1)
-		client.fd = ky_close(client.fd); /* it does not read, and is not to wait */
+		/* it does not read, and the fuzzer must not wait for it */
+		client.fd = ky_close(client.fd);
 	client.n_asked += count_lines(line, len) + 1;
 }
 
-/* However long it takes. */
+/* Waits without a time limit. */
 static void await_answers(void)
 {
 	for (int i = 0; i < 1000 && client.fd >= 0 && client.n_answered < client.n_asked; i++) {
@@ -501,7 +503,7 @@ static void begin(void)
 		abort();
 	d.env.n_cpus = 2;
 	d.env.clock = KY_CLOCK_MONOTONIC;
-	quota_init(&d.env, 20 << 20); /* of some sets, not of all */
+	quota_init(&d.env, 20 << 20); /* enough for some sets, not for all */
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	peers_init(&d.peers, &d.env, &d.run, &d.collector);
@@ -542,10 +544,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < N_PROGRAMS; i++)
 		ky_close(programs[i].fd);
 	client.fd = ky_close(client.fd);
-	d.run.state_fd = ky_close(d.run.state_fd); /* the run directory is not ours */
+	d.run.state_fd = ky_close(d.run.state_fd); /* the daemon has no run directory here */
 	daemon_deinit(&d);
 	if (!ky_list_empty(&d.env.users))
-		abort(); /* somebody is still charged */
+		abort(); /* something is still charged to a user */
 	if (count_fds() != n_fds)
 		abort();
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo with a daemon that says anything: the messages that a program gets, over a real socket with real descriptors, while it
- * records, and while another program of its user scribbles over the rings. The input is a list of operations.
+ * Fuzzes libkymo with a session daemon that sends anything. The application receives the messages
+ * over a real socket with real descriptors while it records, and while another application of its
+ * user overwrites the rings. The input is a list of operations.
  */
 #include <linux/membarrier.h>
 #include <sys/mman.h>
@@ -55,7 +56,7 @@ static struct ky_bytes take_bytes(struct input *in)
 	return b;
 }
 
-/* Sends the message, and has the program take it and all before it. */
+/* Sends the message, and makes the application read it and all messages before it. */
 static void deliver(struct ky_writer *w, const int *fds, size_t n_fds)
 {
 	union {
@@ -86,7 +87,7 @@ static void deliver(struct ky_writer *w, const int *fds, size_t n_fds)
 		;
 }
 
-/* Any bytes under any type. */
+/* Sends any bytes with any type. */
 static void say(struct input *in)
 {
 	static uint8_t buf[512];
@@ -99,7 +100,7 @@ static void say(struct input *in)
 	deliver(&w, NULL, 0);
 }
 
-/* Of the messages with a set's number and a list: any list. */
+/* Sends one of the messages with a set's number and a list; the list is random. */
 static void say_list(struct input *in)
 {
 	static const uint16_t types[] = {KY_APP_MAP, KY_APP_UNMAP, KY_APP_CONTEXTS, KY_APP_FILTERS,
@@ -114,7 +115,7 @@ static void say_list(struct input *in)
 	deliver(&w, NULL, 0);
 }
 
-/* A set that could be; `how` makes it one that could not. */
+/* Sends a set that can exist; `how` makes it one that cannot. */
 static void say_set(struct input *in)
 {
 	uint8_t how = take_byte(in), number = take_byte(in) & 3;
@@ -150,7 +151,7 @@ static void say_set(struct input *in)
 	rings_fd = fds[0];
 }
 
-/* Maps all events and switches a set on or off. */
+/* Maps all events and enables or disables a set. */
 static void say_order(struct input *in)
 {
 	static const uint16_t types[] = {KY_APP_START, KY_APP_STOP, KY_APP_DROP};
@@ -192,7 +193,7 @@ static void emit(struct input *in)
 			ev, &payload, sizeof(payload.n) + strlen(payload.text) + 1, NULL, 0);
 }
 
-/* What another program of the user may do to the rings: anything. */
+/* Overwrites the rings as another application of the user can do: anywhere, with anything. */
 static void scribble(struct input *in)
 {
 	off_t at = 4096 + take_byte(in) * 8;
@@ -245,6 +246,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rings_fd = ky_close(rings_fd);
 	for (int i = 0; i < N_EVENTS; i++)
 		if (states[i].enabled)
-			abort(); /* nobody wants it any more */
+			abort(); /* the library has released it */
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bound on the work for an input: so much for any, and so much for each byte. Counts the time of
- * this thread on a processor; the load of the machine does not matter. The constants leave
- * room for the sanitizers; what grows with the square of the input exceeds them soon.
+ * Limits the work for an input: a constant, and so much for each byte. Measures the CPU time of
+ * this thread, so that the load of the machine does not matter. The constants leave room for
+ * sanitizers. Work that grows with the square of the input soon exceeds the limit.
  */
 #ifndef FUZZ_LINEAR_H
 #define FUZZ_LINEAR_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader thinks of metadata; apart, because its headers and those of who writes metadata have names in common. */
+/*
+ * Checks that the reader can read metadata. A separate file, because the headers of reader and
+ * writer define the same names.
+ */
 #ifndef FUZZ_READABLE_H
 #define FUZZ_READABLE_H
 

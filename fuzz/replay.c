@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a fuzz target on the inputs of its corpus: a file of lines in base64. In place of libFuzzer's main(), so that every
- * build can do it, and the unit suite does.
+ * Runs a fuzz target on the inputs of its corpus, a file of lines in base64. It replaces
+ * libFuzzer's main(), so that each build can run the corpus in the unit suite.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static size_t decode(char *line)
 	return n;
 }
 
-/* An input of its own allocation, so that sanitizers see a read beyond its end. */
+/* Copies an input to its own allocation, so that sanitizers detect a read beyond its end. */
 static void replay(const char *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
