@@ -48,9 +48,9 @@ static bool close_oldest(struct ky_files *f)
 	return true;
 }
 
-static int open_regular(int dirfd, const char *name)
+int ky_file_open_at(int dirfd, const char *name)
 {
-	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
@@ -69,7 +69,7 @@ static int open_handle(struct ky_handle *h, struct ky_files *f, const char *path
 	while (f->n_open >= KY_FILES_OPEN_MAX && close_oldest(f))
 		;
 	do
-		fd = open_regular(AT_FDCWD, path);
+		fd = ky_file_open_at(AT_FDCWD, path);
 	while ((fd == -EMFILE || fd == -ENFILE) && close_oldest(f));
 	if (fd < 0)
 		return fd;
@@ -127,18 +127,6 @@ ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path
 	r = read_all(h->fd, to, n, offset);
 	end_use(h, f);
 	return r;
-}
-
-int64_t ky_file_size_at(int dirfd, const char *name)
-{
-	int fd = open_regular(dirfd, name);
-	struct stat st = {0};
-	int64_t size = fd;
-
-	if (fd >= 0)
-		size = fstat(fd, &st) < 0 ? -errno : st.st_size;
-	ky_close(fd);
-	return size;
 }
 
 /* --- buffers --- */

@@ -45,8 +45,11 @@ void ky_handle_deinit(struct ky_handle *h, struct ky_files *f);
  */
 ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path, void *to,
 	size_t n, uint64_t offset);
-/* Bytes of the regular file at path; -ENODATA if it is none, or another negative errno. */
-int64_t ky_file_size_at(int dirfd, const char *name);
+/*
+ * Opens a regular file, or a symbolic link to one, for reading. Returns the descriptor, -ENODATA if
+ * the file is of another type, or another negative errno. Never waits for a FIFO's writer.
+ */
+int ky_file_open_at(int dirfd, const char *name);
 
 /* --- buffers --- */
 

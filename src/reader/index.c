@@ -103,9 +103,7 @@ static char *index_path(const struct ky_file *f)
 static void read_index_file(struct ky_buf *to, const struct ky_file *f)
 {
 	_cleanup_free_ char *path = index_path(f);
-	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
-							   O_NOFOLLOW)
-				      : -1;
+	_cleanup_close_ int fd = path ? ky_file_open_at(AT_FDCWD, path) : -1;
 	ssize_t n = 1;
 
 	while (fd >= 0 && n > 0) {

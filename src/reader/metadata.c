@@ -2,7 +2,8 @@
 #include "reader/metadata.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+
+#include "reader/file.h"
 
 #define MAGIC 0x75d11d57u
 
@@ -86,14 +87,13 @@ static int read_file(struct ky_buf *to, int fd)
 
 int ky_metadata_read(struct ky_buf *text, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = ky_file_open_at(AT_FDCWD, path);
 	struct ky_buf file = {.max = KY_METADATA_MAX};
-	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	r = S_ISREG(st.st_mode) ? read_file(&file, fd) : -EBADMSG;
+	if (fd < 0)
+		return fd == -ENODATA ? -EBADMSG : fd;
+	r = read_file(&file, fd);
 	if (!r && file.len)
 		r = ky_metadata_text(text, file.data, file.len);
 	ky_buf_deinit(&file);

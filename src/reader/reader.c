@@ -231,25 +231,30 @@ static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
 	struct stat st;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || !st.st_size)
+	if (!st.st_size)
 		return -ENODATA;
 	f->size = (uint64_t)st.st_size;
 	n = pread(fd, to, PROBE_SIZE, 0);
 	return n < 0 ? -errno : n;
 }
 
-/* A stream file; anything but a regular file with something in it is left out. */
+/*
+ * A stream file, or a symbolic link to one; anything but a regular file with something in it is
+ * left out.
+ */
 static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, const char *name)
 {
-	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	int fd = ky_file_open_at(dirfd, name);
 	struct ky_file f = {.trace = t, .files = &r->pool}, *at;
 	uint8_t beginning[PROBE_SIZE];
 	ssize_t n = read_beginning(&f, fd, beginning);
 
 	ky_close(fd);
-	if (n == -ENODATA || n == -ELOOP || n == -ENXIO)
+	if (n == -ENODATA || n == -ENXIO)
 		return 0;
 	if (n < 0) {
 		warn(r, "cannot read %s/%s: %s: its events are missing", t->dir, name,

@@ -709,6 +709,33 @@ def test_errors(k):
         check(done.returncode in (1, 126) and "Permission denied" in done.stderr, f"{done}")
 
 
+def test_links(k):
+    """Symbolic links to regular files are read, of metadata too; what is no regular file is left out, and nothing waits for it."""
+    real = simple(k, "real")
+    linked = write(k.top / "linked", metadata("le", numbers(1)))
+    (linked / "metadata").unlink()
+    for name in ("metadata", "s"):
+        (linked / name).symlink_to(real / name)
+    (linked / "directory").mkdir()
+    os.mkfifo(linked / "fifo")
+    for name, target in (("to-fifo", "fifo"), ("to-directory", "directory"), ("to-device", "/dev/zero")):
+        (linked / name).symlink_to(target)
+    equal(values(k, linked), (list(range(30)), ""), "numbers behind links")
+    equal(raw(k, ["babeltrace2", real])[0], raw(k, [CLI, "view", linked])[0], "text behind links")
+    for name, target in (("none", "nothing"), ("itself", "itself")):
+        (linked / name).symlink_to(target)
+    got, errors = values(k, linked)
+    equal((got, errors.count("\n")), (list(range(30)), 2), "numbers and warnings beside links to nothing")
+    for name in ("linked/none: No such file", "linked/itself: Too many levels"):
+        check(name in errors, f"{errors!r} lacks {name!r}")
+    (linked / "metadata").unlink()
+    for target in ("fifo", "directory", "/dev/zero"):
+        (linked / "metadata").symlink_to(target)
+        errors = k.kymo("view", str(linked), status=1).stderr
+        check("this is no metadata" in errors, f"metadata that is {target}: {errors!r}")
+        (linked / "metadata").unlink()
+
+
 def test_output(k):
     """A pipe that is closed ends it quietly; a full disk does not."""
     trace = simple(k, "long", n_packets=100, n_events=100)
