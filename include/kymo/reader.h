@@ -19,9 +19,10 @@
  *			if (kymo_batch_has(b, size, i))
  *				total += ((const uint64_t *)b->columns[size].values)[i];
  *
- * A reader is what is known of opened traces. It does not change, and any threads may share it, but for
- * kymo_reader_refresh. A query says what is wanted: streams then read no more than that. A cursor is one iteration over a
- * query; one thread uses it at a time. A query must not be changed or freed while it has cursors, nor a reader closed while it has queries.
+ * A reader is what is known of opened traces. It does not change, and any threads may share it. What is written to a trace
+ * after it was opened is not read. A query says what is wanted: streams then read no more than that. A cursor is one iteration
+ * over a query; one thread uses it at a time. A query must not be changed or freed while it has cursors, nor a reader closed
+ * while it has queries.
  *
  * Functions return 0 or -errno; -ENOMEM is possible wherever -errno is. The library prints nothing and has no state of its
  * own. Traces may hold anything: what cannot be read is reported as an item, and what is whole is read.
@@ -241,8 +242,7 @@ struct kymo_batch {
 	const void *internal;
 };
 
-#define KYMO_BATCH_MAX	    4096
-#define KYMO_READER_E_AGAIN 1000 /* of kymo_cursor_next: the end for now */
+#define KYMO_BATCH_MAX 4096
 
 /* Begins before the first row. */
 KYMO_READER_API int kymo_cursor_open(
