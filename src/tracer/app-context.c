@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name has one entry for ever, which lists hold. Whoever calls the program's function has counted itself into
- * the entry before it looked whether there is one; so a function that is taken away is in use by nobody once the count
- * has been seen at 0.
+ * A name has one entry, which lists hold and which is never freed. A thread counts itself into the
+ * entry before it checks for a function and calls it. So once the count has been seen at 0, no
+ * thread uses a function that was removed.
  */
 #include "tracer/app-context.h"
 
@@ -15,7 +15,7 @@
 
 struct app_context {
 	struct app_context *next;
-	struct kymo_context *context; /* NULL: the program has none of the name */
+	struct kymo_context *context; /* NULL: the application has none of this name */
 	uint32_t users;
 	char name[];
 };
@@ -41,7 +41,7 @@ struct app_context *app_context_get(const char *name)
 	return c;
 }
 
-/* Decimal digits before `end`; returns where they begin. */
+/* Writes decimal digits before `end`. Returns their begin. */
 static char *digits(char *end, uint64_t v)
 {
 	do {
@@ -64,7 +64,10 @@ static size_t put_integer(char *text, uint64_t magnitude, bool negative)
 	return n;
 }
 
-/* Of a double, C libraries make text on the stack, without lock or allocation, although nobody promises it. */
+/*
+ * Writes a double as text. C libraries do this on the stack, without lock or allocation, although
+ * no standard guarantees it.
+ */
 static size_t put_double(char *text, double v)
 {
 	int n = snprintf(text, KY_CTX_STRING_MAX, "%.17g", v);
@@ -72,7 +75,7 @@ static size_t put_double(char *text, double v)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* What another thread does to the text meanwhile does not matter: what was copied ends in a NUL. */
+/* Copies a string. Another thread may change the text meanwhile: the copy still ends in a NUL. */
 static void copy_string(char *text, const char *s)
 {
 	size_t n = 0;
@@ -90,7 +93,10 @@ uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_
 	struct kymo_context *context;
 	uint32_t type = 0;
 
-	/* Sequentially consistent: either this is counted when kymo_app_context_remove looks, or it sees none. */
+	/*
+	 * Sequentially consistent: either kymo_app_context_remove sees this count, or this thread
+	 * sees no function.
+	 */
 	__atomic_fetch_add(&c->users, 1, __ATOMIC_SEQ_CST);
 	context = __atomic_load_n(&c->context, __ATOMIC_SEQ_CST);
 	if (context) {

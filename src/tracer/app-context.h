@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts that the program itself provides (<kymo/context.h>): named values, each from a function of the program's, which
- * may be in a library that is unloaded. A value is recorded as text.
+ * Contexts that the application itself provides (<kymo/context.h>): named values, each from a
+ * function of the application, which may be in a library that is unloaded. A value is recorded as
+ * text.
  */
 #ifndef TRACER_APP_CONTEXT_H
 #define TRACER_APP_CONTEXT_H
@@ -10,16 +11,22 @@
 
 struct app_context;
 
-/* The context of this name, whether the program has it or not yet; NULL without memory. Under the lock. */
+/*
+ * Returns the context of this name, even if the application has not provided it yet. Returns NULL
+ * if allocation fails. Called under the lock.
+ */
 struct app_context *app_context_get(const char *name);
-/* Its value now as text, "" while the program has none; at most KY_CTX_STRING_MAX bytes with the NUL. Returns the length. */
+/*
+ * Writes its current value as text, "" if the application does not provide it: at most
+ * KY_CTX_STRING_MAX bytes with the NUL. Returns the length.
+ */
 size_t app_context_read(struct app_context *c, char *text);
 /*
- * Its value now, and enum kymo_context_type of it; 0 while the program has none. A string is copied to `text`, which is
- * as above, and ret_value->string is that.
+ * Reads its current value. Returns its enum kymo_context_type, or 0 if the application does not
+ * provide it. Copies a string to `text`, with the limit above, and sets ret_value->string to that.
  */
 uint32_t app_context_value(struct app_context *c, union kymo_context_value *ret_value, char *text);
-/* In a forked child: the threads that were inside are not there. */
+/* Called in a forked child: threads of the parent that were inside do not exist there. */
 void app_context_reset(void);
 
 #endif

@@ -6,10 +6,10 @@
 #include "tracer/context.h"
 
 #define BUCKETS	    256u
-#define BYTES_MAX   ((size_t)16 << 20) /* kept in all */
-#define FILTERS_MAX 1024u	       /* of a set */
+#define BYTES_MAX   ((size_t)16 << 20) /* limit for all that is kept */
+#define FILTERS_MAX 1024u	       /* limit for a set */
 
-/* Something kept: bytes that never change. */
+/* A kept object: bytes that never change. */
 struct kept {
 	struct kept *next;
 	uint32_t hash, len;
@@ -24,8 +24,10 @@ struct tracer_program {
 
 static struct kept *buckets[BUCKETS];
 static size_t n_bytes;
-static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)]; /* being linked; under the lock */
-static bool want_caller; /* a context of those that were found since it was cleared; likewise */
+/* the code that is being linked; under the lock */
+static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
+/* a context found since this was cleared needs the caller; under the lock */
+static bool want_caller;
 
 static const void *keep(const void *bytes, size_t len)
 {
@@ -49,9 +51,11 @@ static const void *keep(const void *bytes, size_t len)
 	return k->bytes;
 }
 
-/* --- what contexts are, for filters --- */
+/* --- contexts for filters --- */
 
-/* FLOAT is asked of the program's own contexts, which may be of any type. */
+/*
+ * Reads a number. FLOAT is requested for the application's own contexts, which may have any type.
+ */
 static bool get_number(const void *one, enum ky_filter_type type, uint64_t *ret_bits)
 {
 	int64_t integer;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that were loaded before this library was, and have looked for it in vain: when a program loads it itself, or
- * something that is linked with it, they look again. They are found by the notes that the headers leave in them
- * (KYMO_NOTE_LATE in <kymo/types.h>): tables of functions to call.
+ * Objects that were loaded before this library and have searched for it in vain. When an
+ * application loads the library itself, or something that is linked with it, the objects search
+ * again. The notes that the headers leave in them (KYMO_NOTE_LATE in <kymo/types.h>) lead to them:
+ * they are tables of functions to call.
  *
- * Objects that are still to be initialised, as all are when the library is preloaded, do that in their constructors.
+ * Objects that are not initialized yet search in their constructors. When the library is preloaded,
+ * that is all of them.
  */
 #include "tracer/notes.h"
 #include "tracer/tracer.h"
 
-/* The n-th function, counting from 0. */
+/* Searches the n-th function, counted from 0. */
 struct search {
 	size_t n;
 	void (*const *last)(
-		void); /* table that was looked at: each source of an object leaves a note of the same one */
+		/* table of the last note: each source of an object leaves a note of the same one */
+		void);
 	void (*found)(void);
 };
 
@@ -48,7 +51,10 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *search)
 	return tracer_notes_find(info, look_at, search);
 }
 
-/* Nothing is called while the dynamic linker tells its list: it may wait for the listener, which wants that list too. */
+/*
+ * Calls nothing while the dynamic linker reports its list: a function may wait for the listener,
+ * which requests that list too.
+ */
 static __attribute__((constructor)) void on_load(void)
 {
 	int saved = errno;

@@ -5,7 +5,7 @@
 
 #define CHUNK ((size_t)256 << 10)
 
-/* A chain of mappings; the newest is being filled. */
+/* A chain of mappings. The newest one is being filled. */
 struct chunk {
 	struct chunk *next; /* older, or (in a child) to be filled again */
 	size_t size, used;
@@ -60,8 +60,10 @@ static void *alloc_wiped(size_t size)
 		c->base = map(c->size);
 		if (!c->base)
 			return NULL;
-		/* Before 4.14 children start with copies: then they are not wiped until they
-		 * register. */
+		/*
+		 * Before Linux 4.14, children start with copies: then they are not wiped until they
+		 * register.
+		 */
 		madvise(c->base, c->size, MADV_WIPEONFORK);
 		if (wiped_free) {
 			struct chunk *full = wiped_free;

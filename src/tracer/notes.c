@@ -18,7 +18,7 @@ static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * note)
 	return false;
 }
 
-/* In a segment: n bytes at p. */
+/* Searches the n bytes of a segment at p. */
 static bool find_in(const uint8_t *p, size_t n, size_t align,
 	bool (*look)(const struct tracer_note *, void *), void *data)
 {

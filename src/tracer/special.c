@@ -43,7 +43,7 @@ void tracer_record_renewed(struct ky_hook *hook, const void *payload, size_t len
 }
 
 #if defined(__x86_64__) && defined(__LP64__)
-/* Contexts that are kept, or none. False: they must be found out. */
+/* Gets the contexts that are kept, or none. Returns false if they must be read. */
 static inline __attribute__((always_inline)) bool front_of(
 	const struct ky_hook *hook, struct tracer_front *ret_front)
 {
@@ -63,8 +63,9 @@ static __attribute__((cold, noinline)) void record_otherwise(
 }
 
 /*
- * An event that has passed the hook's filters, and the event itself: functions of their own, so that one that does not pass
- * costs next to nothing, and one without filters no more than it must.
+ * Records an event that has passed the hook's filters. This and the check are functions of their
+ * own, so that an event that does not pass costs almost nothing, and one without filters no more
+ * than it must.
  */
 static inline __attribute__((always_inline)) void record_passed_flat(
 	struct ky_hook *hook, const void *payload, size_t len)

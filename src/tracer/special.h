@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an event is recorded whose hook asks for more than the payload (ky_hook.special): it must pass a filter.
+ * Records an event whose hook needs more than the payload (ky_hook.special): contexts, or a filter.
  */
 #ifndef TRACER_SPECIAL_H
 #define TRACER_SPECIAL_H
@@ -10,15 +10,18 @@
 /* A ky_special_fn. */
 void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
-/* Likewise, for an event that the daemon refused: counted as discarded. */
+/* A ky_special_fn for an event that the daemon refused: it counts the event as discarded. */
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
-/* Likewise, for an event that is recorded by its hook's heir. */
+/* A ky_special_fn for an event that its hook's heir records. */
 void tracer_record_renewed(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
-/* After ky_record_choose: if that left the event to the ways for all hooks, is there a shorter one? */
+/*
+ * Called after ky_record_choose: if that chose the ways for all hooks, chooses a shorter way if
+ * there is one.
+ */
 void tracer_choose_special(struct kymo_event_state *state);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only the stack that the C library gave the thread is walked: between the caller's frame and its upper end all is mapped.
- * On any other stack (sigaltstack, coroutines) nothing is known of what lies above, and the list is the caller alone.
- * Where the thread's stack is, is looked up once for each thread.
+ * Only the stack that the C library gave the thread is walked: between the caller's frame and its
+ * upper end everything is mapped. On any other stack (sigaltstack, coroutines) nothing is known
+ * about the memory above, and the list is the caller alone. The bounds of the thread's stack are
+ * looked up once for each thread.
  */
 #include "tracer/stack.h"
 
@@ -12,10 +13,10 @@
 
 #include "base/util.h"
 
-/* glibc's; the upper end of the main thread's stack. */
+/* glibc's upper end of the main thread's stack. */
 extern void *__libc_stack_end __attribute__((weak));
 
-/* The kernel keeps at least so much below the main thread's stack free of other mappings. */
+/* The kernel keeps at least this much below the main thread's stack free of other mappings. */
 #define MAIN_STACK_MAX ((uintptr_t)64 << 20)
 
 static __thread struct {
@@ -37,7 +38,7 @@ static void find_main_stack(void)
 	mine.end = top;
 }
 
-/* "BEGIN-END ..." in hexadecimal. */
+/* Parses "BEGIN-END ..." in hexadecimal. */
 static bool parse_range(const char *line, uintptr_t *ret_begin, uintptr_t *ret_end)
 {
 	char *dash, *space;
@@ -49,7 +50,7 @@ static bool parse_range(const char *line, uintptr_t *ret_begin, uintptr_t *ret_e
 	return *space == ' ';
 }
 
-/* The mapping that an address lies in. */
+/* Finds the mapping that contains an address. */
 static void find_mapping(uintptr_t address, uintptr_t *ret_begin, uintptr_t *ret_end)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -73,13 +74,16 @@ static void find_mapping(uintptr_t address, uintptr_t *ret_begin, uintptr_t *ret
 		}
 		have = (size_t)(buf + have - line);
 		if (have == sizeof(buf) - 1)
-			have = 0; /* a long path: what follows is no range */
+			have = 0; /* a long path: the rest is no range */
 		memmove(buf, line, have);
 	}
 	ky_close(fd);
 }
 
-/* A thread's control block lies in the mapping of its stack, above it; the main thread's lies anywhere. */
+/*
+ * Finds the stack. A thread's control block lies in the mapping of its stack, above it; the main
+ * thread's lies anywhere.
+ */
 static __attribute__((cold, noinline)) void find_stack(void)
 {
 	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
@@ -110,7 +114,10 @@ void stack_walk(const struct tracer_caller *caller, uint8_t *to, uint32_t n)
 		const uintptr_t *at = (const uintptr_t *)frame;
 
 		memcpy(to + i++ * sizeof(address), &address, sizeof(address));
-		/* A frame is what lies above the last one: the caller's frame pointer, then the return address. */
+		/*
+		 * The next frame lies above the last one: it is the caller's frame pointer, then
+		 * the return address.
+		 */
 		if (frame <= low || frame % sizeof(frame) || frame > mine.end - 2 * sizeof(frame))
 			break;
 		address = at[1];

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * KYMO_STANDALONE=DIR: programs are traced into DIR though no session daemon runs. The first one starts a companion (`kymo
- * standalone DIR`), which is a private daemon and outlives it; all find the companion's run directory by a link in DIR.
- * Runs once in each program, before the listener does, under the lock and with signals blocked.
+ * KYMO_STANDALONE=DIR: applications are traced into DIR without a session daemon. The first one
+ * starts a companion (`kymo standalone DIR`), which is a private daemon and outlives it. All find
+ * the companion's run directory by a link in DIR. This code runs once in each application, before
+ * the listener, under the lock and with signals blocked.
  *
- * The program gets no child that it could notice: the launcher, which ends when the companion is ready, is a grandchild,
- * and its parent ends without SIGCHLD. What the user asked for and does not get is told in a line on stderr: the one thing
- * that the library says.
+ * The application gets no child that it could notice. The launcher, which ends when the companion
+ * is ready, is a grandchild, and its parent ends without SIGCHLD. If the request fails, one line on
+ * stderr reports it: the only output of the library.
  *
- * Children start with the variable as well, and may do so in another directory, or find DIR of no use. So the program's
- * own entry in the environment is replaced, in place: by one with an absolute path, or an empty one. That is one pointer,
- * which other threads that read the environment see as it was or as it is.
+ * Children inherit the variable. They may start in another directory, or find DIR useless. So the
+ * application's own entry in the environment is replaced in place, by one with an absolute path, or
+ * by an empty one. That changes one pointer: other threads that read the environment see it as it
+ * was or as it is.
  */
 #include <limits.h>
 #include <link.h>
@@ -25,10 +27,12 @@
 
 #define VARIABLE "KYMO_STANDALONE"
 #define ENTRY	 VARIABLE "="
-#define READY_MS 5000 /* the launcher gives up earlier */
+#define READY_MS 5000 /* the launcher times out earlier */
 #define MAX_ARGS 6
 
-/* Exit status of the launcher and its parent; any other: the launcher has said why. */
+/*
+ * Exit status of the launcher and its parent. For any other status, the launcher has reported why.
+ */
 #define READY	    0
 #define NOT_READY   126
 #define CANNOT_EXEC 127
@@ -43,10 +47,13 @@ struct launcher {
 	char parent_stack[8 << 10] __attribute__((aligned(16)));
 };
 
-/* Nobody may be listening: the program neither waits for that nor ends by the signal, which is this thread's and held. */
+/*
+ * Writes the message. stderr may have no reader: the application neither waits for one nor ends by
+ * the signal, which is sent to this thread and blocked.
+ */
 static void complain(const char *dir, const char *why)
 {
-	static char line[PIPE_BUF]; /* more may have to wait, even where something can be written */
+	static char line[PIPE_BUF]; /* a longer write may block even if poll() reports room */
 	struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
 	static const struct timespec now;
 	sigset_t raised;
@@ -61,7 +68,7 @@ static void complain(const char *dir, const char *why)
 	sigtimedwait(&raised, NULL, &now);
 }
 
-/* Our entry becomes the environment's. */
+/* Puts our entry into the environment. */
 static void publish_entry(void)
 {
 	for (char **e = environ; e && *e; e++)
@@ -69,7 +76,7 @@ static void publish_entry(void)
 			__atomic_store_n(e, entry, __ATOMIC_RELEASE);
 }
 
-/* Puts the absolute path of dir into `entry`; NULL when it is too long. */
+/* Writes the absolute path of dir into `entry`. Returns NULL if it is too long. */
 static const char *make_absolute(const char *dir)
 {
 	char *path = entry + strlen(ENTRY);
@@ -87,7 +94,7 @@ static const char *make_absolute(const char *dir)
 	return path;
 }
 
-/* Where the companion of this trace is, if one lives: its run directory. */
+/* Finds the run directory of this trace's companion, if one lives. */
 static bool find_companion(const char *trace, struct tracer_conn *conn)
 {
 	static char link[PATH_MAX + sizeof("/" KY_RUN_LINK)];
@@ -106,7 +113,7 @@ static bool find_companion(const char *trace, struct tracer_conn *conn)
 	return false;
 }
 
-/* The path of this library; "" in a program that is linked statically. */
+/* Finds the path of this library; "" in a program that is linked statically. */
 static int find_self(struct dl_phdr_info *info, size_t size, void *ret_path)
 {
 	(void)size;
@@ -116,7 +123,10 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *ret_path)
 	return 1;
 }
 
-/* The command line: where this library is, in a build tree too; else where it was to be installed. */
+/*
+ * Finds the command line program: beside this library, in a build tree too; else at the install
+ * path.
+ */
 static bool find_program(void)
 {
 	static const char *const beside[] = {"../cli", "../bin", "../../bin"};
@@ -144,7 +154,10 @@ static bool is_for_programs(const char *variable)
 	return false;
 }
 
-/* The environment without what would have the companion traced; NULL when there is no memory. */
+/*
+ * Returns the environment without the variables that would get the companion traced. Returns NULL
+ * if allocation fails.
+ */
 static char **launcher_environ(void)
 {
 	size_t n = 0, kept = 0;
@@ -167,7 +180,7 @@ static int become_launcher(void *arg)
 	return CANNOT_EXEC;
 }
 
-/* Starts the launcher, and waits until it ends, or ends it. */
+/* Starts the launcher and waits until it ends, or kills it. */
 static int run_launcher(void *arg)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -181,14 +194,15 @@ static int run_launcher(void *arg)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_READY;
 		nanosleep(&ms, NULL);
 	}
-	if (pid > 0 && kill(pid, SIGKILL) == 0) /* it waits for somebody to read what it says */
+	if (pid > 0 && kill(pid, SIGKILL) == 0) /* it waits for a reader of its message */
 		waitpid(pid, &status, 0);
 	return NOT_READY;
 }
 
 /*
- * True when the companion is ready. A process that ends without a signal is the launcher's parent, in our memory, and on
- * stacks of its own; this thread stands still meanwhile.
+ * Starts the companion. Returns true when it is ready. A process that ends without a signal is the
+ * launcher's parent: it runs in our memory, on its own stacks, and this thread stands still
+ * meanwhile.
  */
 static bool launch(const char *trace, char *const *argv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calling thread's number, for events that say whose they are (<kymo/span.h>). The kernel is asked once for each thread:
- * the only system call that recording a span makes, ever.
+ * The calling thread's number, for events that name their thread (<kymo/span.h>). The kernel is
+ * asked once for each thread: that is the only system call that recording a span ever makes.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
