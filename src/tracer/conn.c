@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The conversation with one session daemon (docs/protocol.md). Runs in the listener thread, under
- * the lock; only tracer_conn_send_new_events is also called by the program's threads.
+ * The connection to one session daemon (docs/protocol.md). Runs in the listener thread, under the
+ * lock. Only tracer_conn_new_events is also called by the application's threads.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,20 +15,24 @@
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
-#define RETRY_BUSY_MS	2u /* when the daemon lives, but has too many callers */
-#define RETRY_MIN_MS	100u
-#define RETRY_MAX_MS	5000u
-#define SETTLED_MS	1000u /* a daemon that hangs up sooner is not called again at once */
+#define RETRY_BUSY_MS 2u /* if the daemon lives, but its backlog is full */
+#define RETRY_MIN_MS  100u
+#define RETRY_MAX_MS  5000u
+/* after a shorter connection, the daemon is not called again at once */
+#define SETTLED_MS	1000u
 #define SEND_TIMEOUT_MS 1000
 #define MAX_FDS		4
 
 static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(8)));
 static uint8_t tx[KY_MSG_MAX];
 
-/* How users look that a user namespace does not know: root of the host too. */
+/* User id that a user namespace shows for users that it does not map: root of the host, too. */
 #define OVERFLOW_UID 65534u
 
-/* Whether some user of this namespace looks like that: then it need not be one from outside. */
+/*
+ * Returns true if a user of this namespace has that id: then the id does not prove a user from
+ * outside.
+ */
 static bool is_overflow_mapped(void)
 {
 	unsigned long inside, outside, count;
@@ -45,9 +49,10 @@ static bool is_overflow_mapped(void)
 }
 
 /*
- * In a user namespace, the daemon of the host's root belongs to a user that the namespace does not know. What proves it is a
- * run directory that nobody in here can have made: /run/kymo, of such a user, where no user in here looks like one. Where one
- * does, the program's user may say so (KYMO_HOST_DAEMON).
+ * Returns true for the daemon of the host's root. In a user namespace it belongs to an unmapped
+ * user. The proof is a run directory that no process in the namespace can have made: /run/kymo,
+ * owned by an unmapped user, if no user in the namespace has that user's id. If one has, the
+ * application's user may confirm the daemon (KYMO_HOST_DAEMON).
  */
 static bool is_host_daemon(const struct tracer_conn *conn)
 {
@@ -59,7 +64,10 @@ static bool is_host_daemon(const struct tracer_conn *conn)
 	       (asked_for || (!strcmp(conn->dir, KY_RUN_GLOBAL) && !is_overflow_mapped()));
 }
 
-/* Whether what belongs to this user, in conn's run directory, is a daemon's that may trace the program. */
+/*
+ * Returns true if files of this user, in conn's run directory, belong to a daemon that may trace
+ * the application.
+ */
 static bool trusted(const struct tracer_conn *conn, uid_t uid)
 {
 	if (uid == 0 || uid == geteuid() || (uid == OVERFLOW_UID && is_host_daemon(conn)))
@@ -70,7 +78,7 @@ static bool trusted(const struct tracer_conn *conn, uid_t uid)
 	return false;
 }
 
-/* Takes fd over if it is one of this type; closes it otherwise. */
+/* Takes over fd if it has this type; closes it otherwise. */
 static struct tracer_fd adopt(int fd, mode_t type)
 {
 	struct stat st;
@@ -111,7 +119,7 @@ void tracer_conn_reset(struct tracer_conn *conn)
 	tracer_conn_init(conn, dir);
 }
 
-/* dir/name into buf; false when it is too long. */
+/* Writes dir/name to buf. Returns false if it is too long. */
 static bool path_of(const struct tracer_conn *conn, const char *name, char *buf, size_t size)
 {
 	size_t n = strlen(conn->dir), m = strlen(name);
@@ -133,7 +141,7 @@ static int open_state(const struct tracer_conn *conn)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/* Closes fd. */
+/* Reads the state page. Closes fd. */
 static bool read_state(const struct tracer_conn *conn, int fd, struct ky_state *ret_state)
 {
 	struct stat st;
@@ -166,7 +174,7 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 	int fd;
 
 	*ret_progress = 0;
-	/* Later than at the start, nothing is called that loading an object does not call. */
+	/* After the start, nothing is called that loading an object does not call. */
 	if (__atomic_load_n(&conn->tried, __ATOMIC_RELAXED)
 			? __atomic_load_n(&conn->socket.fd, __ATOMIC_RELAXED) < 0
 			: !has_socket(conn))
@@ -205,7 +213,10 @@ void tracer_conn_close(struct tracer_conn *conn)
 	tracer_wake_waiters();
 }
 
-/* Sends the message in tx; waits for room up to a second, without the lock. 0, or -errno and a connection at its end. */
+/*
+ * Sends the message in tx. Waits for room up to a second, without the lock. Returns 0, or -errno
+ * and ends the connection.
+ */
 static int send_tx(struct tracer_conn *conn, int len)
 {
 	struct pollfd p = {.fd = conn->socket.fd, .events = POLLOUT};
@@ -254,7 +265,7 @@ static void send_hello(struct tracer_conn *conn)
 	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
 
-	/* Of the process, not of this thread: /proc/self/comm is the main thread's. */
+	/* The process's name, not this thread's: /proc/self/comm is the main thread's. */
 	ky_close(fd);
 	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
 	if (!ky_thread_process())
@@ -312,7 +323,7 @@ static void ack(struct tracer_conn *conn, uint32_t cookie, int status)
 	send_tx(conn, ky_app_ack_encode(&w, &m));
 }
 
-/* The program begins to record into the set; says how long it has run without. */
+/* Reports that the application begins to record into the set, and how long it ran without. */
 static void send_late(struct tracer_conn *conn, uint32_t set)
 {
 	struct ky_writer w = start();
@@ -326,7 +337,7 @@ static void send_late(struct tracer_conn *conn, uint32_t set)
 	send_tx(conn, ky_app_late_encode(&w, &m));
 }
 
-/* The program ends, and waits for what its companion has to write. */
+/* Reports that the application ends and waits for what its companion has to write. */
 static void send_flush(struct tracer_conn *conn)
 {
 	struct ky_writer w = start();
@@ -375,7 +386,7 @@ static int connect_app(struct tracer_conn *conn)
 	return fd;
 }
 
-/* Without the lock: a program that ends may want it meanwhile. */
+/* Connects without the lock: an application that ends may take it meanwhile. */
 static int connect_unlocked(struct tracer_conn *conn)
 {
 	int fd;
@@ -386,7 +397,9 @@ static int connect_unlocked(struct tracer_conn *conn)
 	return fd;
 }
 
-/* The FIFO that a starting daemon touches. Another user's would keep us awake. */
+/*
+ * Opens the FIFO that a starting daemon touches. Another user's FIFO would keep the listener awake.
+ */
 static void open_wake(struct tracer_conn *conn)
 {
 	char path[128];
@@ -402,7 +415,7 @@ static void open_wake(struct tracer_conn *conn)
 	conn->wake = adopt(fd, S_IFIFO);
 }
 
-/* Twice as long as the last time. */
+/* Doubles the delay. */
 static void retry_later(struct tracer_conn *conn)
 {
 	conn->backoff_ms = KY_MIN(KY_MAX(conn->backoff_ms * 2, RETRY_MIN_MS), RETRY_MAX_MS);
@@ -428,7 +441,7 @@ void tracer_conn_try(struct tracer_conn *conn)
 	fd = connect_unlocked(conn);
 	if (fd < 0 && fd != -EAGAIN) {
 		open_wake(conn);
-		/* Again: a daemon that started just before is missed otherwise. */
+		/* Again: otherwise a daemon that started just before is missed. */
 		if (conn->wake.fd >= 0)
 			fd = connect_unlocked(conn);
 	}
@@ -439,7 +452,7 @@ void tracer_conn_try(struct tracer_conn *conn)
 		conn->connected_ns = ky_clock_ns(CLOCK_MONOTONIC);
 		send_hello(conn);
 		conn->tried = true;
-		return;		    /* the waiters have no answer yet */
+		return;		    /* waiting threads have no answer yet */
 	} else if (fd == -EAGAIN) { /* its backlog is full; not an answer yet */
 		conn->retry_ns = ky_clock_ns(CLOCK_MONOTONIC) + RETRY_BUSY_MS * 1000000u;
 		return;
@@ -480,7 +493,7 @@ static void handle_ring_set(
 
 	if (ky_app_ring_set_decode(r, &m) < 0)
 		return;
-	/* Descriptors for which there was no room in the table are missing. */
+	/* Descriptors are missing if the table had no room for them. */
 	err = n_fds == 2 ? tracer_set_add(conn, &m, fds[0], fds[1]) : -EMFILE;
 	if (err == 0)
 		return;
@@ -489,7 +502,9 @@ static void handle_ring_set(
 	tracer_debug("%s: ring set not mapped: error %d", conn->dir, -err);
 }
 
-/* START of a set that is not here is answered with why: so the daemon learns of it. */
+/*
+ * Starts a set. Answers START of an unknown set with the reason, so that the daemon learns of it.
+ */
 static void start_set(struct tracer_conn *conn, const struct ky_app_start *m)
 {
 	int err;
@@ -574,7 +589,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	}
 }
 
-/* Descriptors that came with a message into fds; their number. */
+/* Stores the descriptors of a message in fds. Returns their number. */
 static int take_fds(struct msghdr *msg, int *fds)
 {
 	int n = 0;
@@ -591,8 +606,8 @@ static int take_fds(struct msghdr *msg, int *fds)
 }
 
 /*
- * One that ended is called again, which finds its successor or the FIFO; so is one that refuses us, but less and less
- * often.
+ * Handles the end of a connection. If the daemon ended, connects again, which finds its successor
+ * or the FIFO. If the daemon refuses us, tries again less and less often.
  */
 static void hung_up(struct tracer_conn *conn)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread keeps is one structure, the same for all lists; a list is compiled to steps, and neighbours among the kept
- * values are copied in one step. So the common case is three comparisons and a copy.
+ * A thread keeps its values in one structure, the same for all lists. A list is compiled to steps,
+ * and one step copies neighbours among the kept values. So the common case is three comparisons and
+ * a copy.
  *
- * Signal handlers may come in between anywhere. Whoever fills the structure counts, so whoever copied meanwhile sees
- * the count, and copies again. A handler that finds it being filled leaves it alone, and uses what it found out itself.
- * (Should it jump out, nothing is kept any more: right, but slow.)
+ * Signal handlers may run at any point. Code that fills the structure increments a count. A thread
+ * that copied meanwhile sees the count, and copies again. A handler that interrupts the filling
+ * does not change the structure, and uses the values that it read itself. (If the handler jumps
+ * out, nothing is kept any more: correct, but slow.)
  *
- * The clock of a record is read here, once: it tells how old what is kept is, and the record gets the same value. (Reading it a
- * second time would cost more than the common contexts.)
+ * The clock of a record is read here, once: it determines the age of the kept values, and the
+ * record gets the same value. (A second reading would cost more than the common contexts.)
  */
 #include "tracer/context.h"
 
@@ -24,13 +26,13 @@
 #include "tracer/stack.h"
 #include "tracer/tracer.h"
 
-/* How long values are believed: so that finding them out costs less than a hundredth of the time. */
+/* Factor for how long values are valid: reading them costs less than a hundredth of the time. */
 #define BELIEVE_FACTOR 128
 #define BELIEVE_MAX    ((uint64_t)1 << 22) /* nanoseconds, or cycles */
 
 #define LISTS_MAX 1024u
 
-/* What is kept. Packed as in records. */
+/* The kept values, packed as in records. */
 struct values {
 	int32_t vpid, vtid;
 	char procname[KY_CTX_PROCNAME_SIZE];
@@ -46,17 +48,17 @@ struct found {
 
 static __thread struct {
 	struct found values;
-	uint32_t kinds; /* which of them were found out: 1 << kind */
-	uint32_t turn;	/* of the process, when they were; 0: being filled */
+	uint32_t kinds; /* the kinds that were read: 1 << kind */
+	uint32_t turn;	/* tracer_contexts_turn when they were read; 0: being filled */
 	uint32_t fills;
-	bool filling;		 /* this, or tracer_kept */
-	uint64_t found, believe; /* when; for how long */
+	bool filling;		 /* this structure, or tracer_kept */
+	uint64_t found, believe; /* when they were read; how long they are valid */
 	struct tracer_caller caller;
 } mine KY_THREAD_TLS;
 
 __thread struct tracer_kept tracer_kept KY_THREAD_TLS;
 
-/* Moves on when values that threads keep are stale. Never 0. */
+/* Increments when values that threads keep are stale. Never 0. */
 uint32_t tracer_contexts_turn = 1;
 
 enum op { OP_COPY, OP_CPU, OP_IP, OP_COUNTER, OP_APP, OP_STACK };
@@ -70,12 +72,12 @@ struct step {
 
 struct tracer_contexts {
 	struct tracer_contexts *next;
-	struct ky_bytes key; /* as it came */
-	uint32_t n;	     /* contexts */
-	uint32_t kinds;	     /* of those that are kept: 1 << kind */
+	struct ky_bytes key; /* the list as it was sent */
+	uint32_t n;	     /* number of contexts */
+	uint32_t kinds;	     /* kinds that are kept: 1 << kind */
 	uint32_t size;
 	bool want_caller;
-	bool kept_only; /* copies of what is kept are all there is to it */
+	bool kept_only; /* it consists of copies of kept values alone */
 	uint32_t n_steps;
 	struct step steps[];
 };
@@ -85,7 +87,7 @@ static uint32_t n_lists;
 
 #define KEPT(member) offsetof(struct values, member), sizeof(((struct values *)0)->member)
 
-/* Where a kind is kept, and its bytes there; 0 bytes: nowhere. */
+/* Place and size of each kind in the kept values; size 0: not kept. */
 static const struct {
 	uint16_t offset, size;
 } kept[KY_CTX_KINDS] = {
@@ -151,7 +153,10 @@ static void find_values(struct values *v, uint32_t kinds)
 	find_namespaces(v, kinds);
 }
 
-/* Nobody else fills before end_filling. False: the thread is doing that, and we are in a handler of it. */
+/*
+ * Starts to fill: nobody else fills before end_filling. Returns false if this is a handler that
+ * interrupted the filling.
+ */
 static bool begin_filling(void)
 {
 	if (mine.filling)
@@ -168,8 +173,8 @@ static void end_filling(void)
 }
 
 /*
- * Finds out what lists asked for so far, unless it has been some time: then what this one asks for. Keeps it, if it may,
- * and counts that in *fills.
+ * Reads all values that lists have requested so far. After some time, reads only those of this
+ * list. Keeps them if possible, and counts that in *fills.
  */
 static __attribute__((cold, noinline)) void find_out(const struct tracer_contexts *l, uint64_t now,
 	uint32_t clock, struct found *ret_values, uint32_t *fills)
@@ -204,10 +209,13 @@ static inline bool is_fresh(const struct tracer_contexts *l, uint64_t now)
 	       !(l->kinds & ~mine.kinds) && now - mine.found < mine.believe;
 }
 
-/* For the program: names, credentials or namespaces of a thread have changed. In any thread, also in signal handlers. */
+/*
+ * For the application: names, credentials or namespaces of a thread have changed. Called in any
+ * thread and signal handler.
+ */
 __attribute__((visibility("default"))) void kymo_contexts_invalidate(void)
 {
-	/* Over after 2^32 turns: a thread that slept for exactly that many would not notice. */
+	/* Wraps after 2^32 turns: a thread that slept for exactly that many would not notice. */
 	if (!__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST))
 		__atomic_add_fetch(&tracer_contexts_turn, 1, __ATOMIC_SEQ_CST);
 }
@@ -228,7 +236,7 @@ static inline uint8_t *put(uint8_t *to, const void *value, size_t size)
 	return to + size;
 }
 
-/* 16 bytes at a time: both sides have slack. */
+/* Copies 16 bytes at a time: both sides have slack. */
 static inline uint8_t *copy(uint8_t *to, const uint8_t *from, uint32_t n)
 {
 	uint32_t i = 0;
@@ -263,7 +271,9 @@ static __attribute__((noinline)) uint8_t *put_special(const struct step *s, uint
 	}
 }
 
-/* For the records that come next: what was put to `from` when there had been so many fills. */
+/*
+ * Keeps values for the next records: those written to `from` when the count of fills was `fills`.
+ */
 static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t fills)
 {
 	if (!begin_filling())
@@ -276,7 +286,7 @@ static void keep(const struct tracer_contexts *l, const uint8_t *from, uint32_t 
 	tracer_kept.until = mine.found + mine.believe - 1;
 	tracer_kept.turn = mine.turn;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* Unless a handler has found other values meanwhile. */
+	/* Unless a handler has read other values meanwhile. */
 	if (fills == mine.fills)
 		tracer_kept.of = l;
 	end_filling();
@@ -365,10 +375,10 @@ bool tracer_context_real(const struct tracer_contexts *one, double *ret_value)
 
 /* --- whole records --- */
 
-/* A record that fits is put together on the stack; a larger one is handed over in pieces. */
+/* A record up to this size is assembled on the stack; a larger one is passed in pieces. */
 #define ROOM 512u
 
-/* The contexts, and the program's own list behind them; or its payload, as a piece. */
+/* Records the contexts, with the application's own list behind them, or its payload as a piece. */
 static __attribute__((noinline)) void record_pieces(struct ky_hook *hook, const uint8_t *contexts,
 	size_t size, const void *payload, size_t len, const struct kymo_piece *pieces,
 	size_t n_pieces, uint64_t now)
@@ -377,14 +387,15 @@ static __attribute__((noinline)) void record_pieces(struct ky_hook *hook, const 
 	struct kymo_piece *list;
 
 	if (len > UINT32_MAX - size) {
-		ky_record_hook(hook, payload, len, pieces, n_pieces); /* too large; it counts it */
+		/* too large: this call counts it */
+		ky_record_hook(hook, payload, len, pieces, n_pieces);
 		return;
 	}
 	if (!n_pieces) {
 		pieces = &whole;
 		n_pieces = 1;
 	}
-	/* As the program has put its own list there. */
+	/* On the stack, as the application's own list is. */
 	list = alloca((n_pieces + 1) * sizeof(*list));
 	list[0] = (struct kymo_piece){contexts, (uint32_t)size, KYMO_PIECE_SCRATCH};
 	memcpy(list + 1, pieces, n_pieces * sizeof(*list));
@@ -420,7 +431,7 @@ void tracer_record_prepended(struct ky_hook *hook, const struct tracer_contexts 
 
 /* --- lists --- */
 
-/* Adds the context to the list; false when it is unknown. */
+/* Adds the context to the list. Returns false if it is unknown. */
 static bool compile(struct tracer_contexts *l, uint32_t kind, const char *argument)
 {
 	struct step *last = l->n_steps ? &l->steps[l->n_steps - 1] : NULL;
@@ -466,7 +477,9 @@ static bool compile(struct tracer_contexts *l, uint32_t kind, const char *argume
 	return true;
 }
 
-/* The first n of the list as a list of their own; the part of the list that they are into *ret_key. */
+/*
+ * Makes a list of the first n contexts. Writes the part of the original that they take to *ret_key.
+ */
 static bool cut(struct ky_bytes list, uint32_t n, struct ky_bytes *ret_key)
 {
 	struct ky_reader r = {.buf = list.data, .len = list.len};
@@ -499,7 +512,7 @@ static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
 		const char *argument = ky_read_str(&r);
 
 		if (!compile(l, kind, argument)) {
-			l->n = 0; /* kept, so that it is not made again: as one that is unknown */
+			l->n = 0; /* kept as unknown, so that it is not compiled again */
 			break;
 		}
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The descriptors of a thread are in a slot that it takes at its first event with a counter, without a lock, and gives
- * back at its end. Slots are never unmapped: so a forked child finds all its parent's descriptors, and closes them.
- * The kernel does not give it the parent's pages; it forgets them.
+ * The descriptors of a thread are in a slot that it claims at its first event with a counter,
+ * without a lock, and releases at its end. Slots are never unmapped: so a forked child finds all
+ * its parent's descriptors, and closes them. The kernel does not give the child the parent's
+ * counter pages; the child drops their addresses.
  */
 #include "tracer/counter.h"
 
@@ -16,15 +17,18 @@
 #include "tracer/counter-page.h"
 #include "tracer/tracer.h"
 
-/* Where the program does not expect its own descriptors, nor a table of descriptors has to grow much. */
+/*
+ * Numbers at which an application does not expect its own descriptors, and for which a table of
+ * descriptors hardly has to grow.
+ */
 #define FD_LOW	   768
 #define CHUNK_SIZE 4096u
 
 struct slot {
 	uint32_t taken;
-	int32_t fd[COUNTERS_MAX]; /* 0: not opened yet; -1: cannot be */
+	int32_t fd[COUNTERS_MAX]; /* 0: not opened yet; -1: cannot be opened */
 	uint64_t id[COUNTERS_MAX];
-	struct perf_event_mmap_page *page[COUNTERS_MAX]; /* NULL: by the kernel alone */
+	struct perf_event_mmap_page *page[COUNTERS_MAX]; /* NULL: only the kernel reads it */
 };
 
 struct chunk {
@@ -103,7 +107,10 @@ static int perf_open(uint32_t number, bool exclude_kernel)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* As much as may be counted. -1 when that is nothing, which is noted. */
+/*
+ * Opens the counter with the widest permitted scope. Returns -1 if none is permitted, and notes
+ * that.
+ */
 static int open_noted(uint32_t number)
 {
 	int fd = perf_open(number, false);
@@ -115,7 +122,10 @@ static int open_noted(uint32_t number)
 	return fd;
 }
 
-/* Out of the way of the program, which may close low numbers that it does not know. */
+/*
+ * Moves the descriptor to a high number. The application may close low numbers that it does not
+ * know.
+ */
 static int move_up(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_LOW);
@@ -136,8 +146,10 @@ static uint64_t read_pmc(uint32_t n)
 }
 
 /*
- * Not under valgrind, which does not know the instruction, nor restartable sequences. Nor where there are cores of two
- * kinds: a thread that is moved right before it would be killed if the other core has fewer counters.
+ * Returns true if a thread may read the processor's counter itself. It may not under valgrind,
+ * which knows neither the instruction nor restartable sequences. Nor may it with two kinds of
+ * cores: a thread that is moved right before the instruction would be killed if the other core has
+ * fewer counters.
  */
 static bool can_read_pmc(void)
 {
@@ -155,7 +167,10 @@ static bool can_read_pmc(void)
 }
 #endif
 
-/* NULL when it is of no use, or there are too many (perf_event_mlock_kb). */
+/*
+ * Maps the counter's page. Returns NULL if it is useless, or there are too many
+ * (perf_event_mlock_kb).
+ */
 static struct perf_event_mmap_page *map_page(int fd)
 {
 	struct perf_event_mmap_page *page;
@@ -177,11 +192,11 @@ static void open_counter(struct slot *s, uint32_t number)
 	int fd;
 
 	s->fd[number] =
-		-1; /* a handler that records meanwhile gets 0, as it has not begun to count */
+		-1; /* a handler that records meanwhile gets 0: the counter has not started */
 	fd = open_noted(number);
 	if (fd >= 0)
 		fd = move_up(fd);
-	/* 0: the program has closed its standard input, and may want the number. */
+	/* 0: the application has closed its standard input, and may need the number. */
 	if (fd <= 0 || ioctl(fd, PERF_EVENT_IOC_ID, &s->id[number]) < 0) {
 		ky_close(fd);
 		return;
@@ -191,7 +206,10 @@ static void open_counter(struct slot *s, uint32_t number)
 	s->fd[number] = fd;
 }
 
-/* False when the descriptor is not the counter's any more: the program has closed it. */
+/*
+ * Reads the counter from the kernel. Returns false if the application has closed the descriptor,
+ * which may now be another file.
+ */
 static bool ask_kernel(const struct slot *s, uint32_t number, uint64_t *ret_value)
 {
 	uint64_t v[2] = {0};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The process's tracepoints: which there are, which match a rule, which are switched on.
- */
+/* The process's tracepoints: the list of them, their matching with rules, and their enabling. */
 #include "base/glob.h"
 #include "base/hash.h"
 #include "tracer/context.h"
@@ -12,8 +10,8 @@
 static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
 
 /*
- * The table doubles; its first part is there from the start, and enough for most programs. Not one large mapping, which
- * would be a huge page where these are given to everybody.
+ * The table doubles. Its first part exists from the start, and suffices for most applications. It
+ * is not one large mapping, which would be a huge page on systems that give these to all processes.
  */
 static struct tracer_event few[64];
 static uint32_t capacity;
@@ -39,7 +37,9 @@ static bool make_room(void)
 	return true;
 }
 
-/* Encodes the description into scratch; if it is too large, the name alone. Returns its length. */
+/*
+ * Encodes the description into scratch, or the name alone if it is too large. Returns its length.
+ */
 static size_t describe(const struct kymo_event *ev)
 {
 	struct ky_writer w = {.buf = scratch, .cap = sizeof(scratch) - 1024};
@@ -57,7 +57,7 @@ static size_t describe(const struct kymo_event *ev)
 
 static uint64_t signature(const struct kymo_event *ev)
 {
-	/* One query or link is as good as another. */
+	/* All queries and links count as equal. */
 	size_t n = ev->kind == KYMO_EVENT_PLAIN ? describe(ev) : 0;
 
 	return ky_hash64_add(KY_HASH64_BASIS, scratch, n);
@@ -71,8 +71,9 @@ static uint32_t *list_of(const struct kymo_event *ev)
 }
 
 /*
- * An entry for ev: one of an event that was unloaded and is the same, or a new one. NULL: there is no room. Known: the
- * daemons have heard of it, and have not asked while it was not there.
+ * Returns an entry for ev: that of an equal event that was unloaded, or a new one. Returns NULL if
+ * there is no room. Known: the daemons have its description, and have not queried while it was
+ * unloaded.
  */
 static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_known)
 {
@@ -93,7 +94,7 @@ static struct tracer_event *find_entry(const struct kymo_event *ev, bool *ret_kn
 	if (ev->kind == KYMO_EVENT_PLAIN) {
 		uint32_t *list = list_of(ev);
 
-		/* An entry is never another name's, so it stays in its list. */
+		/* An entry never changes its name, so it stays in its list. */
 		tracer.events[tracer.n_events].next = *list;
 		*list = tracer.n_events + 1;
 	}
@@ -124,8 +125,10 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		struct tracer_event *e;
 		bool known;
 
-		/* An event that has `record` is listed twice: inlined, or in the headers of several
-		 * sources. */
+		/*
+		 * An event that has `record` is listed twice: it was inlined, or is in the headers
+		 * of several sources.
+		 */
 		if (!usable(*p))
 			continue;
 		e = find_entry(*p, &known);
@@ -151,8 +154,10 @@ void tracer_events_remove(struct kymo_object *object)
 
 		if (!e->ev || e->object != object)
 			continue;
-		/* At exit other threads still run, and may have seen it enabled: `record` and
-		 * `hooks` stay valid. */
+		/*
+		 * At exit other threads still run and may have seen it enabled: `record` and
+		 * `hooks` stay valid.
+		 */
 		set_enabled(e->ev, 0);
 		e->signature = signature(e->ev);
 		e->n_asked = tracer.n_asked;
@@ -163,7 +168,7 @@ void tracer_events_remove(struct kymo_object *object)
 	tracer_queries_update();
 }
 
-/* One rule of a QUERY against an event; always reads the whole rule. */
+/* Matches one rule of a QUERY against an event. Always reads the whole rule. */
 static bool rule_matches(struct ky_reader *r, const struct kymo_event *ev, const char *full_name)
 {
 	const char *pattern = ky_read_str(r);
@@ -244,7 +249,10 @@ void tracer_event_update(struct tracer_event *e)
 	set_enabled(e->ev, enabled);
 }
 
-/* The enabled event of this name; if several objects have one, rather the same object's. NULL: none. */
+/*
+ * Returns the enabled event of this name, preferably one of the same object if several objects have
+ * one. Returns NULL if there is none.
+ */
 static const struct kymo_event *find_enabled(const struct tracer_event *e)
 {
 	const struct kymo_event *found = NULL;

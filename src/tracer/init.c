@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entry points: objects that are loaded and unloaded (called by the constructors that
+ * Entry points: loading and unloading of objects (called by the constructors that
  * <kymo/tracepoint.h> puts into them), and fork.
  */
 #include <fcntl.h>
@@ -40,7 +40,7 @@ void tracer_debug(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* A number of milliseconds, -1 for ever; what is not a number counts as absent. */
+/* Reads a number of milliseconds, -1 for no limit. Treats anything else as absent. */
 static int read_timeout(void)
 {
 	const char *s = secure_getenv("KYMO_REGISTER_TIMEOUT");
@@ -57,7 +57,7 @@ static void init_conns(void)
 {
 	char dir[sizeof(tracer.conns[0].dir)];
 
-	/* geteuid() would be one more system call at each program's start. */
+	/* geteuid() would be one more system call at each application's start. */
 	tracer.uid = (uid_t)getauxval(AT_EUID);
 	if (ky_rundir(tracer.uid, dir, sizeof(dir)) < 0 || !strcmp(dir, KY_RUN_GLOBAL))
 		dir[0] = '\0';
@@ -70,8 +70,9 @@ static void init_conns(void)
 }
 
 /*
- * Per-CPU rings need restartable sequences, and the means to abort those of all threads from outside. Before there is a
- * second thread: after that, the registration takes the kernel tens of milliseconds.
+ * Prepares per-CPU rings. They need restartable sequences, and the means to abort those of all
+ * threads from outside. Called before there is a second thread: after that, the registration takes
+ * the kernel tens of milliseconds.
  */
 static void init_rings(void)
 {
@@ -81,7 +82,7 @@ static void init_rings(void)
 				  0) == 0;
 }
 
-/* A page that children find full of zeros, however they were made. (Before Linux 4.14 they do not.) */
+/* A page that children find zeroed, however they were made. (Before Linux 4.14 they do not.) */
 static union {
 	bool is_home;
 	char page[4096];
@@ -102,12 +103,12 @@ static void on_thread_end(void *unused)
 	(void)unused;
 	if (tracer_is_stranger())
 		return;
-	ky_thread_leave(); /* other destructors, and the C library, may still call us */
+	ky_thread_leave(); /* other destructors, and the C library, may still call the tracer */
 	tracer_sets_release_thread();
 	tracer_contexts_release_thread();
 }
 
-/* The thread that ends the process has no end of its own. */
+/* The thread that ends the process does not run its thread destructors. */
 static __attribute__((destructor)) void on_process_end(void)
 {
 	if (!tracer.started)
@@ -117,14 +118,17 @@ static __attribute__((destructor)) void on_process_end(void)
 		tracer_wait_written();
 }
 
-/* Not in keys that would make pthread_setspecific allocate. */
+/* Does not use keys that would make pthread_setspecific allocate. */
 static void on_thread_claimed(void)
 {
 	if (tracer.thread_end < 32)
 		pthread_setspecific(tracer.thread_end, &tracer);
 }
 
-/* All but SIGSYS: a filter of system calls that traps has a handler, and kills a thread that blocks the signal. */
+/*
+ * Blocks all signals except SIGSYS: a system call filter that traps has a handler, and kills a
+ * thread that blocks the signal.
+ */
 static void block_signals(sigset_t *ret_old)
 {
 	sigset_t all;
@@ -134,19 +138,20 @@ static void block_signals(sigset_t *ret_old)
 	pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }
 
-/* Nobody can be told anything any more. */
+/* Switches the tracer off: no daemon can be reached any more. */
 static void give_up(void)
 {
 	tracer.off = true;
 	tracer_events_disable();
 }
 
-/* The forking thread's signals: as it had them; under the lock. */
+/* The signal mask of the thread that forks; under the lock. */
 static sigset_t signals_at_fork;
 
 /*
- * Not only because a handler that forks would wait for the lock for ever: in the child, no handler is to record before
- * the child is itself.
+ * Takes the lock and blocks signals. One reason is that a handler that forks would wait for the
+ * lock forever. The other is that in the child, no handler may record before the child has
+ * registered as itself.
  */
 static void before_fork(void)
 {
@@ -166,8 +171,9 @@ static void after_fork_parent(void)
 	tracer_unlock(&old);
 }
 
-/* The child is another process: it forgets the parent's sets and connections and registers as
- * itself. */
+/*
+ * The child is another process: drops the parent's sets and connections, and registers as itself.
+ */
 static void after_fork_child(void)
 {
 	int saved = errno;
@@ -192,7 +198,7 @@ static void after_fork_child(void)
 	ky_thread_forget_process();
 	tracer.ending = false;
 	tracer.survives_filter = false;
-	/* A new thread makes calls of the C library's too, with all signals blocked. */
+	/* A new thread also makes the C library's system calls, with all signals blocked. */
 	if (tracer.filtered || (!tracer.filtered_early && tracer_is_filtered())) {
 		tracer.off = true;
 		goto out;
@@ -209,7 +215,10 @@ out:
 	errno = saved;
 }
 
-/* The first object: everything that must exist before the listener. Under the lock. */
+/*
+ * Initializes, for the first object, everything that must exist before the listener. Called under
+ * the lock.
+ */
 static void init(void)
 {
 	if (getauxval(AT_SECURE) || ky_switch_is_on("KYMO_OFF")) {
@@ -248,13 +257,17 @@ static void register_locked(struct kymo_object *object)
 		tracer.started = true;
 		if (tracer_listener_start() < 0)
 			tracer.off = true;
-		/* Without a thread, nothing is told; whoever registers later learns why. */
+		/*
+		 * Without a thread there are no state dumps; a later registration returns the
+		 * error.
+		 */
 		tracer_statedump_ensure_thread();
 	} else if (n_new) {
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			connected |= tracer_conn_new_events(&tracer.conns[i]);
 		if (connected && !tracer.filtered)
-			tracer_listener_wake(); /* else it looks by itself, in a second if anything is recorded */
+			/* else it checks by itself, within a second if anything is recorded */
+			tracer_listener_wake();
 	}
 }
 
@@ -268,7 +281,7 @@ bool tracer_may_be_killed(void)
 	return tracer.filtered && !tracer.survives_filter;
 }
 
-/* Before the constructors of objects that register. */
+/* Runs before the constructors of objects that register. */
 __attribute__((constructor(101))) void tracer_make_lock(void)
 {
 	pthread_mutexattr_t attr;
@@ -296,7 +309,7 @@ void tracer_give_lock(void)
 void tracer_lock(sigset_t *ret_old)
 {
 	block_signals(ret_old);
-	ky_wait_forbid(); /* for what the lock keeps the listener from doing */
+	ky_wait_forbid(); /* the lock keeps the listener from making room */
 	tracer_take_lock();
 }
 
@@ -320,14 +333,17 @@ bool tracer_is_within(const struct dl_phdr_info *info, const void *address)
 	return false;
 }
 
-/* Looks at the first of all objects only, which is the main program. */
+/* Examines only the first of all objects, which is the main program. */
 static int look_at_main(struct dl_phdr_info *info, size_t size, void *object)
 {
 	(void)size;
 	return tracer_is_within(info, object) ? 1 : -1;
 }
 
-/* The main program stays: when it says farewell the process ends, and is not to wait for any lock. */
+/*
+ * Marks an object of the main program, which stays until the end: when it unregisters, the process
+ * ends, and must not wait for any lock.
+ */
 void tracer_object_look(struct kymo_object *object)
 {
 	if (dl_iterate_phdr(look_at_main, object) == 1)
@@ -335,10 +351,10 @@ void tracer_object_look(struct kymo_object *object)
 }
 
 /*
- * Makes the events of an object known; called once for each, by its constructor, before anything of
- * it runs. object stays the caller's, and must stay until it is unregistered. Returns when the
- * daemons have switched on what active sessions want, or after KYMO_REGISTER_TIMEOUT; at once when
- * no session is active.
+ * Registers the events of an object. Its constructor calls this once, before any of its code runs.
+ * The caller keeps the object, which must stay valid until it is unregistered. Returns when the
+ * daemons have enabled the events of active sessions, or after KYMO_REGISTER_TIMEOUT; at once if no
+ * session is active.
  */
 EXPORT void kymo_object_register(struct kymo_object *object)
 {
@@ -357,7 +373,7 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 	errno = saved;
 }
 
-/* The object is about to be unloaded: none of its code runs any more. */
+/* Unregisters an object that is about to be unloaded: none of its code runs any more. */
 EXPORT void kymo_object_unregister(struct kymo_object *object)
 {
 	int saved = errno;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one thread that libkymo adds to a program. It sleeps in poll() until a daemon has something
- * to say, or starts. While a session records, it also wakes now and then, less and less often, to
- * see whether the program has begun to use another CPU's ring, and makes that ring's memory present
- * before the writers get there.
+ * The one thread that libkymo adds to an application. It sleeps in poll() until a daemon sends
+ * something or starts. While a session records, it also wakes from time to time, less and less
+ * often, to check whether the application has begun to use another CPU's ring. It populates that
+ * ring's memory before the writers reach it.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -23,23 +23,28 @@
 
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
-#define POOL_MAX_MS	100 /* where threads may come at any time */
-/* Without a sign of life in this time, a daemon is taken for hung, and programs start without it: 50 ms late at most. */
-#define ALIVE_MS    40
-#define ALIVE_TICKS 2 /* of CPU time in one such time, 10 ms each: more is no starving */
-/* That a program waits at its end for its companion. */
+#define POOL_MAX_MS	100 /* if threads may start at any time */
+/*
+ * A daemon without a sign of life in this time counts as hung, and applications start without it:
+ * 50 ms late at most.
+ */
+#define ALIVE_MS 40
+/* of CPU time in that time, 10 ms each: with more, the daemon is not starved */
+#define ALIVE_TICKS 2
+/* Longest time that an application waits at its end for its companion. */
 #define WRITTEN_MS 500
-/* Messages of one daemon before others have their turn. */
+/* Messages of one daemon that are handled before those of others. */
 #define AT_ONCE	   16
 #define STACK_SIZE ((size_t)128 << 10)
 
 /*
- * How the program's threads wake the listener: by a signal to it, which is blocked and so does nothing but make this
- * descriptor readable. No path is needed, so this works behind chroot() too; and no descriptor in the program's table.
+ * The application's threads wake the listener by a signal to it. The signal is blocked, so it only
+ * makes this descriptor readable. This needs no path, so it works behind chroot() too, and no
+ * descriptor in the application's table.
  */
 #define BELL_SIGNAL SIGURG
 static int bell_fd = -1;   /* signalfd; in the listener's table of descriptors */
-static pid_t listener_tid; /* 0: not there yet */
+static pid_t listener_tid; /* 0: does not exist yet */
 static bool ending;	   /* the listener is to end */
 
 static int open_bell(void)
@@ -51,9 +56,10 @@ static int open_bell(void)
 }
 
 /*
- * A table of descriptors of its own: so the program's numbers are what they would be without us, it cannot close what
- * is ours, its limit on them does not concern us, and children inherit nothing. Before Linux 5.9 the table is shared,
- * and there is no bell. Returns the bell, or -1. Without the lock, which the thread that started us still has.
+ * Gives the listener its own table of descriptors. So the application's numbers do not change, it
+ * cannot close ours, its limit does not include ours, and children inherit none. Before Linux 5.9
+ * the table is shared, and there is no wake-up descriptor. Returns the wake-up descriptor, or -1.
+ * Called without the lock, which the thread that started us still holds.
  */
 static int own_descriptors(void)
 {
@@ -69,7 +75,7 @@ static int own_descriptors(void)
 void tracer_listener_wake(void)
 {
 	if (!listener_tid || bell_fd < 0)
-		return; /* it says all there is when it connects, or looks by itself */
+		return; /* it sends everything when it connects, or checks by itself */
 	if (syscall(SYS_tgkill, getpid(), listener_tid, BELL_SIGNAL) < 0)
 		tracer_debug("the listener was not woken");
 }
@@ -96,7 +102,7 @@ void tracer_listener_end(void)
 	tracer_listener_wake();
 }
 
-static int populate_ms = -1; /* until the next look; -1: nothing records */
+static int populate_ms = -1; /* until the next check; -1: nothing records */
 static int populate_max_ms;
 
 static void arm_populate(void)
@@ -120,13 +126,13 @@ static void populate(void)
 		populate_ms = KY_MIN(populate_ms * 2, populate_max_ms);
 }
 
-/* Where it has no bell, the listener looks this often for objects that were loaded. */
+/* Without a wake-up descriptor, the listener checks this often for objects that were loaded. */
 #define LOOK_MS 200
 
 #define BELL   TRACER_N_CONNS
 #define N_POLL (TRACER_N_CONNS + 1)
 
-/* The shorter of a time-out for poll() and the time until due_ns, rounded up. */
+/* Returns the shorter of a timeout for poll() and the time until due_ns, rounded up. */
 static int earlier(int timeout_ms, uint64_t due_ns)
 {
 	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
@@ -135,7 +141,7 @@ static int earlier(int timeout_ms, uint64_t due_ns)
 	return timeout_ms < 0 || ms < (uint64_t)timeout_ms ? (int)ms : timeout_ms;
 }
 
-/* What to poll; the shortest of the time-outs. */
+/* Fills in what to poll. Returns the shortest of the timeouts. */
 static int prepare(struct pollfd *p)
 {
 	int timeout = populate_ms;
@@ -158,7 +164,10 @@ static void serve(struct tracer_conn *c, short revents)
 {
 	if (revents)
 		tracer_conn_verify(c);
-	/* Before an order is answered: who gave it may count on the events of objects that were loaded until then. */
+	/*
+	 * Before an order is answered: its sender may rely on the events of objects loaded until
+	 * then.
+	 */
 	tracer_conn_send_late(c);
 	if (revents && c->socket.fd >= 0) {
 		for (int i = 0; i < AT_ONCE && tracer_conn_receive(c); i++)
@@ -166,14 +175,14 @@ static void serve(struct tracer_conn *c, short revents)
 		arm_populate();
 	} else if (revents || (c->retry_ns && ky_clock_ns(CLOCK_MONOTONIC) >= c->retry_ns)) {
 		if (tracer_may_be_killed())
-			c->retry_ns = 0; /* no daemon is there: none of our calls is worth it */
+			c->retry_ns = 0; /* no daemon exists: none of our calls is worth the risk */
 		else
 			tracer_conn_try(c);
 	}
 	tracer_conn_send_late(c);
 }
 
-/* Whether the last look has brought a message of a daemon's. */
+/* Returns true if the last poll brought a message of a daemon. */
 static bool has_talked(const struct pollfd *p, int n)
 {
 	for (uint32_t i = 0; n > 0 && i < TRACER_N_CONNS; i++)
@@ -182,14 +191,20 @@ static bool has_talked(const struct pollfd *p, int n)
 	return false;
 }
 
-/* Before any call that a filter may kill for, and without the lock. */
+/*
+ * Checks for a filter. Called before any system call for which a filter may kill, and without the
+ * lock.
+ */
 static void look_for_filter(void)
 {
 	if (!tracer.filtered_early && !tracer.filtered)
 		tracer.filtered = tracer_is_filtered();
 }
 
-/* A change of the program's user interrupts each of its threads (setuid(3)), so it is seen at once. */
+/*
+ * Checks for a change of user. It interrupts each of the application's threads (setuid(3)), so the
+ * listener sees it at once.
+ */
 static void look_for_user(void)
 {
 	uid_t uid = geteuid();
@@ -210,12 +225,15 @@ static void *listen_loop(void *arg)
 	(void)arg;
 	pthread_mutex_lock(&tracer.alive);
 	look_for_filter();
-	if (tracer.filtered) /* already: nobody has waited for us */
+	if (tracer.filtered) /* already: nobody has waited for the listener */
 		return NULL;
 	tracer_settle();
 	prctl(PR_SET_NAME, "kymo-listener");
 	ky_wait_forbid();
-	/* A current directory and a root of its own: else the program could not enter another mount namespace. */
+	/*
+	 * Its own current directory and root: else the application could not enter another mount
+	 * namespace.
+	 */
 	unshare(CLONE_FS);
 	own_bell = own_descriptors();
 	tracer_take_lock();
@@ -231,7 +249,7 @@ static void *listen_loop(void *arg)
 		tracer_give_lock();
 		n = poll(p, N_POLL, timeout);
 		if (n < 0 && errno != EINTR)
-			return NULL; /* forbidden: as if it had been killed */
+			return NULL; /* forbidden: as if the listener had been killed */
 		look_for_filter();
 		if (n == 0 && populate_ms > 0)
 			populate();
@@ -247,7 +265,7 @@ static void *listen_loop(void *arg)
 	return NULL;
 }
 
-/* glibc takes the static TLS of all objects out of a thread's stack. */
+/* Adds up the static TLS of all objects, which glibc takes from a thread's stack. */
 static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
 {
 	(void)size;
@@ -259,7 +277,10 @@ static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
 
 int tracer_listener_start(void)
 {
-	/* Found out once: in a forked child, the dynamic linker's lock may be held by a thread that is not there. */
+	/*
+	 * Computed once: in a forked child, a thread that does not exist there may hold the dynamic
+	 * linker's lock.
+	 */
 	static size_t stack;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -313,15 +334,18 @@ void tracer_wait_written(void)
 	}
 }
 
-/* What was seen last of a daemon that is waited for. */
+/* Last observation of a daemon for which a thread waits. */
 struct sign {
-	bool active; /* it has a session to wait for */
+	bool active; /* it has a session that is worth waiting for */
 	uint64_t progress, heard;
-	uint64_t ticks;	   /* of CPU time that it had; 0: not looked at */
-	uint64_t check_ns; /* when there should be more */
+	uint64_t ticks;	   /* its CPU time; 0: not read */
+	uint64_t check_ns; /* time of the next check */
 };
 
-/* /proc/.../stat, proc(5): whether the process or thread runs or would like to, and the ticks that it ran. */
+/*
+ * Reads /proc/.../stat, proc(5). Returns whether the process or thread runs or is runnable, and the
+ * ticks of its CPU time.
+ */
 static bool is_running(const char *parent, pid_t id, uint64_t *ret_ticks)
 {
 	char path[48], buf[512], state;
@@ -346,8 +370,9 @@ static bool is_running(const char *parent, pid_t id, uint64_t *ret_ticks)
 }
 
 /*
- * No sign of life, but the reason is that others have the CPU: our own listener has not got as far as connecting, or it or
- * the daemon would run if it could. (Not if the daemon runs all the time: then it hangs in a loop.)
+ * Returns true if there is no sign of life because others use the CPU: our own listener has not yet
+ * connected, or it or the daemon is runnable without CPU time. (False if the daemon runs all the
+ * time: then it hangs in a loop.)
  */
 static bool is_starved(const struct tracer_conn *c, struct sign *s)
 {
@@ -373,7 +398,10 @@ static void look(const struct tracer_conn *c, struct sign *s)
 	s->check_ns = ky_clock_ns(CLOCK_MONOTONIC) + ALIVE_MS * 1000000u;
 }
 
-/* Whether it has done anything since; if so, it has as much time again. */
+/*
+ * Returns true if the daemon has done anything since the last check; then it gets the same time
+ * again.
+ */
 static bool is_alive(const struct tracer_conn *c, struct sign *s)
 {
 	struct sign before = *s;
@@ -396,7 +424,7 @@ static bool has_answered(struct tracer_conn *c, uint32_t *asked)
 	return answered;
 }
 
-/* Waits for one daemon until it has answered what it was asked so far. */
+/* Waits until one daemon has answered all requests so far. */
 static void wait_conn(struct tracer_conn *c, struct sign *s, uint64_t deadline, bool forever)
 {
 	uint32_t asked = 0;
@@ -431,7 +459,10 @@ void tracer_wait_registered(void)
 			    (uint64_t)KY_MAX(tracer.timeout_ms, 0) * 1000000;
 	struct sign signs[TRACER_N_CONNS] = {0};
 
-	/* Under a filter the program's threads call nothing that loading an object does not. */
+	/*
+	 * Under a filter the application's threads call nothing that loading an object does not
+	 * call.
+	 */
 	for (uint32_t i = 0; i < TRACER_N_CONNS && tracer.timeout_ms && !tracer.filtered; i++)
 		look(&tracer.conns[i], &signs[i]);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Ring sets as this process has them mapped, and the hooks that lead events into them.
- */
+/* The ring sets that this process has mapped, and the hooks that connect events with them. */
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -18,23 +16,25 @@
 #include "tracer/tracer.h"
 
 /*
- * How far ahead of a ring's head its pages are made present: so many times what was written since the last look, because
- * the next one may come after twice the time. A ring with few events keeps the memory that they take, and no more.
+ * How far ahead of a ring's head its pages are populated: this many times what was written since
+ * the last check, because the next check may come after twice the time. A ring with few events
+ * keeps the memory that they need, and no more.
  */
 #define POPULATE_TIMES 8
 #define POPULATE_MAX   ((uint64_t)4 << 20)
-/* Of the data of a slot that no thread has yet. */
+/* Bytes of data that are populated in a slot that no thread owns yet. */
 #define PREPARE_BYTES ((uint64_t)64 << 10)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* How long an event may wait for room while the daemon is gone. */
+/* Longest wait of an event for room while no daemon is connected. */
 #define ORPHAN_WAIT_NS UINT64_C(1000000000)
 
 /* ky_hook.mapped */
 enum { HOOK_FREE, HOOK_MAPPED, HOOK_RETIRED };
-#define FILTERS_REST_NS UINT64_C(10000000000) /* of a hook, before it has others */
+/* minimum rest of a hook before it gets other filters */
+#define FILTERS_REST_NS UINT64_C(10000000000)
 
 static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 {
@@ -44,7 +44,7 @@ static struct tracer_set *find_set(struct tracer_conn *conn, uint32_t id)
 	return NULL;
 }
 
-/* Where the program's address space is limited, rings are to take no more than this part of it. */
+/* If the application's address space is limited, rings take at most this part of it. */
 #define SPACE_PART 8
 
 static bool is_too_much(uint64_t size)
@@ -55,7 +55,10 @@ static bool is_too_much(uint64_t size)
 	       size > space.rlim_cur / SPACE_PART;
 }
 
-/* Maps size bytes of fd, not to be inherited by children. NULL and errno on failure. */
+/*
+ * Maps size bytes of fd, so that children do not inherit them. Returns NULL and sets errno on
+ * failure.
+ */
 static void *map_shared(int fd, uint64_t size, int prot)
 {
 	struct stat st;
@@ -91,8 +94,10 @@ static void unmap(struct ky_set *set)
 	set->consumed = NULL;
 }
 
-/* The tables with an entry for each ring, zeroed; those of the slot's last set serve again if they are
- * large enough. */
+/*
+ * Prepares the tables with an entry for each ring, zeroed. Uses those of the slot's last set again
+ * if they are large enough.
+ */
 static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 {
 	if (s->rings_cap >= n_rings)
@@ -103,14 +108,14 @@ static bool prepare_tables(struct tracer_set *s, uint32_t n_rings)
 	return s->rings_cap;
 }
 
-/* Rings that anybody has written. */
+/* Returns the number of rings that any process has written. */
 static uint32_t n_rings_used(const struct ky_set *set)
 {
 	return set->geo.mode == KY_SET_PER_THREAD ? ky_slots_claimed(&set->geo, set->base)
 						  : set->geo.n_rings;
 }
 
-/* Not more of them than were used: they are memory that need not be there. */
+/* Clears only the used part of the tables: the rest may not be in memory. */
 static void clear_tables(struct tracer_set *s)
 {
 	uint32_t n = n_rings_used(&s->set);
@@ -127,7 +132,10 @@ static bool is_orphan(const struct tracer_set *s)
 static int drop(struct tracer_set *s);
 static bool grow_pool(struct ky_set *set);
 
-/* The set that the daemon's predecessor had under this number: is it the same one? Else it goes. */
+/*
+ * Checks whether a set that the daemon's predecessor had under this number is the same one. If not,
+ * drops it.
+ */
 static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const struct stat *st)
 {
 	if (!s)
@@ -138,7 +146,7 @@ static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const s
 		return false;
 	}
 	s->standing = TRACER_CONFIRMED;
-	s->n_programs = 0; /* the successor has numbers of its own */
+	s->n_programs = 0; /* the successor numbers its programs anew */
 	return true;
 }
 
@@ -163,7 +171,10 @@ int tracer_set_add(
 	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
 		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
 			s = &tracer.sets[i];
-	/* Read by threads that end; what they look for is in sets that they saw before. */
+	/*
+	 * Threads that end read n_sets; the sets that they search for are among those that they saw
+	 * before.
+	 */
 	if (!s && tracer.n_sets < TRACER_MAX_SETS)
 		s = &tracer.sets[__atomic_fetch_add(&tracer.n_sets, 1, __ATOMIC_RELAXED)];
 	if (!s)
@@ -203,7 +214,10 @@ int tracer_set_add(
 	return 0;
 }
 
-/* How records of an event are made that the daemon mapped to this identifier, with these contexts. */
+/*
+ * Returns the function for records of an event that the daemon mapped to this identifier, with
+ * these contexts.
+ */
 static ky_special_fn special_for(
 	uint32_t id, const struct tracer_contexts *contexts, const struct tracer_filters *filters)
 {
@@ -221,16 +235,19 @@ static ky_write_fn writer_of(const struct ky_set *set)
 	return h.write;
 }
 
-/* Whoever had passed its filters when it was retired has recorded the event, if only he was let run for a moment. */
+/*
+ * Returns true if the hook has rested long enough: any thread that had passed its old filters has
+ * finished recording by then, unless it was off-CPU for FILTERS_REST_NS.
+ */
 static bool may_change_filters(const struct ky_hook *h)
 {
 	return ky_clock_read(KY_CLOCK_MONOTONIC) - h->retired_ns >= FILTERS_REST_NS;
 }
 
 /*
- * A hook of e for the set: the one it has, else one that is out of use, else a new one. A thread
- * may still hold an old hook in its hands, so it may serve again for the same writer, clock and make of record
- * only.
+ * Returns a hook of e for the set: the one that it has, else a retired one, else a new one. A
+ * thread may still hold an old hook, so a hook is used again only for the same writer, clock and
+ * form of record.
  */
 static struct ky_hook *find_hook(struct tracer_event *e, struct ky_set *set, ky_special_fn special,
 	const struct tracer_contexts *contexts, const struct tracer_filters *filters)
@@ -272,7 +289,10 @@ void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking 
 	struct tracer_set *s = find_set(conn, msg->set);
 	uint64_t ns;
 
-	/* In overwrite mode there is always room, but for handlers: these cannot wait for what they interrupted. */
+	/*
+	 * Overwrite mode always has room, except for handlers: these cannot wait for the record
+	 * that they interrupted.
+	 */
 	if (!s || !tracer.allow_blocking || s->set.geo.overwrite)
 		return;
 	if (__builtin_mul_overflow(msg->timeout_us, UINT64_C(1000), &ns))
@@ -290,8 +310,8 @@ void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *m
 }
 
 /*
- * What the hook's events must pass, from now on. A hook that has none gets its `special` here: who has seen it without
- * records an event as if it had come before.
+ * Sets the filters for the hook's events. A hook without filters gets its `special` here: a thread
+ * that has not seen it records an event as if it had been earlier.
  */
 static void set_filters(
 	struct ky_hook *h, ky_special_fn special, const struct tracer_filters *filters)
@@ -303,8 +323,9 @@ static void set_filters(
 }
 
 /*
- * The event gets another identifier, or contexts, while it may be recorded: each record is made in the old way or in the
- * new one, never in both or in none. The one store that decides it is that of `special`, or of `heir` if it is not the first.
+ * Gives the event another identifier, or contexts, while it may be recorded: each record is made in
+ * the old way or in the new one, never in both or none. One store decides: that of `special`, or of
+ * `heir` if it is not the first.
  */
 static void renew_hook(struct ky_hook *h, uint32_t id, ky_special_fn special,
 	const struct tracer_contexts *contexts, const struct tracer_filters *filters)
@@ -312,14 +333,14 @@ static void renew_hook(struct ky_hook *h, uint32_t id, ky_special_fn special,
 	struct ky_hook *heir = tracer_alloc(sizeof(*heir), true);
 
 	if (!heir)
-		return; /* it stays as it was */
+		return; /* it stays unchanged */
 	heir->special = special;
 	heir->contexts = contexts;
 	heir->filters = filters;
 	heir->mapped = HOOK_MAPPED;
 	ky_hook_init(heir, h->set, id);
 	ky_hook_switch(heir, h->set->started);
-	/* Release: both pair with the acquires of those who record. */
+	/* Release: both stores pair with the acquires of recording threads. */
 	__atomic_store_n(&h->heir, heir, __ATOMIC_RELEASE);
 	__atomic_store_n(&h->special, tracer_record_renewed, __ATOMIC_RELEASE);
 }
@@ -370,7 +391,7 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 			h->mapped = HOOK_MAPPED;
 		}
 		tracer_event_update(
-			e); /* the event knows what its contexts want before it is recorded */
+			e); /* the event knows what its contexts need before it is recorded */
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}
@@ -378,9 +399,9 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 }
 
 /*
- * Returns once no thread that saw a hook active before is still writing: restartable sequences are
- * aborted by the kernel, everything else is counted in `users`. False when a thread stays inside
- * (stopped, or it jumped out of a signal handler).
+ * Waits until no thread that saw a hook active is still writing: the kernel aborts restartable
+ * sequences, and `users` counts everything else. Returns false if a thread stays inside (it is
+ * stopped, or it jumped out of a signal handler).
  */
 static bool quiesce(struct tracer_set *s)
 {
@@ -388,11 +409,14 @@ static bool quiesce(struct tracer_set *s)
 
 	if (tracer.has_rseq &&
 		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) < 0)
-		return false; /* forbidden meanwhile (seccomp) */
+		return false; /* a seccomp filter has forbidden it meanwhile */
 	for (int i = 0; __atomic_load_n(&s->set.users, __ATOMIC_SEQ_CST); i++) {
 		if (i == 1000)
 			return false;
-		/* Nobody is to wait for us: in fork, at the loading of objects. Only this thread changes sets. */
+		/*
+		 * No thread may wait for this: in fork, or when objects are loaded. Only this
+		 * thread changes sets.
+		 */
 		tracer_give_lock();
 		nanosleep(&nap, NULL);
 		tracer_take_lock();
@@ -400,7 +424,7 @@ static bool quiesce(struct tracer_set *s)
 	return true;
 }
 
-/* Calls change(hook) for each mapped hook of the set, and brings the events up to date. */
+/* Calls change(hook) for each mapped hook of the set, and updates the events. */
 static void for_each_hook(struct tracer_set *s, void (*change)(struct ky_hook *h))
 {
 	for (uint32_t i = 0; i < tracer.n_events; i++) {
@@ -428,7 +452,7 @@ static void switch_off(struct ky_hook *h)
 	ky_hook_switch(h, false);
 }
 
-/* Not to be used again before it is known that nobody holds it. */
+/* Retires a hook: it is not used again before it is certain that no thread holds it. */
 static void retire(struct ky_hook *h)
 {
 	switch_off(h);
@@ -436,7 +460,10 @@ static void retire(struct ky_hook *h)
 	h->retired_ns = ky_clock_read(KY_CLOCK_MONOTONIC);
 }
 
-/* Waits for the writers; then the set's retired hooks are free. False when a writer stays: they never will be. */
+/*
+ * Waits for the writers; then the set's retired hooks are free. Returns false if a writer stays:
+ * then they never become free.
+ */
 static bool free_retired(struct tracer_set *s)
 {
 	if (!quiesce(s))
@@ -527,7 +554,10 @@ int tracer_set_drop(struct tracer_conn *conn, uint32_t id)
 	return s ? drop(s) : -ENOENT;
 }
 
-/* Nobody can end the waiting now. The consumer may go on making room, or not. */
+/*
+ * Limits the wait for room, because no daemon can end it now. The consumer may continue to make
+ * room, or not.
+ */
 static void limit_wait(struct ky_set *set)
 {
 	__atomic_store_n(&set->wait_once, 1, __ATOMIC_RELAXED);
@@ -574,8 +604,8 @@ void tracer_sets_settle(struct tracer_conn *conn)
 }
 
 /*
- * In a forked child. Where threads have rings, the mappings are inherited and given up here: valgrind, which is one of
- * those places, does not know of mappings that are not.
+ * Called in a forked child. Threads' rings are inherited and unmapped here: they are used under
+ * valgrind, which does not handle mappings that are not inherited.
  */
 void tracer_sets_reset(void)
 {
@@ -587,7 +617,10 @@ void tracer_sets_reset(void)
 	tracer.n_sets = 0;
 }
 
-/* A failure (old kernel, memory limit) only means that the writers will touch the pages first. */
+/*
+ * Populates memory. A failure (old kernel, memory limit) only means that the writers access the
+ * pages first.
+ */
 static void make_present(const struct ky_set *set, uint64_t from, uint64_t to)
 {
 	from &= ~(uint64_t)4095;
@@ -595,7 +628,10 @@ static void make_present(const struct ky_set *set, uint64_t from, uint64_t to)
 		MADV_POPULATE_WRITE);
 }
 
-/* A thread that claims slot i writes here first: its word, control block, table, and the beginning of its data. */
+/*
+ * Populates what a thread writes first when it claims slot i: its word, control block, table, and
+ * the begin of its data.
+ */
 static void prepare_slots(const struct ky_set *set, uint32_t from, uint32_t to)
 {
 	const struct ky_geometry *g = &set->geo;
@@ -622,8 +658,9 @@ static uint32_t n_released(const struct ky_set *set, uint32_t n_claimed)
 }
 
 /*
- * Twice as many slots for the program as it has, if few of those are free; `pool` at first. Released ones are free, and those
- * that nobody has had and that are prepared. True when there was something to do.
+ * Doubles the number of slots for the application if few are free; starts with `pool`. Released
+ * slots are free, and so are unused slots that are prepared. Returns true if there was something to
+ * do.
  */
 static bool grow_pool(struct ky_set *set)
 {
@@ -644,7 +681,7 @@ static bool grow_pool(struct ky_set *set)
 	return true;
 }
 
-/* True when there was something to do. */
+/* Populates a ring. Returns true if there was something to do. */
 static bool populate_ring(struct tracer_set *s, uint32_t i)
 {
 	struct ky_geometry *g = &s->set.geo;

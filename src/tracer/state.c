@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values are kept as the records that their events were, and telling them is a state dump like those of programs: each is
- * recorded again, with the time when it was set in its first field, which is 0 in a program's own. A program's thread first
- * keeps its value, and then looks whether somebody records the event; so a session misses none: it is told what was kept
- * before it began to be told, and records what comes later.
+ * The tracer keeps values as the records of their events, and reports them in a state dump like
+ * those of applications: it records each again, with the time when it was set in the first field.
+ * That field is 0 in the application's own records. An application's thread first keeps its value,
+ * and then checks whether a session records the event. So no session misses a value: the dump
+ * reports what was kept before the dump began, and the session records what comes later.
  *
- * Slots never move, so telling goes from one to the next, giving up the lock between them. What is recorded under the lock
- * does not wait for room.
+ * Slots never move, so the dump goes from one to the next and releases the lock between them.
+ * Recording under the lock does not wait for room.
  */
 #include "tracer/state.h"
 
@@ -26,14 +27,14 @@ struct slot {
 	const struct kymo_event *event; /* NULL: free */
 	uint64_t set_ns;		/* CLOCK_MONOTONIC */
 	uint32_t hash;
-	uint32_t next;	  /* in its bucket, or of those that are free: number from 1, or 0 */
-	uint32_t key_len; /* behind the first field */
-	uint32_t len;	  /* 0: larger than a slot, or its key; not told but lost */
+	uint32_t next;	  /* in its bucket, or in the list of free slots: number from 1, or 0 */
+	uint32_t key_len; /* length of the key, which is behind the first field */
+	uint32_t len;	  /* 0: larger than a slot, or its key is; counted as lost */
 	unsigned char record[TRACER_STATE_VALUE_MAX + KYMO_SCRATCH_SLACK];
 };
 
 static struct slot *slots; /* TRACER_STATE_KEYS */
-static uint32_t n_used;	   /* of them, ever */
+static uint32_t n_used;	   /* slots that were ever used */
 static uint32_t free_slots;
 static uint32_t buckets[N_BUCKETS];
 static bool is_registered;
@@ -44,7 +45,10 @@ static struct {
 } lost[LOST_MAX];
 static uint32_t n_lost;
 
-/* Whose value it is: name_len letters of the event's name, and a key, of which KEY_MAX bytes are there. */
+/*
+ * Identifies a value: name_len letters of the event's name, and a key, of which up to KEY_MAX bytes
+ * are kept.
+ */
 struct key {
 	const char *provider, *name;
 	size_t name_len;
@@ -71,7 +75,7 @@ static bool is_of(const struct slot *s, const struct key *key)
 	       !strncmp(s->event->name, key->name, key->name_len) && !s->event->name[key->name_len];
 }
 
-/* What leads to the key's slot, or to nothing. */
+/* Returns the link that leads to the key's slot, or to none. */
 static uint32_t *find(const struct key *key)
 {
 	uint32_t *at = &buckets[key->hash % N_BUCKETS];
@@ -92,7 +96,7 @@ static void release(uint32_t *at)
 	free_slots = number;
 }
 
-/* Of a new key, in its bucket; NULL when there are too many. */
+/* Adds a slot for a new key to its bucket. Returns NULL if there are too many. */
 static struct slot *add_slot(const struct key *key)
 {
 	uint32_t number = free_slots, *bucket = &buckets[key->hash % N_BUCKETS];
@@ -111,7 +115,7 @@ static struct slot *add_slot(const struct key *key)
 	return s;
 }
 
-/* The key is told, or ended: from now on it is not lost. */
+/* The key was reported, or has ended: it no longer counts as lost. */
 static void forget_lost(const struct key *key)
 {
 	for (uint32_t i = 0; i < n_lost; i++)
@@ -130,7 +134,7 @@ static void lose(const struct key *key, const struct kymo_event *event)
 	lost[n_lost++].hash = key->hash;
 }
 
-/* Puts fields, or their first `max` bytes, in one piece. */
+/* Copies fields, or their first `max` bytes, into one piece. */
 static void flatten(unsigned char *to, size_t max, const struct kymo_piece *pieces, size_t n_pieces)
 {
 	for (size_t i = 0; i < n_pieces && max; i++) {
@@ -144,7 +148,7 @@ static void flatten(unsigned char *to, size_t max, const struct kymo_piece *piec
 	}
 }
 
-/* --- telling --- */
+/* --- state dump --- */
 
 static void tell_slot(const struct slot *s)
 {
@@ -170,7 +174,7 @@ static void tell(void *data)
 	(void)data;
 	tracer_lock(&old);
 	for (uint32_t i = 0; i < n_used; i++) {
-		/* What is newer, the sessions record already. */
+		/* The sessions record newer values already. */
 		if (slots[i].event && slots[i].set_ns <= now)
 			tell_slot(&slots[i]);
 		tracer_unlock(&old);
@@ -183,7 +187,7 @@ static void tell(void *data)
 
 static struct kymo_statedump dump = {sizeof(dump), 0, tell, NULL};
 
-/* --- what programs call --- */
+/* --- functions for applications --- */
 
 static bool prepare(void)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tracer's own events, with which addresses in a trace can be resolved later: what files the program is made of
- * (kymo_statedump:*, in a state dump), and which come and go (kymo_lib:*). docs/statedump.md describes them.
+ * The tracer's own events, with which addresses in a trace can be resolved later: the files that
+ * the application consists of (kymo_statedump:*, in a state dump), and files that are loaded and
+ * unloaded (kymo_lib:*). docs/statedump.md describes them.
  *
- * They are events of the program like any other, but only rules that name their provider match them (ky_glob_match_event), so
- * that nobody records them, or pays for them, without having asked.
+ * They are ordinary events of the application, except that only rules that name their provider
+ * match them (ky_glob_match_event). So nobody records them, or pays for them, without a request.
  *
- * All but tracer_self_add runs in the listener. What it finds out about the program's objects is copied while the C library
- * keeps them where they are; files are looked at afterwards, without any lock, because a file system may hang.
+ * Everything except tracer_self_add runs in the listener. It copies data of the application's
+ * objects while the C library keeps them in place. It reads files afterwards, without any lock,
+ * because a file system may hang.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +22,7 @@
 
 #define BUILD_ID_MAX  64u
 #define SECTIONS_MAX  256u
-#define NAMES_MAX     8192u /* bytes of a file's names of sections */
+#define NAMES_MAX     8192u /* bytes of a file's section names */
 #define LIST_FIRST    ((size_t)16 << 10)
 #define LIST_MAX      ((size_t)16 << 20)
 #define NT_GNU_ID     3
@@ -96,7 +98,7 @@ void tracer_self_add(void)
 
 /* --- recording --- */
 
-/* An event's payload. What does not fit is left out, with a NUL in its place. */
+/* An event's payload. Fields that do not fit are left out, with a NUL in their place. */
 struct payload {
 	uint8_t bytes[PATH_MAX + 64 + KYMO_SCRATCH_SLACK];
 	size_t len;
@@ -131,7 +133,7 @@ static void put_string(struct payload *p, const char *s)
 	put_u8(p, 0);
 }
 
-/* only: NULL for all sets that want the event. */
+/* Records an event. only: NULL for all sets that the event is enabled in. */
 static void record(enum own which, const struct tracer_mask *only, const struct payload *p)
 {
 	const struct kymo_event *event = &events[which];
@@ -146,7 +148,7 @@ static void record(enum own which, const struct tracer_mask *only, const struct 
 
 /* --- objects --- */
 
-/* An object of the program's, as the dynamic linker tells it; packed in a list, one behind the other. */
+/* An object of the application, as the dynamic linker reports it. Packed in a list. */
 struct module {
 	uint64_t size; /* of this entry */
 	uint64_t baddr, memsz;
@@ -158,19 +160,20 @@ struct module {
 struct list {
 	uint8_t *bytes;
 	size_t cap, len, wanted;
-	uint64_t turn; /* of the dynamic linker: objects loaded and unloaded until then */
+	uint64_t turn; /* of the dynamic linker: number of objects loaded and unloaded until then */
 };
 
 /*
- * The dynamic linker has a lock of its own. A process that forks while another thread has that lock leaves its child with
- * one that nobody gives back. So the listener asks the linker without our lock: where it never returns, the program, which
- * waits for ours when it forks, goes on. STUCK: it is not asked any more.
+ * State of our calls into the dynamic linker, which has a lock of its own. If a process forks while
+ * another thread holds that lock, nobody releases it in the child. So the listener calls the linker
+ * without our lock: if the call never returns, the application, which takes our lock when it forks,
+ * continues. STUCK: it is not called any more.
  */
 static enum { OUTSIDE, INSIDE, STUCK } linker;
 
-/* What is known now, and room for what is known next. */
+/* The current list, and room for the next one. */
 static struct list lists[2];
-static struct list *known; /* NULL: nothing */
+static struct list *known; /* NULL: none */
 
 static struct module *module_at(const struct list *l, size_t pos)
 {
@@ -232,7 +235,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *list)
 	return 0;
 }
 
-/* With the lock, which is given up meanwhile. */
+/* Calls the dynamic linker. Called with the lock, which it releases meanwhile. */
 static void ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	linker = INSIDE;
@@ -257,7 +260,10 @@ void tracer_self_before_fork(void)
 	}
 }
 
-/* Brings the list that is not `known` up to date; what does not fit in 16 MiB is left out. NULL without memory. */
+/*
+ * Updates the list that is not `known`; leaves out what exceeds 16 MiB. Returns NULL if allocation
+ * fails.
+ */
 static struct list *collect(void)
 {
 	struct list *l = known == &lists[0] ? &lists[1] : &lists[0];
@@ -278,7 +284,10 @@ static struct list *collect(void)
 
 /* --- files --- */
 
-/* The file's path, without links, into path; what is no file has its name in brackets. */
+/*
+ * Writes the file's path, without links, to path. An object without a file has its name in
+ * brackets.
+ */
 static void find_path(const char *name, char *path, size_t size)
 {
 	const char *file = *name ? name : "/proc/self/exe";
@@ -302,7 +311,10 @@ static void find_path(const char *name, char *path, size_t size)
 		snprintf(path, size, "%s", file);
 }
 
-/* The file's section .gnu_debuglink: a name, then, aligned to 4, a checksum. False: it has none. */
+/*
+ * Reads the file's section .gnu_debuglink: a name, then, aligned to 4, a checksum. Returns false if
+ * it has none.
+ */
 static bool read_debug_link(int fd, char name[LINK_NAME_MAX], uint32_t *ret_crc)
 {
 	static ElfW(Shdr) sections[SECTIONS_MAX];
@@ -348,9 +360,12 @@ static bool find_debug_link(const char *path, char name[LINK_NAME_MAX], uint32_t
 	return found;
 }
 
-/* --- telling --- */
+/* --- reports --- */
 
-/* load: of the library that has come, else of one that is there. Without the lock. */
+/*
+ * Records an object. load: it was just loaded; else a state dump reports it. Called without the
+ * lock.
+ */
 static void tell_module(const struct module *m, bool load, const struct tracer_mask *only)
 {
 	char path[PATH_MAX], link[LINK_NAME_MAX];
@@ -405,7 +420,7 @@ static bool has(const struct list *l, const struct module *wanted)
 	return false;
 }
 
-/* Without the lock. */
+/* Records the differences of two lists. Called without the lock. */
 static void tell_changes(const struct list *before, const struct list *now)
 {
 	struct payload p;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's functions that tell its state, and the thread in which they run.
+ * The application's functions that report its state, and the thread in which they run.
  *
- * Each function has the sets that it is still to tell (`pending`); a STATEDUMP adds to these, and its cookie is answered
- * when no function has any left. So sessions that ask at the same time are served by one run, and nothing is ever queued
- * without bound. While a function runs, all events of the process take the way that looks at tracer_only; at other times
- * nothing on the way of an event knows of state dumps.
+ * Each function has the set of ring sets to which it still has to report (`pending`). A STATEDUMP
+ * adds to these, and its cookie is answered when no function has any left. So one run serves
+ * sessions that request at the same time, and no queue grows without bound. While a function runs,
+ * all events of the process take the way that checks tracer_only. At other times an event's way
+ * does not know of state dumps.
  */
 #include "tracer/statedump.h"
 
@@ -20,7 +21,7 @@
 
 #define OWED_MAX 256u
 
-/* Never freed: serves again. */
+/* A registered function. Never freed: it is used again. */
 struct teller {
 	struct teller *next;
 	const struct kymo_statedump *dump; /* NULL: free */
@@ -28,14 +29,15 @@ struct teller {
 	struct tracer_mask pending;
 };
 
-/* An answer that a daemon waits for. */
+/* An answer for which a daemon waits. */
 struct owed {
 	const struct tracer_conn *conn;
 	uint32_t cookie;
 };
 
 static struct teller *tellers;
-static struct teller *running; /* its function is being called; for the sets in `target` */
+/* Its function is being called, for the sets in `target`. */
+static struct teller *running;
 static struct tracer_mask target;
 static struct owed owed[OWED_MAX];
 static uint32_t n_owed;
@@ -43,7 +45,7 @@ static bool has_thread;
 static pid_t thread_id;
 static bool ending;	    /* the thread is to end */
 static uint32_t generation; /* of forks */
-static uint32_t work;	    /* futex: changes when there may be something to do */
+static uint32_t work;	    /* futex: changes when there may be work */
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
@@ -86,7 +88,7 @@ static void wake_thread(void)
 	syscall(SYS_futex, &work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* On: from now on events look at tracer_only. */
+/* Switches it on or off: while it is on, events check tracer_only. */
 static void set_dumping(bool on)
 {
 	if (tracer.dumping == on)
@@ -114,7 +116,7 @@ static void run(struct teller *t)
 	tracer_wake_waiters();
 }
 
-/* Nothing is left to tell: says so to those who asked, and sleeps. */
+/* Answers all requests, because no function has sets left, and sleeps. */
 static void rest(void)
 {
 	uint32_t seen = __atomic_load_n(&work, __ATOMIC_ACQUIRE);
@@ -179,9 +181,9 @@ int tracer_statedump_ensure_thread(void)
 	return -r;
 }
 
-/* --- what daemons ask for --- */
+/* --- requests of daemons --- */
 
-/* The sets that the daemon named, as far as they record. */
+/* Finds the sets that the daemon named, if they record. */
 static void find_sets(const struct tracer_conn *conn, const struct ky_app_statedump *msg,
 	struct tracer_mask *ret_mask)
 {
@@ -265,9 +267,11 @@ void tracer_statedump_reset(void)
 		memset(&t->pending, 0, sizeof(t->pending));
 }
 
-/* --- what programs call --- */
+/* --- functions for applications --- */
 
-/* Until the function is not running, nor (if asked) about to; without the lock. */
+/*
+ * Waits until the function does not run, nor (if requested) is about to. Called without the lock.
+ */
 static void wait_for(const struct teller *t, bool pending, int timeout_ms)
 {
 	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC),
@@ -277,7 +281,7 @@ static void wait_for(const struct teller *t, bool pending, int timeout_ms)
 	for (; busy && (timeout_ms < 0 || now < end); now = ky_clock_ns(CLOCK_MONOTONIC)) {
 		uint64_t left = timeout_ms < 0 ? 1000000000 : end - now;
 		struct timespec ts = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-		/* Acquire: before the look at what it tells of. */
+		/* Acquire: loaded before the state that it announces. */
 		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
 
 		tracer_take_lock();
@@ -297,7 +301,7 @@ static struct teller *find(const struct kymo_statedump *dump)
 	return t;
 }
 
-/* One that is out of use, or a new one. */
+/* Returns one that is not used, or a new one. */
 static struct teller *make_teller(void)
 {
 	struct teller *t;
@@ -350,7 +354,7 @@ static int add(const struct kymo_statedump *dump, struct kymo_object *object, st
 	return r;
 }
 
-/* The tracer's, in the thread that tells. */
+/* Returns true in the thread that dumps, for the tracer's own functions. */
 static bool is_told_now(void)
 {
 	return tracer_only == &target;
@@ -381,7 +385,10 @@ __attribute__((visibility("default"))) int kymo_app_statedump_add(
 	return r;
 }
 
-/* With the lock, which is given up until the function is in use no more. */
+/*
+ * Removes the function. Called with the lock, which it releases until the function is no longer in
+ * use.
+ */
 static void forget(struct teller *t)
 {
 	t->dump = NULL;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal handlers that record with other contexts than what they interrupted, at every instruction of what keeps the
- * values: the processor's single steps are signals, and the handler of the k-th one puts other contexts, as does that
- * of one some steps later. And at every instruction of an event's update. (Nothing of this is in a restartable sequence, which would never end.)
+ * Signal handlers that record with other contexts than the code that they interrupted, at every
+ * instruction of the code that keeps the values. The processor's single steps are signals. The
+ * handler of the k-th step puts other contexts, and so does that of a step some steps later. The
+ * same is done at every instruction of an event's update. (None of this is in a restartable
+ * sequence, which would never end.)
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -48,8 +50,7 @@ struct sample {
 };
 
 static struct sample ids, thread_only;
-static volatile int step, first,
-	second; /* which step we are at, and at which ones handlers record */
+static volatile int step, first, second; /* current step, and the steps at which handlers record */
 static volatile int n_wrong;
 
 static struct sample make_sample(const uint32_t *kinds, uint32_t n)
@@ -69,7 +70,7 @@ static struct sample make_sample(const uint32_t *kinds, uint32_t n)
 	return s;
 }
 
-/* As a record is made: as kept, if it is. */
+/* Puts contexts as for a record: as kept, if they are kept. */
 static void put(const struct sample *s)
 {
 	uint8_t room[64 + KYMO_SCRATCH_SLACK];
@@ -101,7 +102,7 @@ static void set_trap_flag(void)
 		: "memory", "cc");
 }
 
-/* False when the values were there before the steps were over. */
+/* Returns false if the values were complete before the steps were over. */
 static bool interrupt_at(int a, int b, bool stale)
 {
 	bool all;
@@ -134,7 +135,10 @@ static void on_step_of_update(int sig, siginfo_t *info, void *context)
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 }
 
-/* An event whose contexts want to know the caller: while its hooks are looked at again, it calls nothing that does not tell. */
+/*
+ * An event whose contexts need the caller: while its hooks change, it calls no function that does
+ * not note the caller.
+ */
 static void test_update(void **state)
 {
 	static const uint32_t caller[] = {KY_CTX_IP};

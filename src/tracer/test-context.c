@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of contexts, as the daemon sends them: the steps that they are compiled to, and what these write. */
+/*
+ * Tests lists of contexts, as the daemon sends them: the steps to which they are compiled, and the
+ * output of these.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@ void tracer_unlock(const sigset_t *old)
 	(void)old;
 }
 
-/* The list of these kinds; a kind that has an argument takes it from `argument`. */
+/* Returns the list of these kinds; a kind that has an argument takes it from `argument`. */
 static const struct tracer_contexts *list_of(
 	const uint32_t *kinds, uint32_t n, const char *argument)
 {
@@ -67,11 +70,11 @@ static void test_others_are_not(void **unused)
 	(void)unused;
 	assert_int_equal(LIST("", KY_CTX_VTID, KY_CTX_VPID)->n_steps, 2);
 	assert_int_equal(LIST("", KY_CTX_VPID, KY_CTX_PROCNAME)->n_steps, 2);
-	/* As they are kept, the last user stands before the first group. */
+	/* In the kept values, the last user is before the first group. */
 	assert_int_equal(
 		LIST("", KY_CTX_VUID, KY_CTX_VEUID, KY_CTX_VSUID, KY_CTX_VGID)->n_steps, 1);
 	assert_int_equal(LIST("", KY_CTX_VUID, KY_CTX_VSUID)->n_steps, 2);
-	/* Not across one that is found out each time. */
+	/* Not across one that is read each time. */
 	assert_int_equal(LIST("", KY_CTX_VPID, KY_CTX_CPU_ID, KY_CTX_VTID)->n_steps, 3);
 }
 
@@ -155,7 +158,7 @@ static void test_refused(void **unused)
 	(void)unused;
 	assert_null(LIST("", KY_CTX_KINDS));
 	assert_null(LIST("", KY_CTX_VPID, KY_CTX_NONE));
-	assert_null(LIST("", KY_CTX_VPID, KY_CTX_NONE)); /* again: it is remembered as unknown */
+	assert_null(LIST("", KY_CTX_VPID, KY_CTX_NONE)); /* again: it is kept as unknown */
 	assert_null(LIST("no counter", KY_CTX_PERF));
 	assert_null(LIST("65", KY_CTX_CALLSTACK));
 	for (uint32_t i = 0; i < KY_ARRAY_SIZE(many); i++)
@@ -164,7 +167,7 @@ static void test_refused(void **unused)
 	assert_null(list_of(many, 9, "64"));
 	assert_non_null(list_of(many, KY_CTX_MAX, "1"));
 	assert_null(list_of(many, KY_CTX_MAX + 1, "1"));
-	assert_null(tracer_contexts_intern((struct ky_bytes){"\2\0\0", 3}, 1)); /* cut off */
+	assert_null(tracer_contexts_intern((struct ky_bytes){"\2\0\0", 3}, 1)); /* truncated */
 }
 
 int main(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of threads: what a page says, with pages that the test makes up; and the kernel's own, by system calls. */
+/*
+ * Tests counters of threads: the contents of pages, with pages that the test makes; and the
+ * kernel's own counters, by system calls.
+ */
 #include "tracer/counter.h"
 
 #include <fcntl.h>
@@ -25,7 +28,7 @@ static uint64_t pmc;
 static uint32_t asked; /* which was read last */
 static unsigned n_reads, n_changes;
 
-/* The thread is interrupted n_changes times right then, and its counter goes on elsewhere. */
+/* Interrupts the thread n_changes times at that point; its counter continues elsewhere. */
 static uint64_t fake_pmc(uint32_t n)
 {
 	uint64_t value = pmc;
@@ -76,7 +79,7 @@ static void test_page(void **unused)
 	assert_int_equal(asked, 2);
 }
 
-/* The kernel lets counters begin at a negative number, to be told when they are at 0. */
+/* The kernel lets counters begin at a negative number, so that they interrupt at 0. */
 static void test_width(void **unused)
 {
 	(void)unused;
@@ -84,7 +87,7 @@ static void test_width(void **unused)
 	expect(900);
 	make_page(48, INT64_C(1) << 47, UINT64_C(0x800000000005));
 	expect(5);
-	make_page(48, 0, UINT64_C(0xabcd000000000005)); /* bits above the width say nothing */
+	make_page(48, 0, UINT64_C(0xabcd000000000005)); /* bits above the width have no meaning */
 	expect(5);
 	make_page(48, -50, UINT64_C(0x7fffffffffff));
 	expect((UINT64_C(1) << 47) - 51);
@@ -164,7 +167,7 @@ static unsigned count_high_descriptors(void)
 	return n;
 }
 
-/* Lines of /proc/self/maps that are pages of counters. */
+/* Returns the number of lines in /proc/self/maps that are pages of counters. */
 static unsigned count_pages(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -251,7 +254,7 @@ static void test_child(void **unused)
 	assert_true(rise(faults) >= 50);
 }
 
-/* A program that closes what it does not know, and opens files under the numbers. */
+/* An application closes descriptors that it does not know, and opens files under the numbers. */
 static void test_closed(void **unused)
 {
 	uint32_t faults = software(PERF_COUNT_SW_PAGE_FAULTS);
@@ -289,7 +292,7 @@ static void test_failure(void **unused)
 	assert_int_equal(counter_read(number), 0);
 	counter_reset();
 	assert_false(counter_failure(number, &failure));
-	assert_int_equal(counter_read(number), 0); /* which a thread notes too */
+	assert_int_equal(counter_read(number), 0); /* a thread notes this too */
 	assert_true(counter_failure(number, &failure));
 }
 
