@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-What a tracepoint costs while nobody records it: a load, a comparison and a branch that is not taken. A function with a
-tracepoint between two calls is compiled, and its straight path from call to call compared with that of the same
-function without. (The function's own prologue may save more registers and make a larger frame: not looked at.)
+Checks the cost of a tracepoint that no session records: a load, a comparison and a branch that is
+not taken. The test compiles a function with a tracepoint between two calls. It compares the
+straight path from call to call with that of the same function without a tracepoint. (The test does
+not look at the function's prologue, which may save more registers and make a larger frame.)
 
     test-disabled.py INCLUDE-DIRECTORY COMPILER...
 """
@@ -44,7 +45,9 @@ INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*([^#<\n]*)")
 
 
 def straight_path(text, function):
-    """Instructions from the call of before() to that of after(), no jump being taken."""
+    """
+    Returns the instructions from the call of before() to that of after() when no jump is taken.
+    """
     body = text.split(f"<{function}>:\n", 1)[1].split("\n\n", 1)[0]
     path, calls = [], 0
     for line in body.splitlines():
@@ -60,7 +63,7 @@ def straight_path(text, function):
 
 
 def check(text):
-    """None, or why the disabled tracepoint is more than it should be."""
+    """Returns None, or the reason why the disabled tracepoint costs too much."""
     plain, traced = (straight_path(text, f) for f in ("plain", "traced"))
     loads = [i for i in traced if "(%rip)" in i]
     branches = [i for i in traced if i.startswith("j")]

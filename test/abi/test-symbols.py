@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-What a shared library of ours adds to somebody's process: names that begin with kymo_ (or that it is there to
-interpose), and no call that could end the process.
+Checks the names that one of our shared libraries adds to a process: they begin with kymo_, or are
+functions that it interposes. Also checks that the library calls no function that could end the
+process.
 
     test-symbols.py LIBRARY [INTERPOSED-NAME...]
 """
@@ -33,7 +34,7 @@ def problems(library, interposed):
 
 
 def check_the_check():
-    """A library with one of each fault must be found out."""
+    """Builds a library with one fault of each kind: the check must find them."""
     with tempfile.TemporaryDirectory() as directory:
         source = pathlib.Path(directory, "bad.c")
         library = pathlib.Path(directory, "bad.so")

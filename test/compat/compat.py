@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """
-Programs written for LTTng-UST (programs/), in the ways in which such programs are built, and what
-their traces say.
+Programs written for LTTng-UST (programs/), built in the ways in which such programs are built, and
+the text of their traces.
 
-A case is built by either tracer's headers and recorded by either: test-compat.py does it with
-Kymo's and compares with expected/CASE.txt, oracle.py does it with LTTng's, and makes those files.
+A case can be built with the headers of either tracer and recorded by either. test-compat.py uses
+Kymo and compares with expected/CASE.txt. oracle.py uses LTTng and writes these files.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ DYNAMIC = ["-DTRACEPOINT_DEFINE", "-DTRACEPOINT_PROBE_DYNAMIC_LINKAGE"]
 
 @dataclasses.dataclass
 class Tools:
-    """A compiler of C or C++, and a tracer's headers and library."""
+    """A compiler of C or C++, and the headers and library of a tracer."""
 
     compiler: list  # command
-    probes: list  # that for files with probes; the original's are to be compiled as C
+    probes: list  # command for files with probes; LTTng's probes must be compiled as C
     include: list
     libs: list
     gen_tp: str
@@ -35,7 +35,7 @@ class Tools:
             raise RuntimeError(f"{' '.join(map(str, command))}:\n{done.stderr}")
 
     def object(self, source, *flags, name=None):
-        """Compiles a file of programs/ to an object; returns its path. Warnings are failures."""
+        """Compiles a file of programs/ to an object; returns its path. A warning is a failure."""
         out = self.out / (name or pathlib.Path(source).with_suffix(".o").name)
         probes = "CREATE_PROBES" in (PROGRAMS / source).read_text() or "-DTRACEPOINT_CREATE_PROBES" in flags
         self.run([*(self.probes if probes else self.compiler), "-O2", "-Wall", "-Wextra", "-Werror", f"-I{PROGRAMS}", "-I.",
@@ -49,7 +49,7 @@ class Tools:
         return out
 
 
-# How a case's program is built: each returns its command, and a library to be loaded before it or
+# Builds a case's program. Each function returns the program's command, and a library to preload or
 # None.
 
 
@@ -62,28 +62,30 @@ def alone(tools, case):
 
 
 def hidden(tools, case):
-    """Nobody outside of the program is to see its tracepoints."""
+    """The program's tracepoints are not visible from outside."""
     flags = ["-DTRACEPOINT_HIDDEN_DEFINITION", "-DLTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION"]
     return [tools.link("main", tools.object("parts.c", *flags), tools.object("parts-tp.c", "-DTRACEPOINT_DEFINE", *flags))], None
 
 
 def archive(tools, case):
-    """The linker takes the provider out of an archive because the tracepoints' definition refers to
-    it."""
+    """
+    The linker takes the provider out of an archive because the tracepoints' definition refers to
+    it.
+    """
     out = tools.out / "libparts.a"
     tools.run(["ar", "rc", out, tools.object("parts-tp.c")])
     return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), out)], None
 
 
 def shared(tools, case):
-    """All but the calls is in a library."""
+    """A library has everything except the calls."""
     provider = tools.object("parts-tp.c", "-fPIC", "-DTRACEPOINT_DEFINE")
     library = tools.link("libparts.so", "-shared", provider)
     return [tools.link("main", tools.object("parts.c"), library, f"-Wl,-rpath,{tools.out}")], None
 
 
 def shared_probes(tools, case):
-    """The provider is in a library, the definition in the program."""
+    """A library has the provider, the program has the definition."""
     library = tools.link("libparts.so", "-shared", tools.object("parts-tp.c", "-fPIC"))
     return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), "-Wl,--no-as-needed", library,
         f"-Wl,-rpath,{tools.out}")], None
@@ -95,7 +97,7 @@ def dynamic(tools):
 
 
 def loaded(tools, case):
-    """The provider is loaded by the program."""
+    """The program loads the provider."""
     return dynamic(tools), None
 
 
@@ -105,12 +107,14 @@ def preloaded(tools, case):
 
 
 def absent(tools, case):
-    """The provider is not there: nothing is recorded, and nothing happens."""
+    """The provider is absent: nothing is recorded, and the program runs."""
     return [dynamic(tools)[0]], None
 
 
 def plugin(tools, case):
-    """A library with a provider of its own, besides the program's; it is unloaded."""
+    """
+    A library with a provider of its own, in addition to the program's; the program unloads it.
+    """
     library = tools.link("plugin.so", "-shared", tools.object("plugin.c", "-fPIC"))
     return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), tools.object("parts-tp.c")), library, "plugin_run"], None
 
@@ -128,9 +132,9 @@ class Case:
     build: callable
     rule: str
     filter: str = None
-    cplusplus: bool = False  # C does not have it
-    of_2_13: bool = True  # LTTng-UST 2.13 has it, and records what it should
-    twice: bool = False  # LTTng records an event as often as there are providers that have it
+    cplusplus: bool = False  # the case exists in C++ only
+    of_2_13: bool = True  # LTTng-UST 2.13 has the feature, and records the events correctly
+    twice: bool = False  # LTTng records an event once for each provider that has it
 
 
 CASES = [
@@ -150,7 +154,10 @@ CASES = [
 
 
 def text_of(trace):
-    """What babeltrace2 says of each event, without when and where: log level, model, name, fields."""
+    """
+    Returns babeltrace2's text of each event, without time and process: log level, model, name,
+    fields.
+    """
     if not any(pathlib.Path(trace).rglob("metadata")):
         return ""  # no program had such events
     done = subprocess.run(["babeltrace2", "--fields=loglevel,emf", "--no-delta", str(trace)], capture_output=True, text=True)

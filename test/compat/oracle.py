@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-oracle.py [--write] [CASE...]: the same programs (compat.py), built with LTTng-UST and recorded by
-it: does it say what expected/ says? --write: makes these files of it. Needs Debian's liblttng-
-ust-dev and lttng-tools.
+oracle.py [--write] [CASE...]: builds the same programs (compat.py) with LTTng-UST, records them
+with it, and compares the traces with expected/. --write: writes these files. It needs Debian's
+liblttng-ust-dev and lttng-tools.
 """
 
 import difflib
@@ -19,7 +19,7 @@ import compat
 
 
 class Lttng:
-    """A session daemon with a home of its own."""
+    """A session daemon with its own home directory."""
 
     def __init__(self, top):
         self.top = top

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-real.py [NAME...]: what others wrote for LTTng-UST, recompiled: sources of Debian packages, in
-build-compat/. Their providers are compiled with both tracers' headers; the events of QEMU, and
-the traces of examples, are compared event for event; Tor and zebra of FRR are built whole, run,
-and recorded. For 'make compat', which installs what this needs; it takes most of an hour.
+real.py [NAME...]: recompiles other people's programs for LTTng-UST, from sources of Debian
+packages, in build-compat/. Compiles their providers with the headers of both tracers. Compares the
+events of QEMU, and the traces of examples, event by event. Builds Tor and zebra of FRR as a whole,
+runs them, and records them. It belongs to 'make compat', which installs what it needs, and takes
+most of an hour.
 """
 
 import json
@@ -25,12 +26,12 @@ STAGE = TOP / "stage"
 EXAMPLES = pathlib.Path("/usr/share/doc/liblttng-ust-dev/examples")
 PACKAGES = ("qemu", "erlang", "tor", "frr", "libcamera")
 ORACLE, OURS = "LTTng-UST", "Kymo"
-# Scripts of these packages want Debian's own python3, which has the modules that they import.
+# Scripts of these packages need Debian's own python3, which has the modules that they import.
 ENV = {**os.environ, "PATH": "/usr/bin:" + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
 
 
 def run(*command, cwd=TOP, env=None, log=None, check=True):
-    """Runs a program; what it says goes to a log. Returns the processor's seconds that it took."""
+    """Runs a program, with its output in a log. Returns the CPU seconds that it used."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open(TOP / f"{log or 'log'}.txt", "a") as out:
         done = subprocess.run([str(c) for c in command], cwd=cwd, env={**ENV, **(env or {})}, stdout=out, stderr=subprocess.STDOUT,
@@ -49,8 +50,9 @@ def say(name, text):
 
 
 def fetch(packages):
-    """Sources by apt-get, from where the machine gets its packages, with lists and caches of our
-    own."""
+    """
+    Fetches sources by apt-get from the machine's package sources, with its own lists and caches.
+    """
     apt = TOP / "apt"
     for folder in ("parts", "lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True, exist_ok=True)
@@ -76,7 +78,7 @@ def fetch(packages):
 
 
 def install():
-    """Kymo below build-compat/stage, as 'make install' would."""
+    """Installs Kymo below build-compat/stage, as 'make install' does."""
     build = TOP / "kymo"
     if not (build / "build.ninja").exists():
         run("meson", "setup", build, SOURCE, f"--prefix={STAGE}", "--libdir=lib", "-Dtests=disabled")
@@ -89,7 +91,7 @@ PC = {"PKG_CONFIG_PATH": f"{STAGE}/lib/pkgconfig:{STAGE}/lib/kymo-lttng/lib/pkgc
 
 
 def compile_both(name, source, *flags, cwd, compiler="gcc"):
-    """Compiles a file with either tracer's headers; returns the objects."""
+    """Compiles a file with the headers of each tracer; returns the objects."""
     objects, times = {}, {}
     for system, include in FLAGS.items():
         objects[system] = cwd / f"{pathlib.Path(source).stem}-{system}.o"
@@ -103,14 +105,14 @@ def compile_both(name, source, *flags, cwd, compiler="gcc"):
 
 
 def record_ours(out, rule, *command):
-    """rule: options of 'kymo record'."""
+    """Records a command. rule: options of 'kymo record'."""
     shutil.rmtree(out, ignore_errors=True)
     run(STAGE / "bin" / "kymo", "record", "--no-summary", "-t", "none", "-o", out, *rule, "--", *command, log="record", check=False)
     return compat.text_of(out)
 
 
 def compare(name, lttng, pattern, theirs, ours, filter=None):
-    """Runs either program under its tracer; their traces say the same."""
+    """Runs both programs, each under its tracer; fails if their traces differ."""
     wanted = lttng.record(compat.Case(name, name, compare, pattern, filter), theirs, None)
     text = record_ours(TOP / f"{name}-trace", ["-e", pattern, *(["-f", filter] if filter else [])], *ours)
     if not wanted or text != wanted:
@@ -118,7 +120,7 @@ def compare(name, lttng, pattern, theirs, ours, filter=None):
     say(name, f"{len(text.splitlines())} events, the same in both traces")
 
 
-# ---- what is tried
+# ---- the programs
 
 
 def examples(lttng):
@@ -131,7 +133,7 @@ def examples(lttng):
         programs[system] = hello / f"hello-{system}"
         libs = ["-llttng-ust"] if system == ORACLE else []
         run("gcc", "-O2", "-I.", *include, "-o", programs[system], "hello.c", "tp.c", *libs, "-ldl", cwd=hello, log="examples")
-    # It emits a million events, which is more than the buffers hold.
+    # It emits a million events, more than the buffers hold.
     compare("examples", lttng, "ust_tests_hello:tptest", [programs[ORACLE]], [programs[OURS]], "intfield < 1000")
     flags = FLAGS[OURS]
     for source in sorted(work.glob("*/*.c*")):
@@ -145,7 +147,7 @@ CALL = re.compile(r"TRACEPOINT_EVENT\(\s*qemu,\s*(\w+),\s*TP_ARGS\(([^)]*)\)")
 
 
 def qemu_calls(header):
-    """A program that emits each event of the header once."""
+    """Writes a program that emits each event of the header once."""
     lines = ['#include "qemu/osdep.h"', '#include "trace-ust-all.h"', "int main(void)", "{"]
     for name, args in CALL.findall(header):
         types = [] if args.strip() == "void" else [a.strip() for a in args.split(",")][::2]
@@ -158,7 +160,7 @@ def qemu(lttng):
     work = TOP / "qemu-events"
     (work / "qemu").mkdir(parents=True, exist_ok=True)
     (work / "qemu" / "osdep.h").write_text("#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <sys/types.h>\n")
-    # bsd-user has events of the same names as linux-user: QEMU never builds both.
+    # bsd-user has events with the same names as linux-user: QEMU never builds both.
     events = sorted(p for p in (TOP / "qemu").rglob("trace-events") if "bsd-user" not in p.parts)
     for kind in ("h", "c"):
         run("python3", "scripts/tracetool.py", "--backend=ust", "--group=all", f"--format=ust-events-{kind}", *events,
@@ -192,7 +194,8 @@ def libcamera(lttng):
             cwd=work, env=PC, log="libcamera")
     commands = json.loads(subprocess.run(["ninja", "-C", work / "build", "-t", "compdb"], capture_output=True, text=True).stdout)
     built = next(c for c in commands if c["file"].endswith("tracepoints.cpp") and c["output"].endswith(".o"))
-    run("ninja", "-C", work / "build", built["output"], log="libcamera")  # with all that is generated before it
+    # with all files that are generated before it
+    run("ninja", "-C", work / "build", built["output"], log="libcamera")
     flags = [f for f in shlex.split(built["command"])[1:] if re.match(r"-[ID]|-std=|-include$|.*config\.h$", f) and str(STAGE) not in f]
     compile_both("libcamera", built["file"], *flags, cwd=work / "build", compiler="g++")
     run("ninja", "-C", work / "build", log="libcamera")
@@ -222,7 +225,7 @@ def frr(lttng):
 def tor(lttng):
     work = TOP / "tor"
     if not (work / "Makefile").exists():
-        # Tor looks for the header itself, and names the library.
+        # Tor itself looks for the header, and names the library.
         run("./configure", "--enable-tracing-instrumentation-lttng", "--disable-asciidoc", "--disable-unittests",
             f"CPPFLAGS={' '.join(FLAGS[OURS])}", f"LDFLAGS=-L{STAGE}/lib/kymo-lttng/lib", cwd=work, log="tor")
     run("make", f"-j{os.cpu_count()}", "src/app/tor", cwd=work, log="tor")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
 Programs compiled with LTTng-UST's own headers and library (Debian package liblttng-ust-dev), not
-with Kymo's: recorded by 'kymo record --with=lttng', their traces are those that LTTng makes of
-them (expected/).
+with Kymo's. 'kymo record --with=lttng' records them, and the traces must be those that LTTng makes
+of them (expected/).
 """
 
 import collections
@@ -65,7 +65,7 @@ def run(k, case, flags):
     wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
     if case.name == "messages":
         wanted = wanted.replace("lttng_ust_tracelog:TRACE_", "lttng_ust_tracelog:LTTNG_UST_TRACEPOINT_LOGLEVEL_")
-    if case.twice:  # LTTng records an event as often as there are providers that have it
+    if case.twice:  # LTTng records an event once for each provider that has it
         lines = text.splitlines(True)
         text = "".join(line for i, line in enumerate(lines) if not i or line != lines[i - 1])
     if text != wanted:
@@ -90,7 +90,7 @@ def build(k, main, *flags, name="binary", provider=True):
 
 
 def test_signals(k):
-    """A handler that records interrupts a probe, between the fields of its record."""
+    """A handler that records interrupts a probe between the fields of its record."""
     program = build(k, """#include <signal.h>
         static volatile int depth;
         static int inner(void);
@@ -102,8 +102,8 @@ def test_signals(k):
             for (int i = 0; i < 100; i++) tracepoint(binary, number, i, "main", inner);
             return 0; }""")
     text = record(k, ["-e", "binary:*"], [program])
-    # LTTng evaluates a field once for its size and once for its value only where it is a sequence:
-    # once here.
+    # LTTng evaluates the field of a sequence twice, for its size and for its value; other fields,
+    # as here, once.
     check(text.count('s = "main", inner = 7') == 100, f"100 events of main: {text[:500]}")
     check(text.count('s = "handler"') == 300 and text.count('n = 3, s = "handler", inner = 0') == 100, f"300 of handlers: {text[:900]}")
 
@@ -129,7 +129,10 @@ def test_fork_and_threads(k):
 
 
 def test_lengths(k):
-    """Records larger than the memory of a thread; larger than a buffer: counted as discarded."""
+    """
+    Records larger than the memory of a thread; a record larger than a buffer is counted as
+    discarded.
+    """
     program = build(k, """int main(void) {
             static char s[200000];
             static const int lengths[] = {0, 1, 6, 7, 8, 9, 60000, 65000, 65536, 70000, 199999};
@@ -144,7 +147,7 @@ def test_lengths(k):
 
 
 def test_loaded_and_unloaded(k):
-    """Providers come and go by dlopen and dlclose; tracepoints too."""
+    """The program loads and unloads providers, and tracepoints, with dlopen and dlclose."""
     build(k, "void work(int n); void work(int n) { tracepoint(binary, number, n, \"plugin\", NULL); }\n", "-shared", "-fPIC", name="plugin.so")
     program = build(k, """#include <dlfcn.h>
         int main(int argc, char **argv) {
@@ -161,7 +164,7 @@ def test_loaded_and_unloaded(k):
 
 
 def test_switched_while_it_runs(k):
-    """The program's own word says whether a session records the event: read by the program itself."""
+    """The program itself reads the word that says whether a session records the event."""
     program = build(k, """#include <stdio.h>
         int main(void) {
             char line[8];
@@ -201,8 +204,10 @@ THREADS = """#include <pthread.h>
 
 
 def test_read_lock_inline(k):
-    """_LGPL_SOURCE: the program itself has the code of the read lock, and uses variables of the
-    library for it."""
+    """
+    _LGPL_SOURCE: the program contains the code of the read lock, which uses variables of the
+    library.
+    """
     program = build(k, THREADS, "-D_LGPL_SOURCE", "-Wl,--no-as-needed", "-llttng-ust-common")
     text = record(k, ["-e", "binary:*"], [program])
     check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
@@ -219,8 +224,10 @@ def test_beside_recompiled(k):
 
 
 def test_functions_of_the_program(k):
-    """A function that the program registers is called with the arguments of a tracepoint, whether
-    somebody records or not."""
+    """
+    The library calls a function that the program registered, with the arguments of a tracepoint,
+    whether a session records it or not.
+    """
     program = build(k, """#include <stdio.h>
         static int calls;
         static void called(void *data, int n, const char *s, binary_function f) { (void)s, (void)f; calls += n == 3 && data == &calls; }
@@ -235,7 +242,7 @@ def test_functions_of_the_program(k):
 
 
 def test_exceptions(k):
-    """Probes that end by longjmp, in the middle of a record, do not take memory for ever."""
+    """Probes that end by longjmp, in the middle of a record, do not use more and more memory."""
     program = build(k, """#include <setjmp.h>
         static jmp_buf out;
         static int leave(void) { longjmp(out, 1); }
@@ -249,7 +256,7 @@ def test_exceptions(k):
 
 
 def test_other_version(k):
-    """A provider of a version that is not known runs untraced, and says so."""
+    """A program whose provider has an unknown version runs untraced, and gets a message."""
     (k.top / "old.h").write_text("#include <lttng/ust-events.h>\n#undef LTTNG_UST_PROVIDER_MAJOR\n#define LTTNG_UST_PROVIDER_MAJOR 9\n")
     program = build(k, "int main(void) { tracepoint(binary, number, 1, \"x\", NULL); return 0; }", "-include", k.top / "old.h")
     done = subprocess.run([program], env={**os.environ, "KYMO_DEBUG": "1", "LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")}, capture_output=True,
@@ -265,13 +272,13 @@ STRICT = {
         "-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant", "-Wredundant-decls", "-Wmissing-declarations", "-Weffc++",
         "-Wlogical-op", "-Wnull-dereference", "-Wvla"],
     "clang": ["-Weverything", "-ferror-limit=0"],
-    # Empty arguments of macros are none in C++98, which has no tracepoints.
+    # C++98 has no empty macro arguments, and no tracepoints.
     "clang++": ["-Weverything", "-Wno-c++98-compat-pedantic", "-ferror-limit=0"],
 }
 
 
 def warnings(compiler, language, include, source):
-    """How often each warning is given."""
+    """Returns how often the compiler gives each warning."""
     done = subprocess.run([compiler, f"-x{language}", f"-std={'c++17' if '++' in compiler else 'gnu11'}", "-O2", *STRICT[compiler],
         f"-I{compat.PROGRAMS}", *include, "-c", "-o", os.devnull, source], capture_output=True, text=True, cwd=compat.PROGRAMS)
     check(done.returncode == 0, f"{compiler} {source}: {done.stderr[-1000:]}")
@@ -279,7 +286,7 @@ def warnings(compiler, language, include, source):
 
 
 def test_no_more_warnings(k):
-    """With every warning, Kymo's headers give none in a program that LTTng's do not give."""
+    """With every warning enabled, Kymo's headers cause none that LTTng's headers do not cause."""
     need_lttng()
     ours = [f"-I{SOURCE / 'include' / 'kymo-lttng'}", f"-I{SOURCE / 'include'}"]
     for compiler in STRICT:

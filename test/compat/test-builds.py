@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Builds of projects that look for LTTng-UST find Kymo, when they are pointed to one directory:
-CMake, autoconf, meson, pkg-config, lttng-gen-tp and plain -llttng-ust. Kymo is installed to a
-directory of its own for this.
+Builds of projects that look for LTTng-UST find Kymo if they are pointed to one directory: CMake,
+autoconf, meson, pkg-config, lttng-gen-tp and plain -llttng-ust. The test installs Kymo to a
+directory of its own.
 """
 
 import os
@@ -78,7 +78,7 @@ def install(k):
     link = prefix / "bin" / "lttng-gen-tp"
     real = next((k.top / "root").rglob("kymo-gen-tp"))
     check(os.readlink(link).endswith("/kymo-gen-tp"), "lttng-gen-tp is a link to kymo-gen-tp")
-    link.unlink()  # it points to where the installation will be
+    link.unlink()  # it points to the final place of the installation
     link.symlink_to(real)
     return prefix
 
@@ -98,7 +98,7 @@ def run(command, cwd, **env):
 
 
 def check_program(k, program):
-    """It records with Kymo, and does not use LTTng's library."""
+    """The program records with Kymo, and does not use LTTng's library."""
     needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
     check("lttng" not in needed, f"{program} uses no library of LTTng's: {needed}")
     trace = k.top / "trace"
@@ -156,8 +156,10 @@ def test_generator(k):
 
 
 def test_where_it_was_installed(k):
-    """A program loads the library from where it was installed, without a run path; and may be a
-    static PIE."""
+    """
+    A program without a run path loads the library from the place of its installation, also as a
+    static PIE.
+    """
     install(k)
     include = next((k.top / "root").rglob("include/kymo")).parent
     library = next(p for p in (k.top / "root").rglob("libkymo.so.0"))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs written for LTTng-UST, compiled with our headers in several languages: their traces are
-those that LTTng makes."""
+"""
+Programs written for LTTng-UST, compiled with Kymo's headers in several languages: the traces must
+be those that LTTng makes.
+"""
 
 import difflib
 import os
@@ -31,8 +33,8 @@ COMPILERS = {
 def record(k, case, command, preload):
     trace = k.top / "trace"
     rule = ["-e", case.rule, *(["-f", case.filter] if case.filter else [])]
-    # for the program alone: a command line that is built with sanitizers does not start with other
-    # libraries before these
+    # only for the program: a command line that is built with sanitizers does not start if other
+    # libraries are loaded before these
     wrap = ["env", f"LD_PRELOAD={preload}"] if preload else []
     k.kymo("record", "--no-summary", "-t", "none", "-o", trace, *rule, "--", *wrap, *command)
     return compat.text_of(trace)
@@ -54,8 +56,10 @@ def run(k, case, compiler):
 
 
 def add_tests():
-    """One for each case, in C; those with all fields and those with all ways of linking also in
-    other languages."""
+    """
+    Adds one test for each case in C. The cases with all fields, and those with all ways of linking,
+    also get tests in other languages.
+    """
     for case in compat.CASES:
         everywhere = case.name in ("version0", "version1", "messages", "variety", "extended") or case.cplusplus or case.build in (compat.shared, compat.plugin)
         for name, compiler in COMPILERS.items():

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pieces of sequences, of lengths that a program may pass by mistake too: the sum of
- * lengths must not wrap, or a record is given room for less than is copied to it. The program is
- * its own tracer: it takes its events. Exit status: the number of events whose length was wrong.
+ * Sequences in pieces, with lengths that a program may also pass by mistake. The sum of the lengths
+ * must not wrap: otherwise the record would be too small for what is copied into it. The program is
+ * its own tracer and takes its own events. Exit status: the number of events with a wrong length.
  */
 #include <kymo/tracepoint.h>
 

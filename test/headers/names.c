@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that are macros are replaced by what those stand for, in each form of event alike. The
- * program is its own tracer: it looks at its events. Exit status: the number of those with a wrong
- * name, or 99.
+ * Names that are macros are expanded in the same way in each form of event. The program is its own
+ * tracer and examines its events. Exit status: the number of wrong names, or 99.
  */
 #include <kymo/tracepoint.h>
 

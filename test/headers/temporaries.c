@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same as temporaries.cpp in C: values that are in arrays of structures which functions return,
- * and in compound literals.
+ * The same as temporaries.cpp in C: values in arrays of structures that functions return, and in
+ * compound literals.
  */
 #include "temporaries.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Values of fields that are in temporaries of C++, long and short: the record has them as they
- * were, and nobody reads them afterwards (the address sanitizer looks). Also strings that know
- * their length. Exit status: the number of records that were wrong.
+ * Values of fields in C++ temporaries, long and short: the record has the values as they were, and
+ * nothing reads them afterwards (the address sanitizer checks it). Also strings that know their
+ * length. Exit status: the number of wrong records.
  */
 #include "temporaries.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that is its own tracer: EXPECT compares what the next event hands over with what it
- * should.
+ * A program that is its own tracer: EXPECT compares the values of the next event with the expected
+ * ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ extern "C"
 	(void)object;
 }
 
-/* The wanted record: numbers and letters that follow each other. */
+/* The expected record: numbers and letters, one after another. */
 static unsigned char want[1 << 20];
 static size_t n_want;
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Each installed header, alone, is C11 (pedantic), C++11, C++17 and C++20 without a warning; and so
-is use.c, which uses the macros: they are compiled only where they are used. And so it is for
-other forms of machine code. For these checks the headers lose the pragma that makes them system
-headers, which would hide the warnings. With it, use.c compiles without a warning where every
-warning is on. Mistakes do not compile, and the compiler's message says what they are. The other
-sources are programs that take their own events; they are run, also with the address sanitizer.
+Compiles each installed header alone as C11 (pedantic), C++11, C++17 and C++20 without a warning.
+The same for use.c, because macros are compiled only where they are used. Also for other machine
+architectures.
+
+For these checks the headers lose the pragma that makes them system headers, which would hide the
+warnings. With the pragma, use.c compiles without a warning when every warning is enabled. Mistakes
+do not compile, and the compiler's message names them. The other sources are programs that take
+their own events. The test runs them, also with the address sanitizer.
 
     test-headers.py INCLUDE-DIRECTORY USE.C PROGRAM... COMPILER...
 """
@@ -19,12 +21,12 @@ import sys
 import tempfile
 
 STANDARDS = [("c", "c11"), ("c", "gnu17"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
-# The kernel's headers for -m32 are those of 64 bits, where gcc-multilib does not point there.
+# The kernel's headers for -m32 are those of 64 bits, if gcc-multilib does not point there.
 M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 CODE = [[], ["-fPIC"], ["-fno-pie"], M32, ["-mcmodel=large", "-fPIC"]]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror", "-pedantic"]
 SYSTEM = "#pragma GCC system_header\n"
-# Warnings about what programs do, not about what macros do, are off: unused macros and functions,
+# These disable warnings about the program, which are not about macros: unused macros and functions,
 # padding.
 GNU_STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Wconversion", "-Wsign-conversion", "-Wcast-qual", "-Wcast-align",
     "-Wdouble-promotion", "-Wformat=2", "-Wfloat-equal", "-Wswitch-enum", "-Wredundant-decls", "-Wpointer-arith", "-Wvla",
@@ -36,7 +38,7 @@ CLANG_STRICT = ["-Weverything", "-Wno-c++98-compat", "-Wno-c++98-compat-pedantic
     "-Wno-unknown-warning-option", "-Wno-unsafe-buffer-usage", "-Wno-pre-c++17-compat", "-Wno-pre-c++14-compat", "-Wno-unused-template",
     "-Wno-poison-system-directories", "-Wno-used-but-marked-unused", "-ferror-limit=0", "-Werror"]
 
-# What is declared, mistakes, and the part of the compiler's message that names each.
+# Declarations, mistakes, and the part of the compiler's message that names each mistake.
 TYPES = """#include <kymo/nested.h>
 #include <kymo/span.h>
 #include <kymo/state.h>
@@ -60,8 +62,8 @@ MISTAKES = {
     'kymo_event(shop, paid, kymo_enum(x, colour, n))': 'enum_colour',
 }
 
-# Values that are wider than their fields, which compilers find when they make code; and others that
-# are not.
+# Values that are wider than their fields, which compilers detect when they generate code; and
+# values that are not.
 WIDE = ["kymo_i32(x, l)", "kymo_u32(x, u)", "kymo_u16(x, u)", "kymo_i8(x, l + n)", "kymo_x32(x, sizeof(n) + u)", "kymo_i32(x, d)",
     "kymo_net32(x, u)"]
 NARROW = ["kymo_i64(x, l)", "kymo_u32(x, sizeof(n))", "kymo_i32(x, 5L)", "kymo_u8(x, n)", "kymo_i16(x, n + 1)", "kymo_f32(x, d)",
@@ -75,8 +77,10 @@ def compile_text(compiler, language, standard, include, text, code=("-fsyntax-on
 
 
 def check_code(compiler, include, text):
-    """Compiles the text to each form of machine code that the compiler has; returns the number of
-    failures."""
+    """
+    Compiles the text for each machine architecture that the compiler has; returns the number of
+    failures.
+    """
     failed = 0
     for language, standard in (("c", "c11"), ("c++", "c++11")):
         for code in CODE:
@@ -92,7 +96,9 @@ def check_code(compiler, include, text):
 
 
 def check_mistakes(compiler, include):
-    """Returns the number of mistakes that compile, or of which the compiler says something else."""
+    """
+    Returns the number of mistakes that compile, or for which the compiler has another message.
+    """
     failed = 0
     for language, standard in STANDARDS:
         for mistake, wanted in {"(void)n": "", **MISTAKES}.items():
@@ -104,7 +110,9 @@ def check_mistakes(compiler, include):
 
 
 def check_widths(compiler, include):
-    """Returns the number of fields that take values which are too wide, or refuse others."""
+    """
+    Returns the number of fields that accept values which are too wide, or refuse other values.
+    """
     failed = 0
     for language, standard in STANDARDS:
         for field in ["", *WIDE, *NARROW]:
@@ -136,7 +144,9 @@ def check_strict(compiler, include, use):
 
 
 def check_run(compiler, include, source):
-    """Runs the program, of 64 and of 32 bits, and with sanitizers; returns the number of failures."""
+    """
+    Runs the program with 64 and with 32 bits, and with sanitizers; returns the number of failures.
+    """
     failed = 0
     driver = {"gcc": "g++", "clang": "clang++"}[compiler] if source.endswith("pp") else compiler
     sanitized = ["-g", "-fsanitize=address,undefined", "-fsanitize-address-use-after-scope", "-fno-sanitize-recover=all"]

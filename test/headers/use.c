@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Macros of the installed headers, used: compiled as each standard, of C and of C++, by
- * test-headers.py. */
+/*
+ * Uses the macros of the installed headers. test-headers.py compiles it as each standard of C and
+ * of C++.
+ */
 #include <kymo/nested.h>
 #include <kymo/span.h>
 #include <kymo/state.h>
 #include <kymo/tracepoint.h>
-#include <stdbool.h> /* whose macros must be in nobody's way */
+#include <stdbool.h> /* its macros must not interfere */
 
 KYMO_ENUM(colour, KYMO_VALUE("RED", 0), KYMO_VALUE("MINUS", -1), KYMO_RANGE("MANY", 2, 9))
 KYMO_EVENT_DEFINE(

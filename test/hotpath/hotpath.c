@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hotpath record|twice|disabled N: a loop of N turns with a tracepoint, whose instructions test-hotpath.py counts. The program is
- * its own tracer: the header's probe and the ring's writer are the real ones, the ring is memory of this process.
- * It belongs to a thread, because valgrind has no restartable sequences.
+ * hotpath record|twice|disabled N: a loop of N turns with a tracepoint. test-hotpath.py counts its
+ * instructions. The program is its own tracer: the header's probe and the ring's writer are the
+ * real ones, the ring is memory of this process. It is a thread's ring, because valgrind has no
+ * restartable sequences.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "base/clock.h"
 #include "ring/writer.h"
 
-#define BLOCK_SIZE (1u << 24) /* holds all records of a run: blocks are never changed */
+#define BLOCK_SIZE (1u << 24) /* holds all records of a run: the block never changes */
 #define MAX_TURNS  100000u
 
 static struct kymo_object *own;

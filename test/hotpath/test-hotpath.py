@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Keeps the way of an event short, by counting instructions, which are the same on any machine at any time:
+Keeps the path of an event short. The test counts instructions, which are the same on any machine at
+any time:
 
-* those that a turn of hotpath.c's loop executes (callgrind; ring of a thread), with an event and with a disabled one;
-* those on the straight path through the restartable sequence (objdump): every conditional jump not taken.
+* the instructions that one turn of hotpath.c's loop executes (callgrind; ring of a thread), with an
+  event and with a disabled one;
+* the instructions on the straight path through the restartable sequence (objdump), with no
+  conditional jump taken.
 
-Who makes the path longer on purpose raises the figure here, and says why in the commit.
+If you make the path longer on purpose, raise the figure here, and give the reason in the commit.
 
     test-hotpath.py HOTPATH-PROGRAM COMPILER-AND-VERSION OPTIMIZATION
 """
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-# Instructions with gcc 12, -O2; a count may be this much above its figure.
+# Instructions with gcc 12, -O2; a count may exceed its figure by this much.
 RECORD, DISABLED = 347, 11
 # On the straight path: each function of ring/rseq-x86_64.S; conditional jumps not taken.
 SEQUENCES = {"ky_rseq_word_known": 37, "ky_rseq_word": 39, "ky_rseq_flat_known": 46, "ky_rseq_word_special_known": 44,
@@ -45,7 +48,7 @@ def executed(program, mode, n):
 
 
 def per_turn(program, mode):
-    """What all turns have in common, without what happens once."""
+    """Returns the instructions of one turn, without those that are executed only once."""
     return (executed(program, mode, MANY) - executed(program, mode, FEW)) / (MANY - FEW)
 
 
@@ -74,7 +77,10 @@ def test_disabled(program, compiler, optimization):
 
 
 def straight_path(program, function):
-    """Instructions from the function's entry to its return: jumps are followed, conditional ones not taken."""
+    """
+    Returns the instructions from the function's entry to its return: jumps are followed,
+    conditional ones are not taken.
+    """
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
     body = text.split(f"<{function}>:\n", 1)[1].split("\n\n", 1)[0]
     code = [LINE.match(line) for line in body.splitlines()]

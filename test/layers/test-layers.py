@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The tree keeps to layers.txt, and check-layers would see it if it did not."""
+"""The tree respects layers.txt, and check-layers would detect if it did not."""
 
 import pathlib
 import subprocess

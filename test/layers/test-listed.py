@@ -7,7 +7,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-NOT_TESTS = {"src/ring/test-fixture.c"}  # what others of that folder use
+NOT_TESTS = {"src/ring/test-fixture.c"}  # other tests of its folder include it
 
 
 def is_listed(path):

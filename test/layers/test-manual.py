@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The manual pages in man/ say what the programs say: each option of a program's --help is in its page and each option of the
-page in --help, with the same letter and argument; each variable that is asked for is in a page; libkymo(3) has what the
-installed headers have. And mandoc finds nothing to complain of.
+The manual pages in man/ agree with the programs. The page has each option of a program's --help,
+and --help has each option of the page, with the same letter and argument. Each environment variable
+that the code reads is in a page. libkymo(3) has everything that the installed headers have. mandoc
+has no complaint.
 
     test-manual.py SOURCE KYMO SESSIOND CONSUMERD COLLECTD
 """
@@ -17,7 +18,8 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1])
 KYMO, SESSIOND, CONSUMERD, COLLECTD = sys.argv[2:6]
 PAGES = {p.name: p.read_text() for p in sorted((SOURCE / "man").glob("*.[1-8]"))}
-EVERYWHERE = {"--json", "--help", "--userspace"}  # of every command, or of no consequence: no synopsis has them
+# of every command, or without effect: no synopsis has them
+EVERYWHERE = {"--json", "--help", "--userspace"}
 
 
 def run(*command):
@@ -28,12 +30,12 @@ def run(*command):
 
 
 def rows_of_help(text):
-    """ "-o, --output=DIR" of each line that begins with an option."""
+    """Returns "-o, --output=DIR" of each line that begins with an option."""
     return [re.split(r"\s{2,}", line.strip())[0] for line in text.splitlines() if re.match(r"\s+-", line)]
 
 
 def rows_of_page(text):
-    """The same of each item of a list, from `.It Fl o , Fl -output Ns = Ns Ar DIR`."""
+    """The same for each item of a list, from `.It Fl o , Fl -output Ns = Ns Ar DIR`."""
     found = []
     for line in re.findall(r"^\.It (Fl .*)$", text, re.M):
         line = re.sub(r" ?Ns ?", "\0", re.sub(r"\b(Op|Ar|Cm) ", "", re.sub(r"Fl (?=\S)", "-", line)))
@@ -42,7 +44,10 @@ def rows_of_page(text):
 
 
 def plain(row):
-    """What a page and a help may write differently: brackets of what may be left out, and how an argument follows a letter."""
+    """
+    Removes what may differ between a page and a help text: the brackets of optional parts, and how
+    an argument follows a letter.
+    """
     row = re.sub(r"[\[\]]", "", row)
     return re.sub(r"^(-\w) (\w+)$", r"\1=\2", row)
 
@@ -52,7 +57,7 @@ def names(row):
 
 
 def flags(text):
-    """Every option that a page's text has, as a macro."""
+    """Returns every option that a page's text has as a macro."""
     found = set()
     for line in re.findall(r"^\.(.*)$", text, re.M):
         for words in re.findall(r"\bFl ((?:[\w-]+(?: , )?)+)", line):
@@ -65,11 +70,11 @@ def section(page, heading, text):
     return found[1] if found else ""
 
 
-# ---- comparing: each gives a list of complaints
+# ---- comparing: each function returns a list of complaints
 
 
 def compare(what, help_text, page, common=""):
-    """common: text whose items may stand for the page's own."""
+    """Compares both sets of options. common: text whose items may replace the page's own."""
     helps, own = [plain(r) for r in rows_of_help(help_text)], [plain(r) for r in rows_of_page(page)]
     shared = [plain(r) for r in rows_of_page(common)]
     known = {n for row in helps for n in names(row)}
@@ -105,7 +110,7 @@ def check_variables(sources, pages):
 
 
 def check_library(headers, page):
-    """What is defined for programs; and what the page has that the headers never mention."""
+    """Compares the headers' definitions for programs with the page, in both directions."""
     public = {n for text in headers for n in re.findall(r"^#define (kymo_\w+|KYMO_[A-Z_]+)\(", text, re.M)}
     public |= {n for text in headers for n in re.findall(r"^static inline .*?(kymo_[a-z]\w*)\(", text, re.M)}
     public = {n for n in public if "__" not in n}
@@ -141,7 +146,7 @@ def test_library():
 
 
 def test_reader():
-    """Each function of libkymo-reader has its place in the page, and no other."""
+    """Each function of libkymo-reader is in the page, and no other function."""
     functions = set(re.findall(r"\b(kymo_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "kymo" / "reader.h").read_text(), flags=re.S)))
     described = set(re.findall(r"^\.It Fn (kymo_[a-z_]+)", PAGES["libkymo-reader.3"], re.M))
     return [f"libkymo-reader(3) lacks {f}" for f in sorted(functions - described)] + [f"no function: {f}" for f in sorted(described - functions)]
@@ -156,7 +161,7 @@ def test_lint():
 
 
 def test_faults():
-    """Each comparison finds what it is for."""
+    """Each comparison finds the faults that it is for."""
     page, overview = PAGES["kymo.1"], run(KYMO, "--help")
     help_of = {name: run(KYMO, name, "--help") for name in commands(overview)}
     planted = {

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a ring set's memory stays: enter_set() and the sequences of src/ring, quiesce() and drop() of
- * src/tracer/sets.c. A hook leads into a set; it is switched off, writers are waited for, the memory goes, and then hook
- * and set serve again, for another event identifier. Writers that saw the hook on may be anywhere meanwhile.
+ * The lifetime of a ring set's memory: enter_set() and the sequences of src/ring, quiesce() and
+ * drop() of src/tracer/sets.c. A hook leads into a set. The listener switches it off, waits for
+ * writers, and unmaps the memory. Then hook and set are used again, for another event identifier.
+ * Writers that saw the hook on may be at any step meanwhile.
  *
- * Found with it: nobody touches a set whose memory is gone, and no record carries an identifier that is not of the set
- * that it goes into.
+ * It shows: no writer accesses a set whose memory is unmapped, and each record has an identifier of
+ * the set that it goes into.
  *
- * Must fail: LOOK_FIRST     `on` is looked at before the writer is counted in `users`
- *            EARLY_ID       the identifier is fetched before the look at whether the hook leads into this set
- *            NO_BARRIER     sequences are not aborted before the memory goes
- *            WAIT_FIRST     the listener waits for writers, and switches the hook off then
+ * Must fail: LOOK_FIRST     the writer reads `on` before it is counted in `users`
+ *            EARLY_ID       the writer reads the identifier before it checks that the hook leads
+ *            into this set
+ *            NO_BARRIER     sequences are not aborted before the memory is unmapped
+ *            WAIT_FIRST     the listener waits for writers before it switches the hook off
  */
 #define WRITERS 2
 #define TURNS	2		/* sets that the hook leads into, one after the other */
 
 bool on;			/* of the hook; n_rings is set and cleared with it */
-byte id;			/* of the hook; 0: not yet */
+byte id;			/* of the hook; 0: none yet */
 byte users;			/* of the set, which is always the same structure */
-byte mapped;			/* whose memory is there: 0, or the identifier that belongs to it */
+byte mapped;			/* 0, or the identifier whose memory is mapped */
 bool inside[WRITERS], aborted[WRITERS];
 
-/* In the set's memory, with a record of event `what`. */
+/* Accesses the set's memory, with a record of event `what`. */
 #define TOUCH(what) assert(mapped != 0 && mapped == what)
 
-/* Slow ways, and threads' rings: counted in `users`. */
+/* The slow paths, and rings of threads: counted in `users`. */
 inline record_counted() {
 #ifdef LOOK_FIRST
 	if :: !on -> goto done :: else fi;
@@ -44,7 +46,7 @@ inline record_counted() {
 	users--
 }
 
-/* A restartable sequence: its steps are not taken any more once it was aborted. */
+/* A restartable sequence: none of its steps is executed after it was aborted. */
 #define SEQ(x) if :: atomic { !aborted[me] -> x } :: atomic { aborted[me] -> inside[me] = false; goto done } fi
 inline record_in_sequence() {
 	atomic { inside[me] = true; aborted[me] = false };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring that is overwritten while a snapshot of it is taken: change_block() and give_up_oldest() of src/ring/record.c,
- * src/ring/snapshot.c. Two writers on one CPU preempt each other, and may be killed, at any step; the reader copies word
- * by word.
+ * A ring that is overwritten while a snapshot of it is taken: change_block() and give_up_oldest()
+ * of src/ring/record.c, src/ring/snapshot.c. Two writers on one CPU preempt each other at any step,
+ * and may be killed at any step. The reader copies word by word.
  *
- * Found with it: what a snapshot keeps is whole, without a gap up to its head, and its number of records is right.
+ * It shows: the records that a snapshot keeps are whole, without a gap up to its head, and its
+ * number of records is right.
  *
- * Must fail: OLDEST_LATE  `oldest` rises when the block has been entered, not before
- *            ONE_LOOK     the reader does not look at `oldest` again when it has copied
- *            STALE_HEAD   a block is given up although the head has moved since it was looked at
+ * Must fail: OLDEST_LATE  `oldest` rises after the block has been entered, not before
+ *            ONE_LOOK     the reader does not read `oldest` again after it has copied
+ *            STALE_HEAD   a block is given up although the head has moved since it was read
  */
 #define WRITERS	 2
 #ifdef STALE_HEAD
@@ -21,7 +22,7 @@
 #define SWITCHES 2
 #endif
 #define BLOCK	 3		/* units; a record takes one */
-#define LIMIT	 2		/* of them for records */
+#define LIMIT	 2		/* units of a block for records */
 #define BLOCKS	 2
 #define RING	 (BLOCK * BLOCKS)
 
@@ -39,7 +40,7 @@ inline leave_cpu() {
 	ended++
 }
 
-/* A step of the running writer `me`; `again`: what it does when its sequence was left. */
+/* A step of the running writer `me`; `again`: what it does after its sequence was aborted. */
 #define STEP(x)	if :: atomic { cpu == me && !restart[me] -> x } \
 		   :: atomic { cpu == me && !restart[me] && !killed -> killed = 1; leave_cpu(); goto gone } \
 		   :: atomic { cpu == me && restart[me] -> restart[me] = false; inside[me] = false; goto again } fi

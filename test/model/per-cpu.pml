@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of one CPU: src/ring/rseq-*.S, change_block() of record.c, drain.c. Writers are preempted, and killed, at any
- * step; what is a restartable sequence begins again then. A signal's handler is one more writer that preempts. A consumer
- * drains at the same time.
+ * The ring of one CPU: src/ring/rseq-*.S, change_block() of record.c, drain.c. Writers are
+ * preempted or killed at any step; a restartable sequence then begins again. A signal's handler is
+ * one more writer that preempts. A consumer drains at the same time.
  *
- * Found with it: all that a head covers is whole, decodes to the clock it was written with, and lies between the clocks
- * that the consumer gives its packets; nothing that returned is missing, or there twice.
+ * It shows: all records before a head are whole, and decode to the clock with which they were
+ * written. Their clocks lie between those that the consumer gives its packets. No record of a
+ * writer that has returned is missing, or in the trace twice.
  *
  * Must fail: HEAD_FIRST     the head is stored before the clock and the payload
  *            WINDOW_FIRST   the window is opened in the sequence that publishes the long header
- *            STALE_HEAD     a block is changed although the head has moved since it was looked at
- *            CONSUMED_FIRST the consumer gives room back before it has copied
- *            UNSETTLED      the consumer does not look at the head again after last_ts
+ *            STALE_HEAD     a block is changed although the head has moved since it was read
+ *            CONSUMED_FIRST the consumer releases space before it has copied
+ *            UNSETTLED      the consumer does not read the head again after last_ts
  */
 #define WRITERS	 2
 #ifndef EVENTS
-#define EVENTS	 2		/* of the first writer; the other makes one less */
+#define EVENTS	 2		/* of the first writer; the other has one less */
 #endif
 #ifndef SWITCHES
 #define SWITCHES 2		/* preemptions */
@@ -24,14 +25,15 @@
 #define KILLS	 1
 #endif
 #ifndef LOOKS
-#define LOOKS	 1		/* of the consumer, before the last one */
+#define LOOKS	 1		/* times that the consumer looks, before the last one */
 #endif
 #define BLOCK	 4		/* units */
-#define LIMIT	 3		/* of them for records: a long one takes 2, a short one 1 */
+/* units of a block for records: a long one takes 2, a short one 1 */
+#define LIMIT	 3
 #define BLOCKS	 2
 #define RING	 (BLOCK * BLOCKS)
 #define END	 24		/* positions stay below */
-#define WINDOW	 2		/* clock values that a short header tells apart */
+#define WINDOW	 2		/* clock values that a short header distinguishes */
 #ifndef LAST
 #define LAST	 4		/* the clock stops there */
 #endif
@@ -48,7 +50,8 @@ byte now = WINDOW;		/* the machine's clock */
 byte cpu;			/* the writer that runs */
 byte switches, killed, ended;
 bool inside[WRITERS], restart[WRITERS];
-byte true_ts[WRITERS * EVENTS + 1];	/* of records that are, or are about to be, published; by id, from 1 */
+/* of records that are published, or will be next; by id, from 1 */
+byte true_ts[WRITERS * EVENTS + 1];
 bool returned[WRITERS * EVENTS + 1], seen[WRITERS * EVENTS + 1];
 
 inline leave_cpu() {
@@ -57,7 +60,7 @@ inline leave_cpu() {
 	ended++
 }
 
-/* A step of the running writer `me`; `again`: what it does when its sequence was left. */
+/* A step of the running writer `me`; `again`: what it does after its sequence was aborted. */
 #define STEP(x)	if :: atomic { cpu == me && !restart[me] -> x } \
 		   :: atomic { cpu == me && !restart[me] && killed < KILLS -> killed++; leave_cpu(); goto gone } \
 		   :: atomic { cpu == me && restart[me] -> restart[me] = false; inside[me] = false; goto again } fi
@@ -103,7 +106,7 @@ again:		atomic { h = 0; c = 0; ts = 0; size = 0; next = 0; looked_at = 0; looked
 #else
 		STEP(LEAVE);
 #endif
-		/* A second sequence, which is not tried again. */
+		/* A second sequence, which is not repeated. */
 		if
 		:: size == 2 ->
 			if
@@ -141,11 +144,11 @@ one_done:	skip
 gone:	atomic { h = 0; c = 0; ts = 0; size = 0; next = 0; looked_at = 0; looked_count = 0; ts_seen = 0; kept = 0; n = 0; id = 0 }
 }
 
-/* Looks at the records of one block from `pos` to `end`, which the consumer is about to give back. */
+/* Checks the records of one block from `pos` to `end`, which the consumer is about to release. */
 inline check_piece(from, end, end_ts) {
 	d_step {
 		p = from;
-		upto = (end_ts < ts -> ts : end_ts);	/* as describe() does */
+		upto = (end_ts < ts -> ts : end_ts);	/* the same as describe() */
 		do
 		:: p < end ->
 			id = unit[p % RING].id;
@@ -160,7 +163,7 @@ inline check_piece(from, end, end_ts) {
 				p++
 			fi;
 			assert(t == true_ts[id]);	/* decodes */
-			assert(t >= ts);		/* rises, also over packets */
+			assert(t >= ts);		/* rises, also from packet to packet */
 			ts = t
 		:: else -> break
 		od;
@@ -197,7 +200,7 @@ proctype consumer() {
 			consumed = pos
 		:: else -> break
 		od;
-		/* what is in the last one */
+		/* the records of the last one */
 		if
 		:: pos < h -> check_piece(pos, h, lt); pos = h; consumed = pos
 		:: else

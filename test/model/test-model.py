@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-test-model.py FILE.pml: tries all interleavings of a model with spin. The model must hold; and with each of the mistakes that
-its head comment lists under "Must fail", put back by -D, it must not.
+test-model.py FILE.pml: tries all interleavings of a model with spin. The model must hold. With each
+of the mistakes that its head comment lists under "Must fail", enabled by -D, it must not hold.
 
-KYMO_TEST_MODEL: more options of spin for the first of these, as -DSWITCHES=3: a larger model, for more time and memory.
+KYMO_TEST_MODEL: additional options of spin for the first run, for example -DSWITCHES=3: a larger
+model, which takes more time and memory.
 """
 
 import os
@@ -21,7 +22,10 @@ STATES = re.compile(r"(\d+) states, stored")
 
 
 def explore(model, options):
-    """What the verifier says, or why there is none. Processes that were killed never end: that is no deadlock."""
+    """
+    Returns the verifier's output, or the reason why there is none. Processes that were killed never
+    end: this is no deadlock.
+    """
     with tempfile.TemporaryDirectory(prefix="kymo-model-") as directory:
         for command in (["spin", *options, "-a", str(model)], ["cc", "-O1", "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"],
                         ["./pan", "-E", "-m100000", "-w24"]):
@@ -32,7 +36,7 @@ def explore(model, options):
 
 
 def found(said):
-    """Whether it found an error; None when it did not come to an end."""
+    """Returns true if the verifier found an error; None when it did not complete."""
     match = ERRORS.search(said)
     complete = match and "max search depth too small" not in said and "out of memory" not in said
     return int(match[1]) > 0 if complete else None

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's ring: src/ring/thread.c. A record is interrupted at any step by a signal's handler, and that by another one,
- * each of which runs to its end; the process may be killed at any step. Then another thread claims the ring, which may
- * be killed as well, and a third one.
+ * A thread's ring: src/ring/thread.c. A signal's handler interrupts a record at any step, and
+ * another handler interrupts the first. Each handler runs to its end. The process may be killed at
+ * any step. Then another thread claims the ring, which may be killed as well, and a third one.
  *
- * Found with it: all that a head covers is whole, its number is right, and so are the numbers with which blocks begin; a
- * record is there once the outermost one has returned; a short header follows a long one that is there too.
+ * It shows: all records before a head are whole, their number is right, and so are the numbers with
+ * which blocks begin. A record is published when the outermost record has returned. A short header
+ * follows a long one that is published too.
  *
- * Must fail: PLAIN          the outermost record stores the head, rather than raising it
- *            COUNT_APART    records are counted apart from the reservation of their place
- *            KEEP_RESERVE   a new owner goes on where the last one had reserved
- *            KEEP_WINDOW    a new owner goes by the window of the last one
+ * Must fail: PLAIN          the outermost record stores the head, instead of raising it
+ *            COUNT_APART    records are counted separately from the reservation of their space
+ *            KEEP_RESERVE   a new owner continues at the reservation of its predecessor
+ *            KEEP_WINDOW    a new owner uses the window of its predecessor
  */
 #define BLOCK  3		/* units; a record takes one */
-#define LIMIT  2		/* of them for records */
+#define LIMIT  2		/* units of a block for records */
 #define END    24		/* positions stay below */
-#define DEPTHS 3		/* a thread, a handler, a handler on top of it */
+#define DEPTHS 3		/* a thread, a handler, a handler that interrupts it */
 
 byte reserve, reserved;		/* one word: position, and number of records */
 byte head, count;		/* one word */
@@ -82,7 +83,7 @@ done:	atomic {
 	}
 }
 
-/* What an owner finds is what was published: begin_ownership(). */
+/* A new owner continues at what was published: begin_ownership(). */
 inline claim() {
 #ifndef KEEP_WINDOW
 	STEP(window = false);
@@ -130,7 +131,7 @@ proctype handler(byte who; byte level; byte n) {
 	od
 }
 
-/* A process may be killed; the daemon sees to what it had. */
+/* The process may be killed; the daemon then releases its rings. */
 proctype killer() {
 	if
 	:: atomic { killed[0] = true; depth = 0; owner = 1 };
