@@ -148,6 +148,10 @@ void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared)
 {
 }
 
+void consumers_reap_abandoned(void)
+{
+}
+
 void consumer_reap(struct consumer *c)
 {
 }

@@ -168,6 +168,7 @@ static void on_signal(struct ky_loop *loop, int signo)
 		consumer_reap(&recording_of(s)->consumer); /* may end the session */
 	}
 	collector_reap(&d->collector);
+	consumers_reap_abandoned();
 }
 
 static int watch_signals(struct daemon *d)

@@ -27,15 +27,28 @@ static const char *get_string(struct json_object *o, const char *name)
 	return json_object_object_get_ex(o, name, &v) ? json_object_get_string(v) : "";
 }
 
+/* The value of a hexadecimal digit as the journal writes it, or -1. */
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* At most `size` bytes; how many they are. */
 static size_t get_hex(struct json_object *o, const char *name, uint8_t *bytes, size_t size)
 {
 	const char *text = get_string(o, name);
-	unsigned byte;
+	int high, low;
 	size_t n;
 
-	for (n = 0; n < size && sscanf(text + 2 * n, "%2x", &byte) == 1; n++)
-		bytes[n] = (uint8_t)byte;
+	for (n = 0; n < size; n++) {
+		high = digit_of(text[2 * n]);
+		low = high < 0 ? -1 : digit_of(text[2 * n + 1]);
+		if (low < 0)
+			break;
+		bytes[n] = (uint8_t)(high << 4 | low);
+	}
 	return n;
 }
 

@@ -13,7 +13,8 @@
 #include "sessiond/peers/rundir.h"
 #include "svc/log.h"
 
-#define JOURNAL_MAX (64 << 20) /* bytes of one journal */
+#define JOURNAL_MAX                                                                                \
+	(256 << 20) /* bytes of one journal: what DESCRIPTIONS_MAX allows for several users */
 
 /* Returns the path of a session's journal, or of the directory if the name is "", in one static buffer. */
 const char *journal_path(const struct env *e, const char *name)
@@ -45,7 +46,7 @@ static void append_line(struct session *s, struct json_object *line)
 	static unsigned int left_out;
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
 	struct iovec v[] = {{(void *)text, text ? strlen(text) : 0}, {(void *)"\n", 1}};
-	struct stat st;
+	struct stat st = {0};
 
 	if (s->journal_fd >= 0 &&
 		(json_is_incomplete(&left_out) || !text || fstat(s->journal_fd, &st) < 0 ||
@@ -53,8 +54,11 @@ static void append_line(struct session *s, struct json_object *line)
 			writev(s->journal_fd, v, 2) != (ssize_t)v[0].iov_len + 1)) {
 		journal_end(s);
 		session_notice(s,
-			"session '%s' would not survive the session daemon: it cannot be written down in %s/" KY_RUN_SESSIONS,
-			s->name, s->env->run->path);
+			"session '%s' would not survive the session daemon: its journal in %s/" KY_RUN_SESSIONS
+			" %s: destroy the session and create it again",
+			s->name, s->env->run->path,
+			st.st_size > JOURNAL_MAX ? "is as large as it may be"
+						 : "cannot be written");
 	}
 	json_object_put(line);
 }

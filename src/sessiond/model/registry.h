@@ -11,6 +11,9 @@
 
 #define METADATA_MAX (64u << 20) /* bytes of one log */
 
+/* Bytes of descriptions of events that one registry takes: its user's share of the session's journal. */
+#define DESCRIPTIONS_MAX (16u << 20)
+
 struct session;
 
 struct registry {
@@ -21,6 +24,7 @@ struct registry {
 	uint8_t uuid[16];
 	int log_fd;
 	uint64_t log_size;
+	uint64_t n_desc_bytes;
 	uint32_t n_streams;
 	/* while a predecessor's session is taken over */
 	uint64_t log_file;	   /* what the log's descriptor must be: an inode's number */

@@ -349,6 +349,8 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	set = set->kind;
 	if (count_definitions(set, d) >= DEFINITIONS_MAX)
 		return -EMLINK;
+	if (set->registry->n_desc_bytes + d->len > DESCRIPTIONS_MAX)
+		return -EFBIG;
 	e = set_event_new(set, d, by);
 	if (!e)
 		return -ENOMEM;
@@ -362,6 +364,7 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 		return ret;
 	}
 	set->n_events += !refused;
+	set->registry->n_desc_bytes += d->len;
 	*ret_event = e;
 	return 0;
 }
@@ -389,6 +392,7 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 	if (!e) {
 		forget_id(set, id);
 		e = set_event_new(set, d, by);
+		set->registry->n_desc_bytes += d->len;
 	}
 	if (!e)
 		return -ENOMEM;

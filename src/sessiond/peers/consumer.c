@@ -233,13 +233,37 @@ static int spawn_process(struct consumer *c, int fd)
 	return 0;
 }
 
+/* Killed processes that have not ended yet: a disk that does not answer may hold one for ever. */
+static struct {
+	pid_t *pids; /* owned */
+	size_t n;
+} abandoned;
+
+void consumers_reap_abandoned(void)
+{
+	for (size_t i = 0; i < abandoned.n;) {
+		if (waitpid(abandoned.pids[i], NULL, WNOHANG))
+			abandoned.pids[i] = abandoned.pids[--abandoned.n];
+		else
+			i++;
+	}
+}
+
+/* Nobody waits for it: SIGCHLD says when it has ended. */
 static void kill_process(struct consumer *c)
 {
-	if (c->pid) {
-		kill(c->pid, SIGKILL);
-		waitpid(c->pid, NULL, 0);
+	pid_t *grown;
+
+	if (!c->pid)
+		return;
+	kill(c->pid, SIGKILL);
+	grown = realloc(abandoned.pids, (abandoned.n + 1) * sizeof(*grown));
+	if (grown) {
+		abandoned.pids = grown;
+		abandoned.pids[abandoned.n++] = c->pid;
 	}
 	c->pid = 0;
+	consumers_reap_abandoned();
 }
 
 int consumer_spawn(struct consumer *c)

@@ -105,6 +105,8 @@ void consumer_rotate(
 void consumer_quit(struct consumer *c);
 /* SIGCHLD: has it ended? */
 void consumer_reap(struct consumer *c);
+/* Likewise for processes that were killed when their consumer was freed. */
+void consumers_reap_abandoned(void);
 
 /*
  * Whether it is at work (consumer-health.c). A consumer that is stopped by a signal, or waits for a disk that does not
