@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layout of a ring set in shared memory (docs/shm-abi.md is the prose). Written by the tracer in
- * traced programs, made by the session daemon, drained by a consumer. Traced programs can write all
- * of it, so every reader on the daemons' side treats every word as hostile; and nobody but a traced
- * program ever writes it after it was made.
+ * Layout of a ring set in shared memory (docs/shm-abi.md describes it). The session daemon makes
+ * it, the tracer in applications writes it, and a consumer drains it. Applications can write all of
+ * it. So every reader on the daemons' side treats every word as hostile. After it was made, only
+ * applications ever write it.
  *
- *   memfd "rings":   | set header, 1 page | n_rings x slot word | n_rings x control block | n_rings x block table | n_rings x data | n_rings x oldest word |
- *   memfd "consumed": one uint64_t for each ring, written by the consumer, read-only for programs
+ *   memfd "rings":     set header, 1 page
+ *                      n_rings x slot word         (only in sets of threads' rings)
+ *                      n_rings x control block
+ *                      n_rings x block table
+ *                      n_rings x data
+ *                      n_rings x oldest word
+ *   memfd "consumed":  one uint64_t for each ring, written by the consumer, read-only for
+ *                      applications
  *
- * Only sets of threads' rings have slot words. All zeros is a valid, empty ring: one that was never used costs no memory.
+ * All zeros is a valid, empty ring: a ring that was never used costs no memory.
  */
 #ifndef ABI_RING_H
 #define ABI_RING_H
@@ -21,11 +27,11 @@
 #define KY_RING_VERSION 4
 
 /*
- * Positions count bytes of record space, from 0, for ever (a ring never wraps in 63 bits). A ring is
- * n_blocks blocks of block_size bytes, both powers of two. Position p lies in block
- * (p / block_size) % n_blocks, at byte p % block_size + KY_BLOCK_ROOM: the first KY_BLOCK_ROOM bytes
- * of each block are never written by a program, and are where a packet's header stands in the file.
- * No record lies in the last KY_BLOCK_SLACK bytes: a copy may overrun its end by that.
+ * Positions count bytes of record space, from 0, without end (a ring never wraps in 63 bits). A
+ * ring has n_blocks blocks of block_size bytes, both powers of two. Position p lies in block (p /
+ * block_size) % n_blocks, at byte p % block_size + KY_BLOCK_ROOM. Applications never write the
+ * first KY_BLOCK_ROOM bytes of a block, which hold a packet's header in the file. No record lies in
+ * the last KY_BLOCK_SLACK bytes: a copy may exceed its end by that many.
  */
 #define KY_BLOCK_ROOM	   128
 #define KY_BLOCK_SLACK	   32
@@ -33,11 +39,14 @@
 #define KY_BLOCK_MAX	   (1u << 30)
 #define KY_RING_MIN_BLOCKS 2u
 #define KY_RING_MAX_BLOCKS 4096u
-#define KY_RING_MAX	   (1u << 31) /* bytes of a ring */
+#define KY_RING_MAX	   (1u << 31) /* largest size of a ring in bytes */
 /* Offsets within a block at or beyond this are not record space. */
 #define KY_BLOCK_LIMIT(block_size) ((block_size)-KY_BLOCK_ROOM - KY_BLOCK_SLACK)
 
-/* Header of a record: id in the low 5 bits, the low 27 bits of the clock above; or the long form. */
+/*
+ * Header of a record: id in the low 5 bits, the low 27 bits of the clock above it; or the long
+ * form.
+ */
 #define KY_ID_BITS	   5
 #define KY_ID_EXTENDED	   31u
 #define KY_TS_BITS	   27
@@ -60,33 +69,37 @@ enum ky_lost {
 	KY_LOST_FULL = 0,    /* no free block */
 	KY_LOST_TOO_BIG = 1, /* larger than a block holds */
 	KY_LOST_STUCK = 2,   /* the sequence was aborted too often (a debugger's single steps) */
-	KY_LOST_REFUSED = 3, /* another definition of the event's name came first */
-	KY_LOST_NO_SLOT = 4, /* all rings are other threads' */
+	KY_LOST_REFUSED = 3, /* another definition of the event's name was first */
+	KY_LOST_NO_SLOT = 4, /* other threads own all rings */
 	KY_LOST_REASONS = 5,
 };
 
-/* Who records into a ring of a thread: what the program says of itself. name: NUL-padded. */
+/* Owner of a thread's ring, as the application describes itself. name: NUL-padded. */
 struct ky_owner {
 	union {
 		struct {
 			uint32_t pid, tid; /* in its PID namespace */
 			char name[16];
 		};
-		uint64_t words[3]; /* as it is copied */
+		uint64_t words[3]; /* the unit in which it is copied */
 	};
 };
 
 /*
- * Entry b of a ring's block table is written on entering block b, before the head that enters it: entry b gets begin_*,
- * entry b-1 gets used. An entry is valid while the head is beyond it.
+ * Entry b of a ring's block table is written when a writer enters block b, before the head that
+ * enters it: entry b gets begin_*, entry b-1 gets used. An entry is valid while the head is beyond
+ * it.
  */
 struct ky_block_entry {
-	/* no earlier than any record before this block, no later than any in it; 0 at a ring's start */
+	/*
+	 * not less than the clocks of records before this block, not greater than those in it; 0 at
+	 * a ring's start
+	 */
 	uint64_t begin_ts;
 	uint64_t begin_count; /* records before this block */
-	uint64_t used;	      /* bytes of records in this block; valid once the head has left it */
+	uint64_t used;	      /* bytes of records in this block; valid after the head has left it */
 	uint64_t reserved;
-	struct ky_owner owner; /* of all records in this block; of a thread's ring */
+	struct ky_owner owner; /* owner of all records in this block of a thread's ring */
 	uint64_t reserved2;
 };
 
@@ -99,24 +112,31 @@ struct ky_block_entry {
  *   | (low 32 bits)                  | unwritten byte (low 32 bits)   |
  *   +--------------------------------+--------------------------------+
  *
- * A ring is at most KY_RING_MAX bytes, so who knows where he is himself knows the rest of both. The position passes
- * 2^32 on entering a block only, which sets both halves; within a block one addition moves both.
+ * A ring has at most KY_RING_MAX bytes, so a reader that knows its own position can compute the
+ * rest of both. The position passes 2^32 only when a block is entered, which sets both halves.
+ * Within a block one addition moves both.
  *
- * Records with the short header hold the clock's low 27 bits: the rest is that of the last long header before them,
- * which is in the ring before `window` says so.
+ * Records with the short header hold the clock's low 27 bits. The rest is that of the last long
+ * header before them, which is in the ring before `window` announces it.
  */
 struct ky_ring_ctl {
 	/* written with every record */
 	uint64_t head;
-	/* clock of a published record, its low 27 bits 0: the short header tells clocks from here on */
+	/* low 27 bits 0: clock of a published record; short headers extend it from here on */
 	uint64_t window;
-	/* while the head stands: no earlier than any record before it, no later than any behind */
+	/*
+	 * while the head stands: not less than the clock of any record before it, not greater than
+	 * later ones
+	 */
 	uint64_t last_ts;
-	/* written before a block is entered that was in use before */
-	/* position of a block: what is before it may be overwritten at any moment. The ring's oldest word is the same, later */
+	/*
+	 * Position of a block: everything before it may be overwritten at any moment. It is written
+	 * before a block is entered that was used before. The ring's oldest word gets the same
+	 * value, later.
+	 */
 	uint64_t oldest;
 	/* per-thread rings only */
-	uint64_t reserve; /* what the head will be when all that have a place are published */
+	uint64_t reserve; /* value of the head when all reserved records are published */
 	uint64_t reserved[3];
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
@@ -125,7 +145,7 @@ struct ky_ring_ctl {
 };
 
 /*
- * Slot word i says whose ring i is, in a set of threads' rings.
+ * Slot word i names the owner of ring i, in a set of threads' rings.
  *
  *    63                  32 31                2        1         0
  *   +----------------------+------------------+----------+--------+
@@ -135,17 +155,24 @@ struct ky_ring_ctl {
  *   +-----------------------------------------+----------+--------+
  */
 #define KY_SLOT_OWNED	 ((uint64_t)1)
-#define KY_SLOT_CLAIMING ((uint64_t)2) /* its positions are not in order yet */
+#define KY_SLOT_CLAIMING ((uint64_t)2) /* its positions are not yet set */
 
-/* In the set's first page, at KY_SET_SLOTS: what all who claim slots share. Hints, but for the numbers of releases. */
+/*
+ * In the set's first page, at KY_SET_SLOTS: shared by all threads that claim slots. All are hints,
+ * except the number of releases.
+ */
 struct ky_set_slots {
-	uint64_t n_claimed; /* slots that were ever claimed: those from here on are unused */
+	/* slots that were ever claimed: the slots from this one on are unused */
+	uint64_t n_claimed;
 	uint64_t n_released;
-	uint64_t n_unprepared; /* claims of a slot whose memory nobody had made present */
+	uint64_t n_unprepared; /* claims of a slot whose memory was not populated */
 };
 #define KY_SET_SLOTS 2048
 
-/* First page of the set. Programs and consumers get the geometry in a message; this is for recovery. */
+/*
+ * First page of the set. Applications and consumers receive the geometry in a message; recovery
+ * reads it here.
+ */
 struct ky_set_header {
 	uint32_t magic, version;
 	uint32_t size; /* of this structure */
@@ -178,25 +205,27 @@ static_assert(sizeof(struct ky_owner) == 24, "shm ABI");
 static_assert(sizeof(struct ky_block_entry) == 64, "shm ABI");
 static_assert(sizeof(struct ky_set_header) == 128, "shm ABI");
 
-/* The head of a position and a number of records, and back. */
+/* Makes a head of a position and a number of records. */
 static inline uint64_t ky_head(uint64_t pos, uint64_t count)
 {
 	return count << 32 | (uint32_t)pos;
 }
 
-/* The position that a head means, for somebody who is at `from`, at or before it. */
+/*
+ * Returns the position that a head means to a reader at position `from`, which is at or before it.
+ */
 static inline uint64_t ky_head_pos(uint64_t head, uint64_t from)
 {
 	return from + (uint32_t)((uint32_t)head - (uint32_t)from);
 }
 
-/* Likewise the number of records, of which `from` are known. */
+/* Returns the number of records likewise; `from` of them are known. */
 static inline uint64_t ky_head_count(uint64_t head, uint64_t from)
 {
 	return from + (uint32_t)((uint32_t)(head >> 32) - (uint32_t)from);
 }
 
-/* The window that a clock value lies in. */
+/* Returns the window of a clock value. */
 static inline uint64_t ky_window(uint64_t ts)
 {
 	return ts & ~(((uint64_t)1 << KY_TS_BITS) - 1);

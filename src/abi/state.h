@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names in a run directory, and the state page that a session daemon publishes there: how a
- * program learns, without a conversation, whether a daemon is alive and a session is active.
+ * The names in a run directory, and the state page that a session daemon publishes there. From the
+ * page an application learns, without a connection, whether a daemon is alive and a session active.
  *
- *   RUNDIR/app.sock      SOCK_SEQPACKET, programs (docs/protocol.md)
+ *   RUNDIR/app.sock      SOCK_SEQPACKET, applications (docs/protocol.md)
  *   RUNDIR/control.sock  SOCK_STREAM, clients, JSON lines
  *   RUNDIR/state         struct ky_state, read by pread (never mapped, so no SIGBUS)
- *   RUNDIR/wake          FIFO: programs that found no daemon poll its reading end; a daemon that starts
- *                        opens and closes the writing end, and they all get POLLHUP and connect
+ *   RUNDIR/wake          FIFO: applications that found no daemon poll its reading end; a daemon
+ *                        that starts opens and closes the writing end, so all of them get
+ *                        POLLHUP and connect
  *   RUNDIR/drain.sock    SOCK_SEQPACKET, consumers whose daemon was killed (proto/consumer.h)
- *   RUNDIR/sessions/     what a daemon writes down for its successor (docs/recovery.md)
- *   RUNDIR/lock          flock of the living daemon, and its process number; kymo-sessiond exits with KY_RUN_BUSY
- *                        if another one holds it
+ *   RUNDIR/sessions/     the journals that a daemon writes for its successor (docs/recovery.md)
+ *   RUNDIR/lock          flock of the living daemon, and its process number; kymo-sessiond exits
+ *                        with KY_RUN_BUSY if another one holds it
  *
- * Programs that trace without a daemon of their user's (KYMO_STANDALONE=DIR) find their companion's through the trace:
+ * Applications that trace without a daemon of their user (KYMO_STANDALONE=DIR) find their
+ * companion's run directory through the trace:
  *
- *   DIR/.kymo            symbolic link to the run directory; there as long as the trace is being written
+ *   DIR/.kymo            symbolic link to the run directory; exists while the trace is written
  */
 #ifndef ABI_STATE_H
 #define ABI_STATE_H
@@ -39,10 +41,12 @@
 
 struct ky_state {
 	uint32_t magic;
-	uint32_t size;	   /* of this structure */
-	uint32_t pid;	   /* of the daemon; 0 once it has ended in good order */
-	uint32_t n_active; /* started sessions with a rule: worth waiting for at start-up */
-	uint64_t progress; /* counts turns of the daemon's loop: grows while it is alive and busy */
+	uint32_t size; /* of this structure */
+	uint32_t pid;  /* of the daemon; 0 after it has ended normally */
+	/* started sessions with a rule: an application that starts waits for them */
+	uint32_t n_active;
+	/* counts turns of the daemon's loop: increases while it is alive and busy */
+	uint64_t progress;
 };
 static_assert(sizeof(struct ky_state) == 24, "state ABI");
 

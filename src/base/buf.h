@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growing byte buffer with a limit. The first failure (no memory, limit reached) sticks: later
- * calls do nothing, and the caller checks `error` once, at the end.
+ * A growing byte buffer with a limit. The first failure (allocation failed, limit reached) is kept:
+ * later calls do nothing, and the caller checks `error` once, at the end.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
@@ -19,7 +19,7 @@ struct ky_buf {
 };
 
 void ky_buf_deinit(struct ky_buf *b);
-/* Makes room for n more bytes; returns where they go, or NULL (see error). Does not change len. */
+/* Makes room for n more bytes. Returns their place, or NULL (see error). Does not change len. */
 void *ky_buf_reserve(struct ky_buf *b, size_t n);
 void ky_buf_append(struct ky_buf *b, const void *p, size_t n);
 void ky_buf_puts(struct ky_buf *b, const char *s);

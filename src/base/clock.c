@@ -10,7 +10,7 @@
 #define N_READINGS 64
 #define MEASURE_NS 30000000u
 
-/* What a file holds, as a string; "" when it cannot be read. */
+/* Reads a file as a string; "" if it cannot be read. */
 static void read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -20,7 +20,7 @@ static void read_file(const char *path, char *buf, size_t size)
 	ky_close(fd);
 }
 
-/* A whole word of the `flags` line. */
+/* Returns true if the word is in the `flags` line. */
 static bool cpu_has(const char *flag)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/cpuinfo", "re");
@@ -66,8 +66,8 @@ static uint64_t kernel_freq(void)
 }
 #else
 /*
- * perf's user page tells how the kernel turns counter cycles into nanoseconds:
- * ns = cycles * time_mult >> time_shift (linux/perf_event.h). 0 when perf is not to be had.
+ * Reads perf's user page, which has the kernel's factors from counter cycles to nanoseconds: ns =
+ * cycles * time_mult >> time_shift (linux/perf_event.h). Returns 0 if perf is not available.
  */
 static uint64_t kernel_freq(void)
 {
@@ -96,7 +96,7 @@ static uint64_t kernel_freq(void)
 }
 #endif
 
-/* A reading of two clocks at one moment: the tightest of several. */
+/* Reads two clocks at one moment: the closest of several attempts. */
 static void read_pair(enum ky_clock clock, clockid_t id, uint64_t *ret_cycles, uint64_t *ret_ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -115,8 +115,9 @@ static void read_pair(enum ky_clock clock, clockid_t id, uint64_t *ret_cycles, u
 }
 
 /*
- * CLOCK_MONOTONIC_RAW is the counter times a constant that the kernel derives from a whole number of kHz
- * (tsc_khz): so the nearest one is exact where the measurement, good to some 10^-7, is not.
+ * Measures the frequency. CLOCK_MONOTONIC_RAW is the counter times a constant that the kernel
+ * derives from a whole number of kHz (tsc_khz). So the nearest whole number is exact, while the
+ * measurement has an error of some 10^-7.
  */
 static uint64_t measured_freq(enum ky_clock clock)
 {
@@ -153,7 +154,9 @@ void ky_clock_measure(enum ky_clock clock, struct ky_clock_info *ret_info)
 	int64_t zero, borrow;
 
 	read_pair(clock, CLOCK_REALTIME, &cycles, &ns);
-	/* Cycles from the begin of this second to clock value 0, which lies in one before. */
+	/*
+	 * Cycles from the begin of this second to clock value 0, which lies in an earlier second.
+	 */
 	zero = (int64_t)(ns % NS_PER_S * freq / NS_PER_S - cycles);
 	borrow = zero < 0 ? (int64_t)(((uint64_t)-zero + freq - 1) / freq) : 0;
 	*ret_info = (struct ky_clock_info){

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace clock: which counter it is, its frequency, and what wall-clock time its zero is.
+ * The trace clock: its counter, its frequency, and the wall-clock time of its zero.
  *
- * A session's clock is measured once, when the session is made, and stands in its metadata. The
- * frequency of a counter is the kernel's own (from perf's page), so that all sessions of a boot
- * agree to the last digit; where the kernel does not tell, it is measured once by each process.
+ * A session's clock is measured once, when the session is created, and is written into its
+ * metadata. The frequency of a counter is the kernel's own (from perf's page), so that all sessions
+ * of a boot agree to the last digit. If the kernel does not provide it, each process measures it
+ * once.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -16,9 +17,9 @@
 
 struct ky_clock_info {
 	enum ky_clock clock;
-	uint64_t freq;	  /* Hz */
-	int64_t offset_s; /* 1970 to clock value 0: seconds, and cycles beyond them (0 .. freq - 1)
-			   */
+	uint64_t freq; /* Hz */
+	/* from 1970 to clock value 0: seconds, and cycles beyond them (0 .. freq - 1) */
+	int64_t offset_s;
 	uint64_t offset;
 	const char *description;
 };
@@ -31,7 +32,10 @@ static inline uint64_t ky_clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Which counter this machine has that programs can read; KY_CLOCK_MONOTONIC when none. */
+/*
+ * Returns the counter of this machine that applications can read; KY_CLOCK_MONOTONIC if there is
+ * none.
+ */
 static inline enum ky_clock ky_clock_of_machine(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -43,7 +47,7 @@ static inline enum ky_clock ky_clock_of_machine(void)
 #endif
 }
 
-/* The machine's counter; 0 where there is none that programs can read. */
+/* Reads the machine's counter; 0 if there is none that applications can read. */
 static inline uint64_t ky_clock_counter(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -64,14 +68,14 @@ static inline uint64_t ky_clock_read(enum ky_clock clock)
 }
 
 /*
- * The best clock of this machine: the counter where the kernel itself keeps time by it, else
- * CLOCK_MONOTONIC. KYMO_CLOCK=monotonic or tsc in the environment decides instead.
+ * Returns the best clock of this machine: the counter if the kernel itself uses it for its time,
+ * else CLOCK_MONOTONIC. KYMO_CLOCK=monotonic or tsc in the environment overrides this.
  */
 enum ky_clock ky_clock_choose(void);
 
 /*
- * Measures `clock` against the wall clock. Takes some microseconds, but up to 0.03 s the first time
- * where the kernel does not tell the counter's frequency.
+ * Measures `clock` against the wall clock. Takes some microseconds, or up to 0.03 s the first time
+ * if the kernel does not provide the counter's frequency.
  */
 void ky_clock_measure(enum ky_clock clock, struct ky_clock_info *ret_info);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Greedy with one point of return: on a mismatch, the last star takes one character more. An
- * earlier star need never be tried again, because the later one can take whatever it would.
+ * Greedy, with one point of return: on a mismatch, the last star takes one more character. An
+ * earlier star need not be tried again, because the later one can take the same text.
  */
 bool ky_glob_match(const char *p, const char *t)
 {
@@ -40,7 +40,7 @@ static bool begins_with(const char *s, const char *prefix)
 
 bool ky_glob_match_event(const char *pattern, const char *name)
 {
-	/* No pointers: they would cost each traced process a page. */
+	/* No pointers: they would cost each application a page. */
 	static const char own[][12] = {"statedump:", "lib:", "vm:", "process:", "cgroup:", "block:",
 		"net:", "cpu:", "mount:"};
 	bool hidden = false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): begins with the basis, and goes on with each piece of data. */
+/*
+ * FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). It begins with the basis and continues with
+ * each piece of data.
+ */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

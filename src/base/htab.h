@@ -27,14 +27,15 @@ static inline uint32_t ky_hash(const void *data, size_t len)
 /* 0 or -ENOMEM. */
 int ky_htab_add(struct ky_htab *t, struct ky_hnode *n, uint32_t hash);
 void ky_htab_remove(struct ky_htab *t, struct ky_hnode *n);
-/* First node with this hash at or after n in its bucket: for (n = ky_htab_first(); n; n =
- * ky_htab_next(n)). */
+/*
+ * First node with this hash, and the next one: for (n = ky_htab_first(); n; n = ky_htab_next(n)).
+ */
 struct ky_hnode *ky_htab_first(const struct ky_htab *t, uint32_t hash);
 struct ky_hnode *ky_htab_next(const struct ky_hnode *n);
 /* Frees the buckets, not the nodes. */
 void ky_htab_deinit(struct ky_htab *t);
 
-/* All nodes, in no order; the current one may be freed, and nothing added. */
+/* Visits all nodes, in no order. The current one may be freed; none may be added. */
 #define ky_htab_foreach(t, i, n, tmp)                                                              \
 	for (i = 0; i < (t)->n_buckets; i++)                                                       \
 		for (n = (t)->buckets[i]; n && (tmp = n->next, 1); n = tmp)

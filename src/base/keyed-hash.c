@@ -32,7 +32,7 @@ static void mix_word(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-/* Up to 8 bytes as a little-endian number. */
+/* Loads up to 8 bytes as a little-endian number. */
 static uint64_t load_word(const uint8_t *p, size_t n)
 {
 	uint64_t word = 0;
@@ -65,6 +65,6 @@ uint32_t ky_keyed_hash(const void *data, size_t len)
 
 	if (!made)
 		made = getrandom(key, sizeof(key), GRND_NONBLOCK) == sizeof(key);
-	made = 1; /* early at boot, a key of zeros must do: tables keep their hashes */
+	made = 1; /* early at boot, a key of zeros must do, because tables keep their hashes */
 	return (uint32_t)ky_siphash(key, data, len);
 }

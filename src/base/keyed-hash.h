@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SipHash-2-4 (https://www.aumasson.jp/siphash/): a hash of which nobody can make collisions who does not know the key.
+ * SipHash-2-4 (https://www.aumasson.jp/siphash/): a hash with collisions that only those who know
+ * the key can compute.
  */
 #ifndef BASE_KEYED_HASH_H
 #define BASE_KEYED_HASH_H
@@ -9,7 +10,10 @@
 #include <stdint.h>
 
 uint64_t ky_siphash(const uint64_t key[2], const void *data, size_t len);
-/* With a key that is random in each process: for tables whose keys others choose. For one thread. */
+/*
+ * Hashes with a key that is random in each process: for tables whose keys come from others. For one
+ * thread.
+ */
 uint32_t ky_keyed_hash(const void *data, size_t len);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What people call the log levels of <kymo/types.h>.
- */
+/* Names of the log levels of <kymo/types.h>. */
 #ifndef BASE_LOGLEVEL_H
 #define BASE_LOGLEVEL_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where the daemon of a user has its sockets: shared by daemons, command line and tracer.
- */
+/* The directory of a user's daemon and its sockets: shared by daemons, command line and tracer. */
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H
 
@@ -10,12 +8,15 @@
 #include "base/util.h"
 
 /*
- * The run directory of the caller, who is uid: KYMO_RUNDIR, else /run/kymo for root and $XDG_RUNTIME_DIR/kymo
- * or $HOME/.kymo for others. The environment is ignored in a setuid program. Allocates nothing. 0;
- * -ENAMETOOLONG; -ENOENT when nothing in the environment tells.
+ * Writes the run directory of the caller, whose user is uid: KYMO_RUNDIR, else /run/kymo for root
+ * and $XDG_RUNTIME_DIR/kymo or $HOME/.kymo for others. Ignores the environment in a setuid program.
+ * Allocates nothing. Returns 0; -ENAMETOOLONG; -ENOENT if the environment has none of these.
  */
 int ky_rundir(uid_t uid, char *buf, size_t size);
-/* Returns whether a daemon that was killed has left sessions there, which go on without it. Not for traced programs. */
+/*
+ * Returns whether a killed daemon has left sessions there, which continue without it. Not for
+ * applications.
+ */
 bool ky_rundir_has_sessions(uid_t uid);
 
 #endif

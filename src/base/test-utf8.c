@@ -18,7 +18,7 @@ static void test_valid(void **state)
 	assert_false(is_valid("a\xff"));
 	assert_false(is_valid("\xc3"));
 	assert_false(is_valid("\xed\xa0\x80"));	    /* a surrogate */
-	assert_false(is_valid("\xe0\x80\xaf"));	    /* a longer form */
+	assert_false(is_valid("\xe0\x80\xaf"));	    /* an overlong form */
 	assert_false(is_valid("\xf4\x90\x80\x80")); /* beyond the last character */
 	assert_false(ky_utf8_valid("\xc3\xbc", 1));
 }
@@ -37,8 +37,8 @@ static void test_harmless(void **state)
 	assert_true(is_harmless("a"));
 	assert_true(is_harmless("\xe2\x82\xac"));
 	assert_false(is_harmless("\n"));
-	assert_false(is_harmless("\xc2\x9b"));	   /* begins a terminal's command */
-	assert_false(is_harmless("\xe2\x80\xae")); /* from right to left */
+	assert_false(is_harmless("\xc2\x9b"));	   /* begins a terminal's escape sequence */
+	assert_false(is_harmless("\xe2\x80\xae")); /* right-to-left override */
 }
 
 int main(void)

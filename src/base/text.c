@@ -23,7 +23,7 @@ int ky_parse_number(const char *text, uint64_t max, uint64_t *ret_value)
 	return 0;
 }
 
-/* The first `len` characters are the number; then it is multiplied. */
+/* Parses the first `len` characters as a number, and multiplies it. */
 static int parse_scaled(const char *text, size_t len, uint64_t factor, uint64_t *ret_value)
 {
 	char digits[24];

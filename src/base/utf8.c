@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/utf8.h"
 
-/* Smallest code of each length: what could be shorter is no UTF-8. */
+/* Checks a code against the smallest code of its length: an overlong form is not UTF-8. */
 static bool is_code(uint32_t code, size_t len)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -23,8 +23,9 @@
 #define KY_PRINTF(fmt, args)		   __attribute__((format(printf, fmt, args)))
 
 /*
- * Of a thread's variables in libkymo, which is loaded late. glibc then has room for little initial-exec data, but may
- * allocate on the first use of any other; musl has none of the one, and all of the other is made when it is loaded.
+ * TLS model of thread variables in libkymo, which is loaded late. glibc then has little room for
+ * initial-exec data, but may allocate on the first use of any other model. musl has no such room,
+ * and makes data of the other models when it loads the library.
  */
 #ifdef __GLIBC__
 #define KY_THREAD_TLS __attribute__((tls_model("initial-exec")))
@@ -32,7 +33,7 @@
 #define KY_THREAD_TLS
 #endif
 
-/* A switch in the environment: set, and neither empty nor 0. */
+/* Returns true if a switch in the environment is set, and is neither empty nor 0. */
 static inline bool ky_switch_is_on(const char *name)
 {
 	const char *s = secure_getenv(name);
@@ -40,7 +41,10 @@ static inline bool ky_switch_is_on(const char *name)
 	return s && *s && strcmp(s, "0");
 }
 
-/* Cleanup attributes, for daemons and command line only (style: never beside goto in one function). */
+/*
+ * Cleanup attributes, for daemons and command line only (style: never together with goto in a
+ * function).
+ */
 #define _cleanup_free_	 __attribute__((cleanup(ky_cleanup_free)))
 #define _cleanup_close_	 __attribute__((cleanup(ky_cleanup_close)))
 #define _cleanup_fclose_ __attribute__((cleanup(ky_cleanup_fclose)))
@@ -50,7 +54,7 @@ static inline void ky_cleanup_free(void *p)
 	free(*(void **)p);
 }
 
-/* Closes *fd when it is a descriptor; keeps errno. */
+/* Closes *fd if it is a descriptor. Preserves errno. */
 static inline void ky_cleanup_close(int *fd)
 {
 	int saved = errno;
@@ -66,7 +70,7 @@ static inline void ky_cleanup_fclose(FILE **f)
 		fclose(*f);
 }
 
-/* Closes fd when it is one; returns -1, to be stored where fd was. */
+/* Closes fd if it is a descriptor. Returns -1, which the caller stores in fd. */
 static inline int ky_close(int fd)
 {
 	ky_cleanup_close(&fd);
@@ -83,7 +87,7 @@ static inline bool ky_is_pow2(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-/* Smallest power of two that is at least v; v must be in 1 .. 2^63. */
+/* Returns the smallest power of two that is at least v; v must be in 1 .. 2^63. */
 static inline uint64_t ky_roundup_pow2(uint64_t v)
 {
 	return v <= 1 ? 1 : (uint64_t)1 << (64 - __builtin_clzll(v - 1));
