@@ -71,11 +71,26 @@ static bool is_among_first(struct ky_cursor *c, enum fault fault)
 	return c->n_faults[fault]++ < MAX_REPORTS;
 }
 
+/* A file that has no packet at all. */
+static void report_foreign(const struct ky_cursor *c, const struct ky_file *f)
+{
+	static const char *const texts[] = {
+		[KY_HEAD_UNREADABLE] = "its first packet's head contradicts itself",
+		[KY_HEAD_MAGIC] = "it does not begin with the magic number of CTF",
+		[KY_HEAD_UUID] = "its first packet has another UUID than the metadata",
+		[KY_HEAD_CLASS] =
+			"its first packet is of a stream class that the metadata does not have"};
+
+	warn(c, "%s is no stream of this trace: %s", f->path, texts[f->fault]);
+}
+
 static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 {
 	const char *path = w->stream->files[0].path;
 
-	if (w->n_corrupt && is_among_first(c, FAULT_DAMAGED))
+	if (w->n_corrupt && !w->class && is_among_first(c, FAULT_DAMAGED))
+		report_foreign(c, &w->stream->files[0]);
+	else if (w->n_corrupt && w->class && is_among_first(c, FAULT_DAMAGED))
 		warn(c, "%s is damaged in %llu place%s: events are missing", path,
 			(unsigned long long)w->n_corrupt, w->n_corrupt == 1 ? "" : "s");
 	if (w->is_truncated && is_among_first(c, FAULT_TRUNCATED))

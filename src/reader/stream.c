@@ -7,10 +7,12 @@
 
 #define HEAD_SIZE   ((uint64_t)4 << 10)	 /* bytes that a packet's head is looked for in */
 #define HEAD_MAX    ((uint64_t)64 << 10) /* the same, once a head was not found in those */
+#define WIDE_SIZE   (4 * HEAD_MAX) /* bytes that are read at once while packets are looked for */
 #define SMALL_MAX   ((uint64_t)64 << 10) /* bytes that are read at once of small packets */
 #define PACKET_MAX  ((uint64_t)16 << 20) /* larger packets are read in pieces */
 #define PIECE_SIZE  ((uint64_t)1 << 20)
 #define RECORD_MAX  ((uint64_t)256 << 20)
+#define REREAD_MAX  8	 /* for each byte of a file; records need half of it at most */
 #define PIECE_ALIGN 4096 /* bytes; pieces begin at multiples */
 
 static bool has(const struct ky_decoder *d, enum ky_role role)
@@ -25,15 +27,24 @@ static int64_t to_ns(const struct ky_stream_class *c, uint64_t clock)
 
 /* --- packets --- */
 
-static bool is_of_trace(const struct ky_decoder *d, const struct ky_trace *trace)
+static bool has_magic(const struct ky_decoder *d)
+{
+	return !has(d, KY_ROLE_MAGIC) || d->role[KY_ROLE_MAGIC] == CTF_MAGIC;
+}
+
+static bool has_uuid(const struct ky_decoder *d, const struct ky_trace *trace)
 {
 	const struct ky_tsdl *t = &trace->tsdl;
 
-	if (has(d, KY_ROLE_MAGIC) && d->role[KY_ROLE_MAGIC] != CTF_MAGIC)
-		return false;
 	return !has(d, KY_ROLE_UUID) || !t->has_uuid || trace->ignores_uuid ||
 	       d->role[KY_ROLE_UUID] % 8 ||
 	       !memcmp(d->data + d->role[KY_ROLE_UUID] / 8, t->uuid, sizeof(t->uuid));
+}
+
+static int refuse(struct ky_packet_head *p, enum ky_head_fault fault)
+{
+	p->fault = fault;
+	return -EBADMSG;
 }
 
 /* file_bits: from the packet to the end of its file. */
@@ -66,15 +77,18 @@ int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, cons
 	d->have = 0;
 	if (l->packet_header)
 		r = ky_decode(d, l->packet_header, NULL);
+	ret->fault = KY_HEAD_UNREADABLE;
+	if (!has_magic(d))
+		return refuse(ret, KY_HEAD_MAGIC);
 	if (r < 0)
 		return r;
-	if (!is_of_trace(d, f->trace))
-		return -EBADMSG;
+	if (!has_uuid(d, f->trace))
+		return refuse(ret, KY_HEAD_UUID);
 	ret->class = has(d, KY_ROLE_STREAM_ID) ? ky_layout_stream(l, d->role[KY_ROLE_STREAM_ID])
 		     : l->n_streams	       ? &l->streams[0]
 					       : NULL;
 	if (!ret->class)
-		return -EBADMSG;
+		return refuse(ret, KY_HEAD_CLASS);
 	if (context) {
 		context->n = 0;
 		context->max = KY_MAX_VALUES;
@@ -113,6 +127,7 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n)
 		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
 		f->is_cut = is_cut(f, &d);
 	}
+	f->fault = p.fault;
 	free(d.slots);
 }
 
@@ -194,7 +209,7 @@ static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
 
 	n = KY_MIN(n, rest);
 	if (!p || offset < p->at || offset - p->at > p->len || n > p->len - (offset - p->at)) {
-		if (!n || !load(w, offset, n))
+		if (!n || !load(w, offset, w->is_wide ? KY_MIN(rest, KY_MAX(n, WIDE_SIZE)) : n))
 			return 0;
 		p = w->packet;
 	}
@@ -206,7 +221,7 @@ static uint64_t fetch(struct ky_walk *w, uint64_t offset, uint64_t n)
 static uint64_t size_to_read(const struct ky_walk *w)
 {
 	if (w->is_wide)
-		return 2 * HEAD_MAX;
+		return HEAD_MAX;
 	if (w->last_size > PACKET_MAX)
 		return HEAD_SIZE;
 	return KY_MAX(KY_MAX(w->last_size, KY_MIN(8 * w->last_size, SMALL_MAX)), HEAD_SIZE);
@@ -221,18 +236,21 @@ static bool has_more(const struct ky_walk *w)
 /*
  * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and
  * w->record then stand at it. The packet's context still refers to the first piece. False if there
- * is none.
+ * is none. Hostile packets may all claim to go on to the end of the file: the file's size limits how
+ * much is read in total.
  */
 static bool fetch_piece(struct ky_walk *w, uint64_t record)
 {
 	uint64_t skip = record / 8 / PIECE_ALIGN * PIECE_ALIGN, n = w->d.end / 8 - skip, got;
+	uint64_t n_wanted = KY_MAX(2 * n, PIECE_SIZE);
 	struct ky_packet *head;
 
-	if (!has_more(w) || n >= RECORD_MAX)
+	if (!has_more(w) || n >= RECORD_MAX || n_wanted > w->n_reread)
 		return false;
+	w->n_reread -= n_wanted;
 	head = w->packet->head ? w->packet->head : w->packet;
 	ky_packet_ref(head);
-	got = fetch(w, w->packet_offset + w->window + skip, KY_MAX(2 * n, PIECE_SIZE));
+	got = fetch(w, w->packet_offset + w->window + skip, n_wanted);
 	if (w->packet && w->packet != head && !w->packet->head)
 		w->packet->head = head;
 	else
@@ -389,14 +407,15 @@ static void leave_damaged(struct ky_walk *w)
 }
 
 /* The head at this offset of the file is none. bits: that the file has from there on. */
-static void skip_bad_head(struct ky_walk *w, uint64_t offset, uint64_t bits)
+static void skip_bad_head(
+	struct ky_walk *w, uint64_t offset, uint64_t bits, enum ky_head_fault fault)
 {
 	const struct ky_file *f = current_file(w);
 	uint64_t pos = w->d.pos;
 
 	w->offset = find_packet(w, offset + 1);
 	/* A head that is cut off is the end of a file, not damage. */
-	if (w->offset == f->size && pos + 64 > bits)
+	if (fault == KY_HEAD_UNREADABLE && w->offset == f->size && pos + 64 > bits)
 		w->is_truncated = true;
 	else
 		count_damage(w);
@@ -532,7 +551,7 @@ static void open_packet(struct ky_walk *w)
 	else if (r < 0 && w->file_error)
 		leave_file(w);
 	else if (r < 0)
-		skip_bad_head(w, offset, bits);
+		skip_bad_head(w, offset, bits, p.fault);
 	if (r < 0)
 		return;
 	w->class = p.class;
@@ -851,8 +870,10 @@ static void open_next(struct ky_walk *w)
 	if (is_behind_end(w)) {
 		end_walk(w);
 	} else if (w->offset < f->size) {
-		if (w->n_budgets <= w->file)
+		if (w->n_budgets <= w->file) {
 			w->d.n_empty = f->size * 8;
+			w->n_reread = f->size * REREAD_MAX + PACKET_MAX;
+		}
 		w->n_budgets = w->file + 1;
 		open_packet(w);
 	} else {

@@ -30,6 +30,14 @@ struct ky_trace {
 	struct ky_layout layout;
 };
 
+/* Why there is no packet at a place. */
+enum ky_head_fault {
+	KY_HEAD_UNREADABLE, /* the head is cut off, or contradicts itself */
+	KY_HEAD_MAGIC,
+	KY_HEAD_UUID,
+	KY_HEAD_CLASS, /* the metadata has no such stream class */
+};
+
 /* A stream file. Its bytes are read from memory, or by place from the file at path. */
 struct ky_file {
 	struct ky_trace *trace; /* borrowed */
@@ -39,7 +47,8 @@ struct ky_file {
 	struct ky_files *files; /* borrowed: the pool */
 	struct ky_handle handle;
 	/* of its first packet */
-	struct ky_stream_class *class; /* NULL: no packet could be read */
+	struct ky_stream_class *class; /* NULL: it could not be read, for this reason: */
+	enum ky_head_fault fault;
 	bool has_instance;
 	uint64_t instance;
 	uint64_t begin; /* clock */
@@ -172,9 +181,10 @@ struct ky_walk {
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
 	int file_error; /* of the current file: 0, -ENODATA: it is shorter than it was, or why it cannot be read */
-	int read_error;	  /* the first of all files */
-	size_t n_budgets; /* files that have got their d.n_empty */
-	int error;	  /* -ENOMEM */
+	int read_error;	   /* the first of all files */
+	size_t n_budgets;  /* files that have got their d.n_empty and n_reread */
+	uint64_t n_reread; /* bytes that may still be read for records beyond a buffer's end */
+	int error;	   /* -ENOMEM */
 };
 
 /* The value of a role that was met, or other. */
@@ -204,6 +214,7 @@ void ky_stream_deinit(struct ky_stream *s);
 struct ky_packet_head {
 	struct ky_stream_class *class;
 	uint64_t content_bits, packet_bits;
+	enum ky_head_fault fault; /* if the head could not be decoded */
 };
 /*
  * Decodes the head of the packet that d->data has the first bytes of (d->end bits), while the file

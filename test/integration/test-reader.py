@@ -396,7 +396,7 @@ def test_warned(k):
     trace = write(k.top / "warned", metadata("le", numbers(1)), long=long.data, short=short.data + b"rubbish")
     got, errors = values(k, trace)
     equal(got, list(range(3000)), "events")
-    one_warning(errors, "short ends within a packet")
+    one_warning(errors, "short is damaged in 1 place")
     both = raw(k, ["sh", "-c", '"$0" view "$1" 2>&1', CLI, trace])[0].splitlines()
     equal([i for i, line in enumerate(both) if line.startswith(b"kymo: ")], [2347], "line of the warning")
 
@@ -438,6 +438,35 @@ def test_hostile_linear(k):
         out, _ = raw(k, [CLI, "view", trace])
         sizes.append(len(out) / len(s.data))
     check(sizes[1] < 200 and sizes[1] <= 1.5 * sizes[0], f"bytes of text for each byte of the trace: {sizes}")
+
+
+def test_hostile_read(k):
+    """What is read of damaged files is a small multiple of their sizes: of magic numbers alone, and of packets that never end."""
+    kymotest.need_program("strace", "strace")
+    env = dict(k.env, ASAN_OPTIONS=k.env.get("ASAN_OPTIONS", "") + ":detect_leaks=0")  # leaks are not found under strace
+    endless = struct.pack("<I", MAGIC) + uuid.UUID(int=1).bytes + struct.pack("<IQQQQQII", 3, 0, 0, 0, 1 << 60, 1 << 60, 0, 1)
+    for name, data in (("magic", struct.pack("<II", MAGIC, 0)), ("endless", endless), ("wide", endless + b"\xff\xff\xff\xff")):
+        trace = write(k.top / name, metadata("le", numbers(1)), s=data * ((1 << 20) // len(data)))
+        read = k.top / f"{name}.strace"
+        done = subprocess.run(["strace", "-f", "-e", "trace=pread64", "-o", read, CLI, "view", trace], env=env, capture_output=True, text=True, timeout=TIMEOUT)
+        equal((done.returncode, done.stdout), (0, ""), name)
+        n = sum(int(line.rsplit("=", 1)[1]) for line in read.read_text().splitlines() if " = " in line)
+        check(0 < n < 64 << 20, f"{name}: {n} bytes were read of a file of 1 MiB")
+
+
+def test_no_stream(k):
+    """A file that is no stream of the trace is reported with the reason, however small it is."""
+    head = Stream("<")
+    head.packet(b"")
+    for name, data, word in (("note", b"rubbish", "magic number"), ("page", b"rubbish" * 1000, "magic number"),
+            ("other", head.data.replace(uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes), "UUID"),
+            ("class", head.data.replace(struct.pack("<IQ", 3, 0), struct.pack("<IQ", 4, 0)), "stream class"),
+            ("half", head.data[:50], "ends within a packet")):
+        trace = simple(k, name)
+        (trace / "x").write_bytes(data)
+        got, errors = values(k, trace)
+        equal(got, list(range(30)), name)
+        one_warning(errors, word)
 
 
 def test_many_files(k):
