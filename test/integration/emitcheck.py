@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs apps/emit.c and checks that everything it emitted is in the trace, once and with its values, or counted."""
+"""
+Runs apps/emit.c and checks that every event that it emitted is in the trace, once and with its
+values, or is counted as discarded.
+"""
 
 import collections
 import re
@@ -21,13 +24,16 @@ def mix(x):
 
 
 def emitted(text):
-    """What emit.c printed: (records, signals)."""
+    """Returns the numbers that emit.c printed: (records, signals)."""
     counts = dict(line.split() for line in text.splitlines() if " " in line)
     return int(counts["records"]), int(counts["signals"])
 
 
 def check_values(events):
-    """Each event's values belong together, and none is there twice; returns the keys that were seen."""
+    """
+    Checks that each event's values belong together, and that no event is there twice; returns the
+    keys of all events.
+    """
     seen = set()
     for event in events:
         v = integers(event)
@@ -47,7 +53,7 @@ def check_values(events):
 
 
 def check_order(events):
-    """Events of one thread are in the order in which it emitted them."""
+    """Checks that the events of one thread are in the order in which it emitted them."""
     last = {}
     for event in events:
         if event.name != "emit:record":
@@ -61,8 +67,8 @@ def check_order(events):
 
 def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None):
     """
-    Runs emit.c with each of the argument lists at once, in one ring set, and checks the trace. wrap: a command that
-    runs the program; app: another build of it.
+    Runs emit.c with each of the argument lists at the same time, in one ring set, and checks the
+    trace. wrap: a command that runs the program. app: another build of it.
     """
     k.start_daemon(env=env)
     trace = k.record("emit:*", channel=channel)
@@ -72,7 +78,8 @@ def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None
     events = check_counts(k, trace, sum(map(sum, counts)))
     check_values(events)
     check_order(events)
-    if not any("-s" in args for args in runs):  # one event only: the size of each record is known
+    # one kind of event only: the size of each record is known
+    if not any("-s" in args for args in runs):
         check_streams(trace, fixed(RECORD_BYTES))
     if lossless:
         equal(len(events), sum(map(sum, counts)), "events in the trace, none being discarded")
@@ -80,7 +87,10 @@ def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None
 
 
 def by_thread(events):
-    """Of the program victim: for each victim and thread the numbers of its events, in order; each event's values belong together."""
+    """
+    For the program victim: returns for each victim and thread the numbers of its events, in order.
+    Checks that each event's values belong together.
+    """
     found = collections.defaultdict(list)
     for event in events:
         victim, thread, seq, value = map(int, VICTIM.search(event.fields).groups())

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """
-Harness of the integration tests: real daemons in a private run directory, the real command line, and
-babeltrace2 as the independent reader.
+Harness of the integration tests: real daemons in a private run directory, the real command line,
+and babeltrace2 as the independent reader.
 
-A test file defines functions test_*(k), in order, and ends with kymotest.main(). Each function gets a fresh
-Kymo: its own directories and environment, nothing running. When it returns, the daemon is ended and everything it should
-have left behind is looked for: processes, descriptors, files in the run directory. Whatever a test does not finish in
-time is a failure, never a skip; what it started is killed.
+A test file defines functions test_*(k), in order, and ends with kymotest.main(). Each function gets
+a new Kymo, with its own directories and environment, and with no process running. When the function
+returns, the harness ends the daemon and looks for everything that it should have released:
+processes, descriptors, files in the run directory. A test that exceeds its time is a failure, never
+a skip; the harness kills its processes.
 
-    FILE.py [-k] [NAME...]     runs the functions whose names contain a NAME; -k keeps the directories
+    FILE.py [-k] [NAME...]     runs the functions whose names contain a NAME; -k keeps the
+                               directories
 
-By hand, the build in build/ is tested, or that in KYMO_TEST_BUILD.
+By hand, it tests the build in build/, or the build that KYMO_TEST_BUILD names.
 """
 
 import atexit
@@ -39,8 +41,9 @@ SANITIZED = os.environ.get("KYMO_TEST_SANITIZED", "") == "1"
 
 def reachable():
     """
-    Where programs are run from: the build; or, when tests run as root and other users could not reach the build (a
-    checkout in root's home), a copy of what is run, because some tests become another user.
+    Returns the directory from which programs run: the build. Some tests become another user. If
+    tests run as root and other users cannot reach the build (a checkout in root's home), it is a
+    copy of the programs.
     """
     if not BUILD.is_dir():
         sys.exit(f"nothing to test: {BUILD} is missing (set KYMO_TEST_BUILD to a build directory)")
@@ -63,11 +66,15 @@ SESSIOND = str(RUN_FROM / "src" / "sessiond" / "kymo-sessiond")
 LIBDIR = str(RUN_FROM / "src" / "tracer")
 APPS = RUN_FROM / "test" / "integration" / "apps"
 
-TIMEOUT = 180  # seconds for any one program or event, on a slow and busy machine; meson's own timeout bounds the whole file
-BUDGET = float(os.environ.get("KYMO_TEST_BUDGET", 1.5))  # seconds for each campaign by chance; `make soak` gives more
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks at a condition
+# seconds for any one program or event, on a slow and busy machine; meson's own timeout limits the
+# whole file
+TIMEOUT = 180
+# seconds for each random campaign; `make soak` gives more
+BUDGET = float(os.environ.get("KYMO_TEST_BUDGET", 1.5))
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two checks of a condition
 LEFT_IN_RUNDIR = {"lock", "state", "wake"}
-ONE_CPU = ("taskset", "-c", str(min(os.sched_getaffinity(0))))  # a command that runs another one there
+# a command that runs another one on one CPU
+ONE_CPU = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
 
 
 class Failure(Exception):
@@ -75,7 +82,9 @@ class Failure(Exception):
 
 
 class Skip(Exception):
-    """Something that the machine lacks, named: never something that went wrong."""
+    """
+    The machine lacks something, which the text names. Never raised for something that went wrong.
+    """
 
 
 def check(condition, what):
@@ -94,7 +103,7 @@ def brief(value):
 
 
 def where_different(got, wanted):
-    """The first difference of two long lists."""
+    """Returns the first difference of two long lists."""
     if not isinstance(got, list) or not isinstance(wanted, list) or len(repr(got)) <= 1000:
         return ""
     at = next((i for i, (a, b) in enumerate(zip(got, wanted)) if a != b), min(len(got), len(wanted)))
@@ -102,7 +111,10 @@ def where_different(got, wanted):
 
 
 def wait_for(condition, what, timeout=TIMEOUT):
-    """Returns the first true value of condition(); fails when there is none in time. what: text, or a function of it."""
+    """
+    Returns the first true value of condition(); fails when there is none in time. what: text, or a
+    function that returns it.
+    """
     end, pause = time.monotonic() + timeout, SHORTEST_PAUSE
     while True:
         value = condition()
@@ -115,7 +127,10 @@ def wait_for(condition, what, timeout=TIMEOUT):
 
 
 def rounds():
-    """Numbers of a campaign's rounds, where chance decides what is tested: one at least, and more until BUDGET seconds are over."""
+    """
+    Yields the numbers of a random campaign's rounds: at least one, and more until BUDGET seconds
+    are over.
+    """
     end = time.monotonic() + BUDGET
     for number in itertools.count():
         yield number
@@ -124,7 +139,7 @@ def rounds():
 
 
 def without_sanitizers(test):
-    """Marks a test that has no meaning in a build with sanitizers: it is left out there."""
+    """Marks a test that has no meaning in a build with sanitizers: it does not run there."""
     test.left_out = SANITIZED
     return test
 
@@ -135,14 +150,14 @@ def need_program(name, package):
 
 
 def need_mounts():
-    """Skips where a test cannot have a small file system of its own."""
+    """Skips the test if it cannot mount a small file system of its own."""
     can = os.geteuid() == 0 and shutil.which("unshare")
     if not can or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
         raise Skip("mounting a small file system needs root that may (in a container: --privileged)")
 
 
 def may_unshare(*options):
-    """Whether unshare with these options is allowed here."""
+    """Returns true if unshare with these options is allowed here."""
     return not subprocess.run(["unshare", *options, "true"], capture_output=True).returncode
 
 
@@ -155,14 +170,17 @@ def need_unshare(*options):
 
 
 def alive(pid):
-    """True while the process runs; a zombie does not."""
+    """Returns true while the process runs; a zombie does not run."""
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 def processes_with(variable):
-    """Processes whose environment holds NAME=VALUE: all that a test started, whoever their parent is now."""
+    """
+    Returns the processes whose environment has NAME=VALUE: all processes that a test started,
+    whatever their parent is now.
+    """
     found = []
     needle, me = variable.encode(), str(os.getpid())
     for entry in os.listdir("/proc"):
@@ -172,7 +190,7 @@ def processes_with(variable):
 
 
 def environment_of(pid):
-    """Its NAME=VALUE as bytes; none when it has ended."""
+    """Returns the NAME=VALUE strings of a process as bytes; none after it has exited."""
     try:
         fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
         with open(fd, "rb", buffering=0) as f:
@@ -182,7 +200,10 @@ def environment_of(pid):
 
 
 def descriptors(process):
-    """Number, link and stat of each descriptor of a process (or a thread: "PID/task/TID"), but for those that it closes just then."""
+    """
+    Yields number, link and stat of each descriptor of a process (or a thread: "PID/task/TID").
+    Leaves out those that it closes meanwhile.
+    """
     found = []
     for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -191,7 +212,10 @@ def descriptors(process):
 
 
 def open_fds(pid):
-    """What each descriptor of the process is open on, sorted: sockets and such without their numbers."""
+    """
+    Returns the targets of the process's descriptors, sorted: sockets and similar ones without their
+    numbers.
+    """
     return sorted(re.sub(r"\[\d+\]", "", link) for _, link, _ in descriptors(pid))
 
 
@@ -202,22 +226,22 @@ def command_of(pid):
 
 
 def children(pid, name):
-    """Processes of this name that are children of the process."""
+    """Returns the processes of this name that are children of the process."""
     found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(p) for p in found if alive(int(p)) and command_of(p).startswith(name)]
 
 
 def own_children():
-    """The test's own children, whatever their environment is."""
+    """Returns the test's own children, whatever their environment is."""
     found = []
     for task in pathlib.Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # a thread that has ended
+        with contextlib.suppress(OSError):  # a thread that has exited
             found += (task / "children").read_text().split()
     return [int(pid) for pid in found]
 
 
 def consumers(k):
-    """The consumer processes of the test's daemon."""
+    """Returns the consumer processes of the test's daemon."""
     return [pid for pid in processes_with(k.mark) if "kymo-consumerd" in command_of(pid)]
 
 
@@ -244,7 +268,10 @@ class Kymo:
     # -- the daemon
 
     def spawn_daemon(self, *args, env=None, wrap=(), collector=False):
-        """Starts kymo-sessiond in the foreground without waiting; what it says is in daemon_log(). wrap: a command that runs it."""
+        """
+        Starts kymo-sessiond in the foreground without waiting; daemon_log() has its output. wrap: a
+        command that runs it.
+        """
         args = args if collector else ("--no-collectd", *args)
         with open(self.top / "sessiond.log", "ab") as log:
             daemon = subprocess.Popen([*wrap, SESSIOND, *args], env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
@@ -253,19 +280,19 @@ class Kymo:
         return daemon
 
     def start_daemon(self, *args, env=None, collector=False, wrap=()):
-        """Starts the daemon and waits until it answers."""
+        """Starts the daemon and waits until it replies."""
         self.daemon = self.spawn_daemon(*args, env=env, collector=collector, wrap=wrap)
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the session daemon to answer")
         if self.daemon.poll() is not None:
             raise Failure(f"the session daemon ended with {self.daemon.returncode}:\n{self.daemon_log()}")
-        if collector:  # is ready, or given up, when a session has been made
+        if collector:  # when a session has been created, it is ready or has failed
             self.request(command="create", session="collector")
             self.request(command="destroy", session="collector")
         self.daemon_fds = open_fds(self.daemon.pid)
         return self.daemon
 
     def start_daemon_with_disk(self, size):
-        """A daemon that alone sees a small file system: returns the directory where that is."""
+        """Starts a daemon in a mount namespace with a small file system; returns its directory."""
         need_mounts()
         disk = self.top / "disk"
         disk.mkdir()
@@ -279,7 +306,7 @@ class Kymo:
             return False
 
     def request(self, **fields):
-        """One request over the control socket, and its reply."""
+        """Sends one request to the control socket, and returns its reply."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(TIMEOUT)
             s.connect(str(self.rundir / "control.sock"))
@@ -295,7 +322,7 @@ class Kymo:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def stop_daemon(self):
-        """Ends it in good order; fails when it does not go, or leaves something behind."""
+        """Ends the daemon with SIGTERM; fails when it does not exit, or leaves something behind."""
         daemon, self.daemon = self.daemon, None
         daemon.terminate()
         try:
@@ -309,7 +336,10 @@ class Kymo:
     # -- the command line
 
     def kymo(self, *args, status=0, env=None, **options):
-        """Runs kymo; fails when it ends with another status (None: any) or says something unexpected of itself."""
+        """
+        Runs kymo; fails if its exit status is another one (None: any), or if stderr has an
+        unexpected message.
+        """
         done = self.run([CLI, *args], status=status, env=env, **options)
         if status not in (0, None):
             lines = done.stderr.strip().splitlines()
@@ -321,7 +351,7 @@ class Kymo:
         return json.loads(done.stdout)
 
     def run(self, command, status=0, env=None, timeout=TIMEOUT, **options):
-        """Runs a program to its end, output captured."""
+        """Runs a program to its end, with its output captured."""
         command = [str(c) for c in command]
         if "input" not in options:
             options.setdefault("stdin", subprocess.DEVNULL)
@@ -336,7 +366,10 @@ class Kymo:
         return done
 
     def record(self, *rules, session="s", channel=(), start=True):
-        """Creates a session with one channel and rules (default: all events), starts it; returns the trace directory."""
+        """
+        Creates and starts a session with one channel and rules (default: all events); returns the
+        trace directory.
+        """
         out = self.traces / session
         self.kymo("create", session, "-o", out)
         if channel:
@@ -353,18 +386,21 @@ class Kymo:
         return self.run([APPS / name, *args], env=env, status=status, timeout=timeout).stdout
 
     def spawn(self, name, *args, env=None, wrap=()):
-        """Starts a program of test/integration/apps; finish() waits for it. Its stdin and stdout are pipes."""
+        """
+        Starts a program of test/integration/apps, with pipes for stdin and stdout; finish() waits
+        for it.
+        """
         app = subprocess.Popen([*wrap, str(APPS / name), *map(str, args)], env={**self.env, **(env or {})}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.started.append(app)
         return app
 
     def expect(self, app, wanted):
-        """Waits for a line that the program must say; emit -w then waits for let_go()."""
+        """Waits for a line that the program must print; emit -w then waits for let_go()."""
         equal(app.stdout.readline().strip(), wanted, f"line of {app.args}")
 
     def read_until(self, app, wanted):
-        """Passes over what the program says before a line."""
+        """Skips the program's output before a line."""
         while (line := app.stdout.readline()) != f"{wanted}\n":
             check(line, f"{app.args} ended without saying {wanted!r}")
 
@@ -416,16 +452,17 @@ class Kymo:
 # ---- reading with babeltrace2
 
 Event = collections.namedtuple("Event", "time name cpu fields")
-# An event of babeltrace2's text; a string in it may have several lines.
+# An event in babeltrace2's text; a string in it may have several lines.
 LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?([^ :\n]+:[^ \n]+): (?:\{ (?:cpu_id = (\d+))?[^}]* \}, )?"
     r"(?:\{ vpid = \d+, vtid = \d+ \}, )?\{ ?(.*?) ?\}\n(?=\[|\Z)",
     re.DOTALL | re.MULTILINE)
-# The latter where files with the first packets were removed: it cannot be told how many were lost in what is left.
+# babeltrace2 prints the second form if the files with the first packets were removed: it cannot
+# know how many events were discarded.
 DISCARDED = re.compile(r"Tracer (?:discarded (\d+)|may have discarded) events?")
 
 
 class Geometry:
-    """Where what lies in a ring set (docs/shm-abi.md); offsets in bytes."""
+    """The layout of a ring set (docs/shm-abi.md); offsets in bytes."""
 
     CONTROL, CONTROL_SIZE, ENTRY_SIZE, ROOM = 4096, 128, 64, 128
 
@@ -446,12 +483,15 @@ class Geometry:
         return self.table + ring * self.table_stride
 
     def data_of(self, ring):
-        """Where position 0 lies."""
+        """Returns the offset of position 0."""
         return self.data + ring * self.ring_size + self.ROOM
 
 
 def babeltrace(trace, *options):
-    """Text of babeltrace2 with times in nanoseconds, and the events that it said were discarded; other warnings fail."""
+    """
+    Returns babeltrace2's text with times in nanoseconds, and the number of discarded events that it
+    reported. Fails on other warnings.
+    """
     with tempfile.TemporaryFile() as out:  # a pipe costs a wake-up for each line
         done = subprocess.run(["babeltrace2", "--clock-cycles", *options, str(trace)], stdout=out, stderr=subprocess.PIPE,
             timeout=TIMEOUT * 2, env={**os.environ, "LC_ALL": "C.UTF-8"})
@@ -464,13 +504,13 @@ def babeltrace(trace, *options):
 
 
 def read_trace(trace):
-    """All events, in order of time, with their fields as text or parsed (see fields())."""
+    """Returns all events, in order of time, with their fields as text or parsed (see fields())."""
     text, discarded = babeltrace(trace)
     return events_of(text), discarded
 
 
 def events_of(text):
-    """The events of babeltrace2's text."""
+    """Returns the events of babeltrace2's text."""
     events = [Event(int(time), name, int(cpu) if cpu else None, found) for time, name, cpu, found in LINES.findall(text)]
     n_lines = text.count("\n[") + bool(text)
     check(len(events) == n_lines, lambda: f"babeltrace2 printed {n_lines} events, of which {len(events)} have the usual form: {odd_line(text)!r}")
@@ -478,7 +518,7 @@ def events_of(text):
 
 
 def odd_line(text):
-    """The first event that LINES does not match."""
+    """Returns the first event that LINES does not match."""
     end = 0
     for match in LINES.finditer(text):
         if match.start() != end:
@@ -491,12 +531,15 @@ INTEGERS = re.compile(r"(\w+) = (-?\d+)")
 
 
 def integers(event):
-    """Fields of an event that has only integers, fast."""
+    """Parses the fields of an event that has only integers, fast."""
     return {name: int(value) for name, value in INTEGERS.findall(event.fields)}
 
 
 class Values:
-    """Parses babeltrace2's text of fields: numbers, strings, arrays, structures, enumerations; a variant is a list of one."""
+    """
+    Parses babeltrace2's text of fields: numbers, strings, arrays, structures, enumerations. A
+    variant is a list of one element.
+    """
 
     ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
     NAMED = re.compile(r"\w+ = ")
@@ -583,7 +626,10 @@ class Values:
         return out
 
     def enumeration(self):
-        """( "LABEL" : container = 3 ), where <unknown> stands for no label: (label or None, number)."""
+        """
+        Parses ( "LABEL" : container = 3 ), with <unknown> if there is no label; returns (label or
+        None, number).
+        """
         label = None
         if not self.take("<unknown>"):
             self.want('"')
@@ -598,7 +644,8 @@ def fields(event):
     return Values(event.fields).fields("")
 
 
-# ---- reading packets, as docs/trace-format.md says: what babeltrace2's text does not show
+# ---- reading packets, as docs/trace-format.md describes them: babeltrace2's text does not show
+# them
 
 PACKET = struct.Struct("<I16sIQ24sQQQQQQQQQ")
 Packet = collections.namedtuple("Packet", "magic uuid stream_id instance owner pos_begin"
@@ -608,14 +655,15 @@ PACKET_MAGIC = 0xC1FC1FC1
 
 
 def streams(trace):
-    """Stream files of a trace."""
+    """Returns the stream files of a trace."""
     return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name != "metadata" and p.parent.name != "index")
 
 
 def packets(path, first=0):
     """
-    Packets of a stream file; fails unless every rule of the format about a packet's header holds. first: number of the
-    first packet; None in a file that may go on where another ended.
+    Yields the packets of a stream file. Fails unless each packet's header respects every rule of
+    the format. first: the number of the first packet; None for a file that may continue another
+    one.
     """
     data = pathlib.Path(path).read_bytes()
     offset, before = 0, None
@@ -647,7 +695,10 @@ def check_packet(path, packet, before, first):
 
 
 def records(packet, size_of, last):
-    """Records of a packet: size_of(id, payload, offset) gives a payload's bytes; last: clock of the record before, 0 for none."""
+    """
+    Yields the records of a packet. size_of(id, payload, offset) returns the number of bytes of a
+    payload. last: the clock of the previous record, 0 if there is none.
+    """
     payload, offset, n = packet.payload, 0, 0
     last = last or packet.begin
     while offset < len(payload):
@@ -672,8 +723,8 @@ def records(packet, size_of, last):
 
 def check_streams(trace, size_of=None, first=0):
     """
-    Checks every packet, and with size_of every record's clock; returns (events, discarded) of the whole trace. first: None
-    where a stream has several files.
+    Checks every packet, and with size_of the clock of every record; returns (events, discarded) of
+    the whole trace. first: None if a stream has several files.
     """
     total, lost = 0, {}
     for path in streams(trace):
@@ -693,7 +744,10 @@ def fixed(size):
 
 
 def check_counts(k, trace, emitted):
-    """Recorded + discarded is what was emitted, and the three readers agree on both; returns the events."""
+    """
+    Checks that recorded + discarded = emitted, and that the three readers agree on both; returns
+    the events.
+    """
     events, bt_discarded = read_trace(trace)
     recorded, discarded = check_streams(trace)
     equal(len(events), recorded, "events that babeltrace2 reads, against those the packets count")

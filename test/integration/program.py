@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-Traced programs that are played byte for byte, and control requests as JSON: the session daemon by its protocols alone.
+Simulated applications, and control requests as JSON, to test the session daemon through its
+protocols only.
 """
 
 import mmap
@@ -12,7 +13,8 @@ import time
 from kymotest import TIMEOUT, Geometry, check, equal
 
 HELLO, EVENTS, NEW_EVENTS, ACK, UNCOUNTED = 1, 2, 3, 4, 5
-LATE = 7  # at any time before an ACK of START: programs did not wait for a played daemon
+# sent at any time before an ACK of START: applications did not wait for a simulated daemon
+LATE = 7
 QUERY, RING_SET, MAP, UNMAP, START, STOP, DROP, DONE, CONTEXTS, FILTERS, STATEDUMP = range(16, 27)
 CAP_RSEQ, CAP_TSC = 1, 2
 UINT, STRING = 2, 6
@@ -29,7 +31,7 @@ def blob(b):
 
 
 def description(name, *fields, provider="shop", level=13):
-    """Fields: (kind, size, name)."""
+    """Encodes a description. Fields: (kind, size, name)."""
     out = text(provider) + text(name) + struct.pack("<iI", level, len(fields))
     for kind, size, field in fields:
         out += blob(struct.pack("<BBBBI", kind, 0, size, 0, 0) + text(field))
@@ -42,7 +44,7 @@ EMPTY = description("empty")
 
 
 def map_entries(payload):
-    """Of MAP: the set's number, and the identifier of each event."""
+    """Decodes MAP: the set's number, and the identifier of each event."""
     number, n, _ = struct.unpack_from("<III", payload)
     mapped, at = {}, 12
     for _ in range(n):
@@ -53,11 +55,15 @@ def map_entries(payload):
 
 
 class Program:
-    """A traced program without a tracer: its events are descriptions, and it says only what it is told to."""
+    """
+    An application without a tracer: its events are descriptions, and it sends only the messages
+    that the test requests.
+    """
 
     def __init__(self, k, *events, caps=CAP_RSEQ | CAP_TSC, name="prog", hello=True, version=2, process=0, more=b""):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(str(k.rundir / "app.sock"))  # which waits while the daemon's queue is full
+        # this call waits while the daemon's queue is full
+        self.socket.connect(str(k.rundir / "app.sock"))
         self.socket.settimeout(TIMEOUT)
         self.events = list(events)
         self.fds = {}
@@ -70,7 +76,9 @@ class Program:
         self.socket.send(struct.pack("<IHH", len(payload) + 8, kind, 0) + payload)
 
     def receive(self):
-        """The next message: (type, payload); None when the daemon has hung up."""
+        """
+        Returns the next message: (type, payload); None when the daemon has closed the connection.
+        """
         data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
         if not data:
             return None
@@ -99,7 +107,7 @@ class Program:
         return number, n
 
     def answer(self, number, *indexes):
-        """All events, or those of these indexes, match."""
+        """Replies that all events, or those with these indexes, match."""
         indexes = indexes or range(len(self.events))
         entries = b"".join(struct.pack("<I", i) + blob(self.events[i]) for i in indexes)
         self.send(EVENTS, struct.pack("<III", number, 0, len(indexes)) + blob(entries))
@@ -113,7 +121,9 @@ class Program:
         return number
 
     def serve(self):
-        """As a well-behaved program: answers until the daemon says DONE; returns what was mapped."""
+        """
+        Behaves as an application: replies until the daemon sends DONE; returns what was mapped.
+        """
         mapped = {}
         while True:
             kind, payload = self.receive()
@@ -127,7 +137,7 @@ class Program:
                 return mapped
 
     def record(self, number, identifier, payload):
-        """Publishes a record in ring 0 of the set, as docs/shm-abi.md says."""
+        """Publishes a record in ring 0 of the set, as docs/shm-abi.md describes."""
         geometry = self.geometry[number]
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         record = struct.pack("<BIQ", 31, identifier, now) + payload
@@ -147,7 +157,7 @@ class Program:
 
 
 def ask(k, command, **parameters):
-    """A request that must succeed."""
+    """Sends a request that must succeed."""
     reply = k.request(command=command, **parameters)
     check(reply["ok"], f"{command}: {reply}")
     return reply
@@ -159,7 +169,10 @@ def refused(k, code, words, **request):
 
 
 class Daemon:
-    """A session daemon without sessions: its run directory, and a socket where programs connect. Used in `with`."""
+    """
+    A session daemon without sessions: its run directory, and a socket to which applications
+    connect. Used in `with`.
+    """
 
     def __init__(self, k, n_active=1, fifo=True, backlog=64):
         self.rundir = k.rundir
@@ -177,7 +190,7 @@ class Daemon:
         (self.rundir / "state").write_bytes(struct.pack("<IIIIQ", 0x54534B59, 24, os.getpid(), n_active, progress))
 
     def accept(self):
-        """The next program: its connection, and what it said of itself."""
+        """Accepts the next application: returns its connection, and its registration."""
         peer = Peer(self.listener.accept()[0])
         peer.hello = peer.expect(HELLO)
         return peer
@@ -190,7 +203,7 @@ class Daemon:
 
 
 class Peer:
-    """The daemon's end of a program's connection."""
+    """The daemon's end of an application's connection."""
 
     def __init__(self, connection):
         self.socket = connection
@@ -208,7 +221,7 @@ class Peer:
         return data[8:]
 
     def order(self, kind, number, more=b""):
-        """START, STOP or DROP; returns the status in the ACK."""
+        """Sends START, STOP or DROP; returns the status in the ACK."""
         self.send(kind, struct.pack("<II", 77, number) + more)
         cookie, status = struct.unpack("<Ii", self.expect(ACK))
         equal(cookie, 77, "cookie of an ACK")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Events that wait for room, in programs that allow it: none is lost while the consumer is slow or stopped, what waits too long is
-counted, and whoever ends the recording ends the waiting.
+Events that wait for space, in applications that allow it. No event is lost while the consumer is
+slow or stopped. An event that waits too long is counted as discarded. The wait ends when the
+recording ends.
 """
 
 import os
@@ -20,7 +21,9 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 def waits(app):
-    """The emitting thread sleeps again and again, which it does for no other reason."""
+    """
+    Returns true if the emitting thread sleeps again and again: it does so for no other reason.
+    """
     for status in pathlib.Path(f"/proc/{app.pid}/task").glob("*/status"):
         lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
         if not lines["Name"].startswith("kymo-") and int(lines["voluntary_ctxt_switches"]) > 20:
@@ -29,7 +32,10 @@ def waits(app):
 
 
 def begin(k, timeout, n, env=None):
-    """A session whose consumer is stopped, and a program that emits more than its buffers hold."""
+    """
+    Starts a session whose consumer is stopped, and an application that emits more events than its
+    buffers hold.
+    """
     k.start_daemon()
     out = k.record("emit:*", channel=(*SMALL, f"--blocking-timeout={timeout}"))
     consumer, = consumers(k)
@@ -41,19 +47,21 @@ RUNS = [["-t", "4", "-n", 20000 // SCALE, "-m"], ["-n", 20000 // SCALE, "-s", "5
 
 
 def test_lossless(k):
-    """Threads and their signal handlers on all CPUs, into buffers that are always full."""
+    """Threads and their signal handlers, on all CPUs, write into buffers that are always full."""
     run_exact(k, RUNS, channel=(*SMALL, "--blocking-timeout=inf"), env=ALLOWED)
 
 
 def test_lossless_without_rseq(k):
-    """A handler cannot wait for the record that it interrupted: that one is counted."""
+    """
+    A handler cannot wait for the record that it interrupted: its event is counted as discarded.
+    """
     env = {**ALLOWED, **WITHOUT_RSEQ}
     _, events, counts = run_exact(k, RUNS, channel=(*SMALL, "--blocking-timeout=inf"), env=env, lossless=False)
     equal(sum(e.name == "emit:record" for e in events), sum(n for n, _ in counts), "recorded by threads")
 
 
 def test_slow_consumer(k, env=None):
-    """As long as it is stopped, and no longer."""
+    """The application waits as long as the consumer is stopped, and no longer."""
     out, consumer, app = begin(k, "inf", 3000, env={**ALLOWED, **(env or {})})
     for _ in range(3):
         wait_for(lambda: waits(app), "the program to wait")
@@ -73,7 +81,7 @@ def test_slow_consumer_without_rseq(k):
 
 
 def test_timeout(k, env=None):
-    """Each event that finds no room waits for its time, and is counted."""
+    """Each event that finds no space waits for its timeout, and is then counted."""
     begun = time.monotonic()
     out, consumer, app = begin(k, "2ms", 400, env={**ALLOWED, **(env or {})})
     total = sum(emitted(k.finish(app)))
@@ -89,7 +97,7 @@ def test_timeout_without_rseq(k):
 
 
 def test_not_allowed(k):
-    """Without a word in their environment programs never wait, and status names them."""
+    """Without the variable in their environment, applications never wait, and status names them."""
     for n, env in enumerate((None, {"KYMO_ALLOW_BLOCKING": "0"}, {"KYMO_ALLOW_BLOCKING": ""})):
         if not n:
             out, consumer, app = begin(k, "inf", 1000)
@@ -110,7 +118,10 @@ def test_not_allowed(k):
 
 
 def end_of_waiting(k, order, env=None):
-    """The program waits; order ends that, though the consumer is stopped: one event had waited, and is counted."""
+    """
+    The application waits. `order` ends the wait although the consumer is stopped: one event had
+    waited, and is counted.
+    """
     out, consumer, app = begin(k, "inf", 1000, env={**ALLOWED, **(env or {})})
     wait_for(lambda: waits(app), "the program to wait")
     order()
@@ -145,14 +156,14 @@ def test_disabling_ends_waiting(k):
 
 
 def test_set_ends_waiting(k):
-    """From then on the program discards what it has no room for."""
+    """From now on the application discards the events for which there is no space."""
     out, total = end_of_waiting(k, lambda: k.kymo("set", "blocking-timeout=0"))
     k.kymo("stop")
     check_counts(k, out, total)
 
 
 def test_set_begins_waiting(k):
-    """A program that has the buffers already is told."""
+    """An application that has the buffers already is notified."""
     k.start_daemon()
     out = k.record("emit:*", channel=SMALL)
     app = k.spawn("emit", "-w", "-n", 3000, env=ALLOWED, wrap=ONE_CPU)
@@ -171,7 +182,10 @@ def test_set_begins_waiting(k):
 
 
 def test_death_of_the_daemon_ends_waiting(k):
-    """Recording goes on without it; who has waited in vain is the last one, until a successor says otherwise."""
+    """
+    Recording continues without the daemon. After one event has waited in vain, the application does
+    not wait again, until a successor enables it.
+    """
     def kill():
         k.daemon.kill()
         k.daemon.wait()
@@ -185,7 +199,10 @@ def test_death_of_the_daemon_ends_waiting(k):
 
 
 def test_killed_while_waiting(k):
-    """Who is killed meanwhile leaves what was recorded, and does not count what it had in hand."""
+    """
+    An application that is killed while it waits leaves its recorded events, and does not count the
+    event that waits.
+    """
     out, consumer, app = begin(k, "inf", 1000, env=ALLOWED)
     wait_for(lambda: waits(app), "the program to wait")
     app.kill()
@@ -197,7 +214,10 @@ def test_killed_while_waiting(k):
 
 
 def test_fork_while_waiting(k, env=None):
-    """A signal handler forks on top of an event that waits: it is the parent's, and the child records what comes behind."""
+    """
+    A signal handler forks while an event waits. The event is the parent's, and the child records
+    what follows.
+    """
     k.start_daemon()
     out = k.record("waits:*", channel=(*SMALL, "--blocking-timeout=inf"))
     consumer, = consumers(k)
@@ -209,7 +229,8 @@ def test_fork_while_waiting(k, env=None):
     wait_for(lambda: len([p for p in kymotest.processes_with(k.mark) if "apps/waits" in kymotest.command_of(p)]) > 1,
         "a child")
     os.kill(consumer, signal.SIGCONT)
-    total = sum(int(line) for line in k.finish(app).splitlines() if line.isdigit())  # not what sanitizers say
+    # ignores the output of sanitizers
+    total = sum(int(line) for line in k.finish(app).splitlines() if line.isdigit())
     k.kymo("destroy")
     check_counts(k, out, total)
 

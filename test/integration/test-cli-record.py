@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kymo record: the command runs as if the shell had started it, whatever becomes of the tracing; nothing is left behind."""
+"""
+kymo record runs the command as if the shell had started it, whatever happens to the tracing, and
+leaves nothing behind.
+"""
 
 import contextlib
 import fcntl
@@ -17,8 +20,8 @@ import time
 import kymotest
 from kymotest import CLI, Failure, alive, check, equal, processes_with, read_trace, wait_for
 
-# Says each signal it gets; ends with a line on stdin, or on SIGTERM.
-# os.write, not print: a signal that comes while print still works may not print.
+# Prints each signal that it receives; exits after a line on stdin, or on SIGTERM. It uses os.write:
+# print cannot be called while a signal interrupts another print.
 SIGNALS = r"""
 import os, signal, sys
 def say(*words):
@@ -38,7 +41,9 @@ say("counts", sum(count.values()))
 
 
 def places(k):
-    """Run directories go below k.top, so that what is left can be seen."""
+    """
+    Sets the environment so that run directories are below k.top, where the test finds what is left.
+    """
     tmp = k.top / "tmp"
     tmp.mkdir(exist_ok=True)
     k.env["TMPDIR"] = str(tmp)
@@ -69,7 +74,7 @@ def one_line(done, *words):
 
 
 def private_daemon(k):
-    """Process of the session daemon of a recording that goes on."""
+    """Returns the process of the session daemon of a running recording."""
     found = [p for p in processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)]
     return found[0] if found else None
 
@@ -109,7 +114,7 @@ def test_json(k):
 
 
 def test_blocking(k):
-    """--blocking-timeout: the command waits for room, without being told anything else."""
+    """--blocking-timeout: the command waits for space, with no other option."""
     for options, lossless in ((("--blocking-timeout=inf",), True), ((), False)):
         out = k.top / f"out-{lossless}"
         done = record(k, "--json", "-o", out, "--subbuf-size=4K", "--num-subbuf=2", *options, "--", kymotest.APPS / "emit", "-n", 20000)
@@ -127,7 +132,7 @@ def test_no_summary(k):
 
 
 def test_nothing(k):
-    """No event at all is explained."""
+    """The command explains why it recorded no event."""
     done = record(k, "true")
     check("0 events recorded" in done.stderr and "--with=libc" in done.stderr, f"program without events: {done.stderr}")
     done = record(k, "-e", "no:thing", kymotest.APPS / "emit", "-n", 3)
@@ -153,7 +158,10 @@ def test_exit_status(k):
 
 
 def test_killed(k):
-    """A command that dies by a signal: so do we, so that the shell sees it; and the trace is complete."""
+    """
+    If a signal kills the command, kymo record ends by the same signal, so that the shell sees it;
+    and the trace is complete.
+    """
     out = k.top / "out"
     script = f'{kymotest.APPS}/emit -n 50 >&2; kill -{int(signal.SIGKILL)} $$'
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
@@ -163,7 +171,7 @@ def test_killed(k):
 
 
 def test_descriptors(k):
-    """The command has the descriptors we were started with, and no others."""
+    """The command has the descriptors that kymo record was started with, and no others."""
     listing = record(k, "--no-summary", "ls", "-l", "/proc/self/fd", input="x").stdout
     numbers = sorted(int(n) for n in re.findall(r" (\d+) -> ", listing))
     equal(numbers, [0, 1, 2, 3], "descriptors (3 is the listing's own)")
@@ -175,7 +183,10 @@ def test_descriptors(k):
 
 
 def test_nobody_listens(k):
-    """Our summary goes nowhere: that is no reason to die of it. The command still gets SIGPIPE as it would."""
+    """
+    kymo record does not die when it writes its summary to a closed pipe. The command still gets
+    SIGPIPE as usual.
+    """
     tmp = places(k)
     reader, writer = os.pipe()
     os.close(reader)
@@ -188,7 +199,10 @@ def test_nobody_listens(k):
 
 
 def test_owner(k):
-    """Events name their process and thread, unless told otherwise; threads' buffers do so themselves."""
+    """
+    Events name their process and thread, unless an option disables it; buffers for threads do so
+    themselves.
+    """
     emit = kymotest.APPS / "emit"
     command = ("sh", "-c", f"{emit} -n 5 -t 2 >/dev/null & {emit} -n 5 -t 2; wait")
 
@@ -206,7 +220,7 @@ def test_owner(k):
 
 
 def test_absolute_clock(k):
-    """Traces of two boots are read together where both say that they can be."""
+    """A reader merges the traces of two boots if both have an absolute clock."""
     for options in (("--absolute-clock",), ()):
         traces = [k.top / f"{name}{len(options)}" for name in "ab"]
         for trace in traces:
@@ -219,7 +233,7 @@ def test_absolute_clock(k):
 
 
 def test_refused(k):
-    """What cannot be recorded is not run."""
+    """kymo record does not run a command that it cannot record."""
     out = k.top / "there"
     out.mkdir()
     (out / "file").write_text("")
@@ -233,7 +247,7 @@ def test_refused(k):
 
 
 def test_signals_sent(k):
-    """What another process sends to us reaches the command, once."""
+    """A signal that another process sends to kymo record reaches the command, once."""
     p = start(k, "--no-summary", sys.executable, "-c", SIGNALS)
     equal(p.stdout.readline(), "ready\n", "first line")
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
@@ -268,7 +282,7 @@ class Terminal:
         os.write(self.master, text)
 
     def close(self):
-        """Waits for the end, and takes what was written until then."""
+        """Waits for the end, and returns the output until then."""
         with contextlib.suppress(OSError):
             while text := os.read(self.master, 4096):
                 self.text += text.decode(errors="replace")
@@ -278,7 +292,10 @@ class Terminal:
 
 
 def test_terminal(k):
-    """Control-C and control-\\ reach the command once each, and end neither us nor the daemon."""
+    """
+    Control-C and control-\\ reach the command once each, and end neither kymo record nor the
+    daemon.
+    """
     t = Terminal(k, CLI, "record", "--no-summary", sys.executable, "-c", """import signal
 wanted = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}
 signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
@@ -287,7 +304,7 @@ while (number := signal.sigwait(wanted)) != signal.SIGTERM:
     print("got", int(number), flush=True)""")
     t.wait_text("ready")
     command = next(p for p in processes_with(k.mark) if "sigwait" in kymotest.command_of(p))
-    # a second, needless signal merges with the first one if it is early: hence many
+    # a second, redundant signal merges with the first one if it arrives early: hence many attempts
     for n in range(1, 31):
         t.type(b"\x03")
         t.wait_text("got 2", times=n)
@@ -300,7 +317,7 @@ while (number := signal.sigwait(wanted)) != signal.SIGTERM:
 
 
 def test_suspend(k):
-    """A command that stops itself gives the terminal back to its shell, and goes on with it."""
+    """A command that stops itself returns the terminal to its shell, and continues with it."""
     shell = "set -m; trap 'echo cont' CONT; \"$0\" record --no-summary sh -c 'kill -STOP $$; echo again'; echo stopped $?; fg; echo done $?"
     t = Terminal(k, "/bin/sh", "-c", shell, CLI)
     t.wait_text(f"stopped {128 + signal.SIGSTOP}")
@@ -310,13 +327,13 @@ def test_suspend(k):
 
 
 def test_left_behind(k):
-    """Programs that outlive the command are told of, and unharmed."""
+    """kymo record reports programs that outlive the command, and does not harm them."""
     out = k.top / "out"
     fifo = k.top / "fifo"
     os.mkfifo(fifo)
     emit = kymotest.APPS / "emit"
     places(k)
-    # the command ends once the program behind it has registered and says "ready"
+    # the command ends after the program that it starts has registered and printed "ready"
     script = f'"{emit}" -w -n 10 <"{fifo}" >"{k.top}/said" 2>&1 & exec 3>"{fifo}"; until grep -q ready "{k.top}/said"; do :; done'
     holder = os.open(fifo, os.O_RDWR)
     done = k.run([CLI, "record", "-o", out, "sh", "-c", script])
@@ -330,7 +347,7 @@ def test_left_behind(k):
 
 
 def test_daemon_killed(k):
-    """The daemon dies: the command goes on, and we say so."""
+    """The daemon dies: the command continues, and kymo record reports it."""
     p = start(k, "sh", "-c", "echo ready; read x; echo went on; exit 3")
     equal(p.stdout.readline(), "ready\n", "first line")
     os.kill(private_daemon(k), signal.SIGKILL)
@@ -341,7 +358,9 @@ def test_daemon_killed(k):
 
 
 def test_we_are_killed(k):
-    """We are killed: the daemon completes the trace and ends, the command goes on."""
+    """
+    kymo record is killed: the daemon completes the trace and exits, and the command continues.
+    """
     out = k.top / "out"
     p = start(k, "-o", out, "sh", "-c", f"'{kymotest.APPS}/emit' -n 30; echo ready; read x; echo went on > '{k.top}/went-on'")
     wait_for(lambda: p.stdout.readline() == "ready\n", "the command to be ready")
@@ -356,7 +375,7 @@ def test_we_are_killed(k):
 
 
 def abandon(k):
-    """A recording that is killed altogether: returns the directory that it leaves."""
+    """Kills all processes of a recording; returns the directory that it leaves."""
     before = set(places(k).iterdir())
     p = start(k, "-o", k.top / f"killed-{len(before)}", "sh", "-c", "echo ready; read x")
     equal(p.stdout.readline(), "ready\n", "first line")
@@ -370,13 +389,13 @@ def abandon(k):
 
 
 def test_run_directories_of_killed_ones(k):
-    """The next recording removes what killed ones have left, and nothing else."""
+    """The next recording removes what killed recordings have left, and nothing else."""
     tmp = places(k)
     alive_one = start(k, "-o", k.top / "alive", "sh", "-c", f"echo ready; read x; '{kymotest.APPS}/emit' -n 30")
     equal(alive_one.stdout.readline(), "ready\n", "first line")
     left = abandon(k)
     check((left / "lock").exists(), "nothing was left behind")
-    started = tmp / "kymo-record-begun0"  # its maker was killed before there was a daemon
+    started = tmp / "kymo-record-begun0"  # its creator was killed before it started a daemon
     started.mkdir(0o700)
 
     mine = tmp / "kymo-record-mytrac"
@@ -416,7 +435,10 @@ def test_run_directories_of_killed_ones(k):
 
 
 def test_at_once(k):
-    """Of recordings that begin at the same moment none takes another's directory for one that is left."""
+    """
+    If recordings start at the same moment, none of them removes the directory of another as a
+    leftover.
+    """
     for _ in range(4):
         for p in [start(k, "-o", k.top / f"t{i}", "true") for i in range(16)]:
             errors = p.communicate(timeout=kymotest.TIMEOUT)[1]
@@ -426,7 +448,10 @@ def test_at_once(k):
 
 
 def test_interrupted(k):
-    """A signal at any moment: the command never runs, or gets it; we end by it, and leave nothing."""
+    """
+    A signal at any moment: either the command never runs, or it receives the signal; kymo record
+    ends by it, and leaves nothing.
+    """
     for delay_ms in (0, 1, 2, 5, 10, 20, 50):
         p = start(k, "--no-summary", "sleep", 1000)
         time.sleep(delay_ms / 1000)
@@ -438,7 +463,7 @@ def test_interrupted(k):
 
 
 def test_blocked_signals(k):
-    """Signals that our caller blocks stay blocked, for the command too."""
+    """Signals that the caller blocks stay blocked, for the command too."""
     mark = k.top / "ran"
     places(k)
     script = """import os, signal, sys

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command line: help, JSON, default names and places, a daemon on demand, and what it tells about sessions and programs."""
+"""
+The command line: help, JSON, default names and places, a daemon on demand, and its output about
+sessions and applications.
+"""
 
 import json
 import os
@@ -52,7 +55,7 @@ def test_suggestions(k):
 
 
 def test_usage_is_2(k):
-    """Exit status 2 and code "usage" go together, whoever finds the mistake."""
+    """Exit status 2 and code "usage" always occur together, whichever part finds the mistake."""
     k.start_daemon()
     k.kymo("create", "s", "--no-output")
     for args in (("enable-event", "a", "-l", "LOUD"), ("enable-event", "a:b", "-f", "a &&"), ("enable-channel", "c", "--switch-timer=-1"),
@@ -64,7 +67,7 @@ def test_usage_is_2(k):
 
 
 def test_names_of_lttng(k):
-    """Options that are there under another name are taken by lttng's."""
+    """The names of lttng's options work for options that have another name in Kymo."""
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     k.kymo("enable-channel", "-u", "a", "--buffers-pid", "-C", "1M", "-W", "3")
@@ -98,7 +101,7 @@ def test_in_front(k):
 
 
 def test_exchange_a_filter(k):
-    """Rules of one text are told apart by their filters."""
+    """Filters distinguish rules that have the same pattern."""
     k.start_daemon()
     trace = k.record("none:such")
     for text in ("i < 5", "i >= 5"):
@@ -111,7 +114,7 @@ def test_exchange_a_filter(k):
 
 
 def test_no_daemon(k):
-    """Nothing to list is an answer; anything else is not."""
+    """Without a daemon, "nothing to list" is a success; any other command fails."""
     check("no session daemon" in k.kymo("list").stdout, "list")
     check("no session daemon" in k.kymo("list", "-u").stdout, "list -u")
     equal(k.kymo_json("list")["sessions"], [], "list --json")
@@ -120,7 +123,10 @@ def test_no_daemon(k):
 
 
 def test_on_demand(k):
-    """create starts a daemon that outlives it, and keeps none of its descriptors (run() waits for their end)."""
+    """
+    create starts a daemon that outlives it, and that keeps none of its descriptors (run() waits
+    until all are closed).
+    """
     done = k.kymo("create")
     found = re.search(r"'(auto-\d{8}-\d{6})' created: its trace goes to (\S+)", done.stdout)
     check(found, f"create said {done.stdout!r}")
@@ -135,7 +141,7 @@ def test_on_demand(k):
 
 
 def test_daemon_cannot_start(k):
-    """One line says why."""
+    """One line gives the reason."""
     k.rundir.write_text("")
     text = k.kymo("create", status=1).stderr
     check("did not start" in text and str(k.rundir) in text, f"create said {text!r}")
@@ -151,7 +157,7 @@ def test_refused_output(k):
 
 
 def test_json(k):
-    """One object from each command, wherever --json stands."""
+    """Each command prints one object, wherever --json is on the command line."""
     k.start_daemon()
     equal(one_object(k.kymo("create", "s", "--json").stdout)["session"]["name"], "s", "create")
     equal(one_object(k.kymo("--json", "enable-channel", "a,b").stdout)["channels"][1]["name"], "b", "enable-channel")
@@ -166,7 +172,7 @@ def test_json(k):
 
 
 def test_session(k):
-    """What list and status say of a session, its channels, rules and programs."""
+    """The output of list and status about a session, its channels, rules and applications."""
     k.start_daemon()
     app = waiting_app(k)
     k.kymo("create", "s", "-o", k.traces / "s")
@@ -196,7 +202,7 @@ def test_programs(k):
 
 
 def test_nothing_matches(k):
-    """A rule that matches nothing explains itself."""
+    """A rule that matches nothing explains why."""
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     text = k.kymo("enable-event", "emit:recrod").stdout
@@ -214,7 +220,10 @@ def test_nothing_matches(k):
 
 
 def test_form_of_names(k):
-    """A pattern that can match nothing is told apart from one that nothing matches yet; the collector is no program of the user's."""
+    """
+    The warning differs for a pattern that can match nothing, and for one that nothing matches yet.
+    The collector is not one of the user's applications.
+    """
     k.start_daemon(collector=True)
     k.kymo("create", "s", "-o", k.traces / "s")
     check("events are called PROVIDER:NAME, all of a provider 'hello:*'" in k.kymo("enable-event", "hello").stdout, "no provider")
@@ -226,7 +235,10 @@ def test_form_of_names(k):
 
 
 def test_no_place(k):
-    """Where no trace can be, the place is named, and what to do; no daemon is started for nothing."""
+    """
+    If a trace cannot be created, the message names the place and the remedy; no daemon is started
+    in vain.
+    """
     k.env["KYMO_HOME"] = "/proc/nowhere"
     for command in (["create"], ["record", "true"]):
         text = k.kymo(*command, status=1).stderr
@@ -235,7 +247,7 @@ def test_no_place(k):
 
 
 def test_losses(k):
-    """What was discarded is said, with what to do."""
+    """The command reports discarded events, with the remedy."""
     k.start_daemon()
     k.record(channel=("--subbuf-size=4K", "--num-subbuf=2"))
     k.app("emit", "-n", 100000)
@@ -260,7 +272,10 @@ def test_selection(k):
 
 
 def test_session_name(k):
-    """Commands about a session take its name with and without -s, and not twice, nor with --all."""
+    """
+    Commands for a session accept its name with and without -s, but not twice, and not together with
+    --all.
+    """
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     k.kymo("create", "current", "-o", k.traces / "current")

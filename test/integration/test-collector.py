@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The collector of system state: its life beside the session daemon's, and the virtual machines of KVM."""
+"""
+The collector of system state: its lifetime, which follows the session daemon's, and the virtual
+machines of KVM.
+"""
 
 import collections
 import contextlib
@@ -40,7 +43,7 @@ def need_kvm():
 
 
 def collectors(pid):
-    """The children of the process that are one."""
+    """Returns the process's children that are collectors."""
     return kymotest.children(pid, "kymo-collectd")
 
 
@@ -49,7 +52,7 @@ def collector_of(k):
 
 
 def libexec(k, script=None):
-    """A directory with the consumer, and a collector that is this shell script."""
+    """Creates a directory with the consumer, and with this shell script as the collector."""
     directory = k.top / "libexec"
     directory.mkdir()
     (directory / "kymo-consumerd").symlink_to(CONSUMERD)
@@ -60,7 +63,7 @@ def libexec(k, script=None):
 
 
 def told(trace, name):
-    """The fields of all events of this name."""
+    """Returns the fields of all events of this name."""
     return [fields(e) for e in read_trace(trace)[0] if e.name == name]
 
 
@@ -78,7 +81,7 @@ def recorded(k, session="s"):
     return k.request(command="status", session=session)["session"]["recorded"]
 
 
-# ---- its life
+# ---- its lifetime
 
 
 def test_child_of_the_daemon(k):
@@ -92,7 +95,10 @@ def test_child_of_the_daemon(k):
 
 
 def test_daemonized(k):
-    """In the background, started by 'kymo create': the collector is the daemon's child, and has registered when create returns."""
+    """
+    'kymo create' starts the daemon in the background: the collector is the daemon's child, and has
+    registered when create returns.
+    """
     need_collector()
     k.kymo("create", "s", "-o", k.traces / "s")
     daemon = k.request(command="hello")["pid"]
@@ -106,7 +112,7 @@ def test_daemonized(k):
 
 
 def test_none(k):
-    """--no-collectd; and 'kymo record' is not kept waiting for one."""
+    """--no-collectd; and 'kymo record' does not wait for a collector."""
     k.start_daemon("--no-collectd", collector=True)
     equal(collectors(k.daemon.pid), [], "collectors")
     done = k.run([CLI, "record", "-o", k.top / "t", "--", "sh", "-c", "ps -e -o args | grep kymo-collect[d]; true"])
@@ -117,7 +123,10 @@ def test_none(k):
 
 
 def test_create_is_held(k):
-    """Until it is ready: meanwhile the daemon serves others, and 'create' of a client that goes away is done all the same."""
+    """
+    'create' waits until the collector is ready. Meanwhile the daemon serves others. If the client
+    disconnects, its 'create' is executed all the same.
+    """
     need_collector()
     go = k.top / "go"
     os.mkfifo(go)
@@ -140,7 +149,10 @@ def test_create_is_held(k):
 
 
 def test_failure(k):
-    """It cannot start: sessions do without it, whoever makes one is told, and it is tried again, less and less often."""
+    """
+    The collector cannot start. Sessions work without it, the user who creates one is informed, and
+    the daemon tries again, less and less often.
+    """
     k.daemon = k.spawn_daemon(env=libexec(k, f"date +%s.%N >>{k.top}/tries; exit 3"), collector=True)
     wait_for(k.answers, "the daemon")
     said = k.kymo("create", "s", "-o", k.traces / "s").stdout
@@ -153,7 +165,7 @@ def test_failure(k):
 
 
 def test_missing(k):
-    """Said once."""
+    """The daemon reports it once."""
     k.daemon = k.spawn_daemon(env=libexec(k), collector=True)
     wait_for(k.answers, "the daemon")
     equal(k.kymo("create", "s", "-o", k.traces / "s").stdout.count("note"), 0, "notes")
@@ -162,7 +174,10 @@ def test_missing(k):
 
 
 def test_restart(k):
-    """It is killed: another one comes, and tells the sessions that record what there is."""
+    """
+    The collector is killed: a new one starts, and records its state dump in the sessions that
+    record.
+    """
     need_collector()
     k.start_daemon(collector=True)
     trace = k.record("kymo_vm:*")
@@ -177,7 +192,7 @@ def test_restart(k):
 
 
 def test_by_hand(k):
-    """Started wrongly it says how it is started."""
+    """If it is started by hand, it explains how it is started."""
     need_collector()
     done = k.run([COLLECTD], status=2)
     check("FIFO" in done.stderr, done.stderr)
@@ -187,24 +202,29 @@ def test_by_hand(k):
 
 
 def switches(pids):
-    """How often each thread of the processes has slept."""
+    """Counts how often each thread of the processes has slept."""
     return {(p, t): status_of(p, "voluntary_ctxt_switches", t)[0] for p in pids for t in os.listdir(f"/proc/{p}/task")}
 
 
 def test_idle(k):
-    """Nothing happens: nothing runs, neither in the collector nor in the daemon nor in a program that could be traced; also after a session."""
+    """
+    If nothing happens, nothing runs: not in the collector, the daemon, or a program that could be
+    traced; also after a session.
+    """
     need_collector()
     k.start_daemon(collector=True)
-    app = k.spawn("emit", "-w", "-n", 1, env={"KYMO_RUNDIR_ONLY": "1"})  # not looking for a daemon of root's that never ran
+    # does not look for a daemon of root's that never ran
+    app = k.spawn("emit", "-w", "-n", 1, env={"KYMO_RUNDIR_ONLY": "1"})
     k.expect(app, "ready")
     k.record("*", "kymo_*")
     k.kymo("destroy", "s")
     pids = [k.daemon.pid, collector_of(k), app.pid]
-    check(len(switches(pids)) >= 6, f"threads: {switches(pids)}")  # the daemon's, the collector's three, the program's two
+    # the daemon's, three of the collector, two of the program
+    check(len(switches(pids)) >= 6, f"threads: {switches(pids)}")
 
     def quiet():
         before = switches(pids)
-        time.sleep(2)  # in which something would happen
+        time.sleep(2)  # long enough for a periodic task to run
         return switches(pids) == before
 
     wait_for(quiet, "two seconds in which no thread wakes up")
@@ -213,7 +233,9 @@ def test_idle(k):
 
 
 def test_left_out(k):
-    """What is switched off is not there, neither its state nor its events; a wrong name is refused."""
+    """
+    A part that is switched off records neither its state nor its events; a wrong name is refused.
+    """
     need_collector()
     k.start_daemon("--no-collectd=vm,mount", collector=True)
     trace = k.record("kymo_*")
@@ -227,7 +249,7 @@ def test_left_out(k):
 
 
 def test_left_out_wrongly(k):
-    """Who makes a session is told what is wrong with the daemon's option."""
+    """A user who creates a session gets the message about the daemon's wrong option."""
     need_collector()
     k.start_daemon("--no-collectd=vm,mounts", collector=True)
     said = k.kymo("create", "s", "-o", k.traces / "s").stdout
@@ -235,7 +257,7 @@ def test_left_out_wrongly(k):
 
 
 def test_not_wanted(k):
-    """A session is told what its rules want: each event alone."""
+    """A session records only what its rules match: each event alone."""
     need_collector()
     k.start_daemon(collector=True)
     for provider, events in sorted(STATE.items()):
@@ -251,7 +273,7 @@ def test_not_wanted(k):
 
 
 def test_no_work(k):
-    """Nothing is read for those whose events no session records."""
+    """The collector reads nothing for events that no session records."""
     need_collector()
     k.start_daemon(collector=True)
     collector = collector_of(k)
@@ -285,9 +307,13 @@ def end(k, app):
 
 
 def test_guests(k):
-    """Those that run are told to the session that asks: their names, machines and virtual CPUs."""
+    """
+    The running machines are recorded in a session when it starts: their names, machine types and
+    virtual CPUs.
+    """
     need_kvm()
-    app = machines(k, 2, 3, 0, "-uuid", UUID, "-name", "guest=web,debug-threads=on")  # before the collector
+    # it runs before the collector
+    app = machines(k, 2, 3, 0, "-uuid", UUID, "-name", "guest=web,debug-threads=on")
     k.start_daemon(collector=True)
     first = k.record("kymo_vm:*", session="first")
     other = machines(k, 1, 1, 0, "--id", "tiny")
@@ -309,7 +335,7 @@ def test_guests(k):
 
 
 def test_qemu(k):
-    """A real guest, which runs its firmware: made, told, gone."""
+    """A real guest, which runs its firmware: created, recorded, ended."""
     need_kvm()
     need_program("qemu-system-x86_64", "qemu-system-x86")
     k.start_daemon(collector=True)
@@ -338,7 +364,10 @@ def test_qemu(k):
 
 
 def test_named_only(k):
-    """'*' stands for the events of programs: what the collector tells is recorded when it is named."""
+    """
+    '*' matches the events of applications: the collector's events are recorded if a rule names
+    them.
+    """
     need_collector()
     k.start_daemon(collector=True)
     trace = k.record("*", session="all")
@@ -350,7 +379,10 @@ def test_named_only(k):
 
 
 def test_burst(k):
-    """A thousand machines made and gone as fast as can be: the kernel's own count says that none is missing."""
+    """
+    A thousand machines are created and closed as fast as possible: the kernel's own count shows
+    that none is missing.
+    """
     need_kvm()
     k.start_daemon(collector=True)
     trace = k.record("kymo_vm:created,kymo_vm:destroyed")
@@ -368,7 +400,7 @@ def test_burst(k):
 
 
 def test_environment(k):
-    """The trace says which machine it is of."""
+    """The trace names its machine."""
     k.start_daemon()
     trace = k.record("*")
     k.app("rules", "1")
@@ -393,7 +425,7 @@ def status_of(pid, key, thread=None):
 
 
 def as_proc_says(pid):
-    """What is to be told of a process."""
+    """Returns what the collector must record of a process."""
     stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     after = stat.rpartition(")")[2].split()
     groups = [line.split(":", 2)[2] for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
@@ -403,7 +435,7 @@ def as_proc_says(pid):
 
 
 def namespace_of(pid):
-    """0 where nobody may look: at another user's process, in a container."""
+    """Returns 0 if access is denied: for another user's process, in a container."""
     with contextlib.suppress(PermissionError):
         return os.stat(f"/proc/{pid}/ns/pid").st_ino
     return 0
@@ -411,7 +443,7 @@ def namespace_of(pid):
 
 @contextlib.contextmanager
 def sleeper(k, *command):
-    """A process that has nothing to do with tracing, under a strange name."""
+    """Starts a process that is not traced, under an unusual name."""
     program = k.top / "a (b) \u00e9"
     shutil.copy2(shutil.which("sleep"), program)
     process = subprocess.Popen([*command, program, "1000"], env=k.env, stderr=subprocess.DEVNULL)
@@ -427,7 +459,7 @@ def processes_named(name):
 
 
 def test_processes(k):
-    """All of /proc."""
+    """All processes of /proc."""
     need_collector()
     k.start_daemon(collector=True)
     other = {"user": 1234, "group": 4321, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -491,7 +523,7 @@ def test_threads(k):
 
 
 def writable_cgroups():
-    """A directory in which this user may make control groups; each hierarchy is tried."""
+    """Returns a directory in which this user may create control groups; tries each hierarchy."""
     root = pathlib.Path("/sys/fs/cgroup")
     candidates = [root] if (root / "cgroup.procs").exists() else sorted(p for p in root.iterdir() if (p / "cgroup.procs").exists())
     for directory in candidates:
@@ -511,7 +543,10 @@ def writable_cgroups():
 
 
 def test_containers(k):
-    """Groups with processes that are called as container managers call theirs; an empty one is no container that runs."""
+    """
+    Groups with processes that have names as container managers give them. An empty group is no
+    running container.
+    """
     need_collector()
     k.start_daemon(collector=True)
     number = "0123456789abcdef" * 4
@@ -548,7 +583,7 @@ def removed(directory):
 
 
 def uevent(path, action):
-    """Has the kernel say this of a device, as if it had happened."""
+    """Makes the kernel send this event of a device, as if it had happened."""
     try:
         pathlib.Path(path, "uevent").write_text(action)
     except OSError as e:
@@ -566,7 +601,7 @@ def block_device(path):
 
 
 def test_block(k):
-    """All block devices; and what the kernel says of one."""
+    """All block devices, and a kernel event of one of them."""
     need_collector()
     devices = sorted(pathlib.Path("/sys/class/block").iterdir())
     if not devices:
@@ -576,14 +611,15 @@ def test_block(k):
     trace = k.record("kymo_block:device,kymo_block:devices")
     k.kymo("destroy", "s")
     seen = told(trace, "kymo_block:device")
-    changed_meanwhile = [d for d, p in zip(wanted, devices) if block_device(p) != d]  # loop devices of others
+    # loop devices of other processes
+    changed_meanwhile = [d for d, p in zip(wanted, devices) if block_device(p) != d]
     equal([d for d in wanted if d not in seen and d not in changed_meanwhile], [], "devices that are not told as they are")
     equal({d["diskname"] for d in seen}, {d["diskname"] for d in wanted}, "devices")
     equal(told(trace, "kymo_block:devices"), [{"n": len(wanted)}], "number")
 
     live = k.traces / "live"
     actions = {"change": "changed", "remove": "removed", "add": "added"}
-    # Who wants a loop device takes the first that is free.
+    # Other processes take the first loop device that is free.
     chosen = max((i for i, d in enumerate(devices) if d.name.startswith("loop")), default=0)
     k.kymo("create", "live", "-o", live)
     for event in actions.values():
@@ -597,7 +633,9 @@ def test_block(k):
 
 
 def daemon_with_net(k):
-    """A daemon in a network namespace of its own, which has a bridge; returns a function that runs ip there."""
+    """
+    Starts a daemon in a network namespace with a bridge; returns a function that runs ip in it.
+    """
     need_collector()
     need_program("ip", "iproute2")
     make = "ip link add kymo0 type bridge && ip link set kymo0 addrgenmode none"
@@ -609,7 +647,10 @@ def daemon_with_net(k):
 
 
 def test_net(k):
-    """Interfaces of a namespace of its own, their addresses, and one that comes, is renamed, and goes."""
+    """
+    Interfaces of a network namespace, their addresses, and an interface that is added, renamed and
+    removed.
+    """
     ip = daemon_with_net(k)
     ip("address", "add", "192.0.2.1/24", "dev", "kymo0")
     ip("address", "add", "2001:db8::1/64", "dev", "kymo0")
@@ -637,14 +678,17 @@ IP_FLAGS = {"UP": 1, "BROADCAST": 2, "LOOPBACK": 8, "MULTICAST": 0x1000, "LOWER_
 
 
 def net_of_ip(ip):
-    """What ip says there is: name and flags of interfaces, as far as it names them, and addresses; all by interfaces' numbers."""
+    """
+    Parses the output of ip: names (as far as it prints them) and flags of interfaces, and
+    addresses, all by the interfaces' numbers.
+    """
     interfaces = json.loads(ip("-j", "address"))
     flags = {i["ifindex"]: (i["ifname"], sum(IP_FLAGS.get(f, 0) for f in i["flags"])) for i in interfaces}
     return flags, {(i["ifindex"], a["local"]) for i in interfaces for a in i["addr_info"]}
 
 
 def net_of_events(events):
-    """The same, of a state dump and what came after it."""
+    """The same, from a state dump and the events after it."""
     flags, addresses = {}, set()
     for e in events:
         what, f = e.name.split(":")[1], fields(e)
@@ -665,7 +709,10 @@ def net_of_events(events):
 
 
 def record_net(k):
-    """Records all of it; the session `last` records that the last address has come, so that what was before is in the trace."""
+    """
+    Records everything. The session `last` records that the last address was added: everything
+    before it is then in the trace.
+    """
     trace = k.record("kymo_net:*")
     k.kymo("create", "last", "-o", k.traces / "last")
     for event in ("kymo_net:address", "kymo_net:address_added"):
@@ -683,7 +730,10 @@ def end_net(k, ip, trace):
 
 
 def test_net_live(k):
-    """Addresses and flags of interfaces when they change, once each; and what has been told is what ip says there is."""
+    """
+    Changed addresses and flags of interfaces are recorded, once each; together, the events agree
+    with ip.
+    """
     ip = daemon_with_net(k)
     ip("address", "add", "198.51.100.9/24", "dev", "kymo0")
     trace = record_net(k)
@@ -694,7 +744,8 @@ def test_net_live(k):
         ("address", "change", "2001:db8::2/64", "dev", "kymo0", "preferred_lft", "900", "valid_lft", "1000"), ("link", "set", "lo", "up"),
         ("address", "add", "192.0.2.50/24", "dev", "kymo1"), ("link", "set", "kymo1", "name", "kymo2"), ("link", "del", "kymo2"), ("link", "set", "kymo0", "down")]
     for change in changes:
-        ip(*change, status=None if "master" in change else 0)  # a bridge is no port of another
+        # a bridge cannot be a port of another
+        ip(*change, status=None if "master" in change else 0)
     wanted = net_of_ip(ip)
     events = end_net(k, ip, trace)
     flags, addresses = net_of_events(events)
@@ -710,7 +761,10 @@ def test_net_live(k):
 
 
 def test_net_lost(k):
-    """More changes than the kernel keeps for a collector that is stopped: it says so, and tells what there is."""
+    """
+    More changes than the kernel keeps for a stopped collector: it records that it missed some, and
+    then the present state.
+    """
     ip = daemon_with_net(k)
     trace = record_net(k)
     collector = collector_of(k)
@@ -727,7 +781,8 @@ def test_net_lost(k):
     check("network interfaces" in k.daemon_log(), k.daemon_log())
 
 
-# udevd with a /dev, a /run and rules of its own: none, so that it does nothing to the machine but tell what it is through with.
+# udevd with its own /dev and /run, and no rules: it changes nothing on the machine, and only
+# reports the devices that it has processed.
 ALONE_WITH_UDEVD = """
 set -e
 mkdir -p "$1/dev"
@@ -746,7 +801,7 @@ exec "$2"
 
 
 def start_udevd(k):
-    """A real udevd in namespaces of its own, and a daemon in the same; returns udevd."""
+    """Starts a real udevd in its own namespaces, and a daemon in the same ones; returns udevd."""
     need_collector()
     need_program("ip", "iproute2")
     path = next((p for p in ("/lib/systemd/systemd-udevd", "/usr/lib/systemd/systemd-udevd") if os.access(p, os.X_OK)), None)
@@ -765,13 +820,16 @@ def start_udevd(k):
 
 
 def uevent_groups(pid):
-    """Whom the process listens to for uevents, 1: the kernel, 2: udevd."""
+    """Returns the groups of uevents that the process receives, 1: the kernel, 2: udevd."""
     sockets = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]]
     return [int(s[3], 16) for s in sockets if s[1] == "15" and int(s[2]) == pid]
 
 
 def test_udevd(k):
-    """Where udevd runs, devices that come, change and go are heard of by it: interfaces, block devices and virtual machines."""
+    """
+    If udevd runs, it reports the devices that are added, changed and removed: interfaces, block
+    devices and virtual machines.
+    """
     udevd = start_udevd(k)
     equal(uevent_groups(collector_of(k)), [2], "whom the collector listens to")
     ip = lambda *args: k.run(["nsenter", "-n", "-t", udevd.pid, "ip", *args])
@@ -806,7 +864,7 @@ def test_udevd(k):
 
 
 def test_cpu(k):
-    """Processors as /proc and /sys have them; and one that is said to have been switched off and on."""
+    """Processors as in /proc and /sys, and one that is reported as switched off and on."""
     need_collector()
     cpus = sorted(pathlib.Path("/sys/bus/cpu/devices").glob("cpu[0-9]*"))
     k.start_daemon(collector=True)
@@ -832,7 +890,9 @@ def test_cpu(k):
 
 
 def mounts_of(pid):
-    """mount_id, mount_point, fs_type and source of each mount of the process's namespace."""
+    """
+    Returns mount_id, mount_point, fs_type and source of each mount in the process's namespace.
+    """
     found = set()
     for line in pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
         before, after = (part.split(" ") for part in line.split(" - "))
@@ -842,7 +902,7 @@ def mounts_of(pid):
 
 
 def test_mounts(k):
-    """All mounts of the daemon's namespace; then one is made, changed and unmade."""
+    """All mounts of the daemon's namespace; then one is mounted, changed and unmounted."""
     need_collector()
     kymotest.need_mounts()
     point = k.top / "mount point"
@@ -869,7 +929,7 @@ def test_mounts(k):
 
 
 def test_mounts_unseen(k):
-    """Changes that nobody records are not held against who records the next ones."""
+    """Changes while no session records are not reported as missed to the next session."""
     need_collector()
     kymotest.need_mounts()
     k.daemon = k.spawn_daemon(collector=True, wrap=("unshare", "-m"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Completion in bash: what it offers is what the command line takes."""
+"""Completion in bash offers what the command line accepts."""
 
 import pathlib
 import re
@@ -20,7 +20,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def complete(k, *words):
-    """What is offered for the last of the words, as bash splits them; every message is a failure."""
+    """
+    Returns what is offered for the last of the words, as bash splits them; every message is a
+    failure.
+    """
     path = f"{pathlib.Path(CLI).parent}:{k.env['PATH']}"
     done = k.run(["bash", "-c", ASK, "bash", SOURCE / "src" / "cli" / "completion.bash", "kymo", *words], env={"PATH": path})
     equal(done.stderr, "", f"messages of {words}")

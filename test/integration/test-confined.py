@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that may not do much: recording asks for nothing."""
+"""Applications with few permissions: recording needs no permission."""
 
 import collections
 import ctypes
@@ -45,7 +45,7 @@ def test_quiet_without_rseq(k):
 
 @without_sanitizers
 def test_quiet_and_full(k):
-    """What does not fit is counted as quietly."""
+    """The same with full buffers: discarded events are counted without any call."""
     run_quiet(k, 200000, SMALL)
 
 
@@ -54,14 +54,17 @@ def test_quiet_and_full_without_rseq(k):
     run_quiet(k, 200000, SMALL, env=WITHOUT_RSEQ)
 
 
-# Calls of the library, by their numbers on x86-64: docs/limits.md names all.
+# Calls of the library, by their numbers on x86-64; docs/limits.md names all of them.
 CALLS = {"mmap": 9, "madvise": 28, "socket": 41, "connect": 42, "sendto": 44, "recvmsg": 47, "getsockopt": 55, "prctl": 157,
     "unshare": 272, "pipe2": 293, "prlimit64": 302, "getrandom": 318, "membarrier": 324, "clone3": 435, "close_range": 436}
 EPERM = 1
 
 
 def forbid(number):
-    """For a child: lets it, and all that it executes, have an error for this call."""
+    """
+    For a child: installs a filter so that this call fails, in it and in all programs that it
+    executes.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     code = struct.pack("<" + "HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, 0x00050000 | EPERM, 0x06, 0, 0, 0x7FFF0000)
     text = ctypes.create_string_buffer(code)
@@ -79,7 +82,10 @@ def run_forbidden(k, number, *args):
 
 @without_sanitizers
 def test_forbidden_calls(k):
-    """Filters that were there before the program: it says what it says without tracing, and is traced as far as may be."""
+    """
+    Filters that exist before the program starts: its output is the same as without tracing, and it
+    is traced as far as possible.
+    """
     if platform.machine() != "x86_64":
         raise Skip("the numbers of system calls are those of x86-64")
     k.start_daemon()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The consumer is killed at every point of its work: on entering each system call by which it changes a file or answers, while an
-order of each kind is under way. The order ends with success or a clear error, each event is in the trace, once, and the next
-order works. KYMO_TEST_POINTS=1: at each point; else at every third of each
-call, from a random one on.
+The consumer is killed at every point of its work: on entry to each system call by which it changes
+a file or replies, while an order of each kind is in progress. The order ends with success or a
+clear error, each event is in the trace once, and the next order works.
+KYMO_TEST_POINTS=1: at each point. By default at every third point of each call, from a random one
+on.
 """
 
 import collections
@@ -19,7 +20,7 @@ ALL = os.environ.get("KYMO_TEST_POINTS") == "1"
 CALLS = ("mkdirat", "openat", "pwritev", "ftruncate", "renameat", "unlinkat", "sendmsg")
 CHANNEL = ("--subbuf-size=4K", "--num-subbuf=32")
 EVENTS = 300
-MOST = 400  # no order takes so many calls
+MOST = 400  # no order makes so many calls
 
 WRAPPER = """#!/bin/sh
 # The next consumer is killed at this call, of this number.
@@ -29,7 +30,7 @@ exec strace -D -qq -o {top}/strace -e inject=$(cat {top}/killing) {consumerd}
 
 
 def start(k):
-    """A daemon whose consumers can be killed so."""
+    """Starts a daemon whose consumers can be killed in this way."""
     kymotest.need_program("strace", "strace")
     programs = k.top / "programs"
     programs.mkdir()
@@ -39,7 +40,8 @@ def start(k):
     wrapper.chmod(0o755)
     env = {"KYMO_LIBEXECDIR": str(programs)}
     if SANITIZED:
-        env["ASAN_OPTIONS"] = "detect_leaks=0"  # cannot look while somebody else traces
+        # the leak check does not work in a process that is traced
+        env["ASAN_OPTIONS"] = "detect_leaks=0"
     k.start_daemon(env=env)
 
 
@@ -53,7 +55,10 @@ def was_killed(k):
 
 
 def points(k):
-    """(call, number) of each, until nobody was killed there; whoever gets one calls kill_next()."""
+    """
+    Yields (call, number) of each point, until no consumer was killed at it; the caller then calls
+    kill_next().
+    """
     found = collections.Counter()
     for call in CALLS:
         for at in range(1, MOST) if ALL else range(random.randint(1, 3), MOST, 3):
@@ -66,7 +71,7 @@ def points(k):
 
 
 def attempt(k, *command):
-    """A command may fail, if it says why, in one line."""
+    """Runs a command that may fail, if it gives the reason in one line."""
     done = k.kymo(*command, status=None)
     if done.returncode:
         equal((done.returncode, len(done.stderr.splitlines())), (1, 1), f"{command}: {done.stderr}")
@@ -75,7 +80,10 @@ def attempt(k, *command):
 
 
 def begin(k, name, *options, channel=CHANNEL):
-    """A session that records; False when its consumer died before it could say that it works."""
+    """
+    Creates a session that records; returns false if its consumer died before it reported that it is
+    ready.
+    """
     if not attempt(k, "create", name, "-o", k.traces / name, *options):
         return False
     k.kymo("enable-channel", "channel0", "-s", name, *channel)
@@ -97,8 +105,8 @@ def check_trace(trace, n):
 
 def run(k, order, n_events, options=(), channel=CHANNEL):
     """
-    At each point: a session whose consumer is to die, some events, the order, some more, the end. n_events: how many runs of emit are
-    in the trace then.
+    At each point: a session whose consumer will be killed, some events, the order, more events, the
+    end. n_events: how many runs of emit are in the trace at the end.
     """
     start(k)
     for call, at in points(k):
@@ -122,7 +130,7 @@ def test_stop(k):
 
 
 def test_destroy(k):
-    """Nothing but the end: QUIT is what it dies of, if it has not died before."""
+    """No order but the end: the consumer is killed during QUIT at the latest."""
     run(k, lambda k, name: None, 2, channel=(*CHANNEL, "--switch-timer=0", "--read-timer=3600s"))
 
 
@@ -135,17 +143,17 @@ def test_rotate_limited_files(k):
 
 
 def test_clear(k):
-    """What was recorded before is gone, whatever died."""
+    """The events before the order are cleared, whatever was killed."""
     run(k, lambda k, name: k.kymo("clear", name), 1)
 
 
 def test_buffers_of_processes(k):
-    """Their ends make the consumer write out a set and forget it."""
+    """When processes exit, the consumer writes and releases their sets."""
     run(k, lambda k, name: None, 2, channel=("--buffers=process", *CHANNEL))
 
 
 def test_snapshot(k):
-    """A snapshot's consumer has one try; the session, and the next snapshot, do not suffer."""
+    """A snapshot's consumer has one attempt; the session and the next snapshot are not affected."""
     start(k)
     check(begin(k, "s"), "no session")
     for n, (call, at) in enumerate(points(k)):
