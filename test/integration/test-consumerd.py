@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-kymo-consumerd alone: this file plays the session daemon (socket, memfds, metadata) and the programs (a plain
-single-threaded writer that follows docs/shm-abi.md).
+kymo-consumerd alone. This file simulates the session daemon (socket, memfds, metadata) and the
+applications (a plain single-threaded writer that follows docs/shm-abi.md).
 """
 
 import fcntl
@@ -119,7 +119,7 @@ class Ring:
         return False
 
     def write(self, n, event=0):
-        """Records event with field n, or counts it as lost."""
+        """Records an event with field n, or counts it as discarded."""
         s, pos = self.s, self.pos()
         s.now = max(s.now + random.choice((1, 10, 1000)), time.monotonic_ns())
         window = s.now & ~0x7FFFFFF
@@ -143,7 +143,7 @@ class Ring:
         return True
 
     def kept(self):
-        """What has not been overwritten."""
+        """Returns the events that have not been overwritten."""
         return [n for n, pos in zip(self.recorded, self.positions) if pos >= self.word(OLDEST)]
 
 
@@ -205,7 +205,7 @@ class Consumer:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(kymotest.TIMEOUT)
         self.log = k.top / "consumerd.log"
-        # Descriptor 3 is what the consumer expects; the shell moves it there.
+        # The consumer expects its socket as descriptor 3; the shell moves it there.
         self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{theirs.fileno()}', "bash", *command, str(CONSUMERD)],
             pass_fds=[theirs.fileno()], env=k.env, stderr=open(self.log, "ab"), stdin=subprocess.DEVNULL)
         k.started.append(self.process)
@@ -290,7 +290,10 @@ class Consumer:
 
 
 def snapshot(k, output, *sets, max_size=0):
-    """What a consumer writes of the rings as they are; it cannot move what another has consumed."""
+    """
+    Runs a consumer that writes the present contents of the rings; it cannot advance the consumed
+    positions of another consumer.
+    """
     c = Consumer(k, output)
     c.send(SNAPSHOT, struct.pack("<Q", max_size))
     for s in sets:
@@ -307,7 +310,7 @@ def check_snapshot(trace, stats, *sets):
 
 
 def check_trace(trace, *sets):
-    """The trace holds what the writers recorded, each record once, and tells each loss."""
+    """Checks that the trace has the records of the writers, each once, and counts each loss."""
     events, discarded = kymotest.read_trace(trace)
     equal(sorted(kymotest.integers(e)["n"] for e in events), sorted(n for s in sets for n in s.recorded()), "events")
     equal(discarded, sum(s.lost() for s in sets), "discarded events that babeltrace2 reports")
@@ -334,7 +337,10 @@ def check_stats(stats, *sets, **others):
 
 
 def write_all(ring, numbers, event=0):
-    """Records all; where the ring is full, waits until the consumer has made room, and nothing is lost."""
+    """
+    Records all events. If the ring is full, waits until the consumer has released space, so that
+    nothing is lost.
+    """
     for n in numbers:
         s, pos = ring.s, ring.pos()
         if pos % s.block_size + 21 > s.block_size - LIMIT_LESS:
@@ -367,7 +373,10 @@ def test_blocks_and_parts(k):
 
 
 def test_snapshot(k):
-    """Of rings that are overwritten, at any state: nothing in them, a part of the first block, whole laps."""
+    """
+    Snapshots of rings that are overwritten, in any state: empty, with a part of the first block,
+    after several laps.
+    """
     s = RingSet(1, n_rings=5, overwrite=1)
     for ring, n in zip(s.ring, (0, 3, 500, 1500, 20000)):
         for i in range(n):
@@ -381,7 +390,9 @@ def test_snapshot(k):
 
 
 def test_snapshot_beside(k):
-    """Of rings that another consumer drains: it and its trace do not notice."""
+    """
+    Snapshots of rings that another consumer drains: neither that consumer nor its trace changes.
+    """
     s = RingSet(1)
     c = Consumer(k, k.top / "trace")
     c.add(s)
@@ -396,7 +407,7 @@ def test_snapshot_beside(k):
 
 
 def test_snapshot_max_size(k):
-    """What is newest over all rings is there, in whole packets, as much as may be."""
+    """The snapshot has the newest records of all rings, in whole packets, up to the limit."""
     s = RingSet(1, n_rings=3, n_blocks=8, overwrite=1)
     for n in range(9000):
         s.ring[n * 7 % 11 % 3].write(n)
@@ -421,9 +432,12 @@ def test_snapshot_max_size(k):
 
 
 def test_discarded(k):
-    """First packet with losses, losses alone, losses after the last record: all are told exactly."""
+    """
+    Losses before the first packet, losses alone, losses after the last record: all are counted
+    exactly.
+    """
     s = RingSet(1, n_rings=4)
-    for n in range(3000):  # nobody drains yet
+    for n in range(3000):  # no consumer drains yet
         s.ring[0].write(n)
     check(s.ring[0].lost > 100, "nothing was lost")
     s.ring[1].lose(TOO_BIG)
@@ -499,7 +513,7 @@ def test_directory(k):
 
 
 def test_planted_link(k):
-    """Who can write in the trace directory cannot lead the consumer out of it."""
+    """A user who can write in the trace directory cannot make the consumer write outside of it."""
     away = k.top / "away"
     away.mkdir()
     c = Consumer(k, k.top / "trace")
@@ -517,7 +531,10 @@ def test_planted_link(k):
 
 
 def test_metadata_first(k):
-    """While the metadata cannot be written no packet is, and it is tried again also when nothing else happens."""
+    """
+    While the metadata cannot be written, the consumer writes no packet. It tries again, also when
+    nothing else happens.
+    """
     s = RingSet(1)
     c = Consumer(k, k.top / "trace")
     (c.output / DIR / "metadata").mkdir(parents=True)
@@ -567,7 +584,10 @@ def test_malformed(k):
 
 
 def test_memory_too_short(k):
-    """From the beginning, or because somebody made it so: there is nothing in it, and other sets are exact."""
+    """
+    A memory that is too short from the beginning, or is truncated later, counts as empty; other
+    sets are exact.
+    """
     sets = [RingSet(n, name=f"c{n}") for n in range(1, 5)]
     c = Consumer(k, k.top / "trace")
     short = memfd("short", 8192)
@@ -596,7 +616,10 @@ def test_daemon_gone(k):
 
 
 def test_hostile_rings(k):
-    """Random words over the control blocks of some rings: the others stay exact, and nobody falls."""
+    """
+    Random words over the control blocks of some rings: the others stay exact, and no consumer
+    crashes.
+    """
     random.seed(3)
     s = RingSet(1, n_rings=40)
     c = Consumer(k, k.top / "trace")
@@ -646,8 +669,11 @@ def test_killed_at_random(k):
 
 
 def test_killed_after_a_block_was_left(k):
-    """Taken partly, then left without another record: writers may overwrite the block where the last packet ended."""
-    s = RingSet(1, n_blocks=2)  # half of it is one block: that is taken as soon as it is full
+    """
+    The consumer has read a part of a block, and the writer then leaves the block without another
+    record: writers may overwrite the block where the last packet ended.
+    """
+    s = RingSet(1, n_blocks=2)  # half of the ring is one block, which is read as soon as it is full
     ring = s.ring[0]
     c = Consumer(k, k.top / "trace")
     c.add(s)
@@ -672,7 +698,10 @@ def test_killed_after_a_block_was_left(k):
 
 
 def test_resume_repairs(k):
-    """A torn packet, a torn or missing index, torn metadata: what a machine's crash or a kill may leave."""
+    """
+    A torn packet, a torn or missing index, torn metadata: a crash of the machine, or a kill, may
+    leave these.
+    """
     s = RingSet(1)
     trace = k.top / "trace"
     c = Consumer(k, trace)
@@ -704,7 +733,10 @@ def test_resume_repairs(k):
 
 
 def chunks(trace):
-    """Traces of their own, oldest first: those that are complete, and the present one, which a timer begins with its metadata."""
+    """
+    Returns the chunks, oldest first: the complete ones, and the present one, which a timer begins
+    with its metadata. Each is a trace of its own.
+    """
     archived = sorted((trace / "archives").glob("*"), key=lambda p: int(p.name.rpartition("-")[2])) if (trace / "archives").exists() else []
     return archived + ([trace / "ust"] if kymotest.streams(trace / "ust") else [])
 
@@ -714,7 +746,10 @@ def numbers_of(trace):
 
 
 def check_chunks(trace, *sets):
-    """Each chunk is a trace of its own; together they have each event once and tell each loss; and so for who reads all."""
+    """
+    Checks that each chunk is a trace of its own. Together, and when a reader reads all of them as
+    one, they have each event once and count each loss.
+    """
     found, lost = [], 0
     for chunk in chunks(trace):
         events, discarded = kymotest.read_trace(chunk)
@@ -754,7 +789,7 @@ def test_rotation(k):
 
 
 def test_rotation_refused(k):
-    """What cannot be moved goes on as it was."""
+    """A chunk that cannot be moved continues unchanged."""
     s = RingSet(1)
     c = Consumer(k, k.top / "trace")
     c.add(s)
@@ -775,7 +810,10 @@ def test_rotation_refused(k):
 
 
 def test_rotation_killed_at_random(k):
-    """Wherever it dies: the next consumer is told again, and each event is in one chunk."""
+    """
+    The consumer is killed at any point: the next consumer gets the order again, and each event is
+    in one chunk.
+    """
     random.seed(9)
     s, trace, memory = RingSet(1, block_size=8192, file_size=16384), k.top / "trace", None
     n = chunk = 0
@@ -803,7 +841,10 @@ def test_rotation_killed_at_random(k):
 
 
 def rotation_cut_short(k, moved, archive):
-    """As memory and files are when it dies just before or just after the chunk was moved; what the next one makes of that."""
+    """
+    Creates the state of memory and files after a kill just before or just after the chunk was
+    moved; the next consumer continues from it.
+    """
     s, trace = RingSet(1, n_blocks=16), k.top / f"trace-{moved}-{archive}"
     c = Consumer(k, trace)
     c.add(s)
@@ -813,7 +854,7 @@ def rotation_cut_short(k, moved, archive):
     shutil.copytree(trace / "ust", k.top / "before")
     equal(c.rotate(1, archive)[0], 0, "rotation")
     c.kill()
-    shutil.rmtree(trace / "ust", ignore_errors=True)  # of the next chunk: has no packet
+    shutil.rmtree(trace / "ust", ignore_errors=True)  # of the next chunk: it has no packet
     if not moved:
         shutil.move(trace / "archives" / archive / "ust" if archive else k.top / "before", trace / "ust")
     os.pwrite(c.memory, struct.pack("<QQ", 0, 1), 0)
@@ -835,7 +876,7 @@ def test_rotation_cut_short(k):
 
 
 def test_rotation_killed_between(k):
-    """Held by a debugger when the chunk has been moved, and killed."""
+    """A debugger stops the consumer when it has moved the chunk, and kills it."""
     kymotest.need_program("strace", "strace")
     s, trace = RingSet(1), k.top / "trace"
     c = Consumer(k, trace, command=["strace", "-o", k.top / "strace", "-e", "inject=renameat,renameat2:delay_exit=60000000"])
@@ -894,7 +935,10 @@ def test_clear(k):
 
 
 def test_clear_killed_at_random(k):
-    """The order is repeated: what was recorded before it is cleared, what came later is in the trace."""
+    """
+    The order is repeated: everything recorded before it is cleared, and everything recorded later
+    is in the trace.
+    """
     random.seed(11)
     s, trace, memory = RingSet(1), k.top / "trace", None
     for life in range(100):
@@ -918,7 +962,10 @@ def test_clear_killed_at_random(k):
 
 
 def test_limited_files(k):
-    """Of packets that fit; the newest ones stay, and those removed are counted, over many lives."""
+    """
+    Files of several packets: the newest ones stay, and the events of removed files are counted,
+    over many lives of the consumer.
+    """
     s, trace, memory, n = RingSet(1, file_size=10000, n_files=3), k.top / "trace", None, 0
     for life in range(40):
         c = Consumer(k, trace, resume=int(life > 0), memory=memory)
@@ -937,14 +984,14 @@ def test_limited_files(k):
     files = sorted(kymotest.streams(trace), key=lambda p: int(p.name.rpartition("_")[2]))
     equal(len(files), 3, "files")
     check(all(p.stat().st_size <= 10000 for p in files), "a file is too large")
-    # For a block, and what it is padded with to a page's end.
+    # One block, and its padding to the end of a page.
     check(all(p.stat().st_size > 10000 - 2 * 4096 for p in files[:-1]), "a file has room left")
     numbers = [p.seq for f in files for p in kymotest.packets(f, first=None)]
     equal(numbers, list(range(numbers[0], numbers[-1] + 1)), "packet numbers from file to file")
 
 
 def test_limited_files_without_number(k):
-    """A limit of sizes alone: all files stay, and tell all losses."""
+    """With a limit of the size only, all files stay, and count all losses."""
     s = RingSet(1, file_size=4096)
     c = Consumer(k, k.top / "trace")
     c.add(s)
@@ -962,7 +1009,10 @@ def test_limited_files_without_number(k):
 
 
 def test_limited_files_and_losses(k):
-    """Packets with and without events, as flushes come: each begins later than the one before, by which babeltrace2 sorts them."""
+    """
+    Packets with and without events, from flushes: each begins later than its predecessor, because
+    babeltrace2 sorts by that.
+    """
     random.seed(7)
     s, n = RingSet(1, n_rings=1, file_size=4096), 0
     c = Consumer(k, k.top / "trace")
@@ -1005,7 +1055,7 @@ def test_disk_full(k):
     check_stats(c.flush(), s)
     (outside / "ballast").write_bytes(bytes(180 * 1024))
     n = 100
-    while not s.ring[0].lost:  # until the disk and then the ring are full
+    while not s.ring[0].lost:  # until first the disk and then the ring are full
         s.ring[0].write(n)
         n += 1
         if n % 1000 == 0:
@@ -1031,7 +1081,7 @@ def test_disk_full(k):
 
 
 class SmallDisk(Small):
-    """The same with blocks of its own, 4 MiB, where writes can go past the page cache."""
+    """The same with its own blocks, 4 MiB, where writes can bypass the page cache."""
 
     def __init__(self, k):
         super().__init__(k)
@@ -1046,7 +1096,7 @@ class SmallDisk(Small):
 
 
 def open_flags(c, name):
-    """Flags of the consumer's open files of this name."""
+    """Returns the flags of the consumer's open files of this name."""
     flags = []
     for fd in pathlib.Path(f"/proc/{c.process.pid}/fd").iterdir():
         try:
@@ -1073,7 +1123,9 @@ def knows_direct(directory):
 
 
 def fill_until_direct(c, s, n):
-    """Records from n on until whole blocks were written past the page cache; returns the next number."""
+    """
+    Records from n on until whole blocks were written past the page cache; returns the next number.
+    """
 
     def went_past():
         nonlocal n
@@ -1090,7 +1142,10 @@ def large_blocks():
 
 
 def test_past_the_page_cache(k):
-    """Whole blocks page on page, parts as they come, and again, over two lives."""
+    """
+    Whole blocks page by page, parts of blocks from flushes, and whole blocks again, over two lives
+    of the consumer.
+    """
     if not knows_direct(k.top):
         raise kymotest.Skip("the file system of the tests does not know O_DIRECT")
     s, trace, n = large_blocks(), k.top / "trace", 0
@@ -1098,7 +1153,7 @@ def test_past_the_page_cache(k):
         c = Consumer(k, trace, resume=int(life > 0))
         c.add(s)
         n = fill_until_direct(c, s, n)
-        check_stats(c.flush(), s)  # a part of a block: the file does not end with a page
+        check_stats(c.flush(), s)  # a part of a block: the file does not end at a page boundary
         write_all(s.ring[0], range(n, n + 100))
         n = fill_until_direct(c, s, n + 100)
         c.kill()

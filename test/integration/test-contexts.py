@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Contexts: the values that records begin with are the truth, as system calls tell it to the program at the same place."""
+"""
+Contexts: the values at the begin of a record are those that system calls return to the program at
+the same place.
+"""
 
 import errno
 import os
@@ -21,7 +24,7 @@ LINE = re.compile(r"\[\S+\] \(\S+\) (?:\S+ )?(?P<name>[^ :]+:[^ ]+): (?P<scopes>
 
 
 def split(scopes):
-    """The texts between outermost braces."""
+    """Returns the texts between outermost braces."""
     found, values = [], Values(scopes)
     while values.pos < len(scopes):
         check(values.take("{"), f"a scope at {values.pos} of {scopes!r}")
@@ -32,7 +35,9 @@ def split(scopes):
 
 
 def read(k, trace):
-    """[(name, contexts, fields)] as babeltrace2 reads them; kymo view must print the same."""
+    """
+    Returns [(name, contexts, fields)] from babeltrace2's text; kymo view must print the same text.
+    """
     text, discarded = babeltrace(trace)
     equal(discarded, 0, "discarded events")
     plain = k.run(["babeltrace2", trace], env={"TZ": "UTC"}).stdout
@@ -55,7 +60,7 @@ def create(k, *contexts, rules="ctx:*", options=()):
 
 
 def check_kept(events, kinds):
-    """Each context against the field t_NAME that holds the truth."""
+    """Compares each context with the field t_NAME, which holds the true value."""
     for _, context, fields in events:
         equal(list(context)[: len(kinds)], list(kinds), "order of contexts")
         for kind in kinds:
@@ -89,7 +94,7 @@ test_truth_thread_rings = steps_of_all(NO_RSEQ)
 
 
 def test_truth_one_by_one(k):
-    """Other orders, and lists that take one value out of the middle."""
+    """Other orders, and lists that omit a value in the middle."""
     for kinds in (["uts_ns", "vpid"], ["procname"], ["vtid", "vpid", "vgid", "vuid"]):
         k.start_daemon()
         trace = create(k, *kinds)
@@ -104,7 +109,7 @@ def test_truth_one_by_one(k):
 
 
 def test_preloaded(k):
-    """The library that knows of prctl makes the next event exact."""
+    """The library that intercepts prctl makes the next event exact."""
     if SANITIZED:
         raise Skip("a program with AddressSanitizer does not start with other libraries before the sanitizer's")
     library = RUN_FROM / "src" / "preload" / "libkymo-libc.so"
@@ -113,7 +118,10 @@ def test_preloaded(k):
 
 
 def test_long_header(k):
-    """In two sessions: an event that comes so much later that it needs a long header is recorded once."""
+    """
+    In two sessions: an event that occurs so much later that it needs a long header is recorded
+    once.
+    """
     k.start_daemon()
     traces = [k.record("alpha:one", session=name, start=False) for name in ("one", "two")]
     for name in ("one", "two"):
@@ -159,7 +167,7 @@ def stacks(k, app, env=None):
 def test_callstack(k):
     found = stacks(k, "contexts")
     if SANITIZED:
-        return  # may keep what it calls stack elsewhere
+        return  # a sanitizer may keep the stack elsewhere
     check(len(found["deep"]) >= len(found["main"]) + 5, f"deep is not deep: {found}")
     check(len(found["main"]) >= 3, f"main has no callers: {found}")
     check(len(found["thread"]) >= 2, f"a thread's stack: {found}")
@@ -176,7 +184,7 @@ def test_callstack_thread_rings(k):
 
 
 def need_counters(k):
-    """In a running daemon."""
+    """Skips the test if a running daemon cannot open counters."""
     k.kymo("create", "probe")
     if k.kymo("add-context", "-s", "probe", "-t", "perf:thread:page-faults", status=None).returncode:
         raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
@@ -184,7 +192,7 @@ def need_counters(k):
 
 
 def uncounted(k):
-    """What status says of counters."""
+    """Returns status's warnings about counters."""
     return [w for w in k.kymo_json("status")["warnings"] if "is 0 in events of program" in w]
 
 
@@ -204,7 +212,10 @@ def test_perf(k):
 
 
 def test_perf_forbidden(k):
-    """A program that may not count, and ends by itself: its events are there, with 0, and status says why."""
+    """
+    A program that may not use counters, and exits by itself: its events have the value 0, and
+    status gives the reason.
+    """
     k.start_daemon()
     need_counters(k)
     trace = create(k, "perf:thread:page-faults", "vpid", "perf:thread:task-clock")
@@ -221,7 +232,10 @@ def test_perf_forbidden(k):
 
 
 def test_perf_forbidden_later(k):
-    """A thread that may not count any more when it begins to: known at the latest when the session stops."""
+    """
+    A thread loses the right to use counters after the session started: status reports it when the
+    session stops, at the latest.
+    """
     k.start_daemon()
     need_counters(k)
     create(k, "perf:thread:page-faults")
@@ -242,7 +256,7 @@ def test_perf_forbidden_later(k):
 
 
 def test_perf_forbidden_unasked(k):
-    """... and without any command, soon."""
+    """... and soon, without any command."""
     k.start_daemon()
     need_counters(k)
     create(k, "perf:thread:page-faults")
@@ -262,7 +276,10 @@ def test_perf_forbidden_record(k):
 
 
 def test_uncounted_before_ack(k):
-    """A daemon of the test's own: what the program could not open is told before it acknowledges, again after each CONTEXTS."""
+    """
+    With a simulated daemon: the application reports the counters that it could not open before it
+    acknowledges, again after each CONTEXTS.
+    """
     rings, consumed = os.memfd_create("rings"), os.memfd_create("consumed")
     os.ftruncate(consumed, 4096)
     with Daemon(k, n_active=0) as daemon:
@@ -273,10 +290,10 @@ def test_uncounted_before_ack(k):
         os.ftruncate(rings, size)
         k.expect(app, "ready")
         peer.send(RING_SET, struct.pack("<7IQIII", 5, 0 if rseq else 1, 0, 0, 1, 2, 4096, size, 0, 1, 1), [rings, consumed])
-        counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # which no kernel has
+        counters = [(2, ""), (21, "ffff:abc123456789"), (21, "fffe:1")]  # no kernel has these
         contexts = blob(b"".join(struct.pack("<I", kind) + text(argument) for kind, argument in counters))
         for cookie in (1, 2):
-            os.kill(app.pid, signal.SIGSTOP)  # both are there before it looks
+            os.kill(app.pid, signal.SIGSTOP)  # both messages have arrived before it reads
             peer.send(CONTEXTS, struct.pack("<II", 5, len(counters)) + contexts)
             peer.send(START, struct.pack("<II", cookie, 5))
             os.kill(app.pid, signal.SIGCONT)
@@ -294,7 +311,10 @@ def test_uncounted_before_ack(k):
 
 
 def test_uncounted_is_checked(k):
-    """A program of the test's own says what it likes: only counters that its channels have count, and each once."""
+    """
+    A simulated application reports anything: the daemon accepts only counters of its channels, and
+    each once.
+    """
     k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
     need_counters(k)
     create(k, "vpid", "perf:thread:page-faults", "perf:thread:task-clock")
@@ -306,7 +326,7 @@ def test_uncounted_is_checked(k):
     check("page-faults" in first and "liar" in first and "kernel.perf_event_paranoid" in first, first)
     check("task-clock" in second, second)
     program.send(UNCOUNTED, b"\1\0\0\0")
-    while program.receive():  # a message that was cut off ends the connection
+    while program.receive():  # a truncated message ends the connection
         pass
     program.close()
 
@@ -331,7 +351,10 @@ def test_large_records(k):
 
 
 def test_exact_counts(k):
-    """Contexts added before events exist, to programs that run, and while they record: nothing lost, nothing twice."""
+    """
+    Contexts are added before events exist, to running programs, and while they record: no event is
+    lost or recorded twice.
+    """
     k.start_daemon()
     trace = create(k, "vpid", options=("-s", "s"))
     app = k.spawn("contexts", *["many", "wait"] * 4)
@@ -359,7 +382,7 @@ def test_exact_counts(k):
 
 
 def test_known_events_at_once(k):
-    """A recording session: events that programs had before have the context too."""
+    """In a session that records, known events of programs get the context too."""
     k.start_daemon()
     trace = create(k)
     k.app("contexts", "many")
@@ -375,7 +398,10 @@ def test_known_events_at_once(k):
 
 
 def test_while_programs_record(k):
-    """At full speed, in several threads, with a filter and without: each event is recorded once, in one shape or the other."""
+    """
+    At full speed, in several threads, with and without a filter: each event is recorded once, with
+    or without the context.
+    """
     k.start_daemon()
     for name, filtered in (("plain", ()), ("filtered", ("-f", "thread >= 0"))):
         trace = k.traces / name
@@ -395,7 +421,7 @@ def test_while_programs_record(k):
 
 
 def test_two_channels(k):
-    """The same event in channels with different contexts, and without."""
+    """The same event in channels with different contexts, and without contexts."""
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     for name, kinds in (("one", ["vpid"]), ("two", ["procname", "vtid"]), ("three", [])):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A disk that fails where traces are written: I/O errors, quota, no space, from each call of the consumer on, a write that was cut
-short among them. Recording goes on, status names the file and the cause, and when the fault is over everything is written;
-or, if it never is, counted.
+Faults of the disk with the traces: I/O errors, quota, no space, from each call of the consumer on,
+also with a write that writes only a part. Recording continues, and status names the file and the
+cause. When the fault ends, everything is written. If it never ends, the events are counted as
+discarded.
 """
 
 import errno
@@ -20,7 +21,7 @@ ROOMY = ("--subbuf-size=64K", "--num-subbuf=4", "--switch-timer=20ms")
 
 
 def start(k):
-    """A daemon whose consumers have such a disk."""
+    """Starts a daemon whose consumers use such a disk."""
     k.traces.mkdir()
     k.start_daemon(env={"LD_PRELOAD": str(APPS / "faulty-disk.so"), "DISK_UNDER": str(k.traces), "DISK_FAULT": str(k.top / "fault"), "DISK_SAY": str(k.top / "failed")})
 
@@ -46,7 +47,10 @@ def error_of(k):
 
 
 def begin(k, error):
-    """A session that records; None when it cannot be made on such a disk, which must be said."""
+    """
+    Starts a session that records. Returns None if it cannot be created on such a disk; the error
+    must say so.
+    """
     trace = k.traces / "s"
     done = k.run([CLI, "create", "s", "-o", trace], status=None)
     if done.returncode:
@@ -61,7 +65,10 @@ def begin(k, error):
 
 
 def record(k, error, call, short):
-    """Records N events, and the fault's are told; the trace, None if it was in the way of the session, False if there was no such call."""
+    """
+    Records N events, and checks that the fault is reported. Returns the trace; None if the fault
+    prevented the session, False if there was no such call.
+    """
     break_disk(k, error, call, short)
     trace = begin(k, error)
     if not trace:
@@ -77,7 +84,7 @@ def record(k, error, call, short):
 
 
 def heals(k, error, short):
-    """For each call that is the first to fail; returns which calls these were."""
+    """Tries each call as the first one that fails; returns the names of these calls."""
     calls = []
     for call in itertools.count(1):
         trace = record(k, error, call, short)
@@ -102,7 +109,7 @@ def heals(k, error, short):
 
 
 def stays(k, error, short):
-    """The fault is there to the end."""
+    """The fault lasts to the end."""
     for call in itertools.count(1):
         trace = record(k, error, call, short)
         if trace is False:
@@ -143,7 +150,7 @@ def test_quota(k):
 
 
 def test_short_writes(k):
-    """What was written in part is written again, whole."""
+    """A write that wrote only a part is repeated as a whole."""
     start(k)
     heals(k, errno.ENOSPC, 1)
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs that record at full speed while things happen to them and to the daemons, in an order by chance, until KYMO_TEST_EVENTS are
-recorded, and each has happened at least once: each event is in the trace once, whole and in order, or counted as discarded. A chunk is
-looked at and removed after each of these things, while the programs stand still: so no more of the trace is there at once than a moment makes,
-however slow the machine is. KYMO_TEST_SEED: what chance begins with.
+Programs record at full speed while random disturbances happen to them and to the daemons, until
+KYMO_TEST_EVENTS events are recorded and each kind of disturbance has happened at least once. Each
+event is in the trace once, complete and in order, or counted as discarded.
+After each disturbance the test stops the programs, checks a chunk and removes it. So the trace
+never has more than the events of a moment, on slow machines too. KYMO_TEST_SEED: the seed of the
+random numbers.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ PROGRAMS = 3
 
 @contextlib.contextmanager
 def held(pids):
-    """These processes stand still."""
+    """Stops these processes meanwhile."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -49,7 +51,7 @@ def hold(pids):
 
 
 class Endurance:
-    """A session under programs that come and go. Its steps are the methods named step_*."""
+    """A session and its programs, which start and exit. Its steps are the methods named step_*."""
 
     def __init__(self, k):
         self.k = k
@@ -70,7 +72,7 @@ class Endurance:
         self.n_emitted += sum(emitted(self.k.finish(app)))
 
     def look_at(self, chunk):
-        """Counts what is in a chunk; our reader finds the same."""
+        """Counts the events of a chunk; Kymo's reader must find the same."""
         recorded, discarded = map(int, self.k.app("tally", *streams(chunk), timeout=600).split())
         stat = self.k.kymo_json("stat", chunk)
         equal((stat["events"], stat["discarded"]), (recorded, discarded), f"what kymo stat says of {chunk}")
@@ -84,12 +86,12 @@ class Endurance:
             shutil.rmtree(chunk)
 
     def rotate(self):
-        """When one that a dying consumer began is over."""
+        """Waits until a rotation that a killed consumer had begun is complete."""
         wait_for(lambda: self.k.kymo("rotate", status=None).returncode == 0, "a rotation", timeout=kymotest.TIMEOUT)
         with held([app.pid for app in self.running]):
             self.look_at_archives()
 
-    # ---- what may happen
+    # ---- the disturbances
 
     def step_hold_a_program(self):
         hold([RNG.choice(self.running).pid])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What cannot be done is said in one line, with the right exit status, and does no harm."""
+"""An error has a message of one line and the right exit status, and does no harm."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def need_root():
 
 
 def test_no_consumer(k):
-    """Half an installation is known for what it is."""
+    """An incomplete installation is recognized."""
     k.start_daemon(env={"KYMO_LIBEXECDIR": "/nonexistent"})
     check("kymo-consumerd was not found" in k.kymo("create", "s", status=1).stderr, "what is missing")
 
@@ -45,7 +45,7 @@ def test_second_daemon(k):
 
 
 def test_one_directory_for_two(k):
-    """Two sessions never write to one directory, by whatever name of it."""
+    """Two sessions never write to one directory, under any of its names."""
     k.start_daemon()
     k.kymo("create", "first", "-o", k.traces / "same")
     os.symlink(k.traces / "same", k.traces / "other")
@@ -55,7 +55,7 @@ def test_one_directory_for_two(k):
 
 
 def test_stale_daemon(k):
-    """What a killed daemon left is replaced."""
+    """A new daemon replaces the files that a killed one left."""
     k.start_daemon()
     k.daemon.kill()
     k.daemon.wait()
@@ -156,7 +156,10 @@ def test_other_user(k):
 
 
 def test_disk_full(k):
-    """Recording outlives a full disk; what could not be written is counted, what was is readable."""
+    """
+    Recording survives a full disk: the trace is readable, and the events that could not be written
+    are counted.
+    """
     disk = k.start_daemon_with_disk("1m")
     k.kymo("create", "s", "-o", disk / "s")
     k.kymo("enable-event", "-s", "s", "emit:*")

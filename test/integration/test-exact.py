@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every event is in the trace, once, with its values; or in the discarded count: with threads, processes, signals, migration."""
+"""
+Every event is in the trace, once, with its values, or it is counted as discarded: with threads,
+processes, signals, migration.
+"""
 
 import kymotest
 from emitcheck import SCALE, run_exact
@@ -41,7 +44,7 @@ def test_migration_and_signals(k):
 
 
 def test_overflow(k):
-    """The smallest ring: most is discarded, and all of that is counted."""
+    """The smallest ring: most events are discarded, and all of these are counted."""
     _, events, counts = run_exact(k, [["-t", 4, "-n", 50000 // SCALE]] * 2, ("--subbuf-size=4K", "--num-subbuf=2"), lossless=False)
     total = sum(map(sum, counts))
     check(0 < len(events) < total, f"{len(events)} of {total}: nothing overflowed")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A program that ends is not harmed by being traced, whatever its other threads are doing."""
+"""Tracing does not harm a program that exits, whatever its other threads are doing."""
 
 import signal
 
@@ -14,12 +14,16 @@ def test_threads_in_events(k):
         k.app("exit")
     k.kymo("stop", "s")
     events, discarded = read_trace(trace)
-    # What a thread had begun before the events were taken away is still recorded: of each thread the last one counts.
+    # A record that a thread had begun before the events were unregistered is still recorded: of
+    # each thread the last event counts.
     check(discarded == 0 and sum(integers(e)["i"] == 0 for e in events) == 12, f"{len(events)} events, {discarded} discarded")
 
 
 def test_pthread_exit(k):
-    """main leaves by pthread_exit(): the process ends with its last thread, as it does untraced, and flushes what it printed."""
+    """
+    main leaves by pthread_exit(): the process exits with its last thread, as it does untraced, and
+    flushes its output.
+    """
     ways = (0,), (1,), (4,), (1, "-", "fork")
     for way in ways:
         equal(k.app("last", *way, env={"KYMO_OFF": "1"}), "bye\n", f"untraced {way}")

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The n-th call for memory, descriptors, files, sockets, threads or processes fails: for each n, until there is no such call. Once
-in the library, while a program runs; once in each daemon, through the life of a session; once in each of some commands. Nothing crashes or hangs, the
-program's own output is what it was, and afterwards everything works.
+The n-th call for memory, descriptors, files, sockets, threads or processes fails: for each n, until
+there is no such call. The test does it in the library, while a program runs; in each daemon, from
+the creation of a session to its end; and in some commands. Nothing crashes or hangs, the program's
+own output does not change, and afterwards everything works.
 
-KYMO_TEST_ALL=1: all n for the daemons too, not some chosen by chance; KYMO_TEST_SEED: what chance begins with.
+KYMO_TEST_ALL=1: all n for the daemons too, not a random selection. KYMO_TEST_SEED: the seed of the
+random numbers.
 """
 
 import contextlib
@@ -27,12 +29,12 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 def failing(k, n, rest=False, **more):
     said = k.top / "failed"
     said.unlink(missing_ok=True)
-    k.is_daemon = "FAIL_PROGRAM" in more  # then the file is there from its start on
+    k.is_daemon = "FAIL_PROGRAM" in more  # then the file exists from its start on
     return {"LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
 
 
 def failed(k):
-    """Which call failed; None: there was none so late."""
+    """Returns the name of the call that failed; None if there were fewer calls."""
     said = k.top / "failed"
     words = said.read_text().split() if said.exists() else []
     return words[0] if words else "a call" if said.exists() and not k.is_daemon else None
@@ -42,7 +44,10 @@ def failed(k):
 
 
 def sweep(k, command, wanted, rest=False, env=None, channel=ROOMY, named=()):
-    """Runs command(N) again and again, N its number, while a session records: the first call of each name fails, then the n-th of all, for each n."""
+    """
+    Runs command(N) again and again, N its number, while a session records. First the first call of
+    each name fails, then the n-th of all calls, for each n.
+    """
     k.start_daemon()
     trace = k.record("emit:*,processes:*", channel=channel)
     runs = itertools.count()
@@ -74,7 +79,7 @@ def test_library(k):
 
 
 def test_library_fails_for_good(k):
-    """From some call on, everything fails."""
+    """From some call on, all calls fail."""
     sweep(k, *emit(), rest=True)
 
 
@@ -87,7 +92,10 @@ def test_library_in_children(k):
 
 
 def test_library_standalone(k):
-    """Without its companion, or without the way to it, a program runs as ever; the user is told in a line at most."""
+    """
+    Without its companion, or with no way to it, a program runs as usual; the user gets one line at
+    most.
+    """
     command, wanted = emit()
     traces = map(str, itertools.count(1))
 
@@ -114,7 +122,7 @@ def test_library_standalone(k):
 
 
 def command(k, *args, timeout=TIMEOUT):
-    """A command that may be refused, in one line; True when it was obeyed."""
+    """Runs a command that may fail with one line; returns true when it succeeded."""
     done = subprocess.run([CLI, *map(str, args)], env=k.env, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL)
     lines = done.stderr.strip().splitlines()
     check(done.returncode in (0, 1, 2) and (done.returncode == 0 or 1 <= len(lines) <= 3), f"kymo {args}: exit {done.returncode}: {done.stderr!r}")
@@ -122,7 +130,7 @@ def command(k, *args, timeout=TIMEOUT):
 
 
 def life(k, name):
-    """A session's, from its creation to its end. True when everything was obeyed."""
+    """Runs a session from its creation to its end. Returns true when all commands succeeded."""
     obeyed = command(k, "create", name, "-o", k.traces / name)
     obeyed &= command(k, "enable-channel", "channel0", "-s", name, *ROOMY)
     obeyed &= command(k, "enable-event", "-s", name, "emit:*")
@@ -139,7 +147,7 @@ def life(k, name):
 
 
 def check_trace(k, name):
-    """What is on disk is readable, and says the truth."""
+    """Checks that the trace on disk is readable and correct."""
     trace = k.traces / name
     if any(trace.rglob("metadata")):
         events, _ = kymotest.read_trace(trace)
@@ -147,7 +155,7 @@ def check_trace(k, name):
 
 
 def run_with_failure(k, program, n, **only):
-    """True when call n was made, and failed."""
+    """Returns true when call n was made, and failed."""
     k.daemon = k.spawn_daemon(env=failing(k, n, FAIL_PROGRAM=program, **only))
     with contextlib.suppress(Failure):
         wait_for(lambda: k.daemon.poll() is not None or k.answers(), "the daemon to answer", timeout=TIMEOUT)
@@ -155,7 +163,7 @@ def run_with_failure(k, program, n, **only):
         life(k, f"a{n}")
         check_trace(k, f"a{n}")
         equal(k.daemon.poll(), None, "the daemon after a session in which a call failed")
-        # The call has failed: now everything is as always.
+        # The call has failed: from now on everything works as usual.
         if failed(k):
             check(life(k, f"b{n}"), "the session after that one is not obeyed")
             equal(len(check_counts(k, k.traces / f"b{n}", 20)), 20, "events of the session after")
@@ -172,7 +180,7 @@ def sweep_daemon(k, program):
     low, high = 1, 64
     while run_with_failure(k, program, high):
         high *= 2
-    while low < high:  # the number of calls, about: it is never quite the same
+    while low < high:  # finds the approximate number of calls: it is never exactly the same
         middle = (low + high) // 2
         low, high = (middle + 1, high) if run_with_failure(k, program, middle) else (low, middle)
     check(low > 50, "hardly a call was made to fail")
@@ -192,7 +200,10 @@ def test_session_daemon(k):
 
 
 def test_files_are_removed(k):
-    """A file whose state cannot be asked is removed all the same: a session's journal would bring it back."""
+    """
+    A file whose state cannot be read is removed all the same: otherwise a session's journal would
+    restore the session.
+    """
     n = 1
     while run_with_failure(k, "kymo-sessiond", n, FAIL_CALL="fstat"):
         n += 1
@@ -207,7 +218,7 @@ def test_consumer(k):
 
 
 def test_commands(k):
-    """They end with what was asked for, or with a message."""
+    """They end with success, or with a message."""
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 20)

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Without restartable sequences each thread has a ring of its own: the same exactness, for libraries of other kinds too."""
+"""
+Without restartable sequences each thread has its own ring: the results are as exact, also with
+other C libraries.
+"""
 
 import os
 import pathlib
@@ -56,7 +59,7 @@ def test_both_modes(k):
     equal(len(check_values(check_counts(k, trace, 2 * n))), 2 * n, "events of both programs")
 
 
-# Of a ring set for threads, a program maps 1024 times this; emulators do not like that to be much.
+# A program maps 1024 times this size for a ring set of threads. Emulators need it to be small.
 SMALL = ("--subbuf-size=256K", "--num-subbuf=2")
 
 
@@ -66,7 +69,8 @@ def test_valgrind(k):
     run_exact(k, [["-t", 2, "-n", 500]], channel=SMALL, wrap=["valgrind", "-q", "--error-exitcode=9"], env=MONOTONIC)
 
 
-# The kernel's headers for -m32 are those of 64 bits; gcc-multilib would point there, but cannot stand beside a cross compiler.
+# The kernel's headers for -m32 are those of 64 bits. gcc-multilib would point there, but it
+# conflicts with the cross compilers.
 M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 
 CROSS = """[binaries]
@@ -85,7 +89,10 @@ endian = 'little'
 
 
 def foreign(k, name, compiler, cpu, c_args=(), binutils="", program="emit"):
-    """Builds what programs need for another ABI; returns the environment and a program of test/integration/apps."""
+    """
+    Builds everything that programs need for another ABI; returns the environment and a program of
+    test/integration/apps.
+    """
     directory = BUILD / f"foreign-{name}"
     cross = BUILD / f"foreign-{name}.ini"
     cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
@@ -125,7 +132,10 @@ def test_32_bit_signals(k):
 
 @without_sanitizers
 def test_both_abis(k):
-    """Programs of 32 and 64 bits in one session: an event of one name may be wider in one of them, and is exact in both."""
+    """
+    Programs of 32 and 64 bits in one session: an event of one name may have a wider field in one of
+    them, and is exact in both.
+    """
     if not (BUILD / "foreign-i386" / "build.ninja").exists():
         raise Skip("no 32-bit library was built (see test_32_bit)")
     env, narrow = foreign(k, "i386", "gcc-12", "x86", M32, program="abi")
@@ -159,7 +169,8 @@ def test_both_abis(k):
 @without_sanitizers
 def test_musl(k):
     need_program("musl-gcc", "musl-tools")
-    # musl's compiler wrapper looks in musl's directories alone; the kernel's headers are elsewhere.
+    # musl's compiler wrapper searches only musl's directories, which do not have the kernel's
+    # headers.
     env, app = foreign(k, "musl", "musl-gcc", "x86_64", ["-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"])
     run_foreign(k, env, app, "64-bit")
 
@@ -175,7 +186,9 @@ def test_aarch64(k):
 
 
 def test_aarch64_writer(k):
-    """The assembly of the writers, where the emulator has no restartable sequences but runs their code."""
+    """
+    The assembly of the writers: the emulator has no restartable sequences, but runs their code.
+    """
     need_program("aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu")
     need_program("qemu-aarch64", "qemu-user")
     ring = SOURCE / "src" / "ring"

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""All kinds of fields and their extreme values read back equal; an event larger than a sub-buffer is counted, never cut."""
+"""
+All kinds of fields are read back with equal values, also extreme ones. An event larger than a
+sub-buffer is counted as discarded, never truncated.
+"""
 
 import math
 import struct
@@ -39,7 +42,10 @@ WANTED = {
 
 
 def same(got, wanted):
-    """Equal; of floating point, as far as babeltrace2 prints it, with NaN and the sign of zero."""
+    """
+    Returns true if both are equal; floating point up to the digits that babeltrace2 prints, with
+    NaN and the sign of zero.
+    """
     if isinstance(wanted, float):
         if math.isnan(wanted):
             return isinstance(got, float) and math.isnan(got)
@@ -58,7 +64,7 @@ def record_fields(k, *args, channel=("--subbuf-size=1M",)):
 
 
 def check_floats_exact(trace):
-    """Readers print floating point rounded: what is in the file is exact."""
+    """Readers print floating point rounded: checks that the value in the file is exact."""
     data = b"".join(p.payload for path in streams(trace) for p in packets(path))
     floats = struct.pack("<fffdddd", 1.5, FLT_MAX, -0.0, 0.1, DBL_MAX, DBL_MIN, -0.0)
     equal(data.count(floats), 1, "the bytes of fields:floats in the trace")
@@ -92,7 +98,10 @@ def test_too_big(k):
 
 
 def test_changing_text(k):
-    """Texts that change while they are recorded end early or have a '#', and never run into what follows them."""
+    """
+    A text that changes while it is recorded ends early or has a '#', and never continues into the
+    next field.
+    """
     k.start_daemon()
     trace = k.record("changing:*", channel=("--subbuf-size=4M",))
     n = int(k.app("changing", 5000))
@@ -122,7 +131,9 @@ int main(void)
 
 
 def test_description_that_is_too_large(k):
-    """An event whose description does not fit a message is named, and counted as discarded."""
+    """
+    An event whose description does not fit into a message is reported, and counted as discarded.
+    """
     labels = ", ".join(f'KYMO_VALUE(LABEL "{i}", {i})' for i in range(40))
     (k.top / "huge.c").write_text(LARGE % ("x" * 2000, labels))
     app = k.top / "huge"

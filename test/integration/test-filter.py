@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Filters: exactly those events are in the trace that an evaluation of our own lets pass, whatever rules there are, and whenever
-they come and go. What they mean in detail, src/filter/test-filter.c tests.
+Filters: the trace has exactly the events that the test's own evaluation selects, for all
+combinations of rules, and while rules are enabled and disabled. src/filter/test-filter.c tests the
+language in detail.
 """
 
 import collections
@@ -19,7 +20,7 @@ ITEM, KINDS, OTHER = "filters:item", "filters:kinds", "filters:other"
 
 
 class Program:
-    """A running `filters`, which emits when it is told to; counts in phases."""
+    """A running `filters`, which emits on request; counts in phases."""
 
     def __init__(self, k, **env):
         self.k, self.phase = k, 0
@@ -42,7 +43,7 @@ class Program:
 
 
 def recorded(trace):
-    """{event: {phase: [n]}}; each n once."""
+    """Returns {event: {phase: [n]}}; each n occurs once."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     events, discarded = read_trace(trace)
     equal(discarded, 0, "discarded events")
@@ -53,7 +54,9 @@ def recorded(trace):
 
 
 def check_phase(found, phase, n=N, **wanted):
-    """Each of item, kinds, other: a predicate of n, or nothing for none."""
+    """
+    Compares with each of item, kinds, other: a predicate of n, or nothing if no event is expected.
+    """
     for name in (ITEM, KINDS, OTHER):
         passes = wanted.get(name.partition(":")[2], lambda n: False)
         equal(found[name][phase], [i for i in range(n) if passes(i)], f"{name} of phase {phase}")
@@ -73,7 +76,7 @@ def finish(k, program, trace):
 
 
 def test_kinds_of_fields(k):
-    """One channel for each filter, all recorded at once."""
+    """One channel for each filter, all recorded at the same time."""
     filters = {
         ("item", "n < 5"): lambda n: n < 5,
         ("item", "n >= 10 && n <= 12 || n == 299"): lambda n: 10 <= n <= 12 or n == 299,
@@ -137,7 +140,9 @@ def test_rule_before_and_after_the_program(k):
 
 
 def test_rules_that_overlap(k):
-    """Any filter suffices, a rule without one as well; each event is recorded once."""
+    """
+    One matching filter is sufficient, as is a rule without a filter; each event is recorded once.
+    """
     k.start_daemon()
     trace = create(k)
     program = Program(k)
@@ -166,7 +171,7 @@ def test_rules_that_overlap(k):
 
 
 def test_unfiltered_becomes_filtered(k):
-    """An event that was recorded without any condition gets one, while it is recorded."""
+    """An event that was recorded without any condition gets a filter while it is recorded."""
     k.start_daemon()
     trace = create(k)
     program = Program(k)
@@ -202,7 +207,10 @@ def test_per_thread_rings(k):
 
 
 def test_many_changes(k):
-    """The same filters on and off again and again: what the program keeps for them does not grow."""
+    """
+    The same filters are enabled and disabled again and again: the program's memory for them does
+    not grow.
+    """
     k.start_daemon()
     trace = create(k)
     program = Program(k)
@@ -235,7 +243,7 @@ def test_refused(k):
 
 
 def test_caret(k):
-    """At a terminal, the place is shown."""
+    """On a terminal, the message marks the position."""
     k.start_daemon()
     create(k)
     ours, theirs = pty.openpty()
@@ -263,7 +271,7 @@ def test_what_does_not_fit_is_told(k):
     check(any(w.startswith(told) for w in k.kymo_json("status", "s")["warnings"]), "status does not warn")
     text = k.kymo("enable-event", ITEM, "-f", "word > 5").stdout
     check("a string (field 'word') can be compared by == and != only" in text, f"the reply does not tell: {text}")
-    # The other events, one before it and one behind, have no such field: that would explain nothing.
+    # Two other events have no such field, one before and one after it: they would explain nothing.
     text = k.kymo("enable-event", "filters:*", "-f", 'parity == "ODD"').stdout
     check("event 'filters:kinds', nor others like it: a number (field 'parity') cannot be" in text, f"the best reason: {text}")
     rules = k.kymo_json("status", "s")["session"]["channels"][0]["rules"]

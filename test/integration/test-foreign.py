@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kymo view on traces of foreign tracers: what CTF 1.8 allows, as babeltrace2 shows it; and where babeltrace2 is wrong."""
+"""
+kymo view on traces of foreign tracers. It prints everything that CTF 1.8 allows as babeltrace2
+does, except where babeltrace2 is wrong.
+"""
 
 import json
 import os
@@ -44,14 +47,14 @@ def run(k, *command):
 
 
 def view(k, trace):
-    """Lines of the text, and errors."""
+    """Returns the lines of the text, and the errors."""
     done = run(k, CLI, "view", trace)
     check(done.returncode == 0, f"{trace}: exit {done.returncode}: {done.stderr.decode(errors='replace')[:1000]}")
     return done.stdout.splitlines(), done.stderr.decode(errors="replace")
 
 
 def same_line(ours, theirs):
-    """babeltrace2 2.0.4 may show the text of an earlier field where a string is empty."""
+    """babeltrace2 2.0.4 may print the text of an earlier field for an empty string."""
     if ours == theirs:
         return True
     pattern = rb'"(?:[^"\\]|\\.)*"'.join(re.escape(part) for part in ours.split(b'""'))
@@ -59,7 +62,7 @@ def same_line(ours, theirs):
 
 
 def compare(k, trace):
-    """Both show the same lines; false when babeltrace2 aborts."""
+    """Checks that both print the same lines; returns false when babeltrace2 aborts."""
     done = run(k, "babeltrace2", trace)
     ours, _ = view(k, trace)
     if done.returncode < 0:
@@ -74,7 +77,10 @@ def compare(k, trace):
 
 
 def test_random(k):
-    """Random metadata and packets. babeltrace2 aborts on one in ten of them: those need only be read."""
+    """
+    Random metadata and packets. babeltrace2 aborts on one in ten of them: Kymo must only read
+    those.
+    """
     compared = 0
     for seed in SEEDS:
         compared += compare(k, ctf.Trace(seed).write(k.top / f"seed{seed}"))
@@ -85,7 +91,7 @@ NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?:= |\{ |container = )(0x[0-9A-F]+|0b[0
 
 
 def text_numbers(line):
-    """The numbers in the fields of a line of text, in any base."""
+    """Returns the numbers in the fields of a line of text, in any base."""
     found = [m.group(1) for m in NUMBER.finditer(line) if m.group(1)]
     bases = (("0x", 16), ("0b", 2))
     for text in found:
@@ -94,7 +100,9 @@ def text_numbers(line):
 
 
 class Members(dict):
-    """A JSON object, with members of equal names: contexts of several scopes may have one name."""
+    """
+    A JSON object whose members may have equal names: contexts of several scopes may have one name.
+    """
 
     def __init__(self, members):
         super().__init__(members)
@@ -113,14 +121,17 @@ def json_numbers(value):
 
 
 def same_number(text, value):
-    """Text shows floats with six digits, and negative numbers of bases other than 10 as the digits of their size."""
+    """
+    The text has floats with six digits, and negative numbers of bases other than 10 as the digits
+    of their size.
+    """
     if isinstance(text, float) or isinstance(value, float):
         return text == value or abs(text - value) <= 1e-5 * abs(value)
     return text == value or (value < 0 < text and (text - value).bit_count() == 1)
 
 
 def test_json(k):
-    """The numbers of JSON are those of the text, of all scopes."""
+    """The numbers in JSON are those in the text, in all scopes."""
     for seed in SEEDS[:len(SEEDS) // 3]:
         directory = ctf.Trace(seed).write(k.top / f"json{seed}")
         done = run(k, CLI, "view", directory, "--format=json")
@@ -134,7 +145,7 @@ def test_json(k):
 
 
 def sized(discarded, begin, end, events, head=MAGIC):
-    """A packet with sizes, times and a counter: what SIZED describes."""
+    """Returns a packet with sizes, times and a counter, as SIZED describes it."""
     size = (len(head) + 25 + len(events)) * 8
     return head + struct.pack("<IIBQQ", size, size, discarded, begin, end) + events
 
@@ -142,7 +153,9 @@ def sized(discarded, begin, end, events, head=MAGIC):
 SIZED = "stream { packet.context := struct { u32 content_size; u32 packet_size; u8 events_discarded; u64 timestamp_begin; u64 timestamp_end; }; };\n"
 
 def in_packets(text, order, size, room):
-    """Metadata as LTTng writes it: in packets of this size, with so much of the text in each."""
+    """
+    Returns metadata as LTTng writes it: in packets of this size, with so much of the text in each.
+    """
     data = b""
     for at in range(0, len(text), room):
         part = text[at:at + room].encode()
@@ -197,7 +210,10 @@ def test_as_babeltrace2(k):
 
 
 def test_where_babeltrace2_is_wrong(k):
-    """What the specification says, or what a reader needs, where babeltrace2 2.0.4 does something else."""
+    """
+    If babeltrace2 2.0.4 differs from the specification or from what a reader needs, Kymo follows
+    the specification or the need.
+    """
     wide = write(k, "wide-hex", BARE + 'event { name = "e"; fields := struct { integer { size = 63; align = 8; base = 16; } x; integer { size = 1; } y; }; };\n', s=b"\xff" * 7 + b"\x7f")
     equal(view(k, wide)[0], [b"e: { x = 0x7FFFFFFFFFFFFFFF, y = 0 }"], "babeltrace2 shows 0x0 for 61 to 63 bits")
     overlap = write(k, "overlap", BARE + 'event { name = "e"; fields := struct { enum : u8 { a = 0 ... 9, b = 5 } tag; variant <tag> { u8 a; u32 b; } v; }; };\n', s=b"\5\1")
@@ -215,7 +231,7 @@ def test_where_babeltrace2_is_wrong(k):
 
 
 def test_counts(k):
-    """Of a counter that falls and rises, the highest value counts; one that wraps goes on."""
+    """If a counter falls and rises, its highest value counts; one that wraps continues."""
     for name, bits, values, wanted in (("falls", 64, [5, 9, 7, 9, 12, 0, 3, 12], 12), ("wraps", 8, [250, 4, 3, 4, 10], 266), ("first", 64, [40], 40)):
         context = SIZED.replace("u8 events_discarded", f"u{bits} events_discarded")
         form = "B" if bits == 8 else "Q"
@@ -227,7 +243,10 @@ def test_counts(k):
 
 
 def test_other_uuid(k):
-    """Packets of another UUID are read when all are; else they are remains of another trace."""
+    """
+    Packets with another UUID are read if all packets have it; otherwise they are remains of another
+    trace.
+    """
     ids = [uuid.UUID(int=i + 1) for i in range(2)]
     metadata = TYPES + f'trace {{ major = 1; minor = 8; byte_order = le; uuid = "{ids[0]}"; packet.header := struct {{ u32 magic; u8 uuid[16]; }}; }};\n' + SIZED + ONE
     packet = [sized(0, 10 * i, 10 * i + 5, bytes([i + 1]), MAGIC + u.bytes) for i, u in enumerate(ids)]
@@ -240,7 +259,10 @@ def test_other_uuid(k):
 
 
 def test_clock_goes_on(k):
-    """A packet without a beginning begins where the one before ended; an end before the last event does not count."""
+    """
+    A packet without a begin time begins at the end of its predecessor; an end time before the last
+    event is ignored.
+    """
     context = "stream { packet.context := struct { u32 content_size; u32 packet_size; u64 timestamp_end; }; event.header := struct { integer { size = 16; align = 8; } timestamp; }; };\n"
     size = (4 + 16 + 3) * 8
     packet = lambda end, time, value: MAGIC + struct.pack("<IIQ", size, size, end) + struct.pack("<HB", time & 0xFFFF, value)
@@ -248,7 +270,7 @@ def test_clock_goes_on(k):
     equal([line.split()[0] for line in view(k, trace)[0]], [b"[00:00:00.000000007]", b"[00:00:00.000196617]", b"[00:00:00.000196618]"], "times")
 
 
-# -- CTF 2: babeltrace2 reads it from 2.1 on; what follows is what 2.1.2 shows
+# -- CTF 2: babeltrace2 reads it from 2.1 on; the expected texts are those of 2.1.2
 
 PREAMBLE = {"type": "preamble", "version": 2}
 
@@ -266,7 +288,7 @@ def structure(*members, **more):
 
 
 def records(*members):
-    """Metadata of events `e` with these fields, in packets without anything."""
+    """Returns metadata of events `e` with these fields, in packets without headers."""
     return fragments({"type": "data-stream-class"}, {"type": "event-record-class", "name": "e", "payload-field-class": structure(*members)})
 
 
@@ -326,7 +348,10 @@ def test_ctf2(k):
 
 
 def test_ctf2_packets(k):
-    """Roles, clock, aliases, contexts, environment; the text is that of the same packets described in CTF 1.8."""
+    """
+    Roles, clock, aliases, contexts, environment; the text is that of the same packets described in
+    CTF 1.8.
+    """
     aliased = fragments({"type": "field-class-alias", "name": "u8", "field-class": unsigned(8)},
         {"type": "clock-class", "id": "k", "frequency": 1000, "offset-from-origin": {"seconds": 5, "cycles": 7}},
         {"type": "data-stream-class", "default-clock-class-id": "k", "event-record-header-field-class": structure(("x", "u8"), ("t", unsigned(8, roles=["default-clock-timestamp"]))),
@@ -344,13 +369,15 @@ def test_ctf2_packets(k):
 
 
 def nested_structures(n):
-    """Records with n structures in each other: as text, because Python's json module is recursive."""
+    """
+    Returns records with n nested structures, as text, because Python's json module is recursive.
+    """
     begin, end = json.dumps(structure(("a", "@"))).split('"@"')
     return records(("a", "@")).replace('"@"', begin * n + json.dumps(unsigned(8)) + end * n)
 
 
 def test_ctf2_refused(k):
-    """One line, which names what cannot be read."""
+    """One line names the part that cannot be read."""
     odd = lambda **more: records(("a", unsigned(8, **more)))
     for name, metadata, word in (
             ("version", fragments().replace('"version": 2', '"version": 3'), "version 3"),
@@ -375,7 +402,10 @@ def test_ctf2_refused(k):
 
 
 def hostile():
-    """Metadata and a stream, small, that would cost time or memory in the square of their size, or worse."""
+    """
+    Yields small metadata and streams that could cost time or memory of the square of their size, or
+    more.
+    """
     wide = TYPES + "typealias integer { size = 16; align = 8; } := u16;\ntrace { byte_order = le; };\n"
     event = lambda fields: f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n'
     sizes = "stream { packet.context := struct { u16 content_size; u16 packet_size; }; };\n"
@@ -395,7 +425,10 @@ def hostile():
 
 
 def test_hostile(k):
-    """Whatever a small trace claims, it costs little memory, and an end is in sight (the bound is for a loaded machine)."""
+    """
+    Whatever a small trace claims, reading it needs little memory, and ends (the time limit is for a
+    loaded machine).
+    """
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
         if not kymotest.SANITIZED:
@@ -410,7 +443,10 @@ def test_hostile(k):
 
 
 def test_limits(k):
-    """Records and metadata beyond a limit are refused as such, not by what they exhaust."""
+    """
+    Records and metadata beyond a limit are refused because of the limit, before they exhaust
+    anything.
+    """
     bits = TYPES + "trace { byte_order = le; };\n"
     event = lambda fields: f'event {{ name = "e"; fields := struct {{ {fields} }}; }};\n'
     for name, metadata, stream in (

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every way to write an event and every place where it may live; and programs that find no tracer library."""
+"""
+Every way to write an event and every place where it can be; and programs that find no tracer
+library.
+"""
 
 import collections
 import pathlib
@@ -16,7 +19,7 @@ WANTED = {
 
 
 def run_forms(k, *args):
-    """Runs forms with everything enabled; returns its events."""
+    """Runs forms with all events enabled; returns its events."""
     k.start_daemon()
     trace = k.record()
     text = k.app("forms", *args)

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The harness itself: what a failed test leaves is ended, and what a test leaves behind makes it fail."""
+"""
+The harness itself: it ends what a failed test leaves running, and a test that leaves anything
+behind fails.
+"""
 
 import os
 import sys
@@ -16,7 +19,7 @@ import kymotest
 
 
 def run_tests(k, text):
-    """Runs a file of tests; returns its exit status and what it says."""
+    """Runs a file of tests; returns its exit status and its output."""
     path = k.top / "test-inner.py"
     path.write_text(HEAD.format(folder=os.path.dirname(kymotest.__file__)) + text + "\nkymotest.main()\n")
     env = {name: os.environ[name] for name in os.environ if name.startswith("KYMO_TEST_")}
@@ -29,7 +32,7 @@ def number_after(text, word):
 
 
 def test_children_of_a_failed_test(k):
-    """They have not the environment by which the test's processes are known."""
+    """They lack the environment variable by which the harness recognizes the test's processes."""
     status, said = run_tests(k, """
 def test_fails(k):
     child = subprocess.Popen(["sleep", "1000"], env={})
@@ -51,7 +54,7 @@ def test_leaves(k):
 
 
 def test_long_lists(k):
-    """Only the difference is shown."""
+    """Only the difference is printed."""
     status, said = run_tests(k, """
 def test_differs(k):
     kymotest.equal(list(range(10000)), [*range(5000), *range(5001, 10000)], "numbers")
@@ -61,7 +64,7 @@ def test_differs(k):
 
 
 def test_odd_text_of_babeltrace(k):
-    """An event of an unknown form is not left out."""
+    """An event of an unknown form is a failure, and is not skipped."""
     usual = "[1] (+?) host p:e: { cpu_id = 1 }, { n = 1 }\n"
     equal(len(kymotest.events_of(usual * 3)), 3, "events")
     equal(len(kymotest.events_of("[1] (+?) p:e: { text = \"a\nb }\" }\n" + usual)), 2, "events, one of two lines")

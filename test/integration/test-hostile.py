@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Hostile programs and clients against a living session daemon: nonsense that is nearly right, descriptors that nobody asked for, floods,
-and nobody who reads. Meanwhile everybody else is served, and afterwards nothing is left of it.
+Hostile applications and clients connect to a session daemon: with messages that are almost valid,
+unexpected descriptors, floods, and peers that do not read. Meanwhile the daemon serves all others,
+and afterwards nothing of the attack is left.
 """
 
 import contextlib
@@ -36,7 +37,10 @@ def hello(caps=3):
 
 
 def events(rng, query):
-    """An answer: events that are right, wrong, in conflict or doubled, at numbers near and far."""
+    """
+    Returns a reply with events that are valid, invalid, in conflict or repeated, at small and large
+    numbers.
+    """
     kinds = [ORDER, ORDER_TEXT, EMPTY, description("e%d" % rng.randrange(3000)), b"", bytes(rng.randrange(60)), ORDER[:-rng.randrange(1, 20)]]
     n = rng.randrange(6)
     entries = b"".join(struct.pack("<I", rng.choice((0, 1, 2, 99, 65535, 65536))) + blob(rng.choice(kinds)) for _ in range(n))
@@ -51,7 +55,7 @@ def mutated(rng, data):
 
 
 def evil_program(k, rng):
-    """One connection: a few messages, some of them answers to what it was asked; then it is gone."""
+    """One connection: sends a few messages, some of them replies to queries, then disconnects."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(1)
         s.connect(str(k.rundir / "app.sock"))
@@ -101,7 +105,7 @@ def resident_mib(k):
 
 @contextlib.contextmanager
 def attacked(k, *evils):
-    """While in it, each of these goes on in a thread."""
+    """Runs each of these functions in a thread, again and again, until the `with` block ends."""
     stop, done = threading.Event(), [0]
     threads = [threading.Thread(target=attack, args=(k, seed, stop, evil, done)) for seed, evil in enumerate(evils)]
     for thread in threads:
@@ -115,7 +119,7 @@ def attacked(k, *evils):
 
 
 def prompt(seconds, turn):
-    """Does it again and again, which as a rule takes no time to speak of."""
+    """Repeats a turn that usually takes almost no time, and checks its duration."""
     end, took = time.monotonic() + seconds, []
     while time.monotonic() < end or len(took) < 9:
         begin = time.monotonic()
@@ -125,7 +129,7 @@ def prompt(seconds, turn):
 
 
 def others_are_served(k, seconds):
-    """Well-behaved peers have their answers, promptly, all the time."""
+    """Well-behaved peers get their replies, promptly, all the time."""
     def turn():
         ask(k, "list")
         program = Program(k, ORDER, name="good")
@@ -141,7 +145,7 @@ def start(k):
     ask(k, "create", session="s", output="")
     ask(k, "enable-event", patterns=["shop:*"])
     ask(k, "start")
-    program = Program(k, ORDER)  # first, so that its definition is the one that counts
+    program = Program(k, ORDER)  # first, so that its definition is the valid one
     check(program.serve(), "the first program")
     return program
 
@@ -156,7 +160,8 @@ def all_gone(k, *programs):
 def test_nonsense(k):
     first = start(k)
     with attacked(k, evil_program, evil_program, evil_client) as done:
-        # A client is as mighty as its user: "destroy all" is obeyed, so sessions may be gone.
+        # A client has all rights of its user: "destroy all" is executed, so the sessions may not
+        # exist any more.
         prompt(SECONDS, lambda: check("ok" in k.request(command="list"), "an answer"))
         wait_for(lambda: done[0] > 50, lambda: f"more than {done[0]} attempts")
     check(k.daemon.poll() is None, f"the daemon died:\n{k.daemon_log()[-3000:]}")
@@ -165,7 +170,10 @@ def test_nonsense(k):
 
 
 def test_requests_that_are_nearly_json(k):
-    """Refused, whatever the parser below would make of them; what is JSON is understood wherever it stands."""
+    """
+    They are refused, even if the parser library would accept them; valid JSON is accepted in any
+    position.
+    """
     k.start_daemon()
     good = (b'{"command":"hello"}', b'  {"command" : "hello"}', b'{"com\\u006dand":"hel\\u006co"}')
     bad = (b'{"command":"hello","command":"hello"}', b"{'command':'hello'}", b'{"command":"hello"}{}', b'{"command":"hello"}"x"', b'{"command":"hello"',
@@ -179,7 +187,7 @@ def test_requests_that_are_nearly_json(k):
 
 
 def test_nonsense_of_programs(k):
-    """What some programs say does not change what others record."""
+    """Messages of some applications do not change what others record."""
     first = start(k)
     with attacked(k, evil_program, evil_program, evil_program) as done:
         others_are_served(k, SECONDS)
@@ -188,7 +196,10 @@ def test_nonsense_of_programs(k):
 
 
 def test_not_watched_for_nothing(k):
-    """A program with buffers for threads that hangs up and lives on is watched no longer than there are such buffers."""
+    """
+    An application with buffers for threads disconnects and continues to run: the daemon watches it
+    only as long as such buffers exist.
+    """
     first = start(k)
     watched = lambda: kymotest.open_fds(k.daemon.pid).count("anon_inode:[pidfd]") + kymotest.open_fds(k.daemon.pid).count("pidfd:")
     before = watched()
@@ -208,13 +219,15 @@ def test_not_watched_for_nothing(k):
 
 @without_sanitizers
 def test_nobody_reads(k):
-    """Programs that only ask: what waits for them is bounded, for each and together."""
+    """
+    Applications that only send: the replies that wait for them are bounded, for each and in total.
+    """
     first = start(k)
     ask(k, "enable-event", patterns=[f"shop:{i}-" + "x" * 200 for i in range(300)])
     before = resident_mib(k)
     greedy = []
     data = message(NEW_EVENTS, struct.pack("<I", 3))
-    for n in [10] * 400 + [1000] * 20:  # many with something, some with too much
+    for n in [10] * 400 + [1000] * 20:  # many with some events, some with too many
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         s.connect(str(k.rundir / "app.sock"))
         s.setblocking(False)
@@ -233,7 +246,7 @@ def test_nobody_reads(k):
 
 
 def test_flood_of_connections(k):
-    """Programs that come and go as fast as they can, and some that say nothing."""
+    """Applications that connect and disconnect as fast as they can, and some that send nothing."""
     first = start(k)
 
     def come_and_go(k, rng):
@@ -256,7 +269,10 @@ def test_flood_of_connections(k):
 
 
 def test_metadata_is_bounded(k):
-    """A program of which every event has a long description: what a session keeps of them is bounded, which status tells."""
+    """
+    All events of an application have long descriptions: a session stores a bounded number of them,
+    and status reports it.
+    """
     first = start(k)
     ask(k, "enable-event", patterns=["*:*"])
     fields = [(2, 8, f"f{i:03}" + "x" * 120) for i in range(30)]
@@ -268,7 +284,8 @@ def test_metadata_is_bounded(k):
         check(n < 40000, f"{n} events, and still no end")
         for _ in range(100):
             entries = b"".join(struct.pack("<I", n + i) + blob(description(f"e{n + i}", *fields)) for i in range(12))
-            program.send(EVENTS, struct.pack("<III", number, 1, 12) + blob(entries))  # and more follows
+            # and more follows
+            program.send(EVENTS, struct.pack("<III", number, 1, 12) + blob(entries))
             n += 12
     check(n > 3000, f"only {n} events")
     check(SANITIZED or resident_mib(k) < 300, f"the daemon takes {resident_mib(k):.0f} MiB")
@@ -280,7 +297,10 @@ def test_metadata_is_bounded(k):
 
 
 def test_tables_are_bounded(k):
-    """One event at the highest number needs a large table: programs of a user cannot have any number of them."""
+    """
+    One event at the highest number needs a large table: the applications of a user cannot have an
+    unlimited number of them.
+    """
     first = start(k)
     equal(k.daemon.poll(), None, "the daemon")
     programs = []
@@ -303,7 +323,10 @@ def test_tables_are_bounded(k):
 
 @contextlib.contextmanager
 def lingering():
-    """A socket of which a close takes minutes: a peer that reads nothing, more data than fits, and SO_LINGER."""
+    """
+    Returns a socket that takes minutes to close: its peer reads nothing, it has more data than the
+    buffers hold, and SO_LINGER is set.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         with socket.create_connection(server.getsockname()) as sender:
             with server.accept()[0] as receiver:
@@ -318,8 +341,9 @@ def lingering():
 
 def pass_away(k, name, kind, data, hang_up):
     """
-    Sends a lingering socket, so that the daemon has the only copy, and must close it, in the message or with the connection.
-    Or the kernel refuses to send it, as a daemon asks it to.
+    Sends a lingering socket, so that the daemon has the only copy, and must close it, in the
+    message or with the connection. Or the kernel refuses to send it, if the daemon has requested
+    that.
     """
     with lingering() as sender, socket.socket(socket.AF_UNIX, kind) as s:
         os.kill(k.daemon.pid, signal.SIGSTOP)  # until our copy is closed
@@ -346,7 +370,9 @@ def check_descriptors_that_block(k):
 
 
 def test_descriptors_that_block(k):
-    """A close of a descriptor of others may take for ever: the daemon answers meanwhile."""
+    """
+    The close of a foreign descriptor may never return: meanwhile the daemon replies to others.
+    """
     check_descriptors_that_block(k)
 
 
@@ -361,7 +387,10 @@ def test_descriptors_that_block_on_older_kernels(k):
 
 @functools.cache
 def costly(n_fields, n):
-    """Descriptions that only their last field makes malformed, so that none is kept: as many as a message holds."""
+    """
+    Returns descriptions that only their last field makes malformed, so that the daemon keeps none:
+    as many as a message holds.
+    """
     names = [(UINT, 8, f"f{i:03}") for i in range(n_fields - 1)]
     return (struct.pack("<I", 1) + blob(description("evil", *names, (UINT, 8, names[0][2])))) * n, n
 
@@ -375,8 +404,9 @@ def cpu_seconds(k):
 @without_sanitizers
 def test_expensive_messages(k):
     """
-    Messages of the highest cost, as many as 800 sockets hold, wait when the daemon goes on: it serves others meanwhile. Only a
-    part of its CPU time is of interest, as others may use the machine.
+    When the daemon continues, messages of the highest cost wait for it, as many as 800 sockets
+    hold: it serves others meanwhile. The test measures only a part of its CPU time, because others
+    may use the machine.
     """
     first = start(k)
     ask(k, "enable-event", patterns=["*:*"])
@@ -404,7 +434,10 @@ def test_expensive_messages(k):
 
 
 def test_definitions_of_one_name(k):
-    """An event in 20,000 definitions, one program's: the time is not quadratic, and all but some are counted as discarded."""
+    """
+    One application defines an event 20,000 times: the time is not quadratic, and the events of
+    almost all definitions are counted as discarded.
+    """
     first = start(k)
     ask(k, "enable-event", patterns=["*:*"])
     program = Program(k)
@@ -423,7 +456,10 @@ def test_definitions_of_one_name(k):
 
 
 def test_share_of_the_journal(k):
-    """A program with more descriptions than the journal could hold: its user's share ends first, and the session survives the daemon."""
+    """
+    An application sends more descriptions than the journal could hold: its user's share is
+    exhausted first, and the session survives the daemon.
+    """
     k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
     ask(k, "create", session="s", output=str(k.traces / "s"))
     ask(k, "enable-event", patterns=["*:*"])
@@ -432,7 +468,8 @@ def test_share_of_the_journal(k):
     number, _ = program.expect_query()
     threading.Thread(target=drain, args=(program,), daemon=True).start()
     for i in range(1200):
-        labels = b"".join(text("x") + struct.pack("<QQ", n, n) for n in range(1400))  # little text in the metadata
+        # little text in the metadata
+        labels = b"".join(text("x") + struct.pack("<QQ", n, n) for n in range(1400))
         field = struct.pack("<BBBBI", ENUM, 0, 8, 0, 0) + text("f") + text("e") + struct.pack("<I", 1400) + labels
         event = text("shop") + text(f"e{i}") + struct.pack("<iI", 13, 1) + blob(field)
         program.send(EVENTS, struct.pack("<III", number, 1, 1) + blob(struct.pack("<I", i) + blob(event)))
@@ -453,7 +490,7 @@ def drain(program):
 
 
 def receive_maps(program, n):
-    """Identifiers of n events."""
+    """Returns the identifiers of n events."""
     mapped = {}
     while len(mapped) < n:
         kind, payload = program.receive()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A consumer that is not at work: commands answer soon and name it, and the counts are those of the buffers."""
+"""
+A consumer does not run: commands reply soon and name it, and the counts are those of the buffers.
+"""
 
 import os
 import signal
@@ -10,11 +12,11 @@ import kymotest
 from kymotest import check, equal, read_trace, wait_for
 
 SMALL = ("--num-subbuf=4", "--subbuf-size=16K")
-SOON = 20  # seconds: less than a client waits (30); a busy machine's time
+SOON = 20  # seconds: less than a client waits (30), enough for a busy machine
 
 
 def hang(k, channel=SMALL, events=50000):
-    """A session whose consumer is stopped while a program records."""
+    """Starts a session whose consumer is stopped while a program records."""
     k.start_daemon()
     trace = k.record("emit:*", channel=channel)
     k.app("emit", "-n", 10, "-p", 1)
@@ -30,13 +32,13 @@ def status(k):
 
 
 def named(k, consumer):
-    """The warning about the consumer, once it is late."""
+    """Returns the warning about the consumer, once it is late."""
     said = [w for w in status(k)["warnings"] if f"(pid {consumer})" in w]
     return said and said[0]
 
 
 def soon(k, *args):
-    """A command that fails, and says why in time."""
+    """Runs a command that fails, and reports the reason in time."""
     begin = time.monotonic()
     said = k.kymo(*args, status=1).stderr
     check(time.monotonic() - begin < SOON, f"{args} took {time.monotonic() - begin:.1f} s")
@@ -44,7 +46,10 @@ def soon(k, *args):
 
 
 def test_status(k):
-    """Names the consumer, what it does, since when, and what is in the buffers or lost."""
+    """
+    status names the consumer, what it does and since when, and how many events are in the buffers
+    or discarded.
+    """
     trace, consumer = hang(k)
     said = wait_for(lambda: named(k, consumer), "status to name the consumer")
     check("stopped by a signal" in said and f"kill -CONT {consumer}" in said, said)
@@ -62,7 +67,7 @@ def test_status(k):
 
 
 def test_stop(k):
-    """What is not written yet is written when the consumer goes on."""
+    """When the consumer continues, it writes the rest."""
     trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
     said = soon(k, "stop", "s")
     for word in ("records no more", f"(pid {consumer})", "stopped by a signal", "1000 events are still in the buffers"):
@@ -75,7 +80,10 @@ def test_stop(k):
 
 
 def test_destroy(k):
-    """The session ends when its trace is complete; until then, all who ask are told why it is there."""
+    """
+    The session ends when its trace is complete; until then, every command that concerns it reports
+    why it still exists.
+    """
     trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
     for _ in range(2):
         said = soon(k, "destroy", "s")
@@ -97,7 +105,7 @@ def test_rotate_and_clear(k):
 
 
 def test_killed_instead(k):
-    """Another consumer goes on where the hung one was."""
+    """Another consumer continues the work of the hung one."""
     trace, consumer = hang(k, channel=("--num-subbuf=8", "--subbuf-size=1M"), events=1000)
     soon(k, "stop", "s")
     os.kill(consumer, signal.SIGKILL)
@@ -108,11 +116,11 @@ def test_killed_instead(k):
 
 
 def test_nothing_to_do(k):
-    """A consumer that waits for its turn is not late."""
+    """A consumer that waits for its next turn is not late."""
     k.start_daemon()
     k.record("emit:*", channel=("--switch-timer=0",))
     k.app("emit", "-n", 100)
-    time.sleep(2.5)  # longer than a consumer may be late: nothing is waited for
+    time.sleep(2.5)  # longer than a consumer may be late, but nothing waits for it
     equal([w for w in status(k)["warnings"] if "consumer" in w], [], "warnings of the consumer")
     k.kymo("destroy", "s")
 

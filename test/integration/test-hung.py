@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A dead, hung or false session daemon does not hinder a program: it starts, emits and ends as if alone. Only where the state
-page says that a session is active, its start is held up, by 50 ms at most.
+A dead, hung or false session daemon does not hinder a program: it starts, emits and exits as
+without a daemon. Only if the state page says that a session is active, the start is delayed, by 50
+ms at most.
 
-Other load delays a program, too. So each try runs the program twice, with and without the daemon, and compares; in one of
-TRIES tries at least the difference must be within the promise.
+Other load delays a program, too. So each attempt runs the program twice, with and without the
+daemon, and compares. At least one of TRIES attempts must be within the limit.
 """
 
 import os
@@ -24,7 +25,7 @@ TRIES = 20
 
 
 def check_delay(what, run, run_free):
-    """run(), compared with run_free(), takes no longer than is promised."""
+    """Checks that run() takes no longer than run_free() plus the promised limit."""
     delays = []
     while not delays or delays[-1] > PROMISE_S + SLACK_S:
         check(len(delays) < TRIES, lambda: f"{what}: held up by {min(delays):.3f} s at least, in {TRIES} tries")
@@ -38,7 +39,7 @@ def duration(run):
 
 
 def live(k, env=None):
-    """A program's whole life."""
+    """Runs a program from its start to its exit."""
     equal(k.app("emit", "-n", 10, env=env), "records 10\nsignals 0\n", "what the program says")
 
 
@@ -76,7 +77,7 @@ def test_garbage_in_the_state_page(k):
 
 
 def test_daemon_that_never_answers(k):
-    """Also one that never accepts, whose queue is full, and one without a FIFO."""
+    """Also a daemon that never accepts, one whose queue is full, and one without a FIFO."""
     for n_active in (0, 1):
         for fifo in (True, False):
             with Daemon(k, n_active=n_active, fifo=fifo):
@@ -100,7 +101,7 @@ def test_daemon_that_never_answers(k):
 
 
 def accepted(k, daemon):
-    """The daemon accepts a program's call, and does not answer."""
+    """The daemon accepts a program's connection, and does not reply."""
     started = []
 
     def start(env=None):
@@ -126,7 +127,7 @@ def accepted(k, daemon):
 
 
 def test_stopped_daemon(k):
-    """A program that starts meanwhile goes on untraced, and is traced when the daemon is there again."""
+    """A program that starts meanwhile runs untraced; it is traced when the daemon continues."""
     k.start_daemon()
     os.kill(k.daemon.pid, signal.SIGSTOP)
     unhindered(k, "no session")
@@ -148,14 +149,14 @@ def test_stopped_daemon(k):
 
 
 def test_stopped_while_programs_run(k):
-    """Recording goes on, programs fork and end."""
+    """Recording continues, programs fork and exit."""
     k.start_daemon()
     out = k.record("emit:*")
     app = k.spawn("emit", "-n", 1000, "-t", 3, "-w")
     k.expect(app, "ready")
     os.kill(k.daemon.pid, signal.SIGSTOP)
     k.let_go(app)
-    k.read_until(app, "done")  # the daemon is stopped until the program has ended
+    k.read_until(app, "done")  # the daemon is stopped until the program has exited
     k.let_go(app)
     k.finish(app)
     os.kill(k.daemon.pid, signal.SIGCONT)
@@ -164,7 +165,7 @@ def test_stopped_while_programs_run(k):
 
 
 def test_killed_daemon(k):
-    """What it leaves says that a session is active, and is not true."""
+    """The state page that it leaves says that a session is active, which is not true any more."""
     k.start_daemon()
     k.record("emit:*")
     k.daemon.kill()

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the README tells a newcomer to type works with an installed Kymo, in a prefix of its own."""
+"""
+All commands that the README gives to a new user work with an installed Kymo, in a prefix of its
+own.
+"""
 
 import os
 import re
@@ -13,7 +16,10 @@ PREFIX = BUILD / "installed" / "prefix"
 
 
 def install(k):
-    """Builds for a prefix and installs there, as 'make install' does; returns the environment of a user of it."""
+    """
+    Builds for a prefix and installs there, as 'make install' does; returns the environment of its
+    user.
+    """
     build = BUILD / "installed" / "build"
     shutil.rmtree(PREFIX, ignore_errors=True)
     path = {"PATH": os.environ["PATH"]}
@@ -41,14 +47,14 @@ def test_readme(k):
     equal(len(re.findall(r"hello:greeting: .*text = \"hello, world\"", output)), 3, f"events that the README's commands show: {output}")
     equal(len(read_trace(k.home / "hello-trace")[0]), 3, "events in the trace")
 
-    # Without a daemon; the companions, which nobody waits for, end by themselves.
+    # Without a daemon. The companions exit by themselves; nothing waits for them.
     output = k.run(["sh", "-ec", alone], env=env, cwd=k.home)
     equal((output.stdout, output.stderr), ("", ""), "output of programs that have companions")
     wait_for(lambda: not kymotest.processes_with(k.mark), "the companions to end")
     for trace in ("hello-trace-2", "other-trace"):
         equal(len(read_trace(k.home / trace)[0]), 3, f"events in {trace}")
 
-    # The last block starts a daemon on demand, and writes where the README says.
+    # The last block starts a daemon on demand, and writes to the directory that the README names.
     session = session.replace("~/kymo-traces", str(k.traces))
     output = k.run(["sh", "-ec", session], env=env, cwd=k.home).stdout
     check(len(re.findall(r"hello:greeting: ", output)) == 3, f"output of the README's session: {output}")
@@ -67,7 +73,7 @@ def test_static_program(k):
 
 
 def test_examples(k):
-    """The examples compile as their own comments say."""
+    """The examples compile with the commands in their own comments."""
     env = install(k)
     for name in ("shop.c", "parcels.cpp"):
         text = (SOURCE / "examples" / name).read_text()
@@ -79,7 +85,10 @@ def test_examples(k):
 
 
 def test_manual_and_removal(k):
-    """Pages and completion are where their readers look; 'make uninstall' takes everything away again."""
+    """
+    Pages and completion are in the directories in which man and bash look; 'make uninstall' removes
+    everything.
+    """
     install(k)
     pages = {p.name for p in (SOURCE / "man").glob("*.[1-8]")}
     equal({p.name for p in (PREFIX / "share" / "man").rglob("*.[1-8]")}, pages, "installed pages")

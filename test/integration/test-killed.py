@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs that are killed or stopped at any moment: what they had recorded is in the trace, and others record as if nothing had
-happened. KYMO_TEST_SEED: what chance begins with.
+Programs that are killed or stopped at any moment: their recorded events are in the trace, and other
+programs record without any disturbance. KYMO_TEST_SEED: the seed of the random numbers.
 """
 
 import os
@@ -16,13 +16,16 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 AT_ONCE = 50  # kills in one session: each may leave three rings of threads, and a set has 1024
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 ROOMY = ("--subbuf-size=4M", "--num-subbuf=8")
-FOR_THREADS = ("--subbuf-size=256K", "--num-subbuf=4")  # each has a ring of its own
+FOR_THREADS = ("--subbuf-size=256K", "--num-subbuf=4")  # each thread has its own ring
 HANDLER = 2
 SURVIVOR = 0xFFFF
 
 
 def check_killed(found, victim, thread, counted, handlers_count):
-    """All that were counted, perhaps one that was not yet, without a hole, each once and in order."""
+    """
+    Checks that all counted events are in the trace, and at most one that was not yet counted,
+    without a gap, each once and in order.
+    """
     seen = found.pop((victim, thread), [])
     what = f"victim {victim}, thread {thread} (KYMO_TEST_SEED={SEED})"
     equal(seen, list(range(len(seen))), f"events of {what}")
@@ -31,7 +34,10 @@ def check_killed(found, victim, thread, counted, handlers_count):
 
 
 def kill(k, n, seed, env, channel, handlers_count):
-    """n programs are killed in one session while another one goes on; returns how many events the killed had recorded."""
+    """
+    Kills n programs in one session while another one continues; returns how many events the killed
+    ones had recorded.
+    """
     session = f"s{seed}"
     trace = k.record("victim:*", session=session, channel=channel)
     survivor = k.spawn("victim", "survive", env=env)
@@ -72,7 +78,10 @@ def test_kill(k):
 
 
 def test_kill_without_rseq(k):
-    """In a thread's ring, what a handler records within another record is published with that."""
+    """
+    In a thread's ring, a record that a handler makes inside another record is published together
+    with that.
+    """
     kill_all(k, env=WITHOUT_RSEQ, channel=FOR_THREADS, handlers_count=False)
 
 
@@ -85,7 +94,10 @@ def test_kill_in_overwrite_mode(k):
 
 
 def stopped(k, env=None):
-    """A program that is stopped at any instruction holds nothing: others record, and commands do not wait."""
+    """
+    A program that is stopped at any instruction blocks nothing: others record, and commands do not
+    wait.
+    """
     k.start_daemon()
     trace = k.record("victim:*", channel=ROOMY)
     n = 200

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Many sessions that record the same event, and sessions that come and go while threads record at full speed: each has exactly what it
-asked for, and nothing is taken away under a writer. KYMO_TEST_TURNS: how many come and go; KYMO_TEST_SEED: what chance begins with.
+Many sessions record the same event, and sessions are created and destroyed while threads record at
+full speed. Each session has exactly the events that it selected, and no memory is released while a
+writer uses it.
+KYMO_TEST_TURNS: how many sessions are created. KYMO_TEST_SEED: the seed of the random numbers.
 """
 
 import collections
@@ -34,7 +36,7 @@ def enable(k, name, modulus, rest):
 
 
 def make(k, name, modulus, rest, **channel):
-    """A session that records each modulus-th event of each thread; returns its trace."""
+    """Creates a session that records each modulus-th event of each thread; returns its trace."""
     trace = k.traces / name
     ask(k, "create", session=name, output=str(trace))
     ask(k, "enable-channel", session=name, channel="channel0", **channel)
@@ -43,7 +45,7 @@ def make(k, name, modulus, rest, **channel):
 
 
 def interrupt(k, rng, name, modulus, rest):
-    """Recording ends, and begins again."""
+    """Stops the recording, and starts it again."""
     kind = rng.randrange(3)
     if kind == 0:
         ask(k, "pause", session=name)
@@ -57,7 +59,10 @@ def interrupt(k, rng, name, modulus, rest):
 
 
 def numbers(events):
-    """Of each thread, in the trace's order, whose values must belong together."""
+    """
+    Returns the numbers of each thread, in the trace's order. Checks that each event's values belong
+    together.
+    """
     check_values(events)
     check_order(events)
     found = collections.defaultdict(list)
@@ -69,8 +74,8 @@ def numbers(events):
 
 def check_part(k, name, trace, modulus, rest, n_breaks, counts):
     """
-    What was recorded while the session ran is each modulus-th event from some moment to another; but for what the session's breaks
-    left out, what is missing was counted.
+    The trace has each modulus-th event from one moment to another, without those during the
+    session's breaks; the events that are missing otherwise were counted.
     """
     if not trace.exists() or not counts["recorded"]:
         equal(counts["recorded"], 0, f"{name}: events recorded, but there is no trace")
@@ -87,7 +92,10 @@ def check_part(k, name, trace, modulus, rest, n_breaks, counts):
 
 
 def many_sessions(k, env=None, **channel):
-    """All at once, each with a filter of its own and half of them stopped in the midst; every event is in one of them."""
+    """
+    All sessions at the same time, each with its own filter. Half of them are stopped meanwhile;
+    every event is in one of them.
+    """
     k.start_daemon()
     n = 12800 // SCALE
     traces = [make(k, f"s{i}", N_SESSIONS, i, subbuf_size=65536, num_subbuf=16, **channel) for i in range(N_SESSIONS)]
@@ -118,7 +126,7 @@ def test_many_sessions_with_buffers_for_threads(k):
 
 
 class Turns:
-    """Sessions that come, record for a moment and go, made by several clients at once."""
+    """Several clients at once create sessions, let them record for a moment, and destroy them."""
 
     def __init__(self, k):
         self.k = k
@@ -150,7 +158,7 @@ class Turns:
                 return
             try:
                 self.turn(number)
-            except Exception as e:  # of a thread: told by who waits for it
+            except Exception as e:  # of a thread: the caller that joins it reports it
                 self.failure = e
 
     def run(self):

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that are linked in other ways than ours: statically, or without what seems to be unused."""
+"""
+Programs that are linked in unusual ways: statically, or without sections that seem to be unused.
+"""
 
 import collections
 import pathlib
@@ -27,7 +29,7 @@ int main()
 
 
 def build(k, source, *flags, compiler="gcc", archive=False):
-    """Compiles a program; skips where the compiler cannot link with such flags."""
+    """Compiles a program; skips the test if the compiler cannot link with these flags."""
     app = pathlib.Path(k.top, "app")
     empty = k.run([compiler, *flags, "-xc", "-", "-o", app], status=None, input="int main(void) { return 0; }\n")
     if empty.returncode:
@@ -37,7 +39,9 @@ def build(k, source, *flags, compiler="gcc", archive=False):
 
 
 def static(k, flag):
-    """A static program has a C library of its own and cannot load libkymo: it runs, and records nothing."""
+    """
+    A static program has its own C library and cannot load libkymo: it runs, and records nothing.
+    """
     app = build(k, EMIT, flag)
     k.start_daemon()
     k.record()
@@ -56,13 +60,15 @@ def test_static_pie(k):
     static(k, "-static-pie")
 
 
-# As pkg-config --static says, of a build.
+# The flags of pkg-config --static, for a build directory.
 ARCHIVE = ["-Wl,--undefined=kymo_object_register", f"-L{BUILD / 'src' / 'tracer'}", "-l:libkymo.a"]
 
 
 @without_sanitizers
 def test_static_with_library(k):
-    """With the library in it, a static program is traced as any other, in rings of either kind."""
+    """
+    A static program that contains the library is traced as any other, in rings of either kind.
+    """
     app = build(k, EMIT, "-static", archive=True)
     run_exact(k, [["-n", 2000, "-t", 4, "-s", 100]] * 2, app=app)
 
@@ -95,7 +101,10 @@ int main(int argc, char **argv)
 
 @without_sanitizers
 def test_library_twice(k):
-    """A program with a copy of the library in it loads an object that finds another one: both record."""
+    """
+    A program that contains a copy of the library loads an object that finds another one: both
+    record.
+    """
     source = pathlib.Path(k.top, "twice.c")
     source.write_text(TWICE)
     app = build(k, source, archive=True)
@@ -107,7 +116,7 @@ def test_library_twice(k):
     equal(names, {"twice:event": 100, "loads:constructed": 1, "loads:always": 100, "loads:sometimes": 100}, "events by name")
 
 
-# The linker drops each section that nothing refers to; what lists the events is to stay.
+# The linker drops each section that nothing refers to; the list of the events must stay.
 COLLECT = ["-fuse-ld=lld", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
 
 
@@ -147,7 +156,7 @@ int main() {}
 
 @without_sanitizers
 def test_static_objects(k):
-    """Constructors and destructors of static objects have their events, however the program is linked."""
+    """Constructors and destructors of static objects have their events, in all ways of linking."""
     source = pathlib.Path(k.top, "objects.cpp")
     source.write_text(OBJECTS)
     k.start_daemon()

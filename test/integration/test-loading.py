@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Libraries with events that come and go while programs are traced; and the first events of all."""
+"""
+Libraries with events are loaded and unloaded while programs are traced; and the first events of
+all.
+"""
 
 import collections
 import pathlib
@@ -14,7 +17,7 @@ ROUNDS = 300 if kymotest.SANITIZED else 5000
 
 
 def copies(k, n=THREADS):
-    """The provider's library under several names: each is loaded for itself."""
+    """Copies the provider's library under several names: each copy is loaded separately."""
     for i in range(n):
         shutil.copy(APPS / "loads-provider.so", k.top / f"provider{i}.so")
     return k.top / "provider"
@@ -29,7 +32,10 @@ def names(trace):
 
 
 def test_thousands_of_loads(k):
-    """While rules come and go: no event of a rule that stays is lost or doubled, and nothing grows."""
+    """
+    While rules are enabled and disabled: no event of a rule that stays is lost or recorded twice,
+    and no memory grows.
+    """
     k.start_daemon()
     trace = k.record("loads:always", channel=("--subbuf-size=1M",))
     prefix = copies(k)
@@ -62,7 +68,10 @@ def test_constructor_of_a_library(k):
 
 
 def test_rule_while_unloaded(k):
-    """A rule, and a session, that come while the library is not there are in effect when it is again."""
+    """
+    A rule, or a session, that is created while the library is not loaded has its effect when the
+    library is loaded again.
+    """
     k.start_daemon()
     trace = k.record("none:*")
     app = k.spawn("loads", copies(k), 1, 5, "-w")
@@ -85,7 +94,7 @@ def test_rule_while_unloaded(k):
 
 
 def test_first_events(k):
-    """Of main, and of static constructors before it; and the last, of destructors."""
+    """Events of main, and of static constructors before it; and the last ones, of destructors."""
     if not (APPS / "first").exists():
         raise Skip("this build has no C++ compiler")
     k.start_daemon()

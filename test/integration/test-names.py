@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Names that are traps: with NUL, newlines, slashes, "..", bytes that are no UTF-8, quotes, escape sequences. In what programs say of
-themselves and their events, in what clients ask for, and as links where traces are written. Each is refused, or is in
-the trace as it was; nothing is written anywhere else, and what people see is plain text.
+Unusual names: with NUL, newlines, slashes, "..", invalid UTF-8, quotes, escape sequences. They
+occur in what applications send about themselves and their events, in the requests of clients, and
+as links in the directories of traces. Each is refused, or is in the trace unchanged. Nothing is
+written outside of the trace's directory, and users see plain text.
 """
 
 import json
@@ -23,7 +24,7 @@ TRAPS = [b"a\0b", b"\0", b"", b"a\nb", b"\n", b"a/b", b"..", b"../../escaped", b
 
 
 def event(provider=b"shop", name=b"trap", field=b"f", enum=b"e", label=b"l"):
-    """A description: an enumeration is the only field."""
+    """Returns a description; an enumeration is the only field."""
     return (text(provider) + text(name) + struct.pack("<iI", 13, 1)
         + blob(struct.pack("<BBBBI", ENUM, 0, 4, 0, 0) + text(field) + text(enum) + struct.pack("<I", 1) + text(label) + struct.pack("<QQ", 7, 7)))
 
@@ -54,7 +55,10 @@ def everything_below(top):
 
 
 def recorded(k, program):
-    """Maps what the daemon takes of the program's events, and records one of each; returns how many."""
+    """
+    Maps those of the application's events that the daemon accepts, and records one of each; returns
+    their number.
+    """
     number, _ = program.expect_query()
     program.answer(number)
     mapped = {}
@@ -72,7 +76,7 @@ def recorded(k, program):
 
 
 def names_of_events(k, part):
-    """Each trap alone in a program, so that one that is wrong does not hide another."""
+    """Each name is alone in an application, so that an invalid one does not hide another."""
     trace = start(k)
     taken = []
     for trap in TRAPS:
@@ -117,7 +121,7 @@ def test_enumerations(k):
 
 
 def test_programs(k):
-    """What programs call themselves; those of which that is no text are sent away."""
+    """Names of applications; an application with a name that is no valid text is disconnected."""
     start(k)
     programs = []
     for trap in TRAPS:
@@ -133,7 +137,7 @@ def test_programs(k):
 
 
 def test_real_programs(k):
-    """Of files with such names: in contexts, and in names of streams."""
+    """Executables with such names: in contexts, and in names of streams."""
     k.start_daemon()
     names = [b"e\nmit", b"\x1b[31m", b"\xff\xfe\xfd", b"..emit", b'"; };', b"a\\", b"emit%n%s"]
     for number, options in enumerate((("--buffers=process",), ("--buffers=thread",), ())):
@@ -167,7 +171,7 @@ def raw_request(k, line):
 
 
 def quoted(trap):
-    """As a string in JSON; bytes that are no text stay as they are."""
+    """Returns a string in JSON; bytes that are no valid text stay unchanged."""
     try:
         return json.dumps(trap.decode()).encode()
     except UnicodeDecodeError:
@@ -189,7 +193,9 @@ REQUESTS = {
 
 
 def test_requests(k):
-    """Each is answered; names that are no names are refused, and the answer to people is plain."""
+    """
+    Each request gets a reply; invalid names are refused, and the message for users is plain text.
+    """
     start(k)
     before = everything_below(k.top)
     for request, allowed in REQUESTS.items():
@@ -201,7 +207,8 @@ def test_requests(k):
             check(is_plain(json.dumps(reply)) and is_plain(reply.get("error", "")), f"{request % quoted(trap)}: {reply}")
             if reply["ok"] and b"create" in request:
                 ask(k, "destroy", session=trap.decode() if b'output": ""' in request else "x")
-    for trap in TRAPS:  # patterns and filters may be nearly anything: they name what programs have
+    # patterns and filters may contain almost anything: they name what applications have
+    for trap in TRAPS:
         for request in (b'{"command": "enable-event", "session": "s", "patterns": [%s]}', b'{"command": "enable-event", "session": "s", "patterns": ["a*"], "exclude": [%s]}',
                 b'{"command": "enable-event", "session": "s", "patterns": ["b*"], "filter": %s}', b'{"command": "disable-event", "session": "s", "patterns": [%s], "remove": true}'):
             check("ok" in raw_request(k, request % quoted(trap)), f"{request % quoted(trap)}")
@@ -212,7 +219,10 @@ def test_requests(k):
 
 
 def test_links_in_outputs(k):
-    """The last part of a trace's path is never followed if it is a link; nor is any that is planted in it later."""
+    """
+    The last part of a trace's path is never followed if it is a link; nor is any link that is
+    created in it later.
+    """
     k.start_daemon()
     away = k.top / "away"
     away.mkdir()

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Structures, arrays of them, optional fields, variants, and blocks of data with a media type, read back by babeltrace2 and kymo view."""
+"""
+Structures, arrays of them, optional fields, variants, and blocks of data with a media type, read
+back by babeltrace2 and kymo view.
+"""
 
 import collections
 
@@ -99,7 +102,10 @@ def test_cplusplus(k):
 
 
 def test_filters(k):
-    """Filters reach what is in structures, and behind those whose size is fixed; what they cannot reach is said, and where."""
+    """
+    Filters reach fields in structures, and fields after structures of fixed size. For fields that
+    they cannot reach, the message names the position.
+    """
     k.start_daemon()
     reached = {"structure": ("end == 1", 1), "array": ("end == 1", 1), "options": ("number[0] == 5", 2), "blobs": ("end == 1 && small_media_type == 0", 1),
         "sequence": ("end == 1 && path[1].x == 1 && path[1].y == .5", 1), "deep": ("seven.six.five.four.three.two.one.pair[1].x == 1", 1),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs and libraries that are not linked with the tracer, with every header, in C and C++: they run where it is not
-installed, are traced where it is found, preloaded, or loaded later; and what two of them disagree about ends neither.
+Programs and libraries that are not linked with the tracer, with every header, in C and C++. They
+run if it is not installed, and are traced if it is found, preloaded, or loaded later. If two of
+them disagree about a definition, neither ends.
 """
 
 import collections
@@ -142,7 +143,7 @@ def links(k, *flags):
 
 
 def programs(k, compiler):
-    """(name, command, what to tell it to do the work) of each form."""
+    """Yields (name, command, lines that make it work) of each form."""
     plain = library(k, "work", WORK, compiler=compiler)
     yield "loaded", compile_to(k, "main", MAIN, "-ldl"), str(plain)
     yield "shared", compile_to(k, "main-shared", MAIN, "-DLINKED", plain, f"-Wl,-rpath,{k.top}", "-ldl"), "work"
@@ -171,7 +172,7 @@ def not_installed(k):
 
 
 def check_dependencies(k, path):
-    """No library of ours, and nothing of it by a strong name."""
+    """It depends on no library of ours, and has no strong reference to our names."""
     dynamic = k.run(["readelf", "-dW", path]).stdout
     check("libkymo" not in dynamic and "lttng" not in dynamic, f"{path.name} depends on a library: {dynamic}")
     strong = re.findall(r"^ *U .*(?:kymo|lttng).*", k.run(["nm", "-D", "--undefined-only", path]).stdout, re.MULTILINE)
@@ -179,7 +180,7 @@ def check_dependencies(k, path):
 
 
 def events(k, env, before=(), compiler="gcc"):
-    """Each form, told some lines and then to work, records all events."""
+    """Each form gets some lines that make it work, and records all events."""
     not_installed(k)
     k.start_daemon()
     for n, (name, app, work) in enumerate(programs(k, compiler)):
@@ -215,7 +216,7 @@ def test_preloaded(k):
 
 
 def test_loaded_later(k):
-    """The program has looked for the library in vain, has worked, and then loads it."""
+    """The program has searched the library in vain, has worked, and then loads it."""
     for compiler in ("gcc", "g++"):
         for name, found in events(k, NOWHERE, before=("work", f"{LIBDIR}/libkymo.so.0"), compiler=compiler):
             dumped = found.pop("nolink:dumped", 0)
@@ -224,7 +225,10 @@ def test_loaded_later(k):
 
 
 def test_brought_along(k):
-    """A library that is linked with the tracer is loaded: what was there before is traced too, and can be unloaded."""
+    """
+    The program loads a library that is linked with the tracer: objects that were loaded before are
+    traced too, and can be unloaded.
+    """
     not_installed(k)
     main = compile_to(k, "main", MAIN, "-ldl")
     first = library(k, "first", WORK)
@@ -239,7 +243,7 @@ def test_brought_along(k):
 
 @kymotest.without_sanitizers
 def test_static(k):
-    """A static program with every header runs; it has no way to find a library."""
+    """A static program with every header runs; it cannot find a library."""
     k.start_daemon()
     for compiler in ("gcc", "g++"):
         for flag in ("-static", "-static-pie"):
@@ -254,7 +258,7 @@ def test_static(k):
             equal(k.kymo_json("destroy", "s")["sessions"][0]["recorded"], 0, "events recorded")
 
 
-# ---- what two objects disagree about
+# ---- two objects with different definitions
 
 CONFLICTING_PROVIDER = PROVIDER.replace("nolink_lttng", "conflict_lttng").replace("tp.h", "conflict-tp.h").replace("_integer(int,", "_integer(LTTNG_TYPE,")
 CONFLICT = """
@@ -289,7 +293,10 @@ SIDES = (["-DFROM=1", "-DLEVEL=KYMO_INFO", "-DTYPE=int32_t", "-DFIELD=kymo_i32",
 
 
 def test_conflicts(k):
-    """Events of one name and other fields: refused and counted, or events of their own; never a program's end."""
+    """
+    Events with one name and different fields: refused and counted, or separate events; never the
+    end of a program.
+    """
     k.start_daemon()
     for compiler in ("gcc", "g++"):
         main = compile_to(k, "main", MAIN, "-ldl")
@@ -307,8 +314,9 @@ def test_conflicts(k):
 @kymotest.without_sanitizers
 def test_one_definition_rule(k):
     """
-    Two sources of one C++ program have templates and inline functions of the same names. C++ keeps one of each, and its event;
-    if they are other ones (docs/limits.md), what is recorded of them may make no sense, but the program runs.
+    Two sources of one C++ program have templates and inline functions with the same names. C++
+    keeps one of each, and its event. If they differ (docs/limits.md), the records may be
+    meaningless, but the program runs.
     """
     k.start_daemon()
     main = compile_to(k, "main", MAIN, "-ldl")
@@ -317,7 +325,8 @@ def test_one_definition_rule(k):
         parts = [k.top / "part0.o", k.top / "part1.o"]
         for n, part in enumerate(parts):
             source = k.top / f"part{n}.cpp"
-            text = CONFLICT if n == 0 else re.sub("#define LTTNG.*", "", CONFLICT)  # a provider is defined once in a library
+            # a library defines a provider only once
+            text = CONFLICT if n == 0 else re.sub("#define LTTNG.*", "", CONFLICT)
             source.write_text(text.replace("work", f"work{n}"))
             k.run(["g++", level, "-c", "-fPIC", f"-I{k.top}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}",
                 *sides[n], "-o", part, source])

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Every order of: the daemon starts, a session with a channel is made, its rule is enabled and disabled, it is started and stopped, a
-program starts, and loads a library. The program emits after each step; what it emitted while rule and session were on is in the trace,
-once, and nothing else.
+All orders of these steps: the daemon starts; a session with a channel is created; its rule is
+enabled and disabled; it is started and stopped; a program starts, and loads a library. The program
+emits after each step. The trace has the events that it emitted while rule and session were active,
+once, and no others.
 """
 
 import collections
@@ -12,7 +13,7 @@ import itertools
 import kymotest
 from kymotest import APPS, check, equal, integers, read_trace, wait_for
 
-# What a step needs to have happened.
+# The step that must have happened before.
 NEEDS = {"daemon": None, "create": "daemon", "enable": "create", "disable": "enable", "start": "create", "stop": "start",
     "program": None, "load": "program"}
 
@@ -24,7 +25,7 @@ def orders():
 
 
 class Run:
-    """One order: done holds the steps so far."""
+    """One order: done has the steps so far."""
 
     def __init__(self, k, name):
         self.k = k

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pause and resume: nothing is recorded in between, by nobody; the buffers stay as they are; one trace holds both sides."""
+"""
+pause and resume: between them no application records, and the buffers stay unchanged; one trace has
+the events before and after.
+"""
 
 import pathlib
 
@@ -10,7 +13,7 @@ from kymotest import check, check_counts, equal, wait_for
 
 
 def emit(k, n=100, **options):
-    """Runs emit to its end; how many events it made."""
+    """Runs emit to its end; returns how many events it emitted."""
     return sum(emitted(k.finish(k.spawn("emit", "-n", n, **options))))
 
 
@@ -25,7 +28,7 @@ def ready(k, *args):
 
 
 def finish(k, app):
-    """Has emit -w emit what it has to, and end; how many events that were."""
+    """Makes emit -w emit its events and exit; returns how many events it emitted."""
     k.let_go(app)
     lines = [app.stdout.readline() for _ in range(2)]
     k.expect(app, "done")
@@ -35,7 +38,10 @@ def finish(k, app):
 
 
 def test_pause(k, env=None):
-    """Of programs that ran before, and of one that starts meanwhile, nothing is recorded until it is resumed."""
+    """
+    Of programs that ran before, and of one that starts meanwhile, nothing is recorded until the
+    session is resumed.
+    """
     k.start_daemon()
     out = k.record("emit:*")
     total = emit(k, env=env)
@@ -65,7 +71,7 @@ def test_pause_without_rseq(k):
 
 
 def test_start_resumes(k):
-    """start is as good as resume, and either is idempotent."""
+    """start has the effect of resume, and both are idempotent."""
     k.start_daemon()
     out = k.record("emit:*")
     k.kymo("pause")
@@ -80,7 +86,10 @@ def test_start_resumes(k):
 
 
 def test_frozen(k):
-    """Snapshots of a paused session show the buffers as they were: nothing more is overwritten."""
+    """
+    Snapshots of a paused session have the buffers' contents at the pause: nothing is overwritten
+    later.
+    """
     k.start_daemon()
     k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
     k.kymo("enable-channel", "channel0", "--subbuf-size=4K", "--num-subbuf=4")
@@ -118,7 +127,7 @@ def test_contexts(k):
 
 
 def test_refused(k):
-    """What is stopped can be neither paused nor resumed; with --all it is left alone."""
+    """A stopped session can be neither paused nor resumed; --all ignores it."""
     k.start_daemon()
     k.record("emit:*", session="a", start=False)
     for command in ("pause", "resume"):
@@ -130,7 +139,10 @@ def test_refused(k):
 
 
 def test_no_wait(k):
-    """The answer tells the state at once; the work is done all the same, and then the session takes orders again."""
+    """
+    The reply reports the state at once. The work is completed all the same, and then the session
+    accepts commands again.
+    """
     k.start_daemon()
     out = k.record("emit:*")
     total = emit(k)
