@@ -376,7 +376,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 {
 	env_init(e);
 	e->bound = options->bound;
-	e->uid = geteuid();
+	e->uid = e->cause = geteuid();
 	e->n_cpus = possible_cpus();
 	e->clock = ky_clock_choose();
 	e->loop.epoll_fd = -1;

@@ -20,6 +20,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 #define ACCEPTS_PER_TURN 16
+#define RETRY_NS	 (100 * KY_NS_PER_MS)
 #define CLOSERS_MAX	 64
 
 /* Threads that close descriptors of others, and what waits for them. The mutex protects all but `needed`. */
@@ -160,6 +161,23 @@ static int peer_of(int fd, struct ky_peer *ret_peer)
 	return 0;
 }
 
+static void listener_ready(struct ky_watch *w, uint32_t events);
+
+static void run_again(struct ky_timer *t)
+{
+	struct ky_listener *l = ky_container_of(t, struct ky_listener, again);
+
+	if (ky_watch_add(l->loop, &l->watch, l->fd, EPOLLIN, listener_ready) < 0)
+		ky_timer_set(l->loop, t, RETRY_NS);
+}
+
+/* The connection stays ready: the loop would spin. */
+static void pause_listener(struct ky_listener *l)
+{
+	ky_watch_remove(&l->watch);
+	ky_timer_set(l->loop, &l->again, RETRY_NS);
+}
+
 static void listener_ready(struct ky_watch *w, uint32_t events)
 {
 	struct ky_listener *l = ky_container_of(w, struct ky_listener, watch);
@@ -168,8 +186,12 @@ static void listener_ready(struct ky_watch *w, uint32_t events)
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+				errno == ENOBUFS)
+				pause_listener(l);
 			return;
+		}
 		if (in_reserve(fd) || peer_of(fd, &peer) < 0) {
 			ky_warning("connection refused: too many open files");
 			ky_close_foreign(fd);
@@ -210,6 +232,8 @@ int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *pa
 
 	memset(l, 0, sizeof(*l));
 	l->accepted = accepted;
+	l->loop = loop;
+	ky_timer_init(&l->again, run_again);
 	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return -errno;
@@ -229,6 +253,7 @@ void ky_listener_deinit(struct ky_listener *l)
 	if (!l->accepted)
 		return;
 	ky_watch_remove(&l->watch);
+	ky_timer_cancel(&l->again);
 	l->fd = ky_close(l->fd);
 }
 

@@ -22,6 +22,8 @@ struct ky_peer {
 
 struct ky_listener {
 	struct ky_watch watch;
+	struct ky_timer again; /* set when there was no descriptor for a connection */
+	struct ky_loop *loop;
 	int fd; /* owned */
 	/* fd: non-blocking, close-on-exec; owned by the callee. */
 	void (*accepted)(struct ky_listener *l, int fd, const struct ky_peer *peer);

@@ -489,6 +489,23 @@ def drain(program):
             pass
 
 
+@without_sanitizers
+def test_no_descriptor_for_a_connection(k):
+    """A daemon that has no descriptor left does not spin while somebody waits to be accepted."""
+    k.start_daemon(wrap=["prlimit", "--nofile=40:40"])
+    crowd = [socket.socket(socket.AF_UNIX) for _ in range(60)]
+    for s in crowd:
+        s.connect(str(k.rundir / "control.sock"))
+    wait_for(lambda: len(os.listdir(f"/proc/{k.daemon.pid}/fd")) >= 40, "all descriptors to be in use", 10)
+    begin, before = time.monotonic(), cpu_seconds(k)
+    wait_for(lambda: time.monotonic() > begin + 2, "some time to pass")
+    took = cpu_seconds(k) - before
+    check(took < 0.2, f"{took} s of CPU time in 2 s")
+    for s in crowd:
+        s.close()
+    ask(k, "list")
+
+
 def receive_maps(program, n):
     """Returns the identifiers of n events."""
     mapped = {}

@@ -22,8 +22,9 @@ struct env {
 	struct control *control;
 	struct rundir *run; /* peers/rundir.h */
 	unsigned n_sessions;
-	uid_t uid;	   /* the daemon's own */
-	bool bound;	   /* to a command: nothing of it survives it */
+	uid_t uid;   /* the daemon's own */
+	uid_t cause; /* the user whose application's message is handled now; else the daemon's own */
+	bool bound;  /* to a command: nothing of it survives it */
 	bool stopping;	   /* sessions end */
 	bool handing_over; /* to a successor: sessions are left as they are */
 	uint32_t n_cpus;

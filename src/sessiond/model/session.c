@@ -65,6 +65,16 @@ static bool has_notice(const struct session *s, const char *text)
 	return false;
 }
 
+static unsigned count_notices(const struct session *s, uid_t uid)
+{
+	struct notice *n;
+	unsigned count = 0;
+
+	ky_list_foreach (n, &s->notices, node)
+		count += n->uid == uid;
+	return count;
+}
+
 static struct notice *notice_free(struct notice *n)
 {
 	if (n)
@@ -84,7 +94,7 @@ void session_notice(struct session *s, const char *fmt, ...)
 	va_end(ap);
 	if (has_notice(s, text))
 		return;
-	if (s->n_notices >= NOTICES_MAX) {
+	if (s->n_notices >= NOTICES_MAX || count_notices(s, s->env->cause) >= USER_NOTICES_MAX) {
 		s->n_notices_lost++;
 		return;
 	}
@@ -95,6 +105,7 @@ void session_notice(struct session *s, const char *fmt, ...)
 		s->n_notices_lost++;
 		return;
 	}
+	n->uid = s->env->cause;
 	ky_list_append(&s->notices, &n->node);
 	s->n_notices++;
 }

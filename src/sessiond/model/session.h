@@ -21,9 +21,10 @@
 #include "sessiond/model/unrecorded.h"
 
 #define SESSIONS_MAX	  1024u
-#define USER_SESSIONS_MAX 256u /* of one user but the daemon's own */
-#define CHANNELS_MAX	  64u  /* of a session */
-#define NOTICES_MAX	  64u  /* of a session, kept for `status` */
+#define USER_SESSIONS_MAX 256u	/* of one user but the daemon's own */
+#define CHANNELS_MAX	  64u	/* of a session */
+#define NOTICES_MAX	  1024u /* of a session, kept for `status` */
+#define USER_NOTICES_MAX  64u	/* of these, caused by programs of one user */
 
 enum session_step {
 	SESSION_IDLE,
@@ -39,6 +40,7 @@ enum session_step {
 /* A line that `status` shows to the user. */
 struct notice {
 	struct ky_list node;
+	uid_t uid; /* whose programs caused it */
 	char *text;
 };
 

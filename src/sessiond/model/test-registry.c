@@ -286,6 +286,21 @@ static void test_matches_are_counted_once(void **state)
 	event_desc_unref(a);
 }
 
+/* Notices that one user's programs cause leave room for those of others. */
+static void test_notices_of_users(void **state)
+{
+	struct fixture *f = *state;
+
+	f->env.cause = 1000;
+	for (unsigned i = 0; i < 2 * USER_NOTICES_MAX; i++)
+		session_notice(&f->s, "notice %u", i);
+	assert_int_equal(f->s.n_notices, USER_NOTICES_MAX);
+	assert_int_equal(f->s.n_notices_lost, USER_NOTICES_MAX);
+	f->env.cause = 1001;
+	session_notice(&f->s, "another user's");
+	assert_int_equal(f->s.n_notices, USER_NOTICES_MAX + 1);
+}
+
 static void test_possible_cpus(void **state)
 {
 	assert_true(possible_cpus() >= 1);
@@ -306,6 +321,7 @@ int main(void)
 		TEST(test_metadata_comes_first),
 		TEST(test_memory),
 		TEST(test_matches_are_counted_once),
+		TEST(test_notices_of_users),
 		cmocka_unit_test(test_possible_cpus),
 	};
 

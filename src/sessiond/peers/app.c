@@ -357,8 +357,12 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 static void conn_message(
 	struct ky_msg_conn *conn, const void *buf, size_t len, int *fds, size_t n_fds)
 {
-	int ret = handle_message(ky_container_of(conn, struct app, conn), buf, len);
+	struct app *a = ky_container_of(conn, struct app, conn);
+	int ret;
 
+	a->env->cause = a->user->uid;
+	ret = handle_message(a, buf, len);
+	a->env->cause = a->env->uid;
 	if (ret < 0)
 		ky_msg_conn_fail(conn, ret);
 }
