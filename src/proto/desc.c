@@ -161,6 +161,11 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+bool ky_desc_name_char(char c)
+{
+	return is_alpha(c) || is_digit(c) || (c && strchr("_.-:", c));
+}
+
 bool ky_desc_name_valid(const char *s)
 {
 	size_t n = strlen(s);
@@ -168,7 +173,7 @@ bool ky_desc_name_valid(const char *s)
 	if (!n || n > KY_NAME_MAX - 2)
 		return false;
 	for (; *s; s++)
-		if (!is_alpha(*s) && !is_digit(*s) && !strchr("_.-:", *s))
+		if (!ky_desc_name_char(*s))
 			return false;
 	return true;
 }

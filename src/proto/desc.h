@@ -104,6 +104,8 @@ static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
 	return ky_field_is_array(f) ? f->elem : f->kind;
 }
 
+/* Returns true for a character that names of events may have. */
+bool ky_desc_name_char(char c);
 /* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 253. */
 bool ky_desc_name_valid(const char *s);
 

@@ -113,6 +113,20 @@ def test_unknown(k):
     refused(k, "enable-event", "-s", "s", "-l", "LOUD", "a:b", status=None, says=["LOUD"])
 
 
+def test_patterns(k):
+    """A pattern with a character that no event's name has is refused, wherever it is given."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    for pattern in ("a:b c", "*:b c", "a:b?", "a:[bc]", "a/b", "a:\u00e9", r"a:\*", "a:b, c:d", " a:b"):
+        said = refused(k, "enable-event", "x:y," + pattern, says=["can match no event"])
+        equal(len(said.splitlines()), 1, f"lines of {said!r}")
+        refused(k, "enable-event", "*", "-x", pattern, says=["can match no event"])
+    check(not k.kymo_json("status", "s")["session"]["channels"], "a refused pattern left a channel")
+    refused(k, "record", "-e", "a b", "true", says=["'a b' can match no event"])
+    for pattern in ("aA_.-0:b:c", "*", r"a:\b", "a.b-c:*_*", "some"):
+        k.kymo("enable-event", pattern)
+
+
 def test_json_errors(k):
     k.start_daemon()
     reply = k.kymo_json("start", "nothing", status=1)

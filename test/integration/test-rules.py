@@ -17,7 +17,7 @@ LETTERS = {"1": "alpha:one", "2": "alpha:two", "3": "alpha:three", "o": "beta:on
 RULES = [
     ("123om", ["*"]), ("123om", ["-a"]), ("123om", ["*:*"]), ("123", ["alpha:*"]), ("om", ["b*"]), ("1o", ["*:one"]),
     ("1om", ["*one*"]), ("23", ["alpha:t*"]), ("2", ["*:t*o"]), ("m", ["*_*"]), ("", ["one"]), ("", ["alpha"]), ("", ["*:o"]),
-    ("1", [r"alpha:\one"]), ("", [r"alpha:\*"]), ("12", ["alpha:one,alpha:two"]), ("1", ["alpha:one*", "alpha:one"]),
+    ("1", [r"alpha:\one"]), ("12", ["alpha:one,alpha:two"]), ("1", ["alpha:one*", "alpha:one"]),
     ("", ["ALPHA:*"]), ("3", ["***:***h***r***e***"]), ("1", ["alpha:*", "-x", "*:t*"]), ("o", ["*", "-x", "alpha:*,*_more"]),
     ("123om", ["*", "-x", "one"]), ("om", ["*", "-x", "alpha:one", "-x", "alpha:t*"]), ("", ["*", "-x", "*"]),
     ("12m", ["*", "-l", "WARNING"]), ("m", ["*", "-l", "0"]), ("12om", ["*", "-l", "INFO"]), ("123om", ["*", "-l", "DEBUG"]),

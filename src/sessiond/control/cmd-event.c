@@ -2,10 +2,24 @@
 /* enable-event, disable-event. */
 #include "base/glob.h"
 #include "proto/app.h"
+#include "proto/desc.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/control/report.h"
 #include "sessiond/peers/app.h"
+
+/* Returns false if the pattern requires a character that no event's name has. */
+static bool pattern_can_match(const char *p)
+{
+	for (; *p; p++) {
+		if (*p == '*')
+			continue;
+		p += *p == '\\';
+		if (!ky_desc_name_char(*p))
+			return false;
+	}
+	return true;
+}
 
 static bool patterns_valid(struct request *r, const char *list, size_t max)
 {
@@ -19,11 +33,16 @@ static bool patterns_valid(struct request *r, const char *list, size_t max)
 	for (size_t i = 0; i < n; i++) {
 		const char *p = request_list_string(r, list, i);
 
-		if (ky_glob_valid(p) && strlen(p) <= RULE_PATTERN_MAX)
+		if (!ky_glob_valid(p) || strlen(p) > RULE_PATTERN_MAX)
+			request_refuse(r, "usage",
+				"'%s' is not a pattern: it must not be empty, end in a backslash or have more than %d characters",
+				p, RULE_PATTERN_MAX);
+		else if (!pattern_can_match(p))
+			request_refuse(r, "usage",
+				"'%s' can match no event: names have only letters, digits, '_', '.', '-' and ':'",
+				p);
+		else
 			continue;
-		request_refuse(r, "usage",
-			"'%s' is not a pattern: it must not be empty, end in a backslash or have more than %d characters",
-			p, RULE_PATTERN_MAX);
 		return false;
 	}
 	return true;
