@@ -1,36 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields of an event that have fields themselves: structures, values that may be absent, values of
- * one kind or another.
+ * Fields of an event that have fields themselves: structures, optional values, variants.
  *
  *	KYMO_STRUCT(point, const struct point *p, kymo_i32(x, p->x), kymo_i32(y, p->y))
  *	KYMO_VARIANT(reply, const struct reply *r, r->type,
  *		     kymo_case(REPLY_NUMBER, kymo_i64(number, r->number)),
  *		     kymo_case(REPLY_TEXT, kymo_string(text, r->text)))
  *
- *	kymo_event(map, moved, kymo_struct(to, point, &target), kymo_seq_struct(path, point, points, n_points),
- *		   kymo_variant(reply, reply, &r), kymo_optional(i32, height, known ? &height : NULL));
+ *	kymo_event(map, moved, kymo_struct(to, point, &target),
+ *		   kymo_seq_struct(path, point, points, n_points),
+ *		   kymo_variant(reply, reply, &r),
+ *		   kymo_optional(i32, height, known ? &height : NULL));
  *
- * KYMO_STRUCT (type, PARAMETER, fields...), at file scope, says which fields a structure has, and
- * how they come from a pointer to what the program has, or an integer; they are fields of any kind,
- * at most 32. KYMO_VARIANT (type, PARAMETER, value, kymo_case(VALUE, field)...) likewise: the field
- * of the first VALUE that is equal, or none.
+ * KYMO_STRUCT (type, PARAMETER, fields...), at file scope, defines the fields of a structure. The
+ * PARAMETER is a pointer to the program's data, or an integer, and the fields' values are computed
+ * from it. Fields are of any kind, at most 32.
  *
- *	kymo_struct (name, type, pointer)	the structure's fields
- *	kymo_array_struct (name, type, pointer, COUNT)	COUNT structures (a constant)
- *	kymo_seq_struct (name, type, pointer, n)	n structures; more than KYMO_SEQ_STRUCTS_MAX: the event counts as discarded
- *	kymo_variant (name, type, pointer)	one of the fields, and before it the name of which, as _name_tag
- *	kymo_array_variant (name, type, pointer, COUNT)	COUNT structures with such a variant, which is called value
- *	kymo_seq_variant (name, type, pointer, n)	n of them, as kymo_seq_struct
- *	kymo_optional (T, name, pointer)	a sequence of one element, or of none where pointer is NULL; T is i8 .. x64, net16 ..,
- *						f32, f64, bool, ptr
- *	kymo_optional_string (name, s)		the same of a text
- *	kymo_optional_struct (name, type, pointer)	and of a structure
+ * KYMO_VARIANT (type, PARAMETER, value, kymo_case(VALUE, field)...) likewise: it has the field of
+ * the first VALUE that is equal, or none.
  *
- * CTF knows no arrays of variants but in structures; likewise, an array of anything else is one of
- * structures that have it. Structures may be in each other, 8 deep. Filters can ask for what is in
- * structures (`path[1].x`; kymo-filter(7)), not in variants, nor for what stands behind these. An
- * event with kymo_seq_struct takes stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65
+ *	kymo_struct (name, type, pointer)
+ *		the structure's fields
+ *	kymo_array_struct (name, type, pointer, COUNT)
+ *		COUNT structures (a constant)
+ *	kymo_seq_struct (name, type, pointer, n)
+ *		n structures; with more than KYMO_SEQ_STRUCTS_MAX the event counts as discarded
+ *	kymo_variant (name, type, pointer)
+ *		one of the fields, and before it that field's name, as _name_tag
+ *	kymo_array_variant (name, type, pointer, COUNT)
+ *		COUNT structures with such a variant, which is called value
+ *	kymo_seq_variant (name, type, pointer, n)
+ *		n of them, as kymo_seq_struct
+ *	kymo_optional (T, name, pointer)
+ *		a sequence of one element, or of none if pointer is NULL; T is i8 .. x64, net16 ..,
+ *		f32, f64, bool, ptr
+ *	kymo_optional_string (name, s)
+ *		the same for a text
+ *	kymo_optional_struct (name, type, pointer)
+ *		the same for a structure
+ *
+ * CTF has arrays of variants only inside structures. To have an array of anything else, make an
+ * array of structures with that field, too. Structures may be nested 8 deep. Filters can use fields
+ * in structures (`path[1].x`; kymo-filter(7)), but not fields in variants, nor fields behind these.
+ * An event with kymo_seq_struct needs stack for KYMO_SEQ_STRUCTS_MAX of them: their numbers, and 65
  * bytes for each text. C11 and C++11.
  */
 #ifndef KYMO_NESTED_H
@@ -60,10 +72,10 @@
 	}
 
 /*
- * From here on: how it is done; see <kymo/detail/fields.h>. A type is a table of fields, what a
- * value of it may need of the record's room and pieces, and a function that appends one. The name
- * of the table says whether it is a structure or a variant: compilers find a type that is used as
- * the other. Another function, never defined, has the parameter's type.
+ * From here on: the implementation; see <kymo/detail/fields.h>. A type is a table of fields, the
+ * maximum of room and pieces that a value of it needs in the record, and a function that appends
+ * one. The name of the table says whether it is a structure or a variant: compilers report a type
+ * that is used as the other. Another function, never defined, has the parameter's type.
  */
 #define KYMO__NESTED_TYPE(K, type, fields, room, pieces, more, parameter) \
 	static const struct kymo_field kymo__##K##_##type[] __attribute__((unused)) = {fields KYMO__NO_FIELD}; more \
@@ -75,7 +87,7 @@
 		KYMO__AS_IN_C(parameter = KYMO__ARGUMENT(type, kymo__data);) \
 		struct kymo__cursor kymo__c = *kymo__at;
 
-/* A structure that has nothing but the variant: in a record, it is that. */
+/* A structure with the variant as its only member: in a record, it has the variant's bytes. */
 #define KYMO__BOX(type) \
 	static const struct kymo_field kymo__BOX_##type[] __attribute__((unused)) = { \
 		{KYMO_FIELD_VARIANT, 0, 0, 0, 0, "value", kymo__VARIANT_##type}, KYMO__NO_FIELD};
@@ -144,7 +156,7 @@
 #define KYMO__PIECES_VARIANT_SEQUENCE KYMO__PIECES_STRUCT_SEQUENCE
 #define KYMO__PUT_VARIANT_SEQUENCE KYMO__PUT_STRUCT_SEQUENCE
 
-/* "bool", and what <stdbool.h> may have made of it. */
+/* "bool", and its replacement by <stdbool.h>. */
 #define KYMO__KIND_bool KYMO__KIND_truth
 #define KYMO__FLAGS_bool KYMO__FLAGS_truth
 typedef kymo__truth kymo__bool;
@@ -170,7 +182,7 @@ typedef kymo__truth kymo___Bool;
 #define KYMO__PUT_VALUES(type, p, c) \
 	kymo__put_array(&kymo__c, kymo__put_##type##_value, kymo__pieces_##type, KYMO__PARAMETER(type), (p), (c)),
 #else
-/* Without what -Wc++-compat says of a pointer that comes from void *. */
+/* Without the warning of -Wc++-compat about a pointer that comes from void *. */
 #define KYMO__AS_IN_C(...) \
 	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wc++-compat\"") __VA_ARGS__ _Pragma("GCC diagnostic pop")
 #define KYMO__ARGUMENT(type, data) \
@@ -185,7 +197,7 @@ typedef kymo__truth kymo___Bool;
 
 /* clang-format on */
 
-/* Puts the number of elements; returns how many follow: all, or none of too many. */
+/* Puts the number of elements. Returns how many follow: all, or none if there are too many. */
 static inline __attribute__((unused)) size_t kymo__put_count(
 	struct kymo__cursor *c, size_t n, size_t max)
 {
@@ -210,7 +222,7 @@ static inline __attribute__((unused)) void kymo__put_optional_string(
 		kymo__put_string(c, s, KYMO__INLINE_MAX);
 }
 
-/* The end of a function that puts a value: at once, or as a part of a record that is complete. */
+/* Ends a function that puts a value: at once, or as a part of a record that is complete. */
 static inline __attribute__((always_inline, unused)) void kymo__value_put(
 	struct kymo__cursor *at, struct kymo__walk *walk, struct kymo__cursor *c)
 {
@@ -252,7 +264,7 @@ static inline __attribute__((always_inline, unused)) void kymo__put_optional_val
 
 #ifdef __cplusplus
 extern "C++" {
-/* The pointer or the number that the parameter is declared to be. */
+/* The pointer or the number that is the parameter's type. */
 struct kymo__argument {
 	void *data;
 	template <typename T> operator T() const

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading traces from C: all CTF traces below some directories as one sequence of events, in order of time.
+ * Reading traces from C: all CTF traces below some directories as one sequence of events, in order
+ * of time.
  *
  *	const char *path = "trace";
  *	const struct kymo_batch *b;
@@ -19,13 +20,15 @@
  *			if (kymo_batch_has(b, size, i))
  *				total += ((const uint64_t *)b->columns[size].values)[i];
  *
- * A reader is what is known of opened traces. It does not change, and any threads may share it. What is written to a trace
- * after it was opened is not read. A query says what is wanted: streams then read no more than that. A cursor is one iteration
- * over a query; one thread uses it at a time. A query must not be changed or freed while it has cursors, nor a reader closed
- * while it has queries.
+ * A reader represents opened traces. It does not change, and any threads may share it. It does not
+ * read data that is written to a trace after it was opened. A query selects data: streams then read
+ * no more than that. A cursor is one iteration over a query; one thread uses it at a time. The
+ * caller must not change or free a query while it has cursors, nor close a reader while it has
+ * queries.
  *
- * Functions return 0 or -errno; -ENOMEM is possible wherever -errno is. The library prints nothing and has no state of its
- * own. Traces may hold anything: what cannot be read is reported as an item, and what is whole is read.
+ * Functions return 0 or -errno; -ENOMEM is possible wherever -errno is. The library prints nothing
+ * and has no state of its own. Traces may hold anything: unreadable parts are reported as items,
+ * and everything else is read.
  *
  * Link with `pkg-config --libs kymo-reader`. C11 and C++11.
  */
@@ -50,48 +53,53 @@ struct kymo_cursor;
 struct kymo_reader_options {
 	size_t size; /* sizeof(struct kymo_reader_options) */
 	/*
-	 * One line about what is damaged or missing, without newline; called by the functions that
-	 * open and read. May be NULL.
+	 * Called with one line about damaged or missing data, without newline, by the functions
+	 * that open and read. May be NULL.
 	 */
 	void (*warn)(void *arg, const char *text);
 	void *arg;
 };
 
 struct kymo_reader_error {
-	unsigned position; /* in the text that was given, from 1; 0: not known */
+	unsigned position; /* in the given text, from 1; 0: not known */
 	char text[512];	   /* one line: what failed, and why */
 };
 
 /*
- * Opens all traces below n directories. options, error: may be NULL. -ENOENT: there is no trace;
- * -EINVAL: the metadata is damaged; or why a directory cannot be read.
+ * Opens all traces below n directories. options, error: may be NULL. The caller closes *ret_reader.
+ * Returns -ENOENT if there is no trace; -EINVAL if the metadata is damaged; or the error of reading
+ * a directory.
  */
 KYMO_READER_API int kymo_reader_open(struct kymo_reader **ret_reader, const char *const *paths,
 	size_t n, const struct kymo_reader_options *options, struct kymo_reader_error *error);
-/* One trace of one stream from memory, which stays the caller's. */
+/* Opens one trace of one stream in memory, which the caller keeps. */
 KYMO_READER_API int kymo_reader_open_memory(struct kymo_reader **ret_reader, const void *metadata,
 	size_t metadata_size, const void *stream, size_t stream_size,
 	const struct kymo_reader_options *options, struct kymo_reader_error *error);
-/* Accepts NULL. */
+/* Closes a reader. Accepts NULL. */
 KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader);
 
-/* Where a field stands. */
+/* The part of a record that contains a field. */
 enum kymo_scope {
 	KYMO_SCOPE_PACKET =
-		0, /* the same for all events of a packet: cpu_id, or vpid, vtid, procname */
+		0, /* same for all events of a packet: cpu_id, or vpid, vtid, procname */
 	KYMO_SCOPE_STREAM = 1,	/* a context of all events of a channel */
 	KYMO_SCOPE_CONTEXT = 2, /* a context of one class of events */
-	KYMO_SCOPE_FIELDS = 3	/* what the program recorded */
+	KYMO_SCOPE_FIELDS = 3	/* recorded by the program */
 };
 
-/* Types of columns, and the ones that fields are best read as. */
+/* Types of columns, and the best type for reading a field. */
 enum kymo_column_type {
 	KYMO_ANY = 0, /* the type that holds the field in all classes that have it */
 	KYMO_INT64 = 1,
 	KYMO_UINT64 = 2,
 	KYMO_DOUBLE = 3,
 	KYMO_TEXT =
-		4 /* bytes, without a NUL: text as it is, labels of enumerations, all else as `kymo view` shows it */
+		/*
+		 * bytes, without a NUL: text unchanged, labels of enumerations, others as in `kymo
+		 * view`
+		 */
+	4
 };
 
 struct kymo_label {
@@ -100,7 +108,7 @@ struct kymo_label {
 };
 
 struct kymo_event_field {
-	const char *name; /* as columns are named; in structures "outer.inner" */
+	const char *name; /* as columns are named; "outer.inner" in structures */
 	enum kymo_scope scope;
 	enum kymo_column_type type;
 	unsigned bits, base; /* of integers; bits of floating-point numbers */
@@ -115,12 +123,13 @@ struct kymo_event_class {
 	size_t trace;  /* number of its trace */
 	int log_level; /* -1: none */
 	size_t n_fields;
-	const struct kymo_event_field *fields; /* those that readers show, from the packet's on */
+	/* those that readers show, beginning with the packet's */
+	const struct kymo_event_field *fields;
 };
 
 struct kymo_trace_info {
 	const char *path;	/* of its directory */
-	const char *name;	/* path below what was opened, after the host's name */
+	const char *name;	/* path below the opened directory, behind the host's name */
 	const char *host;	/* "" if it is not known */
 	const char *clock_name; /* of the first clock, or "" */
 	const char *clock_description;
@@ -136,27 +145,28 @@ struct kymo_stream_info {
 	const char *path; /* of its first file */
 	uint64_t n_bytes;
 	int has_times;
-	int is_of_threads; /* its records are of one thread at a time */
-	int is_cut;	   /* its first records are missing: complete_from_ns holds */
+	int is_of_threads; /* its records belong to one thread at a time */
+	int is_cut;	   /* its first records are missing: complete_from_ns is valid */
 	int64_t complete_from_ns;
 };
 
-/* From the heads of packets: no event is decoded. */
+/* Totals from packet headers: no event is decoded. */
 struct kymo_reader_totals {
 	size_t size; /* set by the caller: sizeof(struct kymo_reader_totals) */
 	size_t n_traces, n_streams, n_classes;
 	uint64_t n_packets, n_bytes, n_discarded;
 	int has_times;
 	int64_t begin_ns,
-		end_ns; /* of the first and the last packet; events may lie a little outside */
-	int is_cut;	/* some streams begin in the middle (a snapshot): complete_from_ns holds */
-	int64_t complete_from_ns; /* from then on all streams are there */
+		end_ns; /* of the first and the last packet; events may lie slightly outside */
+	/* some streams begin in the middle (a snapshot): complete_from_ns is valid */
+	int is_cut;
+	int64_t complete_from_ns; /* from then on all streams are complete */
 };
 
 KYMO_READER_API size_t kymo_reader_n_traces(const struct kymo_reader *reader);
 KYMO_READER_API size_t kymo_reader_n_streams(const struct kymo_reader *reader);
 KYMO_READER_API size_t kymo_reader_n_classes(const struct kymo_reader *reader);
-/* The reader's; NULL when there is none with that number. */
+/* These return data owned by the reader; NULL if there is none with that number. */
 KYMO_READER_API const struct kymo_trace_info *kymo_reader_trace(
 	const struct kymo_reader *reader, size_t i);
 KYMO_READER_API const struct kymo_stream_info *kymo_reader_stream(
@@ -165,49 +175,50 @@ KYMO_READER_API const struct kymo_event_class *kymo_reader_class(
 	const struct kymo_reader *reader, size_t i);
 KYMO_READER_API int kymo_reader_get_totals(
 	struct kymo_reader *reader, struct kymo_reader_totals *totals);
-/* A value of the metadata's `env` as text; NULL: there is none. The reader's. */
+/* Returns a value of the metadata's `env` as text, owned by the reader; NULL if there is none. */
 KYMO_READER_API const char *kymo_reader_env(
 	const struct kymo_reader *reader, size_t trace, const char *name);
 
 /* --- queries --- */
 
-/* All events of all traces, and no columns. */
+/* Makes a query for all events of all traces, without columns. The caller frees it. */
 KYMO_READER_API int kymo_query_new(struct kymo_query **ret_query, struct kymo_reader *reader);
 KYMO_READER_API void kymo_query_free(struct kymo_query *query);
-/* Events from from_ns to to_ns, both included, in nanoseconds since 1970. */
+/* Selects events from from_ns to to_ns, both included, in nanoseconds since 1970. */
 KYMO_READER_API int kymo_query_time(struct kymo_query *query, int64_t from_ns, int64_t to_ns);
 /*
- * Events of classes whose names match: patterns with commas between them, `*` is any text, a
- * pattern behind `!` excludes. Only excluding patterns: all others. -EINVAL: a pattern is empty.
+ * Selects events of classes whose names match. Patterns are separated by commas; `*` matches any
+ * text; a pattern after `!` excludes. If all patterns exclude: selects all other classes. Returns
+ * -EINVAL if a pattern is empty.
  */
 KYMO_READER_API int kymo_query_events(struct kymo_query *query, const char *patterns);
-/* Events of this class only, besides those of other calls of this function. */
+/* Selects events of this class, and of those in other calls of this function. */
 KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_index);
 /*
- * Events for which the expression is true (kymo-filter(7)); those that lack a field that it names
- * are left out. error: may be NULL. -EINVAL.
+ * Selects events for which the expression is true (kymo-filter(7)). Leaves out events that lack a
+ * field of the expression. error: may be NULL. Returns -EINVAL for an invalid expression.
  */
 KYMO_READER_API int kymo_query_filter(
 	struct kymo_query *query, const char *expression, struct kymo_reader_error *error);
 /*
  * Adds a column: the field of that name ("size", "customer.name", "list[2]"), in each class that
- * has one. An event's fields come before its contexts; "$ctx.NAME" is a context only. *ret_column:
- * its number, from 0. Returns 0 also if no class has the field. -EINVAL for a name or a type that
- * cannot be.
+ * has one. An event's fields have priority over its contexts; "$ctx.NAME" is a context only.
+ * *ret_column: its number, from 0. Returns 0 also if no class has the field; -EINVAL for an invalid
+ * name or type.
  */
 KYMO_READER_API int kymo_query_column(
 	struct kymo_query *query, const char *name, enum kymo_column_type type, size_t *ret_column);
-/* The type of a column: that of KYMO_ANY is known once it was added. */
+/* Returns the type of a column: that of KYMO_ANY is known after it was added. */
 KYMO_READER_API enum kymo_column_type kymo_query_column_type(
 	const struct kymo_query *query, size_t column);
-/* Whether kymo_batch_format will be used; at first not. */
+/* Sets whether kymo_batch_format will be used. Default: no. */
 KYMO_READER_API int kymo_query_lines(struct kymo_query *query, int wanted);
-/* Whether items other than events are wanted, too; at first not. */
+/* Sets whether items other than events are selected, too. Default: no. */
 KYMO_READER_API int kymo_query_losses(struct kymo_query *query, int wanted);
 /*
  * Divides a query into at most n parts: consecutive slices of time, of about equal work. The
- * cursors of all parts give the rows of the query, each once, one part after the other. *ret_n: how
- * many there are; the caller frees each. Parts are for as many threads.
+ * cursors of all parts return the rows of the query, each once, one part after the other. *ret_n:
+ * the number of parts; the caller frees each. Different threads may use the parts.
  */
 KYMO_READER_API int kymo_query_split(
 	const struct kymo_query *query, size_t n, struct kymo_query **parts, size_t *ret_n);
@@ -218,17 +229,18 @@ enum kymo_item {
 	KYMO_ITEM_EVENT = 0,
 	KYMO_ITEM_DISCARDED_EVENTS = 1,
 	KYMO_ITEM_DISCARDED_PACKETS = 2,
-	KYMO_ITEM_DAMAGED = 3 /* records that cannot be read: how many is not known */
+	KYMO_ITEM_DAMAGED = 3 /* unreadable records, whose number is not known */
 };
 
 struct kymo_column {
 	enum kymo_column_type type;
 	const void *values;    /* n of int64_t, uint64_t or double; of text: bytes */
 	const uint64_t *valid; /* bit i % 64 of word i / 64: row i has a value */
-	const uint32_t *ends;  /* of text: where row i ends; it begins where the row before ends */
+	/* of text: the end of row i; it begins at the end of the previous row */
+	const uint32_t *ends;
 };
 
-/* Rows as columns: arrays of n elements, which are the cursor's until its next call. */
+/* Rows as columns: arrays of n elements, owned by the cursor until its next call. */
 struct kymo_batch {
 	size_t n; /* rows, at most KYMO_BATCH_MAX */
 	size_t n_columns;
@@ -236,19 +248,20 @@ struct kymo_batch {
 	const int64_t *ns;	     /* since 1970; 0 in traces without clock */
 	const uint32_t *class_index; /* of events */
 	const uint32_t *stream;
-	const uint64_t *lost;		   /* how many events or packets; 0 for events and damage */
-	const int64_t *end_ns;		   /* the end of what is missing; for events ns */
-	const struct kymo_column *columns; /* the query's */
+	/* number of events or packets; 0 for events and damage */
+	const uint64_t *lost;
+	const int64_t *end_ns;		   /* the end of the missing part; ns for events */
+	const struct kymo_column *columns; /* the columns of the query */
 	const void *internal;
 };
 
 #define KYMO_BATCH_MAX 4096
 
-/* Begins before the first row. */
+/* Opens a cursor before the first row. The caller closes it. */
 KYMO_READER_API int kymo_cursor_open(
 	struct kymo_cursor **ret_cursor, const struct kymo_query *query);
 KYMO_READER_API void kymo_cursor_close(struct kymo_cursor *cursor);
-/* 1 with the next rows, 0 at the end, -ENOMEM. */
+/* Returns 1 with the next rows, 0 at the end, or -ENOMEM. */
 KYMO_READER_API int kymo_cursor_next(
 	struct kymo_cursor *cursor, const struct kymo_batch **ret_batch);
 
@@ -257,7 +270,7 @@ static inline int kymo_batch_has(const struct kymo_batch *batch, size_t column, 
 	return (int)(batch->columns[column].valid[row / 64] >> row % 64 & 1);
 }
 
-/* The text of a row, *ret_len bytes. */
+/* Returns the text of a row, *ret_len bytes. */
 static inline const char *kymo_batch_text(
 	const struct kymo_batch *batch, size_t column, size_t row, size_t *ret_len)
 {
@@ -271,13 +284,13 @@ static inline const char *kymo_batch_text(
 enum kymo_format {
 	KYMO_FORMAT_TEXT = 0, /* the line of `kymo view`, with a newline */
 	KYMO_FORMAT_JSON = 1,
-	KYMO_FORMAT_FIELDS = 2 /* of that line only contexts and fields, without a newline */
+	KYMO_FORMAT_FIELDS = 2 /* only contexts and fields of that line, without a newline */
 };
 
 /*
- * The line of a row: *ret_text and *ret_len, until the next call for this batch. The distance to
- * the event before is unknown in the first line of a cursor, and in a batch of which not all rows
- * are formatted in order. -EINVAL: the query wants no lines.
+ * Formats the line of a row: *ret_text and *ret_len, valid until the next call for this batch. The
+ * time since the previous event is unknown in the first line of a cursor, and in a batch whose rows
+ * are not all formatted in order. Returns -EINVAL if the query did not request lines.
  */
 KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row,
 	enum kymo_format format, const char **ret_text, size_t *ret_len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that belong together: work that takes time, numbers that change, causes and their effects.
+ * Related events: work that takes time, numbers that change, causes and their effects.
  *
  *	void checkout(struct order *o)
  *	{
@@ -12,23 +12,28 @@
  *		kymo_counter(shop, open_orders, n_orders);
  *	}
  *
- * All of these are events as kymo_event makes them, each at the same cost, of a name and a first
- * field that readers know (docs/spans.md of the sources): `kymo stat` tells how long spans took.
- * Rules see the names that are given here.
+ * All of these make events as kymo_event does, each at the same cost, with a name and a first field
+ * that readers know (docs/spans.md of the sources). `kymo stat` shows how long spans took. Rules
+ * see the names that are listed here.
  *
- *	kymo_span_begin, _end (provider, name, fields...)	event name_begin, name_end; span_tid: of one thread, which
- *								may have others between them, of the same name too
- *	kymo_span (provider, name, fields...)			the same, a declaration: the end is that of its block,
- *								by whatever way that is left, in C++ by exceptions too
- *	kymo_async_begin, _end (provider, name, id, fields...)	the same with async_id: begun and ended by any two threads,
- *								also of two processes
- *	kymo_flow_begin, _step, _end (provider, name, id, fields...)	event name_begin, name_step, name_end; flow_id:
- *								of what follows from one cause, wherever it happens
- *	kymo_counter, kymo_counter_f64 (provider, name, value)	event name; counter: from now on
+ *	kymo_span_begin, _end (provider, name, fields...)
+ *		events name_begin, name_end; field span_tid. The span belongs to one thread, which
+ *		may have others inside, also of the same name.
+ *	kymo_span (provider, name, fields...)
+ *		the same, as a declaration: the span ends when its block is left in any way, in C++
+ *		also by exceptions
+ *	kymo_async_begin, _end (provider, name, id, fields...)
+ *		the same with field async_id: any two threads begin and end it, also of two
+ *		processes
+ *	kymo_flow_begin, _step, _end (provider, name, id, fields...)
+ *		events name_begin, name_step, name_end; field flow_id: all effects of one cause, in
+ *		any thread and process
+ *	kymo_counter, kymo_counter_f64 (provider, name, value)
+ *		event name; field counter: the value from now on
  *
- * An id is any number of 64 bits that is another for each span, or flow, of that name that goes on
- * at the same time. Fields are those of kymo_event, at most 31; all events of one name have the
- * same ones. And three more, for any event, from pointers to identifiers of W3C Trace Context
+ * An id is any number of 64 bits that differs between spans, or flows, of the same name at the same
+ * time. Fields are those of kymo_event, at most 31; all events of one name have the same fields.
+ * Three more fields, for any event, take pointers to identifiers of W3C Trace Context
  * (OpenTelemetry) in their binary form:
  *
  *	kymo_w3c_trace_id (pointer)	16 bytes; field trace_id
@@ -69,7 +74,7 @@
 #define kymo_counter(provider, name, value) kymo_event(provider, name, kymo_i64(counter, value))
 #define kymo_counter_f64(provider, name, value) kymo_event(provider, name, kymo_f64(counter, value))
 
-/* From here on: how it is done; see <kymo/tracepoint.h>. */
+/* From here on: the implementation; see <kymo/tracepoint.h>. */
 #define KYMO__NUMBERED(provider, name, ending, field, ...) \
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__STRING(name) ending, KYMO_DEBUG_LINE, name, \
 		KYMO__APPLY_CAT(KYMO__ID_, KYMO__MANY(__VA_ARGS__))(field, __VA_ARGS__))
@@ -100,11 +105,11 @@ extern uint32_t (*kymo__tell_thread)(void);
 void kymo__span_loaded(void) __attribute__((constructor(102)));
 void kymo__span_again(void);
 
-/* The tracer's; NULL where there is none, or one that knows nothing of spans. */
+/* A function of the tracer; NULL if there is no tracer, or one that does not support spans. */
 __attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
 
 /*
- * Before any span is recorded, which a signal handler may do, and after the object's events were
+ * Runs before any span is recorded, even by a signal handler, and after the object's events were
  * registered.
  */
 __attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)

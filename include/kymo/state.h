@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that tell what is so until something else is told: connections that are open, modes,
- * sizes.
+ * Events that describe a state until the next such event: connections that are open, modes, sizes.
  *
- *	kymo_state_event(shop, till, kymo_u32(till, 3), kymo_string(clerk, "Ann"), kymo_bool(open, 1));
+ *	kymo_state_event(shop, till, kymo_u32(till, 3), kymo_string(clerk, "Ann"),
+ *			 kymo_bool(open, 1));
  *	kymo_state_end(shop, till, kymo_u32(till, 3));
  *
- * Of each key, which is the first field, of any kind, the last event is kept in the program,
- * whether anybody records or not; and is recorded again in each session that starts, or that the
- * program joins, later, until the key is ended.
+ * The first field, of any kind, is the key. The program keeps the last event of each key, even if
+ * no session records it. The tracer records it again in each session that starts later, or that the
+ * program joins later, until the key is ended.
  *
- *	kymo_state_event(provider, name, key, fields...)	event name; its first field is state_since: 0 here, and where it is
- *							recorded again when it was recorded first, in nanoseconds since 1970
- *	kymo_state_end(provider, name, key)		event name_end
+ *	kymo_state_event (provider, name, key, fields...)
+ *		event name; its first field is state_since: 0 here; in the repeated record it is the
+ *		time of the original one, in nanoseconds since 1970
+ *	kymo_state_end (provider, name, key)
+ *		event name_end
  *
- * What is recorded again is older than all that the session has of that key: whoever reads a trace
- * passes over an event whose state_since is before the last one of its key, or that key's end. It
- * is a state dump (docs/statedump.md of the sources).
+ * A repeated record is older than all other records of that key in the session. So a reader of a
+ * trace ignores an event whose state_since is before the last event of its key, or that key's end.
+ * It is a state dump (docs/statedump.md of the sources).
  *
- * Kept are 4096 keys at a time, and 440 bytes of an event. What finds no room is recorded as any
- * event is, but not again: then it is counted as discarded.
+ * The tracer keeps 4096 keys at the same time, and 440 bytes of an event. An event beyond these
+ * limits is recorded as any event is, but not again: then it is counted as discarded.
  *
- * Values are computed, kept and locked for also when nobody records: this is for what changes now
- * and then. Not in signal handlers. dlclose() of what has the statement ends its keys; a forked
- * child has its parent's. All this does nothing where the tracer is not installed. C11 and C++11.
+ * Values are computed, kept and locked for even if no session records them: use this for values
+ * that change rarely. Do not use it in signal handlers. dlclose() of an object with such a
+ * statement ends its keys. A forked child has its parent's keys. All this does nothing if the tracer
+ * is not installed. C11 and C++11.
  */
 #ifndef KYMO_STATE_H
 #define KYMO_STATE_H
@@ -48,7 +51,7 @@
 	} while (0)
 
 /*
- * From here on: how it is done; see <kymo/detail/fields.h>. The key stands in the place of the
+ * From here on: the implementation; see <kymo/detail/fields.h>. The key is in the place of the
  * event's name, which is skipped.
  */
 #define KYMO__STATE_EVENT(provider, name, key, ...) \
@@ -82,7 +85,7 @@ extern __typeof__(kymo_app_state_end) *kymo__end_state;
 void kymo__state_loaded(void) __attribute__((constructor(102)));
 void kymo__state_again(void);
 
-/* The tracer's; NULL where there is none. */
+/* A function of the tracer; NULL if there is no tracer. */
 __attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_set) *kymo__set_state = NULL;
 __attribute__((weak, visibility("hidden"))) __typeof__(kymo_app_state_end) *kymo__end_state = NULL;
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The data that a consumer leaves in memory for its successor, beside the packets in its files: the
- * begin of
- * the file of each stream that was written last. The session daemon makes the memory and gives it
- * to each consumer of the session. The daemon reads only whether the consumer is working.
+ * begin of the file of each stream that was written last. The session daemon makes the memory and
+ * gives it to each consumer of the session. The daemon reads only whether the consumer is working.
  * Applications cannot write it. All zeros means a session that has just begun.
  *
  *   memfd "session":   struct ky_resume_session
