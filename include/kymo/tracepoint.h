@@ -5,40 +5,44 @@
  *	kymo_event(shop, order_placed,
  *		   kymo_u64(order_id, id), kymo_string(customer, name), kymo_f64(total, total));
  *
- * While no session wants the event this costs a load and a branch that is not taken; the values are
- * not even computed. There is nothing to link with: an object that has tracepoints looks for the
- * tracer library when it is loaded, and runs unchanged where there is none.
+ * While no session records the event, this costs a load and a branch that is not taken; the values
+ * are not even computed. No library is linked: an object that has tracepoints searches for the
+ * tracer library when it is loaded, and runs unchanged if there is none.
  *
  * Threads, signals: everything here may be used in any thread and in signal handlers, but not
- * between vfork() and exec. Recording never blocks, never calls the system, and keeps errno.
+ * between vfork() and exec. Recording never blocks, makes no system call, and preserves errno.
  *
- * Names: provider, event and field names are identifiers, not quoted. (A name that is also a macro
- * is replaced by what that stands for, as anywhere in C.)
+ * Names: provider, event and field names are identifiers, not quoted. (If a name is also a macro,
+ * the preprocessor replaces it, as anywhere in C.)
  *
  * Fields (at most 32 in an event):
  *
  *	kymo_i8 .. kymo_i64, kymo_u8 .. kymo_u64 (name, value)	integers
  *	kymo_x8 .. kymo_x64 (name, value)	unsigned, shown in base 16
- *	kymo_net16 .. kymo_net64 (name, value)	unsigned, already in network byte order in memory (as sin_port)
+ *	kymo_net16 .. kymo_net64 (name, value)	unsigned, in network byte order (as sin_port)
  *	kymo_netx16 .. kymo_netx64 (name, value)	the same, shown in base 16
  *	kymo_f32, kymo_f64 (name, value)	float, double
- *	kymo_bool (name, value)		0 or 1
+ *	kymo_bool (name, value)			0 or 1
  *	kymo_ptr (name, pointer)		an address
- *	kymo_string (name, s)			NUL-terminated UTF-8; NULL is recorded as "(null)". In C++ also std::string,
- *						std::string_view and the like, up to a NUL
- *	kymo_enum (name, type, value)		int with labels, see KYMO_ENUM; kymo_enum_i8 .. kymo_enum_u64 for other sizes
- *	kymo_array_T (name, pointer, COUNT)	COUNT elements (a constant); T is i8 .. x64, net16 .., f32, f64, bool, ptr, string
+ *	kymo_string (name, s)			NUL-terminated UTF-8; NULL is recorded as "(null)".
+ *						In C++ also std::string, std::string_view and
+ *						similar types, up to a NUL
+ *	kymo_enum (name, type, value)		int with labels, see KYMO_ENUM; kymo_enum_i8 ..
+ *						kymo_enum_u64 for other sizes
+ *	kymo_array_T (name, pointer, COUNT)	COUNT elements (a constant); T is i8 .. x64,
+ *						net16 .., f32, f64, bool, ptr, string
  *	kymo_seq_T (name, pointer, n)		n elements, n not constant
  *	kymo_array_enum, kymo_seq_enum (name, type, pointer, n)	of int
- *	kymo_text (name, pointer, COUNT)	text in a fixed array; it may or may not end in a NUL
+ *	kymo_text (name, pointer, COUNT)	text in a fixed array, with or without a NUL
  *	kymo_text_seq (name, pointer, n)	n bytes of text
- *	kymo_blob (name, pointer, n)		n bytes of anything
- *	kymo_blob (name, "image/png", pointer, n)	the same, and of what media type they are: field name_media_type, one byte
+ *	kymo_blob (name, pointer, n)		n bytes of any content
+ *	kymo_blob (name, "image/png", pointer, n)	the same with a media type, which is in
+ *						field name_media_type, one byte
  *
- * <kymo/nested.h> has structures, fields that may be absent, and variants.
+ * <kymo/nested.h> has structures, optional fields, and variants.
  *
  * A number of more than 32 bits that is not a constant does not compile in a narrower field: use a
- * wider one, or a cast. Values may be in temporaries, which live until the event is recorded.
+ * wider field, or a cast. Values may be in temporaries, which live until the event is recorded.
  *
  * A sequence of strings may have at most KYMO_SEQ_STRINGS_MAX; an event with more is counted as
  * discarded.
@@ -55,8 +59,8 @@
 /*
  * kymo_event(provider, name, fields...): records an event of log level KYMO_DEBUG_LINE.
  * kymo_event_level(provider, name, level, fields...): the same with a level, a constant (KYMO_EMERG
- * .. KYMO_DEBUG). kymo_event_enabled(provider, name): true while some session records the event of
- * that name: to guard work that is needed for its fields alone.
+ * .. KYMO_DEBUG). kymo_event_enabled(provider, name): true while any session records the event of
+ * that name. Use it to guard work that is needed only for the event's fields.
  */
 #define kymo_event(provider, ...) \
 	KYMO__STATEMENT(KYMO__STRING(provider), KYMO__FIRST(__VA_ARGS__, 0), KYMO_DEBUG_LINE, __VA_ARGS__)
@@ -73,7 +77,7 @@
 	})
 
 /*
- * printf-style events for hasty debugging: kymo_tracef:event with field msg, and
+ * printf-style events for quick debugging: kymo_tracef:event with field msg, and
  * kymo_tracelog:LEVEL (as WARNING) with fields line, file, func and msg.
  */
 #define kymo_tracef(...) \
@@ -124,7 +128,8 @@
 /*
  * An enumeration, at file scope; labels are string literals, values constants:
  *
- *	KYMO_ENUM(payment, KYMO_VALUE("CARD", 0), KYMO_VALUE("CASH", 1), KYMO_RANGE("VOUCHER", 2, 9))
+ *	KYMO_ENUM(payment, KYMO_VALUE("CARD", 0), KYMO_VALUE("CASH", 1),
+ *		  KYMO_RANGE("VOUCHER", 2, 9))
  */
 #define KYMO_ENUM(type, ...) KYMO__ENUM(type, __VA_ARGS__)
 #define KYMO_VALUE(label, value) {label, (uint64_t)(value), (uint64_t)(value)}
@@ -134,7 +139,7 @@
 
 /* clang-format on */
 
-/* How it is done: names with two underscores, which are not for programs. */
+/* The implementation: names with two underscores, which programs must not use. */
 #include <kymo/detail/fields.h>
 #include <kymo/detail/record.h>
 #include <kymo/detail/object.h>

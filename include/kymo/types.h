@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The static description of an event: what a tracepoint leaves in the program's data, and the
- * tracer library reads. This is a binary interface between programs compiled at one time and
- * libraries of another: structures begin with their size, new members are appended, kinds that a
- * library does not know make it leave the event alone.
+ * The static description of an event, which a tracepoint puts into the program's data and the
+ * tracer library reads. This is a binary interface between programs and libraries compiled at
+ * different times. Structures begin with their size; new members are appended; a library ignores an
+ * event with kinds that it does not know.
  *
  * Programs include <kymo/tracepoint.h>, which includes this.
  */
@@ -18,8 +18,8 @@
 #ifdef __cplusplus
 extern "C" {
 /*
- * In C++ a variable takes the visibility of its type. Tracepoints in templates and inline functions
- * are to be the object's own: shared ones could not be unloaded, nor be named in
+ * In C++ a variable has the visibility of its type. Tracepoints in templates and inline functions
+ * must belong to the object: shared ones could not be unloaded, nor be named in
  * position-independent assembly.
  */
 #define KYMO__HIDDEN __attribute__((visibility("hidden")))
@@ -47,8 +47,8 @@ enum kymo_loglevel {
 };
 
 /*
- * How a field's bytes are laid out in a record. Records are packed: no padding anywhere.
- * Scalars (INT .. ENUM) take `size` bytes; byte order is the machine's unless KYMO_FIELD_NETWORK.
+ * The layout of a field's bytes in a record. Records are packed: no padding anywhere. Scalars (INT
+ * .. ENUM) take `size` bytes; byte order is the machine's unless KYMO_FIELD_NETWORK.
  */
 enum kymo_field_kind {
 	KYMO_FIELD_END = 0,	 /* ends a table of fields */
@@ -64,22 +64,23 @@ enum kymo_field_kind {
 	KYMO_FIELD_TEXT_SEQUENCE = 10, /* uint32_t number of bytes, then the text */
 	KYMO_FIELD_BLOB = 11,	       /* uint32_t number of bytes, then the bytes */
 	KYMO_FIELD_MEDIA =
-		12, /* size 1, value 0: the media type of the BLOB behind it; a text, in `ext` */
-	KYMO_FIELD_STRUCT = 13, /* its members, in `ext`; also as element */
+		12, /* size 1, value 0: the media type, a text in `ext`, of the BLOB behind it */
+	KYMO_FIELD_STRUCT = 13, /* its members, in `ext`; also possible as element */
 	KYMO_FIELD_VARIANT =
-		14 /* uint8_t number of one of its options, in `ext`, then that; number of options: none */
+		14 /* uint8_t number of an option in `ext`, then that; number of options: none */
 };
 
 enum kymo_field_flags {
 	KYMO_FIELD_HEX = 1,	/* shown in base 16 */
-	KYMO_FIELD_NETWORK = 2, /* big endian, whatever the machine is */
+	KYMO_FIELD_NETWORK = 2, /* big endian on all machines */
 	KYMO_FIELD_SIGNED = 4,	/* ENUM only: the integer is signed */
-	KYMO_FIELD_ASIDE = 8	/* not recorded, for filters only; such fields come last */
+	/* excluded field: not recorded, for filters only; such fields come last */
+	KYMO_FIELD_ASIDE = 8
 };
 
 /*
  * One label of an enumeration: the values lo .. hi, both included. Signed ones hold their bits.
- * KYMO_LABEL_AUTO for lo and hi: the value behind those of the label before, at first 0.
+ * KYMO_LABEL_AUTO for lo and hi: the next value after the previous label's, initially 0.
  */
 struct kymo_enum_label {
 	const char *label;
@@ -112,8 +113,8 @@ struct KYMO__HIDDEN kymo_field {
 struct KYMO__HIDDEN kymo_event;
 
 /*
- * A part of a record that is copied straight from where the program has it.
- * Ownership: borrowed until the call it is passed to returns.
+ * A part of a record that is copied directly from the program's memory. Ownership: borrowed until
+ * the call that receives it returns.
  */
 struct kymo_piece {
 	const void *ptr;
@@ -126,50 +127,50 @@ struct kymo_piece {
 enum kymo_piece_flags {
 	KYMO_PIECE_SCRATCH = 1, /* KYMO_SCRATCH_SLACK bytes more may be read (and are ignored) */
 	KYMO_PIECE_TEXT = 2,	/* a NUL among the bytes is replaced by '#' */
-	KYMO_PIECE_ASIDE = 4	/* not recorded: fields for filters; such pieces come last */
+	KYMO_PIECE_ASIDE = 4	/* not recorded: excluded fields; such pieces come last */
 };
 
 #define KYMO_SCRATCH_SLACK 16
 
 /*
- * Records one event. payload: its packed fields when n_pieces is 0 (len bytes; KYMO_SCRATCH_SLACK
- * more may be read); else `pieces`, in order, are the fields, and len is the sum of their lengths.
- * Never blocks (but where the user has allowed it), fails, calls the system or changes errno; a
- * record that finds no room is counted as discarded.
+ * Records one event. If n_pieces is 0, payload is its packed fields (len bytes; KYMO_SCRATCH_SLACK
+ * more may be read). Else `pieces`, in order, are the fields, and len is the sum of their lengths.
+ * Never blocks (unless the user has allowed it), never fails, makes no system call and does not
+ * change errno. A record that finds no room is counted as discarded.
  */
 typedef void (*kymo_record_fn)(const struct kymo_event *event, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces);
 
 /*
- * The same for a record without pieces, its event's `hook` being at hand. _word: for one of at most
- * 8 bytes, which are in `value` as they would lie in memory.
+ * The same for a record without pieces, called with its event's `hook`. _word: for a record of at
+ * most 8 bytes, which are in `value` as they would be in memory.
  */
 typedef void (*kymo_flat_fn)(
 	const struct kymo_event *event, const void *payload, void *hook, size_t len);
 typedef void (*kymo_word_fn)(
 	const struct kymo_event *event, uint64_t value, void *hook, size_t len);
 
-/* The part of an event that changes: belongs to the tracer. Programs only read. */
+/* The part of an event that changes. The tracer owns it. Programs only read it. */
 struct KYMO__HIDDEN kymo_event_state {
-	uint32_t enabled; /* enum kymo_enabled; not 0: call one of these: */
+	uint32_t enabled; /* enum kymo_enabled; if not 0, call one of these: */
 	uint32_t reserved;
 	kymo_record_fn record;
 	kymo_flat_fn record_flat;
 	kymo_word_fn record_word;
-	void *hooks; /* the tracer's */
-	void *hook;  /* the tracer's; for record_flat and record_word */
+	void *hooks; /* for the tracer */
+	void *hook;  /* for the tracer; argument of record_flat and record_word */
 };
 
 enum kymo_enabled {
 	KYMO_ENABLED = 1,
-	KYMO_ENABLED_FILTER = 2 /* besides: some filter may look at fields that are not recorded */
+	KYMO_ENABLED_FILTER = 2 /* in addition, a filter may read excluded fields */
 };
 
 enum kymo_event_kind {
 	KYMO_EVENT_PLAIN = 1,
-	KYMO_EVENT_QUERY = 2, /* kymo_event_enabled(): follows the events of its name, unlisted */
+	KYMO_EVENT_QUERY = 2, /* kymo_event_enabled(): follows the events of its name; not listed */
 	/*
-	 * a tracepoint whose event may be another object's: as QUERY, and `hook` of its state is
+	 * a tracepoint whose event may be in another object: as QUERY, and `hook` of its state is
 	 * that event's probe
 	 */
 	KYMO_EVENT_LINK = 3
@@ -189,21 +190,21 @@ struct KYMO__HIDDEN kymo_event {
 };
 
 /*
- * A PLAIN event that LINKs call: event.size says that it is one. They pass the arguments of the
- * tracepoint, and the probe makes the record of them.
+ * A PLAIN event that LINKs call; event.size identifies it. They pass the arguments of the
+ * tracepoint, and the probe makes the record from them.
  */
 struct KYMO__HIDDEN kymo_probe_event {
 	struct kymo_event event;
 	void (*probe)(void);
-	const int *loglevel;		  /* in the place of event.loglevel; may be NULL */
-	const char *const *model_emf_uri; /* of a model of the event (Eclipse); may be NULL */
+	const int *loglevel;		  /* replaces event.loglevel; may be NULL */
+	const char *const *model_emf_uri; /* URI of a model of the event (Eclipse); may be NULL */
 };
 
 /*
- * A PLAIN event whose owner is called when it is switched on or off; event.size says that it is
- * one. `switched` is called under the tracer's lock, in any thread, also in the child of a fork
- * before anything else runs there: it stores what it has to, calls nothing of the tracer's, and
- * does not wait for a thread that does. enabled: as in the event's state.
+ * A PLAIN event whose owner is called when it is enabled or disabled; event.size identifies it.
+ * `switched` is called under the tracer's lock, in any thread, and in the child of a fork before
+ * anything else runs there. It stores its data, calls no function of the tracer, and does not wait
+ * for a thread that does. enabled: as in the event's state.
  */
 struct KYMO__HIDDEN kymo_watched_event {
 	struct kymo_probe_event probe;
@@ -211,27 +212,27 @@ struct KYMO__HIDDEN kymo_watched_event {
 };
 
 /*
- * The events of one executable or shared object: an array of pointers, between two linker-made
- * symbols. Entries may be NULL or repeated.
+ * The events of one executable or shared object: an array of pointers, between two symbols made by
+ * the linker. Entries may be NULL or repeated.
  */
 struct KYMO__HIDDEN kymo_object {
 	uint32_t size;	  /* of this structure */
 	uint32_t version; /* KYMO_ABI_VERSION */
 	const struct kymo_event *const *begin, *const *end;
-	void *cookie; /* the tracer's; initially NULL */
+	void *cookie; /* for the tracer; initially NULL */
 };
 
 #define KYMO_ABI_VERSION 1
 
 /*
- * An ELF note that an object has, once or more often, so that a tracer which is loaded later than
- * the object finds it: type KYMO_NOTE_LATE, two words, the distances from each to the begin and to
- * the end of a table of functions to call.
+ * An ELF note that an object has, once or more, so that a tracer which is loaded later finds the
+ * object: type KYMO_NOTE_LATE, two words: the distances from each word to the begin and to the end
+ * of a table of functions to call.
  */
 #define KYMO_NOTE_NAME "kymo.loaded"
 #define KYMO_NOTE_LATE 1
 
-/* A value of the program's that records may carry: <kymo/context.h>. */
+/* A value of the program that records may contain: <kymo/context.h>. */
 enum kymo_context_type {
 	KYMO_CONTEXT_I64 = 1,
 	KYMO_CONTEXT_U64 = 2,
@@ -243,10 +244,10 @@ union kymo_context_value {
 	int64_t i64;
 	uint64_t u64;
 	double f64;
-	const char *string; /* NULL stands for ""; read before the next call for it */
+	const char *string; /* NULL means ""; read before the next call of the function */
 };
 
-/* The program's, from register to unregister. */
+/* The program owns it, and keeps it from register to unregister. */
 struct kymo_context {
 	uint32_t size;	  /* of this structure */
 	uint32_t type;	  /* enum kymo_context_type */
@@ -255,14 +256,14 @@ struct kymo_context {
 	void *data;
 };
 
-/* The tracer's functions for it; programs call those in <kymo/context.h>. */
+/* Functions of the tracer; programs call those in <kymo/context.h>. */
 int kymo_app_context_add(struct kymo_context *context);
 void kymo_app_context_remove(struct kymo_context *context);
 void kymo_contexts_invalidate(void);
 
 /*
- * What tells a program's state to sessions that ask for it: <kymo/statedump.h>. The program's, from
- * register to unregister.
+ * A function that reports a program's state to sessions that request it: <kymo/statedump.h>. The
+ * program owns it, and keeps it from register to unregister.
  */
 struct kymo_statedump {
 	uint32_t size; /* of this structure */
@@ -272,9 +273,9 @@ struct kymo_statedump {
 };
 
 /*
- * A state event's value, from its fields: of the key that follows the first one, which has key_len
- * bytes; and the end of a key, its only field, of the event that has the first name_len letters of
- * this one's name. For <kymo/state.h>.
+ * Set and end a state event's value, from its fields, for <kymo/state.h>. The key follows the first
+ * field and has key_len bytes. To end a key: the key is the only field, and name_len is how many of
+ * the first letters of this event's name are the name of the event to end.
  */
 void kymo_app_state_set(const struct kymo_event *event, const struct kymo_piece *pieces,
 	size_t n_pieces, size_t len, size_t key_len);
@@ -282,14 +283,14 @@ void kymo_app_state_end(const struct kymo_event *event, size_t name_len,
 	const struct kymo_piece *pieces, size_t n_pieces, size_t len);
 
 /*
- * The calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in signal
- * handlers.
+ * Returns the calling thread's number, as the program sees it (gettid); for <kymo/span.h>. Safe in
+ * signal handlers.
  */
 uint32_t kymo_thread_id(void);
 
 /*
- * The tracer's functions for it. object: in which it is registered; when that is unloaded, it is
- * unregistered.
+ * Functions of the tracer for it. object: the object that registers it; when that is unloaded, it
+ * is unregistered.
  */
 int kymo_app_statedump_add(struct kymo_statedump *dump, struct kymo_object *object);
 void kymo_app_statedump_remove(struct kymo_statedump *dump);

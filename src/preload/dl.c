@@ -2,10 +2,10 @@
 /*
  * libkymo-dl.so: libraries that are loaded and unloaded while the program runs, as events.
  *
- * dlopen() looks at who calls it: a name without a slash is searched for where the calling object's
- * DT_RPATH or DT_RUNPATH says, and $ORIGIN is the calling object's directory. The real function
- * sees us as the caller. So what the caller's own paths add is tried here first, by dlinfo(), and
- * the real function does the rest.
+ * dlopen() depends on its caller: it searches for a name without a slash in the directories of the
+ * calling object's DT_RPATH or DT_RUNPATH, and $ORIGIN is the calling object's directory. The real
+ * function sees this library as the caller. So this library first tries, by dlinfo(), the
+ * directories that only the caller has, and the real function does the rest.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -34,7 +34,7 @@ static bool found;
 
 static bool ready(void)
 {
-	/* Threads that find at the same time find the same. Pairs with the acquire. */
+	/* Threads that search at the same time find the same. Pairs with the acquire. */
 	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&found,
 			preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])),
@@ -42,7 +42,7 @@ static bool ready(void)
 	return found;
 }
 
-/* Where the object is loaded; 0 when it is not. */
+/* Returns the address at which the object is loaded; 0 if it is not. */
 static uintptr_t base_of(void *handle)
 {
 	struct link_map *map;
@@ -71,7 +71,7 @@ static void *open_path(const struct request *q, const char *path, int flags)
 }
 
 #ifdef __GLIBC__
-/* dlinfo's answer is a structure with what it points to behind it. */
+/* dlinfo's result is a structure with the data that it points to behind it. */
 union search {
 	Dl_serinfo info;
 	char room[16384];
@@ -101,7 +101,9 @@ static bool searches(const union search *s, const char *dir)
 	return false;
 }
 
-/* Number of directories, from the first, up to the last one that the caller searches and we do not.
+/*
+ * Returns the number of directories, from the first, up to the last one that the caller searches
+ * and this library does not.
  */
 static unsigned count_extra(const void *caller, union search *its)
 {
@@ -116,7 +118,7 @@ static unsigned count_extra(const void *caller, union search *its)
 	return n;
 }
 
-/* A bare name: what is loaded already, else what the caller's directories have. */
+/* Opens a bare name: a library that is already loaded, else one in the caller's directories. */
 static void *search_for_caller(const struct request *q)
 {
 	union search its;
@@ -138,7 +140,7 @@ static void *search_for_caller(const struct request *q)
 	return handle;
 }
 
-/* $ORIGIN/...: in the directory of the caller. */
+/* Opens $ORIGIN/...: in the directory of the caller. */
 static void *open_at_origin(const struct request *q, const char *rest)
 {
 	struct link_map *map = object_at(q->caller);
@@ -162,7 +164,7 @@ static void *open_for_caller(const struct request *q)
 	return strchr(q->path, '/') ? NULL : search_for_caller(q);
 }
 #else
-/* Does not look at who calls. */
+/* Does not depend on the caller. */
 static void *open_for_caller(const struct request *q)
 {
 	return NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Part of libkymo-libc.so: calls that change what contexts tell of a thread (its name, credentials, namespaces). No event
- * is recorded; the tracer learns of the change at once, which it would otherwise notice somewhat later.
+ * Part of libkymo-libc.so: calls that change the contexts of a thread (its name, credentials,
+ * namespaces). It records no event. It informs the tracer of the change at once; otherwise the
+ * tracer would notice it somewhat later.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -44,12 +45,12 @@ static const struct preload_symbol symbols[] = {
 
 static bool found;
 
-/* False: the C library does not have them all. */
+/* Returns false if the C library lacks one of them. */
 static bool ready(void)
 {
 	if (preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)))
 		return true;
-	/* Release: pairs with the load. Threads that find at the same time find the same. */
+	/* Release: pairs with the load. Threads that search at the same time find the same. */
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
 		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
 	return found;
@@ -61,7 +62,7 @@ static int absent(void)
 	return -1;
 }
 
-/* Whatever came of the call: parts of it may have been done. */
+/* Called with any result: parts of a failed call may have been done. */
 static int changed(int result)
 {
 	kymo_contexts_invalidate();
@@ -118,7 +119,7 @@ PRELOAD_EXPORT int unshare(int flags)
 	return ready() ? changed(real.unshare(flags)) : absent();
 }
 
-/* Four words, as the kernel takes them, however many the caller gave. */
+/* Passes four words to the kernel, whatever number the caller passed. */
 PRELOAD_EXPORT int prctl(int option, ...)
 {
 	unsigned long word[4];

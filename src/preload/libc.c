@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo-libc.so: calls of the memory functions as events. Called by everything in the process,
+ * libkymo-libc.so: calls of the memory functions as events. Everything in the process calls them,
  * from the dynamic linker before any constructor to the last destructor.
  *
- * dlsym(), which finds the real functions, may itself allocate: the thread that is inside it gets
- * its memory from a small arena, which knows its own blocks again, and never takes one back.
+ * dlsym(), which finds the real functions, may itself allocate. The thread inside it gets its
+ * memory from a small arena, which recognizes its own blocks and never takes one back.
  *
- * An allocation is recorded after the call and a release before: whoever gets an address again gets
- * it later than the event that gave it up.
+ * An allocation is recorded after the call and a release before it: so an address that is allocated
+ * again appears later than the event that released it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,14 +58,14 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
 	if (finding)
 		return false;
 	finding = true;
-	/* Release: pairs with ready(). Threads that find at the same time find the same. */
+	/* Release: pairs with ready(). Threads that search at the same time find the same. */
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0])))
 		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
 	finding = false;
 	return found;
 }
 
-/* False: this thread is just finding the real functions, use the arena. */
+/* Returns false while this thread searches for the real functions: use the arena. */
 static inline bool ready(void)
 {
 	return preload_likely(__atomic_load_n(&found, __ATOMIC_ACQUIRE)) || ready_slow();
@@ -76,7 +76,7 @@ static bool in_arena(const void *ptr)
 	return (uintptr_t)ptr - (uintptr_t)arena < ARENA_SIZE;
 }
 
-/* Zeroed memory; alignment is a power of two, at most the arena's. */
+/* Allocates zeroed memory. alignment is a power of two, at most the arena's. */
 static void *arena_alloc(size_t alignment, size_t size)
 {
 	size_t align = alignment > ARENA_ALIGN ? alignment : ARENA_ALIGN;
@@ -93,7 +93,7 @@ static void *arena_alloc(size_t alignment, size_t size)
 	return arena + begin;
 }
 
-/* Moves a block out of the arena. Its size is not known: what lies behind is copied as well. */
+/* Moves a block out of the arena. Its size is not known: bytes behind it are copied as well. */
 static void *arena_move(const char *ptr, void *to, size_t size)
 {
 	size_t rest = (size_t)(arena + ARENA_SIZE - ptr);
@@ -152,7 +152,7 @@ PRELOAD_EXPORT void *realloc(void *in_ptr, size_t size)
 	return ptr;
 }
 
-/* The C library's would call realloc by its name, and be seen twice. */
+/* The C library's version would call realloc by its name, and would be recorded twice. */
 PRELOAD_EXPORT void *reallocarray(void *in_ptr, size_t nmemb, size_t size)
 {
 	void *ptr = NULL;

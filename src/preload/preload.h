@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the preload libraries share. Each stands between a program that knows nothing of it and a
- * few functions of the C library: it calls the real one, the next in the order of symbol search
- * (so that a program's own allocator stays in use), and records an event.
+ * The common part of the preload libraries. Each library stands between a program that does not
+ * know of it and some functions of the C library. It calls the real function, which is the next in
+ * the order of symbol search (so that a program's own allocator stays in use), and records an
+ * event.
  *
- * Nothing may go wrong here that would not go wrong without us. The wrappers keep the real
- * function's result and errno, take no lock and allocate nothing. They hold no state over the real
- * call: there is none to be left wrong when a signal handler jumps out of it, or calls again. An
- * event recorded calls none of the functions that are wrapped, so nothing recurses.
+ * The wrappers must not cause an error that would not occur without them. They keep the real
+ * function's result and errno, take no lock and allocate nothing. They hold no state during the
+ * real call, so a signal handler may jump out of it or call again. Recording an event calls none of
+ * the wrapped functions, so there is no recursion.
  */
 #ifndef PRELOAD_PRELOAD_H
 #define PRELOAD_PRELOAD_H
@@ -22,10 +23,11 @@
 #define preload_likely(x) __builtin_expect(!!(x), 1)
 
 /*
- * Not 0 in the child of a vfork(), until it is another program. It borrows its parent's thread, but
- * the kernel does not restart its restartable sequences: it must not record. All preload libraries
- * of a process have one such variable in common, that of the first, whose vfork() sets it. Where
- * per-CPU rings do not exist nobody need know: there the child is like one more signal handler.
+ * Not 0 in the child of a vfork(), until it executes another program. The child borrows its
+ * parent's thread, but the kernel does not restart its restartable sequences: it must not record.
+ * All preload libraries of a process share one such variable, that of the first library, whose
+ * vfork() sets it. On systems without per-CPU rings it is not needed: there the child is like
+ * another signal handler.
  */
 #if (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
 extern PRELOAD_TLS int kymo_vforked;
@@ -39,14 +41,16 @@ extern PRELOAD_TLS int kymo_vforked;
 			kymo_event(__VA_ARGS__);                                                   \
 	} while (0)
 
-/* A function to be found, and the pointer to it. */
+/* A function to find, and the pointer to it. */
 struct preload_symbol {
 	const char *name;
 	void **function;
 };
 
-/* Finds the functions that come next after this library's. False when one of n is missing. Keeps
- * errno. */
+/*
+ * Finds the functions that come next after this library's. Returns false if one of n is missing.
+ * Preserves errno.
+ */
 bool preload_find(const struct preload_symbol *symbols, size_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo-pthread.so: calls of the mutex functions as events, with the address they were called
- * from. The tracer's own are left out: it is part of the recording, not of the program.
+ * libkymo-pthread.so: calls of the mutex functions as events, with the address of the caller. The
+ * tracer's own calls are excluded: they belong to the recording, not to the program.
  */
 #include <link.h>
 #include <pthread.h>
@@ -23,7 +23,10 @@ static const struct preload_symbol symbols[] = {
 	{"pthread_mutex_unlock", (void **)&real.unlock},
 };
 
-/* Where the tracer lies. Found in time: it locks a mutex before it switches on the first event. */
+/*
+ * The tracer's addresses. They are found in time: the tracer locks a mutex before it enables the
+ * first event.
+ */
 static uintptr_t tracer_begin, tracer_size;
 
 static int is_tracer_object(struct dl_phdr_info *info, size_t size, void *unused)
@@ -56,8 +59,8 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
 }
 
 /*
- * False: this thread is just finding the real functions, and what it does for that wants a mutex.
- * That happens while the process starts, when there is nobody to exclude: as if there were none.
+ * Returns false while this thread searches for the real functions, which itself locks a mutex. That
+ * happens while the process starts and has no other thread: the call then does nothing.
  */
 static inline bool ready(void)
 {
@@ -100,7 +103,10 @@ PRELOAD_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 	return status;
 }
 
-/* With the status, hence after the call: the next owner may be recorded before. */
+/*
+ * The event has the status, so it is recorded after the call: the next owner may be recorded
+ * before.
+ */
 PRELOAD_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	void *caller = __builtin_return_address(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfork(), and kymo_vforked, which says that a thread is in the child (preload.h). The parent, when
- * it goes on, puts the variable back to what it was: it may itself be such a child. What it needs
- * for that, and the return address, are in registers, which the kernel keeps for both.
+ * vfork(), and kymo_vforked, which is not 0 while a thread is in the child (preload.h). When the
+ * parent continues, it restores the variable: the parent may itself be such a child. The old value
+ * and the return address are in registers, which the kernel preserves for both.
  */
 #define SYS_CLONE   220
 #define VFORK_FLAGS 0x4111 /* CLONE_VM | CLONE_VFORK | SIGCHLD */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfork(), and kymo_vforked, which says that a thread is in the child (preload.h). The child returns
- * from here on the parent's stack, so the return address waits in a register, which the kernel keeps
- * for both. The parent, when it goes on, puts the variable back to what it was: it may itself be
+ * vfork(), and kymo_vforked, which is not 0 while a thread is in the child (preload.h). The child
+ * returns from here on the parent's stack, so the return address is in a register, which the kernel
+ * preserves for both. When the parent continues, it restores the variable: the parent may itself be
  * such a child.
  */
 #define SYS_VFORK 58

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of providers: what TRACEPOINT_EVENT and its like become where TRACEPOINT_CREATE_PROBES is
- * defined.
+ * Events of providers: the meaning of TRACEPOINT_EVENT and similar macros if
+ * TRACEPOINT_CREATE_PROBES is defined.
  *
- * TP_FIELDS holds fields one behind the other, without commas. Each becomes (KIND, how,
- * arguments...), so the whole a sequence of brackets: an operation followed by it takes the first
- * bracket and leaves behind the code for it and the operation's other name, which takes the next.
- * `how` is REC for what is recorded, or ASIDE for what only filters see (_nowrite): an operation is
- * done for one of the two. The operations are those of <kymo/tracepoint.h>:
+ * TP_FIELDS holds fields one after the other, without commas. Each becomes (KIND, how,
+ * arguments...), so the whole is a sequence of brackets. An operation followed by it takes the
+ * first bracket and leaves the code for it and the operation's other name, which takes the next
+ * bracket. `how` is REC for a field that is recorded, or the word that the _nowrite macros use for
+ * an excluded field, which only filters see. An operation applies to one of the two. The operations
+ * are those of <kymo/tracepoint.h>:
  *
- *	DESC	its entry in the static table of fields
- *	ROOM	bytes it may need in the scratch buffer
- *	PIECES	entries it may need in the list of pieces
+ *	DESC	the field's entry in the static table of fields
+ *	ROOM	the number of bytes that it may need in the scratch buffer
+ *	PIECES	the number of entries that it may need in the list of pieces
  *	PUT	an expression, and a comma, that appends its value to the record
  */
 #ifndef KYMO_LTTNG_PROBE_H
@@ -65,7 +66,7 @@
 #define lttng_ust_field_sequence_network_nowrite(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK)
 #define lttng_ust_field_sequence_network_nowrite_hex(type, item, src, n_type, n) (SEQUENCE, ASIDE, type, item, src, n, KYMO_FIELD_NETWORK | KYMO_FIELD_HEX)
 #define lttng_ust_field_sequence_text_nowrite(type, item, src, n_type, n) (TEXT_SEQUENCE, ASIDE, item, src, n)
-/* Media types are dropped: CTF 1.8 has no place for them. */
+/* Media types are dropped: CTF 1.8 cannot express them. */
 #define lttng_ust_field_fixed_length_blob(item, src, n, media_type) (ARRAY, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
 #define lttng_ust_field_fixed_length_blob_nowrite(item, src, n, media_type) (ARRAY, ASIDE, uint8_t, item, src, n, KYMO_FIELD_HEX)
 #define lttng_ust_field_variable_length_blob(item, src, n_type, n, media_type) (SEQUENCE, REC, uint8_t, item, src, n, KYMO_FIELD_HEX)
@@ -119,11 +120,11 @@
 #define ctf_unused_nowrite lttng_ust_field_unused_nowrite
 #endif
 
-/* --- what is done for each field --- */
+/* --- operations on each field --- */
 
 /*
- * Operations: two names each, which take turns, because a macro is not expanded within itself; and
- * one for where the fields end.
+ * Operations: two names each, which alternate, because a macro is not expanded within itself; and
+ * one for the end of the fields.
  */
 #define KYMO__LTTNG_EACH(op, fields) KYMO__LTTNG_CLOSE(KYMO__LTTNG_##op##_A fields)
 #define KYMO__LTTNG_CLOSE(...) KYMO__LTTNG_CLOSE_(__VA_ARGS__)
@@ -219,7 +220,7 @@
 
 /* --- enumerations, classes, events --- */
 
-/* The last label is one too many: there may be no other. */
+/* The last label is one too many: there may be no other label. */
 #define KYMO__LTTNG_ENUM(provider, name, values) \
 	static const struct kymo_enum_label kymo__lttng_labels_##provider##___##name[] = {KYMO__UNWRAP(values) {NULL, 0, 0}}; \
 	static const struct kymo_enum_type kymo__lttng_enum_##provider##___##name __attribute__((unused)) = { \
@@ -240,7 +241,7 @@
 			? (KYMO__LTTNG_EACH(PUT_ASIDE, fields) kymo__lttng_close_aside(&kymo__c, kymo__first)) : (void)0, \
 		kymo__hand_over(kymo__ev, &kymo__c, kymo__room, sizeof(kymo__room) - KYMO_SCRATCH_SLACK, KYMO__LIST_SIZE > 1); \
 	}
-/* With something behind them. */
+/* With more arguments after it. */
 #define KYMO__LTTNG_PROTO_MORE(type, name) KYMO__LTTNG_PROTO(type, name)
 #define KYMO__LTTNG_PROTO_MORE_LAST(type, name) KYMO__LTTNG_PROTO(type, name),
 #define KYMO__LTTNG_NO_PROTO_MORE
@@ -249,8 +250,8 @@
 #define KYMO__LTTNG_NO_VALUE_MORE
 
 /*
- * C++ lets instances have arguments of other types than their class: these are not recorded, as
- * LTTng does not.
+ * C++ lets instances have arguments of other types than their class: as in LTTng, these are not
+ * recorded.
  */
 #ifdef __cplusplus
 #define KYMO__LTTNG_OTHER_ARGS(provider, cls) \
@@ -282,7 +283,7 @@
 			KYMO__LTTNG_ARGS(VALUE_MORE, args) &kymo__lttng_event_##provider##___##name.event); \
 	}
 
-/* Weak in the declaration before: an event has one or not. */
+/* Weak in the earlier declaration: an event may have one or not. */
 #define KYMO__LTTNG_LOGLEVEL(provider, name, level) \
 	KYMO__C_BEGIN \
 	extern __attribute__((weak, visibility("hidden"))) const int kymo__lttng_level_##provider##___##name; \
@@ -297,8 +298,7 @@
 /* clang-format on */
 
 /*
- * The compiler is not to know what lies there: it would warn of text that is shorter than its
- * field.
+ * Hides the content from the compiler, which would warn about text that is shorter than its field.
  */
 static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *ptr)
 {
@@ -307,8 +307,8 @@ static inline __attribute__((unused)) const void *kymo__lttng_bytes(const void *
 }
 
 /*
- * n bytes of text, with NULs behind its end: what lies behind it there is not looked at, unless
- * that is a lot, and the program has said that it is there.
+ * Puts n bytes of text, with NULs behind its end. The bytes behind its end are not read, unless
+ * there are many of them; the program guarantees that they exist.
  */
 static inline __attribute__((unused)) void kymo__lttng_put_text(
 	struct kymo__cursor *c, const void *text, size_t n)
@@ -337,8 +337,8 @@ static inline __attribute__((unused)) void kymo__lttng_put_text_sequence(
 }
 
 /*
- * Before the fields that only filters see: returns whether there are filters. The recorded part
- * ends here, *ret_first pieces long.
+ * Called before the excluded fields. Returns whether there are filters. The recorded part ends
+ * here; it has *ret_first pieces.
  */
 static inline __attribute__((unused)) int kymo__lttng_put_aside(
 	const struct kymo_event *event, struct kymo__cursor *c, size_t *ret_first)
@@ -350,7 +350,7 @@ static inline __attribute__((unused)) int kymo__lttng_put_aside(
 	return 1;
 }
 
-/* Behind these fields, which are the pieces from number n on. */
+/* Called after the excluded fields, which are the pieces from number n on. */
 static inline __attribute__((unused)) void kymo__lttng_close_aside(struct kymo__cursor *c, size_t n)
 {
 	kymo__put_piece(c, NULL, 0, 0);

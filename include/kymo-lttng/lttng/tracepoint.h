@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that were written for LTTng-UST (2.7 to 2.16), recompiled: their tracepoint providers,
- * as lttng-ust(3) describes them, become events of Kymo's. This header and those beside it take the
- * place of LTTng-UST's; `kymo-lttng.pc` has the flags. docs/lttng-compat.md of the sources says
+ * Programs that were written for LTTng-UST (2.7 to 2.16) and are compiled again: their tracepoint
+ * providers, as lttng-ust(3) describes them, become events of Kymo. This header and those beside it
+ * replace LTTng-UST's; `kymo-lttng.pc` has the flags. docs/lttng-compat.md of the sources lists
  * what is supported. New programs use <kymo/tracepoint.h>.
  *
- * How it is done. A tracepoint, its definition, and its event may be in three objects, which may be
- * loaded and unloaded separately, and find each other by name:
+ * The implementation: a tracepoint, its definition, and its event may be in three objects, which
+ * may be loaded and unloaded separately, and find each other by name:
  *
  *	TRACEPOINT_EVENT	declares the tracepoint: a state, `kymo_lttng_PROVIDER___NAME`
  *	TRACEPOINT_DEFINE	defines that state, and lists it as a LINK (<kymo/types.h>)
- *	TRACEPOINT_CREATE_PROBES	makes the event: a table of fields, and a probe, which records; in <lttng/tracepoint-event.h>
+ *	TRACEPOINT_CREATE_PROBES	makes the event: a table of fields, and a probe, which
+ *				records; in <lttng/tracepoint-event.h>
  *
  * The tracer puts the address of the event's probe into the state, and tracepoints call it with
  * their arguments.
  *
- * All names are there in two spellings: that of version 0 of the interface (TRACEPOINT_EVENT,
+ * All names exist in two spellings: that of version 0 of the interface (TRACEPOINT_EVENT,
  * ctf_integer, tracepoint) and that of version 1 (LTTNG_UST_TRACEPOINT_EVENT,
  * lttng_ust_field_integer, lttng_ust_tracepoint).
  */
@@ -47,8 +48,8 @@
 /* clang-format off */
 
 /*
- * At most 32 arguments. "int, a, char *, b" to "int a, char *b" and "a, b"; nothing, and the single
- * word "void", are no arguments.
+ * At most 32 arguments. Converts "int, a, char *, b" to "int a, char *b" and "a, b"; an empty list,
+ * and the single word "void", mean no arguments.
  */
 #define KYMO__LTTNG_COUNT(...) KYMO__LTTNG_COUNT_(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define KYMO__LTTNG_COUNT_(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, count, ...) count
@@ -132,8 +133,8 @@
 #define LTTNG_UST_TP_ARGS(...) (__VA_ARGS__)
 
 /*
- * Of a provider that is part of the program or of a library that it is linked with: makes the
- * linker take it out of an archive.
+ * A reference to a provider that is part of the program or of a library linked with it: makes the
+ * linker take the provider from an archive.
  */
 struct KYMO__HIDDEN kymo__lttng_link {
 	struct kymo_event event;
@@ -184,7 +185,7 @@ struct KYMO__HIDDEN kymo__lttng_link {
 #endif
 
 /*
- * Probes of SystemTap's, of at most 12 arguments, if a program asks for them, as LTTng-UST does
+ * Probes for SystemTap, with at most 12 arguments, if a program requests them, as LTTng-UST has
  * when it is built for them.
  */
 #ifdef LTTNG_UST_HAVE_SDT_INTEGRATION
@@ -230,7 +231,7 @@ enum {
 };
 
 #if LTTNG_UST_COMPAT_API(0)
-/* No macros: tracelog(TRACE_INFO, ...) makes a name of it. */
+/* No macros: tracelog(TRACE_INFO, ...) makes a name from it. */
 enum {
 	TRACE_EMERG = KYMO_EMERG,
 	TRACE_ALERT = KYMO_ALERT,
@@ -261,7 +262,7 @@ enum {
 #define TRACEPOINT_MODEL_EMF_URI LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
 #endif
 
-/* LTTng-UST's destructors of tracepoints, which programs switch off before they end in a hurry. */
+/* LTTng-UST's destructors of tracepoints, which programs switch off before they end quickly. */
 static inline void lttng_ust_tracepoint_disable_destructors(void)
 {
 }
@@ -271,7 +272,7 @@ static inline void tracepoint_disable_destructors(void)
 }
 
 /*
- * The meaning of these when a file that uses tracepoints reads a provider's header;
+ * The macros for a file that uses tracepoints when it reads a provider's header;
  * <lttng/tracepoint-event.h> has others.
  */
 #include <lttng/kymo-declare.h>
@@ -280,7 +281,7 @@ static inline void tracepoint_disable_destructors(void)
 
 #endif
 
-/* For each provider's header anew: programs define these before it. */
+/* Reset for each provider's header: programs define these before it. */
 #undef KYMO__LTTNG_VISIBILITY
 #if defined(LTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION) ||                                             \
 	(LTTNG_UST_COMPAT_API(0) && defined(TRACEPOINT_HIDDEN_DEFINITION))
