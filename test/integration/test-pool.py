@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Buffers for threads: each event says whose it is, nothing is lost when threads come and go, and the dead leave nothing taken."""
+"""
+Buffers for threads: each event names its owner, no event is lost when threads start and exit, and
+exited threads hold no buffers.
+"""
 
 import os
 import re
@@ -17,12 +20,12 @@ OWNER = re.compile(r'\{ vpid = (\d+), vtid = (\d+), procname = "([^"]*)" \}')
 
 
 def said(text):
-    """What pool.c printed: {"pid": .., "events": .., "signals": ..}."""
+    """Returns what pool.c printed: {"pid": .., "events": .., "signals": ..}."""
     return {name: int(n) for name, n in (line.split() for line in text.splitlines() if " " in line)}
 
 
 def owners(trace, *options):
-    """(vpid, vtid, procname, fields) of each event, by babeltrace2."""
+    """Returns (vpid, vtid, procname, fields) of each event, from babeltrace2."""
     text, _ = kymotest.babeltrace(trace, *options)
     found = []
     for line in text.splitlines():
@@ -33,7 +36,7 @@ def owners(trace, *options):
 
 
 def check_owners(trace, pids, process=0):
-    """What packets say of whose their events are is what the events say themselves."""
+    """Checks that the owners in the packets' headers agree with the events' own fields."""
     for vpid, vtid, name, fields in owners(trace):
         check(vpid in pids, f"process {vpid} is none of {pids}")
         equal(vtid, int(fields["tid"]), f"thread of {fields}")
@@ -47,7 +50,7 @@ def ring_set(k, session="s"):
 
 
 def test_names(k):
-    """babeltrace2 and kymo view say of each event which process and thread it is of, and what that is called."""
+    """babeltrace2 and kymo view print for each event its process, its thread and their names."""
     k.start_daemon()
     trace = k.record("pool:*", channel=THREADS)
     done = [said(k.app("pool", "-p", p, "-t", 5, "-n", 100)) for p in range(2)]
@@ -67,7 +70,7 @@ def test_record(k):
 
 
 def test_contexts(k):
-    """Whoever asks for the same as contexts gets them in the events, too."""
+    """If the channel has the same contexts, the events have them, too."""
     k.start_daemon()
     trace = k.traces / "s"
     k.kymo("create", "s", "-o", trace)
@@ -97,7 +100,10 @@ def test_short_lived(k):
 
 
 def test_files(k):
-    """There are as many files as threads that the consumer had not yet written, however many there were before."""
+    """
+    The number of files is that of the threads whose buffers the consumer had not yet written at the
+    same time, not that of all threads.
+    """
     k.start_daemon()
     trace = k.record("pool:*", channel=SMALL)
     n, events = 40, 0
@@ -110,7 +116,9 @@ def test_files(k):
 
 
 def test_ended_thread_is_written_at_once(k):
-    """What a thread leaves is in the trace without a flush, while the program runs on."""
+    """
+    The consumer writes the buffer of an exited thread without a flush, while the program continues.
+    """
     k.start_daemon()
     trace = k.record("pool:*", channel=(*THREADS, "--switch-timer=0"))
     app = k.spawn("pool", "-t", 6, "-c", 1, "-n", 7, "-w")
@@ -121,7 +129,10 @@ def test_ended_thread_is_written_at_once(k):
 
 
 def test_many_at_once(k):
-    """More threads than the pool has, all alive: each finds a buffer; the pool grows, who was faster is counted."""
+    """
+    More threads than the pool has rings, all alive: each gets a buffer, the pool grows, and
+    emergency buffers are counted.
+    """
     k.start_daemon()
     n = 2000 // SCALE
     trace = k.record("pool:*", channel=(*SMALL, "--pool-size=20"))
@@ -142,7 +153,7 @@ def test_many_at_once(k):
 
 
 def test_prepared(k):
-    """As many as were asked for find their buffers ready."""
+    """As many threads as the option requests find their buffers allocated."""
     k.start_daemon()
     k.record("pool:*", channel=(*SMALL, "--pool-size=64"))
     k.app("pool", "-t", 60, "-a", "-n", 1)
@@ -152,9 +163,12 @@ def test_prepared(k):
 
 
 def test_exhausted(k):
-    """Threads that get none lose their events, which are counted, with the reason; those that come when others have ended get one."""
+    """
+    A thread that gets no buffer loses its events, which are counted, with the reason. Threads that
+    start after others have exited get one.
+    """
     k.start_daemon()
-    n = 1024  # rings of a set, however large they are
+    n = 1024  # rings of a set, of any size
     trace = k.record("pool:*", channel=(*THREADS, "--subbuf-size=128M", "--num-subbuf=2"))
     app = k.spawn("pool", "-t", n + 6, "-a", "-n", 10, "-w")
     k.expect(app, "ready")
@@ -169,7 +183,7 @@ def test_exhausted(k):
 
 
 def test_killed(k):
-    """The buffers of processes that were killed serve again; all that they recorded is there."""
+    """The buffers of killed processes are reused; the trace has all that they recorded."""
     k.start_daemon()
     trace = k.record("pool:*", channel=SMALL)
     emitted, pids = 0, set()
@@ -188,7 +202,7 @@ def test_killed(k):
 
 
 def test_killed_without_rseq(k):
-    """Likewise where threads have buffers because there is no other way."""
+    """The same if threads have buffers because there are no restartable sequences."""
     k.start_daemon()
     trace = k.record("pool:*", channel=("--subbuf-size=4K", "--num-subbuf=2"))
     for p in range(3):
@@ -202,7 +216,10 @@ def test_killed_without_rseq(k):
 
 
 def test_exec(k):
-    """A program that executes another leaves nothing taken, whether that is traced or not."""
+    """
+    A program that executes another one keeps no buffer in use, whether the new program is traced or
+    not.
+    """
     k.start_daemon()
     trace = k.record("pool:*", channel=SMALL)
     sleeper = k.top / "sleeper"
@@ -221,7 +238,7 @@ def test_exec(k):
 
 
 def test_fork(k):
-    """Children record as themselves."""
+    """Children record under their own process numbers."""
     k.start_daemon()
     trace = k.record("processes:*", channel=THREADS)
     n = int(k.app("processes", "forks", 20))
@@ -232,7 +249,10 @@ def test_fork(k):
 
 
 def test_oldest_first(k):
-    """Of ended threads, the last ones are in a snapshot, whatever buffers they had; each event is its thread's."""
+    """
+    A snapshot has the threads that exited last, whatever buffers they had; each event names its own
+    thread.
+    """
     k.start_daemon()
     k.record("pool:*", channel=(*SMALL, "--overwrite", "--pool-size=8"))
     n = 100
@@ -272,7 +292,10 @@ def test_options(k):
 
 
 def test_few_descriptors(k):
-    """A consumer that may open a few files only writes as many streams as there are, in each chunk, and goes on with them."""
+    """
+    A consumer that may open only a few files writes any number of streams, in each chunk, and
+    continues them.
+    """
     k.daemon = k.spawn_daemon(wrap=["prlimit", "--nofile=200:200"])
     wait_for(k.answers, "the session daemon to answer")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
@@ -299,7 +322,7 @@ def test_few_descriptors(k):
 
 
 def room_for_threads(n):
-    """Skips where the system does not allow so many, and says what to raise."""
+    """Skips the test if the system does not allow so many threads, and names the limit to raise."""
     for name, wanted in (("kernel/pid_max", n + 4096), ("kernel/threads-max", n + 4096), ("vm/max_map_count", n // 4 * 2 + 4096)):
         with open(f"/proc/sys/{name}") as f:
             if int(f.read()) < wanted:
@@ -307,7 +330,10 @@ def room_for_threads(n):
 
 
 def test_scale(k):
-    """Very many threads in several processes, alive at once: KYMO_TEST_THREADS of them (up to 32,768), else 2,000."""
+    """
+    Very many threads in several processes, alive at the same time: KYMO_TEST_THREADS of them (up to
+    32,768), by default 2,000.
+    """
     n = int(os.environ.get("KYMO_TEST_THREADS", 2000 // SCALE))
     room_for_threads(n)
     k.start_daemon()

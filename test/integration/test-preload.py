@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The preload libraries: every call is in the trace, once; the programs, which know nothing of them, run as without."""
+"""
+The preload libraries: every call is in the trace, once. The programs, which do not know them, run
+as without them.
+"""
 
 import collections
 import os
@@ -16,7 +19,7 @@ ROOM = ["--subbuf-size=4M", "--num-subbuf=8"]
 
 
 def build(k, source, *flags, name=None):
-    """Compiles a program of preload/, as one that knows nothing of us."""
+    """Compiles a program of preload/, without any reference to Kymo."""
     program = k.top / (name or source)
     k.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-fno-builtin", "-Wl,--export-dynamic", "-o", program, PROGRAMS / f"{source}.c",
         *flags], env={"PATH": os.environ["PATH"]})
@@ -24,7 +27,7 @@ def build(k, source, *flags, name=None):
 
 
 def record(k, libraries, *command, env=None, status=0, lossless=True, **options):
-    """Runs a command under kymo record; what it says on stdout, and the events."""
+    """Runs a command under kymo record; returns its stdout, and the events."""
     trace = k.top / f"trace-{len(list(k.top.glob('trace-*')))}"
     done = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, f"--with={libraries}", "--", *command], env=env,
         status=status, timeout=2 * TIMEOUT, **options)
@@ -35,12 +38,14 @@ def record(k, libraries, *command, env=None, status=0, lossless=True, **options)
 
 
 def behind(library):
-    """A command that runs the rest of the line with one more library preloaded, behind ours."""
+    """
+    Returns a command that runs the rest of the line with one more library preloaded, after Kymo's.
+    """
     return ["sh", "-c", f'LD_PRELOAD=$LD_PRELOAD:{library} exec "$@"', "sh"]
 
 
 def count(events, *keys):
-    """How often each event occurs, told apart by these of its fields."""
+    """Counts the events by the values of these fields."""
     return collections.Counter((name, *(f[key] for key in keys if key in f)) for name, f in events)
 
 
@@ -67,7 +72,10 @@ def check_memory(events, threads, n):
 
 
 def check_pairs(events, wanted):
-    """From the first call that the program's own code makes: what is released was given, and is given again only afterwards."""
+    """
+    Begins at the first call that the program's own code makes. Memory that is released was
+    allocated, and is allocated again only after its release.
+    """
     live, pairs, began = {}, 0, False
     for name, f in events:
         kind = name.partition(":")[2]
@@ -100,7 +108,7 @@ def test_memory(k):
 
 
 def test_memory_threads(k):
-    """All threads in one heap, so that they get each other's addresses."""
+    """All threads use one heap, so that they get each other's addresses."""
     memory(k, 8, 200, env={"GLIBC_TUNABLES": "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"})
 
 
@@ -109,7 +117,9 @@ def test_memory_threads_without_rseq(k):
 
 
 def test_many_threads_without_rseq(k):
-    """More threads than rings: each gives its own back, also when it is used once more in the thread's last moments."""
+    """
+    More threads than rings: each returns its ring, also if it uses it once more during its exit.
+    """
     _, events = record(k, "libc", build(k, "threads", "-pthread"), 1500, env=NO_RSEQ)
     equal(count(events, "size")["libc:malloc", 63001], 1500, "allocations")
 
@@ -133,7 +143,9 @@ def test_dlsym_that_allocates(k):
 
 
 def test_sanitized_program(k):
-    """A program with the address sanitizer starts, is recorded, and its mistakes are found."""
+    """
+    A program with the address sanitizer starts, is recorded, and the sanitizer finds its mistakes.
+    """
     source = k.top / "asan.c"
     source.write_text("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(10); p[n + 8] = 1; free(p); return 0; }\n")
     program = k.top / "asan"
@@ -146,7 +158,7 @@ def test_sanitized_program(k):
 
 
 def test_other_allocator(k):
-    """A program that brings an allocator keeps it."""
+    """A program with its own allocator keeps it."""
     found = sorted(pathlib.Path("/usr/lib").glob("*/libjemalloc.so.2"))
     if not found:
         raise Skip("libjemalloc.so.2 is missing (Debian package libjemalloc2)")
@@ -192,7 +204,10 @@ def test_mutexes_without_rseq(k):
 
 
 def test_events_beside_others(k):
-    """--event of other providers keeps the events of --with; a pattern for these selects among them."""
+    """
+    --event of other providers keeps the events of --with; a pattern for the latter selects among
+    them.
+    """
     program = build(k, "mutexes", "-pthread")
     every = {f"pthread:mutex_{name}" for name in ("lock_req", "lock_acq", "trylock", "unlock")}
     for rules, names in (("other:*", every), ("other:*,pthread:mutex_unlock", {"pthread:mutex_unlock"})):
@@ -222,7 +237,9 @@ def test_loader(k):
 
 
 def test_loader_search_path(k):
-    """A library is found where the calling object's own paths say, in their order, with and without us."""
+    """
+    A library is found in the calling object's own search path, in its order, with and without Kymo.
+    """
     for directory in ("outer", "run", "env"):
         (k.top / directory).mkdir()
     shared = ["-shared", "-fPIC"]
@@ -244,7 +261,7 @@ def test_loader_search_path(k):
 
 
 def test_functions(k):
-    """Also in a signal handler: entries and exits pair up, wherever the handler comes in between."""
+    """Also in a signal handler: entries and exits form pairs, wherever the handler interrupts."""
     n = 5000
     output, events = record(k, "cyg-profile", build(k, "functions", "-finstrument-functions"), n)
     f, g, n_signals, n_calls = (int(word, 0) for word in output.split())
@@ -281,16 +298,19 @@ def test_forks_without_rseq(k):
 
 
 def test_vforks(k):
-    """Children of vfork do not record; their parents do, also when they are such children's."""
+    """
+    Children of vfork do not record. Their parents do, also if they are children of vfork
+    themselves.
+    """
     found = forks(k, "vfork", 300)
     equal((found["libc:malloc", 60001], found["libc:malloc", 62001]), (0, 300), "allocations of children and parent")
 
 
-# ---- programs as they are
+# ---- unchanged programs
 
 
 def same(k, *command, status=0, prepare=None, events=("libc:malloc", "libc:free"), env=None, **options):
-    """The command's output, errors and exit status are the same with and without us."""
+    """The command's output, errors and exit status are the same with and without Kymo."""
     results = []
     for traced in (False, True):
         directory = k.top / f"place-{traced}-{len(os.listdir(k.top))}"
@@ -327,7 +347,7 @@ def test_bash(k):
 
 
 def test_sh_vforks(k):
-    """A shell that uses vfork, and whose children allocate in between."""
+    """A shell that uses vfork, and whose children allocate before they execute."""
     same(k, "sh", "-c", "for i in $(seq 200); do /bin/true; done; no-such-command; echo $?")
 
 
@@ -367,7 +387,9 @@ def test_git(k):
 
 
 def test_killed_program(k):
-    """What was recorded before it stays; the exit status is the signal's."""
+    """
+    Everything recorded before the kill is in the trace; the exit status is that of the signal.
+    """
     done = k.run([CLI, "record", "--no-summary", "-o", k.top / "killed", "--with=libc,pthread", "--", "bash", "-c", "kill -9 $$"],
         status=None)
     check(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), f"exit status {done.returncode}")
@@ -375,7 +397,7 @@ def test_killed_program(k):
 
 
 def test_by_hand(k):
-    """Without kymo record: LD_PRELOAD, and a session of one's own."""
+    """Without kymo record: with LD_PRELOAD, and a session created by hand."""
     k.start_daemon()
     trace = k.record("libc:malloc")
     program = build(k, "memory", "-pthread")

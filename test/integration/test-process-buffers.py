@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Buffers for each process: what one does to its own is nobody else's matter, they go with their process, and nothing is lost or counted twice."""
+"""
+Buffers for each process: a process cannot affect the buffers of others. The buffers are released
+after their process, and no event is lost or counted twice.
+"""
 
 import os
 import pathlib
@@ -18,7 +21,7 @@ FILE = re.compile(r"channel0(?:-thread)?-p(\d+)-(\d+)_\d+$")
 
 
 def owners(trace):
-    """(pid, number of the set) of each stream file."""
+    """Returns (pid, number of the set) of each stream file."""
     found = set()
     for path in kymotest.streams(trace):
         match = FILE.match(path.name)
@@ -58,12 +61,15 @@ def check_trace(k, trace, total):
 
 
 def wait_retired(k, living=0, session="s"):
-    """Until only the sets of living processes are left."""
+    """Waits until only the sets of living processes are left."""
     wait_for(lambda: ring_set(k, session)["count"] == living, lambda: f"buffers of the dead to go: {ring_set(k, session)}")
 
 
 def test_exact(k):
-    """Each process has files of its own; events, identifiers and counts are as with shared buffers."""
+    """
+    Each process has its own files; events, identifiers and counts are the same as with shared
+    buffers.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     apps = [k.spawn("emit", "-p", p, "-t", 3, "-n", 5000 // SCALE, "-w") for p in range(4)]
@@ -85,7 +91,9 @@ def test_exact(k):
 
 
 def test_fallback(k):
-    """Programs without restartable sequences have threads' buffers, of their process."""
+    """
+    Programs without restartable sequences have buffers for threads, which belong to their process.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     env = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -96,7 +104,7 @@ def test_fallback(k):
 
 
 def test_forks(k):
-    """A forked child has buffers of its own, while its parent goes on in its own."""
+    """A forked child has its own buffers, while its parent continues in its own ones."""
     k.start_daemon()
     trace = k.record("processes:*", channel=ROOMY)
     total = int(k.app("processes", "forks", "10"))
@@ -107,7 +115,10 @@ def test_forks(k):
 
 
 def memories(pid):
-    """How many descriptors of each of Kymo's memories the process has, and of how many of them it may write."""
+    """
+    Counts the process's descriptors for each kind of Kymo's memories, and how many of these it may
+    write.
+    """
     found, writable = {}, {}
     for fd, link, _ in kymotest.descriptors(pid):
         match = re.match(r"/memfd:kymo-(\w+)", link)
@@ -119,7 +130,10 @@ def memories(pid):
 
 
 def test_descriptors(k, n=12):
-    """Daemon and consumer keep two for each process: what others may only read is opened when it is given to them."""
+    """
+    Daemon and consumer keep two descriptors for each process. The daemon opens a read-only
+    descriptor only when it passes it to another process.
+    """
     k.start_daemon()
     k.record("emit:*", channel=OWN)
     apps = [k.spawn("emit", "-n", 1, "-w") for _ in range(n)]
@@ -131,7 +145,8 @@ def test_descriptors(k, n=12):
     equal(memories(k.daemon.pid), ({**sets, "metadata": 1, "session": 1}, {**sets, "metadata": 1, "session": 1}), "the daemon's")
     wait_for(lambda: {name: memories(consumer(k))[0].get(name) for name in sets} == sets, "the sets to reach the consumer")
     found, writable = memories(consumer(k))
-    check(found["metadata"] <= 2, f"the consumer's: {found}")  # the trace's, and the one for a successor
+    # the trace's, and the one for a successor
+    check(found["metadata"] <= 2, f"the consumer's: {found}")
     equal({name: writable[name] for name in found}, {"rings": 0, "consumed": n, "metadata": 0, "session": 1}, "those that the consumer may write")
     for app in apps:
         k.let_go(app)
@@ -139,7 +154,7 @@ def test_descriptors(k, n=12):
 
 
 def test_short_processes(k):
-    """Of many processes that have ended no descriptor is left, nor any mapping or memory."""
+    """Many processes have exited: no descriptor of theirs is left, no mapping, and no memory."""
     k.start_daemon()
     trace = k.record("emit:*", channel=OWN)
     k.app("emit", "-n", 1)
@@ -155,7 +170,7 @@ def test_short_processes(k):
 
 
 def test_killed(k):
-    """What a process had recorded when it was killed is in the trace."""
+    """The events that a process had recorded before it was killed are in the trace."""
     k.start_daemon()
     trace = k.record("emit:*", channel=(*ROOMY, "--switch-timer=0"))
     apps = [k.spawn("emit", "-p", p, "-n", 1000, "-w") for p in range(3)]
@@ -171,7 +186,10 @@ def test_killed(k):
 
 
 def test_consumer_killed(k):
-    """Consumers that are killed while processes come and go: each event is there once, and counted once."""
+    """
+    Consumers are killed while processes start and exit: each event is in the trace once, or counted
+    once.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     stop = threading.Event()
@@ -193,7 +211,10 @@ def test_consumer_killed(k):
 
 
 def test_daemon_killed(k):
-    """Processes that end while there is no daemon, and such that go on: their buffers are found again, or go."""
+    """
+    Some processes exit while there is no daemon, others continue: the successor finds their
+    buffers, or releases them.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     total = sum(emitted(k.app("emit", "-p", 9, "-n", 50)))
@@ -220,7 +241,9 @@ def test_daemon_killed(k):
 
 
 def test_snapshot(k):
-    """In overwrite mode the buffers of the 16 processes that ended last are kept for snapshots."""
+    """
+    In overwrite mode, the buffers of the 16 processes that exited last are kept for snapshots.
+    """
     k.start_daemon()
     k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
     k.kymo("enable-channel", "channel0", "-s", "s", *OWN)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs that beget other processes, in every way; programs that close what they do not know, become other users, or move to
-other namespaces. KYMO_TEST_FORKS: how many in a storm.
+Programs that create other processes, in every way; programs that close descriptors that they do not
+know, become other users, or move to other namespaces. KYMO_TEST_FORKS: number of forks in a storm.
 """
 
 import collections
@@ -15,7 +15,10 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 def record_forks(k, env=None):
-    """Each child registers as itself before its first event: nothing is lost, nothing recorded twice."""
+    """
+    Each child registers as a separate process before its first event: no event is lost or recorded
+    twice.
+    """
     k.start_daemon()
     trace = k.record("processes:*")
     n = int(k.app("processes", "forks", 40, env=env))
@@ -32,7 +35,10 @@ def test_forks_without_rseq(k):
 
 
 def test_closes_descriptors(k):
-    """The program's numbers are its own: the library has none of them, and goes on recording."""
+    """
+    The program uses these descriptor numbers itself: the library uses none of them, and continues
+    to record.
+    """
     k.start_daemon()
     trace = k.record("processes:*")
     equal(k.app("processes", "closes").strip(), "unharmed", "the program's own pipe")
@@ -46,12 +52,15 @@ ROOMY = ("--subbuf-size=1M", "--num-subbuf=8")
 
 
 def run_family(k, *args, env=None, wrap=(), emitted=None, events="family:event"):
-    """Records a run of apps/family.c: every event is in the trace, under the pid of the process that emitted it."""
+    """
+    Records a run of apps/family.c: every event is in the trace, under the pid of the process that
+    emitted it.
+    """
     k.start_daemon()
     trace = k.record(events, channel=ROOMY, start=False)
     k.kymo("add-context", "-t", "vpid")
     k.kymo("start", "s")
-    env = {"KYMO_REGISTER_TIMEOUT": "-1", **(env or {})}  # a busy machine is no hung daemon
+    env = {"KYMO_REGISTER_TIMEOUT": "-1", **(env or {})}  # a busy machine is not a hung daemon
     said = k.run([*wrap, APPS / "family", *args], env=env).stdout
     emitted = int(said) if emitted is None else emitted
     k.kymo("stop", "s")
@@ -65,29 +74,33 @@ def run_family(k, *args, env=None, wrap=(), emitted=None, events="family:event")
     return pids
 
 
-# AddressSanitizer's allocator may be locked for ever in a child that is forked while another thread allocates.
+# AddressSanitizer's allocator may stay locked in a child that is forked while another thread
+# allocates.
 @without_sanitizers
 def test_storm(k):
-    """Sixteen threads fork children of all kinds, while signals record: no deadlock, each event under its true pid."""
+    """
+    Sixteen threads fork children of all kinds, while signal handlers record: no deadlock, and each
+    event has its true pid.
+    """
     pids = run_family(k, "storm", 16, FORKS)
     check(len(pids) > FORKS // 2, f"only {len(pids)} processes recorded")
 
 
 @without_sanitizers
 def test_storm_without_rseq(k):
-    """Likewise with rings of threads."""
+    """The same with rings of threads."""
     run_family(k, "storm", 16, min(FORKS, 1000) // 5, env=WITHOUT_RSEQ)
 
 
 def test_exec_loop(k):
-    """The same process, again and again another program: what each recorded is there."""
+    """The same process executes a program again and again: the trace has the events of each."""
     rounds = 100 if SANITIZED else 1000
     pids = run_family(k, "exec", rounds, emitted=rounds * EACH)
     equal(len(pids), 1, "processes")
 
 
 def test_fork_in_handler(k):
-    """A signal handler forks while the thread it interrupts does the same."""
+    """A signal handler forks while the thread that it interrupts forks too."""
     run_family(k, "handler", 100)
 
 
@@ -97,7 +110,7 @@ def test_fork_while_linking(k):
 
 
 def test_raw_clone(k):
-    """A child that the C library does not know of records nothing, and does its parent no harm when it ends."""
+    """A raw clone child records nothing, and does not harm its parent when it exits."""
     run_family(k, "stranger")
 
 
@@ -106,19 +119,22 @@ def test_raw_clone_without_rseq(k):
 
 
 def test_vfork(k):
-    """Events between vfork and exec, which are not allowed, hurt nobody."""
+    """Events between vfork and exec, which POSIX forbids, do no harm."""
     run_family(k, "vfork", 200)
 
 
 def test_mount_namespace(k):
-    """The listener does not keep the program from changing its mount namespace."""
+    """The listener does not prevent the program from changing its mount namespace."""
     need_mounts()
     run_family(k, "setns")
 
 
-@without_sanitizers  # which look for leaks in /proc
+@without_sanitizers  # they look for leaks in /proc
 def test_chroot(k):
-    """Recording goes on where there is no run directory; a child, which finds no daemon there, runs and is not traced."""
+    """
+    Recording continues in a root directory without the run directory. A child finds no daemon
+    there, runs, and is not traced.
+    """
     need_root()
     (k.top / "jail").mkdir()
     run_family(k, "chroot", k.top / "jail", emitted=2 * EACH)
@@ -136,7 +152,10 @@ def run_in_namespaces(k, *options):
 
 
 def test_pid_namespace(k):
-    """Contexts say what the program sees, and so does the kernel's word for it to the daemon."""
+    """
+    Contexts have the numbers that the program sees; the kernel gives the daemon those that the
+    daemon sees.
+    """
     pids = run_in_namespaces(k, "--fork", "--pid", "--mount-proc")
     check(1 in pids, f"the first process of the namespace did not record: {pids}")
 
@@ -169,12 +188,15 @@ int main(void)
 
 @without_sanitizers
 def test_setuid(k):
-    """A program with more rights than who started it: no thread, no event, no look at its environment."""
+    """
+    A program with more rights than the user who started it: no listener thread, no event, and its
+    environment is ignored.
+    """
     need_root()
     k.top.chmod(0o755)
     source, app = k.top / "secure.c", k.top / "secure"
     source.write_text(SECURE)
-    # By run path, because the environment does not count.
+    # By run path, because the environment is ignored.
     k.run(["gcc", f"-I{SOURCE / 'include'}", "-D_GNU_SOURCE", f"-Wl,-rpath,{LIBDIR}", "-o", app, source])
     setuid = shutil.copy(app, k.top / "setuid")
     shutil.chown(setuid, "nobody")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Channels of any kind, and what may happen to a session in any order, against exact accounting: each event that a program recorded while
-the session did is in the trace, once and with its values, or in a count. KYMO_TEST_SEED: what chance begins with (each session's is printed).
+Channels of any kind, and random steps in a session, checked by exact accounting: each event that a
+program recorded while the session recorded is in the trace, once and with its values, or in a
+count. KYMO_TEST_SEED: the seed of the random numbers (the test prints that of each session).
 """
 
 import os
@@ -19,7 +20,7 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 def channel(rng, overwrite):
-    """Options of a channel."""
+    """Returns the options of a channel."""
     sizes = [f"--buffers={rng.choice(('cpu', 'cpu', 'thread', 'process'))}", f"--subbuf-size={rng.choice((4096, 8192, 65536, 1 << 20))}",
         f"--num-subbuf={rng.choice((2, 4, 16))}"]
     if overwrite:
@@ -30,7 +31,9 @@ def channel(rng, overwrite):
 
 
 class Session:
-    """One, and how many events were recorded into it. Its steps are the methods named step_*."""
+    """
+    A session, and how many events were recorded into it. Its steps are the methods named step_*.
+    """
 
     def __init__(self, k, number):
         self.k = k
@@ -59,7 +62,7 @@ class Session:
         self.count(self.program())
 
     def step_program_beside(self):
-        """Goes on while the next steps are done, but for those that end recording."""
+        """A program that runs during the next steps, except those that end the recording."""
         if self.on:
             self.running.append(self.program())
 
@@ -68,7 +71,7 @@ class Session:
             self.count(self.running.pop())
 
     def step_killed(self):
-        """Dies when it has recorded all, and might do more."""
+        """A program that is killed after it has recorded all its events."""
         app = self.program("-w")
         self.k.expect(app, "ready")
         self.k.let_go(app)
@@ -117,7 +120,7 @@ class Session:
         self.settle()
 
     def check_files(self):
-        """All chunks together."""
+        """Checks all chunks together."""
         counts = self.k.kymo_json("stop", self.name)["sessions"][0]
         chunks = [*sorted((self.trace / "archives").glob("*")), self.trace / "ust"]
         chunks = [chunk for chunk in chunks if chunk.exists() and streams(chunk)]
@@ -131,7 +134,7 @@ class Session:
         return there
 
     def check_memory(self):
-        """What buffers keep, and what they do not any more."""
+        """Checks the events that the buffers still hold, and those that they have overwritten."""
         out = self.k.traces / f"{self.name}-last"
         self.k.kymo("stop", self.name)
         reply = self.k.kymo_json("snapshot", "record", "-s", self.name, "-o", out)["snapshot"]

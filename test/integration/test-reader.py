@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kymo view and kymo stat: the same bytes as babeltrace2, on its own traces, LTTng's and made-up ones; damage; errors."""
+"""
+kymo view and kymo stat print the same bytes as babeltrace2, for Kymo's traces, LTTng's traces and
+generated ones; also for damaged traces; and their errors.
+"""
 
 import json
 import os
@@ -21,14 +24,14 @@ MAGIC = 0xC1FC1FC1
 
 
 def lttng(k, name):
-    """A trace that LTTng 2.13 made; lttng-lost has discarded events."""
+    """Returns a trace that LTTng 2.13 made; lttng-lost has discarded events."""
     with tarfile.open(LTTNG) as archive:
         archive.extractall(k.top)
     return k.top / name
 
 
 def raw(k, command, status=0, **options):
-    """Output and errors as bytes."""
+    """Returns output and errors as bytes."""
     done = subprocess.run([str(c) for c in command], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, timeout=TIMEOUT, **options)
     check(done.returncode == status, f"{command}: exit {done.returncode}\n{done.stderr.decode(errors='replace')[:2000]}")
@@ -36,7 +39,7 @@ def raw(k, command, status=0, **options):
 
 
 def same_line(ours, theirs):
-    """babeltrace2 2.0.4 may show the text of an earlier field where a string is empty."""
+    """babeltrace2 2.0.4 may print the text of an earlier field for an empty string."""
     if ours == theirs:
         return True
     pattern = rb'"(?:[^"\\]|\\.)*"'.join(re.escape(part) for part in ours.split(b'""'))
@@ -44,7 +47,7 @@ def same_line(ours, theirs):
 
 
 def compare(k, trace, options=()):
-    """Both print the same lines; returns them."""
+    """Checks that both print the same lines; returns them."""
     ours, our_errors = raw(k, [CLI, "view", trace])
     theirs, their_errors = raw(k, ["babeltrace2", *options, trace])
     ours, theirs = ours.split(b"\n"), theirs.split(b"\n")
@@ -56,7 +59,7 @@ def compare(k, trace, options=()):
     return [line for line in ours if line]
 
 
-# -- traces made up here
+# -- generated traces
 
 def metadata(order, fields, clock="freq = 1000000000;", extra=""):
     return f"""/* CTF 1.8 */
@@ -96,7 +99,7 @@ event {{ name = "made:bare"; id = 2; stream_id = 3; }};
 
 
 class Stream:
-    """Packets of a made-up stream. order: '<' or '>'."""
+    """Packets of a generated stream. order: '<' or '>'."""
 
     def __init__(self, order, instance=0, sequence=None):
         self.order, self.instance, self.data, self.discarded, self.begin, self.now = order, instance, b"", 0, 0, 0
@@ -139,7 +142,7 @@ def numbers(count):
 
 
 def simple(k, name, n_packets=3, n_events=10, gap=1000):
-    """One stream of events `made:up` with one number, counted from 0."""
+    """Creates one stream of events `made:up` with one number, counted from 0."""
     s = Stream("<")
     for p in range(n_packets):
         s.packet(b"".join(s.event(0, gap * (n_events * p + i + 1), struct.pack("<i", n_events * p + i)) for i in range(n_events)), pad=16)
@@ -178,7 +181,7 @@ ALL_KINDS = """
 
 
 class Bits:
-    """Writes fields as a CTF packet has them, at an offset of whole bytes."""
+    """Writes fields as in a CTF packet, at an offset of whole bytes."""
 
     def __init__(self, order, offset):
         self.order, self.bits, self.offset = order, [], offset * 8
@@ -192,7 +195,7 @@ class Bits:
         bits = [value >> i & 1 for i in range(size)]
         self.bits += bits if (order or self.order) == "<" else bits[::-1]
         if (order or self.order) != self.order and not size % 8:
-            # Whole bytes of the other order: the bits within each byte lie as this order has them.
+            # Whole bytes of the other byte order; the bits within each byte keep this order.
             tail = self.bits[-size:]
             self.bits[-size:] = [b for i in range(0, size, 8) for b in tail[i:i + 8][::-1]]
 
@@ -257,7 +260,7 @@ def random_fields(rng, order, offset):
 
 
 def test_as_babeltrace2_types(k):
-    """Every kind of field, both byte orders, odd sizes and places."""
+    """Every kind of field, both byte orders, unusual sizes and offsets."""
     for order, name in (("<", "le"), (">", "be")):
         rng = random.Random(name)
         s, time = Stream(order), 0
@@ -305,7 +308,7 @@ def test_as_babeltrace2_several(k):
 
 
 def test_as_babeltrace2_kymo(k):
-    """Kymo's own: each kind of field, and many events at once from several threads."""
+    """Kymo's own traces: each kind of field, and many simultaneous events from several threads."""
     k.start_daemon()
     trace = k.record("*")
     k.app("fields")
@@ -323,7 +326,10 @@ def test_as_babeltrace2_kymo(k):
 
 
 def test_lost(k):
-    """Counts of discarded events are exact: the first packet counts from 0, 32 bits wrap."""
+    """
+    Counts of discarded events are exact: the first packet counts from 0, and counters of 32 bits
+    wrap.
+    """
     s = Stream("<")
     s.packet(s.event(2, 10, b""), discarded=5)
     s.packet(b"", discarded=0x7FFFFFFF)
@@ -336,7 +342,7 @@ def test_lost(k):
 
 
 def test_chunks(k):
-    """A stream in several files is one: its counters go on."""
+    """A stream in several files is one stream: its counters continue."""
     whole = [Stream("<") for _ in range(3)]
     for i, s in enumerate(whole):
         s.discarded = 10 * i
@@ -356,7 +362,7 @@ def one_warning(errors, word):
 
 
 def test_truncated(k):
-    """A file cut anywhere: all whole records, one warning, no failure."""
+    """A file truncated at any place: all whole records, one warning, no failure."""
     trace = simple(k, "cut")
     data = (trace / "s").read_bytes()
     packet, record = len(data) // 3, 10
@@ -370,7 +376,9 @@ def test_truncated(k):
 
 
 def test_damaged(k):
-    """A bad record costs the rest of its packet, a bad head the packet; others are whole."""
+    """
+    A bad record costs the rest of its packet, a bad header costs the packet; all others are whole.
+    """
     trace = simple(k, "bad")
     data = bytearray((trace / "s").read_bytes())
     packet = len(data) // 3
@@ -388,7 +396,10 @@ def test_damaged(k):
 
 
 def test_warned(k):
-    """What is told of one stream stands where it ends, among the events of others, and changes none of these."""
+    """
+    A warning about a stream appears at its end, among the events of other streams, and changes none
+    of these.
+    """
     long, short = Stream("<", 0), Stream("<", 1)
     for p in range(30):
         long.packet(b"".join(long.event(0, 100 * p + n + 1, struct.pack("<i", 100 * p + n)) for n in range(100)))
@@ -416,7 +427,7 @@ def test_zeros(k):
 
 
 def test_hostile_fast(k):
-    """Claims that cannot be true cost no time and no memory."""
+    """Impossible claims cost no time and no memory."""
     huge = "count_t _n; struct { uint8_t x; } _s[_n]; "
     s = Stream("<")
     s.packet(b"".join(s.event(0, i + 1, b"\xff\xff\xff\x7f") for i in range(20000)))
@@ -441,9 +452,13 @@ def test_hostile_linear(k):
 
 
 def test_hostile_read(k):
-    """What is read of damaged files is a small multiple of their sizes: of magic numbers alone, and of packets that never end."""
+    """
+    The reader reads of damaged files only a small multiple of their sizes: of files with magic
+    numbers only, and of packets that never end.
+    """
     kymotest.need_program("strace", "strace")
-    env = dict(k.env, ASAN_OPTIONS=k.env.get("ASAN_OPTIONS", "") + ":detect_leaks=0")  # leaks are not found under strace
+    # the leak check does not work under strace
+    env = dict(k.env, ASAN_OPTIONS=k.env.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
     endless = struct.pack("<I", MAGIC) + uuid.UUID(int=1).bytes + struct.pack("<IQQQQQII", 3, 0, 0, 0, 1 << 60, 1 << 60, 0, 1)
     for name, data in (("magic", struct.pack("<II", MAGIC, 0)), ("endless", endless), ("wide", endless + b"\xff\xff\xff\xff")):
         trace = write(k.top / name, metadata("le", numbers(1)), s=data * ((1 << 20) // len(data)))
@@ -470,7 +485,7 @@ def test_no_stream(k):
 
 
 def test_many_files(k):
-    """More streams than descriptors, and than mappings that a process may have."""
+    """More streams than a process may have descriptors, or mappings."""
     n = 1500 if kymotest.SANITIZED else 66000
     streams = {}
     for i in range(n):
@@ -487,7 +502,7 @@ def test_many_files(k):
 
 
 def test_json(k):
-    """One valid object on each line, whatever the strings hold."""
+    """One valid object on each line, for strings with any bytes."""
     for name in ("lttng-uid", "lttng-pid"):
         trace = lttng(k, name)
         out, _ = raw(k, [CLI, "view", trace, "--format=json"])
@@ -523,7 +538,10 @@ def test_begin_end(k):
 
 
 def test_selection(k):
-    """What is selected is the whole output, filtered; wherever it begins, with and without an index, and from several traces."""
+    """
+    The selected output is the whole output, filtered: from any begin, with and without an index,
+    and from several traces.
+    """
     k.env["TZ"] = "UTC"
     rng = random.Random(7)
     streams = {}
@@ -570,7 +588,7 @@ def test_selection(k):
 
 
 def test_large_packet(k):
-    """A packet of more than 16 MiB is read in pieces; records lie across them."""
+    """A packet of more than 16 MiB is read in pieces; records cross their boundaries."""
     s = Stream("<")
     text = b"x" * 5000 + b"\0"
     n = 5000
@@ -583,7 +601,7 @@ def test_large_packet(k):
 
 
 def test_many_damaged(k):
-    """Faults of many streams are reported ten times, then counted."""
+    """Faults of many streams are reported ten times, then only counted."""
     streams = {}
     for i in range(25):
         s = Stream("<", i)
@@ -613,7 +631,10 @@ SPANS = "count_t _span_tid; "
 
 
 def spans_trace(k, name, *streams):
-    """A trace whose packets have numbers: streams begin in the middle if their first number is not 0."""
+    """
+    Creates a trace whose packets have numbers: a stream begins in the middle if its first number is
+    not 0.
+    """
     text = metadata("le", SPANS).replace("cpu_id", "packet_seq_num").replace("made:up", "made:work_begin").replace("made:far", "made:work_end")
     text = text.replace("context := struct { string _who; }; fields := struct { }", "fields := struct { count_t _span_tid; }")
     return write(k.top / name, text, **{f"s{i}": s.data for i, s in enumerate(streams)})
@@ -628,7 +649,7 @@ def end(s, time, thread=1):
 
 
 def test_spans_complete(k):
-    """Streams that reach back differently: no span is longer than it was."""
+    """Streams that reach back to different times: no span is reported longer than it was."""
     old, new = Stream("<", 0, sequence=0), Stream("<", 1, sequence=7)
     old.packet(begin(old, 1000))
     new.packet(end(new, 900_000_000) + begin(new, 901_000_000) + end(new, 902_000_000), begin=800_000_000)
@@ -647,7 +668,9 @@ def test_spans_complete(k):
 
 
 def test_spans_lost(k):
-    """An end behind discarded events, damage, or a file's end is not taken for that of an earlier span."""
+    """
+    An end after discarded events, damage, or a file's end is not taken for that of an earlier span.
+    """
     for what in ("nothing", "discarded", "packets", "damage", "cut"):
         one, two = Stream("<", 0, sequence=0), Stream("<", 1, sequence=0)
         one.packet(begin(one, 1000) + end(one, 2000) + begin(one, 3000))
@@ -668,7 +691,10 @@ def test_spans_lost(k):
 
 
 def test_spans_self(k):
-    """The time of a span without the spans in it; in a trace of many slices as in one."""
+    """
+    The time of a span without its inner spans; the same for a trace of many slices as for one
+    slice.
+    """
     s, n = Stream("<", 0), 60000
     for p in range(60):
         records = []
@@ -689,7 +715,7 @@ def test_stat_selection(k):
 
 
 def test_stat_by(k):
-    """Counts by the values of fields are those of the text."""
+    """Counts by the values of fields agree with the text."""
     trace = lttng(k, "lttng-uid")
     text = raw(k, [CLI, "view", trace])[0].decode(errors="replace").splitlines()
     cpus = [re.search(r"cpu_id = (\d+)", line)[1] for line in text]
@@ -718,7 +744,7 @@ def test_json_origin(k):
 
 
 def test_errors(k):
-    """One line and status 1: what, why."""
+    """One line with the object and the reason, and status 1."""
     empty, file = k.top / "empty", k.top / "file"
     empty.mkdir()
     file.write_text("x")
@@ -739,7 +765,10 @@ def test_errors(k):
 
 
 def test_links(k):
-    """Symbolic links to regular files are read, of metadata too; what is no regular file is left out, and nothing waits for it."""
+    """
+    Symbolic links to regular files are read, also those of metadata. Other files are skipped, and
+    the reader never waits for them.
+    """
     real = simple(k, "real")
     linked = write(k.top / "linked", metadata("le", numbers(1)))
     (linked / "metadata").unlink()
@@ -766,7 +795,7 @@ def test_links(k):
 
 
 def test_output(k):
-    """A pipe that is closed ends it quietly; a full disk does not."""
+    """A closed pipe ends it silently; a full disk is an error."""
     trace = simple(k, "long", n_packets=100, n_events=100)
     view = subprocess.Popen([CLI, "view", str(trace)], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     view.stdout.readline()
@@ -780,7 +809,7 @@ def test_output(k):
 
 
 def test_shortened(k):
-    """A file that someone shortens while it is read is damaged: one line, no signal."""
+    """A file that is truncated while it is read counts as damaged: one line, no signal."""
     trace = simple(k, "short", n_packets=300, n_events=100)
     view = subprocess.Popen([CLI, "view", str(trace)], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     view.stdout.read(1)
@@ -790,7 +819,7 @@ def test_shortened(k):
 
 
 def test_terminal(k):
-    """On a terminal nothing in a trace can steer it."""
+    """On a terminal, text in a trace cannot control it."""
     fields = "string _s; "
     s = Stream("<")
     s.packet(s.event(0, 1, b"\xc2\x9b31m \x9b \xe2\x80\xae ok \xc3\xa9\0"))
@@ -801,7 +830,8 @@ def test_terminal(k):
         os.close(follower)
         equal(done.returncode, 0, "status")
         line = screen.read(4096)
-    line = line.replace(b"\x1b[1m", b"").replace(b"\x1b[2m", b"").replace(b"\x1b[0m", b"")  # Kymo's own
+    # Kymo's own
+    line = line.replace(b"\x1b[1m", b"").replace(b"\x1b[2m", b"").replace(b"\x1b[0m", b"")
     check(b"\x1b" not in line and b"\x9b" not in line and b"\xe2\x80\xae" not in line, f"{line!r}")
     check("ok é".encode() in line and b"\\x1b[31mde" in line, f"{line!r}")
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Buffers in files (`kymo create --shm-path`): when everything is killed, `kymo recover` writes out what they hold; from copies of the
-files too, made at any moment. KYMO_TEST_SEED: what chance begins with.
+Buffers in files (`kymo create --shm-path`): after everything was killed, `kymo recover` writes
+their contents to the trace; also from copies of the files, made at any moment. KYMO_TEST_SEED: the
+seed of the random numbers.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ ROOMY = ("--subbuf-size=1M", "--num-subbuf=8")
 SMALL = ("--subbuf-size=16K", "--num-subbuf=4")
 
 
-# ---- programs that are to be killed
+# ---- programs that will be killed
 
 
 class Victim:
@@ -39,12 +40,14 @@ class Victim:
         k.expect(self.app, "recording")
 
     def counts(self):
-        """How many events of each thread have returned."""
+        """Returns how many events of each thread have returned."""
         return struct.unpack("<2Q", self.file.read_bytes()[:16])
 
 
 def session(k, *options, channel=ROOMY, output=True):
-    """Creates and starts a session whose buffers are in files: their directory and the trace's."""
+    """
+    Creates and starts a session with buffers in files; returns their directory and the trace's.
+    """
     shm, trace = k.top / "shm", k.traces / "s"
     k.kymo("create", "s", f"--shm-path={shm}", *(("-o", trace) if output else ("--no-output",)), *options)
     k.kymo("enable-channel", "channel0", *channel)
@@ -54,8 +57,9 @@ def session(k, *options, channel=ROOMY, output=True):
 
 
 def kill_everything(k):
-    """Daemon, consumer and programs, in any order, at once."""
-    while pids := processes_with(k.mark):  # a daemon that lives a moment longer may have started another consumer
+    """Kills daemon, consumer and programs, in a random order, at once."""
+    # a daemon that lives a moment longer may have started another consumer
+    while pids := processes_with(k.mark):
         RNG.shuffle(pids)
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -71,7 +75,10 @@ def some_time():
 
 
 def check_all(found, victims):
-    """All that had returned, perhaps one that had not yet, each once and in order."""
+    """
+    Checks that all events that had returned, and at most one that had not yet, are there, each once
+    and in order.
+    """
     for victim in victims:
         for thread, counted in enumerate(victim.counts()):
             seen = found.pop((victim.number, thread), [])
@@ -107,7 +114,7 @@ def test_killed(k):
 
 
 def test_killed_with_small_buffers(k):
-    """Positions have gone round when everything is killed, and packets are written all the time."""
+    """Positions have wrapped when everything is killed, and packets are written all the time."""
     killed(k, channel=("--subbuf-size=64K", "--num-subbuf=8", "--switch-timer=2ms"))
 
 
@@ -128,17 +135,19 @@ def test_killed_with_limited_files(k):
 
 
 def test_killed_in_overwrite_mode(k):
-    """What only snapshots would have written goes into the trace as well."""
+    """The events that only snapshots would have written go into the trace as well."""
     killed(k, channel=("--overwrite", *ROOMY))
 
 
 def test_killed_flight_recorder(k):
-    """A session for snapshots has no trace: what it held is beside these."""
+    """A session for snapshots has no trace: recovery writes its events beside its snapshots."""
     killed(k, "--snapshot", channel=ROOMY, trace="recovered")
 
 
 def test_killed_after_rotation(k):
-    """Archives are complete, the present chunk is completed; together they have all."""
+    """
+    Archives are complete, and recovery completes the present chunk; together they have all events.
+    """
     k.start_daemon()
     shm, trace = session(k)
     victim = Victim(k, 0)
@@ -153,13 +162,14 @@ def test_killed_after_rotation(k):
 
 
 def test_killed_record(k):
-    """kymo record, too."""
+    """Also kymo record."""
     shm, out = k.top / "shm", k.top / "out"
     (k.top / "tmp").mkdir()  # for its run directory, which it cannot remove
     recording = [kymotest.CLI, "record", f"--shm-path={shm}", "-o", str(out), *ROOMY, "--"]
     victim = Victim(k, 0, env={"TMPDIR": str(k.top / "tmp")}, wrap=recording)
     some_time()
-    for pid in processes_with(k.mark):  # who sees that another one is gone ends the recording in good order
+    # a process that notices the exit of another one ends the recording properly
+    for pid in processes_with(k.mark):
         os.kill(pid, signal.SIGSTOP)
     kill_everything(k)
     recover(k, shm)
@@ -168,7 +178,10 @@ def test_killed_record(k):
 
 
 def test_record(k):
-    """An orderly end of kymo record leaves no buffers; a place that will not do is refused before the command runs."""
+    """
+    kymo record that ends normally leaves no buffers; it refuses an unusable directory before it
+    runs the command.
+    """
     shm, out = k.top / "shm", k.top / "out"
     k.run([kymotest.CLI, "record", "--shm-path", shm, "-o", out, kymotest.APPS / "emit", "-n", 100])
     check(not shm.exists(), "buffers are left")
@@ -178,7 +191,7 @@ def test_record(k):
 
 
 def test_interrupted(k):
-    """A recovery that fails, here for want of room, is completed by another one."""
+    """If a recovery fails, here because the disk is full, another one completes it."""
     kymotest.need_mounts()
     k.start_daemon()
     shm, trace = session(k)
@@ -187,14 +200,15 @@ def test_interrupted(k):
     victim = Victim(k, 0)
     wait_for(lambda: victim.counts()[0] > 3000, "some events")
     kill_everything(k)
-    # the same files, in a mount namespace where the trace lies on a small disk
+    # the same files, in a mount namespace in which the trace is on a small disk
     small = f"mount -t tmpfs -o size=100k none {k.traces} && cp -a {k.top}/kept/. {k.traces}"
     shutil.copytree(k.traces, k.top / "kept")
     done = k.run(["unshare", "-m", "sh", "-c", f"{small} && {kymotest.CLI} recover {shm}"], status=1)
     check("No space left" in done.stderr, done.stderr)
     recover(k, shm)
     found = by_thread(read_trace(trace)[0])
-    for seen in found.values():  # two channels; the victim may die when it has recorded an event in one of them
+    # two channels; the victim may be killed after it has recorded an event in only one of them
+    for seen in found.values():
         equal(seen, sorted(seen), "order")
         equal(seen[::2], list(range((len(seen) + 1) // 2)), "events")
         equal(seen[1::2], list(range(len(seen) // 2)), "events")
@@ -205,13 +219,16 @@ def test_interrupted(k):
 
 
 def view(k, trace):
-    """What can be read of a trace that ends anywhere, as a copy of one that is being written does."""
+    """Reads a trace that may end anywhere, as a copy of a trace that is being written does."""
     text = k.run([kymotest.CLI, "view", trace]).stdout
     return [kymotest.Event(0, None, None, line) for line in text.splitlines()]
 
 
 def copies(k, *options, channel=ROOMY, env=None):
-    """Yields (counts before, events in the trace then, events that a copy of the buffers holds)."""
+    """
+    Yields (counts before the copy, events in the trace then, events that a copy of the buffers
+    holds).
+    """
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
     k.start_daemon()
     shm, trace = session(k, *options, channel=channel)
@@ -222,7 +239,7 @@ def copies(k, *options, channel=ROOMY, env=None):
         copy, out = k.top / f"copy-{n}", k.top / f"out-{n}"
         subprocess.run(["cp", "-r", shm, copy], check=True)
         shutil.copytree(trace, k.top / f"trace-{n}")
-        victim.app.send_signal(signal.SIGSTOP)  # reading takes its time
+        victim.app.send_signal(signal.SIGSTOP)  # reading takes some time
         done = recover(k, copy, "-o", out)
         equal((done["damaged"], done["left_out"]), (0, 0), f"{done}")
         there = (k.top / f"trace-{n}" / "ust").exists()
@@ -251,7 +268,7 @@ def test_copies(k):
 
 
 def test_copies_that_are_overtaken(k):
-    """Buffers that go round while they are copied."""
+    """Buffers wrap while they are copied."""
     check_copies(k, channel=("--subbuf-size=4K", "--num-subbuf=32", "--read-timer=1ms"))
 
 
@@ -269,14 +286,14 @@ def test_copies_in_overwrite_mode(k):
 
 
 def test_copies_of_small_rings(k):
-    """Overwritten all the time: what is there is whole."""
+    """The buffers are overwritten all the time: the records in a copy are whole."""
     for _, _, held in copies(k, channel=("--overwrite", "--subbuf-size=4K", "--num-subbuf=4")):
         for seen in held.values():
             equal(seen, sorted(set(seen)), "events of a copy")
 
 
 def test_of_a_living_session(k):
-    """Without --output it is refused; with it, it is one more snapshot."""
+    """Without --output it is refused; with --output it is one more snapshot."""
     k.start_daemon()
     shm, trace = session(k)
     k.app("emit", "-n", 1000)
@@ -284,7 +301,7 @@ def test_of_a_living_session(k):
     check("in use" in done.stderr, done.stderr)
     equal(recover(k, shm, "-o", k.top / "out")["recovered"], 1000, "events")
     equal(len(read_trace(k.top / "out")[0]), 1000, "events")
-    for pid in consumers(k):  # the daemon alone has it for a moment
+    for pid in consumers(k):  # for a moment the daemon is its only user
         os.kill(pid, signal.SIGKILL)
     check("in use" in k.kymo("recover", shm, status=1).stderr, "the daemon lives")
     k.kymo("destroy")
@@ -292,7 +309,10 @@ def test_of_a_living_session(k):
 
 
 def test_the_consumer_alone_has_it(k):
-    """The daemon was killed: its consumer goes on, and a successor takes over; then everything is killed."""
+    """
+    The daemon was killed: its consumer continues, and a successor takes over; then everything is
+    killed.
+    """
     k.start_daemon()
     shm, trace = session(k)
     k.app("emit", "-n", 1000)
@@ -311,7 +331,7 @@ def test_the_consumer_alone_has_it(k):
 
 
 def test_successor_of_everything(k):
-    """A daemon that finds nobody left says how to go on."""
+    """A successor that finds no process left reports how to continue."""
     k.start_daemon()
     shm, trace = session(k)
     k.app("emit", "-n", 1000)
@@ -326,7 +346,7 @@ def test_successor_of_everything(k):
 
 
 def test_orderly_end(k):
-    """The directory goes with the session; it may be there before, empty."""
+    """The directory is removed with the session; it may exist before, if it is empty."""
     k.start_daemon()
     for made in (False, True):
         if made:
@@ -350,7 +370,7 @@ def test_orderly_end(k):
 
 
 def test_refused(k):
-    """Directories that will not do."""
+    """Unusable directories."""
     k.start_daemon()
     full = k.top / "full"
     (full / "x").mkdir(parents=True)
@@ -377,7 +397,7 @@ def test_refused(k):
 
 
 def test_full_disk(k):
-    """Room that is not there is missed when the buffers are made, not when a program uses them."""
+    """Missing space is reported when the buffers are created, not when a program uses them."""
     kymotest.need_mounts()
     small = k.top / "small"
     small.mkdir()
@@ -391,11 +411,11 @@ def test_full_disk(k):
     check("No space left" in k.kymo("status").stdout, "status says why nothing is recorded")
 
 
-# ---- what is damaged
+# ---- damaged files
 
 
 def left_behind(k, *options, channel=SMALL, n=200):
-    """What a session of n events leaves that was killed before anything was written."""
+    """Returns the files of a session of n events that was killed before anything was written."""
     k.start_daemon()
     shm, trace = session(k, *options, channel=(*channel, "--switch-timer=0"))
     k.app("emit", "-n", n)
@@ -404,7 +424,7 @@ def left_behind(k, *options, channel=SMALL, n=200):
 
 
 def attempt(k, shm, *options):
-    """A recovery of what is damaged: it ends in good order, and says one thing or another."""
+    """Recovers damaged files: the command ends normally, with a result or an error."""
     done = k.run([kymotest.CLI, "--json", "recover", shm, *options], status=None)
     check(done.returncode in (0, 1), f"exit {done.returncode}: {done.stderr}")
     check("Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr)
@@ -415,7 +435,10 @@ def attempt(k, shm, *options):
 
 
 def test_cut_off(k):
-    """Each of the files, cut at each of many sizes: refused, or left out and told; what is recovered can be read."""
+    """
+    Each of the files, truncated to each of many sizes: it is refused, or skipped and reported; a
+    reader can read what was recovered.
+    """
     shm, _ = left_behind(k)
     for path in sorted(p for p in shm.rglob("*") if p.is_file()):
         size = path.stat().st_size
@@ -426,8 +449,9 @@ def test_cut_off(k):
             done, said = attempt(k, copy, "-o", out)
             what = f"{path.relative_to(shm)} cut at {at}: {done} {said}"
             if path.parent.name == "positions" or path.name == "memory":
-                equal(done["recovered"], 200, what)  # not needed for what the buffers hold
-            elif path.parent.name != "metadata" or not done:  # of that, an event's description may be missing
+                equal(done["recovered"], 200, what)  # not needed for the contents of the buffers
+            # metadata may lack the description of an event
+            elif path.parent.name != "metadata" or not done:
                 check(not done or done["left_out"], what)
                 check("damaged" in said or "left out" in said, what)
             if done and done["recovered"] and path.parent.name != "metadata":
@@ -437,7 +461,7 @@ def test_cut_off(k):
 
 
 def pretend(copy):
-    """Makes a copy of a session's directory the directory itself, as far as one can tell."""
+    """Makes a copy of a session's directory look like the directory itself."""
     st = (copy / "memory").stat()
     with open(copy / "memory", "r+b") as f:
         f.seek(24)  # src/abi/resume.h
@@ -445,7 +469,7 @@ def pretend(copy):
 
 
 def test_random_bytes(k):
-    """Anything may be in the files. In the session's own trace, and elsewhere."""
+    """The files may contain anything. In the session's own trace, and in another directory."""
     print(f"# KYMO_TEST_SEED={SEED}", flush=True)
     shm, trace = left_behind(k, *RNG.choice(((), ("--snapshot",))))
     files = sorted(p.relative_to(shm) for p in shm.rglob("*") if p.is_file())
@@ -469,7 +493,7 @@ def test_random_bytes(k):
 
 
 def test_others_files(k):
-    """Files of another session in the place of this one's, links, and other things that are no files."""
+    """Files of another session in place of this one's, links, and objects that are no files."""
     shm, _ = left_behind(k)
     mine = k.top / "mine"
     shm.rename(mine)
@@ -494,7 +518,7 @@ def test_others_files(k):
 
 
 def test_no_such(k):
-    """What is asked for is not there, or not possible."""
+    """The named object does not exist, or cannot be recovered."""
     shm, trace = left_behind(k)
     check("no buffers" in k.kymo("recover", k.top, status=1).stderr, "another directory")
     check("no buffers" in k.kymo("recover", k.top / "none", status=1).stderr, "no directory")
@@ -527,7 +551,10 @@ def test_without_trace(k):
 
 
 def test_shortened_while_in_use(k):
-    """Who can write a user's buffers can also cut them off: neither daemon nor consumer ends, others' events are recorded."""
+    """
+    A user who can write his buffers can also truncate them: neither daemon nor consumer ends, and
+    the events of others are recorded.
+    """
     k.start_daemon()
     shm, trace = session(k, channel=("--buffers=process", *SMALL))
     app = k.spawn("emit", "-n", 100, "-w")
@@ -546,7 +573,10 @@ def test_shortened_while_in_use(k):
 
 @kymotest.without_sanitizers
 def test_confined(k):
-    """Who recovers, perhaps root from files that others made, may do no more than any consumer."""
+    """
+    The recovering process, perhaps root with files of other users, has no more permissions than a
+    consumer.
+    """
     shm, trace = left_behind(k)
     said, full = os.pipe()
     os.set_blocking(full, False)
@@ -557,7 +587,8 @@ def test_confined(k):
     recovery = subprocess.Popen([kymotest.RUN_FROM / "src/consumerd/kymo-consumerd", f"--recover={shm}"], env=k.env, stdout=full)
     k.started.append(recovery)
     os.close(full)
-    wait_for(lambda: not list(shm.iterdir()), "all to be recovered")  # it cannot say so, and so has not ended
+    # it cannot report its end, so it has not ended
+    wait_for(lambda: not list(shm.iterdir()), "all to be recovered")
     status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{recovery.pid}/status").read_text().splitlines())
     if "Seccomp" in status:
         equal((status["Seccomp"], status["NoNewPrivs"]), ("2", "1"), "filter of system calls, no new privileges")

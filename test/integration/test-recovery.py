@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The session daemon is killed: recording goes on, and its successor takes over sessions, identifiers, buffers and programs (docs/recovery.md)."""
+"""
+The session daemon is killed: recording continues, and its successor takes over sessions,
+identifiers, buffers and programs (docs/recovery.md).
+"""
 
 import os
 import pathlib
@@ -20,14 +23,17 @@ def kill_daemon(k):
 
 
 def restart(k, *args):
-    """Starts a successor; descriptors of the first daemon stay what is compared with in the end."""
+    """
+    Starts a successor. At the end, the descriptors are still compared with those of the first
+    daemon.
+    """
     fds = k.daemon_fds
     k.start_daemon(*args)
     k.daemon_fds = fds
 
 
 def state(k, session="s"):
-    """What `status` says of a session, as far as a successor has to know it."""
+    """Returns those parts of a session's `status` that a successor must know."""
     text = k.kymo_json("status", session)["session"]
 
     def plain(o):
@@ -44,7 +50,10 @@ def consumers(k):
 
 
 def test_programs_go_on(k):
-    """Killed while programs record: nothing is lost, neither before nor after the successor has come; stop and destroy work."""
+    """
+    The daemon is killed while programs record: no event is lost, neither before nor after the
+    successor started; stop and destroy work.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     apps = [k.spawn("emit", "-p", p, "-t", 2, "-n", 20000 // SCALE, "-w") for p in range(3)]
@@ -74,7 +83,7 @@ def test_programs_go_on(k):
 
 
 def test_again_and_again(k):
-    """Killed at random moments while programs come, go and record all the time."""
+    """The daemon is killed at random moments while programs start, exit and record all the time."""
     seed = random.randrange(1 << 32)
     print(f"# seed {seed}")
     rng = random.Random(seed)
@@ -94,7 +103,8 @@ def test_again_and_again(k):
     equal(discarded, 0, "discarded events")
     check_values(events)
     check(events, "no program was recorded at all")
-    # A program that started while there was no daemon is not traced before it finds one; from then on all is there.
+    # A program that started while there was no daemon is not traced before it finds one; from then
+    # on, all its events are recorded.
     last = {}
     for v in map(integers, events):
         key = v["process"], v["thread"]
@@ -106,7 +116,7 @@ def test_again_and_again(k):
 
 
 def test_all_options(k):
-    """Channels, rules, filters, contexts, trackers, conflicts, and which session is current."""
+    """Channels, rules, filters, contexts, trackers, conflicts, and the current session."""
     k.start_daemon()
     k.kymo("create", "a", "-o", k.traces / "a")
     k.kymo("enable-channel", "big", "--subbuf-size=1M", "--num-subbuf=4", "--event-conflict=separate")
@@ -139,7 +149,10 @@ def test_all_options(k):
 
 
 def test_refused_requests(k):
-    """The journal has what was done: refused requests leave nothing in it, in any number, and a successor does not carry them out."""
+    """
+    The journal has only completed changes: any number of refused requests leaves nothing in it, and
+    a successor does not execute them.
+    """
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     k.kymo("enable-event", "-c", "c", "emit:*")
@@ -160,7 +173,7 @@ def test_refused_requests(k):
 
 
 def test_identifiers(k):
-    """Events of before and after have the same identifiers; new ones get others."""
+    """Events before and after the kill have the same identifiers; new events get others."""
     k.start_daemon()
     trace = k.record("*")
     k.app("emit", "-n", 10)
@@ -179,7 +192,9 @@ def test_identifiers(k):
 
 
 def test_flight_recorder(k):
-    """What is in buffers that nobody drains is there for a snapshot after the daemon was killed."""
+    """
+    The events in buffers that no consumer drains are in a snapshot after the daemon was killed.
+    """
     k.start_daemon()
     k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
     k.kymo("enable-event", "emit:*")
@@ -193,7 +208,7 @@ def test_flight_recorder(k):
 
 
 def test_consumer_killed_afterwards(k):
-    """A consumer that was taken over is as well looked after as any."""
+    """The successor supervises a consumer that it has taken over like any other."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     k.app("emit", "-n", 1000)
@@ -208,7 +223,7 @@ def test_consumer_killed_afterwards(k):
 
 
 def test_both_killed(k):
-    """Nothing is left to take over: that is said, and the name is free."""
+    """Nothing is left to take over: the successor reports it, and the name is free."""
     k.start_daemon()
     k.record("emit:*")
     for p in consumers(k):
@@ -222,7 +237,7 @@ def test_both_killed(k):
 
 
 def test_take_over(k):
-    """Restart for another version: sessions and programs stay."""
+    """A restart for another version: sessions and programs stay."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     app = k.spawn("emit", "-n", 1000, "-w")
@@ -239,7 +254,7 @@ def test_take_over(k):
 
 
 def test_the_command_line_brings_a_successor(k):
-    """Whoever uses a session of a daemon that was killed gets another daemon, and is told so."""
+    """A command for a session whose daemon was killed starts a new daemon, and reports it."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     k.app("emit", "-n", 1000)
@@ -256,7 +271,10 @@ def test_the_command_line_brings_a_successor(k):
 
 
 def test_the_command_line_tells_what_is_lost(k):
-    """Who brings a successor that finds nothing to take over is told what has become of the session, as is the log."""
+    """
+    If a command starts a successor that finds nothing to take over, the user and the log learn what
+    happened to the session.
+    """
     k.start_daemon()
     k.kymo("create", "s", f"--shm-path={k.top / 'shm'}", "-o", k.traces / "s")
     kill_daemon(k)
@@ -272,7 +290,7 @@ def test_the_command_line_tells_what_is_lost(k):
 
 
 def test_ended_in_good_order(k):
-    """SIGTERM ends the sessions: no successor finds any."""
+    """SIGTERM ends the sessions: a successor finds none."""
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
@@ -283,7 +301,7 @@ def test_ended_in_good_order(k):
 
 
 def test_run_directory_removed(k):
-    """A consumer to which no successor can come finishes its trace."""
+    """A consumer that no successor can reach finishes its trace."""
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
@@ -295,13 +313,18 @@ def test_run_directory_removed(k):
 
 
 def ends_unreachable(k, daemon):
-    """The daemon says why, ends by itself, not with success, and so do its consumers."""
+    """
+    The daemon logs the reason and exits by itself, with an error status; its consumers exit too.
+    """
     equal(daemon.wait(kymotest.TIMEOUT), 1, "exit status of the daemon")
     check("was removed or moved away" in k.daemon_log(), k.daemon_log())
 
 
 def test_run_directory_removed_while_recording(k):
-    """A daemon that nobody can reach any more completes the traces, ends, and lets the programs find another."""
+    """
+    A daemon that no process can reach any more completes the traces, exits, and lets the programs
+    find another one.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     app = k.spawn("emit", "-n", 100, "-w")
@@ -323,7 +346,10 @@ def test_run_directory_removed_while_recording(k):
 
 
 def test_run_directory_of_another(k):
-    """A daemon whose directory was moved away ends by itself, and leaves alone what another one has where it was."""
+    """
+    A daemon whose directory was moved exits by itself, and leaves another daemon's directory in its
+    place alone.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
@@ -341,7 +367,10 @@ def test_run_directory_of_another(k):
 
 
 def test_run_directory_stays(k):
-    """What else goes from the run directory, or a directory that is moved and back at once, ends nothing."""
+    """
+    Other files that are removed from the run directory, or a directory that is moved and restored
+    at once, end nothing.
+    """
     k.start_daemon()
     k.record("emit:*")
     k.daemon.send_signal(signal.SIGSTOP)
@@ -356,7 +385,7 @@ def test_run_directory_stays(k):
 
 
 def test_damaged_journal(k):
-    """Lines that make no sense are passed over; a cut one too."""
+    """The successor skips lines of the journal that are invalid or truncated."""
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)

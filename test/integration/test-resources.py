@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Where something has run out, in the program or in a daemon: the program runs as it would, events are recorded or counted, and all is well when there is enough again."""
+"""
+A resource is exhausted, in the program or in a daemon: the program runs as usual, events are
+recorded or counted, and everything works again when the resource is available.
+"""
 
 import contextlib
 import os
@@ -18,7 +21,7 @@ N = 200
 
 
 def limited(option):
-    """A command that runs another one within a limit."""
+    """Returns a command that runs another one within a limit."""
     need_program("prlimit", "util-linux")
     return ["prlimit", option]
 
@@ -37,7 +40,10 @@ def stop_and_check(k, trace, at_least):
 
 
 def test_no_descriptors(k):
-    """Programs with few descriptors, or none left: those that can start at all do, and end as they would."""
+    """
+    Programs with few descriptors, or with none: those that can start at all do so, and exit as
+    usual.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     for n in range(4, 12):
@@ -47,9 +53,9 @@ def test_no_descriptors(k):
     check(sum(kymotest.integers(e)["process"] == 99 for e in events) == N, "the program without a limit was not recorded")
 
 
-@without_sanitizers  # which look for leaks in /proc
+@without_sanitizers  # they look for leaks in /proc
 def test_descriptors_run_out(k):
-    """A program that may open nothing any more goes on recording."""
+    """A program that cannot open any more files continues to record."""
     k.start_daemon()
     trace = k.record("emit:*")
     app = k.spawn("emit", "-w", "-n", N)
@@ -64,7 +70,7 @@ def test_descriptors_run_out(k):
 
 @without_sanitizers
 def test_no_memory(k):
-    """Programs that may not map what the rings take."""
+    """Programs that may not map as much memory as the rings need."""
     k.start_daemon()
     trace = k.record("emit:*")
     for i, mib in enumerate((4, 6, 8, 12, 16, 24, 32, 64)):
@@ -78,12 +84,15 @@ def test_no_memory(k):
 
 
 def without_descriptors(k, pid):
-    """Lets a daemon open nothing more; returns how it was."""
+    """Prevents a daemon from opening anything; returns its previous limit."""
     return resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(open_fds(pid)), resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
 
 
 def test_daemon_without_descriptors(k):
-    """Programs start and run, commands are answered or end with a message; afterwards, everything is recorded."""
+    """
+    Programs start and run, and commands succeed or end with a message; afterwards, everything is
+    recorded.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     emit(k, "-p", 1)
@@ -101,7 +110,7 @@ def test_daemon_without_descriptors(k):
 
 
 def test_daemon_with_huge_limit(k):
-    """Nothing walks through, or makes room for, all descriptors that there might be."""
+    """No part iterates over all possible descriptors, or allocates memory for them."""
     highest = int(open("/proc/sys/fs/nr_open").read())
     if subprocess.run(["prlimit", f"--nofile={highest}", "true"], capture_output=True).returncode:
         highest = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -117,7 +126,10 @@ def test_daemon_with_huge_limit(k):
 
 @without_sanitizers
 def test_little_address_space(k):
-    """Rings for threads are so few that daemon, consumer and program have room for them."""
+    """
+    Rings for threads are so few that daemon, consumer and program have enough address space for
+    them.
+    """
     little = limited(f"--as={1 << 30}")
     k.daemon = k.spawn_daemon(wrap=little)
     wait_for(k.answers, "the daemon to answer")
@@ -129,7 +141,9 @@ def test_little_address_space(k):
 
 @without_sanitizers
 def test_daemon_without_memory(k):
-    """A daemon that gets no more memory says so, to whom it concerns, and works when it has."""
+    """
+    A daemon without memory reports it to the affected users, and works when it has memory again.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     emit(k, "-p", 1)
@@ -159,7 +173,7 @@ def test_no_shared_memory_file_system(k):
 
 
 def test_read_only_run_directory(k):
-    """A daemon says what it cannot have; programs run."""
+    """A daemon reports what it cannot create; programs run."""
     need_mounts()
     k.rundir.mkdir()
     read_only = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o ro none "{k.rundir}" && exec "$0" "$@"']
@@ -169,7 +183,7 @@ def test_read_only_run_directory(k):
 
 
 def test_suspended_daemons(k):
-    """What is recorded while both daemons are stopped is in the rings, and then in the trace."""
+    """The rings hold what is recorded while both daemons are stopped; later, it is in the trace."""
     k.start_daemon()
     trace = k.record("emit:*")
     app = k.spawn("emit", "-w", "-n", N, "-p", 1)
@@ -180,7 +194,7 @@ def test_suspended_daemons(k):
         os.kill(pid, signal.SIGSTOP)
     k.let_go(app)
     k.expect(app, f"records {N}")
-    emit(k, "-p", 2)  # which the daemon does not answer: it is not recorded, and not kept waiting
+    emit(k, "-p", 2)  # the daemon does not reply to it: it is not recorded, and not delayed
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
     k.let_go(app)
@@ -193,7 +207,10 @@ def test_suspended_daemons(k):
 
 @contextlib.contextmanager
 def memory_group(k, mib):
-    """A control group whose processes may have so much memory, page cache included; in it, a command that runs another one in the group."""
+    """
+    Creates a control group whose processes have limited memory, page cache included. Returns a
+    command that runs another one in it.
+    """
     unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers")
     top = unified.parent if unified.exists() else unified.parent / "memory"
     group = top / k.top.name
@@ -216,7 +233,10 @@ def memory_group(k, mib):
 
 @without_sanitizers
 def test_daemons_with_little_memory(k):
-    """Daemons in a control group with less memory than what they write: the trace is as exact as ever."""
+    """
+    Daemons in a control group with less memory than the data that they write: the trace is as exact
+    as usual.
+    """
     with memory_group(k, 24) as limited_group:
         k.daemon = k.spawn_daemon(wrap=limited_group)
         wait_for(k.answers, "the daemon to answer")
@@ -234,9 +254,12 @@ def test_daemons_with_little_memory(k):
         k.stop_daemon()
 
 
-@without_sanitizers  # which come first
+@without_sanitizers  # their library must be loaded first
 def test_wall_clock_jumps(k):
-    """Days ahead, a year back, and right again, for daemons, programs and commands: traces and timers do not notice."""
+    """
+    The wall clock jumps days ahead, a year back, and back to the right time, for daemons, programs
+    and commands: traces and timers are not affected.
+    """
     jump = lambda seconds: (k.top / "wall-clock").write_text(f"{seconds:+}")
     k.env.update(LD_PRELOAD=str(APPS / "wall-clock.so"), WALL_CLOCK=str(k.top / "wall-clock"))
     jump(0)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Files of limited size, rotation and clearing: an event is in one chunk, or counted as removed, cleared or discarded. Babeltrace2 is
-the judge, of each chunk alone and of all that lies below the session's directory.
+Files of limited size, rotation and clearing: an event is in one chunk, or counted as removed,
+cleared or discarded. babeltrace2 checks each chunk alone, and all chunks below the session's
+directory.
 """
 
 import os
@@ -34,7 +35,7 @@ def rotate(k, *args):
 
 
 def archived(trace):
-    """Chunks that are complete, oldest first."""
+    """Returns the complete chunks, oldest first."""
     found = list((trace / "archives").iterdir()) if (trace / "archives").exists() else []
     return sorted(found, key=lambda p: int(p.name.rpartition("-")[2]))
 
@@ -44,7 +45,7 @@ def chunks(trace):
 
 
 def check_chunks(k, trace, counts, total, first=0):
-    """All chunks together; returns the events of each."""
+    """Checks all chunks together; returns the events of each."""
     found, lost = [], 0
     for chunk in chunks(trace):
         events, discarded = read_trace(chunk)
@@ -64,7 +65,10 @@ def check_chunks(k, trace, counts, total, first=0):
 
 
 def while_emitting(k, action, runs, enough=lambda: True, **options):
-    """Does it again and again while so many programs record, or more until it is enough; returns how many events they have emitted."""
+    """
+    Repeats an action while this number of programs record, or more until the action was repeated
+    enough; returns how many events they have emitted.
+    """
     total, process = 0, 0
     while process < runs or not enough():
         app = k.spawn("emit", "-t", 3, "-n", 10000 // SCALE, "-m", "-p", process, **options)
@@ -95,7 +99,7 @@ def test_while_recording_per_thread(k):
 
 
 def test_chunk(k):
-    """What the command says, and that a chunk can be moved and removed."""
+    """The output of the command; a chunk can be moved and removed."""
     k.start_daemon()
     trace = k.record("emit:*")
     equal(rotate(k), {"session": "s", "state": "empty", "path": ""}, "rotation of nothing")
@@ -127,14 +131,17 @@ def test_chunk(k):
 
 
 def kill_consumers(k, stop):
-    """At intervals of 1 to 500 ms: on a busy machine, a consumer needs the longer ones to get anything done."""
+    """
+    At intervals of 1 to 500 ms: on a busy machine, a consumer needs the longer ones to make
+    progress.
+    """
     while not stop.wait(10 ** random.uniform(-3, -0.3)):
         for pid in consumers(k):
             os.kill(pid, signal.SIGKILL)
 
 
 def test_consumer_killed(k):
-    """At any moment: it is started again, and each event is in one chunk."""
+    """The consumer is killed at any moment and started again: each event is in one chunk."""
     random.seed(7)
     k.start_daemon()
     trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=256", "--tracefile-size=128K"))
@@ -152,7 +159,10 @@ def test_consumer_killed(k):
 
 
 def test_client_gone(k):
-    """Nobody waits any more, and the consumer hangs: the chunk is made all the same, and other commands go on."""
+    """
+    The client has disconnected, and the consumer hangs: the chunk is completed all the same, and
+    other commands work.
+    """
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 10)
@@ -217,7 +227,7 @@ def test_size(k):
 
 
 def test_two_sessions(k):
-    """One is rotated and cleared, the other does not notice."""
+    """One session is rotated and cleared, the other is not affected."""
     k.start_daemon()
     one = k.record("emit:*", session="one", channel=ROOMY)
     two = k.record("emit:*", session="two", channel=ROOMY)
@@ -248,7 +258,7 @@ def test_users(k):
 
 
 def test_files(k):
-    """Full speed into files of limited size: all stay, and are one trace."""
+    """Full speed into files of limited size: all files stay, and are one trace."""
     k.start_daemon()
     trace = k.record("emit:*", channel=FILES)
     total = sum(emitted(k.finish(k.spawn("emit", "-t", 3, "-n", 5000, "-m"))))
@@ -260,7 +270,9 @@ def test_files(k):
 
 
 def test_newest_files(k):
-    """A ring of files: what is in none of them any more is counted, also by those who restart."""
+    """
+    A ring of files: events of removed files are counted, also after a restart of the consumer.
+    """
     k.start_daemon()
     trace = k.record("emit:*", channel=(*FILES, "--tracefile-count=2"))
     total = 0
@@ -285,7 +297,9 @@ def test_newest_files(k):
 
 
 def read(trace):
-    """As read_trace(), where a stream may begin with losses that nobody can count any more."""
+    """
+    The same as read_trace(), but a stream may begin with losses that no reader can count any more.
+    """
     done = subprocess.run(["babeltrace2", "--clock-cycles", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
     warnings = [line for line in done.stderr.splitlines() if line.strip() and "discarded" not in line]
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{done.stderr[:2000]}")
@@ -293,7 +307,7 @@ def read(trace):
 
 
 def readable(trace):
-    """Files may go while it reads: then it is asked again."""
+    """Repeats the call if files were removed while it read."""
     for _ in range(20):
         done = subprocess.run(["babeltrace2", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
         if not done.returncode:
@@ -350,7 +364,7 @@ def test_refused(k):
 
 
 def test_clear(k):
-    """While programs record: what was not cleared is in the trace."""
+    """Programs record meanwhile: every event that was not cleared is in the trace."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     told = []
@@ -378,7 +392,7 @@ def test_clear_keeps_chunks(k):
 
 
 def test_no_output(k):
-    """Consumes and counts, and writes nothing; clearing empties the buffers."""
+    """The consumer drains and counts, and writes nothing; clearing empties the buffers."""
     k.start_daemon()
     k.kymo("create", "n", "--no-output")
     k.kymo("enable-channel", "channel0", *ROOMY)
@@ -405,7 +419,7 @@ def test_files_with_data_only(k):
 
 
 def test_disk_full(k):
-    """A chunk that cannot be completed goes on; when there is room, it is rotated whole."""
+    """A chunk that cannot be completed continues; when there is space, it is rotated as a whole."""
     disk = k.start_daemon_with_disk("256k")
     outside = pathlib.Path(f"/proc/{k.daemon.pid}/root") / disk.relative_to("/")
     k.kymo("create", "s", "-o", disk / "s")

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Which events a rule records: patterns, exclusions, levels, and rules that come and go while programs run."""
+"""
+The events that a rule records: patterns, exclusions, levels, and rules that are enabled and
+disabled while programs run.
+"""
 
 import collections
 import subprocess
@@ -12,7 +15,8 @@ from kymotest import check, check_counts, equal, read_trace, wait_for
 LEVELS = {"alpha:one": 3, "alpha:two": 4, "alpha:three": 13, "beta:one": 6, "beta:one_more": 0}
 N = 7
 
-# Rules as arguments of enable-event, and the events they record: letters are 1, 2, 3 of alpha; o, m of beta.
+# Rules as arguments of enable-event, and the events that they record: the letters are 1, 2, 3 of
+# alpha; o, m of beta.
 LETTERS = {"1": "alpha:one", "2": "alpha:two", "3": "alpha:three", "o": "beta:one", "m": "beta:one_more"}
 RULES = [
     ("123om", ["*"]), ("123om", ["-a"]), ("123om", ["*:*"]), ("123", ["alpha:*"]), ("om", ["b*"]), ("1o", ["*:one"]),
@@ -51,7 +55,7 @@ def waiting(k, *counts, name="rules"):
 
 
 def check_each_rule(k, before):
-    """A session for each entry of RULES; programs start after that, or are asked."""
+    """Creates a session for each entry of RULES. before: the rules exist before programs start."""
     k.start_daemon()
     app = None if before else waiting(k, N)
     for i, (_, *rules) in enumerate(RULES):
@@ -82,7 +86,9 @@ def test_rules_after_programs(k):
 
 
 def test_rules_come_and_go(k):
-    """Each change is in effect when its command returns: exactly the rounds in between are recorded."""
+    """
+    Each change is in effect when its command returns: exactly the rounds in between are recorded.
+    """
     k.start_daemon()
     trace = k.record("none:*")
     app = waiting(k, *range(1, 14))
@@ -116,7 +122,7 @@ def test_rules_come_and_go(k):
     emit("alpha:one", "alpha:three", "beta:one", "beta:one_more")
     enable(k, "s", "*")
     emit(*(f"alpha:{name}" for name in ("one", "two", "three")), "beta:one", "beta:one_more")
-    k.kymo("disable-event", "-s", "s", "*")  # that rule alone
+    k.kymo("disable-event", "-s", "s", "*")  # that rule only
     emit("alpha:one", "alpha:three", "beta:one", "beta:one_more")
     k.kymo("disable-event", "-s", "s", "-a", "-r")
     emit()
@@ -143,7 +149,10 @@ def test_new_channel_in_a_started_session(k):
 
 
 def test_rules_while_emitting(k):
-    """Rules that are enabled and disabled at once with a program's events lose none of another rule's."""
+    """
+    Rules that are enabled and disabled concurrently with a program's events lose no event of
+    another rule.
+    """
     k.start_daemon()
     trace = k.record("alpha:one", channel=("--subbuf-size=1M",))
     app = k.spawn("rules", 60000)
@@ -175,7 +184,7 @@ def conflict(k, *channel):
 
 
 def test_conflict_refused(k):
-    """What is not recorded of another definition is counted."""
+    """Events with another definition, which are not recorded, are counted."""
     stopped, warnings = conflict(k)
     equal((stopped["recorded"], stopped["discarded"], stopped["discarded_refused"]), (16 * N, 4 * N, 4 * N), "counts")
     events = check_counts(k, k.traces / "s", 20 * N)
@@ -189,7 +198,10 @@ def test_conflict_refused(k):
 
 
 def test_conflict_resolved(k):
-    """Both are recorded from the moment on that the user says so; until then each one that was refused is counted."""
+    """
+    Both definitions are recorded after the user has resolved the conflict; until then each refused
+    event is counted.
+    """
     k.start_daemon()
     trace = k.record("alpha:two")
     k.app("rules", 1)
@@ -209,7 +221,7 @@ def test_conflict_resolved(k):
 
 
 def test_conflict_resolved_while_recording(k):
-    """At full speed, nothing is lost uncounted or recorded twice."""
+    """At full speed, no event is lost uncounted or recorded twice."""
     k.start_daemon()
     trace = k.record("alpha:two")
     k.app("rules", 1)
@@ -225,7 +237,7 @@ def test_conflict_resolved_while_recording(k):
 
 
 def test_record_keeps_both(k):
-    """kymo record: what happened is in the trace."""
+    """kymo record: the trace has the events of both definitions."""
     both = f"{kymotest.APPS / 'rules'} 5; {kymotest.APPS / 'rules-other'} 5"
     k.kymo("record", "-o", k.traces / "r", "-e", "alpha:two", "--", "sh", "-c", both)
     equal(names(k.traces / "r"), {"alpha:two": 10}, "events")
@@ -234,7 +246,7 @@ def test_record_keeps_both(k):
 
 
 def test_conflict_refused_is_switched(k):
-    """Nothing is counted of a refused event that is not wanted, or while the session is stopped."""
+    """A refused event is not counted if no rule selects it, or while the session is stopped."""
     k.start_daemon()
     trace = k.record("alpha:two")
     k.app("rules", 1)
@@ -256,7 +268,7 @@ def test_conflict_refused_is_switched(k):
 
 
 def test_conflict_separate(k):
-    """Another definition is another event of the same name: all readers take it."""
+    """Another definition becomes another event with the same name: all readers accept it."""
     stopped, warnings = conflict(k, "--event-conflict=separate")
     equal((stopped["recorded"], stopped["discarded"]), (20 * N, 0), "counts")
     events = check_counts(k, k.traces / "s", 20 * N)

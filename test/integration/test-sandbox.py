@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs that take a system call away from all their threads: traced, they print and end as they do untraced. Each call that
-libkymo makes, in each of the ways that the kernel has for it.
+Programs that forbid a system call to all their threads: if they are traced, they print and exit as
+untraced. For each call that libkymo makes, in each of the kernel's ways to forbid it.
 """
 
 import contextlib
@@ -16,19 +16,23 @@ from kymotest import APPS, Skip, check, equal, wait_for, without_sanitizers
 
 CALLS = """access clone clone3 close close_range connect futex getdents64 getpid getrandom getsockopt gettid lseek madvise membarrier mmap mprotect munmap
     nanosleep clock_nanosleep newfstatat openat poll pread64 prctl prlimit64 readlink recvmsg rseq rt_sigprocmask sendto set_robust_list signalfd4 socket tgkill unshare""".split()
-LISTENER_CALLS = set(CALLS) - {"futex"}  # without which the C library ends any program with threads: docs/limits.md
+# without it, the C library ends any program with threads: docs/limits.md
+LISTENER_CALLS = set(CALLS) - {"futex"}
 PLUGIN = APPS / "loads-provider.so"
 
 
 def numbers():
-    """Of system calls, as the C library's headers have them."""
+    """Returns the numbers of system calls, from the C library's headers."""
     text = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True, check=True).stdout
     found = {name: int(n) for name, n in re.findall(r"#define __NR_(\w+) (\d+)$", text, re.MULTILINE)}
     return {name: found[name] for name in CALLS if name in found}
 
 
 def run(k, number, action, env=None, between=lambda: None):
-    """The program's whole life: what it said, and how it ended. between: called whenever it waits."""
+    """
+    Runs the program from its start to its exit; returns its output, and how it exited. between:
+    called whenever the program waits.
+    """
     app = k.spawn("sandbox", number, action, PLUGIN, env=env)
     said = []
     while line := app.stdout.readline():
@@ -62,7 +66,7 @@ def compare(k, action, between, calls=None):
             continue
         plain = run(k, number, action, env={"KYMO_OFF": "1"}, between=lambda app, line: None)
         if plain != (["ready", "filtered", "child 1792", "done"], 5):
-            continue  # the program needs the call itself
+            continue  # the program itself needs the call
         n += 1
         traced = run(k, number, action, between=between)
         if traced != plain:
@@ -72,7 +76,10 @@ def compare(k, action, between, calls=None):
 
 
 def quiet(app, line):
-    """The listener has looked for a daemon once more since there is a filter, and waits; or is no more."""
+    """
+    Returns true if the listener has looked for a daemon once more after the filter was installed,
+    and waits; or if it has ended.
+    """
     if line == "ready":
         wait_for(lambda: waits(app.pid), "the listener to be there")
     elif line == "filtered":
@@ -80,7 +87,10 @@ def quiet(app, line):
 
 
 def waits(pid, forever=False):
-    """The listener is in poll(), or not there; forever: without a time limit."""
+    """
+    Returns true if the listener is in poll(), or has ended. forever: in poll() without a time
+    limit.
+    """
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             if open(f"/proc/{pid}/task/{task}/comm").read() == "kymo-listener\n":
@@ -103,7 +113,10 @@ def test_without_daemon_thread(k):
 
 @without_sanitizers
 def test_without_daemon_process(k):
-    """All but the calls without which no program can ask whether there is a filter, and sleep: docs/limits.md."""
+    """
+    All calls, except those that a program needs to check for a filter, and to sleep:
+    docs/limits.md.
+    """
     calls = set(CALLS) - {"prctl", "poll"}
     compare(k, "process", quiet, calls)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A program that writes random words into all memory that it shares with the tracer. The daemons live, and so do other programs
-and the program itself; with buffers for each process, and for other users in any case, nothing of what others record is lost
-or changed.
+A program writes random words into all memory that it shares with the tracer. The daemons survive,
+and so do other programs and the program itself. With buffers for each process, and for other users
+in any case, no event of other programs is lost or changed.
 
-KYMO_TEST_STORES: how many words; KYMO_TEST_SEED: what chance begins with.
+KYMO_TEST_STORES: number of words. KYMO_TEST_SEED: the seed of the random numbers.
 """
 
 import mmap
@@ -36,14 +36,17 @@ def scribbler(k, **options):
 
 
 def scribbled(k, app):
-    """Waits for its end, which must be a good one."""
+    """Waits for the program's exit, which must be a normal one."""
     said = re.fullmatch(r"stores (\d+) events (\d+) opened (\d+)\n", k.finish(app, timeout=SECONDS))
     check(said, "the program that scribbles has not ended well")
     equal((int(said[1]), int(said[3])), (STORES, 0), "words written, and mappings that it could open")
 
 
 def others_meanwhile(k, app, env=None):
-    """Programs of which some began before, and some come while it scribbles; how many, each of which emits 2 * N."""
+    """
+    Runs other programs, some of which started before, and some of which start while it writes.
+    Returns their number; each emits 2 * N events.
+    """
     early = k.spawn("emit", "-p", 0, "-t", 2, "-n", N, "-w", env=env)
     k.expect(early, "ready")
     k.let_go(app)
@@ -74,7 +77,8 @@ def of_process(k, env=None):
     scribbled(k, app)
     lives(k, consumer)
     k.kymo("stop", "s", status=None)
-    k.run([kymotest.CLI, "view", trace], status=None)  # whatever the program has made of its own part
+    # whatever the program has written into its own part
+    k.run([kymotest.CLI, "view", trace], status=None)
     k.run([kymotest.CLI, "stat", trace], status=None)
     rest = k.top / "rest"
     shutil.copytree(trace, rest)
@@ -90,7 +94,7 @@ def of_process(k, env=None):
 
 
 def test_buffers_of_processes(k):
-    """What it does to its own is nobody else's matter."""
+    """What the program does to its own buffers does not affect others."""
     of_process(k)
 
 
@@ -99,7 +103,7 @@ def test_buffers_of_processes_without_rseq(k):
 
 
 def shared(k, env=None):
-    """Who shares buffers with it may lose what was recorded, and no more than that."""
+    """Programs that share buffers with it may lose recorded events, but nothing else."""
     k.start_daemon()
     k.record(channel=ROOMY)
     (consumer,) = kymotest.consumers(k)
@@ -136,7 +140,10 @@ def test_threads_buffers(k):
 
 
 def test_counted_when_given_up(k):
-    """What programs record into a ring that was given up is counted; a count that cannot be takes nothing from it."""
+    """
+    Events that programs record into a ring that was given up are counted; a count that is
+    impossible subtracts nothing.
+    """
     k.start_daemon()
     k.record("emit:*", "shop:*")
     program = Program(k, EMPTY)
