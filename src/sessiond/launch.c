@@ -19,7 +19,6 @@
 #define SIGNALED       128 /* exit status of a guard whose daemon was killed: plus the signal's number */
 #define RESTART_MS     5L /* the first delay before a successor; doubled with each */
 #define RESTART_MAX_MS 900L
-#define LOG_MAX	       (4 << 20) /* bytes of log that a new daemon appends to */
 
 /* In the launcher: one byte says ready; the end of the pipe without it says that the daemon died. */
 static void __attribute__((noreturn)) await_ready(pid_t guard, int fd)
@@ -128,15 +127,12 @@ int launch_begin(struct launch *l)
 
 void launch_log(struct launch *l, const char *log_path)
 {
-	struct stat st;
 
 	if (!l->detach)
 		return;
 	l->log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (l->log_fd < 0)
 		ky_warning("cannot log to %s: %s", log_path, strerror(errno));
-	else if (!fstat(l->log_fd, &st) && st.st_size > LOG_MAX && ftruncate(l->log_fd, 0) < 0)
-		ky_warning("cannot shorten %s: %s", log_path, strerror(errno));
 	ky_log_to_file(l->log_fd, true);
 }
 

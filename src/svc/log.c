@@ -2,6 +2,7 @@
 #include "svc/log.h"
 
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define LINE_MAX_BYTES 2048
@@ -57,6 +58,18 @@ static void write_to(int fd, const char *line, int n)
 		return;
 }
 
+/* The file may be in memory (/run). It was opened for appending. */
+static void bound_file(int fd)
+{
+	static const char note[] = "(earlier messages were removed: the log was full)\n";
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= KY_LOG_MAX)
+		return;
+	if (!ftruncate(fd, 0))
+		write_to(fd, note, sizeof(note) - 1);
+}
+
 static void write_line(enum ky_log_level level, time_t now, const char *text)
 {
 	char escaped[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 128], date[32] = "";
@@ -70,6 +83,7 @@ static void write_line(enum ky_log_level level, time_t now, const char *text)
 		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S%z", &tm);
 	n = snprintf(line, sizeof(line), "%s %s[%d]: %s: %s\n", date, self.program, (int)getpid(),
 		level_names[level], escaped);
+	bound_file(self.fd);
 	write_to(self.fd, line, n);
 }
 

@@ -11,6 +11,7 @@
 #include "base/util.h"
 
 #define KY_LOG_BURST 200
+#define KY_LOG_MAX   (4 << 20) /* bytes of a log file: then it begins anew */
 
 enum ky_log_level {
 	KY_LOG_ERROR = 0,
