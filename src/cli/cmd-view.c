@@ -222,7 +222,6 @@ static void free_fields(struct view *v, const struct ky_trace_reader *reader)
 	for (size_t i = 0; v->fields.of_class && i < reader->n_classes; i++)
 		free(v->fields.of_class[i]);
 	free((void *)v->fields.of_class);
-	free(v->field_names);
 }
 
 /* --- the last events --- */
@@ -345,14 +344,15 @@ static int run(struct cli *cli)
 
 	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
-	if (r)
-		return r;
-	signal(SIGPIPE, SIG_IGN);
-	fflush(stdout);
-	r = cli_select_apply(cli, &v.selection, reader, &v.query);
-	if (!r)
-		r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
-	ky_query_deinit(&v.query);
+	if (!r) {
+		signal(SIGPIPE, SIG_IGN);
+		fflush(stdout);
+		r = cli_select_apply(cli, &v.selection, reader, &v.query);
+		if (!r)
+			r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
+		ky_query_deinit(&v.query);
+	}
+	free(v.field_names);
 	return r;
 }
 
