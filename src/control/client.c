@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection: one JSON object a line, each way, on RUNDIR/control.sock; requests are answered
- * in order. A call writes its line and reads up to the newline of the reply. Whatever goes wrong in
- * between leaves the stream at an unknown place, so the connection is then closed for good.
+ * The connection: one JSON object a line, in each direction, on RUNDIR/control.sock; requests are
+ * answered in order. A call writes its line and reads up to the newline of the reply. An error in
+ * between leaves the stream at an unknown place, so the connection is then closed and not used
+ * again.
  */
 #include <kymo/ctl.h>
 
@@ -17,8 +18,9 @@
 #include "base/buf.h"
 #include "base/rundir.h"
 
-#define REQUEST_MAX	   (1u << 20)  /* the protocol's limit of a line */
-#define REPLY_MAX	   (64u << 20) /* a list of all events of many programs is one line too */
+#define REQUEST_MAX (1u << 20) /* the protocol's limit of a line */
+/* a list of all events of many applications is one line too */
+#define REPLY_MAX	   (64u << 20)
 #define DEFAULT_TIMEOUT_MS 30000
 #define READ_BYTES	   65536
 
@@ -41,8 +43,10 @@ static int connect_to(const char *rundir)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* A Unix stream socket connects at once or, while the daemon's queue is full, a little
-	 * later. */
+	/*
+	 * A Unix stream socket connects at once or, while the daemon's queue is full, a little
+	 * later.
+	 */
 	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
 		r = -errno;
 		close(fd);
@@ -51,7 +55,7 @@ static int connect_to(const char *rundir)
 	return fd;
 }
 
-/* Connects to the run directory and remembers it in ctl. */
+/* Connects to the run directory and stores it in ctl. */
 static int open_in(struct kymo_ctl *ctl, const char *rundir)
 {
 	int r = snprintf(ctl->rundir, sizeof(ctl->rundir), "%s", rundir);
@@ -63,8 +67,8 @@ static int open_in(struct kymo_ctl *ctl, const char *rundir)
 }
 
 /*
- * The system's daemon comes first for those who may control it: only root can have made its socket,
- * and its mode admits the members of its group alone.
+ * Connects to the system's daemon first if the user may control it: only root can have made its
+ * socket, and its mode admits only the members of its group.
  */
 static int open_default(struct kymo_ctl *ctl)
 {
@@ -134,7 +138,7 @@ static int64_t now_ms(void)
 	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
 }
 
-/* Waits for events on the socket. deadline_ms < 0: for ever. */
+/* Waits for events on the socket. deadline_ms < 0: no limit. */
 static int wait_for(const struct kymo_ctl *ctl, short events, int64_t deadline_ms)
 {
 	struct pollfd p = {.fd = ctl->fd, .events = events};
@@ -175,8 +179,8 @@ static int send_line(struct kymo_ctl *ctl, const char *line, int64_t deadline_ms
 }
 
 /*
- * Reads until ctl->in holds a whole line; *ret_len is its length without the newline. The kernel returns
- * ECONNRESET if the daemon never accepted the connection, or closed it with unread data.
+ * Reads until ctl->in holds a whole line; *ret_len is its length without the newline. The kernel
+ * returns ECONNRESET if the daemon never accepted the connection, or closed it with unread data.
  */
 static int receive_line(struct kymo_ctl *ctl, int64_t deadline_ms, size_t *ret_len)
 {
@@ -209,7 +213,7 @@ static int receive_line(struct kymo_ctl *ctl, int64_t deadline_ms, size_t *ret_l
 	}
 }
 
-/* Takes the first line of ctl->in as a reply. */
+/* Parses the first line of ctl->in as a reply, and removes it. */
 static int take_reply(struct kymo_ctl *ctl, size_t len, struct kymo_value **ret_reply)
 {
 	struct json_object *reply;
@@ -225,7 +229,7 @@ static int take_reply(struct kymo_ctl *ctl, size_t len, struct kymo_value **ret_
 	return 0;
 }
 
-/* The request's line: the parameters and the command, newline included. */
+/* Formats the request's line: the parameters and the command, with the newline. */
 static int format_request(struct ky_buf *line, const char *command, const struct kymo_value *params)
 {
 	struct json_object *request = json_object_new_object();

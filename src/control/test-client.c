@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The client against a server that answers what the test says, in the pieces it says. */
+/* Tests the client against a server that sends the answer of the test, in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct server {
 	char dir[32];
 	char path[64];
 	const char *const *pieces; /* sent one by one after the first request line; then the end */
-	bool stay;		   /* keep the connection open until the client has gone */
+	bool stay;		   /* keep the connection open until the client has disconnected */
 	int listen_fd;
 	char request[256];
 	pthread_t thread;
@@ -65,7 +65,7 @@ static void end(struct server *s)
 	rmdir(s->dir);
 }
 
-/* One call; its result, and on success the reply. */
+/* Makes one call. Returns its result, and on success the reply. */
 static int call_once(struct server *s, const struct kymo_value *params, struct kymo_value **reply)
 {
 	struct kymo_ctl *ctl = NULL;
@@ -75,7 +75,7 @@ static int call_once(struct server *s, const struct kymo_value *params, struct k
 	assert_string_equal(kymo_ctl_rundir(ctl), s->dir);
 	kymo_ctl_set_timeout(ctl, s->stay ? 50 : 10000);
 	r = kymo_ctl_call(ctl, "hello", params, reply);
-	/* after an error the connection is of no use, and says so */
+	/* after an error the connection is unusable, and reports it */
 	if (r < 0)
 		assert_int_equal(kymo_ctl_call(ctl, "hello", NULL, reply), -EPIPE);
 	kymo_ctl_close(ctl);
@@ -189,7 +189,7 @@ static void test_values(void **state)
 	assert_int_equal(kymo_value_count(kymo_value_get(v, "none")), 0);
 	assert_int_equal(kymo_value_add_string(v, "one", "x"), -EINVAL);
 	assert_string_equal(kymo_value_json(kymo_value_get(v, "one")), "{ \"name\": \"i\" }");
-	/* what is not there, or of another type, reads as nothing */
+	/* a missing member, or one of another type, reads as empty */
 	assert_null(kymo_value_get(list, "name"));
 	assert_null(kymo_value_get(NULL, "name"));
 	assert_string_equal(kymo_value_string(list), "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON values for users of the control library: a thin face of json-c, whose types stay out of the
- * public header. A struct kymo_value is a struct json_object, seen through a cast.
+ * JSON values for users of the control library: a thin layer over json-c, whose types are not in
+ * the public header. A struct kymo_value is a struct json_object, used through a cast.
  */
 #include <kymo/ctl.h>
 

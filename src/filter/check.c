@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a program, which may come from anybody, into nodes, and finds the type of each. The compiler uses it with no event known,
- * so that there is one place which knows what may be combined with what.
+ * Reads a program, which may come from any source, into nodes, and finds the type of each. The
+ * compiler uses it without a known event, so that the rules for combining operands are in one
+ * place.
  */
 #include <stdarg.h>
 
@@ -15,7 +16,7 @@ struct check {
 	const struct kymo_field *fields;
 	ky_filter_find_context find;
 	struct ky_filter_error *error;
-	uint16_t stack[KY_FILTER_DEPTH_MAX]; /* nodes whose operator has not come yet */
+	uint16_t stack[KY_FILTER_DEPTH_MAX]; /* nodes whose operator has not been read yet */
 	unsigned n_stack;
 };
 
@@ -62,7 +63,7 @@ static void take_name(struct check *c, struct ky_filter_node *n)
 		TAKE(c, n->index);
 }
 
-/* A backslash has a byte behind it. */
+/* Returns true if each backslash is followed by a byte. */
 static bool pattern_valid(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -143,7 +144,7 @@ static int take_leaf(struct check *c, struct ky_filter_node *n)
 	}
 }
 
-/* Words for an operand. */
+/* Returns a description of an operand. */
 static const char *describe(const struct ky_filter_node *n, char *buf, size_t size)
 {
 	static const char *const kinds[] = {[KY_FILTER_ANY] = "a value",
@@ -174,7 +175,10 @@ static int mismatch(struct check *c, const char *fmt, const struct ky_filter_nod
 	return -EINVAL;
 }
 
-/* A context whose type shows only when an event is recorded is what it is used as. */
+/*
+ * Gives a context whose type is only known when an event is recorded the type that its use
+ * requires.
+ */
 static void settle(const struct check *c, struct ky_filter_node *n, uint8_t other)
 {
 	if (c->fields && n->type == KY_FILTER_ANY)
@@ -210,7 +214,7 @@ static bool integers_only(uint8_t op)
 	       op == KY_OP_SHL || op == KY_OP_SHR || op == KY_OP_MOD;
 }
 
-/* A condition, or a number to be calculated with. */
+/* Checks the operand of a condition or a calculation. */
 static int check_operand(struct check *c, uint8_t op, struct ky_filter_node *n)
 {
 	settle(c, n, KY_FILTER_FLOAT);
@@ -239,7 +243,7 @@ static int take_unary(struct check *c, struct ky_filter_node *n)
 	ret = check_operand(c, n->op, operand);
 	n->height = operand->height + 1;
 	n->type = n->op == KY_OP_NOT ? KY_FILTER_SIGNED : operand->type;
-	/* The least integer is written as a minus and what is too large to have a sign. */
+	/* The least integer is written as a minus and a number that is too large to be signed. */
 	if (n->op == KY_OP_NEGATE && operand->op == KY_OP_UNSIGNED &&
 		operand->number.s == INT64_MIN)
 		n->type = KY_FILTER_SIGNED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the text of an expression to its program. Precedences are C's. Operators wait on a stack until one comes that binds
- * less tightly (Dijkstra's shunting yard), which puts the program into postfix order as it is read: no tree, no recursion. What may be
- * combined with what, check.c knows.
+ * Compiles the text of an expression to its program. Precedences are C's. Operators wait on a stack
+ * until one follows that binds less tightly (Dijkstra's shunting yard). That puts the program into
+ * postfix order as it is read: no tree, no recursion. check.c has the rules for combining operands.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #define OPERATORS_MAX	 128u
 #define PRECEDENCE_UNARY 11
-#define PARENTHESIS	 0   /* an op that is none */
-#define PATH_SIZE	 257 /* more than a node has room for */
+#define PARENTHESIS	 0   /* an op that is no operator */
+#define PATH_SIZE	 257 /* more than a node's limit */
 
 struct operator
 {
@@ -21,7 +21,7 @@ struct operator
 	uint8_t precedence;
 };
 
-/* Longer ones first. */
+/* Longer operators are first. */
 static const struct operator operators[] = {
 	{"<<", KY_OP_SHL, 8},
 	{">>", KY_OP_SHR, 8},
@@ -150,7 +150,7 @@ static int read_integer(struct compiler *c, unsigned base, uint64_t *ret_value)
 	return 0;
 }
 
-/* "0x", "0b" or "0" lead numbers of other bases. */
+/* Reads the prefix of a number: "0x", "0b" or "0" select other bases. */
 static unsigned take_base(struct compiler *c)
 {
 	const char *s = c->text + c->at;
@@ -195,7 +195,7 @@ static int read_number(struct compiler *c)
 	return put_number(c, op, v, begin);
 }
 
-/* One character of a string, after a backslash. */
+/* Puts one character of a string, which follows a backslash. */
 static int put_escaped(struct compiler *c, char ch)
 {
 	char out[] = {'\\', ch};
@@ -247,7 +247,7 @@ static int read_string(struct compiler *c)
 	return 0;
 }
 
-/* "[INDEX]" behind a field's name; -ENOENT when there is none. */
+/* Reads "[INDEX]" behind a field's name; returns -ENOENT if there is none. */
 static int read_index(struct compiler *c, uint64_t *ret_index)
 {
 	unsigned begin;
@@ -287,7 +287,7 @@ static int put_name(struct compiler *c, uint8_t op, const char *name, size_t n, 
 	return 0;
 }
 
-/* Adds to a path; what is longer than a name may be is found out at its end. */
+/* Appends to a path; a path that is too long is detected at its end. */
 static void add_to_path(char path[PATH_SIZE], const char *text, size_t n)
 {
 	size_t len = strlen(path);
@@ -295,7 +295,10 @@ static void add_to_path(char path[PATH_SIZE], const char *text, size_t n)
 	snprintf(path + len, PATH_SIZE - len, "%.*s", (int)KY_MIN(n, (size_t)PATH_SIZE), text);
 }
 
-/* NAME, NAME[INDEX], and any of them behind each other with dots between. Without blanks, it is a path (docs/filter-program.md). */
+/*
+ * Reads NAME or NAME[INDEX], or several of them with dots between. Without blanks, the result is a
+ * path (docs/filter-program.md).
+ */
 static int read_field(struct compiler *c)
 {
 	char path[PATH_SIZE] = "", number[16];
@@ -329,7 +332,7 @@ static int read_field(struct compiler *c)
 	return ret;
 }
 
-/* $ctx.NAME, $app.PROVIDER:NAME, $ctx.$app.PROVIDER:NAME */
+/* Reads $ctx.NAME, $app.PROVIDER:NAME or $ctx.$app.PROVIDER:NAME. */
 static int read_context(struct compiler *c)
 {
 	static const char ctx[] = "$ctx.", app[] = "$app.";
@@ -380,7 +383,7 @@ static int expected_operand(struct compiler *c)
 	return fail(c, c->at, "unknown character");
 }
 
-/* Sets *ret_more when it was but a prefix, and the operand is yet to come. */
+/* Reads an operand. Sets *ret_more if it was only a prefix, and the operand still has to follow. */
 static int read_operand(struct compiler *c, bool *ret_more)
 {
 	char ch = c->text[c->at];
@@ -412,7 +415,7 @@ static int read_operand(struct compiler *c, bool *ret_more)
 
 /* --- operators --- */
 
-/* Writes out what waits and binds at least as tightly. */
+/* Writes the waiting operators that bind at least as tightly. */
 static int flush(struct compiler *c, uint8_t precedence)
 {
 	int ret = 0;
@@ -451,7 +454,7 @@ static int unknown_operator(struct compiler *c)
 	return fail(c, c->at, "unknown character");
 }
 
-/* Sets *ret_more when an operand is to follow. */
+/* Reads an operator. Sets *ret_more if an operand has to follow. */
 static int read_operator(struct compiler *c, bool *ret_more)
 {
 	const char *s = c->text + c->at;

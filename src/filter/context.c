@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "filter/context.h"
 
-/* a is a counter's name, b the same with '_' for what is no letter or digit. */
+/*
+ * Compares a counter's name a with b, which has '_' for each character that is no letter or digit.
+ */
 static bool same_counter(const char *a, const char *b)
 {
 	while (*a && (*a == *b || (*a == '-' && *b == '_'))) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which contexts filters may name: those of proto/context.h that are one value. */
+/* The contexts that filters can name: those of proto/context.h that consist of one value. */
 #ifndef FILTER_CONTEXT_H
 #define FILTER_CONTEXT_H
 
@@ -7,8 +7,9 @@
 #include "proto/context.h"
 
 /*
- * Finds the context by the name that readers show ("vpid", "perf_thread_page_faults"), or by "$app.PROVIDER:NAME": its
- * type, kind and argument (KY_CTX_SPEC_MAX). False: there is none. The functions in *ret are left alone.
+ * Finds the context by the name that readers show ("vpid", "perf_thread_page_faults"), or by
+ * "$app.PROVIDER:NAME": its type, kind and argument (KY_CTX_SPEC_MAX). Returns false if there is
+ * none. Does not change the functions in *ret.
  */
 bool ky_filter_context_find(
 	const char *name, struct ky_filter_context *ret, uint32_t *ret_kind, char *ret_argument);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linked code: instructions, each with the address of what it does and up to three ways to go on. Between link.c, which
- * writes it, and run.c, which runs it.
+ * Linked code: instructions, each with the address of its function and up to three successors.
+ * link.c writes it, and run.c runs it.
  */
 #ifndef FILTER_INSN_H
 #define FILTER_INSN_H
@@ -24,17 +24,24 @@ struct ky_filter_insn {
 			uint32_t element, skip; /* WITHIN */
 		};
 	};
-	/* Bytes from here to the next instruction: when the test holds, or after the value; when it fails; when there is no value. */
+	/*
+	 * Bytes from here to the next instruction: if the test is true, or after the value; if the
+	 * test is false; if there is no value.
+	 */
 	int32_t yes, no, none;
-	uint8_t slot; /* result and first operand; near tests: the enum ky_filter_insn_op */
+	uint8_t slot; /* result and first operand; in near tests: the enum ky_filter_insn_op */
 	uint8_t anchor;
 	uint8_t size;
-	uint8_t flags; /* enum ky_insn_flags; of a context: its type */
+	uint8_t flags; /* enum ky_insn_flags; in a context: its type */
 	union {
 		struct {
-			/* of a field: behind its anchor; near ones: of the byte behind it. Of data: from here */
+			/*
+			 * Of a field: bytes behind its anchor; of a near field: to the byte behind
+			 * it; of data: from here.
+			 */
 			uint32_t offset;
-			uint32_t index; /* of a string among others; or bytes of a text */
+			/* of a string among others; or the number of bytes of a text */
+			uint32_t index;
 		};
 		bool (*get_number)(
 			const void *argument, enum ky_filter_type type, uint64_t *ret_bits);
@@ -45,20 +52,22 @@ struct ky_filter_insn {
 enum ky_insn_flags {
 	KY_INSN_SIGNED = 1,
 	KY_INSN_NETWORK = 2,
-	KY_INSN_SEQUENCE = 4, /* strings or a text: a u32 count lies before them */
+	KY_INSN_SEQUENCE = 4, /* strings or a text after a u32 count */
 	KY_INSN_WITHIN =
-		8, /* in an element of a sequence, whose count is there: struct ky_filter_place */
+		8,	  /* in an element of a sequence, after its count: struct ky_filter_place */
 	KY_INSN_NUL = 16, /* a text that only its NUL ends */
 };
 
-/* Code begins with this; instructions follow, then the steps from anchor to anchor, then patterns. */
+/*
+ * Code begins with this. Instructions follow, then the steps from anchor to anchor, then patterns.
+ */
 struct ky_filter_code {
 	uint32_t size;	/* of all */
 	uint32_t steps; /* offset of struct ky_filter_step[] */
 	struct ky_filter_insn insns[];
 };
 
-/* From one anchor to the next: over `skip` bytes and a field of variable size. */
+/* A step from one anchor to the next: over `skip` bytes and a field of variable size. */
 struct ky_filter_step {
 	uint32_t skip;
 	uint32_t count; /* of an array of strings */
@@ -67,15 +76,16 @@ struct ky_filter_step {
 };
 
 /*
- * A pattern as an automaton (Knuth, Morris, Pratt, one for each part between stars): in state s the next byte is to be
- * bytes[s]; if it is another, fail[s] says where to look on. One pass, whatever the stars.
+ * A pattern as an automaton (Knuth, Morris, Pratt, one for each part between stars): in state s the
+ * next byte must be bytes[s]; if it is another byte, fail[s] is the state to continue in. One pass
+ * for any number of stars.
  */
 struct ky_filter_pattern {
 	uint16_t n;	 /* states; n: all is matched */
-	uint16_t open;	 /* ends with a star: whatever follows matches */
+	uint16_t open;	 /* ends with a star: any rest matches */
 	uint16_t fail[]; /* n + 1, then n bytes */
 };
-#define KY_PATTERN_DEAD 0xffffu /* no match any more */
+#define KY_PATTERN_DEAD 0xffffu /* no match is possible */
 #define KY_PATTERN_STAY 0xfffeu /* the star before takes the byte */
 
 #define KY_INSN_NEAR(F)                                                                            \
@@ -101,7 +111,7 @@ struct ky_filter_pattern {
 	F(MUL_F, f, a *b)                                                                          \
 	F(DIV_F, f, a / b)
 
-/* What C leaves undefined has no value; INT64_MIN / -1 wraps, as sums do. */
+/* Operations that are undefined in C have no value; INT64_MIN / -1 wraps, as sums do. */
 #define KY_INSN_PARTIAL(F)                                                                         \
 	F(DIV_S, s, b != 0, b == -1 ? (int64_t) - (uint64_t)a : a / b)                             \
 	F(DIV_U, u, b != 0, a / b)                                                                 \
@@ -158,7 +168,7 @@ enum ky_filter_insn_op {
 
 extern const ky_filter_fn ky_filter_functions[KY_INSN_N];
 
-/* Works out an instruction on constants: *a = op(*a, b). False: it has no value. */
+/* Computes an instruction on constants: *a = op(*a, b). Returns false if it has no value. */
 bool ky_filter_fold(enum ky_filter_insn_op op, union ky_filter_number *a, union ky_filter_number b);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a checked program to code. Code is made from its end to its begin, each instruction knowing where it goes on: so all
- * jumps lead forward, and && || ! cost nothing but the choice of where to go.
+ * Generates code from a checked program. Code is generated from its end to its begin, and each
+ * instruction knows its successors. So all jumps lead forward, and && || ! cost only the choice of
+ * a successor.
  *
- * A condition has two ways out: it holds, or it does not. What has no value (a division by zero, an element that a sequence
- * does not have) makes a comparison neither true nor false, in the way of Kleene: `!` is pushed down to the comparisons, and
- * there "no value" always takes the way of "does not hold".
+ * A condition has two exits: true, or not true. An operand without a value (a division by zero, an
+ * element that a sequence does not have) makes a comparison neither true nor false, as in Kleene's
+ * logic: `!` is moved down to the comparisons, and there "no value" always takes the exit "not
+ * true".
  */
 #include "filter/insn.h"
 #include "filter/place.h"
@@ -13,14 +15,14 @@
 #define INSNS_MAX 1024u
 #define INSN_SIZE ((int32_t)sizeof(struct ky_filter_insn))
 
-/* An instruction that has been made: its number, counted from the end. */
+/* A generated instruction: its number, counted from the end. */
 typedef unsigned target;
 
 struct link {
 	const struct ky_filter_tree *tree;
 	struct ky_filter_code *code;
-	char *end;  /* of the room for instructions */
-	unsigned n; /* instructions made */
+	char *end;  /* end of the room for instructions */
+	unsigned n; /* instructions generated */
 	unsigned n_anchors;
 	bool full;
 };
@@ -59,7 +61,7 @@ static const struct ky_filter_node *get(const struct link *k, unsigned node)
 
 /* --- leaves --- */
 
-/* With an offset that is a constant, in this machine's byte order. */
+/* Returns true for a field with a constant offset, in this machine's byte order. */
 static bool is_near(const struct ky_filter_node *n)
 {
 	const struct ky_filter_place *p = &n->place;
@@ -68,7 +70,7 @@ static bool is_near(const struct ky_filter_node *n)
 	       !p->anchor && !p->within && !(p->flags & KYMO_FIELD_NETWORK);
 }
 
-/* As in KY_INSN_NEAR: signed and unsigned of each size. */
+/* Returns its kind as in KY_INSN_NEAR: signed and unsigned of each size. */
 static unsigned near_kind(const struct ky_filter_place *p)
 {
 	return (unsigned)__builtin_ctz(p->size) * 2 + !(p->flags & KYMO_FIELD_SIGNED);
@@ -144,9 +146,9 @@ static target gen_constant(struct link *k, union ky_filter_number v, uint8_t slo
 	return k->n;
 }
 
-/* --- values: left in the slot, then `next`; or `none` --- */
+/* --- values: left in the slot, then `next`; without a value, `none` --- */
 
-/* Can it be that the node has no value? */
+/* Returns true if the node may have no value. */
 static bool may_lack_value(const struct link *k, unsigned node, unsigned first)
 {
 	for (unsigned i = first; i <= node; i++) {
@@ -159,7 +161,7 @@ static bool may_lack_value(const struct link *k, unsigned node, unsigned first)
 	return false;
 }
 
-/* The first node of the operand that ends here. */
+/* Returns the first node of the operand that ends here. */
 static unsigned first_of(const struct link *k, unsigned node)
 {
 	while (get(k, node)->op >= KY_OP_NOT)
@@ -167,7 +169,10 @@ static unsigned first_of(const struct link *k, unsigned node)
 	return node;
 }
 
-/* A condition as a number. Where it may be unknown, it is looked at twice: is it true? is it false? */
+/*
+ * Generates a condition as a number. If it may be unknown, it is tested twice: is it true? is it
+ * false?
+ */
 static target gen_truth(struct link *k, unsigned node, uint8_t slot, target next, target none)
 {
 	target one = gen_constant(k, (union ky_filter_number){.u = 1}, slot, next);
@@ -209,7 +214,7 @@ static enum ky_filter_insn_op conversion(uint8_t from)
 	return from == KY_FILTER_SIGNED ? KY_INSN_S_TO_F : KY_INSN_U_TO_F;
 }
 
-/* The target of an operand's value, which the operator wants as `type`. */
+/* Returns the target of an operand's value, which the operator needs as `type`. */
 static target gen_converted(struct link *k, unsigned node, uint8_t type, uint8_t slot, target next)
 {
 	if (type == KY_FILTER_FLOAT && get(k, node)->type != KY_FILTER_FLOAT) {
@@ -225,7 +230,10 @@ static target gen_value(struct link *k, unsigned node, uint8_t slot, target next
 
 	if (k->full)
 		return next;
-	/* Left operands, of which there may be many, are the loop; right ones recurse, as deep as check.c allows. */
+	/*
+	 * A loop handles left operands, of which there may be many; right ones recurse, as deep as
+	 * check.c allows.
+	 */
 	for (; n->op >= KY_OP_NOT && !ky_filter_is_condition(n->op); n = get(k, node)) {
 		unsigned right = node - 1;
 		uint8_t type = n->type;
@@ -259,7 +267,7 @@ static target gen_value(struct link *k, unsigned node, uint8_t slot, target next
 
 /* --- conditions --- */
 
-/* a OP b as b OP a */
+/* Returns the operator for a OP b written as b OP a. */
 static uint8_t mirrored(uint8_t op)
 {
 	switch (op) {
@@ -276,7 +284,10 @@ static uint8_t mirrored(uint8_t op)
 	}
 }
 
-/* Of integers: a > b is !(a <= b). True when the ways out are to be exchanged. */
+/*
+ * Simplifies a comparison of integers: a > b is !(a <= b). Returns true if the exits must be
+ * exchanged.
+ */
 static bool simplify(uint8_t *op)
 {
 	switch (*op) {
@@ -302,7 +313,7 @@ static void exchange(target *a, target *b)
 	*b = t;
 }
 
-/* A near field and a constant of its type: one instruction. */
+/* Generates the test of a near field against a constant of its type: one instruction. */
 static target gen_near_test(struct link *k, uint8_t op, const struct ky_filter_node *field,
 	const struct ky_filter_node *constant, target yes, target no, target none)
 {
@@ -377,14 +388,17 @@ static target gen_comparison(
 	return gen_value(k, n->left, slot, next, none);
 }
 
-/* `holds` when the node is what is wanted, true or false; `fails` when it is not, or is unknown. */
+/*
+ * Generates a condition. `holds`: the exit if the node has the wanted truth value; `fails`: the
+ * exit if it has not, or is unknown.
+ */
 static target gen_condition(
 	struct link *k, unsigned node, bool wanted, target holds, target fails, uint8_t slot)
 {
 	const struct ky_filter_node *n;
 	target right;
 
-	if (k->full) /* and else the time might double with each level */
+	if (k->full) /* otherwise the time might double with each level */
 		return holds;
 	for (;;) {
 		n = get(k, node);
@@ -412,7 +426,7 @@ static target gen_condition(
 
 /* --- constants --- */
 
-/* Works out what consists of constants alone. */
+/* Computes operations on constants alone. */
 static void fold(struct ky_filter_tree *tree)
 {
 	for (unsigned i = 0; i < tree->n_nodes; i++) {
@@ -443,7 +457,10 @@ static void fold(struct ky_filter_tree *tree)
 
 /* --- patterns --- */
 
-/* Where to look on when a part of the pattern, bytes begin .. end, does not go on as it should. */
+/*
+ * Computes the states to continue in when a part of the pattern, bytes begin .. end, does not
+ * match.
+ */
 static void set_failures(struct ky_filter_pattern *p, const uint8_t *bytes, unsigned begin,
 	unsigned end, bool after_star)
 {
@@ -466,7 +483,7 @@ static void set_failures(struct ky_filter_pattern *p, const uint8_t *bytes, unsi
 	}
 }
 
-/* Bytes that a pattern stands for, without its stars. */
+/* Returns the number of bytes in a pattern without its stars. */
 static unsigned count_bytes(const struct ky_filter_node *n)
 {
 	unsigned count = 0;
@@ -506,7 +523,7 @@ static void put_pattern(const struct ky_filter_node *n, struct ky_filter_pattern
 	p->open = star && begin == at;
 }
 
-/* Behind the instructions; false when there is no room. */
+/* Puts the patterns behind the instructions. Returns false if there is no room. */
 static bool put_patterns(struct link *k)
 {
 	for (unsigned i = 0; i < k->n; i++) {
@@ -529,7 +546,7 @@ static bool put_patterns(struct link *k)
 	return true;
 }
 
-/* Instructions to the begin, and behind them what they refer to. */
+/* Moves the instructions to the begin, and puts their data behind them. */
 static bool lay_out(struct link *k, const struct kymo_field *fields)
 {
 	if (k->full)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running linked filters: begins here, in whoever records, and goes on in run.c. Inlined, because most events of which a
- * filter is asked are over after one instruction of it.
+ * Runs linked filters: begins here, in the thread that records, and continues in run.c. It is
+ * inlined, because most events need only the first instruction of their filter.
  */
 #ifndef FILTER_PASS_H
 #define FILTER_PASS_H
@@ -13,7 +13,7 @@
 struct ky_filter_span {
 	const uint8_t *p;
 	uint32_t len;
-	bool measured; /* a NUL in it has got there after it was measured: it is recorded as '#' */
+	bool measured; /* it may have got a NUL after it was measured: that is recorded as '#' */
 };
 
 union ky_filter_slot {
@@ -37,7 +37,10 @@ struct ky_filter_frame {
 	uint8_t context[2][KY_FILTER_CONTEXT_MAX];
 };
 
-/* Does the payload (as in kymo_record_fn) pass? Safe in signal handlers; never reads beyond a piece. */
+/*
+ * Returns true if the payload (as in kymo_record_fn) passes. Safe in signal handlers; never reads
+ * beyond a piece.
+ */
 static inline bool ky_filter_pass(const void *code, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {

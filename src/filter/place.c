@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where fields lie in a packed record (include/kymo/types.h). */
+/* The places of fields in a packed record (include/kymo/types.h). */
 #include "filter/insn.h"
 #include "filter/place.h"
 
-/* Bytes of a scalar; 0: no scalar of a size that there is. */
+/* Returns the size of a scalar; 0 if it is no scalar of a valid size. */
 static uint32_t scalar_size(uint8_t kind, uint8_t size)
 {
 	switch (kind) {
@@ -26,7 +26,7 @@ enum extent { FIXED, VARIABLE, UNKNOWN };
 static enum extent measure(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step);
 
-/* Of a structure: UNKNOWN unless the size of all its fields is known. */
+/* Measures a structure: UNKNOWN unless the size of all its fields is known. */
 static enum extent measure_struct(const struct kymo_field *fields, uint64_t *ret_size)
 {
 	struct ky_filter_step unused;
@@ -42,7 +42,7 @@ static enum extent measure_struct(const struct kymo_field *fields, uint64_t *ret
 	return FIXED;
 }
 
-/* Of elements: FIXED, if that of each is; VARIABLE: they are strings. */
+/* Measures elements: FIXED if each is; VARIABLE if they are strings. */
 static enum extent measure_element(const struct kymo_field *f, uint64_t *ret_size)
 {
 	*ret_size = 0;
@@ -54,7 +54,7 @@ static enum extent measure_element(const struct kymo_field *f, uint64_t *ret_siz
 	return *ret_size ? FIXED : UNKNOWN;
 }
 
-/* Bytes of a field, or how to step over it; UNKNOWN: there is no one step. */
+/* Measures a field, or finds the step over it; UNKNOWN if it needs more than one step. */
 static enum extent measure(
 	const struct kymo_field *f, uint64_t *ret_size, struct ky_filter_step *step)
 {
@@ -89,14 +89,14 @@ static enum extent measure(
 	}
 }
 
-/* --- going over fields, in the order of the record --- */
+/* --- walking over fields, in the order of the record --- */
 
 struct walk {
 	uint64_t offset; /* behind the last anchor */
 	unsigned anchor;
-	struct ky_filter_step *steps; /* to the first n_steps anchors; NULL: not wanted */
+	struct ky_filter_step *steps; /* to the first n_steps anchors; NULL: not requested */
 	unsigned n_steps;
-	/* what is looked for, and where it is to be told why it is not found */
+	/* the node that is searched, and the place for the reason of a failure */
 	struct ky_filter_node *node;
 	struct ky_filter_error *error;
 };
@@ -109,7 +109,7 @@ static bool is_nested(const struct kymo_field *f)
 
 static int step_over(struct walk *w, const struct kymo_field *f);
 
-/* Over n structures, of a size that is not fixed, field for field. */
+/* Steps over n structures without fixed size, field by field. */
 static int step_over_structs(struct walk *w, const struct kymo_field *fields, uint32_t n)
 {
 	const struct kymo_field *f;
@@ -121,7 +121,7 @@ static int step_over_structs(struct walk *w, const struct kymo_field *fields, ui
 	return ret;
 }
 
-/* 0; -EINVAL: one cannot; -E2BIG: that would be too far. */
+/* Steps over a field. Returns 0; -EINVAL if that is impossible; -E2BIG if it would be too far. */
 static int step_over(struct walk *w, const struct kymo_field *f)
 {
 	struct ky_filter_step step;
@@ -158,7 +158,7 @@ void ky_filter_steps(
 		step_over(&w, fields);
 }
 
-/* --- finding one --- */
+/* --- finding a field --- */
 
 static uint8_t flags_of(const struct kymo_field *f)
 {
@@ -173,13 +173,14 @@ static uint8_t flags_of(const struct kymo_field *f)
 	return flags;
 }
 
-/* The value begins so many bytes behind where the walk is. */
+/* Stores the place: the value begins `further` bytes behind the walk's position. */
 static int put_place(struct walk *w, uint64_t further)
 {
 	struct ky_filter_place *p = &w->node->place;
 	uint64_t offset = w->offset + further;
 
-	if (p->within) { /* more than any event has: then there is none, as in a short sequence */
+	/* more than any event has: then there is no value, as in a short sequence */
+	if (p->within) {
 		p->skip = (uint32_t)KY_MIN(p->skip + offset, (uint64_t)UINT32_MAX);
 		return 0;
 	}
@@ -193,7 +194,10 @@ static int put_place(struct walk *w, uint64_t further)
 	return 0;
 }
 
-/* An element of a sequence: its count is where the walk is; the elements begin a new one. */
+/*
+ * Enters an element of a sequence: the sequence's count is at the walk's position. The elements
+ * begin a new position.
+ */
 static int enter_sequence(struct walk *w, uint32_t index, uint64_t size)
 {
 	struct ky_filter_place *p = &w->node->place;
@@ -206,7 +210,7 @@ static int enter_sequence(struct walk *w, uint32_t index, uint64_t size)
 	return ret;
 }
 
-/* The bytes of a text of fixed size, of a text sequence and a BLOB are elements too. */
+/* Treats the bytes of a text of fixed size, of a text sequence and of a BLOB as elements, too. */
 static void take_element(struct ky_filter_place *p)
 {
 	bool is_text = p->kind >= KYMO_FIELD_TEXT;
@@ -246,7 +250,7 @@ static int choose_element(struct walk *w, const struct kymo_field *f)
 	return enter_sequence(w, n->index, p->size);
 }
 
-/* Takes the node for the field, or for an element of it. */
+/* Sets the node to the field, or to an element of it. */
 static int choose(struct walk *w, const struct kymo_field *f)
 {
 	struct ky_filter_place *p = &w->node->place;
@@ -277,14 +281,17 @@ static int choose(struct walk *w, const struct kymo_field *f)
 /* A path, or the rest of one: "name[index].rest". */
 struct path {
 	const char *name;
-	size_t len; /* of the name */
+	size_t len; /* length of the name */
 	bool has_index;
 	uint32_t index;
-	const char *rest; /* NULL: this is the end */
+	const char *rest; /* NULL: the path ends here */
 	size_t rest_len;
 };
 
-/* The characters have been checked, their order has not: what makes no sense names no field. */
+/*
+ * Parses a path. Its characters have been checked, their order has not: an invalid path names no
+ * field.
+ */
 static struct path parse_path(const char *text, size_t n)
 {
 	struct path p = {.name = text};
@@ -325,7 +332,7 @@ static int cannot_step_over(struct walk *w, const struct kymo_field *f, int ret)
 	return -EINVAL;
 }
 
-/* Structures of an array or sequence: goes to that of the index. */
+/* Goes to the structure with this index in an array or sequence. */
 static int enter_struct(struct walk *w, const struct kymo_field *f, uint32_t index)
 {
 	uint64_t size;
@@ -350,7 +357,7 @@ static int enter_struct(struct walk *w, const struct kymo_field *f, uint32_t ind
 	return ret < 0 ? cannot_step_over(w, f, ret) : 0;
 }
 
-/* Looks for the rest of the path in the field. */
+/* Searches for the rest of the path in the field. */
 static int look_into(struct walk *w, const struct kymo_field *f, const struct path *path)
 {
 	bool many = f->kind != KYMO_FIELD_STRUCT;
@@ -380,7 +387,10 @@ static bool is_named(const struct kymo_field *f, const struct path *path)
 	return strlen(f->name) == path->len && !memcmp(f->name, path->name, path->len);
 }
 
-/* An event that has nothing of that name is none that was meant; one that has half of it may be. */
+/*
+ * Returns the error for a missing name. An event without the first name is simply not meant; an
+ * event with only a part of the path may be.
+ */
 static int is_missing(struct walk *w, const struct kymo_field *of, const struct path *path)
 {
 	if (of)
@@ -392,7 +402,7 @@ static int is_missing(struct walk *w, const struct kymo_field *of, const struct 
 	return of ? -EINVAL : -ENOENT;
 }
 
-/* of: the field whose these are; NULL: they are the event's. */
+/* Finds the path in fields. of: the field that contains them; NULL: they are the event's. */
 static int find_in(struct walk *w, const struct kymo_field *fields, const struct kymo_field *of,
 	const char *text, size_t n)
 {

@@ -4,7 +4,10 @@
 
 #include "filter/insn.h"
 
-/* The ways to the first n_anchors anchors of a payload with these fields, in which a node has been found behind them. */
+/*
+ * Writes the steps to the first n_anchors anchors of a payload with these fields. A node has been
+ * found behind them.
+ */
 void ky_filter_steps(
 	const struct kymo_field *fields, unsigned n_anchors, struct ky_filter_step *steps);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A filter's program, as bytes and as checked nodes (docs/filter-program.md). It is the expression in postfix order: no jumps,
- * so that what there is to check is the stack alone.
+ * A filter's program, as bytes and as checked nodes (docs/filter-program.md). It is the expression
+ * in postfix order, without jumps, so that only the stack has to be checked.
  */
 #ifndef FILTER_PROGRAM_H
 #define FILTER_PROGRAM_H
@@ -15,10 +15,11 @@ enum ky_filter_op {
 	KY_OP_SIGNED = 1, /* i64 */
 	KY_OP_UNSIGNED,	  /* u64 */
 	KY_OP_FLOAT,	  /* f64 */
-	KY_OP_STRING,	  /* u16 length, pattern: `*` is any text, `\` makes the next byte plain */
-	KY_OP_FIELD,	  /* u8 length, path: "name", "structure.name", "array[1].name" */
-	KY_OP_ELEMENT,	  /* u8 length, path, u32 index */
-	KY_OP_CONTEXT,	  /* u8 length, name */
+	/* u16 length, pattern: `*` matches any text, `\` makes the next byte literal */
+	KY_OP_STRING,
+	KY_OP_FIELD,   /* u8 length, path: "name", "structure.name", "array[1].name" */
+	KY_OP_ELEMENT, /* u8 length, path, u32 index */
+	KY_OP_CONTEXT, /* u8 length, name */
 	KY_OP_NOT = 16,
 	KY_OP_NEGATE,
 	KY_OP_COMPLEMENT,
@@ -50,12 +51,16 @@ union ky_filter_number {
 };
 
 /*
- * Where a value lies: `offset` bytes behind an anchor. Anchor 0 is the payload's begin, anchor n the end of its n-th field of
- * variable size, those in structures counted as they come. What is in an element of a sequence lies `skip` bytes behind the sequence's
- * count, which is at that place and must be greater than `element`.
+ * The place of a value: `offset` bytes behind an anchor. Anchor 0 is the payload's begin, anchor n
+ * the end of its n-th field of variable size; fields in structures are counted in order. A value in
+ * an element of a sequence lies `skip` bytes behind the sequence's count, which is at that place
+ * and must be greater than `element`.
  */
 struct ky_filter_place {
-	/* as in struct kymo_field; SIGNED also says it of INT. Of an element: its own; but strings have those of what they are in */
+	/*
+	 * as in struct kymo_field, with SIGNED also set for INT; of an element: its own, but
+	 * strings have those of their container
+	 */
 	uint8_t kind, elem, size, flags;
 	uint8_t anchor;
 	bool within; /* an element of a sequence */
@@ -64,16 +69,17 @@ struct ky_filter_place {
 };
 
 struct ky_filter_node {
-	uint8_t op;	  /* enum ky_filter_op */
-	uint8_t type;	  /* enum ky_filter_type */
-	uint8_t height;	  /* how deep generating code for it recurses */
-	uint8_t len;	  /* of a name */
-	uint16_t left;	  /* node of the left operand; the right or only one is the node before */
+	uint8_t op;	/* enum ky_filter_op */
+	uint8_t type;	/* enum ky_filter_type */
+	uint8_t height; /* depth of the recursion that generates its code */
+	uint8_t len;	/* length of a name */
+	/* node of the left operand; the right or only operand is the previous node */
+	uint16_t left;
 	uint16_t size;	  /* STRING */
 	uint32_t index;	  /* ELEMENT */
 	const char *text; /* STRING, names; borrowed from the program */
 	union ky_filter_number number;
-	struct ky_filter_place place;	  /* FIELD and ELEMENT, once linked */
+	struct ky_filter_place place;	  /* FIELD and ELEMENT, after linking */
 	struct ky_filter_context context; /* CONTEXT */
 };
 
@@ -83,14 +89,17 @@ struct ky_filter_tree {
 };
 
 /*
- * Checks a program and gives each node its type. fields: NULL when no event is known, then fields are of type ANY.
- * 0; -EBADMSG; or -EINVAL, *error and the node that it is about in *ret_node.
+ * Checks a program and gives each node its type. fields: NULL if no event is known; then fields
+ * have type ANY. Returns 0; -EBADMSG; or -EINVAL, *error and the node in question in *ret_node.
  */
 int ky_filter_check(struct ky_filter_tree *tree, const void *program, size_t len,
 	const struct kymo_field *fields, ky_filter_find_context find, unsigned *ret_node,
 	struct ky_filter_error *error);
 
-/* Finds the place of the field, or the element of one, that the node names. 0, or -EINVAL and *error. */
+/*
+ * Finds the place of the field, or of the element, that the node names. Returns 0, or -EINVAL and
+ * *error.
+ */
 int ky_filter_find_place(const struct kymo_field *fields, struct ky_filter_node *node,
 	struct ky_filter_error *error);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs linked filters. Called for each event by whatever thread records it, also in signal handlers: no allocation, no
- * call into the system, no state.
+ * Runs linked filters. The thread that records calls it for each event, also in signal handlers: no
+ * allocation, no system call, no state.
  *
- * Each instruction is a function that ends in a call of the next one: compilers make that a jump, so the processor sees
- * nothing but the loads, the tests and an indirect jump each. (Without optimization the calls nest, at most as deep as the code is long.)
- * What is seldom is kept out of these functions, so that they need no stack frame.
+ * Each instruction is a function that ends in a call of the next one. Compilers make that a jump,
+ * so the processor executes only the loads, the tests and one indirect jump each. (Without
+ * optimization the calls nest, at most as deep as the code is long.) Rare cases are outside these
+ * functions, so that they need no stack frame.
  *
- * Nothing about the payload is believed: an offset is compared with the length of what there is before it is followed.
+ * The payload is not trusted: an offset is compared with the available length before it is used.
  */
 #include "filter/pass.h"
 
@@ -33,7 +34,10 @@ FUNCTION(REJECT)
 
 /* --- finding things in the payload --- */
 
-/* Only here it matters whether there are pieces: a flat payload is made one. Most filters never come here. */
+/*
+ * Begins a walk. Only here it matters whether there are pieces: a flat payload becomes one piece.
+ * Most filters never get here.
+ */
 static struct ky_filter_cursor begin_walk(
 	struct ky_filter_frame *f, const uint8_t *base, size_t len)
 {
@@ -50,7 +54,7 @@ static uint32_t left_in_piece(const struct ky_filter_frame *f, const struct ky_f
 	return f->pieces[c->piece].len - c->offset;
 }
 
-/* Puts the cursor on a byte, if one is left. */
+/* Moves the cursor to a byte, if one is left. */
 static bool settle(const struct ky_filter_frame *f, struct ky_filter_cursor *c)
 {
 	while (c->piece < f->n_pieces && !left_in_piece(f, c))
@@ -72,7 +76,7 @@ static bool skip(const struct ky_filter_frame *f, struct ky_filter_cursor *c, ui
 	return true;
 }
 
-/* Copies n bytes and goes behind them. */
+/* Copies n bytes and moves behind them. */
 static bool take(const struct ky_filter_frame *f, struct ky_filter_cursor *c, void *to, uint32_t n)
 {
 	for (uint32_t done = 0; done < n;) {
@@ -88,7 +92,7 @@ static bool take(const struct ky_filter_frame *f, struct ky_filter_cursor *c, vo
 	return true;
 }
 
-/* A string, and goes behind its NUL. */
+/* Finds a string and moves behind its NUL. */
 static bool take_string(const struct ky_filter_frame *f, struct ky_filter_cursor *c,
 	struct ky_filter_span *ret_text)
 {
@@ -133,7 +137,7 @@ static bool walk(
 	return s->size ? skip(f, c, (uint64_t)count * s->size) : skip_strings(f, c, count);
 }
 
-/* Where a far field begins. Each stretch of the payload is walked over once, whatever asks. */
+/* Finds the begin of a far field. Each part of the payload is walked over once, for all fields. */
 static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, const uint8_t *base,
 	size_t len, struct ky_filter_cursor *ret_cursor)
 {
@@ -151,7 +155,7 @@ static bool locate(struct ky_filter_frame *f, const struct ky_filter_insn *pc, c
 	return skip(f, ret_cursor, pc->offset);
 }
 
-/* For sequences: reads the count. False when they have no element `index`. */
+/* For sequences: reads the count. Returns false if they have no element `index`. */
 static bool enter_sequence(const struct ky_filter_frame *f, const struct ky_filter_insn *pc,
 	struct ky_filter_cursor *c, uint32_t *ret_count)
 {
@@ -160,7 +164,7 @@ static bool enter_sequence(const struct ky_filter_frame *f, const struct ky_filt
 	return take(f, c, ret_count, sizeof(*ret_count));
 }
 
-/* For what is in an element of a sequence, goes there, if there is such an element. */
+/* For a value in an element of a sequence: moves there, if the element exists. */
 static bool enter_element(const struct ky_filter_frame *f, const struct ky_filter_insn *pc,
 	struct ky_filter_cursor *c)
 {
@@ -186,7 +190,10 @@ static uint64_t extend(uint64_t bits, const struct ky_filter_insn *pc)
 	return bits;
 }
 
-/* A scalar, wherever it is. By value: a frame whose address is known would keep callers from ending in a jump. */
+/*
+ * Reads a scalar at any place. Returns by value: if the address of a frame were known, callers
+ * could not end in a jump.
+ */
 static struct fetched fetch(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
@@ -199,7 +206,7 @@ static struct fetched fetch(
 	return (struct fetched){extend(bits, pc), true};
 }
 
-/* The same for a near field that is not in the first piece. */
+/* Reads a near field that is not in the first piece. */
 static struct fetched fetch_near(
 	const struct ky_filter_insn *pc, const uint8_t *base, size_t len, struct ky_filter_frame *f)
 {
@@ -298,7 +305,7 @@ FUNCTION(LOAD_F32)
 	GO(pc->yes);
 }
 
-/* --- far fields: behind others of variable size, elements of sequences, foreign byte order --- */
+/* --- far fields: behind others of variable size, in sequences, in foreign byte order --- */
 
 FUNCTION(LOAD_FAR)
 {
@@ -316,7 +323,7 @@ FUNCTION(LOAD_FAR_FLOAT)
 	GO(v.found ? pc->yes : pc->none);
 }
 
-/* n bytes of text at the cursor, or less if a NUL ends it. */
+/* Reads n bytes of text at the cursor, or fewer if a NUL ends it. */
 static bool take_bytes(const struct ky_filter_frame *f, struct ky_filter_cursor c, uint32_t n,
 	struct ky_filter_span *to)
 {
@@ -374,7 +381,7 @@ FUNCTION(CONTEXT)
 	GO(found ? pc->yes : pc->none);
 }
 
-/* Only the two sides of a comparison are texts, in neighbouring slots. */
+/* Only the two sides of a comparison are texts, in adjacent slots. */
 FUNCTION(CONTEXT_STRING)
 {
 	uint8_t *buf = f->context[pc->slot & 1];
@@ -455,7 +462,7 @@ FUNCTION(TRUE_F)
 	GO(f->v[pc->slot].number.f != 0 ? pc->yes : pc->no);
 }
 
-/* Byte i of a text as it is recorded; -1 at its end. */
+/* Returns byte i of a text as it is recorded; -1 at its end. */
 static int byte_at(const struct ky_filter_span *t, uint32_t i)
 {
 	uint8_t byte;
@@ -468,7 +475,7 @@ static int byte_at(const struct ky_filter_span *t, uint32_t i)
 	return t->measured ? '#' : -1;
 }
 
-/* The state after this byte. */
+/* Returns the state after this byte. */
 static uint32_t advance(const struct ky_filter_pattern *p, uint32_t state, uint8_t byte)
 {
 	const uint8_t *bytes = (const uint8_t *)&p->fail[p->n + 1];

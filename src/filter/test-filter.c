@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters from text to verdict, over one event that has a field of each kind, laid out flat and in pieces. Each piece is memory of
- * its own, so that the address sanitizer sees a read beyond it.
+ * Tests filters from text to result, over one event with a field of each kind, flat and in pieces.
+ * Each piece is memory of its own, so that the address sanitizer detects a read beyond it.
  */
 #include "filter/pass.h"
 
@@ -73,7 +73,7 @@ enum layout { FLAT, PIECES, N_LAYOUTS };
 struct record {
 	enum layout layout;
 	uint8_t scratch[4096];
-	size_t len, begin; /* of what is not in a piece yet */
+	size_t len, begin; /* of the data that is not in a piece yet */
 	struct kymo_piece pieces[64];
 	size_t n_pieces;
 	void *flat;
@@ -101,7 +101,7 @@ static void put(struct record *r, const void *p, size_t n)
 	r->len += n;
 }
 
-/* What is a piece of its own when there are any. */
+/* Puts data that is a piece of its own if there are pieces. */
 static void put_data(struct record *r, const void *p, size_t n, uint32_t flags)
 {
 	if (r->layout == FLAT || !n) {
@@ -157,7 +157,7 @@ static void put_point(struct record *r, int16_t x)
 	PUT(r, float, (float)x);
 }
 
-/* way: so many points, of which the i-th has x + i. */
+/* Puts n points, of which the i-th has x + i. */
 static void put_way(struct record *r, uint32_t n, int16_t x)
 {
 	put_count(r, n);
@@ -254,7 +254,7 @@ static bool get_vpid(const void *argument, enum ky_filter_type type, uint64_t *r
 	return true;
 }
 
-/* A number when one is asked for. */
+/* Returns a number if one is requested. */
 static bool get_load(const void *argument, enum ky_filter_type type, uint64_t *ret_bits)
 {
 	const double load = 0.75;
@@ -527,7 +527,7 @@ static const char *const true_ones[] = {
 	"  a==-5  ",
 	"(((((a))))) == (-5)",
 	"\ta\n==\n-5",
-	/* what has no value is neither true nor false */
+	/* an operand without a value makes a comparison neither true nor false */
 	"seq[2] == 0 || a == -5",
 	"a == -5 || seq[2] == 0",
 	"!(a == 1 && seq[2] == 0)",
@@ -637,7 +637,7 @@ static const char *const true_nested[] = {
 	"way[2].x == 0 || end == 4711",
 };
 
-/* No value, rather than false. */
+/* No value, which differs from false. */
 static const char *const false_nested[] = {
 	"pt.x == 11",
 	"way[2].x == 32",
@@ -779,7 +779,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* What is wrong for an event is shown in the text. */
+/* The text shows the position of each error. */
 static void test_positions(void **state)
 {
 	static const struct {
@@ -851,7 +851,7 @@ static void test_limits(void **state)
 	record_free(r);
 }
 
-/* Patterns against a matcher of two lines. */
+/* Patterns against a simple matcher. */
 static bool slow_match(const char *p, const char *t)
 {
 	if (*p == '*')
@@ -896,7 +896,7 @@ static void test_patterns(void **state)
 	}
 }
 
-/* A text counts up to a limit; one that changes under us is read as it is recorded. */
+/* A text counts up to a limit; a text that changes meanwhile is read as it is recorded. */
 static void test_long_text(void **state)
 {
 	static char name[KY_FILTER_STRING_MAX + 2];
@@ -918,11 +918,11 @@ static void test_long_text(void **state)
 	n = ky_filter_compile("name == \"aaaaa#*\"", find_context, program, &error);
 	assert_true(ky_filter_link(program, (size_t)n, only, find_context, code, &error) > 0);
 	assert_true(ky_filter_pass(code, NULL, sizeof(name), pieces, 2));
-	/* No NUL where it should be: no value. */
+	/* No NUL at the expected place: no value. */
 	assert_false(ky_filter_pass(code, NULL, sizeof(name) - 1, pieces, 1));
 }
 
-/* A payload that is cut short lacks values, and is not read beyond. */
+/* A truncated payload lacks values; nothing beyond it is read. */
 static void test_short(void **state)
 {
 	static const char *const texts[] = {"a == -5 || 0", "last >= 0", "name == \"*\"",
@@ -1140,7 +1140,7 @@ static struct value logic(bool and, struct value l, struct value r)
 
 static struct value draw_expression(struct writer *w, unsigned depth);
 
-/* Of these, floats have the first four. */
+/* Of these operators, floats have the first four. */
 static struct value draw_arithmetic(struct writer *w, unsigned depth)
 {
 	static const char *const ops[] = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"};
@@ -1246,7 +1246,7 @@ static void test_random(void **state)
 		w.v = &v;
 		wanted = draw_expression(&w, 1 + (unsigned)(draw() % 4));
 		if (compile_and_link(w.text, &error) < 0) {
-			/* Only for its size. */
+			/* Fails only because of its size. */
 			if (!strstr(error.text, "more than") && !strstr(error.text, "too large"))
 				fail_msg("%s: %s", w.text, error.text);
 			n_refused++;
