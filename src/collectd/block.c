@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Block devices and their partitions: kymo_block:device and, last, :devices, in a state dump; :added, :removed and
- * :changed when the kernel says so.
+ * Block devices and their partitions: kymo_block:device and, last, :devices, in a state dump;
+ * :added, :removed and :changed when the kernel reports it.
  */
 #include <kymo/tracepoint.h>
 #include <sys/sysmacros.h>
 
 #include "collectd/uevents.h"
 
-#define SECTOR_BYTES 512 /* whatever the device's own are */
+#define SECTOR_BYTES 512 /* independent of the device's own sectors */
 
 static uint32_t number_of(dev_t number)
 {

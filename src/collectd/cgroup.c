@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Control groups of running containers: kymo_cgroup:container and, last, :containers, in a state dump. A container runs
- * when a process is in its control group, so processes are asked where they are: that needs no knowledge of where which
- * version of control groups is mounted.
+ * Control groups of running containers: kymo_cgroup:container and, last, :containers, in a state
+ * dump. A container runs if a process is in its control group. So the collector reads each
+ * process's control group, which needs no knowledge of the mounts of control groups and their
+ * versions.
  */
 #include <kymo/tracepoint.h>
 
@@ -16,7 +17,7 @@ struct group {
 	struct ky_list node;
 	struct container container;
 	char path[CGROUP_MAX];
-	pid_t pid; /* the first process found there: that of the lowest number */
+	pid_t pid; /* the process with the lowest number in it */
 	uint32_t n_processes;
 };
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Docker, Podman, containerd and CRI-O number containers by 64 digits in base 16, and call the control group by these, with
- * themselves in front ("docker-0123...scope") or above ("/docker/0123.."). LXC and systemd-nspawn use names.
+ * Docker, Podman, containerd and CRI-O identify containers by 64 hexadecimal digits, and name the
+ * control group after these, with their own name before them ("docker-0123...scope") or above them
+ * ("/docker/0123.."). LXC and systemd-nspawn use names.
  */
 #include "collectd/container.h"
 
 #define ID_DIGITS 64
 #define HEX	  "0123456789abcdef"
-#define CONMON	  "-conmon" /* watches a container of the same number */
+#define CONMON	  "-conmon" /* monitors a container of the same number */
 
 static const struct {
 	const char *prefix, *runtime, *suffix;
@@ -30,7 +31,7 @@ static bool set(struct container *c, const char *id, size_t id_len, const char *
 	return true;
 }
 
-/* part: one name in a path, of len bytes. */
+/* part: one name in a path, with len bytes. */
 static bool is_numbered(struct container *c, const char *part, size_t len, bool in_docker)
 {
 	size_t i = 0;

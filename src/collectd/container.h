@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which container a control group is of, by what container managers call theirs. Pure. */
+/* Finds the container of a control group, by the naming of container managers. No side effects. */
 #ifndef COLLECTD_CONTAINER_H
 #define COLLECTD_CONTAINER_H
 
@@ -7,11 +7,11 @@
 
 struct container {
 	char id[128];	  /* number or name */
-	char runtime[32]; /* who made it, "" where the name does not tell */
-	size_t path_len;  /* of the path of its own control group, without those inside it */
+	char runtime[32]; /* its container manager; "" if the name does not show it */
+	size_t path_len;  /* length of its own control group's path, without groups inside */
 };
 
-/* The innermost container in the path of a control group. False: none. */
+/* Finds the innermost container in the path of a control group. Returns false if there is none. */
 bool container_of_path(struct container *ret, const char *path);
 
 #endif

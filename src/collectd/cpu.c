@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processors: kymo_cpu:topology for each and, last, :cpus, in a state dump; :online and :offline when one is switched on or
- * off, :added and :removed when one comes or goes.
+ * Processors: kymo_cpu:topology for each and, last, :cpus, in a state dump; :online and :offline
+ * when one is switched on or off, :added and :removed when one appears or disappears.
  */
 #include <kymo/tracepoint.h>
 #include <sys/utsname.h>
@@ -11,15 +11,15 @@
 
 #define VALUE_MAX 64
 
-/* What the first processor of /proc/cpuinfo is, and so the others. */
+/* Properties of the first processor in /proc/cpuinfo, which the others share. */
 struct machine {
 	struct utsname names;
 	char vendor[VALUE_MAX], family[VALUE_MAX], model[VALUE_MAX], model_name[VALUE_MAX];
 };
 
-static struct machine machine; /* of the thread that tells */
+static struct machine machine; /* of the thread that runs state dumps */
 
-/* "KEY<TAB>: VALUE"; empty where this kind of processor has no such line. */
+/* Reads "KEY<TAB>: VALUE"; empty if this kind of processor has no such line. */
 static void take_value(char buf[VALUE_MAX], const char *info, const char *key)
 {
 	const char *value = text_value(info, key);
@@ -31,7 +31,7 @@ static void take_value(char buf[VALUE_MAX], const char *info, const char *key)
 
 static void look_at_machine(void)
 {
-	char info[4096]; /* of which the first processor's part is the beginning */
+	char info[4096]; /* long enough for the first processor's part */
 
 	text_read(info, sizeof(info), "/proc/cpuinfo");
 	take_value(machine.vendor, info, "\nvendor_id");

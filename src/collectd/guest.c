@@ -17,7 +17,7 @@ pid_t guest_process_of(pid_t thread)
 	return tgid ? (pid_t)strtol(tgid, NULL, 10) : thread;
 }
 
-/* The value of "guest=VALUE,..", or of "VALUE,..". */
+/* Reads the value of "guest=VALUE,..", or of "VALUE,..". */
 static void take_name(struct guest *g, const char *value)
 {
 	const char *guest = strstr(value, "guest=");
@@ -26,7 +26,7 @@ static void take_name(struct guest *g, const char *value)
 	snprintf(g->name, sizeof(g->name), "%.*s", (int)strcspn(value, ","), value);
 }
 
-/* QEMU's -uuid and -name, Firecracker's --id: what is given behind them. */
+/* Reads the value after an option: QEMU's -uuid and -name, Firecracker's --id. */
 static void take_argument(struct guest *g, const char *option, const char *value)
 {
 	if (*option != '-')
@@ -57,7 +57,7 @@ void guest_identify(struct guest *g, pid_t pid)
 	}
 }
 
-/* "CPU 3/KVM" (QEMU), "fc_vcpu 3" (Firecracker), "vcpu3" (Cloud Hypervisor, crosvm). */
+/* Matches "CPU 3/KVM" (QEMU), "fc_vcpu 3" (Firecracker), "vcpu3" (Cloud Hypervisor, crosvm). */
 static bool is_vcpu(const char *comm)
 {
 	unsigned cpu;

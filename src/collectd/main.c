@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kymo-collectd: the state of the system as events. Started by the session daemon, and a traced program like any other:
- * what it watches it records (live events), and what there is already it tells sessions that start (state dumps).
+ * kymo-collectd: the state of the system as events. The session daemon starts it, and it is an
+ * ordinary application: it records changes (live events), and reports the existing state to
+ * sessions that start (state dumps).
  *
- * One thread sleeps until the kernel or the daemon has something to say; state dumps come in libkymo's thread, and ask one
- * provider after the other. A provider whose events nobody records does nothing.
+ * One thread sleeps until the kernel or the daemon sends something. State dumps run in libkymo's
+ * thread, which calls one provider after the other. A provider does nothing while no session
+ * records its events.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -30,7 +32,7 @@ static const char help[] =
 	"  -h, --help           show this help\n"
 	"  -V, --version        show the version\n";
 
-/* In the order in which state is told. */
+/* In the order in which a state dump reports them. */
 static const struct provider *providers[] = {
 	&cpu_provider,
 	&block_provider,

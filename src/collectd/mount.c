@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mounts of the collector's mount namespace: kymo_mount:mount and, last, :mounts, in a state dump; :added and :removed when
- * there are others.
+ * Mounts of the collector's mount namespace: kymo_mount:mount and, last, :mounts, in a state dump;
+ * :added and :removed when the mounts change.
  *
- * The kernel says only that the table has changed (poll of /proc/self/mountinfo), so what has changed is what is not as it
- * was: the table is kept, sorted, for the next comparison. But only while somebody records the changes: else it is dropped
- * when it is out of date, and whoever begins to record has it told, which also reads it. `lock` protects it: the main
- * thread compares, libkymo's tells.
+ * The kernel reports only that the table has changed (poll of /proc/self/mountinfo). So the
+ * collector keeps the table, sorted, and compares. It keeps the table only while a session records
+ * the changes; otherwise it drops a table that is out of date. A session that begins to record gets
+ * a state dump, which also reads the table. `lock` protects it: the main thread compares, libkymo's
+ * thread runs state dumps.
  */
 #include <fcntl.h>
 #include <kymo/tracepoint.h>
@@ -19,7 +20,7 @@
 #define PATH "/proc/self/mountinfo"
 
 struct table {
-	char *text;   /* NULL: not known. Lines end with NUL */
+	char *text;   /* NULL: not known. Lines end with NUL. */
 	char **lines; /* sorted; n of them */
 	size_t n;
 };
@@ -46,7 +47,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* False: it cannot be had now. */
+/* Reads the table. Returns false if that is not possible now. */
 static bool table_read(struct table *t)
 {
 	char *line, *rest;
@@ -66,7 +67,7 @@ static bool table_read(struct table *t)
 	return true;
 }
 
-/* Blanks and the like are written "\040". */
+/* Decodes blanks and similar characters, which are written as "\040". */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -81,7 +82,10 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* Takes the line apart: "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/sda1 rw". Missing parts are empty. */
+/*
+ * Splits the line: "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/sda1 rw". Missing parts
+ * are empty.
+ */
 static void split(struct mount *m, char *line)
 {
 	char **const first[] = {&m->id, &m->parent, &m->dev, &m->root, &m->point, &m->options};
@@ -148,7 +152,7 @@ static void tell_all(const struct table *t)
 	kymo_event(kymo_mount, mounts, kymo_u32(n, (uint32_t)t->n));
 }
 
-/* What is in one of two sorted tables only. */
+/* Records the lines that are in only one of two sorted tables. */
 static void tell_difference(const struct table *old, const struct table *new)
 {
 	size_t i = 0, k = 0;
@@ -167,7 +171,10 @@ static void tell_difference(const struct table *old, const struct table *new)
 	}
 }
 
-/* Always what is so now; what is known is left as it was, or the main thread would not see the difference. */
+/*
+ * Records the current mounts. Does not change the known table, or the main thread would not see the
+ * difference.
+ */
 static void tell(void)
 {
 	struct table now;
@@ -186,7 +193,10 @@ static void tell(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Without anything to compare with (a session got the rule later), all of it is told. */
+/*
+ * Compares. If there is no table to compare with (a session got the rule later), records all
+ * mounts.
+ */
 static void look(void)
 {
 	struct table now;

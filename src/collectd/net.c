@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Network interfaces of the collector's network namespace: kymo_net:interface, :address and, last, :interfaces, in a state
- * dump; :added, :removed and :changed when the kernel says so by uevents; :flags_changed, :address_added and
- * :address_removed when it says so by rtnetlink.
+ * Network interfaces of the collector's network namespace: kymo_net:interface, :address and, last,
+ * :interfaces, in a state dump; :added, :removed and :changed when the kernel reports them by
+ * uevents; :flags_changed, :address_added and :address_removed when it reports them by rtnetlink.
  *
- * rtnetlink tells what is so now, also when nothing is new (an address that is found to be unique, a lifetime), and of what
- * goes not the name: so the last that was heard of each interface and address is kept (`known`), and what is recorded is
- * where that is not so any more. When messages were lost, what is known is wrong: it is asked for anew, on another socket,
- * and told as in a state dump, behind kymo_net:lost. The main thread alone has to do with all that.
+ * rtnetlink reports the current state, even if nothing is new (an address was found to be unique, a
+ * lifetime), and it does not name interfaces that were removed. So the collector keeps the last
+ * state of each interface and address (`known`), and records differences. If messages were lost,
+ * the kept state is wrong: then the collector requests it again, on another socket, and records it
+ * as in a state dump, after kymo_net:lost. Only the main thread does this.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -21,7 +22,7 @@
 #include "svc/log.h"
 
 #define MAC_MAX	     (3 * sizeof(((struct sockaddr_ll *)0)->sll_addr))
-#define BUFFER_BYTES (4 << 20) /* for some two thousand messages */
+#define BUFFER_BYTES (4 << 20) /* for about two thousand messages */
 
 /* An interface, or one of its addresses. */
 struct thing {
@@ -32,15 +33,15 @@ struct thing {
 		uint8_t address[16];
 	} key;
 	uint32_t flags;	     /* of an interface */
-	char name[IFNAMSIZ]; /* likewise */
+	char name[IFNAMSIZ]; /* of an interface */
 };
 
-static void *known; /* tree of things, by their keys */
+static void *known; /* tree of interfaces and addresses, by their keys */
 static struct ky_watch watch;
-static int fd = -1; /* -1: nothing is heard */
+static int fd = -1; /* -1: not listening */
 
 /* clang-format off */
-/* Not more than the uevent itself says: what /sys says may be of another network namespace. */
+/* Only the data of the uevent itself: /sys may belong to another network namespace. */
 KYMO_EVENT_CLASS(kymo_net, of_device, KYMO_ARGS(struct udev_device *d),
 	kymo_u32(ifindex, (uint32_t)uevent_number(d, "IFINDEX")), kymo_string(name, uevent_text(d, "INTERFACE")))
 KYMO_EVENT_INSTANCE(kymo_net, of_device, added, KYMO_DEBUG_LINE)
@@ -53,7 +54,7 @@ KYMO_EVENT_INSTANCE(kymo_net, of_address, address_added, KYMO_DEBUG_LINE)
 KYMO_EVENT_INSTANCE(kymo_net, of_address, address_removed, KYMO_DEBUG_LINE)
 /* clang-format on */
 
-/* "02:00:5e:..", "" for an interface without. */
+/* Formats "02:00:5e:..", or "" for an interface without an address. */
 static const char *mac_text(char buf[MAC_MAX + 1], const struct sockaddr_ll *ll)
 {
 	*buf = '\0';
@@ -75,7 +76,7 @@ static void tell_interface(const struct ifaddrs *a)
 		kymo_x32(flags, a->ifa_flags));
 }
 
-/* Without the zone of a link-local one: that is `ifindex`. */
+/* Without the zone of a link-local address, which is `ifindex`. */
 static void tell_address(const struct ifaddrs *a, const void *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -84,7 +85,7 @@ static void tell_address(const struct ifaddrs *a, const void *address)
 		inet_ntop(a->ifa_addr->sa_family, address, text, sizeof(text)));
 }
 
-/* Each interface is listed once by itself (AF_PACKET), and with each address. */
+/* The list has each interface once by itself (AF_PACKET), and once with each address. */
 static uint32_t tell_list(const struct ifaddrs *a)
 {
 	uint32_t n = 0;
@@ -134,7 +135,7 @@ static int compare(const void *a, const void *b)
 	return memcmp(a, b, sizeof(((struct thing *)0)->key));
 }
 
-/* What is known of the interface or address; NULL: nothing. */
+/* Returns the known state of the interface or address; NULL if there is none. */
 static struct thing *find(const struct thing *t)
 {
 	struct thing **node = tfind(t, &known, compare);
@@ -142,7 +143,7 @@ static struct thing *find(const struct thing *t)
 	return node ? *node : NULL;
 }
 
-/* The same; it is made known when it is not yet. NULL: no memory. */
+/* Returns the same, and adds it if it is not known. Returns NULL if allocation fails. */
 static struct thing *learn(const struct thing *t)
 {
 	struct thing *mine = find(t);
@@ -172,7 +173,7 @@ static const void *attribute(struct rtattr *a, int len, unsigned short type, siz
 	return NULL;
 }
 
-/* A new interface had no flags before. Bridges speak of their ports in messages of a family of their own. */
+/* A new interface had no flags before. Bridges report their ports in messages of another family. */
 static void take_link(struct nlmsghdr *h, bool tell_it)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(h);
@@ -237,7 +238,10 @@ static void take_address(struct nlmsghdr *h, bool tell_it)
 		forget(find(&t));
 }
 
-/* Takes what comes next. 0; 1: it ends an answer; -errno, -ENOBUFS: some of it was lost. */
+/*
+ * Receives messages. Returns 0; 1 at the end of an answer; -errno, with -ENOBUFS if messages were
+ * lost.
+ */
 static int receive(bool tell_it, int flags)
 {
 	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -261,7 +265,7 @@ static int receive(bool tell_it, int flags)
 	return 0;
 }
 
-/* Learns what there is now: asks, and takes what comes until that is answered. */
+/* Reads the current state: requests it, and receives messages until the request is answered. */
 static int ask(uint16_t what)
 {
 	struct {
@@ -288,7 +292,7 @@ static void close_all(void)
 
 static void readable(struct ky_watch *w, uint32_t events);
 
-/* Listens first, asks then: nothing is missed in between. */
+/* Listens before it requests the state, so that no change is missed in between. */
 static int open_all(struct ky_loop *loop)
 {
 	struct sockaddr_nl groups = {.nl_family = AF_NETLINK,

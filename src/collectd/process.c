@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes and their threads: kymo_process:process, :thread and, last, :processes, in a state dump. All that /proc
- * tells everybody; a process that goes while it is looked at is left out.
+ * Processes and their threads: kymo_process:process, :thread and, last, :processes, in a state
+ * dump. It has all data that every user can read in /proc. A process that exits while it is being
+ * read is left out.
  */
 #include "collectd/process.h"
 
@@ -12,15 +13,15 @@
 #include "collectd/provider.h"
 #include "collectd/text.h"
 
-#define NAME_MAX_BYTES 72	  /* kernel threads have long ones */
-#define STATUS_MAX     (64 << 10) /* some thousand groups */
+#define NAME_MAX_BYTES 72	  /* kernel threads have long names */
+#define STATUS_MAX     (64 << 10) /* for some thousand groups */
 
 struct process {
 	pid_t pid, ppid;
-	pid_t vpid; /* in its own namespace of process numbers */
+	pid_t vpid; /* in its own PID namespace */
 	uint32_t uid;
 	uint64_t start_ticks; /* since the system started */
-	uint64_t pid_ns;      /* inode of that namespace, 0: not for us to see */
+	uint64_t pid_ns;      /* inode of that namespace, 0: not visible to this user */
 	char name[NAME_MAX_BYTES];
 	char cgroup[CGROUP_MAX];
 };
@@ -29,7 +30,7 @@ struct count {
 	uint32_t n, n_threads;
 };
 
-/* "0::/user.slice" or, in version 1, lines as "8:pids,cpu:/docker/1234". */
+/* Reads "0::/user.slice" or, in version 1, lines as "8:pids,cpu:/docker/1234". */
 void process_cgroup(pid_t pid, char path[CGROUP_MAX])
 {
 	char text[8 * CGROUP_MAX], *line, *rest, *p;
@@ -44,7 +45,7 @@ void process_cgroup(pid_t pid, char path[CGROUP_MAX])
 	}
 }
 
-/* "17 (a name) S 1 ..": a name may hold anything, also parentheses. */
+/* Parses "17 (a name) S 1 ..": a name may contain any character, also parentheses. */
 static bool take_stat(struct process *p, const char *stat)
 {
 	const char *name = strchr(stat, '('), *end = strrchr(stat, ')');
@@ -61,7 +62,9 @@ static bool take_stat(struct process *p, const char *stat)
 	return true;
 }
 
-/* The last of "NSpid: 4711 12 1"; a kernel without such namespaces does not say. */
+/*
+ * Returns the last number of "NSpid: 4711 12 1"; a kernel without PID namespaces has no such line.
+ */
 static pid_t innermost(const char *status, pid_t otherwise)
 {
 	const char *value = text_value(status, "\nNSpid:");
@@ -93,7 +96,7 @@ static bool look(struct process *p, pid_t pid)
 	return true;
 }
 
-/* The thread's number in the process's namespace is asked for only where it may be another. */
+/* Reads the thread's number in the process's namespace only if it may differ. */
 static pid_t vtid_of(const struct process *p, pid_t tid)
 {
 	char text[STATUS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc tells of a process's place among the control groups. */
+/* Data in /proc about a process's control group. */
 #ifndef COLLECTD_PROCESS_H
 #define COLLECTD_PROCESS_H
 
@@ -8,8 +8,8 @@
 #define CGROUP_MAX 1024
 
 /*
- * Its control group: the path in the hierarchy where it is deepest (there is but one hierarchy in version 2). "": it is in
- * none, or has gone.
+ * Reads its control group: the path in the hierarchy where it is deepest (version 2 has only one
+ * hierarchy). "": it is in none, or has exited.
  */
 void process_cgroup(pid_t pid, char path[CGROUP_MAX]);
 

@@ -10,7 +10,7 @@
 #define ALL_STEP   (64u << 10)
 #define ALL_MAX	   (64u << 20)
 
-/* Up to size bytes, as many reads as it takes. */
+/* Reads up to size bytes, with as many reads as necessary. */
 static ssize_t read_some(int fd, char *buf, size_t size)
 {
 	size_t len = 0;

@@ -3,12 +3,12 @@
 
 #include "svc/log.h"
 
-#define BUFFER_BYTES (16 << 20) /* for some ten thousand uevents */
+#define BUFFER_BYTES (16 << 20) /* for about ten thousand uevents */
 
 static const struct provider *const *providers;
 static size_t n_providers;
 static struct udev *udev;
-static struct udev_monitor *monitor; /* NULL: uevents are not to be had */
+static struct udev_monitor *monitor; /* NULL: uevents are not available */
 static struct ky_watch watch;
 
 bool uevents_heard(void)
@@ -43,7 +43,7 @@ static void monitor_readable(struct ky_watch *w, uint32_t events)
 			providers[i]->missed();
 }
 
-/* All that is wanted: the kernel passes over the rest. */
+/* Selects all requested subsystems: the kernel skips the others. */
 static int filter(void)
 {
 	int ret = 0;
@@ -55,7 +55,10 @@ static int filter(void)
 	return ret;
 }
 
-/* udevd tells what it is through with; where none runs, the kernel itself. */
+/*
+ * Opens the monitor. udevd reports uevents after handling them; if udevd does not run, the kernel
+ * reports them.
+ */
 static int open_monitor(struct ky_loop *loop)
 {
 	const char *source = access("/run/udev/control", F_OK) ? "kernel" : "udev";
@@ -142,7 +145,7 @@ uint32_t devices_each(const char *subsystem, void (*fn)(struct udev_device *d))
 	for (; e; e = udev_list_entry_get_next(e)) {
 		d = udev_device_new_from_syspath(own, udev_list_entry_get_name(e));
 		if (!d)
-			continue; /* it has gone */
+			continue; /* it was removed */
 		fn(d);
 		n++;
 		udev_device_unref(d);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual machines of KVM: kymo_vm:created and :destroyed when the kernel says so (uevents of /dev/kvm), kymo_vm:guest for
- * those that run, in a state dump.
+ * Virtual machines of KVM: kymo_vm:created and :destroyed when the kernel reports them (uevents of
+ * /dev/kvm), kymo_vm:guest for running ones, in a state dump.
  *
- * The kernel tells that a machine was made or has gone, with the number of the thread that made it; everything else is
- * in /proc while the process lives. So what a process says of itself is kept until its machines have gone; and which
- * processes have any is known from what they were when this began, and from every uevent since. Where uevents are missing
- * or were lost, /proc is looked through again.
+ * The kernel reports that a machine was created or destroyed, with the number of the thread that
+ * created it. All other data is in /proc while the process lives. So the collector keeps a
+ * process's data until its machines are destroyed. It knows the processes with machines from a scan
+ * at its start, and from every uevent since. If uevents are missing or were lost, it scans /proc
+ * again.
  *
- * Two threads: the main one takes uevents, libkymo's tells sessions. `lock` protects the list of processes.
+ * Two threads: the main one receives uevents, libkymo's thread runs state dumps. `lock` protects
+ * the list of processes.
  */
 #include <kymo/tracepoint.h>
 #include <pthread.h>
@@ -21,8 +23,8 @@
 /* A process with machines. */
 struct host {
 	struct ky_list node;
-	pid_t pid, thread; /* thread: that the kernel names in uevents */
-	uint32_t n;	   /* machines that this thread has made and that have not gone */
+	pid_t pid, thread; /* thread: named by the kernel in uevents */
+	uint32_t n;	   /* existing machines that this thread created */
 	char process[sizeof(((struct guest *)0)->process)];
 	char uuid[sizeof(((struct guest *)0)->uuid)];
 	char name[sizeof(((struct guest *)0)->name)];
@@ -31,9 +33,10 @@ struct host {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ky_list hosts = {&hosts, &hosts};
 static struct host *
-	idle; /* whose last machine has gone: it may make another, and be gone before we can look */
+	/* its last machine was destroyed; it may create another, and exit before /proc is read */
+	idle;
 static bool stale;	  /* `hosts` may lack some */
-static unsigned n_hidden; /* processes that could not be looked into */
+static unsigned n_hidden; /* processes that could not be examined */
 
 static struct host *find(pid_t pid, pid_t thread)
 {
@@ -63,7 +66,7 @@ static void forget(struct host *h)
 	free(h);
 }
 
-/* Its last machine has gone. One such is remembered. */
+/* Removes a process whose last machine was destroyed. The last such process is kept in `idle`. */
 static void retire(struct host *h)
 {
 	if (idle && idle != h)
@@ -72,7 +75,7 @@ static void retire(struct host *h)
 	h->n = 0;
 }
 
-/* What can be said of the thread's process, which may have gone. */
+/* Collects what is known about the thread's process, which may have exited. */
 static void identify(struct guest *g, pid_t thread)
 {
 	const struct host *h = find_thread(thread);
@@ -86,7 +89,7 @@ static void identify(struct guest *g, pid_t thread)
 	memcpy(g->name, h->name, sizeof(g->name));
 }
 
-/* NULL without memory. */
+/* Adds a process to the list. Returns NULL if allocation fails. */
 static struct host *keep(const struct guest *g, pid_t thread)
 {
 	struct host *h = find(g->pid, thread);
@@ -121,7 +124,7 @@ static void found(pid_t pid)
 		h->n = g.n_vms;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void scan(void)
 {
 	n_hidden = guests_scan(found);
@@ -130,7 +133,7 @@ static void scan(void)
 
 /* --- state dump --- */
 
-/* True when it has machines still. */
+/* Returns true if it still has machines. */
 static bool tell_guest(const struct host *h)
 {
 	struct guest g;
@@ -162,7 +165,7 @@ static void tell(void)
 		scan();
 	ky_list_foreach_safe (h, tmp, &hosts, node) {
 		if (find(h->pid, 0) != h)
-			continue; /* of another thread of the same process */
+			continue; /* entry of another thread of the same process */
 		if (tell_guest(h))
 			n++;
 		else
@@ -194,7 +197,9 @@ static void destroyed(struct udev_device *d, pid_t thread)
 {
 	struct host *h = find_thread(thread);
 
-	/* One that was there before us: the thread is not known, but the process. */
+	/*
+	 * A machine from before the collector's start: the thread is not known, but the process is.
+	 */
 	if (!h)
 		h = find(guest_process_of(thread), 0);
 	kymo_event(kymo_vm, destroyed, kymo_i32(pid, h ? h->pid : thread),
