@@ -61,7 +61,9 @@ def run(k, case, flags):
     tools = compat.Tools(compiler, compiler, [], [*LINK.get(flags[0] if flags else None, flags), "-llttng-ust"], "lttng-gen-tp", os.environ, out)
     command, preload = case.build(tools, case)
     preloads = os.pathsep.join(filter(None, [k.env.get("LD_PRELOAD"), str(preload) if preload else None]))
-    text = record(k, ["-e", case.rule, *(["-f", case.filter] if case.filter else [])], command, env={"LD_PRELOAD": preloads} if preloads else {})
+    # The program alone gets the library: the command line may be built with a sanitizer.
+    wrap = ["env", f"LD_PRELOAD={preloads}"] if preloads else []
+    text = record(k, ["-e", case.rule, *(["-f", case.filter] if case.filter else [])], [*wrap, *command])
     wanted = (compat.HERE / "expected" / f"{case.name}.txt").read_text()
     if case.name == "messages":
         wanted = wanted.replace("lttng_ust_tracelog:TRACE_", "lttng_ust_tracelog:LTTNG_UST_TRACEPOINT_LOGLEVEL_")
