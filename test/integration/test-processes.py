@@ -129,7 +129,7 @@ def test_mount_namespace(k):
     run_family(k, "setns")
 
 
-@without_sanitizers  # they look for leaks in /proc
+@without_sanitizers  # sanitizers look for leaks in /proc
 def test_chroot(k):
     """
     Recording continues in a root directory without the run directory. A child finds no daemon

@@ -53,7 +53,7 @@ def test_no_descriptors(k):
     check(sum(kymotest.integers(e)["process"] == 99 for e in events) == N, "the program without a limit was not recorded")
 
 
-@without_sanitizers  # they look for leaks in /proc
+@without_sanitizers  # sanitizers look for leaks in /proc
 def test_descriptors_run_out(k):
     """A program that cannot open any more files continues to record."""
     k.start_daemon()
@@ -254,7 +254,7 @@ def test_daemons_with_little_memory(k):
         k.stop_daemon()
 
 
-@without_sanitizers  # their library must be loaded first
+@without_sanitizers  # the sanitizer library must be loaded first
 def test_wall_clock_jumps(k):
     """
     The wall clock jumps days ahead, a year back, and back to the right time, for daemons, programs

@@ -94,7 +94,7 @@ def of_process(k, env=None):
 
 
 def test_buffers_of_processes(k):
-    """What the program does to its own buffers does not affect others."""
+    """The program's writes to its own buffers do not affect others."""
     of_process(k)
 
 

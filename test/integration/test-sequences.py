@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sessions, rules and programs in any order: what is emitted while a session records it is in its trace, and nothing else."""
+"""
+Sessions, rules and programs in any order: the trace of a session has the events that are emitted
+while it records, and no others.
+"""
 
 import os
 import signal
@@ -13,12 +16,14 @@ N = 500
 
 
 def registered(k, n=1):
-    """True when n programs have registered."""
+    """Returns true when n programs have registered."""
     return len(k.request(command="list-events").get("applications", [])) >= n
 
 
 def waiting_app(k, *args, daemon=True):
-    """A program that has started, and registered when there is a daemon, and waits."""
+    """
+    Starts a program that waits; if there is a daemon, returns when the program has registered.
+    """
     app = k.spawn("emit", "-w", "-n", N, *args)
     k.expect(app, "ready")
     if daemon:
@@ -27,7 +32,7 @@ def waiting_app(k, *args, daemon=True):
 
 
 def emit_now(k, app):
-    """Lets it emit; returns when it has."""
+    """Makes the program emit; returns when it has done so."""
     k.let_go(app)
     count = int(app.stdout.readline().split()[1])
     app.stdout.readline()
@@ -110,7 +115,7 @@ def test_stop_and_start_again(k):
 
 
 def test_stop_while_emitting(k):
-    """After stop has returned the trace does not grow, and what is in it has no hole."""
+    """After stop has returned, the trace does not grow, and its events have no gap."""
     k.start_daemon()
     trace = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=64"))
     app = k.spawn("emit", "-w", "-t", 2, "-n", 100000)
@@ -182,7 +187,7 @@ def test_destroy_while_emitting(k):
 
 
 def test_killed_program(k):
-    """What a program had emitted when it was killed is in the trace."""
+    """The events that a program had emitted before it was killed are in the trace."""
     k.start_daemon()
     trace = k.record("emit:*")
     app = waiting_app(k)
@@ -195,7 +200,7 @@ def test_killed_program(k):
 
 
 def test_stopped_program(k):
-    """A program that is stopped keeps nobody waiting."""
+    """A stopped program does not delay any command."""
     k.start_daemon()
     trace = k.record("emit:*")
     app = waiting_app(k)

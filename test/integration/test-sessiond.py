@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The session daemon by its protocols alone: programs that are played here, byte for byte, and control requests as JSON.
+The session daemon through its protocols only: with simulated applications, byte for byte, and
+control requests as JSON.
 """
 
 import fcntl
@@ -122,7 +123,7 @@ def test_wake_and_stale_sockets(k):
     os.close(wake)
 
 
-# ---- programs
+# ---- applications
 
 
 def test_no_session(k):
@@ -171,7 +172,7 @@ def test_conflict_is_told(k):
 
 
 def status_of(k, *programs):
-    """Status, while programs answer its question for all their events."""
+    """Requests the status, while applications reply to the daemon's query for all their events."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(kymotest.TIMEOUT)
         s.connect(str(k.rundir / "control.sock"))
@@ -194,7 +195,7 @@ def test_rules_later(k):
         s.sendall(b'{"command": "enable-event", "patterns": ["shop:*"], "exclude": ["*:empty"]}\n')
         number, n = program.expect_query()
         equal(n, 2, "rules")
-        program.answer(number)  # says more than was asked for
+        program.answer(number)  # sends more than was requested
         program.expect(RING_SET)
         equal(program.expect_map(), (number, {0: 0}), "what the rules want")
         program.acknowledge(START)
@@ -210,7 +211,7 @@ def test_rules_later(k):
 
 
 def serve_one(program):
-    """Answers the queries with nothing, up to DONE."""
+    """Replies to the queries with no events, until DONE."""
     while True:
         kind, payload = program.receive()
         if kind == DONE:
@@ -265,7 +266,7 @@ def test_recording(k):
     for i in range(100):
         program.record(number, 0, struct.pack("<Q", i))
     program.record(number, 1, b"")
-    program.close()  # the program dies; its events stay
+    program.close()  # the application exits; its events stay
     session = ask(k, "stop")["sessions"][0]
     equal((session["recorded"], session["discarded"], session["state"]), (101, 0, "stopped"), "counts")
     events, _ = kymotest.read_trace(out)
@@ -297,7 +298,7 @@ def test_dead_consumer_is_replaced(k):
 
 
 def test_consumer_that_cannot_be_replaced(k):
-    """Destroying ends even then, and says what is lost."""
+    """destroy ends even then, and reports the loss."""
     libexec = k.top / "libexec"
     libexec.mkdir()
     program = libexec / "kymo-consumerd"
@@ -313,7 +314,7 @@ def test_consumer_that_cannot_be_replaced(k):
 
 
 def slowest_answer(k):
-    """How long the slowest command takes while programs are silent."""
+    """Returns the time of the slowest command while applications do not reply."""
     ask(k, "create", session="s", output="")
     ask(k, "enable-event", patterns=["*"])
     silent = [Program(k, ORDER) for _ in range(20)]
@@ -439,7 +440,7 @@ def test_refusals(k):
 
 
 def test_refused_commands_change_nothing(k):
-    """Of several things that one command asks for, all are done, or none."""
+    """If one command requests several changes, either all are made, or none."""
     start_daemon(k)
     ask(k, "create", session="s", output="")
     ask(k, "enable-channel", channel="b")
@@ -517,7 +518,7 @@ def test_status_explains(k):
 
 
 def as_user(k, uid, gid, request):
-    """A request of another user, and the reply."""
+    """Sends a request as another user; returns the reply."""
     code = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b'\\n'); "
         "print(s.makefile().readline())")
     return subprocess.run(["python3", "-c", code, str(k.rundir / "control.sock"), json.dumps(request)], user=uid, group=gid,
@@ -553,7 +554,7 @@ def test_users_are_kept_apart(k):
     program = Program(k, ORDER)
     check(program.serve(), "a member of the group records programs of all users")
     program.close()
-    ask(k, "destroy", session="s")  # root may
+    ask(k, "destroy", session="s")  # root has permission
 
 
 def test_crowds_and_slow_clients(k):
@@ -564,7 +565,7 @@ def test_crowds_and_slow_clients(k):
         s.connect(str(k.rundir / "control.sock"))
         s.sendall(b'{"comm')
         idle.append(s)
-    ask(k, "create", session="s", output="")  # others are served
+    ask(k, "create", session="s", output="")  # the daemon serves others
     greedy = socket.socket(socket.AF_UNIX)
     greedy.setblocking(False)
     greedy.connect(str(k.rundir / "control.sock"))

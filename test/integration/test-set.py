@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Options of channels: shown, changed while they record, and refused whole where that is not possible."""
+"""
+Options of channels: displayed, changed while they record, and refused as a whole if the change is
+impossible.
+"""
 
 import kymotest
 from emitcheck import emitted
@@ -22,12 +25,15 @@ def emit(k, n, **options):
 
 
 def settle(k, *options):
-    """A program that has its buffers, which hold all that it emits, of a session that writes and looks as the options say."""
+    """
+    Starts a program that has its buffers, which hold all its events. The session's timers for
+    writing and reading are those of the options.
+    """
     k.start_daemon()
     out = k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=8", *options))
     app = k.spawn("emit", "-w", "-n", 1000, wrap=ONE_CPU)
     k.expect(app, "ready")
-    for _ in range(2):  # the consumer has begun
+    for _ in range(2):  # the consumer has started
         recorded(k)
     return out, app
 
@@ -40,7 +46,10 @@ def finish(k, out, app, n=1000):
 
 
 def test_switch_timer(k):
-    """Without it, partly filled sub-buffers wait for the stop; with it, they are written; also of a session that records."""
+    """
+    Without it, partly filled sub-buffers wait for the stop; with it, they are written. Also for a
+    session that records.
+    """
     out, app = settle(k, "--switch-timer=0")
     k.let_go(app)
     k.read_until(app, "done")
@@ -53,7 +62,9 @@ def test_switch_timer(k):
 
 
 def test_read_timer(k):
-    """A consumer that does not look does not write, and one that is told to look does."""
+    """
+    A consumer that does not read the buffers does not write; one that is ordered to read them does.
+    """
     out, app = settle(k, "--switch-timer=0", "--read-timer=3600s")
     k.let_go(app)
     k.read_until(app, "done")
@@ -66,7 +77,7 @@ def test_read_timer(k):
 
 
 def test_timers_of_a_new_consumer(k):
-    """Whoever takes the place of a consumer that died is told, too."""
+    """A consumer that replaces a killed one gets the timers, too."""
     out, app = settle(k, "--switch-timer=0", "--read-timer=3600s")
     k.let_go(app)
     k.read_until(app, "done")
@@ -77,7 +88,10 @@ def test_timers_of_a_new_consumer(k):
 
 
 def test_sizes(k):
-    """For buffers that are made from then on: those of programs without restartable sequences are others."""
+    """
+    The new size is for buffers that are created later: programs without restartable sequences use
+    other buffers.
+    """
     k.start_daemon()
     out = k.record("emit:*", channel=("--subbuf-size=64K", "--num-subbuf=4"))
     total = emit(k, 100)
@@ -85,13 +99,14 @@ def test_sizes(k):
     check(any("keep the subbuf-size" in n for n in reply["notes"]) and any("became 8" in n for n in reply["notes"]), reply["notes"])
     total += emit(k, 100) + emit(k, 100, env=WITHOUT_RSEQ)
     sizes = sorted(s["size"] for s in channel(k)["ring_sets"])
-    check(sizes in ([8 * 8192, 4 * 65536], [8 * 8192] * 2), f"sizes of buffers: {sizes}")  # the latter where there are none of CPUs
+    # the latter if there are no buffers for CPUs
+    check(sizes in ([8 * 8192, 4 * 65536], [8 * 8192] * 2), f"sizes of buffers: {sizes}")
     k.kymo("destroy")
     check_counts(k, out, total)
 
 
 def test_sizes_for_processes(k):
-    """The next program has its own buffers, of the size that was set; said so."""
+    """The next program has its own buffers, with the new size; the output says so."""
     k.start_daemon()
     out = k.record("emit:*", channel=("--buffers=process", "--subbuf-size=64K", "--num-subbuf=4"))
     app = k.spawn("emit", "-w", "-n", 100)
@@ -106,7 +121,7 @@ def test_sizes_for_processes(k):
 
 
 def test_mode(k):
-    """As long as there are no buffers."""
+    """Possible as long as there are no buffers."""
     k.start_daemon()
     out = k.record("emit:*", start=False)
     k.kymo("set", "mode=overwrite")
@@ -121,7 +136,10 @@ def test_mode(k):
 
 
 def test_all_or_nothing(k):
-    """Without a channel's name it is about all, and what one of them refuses is not done to any."""
+    """
+    Without a channel's name, the command changes all channels; if one of them refuses, none is
+    changed.
+    """
     k.start_daemon()
     k.kymo("create", "s", "--no-output")
     check("enable-channel" in k.kymo("set", status=1).stderr, "a session without channels")

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Flight recorder and snapshots: what is in the buffers is in the snapshot, what is not is counted, and nobody else notices."""
+"""
+Flight recorder and snapshots: events in the buffers are in the snapshot, others are counted, and
+nothing else is affected.
+"""
 
 import contextlib
 import os
@@ -18,7 +21,7 @@ WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 def fly(k, channel=SMALL, rules="emit:*"):
-    """A session that keeps events for snapshots only, started."""
+    """Starts a session that keeps events for snapshots only."""
     out = k.traces / "s"
     k.kymo("create", "s", "--snapshot", "-o", out)
     k.kymo("enable-channel", "channel0", *channel)
@@ -32,7 +35,7 @@ def take(k, *args):
 
 
 def snapshot(k, *args):
-    """Takes one; returns its counts and its events, which agree with all readers."""
+    """Takes a snapshot; returns its counts and its events, on which all readers agree."""
     counts = take(k, *args)
     return counts, check_snapshot(k, counts)
 
@@ -71,7 +74,7 @@ def run_flight(k, *args, env=None, wrap=()):
 
 
 def test_last_events(k):
-    """From one CPU: the last events without a gap, in at least all sub-buffers but one."""
+    """From one CPU: the last events without a gap, from at least all sub-buffers but one."""
     events, total = run_flight(k, "-n", 50000, wrap=kymotest.ONE_CPU)
     seqs = [integers(e)["seq"] for e in events]
     equal(seqs, list(range(total - len(seqs), total)), "numbers of the events")
@@ -93,7 +96,7 @@ def test_threads_and_signals_per_thread(k):
 
 
 def test_killed_program(k):
-    """Killed at any moment: what it had recorded is there for the snapshot."""
+    """A program is killed at any moment: its recorded events are in the snapshot."""
     k.start_daemon()
     fly(k)
     app = k.spawn("emit", "-t", 2, "-n", 1 << 40)
@@ -106,7 +109,7 @@ def test_killed_program(k):
 
 
 def test_while_recording(k):
-    """Snapshots of a session whose trace is written all the while, and is exact."""
+    """Snapshots of a session whose trace is written all the time, and is exact."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     taken, total, process = [], 0, 0
@@ -130,7 +133,7 @@ def test_while_recording(k):
 
 
 def test_discarding(k):
-    """Full buffers: a snapshot has what they hold, and tells what was discarded."""
+    """Full buffers: a snapshot has their contents, and counts the discarded events."""
     k.start_daemon()
     consumer = None
     trace = k.record("emit:*", channel=SMALL)
@@ -148,7 +151,7 @@ def test_discarding(k):
 
 
 def test_overwrite_channel_beside(k):
-    """One channel is in the trace, the other only in snapshots."""
+    """The events of one channel are in the trace, those of the other only in snapshots."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY, start=False)
     done = k.kymo("enable-channel", "flight", "--overwrite", *SMALL)
@@ -193,7 +196,7 @@ def test_max_size(k):
 
 
 class Held:
-    """The consumers that start from now on stop before they do anything."""
+    """Makes consumers that start from now on stop before they do anything."""
 
     def __init__(self, k):
         self.k = k
@@ -206,7 +209,7 @@ class Held:
         k.start_daemon(env={"KYMO_LIBEXECDIR": str(self.libexec)})
 
     def begin(self, *args):
-        """Begins a snapshot, which is held: its client and its consumer."""
+        """Begins a snapshot, which stops at once; returns its client and its consumer."""
         (self.k.top / "hold").touch()
         client = subprocess.Popen([CLI, "snapshot", "record", *args], env=self.k.env, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
@@ -220,7 +223,7 @@ class Held:
 
 
 def test_consumer_killed(k):
-    """The snapshot fails, and says so; the session goes on as if nothing had been."""
+    """The snapshot fails with a message; the session continues unchanged."""
     held = Held(k)
     trace = k.record("emit:*", channel=ROOMY)
     first = sum(emitted(k.app("emit", "-n", 1000)))
@@ -237,7 +240,10 @@ def test_consumer_killed(k):
 
 
 def test_hanging(k):
-    """A snapshot that hangs holds nothing up: not its session's end, nor, once there are as many as may be, an answer."""
+    """
+    A snapshot that hangs delays neither the end of its session nor, when the maximum of snapshots
+    is reached, a reply.
+    """
     held = Held(k)
     k.record("emit:*")
     hanging = [held.begin(f"n{i}") for i in range(4)]
@@ -250,7 +256,7 @@ def test_hanging(k):
 
 
 def test_client_gone(k):
-    """Whoever asked for it does not wait any more: it is written all the same."""
+    """The client disconnects: the snapshot is written all the same."""
     held = Held(k)
     out = fly(k)
     k.app("emit", "-n", 10)
@@ -304,7 +310,7 @@ def test_refused(k):
 
 
 def test_disk_full(k):
-    """What could not be written is told; the session, which writes elsewhere, is exact."""
+    """The loss is reported. The session, which writes to another disk, is exact."""
     disk = k.start_daemon_with_disk("256k")
     trace = k.record("emit:*", channel=ROOMY)
     total = sum(emitted(k.app("emit", "-n", 50000)))
@@ -333,7 +339,7 @@ def test_record(k):
 
 
 def test_destroyed_with_events(k):
-    """Without a snapshot nothing is written, and nothing is left."""
+    """Without a snapshot nothing is written, and no file is left."""
     k.start_daemon()
     out = fly(k)
     k.app("emit", "-n", 1000)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Spans, counters, flows: the events that programs make, and what kymo stat makes of them."""
+"""
+Spans, counters, flows: the events that programs emit, and the tables that kymo stat makes of them.
+"""
 
 import collections
 
@@ -17,7 +19,7 @@ def run(k, *args, emitted, **options):
 
 
 def spans(k, trace):
-    """By name and kind: how many ended, did not, never began."""
+    """Returns by name and kind: how many spans ended, did not end, never began."""
     stat = k.kymo_json("stat", trace)
     return {(s["name"], s["async"]): (s["count"], s["unfinished"], s["unbegun"]) for s in stat["spans"]}
 
@@ -45,7 +47,7 @@ def test_forms(k):
 
 
 def test_durations(k):
-    """What stat says is what the times in the trace say."""
+    """The durations in stat agree with the times in the trace."""
     trace, events = run(k, "threads", 4, "forms", emitted=4 * 400 + 22)
     began, took = collections.defaultdict(list), collections.defaultdict(list)
     for e in events:
@@ -75,7 +77,7 @@ def clock_frequency(trace):
 
 
 def test_threads(k):
-    """Each has its own number, the kernel's."""
+    """Each thread has its own number, the kernel's."""
     _, events = run(k, "threads", 8, emitted=8 * 400)
     numbers = collections.Counter()
     for e in events:
@@ -86,7 +88,10 @@ def test_threads(k):
 
 
 def test_fork(k):
-    """The child is another thread than the one that forked; a number of its own ends what the parent began."""
+    """
+    The child's thread differs from the thread that forked. A span with an explicit number that
+    began in the parent can end in the child.
+    """
     trace, events = run(k, "fork", emitted=6)
     for e in events:
         f = fields(e)
@@ -116,7 +121,9 @@ def test_unfinished(k):
 
 
 def test_sessions(k):
-    """Rules take names of ends and beginnings; one that starts later has the later ones."""
+    """
+    Rules match the names of ends and beginnings; a session that starts later has the later events.
+    """
     k.start_daemon()
     begins = k.record("shop:work_begin", session="begins")
     app = k.spawn("spans", "forms", "wait", "forms", "wait")
@@ -133,7 +140,7 @@ def test_sessions(k):
 
 
 def test_filters_and_contexts(k):
-    """The number can be asked for; contexts and it agree."""
+    """Filters and contexts can use the thread number, and agree with it."""
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     k.kymo("enable-event", "-s", "s", "shop:request_*", "-f", "async_id == 12")

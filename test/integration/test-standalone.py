@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""KYMO_STANDALONE=DIR: programs are traced where no daemon runs, by a companion that outlives them and leaves nothing behind."""
+"""
+KYMO_STANDALONE=DIR: without a daemon, a companion traces programs. It outlives them and leaves
+nothing behind.
+"""
 
 import contextlib
 import fcntl
@@ -16,13 +19,16 @@ import time
 import kymotest
 from kymotest import APPS, check, check_counts, equal, fields, integers, processes_with, read_trace, wait_for, without_sanitizers
 
-PATIENCE = 0.5  # seconds that a program waits at its end, docs/limits.md
+PATIENCE = 0.5  # seconds that a program waits when it exits, docs/limits.md
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 PRELOAD = str(kymotest.RUN_FROM / "src" / "preload" / "libkymo-libc.so")
 
 
 def prepare(k):
-    """No daemon, no run directory; those of companions go below k.top, so that what is left can be seen."""
+    """
+    Sets up an environment without a daemon and a run directory. The companions' run directories are
+    below k.top, so that the test finds what is left.
+    """
     tmp = k.top / "tmp"
     tmp.mkdir()
     del k.env["KYMO_RUNDIR"]
@@ -36,13 +42,13 @@ def to(trace, *rules, **more):
 
 
 def companions(k, name=""):
-    """Processes of the companion: it, the session daemon, the consumer."""
+    """Returns the companion's processes: itself, the session daemon, the consumer."""
     names = ("kymo standalone", "kymo-sessiond", "kymo-consumerd")
     return [p for p in processes_with(k.mark) if any(n in kymotest.command_of(p) for n in names if name in n)]
 
 
 def wait_gone(k, *traces):
-    """Until the companion has ended, and nothing is left of it."""
+    """Waits until the companion has exited, and nothing of it is left."""
     wait_for(lambda: not processes_with(k.mark), "the companion to end")
     equal(os.listdir(k.top / "tmp"), [], "left in the place of run directories")
     for trace in traces:
@@ -50,7 +56,7 @@ def wait_gone(k, *traces):
 
 
 def untraced(k, *words, env, wrap=()):
-    """The program runs as ever, but for one line."""
+    """The program runs as usual, except for one line."""
     done = k.run([*wrap, APPS / "emit", "-n", 10], env=env)
     equal(done.stdout, "records 10\nsignals 0\n", "output of the program")
     lines = done.stderr.splitlines()
@@ -72,7 +78,7 @@ def test_events(k):
 
 
 def test_channel_options(k):
-    """The buffers' sizes and kinds, and waiting, can be chosen here too."""
+    """The variable also accepts the sizes and kinds of buffers, and the blocking timeout."""
     trace = prepare(k)
     options = "subbuf-size=4K,num-subbuf=2,blocking-timeout=inf,buffers=thread"
     k.app("emit", "-n", 20000, env=to(trace, KYMO_STANDALONE_CHANNEL=options, KYMO_ALLOW_BLOCKING="1"))
@@ -84,7 +90,7 @@ def test_channel_options(k):
 
 
 def test_at_once(k):
-    """When a program has ended, its events are in the trace."""
+    """When a program has exited, its events are in the trace."""
     trace = prepare(k)
     for i in range(20):
         begin = time.monotonic()
@@ -128,7 +134,7 @@ def test_rules(k):
 
 
 def test_nothing_recorded(k):
-    """No events, no trace: a directory that was not there before goes again."""
+    """Without events there is no trace: a directory that did not exist before is removed again."""
     trace = prepare(k)
     equal(k.run([APPS / "emit", "-n", 10], env=to(trace, "no:thing")).stderr, "", "stderr")
     wait_gone(k)
@@ -136,7 +142,7 @@ def test_nothing_recorded(k):
 
 
 def test_empty_directory(k):
-    """One that is there already, with parents that are not, by way of a relative path."""
+    """A directory that exists already; one whose parents do not exist; and a relative path."""
     prepare(k)
     (k.top / "here").mkdir()
     k.run([APPS / "emit", "-n", 10], env=to("here"), cwd=k.top)
@@ -147,7 +153,7 @@ def test_empty_directory(k):
 
 
 def test_killed(k):
-    """All events whose tracepoint returned before SIGKILL are there."""
+    """All events whose tracepoint returned before SIGKILL are in the trace."""
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-t", 2, "-n", 5000, env=to(trace))
     k.expect(app, "ready")
@@ -160,7 +166,10 @@ def test_killed(k):
 
 
 def test_killed_group(k):
-    """The companion is in a session of its own: what kills the program's does not reach it."""
+    """
+    The companion is in its own process session: a signal to the program's process group does not
+    reach it.
+    """
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 500, env=to(trace), wrap=("setsid",))
     k.expect(app, "ready")
@@ -188,12 +197,15 @@ def test_execs(k):
 
 
 def test_two_at_once(k):
-    """Programs that start together have one companion and one trace; whoever ends first takes nothing away."""
+    """
+    Programs that start together have one companion and one trace; the first one that exits removes
+    nothing.
+    """
     trace = prepare(k)
     apps = [k.spawn("emit", "-w", "-p", i, "-n", 1000, env=to(trace)) for i in range(4)]
     for app in apps:
         k.expect(app, "ready")
-    # Those that came too late end soon.
+    # Companions that started too late exit soon.
     wait_for(lambda: len(companions(k)) == 3, lambda: f"three processes of one companion: {companions(k)}")
     for app in apps:
         k.let_go(app)
@@ -206,7 +218,7 @@ def test_two_at_once(k):
 
 
 def test_two_traces(k):
-    """Two directories are two traces, though the programs run together."""
+    """Two directories are two traces, although the programs run at the same time."""
     trace = prepare(k)
     traces = [k.top / f"trace{i}" for i in range(2)]
     apps = [k.spawn("emit", "-w", "-n", 100 + i, env=to(t)) for i, t in enumerate(traces)]
@@ -224,7 +236,9 @@ def test_two_traces(k):
 
 @without_sanitizers
 def test_children_elsewhere(k):
-    """A shell whose library made the path absolute: its programs find the trace from wherever they run."""
+    """
+    A shell whose library made the path absolute: its programs find the trace from any directory.
+    """
     prepare(k)
     (k.top / "sub").mkdir()
     k.run(["sh", "-c", f"cd sub && {APPS}/emit -n 30 && cd / && {APPS}/emit -n 40"], env=to("trace", "emit:*", LD_PRELOAD=PRELOAD), cwd=k.top)
@@ -249,7 +263,7 @@ def test_guest(k):
     """The program finds no child, signal or descriptor that it would not have otherwise."""
     trace = prepare(k)
     block = ["python3", "-c", "import signal, os, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]);"
-        "os.execvp(sys.argv[1], sys.argv[1:])"]  # a signal that comes is pending then
+        "os.execvp(sys.argv[1], sys.argv[1:])"]  # a signal that arrives is then pending
     look = ["python3", "-c", LOOK]
     wanted = json.loads(k.run([*block, *look]).stdout)
     got = json.loads(k.run([*block, "env", f"LD_PRELOAD={PRELOAD}", *look], env=to(trace)).stdout)
@@ -259,7 +273,7 @@ def test_guest(k):
 
 
 def test_companion(k):
-    """It has nothing of the program's: descriptors, directory, session."""
+    """It has nothing of the program's: descriptors, directory, process session."""
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 10, env=to(trace), wrap=("sh", "-c", 'exec 7</etc/passwd; exec "$@"', "-"))
     k.expect(app, "ready")
@@ -278,7 +292,10 @@ def test_companion(k):
 
 
 def kill_one(k, name):
-    """One of the companion's processes is killed while the program runs; returns the trace, which has all events before."""
+    """
+    Kills one of the companion's processes while the program runs; returns the trace, which has all
+    events before the kill.
+    """
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 1000, env=to(trace))
     k.expect(app, "ready")
@@ -296,7 +313,7 @@ def kill_one(k, name):
 
 
 def test_companion_killed(k):
-    """What it leaves behind, the next companion removes."""
+    """The next companion removes what a killed one leaves behind."""
     rundir = kill_one(k, "kymo standalone") / ".kymo"
     check(os.listdir(os.readlink(rundir)), "nothing was left behind")
     k.app("emit", "-n", 10, env=to(k.top / "next"))
@@ -305,7 +322,10 @@ def test_companion_killed(k):
 
 
 def test_terminated(k):
-    """A service manager asks all processes of a service to end, and the program has something to say yet."""
+    """
+    A service manager sends SIGTERM to all processes of a service, and the program still emits
+    events.
+    """
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-n", 1000, env=to(trace))
     k.expect(app, "ready")
@@ -313,7 +333,7 @@ def test_terminated(k):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(pid, number)
     k.rundir = pathlib.Path(os.readlink(trace / ".kymo"))
-    for _ in range(2):  # the daemon has got its signals when it answers again
+    for _ in range(2):  # when the daemon replies again, it has received its signals
         equal(k.request(command="status", session="standalone")["session"]["state"], "started", "the session's state")
     k.let_go(app)
     k.read_until(app, "done")
@@ -332,13 +352,13 @@ def test_consumer_killed(k):
 
 
 def test_goes_on(k):
-    """A program whose companion is killed at its work ends as ever."""
+    """A program whose companion is killed during its work exits as usual."""
     trace = prepare(k)
     app = k.spawn("emit", "-w", "-t", 2, "-n", 200000, env=to(trace))
     k.expect(app, "ready")
     k.let_go(app)
     for pid in companions(k):
-        with contextlib.suppress(ProcessLookupError):  # the others notice, and end
+        with contextlib.suppress(ProcessLookupError):  # the other processes notice it, and exit
             os.kill(pid, signal.SIGKILL)
     k.read_until(app, "done")
     k.let_go(app)
@@ -354,7 +374,7 @@ def test_not_empty(k):
 
 
 def test_second_run(k):
-    """A trace that was ended is not gone on with."""
+    """A trace that was ended is not continued."""
     trace = prepare(k)
     k.app("emit", "-n", 10, env=to(trace))
     wait_gone(k, trace)
@@ -363,7 +383,10 @@ def test_second_run(k):
 
 
 def test_removed(k):
-    """A trace that is removed while its companion waits for others: the next program starts another."""
+    """
+    A trace is removed while its companion waits for other programs: the next program starts a new
+    companion.
+    """
     trace = prepare(k)
     k.app("emit", "-n", 10, env=to(trace))
     shutil.rmtree(trace)
@@ -390,7 +413,10 @@ def test_not_writable(k):
 
 
 def test_unheard(k):
-    """Nobody reads the line that says why: the program neither ends nor waits for that, and no process waits either."""
+    """
+    No process reads the line with the reason: the program neither exits nor waits because of it,
+    and no other process waits either.
+    """
     prepare(k)
     (k.top / "file").touch()
     for kind in ("broken", "full", "limited"):
@@ -412,7 +438,7 @@ def test_unheard(k):
 
 
 def test_no_companion(k):
-    """Only the library is there."""
+    """Only the library exists."""
     trace = prepare(k)
     lib = k.top / "lib"
     lib.mkdir()
@@ -423,7 +449,7 @@ def test_no_companion(k):
 
 
 def test_record_is_first(k):
-    """kymo record, and a daemon's own programs, are not led away by the variable."""
+    """The variable does not redirect kymo record, or the programs of a daemon."""
     trace = prepare(k)
     k.kymo("record", "-o", k.top / "recorded", APPS / "emit", "-n", 10, env=to(trace))
     check_counts(k, k.top / "recorded", 10)
@@ -431,7 +457,7 @@ def test_record_is_first(k):
 
 
 def test_collector(k):
-    """A daemon's own traced program is the daemon's."""
+    """A daemon's own traced program belongs to the daemon."""
     trace = prepare(k)
     k.env["KYMO_RUNDIR"] = str(k.rundir)
     k.start_daemon(env=to(trace), collector=True)

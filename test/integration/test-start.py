@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What tracing adds to a program's start, and the memory that it takes: counted, not timed."""
+"""
+The system calls that tracing adds to the start of a program, and its memory: counted, not timed.
+"""
 
 import collections
 import contextlib
@@ -16,7 +18,7 @@ from kymotest import APPS, LIBDIR, check, equal, need_program, wait_for, without
 
 
 def own_calls(k, name):
-    """What strace tells of the program's own thread."""
+    """Returns strace's lines for the program's own thread."""
     need_program("strace", "strace")
     log = k.top / f"{name}.strace"
     k.run(["strace", "-f", "-o", log, APPS / name])
@@ -26,7 +28,7 @@ def own_calls(k, name):
 
 
 def without_loading(lines):
-    """Leaves out what the dynamic linker does: looking for libkymo, and mapping it."""
+    """Removes the calls of the dynamic linker: the search for libkymo, and its mappings."""
     begin = next((i for i, line in enumerate(lines) if "libkymo.so.0" in line and "ENOENT" not in line), None)
     if begin is not None:
         end = next(i for i in range(begin, len(lines)) if lines[i].startswith("mprotect(") and "PROT_READ)" in lines[i])
@@ -36,8 +38,9 @@ def without_loading(lines):
 
 def added_calls(k):
     """
-    What the tracer adds to the program's own thread, beside being loaded and making one thread. Not counted: waking the
-    listener when it waits for a lock, which depends on who is faster.
+    Returns the calls that the tracer adds to the program's own thread, besides those that load it
+    and create one thread. Ignores the calls that wake the listener when it waits for a lock: their
+    number depends on timing.
     """
     traced, plain = (collections.Counter(line.partition("(")[0] for line in without_loading(own_calls(k, name))) for name in ("start", "start-plain"))
     check(traced["clone3"] + traced["clone"] == 1, f"the program was not traced: {traced}")
@@ -54,7 +57,7 @@ def test_calls_without_daemon(k):
 
 @without_sanitizers
 def test_calls_without_session(k):
-    """Four more: there is a state page to be read."""
+    """Four more calls: they read the state page."""
     k.start_daemon()
     added = added_calls(k)
     check(sum(added.values()) <= 10, f"added system calls: {dict(added)}")
@@ -62,7 +65,10 @@ def test_calls_without_session(k):
 
 @without_sanitizers
 def test_hung_daemon(k):
-    """A program waits for a daemon that has a session, but not for longer than 50 ms when that does not move."""
+    """
+    A program waits for a daemon that has a session, but at most 50 ms if the daemon does not
+    respond.
+    """
     k.start_daemon()
     k.record()
     os.kill(k.daemon.pid, signal.SIGSTOP)
@@ -72,13 +78,13 @@ def test_hung_daemon(k):
         os.kill(k.daemon.pid, signal.SIGCONT)
     timeouts = [int(ns) for ns in re.findall(r"FUTEX_WAIT_PRIVATE, \d+, \{tv_sec=0, tv_nsec=(\d+)", "\n".join(sum(runs, [])))]
     check(timeouts and max(timeouts) <= 48 * 10**6, f"how long it would wait: {runs}")
-    # Again where its own listener did not get a CPU.
+    # Repeated, because the program's own listener may get no CPU time.
     equal(min(sum("ETIMEDOUT" in line for line in waits) for waits in runs), 1, "times that it waited so long")
 
 
 @contextlib.contextmanager
 def crowded():
-    """Every CPU has more to do than it can."""
+    """Occupies every CPU with more work than it can do."""
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     try:
         yield
@@ -89,7 +95,10 @@ def crowded():
 
 
 def first_events(k, n, wrap=()):
-    """Programs that start where nobody gets the CPU as often as he would like to: each has its one event in the trace."""
+    """
+    Runs programs on a machine where each thread waits for the CPU: the trace has the one event of
+    each program.
+    """
     with crowded():
         for _ in range(n):
             app = k.spawn("start", "wait", wrap=wrap)
@@ -100,7 +109,10 @@ def first_events(k, n, wrap=()):
 
 
 def test_starved_daemon(k):
-    """A daemon that would answer if it got the CPU is waited for: first events are not missed on a busy machine."""
+    """
+    A program waits for a daemon that would reply if it got CPU time: the first events are not
+    missed on a busy machine.
+    """
     k.start_daemon()
     k.record()
     os.sched_setscheduler(k.daemon.pid, os.SCHED_IDLE, os.sched_param(0))
@@ -108,7 +120,7 @@ def test_starved_daemon(k):
 
 
 def test_starved_program(k):
-    """Nor where it is the program's listener that does not get it."""
+    """The same if the program's listener gets no CPU time."""
     k.start_daemon()
     k.record()
     first_events(k, 20, wrap=("nice", "-n", "10"))
@@ -120,7 +132,7 @@ def memfd_kib(pid):
 
 
 def listener_sleeps(pid):
-    """How often the listener has gone to sleep."""
+    """Counts how often the listener has gone to sleep."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         if (task / "comm").read_text().strip() == "kymo-listener":
             return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[1])
@@ -128,7 +140,10 @@ def listener_sleeps(pid):
 
 
 def test_memory_of_few_events(k):
-    """Ten programs that recorded one event each: rings take what was written, not what they could take."""
+    """
+    Ten programs that recorded one event each: rings use memory for what was written, not for their
+    whole size.
+    """
     k.start_daemon()
     k.record("start:*")
     programs = [k.spawn("start", "stay") for _ in range(10)]
@@ -148,7 +163,10 @@ def test_memory_of_few_events(k):
 
 @without_sanitizers
 def test_private_memory(k):
-    """What a traced program has for itself: pages that it wrote. Those of the library belong to all who have it. Waiting for a daemon takes some more."""
+    """
+    Private memory of a traced program: the pages that it wrote. All programs share the pages of the
+    library. A program that waits for a daemon needs some more.
+    """
     k.start_daemon()
     k.record("start:*")
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""State dumps: whose function runs when, who gets its events, and what the tracer tells of a program's files."""
+"""
+State dumps: when each function runs, which session gets its events, and what the tracer records
+about a program's files.
+"""
 
 import collections
 import os
@@ -18,7 +21,7 @@ ITEMS = {"state:item": 2, "state:number": 1}  # of one run of the program's func
 
 
 def tell(k, app, line):
-    """Says a line to apps/statedump; returns the number that it answers."""
+    """Sends a line to apps/statedump; returns the number in its reply."""
     app.stdin.write(line + "\n")
     app.stdin.flush()
     answer = app.stdout.readline().strip()
@@ -38,7 +41,7 @@ def quit_app(k, app):
 
 
 def names(trace, *kinds):
-    """How many events of each name; kinds: of these names' beginnings only."""
+    """Counts the events of each name. kinds: only names that begin with these."""
     if not (pathlib.Path(trace) / "ust").exists():
         return {}
     kinds = kinds or ("",)
@@ -54,7 +57,10 @@ def runs_are(k, app, n):
 
 
 def test_start_of_a_session(k):
-    """An application that runs already: all events, only those of the state, only others, none of its own."""
+    """
+    An application that runs already: all events, only those of the state dump, only others, none of
+    its events.
+    """
     k.start_daemon()
     app = start(k, "register")
     for name, rule, wanted in (("all", "*", times(1)), ("only", "state:*", times(1)), ("item", "state:item", {"state:item": 2}),
@@ -82,7 +88,10 @@ def test_start_again(k):
 
 
 def test_several_sessions(k):
-    """Only the session that asks gets the state; whatever else the program records goes to all."""
+    """
+    Only the session that requests it gets the state dump; all sessions get the program's other
+    events.
+    """
     k.start_daemon()
     app = start(k, "register")
     first = k.record("*", session="first")
@@ -101,7 +110,7 @@ def test_several_sessions(k):
 
 
 def test_several_channels(k):
-    """One run for all channels of a session; each has what its rules want."""
+    """One run for all channels of a session; each channel has the events that its rules match."""
     k.start_daemon()
     app = start(k, "register")
     k.kymo("create", "s", "-o", k.traces / "s")
@@ -121,7 +130,10 @@ def test_several_channels(k):
 
 
 def test_joining(k):
-    """Who comes to started sessions tells them at once, even if it ends right then; and each once."""
+    """
+    A program that starts during started sessions records its state in each of them at once, even if
+    it exits right then; and once in each.
+    """
     k.start_daemon()
     first = k.record("*", session="first")
     second = k.record("state:*", session="second")
@@ -148,7 +160,10 @@ def test_filters_and_contexts(k):
 
 
 def test_registered_again(k):
-    """Twice is refused; unregistered it is silent; registered again it tells sessions that record once more."""
+    """
+    A second registration is refused. After unregistering, the function does not run. Registered
+    again, it runs again for sessions that record.
+    """
     k.start_daemon()
     trace = k.record("*")
     app = start(k)
@@ -168,7 +183,7 @@ def test_registered_again(k):
 
 
 def test_dlclose(k):
-    """An object that goes without a word takes its function along."""
+    """When an object is unloaded without unregistering, its function is unregistered."""
     k.start_daemon()
     trace = k.record("*")
     app = start(k, "register")
@@ -184,7 +199,7 @@ def test_dlclose(k):
 
 
 def test_fork(k):
-    """A child tells its own state to the sessions that record it, and has a thread for that."""
+    """A child records its own state in the sessions that record it, and has a thread for that."""
     k.start_daemon()
     trace = k.record("*")
     app = start(k, "register")
@@ -194,10 +209,10 @@ def test_fork(k):
     wait_for(lambda: len(k.request(command="status", session="s")["session"]["applications"]) == 2, "the child")
     k.kymo("regenerate", "statedump", "-s", "s")
     tell(k, app, "emit 2")
-    runs_are(k, app, 3)  # one of the parent's, when it joined and when it was asked
+    runs_are(k, app, 3)  # one run in the parent, when it joined and when it was requested
     app.stdin.write("quit\n")
     app.stdin.flush()
-    k.read_until(app, "0")  # sanitizers may have something to say of the child's end
+    k.read_until(app, "0")  # sanitizers may print a message about the child's exit
     runs_are(k, app, 2)
     k.kymo("stop", "s")
     equal(names(trace), {**times(4), "work:word": 2, "work:text": 2}, "events")
@@ -207,8 +222,9 @@ def test_fork(k):
 @without_sanitizers
 def test_fork_beside_the_linker(k):
     """
-    A child whose dynamic linker is locked for ever, by a thread that has not come along, does not hang: neither when the listener
-    waits for that lock already, nor when the child's is the first to.
+    A thread of the parent, which the child does not have, holds the dynamic linker's lock for ever.
+    The child does not hang: neither when the listener waits for that lock already, nor when the
+    child's listener is the first to wait.
     """
     k.start_daemon()
     trace = k.record("*", "kymo_statedump:*", "kymo_lib:*")
@@ -229,7 +245,10 @@ def test_fork_beside_the_linker(k):
 
 
 def test_slow(k):
-    """A function that does not come back holds up no command, no event and no other session; its events come to the right one."""
+    """
+    A function that does not return delays no command, no event and no other session; its events go
+    to the right session.
+    """
     k.start_daemon()
     app = start(k, "hold", "register")
     first = k.record("*", session="first")
@@ -250,7 +269,7 @@ def test_slow(k):
 
 
 def test_stopped(k):
-    """A program that is stopped is not waited for, which start and regenerate say."""
+    """start and regenerate do not wait for a stopped program, and report it."""
     k.start_daemon()
     app = start(k, "register")
     trace = k.record("*", start=False)
@@ -268,7 +287,10 @@ def test_stopped(k):
 
 
 def test_destroyed_meanwhile(k):
-    """The session goes while it is being told: nothing reaches the next one, which may have the same place."""
+    """
+    The session is destroyed during its state dump: no event reaches the next session, which may use
+    the same slot.
+    """
     k.start_daemon()
     app = start(k, "hold", "register")
     k.record("*", session="first")
@@ -295,7 +317,7 @@ def test_per_thread_rings(k):
 
 
 def test_absent_library(k):
-    """Where the tracer is not installed, registering does nothing."""
+    """If the tracer is not installed, registering does nothing."""
     app = start(k, "register", env={"LD_LIBRARY_PATH": "/nonexistent"})
     equal(tell(k, app, "register"), 0, "register")
     equal(tell(k, app, "unregister"), 0, "unregister")
@@ -313,7 +335,7 @@ def test_refused(k):
     check("no session" in k.kymo("regenerate", "statedump", "-s", "t", status=1).stderr, "of no session")
 
 
-# ---- what the tracer tells
+# ---- the tracer's own state dump
 
 
 def build_id(path):
@@ -322,7 +344,7 @@ def build_id(path):
 
 
 def files_of(pid):
-    """Where the process's files lie: {path: lowest address}."""
+    """Returns the addresses of the process's files: {path: lowest address}."""
     found = {}
     for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
         part = line.split(None, 5)
@@ -332,7 +354,10 @@ def files_of(pid):
 
 
 def test_files(k):
-    """Every file that the program consists of, where it is; with its build ID, and the name of its debug file."""
+    """
+    Every file that is mapped into the program, and its address; with its build ID, and the name of
+    its debug file.
+    """
     k.start_daemon()
     shutil.copy(APPS / "statedump", k.top / "program")
     (k.top / "program.debug").write_bytes(b"anything")
@@ -366,7 +391,7 @@ def test_files(k):
 
 
 def test_files_of_a_short_program(k):
-    """A program that ends at once has told its files before it could."""
+    """A program that exits at once has recorded its files before."""
     k.start_daemon()
     trace = k.record("kymo_*")
     for _ in range(5):
@@ -377,7 +402,10 @@ def test_files_of_a_short_program(k):
 
 
 def test_libraries(k):
-    """Objects that come and go while a session wants to know; those that were there are not told of."""
+    """
+    Objects are loaded and unloaded while a session records this; objects that were loaded before
+    are not recorded again.
+    """
     k.start_daemon()
     app = start(k)
     trace = k.record("kymo_lib:*")
@@ -396,7 +424,7 @@ def test_libraries(k):
 
 
 def test_fields_for_filters_only(k):
-    """Another session filters the event by a field that no record holds: the dump's records are whole."""
+    """Another session filters the event by an excluded field: the dump's records are whole."""
     k.start_daemon()
     app = k.spawn("aside")
     k.expect(app, "ready")

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""State events: recorded as they come, and again in every session that begins later, until they are ended."""
+"""
+State events: recorded when they occur, and again in every session that begins later, until the
+state ends.
+"""
 
 import time
 
@@ -30,19 +33,21 @@ def quit_app(k, app):
 
 
 def record(k, session, *rules):
-    """A session that has the state and nothing else."""
+    """Creates a session that has the state events and nothing else."""
     trace = k.record(*rules, session=session)
     k.kymo("destroy", session)
     return trace
 
 
 def live(trace):
-    """What was recorded as it came: name and fields but the time."""
+    """
+    Returns the events that were recorded when they occurred: name, and all fields except the time.
+    """
     return [(e.name, f) for e, f in told(trace) if not f.pop("state_since", 0)]
 
 
 def again(trace):
-    """What was recorded again, in any order."""
+    """Returns the events that were recorded again, in any order."""
     return sorted(((e.name, {n: v for n, v in f.items() if n != "state_since"}) for e, f in told(trace) if f.get("state_since")), key=str)
 
 
@@ -59,7 +64,7 @@ def person(name, age):
 
 
 def test_later_sessions(k):
-    """The newest value of each key, ended ones not; as often as somebody asks."""
+    """The newest value of each key, without ended ones; repeated for each request."""
     k.start_daemon()
     before = time.time_ns()
     app = start(k, "set 1 10", "set 2 21", "set 1 11", "name Ann 30", "name Bob 40", "set 3 30", "end 3", "leave Bob", "leave Carl")
@@ -80,7 +85,9 @@ def test_later_sessions(k):
 
 
 def test_live(k):
-    """A session that is there has what comes, once; one that joins has what was so, then what comes."""
+    """
+    A session that exists has each event once; one that begins later has the state, then the events.
+    """
     k.start_daemon()
     first = k.record(session="first")
     app = start(k, "set 1 10", "name Ann 30")
@@ -106,7 +113,7 @@ def test_regenerate(k):
 
 
 def test_joining(k):
-    """A program that starts in a session tells what it sets, no more."""
+    """A program that starts during a session records the states that it sets, and no more."""
     k.start_daemon()
     trace = k.record()
     app = start(k, "set 1 10", "end 1")
@@ -132,7 +139,10 @@ def test_fork(k):
 
 
 def test_too_much(k):
-    """What is too large, or too many, is recorded as it comes, and counted as discarded where it should come again."""
+    """
+    A state that is too large, or one too many, is recorded when it occurs, and counted as discarded
+    where it should be repeated.
+    """
     k.start_daemon()
     first = k.record(session="first")
     app = start(k, "long 400", "long 1000", "many 4200")
@@ -153,7 +163,10 @@ def test_too_much(k):
 
 
 def test_threads(k):
-    """Sessions come while threads set values: all that comes from then on, and of what was before the last at least."""
+    """
+    Sessions begin while threads set values: each has all later values, and at least the last one
+    before its begin.
+    """
     k.start_daemon()
     app = start(k, "threads 4")
     traces = [k.record(session=f"s{n}", channel=("--subbuf-size=1M",)) for n in range(3)]

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `status` and `list` tell: why a rule matches nothing, and all that the daemon knows of a session; text and JSON alike."""
+"""
+The output of `status` and `list`: why a rule matches nothing, and everything that the daemon knows
+about a session; the same in text and JSON.
+"""
 
 import os
 import signal
@@ -10,7 +13,7 @@ from kymotest import check, equal, wait_for
 
 
 def warnings(k, session="s"):
-    """Warnings of the session; fails when the text and the JSON differ."""
+    """Returns the warnings of the session; fails when the text and the JSON differ."""
     found = k.kymo_json("status", session)["warnings"]
     lines = [line.removeprefix("warning: ") for line in k.kymo("status", session).stdout.splitlines() if line.startswith("warning: ")]
     equal(lines, found, "warnings as text, and as JSON")
@@ -18,7 +21,7 @@ def warnings(k, session="s"):
 
 
 def explains(k, rule, *words, options=()):
-    """One warning names the rule, and says all these words."""
+    """Checks that one warning names the rule, and contains all these words."""
     k.kymo("enable-event", "-s", "s", rule, *options)
     found = [w for w in warnings(k) if w.startswith(f"rule '{rule}'")]
     check(len(found) == 1 and all(word in found[0] for word in words), f"{rule} {options}: wanted {words} in {found}")
@@ -47,7 +50,7 @@ def test_rules_that_match_nothing(k):
     pid = str(app.pid)
     explains(k, "alpha:too", "did you mean", "'alpha:two'")
     explains(k, "gamma:*", "the only program that runs has no such event", "kymo list -u")
-    k.kymo("enable-event", "-s", "s", "kymo_statedump:*")  # from now on these are known
+    k.kymo("enable-event", "-s", "s", "kymo_statedump:*")  # these are known from now on
     k.kymo("disable-event", "-s", "s", "-a", "-r")
     explains(k, "*:bin_info", "the only program that runs has no", "'kymo_statedump:bin_info' and others", "patterns that begin with 'kymo_'")
     explains(k, "alpha:one", "is of level ERR", "wants CRIT or more severe", options=["-l", "CRIT"])
@@ -63,7 +66,7 @@ def test_rules_that_match_nothing(k):
 
 
 def test_refused_definition(k):
-    """The only event that the rule wants has a name that means another one already."""
+    """The only event that the rule matches has a name that has another definition already."""
     k.start_daemon()
     k.record("alpha:three")
     k.app("rules", 1)
@@ -102,7 +105,10 @@ def test_channel_and_session_states(k):
 
 
 def test_all_that_is_known(k):
-    """Buffers and their memory, programs, domain, name and user of a session, in the text and the JSON."""
+    """
+    Buffers and their memory, programs, domain, name and user of a session, in the text and the
+    JSON.
+    """
     k.start_daemon()
     k.record("alpha:*", channel=("--subbuf-size=64K", "--num-subbuf=4"))
     app = waiting(k)

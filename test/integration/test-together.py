@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Commands and daemons that start, end and are replaced at the same time: all commands succeed, whichever daemon serves them."""
+"""
+Commands and daemons that start, exit and are replaced at the same time: all commands succeed,
+whichever daemon serves them.
+"""
 
 import contextlib
 import os
@@ -17,7 +20,7 @@ ROOMY = ("--num-subbuf=8", "--subbuf-size=256K")
 
 
 def daemon_pid(k):
-    """The process that has the run directory, 0 if none."""
+    """Returns the process that owns the run directory, 0 if none."""
     with contextlib.suppress(OSError, ValueError):
         pid = int((k.rundir / "lock").read_text())
         return pid if kymotest.alive(pid) else 0
@@ -25,7 +28,7 @@ def daemon_pid(k):
 
 
 def daemons(k):
-    """The session daemons, without their guards."""
+    """Returns the session daemons, without their guards."""
     return [p for p in kymotest.processes_with(k.mark) if name_of(p) == "kymo-sessiond"]
 
 
@@ -51,7 +54,7 @@ def begin(k, *args):
 
 
 def all_done(processes):
-    """Waits for commands; fails when one of them failed. Returns what they said on stderr."""
+    """Waits for commands; fails when one of them failed. Returns their messages on stderr."""
     said = []
     for p in processes:
         said.append(p.communicate(timeout=kymotest.TIMEOUT))
@@ -65,7 +68,7 @@ def names(k):
 
 
 def test_create(k):
-    """Where no daemon runs, several commands start one each: one serves them all."""
+    """Without a daemon, each of several commands starts one: one daemon serves them all."""
     all_done([begin(k, "create", f"s{i}") for i in range(N)])
     equal(names(k), [f"s{i}" for i in range(N)], "sessions")
     wait_for(lambda: len(daemons(k)) == 1, "one daemon to be left")
@@ -73,7 +76,10 @@ def test_create(k):
 
 
 def test_create_without_names(k):
-    """The default names of sessions and traces have one second's resolution: each session has its own all the same."""
+    """
+    The default names of sessions and traces have a resolution of one second: each session has its
+    own name all the same.
+    """
     all_done([begin(k, "create") for _ in range(N)])
     equal(len(names(k)), N, "sessions")
     equal(len(list(k.traces.iterdir())), N, "traces")
@@ -81,13 +87,13 @@ def test_create_without_names(k):
 
 
 def test_record(k):
-    """Each has a daemon of its own."""
+    """Each has its own daemon."""
     all_done([begin(k, "record", "-e", "emit:*", kymotest.APPS / "emit", "-n", 100) for _ in range(N)])
     equal([len(read_trace(t)[0]) for t in k.traces.iterdir()], [100] * N, "events of each trace")
 
 
 def test_unit_beside_commands(k):
-    """A service manager's daemon takes over what another one has, and the commands notice nothing."""
+    """A service manager's daemon takes over from another one, and no command is affected."""
     commands = [begin(k, "create", f"s{i}") for i in range(N)]
     unit = k.spawn_daemon("--take-over")
     commands += [begin(k, "create", f"t{i}") for i in range(N)]
@@ -99,12 +105,12 @@ def test_unit_beside_commands(k):
 
 
 def test_take_over_answers_first(k):
-    """A request that was read is answered by the daemon that read it, before its successor has the sessions."""
+    """A daemon that has read a request replies to it before its successor gets the sessions."""
     k.start_daemon()
     trace = k.record("emit:*")
     k.app("emit", "-n", 100)
     (consumer,) = kymotest.consumers(k)
-    os.kill(consumer, signal.SIGSTOP)  # holds the reply
+    os.kill(consumer, signal.SIGSTOP)  # delays the reply
     slow = begin(k, "stop", "s")
     wait_for(lambda: k.request(command="list")["sessions"][0]["state"] != "started", "the request to be read")
     first, k.daemon = k.daemon, k.spawn_daemon("--take-over")
@@ -119,12 +125,12 @@ def test_take_over_answers_first(k):
 
 
 def test_killed_daemon(k):
-    """Commands behind the daemon's SIGKILL bring one successor, and use it."""
+    """Commands after the daemon's SIGKILL start one successor, and use it."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     for i in range(10):
         k.app("emit", "-n", 100, "-p", i)
-        os.kill(daemon_pid(k), signal.SIGKILL)  # and nobody waits for its end
+        os.kill(daemon_pid(k), signal.SIGKILL)  # and no command waits for its exit
         said = all_done([begin(k, "enable-event", "-s", "s", f"x{i}y{n}:*") for n in range(N)])
         check(sum("takes its sessions over" in s for s in said) <= 1, said)
         check(sum("the session goes on" in s for s in said) <= 1, said)
@@ -137,7 +143,7 @@ def test_killed_daemon(k):
 
 
 def test_killed_daemon_that_is_being_replaced(k):
-    """Whoever replaces it; commands that come meanwhile wait."""
+    """A daemon with --take-over may replace it; commands that start meanwhile wait."""
     k.start_daemon()
     k.record("emit:*")
     for i in range(5):
@@ -152,7 +158,10 @@ def test_killed_daemon_that_is_being_replaced(k):
 
 
 def test_guard(k):
-    """A daemon that a command started and somebody kills is replaced with nobody typing a command: programs that start are recorded."""
+    """
+    A daemon that a command started, and that is killed, is replaced without any further command:
+    programs that start are recorded.
+    """
     trace = k.record("emit:*", channel=ROOMY)
     for i in range(5):
         pid = daemon_pid(k)
@@ -170,13 +179,13 @@ def test_guard(k):
 
 
 def test_no_daemon_for_a_while(k):
-    """Without a guard, the time without a daemon is named."""
+    """Without a guard, a warning reports the time without a daemon."""
     k.start_daemon()
     trace = k.record("emit:*", channel=ROOMY)
     k.app("emit", "-n", 10)
     k.daemon.kill()
     k.daemon.wait()
-    k.app("emit", "-n", 100)  # of which nobody knows
+    k.app("emit", "-n", 100)  # no daemon registers it
     k.daemon = None
     said = k.kymo("destroy", "s").stdout
     check("no session daemon ran for" in said and "are not in the trace" in said, said)
@@ -185,7 +194,7 @@ def test_no_daemon_for_a_while(k):
 
 
 def test_ending_daemon(k):
-    """A command that starts daemons waits for the end of one that completes its traces."""
+    """A command that starts daemons waits for the exit of one that completes its traces."""
     k.start_daemon()
     trace = k.record("emit:*")
     (consumer,) = kymotest.consumers(k)
@@ -204,17 +213,18 @@ def test_ending_daemon(k):
 
 
 def test_descriptors(k):
-    """Daemons that commands start keep nothing of their callers: no locks, no pipes."""
+    """Daemons that commands start keep no descriptors of their callers: no locks, no pipes."""
     lock = k.top / "lock"
     script = 'exec 9>"$1"; flock 9; "$2" create s >/dev/null; exec 9>&-; flock -n "$1" true'
     k.run(["bash", "-c", script, "bash", lock, kymotest.CLI])
-    done = k.run(["bash", "-c", '"$0" create t 8>&1 7>&2', kymotest.CLI])  # returns at the end of both pipes
+    # returns at the end of both pipes
+    done = k.run(["bash", "-c", '"$0" create t 8>&1 7>&2', kymotest.CLI])
     check("created" in done.stdout, done.stdout)
     end_daemon(k)
 
 
 def test_descriptors_of_record(k):
-    """What is left behind a killed 'kymo record' holds nothing of its caller."""
+    """The processes that a killed 'kymo record' leaves keep no descriptors of its caller."""
     reading, writing = os.pipe()
     recorder = subprocess.Popen([kymotest.CLI, "record", kymotest.APPS / "emit", "-w"], env=k.env, pass_fds=[writing],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

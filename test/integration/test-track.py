@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sessions that record some programs only: track and untrack, while they record and before."""
+"""Sessions that record only some programs: track and untrack, before and while they record."""
 
 import collections
 import os
@@ -15,7 +15,10 @@ def need_root():
 
 
 def waiting(k, wrap=()):
-    """A program whose round i emits 1 << i of each event: which rounds are recorded shows in the sum."""
+    """
+    Starts a program whose round i emits 1 << i of each event: the sum shows which rounds are
+    recorded.
+    """
     app = k.spawn("rules", "-w", *(1 << i for i in range(10)), wrap=wrap)
     k.expect(app, "ready")
     return app
@@ -40,7 +43,7 @@ def record(k, *rules, **options):
 
 
 def recorded(k, trace):
-    """For each process the number of its events alpha:one."""
+    """Returns for each process the number of its events alpha:one."""
     k.kymo("stop", "s")
     return collections.Counter(integers(e)["vpid"] for e in read_trace(trace)[0] if e.name == "alpha:one")
 
@@ -78,7 +81,9 @@ def test_processes(k):
 
 
 def test_before_anything(k):
-    """What is not tracked from the start gets nothing; two sessions track apart."""
+    """
+    A program that is not tracked from the start is not recorded; two sessions track independently.
+    """
     k.start_daemon()
     trace = record(k, "alpha:one")
     other = record(k, "alpha:one", session="other")

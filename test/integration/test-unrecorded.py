@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A program that does not wait for its daemon any longer, or runs while there is none, is named as unrecorded for that time: by
-`status`, `stop`, `destroy` and `record`. Its start is not held up.
+A program that stops waiting for its daemon, or that runs while there is none, is reported as
+unrecorded for that time: by `status`, `stop`, `destroy` and `record`. Its start is not delayed.
 """
 
 import os
@@ -28,13 +28,13 @@ def connected(k, app):
 
 
 def stopped(k):
-    """The daemon does not run until it is let go."""
+    """Stops the daemon meanwhile."""
     os.kill(k.daemon.pid, signal.SIGSTOP)
     wait_for(lambda: "T (stopped)" in open(f"/proc/{k.daemon.pid}/status").read(), "the daemon to stop")
 
 
 def check_named(k, name, app=None, *, n=1):
-    """`status`, `stop` and `destroy` name the program."""
+    """Checks that `status`, `stop` and `destroy` name the program."""
     who = f"{name} (pid {app.pid}" if app else f"{name} (pid "
     texts = warnings(k), sentences(k.kymo("stop")), sentences(k.kymo("destroy"))
     for text in texts:
@@ -43,7 +43,7 @@ def check_named(k, name, app=None, *, n=1):
 
 
 def test_program_that_goes_on(k):
-    """The daemon comes back while the program runs: it says how long it was."""
+    """The daemon continues while the program runs: the report has the duration."""
     k.start_daemon()
     out = k.record("emit:*")
     equal(warnings(k), [], "before")
@@ -62,7 +62,7 @@ def test_program_that_goes_on(k):
 
 
 def test_program_that_ends(k):
-    """The whole program while the daemon stands still."""
+    """The program starts and exits while the daemon is stopped."""
     k.start_daemon()
     k.record("emit:*")
     stopped(k)
@@ -75,14 +75,17 @@ def test_program_that_ends(k):
 
 
 def test_record(k):
-    """kymo record says it at its end, though nothing was recorded."""
+    """kymo record reports it at its end, although nothing was recorded."""
     script = f"d=$(cat $KYMO_RUNDIR/lock); kill -STOP $d; {kymotest.APPS}/emit -n 10 > /dev/null; kill -CONT $d"
     done = k.run([kymotest.CLI, "record", "-o", k.traces, "-e", "emit:*", "--", "sh", "-c", script])
     check(SENTENCE in done.stderr and "emit (pid" in done.stderr, f"in: {done.stderr}")
 
 
 def test_nothing_is_said_without_reason(k):
-    """Programs that the daemon answers, that run before the session, and children."""
+    """
+    No report for programs to which the daemon replies, that run before the session, and for
+    children.
+    """
     k.start_daemon()
     early = k.spawn("emit", "-n", 10, "-w")
     k.expect(early, "ready")
@@ -100,7 +103,7 @@ def test_nothing_is_said_without_reason(k):
 
 
 def test_socket_alone(k):
-    """Without the state page, as where only app.sock is bound into a container: all is recorded."""
+    """Without the state page, as in a container that has only app.sock: everything is recorded."""
     k.start_daemon()
     out = k.record("emit:*")
     (k.rundir / "state").rename(k.rundir / "elsewhere")
@@ -113,7 +116,7 @@ def test_socket_alone(k):
 
 
 def test_run_directory_replaced(k):
-    """A program that finds its daemon's successor late says so."""
+    """A program that finds its daemon's successor late reports it."""
     k.start_daemon()
     app = k.spawn("emit", "-n", 10, "-w")
     k.expect(app, "ready")
@@ -133,7 +136,10 @@ def test_run_directory_replaced(k):
 
 
 def test_while_there_is_no_daemon(k):
-    """The session goes on with the daemon's successor; a program that was started in between names its gap."""
+    """
+    The session continues with the daemon's successor; a program that was started in between reports
+    its gap.
+    """
     k.start_daemon()
     k.record("emit:*")
     k.daemon.kill()

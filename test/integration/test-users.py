@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Several users on one machine: root's daemon with its group, users' own daemons, and both at once. What belongs to one user
-is out of reach of the others: every descriptor, mapping, socket and file is tried.
+Several users on one machine: root's daemon with its group, users' own daemons, and both at the same
+time. The others cannot reach what belongs to one user: the test tries every descriptor, mapping,
+socket and file.
 
-Runs in a mount namespace of its own, with an empty /run and users and groups of its own, so that the true default
-directories are tested and the machine is left as it was.
+Runs in its own mount namespace, with an empty /run and its own users and groups. So it can use the
+real default directories, and leaves the machine unchanged.
 """
 
 import argparse
@@ -32,7 +33,7 @@ APP = str(kymotest.APPS / "emit")
 
 
 class User:
-    """Runs programs as a user of the machine, in a home of their own, without KYMO_RUNDIR."""
+    """Runs programs as a user of the machine, with a home directory, without KYMO_RUNDIR."""
 
     def __init__(self, k, name):
         self.k, self.name, self.uid = k, name, USERS.get(name, 0)
@@ -64,13 +65,13 @@ class User:
         return process
 
     def emit(self, number=0, n=100):
-        """A program that emits when it is let go, and waits again before it ends."""
+        """Starts a program that emits when it gets a line, and waits again before it exits."""
         app = self.spawn(APP, "-n", n, "-p", number, "-w")
         self.k.expect(app, "ready")
         return app
 
     def record(self, name, *rules):
-        """A session of this user, started; returns its trace directory."""
+        """Creates and starts a session of this user; returns its trace directory."""
         out = self.home / name
         self.kymo("create", name, "-o", out)
         self.kymo("enable-event", "-s", name, *(rules or ["emit:*"]))
@@ -79,7 +80,7 @@ class User:
 
 
 def emitted(k, app):
-    """Lets it emit; it then waits for another line."""
+    """Makes the program emit; it then waits for another line."""
     k.let_go(app)
     k.read_until(app, "done")
 
@@ -90,7 +91,7 @@ def ended(k, app):
 
 
 def numbers(trace):
-    """Of each process in the trace, how many records there are; all are checked."""
+    """Returns the number of records of each process in the trace; checks all records."""
     events, discarded = kymotest.read_trace(trace)
     equal(discarded, 0, "discarded events")
     counts = {}
@@ -100,7 +101,7 @@ def numbers(trace):
 
 
 def system_daemon(k, *args):
-    """Root's daemon in its true place."""
+    """Starts root's daemon in its default directory."""
     k.top.chmod(0o755)
     k.env.pop("KYMO_RUNDIR")
     k.rundir = pathlib.Path("/run/kymo")
@@ -108,13 +109,13 @@ def system_daemon(k, *args):
 
 
 def own_daemon(user, rundir=None):
-    """The user's own daemon, as `kymo create` starts it."""
+    """Returns the user's own daemon, which `kymo create` starts."""
     user.run(SESSIOND, "--daemonize")
     return int(user.run("cat", (rundir or user.home / ".kymo") / "lock").stdout)
 
 
 def successor_of(pid, user):
-    """The daemon that replaces the user's killed one while she has sessions."""
+    """Returns the daemon that replaces the user's killed one while the user has sessions."""
     def successor():
         text = (user.home / ".kymo" / "lock").read_text().strip()
         return int(text) if text and int(text) != pid and kymotest.alive(int(text)) else None
@@ -127,7 +128,7 @@ def end_own(pid):
 
 
 def rings_of(pid):
-    """Inodes of the rings that a process has mapped or open."""
+    """Returns the inodes of the rings that a process has mapped or open."""
     found = set()
     for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
         if "memfd:kymo-" in line:
@@ -141,7 +142,10 @@ def rings_of(pid):
 
 
 def test_two_daemons(k):
-    """One program is recorded by root's daemon and its user's own, each exactly; the death of either leaves the other exact."""
+    """
+    Root's daemon and the user's own daemon record one program, each exactly; the death of either
+    leaves the other exact.
+    """
     system_daemon(k)
     alice, root = User(k, "alice"), User(k, "root")
     own = own_daemon(alice)
@@ -184,7 +188,10 @@ def test_two_daemons(k):
 
 
 def is_turned_away(user):
-    """Whether root's program, which may go anywhere, is hung up on at once; a silent one of the user's own would have a second."""
+    """
+    Returns true if the daemon disconnects root's program, which has access to every directory, at
+    once. A silent program of the user would have one second.
+    """
     intruder = Program(argparse.Namespace(rundir=user.home / ".kymo"), hello=False)
     begin = time.monotonic()
     equal(intruder.receive(), None, "what a silent program hears")
@@ -193,7 +200,7 @@ def is_turned_away(user):
 
 
 def test_own_daemon_is_for_its_user(k):
-    """Another user's programs are not in it, not even root's; nobody else can reach its sockets."""
+    """It has no programs of other users, not even root's; no other user can reach its sockets."""
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     own = own_daemon(alice)
@@ -216,7 +223,7 @@ def test_own_daemon_is_for_its_user(k):
 
 
 def test_rings_are_not_shared(k):
-    """Programs of one user share rings, those of several never do; each user has a trace."""
+    """Programs of one user share rings, those of several users never do; each user has a trace."""
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     out = root.record("all")
@@ -240,7 +247,10 @@ def test_rings_are_not_shared(k):
 
 
 def test_members_of_the_group(k):
-    """A member has sessions of all users' programs, written as the member; another's session is refused by name."""
+    """
+    A member has sessions of all users' programs, with traces that belong to the member; a session
+    of another user is refused by name.
+    """
     system_daemon(k)
     alice, carol, dave = (User(k, name) for name in ("alice", "carol", "dave"))
     app = alice.emit(5)
@@ -261,7 +271,10 @@ def test_members_of_the_group(k):
 
 
 def test_buffers_in_files(k):
-    """All users' programs record into root's files, which they cannot reach, and these are complete when everything was killed; a member has none."""
+    """
+    All users' programs record into root's files, which they cannot reach. The files are complete
+    after everything was killed. A member cannot have such files.
+    """
     system_daemon(k)
     alice, bob, carol, root = (User(k, name) for name in ("alice", "bob", "carol", "root"))
     files = root.home / "files"
@@ -287,7 +300,7 @@ def test_buffers_in_files(k):
 
 
 def test_not_a_member(k):
-    """Others are told what to do; their own daemon is theirs all the same."""
+    """Other users get the advice what to do; their own daemon works all the same."""
     system_daemon(k)
     bob = User(k, "bob")
     for args, status in ((("list",), 0), (("list", "-u"), 0), (("status",), 1), (("start", "s"), 1)):
@@ -305,7 +318,10 @@ def test_not_a_member(k):
 
 
 def test_other_group(k):
-    """--group names the one that may control; without such a group it is root alone, and the daemon says so."""
+    """
+    --group names the group that has control; if that group does not exist, only root has control,
+    and the daemon reports it.
+    """
     system_daemon(k, "--group=bob")
     bob, carol = User(k, "bob"), User(k, "carol")
     bob.record("his")
@@ -318,7 +334,7 @@ def test_other_group(k):
 
 
 def test_false_daemons(k):
-    """A program does not talk to a daemon of somebody else, wherever its environment points."""
+    """A program does not talk to the daemon of another user, wherever its environment points."""
     k.top.chmod(0o755)
     alice = User(k, "alice")
     with Daemon(k) as daemon:
@@ -327,7 +343,7 @@ def test_false_daemons(k):
             path.chmod(0o666)
         for path in (k.rundir, *k.rundir.iterdir()):
             os.chown(path, USERS["bob"], USERS["bob"])
-        # bob's process listens: the kernel remembers who called listen().
+        # bob's process listens: the kernel remembers the process that called listen().
         daemon.listener.close()
         (k.rundir / "app.sock").unlink()
         bob = User(k, "bob")
@@ -338,15 +354,16 @@ def test_false_daemons(k):
         k.expect(server, "listening")
         app = alice.emit(1)
         emitted(k, app)
-        k.expect(server, "b''")  # before the program ends: it may have gone on without its listener
+        # before the program exits: it may have continued without its listener
+        k.expect(server, "b''")
         ended(k, app)
 
 
-# ---- what one user may take from others
+# ---- resources that one user may take from others
 
 
 def buffers_of(user, session):
-    """What programs have in the session: for each user and kind, count and size of buffers."""
+    """Returns the buffers of programs in the session: for each user and kind, count and size."""
     return json.loads(user.kymo("--json", "status", session).stdout)["session"]["channels"][0]["ring_sets"]
 
 
@@ -356,7 +373,7 @@ def numbers_of(user, session, trace):
 
 
 def with_memory_for(k, root, n):
-    """Root's daemon, where each user's programs may have n sets of a CPU's buffers."""
+    """Starts root's daemon, with memory for n sets of buffers for CPUs for each user's programs."""
     system_daemon(k)
     root.record("first")
     root.run(APP)
@@ -367,7 +384,10 @@ def with_memory_for(k, root, n):
 
 
 def test_memory_of_a_user(k):
-    """Who has as much memory for buffers as one may is not recorded, by name, until there is room again; others are."""
+    """
+    A user whose buffers use the maximum of memory is not recorded further, and is named, until
+    memory is released; others are recorded.
+    """
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     with_memory_for(k, root, 1)
     first, second = root.record("one"), root.record("two")
@@ -377,7 +397,8 @@ def test_memory_of_a_user(k):
         told = [w for w in json.loads(root.kymo("--json", "status", "two").stdout)["warnings"] if "--max-memory-per-user" in w]
         check(any(f"pid {app.pid}" in w and f"user {user.uid} " in w for w in told), f"status of the second session: {told}")
     equal(numbers_of(root, "one", first), {0: 100, 1: 100}, "events of the session that came first")
-    apps += [user.emit(2 + number) for number, user in enumerate((alice, bob))]  # there is room for the second session now
+    # there is memory for the second session now
+    apps += [user.emit(2 + number) for number, user in enumerate((alice, bob))]
     for app in apps[2:]:
         emitted(k, app)
     for app in apps:
@@ -386,7 +407,10 @@ def test_memory_of_a_user(k):
 
 
 def test_programs_wait_for_memory(k):
-    """A running program that was left out is recorded as soon as another one of its user has gone."""
+    """
+    A running program that was left out is recorded as soon as another program of its user has
+    exited.
+    """
     root = User(k, "root")
     with_memory_for(k, root, 2)
     out = root.home / "s"
@@ -399,7 +423,7 @@ def test_programs_wait_for_memory(k):
     emitted(k, apps[0])
     ended(k, apps[0])
     wait_for(lambda: rings_of(apps[2].pid), "the program to be recorded that was left out")
-    root.kymo("enable-event", "-s", "s", "emit:*")  # is answered when it records
+    root.kymo("enable-event", "-s", "s", "emit:*")  # returns when the program records
     for app in apps[1:]:
         emitted(k, app)
         ended(k, app)
@@ -407,7 +431,7 @@ def test_programs_wait_for_memory(k):
 
 
 def test_clients_of_a_user(k):
-    """Connections and sessions that a member of the group keeps are not all that there may be."""
+    """A member of the group cannot use all connections and sessions."""
     system_daemon(k)
     carol, dave = User(k, "carol"), User(k, "dave")
     code = ("import socket, sys; l = [socket.socket(socket.AF_UNIX) for i in range(400)]; [s.connect('/run/kymo/control.sock') for s in l];"
@@ -443,7 +467,10 @@ print(n, flush=True)
 
 
 def test_flood_of_another_user(k):
-    """Connections that one user opens as fast as can be keep no program of another from being recorded, from its first event on."""
+    """
+    One user opens connections as fast as possible: the programs of other users are recorded all the
+    same, from their first event on.
+    """
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     out = root.record("all")
@@ -461,7 +488,10 @@ def test_flood_of_another_user(k):
 
 
 def test_another_user_scribbles(k):
-    """A program that writes into all memory that it shares with the tracer: of other users' events none is lost or changed."""
+    """
+    A program writes into all memory that it shares with the tracer: no event of other users is lost
+    or changed.
+    """
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     out = root.record("all", "*")
@@ -482,7 +512,7 @@ def test_another_user_scribbles(k):
     equal(kymotest.consumers(k), [consumer], "the consumer")
 
 
-# ---- what others can reach
+# ---- what other users can reach
 
 PROBE = r"""
 import json, os, socket, sys
@@ -529,12 +559,12 @@ for path in sys.argv[3:]:
 print(json.dumps([n, sorted(reached)]))
 """
 
-# What root's daemon gives to everybody, by design: docs/protocol.md.
+# By design, root's daemon gives these to everybody: docs/protocol.md.
 PUBLIC = {"list /run/kymo", "open 0 /run/kymo/state", "open 0 /run/kymo/wake", "seqpacket /run/kymo/app.sock"}
 
 
 def mappings(pids):
-    """Names below map_files of what the processes have mapped of rings."""
+    """Returns the names below map_files of the rings that the processes have mapped."""
     found = set()
     for pid in pids:
         for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -544,7 +574,10 @@ def mappings(pids):
 
 
 def test_nothing_is_in_reach(k):
-    """Another user tries every descriptor, mapping, socket and file of a user, of her daemons and their consumers, and of root's."""
+    """
+    Another user tries every descriptor, mapping, socket and file of a user, of that user's daemons
+    and consumers, and of root's.
+    """
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     own = own_daemon(alice)
@@ -574,7 +607,7 @@ def test_nothing_is_in_reach(k):
 
 
 def test_private_daemon_of_root(k):
-    """kymo record by root: its directory is root's alone."""
+    """kymo record by root: only root can access its directory."""
     system_daemon(k)
     k.stop_daemon()
     root, bob = User(k, "root"), User(k, "bob")
@@ -592,7 +625,10 @@ def test_private_daemon_of_root(k):
 
 
 def enter_namespace():
-    """A mount namespace where /run is empty and the users of this test exist; then the file is run anew."""
+    """
+    Enters a mount namespace with an empty /run and the users of this test, then executes the file
+    again.
+    """
     if os.geteuid():
         print("1..1\nok 1 - users # SKIP: needs root, to become other users")
         sys.exit(77)
@@ -613,7 +649,10 @@ def enter_namespace():
 
 
 def test_program_drops_its_rights(k):
-    """What root's programs record is out of its reach from then on; it is recorded as the user that it is."""
+    """
+    A program of root's that changes its user cannot reach what it recorded before; from then on it
+    is recorded as its new user.
+    """
     system_daemon(k)
     out = k.record("drop:*")
     app = k.spawn("dropper", USERS["bob"])
@@ -629,7 +668,10 @@ def test_program_drops_its_rights(k):
 
 
 def test_user_namespaces(k):
-    """A program in a namespace that does not know root is recorded by root's daemon, and by no other user's unless it says so."""
+    """
+    Root's daemon records a program in a user namespace that does not have root. A daemon of another
+    user does so only if the program's environment allows it.
+    """
     kymotest.need_unshare("-Ur")
     system_daemon(k)
     alice, bob = User(k, "alice"), User(k, "bob")
@@ -655,7 +697,10 @@ def test_user_namespaces(k):
 
 
 def test_wake_of_another_user(k):
-    """A FIFO that another user has made, and filled, is not listened to: programs would never sleep."""
+    """
+    A FIFO that another user has created, and filled, is ignored: otherwise programs would never
+    sleep.
+    """
     k.top.chmod(0o755)
     alice, bob = User(k, "alice"), User(k, "bob")
     common = k.top / "common"
@@ -687,7 +732,7 @@ def test_wake_of_another_user(k):
 
 
 def test_contexts_of_another_user(k):
-    """A child that becomes another user is recorded as that user, with contexts that are true."""
+    """A child that becomes another user is recorded as that user, with correct contexts."""
     system_daemon(k)
     out = k.record("ctx:*", start=False)
     ids = [f"v{e}{kind}id" for kind in "ug" for e in ("", "e", "s")]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Parts of different versions: what a newer peer appends or invents is passed over, one that is too old is refused with a reason.
+Parts of different versions: what a newer peer appends or adds is skipped; a peer that is too old is
+refused with a reason.
 """
 
 import contextlib
@@ -19,17 +20,20 @@ import kymotest
 from kymotest import Geometry, check, equal, wait_for
 from program import (ACK, DONE, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, QUERY, RING_SET, START, STATEDUMP, STOP, UNMAP, Daemon, Program, ask, blob, text)
 
-# What a newer peer might send: fields behind those that we know, kinds of messages that we do not.
+# A newer peer might send these: fields after the known ones, unknown kinds of messages.
 MORE = b"\x01\x02\x03\x04\x05\x06\x07"
 UNKNOWN = (14, 15, 31, 200, 65535)
 N_RINGS, N_BLOCKS, BLOCK = 64, 2, 1 << 16
 
 
-# ---- newer and older programs
+# ---- newer and older applications
 
 
 def test_newer_program(k):
-    """Unknown capabilities, appended fields and unknown messages make no difference; what it records is recorded."""
+    """
+    Unknown capabilities, appended fields and unknown messages make no difference; its events are
+    recorded.
+    """
     k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
     out = k.record("shop:*")
     program = Program(k, ORDER, version=1000, caps=0xFFFFFFFF, more=MORE)
@@ -52,7 +56,7 @@ def test_newer_program(k):
 
 
 def test_older_program(k):
-    """It is refused, and whoever looks for its events is told why."""
+    """It is refused, and a user whose rule finds no events learns the reason."""
     k.start_daemon()
     k.record("shop:*")
     program = Program(k, ORDER, version=0, name="ancient")
@@ -75,7 +79,10 @@ def test_unknown_abi(k):
 
 
 def ring_set(mode=0):
-    """Geometry of a set of rings for all CPUs that a program may see, and its two descriptors."""
+    """
+    Returns the geometry of a set of rings for all CPUs that a program can see, and its two
+    descriptors.
+    """
     geometry = Geometry(N_RINGS, N_BLOCKS, BLOCK, mode)
     fds = [os.memfd_create("rings"), os.memfd_create("consumed")]
     os.ftruncate(fds[0], geometry.total)
@@ -88,14 +95,17 @@ def ring_set_message(geometry, mode):
 
 
 def count_records(fd, geometry):
-    """Records published in all rings: docs/shm-abi.md."""
+    """Counts the records published in all rings: docs/shm-abi.md."""
     with mmap.mmap(fd, geometry.total, prot=mmap.PROT_READ) as memory:
         return sum(struct.unpack_from("<Q", memory, geometry.control_of(ring))[0] >> 32 for ring in range(N_RINGS))
 
 
 @contextlib.contextmanager
 def asked(k, program):
-    """A newer daemon that has asked the program for all its events: yields its end, and the events' numbers."""
+    """
+    A newer daemon that has queried all events of the program: yields its end, and the events'
+    numbers.
+    """
     with Daemon(k) as daemon:
         app = k.spawn(*program)
         peer = daemon.accept()
@@ -131,7 +141,10 @@ def test_newer_daemon(k):
 
 
 def test_set_that_the_program_cannot_use(k):
-    """A ring mode of the future: the daemon is told when it wants to start it, and the program goes on."""
+    """
+    A ring mode of the future: the daemon gets an error when it starts the set, and the program
+    continues.
+    """
     with asked(k, ("emit", "-n", 10, "-w")) as (app, peer, index):
         geometry, fds = ring_set()
         peer.send(RING_SET, ring_set_message(geometry, 7), fds)
@@ -147,12 +160,12 @@ def test_set_that_the_program_cannot_use(k):
 
 
 def test_daemon_that_refuses(k):
-    """It is not called again and again: the program has other things to do."""
+    """The program does not connect to it again and again."""
     with Daemon(k) as daemon:
         app = k.spawn("emit", "-w")
         daemon.accept().close()
         k.expect(app, "ready")
-        daemon.accept().close()  # it calls again
+        daemon.accept().close()  # it connects again
         calls, end = 0, time.monotonic() + 1
         while (left := end - time.monotonic()) > 0:
             daemon.listener.settimeout(left)
@@ -167,7 +180,7 @@ def test_daemon_that_refuses(k):
 
 
 def test_newer_client(k):
-    """What the daemon does not know is named, never guessed."""
+    """A request that the daemon does not know is named in the error, never guessed."""
     k.start_daemon()
     for request, words in (({"command": "hello", "colour": 1}, "no parameter 'colour'"), ({"command": "dance"}, "unknown command 'dance'"),
         ({"command": "create", "output": "", "mode": "snapshot"}, "no parameter 'mode'")):
@@ -177,7 +190,7 @@ def test_newer_client(k):
 
 
 def test_newer_control(k):
-    """The command line passes over what a newer daemon adds to its replies."""
+    """The command line ignores what a newer daemon adds to its replies."""
     k.rundir.mkdir()
     session = {"name": "s", "owner": 0, "state": "dancing", "output": "", "tempo": [1, {"a": None}], "recorded": 5}
     replies = {"list": {"ok": True, "sessions": [session], "future": {"x": [[]]}}, "start": {"ok": False, "code": "tired", "error": "it sleeps"}}
@@ -206,7 +219,7 @@ def test_newer_control(k):
 
 
 def consumer_tests():
-    """test-consumerd.py, which plays the daemon for a consumer."""
+    """Loads test-consumerd.py, which simulates the daemon for a consumer."""
     spec = importlib.util.spec_from_file_location("consumerd", pathlib.Path(__file__).with_name("test-consumerd.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
