@@ -219,6 +219,18 @@ def test_nothing_matches(k):
     k.finish(app)
 
 
+def test_first_rule_matches_nothing(k):
+    """The first enable-event names similar events of a program that nobody has asked for its events yet."""
+    k.start_daemon()
+    app = waiting_app(k)
+    k.kymo("create", "s", "-o", k.traces / "s")
+    text = k.kymo("enable-event", "emit:sginal").stdout
+    check("did you mean 'emit:signal'" in text, f"the first rule: {text}")
+    k.let_go(app)
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_form_of_names(k):
     """
     The warning differs for a pattern that can match nothing, and for one that nothing matches yet.

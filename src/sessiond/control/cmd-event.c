@@ -138,18 +138,20 @@ static unsigned note_matches(struct request *r, const struct channel *c, const s
 	return n;
 }
 
-/* When the applications have answered: which rules there are, and how many events they match. */
-static enum outcome answer_rules(struct request *r)
+static struct channel *requested_channel(struct request *r)
 {
 	const char *name = request_string(r, "channel");
-	struct channel *c = channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+
+	return channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+}
+
+/* Reports the rules and how many events they match. */
+static enum outcome report_rules(struct request *r)
+{
+	struct channel *c = requested_channel(r);
 	struct rule *rule;
 	unsigned matched = 0;
 
-	if (!request_list(r, "patterns")) {
-		reply_add(r, "channel", report_channel(c));
-		return DONE;
-	}
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach (rule, &c->rules, node) {
 		if (!is_meant(r, rule) || !rule->enabled)
@@ -159,6 +161,35 @@ static enum outcome answer_rules(struct request *r)
 	}
 	reply_add(r, "matched", json_object_new_int((int)matched));
 	return DONE;
+}
+
+static bool any_matches_nothing(struct request *r, const struct channel *c)
+{
+	const struct rule *rule;
+
+	ky_list_foreach (rule, &c->rules, node)
+		if (is_meant(r, rule) && rule->enabled && !rule->mismatch &&
+			!channel_count_matches(c, rule, true))
+			return true;
+	return false;
+}
+
+/*
+ * The applications have replied. If a rule matches nothing, they are asked for all of their events, because the reply
+ * names events that have similar names.
+ */
+static enum outcome answer_rules(struct request *r)
+{
+	struct channel *c = requested_channel(r);
+
+	if (!request_list(r, "patterns")) {
+		reply_add(r, "channel", report_channel(c));
+		return DONE;
+	}
+	if (r->timed_out || !any_matches_nothing(r, c))
+		return report_rules(r);
+	apps_query_all(r->env, request_barrier(r));
+	return request_await_peers(r, APP_ANSWER_NS, report_rules);
 }
 
 enum outcome answer_with_rules(struct request *r, struct channel *c)
