@@ -13,12 +13,18 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static void print_value(struct cli *cli, const struct kymo_value *v)
+/* As it can be given: "100ms". */
+static void print_value(struct cli *cli, const struct kymo_value *option)
 {
+	const struct kymo_value *v = kymo_value_get(option, "value");
+	bool is_time = *kymo_value_string(kymo_value_get(option, "unit"));
 	const char *text = kymo_value_string(v);
+	char buf[32];
 
 	if (*text)
 		printf("%s", cli_safe(cli, text));
+	else if (is_time && kymo_value_u64(v))
+		printf("%s", cli_format_usec(buf, sizeof(buf), kymo_value_u64(v), ""));
 	else
 		printf("%" PRIu64, kymo_value_u64(v));
 }
@@ -34,11 +40,27 @@ static void print_options(struct cli *cli, const struct kymo_value *channel)
 		const struct kymo_value *o = kymo_value_at(list, i);
 
 		printf("  %s%s=", cli_style(cli, CLI_BOLD), cli_member(cli, o, "key"));
-		print_value(cli, kymo_value_get(o, "value"));
+		print_value(cli, o);
 		printf("%s  %s\n      %s; changes %s\n", cli_style(cli, CLI_PLAIN),
 			cli_member(cli, o, "help"), cli_member(cli, o, "allowed"),
 			cli_member(cli, o, "changes"));
 	}
+}
+
+/* key: with '-' or '_'. */
+static const struct kymo_value *find_option(const struct kymo_value *channel, char *key)
+{
+	const struct kymo_value *list = kymo_value_get(channel, "options"), *o = NULL;
+	char other[CLI_KEY_MAX];
+
+	cli_param_name(key);
+	for (size_t i = 0; i < kymo_value_count(list); i++) {
+		o = kymo_value_at(list, i);
+		snprintf(other, sizeof(other), "%s", kymo_value_string(kymo_value_get(o, "key")));
+		if (!strcmp(cli_param_name(other), key))
+			break;
+	}
+	return o;
 }
 
 /* Those that were given, as they are now. */
@@ -52,7 +74,7 @@ static void print_changed(struct cli *cli, const struct kymo_value *channel)
 
 		cli_pair_key(key, cli_arg(cli, i));
 		printf("%s%s=", comma, key);
-		print_value(cli, kymo_value_get(channel, cli_param_name(key)));
+		print_value(cli, find_option(channel, key));
 		comma = ", ";
 	}
 	putchar('\n');

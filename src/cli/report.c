@@ -321,7 +321,7 @@ static bool report_schedule(const struct kymo_value *rotation)
 	char text[32];
 
 	if (timer)
-		printf(" every %s", cli_format_usec(text, sizeof(text), timer));
+		printf(" every %s", cli_format_usec(text, sizeof(text), timer, " "));
 	if (size)
 		printf("%s when %s were written", timer ? " and" : "",
 			cli_format_size(text, sizeof(text), size));

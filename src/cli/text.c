@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-const char *cli_format_usec(char *buf, size_t size, uint64_t usec)
+const char *cli_format_usec(char *buf, size_t size, uint64_t usec, const char *gap)
 {
 	const char *unit = "us", *other;
 	uint64_t factor = 1, f;
@@ -17,7 +17,7 @@ const char *cli_format_usec(char *buf, size_t size, uint64_t usec)
 		unit = other;
 		factor = f;
 	}
-	snprintf(buf, size, "%" PRIu64 " %s", usec / factor, unit);
+	snprintf(buf, size, "%" PRIu64 "%s%s", usec / factor, gap, unit);
 	return buf;
 }
 

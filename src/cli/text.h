@@ -9,8 +9,8 @@
 #include "base/loglevel.h"
 #include "base/text.h"
 
-/* "1500 ms", "20 s"; the result is in buf. */
-const char *cli_format_usec(char *buf, size_t size, uint64_t usec);
+/* "1500 ms", "20 s"; gap: between number and unit. The result is in buf. */
+const char *cli_format_usec(char *buf, size_t size, uint64_t usec, const char *gap);
 /* "16.0 MiB"; the result is in buf. */
 const char *cli_format_size(char *buf, size_t size, uint64_t bytes);
 

@@ -190,6 +190,19 @@ def test_session(k):
     check("5 events recorded" in k.kymo("destroy").stdout, "destroy")
 
 
+def test_collector_is_last(k):
+    """The collector has registered before the user's programs; the user's programs come first all the same."""
+    k.start_daemon(collector=True)
+    k.kymo("create", "s", "--no-output")
+    wait_for(lambda: k.kymo_json("list", "-u")["applications"], "the collector's registration")
+    app = waiting_app(k)
+    names = [a["name"] for a in k.kymo_json("list", "-u")["applications"]]
+    equal((len(names), names[0]), (2, "emit"), f"order of {names}")
+    k.let_go(app)
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_programs(k):
     k.start_daemon()
     app = waiting_app(k)

@@ -144,7 +144,11 @@ def test_all_or_nothing(k):
     k.kymo("create", "s", "--no-output")
     check("enable-channel" in k.kymo("set", status=1).stderr, "a session without channels")
     k.kymo("enable-channel", "a,b,c")
-    equal(k.kymo("set", "switch-timer=2s").stdout, "".join(f"channel '{c}': switch-timer=2000000\n" for c in "abc"), "what set says")
+    equal(k.kymo("set", "switch-timer=2s").stdout, "".join(f"channel '{c}': switch-timer=2s\n" for c in "abc"), "what set says")
+    said = k.kymo("set", "-c", "a", "read_timer=1500", "switch-timer=0", "num-subbuf=8").stdout
+    equal(said, "channel 'a': read_timer=1500us, switch-timer=0, num-subbuf=8\n", "units")
+    text = k.kymo("set", "-c", "b").stdout
+    check("  switch-timer=2s  " in text and "  read-timer=0  " in text, f"times without units: {text}")
     k.kymo("set", "-c", "b", "mode=overwrite")
     k.kymo("set", "blocking-timeout=inf", status=2)
     equal([channel(k, c)["blocking_timeout"] for c in "abc"], [0, 0, 0], "timeouts")

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "sessiond/control/commands.h"
+#include "sessiond/control/json.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/control/report.h"
 #include "sessiond/model/option.h"
@@ -223,7 +224,6 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 	if (c->separate_conflicts && !was_separate)
 		apps_renew_channel(c, request_barrier(r)); /* what was refused is recorded now */
 	consumer_send_timers(&recording_of(c->session)->consumer, c);
-	reply_add_to(r, "channels", report_channel(c));
 }
 
 /* Sets options of one channel, or of all. Without options, the reply has their values. */
@@ -231,6 +231,7 @@ enum outcome run_set(struct request *r)
 {
 	const struct channel *only = NULL;
 	struct option_values values;
+	struct json_object *report;
 	struct channel *c;
 
 	if (!take_options(r, &values))
@@ -249,8 +250,9 @@ enum outcome run_set(struct request *r)
 			continue;
 		if (values.given)
 			set_options(r, c, &values);
-		else
-			reply_add_to(r, "channels", report_options(c));
+		report = report_channel(c);
+		json_add(report, "options", report_options(c));
+		reply_add_to(r, "channels", report);
 	}
 	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }

@@ -155,6 +155,8 @@ static struct json_object *report_option(const struct channel *c, const struct o
 	option_describe(&allowed, option);
 	add_string(o, "key", option->key);
 	json_add(o, "value", report_value(c, option));
+	if (option->kind == OPTION_TIME)
+		add_string(o, "unit", "us");
 	add_string(o, "help", option->help);
 	add_string(o, "allowed", allowed.data ? allowed.data : "");
 	add_string(o, "changes", option_effect(option));
@@ -164,13 +166,11 @@ static struct json_object *report_option(const struct channel *c, const struct o
 
 struct json_object *report_options(const struct channel *c)
 {
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *list = json_object_new_array();
 
-	add_string(o, "name", c->name);
 	for (const struct option *option = channel_options; option->key; option++)
 		json_append(list, report_option(c, option));
-	json_add(o, "options", list);
-	return o;
+	return list;
 }
 
 struct json_object *report_session_brief(const struct session *s)
@@ -374,23 +374,34 @@ static void put_reported(struct lh_entry *e)
 	json_object_put((struct json_object *)lh_entry_v(e));
 }
 
+static struct json_object *report_with_events(
+	const struct app *a, bool brief, struct lh_table *reported)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add(o, "pid", json_object_new_int(a->pid));
+	add_string(o, "name", a->name);
+	add_number(o, "uid", a->user->uid);
+	add_string(o, "abi", abi_name(a->abi_bits));
+	json_add(o, "events", report_events(a, brief, reported));
+	return o;
+}
+
 struct json_object *report_applications(const struct env *e, uid_t uid, bool brief)
 {
 	struct lh_table *reported = lh_kptr_table_new(256, put_reported);
-	struct json_object *list = json_object_new_array(), *o;
+	struct json_object *list = json_object_new_array(), *collectors = json_object_new_array();
 	const struct app *a;
 
 	ky_list_foreach (a, &e->peers->apps, node) {
 		if (!a->registered || (uid && a->user->uid != uid))
 			continue;
-		o = json_object_new_object();
-		json_add(o, "pid", json_object_new_int(a->pid));
-		add_string(o, "name", a->name);
-		add_number(o, "uid", a->user->uid);
-		add_string(o, "abi", abi_name(a->abi_bits));
-		json_add(o, "events", report_events(a, brief, reported));
-		json_append(list, o);
+		json_append(collector_is(e->peers->collector, a->pid) ? collectors : list,
+			report_with_events(a, brief, reported));
 	}
+	for (size_t i = 0; collectors && i < json_object_array_length(collectors); i++)
+		json_append(list, json_object_get(json_object_array_get_idx(collectors, i)));
+	json_object_put(collectors);
 	if (reported)
 		lh_table_free(reported);
 	return list;

@@ -15,7 +15,7 @@ struct json_object *report_snapshot(const struct snapshot *sn);
 /* Name, state and where it goes: for lists. */
 struct json_object *report_session_brief(const struct session *s);
 struct json_object *report_channel(const struct channel *c);
-/* Its options, and the values that they may have. */
+/* A list of its options: their values, units, and the values that they may have. */
 struct json_object *report_options(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* For each attribute the values that the session tracks, or "all". */
