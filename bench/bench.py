@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Measures Kymo beside LTTng-UST and beside what the machine can do at best, and prints one table. `make bench` installs the
-peers, builds, and runs this.
+Measures Kymo beside LTTng-UST and beside the best that the machine can do, and prints one table.
+`make bench` installs the peers, builds, and runs this.
 
     bench.py [--build DIR] [--quick] [--runs N] [--list] [--write] [NAME...]
 
-Each figure is the median of several runs, with the lowest and the highest behind it. The runs of the systems alternate, so
-that whatever disturbs the machine disturbs all of them. NAME selects rows (--list); --quick is a smoke test whose figures
-mean little; --write puts the table into docs/performance.md.
+Each figure is the median of several runs, followed by the lowest and the highest. The runs of the
+systems alternate, so that a disturbance of the machine affects all of them. NAME selects rows
+(--list); --quick is a smoke test whose figures mean little; --write puts the table into
+docs/performance.md.
 
-As root, it runs in a mount namespace of its own, where LTTng's run directory and shared memory are private; as another user
-LTTng keeps to LTTNG_HOME by itself. A session daemon of either system that runs already is not touched.
+As root, it runs in a mount namespace of its own, where LTTng's run directory and shared memory are
+private. As another user, LTTng keeps to LTTNG_HOME by itself. It does not affect a session daemon
+of either system that already runs.
 """
 
 import argparse
@@ -40,12 +42,13 @@ RATE = "M events/s"  # the one unit of which more is better
 DISK_NEEDED = 6 << 30
 ISOLATED = "KYMO_BENCH_ISOLATED"
 
-# Rings that hold a whole pass: bytes of all events of a pass, and sub-buffers of which one takes that much.
+# Rings that hold a whole pass: bytes of all events of a pass, and the sub-buffers, of which one has
+# that size.
 PASS_BYTES = 16 * MIB
 LARGE = {"subbuf": 32 * MIB, "num": 2}
 # An upper bound of one record's bytes, in either system.
 RECORD_BYTES = {"int": 10, "string": 35, "eight": 38, "printf": 20, "contexts": 38, "passed": 10}
-# What an event of one integer takes in a ring of Kymo's.
+# Bytes of an event with one integer in one of Kymo's rings.
 KYMO_INT_BYTES = 8
 KINDS = {"int": "one 32-bit integer", "string": "two integers, a 16-byte string", "eight": "eight integers"}
 
@@ -54,7 +57,7 @@ KINDS = {"int": "one 32-bit integer", "string": "two integers, a 16-byte string"
 
 
 class Row:
-    """One line of the table: samples of each system, and what is aimed at."""
+    """One line of the table: samples of each system, and the targets."""
 
     def __init__(self, label, unit, targets=(), digits=1):
         self.label = label
@@ -83,12 +86,12 @@ class Row:
         return f"{a / b:.2f}" if a is not None and b and b > 0 and a > 0 else "–"
 
     def gain(self):
-        """How many times better than the peer: less of a cost, or more of a rate."""
+        """Returns how many times better than the peer: a lower cost, or a higher rate."""
         ratio = self.ratio("kymo", "lttng") if self.unit == RATE else self.ratio("lttng", "kymo")
         return ratio if ratio == "–" else f"{ratio} ×"
 
     def verdict(self):
-        """What is aimed at, and whether it is met: of the targets whose figures were measured."""
+        """Returns the targets whose figures were measured, and whether they are met."""
         known = [t for t in self.targets if t.applies(self)]
         if not known:
             return "–"
@@ -190,7 +193,7 @@ class Recording:
 
 
 def lap(bench, recording, system, **parameters):
-    """One pass with empty rings at its beginning, and nobody who drains them."""
+    """Runs one pass with empty rings at its begin, and nobody who drains them."""
     emitter = recording.emitters[system.key]
     if system is bench.limit:
         return emitter.run(**parameters)
@@ -200,7 +203,8 @@ def lap(bench, recording, system, **parameters):
 
 
 def warm_up(bench, recording, kinds=("eight",)):
-    """Touches all of every ring and the limit's memory, whatever is lost meanwhile; returns what was."""
+    """Writes all of every ring and of the limit's memory, even if events are lost. Returns the
+    number of lost events."""
     ring = LARGE["subbuf"] * LARGE["num"]
     cpus = len(os.sched_getaffinity(0))
     lost = {}
@@ -215,8 +219,8 @@ def warm_up(bench, recording, kinds=("eight",)):
 
 
 def pure(bench, kind, label, targets=(), threads=1, processes=1, work=0):
-    """Recording alone: the consumers are stopped, the rings hold the whole pass, and have been used before. With work before
-    each event, the figure is what the event adds to it."""
+    """Recording alone: the consumers are stopped; the rings hold the whole pass, and were used
+    before. With work before each event, the figure is what the event adds to the work."""
     row = Row(label, "ns", targets)
     workers = threads * processes
     cpus = len(os.sched_getaffinity(0))
@@ -256,7 +260,7 @@ def row_processes(bench):
 
 
 def row_disk(bench):
-    """At full speed with default settings, drained to disk meanwhile."""
+    """At full speed with default settings, while consumers drain to disk."""
     rows = []
     with Recording(bench) as recording:
         for kind, what in KINDS.items():
@@ -310,7 +314,7 @@ def row_printf(bench):
 
 
 def row_special(bench):
-    """What contexts and filters add to the event of one integer."""
+    """The cost that contexts and filters add to the event of one integer."""
     rows = {
         "contexts": Row("contexts vtid, vpid and procname: add", "ns", (at_most(3, "ns"),)),
         "passed": Row("a filter (one comparison) that the event passes: adds", "ns"),
@@ -370,7 +374,8 @@ def trial(bench, system, emitter, where, channel, **parameters):
 
 
 class Search:
-    """Highest rate without loss. Each run steps up or down from where the last one ended, until the answer changes."""
+    """Finds the highest rate without loss. Each run continues from the last run's rate and steps up
+    or down until the result changes."""
 
     STEP = 1.2
     SLOWEST = 1e5
@@ -439,7 +444,8 @@ def row_lossless(bench):
 
 
 def best_drain(bench, where, rate):
-    """CPU seconds for a GB of the best way to write as many bytes in a second, by bench/drain.c."""
+    """Returns the CPU seconds for a GB of the best way to write the same bytes in a second, by
+    bench/drain.c."""
     best = None
     size = rate // bench.small(1, 4) // MIB * MIB
     for method in ("write", "behind", "uncached", "direct"):
@@ -453,7 +459,7 @@ def best_drain(bench, where, rate):
 
 
 def row_consumer(bench):
-    """At a rate that all systems stand: what draining costs, and what is on disk."""
+    """At a rate without loss in all systems: the cost of draining, and the bytes on disk."""
     rate = bench.small(8000000, 4000000)
     n = rate // bench.small(1, 4)
     rows = []
@@ -488,7 +494,7 @@ def spawn_ms(bench, system, n, how):
 
 
 def added_to_start(bench, row, runs, n=None):
-    """Adds to row what each tracer adds to one start of the tiny program."""
+    """Adds to row the cost that each tracer adds to one start of the tiny program."""
     n = n or bench.small(50, 10)
     for _ in range(runs):
         plain = spawn_ms(bench, bench.limit, n, "one-by-one")
@@ -542,7 +548,7 @@ def row_storm(bench):
 
 
 def held(system, n):
-    """n programs that run and that the daemon knows."""
+    """Runs n programs that the daemon knows."""
     programs = Held(system, n)
     try:
         wait_for(lambda: system.applications() >= n, f"{system.title}'s daemon to know {n} programs")
@@ -581,7 +587,8 @@ def row_control(bench):
 
 
 def row_stopped(bench):
-    """One of many programs is stopped by SIGSTOP, a fresh one for each run: the peer gives up on it after the first."""
+    """SIGSTOP stops one of many programs, a fresh one for each run, because the peer stops waiting
+    for it after the first run."""
     n = bench.small(200, 20)
     rows = {c: Row(f"{c} with {n} running programs, one stopped", "ms", (at_most(50, "ms"),), digits=0) for c in COMMANDS}
     with bench.daemons():
@@ -669,7 +676,7 @@ def row_memory(bench):
 
 
 def row_presence(bench):
-    """What a traced program has that the same program without tracing has not."""
+    """The memory, threads and descriptors that a traced program has in addition."""
     threads = Row("threads added to a program", "", (at_most(1, ""),), digits=0)
     descriptors = Row("descriptors added to a program", "", (at_most(3, ""),), digits=0)
 
@@ -697,7 +704,7 @@ def seconds_of(command, env):
 
 
 def row_reading(bench):
-    """Both read the same trace, of Kymo's; the peer is babeltrace2."""
+    """Both read the same trace, made by Kymo; the peer is babeltrace2."""
     rows = []
     out = bench.out(bench.tmpfs)
     kymo = bench.kymo.cli_command()
@@ -719,7 +726,7 @@ def row_reading(bench):
     return rows
 
 
-# ---- what is used without a tracer
+# ---- means without a tracer
 
 
 def habit_printf(bench, programs, n):
@@ -761,7 +768,7 @@ HABITS = {"printf with the time to a file": habit_printf, "uftrace, function ent
 
 
 def row_habits(bench):
-    """One integer by Kymo, beside what is used where there is no tracer."""
+    """One integer by Kymo, beside the means that programmers have without a tracer."""
     rows = {habit: Row(f"one integer (peer: {label})", "ns") for label, habit in HABITS.items()}
     n = bench.small(2000000, 200000)
     with bench.daemons(), Emitter(bench.kymo) as emitter, bench.kymo.session(bench.out()) as session:
@@ -827,7 +834,7 @@ def machine(bench):
 
 
 def write_document(text):
-    """Replaces what stands between the markers; the first time, makes the page."""
+    """Replaces the text between the markers; makes the page if there is none."""
     if DOCUMENT.exists():
         before, _, rest = DOCUMENT.read_text().partition(BEGIN)
         after = rest.partition(END)[2]
@@ -856,7 +863,7 @@ ratios. `make bench ARGS=--write` renews what stands below.
 
 
 def busy():
-    """A warning when others use the machine, else None."""
+    """Returns a warning if others use the machine, else None."""
     load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
     if load > 0.3 * cpus:
         return f"others use the machine (load average {load:.1f} on {cpus} CPUs before the first run): these figures are not worth much"
@@ -864,7 +871,7 @@ def busy():
 
 
 class Steal:
-    """Time that the hypervisor gave to others while we wanted it."""
+    """Returns the time that the hypervisor gave to others while this machine was runnable."""
 
     def __init__(self):
         self.begin = self.ticks()
@@ -880,14 +887,15 @@ class Steal:
 
 
 def unsteady(rows):
-    """What should be the same in each run, the machine's limit, was not."""
+    """Returns a warning if the machine's limit, which should be constant, changed between runs."""
     labels = [row.label for row in rows if row.unit == "ns" and row.samples.get("limit")
         and max(row.samples["limit"]) - min(row.samples["limit"]) > 0.2 * row.median("limit")]
     return f"the machine's own speed changed from run to run in: {'; '.join(labels)}" if labels else None
 
 
 def isolate():
-    """As root: a mount namespace of our own, with a private run directory of LTTng and private shared memory."""
+    """As root: makes a mount namespace with a private run directory for LTTng and private shared
+    memory."""
     if os.geteuid() != 0:
         return
     if os.environ.get(ISOLATED) != "1":

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many programs with many tracepoints each: crowd N starts N processes with 200 tracepoints, says "ready" when all run, and
- * ends them when its standard input does. A line on it makes each of them emit one event.
+ * Many programs with many tracepoints each. crowd N starts N processes with 200 tracepoints each,
+ * prints "ready" when all run, and ends them at the end of its standard input. A line on standard
+ * input makes each process emit one event.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain METHOD FILE BYTES [BYTES/S]: writes that much from memory to a file, as a consumer would, and prints the CPU seconds that
- * it took: what draining costs at least. A MiB at a time, which is half of a ring with default settings; with a rate, each when
- * it would be there, because a processor that was idle takes longer for the same. Methods:
+ * drain METHOD FILE BYTES [BYTES/S]: writes that many bytes from memory to a file, as a consumer
+ * does, and prints the CPU seconds that it took: the least that draining can cost. It writes a MiB
+ * at a time, which is half of a ring with default settings. With a rate, it writes each MiB when
+ * the MiB would have been recorded, because a processor that was idle takes longer for the same
+ * work. Methods:
  *
  *   write      plain
- *   behind     write, then tell the kernel to write out and forget what was written before
+ *   behind     write, then let the kernel write out and drop from its cache what was written before
  *   uncached   write that leaves nothing in the page cache (RWF_DONTCACHE)
  *   direct     O_DIRECT
  *
- * A method that the file system does not have: exit status 3.
+ * Exit status 3: the file system does not support the method.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +38,10 @@ static double cpu_seconds(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* As consumers do: the last chunk is begun to be written out, the one before waited for and forgotten. */
+/*
+ * As consumers do: starts to write out the last chunk, waits for the one before, and drops that
+ * from the page cache.
+ */
 static int write_behind(int fd, off_t at)
 {
 	off_t before = at - CHUNK;
@@ -62,7 +67,7 @@ static int write_chunk(int fd, const char *method, void *from, off_t at)
 	return strcmp(method, "behind") ? 0 : write_behind(fd, at);
 }
 
-/* Until `at` bytes would have been recorded; no rate (0): not at all. */
+/* Waits until `at` bytes would have been recorded; does not wait if there is no rate (0). */
 static void wait_until(const struct timespec *start, off_t at, uint64_t rate)
 {
 	uint64_t ns = rate ? (uint64_t)start->tv_nsec + (uint64_t)((double)at * 1e9 / (double)rate)

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records events as fast as it can, or at a given rate, and says what each took. Compiled once for each measured system
- * (system-*.h); bench.py talks to it: a line on stdin is a pass, answered by a line of JSON on stdout.
+ * Records events as fast as possible, or at a given rate, and prints what each took. Compiled once
+ * for each measured system (system-*.h). bench.py controls it: a line on stdin is a pass, and a
+ * line of JSON on stdout is its result.
  *
- *   kind=int|string|eight|printf|contexts|passed|rejected|disabled|empty  n=EVENTS-OF-EACH-THREAD  threads=N  pin=FIRST-CPU (-1: not pinned)
- *   work=MULTIPLICATIONS before each event       rate=EVENTS/S of each thread (0: as fast as possible)
- *   memory=BYTES of each thread, fresh=1: not touched before (the limit's)
+ *   kind=int|string|eight|printf|contexts|passed|rejected|disabled|empty
+ *   n=EVENTS-OF-EACH-THREAD
+ *   threads=N
+ *   pin=FIRST-CPU                          -1: not pinned
+ *   work=MULTIPLICATIONS                   before each event
+ *   rate=EVENTS/S                          of each thread; 0: as fast as possible
+ *   memory=BYTES                           of each thread (for the limit)
+ *   fresh=1                                memory that was not accessed before (for the limit)
  *
- * ns is the CPU time of the recording threads for each event: others that want the CPU do not show in it. wall_ns is the time
- * from the first thread's start to the last one's end, for each event of one thread.
+ * ns is the CPU time of the recording threads for each event: it does not include other users of
+ * the CPU. wall_ns is the time from the first thread's start to the last one's end, for each event
+ * of one thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -62,7 +69,10 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Multiplications of which each needs the result of the one before: time that nothing can shorten. */
+/*
+ * Multiplications, each of which needs the result of the previous one: time that nothing can
+ * shorten.
+ */
 static inline uint64_t work_on(uint64_t x, uint64_t n)
 {
 	for (; n; n--) {
@@ -113,7 +123,7 @@ static const struct {
 	{"rejected", burst_rejected},
 };
 
-/* Pins the calling thread to the n-th CPU of those that the process may use. */
+/* Pins the calling thread to the n-th of the CPUs that the process may use. */
 static void pin_to(int n)
 {
 	cpu_set_t allowed, one;
@@ -131,7 +141,7 @@ static void pin_to(int n)
 }
 
 #if !defined(BENCH_KYMO) && !defined(BENCH_LTTNG)
-/* Memory is kept from pass to pass, unless it has to be fresh; shared, as rings are. */
+/* Keeps memory from pass to pass, unless it must be fresh. The memory is shared, as rings are. */
 static void prepare_memory(const struct pass *p, int number)
 {
 	static struct {
@@ -161,7 +171,10 @@ static void prepare_memory(const struct pass *p, int number)
 }
 #endif
 
-/* Events in bursts of a millisecond's worth, and sleep between them. A burst that is late is not waited for. */
+/*
+ * Emits events in bursts of a millisecond each, and sleeps between them. Does not wait before a
+ * burst that is late.
+ */
 static void emit_at_rate(const struct pass *p)
 {
 	uint64_t each = p->rate * BURST_PERIOD_NS / 1000000000u, next = now_ns(CLOCK_MONOTONIC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event at a time by the means that programmers have without a tracer, for bench.py:
+ * One event at a time with the means that programmers have without a tracer, for bench.py:
  *
  *   habit printf FILE N     writes a line with the time, by stdio
- *   habit call - N          calls mark(), which a tool records: a uprobe, uftrace, or nothing
+ *   habit call - N          calls mark(), which a tool records: a uprobe, uftrace, or no tool
  *
  * Prints the CPU time of each event in ns, from the thread's own clock.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn N one-by-one|at-once PROGRAM: runs a program N times and prints nanoseconds: of one run (the median), or of all of
- * them together, from before the start until it was waited for. A small C program, because starting programs from a large
- * one is slower.
+ * spawn N one-by-one|at-once PROGRAM: runs a program N times and prints nanoseconds, from before
+ * the start until it was waited for: of one run (the median), or of all of them together. It is a
+ * small C program, because starting programs from a large one is slower.
  */
 #include <errno.h>
 #include <spawn.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The measured events by Kymo, for emit.c and tiny.c; system-lttng.h and system-limit.h have the same functions. */
+/*
+ * The measured events by Kymo, for emit.c and tiny.c. system-lttng.h and system-limit.h have the
+ * same functions.
+ */
 #ifndef BENCH_SYSTEM_KYMO_H
 #define BENCH_SYSTEM_KYMO_H
 

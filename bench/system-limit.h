@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What no tracer can go below: the clock is read and the bytes of Kymo's record are stored, one behind the other,
- * into memory of the thread's own. No identifier, no check of anything. See system-kymo.h.
+ * The minimum cost of any tracer: it reads the clock and stores the bytes of Kymo's record in
+ * sequence into the thread's own memory. No identifier, no checks. See system-kymo.h.
  */
 #ifndef BENCH_SYSTEM_LIMIT_H
 #define BENCH_SYSTEM_LIMIT_H
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#define STRING_BYTES 17 /* of the text that emit.c records, with its end */
+#define STRING_BYTES 17 /* size of the text that emit.c records, with its end */
 
-/* Set by emit.c for each thread and pass; size is a power of two, with a page behind. */
+/* emit.c sets it for each thread and pass. size is a power of two, with a page behind it. */
 static __thread struct {
 	uint8_t *base;
 	uint64_t pos, mask;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-The measured systems, Kymo and LTTng-UST, each with a session daemon of its own in a private place, and the programs that
-record. Both are driven by their command lines, which take the same words.
+The measured systems, Kymo and LTTng-UST, each with its own session daemon in a private place, and
+the programs that record. Their command lines, which take the same words, control both.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ TIMEOUT = 120  # seconds for any one command
 
 
 class Failed(Exception):
-    """Something that a row needs did not work: the row is left out, and says why."""
+    """A row cannot be measured: the row is left out, with this reason."""
 
 
 def wait_for(condition, what, timeout=TIMEOUT):
@@ -35,7 +35,7 @@ def wait_for(condition, what, timeout=TIMEOUT):
 
 
 def tasks_cpu_ns(pid):
-    """CPU time of all threads of a process that live, to the nanosecond."""
+    """Returns the CPU time of all live threads of a process, in nanoseconds."""
     total = 0
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def descendants(pid):
 
 
 class System:
-    """One tracing system. Subclasses say which programs it is made of."""
+    """One tracing system. Subclasses name its programs."""
 
     key = title = rules = None
 
@@ -115,7 +115,7 @@ class System:
 
     @contextlib.contextmanager
     def consumers_stopped(self):
-        """Nobody drains: what is recorded meanwhile must fit the rings."""
+        """Nobody drains: the rings must hold all that is recorded meanwhile."""
         pids = self.consumers()
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -139,8 +139,8 @@ class System:
         return done.stdout
 
     def create(self, session, out, subbuf=None, num=None, special=False, overwrite=False):
-        """special: also channels for the events with contexts and with filters, each of its event's name. overwrite: a flight
-        recorder, of which nothing is written."""
+        """special: adds channels for the events with contexts and with filters, each with the name
+        of its event. overwrite: a flight recorder, of which nothing is written."""
         self.cli("create", session, f"--output={out}", *(["--snapshot"] if overwrite else []))
         sizes = [f"--subbuf-size={subbuf}", f"--num-subbuf={num}"] if subbuf else []
         sizes += ["--overwrite"] if overwrite else []
@@ -156,7 +156,7 @@ class System:
 
     @contextlib.contextmanager
     def session(self, out, **channel):
-        """A session that records; its trace is gone afterwards."""
+        """A session that records; its trace is removed afterwards."""
         name = out.name
         self.create(name, out, **channel)
         try:
@@ -168,12 +168,12 @@ class System:
             shutil.rmtree(out, ignore_errors=True)
 
     def drain(self, session):
-        """All that was recorded is written; recording goes on."""
+        """Waits until all that was recorded is written; recording continues."""
         self.cli("stop", session)
         self.cli("start", session)
 
     def applications(self, name="tiny-"):
-        """How many of the held programs, or of those of this name, the daemon knows."""
+        """Returns how many of the held programs, or of those of this name, the daemon knows."""
         return self.cli("list", "-u").count(name)
 
     # -- programs
@@ -229,7 +229,7 @@ class Lttng(System):
 
 
 class Limit:
-    """No tracer: what the machine itself takes."""
+    """No tracer: the cost of the machine itself."""
 
     key, title = "limit", "limit"
 
@@ -261,7 +261,8 @@ class Emitter:
             process.wait()
 
     def run(self, **parameters):
-        """One pass, in all processes at a time; ns and wall_ns are means over them, events the sum."""
+        """Runs one pass, in all processes at the same time. ns and wall_ns are means over them,
+        events is the sum."""
         for number, process in enumerate(self.processes):
             words = dict(parameters)
             if words.get("pin", -1) >= 0:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest program with a tracepoint: what tracing adds to the start of a program, and to one that runs. Compiled once
- * for each measured system, and without any. With an argument it says that it runs, by a byte on stdout, and stays.
+ * The smallest program with a tracepoint: it shows what tracing adds to the start of a program, and
+ * to a program that runs. Compiled once for each measured system, and without any. With an argument
+ * it reports that it runs, by a byte on stdout, and stays.
  */
 #include <unistd.h>
 

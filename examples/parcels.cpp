@@ -60,7 +60,7 @@ class Depot
 	std::queue<Parcel> waiting_;
 };
 
-/* Sends one parcel on from each depot that has one; true if there was any. */
+/* Sends one parcel onward from each depot that has one. Returns true if there was any. */
 bool tick(std::vector<Depot> &depots, std::mt19937 &dice, uint64_t &delivered)
 {
 	bool any = false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small shop, instrumented: customers (threads) fill carts and order, a counter takes the
- *payment, stock runs low and is filled up. Nothing of it knows about tracing but the kymo_event
- *statements.
+ * payment, stock runs low and is filled up. Only the kymo_event statements deal with tracing.
  *
  *	cc -o shop shop.c $(pkg-config --cflags --libs kymo) -pthread
  *	kymo record -- ./shop
@@ -40,7 +39,7 @@ struct order {
 	double total;
 };
 
-static pthread_mutex_t counter = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static pthread_mutex_t counter = PTHREAD_MUTEX_INITIALIZER; /* protects all data below */
 static int stock[N_GOODS] = {FULL_STOCK, FULL_STOCK, FULL_STOCK, FULL_STOCK, FULL_STOCK};
 static uint64_t n_orders;
 static double takings;

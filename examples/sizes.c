@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many bytes the events "libc:malloc" of a trace ask for, with libkymo-reader.
+ * Adds up the bytes that the events "libc:malloc" of a trace request, with libkymo-reader.
  *
  *	kymo record --with=libc -o trace -- program
  *	cc sizes.c $(pkg-config --cflags --libs kymo-reader) -o sizes && ./sizes trace

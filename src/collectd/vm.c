@@ -32,9 +32,8 @@ struct host {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ky_list hosts = {&hosts, &hosts};
-static struct host *
-	/* its last machine was destroyed; it may create another, and exit before /proc is read */
-	idle;
+/* Its last machine was destroyed. It may create another, and exit before /proc is read. */
+static struct host *idle;
 static bool stale;	  /* `hosts` may lack some */
 static unsigned n_hidden; /* processes that could not be examined */
 
