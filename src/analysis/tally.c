@@ -29,7 +29,15 @@ struct grouping {
 	struct ky_buf key;
 };
 
-static void find_part_field(
+static bool is_alias(const char *name)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++)
+		if (!strcmp(aliases[i].name, name))
+			return true;
+	return false;
+}
+
+static bool find_part_field(
 	struct ky_field_ref *ret, const struct ky_event_class *e, const char *name)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++) {
@@ -39,10 +47,25 @@ static void find_part_field(
 			continue;
 		for (size_t k = 0; fields[k]; k++)
 			if (ky_field_find(ret, e, fields[k]))
-				return;
-		return;
+				return true;
+		return false;
 	}
-	ky_field_find(ret, e, name);
+	return ky_field_find(ret, e, name);
+}
+
+/* In a trace without classes, all names are accepted. */
+static int find_part_fields(
+	struct grouping *g, struct part *p, const struct ky_trace_reader *r, const char *name)
+{
+	bool known = is_alias(name) || !r->n_classes;
+
+	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
+	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
+		known |= find_part_field(&p->of_class[i], r->classes[i], name);
+	if (p->of_class && known)
+		return 0;
+	g->groups->unknown = p->of_class ? strdup(name) : NULL;
+	return g->groups->unknown ? -ENOENT : -ENOMEM;
 }
 
 static int add_part(struct grouping *g, const struct ky_trace_reader *r, const char *name)
@@ -55,12 +78,7 @@ static int add_part(struct grouping *g, const struct ky_trace_reader *r, const c
 	p->kind = !strcmp(name, "name")	    ? PART_NAME
 		  : !strcmp(name, "stream") ? PART_STREAM
 					    : PART_FIELD;
-	if (p->kind != PART_FIELD)
-		return 0;
-	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
-	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
-		find_part_field(&p->of_class[i], r->classes[i], name);
-	return p->of_class ? 0 : -ENOMEM;
+	return p->kind == PART_FIELD ? find_part_fields(g, p, r, name) : 0;
 }
 
 static int parse_parts(struct grouping *g, const struct ky_trace_reader *r, const char *by)
@@ -177,9 +195,10 @@ int ky_tally_collect(struct ky_tally *to, const struct ky_query *q, const char *
 {
 	struct grouping g = {.groups = to};
 	struct ky_reading reading = {0};
-	int r = parse_parts(&g, q->reader, by);
+	int r;
 
 	*to = (struct ky_tally){0};
+	r = parse_parts(&g, q->reader, by);
 	if (!r)
 		r = ky_reading_init(&reading, q, NULL, NULL, options);
 	if (!r)
@@ -202,5 +221,6 @@ void ky_tally_deinit(struct ky_tally *g)
 	}
 	ky_htab_deinit(&g->table);
 	free(g->by_n);
+	free(g->unknown);
 	*g = (struct ky_tally){0};
 }

@@ -23,9 +23,13 @@ struct ky_tally {
 	struct ky_tally_key **by_n; /* owned; the most frequent first */
 	size_t n;
 	uint64_t n_events, n_others; /* n_others: of keys beyond the limit */
+	char *unknown;		     /* owned; name of a field that no class has, or NULL */
 };
 
-/* 0, -EINVAL if `by` has an empty name or too many, or -ENOMEM. ky_tally_deinit in any case. */
+/*
+ * Returns 0, -EINVAL if `by` has an empty name or too many, -ENOENT if `unknown` is the name of a field that no class
+ * of the trace has, or -ENOMEM. The caller calls ky_tally_deinit in any case.
+ */
 int ky_tally_collect(struct ky_tally *g, const struct ky_query *q, const char *by,
 	const struct ky_trace_reader_options *options);
 void ky_tally_deinit(struct ky_tally *g);

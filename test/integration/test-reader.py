@@ -725,8 +725,11 @@ def test_stat_by(k):
         equal({g["key"]: g["events"] for g in stat["groups"]}, {key: keys.count(key) for key in keys}, by)
         counts = [g["events"] for g in stat["groups"]]
         equal((counts, stat["events"]), (sorted(counts, reverse=True), len(text)), f"order of {by}")
-    stat = k.kymo_json("stat", trace, "--by=nowhere", "-e", names[0])
-    equal(stat["groups"], [{"key": "-", "events": names.count(names[0])}], "a field that no event has")
+    stat = k.kymo_json("stat", trace, "--by=i8", "-e", "shop:empty")
+    equal(stat["groups"], [{"key": "-", "events": names.count("shop:empty")}], "a field that another event has")
+    for by, says in (("nowhere", "'nowhere'"), ("name,nowhere", "'nowhere'"), ("cpu_di", "did you mean 'cpu_id'?")):
+        said = k.kymo("stat", trace, f"--by={by}", status=2).stderr
+        check(says in said and len(said.splitlines()) == 1, f"a field that no event has: {said!r}")
     check(names[0] in k.kymo("stat", trace, "--by=name").stdout, "no name in the text")
     k.kymo("stat", trace, "--by=", status=2)
 
