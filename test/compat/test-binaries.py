@@ -96,7 +96,13 @@ def test_signals(k):
     program = build(k, """#include <signal.h>
         static volatile int depth;
         static int inner(void);
-        static void handler(int s) { (void)s; depth++; tracepoint(binary, number, depth, "handler", depth < 3 ? inner : NULL); depth--; }
+        static void handler(int s)
+        {
+            (void)s;
+            depth++;
+            tracepoint(binary, number, depth, "handler", depth < 3 ? inner : NULL);
+            depth--;
+        }
         static int inner(void) { raise(SIGUSR1); return 7; }
         int main(void) {
             struct sigaction a = {.sa_handler = handler, .sa_flags = SA_NODEFER};
@@ -113,7 +119,12 @@ def test_signals(k):
 def test_fork_and_threads(k):
     program = build(k, """#include <pthread.h>
         #include <sys/wait.h>
-        static void *work(void *data) { for (int i = 0; i < 50; i++) tracepoint(binary, number, i, data, NULL); return NULL; }
+        static void *work(void *data)
+        {
+            for (int i = 0; i < 50; i++)
+                tracepoint(binary, number, i, data, NULL);
+            return NULL;
+        }
         int main(void) {
             for (int i = 0; i < 20; i++) {
                 pthread_t t[4];
@@ -170,7 +181,8 @@ def test_switched_while_it_runs(k):
     program = build(k, """#include <stdio.h>
         int main(void) {
             char line[8];
-            while (puts(tracepoint_enabled(binary, number) ? "on" : "off"), fflush(stdout), fgets(line, sizeof(line), stdin))
+            while (puts(tracepoint_enabled(binary, number) ? "on" : "off"), fflush(stdout),
+                   fgets(line, sizeof(line), stdin))
                 tracepoint(binary, number, 1, "asked", NULL);
             return 0; }""")
     env = {**os.environ, **k.env, "LD_LIBRARY_PATH": f"{BUILD / 'src' / 'lttng'}:{k.env.get('LD_LIBRARY_PATH', '')}"}
@@ -197,7 +209,12 @@ def test_switched_while_it_runs(k):
 
 
 THREADS = """#include <pthread.h>
-    static void *work(void *p) { for (int i = 0; i < 100; i++) tracepoint(binary, number, i, "work", NULL); return p; }
+    static void *work(void *p)
+    {
+        for (int i = 0; i < 100; i++)
+            tracepoint(binary, number, i, "work", NULL);
+        return p;
+    }
     int main(void) {
         pthread_t t[4];
         for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, work, NULL);
@@ -232,12 +249,19 @@ def test_functions_of_the_program(k):
     """
     program = build(k, """#include <stdio.h>
         static int calls;
-        static void called(void *data, int n, const char *s, binary_function f) { (void)s, (void)f; calls += n == 3 && data == &calls; }
+        static void called(void *data, int n, const char *s, binary_function f)
+        {
+            (void)s, (void)f;
+            calls += n == 3 && data == &calls;
+        }
         int main(void) {
-            int (*add)(const char *, const char *, void (*)(void), void *, const char *) = lttng_ust_tracepoint_provider_register;
-            add("binary", "number", (void (*)(void))called, &calls, lttng_ust_tracepoint_binary___number.signature);
+            int (*add)(const char *, const char *, void (*)(void), void *, const char *) =
+                lttng_ust_tracepoint_provider_register;
+            add("binary", "number", (void (*)(void))called, &calls,
+                lttng_ust_tracepoint_binary___number.signature);
             tracepoint(binary, number, 3, "x", NULL);
-            lttng_ust_tracepoint_provider_unregister("binary", "number", (void (*)(void))called, &calls);
+            lttng_ust_tracepoint_provider_unregister("binary", "number",
+                (void (*)(void))called, &calls);
             tracepoint(binary, number, 3, "x", NULL);
             return calls != 1; }""", "-Wl,--no-as-needed", "-llttng-ust-tracepoint")
     k.run([program], env={"LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")})

@@ -120,7 +120,8 @@ def check_widths(compiler, include):
                 struct s {{ unsigned bits : 3; }};
                 void f(int n, long l, unsigned long u, double d, struct s s);
                 void f(int n, long l, unsigned long u, double d, struct s s)
-                {{ (void)n, (void)l, (void)u, (void)d, (void)s; kymo_event(a, b{", " if field else ""}{field}); }}\n"""
+                {{ (void)n, (void)l, (void)u, (void)d, (void)s;
+                kymo_event(a, b{", " if field else ""}{field}); }}\n"""
             for level in ("-O0", "-O2"):
                 done = compile_text(compiler, language, standard, include, text, [level])
                 if ("wider than its field" in done.stderr) != (field in WIDE) or (done.returncode != 0) != (field in WIDE):

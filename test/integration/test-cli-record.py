@@ -243,7 +243,7 @@ def test_refused(k):
     one_line(record(k, "--subbuf-size=zero", "touch", mark, status=2), "zero")
     one_line(record(k, "--with=nonsense", "touch", mark, status=2), "nonsense")
     check(not mark.exists(), "the command ran")
-    check((out / "file").exists(), "the directory that was there is gone")
+    check((out / "file").exists(), "the existing directory was removed")
 
 
 def test_signals_sent(k):

@@ -221,7 +221,7 @@ def test_nothing_matches(k):
     text = k.kymo("enable-event", "emit:recrod").stdout
     check("no event matches now" in text and "no instrumented program" in text, f"without a program: {text}")
     app = waiting_app(k)
-    check("emit:record" in k.kymo("status").stdout, "status does not tell the name that comes near")
+    check("emit:record" in k.kymo("status").stdout, "status does not suggest the similar name")
     text = k.kymo("enable-event", "emit:record,emit:sginal").stdout
     check("1 event matches now" in text and "did you mean 'emit:signal'" in text, f"one of two: {text}")
     check("recrod" not in text, f"said of another rule: {text}")

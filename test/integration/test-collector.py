@@ -144,7 +144,7 @@ def test_create_is_held(k):
     equal(create.wait(kymotest.TIMEOUT), 0, "kymo create")
     check(b"note" not in create.stdout.read(), "a note, although all is well")
     equal({s["name"] for s in k.request(command="list")["sessions"]}, {"gone", "s"}, "sessions")
-    wait_for(lambda: k.request(command="destroy", session="gone")["ok"], "the making of the session that nobody waits for")
+    wait_for(lambda: k.request(command="destroy", session="gone")["ok"], "the creation of the session whose client disconnected")
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
 
 
@@ -242,7 +242,7 @@ def test_left_out(k):
     providers = {e["name"].split(":")[0] for a in k.request(command="list-events")["applications"] for e in a["events"]}
     k.kymo("destroy", "s")
     told = {name.split(":")[0] for name in names(trace)} - {"kymo_statedump", "kymo_lib"}
-    equal(told, PROVIDERS - {"kymo_vm", "kymo_mount"}, "whose state was told")
+    equal(told, PROVIDERS - {"kymo_vm", "kymo_mount"}, "providers with a state dump")
     check(providers >= PROVIDERS, providers)
     said = k.run([COLLECTD, "--without=vm,mounts", k.top / "none"], status=2).stderr
     check("'mounts'" in said and len(said.splitlines()) == 1, said)
@@ -322,14 +322,14 @@ def test_guests(k):
     k.kymo("destroy", "-a")
     third = k.record("kymo_vm:guest", session="third")
     k.kymo("destroy", "third")
-    check({app.pid, other.pid} <= {f["pid"] for f in told(third, "kymo_vm:guest")}, "guests told to who wants nothing else")
+    check({app.pid, other.pid} <= {f["pid"] for f in told(third, "kymo_vm:guest")}, "a guest is missing in the session that records only guests")
     mine, = [f for f in told(first, "kymo_vm:guest") if f["pid"] == app.pid]
     equal((mine["process"], mine["uuid"], mine["name"], mine["n_vms"], mine["n_vcpus"]), ("machines", UUID, "web", 2, 6), "guest")
     threads = {int(t) for t in os.listdir(f"/proc/{app.pid}/task")} - {app.pid}
     equal(set(mine["vcpu_threads"]), threads, "threads of virtual CPUs")
     equal(names(first)["kymo_vm:created"], 1, "machines made while the first session recorded")
     twice = collections.Counter((f["pid"], f["name"]) for f in told(second, "kymo_vm:guest"))
-    equal((twice[app.pid, "web"], twice[other.pid, "tiny"]), (2, 2), f"guests told to the second session: {twice}")
+    equal((twice[app.pid, "web"], twice[other.pid, "tiny"]), (2, 2), f"guests in the second session: {twice}")
     end(k, app)
     end(k, other)
 
@@ -613,7 +613,7 @@ def test_block(k):
     seen = told(trace, "kymo_block:device")
     # loop devices of other processes
     changed_meanwhile = [d for d, p in zip(wanted, devices) if block_device(p) != d]
-    equal([d for d in wanted if d not in seen and d not in changed_meanwhile], [], "devices that are not told as they are")
+    equal([d for d in wanted if d not in seen and d not in changed_meanwhile], [], "devices that are recorded incorrectly")
     equal({d["diskname"] for d in seen}, {d["diskname"] for d in wanted}, "devices")
     equal(told(trace, "kymo_block:devices"), [{"n": len(wanted)}], "number")
 
@@ -749,15 +749,15 @@ def test_net_live(k):
     wanted = net_of_ip(ip)
     events = end_net(k, ip, trace)
     flags, addresses = net_of_events(events)
-    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "what is told, against what ip says")
+    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "recorded state, compared with ip")
     changed = [(e.name.split(":")[1], fields(e)["name"], fields(e)["address"]) for e in events if e.name.startswith("kymo_net:address_")]
     equal([c for c in changed if c[1:] not in (("lo", "127.0.0.1"), ("lo", "::1"))][:6],
         [("address_added", "kymo0", "192.0.2.1"), ("address_added", "kymo0", "2001:db8::2"), ("address_removed", "kymo0", "198.51.100.9"),
             ("address_added", "kymo1", "fe80::7"), ("address_added", "kymo1", "192.0.2.50"), ("address_removed", "kymo2", "192.0.2.50")], "addresses, in order")
-    equal(max(collections.Counter(changed).values()), 1, f"how often the same was told: {changed}")
+    equal(max(collections.Counter(changed).values()), 1, f"how often the same change was recorded: {changed}")
     switched = [(f["name"], f["flags"] & 1) for f in told(trace, "kymo_net:flags_changed") if f["changed"] & 1]
     equal(switched, [("kymo0", 1), ("lo", 1), ("kymo0", 0)], "interfaces that were switched on and off")
-    check(all(f["changed"] for f in told(trace, "kymo_net:flags_changed")), "a change of nothing was told")
+    check(all(f["changed"] for f in told(trace, "kymo_net:flags_changed")), "an empty change was recorded")
 
 
 def test_net_lost(k):
@@ -776,8 +776,8 @@ def test_net_lost(k):
     os.kill(collector, signal.SIGCONT)
     events = end_net(k, ip, trace)
     flags, addresses = net_of_events(events)
-    check("kymo_net:lost" in {e.name for e in events}, "not told that some are missing")
-    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "what is told, against what ip says")
+    check("kymo_net:lost" in {e.name for e in events}, "the trace does not report missed changes")
+    equal((flags, addresses - {(1, LAST_ADDRESS)}), wanted, "recorded state, compared with ip")
     check("network interfaces" in k.daemon_log(), k.daemon_log())
 
 
@@ -793,7 +793,9 @@ mount --bind /dev/shm "$1/dev/shm"
 mount -t sysfs none /sys
 mount -t tmpfs none /run
 mkdir -p /run/udev/rules.d
-for rules in /usr/lib/udev/rules.d /lib/udev/rules.d /etc/udev/rules.d; do [ ! -d "$rules" ] || mount --bind /run/udev/rules.d "$rules"; done
+for rules in /usr/lib/udev/rules.d /lib/udev/rules.d /etc/udev/rules.d; do
+	[ ! -d "$rules" ] || mount --bind /run/udev/rules.d "$rules"
+done
 mount --move "$1/dev" /dev
 [ "$2" ] || exit 0
 exec "$2"

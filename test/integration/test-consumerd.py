@@ -221,7 +221,7 @@ class Consumer:
 
     def receive_any(self):
         data = self.socket.recv(65536)
-        check(data, f"the consumer is gone:\n{self.text()}")
+        check(data, f"the consumer has exited:\n{self.text()}")
         length, kind, _ = struct.unpack_from("<IHH", data)
         equal(length, len(data), "length of a message")
         return kind, data[8:]
@@ -524,7 +524,7 @@ def test_planted_link(k):
     equal(c.receive(ERROR)[0] < 0, True, "status")
     check(str(c.output / DIR) in c.errors[-1][1], f"message {c.errors[-1]}")
     (c.output / "ust").unlink()
-    equal(c.receive(ERROR), (0, ""), "after the link is gone")
+    equal(c.receive(ERROR), (0, ""), "after the link was removed")
     check_stats(c.quit(), s)
     check_trace(c.output, s)
     equal(list(away.iterdir()), [], "files outside of the trace directory")
@@ -1217,7 +1217,7 @@ def test_disk_full_to_the_end(k):
     equal(stats["status"], -28, "status")
     check(str(stats["unwritten"]) in stats["message"] and "No space left" in stats["message"], stats["message"])
     events, discarded = kymotest.read_trace(k.top / "after")
-    equal((len(events), discarded), (stats["recorded"], stats["unwritten"]), "what the trace tells")
+    equal((len(events), discarded), (stats["recorded"], stats["unwritten"]), "recorded and discarded events in the trace")
 
 
 if __name__ == "__main__":

@@ -252,7 +252,7 @@ def test_perf_forbidden_later(k):
     k.let_go(app)
     k.finish(app)
     k.kymo("stop")
-    equal(len(uncounted(k)), 1, "told again to a session that came later")
+    equal(len(uncounted(k)), 1, "reported again in a later session")
 
 
 def test_perf_forbidden_unasked(k):
@@ -302,7 +302,7 @@ def test_uncounted_before_ack(k):
                 equal(counter, [type_, config], "counter")
                 check(status < 0, status)
             equal(struct.unpack("<Ii", peer.expect(ACK)), (cookie, 0), "ACK")
-        equal(peer.order(START, 5), 0, "START: what was told is not told again")
+        equal(peer.order(START, 5), 0, "START: reported counters are not reported again")
         k.let_go(app)
         k.finish(app)
         peer.close()

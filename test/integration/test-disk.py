@@ -78,8 +78,8 @@ def record(k, error, call, short):
     wait_for(settled, "events to be written, or not")
     if not failed(k):
         return False
-    text = wait_for(lambda: error_of(k), "status to tell")
-    check(os.strerror(error) in text and str(trace) in text, f"status tells {text!r} of {failed(k)[0]}, error {error}")
+    text = wait_for(lambda: error_of(k), "status to report the error")
+    check(os.strerror(error) in text and str(trace) in text, f"status reports {text!r} for {failed(k)[0]}, error {error}")
     return trace
 
 

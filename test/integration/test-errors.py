@@ -181,7 +181,7 @@ def test_disk_full(k):
     k.app("emit", "-n", 100000)
     k.run([CLI, "stop", "s"], status=None)
     session = k.kymo_json("status", "s")["session"]
-    check("No space left" in session["error"], f"status does not tell of the full disk: {session}")
+    check("No space left" in session["error"], f"status does not report the full disk: {session}")
     final = k.kymo_json("destroy", "s", status=1)["sessions"][0]
     copy = k.top / "copy"
     shutil.copytree(pathlib.Path(f"/proc/{k.daemon.pid}/root") / (disk / "s").relative_to("/"), copy)

@@ -311,7 +311,7 @@ def test_tables_are_bounded(k):
         programs.append(program)
     ask(k, "list")
     wait_for(lambda: "too many" in k.daemon_log(), "somebody to be refused")
-    check(any("too many" in w for w in k.request(command="status", session="s").get("warnings", [])), "the status tells")
+    check(any("too many" in w for w in k.request(command="status", session="s").get("warnings", [])), "status does not report the limit")
     all_gone(k, first, *programs)
     program = Program(k, ORDER)
     check(program.serve(), "afterwards there is room again")

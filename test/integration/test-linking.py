@@ -17,7 +17,10 @@ EMIT = SOURCE / "test" / "integration" / "apps" / "emit.c"
 CPLUSPLUS = """
 #include <kymo/tracepoint.h>
 KYMO_EVENT_DEFINE(linked, in_header, KYMO_INFO, KYMO_ARGS(int a), kymo_i32(a, a))
-template <class T> void in_template(T value) { kymo_event(linked, in_template, kymo_f64(value, value)); }
+template <class T> void in_template(T value)
+{
+	kymo_event(linked, in_template, kymo_f64(value, value));
+}
 int main()
 {
 	in_template(1);
@@ -167,7 +170,7 @@ def test_static_objects(k):
         k.kymo("stop", f"s{number}")
         events = check_counts(k, trace, 4)
         equal([e.name for e in events], [f"linked:{n}" for n in ("constructor_begin", "state", "constructor_end", "destroyed")], f"events of {compiler} {flags}")
-        check(fields(events[0])["span_tid"] != 0, "the thread of a span is told")
+        check(fields(events[0])["span_tid"] != 0, "the span has no thread")
 
 
 kymotest.main()

@@ -243,12 +243,12 @@ def test_links_in_outputs(k):
         (trace / name).symlink_to(away)
     k.app("emit", "-n", 10)
     k.run([CLI, "stop", "planted"], status=None)
-    check("cannot" in k.kymo_json("status", "planted")["session"]["error"], "status tells of what is in the way")
+    check("cannot" in k.kymo_json("status", "planted")["session"]["error"], "status does not name the obstacle")
     equal(list(away.iterdir()), [], "what is where the links lead")
     for name in ("ust", "metadata"):
         (trace / name).unlink()
     k.kymo("destroy", "planted")
-    equal(len(kymotest.check_counts(k, trace, 10)), 10, "events when the links are gone")
+    equal(len(kymotest.check_counts(k, trace, 10)), 10, "events after the links were removed")
 
 
 main()

@@ -22,7 +22,8 @@ PROVIDER = """
 #if !defined(TP_H) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
 #define TP_H
 #include <lttng/tracepoint.h>
-LTTNG_UST_TRACEPOINT_EVENT(nolink_lttng, event, LTTNG_UST_TP_ARGS(int, n), LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int, n, n)))
+LTTNG_UST_TRACEPOINT_EVENT(nolink_lttng, event, LTTNG_UST_TP_ARGS(int, n),
+	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int, n, n)))
 #endif
 #include <lttng/tracepoint-event.h>
 """
@@ -41,7 +42,8 @@ KYMO_EVENT_DEFINE(nolink, in_header, KYMO_INFO, KYMO_ARGS(int n), kymo_i32(n, n)
 static void get(void *data, union kymo_context_value *value) { value->i64 = *(int *)data; }
 static void dump(void *data) { kymo_event(nolink, dumped, kymo_i32(n, *(int *)data)); }
 static int number = 7;
-static struct kymo_context context = {sizeof(context), KYMO_CONTEXT_I64, "nolink:number", get, &number};
+static struct kymo_context context = {
+	sizeof(context), KYMO_CONTEXT_I64, "nolink:number", get, &number};
 static struct kymo_statedump state = {sizeof(state), 0, dump, &number};
 #ifdef __cplusplus
 template <class T> static void in_template(T n) { kymo_event(nolink, in_template, kymo_i64(n, n)); }
@@ -269,7 +271,10 @@ CONFLICT = """
 #include <kymo/state.h>
 KYMO_EVENT_DEFINE(conflict, shared, LEVEL, KYMO_ARGS(TYPE value), FIELD(value, value))
 #ifdef __cplusplus
-template <class T> void both(T value) { kymo_event(conflict, templated, kymo_i32(from, FROM), FIELD(value, (TYPE)value)); }
+template <class T> void both(T value)
+{
+	kymo_event(conflict, templated, kymo_i32(from, FROM), FIELD(value, (TYPE)value));
+}
 inline void inlined(void) { kymo_event(conflict, inlined, kymo_i32(from, FROM), FIELD(value, 1)); }
 extern "C"
 #endif

@@ -48,7 +48,7 @@ def test_pause(k, env=None):
     before = ready(k)
     equal(k.kymo("pause").stdout, "session 's' paused\n", "what pause says")
     equal(state(k), "paused", "state of a paused session")
-    check("is paused" in k.kymo("status").stdout, "status does not tell that nothing is recorded")
+    check("is paused" in k.kymo("status").stdout, "status does not report the pause")
     meanwhile = ready(k)
     finish(k, before)
     emit(k)
@@ -131,7 +131,7 @@ def test_refused(k):
     k.start_daemon()
     k.record("emit:*", session="a", start=False)
     for command in ("pause", "resume"):
-        check("'kymo start'" in k.kymo(command, "a", status=1).stderr, f"{command} does not tell what to do")
+        check("'kymo start'" in k.kymo(command, "a", status=1).stderr, f"{command} does not give the remedy")
     k.record("emit:*", session="b")
     equal([s["state"] for s in k.kymo_json("pause", "--all")["sessions"]], ["stopped", "paused"], "states after pause --all")
     equal([s["state"] for s in k.kymo_json("resume", "-a")["sessions"]], ["stopped", "started"], "states after resume -a")

@@ -58,9 +58,9 @@ def test_names(k):
     check_counts(k, trace, sum(d["events"] for d in done))
     check_owners(trace, {d["pid"] for d in done})
     line = k.kymo("view", trace).stdout.splitlines()[0]
-    check(re.search(OWNER, line), f"kymo view tells no owner: {line}")
+    check(re.search(OWNER, line), f"kymo view prints no owner: {line}")
     equal(k.kymo_json("status", "s")["session"]["channels"][0]["buffers"], "thread", "what status says")
-    check("for each thread" in k.kymo("status", "s").stdout, "status does not tell whose the buffers are")
+    check("for each thread" in k.kymo("status", "s").stdout, "status does not name the owners of the buffers")
 
 
 def test_record(k):
@@ -178,8 +178,8 @@ def test_exhausted(k):
     reply = k.kymo_json("stop", "s")["sessions"][0]
     equal(len(check_counts(k, trace, first["events"] + second["events"])), 10 * n + 600, "recorded: all but 6 threads had buffers")
     equal((reply["discarded"], reply["discarded_no_slot"]), (60, 60), "discarded")
-    check(any("smaller" in w and "thread" in w for w in k.kymo_json("status", "s")["warnings"]), "no warning tells what to do")
-    check("had no buffer" in k.kymo("destroy", "s").stdout, "destroy does not tell why")
+    check(any("smaller" in w and "thread" in w for w in k.kymo_json("status", "s")["warnings"]), "no warning gives the remedy")
+    check("had no buffer" in k.kymo("destroy", "s").stdout, "destroy does not give the reason")
 
 
 def test_killed(k):

@@ -373,7 +373,8 @@ print(sorted(results.items()), ctypes.CDLL("libm.so.6") is not None)
 def test_sqlite(k):
     need_program("sqlite3", "sqlite3")
     script = """create table t(a integer primary key, b text);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i, hex(i * 7919) from n;
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
+insert into t select i, hex(i * 7919) from n;
 create index x on t(b); select count(*), sum(length(b)), max(b) from t; pragma integrity_check;"""
     same(k, "sqlite3", "data.db", script, events=("libc:malloc", "libc:realloc", "libc:free", "pthread:mutex_lock_acq"))
 

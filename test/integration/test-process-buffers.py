@@ -80,7 +80,7 @@ def test_exact(k):
         k.read_until(app, "done")
     equal(ring_set(k)["count"], 4, "processes with buffers")
     equal(ring_set(k)["kind"], "process", "kind of buffers")
-    check("process" in k.kymo("status", "s").stdout, "status does not tell whose the buffers are")
+    check("process" in k.kymo("status", "s").stdout, "status does not name the owners of the buffers")
     total = 4 * 3 * (5000 // SCALE)
     for app in apps:
         k.let_go(app)

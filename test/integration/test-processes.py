@@ -180,7 +180,8 @@ int main(void)
 	kymo_event(secure, event);
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, "Threads:", 8))
-			printf("secure %d threads %d\\n", (int)getauxval(AT_SECURE), atoi(line + 8));
+			printf("secure %d threads %d\\n",
+				(int)getauxval(AT_SECURE), atoi(line + 8));
 	return 0;
 }
 """

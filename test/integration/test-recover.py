@@ -529,10 +529,10 @@ def test_no_such(k):
     check("not empty" in k.kymo("recover", shm, "-o", trace.parent, status=1).stderr, "an output that is in use")
     if os.geteuid() == 0:
         os.chown(shm, 1, 1)
-        check("another user's" in k.kymo("recover", shm, status=1).stderr, "a directory that might tell root where to write")
+        check("another user's" in k.kymo("recover", shm, status=1).stderr, "a directory that could make root write elsewhere")
         os.chown(shm, 0, 0)
     trace.rename(k.traces / "t")
-    check("No such file" in k.kymo("recover", shm, status=1).stderr, "a trace that is gone")
+    check("No such file" in k.kymo("recover", shm, status=1).stderr, "a trace that was removed")
     (k.traces / "t").rename(trace)
     recover(k, shm)
     equal(len(read_trace(trace)[0]), 200, "events")

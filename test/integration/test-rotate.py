@@ -287,7 +287,7 @@ def test_newest_files(k):
     equal(len(events) + counts["removed"], counts["recorded"], "events that stay and those that were removed")
     equal(counts["recorded"] + counts["discarded"], total, "recorded and discarded, against emitted")
     check(counts["removed"] > 0 and f"{counts['removed']} of the recorded events" in done, f"stop says: {done}")
-    check(f"{counts['removed']} of the recorded events" in k.kymo("status").stdout, "status does not tell")
+    check(f"{counts['removed']} of the recorded events" in k.kymo("status").stdout, "status does not report removed events")
     streams = {}
     for path in kymotest.streams(trace):
         streams.setdefault(path.name.rpartition("_")[0], []).append(path)
@@ -370,7 +370,7 @@ def test_clear(k):
     told = []
     total = while_emitting(k, lambda: told.append(k.kymo_json("clear")["cleared"][0]["events"]), 2)
     counts = k.kymo_json("stop")["sessions"][0]
-    equal(counts["cleared"], sum(told), "what was told at each time")
+    equal(counts["cleared"], sum(told), "the sum of the reported numbers")
     check(sum(told) > 0, "nothing was cleared")
     check_chunks(k, trace, counts, total)
 

@@ -14,8 +14,12 @@ import subprocess
 import kymotest
 from kymotest import APPS, Skip, check, equal, wait_for, without_sanitizers
 
-CALLS = """access clone clone3 close close_range connect futex getdents64 getpid getrandom getsockopt gettid lseek madvise membarrier mmap mprotect munmap
-    nanosleep clock_nanosleep newfstatat openat poll pread64 prctl prlimit64 readlink recvmsg rseq rt_sigprocmask sendto set_robust_list signalfd4 socket tgkill unshare""".split()
+CALLS = """
+    access clone clone3 close close_range connect futex getdents64 getpid getrandom getsockopt
+    gettid lseek madvise membarrier mmap mprotect munmap nanosleep clock_nanosleep newfstatat
+    openat poll pread64 prctl prlimit64 readlink recvmsg rseq rt_sigprocmask sendto
+    set_robust_list signalfd4 socket tgkill unshare
+""".split()
 # without it, the C library ends any program with threads: docs/limits.md
 LISTENER_CALLS = set(CALLS) - {"futex"}
 PLUGIN = APPS / "loads-provider.so"

@@ -309,7 +309,7 @@ def test_consumer_that_cannot_be_replaced(k):
     os.kill(consumers(k)[0], signal.SIGKILL)
     wait_for(lambda: ask(k, "status")["session"]["error"], "an error in the status")
     refused(k, "failed", "lost", command="destroy")
-    equal(ask(k, "list")["sessions"], [], "the session is gone all the same")
+    equal(ask(k, "list")["sessions"], [], "the session still exists")
     refused(k, "failed", "consumer", command="create", session="t", output="")
 
 

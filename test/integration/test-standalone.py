@@ -253,7 +253,8 @@ try:
     children = "some"
 except ChildProcessError:
     children = "none"
-print(json.dumps({"children": children, "pending": sorted(signal.sigpending()), "fds": sorted(os.listdir("/proc/self/fd")),
+print(json.dumps({"children": children, "pending": sorted(signal.sigpending()),
+    "fds": sorted(os.listdir("/proc/self/fd")),
     "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))}))
 """
 

@@ -282,7 +282,7 @@ def test_stopped(k):
     said = k.kymo("regenerate", "statedump").stdout
     equal(said, "programs have told their state\n", "regenerate said")
     k.kymo("destroy", "-a")
-    check(names(trace).get("state:number", 0) >= 2, "state that was told")
+    check(names(trace).get("state:number", 0) >= 2, "recorded state")
     quit_app(k, app)
 
 
@@ -412,14 +412,14 @@ def test_libraries(k):
     path = shutil.copy(APPS / "statedump-library.so", k.top)
     seen = lambda: k.request(command="status", session="s")["session"]["recorded"]
     equal(tell(k, app, f"load {path}"), 0, "dlopen")
-    wait_for(lambda: seen() >= 2, "the load to be told")
+    wait_for(lambda: seen() >= 2, "the record of the load")
     at = files_of(app.pid)[str(path)]
     equal(tell(k, app, "unload"), 0, "dlclose")
-    wait_for(lambda: seen() >= 3, "the unload to be told")
+    wait_for(lambda: seen() >= 3, "the record of the unload")
     k.kymo("destroy", "s")
     events = [(e.name, fields(e)) for e in read_trace(trace)[0]]
     equal([name for name, _ in events], ["kymo_lib:load", "kymo_lib:build_id", "kymo_lib:unload"], "events")
-    equal((events[0][1]["path"], events[0][1]["baddr"], events[2][1]["baddr"]), (str(path), at, at), "what they tell")
+    equal((events[0][1]["path"], events[0][1]["baddr"], events[2][1]["baddr"]), (str(path), at, at), "their fields")
     quit_app(k, app)
 
 

@@ -156,7 +156,7 @@ def test_too_much(k):
     k.record(session="later")
     k.kymo("stop", "later")
     events, discarded = read_trace(k.traces / "later")
-    equal((len(events), discarded), (4095, 4200 - 4095 + 1 - 2), "doors, and those of them that are not told, each once")
+    equal((len(events), discarded), (4095, 4200 - 4095 + 1 - 2), "doors, and those that are not repeated, each once")
     tell(k, app, "long 400")
     equal(len([e for e in read_trace(record(k, "fits", "house:long*"))[0] if "x" * 400 in e.fields]), 1, "a value that fits again")
     quit_app(k, app)

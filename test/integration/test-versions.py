@@ -45,7 +45,7 @@ def test_newer_program(k):
     equal(program.expect_map(), (number, {0: 0}), "what is mapped")
     cookie, _ = struct.unpack("<II", program.expect(START))
     program.send(ACK, struct.pack("<Ii", cookie, 0) + MORE)
-    equal(struct.unpack_from("<II", program.expect(STATEDUMP), 4)[0], 1, "sets that are to be told")
+    equal(struct.unpack_from("<II", program.expect(STATEDUMP), 4)[0], 1, "sets that get the state dump")
     program.expect(DONE)
     program.record(number, 0, struct.pack("<Q", 4711))
     program.send(NEW_EVENTS, struct.pack("<I", 1) + MORE)
