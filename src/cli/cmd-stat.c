@@ -251,7 +251,7 @@ static void print_text(struct cli *cli, const struct stats *s, const struct ky_t
 	printf("%-11s%" PRIu64 "\n", "recorded", t->n_events);
 	printf("%-11s%" PRIu64 "%s\n", "discarded", t->n_discarded,
 		t->n_discarded
-			? " (full buffers: --subbuf-size, --num-subbuf; or another cause, which 'kymo stop' and 'record' told)"
+			? " (full buffers: --subbuf-size, --num-subbuf; or another reason, which 'kymo stop' and 'kymo record' report; with those that could not be written)"
 			: "");
 	printf("%-11s%" PRIu64 " in %zu stream%s, %s\n", "packets", t->n_packets, s->n_streams,
 		s->n_streams == 1 ? "" : "s", cli_format_size(size, sizeof(size), s->n_bytes));

@@ -84,6 +84,14 @@ static void report_list(FILE *to, struct cli *cli, const struct kymo_value *list
 		fprintf(to, "  %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(list, i))));
 }
 
+/* The reason follows, unless n is 0: then it returns false. */
+static bool report_discarded(FILE *to, uint64_t n)
+{
+	if (n)
+		fprintf(to, "  %" PRIu64 " event%s discarded", n, n == 1 ? " was" : "s were");
+	return n;
+}
+
 void cli_report_losses(
 	FILE *to, struct cli *cli, const struct kymo_value *session, const char *command)
 {
@@ -96,32 +104,27 @@ void cli_report_losses(
 	const char *error = cli_member(cli, session, "error");
 
 	report_left_out(to, session);
-	if (full)
+	if (report_discarded(to, full))
 		fprintf(to,
-			"  %" PRIu64
-			" event%s came while the buffers were full: give them more room next time, "
+			" because the buffers were full: give them more room next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
-			full, plural(full), command);
-	if (too_big)
+			command);
+	if (report_discarded(to, too_big))
 		fprintf(to,
-			"  %" PRIu64
-			" event%s too large for a sub-buffer ('%s --subbuf-size=SIZE' makes these larger next time), "
-			"had too many elements, or were states for which there was no room\n",
-			too_big, too_big == 1 ? " was" : "s were", command);
-	if (no_slot)
+			": too large for a sub-buffer ('%s --subbuf-size=SIZE' makes these larger next time), "
+			"with too many elements, or states for which there was no room\n",
+			command);
+	if (report_discarded(to, no_slot))
 		fprintf(to,
-			"  %" PRIu64
-			" event%s of threads that had no buffer, as others had them all: make these smaller next time, "
+			" because their threads had no buffer, as others had them all: make these smaller next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
-			no_slot, no_slot == 1 ? " was" : "s were", command);
-	if (refused)
-		fprintf(to,
-			"  %" PRIu64
-			" event%s discarded: another definition of the name came first (--event-conflict=separate keeps both)\n",
-			refused, refused == 1 ? " was" : "s were");
+			command);
+	if (report_discarded(to, refused))
+		fputs(": another definition of the name came first (--event-conflict=separate keeps both)\n",
+			to);
 	report_list(to, cli, kymo_value_get(session, "refused"));
 	if (unwritten)
-		fprintf(to, "  %" PRIu64 " recorded event%s could not be written\n", unwritten,
+		fprintf(to, "  %" PRIu64 " event%s could not be written\n", unwritten,
 			plural(unwritten));
 	report_gone(to, session);
 	if (*error)

@@ -207,7 +207,7 @@ static void finish(struct consumer *c)
 	if (!stats.unwritten)
 		return;
 	ret = c->status ? c->status : -EIO;
-	set_status(c, ret, "%llu recorded event%s could not be written below %s: %s",
+	set_status(c, ret, "%llu event%s could not be written below %s: %s",
 		(unsigned long long)stats.unwritten, stats.unwritten == 1 ? "" : "s", c->output,
 		strerror(-ret));
 	ky_error("%s", c->message);

@@ -562,11 +562,12 @@ static void warn_of_silence(struct json_object *list, const struct session *s)
 	ky_buf_deinit(&text);
 }
 
-/* what: goes on behind "3 events were ". */
-static void add_count_warning(struct json_object *list, uint64_t n, const char *what)
+/* why: follows "3 events were discarded". */
+static void warn_of_discarded(struct json_object *list, uint64_t n, const char *why)
 {
 	if (n)
-		add_warning(list, "%" PRIu64 " event%s %s", n, n == 1 ? " was" : "s were", what);
+		add_warning(list, "%" PRIu64 " event%s discarded%s", n, n == 1 ? " was" : "s were",
+			why);
 }
 
 static void warn_of_losses(struct json_object *list, const struct session *s)
@@ -577,19 +578,21 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
 	struct ky_buf gaps = {0};
 
-	add_count_warning(list, full,
-		"discarded because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
-	add_count_warning(list, n->discarded_too_big,
-		"too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), had too many elements, or was a state for which there was no room");
-	add_count_warning(list, n->discarded_no_slot,
-		"discarded because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
-	add_count_warning(list, n->discarded_refused,
-		"discarded because another definition of the name came first");
+	warn_of_discarded(list, full,
+		" because the buffers were full: a channel with more or larger sub-buffers holds more ('kymo enable-channel NAME --subbuf-size=SIZE --num-subbuf=N')");
+	warn_of_discarded(list, n->discarded_too_big,
+		": too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), with too many elements, or states for which there was no room");
+	warn_of_discarded(list, n->discarded_no_slot,
+		" because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
+	warn_of_discarded(
+		list, n->discarded_refused, " because another definition of the name came first");
 	session_put_gaps(s, &gaps);
 	if (gaps.data)
 		add_warning(list, "%s", gaps.data);
 	ky_buf_deinit(&gaps);
-	add_count_warning(list, n->unwritten, "recorded but could not be written");
+	if (n->unwritten)
+		add_warning(list, "%" PRIu64 " event%s could not be written", n->unwritten,
+			n->unwritten == 1 ? "" : "s");
 	if (n->n_quarantined)
 		add_warning(list,
 			"%" PRIu64
