@@ -1,123 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/tally.h"
 
-#include "base/buf.h"
-#include "reader/format.h"
-
-#define MAX_NAMES  8
-#define MAX_FIELDS 3 /* that one name may stand for */
-
-/* Fields that a name stands for: the first one that an event has. */
-static const struct {
-	const char *name;
-	const char *fields[MAX_FIELDS + 1];
-} aliases[] = {
-	{"process", {"vpid", "pid"}},
-	{"thread", {"vtid", "tid", "span_tid"}},
-	{"cpu", {"cpu_id"}},
-};
-
-struct part {
-	enum { PART_NAME, PART_STREAM, PART_FIELD } kind;
-	struct ky_field_ref *of_class; /* owned; by the index of the class */
-};
+#include "analysis/keys.h"
 
 struct grouping {
 	struct ky_tally *groups;
-	struct part parts[MAX_NAMES];
-	size_t n_parts;
-	struct ky_buf key;
+	struct ky_keys keys;
 };
-
-static bool is_alias(const char *name)
-{
-	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++)
-		if (!strcmp(aliases[i].name, name))
-			return true;
-	return false;
-}
-
-static bool find_part_field(
-	struct ky_field_ref *ret, const struct ky_event_class *e, const char *name)
-{
-	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++) {
-		const char *const *fields = aliases[i].fields;
-
-		if (strcmp(aliases[i].name, name))
-			continue;
-		for (size_t k = 0; fields[k]; k++)
-			if (ky_field_find(ret, e, fields[k]))
-				return true;
-		return false;
-	}
-	return ky_field_find(ret, e, name);
-}
-
-/* In a trace without classes, all names are accepted. */
-static int find_part_fields(
-	struct grouping *g, struct part *p, const struct ky_trace_reader *r, const char *name)
-{
-	bool known = is_alias(name) || !r->n_classes;
-
-	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
-	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
-		known |= find_part_field(&p->of_class[i], r->classes[i], name);
-	if (p->of_class && known)
-		return 0;
-	g->groups->unknown = p->of_class ? strdup(name) : NULL;
-	return g->groups->unknown ? -ENOENT : -ENOMEM;
-}
-
-static int add_part(struct grouping *g, const struct ky_trace_reader *r, const char *name)
-{
-	struct part *p = &g->parts[g->n_parts];
-
-	if (!*name || g->n_parts == MAX_NAMES)
-		return -EINVAL;
-	g->n_parts++;
-	p->kind = !strcmp(name, "name")	    ? PART_NAME
-		  : !strcmp(name, "stream") ? PART_STREAM
-					    : PART_FIELD;
-	return p->kind == PART_FIELD ? find_part_fields(g, p, r, name) : 0;
-}
-
-static int parse_parts(struct grouping *g, const struct ky_trace_reader *r, const char *by)
-{
-	char *copy = strdup(by), *rest = copy, *name;
-	int e = copy ? 0 : -ENOMEM;
-
-	while (!e && (name = strsep(&rest, ",")))
-		e = add_part(g, r, name);
-	free(copy);
-	return e;
-}
-
-static void add_value(struct ky_buf *key, struct ky_field_ref *f, const struct ky_item *item)
-{
-	struct ky_field_value value;
-
-	if (!ky_field_get(f, item, &value))
-		ky_buf_append(key, "-", 1);
-	else
-		ky_format_value(key, value.v, value.data);
-}
-
-static void make_key(struct grouping *g, const struct ky_item *item)
-{
-	g->key.len = 0;
-	for (size_t i = 0; i < g->n_parts; i++) {
-		const struct part *p = &g->parts[i];
-
-		if (i)
-			ky_buf_append(&g->key, "  ", 2);
-		if (p->kind == PART_NAME)
-			ky_buf_puts(&g->key, item->event->name ? item->event->name : "<unknown>");
-		else if (p->kind == PART_STREAM)
-			ky_buf_puts(&g->key, item->file->path);
-		else
-			add_value(&g->key, &p->of_class[item->event->index], item);
-	}
-}
 
 static int count_key(struct ky_tally *g, const struct ky_buf *key)
 {
@@ -179,8 +68,8 @@ static int count_all(struct grouping *g, struct ky_cursor *cursor)
 
 	while ((r = ky_cursor_next(cursor, &item, &values)) > 0) {
 		if (item.kind == KY_ITEM_EVENT) {
-			make_key(g, &item);
-			r = g->key.error ? -ENOMEM : count_key(g->groups, &g->key);
+			ky_keys_make(&g->keys, &item);
+			r = g->keys.key.error ? -ENOMEM : count_key(g->groups, &g->keys.key);
 		}
 		values.n = 0;
 		if (r < 0)
@@ -195,18 +84,16 @@ int ky_tally_collect(struct ky_tally *to, const struct ky_query *q, const char *
 {
 	struct grouping g = {.groups = to};
 	struct ky_reading reading = {0};
-	int r;
+	int r = ky_keys_init(&g.keys, q->reader, by, ',');
 
-	*to = (struct ky_tally){0};
-	r = parse_parts(&g, q->reader, by);
+	*to = (struct ky_tally){.unknown = g.keys.unknown};
+	g.keys.unknown = NULL;
 	if (!r)
 		r = ky_reading_init(&reading, q, NULL, NULL, options);
 	if (!r)
 		r = count_all(&g, reading.cursor);
 	ky_reading_deinit(&reading);
-	for (size_t i = 0; i < g.n_parts; i++)
-		free(g.parts[i].of_class);
-	ky_buf_deinit(&g.key);
+	ky_keys_deinit(&g.keys);
 	return r ? r : sort_groups(to);
 }
 

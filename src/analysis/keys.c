@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/keys.h"
+
+#include "reader/format.h"
+
+#define MAX_FIELDS 3 /* that one name may stand for */
+
+/* Fields that a name stands for: the first one that an event has. */
+static const struct {
+	const char *name;
+	const char *fields[MAX_FIELDS + 1];
+} aliases[] = {
+	{"process", {"vpid", "pid"}},
+	{"thread", {"vtid", "tid", "span_tid"}},
+	{"cpu", {"cpu_id"}},
+};
+
+static bool is_alias(const char *name)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++)
+		if (!strcmp(aliases[i].name, name))
+			return true;
+	return false;
+}
+
+static bool find_part_field(
+	struct ky_field_ref *ret, const struct ky_event_class *e, const char *name)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++) {
+		const char *const *fields = aliases[i].fields;
+
+		if (strcmp(aliases[i].name, name))
+			continue;
+		for (size_t k = 0; fields[k]; k++)
+			if (ky_field_find(ret, e, fields[k]))
+				return true;
+		return false;
+	}
+	return ky_field_find(ret, e, name);
+}
+
+/* In a trace without classes, all names are accepted. */
+static int find_part_fields(struct ky_keys *k, struct ky_key_part *p,
+	const struct ky_trace_reader *r, const char *name)
+{
+	bool known = is_alias(name) || !r->n_classes;
+
+	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
+	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
+		known |= find_part_field(&p->of_class[i], r->classes[i], name);
+	if (p->of_class && known)
+		return 0;
+	k->unknown = p->of_class ? strdup(name) : NULL;
+	return k->unknown ? -ENOENT : -ENOMEM;
+}
+
+static int add_part(struct ky_keys *k, const struct ky_trace_reader *r, const char *name)
+{
+	struct ky_key_part *p = &k->parts[k->n_parts];
+
+	if (!*name || k->n_parts == KY_KEYS_MAX)
+		return -EINVAL;
+	k->n_parts++;
+	p->kind = !strcmp(name, "name")	    ? KY_KEY_NAME
+		  : !strcmp(name, "stream") ? KY_KEY_STREAM
+					    : KY_KEY_FIELD;
+	return p->kind == KY_KEY_FIELD ? find_part_fields(k, p, r, name) : 0;
+}
+
+int ky_keys_init(
+	struct ky_keys *k, const struct ky_trace_reader *r, const char *names, char separator)
+{
+	const char separators[] = {separator, '\0'};
+	char *copy = strdup(names), *rest = copy, *name;
+	int e = copy ? 0 : -ENOMEM;
+
+	*k = (struct ky_keys){0};
+	while (!e && (name = strsep(&rest, separators)))
+		e = add_part(k, r, name);
+	free(copy);
+	return e;
+}
+
+void ky_keys_deinit(struct ky_keys *k)
+{
+	for (size_t i = 0; i < k->n_parts; i++)
+		free(k->parts[i].of_class);
+	ky_buf_deinit(&k->key);
+	free(k->unknown);
+	*k = (struct ky_keys){0};
+}
+
+static bool add_value(struct ky_buf *key, struct ky_field_ref *f, const struct ky_item *item)
+{
+	struct ky_field_value value;
+
+	if (!ky_field_get(f, item, &value)) {
+		ky_buf_append(key, "-", 1);
+		return false;
+	}
+	ky_format_value(key, value.v, value.data);
+	return true;
+}
+
+bool ky_keys_make(struct ky_keys *k, const struct ky_item *item)
+{
+	bool is_whole = true;
+
+	k->key.len = 0;
+	for (size_t i = 0; i < k->n_parts; i++) {
+		const struct ky_key_part *p = &k->parts[i];
+
+		if (i)
+			ky_buf_append(&k->key, "  ", 2);
+		if (p->kind == KY_KEY_NAME)
+			ky_buf_puts(&k->key, item->event->name ? item->event->name : "<unknown>");
+		else if (p->kind == KY_KEY_STREAM)
+			ky_buf_puts(&k->key, item->file->path);
+		else
+			is_whole &= add_value(&k->key, &p->of_class[item->event->index], item);
+	}
+	return is_whole;
+}

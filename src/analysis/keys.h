@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys of events, made of the values of fields: "name", "process", "thread", "cpu", "stream", or
+ * any field or context.
+ */
+#ifndef ANALYSIS_KEYS_H
+#define ANALYSIS_KEYS_H
+
+#include "base/buf.h"
+#include "reader/field.h"
+
+#define KY_KEYS_MAX 8
+
+struct ky_key_part {
+	enum { KY_KEY_NAME, KY_KEY_STREAM, KY_KEY_FIELD } kind;
+	struct ky_field_ref *of_class; /* owned; by the index of the class */
+};
+
+struct ky_keys {
+	struct ky_key_part parts[KY_KEYS_MAX];
+	size_t n_parts;
+	struct ky_buf key; /* the last one that was made, as text shows values */
+	char *unknown;	   /* owned; name of a field that no class has, or NULL */
+};
+
+/*
+ * names: with separators between them. Returns 0, -EINVAL if one is empty or there are too many,
+ * -ENOENT if `unknown` is the name of a field that no class has, or -ENOMEM. The caller calls
+ * ky_keys_deinit in any case.
+ */
+int ky_keys_init(
+	struct ky_keys *k, const struct ky_trace_reader *r, const char *names, char separator);
+void ky_keys_deinit(struct ky_keys *k);
+/*
+ * Makes the key of an event: "-" in the place of a field that it does not have. Returns false if
+ * any is missing.
+ */
+bool ky_keys_make(struct ky_keys *k, const struct ky_item *item);
+
+#endif
