@@ -84,3 +84,18 @@ void ky_buf_consume(struct ky_buf *b, size_t n)
 	b->len -= n;
 	b->data[b->len] = '\0';
 }
+
+void ky_buf_put_word(struct ky_buf *b, const char *word)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+
+	if (*word && strspn(word, plain) == strlen(word)) {
+		ky_buf_puts(b, word);
+		return;
+	}
+	ky_buf_puts(b, "'");
+	for (; *word; word++)
+		ky_buf_printf(b, *word == '\'' ? "'\\''" : "%c", *word);
+	ky_buf_puts(b, "'");
+}

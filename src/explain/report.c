@@ -29,22 +29,6 @@ static void put_duration(struct ky_buf *b, double ns)
 	ky_buf_puts(b, ky_explain_duration(text, sizeof(text), ns));
 }
 
-/* As a shell reads it back. */
-static void put_word(struct ky_buf *b, const char *word)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
-
-	if (*word && strspn(word, plain) == strlen(word)) {
-		ky_buf_puts(b, word);
-		return;
-	}
-	ky_buf_puts(b, "'");
-	for (; *word; word++)
-		ky_buf_printf(b, *word == '\'' ? "'\\''" : "%c", *word);
-	ky_buf_puts(b, "'");
-}
-
 /* With its date if that is not the day of the trace's first event. */
 static void put_limit(struct ky_buf *b, const char *option, int64_t ns, int64_t first_ns)
 {
@@ -73,7 +57,7 @@ static void put_command(
 	put_limit(b, "end", i->end_ns, first_ns);
 	for (size_t k = 0; k < (i->is_second ? 1 : e->question.n_paths); k++) {
 		ky_buf_puts(b, " ");
-		put_word(b, i->is_second ? e->question.against : e->question.paths[k]);
+		ky_buf_put_word(b, i->is_second ? e->question.against : e->question.paths[k]);
 	}
 }
 
