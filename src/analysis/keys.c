@@ -40,8 +40,8 @@ static bool find_part_field(
 }
 
 /* In a trace without classes, all names are accepted. */
-static int find_part_fields(struct ky_keys *k, struct ky_key_part *p,
-	const struct ky_trace_reader *r, const char *name)
+static int find_part_fields(
+	struct ky_keys *k, struct ky_key_part *p, const struct ky_trace_reader *r, const char *name)
 {
 	bool known = is_alias(name) || !r->n_classes;
 

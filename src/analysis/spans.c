@@ -18,6 +18,9 @@ struct open_span {
 	struct open_span *outer;	/* the span of the thread that was begun before */
 	uint64_t inner_ns;		/* of the spans that were begun in it and have ended */
 	int64_t begin_ns;
+	struct open_span *last; /* of a queue, in its first: the one that began last */
+	const char *key;	/* behind the structure, key_len bytes */
+	size_t key_len;
 };
 
 /* The spans that are begun in a thread, the last one first. */
@@ -140,20 +143,51 @@ static struct open_span *find_open(const struct ky_spans *s, const struct open_s
 		struct open_span *o = ky_container_of(n, struct open_span, node);
 
 		if (o->name == like->name && o->id == like->id &&
-			is_same_trace(o->trace, like->trace))
+			is_same_trace(o->trace, like->trace) && o->key_len == like->key_len &&
+			(!like->key_len || !memcmp(o->key, like->key, like->key_len)))
 			return o;
 	}
 	return NULL;
 }
 
+static struct open_span *copy_open(const struct open_span *span)
+{
+	struct open_span *o = malloc(sizeof(*o) + span->key_len);
+
+	if (!o)
+		return NULL;
+	*o = *span;
+	if (span->key_len)
+		memcpy(o + 1, span->key, span->key_len);
+	o->key = (const char *)(o + 1);
+	o->last = o;
+	return o;
+}
+
+/* Behind those that began before. */
+static int enqueue(struct ky_spans *s, const struct open_span *span)
+{
+	struct open_span *o = copy_open(span), *first = find_open(s, span);
+
+	if (!o || (!first && ky_htab_add(&s->open, &o->node, hash_of(o)) < 0)) {
+		free(o);
+		return -ENOMEM;
+	}
+	if (first) {
+		first->last->below = o;
+		first->last = o;
+	}
+	o->name->n_open++;
+	return 0;
+}
+
 /* In the place of the one that it stands on. */
 static int begin(struct ky_spans *s, const struct open_span *span)
 {
-	struct open_span *o = malloc(sizeof(*o));
+	struct open_span *o = copy_open(span);
 
 	if (!o)
 		return -ENOMEM;
-	*o = *span;
 	o->below = find_open(s, span);
 	if (o->below)
 		ky_htab_remove(&s->open, &o->below->node);
@@ -204,13 +238,32 @@ static void leave_thread(struct open_span *o)
 		*at = o->outer;
 }
 
+/* Remembers the longest span of its name. */
+static int compare_longest(const struct open_span *o, uint64_t ns)
+{
+	struct ky_span_name *n = o->name;
+	char *key;
+
+	if (n->ns.n && ns <= n->ns.max)
+		return 0;
+	key = strndup(o->key, o->key_len);
+	if (!key)
+		return -ENOMEM;
+	free(n->longest_key);
+	n->longest_key = key;
+	n->longest_ns = o->begin_ns;
+	return 0;
+}
+
 /* A span that ended is complete: its time is not that of the span that it lies in. */
 static int add_duration(struct open_span *o, uint64_t ns)
 {
+	int r = compare_longest(o, ns);
+
 	if (o->outer && o->thread)
 		o->outer->inner_ns += ns;
 	o->name->self_ns += ns > o->inner_ns ? ns - o->inner_ns : 0;
-	return ky_histogram_add(&o->name->ns, ns);
+	return r ? r : ky_histogram_add(&o->name->ns, ns);
 }
 
 static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
@@ -223,9 +276,11 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 		return 0;
 	}
 	ky_htab_remove(&s->open, &o->node);
-	if (o->below)
+	if (o->below) {
+		o->below->last = o->last;
 		ky_htab_add(
 			&s->open, &o->below->node, hash_of(o->below)); /* has room: the other's */
+	}
 	o->name->n_open--;
 	leave_thread(o);
 	if (is_complete(s, o, span->stream)) {
@@ -252,6 +307,26 @@ bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item)
 	role = ret->is_async ? KY_ROLE_ASYNC_ID : KY_ROLE_SPAN_TID;
 	ret->id = d->role[role];
 	return ret->name && item->has_time && d->have & 1u << role;
+}
+
+struct ky_span_name *ky_spans_name(struct ky_spans *s, const char *name)
+{
+	return find_name(s, name, strlen(name), false);
+}
+
+int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
+{
+	struct open_span span = {.name = p->name,
+		.trace = p->trace,
+		.id = ky_hash(p->key, p->key_len),
+		.stream = p->stream,
+		.begin_ns = p->ns,
+		.key = p->key,
+		.key_len = p->key_len};
+
+	if (!p->is_begin)
+		return end(s, &span, p->ns);
+	return p->is_fifo ? enqueue(s, &span) : begin(s, &span);
 }
 
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
@@ -328,6 +403,7 @@ void ky_spans_deinit(struct ky_spans *s)
 		struct ky_span_name *name = ky_container_of(n, struct ky_span_name, node);
 
 		ky_histogram_deinit(&name->ns);
+		free(name->longest_key);
 		free(name);
 	}
 	ky_htab_foreach(&s->threads, i, n, tmp)

@@ -24,6 +24,21 @@ struct ky_span_name {
 	uint64_t n_cut;	    /* a begin and an end with records missing between them: not paired */
 	uint64_t self_ns;   /* of those that ended, without the spans in them in the same thread */
 	struct ky_histogram ns; /* how long each took that ended */
+	/* of the first one that took ns.max, if any ended */
+	int64_t longest_ns; /* its begin */
+	char *longest_key;  /* owned */
+};
+
+/* An event that begins or ends a span of a name and a key, whatever its own name is. */
+struct ky_span_pair {
+	struct ky_span_name *name;
+	const struct ky_trace *trace; /* whose threads are part of the key; NULL: no threads are */
+	const struct ky_stream *stream;
+	const char *key;
+	size_t key_len;
+	int64_t ns;
+	bool is_begin;
+	bool is_fifo; /* the first that began ends first, not the last */
 };
 
 /*
@@ -66,6 +81,10 @@ int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t unt
 bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item);
 /* For each of these in order. 0 or -ENOMEM. */
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e);
+/* A name for pairs; borrowed. NULL without memory. */
+struct ky_span_name *ky_spans_name(struct ky_spans *s, const char *name);
+/* For each of these in order. 0 or -ENOMEM. */
+int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p);
 /*
  * For each item that the reader returned, in order: spans' events, and what is missing. 0 or
  * -ENOMEM.

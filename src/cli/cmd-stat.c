@@ -7,6 +7,7 @@
 
 #include "analysis/count.h"
 #include "analysis/tally.h"
+#include "cli/measure.h"
 #include "cli/select.h"
 #include "cli/trace.h"
 #include "reader/format.h"
@@ -192,28 +193,16 @@ static void print_counts(struct cli *cli, const struct stats *s)
 			cli_safe(cli, s->counts[i].name));
 }
 
-/* "12.3 us", right-aligned in a column. */
-static void print_duration(uint64_t ns)
-{
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	double value = (double)ns;
-	size_t i = 0;
-
-	for (; value >= 1000 && i + 1 < KY_ARRAY_SIZE(units); i++)
-		value /= 1000;
-	printf("  %5.*f %-2s", i ? 1 : 0, value, units[i]);
-}
-
 static void print_span(struct cli *cli, const struct ky_span_name *n)
 {
 	static const unsigned permilles[] = {0, 500, 900, 990, 1000};
 	_cleanup_free_ char *name = strndup(n->name, n->name_len);
 
 	printf("%10" PRIu64, n->ns.n);
-	print_duration(n->ns.sum);
-	print_duration(n->self_ns);
+	measure_print_duration(n->ns.sum);
+	measure_print_duration(n->self_ns);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(permilles); i++)
-		print_duration(ky_histogram_permille(&n->ns, permilles[i]));
+		measure_print_duration(ky_histogram_permille(&n->ns, permilles[i]));
 	printf("  %s%s", name ? cli_safe(cli, name) : "?", n->is_async ? " (async)" : "");
 	if (n->n_open)
 		printf(", %" PRIu64 " unfinished", n->n_open);
@@ -363,11 +352,15 @@ static int run(struct cli *cli)
 	int r = cli_select_parse(cli, &selection);
 
 	if (!r)
+		r = measure_check_options(cli);
+	if (!r)
 		r = cli_trace_open(cli, &options, path, &reader);
 	if (r)
 		return r;
 	r = cli_select_apply(cli, &selection, reader, &query);
-	if (!r && by) {
+	if (!r && measure_is_wanted(cli)) {
+		r = measure_run(cli, &query, &options, path);
+	} else if (!r && by) {
 		r = run_groups(cli, &query, by, &options);
 	} else if (!r) {
 		r = collect(&s, &query, &options);
@@ -387,18 +380,26 @@ static int run(struct cli *cli)
 static const struct cli_option options_of_stat[] = {
 	{"by", 0, "NAME,...",
 		"count by values: name, process, thread, cpu, stream, or a field or context"},
+	{"latency", 0, "A..B,...",
+		"the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
+	{"hist", 0, "FIELD", "the distribution of an integer field"},
+	{"top", 0, "FIELD", "the events with the greatest values of an integer field"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
 
 const struct cli_command cmd_stat = {
 	.name = "stat",
-	.synopsis = "[TRACE]... [--by=NAME,...] " CLI_SELECT_SYNOPSIS,
+	.synopsis =
+		"[TRACE]... [--by=NAME,...] [--latency=A..B[,key=FIELD+FIELD][,nest|fifo]] [--hist=FIELD] [--top=FIELD] " CLI_SELECT_SYNOPSIS,
 	.help = "count the events of a trace, recorded and discarded; report how long spans took",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are counted together; without it,\n"
 		"the most recent trace below $KYMO_HOME or $HOME/kymo-traces is taken.\n"
-		"Percentiles are at most 0.1 % off; all else is exact.\n" CLI_SELECT_DETAILS,
+		"Percentiles are at most 0.1 % off; all else is exact.\n"
+		"--latency, --hist and --top may be repeated, together. A key is a list of fields, or thread,\n"
+		"process, cpu, stream: only events with the same key are paired. Of several A with one key the\n"
+		"last ends first; with fifo, the first. An A and a B with records missing between them are no pair.\n" CLI_SELECT_DETAILS,
 	.options = options_of_stat,
 	.max_args = CLI_ANY_ARGS,
 	.run = run,

@@ -734,6 +734,85 @@ def test_stat_by(k):
     k.kymo("stat", trace, "--by=", status=2)
 
 
+def latency(k, trace, *options):
+    got = k.kymo_json("stat", str(trace), *options)["latency"]
+    return [(x["count"], x["total_ns"], x["min_ns"], x["max_ns"], x["unfinished"], x["unbegun"], x["cut"]) for x in got]
+
+
+def test_stat_latency(k):
+    """Each event B ends the last A of its key, or with fifo the first; without a key, and across streams, too."""
+    work = "made:work_begin..made:work_end"
+    one, two = Stream("<", 0, sequence=0), Stream("<", 1, sequence=0)
+    one.packet(begin(one, 1000, 1) + begin(one, 1100, 2) + begin(one, 1300, 1) + end(one, 2000, 1) + end(one, 3000, 1))
+    two.packet(end(two, 2500, 2) + end(two, 2600, 7) + begin(two, 4000, 9))
+    trace = spans_trace(k, "latency", one, two)
+    for options, wanted in (((work + ",key=span_tid",), [(3, 700 + 2000 + 1400, 700, 2000, 1, 1, 0)]),
+            ((work + ",key=thread",), [(3, 700 + 1400 + 1600, 700, 1600, 1, 1, 0)]),  # the context says: all are of one
+            ((work + ",key=span_tid,fifo",), [(3, 1000 + 1700 + 1400, 1000, 1700, 1, 1, 0)]),
+            ((work,), [(3, 700 + 1400 + 1600, 700, 1600, 1, 1, 0)]),
+            ((work + ",fifo",), [(3, 1000 + 1400 + 1300, 1000, 1400, 1, 1, 0)]),
+            (("made:work_begin..made:work_begin", work + ",key=name"), [(3, 3000, 100, 2700, 1, 1, 0), (0, 0, 0, 0, 4, 4, 0)])):
+        equal(latency(k, trace, *(f"--latency={o}" for o in options)), wanted, options)
+    text = k.kymo("stat", trace, f"--latency={work},key=span_tid").stdout
+    check("3 intervals made:work_begin..made:work_end, by span_tid  (1 begun and not ended, 1 ended and not begun)\n" in text, text)
+    found = re.search(r"^longest: +2\.0 us, span_tid 1: (kymo view .*)$", text, re.M)
+    check(found is not None, text)
+    shown = raw(k, ["sh", "-c", found[1].replace("kymo", str(CLI), 1)])[0].splitlines()
+    check(len(shown) == 7 and b"work_begin" in shown[0] and b"work_end" in shown[-1], f"{shown}")
+
+
+def test_stat_latency_exact(k):
+    """Counted and summed exactly over many packets; no pair across missing events."""
+    s, rng, wanted = Stream("<", 0, sequence=0), random.Random(1), []
+    for p in range(50):
+        records, t = [], p * 1_000_000
+        for _ in range(100):
+            t += rng.randrange(1, 500)
+            took = rng.randrange(1, 5000)
+            records += [begin(s, t, p), end(s, t + took, p)]
+            t += took
+            wanted.append(took)
+        s.packet(b"".join(records))
+    got = latency(k, spans_trace(k, "many", s), "--latency=made:work_begin..made:work_end,key=thread")
+    equal(got, [(len(wanted), sum(wanted), min(wanted), max(wanted), 0, 0, 0)], "latency")
+    for key in ("", ",key=span_tid", ",fifo"):
+        s = Stream("<", 0, sequence=0)
+        s.packet(begin(s, 1000))
+        s.packet(end(s, 900_000), begin=1000, discarded=3)
+        s.packet(begin(s, 901_000) + end(s, 901_500))
+        trace = spans_trace(k, "lost" + key, s)
+        equal(latency(k, trace, "--latency=made:work_begin..made:work_end" + key), [(1, 500, 500, 500, 0, 0, 1)], f"behind lost events {key}")
+        text = k.kymo("stat", str(trace), "--latency=made:work_begin..made:work_end" + key).stdout
+        check(text.startswith("missing: 3 discarded events") and "1 cut by missing events" in text, text)
+
+
+def test_stat_values(k):
+    """The distribution of a field, and the events with its greatest values, each with the command that shows it."""
+    trace = simple(k, "values", n_packets=10, n_events=100)
+    got = k.kymo_json("stat", str(trace), "--hist=n0", "--top=n0")
+    hist, top = got["hist"][0], got["top"][0]
+    equal((hist["count"], hist["total"], hist["min"], hist["median"], hist["max"], hist["negative"]), (1000, 499500, 0, 499, 999, 0), "values")
+    equal([(x["from"], x["count"]) for x in hist["histogram"]], [(0, 1), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (128, 128), (256, 256), (512, 488)], "steps")
+    equal([x["value"] for x in top["events"]], list(range(999, 989, -1)), "greatest")
+    shown = raw(k, ["sh", "-c", top["events"][0]["view"].replace("kymo", str(CLI), 1)])[0]
+    check(shown.count(b"\n") == 1 and b"n0 = 999 " in shown, f"{shown}")
+    text = k.kymo("stat", trace, "--hist=n0", "--top=n0", "-f", "n0 < 100").stdout
+    check("100 values of n0\n" in text and re.search(r"^ +99  made:up: kymo view ", text, re.M), text)
+    s = Stream("<")
+    s.packet(b"".join(s.event(0, i + 1, struct.pack("<i", n)) for i, n in enumerate((-5, 3, -1))))
+    got = k.kymo_json("stat", str(write(k.top / "below", metadata("le", numbers(1)), s=s.data)), "--hist=n0", "--top=n0")
+    equal((got["hist"][0]["count"], got["hist"][0]["negative"], [x["value"] for x in got["top"][0]["events"]]), (1, 2, [3, -1, -5]), "below 0")
+
+
+def test_stat_measure_errors(k):
+    trace = simple(k, "wrong")
+    for options, status, word in ((("--latency=made:up",), 2, "A..B"), (("--latency=made:up..made:far,sum",), 2, "nest"), (("--latency=..b",), 2, "A..B"),
+            (("--latency=made:up..none",), 1, "'none'"), (("--latency=none..made:up",), 1, "'none'"), (("--latency=made:up..made:far,key=",), 1, "fields"),
+            (("--latency=made:up..made:far,key=tid+none",), 1, "'none'"), (("--hist=none",), 1, "'none'"), (("--top=who",), 1, "integer"), (("--by=name", "--hist=n0"), 2, "--by")):
+        errors = k.kymo("stat", str(trace), *options, status=status).stderr
+        check(word in errors and errors.count("\n") <= 2, f"{options}: {errors!r}")
+
+
 def test_json_origin(k):
     """Each object names its host and its trace."""
     for name in ("a", "b"):
