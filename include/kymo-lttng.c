@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive that builds find when they look for LTTng-UST's library. Programs that are compiled
- * with Kymo's headers use nothing of it. Configure scripts link with one of these names to find out
- * whether the library is there.
+ * The archive that builds find when they search for LTTng-UST's library. Programs that are compiled
+ * with Kymo's headers use nothing from it. Configure scripts link with one of these names to check
+ * that the library exists.
  */
 #define NOTHING(name)                                                                              \
 	void name(void);                                                                           \

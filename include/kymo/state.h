@@ -25,8 +25,8 @@
  *
  * Values are computed, kept and locked for even if no session records them: use this for values
  * that change rarely. Do not use it in signal handlers. dlclose() of an object with such a
- * statement ends its keys. A forked child has its parent's keys. All this does nothing if the tracer
- * is not installed. C11 and C++11.
+ * statement ends its keys. A forked child has its parent's keys. All this does nothing if the
+ * tracer is not installed. C11 and C++11.
  */
 #ifndef KYMO_STATE_H
 #define KYMO_STATE_H

@@ -122,7 +122,9 @@ struct ky_block_entry {
 struct ky_ring_ctl {
 	/* written with every record */
 	uint64_t head;
-	/* low 27 bits 0: clock of a published record; short headers extend it from here on */
+	/*
+	 * clock of a published record, low 27 bits 0; short headers extend this clock from here on
+	 */
 	uint64_t window;
 	/*
 	 * while the head stands: not less than the clock of any record before it, not greater than

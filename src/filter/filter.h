@@ -51,8 +51,9 @@ enum ky_filter_type {
 /* The context for `$ctx.NAME`. Any thread calls the functions when it records events. */
 struct ky_filter_context {
 	enum ky_filter_type
-		type;	      /* ANY: known when an event is recorded; then a number is a double */
-	const void *argument; /* argument of the functions; equal for equal code */
+		type; /* ANY: known when an event is recorded; then a number is a double */
+	/* argument of the functions; the same argument gives the same code */
+	const void *argument;
 	/*
 	 * Returns the value's bits, as this type (SIGNED, UNSIGNED, FLOAT); false if it has none.
 	 */

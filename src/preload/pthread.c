@@ -60,7 +60,8 @@ static __attribute__((cold, noinline)) bool ready_slow(void)
 
 /*
  * Returns false while this thread searches for the real functions, which itself locks a mutex. That
- * happens while the process starts and has no other thread: the call then does nothing.
+ * happens while the process starts and has no other thread to exclude: the call then returns 0 and
+ * does nothing.
  */
 static inline bool ready(void)
 {

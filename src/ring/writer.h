@@ -63,7 +63,10 @@ struct ky_hook {
 	uint32_t block_limit;
 	uint32_t ring_mask; /* size of a ring in bytes - 1 */
 	uint16_t clock;	    /* enum ky_clock */
-	/* for the tracer: a set wants the event; 0: the hook may be used again */
+	/*
+	 * for the tracer: free, mapped for a set that wants the event, or retired (HOOK_* in
+	 * tracer/sets.c)
+	 */
 	uint16_t mapped;
 	struct ky_ring_ctl *ctl; /* control block of ring 0 */
 	uint8_t *data;		 /* address of position 0 of ring 0 */

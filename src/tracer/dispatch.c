@@ -32,7 +32,7 @@ static void record_wanted(const struct kymo_event *event, const void *payload, s
 		ky_record_event(event, payload, len, pieces, n_pieces);
 }
 
-/* The caller of the function in which this stands. */
+/* The caller of the function that contains this macro. */
 #define CALLER()                                                                                   \
 	((struct tracer_caller){                                                                   \
 		.ip = (uintptr_t)__builtin_return_address(0),                                      \

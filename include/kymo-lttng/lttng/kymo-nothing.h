@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma GCC system_header
-/* The macros of a provider's header, for a reading in which most of them make nothing. */
+/* The macros of a provider's header, for a reading in which most of them expand to nothing. */
 /* clang-format off */
 #undef LTTNG_UST_TRACEPOINT_ENUM
 #define LTTNG_UST_TRACEPOINT_ENUM(provider, name, values)

@@ -36,8 +36,8 @@
 #define LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ
 
 /*
- * Read three times, because a class, or an enumeration, may stand behind what uses it:
- * enumerations, classes, events.
+ * Read three times, because a class or an enumeration may follow its use: enumerations, classes,
+ * events.
  */
 #include <lttng/kymo-nothing.h>
 #undef LTTNG_UST_TRACEPOINT_ENUM

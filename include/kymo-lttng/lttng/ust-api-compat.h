@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LTTNG_UST_COMPAT_API_VERSION: the oldest version of the interface whose names a program wants; 0
- * if it does not say.
+ * LTTNG_UST_COMPAT_API_VERSION: the oldest version of the interface whose names a program requests;
+ * 0 if it does not define it.
  */
 #ifndef KYMO_LTTNG_UST_API_COMPAT_H
 #define KYMO_LTTNG_UST_API_COMPAT_H

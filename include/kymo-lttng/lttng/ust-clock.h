@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks of the program's own, which Kymo does not take: all these fail with -ENOSYS. */
+/* The program's own clocks, which Kymo does not use: all these calls fail with -ENOSYS. */
 #ifndef KYMO_LTTNG_UST_CLOCK_H
 #define KYMO_LTTNG_UST_CLOCK_H
 

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
 #pragma GCC system_header
-/* Programs look whether it is there. */
+/* Programs check that it exists. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that LTTng-UST wants around clone() and the like. Kymo notices by itself: they do nothing.
+ * Calls that LTTng-UST requires around clone() and similar calls. Kymo detects these by itself: the
+ * calls do nothing.
  */
 #ifndef KYMO_LTTNG_UST_FORK_H
 #define KYMO_LTTNG_UST_FORK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A number of the CPU of the program's own, which Kymo does not take: it fails with -ENOSYS. */
+/* The program's own CPU number, which Kymo does not use: the call fails with -ENOSYS. */
 #ifndef KYMO_LTTNG_UST_GETCPU_H
 #define KYMO_LTTNG_UST_GETCPU_H
 

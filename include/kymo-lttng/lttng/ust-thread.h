@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call that LTTng-UST wants in threads whose first event is in a signal handler. Kymo needs none:
- * it does nothing.
+ * A call that LTTng-UST requires in threads whose first event is in a signal handler. Kymo does not
+ * need it: the call does nothing.
  */
 #ifndef KYMO_LTTNG_UST_THREAD_H
 #define KYMO_LTTNG_UST_THREAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of LTTng-UST 2.0 to 2.12 that <lttng/ust-fork.h> and <lttng/ust-thread.h> took the
- * place of.
+ * The header of LTTng-UST 2.0 to 2.12, later replaced by <lttng/ust-fork.h> and
+ * <lttng/ust-thread.h>.
  */
 #ifndef KYMO_LTTNG_UST_H
 #define KYMO_LTTNG_UST_H

@@ -16,13 +16,14 @@
 #endif
 
 /*
- * Makes the object's events known to the tracer: once for each executable or shared object, however
- * many of its sources include this header (weak and hidden: the linker keeps one of each). The
- * library is used if it is part of the program (static, linked or preloaded), else loaded if it is
- * installed, else done without, until the program loads it itself.
+ * Registers the object's events with the tracer: once for each executable or shared object,
+ * independent of how many of its sources include this header (weak and hidden: the linker keeps one
+ * of each). The library is used if it is part of the program (static, linked or preloaded).
+ * Otherwise it is loaded if it is installed. Otherwise the object runs without it, until the
+ * program loads it itself.
  *
- * Functions that may be missing are called by weak names of our own, so that a use of the program's
- * own, of dlopen say, remains as strong as it was.
+ * Functions that may be missing are called by weak names of our own, so that the program's own use
+ * of a function, for example dlopen, remains as strong as it was.
  */
 KYMO__C_BEGIN
 void kymo_object_register(struct kymo_object *object);
@@ -31,7 +32,7 @@ static __typeof__(kymo_object_register) kymo__weak_register
 	__attribute__((weakref("kymo_object_register")));
 static __typeof__(kymo_object_unregister) kymo__weak_unregister
 	__attribute__((weakref("kymo_object_unregister")));
-/* Declared here, because <dlfcn.h> is not for all who include this. */
+/* Declared here, because not all programs that include this can include <dlfcn.h>. */
 static void *kymo__weak_dlopen(const char *name, int flags)
 	__attribute__((nothrow, weakref("dlopen")));
 static void *kymo__weak_dlsym(void *library, const char *name)
@@ -44,8 +45,8 @@ extern const struct kymo_event *const __stop_kymo_events[]
 extern struct kymo_object kymo__object;
 extern void (*kymo__leave)(struct kymo_object *);
 /*
- * Priority: before the constructors of C++ objects, which may have events. It stands in the
- * declaration, because GCC's -flto forgets one that is only in the definition that follows.
+ * Priority: before the constructors of C++ objects, which may have events. It is in the
+ * declaration, because GCC's -flto ignores one that is only in the definition that follows.
  */
 void kymo__object_loaded(void) __attribute__((constructor(101)));
 void kymo__object_again(void);
@@ -56,8 +57,8 @@ __attribute__((weak, visibility("hidden"))) struct kymo_object kymo__object = {
 __attribute__((weak, visibility("hidden"))) void (*kymo__leave)(struct kymo_object *) = NULL;
 
 /*
- * The tracer library, or NULL. A static program may have dlopen, but the C library that libkymo
- * would bring along does not live in it: there, the program has no symbols that could be found.
+ * Returns the tracer library, or NULL. A static program may have dlopen, but the C library that
+ * libkymo would bring along cannot run in it: the program has no symbols that could be found.
  */
 static inline __attribute__((unused)) void *kymo__library(void)
 {
@@ -76,7 +77,7 @@ static inline __attribute__((unused)) void *kymo__library(void)
 	return library;
 }
 
-/* A function of the tracer's that is not linked with the program, or NULL. */
+/* Returns a function of a tracer that is not linked with the program, or NULL. */
 static inline __attribute__((unused)) void *kymo__find(const char *name)
 {
 	void *library = kymo__library();
@@ -85,7 +86,8 @@ static inline __attribute__((unused)) void *kymo__find(const char *name)
 }
 
 /*
- * The same where the object has been registered with that tracer, which is not part of the program.
+ * Returns the same if the object has been registered with that tracer, which is not part of the
+ * program.
  */
 static inline __attribute__((unused)) void *kymo__find_own(const char *name)
 {
@@ -118,7 +120,7 @@ __attribute__((weak, visibility("hidden"))) void kymo__object_loaded(void)
 		enter(&kymo__object);
 }
 
-/* Once more, when the tracer is there. */
+/* Called again when the tracer has been loaded. */
 __attribute__((weak, visibility("hidden"))) void kymo__object_again(void)
 {
 	if (!kymo__object.size || kymo__leave)

@@ -17,7 +17,7 @@
 
 #include <kymo/detail/fields.h>
 
-/* The place of the next byte of a record, and the part of it that is closed already. */
+/* The place of the next byte of a record, and the part of the record that is already closed. */
 struct kymo__cursor {
 	unsigned char *p;     /* in the scratch buffer */
 	unsigned char *start; /* of the part of the scratch buffer that is not in the list yet */
@@ -27,14 +27,14 @@ struct kymo__cursor {
 };
 
 /*
- * No sub-buffer has room for this: discarded as too large, and counted. Sums that stop there do not
- * wrap.
+ * No sub-buffer has room for this: the event is discarded as too large, and counted. Sums that stop
+ * at this value do not wrap.
  */
 #define KYMO__TOO_LARGE (SIZE_MAX / 3)
 
 /*
- * A value does not go into a field that is narrower than its type and than int: what it would lose
- * shows in no trace. Compilers that have the attribute refuse it.
+ * Rejects a value for a field that is narrower than its type and than int: no trace would show the
+ * loss. Compilers that have the attribute report an error.
  */
 KYMO__C_BEGIN
 #ifdef __has_attribute
@@ -184,8 +184,8 @@ static inline __attribute__((unused)) void kymo__put_sequence(
 }
 
 /*
- * Copies n bytes of text, by words where there is one. The text may change meanwhile (another
- * thread): what is copied ends where a NUL was copied. Returns its length.
+ * Copies n bytes of text, by words if there is at least one. Another thread may change the text
+ * meanwhile: the copy ends at a copied NUL. Returns its length.
  */
 static inline __attribute__((unused)) size_t kymo__copy_text(
 	unsigned char *to, const char *from, size_t n)
@@ -201,7 +201,7 @@ static inline __attribute__((unused)) size_t kymo__copy_text(
 	}
 	for (;;) {
 		memcpy(&word, from + i, sizeof(word));
-		__asm__("" : "+r"(word)); /* what is looked at is what was copied */
+		__asm__("" : "+r"(word)); /* tests the copied value */
 		memcpy(to + i, &word, sizeof(word));
 		nul |= (word - ones) & ~word; /* top bit of a byte set: it, or one below it, is 0 */
 		if (i == n - sizeof(word))
@@ -216,8 +216,8 @@ static inline __attribute__((unused)) size_t kymo__copy_text(
 }
 
 /*
- * Puts n bytes of text, none of which is a NUL, and a NUL. In a piece, the writer replaces a NUL
- * that was not there when the text was measured.
+ * Puts n bytes of text without a NUL, and a NUL. In a piece, the writer replaces a NUL that was not
+ * there when the text was measured.
  */
 static inline __attribute__((unused)) void kymo__put_chars(
 	struct kymo__cursor *c, const char *s, size_t n, size_t inline_max)
