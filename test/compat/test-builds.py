@@ -57,7 +57,7 @@ CONFIGURE = """AC_INIT([hello], [1])
 AC_PROG_CC
 AC_CHECK_HEADERS([lttng/tracepoint.h lttng/ust-config.h], [], [AC_MSG_ERROR([a header is missing])])
 AC_CHECK_LIB([lttng-ust], [lttng_ust_init_thread], [], [AC_MSG_ERROR([the library is missing])])
-AC_CHECK_LIB([lttng-ust], [lttng_ust_probe_register], [], [AC_MSG_ERROR([the library lacks a function])])
+AC_CHECK_LIB([lttng-ust], [lttng_ust_probe_register], [], [AC_MSG_ERROR([a function is missing])])
 AC_CHECK_PROG([GEN_TP], [lttng-gen-tp], [yes], [no])
 AS_IF([test "$GEN_TP" = yes], [], [AC_MSG_ERROR([lttng-gen-tp is missing])])
 AC_CONFIG_FILES([Makefile])

@@ -191,7 +191,7 @@ def test_session(k):
 
 
 def test_collector_is_last(k):
-    """The collector has registered before the user's programs; the user's programs come first all the same."""
+    """The user's programs are listed before the collector, although it registered first."""
     k.start_daemon(collector=True)
     k.kymo("create", "s", "--no-output")
     wait_for(lambda: k.kymo_json("list", "-u")["applications"], "the collector's registration")
@@ -233,7 +233,7 @@ def test_nothing_matches(k):
 
 
 def test_first_rule_matches_nothing(k):
-    """The first enable-event names similar events of a program that nobody has asked for its events yet."""
+    """The first enable-event names similar events, also of programs not queried before."""
     k.start_daemon()
     app = waiting_app(k)
     k.kymo("create", "s", "-o", k.traces / "s")

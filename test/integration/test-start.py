@@ -132,7 +132,7 @@ def memfd_kib(pid):
 
 
 def listener_sleeps(pid):
-    """Counts how often the listener has gone to sleep."""
+    """Counts how often the listener has fallen asleep."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         if (task / "comm").read_text().strip() == "kymo-listener":
             return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[1])
