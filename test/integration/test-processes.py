@@ -111,11 +111,11 @@ def test_fork_while_linking(k):
 
 def test_raw_clone(k):
     """A raw clone child records nothing, and does not harm its parent when it exits."""
-    run_family(k, "stranger")
+    run_family(k, "raw-clone")
 
 
 def test_raw_clone_without_rseq(k):
-    run_family(k, "stranger", env=WITHOUT_RSEQ)
+    run_family(k, "raw-clone", env=WITHOUT_RSEQ)
 
 
 def test_vfork(k):

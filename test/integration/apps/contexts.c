@@ -214,7 +214,7 @@ static void application(void)
 	kymo_context_unregister(&texts);
 	kymo_context_unregister(&numbers);
 	kymo_context_unregister(&reals);
-	emit("application gone");
+	emit("application removed");
 }
 
 static void faults(void)

@@ -7,7 +7,7 @@
  *   family exec ROUNDS             executes itself ROUNDS times
  *   family handler FORKS           the handler of a timer's signal forks, and so does main
  *   family linker                  forks while a thread holds the dynamic linker's lock
- *   family stranger                a raw clone child exits through exit()
+ *   family raw-clone               a raw clone child exits through exit()
  *   family vfork ROUNDS            children of vfork() and clone(CLONE_VM) record, which POSIX
  *                                  forbids, and execute
  *   family setns                   enters another mount namespace
@@ -341,7 +341,7 @@ static void *record_many(void *unused)
 	return unused;
 }
 
-static int stranger(void)
+static int raw_clone_child(void)
 {
 	pthread_t thread;
 	pid_t pid;
@@ -458,8 +458,8 @@ static int run(int argc, char **argv)
 		return handler(n);
 	if (!strcmp(what, "linker"))
 		return linker();
-	if (!strcmp(what, "stranger"))
-		return stranger();
+	if (!strcmp(what, "raw-clone"))
+		return raw_clone_child();
 	if (!strcmp(what, "vfork"))
 		return vforks(n);
 	if (!strcmp(what, "setns"))
