@@ -142,6 +142,10 @@ def test_nothing(k):
     equal((v["recorded"], v["session"]["channels"][0]["rules"][0]["matched"]), (0, 1), "event that never came")
     done = record(k, "-e", "emit:signal", kymotest.APPS / "emit", "-n", 3)
     check("1 event could have come" in done.stderr, f"event that never came: {done.stderr}")
+    done = record(k, "-e", "emit:recrod", kymotest.APPS / "emit", "-n", 3)
+    check("did you mean 'emit:record'?" in done.stderr, f"no similar name: {done.stderr}")
+    done = record(k, "-e", "emit:record,emit:sginal", kymotest.APPS / "emit", "-n", 3)
+    check("3 events recorded" in done.stderr and "did you mean 'emit:signal'?" in done.stderr, f"one of two: {done.stderr}")
     done = record(k, "-e", "emit:record,no:thing", kymotest.APPS / "emit", "-n", 3)
     check("'no:thing' matches nothing: none of the command's programs had such an event\n" in done.stderr, f"one rule of two: {done.stderr}")
     for value, says in (("1", "KYMO_OFF is set"), ("0", "3 events recorded"), ("", "3 events recorded")):

@@ -165,9 +165,12 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 			ky_buf_printf(to, "%s'%s'", n > 1 ? ", " : "did you mean ", d->name);
 		}
 	}
-	if (n)
+	/* A command's programs have ended, but they have left names. */
+	for (i = 0; !n && i < r->n_similar; i++)
+		ky_buf_printf(to, "%s'%s'", i ? ", " : "did you mean ", r->similar[i]);
+	if (n || i)
 		ky_buf_puts(to, "?");
-	return n;
+	return n || i;
 }
 
 /* Does the rule name Kymo's own events? */

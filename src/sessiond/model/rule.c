@@ -15,6 +15,8 @@ struct rule *rule_free(struct rule *r)
 	free(r->pattern);
 	filter_unref(r->filter);
 	free(r->mismatch);
+	for (unsigned i = 0; i < r->n_similar; i++)
+		free(r->similar[i]);
 	free(r);
 	return NULL;
 }
@@ -142,6 +144,17 @@ bool name_is_near(const char *pattern, const char *name)
 	if (ky_edit_distance(a, b, limit) <= limit)
 		return true;
 	return *a && strstr(b, a);
+}
+
+void rule_note_similar(struct rule *r, const char *name)
+{
+	if (r->n_similar == RULE_SIMILAR_MAX || !name_is_near(r->pattern, name))
+		return;
+	for (unsigned i = 0; i < r->n_similar; i++)
+		if (!strcmp(r->similar[i], name))
+			return;
+	r->similar[r->n_similar] = strdup(name);
+	r->n_similar += r->similar[r->n_similar] != NULL;
 }
 
 bool name_is_meant(const char *wanted, const char *name)

@@ -13,6 +13,8 @@
 #define RULE_PATTERN_MAX    511 /* bytes */
 #define RULE_EXCLUSIONS_MAX 64
 
+#define RULE_SIMILAR_MAX 3
+
 struct rule {
 	struct ky_list node; /* in channel->rules */
 	char *pattern;	     /* on "provider:name" (base/glob.h) */
@@ -24,6 +26,9 @@ struct rule {
 	char *mismatch; /* for people: why the filter cannot be applied to an event; NULL: it could always be */
 	enum filter_match mismatch_kind; /* of that event */
 	bool enabled;
+	char *similar
+		[RULE_SIMILAR_MAX]; /* names like the pattern, of events that it does not match */
+	unsigned n_similar;
 };
 
 /* Copies the strings. NULL without memory. */
@@ -40,6 +45,8 @@ bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
 bool rule_wants(const struct rule *r, const struct event_desc *d);
 /* Remembers that it does not, if it is for the filter alone, and this explains more than what was remembered. */
 void rule_note_mismatch(struct rule *r, const struct event_desc *d);
+/* Remembers the name if it is like the pattern. */
+void rule_note_similar(struct rule *r, const char *name);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 

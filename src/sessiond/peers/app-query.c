@@ -158,7 +158,7 @@ void apps_query_channel(struct channel *c, struct barrier *b)
 		query_channel(a, c, b);
 }
 
-void apps_query_all(const struct env *e, struct barrier *b)
+static void query_all(struct app *a, struct barrier *b)
 {
 	struct list rules;
 	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
@@ -170,13 +170,59 @@ void apps_query_all(const struct env *e, struct barrier *b)
 			.n_exclusions = KY_ARRAY_SIZE(tracers),
 			.level_type = KY_LEVEL_ALL},
 	};
-	struct app *a;
 
 	list_clear(&rules);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(all); i++)
 		rule_encode(&rules.w, &all[i]);
 	rules.n = KY_ARRAY_SIZE(all);
+	post_query(a, QUERY_ALL, &rules, b);
+}
+
+void apps_query_all(const struct env *e, struct barrier *b)
+{
+	struct app *a;
+
 	ky_list_foreach (a, &e->peers->apps, node)
 		if (a->registered && !a->known)
-			post_query(a, QUERY_ALL, &rules, b);
+			query_all(a, b);
+}
+
+/* Calls `each` for the rules that match nothing so far. Returns true if there are any. */
+static bool for_unmatched(struct app *a, void (*each)(struct app *a, struct rule *r))
+{
+	struct session *s;
+	struct channel *c;
+	struct rule *r;
+	bool any = false;
+
+	ky_list_foreach (s, &a->env->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (r, &c->rules, node) {
+				if (!r->enabled || !strcmp(r->pattern, "*") ||
+					channel_count_matches(c, r, false))
+					continue;
+				any = true;
+				if (each)
+					each(a, r);
+			}
+	return any;
+}
+
+static void note_similar(struct app *a, struct rule *r)
+{
+	for (uint32_t i = 0; i < a->n_events; i++)
+		if (a->events[i])
+			rule_note_similar(r, a->events[i]->name);
+}
+
+void app_query_similar(struct app *a)
+{
+	if (a->env->bound && for_unmatched(a, NULL))
+		query_all(a, NULL);
+}
+
+void app_note_similar(struct app *a)
+{
+	if (a->env->bound)
+		for_unmatched(a, note_similar);
 }

@@ -95,6 +95,7 @@ static int ask_again(struct app *a)
 	a->n_dones++;
 	a->known = a->answered = false;
 	app_query_everything(a);
+	app_query_similar(a);
 	done_if_due(a);
 	return 0;
 }
@@ -121,6 +122,8 @@ static int handle_events(struct app *a, struct ky_reader *r)
 		(as->changed || !as->started))
 		app_set_start(as, t->barrier);
 	a->known |= m.query == QUERY_ALL;
+	if (m.query == QUERY_ALL)
+		app_note_similar(a);
 	KY_CHECK(a->n_queries > 0);
 	a->n_queries--;
 	user_discharge(a->user, sizeof(*t));

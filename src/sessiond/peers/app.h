@@ -132,6 +132,12 @@ struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struc
 bool app_watch_process(struct app *a);
 /* Asks it for what all sessions want of it. */
 void app_query_everything(struct app *a);
+/*
+ * The daemon of one command explains a rule that matched nothing when the programs have ended. So it asks a program that
+ * starts for all of its events, and remembers those that have similar names.
+ */
+void app_query_similar(struct app *a);
+void app_note_similar(struct app *a);
 /* Asks it to record its state into its sets of the session, in one message: all of them, or those that it was not asked for. */
 void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b);
 /* Takes its answer to a query. as: NULL for QUERY_ALL, and if the session has ended meanwhile. 0 or -errno. */
