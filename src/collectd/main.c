@@ -90,7 +90,7 @@ static int tell_ready(const char *path)
 
 	if (fd >= 0 && write(fd, "", 1) == 1)
 		return 0;
-	ky_error("cannot tell the session daemon by %s: %s", path, strerror(errno));
+	ky_error("cannot report to the session daemon through %s: %s", path, strerror(errno));
 	return -errno;
 }
 

@@ -334,7 +334,7 @@ static void readable(struct ky_watch *w, uint32_t events)
 
 	if (ret >= 0)
 		return;
-	ky_warning("the kernel told of more changes of network interfaces at once than there was "
+	ky_warning("the kernel reported more changes of network interfaces at once than there was "
 		   "room for (%s): some are missing, and what there is now is recorded instead",
 		strerror(-ret));
 	close_all();

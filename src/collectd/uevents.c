@@ -36,7 +36,7 @@ static void monitor_readable(struct ky_watch *w, uint32_t events)
 	if (errno != ENOBUFS)
 		return;
 	ky_warning(
-		"the kernel told of more devices and virtual machines at once than there was room for: "
+		"the kernel reported more devices and virtual machines at once than there was room for: "
 		"some that came or went are missing");
 	for (size_t i = 0; i < n_providers; i++)
 		if (providers[i]->missed)
