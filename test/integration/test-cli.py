@@ -235,10 +235,17 @@ def test_nothing_matches(k):
 def test_first_rule_matches_nothing(k):
     """The first enable-event names similar events, also of programs not queried before."""
     k.start_daemon()
-    app = waiting_app(k)
+    app = k.spawn("emit", "-w", "-n", 5)
+    k.expect(app, "ready")
     k.kymo("create", "s", "-o", k.traces / "s")
-    text = k.kymo("enable-event", "emit:sginal").stdout
-    check("did you mean 'emit:signal'" in text, f"the first rule: {text}")
+    said = []
+
+    def is_registered():
+        said.append(k.kymo("enable-event", "emit:sginal").stdout)
+        return "no instrumented program" not in said[-1]
+
+    wait_for(is_registered, "the program to register")
+    check("did you mean 'emit:signal'" in said[-1], f"the first rule: {said}")
     k.let_go(app)
     k.let_go(app)
     k.finish(app)
