@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/ring.h"
+
 #define KY_RESUME_INVALID UINT64_MAX
 
 struct ky_resume_session {
@@ -56,9 +58,10 @@ struct ky_resume_slot {
 	/* at the begin of the chunk */
 	uint64_t chunk_packets, chunk_discarded, chunk_too_big;
 	uint64_t kept_from; /* records before the chunk's oldest file that still exists */
-	/* events that were recorded and then removed with a file, or cleared */
-	uint64_t removed, cleared;
-	uint64_t reserved[2];
+	/* events that were recorded and then removed with a file, cleared, or set apart with it */
+	uint64_t removed, cleared, damaged;
+	/* 0: the ring is read; else it was given up, and this - 1 files of the chunk are apart */
+	uint64_t given_up;
 };
 
 /*
@@ -67,6 +70,11 @@ struct ky_resume_slot {
  */
 struct ky_resume_stream {
 	struct ky_resume_slot slots[2];
+	/*
+	 * Of a ring that was given up: its head at the last look, the records since then,
+	 * and its counts of lost events: as they are believed, and as the ring had them.
+	 */
+	uint64_t abandoned_head, n_abandoned, lost[KY_LOST_REASONS], lost_seen[KY_LOST_REASONS];
 };
 
 static_assert(sizeof(struct ky_resume_session) == 72, "between consumers");

@@ -78,6 +78,23 @@ static void report_gone(FILE *to, const struct kymo_value *session)
 			cleared, cleared == 1 ? "was" : "were");
 }
 
+/* "N buffers were given up": the reason, where their events are, and what to do. */
+static void report_given_up(FILE *to, const struct kymo_value *session)
+{
+	uint64_t n = number(session, "given_up"), damaged = number(session, "damaged");
+
+	if (!n)
+		return;
+	fprintf(to,
+		"  %" PRIu64
+		" buffer%s given up, as a program has overwritten the control words; %" PRIu64
+		" of the recorded events %s apart, in directories 'damaged' of the trace\n",
+		n, n == 1 ? " was" : "s were", damaged, damaged == 1 ? "is" : "are");
+	fprintf(to,
+		"  Programs that share these buffers record nothing more into them: 'kymo destroy' and "
+		"'kymo create' give them new ones\n");
+}
+
 static void report_list(FILE *to, struct cli *cli, const struct kymo_value *list)
 {
 	for (size_t i = 0; i < kymo_value_count(list); i++)
@@ -127,6 +144,7 @@ void cli_report_losses(
 		fprintf(to, "  %" PRIu64 " event%s could not be written\n", unwritten,
 			plural(unwritten));
 	report_gone(to, session);
+	report_given_up(to, session);
 	if (*error)
 		fprintf(to, "  %serror:%s %s\n", cli_style(cli, CLI_RED), cli_style(cli, CLI_PLAIN),
 			error);
@@ -365,6 +383,7 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		cli_member(cli, session, "domain"), counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
 	report_gone(stdout, session);
+	report_given_up(stdout, session);
 	report_chunks(cli, session);
 	if (kymo_value_get(session, "shm_path"))
 		printf("buffers are files in %s\n", cli_member(cli, session, "shm_path"));

@@ -39,6 +39,7 @@ static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stat
 		.n_quarantined = s->n_quarantined,
 		.removed = s->removed,
 		.cleared = s->cleared,
+		.damaged = s->damaged,
 		.chunk = c->session->chunk,
 		.kept = kept,
 	};

@@ -72,14 +72,45 @@ static void init_stream(struct ring_set *set, uint32_t i)
 	trace_uuid(set->trace, s->header.uuid);
 }
 
+/* One process has all rings of the set. */
+static bool is_own(const struct ring_set *set)
+{
+	return set->instance;
+}
+
+static void report_damage(struct ring_set *set, uint32_t i)
+{
+	set->n_quarantined++;
+	if (!is_own(set))
+		ky_error(
+			"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are",
+			set->trace->dir, set->name, i);
+	else if (set->n_quarantined == 1)
+		ky_error(
+			"%s/%s: the process has damaged its own buffers; they are not read any more, those of others are",
+			set->trace->dir, set->name);
+}
+
 /* For ever: once its control words made no sense, nothing in the ring can be believed. */
 static void quarantine(struct ring_set *set, uint32_t i)
 {
-	set->streams[i].drain.quarantined = true;
-	set->n_quarantined++;
-	ky_error(
-		"%s/%s_%u: a program has damaged this ring; it is not read any more, the others are",
-		set->trace->dir, set->name, i);
+	struct stream_place place = place_of(set, i);
+	int ret = stream_set_apart(
+		&set->streams[i], &place, ky_clock_read(set->geometry.clock), is_own(set));
+
+	report_damage(set, i);
+	if (ret < 0)
+		ky_error(
+			"%s/%s_%u: cannot be moved to 'damaged' (%s): babeltrace2 may refuse the trace until it is removed",
+			set->trace->dir, set->name, i, strerror(-ret));
+}
+
+/* A process that damaged one ring of its own can have written into all of them. */
+static void quarantine_siblings(struct ring_set *set)
+{
+	for (uint32_t i = 0; i < set->n_streams; i++)
+		if (!set->streams[i].drain.quarantined)
+			quarantine(set, i);
 }
 
 static int resume_stream(struct ring_set *set, uint32_t i)
@@ -109,6 +140,13 @@ static void remove_files(struct ring_set *set, uint32_t i)
 	stream_file_remove(&place, 0);
 }
 
+/* An earlier consumer gave the ring up. */
+static void go_on_without(struct ring_set *set, uint32_t i)
+{
+	stream_leave_apart(&set->streams[i]);
+	set->n_quarantined++;
+}
+
 /* 0, or -errno: of these, only -EBADMSG is for ever. */
 static int open_stream(struct ring_set *set, uint32_t i)
 {
@@ -121,6 +159,8 @@ static int open_stream(struct ring_set *set, uint32_t i)
 		ret = resume_stream(set, i);
 	if (ret < 0)
 		stream_deinit(&set->streams[i]);
+	else if (set->streams[i].base.given_up)
+		go_on_without(set, i);
 	return ret;
 }
 
@@ -292,7 +332,8 @@ static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 
 	s->due = false;
 	if (s->drain.quarantined) {
-		ky_drain_look(&s->drain, false);
+		if (!is_own(set))
+			stream_look_apart(s);
 		s->due = set->flush;
 		return;
 	}
@@ -326,7 +367,8 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 		set->flushed_ns = now_ns;
 	set->unopened = open_streams(set, n_used(set, set->rings));
 	if (set->unopened == -EBADMSG) {
-		quarantine(set, set->n_streams++);
+		ky_drain_abandon(&set->streams[set->n_streams].drain);
+		report_damage(set, set->n_streams++);
 		set->unopened = 0;
 	}
 	any = set->flush;
@@ -335,6 +377,8 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 		look_at(set, i, now_ns);
 		any = any || set->streams[i].due;
 	}
+	if (set->n_quarantined && is_own(set))
+		quarantine_siblings(set);
 	return any;
 }
 

@@ -152,6 +152,28 @@ void stream_file_remove(const struct stream_place *place, uint64_t number)
 	unlinkat(place->index_dir, names.index, 0);
 }
 
+static int move_file(int from, const char *name, int to)
+{
+	int ret = renameat2(from, name, to, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+
+	return ret == -ENOENT || ret == -EEXIST ? 0 : ret;
+}
+
+int stream_file_set_apart(const struct stream_place *place, uint64_t number)
+{
+	_cleanup_close_ int damaged = -1;
+	struct names names;
+	int ret;
+
+	make_names(place, number, &names);
+	if (faccessat(place->dir, names.stream, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	ret = trace_dir_open_below(place->dir, "damaged", true, &damaged);
+	if (!ret)
+		ret = move_file(place->dir, names.stream, damaged);
+	return ret ? ret : move_file(place->index_dir, names.index, damaged);
+}
+
 int stream_file_count(const struct stream_place *place, uint64_t number, uint64_t *ret_n)
 {
 	struct ky_index_entry entries[64];

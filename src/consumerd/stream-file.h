@@ -61,6 +61,11 @@ void stream_file_deinit(struct stream_file *f);
 void stream_file_switch(struct stream_file *f, uint64_t number);
 /* Removes another file of the stream, if it is there. */
 void stream_file_remove(const struct stream_place *place, uint64_t number);
+/*
+ * Moves a file of the stream and its index into the directory "damaged" beside it, where no reader looks. Does nothing the
+ * second time, even if another file has the name by then. 0 or -errno.
+ */
+int stream_file_set_apart(const struct stream_place *place, uint64_t number);
 /* Events in another file of the stream, which is complete: those that its index counts; none when it has gone. 0 or -errno. */
 int stream_file_count(const struct stream_place *place, uint64_t number, uint64_t *ret_n);
 /* Bytes that a packet with len bytes of records needs to end with a page, when it begins at `at`. */

@@ -454,12 +454,98 @@ uint64_t stream_leave_out(struct stream *s, uint64_t ts)
 	return s->drain.count - n;
 }
 
+/* Records between our position and the head of the last look. */
+static uint64_t n_left(const struct stream *s)
+{
+	const struct ky_drain *d = &s->drain;
+
+	return d->head_count > d->count
+		       ? KY_MIN(d->head_count - d->count, (d->head - d->pos) / KY_HEADER_COMPACT)
+		       : 0;
+}
+
+/* Files of the present chunk before that of the slot, if it says so; again after a restart. */
+static int set_files_apart(const struct stream *s, const struct stream_place *place)
+{
+	uint64_t end = KY_MAX(s->base.given_up, 1u) - 1, first = 0;
+	int ret = 0, r;
+
+	if (place->dir < 0)
+		return 0;
+	if (!place->max_size)
+		end = KY_MIN(end, 1u); /* one file, without a number */
+	else if (place->max_files)
+		first = end - KY_MIN(end, place->max_files);
+	for (; first < end; first++) {
+		r = stream_file_set_apart(place, first);
+		ret = ret ? ret : r;
+	}
+	return ret;
+}
+
+static void forget_losses(struct stream *s)
+{
+	memset(s->drain.lost, 0, sizeof(s->drain.lost));
+	s->drain.n_abandoned = 0;
+	s->n_unwritten = 0;
+}
+
+/* For the next consumer. */
+static void note_abandoned(const struct stream *s)
+{
+	s->resume->abandoned_head = s->drain.abandoned_head;
+	s->resume->n_abandoned = s->drain.n_abandoned;
+	memcpy(s->resume->lost, s->drain.lost, sizeof(s->drain.lost));
+	memcpy(s->resume->lost_seen, s->drain.lost_seen, sizeof(s->drain.lost_seen));
+}
+
+/* The slot comes first, which says how many files go: should we die between the two, they go at the restart. */
+int stream_set_apart(
+	struct stream *s, const struct stream_place *place, uint64_t clock_now, bool alone)
+{
+	struct ky_resume_slot next;
+
+	s->drain.n_abandoned += n_left(s);
+	ky_drain_abandon(&s->drain);
+	if (alone)
+		forget_losses(s);
+	note_abandoned(s);
+	next = here(s);
+	next.file++;
+	next.given_up = stream_has_packets(s) ? 1 + next.file : 1;
+	if (place->dir >= 0) {
+		next.damaged += stream_kept(s);
+		next.kept_from = next.count;
+	}
+	/* Losses that the files tell are told again, in one that nobody has damaged. */
+	next.chunk_packets = next.n_packets;
+	next.discarded = next.chunk_discarded;
+	next.ts = 0;
+	s->since = clock_now;
+	s->begin = 0;
+	keep(s, &next);
+	take_slot(s, !s->slot);
+	return set_files_apart(s, place);
+}
+
+void stream_leave_apart(struct stream *s)
+{
+	ky_drain_abandon(&s->drain);
+	s->drain.abandoned_head = s->resume->abandoned_head;
+	s->drain.n_abandoned = s->resume->n_abandoned;
+	memcpy(s->drain.lost, s->resume->lost, sizeof(s->drain.lost));
+	memcpy(s->drain.lost_seen, s->resume->lost_seen, sizeof(s->drain.lost_seen));
+}
+
+void stream_look_apart(struct stream *s)
+{
+	ky_drain_look(&s->drain, false);
+	note_abandoned(s);
+}
+
 void stream_give_up(struct stream *s, const struct stream_place *place)
 {
-	uint64_t max = (s->drain.head - s->drain.pos) / KY_HEADER_COMPACT;
-
-	if (s->drain.settled && s->drain.head_count > s->drain.count)
-		s->n_unwritten += KY_MIN(s->drain.head_count - s->drain.count, max);
+	s->n_unwritten += n_left(s);
 	s->drain.pos = s->drain.head;
 	/* A full disk has often room for this much: then the trace itself tells. */
 	if (place->dir >= 0)
@@ -506,7 +592,9 @@ static int resume_in_file(struct stream *s, const struct stream_place *place)
 	struct last last = {.s = s, .position_end = s->base.pos};
 	int ret = 0;
 
-	if (place) {
+	if (place && s->base.given_up)
+		ret = set_files_apart(s, place);
+	if (!ret && place) {
 		remove_oldest(s, place);
 		ret = stream_file_resume(&s->file, place, &s->header, visit_packet, &last);
 	}
@@ -556,6 +644,7 @@ void stream_prepare(struct stream *s, uint64_t chunk, bool drop)
 	next.chunk_discarded = next.discarded;
 	next.chunk_too_big = s->drain.lost[KY_LOST_TOO_BIG];
 	next.kept_from = next.count;
+	next.given_up = !!next.given_up;
 	keep(s, &next);
 }
 
@@ -592,4 +681,5 @@ void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
 	stats->packets += s->base.n_packets + s->file.n_packets;
 	stats->removed += s->base.removed;
 	stats->cleared += s->base.cleared;
+	stats->damaged += s->base.damaged;
 }

@@ -81,6 +81,17 @@ void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats);
 uint64_t stream_size_after(const struct stream *s, uint64_t ts);
 /* Never writes the others; returns the number of their events. */
 uint64_t stream_leave_out(struct stream *s, uint64_t ts);
+/*
+ * The ring is given up for ever, and the stream's files in the present chunk are set apart: nobody can say whether readers
+ * can decode them. alone: no other program has the ring, and what it says of losses counts for nothing. 0, or -errno when
+ * a file stays.
+ */
+int stream_set_apart(
+	struct stream *s, const struct stream_place *place, uint64_t clock_now, bool alone);
+/* The same of a resumed stream that an earlier consumer set apart. */
+void stream_leave_apart(struct stream *s);
+/* Counts what programs record into the ring, and lose, since then. */
+void stream_look_apart(struct stream *s);
 /* The end: counts what is still in the ring as unwritten, in the trace also if that is possible. */
 void stream_give_up(struct stream *s, const struct stream_place *place);
 

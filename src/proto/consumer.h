@@ -131,7 +131,8 @@ enum ky_cons_type {
 	F(u64, left_out)	  /* events that were there, but not within max_size */            \
 	F(u64, removed)		  /* of the recorded events: with the oldest files */              \
 	F(u64, cleared)		  /* of the recorded events: thrown away by ROTATE */              \
-	F(u64, discarded_no_slot) /* of threads for which there was no ring */
+	F(u64, discarded_no_slot) /* of threads for which there was no ring */                     \
+	F(u64, damaged)		  /* of the recorded events: set apart with damaged files */
 
 /* The last counts of a set, as in STATS. */
 #define KY_CONS_RETIRED_FIELDS(F)                                                                  \
@@ -148,7 +149,8 @@ enum ky_cons_type {
 	F(u64, cleared)                                                                            \
 	F(u64, chunk) /* that was written when it was retired */                                   \
 	F(u64, kept)  /* of the recorded events: those in that chunk */                            \
-	F(u64, discarded_no_slot)
+	F(u64, discarded_no_slot)                                                                  \
+	F(u64, damaged)
 
 /* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \

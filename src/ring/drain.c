@@ -247,6 +247,16 @@ void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece)
 	d->ts = piece->end_ts;
 }
 
+void ky_drain_abandon(struct ky_drain *d)
+{
+	if (!d->quarantined)
+		d->abandoned_head = fetch_head(d);
+	d->quarantined = true;
+	d->settled = false;
+	d->pos = d->head;
+	look_at_lost(d);
+}
+
 uint64_t ky_drain_lost(const struct ky_drain *d)
 {
 	uint64_t sum = d->n_abandoned;

@@ -91,6 +91,11 @@ bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_
 /* Takes the piece, which is safe or was discarded: the next one begins behind it. */
 void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece);
 /*
+ * Gives the ring up: records after the last one taken are discarded, and later ones are only
+ * counted.
+ */
+void ky_drain_abandon(struct ky_drain *d);
+/*
  * Returns the number of events lost for all reasons at the last look, including those recorded into
  * a quarantined ring.
  */

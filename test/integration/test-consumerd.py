@@ -156,7 +156,7 @@ class RingSet:
         self.data_stride, self.total = self.geometry.ring_size, self.geometry.total
         self.rings_fd = memfd("rings", self.total)
         self.file_size, self.n_files = file_size, n_files
-        self.consumed_fd = memfd("consumed", ((n_rings * 8 + 127) & ~127) + n_rings * 256)  # src/abi/resume.h
+        self.consumed_fd = memfd("consumed", ((n_rings * 8 + 127) & ~127) + n_rings * 352)  # src/abi/resume.h
         self.rings = mmap.mmap(self.rings_fd, self.total)
         self.words = memoryview(self.rings).cast("Q")
         self.consumed_words = memoryview(mmap.mmap(self.consumed_fd, n_rings * 8)).cast("Q")

@@ -12,8 +12,9 @@ import mmap
 import os
 import random
 import re
-import shutil
+import signal
 import struct
+from types import SimpleNamespace
 
 import kymotest
 from emitcheck import SCALE, check_values
@@ -76,21 +77,26 @@ def of_process(k, env=None):
     n = others_meanwhile(k, app, env)
     scribbled(k, app)
     lives(k, consumer)
-    k.kymo("stop", "s", status=None)
-    # whatever the program has written into its own part
-    k.run([kymotest.CLI, "view", trace], status=None)
-    k.run([kymotest.CLI, "stat", trace], status=None)
-    rest = k.top / "rest"
-    shutil.copytree(trace, rest)
-    spoilt = [p for p in rest.rglob(f"*-p{app.pid}-*") if p.is_file()]
-    check(spoilt or "has damaged this ring" in k.daemon_log(), "the program has neither files nor damaged its buffers")
-    for path in spoilt:
-        path.unlink()
-    events, _ = kymotest.read_trace(rest)
-    recorded, discarded = kymotest.check_streams(rest)
-    equal(len(check_values(events)), recorded, "events of the others, whole")
-    equal(recorded + discarded, n * 2 * N, f"recorded ({recorded}) + discarded ({discarded}) of the others, against emitted")
+    reply = k.kymo_json("stop", "s", status=None)
+    (counts,) = reply["sessions"]
+    check(f"-p{app.pid}-" in k.daemon_log(), "the program has not damaged its buffers")
+    check(counts["given_up"], f"nothing warns of the damage: {reply}")
+    check("given up" in k.kymo("status", "s").stdout, "kymo status does not warn of the damage")
+    others = all_of_others(k, trace, app, n * 2 * N)
+    equal(counts["recorded"] - counts["damaged"], others.recorded, "events that are in the trace")
+    equal(counts["discarded"], others.discarded, "discarded events")
+    for path in trace.rglob(f"*-p{app.pid}-*"):
+        equal((path.is_file(), path.parent.name), (True, "damaged"), f"where {path.name} is")
     lives(k, consumer)
+
+
+def all_of_others(k, trace, app, emitted):
+    """The readers agree on the events of all programs but app, and read all of them."""
+    events = kymotest.check_counts(k, trace, emitted)
+    equal(len(check_values(events)), len(events), "events of the others, whole")
+    equal(k.kymo("view", trace).stdout.count("\n"), len(events), "events that kymo view reads")
+    recorded, discarded = kymotest.check_streams(trace)
+    return SimpleNamespace(recorded=recorded, discarded=discarded)
 
 
 def test_buffers_of_processes(k):
@@ -139,13 +145,7 @@ def test_threads_buffers(k):
     k.kymo("destroy", "s", status=None)
 
 
-def test_counted_when_given_up(k):
-    """
-    Events that programs record into a ring that was given up are counted; a count that is
-    impossible subtracts nothing.
-    """
-    k.start_daemon()
-    k.record("emit:*", "shop:*")
+def damage_all_rings(k):
     program = Program(k, EMPTY)
     program.serve()
     (number,) = program.fds
@@ -155,6 +155,57 @@ def test_counted_when_given_up(k):
             struct.pack_into("<Q", memory, geometry.control_of(ring) + 64, 2**64 - 1000)
             struct.pack_into("<Q", memory, geometry.control_of(ring), 77 << 32 | geometry.block_size - 1)
     wait_for(lambda: k.daemon_log().count("has damaged this ring") == geometry.n_rings, "the rings to be given up")
+    return program
+
+
+def set_apart(k, *limits):
+    """Shared rings are damaged in the second chunk; later the consumer dies."""
+    k.start_daemon()
+    trace = k.record("emit:*", "shop:*", channel=limits)
+    k.app("emit", "-n", N)
+    k.kymo("rotate", "s")
+    k.app("emit", "-n", N)
+    k.kymo("stop", "s")
+    k.kymo("start", "s")
+    program = damage_all_rings(k)
+    apart = sorted(path.name for path in trace.rglob("damaged/*"))
+    check(apart, "no file was set apart")
+    k.app("emit", "-n", N)
+    k.kymo("stop", "s")
+    k.kymo("start", "s")
+    (consumer,) = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: kymotest.consumers(k) not in ([], [consumer]), "another consumer")
+    k.app("emit", "-n", N)
+    counts = k.kymo_json("stop", "s")["sessions"][0]
+    events, _ = kymotest.read_trace(trace)
+    equal(len(events), counts["recorded"] - counts["damaged"] - counts["removed"], "events that are in the trace")
+    equal(counts["recorded"], 2 * N, "recorded events")
+    check(0 < counts["damaged"] <= N, f"damaged: {counts}")
+    equal(sorted(path.name for path in trace.rglob("damaged/*")), apart, "files that were set apart")
+    _, discarded = kymotest.check_streams(trace, first=None)
+    equal(discarded, 2 * N, "discarded events, which packets report")
+    k.kymo("rotate", "s", status=None)
+    program.close()
+    k.kymo("destroy", "s", status=None)
+
+
+def test_set_apart(k):
+    set_apart(k)
+
+
+def test_set_apart_with_limited_files(k):
+    set_apart(k, "--subbuf-size=16K", "--num-subbuf=16", "--tracefile-size=16K", "--tracefile-count=3")
+
+
+def test_counted_when_given_up(k):
+    """
+    Events that programs record into a ring that was given up are counted; a count that is
+    impossible subtracts nothing.
+    """
+    k.start_daemon()
+    k.record("emit:*", "shop:*")
+    program = damage_all_rings(k)
     for _ in range(3):
         k.app("emit", "-n", 1000)
     counts = k.kymo_json("stop", "s")["sessions"][0]

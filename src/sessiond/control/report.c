@@ -239,6 +239,8 @@ static void add_counts(struct json_object *o, const struct event_counts *counts)
 	add_number(o, "unwritten", counts->unwritten);
 	add_number(o, "removed", counts->removed);
 	add_number(o, "cleared", counts->cleared);
+	add_number(o, "damaged", counts->damaged);
+	add_number(o, "given_up", counts->n_quarantined);
 }
 
 /* A consumer that is not at work reports nothing: then the buffers say what has been lost. */
@@ -596,8 +598,10 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	if (n->n_quarantined)
 		add_warning(list,
 			"%" PRIu64
-			" buffer%s given up: a program has overwritten the control words",
-			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were");
+			" buffer%s given up: a program has overwritten the control words; %" PRIu64
+			" recorded event%s apart, in directories 'damaged' of the trace. Programs that share these buffers record nothing more into them: 'kymo destroy' and 'kymo create' give them new ones",
+			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were", n->damaged,
+			n->damaged == 1 ? " is" : "s are");
 	if (s->error)
 		add_warning(list, "%s", s->error);
 }

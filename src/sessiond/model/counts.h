@@ -17,7 +17,8 @@
 	C(packets)                                                                                 \
 	C(n_quarantined) /* rings */                                                               \
 	C(removed)	 /* of `recorded` */                                                       \
-	C(cleared)	 /* likewise */
+	C(cleared)	 /* likewise */                                                            \
+	C(damaged)	 /* likewise: in files that were set apart */
 
 #define EVENT_COUNTS(C)                                                                            \
 	SET_COUNTS(C)                                                                              \
