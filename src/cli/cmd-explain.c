@@ -153,7 +153,7 @@ const struct cli_command cmd_explain = {
 	.help = "say why the slow instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"
-		"NAME is slow because ...; or nothing recorded explains why; or nothing stands out. Then\n"
+		"NAME is slow because ...; or nothing recorded tells why; or nothing stands out. Then\n"
 		"follow both groups, the findings by their part of the extra time, each with an example,\n"
 		"and what this trace does not show. TRACE as for 'kymo view'; several are one trace.\n"
 		"-f selects instances by the fields of their begin; -e the events to use.\n" CLI_SELECT_DETAILS,

@@ -262,7 +262,7 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_difference *d = e->chosen;
 	const struct ky_finding *f = d->findings.n ? d->findings.v[0] : NULL;
 
-	ky_buf_printf(b, "%s: nothing recorded explains why %sthe slow ones are slow",
+	ky_buf_printf(b, "%s: nothing recorded tells why %sthe slow ones are slow",
 		e->question.span, e->part < 1 ? "most of " : "");
 	if (e->part >= 1 && f && f->share >= .6 && f->share >= f->typical_share + .05 &&
 		(double)f->affected.n >= KY_MAX(3, .6 * (double)d->n_slow)) {

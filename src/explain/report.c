@@ -238,7 +238,7 @@ void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 	}
 	for (size_t i = 0; i < e->unknown.n; i++)
 		ky_buf_printf(
-			b, "not known: %s: %s\n", e->unknown.v[i].what, e->unknown.v[i].option);
+			b, "cannot tell: %s: %s\n", e->unknown.v[i].what, e->unknown.v[i].option);
 }
 
 /* --- JSON --- */

@@ -90,7 +90,7 @@ def explain(case, trace, args, env):
 
 def is_right(case, first):
     if case.expect == "nothing":
-        return bool(re.search(": nothing (stands out|recorded explains)", first))
+        return bool(re.search(": nothing (stands out|recorded tells)", first))
     return bool(re.search(case.expect, first, re.S))
 
 

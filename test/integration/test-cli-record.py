@@ -384,11 +384,13 @@ def abandon(k):
     p = start(k, "-o", k.top / f"killed-{len(before)}", "sh", "-c", "echo ready; read x")
     equal(p.stdout.readline(), "ready\n", "first line")
     rundir = (set(places(k).iterdir()) - before).pop()
-    for pid in processes_with(f"KYMO_RUNDIR={rundir}"):
+    family = processes_with(f"KYMO_RUNDIR={rundir}")
+    for pid in family:
         if "kymo-sessiond" in kymotest.command_of(pid):
             os.kill(pid, signal.SIGKILL)
     p.kill()
     p.communicate(timeout=kymotest.TIMEOUT)
+    wait_for(lambda: not any(map(kymotest.alive, family)), "the abandoned processes to exit")
     return rundir
 
 

@@ -58,12 +58,16 @@ def session(k, *options, channel=ROOMY, output=True):
 
 def kill_everything(k):
     """Kills daemon, consumer and programs, in a random order, at once."""
+    killed = set()
     # a daemon that lives a moment longer may have started another consumer
     while pids := processes_with(k.mark):
         RNG.shuffle(pids)
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        killed.update(pids)
+    # A process that is exiting has no environment any more, but still its locks.
+    wait_for(lambda: not any(map(kymotest.alive, killed)), "the killed processes to exit")
     k.daemon = None
     for app in k.started:
         app.wait()
