@@ -16,11 +16,11 @@
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (UINT64_C(1) << 14) /* Linux 6.2 */
 #endif
-#define REFER_ABI    2 /* before it, files cannot be moved between directories, as rotation does */
+#define REFER_ABI    2 /* older ones cannot move files between directories; a rotation does */
 #define TRUNCATE_ABI 3
 
 /* clang-format off */
-/* What the consumer, the C library below it and the event loop use. */
+/* System calls that the consumer, the C library and the event loop use. */
 static const uint32_t calls[] = {
 	/* files */
 	SYS_read, SYS_pread64, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_close, SYS_lseek, SYS_fstat,
@@ -32,10 +32,10 @@ static const uint32_t calls[] = {
 	/* loop and sockets */
 	SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_ppoll, SYS_connect, SYS_getsockopt, SYS_setsockopt,
 	SYS_sendmsg, SYS_recvmsg, SYS_shutdown,
-	/* itself */
+	/* process, threads and signals */
 	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_futex, SYS_getpid, SYS_gettid,
 	SYS_geteuid, SYS_getrandom, SYS_prlimit64, SYS_rseq, SYS_sched_yield, SYS_tgkill, SYS_exit, SYS_exit_group,
-#ifdef __x86_64__ /* which has older ones for the same */
+#ifdef __x86_64__ /* older system calls for the same purposes */
 	SYS_access, SYS_stat, SYS_renameat, SYS_epoll_wait, SYS_poll,
 #endif
 };
@@ -48,23 +48,27 @@ static const uint32_t calls[] = {
 
 #define LOAD(offset)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
 #define SKIP(n)	      BPF_STMT(BPF_JMP | BPF_JA, n)
-#define IF(value, n)  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n) /* else n instructions are passed over */
+/* If the value differs, skips n instructions. */
+#define IF(value, n)  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 #define IF_HAS(bit, n) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bit, 0, n)
 #define ALLOW	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define DENY	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)
 #define CALL	      offsetof(struct seccomp_data, nr)
-/* Its low half. */
+/* The low half of argument n. */
 #define ARGUMENT(n)   (offsetof(struct seccomp_data, args[n]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 
 #ifdef ARCHITECTURE
 static const struct sock_filter conditions[] = {
-	/* From another table of system calls (32-bit): the architecture stays what is compared, and is no call. */
+	/*
+	 * For a system call of another table (32-bit), the loaded value stays the architecture. No
+	 * call has this number, so the call is denied.
+	 */
 	LOAD(offsetof(struct seccomp_data, arch)), IF(ARCHITECTURE, 1), LOAD(CALL),
 	IF(SYS_socket, 4), LOAD(ARGUMENT(0)), IF(AF_UNIX, 1), ALLOW, DENY,
 	IF(SYS_mmap, 1), SKIP(1), IF(SYS_mprotect, 4), LOAD(ARGUMENT(2)), IF_HAS(PROT_EXEC, 1), DENY, ALLOW,
 };
 
-/* Not by way of libseccomp, which may hang when there is no memory. */
+/* Installs the filter. libseccomp is not used: it may hang if memory is short. 0 or -errno. */
 static int restrict_calls(void)
 {
 	struct sock_filter filter[KY_ARRAY_SIZE(conditions) + 2 * KY_ARRAY_SIZE(calls) + 1];
@@ -133,7 +137,7 @@ void confine(const int *dirs, size_t n)
 {
 	int ret;
 
-	if (KY_SANITIZED) /* whose runtime has needs of its own */
+	if (KY_SANITIZED) /* the sanitizer's runtime needs other calls */
 		return;
 	ret = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : restrict_writes(dirs, n);
 	if (ret < 0)

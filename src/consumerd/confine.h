@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a consumer may still do after it has begun, in case that somebody takes it over: it reads memory that programs write, and
- * runs as the session's owner, who may be root. It needs few system calls, no other programs, and one directory; when it recovers
- * a trace from files that anybody may have made, the directory of these too.
+ * Limits what a consumer may do after it has started, in case that an attacker takes it over.
  *
- * The kernel holds it to that as far as it can: seccomp, Landlock (Linux 5.19). Where that is missing the consumer works
- * without; a debug message says so.
+ * The consumer reads memory that applications write, and runs as the session's owner, which may be
+ * root. It needs few system calls, no other programs, and one directory. A recovery also needs the
+ * directory of the buffers, whose files any user may have made.
+ *
+ * The kernel enforces the limits as far as it can: seccomp, Landlock (Linux 5.19). If the kernel
+ * lacks one of them, the consumer works without it and logs a debug message.
  */
 #ifndef CONSUMERD_CONFINE_H
 #define CONSUMERD_CONFINE_H
@@ -13,9 +15,12 @@
 #include <stddef.h>
 
 /*
- * From now on nothing is written, made or removed but below these directories (-1: none), though files that are open stay so; and
- * system calls that are not listed in confine.c fail with ENOSYS: those that execute, trace or signal others, change who
- * we are or what is mounted, open sockets but local ones, or map memory that can be executed.
+ * Confines the process from now on.
+ *
+ * The process can write, make and remove files only below these directories (-1: none). Files that
+ * are open stay writable. System calls that confine.c does not list fail with ENOSYS. Among them
+ * are those that execute, trace or signal other processes, change credentials or mounts, open
+ * sockets other than local ones, or map executable memory.
  */
 void confine(const int *dirs, size_t n);
 

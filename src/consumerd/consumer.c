@@ -14,7 +14,7 @@
 
 #define MAX_QUEUED (1u << 20)
 
-/* ---- what the daemon is told ---- */
+/* ---- reports to the daemon ---- */
 
 static void post(struct consumer *c, const void *buf, int len)
 {
@@ -67,7 +67,7 @@ static const char *advice(int error)
 	}
 }
 
-/* Finds the first failure that stands, and tells the daemon when that is news. */
+/* Finds the first present failure, and reports it to the daemon if it changed. */
 static void tell_faults(struct consumer *c)
 {
 	char path[CONSUMER_MESSAGE_MAX / 2] = "";
@@ -106,12 +106,12 @@ static void tell_faults(struct consumer *c)
 /* ---- draining ---- */
 
 /*
- * One round, for all ring sets whose turn it is. Heads are fetched first, then metadata copied, then packets written up to
- * those heads.
+ * Drains all ring sets that are due, in one round. Fetches the heads first, then copies the
+ * metadata, then writes packets up to those heads.
  */
 static void drain(struct consumer *c, bool flush, uint64_t now)
 {
-	/* While something is wrong, metadata may have to be tried again too. */
+	/* While there is a failure, the metadata may need another try, too. */
 	bool any = flush || c->status;
 	struct ring_set *set;
 	struct trace *t;
@@ -128,7 +128,7 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 	tell_faults(c);
 }
 
-/* Of the next round. */
+/* Sets the timer to the next round. */
 static void set_timer(struct consumer *c)
 {
 	uint64_t next = UINT64_MAX, now;
@@ -171,7 +171,10 @@ static void look_at_all(struct consumer *c)
 		ring_set_look(set, true, ky_loop_now_ns());
 }
 
-/* Leaves out what is oldest, so that a snapshot does not become too large: looks for the earliest clock to begin at. */
+/*
+ * Leaves out the oldest packets if a snapshot would become too large: finds the earliest time at
+ * which it can begin.
+ */
 static void limit_snapshot(struct consumer *c)
 {
 	uint64_t from = 0, to = UINT64_MAX, middle;
@@ -189,7 +192,7 @@ static void limit_snapshot(struct consumer *c)
 		ring_set_leave_out(set, to);
 }
 
-/* Everything that can be written is; the rest is counted. Nothing is drained afterwards. */
+/* Writes all that can be written, and counts the rest. Nothing is drained afterwards. */
 static void finish(struct consumer *c)
 {
 	struct ky_cons_stats stats = {0};
@@ -225,7 +228,7 @@ static bool has_packets(const struct consumer *c)
 	return false;
 }
 
-/* Everything until now into the chunk that ends, and nothing else. 0 or -errno. */
+/* Writes all records until now, and no later ones, into the present chunk. Returns 0 or -errno. */
 static int complete_chunk(struct consumer *c)
 {
 	drain(c, true, ky_loop_now_ns());
@@ -236,7 +239,7 @@ static int complete_chunk(struct consumer *c)
 	return has_packets(c) || c->session->retired_in == c->session->chunk + 1 ? 0 : -ENODATA;
 }
 
-/* The point of no return. */
+/* Moves the chunk to its archive: the point of no return. */
 static int move_chunk(struct consumer *c, const char *archive)
 {
 	int ret = 0;
@@ -269,7 +272,10 @@ static void discard(struct consumer *c)
 			"%s: cannot remove all of what was cleared: %s", c->output, strerror(-ret));
 }
 
-/* archive "": what is there is thrown away. On an error the present chunk goes on. */
+/*
+ * Ends the chunk and begins the next. archive "": discards the chunk. On an error, the present
+ * chunk continues.
+ */
 static int rotate(struct consumer *c, const char *archive)
 {
 	uint64_t next = c->session->chunk + 1;
@@ -308,7 +314,7 @@ static int map_session(struct consumer *c, int fd)
 	return 0;
 }
 
-/* The consumer before may have died between moving a chunk and saying so. */
+/* Completes a rotation if the previous consumer died after it had moved the chunk. */
 static void resume_chunk(struct consumer *c)
 {
 	struct ky_resume_session *s = c->session;
@@ -319,7 +325,7 @@ static void resume_chunk(struct consumer *c)
 	discard(c);
 }
 
-/* ---- orders ---- */
+/* ---- requests ---- */
 
 static void die(struct consumer *c, const char *why)
 {
@@ -383,7 +389,9 @@ static struct trace *find_trace(struct consumer *c, const char *dir)
 	return NULL;
 }
 
-/* The trace of this directory; the first set brings its metadata log. Takes *log_fd if it needs it.
+/*
+ * Returns the trace of this directory. The first set of a trace brings the metadata log: then it
+ * takes *log_fd.
  */
 static struct trace *get_trace(struct consumer *c, const struct ky_cons_ring_set *m, int *log_fd)
 {
@@ -406,7 +414,7 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 	bool copy;
 	int ret;
 
-	/* Without its directory, a session may be told to go on only if it keeps no files. */
+	/* Without its directory, a session can continue only if it writes no files. */
 	if (ky_cons_ring_set_decode(r, &m) < 0 || !c->output || (*c->output && c->root_fd < 0) ||
 		!trace_dir_in_chunk(m.dir))
 		return -EBADMSG;
@@ -444,7 +452,7 @@ static int on_timers(struct consumer *c, struct ky_reader *r, int *fds)
 		ring_set_time(set, m.switch_us, m.read_us);
 		ky_timer_set(&c->loop, &c->timer, 0);
 	}
-	return 0; /* also for a set that is only kept */
+	return 0; /* also for a set that is kept only for a successor */
 }
 
 static int on_flush(struct consumer *c, struct ky_reader *r, int *fds)
@@ -560,7 +568,7 @@ int consumer_follow(struct consumer *c, const void *buf, size_t len, int *fds, s
 	if (type < 0)
 		return type;
 	if ((size_t)type >= KY_ARRAY_SIZE(orders) || !orders[type].fn)
-		return 0; /* of a newer daemon */
+		return 0; /* an unknown message, of a newer daemon */
 	return n_fds == orders[type].n_fds ? orders[type].fn(c, &r, fds) : -EBADMSG;
 }
 
@@ -604,7 +612,7 @@ static void on_closed(struct ky_msg_conn *conn, int error)
 		consumer_end(c, "the session daemon is gone");
 }
 
-/* The last answer has to be out before we end. */
+/* Ends the loop once the last reply was sent. */
 static void on_turn(struct ky_loop *loop)
 {
 	struct consumer *c = ky_container_of(loop, struct consumer, loop);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The consumer of one session: takes orders from the session daemon (docs/protocol.md, "Consumer"),
- * drains the session's ring sets by a timer, and tells counts and errors. One thread, one loop.
+ * The consumer of one session. It follows the requests of the session daemon (docs/protocol.md,
+ * "Consumer"), drains the session's ring sets by a timer, and reports counts and errors. It has one
+ * thread and one event loop.
  *
- * Writers make no system call, so nothing wakes us but a timer: eight times while the fastest writers fill
- * a ring, at least every four milliseconds, or as often as the ring set's read-timer says; and not at all
- * before the first ring set.
+ * Writers make no system call, so only a timer wakes the consumer. The timer expires eight times
+ * while the fastest writers fill a ring, at least every four milliseconds, or as often as the ring
+ * set's read-timer says. It does not run before the first ring set.
  *
- * A chunk is what is written between two ROTATEs. Its end has one point of no return, the renaming of its directory: before,
- * a slot for the next chunk was made for each stream (abi/resume.h); after, the session's memory gets the chunk's number. Who goes on
- * after a crash between the two sees that slots are ready and the directory is gone.
+ * A chunk is the part of the trace between two ROTATEs. Its end has one point of no return: the
+ * consumer renames the chunk's directory. Before that, it makes a slot for the next chunk for each
+ * stream (abi/resume.h). Afterwards, it stores the chunk's number in the session's memory. If the
+ * consumer dies between the two, its successor sees that slots are ready and that the directory
+ * does not exist.
  *
- * A consumer that is told SNAPSHOT copies the rings instead, as each ring set comes, and writes the
- * copies out when it is to end: nobody but the daemon notices it.
+ * After a SNAPSHOT, a consumer copies the rings instead, as each ring set arrives, and writes the
+ * copies when the daemon ends it. Only the daemon notices this.
  */
 #ifndef CONSUMERD_CONSUMER_H
 #define CONSUMERD_CONSUMER_H
@@ -25,11 +28,11 @@
 
 struct consumer {
 	struct ky_loop loop;
-	struct ky_msg_conn conn; /* to the daemon, unless it is gone */
+	struct ky_msg_conn conn; /* to the daemon, while that lives */
 	bool connected;
 	struct ky_timer timer;
 	char *output; /* the trace directory, "" for none; NULL before INIT */
-	int root_fd;  /* of the trace directory; -1 when there is none */
+	int root_fd;  /* of the trace directory; -1: none */
 	bool resume;
 	struct ky_resume_session
 		*session; /* mapping, from INIT on; the present chunk is `session->chunk` */
@@ -37,34 +40,41 @@ struct consumer {
 	bool snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
 	/* of a recovery (recovery.h) */
-	bool recovers; /* nobody else will write what is in buffers in overwrite mode */
-	int source_fd; /* directory of the buffers, where positions are kept and all is removed; borrowed; -1 */
+	bool recovers; /* nobody else writes the buffers in overwrite mode */
+	/* directory of the buffers, of the positions, and of all that is removed; borrowed; -1 */
+	int source_fd;
 	struct ky_list traces, sets;
-	/* the failure that stands, as it was told to the daemon */
+	/* the present failure, as it was reported to the daemon */
 	int status;
 	char message[CONSUMER_MESSAGE_MAX];
 	bool quitting;
 	int exit_status;
 	/* for a successor of the daemon (succession.h) */
-	char rendezvous[108]; /* a socket's path; "": there is none to come */
+	char rendezvous[108]; /* a socket's path; "": there will be no successor */
 	struct ky_list kept, kept_logs;
-	struct ky_list retired; /* sets that are gone (retirement.h) */
+	struct ky_list retired; /* sets whose process exited (retirement.h) */
 	struct ky_timer caller;
 };
 
-/* 0 or -errno; deinit is due in either case. */
+/* Initializes the consumer. Returns 0 or -errno; consumer_deinit is due in either case. */
 int consumer_init(struct consumer *c);
-/* Serves the daemon until it is told to quit. Returns the process's exit status. */
+/* Serves the daemon until it requests the end. Returns the process's exit status. */
 int consumer_run(struct consumer *c);
 void consumer_deinit(struct consumer *c);
 
-/* A daemon at the other end of the socket fd (non-blocking, close-on-exec), which is taken: 0 or -errno. */
+/*
+ * Connects to a daemon by the socket fd (non-blocking, close-on-exec). Takes fd. Returns 0 or
+ * -errno.
+ */
 int consumer_connect(struct consumer *c, int fd);
-/* An order: 0, or -errno when it cannot be followed. Descriptors that it keeps become -1 in fds; the others stay the caller's. */
+/*
+ * Follows one request. Returns 0, or -errno if it cannot. Sets the descriptors that it keeps to -1
+ * in fds; the others stay the caller's.
+ */
 int consumer_follow(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds);
-/* Writes out what was published so far; c->status is what it is then. */
+/* Writes all records that were published so far, and updates c->status. */
 void consumer_write(struct consumer *c);
-/* Writes out what there is, and ends. */
+/* Writes all records, and ends the consumer. */
 void consumer_end(struct consumer *c, const char *why);
 
 #endif

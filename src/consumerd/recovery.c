@@ -12,16 +12,16 @@
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
-#define TEXT_MAX (64u << 20) /* of a metadata log: as the session daemon has it */
+#define TEXT_MAX (64u << 20) /* of a metadata log; the session daemon's limit */
 
 struct recovery {
 	struct consumer consumer;
 	const char *path; /* borrowed */
 	int dir;
 	const char *output; /* borrowed; NULL: the session's own trace */
-	uint8_t *orders;    /* what DIR/session holds */
+	uint8_t *orders;    /* the contents of DIR/session */
 	size_t size, pos;
-	uint32_t n_sets, n_left_out; /* ring sets that are there; that were left out */
+	uint32_t n_sets, n_left_out; /* ring sets that exist; that were left out */
 };
 
 struct recovered {
@@ -30,7 +30,7 @@ struct recovered {
 
 /* ---- reading the directory ---- */
 
-/* All of a file of at most so many bytes, and a NUL. */
+/* Reads a whole file of at most `most` bytes, and adds a NUL. The caller frees *ret_bytes. */
 static int read_file(int dir, const char *name, size_t most, uint8_t **ret_bytes, size_t *ret_size)
 {
 	_cleanup_close_ int fd = ky_shm_open(dir, name, O_RDONLY);
@@ -82,7 +82,7 @@ size_t recovery_whole_text(const char *text, size_t size, const char *uuid, uint
 	return size >= sizeof(end) - 1 && memmem(text, size, begin, strlen(begin)) ? size : 0;
 }
 
-/* A copy of the set's metadata log, as far as it is whole: the descriptor, or -errno. */
+/* Copies the set's metadata log, as far as it is complete. Returns the descriptor, or -errno. */
 static int open_log(const struct recovery *r, const struct ky_cons_ring_set *m)
 {
 	char name[KY_SHM_NAME_MAX], uuid[TRACE_UUID_TEXT];
@@ -123,7 +123,10 @@ bool recovery_header_fits(const struct ky_set_header *h, const struct ky_cons_ri
 	return !memcmp(&ours, &theirs, sizeof(ours));
 }
 
-/* Is it the memory of this set, and all of it? Programs could write that, too: it only tells files that were mixed up. */
+/*
+ * Checks that the file is the memory of this set, and complete. Programs could write there, too:
+ * this only detects files that were mixed up.
+ */
 static int check_buffers(int fd, const struct ky_cons_ring_set *m)
 {
 	struct ky_geometry g;
@@ -156,7 +159,7 @@ static int open_positions(const struct recovery *r, const struct ky_cons_ring_se
 	struct stat st;
 	int fd;
 
-	if (r->output) /* all that there is, wherever somebody else was */
+	if (r->output) /* all records, whatever the consumer's position was */
 		return fcntl(r->dir, F_DUPFD_CLOEXEC, 0);
 	ky_shm_positions(name, m->set);
 	fd = ky_shm_open(r->dir, name, O_RDWR);
@@ -166,7 +169,7 @@ static int open_positions(const struct recovery *r, const struct ky_cons_ring_se
 	return -EBADMSG;
 }
 
-/* ---- following the orders ---- */
+/* ---- following the requests ---- */
 
 static void leave_out(struct recovery *r, uint32_t set, const char *what, int error)
 {
@@ -175,7 +178,7 @@ static void leave_out(struct recovery *r, uint32_t set, const char *what, int er
 	r->n_left_out++;
 }
 
-/* DIR/session may have been cut off. */
+/* Counts the sets that DIR/session does not describe, because it may have been cut off. */
 static void leave_out_unknown(struct recovery *r)
 {
 	int n = ky_shm_count_buffers(r->dir) - (int)r->n_sets;
@@ -187,7 +190,7 @@ static void leave_out_unknown(struct recovery *r)
 	r->n_left_out += (uint32_t)n;
 }
 
-/* The next message as an order to the consumer; fds are taken. */
+/* Passes one message to the consumer as a request. Takes fds. */
 static int follow(struct recovery *r, const void *message, size_t len, int *fds, size_t n_fds)
 {
 	int ret = consumer_follow(&r->consumer, message, len, fds, n_fds);
@@ -208,7 +211,7 @@ static void recover_set(struct recovery *r, const uint8_t *message, size_t len)
 		ky_cons_ring_set_decode(&reader, &m) < 0)
 		return;
 	fds[0] = open_buffers(r, &m);
-	if (fds[0] == -ENOENT) /* of a process that has ended: it was written out */
+	if (fds[0] == -ENOENT) /* the process exited: its rings were written */
 		return;
 	r->n_sets++;
 	fds[1] = open_positions(r, &m);
@@ -227,7 +230,10 @@ static void recover_set(struct recovery *r, const uint8_t *message, size_t len)
 		leave_out(r, m.set, "buffers", ret);
 }
 
-/* What the directory says is believed, where to write as well: not if it is another user's. */
+/*
+ * Returns true if the directory is this user's. The recovery trusts the directory's contents, also
+ * the path to write to, so it refuses those of another user.
+ */
 static bool is_ours(int dir)
 {
 	struct stat st;
@@ -235,7 +241,10 @@ static bool is_ours(int dir)
 	return !fstat(dir, &st) && st.st_uid == geteuid();
 }
 
-/* The session's memory, if this is the directory itself, and nobody has the session: the descriptor, or -1, told. */
+/*
+ * Opens the session's memory, if this is the directory itself and no process has the session.
+ * Returns the descriptor, or -1 after an error message.
+ */
 static int open_memory(const struct recovery *r)
 {
 	_cleanup_close_ int fd = ky_shm_open(r->dir, KY_SHM_MEMORY, O_RDWR);
@@ -268,7 +277,7 @@ static int open_memory(const struct recovery *r)
 	return -1;
 }
 
-/* Memory of a session that begins: the descriptor, or -1, told. */
+/* Makes the memory of a new session. Returns the descriptor, or -1 after an error message. */
 static int make_memory(void)
 {
 	int fd = memfd_create("kymo-session", MFD_CLOEXEC);
@@ -279,7 +288,7 @@ static int make_memory(void)
 	return ky_close(fd);
 }
 
-/* Is there a place to write to? Told, if not. */
+/* Returns true if there is a place to write to; else prints an error message. */
 static bool check_output(const struct recovery *r, const struct ky_cons_init *m)
 {
 	if (r->output)
@@ -329,7 +338,7 @@ static int begin_snapshot(struct recovery *r)
 	return r->output ? follow(r, buf, (size_t)len, NULL, 0) : 0;
 }
 
-/* 0, or -errno, told. */
+/* Begins the session. Returns 0, or -errno after an error message. */
 static int begin_session(struct recovery *r)
 {
 	size_t len = recovery_next_message(r->orders, r->size, &r->pos);
@@ -364,7 +373,7 @@ static void add_up(const struct recovery *r, struct ky_cons_stats *stats)
 
 /* ---- the result ---- */
 
-/* One line, which `kymo recover` reads. */
+/* Prints one line, which `kymo recover` parses. */
 static void print_result(const struct recovery *r, const struct recovered *n)
 {
 	printf("recovered %llu discarded %llu damaged %u left-out %u trace %s\n",
@@ -393,7 +402,7 @@ static int recover(struct recovery *r)
 		recover_set(r, r->orders + begin, len);
 	leave_out_unknown(r);
 	if (write_all(r, &n) < 0)
-		return 1; /* told: and it can be tried again */
+		return 1; /* reported, and the user can try again */
 	if (r->n_left_out && ky_list_empty(&r->consumer.sets))
 		return 1;
 	print_result(r, &n);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the trace of a session whose buffers are files (svc/shm-dir.h) when nobody is left who would: `kymo recover`. It is a
- * consumer that takes its orders from a file, where the session daemon has written them down:
+ * Writes the trace of a session whose buffers are files (svc/shm-dir.h) after all its processes
+ * died: `kymo recover`. It is a consumer that reads its requests from a file, into which the
+ * session daemon wrote them. There are two cases:
  *
- * - into the session's own trace: goes on as the next consumer would have, behind what was written; of channels in overwrite mode,
- *   it adds what their buffers hold. The directory is emptied when all of it is written; it itself is the caller's to remove.
- * - elsewhere: as a snapshot, all that the buffers hold. That needs no more than buffers and their descriptions, and changes nothing
- *   of what it reads; so it is also what can be done with a copy, or while the session goes on.
+ * - It writes into the session's own trace. It continues as the next consumer would have, behind
+ *   the packets that were written. It adds what the buffers of channels in overwrite mode hold.
+ *   When all is written, it empties the directory; the caller removes the directory itself.
+ * - It writes elsewhere, as a snapshot, all that the buffers hold. This needs only buffers and
+ *   their descriptions, and changes nothing of what it reads. So it also works with a copy, or
+ *   while the session is active.
  *
- * It is confined as any consumer (confine.h), to the trace and, in the first case, the directory, before it looks at buffers. Everything in
- * the directory may be damaged, a copy of it made at any moment, or another's: what makes no sense is left out, and told.
+ * It is confined as any consumer (confine.h) before it reads buffers: to the trace and, in the
+ * first case, the directory. Everything in the directory may be damaged, a copy made at any moment,
+ * or another session's. The recovery leaves out what makes no sense, and reports it.
  */
 #ifndef CONSUMERD_RECOVERY_H
 #define CONSUMERD_RECOVERY_H
@@ -17,17 +21,26 @@
 #include "proto/consumer.h"
 #include "ring/geometry.h"
 
-/* output: absolute path of the new trace; NULL: the session's. Says on stdout what there was. Returns the process's exit status. */
+/*
+ * Recovers the session in `path`. output: absolute path of the new trace; NULL: the session's own.
+ * Prints a summary on stdout. Returns the process's exit status.
+ */
 int recovery_run(const char *path, const char *output);
 
-/* --- what is parsed, for tests --- */
+/* --- parsers, public for tests --- */
 
-/* The message at *pos of what DIR/session holds; *pos is behind it then. Its length, or 0 when there is none whole. */
+/*
+ * Finds the message at *pos in the contents of DIR/session, and moves *pos behind it. Returns its
+ * length, or 0 if there is no complete message.
+ */
 size_t recovery_next_message(const uint8_t *bytes, size_t size, size_t *pos);
-/* Does a file of buffers that begins so belong to this set? */
+/* Returns true if a file of buffers with this header belongs to this set. */
 bool recovery_header_fits(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
 	struct ky_geometry *ret_geometry);
-/* Length of the whole descriptions that a metadata log of this trace begins with; 0: it is none, or the stream's is not there. */
+/*
+ * Returns the length of the complete descriptions at the begin of a metadata log. Returns 0 if the
+ * text is no log of this trace, or does not describe the stream.
+ */
 size_t recovery_whole_text(const char *text, size_t size, const char *uuid, uint32_t stream);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of ring sets that belong to one process, when that is gone: what they hold is written, their files and memory go,
- * and the daemon is told their counts, which only it keeps then. Until it says that it has written them down, they are told
- * again to each of its successors.
+ * Retires the ring sets of one process after it exited. The consumer writes what they hold,
+ * releases their files and memory, and reports their counts to the daemon, which alone keeps them
+ * from then on. Until the daemon confirms that it stored the counts, the consumer reports them
+ * again to each of the daemon's successors.
  */
 #ifndef CONSUMERD_RETIREMENT_H
 #define CONSUMERD_RETIREMENT_H
@@ -11,13 +12,16 @@
 
 void retirement_init(struct consumer *c);
 void retirement_deinit(struct consumer *c);
-/* The set goes as soon as all of it is written. 0 or -errno. */
+/* Retires the set: releases it as soon as all of it is written. Returns 0 or -errno. */
 int retirement_begin(struct consumer *c, uint32_t number);
-/* After a round of draining: those that are written. True when there were any, and their counts have gone. */
+/*
+ * Releases retiring sets that are written. Called after each round of draining. Returns true if
+ * there were any, and their counts were sent.
+ */
 bool retirement_proceed(struct consumer *c);
-/* The daemon has written it down. */
+/* Forgets the set's counts, because the daemon stored them. */
 void retirement_forget(struct consumer *c, uint32_t number);
-/* Tells a successor what the daemon may not have heard. */
+/* Reports to a successor all counts that its predecessor has not confirmed. */
 void retirement_repeat(struct consumer *c);
 
 #endif

@@ -12,10 +12,11 @@
 
 #define PERIOD_MIN_NS (KY_NS_PER_MS / 10)
 #define PERIOD_MAX_NS (4 * KY_NS_PER_MS)
-#define SWITCH_NS     (1000 * KY_NS_PER_MS) /* unless we are told otherwise */
+#define SWITCH_NS     (1000 * KY_NS_PER_MS) /* the default */
 /*
- * In a round: making a file takes long, and rings that have one are not let wait for those that have none. Least of all by
- * those that were given back, which nobody writes: the later the others come back, the more of them are needed.
+ * New files in one round. To make a file takes long, and rings that have one must not wait for
+ * those that have none. Least of all they wait for rings that were given back, which nobody writes:
+ * the later the other rings are free again, the more rings are needed.
  */
 #define NEW_FILES_MAX	       16
 #define NEW_FILES_MAX_RELEASED 1
@@ -34,7 +35,10 @@ static struct stream_place place_of(const struct ring_set *set, uint32_t i)
 	};
 }
 
-/* Maps a file. Whether it is, or stays, as long as that: beyond its end there are zeros (svc/sigbus.h). */
+/*
+ * Maps a file. The file may be shorter, or become so: the bytes beyond its end are zeros
+ * (svc/sigbus.h).
+ */
 static int map_file(int fd, uint64_t size, int prot, void **ret_base)
 {
 	void *base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
@@ -91,7 +95,7 @@ static void report_damage(struct ring_set *set, uint32_t i)
 			set->trace->dir, set->name);
 }
 
-/* For ever: once its control words made no sense, nothing in the ring can be believed. */
+/* Quarantines a ring for ever: after invalid control words, nothing in it can be trusted. */
 static void quarantine(struct ring_set *set, uint32_t i)
 {
 	struct stream_place place = place_of(set, i);
@@ -129,7 +133,7 @@ static int resume_stream(struct ring_set *set, uint32_t i)
 	return ret;
 }
 
-/* A copy begins anew: what a recovery that was interrupted has written of it goes. */
+/* Removes the files of a copy that an interrupted recovery has written. */
 static void remove_files(struct ring_set *set, uint32_t i)
 {
 	struct stream_place place;
@@ -147,7 +151,7 @@ static void go_on_without(struct ring_set *set, uint32_t i)
 	set->n_quarantined++;
 }
 
-/* 0, or -errno: of these, only -EBADMSG is for ever. */
+/* Opens a ring's stream. Returns 0 or -errno; only -EBADMSG is permanent. */
 static int open_stream(struct ring_set *set, uint32_t i)
 {
 	int ret = 0;
@@ -164,7 +168,7 @@ static int open_stream(struct ring_set *set, uint32_t i)
 	return ret;
 }
 
-/* Streams for the first n rings. */
+/* Opens streams for the first n rings. */
 static int open_streams(struct ring_set *set, uint32_t n)
 {
 	int ret = 0;
@@ -176,7 +180,10 @@ static int open_streams(struct ring_set *set, uint32_t n)
 	return ret;
 }
 
-/* Rings that may hold anything. Of threads' rings, the first has what could be recorded nowhere. */
+/*
+ * Returns the number of rings that may hold records. Of threads' rings, the first counts the events
+ * that had no ring.
+ */
 static uint32_t n_used(const struct ring_set *set, void *rings)
 {
 	return is_per_thread(set) ? KY_MAX(ky_slots_claimed(&set->geometry, rings), 1u)
@@ -204,7 +211,7 @@ static int map_shared(struct ring_set *set, int rings_fd, int consumed_fd)
 		PROT_READ | PROT_WRITE, (void **)&set->consumed);
 }
 
-/* Memory of the same layout, that nobody else writes. */
+/* Maps private memory of the same layout. */
 static int map_copy(struct ring_set *set)
 {
 	int ret = map_private(set->geometry.total_size, &set->rings);
@@ -244,7 +251,7 @@ static int build(
 		(m->file_size && m->file_size < set->geometry.block_size))
 		return -EBADMSG;
 	set->copied = consumed_fd < 0;
-	if (!set->copied) { /* a copy is all that there is */
+	if (!set->copied) { /* a copy has no other memory */
 		set->file_size = m->file_size;
 		set->n_files = m->n_files;
 	}
@@ -305,7 +312,7 @@ void ring_set_time(struct ring_set *set, uint64_t switch_us, uint64_t read_us)
 	set->read_ns = KY_MIN(read_us, DAY_US) * 1000;
 }
 
-/* How long until the next look, if nothing else happens. */
+/* Returns the time until the next look, if nothing else happens. */
 static uint64_t period(const struct ring_set *set)
 {
 	if (set->retiring)
@@ -322,8 +329,9 @@ uint64_t ring_set_next_look(const struct ring_set *set)
 }
 
 /*
- * Fetches a ring's head. A thread that gave its ring back, or a process that is gone, is not waited for: all of it is due; then
- * the ring is left alone until another thread has it, but for the first, which counts what has no ring.
+ * Fetches a ring's head. If a thread gave its ring back, or its process exited, all of the ring is
+ * due at once. Then the consumer does not read the ring until another thread has it. The first ring
+ * is an exception: it counts the events that had no ring.
  */
 static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 {
@@ -348,7 +356,7 @@ static void look_at(struct ring_set *set, uint32_t i, uint64_t now_ns)
 		quarantine(set, i);
 	if (s->released && stream_is_drained(s))
 		s->drained = word;
-	/* Where threads end, others may soon want their rings. */
+	/* When threads exit, new ones may soon need their rings. */
 	set->fill_ns = s->released && s->due ? 0 : KY_MIN(set->fill_ns, s->fill_ns);
 }
 
@@ -357,7 +365,7 @@ bool ring_set_look(struct ring_set *set, bool flush, uint64_t now_ns)
 	bool any;
 
 	set->flush = flush || (set->switch_ns && now_ns - set->flushed_ns >= set->switch_ns);
-	/* Those that have no period of their own are looked at whenever we are awake. */
+	/* Sets without a period of their own are due whenever the consumer is awake. */
 	set->looked = set->flush || set->retiring || !set->read_ns ||
 		      now_ns - set->looked_ns >= set->read_ns;
 	if (!set->looked)
@@ -387,7 +395,10 @@ static bool needs_file(const struct stream *s)
 	return s->due && !stream_has_packets(s);
 }
 
-/* With its first file, when this round has made so many. A set that retires is written in one round. */
+/*
+ * Returns true if a stream's first file can wait, because this round has made n_new. A retiring set
+ * is written in one round.
+ */
 static bool may_wait(const struct ring_set *set, const struct stream *s, unsigned int n_new)
 {
 	return needs_file(s) && !set->flush && !set->retiring &&
@@ -442,7 +453,7 @@ void ring_set_give_up(struct ring_set *set)
 		struct stream_place place = place_of(set, i);
 		struct stream *s = &set->streams[i];
 
-		/* The end of such a ring cannot even be counted. */
+		/* The last records of such a ring cannot even be counted. */
 		if (!s->drain.quarantined && !s->drain.settled)
 			quarantine(set, i);
 		stream_give_up(s, &place);

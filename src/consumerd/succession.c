@@ -12,9 +12,9 @@
 
 #define FIRST_CALL_NS (10 * KY_NS_PER_MS) /* the dying daemon's own socket may still be there */
 #define CALL_NS	      (50 * KY_NS_PER_MS)
-#define HAND_OVER_NS  (5 * KY_NS_PER_MS) /* until a successor that has not recognised us may have */
+#define HAND_OVER_NS  (5 * KY_NS_PER_MS) /* until the next try, if not recognised yet */
 
-/* A trace's metadata log, which all its sets have; to the end, as the trace. */
+/* A trace's metadata log, shared by its sets; kept to the end, as the trace. */
 struct kept_log {
 	struct ky_list node; /* in consumer->kept_logs */
 	uint64_t uuid_hi, uuid_lo;
@@ -52,7 +52,7 @@ static int copy_fd(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* NULL: no memory, or no descriptor. */
+/* Returns NULL if there is no memory or no descriptor. */
 static struct kept_log *keep_log(struct consumer *c, const struct ky_cons_ring_set *m, int fd)
 {
 	struct kept_log *l;
@@ -99,7 +99,10 @@ void succession_release(struct consumer *c, uint32_t set)
 			kept_free(k);
 }
 
-/* A connection to the successor; -ECONNREFUSED or -ENOENT while there is none, -ESTALE when there can be none. */
+/*
+ * Connects to the successor. Returns -ECONNREFUSED or -ENOENT while there is none, -ESTALE if there
+ * can be none.
+ */
 static int call(const struct consumer *c)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -119,7 +122,7 @@ static int call(const struct consumer *c)
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		ret = -errno;
 	else if (cred.uid != 0 && cred.uid != geteuid())
-		ret = -EPERM; /* no successor of ours */
+		ret = -EPERM; /* not our successor */
 	if (!ret)
 		return fd;
 	ky_close(fd);
@@ -145,7 +148,7 @@ static int send_adopted(struct consumer *c, uint32_t n_sets)
 	return ky_msg_conn_send(&c->conn, buf, len, &c->session_fd, 1);
 }
 
-/* Hands all descriptors over, or none: -EPERM as long as the successor has not recognised us. */
+/* Passes all descriptors, or none: -EPERM while the successor has not recognised us. */
 static int send_all(struct consumer *c)
 {
 	uint32_t n_sets = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What outlives a session daemon that was killed: the consumer goes on draining, holds the descriptors of all ring sets,
- * and hands them to the daemon's successor, which it calls until somebody answers. docs/recovery.md.
+ * Survives the death of the session daemon. The consumer continues to drain, holds the descriptors
+ * of all ring sets, and passes them to the daemon's successor. It tries to connect until a
+ * successor replies. See docs/recovery.md.
  */
 #ifndef CONSUMERD_SUCCESSION_H
 #define CONSUMERD_SUCCESSION_H
@@ -12,11 +13,17 @@
 
 void succession_init(struct consumer *c);
 void succession_deinit(struct consumer *c);
-/* Keeps copies of the set's descriptors, if there can be a successor. 0 or -errno. */
+/*
+ * Duplicates the set's descriptors, to pass them to a successor. Does nothing if there can be none.
+ * Returns 0 or -errno.
+ */
 int succession_keep(struct consumer *c, const struct ky_cons_ring_set *m, const int fds[N_SET_FDS]);
-/* Closes them. */
+/* Closes the set's duplicated descriptors. */
 void succession_release(struct consumer *c, uint32_t set);
-/* The daemon is gone: calls its successor now and then. False when there is none to wait for. */
+/*
+ * Starts to reconnect, from time to time, after the session daemon died. Returns false if there can
+ * be no successor.
+ */
 bool succession_begin(struct consumer *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets are appended whole or not at all, whatever fails; and what was left is gone on with. */
+/* Packets are appended whole or not at all, whatever fails. A next consumer continues the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,7 @@ static void test_cut_off(void **state)
 	stream_file_deinit(&f);
 }
 
-/* The first packet fails: there is no file, and it may be tried again. */
+/* If the first packet fails, there is no file, and another try can succeed. */
 static void test_first_fails(void **state)
 {
 	struct stream_place no_index = place;
@@ -150,7 +150,7 @@ static void test_first_fails(void **state)
 	stream_file_deinit(&f);
 }
 
-/* And what there is of a file could not be removed then: it goes before the next try. */
+/* If the partial file could not be removed, the next try removes it. */
 static void test_first_fails_twice(void **state)
 {
 	struct stream_place elsewhere = place;
@@ -200,7 +200,7 @@ static void test_resume(void **state)
 	assert_int_equal(resume(&f, 9, &n), 0);
 	assert_int_equal(n, 1);
 	expect_sizes(1128, 1);
-	/* goes on behind it */
+	/* continues behind it */
 	assert_int_equal(append(&f, 50), 0);
 	expect_sizes(1128 + 178, 2);
 	stream_file_deinit(&f);
@@ -219,7 +219,7 @@ static void test_resume(void **state)
 
 static bool refuse_direct;
 
-/* Instead of the C library's: file systems that take the flag, and then refuse the writes. */
+/* Replaces the C library's: simulates file systems that accept the flag and refuse the writes. */
 ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t at)
 {
 	if (refuse_direct && fcntl(fd, F_GETFL) & O_DIRECT) {
@@ -242,7 +242,7 @@ static void read_back(uint64_t at, const uint8_t *records, uint32_t len, uint64_
 	close(fd);
 }
 
-/* Does the file system where the test runs know O_DIRECT? */
+/* Returns true if the test's file system supports O_DIRECT. */
 static bool knows_direct(const struct stream_file *f)
 {
 	int flags = fcntl(f->fd, F_GETFL);
@@ -252,7 +252,7 @@ static bool knows_direct(const struct stream_file *f)
 	return yes;
 }
 
-/* Whole blocks go past the page cache; what lies otherwise does not; all is there. */
+/* Whole blocks bypass the page cache, other data does not; the file is complete. */
 static void test_direct(void **state)
 {
 	static const uint32_t lengths[] = {
@@ -310,7 +310,7 @@ static void test_direct_refused(void **state)
 	stream_file_deinit(&f);
 }
 
-/* A limit in the midst of a batch: nothing of it stays, whichever way it was written. */
+/* After a limit in the middle of a batch, nothing of it stays, for both ways of writing. */
 static void test_batch_cut_off(void **state)
 {
 	struct stream_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
@@ -331,8 +331,7 @@ static void test_batch_cut_off(void **state)
 	stream_file_deinit(&f);
 }
 
-/* Walks over the packets as a reader does, to the very end of the file; returns how many there are.
- */
+/* Walks over the packets as a reader does, to the end of the file. Returns their number. */
 static unsigned int walk(void)
 {
 	struct ky_ctf_packet p;
@@ -354,7 +353,7 @@ static unsigned int walk(void)
 
 #define N_A_LIFE 40u
 
-/* Ends well before it has filled anybody's disk, should nobody kill it in time. */
+/* Appends packets until it is killed. Ends before it fills the disk. */
 static void append_many(void)
 {
 	struct stream_packet packets[PAIR];
@@ -374,8 +373,10 @@ static void append_many(void)
 	_exit(0);
 }
 
-/* Killed at any moment, mostly in the midst of a write: what was whole stays, and is gone on
- * behind. */
+/*
+ * A writer is killed at any moment, mostly during a write. Complete packets stay, and the next
+ * writer continues behind them.
+ */
 static void test_killed(void **state)
 {
 	unsigned int n_before = 0, n;
@@ -426,7 +427,7 @@ static int append_to(struct stream_file *f, uint32_t n)
 	return stream_file_append(f, &at, &p, 1, false);
 }
 
-/* Removes a file when it has this many packets, and they are in it. */
+/* Removes a file after it checked its number of packets. */
 static void remove_file(uint32_t n, uint64_t n_packets)
 {
 	char name[32];
@@ -439,7 +440,10 @@ static void remove_file(uint32_t n, uint64_t n_packets)
 	assert_int_equal(unlinkat(place.index_dir, name, 0), 0);
 }
 
-/* More files than may be open: each is written as ever, and a quarter of the descriptors is left for others. */
+/*
+ * There are more files than may be open. Each is written as usual, and a quarter of the descriptors
+ * stays free.
+ */
 static void test_few_descriptors(void **state)
 {
 	static struct stream_file files[N_FILES];
@@ -456,11 +460,11 @@ static void test_few_descriptors(void **state)
 		fd = dup(0);
 		assert_true(fd >= 0 && fd < 50); /* a file has two */
 		close(fd);
-		/* those that were written last are open, and written without others being closed */
+		/* the files written last are open; a write to them closes no others */
 		for (uint32_t i = N_FILES - 10; i < N_FILES; i++)
 			assert_true(files[i].fd >= 0);
 	}
-	/* what is gone is not made anew, and others are written */
+	/* a removed file is not made again, and others are written */
 	remove_file(0, 3);
 	assert_int_equal(append_to(&files[0], 0), -ENOENT);
 	assert_int_equal(append_to(&files[1], 1), 0);

@@ -152,7 +152,7 @@ int trace_dir_archive(int root, const char *archive)
 	return ret;
 }
 
-/* Removes what is in dir, which is closed; the first error is returned, and the rest removed all the same. */
+/* Removes all entries of dir, and closes it. Continues after errors. Returns the first error. */
 static int remove_below(int fd)
 {
 	DIR *dir = fdopendir(fd);

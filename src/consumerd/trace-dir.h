@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Directories and files of a trace. The trace directory itself may lie anywhere its owner says;
- * what is below is reached from its descriptor only, one component at a time, and no component may
- * be a symbolic link or "..": nobody who can write there can lead us elsewhere.
+ * Directories and files of a trace. The owner chooses the place of the trace directory itself.
+ * Everything below is reached from its descriptor only, one component at a time. No component may
+ * be a symbolic link or "..", so a user who can write there cannot lead the consumer elsewhere.
  */
 #ifndef CONSUMERD_TRACE_DIR_H
 #define CONSUMERD_TRACE_DIR_H
@@ -16,25 +16,26 @@
  */
 int trace_dir_make(const char *path, bool resume, int *ret_fd);
 /*
- * Opens the directory `path` ("a/b/c") below root, making what is missing if asked. -EINVAL for a
- * path that leads anywhere else.
+ * Opens the directory `path` ("a/b/c") below root, and makes missing components if `create`.
+ * -EINVAL: the path leads anywhere else.
  */
 int trace_dir_open_below(int root, const char *path, bool create, int *ret_fd);
 /* Opens file `name` in dir for reading and writing; flags: O_CREAT, O_EXCL. New files get mode
  * 0640. */
 int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd);
 /*
- * The present chunk is what lies in "ust" below root. It is moved, at once or not at all, to "archives/ARCHIVE/ust", or set
- * aside to be discarded. -ENOENT: there is none.
+ * Moves the present chunk, which is "ust" below root, to "archives/ARCHIVE/ust" in one step.
+ * trace_dir_set_aside moves it to a place from which trace_dir_discard removes it. Both return
+ * -ENOENT if there is no chunk.
  */
 int trace_dir_archive(int root, const char *archive);
 int trace_dir_set_aside(int root);
-/* Removes what was set aside, if anything. What is left after an error goes when it is called again. */
+/* Removes chunks that were moved to be discarded. After an error, another call removes the rest. */
 int trace_dir_discard(int root);
 bool trace_dir_has_chunk(int root);
-/* Does this path lead into the directory that is moved? */
+/* Returns true if this path leads into the directory that is moved. */
 bool trace_dir_in_chunk(const char *path);
-/* A name of one component: not empty, hidden, too long, or with a slash in it. */
+/* Returns true for a name of one component: not empty, hidden, too long, or with a slash. */
 bool trace_dir_name_valid(const char *name);
 
 #endif

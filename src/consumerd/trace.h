@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One CTF trace below the trace directory (ust/uid/0/64-bit): its directory, and its metadata,
- * which is copied from the log that the session daemon appends to. Ring sets share it. In each chunk it has another UUID:
- * readers take what has the same one for one trace, where counts go on from file to file.
+ * which the consumer copies from the log that the session daemon appends to. Ring sets share the
+ * trace. In each chunk it has another UUID: readers treat traces with the same UUID as one trace,
+ * whose counts continue from file to file.
  *
  * Invariant (metadata before data): packets of a trace are written only after trace_update()
  * succeeded in the same round, and heads are fetched before it is called.
@@ -29,22 +30,22 @@ struct trace {
 	struct fault fault;
 };
 
-/* The set's trace, as a chunk is written. log_fd is taken also when this fails (NULL: no memory). */
+/* Makes the set's trace, for the present chunk. Takes log_fd, also on failure (NULL: no memory). */
 struct trace *trace_new(
 	const struct ky_cons_ring_set *m, int root_fd, bool resume, uint64_t chunk, int log_fd);
 struct trace *trace_free(struct trace *t);
 #define TRACE_UUID_TEXT 40 /* bytes, with the NUL */
-/* As it stands in the metadata. */
+/* Formats a UUID as the metadata spells it. */
 void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo);
-/* That of the present chunk. */
+/* Returns the UUID of the present chunk. */
 void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE]);
-/* Its files are complete, and lie elsewhere: those of another chunk begin. */
+/* Begins the files of another chunk, after those of the present one were moved. */
 void trace_enter(struct trace *t, uint64_t chunk);
-/* Opens the directories, making them if asked. Harmless when they are open. */
+/* Opens the directories, and makes them if `create`. Does nothing if they are open. */
 int trace_open_dirs(struct trace *t, bool create);
 /*
- * Brings the metadata file up to date with the log. On an error (-errno, also kept in `fault`) the
- * file stays as it was; until the time for another try has come, or with force, none is made.
+ * Brings the metadata file up to date with the log. After an error (-errno, also kept in `fault`),
+ * the file is unchanged, and the next try waits for some time unless force is set.
  */
 int trace_update(struct trace *t, bool force, uint64_t now_ns);
 
