@@ -52,9 +52,9 @@ enum ky_app_caps {
 	F(u32, process) /* number in slot words, drawn by lot (abi/ring.h) */
 
 /*
- * Answer to QUERY: the program's events that match the rules. `list` is n x { u32 index, bytes
- * description (proto/desc.h) }; index is the program's own number of the event, stable while it runs.
- * more: another EVENTS with the same query follows.
+ * Answers QUERY with the application's events that match the rules. `list` is n x { u32 index,
+ * bytes description (proto/desc.h) }. The index is the application's own number of the event. It
+ * does not change while the application runs. more: another EVENTS with the same query follows.
  */
 #define KY_APP_EVENTS_FIELDS(F)                                                                    \
 	F(u32, query)                                                                              \
@@ -62,17 +62,24 @@ enum ky_app_caps {
 	F(u32, n)                                                                                  \
 	F(bytes, list)
 
-/* Objects were loaded, n_events in all now: ask again. At any moment, also between a command and its ACK. */
+/*
+ * The application has loaded objects, and has n_events in all now: the daemon asks again. It may
+ * arrive at any moment, also between a command and its ACK.
+ */
 #define KY_APP_NEW_EVENTS_FIELDS(F) F(u32, n_events)
 
-/* Answer to START, STOP, DROP and STATEDUMP. After STOP and DROP: no thread records into the set any more. */
+/*
+ * Answers START, STOP, DROP and STATEDUMP. After STOP and DROP, no thread records into the set any
+ * more.
+ */
 #define KY_APP_ACK_FIELDS(F)                                                                       \
 	F(u32, cookie)                                                                             \
 	F(i32, status) /* 0 or -errno */
 
 /*
- * A counter of the set's contexts that a thread of the program could not open, and that is 0 in its records. type, config:
- * as in struct perf_event_attr. Again after each CONTEXTS; what is known goes out before an ACK.
+ * Names a counter of the set's contexts that a thread of the application could not open. The
+ * counter is 0 in that thread's records. type, config: as in struct perf_event_attr. The
+ * application sends it again after each CONTEXTS, and sends known ones before an ACK.
  */
 #define KY_APP_UNCOUNTED_FIELDS(F)                                                                 \
 	F(u32, type)                                                                               \
@@ -80,14 +87,15 @@ enum ky_app_caps {
 	F(i32, status) /* -errno */
 
 /*
- * Once for each program: it ends, and waits until its events are written out. Answered by FLUSHED, by companions
- * (kymo-sessiond --while-used) when that is so, else at once.
+ * Sent once by each application: it exits, and waits until its events are written. The daemon
+ * answers with FLUSHED. A companion (kymo-sessiond --while-used) answers when the events are
+ * written, other daemons at once.
  */
 #define KY_APP_FLUSH_FIELDS(F) F(u32, cookie) /* echoed */
 
 /*
- * The program ran for this time without recording into the set, because it had not waited for the daemon any longer, or had
- * lost it. Before the ACK of the START that ends this time.
+ * The application ran for this time without recording into the set, because it had stopped waiting
+ * for the daemon, or had lost it. Sent before the ACK of the START that ends this time.
  */
 #define KY_APP_LATE_FIELDS(F)                                                                      \
 	F(u32, set)                                                                                \
@@ -109,8 +117,9 @@ enum ky_level_type {
 };
 
 /*
- * A ring set to record into; two descriptors: rings (read-write), consumed (read-only). Not started. lasting: when the daemon
- * hangs up without a DROP, it was killed, and a program goes on recording: the daemon's successor brings the set again.
+ * Passes a ring set to record into, not yet started, with two descriptors: rings (read-write),
+ * consumed (read-only). lasting: if the daemon hangs up without a DROP, it was killed, and the
+ * application continues to record. The daemon's successor sends the set again.
  */
 #define KY_APP_RING_SET_FIELDS(F)                                                                  \
 	F(u32, set)                                                                                \
@@ -123,12 +132,13 @@ enum ky_level_type {
 	F(u64, total_size)                                                                         \
 	F(u32, lasting)                                                                            \
 	F(u32, pool_size) /* slots of threads' rings to prepare */                                 \
-	F(u32, named) /* 1: the rings say which thread's they are, for which it must ask the system */
+	F(u32, named)	  /* 1: rings name their threads; the application asks the kernel */
 
 /*
- * The contexts that a set's events may carry in front of their fields. list: n x { u32 kind, str argument }, in the order of the
- * trace's description; entry i is context i of the set, for ever. Sent before the first MAP that needs it, and again,
- * longer, when the channel gets more.
+ * Lists the contexts that a set's events may carry before their fields. list: n x { u32 kind, str
+ * argument }, in the order of the trace's description. Entry i is context i of the set, for ever.
+ * The daemon sends it before the first MAP that needs it, and again with a longer list when the
+ * channel gets more contexts.
  */
 #define KY_APP_CONTEXTS_FIELDS(F)                                                                  \
 	F(u32, set)                                                                                \
@@ -136,8 +146,9 @@ enum ky_level_type {
 	F(bytes, list)
 
 /*
- * Filters that MAP refers to. list: n x { u32 number, bytes program }; a number stands for the same program as long
- * as the set lives. Sent before the first MAP that needs them.
+ * Sends filters that MAP refers to. list: n x { u32 number, bytes program }. A number stands for
+ * the same program as long as the set lives. The daemon sends it before the first MAP that needs
+ * them.
  */
 #define KY_APP_FILTERS_FIELDS(F)                                                                   \
 	F(u32, set)                                                                                \
@@ -145,11 +156,14 @@ enum ky_level_type {
 	F(bytes, list)
 
 /*
- * Attach events to the set. list: n x { u32 event index, u32 identifier in the trace, u32 n_contexts, u32 n_filters,
- * n_filters x u32 filter number }. Each record of the event begins with the first n_contexts contexts of the set. An
- * event with filters is recorded when any of them passes; one without, always. MAP of an event that is mapped
- * already replaces its filters; and, if they are others, its identifier and its contexts: each record is made in one of
- * the two ways. The identifier KY_MAP_REFUSED: the event is not recorded, but counted as discarded.
+ * Attaches events to the set. list: n x { u32 event index, u32 identifier in the trace, u32
+ * n_contexts, u32 n_filters, n_filters x u32 filter number }. Each record of the event begins with
+ * the first n_contexts contexts of the set. The application records an event with filters if any of
+ * them passes, and always records an event without filters.
+ *
+ * MAP of an event that is already mapped replaces its filters. If its identifier and contexts
+ * differ, MAP replaces these too, and each record is made in one of the two ways. If the identifier
+ * is KY_MAP_REFUSED, the event is not recorded, but counted as discarded.
  */
 #define KY_MAP_REFUSED (UINT32_MAX - 1)
 #define KY_APP_MAP_FIELDS(F)                                                                       \
@@ -158,8 +172,8 @@ enum ky_level_type {
 	F(bytes, list)
 
 /*
- * How long an event may wait for room in the set, if the program allows it. After RING_SET, unless it is not at all, and
- * again whenever it changes.
+ * Sets how long an event may wait for room in the set, if the application allows it. The daemon
+ * sends it after RING_SET, unless events do not wait at all, and again whenever the time changes.
  */
 #define KY_APP_BLOCKING_FIELDS(F)                                                                  \
 	F(u32, set)                                                                                \
@@ -177,8 +191,8 @@ enum ky_level_type {
 	F(u32, set)
 
 /*
- * Record the program's state into these sets, which have started, and into no others. sets: n x u32. The ACK says that it
- * has been recorded.
+ * Asks for the application's state to be recorded into these sets, which have started, and into no
+ * others. sets: n x u32. The ACK says that the state has been recorded.
  */
 #define KY_APP_STATEDUMP_FIELDS(F)                                                                 \
 	F(u32, cookie)                                                                             \
@@ -188,7 +202,10 @@ enum ky_level_type {
 /* All that sessions wanted of this program so far has been sent: it may go on to main(). */
 #define KY_APP_DONE_FIELDS(F) F(u32, n_sets)
 
-/* All messages: struct, encoder and decoder come from a row, and where daemons send it, the sender (svc/msg-conn.h). */
+/*
+ * The table of all messages. Each row makes a struct, an encoder and a decoder, and a sender for
+ * messages from daemons (svc/msg-conn.h).
+ */
 #define KY_APP_MESSAGES(M)                                                                         \
 	M(ky_app_hello, KY_APP_HELLO, KY_APP_HELLO_FIELDS)                                         \
 	M(ky_app_events, KY_APP_EVENTS, KY_APP_EVENTS_FIELDS)                                      \

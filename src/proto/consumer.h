@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages between the session daemon and the consumer of one session, on a SOCK_SEQPACKET pair that
- * the consumer inherits as descriptor 3. docs/protocol.md describes the conversation.
+ * Messages between the session daemon and the consumer of one session, on a SOCK_SEQPACKET pair.
+ * The consumer inherits its end as descriptor 3. docs/protocol.md describes the conversation.
  */
 #ifndef PROTO_CONSUMER_H
 #define PROTO_CONSUMER_H
@@ -30,13 +30,14 @@ enum ky_cons_type {
 };
 
 /*
- * First message, with one descriptor: the session's memory (src/abi/resume.h). Answered by STATS with cookie 0 once
- * the trace directory exists, or cannot be made. resume: 1 when a consumer of this session died before: the directory
- * exists, and recording goes on behind the last whole packet of each stream. RING_SETs that the dead one had are sent
- * again.
+ * The first message, with one descriptor: the session's memory (src/abi/resume.h). The consumer
+ * answers with STATS with cookie 0 once the trace directory exists, or cannot be made. resume is 1
+ * if an earlier consumer of this session died: the directory exists, and recording continues after
+ * the last whole packet of each stream. The daemon sends the dead consumer's RING_SETs again.
  *
- * rendezvous: path of the socket where the daemon's successor listens. When the daemon hangs up, a consumer that has
- * one goes on, and calls there until somebody answers, or the directory is removed. "": a hang-up means QUIT.
+ * rendezvous: path of the socket where the daemon's successor listens. If the daemon hangs up, a
+ * consumer with such a path continues, and calls there until somebody answers or the directory is
+ * removed. "": a hang-up means QUIT.
  */
 #define KY_CONS_INIT_FIELDS(F)                                                                     \
 	F(u32, version)                                                                            \
@@ -46,22 +47,26 @@ enum ky_cons_type {
 	F(str, rendezvous)
 
 /*
- * Second message, if it comes: this consumer writes what the rings hold now, beside another that drains them or none. It
- * copies each RING_SET when it gets it, never writes to a consumed descriptor (which may be read-only), and writes
- * nothing before QUIT.
+ * The second message, for a consumer that writes a snapshot: the rings' present contents. Another
+ * consumer may drain the rings at the same time. The snapshot's consumer copies each RING_SET when
+ * it arrives, never writes to a consumed descriptor (which may be read-only), and writes nothing
+ * before QUIT.
  */
 #define KY_CONS_SNAPSHOT_FIELDS(F)                                                                 \
 	F(u64, max_size) /* bytes of packets; what is oldest is left out. 0: all that there is */
 
 /*
- * Drain this ring set. Three descriptors: rings (read-only), consumed (read-write; src/abi/resume.h), metadata log
- * (read-only): the TSDL text of the trace that the set belongs to, appended to by the session daemon
- * before a program can record what it describes. The consumer copies it to DIR/metadata and must,
- * whenever it writes packets, read heads first and copy the log's new text second. Each `dir` has a
- * uuid of its own: babeltrace2 takes directories of one uuid for parts of one trace. So has each chunk
- * of it, made from this one (docs/trace-format.md).
+ * Asks the consumer to drain this ring set. It has three descriptors: rings (read-only), consumed
+ * (read-write; src/abi/resume.h), metadata log (read-only). The log is the TSDL text of the set's
+ * trace. The session daemon appends to it before an application can record the described events.
+ * The consumer copies it to DIR/metadata. Whenever it writes packets, it must read heads first and
+ * copy the log's new text second.
  *
- * A set in overwrite mode is not drained, unless for a snapshot; its descriptors are kept for the daemon's successor.
+ * Each `dir` has its own uuid: babeltrace2 takes directories of one uuid for parts of one trace.
+ * Each chunk of it has its own uuid too, made from this one (docs/trace-format.md).
+ *
+ * The consumer does not drain a set in overwrite mode, unless for a snapshot. It keeps the set's
+ * descriptors for the daemon's successor.
  */
 #define KY_CONS_RING_SET_FIELDS(F)                                                                 \
 	F(u32, set)                                                                                \
@@ -81,7 +86,10 @@ enum ky_cons_type {
 	F(u32, n_files)	  /* of a stream, at most: the oldest is removed; 0: all stay */           \
 	F(u32, instance)  /* upper half of streams' instance numbers: for sets of one stream */
 
-/* When to look at a ring set, in microseconds. After RING_SET, and again whenever it changes. Not to a snapshot's consumer. */
+/*
+ * Sets when to examine a ring set, in microseconds. The daemon sends it after RING_SET, and again
+ * whenever it changes, but not to a snapshot's consumer.
+ */
 #define KY_CONS_TIMERS_FIELDS(F)                                                                   \
 	F(u32, set)                                                                                \
 	F(u64, switch_us) /* partly filled blocks are written this often; 0: at FLUSH and QUIT */  \
@@ -94,9 +102,12 @@ enum ky_cons_type {
 #define KY_CONS_ASK_FIELDS(F) F(u32, cookie)
 
 /*
- * FLUSH, and what is written so far becomes a chunk of its own, ARCHIVE; writing goes on in the next. Answered by STATS and
- * then ROTATED. archive "": what is written and what is in the rings is thrown away instead. Repeated when the consumer
- * died: chunk is that of the session's memory plus 1, else it has been done.
+ * Does a FLUSH, then makes the data written so far a chunk of its own, ARCHIVE. Writing continues
+ * in the next chunk. The consumer answers with STATS and then ROTATED. archive "": the consumer
+ * throws away the written data and the contents of the rings instead.
+ *
+ * If the consumer died, the daemon sends it again: if the chunk is that of the session's memory
+ * plus 1, the new consumer does it, else it has been done.
  */
 #define KY_CONS_ROTATE_FIELDS(F)                                                                   \
 	F(u32, cookie)                                                                             \
@@ -104,9 +115,9 @@ enum ky_cons_type {
 	F(str, archive) /* name below TRACE/archives */
 
 /*
- * Nobody will ever write the set again: it is written out, however long the disk takes, and its files are closed. Answered
- * by RETIRED, then STATS, which leaves the set out from then on. After the consumer's death RING_SET and RETIRE are
- * repeated, unless RETIRED has come.
+ * Nobody will ever write the set again. The consumer writes it out, however long the disk takes,
+ * and closes its files. It answers with RETIRED, then with STATS, which omits the set from then on.
+ * After the consumer's death the daemon repeats RING_SET and RETIRE, unless RETIRED has arrived.
  */
 #define KY_CONS_RETIRE_FIELDS(F) F(u32, set)
 /* RETIRED has been written down: it need not be repeated to a successor of the daemon. */
@@ -164,13 +175,18 @@ enum ky_cons_type {
 	F(str, message) /* why not; one line */
 
 /*
- * To a successor of the daemon: RETIRED of each set that there was no FORGET of, ADOPT for each set that a RING_SET brought
- * and that was not retired, with the same three descriptors, then ADOPTED, with the session's memory. The conversation goes on behind it; a successor that does not know the consumer's session answers with QUIT.
+ * Sent to a successor of the daemon: RETIRED of each set without a FORGET; ADOPT for each set that
+ * a RING_SET brought and that was not retired, with the same three descriptors; then ADOPTED, with
+ * the session's memory. The conversation continues after it. A successor that does not know the
+ * consumer's session answers with QUIT.
  */
 #define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
 #define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
 
-/* All messages: struct, encoder and decoder come from a row, and where daemons send it, the sender (svc/msg-conn.h). */
+/*
+ * The table of all messages. Each row makes a struct, an encoder and a decoder, and a sender for
+ * messages from daemons (svc/msg-conn.h).
+ */
 #define KY_CONS_MESSAGES(M)                                                                        \
 	M(ky_cons_init, KY_CONS_INIT, KY_CONS_INIT_FIELDS)                                         \
 	M(ky_cons_ring_set, KY_CONS_RING_SET, KY_CONS_RING_SET_FIELDS)                             \

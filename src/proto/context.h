@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts: values that a channel records in front of each event's fields. One table says what there
- * is; the session daemon, the tracer and the trace's description all go by it.
+ * Contexts: values that a channel records before each event's fields. One table lists them; the
+ * session daemon, the tracer and the trace's description use it.
  */
 #ifndef PROTO_CONTEXT_H
 #define PROTO_CONTEXT_H
@@ -50,7 +50,10 @@ enum ky_ctx {
 struct ky_ctx_type {
 	const char *name; /* as users write it; of a family: what stands before the argument */
 	uint8_t kind;	  /* enum ky_ctx */
-	/* as in a field's description, include/kymo/types.h; a call stack's count is its argument */
+	/*
+	 * as in a field's description, include/kymo/types.h; the argument of a call stack is its
+	 * count
+	 */
 	uint8_t field, elem, size, flags;
 	uint32_t count;
 	const char *help; /* one line; begins with the argument's form if there is one */

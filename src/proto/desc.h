@@ -26,7 +26,7 @@
 #define KY_DEPTH_MAX  8 /* of fields in fields */
 #define KY_URI_MAX    1024
 
-/* What of an event only those with a probe have. */
+/* Returns the event with the members that only events with a probe have, or NULL. */
 static inline const struct kymo_probe_event *ky_event_with_probe(const struct kymo_event *ev)
 {
 	return ev->size >= sizeof(struct kymo_probe_event) ? (const struct kymo_probe_event *)ev
@@ -81,8 +81,9 @@ struct ky_field {
 };
 
 /*
- * Checks a whole description from an untrusted peer: lengths, names, kinds, sizes, no two fields of one
- * name. Returns 0, or -EBADMSG with *ret_why set to a static explanation (ret_why may be NULL).
+ * Checks a whole description from an untrusted peer: lengths, names, kinds, sizes, and that no two
+ * fields have one name. Returns 0, or -EBADMSG with *ret_why set to a static explanation (ret_why
+ * may be NULL).
  */
 int ky_desc_check(struct ky_bytes bytes, const char **ret_why);
 /* Opens a checked description. */
@@ -106,7 +107,10 @@ static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
 
 /* Returns true for a character that names of events may have. */
 bool ky_desc_name_char(char c);
-/* "provider" and "name" as programs may spell them: letters, digits, any of "_.-" and, in names, ':'; 1 .. 253. */
+/*
+ * Checks a "provider" or "name" from an application: 1 to 253 letters, digits or any of "_.-";
+ * names may also contain ':'.
+ */
 bool ky_desc_name_valid(const char *s);
 
 #endif

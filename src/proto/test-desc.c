@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the check of a description lets pass, and what not: fields in fields. */
+/* Tests which descriptions the check accepts and refuses: fields in fields. */
 #include "proto/desc.h"
 
 #include <setjmp.h>

@@ -70,15 +70,15 @@ int ky_msg_end(struct ky_writer *w);
 int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
 
 /*
- * A message is described once, as a table of fields, and its protocol has a table of messages:
+ * A table of fields describes each message once, and a table of messages describes each protocol:
  *
  *   #define KY_APP_ACK_FIELDS(F) F(u32, cookie) F(i32, status)
  *   #define KY_APP_MESSAGES(M) M(ky_app_ack, KY_APP_ACK, KY_APP_ACK_FIELDS) ...
  *   KY_APP_MESSAGES(KY_MSG_DECLARE)   in the header
  *   KY_APP_MESSAGES(KY_MSG_DEFINE)    in one source
  *
- * This declares and defines struct ky_app_ack, int ky_app_ack_encode(w, &m), which returns the message's length or
- * -EMSGSIZE, and int ky_app_ack_decode(r, &m), which returns 0 or -EBADMSG.
+ * This declares and defines struct ky_app_ack, int ky_app_ack_encode(w, &m), which returns the
+ * message's length or -EMSGSIZE, and int ky_app_ack_decode(r, &m), which returns 0 or -EBADMSG.
  */
 #define KY_WIRE_TYPE_u8		   uint8_t
 #define KY_WIRE_TYPE_u32	   uint32_t

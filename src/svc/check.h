@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariants that daemons check while they run. One that does not hold is a mistake of ours: the daemon logs it and aborts,
- * because what it would do next is not known to be harmless. Others go on without it (docs/recovery.md).
+ * Daemons check invariants while they run. A violated invariant is a fault of Kymo: the daemon logs
+ * it and aborts, because its next actions could do harm. Other processes continue without it
+ * (docs/recovery.md).
  *
- * Data from a peer, a client or a file is never checked this way: it could stop the daemon. The library in other people's
- * processes checks nothing this way.
+ * Data from a peer, a client or a file is never checked this way: it could stop the daemon. The
+ * library checks nothing this way, because it runs in other people's processes.
  */
 #ifndef SVC_CHECK_H
 #define SVC_CHECK_H

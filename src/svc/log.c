@@ -87,8 +87,10 @@ static void write_line(enum ky_log_level level, time_t now, const char *text)
 	write_to(self.fd, line, n);
 }
 
-/* True when this line is within the burst of its second; tells how many lines of earlier seconds
- * were not. */
+/*
+ * Returns true if this line is within the burst of its second. At the begin of a second, logs how
+ * many lines of an earlier one were suppressed.
+ */
 static bool admit(time_t now)
 {
 	char text[64];

@@ -59,7 +59,10 @@ static uint64_t next_timeout(const struct ky_loop *loop)
 	return first->due_ns > now ? first->due_ns - now : 0;
 }
 
-/* Kernels before 5.11, and filters of system calls, may lack epoll_pwait2: milliseconds then, rounded up. */
+/*
+ * Waits with epoll_wait() if the kernel (before 5.11) or a filter of system calls has no
+ * epoll_pwait2(). Then the unit is milliseconds, rounded up.
+ */
 static int epoll_for(struct ky_loop *loop, uint64_t ns)
 {
 	struct __kernel_timespec ts = {

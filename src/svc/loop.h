@@ -38,8 +38,8 @@ struct ky_job {
 };
 
 /*
- * Another clock than CLOCK_MONOTONIC, for tests. The loop never sleeps then: when no descriptor is ready, it calls
- * pass() with the time that it would have slept (UINT64_MAX: for ever).
+ * Replaces CLOCK_MONOTONIC, for tests. The loop never sleeps with such a clock: if no descriptor is
+ * ready, it calls pass() with the time that it would have slept (UINT64_MAX: without limit).
  */
 struct ky_loop_clock {
 	uint64_t (*now_ns)(struct ky_loop_clock *c);
@@ -95,7 +95,10 @@ static inline bool ky_timer_is_set(const struct ky_timer *t)
 }
 void ky_job_init(struct ky_job *j, void (*fn)(struct ky_job *j));
 void ky_job_add(struct ky_loop *loop, struct ky_job *j);
-/* Calls the job at the end of this turn, or of the next one if this one's jobs run: for work that shares the loop with others. */
+/*
+ * Calls the job at the end of this turn, or of the next turn if this turn's jobs already run. It is
+ * for work that shares the loop with other work.
+ */
 void ky_job_add_next(struct ky_loop *loop, struct ky_job *j);
 void ky_job_cancel(struct ky_job *j);
 static inline bool ky_job_is_added(const struct ky_job *j)

@@ -45,7 +45,10 @@ static struct out *out_new(const void *buf, size_t len, const int *fds, size_t n
 	return o;
 }
 
-/* Returns what a queued message counts against the peer's limit: a descriptor costs more than its four bytes. */
+/*
+ * Returns the cost of a queued message, of which the peer's limit bounds the sum. A descriptor
+ * costs more than its four bytes.
+ */
 static size_t out_cost(size_t len, size_t n_fds)
 {
 	return sizeof(struct out) + len + n_fds * 1024;

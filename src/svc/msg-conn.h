@@ -20,9 +20,10 @@ struct ky_msg_conn;
 #define KY_MSG_SLICE_NS (2 * KY_NS_PER_MS)
 
 /*
- * Limits several connections together, those of one user: the bytes of their queued messages, and the CPU time that received
- * messages take, which is KY_MSG_SLICE_NS in each turn of the loop. Connections that have more messages wait in `paused`,
- * and continue by turns. So the loop serves others however many messages a user sends, and whatever they cost.
+ * Limits several connections together, those of one user. It limits the bytes of their queued
+ * messages, and the CPU time for their received messages: KY_MSG_SLICE_NS in each turn of the loop.
+ * Connections that have more messages wait in `paused`, and continue by turns. So the loop serves
+ * other users, however many messages one user sends, and whatever they cost.
  */
 struct ky_msg_account {
 	size_t n_bytes, max_bytes;
@@ -70,15 +71,18 @@ void ky_msg_conn_deinit(struct ky_msg_conn *c);
 /* Ends the conversation: `closed` comes from a job. */
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error);
 /*
- * Sends or queues a message. fds are borrowed. len: its length, or the error of its encoding. Any error ends the
- * conversation, so most callers need not look at it: -ENOBUFS if the peer's bound is reached, -EMSGSIZE if the message or
- * the list of descriptors is too long or the message is empty (the peer would take that for a hang-up), or the socket's.
+ * Sends or queues a message. Borrows fds. len is the message's length, or the error of its
+ * encoding.
+ *
+ * Any error ends the conversation, so most callers need not check the result. Returns -ENOBUFS if
+ * the peer's limit is reached, -EMSGSIZE if the message or the list of descriptors is too long or
+ * the message is empty (the peer would take an empty message for a hang-up), or the socket's error.
  */
 int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int *fds, size_t n_fds);
 
 /*
- * Defines MESSAGE_send(conn, &m, fds, n_fds), which encodes and sends. From a table of messages (proto/wire.h):
- * KY_CONS_MESSAGES(KY_MSG_SENDER).
+ * Defines MESSAGE_send(conn, &m, fds, n_fds), which encodes and sends a message. A table of
+ * messages (proto/wire.h) expands it: KY_CONS_MESSAGES(KY_MSG_SENDER).
  */
 #define KY_MSG_SENDER(msg, TYPE, FIELDS)                                                           \
 	__attribute__((unused)) static inline int msg##_send(                                      \

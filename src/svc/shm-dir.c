@@ -35,7 +35,10 @@ void ky_shm_metadata(char name[KY_SHM_NAME_MAX], uint64_t uuid_hi, uint64_t uuid
 		(unsigned long long)uuid_lo);
 }
 
-/* Calls remove_it, unless that is NULL, for each entry of a directory below dir. Returns how many there are, or -errno. */
+/*
+ * Calls remove_it, unless it is NULL, for each entry of a directory below dir. Returns the number
+ * of entries, or -errno.
+ */
 static int walk(int dir, const char *name, void (*remove_it)(int dir, const char *name))
 {
 	int fd = openat(dir, name, DIR_FLAGS | O_NOFOLLOW), n = 0;
@@ -70,7 +73,10 @@ static bool copies_on_write(const struct statfs *fs)
 	return false;
 }
 
-/* Is it for us alone, and can it hold memory? A directory that cannot be used is not changed: it may be /dev/shm itself. */
+/*
+ * Checks that the directory is for this user alone and can hold memory. Does not change a directory
+ * that cannot be used: it may be /dev/shm itself.
+ */
 static int take_directory(int fd)
 {
 	struct statfs fs;

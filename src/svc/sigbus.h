@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that others can shorten, or a disk cannot bring back, must not end a daemon: an access to what is not there any
- * more finds zeros, as in a ring that was never used. Who looks at such memory checks what it reads anyway.
+ * Keeps a daemon alive if others shorten a file that it has mapped, or if a disk cannot read a page
+ * of it. An access to the missing memory finds zeros, as in a ring that was never used. The readers
+ * of such memory check what they read anyway.
  */
 #ifndef SVC_SIGBUS_H
 #define SVC_SIGBUS_H

@@ -198,7 +198,10 @@ static void test_peer_that_never_reads_is_dropped(void **state)
 	assert_int_equal(count_fds(), before - 1);
 }
 
-/* Descriptors are scarce: short messages with descriptors use up the bound long before their bytes do. */
+/*
+ * Descriptors are scarce: short messages with descriptors reach the limit long before their bytes
+ * do.
+ */
 static void test_queued_descriptors_are_dear(void **state)
 {
 	int fd = STDIN_FILENO, n_fds = 0, before = count_fds();
@@ -210,7 +213,10 @@ static void test_queued_descriptors_are_dear(void **state)
 	assert_int_equal(closed_error, -ENOBUFS);
 }
 
-/* The peer would take a message of 0 bytes for a hang-up, and a message that was left out would be missed. */
+/*
+ * The peer would take a message of 0 bytes for a hang-up, and would miss a message that was
+ * omitted.
+ */
 static void test_no_message_is_left_out(void **state)
 {
 	static const char text[KY_MSG_CONN_MAX + 1];

@@ -23,7 +23,10 @@
 #define RETRY_NS	 (100 * KY_NS_PER_MS)
 #define CLOSERS_MAX	 64
 
-/* Threads that close descriptors of others, and what waits for them. The mutex protects all but `needed`. */
+/*
+ * The threads that close foreign descriptors, and the descriptors that wait for them. The mutex
+ * protects all but `needed`.
+ */
 static struct {
 	pthread_mutex_t mutex;
 	bool needed; /* the kernel cannot refuse descriptors; only the loop's thread uses it */
@@ -47,7 +50,10 @@ static void *run_closer(void *unused)
 	return NULL;
 }
 
-/* A thread for each descriptor, as each may take for ever, while there are not too many. Called with the mutex. */
+/*
+ * Starts a thread for each descriptor, up to a limit, because each close may block for ever. The
+ * caller holds the mutex.
+ */
 static void start_closer(void)
 {
 	sigset_t all, old;
@@ -262,7 +268,10 @@ int ky_peer_pidfd(int fd, pid_t pid)
 	int pidfd = -1;
 	socklen_t len = sizeof(pidfd);
 
-	/* Before Linux 6.5, by number: should that be another process's already, this one has ended. */
+	/*
+	 * Before Linux 6.5, look the process up by its number. If another process has that number
+	 * already, this one has exited.
+	 */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0 && pid > 0)
 		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)

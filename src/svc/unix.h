@@ -30,9 +30,9 @@ struct ky_listener {
 };
 
 /*
- * Listens on path (of type SOCK_STREAM or SOCK_SEQPACKET), with this mode; group -1 leaves it. What
- * a dead daemon left there is replaced. 0 or -errno: -ENAMETOOLONG when path does not fit a
- * socket's address. The caller unlinks path in the end.
+ * Listens on path (of type SOCK_STREAM or SOCK_SEQPACKET), with this mode. Group -1 leaves the
+ * group unchanged. Replaces the socket of a dead daemon. The caller unlinks path in the end.
+ * Returns 0, or -errno: -ENAMETOOLONG if path is too long for a socket's address.
  */
 int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *path, int type,
 	mode_t mode, gid_t group,
@@ -40,25 +40,32 @@ int ky_listener_init(struct ky_listener *l, struct ky_loop *loop, const char *pa
 void ky_listener_deinit(struct ky_listener *l);
 
 /*
- * A descriptor of the process at the other end of a socket, readable when it has ended; pid: what ky_peer said. -ESRCH: it
- * has; -EMFILE: there is no descriptor left that others do not need; another -errno: it cannot be seen.
+ * Opens a descriptor of the process at the other end of a socket. It becomes readable when the
+ * process exits. pid is the result of ky_peer. Returns the descriptor; -ESRCH if the process has
+ * exited; -EMFILE if the only free descriptors are reserved for other uses; or another -errno if
+ * the process cannot be seen.
  */
 int ky_peer_pidfd(int fd, pid_t pid);
 
 /*
- * Descriptors of others. A close may sleep for as long as their sender likes: a socket with SO_LINGER, a file of a FUSE
- * file system. A message in a socket holds its descriptors until somebody receives it or closes the socket. So listeners
- * refuse them (SO_PASSRIGHTS, Linux 6.16): the sender gets EPERM. On older kernels a thread closes them.
+ * Descriptors from other processes. A close may sleep for as long as their sender likes: a socket
+ * with SO_LINGER, a file of a FUSE file system. A message in a socket holds its descriptors until
+ * somebody receives it or closes the socket. So listeners refuse them (SO_PASSRIGHTS, Linux 6.16),
+ * and the sender gets EPERM. On older kernels a thread closes them.
  */
 #define KY_UNIX_MAX_FDS 253u /* that the kernel passes with one message */
 
 /* Lets the peer of a connection send descriptors: the caller trusts it with its time. */
 void ky_unix_allow_fds(int fd);
-/* Closes a descriptor that a peer sent, or a connection whose peer may have sent some. Never sleeps. Returns -1. */
+/*
+ * Closes a descriptor that a peer sent, or a connection whose peer may have sent some. Never
+ * sleeps. Returns -1.
+ */
 int ky_close_foreign(int fd);
 /*
- * Receives a message, or what there is of a stream, and all descriptors that came with it; the caller owns these.
- * *ret_flags: msg_flags. Returns the length, 0 at the peer's end, or -errno; -EAGAIN also if interrupted.
+ * Receives a message, or the available part of a stream, and all descriptors that came with it. The
+ * caller owns the descriptors. Sets *ret_flags to msg_flags. Returns the length, 0 at the peer's
+ * end, or -errno; -EAGAIN also if a signal interrupts it.
  */
 ssize_t ky_unix_receive(int fd, void *buf, size_t size, int ret_fds[KY_UNIX_MAX_FDS],
 	size_t *ret_n_fds, int *ret_flags);
