@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A channel of a session: rules that select events, and the options of the buffers that these are recorded into. */
+/*
+ * A channel of a session: rules that select events, and the options of the buffers into which
+ * applications record these events.
+ */
 #ifndef SESSIOND_MODEL_CHANNEL_H
 #define SESSIOND_MODEL_CHANNEL_H
 
@@ -28,8 +31,12 @@ struct channel {
 	struct session *session;
 	char *name;
 	bool enabled;
-	bool separate_conflicts; /* another definition of a known name is another event; else it is refused */
-	bool overwrite;	  /* the oldest events make room for new ones: written by snapshots only */
+	/*
+	 * how to treat another definition of a known name: true: as an event of its own; false:
+	 * refuse it
+	 */
+	bool separate_conflicts;
+	bool overwrite;	  /* the oldest events make room for new ones: only snapshots write them */
 	uint32_t buffers; /* enum buffers */
 	uint32_t subbuf_size, num_subbuf;
 	uint32_t pool_size; /* buffers for threads that are made ready before these come */
@@ -43,10 +50,16 @@ struct channel {
 	uint64_t n_ended;	     /* processes that had a set */
 	struct ky_context *contexts; /* owned; only ever more */
 	uint32_t n_contexts;
-	bool renewed; /* while it recorded: programs record such events in a slower way until the next start */
+	/*
+	 * while it recorded: applications record such events in a slower way until the next start
+	 */
+	bool renewed;
 };
 
-/* Makes a channel with the default options, which the session does not have yet. NULL without memory. */
+/*
+ * Makes a channel with the default options. The session does not have it yet. Returns NULL without
+ * memory.
+ */
 struct channel *channel_new(struct session *s, const char *name);
 /* The session has it from now on. */
 void channel_add(struct channel *c);
@@ -55,11 +68,15 @@ struct channel *channel_free(struct channel *c);
 struct channel *channel_find(const struct session *s, const char *name);
 bool channel_is_active(const struct channel *c);
 /*
- * Enables the rules, which end with NULL: those of the same text that the channel has already, or these. Takes all of
- * them out of the array, and frees the others. -EDQUOT: RULES_MAX; then nothing was changed.
+ * Enables the rules of an array that ends with NULL. If the channel already has a rule of the same
+ * text, enables that one. Takes all rules out of the array, and frees those that it does not use.
+ * Returns 0, or -EDQUOT at RULES_MAX, and then changes nothing.
  */
 int channel_enable_rules(struct channel *c, struct rule **rules);
-/* Disables the rule; or frees it, if it is to be removed. channel_rules_changed() follows after the last one. */
+/*
+ * Disables the rule; or frees it, if remove is true. The caller calls channel_rules_changed() after
+ * the last one.
+ */
 void channel_disable_rule(struct channel *c, struct rule *r, bool remove);
 void channel_rules_changed(struct channel *c);
 void channel_enable(struct channel *c, bool enable);
@@ -67,7 +84,10 @@ void channel_enable(struct channel *c, bool enable);
 struct rule *channel_find_rule(const struct channel *c, const struct rule *like);
 /* Does any enabled rule of an enabled channel match? */
 bool channel_wants(const struct channel *c, const struct event_desc *d);
-/* The filters of which the event has to pass one; their number, 0: it is recorded whatever it holds. */
+/*
+ * Lists the filters of which the event has to pass one. Returns their number; 0: the event is
+ * recorded whatever it holds.
+ */
 uint32_t channel_filters(const struct channel *c, const struct event_desc *d,
 	const struct filter *ret_filters[RULES_MAX]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session with its contents: functions about several of channels, ring sets, registries and events. Sources above the
- * model include this.
+ * A session with its contents: functions about several of channels, ring sets, registries and
+ * events. Sources above the model include this.
  */
 #ifndef SESSIOND_MODEL_CONTENTS_H
 #define SESSIOND_MODEL_CONTENTS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contexts of a channel: what users write, checked, and kept in the order that records have them in.
+ * The contexts of a channel: parses and checks them as users write them, and keeps them in the
+ * order that records have them in.
  */
 #ifndef SESSIOND_MODEL_CONTEXT_H
 #define SESSIOND_MODEL_CONTEXT_H
@@ -9,8 +10,8 @@
 #include "sessiond/model/channel.h"
 
 /*
- * Understands "vpid", "perf:thread:page-faults", "$app.provider:name", "callstack:32". 0; or -EINVAL, with one line in
- * why: what is wrong, and what was probably meant. Pure.
+ * Parses "vpid", "perf:thread:page-faults", "$app.provider:name", "callstack:32". Pure. Returns 0;
+ * or -EINVAL with one line in why: the fault, and the context that was probably meant.
  */
 int context_parse(struct ky_context *ret_context, const char *spec, char *why, size_t why_size);
 /* Can this machine count it? 0, or -errno with a line in why; other contexts always can be had. */
@@ -25,9 +26,15 @@ void context_explain_uncounted(int error, char *why, size_t why_size);
 const struct ky_context *channel_context(const struct channel *c, const char *name);
 /* Could the channel have these too? 0, or -EDQUOT: they would be too many, or too large. */
 int channel_check_contexts(const struct channel *c, const struct ky_context *contexts, size_t n);
-/* Adds those that the channel does not have behind the others: all or none. -EDQUOT as above; -ENOMEM. */
+/*
+ * Adds the contexts that the channel does not have after the others: all or none. Returns 0,
+ * -EDQUOT as above, or -ENOMEM.
+ */
 int channel_add_contexts(struct channel *c, const struct ky_context *contexts, size_t n);
-/* Events that were described before the channel had all its contexts: they get them when the session starts again. */
+/*
+ * Returns the number of events that were described before the channel had all its contexts. They
+ * get the contexts when the session starts again.
+ */
 unsigned channel_count_older(const struct channel *c);
 /* Appends { u32 kind, str argument } for each. */
 void contexts_encode(struct ky_writer *w, const struct channel *c);

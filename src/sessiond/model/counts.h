@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The counts of a consumer: numbers of events, unless said otherwise. Messages have them under the same names. */
+/*
+ * The counts of a consumer: numbers of events, unless a comment says otherwise. Messages have them
+ * under the same names.
+ */
 #ifndef SESSIOND_MODEL_COUNTS_H
 #define SESSIOND_MODEL_COUNTS_H
 

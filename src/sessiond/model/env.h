@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment that all parts of the daemon share: loop, machine, sessions, users, and the last numbers given. One for
- * each daemon.
+ * The environment that all parts of the daemon share: loop, machine, sessions, users, and the last
+ * numbers given. Each daemon has one.
  */
 #ifndef SESSIOND_MODEL_ENV_H
 #define SESSIOND_MODEL_ENV_H
@@ -22,9 +22,10 @@ struct env {
 	struct control *control;
 	struct rundir *run; /* peers/rundir.h */
 	unsigned n_sessions;
-	uid_t uid;   /* the daemon's own */
-	uid_t cause; /* the user whose application's message is handled now; else the daemon's own */
-	bool bound;  /* to a command: nothing of it survives it */
+	uid_t uid; /* the daemon's own */
+	/* the user whose application's message is handled now; else the daemon's own */
+	uid_t cause;
+	bool bound;	   /* to a command: nothing of it survives it */
 	bool stopping;	   /* sessions end */
 	bool handing_over; /* to a successor: sessions are left as they are */
 	uint32_t n_cpus;

@@ -47,7 +47,10 @@ struct filter *filter_unref(struct filter *f)
 	return NULL;
 }
 
-/* An event's fields, each table of them with its end: what has fields itself has one of them at least. */
+/*
+ * An event's fields: each table of them, with its end mark. A field that has fields has at least
+ * one.
+ */
 struct tables {
 	struct kymo_field fields[2 * KY_FIELDS_MAX + 1];
 	unsigned n;

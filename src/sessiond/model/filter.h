@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter of a rule: its text, and the program that goes to the programs which are traced. Shared by the rules that one
- * command makes.
+ * The filter of a rule: its text, and the program that the daemon sends to applications. The rules
+ * of one command share it.
  */
 #ifndef SESSIOND_MODEL_FILTER_H
 #define SESSIOND_MODEL_FILTER_H
@@ -11,7 +11,7 @@
 
 #define FILTER_CACHE 256u
 
-/* How well a filter goes with an event: what comes later explains better why nothing is recorded. */
+/* How well a filter matches an event. A later value explains better why nothing is recorded. */
 enum filter_match {
 	FILTER_MATCHES,
 	FILTER_MISSES_FIELD, /* which is what nearly all events do that are not meant */

@@ -165,7 +165,10 @@ int session_memory_make(int dir)
 	return -EIO;
 }
 
-/* Present, so that an access cannot fail: programs may have punched holes, and memory may be short. */
+/*
+ * Maps the slots with their pages present, so that an access cannot fail: applications may have
+ * punched holes, and memory may be short.
+ */
 static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
 {
 	void *base = mmap(NULL, g->ctl_offset, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
@@ -196,7 +199,10 @@ int ring_memory_count_slots(
 	return 0;
 }
 
-/* The head has the low half of the number, its block's entry the number with which the block began. */
+/*
+ * Returns the number of records. The head has the low half of the number. Its block's entry has the
+ * number with which the block began.
+ */
 static uint64_t count_records(const struct ky_geometry *g, void *base, uint32_t ring)
 {
 	/* Acquire: pairs with the writers' publishing store, which the entry is older than. */
@@ -256,8 +262,9 @@ int log_memory_make(int dir, const uint64_t uuid[2])
 }
 
 /*
- * Not everybody who hands us a descriptor is to be believed: the number of an inode is one file's in what only we make files
- * in, memfds or (dir) the file system of the session's directory.
+ * Checks that a descriptor from another process is the file with this inode number. Some senders
+ * are not trusted. An inode number identifies one file only where nobody else makes files: among
+ * memfds, or (dir) in the file system of the session's directory.
  */
 static int check_file(int dir, int fd, uint64_t file)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that the daemon makes for others: ring sets and metadata logs, as memfds that only their
- * holders reach (mode 0600) and nobody can shrink. Or, for sessions that are to outlive everybody, files in a directory that
- * only the daemon's user reaches (svc/shm-dir.h); these can be made shorter by who has a descriptor to write them.
+ * Memory that the daemon makes for others: ring sets and metadata logs. They are memfds that only
+ * their holders reach (mode 0600) and nobody can shrink. If a session is to outlive all processes,
+ * they are files in a directory that only the daemon's user reaches (svc/shm-dir.h). A process with
+ * a writable descriptor can make such a file shorter.
  *
  * dir, below: that directory, or -1: memfds.
  */
@@ -12,16 +13,25 @@
 #include "abi/resume.h"
 #include "ring/geometry.h"
 
-/* Peers that may only read one of them get a descriptor from memory_open_read_only(), which nobody keeps. */
+/*
+ * Peers that may only read get a descriptor from memory_open_read_only(). The daemon does not keep
+ * it.
+ */
 struct ring_memory {
 	int rings_fd;	 /* read-write: programs and the daemon */
 	int consumed_fd; /* read-write: the consumer */
 };
 
-/* The same memory opened once more, to be given away: no holder of it can get more. The descriptor, or -errno. */
+/*
+ * Opens the same memory once more, read-only, for another process. Its holder cannot get more
+ * access. Returns the descriptor, or -errno.
+ */
 int memory_open_read_only(int fd);
 
-/* Makes the memory of set `number`, of the trace with this UUID, its header filled in. 0 or -errno; nothing is left after an error. */
+/*
+ * Makes the memory of set `number`, of the trace with this UUID, and fills in its header. Returns 0
+ * or -errno. After an error nothing is left.
+ */
 int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir, uint32_t number,
 	const uint64_t uuid[2]);
 /* Removes its files, if it has any. Existing descriptors stay valid. */
@@ -44,19 +54,29 @@ struct ring_counts {
 /* All 0 when the rings cannot be looked at. */
 void ring_memory_count(
 	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts);
-/* Frees the slots of a process that is no more, in a set of threads' rings. Returns how many, or -errno. */
+/*
+ * Frees the slots of a process that has exited, in a set of threads' rings. Returns their number,
+ * or -errno.
+ */
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
 
-/* Makes the memory that consumers of one session leave for each other (abi/resume.h). Returns the descriptor, or -errno. */
+/*
+ * Makes the memory that consumers of one session leave for each other (abi/resume.h). Returns the
+ * descriptor, or -errno.
+ */
 int session_memory_make(int dir);
-/* Likewise as another process has kept it (ring_memory_adopt), and what is in it now. 0 or -errno. */
+/*
+ * Adopts such memory from another process (ring_memory_adopt), and copies its present contents.
+ * Returns 0 or -errno.
+ */
 int session_memory_adopt(
 	int dir, int fd, uint64_t file, int *ret_fd, struct ky_resume_session *ret_memory);
 
 /*
- * The set's memory as another process has kept it: rings and consumed, which must be files of ours of these inode
- * numbers. Takes neither descriptor. 0 or -errno; nothing is open after an error.
+ * Adopts the set's memory from another process: rings and consumed, which must be files of ours
+ * with these inode numbers. Takes ownership of neither descriptor. Returns 0 or -errno. After an
+ * error nothing is open.
  */
 int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2]);
 /* A log: the descriptor, or -errno. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Observers learn what changes in sessions: the journal writes it down, the peers act on it, the daemon publishes it. So
- * the model does not know them. An observer has functions for the changes that it wants, and must not change the session
- * itself unless that is said here.
+ * Observers get the changes of sessions: the journal writes them, the peers act on them, the daemon
+ * publishes them. So the model does not depend on these parts. An observer has functions for the
+ * changes that it needs. It must not change the session itself, unless a comment here permits it.
  */
 #ifndef SESSIOND_MODEL_OBSERVER_H
 #define SESSIOND_MODEL_OBSERVER_H
@@ -41,7 +41,10 @@ struct observer {
 	void (*set_numbered)(const struct ring_set *set);
 	/* An event is about to be described there. */
 	void (*event_numbered)(const struct ring_set *set, const struct set_event *e);
-	/* The consumer has written out a process's set; of its last counts, `kept` events are in that chunk. */
+	/*
+	 * The consumer has written a process's set. Of the set's last counts, `kept` events are in
+	 * that chunk.
+	 */
 	void (*set_written)(const struct ring_set *set, const struct event_counts *counts,
 		uint64_t chunk, uint64_t kept);
 

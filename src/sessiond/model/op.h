@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The completion of an operation that takes time: the one way in which the daemon's parts report that something that was
- * asked for has ended. The caller owns the op, which must stay until done() is called.
+ * The completion of an operation that takes time: the one way in which the daemon's parts report
+ * the end of an operation. The caller owns the op, which must stay until done() is called.
  *
- * A function that takes an op has done() called exactly once, from the loop: never before it returns, and not at all if it
- * returns an error.
+ * A function that takes an op has done() called exactly once, from the loop: never before it
+ * returns, and not at all if it returns an error.
  */
 #ifndef SESSIOND_MODEL_OP_H
 #define SESSIOND_MODEL_OP_H
@@ -12,7 +12,10 @@
 #include "base/util.h"
 
 struct op {
-	/* status: 0 or -errno. message: why not; or, if it is done, what the user should know; or "". */
+	/*
+	 * status: 0 or -errno. message: the reason of a failure; after success a notice for the
+	 * user; or "".
+	 */
 	void (*done)(struct op *op, int status, const char *message);
 };
 

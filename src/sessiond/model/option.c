@@ -10,7 +10,10 @@
 #define TIME_MIN 100u	     /* microseconds */
 #define TIME_MAX 3600000000u /* an hour */
 
-/* To add one: a member of struct channel, a row here, and an option of `kymo enable-channel` in cli/cmd-channel.c. */
+/*
+ * To add an option, add a member of struct channel, a row here, and an option of `kymo
+ * enable-channel` in cli/cmd-channel.c.
+ */
 const struct option channel_options[] = {
 	{"subbuf-size", OPTION_SIZE, OPTION_NEW_BUFFERS, true, FIELD(subbuf_size), KY_BLOCK_MIN,
 		KY_BLOCK_MAX, .help = "bytes of a sub-buffer"},
@@ -216,7 +219,10 @@ bool option_is_changed(
 	return values->given >> row & 1 && values->value[row] != option_get(c, o);
 }
 
-/* Is `longer` what the files of channel `c` are called, "NAME_1", "NAME-thread_1" or "NAME-p12-3_1"? */
+/*
+ * Returns whether `longer` is a name like those of channel c's files: "NAME_1", "NAME-thread_1" or
+ * "NAME-p12-3_1".
+ */
 static bool is_file_of(const struct channel *c, const char *longer)
 {
 	size_t len = strlen(c->name);
@@ -232,7 +238,10 @@ static bool is_file_of(const struct channel *c, const char *longer)
 	return *rest == '_' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")];
 }
 
-/* A file NAME_1_0 can be one of channel NAME's, and one of NAME_1's: the channel that has such files too, or NULL. */
+/*
+ * Finds a channel whose files could have the same names as this one's: a file NAME_1_0 can belong
+ * to channel NAME or to channel NAME_1. Returns NULL if there is none.
+ */
 static const struct channel *find_namesake(const struct channel *c)
 {
 	const struct channel *other;

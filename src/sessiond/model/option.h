@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a channel: `enable-channel` and `set` take them, `status` shows them. A row of the table says all about
- * one: its key, what it may be, where in struct channel it stands, and whether it can change. Times are microseconds.
+ * Options of a channel: `enable-channel` and `set` accept them, `status` shows them. A row of the
+ * table describes one: its key, its possible values, its member of struct channel, and whether it
+ * can change. Times are microseconds.
  */
 #ifndef SESSIOND_MODEL_OPTION_H
 #define SESSIOND_MODEL_OPTION_H
@@ -60,10 +61,14 @@ void option_describe(struct ky_buf *to, const struct option *o);
 const char *option_effect(const struct option *o);
 
 /*
- * Takes a value as people write it. 0, 1 if it was rounded, or -EINVAL for what the option cannot be.
+ * Parses a value as people write it. Returns 0, 1 if it was rounded, or -EINVAL if the option
+ * cannot have it.
  */
 int option_take(struct option_values *values, const struct option *o, const char *text);
-/* Whether the channel could have them, together, and with what else it is: 0, or -EINVAL and why not in `why`. */
+/*
+ * Checks whether the channel could have these values, together, and with its other properties.
+ * Returns 0, or -EINVAL with the reason in `why`.
+ */
 int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why);
 /* Applies checked values to a channel that no session has yet. */
 void options_apply(struct channel *c, const struct option_values *values);

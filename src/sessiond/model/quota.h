@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The quota limits the memory that the daemon makes for the applications of one user: buffers and metadata, which outlive
- * these applications. It is checked when a ring set is to be made. A set that exceeds it is made later, when other sets of
- * the user have been freed; its applications run untraced until then.
+ * The quota limits the memory that the daemon makes for the applications of one user: buffers and
+ * metadata, which outlive these applications. The daemon checks it when a ring set is to be made.
+ * It makes a set that exceeds the quota later, when other sets of the user have been freed. The
+ * set's applications run untraced until then.
  *
- * The sum is computed anew each time. Buffers of CPUs count as a whole, because recording fills all of them. Buffers of
- * threads have addresses for many more threads than there are: the prepared ones count, or the memory in use if that is more.
+ * The sum is computed anew each time. Buffers of CPUs count as a whole, because recording fills all
+ * of them. Buffers of threads have addresses for many more threads than there are: the prepared
+ * ones count, or the memory in use if that is more.
  */
 #ifndef SESSIOND_MODEL_QUOTA_H
 #define SESSIOND_MODEL_QUOTA_H

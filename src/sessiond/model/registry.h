@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A registry is one CTF trace of a session: that of the applications of one user and ABI. It has the trace's metadata, as a
- * log that consumers copy.
+ * A registry is one CTF trace of a session: that of the applications of one user and ABI. It has
+ * the trace's metadata, as a log that consumers copy.
  */
 #ifndef SESSIOND_MODEL_REGISTRY_H
 #define SESSIOND_MODEL_REGISTRY_H
@@ -11,7 +11,10 @@
 
 #define METADATA_MAX (64u << 20) /* bytes of one log */
 
-/* Bytes of descriptions of events that one registry takes: its user's share of the session's journal. */
+/*
+ * Bytes of descriptions of events that one registry accepts: its user's share of the session's
+ * journal.
+ */
 #define DESCRIPTIONS_MAX (16u << 20)
 
 struct session;
@@ -38,7 +41,10 @@ int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registr
 /* Makes one without a log. NULL without memory. */
 struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
 struct registry *registry_free(struct registry *r); /* NULL */
-/* Appends text to the metadata: all of it or nothing. 0, -EFBIG: METADATA_MAX, or another -errno. */
+/*
+ * Appends text to the metadata: all of it or nothing. Returns 0, -EFBIG at METADATA_MAX, or another
+ * -errno.
+ */
 int registry_append(struct registry *r, const struct ky_buf *text);
 /* As in messages: upper half, lower half. */
 void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);

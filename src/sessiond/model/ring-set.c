@@ -10,8 +10,9 @@
 #include "svc/check.h"
 
 /*
- * A program maps all slots of a set, and has room for that: little in 32 bits, and not too much where nobody has asked
- * for it, as emulators and valgrind walk over all that is mapped.
+ * An application maps all slots of a set, and needs address space for that. A 32-bit process has
+ * little. Elsewhere the default is moderate, because emulators and valgrind walk over all mapped
+ * memory.
  */
 #define SET_MAX	      (UINT64_C(8) << 30)
 #define SET_MAX_32BIT (UINT64_C(256) << 20)
@@ -107,7 +108,10 @@ struct ring_set *ring_set_of_process(
 	return set;
 }
 
-/* Returns the most that the rings of threads may take. Consumers, and what `kymo record` starts, have the daemon's limits. */
+/*
+ * Returns the maximum size of the rings of threads. Consumers, and applications that `kymo record`
+ * starts, have the daemon's resource limits.
+ */
 static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
 {
 	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring set is the memory that applications of one kind record a channel's events into, and the numbers that these events
- * have there.
+ * A ring set is the memory into which applications of one kind record a channel's events, and the
+ * numbers that these events have there.
  *
- * Identifiers count from 0 in each ring set and are never freed while the session lives. A description is in the metadata
- * log before any application gets its identifier.
+ * Identifiers count from 0 in each ring set and are never freed while the session lives. A
+ * description is in the metadata log before any application gets its identifier.
  */
 #ifndef SESSIOND_MODEL_RING_SET_H
 #define SESSIOND_MODEL_RING_SET_H
@@ -32,13 +32,17 @@ struct ring_set {
 	uint32_t number; /* in messages */
 	uid_t uid;
 	uint32_t abi_bits, mode; /* enum ky_set_mode */
-	/* itself; or, if the set is one process's, the set whose events it shares, which has no memory then */
+	/*
+	 * itself; or, if the set is one process's, the set whose events it shares, which has no
+	 * memory then
+	 */
 	struct ring_set *kind;
 	pid_t pid;	  /* of that process */
 	uint32_t process; /* its number in slot words */
 	uint64_t image;	  /* what it runs (process.h) */
 	uint64_t
-		ended; /* order in which its process exited, among those of the channel; 0 while alive */
+		/* order in which its process exited, among those of the channel; 0 while alive */
+		ended;
 	enum set_state state;
 	bool described; /* its stream is in the metadata */
 	struct registry *registry;
@@ -62,7 +66,7 @@ struct ring_set {
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
 /* That of a message, or NULL. */
 struct ring_set *ring_set_find(const struct session *s, uint32_t number);
-/* The set of such programs that is one process's own, made known but not made. NULL without memory. */
+/* Adds one process's own set of this kind, without its memory. Returns NULL if allocation fails. */
 struct ring_set *ring_set_of_process(
 	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);
 void ring_set_set_state(struct ring_set *set, enum set_state state);
@@ -80,8 +84,9 @@ void ring_set_end(struct ring_set *set);
 /* Frees a process's set that was never made, if no connection needs it. */
 void ring_set_unuse(struct ring_set *set);
 /*
- * Makes memory and metadata; observers bring it to the consumer. Does nothing the second time. 0, -EDQUOT when its user has as much
- * memory as one may, -EFBIG as ring_set_register, or another -errno.
+ * Makes memory and metadata; observers bring the set to the consumer. Does nothing the second time.
+ * Returns 0, -EDQUOT if its user has as much memory as one user may have, -EFBIG as
+ * ring_set_register, or another -errno.
  */
 int ring_set_make(struct ring_set *set);
 #define DEFINITIONS_MAX 64 /* of one name in the sets of a kind */
@@ -94,19 +99,23 @@ int ring_set_make(struct ring_set *set);
 int ring_set_register(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	struct set_event **ret_event);
 /*
- * Gives the events that have fewer contexts than the channel, or that were refused and are not any more, an identifier for
- * what is recorded from now on. 0 or -errno: then the rest stay as they are.
+ * Gives events new identifiers for their future records. These are the events that have fewer
+ * contexts than the channel, and those that were refused and no longer are. Returns 0 or -errno.
+ * After an error the rest keep their identifiers.
  */
 int ring_set_renew(struct ring_set *set);
 /* An event that has this identifier and so many contexts already. 0 or -errno. */
 int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	uint32_t id, uint32_t n_contexts);
-/* Writes what a predecessor may not have finished writing: the text that it wrote last, at log_size. 0 or -errno. */
+/*
+ * Completes the metadata that a predecessor may have left unfinished: writes the predecessor's last
+ * text again, at log_size. Returns 0 or -errno.
+ */
 int ring_set_mend(struct registry *r);
 void ring_set_free(struct ring_set *set);
 /*
- * Returns the first event of this name that is recorded, or NULL; living: by a process that runs. Of another user it has
- * another description.
+ * Returns the first event of this name that is recorded, or NULL. living: only one of a running
+ * process. Another user's event has another description.
  */
 struct set_event *ring_set_find_named(
 	const struct ring_set *set, const struct event_desc *d, bool living);

@@ -23,7 +23,8 @@ struct rule {
 	uint32_t level_type; /* enum ky_level_type */
 	int32_t level;
 	struct filter *filter; /* a reference; NULL: none */
-	char *mismatch; /* for people: why the filter cannot be applied to an event; NULL: it could always be */
+	/* for people: why the filter cannot be applied to an event; NULL: it could always be */
+	char *mismatch;
 	enum filter_match mismatch_kind; /* of that event */
 	bool enabled;
 	char *similar
@@ -43,7 +44,10 @@ bool rule_equal(const struct rule *a, const struct rule *b);
 bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
 /* Matches it, and the filter can be applied to it. */
 bool rule_wants(const struct rule *r, const struct event_desc *d);
-/* Remembers that it does not, if it is for the filter alone, and this explains more than what was remembered. */
+/*
+ * Records why the rule does not match the event, if only the filter prevents it, and if this reason
+ * explains more than the recorded one.
+ */
 void rule_note_mismatch(struct rule *r, const struct event_desc *d);
 /* Remembers the name if it is like the pattern. */
 void rule_note_similar(struct rule *r, const char *name);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model: sessions, their channels and rules, the ring sets of each channel and the registries that number events.
+ * The model: sessions, their channels and rules, the ring sets of each channel and the registries
+ * that number events.
  *
  *   session --- channel --- rule
  *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature, identifier)
- *           \            \-- ring sets of one process each: memory; all else is that of their `kind`
+ *           \            \-- ring sets of one process each: memory; the rest is in their `kind`
  *            \-- registry (UID, ABI): one CTF trace, its metadata log
  *
- * The model knows no socket, no message and no journal: who needs to know of its changes observes them (observer.h). What
- * applications and consumers have to do with a session is in peers/recording.h.
+ * The model knows no socket, no message and no journal: other parts observe its changes
+ * (observer.h). peers/recording.h describes the tasks of applications and consumers in a session.
  *
- * A session does one thing at a time (session_step); commands that come meanwhile are refused as busy.
+ * A session does one thing at a time (session_step). Commands that arrive meanwhile are refused as
+ * busy.
  */
 #ifndef SESSIOND_MODEL_SESSION_H
 #define SESSIOND_MODEL_SESSION_H
@@ -59,8 +61,8 @@ struct session {
 	/* directory of its buffers (svc/shm-dir.h); NULL and -1: they are memfds */
 	char *shm_path;
 	int shm_fd;
-	bool absolute_clock; /* the trace is to be read together with those of other boots and hosts */
-	bool snapshot; /* all channels are in overwrite mode: output is where snapshots go, and nothing else */
+	bool absolute_clock; /* to read the trace together with those of other boots and hosts */
+	bool snapshot;	     /* all channels are in overwrite mode: output is only for snapshots */
 	uid_t uid;
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
@@ -68,7 +70,8 @@ struct session {
 	enum session_state state;
 	bool was_started;
 	uint64_t
-		recording_ns; /* since when all programs have recorded; 0: since before this daemon */
+		/* since when all applications have recorded; 0: since before this daemon */
+		recording_ns;
 	struct unrecorded unrecorded;
 	uint64_t
 		unattended_ns; /* for how long no daemon ran, between predecessors and us, in sum */
@@ -88,7 +91,10 @@ struct session_spec {
 	gid_t gid;
 };
 
-/* Fills in *s, which must be zeroed. 0 or -ENOMEM; session_deinit() in both cases, after session_clear() (contents.h). */
+/*
+ * Fills in *s, which must be zeroed. Returns 0 or -ENOMEM. In both cases the caller calls
+ * session_deinit() in the end, after session_clear() (contents.h).
+ */
 int session_init(struct session *s, struct env *e, const struct session_spec *spec);
 void session_deinit(struct session *s);
 /* Puts it into env->sessions, or takes it out: its name is free then. */
@@ -98,7 +104,10 @@ struct session *session_find(const struct env *e, const char *name);
 void session_set_state(struct session *s, enum session_state state);
 /* Replaces the trackers; `trackers` has the old ones then. */
 void session_track(struct session *s, struct tracker trackers[N_TRACKERS]);
-/* Appends what nobody can have recorded: programs that ran unrecorded, and times without a daemon. Nothing if there is none. */
+/*
+ * Appends the gaps, which nobody can have recorded: applications that ran unrecorded, and times
+ * without a daemon. Appends nothing if there is none.
+ */
 void session_put_gaps(const struct session *s, struct ky_buf *to);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);

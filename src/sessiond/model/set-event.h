@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event that a ring set has, and its conflict: applications may define one event in different ways. The channel refuses
- * the later definitions, or makes each an event of its own (--event-conflict). In both cases `status`, the log and the
- * trace name both definitions; `stop` and `destroy` name those that were refused.
+ * An event of a ring set, and its conflict: applications may define one event in different ways.
+ * The channel refuses the later definitions, or makes each an event of its own (--event-conflict).
+ * In both cases `status`, the log and the trace name both definitions. `stop` and `destroy` name
+ * the refused ones.
  */
 #ifndef SESSIOND_MODEL_SET_EVENT_H
 #define SESSIOND_MODEL_SET_EVENT_H

@@ -8,7 +8,7 @@
 
 #define NOTHING UINT64_C(0x5555555555555555)
 
-/* What the option takes the text for; NOTHING when it refuses it. */
+/* Returns the value that the option makes of the text, or NOTHING if it refuses the text. */
 static uint64_t taken(const char *param, const char *text, int *ret)
 {
 	const struct option *o = option_find(param);
@@ -88,7 +88,7 @@ static void give(struct option_values *values, const char *param, uint64_t value
 	values->value[row] = value;
 }
 
-/* What does not go together, or no longer, is refused whole. */
+/* The check refuses a set of options as a whole if they contradict each other, or come too late. */
 static void test_check(void **state)
 {
 	struct session s = {.name = (char *)"s"};

@@ -140,7 +140,7 @@ static void test_identifiers(void **state)
 	event_desc_unref(b);
 }
 
-/* Whatever the channel does with another definition of a name, it does it each time. */
+/* The channel treats another definition of a name in the same way each time. */
 static void test_conflict(void **state)
 {
 	struct fixture *f = *state;
@@ -170,7 +170,10 @@ static void test_conflict(void **state)
 	event_desc_unref(c);
 }
 
-/* The metadata of one registry has a maximum: an event that would exceed it is refused, and leaves no part of itself. */
+/*
+ * The metadata of one registry has a maximum. An event that would exceed it is refused, and leaves
+ * no part of itself.
+ */
 static void test_bound_of_metadata(void **state)
 {
 	struct fixture *f = *state;

@@ -34,7 +34,7 @@ static bool pattern_matches(const char *pattern, const char *name)
 	return match;
 }
 
-/* What Kymo itself tells must be named. */
+/* Patterns match Kymo's own events only if they name them. */
 static void test_own(void **state)
 {
 	static const char *const own[] = {

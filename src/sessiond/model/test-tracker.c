@@ -21,7 +21,8 @@ static void test_narrowing(void **state)
 	assert_true(!tracker_has(&t, 1) && tracker_has(&t, 2) && tracker_has(&t, 3));
 	assert_int_equal(tracker_remove(&t, 3), 0);
 	assert_int_equal(tracker_remove(&t, 2), 0);
-	assert_false(tracker_has(&t, 2)); /* the last one gone is none, not all */
+	/* after the removal of the last value the tracker has none, not all */
+	assert_false(tracker_has(&t, 2));
 	tracker_reset(&t, true);
 	assert_true(tracker_has(&t, 2));
 	tracker_reset(&t, false);

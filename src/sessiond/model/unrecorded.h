@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of which a session misses events, because they did not wait for this daemon any longer, or ran while it was not
- * there. Counted, and the first ones named: in `status`, `stop`, `destroy` and at the end of `kymo record`.
+ * Applications of which a session misses events, because they stopped waiting for this daemon, or
+ * ran while no daemon did. The daemon counts them and names the first ones: in `status`, `stop`,
+ * `destroy` and at the end of `kymo record`.
  */
 #ifndef SESSIOND_MODEL_UNRECORDED_H
 #define SESSIOND_MODEL_UNRECORDED_H

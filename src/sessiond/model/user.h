@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user: what the applications of one UID make the daemon keep, and the limits of that. Descriptions of events are kept
- * once. Two events of a UID have the same signature exactly when they
- * have the same struct event_desc.
+ * A user: the memory that the applications of one UID make the daemon keep, and the limits of that
+ * memory. The daemon keeps each description of an event once. Two events of a UID have the same
+ * signature exactly when they have the same struct event_desc.
  */
 #ifndef SESSIOND_MODEL_USER_H
 #define SESSIOND_MODEL_USER_H
@@ -48,13 +48,17 @@ struct event_desc {
 struct user *user_get(struct ky_list *users, uid_t uid);
 struct user *user_unref(struct user *u); /* NULL */
 
-/* Bytes that programs make the daemon keep. -EDQUOT when they would be too many: then nothing is charged. */
+/*
+ * Charges bytes that applications make the daemon keep. Returns 0, or -EDQUOT if they would exceed
+ * the limit, and then charges nothing.
+ */
 int user_charge(struct user *u, size_t bytes);
 void user_discharge(struct user *u, size_t bytes);
 
 /*
- * How long others may wait for a user's programs that do not reply in time: USER_PATIENCE_NS at once, and again after
- * USER_PATIENCE_NS * USER_PATIENCE_REGAIN. Takes ns of it and returns true, or takes none and returns false.
+ * How long others may wait for a user's applications that do not reply in time: USER_PATIENCE_NS at
+ * once, and again after USER_PATIENCE_NS * USER_PATIENCE_REGAIN. Returns true and charges ns, or
+ * returns false and charges nothing.
  */
 bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns);
 
