@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a command: a table that says what there is, and the one parser for all commands. Help
- * text is made from the same table. Pure: argument vector in, values out.
+ * Options of a command: a table that describes them, and the one parser for all commands. The help
+ * text is made from the same table. The parser is pure: argument vector in, values out.
  */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
@@ -27,7 +27,7 @@ struct cli_args {
 	size_t n_given;
 	char **pos; /* owned array of borrowed arguments that are no options; ends with NULL */
 	size_t n_pos;
-	char why[256]; /* after an error: one line */
+	char why[256]; /* the reason of an error: one line */
 };
 
 /* Options that every command has; parsed and listed after its own. */
@@ -36,23 +36,23 @@ extern const struct cli_option cli_common_options[];
 enum cli_parse_mode {
 	CLI_PARSE_MIXED = 0, /* options and arguments in any order, "--" ends the options */
 	CLI_PARSE_UNTIL_ARG =
-		1, /* the first argument ends the options: the rest is another program's */
+		1, /* the first argument ends the options: the rest belongs to another program */
 };
 
 /*
- * Parses argv[0 .. argc-1] (no program or command name in it). Returns 0, -ENOMEM, -EINVAL for what
- * is no option here, or -EOPNOTSUPP for one that this version does not have yet; a->why then tells.
- * cli_args_deinit in any case.
+ * Parses argv[0 .. argc-1], which has no program or command name. Returns 0, -ENOMEM, -EINVAL for
+ * an unknown option, or -EOPNOTSUPP for one that this version does not have yet; a->why then has
+ * the reason. The caller calls cli_args_deinit in any case.
  */
 int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_parse_mode mode,
 	int argc, char **argv);
 void cli_args_deinit(struct cli_args *a);
 
-/* The option must be in the table or a common one. */
+/* Returns true if the option was given. It must be in the table, or a common one. */
 bool cli_args_has(const struct cli_args *a, const char *name);
-/* Value given last, or NULL. */
+/* Returns the value that was given last, or NULL. */
 const char *cli_args_get(const struct cli_args *a, const char *name);
-/* Values of an option that may be repeated: *iter starts at 0; NULL at the end. */
+/* Returns the next value of a repeatable option, NULL at the end. *iter starts at 0. */
 const char *cli_args_next(const struct cli_args *a, const char *name, size_t *iter);
 
 #endif

@@ -3,9 +3,9 @@
  * Runs the command of `kymo record` as if the shell had started it itself: same process group, same
  * terminal, same descriptors, same signal dispositions.
  *
- * The signals that matter are blocked for the whole recording and taken one by one while the
- * command runs, so that none of them ends us before the trace is complete. What the terminal sends
- * reaches the command by itself; what another process sends to us is passed on.
+ * Kymo blocks the signals that matter for the whole recording, and reads them one by one while the
+ * command runs, so that none ends it before the trace is complete. The terminal sends its signals
+ * to the command, too. Signals from other processes are passed on.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
@@ -15,32 +15,32 @@
 
 #include "base/util.h"
 
-/* Descriptors 0 to 2 that are closed stay closed for the command, but ours must not get there. */
+/* Keeps our descriptors out of 0 to 2. Those that are closed stay closed for the command. */
 void child_occupy_standard_files(void);
 
 struct child_signals {
-	sigset_t held, before;	     /* signals we hold back; the mask we were started with */
-	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE we were started with */
+	sigset_t held, before;	     /* signals that are blocked; the mask at the start */
+	struct sigaction chld, pipe; /* dispositions of SIGCHLD and SIGPIPE at the start */
 };
 
 void child_signals_hold(struct child_signals *s);
-/* A signal that asks us to end and has come while held; 0 for none. It stays pending. */
+/* Returns a pending signal that requests our end, or 0. It stays pending. */
 int child_signals_pending(const struct child_signals *s);
-/* Ends this process by the signal, without a core of our own; returns if that cannot be. */
+/* Ends this process by the signal, without a core dump. Returns if that is not possible. */
 void child_signals_die(int signal);
 
 struct child {
 	pid_t pid;
-	pid_t other; /* a child of ours whose end is to be noticed meanwhile; becomes -1 with it */
+	pid_t other; /* another child, reaped meanwhile; -1 after its exit */
 	int other_status;
 };
 
 /*
- * Starts argv (argv[0] is looked for in PATH) with our environment. Returns 0 once it runs, or the
+ * Starts argv with our environment. Looks for argv[0] in PATH. Returns 0 once it runs, or the
  * -errno of fork or exec.
  */
 int child_start(struct child *c, const struct child_signals *s, char *const *argv);
-/* Until it ends; returns its wait status. */
+/* Waits until the command ends. Returns its wait status. */
 int child_wait(struct child *c, const struct child_signals *s);
 
 #endif

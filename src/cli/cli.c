@@ -38,11 +38,11 @@ const struct cli_command *const cli_commands[] = {
 	NULL,
 };
 
-/* Known from the manual of later versions, as some options are (args.c). */
+/* Commands of later versions; args.c has such options. */
 static const char *const later[] = {"add-trigger", "export", "list-triggers", "load", "metadata",
 	"remove-trigger", "report", "save", "top"};
 
-/* Options in front of the command. */
+/* Options before the command. */
 static const struct cli_option global_options[] = {
 	{"version", 'V', NULL, "print the version"},
 	{"quiet", 'q', NULL, "print errors alone"},
@@ -124,7 +124,7 @@ void cli_result(struct cli *cli, struct kymo_value *v)
 	cli_print_json(cli, text ? text : NO_MEMORY);
 }
 
-/* Says it on stderr, unless the JSON object, which says it too, goes there. */
+/* Prints the text on stderr, unless the JSON object, which contains it, goes there. */
 static void print_line(const struct cli *cli, const char *text)
 {
 	struct ky_buf safe = {0};
@@ -203,7 +203,7 @@ void cli_warn_log(const struct cli *cli, char *said)
 			cli_warn(cli, "%s", cli_log_text(line));
 }
 
-/* --json wherever it stands, for errors found before the whole line was parsed. */
+/* Finds --json anywhere, for errors that occur before the whole line was parsed. */
 static bool json_in(int argc, char **argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--"); i++) {
@@ -312,7 +312,7 @@ static int run_line(struct cli *cli, int argc, char **argv)
 	return run_command(cli, argc - rest, argv + rest);
 }
 
-/* Output that never arrived is a failure. */
+/* Returns a failure if the output could not be written; else code. */
 static int finish_output(struct cli *cli, int code)
 {
 	if (fflush(stdout) || ferror(stdout)) {

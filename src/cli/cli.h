@@ -87,13 +87,13 @@ const char *cli_arg(const struct cli *cli, size_t i);
  * CLI_FAILED.
  */
 int cli_fail(struct cli *cli, const char *code, const char *fmt, ...) KY_PRINTF(3, 4);
-/* A command line that cannot be meant: code "usage", and points to --help. Returns CLI_USAGE. */
+/* Reports an invalid command line: code "usage", and points to --help. Returns CLI_USAGE. */
 int cli_usage(struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
-/* Reports a command that there is not, or not yet; says which was probably meant. Returns the exit code. */
+/* Reports an unknown command, and suggests a similar one. Returns the exit code. */
 int cli_no_command(struct cli *cli, const char *name);
-/* Something the user should know although the command succeeds: one line on stderr. */
+/* Prints a warning, one line on stderr, although the command succeeds. */
 void cli_warn(const struct cli *cli, const char *fmt, ...) KY_PRINTF(2, 3);
-/* Each line that a program of ours said. Changes the text. */
+/* Prints each line of another Kymo program's log as a warning. Changes the text. */
 void cli_warn_log(const struct cli *cli, char *said);
 
 /* Prints v as the one JSON object of this run, with "ok": true added if it has no "ok". */

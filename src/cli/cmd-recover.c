@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* recover: the trace of a session of which nobody is left, from the files that its buffers were kept in. */
+/* recover: writes the trace of a session whose processes all died, from its buffers' files. */
 #include <limits.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -15,11 +15,11 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* What the consumer says on stdout, of what it has done. */
+/* The result that the consumer prints on stdout. */
 struct result {
 	unsigned long long recovered, discarded;
 	unsigned damaged, left_out;
-	char *trace; /* within the text */
+	char *trace; /* points into the text */
 };
 
 static int parse_result(char *text, struct result *r)
@@ -35,7 +35,7 @@ static int parse_result(char *text, struct result *r)
 	return 0;
 }
 
-/* What was written to the file, as a text; NULL: no memory. */
+/* Reads a file as a text. The caller frees it. Returns NULL if there is no memory. */
 static char *read_all(int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
@@ -47,7 +47,7 @@ static char *read_all(int fd)
 	return text;
 }
 
-/* Its wait status, or -errno. */
+/* Runs a consumer that recovers dir. Returns its wait status, or -errno. */
 static int run_consumer(char *path, char *dir, const char *output, int out, int err)
 {
 	char output_option[PATH_MAX + 16], dir_option[PATH_MAX + 16];
@@ -114,8 +114,9 @@ static int recover(struct cli *cli, char *path, char *dir, const char *output)
 			cli, "failed", "cannot run %s: %s", path, strerror(r < 0 ? -r : ENOMEM));
 	if (r || parse_result(text, &result) < 0)
 		return fail(cli, said);
+	/* The consumer has emptied it, unless work is left, but may not remove it itself. */
 	if (!output)
-		rmdir(dir); /* which the consumer has emptied, unless something is left to be done, but may not remove itself */
+		rmdir(dir);
 	cli_warn_log(cli, said);
 	return report(cli, &result);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* regenerate statedump: programs tell the session once more what their state is. */
+/* regenerate statedump: applications record their state in the session once more. */
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"

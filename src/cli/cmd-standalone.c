@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * standalone: the companion of programs that are traced where no daemon runs. Started by libkymo (tracer/standalone.c) in
- * the first program that has KYMO_STANDALONE=DIR; there is one for each DIR.
+ * standalone: the companion of programs that are traced where no daemon runs. libkymo
+ * (tracer/standalone.c) starts it in the first program that has KYMO_STANDALONE=DIR; there is one
+ * companion for each DIR.
  *
- * The process that the program started is the launcher: it waits until the companion, its child, is ready or has said why
- * it cannot be, and ends. The companion is `kymo record` without a command: a private daemon in a session of its own, which
- * ends when no program uses it any more. It has nothing of the program's: no descriptor, terminal or directory.
+ * The program starts the launcher. The launcher starts the companion, waits until it is ready or
+ * has reported an error, and exits. The companion is `kymo record` without a command: a private
+ * daemon in a session of its own, which ends when no program uses it any more. It shares nothing
+ * with the program: no descriptor, terminal or directory.
  *
- * Programs find it through a link in DIR. Its directory is locked while one companion looks for another and, without it,
- * becomes it: of two that start at once, the second finds the first.
+ * Programs find the companion through a link in DIR. A new companion locks DIR while it looks for
+ * another one. If there is none, it writes the link. So of two that start at once, the second finds
+ * the first.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -38,7 +41,7 @@ struct companion {
 	struct child_signals signals;
 	char output[PATH_MAX];
 	int dir;     /* of the output, locked; -1 */
-	bool is_new; /* it was not there before: goes again if it stays empty */
+	bool is_new; /* we made it: remove it if it stays empty */
 };
 
 static int not_traced(struct cli *cli, const char *why)
@@ -79,7 +82,7 @@ static int open_output(struct companion *c)
 	if (r)
 		return cli_fail(
 			c->cli, "failed", "cannot make a trace in %s: %s", c->output, strerror(-r));
-	/* Where a file system cannot: two that start at once are not told apart there. */
+	/* If the file system has no locks, two that start at once may both become companions. */
 	flock(c->dir, LOCK_EX);
 	return CLI_OK;
 }
@@ -99,7 +102,7 @@ static bool has_companion(const struct companion *c)
 	return true;
 }
 
-/* Options of the channel, as of 'kymo set': "subbuf-size=1M,num-subbuf=16". */
+/* Parses options of the channel, as those of 'kymo set': "subbuf-size=1M,num-subbuf=16". */
 static int take_options(struct companion *c, struct kymo_value *channel)
 {
 	const char *given = secure_getenv("KYMO_STANDALONE_CHANNEL");
@@ -145,7 +148,7 @@ static void tell_ready(void)
 	renounce(STDERR_FILENO);
 }
 
-/* Until the last program has ended. No signal ends us earlier: they are held. */
+/* Waits until the last program has exited. Signals are blocked: none ends us earlier. */
 static void wait_unused(struct companion *c)
 {
 	kymo_ctl_close(c->daemon.ctl);
@@ -188,7 +191,7 @@ static int accompany(struct companion *c)
 	return code;
 }
 
-/* What the companion says until it is ready, or ends. */
+/* Reads the companion's messages until it is ready or exits. */
 static int hear(struct cli *cli, int from)
 {
 	struct pollfd p = {.fd = from, .events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* start, stop, pause, resume and destroy: one request about a session, or about all, in five words. */
+/* start, stop, pause, resume and destroy: one request about one session, or about all. */
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
@@ -50,7 +50,7 @@ static int run_state(struct cli *cli)
 	return CLI_OK;
 }
 
-/* Done, but not well, when something that was recorded could not be written. */
+/* Returns a failure if some recorded events could not be written. */
 static int exit_code(const struct kymo_value *sessions)
 {
 	for (size_t i = 0; i < kymo_value_count(sessions); i++)

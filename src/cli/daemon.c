@@ -17,14 +17,14 @@
 
 #define START_TIMEOUT_MS 30000 /* as long as a call waits for its reply */
 #define START_NAP_MS	 20
-#define CALL_TRIES	 3 /* daemons that may end while they work on a request */
+#define CALL_TRIES	 3 /* number of daemons that may end while they work on a request */
 
 static bool none_runs(int r)
 {
 	return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
 }
 
-/* The system's daemon runs, and is not for us: who may use it. False when that is not so. */
+/* Returns true if the system's daemon runs but refuses this user; who: the users it accepts. */
 static bool is_kept_out(char *who, size_t size)
 {
 	static const char path[] = KY_RUN_GLOBAL "/" KY_RUN_CONTROL;
@@ -97,8 +97,8 @@ char **cli_daemon_environ(void)
 }
 
 /*
- * Starts the launcher, which returns once the daemon answers, or has said on stderr why there is
- * none: what was said is in `said`. Returns its wait status, or -errno.
+ * Starts the launcher, which returns once the daemon replies or has reported on stderr why it
+ * cannot run. Copies this text to `said`. Returns the launcher's wait status, or -errno.
  */
 static int launch(char *path, bool verbose, char *const *env, char *said, size_t size)
 {
@@ -121,14 +121,14 @@ static int launch(char *path, bool verbose, char *const *env, char *said, size_t
 		return -r;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	/* a daemon that runs may have the other end still: take what is there */
+	/* a running daemon may still have the other end open: do not wait */
 	fcntl(from, F_SETFL, O_NONBLOCK);
 	n = read(from, said, size - 1);
 	said[n > 0 ? n : 0] = '\0';
 	return status;
 }
 
-/* CLI_OK also if another daemon has the run directory: it serves, starts or ends. */
+/* Starts a daemon. Returns CLI_OK also if another daemon has the run directory. */
 static int start_daemon(struct cli *cli)
 {
 	char path[PATH_MAX], said[4096] = "";
@@ -150,7 +150,7 @@ static int start_daemon(struct cli *cli)
 			cli, "failed", "the session daemon did not start: %s", cli_last_line(said));
 	if (is_successor)
 		cli_warn(cli, "the session daemon was killed: another one takes its sessions over");
-	cli_warn_log(cli, said); /* as what has become of a predecessor's sessions */
+	cli_warn_log(cli, said); /* such as the state of a predecessor's sessions */
 	return CLI_OK;
 }
 
@@ -160,8 +160,8 @@ static int open_or_reopen(struct kymo_ctl **ctl)
 }
 
 /*
- * Starts daemons until one answers: ours, or one that somebody else starts at the same time. An earlier
- * one may still be ending, or a successor be taking over sessions.
+ * Starts daemons until one replies: ours, or one that another process starts at the same time. A
+ * previous daemon may still be ending, or a successor may be taking over sessions.
  */
 static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 {
@@ -253,7 +253,7 @@ void cli_tell_when_slow(const char *what)
 	alarm(what ? 1 : 0);
 }
 
-/* At a terminal: the filter once more, and below it where it went wrong. */
+/* At a terminal, prints the filter again and marks the error below it. */
 static void point_at(
 	struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply)
 {
@@ -284,7 +284,7 @@ static bool is_ending(const struct kymo_value *reply)
 	return !kymo_reply_ok(reply) && !strcmp(kymo_reply_code(reply), "ending");
 }
 
-/* The daemon has ended, or is ending. Connects to the next one, if there is one or may be. */
+/* Connects to the next daemon after one ended or is ending. False if there can be none. */
 static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
 {
 	int r = kymo_ctl_reopen(ctl);
@@ -294,7 +294,7 @@ static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
 	return !r;
 }
 
-/* Can it be asked again? The request was not read, or changes nothing, or nothing was done. */
+/* Returns true if a repeated request does no harm: nothing was done, or it changes nothing. */
 static bool can_repeat(
 	int r, const char *command, const struct kymo_value *reply, unsigned n_unanswered)
 {
@@ -303,7 +303,7 @@ static bool can_repeat(
 	return r == -ECONNRESET || (!r && is_ending(reply));
 }
 
-/* Asks the next daemon, if one ends and that does no harm. Returns as kymo_ctl_call does. */
+/* Sends a request, again if a daemon ends and it does no harm. Returns as kymo_ctl_call. */
 static int call_until_answered(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Talking to the session daemon for a command: failures are reported (cli_fail), so callers only
- * pass the exit code on.
+ * Requests to the session daemon, for commands. The functions report failures (cli_fail), so
+ * callers only pass the exit code on.
  */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
@@ -9,37 +9,48 @@
 #include "cli/cli.h"
 
 /*
- * Connects to the daemon that runs. CLI_OK or, reported, CLI_FAILED. When one was killed and has left sessions, its
- * successor is started, here and below.
+ * Connects to the running daemon. If a daemon was killed and has left sessions, starts its
+ * successor, here and below. Returns CLI_OK, or CLI_FAILED after a report.
  */
 int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl);
-/* The same, but starts a daemon in the background if none runs. */
+/* Does the same, but starts a daemon in the background if none runs. */
 int cli_connect_or_start(struct cli *cli, struct kymo_ctl **ret_ctl);
-/* Connects if there is a daemon: CLI_OK with *ret_ctl NULL when there is none. */
+/* Connects if there is a daemon. If there is none, returns CLI_OK and sets *ret_ctl to NULL. */
 int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl);
 
-/* That there is none, what to do, and who may use the system's daemon when this user may not. A static text. */
+/*
+ * Returns a static text: that no daemon runs, what to do, and who may use the system's daemon if
+ * this user may not.
+ */
 const char *cli_no_daemon(void);
 
-/* Sends a command. CLI_OK with a reply, which may be a refusal: the caller frees it, and reports it with cli_refused. */
+/*
+ * Sends a command. Returns CLI_OK with a reply, which may be a refusal: the caller reports that
+ * with cli_refused, and frees the reply.
+ */
 int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply);
 /* Reports a refusal. Returns the exit code. */
 int cli_refused(struct cli *cli, const struct kymo_value *params, const struct kymo_value *reply);
-/* Sends a command; a refusal is reported and is CLI_FAILED. On CLI_OK the caller frees *ret_reply.
+/*
+ * Sends a command. Reports a refusal, and returns CLI_FAILED for it. On CLI_OK the caller frees
+ * *ret_reply.
  */
 int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply);
-/* Somebody who waits at a terminal for more than a second is told what for; NULL: it is over. */
+/*
+ * Prints what we wait for if that takes more than a second and a user sits at a terminal. NULL: the
+ * wait is over.
+ */
 void cli_tell_when_slow(const char *what);
-/* cli_connect, cli_call and away. */
+/* Does cli_connect, cli_call and disconnects. */
 int cli_request(struct cli *cli, const char *command, const struct kymo_value *params,
 	struct kymo_value **ret_reply);
 
 /*
- * Our environment for a daemon that we start: without what is meant for other programs (preloaded
- * libraries, the service manager's socket). The array is the caller's, its strings are not; NULL
- * without memory.
+ * Returns our environment for a daemon that we start, without the variables for other programs
+ * (preloaded libraries, the service manager's socket). The caller frees the array, not its strings.
+ * Returns NULL if there is no memory.
  */
 char **cli_daemon_environ(void);
 

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From options to the parameters of a request. All return CLI_OK or, reported, another exit code;
- * an option that was not given adds nothing.
+ * Converts options to the parameters of a request. All return CLI_OK or, after a report, another
+ * exit code. An option that was not given adds nothing.
  */
 #ifndef CLI_PARAMS_H
 #define CLI_PARAMS_H
 
 #include "cli/cli.h"
 
-/* A new object of parameters; NULL without memory, reported. */
+/* Makes an object of parameters. Reports an error and returns NULL if there is no memory. */
 struct kymo_value *cli_params_new(struct cli *cli);
-/* What adding to them gave, 0 or -errno, as an exit code: says why not. */
+/* Converts the result of an addition, 0 or -errno, to an exit code. Reports an error. */
 int cli_params_added(struct cli *cli, int r);
-/* --session=NAME as `session`. */
+/* Adds --session=NAME as `session`. */
 int cli_params_session(struct cli *cli, struct kymo_value *params);
-/* [NAME] or --session=NAME as `session`. */
+/* Adds [NAME] or --session=NAME as `session`. */
 int cli_params_which(struct cli *cli, struct kymo_value *params);
-/* The same, or --all. */
+/* Does the same, or adds nothing for --all. */
 int cli_params_which_or_all(struct cli *cli, struct kymo_value *params);
-/* --no-wait as `no_wait`. */
+/* Adds --no-wait as `no_wait`. */
 int cli_params_no_wait(struct cli *cli, struct kymo_value *params);
 /*
- * The absolute path that --output gives; or a new directory, which is made, for the session's trace: SESSION, which has its
- * date already, or SESSION-YYYYMMDD-HHMMSS. output: PATH_MAX bytes.
+ * Chooses the session's trace directory: the absolute path of --output, or a new directory, which
+ * it makes: SESSION if that is dated, else SESSION-YYYYMMDD-HHMMSS. output: PATH_MAX bytes.
  */
 int cli_choose_output(struct cli *cli, const char *session, bool dated, char *output);
-/* "a,b,c" as more elements of the list `name`. */
+/* Appends the elements of text, "a,b,c", to the list `name`. */
 int cli_params_list(struct cli *cli, struct kymo_value *params, const char *name, const char *text);
-/* PATTERN[,PATTERN]... as `patterns`; or --all, which adds nothing. */
+/* Adds PATTERN[,PATTERN]... as `patterns`. --all adds nothing. */
 int cli_params_patterns(struct cli *cli, struct kymo_value *params);
-/* TYPE[,TYPE]... of an option, which may be repeated, as `contexts`. */
+/* Adds TYPE[,TYPE]... of a repeatable option as `contexts`. */
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
-/* --event=PATTERN[,PATTERN]..., which may be repeated, as `patterns`; all events without it. */
+/* Adds --event=PATTERN[,PATTERN]..., which is repeatable, as `patterns`. Default: all events. */
 int cli_params_rules(struct cli *cli, struct kymo_value *params);
-/* --filter as `filter`. */
+/* Adds --filter as `filter`. */
 int cli_params_filter(struct cli *cli, struct kymo_value *params);
-/* The name of a channel's option in messages: '_' for each '-'. Changes key, and returns it. */
+/* Replaces each '-' of an option's name by '_', as messages spell it. Returns key. */
 char *cli_param_name(char *key);
-/* A channel's option, by the name that people use. The daemon knows what it may be. */
+/* Adds a channel's option, by the name that users write. The daemon checks the value. */
 int cli_params_option(
 	struct cli *cli, struct kymo_value *params, const char *key, const char *value);
 #define CLI_OPTION_ABSOLUTE_CLOCK                                                                  \
@@ -47,12 +47,12 @@ int cli_params_option(
 	}
 /* Adds KEY=VALUE, an option of a channel. */
 int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair);
-/* The KEY of it; none is longer. */
+/* The maximum length of KEY. */
 #define CLI_KEY_MAX 64
 void cli_pair_key(char key[CLI_KEY_MAX], const char *pair);
-/* --shm-path=DIR as `shm_path`, absolute. */
+/* Adds --shm-path=DIR as `shm_path`, absolute. */
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
-/* --subbuf-size, --num-subbuf, --buffers and --pool-size. */
+/* Adds --subbuf-size, --num-subbuf, --buffers and --pool-size. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
 #define CLI_OPTION_SESSION                                                                         \

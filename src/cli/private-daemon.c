@@ -23,7 +23,7 @@ static void set_files(posix_spawn_file_actions_t *files, const char *log, int li
 		files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 }
 
-/* A session of its own, and signals as a fresh process has them. */
+/* Gives the daemon a session (setsid) of its own, and default signal dispositions. */
 static void set_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
@@ -62,7 +62,7 @@ static void log_path(const struct private_daemon *d, char *buf, size_t size)
 	snprintf(buf, size, "%s/" PRIVATE_RUNDIR_LOG, d->rundir.path);
 }
 
-/* What the daemon has said so far, the beginning at least. */
+/* Reads the daemon's log, at least its beginning. */
 static void read_log(const struct private_daemon *d, char *buf, size_t size)
 {
 	_cleanup_close_ int fd = -1;
@@ -145,8 +145,9 @@ int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *co
 }
 
 /*
- * Each event names its process and thread, unless told otherwise. The packets of threads' buffers do so at no cost; in the
- * others, two numbers take 8 bytes and 3 ns of each event. (The name would take 16 bytes more, and nearly double a trace.)
+ * Adds the process and thread of each event as contexts, unless the user chose others. The packets
+ * of threads' buffers have these at no cost. In other buffers, two numbers take 8 bytes and 3 ns of
+ * each event. (The name would take 16 bytes more, and nearly double a trace.)
  */
 static void choose_contexts(struct kymo_value *contexts, const struct kymo_value *channel)
 {
@@ -169,7 +170,7 @@ int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	choose_contexts(contexts, channel);
 
 	kymo_value_set_string(channel, "channel", CHANNEL);
-	/* What happened is in the trace, also if programs of several versions are among those that are recorded. */
+	/* The trace has all events, also if applications of several versions are recorded. */
 	if (!kymo_value_get(channel, "event_conflict"))
 		kymo_value_set_string(channel, "event_conflict", "separate");
 	kymo_value_set_string(rules, "channel", CHANNEL);

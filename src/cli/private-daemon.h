@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session daemon for one recording: in a run directory of its own, in a session (setsid) of its
- * own, so that nothing from the terminal ends it, and bound to our life by a pipe, so that it ends
+ * A session daemon for one recording. It has a run directory of its own, and a session (setsid) of
+ * its own, so that no signal of the terminal ends it. A pipe binds it to our life, so that it ends
  * in good order even if we are killed.
  */
 #ifndef CLI_PRIVATE_DAEMON_H
@@ -14,26 +14,30 @@
 struct private_daemon {
 	struct private_rundir rundir;
 	struct kymo_ctl *ctl; /* connected; NULL if it never answered */
-	pid_t pid;	      /* -1 once it was waited for */
-	int life;	      /* its standard input's other end; -1 */
+	pid_t pid;	      /* -1 after it was reaped */
+	int life;	      /* the other end of its standard input; -1 */
 };
 #define PRIVATE_DAEMON_NONE ((struct private_daemon){.rundir = {.fd = -1}, .pid = -1, .life = -1})
 
 /*
- * Starts it and sets KYMO_RUNDIR in the environment, where KYMO_STANDALONE goes. option: one more of the daemon's, or
- * NULL. Waits until it answers; gives up on a signal that is pending in s. CLI_OK, or CLI_FAILED (reported);
- * private_daemon_end in any case.
+ * Starts the daemon, and waits until it replies. Sets KYMO_RUNDIR in the environment, and removes
+ * KYMO_STANDALONE. option: one more option of the daemon, or NULL. Gives up if a signal in s is
+ * pending. Returns CLI_OK, or CLI_FAILED after a report. The caller calls private_daemon_end in any
+ * case.
  */
 int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s,
 	const char *option);
-/* A request. CLI_OK, or another exit code, reported. */
+/* Sends a request. Returns CLI_OK, or another exit code after a report. */
 int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *command,
 	const struct kymo_value *params);
-/* Makes its one session, with a channel, contexts (NULL: none) and rules, and starts it. As private_daemon_ask. */
+/*
+ * Makes the daemon's one session, with a channel, contexts (NULL: none) and rules, and starts it.
+ * Returns as private_daemon_ask.
+ */
 int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	const struct kymo_value *session, struct kymo_value *channel, struct kymo_value *contexts,
 	struct kymo_value *rules);
-/* Lets it end, waits for that a bounded time, and removes the run directory. */
+/* Ends the daemon, waits a limited time for its exit, and removes the run directory. */
 void private_daemon_end(struct private_daemon *d);
 
 #endif

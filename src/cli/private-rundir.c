@@ -17,7 +17,7 @@
 #define PATH_LEN_MAX                                                                               \
 	(sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" KY_RUN_CONTROL) - 8)
 
-/* What may be there; KY_RUN_SESSIONS is an empty directory. */
+/* Names that may be there; KY_RUN_SESSIONS is an empty directory. */
 static const char *const names[] = {KY_RUN_APP, KY_RUN_CONTROL, KY_RUN_DRAIN, KY_RUN_STATE,
 	KY_RUN_WAKE, KY_RUN_LOCK, PRIVATE_RUNDIR_LOG, KY_RUN_SESSIONS};
 
@@ -29,7 +29,7 @@ static bool is_ours(const char *name)
 	return false;
 }
 
-/* Is nothing else there? A user may well call something like our directories. */
+/* Returns true if nothing else is there. A user's directory may have a name like ours. */
 static bool has_only_ours(int fd)
 {
 	int copy = openat(fd, ".", DIR_FLAGS);
@@ -81,7 +81,7 @@ static void sweep_up(int parent, const char *name)
 	ky_close(fd);
 }
 
-/* In all of a directory that may have many entries, few of which are ours. */
+/* Removes dead directories below path, which may have many other entries. */
 static void sweep(const char *path)
 {
 	DIR *parent = opendir(path);
@@ -103,7 +103,7 @@ static bool is_there(const struct private_rundir *r)
 	       there.st_ino == ours.st_ino;
 }
 
-/* Locks it, where the file system can; -ESTALE when somebody sweeps it up. */
+/* Locks the directory if the file system can. -ESTALE: another process is removing it. */
 static int keep(struct private_rundir *r)
 {
 	bool swept;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The run directory of a private daemon, below $XDG_RUNTIME_DIR, $TMPDIR or /tmp: made, removed, and, of others of this user's that
- * were killed, swept up where a new one is made.
+ * The run directory of a private daemon, below $XDG_RUNTIME_DIR, $TMPDIR or /tmp. When a new one is
+ * made, those of this user's killed daemons are removed.
  *
- * Invariant: a directory is locked (flock) from the moment that it is known to be there until it is removed, by its maker, and the
- * lock file in it as long as its daemon lives. So of one that nobody has locked, maker and daemon are dead; or it has just been made, and its
- * maker finds it gone when it has the lock, and makes another.
+ * Invariant: the maker locks (flock) the directory as soon as it exists, until it is removed. The
+ * daemon locks the lock file in it as long as it lives. So if nobody has locked a directory, its
+ * maker and its daemon are dead; or it has just been made. In the second case the maker finds, once
+ * it has the lock, that the directory was removed, and makes another.
  */
 #ifndef CLI_PRIVATE_RUNDIR_H
 #define CLI_PRIVATE_RUNDIR_H
@@ -14,16 +15,16 @@
 
 #include "base/util.h"
 
-#define PRIVATE_RUNDIR_LOG "log" /* what the daemon says */
+#define PRIVATE_RUNDIR_LOG "log" /* the daemon's messages */
 
 struct private_rundir {
 	char path[PATH_MAX]; /* "" when there is none */
 	int fd;		     /* locked; -1 */
 };
 
-/* 0 or -errno. */
+/* Makes and locks the directory. Returns 0 or -errno. */
 int private_rundir_make(struct private_rundir *r);
-/* With all that daemon and maker keep there; what else is there stays. */
+/* Removes the directory with the files of daemon and maker. Other files stay. */
 void private_rundir_remove(struct private_rundir *r);
 
 #endif

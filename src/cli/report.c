@@ -18,7 +18,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* A session, not a snapshot, that writes snapshots only. */
+/* Returns true for a session, not a snapshot, that writes snapshots only. */
 static bool keeps_snapshots(const struct kymo_value *session)
 {
 	return kymo_value_bool(kymo_value_get(session, "snapshot"));
@@ -46,7 +46,7 @@ void cli_format_counts(struct ky_buf *to, const struct kymo_value *session)
 	}
 }
 
-/* Of a snapshot; a session has no such counts. */
+/* Reports the events that a snapshot left out; a session has no such counts. */
 static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 {
 	uint64_t overwritten = number(snapshot, "overwritten");
@@ -63,7 +63,7 @@ static void report_left_out(FILE *to, const struct kymo_value *snapshot)
 				: ", which no sub-buffer fits: only whole ones are written");
 }
 
-/* Recorded, and no longer in the trace, as somebody wanted. */
+/* Reports recorded events that a user's option or command has removed from the trace. */
 static void report_gone(FILE *to, const struct kymo_value *session)
 {
 	uint64_t removed = number(session, "removed"), cleared = number(session, "cleared");
@@ -101,7 +101,7 @@ static void report_list(FILE *to, struct cli *cli, const struct kymo_value *list
 		fprintf(to, "  %s\n", cli_safe(cli, kymo_value_string(kymo_value_at(list, i))));
 }
 
-/* The reason follows, unless n is 0: then it returns false. */
+/* Prints the begin of a line, to which the caller adds the reason. False if n is 0. */
 static bool report_discarded(FILE *to, uint64_t n)
 {
 	if (n)

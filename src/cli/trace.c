@@ -13,7 +13,7 @@ static bool is_newer(const struct timespec *x, const struct timespec *y)
 	return x->tv_sec != y->tv_sec ? x->tv_sec > y->tv_sec : x->tv_nsec > y->tv_nsec;
 }
 
-/* Directories with nothing in them are not traces yet. */
+/* Returns true if the directory has entries; an empty one is not a trace yet. */
 static bool has_entries(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -29,7 +29,7 @@ static bool has_entries(int dirfd, const char *name)
 	return e;
 }
 
-/* The directory below `in` that was changed last, as a path. -ENOENT when there is none. */
+/* Finds the path of the directory below `in` that was changed last. -ENOENT: there is none. */
 static int find_newest(char *buf, size_t size, const char *in)
 {
 	struct timespec newest = {.tv_sec = INT64_MIN};
