@@ -31,10 +31,7 @@ struct channel {
 	struct session *session;
 	char *name;
 	bool enabled;
-	/*
-	 * how to treat another definition of a known name: true: as an event of its own; false:
-	 * refuse it
-	 */
+	/* another definition of a known name: true: is an event of its own; false: is refused */
 	bool separate_conflicts;
 	bool overwrite;	  /* the oldest events make room for new ones: only snapshots write them */
 	uint32_t buffers; /* enum buffers */

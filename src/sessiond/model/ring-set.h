@@ -40,9 +40,8 @@ struct ring_set {
 	pid_t pid;	  /* of that process */
 	uint32_t process; /* its number in slot words */
 	uint64_t image;	  /* what it runs (process.h) */
-	uint64_t
-		/* order in which its process exited, among those of the channel; 0 while alive */
-		ended;
+	/* order in which its process exited, among those of the channel; 0 while alive */
+	uint64_t ended;
 	enum set_state state;
 	bool described; /* its stream is in the metadata */
 	struct registry *registry;

@@ -4,7 +4,7 @@
  * that number events.
  *
  *   session --- channel --- rule
- *          \           \--- ring set (channel, UID, ABI, mode) --- set_event (signature, identifier)
+ *          \           \--- ring set (channel, UID, ABI, mode) -- set_event (signature, identifier)
  *           \            \-- ring sets of one process each: memory; the rest is in their `kind`
  *            \-- registry (UID, ABI): one CTF trace, its metadata log
  *
@@ -69,9 +69,8 @@ struct session {
 	struct ky_clock_info clock;
 	enum session_state state;
 	bool was_started;
-	uint64_t
-		/* since when all applications have recorded; 0: since before this daemon */
-		recording_ns;
+	/* since when all applications have recorded; 0: since before this daemon */
+	uint64_t recording_ns;
 	struct unrecorded unrecorded;
 	uint64_t
 		unattended_ns; /* for how long no daemon ran, between predecessors and us, in sum */

@@ -75,7 +75,7 @@ static int grow_array(
 	return 0;
 }
 
-/* Tells which event is refused, if it has a name that can be shown. */
+/* Reports the refused event, with its name if the name can be shown. */
 static void complain_of_event(struct app *a, struct ky_bytes bytes, const char *why)
 {
 	struct ky_desc d;
@@ -151,7 +151,10 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 			strerror(-ret));
 }
 
-/* Registers the event in the set, which the application gets before any mapping. 0, or -errno, which it reports. */
+/*
+ * Registers the event in the set. The application gets the set before any mapping. Returns 0, or
+ * -errno, after it has reported the error.
+ */
 static int register_event(struct app_set *as, struct event_desc *d, struct set_event **ret_event)
 {
 	const struct channel *c = as->set->channel;

@@ -113,7 +113,10 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 		query_rules(a, set->number, c, b);
 }
 
-/* The barrier of a start that the program has not acknowledged: what it says meanwhile is to be in effect as well. */
+/*
+ * Returns the barrier of a start that the application has not acknowledged, or NULL. The start also
+ * waits until the events that the application reports meanwhile are in effect.
+ */
 static struct barrier *pending_start(const struct app *a, struct session *s)
 {
 	const struct ticket *t;
@@ -161,7 +164,10 @@ void apps_query_channel(struct channel *c, struct barrier *b)
 static void query_all(struct app *a, struct barrier *b)
 {
 	struct list rules;
-	/* '*' is not for the collector's. Those that each program has of the tracer's are not worth a list. */
+	/*
+	 * '*' does not match the collector's events. The tracer's own events of each application
+	 * are not worth a list.
+	 */
 	static char *tracers[] = {(char *)"kymo_statedump:*", (char *)"kymo_lib:*"};
 	static const struct rule all[] = {
 		{.pattern = (char *)"*", .level_type = KY_LEVEL_ALL},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What applications have of ring sets: the sets themselves, and orders about them. */
+/* Ring sets in applications: the sets themselves, and orders about them. */
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/message-list.h"

@@ -40,7 +40,10 @@ struct app *app_free(struct app *a)
 	return NULL;
 }
 
-/* Tells those who would record the program, and the log; once, since one line about its events is enough. */
+/*
+ * Reports a fault of the application to the sessions that want its user, and to the log. Does so
+ * once, because one line about its events is enough.
+ */
 void app_complain(struct app *a, const char *fmt, ...)
 {
 	struct session *s;
@@ -87,7 +90,10 @@ static void done_if_due(struct app *a)
 	note_answered(a);
 }
 
-/* The application has events that it was not asked about. DONE follows when everything about them was sent. */
+/*
+ * Asks the application about its events again: it has events that it was not asked about. DONE
+ * follows when everything about them was sent.
+ */
 static int ask_again(struct app *a)
 {
 	if (a->n_dones >= APP_PENDING_MAX)
@@ -132,7 +138,10 @@ static int handle_events(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-/* Keeps the name that the application gives itself, for people to read: replaces all but plain characters. */
+/*
+ * Keeps the name that the application gives itself, for people to read: replaces all but plain
+ * characters.
+ */
 static void keep_name(struct app *a, const char *name)
 {
 	size_t n;
@@ -185,7 +194,10 @@ static int handle_new_events(struct app *a, struct ky_reader *r)
 	return ret < 0 ? ret : ask_again(a);
 }
 
-/* Reports why an application could not follow START: another layout of the rings, or rings that are too large. */
+/*
+ * Reports why an application could not follow START: another layout of the rings, or rings that are
+ * too large.
+ */
 static void report_refusal(const struct app *a, uint32_t cookie, int error)
 {
 	const char *why = error == EBADMSG ? "its libkymo is of another version than this daemon"
@@ -220,7 +232,10 @@ static int handle_ack(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-/* The program has run without recording into the set; what was before the session recorded does not count. */
+/*
+ * Handles LATE: the application has run without recording into the set. Does not count the time
+ * before the session recorded.
+ */
 static int handle_late(struct app *a, struct ky_reader *r)
 {
 	struct ky_app_late m;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A traced program that is connected: the daemon's side of docs/protocol.md. Never waits for it;
- * what it owes are tickets (barrier.h). Whatever it sends is checked, charged to it and bounded; a
- * malformed message ends the conversation.
+ * A connected application: the daemon's side of docs/protocol.md. The daemon never waits for it:
+ * its pending replies are tickets (barrier.h). The daemon checks all that the application sends,
+ * bounds it, and charges it to the application. A malformed message ends the conversation.
  */
 #ifndef SESSIOND_PEERS_APP_H
 #define SESSIOND_PEERS_APP_H
@@ -82,22 +82,27 @@ void apps_await_queries(const struct session *s, struct barrier *b);
 /* Asks every program that the channel may record for what the rules want; maps what it answers. */
 void apps_query_channel(struct channel *c, struct barrier *b);
 /*
- * The session tracks other programs than before: the others forget its sets, those that are new are asked. b waits until
- * both are in effect.
+ * Brings applications up to date after the session changed the set of tracked processes. Those that
+ * are no longer tracked drop its sets, and the daemon asks the new ones for their events. b waits
+ * until both are in effect.
  */
 void apps_track(struct session *s, struct barrier *b);
 bool app_is_tracked(const struct app *a, const struct session *s);
 /* Asks all applications for those of their events that are not known. */
 void apps_query_all(const struct env *e, struct barrier *b);
-/* Unmaps the events that no rule of the channel wants any more, and brings the others' filters up to date; b waits until they are not recorded. */
+/*
+ * Unmaps the events that no rule of the channel matches any more, and updates the filters of the
+ * others. b waits until applications no longer record the unmapped events.
+ */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
 /* The channel's blocking-timeout has changed. */
 void apps_send_blocking(struct channel *c);
 
 /*
- * Brings the channel's events up to date with its contexts, and with what it does with conflicts: programs record them as
- * they are described now. b waits until they do; may be NULL. A program that records loses nothing by it.
+ * Brings the channel's events up to date with its contexts, and with its treatment of conflicts:
+ * applications record them as they are described now. b waits until they do; it may be NULL. An
+ * application that records loses nothing by it.
  */
 void apps_renew_channel(struct channel *c, struct barrier *b);
 
@@ -107,8 +112,8 @@ void app_set_stop(struct app_set *as, struct barrier *b);
 void app_set_drop(struct app_set *as, struct barrier *b);
 
 /*
- * Makes applications record their state into those of the session's sets that have started since the last time; all: into
- * each that has started. b waits for it; may be NULL.
+ * Makes applications record their state into those of the session's sets that have started since
+ * the last time; all: into each set that has started. b waits for it; it may be NULL.
  */
 void apps_dump_state(struct session *s, bool all, struct barrier *b);
 
@@ -117,7 +122,10 @@ unsigned app_count_mapped(const struct app *a, const struct session *s);
 
 /* --- for the sources of applications alone: app.c, app-set.c, app-query.c, app-map.c --- */
 
-/* Returns what the application has of the set; NULL: nothing. app_set_get() makes it; NULL without memory. */
+/*
+ * Returns the application's part of the set, or NULL if it has none. app_set_get() makes it; it
+ * returns NULL if allocation fails.
+ */
 struct app_set *app_set_find(const struct app *a, uint32_t number);
 struct app_set *app_set_get(struct app *a, struct ring_set *set);
 /* Frees it, and the set, if that was for this application only, and never made. */
@@ -130,7 +138,7 @@ int app_set_send(struct app_set *as);
 struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b);
 /* Watches its process, whose buffers would stay otherwise. False if that is not possible. */
 bool app_watch_process(struct app *a);
-/* Asks it for what all sessions want of it. */
+/* Asks the application for the events that sessions match. */
 void app_query_everything(struct app *a);
 /*
  * The daemon of one command explains a rule that matched nothing when the programs have ended. So it asks a program that
@@ -138,11 +146,20 @@ void app_query_everything(struct app *a);
  */
 void app_query_similar(struct app *a);
 void app_note_similar(struct app *a);
-/* Asks it to record its state into its sets of the session, in one message: all of them, or those that it was not asked for. */
+/*
+ * Requests that the application record its state into its sets of the session, in one message: into
+ * all of them, or into those without such a request so far.
+ */
 void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b);
-/* Takes its answer to a query. as: NULL for QUERY_ALL, and if the session has ended meanwhile. 0 or -errno. */
+/*
+ * Handles the application's answer to a query. as: NULL for QUERY_ALL, and if the session has ended
+ * meanwhile. Returns 0 or -errno.
+ */
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as);
-/* Says what is left out of the application: in the log, and to those who would record it. Once for each application. */
+/*
+ * Reports which part of the application is not recorded: in the log, and to the sessions that want
+ * its user. Does so once for each application.
+ */
 void app_complain(struct app *a, const char *fmt, ...) KY_PRINTF(2, 3);
 
 #endif

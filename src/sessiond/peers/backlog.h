@@ -11,7 +11,10 @@ struct backlog {
 	uint64_t recorded, discarded;
 };
 void session_backlog(const struct session *s, struct backlog *ret_backlog);
-/* Appends why what its consumer was asked for is not done: how the consumer is, and how much waits for it. */
+/*
+ * Appends why the consumer has not done what it was asked for: its state, and how much work waits
+ * for it.
+ */
 void session_put_unfinished(const struct session *s, struct ky_buf *to);
 
 #endif

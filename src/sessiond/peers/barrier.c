@@ -5,9 +5,14 @@
 
 /* After this silence, peers that have not replied are looked up in /proc. */
 #define SILENCE_NS (10 * KY_NS_PER_MS)
-/* Files of /proc that one look may open: applications may be many, and have any number of threads. */
+/*
+ * Files of /proc that one examination may open: there may be many applications, with any number of
+ * threads.
+ */
 #define LOOKS_MAX 512
-/* A thread that had less than this part of the time had none to speak of: a reply takes microseconds. */
+/*
+ * A thread with less than this part of the time had practically none: a reply takes microseconds.
+ */
 #define STARVED_PART 16
 
 /* An armed barrier completes: its timer is set, or it has passed. */
@@ -23,8 +28,9 @@ static void check_passed(struct barrier *b)
 }
 
 /*
- * Gives all peers timeout_ns from now on. The timer is set in any case, at once if the deadline has passed: the caller may be
- * that timer, and the clock goes on between the caller's look at it and this one.
+ * Gives all peers timeout_ns from now on. Sets the timer in any case, at once if the deadline has
+ * passed: the caller may be that timer, and the clock advances between the caller's check and this
+ * one.
  */
 static void restart_timeout(struct barrier *b)
 {
@@ -50,7 +56,10 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
-/* Remembers what its listener's thread has run, to see later whether it has had a CPU. Drops those that cannot run. */
+/*
+ * Records how long the listener's thread of each silent peer has run, to see later whether it has
+ * had a CPU. Drops the peers that cannot run.
+ */
 static void examine_silent(struct barrier *b)
 {
 	struct ticket *t, *tmp;
@@ -139,7 +148,10 @@ static void run_passed(struct ky_job *j)
 	barrier_complete(b);
 }
 
-/* The silent peers have had their time, or a part of it. Returns whether the barrier waits for them any longer. */
+/*
+ * Decides when the silent peers have had their time, or a part of it. Returns whether the barrier
+ * continues to wait for them.
+ */
 static bool go_on_waiting(struct barrier *b)
 {
 	uint64_t now = ky_loop_time_ns(b->loop);

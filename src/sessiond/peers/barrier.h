@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier completes an operation (op.h) when a set of peers has replied, without blocking the event loop.
+ * A barrier completes an operation (op.h) when a set of peers has replied, without blocking the
+ * event loop.
  *
- * A ticket represents one reply that a peer still has to send. It is a member of the peer's list of tickets and, if
- * somebody waits for the reply, of one barrier. The barrier completes when it has no tickets left, or when it times out.
- * All times are of the loop's clock.
+ * A ticket represents one reply that a peer still has to send. It is a member of the peer's list of
+ * tickets and, if somebody waits for the reply, of one barrier. The barrier completes when it has
+ * no tickets left, or when it times out. All times are of the loop's clock.
  */
 #ifndef SESSIOND_PEERS_BARRIER_H
 #define SESSIOND_PEERS_BARRIER_H
@@ -32,7 +33,10 @@ struct barrier {
 	struct ky_loop *loop; /* NULL: not initialised */
 	struct ky_timer timer;
 	struct ky_job passed;
-	/* give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns: with all extensions */
+	/*
+	 * give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns:
+	 * with all extensions
+	 */
 	uint64_t timeout_ns, deadline_ns, give_up_ns;
 	uint64_t examined_ns; /* when checked_silent was set */
 	bool armed;
@@ -47,7 +51,8 @@ struct ticket {
 	struct barrier *barrier; /* NULL: nobody waits */
 	enum ticket_kind kind;
 	uint32_t key;
-	pid_t pid; /* of the peer, if it is an application whose state in /proc may be read; else 0 */
+	/* of the peer, if it is an application whose state in /proc may be read; else 0 */
+	pid_t pid;
 	struct user *user; /* whose patience extends the timeout for this peer; NULL: unlimited */
 	struct proc_run silent; /* of its listener's thread, when it was silent at first */
 	bool trusted;		/* extend the timeout for this peer: it is one of our own daemons */
@@ -55,21 +60,23 @@ struct ticket {
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
 /*
- * Arms the barrier. Its op is done, from a job or a timer: 0, or -ETIMEDOUT if some peers have not replied.
+ * Arms the barrier. Completes its op, from a job or a timer: with 0, or -ETIMEDOUT if some peers
+ * have not replied.
  *
- * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at most
- * BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, and while the listener's thread of a silent peer
- * is runnable but has had no CPU time to speak of. What a user's peers extend it by comes out of the user's patience. For
- * trusted peers it extends the timeout too, but drops the others first. After a short silence it stops waiting for
- * processes that are stopped, traced or frozen.
+ * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at
+ * most BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, and while the
+ * listener's thread of a silent peer is runnable but has had practically no CPU time. Each
+ * extension for a user's peers is charged to that user's patience. For trusted peers it extends the
+ * timeout too, but drops the others first. After a short silence it stops waiting for processes
+ * that are stopped, traced or frozen.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Detaches all tickets. The op is not done then. */
 void barrier_deinit(struct barrier *b);
 
 /*
- * Adds a reply that the peer owes. barrier may be NULL. Returns NULL if allocation fails; the caller then proceeds without
- * waiting.
+ * Adds a reply that the peer has to send. barrier may be NULL. Returns NULL if allocation fails;
+ * the caller then proceeds without waiting.
  */
 struct ticket *ticket_new(
 	struct ky_list *peer, enum ticket_kind kind, uint32_t key, struct barrier *barrier);
@@ -79,7 +86,10 @@ void ticket_await(struct ticket *t, struct barrier *barrier);
 struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, uint32_t key);
 /* Frees the ticket: its reply has arrived. NULL is allowed. */
 void ticket_done(struct ticket *t);
-/* No barrier waits for the ticket any longer; the one that did counts it as a timeout. The peer still owes the reply. */
+/*
+ * Takes the ticket from its barrier, which counts it as a timeout. The peer still has to send the
+ * reply.
+ */
 void ticket_give_up(struct ticket *t);
 /* Drops all tickets of a peer that disconnected. Barriers that waited only for it complete. */
 void ticket_done_all(struct ky_list *peer);

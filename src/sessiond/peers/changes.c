@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What peers do when the model changes. */
+/* The actions of peers when the model changes. */
 #include "sessiond/peers/peers.h"
 
 #include "sessiond/peers/app.h"

@@ -85,7 +85,10 @@ static void fifo_readable(struct ky_watch *w, uint32_t events)
 	look_ready(c);
 }
 
-/* In the child: never returns. Its own session, so that Ctrl-C at the daemon's terminal spares it until the daemon has ended. */
+/*
+ * Runs the collector, in the child. Never returns. It has its own session, so that Ctrl-C at the
+ * daemon's terminal does not end it before the daemon.
+ */
 static void __attribute__((noreturn))
 run_child(const char *path, const char *without, const char *fifo, const char *rundir, int life)
 {

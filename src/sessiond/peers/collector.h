@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The collector of system state, kymo-collectd: a child of the daemon that is, for everything else, a traced program. It is
- * started when the daemon serves programs, and is ready when two things have happened, in any order: it has written a
- * byte into a FIFO in the run directory (it watches what it is to watch), and it has registered. Until then, or until it
- * is known to have failed, clients that create sessions are kept waiting: so no session misses the state that it collects.
+ * The collector of system state, kymo-collectd: a child of the daemon, and for all else an
+ * application. The daemon starts it when it serves applications. The collector is ready when two
+ * things have happened, in any order: it has written a byte into a FIFO in the run directory (it
+ * watches its sources), and it has registered. Until then, or until it is known to have failed,
+ * clients that create sessions wait: so no session misses the state that it collects.
  *
- * Its standard input is a pipe that the daemon never writes to: its end is the daemon's, even by SIGKILL. When it dies it
- * is started again, later each time.
+ * Its standard input is a pipe that the daemon never writes to. The pipe ends when the daemon does,
+ * even by SIGKILL. If the collector dies, the daemon starts it again, after a longer delay each
+ * time.
  */
 #ifndef SESSIOND_PEERS_COLLECTOR_H
 #define SESSIOND_PEERS_COLLECTOR_H

@@ -158,7 +158,7 @@ static void expect_answer(struct consumer *c)
 	ky_timer_set(loop, &c->watch, WATCH_NS);
 }
 
-/* After each answer. What is still owed is owed from now on. */
+/* Restarts the time for the answers that are still missing. Called after each answer. */
 static void note_answer(struct consumer *c)
 {
 	c->asked_ns = owes_answer(c) ? ky_loop_time_ns(&c->session->env->loop) : 0;

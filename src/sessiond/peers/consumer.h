@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Supervision of a consumer process: start, orders, and, if it is a session's own, starting it again
- * with the same ring sets when it dies. The rings outlive it, so nothing is lost that there is room for in them
- * meanwhile. One that has outlived a session daemon is taken over as it is. A snapshot's consumer gets the ring sets of its session too, and has one try.
+ * Supervises a consumer process: starts it, sends it orders, and starts a session's own consumer
+ * again with the same ring sets if it dies. The rings outlive it, so nothing is lost as long as
+ * they have room meanwhile. The daemon takes over a consumer that has outlived a session daemon as
+ * it is. A snapshot's consumer gets the ring sets of its session too, and has one try.
  */
 #ifndef SESSIOND_PEERS_CONSUMER_H
 #define SESSIOND_PEERS_CONSUMER_H
@@ -28,7 +29,10 @@ struct consumer_ops {
 	void (*ready)(struct consumer *c, int status, const char *message);
 	/* message: why it cannot write; "": it can again. */
 	void (*trouble)(struct consumer *c, const char *message);
-	/* A predecessor's has handed over all that it has; memory: what the session's memory holds. */
+	/*
+	 * A predecessor's consumer has handed over all that it has. memory: the contents of the
+	 * session's memory.
+	 */
 	void (*adopted)(struct consumer *c, const struct ky_resume_session *memory);
 	/* It was to end, and does not get on with that: once for each QUIT. It goes on trying. */
 	void (*stuck)(struct consumer *c);
@@ -42,7 +46,9 @@ struct consumer {
 	const char *output; /* borrowed; "": nothing is written */
 	bool snapshot;	    /* of a snapshot */
 	pid_t pid;	    /* our child; 0: none */
-	/* of a predecessor's that is to call: its child, 0: none; the number of the memory's inode */
+	/*
+	 * of a predecessor's that is to call: its child, 0: none; the number of the memory's inode
+	 */
 	pid_t awaited;
 	uint64_t memory_file;
 	struct ky_msg_conn conn;
@@ -80,7 +86,10 @@ int consumer_spawn(struct consumer *c);
 /* Takes over a predecessor's process, which has called: takes fd. adopted() follows. */
 void consumer_adopt(struct consumer *c, int fd);
 void consumer_add_set(struct consumer *c, const struct ring_set *set);
-/* The set's process has exited: the consumer is to write the set out and forget it. Then the set is freed. */
+/*
+ * Makes the consumer write the set out and forget it, because the set's process has exited. Then
+ * the set is freed.
+ */
 void consumer_retire(struct consumer *c, const struct ring_set *set);
 /* Set `number` has these last counts, of which so many events were recorded in the chunk. */
 void consumer_add_retired(
@@ -96,8 +105,9 @@ void consumer_flush(struct consumer *c, struct barrier *b);
 /* Asks for counts. */
 void consumer_ask(struct consumer *c, struct barrier *b);
 /*
- * Begins the chunk, after archiving the present one or ("") throwing it away; op is done then, with 0, -ENODATA if there is
- * nothing to archive, or another -errno. b waits for that. One at a time. archive is borrowed until then.
+ * Begins the chunk, after archiving the present one or ("") throwing it away. op is done then, with
+ * 0, -ENODATA if there is nothing to archive, or another -errno. b waits for that. Only one
+ * rotation runs at a time. Borrows archive until then.
  */
 void consumer_rotate(
 	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b);
@@ -109,15 +119,25 @@ void consumer_reap(struct consumer *c);
 void consumers_reap_abandoned(void);
 
 /*
- * Whether it is at work (consumer-health.c). A consumer that is stopped by a signal, or waits for a disk that does not
- * answer, says nothing itself. It leaves the times of its steps in the session's memory (abi/resume.h), which the daemon
- * reads when it is asked, or when the consumer owes an answer.
+ * Health of the consumer (consumer-health.c). A consumer that is stopped by a signal, or waits for
+ * a disk that does not answer, reports nothing itself. It leaves the times of its steps in the
+ * session's memory (abi/resume.h). The daemon reads them when it is asked, or when it waits for the
+ * consumer's answer.
  */
-/* Returns for how long the consumer has done nothing although it should, in nanoseconds; 0 if it is at work or idle. */
+/*
+ * Returns for how many nanoseconds the consumer has done nothing although it should; 0 if it is at
+ * work or idle.
+ */
 uint64_t consumer_silence_ns(const struct consumer *c);
-/* Returns whether commands should not wait for it any longer: at once if it is stopped, else after some seconds. */
+/*
+ * Returns whether commands should stop waiting for it: at once if it is stopped, else after some
+ * seconds.
+ */
 bool consumer_is_stuck(const struct consumer *c);
-/* Appends "its consumer (pid 7) has been stopped by a signal for 3 s: ...": what it does, since when, what helps. */
+/*
+ * Appends its state, the duration and the remedy: "its consumer (pid 7) has been stopped by a
+ * signal for 3 s: ...".
+ */
 void consumer_put_silence(const struct consumer *c, struct ky_buf *to);
 
 #endif

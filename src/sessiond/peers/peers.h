@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Applications, their processes, and the collector: what env->peers leads to. Knows nothing of what these are. */
+/*
+ * Applications, their processes, and the collector: the target of env->peers, where it is an opaque
+ * type.
+ */
 #ifndef SESSIOND_PEERS_PEERS_H
 #define SESSIOND_PEERS_PEERS_H
 
@@ -13,7 +16,11 @@ struct peers {
 	struct ky_list apps, processes;
 	struct collector *collector;
 	unsigned user_apps_max;
-	bool while_used; /* the daemon lives as long as applications do, which may have their events written out */
+	/*
+	 * the daemon lives as long as applications, and applications may wait until their events
+	 * are written
+	 */
+	bool while_used;
 	struct observer observer;
 };
 

@@ -12,8 +12,9 @@
 #define LOOKS_MAX     10u /* each after twice the time */
 
 /*
- * Where the stack of the program that the process runs begins, proc(5): drawn by lot at each exec. 0: unknown, or not
- * for us to see.
+ * Returns the address where the process's stack begins, proc(5), which the kernel randomizes at
+ * each exec: it identifies the running program. Returns 0 if it is unknown, or hidden from this
+ * daemon.
  */
 static uint64_t image_of(pid_t pid)
 {
@@ -178,7 +179,7 @@ bool process_restore(struct env *e, const struct ring_set *set)
 	ky_list_foreach (p, &e->peers->processes, node)
 		if (is_of(p, set))
 			return true;
-	if (!set->pid) /* nor did the predecessor see more of it than its connection, which comes again */
+	if (!set->pid) /* the predecessor also saw only its connection, which comes again */
 		return true;
 	p = process_new(e, set->uid, -1, set->pid);
 	if (!p)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes whose threads may own slots of threads' rings, or that have ring sets of their own, watched so that these are
- * freed when the process is no more (docs/shm-abi.md, "Slots").
+ * Processes whose threads may own slots of threads' rings, or that have ring sets of their own. The
+ * daemon watches them to free these when the process has exited (docs/shm-abi.md, "Slots").
  *
- * A hang-up is no proof: a program may close its connection and go on recording for a moment, and a forked child keeps the
- * connection of a dead parent open. What proves it: the process's pidfd is readable, which it is when all its threads are
- * gone; or the process executes another program, which the kernel allows to nobody while other threads run. So a process
- * is remembered beyond its connections.
+ * A hang-up is no proof of an exit. An application may close its connection and continue to record
+ * for a moment, and a forked child keeps the connection of a dead parent open. There are two
+ * proofs: the process's pidfd is readable, which means that all its threads have exited; or the
+ * process executes another program, which the kernel allows only when no other threads run. So the
+ * daemon remembers a process beyond its connections.
  */
 #ifndef SESSIOND_PEERS_PROCESS_H
 #define SESSIOND_PEERS_PROCESS_H
@@ -31,8 +32,9 @@ struct process {
 };
 
 /*
- * The process at the other end of `socket`, which gave itself this number; of another connection of the same, if there is
- * one. NULL when it cannot be watched: then its slots stay taken while the session lives.
+ * Returns the process at the other end of `socket`, which gave itself this number. Returns that of
+ * another connection of the same process, if there is one. Returns NULL if the process cannot be
+ * watched: then its slots stay taken while the session lives.
  */
 struct process *process_get(struct env *e, struct user *u, int socket, pid_t pid, uint32_t number);
 /* That of a process's set, which a predecessor watched: false when it has ended. */
@@ -40,7 +42,10 @@ bool process_restore(struct env *e, const struct ring_set *set);
 /* A connection has ended. */
 void process_hung_up(struct process *p);
 struct process *process_free(struct process *p); /* NULL */
-/* A session was freed: stops watching processes without a connection that cannot have a buffer in any other session. */
+/*
+ * Stops watching processes without a connection that cannot have a buffer in any session. Called
+ * after a session was freed.
+ */
 void processes_forget(struct env *e);
 
 #endif

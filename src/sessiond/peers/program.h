@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * The path of kymo-NAME: in $KYMO_LIBEXECDIR and nowhere else if that is set; else beside the session daemon, in a build's
- * directory NAME beside its own, below its installation, where it was to be installed. 0 or -ENOENT.
+ * Finds the path of kymo-NAME. If $KYMO_LIBEXECDIR is set, searches only there. Else searches
+ * beside the session daemon, in a build's directory NAME beside the daemon's own, below its
+ * installation, and in the configured libexec directory. Returns 0 or -ENOENT.
  */
 int program_find(const char *name, char *buf, size_t size);
 

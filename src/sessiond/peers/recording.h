@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session with what records it: its consumer, its rotation, its snapshots. The model sees the session in it only. What
- * happens to it is in steps.h.
+ * A session with the parts that record it: its consumer, its rotation, its snapshots. The model
+ * sees only the session in it. steps.h has its steps.
  */
 #ifndef SESSIOND_PEERS_RECORDING_H
 #define SESSIOND_PEERS_RECORDING_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks of a session's trace: `rotate` ends the present one and has it moved below TRACE/archives, `clear` throws it away,
- * and schedules rotate by themselves. The consumer does it, exactly once (consumerd/consumer.h); it gets one order at a
- * time from here.
+ * Chunks of a session's trace: `rotate` ends the present one and has it moved below TRACE/archives,
+ * `clear` throws it away, and schedules rotate by themselves. The consumer does it, exactly once
+ * (consumerd/consumer.h). This part sends it one order at a time.
  */
 #ifndef SESSIOND_PEERS_ROTATION_H
 #define SESSIOND_PEERS_ROTATION_H
@@ -39,9 +39,9 @@ struct rotation {
 void rotation_init(struct rotation *r, struct session *s, struct consumer *c);
 void rotation_deinit(struct rotation *r);
 /*
- * Begins to archive the present chunk, or (clear) to throw it away. op (may be NULL) is done with 0; -ENODATA: the chunk
- * is empty and goes on; -ETIMEDOUT: the consumer has not answered yet; or another -errno. -EBUSY: another order is under
- * way; -ENOMEM.
+ * Begins to archive the present chunk, or (clear) to throw it away. op (may be NULL) is done with
+ * 0; -ENODATA: the chunk is empty and continues; -ETIMEDOUT: the consumer has not answered yet; or
+ * another -errno. Returns 0, -EBUSY if another order is in flight, or -ENOMEM.
  */
 int rotation_begin(struct rotation *r, bool clear, struct op *op);
 /* Returns the path of the archive under way. The caller owns it; NULL without memory. */

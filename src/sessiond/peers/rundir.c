@@ -86,7 +86,10 @@ static int make_directory(const struct rundir *r)
 	return 0;
 }
 
-/* Watches for removals. Without an inotify instance, which are scarce, a daemon stays although nobody can reach it. */
+/*
+ * Watches for removals. inotify instances are scarce: without one, a daemon stays although nobody
+ * can reach it.
+ */
 static void watch_directory(struct rundir *r)
 {
 	const uint32_t what = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF |

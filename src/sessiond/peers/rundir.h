@@ -36,12 +36,15 @@ int rundir_publish(struct rundir *r, uint32_t n_active);
 /* Wakes programs that wait for a daemon. After the sockets listen. */
 int rundir_wake(const struct rundir *r);
 /*
- * Is fd what the path leads to? A directory that was removed or moved away under its daemon may be there again, and another
- * daemon's: whoever removes something looks first. Where fd cannot be asked, it is: a journal that stays behind would bring
- * its session back.
+ * Returns whether the path leads to fd. A directory that was removed or moved away while its daemon
+ * ran may exist again and belong to another daemon: check before removing anything. If fd cannot be
+ * checked, returns true, because a journal that stays behind would bring its session back.
  */
 bool rundir_leads_to(const char *path, int fd);
-/* After watch_fd was readable: was the directory removed or renamed? The lock file stands for it. */
+/*
+ * Returns whether the directory was removed or renamed. The lock file stands for it. Call it when
+ * watch_fd is readable.
+ */
 bool rundir_is_lost(const struct rundir *r);
 /* Marks the daemon as ended, removes the sockets. */
 void rundir_close(struct rundir *r);

@@ -24,12 +24,13 @@ struct snapshot {
 };
 
 /*
- * Begins a snapshot; output is an absolute path. op is done at its end, when *ret_snapshot still exists. -EBUSY:
- * SNAPSHOTS_MAX are under way; or another -errno. Nothing was begun then.
+ * Begins a snapshot; output is an absolute path. op is done at its end, when *ret_snapshot still
+ * exists. Returns 0; -EBUSY if SNAPSHOTS_MAX are under way; or another -errno. After an error
+ * nothing was begun.
  */
 int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
 	struct snapshot **ret_snapshot);
-/* Fails and frees the snapshot, as its session ends. What is written stays. */
+/* Fails and frees the snapshot, because its session ends. The data written so far stay. */
 void snapshot_cancel(struct snapshot *sn);
 /* Likewise, but the process finishes on its own. */
 void snapshot_abandon(struct snapshot *sn);

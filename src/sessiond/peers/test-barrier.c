@@ -14,7 +14,7 @@
 
 #define TIMEOUT_NS (1000 * KY_NS_PER_MS)
 
-/* The loop's clock: it moves when the loop would sleep, and by `step_ns` whenever somebody looks at it. */
+/* The loop's clock. It advances when the loop would sleep, and by `step_ns` at each reading. */
 static uint64_t now_ns, step_ns;
 static void (*on_pass)(void); /* called when time has passed; or NULL */
 
@@ -255,7 +255,10 @@ static void test_patience(void **state)
 		&user, USER_PATIENCE_NS * USER_PATIENCE_REGAIN, USER_PATIENCE_NS));
 }
 
-/* Replies of another user's peers, each just in time, extend it no longer than that user has patience. */
+/*
+ * Replies of another user's peers, each just in time, extend it only until that user's quota of
+ * extra time is used up.
+ */
 static void test_patience_for_replies(void **state)
 {
 	struct user user = {.patience_ns = USER_PATIENCE_NS};
@@ -291,7 +294,10 @@ static void test_trusted_peer_alone(void **state)
 	on_pass = before;
 }
 
-/* A process that a debugger holds, or that is frozen with its control group, is like one that is stopped. */
+/*
+ * A process that a debugger holds, or that is frozen with its control group, is treated like a
+ * stopped one.
+ */
 static void test_held_peer(void **state)
 {
 	make_process('t');
