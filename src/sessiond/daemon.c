@@ -42,7 +42,10 @@ static void unused_too_long(struct ky_timer *t)
 	daemon_stop(ky_container_of(t, struct daemon, unused_timer));
 }
 
-/* A request that has been read cannot be asked again: it is answered before the sessions are handed over. */
+/*
+ * Hands the sessions over after it has answered the requests that it has read: a client cannot send
+ * them again.
+ */
 static void hand_over(struct daemon *d)
 {
 	d->env.handing_over = true;
@@ -58,7 +61,10 @@ static void make_room(struct daemon *d)
 	ky_timer_set(&d->env.loop, &d->stop_timer, MAKE_ROOM_NS);
 }
 
-/* The events of the last program are in the trace when it has ended, although the daemon stays a while. */
+/*
+ * Writes out the events of the last application when it has exited, although the daemon stays a
+ * while.
+ */
 static void watch_use(struct daemon *d)
 {
 	bool unused = ky_list_empty(&d->peers.apps) && ky_list_empty(&d->control.clients);
@@ -257,8 +263,10 @@ static int watch_bound(struct daemon *d)
 }
 
 /*
- * Programs that are connected could go on, but no command would ever come to stop them, and where we were another daemon may be:
- * they are let go, and find that one. Nothing is damaged, but nobody has ordered it either: it is an error.
+ * Stops the daemon after its run directory was removed or moved away. Connected applications could
+ * continue, but no command could ever stop them, and another daemon may serve the same path. So the
+ * daemon disconnects them, and they find the other one. Nothing is damaged, but nobody requested
+ * the end either: it is an error.
  */
 static void run_changed(struct ky_watch *w, uint32_t events)
 {

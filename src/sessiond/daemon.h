@@ -22,8 +22,8 @@ struct daemon_options {
 	bool take_over;	 /* a daemon that serves here already hands its sessions over */
 	bool no_collectd;
 	const char *without; /* what the collector leaves out, as it wants it; "": nothing */
-	uint64_t
-		user_memory_max; /* bytes of buffers and metadata for each user; 0: quota_default() */
+	/* bytes of buffers and metadata for each user; 0: quota_default() */
+	uint64_t user_memory_max;
 };
 
 struct daemon {
@@ -41,7 +41,7 @@ struct daemon {
 	struct observer observer;
 	struct recovery recovery; /* of a predecessor's sessions */
 	struct op served;	  /* when that is done */
-	/* Parts that have yet to report before the daemon is ready; the last one completes `ready`. */
+	/* Parts that the daemon waits for before it is ready; the last one completes `ready`. */
 	unsigned n_unready;
 	struct op *ready;
 	int error; /* -errno of why it cannot serve, logged */
@@ -49,7 +49,10 @@ struct daemon {
 
 /* Takes the run directory. 0 or -errno, after a logged line; daemon_deinit in both cases. */
 int daemon_init(struct daemon *d, const struct daemon_options *options);
-/* Takes over what a predecessor left, and serves; op is done when all parts do. 0 or -errno, after a logged line. */
+/*
+ * Takes over a predecessor's sessions, and serves. op is done when all parts are ready. Returns 0
+ * or -errno, after a logged line.
+ */
 int daemon_begin(struct daemon *d, struct op *op);
 void daemon_deinit(struct daemon *d);
 /* Ends all sessions in good order, then stops the loop. */

@@ -328,8 +328,8 @@ static void read_line(struct env *e, const char *name, const char *text)
 }
 
 /*
- * A file that ends within a line was being written when the daemon died: nothing has relied on that line yet. Returns where the
- * last whole one ends.
+ * Reads a journal. If the file ends within a line, the daemon died while it wrote that line, and
+ * nothing has relied on the line yet. Returns the offset where the last whole line ends.
  */
 static off_t read_file(struct env *e, const char *name, const char *path)
 {

@@ -16,7 +16,10 @@
 #define JOURNAL_MAX                                                                                \
 	(256 << 20) /* bytes of one journal: what DESCRIPTIONS_MAX allows for several users */
 
-/* Returns the path of a session's journal, or of the directory if the name is "", in one static buffer. */
+/*
+ * Returns the path of a session's journal, or of the directory if the name is "", in one static
+ * buffer.
+ */
 const char *journal_path(const struct env *e, const char *name)
 {
 	static char path[RUNDIR_MAX + sizeof(KY_RUN_SESSIONS) + NAME_MAX + 2];
@@ -40,7 +43,7 @@ static void journal_end(struct session *s)
 	journal_close(s);
 }
 
-/* Takes the line. What cannot be written down whole is not written down at all. */
+/* Appends the line and frees it. If the line cannot be written as a whole, ends the journal. */
 static void append_line(struct session *s, struct json_object *line)
 {
 	static unsigned int left_out;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal of a session, from which a successor goes on where this daemon was killed: a file in RUNDIR/sessions, of lines
- * of JSON (docs/recovery.md).
+ * The journal of a session, a file in RUNDIR/sessions, of lines of JSON (docs/recovery.md). If this
+ * daemon is killed, a successor continues from it.
  *
- * The journal observes the model, and writes what was done, not what was asked for. Numbers that others rely on are written
- * before they take effect. To replay it means to call the functions that commands call.
+ * The journal observes the model, and writes what was done, not what was requested. It writes
+ * numbers before they take effect, because other processes rely on them. Replay calls the functions
+ * that commands call.
  */
 #ifndef SESSIOND_JOURNAL_H
 #define SESSIOND_JOURNAL_H
@@ -14,8 +15,8 @@
 /* Observes this env from now on. Once. */
 void journal_init(struct env *e);
 /*
- * Makes the sessions that a predecessor has left, as far as files tell: without descriptors. Returns the number of those
- * whose consumer may be there. Logs the others, and forgets them.
+ * Makes a predecessor's sessions from the files, without descriptors. Returns the number of the
+ * sessions whose consumer may still run. Logs the others, and forgets them.
  */
 unsigned journal_replay(struct env *e);
 
@@ -26,7 +27,10 @@ unsigned journal_replay(struct env *e);
 
 /* By enum session_state. */
 extern const char *const journal_states[JOURNAL_STATES];
-/* Returns the path of a session's journal, or of the directory if the name is "", in one static buffer. */
+/*
+ * Returns the path of a session's journal, or of the directory if the name is "", in one static
+ * buffer.
+ */
 const char *journal_path(const struct env *e, const char *name);
 
 #endif

@@ -16,11 +16,14 @@
 
 #define NAME	       "kymo-sessiond"
 #define GUARD	       "kymo-guard"
-#define SIGNALED       128 /* exit status of a guard whose daemon was killed: plus the signal's number */
-#define RESTART_MS     5L /* the first delay before a successor; doubled with each */
+#define SIGNALED       128 /* plus the signal: a guard's exit status if its daemon was killed */
+#define RESTART_MS     5L  /* the first delay before a successor; doubled with each */
 #define RESTART_MAX_MS 900L
 
-/* In the launcher: one byte says ready; the end of the pipe without it says that the daemon died. */
+/*
+ * Waits in the launcher. One byte means ready. The end of the pipe without it means that the daemon
+ * died.
+ */
 static void __attribute__((noreturn)) await_ready(pid_t guard, int fd)
 {
 	char byte;
@@ -42,7 +45,10 @@ static void __attribute__((noreturn)) await_ready(pid_t guard, int fd)
 	_exit(code && code < SIGNALED ? code : EXIT_FAILURE);
 }
 
-/* The guard lives as long as the daemon: it keeps nothing of the command that started it, but the terminal for -b. */
+/*
+ * Detaches the guard from the command that started it. The guard lives as long as the daemon.
+ * With -b it keeps the terminal.
+ */
 static void let_go_of_command(struct launch *l)
 {
 	int null = l->detach ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
@@ -58,7 +64,10 @@ static void let_go_of_command(struct launch *l)
 		ky_warning("cannot leave the working directory: %s", strerror(errno));
 }
 
-/* In the guard: waits until the daemon dies. Returns if it should have a successor, else exits as it did. */
+/*
+ * Waits in the guard until the daemon dies. Returns if the daemon should have a successor, else
+ * exits with the daemon's status.
+ */
 static void await_death(const struct launch *l, pid_t daemon)
 {
 	int status = 0;

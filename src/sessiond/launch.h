@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the daemon is started: in the foreground, or in the background by a launcher, which exits when the daemon is ready or
- * has failed; and to whom its readiness is reported.
+ * Starts the daemon: in the foreground, or in the background by a launcher. The launcher exits when
+ * the daemon is ready or has failed. This part also reports the daemon's readiness.
  *
- * A daemon in the background has a guard as its parent: if a signal kills the daemon while there are sessions, the guard
- * starts the successor at once. So programs that start then are recorded, although nobody types a command.
+ * A daemon in the background has a guard as its parent. If a signal kills the daemon while there
+ * are sessions, the guard starts the successor at once. So applications that start then are
+ * recorded, although nobody types a command.
  *
- *	command --> launcher --> guard --> daemon
+ * 	command --> launcher --> guard --> daemon
  */
 #ifndef SESSIOND_LAUNCH_H
 #define SESSIOND_LAUNCH_H
@@ -30,7 +31,10 @@ struct launch {
  * launch_ready() was called, and with 1 when the daemon died before.
  */
 int launch_begin(struct launch *l);
-/* There is a run directory: log_path is where a daemon that will detach logs from now on, until then on stderr as well. */
+/*
+ * Starts the log at log_path, once there is a run directory. A daemon that will detach logs there
+ * from now on, and until then on stderr as well.
+ */
 void launch_log(struct launch *l, const char *log_path);
 /* The daemon serves: notifies launcher, parent and service manager. */
 void launch_ready(struct launch *l);

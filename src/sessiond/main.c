@@ -142,7 +142,10 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 	ky_sigbus_survive();
 }
 
-/* Descriptors of its caller (locks, pipes) are not for a daemon that outlives the call. Only the standard three stay. */
+/*
+ * Closes all but the standard descriptors. The caller's locks and pipes must not stay open in a
+ * daemon that outlives the call.
+ */
 static void close_inherited(void)
 {
 	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);

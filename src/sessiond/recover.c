@@ -44,7 +44,10 @@ static void timed_out(struct ky_timer *t)
 	recovery_settle(r);
 }
 
-/* The daemon does not know its session, or knows it as another's: orders it to write out what it has, and to end. */
+/*
+ * Sends QUIT to a consumer whose session the daemon does not know, or knows as another consumer's.
+ * The consumer writes out what it has, and exits.
+ */
 static void send_away(int fd)
 {
 	uint8_t buf[64];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking over from a session daemon that was killed, or asked to make room: its sessions from their journals, the
- * descriptors of their rings from their consumers, which call. Applications and clients are served once that is done.
+ * Takes over from a session daemon that was killed, or asked to make room: its sessions from their
+ * journals, the descriptors of their rings from their consumers, which call. The daemon serves
+ * applications and clients once that is done.
  */
 #ifndef SESSIOND_RECOVER_H
 #define SESSIOND_RECOVER_H
@@ -20,7 +21,8 @@ struct recovery {
 
 void recover_init(struct recovery *r, struct env *e);
 /*
- * Begins; op is done when all consumers have called that can be expected. 0, or -errno after a logged line.
+ * Begins the recovery. op is done when all consumers have called that can be expected to. Returns
+ * 0, or -errno after a logged line.
  */
 int recover_begin(struct recovery *r, struct op *op);
 void recover_deinit(struct recovery *r);

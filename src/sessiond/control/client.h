@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections on control.sock, and the dispatcher: it runs the command that a line asks for, and answers the line when the
- * command has ended.
+ * Connections on control.sock, and the dispatcher: it runs the command of a line, and answers the
+ * line when the command has ended.
  */
 #ifndef SESSIOND_CONTROL_CLIENT_H
 #define SESSIOND_CONTROL_CLIENT_H

@@ -5,7 +5,10 @@
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
 
-/* One of the first n that readers would show by the same name, but that is another value; or NULL. */
+/*
+ * Finds one of the first n contexts that readers would show by the same name as c, but that is
+ * another value. Returns NULL if there is none.
+ */
 static const struct ky_context *find_other(
 	const struct ky_context *contexts, size_t n, const struct ky_context *c)
 {
@@ -15,7 +18,10 @@ static const struct ky_context *find_other(
 	return NULL;
 }
 
-/* Returns the contexts that the request asks for, owned by the caller; NULL: the request was refused. */
+/*
+ * Returns the contexts that the request asks for, owned by the caller. Returns NULL if it refused
+ * the request.
+ */
 static struct ky_context *parse_contexts(struct request *r, size_t n)
 {
 	const struct ky_context *other;

@@ -175,8 +175,8 @@ static bool any_matches_nothing(struct request *r, const struct channel *c)
 }
 
 /*
- * The applications have replied. If a rule matches nothing, they are asked for all of their events, because the reply
- * names events that have similar names.
+ * Answers after the applications have replied. If a rule matches nothing, first asks them for all
+ * of their events, because the reply names events that have similar names.
  */
 static enum outcome answer_rules(struct request *r)
 {

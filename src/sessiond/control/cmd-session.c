@@ -47,7 +47,10 @@ static bool is_fine(const struct request *r, int ret)
 	return ret == -EALREADY || (ret == -ENOTCONN && !r->session);
 }
 
-/* With no_wait, the request does not wait for the step, and the session is reported as it is now. */
+/*
+ * Begins a step of the session. With no_wait, the request does not wait for the step, and reports
+ * the session as it is now.
+ */
 static void begin_step(
 	struct request *r, struct session *s, int (*begin)(struct session *s, struct op *op))
 {
@@ -170,8 +173,8 @@ static enum outcome check_create(struct request *r, const char *name, const char
 }
 
 /*
- * Only the daemon's own user chooses where buffers lie in files: an application that has the file of another user's rings
- * open could truncate it, and so kill the others.
+ * Refuses buffers in files to all but the daemon's own user. An application that has the file of
+ * another user's rings open could truncate it, and so kill the other applications.
  */
 static enum outcome check_shm(struct request *r, const char *path, uid_t uid)
 {

@@ -17,8 +17,9 @@ static void snapshot_ended(struct request_op *o, int status, const char *message
 }
 
 /*
- * Where it goes: below the session's directory if that has nothing but snapshots, else beside it, because whoever reads a
- * trace reads all that lies below. False when the request was refused.
+ * Chooses the snapshot's directory: below the session's directory if that has nothing but
+ * snapshots, else beside it, because a reader of a trace reads all that lies below. Returns false
+ * if it refused the request.
  */
 static bool place_snapshot(struct request *r, char *buf, size_t size)
 {

@@ -22,7 +22,7 @@ static enum outcome run_hello(struct request *r)
 
 static enum outcome answer_events(struct request *r)
 {
-	/* Root and the tracing group see all applications; a user's own daemon has that user's only. */
+	/* Root and the tracing group see all applications. A user's daemon has only that user's. */
 	reply_add(r, "applications", report_applications(r->env, 0, request_bool(r, "brief")));
 	return DONE;
 }

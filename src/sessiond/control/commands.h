@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of the control commands (request.h says what they return), and what they share. The parameters were
- * checked by the table's row (commands.c).
+ * The functions of the control commands, and the functions that they share. request.h lists their
+ * results. The table's row (commands.c) has checked the parameters.
  */
 #ifndef SESSIOND_CONTROL_COMMANDS_H
 #define SESSIOND_CONTROL_COMMANDS_H
@@ -44,7 +44,9 @@ const char *request_channel_meant(const struct session *s, const char *name);
 /* Refuses it because there is no memory. */
 enum outcome request_no_memory(struct request *r);
 
-/* Asks applications for their events that the channel's rules match; the reply has the rules then. */
+/*
+ * Asks applications for their events that the channel's rules match. The reply then has the rules.
+ */
 enum outcome answer_with_rules(struct request *r, struct channel *c);
 /* Ends when no application records any more what the channel does not want now. */
 enum outcome answer_when_unmapped(struct request *r, struct channel *c);

@@ -65,8 +65,9 @@ static enum obstacle find_obstacle(const struct channel *c, const struct rule *r
 }
 
 /*
- * An example of each obstacle that events of the pattern meet; false when no program has such an event. ret_own: one of
- * Kymo's own, which the pattern means only if it says so, or NULL.
+ * Finds an example of each obstacle of events that match the pattern. Returns false if no
+ * application has such an event. Sets *ret_own to one of Kymo's own events, which the pattern
+ * matches only if it names them, or to NULL.
  */
 static bool find_examples(const struct channel *c, const struct rule *r,
 	struct example examples[N_OBSTACLES], const char **ret_own)

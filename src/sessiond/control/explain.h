@@ -8,7 +8,10 @@
 #include "base/buf.h"
 #include "sessiond/model/contents.h"
 
-/* Why no event that a program has, or ever had, is recorded by this enabled rule of an enabled channel. */
+/*
+ * Appends why this enabled rule of an enabled channel records no event that an application has, or
+ * ever had.
+ */
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r);
 
 #endif

@@ -57,8 +57,8 @@ static bool has_name(const struct json_tokener *t)
 }
 
 /*
- * Up to one quotation mark after the other, as behind each a name may end that there was no memory for. Members that there
- * was no memory for are missed when they are counted.
+ * Parses up to one quotation mark after the other: a name may end behind each, and there may have
+ * been no memory for it. The count of the members shows if one is missing for lack of memory.
  */
 static struct json_object *parse_pieces(struct json_tokener *t, const char *text, size_t len)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON where there may be no memory: json-c's functions give NULL then, and those that add to an object end the
- * process when they get it. Those that build leave the value out, and count that: who uses the text asks.
+ * JSON when memory may run out. json-c's functions return NULL then, and those that add to an
+ * object end the process when they get NULL. The functions here leave the value out, and count
+ * that. The user of the text must check the count.
  */
 #ifndef SESSIOND_CONTROL_JSON_H
 #define SESSIOND_CONTROL_JSON_H
@@ -11,8 +12,8 @@
 #include <json-c/json.h>
 
 /*
- * value: consumed, and freed if there is no memory left: so it is added when it is complete. NULL, like o and list, if
- * there was no memory for it.
+ * Adds the value, and consumes it: frees it if there is no memory left. So add a value when it is
+ * complete. value, o and list may be NULL, if there was no memory for them.
  */
 void json_add(struct json_object *o, const char *name, struct json_object *value);
 void json_append(struct json_object *list, struct json_object *value);
@@ -21,8 +22,9 @@ void json_append(struct json_object *list, struct json_object *value);
 bool json_is_incomplete(unsigned int *seen);
 
 /*
- * An object that is all of a text of len bytes (and a NUL), of so many levels at most; NULL when it is none, says a name twice, or there was no
- * memory for all of it: json-c itself would leave out what it finds none for, or end the process.
+ * Parses an object that is all of a text of len bytes (and a NUL), of at most max_depth levels.
+ * Returns NULL if the text is no object, has a name twice, or there was no memory for all of it. In
+ * the last case json-c itself would leave a part out, or end the process.
  */
 struct json_object *json_parse(const char *text, size_t len, int max_depth);
 

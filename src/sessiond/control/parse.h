@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a line of a client: a command of the table (commands.c), with parameters of the types that its row names
- * (docs/protocol.md). Pure.
+ * Parses a line of a client: a command of the table (commands.c), with parameters of the types in
+ * its row (docs/protocol.md). Pure.
  */
 #ifndef SESSIOND_CONTROL_PARSE_H
 #define SESSIOND_CONTROL_PARSE_H
@@ -28,13 +28,16 @@ enum param_type {
 	PARAM_NUMBER, /* 0 .. INT32_MAX */
 	PARAM_BYTES,  /* 0 .. INT64_MAX */
 	PARAM_BOOL,
-	PARAM_OPTION, /* a number or a string: the row stands for all options of a channel (option.h) */
+	PARAM_OPTION, /* a number or a string; the row is for all options of a channel (option.h) */
 };
 
 enum command_scope {
 	SCOPE_NONE,    /* of the daemon */
 	SCOPE_SESSION, /* of one session: `session`, or the caller's current one */
-	/* of one session, or with `all` each of the caller's; with `no_wait`, answered when the work has begun */
+	/*
+	 * of one session, or with `all` each of the caller's; with `no_wait`, answered when the
+	 * work has begun
+	 */
 	SCOPE_SESSIONS,
 };
 
@@ -65,8 +68,8 @@ struct refusal {
 void refusal_set(struct refusal *refusal, const char *code, const char *fmt, ...) KY_PRINTF(3, 4);
 
 /*
- * Parses a line into *ret_object (owned by the caller) and *ret_command. Returns false with *refusal filled in if it is no
- * request.
+ * Parses a line into *ret_object (owned by the caller) and *ret_command. Returns false with
+ * *refusal filled in if it is no request.
  */
 bool request_parse(const char *line, size_t len, struct json_object **ret_object,
 	const struct command **ret_command, struct refusal *refusal);

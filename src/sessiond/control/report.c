@@ -348,8 +348,9 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
 }
 
 /*
- * reported: those of programs before, by description: many programs have the same events, and a JSON object is dear. Or
- * NULL: there is no memory for it.
+ * Reports an application's events. reported has the objects of earlier applications, by
+ * description: many applications have the same events, and a JSON object is large. It is NULL if
+ * there was no memory for it.
  */
 static struct json_object *report_events(const struct app *a, bool brief, struct lh_table *reported)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports about sessions, applications and the daemon: JSON objects of docs/protocol.md. The caller owns them.
+ * Reports about sessions, applications and the daemon: JSON objects of docs/protocol.md. The caller
+ * owns them.
  */
 #ifndef SESSIOND_CONTROL_REPORT_H
 #define SESSIOND_CONTROL_REPORT_H
@@ -10,7 +11,7 @@
 #include "sessiond/peers/snapshot.h"
 
 struct json_object *report_session(const struct session *s);
-/* What a snapshot has written, and where. */
+/* Reports the contents of a snapshot, and its directory. */
 struct json_object *report_snapshot(const struct snapshot *sn);
 /* Name, state and where it goes: for lists. */
 struct json_object *report_session_brief(const struct session *s);
@@ -20,7 +21,10 @@ struct json_object *report_options(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
 /* For each attribute the values that the session tracks, or "all". */
 struct json_object *report_tracked(const struct session *s);
-/* Programs of these users (uid; or all when it is 0) with their events; brief: without their fields. */
+/*
+ * Reports applications of one user (uid; 0: of all users) with their events; brief: without their
+ * fields.
+ */
 struct json_object *report_applications(const struct env *e, uid_t uid, bool brief);
 /* Why less is recorded than one might think: a list of sentences. */
 struct json_object *report_warnings(const struct session *s);

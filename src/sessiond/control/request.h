@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request of a client that is being carried out: its parameters, its reply, and the operations that it waits for.
+ * A request of a client that is in progress: its parameters, its reply, and the operations that it
+ * waits for.
  *
- * A command's function returns DONE, REFUSED (after request_refuse()), or LATER, from request_await(): operations are under
- * way, and a function that was named then returns the outcome. Only the dispatcher (client.c) answers and frees requests.
- * A request goes on when its client has disconnected.
+ * A command's function returns DONE, REFUSED (after request_refuse()), or LATER, from
+ * request_await(): then operations are under way, and the function that was passed to it returns
+ * the outcome later. Only the dispatcher (client.c) answers and frees requests. A request continues
+ * after its client has disconnected.
  */
 #ifndef SESSIOND_CONTROL_REQUEST_H
 #define SESSIOND_CONTROL_REQUEST_H
@@ -61,15 +63,22 @@ void request_fail(struct request *r, int error, const char *session, const char 
 enum outcome request_outcome(struct request *r);
 
 /*
- * An operation for the request to wait for; NULL without memory. ended() is called when it has ended, before the request
- * goes on. Frees itself; if the operation does not begin, the caller does, by request_op_free().
+ * Makes an operation for the request to wait for. Returns NULL if allocation fails. Calls ended()
+ * when the operation has ended, before the request continues. Then it frees itself. If the
+ * operation does not begin, the caller frees it with request_op_free().
  */
 struct request_op *request_op_new(struct request *r, struct session *s,
 	void (*ended)(struct request_op *o, int status, const char *message));
 void request_op_free(struct request_op *o);
-/* Goes on with `then` when all operations have ended: LATER, or what `then` returns if none is under way. */
+/*
+ * Continues with `then` when all operations have ended. Returns LATER, or the result of `then` if
+ * none is under way.
+ */
 enum outcome request_await(struct request *r, enum outcome (*then)(struct request *r));
-/* The same for replies of applications and consumers: these hang on request_barrier(), which r->timed_out is about. */
+/*
+ * The same for replies of applications and consumers. They belong to request_barrier().
+ * r->timed_out says whether it timed out.
+ */
 struct barrier *request_barrier(struct request *r);
 enum outcome request_await_peers(
 	struct request *r, uint64_t timeout_ns, enum outcome (*then)(struct request *r));

@@ -9,7 +9,10 @@
 
 /* Or NULL. */
 struct session *selection_find(const struct control *k, uid_t uid);
-/* Makes it the user's current session, since `when` (CLOCK_MONOTONIC), unless another one is since later. */
+/*
+ * Makes s the user's current session, since `when` (CLOCK_MONOTONIC), unless another one became
+ * current later.
+ */
 void selection_set(struct control *k, uid_t uid, struct session *s, uint64_t when);
 void selections_forget(struct control *k, const struct session *s);
 

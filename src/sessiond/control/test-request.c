@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How requests end: after all operations that they wait for, once, and whichever of the two goes first.
- */
+/* Tests how requests end: after all operations that they wait for, once, and in either order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

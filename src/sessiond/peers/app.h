@@ -141,8 +141,9 @@ bool app_watch_process(struct app *a);
 /* Asks the application for the events that sessions match. */
 void app_query_everything(struct app *a);
 /*
- * The daemon of one command explains a rule that matched nothing when the programs have ended. So it asks a program that
- * starts for all of its events, and remembers those that have similar names.
+ * Asks a starting application for all of its events, and records those that have similar names. The
+ * daemon of one command does so, because it explains a rule that matched nothing when the
+ * applications have exited.
  */
 void app_query_similar(struct app *a);
 void app_note_similar(struct app *a);
