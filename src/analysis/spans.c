@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans are pairs of events of one name and one number: a thread's, or the span's own. What has
- * begun is kept in a table; of several with the same name and number the one that began last ends
- * first, which is how calls nest.
+ * A span is a pair of events with the same name and the same number: a thread's, or the span's own.
+ * A table has the spans that have begun. If several have the same name and number, the one that
+ * began last ends first, as nested calls do.
  */
 #include "analysis/spans.h"
 
-/* Begun, and not ended yet. */
+/* A span that has begun, and not ended yet. */
 struct open_span {
 	struct ky_hnode node;
-	struct open_span *below; /* the same, begun before; not in the table */
+	struct open_span *below; /* same name and number, began before; not in the table */
 	struct ky_span_name *name;
 	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
 	uint64_t id;
@@ -23,7 +23,7 @@ struct open_span {
 	size_t key_len;
 };
 
-/* The spans that are begun in a thread, the last one first. */
+/* The open spans of a thread, the last one first. */
 struct thread {
 	struct ky_hnode node;
 	size_t group; /* of its trace */
@@ -31,7 +31,7 @@ struct thread {
 	struct open_span *innermost;
 };
 
-/* --- what is missing --- */
+/* --- missing records --- */
 
 static int raise_time(struct ky_span_times *t, size_t i, int64_t ns)
 {
@@ -77,7 +77,7 @@ int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r)
 	return error;
 }
 
-/* True if nothing is missing between the begin of o and now, when it ends in this stream. */
+/* Returns true if no record is missing between the begin of o and its end now, in this stream. */
 static bool is_complete(
 	const struct ky_spans *s, const struct open_span *o, const struct ky_stream *stream)
 {
@@ -164,7 +164,7 @@ static struct open_span *copy_open(const struct open_span *span)
 	return o;
 }
 
-/* Behind those that began before. */
+/* Adds a span behind those that began before. */
 static int enqueue(struct ky_spans *s, const struct open_span *span)
 {
 	struct open_span *o = copy_open(span), *first = find_open(s, span);
@@ -181,7 +181,7 @@ static int enqueue(struct ky_spans *s, const struct open_span *span)
 	return 0;
 }
 
-/* In the place of the one that it stands on. */
+/* Adds a span, in the table's place of the one below it. */
 static int begin(struct ky_spans *s, const struct open_span *span)
 {
 	struct open_span *o = copy_open(span);
@@ -227,7 +227,7 @@ static struct thread *find_thread(struct ky_spans *s, const struct open_span *sp
 	return t;
 }
 
-/* Takes a span out of its thread's, wherever it is among them. */
+/* Removes a span from its thread's list, at any position. */
 static void leave_thread(struct open_span *o)
 {
 	struct open_span **at = o->thread ? &o->thread->innermost : NULL;
@@ -255,7 +255,7 @@ static int compare_longest(const struct open_span *o, uint64_t ns)
 	return 0;
 }
 
-/* A span that ended is complete: its time is not that of the span that it lies in. */
+/* Adds the duration of a span that ended. It does not count as its outer span's own time. */
 static int add_duration(struct open_span *o, uint64_t ns)
 {
 	int r = compare_longest(o, ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long spans of a trace took (docs/spans.md), by name. The command line's stat passes all items
- * of a reader in their order.
+ * Measures how long spans of a trace took (docs/spans.md), by name. The command line's stat passes
+ * all items of a reader in their order.
  *
  * A begin and an end are paired only if no record of the trace is missing between them. Otherwise
  * the end may be that of a later span, whose begin is missing.
@@ -20,10 +20,10 @@ struct ky_span_name {
 	size_t name_len;
 	bool is_async;
 	uint64_t n_open;    /* begun, not ended */
-	uint64_t n_unbegun; /* ended, but begun before the trace, or in what is missing of it */
+	uint64_t n_unbegun; /* ended, but began before the trace, or in missing records */
 	uint64_t n_cut;	    /* a begin and an end with records missing between them: not paired */
-	uint64_t self_ns;   /* of those that ended, without the spans in them in the same thread */
-	struct ky_histogram ns; /* how long each took that ended */
+	uint64_t self_ns;   /* of those that ended, without inner spans of the same thread */
+	struct ky_histogram ns; /* durations of those that ended */
 	/* of the first one that took ns.max, if any ended */
 	int64_t longest_ns; /* its begin */
 	char *longest_key;  /* owned */
@@ -42,15 +42,14 @@ struct ky_span_pair {
 };
 
 /*
- * Times from which records are there without a gap, by a number. INT64_MIN where nothing is known
- * to be missing.
+ * Times since which no record is missing, by a number. INT64_MIN: no record is known to be missing.
  */
 struct ky_span_times {
 	int64_t *ns; /* owned */
 	size_t n;
 };
 
-/* What matters of an item: an event of a span, or records that are missing. */
+/* The part of an item that spans need: an event of a span, or missing records. */
 struct ky_span_event {
 	const struct ky_stream *stream;
 	const char *name; /* of the event; NULL: records are missing until ns */
@@ -61,7 +60,7 @@ struct ky_span_event {
 
 struct ky_spans {
 	struct ky_htab names;	/* struct ky_span_name */
-	struct ky_htab threads; /* struct thread: what is begun in each */
+	struct ky_htab threads; /* struct thread: the open spans of each */
 	struct ky_htab open;
 	/* By stream (rank); the latest of a trace's streams, by its group; and of all, one. */
 	struct ky_span_times of_stream, of_trace, of_all;
@@ -69,30 +68,30 @@ struct ky_spans {
 		*by_total; /* owned; all names once finished, those first that took most time */
 };
 
-/* Before the first item: takes note of the streams whose beginnings are missing. 0 or -ENOMEM. */
+/* Initializes s, with the streams whose begin is missing. Returns 0 or -ENOMEM. */
 int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r);
 /*
- * Records of the stream are missing until that time: no span that began before is paired with an
- * end that comes later. What is missing in a thread's own stream matters to spans within that
- * stream, and to all others that have a part in another stream. 0 or -ENOMEM.
+ * Notes that records of the stream are missing until that time: no span that began before is paired
+ * with a later end. A gap in a thread's own stream affects spans within that stream, and all spans
+ * that begin or end in another stream. Returns 0 or -ENOMEM.
  */
 int ky_spans_gap(struct ky_spans *s, const struct ky_stream *stream, int64_t until_ns);
-/* False if the item is of no consequence for spans. */
+/* Extracts the part of an item that spans need. Returns false if there is none. */
 bool ky_span_event_of(struct ky_span_event *ret, const struct ky_item *item);
-/* For each of these in order. 0 or -ENOMEM. */
+/* Adds one event. The caller passes them in order. Returns 0 or -ENOMEM. */
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e);
-/* A name for pairs; borrowed. NULL without memory. */
+/* Returns a name for pairs; borrowed. NULL if there is no memory. */
 struct ky_span_name *ky_spans_name(struct ky_spans *s, const char *name);
-/* For each of these in order. 0 or -ENOMEM. */
+/* Adds one event of a pair. The caller passes them in order. Returns 0 or -ENOMEM. */
 int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p);
 /*
- * For each item that the reader returned, in order: spans' events, and what is missing. 0 or
- * -ENOMEM.
+ * Adds one item: a span's event, or missing records. The caller passes all items of the reader in
+ * order. Returns 0 or -ENOMEM.
  */
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item);
-/* After the last event: fills by_total. 0 or -ENOMEM. */
+/* Fills by_total, after the last event. Returns 0 or -ENOMEM. */
 int ky_spans_finish(struct ky_spans *s);
-/* Before the reader is closed, or after. */
+/* Releases s, before or after the reader closes. */
 void ky_spans_deinit(struct ky_spans *s);
 
 #endif

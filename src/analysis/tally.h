@@ -27,8 +27,9 @@ struct ky_tally {
 };
 
 /*
- * Returns 0, -EINVAL if `by` has an empty name or too many, -ENOENT if `unknown` is the name of a field that no class
- * of the trace has, or -ENOMEM. The caller calls ky_tally_deinit in any case.
+ * Counts the events of q by the fields `by`. Returns 0, -EINVAL if `by` has an empty name or too
+ * many, -ENOENT if `unknown` is the name of a field that no class of the trace has, or -ENOMEM. The
+ * caller calls ky_tally_deinit in any case.
  */
 int ky_tally_collect(struct ky_tally *g, const struct ky_query *q, const char *by,
 	const struct ky_trace_reader_options *options);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metadata text (TSDL, CTF 1.8) of a trace: docs/trace-format.md says what it looks like. The
- * session daemon appends what these functions make to a metadata log; nothing is ever taken back.
+ * Makes the metadata text (TSDL, CTF 1.8) of a trace, which docs/trace-format.md describes. The
+ * session daemon appends the text to a metadata log; it never removes any.
  *
- * Every string from a program is escaped here, so no description can spoil the text.
+ * These functions escape every string from a program, so no description can corrupt the text.
  */
 #ifndef CTF_TSDL_H
 #define CTF_TSDL_H
@@ -16,21 +16,27 @@
 struct ky_tsdl_trace {
 	uint8_t uuid[16];
 	const char *hostname, *session;
-	const char *boot_id;		       /* as the kernel spells it; the clock's uuid */
+	const char *boot_id;		       /* as the kernel spells it; the clock's UUID */
 	const char *machine_id, *product_uuid; /* "" where they are not known */
 	uint32_t uid, abi_bits;
 	struct ky_clock_info clock;
-	/* For readers that merge traces of several boots; otherwise they merge those of one boot. */
+	/* For readers that merge traces of several boots. Else they merge those of one boot. */
 	bool absolute_clock;
 };
 
 /* All append to b; errors are b's. */
 
-/* The first part of a metadata file: trace, environment, clock, types. */
+/* Appends the first part of a metadata file: trace, environment, clock, types. */
 void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
-/* mode: enum ky_set_mode. named: packets of a thread's ring have the thread's name. */
+/*
+ * Appends a stream class. mode: enum ky_set_mode. named: packets of a thread's ring have the
+ * name of the thread.
+ */
 void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode, bool named);
-/* desc: a checked description (ky_desc_check). contexts: what each of its records begins with. */
+/*
+ * Appends an event class. desc: a checked description (ky_desc_check). contexts: the contexts at
+ * the begin of each record.
+ */
 void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
 	const struct ky_context *contexts, uint32_t n_contexts);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo-reader (include/kymo/reader.h) over the reader's inside. What the caller sees of traces,
- * streams and classes is made when a reader is opened; batches are filled from a cursor's items.
+ * libkymo-reader (include/kymo/reader.h) over the reader's inside. Opening a reader makes the
+ * traces, streams and classes that the caller sees. Batches are filled from a cursor's items.
  */
 #include <kymo/reader.h>
 
@@ -31,7 +31,7 @@ struct kymo_query {
 	bool wants_lines, wants_losses;
 };
 
-/* What a batch's column consists of. */
+/* The memory of one column of a batch. */
 struct column_data {
 	uint64_t values[KYMO_BATCH_MAX]; /* bits of numbers */
 	uint64_t valid[KYMO_BATCH_MAX / 64];
@@ -81,7 +81,7 @@ static struct kymo_reader *new_reader(const struct kymo_reader_options *o)
 	return r;
 }
 
-/* e: of opening the inside. */
+/* Completes the opening of a reader. e: the result of opening the inside. */
 static int finish_open(struct kymo_reader **ret_reader, struct kymo_reader *r, int e,
 	struct kymo_reader_error *error, const char *why)
 {
@@ -263,7 +263,7 @@ KYMO_READER_API int kymo_query_filter(
 	return r;
 }
 
-/* The type that holds the field of one class and of those before. */
+/* Returns the type that holds a field of one class and of the classes before. */
 static enum kymo_column_type common_type(enum kymo_column_type before, enum kymo_column_type type)
 {
 	if (before == KYMO_ANY || before == type)
@@ -376,7 +376,7 @@ KYMO_READER_API int kymo_query_split(
 
 /* --- columns --- */
 
-/* Where each column's field is in each class that is wanted; want: whether values are decoded. */
+/* Finds each column's field in each selected class. want: whether values are decoded. */
 static int bind_columns(struct kymo_cursor *c, uint8_t *want)
 {
 	const struct kymo_query *q = c->query;
@@ -525,7 +525,7 @@ KYMO_READER_API int kymo_cursor_open(
 	return 0;
 }
 
-/* Lets go of the rows. */
+/* Releases the rows. */
 static void empty_batch(struct kymo_cursor *c)
 {
 	for (size_t i = 0; c->items && i < c->batch.n; i++)
@@ -600,7 +600,7 @@ static bool is_full(const struct kymo_cursor *c)
 	return c->batch.n == KYMO_BATCH_MAX || n > MAX_TEXT || c->values.n > MAX_VALUES;
 }
 
-/* Reads rows until the batch is full; 0 at the end, 1, or -ENOMEM. */
+/* Reads rows until the batch is full. Returns 1, 0 at the end, or -ENOMEM. */
 static int fill_batch(struct kymo_cursor *c)
 {
 	int r = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams are merged with a heap of their next items. A stream whose first packet was not read yet
- * stands in the heap with the time at which that packet begins, so that buffers are needed only for
- * packets that overlap in time.
+ * A heap of the streams' next items merges the streams. A stream whose first packet was not read
+ * yet is in the heap with the begin of that packet. So only packets that overlap in time need
+ * buffers.
  */
 #include "reader/cursor.h"
 
@@ -28,8 +28,8 @@ struct ky_cursor {
 	uint64_t *counts;	   /* owned: of events, by the index of their class */
 	bool (*pass)(void *arg, const struct ky_item *item);
 	void *pass_arg;
-	struct ky_values
-		filtered; /* owned: of the event that is passed to the filter, if the caller wants none */
+	/* owned: of the event that is passed to the filter, if the caller wants none */
+	struct ky_values filtered;
 	struct ky_packets packets;
 };
 
@@ -65,13 +65,13 @@ static void KY_PRINTF(2, 3) warn(const struct ky_cursor *c, const char *fmt, ...
 	va_end(ap);
 }
 
-/* True if a fault of this kind is to be reported by itself: it is one of the first ten. */
+/* Returns true for the first MAX_REPORTS faults of a kind, which are reported one by one. */
 static bool is_among_first(struct ky_cursor *c, enum fault fault)
 {
 	return c->n_faults[fault]++ < MAX_REPORTS;
 }
 
-/* A file that has no packet at all. */
+/* Reports a file that has no packet at all. */
 static void report_foreign(const struct ky_cursor *c, const struct ky_file *f)
 {
 	static const char *const texts[] = {
@@ -103,7 +103,7 @@ static void report_damage(struct ky_cursor *c, const struct ky_walk *w)
 		warn(c, "cannot read %s: %s: events are missing", path, strerror(-w->read_error));
 }
 
-/* The faults that were not reported by themselves. */
+/* Reports the number of the other faults. */
 static void report_others(const struct ky_cursor *c)
 {
 	static const char *const texts[N_FAULTS] = {[FAULT_DAMAGED] = "damaged",
@@ -118,7 +118,7 @@ static void report_others(const struct ky_cursor *c)
 	}
 }
 
-/* Moves the first stream of the heap on; it leaves the heap at its end. 0 or -ENOMEM. */
+/* Advances the heap's first stream. Removes it at its end. Returns 0 or -ENOMEM. */
 static int advance_first(struct ky_cursor *c)
 {
 	struct ky_walk *w = c->heap[0];
@@ -159,7 +159,7 @@ static void fill(struct ky_item *item, const struct ky_walk *w)
 }
 
 /*
- * Decodes the event that is next, as its class is selected. -EAGAIN: it is filtered out. Otherwise
+ * Decodes the next event, as its class is selected. Returns -EAGAIN if the filter rejects it, else
  * as ky_walk_decode.
  */
 static int decode_event(

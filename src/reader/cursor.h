@@ -10,7 +10,7 @@
 
 struct ky_cursor;
 
-/* What ky_select.wanted says of a class of events. */
+/* The values of ky_select.wanted for a class of events. */
 enum ky_want {
 	KY_WANT_EVENT = 1,
 	KY_WANT_VALUES = 2, /* they are decoded */
@@ -30,8 +30,8 @@ struct ky_item {
 	uint64_t bits; /* of its record */
 	uint64_t body; /* bit of d->data at which its body begins, if that is a whole byte */
 	const struct ky_decoder *d; /* values by role; until the next item */
-	struct ky_packet *
-		packet; /* bytes that the values refer to; until the next item, or as long as it has users */
+	/* bytes that the values refer to; until the next item, or as long as it has users */
+	struct ky_packet *packet;
 	const struct ky_values *values; /* those that the caller gave */
 	struct ky_scope_values scopes[KY_N_SCOPES];
 	/* KY_ITEM_LOST_*, KY_ITEM_DAMAGED */
@@ -44,7 +44,7 @@ static inline const struct ky_value *ky_item_values(const struct ky_item *item, 
 	return item->values->n ? &item->values->v[item->scopes[scope].first] : NULL;
 }
 
-/* Sums over what a cursor has read. */
+/* Sums over all that a cursor has read. */
 struct ky_totals {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost, n_corrupt;
 	size_t n_truncated;
@@ -64,19 +64,19 @@ int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *
  */
 void ky_cursor_set_filter(
 	struct ky_cursor *c, bool (*pass)(void *arg, const struct ky_item *item), void *arg);
-/* No packet has users any more. NULL is fine. Returns NULL. */
+/* Closes c, which may be NULL. No packet may have users any more. Returns NULL. */
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
 /*
- * 1 with the next item, 0 at the end, -ENOMEM. values: where an event's are added, behind those
- * that are there, if its class is selected with KY_WANT_VALUES or there is no selection; the
- * caller's. NULL: nowhere.
+ * Reads the next item. Returns 1, 0 at the end, or -ENOMEM. values: the caller's; receives the
+ * values of an event, behind those that it has, if the event's class is selected with
+ * KY_WANT_VALUES or there is no selection. May be NULL.
  */
 int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values);
-/* Lets go of a packet that the caller is a user of. */
+/* Releases a packet that the caller uses. */
 void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p);
-/* Of what was read; complete once ky_cursor_next returned 0. */
+/* Returns the sums so far. They are complete once ky_cursor_next returned 0. */
 void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals);
-/* How many events there were, by the index of their class, whether they were wanted or not. */
+/* Returns the numbers of events, selected or not, by the index of their class. */
 const uint64_t *ky_cursor_counts(const struct ky_cursor *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What users of libkymo-reader see of opened traces: traces, streams, classes of events and their
+ * Describes opened traces for users of libkymo-reader: traces, streams, classes of events and their
  * fields.
  */
 #ifndef READER_DESCRIBE_H
@@ -18,13 +18,13 @@ struct ky_description {
 	struct ky_arena arena; /* all of them, and what they refer to but the reader's */
 };
 
-/* 0 or -ENOMEM. */
+/* Makes the description. The caller frees it. Returns 0 or -ENOMEM. */
 int ky_description_new(struct ky_description **ret, const struct ky_trace_reader *r);
-/* NULL is fine. Returns NULL. */
+/* Frees d, which may be NULL. Returns NULL. */
 struct ky_description *ky_description_free(struct ky_description *d);
-/* Borrowed; NULL when there is none. */
+/* Returns a value of a trace's environment; borrowed. NULL if there is none. */
 const char *ky_description_env(const struct ky_description *d, size_t trace, const char *name);
-/* The type that holds all values of a field. */
+/* Returns the type that holds all values of a field. */
 enum kymo_column_type ky_field_type(const struct ky_field_ref *f);
 
 #endif

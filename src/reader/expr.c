@@ -25,7 +25,7 @@ struct operand {
 
 static const struct operand no_value;
 
-/* Which contexts there are is known when a class is bound. */
+/* Accepts any context: the binding of a class checks whether it has it. */
 static bool find_any_context(const char *name, struct ky_filter_context *ret)
 {
 	*ret = (struct ky_filter_context){.type = KY_FILTER_ANY};
@@ -159,7 +159,7 @@ static bool is_true(const struct operand *o)
 
 /* --- strings --- */
 
-/* Pattern: `*` is any text, `\` makes the next byte plain. */
+/* Returns true if s matches pattern p: `*` is any text, `\` makes the next byte plain. */
 static bool matches(const char *p, size_t p_len, const char *s, size_t len)
 {
 	size_t i = 0, k = 0, star = SIZE_MAX, from = 0;
@@ -309,7 +309,7 @@ static struct operand calculate(uint8_t op, const struct operand *a, const struc
 
 static struct operand evaluate(const struct run *r, unsigned i);
 
-/* What `&&` and `||` can make of operands without value. */
+/* Evaluates `&&` and `||`, also if operands have no value. */
 static struct operand evaluate_logic(const struct run *r, unsigned i)
 {
 	const struct ky_filter_node *n = &r->tree->nodes[i];

@@ -32,7 +32,7 @@ static const struct ky_node *find_child(const struct ky_node *n, const char *pat
 	return NULL;
 }
 
-/* "[N]" at *path, which moves behind it; false if it is none. */
+/* Parses "[N]" at *path, and moves *path behind it. Returns false if there is none. */
 static bool parse_index(const char **path, uint32_t *ret_index)
 {
 	char *end;
@@ -48,7 +48,7 @@ static bool parse_index(const char **path, uint32_t *ret_index)
 	return true;
 }
 
-/* The index that stands behind the name of an array. */
+/* Parses the index behind the name of an array. */
 static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const char **path)
 {
 	uint32_t index;
@@ -66,7 +66,7 @@ static bool add_index(struct ky_field_ref *f, const struct ky_node **n, const ch
 	return true;
 }
 
-/* Follows a path from a structure. */
+/* Follows a path from a structure. Returns false if it leads nowhere. */
 static bool follow(struct ky_field_ref *f, const struct ky_node *n, const char *path)
 {
 	while (n) {
@@ -88,8 +88,8 @@ static bool follow(struct ky_field_ref *f, const struct ky_node *n, const char *
 }
 
 /*
- * Where the field lies in the record's body: members of known sizes are all that may stand before
- * it.
+ * Returns the place of the field in the record's body. It is known only if all members before it
+ * have known sizes.
  */
 static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_ref *f)
 {

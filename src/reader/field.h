@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fields by name: "size", "customer.name", "list[2]", "points[1].x". A path is resolved once for
- * each class of events; the value of an event is then found among its decoded values, or, where its
+ * each class of events. The value of an event is then found among its decoded values or, if its
  * place in the record is known, in the record.
  */
 #ifndef READER_FIELD_H
@@ -13,12 +13,12 @@
 
 struct ky_field_ref {
 	enum ky_scope scope;
-	const struct ky_node *
-		node; /* a field that is shown, no structure and no variant; or NULL: the class has no such field */
+	/* a field that is shown, no structure and no variant; NULL: the class has no such field */
+	const struct ky_node *node;
 	bool has_element; /* one number of an array, or one character */
 	uint32_t element;
 	uint32_t occurrence; /* of the node among the values: more than 0 in arrays of structures */
-	size_t guess;	/* where the value was in the last event, from the scope's first value on */
+	size_t guess;	/* index of the value in the last event, from the scope's first value on */
 	uint64_t place; /* bits from the body of the record on, or KY_FIELD_ANYWHERE */
 };
 
@@ -34,7 +34,10 @@ struct ky_field_value {
  * "$ctx." among contexts only. False, and node is NULL, if there is none.
  */
 bool ky_field_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *path);
-/* False if the event has no such value (another option of a variant, an element behind the end). */
+/*
+ * Gets the field's value of an event. Returns false if it has none (another option of a variant, an
+ * element behind the end).
+ */
 bool ky_field_get(struct ky_field_ref *f, const struct ky_item *item, struct ky_field_value *ret);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Items as lines: the layout of babeltrace2's text output, byte for byte, and JSON. Called by the
- * command line. Pure but for the local time zone.
+ * Formats items as lines: the layout of babeltrace2's text output, byte for byte, and JSON. The
+ * command line calls it. It is pure but for the local time zone.
  *
- * What stands in a trace may be anything. Text keeps it as babeltrace2 does, which escapes control
- * characters in strings; `safe` also makes harmless what else could steer a terminal. JSON is
+ * A trace may contain any bytes. Text keeps them as babeltrace2 does, which escapes control
+ * characters in strings; `safe` also escapes other bytes that could control a terminal. JSON is
  * always valid UTF-8.
  */
 #ifndef READER_FORMAT_H
@@ -39,7 +39,7 @@ struct ky_shown_fields {
 		*of_class; /* n by the index of the class; NULL: it is not shown */
 };
 
-/* State from line to line. Zeroed at first. */
+/* State from line to line. The caller zeroes it first. */
 struct ky_format {
 	bool safe;   /* for a terminal */
 	bool colour; /* escape sequences, in text */
@@ -53,29 +53,29 @@ struct ky_format {
 	struct ky_second local, utc;
 };
 
-/* [HH:MM:SS.nnnnnnnnn] (+D.DDDDDDDDD) HOST NAME: { CONTEXT }, { FIELDS } and a newline. */
+/* Appends [HH:MM:SS.nnnnnnnnn] (+D.DDDDDDDDD) HOST NAME: { CONTEXT }, { FIELDS } and a newline. */
 void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
-/* Of that line contexts and fields only, without a newline. */
+/* Appends only the contexts and fields of that line, without a newline. */
 void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
-/* A value as in that line. data: what it refers to. */
+/* Appends a value as in that line. data: the bytes that it refers to. */
 void ky_format_value(struct ky_buf *out, const struct ky_value *v, const uint8_t *data);
-/* {"timestamp": NS, ...} and a newline. */
+/* Appends {"timestamp": NS, ...} and a newline. */
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
-/* The line that tells of a KY_ITEM_LOST_*, and a newline. */
+/* Appends the line that reports a KY_ITEM_LOST_*, and a newline. */
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost);
-/* "text" in quotes, as JSON. n bytes. */
+/* Appends n bytes of text in quotes, as JSON. */
 void ky_format_json_string(struct ky_buf *out, const char *text, size_t n);
 
 /* --- for the two formats only --- */
 
-/* HH:MM:SS.nnnnnnnnn, local time, and YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ; 64 bytes are room enough. */
+/* Writes HH:MM:SS.nnnnnnnnn, local time, or YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ; at most 64 bytes. */
 char *ky_put_time(struct ky_format *f, char *to, int64_t ns);
 char *ky_put_iso(struct ky_format *f, char *to, int64_t ns);
-/* The next label of an enumeration that fits the value, from index *at on; NULL: no more. */
+/* Returns the next label of an enumeration that matches v, from index *at on. NULL: no more. */
 const char *ky_enum_label(const struct ky_node *n, uint64_t v, uint32_t *at);
-/* A string of an encoding other than UTF-8, in UTF-8; the caller frees it. NULL without memory. */
+/* Converts a string to UTF-8. The caller frees it. Returns NULL if there is no memory. */
 char *ky_text_utf8(const struct ky_node *n, const struct ky_value *v, size_t *ret_len);
-/* The next flag of a bit map that has a bit set in the value, from index *at on; NULL: no more. */
+/* Returns the next flag of a bit map with a bit set in v, from index *at on. NULL: no more. */
 const char *ky_flag_label(const struct ky_node *n, uint64_t v, uint32_t *at);
 
 #endif

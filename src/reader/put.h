@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text made by hand, for the formats of events: numbers and pieces are written at `to`, and what is
- * returned is the place behind them. So that place is in a register, and the buffer is told of it
- * once, at the end (ky_put_end). Whoever writes has asked for room before: ky_put_room.
+ * Writes the text of events: numbers and pieces go to `to`, and each function returns the place
+ * behind them. So that place stays in a register, and ky_put_end stores it in the buffer once. The
+ * caller has reserved the room before, with ky_put_room.
  *
- * When the buffer fails (its error tells), what follows is written over and over into `waste`.
+ * If the buffer fails (it has the error), all later text overwrites `waste` again and again.
  */
 #ifndef READER_PUT_H
 #define READER_PUT_H
@@ -22,10 +22,10 @@ struct ky_put {
 	char waste[KY_PUT_MAX];
 };
 
-/* Makes room behind what the buffer holds. */
+/* Makes room behind the contents of the buffer. Returns its begin. */
 char *ky_put_more(struct ky_put *p);
 
-/* Where to begin. */
+/* Begins to write. Returns the first place. */
 static inline char *ky_put_begin(struct ky_put *p, struct ky_buf *out)
 {
 	p->out = out;
@@ -41,7 +41,7 @@ static inline void ky_put_end(struct ky_put *p, const char *to)
 		p->out->len = (size_t)(to - p->out->data);
 }
 
-/* For n bytes at to; returns where they go. n is at most KY_PUT_MAX. */
+/* Reserves n bytes at to, at most KY_PUT_MAX. Returns their place. */
 static inline char *ky_put_room(struct ky_put *p, char *to, size_t n)
 {
 	if (ky_likely(n <= (size_t)(p->end - to)))
@@ -50,7 +50,7 @@ static inline char *ky_put_room(struct ky_put *p, char *to, size_t n)
 	return ky_put_more(p);
 }
 
-/* Any number of bytes, for which it makes room. */
+/* Writes any number of bytes, for which it makes room. */
 char *ky_put_long(struct ky_put *p, char *to, const void *s, size_t n);
 static inline char *ky_put_bytes(struct ky_put *p, char *to, const void *s, size_t n)
 {
@@ -84,7 +84,7 @@ static inline uint64_t ky_digits(uint32_t v)
 	return y | (x - 10 * y) << 8;
 }
 
-/* Writes all eight. */
+/* Writes all eight digits. */
 static inline char *ky_put_digits(char *to, uint32_t v)
 {
 	uint64_t digits = htole64(ky_digits(v) | 0x3030303030303030);
@@ -94,7 +94,7 @@ static inline char *ky_put_digits(char *to, uint32_t v)
 }
 
 char *ky_put_u64_long(char *to, uint64_t v);
-/* Touches KY_PUT_NUMBER bytes; so does ky_put_i64. */
+/* Writes v in decimal. It may touch KY_PUT_NUMBER bytes; so may ky_put_i64. */
 static inline char *ky_put_u64(char *to, uint64_t v)
 {
 	uint64_t digits;
@@ -117,7 +117,7 @@ static inline char *ky_put_i64(char *to, int64_t v)
 	return v < 0 ? ky_put_u64(to + 1, -(uint64_t)v) : ky_put_u64(to, (uint64_t)v);
 }
 
-/* ".nnnnnnnnn", of ns < 1000000000. */
+/* Writes ".nnnnnnnnn". ns < 1000000000. */
 static inline char *ky_put_fraction(char *to, uint32_t ns)
 {
 	to[0] = '.';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wanted of opened traces: a range of time, classes of events, a filter. Cursors are opened
- * from it; they have copies of what changes while they read, so that threads may share a query.
+ * Selects a part of opened traces: a range of time, classes of events, a filter. Cursors are opened
+ * from a query. They copy all that changes while they read, so threads may share a query.
  */
 #ifndef READER_QUERY_H
 #define READER_QUERY_H
@@ -18,22 +18,22 @@ struct ky_query {
 
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r);
 void ky_query_deinit(struct ky_query *q);
-/* The same with a copy of everything. 0 or -ENOMEM. */
+/* Copies q with all that it owns. Returns 0 or -ENOMEM. */
 int ky_query_copy(struct ky_query *to, const struct ky_query *q);
 /*
- * Classes whose names match: patterns with commas between them, behind `!` such that exclude. 0,
- * -ENOMEM, or -EINVAL for a pattern that is none.
+ * Selects the classes whose names match: patterns separated by commas. Patterns after `!` exclude
+ * classes. Returns 0, -ENOMEM, or -EINVAL for an invalid pattern.
  */
 int ky_query_events(struct ky_query *q, const char *patterns);
-/* 0, -ENOMEM, or -EINVAL and *error. Of several filters the last one counts. */
+/* Sets the filter; replaces an earlier one. Returns 0, -ENOMEM, or -EINVAL and *error. */
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
-/* True if the class is among those that were chosen. */
+/* Returns true if the class is selected. */
 bool ky_query_has(const struct ky_query *q, size_t class_index);
-/* The query's times, of about equal work: at most n slices, at least one. 0 or -ENOMEM. */
+/* Divides the query's times into slices of about equal work: 1 to n. Returns 0 or -ENOMEM. */
 int ky_query_slices(
 	const struct ky_query *q, size_t n, struct ky_select **ret_slices, size_t *ret_n);
 
-/* A cursor with what it needs of the query. */
+/* A cursor with its copies of the query's parts. */
 struct ky_reading {
 	struct ky_cursor *cursor;
 	uint8_t *wanted; /* by class: enum ky_want */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that continue each other (a stream that was cut into several files or chunks) are found by
- * trace UUID, stream class and instance, so that their counters are followed from one to the next.
- * Streams are merged with a heap of their next items; where times are equal, streams stand in the
- * order of trace UUID, trace name, class and instance, which is also babeltrace2's.
+ * Some files continue each other: a stream that was cut into several files or chunks. The reader
+ * finds them by trace UUID, stream class and instance, and follows their counters from one to the
+ * next. A heap of the streams' next items merges the streams. If times are equal, the order is that
+ * of trace UUID, trace name, class and instance, which is also babeltrace2's.
  */
 #include "reader/reader.h"
 
@@ -40,7 +40,7 @@ void ky_warn_to(const struct ky_trace_reader_options *o, const char *fmt, va_lis
 	free(text);
 }
 
-/* Remembers the first reason why there is nothing to read. */
+/* Stores the first reason why there is nothing to read. Returns error. */
 static int KY_PRINTF(3, 4) fail(struct ky_trace_reader *r, int error, const char *fmt, ...)
 {
 	va_list ap;
@@ -101,7 +101,7 @@ static char *make_name(const struct ky_tsdl *t, const char *dir, size_t root_len
 	return name;
 }
 
-/* What babeltrace2 puts in front of an event's name. */
+/* Makes the text that babeltrace2 prints before an event's name. */
 static char *make_origin(const struct ky_tsdl *t)
 {
 	const struct ky_env *host = ky_tsdl_env(t, "hostname");
@@ -122,8 +122,8 @@ static char *make_origin(const struct ky_tsdl *t)
 }
 
 /*
- * The trace is named by its path below what was opened; what was opened itself, by the last part of
- * its path.
+ * Names the trace by its path below the directory that was opened. If it is that directory itself,
+ * names it by the last part of its path.
  */
 static char *make_json_origin(const struct ky_tsdl *t, const char *dir, size_t root_len)
 {
@@ -225,7 +225,7 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 
 /* --- files --- */
 
-/* The first bytes of a stream file. -ENODATA if it is none, or empty. */
+/* Reads the first bytes of a stream file. -ENODATA: it is no such file, or empty. */
 static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
 {
 	struct stat st;
@@ -243,8 +243,8 @@ static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
 }
 
 /*
- * A stream file, or a symbolic link to one; anything but a regular file with something in it is
- * left out.
+ * Adds a stream file, or a symbolic link to one. Ignores empty files and all that is not a regular
+ * file.
  */
 static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, const char *name)
 {
@@ -349,7 +349,7 @@ static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t 
 
 static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
 
-/* Entries of a directory that is no trace. A trace that cannot be read does not hide the others. */
+/* Searches a directory that is no trace. An unreadable trace does not hide the others. */
 static int find_below(
 	struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len, int depth)
 {
@@ -422,7 +422,7 @@ static int compare_files(const void *a, const void *b)
 	return c ? c : strcmp(x->path, y->path);
 }
 
-/* A stream of n files, which it takes over. */
+/* Adds a stream of n files. Takes the files. */
 static int add_stream(struct ky_trace_reader *r, struct ky_file *files, size_t n)
 {
 	struct ky_stream *s = calloc(1, sizeof(*s)), **at;
@@ -454,7 +454,7 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* Streams without a number get one as babeltrace2 gives it: in each trace, by their paths. */
+/* Numbers streams that have no number as babeltrace2 does: in each trace, by their paths. */
 static void number_files(struct ky_trace_reader *r)
 {
 	const struct ky_trace *trace = NULL;

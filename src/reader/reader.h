@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opened traces: all CTF 1.8 traces below some directories, with their streams and the classes of
- * their events. Once opened they do not change, and any threads may share them; what is made later
- * (the index) has a lock. Cursors (reader/cursor.h) read the events.
+ * their events. After the opening they do not change, and any threads may share them. The index,
+ * which is made later, has a lock. Cursors (reader/cursor.h) read the events.
  *
- * Traces are hostile input: what cannot be read is stepped over and counted, never trusted. What
- * the reader returns is borrowed until the reader is closed.
+ * Traces are hostile input: the reader skips and counts all that it cannot read, and never trusts
+ * it. The caller borrows all that the reader returns, until the reader is closed.
  */
 #ifndef READER_READER_H
 #define READER_READER_H
@@ -34,36 +34,39 @@ struct ky_trace_reader {
 };
 
 /*
- * Opens all traces below the paths. Returns 0, or a negative errno with a line in why: what failed,
- * why and, where it helps, what to do.
+ * Opens all traces below the paths. Returns 0, or a negative errno with a line in why: the failure,
+ * its reason and, if it helps, what to do.
  */
 int ky_trace_reader_open(struct ky_trace_reader **ret_reader, const char *const *paths, size_t n,
 	const struct ky_trace_reader_options *options, char *why, size_t why_size);
-/* One trace from memory: the bytes of its metadata and of one stream, which stay the caller's. */
+/*
+ * Opens one trace from memory: the bytes of its metadata and of one stream, which stay the
+ * caller's.
+ */
 int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void *metadata,
 	size_t metadata_size, const void *stream, size_t stream_size,
 	const struct ky_trace_reader_options *options, char *why, size_t why_size);
-/* NULL is fine. Returns NULL. */
+/* Closes r, which may be NULL. Returns NULL. */
 struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
 
 /* Makes the index of all streams, once. 0 or -ENOMEM. */
 int ky_trace_reader_index(struct ky_trace_reader *r);
 /*
- * True if some streams' first records are missing: rings of a snapshot reach back differently.
- * *ret_ns is then the time from which all streams are there.
+ * Returns true if some streams' first records are missing: rings of a snapshot reach back to
+ * different times. *ret_ns is then the time from which all streams are complete.
  */
 bool ky_trace_reader_complete_from(const struct ky_trace_reader *r, int64_t *ret_ns);
-/* From the heads of packets. */
+/* Sums from the heads of packets. */
 struct ky_reader_sums {
 	uint64_t n_packets, n_bytes, n_discarded;
 	bool has_times;
 	int64_t begin_ns, end_ns; /* of the first and the last packet */
 };
-/* 0 or -ENOMEM. */
+/* Computes the sums. Returns 0 or -ENOMEM. */
 int ky_trace_reader_sums(struct ky_trace_reader *r, struct ky_reader_sums *ret);
-/* The begin of the first packet; false if none has a time. */
+/* Gets the begin of the first packet. Returns false if none has a time. */
 bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns);
-/* A line for o->warn. */
+/* Formats a line and passes it to o->warn. */
 void ky_warn_to(const struct ky_trace_reader_options *o, const char *fmt, va_list ap);
 
 #endif

@@ -235,9 +235,9 @@ static bool has_more(const struct ky_walk *w)
 
 /*
  * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and
- * w->record then stand at it. The packet's context still refers to the first piece. False if there
- * is none. Hostile packets may all claim to go on to the end of the file: the file's size limits how
- * much is read in total.
+ * w->record are then at it. The packet's context still refers to the first piece. Returns false if
+ * there is no more. Hostile packets may all claim to reach to the end of the file: the file's size
+ * limits how much is read in total.
  */
 static bool fetch_piece(struct ky_walk *w, uint64_t record)
 {
@@ -263,7 +263,7 @@ static bool fetch_piece(struct ky_walk *w, uint64_t record)
 	return true;
 }
 
-/* --- what was lost --- */
+/* --- losses --- */
 
 /*
  * How far a counter of so many bits rose. A counter of fewer than 64 bits wraps; one that goes back
@@ -359,7 +359,7 @@ static bool get_magic(const struct ky_file *f, uint32_t *ret_magic)
 	       header->children[0].size == 32;
 }
 
-/* Where the next packet may begin after a damaged place: at the next magic number. */
+/* Returns the place of the next magic number after a damaged place: a packet may begin there. */
 static uint64_t find_packet(struct ky_walk *w, uint64_t from)
 {
 	const struct ky_file *f = current_file(w);
@@ -389,7 +389,8 @@ static void count_damage(struct ky_walk *w)
 }
 
 /*
- * The rest of this packet cannot be read. If even its size is doubtful, looks for another packet.
+ * Leaves a packet whose rest cannot be read. If even its size is doubtful, searches for another
+ * packet.
  */
 static void leave_damaged(struct ky_walk *w)
 {
@@ -406,7 +407,7 @@ static void leave_damaged(struct ky_walk *w)
 		count_damage(w);
 }
 
-/* The head at this offset of the file is none. bits: that the file has from there on. */
+/* Skips an invalid head at this offset. bits: the file has so many from there on. */
 static void skip_bad_head(
 	struct ky_walk *w, uint64_t offset, uint64_t bits, enum ky_head_fault fault)
 {
@@ -561,7 +562,7 @@ static void open_packet(struct ky_walk *w)
 	w->last_size = KY_MIN(p.packet_bits, bits) / 8;
 	w->offset = offset + w->last_size;
 	if (w->file_error && !had_error) {
-		/* What is there is read. */
+		/* The existing part is read. */
 		w->is_cut = true;
 		w->content_bits = w->d.end;
 		w->offset = f->size;
@@ -790,7 +791,7 @@ static inline bool skip_event(struct ky_walk *w)
 	return true;
 }
 
-/* Where there are limits of time. False if the slice ends before the current event. */
+/* Checks the limits of time. Returns false if the slice ends before the current event. */
 static bool check_time(struct ky_walk *w)
 {
 	int64_t ns = to_ns(w->class, w->clock);
@@ -825,7 +826,7 @@ static bool next_event(struct ky_walk *w)
 	return false;
 }
 
-/* Where the missing records of an item of this kind are kept; NULL for events. */
+/* Returns the missing records of an item of this kind; NULL for events. */
 static struct ky_lost *lost_of(struct ky_walk *w, enum ky_item_kind kind)
 {
 	switch (kind) {
@@ -925,7 +926,7 @@ int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_pack
 	return make_slots(w) ? read_head(w, ret_head, offset, HEAD_SIZE) : -ENOMEM;
 }
 
-/* Takes note of the packet before the first one that is read, for the counts of what was lost. */
+/* Stores the packet before the first one that is read, for the counts of what was lost. */
 static void recall_packet(struct ky_walk *w, const struct ky_place *place)
 {
 	struct ky_packet_head p;

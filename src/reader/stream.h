@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream of a trace: what one ring recorded, in one file, or in several one after the other.
+ * One stream of a trace: the records of one ring, in one file or in several successive files.
  *
- * A stream itself is what is known when the trace is opened, and is shared by all who read it. A
- * walk goes through a stream: it reads packets and records, keeps the clock, counts what was lost,
- * and steps over what is damaged. A cursor merges the walks of many streams; each cursor has walks
- * of its own.
+ * The stream itself has what is known when the trace is opened. All its readers share it. A walk
+ * goes through a stream: it reads packets and records, keeps the clock, counts losses, and skips
+ * damaged places. A cursor merges the walks of many streams; each cursor has walks of its own.
  *
- * A walk is always one item ahead: `next` says what comes and when. The body of an event is decoded
- * only when it is its turn. Events that nobody wants are stepped over.
+ * A walk is always one item ahead: `next` is the kind of the next item, next_ns its time. The body
+ * of an event is decoded only when its turn comes. Events that no reader wants are skipped.
  */
 #ifndef READER_STREAM_H
 #define READER_STREAM_H
@@ -19,10 +18,11 @@
 struct ky_trace {
 	char *dir;    /* owned */
 	char *name;   /* owned: hostname and path below what was opened, for messages */
-	char *origin; /* owned: "HOST:PROCESS:(PID) ", what of it the metadata tells */
+	char *origin; /* owned: "HOST:PROCESS:(PID) ", as far as the metadata has it */
 	size_t origin_len;
 	bool ignores_uuid; /* no packet has the UUID of the metadata: they are read all the same */
-	char *json_origin; /* owned: members "host" and "trace" of each event's object, as far as they are known */
+	/* owned: members "host" and "trace" of each event's object, as far as they are known */
+	char *json_origin;
 	size_t json_origin_len;
 	size_t group; /* the same for all chunks of one trace: less than the number of traces */
 	bool is_kymo; /* Kymo recorded it */
@@ -30,7 +30,7 @@ struct ky_trace {
 	struct ky_layout layout;
 };
 
-/* Why there is no packet at a place. */
+/* The reason why there is no packet at a place. */
 enum ky_head_fault {
 	KY_HEAD_UNREADABLE, /* the head is cut off, or contradicts itself */
 	KY_HEAD_MAGIC,
@@ -88,7 +88,7 @@ enum ky_scope {
 	KY_N_SCOPES,
 };
 
-/* Where a scope's values are among an event's. */
+/* The position of a scope's values among an event's. */
 struct ky_scope_values {
 	const struct ky_node *node; /* NULL: not there, or nothing to show */
 	const uint8_t *data;	    /* bytes that the values refer to */
@@ -110,13 +110,13 @@ struct ky_lost {
 };
 
 /*
- * What is wanted of all streams. Shared by the walks of a cursor, and not changed while they are
- * used.
+ * Selects the wanted part of all streams. The walks of a cursor share it, and it does not change
+ * while they use it.
  */
 struct ky_select {
-	const uint8_t *
-		wanted; /* by ky_event_class.index: 0: stepped over; NULL: all are wanted; borrowed */
-	int64_t from_ns, to_ns; /* events of other times are stepped over */
+	/* by ky_event_class.index: 0: skipped; NULL: all are wanted; borrowed */
+	const uint8_t *wanted;
+	int64_t from_ns, to_ns; /* events of other times are skipped */
 	/*
 	 * A slice of the records, whatever their times: those from the first one at or after
 	 * slice_begin_ns, in the order of each stream, to the last one before slice_end_ns.
@@ -180,76 +180,77 @@ struct ky_walk {
 	uint64_t n_events, n_discarded, n_packets, n_packets_lost;
 	uint64_t n_corrupt; /* damaged places that were stepped over */
 	bool is_truncated;  /* a file ended within a packet */
-	int file_error; /* of the current file: 0, -ENODATA: it is shorter than it was, or why it cannot be read */
+	/* of the current file: 0, -ENODATA: it became shorter, or why it cannot be read */
+	int file_error;
 	int read_error;	   /* the first of all files */
 	size_t n_budgets;  /* files that have got their d.n_empty and n_reread */
 	uint64_t n_reread; /* bytes that may still be read for records beyond a buffer's end */
 	int error;	   /* -ENOMEM */
 };
 
-/* The value of a role that was met, or other. */
+/* Returns the value of a role that was met, or other. */
 static inline uint64_t ky_role_or(const struct ky_decoder *d, enum ky_role role, uint64_t other)
 {
 	return d->have & 1u << role ? d->role[role] : other;
 }
 
-/* Reads n bytes of the file at offset: how many there are, or a negative errno. */
+/* Reads n bytes of the file at offset. Returns the number of bytes read, or a negative errno. */
 ssize_t ky_file_read(struct ky_file *f, void *to, size_t n, uint64_t offset);
-/* Fills in what is known of a file from its first packet; the first n bytes are given. */
+/* Fills in the properties of a file from its first packet. data: the file's first n bytes. */
 void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n);
 void ky_file_deinit(struct ky_file *f);
 
 /*
- * True if the stream's first records are missing (a ring that was overwritten, a chunk that others
- * precede, files that were removed). *ret_ns is then the time from which its records are there.
+ * Returns true if the stream's first records are missing (a ring that was overwritten, a chunk that
+ * others precede, files that were removed). *ret_ns is then the time from which it is complete.
  */
 bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns);
-/* True if all records of the stream are of one thread at a time. */
+/* Returns true if all records of the stream are of one thread at a time. */
 bool ky_stream_is_of_thread(const struct ky_stream *s);
 void ky_stream_deinit(struct ky_stream *s);
 
-/*
- * What the head of a packet says. d: as it is behind the head.
- */
+/* The contents of a packet's head. d: its state behind the head. */
 struct ky_packet_head {
 	struct ky_stream_class *class;
 	uint64_t content_bits, packet_bits;
 	enum ky_head_fault fault; /* if the head could not be decoded */
 };
 /*
- * Decodes the head of the packet that d->data has the first bytes of (d->end bits), while the file
- * has file_bits from there on. d->slots and d->n_empty are set. 0, -EBADMSG or -ENOMEM.
+ * Decodes the head of a packet. d->data has its first bytes (d->end bits); the file has file_bits
+ * from there on. The caller has set d->slots and d->n_empty. Returns 0, -EBADMSG or -ENOMEM.
  */
 int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
 	uint64_t file_bits, struct ky_values *context);
 
-/* The time at which a place of the stream begins. */
+/* Returns the time at which a place of the stream begins. */
 static inline int64_t ky_place_ns(const struct ky_stream *s, const struct ky_place *p)
 {
 	return ky_clock_ns(s->files[0].class->clock, p->begin);
 }
 
-/* Stands before the first item, which ky_walk_advance finds. counts, packets, select: borrowed. */
+/*
+ * Initializes a walk before the first item; call ky_walk_advance. Borrows counts, packets, select.
+ */
 void ky_walk_init(struct ky_walk *w, const struct ky_stream *s, const struct ky_select *select,
 	struct ky_packets *packets, uint64_t *counts);
 void ky_walk_deinit(struct ky_walk *w);
 /*
- * Decodes the head of the packet at the offset of a file; w->d is then as it is behind the head.
- * For walks that do not advance. 0, -EBADMSG or -ENOMEM.
+ * Decodes the head of the packet at the offset of a file. w->d is then behind the head. For walks
+ * that do not advance. Returns 0, -EBADMSG or -ENOMEM.
  */
 int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
 /* Goes to the next item. */
 void ky_walk_advance(struct ky_walk *w);
 /*
- * Decodes the body of the event that is next. values: where its values are added, or NULL; scopes
- * then says which are whose. -EBADMSG: it is damaged, and the walk has left its packet: advance. Or
- * -ENOMEM.
+ * Decodes the body of the next event. values: receives its values, and scopes which values belong
+ * to which scope; may be NULL. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the
+ * walk has left the packet, and the caller advances.
  */
 int ky_walk_decode(
 	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
-/* What is missing, if the next item is neither an event nor the end. */
+/* Returns the missing records, if the next item is neither an event nor the end. */
 const struct ky_lost *ky_walk_lost(const struct ky_walk *w);
-/* The time of the last event that has one; false when none has. */
+/* Gets the time of the last event that has one. Returns false if none has. */
 bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns);
 
 #endif

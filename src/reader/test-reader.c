@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Golden packets: bytes of the trace format (docs/trace-format.md) in, text and JSON out.
- */
+/* Golden packets: bytes of the trace format (docs/trace-format.md) in, text and JSON out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +80,7 @@ static void warn(void *arg, const char *text)
 	ky_buf_printf(arg, "! %s\n", text);
 }
 
-/* What each object says of where the event comes from. */
+/* The origin of the event in each object. */
 #define ORIGIN "\"host\": \"h\", \"trace\": \"memory\", "
 
 static size_t n_damaged; /* items of the last stream */
