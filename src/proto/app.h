@@ -41,7 +41,9 @@ enum ky_app_caps {
 	KY_CAP_STATEDUMP = 8, /* knows STATEDUMP */
 };
 
-/* First message of a program. pid and procname are what it says of itself: data, not identity. */
+/*
+ * The first message of an application. pid and procname are its own statement: data, not identity.
+ */
 #define KY_APP_HELLO_FIELDS(F)                                                                     \
 	F(u32, version)	 /* KY_PROTO_VERSION */                                                    \
 	F(u32, abi_bits) /* 32 or 64 */                                                            \
@@ -179,7 +181,7 @@ enum ky_level_type {
 	F(u32, set)                                                                                \
 	F(u64, timeout_us) /* 0: not at all; UINT64_MAX: until there is room */
 
-/* Detach events. list: n x u32 event index. */
+/* Detaches events. list: n x u32 event index. */
 #define KY_APP_UNMAP_FIELDS(F)                                                                     \
 	F(u32, set)                                                                                \
 	F(u32, n)                                                                                  \
@@ -199,7 +201,7 @@ enum ky_level_type {
 	F(u32, n)                                                                                  \
 	F(bytes, sets)
 
-/* All that sessions wanted of this program so far has been sent: it may go on to main(). */
+/* All that sessions wanted of this application so far has been sent: it may continue to main(). */
 #define KY_APP_DONE_FIELDS(F) F(u32, n_sets)
 
 /*

@@ -95,10 +95,13 @@ enum ky_cons_type {
 	F(u64, switch_us) /* partly filled blocks are written this often; 0: at FLUSH and QUIT */  \
 	F(u64, read_us)	  /* heads are looked at this often; 0: as often as the pace needs it */
 
-/* Write out everything published so far, partly filled blocks too. Answered by STATS. */
+/*
+ * Writes out everything published so far, partly filled blocks too. The consumer answers with
+ * STATS.
+ */
 #define KY_CONS_FLUSH_FIELDS(F) F(u32, cookie)
 
-/* How things stand: answered by STATS at once, nothing is written out for it. */
+/* Asks for the counts. The consumer answers with STATS at once, and writes nothing out for it. */
 #define KY_CONS_ASK_FIELDS(F) F(u32, cookie)
 
 /*
@@ -120,10 +123,10 @@ enum ky_cons_type {
  * After the consumer's death the daemon repeats RING_SET and RETIRE, unless RETIRED has arrived.
  */
 #define KY_CONS_RETIRE_FIELDS(F) F(u32, set)
-/* RETIRED has been written down: it need not be repeated to a successor of the daemon. */
+/* The daemon has written RETIRED to its journal: the consumer need not repeat it to a successor. */
 #define KY_CONS_FORGET_FIELDS(F) F(u32, set)
 
-/* FLUSH, then STATS, then exit. A closed socket means the same. */
+/* Does a FLUSH, sends STATS, and exits. A closed socket means the same. */
 #define KY_CONS_QUIT_FIELDS(F) F(u32, cookie)
 
 #define KY_CONS_STATS_FIELDS(F)                                                                    \
@@ -163,7 +166,7 @@ enum ky_cons_type {
 	F(u64, discarded_no_slot)                                                                  \
 	F(u64, damaged)
 
-/* Something went wrong, or is fine again (status 0): shown by `kymo status`. */
+/* Reports a fault, or that it is over (status 0). `kymo status` shows it. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
 	F(i32, status)                                                                             \
 	F(str, message)

@@ -70,14 +70,16 @@ struct ky_context {
 	char argument[KY_CTX_SPEC_MAX]; /* in messages; "" when the kind has none */
 };
 
-/* NULL when there is no such kind. */
+/* Returns the row of the kind, or NULL if there is none. */
 const struct ky_ctx_type *ky_ctx_type(uint32_t kind);
-/* Most bytes of such a context in a record; 0: the kind or its argument is unknown. */
+/*
+ * Returns the maximum bytes of such a context in a record; 0: the kind or its argument is unknown.
+ */
 uint32_t ky_ctx_record_size(uint32_t kind, const char *argument);
 
-/* "TYPE:CONFIG" */
+/* Parses "TYPE:CONFIG". */
 bool ky_ctx_perf_argument(const char *argument, uint32_t *ret_type, uint64_t *ret_config);
-/* 1 .. KY_CTX_DEPTH_MAX, or 0 */
+/* Returns the depth, 1 .. KY_CTX_DEPTH_MAX, or 0 if the argument is none. */
 uint32_t ky_ctx_depth(const char *argument);
 
 /* A counter that "perf:thread:" knows by name; the table ends with a row without one. */

@@ -88,18 +88,18 @@ struct ky_field {
 int ky_desc_check(struct ky_bytes bytes, const char **ret_why);
 /* Opens a checked description. */
 void ky_desc_open(struct ky_desc *d, struct ky_bytes bytes);
-/* Next field into *f, or false at the end. */
+/* Reads the next field into *f. Returns false at the end. */
 bool ky_desc_next_field(struct ky_desc *d, struct ky_field *f);
-/* After the last field: the URI of the event's model; "": none. */
+/* Returns the URI of the event's model; "": none. Call it after the last field. */
 const char *ky_desc_model_emf_uri(struct ky_desc *d);
 bool ky_field_next_label(struct ky_field *f, struct kymo_enum_label *label);
-/* The fields of a field, for ky_desc_next_field. */
+/* Returns the fields of a field, for ky_desc_next_field. */
 struct ky_desc ky_field_fields(const struct ky_field *f);
 static inline bool ky_field_is_array(const struct ky_field *f)
 {
 	return f->kind == KYMO_FIELD_ARRAY || f->kind == KYMO_FIELD_SEQUENCE;
 }
-/* The field's kind, or that of its elements. */
+/* Returns the field's kind, or that of its elements. */
 static inline uint8_t ky_field_basic_kind(const struct ky_field *f)
 {
 	return ky_field_is_array(f) ? f->elem : f->kind;

@@ -47,7 +47,10 @@ struct daemon {
 	int error; /* -errno of why it cannot serve, logged */
 };
 
-/* Takes the run directory. 0 or -errno, after a logged line; daemon_deinit in both cases. */
+/*
+ * Takes the run directory. Returns 0 or -errno, after a logged line. Call daemon_deinit in both
+ * cases.
+ */
 int daemon_init(struct daemon *d, const struct daemon_options *options);
 /*
  * Takes over a predecessor's sessions, and serves. op is done when all parts are ready. Returns 0

@@ -36,7 +36,7 @@ int launch_begin(struct launch *l);
  * from now on, and until then on stderr as well.
  */
 void launch_log(struct launch *l, const char *log_path);
-/* The daemon serves: notifies launcher, parent and service manager. */
+/* Notifies launcher, parent and service manager that the daemon serves. */
 void launch_ready(struct launch *l);
 
 #endif

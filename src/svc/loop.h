@@ -65,23 +65,23 @@ void ky_loop_deinit(struct ky_loop *loop);
 /* Runs until ky_loop_stop(). Returns 0, or -errno when epoll fails. */
 int ky_loop_run(struct ky_loop *loop);
 void ky_loop_stop(struct ky_loop *loop);
-/* The time by the loop's clock. Time limits of the loop's users are measured by it. */
+/* Returns the time by the loop's clock. Time limits of the loop's users are measured by it. */
 uint64_t ky_loop_time_ns(const struct ky_loop *loop);
-/* CLOCK_MONOTONIC. */
+/* Returns the time by CLOCK_MONOTONIC. */
 uint64_t ky_loop_now_ns(void);
 
 /* Blocks the signals of `set` and calls fn for each that comes. Children must unblock them:
  * ky_signals_reset(). */
 int ky_loop_signals(
 	struct ky_loop *loop, const sigset_t *set, void (*fn)(struct ky_loop *loop, int signo));
-/* Between fork and exec: unblocks all signals and gives them their default actions. */
+/* Unblocks all signals and gives them their default actions, between fork and exec. */
 void ky_signals_reset(void);
 
 /* Watches fd for EPOLLIN, EPOLLOUT, ...; 0 or -errno. */
 int ky_watch_add(struct ky_loop *loop, struct ky_watch *w, int fd, uint32_t events,
 	void (*fn)(struct ky_watch *w, uint32_t events));
 int ky_watch_modify(struct ky_watch *w, uint32_t events);
-/* Before the descriptor is closed. Harmless when not added (zeroed). */
+/* Removes the watch; call it before closing the descriptor. Harmless when not added (zeroed). */
 void ky_watch_remove(struct ky_watch *w);
 
 /* Timers and jobs are initialised once; setting one that is set moves it; cancelling is always

@@ -63,7 +63,10 @@ struct ky_msg_conn {
 	int error;
 };
 
-/* Takes fd (non-blocking, close-on-exec). 0 or -errno; on an error fd is closed. */
+/*
+ * Starts a connection, and takes ownership of fd (non-blocking, close-on-exec). Returns 0 or
+ * -errno; on an error it closes fd.
+ */
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	const struct ky_msg_conn_ops *ops, size_t max_queued_bytes, size_t max_fds);
 /* Closes and forgets it, without `closed`. Harmless on a zeroed one. */

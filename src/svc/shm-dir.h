@@ -37,7 +37,7 @@ void ky_shm_metadata(char name[KY_SHM_NAME_MAX], uint64_t uuid_hi, uint64_t uuid
 int ky_shm_dir_make(const char *path, int *ret_fd);
 /* Opens one that is there. */
 int ky_shm_dir_open(const char *path, int *ret_fd);
-/* How many sets' buffers are in it, or -errno. */
+/* Returns the number of sets whose buffers are in the directory, or -errno. */
 int ky_shm_count_buffers(int dir);
 /*
  * Opens a regular file in the directory, without following links. flags is O_RDONLY or O_RDWR.

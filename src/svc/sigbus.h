@@ -7,7 +7,7 @@
 #ifndef SVC_SIGBUS_H
 #define SVC_SIGBUS_H
 
-/* For all mappings of the process, from now on. */
+/* Handles SIGBUS for all mappings of the process, from now on. */
 void ky_sigbus_survive(void);
 
 #endif

@@ -21,7 +21,7 @@ struct client {
 void client_accept(struct control *k, int fd, const struct ky_peer *peer);
 struct client *client_free(struct client *c); /* NULL */
 
-/* May the caller use it? */
+/* Returns whether the caller may use the session. */
 bool request_may_touch(const struct request *r, const struct session *s);
 /* Makes it the caller's current session. */
 void request_select(struct request *r, struct session *s);

@@ -13,20 +13,20 @@
 struct json_object *report_session(const struct session *s);
 /* Reports the contents of a snapshot, and its directory. */
 struct json_object *report_snapshot(const struct snapshot *sn);
-/* Name, state and where it goes: for lists. */
+/* Reports name, state and output directory, for lists. */
 struct json_object *report_session_brief(const struct session *s);
 struct json_object *report_channel(const struct channel *c);
-/* A list of its options: their values, units, and the values that they may have. */
+/* Reports the channel's options: their values, units, and possible values. */
 struct json_object *report_options(const struct channel *c);
 struct json_object *report_rule(const struct channel *c, const struct rule *r);
-/* For each attribute the values that the session tracks, or "all". */
+/* Reports for each attribute the values that the session tracks, or "all". */
 struct json_object *report_tracked(const struct session *s);
 /*
  * Reports applications of one user (uid; 0: of all users) with their events; brief: without their
  * fields.
  */
 struct json_object *report_applications(const struct env *e, uid_t uid, bool brief);
-/* Why less is recorded than one might think: a list of sentences. */
+/* Reports reasons why less is recorded than expected: a list of sentences. */
 struct json_object *report_warnings(const struct session *s);
 
 #endif

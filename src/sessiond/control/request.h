@@ -48,7 +48,10 @@ struct request {
 	enum outcome (*then)(struct request *r); /* when all operations have ended */
 };
 
-/* Takes params. NULL without memory: then params are still the caller's. */
+/*
+ * Makes a request, and takes ownership of params. Returns NULL if allocation fails: then the caller
+ * still owns params.
+ */
 struct request *request_new(struct control *k, const struct ky_peer *peer,
 	struct json_object *params, const struct command *command);
 /* Operations that have not ended go on. NULL. */
@@ -82,7 +85,7 @@ enum outcome request_await(struct request *r, enum outcome (*then)(struct reques
 struct barrier *request_barrier(struct request *r);
 enum outcome request_await_peers(
 	struct request *r, uint64_t timeout_ns, enum outcome (*then)(struct request *r));
-/* When all is done: answers and frees the request (client.c). */
+/* Answers and frees the request when all is done (client.c). */
 void request_settle(struct request *r, enum outcome outcome);
 
 /* Parameters: of the type that the table says, or absent. */
@@ -91,7 +94,7 @@ bool request_number(const struct request *r, const char *name, uint32_t *ret_val
 uint64_t request_bytes(const struct request *r, const char *name); /* 0 if absent */
 bool request_bool(const struct request *r, const char *name);
 struct json_object *request_list(const struct request *r, const char *name); /* or NULL */
-/* Number of elements; 0 if absent. */
+/* Returns the number of elements; 0 if the parameter is absent. */
 size_t request_list_length(const struct request *r, const char *name);
 const char *request_list_string(const struct request *r, const char *name, size_t i);
 
@@ -99,7 +102,7 @@ const char *request_list_string(const struct request *r, const char *name, size_
 void reply_add(struct request *r, const char *name, struct json_object *value);
 /* Appends to the list of that name, which is made when it is missing. */
 void reply_add_to(struct request *r, const char *list, struct json_object *value);
-/* Something that the user should know. */
+/* Adds a notice for the user. */
 void reply_note(struct request *r, const char *fmt, ...) KY_PRINTF(2, 3);
 
 #endif

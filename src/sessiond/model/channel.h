@@ -54,11 +54,11 @@ struct channel {
 };
 
 /*
- * Makes a channel with the default options. The session does not have it yet. Returns NULL without
- * memory.
+ * Makes a channel with the default options. The session does not have it yet. Returns NULL if
+ * allocation fails.
  */
 struct channel *channel_new(struct session *s, const char *name);
-/* The session has it from now on. */
+/* Adds the channel to its session. */
 void channel_add(struct channel *c);
 /* Frees a channel without ring sets: before it was added, or with its session. Returns NULL. */
 struct channel *channel_free(struct channel *c);
@@ -79,7 +79,7 @@ void channel_rules_changed(struct channel *c);
 void channel_enable(struct channel *c, bool enable);
 /* Returns the rule of the same text, or NULL. */
 struct rule *channel_find_rule(const struct channel *c, const struct rule *like);
-/* Does any enabled rule of an enabled channel match? */
+/* Returns whether any enabled rule of an enabled channel matches the event. */
 bool channel_wants(const struct channel *c, const struct event_desc *d);
 /*
  * Lists the filters of which the event has to pass one. Returns their number; 0: the event is

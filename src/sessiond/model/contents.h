@@ -12,12 +12,14 @@
 
 /* Frees its channels, ring sets and registries. */
 void session_clear(struct session *s);
-/* Does it record anything now? */
+/* Returns whether the session records anything now. */
 bool session_is_active(const struct session *s);
-/* Does any program have memory of it? */
+/* Returns whether any application has memory of the channel. */
 bool channel_has_buffers(const struct channel *c);
-/* Number of different events of the channel that the rule matches; of those that programs have now,
- * or ever had. */
+/*
+ * Returns the number of different events of the channel that the rule matches, of those that
+ * applications have now, or ever had.
+ */
 unsigned channel_count_matches(const struct channel *c, const struct rule *r, bool living);
 /* Calls each with the text of every conflict of the session. */
 void conflicts_report(const struct session *s, bool refused_only,

@@ -14,17 +14,25 @@
  * or -EINVAL with one line in why: the fault, and the context that was probably meant.
  */
 int context_parse(struct ky_context *ret_context, const char *spec, char *why, size_t why_size);
-/* Can this machine count it? 0, or -errno with a line in why; other contexts always can be had. */
+/*
+ * Checks whether this machine can count it. Returns 0, or -errno with a line in why. Other contexts
+ * are always available.
+ */
 int context_probe(const struct ky_context *c, char *why, size_t why_size);
 
-/* Is it this counter, as in struct perf_event_attr? */
+/* Returns whether it is this counter, as in struct perf_event_attr. */
 bool context_is_counter(const struct ky_context *c, uint32_t type, uint64_t config);
-/* One line: why perf_event_open failed with this errno for somebody, and what to do. */
+/*
+ * Writes one line: why perf_event_open failed with this errno for an application, and the remedy.
+ */
 void context_explain_uncounted(int error, char *why, size_t why_size);
 
-/* The channel's context of that name in records, or NULL. */
+/* Returns the channel's context of that name in records, or NULL. */
 const struct ky_context *channel_context(const struct channel *c, const char *name);
-/* Could the channel have these too? 0, or -EDQUOT: they would be too many, or too large. */
+/*
+ * Checks whether the channel could have these too. Returns 0, or -EDQUOT if they would be too many
+ * or too large.
+ */
 int channel_check_contexts(const struct channel *c, const struct ky_context *contexts, size_t n);
 /*
  * Adds the contexts that the channel does not have after the others: all or none. Returns 0,

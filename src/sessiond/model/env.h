@@ -38,9 +38,9 @@ struct env {
 	struct ky_job quota_job;
 };
 
-/* All zeros, but for the lists. */
+/* Sets all to zero, and initializes the lists. */
 void env_init(struct env *e);
-/* Never 0: that is QUERY_ALL, and the cookie of the answer to INIT. */
+/* Returns a cookie, never 0: that is QUERY_ALL, and the cookie of the answer to INIT. */
 uint32_t env_next_cookie(struct env *e);
 uint32_t env_next_number(struct env *e);
 

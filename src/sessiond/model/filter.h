@@ -31,11 +31,14 @@ struct filter {
 	} cache[FILTER_CACHE];
 };
 
-/* A reference. NULL: *error says why, or nothing when there is no memory. */
+/*
+ * Parses a filter and returns a reference. Returns NULL with the fault in *error, or with an empty
+ * *error if allocation fails.
+ */
 struct filter *filter_new(const char *text, struct ky_filter_error *error);
 struct filter *filter_ref(struct filter *f);   /* NULL */
 struct filter *filter_unref(struct filter *f); /* NULL */
-/* Has the event all that the filter names, of the right types? */
+/* Checks whether the event has all fields that the filter names, of the right types. */
 enum filter_match filter_match(struct filter *f, const struct event_desc *d);
 /* Explains why not; "" if it matches. */
 void filter_explain(

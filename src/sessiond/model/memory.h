@@ -37,7 +37,7 @@ int ring_memory_make(struct ring_memory *m, const struct ky_geometry *g, int dir
 /* Removes its files, if it has any. Existing descriptors stay valid. */
 void ring_memory_remove(int dir, uint32_t number);
 void ring_memory_close(struct ring_memory *m);
-/* Bytes that its rings take of the machine's memory. */
+/* Returns the bytes that its rings take of the machine's memory. */
 uint64_t ring_memory_in_use(const struct ring_memory *m);
 /* Counts of the slots of a set of threads' rings. */
 struct slot_counts {
@@ -51,7 +51,7 @@ int ring_memory_count_slots(
 struct ring_counts {
 	uint64_t recorded, lost;
 };
-/* All 0 when the rings cannot be looked at. */
+/* Counts the events. Sets all to 0 if it cannot read the rings. */
 void ring_memory_count(
 	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts);
 /*
@@ -79,14 +79,14 @@ int session_memory_adopt(
  * error nothing is open.
  */
 int ring_memory_adopt(struct ring_memory *m, int dir, const int fds[2], const uint64_t files[2]);
-/* A log: the descriptor, or -errno. */
+/* Makes a log. Returns the descriptor, or -errno. */
 int log_memory_make(int dir, const uint64_t uuid[2]);
-/* Likewise as another process has kept it. */
+/* Adopts a log from another process. Returns the descriptor, or -errno. */
 int log_memory_adopt(int dir, int fd, uint64_t file);
 
 /*
- * Number of CPUs that can ever have events: highest possible number + 1. The kernel's own mask size
- * bounds what /sys says, because a container may show another /sys.
+ * Returns the number of CPUs that can ever have events: highest possible number + 1. The kernel's
+ * own mask size bounds the value of /sys, because a container may show another /sys.
  */
 uint32_t possible_cpus(void);
 

@@ -49,15 +49,15 @@ struct option_values {
 	uint64_t value[OPTIONS_MAX];
 };
 
-/* The option that a message's member of this name is about, or NULL. */
+/* Returns the option of a message's member of this name, or NULL. */
 const struct option *option_find(const char *param);
 /* Appends an error message for a name that no option has. */
 void option_explain_unknown(struct ky_buf *to, const char *param);
-/* The name in messages, in buf. */
+/* Writes the option's name in messages into buf, and returns buf. */
 const char *option_param(const struct option *o, char buf[OPTION_PARAM_MAX]);
-/* "a power of two from 2 to 4096" and the like. */
+/* Appends the possible values: "a power of two from 2 to 4096" and the like. */
 void option_describe(struct ky_buf *to, const struct option *o);
-/* When a change of it is in effect, as people say it. */
+/* Returns when a change of it is in effect, in words for users. */
 const char *option_effect(const struct option *o);
 
 /*
@@ -72,12 +72,12 @@ int option_take(struct option_values *values, const struct option *o, const char
 int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why);
 /* Applies checked values to a channel that no session has yet. */
 void options_apply(struct channel *c, const struct option_values *values);
-/* Likewise, of a channel that a session has. */
+/* Applies checked values to a channel that a session has. */
 void channel_set_options(struct channel *c, const struct option_values *values);
-/* Is it among the values, and another than the channel has? */
+/* Returns whether the values have the option, with another value than the channel has. */
 bool option_is_changed(
 	const struct channel *c, const struct option *o, const struct option_values *values);
-/* The value that the channel has. */
+/* Returns the value that the channel has. */
 uint64_t option_get(const struct channel *c, const struct option *o);
 
 #endif

@@ -38,7 +38,7 @@ struct registry {
 struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits);
 /* Likewise; makes it if it is missing. 0 or -errno. */
 int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry);
-/* Makes one without a log. NULL without memory. */
+/* Makes a registry without a log. Returns NULL if allocation fails. */
 struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
 struct registry *registry_free(struct registry *r); /* NULL */
 /*

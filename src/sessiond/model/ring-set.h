@@ -61,15 +61,18 @@ struct ring_set {
 	uint64_t uncounted; /* contexts that were reported as not countable: a bit each */
 };
 
-/* The ring set for such programs, made known but not made. NULL without memory. */
+/*
+ * Returns the ring set for such applications. Adds a missing one without its memory. Returns NULL
+ * if allocation fails.
+ */
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
-/* That of a message, or NULL. */
+/* Returns the session's ring set of this number, or NULL. */
 struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* Adds one process's own set of this kind, without its memory. Returns NULL if allocation fails. */
 struct ring_set *ring_set_of_process(
 	struct ring_set *kind, pid_t pid, uint32_t process, uint64_t image);
 void ring_set_set_state(struct ring_set *set, enum set_state state);
-/* Does it have memory? */
+/* Returns whether the set has memory. */
 static inline bool ring_set_is_made(const struct ring_set *set)
 {
 	return set->state >= SET_MADE;
@@ -78,7 +81,10 @@ static inline bool ring_set_is_own(const struct ring_set *set)
 {
 	return set->kind != set;
 }
-/* Nobody will write the process's set any more: it goes as soon as nobody needs it. */
+/*
+ * Retires the set of a process, because nobody will write it any more. It is freed as soon as
+ * nobody needs it.
+ */
 void ring_set_end(struct ring_set *set);
 /* Frees a process's set that was never made, if no connection needs it. */
 void ring_set_unuse(struct ring_set *set);
@@ -103,7 +109,10 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
  * After an error the rest keep their identifiers.
  */
 int ring_set_renew(struct ring_set *set);
-/* An event that has this identifier and so many contexts already. 0 or -errno. */
+/*
+ * Registers an event that already has this identifier and this number of contexts. Returns 0 or
+ * -errno.
+ */
 int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
 	uint32_t id, uint32_t n_contexts);
 /*
@@ -118,7 +127,7 @@ void ring_set_free(struct ring_set *set);
  */
 struct set_event *ring_set_find_named(
 	const struct ring_set *set, const struct event_desc *d, bool living);
-/* The event of exactly this definition, or NULL. */
+/* Returns the event of exactly this definition, or NULL. */
 struct set_event *ring_set_event(const struct ring_set *set, const struct event_desc *d);
 
 #endif

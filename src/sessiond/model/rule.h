@@ -32,15 +32,15 @@ struct rule {
 	unsigned n_similar;
 };
 
-/* Copies the strings. NULL without memory. */
+/* Makes a rule, and copies the strings. Returns NULL if allocation fails. */
 struct rule *rule_new(const char *pattern, const char *const *exclusions, uint32_t n_exclusions,
 	uint32_t level_type, int32_t level);
 struct rule *rule_free(struct rule *r); /* NULL */
 /* Frees an array of rules that ends with NULL. NULL. */
 struct rule **rules_free(struct rule **rules);
-/* Same text: pattern, exclusions, levels and filter. */
+/* Returns whether both have the same pattern, exclusions, levels and filter. */
 bool rule_equal(const struct rule *a, const struct rule *b);
-/* By its name and level alone. */
+/* Returns whether the rule matches by name and level alone. */
 bool rule_matches(const struct rule *r, const char *name, int32_t loglevel);
 /* Matches it, and the filter can be applied to it. */
 bool rule_wants(const struct rule *r, const struct event_desc *d);
@@ -54,9 +54,9 @@ void rule_note_similar(struct rule *r, const char *name);
 /* Appends the rule as QUERY wants it. */
 void rule_encode(struct ky_writer *w, const struct rule *r);
 
-/* Could somebody who wrote this pattern have meant this name? */
+/* Returns whether a user who wrote this pattern could have meant this name. */
 bool name_is_near(const char *pattern, const char *name);
-/* Could somebody who wrote `wanted`, as it stands, have meant this name? */
+/* Returns whether a user who wrote `wanted`, as it stands, could have meant this name. */
 bool name_is_meant(const char *wanted, const char *name);
 
 #endif

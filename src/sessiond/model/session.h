@@ -110,11 +110,11 @@ void session_track(struct session *s, struct tracker trackers[N_TRACKERS]);
 void session_put_gaps(const struct session *s, struct ky_buf *to);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
-/* message: NULL or "" when all is well again. */
+/* Sets the session's error. message: NULL or "" if the fault is over. */
 void session_set_error(struct session *s, const char *message);
-/* "started", "paused" or "stopped". */
+/* Returns "started", "paused" or "stopped". */
 const char *session_state_name(const struct session *s);
-/* May programs of this UID be recorded? */
+/* Returns whether the session may record applications of this UID. */
 bool session_wants_uid(const struct session *s, uid_t uid);
 
 #endif

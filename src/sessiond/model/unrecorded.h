@@ -18,7 +18,7 @@ struct unrecorded {
 
 #define UNRECORDED_TO_ITS_END UINT64_MAX
 
-/* The program ran unrecorded for ns; or UNRECORDED_TO_ITS_END. */
+/* Records that the application ran unrecorded for ns, or for UNRECORDED_TO_ITS_END. */
 void unrecorded_add(struct unrecorded *u, const char *name, pid_t pid, uint64_t ns);
 /* Appends a sentence that names them; nothing if there are none. */
 void unrecorded_describe(struct ky_buf *to, const struct unrecorded *u);

@@ -44,7 +44,10 @@ struct event_desc {
 	uint8_t bytes[]; /* checked */
 };
 
-/* The user of this UID in `users`, made when it is new. A reference; NULL without memory. */
+/*
+ * Returns a reference to the user of this UID in `users`, and makes a new one if needed. Returns
+ * NULL if allocation fails.
+ */
 struct user *user_get(struct ky_list *users, uid_t uid);
 struct user *user_unref(struct user *u); /* NULL */
 
@@ -63,8 +66,9 @@ void user_discharge(struct user *u, size_t bytes);
 bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns);
 
 /*
- * The user's one description of these bytes: a reference in *ret_desc. -EBADMSG with *ret_why when
- * they describe nothing, -EDQUOT at the user's bounds, -ENOMEM.
+ * Finds or makes the user's one description of these bytes, and returns a reference in *ret_desc.
+ * Returns 0, -EBADMSG with *ret_why if the bytes describe nothing, -EDQUOT at the user's limits, or
+ * -ENOMEM.
  */
 int user_intern(
 	struct user *u, struct ky_bytes bytes, struct event_desc **ret_desc, const char **ret_why);

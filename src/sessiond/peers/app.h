@@ -69,7 +69,7 @@ struct app_set {
 	bool state_due;	       /* has started, and STATEDUMP was not sent since */
 };
 
-/* A connection on app.sock: takes fd. */
+/* Serves a connection on app.sock. Takes ownership of fd. */
 void app_accept(struct env *e, int fd, const struct ky_peer *peer);
 struct app *app_free(struct app *a);		  /* NULL */
 struct app_set *app_set_free(struct app_set *as); /* NULL */
@@ -96,7 +96,7 @@ void apps_query_all(const struct env *e, struct barrier *b);
  */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
-/* The channel's blocking-timeout has changed. */
+/* Sends the channel's new blocking timeout. */
 void apps_send_blocking(struct channel *c);
 
 /*
@@ -117,7 +117,7 @@ void app_set_drop(struct app_set *as, struct barrier *b);
  */
 void apps_dump_state(struct session *s, bool all, struct barrier *b);
 
-/* Number of events of the program that the session records. */
+/* Returns the number of the application's events that the session records. */
 unsigned app_count_mapped(const struct app *a, const struct session *s);
 
 /* --- for the sources of applications alone: app.c, app-set.c, app-query.c, app-map.c --- */
@@ -132,9 +132,11 @@ struct app_set *app_set_get(struct app *a, struct ring_set *set);
 void app_set_release(struct app_set *as);
 bool app_set_is_mapped(const struct app_set *as, uint32_t index);
 void app_set_forget_mapping(struct app_set *as, uint32_t index);
-/* Sends the application the set, once. 0 or -errno. */
+/* Sends the application the set, once. Returns 0 or -errno. */
 int app_set_send(struct app_set *as);
-/* A reply that the application owes; b may be NULL. NULL without memory. */
+/*
+ * Adds a reply that the application has to send. b may be NULL. Returns NULL if allocation fails.
+ */
 struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b);
 /* Watches its process, whose buffers would stay otherwise. False if that is not possible. */
 bool app_watch_process(struct app *a);

@@ -48,11 +48,11 @@ void collector_init(struct collector *c, struct env *e);
 void collector_start(struct collector *c);
 /* Ends it. */
 void collector_deinit(struct collector *c);
-/* A child has ended: was it this one? */
+/* Checks whether an exited child was the collector. */
 void collector_reap(struct collector *c);
-/* Is this program, of the kernel's word, the collector? */
+/* Returns whether the process with this number, which the kernel reported, is the collector. */
 bool collector_is(const struct collector *c, pid_t pid);
-/* A program has registered. */
+/* Handles the registration of an application: it may be the collector. */
 void collector_registered(struct collector *c, pid_t pid);
 /* Makes b (not armed yet) wait for it if it is starting. */
 void collector_await(struct collector *c, struct barrier *b);

@@ -81,7 +81,7 @@ void consumer_init(
 	struct consumer *c, struct session *s, const char *output, const struct consumer_ops *ops);
 /* Kills what is left and forgets it. */
 void consumer_deinit(struct consumer *c);
-/* Spawns the process; ready() is called with its answer. 0 or -errno. */
+/* Spawns the process; ready() is called with its answer. Returns 0 or -errno. */
 int consumer_spawn(struct consumer *c);
 /* Takes over a predecessor's process, which has called: takes fd. adopted() follows. */
 void consumer_adopt(struct consumer *c, int fd);
@@ -96,9 +96,12 @@ void consumer_add_retired(
 	struct consumer *c, const struct event_counts *counts, uint64_t chunk, uint64_t kept);
 /* The chunk has become an archive; or, cleared, was thrown away. */
 void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
-/* The timers of the channel have changed. */
+/* Sends the channel's timers after a change. */
 void consumer_send_timers(struct consumer *c, const struct channel *channel);
-/* Has it write what the session's rings hold, at most max_size bytes unless that is 0, and end. */
+/*
+ * Makes the consumer write the contents of the session's rings, and exit. If max_size is not 0, it
+ * writes at most max_size bytes.
+ */
 void consumer_snapshot(struct consumer *c, uint64_t max_size);
 /* Writes everything out; b is passed with its STATS. */
 void consumer_flush(struct consumer *c, struct barrier *b);
@@ -113,9 +116,9 @@ void consumer_rotate(
 	struct consumer *c, uint64_t chunk, const char *archive, struct op *op, struct barrier *b);
 /* Ends it; ended() follows. */
 void consumer_quit(struct consumer *c);
-/* SIGCHLD: has it ended? */
+/* Handles SIGCHLD: checks whether the process has exited. */
 void consumer_reap(struct consumer *c);
-/* Likewise for processes that were killed when their consumer was freed. */
+/* Reaps processes that were killed when their consumer was freed. */
 void consumers_reap_abandoned(void);
 
 /*

@@ -10,7 +10,7 @@
 #include "proto/consumer.h"
 #include "sessiond/model/contents.h"
 
-/* RING_SET. The message's length, or -EMSGSIZE. */
+/* Encodes the set's RING_SET. Returns the message's length, or -EMSGSIZE. */
 int order_ring_set(struct ky_writer *w, const struct ring_set *set);
 
 /*
@@ -18,7 +18,7 @@ int order_ring_set(struct ky_writer *w, const struct ring_set *set);
  * files. Returns 0 or -errno.
  */
 int orders_begin(const struct session *s);
-/* Likewise the set's RING_SET. */
+/* Writes the set's RING_SET there. Returns 0 or -errno. */
 int orders_add_set(struct ring_set *set);
 
 #endif

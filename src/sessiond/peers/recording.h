@@ -30,7 +30,7 @@ static inline struct recording *recording_of(const struct session *s)
 	return (struct recording *)ky_container_of(s, struct recording, session);
 }
 
-/* Has all consumers write out what there is; b, if there is one, waits for them. */
+/* Makes all consumers write out their data. b, if there is one, waits for them. */
 void sessions_flush(struct env *e, struct barrier *b);
 
 #endif

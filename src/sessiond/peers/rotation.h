@@ -44,7 +44,9 @@ void rotation_deinit(struct rotation *r);
  * another -errno. Returns 0, -EBUSY if another order is in flight, or -ENOMEM.
  */
 int rotation_begin(struct rotation *r, bool clear, struct op *op);
-/* Returns the path of the archive under way. The caller owns it; NULL without memory. */
+/*
+ * Returns the path of the archive under way. The caller owns it. Returns NULL if allocation fails.
+ */
 char *rotation_path(const struct rotation *r);
 /* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
 void rotation_adopt(struct rotation *r, uint64_t chunk);

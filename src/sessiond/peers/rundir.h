@@ -28,8 +28,10 @@ struct rundir {
  * daemon's pid. take_over: another daemon is asked to make room, and waited for.
  */
 int rundir_open(struct rundir *r, bool private, bool take_over);
-/* Path of a file in the directory, in one static buffer. rundir_open made sure that it fits an
- * address. */
+/*
+ * Returns the path of a file in the directory, in one static buffer. rundir_open made sure that it
+ * fits an address.
+ */
 const char *rundir_path(const struct rundir *r, const char *name);
 /* Publishes that a daemon is alive; later calls change n_active and count a turn. */
 int rundir_publish(struct rundir *r, uint32_t n_active);

@@ -32,7 +32,7 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	struct snapshot **ret_snapshot);
 /* Fails and frees the snapshot, because its session ends. The data written so far stay. */
 void snapshot_cancel(struct snapshot *sn);
-/* Likewise, but the process finishes on its own. */
+/* Frees the snapshot, as snapshot_cancel() does, but lets the process finish on its own. */
 void snapshot_abandon(struct snapshot *sn);
 
 #endif

@@ -15,7 +15,10 @@
  */
 int session_new(struct env *e, const struct session_spec *spec, struct op *op,
 	struct session **ret_session);
-/* Makes a predecessor's session, whose consumer and directory for buffers exist. 0 or -errno. */
+/*
+ * Makes a predecessor's session, whose consumer and directory for buffers exist. Returns 0 or
+ * -errno.
+ */
 int session_restore(struct env *e, const struct session_spec *spec, struct session **ret_session);
 /*
  * Begin a step; op (may be NULL) is done at its end, for session_destroy() before the session is
@@ -24,7 +27,7 @@ int session_restore(struct env *e, const struct session_spec *spec, struct sessi
  */
 int session_start(struct session *s, struct op *op);
 int session_stop(struct session *s, struct op *op);
-/* As stop, but nothing is written out for it. */
+/* Pauses the session: stops it, but writes nothing out for it. */
 int session_pause(struct session *s, struct op *op);
 int session_resume(struct session *s, struct op *op);
 int session_destroy(struct session *s, struct op *op);
@@ -33,9 +36,9 @@ int session_destroy(struct session *s, struct op *op);
  * writes the rest on its own, or waits for a successor.
  */
 void session_abandon(struct session *s);
-/* A predecessor's session whose consumer has ended too: logs that, and frees it. */
+/* Logs and frees a predecessor's session whose consumer has exited too. */
 void session_lose(struct session *s);
-/* A predecessor's session has got all descriptors that its consumer has: it goes on. */
+/* Continues a predecessor's session, which has got all descriptors that its consumer has. */
 void session_adopt(struct session *s);
 
 #endif
