@@ -224,7 +224,7 @@ static void read_contexts(struct session *s, struct json_object *o)
 	}
 }
 
-/* As the line has it. NULL without memory. */
+/* Makes the rule of the line. Returns NULL if allocation fails. */
 static struct rule *make_rule(struct json_object *o)
 {
 	const char *exclusions[RULE_EXCLUSIONS_MAX], *filter = get_string(o, "filter");
@@ -352,7 +352,7 @@ static bool is_alive(pid_t pid)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Whether it may come back. */
+/* Replays one session's journal. Returns whether its consumer may call. */
 static bool replay_session(struct env *e, const char *name)
 {
 	const char *path = journal_path(e, name);

@@ -44,7 +44,7 @@ static bool take_options(struct request *r, struct option_values *ret_values)
 	return true;
 }
 
-/* False, and refused, when the channel cannot have these options. */
+/* Checks the options. Refuses the request and returns false if the channel cannot have them. */
 static bool may_have_options(
 	struct request *r, const struct channel *c, const struct option_values *values)
 {
@@ -57,7 +57,7 @@ static bool may_have_options(
 	return !ret;
 }
 
-/* As the files of some channels have it behind the channel's name. */
+/* Returns whether the name ends like the names of some channels' files after the channel's name. */
 static bool has_files_ending(const char *name)
 {
 	static const char digits[] = "0123456789";

@@ -55,7 +55,7 @@ static struct ky_context *parse_contexts(struct request *r, size_t n)
 	return contexts;
 }
 
-/* Could the channel have all of them? False: the request was refused. */
+/* Checks whether the channel could have all of them. Returns false if it refused the request. */
 static bool may_add(
 	struct request *r, const struct channel *c, const struct ky_context *contexts, size_t n)
 {

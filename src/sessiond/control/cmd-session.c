@@ -41,7 +41,10 @@ static const char *why_no_step(const struct session *s, int error, struct ky_buf
 	}
 }
 
-/* As it should be, then; or not concerned, when all are meant. */
+/*
+ * Returns whether the step failed harmlessly: the session already is as requested, or the command
+ * is for all sessions and does not concern this one.
+ */
 static bool is_fine(const struct request *r, int ret)
 {
 	return ret == -EALREADY || (ret == -ENOTCONN && !r->session);

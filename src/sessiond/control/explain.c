@@ -174,7 +174,7 @@ static bool put_near(struct ky_buf *to, const struct session *s, const struct ru
 	return n || i;
 }
 
-/* Does the rule name Kymo's own events? */
+/* Returns whether the rule names Kymo's own events. */
 static bool wants_own(const struct rule *r)
 {
 	return !strncmp(r->pattern, "kymo_", strlen("kymo_"));

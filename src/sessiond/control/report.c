@@ -423,7 +423,10 @@ static void add_warning(struct json_object *list, const char *fmt, ...)
 	json_append(list, json_object_new_string(text));
 }
 
-/* Nothing is lost by it, but who asked for such buffers does not want threads to wait. */
+/*
+ * Warns if threads had to make their own buffers. Nothing is lost by it, but a user of such buffers
+ * does not want threads to wait.
+ */
 static void warn_of_pool(struct json_object *list, const struct channel *c)
 {
 	const struct ring_set *set;

@@ -38,7 +38,7 @@ bool channel_has_buffers(const struct channel *c)
 	return false;
 }
 
-/* Has a set before this one counted an event of this name? */
+/* Returns whether a set before `until` has counted an event of this name. */
 static bool is_counted_before(const struct channel *c, const struct ring_set *until,
 	const struct event_desc *d, bool living)
 {

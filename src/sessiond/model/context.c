@@ -228,7 +228,7 @@ static void context_sum_add(struct context_sum *sum, const struct ky_context *c)
 	sum->size += ky_ctx_record_size(c->type->kind, c->argument);
 }
 
-/* Is contexts[i] new to the channel, and not among those before it? */
+/* Returns whether contexts[i] is new to the channel, and not among those before it. */
 static bool is_new(const struct channel *c, const struct ky_context *contexts, size_t i)
 {
 	for (size_t k = 0; k < i; k++)

@@ -18,7 +18,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The same file, opened once more. */
+/* Opens the same file once more. */
 static int reopen(int fd, int flags)
 {
 	char path[64];

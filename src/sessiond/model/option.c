@@ -252,7 +252,7 @@ static const struct channel *find_namesake(const struct channel *c)
 	return NULL;
 }
 
-/* Does the channel, as it would be, make sense? */
+/* Checks whether the channel, as it would be, makes sense. */
 static int check_channel(const struct channel *c, struct ky_buf *why)
 {
 	struct ky_geometry g = {

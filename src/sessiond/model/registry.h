@@ -36,7 +36,7 @@ struct registry {
 
 /* Returns that of the applications of a UID and an ABI, or NULL. */
 struct registry *registry_find(const struct session *s, uid_t uid, uint32_t abi_bits);
-/* Likewise; makes it if it is missing. 0 or -errno. */
+/* Finds that registry, or makes a missing one. Returns 0 or -errno. */
 int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registry **ret_registry);
 /* Makes a registry without a log. Returns NULL if allocation fails. */
 struct registry *registry_new(struct session *s, uid_t uid, uint32_t abi_bits);
@@ -46,7 +46,7 @@ struct registry *registry_free(struct registry *r); /* NULL */
  * -errno.
  */
 int registry_append(struct registry *r, const struct ky_buf *text);
-/* As in messages: upper half, lower half. */
+/* Splits the UUID as messages have it: upper half, lower half. */
 void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);
 
 #endif

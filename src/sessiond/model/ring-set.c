@@ -304,7 +304,7 @@ static int write_event(struct ring_set *set, const struct set_event *e)
 	return ret;
 }
 
-/* NULL without memory. */
+/* Makes an event of the set. Returns NULL if allocation fails. */
 static struct set_event *set_event_new(
 	struct ring_set *set, struct event_desc *d, const struct definer *by)
 {

@@ -78,7 +78,10 @@ void apps_forget_set(struct ring_set *set)
 		app_set_free(as);
 }
 
-/* Likewise, and the set, if it was only for this program and never made. */
+/*
+ * Frees the application's part of the set; and the set itself, if it was only for this application
+ * and never made.
+ */
 void app_set_release(struct app_set *as)
 {
 	struct ring_set *set = as->set;

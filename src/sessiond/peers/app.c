@@ -62,7 +62,10 @@ void app_complain(struct app *a, const char *fmt, ...)
 			session_notice(s, "program %s (pid %d): %s", a->name, (int)a->pid, text);
 }
 
-/* Whether the program records all that sessions want of it, and knows that. */
+/*
+ * Notes whether all queries are answered and the application has confirmed that it records into all
+ * started sets.
+ */
 static void note_answered(struct app *a)
 {
 	struct app_set *as;
@@ -253,7 +256,10 @@ static int handle_late(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
-/* Does the session record, while the application has not confirmed that it records into the set? */
+/*
+ * Returns whether the session records, while the application has not confirmed that it records into
+ * the set.
+ */
 static bool is_awaited(const struct app_set *as)
 {
 	const struct session *s = as->set->channel->session;

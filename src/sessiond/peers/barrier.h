@@ -17,7 +17,7 @@
 
 #define BARRIER_MAX_EXTENSIONS 20
 #define APP_ANSWER_NS	       (100 * KY_NS_PER_MS) /* how long a command waits for applications */
-/* Likewise for a consumer that is at work: clients wait 30 s. */
+/* How long a command waits for a consumer that is at work: clients wait 30 s. */
 #define CONSUMER_ANSWER_NS (25000 * KY_NS_PER_MS)
 
 enum ticket_kind {

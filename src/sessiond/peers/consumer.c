@@ -249,7 +249,7 @@ void consumers_reap_abandoned(void)
 	}
 }
 
-/* Nobody waits for it: SIGCHLD says when it has ended. */
+/* Kills the process without waiting for it: SIGCHLD reports its exit. */
 static void kill_process(struct consumer *c)
 {
 	pid_t *grown;

@@ -14,7 +14,7 @@
  * this state: "name) R", or ") T" for any name. A name may contain anything, parentheses too.
  */
 bool proc_file_state_is(const char *path, const char *name_and_state);
-/* Likewise of a process. */
+/* Returns the same for the stat file of a process. */
 bool proc_state_is(pid_t pid, const char *name_and_state);
 /*
  * Returns whether the process cannot run: it is stopped, stopped by a debugger, or frozen with its

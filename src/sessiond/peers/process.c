@@ -124,7 +124,7 @@ static void replace(struct env *e, const struct user *u, pid_t pid)
 			process_ended(p);
 }
 
-/* NULL and errno when it cannot be watched. */
+/* Makes a watched process. Returns NULL with errno if it cannot be watched. */
 static struct process *process_new(struct env *e, uid_t uid, int socket, pid_t pid)
 {
 	struct process *p = calloc(1, sizeof(*p));

@@ -132,7 +132,7 @@ void session_adopt(struct session *s)
 		session_notice(s, "the session daemon was started again: the session goes on");
 }
 
-/* As finish(), and the session ends. Its name is free at once. */
+/* Ends the step and the session. The session's name is free at once. */
 static void finish_for_good(struct session *s, int error, const char *message)
 {
 	struct recording *r = recording_of(s);
