@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applications, their processes, and the collector: the target of env->peers, where it is an opaque
- * type.
+ * Applications, their processes, and the collector: the target of env->peers. This header needs
+ * none of their definitions.
  */
 #ifndef SESSIOND_PEERS_PEERS_H
 #define SESSIOND_PEERS_PEERS_H
