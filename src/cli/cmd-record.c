@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record: runs a command with a session daemon of its own and keeps the events of all its programs.
- * The command must not notice: whatever goes wrong on our side once it runs is told on stderr, and
- * its exit status is ours.
+ * record: runs a command with a session daemon of its own, and records the events of all its
+ * programs. The command must not notice. Kymo reports its own failures on stderr once the command
+ * runs; its exit status is the command's.
  */
 #include <inttypes.h>
 #include <sys/wait.h>
@@ -48,10 +48,10 @@ struct recording {
 	struct child child;
 	char session[64];
 	char output[PATH_MAX]; /* "" when no trace is kept */
-	bool new_output;       /* it was not there before: goes again if it stays empty */
+	bool new_output;       /* we made it: remove it if it stays empty */
 };
 
-/* The session is named after the command, with what a name may not have replaced. */
+/* Names the session after the command. Replaces characters that a name may not have. */
 static void name_session(struct recording *rec)
 {
 	const char *command = cli_arg(rec->cli, 0), *slash = strrchr(command, '/');
@@ -95,7 +95,7 @@ static int extend_variable(const char *variable, const char *value, bool in_fron
 	return r;
 }
 
-/* Programs find what stands in for LTTng-UST's libraries before these. */
+/* Lets programs find the replacements for LTTng-UST's libraries first. */
 static int stand_in(struct cli *cli)
 {
 	char dir[PATH_MAX];
@@ -170,8 +170,8 @@ static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 }
 
 /*
- * Programs that were built with -fsanitize=address do not start if other libraries come before the sanitizer's. Ours do
- * their work all the same, and it finds what it finds.
+ * Allows programs that were built with -fsanitize=address. By default they do not start
+ * if other libraries precede the sanitizer's. Both work all the same.
  */
 static int allow_sanitizer(struct cli *cli)
 {
@@ -198,8 +198,7 @@ static int preload_all(struct cli *cli, struct kymo_value *rules)
 	return code;
 }
 
-/* A program built against a library in a place that the dynamic linker does not know finds it so.
- */
+/* Lets programs find their library in a place that the dynamic linker does not search. */
 static int add_library_path(struct cli *cli)
 {
 	char dir[PATH_MAX];
@@ -211,7 +210,7 @@ static int add_library_path(struct cli *cli)
 		       : CLI_OK;
 }
 
-/* The command is one that allows it. */
+/* Allows the command's programs to block, for --blocking-timeout. */
 static int allow_blocking(struct cli *cli, struct kymo_value *channel)
 {
 	const char *timeout = cli_get(cli, "blocking-timeout");
@@ -223,7 +222,7 @@ static int allow_blocking(struct cli *cli, struct kymo_value *channel)
 	return cli_params_option(cli, channel, "blocking-timeout", timeout);
 }
 
-/* Everything before the command runs; the command line is checked before anything is made. */
+/* Prepares all before the command runs. Checks the command line before it makes files. */
 static int set_up(struct recording *rec)
 {
 	_cleanup_value_ struct kymo_value *session = cli_params_new(rec->cli);
@@ -275,7 +274,7 @@ static int cannot_run(struct recording *rec, int r)
 	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/* Programs that the command started, are traced, and outlive it. */
+/* Counts traced programs that the command started and that outlive it. */
 static size_t count_left(struct recording *rec, const struct kymo_value *session)
 {
 	const struct kymo_value *apps = kymo_value_get(session, "applications");
@@ -307,7 +306,7 @@ static void quote(struct ky_buf *to, const char *text)
 	ky_buf_puts(to, "'");
 }
 
-/* Number of events of the command's programs that a rule matched. */
+/* Returns the number of events of the command's programs that a rule matched. */
 static uint64_t count_matched(const struct kymo_value *session)
 {
 	const struct kymo_value *channel = kymo_value_at(kymo_value_get(session, "channels"), 0);
@@ -319,7 +318,7 @@ static uint64_t count_matched(const struct kymo_value *session)
 	return n;
 }
 
-/* Not a single event: the user wants to know why. */
+/* Explains why there is not a single event. */
 static void explain_nothing(const struct recording *rec, const struct kymo_value *session)
 {
 	uint64_t matched = count_matched(session);
@@ -351,7 +350,7 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 			stderr);
 }
 
-/* --no-summary, and nothing is missing. */
+/* Returns true for --no-summary if nothing is missing. */
 static bool is_quiet(const struct recording *rec, const struct kymo_value *written)
 {
 	return cli_has(rec->cli, "no-summary") &&
@@ -360,7 +359,7 @@ static bool is_quiet(const struct recording *rec, const struct kymo_value *writt
 	       !*kymo_value_string(kymo_value_get(written, "error"));
 }
 
-/* written: what has the counts: the session, or its snapshot. */
+/* written: the object with the counts: the session, or its snapshot. */
 static void print_summary(
 	struct recording *rec, const struct kymo_value *session, const struct kymo_value *written)
 {
@@ -427,7 +426,7 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 	cli_result(rec->cli, v);
 }
 
-/* If that is what is wanted; *ret_reply is NULL when the daemon did not answer. */
+/* Takes a snapshot if requested. *ret_reply is NULL if the daemon did not reply. */
 static void take_snapshot(struct recording *rec, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = kymo_value_new();
@@ -461,7 +460,10 @@ static void finish(struct recording *rec, int exit_code)
 		print_summary(rec, session, written);
 	else
 		tell_failure(rec, session ? snapshot : reply);
-	/* Events that were left out: nobody would miss them in a trace that has others. --no-summary is no reason to. */
+	/*
+	 * Warns of events that were left out, also with --no-summary: nobody would notice their
+	 * absence from a trace that has others.
+	 */
 	if (session && !rec->cli->json &&
 		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
 			kymo_value_u64(kymo_value_get(session, "unrecorded_programs")) ||

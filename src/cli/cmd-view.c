@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * view: a trace's events as text or JSON, one line each. Output goes straight to the descriptor in
- * large pieces (cli/lines.h): a reader that has seen enough (`| head`) ends it quietly, a full disk
- * does not.
+ * view: prints a trace's events as text or JSON, one line each. Output goes straight to the
+ * descriptor in large pieces (cli/lines.h). If its reader closes it (`| head`), view ends without a
+ * message; a full disk is an error.
  */
 #include <limits.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ struct view {
 	int error;	    /* of writing */
 };
 
-/* -1 before, 0 within, 1 after the limits. What has no time is always within. */
+/* Returns -1 before, 0 within, 1 after the limits. An item without a time is always within. */
 static int position(struct view *v, const struct ky_item *item)
 {
 	if (!item->has_time)
@@ -58,7 +58,7 @@ static void flush(struct view *v)
 	v->error = cli_lines_flush(v->lines);
 }
 
-/* Warnings stand where they belong among the events; some come before these are read. */
+/* Prints a warning at its place among the events. Some come before events are read. */
 static void warn(void *arg, const char *text)
 {
 	struct view *v = arg;
@@ -69,7 +69,7 @@ static void warn(void *arg, const char *text)
 	cli_warn(v->cli, "%s", text);
 }
 
-/* Buffers of a snapshot reach back differently. */
+/* Warns that a snapshot's buffers reach back to different times. */
 static void warn_cut(struct view *v, int64_t ns)
 {
 	struct ky_format format = {0};
@@ -92,7 +92,7 @@ static void show_lost(struct view *v, const struct ky_item *item)
 	ky_buf_deinit(&line);
 }
 
-/* True if the item is one of the events before the last ones. */
+/* Returns true if the item is one of the events before the last ones. */
 static bool is_before_tail(struct view *v, const struct ky_item *item)
 {
 	bool skips = v->n_skipped;
@@ -110,7 +110,7 @@ static void show(struct view *v, const struct ky_item *item)
 		show_lost(v, item);
 }
 
-/* 0 at the end, or an error of reading. */
+/* Prints all items. Returns 0 at the end, or an error of reading. */
 static int show_all(struct view *v, struct ky_cursor *cursor)
 {
 	int r = 1, where = 0;
@@ -131,7 +131,7 @@ static int show_all(struct view *v, struct ky_cursor *cursor)
 	return KY_MIN(r, 0);
 }
 
-/* r: of show_all. Nothing to see is said. */
+/* Ends the output. r: of show_all. Reports if there was nothing to print. */
 static int finish(struct view *v, int r, const char *path)
 {
 	if (v->error == -EPIPE)
@@ -226,7 +226,7 @@ static void free_fields(struct view *v, const struct ky_trace_reader *reader)
 
 /* --- the last events --- */
 
-/* How many events a slice has that are wanted; a negative errno. */
+/* Returns the number of a slice's selected events, or a negative errno. */
 static int64_t count_slice(const struct view *v, const uint8_t *want, const struct ky_select *slice)
 {
 	struct ky_reading reading;
@@ -243,8 +243,8 @@ static int64_t count_slice(const struct view *v, const uint8_t *want, const stru
 }
 
 /*
- * Selects the slices at the end that have the last n_wanted events, and how many of them come
- * before these. 0 or -ENOMEM.
+ * Selects the slices at the end that have the last n_wanted events, and computes how many events in
+ * them come before these. Returns 0 or -ENOMEM.
  */
 static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 {
@@ -304,7 +304,7 @@ static void like_format(struct view *v, struct ky_format *f, const struct view_o
 		cli_first_event(reader, &f->origin_ns);
 }
 
-/* 0 at the end, or an error of reading. */
+/* Prints the selected items. Returns 0 at the end, or an error of reading. */
 static int show_selected(struct view *v, const struct view_options *o,
 	struct ky_trace_reader *reader, const struct ky_trace_reader_options *reader_options)
 {

@@ -12,7 +12,7 @@
 
 #define PAGE KY_CTF_PAGE
 
-/* Files that are open: the one that was written longest ago is the first. */
+/* Open files. The first is the one that was not written for the longest time. */
 static struct ky_list open_files = KY_LIST_INIT(open_files);
 
 void stream_file_init(struct stream_file *f)
@@ -29,7 +29,10 @@ void stream_file_deinit(struct stream_file *f)
 	ky_list_remove(&f->node);
 }
 
-/* The next descriptor would have the lowest number that is free: are there but a quarter of them behind it? */
+/*
+ * Returns true if at most a quarter of the descriptors is free. A new descriptor gets the lowest
+ * free number, so this number shows how many are in use.
+ */
 static bool is_scarce(int any_fd)
 {
 	int fd = fcntl(any_fd, F_DUPFD_CLOEXEC, 0);
@@ -41,7 +44,7 @@ static bool is_scarce(int any_fd)
 	return fd < 0 || (rlim_t)fd >= lim.rlim_cur - lim.rlim_cur / 4;
 }
 
-/* For one file. Two are closed for it, so that others than us find more descriptors if they need them. */
+/* Closes two files to open one, so that other parts find more free descriptors. */
 static void make_room(const struct stream_place *place)
 {
 	if (!is_scarce(place->dir))
@@ -50,7 +53,7 @@ static void make_room(const struct stream_place *place)
 		stream_file_deinit(ky_list_entry(open_files.next, struct stream_file, node));
 }
 
-/* f is the one that was written last. */
+/* Marks f as the file that was written last. */
 static void touch(struct stream_file *f)
 {
 	ky_list_remove(&f->node);
@@ -117,7 +120,7 @@ static int write_index_header(int fd)
 	return write_one(fd, &header, sizeof(header), 0);
 }
 
-/* Entries i to i + n - 1, of packets that lie end to end from `offset` on. */
+/* Writes the index entries of packets that are end to end in the file. */
 static int write_index_entries(const struct stream_file *f, const struct stream_packet *packets,
 	unsigned int n, uint64_t offset, uint64_t i)
 {
@@ -130,7 +133,7 @@ static int write_index_entries(const struct stream_file *f, const struct stream_
 	return write_one(f->index_fd, entries, n * sizeof(entries[0]), ky_index_offset(i));
 }
 
-/* A file exists only once it has data: without a first packet there shall be none. */
+/* Removes the files without a first packet: a file exists only once it has data. */
 static void remove_files(struct stream_file *f, const struct stream_place *place)
 {
 	struct names names;
@@ -223,7 +226,7 @@ static int create_files(struct stream_file *f, const struct stream_place *place)
 	return write_index_header(f->index_fd);
 }
 
-/* Those that were closed because descriptors are scarce. */
+/* Opens files again that were closed because descriptors are scarce. */
 static int open_again(struct stream_file *f, const struct stream_place *place)
 {
 	int ret = open_both(f, place, 0);
@@ -233,13 +236,13 @@ static int open_again(struct stream_file *f, const struct stream_place *place)
 	return ret;
 }
 
-/* A packet's first page, and what is left behind its whole pages with the padding. */
+/* A packet's first page, and the rest behind its whole pages with the padding. */
 struct ends {
 	_Alignas(PAGE) uint8_t first[PAGE];
 	uint8_t last[2 * PAGE];
 };
 
-/* How many bytes of records stand in the first page, behind the header. */
+/* Returns the bytes of records in the first page, behind the header. */
 static uint32_t n_first(const struct stream_packet *p)
 {
 	return KY_MIN(p->len, PAGE - (uint32_t)sizeof(p->header));
@@ -296,7 +299,7 @@ static int append(
 	return ret < 0 ? ret : write_index_entries(f, packets, n, f->size, f->n_packets);
 }
 
-/* Cuts the files back to their whole packets; until that works, nothing is appended. */
+/* Truncates the files to their whole packets. Until that works, nothing is appended. */
 static int cut_back(struct stream_file *f, const struct stream_place *place)
 {
 	f->torn = true;
@@ -355,7 +358,9 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
 	return ret;
 }
 
-/* Reads the header at f->size. 1: a whole packet; 0: the rest is a torn one, or nothing; or -errno.
+/*
+ * Reads the header at f->size. Returns 1 for a whole packet, 0 for a torn packet or the end, or
+ * -errno.
  */
 static int read_packet(struct stream_file *f, uint64_t file_size, const struct ky_ctf_packet *like,
 	struct ky_ctf_packet *p)
@@ -368,13 +373,13 @@ static int read_packet(struct stream_file *f, uint64_t file_size, const struct k
 	if (n < (ssize_t)sizeof(*p))
 		return 0;
 	size = ky_ctf_packet_check(p, like);
-	/* A file that begins as something else is somebody's, and not to be cut. */
+	/* A file that begins as something else is not ours: do not truncate it. */
 	if (size < 0)
 		return f->n_packets ? 0 : (int)size;
 	return (uint64_t)size <= file_size - f->size;
 }
 
-/* Number of whole entries in the index; writes its header when even that is missing. */
+/* Returns the number of whole index entries. Writes the header if even that is missing. */
 static int64_t open_index(struct stream_file *f, const struct stream_place *place, const char *name)
 {
 	struct stat st;

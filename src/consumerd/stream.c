@@ -3,13 +3,13 @@
 
 #include "svc/loop.h"
 
-/* As much as is worth waiting for: a write past the page cache costs as much as some 500 KB of it. */
+/* A batch worth waiting for: a write that bypasses the page cache costs as much as 500 KB in it. */
 #define BATCH_BYTES (1u << 20)
 /* Below this, writing into the page cache costs less. */
 #define DIRECT_BYTES (1u << 18)
-/* A ring that fills in less is not let wait: the disk takes half a millisecond for a batch, or more. */
+/* A ring that fills in less time does not wait: the disk takes half a millisecond or more. */
 #define CALM_NS (4 * KY_NS_PER_MS)
-/* How many times as long as its last write took a slow disk is left alone. */
+/* A slow disk rests this many times as long as its last write took. */
 #define SLOW_DISK_REST 32
 
 void stream_init(struct stream *s, uint64_t now_ns)
@@ -33,7 +33,7 @@ static void tell_writers(struct stream *s)
 	__atomic_store_n(s->consumed, s->drain.pos, __ATOMIC_RELEASE);
 }
 
-/* A packet of the stream behind those before it is in the file, or need not be. */
+/* Accounts for the stream's next packet, which is in the file, or need not be. */
 static void note(struct stream *s, const struct ky_ctf_packet *p)
 {
 	s->begin = p->timestamp_begin;
@@ -42,7 +42,7 @@ static void note(struct stream *s, const struct ky_ctf_packet *p)
 	s->n_events += p->n_events;
 }
 
-/* Number of the next packet in the chunk. */
+/* Returns the number of the next packet in the chunk. */
 static uint64_t seq_num(const struct stream *s)
 {
 	return s->base.n_packets + s->file.n_packets - s->base.chunk_packets;
@@ -53,7 +53,7 @@ bool stream_has_packets(const struct stream *s)
 	return seq_num(s) > 0;
 }
 
-/* What a packet tells of losses; n: events discarded since the session began. */
+/* Sets the losses that a packet reports. n: events discarded since the session began. */
 static void tell_losses(const struct stream *s, struct ky_ctf_packet *p, uint64_t n)
 {
 	p->events_discarded = n - s->base.chunk_discarded;
@@ -61,7 +61,7 @@ static void tell_losses(const struct stream *s, struct ky_ctf_packet *p, uint64_
 		p->lost_too_big = s->drain.lost[KY_LOST_TOO_BIG] - s->base.chunk_too_big;
 }
 
-/* The stream as it is now, as the beginning of another file. */
+/* Returns the present state of the stream, as the begin of another file. */
 static struct ky_resume_slot here(const struct stream *s)
 {
 	struct ky_resume_slot slot = s->base;
@@ -75,7 +75,7 @@ static struct ky_resume_slot here(const struct stream *s)
 	return slot;
 }
 
-/* Into the slot that is not in use; it is valid from the last store on. */
+/* Stores the state in the slot that is not in use. It is valid after the last store. */
 static void keep(struct stream *s, const struct ky_resume_slot *slot)
 {
 	struct ky_resume_slot *to = &s->resume->slots[!s->slot], invalid = *slot;
@@ -88,7 +88,7 @@ static void keep(struct stream *s, const struct ky_resume_slot *slot)
 	__atomic_store_n(&to->chunk, slot->chunk, __ATOMIC_RELAXED);
 }
 
-/* Begins the file that a valid slot is about. */
+/* Begins the file that a valid slot describes. */
 static void take_slot(struct stream *s, unsigned int slot)
 {
 	s->slot = slot;
@@ -99,14 +99,20 @@ static void take_slot(struct stream *s, unsigned int slot)
 	stream_file_switch(&s->file, s->base.file);
 }
 
-/* What is removed is counted before it is: should we die between the two, the same file is removed once more. */
+/*
+ * Removes the oldest file, after it counted its events. If the consumer dies between the two, its
+ * successor removes the same file again.
+ */
 static void remove_oldest(struct stream *s, const struct stream_place *place)
 {
 	if (place->max_files && s->base.file >= place->max_files)
 		stream_file_remove(place, s->base.file - place->max_files);
 }
 
-/* 0, or -errno when it cannot be told what is to be removed: then the present file goes on, at another try. */
+/*
+ * Begins the next file. Returns 0, or -errno if the events to be removed cannot be counted: then
+ * the present file continues until another try.
+ */
 static int next_file(struct stream *s, const struct stream_place *place)
 {
 	struct ky_resume_slot next = here(s);
@@ -126,7 +132,7 @@ static int next_file(struct stream *s, const struct stream_place *place)
 	return 0;
 }
 
-/* Is there room in the file for a packet of so many bytes, behind others of so many that are to be appended? */
+/* Returns true if the file has room for a packet behind others that will be appended. */
 static bool has_room(
 	const struct stream *s, const struct stream_place *place, uint64_t others, uint64_t bytes)
 {
@@ -157,16 +163,22 @@ static int append_empty(
 	return ret;
 }
 
-/* Losses so far; never less than a packet has told already. */
+/* Returns the losses so far; never less than a packet has reported. */
 static uint64_t count_discarded(const struct stream *s)
 {
 	return KY_MAX(s->n_discarded, ky_drain_lost(&s->drain) + s->n_unwritten);
 }
 
-/* Units of a clock that are a nanosecond at least, which is what babeltrace2 compares; see begin_of(). */
+/*
+ * Units of a clock that are at least a nanosecond, the unit that babeltrace2 compares; see
+ * begin_of().
+ */
 #define MOMENT 16u
 
-/* The packet without losses that a first packet with losses, not before ts, needs before it; earlier, see begin_of(). */
+/*
+ * Appends the packet without losses that must precede a first packet with losses, which is not
+ * before ts. It is earlier; see begin_of().
+ */
 static int append_base(struct stream *s, const struct stream_place *place, uint64_t ts)
 {
 	uint64_t none = s->base.chunk_discarded;
@@ -181,7 +193,9 @@ static int append_base(struct stream *s, const struct stream_place *place, uint6
 	return ret;
 }
 
-/* The clock of the piece's first record, which is not before `from`; `from` if it has none. */
+/*
+ * Returns the clock of the piece's first record, which is not before `from`; `from` if it has none.
+ */
 static uint64_t first_ts(const struct ky_drain_piece *piece, uint64_t from)
 {
 	const uint64_t mask = (UINT64_C(1) << KY_TS_BITS) - 1;
@@ -199,9 +213,10 @@ static uint64_t first_ts(const struct ky_drain_piece *piece, uint64_t from)
 }
 
 /*
- * Where a stream has several files, babeltrace2 sorts packets by when they begin, and gives up where some begin at once, which
- * it takes in any order. So each begins later than the one before. That ends when this one begins at the earliest; if it
- * begins then too, as an empty one does, this one begins with its first record, or, if it is empty, a moment later.
+ * Returns the begin of a packet. If a stream has several files, babeltrace2 sorts packets by their
+ * begin. It fails if two begin at once, because it takes them in any order. So each packet begins
+ * later than the one before, and not before that ends. If the one before begins when it ends, as an
+ * empty one does, this packet begins with its first record or, if it is empty, a moment later.
  */
 static uint64_t begin_of(const struct stream *s, const struct ky_drain_piece *piece)
 {
@@ -217,8 +232,8 @@ static uint64_t begin_of_empty(const struct stream *s, uint64_t ts)
 }
 
 /*
- * Packets that are written in one go. `after` is what the stream will be then: as long as that has
- * not worked, the stream itself knows nothing of them.
+ * Packets that are written in one go. `after` is the stream's state afterwards: until the write has
+ * succeeded, the stream itself does not change.
  */
 struct batch {
 	struct stream after;
@@ -233,7 +248,10 @@ static bool is_last_of_block(const struct ky_drain_piece *piece)
 	return piece->next != piece->pos + piece->len;
 }
 
-/* What a program says of its thread, as a text for readers: nothing behind its end, and nothing that moves a cursor. */
+/*
+ * Copies a thread's identity from the ring. A program writes its name: the copy has no bytes behind
+ * its end, and none that move a terminal's cursor.
+ */
 static void take_owner(struct ky_owner *to, const struct ky_owner *from)
 {
 	size_t n = strnlen(from->name, sizeof(from->name));
@@ -245,7 +263,7 @@ static void take_owner(struct ky_owner *to, const struct ky_owner *from)
 				      : from->name[i];
 }
 
-/* False when the file has no room for it. */
+/* Adds a piece to the batch. Returns false if the file has no room for it. */
 static bool add_piece(
 	struct batch *b, const struct stream_place *place, const struct ky_drain_piece *piece)
 {
@@ -277,7 +295,7 @@ static bool add_piece(
 	return true;
 }
 
-/* Up to n_max packets, but no more than is worth writing at a time. */
+/* Adds up to n_max packets, but no more than is worth one write. */
 static void fill_batch(
 	struct batch *b, const struct stream_place *place, bool flush, unsigned int n_max)
 {
@@ -288,7 +306,7 @@ static void fill_batch(
 		;
 }
 
-/* The same before the first piece, if there is one. */
+/* Appends the packet without losses before the first piece, if there is one. */
 static int append_first_base(struct stream *s, const struct stream_place *place, bool flush)
 {
 	struct ky_drain peek = s->drain;
@@ -299,7 +317,7 @@ static int append_first_base(struct stream *s, const struct stream_place *place,
 	return append_base(s, place, piece.begin_ts);
 }
 
-/* Losses that no packet tells yet get a packet of their own. */
+/* Appends an empty packet for losses that no packet reports yet. */
 static int append_losses(struct stream *s, const struct stream_place *place)
 {
 	uint64_t ts = seq_num(s) ? s->ts : s->since;
@@ -311,7 +329,7 @@ static int append_losses(struct stream *s, const struct stream_place *place)
 	return ret < 0 ? ret : append_empty(s, place, begin_of_empty(s, ts), count_discarded(s));
 }
 
-/* Whole blocks that writers have left. */
+/* Returns the number of whole blocks that writers have left. */
 static uint32_t n_ready(const struct stream *s)
 {
 	const struct ky_drain *d = &s->drain;
@@ -319,7 +337,9 @@ static uint32_t n_ready(const struct stream *s)
 	return (uint32_t)(d->head / d->block_size - d->pos / d->block_size);
 }
 
-/* n_bytes were written since the last look. What a burst has taught is forgotten slowly. */
+/*
+ * Updates the pace: n_bytes were written since the last look. It falls at once, and rises slowly.
+ */
 static void measure_pace(struct stream *s, uint64_t n_bytes, uint64_t now_ns)
 {
 	uint64_t ring_size = (uint64_t)s->drain.n_blocks * s->drain.block_size;
@@ -331,7 +351,7 @@ static void measure_pace(struct stream *s, uint64_t n_bytes, uint64_t now_ns)
 		s->fill_ns = KY_MIN(s->fill_ns, sample);
 }
 
-/* Nothing waits for us, and the disk has time to take it. */
+/* Returns true if no writer waits for room, and the disk has time for a write. */
 static bool is_calm(const struct stream *s)
 {
 	return s->fill_ns >= CALM_NS && n_ready(s) < s->drain.n_blocks - s->drain.n_blocks / 4;
@@ -370,7 +390,10 @@ static bool worth_direct(
 	       stream_file_may_be_direct(&s->file, b->packets, b->n);
 }
 
-/* When half of the time to spare is needed, others are not let wait again: the page cache takes it. */
+/*
+ * Writes the packets. If a write takes half of the time to spare, the next ones use the page cache,
+ * so that no other stream waits.
+ */
 static int write_packets(struct stream *s, const struct stream_place *place, const struct batch *b)
 {
 	bool direct = worth_direct(s, place, b);
@@ -454,7 +477,7 @@ uint64_t stream_leave_out(struct stream *s, uint64_t ts)
 	return s->drain.count - n;
 }
 
-/* Records between our position and the head of the last look. */
+/* Returns the number of records between our position and the head of the last look. */
 static uint64_t n_left(const struct stream *s)
 {
 	const struct ky_drain *d = &s->drain;
@@ -464,7 +487,7 @@ static uint64_t n_left(const struct stream *s)
 		       : 0;
 }
 
-/* Files of the present chunk before that of the slot, if it says so; again after a restart. */
+/* Sets the chunk's files before the slot's apart, if the slot says so; again after a restart. */
 static int set_files_apart(const struct stream *s, const struct stream_place *place)
 {
 	uint64_t end = KY_MAX(s->base.given_up, 1u) - 1, first = 0;
@@ -490,7 +513,7 @@ static void forget_losses(struct stream *s)
 	s->n_unwritten = 0;
 }
 
-/* For the next consumer. */
+/* Stores the counts of an abandoned ring for the next consumer. */
 static void note_abandoned(const struct stream *s)
 {
 	s->resume->abandoned_head = s->drain.abandoned_head;
@@ -499,7 +522,10 @@ static void note_abandoned(const struct stream *s)
 	memcpy(s->resume->lost_seen, s->drain.lost_seen, sizeof(s->drain.lost_seen));
 }
 
-/* The slot comes first, which says how many files go: should we die between the two, they go at the restart. */
+/*
+ * Stores the slot first, which has the number of files to move: if the consumer dies before it has
+ * moved them, its successor does.
+ */
 int stream_set_apart(
 	struct stream *s, const struct stream_place *place, uint64_t clock_now, bool alone)
 {
@@ -517,7 +543,7 @@ int stream_set_apart(
 		next.damaged += stream_kept(s);
 		next.kept_from = next.count;
 	}
-	/* Losses that the files tell are told again, in one that nobody has damaged. */
+	/* The next file, which is not damaged, reports the losses of these files again. */
 	next.chunk_packets = next.n_packets;
 	next.discarded = next.chunk_discarded;
 	next.ts = 0;
@@ -547,7 +573,7 @@ void stream_give_up(struct stream *s, const struct stream_place *place)
 {
 	s->n_unwritten += n_left(s);
 	s->drain.pos = s->drain.head;
-	/* A full disk has often room for this much: then the trace itself tells. */
+	/* A full disk often has room for one packet: then the trace itself reports the losses. */
 	if (place->dir >= 0)
 		append_losses(s, place);
 }
@@ -566,8 +592,8 @@ static void visit_packet(void *context, const struct ky_ctf_packet *p)
 }
 
 /*
- * Where to go on after a last packet that ended at `end`: there, or at the next block, when the
- * dead consumer had found nothing more in that block and told the writers.
+ * Returns the position behind a last packet that ended at `end`: there or, if the dead consumer had
+ * found no more records in that block and had reported that to the writers, at the next block.
  */
 static uint64_t resume_position(const struct stream *s, uint64_t end)
 {
@@ -577,7 +603,7 @@ static uint64_t resume_position(const struct stream *s, uint64_t end)
 	return consumed == next ? next : end;
 }
 
-/* The slot of the newest file; those of later chunks were made ready for nothing. */
+/* Returns the slot of the newest file. Slots of later chunks were prepared and never used. */
 static unsigned int newest_slot(const struct ky_resume_stream *r, uint64_t chunk)
 {
 	const struct ky_resume_slot *a = &r->slots[0], *b = &r->slots[1];
@@ -615,7 +641,7 @@ int stream_resume(struct stream *s, const struct stream_place *place, uint64_t c
 	return ret;
 }
 
-/* Where a new chunk begins that leaves out what was published before the last look. */
+/* Begins a new chunk behind the records that were published before the last look. */
 static void drop_published(const struct stream *s, struct ky_resume_slot *slot)
 {
 	struct ky_drain d = s->drain;
@@ -662,7 +688,7 @@ uint64_t stream_kept(const struct stream *s)
 	return s->n_events - KY_MIN(s->base.kept_from, s->n_events);
 }
 
-/* A program that goes on overwriting its counts takes nothing from the others': the sum stays at its greatest. */
+/* Adds n, up to the maximum: a program that overwrites its counts cannot reduce others' sums. */
 static void add_lost(uint64_t *sum, uint64_t n)
 {
 	if (__builtin_add_overflow(*sum, n, sum))
