@@ -255,7 +255,7 @@ static void test_patience(void **state)
 		&user, USER_PATIENCE_NS * USER_PATIENCE_REGAIN, USER_PATIENCE_NS));
 }
 
-/* Replies of a user's peers, extend it only while that user has patience left. */
+/* Timely replies of a user's peers extend it only while that user has patience left. */
 static void test_patience_for_replies(void **state)
 {
 	struct user user = {.patience_ns = USER_PATIENCE_NS};
