@@ -28,7 +28,7 @@ static const struct cli_option enable_options[] = {
 	{0},
 };
 
-/* Those that the daemon understands as they are written. */
+/* Options that go to the daemon as they are written. */
 static const char *const daemon_options[] = {
 	"event-conflict",
 	"switch-timer",
@@ -58,7 +58,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *reply, cons
 	cli_report_notes(cli, reply);
 }
 
-/* One channel; for --json it is collected in `all`. */
+/* Enables or disables one channel. With --json, adds it to `all`, else prints it. */
 static int one_channel(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value *params,
 	const char *name, const char *done, struct kymo_value *all)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* enable-event and disable-event: the rules that say which events a channel records. */
+/* enable-event and disable-event: the event rules of a channel. */
 #include <inttypes.h>
 
 #include "cli/daemon.h"
@@ -68,7 +68,7 @@ static int add_exclusions(struct cli *cli, struct kymo_value *params)
 	return code;
 }
 
-/* Of which session and channel. */
+/* Adds the session and the channel. Returns CLI_OK, or another exit code after a report. */
 static int add_target(struct cli *cli, struct kymo_value *params)
 {
 	int code = cli_params_session(cli, params);

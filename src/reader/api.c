@@ -470,7 +470,7 @@ static void add_text(struct ky_buf *to, const struct ky_field_value *value)
 		ky_format_value(to, value->v, value->data);
 }
 
-/* event: the row is one of a class that has fields for the columns. */
+/* Adds a row to the columns. event: its class has fields for them. */
 static void add_cells(struct kymo_cursor *c, size_t row, bool event)
 {
 	struct ky_field_ref *fields = event ? c->fields[c->item.event->index] : NULL;

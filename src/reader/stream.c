@@ -926,7 +926,7 @@ int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_pack
 	return make_slots(w) ? read_head(w, ret_head, offset, HEAD_SIZE) : -ENOMEM;
 }
 
-/* Stores the packet before the first one that is read, for the counts of what was lost. */
+/* Reads the head of the packet before the first one, as the base of the counts of losses. */
 static void recall_packet(struct ky_walk *w, const struct ky_place *place)
 {
 	struct ky_packet_head p;
