@@ -268,8 +268,11 @@ def test_not_wanted(k):
         for event in events:
             trace = k.record(f"{provider}:{event}", session=event)
             k.kymo("destroy", event)
-            if f"{provider}:{event}" in whole:
-                equal(set(names(trace)), {f"{provider}:{event}"}, "events")
+            found = set(names(trace))
+            check(found <= {f"{provider}:{event}"}, found)
+            # Virtual machines of others may come and go.
+            if f"{provider}:{event}" in whole and provider != "kymo_vm":
+                check(found, f"{provider}:{event} is missing")
 
 
 def test_no_work(k):
