@@ -7,6 +7,7 @@ machines of KVM.
 
 import collections
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -955,5 +956,16 @@ def test_mounts_unseen(k):
     k.daemon_fds = kymotest.open_fds(k.daemon.pid)
 
 
+def lock_machine():
+    """
+    Waits until no other test of the collector runs, as of another build. Devices and virtual
+    machines are the machine's: each would see the other's.
+    """
+    path = os.path.join(tempfile.gettempdir(), f"kymo-test-collector-{os.geteuid()}.lock")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
 if __name__ == "__main__":
+    lock_machine()
     kymotest.main()
