@@ -6,13 +6,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "consumerd/consumer.h"
 #include "consumerd/ring-set.h"
 #include "consumerd/trace.h"
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
-#define TEXT_MAX (64u << 20) /* of a metadata log; the session daemon's limit */
+#define LOCK_WAIT_NS UINT64_C(2000000000)
+#define TEXT_MAX     (64u << 20) /* of a metadata log; the session daemon's limit */
 
 struct recovery {
 	struct consumer consumer;
@@ -242,6 +244,22 @@ static bool is_ours(int dir)
 }
 
 /*
+ * Locks the session's memory. A process that was killed keeps its lock until it has exited, so
+ * the lock is tried for LOCK_WAIT_NS. Returns 0, or -1 if a process has the session.
+ */
+static int lock_memory(int fd)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	uint64_t end = ky_clock_ns(CLOCK_MONOTONIC) + LOCK_WAIT_NS;
+	int ret;
+
+	while ((ret = flock(fd, LOCK_EX | LOCK_NB)) < 0 && errno == EWOULDBLOCK &&
+		ky_clock_ns(CLOCK_MONOTONIC) < end)
+		nanosleep(&pause, NULL);
+	return ret;
+}
+
+/*
  * Opens the session's memory, if this is the directory itself and no process has the session.
  * Returns the descriptor, or -1 after an error message.
  */
@@ -265,7 +283,7 @@ static int open_memory(const struct recovery *r)
 		ky_error(
 			"%s is another user's: recover it as that user, or give --output=DIR, for a trace of what its buffers hold",
 			r->path);
-	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	} else if (lock_memory(fd) < 0) {
 		ky_error(
 			"the session of %s is in use: 'kymo destroy' ends it; --output=DIR writes what its buffers hold now",
 			r->path);
