@@ -295,6 +295,48 @@ enum kymo_format {
 KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row,
 	enum kymo_format format, const char **ret_text, size_t *ret_len);
 
+/* --- spans and latencies --- */
+
+struct kymo_spans;
+
+enum kymo_span_flags {
+	KYMO_SPAN_ASYNC = 1,  /* of no thread */
+	KYMO_SPAN_CROSSES = 2 /* it ended after the span of its thread that it began in */
+};
+
+/* Spans in the order of their ends: arrays of n elements, valid until the next call. */
+struct kymo_span_batch {
+	size_t n;
+	const int64_t *begin_ns; /* since 1970 */
+	const uint64_t *duration_ns;
+	const uint64_t *self_ns; /* without spans that began in it in the same thread */
+	/* order of its begin and its end among the events that begin or end spans, from 1 */
+	const uint64_t *number, *end_number;
+	const uint64_t *parent;	   /* number of the span of its thread that it began in; 0: none */
+	const uint32_t *depth;	   /* spans of its thread that were open when it began */
+	const uint32_t *name;	   /* kymo_spans_name */
+	const int64_t *pid, *tid;  /* of its begin; -1: not known */
+	const uint8_t *flags;	   /* enum kymo_span_flags */
+	const char *keys;	   /* of latencies: bytes, without a NUL */
+	const uint32_t *keys_ends; /* the end of each key, as in columns of text */
+};
+
+/*
+ * Opens an iteration over the spans of the query's events: pairs of NAME_begin and NAME_end that
+ * <kymo/span.h> recorded. latency: NULL, or "A..B[,key=FIELD+FIELD][,nest|fifo]": pairs of these
+ * events instead, as `kymo stat --latency` makes them. A begin and an end with records missing
+ * between them are no pair. Columns of the query are not used. The caller closes it. Returns
+ * -EINVAL for an invalid latency, -ENOENT if the trace has no such events, with error->text.
+ */
+KYMO_READER_API int kymo_spans_open(struct kymo_spans **ret_spans, struct kymo_query *query,
+	const char *latency, struct kymo_reader_error *error);
+KYMO_READER_API void kymo_spans_close(struct kymo_spans *spans);
+/* Returns 1 with the next spans, 0 at the end, or -ENOMEM. */
+KYMO_READER_API int kymo_spans_next(
+	struct kymo_spans *spans, const struct kymo_span_batch **ret_batch);
+/* Returns the name of spans, owned by `spans`; NULL if there is none with that number. */
+KYMO_READER_API const char *kymo_spans_name(const struct kymo_spans *spans, uint32_t name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,8 +23,7 @@ static bool is_alias(const char *name)
 	return false;
 }
 
-static bool find_part_field(
-	struct ky_field_ref *ret, const struct ky_event_class *e, const char *name)
+bool ky_keys_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *name)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(aliases); i++) {
 		const char *const *fields = aliases[i].fields;
@@ -47,7 +46,7 @@ static int find_part_fields(
 
 	p->of_class = calloc(r->n_classes + 1, sizeof(*p->of_class));
 	for (size_t i = 0; p->of_class && i < r->n_classes; i++)
-		known |= find_part_field(&p->of_class[i], r->classes[i], name);
+		known |= ky_keys_find(&p->of_class[i], r->classes[i], name);
 	if (p->of_class && known)
 		return 0;
 	k->unknown = p->of_class ? strdup(name) : NULL;

@@ -24,6 +24,11 @@ struct ky_keys {
 };
 
 /*
+ * Finds the field that a name stands for in a class: "process", "thread", "cpu", a field or a
+ * context. Returns false if the class has none.
+ */
+bool ky_keys_find(struct ky_field_ref *ret, const struct ky_event_class *e, const char *name);
+/*
  * names: with separators between them. Returns 0, -EINVAL if one is empty or there are too many,
  * -ENOENT if `unknown` is the name of a field that no class has, or -ENOMEM. The caller calls
  * ky_keys_deinit in any case.

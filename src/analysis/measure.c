@@ -220,7 +220,7 @@ static int add_value(struct ky_field_values *f, const struct ky_item *item)
 	return ky_histogram_add(&f->values, value.v->u);
 }
 
-static int add_item(struct ky_measures *m, const struct ky_item *item)
+int ky_measures_add(struct ky_measures *m, const struct ky_item *item)
 {
 	bool is_event = item->kind == KY_ITEM_EVENT;
 	int r = 0;
@@ -243,7 +243,7 @@ static int measure(struct ky_measures *m, struct ky_cursor *cursor)
 	int r;
 
 	while ((r = ky_cursor_next(cursor, &item, &values)) > 0) {
-		r = add_item(m, &item);
+		r = ky_measures_add(m, &item);
 		values.n = 0;
 		if (r < 0)
 			break;
@@ -253,18 +253,26 @@ static int measure(struct ky_measures *m, struct ky_cursor *cursor)
 	return r;
 }
 
-int ky_measures_collect(struct ky_measures *m, const struct ky_query *q,
-	const struct ky_trace_reader_options *options, char *why, size_t why_size)
+int ky_measures_bind(
+	struct ky_measures *m, uint8_t *want, const struct ky_query *q, char *why, size_t why_size)
 {
-	struct ky_reading reading = {0};
-	uint8_t *want = calloc(q->reader->n_classes + 1, 1);
-	int r = want ? 0 : -ENOMEM;
+	int r = 0;
 
 	why[0] = '\0';
 	for (size_t i = 0; i < m->n_latencies && !r; i++)
 		r = bind_latency(&m->latencies[i], want, q, why, why_size);
 	for (size_t i = 0; i < m->n_fields && !r; i++)
 		r = bind_field(&m->fields[i], want, q, why, why_size);
+	return r;
+}
+
+int ky_measures_collect(struct ky_measures *m, const struct ky_query *q,
+	const struct ky_trace_reader_options *options, char *why, size_t why_size)
+{
+	struct ky_reading reading = {0};
+	uint8_t *want = calloc(q->reader->n_classes + 1, 1);
+	int r = want ? ky_measures_bind(m, want, q, why, why_size) : -ENOMEM;
+
 	if (!r)
 		r = ky_reading_init(&reading, q, want, NULL, options);
 	if (!r)

@@ -64,6 +64,13 @@ int ky_measures_add_field(struct ky_measures *m, const char *field);
  */
 int ky_measures_collect(struct ky_measures *m, const struct ky_query *q,
 	const struct ky_trace_reader_options *options, char *why, size_t why_size);
+/*
+ * The two steps of ky_measures_collect, for callers that read themselves. ky_measures_bind adds to
+ * `want` (by class: enum ky_want) what is measured; ky_measures_add takes all items in order.
+ */
+int ky_measures_bind(
+	struct ky_measures *m, uint8_t *want, const struct ky_query *q, char *why, size_t why_size);
+int ky_measures_add(struct ky_measures *m, const struct ky_item *item);
 void ky_measures_deinit(struct ky_measures *m);
 
 #endif

@@ -7,20 +7,25 @@
 #include "analysis/spans.h"
 
 /* A span that has begun, and not ended yet. */
-struct open_span {
+struct ky_open_span {
 	struct ky_hnode node;
-	struct open_span *below; /* same name and number, began before; not in the table */
+	struct ky_open_span *below; /* same name and number, began before; not in the table */
 	struct ky_span_name *name;
 	const struct ky_trace *trace; /* whose threads have such numbers; NULL: not of a thread */
 	uint64_t id;
 	const struct ky_stream *stream; /* of its begin */
 	struct thread *thread;		/* NULL: not of a thread */
-	struct open_span *outer;	/* the span of the thread that was begun before */
+	struct ky_open_span *outer;	/* the span of the thread that was begun before */
 	uint64_t inner_ns;		/* of the spans that were begun in it and have ended */
 	int64_t begin_ns;
-	struct open_span *last; /* of a queue, in its first: the one that began last */
-	const char *key;	/* behind the structure, key_len bytes */
+	struct ky_open_span *last; /* of a queue, in its first: the one that began last */
+	const char *key;	   /* behind the structure, key_len bytes */
 	size_t key_len;
+	uint64_t number; /* of its begin */
+	uint64_t parent; /* number of the begin of `outer` at that time, or 0 */
+	struct ky_span_owner owner;
+	unsigned depth;
+	bool crosses; /* `outer` ended before it */
 };
 
 /* The open spans of a thread, the last one first. */
@@ -28,7 +33,7 @@ struct thread {
 	struct ky_hnode node;
 	size_t group; /* of its trace */
 	uint64_t id;
-	struct open_span *innermost;
+	struct ky_open_span *innermost;
 };
 
 /* --- missing records --- */
@@ -79,7 +84,7 @@ int ky_spans_begin(struct ky_spans *s, const struct ky_trace_reader *r)
 
 /* Returns true if no record is missing between the begin of o and its end now, in this stream. */
 static bool is_complete(
-	const struct ky_spans *s, const struct open_span *o, const struct ky_stream *stream)
+	const struct ky_spans *s, const struct ky_open_span *o, const struct ky_stream *stream)
 {
 	if (o->begin_ns >= get_time(&s->of_all, 0))
 		return true;
@@ -113,6 +118,8 @@ static struct ky_span_name *find_name(
 			return found;
 	}
 	found = calloc(1, sizeof(*found));
+	if (found)
+		found->index = (uint32_t)s->names.n;
 	if (!found || ky_htab_add(&s->names, &found->node, hash) < 0) {
 		free(found);
 		return NULL;
@@ -123,7 +130,7 @@ static struct ky_span_name *find_name(
 	return found;
 }
 
-static uint32_t hash_of(const struct open_span *o)
+static uint32_t hash_of(const struct ky_open_span *o)
 {
 	const uint64_t group = o->trace ? o->trace->group + 1 : 0;
 	const uint64_t key[] = {(uintptr_t)o->name, group, o->id};
@@ -137,10 +144,10 @@ static bool is_same_trace(const struct ky_trace *x, const struct ky_trace *y)
 	return x == y || (x && y && x->group == y->group);
 }
 
-static struct open_span *find_open(const struct ky_spans *s, const struct open_span *like)
+static struct ky_open_span *find_open(const struct ky_spans *s, const struct ky_open_span *like)
 {
 	for (struct ky_hnode *n = ky_htab_first(&s->open, hash_of(like)); n; n = ky_htab_next(n)) {
-		struct open_span *o = ky_container_of(n, struct open_span, node);
+		struct ky_open_span *o = ky_container_of(n, struct ky_open_span, node);
 
 		if (o->name == like->name && o->id == like->id &&
 			is_same_trace(o->trace, like->trace) && o->key_len == like->key_len &&
@@ -150,9 +157,9 @@ static struct open_span *find_open(const struct ky_spans *s, const struct open_s
 	return NULL;
 }
 
-static struct open_span *copy_open(const struct open_span *span)
+static struct ky_open_span *copy_open(const struct ky_open_span *span)
 {
-	struct open_span *o = malloc(sizeof(*o) + span->key_len);
+	struct ky_open_span *o = malloc(sizeof(*o) + span->key_len);
 
 	if (!o)
 		return NULL;
@@ -165,9 +172,9 @@ static struct open_span *copy_open(const struct open_span *span)
 }
 
 /* Adds a span behind those that began before. */
-static int enqueue(struct ky_spans *s, const struct open_span *span)
+static int enqueue(struct ky_spans *s, const struct ky_open_span *span)
 {
-	struct open_span *o = copy_open(span), *first = find_open(s, span);
+	struct ky_open_span *o = copy_open(span), *first = find_open(s, span);
 
 	if (!o || (!first && ky_htab_add(&s->open, &o->node, hash_of(o)) < 0)) {
 		free(o);
@@ -182,9 +189,9 @@ static int enqueue(struct ky_spans *s, const struct open_span *span)
 }
 
 /* Adds a span, in the table's place of the one below it. */
-static int begin(struct ky_spans *s, const struct open_span *span)
+static int begin(struct ky_spans *s, const struct ky_open_span *span)
 {
-	struct open_span *o = copy_open(span);
+	struct ky_open_span *o = copy_open(span);
 
 	if (!o)
 		return -ENOMEM;
@@ -203,10 +210,14 @@ static int begin(struct ky_spans *s, const struct open_span *span)
 		o->outer = o->thread->innermost;
 		o->thread->innermost = o;
 	}
+	if (o->outer) {
+		o->parent = o->outer->number;
+		o->depth = o->outer->depth + 1;
+	}
 	return 0;
 }
 
-static struct thread *find_thread(struct ky_spans *s, const struct open_span *span)
+static struct thread *find_thread(struct ky_spans *s, const struct ky_open_span *span)
 {
 	const uint64_t key[] = {span->trace->group, span->id};
 	uint32_t hash = ky_hash(key, sizeof(key));
@@ -227,19 +238,21 @@ static struct thread *find_thread(struct ky_spans *s, const struct open_span *sp
 	return t;
 }
 
-/* Removes a span from its thread's list, at any position. */
-static void leave_thread(struct open_span *o)
+/* Removes a span from its thread's list, at any position. Those that began in it cross its end. */
+static void leave_thread(struct ky_open_span *o)
 {
-	struct open_span **at = o->thread ? &o->thread->innermost : NULL;
+	struct ky_open_span **at = o->thread ? &o->thread->innermost : NULL;
 
-	while (at && *at && *at != o)
+	while (at && *at && *at != o) {
+		(*at)->crosses = true;
 		at = &(*at)->outer;
+	}
 	if (at && *at)
 		*at = o->outer;
 }
 
 /* Remembers the longest span of its name. */
-static int compare_longest(const struct open_span *o, uint64_t ns)
+static int compare_longest(const struct ky_open_span *o, uint64_t ns)
 {
 	struct ky_span_name *n = o->name;
 	char *key;
@@ -255,20 +268,43 @@ static int compare_longest(const struct open_span *o, uint64_t ns)
 	return 0;
 }
 
-/* Adds the duration of a span that ended. It does not count as its outer span's own time. */
-static int add_duration(struct open_span *o, uint64_t ns)
+static int report_ended(
+	const struct ky_spans *s, const struct ky_open_span *o, uint64_t ns, uint64_t self_ns)
 {
+	const struct ky_ended_span e = {.name = o->name,
+		.begin = o->number,
+		.end = s->n_events,
+		.parent = o->parent,
+		.begin_ns = o->begin_ns,
+		.ns = ns,
+		.self_ns = self_ns,
+		.owner = o->owner,
+		.key = o->key,
+		.key_len = o->key_len,
+		.depth = o->depth,
+		.crosses = o->crosses,
+		.outer = o->outer};
+
+	return s->ended ? s->ended(s->arg, &e) : 0;
+}
+
+/* Adds the duration of a span that ended. It does not count as its outer span's own time. */
+static int add_duration(const struct ky_spans *s, struct ky_open_span *o, uint64_t ns)
+{
+	uint64_t self_ns = ns > o->inner_ns ? ns - o->inner_ns : 0;
 	int r = compare_longest(o, ns);
 
 	if (o->outer && o->thread)
 		o->outer->inner_ns += ns;
-	o->name->self_ns += ns > o->inner_ns ? ns - o->inner_ns : 0;
+	o->name->self_ns += self_ns;
+	if (!r)
+		r = report_ended(s, o, ns, self_ns);
 	return r ? r : ky_histogram_add(&o->name->ns, ns);
 }
 
-static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
+static int end(struct ky_spans *s, const struct ky_open_span *span, int64_t ns)
 {
-	struct open_span *o = find_open(s, span);
+	struct ky_open_span *o = find_open(s, span);
 	int r;
 
 	if (!o) {
@@ -284,7 +320,7 @@ static int end(struct ky_spans *s, const struct open_span *span, int64_t ns)
 	o->name->n_open--;
 	leave_thread(o);
 	if (is_complete(s, o, span->stream)) {
-		r = add_duration(o, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
+		r = add_duration(s, o, ns > o->begin_ns ? (uint64_t)ns - (uint64_t)o->begin_ns : 0);
 	} else {
 		o->name->n_cut++;
 		r = 0;
@@ -316,13 +352,15 @@ struct ky_span_name *ky_spans_name(struct ky_spans *s, const char *name)
 
 int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 {
-	struct open_span span = {.name = p->name,
+	struct ky_open_span span = {.name = p->name,
 		.trace = p->trace,
 		.id = ky_hash(p->key, p->key_len),
 		.stream = p->stream,
 		.begin_ns = p->ns,
 		.key = p->key,
-		.key_len = p->key_len};
+		.key_len = p->key_len,
+		.number = ++s->n_events,
+		.owner = s->owner};
 
 	if (!p->is_begin)
 		return end(s, &span, p->ns);
@@ -331,7 +369,8 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p)
 
 int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 {
-	struct open_span span = {.begin_ns = e->ns, .id = e->id, .stream = e->stream};
+	struct ky_open_span span = {
+		.begin_ns = e->ns, .id = e->id, .stream = e->stream, .owner = s->owner};
 	bool is_begin;
 	size_t len;
 
@@ -340,6 +379,7 @@ int ky_spans_add_event(struct ky_spans *s, const struct ky_span_event *e)
 	is_begin = ends_in(e->name, "_begin", &len);
 	if (!is_begin && !ends_in(e->name, "_end", &len))
 		return 0;
+	span.number = ++s->n_events;
 	span.name = find_name(s, e->name, len, e->is_async);
 	span.trace = e->is_async ? NULL : e->stream->files[0].trace;
 	if (span.trace)
@@ -354,6 +394,16 @@ int ky_spans_add(struct ky_spans *s, const struct ky_item *item)
 	struct ky_span_event e;
 
 	return ky_span_event_of(&e, item) ? ky_spans_add_event(s, &e) : 0;
+}
+
+const struct ky_span_name *ky_open_span_name(const struct ky_open_span *o)
+{
+	return o->name;
+}
+
+const struct ky_open_span *ky_open_span_outer(const struct ky_open_span *o)
+{
+	return o->outer;
 }
 
 static int by_total(const void *a, const void *b)
@@ -391,7 +441,7 @@ void ky_spans_deinit(struct ky_spans *s)
 
 	ky_htab_foreach(&s->open, i, n, tmp)
 	{
-		struct open_span *o = ky_container_of(n, struct open_span, node), *below;
+		struct ky_open_span *o = ky_container_of(n, struct ky_open_span, node), *below;
 
 		for (; o; o = below) {
 			below = o->below;

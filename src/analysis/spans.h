@@ -18,6 +18,7 @@ struct ky_span_name {
 	struct ky_hnode node;
 	const char *name; /* "provider:name", name_len bytes; the reader's */
 	size_t name_len;
+	uint32_t index; /* order in which the names were met, from 0 */
 	bool is_async;
 	uint64_t n_open;    /* begun, not ended */
 	uint64_t n_unbegun; /* ended, but began before the trace, or in missing records */
@@ -58,6 +59,28 @@ struct ky_span_event {
 	bool is_async;
 };
 
+/* The thread and process of a span's begin; -1: not known. */
+struct ky_span_owner {
+	int64_t pid, tid;
+};
+
+struct ky_open_span;
+
+/* A span that ended, and whose duration is known. */
+struct ky_ended_span {
+	const struct ky_span_name *name;
+	uint64_t begin, end; /* numbers of its events: ky_spans.n_events at that time, from 1 */
+	uint64_t parent;     /* number of the begin of the span that it began in; 0: none */
+	int64_t begin_ns;
+	uint64_t ns, self_ns;
+	struct ky_span_owner owner;
+	const char *key; /* of pairs; key_len bytes */
+	size_t key_len;
+	unsigned depth;			  /* spans of its thread that were open when it began */
+	bool crosses;			  /* it ended after the span that it began in */
+	const struct ky_open_span *outer; /* of its thread; NULL: none */
+};
+
 struct ky_spans {
 	struct ky_htab names;	/* struct ky_span_name */
 	struct ky_htab threads; /* struct thread: the open spans of each */
@@ -66,6 +89,11 @@ struct ky_spans {
 	struct ky_span_times of_stream, of_trace, of_all;
 	struct ky_span_name *
 		*by_total; /* owned; all names once finished, those first that took most time */
+	uint64_t n_events; /* begins and ends that were added */
+	struct ky_span_owner owner; /* of the next event; the caller sets it if it wants it */
+	/* Called for each span that ended, with a result of 0 or -ENOMEM. May be NULL. */
+	int (*ended)(void *arg, const struct ky_ended_span *span);
+	void *arg;
 };
 
 /* Initializes s, with the streams whose begin is missing. Returns 0 or -ENOMEM. */
@@ -89,6 +117,9 @@ int ky_spans_add_pair(struct ky_spans *s, const struct ky_span_pair *p);
  * order. Returns 0 or -ENOMEM.
  */
 int ky_spans_add(struct ky_spans *s, const struct ky_item *item);
+/* Return the name of an open span, and the span around it in its thread or NULL. */
+const struct ky_span_name *ky_open_span_name(const struct ky_open_span *o);
+const struct ky_open_span *ky_open_span_outer(const struct ky_open_span *o);
 /* Fills by_total, after the last event. Returns 0 or -ENOMEM. */
 int ky_spans_finish(struct ky_spans *s);
 /* Releases s, before or after the reader closes. */

@@ -5,6 +5,7 @@
  */
 #include <kymo/reader.h>
 
+#include "reader/api.h"
 #include "reader/describe.h"
 #include "reader/format.h"
 #include "reader/query.h"
@@ -18,6 +19,11 @@ struct kymo_reader {
 	struct ky_description *description; /* owned */
 };
 
+struct ky_trace_reader *ky_reader_inside(const struct kymo_reader *reader)
+{
+	return reader->inside;
+}
+
 struct column_spec {
 	char *name; /* owned */
 	enum kymo_column_type type;
@@ -30,6 +36,11 @@ struct kymo_query {
 	size_t n_columns;
 	bool wants_lines, wants_losses;
 };
+
+struct ky_query *ky_query_inside(struct kymo_query *query)
+{
+	return &query->inside;
+}
 
 /* The memory of one column of a batch. */
 struct column_data {
