@@ -2,8 +2,9 @@
 /*
  * scribble SEED STORES: writes random words to random places of all memory that it shares with the
  * tracer, and punches holes in it, while one of its threads records. Prints "ready" when it has
- * such memory, and waits for a line. Then it prints "stores N events N opened N". The last number
- * counts read-only mappings that could be made writable.
+ * such memory, and waits for a line. Its last act is to write an impossible position into each
+ * ring's head, which no random word is certain to hit. Then it prints "stores N events N opened N".
+ * The last number counts read-only mappings that could be made writable.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,6 +16,8 @@
 
 #include <kymo/tracepoint.h>
 
+#include "abi/ring.h"
+
 #define RANGES_MAX 64
 #define REACH	   (32u << 20)	/* bytes of a mapping, to limit the memory that the test uses */
 #define CONTROL	   (256u << 10) /* the first bytes get more attempts */
@@ -23,6 +26,7 @@
 static struct {
 	char *at;
 	size_t size;
+	struct ky_set_header header; /* before anything was overwritten */
 } ranges[RANGES_MAX];
 static unsigned n_ranges, n_opened;
 static uint64_t state;
@@ -49,6 +53,7 @@ static void take_mapping(const char *line)
 		return;
 	}
 	ranges[n_ranges].at = (char *)begin;
+	memcpy(&ranges[n_ranges].header, (char *)begin, sizeof(ranges[0].header));
 	ranges[n_ranges++].size = end - begin < REACH ? end - begin : REACH;
 }
 
@@ -90,6 +95,16 @@ static void scribble(void)
 	__atomic_store_n((uint64_t *)at, value(word), __ATOMIC_RELAXED);
 }
 
+/* No record begins in a block's last bytes. */
+static void spoil_heads(char *at, const struct ky_set_header *h)
+{
+	struct ky_ring_ctl *ctl = (void *)(at + h->ctl_offset);
+
+	for (uint32_t i = 0; h->magic == KY_RING_MAGIC && i < h->n_rings; i++)
+		__atomic_store_n(
+			&ctl[i].head, draw(UINT64_MAX) | (h->block_size - 1), __ATOMIC_RELAXED);
+}
+
 static void *record(void *arg)
 {
 	unsigned long n = 0;
@@ -118,6 +133,8 @@ int main(int argc, char **argv)
 		scribble();
 	__atomic_store_n(&finished, true, __ATOMIC_RELEASE);
 	pthread_join(recorder, NULL);
+	for (unsigned i = 0; i < n_ranges; i++)
+		spoil_heads(ranges[i].at, &ranges[i].header);
 	printf("stores %lu events %lu opened %u\n", n_stores, n_events, n_opened);
 	return 0;
 }
