@@ -163,24 +163,42 @@ void ky_msg_account_deinit(struct ky_msg_account *a)
 	ky_job_cancel(&a->resume);
 }
 
+/* Returns true for the errors by which a closed connection shows. */
+static bool is_end(int error)
+{
+	return error == -EPIPE || error == -ECONNRESET;
+}
+
+static void stop_watching(struct ky_msg_conn *c)
+{
+	ky_watch_remove(&c->watch);
+	ky_list_remove(&c->paused);
+	drop_queue(c);
+}
+
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 {
 	if (c->failed)
 		return;
 	c->failed = true;
-	/* A peer may have closed the connection meanwhile: that is no error. */
-	c->error = error == -EPIPE || error == -ECONNRESET ? 0 : error;
-	ky_watch_remove(&c->watch);
-	ky_list_remove(&c->paused);
-	drop_queue(c);
+	c->error = is_end(error) ? 0 : error;
+	stop_watching(c);
 	ky_job_add(c->loop, &c->closing);
 }
 
-static void run_closed(struct ky_job *j)
+/*
+ * After a failed send: if the peer has closed the connection, the messages that it sent before that
+ * are handled first, by the job (run_closing).
+ */
+static void fail_to_send(struct ky_msg_conn *c, int error)
 {
-	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, closing);
-
-	c->ops->closed(c, c->error);
+	if (!is_end(error)) {
+		ky_msg_conn_fail(c, error);
+	} else if (!c->peer_ended) {
+		c->peer_ended = true;
+		stop_watching(c);
+		ky_job_add(c->loop, &c->closing);
+	}
 }
 
 static ssize_t send_now(int fd, const void *buf, size_t len, const int *fds, size_t n_fds)
@@ -248,11 +266,11 @@ int ky_msg_conn_send(struct ky_msg_conn *c, const void *buf, int len, const int 
 {
 	int ret;
 
-	if (c->failed)
+	if (c->failed || c->peer_ended)
 		return -EPIPE;
 	ret = len < 0 ? len : send_or_queue(c, buf, (size_t)len, fds, n_fds);
 	if (ret < 0 && !(ret == -EPERM && c->offers_fds))
-		ky_msg_conn_fail(c, ret);
+		fail_to_send(c, ret);
 	return ret;
 }
 
@@ -279,8 +297,12 @@ static ssize_t receive_message(
 	struct ky_msg_conn *c, void *buf, int fds[KY_UNIX_MAX_FDS], size_t *ret_n_fds)
 {
 	int flags;
-	ssize_t n = ky_unix_receive(c->fd, buf, KY_MSG_CONN_MAX, fds, ret_n_fds, &flags);
+	ssize_t n;
 
+	/* A peer that closes before it has read everything leaves an ECONNRESET first. */
+	do {
+		n = ky_unix_receive(c->fd, buf, KY_MSG_CONN_MAX, fds, ret_n_fds, &flags);
+	} while (n == -ECONNRESET);
 	if (n < 0)
 		return n;
 	if (flags & MSG_TRUNC)
@@ -301,18 +323,45 @@ static void handle_message(
 		a->spent_ns += cpu_time_ns() - begin_ns;
 }
 
-static void conn_ready(struct ky_watch *w, uint32_t events)
+/* Receives and handles one message. Returns as receive_message() does. */
+static ssize_t serve_message(struct ky_msg_conn *c)
 {
-	struct ky_msg_conn *c = ky_container_of(w, struct ky_msg_conn, watch);
 	uint8_t buf[KY_MSG_CONN_MAX];
 	int fds[KY_UNIX_MAX_FDS];
 	size_t n_fds = 0;
+	ssize_t n = receive_message(c, buf, fds, &n_fds);
+
+	if (n > 0)
+		handle_message(c, buf, (size_t)n, fds, n_fds);
+	for (size_t i = 0; i < n_fds; i++)
+		ky_close_foreign(fds[i]);
+	return n;
+}
+
+/* Handles what a closed connection still has, a message each turn, and then reports its end. */
+static void run_closing(struct ky_job *j)
+{
+	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, closing);
+
+	if (!c->failed) {
+		if (!has_time(c->account, c->loop) || serve_message(c) > 0) {
+			ky_job_add_next(c->loop, j);
+			return;
+		}
+		c->failed = true;
+	}
+	c->ops->closed(c, c->error);
+}
+
+static void conn_ready(struct ky_watch *w, uint32_t events)
+{
+	struct ky_msg_conn *c = ky_container_of(w, struct ky_msg_conn, watch);
 	ssize_t n = 0;
 
 	if (events & EPOLLOUT)
 		n = flush_queue(c);
 	if (n < 0) {
-		ky_msg_conn_fail(c, (int)n);
+		fail_to_send(c, (int)n);
 		return;
 	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
@@ -321,13 +370,9 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 		pause_conn(c);
 		return;
 	}
-	n = receive_message(c, buf, fds, &n_fds);
-	if (n > 0)
-		handle_message(c, buf, (size_t)n, fds, n_fds);
-	else if (n != -EAGAIN)
+	n = serve_message(c);
+	if (n <= 0 && n != -EAGAIN)
 		ky_msg_conn_fail(c, (int)n);
-	for (size_t i = 0; i < n_fds; i++)
-		ky_close_foreign(fds[i]);
 }
 
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
@@ -343,7 +388,7 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	c->max_fds = KY_MIN(max_fds, (size_t)KY_MSG_CONN_MAX_FDS);
 	ky_list_init(&c->queue);
 	ky_list_init(&c->paused);
-	ky_job_init(&c->closing, run_closed);
+	ky_job_init(&c->closing, run_closing);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
 		c->fd = ky_close_foreign(fd);

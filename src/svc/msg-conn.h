@@ -5,7 +5,9 @@
  *
  * The life of a connection: init; then `message` for each message; after an error, the peer's end,
  * or ky_msg_conn_fail(), exactly one `closed`, from a job, with an empty stack; the owner then
- * calls deinit. The owner may call deinit at any other time, but not inside `message`.
+ * calls deinit. If the peer closes the connection, all its messages are handled before `closed`,
+ * also if a message to it fails before that. The owner may call deinit at any other time, but not
+ * inside `message`.
  */
 #ifndef SVC_MSG_CONN_H
 #define SVC_MSG_CONN_H
@@ -59,6 +61,7 @@ struct ky_msg_conn {
 	struct ky_list paused;		/* in account->paused; the descriptor is not watched then */
 	bool offers_fds; /* -EPERM, as the peer takes no descriptors yet, does not end it */
 	size_t max_fds;	 /* descriptors accepted with a message; more is an error, -EPROTO */
+	bool peer_ended; /* the peer has closed it; its last messages are still handled */
 	bool failed;
 	int error;
 };

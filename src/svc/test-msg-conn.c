@@ -152,6 +152,56 @@ static void test_peers_end(void **state)
 	assert_int_equal(closed_error, 0);
 }
 
+/* The peer sends, and exits before the reply. unread: it has not read all that it was sent. */
+static void closes_after_sending(bool unread)
+{
+	if (unread)
+		assert_int_equal(ky_msg_conn_send(&here, "old", 3, NULL, 0), 0);
+	send_there("abc", 0);
+	send_there("defg", 1);
+	there = ky_close(there);
+	assert_int_equal(
+		ky_msg_conn_send(&here, "reply", 5, NULL, 0), unread ? -ECONNRESET : -EPIPE);
+	assert_int_equal(ky_msg_conn_send(&here, "reply", 5, NULL, 0), -EPIPE);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(n_messages, 2);
+	assert_int_equal(last_len, 4);
+	assert_true(kept_fd >= 0);
+	assert_int_equal(closed_error, 0);
+}
+
+static void test_last_messages_before_failed_reply(void **state)
+{
+	closes_after_sending(false);
+}
+
+static void test_last_messages_of_peer_that_has_not_read(void **state)
+{
+	closes_after_sending(true);
+}
+
+static void test_failure_in_last_messages(void **state)
+{
+	send_there("fail", 0);
+	send_there("more", 0);
+	there = ky_close(there);
+	assert_int_equal(ky_msg_conn_send(&here, "reply", 5, NULL, 0), -EPIPE);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(closed_error, -EINVAL);
+	assert_int_equal(n_messages, 1);
+}
+
+/* The connection ends although the peer still exists. */
+static void test_peer_that_shuts_its_reading_end(void **state)
+{
+	send_there("abc", 0);
+	assert_int_equal(shutdown(there, SHUT_RD), 0);
+	assert_int_equal(ky_msg_conn_send(&here, "reply", 5, NULL, 0), -EPIPE);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(n_messages, 1);
+	assert_int_equal(closed_error, 0);
+}
+
 static int next_expected;
 
 /* Takes what the peer was sent; the loop looks at the socket in between. */
@@ -242,6 +292,10 @@ int main(void)
 		TEST(test_more_descriptors_than_room),
 		TEST(test_closed_comes_after_message),
 		TEST(test_peers_end),
+		TEST(test_last_messages_before_failed_reply),
+		TEST(test_last_messages_of_peer_that_has_not_read),
+		TEST(test_failure_in_last_messages),
+		TEST(test_peer_that_shuts_its_reading_end),
 		TEST(test_queue_keeps_order),
 		TEST(test_peer_that_never_reads_is_dropped),
 		TEST(test_queued_descriptors_are_dear),

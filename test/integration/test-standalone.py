@@ -348,6 +348,35 @@ def test_daemon_killed(k):
     wait_gone(k, kill_one(k, "kymo-sessiond"))
 
 
+def test_daemon_killed_before_consumer_runs(k):
+    """
+    The consumer gets no CPU until the daemon is killed. It cannot reply to the first request, and
+    still follows the later ones: the buffers of a new program are among them.
+    """
+    trace = prepare(k)
+    env = to(trace, KYMO_STANDALONE_CHANNEL="buffers=process")
+    first = k.spawn("emit", "-w", "-n", 1000, env=env)
+    k.expect(first, "ready")
+    (consumer,) = companions(k, "kymo-consumerd")
+    (daemon,) = companions(k, "kymo-sessiond")
+    os.kill(consumer, signal.SIGSTOP)
+    k.let_go(first)
+    k.read_until(first, "done")
+    k.let_go(first)
+    k.finish(first)  # the daemon asks the consumer to write the events of this program
+    second = k.spawn("emit", "-w", "-n", 1000, env=env)
+    k.expect(second, "ready")
+    k.let_go(second)
+    k.read_until(second, "done")
+    os.kill(daemon, signal.SIGKILL)
+    wait_for(lambda: not kymotest.alive(daemon), "the daemon to end")
+    os.kill(consumer, signal.SIGCONT)
+    k.let_go(second)
+    k.finish(second)
+    wait_gone(k, trace)
+    check_counts(k, trace, 2000)
+
+
 def test_consumer_killed(k):
     wait_gone(k, kill_one(k, "kymo-consumerd"))
 
