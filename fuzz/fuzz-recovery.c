@@ -19,7 +19,7 @@ static void look_at_text(const uint8_t *data, size_t size, const struct ky_cons_
 
 	trace_format_uuid(uuid, m->uuid_hi, m->uuid_lo);
 	whole = recovery_whole_text((const char *)data, size, uuid, m->stream_id);
-	assert(whole <= size && (!whole || !memcmp(data + whole - 4, "\n};\n", 4)));
+	assert(whole <= size && (!whole || !memcmp(data + whole - 2, "\n\n", 2)));
 }
 
 /* Checks the header that the set would have, with some of its bytes replaced by the input's. */

@@ -113,7 +113,7 @@ static void add_json_span(struct ky_buf *b, const struct ky_span_name *n)
 		ky_histogram_permille(&n->ns, 990), n->ns.max, n->n_open, n->n_unbegun, n->n_cut);
 }
 
-static int print_json(struct cli *cli, const struct stats *s)
+static int print_json(struct cli *cli, const struct stats *s, const struct ky_trace_reader *reader)
 {
 	const struct ky_totals *t = &s->totals;
 	struct ky_buf b = {0};
@@ -129,7 +129,12 @@ static int print_json(struct cli *cli, const struct stats *s)
 		t->n_truncated);
 	if (s->is_cut)
 		ky_buf_printf(&b, ", \"complete_from_ns\": %" PRId64, s->complete_ns);
-	ky_buf_puts(&b, ", \"by_name\": {");
+	ky_buf_puts(&b, ", \"gaps\": [");
+	for (size_t i = 0; i < reader->n_gaps; i++) {
+		ky_buf_puts(&b, i ? ", " : "");
+		ky_format_json_string(&b, reader->gaps[i], strlen(reader->gaps[i]));
+	}
+	ky_buf_puts(&b, "], \"by_name\": {");
 	for (size_t i = 0; i < s->n_counts; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		ky_format_json_string(&b, s->counts[i].name, strlen(s->counts[i].name));
@@ -367,7 +372,7 @@ static int run(struct cli *cli)
 		if (r < 0)
 			r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 		else if (cli->json)
-			r = print_json(cli, &s);
+			r = print_json(cli, &s, reader);
 		else
 			print_text(cli, &s, reader, path);
 	}

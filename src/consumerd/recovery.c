@@ -71,7 +71,7 @@ size_t recovery_next_message(const uint8_t *bytes, size_t size, size_t *pos)
 
 size_t recovery_whole_text(const char *text, size_t size, const char *uuid, uint32_t stream)
 {
-	static const char end[] = "\n};\n";
+	static const char end[] = "\n\n"; /* of each block and comment */
 	char begin[32];
 
 	snprintf(begin, sizeof(begin), "\nstream {\n\tid = %u;\n", stream);

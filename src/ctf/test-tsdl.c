@@ -169,6 +169,7 @@ static void write_metadata(const char *dir, const uint8_t uuid[16])
 	memcpy(t.uuid, uuid, 16);
 	ky_tsdl_trace(&b, &t);
 	ky_tsdl_stream(&b, 0, KY_SET_PER_CPU, false);
+	ky_tsdl_comment(&b, "hostile */ }; garbage {\n*/ /*", true);
 	ky_tsdl_event(&b, 0, 0, describe(desc, sizeof(desc), "all:kinds", fields), NULL, 0);
 	ky_tsdl_stream(&b, 1, KY_SET_PER_THREAD, true);
 	ky_tsdl_event(&b, 1, 0, describe(desc, sizeof(desc), "nothing", no_fields), contexts,

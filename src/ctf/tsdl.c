@@ -32,6 +32,14 @@ static void put_string(struct ky_buf *b, const char *s)
 	ky_buf_puts(b, "\"");
 }
 
+void ky_tsdl_comment(struct ky_buf *b, const char *text, bool gap)
+{
+	ky_buf_puts(b, gap ? KY_TSDL_GAP : "/* ");
+	for (; *text; text++)
+		ky_buf_append(b, *text == '*' || *text == '\n' ? "?" : text, 1);
+	ky_buf_puts(b, " */\n\n");
+}
+
 static void put_member(struct ky_buf *b, unsigned bits, unsigned align, const char *name)
 {
 	ky_buf_printf(

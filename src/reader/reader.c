@@ -17,6 +17,10 @@
 #include "reader/metadata.h"
 
 #define MAX_DIR_DEPTH 16
+#define GAP	      "\n/* gap: " /* docs/trace-format.md */
+#define GAPS_MAX      256	   /* of all traces */
+#define GAPS_REPORTED 8		   /* each in a line of its own */
+#define GAP_LEN_MAX   1000	   /* bytes */
 #define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
 
 static void KY_PRINTF(2, 3) warn(const struct ky_trace_reader *r, const char *fmt, ...)
@@ -155,6 +159,52 @@ static bool is_kymo(const struct ky_tsdl *t)
 	return tracer && tracer->text && !strcmp(tracer->text, "kymo");
 }
 
+static bool has_gap(const struct ky_trace_reader *r, const char *text)
+{
+	for (size_t i = 0; i < r->n_gaps; i++)
+		if (!strcmp(r->gaps[i], text))
+			return true;
+	return false;
+}
+
+/* Reports a gap, unless another trace or chunk has reported the same. */
+static int add_gap(struct ky_trace_reader *r, const char *dir, const char *text, size_t len)
+{
+	char *copy = strndup(text, KY_MIN(len, (size_t)GAP_LEN_MAX)), **at;
+
+	for (char *c = copy; c && *c; c++)
+		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+	if (copy && has_gap(r, copy)) {
+		free(copy);
+		return 0;
+	}
+	at = copy ? grow(&r->gaps, &r->n_gaps, sizeof(*r->gaps)) : NULL;
+	if (!at) {
+		free(copy);
+		return fail_memory(r);
+	}
+	*at = copy;
+	if (r->n_gaps <= GAPS_REPORTED)
+		warn(r, "%s: %s", dir, copy);
+	return 0;
+}
+
+/* Reports what the comments of the metadata say about missing events. */
+static int find_gaps(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text)
+{
+	const char *at = text->data, *end = at + text->len, *close;
+	int e = 0;
+
+	while (!e && text->len && (at = memmem(at, (size_t)(end - at), GAP, sizeof(GAP) - 1))) {
+		at += sizeof(GAP) - 1;
+		close = memmem(at, (size_t)(end - at), " */", 3);
+		if (!close || r->n_gaps == GAPS_MAX)
+			break;
+		e = add_gap(r, dir, at, (size_t)(close - at));
+	}
+	return e;
+}
+
 /* dir: of the trace; its first root_len bytes are what the user named. */
 static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 	const struct ky_buf *text, const char *dir, size_t root_len)
@@ -191,8 +241,9 @@ static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
 	}
 	if (t->tsdl.is_cut)
 		warn(r, "%s/metadata ends within a block: what is whole is used", dir);
-	*ret_trace = t;
-	return 0;
+	e = find_gaps(r, dir, text);
+	*ret_trace = e ? free_trace(t) : t;
+	return e;
 }
 
 static int compare_uuids(const struct ky_tsdl *x, const struct ky_tsdl *y)
@@ -547,6 +598,8 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 		ky_trace_reader_close(r);
 		return e;
 	}
+	if (r->n_gaps > GAPS_REPORTED)
+		warn(r, "%zu more gaps like these", r->n_gaps - GAPS_REPORTED);
 	r->why = NULL;
 	*ret_reader = r;
 	return 0;
@@ -631,6 +684,9 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 		free(r->files[i].path);
 	for (size_t i = 0; i < r->n_traces; i++)
 		free_trace(r->traces[i]);
+	for (size_t i = 0; i < r->n_gaps; i++)
+		free(r->gaps[i]);
+	free((void *)r->gaps);
 	ky_files_deinit(&r->pool);
 	pthread_mutex_destroy(&r->lock);
 	free(r->classes);

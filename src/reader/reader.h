@@ -27,6 +27,9 @@ struct ky_trace_reader {
 	struct ky_stream **streams;	 /* owned, by rank */
 	struct ky_event_class **classes; /* owned; by index */
 	size_t n_traces, n_files, n_streams, n_classes;
+	/* owned: what the metadata reports about missing events, each text once */
+	char **gaps;
+	size_t n_gaps;
 	struct ky_files pool;
 	pthread_mutex_t lock; /* protects the making of the index */
 	char *why;	      /* while it is opened */

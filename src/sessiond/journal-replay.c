@@ -52,15 +52,36 @@ static size_t get_hex(struct json_object *o, const char *name, uint8_t *bytes, s
 	return n;
 }
 
+static struct registry *get_registry(struct session *s, struct json_object *o)
+{
+	return registry_find(s, (uid_t)get_number(o, "uid"), (uint32_t)get_number(o, "abi_bits"));
+}
+
 static void read_registry(struct session *s, struct json_object *o)
 {
-	struct registry *r = registry_new(
-		s, (uid_t)get_number(o, "uid"), (uint32_t)get_number(o, "abi_bits"));
+	struct registry *r = get_registry(s, o);
+
+	/* A registry without ring sets ends with its daemon, and may have been made again since. */
+	if (!r)
+		r = registry_new(
+			s, (uid_t)get_number(o, "uid"), (uint32_t)get_number(o, "abi_bits"));
+	if (!r)
+		return;
+	registry_set_last(r, NULL, NULL);
+	r->n_gaps = 0;
+	get_hex(o, "uuid", r->uuid, sizeof(r->uuid));
+	r->log_file = get_number(o, "log");
+}
+
+static void read_gap(struct session *s, struct json_object *o)
+{
+	struct registry *r = get_registry(s, o);
 
 	if (!r)
 		return;
-	get_hex(o, "uuid", r->uuid, sizeof(r->uuid));
-	r->log_file = get_number(o, "log");
+	registry_set_last(r, NULL, get_string(o, "text"));
+	r->log_size = get_number(o, "at");
+	r->n_gaps++;
 }
 
 /* The set that a line is about, known but without what is described. */
@@ -82,8 +103,7 @@ static struct ring_set *get_set(struct session *s, struct json_object *o)
 
 static void read_set(struct session *s, struct json_object *o)
 {
-	struct registry *r = registry_find(
-		s, (uid_t)get_number(o, "uid"), (uint32_t)get_number(o, "abi_bits"));
+	struct registry *r = get_registry(s, o);
 	struct ring_set *set = r ? get_set(s, o) : NULL;
 
 	if (!set)
@@ -94,7 +114,7 @@ static void read_set(struct session *s, struct json_object *o)
 	set->registry = r;
 	if (!ring_set_is_own(set)) {
 		set->described = true;
-		r->last_set = set;
+		registry_set_last(r, set, NULL);
 		r->log_size = get_number(o, "at");
 		r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
 	}
@@ -290,6 +310,7 @@ static const struct {
 	{"rule", read_rule},
 	{"state", read_state},
 	{"registry", read_registry},
+	{"gap", read_gap},
 	{"set", read_set},
 	{"retired", read_retired},
 	{"event", read_event},

@@ -265,6 +265,17 @@ static void journal_registry(struct registry *r)
 	append_line(r->session, line);
 }
 
+static void journal_gap(const struct registry *r, const char *text)
+{
+	struct json_object *o, *line = new_line("gap", &o);
+
+	add_number(o, "uid", r->uid);
+	add_number(o, "abi_bits", r->abi_bits);
+	add_number(o, "at", r->log_size);
+	add_string(o, "text", text);
+	append_line(r->session, line);
+}
+
 static void journal_set(const struct ring_set *set)
 {
 	const struct ky_geometry *g = &set->geometry;
@@ -336,6 +347,7 @@ static struct observer journal = {
 	.rule_changed = journal_rule,
 	.rule_removed = journal_rule_removed,
 	.registry_added = journal_registry,
+	.gap_added = journal_gap,
 	.set_numbered = journal_set,
 	.event_numbered = journal_event,
 	.set_written = journal_retired,

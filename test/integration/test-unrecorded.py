@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
 A program that stops waiting for its daemon, or that runs while there is none, is reported as
-unrecorded for that time: by `status`, `stop`, `destroy` and `record`. Its start is not delayed.
+unrecorded for that time: by `status`, `stop`, `destroy`, `record`, and in the trace. Its start is
+not delayed.
 """
 
 import os
@@ -33,6 +34,17 @@ def stopped(k):
     wait_for(lambda: "T (stopped)" in open(f"/proc/{k.daemon.pid}/status").read(), "the daemon to stop")
 
 
+def check_in_trace(k, trace, *sentences):
+    """Checks that the trace itself reports the gaps, to `view` and `stat`; babeltrace2 reads it."""
+    kymotest.read_trace(trace)
+    for said in k.kymo("view", trace).stderr, k.kymo("stat", trace).stderr:
+        equal(len(said.splitlines()), min(len(sentences), 9), f"lines of {said}")
+    gaps = k.kymo_json("stat", trace)["gaps"]
+    equal(len(gaps), len(sentences), f"gaps: {gaps}")
+    for i, (gap, sentence) in enumerate(zip(gaps, sentences)):
+        check(sentence in gap and (gap in said or i > 7), f"{sentence} in: {gap}")
+
+
 def check_named(k, name, app=None, *, n=1):
     """Checks that `status`, `stop` and `destroy` name the program."""
     who = f"{name} (pid {app.pid}" if app else f"{name} (pid "
@@ -59,6 +71,7 @@ def test_program_that_goes_on(k):
     check(" ms)" in warnings(k)[0], "its time")
     check_named(k, "emit", app)
     kymotest.check_counts(k, out, 100)
+    check_in_trace(k, out, f"program emit (pid {app.pid}, ")
 
 
 def test_program_that_ends(k):
@@ -72,6 +85,21 @@ def test_program_that_ends(k):
     wait_for(lambda: warnings(k) and "7 programs" in warnings(k)[0], "all of them to be named")
     check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
     check_named(k, "emit", n=7)
+
+
+def test_names_in_a_trace_are_bounded(k):
+    """The trace names 64 programs, and `view` 8."""
+    k.start_daemon()
+    out = k.record("emit:*")
+    k.app("emit", "-n", 10)
+    stopped(k)
+    for _ in range(70):
+        k.app("emit", "-n", 1)
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: warnings(k) and "70 programs" in warnings(k)[0], "all of them to be named")
+    k.kymo("destroy")
+    check_in_trace(k, out, *["until it ended) ran unrecorded"] * 64, "more gaps are not listed")
+    kymotest.check_counts(k, out, 10)
 
 
 def test_record(k):
@@ -153,6 +181,35 @@ def test_while_there_is_no_daemon(k):
     k.read_until(app, "done")
     k.let_go(app)
     k.finish(app)
+    check_in_trace(k, k.traces / "s", "no session daemon ran for", f"program emit (pid {app.pid}, ")
+
+
+def test_gaps_survive_daemons(k):
+    """
+    Successors keep the comments about gaps in the metadata: each daemon of a series is killed right
+    after it has written one, and events are declared after it.
+    """
+    k.start_daemon()
+    out = k.record("emit:*", "fields:*")
+    k.app("emit", "-n", 10)
+    for _ in range(3):
+        k.daemon.kill()
+        k.daemon.wait()
+        k.start_daemon()
+        k.kymo("status")
+    stopped(k)
+    app = k.app("emit", "-n", 10)
+    os.kill(k.daemon.pid, signal.SIGCONT)
+    wait_for(lambda: warnings(k), "the program to be named")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon()
+    k.app("fields")  # its events are declared behind the comments
+    k.kymo("destroy")
+    daemons = ["no session daemon ran for"] * 3
+    check_in_trace(k, out, *daemons, "program emit (pid", "no session daemon ran for")
+    names = {e.name for e in kymotest.read_trace(out)[0]}
+    check("emit:record" in names and len(names) > 1, f"events of both programs: {names}")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ struct observer {
 		struct channel *c, const struct rule *r); /* is new, enabled or disabled */
 	void (*rule_removed)(struct channel *c, const struct rule *r); /* is freed next */
 	void (*registry_added)(struct registry *r);
+	/* The text is about to be written to the metadata. */
+	void (*gap_added)(const struct registry *r, const char *text);
 	/* The stream of the set, or of its kind, is about to be described in the metadata. */
 	void (*set_numbered)(const struct ring_set *set);
 	/* An event is about to be described there. */

@@ -2,16 +2,19 @@
 #include "sessiond/model/registry.h"
 
 #include <sys/random.h>
+#include <time.h>
 
 #include "ctf/tsdl.h"
 #include "sessiond/model/memory.h"
 #include "sessiond/model/session.h"
+#include "svc/log.h"
 
 struct registry *registry_free(struct registry *r)
 {
 	if (!r)
 		return NULL;
 	ky_list_remove(&r->node);
+	registry_set_last(r, NULL, NULL);
 	ky_close(r->log_fd);
 	free(r);
 	return NULL;
@@ -33,6 +36,58 @@ int registry_append(struct registry *r, const struct ky_buf *text)
 	}
 	r->log_size += text->len;
 	return 0;
+}
+
+int registry_write_gap(struct registry *r, const char *text)
+{
+	struct ky_buf comment = {0};
+	int ret;
+
+	ky_tsdl_comment(&comment, text, true);
+	ret = registry_append(r, &comment);
+	ky_buf_deinit(&comment);
+	return ret;
+}
+
+void registry_add_gap(struct registry *r, const char *text)
+{
+	struct ky_buf line = {0};
+	time_t now = time(NULL);
+	char until[32];
+	struct tm tm;
+
+	if (r->log_fd < 0 || r->n_gaps > GAPS_MAX)
+		return;
+	strftime(until, sizeof(until), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	if (r->n_gaps++ < GAPS_MAX)
+		ky_buf_printf(&line, "%s (reported at %s)", text, until);
+	else
+		ky_buf_printf(&line, "from %s on, more gaps are not listed", until);
+	if (!line.error) {
+		OBSERVE(r->session->env, gap_added, r, line.data);
+		if (registry_write_gap(r, line.data) < 0)
+			ky_error("session '%s': its metadata cannot report that %s",
+				r->session->name, line.data);
+	}
+	ky_buf_deinit(&line);
+}
+
+void registry_add_unattended(struct registry *r)
+{
+	struct ky_buf text = {0};
+
+	if (r->session->state == SESSION_STARTED)
+		session_put_unattended(r->session, &text);
+	if (text.data && !text.error)
+		registry_add_gap(r, text.data);
+	ky_buf_deinit(&text);
+}
+
+void registry_set_last(struct registry *r, struct ring_set *set, const char *gap)
+{
+	free(r->last_gap);
+	r->last_gap = gap ? strdup(gap) : NULL;
+	r->last_set = set;
 }
 
 static int write_preamble(struct registry *r, const struct session *s)
@@ -137,6 +192,7 @@ int registry_get(struct session *s, uid_t uid, uint32_t abi_bits, struct registr
 		return ret;
 	}
 	OBSERVE(s->env, registry_added, r);
+	registry_add_unattended(r);
 	*ret_registry = r;
 	return 0;
 }

@@ -17,6 +17,8 @@
  */
 #define DESCRIPTIONS_MAX (16u << 20)
 
+#define GAPS_MAX 64u /* comments about missing events in one log */
+
 struct session;
 
 struct registry {
@@ -28,10 +30,12 @@ struct registry {
 	int log_fd;
 	uint64_t log_size;
 	uint64_t n_desc_bytes;
-	uint32_t n_streams;
+	uint32_t n_streams, n_gaps;
 	/* while a predecessor's session is taken over */
-	uint64_t log_file;	   /* what the log's descriptor must be: an inode's number */
-	struct ring_set *last_set; /* that was described last, or an event of which was */
+	uint64_t log_file; /* what the log's descriptor must be: an inode's number */
+	/* the text that was written last: a set's stream or its last event, or a gap */
+	struct ring_set *last_set;
+	char *last_gap;
 };
 
 /* Returns that of the applications of a UID and an ABI, or NULL. */
@@ -46,6 +50,17 @@ struct registry *registry_free(struct registry *r); /* NULL */
  * -errno.
  */
 int registry_append(struct registry *r, const struct ky_buf *text);
+/*
+ * Appends a comment that reports missing events to the readers of the trace; text is one line. The
+ * time of day is added. After GAPS_MAX of them a last one says that there are more.
+ */
+void registry_add_gap(struct registry *r, const char *text);
+/* Does so for the time without a daemon, if the session records. */
+void registry_add_unattended(struct registry *r);
+/* Writes the comment. Returns 0 or -errno. */
+int registry_write_gap(struct registry *r, const char *text);
+/* Sets the text that a predecessor wrote last: one of the two, or neither. Copies the gap. */
+void registry_set_last(struct registry *r, struct ring_set *set, const char *gap);
 /* Splits the UUID as messages have it: upper half, lower half. */
 void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);
 

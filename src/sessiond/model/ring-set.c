@@ -289,13 +289,22 @@ struct set_event *ring_set_event(const struct ring_set *set, const struct event_
 	return NULL;
 }
 
+static void put_conflict(struct ky_buf *to, const struct channel *c, const struct set_event *e)
+{
+	struct ky_buf text = {0};
+
+	conflict_describe(&text, c, e);
+	ky_tsdl_comment(to, text.data ? text.data : "", false);
+	ky_buf_deinit(&text);
+}
+
 static int write_event(struct ring_set *set, const struct set_event *e)
 {
 	struct ky_buf text = {0};
 	int ret;
 
 	if (e->id == KY_MAP_REFUSED)
-		conflict_comment(&text, set->channel, e);
+		put_conflict(&text, set->channel, e);
 	else
 		ky_tsdl_event(&text, set->stream_id, e->id, event_desc_bytes(e->desc),
 			set->channel->contexts, e->n_contexts);
@@ -405,7 +414,7 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 	if (id != KY_MAP_REFUSED)
 		set->n_events = KY_MAX(set->n_events, id + 1);
 	set->last_event = e;
-	set->registry->last_set = set;
+	registry_set_last(set->registry, set, NULL);
 	return 0;
 }
 
@@ -413,6 +422,8 @@ int ring_set_mend(struct registry *r)
 {
 	struct ring_set *set = r->last_set;
 
+	if (r->last_gap)
+		return registry_write_gap(r, r->last_gap);
 	if (set && set->last_event)
 		return write_event(set, set->last_event);
 	return set ? write_stream(set) : 0;

@@ -110,13 +110,18 @@ void session_notice(struct session *s, const char *fmt, ...)
 	s->n_notices++;
 }
 
-void session_put_gaps(const struct session *s, struct ky_buf *to)
+void session_put_unattended(const struct session *s, struct ky_buf *to)
 {
-	unrecorded_describe(to, &s->unrecorded);
 	if (s->unattended_ns && s->was_started)
 		ky_buf_printf(to,
 			"%sno session daemon ran for %.3f s: programs that started and ended meanwhile are not in the trace",
 			to->len ? "; " : "", (double)s->unattended_ns / 1e9);
+}
+
+void session_put_gaps(const struct session *s, struct ky_buf *to)
+{
+	unrecorded_describe(to, &s->unrecorded);
+	session_put_unattended(s, to);
 }
 
 int session_init(struct session *s, struct env *e, const struct session_spec *spec)

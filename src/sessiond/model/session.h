@@ -108,6 +108,8 @@ void session_track(struct session *s, struct tracker trackers[N_TRACKERS]);
  * without a daemon. Appends nothing if there is none.
  */
 void session_put_gaps(const struct session *s, struct ky_buf *to);
+/* Appends the second part of that. */
+void session_put_unattended(const struct session *s, struct ky_buf *to);
 /* Keeps a line for `status`, and logs it. The same text is kept once. */
 void session_notice(struct session *s, const char *fmt, ...) KY_PRINTF(2, 3);
 /* Sets the session's error. message: NULL or "" if the fault is over. */

@@ -28,16 +28,3 @@ void conflict_describe(struct ky_buf *to, const struct channel *c, const struct 
 	ky_buf_deinit(&here);
 	ky_buf_deinit(&there);
 }
-
-void conflict_comment(struct ky_buf *to, const struct channel *c, const struct set_event *e)
-{
-	size_t begin;
-
-	ky_buf_puts(to, "/* ");
-	begin = to->len;
-	conflict_describe(to, c, e);
-	for (size_t i = begin; i < to->len; i++)
-		if (to->data[i] == '*') /* nothing in it ends the comment */
-			to->data[i] = '?';
-	ky_buf_puts(to, " */\n\n");
-}

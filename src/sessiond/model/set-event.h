@@ -33,7 +33,5 @@ struct set_event {
 
 /* Appends both definitions, their programs, and what helps. e has a rival. */
 void conflict_describe(struct ky_buf *to, const struct channel *c, const struct set_event *e);
-/* Appends the same as a comment of the metadata. */
-void conflict_comment(struct ky_buf *to, const struct channel *c, const struct set_event *e);
 
 #endif

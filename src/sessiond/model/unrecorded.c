@@ -3,15 +3,22 @@
 
 #define NAMED_MAX 5u
 
+void unrecorded_put(struct ky_buf *to, const char *name, pid_t pid, uint64_t ns)
+{
+	ky_buf_printf(to, "%s (pid %d, ", name, (int)pid);
+	if (ns == UNRECORDED_TO_ITS_END)
+		ky_buf_puts(to, "until it ended)");
+	else
+		ky_buf_printf(to, "%.1f ms)", (double)ns / 1e6);
+}
+
 void unrecorded_add(struct unrecorded *u, const char *name, pid_t pid, uint64_t ns)
 {
 	if (u->n++ >= NAMED_MAX)
 		return;
-	ky_buf_printf(&u->names, "%s%s (pid %d, ", u->n > 1 ? ", " : "", name, (int)pid);
-	if (ns == UNRECORDED_TO_ITS_END)
-		ky_buf_puts(&u->names, "until it ended)");
-	else
-		ky_buf_printf(&u->names, "%.1f ms)", (double)ns / 1e6);
+	if (u->n > 1)
+		ky_buf_puts(&u->names, ", ");
+	unrecorded_put(&u->names, name, pid, ns);
 }
 
 void unrecorded_describe(struct ky_buf *to, const struct unrecorded *u)

@@ -18,6 +18,8 @@ struct unrecorded {
 
 #define UNRECORDED_TO_ITS_END UINT64_MAX
 
+/* Appends "emit (pid 5, 1.5 ms)"; ns may be UNRECORDED_TO_ITS_END. */
+void unrecorded_put(struct ky_buf *to, const char *name, pid_t pid, uint64_t ns);
 /* Records that the application ran unrecorded for ns, or for UNRECORDED_TO_ITS_END. */
 void unrecorded_add(struct unrecorded *u, const char *name, pid_t pid, uint64_t ns);
 /* Appends a sentence that names them; nothing if there are none. */

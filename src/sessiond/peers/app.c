@@ -235,6 +235,33 @@ static int handle_ack(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
+/* Counts the application among those that the session missed, and notes it in the trace. */
+static void report_unrecorded(const struct app *a, struct session *s, uint64_t ns)
+{
+	struct ky_buf text = {0};
+	struct registry *r;
+
+	unrecorded_add(&s->unrecorded, a->name, a->pid, ns);
+	ky_buf_puts(&text, "program ");
+	unrecorded_put(&text, a->name, a->pid, ns);
+	ky_buf_puts(&text,
+		" ran unrecorded for a time, because the session daemon did not answer in time");
+	if (!text.error && !registry_get(s, a->user->uid, a->abi_bits, &r))
+		registry_add_gap(r, text.data);
+	ky_buf_deinit(&text);
+}
+
+/* Returns whether the application has reported the same for another set of the session. */
+static bool is_known_late(const struct app *a, const struct session *s)
+{
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->late && as->set->channel->session == s)
+			return true;
+	return false;
+}
+
 /*
  * Handles LATE: the application has run without recording into the set. Does not count the time
  * before the session recorded.
@@ -250,9 +277,10 @@ static int handle_late(struct app *a, struct ky_reader *r)
 		return ret;
 	as = app_set_find(a, m.set);
 	s = as ? as->set->channel->session : NULL;
-	if (s && s->state == SESSION_STARTED && s->step != SESSION_STARTING)
-		unrecorded_add(&s->unrecorded, a->name, a->pid,
-			KY_MIN(m.ns, ky_loop_now_ns() - s->recording_ns));
+	if (s && s->state == SESSION_STARTED && s->step != SESSION_STARTING && !is_known_late(a, s))
+		report_unrecorded(a, s, KY_MIN(m.ns, ky_loop_now_ns() - s->recording_ns));
+	if (as)
+		as->late = true;
 	return 0;
 }
 
@@ -285,7 +313,7 @@ static void report_unrecorded_end(struct app *a)
 		ky_list_foreach (as, &a->sets, app_node)
 			awaited |= as->set->channel->session == s && is_awaited(as);
 		if (awaited)
-			unrecorded_add(&s->unrecorded, a->name, a->pid, UNRECORDED_TO_ITS_END);
+			report_unrecorded(a, s, UNRECORDED_TO_ITS_END);
 	}
 }
 

@@ -66,6 +66,7 @@ struct app_set {
 	bool started;	       /* and records into it */
 	bool changed;	       /* mapped or unmapped events since START */
 	bool recording;	       /* the program has said so since START */
+	bool late;	       /* has been LATE */
 	bool state_due;	       /* has started, and STATEDUMP was not sent since */
 };
 

@@ -93,7 +93,7 @@ static void settle_registry(struct session *s, struct registry *r)
 
 	if (r->log_fd >= 0 && ring_set_mend(r) < 0)
 		ky_error("session '%s': its metadata may be incomplete", s->name);
-	r->last_set = NULL;
+	registry_set_last(r, NULL, NULL);
 	ky_list_foreach (c, &s->channels, node)
 		ky_list_foreach_safe (set, tmp, &c->sets, node)
 			if (set->registry == r && set->memory.rings_fd < 0 &&
@@ -125,6 +125,8 @@ void session_adopt(struct session *s)
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
 	settle_processes(s);
+	ky_list_foreach (r, &s->registries, node)
+		registry_add_unattended(r);
 	finish_step(s, 0, "");
 	if (ending)
 		session_destroy(s, NULL);
