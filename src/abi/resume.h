@@ -2,8 +2,8 @@
 /*
  * The data that a consumer leaves in memory for its successor, beside the packets in its files: the
  * begin of the file of each stream that was written last. The session daemon makes the memory and
- * gives it to each consumer of the session. The daemon reads only whether the consumer is working.
- * Applications cannot write it. All zeros means a session that has just begun.
+ * gives it to each consumer of the session. The daemon reads only whether the consumer is working,
+ * and where. Applications cannot write it. All zeros means a session that has just begun.
  *
  *   memfd "session":   struct ky_resume_session
  *   memfd "consumed":  n_rings x uint64_t (src/abi/ring.h), then from ky_resume_offset() on
@@ -45,6 +45,11 @@ struct ky_resume_session {
 	uint64_t orphaned_ns;
 	uint64_t unattended_ns; /* sum of the time without a daemon */
 	uint64_t due_ns;	/* when it will next drain its rings; 0: on request */
+	/*
+	 * Device and number of the trace directory, written by the consumer: the session daemon
+	 * compares those of two sessions, and does not look at the directories itself. 0: no trace
+	 */
+	uint64_t output_device, output_file;
 };
 
 /* State of a stream at the begin of one of its files. Counts are from the begin of the session. */
@@ -77,7 +82,7 @@ struct ky_resume_stream {
 	uint64_t abandoned_head, n_abandoned, lost[KY_LOST_REASONS], lost_seen[KY_LOST_REASONS];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 72, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 88, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

@@ -314,6 +314,17 @@ static int map_session(struct consumer *c, int fd)
 	return 0;
 }
 
+/* Reports which directory the trace is in. */
+static void note_place(struct consumer *c)
+{
+	struct stat st;
+
+	if (fstat(c->root_fd, &st) < 0)
+		return;
+	c->session->output_device = st.st_dev;
+	c->session->output_file = st.st_ino;
+}
+
 /* Completes a rotation if the previous consumer died after it had moved the chunk. */
 static void resume_chunk(struct consumer *c)
 {
@@ -358,11 +369,16 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	if (ret == -ENOTEMPTY)
 		set_status(c, ret, "%s exists and is not empty: choose another output directory",
 			m.output);
+	else if (ret == -EXDEV)
+		set_status(c, ret, "%s belongs to another user: choose another output directory",
+			m.output);
 	else if (ret < 0)
 		set_status(c, ret, "cannot make the trace directory %s: %s: choose another one",
 			m.output, strerror(-ret));
 	if (!ret && m.resume)
 		resume_chunk(c);
+	if (c->root_fd >= 0)
+		note_place(c);
 	confine((const int[]){c->root_fd, c->source_fd}, 2);
 	send_stats(c, 0);
 	return 0;

@@ -52,11 +52,24 @@ static int make_parents(char *path)
 	return 0;
 }
 
+/*
+ * Checks an existing directory. Another user, who owns it, could move away what is written into it.
+ */
+static int check_usable(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_uid == geteuid() ? check_empty(fd) : -EXDEV;
+}
+
 int trace_dir_make(const char *path, bool resume, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	char copy[PATH_MAX];
 	size_t len = strlen(path);
+	bool made;
 	int ret;
 
 	while (len > 1 && path[len - 1] == '/')
@@ -70,12 +83,13 @@ int trace_dir_make(const char *path, bool resume, int *ret_fd)
 	ret = make_parents(copy);
 	if (ret < 0)
 		return ret;
-	if (mkdir(copy, 0750) < 0 && errno != EEXIST)
+	made = !mkdir(copy, 0750);
+	if (!made && errno != EEXIST)
 		return -errno;
 	fd = open(copy, DIR_FLAGS | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
-	ret = resume ? 0 : check_empty(fd);
+	ret = resume || made ? 0 : check_usable(fd);
 	if (ret < 0)
 		return ret;
 	*ret_fd = fd;

@@ -11,8 +11,8 @@
 
 /*
  * Makes the trace directory (mode 0750) and its parents and opens it. It must not exist, or be
- * empty; resume: it may hold the trace so far. path is absolute. Errors: -EINVAL, -ENOTEMPTY, the
- * system's.
+ * empty and belong to this user; resume: it may hold the trace so far. path is absolute. Errors:
+ * -EINVAL, -ENOTEMPTY, -EXDEV if it is another user's, the system's.
  */
 int trace_dir_make(const char *path, bool resume, int *ret_fd);
 /*

@@ -4,12 +4,17 @@
 A consumer does not run: commands reply soon and name it, and the counts are those of the buffers.
 """
 
+import contextlib
+import json
 import os
 import signal
+import socket
 import time
 
 import kymotest
+from fuse import HungFiles
 from kymotest import check, equal, read_trace, wait_for
+from program import ask
 
 SMALL = ("--num-subbuf=4", "--subbuf-size=16K")
 SOON = 20  # seconds: less than a client waits (30), enough for a busy machine
@@ -123,6 +128,60 @@ def test_nothing_to_do(k):
     time.sleep(2.5)  # longer than a consumer may be late, but nothing waits for it
     equal([w for w in status(k)["warnings"] if "consumer" in w], [], "warnings of the consumer")
     k.kymo("destroy", "s")
+
+
+def begin(k, **fields):
+    """Sends a request whose reply nobody waits for."""
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(str(k.rundir / "control.sock"))
+    s.sendall(json.dumps(fields).encode() + b"\n")
+    return s
+
+
+def test_files_that_do_not_answer(k):
+    """
+    Traces and snapshots on a file system that does not answer, not even to the end of a killed
+    process: the daemon leaves these files to consumers, waits for no consumer, and answers others.
+    """
+    k.start_daemon()
+    disks = [k.top / "hung", k.top / "other"]
+    for disk in disks:
+        disk.mkdir()
+    with HungFiles(disks[0]) as files, HungFiles(disks[1]) as others, contextlib.ExitStack() as clients:
+        clients.enter_context(begin(k, command="create", session="hung", output=str(disks[0] / "trace")))
+        wait_for(lambda: files.asked, "a consumer to ask for the directory")
+        equal([s["name"] for s in ask(k, "list")["sessions"]], ["hung"], "sessions")
+        (k.traces / "s").mkdir(parents=True)  # one that exists could be compared with others
+        ask(k, "create", session="s", output=str(k.traces / "s"))
+        clients.enter_context(begin(k, command="snapshot", session="s", output=str(disks[1] / "snapshot")))
+        wait_for(lambda: others.asked, "a snapshot's consumer to ask")
+        ask(k, "destroy", session="s")
+        equal([s["name"] for s in ask(k, "list")["sessions"]], ["hung"], "sessions")
+    wait_for(lambda: not ask(k, "list")["sessions"], "the session to fail, when its files do")
+
+
+def test_one_directory_by_two_names(k):
+    """Two sessions cannot write into one directory, by whatever name."""
+    k.start_daemon()
+    ask(k, "create", session="s", output=str(k.traces / "s"))
+    (k.traces / "link").symlink_to(k.traces)
+    refusal = k.request(command="create", session="t", output=str(k.traces / "link" / "s"))
+    equal(refusal.get("code"), "exists", refusal)
+    check("session 's' writes to that directory already" in refusal["error"], refusal)
+    refusal = k.request(command="snapshot", session="s", output=str(k.traces / "link" / "s"))
+    equal(refusal.get("code"), "exists", refusal)
+    ask(k, "destroy", session="s")
+
+
+def test_directory_of_another_user(k):
+    """Its owner could move away what is written there: it is refused, also if it is empty."""
+    if os.getuid():
+        raise kymotest.Skip("giving a directory to another user needs root")
+    k.start_daemon()
+    (k.traces / "theirs").mkdir(parents=True)
+    os.chown(k.traces / "theirs", 12345, 12345)
+    refusal = k.request(command="create", session="s", output=str(k.traces / "theirs"))
+    check(not refusal["ok"] and "belongs to another user" in refusal["error"], refusal)
 
 
 if __name__ == "__main__":

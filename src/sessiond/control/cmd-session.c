@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* create, destroy, start, stop, pause, resume, list, set-session. */
-#include <sys/stat.h>
 #include <time.h>
 
 #include "sessiond/control/commands.h"
@@ -124,15 +123,10 @@ static const char *default_name(char *buf, size_t size)
 
 struct session *output_find(const struct env *e, const char *output)
 {
-	struct stat mine, theirs;
-	bool exists = *output && stat(output, &mine) == 0;
 	struct session *s;
 
 	ky_list_foreach (s, &e->sessions, node)
-		if (*output && (!strcmp(s->output, output) ||
-				       (exists && *s->output && stat(s->output, &theirs) == 0 &&
-					       mine.st_dev == theirs.st_dev &&
-					       mine.st_ino == theirs.st_ino)))
+		if (*output && !strcmp(s->output, output))
 			return s;
 	return NULL;
 }

@@ -32,7 +32,10 @@ enum outcome run_clear(struct request *r);
 enum outcome run_enable_rotation(struct request *r);
 enum outcome run_disable_rotation(struct request *r);
 
-/* Returns the session that writes to this directory already, by whatever name of it; or NULL. */
+/*
+ * Returns the session that has this output, or NULL. Consumers find the same directory by another
+ * name (consumer_find_rival).
+ */
 struct session *output_find(const struct env *e, const char *output);
 
 /* Returns the channel that the request names, or the first one; NULL: the request was refused. */

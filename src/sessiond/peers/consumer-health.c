@@ -10,18 +10,12 @@
 	(5000 * KY_NS_PER_MS) /* in one write: a slow disk, but one that works, is waited for */
 #define NS_PER_S 1000000000u
 
-static bool read_memory(const struct consumer *c, struct ky_resume_session *ret_memory)
-{
-	return c->memory_fd >= 0 &&
-	       pread(c->memory_fd, ret_memory, sizeof(*ret_memory), 0) == sizeof(*ret_memory);
-}
-
 uint64_t consumer_silence_ns(const struct consumer *c)
 {
 	uint64_t now = ky_loop_time_ns(&c->session->env->loop), since;
 	struct ky_resume_session m;
 
-	if (!c->connected || !read_memory(c, &m))
+	if (!c->connected || !consumer_read_memory(c, &m))
 		return 0; /* it is being started: that is reported already */
 	if (c->asked_ns)
 		since = c->asked_ns;

@@ -103,6 +103,14 @@ void consumer_send_timers(struct consumer *c, const struct channel *channel);
  * writes at most max_size bytes.
  */
 void consumer_snapshot(struct consumer *c, uint64_t max_size);
+/*
+ * Returns the session whose own consumer writes into this consumer's directory, or NULL. The daemon
+ * compares what consumers report: it never looks at a directory of a client's choice, because a
+ * file system that does not answer would hang it. consumer-output.c
+ */
+const struct session *consumer_find_rival(const struct consumer *c);
+/* Reads the session's memory. False if there is none. consumer-output.c */
+bool consumer_read_memory(const struct consumer *c, struct ky_resume_session *ret_memory);
 /* Writes everything out; b is passed with its STATS. */
 void consumer_flush(struct consumer *c, struct barrier *b);
 /* Asks for counts. */
