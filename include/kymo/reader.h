@@ -20,11 +20,11 @@
  *			if (kymo_batch_has(b, size, i))
  *				total += ((const uint64_t *)b->columns[size].values)[i];
  *
- * A reader represents opened traces. It does not change, and any threads may share it. It does not
- * read data that is written to a trace after it was opened. A query selects data: streams then read
- * no more than that. A cursor is one iteration over a query; one thread uses it at a time. The
- * caller must not change or free a query while it has cursors, nor close a reader while it has
- * queries.
+ * A reader represents opened traces. It changes only by kymo_reader_refresh, which finds data that
+ * was written after the traces were opened; any threads may share it. A query selects data: streams
+ * then read no more than that. A cursor is one iteration over a query; one thread uses it at a
+ * time. The caller must not change or free a query while it has cursors, nor close a reader while
+ * it has queries.
  *
  * Functions return 0 or -errno; -ENOMEM is possible wherever -errno is. The library prints nothing
  * and has no state of its own. Traces may hold anything: unreadable parts are reported as items,
@@ -58,6 +58,8 @@ struct kymo_reader_options {
 	 */
 	void (*warn)(void *arg, const char *text);
 	void *arg;
+	/* The traces are being recorded: only whole packets are read. */
+	int is_growing;
 };
 
 struct kymo_reader_error {
@@ -76,6 +78,16 @@ KYMO_READER_API int kymo_reader_open(struct kymo_reader **ret_reader, const char
 KYMO_READER_API int kymo_reader_open_memory(struct kymo_reader **ret_reader, const void *metadata,
 	size_t metadata_size, const void *stream, size_t stream_size,
 	const struct kymo_reader_options *options, struct kymo_reader_error *error);
+/*
+ * Looks for what was recorded since the traces were opened or refreshed: packets, streams, classes
+ * of events, traces. Returns 1 if there is anything new: cursors that reached the end then continue
+ * there, and queries select among the new classes as well. Returns 0 if there is nothing new.
+ *
+ * Numbers of traces, streams and classes stay; new ones follow. Pointers from kymo_reader_trace,
+ * _stream, _class and _env and batches become invalid. No other thread may use the reader, its
+ * queries or cursors meanwhile.
+ */
+KYMO_READER_API int kymo_reader_refresh(struct kymo_reader *reader);
 /* Closes a reader. Accepts NULL. */
 KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader);
 
@@ -264,6 +276,12 @@ KYMO_READER_API void kymo_cursor_close(struct kymo_cursor *cursor);
 /* Returns 1 with the next rows, 0 at the end, or -ENOMEM. */
 KYMO_READER_API int kymo_cursor_next(
 	struct kymo_cursor *cursor, const struct kymo_batch **ret_batch);
+/*
+ * Leaves rows at or after this time for later: kymo_cursor_next returns 0 before them. While a
+ * trace grows, its streams are not complete up to the same time, and rows in the order of time can
+ * only come from before. INT64_MAX (default): no limit.
+ */
+KYMO_READER_API void kymo_cursor_until(struct kymo_cursor *cursor, int64_t ns);
 
 static inline int kymo_batch_has(const struct kymo_batch *batch, size_t column, size_t row)
 {

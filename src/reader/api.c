@@ -54,6 +54,7 @@ struct kymo_cursor {
 	const struct kymo_query *query; /* borrowed */
 	struct ky_reading reading;
 	struct ky_field_ref **fields; /* owned: of the columns, by class */
+	size_t n_classes;	      /* elements of fields */
 	struct kymo_batch batch;
 	struct kymo_column *columns; /* owned */
 	struct column_data *data;    /* owned */
@@ -85,10 +86,12 @@ static struct kymo_reader *new_reader(const struct kymo_reader_options *o)
 {
 	struct kymo_reader *r = calloc(1, sizeof(*r));
 
-	if (r && o && o->size >= sizeof(*o)) {
+	if (r && o && o->size >= offsetof(struct kymo_reader_options, is_growing)) {
 		r->options.warn = o->warn;
 		r->options.arg = o->arg;
 	}
+	if (r && o && o->size >= sizeof(*o))
+		r->options.is_growing = o->is_growing;
 	return r;
 }
 
@@ -133,6 +136,20 @@ KYMO_READER_API int kymo_reader_open_memory(struct kymo_reader **ret_reader, con
 	e = ky_trace_reader_open_memory(&r->inside, metadata, metadata_size, stream, stream_size,
 		&r->options, why, sizeof(why));
 	return finish_open(ret_reader, r, e, error, why);
+}
+
+KYMO_READER_API int kymo_reader_refresh(struct kymo_reader *reader)
+{
+	struct ky_description *d = NULL;
+	int r = ky_trace_reader_refresh(reader->inside);
+
+	if (r <= 0)
+		return r;
+	if (ky_description_new(&d, reader->inside) < 0)
+		return -ENOMEM;
+	ky_description_free(reader->description);
+	reader->description = d;
+	return 1;
 }
 
 KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader)
@@ -253,14 +270,7 @@ KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_inde
 {
 	struct ky_query *q = &query->inside;
 
-	if (class_index >= q->reader->n_classes)
-		return -EINVAL;
-	if (!q->chosen)
-		q->chosen = calloc(q->reader->n_classes + 1, 1);
-	if (!q->chosen)
-		return -ENOMEM;
-	q->chosen[class_index] = 1;
-	return 0;
+	return class_index < q->reader->n_classes ? ky_query_class(q, class_index) : -EINVAL;
 }
 
 KYMO_READER_API int kymo_query_filter(
@@ -387,12 +397,27 @@ KYMO_READER_API int kymo_query_split(
 
 /* --- columns --- */
 
+static void unbind_columns(struct kymo_cursor *c)
+{
+	for (size_t i = 0; i < c->n_classes; i++)
+		free(c->fields[i]);
+	c->n_classes = 0;
+}
+
 /* Finds each column's field in each selected class. want: whether values are decoded. */
 static int bind_columns(struct kymo_cursor *c, uint8_t *want)
 {
 	const struct kymo_query *q = c->query;
 	const struct ky_trace_reader *r = q->reader->inside;
+	struct ky_field_ref **fields;
 
+	unbind_columns(c);
+	fields = reallocarray(c->fields, r->n_classes + 1, sizeof(*fields));
+	if (!fields)
+		return -ENOMEM;
+	memset(fields, 0, (r->n_classes + 1) * sizeof(*fields));
+	c->fields = fields;
+	c->n_classes = r->n_classes;
 	for (size_t i = 0; i < r->n_classes; i++) {
 		if (!ky_query_has(&q->inside, i))
 			continue;
@@ -516,13 +541,12 @@ KYMO_READER_API int kymo_cursor_open(
 
 	if (c) {
 		c->query = query;
-		c->fields = calloc(n_classes + 1, sizeof(*c->fields));
 		c->columns = calloc(query->n_columns + 1, sizeof(*c->columns));
 		c->data = calloc(query->n_columns + 1, sizeof(*c->data));
 		if (query->wants_lines)
 			c->items = calloc(KYMO_BATCH_MAX, sizeof(*c->items));
 	}
-	if (c && want && c->fields && c->columns && c->data && !c->items == !query->wants_lines)
+	if (c && want && c->columns && c->data && !c->items == !query->wants_lines)
 		r = bind_columns(c, want);
 	if (!r)
 		r = ky_reading_init(
@@ -555,8 +579,7 @@ KYMO_READER_API void kymo_cursor_close(struct kymo_cursor *cursor)
 	if (!cursor)
 		return;
 	empty_batch(cursor);
-	for (size_t i = 0; cursor->fields && i < cursor->query->reader->inside->n_classes; i++)
-		free(cursor->fields[i]);
+	unbind_columns(cursor);
 	for (size_t k = 0; cursor->data && k < cursor->query->n_columns; k++)
 		ky_buf_deinit(&cursor->data[k].text);
 	ky_reading_deinit(&cursor->reading);
@@ -626,6 +649,28 @@ static int fill_batch(struct kymo_cursor *c)
 	return c->error ? c->error : r;
 }
 
+/* Continues after a refresh of the reader. */
+static int refresh_cursor(struct kymo_cursor *c)
+{
+	const struct ky_trace_reader *reader = c->query->reader->inside;
+	uint8_t *want;
+	int r;
+
+	if (c->reading.generation == reader->generation)
+		return 0;
+	want = calloc(reader->n_classes + 1, 1);
+	r = want ? bind_columns(c, want) : -ENOMEM;
+	if (!r)
+		r = ky_reading_refresh(&c->reading, want);
+	free(want);
+	return r;
+}
+
+KYMO_READER_API void kymo_cursor_until(struct kymo_cursor *cursor, int64_t ns)
+{
+	ky_cursor_until(cursor->reading.cursor, ns);
+}
+
 KYMO_READER_API int kymo_cursor_next(
 	struct kymo_cursor *cursor, const struct kymo_batch **ret_batch)
 {
@@ -633,7 +678,9 @@ KYMO_READER_API int kymo_cursor_next(
 	int r;
 
 	empty_batch(c);
-	r = fill_batch(c);
+	r = refresh_cursor(c);
+	if (!r)
+		r = fill_batch(c);
 	if (r < 0)
 		return r;
 	for (size_t k = 0; k < c->query->n_columns; k++) {

@@ -18,14 +18,17 @@ enum fault {
 };
 
 struct ky_cursor {
+	const struct ky_trace_reader *reader; /* borrowed */
 	struct ky_trace_reader_options options;
 	struct ky_select select;
-	struct ky_walk *walks; /* owned, by rank */
-	struct ky_walk **heap; /* owned; the first is the next one */
+	int64_t until_ns;	/* items from then on are left for later */
+	struct ky_walk **walks; /* owned, by rank */
+	struct ky_walk **heap;	/* owned; the first is the next one */
 	size_t n_walks, n_heap;
 	bool is_handed_out;	   /* the first one's item */
 	size_t n_faults[N_FAULTS]; /* streams that have one */
 	uint64_t *counts;	   /* owned: of events, by the index of their class */
+	size_t n_counts;
 	bool (*pass)(void *arg, const struct ky_item *item);
 	void *pass_arg;
 	/* owned: of the event that is passed to the filter, if the caller wants none */
@@ -196,7 +199,7 @@ int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_valu
 	int e = c->is_handed_out ? advance_first(c) : 0;
 
 	c->is_handed_out = false;
-	while (!e && c->n_heap) {
+	while (!e && c->n_heap && c->heap[0]->next_ns < c->until_ns) {
 		struct ky_walk *w = c->heap[0];
 
 		if (ky_unlikely(w->next == KY_ITEM_UNOPENED)) {
@@ -216,41 +219,110 @@ int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_valu
 	return e;
 }
 
+/* Makes room for the counts of all classes. */
+static int grow_counts(struct ky_cursor *c)
+{
+	size_t n = c->reader->n_classes + 1;
+	uint64_t *counts = reallocarray(c->counts, n, sizeof(*counts));
+
+	if (!counts)
+		return -ENOMEM;
+	memset(counts + c->n_counts, 0, (n - c->n_counts) * sizeof(*counts));
+	c->counts = counts;
+	c->n_counts = n;
+	for (size_t i = 0; i < c->n_walks; i++)
+		c->walks[i]->counts = counts;
+	return 0;
+}
+
+static void sift_all(struct ky_cursor *c)
+{
+	for (size_t i = c->n_heap / 2; i-- > 0;)
+		sift_down(c, i);
+}
+
+/* Adds walks of streams that have none. */
+static int add_walks(struct ky_cursor *c)
+{
+	size_t n = KY_MAX(c->reader->n_streams, (size_t)1);
+	struct ky_walk **walks = reallocarray(c->walks, n, sizeof(struct ky_walk *));
+	struct ky_walk **heap = reallocarray(c->heap, n, sizeof(struct ky_walk *));
+
+	c->walks = walks ? walks : c->walks;
+	c->heap = heap ? heap : c->heap;
+	if (!walks || !heap)
+		return -ENOMEM;
+	for (; c->n_walks < c->reader->n_streams; c->n_walks++) {
+		struct ky_walk *w = malloc(sizeof(*w));
+
+		if (!w)
+			return -ENOMEM;
+		ky_walk_init(w, c->reader->streams[c->n_walks], &c->select, &c->packets, c->counts);
+		c->walks[c->n_walks] = w;
+		c->heap[c->n_heap++] = w;
+	}
+	return 0;
+}
+
 int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *r,
 	const struct ky_select *select, const struct ky_trace_reader_options *options)
 {
 	struct ky_cursor *c = calloc(1, sizeof(*c));
-	size_t n = KY_MAX(r->n_streams, (size_t)1);
 
 	if (!c)
 		return -ENOMEM;
+	c->reader = r;
 	c->select = *select;
-	c->walks = calloc(n, sizeof(*c->walks));
-	c->heap = calloc(n, sizeof(struct ky_walk *));
-	c->counts = calloc(r->n_classes + 1, sizeof(*c->counts));
+	c->until_ns = INT64_MAX;
 	if (options)
 		c->options = *options;
-	if (!c->walks || !c->heap || !c->counts) {
+	if (grow_counts(c) || add_walks(c)) {
 		ky_cursor_close(c);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < r->n_streams; i++) {
-		ky_walk_init(&c->walks[i], r->streams[i], &c->select, &c->packets, c->counts);
-		c->heap[i] = &c->walks[i];
-	}
-	c->n_walks = c->n_heap = r->n_streams;
-	for (size_t i = c->n_heap / 2; i-- > 0;)
-		sift_down(c, i);
+	sift_all(c);
 	*ret_cursor = c;
 	return 0;
+}
+
+int ky_cursor_refresh(struct ky_cursor *c, const uint8_t *wanted)
+{
+	int e = grow_counts(c);
+
+	c->select.wanted = wanted;
+	if (!e && c->is_handed_out)
+		e = advance_first(c);
+	c->is_handed_out = false;
+	if (!e)
+		e = add_walks(c);
+	c->n_heap = 0;
+	for (size_t i = 0; i < c->n_walks && !e; i++) {
+		struct ky_walk *w = c->walks[i];
+
+		ky_walk_refresh(w);
+		if (!w->next)
+			ky_walk_advance(w);
+		if (w->next)
+			c->heap[c->n_heap++] = w;
+		e = w->error;
+	}
+	sift_all(c);
+	return e;
+}
+
+void ky_cursor_until(struct ky_cursor *c, int64_t ns)
+{
+	c->until_ns = ns;
 }
 
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c)
 {
 	if (!c)
 		return NULL;
-	for (size_t i = 0; i < c->n_walks; i++)
-		ky_walk_deinit(&c->walks[i]);
+	for (size_t i = 0; i < c->n_walks; i++) {
+		ky_walk_deinit(c->walks[i]);
+		free(c->walks[i]);
+	}
 	ky_packets_deinit(&c->packets);
 	free(c->walks);
 	free(c->heap);
@@ -277,7 +349,7 @@ void ky_cursor_totals(const struct ky_cursor *c, struct ky_totals *ret_totals)
 	struct ky_totals t = {0};
 
 	for (size_t i = 0; i < c->n_walks; i++) {
-		const struct ky_walk *w = &c->walks[i];
+		const struct ky_walk *w = c->walks[i];
 		int64_t end_ns;
 
 		if (ky_walk_end_ns(w, &end_ns)) {

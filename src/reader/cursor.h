@@ -72,6 +72,16 @@ struct ky_cursor *ky_cursor_close(struct ky_cursor *c);
  * KY_WANT_VALUES or there is no selection. May be NULL.
  */
 int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_values *values);
+/*
+ * Continues after a refresh of the reader, also if the end was reached. Items that were returned
+ * become invalid. wanted: as ky_select.wanted, for all classes. Returns 0 or -ENOMEM.
+ */
+int ky_cursor_refresh(struct ky_cursor *c, const uint8_t *wanted);
+/*
+ * Items at or after this time are left for later: ky_cursor_next returns 0 before them. Default:
+ * INT64_MAX, no limit.
+ */
+void ky_cursor_until(struct ky_cursor *c, int64_t ns);
 /* Releases a packet that the caller uses. */
 void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p);
 /* Returns the sums so far. They are complete once ky_cursor_next returned 0. */

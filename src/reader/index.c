@@ -2,174 +2,306 @@
 #include "reader/index.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "ctf/index.h"
 
-#define MAX_INDEX_FILE ((size_t)256 << 20)
-
 struct builder {
 	struct ky_stream *stream;
 	struct ky_walk walk;
-	size_t cap;
-	uint64_t begin, end, discarded; /* the highest so far */
-	bool has_before;		/* a packet was added: the last one is there */
-	uint32_t before_file;
-	uint64_t before;
+	bool has_times; /* records without times are in no order that an index could have */
 	int error;
+};
+
+/* A packet as an index file describes it. */
+struct entry {
+	uint64_t offset, size; /* bytes */
+	uint64_t begin, end, discarded;
 };
 
 static void add_place(struct builder *b, struct ky_place place)
 {
 	struct ky_stream *s = b->stream;
 
-	if (s->n_places == b->cap) {
-		size_t cap = b->cap ? 2 * b->cap : 8;
-		struct ky_place *more = reallocarray(s->places, cap, sizeof(*more));
+	if (s->n_places == s->max_places) {
+		size_t max = s->max_places ? 2 * s->max_places : 8;
+		struct ky_place *more = reallocarray(s->places, max, sizeof(*more));
 
 		if (!more) {
 			b->error = -ENOMEM;
 			return;
 		}
 		s->places = more;
-		b->cap = cap;
+		s->max_places = max;
 	}
 	s->places[s->n_places++] = place;
 }
 
-/* The next packet: where it lies, and what its head says. */
-static void add_packet(struct builder *b, size_t file, uint64_t offset, uint64_t begin,
-	uint64_t end, uint64_t discarded)
+static void add_packet(struct builder *b, uint32_t file, const struct entry *e)
 {
 	struct ky_stream *s = b->stream;
 	const struct ky_place *last = s->n_places ? &s->places[s->n_places - 1] : NULL;
 
-	b->begin = KY_MAX(b->begin, begin);
-	if (!last || last->file != file || offset - last->offset >= KY_PLACE_SIZE)
-		add_place(b, (struct ky_place){.begin = b->begin,
-				     .offset = offset,
-				     .before = b->before,
-				     .discarded = b->discarded,
-				     .file = (uint32_t)file,
-				     .before_file = b->before_file,
-				     .has_before = b->has_before});
-	b->discarded = KY_MAX(b->discarded, discarded);
-	b->end = KY_MAX(b->end, KY_MAX(begin, end));
-	b->has_before = true;
-	b->before_file = (uint32_t)file;
-	b->before = offset;
+	s->last_begin = KY_MAX(s->last_begin, e->begin);
+	if (b->has_times &&
+		(!last || last->file != file || e->offset - last->offset >= KY_PLACE_SIZE))
+		add_place(b, (struct ky_place){.begin = s->last_begin,
+				     .offset = e->offset,
+				     .before = s->last_offset,
+				     .discarded = s->n_discarded,
+				     .file = file,
+				     .before_file = s->last_file,
+				     .has_before = s->has_packets});
+	s->n_discarded = KY_MAX(s->n_discarded, e->discarded);
+	s->last_end = KY_MAX(s->last_end, KY_MAX(e->begin, e->end));
+	s->has_packets = true;
+	s->last_file = file;
+	s->last_offset = e->offset;
 	s->n_packets++;
+	s->index_offset = e->offset + e->size;
+}
+
+/* --- heads of packets --- */
+
+/* Reads the head of the packet at the offset. Returns 0, -EBADMSG or -ENOMEM. */
+static int read_head(struct builder *b, uint32_t file, uint64_t offset, struct entry *ret)
+{
+	const struct ky_decoder *d = &b->walk.d;
+	struct ky_packet_head p;
+	int r = ky_walk_peek(&b->walk, file, offset, &p);
+
+	if (r < 0)
+		return r;
+	*ret = (struct entry){.offset = offset,
+		.size = p.packet_bits / 8,
+		.begin = ky_role_or(d, KY_ROLE_TIMESTAMP_BEGIN, b->stream->last_begin),
+		.end = ky_role_or(d, KY_ROLE_TIMESTAMP_END, 0),
+		.discarded = ky_role_or(d, KY_ROLE_DISCARDED, b->stream->n_discarded)};
+	return 0;
+}
+
+/* True if the file may end within the head at the offset, because it is being written. */
+static bool may_be_cut(const struct ky_file *f, uint64_t offset)
+{
+	return f->size - offset < KY_PLACE_SIZE;
 }
 
 /*
- * From heads, from this offset on. A head that is none ends it: what follows is read from the last
- * place on.
+ * Adds packets from their heads. A head that is none ends the index: what follows is read from the
+ * last place on. is_growing: a packet that is not whole is left for later.
  */
-static void add_heads(struct builder *b, size_t file, uint64_t offset)
+static void add_heads(struct builder *b, uint32_t file, bool is_growing)
 {
-	const struct ky_file *f = &b->stream->files[file];
-	struct ky_packet_head p;
+	struct ky_stream *s = b->stream;
+	struct ky_file *f = &s->files[file];
 	int r = 0;
 
-	while (!b->error && offset < f->size) {
-		const struct ky_decoder *d = &b->walk.d;
+	while (!b->error && !r && s->index_offset < f->size) {
+		uint64_t rest = f->size - s->index_offset;
+		struct entry e;
 
-		r = ky_walk_peek(&b->walk, file, offset, &p);
-		if (r < 0)
+		r = read_head(b, file, s->index_offset, &e);
+		if (is_growing && (r ? may_be_cut(f, s->index_offset) : e.size > rest)) {
+			f->size = s->index_offset;
 			break;
-		add_packet(b, file, offset, ky_role_or(d, KY_ROLE_TIMESTAMP_BEGIN, b->begin),
-			ky_role_or(d, KY_ROLE_TIMESTAMP_END, 0),
-			ky_role_or(d, KY_ROLE_DISCARDED, b->discarded));
-		if (p.packet_bits > (f->size - offset) * 8)
+		}
+		if (r)
 			break;
-		offset += p.packet_bits / 8;
+		add_packet(b, file, &e);
+		if (e.size > rest)
+			break;
 	}
 	if (r == -ENOMEM)
 		b->error = r;
 }
 
-/* DIR/index/NAME.kyx of DIR/NAME. */
-static char *index_path(const struct ky_file *f)
+/* --- index files --- */
+
+/* The head of LTTng's index files, big-endian. Entries follow. */
+struct lttng_header {
+	uint32_t magic, major, minor, entry_size;
+};
+
+/* The part of LTTng's entries that all versions have, big-endian. */
+struct lttng_entry {
+	uint64_t offset, packet_bits, content_bits, begin, end, discarded, stream_id;
+};
+
+#define LTTNG_MAGIC 0xc1f1dcc1u
+
+#define CHUNK_SIZE     ((size_t)64 << 10)
+#define MAX_ENTRY_SIZE 256
+
+/* An index file, which is read in pieces, and how its entries are read. */
+struct index_file {
+	int fd;
+	size_t first, entry_size; /* bytes */
+	uint64_t n;		  /* entries */
+	struct entry (*parse)(const char *at);
+	uint64_t chunk_at; /* chunk holds chunk_n entries from this one on */
+	uint64_t chunk_n;
+	char chunk[CHUNK_SIZE];
+};
+
+/* Opens DIR/index/NAME and the suffix, of DIR/NAME, and reads its header. */
+static bool open_index(
+	struct index_file *x, const struct ky_file *f, const char *suffix, void *header, size_t n)
 {
 	const char *slash = strrchr(f->path, '/');
-	char *path = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
 
-	if (!slash || asprintf(&path, "%.*s/index/%s.kyx", (int)(slash - f->path), f->path,
-			      slash + 1) < 0)
-		return NULL;
-	return path;
+	if (!slash || asprintf(&path, "%.*s/index/%s%s", (int)(slash - f->path), f->path, slash + 1,
+			      suffix) < 0)
+		path = NULL;
+	x->first = n;
+	x->fd = path ? ky_file_open_at(AT_FDCWD, path) : -1;
+	return x->fd >= 0 && !fstat(x->fd, &st) && pread(x->fd, header, n, 0) == (ssize_t)n &&
+	       (x->n = (uint64_t)st.st_size - n);
 }
 
-static void read_index_file(struct ky_buf *to, const struct ky_file *f)
+static struct entry parse_kymo(const char *at)
 {
-	_cleanup_free_ char *path = index_path(f);
-	_cleanup_close_ int fd = path ? ky_file_open_at(AT_FDCWD, path) : -1;
-	ssize_t n = 1;
-
-	while (fd >= 0 && n > 0) {
-		char *p = ky_buf_reserve(to, 1 << 16);
-
-		n = p ? read(fd, p, 1 << 16) : 0;
-		to->len += n > 0 ? (size_t)n : 0;
-	}
-}
-
-/* True if entry e goes on where the packets before end. */
-static bool is_next(
-	const struct ky_index_entry *e, uint64_t offset, uint64_t begin, const struct ky_file *f)
-{
-	return e->offset == offset && e->size && e->size <= f->size - offset &&
-	       e->timestamp_begin >= begin;
-}
-
-/* From Kymo's index. Returns where the packets end that it has. */
-static uint64_t add_entries(struct builder *b, size_t file)
-{
-	const struct ky_file *f = &b->stream->files[file];
-	struct ky_buf index = {.max = MAX_INDEX_FILE};
-	struct ky_index_header h;
 	struct ky_index_entry e;
-	uint64_t offset = 0;
 
-	if (f->trace->is_kymo && !f->data)
-		read_index_file(&index, f);
-	if (index.len >= sizeof(h))
-		memcpy(&h, index.data, sizeof(h));
-	if (index.len < sizeof(h) || le32toh(h.magic) != KY_INDEX_MAGIC ||
-		le32toh(h.version) != KY_INDEX_VERSION || le32toh(h.entry_size) != sizeof(e))
-		index.len = 0;
-	for (size_t i = 0; ky_index_offset(i + 1) <= index.len && !b->error; i++) {
-		memcpy(&e, index.data + ky_index_offset(i), sizeof(e));
-		if (!is_next(&e, offset, b->begin, f))
+	memcpy(&e, at, sizeof(e));
+	return (struct entry){e.offset, e.size, e.timestamp_begin, e.timestamp_end, e.discarded};
+}
+
+static struct entry parse_lttng(const char *at)
+{
+	struct lttng_entry e;
+	uint64_t bits;
+
+	memcpy(&e, at, sizeof(e));
+	bits = be64toh(e.packet_bits);
+	return (struct entry){be64toh(e.offset), bits % 8 ? 0 : bits / 8, be64toh(e.begin),
+		be64toh(e.end), be64toh(e.discarded)};
+}
+
+static bool open_kymo_index(struct index_file *x, const struct ky_file *f)
+{
+	struct ky_index_header h;
+
+	x->entry_size = sizeof(struct ky_index_entry);
+	x->parse = parse_kymo;
+	return open_index(x, f, ".kyx", &h, sizeof(h)) && le32toh(h.magic) == KY_INDEX_MAGIC &&
+	       le32toh(h.version) == KY_INDEX_VERSION && le32toh(h.entry_size) == x->entry_size;
+}
+
+static bool open_lttng_index(struct index_file *x, const struct ky_file *f)
+{
+	struct lttng_header h;
+
+	x->parse = parse_lttng;
+	if (!open_index(x, f, ".idx", &h, sizeof(h)))
+		return false;
+	x->entry_size = be32toh(h.entry_size);
+	return be32toh(h.magic) == LTTNG_MAGIC && be32toh(h.major) == 1 &&
+	       x->entry_size >= sizeof(struct lttng_entry) && x->entry_size <= MAX_ENTRY_SIZE;
+}
+
+/* Reads entry i. Returns false if it cannot be read. */
+static bool get_entry(struct index_file *x, uint64_t i, struct entry *ret)
+{
+	if (i - x->chunk_at >= x->chunk_n) {
+		ssize_t n = pread(x->fd, x->chunk, CHUNK_SIZE / x->entry_size * x->entry_size,
+			(off_t)(x->first + i * x->entry_size));
+
+		x->chunk_at = i;
+		x->chunk_n = n < 0 ? 0 : (size_t)n / x->entry_size;
+	}
+	if (i - x->chunk_at >= x->chunk_n)
+		return false;
+	*ret = x->parse(x->chunk + (i - x->chunk_at) * x->entry_size);
+	return true;
+}
+
+/* Counts the entries of packets that follow each other and are in the file. *ret_last: the last. */
+static uint64_t count_entries(struct index_file *x, const struct ky_file *f, struct entry *ret_last)
+{
+	struct entry e = {0}, last = {0};
+	uint64_t i = 0, offset = 0;
+
+	for (; i < x->n && get_entry(x, i, &e); i++, last = e) {
+		if (e.offset != offset || !e.size || e.size > f->size - offset ||
+			e.begin < last.begin)
 			break;
-		add_packet(b, file, offset, e.timestamp_begin, e.timestamp_end, e.discarded);
 		offset += e.size;
 	}
-	ky_buf_deinit(&index);
-	return offset;
+	*ret_last = last;
+	return i;
 }
 
-/* Records without times are in no order that an index could have. */
-static bool has_times(const struct ky_stream *s)
+/* True if an entry agrees with the head of its packet. */
+static bool is_right(struct builder *b, uint32_t file, const struct entry *e)
 {
-	const struct ky_stream_class *c = s->files[0].class;
+	struct entry head;
+	int r = read_head(b, file, e->offset, &head);
 
-	return c && c->clock;
+	b->error = r == -ENOMEM ? r : b->error;
+	return !r && head.size == e->size && head.begin == e->begin &&
+	       head.discarded == e->discarded;
 }
 
-int ky_index_build(struct ky_stream *s, struct ky_packets *packets)
+/*
+ * Adds packets from an index file. Its entries must lead from packet to packet, and the last one
+ * must agree with the head of its packet.
+ */
+static void add_entries(struct builder *b, uint32_t file)
 {
-	struct builder b = {.stream = s};
+	const struct ky_file *f = &b->stream->files[file];
+	struct index_file *x = calloc(1, sizeof(*x));
+	struct entry e;
+	bool is_there;
+	uint64_t n;
+
+	if (!x) {
+		b->error = -ENOMEM;
+		return;
+	}
+	is_there = f->trace->is_kymo ? open_kymo_index(x, f) : open_lttng_index(x, f);
+	x->n = is_there ? x->n / x->entry_size : 0;
+	n = count_entries(x, f, &e);
+	if (n && !is_right(b, file, &e))
+		n = 0;
+	for (uint64_t i = 0; i < n && !b->error && get_entry(x, i, &e); i++)
+		add_packet(b, file, &e);
+	ky_close(x->fd);
+	free(x);
+}
+
+/* Adds the packets of a file that the index does not have. */
+static void add_file(struct builder *b, uint32_t file, bool is_growing)
+{
+	struct ky_stream *s = b->stream;
+
+	if (file > s->index_file || !s->has_packets) {
+		s->index_file = file;
+		s->index_offset = 0;
+		if (b->has_times && !s->files[file].data)
+			add_entries(b, file);
+	}
+	add_heads(b, file, is_growing);
+}
+
+int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *packets)
+{
+	const struct ky_stream_class *class = s->files[0].class;
+	struct builder b = {.stream = s, .has_times = class && class->clock};
 	struct ky_select all = KY_SELECT_ALL;
 
 	s->has_index = true;
-	if (!has_times(s))
+	for (size_t i = s->index_file; i < s->n_files; i++)
+		s->files[i].size = s->files[i].size_on_disk;
+	if (!b.has_times && !is_growing)
 		return 0;
 	ky_walk_init(&b.walk, s, &all, packets, NULL);
-	for (size_t i = 0; i < s->n_files && !b.error; i++)
-		add_heads(&b, i, add_entries(&b, i));
+	for (uint32_t i = s->index_file; i < s->n_files && !b.error; i++)
+		add_file(&b, i, is_growing);
 	ky_walk_deinit(&b.walk);
-	s->n_discarded = b.discarded;
-	s->end_ns = ky_clock_ns(s->files[0].class->clock, b.end);
+	if (b.has_times)
+		s->end_ns = ky_clock_ns(class->clock, s->last_end);
 	return b.error;
 }

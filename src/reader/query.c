@@ -3,6 +3,8 @@
 
 #include "base/glob.h"
 
+#define MAX_PATTERN 4096
+
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r)
 {
 	*q = (struct ky_query){.reader = r, .select = KY_SELECT_ALL};
@@ -11,29 +13,27 @@ void ky_query_init(struct ky_query *q, struct ky_trace_reader *r)
 void ky_query_deinit(struct ky_query *q)
 {
 	free(q->chosen);
+	free(q->patterns);
 	ky_expr_free(q->expr);
 	*q = (struct ky_query){0};
-}
-
-static int copy_chosen(struct ky_query *to, const struct ky_query *q)
-{
-	size_t n = q->reader->n_classes + 1;
-
-	if (!q->chosen)
-		return 0;
-	to->chosen = malloc(n);
-	if (!to->chosen)
-		return -ENOMEM;
-	memcpy(to->chosen, q->chosen, n);
-	return 0;
 }
 
 int ky_query_copy(struct ky_query *to, const struct ky_query *q)
 {
 	ky_query_init(to, q->reader);
 	to->select = q->select;
-	if (copy_chosen(to, q) < 0)
-		return -ENOMEM;
+	if (q->chosen) {
+		to->chosen = malloc(q->n_chosen);
+		if (!to->chosen)
+			return -ENOMEM;
+		memcpy(to->chosen, q->chosen, q->n_chosen);
+		to->n_chosen = q->n_chosen;
+	}
+	if (q->patterns) {
+		to->patterns = strdup(q->patterns);
+		if (!to->patterns)
+			return -ENOMEM;
+	}
 	if (q->expr)
 		to->expr = ky_expr_copy(q->expr);
 	return 0;
@@ -41,76 +41,100 @@ int ky_query_copy(struct ky_query *to, const struct ky_query *q)
 
 /* --- classes --- */
 
-static const char *name_of(const struct ky_query *q, size_t i)
+/* Gets the next pattern of a list, in *pattern and *len. Returns false at the end. */
+static bool next_pattern(const char **list, const char **pattern, size_t *len)
 {
-	const char *name = q->reader->classes[i]->name;
-
-	return name ? name : "";
-}
-
-/* One pattern, which excludes behind `!`. */
-static int apply_pattern(struct ky_query *q, const char *pattern)
-{
-	bool excludes = *pattern == '!';
-
-	pattern += excludes;
-	if (!ky_glob_valid(pattern))
-		return -EINVAL;
-	for (size_t i = 0; i < q->reader->n_classes; i++) {
-		if (ky_glob_match(pattern, name_of(q, i)))
-			q->chosen[i] = !excludes;
-	}
-	return 0;
-}
-
-/* Patterns that include come first, whatever the order. */
-static int apply_patterns(struct ky_query *q, const char *patterns, bool excluding)
-{
-	int r = 0;
-
-	for (const char *p = patterns; !r && *p;) {
-		size_t len = strcspn(p, ",");
-		char *one = strndup(p, len);
-
-		if (!one)
-			return -ENOMEM;
-		if ((*one == '!') == excluding || !len)
-			r = apply_pattern(q, one);
-		free(one);
-		p += len + (p[len] == ',');
-	}
-	return r;
-}
-
-static bool only_excludes(const char *patterns)
-{
-	for (const char *p = patterns; *p;
-		p += p[strcspn(p, ",")] == ',' ? strcspn(p, ",") + 1 : strlen(p)) {
-		if (*p != '!')
-			return false;
-	}
+	if (!**list)
+		return false;
+	*pattern = *list;
+	*len = strcspn(*list, ",");
+	*list += *len + ((*list)[*len] == ',');
 	return true;
+}
+
+/* Copies a pattern without its '!'. False if it is too long or invalid. */
+static bool copy_pattern(char *to, size_t size, const char *pattern, size_t len)
+{
+	if (len && *pattern == '!') {
+		pattern++;
+		len--;
+	}
+	if (len >= size)
+		return false;
+	memcpy(to, pattern, len);
+	to[len] = '\0';
+	return ky_glob_valid(to);
+}
+
+/* True if the name matches a pattern and none after `!`, or if all patterns are after `!`. */
+static bool matches(const char *patterns, const char *name)
+{
+	bool has_positive = false, is_included = false;
+	const char *pattern;
+	char one[MAX_PATTERN];
+	size_t len;
+
+	while (next_pattern(&patterns, &pattern, &len)) {
+		bool excludes = *pattern == '!';
+		bool is_match = copy_pattern(one, sizeof(one), pattern, len) &&
+				ky_glob_match(one, name);
+
+		if (excludes && is_match)
+			return false;
+		has_positive |= !excludes;
+		is_included |= is_match;
+	}
+	return is_included || !has_positive;
 }
 
 int ky_query_events(struct ky_query *q, const char *patterns)
 {
-	int r;
+	const char *rest = patterns, *pattern;
+	char one[MAX_PATTERN], *copy;
+	size_t len;
 
 	if (!*patterns)
 		return -EINVAL;
-	free(q->chosen);
-	q->chosen = calloc(q->reader->n_classes + 1, 1);
-	if (!q->chosen)
+	while (next_pattern(&rest, &pattern, &len)) {
+		if (!copy_pattern(one, sizeof(one), pattern, len))
+			return -EINVAL;
+	}
+	copy = strdup(patterns);
+	if (!copy)
 		return -ENOMEM;
-	if (only_excludes(patterns))
-		memset(q->chosen, 1, q->reader->n_classes);
-	r = apply_patterns(q, patterns, false);
-	return r ? r : apply_patterns(q, patterns, true);
+	free(q->patterns);
+	free(q->chosen);
+	q->patterns = copy;
+	q->chosen = NULL;
+	q->n_chosen = 0;
+	return 0;
+}
+
+int ky_query_class(struct ky_query *q, size_t class_index)
+{
+	if (class_index >= q->n_chosen) {
+		size_t n = q->reader->n_classes;
+		uint8_t *more = realloc(q->chosen, n);
+
+		if (!more)
+			return -ENOMEM;
+		memset(more + q->n_chosen, 0, n - q->n_chosen);
+		q->chosen = more;
+		q->n_chosen = n;
+	}
+	q->chosen[class_index] = 1;
+	return 0;
 }
 
 bool ky_query_has(const struct ky_query *q, size_t class_index)
 {
-	return !q->chosen || q->chosen[class_index];
+	const char *name = q->reader->classes[class_index]->name;
+
+	if (class_index < q->n_chosen && q->chosen[class_index])
+		return true;
+	if (!q->patterns)
+		return !q->chosen;
+	return matches(q->patterns, name ? name : "");
 }
 
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error)
@@ -267,6 +291,7 @@ static int choose_class(struct ky_reading *r, const struct ky_query *q, size_t i
 {
 	int e;
 
+	r->wanted[i] = 0;
 	if (!ky_query_has(q, i) || !want)
 		return 0;
 	r->wanted[i] = want;
@@ -279,23 +304,49 @@ static int choose_class(struct ky_reading *r, const struct ky_query *q, size_t i
 	return e == -ENOMEM ? e : 0;
 }
 
+/* Forgets where the fields of the expression are. */
+static void unbind_classes(struct ky_reading *r)
+{
+	for (size_t i = 0; r->fields && i < r->n_classes; i++) {
+		free(r->fields[i]);
+		r->fields[i] = NULL;
+	}
+}
+
+/* Chooses among all classes that the reader has now. want: as ky_reading_init. */
+static int choose_classes(struct ky_reading *r, const struct ky_query *q, const uint8_t *want)
+{
+	size_t n = q->reader->n_classes;
+	struct ky_field_ref **fields;
+	uint8_t *wanted;
+	int e = 0;
+
+	unbind_classes(r);
+	wanted = realloc(r->wanted, n + 1);
+	r->wanted = wanted ? wanted : r->wanted;
+	fields = reallocarray(r->fields, n + 1, sizeof(*fields));
+	r->fields = fields ? fields : r->fields;
+	if (!wanted || !fields)
+		return -ENOMEM;
+	memset(fields, 0, (n + 1) * sizeof(*fields));
+	r->n_classes = n;
+	for (size_t i = 0; i < n && !e; i++)
+		e = choose_class(r, q, i, want ? want[i] : KY_WANT_EVENT | KY_WANT_VALUES);
+	return e;
+}
+
 int ky_reading_init(struct ky_reading *r, const struct ky_query *q, const uint8_t *want,
 	const struct ky_select *select, const struct ky_trace_reader_options *options)
 {
 	struct ky_select s = select ? *select : q->select;
-	size_t n = q->reader->n_classes;
-	int e = 0;
+	int e;
 
-	*r = (struct ky_reading){.expr = q->expr, .n_classes = n};
-	r->wanted = calloc(n + 1, 1);
-	r->fields = calloc(n + 1, sizeof(*r->fields));
-	if (!r->wanted || !r->fields)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && !e; i++)
-		e = choose_class(r, q, i, want ? want[i] : KY_WANT_EVENT | KY_WANT_VALUES);
+	*r = (struct ky_reading){.query = q, .expr = q->expr};
+	e = choose_classes(r, q, want);
 	if (!e && has_limits(&s))
 		e = ky_trace_reader_index(q->reader);
 	s.wanted = r->wanted;
+	r->generation = q->reader->generation;
 	if (!e)
 		e = ky_cursor_open(&r->cursor, q->reader, &s, options);
 	if (!e)
@@ -303,11 +354,18 @@ int ky_reading_init(struct ky_reading *r, const struct ky_query *q, const uint8_
 	return e;
 }
 
+int ky_reading_refresh(struct ky_reading *r, const uint8_t *want)
+{
+	int e = choose_classes(r, r->query, want);
+
+	r->generation = r->query->reader->generation;
+	return e ? e : ky_cursor_refresh(r->cursor, r->wanted);
+}
+
 void ky_reading_deinit(struct ky_reading *r)
 {
 	ky_cursor_close(r->cursor);
-	for (size_t i = 0; r->fields && i < r->n_classes; i++)
-		free(r->fields[i]);
+	unbind_classes(r);
 	free(r->fields);
 	free(r->wanted);
 	*r = (struct ky_reading){0};

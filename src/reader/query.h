@@ -12,8 +12,11 @@
 struct ky_query {
 	struct ky_trace_reader *reader; /* borrowed */
 	struct ky_select select;	/* without `wanted` */
-	uint8_t *chosen;		/* owned: by class, 1 if it is wanted; NULL: all are */
-	struct ky_expr *expr;		/* owned, or NULL */
+	/* classes that are selected: by patterns, by number; all if both are NULL */
+	char *patterns;	 /* owned */
+	uint8_t *chosen; /* owned: 1 if the class is selected; of the first n_chosen classes */
+	size_t n_chosen;
+	struct ky_expr *expr; /* owned, or NULL */
 };
 
 void ky_query_init(struct ky_query *q, struct ky_trace_reader *r);
@@ -25,6 +28,8 @@ int ky_query_copy(struct ky_query *to, const struct ky_query *q);
  * classes. Returns 0, -ENOMEM, or -EINVAL for an invalid pattern.
  */
 int ky_query_events(struct ky_query *q, const char *patterns);
+/* Selects a class, in addition to others. Returns 0 or -ENOMEM. */
+int ky_query_class(struct ky_query *q, size_t class_index);
 /* Sets the filter; replaces an earlier one. Returns 0, -ENOMEM, or -EINVAL and *error. */
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
 /* Returns true if the class is selected. */
@@ -35,8 +40,10 @@ int ky_query_slices(
 
 /* A cursor with its copies of the query's parts. */
 struct ky_reading {
+	const struct ky_query *query; /* borrowed */
 	struct ky_cursor *cursor;
-	uint8_t *wanted; /* by class: enum ky_want */
+	uint64_t generation; /* of the reader, when the cursor was refreshed */
+	uint8_t *wanted;     /* by class: enum ky_want */
 	const struct ky_expr *expr;
 	struct ky_field_ref **fields; /* of the expression, by class */
 	size_t n_classes;
@@ -50,5 +57,10 @@ struct ky_reading {
 int ky_reading_init(struct ky_reading *r, const struct ky_query *q, const uint8_t *want,
 	const struct ky_select *select, const struct ky_trace_reader_options *options);
 void ky_reading_deinit(struct ky_reading *r);
+/*
+ * Continues after a refresh of the reader. want: as before, of all classes that there are now.
+ * Items that were returned become invalid. Returns 0 or -ENOMEM.
+ */
+int ky_reading_refresh(struct ky_reading *r, const uint8_t *want);
 
 #endif

@@ -78,10 +78,22 @@ static void *grow(void *array, size_t *n, size_t size)
 
 /* --- traces --- */
 
+static void free_description(struct ky_trace *t)
+{
+	struct ky_outdated *o = t->outdated, *next;
+
+	ky_tsdl_deinit(&t->tsdl);
+	for (; o; o = next) {
+		next = o->next;
+		ky_tsdl_deinit(&o->tsdl);
+		free(o);
+	}
+}
+
 static struct ky_trace *free_trace(struct ky_trace *t)
 {
 	if (t) {
-		ky_tsdl_deinit(&t->tsdl);
+		free_description(t);
 		free(t->dir);
 		free(t->name);
 		free(t->origin);
@@ -205,45 +217,60 @@ static int find_gaps(struct ky_trace_reader *r, const char *dir, const struct ky
 	return e;
 }
 
-/* dir: of the trace; its first root_len bytes are what the user named. */
-static int parse_trace(struct ky_trace_reader *r, struct ky_trace **ret_trace,
-	const struct ky_buf *text, const char *dir, size_t root_len)
+/* Parses and compiles the metadata of the trace at dir. */
+static int parse_description(struct ky_trace_reader *r, struct ky_tsdl *tsdl,
+	struct ky_layout *layout, const struct ky_buf *text, const char *dir)
 {
-	struct ky_trace *t = calloc(1, sizeof(*t));
 	struct ky_tsdl_error error;
 	char why[160];
-	int e;
+	int e = ky_tsdl_parse(tsdl, text->data ? text->data : "", text->len, &error);
 
-	if (!t)
-		return fail_memory(r);
-	e = ky_tsdl_parse(&t->tsdl, text->data ? text->data : "", text->len, &error);
 	if (e < 0) {
 		fail(r, e, "cannot read the trace: %s/metadata:%u:%u: %s", dir, error.line,
 			error.column, error.text);
-		free_trace(t);
-		return e;
-	}
-	e = ky_layout_compile(&t->layout, &t->tsdl, why, sizeof(why));
-	t->dir = strdup(dir);
-	t->name = make_name(&t->tsdl, dir, root_len);
-	t->origin = make_origin(&t->tsdl);
-	t->json_origin = make_json_origin(&t->tsdl, dir, root_len);
-	if (e < 0)
+	} else {
+		e = ky_layout_compile(layout, tsdl, why, sizeof(why));
+		if (e >= 0)
+			return 0;
 		fail(r, e, "cannot read the trace: %s/metadata: %s", dir, why);
-	else if (!t->dir || !t->name || !t->origin || !t->json_origin)
-		e = fail_memory(r);
-	t->origin_len = t->origin ? strlen(t->origin) : 0;
-	t->json_origin_len = t->json_origin ? strlen(t->json_origin) : 0;
-	t->is_kymo = is_kymo(&t->tsdl);
-	if (e < 0) {
-		free_trace(t);
-		return e;
 	}
-	if (t->tsdl.is_cut)
-		warn(r, "%s/metadata ends within a block: what is whole is used", dir);
-	e = find_gaps(r, dir, text);
-	*ret_trace = e ? free_trace(t) : t;
+	ky_tsdl_deinit(tsdl);
+	*tsdl = (struct ky_tsdl){0};
 	return e;
+}
+
+/* Describes a new trace. The first root_len bytes of its directory are the user's path. */
+static int describe_trace(
+	struct ky_trace_reader *r, struct ky_trace *t, const struct ky_buf *text, size_t root_len)
+{
+	int e = parse_description(r, &t->tsdl, &t->layout, text, t->dir);
+
+	if (e < 0)
+		return e;
+	t->name = make_name(&t->tsdl, t->dir, root_len);
+	t->origin = make_origin(&t->tsdl);
+	t->json_origin = make_json_origin(&t->tsdl, t->dir, root_len);
+	if (!t->name || !t->origin || !t->json_origin)
+		return fail_memory(r);
+	t->origin_len = strlen(t->origin);
+	t->json_origin_len = strlen(t->json_origin);
+	t->is_kymo = is_kymo(&t->tsdl);
+	if (t->tsdl.is_cut && !r->options.is_growing)
+		warn(r, "%s/metadata ends within a block: what is whole is used", t->dir);
+	return find_gaps(r, t->dir, text);
+}
+
+/* Makes a trace without description. */
+static struct ky_trace *new_trace(struct ky_trace_reader *r, const char *dir)
+{
+	struct ky_trace *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->dir = strdup(dir);
+	if (t && t->dir)
+		return t;
+	fail_memory(r);
+	return free_trace(t);
 }
 
 static int compare_uuids(const struct ky_tsdl *x, const struct ky_tsdl *y)
@@ -276,21 +303,42 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 
 /* --- files --- */
 
-/* Reads the first bytes of a stream file. -ENODATA: it is no such file, or empty. */
-static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
+static int compare_paths(const void *a, const void *b)
 {
-	struct stat st;
-	ssize_t n;
+	const struct ky_file *x = a, *y = b;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!st.st_size)
-		return -ENODATA;
-	f->size = (uint64_t)st.st_size;
-	n = pread(fd, to, PROBE_SIZE, 0);
-	return n < 0 ? -errno : n;
+	return strcmp(x->path, y->path);
+}
+
+static int compare_known(const void *a, const void *b)
+{
+	return compare_paths(*(struct ky_file *const *)a, *(struct ky_file *const *)b);
+}
+
+/* Lists all files of streams by their paths. */
+static int list_known(struct ky_trace_reader *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_streams; i++)
+		n += r->streams[i]->n_files;
+	r->known = calloc(n + 1, sizeof(*r->known));
+	if (!r->known)
+		return fail_memory(r);
+	for (size_t i = 0; i < r->n_streams; i++)
+		for (size_t k = 0; k < r->streams[i]->n_files; k++)
+			r->known[r->n_known++] = &r->streams[i]->files[k];
+	qsort(r->known, r->n_known, sizeof(*r->known), compare_known);
+	return 0;
+}
+
+static struct ky_file *find_known(const struct ky_trace_reader *r, const struct ky_file *like)
+{
+	struct ky_file **found = r->n_known ? bsearch(&like, r->known, r->n_known,
+						      sizeof(*r->known), compare_known)
+					    : NULL;
+
+	return found ? *found : NULL;
 }
 
 /*
@@ -299,29 +347,30 @@ static ssize_t read_beginning(struct ky_file *f, int fd, uint8_t *to)
  */
 static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, const char *name)
 {
-	int fd = ky_file_open_at(dirfd, name);
 	struct ky_file f = {.trace = t, .files = &r->pool}, *at;
-	uint8_t beginning[PROBE_SIZE];
-	ssize_t n = read_beginning(&f, fd, beginning);
+	struct stat st;
 
-	ky_close(fd);
-	if (n == -ENODATA || n == -ENXIO)
-		return 0;
-	if (n < 0) {
-		warn(r, "cannot read %s/%s: %s: its events are missing", t->dir, name,
-			strerror((int)-n));
+	/* A file without status fails again, with a report, when it is probed. */
+	if (!fstatat(dirfd, name, &st, 0)) {
+		if (!S_ISREG(st.st_mode) || !st.st_size)
+			return 0;
+		f.size = f.size_on_disk = (uint64_t)st.st_size;
+	}
+	if (asprintf(&f.path, "%s/%s", t->dir, name) < 0)
+		return fail_memory(r);
+	at = find_known(r, &f);
+	if (at) {
+		at->size_on_disk = KY_MAX(at->size_on_disk, f.size);
+		free(f.path);
 		return 0;
 	}
-	ky_handle_init(&f.handle);
-	if (asprintf(&f.path, "%s/%s", t->dir, name) < 0)
-		f.path = NULL;
-	at = f.path ? grow(&r->files, &r->n_files, sizeof(f)) : NULL;
+	at = grow(&r->files, &r->n_files, sizeof(f));
 	if (!at) {
 		free(f.path);
 		return fail_memory(r);
 	}
 	*at = f;
-	ky_file_probe(at, beginning, (size_t)n);
+	ky_handle_init(&at->handle);
 	return 0;
 }
 
@@ -337,8 +386,8 @@ static int add_files(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 	return error;
 }
 
-/* Probes the file again, from its first bytes. */
-static void probe_again(struct ky_file *f)
+/* Fills in the properties of a file from its first bytes. Returns 0 or why it cannot be read. */
+static int probe_file(struct ky_file *f)
 {
 	uint8_t beginning[PROBE_SIZE];
 	ssize_t n = ky_file_read(f, beginning, sizeof(beginning), 0);
@@ -346,10 +395,33 @@ static void probe_again(struct ky_file *f)
 	if (n > 0)
 		ky_file_probe(f, beginning, (size_t)n);
 	ky_handle_deinit(&f->handle, f->files);
+	return n > 0 ? 0 : n < 0 ? (int)n : -ENODATA;
+}
+
+/* Probes the files from first on. Drops those that cannot be read. */
+static void probe_files(struct ky_trace_reader *r, size_t first)
+{
+	size_t n = first;
+
+	for (size_t i = first; i < r->n_files; i++) {
+		struct ky_file *f = &r->files[i];
+		int e = probe_file(f);
+
+		if (!e) {
+			r->files[n] = *f;
+			ky_handle_init(&r->files[n++].handle);
+			continue;
+		}
+		if (e != -ENODATA && e != -ENXIO && !r->known)
+			warn(r, "cannot read %s: %s: its events are missing", f->path,
+				strerror(-e));
+		free(f->path);
+	}
+	r->n_files = n;
 }
 
 /*
- * Some writers give packets another UUID than the metadata. If no file of the trace, whose files
+ * Some writers give packets another UUID than the metadata. If no file of a new trace, whose files
  * begin at first, begins with a packet of the trace, its UUID is not compared.
  */
 static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, size_t first)
@@ -362,7 +434,7 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		return;
 	t->ignores_uuid = true;
 	for (size_t i = first; i < r->n_files; i++) {
-		probe_again(&r->files[i]);
+		probe_file(&r->files[i]);
 		n += r->files[i].class != NULL;
 	}
 	t->ignores_uuid = n;
@@ -370,32 +442,136 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		warn(r, "%s: no packet has the UUID of the trace: all are read", t->dir);
 }
 
-static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len)
+static uint64_t size_of_metadata(int dirfd)
 {
-	struct ky_buf text = {0};
-	struct ky_trace *t;
+	struct stat st;
+
+	return fstatat(dirfd, "metadata", &st, 0) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static int read_metadata(struct ky_trace_reader *r, struct ky_buf *text, const char *dir)
+{
 	char *path = NULL;
-	size_t first;
 	int e;
 
 	if (asprintf(&path, "%s/metadata", dir) < 0)
 		return fail_memory(r);
-	e = ky_metadata_read(&text, path);
+	e = ky_metadata_read(text, path);
 	if (e < 0)
 		fail(r, e, "cannot read the trace: %s: %s", path,
 			e == -EBADMSG ? "this is no metadata of CTF" : strerror(-e));
 	free(path);
-	if (!e)
-		e = parse_trace(r, &t, &text, dir, root_len);
-	ky_buf_deinit(&text);
-	if (!e)
-		e = keep_trace(r, t);
-	first = r->n_files;
-	if (!e)
-		e = add_files(r, t, d);
-	if (!e)
-		accept_other_uuid(r, t, first);
 	return e;
+}
+
+static void drop_files(struct ky_trace_reader *r, size_t first)
+{
+	while (r->n_files > first)
+		free(r->files[--r->n_files].path);
+}
+
+/*
+ * Adds a trace. The sizes of files are taken before the metadata is read: then it describes all
+ * that is read, even while the trace grows.
+ */
+static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len)
+{
+	struct ky_trace *t = new_trace(r, dir);
+	struct ky_buf text = {0};
+	size_t first = r->n_files;
+	int e;
+
+	if (!t)
+		return -ENOMEM;
+	e = add_files(r, t, d);
+	if (!e) {
+		t->metadata_size = size_of_metadata(dirfd(d));
+		e = read_metadata(r, &text, dir);
+	}
+	if (!e)
+		e = describe_trace(r, t, &text, root_len);
+	ky_buf_deinit(&text);
+	if (e) {
+		drop_files(r, first);
+		free_trace(t);
+		return e;
+	}
+	e = keep_trace(r, t);
+	if (e) {
+		drop_files(r, first);
+		return e;
+	}
+	probe_files(r, first);
+	accept_other_uuid(r, t, first);
+	r->has_changed = true;
+	return 0;
+}
+
+/* Replaces the description of a trace by that of longer metadata. */
+static int renew_description(struct ky_trace_reader *r, struct ky_trace *t, uint64_t size)
+{
+	struct ky_outdated *o = calloc(1, sizeof(*o));
+	struct ky_buf text = {0};
+	struct ky_tsdl tsdl;
+	struct ky_layout layout;
+	int e = o ? read_metadata(r, &text, t->dir) : fail_memory(r);
+
+	if (!e)
+		e = parse_description(r, &tsdl, &layout, &text, t->dir);
+	if (e) {
+		ky_buf_deinit(&text);
+		free(o);
+		return e;
+	}
+	*o = (struct ky_outdated){.next = t->outdated, .tsdl = t->tsdl, .layout = t->layout};
+	t->outdated = o;
+	t->tsdl = tsdl;
+	t->layout = layout;
+	t->metadata_size = size;
+	t->is_numbered = false;
+	r->has_changed = true;
+	e = find_gaps(r, t->dir, &text);
+	ky_buf_deinit(&text);
+	return e;
+}
+
+/* Forgets how much the files of a trace have grown. */
+static void forget_growth(struct ky_trace_reader *r, const struct ky_trace *t)
+{
+	for (size_t i = 0; i < r->n_known; i++) {
+		if (r->known[i]->trace == t)
+			r->known[i]->size_on_disk = r->known[i]->size;
+	}
+}
+
+/*
+ * Looks for what was added to a trace. If its metadata cannot be read, because it is just being
+ * written, a later refresh finds it.
+ */
+static int grow_trace(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
+{
+	size_t first = r->n_files;
+	int e = add_files(r, t, d);
+	uint64_t size = size_of_metadata(dirfd(d));
+
+	if (!e && size != t->metadata_size)
+		e = renew_description(r, t, size);
+	if (e) {
+		drop_files(r, first);
+		forget_growth(r, t);
+		return e;
+	}
+	probe_files(r, first);
+	return 0;
+}
+
+static struct ky_trace *find_trace(const struct ky_trace_reader *r, const char *dir)
+{
+	for (size_t i = 0; i < r->n_traces; i++) {
+		if (!strcmp(r->traces[i]->dir, dir))
+			return r->traces[i];
+	}
+	return NULL;
 }
 
 static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
@@ -426,13 +602,17 @@ static int find_below(
 static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth)
 {
 	DIR *d = opendir(dir);
+	struct ky_trace *t;
 	int error = d ? 0 : -errno;
 
 	if (error == -ENOTDIR)
 		return fail(r, error, "%s is no trace: give the directory that holds it", dir);
 	if (error)
 		return fail(r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
-	if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
+	t = r->known ? find_trace(r, dir) : NULL;
+	if (t)
+		error = grow_trace(r, t, d);
+	else if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
 		error = add_trace(r, d, dir, root_len);
 	else
 		error = find_below(r, d, dir, root_len, depth);
@@ -473,60 +653,72 @@ static int compare_files(const void *a, const void *b)
 	return c ? c : strcmp(x->path, y->path);
 }
 
-/* Adds a stream of n files. Takes the files. */
-static int add_stream(struct ky_trace_reader *r, struct ky_file *files, size_t n)
+/* Appends n files to a stream. Takes the files. */
+static int append_files(
+	struct ky_trace_reader *r, struct ky_stream *s, struct ky_file *files, size_t n)
 {
-	struct ky_stream *s = calloc(1, sizeof(*s)), **at;
+	struct ky_file *all = calloc(s->n_files + n, sizeof(*all));
 
-	if (s)
-		s->files = calloc(n, sizeof(*files));
-	at = s && s->files ? grow(&r->streams, &r->n_streams, sizeof(struct ky_stream *)) : NULL;
-	if (!at) {
-		free(s ? s->files : NULL);
-		free(s);
+	if (!all)
 		return fail_memory(r);
+	for (size_t i = 0; i < s->n_files + n; i++) {
+		struct ky_file *from = i < s->n_files ? &s->files[i] : &files[i - s->n_files];
+
+		ky_handle_deinit(&from->handle, from->files); /* it is in a list */
+		all[i] = *from;
+		ky_handle_init(&all[i].handle);
+		from->path = NULL;
 	}
-	*at = s;
-	s->n_files = n;
-	s->rank = (uint32_t)r->n_streams;
-	for (size_t i = 0; i < n; i++) {
-		s->files[i] = files[i];
-		ky_handle_init(&s->files[i].handle);
-		s->n_bytes += files[i].size;
-		files[i].path = NULL; /* it belongs to the stream */
-	}
+	free(s->files);
+	s->files = all;
+	s->n_files += n;
+	r->has_changed = true;
 	return 0;
 }
 
-static int compare_paths(const void *a, const void *b)
+/* Adds a stream without files. NULL without memory. */
+static struct ky_stream *add_stream(struct ky_trace_reader *r)
 {
-	const struct ky_file *x = a, *y = b;
+	struct ky_stream *s = calloc(1, sizeof(*s)), **at;
 
-	return strcmp(x->path, y->path);
+	at = s ? grow(&r->streams, &r->n_streams, sizeof(struct ky_stream *)) : NULL;
+	if (!at) {
+		free(s);
+		fail_memory(r);
+		return NULL;
+	}
+	*at = s;
+	s->rank = (uint32_t)r->n_streams;
+	return s;
 }
 
 /* Numbers streams that have no number as babeltrace2 does: in each trace, by their paths. */
 static void number_files(struct ky_trace_reader *r)
 {
-	const struct ky_trace *trace = NULL;
-	uint64_t n = 0;
-
 	qsort(r->files, r->n_files, sizeof(*r->files), compare_paths);
 	for (size_t i = 0; i < r->n_files; i++) {
 		struct ky_file *f = &r->files[i];
 
-		if (f->has_instance)
-			continue;
-		if (f->trace != trace)
-			n = 0;
-		trace = f->trace;
-		f->instance = n++;
+		if (!f->has_instance)
+			f->instance = f->trace->n_numbered++;
 	}
 }
 
+/* Returns one of the first n streams to which a file belongs, or NULL. */
+static struct ky_stream *find_stream(
+	const struct ky_trace_reader *r, size_t n, const struct ky_file *f)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!compare_identity(&r->streams[i]->files[0], f))
+			return r->streams[i];
+	}
+	return NULL;
+}
+
+/* Assigns the files that were found to streams. */
 static int make_streams(struct ky_trace_reader *r)
 {
-	size_t n;
+	size_t n, n_before = r->n_streams;
 	int e = 0;
 
 	if (r->n_files)
@@ -534,36 +726,92 @@ static int make_streams(struct ky_trace_reader *r)
 	if (r->n_files)
 		qsort(r->files, r->n_files, sizeof(*r->files), compare_files);
 	for (size_t i = 0; i < r->n_files && !e; i += n) {
+		struct ky_stream *s = find_stream(r, n_before, &r->files[i]);
+
 		n = 1;
 		while (i + n < r->n_files && !compare_identity(&r->files[i], &r->files[i + n]))
 			n++;
-		e = add_stream(r, &r->files[i], n);
+		s = s ? s : add_stream(r);
+		e = s ? append_files(r, s, &r->files[i], n) : -ENOMEM;
 	}
+	if (!e)
+		drop_files(r, 0);
 	return e;
 }
 
-/* Numbers all classes of events. */
+/*
+ * Sets how much of each file is read. While the traces grow, that is up to the end of the last
+ * whole packet, which the index knows.
+ */
+static int measure_streams(struct ky_trace_reader *r)
+{
+	struct ky_packets packets = {0};
+	int e = 0;
+
+	for (size_t i = 0; i < r->n_streams && !e; i++) {
+		struct ky_stream *s = r->streams[i];
+		uint64_t n_before = s->n_bytes;
+
+		if (r->options.is_growing || s->has_index)
+			e = ky_index_build(s, r->options.is_growing, &packets);
+		s->n_bytes = 0;
+		for (size_t k = 0; k < s->n_files; k++) {
+			if (!r->options.is_growing)
+				s->files[k].size = s->files[k].size_on_disk;
+			s->n_bytes += s->files[k].size;
+		}
+		r->has_changed |= s->n_bytes != n_before;
+	}
+	ky_packets_deinit(&packets);
+	return e ? fail_memory(r) : 0;
+}
+
+/* The number that a class had in the description before, or a new one. */
+static size_t number_of_class(
+	const struct ky_trace_reader *r, const struct ky_trace *t, const struct ky_event_class *e)
+{
+	const struct ky_stream_class *s = t->outdated ? ky_layout_stream(
+								&t->outdated->layout, e->stream->id)
+						      : NULL;
+	const struct ky_event_class *before = s ? ky_stream_class_event(s, e->id) : NULL;
+
+	return before ? before->index : r->n_classes;
+}
+
+/* Numbers the classes of events of a trace. */
+static int number_classes_of(struct ky_trace_reader *r, struct ky_trace *t)
+{
+	struct ky_layout *l = &t->layout;
+	struct ky_event_class **more;
+	size_t n = r->n_classes + 1;
+
+	for (size_t j = 0; j < l->n_streams; j++)
+		n += l->streams[j].n_events;
+	more = reallocarray(r->classes, n, sizeof(*r->classes));
+	if (!more)
+		return fail_memory(r);
+	r->classes = more;
+	for (size_t j = 0; j < l->n_streams; j++)
+		for (size_t k = 0; k < l->streams[j].n_events; k++) {
+			struct ky_event_class *e = &l->streams[j].events[k];
+
+			e->index = number_of_class(r, t, e);
+			r->n_classes += e->index == r->n_classes;
+			r->classes[e->index] = e;
+		}
+	t->is_numbered = true;
+	return 0;
+}
+
 static int number_classes(struct ky_trace_reader *r)
 {
-	size_t n = 0;
+	int e = 0;
 
-	for (size_t i = 0; i < r->n_traces; i++)
-		for (size_t j = 0; j < r->traces[i]->layout.n_streams; j++)
-			n += r->traces[i]->layout.streams[j].n_events;
-	r->classes = calloc(n + 1, sizeof(*r->classes));
-	if (!r->classes)
-		return fail_memory(r);
-	for (size_t i = 0; i < r->n_traces; i++) {
-		struct ky_layout *l = &r->traces[i]->layout;
-
-		for (size_t j = 0; j < l->n_streams; j++)
-			for (size_t k = 0; k < l->streams[j].n_events; k++) {
-				l->streams[j].events[k].index = r->n_classes;
-				r->classes[r->n_classes] = &l->streams[j].events[k];
-				r->n_classes++;
-			}
+	for (size_t i = 0; i < r->n_traces && !e; i++) {
+		if (!r->traces[i]->is_numbered)
+			e = number_classes_of(r, r->traces[i]);
 	}
-	return 0;
+	return e;
 }
 
 /* --- opening and closing --- */
@@ -587,13 +835,21 @@ static struct ky_trace_reader *new_reader(
 	return r;
 }
 
+/* Completes the opening or a refresh with the traces and files that were found. */
+static int update_reader(struct ky_trace_reader *r)
+{
+	int e = make_streams(r);
+
+	if (!e)
+		e = number_classes(r);
+	return e ? e : measure_streams(r);
+}
+
 /* The part of opening that does not depend on where the files are; closes r after an error. */
 static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_reader *r, int e)
 {
 	if (!e)
-		e = make_streams(r);
-	if (!e)
-		e = number_classes(r);
+		e = update_reader(r);
 	if (e) {
 		ky_trace_reader_close(r);
 		return e;
@@ -605,16 +861,27 @@ static int finish_open(struct ky_trace_reader **ret_reader, struct ky_trace_read
 	return 0;
 }
 
+/* The part of the paths below that is the user's. */
+static size_t root_length(const char *root)
+{
+	return strcmp(root, "/") ? strlen(root) : 0;
+}
+
 static int find_path(struct ky_trace_reader *r, const char *path)
 {
-	char *root = realpath(path, NULL);
+	char *root = realpath(path, NULL), **at;
 	size_t n_before = r->n_traces;
 	int e;
 
 	if (!root)
 		return fail(r, -errno, "cannot read the trace: %s: %s", path, strerror(errno));
-	e = find_traces(r, root, strcmp(root, "/") ? strlen(root) : 0, 0);
-	free(root);
+	at = grow(&r->paths, &r->n_paths, sizeof(*r->paths));
+	if (!at) {
+		free(root);
+		return fail_memory(r);
+	}
+	*at = root;
+	e = find_traces(r, root, root_length(root), 0);
 	if (!e && r->n_traces == n_before)
 		e = fail(r, -ENOENT,
 			"%s is no trace: no file 'metadata' in it or in a directory below", path);
@@ -651,17 +918,21 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 
 	if (!r)
 		return -ENOMEM;
-	e = ky_metadata_text(&text, metadata, metadata_size);
+	t = new_trace(r, "memory");
+	e = t ? ky_metadata_text(&text, metadata, metadata_size) : -ENOMEM;
 	if (e < 0)
 		fail(r, e, "cannot read the trace: its metadata is damaged");
 	else
-		e = parse_trace(r, &t, &text, "memory", 0);
+		e = describe_trace(r, t, &text, 0);
 	ky_buf_deinit(&text);
-	if (!e)
+	if (e)
+		free_trace(t);
+	else
 		e = keep_trace(r, t);
 	f = !e && stream_size ? grow(&r->files, &r->n_files, sizeof(*f)) : NULL;
 	if (f) {
 		*f = (struct ky_file){.trace = t, .data = stream, .size = stream_size};
+		f->size_on_disk = stream_size;
 		ky_handle_init(&f->handle);
 		f->files = &r->pool;
 		f->path = strdup("memory/stream");
@@ -670,6 +941,36 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 	if (!e && stream_size && (!f || !f->path))
 		e = fail_memory(r);
 	return finish_open(ret_reader, r, e);
+}
+
+static int search_again(struct ky_trace_reader *r)
+{
+	int e = list_known(r);
+
+	for (size_t i = 0; i < r->n_paths && e != -ENOMEM; i++)
+		e = find_traces(r, r->paths[i], root_length(r->paths[i]), 0);
+	free(r->known);
+	r->known = NULL;
+	r->n_known = 0;
+	return e == -ENOMEM ? e : 0;
+}
+
+int ky_trace_reader_refresh(struct ky_trace_reader *r)
+{
+	char why[160] = "";
+	int e;
+
+	if (!r->n_paths)
+		return 0;
+	r->why = why;
+	r->why_size = sizeof(why);
+	r->has_changed = false;
+	e = search_again(r);
+	if (!e)
+		e = update_reader(r);
+	r->why = NULL;
+	r->generation += r->has_changed;
+	return e ? e : r->has_changed;
 }
 
 struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
@@ -689,6 +990,9 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)
 	free((void *)r->gaps);
 	ky_files_deinit(&r->pool);
 	pthread_mutex_destroy(&r->lock);
+	for (size_t i = 0; i < r->n_paths; i++)
+		free(r->paths[i]);
+	free(r->paths);
 	free(r->classes);
 	free(r->streams);
 	free(r->files);
@@ -737,7 +1041,7 @@ int ky_trace_reader_index(struct ky_trace_reader *r)
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < r->n_streams && !e; i++) {
 		if (!r->streams[i]->has_index)
-			e = ky_index_build(r->streams[i], &packets);
+			e = ky_index_build(r->streams[i], false, &packets);
 	}
 	pthread_mutex_unlock(&r->lock);
 	ky_packets_deinit(&packets);

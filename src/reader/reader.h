@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opened traces: all CTF 1.8 traces below some directories, with their streams and the classes of
- * their events. After the opening they do not change, and any threads may share them. The index,
+ * Opened traces: all CTF traces below some directories, with their streams and the classes of their
+ * events. They change only when the reader is refreshed, and any threads may share them. The index,
  * which is made later, has a lock. Cursors (reader/cursor.h) read the events.
  *
  * Traces are hostile input: the reader skips and counts all that it cannot read, and never trusts
@@ -18,6 +18,7 @@ struct ky_trace_reader_options {
 	/* A line about what is damaged or missing, without newline. May be NULL. */
 	void (*warn)(void *arg, const char *text);
 	void *arg;
+	bool is_growing; /* the traces are being recorded: only whole packets are read */
 };
 
 struct ky_trace_reader {
@@ -30,6 +31,12 @@ struct ky_trace_reader {
 	/* owned: what the metadata reports about missing events, each text once */
 	char **gaps;
 	size_t n_gaps;
+	char **paths; /* owned: of the directories that were opened */
+	size_t n_paths;
+	struct ky_file **known; /* owned, while directories are searched: all files, by path */
+	size_t n_known;
+	uint64_t generation; /* number of refreshes that found something new */
+	bool has_changed;    /* during a refresh */
 	struct ky_files pool;
 	pthread_mutex_t lock; /* protects the making of the index */
 	char *why;	      /* while it is opened */
@@ -52,6 +59,13 @@ int ky_trace_reader_open_memory(struct ky_trace_reader **ret_reader, const void 
 /* Closes r, which may be NULL. Returns NULL. */
 struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
 
+/*
+ * Looks for what was recorded since the traces were opened or refreshed: new packets, files,
+ * classes of events, traces. Numbers of classes, streams and traces stay; new ones get higher
+ * numbers. No other thread may use the reader or one of its cursors meanwhile. Cursors continue
+ * after ky_reading_refresh. Returns 1 if there is anything new, 0, or a negative errno.
+ */
+int ky_trace_reader_refresh(struct ky_trace_reader *r);
 /* Makes the index of all streams, once. 0 or -ENOMEM. */
 int ky_trace_reader_index(struct ky_trace_reader *r);
 /*

@@ -233,6 +233,21 @@ static bool has_more(const struct ky_walk *w)
 	return w->window * 8 + w->d.end < w->content_bits;
 }
 
+/* Reads n bytes of the packet from `at` on. Keeps those of its head. Returns how many there are. */
+static uint64_t load_piece(struct ky_walk *w, uint64_t at, uint64_t n)
+{
+	struct ky_packet *head = w->packet->head ? w->packet->head : w->packet;
+	uint64_t got;
+
+	ky_packet_ref(head);
+	got = fetch(w, w->packet_offset + at, n);
+	if (w->packet && w->packet != head && !w->packet->head)
+		w->packet->head = head;
+	else
+		ky_packet_unref(head, w->packets);
+	return got;
+}
+
 /*
  * Reads a larger piece of the packet, which begins with the record at that bit. d->pos and
  * w->record are then at it. The packet's context still refers to the first piece. Returns false if
@@ -243,18 +258,11 @@ static bool fetch_piece(struct ky_walk *w, uint64_t record)
 {
 	uint64_t skip = record / 8 / PIECE_ALIGN * PIECE_ALIGN, n = w->d.end / 8 - skip, got;
 	uint64_t n_wanted = KY_MAX(2 * n, PIECE_SIZE);
-	struct ky_packet *head;
 
 	if (!has_more(w) || n >= RECORD_MAX || n_wanted > w->n_reread)
 		return false;
 	w->n_reread -= n_wanted;
-	head = w->packet->head ? w->packet->head : w->packet;
-	ky_packet_ref(head);
-	got = fetch(w, w->packet_offset + w->window + skip, n_wanted);
-	if (w->packet && w->packet != head && !w->packet->head)
-		w->packet->head = head;
-	else
-		ky_packet_unref(head, w->packets);
+	got = load_piece(w, w->window + skip, n_wanted);
 	if (got <= n)
 		return false;
 	w->window += skip;
@@ -505,7 +513,7 @@ static void drop_packet(struct ky_walk *w)
 static void end_walk(struct ky_walk *w)
 {
 	w->in_packet = false;
-	w->file = w->stream->n_files;
+	w->is_ended = true;
 	drop_packet(w);
 }
 
@@ -864,7 +872,8 @@ static bool is_behind_end(const struct ky_walk *w)
 	return w->had_event && w->at_ns > w->select->to_ns;
 }
 
-static void open_next(struct ky_walk *w)
+/* Opens the next packet or the next file. Returns false at the end of the last file. */
+static bool open_next(struct ky_walk *w)
 {
 	const struct ky_file *f = current_file(w);
 
@@ -879,11 +888,14 @@ static void open_next(struct ky_walk *w)
 		open_packet(w);
 	} else {
 		drop_packet(w);
+		if (w->file + 1 == w->stream->n_files)
+			return false;
 		w->file++;
 		w->offset = 0;
 		w->is_wide = false;
 		w->file_error = 0;
 	}
+	return true;
 }
 
 void ky_walk_advance(struct ky_walk *w)
@@ -893,14 +905,73 @@ void ky_walk_advance(struct ky_walk *w)
 	if (reported)
 		reported->n = 0;
 	w->next = KY_ITEM_NONE;
-	while (!w->error && w->file < w->stream->n_files) {
+	while (!w->error && !w->is_ended) {
 		if (next_lost(w) || (w->in_packet && next_event(w)))
 			return;
-		if (w->file < w->stream->n_files && !w->in_packet)
-			open_next(w);
+		if (!w->in_packet && !w->is_ended && !open_next(w))
+			break;
 	}
 	end_damage(w, INT64_MAX);
 	next_lost(w);
+}
+
+/* Goes to a bit of the current packet, of which the first bytes were read. */
+static void go_to_bit(struct ky_walk *w, uint64_t bit)
+{
+	uint64_t skip = bit / 8 / PIECE_ALIGN * PIECE_ALIGN;
+
+	if (bit >= w->d.end && has_more(w)) {
+		uint64_t got = load_piece(w, skip, PIECE_SIZE);
+
+		w->window = skip;
+		w->d.end = KY_MIN(got * 8, w->content_bits - skip * 8);
+		bit -= skip * 8;
+	}
+	w->record = w->d.pos = KY_MIN(bit, w->d.end);
+}
+
+/* Reads the head of the current packet again. Returns 0, -EBADMSG or -ENOMEM. */
+static int read_packet_again(struct ky_walk *w)
+{
+	uint64_t next = w->offset;
+	struct ky_packet_head p = {0};
+	int r;
+
+	if (!make_slots(w))
+		return -ENOMEM;
+	drop_packet(w);
+	w->window = 0;
+	w->offset = w->packet_offset;
+	r = read_packet(w, &p);
+	w->offset = next;
+	if (!r)
+		w->class = p.class;
+	return r;
+}
+
+void ky_walk_refresh(struct ky_walk *w)
+{
+	const struct ky_layout *layout = &current_file(w)->trace->layout;
+	bool has_event = w->next == KY_ITEM_EVENT;
+	uint64_t bit = w->window * 8 + (has_event ? w->record : w->d.pos);
+	uint64_t clock = has_event ? w->clock_before : w->d.clock;
+	int r;
+
+	w->n_budgets = w->file; /* the file may have grown */
+	if (!w->in_packet || w->class == ky_layout_stream(layout, w->class->id))
+		return;
+	r = read_packet_again(w);
+	if (r == -ENOMEM)
+		w->error = r;
+	if (r == -ENOMEM)
+		return;
+	go_to_bit(w, bit);
+	w->d.clock = clock;
+	if (!r && (!has_event || read_event(w)))
+		return;
+	leave_damaged(w);
+	if (has_event)
+		ky_walk_advance(w);
 }
 
 bool ky_walk_end_ns(const struct ky_walk *w, int64_t *ret_ns)

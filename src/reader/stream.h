@@ -28,6 +28,17 @@ struct ky_trace {
 	bool is_kymo; /* Kymo recorded it */
 	struct ky_tsdl tsdl;
 	struct ky_layout layout;
+	uint64_t metadata_size; /* bytes of the file when it was read */
+	uint64_t n_numbered;	/* streams without a number of their own */
+	bool is_numbered;	/* its classes of events are */
+	struct ky_outdated *outdated;
+};
+
+/* A description that a longer one replaced. Cursors may refer to it until the reader closes. */
+struct ky_outdated {
+	struct ky_outdated *next; /* owned */
+	struct ky_tsdl tsdl;
+	struct ky_layout layout;
 };
 
 /* The reason why there is no packet at a place. */
@@ -43,7 +54,8 @@ struct ky_file {
 	struct ky_trace *trace; /* borrowed */
 	char *path;		/* owned */
 	const uint8_t *data;	/* borrowed, or NULL: in the file */
-	uint64_t size;
+	uint64_t size;		/* bytes that are read */
+	uint64_t size_on_disk;	/* at least size, when it was looked at last */
 	struct ky_files *files; /* borrowed: the pool */
 	struct ky_handle handle;
 	/* of its first packet */
@@ -77,6 +89,14 @@ struct ky_stream {
 	int64_t end_ns; /* of the last packet, if there is a place */
 	uint64_t n_bytes;
 	bool has_index;
+	/* where the index goes on when the stream has grown */
+	uint32_t index_file;
+	uint64_t index_offset;
+	size_t max_places; /* elements of places */
+	bool has_packets;  /* the last packet: */
+	uint32_t last_file;
+	uint64_t last_offset;
+	uint64_t last_begin, last_end; /* the highest clocks so far */
 };
 
 /* Scopes whose fields are shown, in this order. */
@@ -154,6 +174,7 @@ struct ky_walk {
 	uint64_t clock_before;	  /* of the event before it */
 	struct ky_values packet_context;
 	bool in_packet;
+	bool is_ended;	   /* what follows is not wanted */
 	bool is_cut;	   /* the file ends before the packet does */
 	bool is_wide;	   /* the heads of this file are long, or it is damaged */
 	bool before_slice; /* the slice has not begun yet */
@@ -239,8 +260,13 @@ void ky_walk_deinit(struct ky_walk *w);
  * that do not advance. Returns 0, -EBADMSG or -ENOMEM.
  */
 int ky_walk_peek(struct ky_walk *w, size_t file, uint64_t offset, struct ky_packet_head *ret_head);
-/* Goes to the next item. */
+/* Goes to the next item. May be called again at the end of the stream when the stream has grown. */
 void ky_walk_advance(struct ky_walk *w);
+/*
+ * Continues after the reader was refreshed. If the description of the trace was replaced, reads the
+ * head of the current packet and that of the current record with the new one.
+ */
+void ky_walk_refresh(struct ky_walk *w);
 /*
  * Decodes the body of the next event. values: receives its values, and scopes which values belong
  * to which scope; may be NULL. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the

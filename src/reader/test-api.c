@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <kymo/reader.h>
 
 #include "base/buf.h"
@@ -370,6 +373,133 @@ static void test_lines(void **state)
 	kymo_reader_close(r);
 }
 
+/* --- a trace that grows --- */
+
+#define N_LATE 5
+
+static char growing[] = "/tmp/kymo-growing-XXXXXX";
+
+static void append(const char *name, const void *data, size_t n)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", growing, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, n), n);
+	close(fd);
+}
+
+/* A second stream, whose class of events the metadata had not at first. */
+static void append_late(void)
+{
+	static const char class[] =
+		"event { name = \"shop:late\"; id = 3; fields := struct { u32 _n; }; };\n";
+	uint64_t time = (uint64_t)N_PACKETS * N_RECORDS * 10;
+	size_t begin = stream.len;
+	uint32_t bits;
+
+	put_number(0xc1fc1fc1, 4);
+	put_number(time, 8);
+	put_number(0, 8);
+	put_number(0, 4);
+	put_number(4, 1);
+	for (uint32_t i = 0; i < N_LATE; i++) {
+		put_number(3, 1);
+		put_number(time + i, 8);
+		put_number(50, 4);
+		put_number(N_PACKETS * N_RECORDS + i, 4);
+	}
+	bits = (uint32_t)(stream.len - begin) * 8;
+	memcpy(stream.data + begin + 12, &bits, 4);
+	memcpy(stream.data + begin + 16, &bits, 4);
+	append("metadata", class, strlen(class));
+	append("b", stream.data + begin, stream.len - begin);
+	stream.len = begin;
+}
+
+/* Reads on. Each row's `n` is its number. */
+static void read_rows(struct kymo_cursor *c, const struct kymo_reader *r, uint32_t *n)
+{
+	const struct kymo_batch *b;
+
+	while (kymo_cursor_next(c, &b) > 0)
+		for (size_t row = 0; row < b->n; row++, ++*n) {
+			const char *name = kymo_reader_class(r, b->class_index[row])->name;
+
+			assert_int_equal(number(b, 0, row), *n);
+			assert_int_equal(b->ns[row], *n < N_PACKETS * N_RECORDS
+							     ? *n * 10
+							     : N_PACKETS * N_RECORDS * 9 + *n);
+			assert_string_equal(name, *n >= N_PACKETS * N_RECORDS ? "shop:late"
+						  : *n % 10 == 9	      ? "shop:tick"
+									      : "shop:order");
+		}
+}
+
+static void remove_growing(void)
+{
+	static const char *const names[] = {"metadata", "a", "b"};
+	char path[64];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", growing, names[i]);
+		unlink(path);
+	}
+	rmdir(growing);
+}
+
+/*
+ * Packets are written in pieces that end anywhere. The cursor always stops within a packet, also
+ * when the metadata grows.
+ */
+static void test_growing(void **state)
+{
+	const struct kymo_reader_options options = {.size = sizeof(options), .is_growing = 1};
+	const char *path = growing;
+	struct kymo_reader *r;
+	struct kymo_query *q;
+	struct kymo_cursor *c;
+	size_t done = 0, column;
+	uint32_t n = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(growing));
+	append("metadata", metadata, strlen(metadata));
+	assert_int_equal(kymo_reader_open(&r, &path, 1, &options, NULL), 0);
+	assert_int_equal(kymo_query_new(&q, r), 0);
+	assert_int_equal(kymo_query_events(q, "shop:*"), 0);
+	assert_int_equal(kymo_query_filter(q, "n >= 0", NULL), 0);
+	assert_int_equal(kymo_query_column(q, "n", KYMO_UINT64, &column), 0);
+	assert_int_equal(kymo_cursor_open(&c, q), 0);
+	assert_int_equal(kymo_reader_refresh(r), 0);
+	for (size_t step = 1; done < stream.len; step++) {
+		size_t end = KY_MIN(stream.len, step * 1234567);
+		uint32_t n_whole;
+
+		append("a", stream.data + done, end - done);
+		done = end;
+		if (step == 3)
+			append_late();
+		assert_int_equal(kymo_reader_refresh(r), 1);
+		n_whole = (uint32_t)(done / (stream.len / N_PACKETS)) * N_RECORDS;
+		kymo_cursor_until(c, (n_whole - 500) * 10);
+		read_rows(c, r, &n);
+		assert_in_range(n, n_whole - 500 - 2 * N_RECORDS, n_whole - 500);
+	}
+	assert_int_equal(kymo_reader_refresh(r), 0);
+	kymo_cursor_until(c, INT64_MAX);
+	read_rows(c, r, &n);
+	assert_int_equal(n, N_PACKETS * N_RECORDS + N_LATE);
+	assert_int_equal(kymo_reader_n_classes(r), 3);
+	assert_int_equal(kymo_reader_n_streams(r), 2);
+	kymo_cursor_close(c);
+	kymo_query_free(q);
+	kymo_reader_close(r);
+	remove_growing();
+}
+
 static void test_errors(void **state)
 {
 	const char *path = "/nonexistent";
@@ -393,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_selection),
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_growing),
 		cmocka_unit_test(test_errors),
 	};
 
