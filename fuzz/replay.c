@@ -9,6 +9,8 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* As libFuzzer has it: NULL for a target that needs none. */
+__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static int value_of(char c)
 {
@@ -58,6 +60,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: replay CORPUS\n");
 		return 2;
 	}
+	if (LLVMFuzzerInitialize)
+		LLVMFuzzerInitialize(&argc, &argv);
 	while (getline(&line, &cap, f) > 0) {
 		replay(line, decode(line));
 		n++;
