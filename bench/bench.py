@@ -834,29 +834,10 @@ def machine(bench):
 
 
 def write_document(text):
-    """Replaces the text between the markers; makes the page if there is none."""
-    if DOCUMENT.exists():
-        before, _, rest = DOCUMENT.read_text().partition(BEGIN)
-        after = rest.partition(END)[2]
-    else:
-        before = PREFACE
-        after = "\n\n## What was tried and did not help\n"
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    """Replaces the text between the markers."""
+    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
     print(f"written: {DOCUMENT}")
-
-
-PREFACE = """# Performance
-
-What `make bench` measured, Kymo beside LTTng-UST (the *peer*) on the same machine in the same minutes. Figures differ from machine to machine; compare
-ratios. `make bench ARGS=--write` renews what stands below.
-
-* **limit**: for recording, a loop that reads the clock and stores the same bytes into memory of its own; for draining, the cheapest way to
-  write a file that the file system offers, a MiB at a time, at the rate at which events are recorded; for starting programs, the same program without tracepoints.
-* **recording**: CPU time of the recording thread for each event. The consumers are stopped and the rings hold all of it, so that nothing
-  else runs; the rings have been used before. *To disk* is with consumers at work and default settings.
-* **highest rate without loss**: bursts of a millisecond's worth, for some tenths of a second, not one event discarded.
-
-"""
 
 
 # ---- running it

@@ -111,8 +111,7 @@ void cli_print_json(struct cli *cli, const char *text)
 	cli->printed = true;
 }
 
-#define NO_MEMORY                                                                                  \
-	"{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory to tell the result\" }"
+#define NO_MEMORY "{ \"ok\": false, \"code\": \"failed\", \"error\": \"no memory for the result\" }"
 
 void cli_result(struct cli *cli, struct kymo_value *v)
 {

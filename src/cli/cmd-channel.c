@@ -19,7 +19,7 @@ static const struct cli_option enable_options[] = {
 	{"switch-timer", 0, "USEC",
 		"how often partly filled sub-buffers are written (default 1s); 0: only at stop"},
 	{"read-timer", 0, "USEC",
-		"how often the consumer looks for full sub-buffers; 0: by the programs' pace (default)"},
+		"how often the consumer looks for full sub-buffers; 0: by the applications' pace (default)"},
 	CLI_OPTION_BLOCKING_TIMEOUT,
 	{"tracefile-size", 'C', "SIZE",
 		"go on in another file when one would be larger; K, M and G may follow; 0: one file (default)"},
@@ -131,11 +131,12 @@ const struct cli_command cmd_enable_channel = {
 		"with 'kymo create --snapshot', all channels are in overwrite mode. USEC is a number of microseconds;\n"
 		"ms or s may follow, as in 500ms.\n"
 		"\n"
-		"Buffers for threads are given to each with its first event, and to another when it has ended. Each\n"
-		"event of the trace then tells process, thread and its name, which takes no room. They have 8\n"
-		"sub-buffers of 64K if nothing else is said; as many threads at a time as fit 8G can have one.\n"
+		"A thread gets a buffer with its first event; when it has ended, another thread gets that buffer. Each\n"
+		"event of the trace then has process, thread and its name, which takes no room. They have 8\n"
+		"sub-buffers of 64K unless options change that; at most 8G of buffers are in use at a time.\n"
 		"In other channels, 'kymo add-context -t vpid -t vtid' makes events name them.\n"
-		"With buffers for processes, what a program does to its own spoils nobody else's; they go when it ends.\n",
+		"With buffers for processes, an application cannot damage the buffers of others. Its buffers are released\n"
+		"when it ends.\n",
 	.options = enable_options,
 	.min_args = 1,
 	.max_args = 1,

@@ -87,7 +87,7 @@ static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 	if (matched)
 		printf("%" PRIu64 " event%s now\n", matched, matched == 1 ? " matches" : "s match");
 	else
-		puts("no event matches now; programs that come later are asked when they start");
+		puts("no event matches now; applications that come later are asked when they start");
 	cli_report_notes(cli, reply);
 }
 
@@ -151,9 +151,9 @@ const struct cli_command cmd_enable_event = {
 		"PATTERN[,PATTERN]... | -a [-c CHANNEL] [-s SESSION] [-x PATTERN,..] [-l LEVEL] [-f EXPR]",
 	.help = "record the events that match",
 	.details =
-		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain. What Kymo itself\n"
-		"tells must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (kymo-collectd(8) has more),\n"
-		"'kymo_statedump:*' and 'kymo_lib:*' programs' files.\n"
+		"PATTERN is 'PROVIDER:NAME'; '*' stands for any letters, '\\' makes the next one plain. Kymo's own\n"
+		"events must be named: 'kymo_vm:*' virtual machines, 'kymo_process:*' processes (kymo-collectd(8) has more),\n"
+		"'kymo_statedump:*' and 'kymo_lib:*' applications' files.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
 		"number, 0 to 14. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"

@@ -13,7 +13,7 @@ static const struct cli_option status_options[] = {
 
 static const struct cli_option list_options[] = {
 	CLI_OPTION_SESSION,
-	{"userspace", 'u', NULL, "list programs and their events instead of sessions"},
+	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},
 	{"fields", 'f', NULL, "with -u: also the fields of each event"},
 	{0},
 };
@@ -83,7 +83,7 @@ static void print_applications(struct cli *cli, const struct kymo_value *apps)
 	for (size_t i = 0; i < kymo_value_count(apps); i++)
 		print_application(cli, kymo_value_at(apps, i));
 	if (!kymo_value_count(apps))
-		puts("no instrumented program is running");
+		puts("no instrumented application is running");
 }
 
 static int show_session(struct cli *cli)
@@ -167,7 +167,7 @@ static int run_set_session(struct cli *cli)
 const struct cli_command cmd_list = {
 	.name = "list",
 	.synopsis = "[[-s] NAME | -u [--fields]]",
-	.help = "show the sessions, one session, or programs and their events",
+	.help = "show the sessions, one session, or applications and their events",
 	.options = list_options,
 	.max_args = 1,
 	.run = run_list,

@@ -466,7 +466,7 @@ static void finish(struct recording *rec, int exit_code)
 	 */
 	if (session && !rec->cli->json &&
 		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
-			kymo_value_u64(kymo_value_get(session, "unrecorded_programs")) ||
+			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
 			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event")))
 		cli_report_warnings(stderr, rec->cli, warnings);
 	print_object(rec, session, written, warnings, exit_code, left);

@@ -145,7 +145,7 @@ const struct cli_command cmd_recover = {
 	.help = "complete the trace of a session that was killed, from its buffers",
 	.details =
 		"For sessions made with 'kymo create --shm-path=DIR', when the session daemon, its consumer and\n"
-		"the programs were all killed. The session's trace is completed where it is, and DIR removed.\n"
+		"the applications were all killed. The session's trace is completed where it is, and DIR removed.\n"
 		"With --output, DIR is left as it is, and may be a copy, made at any time: a new trace is written\n"
 		"of all that the buffers hold, of which the session's own trace may have a part already.\n",
 	.options = options,

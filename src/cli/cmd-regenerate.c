@@ -24,7 +24,7 @@ static int run(struct cli *cli)
 		cli_result(cli, reply);
 		return CLI_OK;
 	}
-	puts("programs have told their state");
+	puts("applications have recorded their state again");
 	cli_report_notes(cli, reply);
 	return CLI_OK;
 }
@@ -32,12 +32,12 @@ static int run(struct cli *cli)
 const struct cli_command cmd_regenerate = {
 	.name = "regenerate",
 	.synopsis = "statedump [-s SESSION]",
-	.help = "have programs tell a started session their state again",
+	.help = "have applications record their state in a started session again",
 	.details =
-		"What programs tell of themselves when a session starts, they tell that session again:\n"
-		"with kymo_statedump:* enabled what files they consist of, with kymo_vm:* the\n"
-		"virtual machines that run, with kymo_* all state of the system, and what programs themselves\n"
-		"register. No other session gets it.\n",
+		"Applications record their state when a session starts. This command makes them record it in that\n"
+		"session again: with kymo_statedump:* the files that they consist of, with kymo_vm:* the virtual\n"
+		"machines that run, with kymo_* all state of the system, and the state dumps that applications\n"
+		"register themselves. Other sessions do not get it.\n",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

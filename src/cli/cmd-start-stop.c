@@ -121,7 +121,7 @@ const struct cli_command cmd_pause = {
 	.synopsis = SYNOPSIS,
 	.help = "record nothing for a while; the buffers stay as they are",
 	.details =
-		"No program records any more when this returns, and none that starts meanwhile does, until 'kymo\n"
+		"No application records any more when this returns, and none that starts meanwhile does, until 'kymo\n"
 		"resume' (or 'kymo start') goes on in the same trace. What was recorded stays in the buffers and is\n"
 		"written as always; snapshots show it, and in overwrite mode nothing more of it is overwritten.\n"
 		"'kymo stop' of a paused session writes everything out, as that of a started one.\n",

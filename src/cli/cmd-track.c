@@ -112,15 +112,15 @@ static int run(struct cli *cli)
 	if (cli->json)
 		cli_result(cli, reply);
 	else if (!cli_report_tracked(cli, reply))
-		puts("all programs are tracked");
+		puts("all applications are tracked");
 	return CLI_OK;
 }
 
 #define DETAILS                                                                                                                \
-	"A session records the programs whose process, user and group it all tracks: at first it tracks all. The first\n"      \
+	"A session records the applications whose process, user and group it all tracks: at first it tracks all. The first\n"  \
 	"'kymo track --vpid=5' narrows the processes down to 5, each further one adds to them; 'kymo untrack --vpid=5'\n"      \
 	"takes it out again, 'kymo untrack --vpid=all' leaves none, and 'kymo track --vpid=all' tracks all again. Users and\n" \
-	"groups are those that a program had when it connected to the session daemon.\n"
+	"groups are those that an application had when it connected to the session daemon.\n"
 
 const struct cli_command cmd_track = {
 	.name = "track",

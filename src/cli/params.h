@@ -69,7 +69,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	}
 #define CLI_OPTION_USERSPACE                                                                       \
 	{                                                                                          \
-		"userspace", 'u', NULL, "events of programs (there are no others yet)"             \
+		"userspace", 'u', NULL, "events of applications (there are no others yet)"         \
 	}
 #define CLI_OPTION_EVENT                                                                           \
 	{                                                                                          \
@@ -100,10 +100,10 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 		"pool-size", 0, "N",                                                               \
 			"with --buffers=thread: so many are made ready before threads come (10)"   \
 	}
-#define CLI_OPTION_BLOCKING_TIMEOUT                                                                            \
-	{                                                                                                      \
-		"blocking-timeout", 0, "USEC|inf",                                                             \
-			"let events wait so long for room, in programs with KYMO_ALLOW_BLOCKING=1 (default 0)" \
+#define CLI_OPTION_BLOCKING_TIMEOUT                                                                                \
+	{                                                                                                          \
+		"blocking-timeout", 0, "USEC|inf",                                                                 \
+			"let events wait so long for room, in applications with KYMO_ALLOW_BLOCKING=1 (default 0)" \
 	}
 #define CLI_OPTION_SHM_PATH                                                                        \
 	{                                                                                          \

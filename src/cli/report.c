@@ -87,11 +87,11 @@ static void report_given_up(FILE *to, const struct kymo_value *session)
 		return;
 	fprintf(to,
 		"  %" PRIu64
-		" buffer%s given up, as a program has overwritten the control words; %" PRIu64
+		" buffer%s given up, as an application has overwritten the control words; %" PRIu64
 		" of the recorded events %s apart, in directories 'damaged' of the trace\n",
 		n, n == 1 ? " was" : "s were", damaged, damaged == 1 ? "is" : "are");
 	fprintf(to,
-		"  Programs that share these buffers record nothing more into them: 'kymo destroy' and "
+		"  Applications that share these buffers record nothing more into them: 'kymo destroy' and "
 		"'kymo create' give them new ones\n");
 }
 
@@ -159,7 +159,7 @@ void cli_report_snapshot(struct cli *cli, const struct kymo_value *snapshot)
 		counts.data ? counts.data : "");
 	ky_buf_deinit(&counts);
 	if (!number(snapshot, "recorded") && !number(snapshot, "left_out"))
-		puts("  the buffers are empty: 'kymo status' tells what is recorded");
+		puts("  the buffers are empty: 'kymo status' shows what is recorded");
 	cli_report_losses(stdout, cli, snapshot, "kymo enable-channel NAME");
 }
 
@@ -264,9 +264,9 @@ static void report_files(const struct kymo_value *channel)
 static void report_blocking(const struct kymo_value *timeout)
 {
 	if (*kymo_value_string(timeout))
-		puts("    programs that allow it wait until there is room");
+		puts("    applications that allow it wait until there is room");
 	else if (kymo_value_u64(timeout))
-		printf("    programs that allow it wait for room, for up to %" PRIu64 " us\n",
+		printf("    applications that allow it wait for room, for up to %" PRIu64 " us\n",
 			kymo_value_u64(timeout));
 }
 

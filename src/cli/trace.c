@@ -61,8 +61,7 @@ static int find_default(struct cli *cli, char *path)
 
 	if (r < 0)
 		return cli_fail(cli, "not-found",
-			"no trace is named, and neither KYMO_HOME nor "
-			"HOME tells where traces are");
+			"no trace is named, and neither KYMO_HOME nor HOME, where traces would be, is set");
 	r = find_newest(path, PATH_MAX, traces);
 	if (r == -ENOENT)
 		return cli_fail(cli, "not-found",

@@ -305,7 +305,7 @@ static int publish_first(struct daemon *d)
 	publish(d);
 	ret = rundir_wake(&d->run);
 	if (ret < 0)
-		ky_error("cannot wake programs in %s: %s", d->run.path, strerror(-ret));
+		ky_error("cannot wake applications in %s: %s", d->run.path, strerror(-ret));
 	else
 		part_ready(d);
 	return ret;

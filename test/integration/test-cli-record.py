@@ -147,7 +147,7 @@ def test_nothing(k):
     done = record(k, "-e", "emit:record,emit:sginal", kymotest.APPS / "emit", "-n", 3)
     check("3 events recorded" in done.stderr and "did you mean 'emit:signal'?" in done.stderr, f"one of two: {done.stderr}")
     done = record(k, "-e", "emit:record,no:thing", kymotest.APPS / "emit", "-n", 3)
-    check("'no:thing' matches nothing: none of the command's programs had such an event\n" in done.stderr, f"one rule of two: {done.stderr}")
+    check("'no:thing' matches nothing: none of the command's applications had such an event\n" in done.stderr, f"one rule of two: {done.stderr}")
     for value, says in (("1", "KYMO_OFF is set"), ("0", "3 events recorded"), ("", "3 events recorded")):
         k.env["KYMO_OFF"] = value
         check(says in record(k, kymotest.APPS / "emit", "-n", 3).stderr, f"KYMO_OFF={value}")

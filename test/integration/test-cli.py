@@ -219,7 +219,7 @@ def test_nothing_matches(k):
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     text = k.kymo("enable-event", "emit:recrod").stdout
-    check("no event matches now" in text and "no instrumented program" in text, f"without a program: {text}")
+    check("no event matches now" in text and "no instrumented application" in text, f"without a program: {text}")
     app = waiting_app(k)
     check("emit:record" in k.kymo("status").stdout, "status does not suggest the similar name")
     text = k.kymo("enable-event", "emit:record,emit:sginal").stdout
@@ -242,7 +242,7 @@ def test_first_rule_matches_nothing(k):
 
     def is_registered():
         said.append(k.kymo("enable-event", "emit:sginal").stdout)
-        return "no instrumented program" not in said[-1]
+        return "no instrumented application" not in said[-1]
 
     wait_for(is_registered, "the program to register")
     check("did you mean 'emit:signal'" in said[-1], f"the first rule: {said}")
@@ -259,8 +259,8 @@ def test_form_of_names(k):
     k.start_daemon(collector=True)
     k.kymo("create", "s", "-o", k.traces / "s")
     check("events are called PROVIDER:NAME, all of a provider 'hello:*'" in k.kymo("enable-event", "hello").stdout, "no provider")
-    check("no instrumented program is running" in k.kymo("enable-event", "hello:one").stdout, "the collector alone")
-    check("the only program that runs has no such event" in k.kymo("enable-event", "kymo_none:such").stdout, "the collector's")
+    check("no instrumented application is running" in k.kymo("enable-event", "hello:one").stdout, "the collector alone")
+    check("the only application that runs has no such event" in k.kymo("enable-event", "kymo_none:such").stdout, "the collector's")
     k.kymo("track", "--vpid=1")
     check("is not tracked" not in k.kymo("status").stdout, "the collector, which is not tracked")
     check("'PROVIDER:NAME'" in k.kymo("record", "-e", "emit", "--", kymotest.APPS / "emit", "-n", 1).stderr, "record -e without a provider")

@@ -193,7 +193,7 @@ def need_counters(k):
 
 def uncounted(k):
     """Returns status's warnings about counters."""
-    return [w for w in k.kymo_json("status")["warnings"] if "is 0 in events of program" in w]
+    return [w for w in k.kymo_json("status")["warnings"] if "is 0 in events of application" in w]
 
 
 def test_perf(k):
@@ -225,7 +225,7 @@ def test_perf_forbidden(k):
     warnings = uncounted(k)
     equal(len(warnings), 2, f"one for each counter: {warnings}")
     for warning, name in zip(warnings, ("page-faults", "task-clock")):
-        check(f"'perf:thread:{name}' is 0 in events of program contexts (pid " in warning and "seccomp" in warning, warning)
+        check(f"'perf:thread:{name}' is 0 in events of application contexts (pid " in warning and "seccomp" in warning, warning)
     k.kymo("stop")
     events = read(k, trace)
     equal([(e[1]["perf_thread_page_faults"], e[1]["perf_thread_task_clock"]) for e in events], [(0, 0)] * 2, "counters")
@@ -272,7 +272,7 @@ def test_perf_forbidden_record(k):
         "forbid-counting-at-start", "main", status=None)
     if "does not let its user count" in done.stderr:
         raise Skip("the kernel does not let programs count (kernel.perf_event_paranoid)")
-    check("'perf:thread:page-faults' is 0 in events of program contexts" in done.stderr, done.stderr)
+    check("'perf:thread:page-faults' is 0 in events of application contexts" in done.stderr, done.stderr)
 
 
 def test_uncounted_before_ack(k):

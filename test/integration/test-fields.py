@@ -12,7 +12,7 @@ import kymotest
 from kymotest import check, check_counts, equal, fields, packets, streams
 
 FLT_MAX, DBL_MAX, DBL_MIN = 3.4028234663852886e38, 1.7976931348623157e308, 5e-324
-STATES = [("IDLE", 0), ("GONE", -1), ("BUSY", 12), ('a "quoted" label', 20), (None, 999)]
+STATES = [("IDLE", 0), ("ENDED", -1), ("BUSY", 12), ('a "quoted" label', 20), (None, 999)]
 WORDS = ["", "ein", "a much longer word than fits in a few bytes", "ü"]
 I64S = [-(1 << 63), -1, 0, (1 << 63) - 1]
 
@@ -23,10 +23,10 @@ WANTED = {
     "hex": {"a": 0xAB, "b": 0xABCD, "c": 0xDEADBEEF, "d": (1 << 64) - 1, "e": 0x1234},
     "network": {"a": 80, "b": 0x7F000001, "c": 1, "d": 0xBEEF, "e": 0xDEADBEEF, "f": 0x0102030405060708},
     "bools": {"a": 0, "b": 1, "c": 1},
-    "enums": {"a": ("IDLE", 0), "b": ("GONE", -1), "c": ("BUSY", 15), "d": ('a "quoted" label', 20), "e": (None, 77),
-        "f": ("GONE", -1), "g": ("TOP", (1 << 64) - 1), "h": ("LOW", 3), "i": ("BUSY", 11)},
+    "enums": {"a": ("IDLE", 0), "b": ("ENDED", -1), "c": ("BUSY", 15), "d": ('a "quoted" label', 20), "e": (None, 77),
+        "f": ("ENDED", -1), "g": ("TOP", (1 << 64) - 1), "h": ("LOW", 3), "i": ("BUSY", 11)},
     "strings": {"empty": "", "null": "(null)", "utf8": "Grüße, Москва, 日本語, \U0001f600",
-        "special": "tab\tnewline\nquote\"backslash\\bell\a", "last": "end"},
+        "special": "tab\tnewline\nquote\"backslash\\alert\a", "last": "end"},
     "texts": {"full": "four", "partial": "ab", "_sequence_length": 8, "sequence": "any text", "_none_length": 0, "none": "",
         "_blob_length": 4, "blob": [0, 1, 2, 255], "_no_blob_length": 0, "no_blob": []},
     "arrays": {"a": [-128, -1, 0, 127], "b": I64S, "c": [0, 1, (1 << 64) - 1], "d": [-0.0, DBL_MAX, DBL_MIN], "e": WORDS, "f": STATES},

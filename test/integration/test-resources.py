@@ -78,7 +78,7 @@ def test_no_memory(k):
         plain = k.run([*limited(f"--as={mib << 20}"), APPS / "emit", "-n", N], env={"KYMO_OFF": "1"}, status=None)
         equal((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr), f"the program with {mib} MiB, as against without tracing")
     warnings = k.kymo_json("status", "s")["warnings"]
-    check(any("program emit" in w and "is not recorded: Cannot allocate memory" in w for w in warnings), f"status says {warnings}")
+    check(any("application emit" in w and "is not recorded: Cannot allocate memory" in w for w in warnings), f"status says {warnings}")
     emit(k, "-p", 99)
     stop_and_check(k, trace, N)
 

@@ -42,7 +42,7 @@ def enable(k, session, *args):
 
 
 def rounds(k, app, n):
-    """Lets a waiting program emit n rounds."""
+    """Lets a waiting application emit n rounds."""
     for _ in range(n):
         k.let_go(app)
         k.expect(app, "ready")
@@ -177,7 +177,7 @@ def conflict(k, *channel):
         k.app(name, N)
     warnings = "\n".join(k.kymo_json("status", "s")["warnings"])
     stopped = k.kymo_json("stop", "s")["sessions"][0]
-    for words in ("alpha:two", "alpha:three", "of program rules-other", "by program rules (", "string n", "i32 n", "DEBUG_LINE", "DEBUG"):
+    for words in ("alpha:two", "alpha:three", "of application rules-other", "by application rules (", "string n", "i32 n", "DEBUG_LINE", "DEBUG"):
         check(words in warnings, f"{words!r} is not in {warnings!r}")
     equal(warnings.count("alpha:two"), 1, "warnings of one conflict")
     return stopped, warnings
@@ -193,7 +193,7 @@ def test_conflict_refused(k):
     check("separate" in warnings, "no hint at --event-conflict=separate")
     metadata = next((k.traces / "s").glob("ust/uid/*/*/metadata")).read_text()
     for said, where in ((k.kymo("destroy", "s").stdout, "destroy"), (k.daemon_log(), "the log"), (metadata, "the metadata")):
-        for words in ("of program rules-other", "by program rules (", "event-conflict=separate", "string n", "i32 n"):
+        for words in ("of application rules-other", "by application rules (", "event-conflict=separate", "string n", "i32 n"):
             check(words in said, f"{where} does not say {words!r}: {said[-2000:]}")
 
 
@@ -242,7 +242,7 @@ def test_record_keeps_both(k):
     k.kymo("record", "-o", k.traces / "r", "-e", "alpha:two", "--", "sh", "-c", both)
     equal(names(k.traces / "r"), {"alpha:two": 10}, "events")
     done = k.kymo("record", "-o", k.traces / "q", "-e", "alpha:two", "--event-conflict=refuse", "--", "sh", "-c", both)
-    check("5 events were discarded" in done.stderr and "by program rules (" in done.stderr, done.stderr)
+    check("5 events were discarded" in done.stderr and "by application rules (" in done.stderr, done.stderr)
 
 
 def test_conflict_refused_is_switched(k):

@@ -32,7 +32,7 @@ def waiting_app(k, *args, daemon=True):
 
 
 def emit_now(k, app):
-    """Makes the program emit; returns when it has done so."""
+    """Makes the application emit; returns when it has done so."""
     k.let_go(app)
     count = int(app.stdout.readline().split()[1])
     app.stdout.readline()

@@ -510,7 +510,7 @@ def test_current_session(k):
 def test_status_explains(k):
     start_daemon(k)
     make_session(k, "shop:ordre", start=False)
-    check("no instrumented program" in ask(k, "status")["warnings"][0], "no program")
+    check("no instrumented application" in ask(k, "status")["warnings"][0], "no program")
     program = Program(k, ORDER)
     serve_one(program)
     check("did you mean 'shop:order'" in status_of(k, program)["warnings"][0], "a name that is near")

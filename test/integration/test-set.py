@@ -112,7 +112,7 @@ def test_sizes_for_processes(k):
     app = k.spawn("emit", "-w", "-n", 100)
     k.expect(app, "ready")
     note = k.kymo_json("set", "num-subbuf=16")["notes"][0]
-    check("each program that starts" in note and "other users" not in note, note)
+    check("each application that starts" in note and "other users" not in note, note)
     total = emit(k, 100)
     k.let_go(app)
     total += sum(emitted(k.finish(app)))

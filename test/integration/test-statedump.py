@@ -254,7 +254,7 @@ def test_slow(k):
     first = k.record("*", session="first")
     second = k.record("*", session="second", start=False)
     said = k.kymo("start", "second").stdout  # has to wait for its turn
-    check("note: session 'second': some programs have not answered yet" in said, f"start said {said!r}")
+    check("note: session 'second': some applications have not answered yet" in said, f"start said {said!r}")
     tell(k, app, "emit 10")
     said = k.kymo("regenerate", "statedump", "-s", "second").stdout
     check("have not finished" in said, f"regenerate said {said!r}")
@@ -275,12 +275,12 @@ def test_stopped(k):
     trace = k.record("*", start=False)
     os.kill(app.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, app.pid, os.WSTOPPED)
-    check("note: session 's': some programs have not answered yet" in k.kymo("start").stdout, "start said nothing")
+    check("note: session 's': some applications have not answered yet" in k.kymo("start").stdout, "start said nothing")
     check("have not finished" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")
     os.kill(app.pid, signal.SIGCONT)
     runs_are(k, app, 1)
     said = k.kymo("regenerate", "statedump").stdout
-    equal(said, "programs have told their state\n", "regenerate said")
+    equal(said, "applications have recorded their state again\n", "regenerate said")
     k.kymo("destroy", "-a")
     check(names(trace).get("state:number", 0) >= 2, "recorded state")
     quit_app(k, app)
@@ -426,12 +426,12 @@ def test_libraries(k):
 def test_fields_for_filters_only(k):
     """Another session filters the event by an excluded field: the dump's records are whole."""
     k.start_daemon()
-    app = k.spawn("aside")
+    app = k.spawn("excluded")
     k.expect(app, "ready")
     k.kymo("create", "filters", "-o", k.traces / "filters")
-    k.kymo("enable-event", "-s", "filters", "aside:*", "-f", "hidden > 2")
+    k.kymo("enable-event", "-s", "filters", "excluded:*", "-f", "hidden > 2")
     k.kymo("start", "filters")
-    out = k.record("aside:*", session="plain")
+    out = k.record("excluded:*", session="plain")
     k.kymo("destroy", "plain")
     events, discarded = read_trace(out)
     equal(([(fields(e)["n"], fields(e)["s"]) for e in events], discarded), ([(i, "a text of some length") for i in range(3)], 0), "the state in the second session")

@@ -39,7 +39,7 @@ def test_nothing_runs(k):
     k.start_daemon()
     k.kymo("create", "s", "-o", k.traces / "s")
     check("no event rule" in warnings(k)[0], "not said that there is no rule")
-    explains(k, "alpha:*", "no instrumented program is running", str(k.rundir))
+    explains(k, "alpha:*", "no instrumented application is running", str(k.rundir))
 
 
 def test_rules_that_match_nothing(k):
@@ -49,17 +49,17 @@ def test_rules_that_match_nothing(k):
     app = waiting(k)
     pid = str(app.pid)
     explains(k, "alpha:too", "did you mean", "'alpha:two'")
-    explains(k, "gamma:*", "the only program that runs has no such event", "kymo list -u")
+    explains(k, "gamma:*", "the only application that runs has no such event", "kymo list -u")
     k.kymo("enable-event", "-s", "s", "kymo_statedump:*")  # these are known from now on
     k.kymo("disable-event", "-s", "s", "-a", "-r")
-    explains(k, "*:bin_info", "the only program that runs has no", "'kymo_statedump:bin_info' and others", "patterns that begin with 'kymo_'")
+    explains(k, "*:bin_info", "the only application that runs has no", "'kymo_statedump:bin_info' and others", "patterns that begin with 'kymo_'")
     explains(k, "alpha:one", "is of level ERR", "wants CRIT or more severe", options=["-l", "CRIT"])
     explains(k, "alpha:one", "is of level ERR", "wants only WARNING", options=["--loglevel-only=WARNING"])
     explains(k, "alpha:o*", "'alpha:one' is excluded by '*:o*'", options=["-x", "beta:*,*:o*,*:t*"])
     explains(k, "alpha:*", "is of level", "is excluded by 'alpha:one'", options=["-l", "ERR", "-x", "alpha:one"])
     k.kymo("track", "--vpid=1")
-    explains(k, "alpha:*", f"program rules (pid {pid}", "is not tracked")
-    check("the only program that runs is not tracked: 'kymo track --all' tracks every one" in warnings(k), "not said that none is tracked")
+    explains(k, "alpha:*", f"application rules (pid {pid}", "is not tracked")
+    check("the only application that runs is not tracked: 'kymo track --all' tracks every one" in warnings(k), "not said that none is tracked")
     k.kymo("track", "--vpid=all")
     equal(warnings(k), ["session 's' has no event rule that is enabled: 'kymo enable-event PATTERN' adds one"], "warnings")
     app.kill()
@@ -72,7 +72,7 @@ def test_refused_definition(k):
     k.app("rules", 1)
     k.kymo("disable-event", "-s", "s", "-a", "-r")
     app = waiting(k, "rules-other")
-    explains(k, "alpha:three", f"'alpha:three' in program rules-other (pid {app.pid}) was refused", options=["--loglevel-only=DEBUG"])
+    explains(k, "alpha:three", f"'alpha:three' in application rules-other (pid {app.pid}) was refused", options=["--loglevel-only=DEBUG"])
     app.kill()
 
 
@@ -83,7 +83,7 @@ def test_stopped_program(k):
     app = waiting(k)
     os.kill(app.pid, signal.SIGSTOP)
     wait_for(lambda: open(f"/proc/{app.pid}/stat").read().rpartition(")")[2].split()[0] == "T", "the program to stop")
-    explains(k, "beta:*", f"program rules (pid {app.pid})", "has not answered: is it stopped?")
+    explains(k, "beta:*", f"application rules (pid {app.pid})", "has not answered: is it stopped?")
     os.kill(app.pid, signal.SIGCONT)
     app.kill()
 

@@ -51,7 +51,7 @@ def check_named(k, name, app=None, *, n=1):
     texts = warnings(k), sentences(k.kymo("stop")), sentences(k.kymo("destroy"))
     for text in texts:
         equal(len(text), 1, f"one sentence: {text}")
-        check(who in text[0] and SENTENCE in text[0] and f"{n} program" in text[0], f"{who} in: {text[0]}")
+        check(who in text[0] and SENTENCE in text[0] and f"{n} application" in text[0], f"{who} in: {text[0]}")
 
 
 def test_program_that_goes_on(k):
@@ -71,7 +71,7 @@ def test_program_that_goes_on(k):
     check(" ms)" in warnings(k)[0], "its time")
     check_named(k, "emit", app)
     kymotest.check_counts(k, out, 100)
-    check_in_trace(k, out, f"program emit (pid {app.pid}, ")
+    check_in_trace(k, out, f"application emit (pid {app.pid}, ")
 
 
 def test_program_that_ends(k):
@@ -82,7 +82,7 @@ def test_program_that_ends(k):
     for _ in range(7):
         k.app("emit", "-n", 100)
     os.kill(k.daemon.pid, signal.SIGCONT)
-    wait_for(lambda: warnings(k) and "7 programs" in warnings(k)[0], "all of them to be named")
+    wait_for(lambda: warnings(k) and "7 applications" in warnings(k)[0], "all of them to be named")
     check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
     check_named(k, "emit", n=7)
 
@@ -96,7 +96,7 @@ def test_names_in_a_trace_are_bounded(k):
     for _ in range(70):
         k.app("emit", "-n", 1)
     os.kill(k.daemon.pid, signal.SIGCONT)
-    wait_for(lambda: warnings(k) and "70 programs" in warnings(k)[0], "all of them to be named")
+    wait_for(lambda: warnings(k) and "70 applications" in warnings(k)[0], "all of them to be named")
     k.kymo("destroy")
     check_in_trace(k, out, *["until it ended) ran unrecorded"] * 64, "more gaps are not listed")
     kymotest.check_counts(k, out, 10)
@@ -181,7 +181,7 @@ def test_while_there_is_no_daemon(k):
     k.read_until(app, "done")
     k.let_go(app)
     k.finish(app)
-    check_in_trace(k, k.traces / "s", "no session daemon ran for", f"program emit (pid {app.pid}, ")
+    check_in_trace(k, k.traces / "s", "no session daemon ran for", f"application emit (pid {app.pid}, ")
 
 
 def test_gaps_survive_daemons(k):
@@ -207,7 +207,7 @@ def test_gaps_survive_daemons(k):
     k.app("fields")  # its events are declared behind the comments
     k.kymo("destroy")
     daemons = ["no session daemon ran for"] * 3
-    check_in_trace(k, out, *daemons, "program emit (pid", "no session daemon ran for")
+    check_in_trace(k, out, *daemons, "application emit (pid", "no session daemon ran for")
     names = {e.name for e in kymotest.read_trace(out)[0]}
     check("emit:record" in names and len(names) > 1, f"events of both programs: {names}")
 

@@ -80,7 +80,7 @@ class User:
 
 
 def emitted(k, app):
-    """Makes the program emit; it then waits for another line."""
+    """Makes the application emit; it then waits for another line."""
     k.let_go(app)
     k.read_until(app, "done")
 

@@ -131,7 +131,7 @@ static void note_options(
 			c->name);
 	if (gives(values, "blocking-timeout") && c->blocking_timeout_us)
 		reply_note(r,
-			"channel '%s': only programs that are started with KYMO_ALLOW_BLOCKING=1 in their environment wait for room; others discard",
+			"channel '%s': only applications that are started with KYMO_ALLOW_BLOCKING=1 in their environment wait for room; others discard",
 			c->name);
 }
 
@@ -216,8 +216,8 @@ static void set_options(struct request *r, struct channel *c, const struct optio
 				"channel '%s': its buffers keep the %s that they have; it is for buffers that are made from now on, %s",
 				c->name, o->key,
 				c->buffers == BUFFERS_PROCESS
-					? "as each program that starts has its own"
-					: "as programs of other users need them");
+					? "as each application that starts has its own"
+					: "as applications of other users need them");
 	channel_set_options(c, values);
 	note_options(r, c, values);
 	apps_send_blocking(c);

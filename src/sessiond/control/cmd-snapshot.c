@@ -86,7 +86,8 @@ enum outcome run_snapshot(struct request *r)
 static enum outcome answer_regenerated(struct request *r)
 {
 	if (r->timed_out)
-		reply_note(r, "some programs have not finished: their state may be recorded later");
+		reply_note(r,
+			"some applications have not finished: their state may be recorded later");
 	return DONE;
 }
 
@@ -99,7 +100,7 @@ enum outcome run_regenerate(struct request *r)
 			r, "usage", "'%s' cannot be regenerated: only 'statedump' can", what);
 	if (r->session->state != SESSION_STARTED)
 		return request_refuse(r, "usage",
-			"session '%s' is not started: programs record their state when it is ('kymo start')",
+			"session '%s' is not started: applications record their state when it is ('kymo start')",
 			r->session->name);
 	apps_dump_state(r->session, true, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);

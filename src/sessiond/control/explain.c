@@ -114,18 +114,18 @@ static void put_example(
 		ky_buf_printf(to, "'%s' is excluded by '%s'", name, x->by);
 		break;
 	case OBSTACLE_REFUSED:
-		ky_buf_printf(to, "the definition of '%s' in program %s (pid %d) was refused", name,
-			x->app->name, (int)x->app->pid);
+		ky_buf_printf(to, "the definition of '%s' in application %s (pid %d) was refused",
+			name, x->app->name, (int)x->app->pid);
 		break;
 	case OBSTACLE_UNTRACKED:
 		ky_buf_printf(to,
-			"program %s (pid %d, user %u, group %u), which has '%s', is not tracked ('kymo track')",
+			"application %s (pid %d, user %u, group %u), which has '%s', is not tracked ('kymo track')",
 			x->app->name, (int)x->app->pid, (unsigned)x->app->user->uid,
 			(unsigned)x->app->gid, name);
 		break;
 	default:
-		ky_buf_printf(to, "program %s (pid %d), which has '%s', has not %s", x->app->name,
-			(int)x->app->pid, name,
+		ky_buf_printf(to, "application %s (pid %d), which has '%s', has not %s",
+			x->app->name, (int)x->app->pid, name,
 			x->app->n_queries ? "answered: is it stopped?" : "taken it up");
 	}
 }
@@ -207,24 +207,24 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 
 	if (n == 1)
 		ky_buf_puts(to,
-			"the only program that runs has no such event ('kymo list -u' shows what it has)");
+			"the only application that runs has no such event ('kymo list -u' shows what it has)");
 	else if (n)
 		ky_buf_printf(to,
-			"none of the %u running programs has such an event ('kymo list -u' shows them)",
+			"none of the %u running applications has such an event ('kymo list -u' shows them)",
 			n);
 	else if (bound)
-		ky_buf_puts(to, "none of the command's programs had such an event");
+		ky_buf_puts(to, "none of the command's applications had such an event");
 	else
-		ky_buf_puts(to, "no instrumented program is running");
+		ky_buf_puts(to, "no instrumented application is running");
 	if (silent)
-		ky_buf_printf(to, "; program %s (pid %d) has not answered: is it stopped?",
+		ky_buf_printf(to, "; application %s (pid %d) has not answered: is it stopped?",
 			silent->name, (int)silent->pid);
 	if (!s->all_uids)
 		ky_buf_printf(to, "; this daemon knows those of user %u, root's knows all",
 			(unsigned)s->uid);
 	if (!n && !bound)
-		ky_buf_printf(
-			to, "; programs find this daemon in %s (KYMO_RUNDIR)", s->env->run->path);
+		ky_buf_printf(to, "; applications find this daemon in %s (KYMO_RUNDIR)",
+			s->env->run->path);
 }
 
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)

@@ -301,7 +301,7 @@ struct json_object *report_session(const struct session *s)
 	const struct channel *c;
 
 	add_session_counts(o, s);
-	add_number(o, "unrecorded_programs", s->unrecorded.n);
+	add_number(o, "unrecorded_applications", s->unrecorded.n);
 	add_number(o, "unattended_ms", (s->unattended_ns + 999999) / 1000000);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
@@ -494,7 +494,7 @@ static void warn_of_blocking(struct json_object *list, const struct channel *c)
 	if (n)
 		add_warning(list,
 			"channel '%s' has a blocking-timeout, but %s do%s not allow it, and discard%s: start with KYMO_ALLOW_BLOCKING=1 in the environment what is to wait",
-			c->name, names.data ? names.data : "some programs", n == 1 ? "es" : "",
+			c->name, names.data ? names.data : "some applications", n == 1 ? "es" : "",
 			n == 1 ? "s" : "");
 	ky_buf_deinit(&names);
 }
@@ -514,10 +514,10 @@ static void warn_of_trackers(struct json_object *list, const struct session *s)
 	}
 	if (n == 1)
 		add_warning(list,
-			"the only program that runs is not tracked: 'kymo track --all' tracks every one");
+			"the only application that runs is not tracked: 'kymo track --all' tracks every one");
 	else if (n)
 		add_warning(list,
-			"none of the %u running programs is tracked: 'kymo track --all' tracks every one",
+			"none of the %u running applications is tracked: 'kymo track --all' tracks every one",
 			n);
 }
 
@@ -602,8 +602,8 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 	if (n->n_quarantined)
 		add_warning(list,
 			"%" PRIu64
-			" buffer%s given up: a program has overwritten the control words; %" PRIu64
-			" recorded event%s apart, in directories 'damaged' of the trace. Programs that share these buffers record nothing more into them: 'kymo destroy' and 'kymo create' give them new ones",
+			" buffer%s given up: an application has overwritten the control words; %" PRIu64
+			" recorded event%s apart, in directories 'damaged' of the trace. Applications that share these buffers record nothing more into them: 'kymo destroy' and 'kymo create' give them new ones",
 			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were", n->damaged,
 			n->damaged == 1 ? " is" : "s are");
 	if (s->error)

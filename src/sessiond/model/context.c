@@ -90,7 +90,7 @@ static int parse_app(struct ky_context *c, const char *text, char *why, size_t s
 		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
 			(size_t)(colon - text))
 		return set_reason(why, size,
-			"'%s': a program's context is written $app.PROVIDER:NAME (in a shell in single quotes)",
+			"'%s': an application's context is written $app.PROVIDER:NAME (in a shell in single quotes)",
 			c->spec);
 	set_name(c, "_app_", text);
 	strcpy(c->argument, text);

@@ -32,11 +32,11 @@ const struct option channel_options[] = {
 		TIME_MAX, .zero = "only when recording stops",
 		.help = "how often partly filled sub-buffers are written"},
 	{"read-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(read_timer_us), TIME_MIN, TIME_MAX,
-		.zero = "as often as the programs' pace needs it",
+		.zero = "as often as the applications' pace needs it",
 		.help = "how often the consumer looks for full sub-buffers"},
 	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
 		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
-		.help = "how long an event of a program that allows it waits for room"},
+		.help = "how long an event of an application that allows it waits for room"},
 	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),
 		KY_BLOCK_MIN, INT64_MAX, .zero = "one file for each buffer",
 		.help = "bytes of a file, when the next one is begun"},
@@ -298,7 +298,7 @@ int options_check(const struct channel *c, const struct option_values *values, s
 			!option_is_changed(c, o, values))
 			continue;
 		ky_buf_printf(why,
-			"the %s of channel '%s' cannot change any more: it has buffers, which programs have mapped: make another channel",
+			"the %s of channel '%s' cannot change any more: it has buffers, which applications have mapped: make another channel",
 			o->key, c->name);
 		return -EINVAL;
 	}

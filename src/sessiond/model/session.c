@@ -114,7 +114,7 @@ void session_put_unattended(const struct session *s, struct ky_buf *to)
 {
 	if (s->unattended_ns && s->was_started)
 		ky_buf_printf(to,
-			"%sno session daemon ran for %.3f s: programs that started and ended meanwhile are not in the trace",
+			"%sno session daemon ran for %.3f s: applications that started and ended meanwhile are not in the trace",
 			to->len ? "; " : "", (double)s->unattended_ns / 1e9);
 }
 

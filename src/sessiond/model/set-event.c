@@ -17,7 +17,7 @@ void conflict_describe(struct ky_buf *to, const struct channel *c, const struct 
 	describe_event(&here, event_desc_bytes(e->desc));
 	describe_event(&there, event_desc_bytes(first->desc));
 	ky_buf_printf(to,
-		"channel '%s': event '%s' of program %s (pid %d) is %s: it is defined as %s, but by program %s (pid %d) as %s",
+		"channel '%s': event '%s' of application %s (pid %d) is %s: it is defined as %s, but by application %s (pid %d) as %s",
 		c->name, e->desc->name, e->by.name, (int)e->by.pid,
 		refused ? "counted as discarded" : "recorded as another event of that name",
 		here.data ? here.data : "", first->by.name, (int)first->by.pid,

@@ -26,7 +26,7 @@ void unrecorded_describe(struct ky_buf *to, const struct unrecorded *u)
 	if (!u->n)
 		return;
 	ky_buf_printf(to,
-		"%u program%s ran unrecorded for a time, because the session daemon did not answer in time: %s",
+		"%u application%s ran unrecorded for a time, because the session daemon did not answer in time: %s",
 		u->n, u->n == 1 ? "" : "s", u->names.data ? u->names.data : "");
 	if (u->n > NAMED_MAX)
 		ky_buf_printf(to, " and %u more", u->n - NAMED_MAX);

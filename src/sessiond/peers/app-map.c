@@ -60,7 +60,7 @@ static int grow_array(
 		return 0;
 	want = KY_MAX((size_t)index + 1, KY_MIN((size_t)*n * 2, (size_t)USER_EVENTS_MAX));
 	if (user_charge(a->user, (want - *n) * size) < 0) {
-		app_complain(a, "an event is left out: programs of its user have too many");
+		app_complain(a, "an event is left out: applications of its user have too many");
 		return -EDQUOT;
 	}
 	grown = realloc(*at, want * size);
@@ -99,7 +99,8 @@ static int learn_event(struct app *a, uint32_t index, struct ky_bytes bytes)
 	if (ret == -EBADMSG)
 		complain_of_event(a, bytes, why);
 	else if (ret == -EDQUOT)
-		app_complain(a, "an event is left out: programs of its user have too many events");
+		app_complain(
+			a, "an event is left out: applications of its user have too many events");
 	if (ret < 0)
 		return ret;
 	ret = grow_array(a, &a->events, &a->n_events, index, sizeof(*a->events), 0);
@@ -134,7 +135,7 @@ static void report_failure(const struct app_set *as, const struct event_desc *d,
 
 	if (ret == -EDQUOT)
 		session_notice(c->session,
-			"channel '%s': program %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
+			"channel '%s': application %s (pid %d) is left out: with buffers for it, those of user %u would take more than the %" PRIu64
 			" MiB that one user's may: use smaller or fewer buffers, destroy sessions, or start the session daemon with a larger --max-memory-per-user",
 			c->name, a->name, (int)a->pid, (unsigned)a->user->uid,
 			a->env->user_memory_max >> 20);

@@ -75,7 +75,7 @@ static bool can_record(const struct app *a, struct session *s)
 	if (s->clock.clock == KY_CLOCK_MONOTONIC || (a->caps & KY_CAP_TSC))
 		return true;
 	session_notice(s,
-		"program %s (pid %d) is left out: it cannot read the machine's counter; start the session daemon with KYMO_CLOCK=monotonic",
+		"application %s (pid %d) is left out: it cannot read the machine's counter; start the session daemon with KYMO_CLOCK=monotonic",
 		a->name, (int)a->pid);
 	return false;
 }
@@ -93,7 +93,7 @@ static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
 	if (app_watch_process(a))
 		return ring_set_of_process(kind, a->pid, a->number, a->process->image);
 	session_notice(kind->channel->session,
-		"channel '%s': program %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
+		"channel '%s': application %s (pid %d) is left out: it cannot have buffers of its own, as its end could not be seen",
 		kind->channel->name, a->name, (int)a->pid);
 	return NULL;
 }

@@ -56,10 +56,11 @@ void app_complain(struct app *a, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	ky_warning("program %s (pid %d): %s", a->name, (int)a->pid, text);
+	ky_warning("application %s (pid %d): %s", a->name, (int)a->pid, text);
 	ky_list_foreach (s, &a->env->sessions, node)
 		if (session_wants_uid(s, a->user->uid))
-			session_notice(s, "program %s (pid %d): %s", a->name, (int)a->pid, text);
+			session_notice(
+				s, "application %s (pid %d): %s", a->name, (int)a->pid, text);
 }
 
 /*
@@ -183,7 +184,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	a->number = m.process;
 	a->abi_bits = m.abi_bits;
 	a->caps = m.caps;
-	ky_debug("program %s (pid %d, uid %u) registered", a->name, (int)a->pid,
+	ky_debug("application %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
 	collector_registered(a->env->peers->collector, a->pid);
 	return ask_again(a);
@@ -210,11 +211,11 @@ static void report_refusal(const struct app *a, uint32_t cookie, int error)
 	ky_list_foreach (as, &a->sets, app_node)
 		if (as->start_cookie == cookie) {
 			session_notice(as->set->channel->session,
-				"channel '%s': program %s (pid %d) is not recorded: %s",
+				"channel '%s': application %s (pid %d) is not recorded: %s",
 				as->set->channel->name, a->name, (int)a->pid, why);
 			return;
 		}
-	ky_warning("program %s (pid %d) could not obey: %s", a->name, (int)a->pid, why);
+	ky_warning("application %s (pid %d) could not obey: %s", a->name, (int)a->pid, why);
 }
 
 static int handle_ack(struct app *a, struct ky_reader *r)
@@ -242,7 +243,7 @@ static void report_unrecorded(const struct app *a, struct session *s, uint64_t n
 	struct registry *r;
 
 	unrecorded_add(&s->unrecorded, a->name, a->pid, ns);
-	ky_buf_puts(&text, "program ");
+	ky_buf_puts(&text, "application ");
 	unrecorded_put(&text, a->name, a->pid, ns);
 	ky_buf_puts(&text,
 		" ran unrecorded for a time, because the session daemon did not answer in time");
@@ -333,7 +334,7 @@ static void report_uncounted(const struct app_set *as, const struct ky_app_uncou
 		as->set->kind->uncounted |= bit;
 		context_explain_uncounted(-KY_MAX(m->status, -4095), why, sizeof(why));
 		session_notice(c->session,
-			"channel '%s': '%s' is 0 in events of program %s (pid %d), and perhaps of others of user %u: %s",
+			"channel '%s': '%s' is 0 in events of application %s (pid %d), and perhaps of others of user %u: %s",
 			c->name, c->contexts[i].spec, as->app->name, (int)as->app->pid,
 			(unsigned)as->app->user->uid, why);
 	}
@@ -424,7 +425,7 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 	struct app *a = ky_container_of(conn, struct app, conn);
 
 	if (error)
-		ky_warning("program %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
+		ky_warning("application %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
 			(unsigned)a->user->uid, strerror(-error));
 	if (a->registered && !a->answered)
 		report_unrecorded_end(a);
@@ -452,7 +453,7 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 		       (e->uid && peer->uid != e->uid);
 
 	if (refused || ky_msg_conn_init(&a->conn, &e->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
-		ky_warning("program with pid %d of uid %u refused%s", (int)peer->pid,
+		ky_warning("application with pid %d of uid %u refused%s", (int)peer->pid,
 			(unsigned)peer->uid,
 			u && u->n_apps >= e->peers->user_apps_max
 				? ": its user has as many as the daemon serves (a limit of open files?)"

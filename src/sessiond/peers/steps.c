@@ -429,7 +429,7 @@ static void step_passed(struct op *op, int status, const char *message)
 	case SESSION_STARTING:
 		s->recording_ns = ky_loop_now_ns();
 		finish_step(s, 0,
-			status ? "some programs have not answered yet: their events, and the state that they tell, may begin later"
+			status ? "some applications have not answered yet: their events and their state may begin later"
 			       : "");
 		break;
 	case SESSION_PAUSING:

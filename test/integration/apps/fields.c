@@ -17,7 +17,7 @@
 
 #define LONG_TEXT 65536
 
-KYMO_ENUM(state, KYMO_VALUE("IDLE", 0), KYMO_VALUE("GONE", -1), KYMO_RANGE("BUSY", 10, 19),
+KYMO_ENUM(state, KYMO_VALUE("IDLE", 0), KYMO_VALUE("ENDED", -1), KYMO_RANGE("BUSY", 10, 19),
 	KYMO_VALUE("a \"quoted\" label", 20))
 KYMO_ENUM(big, KYMO_VALUE("TOP", UINT64_MAX), KYMO_RANGE("LOW", 0, 5))
 
@@ -62,7 +62,7 @@ static void strings(char *text)
 {
 	kymo_event(fields, strings, kymo_string(empty, ""), kymo_string(null, NULL),
 		kymo_string(utf8, "Grüße, Москва, 日本語, \xf0\x9f\x98\x80"),
-		kymo_string(special, "tab\tnewline\nquote\"backslash\\bell\a"),
+		kymo_string(special, "tab\tnewline\nquote\"backslash\\alert\a"),
 		kymo_string(last, "end"));
 	kymo_event(fields, texts, kymo_text(full, "four", 4), kymo_text(partial, "ab\0\0\0\0\0", 8),
 		kymo_text_seq(sequence, "any text", 8), kymo_text_seq(none, NULL, 0),

@@ -4,18 +4,18 @@
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "aside-tp.h"
+#include "excluded-tp.h"
 #include <kymo/statedump.h>
 #include <stdio.h>
 
-static void tell(void *data)
+static void emit_state(void *data)
 {
 	for (int i = 0; i < 3; i++)
-		lttng_ust_tracepoint(aside, state, i, (const char *)data);
+		lttng_ust_tracepoint(excluded, state, i, (const char *)data);
 }
 
 static struct kymo_statedump dump = {
-	sizeof(dump), 0, tell, (void *)(uintptr_t) "a text of some length"};
+	sizeof(dump), 0, emit_state, (void *)(uintptr_t) "a text of some length"};
 
 int main(void)
 {
