@@ -314,10 +314,12 @@ static int resolve(struct ky_hook *hook, struct ky_set *set, uint32_t len, int r
 /* Counts a lost event in the ring that it was meant for. Called inside enter_set. */
 static void count_lost(struct ky_set *set, enum ky_lost why)
 {
-	uint32_t i = set->geo.mode == KY_SET_PER_CPU ? current_cpu() : 0;
+	bool per_cpu = set->geo.mode == KY_SET_PER_CPU;
+	uint32_t i = per_cpu ? current_cpu() : 0;
 	struct ky_ring_ctl *ctl;
 
-	ctl = ky_geometry_ctl(&set->geo, set->base, i < set->geo.n_rings ? i : 0);
+	ctl = ky_geometry_ctl(&set->geo, per_cpu ? set->base : set->parts.part[0].ctl,
+		i < set->geo.n_rings ? i : 0);
 	__atomic_fetch_add(&ctl->lost[why], 1, __ATOMIC_RELAXED);
 }
 

@@ -33,6 +33,7 @@ void setup(struct fixture *f, uint32_t mode, uint32_t clock, uint32_t n_rings, u
 	assert_int_equal(ky_geometry_init(&f->set.geo), 0);
 	f->set.id = 1;
 	f->set.base = map(f->set.geo.total_size);
+	ky_parts_set_whole(&f->set.parts, f->set.base);
 	f->consumed = map(n_rings * sizeof(uint64_t));
 	f->set.consumed = f->consumed;
 	f->set.used = calloc(n_rings, 1);

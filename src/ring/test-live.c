@@ -76,6 +76,7 @@ static struct live *live_new(uint32_t mode)
 	assert_int_equal(ky_geometry_init(&l->set.geo), 0);
 	l->set.id = 1;
 	l->set.base = map(l->set.geo.total_size);
+	ky_parts_set_whole(&l->set.parts, l->set.base);
 	l->consumed = map(N_RINGS * sizeof(uint64_t));
 	l->set.consumed = l->consumed;
 	l->set.used = calloc(N_RINGS, 1);

@@ -4,6 +4,7 @@
  * packets name.
  */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -241,6 +242,54 @@ static void test_hostile_hint(void **state)
 	teardown(&f);
 }
 
+/* Returns the address of a slot's words in its part. */
+static uint64_t *word_of(struct fixture *f, const struct ky_part *p, uint32_t slot, int array)
+{
+	switch (array) {
+	case 0:
+		return &ky_geometry_ctl(&f->set.geo, p->ctl, slot)->head;
+	case 1:
+		return &ky_geometry_entry(&f->set.geo, p->table, slot, 0)->used;
+	case 2:
+		return ky_geometry_oldest(&f->set.geo, p->oldest, slot);
+	default:
+		return (uint64_t *)ky_geometry_data(&f->set.geo, p->data, slot);
+	}
+}
+
+/* A part that a thread maps is the same memory as the part that the listener maps. */
+static void test_parts(void **state)
+{
+	const uint32_t slots[] = {0, 15, 16, 31, 32, 63, 64, 99};
+	struct ky_parts by_file = {0}, by_thread = {0};
+	struct ky_geometry *g;
+	struct fixture f;
+	int fd = memfd_create("parts", MFD_CLOEXEC);
+
+	set_up(&f, 100, 3, false);
+	g = &f.set.geo;
+	assert_int_equal(ftruncate(fd, (off_t)g->total_size), 0);
+	assert_null(ky_parts_extend(&by_thread, g, 0, -1));
+	assert_non_null(ky_parts_extend(&by_thread, g, 0, fd));
+	assert_null(ky_parts_find(&by_thread, 16));
+	for (uint32_t i = 0; i < KY_ARRAY_SIZE(slots); i++) {
+		const struct ky_part *a = ky_parts_extend(&by_file, g, slots[i], fd);
+		const struct ky_part *b = ky_parts_extend(&by_thread, g, slots[i], -1);
+
+		assert_true(a && b && b == ky_parts_find(&by_thread, slots[i]));
+		for (int array = 0; array < 4; array++) {
+			*word_of(&f, a, slots[i], array) = 10 * slots[i] + (uint32_t)array;
+			assert_int_equal(
+				*word_of(&f, b, slots[i], array), 10 * slots[i] + (uint32_t)array);
+		}
+	}
+	ky_parts_unmap(&by_file, g);
+	ky_parts_unmap(&by_thread, g);
+	assert_null(ky_parts_find(&by_thread, 0));
+	close(fd);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_process_dies),
 		cmocka_unit_test(test_hostile_hint),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,24 @@ static uint64_t load_oldest(const struct ky_ring_ctl *ctl)
 	return __atomic_load_n(&ctl->oldest, __ATOMIC_ACQUIRE);
 }
 
+/* A slot, and the part of the set that its ring is in. NULL: none. */
+struct place {
+	const struct ky_part *part;
+	uint32_t slot;
+	uint32_t claimed; /* just now */
+};
+#define NO_PLACE ((struct place){NULL, 0, 0})
+
+static struct ky_ring_ctl *ctl_of(const struct ky_set *set, struct place p)
+{
+	return ky_geometry_ctl(&set->geo, p.part->ctl, p.slot);
+}
+
+static struct ky_block_entry *entry_of(const struct ky_set *set, struct place p, uint64_t pos)
+{
+	return ky_geometry_entry(&set->geo, p.part->table, p.slot, pos);
+}
+
 /*
  * This thread's ring in each set. The table is small, because a thread rarely records into many
  * sets at once. A ring that is not in the table is found by a walk over the owner words.
@@ -83,7 +101,8 @@ static uint64_t load_oldest(const struct ky_ring_ctl *ctl)
 static __thread KY_THREAD_TLS struct {
 	const struct ky_set *set;
 	uint64_t me;
-	uint32_t turn, slot;
+	const struct ky_part *part;
+	uint32_t slot, turn;
 } known[KNOWN];
 static __thread KY_THREAD_TLS uint64_t self;
 /* number of slots in all sets; higher in a forked child */
@@ -160,9 +179,9 @@ static void copy_owner(struct ky_owner *to, const struct ky_owner *from)
 		__atomic_store_n(&to->words[i], from->words[i], __ATOMIC_RELAXED);
 }
 
-static void remember(const struct ky_set *set, uint32_t slot)
+static void remember(const struct ky_set *set, struct place place)
 {
-	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
+	uint32_t at = set->turn % KNOWN;
 
 	known[at].set = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -170,7 +189,8 @@ static void remember(const struct ky_set *set, uint32_t slot)
 		return; /* a handler, while the thread releases what it owns */
 	known[at].me = self;
 	known[at].turn = set->turn;
-	known[at].slot = slot;
+	known[at].part = place.part;
+	known[at].slot = place.slot;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	known[at].set = set;
 }
@@ -189,30 +209,30 @@ static uint64_t published(const struct ky_ring_ctl *ctl)
  * handler's records end before those of the record that it interrupted, which is still being
  * copied.
  */
-static bool may_enter(const struct ky_set *set, uint32_t slot, uint64_t begin)
+static bool may_enter(const struct ky_set *set, struct place place, uint64_t begin)
 {
 	const struct ky_geometry *g = &set->geo;
-	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, slot);
+	const struct ky_ring_ctl *ctl = ctl_of(set, place);
 	uint64_t end = begin + g->block_size, kept;
 
 	if (end <= g->data_stride)
 		return true;
 	/* Acquire: pairs with the consumer's release of the block that is entered. */
 	kept = g->overwrite ? published(ctl) & ~(uint64_t)(g->block_size - 1)
-			    : __atomic_load_n(&set->consumed[slot], __ATOMIC_ACQUIRE);
+			    : __atomic_load_n(&set->consumed[place.slot], __ATOMIC_ACQUIRE);
 	return end - g->data_stride <= kept;
 }
 
 /* Allows overwriting the block at `begin`, which is about to be entered. */
-static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t begin)
+static void give_up_oldest(const struct ky_set *set, struct place place, uint64_t begin)
 {
 	const struct ky_geometry *g = &set->geo;
 	uint64_t end = begin + g->block_size;
 
 	if (end <= g->data_stride)
 		return;
-	raise_local(&ky_geometry_ctl(g, set->base, slot)->oldest, end - g->data_stride);
-	raise_local(ky_geometry_oldest(g, set->base, slot), end - g->data_stride);
+	raise_local(&ctl_of(set, place)->oldest, end - g->data_stride);
+	raise_local(ky_geometry_oldest(g, place.part->oldest, place.slot), end - g->data_stride);
 	/*
 	 * Pairs with ky_snapshot_ring's acquire: readers see it before they see anything
 	 * overwritten.
@@ -226,19 +246,18 @@ static void give_up_oldest(const struct ky_set *set, uint32_t slot, uint64_t beg
  * come from the entry of the block that is left. A killed owner may have written that entry, which
  * then is ahead.
  */
-static void note_block(
-	const struct ky_set *set, uint32_t slot, uint64_t from, uint64_t begin, uint64_t ts)
+static __attribute__((noinline)) void note_block(
+	const struct ky_set *set, struct place place, uint64_t from, uint64_t begin, uint64_t ts)
 {
-	const struct ky_geometry *g = &set->geo;
-	struct ky_block_entry *left = ky_geometry_entry(g, set->base, slot, (uint32_t)from);
-	struct ky_block_entry *entered = ky_geometry_entry(g, set->base, slot, begin);
+	struct ky_block_entry *left = entry_of(set, place, (uint32_t)from);
+	struct ky_block_entry *entered = entry_of(set, place, begin);
 	uint64_t near = load(&left->begin_count);
 	uint64_t count = near + (uint64_t)(int32_t)((uint32_t)(from >> 32) - (uint32_t)near);
 
-	__atomic_store_n(&left->used, from & (g->block_size - 1), __ATOMIC_RELAXED);
+	__atomic_store_n(&left->used, from & (set->geo.block_size - 1), __ATOMIC_RELAXED);
 	__atomic_store_n(&entered->begin_ts, ts, __ATOMIC_RELAXED);
 	__atomic_store_n(&entered->begin_count, count, __ATOMIC_RELAXED);
-	copy_owner(&entered->owner, &ky_geometry_ctl(g, set->base, slot)->owner);
+	copy_owner(&entered->owner, &ctl_of(set, place)->owner);
 }
 
 static uint64_t block_after(const struct ky_set *set, uint64_t pos)
@@ -250,20 +269,20 @@ static uint64_t block_after(const struct ky_set *set, uint64_t pos)
  * Returns true if a new owner could begin. If the head is in the middle of a block, it needs the
  * next one.
  */
-static bool has_room(const struct ky_set *set, uint32_t slot)
+static bool has_room(const struct ky_set *set, struct place place)
 {
-	uint64_t at = published(ky_geometry_ctl(&set->geo, set->base, slot));
+	uint64_t at = published(ctl_of(set, place));
 
-	return !(at & (set->geo.block_size - 1)) || may_enter(set, slot, block_after(set, at));
+	return !(at & (set->geo.block_size - 1)) || may_enter(set, place, block_after(set, at));
 }
 
 /*
  * Takes over a ring behind what the last owner published, in a new block. A killed owner may have
  * reserved more: that is void, even a long header that was to open the window.
  */
-static void begin_ownership(struct ky_set *set, uint32_t slot)
+static void begin_ownership(struct ky_set *set, struct place place)
 {
-	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
+	struct ky_ring_ctl *ctl = ctl_of(set, place);
 	uint64_t at = published(ctl), head = load(&ctl->head), next = at;
 	struct ky_owner owner;
 
@@ -272,15 +291,25 @@ static void begin_ownership(struct ky_set *set, uint32_t slot)
 	__atomic_store_n(&ctl->window, 0, __ATOMIC_RELAXED);
 	if (at & (set->geo.block_size - 1)) {
 		next = block_after(set, at);
-		give_up_oldest(set, slot, next);
-		note_block(set, slot, head, next, load(&ctl->last_ts));
+		give_up_oldest(set, place, next);
+		note_block(set, place, head, next, load(&ctl->last_ts));
 	} else {
-		copy_owner(&ky_geometry_entry(&set->geo, set->base, slot, at)->owner, &owner);
+		copy_owner(&entry_of(set, place, at)->owner, &owner);
 	}
 	head = ky_head(next, head >> 32);
 	__atomic_store_n(&ctl->reserve, head, __ATOMIC_RELAXED);
 	/* Release: pairs with the reader's acquire of head. */
 	__atomic_store_n(&ctl->head, head, __ATOMIC_RELEASE);
+}
+
+/* Maps the slot's part if it is not mapped. */
+static struct place place_of(struct ky_set *set, uint32_t slot)
+{
+	int saved = errno;
+	struct place p = {ky_parts_extend(&set->parts, &set->geo, slot, -1), slot, 0};
+
+	errno = saved;
+	return p;
 }
 
 /*
@@ -293,88 +322,104 @@ static bool take(const struct ky_set *set, uint32_t slot, uint64_t word, uint64_
 		me | KY_SLOT_CLAIMING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Claims a slot that nobody ever had. Returns -1 if there is none. */
-static int64_t claim_unused(struct ky_set *set, uint64_t me)
+/* Claims a slot that nobody ever had, if there is one. */
+static struct place claim_unused(struct ky_set *set, uint64_t me)
 {
 	struct ky_set_slots *shared = ky_slots_shared(set->base);
+	struct place place;
 	uint64_t i;
 
 	do {
 		i = load(&shared->n_claimed);
 		do {
 			if (i >= set->geo.n_rings)
-				return -1;
+				return NO_PLACE;
+			place = place_of(set, (uint32_t)i);
+			if (!place.part)
+				return NO_PLACE;
 		} while (!__atomic_compare_exchange_n(
 			&shared->n_claimed, &i, i + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	} while (!take(set, (uint32_t)i, 0, me));
 	if (i >= __atomic_load_n(&set->n_prepared, __ATOMIC_RELAXED))
 		__atomic_fetch_add(&shared->n_unprepared, 1, __ATOMIC_RELAXED);
-	return (int64_t)i;
+	return place;
 }
 
 /*
- * Finds the slot that was freed first, among those in which a thread could begin now. Returns -1 if
- * there is none.
+ * Finds the slot that was freed first, among those that are mapped and in which a thread could
+ * begin now. Returns NO_PLACE if there is none.
  */
-static int64_t find_released(const struct ky_set *set, uint64_t *ret_word)
+static struct place find_released(const struct ky_set *set, uint64_t *ret_word)
 {
 	uint32_t n = ky_slots_claimed(&set->geo, set->base);
+	struct place found = NO_PLACE;
 	uint64_t best = UINT64_MAX;
-	int64_t found = -1;
 
 	for (uint32_t i = 0; i < n; i++) {
+		struct place place = {ky_parts_find(&set->parts, i), i, 0};
 		uint64_t word = ky_slot_word(&set->geo, set->base, i);
 
-		if (word & KY_SLOT_OWNED || word >= best || !has_room(set, i))
+		if (!place.part || word & KY_SLOT_OWNED || word >= best || !has_room(set, place))
 			continue;
 		best = word;
-		found = i;
+		found = place;
 	}
 	*ret_word = best;
 	return found;
+}
+
+/* Maps the next part, if it has slots that were claimed. Returns false if there is none. */
+static bool map_claimed(struct ky_set *set)
+{
+	uint32_t n = ky_slots_claimed(&set->geo, set->base), i = 0;
+
+	while (i < n && ky_parts_find(&set->parts, i))
+		i = i ? 2 * i : KY_PART_FIRST;
+	return i < n && place_of(set, i).part;
 }
 
 /*
  * Searches only if a slot was freed since the last search found none: so when many threads start,
  * not each of them examines all slots.
  */
-static int64_t claim_released(struct ky_set *set, uint64_t me)
+static struct place claim_released(struct ky_set *set, uint64_t me)
 {
 	uint64_t n_released = load(&ky_slots_shared(set->base)->n_released), word;
-	int64_t slot;
+	struct place place;
 
 	if (n_released == load(&set->n_exhausted))
-		return -1;
+		return NO_PLACE;
 	do {
-		slot = find_released(set, &word);
-		if (slot < 0)
+		do
+			place = find_released(set, &word);
+		while (!place.part && map_claimed(set));
+		if (!place.part)
 			__atomic_store_n(&set->n_exhausted, n_released, __ATOMIC_RELAXED);
-	} while (slot >= 0 && !take(set, (uint32_t)slot, word, me));
-	return slot;
+	} while (place.part && !take(set, place.slot, word, me));
+	return place;
 }
 
 /*
  * Claims a free slot. Unused slots of the pool come first: so the records of ended threads stay as
  * long as possible.
  */
-static int64_t claim(struct ky_set *set, uint64_t me)
+static struct place claim(struct ky_set *set, uint64_t me)
 {
-	int64_t slot = -1;
+	struct place place = NO_PLACE;
 
 	if (ky_slots_claimed(&set->geo, set->base) < set->pool)
-		slot = claim_unused(set, me);
-	if (slot < 0)
-		slot = claim_released(set, me);
-	if (slot < 0)
-		slot = claim_unused(set, me);
-	if (slot < 0)
-		return -1;
-	begin_ownership(set, (uint32_t)slot);
-	__atomic_store_n(
-		ky_geometry_slot(&set->geo, set->base, (uint32_t)slot), me, __ATOMIC_RELEASE);
+		place = claim_unused(set, me);
+	if (!place.part)
+		place = claim_released(set, me);
+	if (!place.part)
+		place = claim_unused(set, me);
+	if (!place.part)
+		return place;
+	begin_ownership(set, place);
+	__atomic_store_n(ky_geometry_slot(&set->geo, set->base, place.slot), me, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&set->n_owned, 1, __ATOMIC_RELAXED);
 	add_local(&n_own, 1);
-	return slot;
+	return place;
 }
 
 static void give_back(struct ky_set *set, uint32_t slot)
@@ -395,30 +440,20 @@ static int64_t find_own(const struct ky_set *set, uint64_t me)
 	return -1;
 }
 
-/*
- * Finds this thread's ring: in the table, else one that it already owns, else a free one, which
- * sets *ret_claimed. Returns -1 if all are taken.
- */
-static int64_t find_slot(struct ky_set *set, bool *ret_claimed)
+/* Finds a ring that this thread already owns, or a free one. NO_PLACE: there is none. */
+static __attribute__((noinline)) struct place find_place(struct ky_set *set, uint64_t me)
 {
-	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
-	uint64_t me = whoami();
-	int64_t slot;
+	int64_t own = find_own(set, me);
+	struct place place = own < 0 ? claim(set, me) : place_of(set, (uint32_t)own);
 
-	if (ky_likely(known[at].set == set && known[at].turn == set->turn && known[at].me == me))
-		return known[at].slot;
-	slot = find_own(set, me);
-	if (slot < 0) {
-		slot = claim(set, me);
-		*ret_claimed = slot >= 0;
-	}
-	if (slot < 0)
-		return -1;
-	remember(set, (uint32_t)slot);
-	__atomic_store_n(&set->used[slot], 1, __ATOMIC_RELAXED);
-	if (*ret_claimed && ky_thread_claimed && !leaving)
+	if (!place.part)
+		return place;
+	place.claimed = own < 0;
+	remember(set, place);
+	__atomic_store_n(&set->used[place.slot], 1, __ATOMIC_RELAXED);
+	if (place.claimed && ky_thread_claimed && !leaving)
 		ky_thread_claimed();
-	return slot;
+	return place;
 }
 
 void ky_thread_leave(void)
@@ -428,7 +463,7 @@ void ky_thread_leave(void)
 
 void ky_thread_release(struct ky_set *set)
 {
-	uint32_t at = (uint32_t)((uintptr_t)set / sizeof(*set)) % KNOWN;
+	uint32_t at = set->turn % KNOWN;
 	int64_t slot;
 
 	known[at].set = NULL; /* whichever set it was: its slot is found again */
@@ -471,26 +506,24 @@ static void copy_record(uint8_t *to, uint32_t id, uint64_t ts, bool extended, co
 }
 
 /*
- * Raises the head to all that is reserved. Only the outermost record calls it, so all of that is
- * copied.
+ * Raises the head, which was `head`, to all that is reserved. Only the outermost record calls it,
+ * so all of that is copied.
  */
-static void publish(struct ky_ring_ctl *ctl)
+static void publish(struct ky_ring_ctl *ctl, uint64_t head)
 {
-	for (;;) {
-		uint64_t head = load(&ctl->head), end = load(&ctl->reserve);
-
-		if (head == end)
-			return;
+	do {
 		/* Releases all of it: pairs with the reader's acquire of head. */
-		swap_local(&ctl->head, &head, end);
-	}
+		swap_local(&ctl->head, &head, load(&ctl->reserve));
+		head = load(&ctl->head);
+	} while (head != load(&ctl->reserve));
 }
 
-/* Writes the record into ring `slot`, which this thread owns. */
-static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const void *payload,
-	uint32_t len, const struct kymo_piece *pieces, size_t n_pieces, bool again)
+/* Writes the record into this ring, which this thread owns. */
+static inline int write_record(struct ky_set *set, struct place place, uint32_t id,
+	const void *payload, uint32_t len, const struct kymo_piece *pieces, size_t n_pieces,
+	bool again)
 {
-	struct ky_ring_ctl *ctl = ky_geometry_ctl(&set->geo, set->base, slot);
+	struct ky_ring_ctl *ctl = ctl_of(set, place);
 	uint64_t mask = set->geo.block_size - 1, ring_size = set->geo.data_stride;
 	uint64_t oldest, from, head, begin, end, ts;
 	bool extended;
@@ -504,7 +537,7 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 		extended = id >= KY_ID_EXTENDED || (ts - load(&ctl->window)) >> KY_TS_BITS;
 		if ((from & mask) + KY_HEADER_EXTENDED + len > KY_BLOCK_LIMIT(mask + 1)) {
 			begin = block_after(set, begin);
-			if (!may_enter(set, slot, begin)) {
+			if (!may_enter(set, place, begin)) {
 				head = load(&ctl->head);
 				if (load(&ctl->reserve) != from)
 					continue; /* a handler's record came in between */
@@ -517,7 +550,7 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 				__atomic_fetch_add(&ctl->lost[KY_LOST_FULL], 1, __ATOMIC_RELAXED);
 				return KY_WRITE_DONE;
 			}
-			give_up_oldest(set, slot, begin);
+			give_up_oldest(set, place, begin);
 		}
 		end = begin + len + (extended ? KY_HEADER_EXTENDED : KY_HEADER_COMPACT);
 		if (swap_local(&ctl->reserve, &from, ky_head(end, (from >> 32) + 1)))
@@ -530,30 +563,36 @@ static int write_record(struct ky_set *set, uint32_t slot, uint32_t id, const vo
 	if (extended)
 		raise_local(&ctl->window, ky_window(ts));
 	if ((uint32_t)begin != (uint32_t)from)
-		note_block(set, slot, from, begin, ts);
+		note_block(set, place, from, begin, ts);
 	raise_local(&ctl->last_ts, ts);
-	copy_record(ky_geometry_data(&set->geo, set->base, slot) + (begin & (ring_size - 1)), id,
-		ts, extended, payload, len, pieces, n_pieces);
+	copy_record(ky_geometry_data(&set->geo, place.part->data, place.slot) +
+			    (begin & (ring_size - 1)),
+		id, ts, extended, payload, len, pieces, n_pieces);
 	if (load(&ctl->head) == from)
-		publish(ctl);
+		publish(ctl, from);
 	return KY_WRITE_DONE;
 }
 
 int ky_thread_record(struct ky_set *set, uint32_t id, const void *payload, uint32_t len,
 	const struct kymo_piece *pieces, size_t n_pieces, bool again)
 {
-	bool claimed = false;
-	int64_t slot = find_slot(set, &claimed);
+	uint32_t at = set->turn % KNOWN;
+	uint64_t me = whoami();
+	struct place place;
 	int r;
 
-	if (slot < 0)
+	if (ky_likely(known[at].set == set && known[at].turn == set->turn && known[at].me == me))
+		place = (struct place){known[at].part, known[at].slot, 0};
+	else
+		place = find_place(set, me);
+	if (ky_unlikely(!place.part))
 		return KY_WRITE_NO_RING;
-	r = write_record(set, (uint32_t)slot, id, payload, len, pieces, n_pieces, again);
+	r = write_record(set, place, id, payload, len, pieces, n_pieces, again);
 	/*
 	 * Not in a handler that interrupted the record that claimed the ring: that record is still
 	 * written.
 	 */
-	if (ky_unlikely(claimed && leaving))
-		give_back(set, (uint32_t)slot);
+	if (ky_unlikely(place.claimed && leaving))
+		give_back(set, place.slot);
 	return r;
 }

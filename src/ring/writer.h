@@ -25,6 +25,7 @@
 
 #include "abi/ring.h"
 #include "ring/geometry.h"
+#include "ring/parts.h"
 
 struct ky_hook;
 
@@ -105,7 +106,8 @@ struct ky_set {
 	uint32_t users; /* threads inside a slow path or a per-thread writer */
 	uint32_t started;
 	struct ky_geometry geo;
-	void *base;		  /* mapping of the rings */
+	/* mapping: of all rings, or of threads' rings up to the slot words */
+	void *base;
 	const uint64_t *consumed; /* mapping of the positions, n_rings, read-only */
 	size_t consumed_size;
 	/* the process that makes room may have exited: after one vain wait nobody waits any more */
@@ -118,9 +120,10 @@ struct ky_set {
 	 */
 	uint8_t *used;
 	/*
-	 * The other members are for threads' rings only. turn: differs for each set that this
-	 * application ever had in this structure.
+	 * The other members are for threads' rings only. parts: the rings' memory. turn: differs
+	 * for each set that this application ever had in this structure.
 	 */
+	struct ky_parts parts;
 	uint32_t turn;
 	/* owners state their thread and its name: two system calls at a claim */
 	uint32_t named;

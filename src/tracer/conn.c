@@ -78,8 +78,7 @@ static bool trusted(const struct tracer_conn *conn, uid_t uid)
 	return false;
 }
 
-/* Takes over fd if it has this type; closes it otherwise. */
-static struct tracer_fd adopt(int fd, mode_t type)
+struct tracer_fd tracer_fd_adopt(int fd, mode_t type)
 {
 	struct stat st;
 
@@ -88,16 +87,16 @@ static struct tracer_fd adopt(int fd, mode_t type)
 	return (struct tracer_fd){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
 }
 
-static bool is_ours(const struct tracer_fd *f)
+bool tracer_fd_is_ours(const struct tracer_fd *f)
 {
 	struct stat st;
 
 	return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
-static void drop_fd(struct tracer_fd *f)
+void tracer_fd_drop(struct tracer_fd *f)
 {
-	if (is_ours(f))
+	if (tracer_fd_is_ours(f))
 		close(f->fd);
 	f->fd = -1;
 }
@@ -113,8 +112,8 @@ void tracer_conn_reset(struct tracer_conn *conn)
 {
 	char dir[sizeof(conn->dir)];
 
-	drop_fd(&conn->socket);
-	drop_fd(&conn->wake);
+	tracer_fd_drop(&conn->socket);
+	tracer_fd_drop(&conn->wake);
 	memcpy(dir, conn->dir, sizeof(dir));
 	tracer_conn_init(conn, dir);
 }
@@ -190,9 +189,9 @@ bool tracer_conn_is_active(const struct tracer_conn *conn, uint64_t *ret_progres
 
 void tracer_conn_verify(struct tracer_conn *conn)
 {
-	if (conn->socket.fd >= 0 && !is_ours(&conn->socket))
+	if (conn->socket.fd >= 0 && !tracer_fd_is_ours(&conn->socket))
 		tracer_conn_close(conn);
-	if (conn->wake.fd >= 0 && !is_ours(&conn->wake))
+	if (conn->wake.fd >= 0 && !tracer_fd_is_ours(&conn->wake))
 		conn->wake.fd = -1;
 }
 
@@ -203,7 +202,7 @@ static void set_unheard(struct tracer_conn *conn, uint64_t ns)
 
 void tracer_conn_close(struct tracer_conn *conn)
 {
-	drop_fd(&conn->socket);
+	tracer_fd_drop(&conn->socket);
 	if (conn->answered == conn->asked)
 		set_unheard(conn, ky_clock_ns(CLOCK_MONOTONIC));
 	conn->answered = conn->asked;
@@ -222,7 +221,7 @@ static int send_tx(struct tracer_conn *conn, int len)
 	struct pollfd p = {.fd = conn->socket.fd, .events = POLLOUT};
 	int r = len < 0 ? len : 0, ready;
 
-	if (!is_ours(&conn->socket))
+	if (!tracer_fd_is_ours(&conn->socket))
 		return -ENOTCONN;
 	while (len > 0) {
 		if (send(conn->socket.fd, tx, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
@@ -406,13 +405,13 @@ static void open_wake(struct tracer_conn *conn)
 	struct stat st;
 	int fd;
 
-	drop_fd(&conn->wake);
+	tracer_fd_drop(&conn->wake);
 	if (!path_of(conn, KY_RUN_WAKE, path, sizeof(path)))
 		return;
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !trusted(conn, st.st_uid)))
 		fd = ky_close(fd);
-	conn->wake = adopt(fd, S_IFIFO);
+	conn->wake = tracer_fd_adopt(fd, S_IFIFO);
 }
 
 /* Doubles the delay. */
@@ -445,10 +444,10 @@ void tracer_conn_try(struct tracer_conn *conn)
 		if (conn->wake.fd >= 0)
 			fd = connect_unlocked(conn);
 	}
-	conn->socket = adopt(fd, S_IFSOCK);
+	conn->socket = tracer_fd_adopt(fd, S_IFSOCK);
 	conn->retry_ns = 0;
 	if (conn->socket.fd >= 0) {
-		drop_fd(&conn->wake);
+		tracer_fd_drop(&conn->wake);
 		conn->connected_ns = ky_clock_ns(CLOCK_MONOTONIC);
 		send_hello(conn);
 		conn->tried = true;

@@ -229,6 +229,7 @@ static void init(void)
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	tracer.filtered_early = tracer_is_filtered();
+	ky_parts_closed = tracer.filtered_early;
 	home.is_home = true;
 	init_rings();
 	init_conns();

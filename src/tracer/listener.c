@@ -199,6 +199,7 @@ static void look_for_filter(void)
 {
 	if (!tracer.filtered_early && !tracer.filtered)
 		tracer.filtered = tracer_is_filtered();
+	ky_parts_closed |= tracer.filtered;
 }
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ring sets that this process has mapped, and the hooks that connect events with them. */
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -55,27 +56,26 @@ static bool is_too_much(uint64_t size)
 	       size > space.rlim_cur / SPACE_PART;
 }
 
+/* Returns 0, or -errno if a set of this size cannot be mapped from fd. */
+static int check_size(int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (is_too_much(size))
+		return -ENOMEM;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return size > SIZE_MAX || st.st_size < 0 || (uint64_t)st.st_size < size ? -EINVAL : 0;
+}
+
 /*
- * Maps size bytes of fd, so that children do not inherit them. Returns NULL and sets errno on
- * failure.
+ * Maps the first `size` bytes of fd, so that children do not inherit them. Returns NULL and sets
+ * errno on failure.
  */
 static void *map_shared(int fd, uint64_t size, int prot)
 {
-	struct stat st;
-	void *p;
+	void *p = mmap(NULL, (size_t)size, prot, MAP_SHARED, fd, 0);
 
-	if (is_too_much(size)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-
-	if (fstat(fd, &st) < 0)
-		return NULL;
-	if (size > SIZE_MAX || st.st_size < 0 || (uint64_t)st.st_size < size) {
-		errno = EINVAL;
-		return NULL;
-	}
-	p = mmap(NULL, (size_t)size, prot, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	madvise(p, (size_t)size, MADV_DONTDUMP);
@@ -84,14 +84,62 @@ static void *map_shared(int fd, uint64_t size, int prot)
 	return p;
 }
 
-static void unmap(struct ky_set *set)
+/* Maps threads' rings, up to this slot. Returns 0 or -errno. */
+static int map_slot(struct tracer_set *s, uint32_t slot)
 {
+	struct ky_parts *parts = &s->set.parts;
+	int fd = tracer_fd_is_ours(&s->rings) ? s->rings.fd : -1;
+
+	if (ky_parts_find(parts, slot))
+		return 0;
+	if (!ky_parts_extend(parts, &s->set.geo, slot, fd))
+		return errno ? -errno : -EINVAL;
+	ky_parts_advise(parts, &s->set.geo, MADV_DONTDUMP);
+	if (tracer.has_rseq)
+		ky_parts_advise(parts, &s->set.geo, MADV_DONTFORK);
+	return 0;
+}
+
+static void unmap(struct tracer_set *s)
+{
+	struct ky_set *set = &s->set;
+	bool slots = set->geo.mode == KY_SET_PER_THREAD;
+
+	if (slots)
+		ky_parts_unmap(&set->parts, &set->geo);
 	if (set->base)
-		munmap(set->base, (size_t)set->geo.total_size);
+		munmap(set->base, (size_t)(slots ? set->geo.ctl_offset : set->geo.total_size));
 	if (set->consumed)
 		munmap((void *)set->consumed, set->consumed_size);
 	set->base = NULL;
 	set->consumed = NULL;
+	tracer_fd_drop(&s->rings);
+}
+
+/* Maps the set: of threads' rings, the first ones only. Returns 0 or -errno. */
+static int map_set(struct tracer_set *s, int rings_fd, int consumed_fd)
+{
+	struct ky_set *set = &s->set;
+	bool slots = set->geo.mode == KY_SET_PER_THREAD;
+	int ret = check_size(rings_fd, set->geo.total_size);
+
+	s->rings = (struct tracer_fd){.fd = -1};
+	if (!ret)
+		ret = check_size(consumed_fd, set->consumed_size);
+	if (ret < 0)
+		return ret;
+	set->base = map_shared(rings_fd, slots ? set->geo.ctl_offset : set->geo.total_size,
+		PROT_READ | PROT_WRITE);
+	set->consumed = map_shared(consumed_fd, set->consumed_size, PROT_READ);
+	if (!set->base || !set->consumed) {
+		ret = -errno;
+	} else if (slots) {
+		s->rings = tracer_fd_adopt(fcntl(rings_fd, F_DUPFD_CLOEXEC, 0), S_IFREG);
+		ret = map_slot(s, 0);
+	}
+	if (ret < 0)
+		unmap(s);
+	return ret;
 }
 
 /*
@@ -130,7 +178,7 @@ static bool is_orphan(const struct tracer_set *s)
 }
 
 static int drop(struct tracer_set *s);
-static bool grow_pool(struct ky_set *set);
+static bool grow_pool(struct tracer_set *s);
 
 /*
  * Checks whether a set that the daemon's predecessor had under this number is the same one. If not,
@@ -157,6 +205,7 @@ int tracer_set_add(
 	struct tracer_set *s = NULL;
 	struct ky_geometry geo;
 	struct stat st;
+	int ret;
 
 	memset(&geo, 0, sizeof(geo));
 	KY_GEOMETRY_COPY(&geo, msg);
@@ -183,15 +232,9 @@ int tracer_set_add(
 	if (!prepare_tables(s, geo.n_rings))
 		return -ENOMEM;
 	s->set.consumed_size = geo.n_rings * sizeof(uint64_t);
-	s->set.base = map_shared(rings_fd, geo.total_size, PROT_READ | PROT_WRITE);
-	s->set.consumed = s->set.base ? map_shared(consumed_fd, s->set.consumed_size, PROT_READ)
-				      : NULL;
-	if (!s->set.consumed) {
-		int r = errno ? -errno : -EINVAL;
-
-		unmap(&s->set);
-		return r;
-	}
+	ret = map_set(s, rings_fd, consumed_fd);
+	if (ret < 0)
+		return ret;
 	s->set.started = 0;
 	s->set.wait_ns = 0;
 	s->set.wait_once = 0;
@@ -208,7 +251,7 @@ int tracer_set_add(
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
 	if (geo.mode == KY_SET_PER_THREAD)
-		grow_pool(&s->set);
+		grow_pool(s);
 	s->set.id = msg->set;
 	s->conn = conn;
 	return 0;
@@ -538,7 +581,7 @@ static int drop(struct tracer_set *s)
 		&s->set.id, 0, __ATOMIC_SEQ_CST); /* pairs with tracer_sets_release_thread */
 	if (free_retired(s)) {
 		clear_tables(s);
-		unmap(&s->set);
+		unmap(s);
 	} else {
 		tracer_debug("a thread never left a ring set: its memory stays mapped");
 		s->zombie = true;
@@ -611,41 +654,45 @@ void tracer_sets_reset(void)
 {
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		if (!tracer.has_rseq)
-			unmap(&tracer.sets[i].set);
+			unmap(&tracer.sets[i]);
 		memset(&tracer.sets[i], 0, sizeof(tracer.sets[i]));
 	}
 	tracer.n_sets = 0;
 }
 
 /*
- * Populates memory. A failure (old kernel, memory limit) only means that the writers access the
- * pages first.
+ * Populates memory of a set at `base`. A failure (old kernel, memory limit) only means that the
+ * writers access the pages first.
  */
-static void make_present(const struct ky_set *set, uint64_t from, uint64_t to)
+static void make_present(void *base, uint64_t from, uint64_t to)
 {
 	from &= ~(uint64_t)4095;
-	madvise((char *)set->base + from, (size_t)(ky_align_up(to, 4096) - from),
-		MADV_POPULATE_WRITE);
+	madvise((char *)base + from, (size_t)(ky_align_up(to, 4096) - from), MADV_POPULATE_WRITE);
 }
 
 /*
  * Populates what a thread writes first when it claims slot i: its word, control block, table, and
  * the begin of its data.
  */
-static void prepare_slots(const struct ky_set *set, uint32_t from, uint32_t to)
+static void prepare_slot(const struct ky_set *set, const struct ky_part *part, uint32_t i)
 {
 	const struct ky_geometry *g = &set->geo;
-	uint64_t size = KY_MIN(g->data_stride, PREPARE_BYTES), data = g->data_offset;
+	uint64_t data = g->data_offset + i * g->data_stride;
 
-	make_present(set, g->slot_offset + 8ull * from, g->slot_offset + 8ull * to);
-	make_present(set, g->ctl_offset + (uint64_t)KY_CTL_SIZE * from,
-		g->ctl_offset + (uint64_t)KY_CTL_SIZE * to);
-	make_present(set, g->table_offset + g->table_stride * from,
-		g->table_offset + g->table_stride * to);
-	if (size == g->data_stride)
-		make_present(set, data + size * from, data + size * to);
-	for (uint32_t i = from; size < g->data_stride && i < to; i++)
-		make_present(set, data + i * g->data_stride, data + i * g->data_stride + size);
+	make_present(set->base, g->slot_offset + 8ull * i, g->slot_offset + 8ull * (i + 1));
+	make_present(part->ctl, g->ctl_offset + (uint64_t)KY_CTL_SIZE * i,
+		g->ctl_offset + (uint64_t)KY_CTL_SIZE * (i + 1));
+	make_present(part->table, g->table_offset + g->table_stride * i,
+		g->table_offset + g->table_stride * (i + 1));
+	make_present(part->data, data, data + KY_MIN(g->data_stride, PREPARE_BYTES));
+}
+
+/* Returns the number of slots that are prepared now: up to `to`, or as many as can be mapped. */
+static uint32_t prepare_slots(struct tracer_set *s, uint32_t from, uint32_t to)
+{
+	for (; from < to && !map_slot(s, from); from++)
+		prepare_slot(&s->set, ky_parts_find(&s->set.parts, from), from);
+	return from;
 }
 
 static uint32_t n_released(const struct ky_set *set, uint32_t n_claimed)
@@ -662,8 +709,9 @@ static uint32_t n_released(const struct ky_set *set, uint32_t n_claimed)
  * slots are free, and so are unused slots that are prepared. Returns true if there was something to
  * do.
  */
-static bool grow_pool(struct ky_set *set)
+static bool grow_pool(struct tracer_set *s)
 {
+	struct ky_set *set = &s->set;
 	uint32_t claimed = ky_slots_claimed(&set->geo, set->base), n = set->geo.n_rings;
 	uint32_t have = KY_MAX(set->n_prepared, claimed), unused = have - claimed, free, all, to;
 	uint32_t own = KY_MIN(__atomic_load_n(&set->n_owned, __ATOMIC_RELAXED), n);
@@ -676,24 +724,32 @@ static bool grow_pool(struct ky_set *set)
 	if (free >= KY_MAX(all / 4, first ? set->pool : 2u))
 		return false;
 	to = (uint32_t)KY_MIN(have + (uint64_t)KY_MAX(all, set->pool), n);
-	prepare_slots(set, have, to);
+	to = prepare_slots(s, have, to);
 	__atomic_store_n(&set->n_prepared, to, __ATOMIC_RELAXED);
-	return true;
+	return to > have;
 }
 
-/* Populates a ring. Returns true if there was something to do. */
+/* Populates a ring that this application writes. Returns true if there was something to do. */
 static bool populate_ring(struct tracer_set *s, uint32_t i)
 {
-	struct ky_geometry *g = &s->set.geo;
-	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, s->set.base, i);
+	struct ky_set *set = &s->set;
+	struct ky_geometry *g = &set->geo;
 	struct tracer_ring *ring = &s->populated[i];
-	bool slot = g->mode == KY_SET_PER_THREAD;
-	uint64_t pos, ahead, want, have = KY_MAX(ring->present, slot ? PREPARE_BYTES : 0);
+	const struct ky_part *part = NULL;
+	struct ky_ring_ctl *ctl;
+	uint64_t pos, ahead, want, have;
 
-	if (!__atomic_load_n(&s->set.used[i], __ATOMIC_RELAXED) || have >= g->data_stride)
+	if (!__atomic_load_n(&set->used[i], __ATOMIC_RELAXED))
 		return false;
-	if (slot && ky_slot_word(g, s->set.base, i) >> 32 != ky_thread_process())
+	if (g->mode == KY_SET_PER_THREAD) {
+		part = ky_parts_find(&set->parts, i);
+		if (!part || ky_slot_word(g, set->base, i) >> 32 != ky_thread_process())
+			return false;
+	}
+	have = KY_MAX(ring->present, part ? PREPARE_BYTES : 0);
+	if (have >= g->data_stride)
 		return false;
+	ctl = ky_geometry_ctl(g, part ? part->ctl : set->base, i);
 	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED), ring->seen);
 	ahead = KY_MIN((pos - ring->seen) * POPULATE_TIMES, POPULATE_MAX);
 	want = KY_MIN((pos + ahead) & ~(uint64_t)4095, g->data_stride);
@@ -701,7 +757,7 @@ static bool populate_ring(struct tracer_set *s, uint32_t i)
 	if (want <= have)
 		return false;
 	ring->present = want;
-	make_present(&s->set, g->data_offset + i * g->data_stride + have,
+	make_present(part ? part->data : set->base, g->data_offset + i * g->data_stride + have,
 		g->data_offset + i * g->data_stride + want);
 	return true;
 }
@@ -716,7 +772,7 @@ bool tracer_sets_populate(void)
 		if (!s->conn || !s->set.started)
 			continue;
 		if (s->set.geo.mode == KY_SET_PER_THREAD)
-			busy |= grow_pool(&s->set);
+			busy |= grow_pool(s);
 		for (uint32_t k = 0; k < n_rings_used(&s->set); k++)
 			busy |= populate_ring(s, k);
 	}

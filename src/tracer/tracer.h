@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/types.h>
 
 #include "abi/state.h"
 #include "proto/app.h"
@@ -49,6 +50,16 @@ enum tracer_standing {
 	TRACER_CONFIRMED /* its successor has sent the set again, but no START yet */
 };
 
+/*
+ * A descriptor of the listener. If the listener could not get its own table, the application may
+ * close unknown descriptors, and the number may then be another file. So the listener uses and
+ * closes it only while it is still the original file.
+ */
+struct tracer_fd {
+	int fd; /* or -1 */
+	uint64_t dev, ino;
+};
+
 /* A ring set, and the connection that owns it. */
 struct tracer_set {
 	struct ky_set set;
@@ -63,8 +74,9 @@ struct tracer_set {
 	uint32_t rings_cap;
 	/* the application's state was reported to it since it started, or will be at once */
 	bool dumped;
-	bool zombie;  /* could not be proved unused: its mappings are never removed */
-	bool lasting; /* outlives its daemon */
+	bool zombie;		/* could not be proved unused: its mappings are never removed */
+	bool lasting;		/* outlives its daemon */
+	struct tracer_fd rings; /* of threads' rings: to map more of them */
 	enum tracer_standing standing; /* in the daemon's successor */
 	uint64_t dev, ino;	       /* the file of the rings' memory */
 };
@@ -74,16 +86,6 @@ struct tracer_set {
  */
 struct tracer_mask {
 	uint64_t bits[TRACER_MAX_SETS / 64];
-};
-
-/*
- * A descriptor of the listener. If the listener could not get its own table, the application may
- * close unknown descriptors, and the number may then be another file. So the listener uses and
- * closes it only while it is still the original file.
- */
-struct tracer_fd {
-	int fd; /* or -1 */
-	uint64_t dev, ino;
 };
 
 /* The connection to one daemon. */
@@ -250,6 +252,10 @@ bool tracer_sets_populate(void);
 void tracer_sets_release_thread(void);
 
 /* conn.c */
+/* Takes over fd if it has this type; closes it otherwise. */
+struct tracer_fd tracer_fd_adopt(int fd, mode_t type);
+bool tracer_fd_is_ours(const struct tracer_fd *f);
+void tracer_fd_drop(struct tracer_fd *f);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Connects if there is a daemon; else arranges to be woken when one starts. */
 void tracer_conn_try(struct tracer_conn *conn);

@@ -53,6 +53,7 @@ static int make_ring(void)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (set.base == MAP_FAILED)
 		return -errno;
+	ky_parts_set_whole(&set.parts, set.base);
 	set.consumed = &consumed;
 	set.used = &used;
 	ky_thread_set_process();

@@ -192,7 +192,7 @@ def test_aarch64_writer(k):
     need_program("aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu")
     need_program("qemu-aarch64", "qemu-user")
     ring = SOURCE / "src" / "ring"
-    sources = [ring / name for name in ("test-writer.c", "test-fixture.c", "record.c", "thread.c", "slots.c", "wait.c", "geometry.c", "rseq-aarch64.S")]
+    sources = [ring / name for name in ("test-writer.c", "test-fixture.c", "record.c", "thread.c", "parts.c", "slots.c", "wait.c", "geometry.c", "rseq-aarch64.S")]
     test = pathlib.Path(k.top, "test-writer")
     k.run(["aarch64-linux-gnu-gcc-12", "-O2", "-D_GNU_SOURCE", "-static", "-pthread", "-Wall", "-Werror", "-o", test,
         f"-I{SOURCE / 'src'}", f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'test' / 'foreign'}", *sources], timeout=8 * kymotest.TIMEOUT)

@@ -14,6 +14,7 @@ from kymotest import APPS, SANITIZED, check, check_counts, equal, integers, stre
 
 THREADS = ("--buffers=thread",)
 SMALL = (*THREADS, "--subbuf-size=4K", "--num-subbuf=2")
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 SCALE = 10 if SANITIZED else 1
 RING_OVERHEAD = 8 + 128 + 2 * 64  # bytes of slot word, control block, and table of two blocks
 OWNER = re.compile(r'\{ vpid = (\d+), vtid = (\d+), procname = "([^"]*)" \}')
@@ -180,6 +181,37 @@ def test_exhausted(k):
     equal((reply["discarded"], reply["discarded_no_slot"]), (60, 60), "discarded")
     check(any("smaller" in w and "thread" in w for w in k.kymo_json("status", "s")["warnings"]), "no warning gives the remedy")
     check("had no buffer" in k.kymo("destroy", "s").stdout, "destroy does not give the reason")
+
+
+def locked(pid):
+    """Returns the KiB of buffers that a process has locked."""
+    kib, ours = 0, False
+    for line in open(f"/proc/{pid}/smaps", encoding="utf-8"):
+        ours = "kymo-" in line if re.match("[0-9a-f]+-[0-9a-f]+ ", line) else ours
+        kib += int(line.split()[1]) if ours and line.startswith("Locked:") else 0
+    return kib
+
+
+def test_locked_memory(k):
+    """
+    A program that locks its memory locks buffers for less than four times the threads that it has,
+    and for 16 at least; so does a program without restartable sequences.
+    """
+    k.start_daemon()
+    emitted, ring_kib = 0, {"threads": 512, "plain": 2048}
+    k.record("pool:*", session="threads", channel=THREADS)
+    k.record("pool:*", session="plain")
+    for n, env in ((1, {}), (1, NO_RSEQ), (100, {}), (20, NO_RSEQ)):
+        app = k.spawn("pool", "-t", n, "-a", "-n", 10, "-l", "-w", env=env)
+        k.expect(app, "ready")
+        slots = max(4 * n, 16)
+        most = slots * ring_kib["threads"] + (slots if env else os.cpu_count()) * ring_kib["plain"]
+        check(0 < locked(app.pid) < most + 4096, f"{n} threads: {locked(app.pid)} KiB are locked")
+        k.let_go(app)
+        emitted += said(k.finish(app))["events"]
+    for name in ("threads", "plain"):
+        k.kymo("stop", name)
+        equal(len(check_counts(k, k.traces / name, emitted)), emitted, f"events in '{name}', none being lost")
 
 
 def test_killed(k):

@@ -3,10 +3,11 @@
  * Starts many threads with the names wPROCESS-NUMBER. Each records pool:event as often as -n says.
  * Prints "pid N", "events N" and "signals N", the numbers of recorded events.
  *
- *   pool [-t THREADS] [-c AT-A-TIME] [-n EVENTS-EACH] [-p NUMBER] [-a] [-w] [-s MICROSECONDS] [-e
- *   PROGRAM]
+ *   pool [-t THREADS] [-c AT-A-TIME] [-n EVENTS-EACH] [-p NUMBER] [-a] [-l] [-w] [-s MICROSECONDS]
+ *        [-e PROGRAM]
  *
  * -c: at most so many threads run at the same time. -a: no thread ends before all have recorded.
+ * -l: lock all memory when all threads have recorded that can.
  * -w: print "ready" and wait for a line on stdin, when all threads have recorded that can.
  * -s: the period of a signal whose handler records pool:signal. -e: execute this program at the
  * end.
@@ -17,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@
 
 static unsigned int n_threads = 1, at_a_time, process, signal_us;
 static unsigned long n_each = 1, n_recorded, n_signals;
-static bool all_stay, wait_for_line;
+static bool all_stay, lock_memory, wait_for_line;
 static char *program;
 static sigset_t alarm_only; /* blocked in threads that have no name yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,6 +98,8 @@ static void run_threads(void)
 	while (all_stay && n_arrived < n_threads)
 		pthread_cond_wait(&arrived, &lock);
 	pthread_mutex_unlock(&lock);
+	if (lock_memory && mlockall(MCL_CURRENT) < 0)
+		exit(4);
 	if (wait_for_line)
 		wait_line();
 	pthread_mutex_lock(&lock);
@@ -113,7 +117,7 @@ int main(int argc, char **argv)
 	struct itimerval every = {{0, 0}, {0, 0}};
 	int c;
 
-	while ((c = getopt(argc, argv, "t:c:n:p:s:e:aw")) != -1) {
+	while ((c = getopt(argc, argv, "t:c:n:p:s:e:alw")) != -1) {
 		switch (c) {
 		case 't':
 			n_threads = (unsigned int)strtoul(optarg, NULL, 10);
@@ -135,6 +139,9 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			all_stay = true;
+			break;
+		case 'l':
+			lock_memory = true;
 			break;
 		case 'w':
 			wait_for_line = true;
