@@ -191,6 +191,29 @@ KYMO_READER_API int kymo_reader_get_totals(
 KYMO_READER_API const char *kymo_reader_env(
 	const struct kymo_reader *reader, size_t trace, const char *name);
 
+/* --- packets --- */
+
+struct kymo_packets;
+
+struct kymo_packet {
+	const char *path; /* of its file */
+	uint64_t offset;  /* of its first byte */
+	uint64_t n_bytes, n_content_bytes;
+	uint64_t n_discarded;	  /* events of the stream that were discarded until its end */
+	int has_times;		  /* its times are valid */
+	int64_t begin_ns, end_ns; /* as its head says */
+};
+
+/*
+ * Opens an iteration over the packets of a stream, by their heads: no event is decoded. It skips
+ * what is damaged: the rest of a file. The caller closes it.
+ */
+KYMO_READER_API int kymo_packets_open(
+	struct kymo_packets **ret_packets, const struct kymo_reader *reader, size_t stream);
+KYMO_READER_API void kymo_packets_close(struct kymo_packets *packets);
+/* Returns 1 with the next packet, 0 at the end, or -ENOMEM. */
+KYMO_READER_API int kymo_packets_next(struct kymo_packets *packets, struct kymo_packet *ret_packet);
+
 /* --- queries --- */
 
 /* Makes a query for all events of all traces, without columns. The caller frees it. */
@@ -206,6 +229,10 @@ KYMO_READER_API int kymo_query_time(struct kymo_query *query, int64_t from_ns, i
 KYMO_READER_API int kymo_query_events(struct kymo_query *query, const char *patterns);
 /* Selects events of this class, and of those in other calls of this function. */
 KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_index);
+/* Returns 1 if the query selects the class, else 0. */
+KYMO_READER_API int kymo_query_has_class(const struct kymo_query *query, size_t class_index);
+/* Selects this stream, and those in other calls of this function; the others are not read. */
+KYMO_READER_API int kymo_query_stream(struct kymo_query *query, size_t stream);
 /*
  * Selects events for which the expression is true (kymo-filter(7)). Leaves out events that lack a
  * field of the expression. error: may be NULL. Returns -EINVAL for an invalid expression.
@@ -302,7 +329,8 @@ static inline const char *kymo_batch_text(
 enum kymo_format {
 	KYMO_FORMAT_TEXT = 0, /* the line of `kymo view`, with a newline */
 	KYMO_FORMAT_JSON = 1,
-	KYMO_FORMAT_FIELDS = 2 /* only contexts and fields of that line, without a newline */
+	KYMO_FORMAT_FIELDS = 2,	    /* only contexts and fields of that line, without a newline */
+	KYMO_FORMAT_JSON_FIELDS = 3 /* the fields as a JSON object, without a newline */
 };
 
 /*

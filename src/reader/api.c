@@ -273,6 +273,19 @@ KYMO_READER_API int kymo_query_class(struct kymo_query *query, size_t class_inde
 	return class_index < q->reader->n_classes ? ky_query_class(q, class_index) : -EINVAL;
 }
 
+KYMO_READER_API int kymo_query_has_class(const struct kymo_query *query, size_t class_index)
+{
+	return class_index < query->inside.reader->n_classes &&
+	       ky_query_has(&query->inside, class_index);
+}
+
+KYMO_READER_API int kymo_query_stream(struct kymo_query *query, size_t stream)
+{
+	if (stream >= query->reader->description->n_streams)
+		return -EINVAL;
+	return ky_query_stream(&query->inside, stream);
+}
+
 KYMO_READER_API int kymo_query_filter(
 	struct kymo_query *query, const char *expression, struct kymo_reader_error *error)
 {
@@ -383,6 +396,7 @@ KYMO_READER_API int kymo_query_split(
 		parts[i] = copy_query(query);
 		if (!parts[i])
 			break;
+		slices[i].streams = parts[i]->inside.streams;
 		parts[i]->inside.select = slices[i];
 	}
 	free(slices);
@@ -724,6 +738,8 @@ KYMO_READER_API int kymo_batch_format(const struct kymo_batch *batch, size_t row
 		ky_format_lost(&c->format, &c->line, item);
 	else if (format == KYMO_FORMAT_JSON)
 		ky_format_json(&c->format, &c->line, item);
+	else if (format == KYMO_FORMAT_JSON_FIELDS)
+		ky_format_json_fields(&c->line, item);
 	else if (format == KYMO_FORMAT_FIELDS)
 		ky_format_fields(&c->format, &c->line, item);
 	else

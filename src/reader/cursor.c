@@ -241,6 +241,13 @@ static void sift_all(struct ky_cursor *c)
 		sift_down(c, i);
 }
 
+static bool is_selected(const struct ky_cursor *c, size_t stream)
+{
+	const struct ky_select *s = &c->select;
+
+	return !s->streams || (stream < s->n_streams && s->streams[stream]);
+}
+
 /* Adds walks of streams that have none. */
 static int add_walks(struct ky_cursor *c)
 {
@@ -259,7 +266,8 @@ static int add_walks(struct ky_cursor *c)
 			return -ENOMEM;
 		ky_walk_init(w, c->reader->streams[c->n_walks], &c->select, &c->packets, c->counts);
 		c->walks[c->n_walks] = w;
-		c->heap[c->n_heap++] = w;
+		if (is_selected(c, c->n_walks))
+			c->heap[c->n_heap++] = w;
 	}
 	return 0;
 }
@@ -299,6 +307,8 @@ int ky_cursor_refresh(struct ky_cursor *c, const uint8_t *wanted)
 	for (size_t i = 0; i < c->n_walks && !e; i++) {
 		struct ky_walk *w = c->walks[i];
 
+		if (!is_selected(c, i))
+			continue;
 		ky_walk_refresh(w);
 		if (!w->next)
 			ky_walk_advance(w);

@@ -388,3 +388,15 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = put_literal(&p, to, "}\n");
 	ky_put_end(&p.put, to);
 }
+
+void ky_format_json_fields(struct ky_buf *out, const struct ky_item *event)
+{
+	struct printer p;
+	char *to = ky_put_begin(&p.put, out);
+	bool any = false;
+
+	to = put_literal(&p, to, "{");
+	to = print_scope(&p, to, event, KY_SCOPE_FIELDS, &any);
+	to = put_literal(&p, to, "}");
+	ky_put_end(&p.put, to);
+}

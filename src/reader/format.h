@@ -61,6 +61,8 @@ void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_i
 void ky_format_value(struct ky_buf *out, const struct ky_value *v, const uint8_t *data);
 /* Appends {"timestamp": NS, ...} and a newline. */
 void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_item *event);
+/* Appends the fields of that object, as an object of their own, without a newline. */
+void ky_format_json_fields(struct ky_buf *out, const struct ky_item *event);
 /* Appends the line that reports a KY_ITEM_LOST_*, and a newline. */
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost);
 /* Appends n bytes of text in quotes, as JSON. */

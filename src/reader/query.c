@@ -14,21 +14,32 @@ void ky_query_deinit(struct ky_query *q)
 {
 	free(q->chosen);
 	free(q->patterns);
+	free(q->streams);
 	ky_expr_free(q->expr);
 	*q = (struct ky_query){0};
+}
+
+/* Copies n bytes, or NULL. */
+static int copy_bytes(uint8_t **to, const uint8_t *from, size_t n)
+{
+	if (!from)
+		return 0;
+	*to = malloc(n);
+	if (!*to)
+		return -ENOMEM;
+	memcpy(*to, from, n);
+	return 0;
 }
 
 int ky_query_copy(struct ky_query *to, const struct ky_query *q)
 {
 	ky_query_init(to, q->reader);
 	to->select = q->select;
-	if (q->chosen) {
-		to->chosen = malloc(q->n_chosen);
-		if (!to->chosen)
-			return -ENOMEM;
-		memcpy(to->chosen, q->chosen, q->n_chosen);
-		to->n_chosen = q->n_chosen;
-	}
+	to->n_chosen = q->n_chosen;
+	if (copy_bytes(&to->chosen, q->chosen, q->n_chosen) < 0 ||
+		copy_bytes(&to->streams, q->streams, q->select.n_streams) < 0)
+		return -ENOMEM;
+	to->select.streams = to->streams;
 	if (q->patterns) {
 		to->patterns = strdup(q->patterns);
 		if (!to->patterns)
@@ -36,6 +47,20 @@ int ky_query_copy(struct ky_query *to, const struct ky_query *q)
 	}
 	if (q->expr)
 		to->expr = ky_expr_copy(q->expr);
+	return 0;
+}
+
+int ky_query_stream(struct ky_query *q, size_t stream)
+{
+	size_t n = KY_MAX(q->select.n_streams, stream + 1);
+	uint8_t *more = realloc(q->streams, n);
+
+	if (!more)
+		return -ENOMEM;
+	memset(more + q->select.n_streams, 0, n - q->select.n_streams);
+	more[stream] = 1;
+	q->select.streams = q->streams = more;
+	q->select.n_streams = n;
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct ky_query {
 	char *patterns;	 /* owned */
 	uint8_t *chosen; /* owned: 1 if the class is selected; of the first n_chosen classes */
 	size_t n_chosen;
+	uint8_t *streams;     /* owned: select.streams */
 	struct ky_expr *expr; /* owned, or NULL */
 };
 
@@ -32,6 +33,8 @@ int ky_query_events(struct ky_query *q, const char *patterns);
 int ky_query_class(struct ky_query *q, size_t class_index);
 /* Sets the filter; replaces an earlier one. Returns 0, -ENOMEM, or -EINVAL and *error. */
 int ky_query_filter(struct ky_query *q, const char *expression, struct ky_filter_error *error);
+/* Selects a stream, by its rank - 1, and those of other calls. Returns 0 or -ENOMEM. */
+int ky_query_stream(struct ky_query *q, size_t stream);
 /* Returns true if the class is selected. */
 bool ky_query_has(const struct ky_query *q, size_t class_index);
 /* Divides the query's times into slices of about equal work: 1 to n. Returns 0 or -ENOMEM. */

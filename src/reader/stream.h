@@ -136,6 +136,9 @@ struct ky_lost {
 struct ky_select {
 	/* by ky_event_class.index: 0: skipped; NULL: all are wanted; borrowed */
 	const uint8_t *wanted;
+	/* by rank - 1, of the first n_streams: 1: the stream is read; NULL: all are; borrowed */
+	const uint8_t *streams;
+	size_t n_streams;
 	int64_t from_ns, to_ns; /* events of other times are skipped */
 	/*
 	 * A slice of the records, whatever their times: those from the first one at or after
