@@ -73,27 +73,38 @@ static int find_default(struct cli *cli, char *path)
 	return CLI_OK;
 }
 
-static const char *code_of(int error)
+const char *cli_trace_code(int error)
 {
 	if (error == -ENOENT || error == -ENOTDIR)
 		return "not-found";
 	return error == -EACCES || error == -EPERM ? "permission" : "failed";
 }
 
+int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
+	const char *const **ret_paths, size_t *ret_n)
+{
+	static const char *newest[1];
+	int r = n ? CLI_OK : find_default(cli, found);
+
+	newest[0] = found;
+	*ret_paths = n ? (const char *const *)named : newest;
+	*ret_n = n ? n : 1;
+	return r;
+}
+
 int cli_trace_open(struct cli *cli, const struct ky_trace_reader_options *options, char *ret_path,
 	struct ky_trace_reader **ret_reader)
 {
 	char found[PATH_MAX], why[PATH_MAX + 256];
-	const char *newest = found;
-	const char *const *paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &newest;
-	int r = cli->args.n_pos ? 0 : find_default(cli, found);
+	const char *const *paths;
+	size_t n;
+	int r = cli_trace_find(cli, cli->args.pos, cli->args.n_pos, found, &paths, &n);
 
 	if (r)
 		return r;
-	r = ky_trace_reader_open(ret_reader, paths, KY_MAX((size_t)cli->args.n_pos, (size_t)1),
-		options, why, sizeof(why));
+	r = ky_trace_reader_open(ret_reader, paths, n, options, why, sizeof(why));
 	if (r < 0)
-		return cli_fail(cli, code_of(r), "%s", why);
+		return cli_fail(cli, cli_trace_code(r), "%s", why);
 	if (ret_path)
 		snprintf(ret_path, PATH_MAX, "%s", paths[0]);
 	return CLI_OK;

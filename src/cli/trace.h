@@ -22,6 +22,15 @@ static inline void cli_cleanup_cursor(struct ky_cursor **c)
 }
 
 /*
+ * Finds the traces to open: the n named ones or, without any, the most recent one of the user's,
+ * whose path is put into `found` (PATH_MAX bytes). *ret_paths: borrowed from both. Reports a
+ * failure; returns an exit code.
+ */
+int cli_trace_find(struct cli *cli, char **named, size_t n, char *found,
+	const char *const **ret_paths, size_t *ret_n);
+/* Returns the code of an error of opening a trace (cli_fail). */
+const char *cli_trace_code(int error);
+/*
  * Opens the traces that the arguments name, or, without any, the most recent one of the user's. A
  * reason why not is reported; returns an exit code. ret_path (PATH_MAX bytes, may be NULL) is the
  * first that was opened.

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of tables. Tables of events and `lost` read batches of a cursor, spans those of
+ * kymo_spans_next, packets one packet after another; streams and classes are lists of the reader.
+ */
+#include "tables/tables.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+
+#define MAX_SOURCES 3
+
+/* The columns of the query that a column of the table shows: the first that has a value. */
+struct sources {
+	size_t column[MAX_SOURCES];
+	size_t n;
+};
+
+struct ky_scan {
+	const struct ky_tables *tables; /* borrowed */
+	const struct ky_table *table;	/* borrowed */
+	struct ky_scan_limits limits;
+	struct kymo_query *query;   /* owned */
+	struct kymo_cursor *cursor; /* owned, of tables of events and lost */
+	struct kymo_spans *spans;   /* owned */
+	const struct kymo_batch *batch;
+	const struct kymo_span_batch *span_batch;
+	struct sources *sources; /* owned: by column of the table */
+	size_t cpu_column;	 /* of the query, if the limits have a processor */
+	size_t row, n_rows;	 /* in the batch, or of a list */
+	struct kymo_packets *packets;
+	struct kymo_packet packet;
+	size_t stream; /* of packets */
+	struct ky_buf text;
+};
+
+/* --- opening --- */
+
+static bool is_wanted(const struct ky_scan *s, size_t column)
+{
+	return !s->limits.columns || s->limits.columns[column];
+}
+
+static int add_source(
+	struct ky_scan *s, size_t column, const char *name, enum kymo_column_type type)
+{
+	struct sources *to = &s->sources[column];
+
+	return kymo_query_column(s->query, name, type, &to->column[to->n++]);
+}
+
+/* Adds the fields that a fixed column of an event may have its value from. */
+static int add_fixed_sources(struct ky_scan *s, size_t column, int fixed)
+{
+	static const char *const names[KY_EVENT_N_FIXED][MAX_SOURCES + 1] = {
+		[KY_EVENT_CPU] = {"$ctx.cpu_id"},
+		[KY_EVENT_PID] = {"$ctx.vpid", "$ctx.pid"},
+		[KY_EVENT_TID] = {"$ctx.vtid", "$ctx.tid", "span_tid"},
+		[KY_EVENT_PROCNAME] = {"$ctx.procname"}};
+	bool is_text = fixed == KY_EVENT_PROCNAME;
+	int r = 0;
+
+	for (size_t i = 0; names[fixed][i] && !r; i++)
+		r = add_source(s, column, names[fixed][i], is_text ? KYMO_TEXT : KYMO_INT64);
+	return r;
+}
+
+static int add_sources(struct ky_scan *s, size_t column)
+{
+	const struct ky_table_column *c = &s->table->columns[column];
+
+	if (!is_wanted(s, column))
+		return 0;
+	if (c->field)
+		return add_source(s, column, c->field,
+			c->is_label  ? KYMO_TEXT
+			: c->is_enum ? KYMO_INT64
+				     : KYMO_ANY);
+	if (c->fixed == KY_EVENT_FIELDS)
+		return kymo_query_lines(s->query, 1);
+	return add_fixed_sources(s, column, c->fixed);
+}
+
+static bool has_class(const struct ky_scan *s, size_t i)
+{
+	const char *name = ky_tables_event_name(kymo_reader_class(s->tables->reader, i));
+
+	return s->tables->selected[i] && (!s->limits.classes || s->limits.classes[i]) &&
+	       (s->table->kind != KY_TABLE_CLASS || !strcmp(name, s->table->event));
+}
+
+/* Selects the table's classes. *ret_any: whether there is one. */
+static int select_classes(struct ky_scan *s, bool *ret_any)
+{
+	int r = 0;
+
+	*ret_any = false;
+	for (size_t i = 0; i < kymo_reader_n_classes(s->tables->reader) && !r; i++) {
+		if (!has_class(s, i))
+			continue;
+		*ret_any = true;
+		r = kymo_query_class(s->query, i);
+	}
+	return r;
+}
+
+static int set_limits(struct ky_scan *s)
+{
+	const struct ky_scan_limits *l = &s->limits;
+	const struct ky_tables_part *part = &s->tables->part;
+	int r = kymo_query_time(
+		s->query, KY_MAX(l->from_ns, part->from_ns), KY_MIN(l->to_ns, part->to_ns));
+
+	if (!r && part->filter)
+		r = kymo_query_filter(s->query, part->filter, NULL);
+	if (!r && l->has_stream && l->stream >= 0)
+		r = kymo_query_stream(s->query, (size_t)l->stream);
+	return r;
+}
+
+static bool is_impossible(const struct ky_scan *s)
+{
+	const struct ky_scan_limits *l = &s->limits;
+
+	return l->has_stream &&
+	       (l->stream < 0 || (uint64_t)l->stream >= kymo_reader_n_streams(s->tables->reader));
+}
+
+/* A scan of events. Without a class there is no row, and no cursor. */
+static int open_events(struct ky_scan *s)
+{
+	bool any = false;
+	int r = select_classes(s, &any);
+
+	if (r || !any)
+		return r;
+	for (size_t i = 0; i < s->table->n_columns && !r; i++)
+		r = add_sources(s, i);
+	if (!r && s->limits.has_cpu)
+		r = kymo_query_column(s->query, "$ctx.cpu_id", KYMO_INT64, &s->cpu_column);
+	return r ? r : kymo_cursor_open(&s->cursor, s->query);
+}
+
+/* Losses of a query without events: no class is left by a pattern that excludes all. */
+static int open_lost(struct ky_scan *s)
+{
+	int r = kymo_query_events(s->query, "!*");
+
+	if (!r)
+		r = kymo_query_losses(s->query, 1);
+	return r ? r : kymo_cursor_open(&s->cursor, s->query);
+}
+
+static int open_spans(struct ky_scan *s)
+{
+	bool any = false;
+	int r = select_classes(s, &any);
+
+	return r || !any ? r : kymo_spans_open(&s->spans, s->query, NULL, NULL);
+}
+
+static int open_table(struct ky_scan *s)
+{
+	switch (s->table->kind) {
+	case KY_TABLE_CLASS:
+	case KY_TABLE_EVENTS:
+		return open_events(s);
+	case KY_TABLE_SPANS:
+		return open_spans(s);
+	case KY_TABLE_LOST:
+		return open_lost(s);
+	case KY_TABLE_STREAMS:
+		s->n_rows = kymo_reader_n_streams(s->tables->reader);
+		return 0;
+	case KY_TABLE_CLASSES:
+		s->n_rows = kymo_reader_n_classes(s->tables->reader);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int ky_scan_open(struct ky_scan **ret_scan, const struct ky_tables *t, const struct ky_table *table,
+	const struct ky_scan_limits *limits)
+{
+	struct ky_scan *s = calloc(1, sizeof(*s));
+	int r = s ? kymo_query_new(&s->query, t->reader) : -ENOMEM;
+
+	if (!s)
+		return r;
+	s->tables = t;
+	s->table = table;
+	s->limits = *limits;
+	s->sources = calloc(table->n_columns + 1, sizeof(*s->sources));
+	s->row = SIZE_MAX; /* before the first one */
+	if (!s->sources)
+		r = -ENOMEM;
+	if (!r && !is_impossible(s))
+		r = set_limits(s);
+	if (!r && !is_impossible(s))
+		r = open_table(s);
+	/* They borrow from the caller, and were used. */
+	s->limits.columns = NULL;
+	s->limits.classes = NULL;
+	if (r) {
+		ky_scan_close(s);
+		return r;
+	}
+	*ret_scan = s;
+	return 0;
+}
+
+void ky_scan_close(struct ky_scan *s)
+{
+	if (!s)
+		return;
+	kymo_packets_close(s->packets);
+	kymo_spans_close(s->spans);
+	kymo_cursor_close(s->cursor);
+	kymo_query_free(s->query);
+	ky_buf_deinit(&s->text);
+	free(s->sources);
+	free(s);
+}
+
+/* --- rows --- */
+
+static bool get_integer(const struct ky_scan *s, size_t column, int64_t *ret)
+{
+	if (!kymo_batch_has(s->batch, column, s->row))
+		return false;
+	*ret = ((const int64_t *)s->batch->columns[column].values)[s->row];
+	return true;
+}
+
+/* Returns false for rows that the limits leave out. */
+static bool is_in_limits(const struct ky_scan *s)
+{
+	int64_t cpu;
+
+	if (!s->limits.has_cpu || s->table->kind == KY_TABLE_LOST)
+		return true;
+	return get_integer(s, s->cpu_column, &cpu) && cpu == s->limits.cpu;
+}
+
+/* The next row of a cursor's batches. */
+static int next_of_batch(struct ky_scan *s)
+{
+	int r;
+
+	if (!s->cursor)
+		return 0;
+	do {
+		if (!s->batch || ++s->row >= s->batch->n) {
+			s->row = 0;
+			r = kymo_cursor_next(s->cursor, &s->batch);
+			if (r <= 0)
+				return r;
+		}
+	} while (!is_in_limits(s));
+	return 1;
+}
+
+static int next_of_spans(struct ky_scan *s)
+{
+	if (!s->spans)
+		return 0;
+	if (s->span_batch && ++s->row < s->span_batch->n)
+		return 1;
+	s->row = 0;
+	return kymo_spans_next(s->spans, &s->span_batch);
+}
+
+static int next_packet(struct ky_scan *s)
+{
+	int r = 0;
+
+	for (; s->stream < kymo_reader_n_streams(s->tables->reader); s->stream++) {
+		if (!s->packets)
+			r = kymo_packets_open(&s->packets, s->tables->reader, s->stream);
+		if (r < 0)
+			return r;
+		r = kymo_packets_next(s->packets, &s->packet);
+		if (r)
+			return r;
+		kymo_packets_close(s->packets);
+		s->packets = NULL;
+	}
+	return 0;
+}
+
+int ky_scan_next(struct ky_scan *s)
+{
+	switch (s->table->kind) {
+	case KY_TABLE_CLASS:
+	case KY_TABLE_EVENTS:
+	case KY_TABLE_LOST:
+		return next_of_batch(s);
+	case KY_TABLE_SPANS:
+		return next_of_spans(s);
+	case KY_TABLE_PACKETS:
+		return next_packet(s);
+	default:
+		return ++s->row < s->n_rows;
+	}
+}
+
+const char *ky_scan_event(const struct ky_scan *s)
+{
+	return ky_tables_event_name(
+		kymo_reader_class(s->tables->reader, s->batch->class_index[s->row]));
+}
+
+/* --- cells --- */
+
+static void set_integer(struct ky_cell *ret, int64_t i)
+{
+	ret->type = KY_CELL_INT;
+	ret->i = i;
+}
+
+static void set_text(struct ky_cell *ret, const char *text, size_t len)
+{
+	ret->type = KY_CELL_TEXT;
+	ret->text = text;
+	ret->len = len;
+}
+
+static void set_string(struct ky_cell *ret, const char *text)
+{
+	set_text(ret, text, strlen(text));
+}
+
+/* A number that SQL's integers do not hold becomes text. */
+static void set_unsigned(struct ky_cell *ret, uint64_t u)
+{
+	if (u <= INT64_MAX) {
+		set_integer(ret, (int64_t)u);
+		return;
+	}
+	set_text(ret, ret->number,
+		(size_t)snprintf(ret->number, sizeof(ret->number), "%" PRIu64, u));
+}
+
+/* The value of one column of the query. */
+static void set_value(const struct ky_scan *s, struct ky_cell *ret, size_t column)
+{
+	const struct kymo_column *c = &s->batch->columns[column];
+	const char *text;
+	size_t len;
+
+	switch (c->type) {
+	case KYMO_INT64:
+		set_integer(ret, ((const int64_t *)c->values)[s->row]);
+		return;
+	case KYMO_UINT64:
+		set_unsigned(ret, ((const uint64_t *)c->values)[s->row]);
+		return;
+	case KYMO_DOUBLE:
+		ret->type = KY_CELL_REAL;
+		ret->d = ((const double *)c->values)[s->row];
+		return;
+	default:
+		text = kymo_batch_text(s->batch, column, s->row, &len);
+		set_text(ret, text, len);
+		return;
+	}
+}
+
+/* An enumeration without a label for its value shows the number: that is no label. */
+static void drop_number(struct ky_cell *ret)
+{
+	size_t i = ret->len && ret->text[0] == '-';
+
+	while (i < ret->len && ret->text[i] >= '0' && ret->text[i] <= '9')
+		i++;
+	if (i == ret->len)
+		ret->type = KY_CELL_NULL;
+}
+
+static void set_event_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
+{
+	const struct ky_table_column *c = &s->table->columns[column];
+	const struct sources *from = &s->sources[column];
+	const char *text;
+	size_t len;
+
+	for (size_t i = 0; i < from->n; i++) {
+		if (!kymo_batch_has(s->batch, from->column[i], s->row))
+			continue;
+		set_value(s, ret, from->column[i]);
+		if (c->is_label)
+			drop_number(ret);
+		return;
+	}
+	if (c->field)
+		return;
+	if (c->fixed == KY_EVENT_TS)
+		set_integer(ret, s->batch->ns[s->row]);
+	else if (c->fixed == KY_EVENT_NAME)
+		set_string(ret, ky_scan_event(s));
+	else if (c->fixed == KY_EVENT_STREAM)
+		set_integer(ret, s->batch->stream[s->row]);
+	else if (c->fixed == KY_EVENT_FIELDS &&
+		 !kymo_batch_format(s->batch, s->row, KYMO_FORMAT_JSON_FIELDS, &text, &len))
+		set_text(ret, text, len);
+}
+
+static void set_known(struct ky_cell *ret, int64_t number)
+{
+	if (number >= 0)
+		set_integer(ret, number);
+}
+
+static void set_span_cell(const struct ky_scan *s, int fixed, struct ky_cell *ret)
+{
+	const struct kymo_span_batch *b = s->span_batch;
+	const char *name;
+	size_t i = s->row;
+
+	switch (fixed) {
+	case 0:
+		set_integer(ret, b->begin_ns[i]);
+		return;
+	case 1:
+		set_unsigned(ret, b->duration_ns[i]);
+		return;
+	case 2:
+		set_unsigned(ret, b->self_ns[i]);
+		return;
+	case 3:
+		name = kymo_spans_name(s->spans, b->name[i]);
+		set_string(ret, name ? name : "");
+		return;
+	case 4:
+		set_known(ret, b->tid[i]);
+		return;
+	case 5:
+		set_known(ret, b->pid[i]);
+		return;
+	case 6:
+		set_integer(ret, b->depth[i]);
+		return;
+	case 7:
+		if (b->parent[i])
+			set_unsigned(ret, b->parent[i]);
+		return;
+	case 8:
+		set_integer(ret, b->flags[i] & KYMO_SPAN_ASYNC);
+		return;
+	default:
+		set_unsigned(ret, b->number[i]);
+		return;
+	}
+}
+
+static void set_lost_cell(const struct ky_scan *s, int fixed, struct ky_cell *ret)
+{
+	static const char *const what[] = {[KYMO_ITEM_DISCARDED_EVENTS] = "events",
+		[KYMO_ITEM_DISCARDED_PACKETS] = "packets",
+		[KYMO_ITEM_DAMAGED] = "damaged"};
+	const struct kymo_batch *b = s->batch;
+	size_t i = s->row;
+
+	switch (fixed) {
+	case 0:
+		set_integer(ret, b->ns[i]);
+		return;
+	case 1:
+		set_integer(ret, b->end_ns[i] - b->ns[i]);
+		return;
+	case 2:
+		if (b->item[i] != KYMO_ITEM_DAMAGED)
+			set_unsigned(ret, b->lost[i]);
+		return;
+	case 3:
+		set_integer(ret, b->stream[i]);
+		return;
+	default:
+		set_string(ret, what[b->item[i]]);
+		return;
+	}
+}
+
+static void set_packet_cell(const struct ky_scan *s, int fixed, struct ky_cell *ret)
+{
+	const struct kymo_packet *p = &s->packet;
+
+	switch (fixed) {
+	case 0:
+		if (p->has_times)
+			set_integer(ret, p->begin_ns);
+		return;
+	case 1:
+		if (p->has_times)
+			set_integer(ret, p->end_ns - p->begin_ns);
+		return;
+	case 2:
+		set_integer(ret, (int64_t)s->stream);
+		return;
+	case 3:
+		set_unsigned(ret, p->offset);
+		return;
+	case 4:
+		set_unsigned(ret, p->n_bytes);
+		return;
+	case 5:
+		set_unsigned(ret, p->n_discarded);
+		return;
+	default:
+		set_string(ret, p->path);
+		return;
+	}
+}
+
+static void set_stream_cell(const struct ky_scan *s, int fixed, struct ky_cell *ret)
+{
+	const struct kymo_stream_info *i = kymo_reader_stream(s->tables->reader, s->row);
+	const struct kymo_trace_info *t = kymo_reader_trace(s->tables->reader, i->trace);
+
+	switch (fixed) {
+	case 0:
+		set_integer(ret, (int64_t)s->row);
+		return;
+	case 1:
+		set_string(ret, t->path);
+		return;
+	case 2:
+		set_string(ret, t->host);
+		return;
+	case 3:
+		set_string(ret, i->path);
+		return;
+	case 4:
+		set_unsigned(ret, i->stream_class);
+		return;
+	case 5:
+		set_unsigned(ret, i->instance);
+		return;
+	case 6:
+		set_unsigned(ret, i->n_bytes);
+		return;
+	default:
+		if (i->is_cut)
+			set_integer(ret, i->complete_from_ns);
+		return;
+	}
+}
+
+/* The names of a class's fields, as a list. */
+static void set_field_names(
+	struct ky_scan *s, const struct kymo_event_class *c, struct ky_cell *ret)
+{
+	s->text.len = 0;
+	for (size_t i = 0; i < c->n_fields; i++)
+		ky_buf_printf(&s->text, "%s%s%s", s->text.len ? ", " : "",
+			c->fields[i].scope == KYMO_SCOPE_FIELDS ? "" : "$ctx.", c->fields[i].name);
+	set_text(ret, s->text.data ? s->text.data : "", s->text.len);
+}
+
+static void set_class_cell(struct ky_scan *s, int fixed, struct ky_cell *ret)
+{
+	const struct kymo_event_class *c = kymo_reader_class(s->tables->reader, s->row);
+
+	switch (fixed) {
+	case 0:
+		set_string(ret, ky_tables_event_name(c));
+		return;
+	case 1:
+		set_unsigned(ret, c->id);
+		return;
+	case 2:
+		set_string(ret, kymo_reader_trace(s->tables->reader, c->trace)->path);
+		return;
+	case 3:
+		set_unsigned(ret, c->stream_class);
+		return;
+	case 4:
+		set_known(ret, c->log_level);
+		return;
+	default:
+		set_field_names(s, c, ret);
+		return;
+	}
+}
+
+void ky_scan_cell(struct ky_scan *s, size_t column, struct ky_cell *ret)
+{
+	int fixed = s->table->columns[column].fixed;
+
+	ret->type = KY_CELL_NULL;
+	switch (s->table->kind) {
+	case KY_TABLE_CLASS:
+	case KY_TABLE_EVENTS:
+		set_event_cell(s, column, ret);
+		return;
+	case KY_TABLE_SPANS:
+		set_span_cell(s, fixed, ret);
+		return;
+	case KY_TABLE_LOST:
+		set_lost_cell(s, fixed, ret);
+		return;
+	case KY_TABLE_PACKETS:
+		set_packet_cell(s, fixed, ret);
+		return;
+	case KY_TABLE_STREAMS:
+		set_stream_cell(s, fixed, ret);
+		return;
+	case KY_TABLE_CLASSES:
+		set_class_cell(s, fixed, ret);
+		return;
+	}
+}

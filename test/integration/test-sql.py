@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+kymo sql: tables over traces, against what kymo view prints, a slow model of spans, and SQLite's own
+tables with the same rows.
+"""
+
+import csv
+import io
+import json
+import pathlib
+import random
+import sqlite3
+
+import answers
+import kymotest
+from kymotest import CLI, check, equal, rounds
+
+QUOTED = '"' + "a:\"quoted' name\"".replace('"', 2 * '"') + '"'
+
+
+def have_sqlite(k):
+    done = k.kymo("sql", "/nonexistent", "SELECT 1", status=1)
+    if "has no SQLite" in done.stderr:
+        raise kymotest.Skip("this build has no SQLite (libsqlite3-dev)")
+
+
+def ask(k, trace, statement):
+    """Returns the rows of a statement, as tuples."""
+    result = k.kymo_json("sql", trace, statement)
+    check(result["ok"], result)
+    return [tuple(row) for row in result["rows"]]
+
+
+def view(k, trace):
+    return [json.loads(line) for line in k.kymo("view", "--format=json", trace).stdout.splitlines()]
+
+
+def as_sql(value):
+    """Returns a value of the model as SQL has it: integers beyond 63 bits are text."""
+    return str(value) if isinstance(value, int) and value >= 2**63 else value
+
+
+def test_hostile(k):
+    """Names and values come out unchanged. Names that SQL cannot distinguish are made different."""
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    rows = ask(k, trace, 'SELECT huge, low, text FROM ' + QUOTED + " ORDER BY ts")
+    wanted = [(as_sql(2**64 - 1 - n), -(2**63) + n, text) for n, text in enumerate(answers.HOSTILE_TEXTS)]
+    wanted += [(as_sql(v), -(2**53) - 1, "x") for v in (2**53 + 1, 2**63 - 1, 2**63, 0)]
+    equal(rows, wanted, "integers and texts")
+    equal(ask(k, trace, f"SELECT low FROM {QUOTED} WHERE huge = '{2**64 - 1}'"), [(-(2**63),)], "an integer that is text")
+    equal(ask(k, trace, "SELECT count(*) FROM events"), [(24,)], "events of all names")
+    equal(ask(k, trace, "SELECT state, state_label, ts_, pid_, pid FROM events_"),
+        [(0, "zero", 7, 8, 100), (1, "one", 7, 8, 100), (2, "two", 7, 8, 100), (9, None, 7, 8, 100)], "an enumeration, names in use")
+    equal(ask(k, trace, "SELECT n FROM EVENTS__"), [(3,)], "a name that differs in case")
+    equal(ask(k, trace, "SELECT \"select\" FROM _sqlite_master"), [(4,)], "a reserved name")
+    equal(ask(k, trace, 'SELECT real FROM "a:new\nline"'), [(0.1,), (-0.0,), (float("inf"),), (None,), (1e300,)], "real numbers")
+    equal(ask(k, trace, "SELECT pid, fields FROM events WHERE name = 'a:empty'"), [(100, "{}")], "no fields")
+    equal(json.loads(ask(k, trace, "SELECT fields FROM events WHERE name = 'EVENTS'")[0][0]), {"n": 3}, "fields as JSON")
+    shown = k.kymo("sql", trace, "SELECT name FROM events GROUP BY name").stdout
+    check("\\xff" in shown and "\\x0a" in shown, f"bytes that are no text reach the terminal: {shown!r}")
+
+
+def test_csv(k):
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    text = k.kymo("sql", trace, "--csv", "SELECT text, NULL AS none, procname FROM " + QUOTED).stdout
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    equal(rows[0], ["text", "none", "procname"], "names")
+    # the harness reads \r\n and \r as ends of lines
+    equal([r[0].replace("\r", "\n") for r in rows[1:8]], [t.replace("\r", "\n") for t in answers.HOSTILE_TEXTS], "texts")
+    equal(rows[1][1:], ["", 'p"q'], "nothing, and quotes")
+
+
+def imported(k, trace):
+    """Returns SQLite's own tables, with the same names and rows, made of what kymo view prints."""
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE events(ts INTEGER, name TEXT, cpu INTEGER, pid INTEGER, tid INTEGER, n, id)")
+    for e in view(k, trace):
+        fields, context = e["fields"], e["context"]
+        db.execute("INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?)", (e["timestamp"], e["name"], e["cpu"], context["vpid"], context["vtid"],
+            fields.get("n"), fields.get("id")))
+    for name in ("s:req", "s:done", "s:outer_begin"):
+        db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM events WHERE name = ?', (name,))
+    return db
+
+
+STATEMENTS = [
+    "SELECT name, count(*), min(ts), max(ts) FROM events GROUP BY name ORDER BY name",
+    "SELECT ts, name, tid FROM events WHERE ts BETWEEN {lo} AND {hi} ORDER BY ts",
+    "SELECT count(*) FROM events WHERE ts > {lo} AND ts < {hi}",
+    "SELECT ts FROM events WHERE ts = {lo}",
+    "SELECT count(*) FROM events WHERE ts >= {lo} + 0.5",
+    "SELECT count(*) FROM events WHERE ts < 'text'",
+    "SELECT count(*) FROM events WHERE ts > NULL",
+    "SELECT ts FROM events WHERE name = 's:req' AND cpu = 1 ORDER BY ts",
+    "SELECT count(*) FROM events WHERE cpu = 7",
+    "SELECT name, count(*) FROM events WHERE name IN ('s:req', 's:done', 'none') GROUP BY name ORDER BY name",
+    "SELECT count(*) FROM events WHERE name GLOB 's:*_begin' AND name LIKE '%OUTER%'",
+    "SELECT count(*) FROM events WHERE name = 'S:REQ' COLLATE NOCASE",
+    "SELECT ts FROM events ORDER BY ts DESC LIMIT 5",
+    "SELECT name, ts FROM events WHERE name IN ('s:done', 's:req') ORDER BY ts LIMIT 20",
+    'SELECT a.ts, b.ts FROM "s:req" a JOIN "s:done" b ON a.id = b.id AND b.ts > a.ts ORDER BY a.ts, b.ts',
+    'SELECT a.ts, min(b.ts) FROM "s:req" a LEFT JOIN "s:done" b ON b.id = a.id AND b.ts > a.ts GROUP BY a.ts ORDER BY a.ts',
+    'SELECT count(*) FROM "s:req" WHERE id IN (SELECT id FROM "s:done" WHERE ts < {hi})',
+    'SELECT a.tid, count(*) FROM "s:outer_begin" a JOIN "s:outer_begin" b USING(tid) GROUP BY 1 ORDER BY 1',
+    "SELECT x.name, y.name FROM events x JOIN events y ON x.ts = y.ts WHERE x.ts < {hi} ORDER BY x.ts",
+]
+
+
+def test_statements(k):
+    """The same statements give the same rows as over imported tables."""
+    have_sqlite(k)
+    rng = random.Random()
+    for number in rounds():
+        trace = k.top / f"trace{number}"
+        events = answers.random_spans(rng, trace, 150)
+        db = imported(k, trace)
+        lo, hi = events[len(events) // 3][0], events[2 * len(events) // 3][0]
+        for statement in STATEMENTS:
+            text = statement.format(lo=lo, hi=hi)
+            equal(ask(k, trace, text), [tuple(row) for row in db.execute(text)], f"{text} (trace {k.top}/trace{number})")
+        db.close()
+
+
+def test_spans(k):
+    """Spans are those of the slow model, with their place in each thread."""
+    have_sqlite(k)
+    rng = random.Random()
+    for number in rounds():
+        events = answers.random_spans(rng, k.top / f"trace{number}")
+        rows = ask(k, k.top / f"trace{number}", "SELECT ts, dur, self, name, tid, pid, depth, parent, async, id FROM spans")
+        equal(rows, [s[:-1] for s in answers.spans_of(events)], "spans")
+
+
+def test_functions(k):
+    have_sqlite(k)
+    answers.random_spans(random.Random(3), k.top / "trace")
+    durations = sorted(dur for (dur,) in ask(k, k.top / "trace", "SELECT dur FROM spans"))
+    for p in (0, 50, 99, 100):
+        wanted = durations[max(-(-len(durations) * p // 100) - 1, 0)]
+        equal(ask(k, k.top / "trace", f"SELECT percentile(dur, {p}) FROM spans"), [(wanted,)], f"percentile {p}")
+    equal(ask(k, k.top / "trace", "SELECT percentile(dur, 50), hist(dur) FROM spans WHERE dur < 0"), [(None, "[]")], "no value")
+    found = json.loads(ask(k, k.top / "trace", "SELECT hist(dur) FROM spans")[0][0])
+    equal([s["n"] for s in found], [sum(s["from"] <= d < s["to"] for d in durations) for s in found], "histogram")
+    equal(sum(s["n"] for s in found), len(durations), "all of them")
+    check("percentile" in k.kymo("sql", k.top / "trace", "SELECT percentile(1, 101)", status=1).stderr, "a percentile beyond 100")
+    equal(ask(k, k.top / "trace", "SELECT text_time(1700000000123456789 - 1700000000000000000 % 60000000000) LIKE '____-__-__ __:__:__.123456789'"),
+        [(1,)], "time as text")
+
+
+def test_losses(k):
+    """Discarded events, damage and packets are rows, and spans over a loss are none."""
+    have_sqlite(k)
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0), t.record(20, "s:inner_begin", 1, 0), t.record(30, "s:inner_end", 1, 0)])
+    t.packet(0, [t.record(100, "s:outer_end", 1, 0)], discarded=5, begin=90, end=110)
+    trace = t.write(k.top / "trace")
+    equal(ask(k, trace, "SELECT n, stream, what FROM lost"), [(5, 0, "events")], "losses")
+    equal(ask(k, trace, "SELECT name, dur FROM spans"), [("s:inner", 10)], "spans")
+    start = answers.START
+    equal(ask(k, trace, "SELECT ts, dur, stream, offset, discarded FROM packets"), [(start + 10, 20, 0, 0, 0), (start + 90, 20, 0,
+        len(t.streams[0][0]), 5)], "packets")
+    equal(ask(k, trace, "SELECT stream, instance, bytes, complete_from FROM streams"), [(0, 0, sum(map(len, t.streams[0])), None)], "streams")
+    equal(ask(k, trace, "SELECT name, id, fields FROM classes WHERE name = 's:req'"),
+        [("s:req", 8, "$ctx.cpu_id, $ctx.vpid, $ctx.vtid, $ctx.procname, id")], "classes")
+    with (trace / "channel0_0").open("r+b") as f:
+        f.truncate(len(t.streams[0][0]) - 5)
+    equal(ask(k, trace, "SELECT count(*) FROM events"), [(2,)], "events of a packet that is cut")
+
+
+def test_back_in_time(k):
+    """A clock that goes back does not make a wrong order silently."""
+    have_sqlite(k)
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(time, "s:req", n) for n, time in enumerate((100, 50, 200))], begin=50, end=200)
+    trace = t.write(k.top / "trace")
+    error = k.kymo("sql", trace, "SELECT ts FROM events ORDER BY ts", status=1).stderr
+    check("ORDER BY +ts" in error, error)
+    equal([ts - answers.START for (ts,) in ask(k, trace, "SELECT ts FROM events ORDER BY +ts")], [50, 100, 200], "sorted")
+
+
+def test_several(k):
+    """Several traces are one; one without events has no rows."""
+    have_sqlite(k)
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:req", 1)])
+    t.write(k.top / "one")
+    empty = answers.Trace(answers.SPAN_EVENTS)
+    empty.write(k.top / "empty")
+    equal(k.kymo_json("sql", k.top / "one", k.top / "empty", "SELECT count(*) FROM events")["rows"], [[1]], "two traces")
+    equal(ask(k, k.top / "empty", "SELECT count(*), max(ts) FROM events"), [(0, None)], "an empty trace")
+    equal(ask(k, k.top / "empty", 'SELECT * FROM "s:req"'), [], "an empty table")
+
+
+def test_input(k):
+    """Without a statement, statements come from standard input."""
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    done = k.run([CLI, "sql", trace], input=".tables\nSELECT count(*)\n  FROM events;\n.schema EVENTS__\nSELECT 2")
+    lines = done.stdout.splitlines()
+    check("events" in lines and "24" in [line.strip() for line in lines] and lines[-1].strip() == "2", done.stdout)
+    check('"EVENTS__"(ts, cpu, pid, tid, procname, stream, n)' in lines, done.stdout)
+    done = k.run([CLI, "sql", trace], input="SELECT nosuch;\nSELECT 1;\n", status=1)
+    check("no such column: nosuch" in done.stderr and not done.stdout, "a mistake ends a script")
+
+
+def test_only_reading(k):
+    """Statements can do nothing but read."""
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    for statement in ("CREATE TABLE x(a)", "CREATE TEMP TABLE x(a)", f"ATTACH '{k.top}/x.db' AS x", "DROP TABLE events", "DELETE FROM events",
+        "INSERT INTO events VALUES(1)", "PRAGMA writable_schema = 1", "SELECT load_extension('x')", f"VACUUM INTO '{k.top}/x.db'",
+        "BEGIN; CREATE VIEW v AS SELECT 1"):
+        done = k.kymo("sql", trace, statement, status=1)
+        check(done.stderr.startswith("kymo: sql: "), done.stderr)
+    check(not pathlib.Path(f"{k.top}/x.db").exists(), "a statement wrote a file")
+
+
+def test_errors(k):
+    have_sqlite(k)
+    trace = answers.hostile(k.top / "trace")
+    for statement, wanted in (("SELECT * FROM evnts", 'did you mean "events"'), ("SELECT * FROM a:empty", "in double quotes"),
+        ("SELECT nosuch FROM events", "no such column: nosuch"), ("SELEC 1", "syntax error")):
+        check(wanted in k.kymo("sql", trace, statement, status=1).stderr, statement)
+    failed = json.loads(k.kymo("--json", "sql", trace, "SELECT x FROM events", status=1).stdout)
+    equal((failed["ok"], failed["code"]), (False, "failed"), "JSON of a failure")
+    k.kymo("sql", k.top / "missing", status=1)
+    k.kymo("--json", "sql", trace, "SELECT 1; SELECT 2", status=None)
+
+
+if __name__ == "__main__":
+    kymotest.main()
