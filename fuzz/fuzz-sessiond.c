@@ -510,7 +510,7 @@ static void begin(void)
 	quota_init(&d.env, 20 << 20); /* enough for some sets, not for all */
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	peers_init(&d.peers, &d.env, &d.run, &d.collector);
+	peers_init(&d.peers, &d.env, &d.run, &d.collector, &d.agents);
 	control_init(&d.control, &d.env);
 	d.peers.user_apps_max = USER_APPS_MAX;
 	ky_timer_init(&d.stop_timer, pause_loop);

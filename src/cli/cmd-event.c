@@ -2,12 +2,14 @@
 /* enable-event and disable-event: the event rules of a channel. */
 #include <inttypes.h>
 
+#include "cli/agents.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
 #include "cli/report.h"
 
 static const struct cli_option enable_options[] = {
 	CLI_OPTION_USERSPACE,
+	CLI_OPTIONS_AGENTS,
 	{"all", 'a', NULL, "all events: the pattern '*'"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_CHANNEL,
@@ -20,6 +22,7 @@ static const struct cli_option enable_options[] = {
 
 static const struct cli_option disable_options[] = {
 	CLI_OPTION_USERSPACE,
+	CLI_OPTIONS_AGENTS,
 	{"all", 'a', NULL, "all rules of the channel"},
 	{"filter", 'f', "EXPR",
 		"only the rules that have this filter, as 'kymo list SESSION' shows it"},
@@ -28,34 +31,6 @@ static const struct cli_option disable_options[] = {
 	CLI_OPTION_CHANNEL,
 	{0},
 };
-
-static int add_level(
-	struct cli *cli, struct kymo_value *params, const char *option, const char *member)
-{
-	const char *text = cli_get(cli, option), *near;
-	int level;
-
-	if (!text)
-		return CLI_OK;
-	if (cli_parse_loglevel(text, &level) < 0) {
-		near = cli_nearest(text, ky_loglevel_names);
-		return cli_usage(cli, "'%s' is no log level: %s%s", text,
-			near ? "did you mean " : "EMERG .. DEBUG_LINE, DEBUG or 0 .. 14",
-			near ? near : "");
-	}
-	kymo_value_set_u64(params, member, (uint64_t)level);
-	return CLI_OK;
-}
-
-static int add_levels(struct cli *cli, struct kymo_value *params)
-{
-	int code;
-
-	if (cli_has(cli, "loglevel") && cli_has(cli, "loglevel-only"))
-		return cli_usage(cli, "either --loglevel or --loglevel-only, not both");
-	code = add_level(cli, params, "loglevel", "loglevel");
-	return code ? code : add_level(cli, params, "loglevel-only", "loglevel_only");
-}
 
 static int add_exclusions(struct cli *cli, struct kymo_value *params)
 {
@@ -91,11 +66,78 @@ static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 	cli_report_notes(cli, reply);
 }
 
+/* Enables the rule of one logger. */
+static int enable_logger(struct cli *cli, const struct agent_domain *d, const char *logger,
+	struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *one = cli_params_new(cli);
+	int code = params && one ? add_target(cli, params) : CLI_FAILED;
+	struct ky_buf filter = {0};
+
+	if (!code)
+		code = cli_params_added(cli, kymo_value_add_string(one, "loggers", logger));
+	if (!code)
+		code = agents_filter(cli, d, kymo_value_get(one, "loggers"), &filter);
+	if (!code && filter.len)
+		kymo_value_set_string(params, "filter", filter.data);
+	ky_buf_deinit(&filter);
+	if (code)
+		return code;
+	kymo_value_add_string(params, "patterns", d->event);
+	kymo_value_free(*ret_reply);
+	*ret_reply = NULL;
+	return cli_request(cli, "enable-event", params, ret_reply);
+}
+
+/* Calls fn for each logger of the command line. *ret_reply: the last reply. */
+static int each_logger(struct cli *cli, const struct agent_domain *d,
+	int (*fn)(struct cli *cli, const struct agent_domain *d, const char *logger,
+		struct kymo_value **ret_reply),
+	struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *loggers = cli_params_new(cli);
+	const struct kymo_value *list;
+	int code = loggers ? cli_params_patterns(cli, loggers) : CLI_FAILED;
+
+	if (!code && cli_has(cli, "all"))
+		kymo_value_add_string(loggers, "patterns", "*");
+	list = kymo_value_get(loggers, "patterns");
+	for (size_t i = 0; i < kymo_value_count(list) && !code; i++)
+		code = fn(cli, d, kymo_value_string(kymo_value_at(list, i)), ret_reply);
+	return code;
+}
+
+static int enable_loggers(struct cli *cli, const struct agent_domain *d)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code;
+
+	if (cli_has(cli, "exclude"))
+		return cli_usage(
+			cli, "loggers are excluded by a filter: 'logger_name != \"NAME\"'");
+	code = each_logger(cli, d, enable_logger, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	printf("%zu rule%s of loggers enabled\n", kymo_value_count(kymo_value_get(reply, "rules")),
+		kymo_value_count(kymo_value_get(reply, "rules")) == 1 ? "" : "s");
+	cli_report_notes(cli, reply);
+	return CLI_OK;
+}
+
 static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	int code = params ? add_target(cli, params) : CLI_FAILED;
+	const struct agent_domain *domain;
+	int code = params ? agents_domain(cli, &domain) : CLI_FAILED;
 
+	if (!code && domain)
+		return enable_loggers(cli, domain);
+	if (!code)
+		code = add_target(cli, params);
 	if (!code)
 		code = cli_params_patterns(cli, params);
 	if (!code && cli_has(cli, "all"))
@@ -103,7 +145,7 @@ static int run_enable(struct cli *cli)
 	if (!code)
 		code = add_exclusions(cli, params);
 	if (!code)
-		code = add_levels(cli, params);
+		code = cli_params_levels(cli, params);
 	if (!code)
 		code = cli_params_filter(cli, params);
 	if (!code)
@@ -117,12 +159,99 @@ static int run_enable(struct cli *cli)
 	return CLI_OK;
 }
 
+/* Disables the rules of one logger, or all of the domain: those with this filter; NULL: any. */
+static int disable_filter(struct cli *cli, const struct agent_domain *d, const char *filter,
+	struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
+	int code = params ? add_target(cli, params) : CLI_FAILED;
+
+	if (code)
+		return code;
+	kymo_value_add_string(params, "patterns", d->event);
+	if (filter)
+		kymo_value_set_string(params, "filter", filter);
+	if (cli_has(cli, "remove"))
+		kymo_value_set_bool(params, "remove", true);
+	kymo_value_free(*ret_reply);
+	*ret_reply = NULL;
+	return cli_request(cli, "disable-event", params, ret_reply);
+}
+
+static const struct kymo_value *find_channel(const struct kymo_value *session, const char *name)
+{
+	const struct kymo_value *channels = kymo_value_get(session, "channels"), *c;
+
+	for (size_t i = 0; i < kymo_value_count(channels); i++) {
+		c = kymo_value_at(channels, i);
+		if (!strcmp(kymo_value_string(kymo_value_get(c, "name")), name ? name : "channel0"))
+			return c;
+	}
+	return NULL;
+}
+
+static int disable_logger(struct cli *cli, const struct agent_domain *d, const char *logger,
+	struct kymo_value **ret_reply)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *status = NULL;
+	const struct kymo_value *rules, *rule;
+	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
+	size_t n = 0;
+
+	if (!strcmp(logger, "*"))
+		return disable_filter(cli, d, NULL, ret_reply);
+	if (!code)
+		code = cli_request(cli, "status", params, &status);
+	if (code)
+		return code;
+	rules = kymo_value_get(
+		find_channel(kymo_value_get(status, "session"), cli_get(cli, "channel")), "rules");
+	for (size_t i = 0; i < kymo_value_count(rules) && !code; i++) {
+		const char *filter;
+
+		rule = kymo_value_at(rules, i);
+		filter = kymo_value_string(kymo_value_get(rule, "filter"));
+		if (strcmp(kymo_value_string(kymo_value_get(rule, "pattern")), d->event) ||
+			!agents_filter_names(filter, logger) ||
+			(!kymo_value_bool(kymo_value_get(rule, "enabled")) &&
+				!cli_has(cli, "remove")))
+			continue;
+		code = disable_filter(cli, d, filter, ret_reply);
+		n++;
+	}
+	if (!code && !n)
+		code = cli_fail(cli, "not-found",
+			"no enabled rule of --%s is for the logger '%s': 'kymo status' shows them",
+			d->option, logger);
+	return code;
+}
+
+static int disable_loggers(struct cli *cli, const struct agent_domain *d)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	int code;
+
+	if (cli_has(cli, "filter"))
+		return cli_usage(cli, "--filter and --%s exclude each other here", d->option);
+	code = each_logger(cli, d, disable_logger, &reply);
+	if (!code && cli->json)
+		cli_result(cli, reply);
+	else if (!code)
+		printf("loggers %s\n", cli_has(cli, "remove") ? "removed" : "disabled");
+	return code;
+}
+
 static int run_disable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
-	int code = params ? add_target(cli, params) : CLI_FAILED;
+	const struct agent_domain *domain;
+	int code = params ? agents_domain(cli, &domain) : CLI_FAILED;
 	size_t n;
 
+	if (!code && domain)
+		return disable_loggers(cli, domain);
+	if (!code)
+		code = add_target(cli, params);
 	if (!code)
 		code = cli_params_patterns(cli, params);
 	if (!code && cli_has(cli, "all"))
@@ -156,7 +285,8 @@ const struct cli_command cmd_enable_event = {
 		"'kymo_statedump:*' and 'kymo_lib:*' applications' files.\n"
 		"LEVEL is EMERG, ALERT, CRIT, ERR, WARNING, NOTICE, INFO, DEBUG_SYSTEM, DEBUG_PROGRAM,\n"
 		"DEBUG_PROCESS, DEBUG_MODULE, DEBUG_UNIT, DEBUG_FUNCTION, DEBUG_LINE or DEBUG, or its\n"
-		"number, 0 to 14. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"
+		"number, 0 to 14. With --python, --jul, --log4j or --log4j2 the patterns are names of loggers, and LEVEL\n"
+		"is one of the language's. EXPR compares fields with constants and each other: 'size > 4096 && name == \"lib*\"';\n"
 		"it knows C's operators, elements 'list[0]' and contexts '$ctx.vpid': see kymo-filter(7). A session that is\n"
 		"recording takes the rule up at once.\n",
 	.options = enable_options,

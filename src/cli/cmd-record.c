@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <sys/wait.h>
 
+#include "cli/agents.h"
 #include "cli/daemon.h"
 #include "cli/locate.h"
 #include "cli/params.h"
@@ -20,8 +21,11 @@
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	CLI_OPTION_EVENT,
+	CLI_OPTIONS_AGENTS,
 	{"with", 0, "LIST",
 		"record also calls of: libc, pthread, dl, cyg-profile; events of programs compiled for LTTng-UST: lttng"},
+	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
+	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
 	CLI_OPTION_FILTER,
 	{"context", 't', "TYPE",
 		"record with each event: vpid, vtid (default), procname...; none: nothing; see 'kymo add-context --list'"},
@@ -222,6 +226,38 @@ static int allow_blocking(struct cli *cli, struct kymo_value *channel)
 	return cli_params_option(cli, channel, "blocking-timeout", timeout);
 }
 
+/* Adds the loggers of --event as a rule. */
+static int add_loggers(
+	struct recording *rec, const struct agent_domain *d, struct kymo_value *rules)
+{
+	_cleanup_value_ struct kymo_value *loggers = cli_params_new(rec->cli);
+	struct ky_buf filter = {0};
+	int code = loggers ? cli_params_rules(rec->cli, loggers) : CLI_FAILED;
+
+	if (!code)
+		code = agents_filter(rec->cli, d, kymo_value_get(loggers, "patterns"), &filter);
+	if (!code && filter.len)
+		kymo_value_set_string(rules, "filter", filter.data);
+	ky_buf_deinit(&filter);
+	if (!code)
+		kymo_value_add_string(rules, "patterns", d->event);
+	return code ? code : stand_in(rec->cli);
+}
+
+static int add_rules(struct recording *rec, struct kymo_value *rules)
+{
+	const struct agent_domain *domain;
+	int code = agents_domain(rec->cli, &domain);
+
+	if (!code && domain)
+		return add_loggers(rec, domain, rules);
+	if (!code)
+		code = cli_params_levels(rec->cli, rules);
+	if (!code)
+		code = cli_params_filter(rec->cli, rules);
+	return code ? code : cli_params_rules(rec->cli, rules);
+}
+
 /* Prepares all before the command runs. Checks the command line before it makes files. */
 static int set_up(struct recording *rec)
 {
@@ -242,9 +278,7 @@ static int set_up(struct recording *rec)
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");
 	if (!code)
-		code = cli_params_filter(rec->cli, rules);
-	if (!code)
-		code = cli_params_rules(rec->cli, rules);
+		code = add_rules(rec, rules);
 	if (!code)
 		code = preload_all(rec->cli, rules);
 	if (!code)
@@ -252,7 +286,8 @@ static int set_up(struct recording *rec)
 	if (!code)
 		code = choose_output(rec);
 	if (!code)
-		code = private_daemon_start(&rec->daemon, rec->cli, &rec->signals, NULL);
+		code = private_daemon_start(
+			&rec->daemon, rec->cli, &rec->signals, NULL, agents_are_meant(rec->cli));
 	if (code)
 		return code;
 	kymo_value_set_string(session, "session", rec->session);
@@ -323,7 +358,10 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 {
 	uint64_t matched = count_matched(session);
 
-	if (cli_get(rec->cli, "filter"))
+	if (agents_are_meant(rec->cli))
+		fputs("  no message of these loggers came: does the program import lttngust, or use LTTng's handler for Java, and does the logger's own level let messages pass?\n",
+			stderr);
+	else if (cli_get(rec->cli, "filter"))
 		fputs("  none of its events passed --filter, or none has the fields that it names\n",
 			stderr);
 	else if (matched)

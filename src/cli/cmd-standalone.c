@@ -130,7 +130,7 @@ static int start_recording(struct companion *c)
 	if (!code)
 		code = take_options(c, channel);
 	if (!code)
-		code = private_daemon_start(&c->daemon, c->cli, &c->signals, "--while-used");
+		code = private_daemon_start(&c->daemon, c->cli, &c->signals, "--while-used", false);
 	if (code)
 		return code;
 	kymo_value_set_string(session, "session", "standalone");

@@ -143,6 +143,35 @@ int cli_params_filter(struct cli *cli, struct kymo_value *params)
 	return cli_params_added(cli, kymo_value_set_string(params, "filter", filter));
 }
 
+static int add_level(
+	struct cli *cli, struct kymo_value *params, const char *option, const char *member)
+{
+	const char *text = cli_get(cli, option), *near;
+	int level;
+
+	if (!text)
+		return CLI_OK;
+	if (cli_parse_loglevel(text, &level) < 0) {
+		near = cli_nearest(text, ky_loglevel_names);
+		return cli_usage(cli, "'%s' is no log level: %s%s", text,
+			near ? "did you mean "
+			     : "EMERG .. DEBUG_LINE, DEBUG or 0 .. 14 (loggers of Log4j: --log4j)",
+			near ? near : "");
+	}
+	kymo_value_set_u64(params, member, (uint64_t)level);
+	return CLI_OK;
+}
+
+int cli_params_levels(struct cli *cli, struct kymo_value *params)
+{
+	int code;
+
+	if (cli_has(cli, "loglevel") && cli_has(cli, "loglevel-only"))
+		return cli_usage(cli, "either --loglevel or --loglevel-only, not both");
+	code = add_level(cli, params, "loglevel", "loglevel");
+	return code ? code : add_level(cli, params, "loglevel-only", "loglevel_only");
+}
+
 char *cli_param_name(char *key)
 {
 	for (char *p = key; *p; p++)

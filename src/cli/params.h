@@ -35,6 +35,8 @@ int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *
 int cli_params_rules(struct cli *cli, struct kymo_value *params);
 /* Adds --filter as `filter`. */
 int cli_params_filter(struct cli *cli, struct kymo_value *params);
+/* Adds --loglevel or --loglevel-only. */
+int cli_params_levels(struct cli *cli, struct kymo_value *params);
 /* Replaces each '-' of an option's name by '_', as messages spell it. Returns key. */
 char *cli_param_name(char *key);
 /* Adds a channel's option, by the name that users write. The daemon checks the value. */

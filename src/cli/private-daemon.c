@@ -109,7 +109,7 @@ static int wait_ready(struct private_daemon *d, struct cli *cli, const struct ch
 }
 
 int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s,
-	const char *option)
+	const char *option, bool agents)
 {
 	char path[PATH_MAX], log[PATH_MAX + 8];
 	int life[2], r;
@@ -124,6 +124,8 @@ int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct
 			"cannot make a run directory in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
 			strerror(-r));
 	unsetenv("KYMO_STANDALONE");
+	if (agents && setenv("LTTNG_HOME", d->rundir.path, 1) < 0)
+		return cli_fail(cli, "failed", "no memory");
 	if (setenv("KYMO_RUNDIR", d->rundir.path, 1) < 0 || pipe2(life, O_CLOEXEC) < 0)
 		return cli_fail(
 			cli, "failed", "cannot start the session daemon: %s", strerror(errno));

@@ -21,12 +21,12 @@ struct private_daemon {
 
 /*
  * Starts the daemon, and waits until it replies. Sets KYMO_RUNDIR in the environment, and removes
- * KYMO_STANDALONE. option: one more option of the daemon, or NULL. Gives up if a signal in s is
- * pending. Returns CLI_OK, or CLI_FAILED after a report. The caller calls private_daemon_end in any
- * case.
+ * KYMO_STANDALONE. option: one more option of the daemon, or NULL. agents: sets LTTNG_HOME, so that
+ * the command's agents find this daemon's port. Gives up if a signal in s is pending. Returns
+ * CLI_OK, or CLI_FAILED after a report. The caller calls private_daemon_end in any case.
  */
 int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct child_signals *s,
-	const char *option);
+	const char *option, bool agents);
 /* Sends a request. Returns CLI_OK, or another exit code after a report. */
 int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *command,
 	const struct kymo_value *params);

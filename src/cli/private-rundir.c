@@ -9,17 +9,22 @@
 
 #include "abi/state.h"
 
-#define PREFIX	  "kymo-record-"
-#define RANDOM	  "XXXXXX"
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define PREFIX	    "kymo-record-"
+#define RANDOM	    "XXXXXX"
+#define AGENTS	    ".lttng" /* docs/agents.md */
+#define AGENTS_FILE AGENTS "/agent.port"
+#define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* The longest path that leaves room for a socket's name behind it. */
 #define PATH_LEN_MAX                                                                               \
 	(sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" KY_RUN_CONTROL) - 8)
 
-/* Names that may be there; KY_RUN_SESSIONS is an empty directory. */
+/*
+ * Names that may be there. KY_RUN_SESSIONS and AGENTS are directories, and empty except for
+ * AGENTS_FILE.
+ */
 static const char *const names[] = {KY_RUN_APP, KY_RUN_CONTROL, KY_RUN_DRAIN, KY_RUN_STATE,
-	KY_RUN_WAKE, KY_RUN_LOCK, PRIVATE_RUNDIR_LOG, KY_RUN_SESSIONS};
+	KY_RUN_WAKE, KY_RUN_LOCK, PRIVATE_RUNDIR_LOG, KY_RUN_SESSIONS, AGENTS};
 
 static bool is_ours(const char *name)
 {
@@ -65,6 +70,7 @@ static bool is_abandoned(int fd)
 
 static void remove_contents(int fd)
 {
+	unlinkat(fd, AGENTS_FILE, 0);
 	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++)
 		if (unlinkat(fd, names[i], 0) < 0 && errno == EISDIR)
 			unlinkat(fd, names[i], AT_REMOVEDIR);

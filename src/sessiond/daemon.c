@@ -174,6 +174,7 @@ static void on_signal(struct ky_loop *loop, int signo)
 		consumer_reap(&recording_of(s)->consumer); /* may end the session */
 	}
 	collector_reap(&d->collector);
+	agents_reap(&d->agents);
 	consumers_reap_abandoned();
 }
 
@@ -394,7 +395,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 static void init_parts(struct daemon *d)
 {
 	d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
-	peers_init(&d->peers, &d->env, &d->run, &d->collector);
+	peers_init(&d->peers, &d->env, &d->run, &d->collector, &d->agents);
 	control_init(&d->control, &d->env);
 	journal_init(&d->env);
 	d->observer = (struct observer){.session_state = session_changed,
@@ -453,6 +454,7 @@ void daemon_deinit(struct daemon *d)
 	struct process *p, *p_tmp;
 
 	collector_deinit(&d->collector);
+	agents_deinit(&d->agents, d->env.handing_over);
 	ky_list_foreach_safe (r, r_tmp, &d->control.requests, node)
 		request_free(r);
 	ky_list_foreach_safe (c, c_tmp, &d->control.clients, node)

@@ -8,6 +8,7 @@
 
 #include "sessiond/control/control.h"
 #include "sessiond/model/op.h"
+#include "sessiond/peers/agents.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/rundir.h"
@@ -30,6 +31,7 @@ struct daemon {
 	struct env env;
 	struct peers peers;
 	struct collector collector;
+	struct agents agents;
 	struct control control;
 	struct daemon_options options;
 	struct rundir run;

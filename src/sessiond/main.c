@@ -158,6 +158,7 @@ static void on_ready(struct op *op, int status, const char *message)
 	ky_debug("ready in %s", d.run.path);
 	launch_ready(&launch);
 	collector_start(&d.collector);
+	agents_start(&d.agents);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@ and --help has each option of the page, with the same letter and argument. Each 
 that the code reads is in a page. libkymo(3) has everything that the installed headers have. mandoc
 has no complaint.
 
-    test-manual.py SOURCE KYMO SESSIOND CONSUMERD COLLECTD
+    test-manual.py SOURCE KYMO SESSIOND CONSUMERD COLLECTD AGENTD
 """
 
 import pathlib
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
-KYMO, SESSIOND, CONSUMERD, COLLECTD = sys.argv[2:6]
+KYMO, SESSIOND, CONSUMERD, COLLECTD, AGENTD = sys.argv[2:7]
 PAGES = {p.name: p.read_text() for p in sorted((SOURCE / "man").glob("*.[1-8]"))}
 # of every command, or without effect: no synopsis has them
 EVERYWHERE = {"--json", "--help", "--userspace"}
@@ -130,7 +130,7 @@ def test_kymo():
 
 def test_programs():
     wrong = []
-    for page, program in (("kymo-sessiond.8", [SESSIOND]), ("kymo-consumerd.8", [CONSUMERD]), ("kymo-collectd.8", [COLLECTD]),
+    for page, program in (("kymo-sessiond.8", [SESSIOND]), ("kymo-consumerd.8", [CONSUMERD]), ("kymo-collectd.8", [COLLECTD]), ("kymo-agentd.8", [AGENTD]),
             ("kymo-gen-tp.1", ["sh", SOURCE / "scripts" / "kymo-gen-tp"])):
         wrong += compare(page, run(*program, "--help"), PAGES[page])
     return wrong

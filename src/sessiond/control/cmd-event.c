@@ -6,7 +6,9 @@
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
 #include "sessiond/control/report.h"
+#include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/peers.h"
 
 /* Returns false if the pattern requires a character that no event's name has. */
 static bool pattern_can_match(const char *p)
@@ -69,6 +71,8 @@ static void note_variants(struct request *r, const struct channel *c, const stru
 {
 	const struct rule *other;
 
+	if (agents_is_pattern(rule->pattern))
+		return; /* each logger has a rule: the filter has its name */
 	ky_list_foreach (other, &c->rules, node)
 		if (other->enabled && !strcmp(other->pattern, rule->pattern) &&
 			!rule_equal(other, rule))
@@ -130,7 +134,7 @@ static unsigned note_matches(struct request *r, const struct channel *c, const s
 
 	if (rule->mismatch) {
 		reply_note(r, "%s", rule->mismatch);
-	} else if (!n) {
+	} else if (!n && !agents_is_pattern(rule->pattern)) {
 		explain_rule(&why, c, rule);
 		reply_note(r, "%s", why.data ? why.data : rule->pattern);
 	}
@@ -143,6 +147,15 @@ static struct channel *requested_channel(struct request *r)
 	const char *name = request_string(r, "channel");
 
 	return channel_find(r->session, name ? name : DEFAULT_CHANNEL);
+}
+
+/* Programs with agents connect to the port: explains if they cannot. */
+static void note_agents(struct request *r)
+{
+	const char *trouble = r->env->peers->agents->trouble;
+
+	if (*trouble)
+		reply_note(r, "agents of Python and Java programs cannot connect: %s", trouble);
 }
 
 /* Reports the rules and how many events they match. */
@@ -160,6 +173,8 @@ static enum outcome report_rules(struct request *r)
 		matched += note_matches(r, c, rule);
 	}
 	reply_add(r, "matched", json_object_new_int((int)matched));
+	if (c->agent_domains)
+		note_agents(r);
 	return DONE;
 }
 
@@ -195,6 +210,7 @@ static enum outcome answer_rules(struct request *r)
 enum outcome answer_with_rules(struct request *r, struct channel *c)
 {
 	apps_query_channel(c, request_barrier(r));
+	agents_await(r->env->peers->agents, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_rules);
 }
 

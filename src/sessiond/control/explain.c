@@ -4,6 +4,7 @@
 #include "base/glob.h"
 #include "base/loglevel.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/agents.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/rundir.h"
@@ -227,14 +228,25 @@ static void put_programs(struct ky_buf *to, const struct session *s, const struc
 			s->env->run->path);
 }
 
+static void put_agents(struct ky_buf *to, const struct agents *a)
+{
+	if (*a->trouble)
+		ky_buf_printf(
+			to, "agents of Python and Java programs cannot connect: %s", a->trouble);
+	else
+		ky_buf_puts(to, "no program with an agent of this kind has connected");
+}
+
 void explain_rule(struct ky_buf *to, const struct channel *c, const struct rule *r)
 {
 	const struct env *e = c->session->env;
 	struct example examples[N_OBSTACLES] = {{0}};
-	const char *own;
+	const char *own = NULL;
 
 	ky_buf_printf(to, "rule '%s' matches nothing: ", r->pattern);
-	if (find_examples(c, r, examples, &own))
+	if (agents_is_pattern(r->pattern))
+		put_agents(to, e->peers->agents);
+	else if (find_examples(c, r, examples, &own))
 		put_examples(to, r, examples);
 	else if (!strpbrk(r->pattern, ":*"))
 		ky_buf_printf(to, "events are called PROVIDER:NAME, all of a provider '%s:*'",

@@ -44,6 +44,7 @@ struct channel {
 	uint32_t tracefile_count;
 	struct ky_list rules, sets; /* sets of processes stand before their kind */
 	unsigned n_rules;
+	uint32_t agent_domains;	     /* for peers/agents.c: those that its rules name */
 	uint64_t n_ended;	     /* processes that had a set */
 	struct ky_context *contexts; /* owned; only ever more */
 	uint32_t n_contexts;

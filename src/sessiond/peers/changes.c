@@ -2,6 +2,7 @@
 /* The actions of peers when the model changes. */
 #include "sessiond/peers/peers.h"
 
+#include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/orders.h"
@@ -24,25 +25,37 @@ static void memory_freed(struct channel *c)
 		apps_query_channel(c, NULL);
 }
 
+static void session_state(struct session *s)
+{
+	if (s->state == SESSION_ENDING)
+		agents_session_ends(s->env->peers->agents);
+}
+
 static void session_freed(struct session *s)
 {
+	agents_session_ends(s->env->peers->agents);
 	processes_forget(s->env);
 }
 
-void peers_init(struct peers *p, struct env *e, struct rundir *run, struct collector *c)
+void peers_init(
+	struct peers *p, struct env *e, struct rundir *run, struct collector *c, struct agents *a)
 {
 	p->env = e;
 	e->run = run;
 	p->collector = c;
+	p->agents = a;
 	e->peers = p;
 	ky_list_init(&p->apps);
 	ky_list_init(&p->processes);
 	collector_init(c, e);
+	agents_init(a, e);
 	p->observer = (struct observer){.set_prepared = orders_add_set,
 		.set_made = set_made,
 		.set_retired = set_retired,
 		.set_closed = apps_forget_set,
 		.memory_freed = memory_freed,
+		.rules_changed = agents_rules_changed,
+		.session_state = session_state,
 		.session_freed = session_freed};
 	ky_list_append(&e->observers, &p->observer.node);
 }

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "sessiond/model/env.h"
@@ -85,29 +84,6 @@ static void fifo_readable(struct ky_watch *w, uint32_t events)
 	look_ready(c);
 }
 
-/*
- * Runs the collector, in the child. Never returns. It has its own session, so that Ctrl-C at the
- * daemon's terminal does not end it before the daemon.
- */
-static void __attribute__((noreturn))
-run_child(const char *path, const char *without, const char *fifo, const char *rundir, int life)
-{
-	char *argv[] = {(char *)"kymo-" NAME, (char *)fifo, *without ? (char *)"--without" : NULL,
-		(char *)without, NULL};
-
-	ky_signals_reset();
-	setsid();
-	if (dup2(life, STDIN_FILENO) < 0 || setenv("KYMO_RUNDIR", rundir, 1) < 0 ||
-		setenv("KYMO_RUNDIR_ONLY", "1", 1) < 0 ||
-		setenv("KYMO_REGISTER_TIMEOUT", "-1", 1) < 0)
-		_exit(126);
-	unsetenv("KYMO_OFF");
-	unsetenv("KYMO_STANDALONE");
-	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	execv(path, argv);
-	_exit(127);
-}
-
 static int open_fifo(struct collector *c, const char *path)
 {
 	unlink(path);
@@ -122,6 +98,8 @@ static int open_fifo(struct collector *c, const char *path)
 static int spawn_collector(struct collector *c, const char *path)
 {
 	char fifo[PATH_MAX];
+	char *argv[] = {(char *)"kymo-" NAME, fifo, *c->without ? (char *)"--without" : NULL,
+		(char *)c->without, NULL};
 	int life[2], ret;
 
 	snprintf(fifo, sizeof(fifo), "%s", rundir_path(c->env->run, FIFO));
@@ -130,14 +108,11 @@ static int spawn_collector(struct collector *c, const char *path)
 		return ret;
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return -errno;
-	c->pid = fork();
-	if (!c->pid)
-		run_child(path, c->without, fifo, c->env->run->path, life[0]);
-	ret = c->pid < 0 ? -errno : 0;
-	c->pid = KY_MAX(c->pid, 0);
+	ret = program_start(path, argv, life[0], c->env->run->path);
+	c->pid = KY_MAX(ret, 0);
 	ky_close(life[0]);
 	c->life_fd = life[1];
-	return ret;
+	return KY_MIN(ret, 0);
 }
 
 static void start_collector(struct collector *c)

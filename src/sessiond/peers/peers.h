@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applications, their processes, and the collector: the target of env->peers. This header needs
+ * Applications, their processes, and helper programs: the target of env->peers. This header needs
  * none of their definitions.
  */
 #ifndef SESSIOND_PEERS_PEERS_H
@@ -8,6 +8,7 @@
 
 #include "sessiond/model/env.h"
 
+struct agents;
 struct collector;
 struct rundir;
 
@@ -15,6 +16,7 @@ struct peers {
 	struct env *env;
 	struct ky_list apps, processes;
 	struct collector *collector;
+	struct agents *agents;
 	unsigned user_apps_max;
 	/*
 	 * the daemon lives as long as applications, and applications may wait until their events
@@ -24,7 +26,8 @@ struct peers {
 	struct observer observer;
 };
 
-/* run, c: borrowed. changes.c */
-void peers_init(struct peers *p, struct env *e, struct rundir *run, struct collector *c);
+/* run, c, a: borrowed. changes.c */
+void peers_init(
+	struct peers *p, struct env *e, struct rundir *run, struct collector *c, struct agents *a);
 
 #endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kymo-agentd: lets LTTng-UST's agents in Python and Java programs record into Kymo's sessions. The
+ * session daemon starts it while a session has a rule for such events, and it ends with the last of
+ * these rules.
+ *
+ * It only switches agents on and off. The agents' messages are events of the programs' own, and
+ * take the way of all events.
+ *
+ * One thread. An agent that does not read its commands is disconnected.
+ */
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "abi/agents.h"
+#include "agentd/agent.h"
+#include "agentd/port.h"
+#include "svc/log.h"
+#include "svc/loop.h"
+
+#define AGENTS_MAX	1024u
+#define USER_AGENTS_MAX 256u /* of one user */
+#define REGISTER_NS	(10000 * KY_NS_PER_MS)
+
+static const char help[] =
+	"Usage: kymo-agentd FILE\n"
+	"Lets LTTng-UST's agents for Python and Java record into the sessions of a session daemon. Started by\n"
+	"kymo-sessiond, not by hand: writes the number of its port to FILE, and ends with the connection on its\n"
+	"standard input.\n"
+	"\n"
+	"  -h, --help     show this help\n"
+	"  -V, --version  show the version\n";
+
+struct peer {
+	struct ky_list node;
+	struct ky_watch watch;
+	struct ky_timer timer; /* until it has registered */
+	struct agent agent;
+	uid_t uid;
+	int fd;
+};
+
+static struct ky_loop loop;
+static struct ky_watch daemon_watch, port_watch;
+static struct port port;
+static struct ky_list peers;
+static struct agent_want wants[AGENT_WANTS_MAX];
+static size_t n_wants;
+static bool forget; /* the port, at the end */
+
+static bool is_wanted(const struct peer *p)
+{
+	for (size_t i = 0; i < n_wants; i++)
+		if (wants[i].domain == p->agent.domain &&
+			(wants[i].uid == AGENT_ALL_USERS || wants[i].uid == p->uid))
+			return true;
+	return false;
+}
+
+static void peer_free(struct peer *p)
+{
+	ky_timer_cancel(&p->timer);
+	ky_watch_remove(&p->watch);
+	ky_list_remove(&p->node);
+	close(p->fd);
+	free(p);
+}
+
+/* Sends what is due. Returns false if the agent does not read. */
+static bool peer_send(struct peer *p)
+{
+	unsigned char out[AGENT_OUT_MAX];
+	size_t n;
+
+	while ((n = agent_command(&p->agent, is_wanted(p), out)))
+		if (send(p->fd, out, n, MSG_NOSIGNAL) != (ssize_t)n)
+			return false;
+	return true;
+}
+
+static void peer_readable(struct ky_watch *w, uint32_t events)
+{
+	struct peer *p = ky_container_of(w, struct peer, watch);
+	unsigned char buf[256];
+	ssize_t n = recv(p->fd, buf, sizeof(buf), 0);
+	int ret;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	ret = n > 0 ? agent_receive(&p->agent, buf, (size_t)n) : -ECONNRESET;
+	if (ret == -ENOTSUP)
+		ky_warning("the agent of process %u speaks another version of the protocol",
+			(unsigned)p->agent.pid);
+	if (ret < 0 || !peer_send(p)) {
+		peer_free(p);
+		return;
+	}
+	if (p->agent.state != AGENT_NEW)
+		ky_timer_cancel(&p->timer);
+}
+
+static void peer_timed_out(struct ky_timer *t)
+{
+	peer_free(ky_container_of(t, struct peer, timer));
+}
+
+static bool has_room_for(uid_t uid)
+{
+	unsigned n = 0, n_user = 0;
+	const struct peer *p;
+
+	ky_list_foreach (p, &peers, node) {
+		n++;
+		n_user += p->uid == uid;
+	}
+	return n < AGENTS_MAX && n_user < USER_AGENTS_MAX;
+}
+
+/* Root's daemon serves all users, like its sessions; others serve their own user. */
+static bool is_allowed(uid_t uid)
+{
+	return (geteuid() == 0 || uid == geteuid()) && has_room_for(uid);
+}
+
+static void peer_new(int fd, uid_t uid)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		close(fd);
+		return;
+	}
+	p->fd = fd;
+	p->uid = uid;
+	ky_list_append(&peers, &p->node);
+	ky_timer_init(&p->timer, peer_timed_out);
+	ky_timer_set(&loop, &p->timer, REGISTER_NS);
+	if (ky_watch_add(&loop, &p->watch, fd, EPOLLIN, peer_readable) < 0)
+		peer_free(p);
+}
+
+static void port_readable(struct ky_watch *w, uint32_t events)
+{
+	uid_t uid;
+	int fd = port_accept(&port, &uid);
+
+	if (fd < 0)
+		return;
+	if (is_allowed(uid)) {
+		peer_new(fd, uid);
+		return;
+	}
+	ky_debug("a program of user %u may not connect", (unsigned)uid);
+	close(fd);
+}
+
+/* Returns false at the end: of the daemon, or of the last rule. */
+static bool receive_wants(int flags)
+{
+	ssize_t n = recv(STDIN_FILENO, wants, sizeof(wants), flags);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	n_wants = (size_t)n / sizeof(wants[0]);
+	forget = n > 0 && !n_wants;
+	return n_wants > 0;
+}
+
+static void daemon_readable(struct ky_watch *w, uint32_t events)
+{
+	struct peer *p, *tmp;
+
+	if (!receive_wants(MSG_DONTWAIT)) {
+		ky_loop_stop(&loop);
+		return;
+	}
+	ky_list_foreach_safe (p, tmp, &peers, node)
+		if (!peer_send(p))
+			peer_free(p);
+}
+
+/* Disables all agents: their programs log at their own speed again. */
+static void dismiss(void)
+{
+	struct peer *p, *tmp;
+
+	n_wants = 0;
+	ky_list_foreach_safe (p, tmp, &peers, node) {
+		if (forget)
+			peer_send(p);
+		peer_free(p);
+	}
+}
+
+/* If the daemon does not listen any more, daemon_readable() learns why. */
+static void report(const char *text)
+{
+	send(STDIN_FILENO, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static int serve(void)
+{
+	int ret = ky_watch_add(&loop, &daemon_watch, STDIN_FILENO, EPOLLIN, daemon_readable);
+
+	if (!ret)
+		ret = ky_watch_add(&loop, &port_watch, port.fd, EPOLLIN, port_readable);
+	if (ret < 0)
+		return ret;
+	report(AGENT_IS_READY);
+	return ky_loop_run(&loop);
+}
+
+static int run(const char *path)
+{
+	char why[AGENT_TEXT_MAX];
+	int ret = ky_loop_init(&loop);
+
+	ky_list_init(&peers);
+	/* An agent that connects at once gets its command before the end of its registration. */
+	if (ret < 0 || !receive_wants(0))
+		return ret;
+	ret = port_open(&port, path, why, sizeof(why));
+	if (ret < 0)
+		report(why);
+	else
+		ret = serve();
+	dismiss();
+	port_close(&port, !forget && ret >= 0);
+	ky_watch_remove(&daemon_watch);
+	ky_watch_remove(&port_watch);
+	ky_loop_deinit(&loop);
+	return ret;
+}
+
+static void __attribute__((noreturn)) say(const char *text)
+{
+	exit(fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+	const char *arg = argc == 2 ? argv[1] : "";
+
+	ky_log_init("kymo-agentd", KY_LOG_INFO);
+	if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
+		say(help);
+	if (!strcmp(arg, "-V") || !strcmp(arg, "--version"))
+		say("kymo-agentd " KYMO_VERSION "\n");
+	if (!*arg || *arg == '-') {
+		fputs("kymo-agentd: one argument, a file, is needed; try 'kymo-agentd --help'\n",
+			stderr);
+		return 2;
+	}
+	return run(arg) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
