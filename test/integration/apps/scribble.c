@@ -25,8 +25,9 @@
 
 static struct {
 	char *at;
-	size_t size;
-	struct ky_set_header header; /* before anything was overwritten */
+	size_t size, mapped;
+	unsigned long offset, file;  /* in which file the mapping begins, and where */
+	struct ky_set_header header; /* of the file, before anything was overwritten */
 } ranges[RANGES_MAX];
 static unsigned n_ranges, n_opened;
 static uint64_t state;
@@ -42,18 +43,23 @@ static uint64_t draw(uint64_t below)
 
 static void take_mapping(const char *line)
 {
-	unsigned long begin, end;
+	unsigned long begin, end, offset, file;
 	char write;
 
 	if (!strstr(line, "memfd:kymo-") || n_ranges == RANGES_MAX ||
-		sscanf(line, "%lx-%lx %*c%c", &begin, &end, &write) != 3)
+		sscanf(line, "%lx-%lx %*c%c%*s %lx %*s %lu", &begin, &end, &write, &offset,
+			&file) != 5)
 		return;
 	if (write != 'w') {
 		n_opened += !mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE);
 		return;
 	}
 	ranges[n_ranges].at = (char *)begin;
-	memcpy(&ranges[n_ranges].header, (char *)begin, sizeof(ranges[0].header));
+	ranges[n_ranges].mapped = end - begin;
+	ranges[n_ranges].offset = offset;
+	ranges[n_ranges].file = file;
+	if (!offset)
+		memcpy(&ranges[n_ranges].header, (char *)begin, sizeof(ranges[0].header));
 	ranges[n_ranges++].size = end - begin < REACH ? end - begin : REACH;
 }
 
@@ -95,14 +101,26 @@ static void scribble(void)
 	__atomic_store_n((uint64_t *)at, value(word), __ATOMIC_RELAXED);
 }
 
-/* No record begins in a block's last bytes. */
-static void spoil_heads(char *at, const struct ky_set_header *h)
+/* Returns the address of 8 bytes of the file, or NULL if they are not mapped. */
+static void *find(unsigned long file, uint64_t offset)
 {
-	struct ky_ring_ctl *ctl = (void *)(at + h->ctl_offset);
+	for (unsigned i = 0; i < n_ranges; i++)
+		if (ranges[i].file == file && ranges[i].offset <= offset &&
+			offset + 8 <= ranges[i].offset + ranges[i].mapped)
+			return ranges[i].at + (offset - ranges[i].offset);
+	return NULL;
+}
 
-	for (uint32_t i = 0; h->magic == KY_RING_MAGIC && i < h->n_rings; i++)
-		__atomic_store_n(
-			&ctl[i].head, draw(UINT64_MAX) | (h->block_size - 1), __ATOMIC_RELAXED);
+/* No record begins in a block's last bytes. */
+static void spoil_heads(unsigned long file, const struct ky_set_header *h)
+{
+	for (uint32_t i = 0; h->magic == KY_RING_MAGIC && i < h->n_rings; i++) {
+		uint64_t *head = find(file, h->ctl_offset + (uint64_t)i * KY_CTL_SIZE);
+
+		if (head)
+			__atomic_store_n(
+				head, draw(UINT64_MAX) | (h->block_size - 1), __ATOMIC_RELAXED);
+	}
 }
 
 static void *record(void *arg)
@@ -134,7 +152,7 @@ int main(int argc, char **argv)
 	__atomic_store_n(&finished, true, __ATOMIC_RELEASE);
 	pthread_join(recorder, NULL);
 	for (unsigned i = 0; i < n_ranges; i++)
-		spoil_heads(ranges[i].at, &ranges[i].header);
+		spoil_heads(ranges[i].file, &ranges[i].header);
 	printf("stores %lu events %lu opened %u\n", n_stores, n_events, n_opened);
 	return 0;
 }
