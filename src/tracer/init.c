@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Entry points: loading and unloading of objects (called by the constructors that
- * <kymo/tracepoint.h> puts into them), and fork.
+ * <kymo/tracepoint.h> puts into them), and the lock.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -82,26 +81,10 @@ static void init_rings(void)
 				  0) == 0;
 }
 
-/* A page that children find zeroed, however they were made. (Before Linux 4.14 they do not.) */
-static union {
-	bool is_home;
-	char page[4096];
-} home __attribute__((aligned(4096)));
-
-void tracer_settle(void)
-{
-	madvise(&home, sizeof(home), MADV_WIPEONFORK);
-}
-
-bool tracer_is_stranger(void)
-{
-	return tracer.started && !tracer.off && !home.is_home;
-}
-
 static void on_thread_end(void *unused)
 {
 	(void)unused;
-	if (tracer_is_stranger())
+	if (tracer_is_raw_child())
 		return;
 	ky_thread_leave(); /* other destructors, and the C library, may still call the tracer */
 	tracer_sets_release_thread();
@@ -114,7 +97,7 @@ static __attribute__((destructor)) void on_process_end(void)
 	if (!tracer.started)
 		return;
 	on_thread_end(NULL);
-	if (tracer.companion && !tracer.off && !tracer_is_stranger())
+	if (tracer.companion && !tracer.off && !tracer_is_raw_child())
 		tracer_wait_written();
 }
 
@@ -138,81 +121,10 @@ static void block_signals(sigset_t *ret_old)
 	pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }
 
-/* Switches the tracer off: no daemon can be reached any more. */
-static void give_up(void)
+void tracer_give_up(void)
 {
 	tracer.off = true;
 	tracer_events_disable();
-}
-
-/* The signal mask of the thread that forks; under the lock. */
-static sigset_t signals_at_fork;
-
-/*
- * Takes the lock and blocks signals. One reason is that a handler that forks would wait for the
- * lock forever. The other is that in the child, no handler may record before the child has
- * registered as itself.
- */
-static void before_fork(void)
-{
-	sigset_t old;
-
-	tracer_lock(&old);
-	if (tracer_listener_died())
-		give_up();
-	tracer_self_before_fork();
-	signals_at_fork = old;
-}
-
-static void after_fork_parent(void)
-{
-	sigset_t old = signals_at_fork;
-
-	tracer_unlock(&old);
-}
-
-/*
- * The child is another process: drops the parent's sets and connections, and registers as itself.
- */
-static void after_fork_child(void)
-{
-	int saved = errno;
-	bool wait = false;
-	sigset_t old = signals_at_fork;
-
-	tracer_make_lock();
-	if (tracer.off)
-		goto out;
-	home.is_home = true;
-	tracer_last_set_main();
-	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
-		wait |= tracer.conns[i].socket.fd >= 0;
-		tracer_conn_reset(&tracer.conns[i]);
-	}
-	tracer_events_reset();
-	tracer_sets_reset();
-	tracer_mem_reset();
-	tracer_contexts_reset();
-	tracer_thread_id_reset();
-	tracer_statedump_reset();
-	ky_thread_forget_process();
-	tracer.ending = false;
-	tracer.survives_filter = false;
-	/* A new thread also makes the C library's system calls, with all signals blocked. */
-	if (tracer.filtered || (!tracer.filtered_early && tracer_is_filtered())) {
-		tracer.off = true;
-		goto out;
-	}
-	if (tracer_listener_start() < 0 || tracer_statedump_ensure_thread() < 0)
-		tracer.off = true;
-	if (wait && !tracer.off)
-		tracer_wait_registered();
-	else if (!tracer.off)
-		tracer_note_unheard();
-out:
-	ky_wait_allow();
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = saved;
 }
 
 /*
@@ -230,13 +142,12 @@ static void init(void)
 	tracer.timeout_ms = read_timeout();
 	tracer.filtered_early = tracer_is_filtered();
 	ky_parts_closed = tracer.filtered_early;
-	home.is_home = true;
 	init_rings();
 	init_conns();
 	if (pthread_key_create(&tracer.thread_end, on_thread_end) == 0)
 		ky_thread_claimed = on_thread_claimed;
 	tracer_last_init();
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	tracer_fork_init();
 }
 
 static void register_locked(struct kymo_object *object)
@@ -249,7 +160,7 @@ static void register_locked(struct kymo_object *object)
 	if (tracer.off)
 		return;
 	if (tracer.started && tracer_listener_died()) {
-		give_up();
+		tracer_give_up();
 		return;
 	}
 	n_new = tracer_events_add(object);
@@ -299,7 +210,7 @@ void tracer_take_lock(void)
 	if (pthread_mutex_lock(&tracer.lock) != EOWNERDEAD)
 		return;
 	pthread_mutex_consistent(&tracer.lock);
-	give_up();
+	tracer_give_up();
 }
 
 void tracer_give_lock(void)
@@ -363,7 +274,7 @@ EXPORT void kymo_object_register(struct kymo_object *object)
 	sigset_t old;
 
 	if (object->size < sizeof(*object) || object->version != KYMO_ABI_VERSION ||
-		tracer_is_stranger())
+		tracer_is_raw_child())
 		return;
 	tracer_object_look(object);
 	tracer_lock(&old);
@@ -380,7 +291,7 @@ EXPORT void kymo_object_unregister(struct kymo_object *object)
 	int saved = errno;
 	sigset_t old;
 
-	if (tracer.off || object->cookie == &tracer || tracer_is_stranger())
+	if (tracer.off || object->cookie == &tracer || tracer_is_raw_child())
 		return;
 	tracer_lock(&old);
 	tracer_statedump_forget_object(object);

@@ -82,7 +82,7 @@ static void on_main_end(void *unused)
 	pthread_t thread;
 
 	(void)unused;
-	if (tracer.off || tracer_is_stranger() || getpid() != (pid_t)syscall(SYS_gettid))
+	if (tracer.off || tracer_is_raw_child() || getpid() != (pid_t)syscall(SYS_gettid))
 		return;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

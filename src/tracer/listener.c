@@ -228,7 +228,7 @@ static void *listen_loop(void *arg)
 	look_for_filter();
 	if (tracer.filtered) /* already: nobody has waited for the listener */
 		return NULL;
-	tracer_settle();
+	tracer_fork_mark_home();
 	prctl(PR_SET_NAME, "kymo-listener");
 	ky_wait_forbid();
 	/*

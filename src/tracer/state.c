@@ -229,7 +229,7 @@ __attribute__((visibility("default"))) void kymo_app_state_set(const struct kymo
 	int saved = errno;
 	sigset_t old;
 
-	if (tracer.off || tracer_is_stranger())
+	if (tracer.off || tracer_is_raw_child())
 		return;
 	flatten(record, sizeof(record), pieces, n_pieces);
 	tracer_lock(&old);
@@ -247,7 +247,7 @@ __attribute__((visibility("default"))) void kymo_app_state_end(const struct kymo
 	uint32_t *at;
 	sigset_t old;
 
-	if (tracer.off || tracer_is_stranger())
+	if (tracer.off || tracer_is_raw_child())
 		return;
 	flatten(bytes, sizeof(bytes), pieces, n_pieces);
 	make_key(&key, event, name_len, bytes, len);

@@ -369,7 +369,7 @@ __attribute__((visibility("default"))) int kymo_app_statedump_add(
 
 	if (dump->size < sizeof(*dump) || !dump->dump || is_told_now())
 		return -EINVAL;
-	if (tracer.off || tracer_is_stranger())
+	if (tracer.off || tracer_is_raw_child())
 		return 0;
 	tracer_object_look(object);
 	tracer_lock(&old);
@@ -406,7 +406,7 @@ __attribute__((visibility("default"))) void kymo_app_statedump_remove(struct kym
 	struct teller *t;
 	sigset_t old;
 
-	if (tracer.off || tracer_is_stranger())
+	if (tracer.off || tracer_is_raw_child())
 		return;
 	tracer_lock(&old);
 	t = find(dump);

@@ -155,6 +155,8 @@ extern struct tracer tracer;
 void tracer_make_lock(void);
 void tracer_take_lock(void);
 void tracer_give_lock(void);
+/* Switches the tracer off: no daemon can be reached any more. Called under the lock. */
+void tracer_give_up(void);
 /*
  * Take the lock and block signals, for the application's threads: a handler that forks would wait
  * for the lock forever.
@@ -162,8 +164,6 @@ void tracer_give_lock(void);
 void tracer_lock(sigset_t *ret_old);
 void tracer_unlock(const sigset_t *old);
 
-/* Called first by the listener: from then on, children made by raw clone() count as foreign. */
-void tracer_settle(void);
 bool tracer_is_filtered(void); /* by seccomp; true also if even that question is refused */
 /*
  * Returns true if the application has had a system call filter since it started and nobody knows
@@ -171,12 +171,6 @@ bool tracer_is_filtered(void); /* by seccomp; true also if even that question is
  */
 bool tracer_may_be_killed(void);
 
-/*
- * Returns true in the child of a raw clone() or _Fork(): there is no listener, the lock may be held
- * by a thread that does not exist there, and the rings are the parent's. Makes no system call,
- * because a process may be killed where they are forbidden.
- */
-bool tracer_is_stranger(void);
 struct dl_phdr_info;
 /* Returns true if the address is in a segment of this shared object or program. */
 bool tracer_is_within(const struct dl_phdr_info *info, const void *address);
@@ -192,6 +186,18 @@ void tracer_debug(const char *fmt, ...) KY_PRINTF(1, 2);
  */
 void *tracer_alloc(size_t size, bool wiped);
 void tracer_mem_reset(void);
+
+/* fork.c */
+/* Called last in the initialization. */
+void tracer_fork_init(void);
+/* Called first by the listener: from then on, the children of raw clone() are recognised. */
+void tracer_fork_mark_home(void);
+/*
+ * Returns true in the child of a raw clone() or _Fork(): there is no listener, the lock may be held
+ * by a thread that does not exist there, and the rings are the parent's. Makes no system call,
+ * because a process may be killed where they are forbidden.
+ */
+bool tracer_is_raw_child(void);
 
 /* events.c; all are called under the lock */
 /* Adds an object's events. Returns how many are new to the daemons (not known from before). */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork, all of it: what the parent prepares, what the kernel does, and what the child resets.
+ *
+ * The parent takes the lock and blocks signals, so that the child finds consistent data and no
+ * handler records in the child before it has registered. A call of ours into the dynamic linker
+ * must not be under way: its lock would stay held in the child.
+ *
+ * The kernel zeroes the memory that is marked MADV_WIPEONFORK: the hooks of events, which lead to
+ * the parent's rings, and the page `home` below. So a child that nobody resets (raw clone(),
+ * _Fork()) records nothing, and tracer_is_raw_child() recognises it.
+ *
+ * The child of fork() is a process of its own: reset_child() drops all that is the parent's, in an
+ * order that its comments justify, and then it registers as itself.
+ */
+#include <sys/mman.h>
+
+#include "ring/wait.h"
+#include "tracer/context.h"
+#include "tracer/statedump.h"
+#include "tracer/tracer.h"
+
+/* A page that children find zeroed, however they were made. (Before Linux 4.14 they do not.) */
+static union {
+	bool is_home;
+	char page[4096];
+} home __attribute__((aligned(4096)));
+
+/* The signal mask of the thread that forks; under the lock. */
+static sigset_t signals_at_fork;
+
+void tracer_fork_mark_home(void)
+{
+	madvise(&home, sizeof(home), MADV_WIPEONFORK);
+}
+
+bool tracer_is_raw_child(void)
+{
+	return tracer.started && !tracer.off && !home.is_home;
+}
+
+static void before_fork(void)
+{
+	sigset_t old;
+
+	tracer_lock(&old);
+	if (tracer_listener_died())
+		tracer_give_up();
+	tracer_self_before_fork();
+	signals_at_fork = old;
+}
+
+static void after_fork_parent(void)
+{
+	sigset_t old = signals_at_fork;
+
+	tracer_unlock(&old);
+}
+
+/* Returns true if the parent had a daemon, for whose reply the child is to wait, too. */
+static bool reset_conns(void)
+{
+	bool connected = false;
+
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
+		connected |= tracer.conns[i].socket.fd >= 0;
+		tracer_conn_reset(&tracer.conns[i]);
+	}
+	return connected;
+}
+
+static bool reset_child(void)
+{
+	bool connected;
+
+	home.is_home = true;
+	tracer_last_set_main();	   /* the only thread is the main thread */
+	connected = reset_conns(); /* descriptors only: the sets still exist */
+	/*
+	 * Events first forget their hooks, which lead to sets; then the sets are released; then the
+	 * memory of both is used again.
+	 */
+	tracer_events_reset();
+	tracer_sets_reset();
+	tracer_mem_reset();
+	tracer_contexts_reset(); /* values that were kept, counters, threads inside callbacks */
+	tracer_thread_id_reset();
+	tracer_statedump_reset(); /* its thread does not exist here */
+	ky_thread_forget_process();
+	tracer.ending = false;
+	tracer.survives_filter = false;
+	return connected;
+}
+
+/* A new thread also makes the C library's system calls, with all signals blocked. */
+static bool may_start_thread(void)
+{
+	return !tracer.filtered && (tracer.filtered_early || !tracer_is_filtered());
+}
+
+static void after_fork_child(void)
+{
+	int saved = errno;
+	sigset_t old = signals_at_fork;
+	bool connected;
+
+	tracer_make_lock(); /* its holder is a thread of the parent */
+	if (!tracer.off) {
+		connected = reset_child();
+		tracer.off = !may_start_thread() || tracer_listener_start() < 0 ||
+			     tracer_statedump_ensure_thread() < 0;
+		if (connected && !tracer.off)
+			tracer_wait_registered();
+		else if (!tracer.off)
+			tracer_note_unheard();
+	}
+	ky_wait_allow();
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+}
+
+void tracer_fork_init(void)
+{
+	home.is_home = true;
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
