@@ -12,12 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use_description(struct ky_bytes bytes)
 {
-	struct ky_list users = KY_LIST_INIT(users);
-	struct user *u = user_get(&users, 0);
+	struct ky_loop loop = {0};
+	struct users users;
+	struct user *u;
 	struct event_desc *d = NULL;
 	struct ky_buf text = {.max = 16u << 20};
 	const char *why = NULL;
 
+	users_init(&users, &loop);
+	u = user_get(&users, 0);
 	if (u && !user_intern(u, bytes, &d, &why)) {
 		describe_event(&text, event_desc_bytes(d));
 		ky_tsdl_event(&text, 0, 1, event_desc_bytes(d), NULL, 0);

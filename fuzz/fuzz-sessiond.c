@@ -550,7 +550,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	client.fd = ky_close(client.fd);
 	d.run.state_fd = ky_close(d.run.state_fd); /* the daemon has no run directory here */
 	daemon_deinit(&d);
-	if (!ky_list_empty(&d.env.users))
+	if (!ky_list_empty(&d.env.users.list))
 		abort(); /* something is still charged to a user */
 	if (count_fds() != n_fds)
 		abort();

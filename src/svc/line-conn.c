@@ -14,7 +14,7 @@ static void fail(struct ky_line_conn *c, int error)
 	c->failed = true;
 	c->error = error;
 	ky_watch_remove(&c->watch);
-	ky_job_add(c->loop, &c->work);
+	ky_share_add(c->share, c->loop, &c->work);
 }
 
 static bool has_line(const struct ky_line_conn *c)
@@ -36,7 +36,7 @@ static void line_conn_go_on(struct ky_line_conn *c)
 	if (c->failed)
 		return;
 	if (idle(c) && has_line(c))
-		ky_job_add(c->loop, &c->work);
+		ky_share_add(c->share, c->loop, &c->work);
 	else if (idle(c) && c->ended)
 		fail(c, 0);
 	else if (idle(c))

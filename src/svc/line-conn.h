@@ -11,7 +11,7 @@
 #define SVC_LINE_CONN_H
 
 #include "base/buf.h"
-#include "svc/loop.h"
+#include "svc/share.h"
 
 #define KY_LINE_MAX (1u << 20)
 
@@ -30,7 +30,8 @@ struct ky_line_conn {
 	int fd; /* owned */
 	struct ky_loop *loop;
 	struct ky_watch watch;
-	struct ky_job work; /* takes the next line, or calls `closed` */
+	struct ky_job work;	/* takes the next line, or calls `closed` */
+	struct ky_share *share; /* in which that waits for its turn; or NULL; the owner sets it */
 	const struct ky_line_conn_ops *ops;
 	struct ky_buf in, out;
 	bool waiting; /* for the answer to the last line */

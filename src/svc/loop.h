@@ -17,7 +17,7 @@
 
 #include "base/list.h"
 
-#define KY_LOOP_BATCH 32
+#define KY_LOOP_BATCH 256
 #define KY_NS_PER_MS  1000000ull
 
 struct ky_watch {

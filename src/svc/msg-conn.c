@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "svc/unix.h"
 
@@ -85,82 +84,51 @@ static void drop_queue(struct ky_msg_conn *c)
 	discharge(c, c->n_queued_bytes);
 }
 
-/* Connections of an account that continue in one turn, as long as there is CPU time left. */
-#define RESUMED_PER_TURN 4
+static uint32_t wanted_events(const struct ky_msg_conn *c)
+{
+	return ky_list_empty(&c->queue) ? EPOLLIN : EPOLLIN | EPOLLOUT;
+}
 
 static int set_events(struct ky_msg_conn *c)
 {
-	if (!ky_list_empty(&c->paused))
-		return 0;
-	return ky_watch_modify(&c->watch, ky_list_empty(&c->queue) ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	return c->parked ? 0 : ky_watch_modify(&c->watch, wanted_events(c));
 }
 
-static uint64_t cpu_time_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000 * KY_NS_PER_MS + (uint64_t)t.tv_nsec;
-}
-
-/* By a clock of tests, messages take no time. */
-static bool has_time(struct ky_msg_account *a, const struct ky_loop *loop)
-{
-	if (!a || loop->clock)
-		return true;
-	if (a->turn != loop->n_turns) {
-		a->turn = loop->n_turns;
-		a->spent_ns = 0;
-	}
-	return a->spent_ns < KY_MSG_SLICE_NS;
-}
-
-static void pause_conn(struct ky_msg_conn *c)
-{
-	ky_watch_remove(&c->watch);
-	ky_list_append(&c->account->paused, &c->paused);
-	ky_job_add_next(c->loop, &c->account->resume);
-}
-
-static void conn_ready(struct ky_watch *w, uint32_t events);
-
-static void resume_conn(struct ky_msg_conn *c)
-{
-	int ret = ky_watch_add(c->loop, &c->watch, c->fd, EPOLLIN, conn_ready);
-
-	ky_list_remove(&c->paused);
-	if (!ret)
-		ret = set_events(c);
-	if (ret < 0)
-		ky_msg_conn_fail(c, ret);
-}
-
-static void run_resume(struct ky_job *j)
-{
-	struct ky_msg_account *a = ky_container_of(j, struct ky_msg_account, resume);
-	struct ky_msg_conn *c, *tmp;
-	unsigned n = 0;
-
-	ky_list_foreach_safe (c, tmp, &a->paused, paused) {
-		if (n++ == RESUMED_PER_TURN) {
-			ky_job_add_next(c->loop, j);
-			return;
-		}
-		resume_conn(c);
-	}
-}
-
-void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes)
+void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes, struct ky_shares *shares)
 {
 	memset(a, 0, sizeof(*a));
 	a->max_bytes = max_bytes;
-	ky_list_init(&a->paused);
-	ky_job_init(&a->resume, run_resume);
+	ky_share_init(&a->share, shares);
 }
 
 void ky_msg_account_deinit(struct ky_msg_account *a)
 {
-	ky_job_cancel(&a->resume);
+	ky_share_deinit(&a->share);
+}
+
+static struct ky_share *share_of(const struct ky_msg_conn *c)
+{
+	return c->account ? &c->account->share : NULL;
+}
+
+bool ky_msg_conn_is_over(const struct ky_msg_conn *c)
+{
+	return ky_share_is_over(share_of(c));
+}
+
+static void conn_ready(struct ky_watch *w, uint32_t events);
+
+/* Watches a connection that was not watched while its message waited. */
+static void watch_again(struct ky_msg_conn *c)
+{
+	int ret;
+
+	if (!c->parked)
+		return;
+	c->parked = false;
+	ret = ky_watch_add(c->loop, &c->watch, c->fd, wanted_events(c), conn_ready);
+	if (ret < 0)
+		ky_msg_conn_fail(c, ret);
 }
 
 /* Returns true for the errors by which a closed connection shows. */
@@ -172,7 +140,7 @@ static bool is_end(int error)
 static void stop_watching(struct ky_msg_conn *c)
 {
 	ky_watch_remove(&c->watch);
-	ky_list_remove(&c->paused);
+	c->parked = false;
 	drop_queue(c);
 }
 
@@ -183,12 +151,12 @@ void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 	c->failed = true;
 	c->error = is_end(error) ? 0 : error;
 	stop_watching(c);
-	ky_job_add(c->loop, &c->closing);
+	ky_share_add(share_of(c), c->loop, &c->work);
 }
 
 /*
  * After a failed send: if the peer has closed the connection, the messages that it sent before that
- * are handled first, by the job (run_closing).
+ * are handled first, by the job (run_work).
  */
 static void fail_to_send(struct ky_msg_conn *c, int error)
 {
@@ -197,7 +165,7 @@ static void fail_to_send(struct ky_msg_conn *c, int error)
 	} else if (!c->peer_ended) {
 		c->peer_ended = true;
 		stop_watching(c);
-		ky_job_add(c->loop, &c->closing);
+		ky_share_add(share_of(c), c->loop, &c->work);
 	}
 }
 
@@ -312,15 +280,36 @@ static ssize_t receive_message(
 	return n;
 }
 
-static void handle_message(
-	struct ky_msg_conn *c, const void *buf, size_t len, int *fds, size_t n_fds)
+void ky_msg_conn_defer(struct ky_msg_conn *c)
 {
-	struct ky_msg_account *a = c->account;
-	uint64_t begin_ns = a ? cpu_time_ns() : 0;
+	c->deferred = true;
+}
 
-	c->ops->message(c, buf, len, fds, n_fds);
-	if (a)
-		a->spent_ns += cpu_time_ns() - begin_ns;
+/* Returns a copy of the message if it is to be handled again, else NULL. */
+static uint8_t *copy_deferred(struct ky_msg_conn *c, const void *buf, size_t len)
+{
+	uint8_t *copy = c->deferred && !c->failed ? malloc(len) : NULL;
+
+	if (copy)
+		memcpy(copy, buf, len);
+	else if (c->deferred)
+		ky_msg_conn_fail(c, -ENOMEM);
+	return copy;
+}
+
+/* Handles the message that was deferred. Returns its length. */
+static ssize_t serve_deferred(struct ky_msg_conn *c)
+{
+	uint8_t *buf = c->unfinished;
+
+	c->deferred = false;
+	c->unfinished = NULL;
+	c->ops->message(c, buf, c->unfinished_len, NULL, 0);
+	if (c->deferred && !c->failed)
+		c->unfinished = buf;
+	else
+		free(buf);
+	return (ssize_t)c->unfinished_len;
 }
 
 /* Receives and handles one message. Returns as receive_message() does. */
@@ -329,28 +318,65 @@ static ssize_t serve_message(struct ky_msg_conn *c)
 	uint8_t buf[KY_MSG_CONN_MAX];
 	int fds[KY_UNIX_MAX_FDS];
 	size_t n_fds = 0;
-	ssize_t n = receive_message(c, buf, fds, &n_fds);
+	ssize_t n;
 
-	if (n > 0)
-		handle_message(c, buf, (size_t)n, fds, n_fds);
+	if (c->unfinished)
+		return serve_deferred(c);
+	n = receive_message(c, buf, fds, &n_fds);
+	c->deferred = false;
+	if (n > 0) {
+		c->ops->message(c, buf, (size_t)n, fds, n_fds);
+		c->unfinished = copy_deferred(c, buf, (size_t)n);
+		c->unfinished_len = (size_t)n;
+	}
 	for (size_t i = 0; i < n_fds; i++)
 		ky_close_foreign(fds[i]);
 	return n;
 }
 
-/* Handles what a closed connection still has, a message each turn, and then reports its end. */
-static void run_closing(struct ky_job *j)
+/* The peer has closed the connection, and n is the result for one of its last messages. */
+static void await_end(struct ky_msg_conn *c, ssize_t n)
 {
-	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, closing);
+	if (n <= 0)
+		ky_msg_conn_fail(c, 0);
+	else if (c->account)
+		ky_share_add(share_of(c), c->loop, &c->work);
+	else
+		ky_job_add_next(c->loop, &c->work);
+}
 
-	if (!c->failed) {
-		if (!has_time(c->account, c->loop) || serve_message(c) > 0) {
-			ky_job_add_next(c->loop, j);
-			return;
-		}
-		c->failed = true;
-	}
-	c->ops->closed(c, c->error);
+/* Serves one message, and decides when the connection is served next. */
+static void serve_conn(struct ky_msg_conn *c)
+{
+	ssize_t n = serve_message(c);
+
+	if (c->failed)
+		return;
+	if (c->unfinished)
+		ky_share_add_first(share_of(c), c->loop, &c->work);
+	else if (c->peer_ended)
+		await_end(c, n);
+	else if (n <= 0 && n != -EAGAIN)
+		ky_msg_conn_fail(c, (int)n);
+	else
+		watch_again(c);
+}
+
+static void run_work(struct ky_job *j)
+{
+	struct ky_msg_conn *c = ky_container_of(j, struct ky_msg_conn, work);
+
+	if (c->failed)
+		c->ops->closed(c, c->error);
+	else
+		serve_conn(c);
+}
+
+/* Stops watching a connection whose message already waits for its turn. */
+static void park_conn(struct ky_msg_conn *c)
+{
+	ky_watch_remove(&c->watch);
+	c->parked = true;
 }
 
 static void conn_ready(struct ky_watch *w, uint32_t events)
@@ -360,19 +386,16 @@ static void conn_ready(struct ky_watch *w, uint32_t events)
 
 	if (events & EPOLLOUT)
 		n = flush_queue(c);
-	if (n < 0) {
+	if (n < 0)
 		fail_to_send(c, (int)n);
+	else if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	}
-	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-		return;
-	if (!has_time(c->account, c->loop)) {
-		pause_conn(c);
-		return;
-	}
-	n = serve_message(c);
-	if (n <= 0 && n != -EAGAIN)
-		ky_msg_conn_fail(c, (int)n);
+	else if (!c->account)
+		serve_conn(c);
+	else if (ky_job_is_added(&c->work))
+		park_conn(c);
+	else
+		ky_share_add(share_of(c), c->loop, &c->work);
 }
 
 int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
@@ -387,8 +410,7 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 	c->max_queued_bytes = max_queued_bytes;
 	c->max_fds = KY_MIN(max_fds, (size_t)KY_MSG_CONN_MAX_FDS);
 	ky_list_init(&c->queue);
-	ky_list_init(&c->paused);
-	ky_job_init(&c->closing, run_closing);
+	ky_job_init(&c->work, run_work);
 	ret = ky_watch_add(loop, &c->watch, fd, EPOLLIN, conn_ready);
 	if (ret < 0)
 		c->fd = ky_close_foreign(fd);
@@ -400,9 +422,10 @@ void ky_msg_conn_deinit(struct ky_msg_conn *c)
 	if (!c->ops)
 		return;
 	ky_watch_remove(&c->watch);
-	ky_list_remove(&c->paused);
-	ky_job_cancel(&c->closing);
+	ky_job_cancel(&c->work);
 	drop_queue(c);
+	free(c->unfinished);
+	c->unfinished = NULL;
 	c->failed = true;
 	c->fd = ky_close_foreign(c->fd);
 }

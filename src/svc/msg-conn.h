@@ -12,29 +12,24 @@
 #ifndef SVC_MSG_CONN_H
 #define SVC_MSG_CONN_H
 
-#include "svc/loop.h"
+#include "svc/share.h"
 
 #define KY_MSG_CONN_MAX	    65536u /* bytes of a message */
 #define KY_MSG_CONN_MAX_FDS 4u
 
 struct ky_msg_conn;
 
-#define KY_MSG_SLICE_NS (2 * KY_NS_PER_MS)
-
 /*
- * Limits several connections together, those of one user. It limits the bytes of their queued
- * messages, and the CPU time for their received messages: KY_MSG_SLICE_NS in each turn of the loop.
- * Connections that have more messages wait in `paused`, and continue by turns. So the loop serves
- * other users, however many messages one user sends, and whatever they cost.
+ * Limits several connections together, those of one user: the bytes of their queued messages, and
+ * by its share the CPU time for their received messages. A connection whose message waits for its
+ * turn is `parked`: not watched.
  */
 struct ky_msg_account {
 	size_t n_bytes, max_bytes;
-	struct ky_list paused; /* struct ky_msg_conn */
-	struct ky_job resume;
-	uint64_t turn, spent_ns; /* in that turn of the loop */
+	struct ky_share share;
 };
 
-void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes);
+void ky_msg_account_init(struct ky_msg_account *a, size_t max_bytes, struct ky_shares *shares);
 /* No connection may have it any more. */
 void ky_msg_account_deinit(struct ky_msg_account *a);
 
@@ -52,13 +47,16 @@ struct ky_msg_conn {
 	int fd; /* owned */
 	struct ky_loop *loop;
 	struct ky_watch watch;
-	struct ky_job closing;
+	struct ky_job work; /* a message, or the end; in the account's share, if there is one */
 	const struct ky_msg_conn_ops *ops;
 	struct ky_list queue; /* struct out */
 	size_t n_queued_bytes;
 	size_t max_queued_bytes;
 	struct ky_msg_account *account; /* or NULL; the owner sets it */
-	struct ky_list paused;		/* in account->paused; the descriptor is not watched then */
+	bool parked;			/* not watched until the work is done */
+	bool deferred;			/* by the owner, while it handles a message */
+	uint8_t *unfinished;		/* owned: the message that was deferred; or NULL */
+	size_t unfinished_len;
 	bool offers_fds; /* -EPERM, as the peer takes no descriptors yet, does not end it */
 	size_t max_fds;	 /* descriptors accepted with a message; more is an error, -EPROTO */
 	bool peer_ended; /* the peer has closed it; its last messages are still handled */
@@ -76,6 +74,14 @@ int ky_msg_conn_init(struct ky_msg_conn *c, struct ky_loop *loop, int fd,
 void ky_msg_conn_deinit(struct ky_msg_conn *c);
 /* Ends the conversation: `closed` comes from a job. */
 void ky_msg_conn_fail(struct ky_msg_conn *c, int error);
+/*
+ * For the owner of a connection with an account, in `message`: ky_msg_conn_is_over() returns
+ * whether the message has had its time in this turn. If so, the owner may stop, remember how far it
+ * has come, and call ky_msg_conn_defer(): `message` is called with the same bytes, without
+ * descriptors, when it is this user's turn again.
+ */
+bool ky_msg_conn_is_over(const struct ky_msg_conn *c);
+void ky_msg_conn_defer(struct ky_msg_conn *c);
 /*
  * Sends or queues a message. Borrows fds. len is the message's length, or the error of its
  * encoding.

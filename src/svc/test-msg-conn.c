@@ -281,6 +281,59 @@ static void test_no_message_is_left_out(void **state)
 	}
 }
 
+/* Work of another user, while a message of this one takes several turns. */
+static int turn_of_other = -1;
+
+static void run_other(struct ky_job *j)
+{
+	turn_of_other = n_messages;
+}
+
+/* Takes five slices. */
+static void long_message(struct ky_msg_conn *c, const void *buf, size_t len, int *fds, size_t n_fds)
+{
+	n_messages++;
+	assert_int_equal(len, 4);
+	assert_memory_equal(buf, "long", 4);
+	assert_int_equal(n_fds, n_messages == 1);
+	if (n_messages == 5) {
+		ky_loop_stop(&loop);
+		return;
+	}
+	while (!ky_msg_conn_is_over(c))
+		;
+	ky_msg_conn_defer(c);
+}
+
+/*
+ * A message that takes long is handled in parts, without its descriptors after the first, and
+ * before the next message. Others are served in between.
+ */
+static void test_message_in_parts(void **state)
+{
+	static const struct ky_msg_conn_ops long_ops = {.message = long_message, .closed = closed};
+	struct ky_msg_account account, other;
+	struct ky_shares shares;
+	struct ky_job job;
+
+	ky_shares_init(&shares, &loop);
+	ky_msg_account_init(&account, QUEUE_MAX, &shares);
+	ky_msg_account_init(&other, QUEUE_MAX, &shares);
+	ky_job_init(&job, run_other);
+	here.ops = &long_ops;
+	here.account = &account;
+	send_there("long", 1);
+	send_there("next", 0);
+	ky_share_add(&other.share, &loop, &job);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_int_equal(n_messages, 5);
+	assert_true(turn_of_other == 0 || turn_of_other == 1);
+	ky_msg_conn_deinit(&here);
+	ky_msg_account_deinit(&account);
+	ky_msg_account_deinit(&other);
+	ky_job_cancel(&shares.work);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -298,6 +351,7 @@ int main(void)
 		TEST(test_peer_that_shuts_its_reading_end),
 		TEST(test_queue_keeps_order),
 		TEST(test_peer_that_never_reads_is_dropped),
+		TEST(test_message_in_parts),
 		TEST(test_queued_descriptors_are_dear),
 		TEST(test_no_message_is_left_out),
 	};

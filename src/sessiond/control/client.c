@@ -137,6 +137,7 @@ struct client *client_free(struct client *c)
 		c->request->client = NULL; /* it goes on */
 	ky_line_conn_deinit(&c->conn);
 	ky_list_remove(&c->node);
+	user_unref(c->user);
 	c->control->n_clients--;
 	free(c);
 	return NULL;
@@ -162,20 +163,25 @@ static bool has_room(const struct control *k, uid_t uid)
 void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 {
 	static const struct ky_line_conn_ops ops = {.line = conn_line, .closed = conn_closed};
-	struct client *c = has_room(k, peer->uid) ? calloc(1, sizeof(*c)) : NULL;
+	struct user *u = has_room(k, peer->uid) ? user_get(&k->env->users, peer->uid) : NULL;
+	struct client *c = u ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
 		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
 			(unsigned)peer->uid);
 		ky_close_foreign(fd);
+		user_unref(u);
 		return;
 	}
 	c->control = k;
 	c->peer = *peer;
+	c->user = u;
 	if (ky_line_conn_init(&c->conn, &k->env->loop, fd, &ops) < 0) {
+		user_unref(u);
 		free(c);
 		return;
 	}
+	c->conn.share = &u->queued.share;
 	k->n_clients++;
 	ky_list_append(&k->clients, &c->node);
 }

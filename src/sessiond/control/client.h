@@ -14,6 +14,7 @@ struct client {
 	struct control *control;
 	struct ky_line_conn conn;
 	struct ky_peer peer;
+	struct user *user;	 /* referenced */
 	struct request *request; /* that is being carried out; NULL: none */
 };
 

@@ -6,7 +6,7 @@ void env_init(struct env *e)
 	memset(e, 0, sizeof(*e));
 	ky_list_init(&e->observers);
 	ky_list_init(&e->sessions);
-	ky_list_init(&e->users);
+	users_init(&e->users, &e->loop);
 }
 
 uint32_t env_next_cookie(struct env *e)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "sessiond/model/observer.h"
+#include "sessiond/model/user.h"
 #include "svc/loop.h"
 
 struct control;
@@ -16,7 +17,8 @@ struct rundir;
 
 struct env {
 	struct ky_loop loop;
-	struct ky_list observers, sessions, users;
+	struct ky_list observers, sessions;
+	struct users users;
 	/* The other storeys, which the model does not know: applications and consumers, clients. */
 	struct peers *peers;
 	struct control *control;

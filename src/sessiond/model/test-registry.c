@@ -46,7 +46,7 @@ static int teardown(void **state)
 	session_clear(&f->s);
 	session_deinit(&f->s);
 	user_unref(f->user);
-	assert_true(ky_list_empty(&f->env.users));
+	assert_true(ky_list_empty(&f->env.users.list));
 	free(f);
 	return 0;
 }

@@ -4,11 +4,19 @@
 #include "base/keyed-hash.h"
 #include "svc/check.h"
 
-struct user *user_get(struct ky_list *users, uid_t uid)
+void users_init(struct users *users, struct ky_loop *loop)
+{
+	ky_list_init(&users->list);
+	users->own = geteuid();
+	ky_shares_init(&users->own_time, loop);
+	ky_shares_init(&users->time, loop);
+}
+
+struct user *user_get(struct users *users, uid_t uid)
 {
 	struct user *u;
 
-	ky_list_foreach (u, users, node) {
+	ky_list_foreach (u, &users->list, node) {
 		if (u->uid == uid) {
 			u->refs++;
 			return u;
@@ -19,9 +27,10 @@ struct user *user_get(struct ky_list *users, uid_t uid)
 		return NULL;
 	u->uid = uid;
 	u->refs = 1;
-	ky_msg_account_init(&u->queued, USER_QUEUE_MAX);
+	ky_msg_account_init(
+		&u->queued, USER_QUEUE_MAX, uid == users->own ? &users->own_time : &users->time);
 	u->patience_ns = USER_PATIENCE_NS;
-	ky_list_append(users, &u->node);
+	ky_list_append(&users->list, &u->node);
 	return u;
 }
 

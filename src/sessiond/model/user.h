@@ -44,11 +44,19 @@ struct event_desc {
 	uint8_t bytes[]; /* checked */
 };
 
+/* All users, and the daemon's time for them: its own user has a part of its own. */
+struct users {
+	struct ky_list list;
+	uid_t own;
+	struct ky_shares own_time, time;
+};
+
+void users_init(struct users *users, struct ky_loop *loop);
 /*
  * Returns a reference to the user of this UID in `users`, and makes a new one if needed. Returns
  * NULL if allocation fails.
  */
-struct user *user_get(struct ky_list *users, uid_t uid);
+struct user *user_get(struct users *users, uid_t uid);
 struct user *user_unref(struct user *u); /* NULL */
 
 /*

@@ -9,6 +9,8 @@
 
 KY_APP_MESSAGES(KY_MSG_SENDER)
 
+#define EVENTS_PER_LOOK 4 /* at the time that the message takes: an event may take 100 us */
+
 /* Sends the contexts that MAP refers to. */
 static void post_contexts(struct app_set *as)
 {
@@ -362,26 +364,39 @@ static bool is_too_large(struct ky_bytes desc)
 	return !d.fields.error && d.n_fields == KY_DESC_TOO_LARGE;
 }
 
+/* Learns the next event of the message, and maps it. as: may be NULL. */
+static int take_event(struct app *a, struct ky_reader *r, struct app_set *as, struct list *l)
+{
+	uint32_t index = ky_read_u32(r);
+	struct ky_bytes desc = ky_read_bytes(r);
+
+	if (r->error || index >= USER_EVENTS_MAX)
+		return -EBADMSG;
+	if (!learn_event(a, index, desc)) {
+		if (as)
+			map_event(as, index, l);
+	} else if (as && is_too_large(desc)) {
+		refuse_event(as, index, l);
+	}
+	return 0;
+}
+
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as)
 {
-	struct ky_reader r = {.buf = m->list.data, .len = m->list.len};
+	struct ky_reader r = {.buf = m->list.data, .len = m->list.len, .pos = a->taken_bytes};
 	struct list l;
+	int ret = 0;
 
 	list_clear(&l);
-	for (uint32_t i = 0; i < m->n; i++) {
-		uint32_t index = ky_read_u32(&r);
-		struct ky_bytes desc = ky_read_bytes(&r);
-
-		if (r.error || index >= USER_EVENTS_MAX)
-			return -EBADMSG;
-		if (!learn_event(a, index, desc)) {
-			if (as)
-				map_event(as, index, &l);
-		} else if (as && is_too_large(desc)) {
-			refuse_event(as, index, &l);
-		}
+	for (; a->n_taken < m->n && !ret; a->n_taken++) {
+		ret = take_event(a, &r, as, &l);
+		if (a->n_taken % EVENTS_PER_LOOK == 0 && ky_msg_conn_is_over(&a->conn))
+			ret = ret ? ret : -EAGAIN;
 	}
 	if (as)
 		post_map(as, &l);
-	return 0;
+	a->taken_bytes = r.pos;
+	if (ret != -EAGAIN)
+		a->n_taken = a->taken_bytes = 0;
+	return ret;
 }

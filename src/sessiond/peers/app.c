@@ -416,7 +416,9 @@ static void conn_message(
 	a->env->cause = a->user->uid;
 	ret = handle_message(a, buf, len);
 	a->env->cause = a->env->uid;
-	if (ret < 0)
+	if (ret == -EAGAIN)
+		ky_msg_conn_defer(conn);
+	else if (ret < 0)
 		ky_msg_conn_fail(conn, ret);
 }
 

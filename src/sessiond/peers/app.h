@@ -37,7 +37,10 @@ struct app {
 	char name[APP_NAME_MAX];
 	struct event_desc **events; /* by the program's index; NULL: not known */
 	uint32_t n_events;	    /* room in events */
-	struct ky_list sets;	    /* struct app_set */
+	/* of the message EVENTS that is handled, if that took more than one turn of the loop */
+	uint32_t n_taken;
+	size_t taken_bytes;
+	struct ky_list sets; /* struct app_set */
 	struct ky_list tickets;
 	struct barrier flush;  /* until its events are written; loop NULL: it has not asked */
 	struct op flushed;     /* done then */
@@ -157,7 +160,7 @@ void app_note_similar(struct app *a);
 void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b);
 /*
  * Handles the application's answer to a query. as: NULL for QUERY_ALL, and if the session has ended
- * meanwhile. Returns 0 or -errno.
+ * meanwhile. Returns 0 or -errno; -EAGAIN if the user's time is over: the same message comes again.
  */
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as);
 /*
