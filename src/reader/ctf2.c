@@ -220,6 +220,27 @@ struct ranges {
 	size_t n, cap;
 };
 
+/* Parses [LO, HI]. Returns false if no value of the type is in it. */
+static bool parse_range(struct parser *p, json *pair, struct ky_range *r, bool is_signed)
+{
+	json *lo, *hi;
+
+	if (json_object_get_type(pair) != json_type_array || json_object_array_length(pair) != 2) {
+		fail(p, "a range is not a pair of integers");
+		return false;
+	}
+	lo = json_object_array_get_idx(pair, 0);
+	hi = json_object_array_get_idx(pair, 1);
+	*r = (struct ky_range){number_of(p, lo, "range"), number_of(p, hi, "range")};
+	if (!is_signed && json_object_get_int64(hi) < 0)
+		return false;
+	if (!is_signed && json_object_get_int64(lo) < 0)
+		r->lo = 0;
+	if (is_signed ? (int64_t)r->hi < (int64_t)r->lo : r->hi < r->lo)
+		fail(p, "a range ends before it begins");
+	return true;
+}
+
 /* [[LO, HI], ...]; false after an error. */
 static bool parse_ranges(struct parser *p, json *list, struct ranges *to, bool is_signed)
 {
@@ -228,18 +249,14 @@ static bool parse_ranges(struct parser *p, json *list, struct ranges *to, bool i
 			   : 0;
 
 	for (size_t i = 0; i < n; i++) {
-		json *pair = json_object_array_get_idx(list, i);
-		struct ky_range *r = grow(p, &to->v, &to->n, &to->cap, sizeof(*r));
+		struct ky_range range, *r;
 
-		if (!r || json_object_get_type(pair) != json_type_array ||
-			json_object_array_length(pair) != 2) {
-			fail(p, "a range is not a pair of integers");
+		if (!parse_range(p, json_object_array_get_idx(list, i), &range, is_signed))
+			continue;
+		r = grow(p, &to->v, &to->n, &to->cap, sizeof(*r));
+		if (!r)
 			return false;
-		}
-		r->lo = number_of(p, json_object_array_get_idx(pair, 0), "range");
-		r->hi = number_of(p, json_object_array_get_idx(pair, 1), "range");
-		if (is_signed ? (int64_t)r->hi < (int64_t)r->lo : r->hi < r->lo)
-			fail(p, "a range ends before it begins");
+		*r = range;
 	}
 	if (!n)
 		fail(p, "there are no ranges");
@@ -369,10 +386,8 @@ static void parse_string(struct parser *p, json *o, struct ky_type *t)
 static const char *const origins[] = {"packet-header", "packet-context", "event-record-header",
 	"event-record-common-context", "event-record-specific-context", "event-record-payload"};
 
-static void parse_origin(struct parser *p, json *location, struct ky_type *t)
+static void parse_origin(struct parser *p, const char *origin, struct ky_type *t)
 {
-	const char *origin = find_text(p, location, "origin");
-
 	t->origin = KY_FROM_HERE;
 	for (size_t i = 0; origin && i < KY_ARRAY_SIZE(origins); i++) {
 		if (!strcmp(origin, origins[i]))
@@ -382,20 +397,32 @@ static void parse_origin(struct parser *p, json *location, struct ky_type *t)
 		fail(p, "'%.64s' is not an origin of fields", origin);
 }
 
-/* {"origin": ..., "path": ["a", null, "b"]}: null leads to the structure outside. */
+/*
+ * {"origin": ..., "path": ["a", null, "b"]}: null leads to the structure outside. Drafts of CTF 2
+ * have [ORIGIN, "a", "b"].
+ */
 static void parse_location(struct parser *p, json *o, const char *key, struct ky_type *t)
 {
-	json *location = find_kind(p, o, key, json_type_object);
-	json *path = location ? find_kind(p, location, "path", json_type_array) : NULL;
-	size_t n = path ? json_object_array_length(path) : 0, n_words = 0;
-	const char **words = alloc(p, (n + 1) * sizeof(*words));
+	json *location = find(o, key), *path = location;
+	bool is_draft = location && json_object_get_type(location) == json_type_array;
+	size_t n, n_words = 0;
+	const char **words, *origin = NULL;
 
-	if (!n)
+	if (!is_draft) {
+		location = find_kind(p, o, key, json_type_object);
+		path = location ? find_kind(p, location, "path", json_type_array) : NULL;
+		origin = location ? find_text(p, location, "origin") : NULL;
+	}
+	n = path ? json_object_array_length(path) : 0;
+	words = alloc(p, (n + 1) * sizeof(*words));
+	if (n <= is_draft)
 		fail(p, "'%s' is missing, or has no path", key);
 	if (p->failed)
 		return;
-	parse_origin(p, location, t);
-	for (size_t i = 0; i < n; i++) {
+	if (is_draft)
+		origin = json_object_get_string(json_object_array_get_idx(path, 0));
+	parse_origin(p, origin, t);
+	for (size_t i = is_draft; i < n; i++) {
 		json *word = json_object_array_get_idx(path, i);
 
 		if (json_object_get_type(word) == json_type_string)
@@ -576,6 +603,11 @@ static const struct {
 	{"fixed-length-boolean", parse_bool},
 	{"fixed-length-unsigned-integer", parse_unsigned},
 	{"fixed-length-signed-integer", parse_signed},
+	/* of drafts */
+	{"fixed-length-unsigned-enumeration", parse_unsigned},
+	{"fixed-length-signed-enumeration", parse_signed},
+	{"variable-length-unsigned-enumeration", parse_leb_unsigned},
+	{"variable-length-signed-enumeration", parse_leb_signed},
 	{"fixed-length-floating-point-number", parse_float},
 	{"variable-length-unsigned-integer", parse_leb_unsigned},
 	{"variable-length-signed-integer", parse_leb_signed},
@@ -769,6 +801,8 @@ static void parse_clock(struct parser *p, json *o)
 		c->offset = find_number(p, offset, "cycles", 0, UINT64_MAX);
 	if (!c->name)
 		c->name = id;
+	if (!id)
+		id = c->name; /* in drafts */
 	if (!c->freq || !id)
 		fail(p, "a clock needs an id and a frequency");
 	else if (!add_name(p, &t->n_clocks, id, t->n_clocks - 1))
@@ -786,6 +820,8 @@ static void parse_stream(struct parser *p, json *o)
 		return;
 	s->id = find_number(p, o, "id", 0, UINT64_MAX);
 	s->clock = find_text(p, o, "default-clock-class-id");
+	if (!s->clock)
+		s->clock = find_text(p, o, "default-clock-class-name"); /* in drafts */
 	s->packet_context = parse_scope(p, o, "packet-context-field-class");
 	s->event_header = parse_scope(p, o, "event-record-header-field-class");
 	s->event_context = parse_scope(p, o, "event-record-common-context-field-class");
@@ -797,7 +833,7 @@ static int parse_loglevel(json *o)
 	static const char *const levels[] = {"emergency", "alert", "critical", "error", "warning",
 		"notice", "info", "debug:system", "debug:program", "debug:process", "debug:module",
 		"debug:unit", "debug:function", "debug:line", "debug"};
-	json *attributes = find(o, "attributes");
+	json *attributes = find(o, find(o, "attributes") ? "attributes" : "user-attributes");
 	json *space = attributes ? find(attributes, "babeltrace.org,2020") : NULL;
 	json *level = space ? find(space, "log-level") : NULL;
 
@@ -858,55 +894,74 @@ static void parse_fragment(struct parser *p, json *o)
 
 /* --- the whole --- */
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == KY_CTF2_SEPARATOR;
+}
+
 /*
- * One fragment of len bytes, without its separator. A fragment that the end of the text cuts off is
- * left out.
+ * Parses one object at text. Returns how many bytes it has. A fragment that the end of the text cuts
+ * off is left out.
  */
-static void parse_text(
+static size_t parse_text(
 	struct parser *p, struct json_tokener *tokener, const char *text, size_t len, bool is_last)
 {
+	enum json_tokener_error error;
+	size_t n;
 	json *o;
 
-	while (len && strchr(" \t\r\n", text[len - 1]))
-		len--;
-	if (!len)
-		return;
 	json_tokener_reset(tokener);
 	o = json_tokener_parse_ex(tokener, text, (int)len);
+	error = json_tokener_get_error(tokener);
+	n = json_tokener_get_parse_end(tokener);
 	if (o)
 		parse_fragment(p, o);
-	else if (is_last && p->tsdl->n_streams &&
-		 json_tokener_get_error(tokener) == json_tokener_continue)
+	else if (is_last && p->tsdl->n_streams && error == json_tokener_continue)
 		p->tsdl->is_cut = true;
 	else
 		fail(p, "this is CTF 2, but not JSON: %s",
-			json_tokener_get_error(tokener) == json_tokener_continue
-				? "the fragment has no end"
-				: json_tokener_error_desc(json_tokener_get_error(tokener)));
+			error == json_tokener_continue ? "the fragment has no end"
+						       : json_tokener_error_desc(error));
 	json_object_put(o);
+	return o ? n : len;
 }
 
+/* Drafts of CTF 2 have no separators: objects may follow each other without any. */
 static void parse_fragments(struct parser *p, const char *text, size_t len)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(MAX_JSON_DEPTH);
-	const char *end = text + len;
+	const char *end = text + len, *stop = text;
 
 	if (!tokener)
 		fail(p, "no memory");
 	p->line = 1;
 	while (!p->failed && text < end) {
-		const char *next = memchr(text + 1, KY_CTF2_SEPARATOR, (size_t)(end - text - 1));
-		const char *stop = next ? next : end;
+		size_t n = 1;
 
-		if (stop - text > INT32_MAX)
+		if (text >= stop) {
+			stop = memchr(text + 1, KY_CTF2_SEPARATOR, (size_t)(end - text - 1));
+			stop = stop ? stop : end;
+		}
+		if (is_blank(*text))
+			;
+		else if (stop - text > INT32_MAX)
 			fail(p, "a fragment is too large");
 		else
-			parse_text(p, tokener, text + 1, (size_t)(stop - text - 1), !next);
-		for (; text < stop; text++)
-			p->line += *text == '\n';
+			n = parse_text(p, tokener, text, (size_t)(stop - text), stop == end);
+		for (; n > 0; n--)
+			p->line += *text++ == '\n';
 	}
 	if (tokener)
 		json_tokener_free(tokener);
+}
+
+bool ky_ctf2_is(const char *text, size_t len)
+{
+	while (len && is_blank(*text) && *text != KY_CTF2_SEPARATOR) {
+		text++;
+		len--;
+	}
+	return len && (*text == KY_CTF2_SEPARATOR || *text == '{');
 }
 
 int ky_ctf2_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsdl_error *error)

@@ -10,6 +10,8 @@
 
 #define KY_CTF2_SEPARATOR '\x1e'
 
+/* Returns true if the text is metadata of CTF 2, or of a draft without separators. */
+bool ky_ctf2_is(const char *text, size_t len);
 /* t is initialised. Returns 0, or -EINVAL with *error filled in. */
 int ky_ctf2_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsdl_error *error);
 

@@ -3,7 +3,7 @@
  * Some files continue each other: a stream that was cut into several files or chunks. The reader
  * finds them by trace UUID, stream class and instance, and follows their counters from one to the
  * next. A heap of the streams' next items merges the streams. If times are equal, the order is that
- * of trace UUID, trace name, class and instance, which is also babeltrace2's.
+ * of trace UUID, trace name, class, and path of the first file, which is also babeltrace2's.
  */
 #include "reader/reader.h"
 
@@ -688,8 +688,31 @@ static struct ky_stream *add_stream(struct ky_trace_reader *r)
 		return NULL;
 	}
 	*at = s;
-	s->rank = (uint32_t)r->n_streams;
 	return s;
+}
+
+/* The order of streams whose records have equal times. */
+static int compare_streams(const void *a, const void *b)
+{
+	const struct ky_file *x = (*(struct ky_stream *const *)a)->files;
+	const struct ky_file *y = (*(struct ky_stream *const *)b)->files;
+	int c = compare_uuids(&x->trace->tsdl, &y->trace->tsdl);
+
+	if (!c && !x->trace->tsdl.has_uuid)
+		c = strcmp(x->trace->name, y->trace->name);
+	if (!c && class_id(x) != class_id(y))
+		c = class_id(x) < class_id(y) ? -1 : 1;
+	return c ? c : strcmp(x->path, y->path);
+}
+
+/* Gives ranks to the streams from first on. Those before keep theirs. */
+static void rank_streams(struct ky_trace_reader *r, size_t first)
+{
+	if (first < r->n_streams)
+		qsort(&r->streams[first], r->n_streams - first, sizeof(struct ky_stream *),
+			compare_streams);
+	for (size_t i = first; i < r->n_streams; i++)
+		r->streams[i]->rank = (uint32_t)(i + 1);
 }
 
 /* Numbers streams that have no number as babeltrace2 does: in each trace, by their paths. */
@@ -734,9 +757,11 @@ static int make_streams(struct ky_trace_reader *r)
 		s = s ? s : add_stream(r);
 		e = s ? append_files(r, s, &r->files[i], n) : -ENOMEM;
 	}
-	if (!e)
-		drop_files(r, 0);
-	return e;
+	if (e)
+		return e;
+	rank_streams(r, n_before);
+	drop_files(r, 0);
+	return 0;
 }
 
 /*

@@ -12,8 +12,9 @@
 #define PACKET_MAX  ((uint64_t)16 << 20) /* larger packets are read in pieces */
 #define PIECE_SIZE  ((uint64_t)1 << 20)
 #define RECORD_MAX  ((uint64_t)256 << 20)
-#define REREAD_MAX  8	 /* for each byte of a file; records need half of it at most */
-#define PIECE_ALIGN 4096 /* bytes; pieces begin at multiples */
+#define EMPTY_MIN   65536 /* fields without bits in each file, and one more for each bit */
+#define REREAD_MAX  8	  /* for each byte of a file; records need half of it at most */
+#define PIECE_ALIGN 4096  /* bytes; pieces begin at multiples */
 
 static bool has(const struct ky_decoder *d, enum ky_role role)
 {
@@ -881,7 +882,7 @@ static bool open_next(struct ky_walk *w)
 		end_walk(w);
 	} else if (w->offset < f->size) {
 		if (w->n_budgets <= w->file) {
-			w->d.n_empty = f->size * 8;
+			w->d.n_empty = EMPTY_MIN + f->size * 8;
 			w->n_reread = f->size * REREAD_MAX + PACKET_MAX;
 		}
 		w->n_budgets = w->file + 1;

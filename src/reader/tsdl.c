@@ -332,7 +332,7 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 	memset(error, 0, sizeof(*error));
 	t->arena.max = MEMORY_BASE + MEMORY_PER_BYTE * len;
 	ky_names_init(&t->names, &t->arena);
-	if (len && text[0] == KY_CTF2_SEPARATOR)
+	if (ky_ctf2_is(text, len))
 		return ky_ctf2_parse(t, text, len, error);
 	ky_lexer_init(&p.lexer, &t->names, text, len);
 	ky_parse_next(&p);

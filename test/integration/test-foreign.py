@@ -195,6 +195,11 @@ AS_BABELTRACE2 = {
     "many-labels": (BARE + 'event { name = "e"; fields := struct { enum : integer { size = 16; } { ' + ", ".join(f"l{i} = {3 * i} ... {3 * i + 4}" for i in range(500)) + " } a; }; };\n", {"s": struct.pack("<5H", 0, 4, 777, 1501, 1505)}),
     "shadowed": (BARE + 'typealias integer { size = 8; } := t;\nevent { name = "e"; fields := struct { t n; struct { typealias integer { size = 16; align = 8; } := t; t n; u8 inner[n]; } s; u8 outer[n]; t last; }; };\n', {"s": b"\1\2\0\x11\x12\x21\x31"}),
     "empty": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } s; struct { } x[n]; u8 z[0]; u8 q[n]; string t[n]; }; };\n', {"s": b"\0\2\1\2a\0b\0"}),
+    "empty-arrays": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } x[42]; }; };\n', {"s": b"\0\2"}),
+    "equal-times": (TYPES + "trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u8 stream_id; u8 stream_instance_id; }; };\nclock { name = c; freq = 1000; };\n"
+        + "".join(f'stream {{ id = {i}; event.header := struct {{ integer {{ size = 8; map = clock.c.value; }} timestamp; }}; }};\nevent {{ name = "e{i}"; stream_id = {i}; fields := struct {{ u8 a; }}; }};\n' for i in (0, 7)),
+        {name: MAGIC + bytes([stream, instance, 5, instance, 9, instance]) for name, stream, instance in
+            (("a", 7, 9), ("c_10", 7, 3), ("c_2", 7, 2), ("b", 7, 4), ("z", 0, 1), ("y", 0, 8))}),
     "context-only": (BARE + 'stream { event.context := struct { u8 c; }; };\nevent { name = "e"; context := struct { u8 d; }; };\n', {"s": b"\1\2\3\4"}),
     "instances": (WITH_MAGIC + SIZED + ONE, {n: sized(0, 5, 6, b"\7") + sized(3, 15, 16, b"\x08") for n in ("b", "a", "c")}),
     "big": (BARE.replace("le;", "be;") + 'event { name = "e"; fields := struct { integer { size = 3; } a; integer { size = 13; signed = 1; } b; integer { size = 16; byte_order = le; } c; floating_point { exp_dig = 8; mant_dig = 24; align = 1; } f; }; };\n', {"s": b"\xa5\x5a\x01\x02\x3f\x80\x00\x00"}),
@@ -345,6 +350,29 @@ def test_ctf2(k):
     equal([json.loads(line)["fields"] for line in out], [{"f": True, "o": 7, "n": 3, "p": 8}, {"f": False, "o": None, "n": 5, "p": None}], "JSON of optional fields")
     out = run(k, CLI, "view", k.top / "blobs", "--format=json").stdout
     equal(json.loads(out)["fields"], {"f": "010203ff", "n": 3, "d": "78797a"}, "JSON of blobs")
+
+
+def test_ctf2_drafts(k):
+    """
+    Trace Compass's test traces and early tracers have drafts of CTF 2: no separators, enumerations
+    as types of their own, references as arrays, clocks without identifier, labels of negative
+    values in unsigned integers.
+    """
+    labels = {"low": [[-9, -1]], "some": [[-3, 4]], "more": [[5, 9]]}
+    metadata = fragments({"type": "clock-class", "name": "k", "frequency": 1000000000},
+        {"type": "data-stream-class", "default-clock-class-name": "k", "event-record-header-field-class": structure(
+            ("id", dict(unsigned(8), type="fixed-length-unsigned-enumeration", mappings={"x": [[0, 9]], "y": [[10, 10]]})),
+            ("v", {"type": "variant", "selector-field-location": ["event-record-header", "id"], "options": [
+                {"name": "x", "selector-field-ranges": [[0, 9]], "field-class": structure(("t", unsigned(8, roles=["default-clock-timestamp"])))},
+                {"name": "y", "selector-field-ranges": [[10, 10]], "field-class": structure(("t", unsigned(16, roles=["default-clock-timestamp"])))}]}))},
+        {"type": "event-record-class", "name": "e", "user-attributes": {"babeltrace.org,2020": {"log-level": "info"}}, "payload-field-class": structure(
+            ("n", dict(LEB, type="variable-length-unsigned-enumeration", mappings=labels)),
+            ("s", {"type": "dynamic-length-string", "length-field-location": ["event-record-payload", "n"]}))})
+    wanted = [b'[00:00:00.000000007] (+?.?????????) e: { n = ( "some" : container = 2 ), s = "ab" }',
+        b'[00:00:00.000000513] (+0.000000506) e: { n = ( "more" : container = 5 ), s = "abcde" }']
+    for name, text in (("separated", metadata), ("bare", metadata.replace("\x1e", "")), ("spaced", metadata.replace("\x1e", "\n\n "))):
+        trace = write(k, name, text, s=b"\3\7\2ab" + b"\x0a\x01\x02\5abcde")
+        equal(view(k, trace), (wanted, ""), name)
 
 
 def test_ctf2_packets(k):
