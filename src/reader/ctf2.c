@@ -900,8 +900,8 @@ static bool is_blank(char c)
 }
 
 /*
- * Parses one object at text. Returns how many bytes it has. A fragment that the end of the text cuts
- * off is left out.
+ * Parses one object at text. Returns how many bytes it has. A fragment that the end of the text
+ * cuts off is left out.
  */
 static size_t parse_text(
 	struct parser *p, struct json_tokener *tokener, const char *text, size_t len, bool is_last)
