@@ -229,8 +229,11 @@ static void report_ring_set(struct cli *cli, const struct kymo_value *set)
 	if (n)
 		printf(", of %s%s each", !strcmp(kind, "process") ? "up to " : "",
 			cli_format_size(size, sizeof(size), number(set, "size")));
-	printf("; %s of memory in use\n",
-		cli_format_size(memory, sizeof(memory), number(set, "memory")));
+	printf("; %s of memory in use%s\n",
+		cli_format_size(memory, sizeof(memory), number(set, "memory")),
+		kymo_value_bool(kymo_value_get(set, "replaced"))
+			? "; damaged: only applications that started before use them"
+			: "");
 	if (!strcmp(kind, "thread"))
 		printf("      %" PRIu64 " in use now, %" PRIu64 " in use so far; pool of %" PRIu64
 		       ", %" PRIu64 " made by the thread itself, before one was ready\n",

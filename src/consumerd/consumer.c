@@ -103,6 +103,26 @@ static void tell_faults(struct consumer *c)
 	send_error(c);
 }
 
+static void report_damage(struct consumer *c, struct ring_set *set)
+{
+	struct ky_cons_damaged m = {.set = set->id};
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (set->damage_reported || !c->connected || !ring_set_is_spoiled(set))
+		return;
+	set->damage_reported = true;
+	post(c, buf, ky_cons_damaged_encode(&w, &m));
+}
+
+void consumer_repeat_damage(struct consumer *c)
+{
+	struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		set->damage_reported = false;
+}
+
 /* ---- draining ---- */
 
 /*
@@ -116,8 +136,10 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 	struct ring_set *set;
 	struct trace *t;
 
-	ky_list_foreach (set, &c->sets, node)
+	ky_list_foreach (set, &c->sets, node) {
 		any |= ring_set_look(set, flush, now);
+		report_damage(c, set);
+	}
 	if (!any)
 		return;
 	ky_list_foreach (t, &c->traces, node)

@@ -67,6 +67,8 @@ void consumer_deinit(struct consumer *c);
  * -errno.
  */
 int consumer_connect(struct consumer *c, int fd);
+/* Reports damaged sets again, to a successor of the daemon. */
+void consumer_repeat_damage(struct consumer *c);
 /*
  * Follows one request. Returns 0, or -errno if it cannot. Sets the descriptors that it keeps to -1
  * in fds; the others stay the caller's.

@@ -482,6 +482,11 @@ void ring_set_enter(struct ring_set *set)
 	}
 }
 
+bool ring_set_is_spoiled(const struct ring_set *set)
+{
+	return set->n_quarantined && !is_own(set);
+}
+
 uint64_t ring_set_kept(const struct ring_set *set)
 {
 	uint64_t sum = 0;

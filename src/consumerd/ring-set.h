@@ -36,6 +36,7 @@ struct ring_set {
 	uint64_t switch_ns, read_ns;	/* 0: never; as often as fill_ns needs it */
 	uint64_t flushed_ns, looked_ns; /* the last time of each */
 	bool looked, flush;		/* in this round */
+	bool damage_reported;		/* to the daemon, which replaces the set */
 	bool retiring; /* nobody writes it any more: all of it is due at each look */
 };
 
@@ -70,6 +71,8 @@ bool ring_set_has_packets(const struct ring_set *set);
 void ring_set_prepare(struct ring_set *set, uint64_t chunk, bool drop);
 /* Enters the chunk that its trace has begun. */
 void ring_set_enter(struct ring_set *set);
+/* Returns true if a program has damaged the set, and other programs use it. */
+bool ring_set_is_spoiled(const struct ring_set *set);
 /* Returns how many of the recorded events are in the present chunk. */
 uint64_t ring_set_kept(const struct ring_set *set);
 /* Adds the set's counts to *stats. */

@@ -188,6 +188,7 @@ static void call_due(struct ky_timer *t)
 		c->session->unattended_ns += ky_loop_now_ns() - c->session->orphaned_ns;
 		c->session->orphaned_ns = 0;
 		retirement_repeat(c);
+		consumer_repeat_damage(c);
 		c->conn.offers_fds = true;
 		hand_over(c);
 	}

@@ -27,6 +27,7 @@ enum ky_cons_type {
 	KY_CONS_ADOPT = 19,
 	KY_CONS_ADOPTED = 20,
 	KY_CONS_RETIRED = 21,
+	KY_CONS_DAMAGED = 22,
 };
 
 /*
@@ -166,6 +167,12 @@ enum ky_cons_type {
 	F(u64, discarded_no_slot)                                                                  \
 	F(u64, damaged)
 
+/*
+ * A program has damaged a ring of this set, which programs share: programs that start later are to
+ * get another one. Sent once to each daemon.
+ */
+#define KY_CONS_DAMAGED_FIELDS(F) F(u32, set)
+
 /* Reports a fault, or that it is over (status 0). `kymo status` shows it. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
 	F(i32, status)                                                                             \
@@ -203,6 +210,7 @@ enum ky_cons_type {
 	M(ky_cons_retire, KY_CONS_RETIRE, KY_CONS_RETIRE_FIELDS)                                   \
 	M(ky_cons_forget, KY_CONS_FORGET, KY_CONS_FORGET_FIELDS)                                   \
 	M(ky_cons_retired, KY_CONS_RETIRED, KY_CONS_RETIRED_FIELDS)                                \
+	M(ky_cons_damaged, KY_CONS_DAMAGED, KY_CONS_DAMAGED_FIELDS)                                \
 	M(ky_cons_stats, KY_CONS_STATS, KY_CONS_STATS_FIELDS)                                      \
 	M(ky_cons_error, KY_CONS_ERROR, KY_CONS_ERROR_FIELDS)                                      \
 	M(ky_cons_adopt, KY_CONS_ADOPT, KY_CONS_ADOPT_FIELDS)                                      \

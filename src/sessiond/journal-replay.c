@@ -147,6 +147,14 @@ static void read_retired(struct session *s, struct json_object *o)
 		ring_set_free(set);
 }
 
+static void read_replaced(struct session *s, struct json_object *o)
+{
+	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
+
+	if (set)
+		ring_set_replace(set);
+}
+
 static void read_event(struct session *s, struct json_object *o)
 {
 	struct ring_set *set = ring_set_find(s, (uint32_t)get_number(o, "set"));
@@ -313,6 +321,7 @@ static const struct {
 	{"gap", read_gap},
 	{"set", read_set},
 	{"retired", read_retired},
+	{"replaced", read_replaced},
 	{"event", read_event},
 	{"selected", read_selected},
 };

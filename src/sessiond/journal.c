@@ -318,6 +318,14 @@ static void journal_retired(const struct ring_set *set, const struct event_count
 	append_line(set->channel->session, line);
 }
 
+static void journal_replaced(const struct ring_set *set)
+{
+	struct json_object *o, *line = new_line("replaced", &o);
+
+	add_number(o, "set", set->number);
+	append_line(set->channel->session, line);
+}
+
 static void journal_event(const struct ring_set *set, const struct set_event *e)
 {
 	struct json_object *o, *line = new_line("event", &o);
@@ -349,6 +357,7 @@ static struct observer journal = {
 	.registry_added = journal_registry,
 	.gap_added = journal_gap,
 	.set_numbered = journal_set,
+	.set_replaced = journal_replaced,
 	.event_numbered = journal_event,
 	.set_written = journal_retired,
 };

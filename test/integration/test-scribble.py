@@ -155,13 +155,23 @@ def damage_all_rings(k):
             struct.pack_into("<Q", memory, geometry.control_of(ring) + 64, 2**64 - 1000)
             struct.pack_into("<Q", memory, geometry.control_of(ring), 77 << 32 | geometry.block_size - 1)
     wait_for(lambda: k.daemon_log().count("has damaged this ring") == geometry.n_rings, "the rings to be given up")
+    wait_for(lambda: ring_sets(k)[-1]["replaced"], "the set to be replaced")
     return program
 
 
+def ring_sets(k):
+    return k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"]
+
+
 def set_apart(k, *limits):
-    """Shared rings are damaged in the second chunk; later the consumer dies."""
+    """
+    Shared rings are damaged in the second chunk; later the consumer dies. A program that has these
+    rings loses its events, which are counted; later ones get other rings.
+    """
     k.start_daemon()
     trace = k.record("emit:*", "shop:*", channel=limits)
+    early = k.spawn("emit", "-n", N, "-w")
+    k.expect(early, "ready")
     k.app("emit", "-n", N)
     k.kymo("rotate", "s")
     k.app("emit", "-n", N)
@@ -170,7 +180,8 @@ def set_apart(k, *limits):
     program = damage_all_rings(k)
     apart = sorted(path.name for path in trace.rglob("damaged/*"))
     check(apart, "no file was set apart")
-    k.app("emit", "-n", N)
+    k.let_go(early)
+    k.read_until(early, f"records {N}")
     k.kymo("stop", "s")
     k.kymo("start", "s")
     (consumer,) = kymotest.consumers(k)
@@ -180,13 +191,15 @@ def set_apart(k, *limits):
     counts = k.kymo_json("stop", "s")["sessions"][0]
     events, _ = kymotest.read_trace(trace)
     equal(len(events), counts["recorded"] - counts["damaged"] - counts["removed"], "events that are in the trace")
-    equal(counts["recorded"], 2 * N, "recorded events")
+    equal(counts["recorded"], 3 * N, "recorded events")
     check(0 < counts["damaged"] <= N, f"damaged: {counts}")
     equal(sorted(path.name for path in trace.rglob("damaged/*")), apart, "files that were set apart")
     _, discarded = kymotest.check_streams(trace, first=None)
-    equal(discarded, 2 * N, "discarded events, which packets report")
+    equal(discarded, N, "discarded events, which packets report")
     k.kymo("rotate", "s", status=None)
     program.close()
+    k.let_go(early)
+    k.finish(early)
     k.kymo("destroy", "s", status=None)
 
 
@@ -205,12 +218,44 @@ def test_counted_when_given_up(k):
     """
     k.start_daemon()
     k.record("emit:*", "shop:*")
+    early = [k.spawn("emit", "-n", 1000, "-w") for _ in range(3)]
+    for app in early:
+        k.expect(app, "ready")
     program = damage_all_rings(k)
-    for _ in range(3):
-        k.app("emit", "-n", 1000)
+    for app in early:
+        k.let_go(app)
+        k.read_until(app, "records 1000")
     counts = k.kymo_json("stop", "s")["sessions"][0]
     equal((counts["recorded"], counts["discarded"]), (0, 3000), "recorded and discarded")
     program.close()
+    for app in early:
+        k.let_go(app)
+        k.finish(app)
+    k.kymo("destroy", "s", status=None)
+
+
+def test_replaced(k):
+    """
+    Programs that start after damage are recorded in full, also after the session daemon was killed,
+    and after further damage.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", "shop:*")
+    damage_all_rings(k).close()
+    k.app("emit", "-p", 0, "-n", N)
+    k.daemon.kill()
+    k.daemon.wait()
+    fds = k.daemon_fds
+    k.start_daemon()
+    k.daemon_fds = fds
+    k.app("emit", "-p", 1, "-n", N)
+    equal([s["replaced"] for s in ring_sets(k)], [True, False], "the sets, replaced or not")
+    k.kymo("rotate", "s")
+    damage_all_rings(k).close()
+    k.app("emit", "-p", 2, "-n", N)
+    counts = k.kymo_json("stop", "s")["sessions"][0]
+    equal((counts["recorded"], counts["discarded"], counts["damaged"]), (3 * N, 0, 0), "recorded, discarded and damaged")
+    equal(len(check_values(kymotest.check_counts(k, trace, 3 * N))), 3 * N, "events of the trace")
     k.kymo("destroy", "s", status=None)
 
 

@@ -107,6 +107,7 @@ static struct json_object *report_buffers(const struct channel *c)
 		o = json_object_new_object();
 		add_number(o, "uid", set->uid);
 		add_string(o, "abi", abi_name(set->abi_bits));
+		add_bool(o, "replaced", set->replaced);
 		if (ring_set_is_made(set))
 			add_rings(o, set);
 		else
@@ -603,7 +604,7 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 		add_warning(list,
 			"%" PRIu64
 			" buffer%s given up: an application has overwritten the control words; %" PRIu64
-			" recorded event%s apart, in directories 'damaged' of the trace. Applications that share these buffers record nothing more into them: 'kymo destroy' and 'kymo create' give them new ones",
+			" recorded event%s apart, in directories 'damaged' of the trace. Applications that use these buffers record nothing more into them; those that start later get others",
 			n->n_quarantined, n->n_quarantined == 1 ? " was" : "s were", n->damaged,
 			n->damaged == 1 ? " is" : "s are");
 	if (s->error)

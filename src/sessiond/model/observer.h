@@ -41,6 +41,8 @@ struct observer {
 	void (*gap_added)(const struct registry *r, const char *text);
 	/* The stream of the set, or of its kind, is about to be described in the metadata. */
 	void (*set_numbered)(const struct ring_set *set);
+	/* Programs that start later get another set. */
+	void (*set_replaced)(const struct ring_set *set);
 	/* An event is about to be described there. */
 	void (*event_numbered)(const struct ring_set *set, const struct set_event *e);
 	/*

@@ -65,15 +65,30 @@ static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
 {
 	struct ring_set *set;
+	uint32_t generation = 0;
 
-	ky_list_foreach (set, &c->sets, node)
-		if (set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
-			set->mode == mode)
+	ky_list_foreach (set, &c->sets, node) {
+		if (set->kind != set || set->uid != uid || set->abi_bits != abi_bits ||
+			set->mode != mode)
+			continue;
+		if (!set->replaced)
 			return set;
+		generation++;
+	}
 	set = ring_set_new(c, uid, abi_bits, mode);
-	if (set)
-		ky_list_append(&c->sets, &set->node);
+	if (!set)
+		return NULL;
+	set->generation = generation;
+	ky_list_append(&c->sets, &set->node);
 	return set;
+}
+
+void ring_set_replace(struct ring_set *set)
+{
+	if (set->replaced || ring_set_is_own(set) || set->generation >= REPLACED_MAX)
+		return;
+	set->replaced = true;
+	OBSERVE(set->channel->session->env, set_replaced, set);
 }
 
 struct ring_set *ring_set_find(const struct session *s, uint32_t number)

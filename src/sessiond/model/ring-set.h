@@ -37,9 +37,11 @@ struct ring_set {
 	 * memory then
 	 */
 	struct ring_set *kind;
-	pid_t pid;	  /* of that process */
-	uint32_t process; /* its number in slot words */
-	uint64_t image;	  /* what it runs (process.h) */
+	bool replaced;	     /* damaged: only programs that have the set use it */
+	uint32_t generation; /* number of sets that this one replaces, directly or not */
+	pid_t pid;	     /* of that process */
+	uint32_t process;    /* its number in slot words */
+	uint64_t image;	     /* what it runs (process.h) */
 	/* order in which its process exited, among those of the channel; 0 while alive */
 	uint64_t ended;
 	enum set_state state;
@@ -66,6 +68,12 @@ struct ring_set {
  * if allocation fails.
  */
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
+/*
+ * Leaves a damaged set to the programs that have it: later ones get another one. A set that is one
+ * process's, and one that replaces REPLACED_MAX others, stays.
+ */
+#define REPLACED_MAX 16u
+void ring_set_replace(struct ring_set *set);
 /* Returns the session's ring set of this number, or NULL. */
 struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* Adds one process's own set of this kind, without its memory. Returns NULL if allocation fails. */

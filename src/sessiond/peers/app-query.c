@@ -98,6 +98,17 @@ static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
 	return NULL;
 }
 
+/* Returns the damaged set that the application has from this channel and keeps, or NULL. */
+static struct ring_set *replaced_set(const struct app *a, const struct channel *c)
+{
+	const struct app_set *as;
+
+	ky_list_foreach (as, &a->sets, app_node)
+		if (as->set->channel == c && as->set->replaced)
+			return as->set;
+	return NULL;
+}
+
 static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 {
 	bool per_cpu = c->buffers != BUFFERS_THREAD && a->caps & KY_CAP_RSEQ;
@@ -106,7 +117,9 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 
 	if (!channel_is_active(c) || !can_record(a, c->session))
 		return;
-	set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
+	set = replaced_set(a, c);
+	if (!set)
+		set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
 	if (set && c->buffers == BUFFERS_PROCESS)
 		set = set_of_process(a, set);
 	if (set && app_set_get(a, set))

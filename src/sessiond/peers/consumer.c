@@ -488,6 +488,14 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 }
 #undef COUNT
 
+static void handle_damaged(const struct consumer *c, uint32_t number)
+{
+	struct ring_set *set = ring_set_find(c->session, number);
+
+	if (set && !c->snapshot)
+		ring_set_replace(set);
+}
+
 /* Takes the descriptors that the consumer has kept of a set. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
@@ -536,6 +544,7 @@ static int handle_message(
 {
 	struct ky_cons_rotated rotated;
 	struct ky_cons_retired retired;
+	struct ky_cons_damaged damaged;
 	struct ky_cons_stats stats;
 	struct ky_cons_error error;
 	struct ky_reader r;
@@ -559,6 +568,11 @@ static int handle_message(
 		if (ky_cons_retired_decode(&r, &retired) < 0 || c->snapshot)
 			return -EBADMSG;
 		handle_retired(c, &retired);
+		return 0;
+	case KY_CONS_DAMAGED:
+		if (ky_cons_damaged_decode(&r, &damaged) < 0)
+			return -EBADMSG;
+		handle_damaged(c, damaged.set);
 		return 0;
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)
