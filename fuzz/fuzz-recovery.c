@@ -8,7 +8,7 @@
 
 #include "abi/ring.h"
 #include "consumerd/recovery.h"
-#include "consumerd/trace.h"
+#include "consumerd/stream/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

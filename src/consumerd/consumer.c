@@ -7,9 +7,11 @@
 
 #include "consumerd/confine.h"
 #include "consumerd/retirement.h"
-#include "consumerd/ring-set.h"
+#include "consumerd/sink/files.h"
+#include "consumerd/sink/trace-dir.h"
+#include "consumerd/source/rings.h"
+#include "consumerd/stream/stream-set.h"
 #include "consumerd/succession.h"
-#include "consumerd/trace-dir.h"
 #include "svc/log.h"
 
 #define MAX_QUEUED (1u << 20)
@@ -36,10 +38,10 @@ static void send_stats(struct consumer *c, uint32_t cookie)
 	struct ky_cons_stats m = {.cookie = cookie, .status = c->status, .message = c->message};
 	uint8_t buf[KY_MSG_MAX];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	const struct ring_set *set;
+	const struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		ring_set_add_stats(set, &m);
+		stream_set_add_stats(set, &m);
 	post(c, buf, ky_cons_stats_encode(&w, &m));
 }
 
@@ -72,7 +74,7 @@ static void tell_faults(struct consumer *c)
 {
 	char path[CONSUMER_MESSAGE_MAX / 2] = "";
 	const struct trace *t;
-	const struct ring_set *set;
+	const struct stream_set *set;
 	int error = 0;
 
 	ky_list_foreach (t, &c->traces, node) {
@@ -103,13 +105,13 @@ static void tell_faults(struct consumer *c)
 	send_error(c);
 }
 
-static void report_damage(struct consumer *c, struct ring_set *set)
+static void report_damage(struct consumer *c, struct stream_set *set)
 {
 	struct ky_cons_damaged m = {.set = set->id};
 	uint8_t buf[64];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 
-	if (set->damage_reported || !c->connected || !ring_set_is_spoiled(set))
+	if (set->damage_reported || !c->connected || !stream_set_is_spoiled(set))
 		return;
 	set->damage_reported = true;
 	post(c, buf, ky_cons_damaged_encode(&w, &m));
@@ -117,7 +119,7 @@ static void report_damage(struct consumer *c, struct ring_set *set)
 
 void consumer_repeat_damage(struct consumer *c)
 {
-	struct ring_set *set;
+	struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
 		set->damage_reported = false;
@@ -133,11 +135,11 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 {
 	/* While there is a failure, the metadata may need another try, too. */
 	bool any = flush || c->status;
-	struct ring_set *set;
+	struct stream_set *set;
 	struct trace *t;
 
 	ky_list_foreach (set, &c->sets, node) {
-		any |= ring_set_look(set, flush, now);
+		any |= stream_set_look(set, flush, now);
 		report_damage(c, set);
 	}
 	if (!any)
@@ -146,7 +148,7 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
-			ring_set_write(set, now, &c->session->alive_ns);
+			stream_set_write(set, now, &c->session->alive_ns);
 	tell_faults(c);
 }
 
@@ -154,10 +156,10 @@ static void drain(struct consumer *c, bool flush, uint64_t now)
 static void set_timer(struct consumer *c)
 {
 	uint64_t next = UINT64_MAX, now;
-	struct ring_set *set;
+	struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		next = KY_MIN(next, ring_set_next_look(set));
+		next = KY_MIN(next, stream_set_next_look(set));
 	now = ky_loop_now_ns();
 	if (!ky_list_empty(&c->sets))
 		ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
@@ -177,20 +179,20 @@ static void timer_due(struct ky_timer *timer)
 
 static uint64_t size_after(const struct consumer *c, uint64_t ts)
 {
-	const struct ring_set *set;
+	const struct stream_set *set;
 	uint64_t sum = 0;
 
 	ky_list_foreach (set, &c->sets, node)
-		sum += ring_set_size_after(set, ts);
+		sum += stream_set_size_after(set, ts);
 	return sum;
 }
 
 static void look_at_all(struct consumer *c)
 {
-	struct ring_set *set;
+	struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		ring_set_look(set, true, ky_loop_now_ns());
+		stream_set_look(set, true, ky_loop_now_ns());
 }
 
 /*
@@ -200,7 +202,7 @@ static void look_at_all(struct consumer *c)
 static void limit_snapshot(struct consumer *c)
 {
 	uint64_t from = 0, to = UINT64_MAX, middle;
-	struct ring_set *set;
+	struct stream_set *set;
 
 	look_at_all(c);
 	while (from < to) {
@@ -211,14 +213,14 @@ static void limit_snapshot(struct consumer *c)
 			to = middle;
 	}
 	ky_list_foreach (set, &c->sets, node)
-		ring_set_leave_out(set, to);
+		stream_set_leave_out(set, to);
 }
 
 /* Writes all that can be written, and counts the rest. Nothing is drained afterwards. */
 static void finish(struct consumer *c)
 {
 	struct ky_cons_stats stats = {0};
-	struct ring_set *set;
+	struct stream_set *set;
 	int ret;
 
 	ky_timer_cancel(&c->timer);
@@ -226,8 +228,8 @@ static void finish(struct consumer *c)
 		limit_snapshot(c);
 	drain(c, true, ky_loop_now_ns());
 	ky_list_foreach (set, &c->sets, node) {
-		ring_set_give_up(set);
-		ring_set_add_stats(set, &stats);
+		stream_set_give_up(set);
+		stream_set_add_stats(set, &stats);
 	}
 	if (!stats.unwritten)
 		return;
@@ -242,10 +244,10 @@ static void finish(struct consumer *c)
 
 static bool has_packets(const struct consumer *c)
 {
-	const struct ring_set *set;
+	const struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node)
-		if (ring_set_has_packets(set))
+		if (stream_set_has_packets(set))
 			return true;
 	return false;
 }
@@ -254,7 +256,7 @@ static bool has_packets(const struct consumer *c)
 static int complete_chunk(struct consumer *c)
 {
 	drain(c, true, ky_loop_now_ns());
-	if (c->root_fd < 0)
+	if (!c->sink->ops->keeps)
 		return -EBADMSG;
 	if (c->status)
 		return c->status;
@@ -264,17 +266,14 @@ static int complete_chunk(struct consumer *c)
 /* Moves the chunk to its archive: the point of no return. */
 static int move_chunk(struct consumer *c, const char *archive)
 {
-	int ret = 0;
+	int ret = c->sink->ops->archive(c->sink, archive);
 
-	if (c->root_fd >= 0)
-		ret = *archive ? trace_dir_archive(c->root_fd, archive)
-			       : trace_dir_set_aside(c->root_fd);
 	return !*archive && ret == -ENOENT ? 0 : ret;
 }
 
 static void enter_chunk(struct consumer *c, uint64_t chunk)
 {
-	struct ring_set *set;
+	struct stream_set *set;
 	struct trace *t;
 
 	__atomic_store_n(&c->session->chunk, chunk, __ATOMIC_RELEASE);
@@ -282,12 +281,12 @@ static void enter_chunk(struct consumer *c, uint64_t chunk)
 	ky_list_foreach (t, &c->traces, node)
 		trace_enter(t, chunk);
 	ky_list_foreach (set, &c->sets, node)
-		ring_set_enter(set);
+		stream_set_enter(set);
 }
 
 static void discard(struct consumer *c)
 {
-	int ret = c->root_fd < 0 ? 0 : trace_dir_discard(c->root_fd);
+	int ret = c->sink->ops->discard(c->sink);
 
 	if (ret < 0)
 		ky_error(
@@ -301,7 +300,7 @@ static void discard(struct consumer *c)
 static int rotate(struct consumer *c, const char *archive)
 {
 	uint64_t next = c->session->chunk + 1;
-	struct ring_set *set;
+	struct stream_set *set;
 	int ret = 0;
 
 	if (*archive)
@@ -311,7 +310,7 @@ static int rotate(struct consumer *c, const char *archive)
 	if (ret < 0)
 		return ret;
 	ky_list_foreach (set, &c->sets, node)
-		ring_set_prepare(set, next, !*archive);
+		stream_set_prepare(set, next, !*archive);
 	__atomic_store_n(&c->session->prepared, next, __ATOMIC_RELEASE);
 	ret = move_chunk(c, archive);
 	if (ret < 0) {
@@ -352,7 +351,7 @@ static void resume_chunk(struct consumer *c)
 {
 	struct ky_resume_session *s = c->session;
 
-	if (s->prepared == s->chunk + 1 && (c->root_fd < 0 || !trace_dir_has_chunk(c->root_fd)))
+	if (s->prepared == s->chunk + 1 && !c->sink->ops->has_chunk(c->sink))
 		s->chunk = s->prepared;
 	s->prepared = 0;
 	discard(c);
@@ -365,6 +364,25 @@ static void die(struct consumer *c, const char *why)
 	ky_error("the session daemon sent %s: giving up", why);
 	c->exit_status = 1;
 	ky_loop_stop(&c->loop);
+}
+
+/* A directory that cannot be used is reported to the daemon, and is no error here. */
+static int open_output(struct consumer *c, const struct ky_cons_init *m)
+{
+	int ret = *m->output ? trace_dir_make(m->output, m->resume, &c->root_fd) : 0;
+
+	if (ret == -ENOTEMPTY)
+		set_status(c, ret, "%s exists and is not empty: choose another output directory",
+			m->output);
+	else if (ret == -EXDEV)
+		set_status(c, ret, "%s belongs to another user: choose another output directory",
+			m->output);
+	else if (ret < 0)
+		set_status(c, ret, "cannot make the trace directory %s: %s: choose another one",
+			m->output, strerror(-ret));
+	if (c->root_fd >= 0)
+		c->sink = files_sink_new(c->root_fd);
+	return c->sink ? 0 : -ENOMEM;
 }
 
 static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
@@ -387,17 +405,10 @@ static int on_init(struct consumer *c, struct ky_reader *r, int *fds)
 	if (strlen(m.rendezvous) < sizeof(c->rendezvous))
 		strcpy(c->rendezvous, m.rendezvous);
 	c->resume = m.resume;
-	ret = *m.output ? trace_dir_make(m.output, m.resume, &c->root_fd) : 0;
-	if (ret == -ENOTEMPTY)
-		set_status(c, ret, "%s exists and is not empty: choose another output directory",
-			m.output);
-	else if (ret == -EXDEV)
-		set_status(c, ret, "%s belongs to another user: choose another output directory",
-			m.output);
-	else if (ret < 0)
-		set_status(c, ret, "cannot make the trace directory %s: %s: choose another one",
-			m.output, strerror(-ret));
-	if (!ret && m.resume)
+	ret = open_output(c, &m);
+	if (ret < 0)
+		return ret;
+	if (!c->status && m.resume)
 		resume_chunk(c);
 	if (c->root_fd >= 0)
 		note_place(c);
@@ -437,19 +448,35 @@ static struct trace *get_trace(struct consumer *c, const struct ky_cons_ring_set
 
 	if (t)
 		return t;
-	t = trace_new(m, c->root_fd, c->resume, c->session->chunk, *log_fd);
+	t = trace_new(m, c->sink, c->resume, c->session->chunk, *log_fd);
 	*log_fd = -1;
 	if (t)
 		ky_list_append(&c->traces, &t->node);
 	return t;
 }
 
+/* Opens the rings of a set, or a copy of them, and makes its streams. */
+static int open_set(
+	struct consumer *c, const struct ky_cons_ring_set *m, int *fds, struct stream_set **ret_set)
+{
+	bool copy = c->snapshot || m->overwrite;
+	struct source_set *sources;
+	struct trace *t;
+	int ret;
+
+	if (!trace_dir_name_valid(m->name) || (m->file_size && m->file_size < m->block_size))
+		return -EBADMSG;
+	t = get_trace(c, m, &fds[2]);
+	if (!t)
+		return -ENOMEM;
+	ret = copy ? rings_copy(m, fds[0], &sources) : rings_map(m, fds[0], fds[1], &sources);
+	return ret < 0 ? ret : stream_set_new(m, t, sources, ret_set);
+}
+
 static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_ring_set m;
-	struct ring_set *set;
-	struct trace *t;
-	bool copy;
+	struct stream_set *set;
 	int ret;
 
 	/* Without its directory, a session can continue only if it writes no files. */
@@ -464,13 +491,11 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 		return ret;
 	if (m.overwrite == 1 && !c->snapshot && !c->recovers)
 		return 0;
-	t = get_trace(c, &m, &fds[2]);
-	copy = c->snapshot || m.overwrite;
-	ret = t ? ring_set_new(&m, t, fds[0], copy ? -1 : fds[1], &set) : -ENOMEM;
+	ret = open_set(c, &m, fds, &set);
 	if (ret < 0)
 		return ret;
 	ky_list_append(&c->sets, &set->node);
-	trace_update(t, false, ky_loop_now_ns());
+	trace_update(set->trace, false, ky_loop_now_ns());
 	tell_faults(c);
 	if (!c->snapshot)
 		ky_timer_set(&c->loop, &c->timer, 0);
@@ -480,14 +505,14 @@ static int on_ring_set(struct consumer *c, struct ky_reader *r, int *fds)
 static int on_timers(struct consumer *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_timers m;
-	struct ring_set *set;
+	struct stream_set *set;
 
 	if (ky_cons_timers_decode(r, &m) < 0 || c->snapshot)
 		return -EBADMSG;
 	ky_list_foreach (set, &c->sets, node) {
 		if (set->id != m.set)
 			continue;
-		ring_set_time(set, m.switch_us, m.read_us);
+		stream_set_time(set, m.switch_us, m.read_us);
 		ky_timer_set(&c->loop, &c->timer, 0);
 	}
 	return 0; /* also for a set that is kept only for a successor */
@@ -674,7 +699,8 @@ int consumer_init(struct consumer *c)
 {
 	int ret;
 
-	*c = (struct consumer){.root_fd = -1, .session_fd = -1, .source_fd = -1};
+	*c = (struct consumer){
+		.root_fd = -1, .session_fd = -1, .source_fd = -1, .sink = &null_sink};
 	ky_list_init(&c->traces);
 	ky_list_init(&c->sets);
 	succession_init(c);
@@ -696,14 +722,14 @@ int consumer_run(struct consumer *c)
 
 void consumer_deinit(struct consumer *c)
 {
-	struct ring_set *set, *next_set;
+	struct stream_set *set, *next_set;
 	struct trace *t, *next_trace;
 
 	ky_timer_cancel(&c->timer);
 	succession_deinit(c);
 	retirement_deinit(c);
 	ky_list_foreach_safe (set, next_set, &c->sets, node)
-		ring_set_free(set);
+		stream_set_free(set);
 	ky_list_foreach_safe (t, next_trace, &c->traces, node)
 		trace_free(t);
 	if (c->connected)
@@ -711,6 +737,8 @@ void consumer_deinit(struct consumer *c)
 	ky_loop_deinit(&c->loop);
 	if (c->session)
 		munmap(c->session, sizeof(*c->session));
+	if (c->sink)
+		c->sink->ops->close(c->sink);
 	ky_close(c->root_fd);
 	ky_close(c->session_fd);
 	free(c->output);

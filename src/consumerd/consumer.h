@@ -33,6 +33,7 @@ struct consumer {
 	struct ky_timer timer;
 	char *output; /* the trace directory, "" for none; NULL before INIT */
 	int root_fd;  /* of the trace directory; -1: none */
+	struct sink *sink;
 	bool resume;
 	struct ky_resume_session
 		*session; /* mapping, from INIT on; the present chunk is `session->chunk` */

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "consumerd/consumer.h"
-#include "consumerd/ring-set.h"
-#include "consumerd/trace.h"
+#include "consumerd/stream/stream-set.h"
+#include "consumerd/stream/trace.h"
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
@@ -382,11 +382,11 @@ static int begin_session(struct recovery *r)
 
 static void add_up(const struct recovery *r, struct ky_cons_stats *stats)
 {
-	const struct ring_set *set;
+	const struct stream_set *set;
 
 	*stats = (struct ky_cons_stats){0};
 	ky_list_foreach (set, &r->consumer.sets, node)
-		ring_set_add_stats(set, stats);
+		stream_set_add_stats(set, stats);
 }
 
 /* ---- the result ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/retirement.h"
 
-#include "consumerd/ring-set.h"
+#include "consumerd/stream/stream-set.h"
 #include "consumerd/succession.h"
 
 struct retired {
@@ -52,41 +52,36 @@ static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stat
 int retirement_begin(struct consumer *c, uint32_t number)
 {
 	static const struct ky_cons_stats none;
-	struct ring_set *set;
+	struct stream_set *set;
 
 	ky_list_foreach (set, &c->sets, node) {
 		if (set->id != number)
 			continue;
-		set->retiring = true;
+		stream_set_end(set);
 		ky_timer_set(&c->loop, &c->timer, 0);
 		return 0;
 	}
 	return retire(c, number, &none, 0); /* in overwrite mode: it was only kept */
 }
 
-static bool is_written(const struct ring_set *set)
-{
-	return set->retiring && set->looked && !set->error && !set->trace->fault.error;
-}
-
 bool retirement_proceed(struct consumer *c)
 {
-	struct ring_set *set, *tmp;
+	struct stream_set *set, *tmp;
 	bool any = false;
 
 	ky_list_foreach_safe (set, tmp, &c->sets, node) {
 		struct ky_cons_stats stats = {0};
 
-		if (!is_written(set))
+		if (!stream_set_is_written(set))
 			continue;
-		ring_set_give_up(set); /* what a damaged ring seems to hold */
-		ring_set_add_stats(set, &stats);
-		if (ring_set_has_packets(set))
+		stream_set_give_up(set); /* what a damaged ring seems to hold */
+		stream_set_add_stats(set, &stats);
+		if (stream_set_has_packets(set))
 			__atomic_store_n(
 				&c->session->retired_in, c->session->chunk + 1, __ATOMIC_RELEASE);
-		if (retire(c, set->id, &stats, ring_set_kept(set)) < 0)
+		if (retire(c, set->id, &stats, stream_set_kept(set)) < 0)
 			continue;
-		ring_set_free(set);
+		stream_set_free(set);
 		any = true;
 	}
 	return any;

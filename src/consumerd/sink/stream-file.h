@@ -18,12 +18,12 @@
  * When three quarters of its descriptors are in use, it closes the files that were not written for
  * the longest time. It opens them again when they are written.
  */
-#ifndef CONSUMERD_STREAM_FILE_H
-#define CONSUMERD_STREAM_FILE_H
+#ifndef CONSUMERD_SINK_STREAM_FILE_H
+#define CONSUMERD_SINK_STREAM_FILE_H
 
 #include "base/list.h"
+#include "consumerd/sink/sink.h"
 #include "ctf/index.h"
-#include "ctf/packet.h"
 
 struct stream_file {
 	struct ky_list node; /* among those that are open */
@@ -37,22 +37,12 @@ struct stream_file {
 	bool no_direct; /* the file system does not know it */
 };
 
-#define STREAM_FILE_BATCH 8
-
-struct stream_packet {
-	struct ky_ctf_packet header; /* finished */
-	const uint8_t *data;	     /* records; borrowed, not NULL */
-	uint32_t len;		     /* their bytes; without the padding */
-};
-
 /* The place of the file. The call borrows dirs and name. */
 struct stream_place {
 	int dir, index_dir;
-	const char *base; /* the file is called BASE_N, or BASE_N_NUMBER if max_size */
+	const char *base; /* the file is called BASE_N, or BASE_N_NUMBER if `numbered` */
 	uint32_t n;
-	uint64_t max_size;	  /* of a file, in bytes; 0: no limit */
-	uint32_t max_files;	  /* of the stream; 0: no limit */
-	uint64_t *direct_from_ns; /* the disk is slow: nothing bypasses the page cache before */
+	bool numbered;
 };
 
 void stream_file_init(struct stream_file *f);
@@ -73,21 +63,16 @@ int stream_file_set_apart(const struct stream_place *place, uint64_t number);
  * exist has none. Returns 0 or -errno.
  */
 int stream_file_count(const struct stream_place *place, uint64_t number, uint64_t *ret_n);
-/*
- * Returns the padding, in bytes, with which a packet at `at` with len bytes of records ends with a
- * page.
- */
-uint32_t stream_file_padding(uint64_t at, uint32_t len);
 /* Returns true if these packets, as they are in memory and in the file, could bypass the cache. */
 bool stream_file_may_be_direct(
-	const struct stream_file *f, const struct stream_packet *packets, unsigned int n);
+	const struct stream_file *f, const struct sink_packet *packets, unsigned int n);
 /*
- * Appends up to STREAM_FILE_BATCH packets, and makes the files first if necessary. direct: bypasses
+ * Appends up to SINK_BATCH packets, and makes the files first if necessary. direct: bypasses
  * the page cache if possible. After an error nothing was appended, and the caller may repeat the
  * call later.
  */
 int stream_file_append(struct stream_file *f, const struct stream_place *place,
-	const struct stream_packet *packets, unsigned int n, bool direct);
+	const struct sink_packet *packets, unsigned int n, bool direct);
 /*
  * Opens the files of an earlier consumer, truncates them behind the last whole packet of the stream
  * that `like` belongs to, and brings the index up to date. Calls visit for each packet that stays.
@@ -95,7 +80,6 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
  * does not begin as one of this stream.
  */
 int stream_file_resume(struct stream_file *f, const struct stream_place *place,
-	const struct ky_ctf_packet *like,
-	void (*visit)(void *context, const struct ky_ctf_packet *p), void *context);
+	const struct ky_ctf_packet *like, sink_visit_fn *visit, void *context);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "consumerd/stream-file.h"
+#include "consumerd/sink/stream-file.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "consumerd/trace-dir.h"
+#include "consumerd/sink/trace-dir.h"
 
 #define PAGE KY_CTF_PAGE
 
@@ -78,7 +78,7 @@ static void make_names(const struct stream_place *place, uint64_t number, struct
 {
 	char suffix[32] = "";
 
-	if (place->max_size)
+	if (place->numbered)
 		snprintf(suffix, sizeof(suffix), "_%" PRIu64, number);
 	snprintf(names->stream, sizeof(names->stream), "%s_%u%s", place->base, place->n, suffix);
 	snprintf(names->index, sizeof(names->index), "%s_%u%s.kyx", place->base, place->n, suffix);
@@ -121,10 +121,10 @@ static int write_index_header(int fd)
 }
 
 /* Writes the index entries of packets that are end to end in the file. */
-static int write_index_entries(const struct stream_file *f, const struct stream_packet *packets,
+static int write_index_entries(const struct stream_file *f, const struct sink_packet *packets,
 	unsigned int n, uint64_t offset, uint64_t i)
 {
-	struct ky_index_entry entries[STREAM_FILE_BATCH];
+	struct ky_index_entry entries[SINK_BATCH];
 
 	for (unsigned int k = 0; k < n; k++) {
 		ky_index_entry_init(&entries[k], &packets[k].header, offset);
@@ -243,12 +243,12 @@ struct ends {
 };
 
 /* Returns the bytes of records in the first page, behind the header. */
-static uint32_t n_first(const struct stream_packet *p)
+static uint32_t n_first(const struct sink_packet *p)
 {
 	return KY_MIN(p->len, PAGE - (uint32_t)sizeof(p->header));
 }
 
-static void lay_out(const struct stream_packet *p, struct ends *e, struct iovec iov[3])
+static void lay_out(const struct sink_packet *p, struct ends *e, struct iovec iov[3])
 {
 	size_t size = p->header.packet_bits / 8, n = n_first(p), head = KY_MIN(size, PAGE);
 	size_t pages = (p->len - n) & ~((size_t)PAGE - 1), rest = p->len - n - pages;
@@ -274,10 +274,10 @@ static void set_direct(struct stream_file *f, bool direct)
 		f->direct = direct;
 }
 
-static int write_packets(struct stream_file *f, const struct stream_packet *packets, unsigned int n)
+static int write_packets(struct stream_file *f, const struct sink_packet *packets, unsigned int n)
 {
-	static struct ends ends[STREAM_FILE_BATCH]; /* one thread, and of no use afterwards */
-	struct iovec iov[3 * STREAM_FILE_BATCH];
+	static struct ends ends[SINK_BATCH]; /* one thread, and of no use afterwards */
+	struct iovec iov[3 * SINK_BATCH];
 
 	for (unsigned int i = 0; i < n; i++)
 		lay_out(&packets[i], &ends[i], &iov[3 * i]);
@@ -285,7 +285,7 @@ static int write_packets(struct stream_file *f, const struct stream_packet *pack
 }
 
 static int append(
-	struct stream_file *f, const struct stream_packet *packets, unsigned int n, bool direct)
+	struct stream_file *f, const struct sink_packet *packets, unsigned int n, bool direct)
 {
 	int ret;
 
@@ -312,15 +312,8 @@ static int cut_back(struct stream_file *f, const struct stream_place *place)
 	return 0;
 }
 
-uint32_t stream_file_padding(uint64_t at, uint32_t len)
-{
-	uint64_t end = at + sizeof(struct ky_ctf_packet) + len;
-
-	return (uint32_t)(ky_align_up(end, PAGE) - end);
-}
-
 bool stream_file_may_be_direct(
-	const struct stream_file *f, const struct stream_packet *packets, unsigned int n)
+	const struct stream_file *f, const struct sink_packet *packets, unsigned int n)
 {
 	uint64_t bytes = f->size;
 
@@ -330,8 +323,7 @@ bool stream_file_may_be_direct(
 	return !f->no_direct && bytes % PAGE == 0;
 }
 
-static void count_packets(
-	struct stream_file *f, const struct stream_packet *packets, unsigned int n)
+static void count_packets(struct stream_file *f, const struct sink_packet *packets, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		f->size += packets[i].header.packet_bits / 8;
@@ -339,7 +331,7 @@ static void count_packets(
 }
 
 int stream_file_append(struct stream_file *f, const struct stream_place *place,
-	const struct stream_packet *packets, unsigned int n, bool direct)
+	const struct sink_packet *packets, unsigned int n, bool direct)
 {
 	int ret = 0;
 
@@ -396,10 +388,9 @@ static int64_t open_index(struct stream_file *f, const struct stream_place *plac
 }
 
 int stream_file_resume(struct stream_file *f, const struct stream_place *place,
-	const struct ky_ctf_packet *like,
-	void (*visit)(void *context, const struct ky_ctf_packet *p), void *context)
+	const struct ky_ctf_packet *like, sink_visit_fn *visit, void *context)
 {
-	struct stream_packet p;
+	struct sink_packet p;
 	struct names names;
 	struct stat st;
 	int64_t n_entries;

@@ -3,8 +3,8 @@
  * Writing that fails is tried again, ten times a second, while the data stays in the rings. A fault
  * is the state of one thing that is written (a stream, a metadata file).
  */
-#ifndef CONSUMERD_FAULT_H
-#define CONSUMERD_FAULT_H
+#ifndef CONSUMERD_STREAM_FAULT_H
+#define CONSUMERD_STREAM_FAULT_H
 
 #include "base/util.h"
 

@@ -4,8 +4,8 @@
  * Everything below is reached from its descriptor only, one component at a time. No component may
  * be a symbolic link or "..", so a user who can write there cannot lead the consumer elsewhere.
  */
-#ifndef CONSUMERD_TRACE_DIR_H
-#define CONSUMERD_TRACE_DIR_H
+#ifndef CONSUMERD_SINK_TRACE_DIR_H
+#define CONSUMERD_SINK_TRACE_DIR_H
 
 #include "base/util.h"
 

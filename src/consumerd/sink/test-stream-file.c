@@ -14,8 +14,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "consumerd/stream-file.h"
-#include "consumerd/trace-dir.h"
+#include "consumerd/sink/stream-file.h"
+#include "consumerd/sink/trace-dir.h"
 
 static char top[] = "/tmp/kymo-test-XXXXXX";
 static struct stream_place place = {.base = "chan", .n = 3};
@@ -70,7 +70,7 @@ static struct ky_ctf_packet header(uint32_t n)
 
 static int append(struct stream_file *f, uint32_t n)
 {
-	struct stream_packet p = {.header = header(n), .data = payload, .len = n};
+	struct sink_packet p = {.header = header(n), .data = payload, .len = n};
 
 	return stream_file_append(f, &place, &p, 1, false);
 }
@@ -83,11 +83,11 @@ static int append(struct stream_file *f, uint32_t n)
 static _Alignas(KY_CTF_PAGE) uint8_t blocks[PAIR][LARGE];
 
 /* The packet of a whole block that holds len bytes, where the file ends with a page. */
-static struct stream_packet block(unsigned int i, uint32_t len)
+static struct sink_packet block(unsigned int i, uint32_t len)
 {
-	struct stream_packet p = {.header = header(len), .data = blocks[i] + ROOM, .len = len};
+	struct sink_packet p = {.header = header(len), .data = blocks[i] + ROOM, .len = len};
 
-	ky_ctf_packet_pad(&p.header, stream_file_padding(0, len));
+	ky_ctf_packet_pad(&p.header, sink_padding(0, len));
 	return p;
 }
 
@@ -134,7 +134,7 @@ static void test_cut_off(void **state)
 static void test_first_fails(void **state)
 {
 	struct stream_place no_index = place;
-	struct stream_packet p = {.header = header(10), .data = payload, .len = 10};
+	struct sink_packet p = {.header = header(10), .data = payload, .len = 10};
 	struct stream_file f;
 
 	stream_file_init(&f);
@@ -154,7 +154,7 @@ static void test_first_fails(void **state)
 static void test_first_fails_twice(void **state)
 {
 	struct stream_place elsewhere = place;
-	struct stream_packet p = {.header = header(10), .data = payload, .len = 10};
+	struct sink_packet p = {.header = header(10), .data = payload, .len = 10};
 	struct stream_file f;
 
 	stream_file_init(&f);
@@ -257,7 +257,7 @@ static void test_direct(void **state)
 {
 	static const uint32_t lengths[] = {
 		LARGE - ROOM, LARGE - ROOM - 32, LARGE - 5000, 3 * 4096, 4096 - ROOM, 4097 - ROOM};
-	struct stream_packet pair[PAIR];
+	struct sink_packet pair[PAIR];
 	struct stream_file f;
 	uint64_t at;
 
@@ -294,7 +294,7 @@ static void test_direct(void **state)
 
 static void test_direct_refused(void **state)
 {
-	struct stream_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
+	struct sink_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
 	struct stream_file f;
 
 	stream_file_init(&f);
@@ -313,7 +313,7 @@ static void test_direct_refused(void **state)
 /* After a limit in the middle of a batch, nothing of it stays, for both ways of writing. */
 static void test_batch_cut_off(void **state)
 {
-	struct stream_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
+	struct sink_packet pair[PAIR] = {block(0, LARGE - ROOM), block(1, LARGE - ROOM)};
 	struct stream_file f;
 
 	stream_file_init(&f);
@@ -356,7 +356,7 @@ static unsigned int walk(void)
 /* Appends packets until it is killed. Ends before it fills the disk. */
 static void append_many(void)
 {
-	struct stream_packet packets[PAIR];
+	struct sink_packet packets[PAIR];
 	struct stream_file f;
 	unsigned int n;
 
@@ -420,7 +420,7 @@ static void limit_files(rlim_t n)
 
 static int append_to(struct stream_file *f, uint32_t n)
 {
-	struct stream_packet p = {.header = header(40), .data = payload, .len = 40};
+	struct sink_packet p = {.header = header(40), .data = payload, .len = 40};
 	struct stream_place at = place;
 
 	at.n = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "consumerd/trace-dir.h"
+#include "consumerd/sink/trace-dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
