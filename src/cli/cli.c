@@ -32,6 +32,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_view,
 	&cmd_stat,
 	&cmd_explain,
+	&cmd_report,
 	&cmd_sql,
 	&cmd_standalone,
 	&cmd_version,

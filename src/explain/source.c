@@ -426,6 +426,7 @@ int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event)
 		return r;
 	if (item->kind != KY_ITEM_EVENT) {
 		*ret_event = loss(item->stream, item->lost.begin_ns, item->lost.end_ns);
+		ret_event->item = item;
 		return 1;
 	}
 	*ret_event = (struct ky_source_event){

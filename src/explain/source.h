@@ -75,8 +75,8 @@ struct ky_source_event {
 	uint32_t stream;		     /* its rank */
 	uint32_t group;			     /* the same for all streams of a trace */
 	int64_t begin_ns;		     /* LOST */
-	bool is_of_thread; /* LOST: the stream has events of one thread at a time */
-	const struct ky_item *item;
+	bool is_of_thread;	    /* LOST: the stream has events of one thread at a time */
+	const struct ky_item *item; /* LOST: NULL if the stream begins late */
 };
 
 enum ky_fact_type {

@@ -1,0 +1,780 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include <inttypes.h>
+
+#include "reader/format.h"
+#include "report/column.h"
+#include "report/page.h"
+#include "report/parts.h"
+#include "report/tracks.h"
+
+#define BLOCK	   65536    /* events of a part */
+#define MAX_SLICES 25000000 /* more are drawn coarsely: a browser could not hold them */
+#define COARSE	   65536    /* then, slices shorter than this part of the whole join others */
+#define N_BINS	   1024
+#define MAX_LOSSES 10000
+#define MAX_CPUS   4096
+
+enum state { RUNNING, READY, WAITING, BLOCKED, N_STATES };
+
+static const char *const state_names[N_STATES] = {
+	[RUNNING] = "running",
+	[READY] = "ready",
+	[WAITING] = "waiting",
+	[BLOCKED] = "waiting for a device",
+};
+
+/* The meaning of a class of events, beyond its kind. */
+struct meaning {
+	bool is_known, is_selected;
+	const struct ky_field *counter, *flow;
+	bool is_of_cpu; /* interrupts interrupt any thread */
+};
+
+struct async_slice {
+	struct ky_hnode node;
+	uint32_t name;
+	uint64_t id, order;
+	struct ky_track *track;
+	size_t lane;
+};
+
+struct loss {
+	int64_t from_ns, to_ns;
+	uint64_t n;
+	int64_t track; /* -1: of all */
+};
+
+/* By number of a group or a stream: the time until which events were missing last. */
+struct gaps {
+	int64_t *v; /* owned */
+	size_t n, cap;
+};
+
+/* Columns of the events of one part. */
+struct block {
+	struct ky_buf gaps, classes, tracks, lines;
+	uint64_t first, n;
+};
+
+struct report {
+	const struct ky_report_options *o;
+	FILE *to;
+	struct ky_parts *parts; /* owned */
+	struct ky_texts names;
+	struct ky_source *source; /* owned */
+	struct meaning *meanings; /* owned; by class */
+	struct ky_tracks tracks;
+	uint32_t states[N_STATES], mutex;
+	struct ky_track *current[MAX_CPUS]; /* the thread that a processor runs; NULL: not known */
+	struct ky_htab async;
+	uint64_t n_async;
+	struct ky_format format;
+	struct block block;
+	KY_VEC(struct loss) losses;
+	struct gaps group_gaps, stream_gaps;
+	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
+	struct ky_buf flow_gaps, flow_names, flow_ids, flow_tracks;
+	int64_t begin_ns, end_ns, block_ns, flow_ns;
+	uint64_t n, n_listed, n_total, n_flows;
+	int error;
+};
+
+/* --- what there is to read --- */
+
+/* Counts the selected events, by class, and finds their first and last time. */
+static int count_events(struct report *r, uint64_t *by_class)
+{
+	_cleanup_free_ uint8_t *want = malloc(r->o->query->reader->n_classes + 1);
+	struct ky_reading reading = {0};
+	struct ky_item item;
+	int e;
+
+	if (!want)
+		return -ENOMEM;
+	memset(want, KY_WANT_EVENT, r->o->query->reader->n_classes);
+	e = ky_reading_init(&reading, r->o->query, want, NULL, r->o->reader);
+	while (!e && (e = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
+		e = 0;
+		if (item.kind != KY_ITEM_EVENT || !item.has_time)
+			continue;
+		if (!r->n_total++)
+			r->begin_ns = r->end_ns = item.ns;
+		r->begin_ns = KY_MIN(r->begin_ns, item.ns);
+		r->end_ns = KY_MAX(r->end_ns, item.ns);
+		by_class[item.event->index]++;
+	}
+	ky_reading_deinit(&reading);
+	return e ? e : r->n_total ? 0 : -ENODATA;
+}
+
+static const struct ky_field *find_field(
+	const struct report *r, const struct ky_source_class *c, const char *name)
+{
+	for (size_t i = 0; i < c->fields.n; i++) {
+		const struct ky_field *f = &c->fields.v[i];
+
+		if (f->scope == KY_SCOPE_FIELDS && !strcmp(ky_texts_get(&r->names, f->name), name))
+			return f;
+	}
+	return NULL;
+}
+
+static const struct meaning *meaning_of(struct report *r, const struct ky_source_class *c)
+{
+	struct meaning *m = &r->meanings[c->event->index];
+	const char *base;
+
+	if (m->is_known)
+		return m;
+	base = ky_texts_get(&r->names, c->base);
+	m->is_known = true;
+	m->is_selected = ky_query_has(r->o->query, c->event->index);
+	m->counter = find_field(r, c, "counter");
+	m->flow = find_field(r, c, "flow_id");
+	m->is_of_cpu = c->is_kernel && (!strcmp(base, "interrupt") || !strcmp(base, "softirq"));
+	return m;
+}
+
+/* --- tracks of events --- */
+
+/* Returns the time until which events of a group or a stream were missing last. */
+static int64_t gap_of(const struct gaps *g, size_t number)
+{
+	return number < g->n ? g->v[number] : 0;
+}
+
+static uint32_t add_name(struct report *r, const char *name)
+{
+	return ky_texts_add(&r->names, name, strlen(name));
+}
+
+static struct ky_track *cpu_track(struct report *r, const struct ky_source_event *e, int64_t cpu)
+{
+	return ky_tracks_get(&r->tracks, KY_TRACK_CPU, e->host, -1, cpu);
+}
+
+static struct ky_track *thread_track(
+	struct report *r, const struct ky_source_event *e, int64_t pid, int64_t tid)
+{
+	return ky_tracks_get(&r->tracks, KY_TRACK_THREAD, e->host, pid, tid);
+}
+
+static bool is_current_known(const struct report *r, int64_t cpu)
+{
+	return cpu >= 0 && cpu < MAX_CPUS && r->current[cpu];
+}
+
+/* Finds the track of an event: its thread's, else its processor's, else its stream's. */
+static struct ky_track *track_of(struct report *r, const struct ky_source_event *e)
+{
+	int64_t cpu = ky_source_number(e, KY_FIELD_CPU, -1);
+	int64_t tid = ky_source_number(e, KY_FIELD_TID, -1);
+	int64_t pid = ky_source_number(e, KY_FIELD_PID, -1);
+
+	if (tid < 0 && (e->kind == KY_EVENT_SPAN_BEGIN || e->kind == KY_EVENT_SPAN_END))
+		tid = ky_source_number(e, KY_FIELD_SPAN, -1);
+	if (e->class->is_kernel && cpu >= 0 && (tid == 0 || e->kind == KY_EVENT_SWITCH))
+		return cpu_track(r, e, cpu);
+	if (tid < 0 && is_current_known(r, cpu))
+		return r->current[cpu];
+	if (tid >= 0)
+		return thread_track(r, e, pid, tid);
+	if (cpu >= 0)
+		return cpu_track(r, e, cpu);
+	return ky_tracks_get(&r->tracks, KY_TRACK_STREAM, e->host, pid, e->stream);
+}
+
+static void count_on_track(
+	struct report *r, struct ky_track *k, const struct ky_source_event *e, int64_t ns)
+{
+	k->n_events++;
+	k->last_ns = ns;
+	k->stream = e->stream;
+	k->group = e->group;
+	k->gap_ns = KY_MAX(k->gap_ns, gap_of(&r->group_gaps, e->group));
+	k->gap_ns = KY_MAX(k->gap_ns, gap_of(&r->stream_gaps, e->stream));
+	if (!k->comm && k->kind != KY_TRACK_CPU)
+		k->comm = ky_source_text(r->source, e, KY_FIELD_PROCNAME);
+	if (r->n_total <= r->o->max_events)
+		return;
+	if (!k->bins)
+		k->bins = calloc(N_BINS, sizeof(*k->bins));
+	if (k->bins)
+		k->bins[(uint64_t)((double)ns / (double)(r->end_ns - r->begin_ns + 1) * N_BINS)]++;
+	else
+		r->error = -ENOMEM;
+}
+
+/* --- slices of events --- */
+
+/* Returns the name of a function's slice: its address, until symbols are known. */
+static uint32_t name_of_pair(struct report *r, const struct ky_source_event *e)
+{
+	char text[32];
+
+	if (e->class->base)
+		return e->class->base;
+	snprintf(text, sizeof(text), "0x%" PRIx64, ky_source_number(e, KY_FIELD_ADDRESS, 0));
+	return add_name(r, text);
+}
+
+static uint32_t hash_async(uint32_t name, uint64_t id)
+{
+	const uint64_t key[] = {name, id};
+
+	return ky_hash(key, sizeof(key));
+}
+
+static void begin_async(struct report *r, const struct ky_source_event *e, int64_t pid, int64_t ns)
+{
+	struct async_slice *a = calloc(1, sizeof(*a));
+	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_ASYNC, e->host, pid, 0);
+
+	if (!a || !k || ky_htab_add(&r->async, &a->node, hash_async(e->class->base, id)) < 0) {
+		free(a);
+		r->error = -ENOMEM;
+		return;
+	}
+	a->name = e->class->base;
+	a->id = id;
+	a->order = r->n_async++;
+	a->track = k;
+	k->last_ns = ns;
+	k->group = e->group;
+	a->lane = ky_track_open_lane(&r->tracks, k, a->name, ns);
+}
+
+static void end_async(struct report *r, const struct ky_source_event *e, int64_t ns)
+{
+	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	struct async_slice *a, *newest = NULL;
+
+	for (struct ky_hnode *n = ky_htab_first(&r->async, hash_async(e->class->base, id)); n;
+		n = ky_htab_next(n)) {
+		a = ky_container_of(n, struct async_slice, node);
+		if (a->name == e->class->base && a->id == id &&
+			(!newest || a->order > newest->order))
+			newest = a;
+	}
+	if (!newest)
+		return;
+	ky_track_end_at(&r->tracks, newest->track, newest->lane, ns, 0);
+	newest->track->last_ns = ns;
+	ky_htab_remove(&r->async, &newest->node);
+	free(newest);
+}
+
+static void drop_async(struct report *r)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&r->async, i, n, tmp) free(ky_container_of(n, struct async_slice, node));
+	ky_htab_deinit(&r->async);
+	r->async = (struct ky_htab){0};
+}
+
+static enum state state_behind(int64_t prev_state)
+{
+	if (!prev_state)
+		return READY;
+	return prev_state & 2 ? BLOCKED : WAITING;
+}
+
+/* A processor changes from one thread to another. */
+static void switch_threads(struct report *r, const struct ky_source_event *e, int64_t ns)
+{
+	int64_t cpu = ky_source_number(e, KY_FIELD_CPU, -1);
+	int64_t prev = ky_source_number(e, KY_FIELD_PREV_TID, 0);
+	int64_t next = ky_source_number(e, KY_FIELD_NEXT_TID, 0);
+	int64_t prev_state = ky_source_number(e, KY_FIELD_PREV_STATE, 0);
+	struct ky_track *on = cpu_track(r, e, cpu), *k;
+	uint32_t name;
+
+	if (prev && (k = thread_track(r, e, -1, prev))) {
+		ky_track_set_state(&r->tracks, k,
+			prev_state >= 16 ? 0 : r->states[state_behind(prev_state)], ns);
+		k->last_ns = ns;
+	}
+	k = next ? thread_track(r, e, -1, next) : NULL;
+	if (cpu >= 0 && cpu < MAX_CPUS)
+		r->current[cpu] = k;
+	if (on)
+		ky_track_end(&r->tracks, on, 0, ns);
+	if (!k)
+		return;
+	name = ky_source_text(r->source, e, KY_FIELD_NEXT_COMM);
+	k->comm = name ? name : k->comm;
+	k->last_ns = ns;
+	ky_track_set_state(&r->tracks, k, r->states[RUNNING], ns);
+	if (on)
+		ky_track_open(&r->tracks, on, name ? name : r->states[RUNNING], ns);
+}
+
+static void wake_thread(struct report *r, const struct ky_source_event *e, int64_t ns)
+{
+	int64_t tid = ky_source_number(e, KY_FIELD_WOKEN_TID, 0);
+	struct ky_track *k = tid ? thread_track(r, e, -1, tid) : NULL;
+
+	if (k && k->state != r->states[RUNNING])
+		ky_track_set_state(&r->tracks, k, r->states[READY], ns);
+}
+
+static void add_loss(struct report *r, const struct ky_source_event *e, int64_t track)
+{
+	int64_t from = KY_MAX(e->begin_ns, r->begin_ns) - r->begin_ns;
+	int64_t to = KY_MIN(e->ns, r->end_ns) - r->begin_ns;
+	struct loss l = {from, to, e->item ? e->item->lost.n : 0, track};
+
+	if (to < from)
+		return;
+	if (r->losses.n == MAX_LOSSES) {
+		struct loss *last = &r->losses.v[r->losses.n - 1];
+
+		last->from_ns = KY_MIN(last->from_ns, from);
+		last->to_ns = KY_MAX(last->to_ns, to);
+		last->n += l.n;
+		last->track = -1;
+	} else if (ky_vec_add(&r->losses, l) < 0) {
+		r->error = -ENOMEM;
+	}
+}
+
+/* Notes that events of a group or a stream are missing until ns. */
+static void note_gap(struct report *r, struct gaps *g, size_t number, int64_t ns)
+{
+	while (g->n <= number) {
+		if (ky_vec_add(g, 0) < 0) {
+			r->error = -ENOMEM;
+			return;
+		}
+	}
+	g->v[number] = KY_MAX(g->v[number], ns);
+}
+
+/*
+ * Records of a stream are missing: an end behind them may not belong to a begin before them. A
+ * thread's own stream concerns its thread only.
+ */
+static void lose(struct report *r, const struct ky_source_event *e)
+{
+	int64_t ns = KY_MAX(e->begin_ns, r->begin_ns) - r->begin_ns, of_thread = -1;
+	int64_t until_ns = e->ns - r->begin_ns;
+
+	if (e->is_of_thread)
+		note_gap(r, &r->stream_gaps, e->stream, until_ns);
+	else
+		note_gap(r, &r->group_gaps, e->group, until_ns);
+	for (size_t i = 0; i < r->tracks.all.n; i++) {
+		struct ky_track *k = r->tracks.all.v[i];
+
+		if (k->group != e->group || (e->is_of_thread && k->stream != e->stream))
+			continue;
+		if (e->is_of_thread)
+			of_thread = k->number;
+		if (k->kind == KY_TRACK_THREAD)
+			ky_track_cut(&r->tracks, k, ns);
+	}
+	for (size_t i = 0; i < r->tracks.all.n; i++) {
+		struct ky_track *k = r->tracks.all.v[i];
+
+		if (k->kind != KY_TRACK_ASYNC)
+			continue;
+		ky_track_cut(&r->tracks, k, ns);
+		k->gap_ns = KY_MAX(k->gap_ns, until_ns);
+	}
+	drop_async(r);
+	add_loss(r, e, of_thread);
+}
+
+static void add_counter(
+	struct report *r, const struct ky_source_event *e, const struct ky_field *field, int64_t ns)
+{
+	struct ky_fact fact = ky_source_fact(r->source, e, field);
+	double value = fact.type == KY_FACT_INT ? (double)fact.number : fact.real;
+	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_COUNTER, e->host,
+		ky_source_number(e, KY_FIELD_PID, -1), e->class->name);
+
+	if (!k || (fact.type != KY_FACT_INT && fact.type != KY_FACT_REAL))
+		return;
+	ky_column_put(&k->times, (uint64_t)(ns - k->last_ns));
+	ky_buf_append(&k->values, &value, sizeof(value));
+	k->last_ns = ns;
+	k->n_events++;
+}
+
+static void add_flow(struct report *r, const struct ky_source_event *e,
+	const struct ky_field *field, const struct ky_track *k, int64_t ns)
+{
+	struct ky_fact fact = ky_source_fact(r->source, e, field);
+
+	ky_column_put(&r->flow_gaps, (uint64_t)(ns - r->flow_ns));
+	ky_column_put(&r->flow_names, e->class->name);
+	ky_column_put(&r->flow_ids, (uint64_t)fact.number);
+	ky_column_put(&r->flow_tracks, k->number);
+	r->flow_ns = ns;
+	r->n_flows++;
+}
+
+static void add_slices(
+	struct report *r, const struct ky_source_event *e, struct ky_track *k, int64_t ns)
+{
+	const struct meaning *m = meaning_of(r, e->class);
+	int64_t cpu = m->is_of_cpu ? ky_source_number(e, KY_FIELD_CPU, -1) : -1;
+	struct ky_track *on = cpu >= 0 ? cpu_track(r, e, cpu) : k;
+
+	if (m->counter)
+		add_counter(r, e, m->counter, ns);
+	if (m->flow)
+		add_flow(r, e, m->flow, k, ns);
+	switch (e->kind) {
+	case KY_EVENT_SPAN_BEGIN:
+		ky_track_open(&r->tracks, k, e->class->base, ns);
+		break;
+	case KY_EVENT_SPAN_END:
+		ky_track_end(&r->tracks, k, e->class->base, ns);
+		break;
+	case KY_EVENT_PAIR_ENTRY:
+		if (on)
+			ky_track_open(&r->tracks, on, name_of_pair(r, e), ns);
+		break;
+	case KY_EVENT_PAIR_EXIT:
+		if (on)
+			ky_track_end(&r->tracks, on, name_of_pair(r, e), ns);
+		break;
+	case KY_EVENT_LOCK_REQ:
+		ky_track_open(&r->tracks, k, r->mutex, ns);
+		break;
+	case KY_EVENT_LOCK_ACQ:
+		ky_track_end(&r->tracks, k, r->mutex, ns);
+		break;
+	case KY_EVENT_ASYNC_BEGIN:
+		begin_async(r, e, k->pid, ns);
+		break;
+	case KY_EVENT_ASYNC_END:
+		end_async(r, e, ns);
+		break;
+	case KY_EVENT_SWITCH:
+		switch_threads(r, e, ns);
+		break;
+	case KY_EVENT_WAKING:
+		wake_thread(r, e, ns);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- lists of events --- */
+
+static void flush_block(struct report *r)
+{
+	struct block *b = &r->block;
+	struct ky_buf *const columns[] = {&b->gaps, &b->classes, &b->tracks};
+	size_t number = r->blocks.n / 2;
+	struct ky_buf part = {0};
+
+	if (!b->n)
+		return;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
+		ky_column_put(&part, columns[i]->len);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++) {
+		ky_buf_append(&part, columns[i]->data, columns[i]->len);
+		if (columns[i]->error)
+			part.error = columns[i]->error;
+		columns[i]->len = 0;
+	}
+	ky_parts_add(r->parts, "e", number, &part);
+	ky_parts_add(r->parts, "p", number, &b->lines);
+	if (ky_vec_add(&r->blocks, b->first) < 0 || ky_vec_add(&r->blocks, b->n) < 0)
+		r->error = -ENOMEM;
+	b->n = 0;
+}
+
+/* Returns true for the events that are listed: all, or the first half and the last. */
+static bool is_listed(const struct report *r, uint64_t i)
+{
+	uint64_t half = r->o->max_events / 2;
+
+	return r->n_total <= r->o->max_events || i < half || i >= r->n_total - half;
+}
+
+static void list_event(
+	struct report *r, const struct ky_source_event *e, const struct ky_track *k, int64_t ns)
+{
+	struct block *b = &r->block;
+
+	if (b->n == BLOCK || (b->n && b->first + b->n != r->n))
+		flush_block(r);
+	if (!b->n) {
+		b->first = r->n;
+		r->block_ns = 0;
+	}
+	ky_column_put(&b->gaps, (uint64_t)KY_MAX(ns - r->block_ns, 0));
+	ky_column_put(&b->classes, e->class->name);
+	ky_column_put(&b->tracks, k->number);
+	ky_format_fields(&r->format, &b->lines, e->item);
+	ky_buf_append(&b->lines, "\n", 1);
+	r->block_ns = ns;
+	b->n++;
+	r->n_listed++;
+}
+
+static void add_event(struct report *r, const struct ky_source_event *e)
+{
+	struct ky_track *k;
+	int64_t ns;
+
+	if (!meaning_of(r, e->class)->is_selected || e->ns < r->begin_ns || e->ns > r->end_ns ||
+		!ky_source_passes(r->source, e))
+		return;
+	ns = KY_MAX(e->ns - r->begin_ns, r->block_ns);
+	k = track_of(r, e);
+	if (!k)
+		return;
+	count_on_track(r, k, e, ns);
+	add_slices(r, e, k, ns);
+	if (is_listed(r, r->n))
+		list_event(r, e, k, ns);
+	r->n++;
+}
+
+static int read_events(struct report *r)
+{
+	struct ky_source_event e;
+	int n = ky_source_start(r->source, KY_SOURCE_ALL, 0);
+
+	while (!n && !r->error && !r->tracks.error && (n = ky_source_next(r->source, &e)) > 0) {
+		n = 0;
+		if (e.kind == KY_EVENT_LOST)
+			lose(r, &e);
+		else
+			add_event(r, &e);
+	}
+	flush_block(r);
+	ky_tracks_finish(&r->tracks);
+	return n ? n : r->error ? r->error : r->tracks.error;
+}
+
+/* --- writing --- */
+
+static void put_tracks(struct report *r)
+{
+	for (size_t i = 0; i < r->tracks.all.n; i++) {
+		struct ky_track *k = r->tracks.all.v[i];
+		struct ky_buf part = {0};
+
+		if (k->kind == KY_TRACK_COUNTER) {
+			ky_column_put(&part, k->times.len);
+			ky_buf_append(&part, k->times.data, k->times.len);
+			ky_buf_append(&part, k->values.data, k->values.len);
+			ky_parts_add(r->parts, "c", i, &part);
+		} else if (k->rows.n || k->states.n) {
+			ky_track_put(k, &part);
+			ky_parts_add(r->parts, "s", i, &part);
+		}
+		part = (struct ky_buf){0};
+		if (k->bins) {
+			for (size_t b = 0; b < N_BINS; b++)
+				ky_column_put(&part, k->bins[b]);
+			ky_parts_add(r->parts, "d", i, &part);
+		}
+	}
+}
+
+static void put_flows(struct report *r)
+{
+	struct ky_buf *const columns[] = {
+		&r->flow_gaps, &r->flow_names, &r->flow_ids, &r->flow_tracks};
+	struct ky_buf part = {0};
+
+	if (!r->n_flows)
+		return;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
+		ky_column_put(&part, columns[i]->len);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
+		ky_buf_append(&part, columns[i]->data, columns[i]->len);
+	ky_parts_add(r->parts, "f", 0, &part);
+}
+
+/* Puts text as a JSON string in which no element of HTML can begin or end. */
+static void put_text(struct ky_buf *b, const char *text)
+{
+	struct ky_buf s = {0};
+
+	ky_format_json_string(&s, text, strlen(text));
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.data[i] == '<')
+			ky_buf_puts(b, "\\u003c");
+		else
+			ky_buf_append(b, s.data + i, 1);
+	}
+	if (s.error)
+		b->error = s.error;
+	ky_buf_deinit(&s);
+}
+
+static void put_track(struct ky_buf *b, const struct report *r, const struct ky_track *k)
+{
+	static const char *const kinds[] = {[KY_TRACK_THREAD] = "thread",
+		[KY_TRACK_CPU] = "cpu",
+		[KY_TRACK_STREAM] = "stream",
+		[KY_TRACK_ASYNC] = "async",
+		[KY_TRACK_COUNTER] = "counter"};
+
+	ky_buf_printf(b,
+		"{\"kind\":\"%s\",\"pid\":%" PRId64 ",\"id\":%" PRId64 ",\"n\":%" PRIu64
+		",\"rows\":%zu,\"states\":%s,\"bins\":%s,\"name\":",
+		kinds[k->kind], k->pid, k->id, k->n_events, k->rows.n,
+		k->states.n ? "true" : "false", k->bins ? "true" : "false");
+	put_text(b,
+		ky_texts_get(&r->names, k->kind == KY_TRACK_COUNTER ? (uint32_t)k->id : k->comm));
+	ky_buf_puts(b, ",\"host\":");
+	put_text(b, ky_texts_get(&r->names, k->host));
+	ky_buf_puts(b, "}");
+}
+
+static void put_lists(struct ky_buf *b, const struct report *r)
+{
+	ky_buf_puts(b, ",\"names\":[\"\"");
+	for (uint32_t i = 1; i <= r->names.all.n; i++) {
+		ky_buf_puts(b, ",");
+		put_text(b, ky_texts_get(&r->names, i));
+	}
+	ky_buf_puts(b, "],\"tracks\":[");
+	for (size_t i = 0; i < r->tracks.all.n; i++) {
+		ky_buf_puts(b, i ? ",\n" : "");
+		put_track(b, r, r->tracks.all.v[i]);
+	}
+	ky_buf_puts(b, "],\"losses\":[");
+	for (size_t i = 0; i < r->losses.n; i++) {
+		const struct loss *l = &r->losses.v[i];
+
+		ky_buf_printf(b, "%s[%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRId64 "]",
+			i ? "," : "", l->from_ns, l->to_ns, l->n, l->track);
+	}
+	ky_buf_puts(b, "],\"blocks\":[");
+	for (size_t i = 0; i < r->blocks.n; i++)
+		ky_buf_printf(b, "%s%" PRIu64, i ? "," : "", r->blocks.v[i]);
+	ky_buf_puts(b, "]");
+}
+
+/* Writes the part from which the page begins to read. */
+static int write_head(struct report *r, const struct ky_totals *t)
+{
+	struct ky_buf b = {0};
+	int64_t complete_ns = 0;
+	bool is_cut = ky_trace_reader_complete_from(r->o->query->reader, &complete_ns);
+	int e;
+
+	ky_buf_puts(&b, "<script type=\"kymo\" id=\"head\">{\"version\":1,\"title\":");
+	put_text(&b, r->o->title);
+	ky_buf_puts(&b, ",\"command\":");
+	put_text(&b, r->o->command);
+	ky_buf_printf(&b,
+		",\"begin\":\"%" PRId64 "\",\"end\":%" PRId64 ",\"events\":%" PRIu64
+		",\"listed\":%" PRIu64 ",\"slices\":%" PRIu64 ",\"coarse\":%" PRId64
+		",\"too_deep\":%" PRIu64 ",\"discarded\":%" PRIu64 ",\"packets_lost\":%" PRIu64
+		",\"damaged\":%" PRIu64 ",\"flows\":%" PRIu64,
+		r->begin_ns, r->end_ns - r->begin_ns, r->n, r->n_listed, r->tracks.n_slices,
+		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
+		t->n_corrupt, r->n_flows);
+	if (is_cut)
+		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns - r->begin_ns);
+	put_lists(&b, r);
+	ky_buf_puts(&b, "}</script>\n");
+	e = b.error;
+	if (!e && fwrite(b.data, 1, b.len, r->to) != b.len)
+		e = -errno;
+	ky_buf_deinit(&b);
+	return e;
+}
+
+static int write_page(struct report *r, struct ky_report_summary *ret)
+{
+	int e, finished;
+
+	fputs(ky_report_page_begin, r->to);
+	r->parts = ky_parts_new(r->to);
+	e = r->parts ? read_events(r) : -ENOMEM;
+	if (!e) {
+		put_tracks(r);
+		put_flows(r);
+	}
+	finished = ky_parts_finish(r->parts);
+	if (e || finished)
+		return e ? e : finished;
+	ky_source_totals(r->source, &ret->totals);
+	e = write_head(r, &ret->totals);
+	fputs(ky_report_page_end, r->to);
+	if (!e && (fflush(r->to) || ferror(r->to)))
+		e = errno ? -errno : -EIO;
+	ret->n_events = r->n;
+	ret->n_listed = r->n_listed;
+	ret->n_slices = r->tracks.n_slices;
+	return e;
+}
+
+static int prepare(struct report *r)
+{
+	size_t n_classes = r->o->query->reader->n_classes;
+	_cleanup_free_ uint64_t *by_class = calloc(n_classes + 1, sizeof(*by_class));
+	int e;
+
+	r->meanings = calloc(n_classes + 1, sizeof(*r->meanings));
+	if (!by_class || !r->meanings)
+		return -ENOMEM;
+	e = count_events(r, by_class);
+	if (!e)
+		e = ky_source_new(&r->source, r->o->query, &r->names);
+	if (e)
+		return e;
+	for (size_t i = 0; i < N_STATES; i++)
+		r->states[i] = add_name(r, state_names[i]);
+	r->mutex = add_name(r, "wait for a mutex");
+	/* Two events make a slice at most. */
+	if (r->n_total / 2 > MAX_SLICES)
+		r->tracks.coarse_ns = KY_MAX((r->end_ns - r->begin_ns) / COARSE, 1);
+	return 0;
+}
+
+static void deinit(struct report *r)
+{
+	struct ky_buf *const bufs[] = {&r->block.gaps, &r->block.classes, &r->block.tracks,
+		&r->block.lines, &r->flow_gaps, &r->flow_names, &r->flow_ids, &r->flow_tracks};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bufs); i++)
+		ky_buf_deinit(bufs[i]);
+	drop_async(r);
+	ky_vec_deinit(&r->losses);
+	ky_vec_deinit(&r->group_gaps);
+	ky_vec_deinit(&r->stream_gaps);
+	ky_vec_deinit(&r->blocks);
+	ky_tracks_deinit(&r->tracks);
+	ky_source_free(r->source);
+	ky_texts_deinit(&r->names);
+	free(r->meanings);
+	free(r);
+}
+
+int ky_report_write(
+	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary)
+{
+	struct report *r = calloc(1, sizeof(*r));
+	int e;
+
+	*ret_summary = (struct ky_report_summary){0};
+	if (!r)
+		return -ENOMEM;
+	r->o = o;
+	r->to = to;
+	r->format.safe = true;
+	e = prepare(r);
+	if (!e)
+		e = write_page(r, ret_summary);
+	deinit(r);
+	return e;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes a trace as one HTML page that needs nothing else: the data as compressed columns, and the
+ * program that draws them (page.html, page.js). docs/report.md describes the page and its data.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "reader/query.h"
+
+/* Every page contains this line near its beginning. */
+#define KY_REPORT_MARK "<meta name=\"generator\" content=\"kymo report\">"
+
+struct ky_report_options {
+	const struct ky_query *query; /* the events to show */
+	const char *title;	      /* of the trace */
+	const char *command;	      /* that makes a page of another part: "kymo report PATH" */
+	uint64_t max_events;	      /* events that are listed with their fields */
+	const struct ky_trace_reader_options *reader; /* where damage is reported */
+};
+
+struct ky_report_summary {
+	uint64_t n_events, n_listed, n_slices;
+	struct ky_totals totals;
+};
+
+/*
+ * Writes the page. Returns 0, -ENODATA if no event with a time is selected, -ENOMEM, or the error
+ * of reading or writing.
+ */
+int ky_report_write(
+	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary);
+
+#endif

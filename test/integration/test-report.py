@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+kymo report: the page in a real browser. It shows the reader's numbers and draws the slices, every
+key of its help works, and nothing leaves the page.
+"""
+
+import json
+import os
+import re
+
+import kymotest
+from browser import Browser
+from kymotest import SANITIZED, check, equal, wait_for
+
+N = 50 if SANITIZED else 400
+PAGE = "page.html"
+
+
+def make_trace(k, channel=()):
+    k.start_daemon()
+    trace = k.record("line:*", channel=channel, start=False)
+    k.kymo("add-context", "-s", "s", "-t", "vpid,vtid,procname")
+    k.kymo("start", "s")
+    k.app("timeline", N)
+    k.kymo("stop", "s")
+    k.stop_daemon()
+    return trace
+
+
+def make_page(k, trace, *options):
+    page = k.top / PAGE
+    reply = k.kymo_json("report", trace, "-o", page, *options)
+    equal(reply["path"], str(page), "path")
+    equal(reply["size"], page.stat().st_size, "size")
+    return page, reply
+
+
+def opened(k, browser, page, view=""):
+    browser.open(f"file://{page}{view}")
+    equal(browser.errors, [], "errors of the page's program")
+
+
+# The cells of the table: name, count, durations.
+CELLS = """
+[...document.querySelectorAll('#spans tbody tr')].map(r => [...r.cells].map((c, i) =>
+    i === 1 ? +c.textContent.replace(/,/g, '') : i ? parseInt(c.title) : c.textContent))
+"""
+
+
+def table(browser):
+    """Returns the table of spans: durations in nanoseconds, from the titles of its cells."""
+    rows = browser.js(CELLS)
+    return {row[0]: dict(zip(("count", "total", "self", "mean", "min", "median", "p99", "max"), row[1:])) for row in rows}
+
+
+def test_figures(k):
+    """The table has what kymo stat has; names and fields stay text, and nothing is requested."""
+    trace = make_trace(k)
+    page, reply = make_page(k, trace)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        shown, stat = table(browser), k.kymo_json("stat", trace)
+        spans = {s["name"]: s for s in stat["spans"] if s["count"]}
+        equal(set(shown), set(spans), "spans")
+        for name, span in spans.items():
+            for ours, theirs in (("count", "count"), ("total", "total_ns"), ("self", "self_ns"), ("min", "min_ns"), ("max", "max_ns")):
+                equal(shown[name][ours], span[theirs], f"{name}: {ours}")
+            for ours, theirs in (("median", "median_ns"), ("p99", "p99_ns")):
+                check(abs(shown[name][ours] - span[theirs]) <= span[theirs] / 1000 + 1, f"{name}: {ours} {shown[name][ours]}, {span[theirs]}")
+        recorded = stat["events"]
+        equal((reply["events"], browser.js("head.events"), browser.js("T.length")), (recorded, recorded, recorded), "events")
+        equal(browser.js("document.title"), f"{trace}: Kymo report", "title, which a recorded text would like to change")
+        equal(browser.js("document.querySelectorAll('script:not([type])').length"), 1, "scripts")
+        outside = [u for u in browser.requests if not re.match(r"(file://.*/page\.html|blob:|data:|about:)", u)]
+        equal(outside, [], "requests")
+        names = browser.accessible("rowheader") + browser.accessible("cell") + browser.accessible("gridcell")
+        check("line:request" in names, f"the table is not accessible: {names[:10]}")
+
+
+def test_losses(k):
+    """The page begins with the number of discarded events; no span lasts over a loss."""
+    trace = make_trace(k, channel=("--num-subbuf=2", "--subbuf-size=4K", "--read-timer=100000", "--switch-timer=0"))
+    page, reply = make_page(k, trace)
+    stat = k.kymo_json("stat", trace)
+    check(stat["discarded"] and reply["discarded"] == stat["discarded"], f"discarded: {reply}, {stat['discarded']}")
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        equal(browser.js("document.getElementById('loss').textContent"), f"{stat['discarded']:,} events discarded", "what is said of it")
+        equal(browser.js("head.losses.reduce((n, l) => n + l[2], 0)"), stat["discarded"], "events in losses")
+        counted = {s["name"]: s["count"] for s in stat["spans"] if s["count"] and s["name"] != "line:order"}
+        shown = {n: s["count"] for n, s in table(browser).items() if n != "line:order"}
+        equal(shown, counted, "spans that are not cut")
+
+
+# Compares each row's pixels with a drawing of all its slices, one after the other.
+NAIVE = """
+(() => {
+    let wrong = 0, columns = 0, seed = %d;
+    const random = () => (seed = (seed * 1103515245 + 12345) %% 2147483648) / 2147483648;
+    for (let turn = 0; turn < 40; turn++) {
+        const d = span * Math.pow(10, -4 * random());
+        v0 = random() * (span - d);
+        v1 = v0 + d;
+        scroll = chosenName = 0;
+        draw();
+        const w = W - LEFT, step = (v1 - v0) / w, empty = pack(BG);
+        for (const r of layout) {
+            if (r.kind !== 'slices' || TOP + r.y + r.h > H)
+                continue;
+            const wanted = new Uint8Array(w), {S, E} = r.row, line = (TOP + r.y + 5) * W + LEFT;
+            for (let i = 0; i < S.length; i++) {
+                const a = Math.floor((S[i] - v0) / step), b = Math.floor((E[i] - v0) / step);
+                for (let x = Math.max(0, a); x < Math.min(w, Math.max(b, a + 1)); x++)
+                    wanted[x] = 1;
+            }
+            for (let x = 0; x < w; x++, columns++)
+                wrong += wanted[x] !== +(pixels[line + x] !== empty);
+        }
+    }
+    return [columns, wrong];
+})()
+"""
+
+
+def test_drawing(k):
+    """In random windows, a column of pixels is filled if a slice is there."""
+    page, _ = make_page(k, make_trace(k))
+    seed = int.from_bytes(os.urandom(3), "little")
+    print(f"# seed {seed}", flush=True)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        columns, wrong = browser.js(NAIVE % seed)
+        check(columns > 10000, f"only {columns} columns were drawn")
+        equal(wrong, 0, "columns of pixels that differ from a drawing of all slices")
+
+
+def test_keys(k):
+    """Everything that the page's help names."""
+    page, _ = make_page(k, make_trace(k))
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        view = lambda: browser.js("[v0, v1]")
+        span = browser.js("span")
+        browser.js("canvas.focus()")
+        wide = view()
+        browser.key("w")
+        near = view()
+        check(near[0] > wide[0] and near[1] < wide[1], f"W: {wide}, {near}")
+        browser.key("d")
+        check(view()[0] > near[0], "D")
+        browser.key("a")
+        browser.key("s")
+        check(view()[1] - view()[0] > near[1] - near[0], "S")
+        browser.key("0")
+        check(view()[0] <= 0 and view()[1] >= span, f"0: {view()}")
+        browser.js("chooseName(head.names.indexOf('line:request'))")
+        browser.key("l")
+        longest = table(browser)["line:request"]["max"] if not browser.js("range") else None
+        equal(browser.js("chosen.row.E[chosen.i] - chosen.row.S[chosen.i]"), browser.js("Math.max(...measure(0, span).find(m => m.text === 'line:request').durations)"), f"L: {longest}")
+        browser.key("f")
+        check(view()[0] < browser.js("chosen.row.S[chosen.i]") and view()[1] > browser.js("chosen.row.E[chosen.i]"), "F")
+        browser.key("m")
+        equal(browser.js("range"), browser.js("[chosen.row.S[chosen.i], chosen.row.E[chosen.i]]"), "M")
+        wait_for(lambda: browser.js("document.getElementById('spans-title').textContent").startswith("selected"), "the table to follow the selection")
+        equal(table(browser)["line:request"]["count"] >= 1, True, "requests in the selection")
+        browser.key("Escape")
+        equal((browser.js("range"), browser.js("chosen")), (None, None), "Escape")
+        browser.js("chooseName(head.names.indexOf('line:step'))")
+        browser.js("show(0, span)")
+        browser.key("n")
+        first = browser.js("chosen.row.S[chosen.i]")
+        browser.key("n")
+        check(browser.js("chosen.row.S[chosen.i]") > first, "N")
+        browser.key("p")
+        equal(browser.js("chosen.row.S[chosen.i]"), first, "P")
+        browser.key("?")
+        equal(browser.js("document.getElementById('help').open"), True, "?")
+        browser.js("document.getElementById('help').close(); canvas.focus()")
+        browser.key("c")
+        check("command copied" in browser.js("document.getElementById('position').textContent"), "C")
+        command = browser.js("command()").split()
+        equal(command[:2], ["kymo", "report"], "the command that C copies")
+        k.kymo(*command[1:], "-o", k.top / "part.html")
+        browser.key("/")
+        equal(browser.js("document.activeElement.id"), "find", "/")
+
+
+# The place of the longest request of some thread on the screen.
+LONGEST_REQUEST = """
+(() => {
+    const isRequest = r => r.kind === 'slices' && head.names[r.row.N[0] >> 2] === 'line:request';
+    const r = layout.find(isRequest), box = canvas.getBoundingClientRect();
+    const i = longest(r.row, 0, r.row.S.length), middle = (r.row.S[i] + r.row.E[i]) / 2;
+    return {x: box.left + xOf(middle), y: box.top + TOP + r.y - scroll + 7, i};
+})()
+"""
+
+
+def test_mouse(k):
+    """A click selects a slice, a drag moves, with shift it selects a range; the wheel zooms."""
+    page, _ = make_page(k, make_trace(k))
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        place = browser.js(LONGEST_REQUEST)
+        browser.drag(place["x"], place["y"], place["x"], place["y"])
+        equal(browser.js("chosen && [chosen.i, head.names[chosenName]]"), [place["i"], "line:request"], "the slice under the mouse")
+        browser.mouse("mouseWheel", place["x"], place["y"], deltaX=0, deltaY=-300)
+        wait_for(lambda: browser.js("v1 - v0 < span"), "the wheel to zoom")
+        before = browser.js("v0")
+        browser.drag(place["x"], 400, place["x"] - 100, 400)
+        check(browser.js("v0") > before, "the view does not follow a drag")
+        browser.drag(500, 400, 700, 400, shift=True)
+        equal(browser.js("Math.round(xOf(range[1]) - xOf(range[0]))"), 200, "pixels of the range")
+
+
+PASSING = """
+(async () => {
+    let n = 0;
+    filter = parseFilter('line:request_*,!*_end if number >= 7 && number < 9');
+    for (let i = 0; i < T.length; i++)
+        n += await passes(i);
+    return n;
+})()
+"""
+
+
+def test_text(k):
+    """Search, the filter, the list of events, and a link restore what they should."""
+    trace = make_trace(k)
+    page, _ = make_page(k, trace)
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        lines = k.kymo("view", trace, "--fields=number", "-e", "line:request_begin").stdout.splitlines()
+        equal(browser.js("document.querySelectorAll('#list div').length > 0"), True, "events are listed")
+        shown = browser.js("fieldsOf(T.findIndex((t, i) => head.names[C[i]] === 'line:request_begin'))")
+        whole = k.kymo("view", trace, "-e", "line:request_begin").stdout.splitlines()[0]
+        check(whole.endswith(shown), f"{shown!r} is not the end of {whole!r}")
+        # The filter's verdict for each event against that of kymo view.
+        count = browser.js(PASSING)
+        selected = k.kymo("view", trace, "-e", "line:request_*,!*_end", "-f", "number >= 7 && number < 9").stdout.splitlines()
+        equal(count, len(selected), "events that pass the filter")
+        check(len(selected) < len(lines), "the filter passes everything")
+        text = f"number = {N - 1}"
+        found = browser.js(f"search({json.dumps(text)})")
+        check(text in browser.js(f"fieldsOf({found})"), "what was found")
+        check(browser.js(f"T[{found}] > v0 && T[{found}] < v1"), "the view shows what was found")
+        equal(browser.js("search('nowhere in this trace')"), -1, "what is not there")
+        browser.js("filter = null; range = [span * .3, span * .4]; show(span * .2, span * .5)")
+        wait_for(lambda: "r=" in browser.js("location.hash"), "the link")
+        link, state = browser.js("location.hash"), browser.js("[v0, v1, ...range].map(Math.round)")
+        opened(k, browser, page, link)
+        equal(browser.js("[v0, v1, ...range].map(Math.round)"), state, "the view that a link restores")
+
+
+def test_part(k):
+    """--detail lists a part, and says so; selections are those of kymo view."""
+    trace = make_trace(k)
+    all_lines = k.kymo("view", trace).stdout.splitlines()
+    page, reply = make_page(k, trace, "--detail=100")
+    equal((reply["events"], reply["listed"]), (len(all_lines), 100), "events, and those that are listed")
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        check("100 are listed" in browser.js("document.getElementById('notes').textContent"), "the page does not say that events are left out")
+        last = browser.js("fieldsOf(99)")
+        check(all_lines[-1].endswith(last), f"{last!r} is not the end of {all_lines[-1]!r}")
+        first = browser.js("fieldsOf(49)")
+        check(all_lines[49].endswith(first), f"{first!r} is not the end of {all_lines[49]!r}")
+        equal(browser.js("tracks.filter(t => t.bins).reduce((n, t) => n + t.bins.reduce((a, b) => a + b), 0)"), len(all_lines), "events that are drawn")
+    _, reply = make_page(k, trace, "-e", "line:step_*")
+    equal(reply["events"], sum("line:step_" in line for line in all_lines), "events of a selection")
+    equal(reply["slices"], sum("line:step_begin" in line for line in all_lines), "slices of a selection")
+
+
+def test_page_without_browser(k):
+    """One line for each way in which no page can be written; other files stay as they are."""
+    trace = make_trace(k)
+    mine = k.top / "mine.html"
+    mine.write_text("not a report")
+    check("is not a report" in k.kymo("report", trace, "-o", mine, status=1).stderr, "another's file")
+    equal(mine.read_text(), "not a report", "another's file")
+    check("/dev/full" in k.kymo("report", trace, "-o", "/dev/full", status=1).stderr, "a device")
+    k.kymo("report", trace, "-o", k.top / "nowhere" / "page.html", status=1)
+    check("no event" in k.kymo("report", trace, "-o", k.top / PAGE, "-e", "nothing:*", status=1).stderr, "nothing selected")
+    k.kymo("report", trace, "--detail=many", status=2)
+    equal(sorted(p.name for p in k.top.glob("*.html*")), ["mine.html"], "files")
+    page, _ = make_page(k, trace)
+    before = page.read_bytes()
+    make_page(k, trace)
+    equal(page.read_bytes() == before, True, "a page of the same trace is the same")
+    equal(page.stat().st_mode & 0o777, 0o666 & ~current_umask(), "mode")
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+if __name__ == "__main__":
+    kymotest.main()
