@@ -8,12 +8,6 @@
 
 #include "explain/difference.h"
 
-/* Durations as text: "2.53 ms". Returns buf. */
-const char *ky_explain_duration(char *buf, size_t size, double ns);
-/* "thread 3361 (flusher)". Returns buf. */
-const char *ky_explain_thread_text(
-	const struct ky_explain *x, char *buf, size_t size, uint32_t thread);
-
 /*
  * Fills in f->conditions, the one for the sentence first. all: instances of which the effect of a
  * field is estimated, in order of their begins. 0 or -ENOMEM.

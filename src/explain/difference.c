@@ -5,9 +5,10 @@
 
 #include "explain/stats.h"
 
-#define MIN_EXCESS 0.3 /* of the mean excess */
-#define MIN_ODDS   4   /* a thread that just woke loses the processor in its first parts */
-#define WHOLE_PART 0.6 /* a span is named whole unless one part holds so much of its excess */
+#define MIN_EXCESS 0.3	/* of the mean excess */
+#define MIN_ODDS   4	/* a thread that just woke loses the processor in its first parts */
+#define TIGHT	   0.25 /* the quartiles of delays of nearly the same length are so near */
+#define WHOLE_PART 0.6	/* a span is named whole unless one part holds so much of its excess */
 
 /* Means for each instance of one group. */
 struct mean_part {
@@ -378,10 +379,10 @@ static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 	return key;
 }
 
-static bool is_same_key(const struct ky_finding_key *a, const struct ky_finding_key *b)
+bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key *key)
 {
-	return a->group == b->group && a->kind == b->kind && a->place == b->place &&
-	       a->what == b->what;
+	return f->key.group == key->group && f->key.kind == key->kind &&
+	       f->key.place == key->place && f->key.what == key->what;
 }
 
 static void merge_into(struct work *w, struct ky_finding *to, struct ky_finding *f)
@@ -430,7 +431,7 @@ static void merge_all(struct work *w)
 		struct ky_finding *f = w->found.v[i];
 		size_t k = 0;
 
-		while (k < d->findings.n && !is_same_key(&d->findings.v[k]->key, &keys[i]))
+		while (k < d->findings.n && !ky_finding_has_key(d->findings.v[k], &keys[i]))
 			k++;
 		if (k < d->findings.n) {
 			merge_into(w, d->findings.v[k], f);
@@ -493,14 +494,18 @@ static int set_typical(struct ky_difference *d, struct ky_finding *f)
 	return r;
 }
 
+static bool is_affected(
+	const struct ky_difference *d, const struct ky_finding *f, const struct ky_instance *i)
+{
+	double excess = ky_finding_ns(f, i) - f->typical_ns;
+
+	return excess >= KY_MAX(0.4 * (i->ns - d->typical_ns), 0.3 * f->amount);
+}
+
 static int find_affected(struct ky_difference *d, struct ky_finding *f)
 {
 	for (size_t i = 0; i < d->n_slow; i++) {
-		struct ky_instance *s = d->slow[i];
-		double excess = ky_finding_ns(f, s) - f->typical_ns;
-
-		if (excess >= KY_MAX(0.4 * (s->ns - d->typical_ns), 0.3 * f->amount) &&
-			ky_vec_add(&f->affected, s) < 0)
+		if (is_affected(d, f, d->slow[i]) && ky_vec_add(&f->affected, d->slow[i]) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -567,7 +572,7 @@ static int count_blames(struct ky_difference *d)
 static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 {
 	size_t n = d->group->n_typical;
-	double *ns = measure(d, f, d->group->typical, n, false), spread;
+	double *ns = measure(d, f, d->group->typical, n, false), spread, low, high;
 	double *affected = measure(d, f, f->affected.v, f->affected.n, false);
 	int r = ns && affected ? 0 : -ENOMEM;
 
@@ -575,12 +580,41 @@ static int drop_noise(struct ky_difference *d, struct ky_finding *f)
 		ky_stats_sort(ns, n);
 		ky_stats_sort(affected, f->affected.n);
 		spread = ky_stats_quantile(ns, n, .95) - f->typical_ns;
-		if (ky_stats_quantile(affected, f->affected.n, .25) - f->typical_ns >= 5 * spread)
+		low = ky_stats_quantile(affected, f->affected.n, .25) - f->typical_ns;
+		high = ky_stats_quantile(affected, f->affected.n, .75) - f->typical_ns;
+		if (low >= 5 * spread)
 			f->noise = 0;
+		f->is_tight = low >= 5 * spread && high - low < TIGHT * low;
 	}
 	free(ns);
 	free(affected);
 	return r;
+}
+
+/*
+ * Whether the affected times are beyond the tail of the finding's own times, as whole instances
+ * must be (groups.h). Otherwise the finding varies that much anyway.
+ */
+static int find_tail(struct ky_difference *d, struct ky_finding *f)
+{
+	double *logs = calloc(d->n_all + 1, sizeof(*logs)), affected = 0;
+	size_t n = 0;
+
+	if (!logs)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->n_all; i++) {
+		if (!is_affected(d, f, d->all[i]))
+			logs[n++] = log(KY_MAX(1, ky_finding_ns(f, d->all[i])));
+	}
+	for (size_t i = 0; i < f->affected.n; i++)
+		affected += log(KY_MAX(1, ky_finding_ns(f, f->affected.v[i]))) /
+			    (double)f->affected.n;
+	ky_stats_sort(logs, n);
+	f->is_in_tail = affected <=
+			ky_stats_tail(logs, n,
+				(double)f->affected.n / (double)KY_MAX(n + f->affected.n, 1));
+	free(logs);
+	return 0;
 }
 
 static bool is_candidate(const struct ky_difference *d, const struct ky_finding *f)
@@ -623,6 +657,12 @@ static bool has_odds(double share, double typical)
 	       (typical < 1 && share / (1 - share) >= MIN_ODDS * typical / (1 - typical));
 }
 
+/* Delays of nearly the same length are hardly the machine's: less evidence is enough. */
+static bool is_surprising(double p, double share, double typical, bool is_tight)
+{
+	return p < (is_tight ? 8 * KY_ALPHA : KY_ALPHA / 3) && has_odds(share, typical);
+}
+
 /* Blame: what hits anywhere hits in proportion to time. */
 static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 {
@@ -641,7 +681,7 @@ static bool is_long(
 {
 	return f->kind == KY_FINDING_LONGER && !ky_finding_is_wait(d->x, f) && !f->is_valid &&
 	       f->share >= KY_MAX(.15 * rest->share, KY_MIN_SHARE) &&
-	       f->typical_share < rest->typical && f->affected.n >= KY_MIN((size_t)3, d->n_slow);
+	       f->typical_share < rest->typical && is_candidate(d, f) && !f->is_in_tail;
 }
 
 /*
@@ -661,8 +701,8 @@ static size_t test_together(struct ky_finding **v, size_t n, struct rest *rest)
 		sum.noise += f->noise;
 		sum.share += f->share;
 		p = test_blame(rest, &sum);
-		if (p >= KY_ALPHA / 3 ||
-			!has_odds(sum.share / rest->share, sum.typical_share / rest->typical))
+		if (!is_surprising(p, sum.share / rest->share, sum.typical_share / rest->typical,
+			    v[0]->is_tight))
 			continue;
 		for (size_t i = 0; i < m; i++) {
 			v[i]->p = p;
@@ -679,8 +719,8 @@ static void test_alone(struct ky_finding *f, struct rest *rest)
 {
 	double p = rest->typical > f->typical_share ? test_blame(rest, f) : 1;
 
-	if (p >= KY_ALPHA / 3 ||
-		!has_odds(f->share / rest->share, f->typical_share / rest->typical))
+	if (!is_surprising(
+		    p, f->share / rest->share, f->typical_share / rest->typical, f->is_tight))
 		return;
 	f->p = p;
 	f->is_valid = true;
@@ -694,7 +734,10 @@ static int test_long(struct ky_difference *d, double n_tests)
 	int r = 0;
 
 	for (size_t i = 0; i < d->findings.n && !r; i++) {
-		r = drop_noise(d, d->findings.v[i]);
+		if (is_candidate(d, d->findings.v[i]))
+			r = find_tail(d, d->findings.v[i]);
+		if (!r)
+			r = drop_noise(d, d->findings.v[i]);
 		if (d->findings.v[i]->is_valid)
 			take_out(&rest, d->findings.v[i]);
 	}
@@ -775,12 +818,13 @@ static int find_parts(struct work *w)
 	return w->error;
 }
 
-int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group)
+int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group,
+	struct ky_instance *const *all, size_t n_all)
 {
 	struct work w = {.d = d, .x = x};
 	int r;
 
-	*d = (struct ky_difference){.x = x, .group = group};
+	*d = (struct ky_difference){.x = x, .group = group, .all = all, .n_all = n_all};
 	r = set_groups(d, group);
 	if (!r)
 		r = find_parts(&w);

@@ -39,9 +39,21 @@ struct ky_finding_key {
 
 /* A condition that affected instances have in common, and typical ones have not. */
 struct ky_condition {
-	char *text; /* owned */
-	double p, explained;
-	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: evidence only */
+	char *text;	/* owned */
+	size_t n_brief; /* bytes of it that enter the sentence; the rest is evidence */
+	double p;
+	double explained; /* part of the finding's excess */
+	double contrast;  /* how much more frequent it is in affected instances: 0 .. 1 */
+	int rank; /* 0: begin, times; 1: contexts; 2: end; 3: company; 4: pattern of times */
+	enum {
+		KY_ABOUT_FIELD,
+		KY_ABOUT_THREAD, /* or process */
+		KY_ABOUT_CPU,	 /* evidence only: others may use it */
+		KY_ABOUT_COMPANY,
+		KY_ABOUT_TIME,
+	} about;
+	bool is_law;	  /* a size that fits a line well, whatever noise is beside it */
+	bool is_evidence; /* it does not enter the sentence, and makes no finding */
 };
 
 struct ky_finding {
@@ -54,9 +66,11 @@ struct ky_finding {
 	double typical_ns, typical_count; /* means of all components together */
 	double share, typical_share;
 	KY_VEC(struct ky_instance *) affected;
-	size_t blamed; /* slow instances in which it has the greatest excess */
-	double noise;  /* how often it is the greatest excess of a typical one */
-	double p;      /* corrected for the number of tests; 1 if it was not tested */
+	size_t blamed;	 /* slow instances in which it has the greatest excess */
+	double noise;	 /* how often it is the greatest excess of a typical one */
+	double p;	 /* corrected for the number of tests; 1 if it was not tested */
+	bool is_tight;	 /* its delays in slow instances are of nearly the same length */
+	bool is_in_tail; /* its times in slow instances are the tail of its times in all of them */
 	bool is_valid;
 	bool is_shown;
 	KY_VEC(struct ky_condition) conditions;
@@ -67,6 +81,8 @@ struct ky_finding {
 struct ky_difference {
 	struct ky_explain *x;
 	const struct ky_group *group;
+	struct ky_instance *const *all; /* borrowed; all that have an account */
+	size_t n_all;
 	/* Slow ones but the longest twentieth: one stalled for another reason must not decide. */
 	struct ky_instance **slow; /* owned */
 	size_t n_slow;
@@ -75,10 +91,12 @@ struct ky_difference {
 	KY_VEC(struct ky_finding *) findings; /* owned; the greatest amount first */
 };
 
-/* 0 or -ENOMEM. ky_difference_deinit in any case. */
-int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group);
+/* all: those that have an account; borrowed. 0 or -ENOMEM. ky_difference_deinit in any case. */
+int ky_difference_find(struct ky_difference *d, struct ky_explain *x, const struct ky_group *group,
+	struct ky_instance *const *all, size_t n_all);
 void ky_difference_deinit(struct ky_difference *d);
 
+bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key *key);
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
 /* A wait: for a mutex, a condition, a processor, a thread. */
 bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);

@@ -7,8 +7,11 @@
 #include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/subgroup.h"
+#include "explain/words.h"
 
 #define MANY_THREADLESS 0.05 /* part of the events */
+#define MANY_SLOW	.15  /* part of the instances */
+#define FAR_ABOVE	2    /* times the mean of slow instances */
 
 static int no_such_span(const struct ky_explanation *e, size_t i, char *why, size_t why_size)
 {
@@ -112,7 +115,9 @@ static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***
 static bool has_strong_condition(const struct ky_finding *f)
 {
 	for (size_t i = 0; i < f->conditions.n; i++) {
-		if (f->conditions.v[i].explained >= .6 && f->conditions.v[i].rank < 4)
+		const struct ky_condition *c = &f->conditions.v[i];
+
+		if ((c->explained >= .6 || c->is_law) && c->rank < 4 && !c->is_evidence)
 			return true;
 	}
 	return false;
@@ -121,7 +126,7 @@ static bool has_strong_condition(const struct ky_finding *f)
 static int compare_groups(struct ky_explanation *e, struct ky_difference *d, size_t i,
 	struct ky_instance *const *all, size_t n)
 {
-	int r = ky_difference_find(d, &e->x, &e->groups.v[i]);
+	int r = ky_difference_find(d, &e->x, &e->groups.v[i], all, n);
 
 	for (size_t k = 0; k < d->findings.n && !r && d->extra_ns > 0; k++) {
 		struct ky_finding *f = d->findings.v[k];
@@ -145,8 +150,11 @@ static double share_shown(const struct ky_difference *d)
 	return share;
 }
 
-/* Whether findings that say more than a place account for half of the extra time. */
-static bool is_sure(const struct ky_difference *d)
+/*
+ * Whether findings account for half of the extra time. A mere place in which typical ones pass most
+ * of their time, too, counts only if no other choice of the slow ones has more to say.
+ */
+static bool is_sure(const struct ky_difference *d, bool with_places)
 {
 	double share = 0;
 
@@ -155,7 +163,7 @@ static bool is_sure(const struct ky_difference *d)
 
 		if (f->is_shown && (f->conditions.n || f->kind != KY_FINDING_LONGER ||
 					   ky_finding_is_wait(d->x, f) ||
-					   (f->is_valid && f->typical_share < .5)))
+					   (f->is_valid && (with_places || f->typical_share < .5))))
 			share += f->share;
 	}
 	return share >= .5;
@@ -177,11 +185,45 @@ static int find_part(struct ky_explanation *e, struct ky_instance *const *all, s
 		return r;
 	r = compare_groups(e, d, e->groups.n - 1, all, n);
 	e->n_differences++;
-	if (!r && is_sure(d)) {
+	if (!r && is_sure(d, true)) {
 		e->chosen = d;
 		e->part = (double)d->n_slow * d->extra_ns /
 			  ((double)whole->n_slow * whole->extra_ns);
 	}
+	return r;
+}
+
+static bool has_key(const struct ky_difference *d, const struct ky_finding_key *key)
+{
+	for (size_t i = 0; i < d->findings.n; i++) {
+		if (d->findings.v[i]->is_shown && ky_finding_has_key(d->findings.v[i], key))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * If many instances are slow for one reason, the slowest of them may be much slower for another.
+ * The first group far above the chosen one decides.
+ */
+static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
+{
+	const struct ky_difference *chosen = e->chosen;
+	struct ky_difference *d = &e->differences[e->n_differences];
+	size_t i = e->n_differences;
+	int r;
+
+	if (chosen->group->n_all_slow < MANY_SLOW * (double)e->instances[0].n)
+		return 0;
+	while (i < e->groups.n &&
+		(e->groups.v[i].n_longer || e->groups.v[i].from_ns < FAR_ABOVE * chosen->slow_ns))
+		i++;
+	if (i == e->groups.n)
+		return 0;
+	e->n_differences++;
+	r = compare_groups(e, d, i, all, n);
+	if (!r && is_sure(d, false) && !has_key(chosen, &d->findings.v[0]->key))
+		e->slowest = d;
 	return r;
 }
 
@@ -196,8 +238,14 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 		r = compare_groups(e, d, i, all, n);
 		if (r < 0)
 			return r;
-		if (is_sure(d)) {
+		if (is_sure(d, false)) {
 			e->chosen = d;
+			return find_slowest(e, all, n);
+		}
+	}
+	for (size_t i = 0; i < e->n_differences; i++) {
+		if (!e->differences[i].group->n_longer && is_sure(&e->differences[i], true)) {
+			e->chosen = &e->differences[i];
 			return 0;
 		}
 	}
@@ -230,11 +278,29 @@ static size_t find_top(const struct ky_difference *d, const struct ky_finding *t
 	return n;
 }
 
+static void put_brief(struct ky_buf *b, const struct ky_condition *c, const char *before)
+{
+	ky_buf_printf(b, "%s%.*s", before, (int)c->n_brief, c->text);
+}
+
+/* With the best condition; and company, which is more of a reason than a position. */
 static void put_clause(struct ky_buf *b, const struct ky_finding *f)
 {
+	const struct ky_condition *best = f->conditions.n ? f->conditions.v : NULL;
+
 	ky_buf_puts(b, f->clause);
-	if (f->conditions.n)
-		ky_buf_printf(b, " — %s", f->conditions.v[0].text);
+	if (!best || best->is_evidence)
+		return;
+	for (size_t i = 1; i < f->conditions.n && best->about == KY_ABOUT_TIME; i++) {
+		const struct ky_condition *c = &f->conditions.v[i];
+
+		if (c->about == KY_ABOUT_COMPANY && c->explained >= .5) {
+			put_brief(b, c, " — ");
+			put_brief(b, best, ", ");
+			return;
+		}
+	}
+	put_brief(b, best, " — ");
 }
 
 static double percent(double share)
@@ -245,14 +311,21 @@ static double percent(double share)
 static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
 {
+	const struct ky_finding *slowest[MAX_CLAUSES];
+
 	ky_buf_printf(b, "%s is %s because ", e->question.span, e->sources[1] ? "slower" : "slow");
 	put_clause(b, top[0]);
 	ky_buf_printf(b, " (%.0f %% of the extra time)", percent(e->part * top[0]->share));
 	for (size_t i = 1; i < n; i++) {
-		ky_buf_puts(b, ";\n  and because ");
+		ky_buf_puts(b, ", and because ");
 		put_clause(b, top[i]);
 		ky_buf_printf(b, " (%.0f %%)", percent(e->part * top[i]->share));
 	}
+	if (!e->slowest)
+		return;
+	n = find_top(e->slowest, slowest);
+	ky_buf_printf(b, "; the slowest %.0f, because ", e->slowest->group->n_all_slow);
+	put_clause(b, slowest[0]);
 }
 
 /* If nothing says why, names the place with most of the extra time. */
@@ -272,7 +345,7 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 		ky_sentence_place(b, d->x, f);
 	}
 	for (size_t i = 0; i < n; i++) {
-		ky_buf_printf(b, ";\n  for %.0f %% of it: ", percent(e->part * top[i]->share));
+		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->part * top[i]->share));
 		put_clause(b, top[i]);
 	}
 }
@@ -284,8 +357,8 @@ static void put_not_slower(struct ky_buf *b, const struct ky_explanation *e)
 	ky_buf_printf(b,
 		"%s is not slower than in %s: %s against %s; two runs differ by that anyway",
 		e->question.span, e->question.against,
-		ky_explain_duration(slow, sizeof(slow), e->chosen->slow_ns),
-		ky_explain_duration(typical, sizeof(typical), e->chosen->typical_ns));
+		ky_words_duration(slow, sizeof(slow), e->chosen->slow_ns),
+		ky_words_duration(typical, sizeof(typical), e->chosen->typical_ns));
 }
 
 static void decide(struct ky_buf *b, struct ky_explanation *e)

@@ -41,6 +41,8 @@ struct ky_explanation {
 	size_t n_differences;
 	const struct ky_difference *chosen; /* NULL: too few */
 	double part;			    /* of the extra time that chosen is about */
+	/* The slowest of the chosen ones, if they have another reason; NULL: they have not. */
+	const struct ky_difference *slowest;
 	enum ky_verdict verdict;
 	char *first_line; /* owned */
 	KY_VEC(struct ky_unknown) unknown;

@@ -105,19 +105,12 @@ static int order(struct ordered *o, struct ky_instance *v, size_t n)
 	return 0;
 }
 
-/*
- * The mean logarithm that the slowest part of a log-normal body would have, with that body's median
- * and spread. Normal, exponential and gamma bodies stay below.
- */
 static bool is_remarkable(const struct ordered *o, size_t cut, size_t end)
 {
-	size_t body = o->mode ? o->mode : o->n;
-	double median = ky_stats_quantile(o->logs, body, .5);
-	double spread = KY_MAX(ky_stats_quantile(o->logs, body, .841) - median, 0.02);
 	double part = (double)(o->n - cut) / (double)o->n;
-	double z = (part <= .02 ? 2.33 : part < .05 ? 2.0 : 1.7) + 0.35;
 
-	return ky_stats_mean(o->logs + cut, end - cut) > median + z * spread + log(1.3);
+	return ky_stats_mean(o->logs + cut, end - cut) >
+	       ky_stats_tail(o->logs, o->mode ? o->mode : o->n, part);
 }
 
 /* The slow ones are those from index cut to end. */

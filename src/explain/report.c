@@ -4,29 +4,15 @@
 #include <math.h>
 #include <time.h>
 
-#include "explain/conditions.h"
 #include "explain/explain.h"
 #include "explain/sentence.h"
 #include "explain/times.h"
+#include "explain/words.h"
 #include "reader/format.h"
 
 static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
 {
 	return ky_component_get(&x->components, c);
-}
-
-static void put_number(struct ky_buf *b, uint64_t n)
-{
-	if (n >= 1000)
-		put_number(b, n / 1000);
-	ky_buf_printf(b, n >= 1000 ? ",%03" PRIu64 : "%" PRIu64, n % 1000);
-}
-
-static void put_duration(struct ky_buf *b, double ns)
-{
-	char text[32];
-
-	ky_buf_puts(b, ky_explain_duration(text, sizeof(text), ns));
 }
 
 /* With its date if that is not the day of the trace's first event. */
@@ -115,7 +101,7 @@ static void put_left_out(struct ky_buf *b, const struct ky_instances *v)
 		if (!left_out[i].n)
 			continue;
 		ky_buf_puts(b, any ? ", " : " (");
-		put_number(b, left_out[i].n);
+		ky_words_put_number(b, left_out[i].n);
 		ky_buf_printf(b, " %s", left_out[i].what);
 		any = true;
 	}
@@ -123,42 +109,34 @@ static void put_left_out(struct ky_buf *b, const struct ky_instances *v)
 		ky_buf_puts(b, " left out)");
 }
 
-static void put_groups(struct ky_buf *b, const struct ky_explanation *e)
+static void put_groups(
+	struct ky_buf *b, const struct ky_explanation *e, const struct ky_difference *d)
 {
-	const struct ky_difference *d = e->chosen;
-
-	ky_buf_puts(b, "  ");
-	put_number(b, e->instances[0].n);
-	ky_buf_puts(b, " ended");
-	put_left_out(b, &e->instances[0]);
-	ky_buf_puts(b, "; ");
-	put_number(b, (uint64_t)d->group->n_all_slow);
+	ky_words_put_number(b, (uint64_t)d->group->n_all_slow);
 	ky_buf_printf(b, " slow (%s, from ", d->group->how);
-	put_duration(b, d->group->from_ns);
+	ky_words_put_duration(b, d->group->from_ns);
 	if (d->group->to_ns > 0) {
 		ky_buf_puts(b, " to ");
-		put_duration(b, d->group->to_ns);
+		ky_words_put_duration(b, d->group->to_ns);
 		ky_buf_printf(b, "; %zu longer ones are left out", d->group->n_longer);
 	}
 	ky_buf_puts(b, ") take ");
-	put_duration(b, d->slow_ns);
+	ky_words_put_duration(b, d->slow_ns);
 	ky_buf_puts(b, ", ");
-	put_number(b, d->group->n_typical);
+	ky_words_put_number(b, d->group->n_typical);
 	ky_buf_puts(b, " typical ones ");
 	if (e->sources[1])
 		ky_buf_printf(b, "of %s ", e->question.against);
 	ky_buf_puts(b, "take ");
-	put_duration(b, d->typical_ns);
+	ky_words_put_duration(b, d->typical_ns);
 	ky_buf_puts(b, ": ");
-	put_duration(b, fabs(d->extra_ns));
+	ky_words_put_duration(b, fabs(d->extra_ns));
 	ky_buf_puts(b, d->extra_ns < 0 ? " less\n" : " more\n");
 }
 
 static void put_finding(struct ky_buf *b, const struct ky_explanation *e,
-	const struct ky_finding *f, unsigned number)
+	const struct ky_difference *d, const struct ky_finding *f, unsigned number)
 {
-	const struct ky_difference *d = e->chosen;
-
 	ky_buf_printf(b, "%2u. %3.0f %%  %s", number, 100 * f->share, f->clause);
 	if (f->conditions.n)
 		ky_buf_printf(b, " — %s", f->conditions.v[0].text);
@@ -210,14 +188,25 @@ static void put_longest(struct ky_buf *b, const struct ky_explanation *e)
 	const struct ky_instance *longest = find_longest(v);
 
 	ky_buf_puts(b, "  ");
-	put_number(b, v->n);
+	ky_words_put_number(b, v->n);
 	ky_buf_puts(b, " ended");
 	put_left_out(b, v);
 	ky_buf_puts(b, "; the longest takes ");
-	put_duration(b, longest->ns);
+	ky_words_put_duration(b, longest->ns);
 	ky_buf_puts(b, "\n         look: ");
 	put_command(b, e, longest);
 	ky_buf_puts(b, "\n");
+}
+
+/* Returns the number of the last one. */
+static unsigned put_findings(
+	struct ky_buf *b, const struct ky_explanation *e, const struct ky_difference *d, unsigned n)
+{
+	for (size_t i = 0; i < d->findings.n; i++) {
+		if (d->findings.v[i]->is_shown)
+			put_finding(b, e, d, d->findings.v[i], ++n);
+	}
+	return n;
 }
 
 void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
@@ -228,13 +217,20 @@ void ky_explanation_text(struct ky_buf *b, const struct ky_explanation *e)
 	if (e->verdict == KY_VERDICT_TOO_FEW) {
 		put_longest(b, e);
 	} else {
-		put_groups(b, e);
-		for (size_t i = 0; i < e->chosen->findings.n; i++) {
-			if (e->chosen->findings.v[i]->is_shown)
-				put_finding(b, e, e->chosen->findings.v[i], ++n);
-		}
+		ky_buf_puts(b, "  ");
+		ky_words_put_number(b, e->instances[0].n);
+		ky_buf_puts(b, " ended");
+		put_left_out(b, &e->instances[0]);
+		ky_buf_puts(b, "; ");
+		put_groups(b, e, e->chosen);
+		n = put_findings(b, e, e->chosen, 0);
 		if (e->chosen->extra_ns > 0)
 			put_rest(b, e, n);
+	}
+	if (e->slowest) {
+		ky_buf_puts(b, "  the slowest: ");
+		put_groups(b, e, e->slowest);
+		put_findings(b, e, e->slowest, n);
 	}
 	for (size_t i = 0; i < e->unknown.n; i++)
 		ky_buf_printf(
@@ -311,10 +307,10 @@ static void put_who_array(struct ky_buf *b, const struct ky_explain *x, const st
 	ky_culprits_deinit(&c);
 }
 
-static void put_json_finding(
-	struct ky_buf *b, const struct ky_explanation *e, const struct ky_finding *f)
+static void put_json_finding(struct ky_buf *b, const struct ky_explanation *e,
+	const struct ky_difference *d, const struct ky_finding *f)
 {
-	const struct ky_instance *example = find_example(e->chosen, f);
+	const struct ky_instance *example = find_example(d, f);
 
 	ky_buf_printf(b, "{\"kind\": \"%s\", \"path\": [", kind_of(&e->x, f));
 	put_path_array(b, &e->x, f->component);
@@ -353,13 +349,44 @@ static void put_json_finding(
 	ky_buf_puts(b, "}}");
 }
 
+static void put_json_groups(struct ky_buf *b, const struct ky_difference *d)
+{
+	ky_buf_printf(b,
+		", \"slow\": {\"n\": %.0f, \"mean_ns\": %.6f, \"how\": ", d->group->n_all_slow,
+		d->slow_ns);
+	put_string(b, d->group->how);
+	ky_buf_printf(b, "}, \"typical\": {\"n\": %zu, \"mean_ns\": %.6f}, \"extra_ns\": %.6f",
+		d->group->n_typical, d->typical_ns, d->extra_ns);
+}
+
+/* Returns the sum of their amounts. d may be NULL. */
+static double put_json_findings(
+	struct ky_buf *b, const struct ky_explanation *e, const struct ky_difference *d)
+{
+	double sum = 0;
+	bool any = false;
+
+	ky_buf_puts(b, ", \"findings\": [");
+	for (size_t i = 0; d && i < d->findings.n; i++) {
+		const struct ky_finding *f = d->findings.v[i];
+
+		if (!f->is_shown)
+			continue;
+		ky_buf_puts(b, any ? ", " : "");
+		put_json_finding(b, e, d, f);
+		sum += f->amount;
+		any = true;
+	}
+	ky_buf_puts(b, "]");
+	return sum;
+}
+
 void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 {
 	static const char *const verdicts[] = {"causes", "not-recorded", "nothing", "too-few"};
 	const struct ky_instances *v = &e->instances[0];
 	const struct ky_difference *d = e->chosen;
 	double rest = d ? d->extra_ns : 0;
-	bool any = false;
 
 	ky_buf_puts(b, "{\"ok\": true, \"span\": ");
 	put_string(b, e->question.span);
@@ -369,26 +396,18 @@ void ky_explanation_json(struct ky_buf *b, const struct ky_explanation *e)
 		"}, \"verdict\": \"%s\", \"first_line\": ",
 		v->n, v->n_unfinished, v->n_unbegun, v->n_lost, verdicts[e->verdict]);
 	put_string(b, e->first_line);
-	if (d) {
-		ky_buf_printf(b, ", \"slow\": {\"n\": %.0f, \"mean_ns\": %.6f, \"how\": ",
-			d->group->n_all_slow, d->slow_ns);
-		put_string(b, d->group->how);
-		ky_buf_printf(b,
-			"}, \"typical\": {\"n\": %zu, \"mean_ns\": %.6f}, \"extra_ns\": %.6f",
-			d->group->n_typical, d->typical_ns, d->extra_ns);
+	if (d)
+		put_json_groups(b, d);
+	rest -= put_json_findings(b, e, d);
+	ky_buf_printf(b, ", \"rest_ns\": %.6f", rest);
+	if (e->slowest) {
+		ky_buf_puts(b, ", \"slowest\": {\"span\": ");
+		put_string(b, e->question.span);
+		put_json_groups(b, e->slowest);
+		put_json_findings(b, e, e->slowest);
+		ky_buf_puts(b, "}");
 	}
-	ky_buf_puts(b, ", \"findings\": [");
-	for (size_t i = 0; d && i < d->findings.n; i++) {
-		const struct ky_finding *f = d->findings.v[i];
-
-		if (!f->is_shown)
-			continue;
-		ky_buf_puts(b, any ? ", " : "");
-		put_json_finding(b, e, f);
-		rest -= f->amount;
-		any = true;
-	}
-	ky_buf_printf(b, "], \"rest_ns\": %.6f, \"unknown\": [", rest);
+	ky_buf_puts(b, ", \"unknown\": [");
 	for (size_t i = 0; i < e->unknown.n; i++) {
 		ky_buf_printf(b, "%s{\"what\": ", i ? ", " : "");
 		put_string(b, e->unknown.v[i].what);

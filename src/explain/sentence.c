@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "explain/conditions.h"
-#include "explain/stats.h"
+#include "explain/words.h"
 
-#define MOST 0.6 /* so much of the time, to be named */
+#define MOST	     0.6   /* so much of the time, to be named */
+#define LONG_HOLD_NS 50000 /* longer than calls for mutexes take */
 
 static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
 {
@@ -122,26 +122,12 @@ void ky_culprits_deinit(struct ky_culprits *c)
 
 /* --- pieces of sentences --- */
 
-static void put_duration(struct ky_buf *b, double ns)
-{
-	char text[32];
-
-	ky_buf_puts(b, ky_explain_duration(text, sizeof(text), ns));
-}
-
 static void put_number(struct ky_buf *b, double n)
 {
-	char digits[32];
-	size_t len;
-
-	if (n < 9.5) {
+	if (n < 9.5)
 		ky_buf_printf(b, "%.2g", n);
-		return;
-	}
-	snprintf(digits, sizeof(digits), "%.0f", n);
-	len = strlen(digits);
-	for (size_t i = 0; i < len; i++)
-		ky_buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+	else
+		ky_words_put_number(b, (uint64_t)llround(n));
 }
 
 static void put_times(struct ky_buf *b, double n)
@@ -162,11 +148,28 @@ static void put_times_or_never(struct ky_buf *b, double n)
 		ky_buf_puts(b, "never");
 }
 
+static bool is_text(const struct ky_explain *x, uint32_t name, const char *text)
+{
+	return !strcmp(name_of(x, name), text);
+}
+
 static void put_event(struct ky_buf *b, const struct ky_explain *x, uint32_t name)
 {
-	const char *text = name_of(x, name);
+	ky_buf_puts(b, is_text(x, name, "libc:alloc") ? "allocations" : name_of(x, name));
+}
 
-	ky_buf_puts(b, !strcmp(text, "libc:alloc") ? "allocations" : text);
+/* "between a:b_end and c:d_begin", "between two allocations". */
+static void put_ends(struct ky_buf *b, const struct ky_explain *x, const struct ky_component *way)
+{
+	ky_buf_puts(b, way->a == way->b ? "between two " : "between ");
+	put_event(b, x, way->a);
+	if (way->a == way->b) {
+		if (!is_text(x, way->a, "libc:alloc"))
+			ky_buf_puts(b, " events");
+		return;
+	}
+	ky_buf_puts(b, " and ");
+	put_event(b, x, way->b);
 }
 
 void ky_sentence_path(struct ky_buf *b, const struct ky_explain *x, uint32_t c, unsigned skip)
@@ -262,9 +265,9 @@ static int add_times_evidence(struct ky_finding *f)
 {
 	struct ky_buf b = {0};
 
-	put_duration(&b, affected_ns(f));
+	ky_words_put_duration(&b, affected_ns(f));
 	ky_buf_puts(&b, " instead of ");
-	put_duration(&b, f->typical_ns);
+	ky_words_put_duration(&b, f->typical_ns);
 	ky_buf_puts(&b, " for each");
 	return add_evidence(f, &b);
 }
@@ -357,7 +360,7 @@ static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct w
 	char text[KY_TEXTS_LENGTH + 64];
 
 	if (!w->is_several) {
-		ky_buf_puts(b, ky_explain_thread_text(x, text, sizeof(text), w->thread));
+		ky_buf_puts(b, ky_words_thread(x, text, sizeof(text), w->thread));
 		return;
 	}
 	ky_buf_printf(b, "%zu other threads in turn", w->n);
@@ -471,9 +474,26 @@ static void say_wait(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	}
 }
 
+/* Most of the time lies in one critical section, not in the number of calls. */
+static bool is_long_hold(const struct ky_explain *x, const struct ky_finding *f)
+{
+	const struct ky_component *c = component(x, f->component);
+	const char *a = strchr(name_of(x, c->a), ':'), *b = strchr(name_of(x, c->b), ':');
+
+	return f->top >= MOST * f->amount && f->mean_ns[0] > LONG_HOLD_NS && a && b &&
+	       strstr(a, "mutex_lock_acq") && strstr(b, "mutex_unlock");
+}
+
 static void say_locks(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
 	const struct ky_culprits *c, const struct who *w)
 {
+	if (!c->ns && is_long_hold(x, f)) {
+		ky_buf_puts(b, "it holds a mutex for ");
+		ky_words_put_duration(b, f->mean_ns[0]);
+		ky_buf_puts(b, ", or waits for a condition with it, in ");
+		put_place(b, x, f, component(x, f->component)->parent, 0);
+		return;
+	}
 	ky_buf_printf(
 		b, "it %s ", c->ns ? "tries mutexes (pthread_mutex_trylock)" : "locks mutexes");
 	put_times(b, affected_count(x, f));
@@ -528,9 +548,9 @@ static void say_span(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	if (f->kind == KY_FINDING_LONGER) {
 		put_place(b, x, f, f->component, 1);
 		ky_buf_puts(b, " takes longer, ");
-		put_duration(b, affected_ns(f));
+		ky_words_put_duration(b, affected_ns(f));
 		ky_buf_puts(b, " instead of ");
-		put_duration(b, f->typical_ns);
+		ky_words_put_duration(b, f->typical_ns);
 		return;
 	}
 	ky_buf_puts(b, is_new ? "it runs " : "");
@@ -546,7 +566,7 @@ static void say_span(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	} else {
 		ky_buf_puts(b, ", ");
 	}
-	put_duration(b, f->mean_ns[0]);
+	ky_words_put_duration(b, f->mean_ns[0]);
 	ky_buf_puts(b, " each)");
 }
 
@@ -580,23 +600,21 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 	if (f->key.group == KY_KEY_SELF || is_ends_of(x, c, inner->a) || !c->a) {
 		put_place(b, x, f, c->parent, 1);
 		ky_buf_puts(b, " itself takes ");
-		put_duration(b, affected_ns(f));
+		ky_words_put_duration(b, affected_ns(f));
 		ky_buf_puts(b, " instead of ");
-		put_duration(b, f->typical_ns);
+		ky_words_put_duration(b, f->typical_ns);
 		if (f->key.group != KY_KEY_SELF && c->a)
 			ky_buf_puts(b, ", with no event in it");
 		return;
 	}
 	ky_buf_puts(b, "in ");
 	put_place(b, x, f, c->parent, 0);
-	ky_buf_puts(b, " no event comes between ");
-	put_event(b, x, c->a);
-	ky_buf_puts(b, " and ");
-	put_event(b, x, c->b);
+	ky_buf_puts(b, " no event comes ");
+	put_ends(b, x, c);
 	ky_buf_puts(b, " for ");
-	put_duration(b, affected_ns(f));
+	ky_words_put_duration(b, affected_ns(f));
 	ky_buf_puts(b, " instead of ");
-	put_duration(b, f->typical_ns);
+	ky_words_put_duration(b, f->typical_ns);
 }
 
 static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
@@ -651,8 +669,6 @@ void ky_sentence_place(struct ky_buf *b, const struct ky_explain *x, const struc
 	put_place(b, x, f, c->parent, 0);
 	if (f->key.group == KY_KEY_SELF || !c->a)
 		return;
-	ky_buf_puts(b, ", between ");
-	put_event(b, x, c->a);
-	ky_buf_puts(b, " and ");
-	put_event(b, x, c->b);
+	ky_buf_puts(b, ", ");
+	put_ends(b, x, c);
 }

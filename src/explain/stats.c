@@ -158,6 +158,15 @@ size_t ky_stats_split(const double *logs, size_t n)
 	return apart / sqrt(KY_MAX(spread, 1e-9)) >= 4 && apart > log(1.5) ? cut : 0;
 }
 
+double ky_stats_tail(const double *logs, size_t n, double part)
+{
+	double median = ky_stats_quantile(logs, n, .5);
+	double spread = KY_MAX(ky_stats_quantile(logs, n, .841) - median, .02);
+	double z = (part <= .02 ? 2.33 : part < .05 ? 2.0 : 1.7) + .35;
+
+	return median + z * spread + log(1.3);
+}
+
 double ky_stats_spearman(const double *v, size_t n)
 {
 	double sum = 0, x = (double)n;

@@ -27,6 +27,12 @@ double ky_stats_binomial(size_t n, size_t k, double q);
  * begins. 0 if the groups' means are less than 4 standard deviations or ln 1.5 apart.
  */
 size_t ky_stats_split(const double *logs, size_t n);
+/*
+ * The mean logarithm that the slowest part (0 .. 1) of a log-normal distribution has, and ln 1.3
+ * more: the sorted logarithms are its body. Tails of normal, exponential and gamma distributions
+ * stay below.
+ */
+double ky_stats_tail(const double *logs, size_t n, double part);
 /* Spearman's rank correlation of values with their index. NAN without memory. */
 double ky_stats_spearman(const double *v, size_t n);
 

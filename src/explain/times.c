@@ -5,8 +5,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "explain/conditions.h"
 #include "explain/stats.h"
+#include "explain/words.h"
 
 #define NS_PER_S 1000000000
 #define N_TREND	 16
@@ -52,9 +52,16 @@ const char *ky_times_clock(char *buf, size_t size, int64_t ns)
 	return buf;
 }
 
+/* The evidence, in brackets behind the text, does not enter the sentence. */
 static void add_time(struct work *w, double explained, int rank, const char *text)
 {
-	struct ky_condition c = {strdup(text), 0, explained, rank};
+	const char *evidence = strstr(text, " (");
+	struct ky_condition c = {.text = strdup(text),
+		.n_brief = evidence ? (size_t)(evidence - text) : strlen(text),
+		.explained = explained,
+		.contrast = 1,
+		.rank = rank,
+		.about = KY_ABOUT_TIME};
 
 	if (!c.text)
 		w->error = -ENOMEM;
@@ -297,7 +304,7 @@ static void find_period(struct work *w)
 	if (n >= 5 && (double)k >= .8 * (double)n) {
 		ky_stats_sort(v, k);
 		snprintf(text, sizeof(text), "every %s",
-			ky_explain_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
+			ky_words_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
 		add_time(w, .5, 4, text);
 	}
 	free(v);
@@ -384,7 +391,7 @@ static void find_trend(struct work *w)
 	if (line.r2 <= .85 || line.slope <= 0 || explained < .4)
 		return;
 	snprintf(text, sizeof(text), "the later, the longer: %s more after each second",
-		ky_explain_duration(each, sizeof(each), line.slope * NS_PER_S));
+		ky_words_duration(each, sizeof(each), line.slope * NS_PER_S));
 	add_time(w, KY_MIN(1, explained), 1, text);
 }
 

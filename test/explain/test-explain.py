@@ -175,7 +175,7 @@ def test_value():
     def work(p, i, f):
         p.spend(800 if f["tenant"] == "initech" else 30)
     check(Program(6).make(work, lambda p, i: {"tenant": "initech" if p.r.random() < .06 else p.r.choice("abcd")}),
-          'when tenant = "initech"', "0 % of typical ones")
+          'when tenant = "initech" (')
 
 
 def test_prefix():

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/search.h"
+#include "explain/stats.h"
+
+#define MAX_AFFIXES 256 /* beginnings and endings that are tried */
+
+/* A beginning or ending of texts, and how often it comes. */
+struct affix {
+	struct ky_fact fact; /* a text that has it */
+	size_t length;
+	bool is_ending;
+	size_t affected, typical;
+};
+
+static bool is_delimiter(char c)
+{
+	return c && strchr("/:-.?_=@ ,;#&|", c);
+}
+
+static bool has_affix(const char *text, const char *affix, size_t n, bool is_ending)
+{
+	size_t length = strlen(text);
+
+	return length >= n && !memcmp(is_ending ? text + length - n : text, affix, n);
+}
+
+static size_t count_affix(const struct ky_search *w, uint32_t key, const struct affix *v,
+	struct ky_instance *const *instances, size_t n)
+{
+	const char *text = ky_texts_get(&w->x->names, v->fact.text);
+	const char *affix = v->is_ending ? text + strlen(text) - v->length : text;
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(instances[i], key);
+
+		found += fact && fact->type == KY_FACT_TEXT &&
+			 has_affix(ky_texts_get(&w->x->names, fact->text), affix, v->length,
+				 v->is_ending);
+	}
+	return found;
+}
+
+static double explained_by_affix(
+	struct ky_search *w, const struct ky_column *c, const struct affix *v)
+{
+	const char *text = ky_texts_get(&w->x->names, v->fact.text);
+	const char *affix = v->is_ending ? text + strlen(text) - v->length : text;
+	double *expected = calloc(c->n + 1, sizeof(*expected)), sums[2] = {0}, explained;
+	size_t n[2] = {0};
+
+	if (!expected) {
+		w->error = -ENOMEM;
+		return 0;
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < c->n; i++) {
+			bool has = c->facts[i].type == KY_FACT_TEXT &&
+				   has_affix(ky_texts_get(&w->x->names, c->facts[i].text), affix,
+					   v->length, v->is_ending);
+
+			if (!pass) {
+				sums[has] += c->ns[i];
+				n[has]++;
+			} else {
+				expected[i] = (sums[has] - c->ns[i]) /
+					      (double)KY_MAX(n[has] - 1, (size_t)1);
+			}
+		}
+	}
+	explained = ky_column_explained(w, c, expected, false);
+	free(expected);
+	return explained;
+}
+
+static bool is_better_affix(const struct affix *a, const struct affix *b)
+{
+	if (a->affected != b->affected)
+		return a->affected > b->affected;
+	return a->length > b->length;
+}
+
+/* The affix of a text of an affected instance, up to or from this place. */
+static void try_affix(
+	struct ky_search *w, uint32_t key, struct affix *best, struct affix v, size_t *n_tried)
+{
+	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
+
+	if (!v.length || *n_tried >= MAX_AFFIXES)
+		return;
+	++*n_tried;
+	v.affected = count_affix(w, key, &v, w->f->affected.v, w->f->affected.n);
+	if ((double)v.affected < .6 * na || (best->length && !is_better_affix(&v, best)))
+		return;
+	v.typical = count_affix(w, key, &v, w->d->group->typical, w->d->group->n_typical);
+	if ((double)v.typical / nt <= .5 * (double)v.affected / na)
+		*best = v;
+}
+
+static void add_affix(
+	struct ky_search *w, const struct ky_column *c, const struct affix *v, double p)
+{
+	const char *whole = ky_texts_get(&w->x->names, v->fact.text);
+	double explained = explained_by_affix(w, c, v);
+	struct ky_condition condition = ky_column_condition(c, p, explained);
+	struct ky_buf b = {0};
+
+	if (explained < .25)
+		return;
+	ky_buf_puts(&b, "when ");
+	ky_column_put(&b, w, c);
+	ky_buf_printf(&b, " %s with \"%.*s\"", v->is_ending ? "ends" : "begins", (int)v->length,
+		v->is_ending ? whole + strlen(whole) - v->length : whole);
+	condition.n_brief = b.len;
+	condition.contrast = ky_search_contrast(w, v->affected, v->typical);
+	ky_search_put_counts(&b, w, v->affected, v->typical);
+	ky_search_add(w, condition, &b);
+}
+
+/* Texts that are all different may begin or end alike. Three of the affected ones are looked at. */
+int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
+{
+	struct affix best = {0};
+	size_t n_tried = 0;
+
+	for (size_t i = 0; i < KY_MIN(w->f->affected.n, (size_t)3); i++) {
+		const struct ky_fact *fact = ky_instance_fact(
+			w->f->affected.v[i * (w->f->affected.n - 1) / 2], key);
+		const char *text = fact && fact->type == KY_FACT_TEXT
+					   ? ky_texts_get(&w->x->names, fact->text)
+					   : "";
+		size_t n = strlen(text);
+
+		for (size_t k = 1; k < n; k++) {
+			if (is_delimiter(text[k]))
+				try_affix(w, key, &best,
+					(struct affix){.fact = *fact, .length = k + 1}, &n_tried);
+			if (is_delimiter(text[k]) || is_delimiter(text[k - 1]))
+				try_affix(w, key, &best,
+					(struct affix){
+						.fact = *fact, .length = n - k, .is_ending = true},
+					&n_tried);
+		}
+	}
+	w->n_tests += n_tried;
+	if (best.length)
+		add_affix(w, c, &best,
+			ky_stats_fisher(best.affected, w->f->affected.n, best.typical,
+				w->d->group->n_typical));
+	return w->error;
+}

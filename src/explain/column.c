@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/search.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "explain/stats.h"
+#include "explain/words.h"
+
+double ky_column_number(
+	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f)
+{
+	if (f->type == KY_FACT_TEXT)
+		return c->is_length ? (double)strlen(ky_texts_get(&w->x->names, f->text)) : NAN;
+	return f->type == KY_FACT_INT ? (double)f->number : f->real;
+}
+
+static size_t count_values(const struct ky_column *c)
+{
+	struct ky_fact seen[KY_MANY_VALUES];
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		size_t k = 0;
+
+		while (k < n && ky_fact_compare(&seen[k], &c->facts[i]))
+			k++;
+		if (k < n)
+			continue;
+		if (n == KY_MANY_VALUES)
+			return KY_MANY_VALUES + 1;
+		seen[n++] = c->facts[i];
+	}
+	return n;
+}
+
+/* Numbers that are names of something, or one of few, have no size. */
+static bool is_size(const struct ky_column *c)
+{
+	bool has_text = false, is_hex = false;
+
+	for (size_t i = 0; i < c->n; i++) {
+		has_text = has_text || c->facts[i].type == KY_FACT_TEXT;
+		is_hex = is_hex || c->facts[i].is_hex;
+	}
+	return !has_text && !is_hex && c->n_values > KY_MANY_VALUES &&
+	       (c->key.kind < KY_TRAIT_THREAD || c->key.kind > KY_TRAIT_CALLER);
+}
+
+void ky_column_free(struct ky_column *c)
+{
+	free(c->instances);
+	free(c->facts);
+	free(c->numbers);
+	free(c->ns);
+}
+
+int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool is_length)
+{
+	*c = (struct ky_column){.key = w->x->keys.v[key],
+		.is_length = is_length,
+		.instances = calloc(w->n_all + 1, sizeof(struct ky_instance *)),
+		.facts = calloc(w->n_all + 1, sizeof(struct ky_fact)),
+		.numbers = calloc(w->n_all + 1, sizeof(double)),
+		.ns = calloc(w->n_all + 1, sizeof(double))};
+	if (!c->instances || !c->facts || !c->numbers || !c->ns) {
+		ky_column_free(c);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < w->n_all; i++) {
+		const struct ky_fact *fact = ky_instance_fact(w->all[i], key);
+
+		if (!fact || (is_length && fact->type != KY_FACT_TEXT))
+			continue;
+		c->instances[c->n] = w->all[i];
+		c->facts[c->n] = *fact;
+		c->numbers[c->n] = ky_column_number(w, c, fact);
+		c->ns[c->n++] = ky_finding_ns(w->f, w->all[i]);
+	}
+	c->n_values = count_values(c);
+	c->is_number = is_length || is_size(c);
+	return 0;
+}
+
+void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c)
+{
+	const char *field = ky_texts_get(&w->x->names, c->key.field);
+	const char *of = ky_texts_get(&w->x->names, c->key.name);
+
+	ky_buf_printf(
+		b, "%s%s%s%s", c->is_length ? "length of " : "", field, *of ? " of " : "", of);
+}
+
+static int rank_of(const struct ky_column *c)
+{
+	/* The text itself says more. */
+	if (c->is_length)
+		return 2;
+	switch (c->key.kind) {
+	case KY_TRAIT_BEGIN:
+	case KY_TRAIT_OUTER:
+		return 0;
+	case KY_TRAIT_CONTEXT:
+	case KY_TRAIT_THREAD:
+	case KY_TRAIT_PROCESS:
+	case KY_TRAIT_CALLER:
+		return 1;
+	case KY_TRAIT_CPU:
+		return 4;
+	case KY_TRAIT_END:
+	case KY_TRAIT_INNER:
+		break;
+	}
+	return 2;
+}
+
+struct ky_condition ky_column_condition(const struct ky_column *c, double p, double explained)
+{
+	bool is_thread = c->key.kind == KY_TRAIT_THREAD || c->key.kind == KY_TRAIT_PROCESS;
+
+	return (struct ky_condition){.p = p,
+		.explained = explained,
+		/* The text itself says more than its length. */
+		.contrast = c->is_length ? .9 : 1,
+		.rank = rank_of(c),
+		.about = is_thread		       ? KY_ABOUT_THREAD
+			 : c->key.kind == KY_TRAIT_CPU ? KY_ABOUT_CPU
+						       : KY_ABOUT_FIELD};
+}
+
+double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,
+	struct ky_instance *const *v, size_t n, size_t *ret_n)
+{
+	double *numbers = calloc(n + 1, sizeof(*numbers));
+
+	*ret_n = 0;
+	for (size_t i = 0; numbers && i < n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(v[i], key);
+
+		if (fact && !isnan(ky_column_number(w, c, fact)))
+			numbers[(*ret_n)++] = ky_column_number(w, c, fact);
+	}
+	if (numbers)
+		ky_stats_sort(numbers, *ret_n);
+	return numbers;
+}
+
+void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
+	const struct ky_fact *f)
+{
+	char text[KY_TEXTS_LENGTH + 64];
+
+	if (c->key.kind == KY_TRAIT_THREAD)
+		ky_buf_puts(b, ky_words_thread(w->x, text, sizeof(text), (uint32_t)f->number));
+	else if (c->key.kind == KY_TRAIT_PROCESS)
+		ky_buf_printf(b, "%" PRId64, w->x->threads.v[f->number]->pid);
+	else if (f->type == KY_FACT_TEXT && c->key.kind == KY_TRAIT_CALLER)
+		ky_buf_puts(b, ky_texts_get(&w->x->names, f->text));
+	else if (f->type == KY_FACT_TEXT)
+		ky_buf_printf(b, "\"%s\"", ky_texts_get(&w->x->names, f->text));
+	else if (f->type == KY_FACT_REAL)
+		ky_buf_printf(b, "%.6g", f->real);
+	else
+		ky_buf_printf(b, f->is_hex ? "0x%" PRIx64 : "%" PRId64, f->number);
+}
+
+/* --- how much a field explains --- */
+
+static double mean_at(const struct ky_search *w, const struct ky_column *c, const double *expected,
+	struct ky_instance *const *v, size_t n)
+{
+	double sum = 0;
+	size_t found = 0;
+
+	(void)w;
+	for (size_t i = 0; i < n; i++) {
+		/* Instances of the column are in order of their begins. */
+		size_t lo = 0, hi = c->n;
+
+		while (lo < hi) {
+			size_t mid = (lo + hi) / 2;
+
+			if (c->instances[mid]->begin_ns < v[i]->begin_ns)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		while (lo < c->n && c->instances[lo] != v[i] &&
+			c->instances[lo]->begin_ns == v[i]->begin_ns)
+			lo++;
+		if (lo == c->n || c->instances[lo] != v[i])
+			continue;
+		sum += expected[lo];
+		found++;
+	}
+	return found ? sum / (double)found : 0;
+}
+
+double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
+	const double *expected, bool by_medians)
+{
+	double a = mean_at(w, c, expected, w->f->affected.v, w->f->affected.n);
+	double t = mean_at(w, c, expected, w->d->group->typical, w->d->group->n_typical);
+	double difference = by_medians ? w->affected_median - w->typical_median
+				       : w->affected_ns - w->typical_ns;
+
+	return (a - t) / KY_MAX(1, difference);
+}
+
+/* --- numbers that mean nothing --- */
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct ky_instance *x = **(struct ky_instance *const *const *)a;
+	const struct ky_instance *y = **(struct ky_instance *const *const *)b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+bool ky_column_rises(const struct ky_column *c)
+{
+	struct ky_instance ***order = calloc(c->n + 1, sizeof(*order));
+	double *numbers = calloc(c->n + 1, sizeof(*numbers)), sum = 0;
+	size_t n_groups = 0;
+
+	if (!order || !numbers) {
+		free(order);
+		free(numbers);
+		return true;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		order[i] = &c->instances[i];
+	qsort(order, c->n, sizeof(*order), compare_threads);
+	for (size_t i = 0, j; i < c->n; i = j) {
+		for (j = i; j < c->n && (*order[j])->thread == (*order[i])->thread; j++)
+			numbers[j] = c->numbers[order[j] - c->instances];
+		if (j - i < 3)
+			continue;
+		sum += fabs(ky_stats_spearman(numbers + i, j - i));
+		n_groups++;
+	}
+	free(order);
+	free(numbers);
+	return n_groups && sum / (double)n_groups > 0.9;
+}
+
+bool ky_column_is_duration(const struct ky_column *c)
+{
+	double *ratios = calloc(c->n + 1, sizeof(*ratios)), low, high;
+	size_t n = 0;
+
+	if (!ratios)
+		return true;
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->numbers[i] > 0)
+			ratios[n++] = c->instances[i]->ns / c->numbers[i];
+	}
+	ky_stats_sort(ratios, n);
+	low = ky_stats_quantile(ratios, n, .1);
+	high = ky_stats_quantile(ratios, n, .9);
+	free(ratios);
+	return (double)n > .8 * (double)c->n && high < 1.4 * low;
+}

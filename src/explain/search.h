@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The search for conditions of one finding (conditions.h): what all kinds of conditions share. Each
+ * kind is a file of its own and adds what it found to the search.
+ */
+#ifndef EXPLAIN_SEARCH_H
+#define EXPLAIN_SEARCH_H
+
+#include "base/buf.h"
+#include "explain/difference.h"
+
+#define KY_MANY_VALUES 8 /* numbers with more different values are compared as sizes */
+
+/* A value or a size that affected instances have, and fewer typical ones. */
+struct ky_predicate {
+	uint32_t key;
+	bool is_size, is_at_most;
+	struct ky_fact fact;
+	double at;
+	double contrast;
+};
+
+#define KY_MAX_PREDICATES 12
+
+struct ky_search {
+	struct ky_explain *x;
+	struct ky_difference *d;
+	struct ky_finding *f;
+	struct ky_instance *const *all;
+	size_t n_all;
+	double affected_ns, typical_ns; /* means of the finding */
+	double affected_median, typical_median;
+	double all_ns;
+	size_t n_tests;
+	KY_VEC(struct ky_condition) found;
+	struct ky_predicate
+		predicates[KY_MAX_PREDICATES]; /* the greatest contrasts, in any order */
+	size_t n_predicates;
+	int error;
+};
+
+/*
+ * Adds a condition; its n_brief is 0: all of the text enters the sentence. Takes and frees the
+ * text.
+ */
+void ky_search_add(struct ky_search *w, struct ky_condition c, struct ky_buf *text);
+/* " (35 of 38 of these, 0 % of typical ones)". */
+void ky_search_put_counts(
+	struct ky_buf *b, const struct ky_search *w, size_t affected, size_t typical);
+/* Part of affected, less part of typical instances. */
+double ky_search_contrast(const struct ky_search *w, size_t affected, size_t typical);
+
+/* --- column.c: one field over all instances --- */
+
+struct ky_column {
+	struct ky_trait_key key;
+	bool is_number; /* a size, not one of few values */
+	bool is_length; /* the length of a text */
+	size_t n;
+	struct ky_instance *
+		*instances;    /* owned; in order of their begins; all that have the field */
+	struct ky_fact *facts; /* owned */
+	double *numbers;       /* owned */
+	double *ns;	       /* owned; what the finding takes in each */
+	size_t n_values;       /* different ones; KY_MANY_VALUES + 1: more than that */
+};
+
+/* 0 or -ENOMEM; then there is nothing to free. */
+int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool is_length);
+void ky_column_free(struct ky_column *c);
+double ky_column_number(
+	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f);
+/* The sorted numbers of a group's instances; NULL without memory. The caller frees them. */
+double *ky_column_numbers(const struct ky_search *w, const struct ky_column *c, uint32_t key,
+	struct ky_instance *const *v, size_t n, size_t *ret_n);
+/* "total", "size of db:query", "length of path". */
+void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c);
+void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struct ky_column *c,
+	const struct ky_fact *f);
+/* A condition about the field, without text. */
+struct ky_condition ky_column_condition(const struct ky_column *c, double p, double explained);
+/*
+ * How much of the difference a prediction explains: one time for each instance of the column. It is
+ * measured by means, or by medians where the machine's noise makes some instances much longer.
+ */
+double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
+	const double *expected, bool by_medians);
+/* Identifiers and counters: they rise with time in their thread, and say what time says. */
+bool ky_column_rises(const struct ky_column *c);
+/* A field of the end like elapsed_us: proportional to the duration. */
+bool ky_column_is_duration(const struct ky_column *c);
+
+/* --- the kinds: 0 or -ENOMEM --- */
+
+int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+/* Texts that are all different may begin or end alike. */
+int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+/* Two conditions that are none alone. After the other kinds. */
+int ky_both_test(struct ky_search *w);
+void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p);
+/* Spans of other threads that run at the same time. */
+int ky_companions_test(struct ky_search *w);
+
+#endif

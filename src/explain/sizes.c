@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "explain/search.h"
+#include "explain/stats.h"
+#include "explain/words.h"
+
+#define N_CLASSES 16 /* of a size, for a line through their medians */
+#define MAX_NEAR  8  /* instances on either side that predict one */
+#define MIN_NEAR  3
+
+struct pair {
+	double number, ns;
+	size_t i;
+};
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+struct size_effect {
+	double explained, linear, slope, r2;
+};
+
+/*
+ * The time of an instance as those with nearly the same number predict it: the fewer, the closer it
+ * is to an end of the range, where numbers are often far apart. Returns the mean, and the median.
+ */
+static double predict(const struct pair *pairs, size_t n, size_t i, double *ret_median)
+{
+	size_t half = KY_MIN(KY_MIN(i, n - 1 - i) / 2, (size_t)MAX_NEAR);
+	size_t width = 2 * KY_MAX(half, (size_t)MIN_NEAR), k = 0, from;
+	double ns[2 * MAX_NEAR + 1], sum = 0;
+
+	width = KY_MIN(width, n - 1);
+	from = KY_MIN(i - KY_MIN(i, width / 2), n - 1 - width);
+	for (size_t j = from; j <= from + width; j++) {
+		if (j == i)
+			continue;
+		ns[k++] = pairs[j].ns;
+		sum += pairs[j].ns;
+	}
+	ky_stats_sort(ns, k);
+	*ret_median = ky_stats_quantile(ns, k, .5);
+	return k ? sum / (double)k : pairs[i].ns;
+}
+
+/* A line through the medians of classes of about equal size. -ENOMEM: r2 is -1. */
+static struct ky_stats_line fit_line(const struct pair *pairs, size_t n)
+{
+	size_t bins = KY_MAX((size_t)4, KY_MIN((size_t)N_CLASSES, n / 20));
+	double x[N_CLASSES] = {0}, y[N_CLASSES] = {0}, *ns = calloc(n + 1, sizeof(*ns));
+
+	for (size_t b = 0; ns && b < bins; b++) {
+		size_t from = b * n / bins, to = (b + 1) * n / bins;
+
+		for (size_t i = from; i < to; i++) {
+			x[b] += pairs[i].number / (double)(to - from);
+			ns[i] = pairs[i].ns;
+		}
+		ky_stats_sort(ns + from, to - from);
+		y[b] = ky_stats_quantile(ns + from, to - from, .5);
+	}
+	free(ns);
+	return ns ? ky_stats_line(x, y, bins) : (struct ky_stats_line){.r2 = -1};
+}
+
+static int measure_size(struct ky_search *w, const struct ky_column *c, double mean_a,
+	double mean_t, struct size_effect *ret)
+{
+	struct pair *pairs = calloc(c->n + 1, sizeof(*pairs));
+	double *expected = calloc(c->n + 1, sizeof(*expected));
+	double *medians = calloc(c->n + 1, sizeof(*medians));
+	double difference = KY_MIN(
+		w->affected_ns - w->typical_ns, w->affected_median - w->typical_median);
+	struct ky_stats_line line = {.r2 = -1};
+
+	if (pairs && expected && medians) {
+		for (size_t i = 0; i < c->n; i++)
+			pairs[i] = (struct pair){c->numbers[i], c->ns[i], i};
+		qsort(pairs, c->n, sizeof(*pairs), compare_pairs);
+		for (size_t i = 0; i < c->n; i++)
+			expected[pairs[i].i] = predict(pairs, c->n, i, &medians[pairs[i].i]);
+		line = fit_line(pairs, c->n);
+		*ret = (struct size_effect){
+			.explained = KY_MAX(ky_column_explained(w, c, expected, false),
+				ky_column_explained(w, c, medians, true)),
+			.slope = line.slope,
+			.r2 = line.r2,
+			.linear = line.slope * (mean_a - mean_t) / KY_MAX(1, difference),
+		};
+	}
+	free(medians);
+	free(pairs);
+	free(expected);
+	return line.r2 < 0 ? -ENOMEM : 0;
+}
+
+/* At least, or at most, this value: in parts a of affected and b of typical instances. */
+struct threshold {
+	bool is_found, is_at_most;
+	double at, a, b;
+};
+
+static size_t count_below(const double *sorted, size_t n, double at, bool inclusive)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (sorted[mid] < at || (inclusive && sorted[mid] <= at))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void try_threshold(struct threshold *best, double at, bool is_at_most, double a, double b)
+{
+	if (a >= .6 && b <= a / 2 && (!best->is_found || a - b > best->a - best->b))
+		*best = (struct threshold){true, is_at_most, at, a, b};
+}
+
+static struct threshold find_threshold(
+	const double *a, size_t na, const double *b, size_t nb, size_t n_affected, size_t n_typical)
+{
+	struct threshold best = {0};
+
+	for (size_t i = 0; i < na; i += KY_MAX(na / 50, (size_t)1)) {
+		double at = a[i], all_a = (double)n_affected, all_b = (double)n_typical;
+
+		try_threshold(&best, at, false,
+			(double)(na - count_below(a, na, at, false)) / all_a,
+			(double)(nb - count_below(b, nb, at, false)) / all_b);
+		try_threshold(&best, at, true, (double)count_below(a, na, at, true) / all_a,
+			(double)count_below(b, nb, at, true) / all_b);
+	}
+	return best;
+}
+
+/* Noise of the machine may be most of the extra time, and leaves the line as it is. */
+static bool is_law(const struct size_effect *e)
+{
+	return e->r2 > .95 && e->linear > .25;
+}
+
+static void add_growth(struct ky_search *w, const struct ky_column *c, const struct size_effect *e,
+	double p, double mean_a, double mean_t)
+{
+	struct ky_condition condition = ky_column_condition(c, p, KY_MAX(e->explained, e->linear));
+	struct ky_buf b = {0};
+	char slope[32];
+
+	ky_buf_puts(&b, "grows with ");
+	ky_column_put(&b, w, c);
+	ky_buf_printf(
+		&b, ": %s for each 1 more", ky_words_duration(slope, sizeof(slope), e->slope));
+	condition.n_brief = b.len;
+	condition.is_law = is_law(e);
+	ky_buf_printf(&b, " (r² = %.2f); it is %.4g in these, %.4g in typical ones", e->r2, mean_a,
+		mean_t);
+	ky_search_add(w, condition, &b);
+}
+
+static void add_threshold(struct ky_search *w, const struct ky_column *c, const struct threshold *t,
+	double p, double explained)
+{
+	struct ky_condition condition = ky_column_condition(c, p, explained);
+	struct ky_buf b = {0};
+
+	ky_column_put(&b, w, c);
+	ky_buf_printf(&b, " %s %.6g%s", t->is_at_most ? "≤" : "≥", t->at,
+		c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
+	condition.n_brief = b.len;
+	condition.contrast *= t->a - t->b;
+	ky_buf_printf(&b, " (%.0f %% of these, %.0f %% of typical ones)", 100 * t->a, 100 * t->b);
+	ky_search_add(w, condition, &b);
+}
+
+static int test_size_of(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const double *a, size_t na, const double *b, size_t nb)
+{
+	double mean_a = ky_stats_mean(a, na), mean_b = ky_stats_mean(b, nb);
+	double up = ky_stats_mann_whitney(a, na, b, nb), down = ky_stats_mann_whitney(b, nb, a, na);
+	double p = KY_MIN(up, down);
+	struct size_effect e;
+	struct threshold t;
+	int r = p < 0 ? -ENOMEM : measure_size(w, c, mean_a, mean_b, &e);
+
+	w->n_tests += 2;
+	if (r < 0)
+		return r;
+	if (is_law(&e) || (e.r2 > .85 && e.linear > .4 && (e.explained > .3 || e.linear > .7))) {
+		add_growth(w, c, &e, p, mean_a, mean_b);
+		return 0;
+	}
+	t = find_threshold(a, na, b, nb, w->f->affected.n, w->d->group->n_typical);
+	if (t.is_found)
+		ky_both_offer(w, c,
+			(struct ky_predicate){.key = key,
+				.is_size = true,
+				.is_at_most = t.is_at_most,
+				.at = t.at,
+				.contrast = t.a - t.b});
+	if (t.is_found && e.explained > .3)
+		add_threshold(w, c, &t, p, e.explained);
+	return 0;
+}
+
+int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
+{
+	double *a, *b;
+	size_t na, nb;
+	int r = 0;
+
+	if (c->n_values > KY_MANY_VALUES && c->n > 20 && ky_column_rises(c))
+		return 0;
+	if (c->key.kind != KY_TRAIT_BEGIN && c->key.kind != KY_TRAIT_OUTER &&
+		ky_column_is_duration(c))
+		return 0;
+	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);
+	b = ky_column_numbers(w, c, key, w->d->group->typical, w->d->group->n_typical, &nb);
+	if (!a || !b)
+		r = -ENOMEM;
+	else if (na >= 3 && nb >= 3)
+		r = test_size_of(w, c, key, a, na, b, nb);
+	free(a);
+	free(b);
+	return r;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/search.h"
+#include "explain/stats.h"
+
+#define MAX_PICKED 3 /* values in one condition */
+
+/* A value, and how often it comes. */
+struct value {
+	struct ky_fact fact;
+	size_t affected, typical, n;
+	double ns; /* sum over all instances */
+};
+
+struct values {
+	KY_VEC(struct value) v; /* sorted by fact */
+};
+
+static int compare_values(const void *a, const void *b)
+{
+	return ky_fact_compare(&((const struct value *)a)->fact, &((const struct value *)b)->fact);
+}
+
+static struct value *find_value(struct values *values, const struct ky_fact *fact)
+{
+	const struct value like = {.fact = *fact};
+
+	return values->v.n ? bsearch(&like, values->v.v, values->v.n, sizeof(like), compare_values)
+			   : NULL;
+}
+
+static int collect_values(
+	struct ky_search *w, const struct ky_column *c, uint32_t key, struct values *values)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (ky_vec_add(&values->v, (struct value){.fact = c->facts[i]}) < 0)
+			return -ENOMEM;
+	}
+	qsort(values->v.v, values->v.n, sizeof(*values->v.v), compare_values);
+	for (size_t i = 0; i < values->v.n; i++) {
+		if (!k || compare_values(&values->v.v[k - 1], &values->v.v[i]))
+			values->v.v[k++] = values->v.v[i];
+	}
+	values->v.n = k;
+	for (size_t i = 0; i < c->n; i++) {
+		struct value *v = find_value(values, &c->facts[i]);
+
+		if (!v)
+			continue;
+		v->n++;
+		v->ns += c->ns[i];
+	}
+	for (size_t i = 0; i < w->f->affected.n + w->d->group->n_typical; i++) {
+		bool is_affected = i < w->f->affected.n;
+		const struct ky_fact *fact = ky_instance_fact(
+			is_affected ? w->f->affected.v[i]
+				    : w->d->group->typical[i - w->f->affected.n],
+			key);
+		struct value *v = fact ? find_value(values, fact) : NULL;
+
+		if (v)
+			*(is_affected ? &v->affected : &v->typical) += 1;
+	}
+	return 0;
+}
+
+static int compare_frequency(const void *a, const void *b)
+{
+	const struct value *x = *(const struct value *const *)a,
+			   *y = *(const struct value *const *)b;
+
+	if (x->affected != y->affected)
+		return x->affected > y->affected ? -1 : 1;
+	return ky_fact_compare(&x->fact, &y->fact);
+}
+
+/* Several values that are one condition together. */
+struct picked {
+	const struct value *v[MAX_PICKED];
+	size_t n, affected, typical;
+};
+
+static int pick_values(const struct ky_search *w, struct values *values, struct picked *picked)
+{
+	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
+	const struct value **order = calloc(values->v.n + 1, sizeof(*order));
+	size_t n = 0;
+
+	*picked = (struct picked){0};
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < values->v.n; i++) {
+		const struct value *v = &values->v.v[i];
+
+		if (v->affected >= 2 && (double)v->affected / na >= 2 * (double)v->typical / nt)
+			order[n++] = v;
+	}
+	qsort(order, n, sizeof(*order), compare_frequency);
+	for (size_t i = 0; i < KY_MIN(n, (size_t)MAX_PICKED); i++) {
+		picked->v[picked->n++] = order[i];
+		picked->affected += order[i]->affected;
+		picked->typical += order[i]->typical;
+		if ((double)picked->affected >= .8 * na)
+			break;
+	}
+	free(order);
+	return 0;
+}
+
+static bool is_telling(const struct ky_search *w, const struct picked *p)
+{
+	double na = (double)w->f->affected.n, nt = (double)w->d->group->n_typical;
+
+	return p->n && (double)p->affected >= .6 * na &&
+	       (double)p->typical / nt <= .5 * (double)p->affected / na;
+}
+
+struct timed {
+	double number, ns;
+	size_t i;
+};
+
+static int compare_times(const void *a, const void *b)
+{
+	const struct timed *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+/* Sorts the times of the instances with each value; medians by instance. */
+static int find_medians(
+	struct ky_search *w, const struct ky_column *c, struct values *values, double *medians)
+{
+	struct timed *pairs = calloc(c->n + 1, sizeof(*pairs));
+
+	if (!pairs)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct value *v = find_value(values, &c->facts[i]);
+
+		pairs[i] = (struct timed){v ? (double)(v - values->v.v) : -1, c->ns[i], i};
+	}
+	qsort(pairs, c->n, sizeof(*pairs), compare_times);
+	for (size_t from = 0, to; from < c->n; from = to) {
+		for (to = from; to < c->n && pairs[to].number == pairs[from].number;)
+			to++;
+		/* A value that comes once or twice predicts nothing. */
+		for (size_t i = from; i < to; i++)
+			medians[pairs[i].i] = to - from > 2 ? pairs[(from + to) / 2].ns
+							    : w->typical_median;
+	}
+	free(pairs);
+	return 0;
+}
+
+/* The mean time of the other instances with the same value, or their median. */
+static double explained_by_values(
+	struct ky_search *w, const struct ky_column *c, struct values *values)
+{
+	double *expected = calloc(c->n + 1, sizeof(*expected)), explained = 0;
+	double *medians = calloc(c->n + 1, sizeof(*medians));
+
+	if (!expected || !medians || find_medians(w, c, values, medians) < 0)
+		w->error = -ENOMEM;
+	for (size_t i = 0; i < c->n && !w->error; i++) {
+		const struct value *v = find_value(values, &c->facts[i]);
+
+		expected[i] = v && v->n > 2 ? (v->ns - c->ns[i]) / (double)(v->n - 1) : w->all_ns;
+	}
+	if (!w->error)
+		explained = KY_MAX(ky_column_explained(w, c, expected, false),
+			ky_column_explained(w, c, medians, true));
+	free(expected);
+	free(medians);
+	return explained;
+}
+
+static void add_picked(struct ky_search *w, const struct ky_column *c, const struct picked *p,
+	double chance, double explained)
+{
+	static const char *const words[] = {[KY_TRAIT_THREAD] = "only in ",
+		[KY_TRAIT_PROCESS] = "only on process ",
+		[KY_TRAIT_CPU] = "only on cpu ",
+		[KY_TRAIT_CALLER] = "when called in "};
+	bool is_own = c->key.kind >= KY_TRAIT_THREAD && c->key.kind <= KY_TRAIT_CALLER;
+	struct ky_condition condition = ky_column_condition(c, chance, explained);
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
+	if (!is_own) {
+		ky_column_put(&b, w, c);
+		ky_buf_puts(&b, " = ");
+	}
+	for (size_t i = 0; i < p->n; i++) {
+		ky_buf_puts(&b, i ? ", " : "");
+		ky_column_put_fact(&b, w, c, &p->v[i]->fact);
+	}
+	if (c->key.kind == KY_TRAIT_END)
+		ky_buf_puts(&b, ", known at the end only");
+	condition.n_brief = b.len;
+	condition.contrast = ky_search_contrast(w, p->affected, p->typical);
+	ky_search_put_counts(&b, w, p->affected, p->typical);
+	ky_search_add(w, condition, &b);
+}
+
+static void offer(
+	struct ky_search *w, const struct ky_column *c, uint32_t key, const struct value *v)
+{
+	const struct picked one = {{v}, 1, v->affected, v->typical};
+
+	if (is_telling(w, &one))
+		ky_both_offer(w, c,
+			(struct ky_predicate){.key = key,
+				.fact = v->fact,
+				.contrast = ky_search_contrast(w, v->affected, v->typical)});
+}
+
+int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
+{
+	struct values values = {0};
+	struct picked picked = {0};
+	size_t n_values = 0;
+	int r = collect_values(w, c, key, &values);
+
+	if (!r)
+		r = pick_values(w, &values, &picked);
+	for (size_t i = 0; i < values.v.n; i++)
+		n_values += values.v.v[i].affected > 0;
+	w->n_tests += n_values;
+	if (!r && picked.n && values.v.n > 1)
+		offer(w, c, key, picked.v[0]);
+	if (!r && values.v.n > 1 && is_telling(w, &picked) && 2 * picked.n <= values.v.n) {
+		double p = ky_stats_fisher(
+			picked.affected, w->f->affected.n, picked.typical, w->d->group->n_typical);
+		double explained = explained_by_values(w, c, &values);
+
+		if (explained >= .25)
+			add_picked(w, c, &picked, p * (picked.n == 1 ? 1 : (double)n_values),
+				explained);
+	}
+	ky_vec_deinit(&values.v);
+	return r ? r : w->error;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+const char *ky_words_duration(char *buf, size_t size, double ns)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	double v = ns;
+	size_t i = 0;
+
+	for (; fabs(v) >= 999.5 && i + 1 < KY_ARRAY_SIZE(units); i++)
+		v /= 1000;
+	if (fabs(v) >= 1000)
+		snprintf(buf, size, "%.0f %s", v, units[i]);
+	else
+		snprintf(buf, size, "%.3g %s", v, units[i]);
+	return buf;
+}
+
+void ky_words_put_duration(struct ky_buf *b, double ns)
+{
+	char text[32];
+
+	ky_buf_puts(b, ky_words_duration(text, sizeof(text), ns));
+}
+
+void ky_words_put_number(struct ky_buf *b, uint64_t n)
+{
+	if (n >= 1000)
+		ky_words_put_number(b, n / 1000);
+	ky_buf_printf(b, n >= 1000 ? ",%03" PRIu64 : "%" PRIu64, n % 1000);
+}
+
+const char *ky_words_thread(const struct ky_explain *x, char *buf, size_t size, uint32_t thread)
+{
+	const struct ky_explain_thread *t = x->threads.v[thread];
+	const char *name = ky_texts_get(&x->names, t->name);
+
+	if (t->tid <= KY_DEVICE_TID)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "thread %" PRId64 "%s%s%s", t->tid, *name ? " (" : "", name,
+			*name ? ")" : "");
+	return buf;
+}

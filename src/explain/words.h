@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers, durations, threads as text: the same words in the sentence, the report and JSON. */
+#ifndef EXPLAIN_WORDS_H
+#define EXPLAIN_WORDS_H
+
+#include "base/buf.h"
+#include "explain/model.h"
+
+/* Durations as text: "2.53 ms". Returns buf. */
+const char *ky_words_duration(char *buf, size_t size, double ns);
+void ky_words_put_duration(struct ky_buf *b, double ns);
+/* "1,234,567". */
+void ky_words_put_number(struct ky_buf *b, uint64_t n);
+/* "thread 3361 (flusher)". Returns buf. */
+const char *ky_words_thread(const struct ky_explain *x, char *buf, size_t size, uint32_t thread);
+
+#endif
