@@ -10,6 +10,7 @@ void users_init(struct users *users, struct ky_loop *loop)
 	users->own = geteuid();
 	ky_shares_init(&users->own_time, loop);
 	ky_shares_init(&users->time, loop);
+	users->patience = (struct patience){USERS_PATIENCE_NS, USERS_PATIENCE_NS, 0, false};
 }
 
 struct user *user_get(struct users *users, uid_t uid)
@@ -29,7 +30,8 @@ struct user *user_get(struct users *users, uid_t uid)
 	u->refs = 1;
 	ky_msg_account_init(
 		&u->queued, USER_QUEUE_MAX, uid == users->own ? &users->own_time : &users->time);
-	u->patience_ns = USER_PATIENCE_NS;
+	u->of = users;
+	u->patience = (struct patience){USER_PATIENCE_NS, USER_PATIENCE_NS, 0, false};
 	ky_list_append(&users->list, &u->node);
 	return u;
 }
@@ -60,16 +62,24 @@ void user_discharge(struct user *u, size_t bytes)
 	u->n_bytes -= bytes;
 }
 
+static bool patience_take(struct patience *p, uint64_t now_ns, uint64_t ns)
+{
+	uint64_t regained_ns = (now_ns - p->at_ns) / PATIENCE_REGAIN;
+
+	if (p->at_ns == now_ns)
+		return p->granted;
+	p->at_ns = now_ns;
+	p->left_ns = KY_MIN(p->left_ns + regained_ns, p->max_ns);
+	p->granted = ns <= p->left_ns;
+	if (p->granted)
+		p->left_ns -= ns;
+	return p->granted;
+}
+
 bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns)
 {
-	uint64_t regained_ns = (now_ns - u->patience_at_ns) / USER_PATIENCE_REGAIN;
-
-	u->patience_ns = KY_MIN(u->patience_ns + regained_ns, USER_PATIENCE_NS);
-	u->patience_at_ns = now_ns;
-	if (ns > u->patience_ns)
-		return false;
-	u->patience_ns -= ns;
-	return true;
+	return patience_take(&u->patience, now_ns, ns) &&
+	       patience_take(&u->of->patience, now_ns, ns);
 }
 
 static struct event_desc *find_desc(const struct user *u, struct ky_bytes bytes, uint32_t hash)

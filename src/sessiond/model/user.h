@@ -14,22 +14,34 @@
 #include "proto/desc.h"
 #include "svc/msg-conn.h"
 
-#define USER_APPS_MAX	     4096u
-#define USER_EVENTS_MAX	     65536u
-#define USER_BYTES_MAX	     (128u << 20) /* of descriptions, and tables of programs */
-#define USER_PATIENCE_NS     UINT64_C(2000000000)
-#define USER_PATIENCE_REGAIN 10
-#define USER_QUEUE_MAX	     (64u << 20) /* of messages that programs have not read */
+#define USER_APPS_MAX	  4096u
+#define USER_EVENTS_MAX	  65536u
+#define USER_BYTES_MAX	  (128u << 20) /* of descriptions, and tables of programs */
+#define USER_PATIENCE_NS  UINT64_C(1000000000)
+#define USERS_PATIENCE_NS UINT64_C(2000000000) /* of all users together */
+#define PATIENCE_REGAIN	  10
+#define USER_QUEUE_MAX	  (64u << 20) /* of messages that programs have not read */
+
+/*
+ * How long others may wait for some processes: a budget, of which a PATIENCE_REGAIN-th of the time
+ * comes back, up to its limit.
+ */
+struct patience {
+	uint64_t max_ns, left_ns;
+	uint64_t at_ns; /* when it was asked last */
+	bool granted;	/* the answer then */
+};
 
 struct user {
 	struct ky_list node;
+	struct users *of;
 	uid_t uid;
 	unsigned n_apps;
 	unsigned refs;
 	struct ky_htab descs;
 	size_t n_bytes;
 	struct ky_msg_account queued;
-	uint64_t patience_ns, patience_at_ns; /* what was left, and when */
+	struct patience patience;
 };
 
 struct event_desc {
@@ -44,11 +56,15 @@ struct event_desc {
 	uint8_t bytes[]; /* checked */
 };
 
-/* All users, and the daemon's time for them: its own user has a part of its own. */
+/*
+ * All users, and the daemon's time for them: its own user has a part of its own. The patience is
+ * for all others.
+ */
 struct users {
 	struct ky_list list;
 	uid_t own;
 	struct ky_shares own_time, time;
+	struct patience patience;
 };
 
 void users_init(struct users *users, struct ky_loop *loop);
@@ -67,9 +83,9 @@ int user_charge(struct user *u, size_t bytes);
 void user_discharge(struct user *u, size_t bytes);
 
 /*
- * How long others may wait for a user's applications that do not reply in time: USER_PATIENCE_NS at
- * once, and again after USER_PATIENCE_NS * USER_PATIENCE_REGAIN. Returns true and charges ns, or
- * returns false and charges nothing.
+ * Charges ns for which a command has waited for the user's applications. Returns whether it may
+ * wait for them any longer. All calls of one moment are one, because the waiting is for all
+ * applications at once.
  */
 bool user_take_patience(struct user *u, uint64_t now_ns, uint64_t ns);
 

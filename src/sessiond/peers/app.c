@@ -77,12 +77,21 @@ static void note_answered(struct app *a)
 	a->answered |= all;
 }
 
+static void query_events(struct app *a)
+{
+	a->asks_again = false;
+	app_query_everything(a);
+	app_query_similar(a);
+}
+
 static void done_if_due(struct app *a)
 {
 	struct ky_app_done m = {0};
 	struct app_set *as;
 	struct session *s;
 
+	if (!a->n_queries && a->asks_again)
+		query_events(a);
 	if (a->n_queries)
 		return;
 	ky_list_foreach (s, &a->env->sessions, node)
@@ -95,8 +104,9 @@ static void done_if_due(struct app *a)
 }
 
 /*
- * Asks the application about its events again: it has events that it was not asked about. DONE
- * follows when everything about them was sent.
+ * Asks the application about its events again: it has events that it was not asked about. If
+ * queries are in flight, waits for the answers first, so that an application that asks very often
+ * has one query for each set. DONE follows when everything about the events was sent.
  */
 static int ask_again(struct app *a)
 {
@@ -104,8 +114,7 @@ static int ask_again(struct app *a)
 		return -EDQUOT;
 	a->n_dones++;
 	a->known = a->answered = false;
-	app_query_everything(a);
-	app_query_similar(a);
+	a->asks_again = true;
 	done_if_due(a);
 	return 0;
 }

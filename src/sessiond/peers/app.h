@@ -47,6 +47,7 @@ struct app {
 	uint32_t flush_cookie; /* of its FLUSH */
 	unsigned n_queries;    /* not answered yet */
 	unsigned n_dones;      /* that follow when they are: one for HELLO and each NEW_EVENTS */
+	bool asks_again;       /* it has new events since the queries in flight */
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool complained;       /* one line in the log about its events is enough */

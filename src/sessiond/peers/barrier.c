@@ -5,15 +5,15 @@
 
 /* After this silence, peers that have not replied are looked up in /proc. */
 #define SILENCE_NS (10 * KY_NS_PER_MS)
+/* The unit in which waiting is charged: a reply within the first one costs nothing. */
+#define CHARGE_NS (10 * KY_NS_PER_MS)
 /*
  * Files of /proc that one examination may open: there may be many applications, with any number of
  * threads.
  */
 #define LOOKS_MAX 512
-/*
- * A thread with less than this part of the time had practically none: a reply takes microseconds.
- */
-#define STARVED_PART 16
+/* Files of /proc that show whether a process is held. */
+#define LOOKS_FOR_HELD 3
 
 /* An armed barrier completes: its timer is set, or it has passed. */
 static void check_armed(const struct barrier *b)
@@ -56,25 +56,42 @@ static void detach_tickets(struct barrier *b)
 		detach(t);
 }
 
+static void drop_ticket(struct barrier *b, struct ticket *t)
+{
+	detach(t);
+	b->timed_out = true;
+}
+
 /*
  * Records how long the listener's thread of each silent peer has run, to see later whether it has
- * had a CPU. Drops the peers that cannot run.
+ * had a CPU. Drops the peers that cannot run. users: looks at the peers of users that are charged,
+ * or at the others.
  */
-static void examine_silent(struct barrier *b)
+static void examine_peers(struct barrier *b, bool users, unsigned *n_left)
 {
 	struct ticket *t, *tmp;
-	unsigned n_left = LOOKS_MAX;
+	pid_t held = 0;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
-		if (!t->pid)
+		if (!t->pid || (t->user != NULL) != users || *n_left < LOOKS_FOR_HELD)
 			continue;
-		if (!proc_is_held(t->pid)) {
-			proc_run_find(&t->silent, t->pid, &n_left);
-			continue;
+		if (t->pid != held) {
+			*n_left -= LOOKS_FOR_HELD;
+			held = proc_is_held(t->pid) ? t->pid : 0;
 		}
-		detach(t);
-		b->timed_out = true;
+		if (held)
+			drop_ticket(b, t);
+		else
+			proc_run_find(&t->silent, t->pid, n_left);
 	}
+}
+
+static void examine_silent(struct barrier *b)
+{
+	unsigned n_left = LOOKS_MAX;
+
+	examine_peers(b, false, &n_left);
+	examine_peers(b, true, &n_left);
 	b->examined_ns = ky_loop_time_ns(b->loop);
 }
 
@@ -93,25 +110,9 @@ static void drop_others(struct barrier *b)
 	struct ticket *t, *tmp;
 
 	ky_list_foreach_safe (t, tmp, &b->tickets, waiting) {
-		if (t->trusted)
-			continue;
-		detach(t);
-		b->timed_out = true;
+		if (!t->trusted)
+			drop_ticket(b, t);
 	}
-}
-
-/* Would the listener thread of libkymo reply if it got a CPU? */
-static bool is_starved(const struct ticket *t, uint64_t elapsed_ns)
-{
-	struct proc_run now = t->silent;
-
-	return now.tid && proc_run_read(&now, t->pid) && now.runnable &&
-	       now.run_ns - t->silent.run_ns <= elapsed_ns / STARVED_PART;
-}
-
-static bool may_extend(const struct barrier *b, struct user *u, uint64_t ns)
-{
-	return !u || user_take_patience(u, ky_loop_time_ns(b->loop), ns);
 }
 
 static bool extends_for_starved(const struct barrier *b)
@@ -120,9 +121,24 @@ static bool extends_for_starved(const struct barrier *b)
 	struct ticket *t;
 
 	ky_list_foreach (t, &b->tickets, waiting)
-		if (t->pid && is_starved(t, elapsed_ns) && may_extend(b, t->user, b->timeout_ns))
+		if (t->pid && proc_run_was_starved(&t->silent, t->pid, elapsed_ns))
 			return true;
 	return false;
+}
+
+/* Charges users for a part of the waiting, and drops the peers of those who have no patience left.
+ */
+static void run_charge(struct ky_timer *timer)
+{
+	struct barrier *b = ky_container_of(timer, struct barrier, charge);
+	uint64_t now = ky_loop_time_ns(b->loop);
+	struct ticket *t, *tmp;
+
+	ky_list_foreach_safe (t, tmp, &b->tickets, waiting)
+		if (t->user && !user_take_patience(t->user, now, CHARGE_NS))
+			drop_ticket(b, t);
+	ky_timer_set(b->loop, timer, CHARGE_NS);
+	check_passed(b);
 }
 
 void barrier_deinit(struct barrier *b)
@@ -132,6 +148,7 @@ void barrier_deinit(struct barrier *b)
 	b->armed = false;
 	detach_tickets(b);
 	ky_timer_cancel(&b->timer);
+	ky_timer_cancel(&b->charge);
 	ky_job_cancel(&b->passed);
 }
 
@@ -194,6 +211,7 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op)
 	memset(b, 0, sizeof(*b));
 	ky_list_init(&b->tickets);
 	ky_timer_init(&b->timer, run_timer);
+	ky_timer_init(&b->charge, run_charge);
 	ky_job_init(&b->passed, run_passed);
 	b->loop = loop;
 	b->op = op;
@@ -205,6 +223,7 @@ void barrier_arm(struct barrier *b, uint64_t timeout_ns)
 	b->armed = true;
 	b->timeout_ns = timeout_ns;
 	b->deadline_ns = ky_loop_time_ns(b->loop) + BARRIER_MAX_EXTENSIONS * timeout_ns;
+	ky_timer_set(b->loop, &b->charge, CHARGE_NS);
 	restart_timeout(b);
 	check_passed(b);
 	check_armed(b);
@@ -244,30 +263,19 @@ struct ticket *ticket_find(const struct ky_list *peer, enum ticket_kind kind, ui
 	return NULL;
 }
 
-/* The time that peers gain by a reply is what has passed since the last one. */
-static bool extends_by_reply(const struct barrier *b, struct user *u)
-{
-	uint64_t since_ns = b->give_up_ns - KY_MIN(b->timeout_ns, b->give_up_ns);
-	uint64_t now_ns = ky_loop_time_ns(b->loop);
-
-	return may_extend(b, u, now_ns - KY_MIN(since_ns, now_ns));
-}
-
 void ticket_done(struct ticket *t)
 {
 	struct barrier *b;
-	struct user *u;
 
 	if (!t)
 		return;
 	b = t->barrier;
-	u = t->user;
 	ky_list_remove(&t->node);
 	ky_list_remove(&t->waiting);
 	free(t);
 	if (!b)
 		return;
-	if (b->armed && extends_by_reply(b, u))
+	if (b->armed)
 		restart_timeout(b);
 	check_passed(b);
 	check_armed(b);
@@ -279,8 +287,7 @@ void ticket_give_up(struct ticket *t)
 
 	if (!b)
 		return;
-	detach(t);
-	b->timed_out = true;
+	drop_ticket(b, t);
 	check_passed(b);
 }
 

@@ -16,7 +16,8 @@
 #include "svc/loop.h"
 
 #define BARRIER_MAX_EXTENSIONS 20
-#define APP_ANSWER_NS	       (100 * KY_NS_PER_MS) /* how long a command waits for applications */
+/* How long a command waits for applications: with the rest of its work, not more than 100 ms. */
+#define APP_ANSWER_NS (90 * KY_NS_PER_MS)
 /* How long a command waits for a consumer that is at work: clients wait 30 s. */
 #define CONSUMER_ANSWER_NS (25000 * KY_NS_PER_MS)
 
@@ -32,6 +33,7 @@ struct barrier {
 	struct ky_list tickets;
 	struct ky_loop *loop; /* NULL: not initialised */
 	struct ky_timer timer;
+	struct ky_timer charge; /* charges users for the time that others wait for them */
 	struct ky_job passed;
 	/*
 	 * give_up_ns: when the silent peers have had timeout_ns since the last reply; deadline_ns:
@@ -53,7 +55,7 @@ struct ticket {
 	uint32_t key;
 	/* of the peer, if it is an application whose state in /proc may be read; else 0 */
 	pid_t pid;
-	struct user *user; /* whose patience extends the timeout for this peer; NULL: unlimited */
+	struct user *user; /* charged for the time that others wait for this peer; NULL: nobody */
 	struct proc_run silent; /* of its listener's thread, when it was silent at first */
 	bool trusted;		/* extend the timeout for this peer: it is one of our own daemons */
 };
@@ -65,10 +67,12 @@ void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);
  *
  * The barrier times out when no reply has arrived for timeout_ns. It extends the timeout, to at
  * most BARRIER_MAX_EXTENSIONS times its length, while other peers still reply, and while the
- * listener's thread of a silent peer is runnable but has had practically no CPU time. Each
- * extension for a user's peers is charged to that user's patience. For trusted peers it extends the
- * timeout too, but drops the others first. After a short silence it stops waiting for processes
- * that are stopped, traced or frozen.
+ * listener's thread of a silent peer has waited for a CPU all the time. For trusted peers it
+ * extends the timeout too, but drops the others first. After a short silence it stops waiting for
+ * processes that are stopped, traced or frozen.
+ *
+ * All waiting for a user's peers, but for a first short time, is charged to that user's patience
+ * (user.h). When that is used up, the barrier does not wait for these peers any longer.
  */
 void barrier_arm(struct barrier *b, uint64_t timeout_ns);
 /* Detaches all tickets. The op is not done then. */

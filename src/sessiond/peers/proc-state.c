@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 
 #include "base/util.h"
 
@@ -53,17 +54,28 @@ bool proc_is_held(pid_t pid)
 	return !strcmp(text, "do_freezer_trap") || !strcmp(text, "__refrigerator");
 }
 
-bool proc_run_read(struct proc_run *run, pid_t pid)
+/* Reads the thread run->tid. False if that is not possible. */
+static bool proc_run_read(struct proc_run *run, pid_t pid)
 {
 	char path[PATH_BYTES], text[64];
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc_dir, (int)pid, (int)run->tid);
 	run->runnable = proc_file_state_is(path, LISTENER ") R");
 	snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc_dir, (int)pid, (int)run->tid);
-	if (read_file(path, text, sizeof(text)) <= 0)
+	return read_file(path, text, sizeof(text)) > 0 &&
+	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &run->run_ns, &run->delay_ns,
+		       &run->n_runs) == 3;
+}
+
+bool proc_run_was_starved(const struct proc_run *then, pid_t pid, uint64_t elapsed_ns)
+{
+	struct proc_run now = *then;
+
+	if (!now.tid || !proc_run_read(&now, pid))
 		return false;
-	run->run_ns = strtoull(text, NULL, 10);
-	return true;
+	if (now.delay_ns - then->delay_ns >= elapsed_ns / 4 * 3)
+		return true;
+	return then->runnable && now.runnable && now.n_runs == then->n_runs;
 }
 
 static bool is_listener(pid_t pid, pid_t tid)

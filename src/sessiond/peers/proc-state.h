@@ -22,11 +22,13 @@ bool proc_state_is(pid_t pid, const char *name_and_state);
  */
 bool proc_is_held(pid_t pid);
 
-/* The CPU time and state of a thread. */
+/* State of a thread, and what the kernel has counted of it (schedstat). */
 struct proc_run {
 	pid_t tid; /* 0: not known */
 	bool runnable;
-	uint64_t run_ns;
+	uint64_t run_ns,
+		delay_ns; /* time on a CPU; time that it waited for one, before it got it */
+	uint64_t n_runs;  /* how often it got one */
 };
 
 /*
@@ -35,8 +37,12 @@ struct proc_run {
  * than *n_left files.
  */
 void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left);
-/* Reads the thread run->tid again. False if that is not possible. */
-bool proc_run_read(struct proc_run *run, pid_t pid);
+/*
+ * Returns whether the thread has waited for a CPU since the state `then`, which was elapsed_ns ago:
+ * runnable then and now and never on a CPU in between; or for most of the time, as the kernel has
+ * measured. A thread that spins is not starved, nor one that sleeps and is runnable now and then.
+ */
+bool proc_run_was_starved(const struct proc_run *then, pid_t pid, uint64_t elapsed_ns);
 
 /* "/proc"; tests have a directory of their own. */
 extern const char *proc_dir;

@@ -154,7 +154,7 @@ static void test_stopped_peer(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
 
-static unsigned run_percent;
+static unsigned run_percent, delay_percent; /* of the time: on a CPU, waiting for one */
 
 static void write_file(const char *path, const char *text)
 {
@@ -172,7 +172,8 @@ static void write_run(void)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "%" PRIu64 " 0 1\n", now_ns * run_percent / 100);
+	snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		now_ns * run_percent / 100, now_ns * delay_percent / 100, run_percent ? now_ns : 1);
 	write_file("5/task/6/schedstat", text);
 }
 
@@ -208,6 +209,17 @@ static void remove_processes(void)
 	on_pass = NULL;
 }
 
+/* A peer replies a moment before the timeout. */
+static void answer_one(void)
+{
+	static uint64_t last_ns;
+
+	if (now_ns < last_ns || now_ns - last_ns >= 9 * KY_NS_PER_MS) {
+		last_ns = now_ns;
+		ticket_done(ky_list_entry(peer.next, struct ticket, node));
+	}
+}
+
 static struct ticket *arm_for_process(void)
 {
 	struct ticket *t;
@@ -222,10 +234,25 @@ static struct ticket *arm_for_process(void)
 /* The barrier waits for a process that gets no CPU, but only up to the deadline. */
 static void test_starved_peer(void **state)
 {
-	run_percent = 1;
+	run_percent = 0;
 	arm_for_process();
 	run(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
+	run_percent = 1;
+	delay_percent = 80;
+	arm_for_process();
+	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
+	delay_percent = 0;
+}
+
+/* It does not wait for one that sleeps, and happens to be runnable whenever it is looked at. */
+static void test_peer_that_seems_starved(void **state)
+{
+	run_percent = 1;
+	arm_for_process();
+	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
 /* It does not wait for one that has the CPU, and does not reply. */
@@ -237,40 +264,105 @@ static void test_spinning_peer(void **state)
 	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
 }
 
-/* It waits for another user's peers as long as that user has patience left, which comes back. */
+static struct users users;
+static struct user *one, *two;
+
+static void get_users(void)
+{
+	users_init(&users, &loop);
+	users.own = getuid() + 1; /* of somebody else */
+	one = user_get(&users, 1001);
+	two = user_get(&users, 1002);
+}
+
+static void put_users(void)
+{
+	user_unref(one);
+	user_unref(two);
+}
+
+/* As many milliseconds as the barrier has waited, in units in which waiting is charged. */
+static uint64_t waited_ms(void)
+{
+	return (now_ns - KY_NS_PER_MS) / KY_NS_PER_MS / 10 * 10;
+}
+
+/*
+ * It waits for another user's peers as long as that user has patience left, also if they are
+ * starved; the patience comes back.
+ */
 static void test_patience(void **state)
 {
-	struct user user = {.patience_ns = USER_PATIENCE_NS};
+	get_users();
+	run_percent = 0;
+	arm_for_process()->user = one;
+	run(true);
+	assert_in_range(waited_ms(), USER_PATIENCE_NS / KY_NS_PER_MS,
+		USER_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
+	one->patience.at_ns = 0;
+	arm_for_process()->user = one;
+	run(true);
+	assert_in_range(waited_ms(), 10, 20);
+	assert_true(user_take_patience(one, USER_PATIENCE_NS * PATIENCE_REGAIN, USER_PATIENCE_NS));
+	put_users();
+}
 
-	run_percent = 1;
-	arm_for_process()->user = &user;
-	run(true);
-	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS + USER_PATIENCE_NS);
-	arm_for_process()->user = &user;
-	user.patience_at_ns = now_ns;
-	run(true);
-	assert_int_equal(now_ns, KY_NS_PER_MS + TIMEOUT_NS);
-	user.patience_at_ns = 0;
-	assert_true(user_take_patience(
-		&user, USER_PATIENCE_NS * USER_PATIENCE_REGAIN, USER_PATIENCE_NS));
+/* Silent peers cost their users' patience: then no command waits for them any longer. */
+static void test_patience_for_silence(void **state)
+{
+	unsigned n = 0;
+
+	get_users();
+	for (uint64_t sum_ms = 0; n < 1000; n++, sum_ms += waited_ms()) {
+		arm(2, APP_ANSWER_NS);
+		for (unsigned i = 0; i < 2; i++) /* both at once: charged once */
+			ticket_find(&peer, TICKET_ACK, i)->user = one;
+		one->patience.at_ns = 0;
+		run(true);
+		assert_true(now_ns <= KY_NS_PER_MS + APP_ANSWER_NS);
+		if (waited_ms() <= 10)
+			break;
+		assert_true(sum_ms <= USER_PATIENCE_NS / KY_NS_PER_MS * 2);
+	}
+	assert_true(n > 5);
+	put_users();
 }
 
 /* Timely replies of a user's peers extend it only while that user has patience left. */
 static void test_patience_for_replies(void **state)
 {
-	struct user user = {.patience_ns = USER_PATIENCE_NS};
-	const unsigned n = 10;
+	const unsigned n = 400;
 
+	get_users();
 	arm(n, TIMEOUT_NS);
 	for (unsigned i = 0; i < n; i++)
-		ticket_find(&peer, TICKET_ACK, i)->user = &user;
-	for (unsigned i = 0; i < n - 1; i++) {
-		now_ns += TIMEOUT_NS - 1;
-		user.patience_at_ns = now_ns; /* none comes back */
-		ticket_done(ticket_find(&peer, TICKET_ACK, i));
-	}
-	assert_true(barrier.give_up_ns <= KY_NS_PER_MS + TIMEOUT_NS + USER_PATIENCE_NS);
+		ticket_find(&peer, TICKET_ACK, i)->user = one;
+	on_pass = answer_one;
 	run(true);
+	on_pass = NULL;
+	assert_true(waited_ms() <= USER_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
+	put_users();
+}
+
+/* All users together have a limit, however they take turns. */
+static void test_patience_of_all_users(void **state)
+{
+	struct user *many[100];
+	uint64_t sum_ms = 0;
+
+	get_users();
+	for (unsigned i = 0; i < KY_ARRAY_SIZE(many); i++) {
+		many[i] = user_get(&users, 2000 + i);
+		arm(1, APP_ANSWER_NS);
+		ticket_find(&peer, TICKET_ACK, 0)->user = many[i];
+		users.patience.at_ns = 0;
+		run(true);
+		sum_ms += waited_ms() > 10 ? waited_ms() : 0;
+	}
+	assert_true(sum_ms <= USERS_PATIENCE_NS / KY_NS_PER_MS * 3 / 2);
+	for (unsigned i = 0; i < KY_ARRAY_SIZE(many); i++)
+		user_unref(many[i]);
+	put_users();
 }
 
 /* The time of a trusted peer is not for others. */
@@ -348,7 +440,10 @@ int main(void)
 		cmocka_unit_test(test_trusted_peer_alone),
 		cmocka_unit_test(test_starved_peer),
 		cmocka_unit_test(test_spinning_peer),
+		cmocka_unit_test(test_peer_that_seems_starved),
 		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_patience_for_silence),
+		cmocka_unit_test(test_patience_of_all_users),
 		cmocka_unit_test(test_patience_for_replies),
 		cmocka_unit_test(test_held_peer),
 		cmocka_unit_test(test_deadline_passes_in_between),
