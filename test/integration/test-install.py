@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 
+import answers
 import kymotest
 from kymotest import BUILD, SOURCE, check, equal, read_trace, wait_for
 
@@ -61,6 +62,17 @@ def test_readme(k):
     for pid in kymotest.processes_with(k.mark):
         if "kymo-sessiond" in kymotest.command_of(pid):
             os.kill(pid, 15)
+
+
+def test_python(k):
+    """Python finds the module in its prefix, and the module finds the libraries beside it."""
+    install(k)
+    module = next(PREFIX.rglob("kymo.py")).parent
+    trace = k.top / "trace"
+    answers.hostile(trace)
+    done = k.run(["python3", "-c", "import kymo, sys; print(sum(1 for _ in kymo.open(sys.argv[1]).events()))", trace],
+        env={"PYTHONPATH": str(module), "LD_LIBRARY_PATH": "", "PYTHONDONTWRITEBYTECODE": "1"})
+    equal(done.stdout, "24\n", "events")
 
 
 def test_static_program(k):

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The Python module over libkymo-reader: rows, numpy columns, spans, latencies, SQL, against what kymo
+view prints and slow models.
+"""
+
+import collections
+import ctypes
+import gc
+import pathlib
+import random
+import shutil
+import sys
+
+import answers
+import kymotest
+from kymotest import BUILD, SOURCE, check, equal, rounds
+
+MODULE = SOURCE / "src" / "python"
+LIBRARIES = [BUILD / "src" / "analysis" / "libkymo-reader.so.0", BUILD / "src" / "sql" / "libkymo-sqlite.so"]
+
+
+def module():
+    """Imports the module, with the libraries of the build."""
+    for path in LIBRARIES:
+        if path.exists():
+            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    sys.path.insert(0, str(MODULE))
+    sys.dont_write_bytecode = True
+    import kymo
+
+    return kymo
+
+
+kymo = module()
+
+
+def need_sql():
+    if not LIBRARIES[1].exists():
+        raise kymotest.Skip("this build has no SQLite (libsqlite3-dev)")
+
+
+def raises(what, text, function):
+    try:
+        function()
+    except what as e:
+        check(text in str(e), f"{e!r}, wanted {text!r}")
+        return
+    raise kymotest.Failure(f"no error, wanted {text!r}")
+
+
+def test_events(k):
+    """Hostile names and values come out unchanged."""
+    t = kymo.open(answers.hostile(k.top / "trace"))
+    name = "a:\"quoted' name\""
+    rows = list(t.events(name, "huge", "low", "text"))
+    wanted = [(2**64 - 1 - n, -(2**63) + n, text) for n, text in enumerate(answers.HOSTILE_TEXTS)]
+    wanted += [(v, -(2**53) - 1, "x") for v in (2**53 + 1, 2**63 - 1, 2**63, 0)]
+    equal(rows, wanted, "integers and texts")
+    equal(list(t.events("a:*bytes", "Text", "text", "none"))[0], (answers.BAD_BYTES.decode("utf-8", "surrogateescape"), "second", None), "bytes")
+    equal([repr(v) for (v,) in t.events("a:new*", "real")], ["0.1", "-0.0", "inf", "nan", "1e+300"], "real numbers")
+    equal(list(t.events("events", "state", "ts", "ts_", "pid", "process", "thread", "cpu", "stream"))[0],
+        ("zero", answers.START + 1180, 7, 8, 100, 101, 0, 0), "labels, names in use")
+    equal(sum(1 for _ in t.events()), 24, "events")
+    equal(len(list(t.events(begin=answers.START + 1020, end=answers.START + 1030))), 2, "times")
+    equal(list(t.events(None, "n", filter="n == 3")), [(3,)], "a filter")
+    equal(list(t.events("none", "x")), [], "no such event")
+    equal((t.begin, t.end, t.discarded), (answers.START + 1010, answers.START + 1240, 0), "totals")
+    equal((t.classes[4].name, t.classes[4].fields[-1]), ("EVENTS", "n"), "classes")
+    mixed = list(t.events("EVENTS,sqlite_master,a:empty", "name", "n", "select"))
+    equal(mixed, [("EVENTS", 3, None), ("sqlite_master", None, 4), ("a:empty", None, None)], "fields that some events lack")
+
+
+def test_many(k):
+    """Batches follow each other without a gap, and all rows equal those of kymo view."""
+    t = answers.Trace({"a:n": [("u32", "n")], "a:text": [("string", "s")]})
+    for first in range(0, 20000, 1000):
+        t.packet(0, [t.record(n, "a:n", n) if n % 3 else t.record(n, "a:text", f"text {n}") for n in range(first, first + 1000)])
+    trace = t.write(k.top / "trace")
+    rows = list(kymo.open(trace).events(None, "ts", "n", "s"))
+    equal(rows, [(answers.START + n, n if n % 3 else None, None if n % 3 else f"text {n}") for n in range(20000)], "rows")
+
+
+def test_spans(k):
+    rng = random.Random()
+    for number in rounds():
+        events = answers.random_spans(rng, k.top / f"trace{number}")
+        t = kymo.open(k.top / f"trace{number}")
+        wanted = [kymo.Span(*s[:8], bool(s.async_), s.id) for s in answers.spans_of(events)]
+        equal(list(t.spans()), wanted, "spans")
+        only = [e for e in events if e[1].startswith("s:inner_")]
+        equal([(s.ts, s.dur, s.name) for s in t.spans("s:inner")], [s[:2] + (s.name,) for s in answers.spans_of(only)], "spans of a name")
+
+
+def latencies(events, begins, ends, key, order):
+    """A slow model of latencies without losses."""
+    found, waiting = [], collections.defaultdict(list)
+    for time, name, fields, _, _ in events:
+        if name == ends and waiting[fields[key]]:
+            begin = waiting[fields[key]].pop(0 if order == "fifo" else -1)
+            found.append((begin, time - begin, str(fields[key])))
+        if name == begins:
+            waiting[fields[key]].append(time)
+    return found
+
+
+def test_latency(k):
+    rng = random.Random()
+    for number in rounds():
+        events = answers.random_spans(rng, k.top / f"trace{number}")
+        t = kymo.open(k.top / f"trace{number}")
+        for order in ("nest", "fifo"):
+            equal(list(t.latency("s:req", "s:done", key="id", order=order)), latencies(events, "s:req", "s:done", "id", order), order)
+        equal(list(t.latency("s:req", "s:req", key="id")), latencies(events, "s:req", "s:req", "id", "nest"), "to the next")
+    raises(kymo.Error, "no event 'a:b'", lambda: list(t.latency("a:b", "s:done")))
+    raises(kymo.Error, "field or context 'none'", lambda: list(t.latency("s:req", "s:done", key="none")))
+
+
+def test_sql(k):
+    need_sql()
+    t = kymo.open(answers.hostile(k.top / "trace"))
+    statement = "SELECT count(*), min(ts) FROM events WHERE ts > ?"
+    equal(t.sql(statement, (answers.START + 1010,)).fetchall(), [(23, answers.START + 1020)], "a statement")
+    name = t.sql("SELECT name FROM classes WHERE name GLOB '*bytes'").fetchone()[0]
+    equal(name, b"a:\xff\xfe bytes".decode("utf-8", "surrogateescape"), "a name that is no UTF-8")
+    raises(kymo.Error, "no such table: none", lambda: t.sql("SELECT * FROM none"))
+    t.sql("CREATE TEMP TABLE mine AS SELECT ts FROM events")
+    equal(t.sql("SELECT count(*) FROM mine").fetchone(), (24,), "a table of its own")
+    t.close()
+    raises(kymo.Error, "closed", lambda: t.sql("SELECT 1"))
+
+
+def test_lifetime(k):
+    """An iteration keeps what it reads; a closed trace is an error, not a crash."""
+    answers.random_spans(random.Random(1), k.top / "trace", 20000)
+    with kymo.open(k.top / "trace") as t:
+        events, spans, columns = t.events(), t.spans(), t.query(None, (), None, None, None)
+        first = next(events), next(spans)
+    gc.collect()
+    equal(len(list(events)), 19999, "events behind the end of the trace")
+    check(len(list(spans)) > 1000 and first and columns, "spans behind the end of the trace")
+    raises(kymo.Error, "closed", lambda: next(t.events()))
+    for what in ("discarded", "begin"):
+        raises(kymo.Error, "closed", lambda: getattr(t, what))
+    t.close()
+
+
+def test_losses(k):
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
+    t.packet(0, [t.record(100, "s:outer_end", 1, 0)], discarded=5, begin=90, end=110)
+    path = t.write(k.top / "trace")
+    opened = kymo.open(path)
+    equal((opened.discarded, list(opened.spans()), opened.warnings), (5, [], []), "losses")
+    with (path / "channel0_0").open("r+b") as f:
+        f.truncate(len(t.streams[0][0]) + 50)
+    opened = kymo.open(path)
+    equal(len(list(opened.events())), 1, "events of a file that is cut")
+    check(any("ends within a packet" in w for w in opened.warnings), opened.warnings)
+
+
+def test_errors(k):
+    trace = answers.hostile(k.top / "trace")
+    raises(kymo.Error, "No such file", lambda: kymo.open(k.top / "missing"))
+    t = kymo.open(trace)
+    raises(kymo.Error, "character 6", lambda: list(t.events(filter="n == ")))
+    raises(kymo.Error, "bad pattern", lambda: list(t.events(",", "x")))
+    raises(kymo.Error, "column", lambda: list(t.events(None, "")))
+    answers.Trace(answers.SPAN_EVENTS).write(k.top / "empty")
+    t = kymo.open(k.top / "empty")
+    equal((list(t.events()), list(t.spans()), t.begin, t.discarded), ([], [], None, 0), "an empty trace")
+
+
+NUMPY = """
+import json, sys
+import numpy, kymo
+t = kymo.open(sys.argv[1])
+c = t.columns("a:*,events", "ts", "huge", "low", "real", "text", "name", "thread", "cpu")
+assert all(len(v) == 22 for v in c.values()), {k: len(v) for k, v in c.items()}
+types = {"ts": "int64", "huge": "uint64", "low": "int64", "real": "float64"}
+assert all(c[name].dtype == kind for name, kind in types.items())
+assert numpy.ma.getmaskarray(c["huge"]).sum() == 11 and numpy.ma.getmaskarray(c["real"]).sum() == 17
+assert list(c["thread"]) == [101] * 22 and not numpy.ma.isMaskedArray(c["cpu"])
+rows = list(t.events("a:*,events", "ts", "huge", "low", "real", "text", "name", "thread", "cpu"))
+for i, name in enumerate(c):
+    for row, value in zip(rows, c[name].tolist()):
+        assert row[i] == value or row[i] != row[i], (name, row[i], value)
+assert t.columns("none", "ts", "text")["ts"].dtype == "int64"
+views = [(b["ts"] - t.begin).sum() for b in t.batches(None, "ts")]
+print(sum(int(v) for v in views) == sum(ts - t.begin for ts, in t.events(None, "ts")))
+"""
+
+
+def test_numpy(k):
+    environment = {"PYTHONPATH": str(MODULE), "LD_LIBRARY_PATH": ":".join(str(p.parent) for p in LIBRARIES), "PYTHONDONTWRITEBYTECODE": "1"}
+    pythons = [p for p in (sys.executable, shutil.which("python3"), "/usr/bin/python3") if p and pathlib.Path(p).exists()]
+    python = next((p for p in pythons if not k.run([p, "-c", "import numpy"], status=None).returncode), None)
+    if not python:
+        raise kymotest.Skip("numpy is missing (Debian package python3-numpy)")
+    done = k.run([python, "-c", NUMPY, answers.hostile(k.top / "trace")], env=environment)
+    equal(done.stdout, "True\n", "columns")
+
+
+kymotest.main()
