@@ -10,6 +10,7 @@
 #include "cli/agents.h"
 #include "cli/daemon.h"
 #include "cli/locate.h"
+#include "cli/page.h"
 #include "cli/params.h"
 #include "cli/private-daemon.h"
 #include "cli/report.h"
@@ -41,6 +42,8 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
+	{"report", 0, NULL,
+		"write a page that shows the trace, DIR.html, and record the context procname unless -t is given"},
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
 	{0},
 };
@@ -277,6 +280,8 @@ static int set_up(struct recording *rec)
 		code = cli_params_shm_path(rec->cli, session);
 	if (!code)
 		code = cli_params_contexts(rec->cli, contexts, "context");
+	if (!code && cli_has(rec->cli, "report") && !cli_has(rec->cli, "context"))
+		code = cli_params_list(rec->cli, contexts, "contexts", "vpid,vtid,procname");
 	if (!code)
 		code = add_rules(rec, rules);
 	if (!code)
@@ -437,9 +442,24 @@ static void tell_failure(struct recording *rec, const struct kymo_value *reply)
 			shm_path ? shm_path : "");
 }
 
+/* Writes the page of the trace beside it. If that fails, it is reported, and the path is "". */
+static void write_report(struct recording *rec, char *ret_path, size_t size)
+{
+	bool json = rec->cli->json, is_written;
+
+	rec->cli->json = false; /* a failure is not the result of this command */
+	is_written = snprintf(ret_path, size, "%s.html", rec->output) < (int)size &&
+		     cli_page_of_trace(rec->cli, ret_path, rec->output) == CLI_OK;
+	rec->cli->json = json;
+	if (!is_written)
+		*ret_path = '\0';
+	else if (!json && !cli_has(rec->cli, "no-summary"))
+		cli_warn(rec->cli, "look at it with a browser: %s", ret_path);
+}
+
 static void print_object(struct recording *rec, const struct kymo_value *session,
-	const struct kymo_value *written, const struct kymo_value *warnings, int exit_code,
-	size_t left)
+	const struct kymo_value *written, const struct kymo_value *warnings, const char *report,
+	int exit_code, size_t left)
 {
 	static const char *const numbers[] = {
 		"recorded", "discarded", "unwritten", "bytes", "overwritten"};
@@ -458,6 +478,8 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 		kymo_value_set(v, "session", session);
 	if (warnings)
 		kymo_value_set(v, "warnings", warnings);
+	if (*report)
+		kymo_value_set_string(v, "report", report);
 	if (!written)
 		kymo_value_set_string(
 			v, "error", "the session daemon did not end the recording well");
@@ -479,6 +501,7 @@ static void finish(struct recording *rec, int exit_code)
 {
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
 	const struct kymo_value *session = NULL, *written, *warnings;
+	char path[PATH_MAX] = "";
 	size_t left = 0;
 
 	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
@@ -507,7 +530,9 @@ static void finish(struct recording *rec, int exit_code)
 			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
 			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event")))
 		cli_report_warnings(stderr, rec->cli, warnings);
-	print_object(rec, session, written, warnings, exit_code, left);
+	if (written && *rec->output && cli_has(rec->cli, "report"))
+		write_report(rec, path, sizeof(path));
+	print_object(rec, session, written, warnings, path, exit_code, left);
 }
 
 static int run_command(struct recording *rec, int *ret_signal)

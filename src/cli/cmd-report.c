@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* report: writes a trace as one HTML page. The work is in src/report. */
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "cli/page.h"
 #include "cli/select.h"
 #include "cli/trace.h"
-#include "report/report.h"
 
-#define DEFAULT_FILE   "kymo-report.html"
-#define DEFAULT_EVENTS 5000000
-#define MARK_WITHIN    1024 /* bytes in which the mark of a report stands */
+#define DEFAULT_FILE "kymo-report.html"
 
 static const struct cli_option options[] = {
 	{"output", 'o', "FILE", "the page; default: " DEFAULT_FILE " in the current directory"},
@@ -20,70 +17,6 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* The page that is written: under another name until it is complete. */
-struct output {
-	const char *path;
-	char temporary[PATH_MAX];
-	FILE *file; /* owned */
-};
-
-/* Returns true if there is no such file, or a report, which is replaced. */
-static bool may_replace(const char *path)
-{
-	char begin[MARK_WITHIN + 1] = "";
-	struct stat st;
-	FILE *f;
-
-	if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && !st.st_size))
-		return true;
-	f = S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
-	if (!f)
-		return false;
-	begin[fread(begin, 1, MARK_WITHIN, f)] = '\0';
-	fclose(f);
-	return strstr(begin, KY_REPORT_MARK);
-}
-
-static int open_output(struct cli *cli, struct output *out)
-{
-	int fd;
-
-	if (!may_replace(out->path))
-		return cli_fail(cli, "exists",
-			"%s exists and is not a report: choose another file with -o", out->path);
-	if (snprintf(out->temporary, sizeof(out->temporary), "%s.XXXXXX", out->path) >= PATH_MAX)
-		return cli_fail(cli, "failed", "the name of the page is too long: %s", out->path);
-	fd = mkostemp(out->temporary, O_CLOEXEC);
-	if (fd >= 0)
-		out->file = fdopen(fd, "w");
-	if (!out->file) {
-		ky_close(fd);
-		return cli_fail(cli, "failed", "cannot write %s: %s", out->path, strerror(errno));
-	}
-	return CLI_OK;
-}
-
-/* Gives the page its name, with the mode of any new file. Returns 0 or -errno. */
-static int publish(struct output *out)
-{
-	mode_t mask = umask(0);
-
-	umask(mask);
-	if (fchmod(fileno(out->file), 0666 & ~mask) < 0 || rename(out->temporary, out->path) < 0)
-		return -errno;
-	out->temporary[0] = '\0';
-	return 0;
-}
-
-static void close_output(struct output *out)
-{
-	if (out->file)
-		fclose(out->file);
-	if (out->file && out->temporary[0])
-		unlink(out->temporary);
-}
-
-/* Writes an absolute path, so that the page opens from anywhere. */
 static int print(struct cli *cli, const char *path, const struct ky_report_summary *s)
 {
 	struct stat st = {0};
@@ -114,21 +47,6 @@ static int print(struct cli *cli, const char *path, const struct ky_report_summa
 	return CLI_OK;
 }
 
-static int write_page(struct cli *cli, struct output *out, const struct ky_report_options *o)
-{
-	struct ky_report_summary summary;
-	int r = ky_report_write(out->file, o, &summary);
-
-	if (r == -ENODATA)
-		return cli_fail(
-			cli, "not-found", "no event with a time is selected in %s", o->title);
-	if (!r)
-		r = publish(out);
-	if (r < 0)
-		return cli_fail(cli, "failed", "cannot write %s: %s", out->path, strerror(-r));
-	return print(cli, out->path, &summary);
-}
-
 /* Makes the command line of a page of a part of these traces, without the limits of time. */
 static void put_command(struct cli *cli, struct ky_buf *b, const char *newest)
 {
@@ -154,26 +72,23 @@ static void warn(void *arg, const char *text)
 
 static int run_report(struct cli *cli, struct ky_report_options *o, const char *path)
 {
-	struct output out = {.path = cli_get(cli, "output")};
+	const char *output = cli_has(cli, "output") ? cli_get(cli, "output") : DEFAULT_FILE;
+	struct ky_report_summary summary;
 	struct ky_buf command = {0};
 	int r;
 
-	out.path = out.path ? out.path : DEFAULT_FILE;
 	put_command(cli, &command, path);
 	o->command = command.error ? "kymo report" : command.data;
 	o->title = path;
-	r = open_output(cli, &out);
-	if (!r)
-		r = write_page(cli, &out, o);
-	close_output(&out);
+	r = cli_page_write(cli, output, o, &summary);
 	ky_buf_deinit(&command);
-	return r;
+	return r ? r : print(cli, output, &summary);
 }
 
 static int run(struct cli *cli)
 {
 	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = cli};
-	struct ky_report_options o = {.reader = &reader_options, .max_events = DEFAULT_EVENTS};
+	struct ky_report_options o = {.reader = &reader_options, .max_events = CLI_PAGE_EVENTS};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	const char *detail = cli_get(cli, "detail");
 	struct cli_selection selection = {0};

@@ -11,7 +11,7 @@ import re
 
 import kymotest
 from browser import Browser
-from kymotest import SANITIZED, check, equal, wait_for
+from kymotest import APPS, SANITIZED, check, equal, wait_for
 
 N = 50 if SANITIZED else 400
 PAGE = "page.html"
@@ -289,6 +289,24 @@ def test_page_without_browser(k):
     make_page(k, trace)
     equal(page.read_bytes() == before, True, "a page of the same trace is the same")
     equal(page.stat().st_mode & 0o777, 0o666 & ~current_umask(), "mode")
+
+
+def test_record(k):
+    """kymo record --report ends with a page, and says where it is."""
+    trace = k.traces / "recorded"
+    done = k.kymo("record", "--report", "-e", "line:*", "-o", trace, "--", APPS / "timeline", N)
+    check(f"look at it with a browser: {trace}.html" in done.stderr, f"stderr: {done.stderr}")
+    done = k.kymo("--json", "record", "--report", "-o", k.traces / "second", "--", APPS / "timeline", 1)
+    reply = json.loads(done.stdout.partition("\n")[2])  # the program prints a line itself
+    equal(reply["report"], f"{k.traces}/second.html", "the page in the result")
+    mine = k.traces / "third.html"
+    mine.write_text("not a report")
+    done = k.kymo("record", "--report", "-o", k.traces / "third", "--", APPS / "timeline", 1)
+    check("third.html exists and is not a report" in done.stderr, f"another's file: {done.stderr}")
+    with Browser(k) as browser:
+        opened(k, browser, f"{trace}.html")
+        names = browser.js("layout.filter(r => r.p).map(r => processName(r.p))")
+        check(any(name.startswith("timeline (") for name in names), f"processes: {names}")
 
 
 def current_umask():
