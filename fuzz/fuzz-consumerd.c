@@ -596,6 +596,7 @@ static void begin_set(int i, uint32_t mode, uint32_t n_rings, uint32_t n_blocks)
 		.n_files = limited ? 2 : 0};
 	KY_GEOMETRY_COPY(&s->order, &s->set.geo);
 	s->set.base = map(s->memory.rings_fd, s->set.geo.total_size);
+	ky_parts_set_whole(&s->set.parts, s->set.base);
 	s->consumed = map(s->memory.consumed_fd, ky_consumed_size(n_rings));
 	s->set.consumed = s->consumed;
 	s->copy = malloc(ky_consumed_size(n_rings));
