@@ -21,7 +21,8 @@
 #include <sys/uio.h>
 
 #include "consumerd/confine.h"
-#include "consumerd/consumer.h"
+#include "consumerd/connection.h"
+#include "consumerd/consumerd.h"
 #include "ctf/tsdl.h"
 #include "ring/writer.h"
 #include "sessiond/model/memory.h"
@@ -75,7 +76,7 @@ static cpu_set_t allowed_cpus;
 static int cpu;
 static bool limited; /* stream files are limited: the oldest are removed */
 
-static struct consumer consumer;
+static struct consumerd consumer;
 static struct ky_timer pause_timer;
 static int daemon_fd;
 static uint32_t last_cookie, rotate_cookie; /* rotate_cookie: 0 when ROTATE was answered */
@@ -326,7 +327,7 @@ static void begin_consumer(bool resume)
 		abort();
 	dead = disturbed = false;
 	daemon_fd = fds[0];
-	if (consumer_init(&consumer) < 0 || consumer_connect(&consumer, fds[1]) < 0)
+	if (consumerd_init(&consumer) < 0 || connection_open(&consumer, fds[1]) < 0)
 		abort();
 	ky_timer_init(&pause_timer, pause_loop);
 	ky_cons_init_encode(&w, &init);
@@ -339,7 +340,7 @@ static void begin_consumer(bool resume)
 
 static void end_consumer(void)
 {
-	consumer_deinit(&consumer);
+	consumerd_deinit(&consumer);
 	daemon_fd = ky_close(daemon_fd);
 }
 
@@ -363,7 +364,7 @@ static void turn(void)
 		for (int i = 0; i < 3 && !dead; i++) {
 			consumer.loop.stopped = false;
 			ky_timer_set(&consumer.loop, &pause_timer, 0);
-			consumer_run(&consumer);
+			consumerd_run(&consumer);
 		}
 		at_work = false;
 		read_answers();

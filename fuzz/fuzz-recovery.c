@@ -33,11 +33,11 @@ static void look_at_header(const uint8_t *data, size_t size, const struct ky_con
 	struct ky_geometry g;
 
 	KY_GEOMETRY_COPY(&h, m);
-	if (recovery_header_fits(&h, m, &g))
+	if (recovery_header_matches(&h, m, &g))
 		assert(g.oldest_offset + g.n_rings * sizeof(uint64_t) <= g.total_size);
 	if (size && data[0] < sizeof(h)) {
 		((uint8_t *)&h)[data[0]] ^= 1;
-		if (recovery_header_fits(&h, m, &g))
+		if (recovery_header_matches(&h, m, &g))
 			assert(g.total_size == m->total_size);
 	}
 }

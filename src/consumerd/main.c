@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "consumerd/consumer.h"
+#include "consumerd/connection.h"
+#include "consumerd/consumerd.h"
 #include "consumerd/recovery.h"
 #include "svc/log.h"
 #include "svc/sigbus.h"
@@ -79,9 +80,9 @@ static void ask_for_short_slices(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-static int run(void)
+static int serve_daemon(void)
 {
-	struct consumer consumer;
+	struct consumerd consumer;
 	int fd = get_socket(), ret;
 
 	if (fd < 0) {
@@ -94,13 +95,13 @@ static int run(void)
 	ignore_signals();
 	ky_raise_nofile();
 	ask_for_short_slices();
-	ret = consumer_init(&consumer);
+	ret = consumerd_init(&consumer);
 	if (!ret)
-		ret = consumer_connect(&consumer, fd);
+		ret = connection_open(&consumer, fd);
 	if (ret < 0)
 		ky_error("cannot start: %s", strerror(-ret));
-	ret = ret < 0 ? 1 : consumer_run(&consumer);
-	consumer_deinit(&consumer);
+	ret = ret < 0 ? 1 : consumerd_run(&consumer);
+	consumerd_deinit(&consumer);
 	return ret;
 }
 
@@ -141,5 +142,5 @@ int main(int argc, char **argv)
 	}
 	ky_sigbus_survive();
 	ky_log_init(recovered ? "kymo" : "kymo-consumerd", recovered ? KY_LOG_WARNING : level);
-	return recovered ? recovery_run(recovered, output) : run();
+	return recovered ? recovery_run(recovered, output) : serve_daemon();
 }

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "consumerd/consumer.h"
+#include "consumerd/consumerd.h"
+#include "consumerd/requests.h"
+#include "consumerd/round.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/stream/trace.h"
 #include "svc/log.h"
@@ -17,7 +19,7 @@
 #define TEXT_MAX     (64u << 20) /* of a metadata log; the session daemon's limit */
 
 struct recovery {
-	struct consumer consumer;
+	struct consumerd consumer;
 	const char *path; /* borrowed */
 	int dir;
 	const char *output; /* borrowed; NULL: the session's own trace */
@@ -109,7 +111,7 @@ static int open_log(const struct recovery *r, const struct ky_cons_ring_set *m)
 	return -EIO;
 }
 
-bool recovery_header_fits(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
+bool recovery_header_matches(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
 	struct ky_geometry *ret_geometry)
 {
 	struct ky_geometry ours, theirs;
@@ -136,7 +138,7 @@ static int check_buffers(int fd, const struct ky_cons_ring_set *m)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
-		!recovery_header_fits(&h, m, &g) || (uint64_t)st.st_size < g.total_size)
+		!recovery_header_matches(&h, m, &g) || (uint64_t)st.st_size < g.total_size)
 		return -EBADMSG;
 	return 0;
 }
@@ -193,9 +195,10 @@ static void leave_out_unknown(struct recovery *r)
 }
 
 /* Passes one message to the consumer as a request. Takes fds. */
-static int follow(struct recovery *r, const void *message, size_t len, int *fds, size_t n_fds)
+static int follow_request(
+	struct recovery *r, const void *message, size_t len, int *fds, size_t n_fds)
 {
-	int ret = consumer_follow(&r->consumer, message, len, fds, n_fds);
+	int ret = requests_follow(&r->consumer, message, len, fds, n_fds);
 
 	for (size_t i = 0; i < n_fds; i++)
 		ky_close(fds[i]);
@@ -227,7 +230,7 @@ static void recover_set(struct recovery *r, const uint8_t *message, size_t len)
 				ky_close(fds[k]);
 		return;
 	}
-	ret = follow(r, message, len, fds, KY_ARRAY_SIZE(fds));
+	ret = follow_request(r, message, len, fds, KY_ARRAY_SIZE(fds));
 	if (ret < 0)
 		leave_out(r, m.set, "buffers", ret);
 }
@@ -324,7 +327,7 @@ static bool check_output(const struct recovery *r, const struct ky_cons_init *m)
 	return false;
 }
 
-static int begin(struct recovery *r, const struct ky_cons_init *m)
+static int send_init(struct recovery *r, const struct ky_cons_init *m)
 {
 	struct ky_cons_init init = *m;
 	uint8_t buf[KY_MSG_MAX];
@@ -344,7 +347,7 @@ static int begin(struct recovery *r, const struct ky_cons_init *m)
 	if (fd < 0)
 		return -EINVAL;
 	len = ky_cons_init_encode(&w, &init);
-	return len < 0 ? len : follow(r, buf, (size_t)len, &fd, 1);
+	return len < 0 ? len : follow_request(r, buf, (size_t)len, &fd, 1);
 }
 
 static int begin_snapshot(struct recovery *r)
@@ -353,7 +356,7 @@ static int begin_snapshot(struct recovery *r)
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	int len = ky_cons_snapshot_encode(&w, &(struct ky_cons_snapshot){0});
 
-	return r->output ? follow(r, buf, (size_t)len, NULL, 0) : 0;
+	return r->output ? follow_request(r, buf, (size_t)len, NULL, 0) : 0;
 }
 
 /* Begins the session. Returns 0, or -errno after an error message. */
@@ -370,7 +373,7 @@ static int begin_session(struct recovery *r)
 			r->path);
 		return -EBADMSG;
 	}
-	ret = begin(r, &m);
+	ret = send_init(r, &m);
 	if (!ret)
 		ret = begin_snapshot(r);
 	if (!ret && r->consumer.status) {
@@ -403,12 +406,12 @@ static void print_result(const struct recovery *r, const struct recovered *n)
 static int write_all(struct recovery *r, struct recovered *n)
 {
 	add_up(r, &n->before);
-	consumer_write(&r->consumer);
+	round_flush(&r->consumer);
 	add_up(r, &n->after);
 	return r->consumer.status;
 }
 
-static int recover(struct recovery *r)
+static int recover_session(struct recovery *r)
 {
 	struct recovered n;
 	size_t begin, len;
@@ -447,13 +450,13 @@ static int open_dir(struct recovery *r)
 int recovery_run(const char *path, const char *output)
 {
 	struct recovery r = {.path = path, .dir = -1, .output = output};
-	int ret = consumer_init(&r.consumer);
+	int ret = consumerd_init(&r.consumer);
 
 	r.consumer.recovers = true;
 	if (!ret)
 		ret = open_dir(&r);
-	ret = ret < 0 ? 1 : recover(&r);
-	consumer_deinit(&r.consumer);
+	ret = ret < 0 ? 1 : recover_session(&r);
+	consumerd_deinit(&r.consumer);
 	free(r.orders);
 	ky_close(r.dir);
 	return ret;

@@ -35,7 +35,7 @@ int recovery_run(const char *path, const char *output);
  */
 size_t recovery_next_message(const uint8_t *bytes, size_t size, size_t *pos);
 /* Returns true if a file of buffers with this header belongs to this set. */
-bool recovery_header_fits(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
+bool recovery_header_matches(const struct ky_set_header *h, const struct ky_cons_ring_set *m,
 	struct ky_geometry *ret_geometry);
 /*
  * Returns the length of the complete descriptions at the begin of a metadata log. Returns 0 if the

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/retirement.h"
 
+#include "consumerd/kept.h"
+#include "consumerd/report.h"
 #include "consumerd/stream/stream-set.h"
-#include "consumerd/succession.h"
 
 struct retired {
 	struct ky_list node; /* in consumer->retired */
 	struct ky_cons_retired counts;
 };
 
-static void tell(struct consumer *c, const struct retired *r)
+static void send_retired(struct consumerd *c, const struct retired *r)
 {
 	uint8_t buf[256];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	int len = ky_cons_retired_encode(&w, &r->counts);
 
-	if (c->connected)
-		ky_msg_conn_send(&c->conn, buf, len, NULL, 0);
+	report_send(c, buf, len);
 }
 
 /* Nothing of the set is left here but its counts. */
-static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stats *s, uint64_t kept)
+static int retire_set(
+	struct consumerd *c, uint32_t number, const struct ky_cons_stats *s, uint64_t kept)
 {
 	struct retired *r = calloc(1, sizeof(*r));
 
@@ -44,12 +45,12 @@ static int retire(struct consumer *c, uint32_t number, const struct ky_cons_stat
 		.kept = kept,
 	};
 	ky_list_append(&c->retired, &r->node);
-	succession_release(c, number);
-	tell(c, r);
+	kept_release(c, number);
+	send_retired(c, r);
 	return 0;
 }
 
-int retirement_begin(struct consumer *c, uint32_t number)
+int retirement_begin(struct consumerd *c, uint32_t number)
 {
 	static const struct ky_cons_stats none;
 	struct stream_set *set;
@@ -61,10 +62,10 @@ int retirement_begin(struct consumer *c, uint32_t number)
 		ky_timer_set(&c->loop, &c->timer, 0);
 		return 0;
 	}
-	return retire(c, number, &none, 0); /* in overwrite mode: it was only kept */
+	return retire_set(c, number, &none, 0); /* in overwrite mode: it was only kept */
 }
 
-bool retirement_proceed(struct consumer *c)
+bool retirement_proceed(struct consumerd *c)
 {
 	struct stream_set *set, *tmp;
 	bool any = false;
@@ -79,7 +80,7 @@ bool retirement_proceed(struct consumer *c)
 		if (stream_set_has_packets(set))
 			__atomic_store_n(
 				&c->session->retired_in, c->session->chunk + 1, __ATOMIC_RELEASE);
-		if (retire(c, set->id, &stats, stream_set_kept(set)) < 0)
+		if (retire_set(c, set->id, &stats, stream_set_kept(set)) < 0)
 			continue;
 		stream_set_free(set);
 		any = true;
@@ -93,7 +94,7 @@ static void retired_free(struct retired *r)
 	free(r);
 }
 
-void retirement_forget(struct consumer *c, uint32_t number)
+void retirement_forget(struct consumerd *c, uint32_t number)
 {
 	struct retired *r, *tmp;
 
@@ -102,20 +103,20 @@ void retirement_forget(struct consumer *c, uint32_t number)
 			retired_free(r);
 }
 
-void retirement_repeat(struct consumer *c)
+void retirement_repeat(struct consumerd *c)
 {
 	const struct retired *r;
 
 	ky_list_foreach (r, &c->retired, node)
-		tell(c, r);
+		send_retired(c, r);
 }
 
-void retirement_init(struct consumer *c)
+void retirement_init(struct consumerd *c)
 {
 	ky_list_init(&c->retired);
 }
 
-void retirement_deinit(struct consumer *c)
+void retirement_deinit(struct consumerd *c)
 {
 	struct retired *r, *tmp;
 

@@ -8,20 +8,20 @@
 #ifndef CONSUMERD_RETIREMENT_H
 #define CONSUMERD_RETIREMENT_H
 
-#include "consumerd/consumer.h"
+#include "consumerd/state.h"
 
-void retirement_init(struct consumer *c);
-void retirement_deinit(struct consumer *c);
+void retirement_init(struct consumerd *c);
+void retirement_deinit(struct consumerd *c);
 /* Retires the set: releases it as soon as all of it is written. Returns 0 or -errno. */
-int retirement_begin(struct consumer *c, uint32_t number);
+int retirement_begin(struct consumerd *c, uint32_t number);
 /*
  * Releases retiring sets that are written. Called after each round of draining. Returns true if
  * there were any, and their counts were sent.
  */
-bool retirement_proceed(struct consumer *c);
+bool retirement_proceed(struct consumerd *c);
 /* Forgets the set's counts, because the daemon stored them. */
-void retirement_forget(struct consumer *c, uint32_t number);
+void retirement_forget(struct consumerd *c, uint32_t number);
 /* Reports to a successor all counts that its predecessor has not confirmed. */
-void retirement_repeat(struct consumer *c);
+void retirement_repeat(struct consumerd *c);
 
 #endif

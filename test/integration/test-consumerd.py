@@ -37,21 +37,29 @@ trace {{ major = 1; minor = 8; uuid = "{uuid}"; byte_order = le;
 		integer {{ size = 64; align = 8; signed = 0; }} stream_instance_id;
 	}};
 }};
-env {{ hostname = "host"; domain = "ust"; tracer_name = "kymo"; tracer_major = 0; tracer_minor = 1; }};
+env {{ hostname = "host"; domain = "ust"; tracer_name = "kymo";
+	tracer_major = 0; tracer_minor = 1; }};
 clock {{ name = "kymo_clock"; freq = 1000000000; offset_s = 0; offset = 0; absolute = FALSE; }};
-typealias integer {{ size = 27; align = 1; signed = 0; map = clock.kymo_clock.value; }} := uint27_clock_t;
-typealias integer {{ size = 64; align = 8; signed = 0; map = clock.kymo_clock.value; }} := uint64_clock_t;
+typealias integer {{ size = 27; align = 1; signed = 0; map = clock.kymo_clock.value; }}
+	:= uint27_clock_t;
+typealias integer {{ size = 64; align = 8; signed = 0; map = clock.kymo_clock.value; }}
+	:= uint64_clock_t;
 struct event_header {{
-	enum : integer {{ size = 5; align = 1; signed = 0; }} {{ compact = 0 ... 30, extended = 31 }} id;
+	enum : integer {{ size = 5; align = 1; signed = 0; }}
+		{{ compact = 0 ... 30, extended = 31 }} id;
 	variant <id> {{
 		struct {{ uint27_clock_t timestamp; }} compact;
-		struct {{ integer {{ size = 32; align = 8; signed = 0; }} id; uint64_clock_t timestamp; }} extended;
+		struct {{
+			integer {{ size = 32; align = 8; signed = 0; }} id;
+			uint64_clock_t timestamp;
+		}} extended;
 	}} v;
 }} align(8);
 stream {{ id = 0; event.header := struct event_header;
 	packet.context := struct {{
 		integer {{ size = 32; align = 8; signed = 0; }} cpu_id;
-		integer {{ size = 64; align = 256; signed = 0; map = clock.kymo_clock.value; }} timestamp_begin;
+		integer {{ size = 64; align = 256; signed = 0; map = clock.kymo_clock.value; }}
+			timestamp_begin;
 		uint64_clock_t timestamp_end;
 		integer {{ size = 64; align = 256; signed = 0; }} content_size;
 		integer {{ size = 64; align = 8; signed = 0; }} packet_size;

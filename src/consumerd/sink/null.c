@@ -3,8 +3,10 @@
 #include "consumerd/sink/sink.h"
 
 static const struct sink_ops ops;
-static struct sink_trace null_trace = {&ops};
-static struct sink_stream null_stream = {.ops = &ops};
+static struct {
+	struct sink_trace trace;
+	struct sink_stream stream;
+} null = {{&ops}, {.ops = &ops}};
 
 struct sink null_sink = {&ops};
 
@@ -30,7 +32,7 @@ static void null_close(struct sink *sink)
 static int null_open_trace(
 	struct sink *sink, const char *dir, bool resume, struct sink_trace **ret_trace)
 {
-	*ret_trace = &null_trace;
+	*ret_trace = &null.trace;
 	return 0;
 }
 
@@ -50,7 +52,7 @@ static void null_cut_metadata(struct sink_trace *trace, uint64_t size)
 static int null_open_stream(
 	struct sink_trace *trace, const struct sink_name *name, struct sink_stream **ret_stream)
 {
-	*ret_stream = &null_stream;
+	*ret_stream = &null.stream;
 	return 0;
 }
 

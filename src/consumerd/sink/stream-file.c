@@ -12,8 +12,16 @@
 
 #define PAGE KY_CTF_PAGE
 
-/* Open files. The first is the one that was not written for the longest time. */
-static struct ky_list open_files = KY_LIST_INIT(open_files);
+/* A packet's first page, and the rest behind its whole pages with the padding. */
+struct ends {
+	_Alignas(PAGE) uint8_t first[PAGE];
+	uint8_t last[2 * PAGE];
+};
+
+static struct {
+	struct ky_list open;	      /* the first was not written for the longest time */
+	struct ends ends[SINK_BATCH]; /* of the packets that are being written */
+} files = {.open = KY_LIST_INIT(files.open)};
 
 void stream_file_init(struct stream_file *f)
 {
@@ -49,15 +57,15 @@ static void make_room(const struct stream_place *place)
 {
 	if (!is_scarce(place->dir))
 		return;
-	for (int i = 0; i < 2 && !ky_list_empty(&open_files); i++)
-		stream_file_deinit(ky_list_entry(open_files.next, struct stream_file, node));
+	for (int i = 0; i < 2 && !ky_list_empty(&files.open); i++)
+		stream_file_deinit(ky_list_entry(files.open.next, struct stream_file, node));
 }
 
 /* Marks f as the file that was written last. */
-static void touch(struct stream_file *f)
+static void mark_newest(struct stream_file *f)
 {
 	ky_list_remove(&f->node);
-	ky_list_append(&open_files, &f->node);
+	ky_list_append(&files.open, &f->node);
 }
 
 void stream_file_switch(struct stream_file *f, uint64_t number)
@@ -236,12 +244,6 @@ static int open_again(struct stream_file *f, const struct stream_place *place)
 	return ret;
 }
 
-/* A packet's first page, and the rest behind its whole pages with the padding. */
-struct ends {
-	_Alignas(PAGE) uint8_t first[PAGE];
-	uint8_t last[2 * PAGE];
-};
-
 /* Returns the bytes of records in the first page, behind the header. */
 static uint32_t n_first(const struct sink_packet *p)
 {
@@ -276,15 +278,14 @@ static void set_direct(struct stream_file *f, bool direct)
 
 static int write_packets(struct stream_file *f, const struct sink_packet *packets, unsigned int n)
 {
-	static struct ends ends[SINK_BATCH]; /* one thread, and of no use afterwards */
 	struct iovec iov[3 * SINK_BATCH];
 
 	for (unsigned int i = 0; i < n; i++)
-		lay_out(&packets[i], &ends[i], &iov[3 * i]);
+		lay_out(&packets[i], &files.ends[i], &iov[3 * i]);
 	return write_at(f->fd, iov, 3 * (int)n, f->size);
 }
 
-static int append(
+static int append_packets(
 	struct stream_file *f, const struct sink_packet *packets, unsigned int n, bool direct)
 {
 	int ret;
@@ -340,13 +341,13 @@ int stream_file_append(struct stream_file *f, const struct stream_place *place,
 	if (!ret && f->torn)
 		ret = cut_back(f, place);
 	if (!ret)
-		ret = append(f, packets, n, direct);
+		ret = append_packets(f, packets, n, direct);
 	if (ret < 0)
 		cut_back(f, place);
 	else
 		count_packets(f, packets, n);
 	if (f->fd >= 0)
-		touch(f);
+		mark_newest(f);
 	return ret;
 }
 
@@ -420,6 +421,6 @@ int stream_file_resume(struct stream_file *f, const struct stream_place *place,
 	if (!ret)
 		ret = cut_back(f, place);
 	if (f->fd >= 0)
-		touch(f);
+		mark_newest(f);
 	return ret;
 }

@@ -24,7 +24,7 @@ bool slots_have(const struct slots *s, uint64_t chunk)
 	return s->memory->slots[!s->used].chunk == chunk;
 }
 
-static unsigned int newest(const struct ky_resume_stream *r, uint64_t chunk)
+static unsigned int newest_slot(const struct ky_resume_stream *r, uint64_t chunk)
 {
 	const struct ky_resume_slot *a = &r->slots[0], *b = &r->slots[1];
 
@@ -35,6 +35,6 @@ static unsigned int newest(const struct ky_resume_stream *r, uint64_t chunk)
 
 void slots_resume(struct slots *s, uint64_t chunk)
 {
-	s->used = newest(s->memory, chunk);
+	s->used = newest_slot(s->memory, chunk);
 	s->base = s->memory->slots[s->used];
 }

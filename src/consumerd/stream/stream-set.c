@@ -31,7 +31,7 @@ static void report_damage(struct stream_set *set, uint32_t i)
 }
 
 /* Quarantines a source for ever: after invalid control words, nothing in it can be trusted. */
-static void quarantine(struct stream_set *set, uint32_t i)
+static void quarantine_stream(struct stream_set *set, uint32_t i)
 {
 	int ret = stream_set_apart(
 		&set->streams[i], ky_clock_read(set->sources->clock), set->sources->own);
@@ -48,7 +48,7 @@ static void quarantine_siblings(struct stream_set *set)
 {
 	for (uint32_t i = 0; i < set->n_streams; i++)
 		if (!set->streams[i].source->abandoned)
-			quarantine(set, i);
+			quarantine_stream(set, i);
 }
 
 static void init_header(const struct stream_set *set, struct stream *s, uint32_t i)
@@ -196,7 +196,7 @@ static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 	if (ret == SOURCE_IDLE)
 		return;
 	if (ret < 0)
-		quarantine(set, i);
+		quarantine_stream(set, i);
 	/* When threads exit, new ones may soon need their rings. */
 	set->fill_ns = s->source->released && s->due ? 0 : KY_MIN(set->fill_ns, s->pace.fill_ns);
 }
@@ -303,7 +303,7 @@ void stream_set_give_up(struct stream_set *set)
 
 		/* The last records of such a ring cannot even be counted. */
 		if (!s->source->abandoned && !s->source->settled)
-			quarantine(set, i);
+			quarantine_stream(set, i);
 		stream_give_up(s);
 	}
 }

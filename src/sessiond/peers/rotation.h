@@ -2,7 +2,7 @@
 /*
  * Chunks of a session's trace: `rotate` ends the present one and has it moved below TRACE/archives,
  * `clear` throws it away, and schedules rotate by themselves. The consumer does it, exactly once
- * (consumerd/consumer.h). This part sends it one order at a time.
+ * (consumerd/chunk.h). This part sends it one order at a time.
  */
 #ifndef SESSIOND_PEERS_ROTATION_H
 #define SESSIOND_PEERS_ROTATION_H

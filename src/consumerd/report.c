@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/report.h"
+
+#include <stdarg.h>
+
+#include "consumerd/stream/stream-set.h"
+#include "svc/log.h"
+
+void report_send(struct consumerd *c, const void *buf, int len)
+{
+	if (c->connected)
+		ky_msg_conn_send(&c->conn, buf, len, NULL, 0);
+}
+
+static void send_error(struct consumerd *c)
+{
+	struct ky_cons_error m = {.status = c->status, .message = c->message};
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	report_send(c, buf, ky_cons_error_encode(&w, &m));
+}
+
+void report_stats(struct consumerd *c, uint32_t cookie)
+{
+	struct ky_cons_stats m = {.cookie = cookie, .status = c->status, .message = c->message};
+	uint8_t buf[KY_MSG_MAX];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		stream_set_add_stats(set, &m);
+	report_send(c, buf, ky_cons_stats_encode(&w, &m));
+}
+
+void report_set_status(struct consumerd *c, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	c->status = status;
+	vsnprintf(c->message, sizeof(c->message), fmt, ap);
+	va_end(ap);
+}
+
+static const char *advice(int error)
+{
+	switch (error) {
+	case -ENOSPC:
+		return "free some space";
+	case -EDQUOT:
+		return "free some space, the user's quota is used up";
+	case -EMFILE:
+		return "raise the limit of open files (ulimit -n)";
+	default:
+		return "writing is tried again and again";
+	}
+}
+
+/* Finds the first present failure, and reports it to the daemon if it changed. */
+void report_faults(struct consumerd *c)
+{
+	char path[CONSUMER_MESSAGE_MAX / 2] = "";
+	const struct trace *t;
+	const struct stream_set *set;
+	int error = 0;
+
+	ky_list_foreach (t, &c->traces, node) {
+		if (error || !t->fault.error)
+			continue;
+		error = t->fault.error;
+		snprintf(path, sizeof(path), "%s/%s/metadata", c->output, t->dir);
+	}
+	ky_list_foreach (set, &c->sets, node) {
+		if (error || !set->error)
+			continue;
+		error = set->error;
+		snprintf(path, sizeof(path), "%s/%s/%s_%u", c->output, set->trace->dir, set->name,
+			set->failed);
+	}
+	if (error == c->status)
+		return;
+	if (error)
+		report_set_status(c, error, "cannot write %s: %s%s; %s", path, strerror(-error),
+			c->snapshot ? "" : ": events wait in the ring buffers until these are full",
+			advice(error));
+	else
+		report_set_status(c, 0, "%s", "");
+	if (error)
+		ky_warning("%s", c->message);
+	else
+		ky_info("writing works again");
+	send_error(c);
+}
+
+void report_damage(struct consumerd *c, struct stream_set *set)
+{
+	struct ky_cons_damaged m = {.set = set->id};
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (set->damage_reported || !c->connected || !stream_set_is_spoiled(set))
+		return;
+	set->damage_reported = true;
+	report_send(c, buf, ky_cons_damaged_encode(&w, &m));
+}
+
+void report_damage_again(struct consumerd *c)
+{
+	struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		set->damage_reported = false;
+}

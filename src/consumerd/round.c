@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/round.h"
+
+#include "consumerd/report.h"
+#include "consumerd/retirement.h"
+#include "consumerd/stream/stream-set.h"
+#include "svc/log.h"
+
+/*
+ * Drains all ring sets that are due, in one round. Fetches the heads first, then copies the
+ * metadata, then writes packets up to those heads.
+ */
+static void drain(struct consumerd *c, bool flush, uint64_t now)
+{
+	/* While there is a failure, the metadata may need another try, too. */
+	bool any = flush || c->status;
+	struct stream_set *set;
+	struct trace *t;
+
+	ky_list_foreach (set, &c->sets, node) {
+		any |= stream_set_look(set, flush, now);
+		report_damage(c, set);
+	}
+	if (!any)
+		return;
+	ky_list_foreach (t, &c->traces, node)
+		trace_update(t, flush, now);
+	ky_list_foreach (set, &c->sets, node)
+		if (!set->trace->fault.error)
+			stream_set_write(set, now, &c->session->alive_ns);
+	report_faults(c);
+}
+
+void round_flush(struct consumerd *c)
+{
+	drain(c, true, ky_loop_now_ns());
+}
+
+/* Sets the timer to the next round. */
+static void set_timer(struct consumerd *c)
+{
+	uint64_t next = UINT64_MAX, now;
+	struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		next = KY_MIN(next, stream_set_next_look(set));
+	now = ky_loop_now_ns();
+	if (!ky_list_empty(&c->sets))
+		ky_timer_set(&c->loop, &c->timer, next - KY_MIN(next, now));
+	__atomic_store_n(&c->session->due_ns, ky_list_empty(&c->sets) ? 0 : next, __ATOMIC_RELAXED);
+}
+
+static void timer_due(struct ky_timer *timer)
+{
+	struct consumerd *c = ky_container_of(timer, struct consumerd, timer);
+	uint64_t now = ky_loop_now_ns();
+
+	drain(c, false, now);
+	if (retirement_proceed(c))
+		report_stats(c, 0);
+	set_timer(c);
+}
+
+static uint64_t size_after(const struct consumerd *c, uint64_t ts)
+{
+	const struct stream_set *set;
+	uint64_t sum = 0;
+
+	ky_list_foreach (set, &c->sets, node)
+		sum += stream_set_size_after(set, ts);
+	return sum;
+}
+
+void round_look(struct consumerd *c)
+{
+	struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		stream_set_look(set, true, ky_loop_now_ns());
+}
+
+/*
+ * Leaves out the oldest packets if a snapshot would become too large: finds the earliest time at
+ * which it can begin.
+ */
+static void limit_snapshot(struct consumerd *c)
+{
+	uint64_t from = 0, to = UINT64_MAX, middle;
+	struct stream_set *set;
+
+	round_look(c);
+	while (from < to) {
+		middle = from + (to - from) / 2;
+		if (size_after(c, middle) > c->snapshot_max)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	ky_list_foreach (set, &c->sets, node)
+		stream_set_leave_out(set, to);
+}
+
+void round_finish(struct consumerd *c)
+{
+	struct ky_cons_stats stats = {0};
+	struct stream_set *set;
+	int ret;
+
+	ky_timer_cancel(&c->timer);
+	if (c->snapshot_max)
+		limit_snapshot(c);
+	round_flush(c);
+	ky_list_foreach (set, &c->sets, node) {
+		stream_set_give_up(set);
+		stream_set_add_stats(set, &stats);
+	}
+	if (!stats.unwritten)
+		return;
+	ret = c->status ? c->status : -EIO;
+	report_set_status(c, ret, "%llu event%s could not be written below %s: %s",
+		(unsigned long long)stats.unwritten, stats.unwritten == 1 ? "" : "s", c->output,
+		strerror(-ret));
+	ky_error("%s", c->message);
+}
+
+void round_soon(struct consumerd *c)
+{
+	ky_timer_set(&c->loop, &c->timer, 0);
+}
+
+void round_init(struct consumerd *c)
+{
+	ky_timer_init(&c->timer, timer_due);
+}
+
+void round_deinit(struct consumerd *c)
+{
+	ky_timer_cancel(&c->timer);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of a consumer, which all its parts share. Comments name the part that sets a member.
+ *
+ * After a SNAPSHOT, a consumer copies the rings instead, as each ring set arrives, and writes the
+ * copies when the daemon ends it. Only the daemon notices this.
+ */
+#ifndef CONSUMERD_STATE_H
+#define CONSUMERD_STATE_H
+
+#include "abi/resume.h"
+#include "proto/consumer.h"
+#include "svc/msg-conn.h"
+
+struct sink;
+
+#define CONSUMER_MESSAGE_MAX 1024
+
+struct consumerd {
+	struct ky_loop loop;
+	bool quitting;
+	int exit_status;
+	/* requests.h: what the session daemon sent */
+	char *output; /* the trace directory, "" for none; NULL before INIT */
+	int root_fd;  /* of the trace directory; -1: none */
+	bool resume, snapshot;
+	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
+	struct sink *sink;
+	struct ky_resume_session *session; /* mapping, from INIT on; `chunk` is the present one */
+	int session_fd;			   /* of that memory; -1: none */
+	struct ky_list traces, sets;
+	/* report.h: the present failure, as it was reported to the daemon */
+	int status;
+	char message[CONSUMER_MESSAGE_MAX];
+	/* round.h */
+	struct ky_timer timer;
+	/* connection.h, kept.h */
+	struct ky_msg_conn conn; /* to the daemon, while that lives */
+	bool connected;
+	char rendezvous[108]; /* a successor's socket; "": there will be no successor */
+	struct ky_timer caller;
+	struct ky_list kept, kept_logs;
+	/* retirement.h: sets whose process exited */
+	struct ky_list retired;
+	/* recovery.h */
+	bool recovers; /* nobody else writes the buffers in overwrite mode */
+	int source_fd; /* directory of all that the recovery reads and removes; borrowed; -1 */
+};
+
+#endif
