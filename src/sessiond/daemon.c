@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -371,14 +372,20 @@ static int write_pidfile(const struct daemon *d)
 	return 0;
 }
 
-/* No user of several may take all descriptors that the daemon can have. */
-static unsigned user_apps_max(const struct daemon *d)
+/*
+ * No user, nor all users together, may take all descriptors that the daemon can have. An
+ * application has two: of its connection, and of its process.
+ */
+static void limit_apps(struct daemon *d)
 {
-	struct rlimit lim;
+	struct rlimit lim = {.rlim_cur = RLIM_INFINITY};
 
+	d->peers.user_apps_max = USER_APPS_MAX;
+	d->peers.users_apps_max = UINT_MAX;
 	if (d->env.uid || getrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return USER_APPS_MAX;
-	return (unsigned)KY_MIN(lim.rlim_cur / 2, (rlim_t)USER_APPS_MAX);
+		return;
+	d->peers.user_apps_max = (unsigned)KY_MIN(lim.rlim_cur / 2, (rlim_t)USER_APPS_MAX);
+	d->peers.users_apps_max = (unsigned)KY_MIN(lim.rlim_cur / 8 * 3, (rlim_t)UINT_MAX);
 }
 
 static void init_env(struct env *e, const struct daemon_options *options)
@@ -423,7 +430,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	read_host(&d->env);
 	warm_clock(d->env.clock);
 	ky_raise_nofile();
-	d->peers.user_apps_max = user_apps_max(d);
+	limit_apps(d);
 	ret = open_loop(d);
 	if (!ret)
 		ret = watch_signals(d);

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define LINE_MAX_BYTES 2048
 
@@ -15,6 +14,19 @@ static struct {
 	time_t second; /* of the lines counted in n_lines */
 	unsigned n_lines;
 } self = {.program = "kymo", .level = KY_LOG_INFO, .fd = -1, .says = true};
+
+/* Lines of the users who caused some in this period. The last entry is for all further users. */
+static struct {
+	uint32_t cause;
+	time_t begin;
+	size_t n;
+	struct {
+		uint32_t uid;
+		unsigned n_lines;
+	} users[KY_LOG_USERS];
+} causes = {.cause = KY_LOG_NOBODY};
+
+time_t (*ky_log_clock)(time_t *) = time;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -107,6 +119,50 @@ static bool admit(time_t now)
 	return ++self.n_lines <= KY_LOG_BURST;
 }
 
+void ky_log_set_cause(uint32_t uid)
+{
+	causes.cause = uid;
+}
+
+/* Logs how many lines of each user were left out, and begins a new period. */
+static void end_period(time_t now)
+{
+	char text[96], who[32];
+
+	for (size_t i = 0; i < causes.n; i++) {
+		if (causes.users[i].n_lines <= KY_LOG_USER_BURST)
+			continue;
+		snprintf(who, sizeof(who), i == KY_LOG_USERS - 1 ? "other users" : "uid %u",
+			causes.users[i].uid);
+		snprintf(text, sizeof(text), "%s: %u more messages left out", who,
+			causes.users[i].n_lines - KY_LOG_USER_BURST);
+		write_line(KY_LOG_WARNING, now, text);
+	}
+	causes.n = 0;
+	causes.begin = now;
+}
+
+/* Returns true if the user who causes this line has not caused too many. */
+static bool admit_user(time_t now)
+{
+	size_t i = 0;
+
+	if (causes.n && (now < causes.begin || now - causes.begin >= KY_LOG_USER_S))
+		end_period(now);
+	if (causes.cause == KY_LOG_NOBODY)
+		return true;
+	while (i < causes.n && i < KY_LOG_USERS - 1 && causes.users[i].uid != causes.cause)
+		i++;
+	if (!causes.n)
+		causes.begin = now;
+	if (i == causes.n) {
+		causes.users[i].uid = causes.cause;
+		causes.users[i].n_lines = 0;
+		causes.n++;
+	}
+	return ++causes.users[i].n_lines <= KY_LOG_USER_BURST;
+}
+
 void ky_log(enum ky_log_level level, const char *fmt, ...)
 {
 	char text[LINE_MAX_BYTES];
@@ -116,8 +172,8 @@ void ky_log(enum ky_log_level level, const char *fmt, ...)
 
 	if (level > self.level)
 		return;
-	now = time(NULL);
-	if (admit(now)) {
+	now = ky_log_clock(NULL);
+	if (admit_user(now) && admit(now)) {
 		va_start(ap, fmt);
 		vsnprintf(text, sizeof(text), fmt, ap);
 		va_end(ap);

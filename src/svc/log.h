@@ -3,15 +3,21 @@
  * A daemon's log: one line for each call, control characters escaped (names come from traced
  * programs). To stderr as "program: text", and to a file, once there is one, with date, process
  * and level. A flood is cut off: at most KY_LOG_BURST lines a second, then one line that counts the
- * rest.
+ * rest. Lines that a user causes are cut off first: KY_LOG_USER_BURST in KY_LOG_USER_S seconds.
  */
 #ifndef SVC_LOG_H
 #define SVC_LOG_H
 
+#include <time.h>
+
 #include "base/util.h"
 
-#define KY_LOG_BURST 200
-#define KY_LOG_MAX   (4 << 20) /* bytes of a log file: then it begins anew */
+#define KY_LOG_BURST	  200
+#define KY_LOG_MAX	  (4 << 20) /* bytes of a log file: then it begins anew */
+#define KY_LOG_USER_BURST 20
+#define KY_LOG_USER_S	  60
+#define KY_LOG_USERS	  64	     /* more than that count as one user */
+#define KY_LOG_NOBODY	  UINT32_MAX /* the daemon itself */
 
 enum ky_log_level {
 	KY_LOG_ERROR = 0,
@@ -24,7 +30,12 @@ enum ky_log_level {
 void ky_log_init(const char *program, enum ky_log_level level);
 /* Lines go to fd (owned from now on), with a date; too: to stderr as well. */
 void ky_log_to_file(int fd, bool too);
+/* Sets the user who causes the lines from now on; KY_LOG_NOBODY at first. */
+void ky_log_set_cause(uint32_t uid);
 void ky_log(enum ky_log_level level, const char *fmt, ...) KY_PRINTF(2, 3);
+
+/* time(); tests set a clock of their own. */
+extern time_t (*ky_log_clock)(time_t *);
 
 #define ky_error(...)	ky_log(KY_LOG_ERROR, __VA_ARGS__)
 #define ky_warning(...) ky_log(KY_LOG_WARNING, __VA_ARGS__)

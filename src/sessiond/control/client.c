@@ -145,9 +145,13 @@ struct client *client_free(struct client *c)
 
 static void conn_closed(struct ky_line_conn *conn, int error)
 {
+	struct client *c = ky_container_of(conn, struct client, conn);
+
+	env_set_cause(c->control->env, c->peer.uid);
 	if (error)
-		ky_warning("client dropped: %s", strerror(-error));
-	client_free(ky_container_of(conn, struct client, conn));
+		ky_warning("client of uid %u dropped: %s", (unsigned)c->peer.uid, strerror(-error));
+	env_set_cause(c->control->env, c->control->env->uid);
+	client_free(c);
 }
 
 static bool has_room(const struct control *k, uid_t uid)
@@ -167,8 +171,10 @@ void client_accept(struct control *k, int fd, const struct ky_peer *peer)
 	struct client *c = u ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
+		env_set_cause(k->env, peer->uid);
 		ky_warning("client with pid %d of uid %u refused: too many clients", (int)peer->pid,
 			(unsigned)peer->uid);
+		env_set_cause(k->env, k->env->uid);
 		ky_close_foreign(fd);
 		user_unref(u);
 		return;

@@ -45,5 +45,8 @@ void env_init(struct env *e);
 /* Returns a cookie, never 0: that is QUERY_ALL, and the cookie of the answer to INIT. */
 uint32_t env_next_cookie(struct env *e);
 uint32_t env_next_number(struct env *e);
+/* Sets the user who causes what is done now: notices and lines of the log are counted as that
+ * user's. */
+void env_set_cause(struct env *e, uid_t uid);
 
 #endif

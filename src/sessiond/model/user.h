@@ -65,6 +65,7 @@ struct users {
 	uid_t own;
 	struct ky_shares own_time, time;
 	struct patience patience;
+	unsigned n_apps; /* of all but its own user */
 };
 
 void users_init(struct users *users, struct ky_loop *loop);

@@ -34,6 +34,7 @@ struct app *app_free(struct app *a)
 	ky_list_remove(&a->node);
 	KY_CHECK(a->user->n_apps > 0);
 	a->user->n_apps--;
+	a->env->users.n_apps -= a->user->uid != a->env->uid;
 	process_hung_up(a->process);
 	user_unref(a->user);
 	free(a);
@@ -422,9 +423,9 @@ static void conn_message(
 	struct app *a = ky_container_of(conn, struct app, conn);
 	int ret;
 
-	a->env->cause = a->user->uid;
+	env_set_cause(a->env, a->user->uid);
 	ret = handle_message(a, buf, len);
-	a->env->cause = a->env->uid;
+	env_set_cause(a->env, a->env->uid);
 	if (ret == -EAGAIN)
 		ky_msg_conn_defer(conn);
 	else if (ret < 0)
@@ -435,12 +436,16 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 {
 	struct app *a = ky_container_of(conn, struct app, conn);
 
+	struct env *e = a->env;
+
+	env_set_cause(e, a->user->uid);
 	if (error)
 		ky_warning("application %s (pid %d, uid %u) dropped: %s", a->name, (int)a->pid,
 			(unsigned)a->user->uid, strerror(-error));
 	if (a->registered && !a->answered)
 		report_unrecorded_end(a);
 	app_free(a);
+	env_set_cause(e, e->uid);
 }
 
 static void hello_timed_out(struct ky_timer *t)
@@ -455,22 +460,41 @@ static const struct ky_msg_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
+/* Returns the reason to refuse another application of the user, or NULL. */
+static const char *why_refused(const struct env *e, const struct user *u)
+{
+	if (!u)
+		return "the session daemon has no memory left";
+	/* A daemon that is not root's traces its own user's programs only. */
+	if (e->uid && u->uid != e->uid)
+		return "this daemon serves one user";
+	if (u->n_apps >= e->peers->user_apps_max)
+		return "its user has as many as the daemon serves (a limit of open files?)";
+	if (u->uid != e->uid && e->users.n_apps >= e->peers->users_apps_max)
+		return "users have as many as the daemon serves (a limit of open files?)";
+	return NULL;
+}
+
+static void refuse_app(struct env *e, const struct ky_peer *peer, const char *why)
+{
+	env_set_cause(e, peer->uid);
+	ky_warning("application with pid %d of uid %u refused: %s", (int)peer->pid,
+		(unsigned)peer->uid, why);
+	env_set_cause(e, e->uid);
+}
+
 void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 {
 	struct app *a = calloc(1, sizeof(*a));
 	struct user *u = a ? user_get(&e->users, peer->uid) : NULL;
-	/* A daemon that is not root's traces its own user's programs only. */
-	bool refused = !u || u->n_apps >= e->peers->user_apps_max ||
-		       (e->uid && peer->uid != e->uid);
+	const char *why = why_refused(e, u);
 
-	if (refused || ky_msg_conn_init(&a->conn, &e->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0) {
-		ky_warning("application with pid %d of uid %u refused%s", (int)peer->pid,
-			(unsigned)peer->uid,
-			u && u->n_apps >= e->peers->user_apps_max
-				? ": its user has as many as the daemon serves (a limit of open files?)"
-				: "");
-		if (refused)
-			ky_close_foreign(fd);
+	if (why)
+		ky_close_foreign(fd);
+	else if (ky_msg_conn_init(&a->conn, &e->loop, fd, &conn_ops, APP_QUEUE_MAX, 0) < 0)
+		why = "its connection cannot be watched";
+	if (why) {
+		refuse_app(e, peer, why);
 		user_unref(u);
 		free(a);
 		return;
@@ -482,6 +506,7 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 	a->gid = peer->gid;
 	strcpy(a->name, "?");
 	u->n_apps++;
+	e->users.n_apps += peer->uid != e->uid;
 	ky_list_init(&a->sets);
 	ky_list_init(&a->tickets);
 	ky_list_append(&e->peers->apps, &a->node);

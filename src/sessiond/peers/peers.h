@@ -17,7 +17,7 @@ struct peers {
 	struct ky_list apps, processes;
 	struct collector *collector;
 	struct agents *agents;
-	unsigned user_apps_max;
+	unsigned user_apps_max, users_apps_max; /* of one user; of all but the daemon's own */
 	/*
 	 * the daemon lives as long as applications, and applications may wait until their events
 	 * are written
