@@ -152,6 +152,7 @@ static void fill(struct ky_item *item, const struct ky_walk *w)
 	item->packet = w->packet;
 	if (w->next != KY_ITEM_EVENT) {
 		item->has_time = item->has_time && w->class->begin_bits && w->class->end_bits;
+		item->file = &s->files[0]; /* it names the stream */
 		item->lost = *ky_walk_lost(w);
 		return;
 	}

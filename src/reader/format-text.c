@@ -482,6 +482,17 @@ static char *print_decimal(struct printer *p, char *to, uint64_t v)
 	return ky_put_u64(ky_put_room(&p->put, to, KY_PUT_NUMBER), v);
 }
 
+/* A trace in several directories has the name of its host. */
+static char *print_trace(struct printer *p, char *to, const struct ky_trace *t)
+{
+	const struct ky_env *host = ky_tsdl_env(&t->tsdl, "hostname");
+	const char *name = t->name;
+
+	if (t->is_chunk)
+		name = host && host->text ? host->text : "";
+	return print_raw(p, to, name, strlen(name));
+}
+
 void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_item *lost)
 {
 	const struct ky_file *file = lost->file;
@@ -496,7 +507,7 @@ void ky_format_lost(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	to = lost->lost.n == 1 ? put_literal(&p, to, " ") : put_literal(&p, to, "s ");
 	to = print_range(f, &p, to, lost);
 	to = put_literal(&p, to, " in trace \"");
-	to = print_raw(&p, to, file->trace->name, strlen(file->trace->name));
+	to = print_trace(&p, to, file->trace);
 	to = put_literal(&p, to, "\" ");
 	to = print_uuid(&p, to, &file->trace->tsdl);
 	to = put_literal(&p, to, " within stream \"");

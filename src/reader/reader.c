@@ -291,9 +291,10 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 	*at = t;
 	t->group = r->n_traces - 1;
 	for (size_t i = 0; i + 1 < r->n_traces && t->tsdl.has_uuid; i++) {
-		const struct ky_trace *other = r->traces[i];
+		struct ky_trace *other = r->traces[i];
 
 		if (!compare_uuids(&other->tsdl, &t->tsdl)) {
+			t->is_chunk = other->is_chunk = true;
 			t->group = other->group;
 			break;
 		}

@@ -20,6 +20,7 @@ struct ky_trace {
 	char *name;   /* owned: hostname and path below what was opened, for messages */
 	char *origin; /* owned: "HOST:PROCESS:(PID) ", as far as the metadata has it */
 	size_t origin_len;
+	bool is_chunk;	   /* another directory has a part of the same trace */
 	bool ignores_uuid; /* no packet has the UUID of the metadata: they are read all the same */
 	/* owned: members "host" and "trace" of each event's object, as far as they are known */
 	char *json_origin;

@@ -350,6 +350,16 @@ def test_chunks(k):
     trace = write(k.top / "chunks", metadata("le", numbers(1)), **{f"s_0_{i}": s.data for i, s in enumerate(whole)})
     stat = k.kymo_json("stat", str(trace))
     equal((stat["events"], stat["discarded"], stat["streams"]), (3, 30, 1), "events, discarded, streams")
+    parts = [Stream("<") for _ in range(3)]
+    for i, s in enumerate(parts):
+        s.discarded = 10 * max(i - 1, 0)
+        s.packet(s.event(2, 100 * i + 1, b""), 100 * i, discarded=10 * (i > 0))
+    files = {f"s_{i}": s.data for i, s in enumerate(parts)}
+    compare(k, write(k.top / "files", metadata("le", numbers(1)), **files))
+    for name, data in files.items():
+        write(k.top / "directories" / name, metadata("le", numbers(1)), s=data)
+    errors = [raw(k, [*command, k.top / "directories"])[1] for command in ((CLI, "view"), ("babeltrace2",))]
+    equal(errors[0], errors[1], "losses of a stream in several directories")
 
 
 def values(k, trace, status=0):
