@@ -20,24 +20,26 @@ struct app_context {
 	char name[];
 };
 
-static struct app_context *entries;
-static uint32_t n_entries;
+static struct {
+	struct app_context *entries;
+	uint32_t n;
+} contexts TRACER_SMALL;
 
 struct app_context *app_context_get(const char *name)
 {
 	size_t len = strlen(name);
 	struct app_context *c;
 
-	for (c = entries; c; c = c->next)
+	for (c = contexts.entries; c; c = c->next)
 		if (!strcmp(c->name, name))
 			return c;
-	c = n_entries < ENTRIES_MAX ? tracer_alloc(sizeof(*c) + len + 1, false) : NULL;
+	c = contexts.n < ENTRIES_MAX ? tracer_alloc(sizeof(*c) + len + 1, false) : NULL;
 	if (!c)
 		return NULL;
 	memcpy(c->name, name, len + 1);
-	c->next = entries;
-	entries = c;
-	n_entries++;
+	c->next = contexts.entries;
+	contexts.entries = c;
+	contexts.n++;
 	return c;
 }
 
@@ -173,7 +175,7 @@ __attribute__((visibility("default"))) void kymo_app_context_remove(struct kymo_
 	sigset_t old;
 
 	tracer_lock(&old);
-	for (c = entries; c && c->context != context; c = c->next)
+	for (c = contexts.entries; c && c->context != context; c = c->next)
 		;
 	if (c)
 		__atomic_store_n(&c->context, NULL, __ATOMIC_SEQ_CST);
@@ -184,6 +186,6 @@ __attribute__((visibility("default"))) void kymo_app_context_remove(struct kymo_
 
 void app_context_reset(void)
 {
-	for (struct app_context *c = entries; c; c = c->next)
+	for (struct app_context *c = contexts.entries; c; c = c->next)
 		c->users = 0;
 }

@@ -23,7 +23,7 @@
 #define SEND_TIMEOUT_MS 1000
 #define MAX_FDS		4
 
-static uint8_t rx[KY_MSG_MAX] __attribute__((aligned(8)));
+static uint8_t rx[KY_MSG_MAX];
 static uint8_t tx[KY_MSG_MAX];
 
 /* User id that a user namespace shows for users that it does not map: root of the host, too. */
@@ -285,16 +285,16 @@ bool tracer_conn_new_events(struct tracer_conn *conn)
 	return true;
 }
 
-static void tell_uncounted(struct tracer_conn *conn)
+static void send_uncounted(struct tracer_conn *conn)
 {
 	struct ky_app_uncounted m;
 
 	for (uint32_t i = 0; i < COUNTERS_MAX; i++) {
 		struct ky_writer w = start();
 
-		if (conn->told_uncounted >> i & 1 || !counter_failure(i, &m))
+		if (conn->sent_uncounted >> i & 1 || !counter_failure(i, &m))
 			continue;
-		conn->told_uncounted |= 1u << i;
+		conn->sent_uncounted |= 1u << i;
 		send_tx(conn, ky_app_uncounted_encode(&w, &m));
 	}
 }
@@ -310,7 +310,7 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 		send_tx(conn, ky_app_new_events_encode(&w, &m));
 	}
 	if (conn->socket.fd >= 0)
-		tell_uncounted(conn);
+		send_uncounted(conn);
 }
 
 static void ack(struct tracer_conn *conn, uint32_t cookie, int status)

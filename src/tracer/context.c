@@ -82,8 +82,10 @@ struct tracer_contexts {
 	struct step steps[];
 };
 
-static struct tracer_contexts *lists;
-static uint32_t n_lists;
+static struct {
+	struct tracer_contexts *first;
+	uint32_t n;
+} lists TRACER_SMALL;
 
 #define KEPT(member) offsetof(struct values, member), sizeof(((struct values *)0)->member)
 
@@ -498,12 +500,12 @@ static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
 	size_t steps = n * sizeof(struct step);
 	struct tracer_contexts *l;
 
-	if (n_lists >= LISTS_MAX)
+	if (lists.n >= LISTS_MAX)
 		return NULL;
 	l = tracer_alloc(sizeof(*l) + steps + key.len, false);
 	if (!l)
 		return NULL;
-	n_lists++;
+	lists.n++;
 	memcpy((char *)l->steps + steps, key.data, key.len);
 	l->key = (struct ky_bytes){(char *)l->steps + steps, key.len};
 	l->n = n;
@@ -519,8 +521,8 @@ static struct tracer_contexts *make(struct ky_bytes key, uint32_t n)
 	l->kept_only = true;
 	for (uint32_t i = 0; i < l->n_steps; i++)
 		l->kept_only = l->kept_only && l->steps[i].op == OP_COPY;
-	l->next = lists;
-	lists = l;
+	l->next = lists.first;
+	lists.first = l;
 	return l;
 }
 
@@ -531,7 +533,7 @@ const struct tracer_contexts *tracer_contexts_intern(struct ky_bytes list, uint3
 
 	if (!cut(list, n, &key))
 		return NULL;
-	for (l = lists; l; l = l->next)
+	for (l = lists.first; l; l = l->next)
 		if (l->key.len == key.len && !memcmp(l->key.data, key.data, key.len))
 			break;
 	l = l ? l : make(key, n);

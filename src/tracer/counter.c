@@ -38,13 +38,14 @@ struct chunk {
 static_assert(sizeof(struct chunk) <= CHUNK_SIZE, "a page");
 
 static struct {
-	uint32_t type;
-	uint64_t config;
-	int error; /* errno of the last thread that could not open it; 0: all could */
-} counters[COUNTERS_MAX];
-static uint32_t n_counters;
-
-static struct chunk *chunks;
+	struct chunk *chunks;
+	uint32_t n;
+	struct {
+		uint32_t type;
+		uint64_t config;
+		int error; /* errno of the last thread that could not open it; 0: all could */
+	} v[COUNTERS_MAX];
+} counters TRACER_SMALL;
 static __thread struct slot *mine KY_THREAD_TLS;
 static __thread bool left KY_THREAD_TLS;
 
@@ -55,14 +56,14 @@ uint32_t counter_number(const char *argument)
 
 	if (!ky_ctx_perf_argument(argument, &type, &config))
 		return COUNTERS_MAX;
-	for (i = 0; i < n_counters; i++)
-		if (counters[i].type == type && counters[i].config == config)
+	for (i = 0; i < counters.n; i++)
+		if (counters.v[i].type == type && counters.v[i].config == config)
 			return i;
-	if (n_counters == COUNTERS_MAX)
+	if (counters.n == COUNTERS_MAX)
 		return COUNTERS_MAX;
-	counters[n_counters].type = type;
-	counters[n_counters].config = config;
-	return n_counters++;
+	counters.v[counters.n].type = type;
+	counters.v[counters.n].config = config;
+	return counters.n++;
 }
 
 static struct slot *take_free(struct chunk *c)
@@ -77,7 +78,7 @@ static struct slot *take_free(struct chunk *c)
 static struct slot *take_slot(void)
 {
 	/* Acquire: pairs with the release below. */
-	struct slot *s = take_free(__atomic_load_n(&chunks, __ATOMIC_ACQUIRE));
+	struct slot *s = take_free(__atomic_load_n(&counters.chunks, __ATOMIC_ACQUIRE));
 	struct chunk *c;
 
 	if (s)
@@ -86,9 +87,9 @@ static struct slot *take_slot(void)
 	if (c == MAP_FAILED)
 		return NULL;
 	c->slots[0].taken = 1;
-	c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
+	c->next = __atomic_load_n(&counters.chunks, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(
-		&chunks, &c->next, c, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		&counters.chunks, &c->next, c, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return &c->slots[0];
 }
@@ -97,8 +98,8 @@ static int perf_open(uint32_t number, bool exclude_kernel)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.type = counters[number].type,
-		.config = counters[number].config,
+		.type = counters.v[number].type,
+		.config = counters.v[number].config,
 		.read_format = PERF_FORMAT_ID,
 		.exclude_kernel = exclude_kernel,
 		.exclude_hv = exclude_kernel,
@@ -118,7 +119,7 @@ static int open_noted(uint32_t number)
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
 		fd = perf_open(number, true);
 	if (fd < 0)
-		__atomic_store_n(&counters[number].error, errno, __ATOMIC_RELAXED);
+		__atomic_store_n(&counters.v[number].error, errno, __ATOMIC_RELAXED);
 	return fd;
 }
 
@@ -235,12 +236,12 @@ void counter_probe(uint32_t number)
 
 bool counter_failure(uint32_t number, struct ky_app_uncounted *ret_failure)
 {
-	int error = __atomic_load_n(&counters[number].error, __ATOMIC_RELAXED);
+	int error = __atomic_load_n(&counters.v[number].error, __ATOMIC_RELAXED);
 
 	if (!error)
 		return false;
-	ret_failure->type = counters[number].type;
-	ret_failure->config = counters[number].config;
+	ret_failure->type = counters.v[number].type;
+	ret_failure->config = counters.v[number].config;
 	ret_failure->status = -error;
 	return true;
 }
@@ -286,15 +287,15 @@ static void give_back(struct slot *s)
 
 void counter_reset(void)
 {
-	for (struct chunk *c = chunks; c; c = c->next) {
+	for (struct chunk *c = counters.chunks; c; c = c->next) {
 		for (uint32_t i = 0; i < KY_ARRAY_SIZE(c->slots); i++) {
 			memset(c->slots[i].page, 0, sizeof(c->slots[i].page));
 			if (c->slots[i].taken)
 				give_back(&c->slots[i]);
 		}
 	}
-	for (uint32_t i = 0; i < n_counters; i++)
-		counters[i].error = 0;
+	for (uint32_t i = 0; i < counters.n; i++)
+		counters.v[i].error = 0;
 	mine = NULL;
 }
 

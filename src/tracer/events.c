@@ -13,27 +13,29 @@ static uint8_t scratch[KY_MSG_MAX]; /* for one description; under the lock */
  * The table doubles. Its first part exists from the start, and suffices for most applications. It
  * is not one large mapping, which would be a huge page on systems that give these to all processes.
  */
-static struct tracer_event few[64];
-static uint32_t capacity;
-static uint32_t by_name[1024]; /* first entry of each list of PLAIN events: its number, from 1 */
+static struct {
+	uint32_t capacity;
+	struct tracer_event few[64];
+	uint32_t by_name[1024]; /* first entry of each list of PLAIN events: its number, from 1 */
+} table;
 
 static bool make_room(void)
 {
-	uint32_t n = capacity ? capacity * 2 : KY_ARRAY_SIZE(few);
-	struct tracer_event *table = few;
+	uint32_t n = table.capacity ? table.capacity * 2 : KY_ARRAY_SIZE(table.few);
+	struct tracer_event *bigger = table.few;
 
-	if (tracer.n_events < capacity)
+	if (tracer.n_events < table.capacity)
 		return true;
 	if (n > TRACER_MAX_EVENTS)
 		return false;
-	if (capacity) {
-		table = tracer_alloc(n * sizeof(*table), false);
-		if (!table)
+	if (table.capacity) {
+		bigger = tracer_alloc(n * sizeof(*bigger), false);
+		if (!bigger)
 			return false;
-		memcpy(table, tracer.events, tracer.n_events * sizeof(*table));
+		memcpy(bigger, tracer.events, tracer.n_events * sizeof(*bigger));
 	}
-	tracer.events = table;
-	capacity = n;
+	tracer.events = bigger;
+	table.capacity = n;
 	return true;
 }
 
@@ -67,7 +69,8 @@ static uint32_t *list_of(const struct kymo_event *ev)
 {
 	uint64_t h = ky_hash64_add(KY_HASH64_BASIS, ev->provider, strlen(ev->provider));
 
-	return &by_name[ky_hash64_add(h, ev->name, strlen(ev->name)) % KY_ARRAY_SIZE(by_name)];
+	return &table.by_name[ky_hash64_add(h, ev->name, strlen(ev->name)) %
+			      KY_ARRAY_SIZE(table.by_name)];
 }
 
 /*

@@ -22,27 +22,28 @@ struct tracer_program {
 	const void *bytes;
 };
 
-static struct kept *buckets[BUCKETS];
-static size_t n_bytes;
+static struct {
+	size_t n_bytes;
+	bool want_caller; /* a context found since this was cleared needs the caller; under the lock */
+	struct kept *buckets[BUCKETS];
+} kept;
 /* the code that is being linked; under the lock */
 static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
-/* a context found since this was cleared needs the caller; under the lock */
-static bool want_caller;
 
-static const void *keep(const void *bytes, size_t len)
+static const void *keep_bytes(const void *bytes, size_t len)
 {
 	uint32_t hash = ky_hash(bytes, len);
-	struct kept **bucket = &buckets[hash % BUCKETS], *k;
+	struct kept **bucket = &kept.buckets[hash % BUCKETS], *k;
 
 	for (k = *bucket; k; k = k->next)
 		if (k->hash == hash && k->len == len && !memcmp(k->bytes, bytes, len))
 			return k->bytes;
-	if (len > BYTES_MAX - n_bytes)
+	if (len > BYTES_MAX - kept.n_bytes)
 		return NULL;
 	k = tracer_alloc(sizeof(*k) + len, false);
 	if (!k)
 		return NULL;
-	n_bytes += len;
+	kept.n_bytes += len;
 	k->hash = hash;
 	k->len = (uint32_t)len;
 	memcpy(k->bytes, bytes, len);
@@ -99,7 +100,7 @@ static bool find_context(const char *name, struct ky_filter_context *ret)
 	ret->argument = tracer_contexts_intern((struct ky_bytes){buf, (uint32_t)w.len}, 1);
 	ret->number = get_number;
 	ret->string = get_string;
-	want_caller |= ret->argument && tracer_contexts_want_caller(ret->argument);
+	kept.want_caller |= ret->argument && tracer_contexts_want_caller(ret->argument);
 	return ret->argument;
 }
 
@@ -107,7 +108,7 @@ static bool find_context(const char *name, struct ky_filter_context *ret)
 
 static void learn(struct tracer_set *s, uint32_t number, struct ky_bytes program)
 {
-	const void *bytes = keep(program.data, program.len);
+	const void *bytes = keep_bytes(program.data, program.len);
 
 	if (!s->programs)
 		s->programs = tracer_alloc(FILTERS_MAX * sizeof(*s->programs), false);
@@ -144,7 +145,7 @@ static const void *link_code(
 	size = ky_filter_link(p->bytes, p->len, fields, find_context, code, &error);
 	if (size < 0)
 		tracer_debug("a filter cannot be used: %s", error.text);
-	return size < 0 ? NULL : keep(code, (size_t)size);
+	return size < 0 ? NULL : keep_bytes(code, (size_t)size);
 }
 
 const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
@@ -158,14 +159,14 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	if (!n || n > FILTERS_MAX)
 		return NULL;
 	u.list.n = n;
-	want_caller = false;
+	kept.want_caller = false;
 	for (uint32_t i = 0; i < n; i++) {
 		u.list.code[i] = link_code(s, ky_read_u32(&numbers), fields);
 		if (!u.list.code[i])
 			return NULL;
 	}
-	u.list.want_caller = want_caller;
-	return keep(&u, sizeof(u.list) + n * sizeof(*u.list.code));
+	u.list.want_caller = kept.want_caller;
+	return keep_bytes(&u, sizeof(u.list) + n * sizeof(*u.list.code));
 }
 
 bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,

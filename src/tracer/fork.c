@@ -27,7 +27,7 @@ static union {
 } home __attribute__((aligned(4096)));
 
 /* The signal mask of the thread that forks; under the lock. */
-static sigset_t signals_at_fork;
+static sigset_t signals_at_fork TRACER_SMALL;
 
 void tracer_fork_mark_home(void)
 {

@@ -42,14 +42,20 @@
  * makes this descriptor readable. This needs no path, so it works behind chroot() too, and no
  * descriptor in the application's table.
  */
-#define BELL_SIGNAL SIGURG
-static int bell_fd = -1;   /* signalfd; in the listener's table of descriptors */
-static pid_t listener_tid; /* 0: does not exist yet */
-static bool ending;	   /* the listener is to end */
+#define WAKE_SIGNAL SIGURG
 
-static int open_bell(void)
+static struct {
+	int wake_fd; /* signalfd; in the listener's table of descriptors */
+	pid_t tid;   /* 0: does not exist yet */
+	bool ending;
+	int populate_ms; /* until the next check; -1: nothing records */
+	int populate_max_ms;
+	size_t stack_size; /* 0: not computed yet */
+} listener = {.wake_fd = -1, .populate_ms = -1};
+
+static int open_wake_fd(void)
 {
-	uint64_t signals = UINT64_C(1) << (BELL_SIGNAL - 1);
+	uint64_t signals = UINT64_C(1) << (WAKE_SIGNAL - 1);
 
 	return (int)syscall(
 		SYS_signalfd4, -1, &signals, sizeof(signals), SFD_NONBLOCK | SFD_CLOEXEC);
@@ -69,14 +75,14 @@ static int own_descriptors(void)
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
 	}
-	return open_bell();
+	return open_wake_fd();
 }
 
 void tracer_listener_wake(void)
 {
-	if (!listener_tid || bell_fd < 0)
+	if (!listener.tid || listener.wake_fd < 0)
 		return; /* it sends everything when it connects, or checks by itself */
-	if (syscall(SYS_tgkill, getpid(), listener_tid, BELL_SIGNAL) < 0)
+	if (syscall(SYS_tgkill, getpid(), listener.tid, WAKE_SIGNAL) < 0)
 		tracer_debug("the listener was not woken");
 }
 
@@ -93,43 +99,40 @@ bool tracer_listener_died(void)
 
 bool tracer_listener_is(pid_t thread)
 {
-	return thread == listener_tid;
+	return thread == listener.tid;
 }
 
 void tracer_listener_end(void)
 {
-	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&listener.ending, true, __ATOMIC_RELEASE);
 	tracer_listener_wake();
 }
 
-static int populate_ms = -1; /* until the next check; -1: nothing records */
-static int populate_max_ms;
-
 static void arm_populate(void)
 {
-	populate_ms = -1;
-	populate_max_ms = POPULATE_MAX_MS;
+	listener.populate_ms = -1;
+	listener.populate_max_ms = POPULATE_MAX_MS;
 	for (uint32_t i = 0; i < tracer.n_sets; i++) {
 		if (!tracer.sets[i].conn || !tracer.sets[i].set.started)
 			continue;
-		populate_ms = POPULATE_MIN_MS;
+		listener.populate_ms = POPULATE_MIN_MS;
 		if (tracer.sets[i].set.geo.mode == KY_SET_PER_THREAD)
-			populate_max_ms = POOL_MAX_MS;
+			listener.populate_max_ms = POOL_MAX_MS;
 	}
 }
 
 static void populate(void)
 {
 	if (tracer_sets_populate())
-		populate_ms = POPULATE_MIN_MS;
+		listener.populate_ms = POPULATE_MIN_MS;
 	else
-		populate_ms = KY_MIN(populate_ms * 2, populate_max_ms);
+		listener.populate_ms = KY_MIN(listener.populate_ms * 2, listener.populate_max_ms);
 }
 
 /* Without a wake-up descriptor, the listener checks this often for objects that were loaded. */
 #define LOOK_MS 200
 
-#define BELL   TRACER_N_CONNS
+#define WAKE   TRACER_N_CONNS
 #define N_POLL (TRACER_N_CONNS + 1)
 
 /* Returns the shorter of a timeout for poll() and the time until due_ns, rounded up. */
@@ -144,7 +147,7 @@ static int earlier(int timeout_ms, uint64_t due_ns)
 /* Fills in what to poll. Returns the shortest of the timeouts. */
 static int prepare(struct pollfd *p)
 {
-	int timeout = populate_ms;
+	int timeout = listener.populate_ms;
 
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		struct tracer_conn *c = &tracer.conns[i];
@@ -154,9 +157,9 @@ static int prepare(struct pollfd *p)
 		if (c->retry_ns)
 			timeout = earlier(timeout, c->retry_ns);
 	}
-	if (bell_fd < 0 && (timeout < 0 || timeout > LOOK_MS))
+	if (listener.wake_fd < 0 && (timeout < 0 || timeout > LOOK_MS))
 		timeout = LOOK_MS;
-	p[BELL] = (struct pollfd){.fd = bell_fd, .events = POLLIN};
+	p[WAKE] = (struct pollfd){.fd = listener.wake_fd, .events = POLLIN};
 	return timeout;
 }
 
@@ -220,8 +223,8 @@ static void look_for_user(void)
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
-	char rings[sizeof(struct signalfd_siginfo) * 4];
-	int own_bell;
+	char infos[sizeof(struct signalfd_siginfo) * 4];
+	int wake_fd;
 
 	(void)arg;
 	pthread_mutex_lock(&tracer.alive);
@@ -236,13 +239,13 @@ static void *listen_loop(void *arg)
 	 * namespace.
 	 */
 	unshare(CLONE_FS);
-	own_bell = own_descriptors();
+	wake_fd = own_descriptors();
 	tracer_take_lock();
-	bell_fd = own_bell;
-	listener_tid = (pid_t)syscall(SYS_gettid);
+	listener.wake_fd = wake_fd;
+	listener.tid = (pid_t)syscall(SYS_gettid);
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 		tracer_conn_try(&tracer.conns[i]);
-	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&listener.ending, __ATOMIC_ACQUIRE)) {
 		int timeout, n;
 
 		tracer_self_look();
@@ -252,12 +255,12 @@ static void *listen_loop(void *arg)
 		if (n < 0 && errno != EINTR)
 			return NULL; /* forbidden: as if the listener had been killed */
 		look_for_filter();
-		if (n == 0 && populate_ms > 0)
+		if (n == 0 && listener.populate_ms > 0)
 			populate();
 		tracer_take_lock();
 		look_for_user();
-		if (n > 0 && p[BELL].revents && read(bell_fd, rings, sizeof(rings)) <= 0)
-			bell_fd = -1;
+		if (n > 0 && p[WAKE].revents && read(listener.wake_fd, infos, sizeof(infos)) <= 0)
+			listener.wake_fd = -1;
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
@@ -282,22 +285,21 @@ int tracer_listener_start(void)
 	 * Computed once: in a forked child, a thread that does not exist there may hold the dynamic
 	 * linker's lock.
 	 */
-	static size_t stack;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
-	populate_ms = -1;
-	listener_tid = 0;
-	bell_fd = -1;
-	ending = false;
-	if (!stack) {
-		stack = STACK_SIZE;
-		dl_iterate_phdr(add_tls, &stack);
+	listener.populate_ms = -1;
+	listener.tid = 0;
+	listener.wake_fd = -1;
+	listener.ending = false;
+	if (!listener.stack_size) {
+		listener.stack_size = STACK_SIZE;
+		dl_iterate_phdr(add_tls, &listener.stack_size);
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, ky_align_up(stack, 4096));
+	pthread_attr_setstacksize(&attr, ky_align_up(listener.stack_size, 4096));
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
 	pthread_attr_destroy(&attr);
 	return -r;
@@ -382,7 +384,7 @@ static bool is_starved(const struct tracer_conn *c, struct sign *s)
 	if (!__atomic_load_n(&c->tried, __ATOMIC_RELAXED) &&
 		!__atomic_load_n(&c->retry_ns, __ATOMIC_RELAXED))
 		return true;
-	if (is_running("/proc/self/task", listener_tid, &ticks))
+	if (is_running("/proc/self/task", listener.tid, &ticks))
 		return true;
 	if (!is_running("/proc", __atomic_load_n(&c->daemon, __ATOMIC_RELAXED), &ticks))
 		return false;

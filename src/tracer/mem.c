@@ -13,12 +13,13 @@ struct chunk {
 };
 
 static struct {
-	char *base;
-	size_t size, used;
-} plain;
-
-/* Headers of wiped chunks live in plain memory: a child must still find the mappings. */
-static struct chunk *wiped_full, *wiped_free;
+	struct {
+		char *base;
+		size_t size, used;
+	} plain;
+	/* headers of wiped chunks live in plain memory: a child must still find the mappings */
+	struct chunk *wiped_full, *wiped_free;
+} mem TRACER_SMALL;
 
 static void *map(size_t size)
 {
@@ -32,24 +33,24 @@ static void *alloc_plain(size_t size)
 {
 	void *p;
 
-	if (size > plain.size - plain.used) {
+	if (size > mem.plain.size - mem.plain.used) {
 		size_t want = KY_MAX(CHUNK, ky_align_up(size, 4096));
 		char *base = map(want);
 
 		if (!base)
 			return NULL;
-		plain.base = base;
-		plain.size = want;
-		plain.used = 0;
+		mem.plain.base = base;
+		mem.plain.size = want;
+		mem.plain.used = 0;
 	}
-	p = plain.base + plain.used;
-	plain.used += size;
+	p = mem.plain.base + mem.plain.used;
+	mem.plain.used += size;
 	return p;
 }
 
 static void *alloc_wiped(size_t size)
 {
-	struct chunk *c = wiped_free;
+	struct chunk *c = mem.wiped_free;
 
 	if (!c || size > c->size - c->used) {
 		c = alloc_plain(ky_align_up(sizeof(*c), 64));
@@ -65,15 +66,15 @@ static void *alloc_wiped(size_t size)
 		 * register.
 		 */
 		madvise(c->base, c->size, MADV_WIPEONFORK);
-		if (wiped_free) {
-			struct chunk *full = wiped_free;
+		if (mem.wiped_free) {
+			struct chunk *full = mem.wiped_free;
 
-			wiped_free = full->next;
-			full->next = wiped_full;
-			wiped_full = full;
+			mem.wiped_free = full->next;
+			full->next = mem.wiped_full;
+			mem.wiped_full = full;
 		}
-		c->next = wiped_free;
-		wiped_free = c;
+		c->next = mem.wiped_free;
+		mem.wiped_free = c;
 	}
 	c->used += size;
 	return c->base + c->used - size;
@@ -87,14 +88,14 @@ void *tracer_alloc(size_t size, bool wiped)
 
 void tracer_mem_reset(void)
 {
-	while (wiped_full) {
-		struct chunk *c = wiped_full;
+	while (mem.wiped_full) {
+		struct chunk *c = mem.wiped_full;
 
-		wiped_full = c->next;
-		c->next = wiped_free;
-		wiped_free = c;
+		mem.wiped_full = c->next;
+		c->next = mem.wiped_free;
+		mem.wiped_free = c;
 	}
-	for (struct chunk *c = wiped_free; c; c = c->next) {
+	for (struct chunk *c = mem.wiped_free; c; c = c->next) {
 		memset(c->base, 0, c->used);
 		c->used = 0;
 	}

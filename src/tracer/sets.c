@@ -324,7 +324,7 @@ void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts 
 	s->contexts = tracer_contexts_intern(msg->list, msg->n);
 	if (s->contexts)
 		tracer_contexts_probe(s->contexts);
-	conn->told_uncounted = 0;
+	conn->sent_uncounted = 0;
 }
 
 void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg)

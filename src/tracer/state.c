@@ -33,17 +33,19 @@ struct slot {
 	unsigned char record[TRACER_STATE_VALUE_MAX + KYMO_SCRATCH_SLACK];
 };
 
-static struct slot *slots; /* TRACER_STATE_KEYS */
-static uint32_t n_used;	   /* slots that were ever used */
-static uint32_t free_slots;
-static uint32_t buckets[N_BUCKETS];
-static bool is_registered;
-/* Keys that found no slot, by their hashes. */
 static struct {
-	const struct kymo_event *event;
-	uint32_t hash;
-} lost[LOST_MAX];
-static uint32_t n_lost;
+	struct slot *slots; /* TRACER_STATE_KEYS */
+	uint32_t n_used;    /* slots that were ever used */
+	uint32_t free;	    /* first free slot: number from 1, or 0 */
+	bool is_registered;
+	uint32_t n_lost;
+	uint32_t buckets[N_BUCKETS];
+	/* keys that found no slot, by their hashes */
+	struct {
+		const struct kymo_event *event;
+		uint32_t hash;
+	} lost[LOST_MAX];
+} values;
 
 /*
  * Identifies a value: name_len letters of the event's name, and a key, of which up to KEY_MAX bytes
@@ -78,37 +80,37 @@ static bool is_of(const struct slot *s, const struct key *key)
 /* Returns the link that leads to the key's slot, or to none. */
 static uint32_t *find(const struct key *key)
 {
-	uint32_t *at = &buckets[key->hash % N_BUCKETS];
+	uint32_t *at = &values.buckets[key->hash % N_BUCKETS];
 
-	while (*at && !is_of(&slots[*at - 1], key))
-		at = &slots[*at - 1].next;
+	while (*at && !is_of(&values.slots[*at - 1], key))
+		at = &values.slots[*at - 1].next;
 	return at;
 }
 
 static void release(uint32_t *at)
 {
 	uint32_t number = *at;
-	struct slot *s = &slots[number - 1];
+	struct slot *s = &values.slots[number - 1];
 
 	*at = s->next;
 	s->event = NULL;
-	s->next = free_slots;
-	free_slots = number;
+	s->next = values.free;
+	values.free = number;
 }
 
 /* Adds a slot for a new key to its bucket. Returns NULL if there are too many. */
 static struct slot *add_slot(const struct key *key)
 {
-	uint32_t number = free_slots, *bucket = &buckets[key->hash % N_BUCKETS];
+	uint32_t number = values.free, *bucket = &values.buckets[key->hash % N_BUCKETS];
 	struct slot *s;
 
-	if (!number && n_used == TRACER_STATE_KEYS)
+	if (!number && values.n_used == TRACER_STATE_KEYS)
 		return NULL;
-	s = &slots[number ? number - 1 : n_used];
+	s = &values.slots[number ? number - 1 : values.n_used];
 	if (number)
-		free_slots = s->next;
+		values.free = s->next;
 	else
-		number = ++n_used;
+		number = ++values.n_used;
 	s->hash = key->hash;
 	s->next = *bucket;
 	*bucket = number;
@@ -118,9 +120,9 @@ static struct slot *add_slot(const struct key *key)
 /* The key was reported, or has ended: it no longer counts as lost. */
 static void forget_lost(const struct key *key)
 {
-	for (uint32_t i = 0; i < n_lost; i++)
-		if (lost[i].hash == key->hash) {
-			lost[i] = lost[--n_lost];
+	for (uint32_t i = 0; i < values.n_lost; i++)
+		if (values.lost[i].hash == key->hash) {
+			values.lost[i] = values.lost[--values.n_lost];
 			return;
 		}
 }
@@ -128,10 +130,10 @@ static void forget_lost(const struct key *key)
 static void lose(const struct key *key, const struct kymo_event *event)
 {
 	forget_lost(key);
-	if (n_lost == LOST_MAX)
+	if (values.n_lost == LOST_MAX)
 		return;
-	lost[n_lost].event = event;
-	lost[n_lost++].hash = key->hash;
+	values.lost[values.n_lost].event = event;
+	values.lost[values.n_lost++].hash = key->hash;
 }
 
 /* Copies fields, or their first `max` bytes, into one piece. */
@@ -150,7 +152,7 @@ static void flatten(unsigned char *to, size_t max, const struct kymo_piece *piec
 
 /* --- state dump --- */
 
-static void tell_slot(const struct slot *s)
+static void dump_slot(const struct slot *s)
 {
 	uint64_t since = ky_clock_ns(CLOCK_REALTIME) - (ky_clock_ns(CLOCK_MONOTONIC) - s->set_ns);
 	unsigned char record[sizeof(s->record)];
@@ -166,36 +168,36 @@ static void tell_slot(const struct slot *s)
 	s->event->state->record(s->event, record, s->len, NULL, 0);
 }
 
-static void tell(void *data)
+static void dump_values(void *data)
 {
 	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC);
 	sigset_t old;
 
 	(void)data;
 	tracer_lock(&old);
-	for (uint32_t i = 0; i < n_used; i++) {
+	for (uint32_t i = 0; i < values.n_used; i++) {
 		/* The sessions record newer values already. */
-		if (slots[i].event && slots[i].set_ns <= now)
-			tell_slot(&slots[i]);
+		if (values.slots[i].event && values.slots[i].set_ns <= now)
+			dump_slot(&values.slots[i]);
 		tracer_unlock(&old);
 		tracer_lock(&old);
 	}
-	for (uint32_t i = 0; i < n_lost; i++)
-		tracer_lose_only(tracer_only, lost[i].event->state->hooks);
+	for (uint32_t i = 0; i < values.n_lost; i++)
+		tracer_lose_only(tracer_only, values.lost[i].event->state->hooks);
 	tracer_unlock(&old);
 }
 
-static struct kymo_statedump dump = {sizeof(dump), 0, tell, NULL};
+static struct kymo_statedump dump = {sizeof(dump), 0, dump_values, NULL};
 
 /* --- functions for applications --- */
 
 static bool prepare(void)
 {
-	if (!slots)
-		slots = tracer_alloc(TRACER_STATE_KEYS * sizeof(*slots), false);
-	if (slots && !is_registered)
-		is_registered = tracer_statedump_add_own(&dump) == 0;
-	return slots && is_registered;
+	if (!values.slots)
+		values.slots = tracer_alloc(TRACER_STATE_KEYS * sizeof(*values.slots), false);
+	if (values.slots && !values.is_registered)
+		values.is_registered = tracer_statedump_add_own(&dump) == 0;
+	return values.slots && values.is_registered;
 }
 
 static void keep(
@@ -208,7 +210,7 @@ static void keep(
 	make_key(&key, event, strlen(event->name), record + SINCE, key_len);
 	if (prepare() && key_len <= KEY_MAX) {
 		number = *find(&key);
-		s = number ? &slots[number - 1] : add_slot(&key);
+		s = number ? &values.slots[number - 1] : add_slot(&key);
 	}
 	if (!s) {
 		lose(&key, event);
@@ -271,15 +273,15 @@ static bool has(const struct kymo_object *object, const struct kymo_event *event
 
 void tracer_state_forget_object(const struct kymo_object *object)
 {
-	for (uint32_t i = 0; i < N_BUCKETS && n_used; i++)
-		for (uint32_t *at = &buckets[i]; *at;)
-			if (has(object, slots[*at - 1].event))
+	for (uint32_t i = 0; i < N_BUCKETS && values.n_used; i++)
+		for (uint32_t *at = &values.buckets[i]; *at;)
+			if (has(object, values.slots[*at - 1].event))
 				release(at);
 			else
-				at = &slots[*at - 1].next;
-	for (uint32_t i = 0; i < n_lost;)
-		if (has(object, lost[i].event))
-			lost[i] = lost[--n_lost];
+				at = &values.slots[*at - 1].next;
+	for (uint32_t i = 0; i < values.n_lost;)
+		if (has(object, values.lost[i].event))
+			values.lost[i] = values.lost[--values.n_lost];
 		else
 			i++;
 }

@@ -66,7 +66,7 @@ static const struct kymo_field debug_link_fields[] = {U64("baddr", KYMO_FIELD_HE
 	{KYMO_FIELD_UINT, 0, 4, KYMO_FIELD_HEX, 0, "crc", NULL}, STRING("filename"), {0}};
 static const struct kymo_field unload_fields[] = {U64("baddr", KYMO_FIELD_HEX), {0}};
 
-static struct kymo_event_state states[N_OWN];
+static struct kymo_event_state states[N_OWN] TRACER_SMALL;
 
 #define OWN(index, provider, name, fields)                                                         \
 	[index] = {sizeof(struct kymo_event), KYMO_EVENT_PLAIN, KYMO_DEBUG_LINE, provider, name,   \
@@ -87,7 +87,7 @@ static const struct kymo_event events[N_OWN] = {
 
 void tracer_self_add(void)
 {
-	static const struct kymo_event *entries[N_OWN];
+	static const struct kymo_event *entries[N_OWN] TRACER_SMALL;
 	static struct kymo_object object = {
 		sizeof(object), KYMO_ABI_VERSION, entries, entries + N_OWN, NULL};
 
@@ -169,11 +169,13 @@ struct list {
  * without our lock: if the call never returns, the application, which takes our lock when it forks,
  * continues. STUCK: it is not called any more.
  */
-static enum { OUTSIDE, INSIDE, STUCK } linker;
+enum linker { OUTSIDE, INSIDE, STUCK };
 
-/* The current list, and room for the next one. */
-static struct list lists[2];
-static struct list *known; /* NULL: none */
+static struct {
+	enum linker linker;
+	struct list *known;   /* the current one of the lists; NULL: none */
+	struct list lists[2]; /* the other one is room for the next */
+} modules TRACER_SMALL;
 
 static struct module *module_at(const struct list *l, size_t pos)
 {
@@ -238,20 +240,20 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *list)
 /* Calls the dynamic linker. Called with the lock, which it releases meanwhile. */
 static void ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), void *data)
 {
-	linker = INSIDE;
+	modules.linker = INSIDE;
 	tracer_give_lock();
 	dl_iterate_phdr(fn, data);
 	tracer_take_lock();
-	linker = OUTSIDE;
+	modules.linker = OUTSIDE;
 }
 
 void tracer_self_before_fork(void)
 {
 	static const struct timespec ms = {.tv_nsec = 1000000};
 
-	for (int waited = 0; linker == INSIDE; waited++) {
+	for (int waited = 0; modules.linker == INSIDE; waited++) {
 		if (waited == LINKER_MS) {
-			linker = STUCK;
+			modules.linker = STUCK;
 			return;
 		}
 		tracer_give_lock();
@@ -266,7 +268,7 @@ void tracer_self_before_fork(void)
  */
 static struct list *collect(void)
 {
-	struct list *l = known == &lists[0] ? &lists[1] : &lists[0];
+	struct list *l = modules.known == &modules.lists[0] ? &modules.lists[1] : &modules.lists[0];
 
 	for (;;) {
 		l->len = l->wanted = 0;
@@ -366,7 +368,7 @@ static bool find_debug_link(const char *path, char name[LINK_NAME_MAX], uint32_t
  * Records an object. load: it was just loaded; else a state dump reports it. Called without the
  * lock.
  */
-static void tell_module(const struct module *m, bool load, const struct tracer_mask *only)
+static void record_module(const struct module *m, bool load, const struct tracer_mask *only)
 {
 	char path[PATH_MAX], link[LINK_NAME_MAX];
 	struct payload p = {.len = 0};
@@ -398,7 +400,7 @@ static void tell_module(const struct module *m, bool load, const struct tracer_m
 	}
 }
 
-static void tell_procname(const struct tracer_mask *only)
+static void record_procname(const struct tracer_mask *only)
 {
 	struct payload p = {.len = 0};
 	char name[64] = "";
@@ -421,7 +423,7 @@ static bool has(const struct list *l, const struct module *wanted)
 }
 
 /* Records the differences of two lists. Called without the lock. */
-static void tell_changes(const struct list *before, const struct list *now)
+static void record_changes(const struct list *before, const struct list *now)
 {
 	struct payload p;
 	const struct module *m;
@@ -434,7 +436,7 @@ static void tell_changes(const struct list *before, const struct list *now)
 		put_u64(&p, m->baddr);
 		record(LIB_UNLOAD, NULL, &p);
 	}
-	for_each_module(m, now) if (!has(before, m)) tell_module(m, true, NULL);
+	for_each_module(m, now) if (!has(before, m)) record_module(m, true, NULL);
 }
 
 static int read_turn(struct dl_phdr_info *info, size_t size, void *turn)
@@ -446,24 +448,24 @@ static int read_turn(struct dl_phdr_info *info, size_t size, void *turn)
 
 void tracer_self_look(void)
 {
-	const struct list *before = known;
+	const struct list *before = modules.known;
 	uint32_t wanted = 0;
 	uint64_t turn = 0;
 
 	for (int i = LIB_LOAD; i <= LIB_UNLOAD; i++)
 		wanted |= states[i].enabled;
-	if (!wanted || linker == STUCK) {
-		known = NULL;
+	if (!wanted || modules.linker == STUCK) {
+		modules.known = NULL;
 		return;
 	}
 	ask_linker(read_turn, &turn);
 	if (before && before->turn == turn)
 		return;
-	known = collect();
-	if (!before || !known)
+	modules.known = collect();
+	if (!before || !modules.known)
 		return;
 	tracer_give_lock();
-	tell_changes(before, known);
+	record_changes(before, modules.known);
 	tracer_take_lock();
 }
 
@@ -481,15 +483,15 @@ void tracer_self_dump(const struct tracer_mask *only)
 	const struct module *m;
 	const struct list *l;
 
-	if (!wants_dump(only) || linker == STUCK)
+	if (!wants_dump(only) || modules.linker == STUCK)
 		return;
 	tracer_self_look();
-	l = known ? known : collect();
+	l = modules.known ? modules.known : collect();
 	tracer_give_lock();
 	record(DUMP_START, only, &nothing);
-	tell_procname(only);
+	record_procname(only);
 	if (l)
-		for_each_module(m, l) tell_module(m, false, only);
+		for_each_module(m, l) record_module(m, false, only);
 	record(DUMP_END, only, &nothing);
 	tracer_take_lock();
 }

@@ -22,8 +22,8 @@
 #define OWED_MAX 256u
 
 /* A registered function. Never freed: it is used again. */
-struct teller {
-	struct teller *next;
+struct dumper {
+	struct dumper *next;
 	const struct kymo_statedump *dump; /* NULL: free */
 	const struct kymo_object *object;
 	struct tracer_mask pending;
@@ -35,17 +35,19 @@ struct owed {
 	uint32_t cookie;
 };
 
-static struct teller *tellers;
-/* Its function is being called, for the sets in `target`. */
-static struct teller *running;
-static struct tracer_mask target;
+static struct {
+	struct dumper *dumpers;
+	struct dumper *running; /* its function is being called, for the sets in `target` */
+	struct tracer_mask target;
+	bool has_thread;
+	pid_t thread_id;
+	bool ending;	     /* the thread is to end */
+	uint32_t generation; /* of forks */
+	uint32_t work;	     /* futex: changes when there may be work */
+	uint32_t n_owed;
+} state TRACER_SMALL;
+
 static struct owed owed[OWED_MAX];
-static uint32_t n_owed;
-static bool has_thread;
-static pid_t thread_id;
-static bool ending;	    /* the thread is to end */
-static uint32_t generation; /* of forks */
-static uint32_t work;	    /* futex: changes when there may be work */
 
 static void add_set(struct tracer_mask *m, const struct tracer_set *s)
 {
@@ -72,20 +74,20 @@ static bool is_empty(const struct tracer_mask *m)
 
 /* --- the thread --- */
 
-static struct teller *next_pending(void)
+static struct dumper *next_pending(void)
 {
-	struct teller *t;
+	struct dumper *d;
 
-	for (t = tellers; t; t = t->next)
-		if (t->dump && !is_empty(&t->pending))
-			return t;
+	for (d = state.dumpers; d; d = d->next)
+		if (d->dump && !is_empty(&d->pending))
+			return d;
 	return NULL;
 }
 
 static void wake_thread(void)
 {
-	__atomic_fetch_add(&work, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	__atomic_fetch_add(&state.work, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &state.work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* Switches it on or off: while it is on, events check tracer_only. */
@@ -99,53 +101,52 @@ static void set_dumping(bool on)
 			tracer_event_update(&tracer.events[i]);
 }
 
-static void run(struct teller *t)
+static void run_dumper(struct dumper *d)
 {
-	const struct kymo_statedump *dump = t->dump;
+	const struct kymo_statedump *dump = d->dump;
 
-	running = t;
-	target = t->pending;
-	memset(&t->pending, 0, sizeof(t->pending));
+	state.running = d;
+	state.target = d->pending;
+	memset(&d->pending, 0, sizeof(d->pending));
 	set_dumping(true);
 	tracer_give_lock();
-	tracer_only = &target;
+	tracer_only = &state.target;
 	dump->dump(dump->data);
 	tracer_only = NULL;
 	tracer_take_lock();
-	running = NULL;
+	state.running = NULL;
 	tracer_wake_waiters();
 }
 
 /* Answers all requests, because no function has sets left, and sleeps. */
-static void rest(void)
+static void await_work(void)
 {
-	uint32_t seen = __atomic_load_n(&work, __ATOMIC_ACQUIRE);
+	uint32_t seen = __atomic_load_n(&state.work, __ATOMIC_ACQUIRE);
 
 	set_dumping(false);
-	if (n_owed)
+	if (state.n_owed)
 		tracer_listener_wake();
 	tracer_give_lock();
-	syscall(SYS_futex, &work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	syscall(SYS_futex, &state.work, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 	tracer_take_lock();
 }
 
-static void *run_tellers(void *arg)
+static void *run_dumpers(void *arg)
 {
-	uint32_t mine = generation;
-	struct teller *t;
+	uint32_t mine = state.generation;
+	struct dumper *d;
 
 	(void)arg;
 	prctl(PR_SET_NAME, "kymo-statedump");
 	tracer_take_lock();
-	thread_id = (pid_t)syscall(SYS_gettid);
-	while (generation == mine &&
-		!__atomic_load_n(&ending,
-			__ATOMIC_ACQUIRE)) { /* else a function has forked, and this is the child */
-		t = next_pending();
-		if (t)
-			run(t);
+	state.thread_id = (pid_t)syscall(SYS_gettid);
+	/* In a child that a function has forked, the generation is another one. */
+	while (state.generation == mine && !__atomic_load_n(&state.ending, __ATOMIC_ACQUIRE)) {
+		d = next_pending();
+		if (d)
+			run_dumper(d);
 		else
-			rest();
+			await_work();
 	}
 	tracer_give_lock();
 	return NULL;
@@ -153,31 +154,31 @@ static void *run_tellers(void *arg)
 
 bool tracer_statedump_is(pid_t thread)
 {
-	return thread == thread_id;
+	return thread == state.thread_id;
 }
 
 void tracer_statedump_end(void)
 {
-	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&state.ending, true, __ATOMIC_RELEASE);
 	wake_thread();
 }
 
 int tracer_statedump_ensure_thread(void)
 {
-	struct teller *t;
+	struct dumper *d;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
-	for (t = tellers; t && !t->dump; t = t->next)
+	for (d = state.dumpers; d && !d->dump; d = d->next)
 		;
-	if (!t || has_thread || !tracer.started || tracer.off)
+	if (!d || state.has_thread || !tracer.started || tracer.off)
 		return 0;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, run_tellers, NULL);
+	r = pthread_create(&thread, &attr, run_dumpers, NULL);
 	pthread_attr_destroy(&attr);
-	has_thread = !r;
+	state.has_thread = !r;
 	return -r;
 }
 
@@ -207,30 +208,30 @@ static void find_sets(const struct tracer_conn *conn, const struct ky_app_stated
 bool tracer_statedump(struct tracer_conn *conn, const struct ky_app_statedump *msg)
 {
 	struct tracer_mask mask;
-	struct teller *t;
+	struct dumper *d;
 
 	find_sets(conn, msg, &mask);
-	for (t = tellers; t; t = t->next)
+	for (d = state.dumpers; d; d = d->next)
 		for (size_t i = 0; i < KY_ARRAY_SIZE(mask.bits); i++)
-			t->pending.bits[i] |= mask.bits[i];
-	if (has_thread && next_pending())
+			d->pending.bits[i] |= mask.bits[i];
+	if (state.has_thread && next_pending())
 		wake_thread();
 	tracer_self_dump(&mask);
-	if (!has_thread || !(running || next_pending()) || n_owed >= OWED_MAX)
+	if (!state.has_thread || !(state.running || next_pending()) || state.n_owed >= OWED_MAX)
 		return true;
-	owed[n_owed++] = (struct owed){conn, msg->cookie};
+	owed[state.n_owed++] = (struct owed){conn, msg->cookie};
 	return false;
 }
 
 bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 {
-	if (running || next_pending())
+	if (state.running || next_pending())
 		return false;
-	for (uint32_t i = 0; i < n_owed; i++) {
+	for (uint32_t i = 0; i < state.n_owed; i++) {
 		if (owed[i].conn != conn)
 			continue;
 		*ret_cookie = owed[i].cookie;
-		owed[i] = owed[--n_owed];
+		owed[i] = owed[--state.n_owed];
 		return true;
 	}
 	return false;
@@ -238,9 +239,9 @@ bool tracer_statedump_take_done(struct tracer_conn *conn, uint32_t *ret_cookie)
 
 void tracer_statedump_forget_conn(const struct tracer_conn *conn)
 {
-	for (uint32_t i = 0; i < n_owed;)
+	for (uint32_t i = 0; i < state.n_owed;)
 		if (owed[i].conn == conn)
-			owed[i] = owed[--n_owed];
+			owed[i] = owed[--state.n_owed];
 		else
 			i++;
 }
@@ -248,23 +249,23 @@ void tracer_statedump_forget_conn(const struct tracer_conn *conn)
 void tracer_statedump_forget_set(struct tracer_set *set)
 {
 	set->dumped = false;
-	remove_set(&target, set);
-	for (struct teller *t = tellers; t; t = t->next)
-		remove_set(&t->pending, set);
+	remove_set(&state.target, set);
+	for (struct dumper *d = state.dumpers; d; d = d->next)
+		remove_set(&d->pending, set);
 }
 
 void tracer_statedump_reset(void)
 {
 	tracer_only = NULL;
-	running = NULL;
-	has_thread = false;
-	thread_id = 0;
-	ending = false;
-	generation++;
+	state.running = NULL;
+	state.has_thread = false;
+	state.thread_id = 0;
+	state.ending = false;
+	state.generation++;
 	tracer.dumping = false;
-	n_owed = 0;
-	for (struct teller *t = tellers; t; t = t->next)
-		memset(&t->pending, 0, sizeof(t->pending));
+	state.n_owed = 0;
+	for (struct dumper *d = state.dumpers; d; d = d->next)
+		memset(&d->pending, 0, sizeof(d->pending));
 }
 
 /* --- functions for applications --- */
@@ -272,7 +273,7 @@ void tracer_statedump_reset(void)
 /*
  * Waits until the function does not run, nor (if requested) is about to. Called without the lock.
  */
-static void wait_for(const struct teller *t, bool pending, int timeout_ms)
+static void wait_for(const struct dumper *d, bool pending, int timeout_ms)
 {
 	uint64_t now = ky_clock_ns(CLOCK_MONOTONIC),
 		 end = now + (uint64_t)KY_MAX(timeout_ms, 0) * 1000000;
@@ -285,68 +286,69 @@ static void wait_for(const struct teller *t, bool pending, int timeout_ms)
 		uint32_t turn = __atomic_load_n(&tracer.turn, __ATOMIC_ACQUIRE);
 
 		tracer_take_lock();
-		busy = running == t || (pending && !is_empty(&t->pending));
+		busy = state.running == d || (pending && !is_empty(&d->pending));
 		tracer_give_lock();
 		if (busy)
 			syscall(SYS_futex, &tracer.turn, FUTEX_WAIT_PRIVATE, turn, &ts, NULL, 0);
 	}
 }
 
-static struct teller *find(const struct kymo_statedump *dump)
+static struct dumper *find_dumper(const struct kymo_statedump *dump)
 {
-	struct teller *t;
+	struct dumper *d;
 
-	for (t = tellers; t && t->dump != dump; t = t->next)
+	for (d = state.dumpers; d && d->dump != dump; d = d->next)
 		;
-	return t;
+	return d;
 }
 
 /* Returns one that is not used, or a new one. */
-static struct teller *make_teller(void)
+static struct dumper *make_dumper(void)
 {
-	struct teller *t;
+	struct dumper *d;
 
-	for (t = tellers; t; t = t->next)
-		if (!t->dump && running != t)
-			return t;
-	t = tracer_alloc(sizeof(*t), false);
-	if (t) {
-		t->next = tellers;
-		tellers = t;
+	for (d = state.dumpers; d; d = d->next)
+		if (!d->dump && state.running != d)
+			return d;
+	d = tracer_alloc(sizeof(*d), false);
+	if (d) {
+		d->next = state.dumpers;
+		state.dumpers = d;
 	}
-	return t;
+	return d;
 }
 
 static int enlist(
-	const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
+	const struct kymo_statedump *dump, struct kymo_object *object, struct dumper **ret)
 {
-	struct teller *t = make_teller();
+	struct dumper *d = make_dumper();
 	int r;
 
-	if (!t)
+	if (!d)
 		return -ENOMEM;
-	memset(&t->pending, 0, sizeof(t->pending));
-	t->dump = dump;
-	t->object = object;
+	memset(&d->pending, 0, sizeof(d->pending));
+	d->dump = dump;
+	d->object = object;
 	r = tracer_statedump_ensure_thread();
 	if (r < 0) {
-		t->dump = NULL;
+		d->dump = NULL;
 		return r;
 	}
-	*ret = t;
+	*ret = d;
 	return 0;
 }
 
 int tracer_statedump_add_own(const struct kymo_statedump *dump)
 {
-	struct teller *t;
+	struct dumper *d;
 
-	return enlist(dump, NULL, &t);
+	return enlist(dump, NULL, &d);
 }
 
-static int add(const struct kymo_statedump *dump, struct kymo_object *object, struct teller **ret)
+static int add_dumper(
+	const struct kymo_statedump *dump, struct kymo_object *object, struct dumper **ret)
 {
-	int r = find(dump) ? -EEXIST : enlist(dump, object, ret);
+	int r = find_dumper(dump) ? -EEXIST : enlist(dump, object, ret);
 
 	for (uint32_t i = 0; !r && i < tracer.n_sets; i++)
 		if (tracer.sets[i].conn && tracer.sets[i].dumped)
@@ -355,30 +357,30 @@ static int add(const struct kymo_statedump *dump, struct kymo_object *object, st
 }
 
 /* Returns true in the thread that dumps, for the tracer's own functions. */
-static bool is_told_now(void)
+static bool is_dumping_here(void)
 {
-	return tracer_only == &target;
+	return tracer_only == &state.target;
 }
 
 __attribute__((visibility("default"))) int kymo_app_statedump_add(
 	struct kymo_statedump *dump, struct kymo_object *object)
 {
 	int saved = errno, r;
-	struct teller *t;
+	struct dumper *d;
 	sigset_t old;
 
-	if (dump->size < sizeof(*dump) || !dump->dump || is_told_now())
+	if (dump->size < sizeof(*dump) || !dump->dump || is_dumping_here())
 		return -EINVAL;
 	if (tracer.off || tracer_is_raw_child())
 		return 0;
 	tracer_object_look(object);
 	tracer_lock(&old);
-	r = add(dump, object, &t);
+	r = add_dumper(dump, object, &d);
 	tracer_give_lock();
 	ky_wait_allow();
-	if (!r && has_thread) {
+	if (!r && state.has_thread) {
 		wake_thread();
-		wait_for(t, true, tracer.timeout_ms);
+		wait_for(d, true, tracer.timeout_ms);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = saved;
@@ -389,36 +391,36 @@ __attribute__((visibility("default"))) int kymo_app_statedump_add(
  * Removes the function. Called with the lock, which it releases until the function is no longer in
  * use.
  */
-static void forget(struct teller *t)
+static void forget_dumper(struct dumper *d)
 {
-	t->dump = NULL;
-	memset(&t->pending, 0, sizeof(t->pending));
-	if (running != t || is_told_now())
+	d->dump = NULL;
+	memset(&d->pending, 0, sizeof(d->pending));
+	if (state.running != d || is_dumping_here())
 		return;
 	tracer_give_lock();
-	wait_for(t, false, -1);
+	wait_for(d, false, -1);
 	tracer_take_lock();
 }
 
 __attribute__((visibility("default"))) void kymo_app_statedump_remove(struct kymo_statedump *dump)
 {
 	int saved = errno;
-	struct teller *t;
+	struct dumper *d;
 	sigset_t old;
 
 	if (tracer.off || tracer_is_raw_child())
 		return;
 	tracer_lock(&old);
-	t = find(dump);
-	if (t)
-		forget(t);
+	d = find_dumper(dump);
+	if (d)
+		forget_dumper(d);
 	tracer_unlock(&old);
 	errno = saved;
 }
 
 void tracer_statedump_forget_object(const struct kymo_object *object)
 {
-	for (struct teller *t = tellers; t; t = t->next)
-		if (t->dump && t->object == object)
-			forget(t);
+	for (struct dumper *d = state.dumpers; d; d = d->next)
+		if (d->dump && d->object == object)
+			forget_dumper(d);
 }

@@ -21,7 +21,13 @@
 
 #define TRACER_MAX_EVENTS 65536u
 #define TRACER_MAX_SETS	  256u
-#define TRACER_N_CONNS	  2u /* the global daemon and the user's own */
+/*
+ * For small structures that are written in each program. The linker sorts variables by alignment:
+ * so these are adjacent, in front of the large buffers, and a program writes to few pages.
+ */
+#define TRACER_SMALL __attribute__((aligned(64)))
+
+#define TRACER_N_CONNS 2u /* the global daemon and the user's own */
 
 /*
  * One tracepoint of the process. Its index identifies it to the daemons. An entry whose object was
@@ -97,7 +103,7 @@ struct tracer_conn {
 	bool tried;		  /* the first attempt to connect has been made */
 	bool awaited;		  /* a thread waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener has to send */
-	uint32_t told_uncounted;  /* failed counters that the daemon knows: 1 << number */
+	uint32_t sent_uncounted;  /* failed counters that the daemon knows: 1 << number */
 	uint32_t unmapped_set;	  /* the last set that could not be mapped: its number, */
 	int unmapped_why;	  /* and -errno */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
