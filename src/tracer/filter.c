@@ -24,7 +24,7 @@ struct tracer_program {
 
 static struct {
 	size_t n_bytes;
-	bool want_caller; /* a context found since this was cleared needs the caller; under the lock */
+	bool want_caller; /* a context that was found since this was cleared needs the caller */
 	struct kept *buckets[BUCKETS];
 } kept;
 /* the code that is being linked; under the lock */
