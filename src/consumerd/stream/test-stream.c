@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stream between a source that can be read only once, as a pipe, and a sink that fails. Each
+ * record reaches the sink once, in order, and each loss is reported once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "consumerd/stream/stream.h"
+
+#define N_IN_PIPE   5 /* records that one read returns */
+#define RECORDS_MAX 1000
+#define ERROR	    (-ENOSPC)
+
+/* ---- the source: after a read, its records exist only in `buffer` ---- */
+
+struct pipe_source {
+	struct source source;
+	uint32_t buffer[N_IN_PIPE];
+	uint64_t buffer_pos; /* position of buffer[0] */
+	uint32_t n_sent;     /* records that were read from the pipe */
+	uint32_t n_waiting;  /* records in the pipe */
+};
+
+static int pipe_look(struct source *s, bool flush, bool written)
+{
+	struct pipe_source *p = ky_container_of(s, struct pipe_source, source);
+
+	if (s->taken.pos != s->head || !p->n_waiting)
+		return 0; /* there is no room, or nothing to read */
+	p->buffer_pos = s->head;
+	for (int i = 0; i < N_IN_PIPE && p->n_waiting; i++, p->n_waiting--) {
+		p->buffer[i] = (p->n_sent + 1) << KY_ID_BITS;
+		p->n_sent++;
+		s->head += sizeof(p->buffer[i]);
+		s->head_count++;
+	}
+	s->settled = true;
+	return 0;
+}
+
+static bool pipe_next(
+	struct source *s, struct source_mark *at, bool partial, struct ky_drain_piece *ret_piece)
+{
+	struct pipe_source *p = ky_container_of(s, struct pipe_source, source);
+	uint64_t n = (s->head - at->pos) / sizeof(p->buffer[0]);
+	const uint32_t *first = &p->buffer[(at->pos - p->buffer_pos) / sizeof(p->buffer[0])];
+
+	if (!n)
+		return false;
+	*ret_piece = (struct ky_drain_piece){.data = (const uint8_t *)first,
+		.len = (uint32_t)(s->head - at->pos),
+		.pos = at->pos,
+		.next = s->head,
+		.begin_ts = first[0] >> KY_ID_BITS,
+		.end_ts = first[n - 1] >> KY_ID_BITS,
+		.n_events = n};
+	*at = source_behind(at, ret_piece);
+	return true;
+}
+
+static void pipe_take(struct source *s, const struct source_mark *to)
+{
+	s->taken = *to;
+}
+
+static const struct source_ops pipe_ops = {.look = pipe_look, .next = pipe_next, .take = pipe_take};
+
+/* ---- the sink ---- */
+
+static struct {
+	struct sink_stream stream;
+	uint32_t records[RECORDS_MAX];
+	uint32_t n_records;
+	uint64_t file;
+	uint64_t n_discarded; /* as the last packet reports them */
+	int n_fail;	      /* appends that will fail */
+} out;
+
+static int out_append(
+	struct sink_stream *s, const struct sink_packet *packets, unsigned int n, uint64_t spare_ns)
+{
+	if (out.n_fail) {
+		out.n_fail--;
+		return ERROR;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		assert_true(out.n_records + packets[i].len / 4 <= RECORDS_MAX);
+		assert_int_equal(packets[i].header.n_events, packets[i].len / 4);
+		memcpy(&out.records[out.n_records], packets[i].data, packets[i].len);
+		out.n_records += packets[i].len / 4;
+		out.n_discarded = packets[i].header.events_discarded;
+		s->size += packets[i].header.packet_bits / 8;
+		s->n_packets++;
+	}
+	return 0;
+}
+
+static void out_begin_file(struct sink_stream *s, uint64_t number)
+{
+	out.file = number;
+	s->size = s->n_packets = 0;
+}
+
+static void out_close_stream(struct sink_stream *s)
+{
+}
+
+static const struct sink_ops out_ops = {.keeps = true,
+	.append = out_append,
+	.begin_file = out_begin_file,
+	.close_stream = out_close_stream};
+
+/* ---- the tests ---- */
+
+static struct ky_resume_stream memory;
+static struct pipe_source in;
+static struct stream stream;
+
+static void begin(struct sink_stream *to, uint64_t max_size)
+{
+	memset(&memory, 0, sizeof(memory));
+	memset(&out, 0, sizeof(out));
+	out.stream.ops = &out_ops;
+	out.stream.max_size = max_size;
+	in = (struct pipe_source){
+		.source = {.ops = &pipe_ops, .block_size = 4096, .n_blocks = 4, .resume = &memory}};
+	stream_init(&stream, &in.source, to, 0);
+}
+
+static int round_of(uint32_t n_new)
+{
+	in.n_waiting += n_new;
+	assert_int_equal(stream_look(&stream, true, 0), 0);
+	return stream_write(&stream, true, 0);
+}
+
+static void expect_all(uint64_t n_discarded)
+{
+	assert_int_equal(in.source.taken.pos, in.source.head);
+	assert_int_equal(stream.end.n_events, in.n_sent);
+	assert_int_equal(out.n_records, in.n_sent);
+	for (uint32_t i = 0; i < out.n_records; i++)
+		assert_int_equal(out.records[i] >> KY_ID_BITS, i + 1);
+	assert_int_equal(out.n_discarded, n_discarded);
+}
+
+static void test_read_once(void **state)
+{
+	begin(&out.stream, 0);
+	for (int i = 0; i < 20; i++) {
+		int fails = i % 3;
+
+		out.n_fail = fails;
+		assert_int_equal(round_of(7), fails ? ERROR : 0);
+	}
+	out.n_fail = 0;
+	while (in.n_waiting || in.source.taken.pos != in.source.head)
+		assert_int_equal(round_of(0), 0);
+	expect_all(0);
+	assert_int_equal(in.n_sent, 20 * 7);
+	stream_deinit(&stream);
+}
+
+static void test_losses(void **state)
+{
+	begin(&out.stream, 0);
+	assert_int_equal(round_of(3), 0);
+	in.source.n_lost = 10;
+	out.n_fail = 1;
+	assert_int_equal(round_of(3), ERROR);
+	assert_int_equal(out.n_discarded, 0);
+	assert_int_equal(round_of(0), 0);
+	expect_all(10);
+	in.source.n_lost = 12; /* without a record */
+	assert_int_equal(round_of(0), 0);
+	expect_all(12);
+	stream_deinit(&stream);
+}
+
+/* A file that is full is complete, and the next one continues in a slot of its own. */
+static void test_files(void **state)
+{
+	begin(&out.stream, 2 * (sizeof(struct ky_ctf_packet) + N_IN_PIPE * 4));
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(round_of(N_IN_PIPE), 0);
+	expect_all(0);
+	assert_int_equal(out.file, 3);
+	assert_int_equal(stream.slots.base.file, 3);
+	assert_int_equal(stream.slots.base.pos, 6 * N_IN_PIPE * 4);
+	assert_memory_equal(&stream.slots.base, &memory.slots[stream.slots.used], 8);
+	stream_deinit(&stream);
+}
+
+static void test_counted_only(void **state)
+{
+	struct ky_cons_stats stats = {0};
+	struct sink_stream *to;
+
+	assert_int_equal(null_sink.ops->open_stream(NULL, NULL, &to), 0);
+	begin(to, 0);
+	assert_int_equal(round_of(5), 0);
+	stream_add_stats(&stream, &stats);
+	assert_int_equal(stats.recorded, 5);
+	assert_int_equal(stats.packets + stats.bytes, 0);
+	assert_int_equal(in.source.taken.count, 5);
+	stream_deinit(&stream);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_once),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_counted_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
