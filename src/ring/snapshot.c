@@ -49,14 +49,24 @@ static bool look(const struct ky_geometry *g, const struct ky_ring_ctl *ctl, str
 	       e->head - e->oldest < g->data_stride;
 }
 
-static void copy_blocks(
-	const struct ky_geometry *g, void *base, void *copy, uint32_t i, const struct extent *e)
+bool ky_snapshot_is_backed(
+	const struct ky_geometry *g, int fd, uint32_t i, uint64_t pos, uint64_t len)
+{
+	uint64_t at = g->data_offset + i * g->data_stride + (pos & ky_geometry_ring_mask(g));
+
+	return fd < 0 || !len ||
+	       lseek(fd, (off_t)at, SEEK_HOLE) >= (off_t)(at + KY_BLOCK_ROOM + len);
+}
+
+/* Returns false if the ring claims what it cannot hold. */
+static bool copy_blocks(const struct ky_geometry *g, void *base, void *copy, uint32_t i,
+	const struct extent *e, int fd)
 {
 	uint64_t mask = ky_geometry_ring_mask(g), len;
 	struct ky_block_entry *entry;
 
 	if (!e->head) /* never used: then none of it is accessed */
-		return;
+		return true;
 	for (uint64_t pos = e->oldest; pos <= e->head; pos += g->block_size) {
 		entry = ky_geometry_entry(g, copy, i, pos);
 		copy_words(entry, ky_geometry_entry(g, base, i, pos), sizeof(*entry));
@@ -65,10 +75,13 @@ static void copy_blocks(
 		 */
 		len = e->head - pos < g->block_size ? e->head - pos : entry->used;
 		len = KY_MIN(len, KY_BLOCK_LIMIT(g->block_size));
+		if (!ky_snapshot_is_backed(g, fd, i, pos, len))
+			return false;
 		copy_words(ky_geometry_data(g, copy, i) + (pos & mask),
 			ky_geometry_data(g, base, i) + (pos & mask),
 			ky_align_up(len, sizeof(uint64_t)));
 	}
+	return true;
 }
 
 /*
@@ -87,7 +100,7 @@ static uint64_t first_whole(
 }
 
 int ky_snapshot_ring(
-	struct ky_drain *d, const struct ky_geometry *g, void *base, void *copy, uint32_t i)
+	struct ky_drain *d, const struct ky_geometry *g, void *base, void *copy, uint32_t i, int fd)
 {
 	const struct ky_ring_ctl *ctl = ky_geometry_ctl(g, base, i);
 	struct ky_ring_ctl *own = ky_geometry_ctl(g, copy, i);
@@ -98,7 +111,8 @@ int ky_snapshot_ring(
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (!look(g, ctl, &e))
 			continue;
-		copy_blocks(g, base, copy, i, &e);
+		if (!copy_blocks(g, base, copy, i, &e, fd))
+			return -EBADMSG;
 		from = first_whole(g, base, i, &e);
 		if (from > e.head)
 			continue;

@@ -532,7 +532,7 @@ static void test_snapshot_of_little(void **state)
 	entry(r, 0)->used = 100;
 	entry(r, BLOCK)->used = UINT64_MAX; /* invalid */
 	r->ctl->head = ky_head(2 * BLOCK + 20, 3);
-	assert_int_equal(ky_snapshot_ring(&d, &r->g, r->base, copy, 1), 0);
+	assert_int_equal(ky_snapshot_ring(&d, &r->g, r->base, copy, 1, -1), 0);
 	assert_int_equal(data[103], 0);
 	assert_int_equal(data[104], 0xa5);
 	assert_int_equal(data[LIMIT - 1], 0xa5);

@@ -270,7 +270,7 @@ static uint64_t snapshot_ring(struct live *l, uint32_t i)
 	struct ky_drain d;
 	struct ky_drain_piece piece;
 
-	assert_int_equal(ky_snapshot_ring(&d, &l->set.geo, l->set.base, l->copy, i), 0);
+	assert_int_equal(ky_snapshot_ring(&d, &l->set.geo, l->set.base, l->copy, i, -1), 0);
 	__atomic_fetch_add(&l->n_cut, d.pos > oldest, __ATOMIC_RELAXED);
 	assert_int_equal(ky_drain_look(&d, true), 0);
 	memset(l->next[i], 0, sizeof(l->next[i]));

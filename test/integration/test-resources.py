@@ -6,18 +6,22 @@ recorded or counted, and everything works again when the resource is available.
 """
 
 import contextlib
+import mmap
 import os
 import pathlib
 import resource
 import signal
+import struct
 import subprocess
 import time
 
 import kymotest
 from emitcheck import check_values, emitted
 from kymotest import APPS, CLI, SESSIOND, Skip, check, check_counts, equal, main, need_mounts, need_program, open_fds, wait_for, without_sanitizers
+from program import CAP_TSC, EMPTY, Program
 
 N = 200
+NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
 def limited(option):
@@ -158,6 +162,64 @@ def test_daemon_without_memory(k):
     k.kymo("set-session", "s")
     emit(k, "-p", 3)
     stop_and_check(k, trace, 2 * N)
+
+
+def threads_set(k, **options):
+    """Returns a program that has a set of threads' rings, which it can misuse."""
+    program = Program(k, EMPTY, caps=CAP_TSC, **options)
+    program.serve()
+    (number,) = program.fds
+    return program, program.geometry[number], program.fds[number][0]
+
+
+def ring_sets(k):
+    return k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"]
+
+
+def test_memory_taken_at_once(k):
+    """
+    What a program takes of threads' buffers beyond the user's limit does not stay: the set is
+    withdrawn, also if the program has exited. Later programs are recorded in full.
+    """
+    k.start_daemon("--max-memory-per-user=96M")
+    trace = k.record("emit:*", "shop:*")
+    for exits in (False, True):
+        program, geometry, fd = threads_set(k)
+        os.posix_fallocate(fd, geometry.data, 256 << 20)
+        if exits:
+            program.close()
+        wait_for(lambda: not ring_sets(k), "the set to be withdrawn")
+        check("--max-memory-per-user" in k.kymo("status", "s").stdout, "kymo status does not say why")
+        k.app("emit", "-p", int(exits), "-n", N, env=NO_RSEQ)
+        wait_for(lambda: kymotest.check_streams(trace)[0] == N * (1 + exits), "all events to be written")
+        equal(ring_sets(k)[0]["replaced"], False, "whether the set of later programs was replaced")
+        if not exits:
+            program.close()
+    k.kymo("stop", "s")
+    equal(len(check_values(check_counts(k, trace, 2 * N))), 2 * N, "events")
+
+
+def test_memory_that_was_never_taken(k):
+    """
+    A program writes control words as if it had filled 150 rings. Neither the consumer nor a
+    snapshot reads them, which would allocate their memory.
+    """
+    k.start_daemon()
+    k.record("emit:*", "shop:*", channel=("--num-subbuf=4", "--subbuf-size=256K"))
+    program, geometry, fd = threads_set(k)
+    n, used = 150, geometry.block_size - 160
+    with mmap.mmap(fd, geometry.total) as memory:
+        for ring in range(n):
+            for block in range(geometry.n_blocks):
+                struct.pack_into("<QQQ", memory, geometry.table_of(ring) + 64 * block, block, block, used)
+            struct.pack_into("<Q", memory, geometry.control_of(ring), 3 << 32 | 3 * geometry.block_size)
+        struct.pack_into("<Q", memory, 2048, n)
+    in_use = os.fstat(fd).st_blocks * 512
+    k.kymo("snapshot", "record", "-s", "s", "-o", k.traces / "snapshot", status=None)
+    wait_for(lambda: k.daemon_log().count("has damaged this ring") >= n, "the rings to be given up")
+    check(os.fstat(fd).st_blocks * 512 < in_use + (16 << 20), f"{in_use} bytes were in use, now {os.fstat(fd).st_blocks * 512}")
+    program.close()
+    k.kymo("destroy", "s", status=None)
 
 
 def test_no_shared_memory_file_system(k):

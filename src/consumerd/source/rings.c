@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/source/rings.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "ring/slots.h"
 #include "ring/snapshot.h"
@@ -21,6 +23,9 @@ struct rings {
 	uint64_t *consumed; /* mapping; the positions that writers see */
 	uint32_t n_copied;
 	struct ring *rings; /* room for all */
+	int rings_fd;	    /* of threads' rings in a memfd; else -1 */
+	/* bytes that the rings hold, as they say, in this round; the memory that they have */
+	uint64_t claimed, in_use;
 };
 
 static bool has_slots(const struct rings *set)
@@ -87,6 +92,29 @@ static int ring_look_abandoned(struct ring *r)
 }
 
 /*
+ * Returns false if the ring claims records for which no memory was ever allocated. It examines the
+ * ring only if the rings of this round claim more than there is.
+ */
+static bool ring_is_backed(const struct ring *r)
+{
+	const struct ky_geometry *g = &r->set->geometry;
+	uint64_t size = g->block_size, head = r->drain.head, pos = r->drain.pos & ~(size - 1);
+
+	r->set->claimed += head - r->drain.pos;
+	if (r->set->rings_fd < 0 || r->set->claimed <= r->set->in_use)
+		return true;
+	for (; pos < head; pos += size) {
+		uint64_t *used = &ky_geometry_entry(g, r->set->base, r->number, pos)->used;
+		uint64_t len = __atomic_load_n(used, __ATOMIC_RELAXED);
+
+		len = head - pos < size ? head - pos : KY_MIN(len, KY_BLOCK_LIMIT(size));
+		if (!ky_snapshot_is_backed(g, r->set->rings_fd, r->number, pos, len))
+			return false;
+	}
+	return true;
+}
+
+/*
  * A thread's ring that was given back and is written does not change until another thread has it.
  * The first ring is an exception: it counts the events that had no ring.
  */
@@ -103,7 +131,7 @@ static int ring_look(struct source *s, bool flush, bool written)
 		return SOURCE_IDLE;
 	r->slot_word = word;
 	drain_move(&r->drain, &s->taken);
-	if (ky_drain_look(&r->drain, flush || s->released) < 0)
+	if (ky_drain_look(&r->drain, flush || s->released) < 0 || !ring_is_backed(r))
 		return -EBADMSG;
 	s->head = r->drain.head;
 	s->head_count = r->drain.head_count;
@@ -213,8 +241,12 @@ static uint32_t n_used_in(const struct rings *set, void *base)
 
 static uint32_t rings_n_used(const struct source_set *set)
 {
-	const struct rings *rings = rings_of(set);
+	struct rings *rings = rings_of(set);
+	struct stat st;
 
+	rings->claimed = 0;
+	if (rings->rings_fd >= 0 && fstat(rings->rings_fd, &st) == 0)
+		rings->in_use = (uint64_t)st.st_blocks * 512;
 	return set->copied ? rings->n_copied : n_used_in(rings, rings->base);
 }
 
@@ -251,6 +283,7 @@ static void rings_free(struct source_set *set)
 		munmap(rings->base, rings->geometry.total_size);
 	if (rings->consumed)
 		munmap(rings->consumed, ky_consumed_size(rings->geometry.n_rings));
+	ky_close(rings->rings_fd);
 	free(rings->rings);
 	free(rings);
 }
@@ -276,6 +309,7 @@ static int rings_new(const struct ky_cons_ring_set *m, bool copied, struct rings
 		free(rings);
 		return ret < 0 ? -EBADMSG : -ENOMEM;
 	}
+	rings->rings_fd = -1;
 	rings->set = (struct source_set){.ops = &rings_ops,
 		.n_max = m->n_rings,
 		.clock = rings->geometry.clock,
@@ -310,6 +344,12 @@ static int map_both(struct rings *rings, int rings_fd, int rings_prot, int consu
 				 PROT_READ | PROT_WRITE, (void **)&rings->consumed);
 }
 
+/* A memfd has holes where nobody wrote. File systems may report holes in memory that is taken. */
+static bool has_holes(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
 int rings_map(const struct ky_cons_ring_set *m, int rings_fd, int consumed_fd,
 	struct source_set **ret_set)
 {
@@ -318,6 +358,8 @@ int rings_map(const struct ky_cons_ring_set *m, int rings_fd, int consumed_fd,
 
 	if (ret < 0)
 		return ret;
+	if (has_slots(rings) && has_holes(rings_fd))
+		rings->rings_fd = fcntl(rings_fd, F_DUPFD_CLOEXEC, 0);
 	ret = map_both(rings, rings_fd, PROT_READ, consumed_fd);
 	if (ret < 0)
 		rings_free(&rings->set);
@@ -332,6 +374,7 @@ static int copy_all(struct rings *rings, int rings_fd)
 	const struct ky_geometry *g = &rings->geometry;
 	void *shared = NULL;
 	int ret = map_both(rings, -1, PROT_READ | PROT_WRITE, -1);
+	int fd = has_slots(rings) && has_holes(rings_fd) ? rings_fd : -1;
 
 	if (!ret)
 		ret = map_memory(rings_fd, g->total_size, PROT_READ, &shared);
@@ -341,7 +384,7 @@ static int copy_all(struct rings *rings, int rings_fd)
 	for (uint32_t i = 0; i < rings->n_copied; i++) {
 		struct ky_drain *d = &rings->rings[i].drain;
 
-		if (ky_snapshot_ring(d, g, shared, rings->base, i) == -EBADMSG)
+		if (ky_snapshot_ring(d, g, shared, rings->base, i, fd) == -EBADMSG)
 			ky_drain_abandon(d);
 		rings->set.n_overwritten += d->count;
 	}

@@ -46,6 +46,7 @@ struct channel {
 	unsigned n_rules;
 	uint32_t agent_domains;	     /* for peers/agents.c: those that its rules name */
 	uint64_t n_ended;	     /* processes that had a set */
+	uint32_t n_replaced;	     /* sets that others have replaced */
 	struct ky_context *contexts; /* owned; only ever more */
 	uint32_t n_contexts;
 	/*

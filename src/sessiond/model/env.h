@@ -38,6 +38,8 @@ struct env {
 	uint64_t user_memory_max; /* bytes */
 	bool sets_wait;		  /* some do, for memory */
 	struct ky_job quota_job;
+	struct ky_timer quota_look; /* at the memory of threads' buffers, */
+	bool quota_looks;	    /* while there are any */
 };
 
 /* Sets all to zero, and initializes the lists. */

@@ -70,6 +70,8 @@ struct observer {
 	void (*set_made)(struct ring_set *set);
 	/* No process records into the set any more: the consumer is to write it out. */
 	void (*set_retired)(struct ring_set *set);
+	/* Applications that live are to unmap the set. */
+	void (*set_withdrawn)(struct ring_set *set);
 	/* Applications are to forget the set, which may be freed next. */
 	void (*set_closed)(struct ring_set *set);
 	/* There was no room for some sets of the channel, and perhaps is now. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/quota.h"
 
+#include <inttypes.h>
 #include <sys/sysinfo.h>
 
 #include "base/text.h"
 #include "sessiond/model/contents.h"
+
+#define LOOK_NS (1000 * KY_NS_PER_MS)
 
 uint64_t quota_default(void)
 {
@@ -48,15 +51,21 @@ static uint64_t sum_of_session(const struct session *s, uid_t uid)
 	return sum;
 }
 
+static uint64_t sum_of_user(const struct env *e, uid_t uid)
+{
+	const struct session *s;
+	uint64_t sum = 0;
+
+	ky_list_foreach (s, &e->sessions, node)
+		sum += sum_of_session(s, uid);
+	return sum;
+}
+
 static int set_wanted(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
-	uint64_t sum = need_of(set);
-	const struct session *s;
 
-	ky_list_foreach (s, &e->sessions, node)
-		sum += sum_of_session(s, set->uid);
-	if (sum <= e->user_memory_max)
+	if (sum_of_user(e, set->uid) + need_of(set) <= e->user_memory_max)
 		return 0;
 	ring_set_set_state(set, SET_WAITING);
 	e->sets_wait = true;
@@ -99,11 +108,113 @@ static void retry_sets(struct ky_job *j)
 				OBSERVE(e, memory_freed, c);
 }
 
-static struct observer quota = {.set_wanted = set_wanted, .set_freed = set_freed};
+/* Threads' buffers of memfds: files have all their memory from the beginning. */
+static bool may_grow(const struct ring_set *set)
+{
+	return set->state == SET_MADE && set->mode == KY_SET_PER_THREAD &&
+	       set->channel->session->shm_fd < 0;
+}
+
+/* Returns by how much the set has grown beyond what was counted when it was made. */
+static uint64_t growth_of(const struct ring_set *set)
+{
+	uint64_t in_use = ring_memory_in_use(&set->memory);
+
+	return in_use - KY_MIN(in_use, need_of(set));
+}
+
+/* Calls visit(set, data) for each set that may grow. */
+static void for_each_growing(
+	const struct env *e, void (*visit)(struct ring_set *set, void *data), void *data)
+{
+	struct ring_set *set;
+	struct session *s;
+	struct channel *c;
+
+	ky_list_foreach (s, &e->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (set, &c->sets, node)
+				if (may_grow(set))
+					visit(set, data);
+}
+
+/* The user of the smallest UID from `from` on, and that user's set that has grown most. */
+struct grown {
+	uint64_t from, uid; /* UINT64_MAX: no user */
+	struct ring_set *set;
+	uint64_t growth;
+};
+
+static void visit_user(struct ring_set *set, void *data)
+{
+	struct grown *g = data;
+
+	if (set->uid >= g->from)
+		g->uid = KY_MIN(g->uid, (uint64_t)set->uid);
+}
+
+static void visit_set(struct ring_set *set, void *data)
+{
+	struct grown *g = data;
+	uint64_t growth = set->uid == g->uid ? growth_of(set) : 0;
+
+	if (growth <= g->growth)
+		return;
+	g->growth = growth;
+	g->set = set;
+}
+
+static void withdraw_set(struct ring_set *set)
+{
+	session_notice(set->channel->session,
+		"channel '%s': the buffers of threads of user %u's programs took %" PRIu64
+		" MiB, more than one user may have: these programs are not recorded there any more, later ones are ('kymo-sessiond --max-memory-per-user')",
+		set->channel->name, (unsigned)set->uid, ring_memory_in_use(&set->memory) >> 20);
+	ring_set_withdraw(set);
+}
+
+/*
+ * Programs get addresses for many threads' buffers, and take memory when they need it, or when they
+ * want to: nobody can refuse it to them. Memory beyond the limit does not stay with the daemon.
+ */
+static void look_at_memory(struct ky_timer *t)
+{
+	struct env *e = ky_container_of(t, struct env, quota_look);
+	struct grown g;
+
+	for (uint64_t from = 0;; from = g.uid + 1) {
+		g = (struct grown){.from = from, .uid = UINT64_MAX};
+		for_each_growing(e, visit_user, &g);
+		if (g.uid == UINT64_MAX)
+			break;
+		if (sum_of_user(e, (uid_t)g.uid) <= e->user_memory_max)
+			continue;
+		for_each_growing(e, visit_set, &g);
+		if (g.set)
+			withdraw_set(g.set);
+	}
+	e->quota_looks = g.from > 0; /* there was a user */
+	if (e->quota_looks)
+		ky_timer_set(&e->loop, t, LOOK_NS);
+}
+
+static void set_made(struct ring_set *set)
+{
+	struct env *e = set->channel->session->env;
+
+	if (!may_grow(set) || e->quota_looks)
+		return;
+	e->quota_looks = true;
+	ky_timer_set(&e->loop, &e->quota_look, LOOK_NS);
+}
+
+static struct observer quota = {
+	.set_wanted = set_wanted, .set_made = set_made, .set_freed = set_freed};
 
 void quota_init(struct env *e, uint64_t max_bytes)
 {
 	e->user_memory_max = max_bytes;
 	ky_job_init(&e->quota_job, retry_sets);
+	ky_timer_init(&e->quota_look, look_at_memory);
 	ky_list_append(&e->observers, &quota.node);
 }

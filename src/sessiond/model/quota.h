@@ -7,7 +7,8 @@
  *
  * The sum is computed anew each time. Buffers of CPUs count as a whole, because recording fills all
  * of them. Buffers of threads have addresses for many more threads than there are: the prepared
- * ones count, or the memory in use if that is more.
+ * ones count, or the memory in use if that is more. The daemon looks at these once a second, and
+ * withdraws the largest set of a user who exceeds the quota.
  */
 #ifndef SESSIOND_MODEL_QUOTA_H
 #define SESSIOND_MODEL_QUOTA_H

@@ -62,33 +62,61 @@ static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_
 	return set;
 }
 
+static bool is_of_kind(const struct ring_set *set, uid_t uid, uint32_t abi_bits, uint32_t mode)
+{
+	return set->kind == set && set->uid == uid && set->abi_bits == abi_bits &&
+	       set->mode == mode;
+}
+
+static void retire_set(struct ring_set *set)
+{
+	ring_set_set_state(set, SET_RETIRED);
+	OBSERVE(set->channel->session->env, set_retired, set);
+}
+
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
 {
 	struct ring_set *set;
-	uint32_t generation = 0;
 
-	ky_list_foreach (set, &c->sets, node) {
-		if (set->kind != set || set->uid != uid || set->abi_bits != abi_bits ||
-			set->mode != mode)
-			continue;
-		if (!set->replaced)
+	ky_list_foreach (set, &c->sets, node)
+		if (!set->replaced && is_of_kind(set, uid, abi_bits, mode))
 			return set;
-		generation++;
-	}
 	set = ring_set_new(c, uid, abi_bits, mode);
 	if (!set)
 		return NULL;
-	set->generation = generation;
+	set->succeeds = c->n_replaced;
 	ky_list_append(&c->sets, &set->node);
 	return set;
 }
 
-void ring_set_replace(struct ring_set *set)
+static void replace_set(struct ring_set *set)
 {
-	if (set->replaced || ring_set_is_own(set) || set->generation >= REPLACED_MAX)
+	if (set->replaced || ring_set_is_own(set))
 		return;
 	set->replaced = true;
+	set->channel->n_replaced++;
 	OBSERVE(set->channel->session->env, set_replaced, set);
+}
+
+void ring_set_replace(struct ring_set *set)
+{
+	struct ring_set *other;
+	unsigned n = 0;
+
+	ky_list_foreach (other, &set->channel->sets, node)
+		n += other->replaced && is_of_kind(other, set->uid, set->abi_bits, set->mode);
+	if (n < REPLACED_MAX)
+		replace_set(set);
+}
+
+void ring_set_withdraw(struct ring_set *set)
+{
+	struct env *e = set->channel->session->env;
+
+	replace_set(set);
+	OBSERVE(e, set_withdrawn, set);
+	OBSERVE(e, set_closed, set);
+	retire_set(set);
 }
 
 struct ring_set *ring_set_find(const struct session *s, uint32_t number)
@@ -245,12 +273,6 @@ int ring_set_make(struct ring_set *set)
 	return 0;
 }
 
-static void retire_set(struct ring_set *set)
-{
-	ring_set_set_state(set, SET_RETIRED);
-	OBSERVE(set->channel->session->env, set_retired, set);
-}
-
 /* Snapshots need what was recorded last. */
 static void retire_oldest(struct channel *c)
 {
@@ -270,7 +292,7 @@ static void retire_oldest(struct channel *c)
 
 void ring_set_end(struct ring_set *set)
 {
-	if (set->ended)
+	if (set->ended || set->state == SET_RETIRED)
 		return;
 	OBSERVE(set->channel->session->env, set_closed, set);
 	if (!ring_set_is_made(set)) {
@@ -486,6 +508,8 @@ void ring_set_free(struct ring_set *set)
 	KY_CHECK(ky_list_empty(&set->users));
 	ky_htab_deinit(&set->events);
 	OBSERVE(set->channel->session->env, set_freed, set);
+	if (set->registry && set->registry->last_set == set)
+		registry_set_last(set->registry, NULL, NULL);
 	ring_memory_close(&set->memory);
 	ky_list_remove(&set->node);
 	free(set);

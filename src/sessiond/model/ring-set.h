@@ -37,11 +37,11 @@ struct ring_set {
 	 * memory then
 	 */
 	struct ring_set *kind;
-	bool replaced;	     /* damaged: only programs that have the set use it */
-	uint32_t generation; /* number of sets that this one replaces, directly or not */
-	pid_t pid;	     /* of that process */
-	uint32_t process;    /* its number in slot words */
-	uint64_t image;	     /* what it runs (process.h) */
+	bool replaced;	  /* damaged: only programs that have the set use it */
+	bool succeeds;	  /* others: the names of its files have its number */
+	pid_t pid;	  /* of that process */
+	uint32_t process; /* its number in slot words */
+	uint64_t image;	  /* what it runs (process.h) */
 	/* order in which its process exited, among those of the channel; 0 while alive */
 	uint64_t ended;
 	enum set_state state;
@@ -70,10 +70,14 @@ struct ring_set {
 struct ring_set *ring_set_get(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode);
 /*
  * Leaves a damaged set to the programs that have it: later ones get another one. A set that is one
- * process's, and one that replaces REPLACED_MAX others, stays.
+ * process's stays, and so does one after REPLACED_MAX others.
  */
-#define REPLACED_MAX 16u
+#define REPLACED_MAX 16u /* of one kind, at a time */
 void ring_set_replace(struct ring_set *set);
+/*
+ * Takes the set from the programs that have it, and retires it: it is freed when it was written.
+ */
+void ring_set_withdraw(struct ring_set *set);
 /* Returns the session's ring set of this number, or NULL. */
 struct ring_set *ring_set_find(const struct session *s, uint32_t number);
 /* Adds one process's own set of this kind, without its memory. Returns NULL if allocation fails. */

@@ -148,6 +148,14 @@ void app_set_drop(struct app_set *as, struct barrier *b)
 	as->n_contexts = 0;
 }
 
+void apps_drop_set(struct ring_set *set)
+{
+	struct app_set *as;
+
+	ky_list_foreach (as, &set->users, set_node)
+		app_set_drop(as, NULL);
+}
+
 /* One message for all sets, so that the application records its state once into all of them. */
 void app_dump_state(struct app *a, const struct session *s, bool all, struct barrier *b)
 {

@@ -79,6 +79,8 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer);
 struct app *app_free(struct app *a);		  /* NULL */
 struct app_set *app_set_free(struct app_set *as); /* NULL */
 
+/* Orders all applications that have the set to unmap it. */
+void apps_drop_set(struct ring_set *set);
 /* Frees all that applications have of the set. */
 void apps_forget_set(struct ring_set *set);
 

@@ -52,6 +52,7 @@ void peers_init(
 	p->observer = (struct observer){.set_prepared = orders_add_set,
 		.set_made = set_made,
 		.set_retired = set_retired,
+		.set_withdrawn = apps_drop_set,
 		.set_closed = apps_forget_set,
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,

@@ -473,7 +473,8 @@ static void handle_retired(struct consumer *c, const struct ky_cons_retired *m)
 	struct ring_set *set = ring_set_find(c->session, m->set);
 	struct event_counts counts = {SET_COUNTS(COUNT)};
 
-	if (set && ring_set_is_own(set) && (set->state == SET_RETIRED || c->awaited)) {
+	if (set && (ring_set_is_own(set) || set->replaced) &&
+		(set->state == SET_RETIRED || c->awaited)) {
 		struct ring_counts n = {0};
 
 		if (set->geometry.overwrite)

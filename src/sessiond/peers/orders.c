@@ -13,7 +13,7 @@ static void name_files(const struct ring_set *set, char *name, size_t size)
 
 	if (ring_set_is_own(set))
 		snprintf(name + n, size - (size_t)n, "-p%d-%u", (int)set->pid, set->number);
-	else if (set->generation)
+	else if (set->succeeds)
 		snprintf(name + n, size - (size_t)n, "-%u", set->number);
 }
 
