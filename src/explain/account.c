@@ -226,7 +226,8 @@ static void add_inner_traits(
 		if (w->seen.v[i] == e->class->name)
 			return;
 	}
-	if (w->seen.n >= MAX_SEEN)
+	/* Fields of the kernel are addresses, numbers of descriptors and the like. */
+	if (w->seen.n >= MAX_SEEN || e->class->is_kernel)
 		return;
 	check(a, ky_vec_add(&w->seen, e->class->name));
 	add_fields(a, w->instance, e, KY_TRAIT_INNER,

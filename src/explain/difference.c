@@ -174,6 +174,29 @@ static void divide_longer(struct work *w, uint32_t c, double longer, double each
 	add_finding(w, KY_FINDING_LONGER, c, longer);
 }
 
+static bool is_pair(const struct ky_explain *x, uint32_t c)
+{
+	const struct ky_component *o = component(x, c);
+
+	return o->kind == KY_PART_SPAN &&
+	       ky_texts_end_in(ky_texts_get(&x->names, o->a), "()", NULL);
+}
+
+/* Who makes a system call wait says more than its name. */
+static void divide_new(struct work *w, uint32_t c, double amount)
+{
+	double all = w->means[0][c].ns, waits = 0;
+
+	for (uint32_t k = w->first[c]; k && is_pair(w->x, c); k = w->next[k])
+		waits += component(w->x, k)->kind == KY_PART_WAIT ? w->means[0][k].ns : 0;
+	if (waits <= 0 || waits < WHOLE_PART * all) {
+		add_finding(w, KY_FINDING_NEW, c, amount);
+		return;
+	}
+	for (uint32_t k = w->first[c]; k && !w->error; k = w->next[k])
+		add_finding(w, KY_FINDING_NEW, k, amount * w->means[0][k].ns / all);
+}
+
 /*
  * Divides the time that `calls` calls of parent take longer among its children: a child came more
  * often, or took longer, or both; that part goes to the greater change in proportion.
@@ -187,7 +210,7 @@ static void divide_child(struct work *w, uint32_t parent, uint32_t c, double cal
 	double more = each(s) - each(t), count, longer, both;
 
 	if (rate_t <= 0) {
-		add_finding(w, KY_FINDING_NEW, c, calls * rate_s * each(s));
+		divide_new(w, c, calls * rate_s * each(s));
 		return;
 	}
 	count = calls * (rate_s - rate_t) * each(t);
@@ -230,21 +253,14 @@ static bool is_alloc_event(const struct ky_explain *x, uint32_t name)
 	return begins(x, name, "libc:alloc");
 }
 
-static bool ends_in(const char *text, const char *ending)
-{
-	size_t n = strlen(text), m = strlen(ending);
-
-	return n > m && !strcmp(text + n - m, ending);
-}
-
 /* An event that is neither the end of something nor one of the libraries'. */
 static bool is_plain_event(const struct ky_explain *x, uint32_t name)
 {
 	const char *text = ky_texts_get(&x->names, name);
 
 	return name && (strchr(text, ':') || strstr(text, "page_fault")) &&
-	       !ends_in(text, "_begin") && !ends_in(text, "_end") && !is_lock_event(x, name) &&
-	       !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
+	       !ky_texts_end_in(text, "_begin", NULL) && !ky_texts_end_in(text, "_end", NULL) &&
+	       !is_lock_event(x, name) && !is_alloc_event(x, name) && !begins(x, name, "libc:") &&
 	       !begins(x, name, "cyg_profile:");
 }
 

@@ -274,11 +274,13 @@ static int add_times_evidence(struct ky_finding *f)
 
 /* --- who --- */
 
+#define MAX_NAMES 3
+
 struct who {
 	bool is_several;
 	uint32_t thread, span;
-	size_t n;      /* threads */
-	uint32_t name; /* of most of them, or 0 */
+	size_t n;		   /* threads */
+	uint32_t names[MAX_NAMES]; /* of most of them; then 0 */
 	uint64_t caller;
 };
 
@@ -319,14 +321,40 @@ static size_t count_threads(const struct ky_explain *x, const struct ky_culprits
 	return n;
 }
 
+/* The names with the most time, until they have most of it together. Returns how many threads. */
+static size_t find_names(
+	const struct ky_explain *x, const struct ky_culprits *c, uint32_t names[MAX_NAMES])
+{
+	int64_t sum = 0;
+	size_t n = 0;
+
+	memset(names, 0, MAX_NAMES * sizeof(*names));
+	for (size_t k = 0; k < MAX_NAMES && (double)sum < MOST * (double)c->ns; k++) {
+		int64_t most = 0;
+
+		for (size_t i = 0; i < c->v.n; i++) {
+			uint32_t name = x->threads.v[c->v.v[i].thread]->name;
+			int64_t ns = sum_of_name(x, c, name);
+			bool is_new = name && name != names[0] && name != names[1];
+
+			if (!is_new || ns <= most)
+				continue;
+			most = ns;
+			names[k] = name;
+		}
+		sum += most;
+		n += names[k] ? count_threads(x, c, names[k]) : 0;
+	}
+	/* Only a few of them have names: those of all count. */
+	return (double)sum < MOST * (double)c->ns ? count_threads(x, c, 0) : n;
+}
+
 static struct who find_who(const struct ky_explain *x, const struct ky_culprits *c)
 {
 	struct who w = {0};
-	int64_t thread_ns = -1, span_ns = -1, name_ns = -1;
+	int64_t thread_ns = -1, span_ns = -1;
 
 	for (size_t i = 0; i < c->v.n; i++) {
-		uint32_t name = x->threads.v[c->v.v[i].thread]->name;
-
 		if (sum_of(c, i, false) > thread_ns) {
 			thread_ns = sum_of(c, i, false);
 			w.thread = c->v.v[i].thread;
@@ -335,10 +363,6 @@ static struct who find_who(const struct ky_explain *x, const struct ky_culprits 
 			span_ns = sum_of(c, i, true);
 			w.span = c->v.v[i].span;
 			w.caller = c->v.v[i].caller;
-		}
-		if (name && sum_of_name(x, c, name) > name_ns) {
-			name_ns = sum_of_name(x, c, name);
-			w.name = name;
 		}
 	}
 	w.is_several = (double)thread_ns < MOST * (double)c->ns;
@@ -349,9 +373,7 @@ static struct who find_who(const struct ky_explain *x, const struct ky_culprits 
 			w.caller = c->v.v[i].caller;
 		}
 	}
-	if ((double)name_ns < MOST * (double)c->ns)
-		w.name = 0;
-	w.n = count_threads(x, c, w.name);
+	w.n = find_names(x, c, w.names);
 	return w;
 }
 
@@ -364,8 +386,9 @@ static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct w
 		return;
 	}
 	ky_buf_printf(b, "%zu other threads in turn", w->n);
-	if (w->name)
-		ky_buf_printf(b, " (%s)", name_of(x, w->name));
+	for (size_t i = 0; i < MAX_NAMES && w->names[i]; i++)
+		ky_buf_printf(b, "%s%s", i ? ", " : " (", name_of(x, w->names[i]));
+	ky_buf_puts(b, w->names[0] ? ")" : "");
 }
 
 static void put_doing(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
@@ -629,7 +652,12 @@ static void say_alloc(struct ky_buf *b, struct ky_explain *x, const struct ky_fi
 
 static void say_event(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
 {
-	ky_buf_printf(b, "event %s comes ", name_of(x, (uint32_t)f->key.what));
+	const char *name = name_of(x, (uint32_t)f->key.what);
+
+	if (strstr(name, "page_fault"))
+		ky_buf_puts(b, "page faults come ");
+	else
+		ky_buf_printf(b, "event %s comes ", name);
 	put_times(b, affected_count(x, f));
 	ky_buf_puts(b, " instead of ");
 	put_times_or_never(b, f->typical_count);

@@ -20,16 +20,6 @@ struct ky_source {
 	struct ky_values values; /* owned */
 };
 
-static bool ends_in(const char *name, const char *ending, size_t *ret_len)
-{
-	size_t len = strlen(name), n = strlen(ending);
-
-	if (len <= n || strcmp(name + len - n, ending) != 0)
-		return false;
-	*ret_len = len - n;
-	return true;
-}
-
 static bool begins_with(const char *name, const char *beginning, const char **ret_rest)
 {
 	size_t n = strlen(beginning);
@@ -187,9 +177,9 @@ static bool find_span(struct ky_source *s, struct ky_source_class *c, const char
 
 	if (!f)
 		return false;
-	if (ends_in(name, "_begin", &len))
+	if (ky_texts_end_in(name, "_begin", &len))
 		c->kind = is_async ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_SPAN_BEGIN;
-	else if (ends_in(name, "_end", &len))
+	else if (ky_texts_end_in(name, "_end", &len))
 		c->kind = is_async ? KY_EVENT_ASYNC_END : KY_EVENT_SPAN_END;
 	else
 		return false;

@@ -65,6 +65,17 @@ const char *ky_texts_get(const struct ky_texts *names, uint32_t name)
 	return name ? names->all.v[name - 1]->text : "";
 }
 
+bool ky_texts_end_in(const char *text, const char *ending, size_t *ret_len)
+{
+	size_t len = strlen(text), n = strlen(ending);
+
+	if (len <= n || strcmp(text + len - n, ending) != 0)
+		return false;
+	if (ret_len)
+		*ret_len = len - n;
+	return true;
+}
+
 void ky_texts_deinit(struct ky_texts *names)
 {
 	for (size_t i = 0; i < names->all.n; i++)

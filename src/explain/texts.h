@@ -23,6 +23,8 @@ struct ky_texts {
 uint32_t ky_texts_add(struct ky_texts *names, const char *text, size_t n);
 /* NUL-terminated; "" for 0. */
 const char *ky_texts_get(const struct ky_texts *names, uint32_t name);
+/* Whether a text has this ending, and more before it: its length without the ending. */
+bool ky_texts_end_in(const char *text, const char *ending, size_t *ret_len);
 void ky_texts_deinit(struct ky_texts *names);
 
 #endif

@@ -241,24 +241,6 @@ static unsigned charge_mutex(struct ky_machine *m, struct ky_charge *c,
 	return n;
 }
 
-static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
-	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
-{
-	struct link below = {link->depth + 1, link->via, 0};
-
-	if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_LOCK) {
-		below.via = name_via(m, thread, h->span, link->via);
-		if (charge_mutex(m, c, h->mutex, thread, from, to, &below))
-			return;
-	} else if (link->depth < MAX_STEPS_DOWN && h->thread != UINT32_MAX && h->thread != thread &&
-		   (h->state == KY_STATE_WAITING || h->state == KY_STATE_CONDITION)) {
-		below.via = name_via(m, thread, h->span, link->via);
-		charge_thread(m, c, h->thread, from, to, &below);
-		return;
-	}
-	add_blame(c, thread, h->span, to - from, link);
-}
-
 /* The index of the entry at or before ns; 0 if all are later. */
 static size_t find_history(const struct ky_history *v, size_t n, int64_t ns)
 {
@@ -273,6 +255,81 @@ static size_t find_history(const struct ky_history *v, size_t n, int64_t ns)
 			hi = mid;
 	}
 	return lo ? lo - 1 : 0;
+}
+
+/* To what a thread did while it ran: nobody else is to blame for that. */
+static void charge_work(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
+	int64_t to, const struct link *link)
+{
+	const struct ky_timeline *t = ky_machine_timeline(m, thread);
+	size_t n = t ? t->history.n : 0, i = n ? find_history(t->history.v, n, from) : 0;
+
+	for (int64_t end; from < to; from = end, i++) {
+		uint32_t span = i < n && t->history.v[i].ns <= from ? t->history.v[i].span : 0;
+
+		end = c->budget && i + 1 < n ? KY_MIN(KY_MAX(t->history.v[i + 1].ns, from), to)
+					     : to;
+		c->budget -= c->budget > 0;
+		if (end > from)
+			add_blame(c, thread, span, end - from, link);
+	}
+}
+
+static bool is_of_process(const struct ky_machine *m, uint32_t thread, uint32_t of)
+{
+	return m->x->threads.v[thread]->process == m->x->threads.v[of]->process;
+}
+
+/*
+ * Returns the time in which others ran. For a thread in a chain of waits, only those of its process
+ * count: others are the machine's load, and say nothing of who waits for whom.
+ */
+static int64_t charge_processor(struct ky_machine *m, struct ky_charge *c, uint32_t processor,
+	uint32_t waiter, int64_t from, int64_t to, const struct link *link)
+{
+	const struct ky_processor *p = processor < m->processors.n ? &m->processors.v[processor]
+								   : NULL;
+	int64_t charged = 0;
+
+	for (size_t i = p ? find_history(p->history.v, p->history.n, from) : 0;
+		p && i < p->history.n && p->history.v[i].ns < to; i++) {
+		const struct ky_history *h = &p->history.v[i];
+		int64_t begin = KY_MAX(from, h->ns);
+		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
+
+		if (h->thread == UINT32_MAX || h->thread == waiter || end <= begin ||
+			(link->depth && !is_of_process(m, h->thread, waiter)))
+			continue;
+		charge_work(m, c, h->thread, begin, end, link);
+		charged += end - begin;
+	}
+	return charged;
+}
+
+static void charge_entry(struct ky_machine *m, struct ky_charge *c, uint32_t thread,
+	const struct ky_history *h, int64_t from, int64_t to, const struct link *link)
+{
+	struct link below = {link->depth + 1, link->via, 0};
+
+	if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_LOCK) {
+		below.via = name_via(m, thread, h->span, link->via);
+		if (charge_mutex(m, c, h->mutex, thread, from, to, &below))
+			return;
+	} else if (link->depth < MAX_STEPS_DOWN && h->thread != UINT32_MAX && h->thread != thread &&
+		   (h->state == KY_STATE_WAITING || h->state == KY_STATE_CONDITION)) {
+		below.via = name_via(m, thread, h->span, link->via);
+		charge_thread(m, c, h->thread, from, to, &below);
+		return;
+	} else if (link->depth < MAX_STEPS_DOWN && h->state == KY_STATE_READY) {
+		int64_t charged;
+
+		below.via = name_via(m, thread, h->span, link->via);
+		charged = charge_processor(m, c, h->thread, thread, from, to, &below);
+		if (charged == to - from)
+			return;
+		to -= charged;
+	}
+	add_blame(c, thread, h->span, to - from, link);
 }
 
 static void charge_thread(struct ky_machine *m, struct ky_charge *c, uint32_t thread, int64_t from,
@@ -316,22 +373,5 @@ void ky_charge_mutex(struct ky_machine *m, struct ky_charge *c, const struct ky_
 void ky_charge_processor(struct ky_machine *m, struct ky_charge *c, uint32_t processor,
 	uint32_t waiter, int64_t from, int64_t to)
 {
-	const struct ky_processor *p = processor < m->processors.n ? &m->processors.v[processor]
-								   : NULL;
-
-	for (size_t i = p ? find_history(p->history.v, p->history.n, from) : 0;
-		p && i < p->history.n && p->history.v[i].ns < to; i++) {
-		const struct ky_history *h = &p->history.v[i];
-		int64_t begin = KY_MAX(from, h->ns);
-		int64_t end = i + 1 < p->history.n ? KY_MIN(h[1].ns, to) : to;
-		const struct ky_timeline *t;
-		uint32_t span = 0;
-
-		if (h->thread == UINT32_MAX || h->thread == waiter || end <= begin)
-			continue;
-		t = ky_machine_timeline(m, h->thread);
-		if (t && t->history.n)
-			span = t->history.v[find_history(t->history.v, t->history.n, begin)].span;
-		add_blame(c, h->thread, span, end - begin, &(struct link){0});
-	}
+	charge_processor(m, c, processor, waiter, from, to, &(struct link){0});
 }

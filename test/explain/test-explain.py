@@ -332,6 +332,74 @@ def test_waker():
     check(p.make(work), "it waits in shop:checkout;read() until thread 800 (helper) wakes it, which is in zip:pack meanwhile")
 
 
+class Chain(Kernel):
+    """The worker waits for a helper, which waits for a packer, or cannot run while the packer runs."""
+
+    def other(self, ns, name, cpu, thread=None, **fields):
+        self.events.append(traces.Event(ns, name, cpu, thread, **fields))
+
+    def other_switch(self, ns, cpu, prev, next_, state):
+        self.other(ns, "sched_switch", cpu, prev_tid=prev, prev_state=state, next_tid=next_, next_comm="t%d" % next_)
+
+    def wait(self, preempted):
+        tid, cpu, at = self.thread[0], self.cpu, self.at
+        helper, packer = (800, 60, "helper"), (801, 60, "packer")
+        self.other_switch(at - 9000, 12, 0, 800, 0)
+        self.other_switch(at - 9000, 13, 0, 801, 0)
+        self.other(at - 6000, "mid:relay_begin", 12, helper, span_tid=800)
+        self.other(at - 3000, "zip:pack_begin", 12 if preempted else 13, packer, span_tid=801)
+        self.other_switch(at - 2000, 12, 800, 801 if preempted else 0, 0 if preempted else 1)
+        self.switch(tid, 0, 1, "idle")
+        if not preempted:
+            self.other(at + 900000, "sched_waking", 13, tid=800)
+        self.other(at + 900010, "zip:pack_end", 12 if preempted else 13, packer, span_tid=801)
+        self.other_switch(at + 903000, 12, 801 if preempted else 0, 800, 1)
+        self.other(at + 905000, "sched_waking", 12, tid=tid)
+        self.other(at + 906000, "mid:relay_end", 12, helper, span_tid=800)
+        self.other_switch(at + 907000, 12, 800, 0, 1)
+        self.other_switch(at + 907000, 13, 801, 0, 1)
+        self.at, self.cpu = at + 909000, cpu
+        self.switch(0, tid, 0, "worker")
+
+    def make_chain(self, preempted):
+        def work(p, i, f):
+            p.kernel("syscall_entry_read", p.cpu, fd=5)
+            if p.r.random() < .06:
+                p.wait(preempted)
+            else:
+                p.spend(3)
+            p.kernel("syscall_exit_read", p.cpu, ret=1)
+        self.at, self.cpu = 1, 0
+        self.switch(0, 200, 0, "worker")
+        return self.make(work)
+
+
+def test_waker_of_waker():
+    path = Chain(34, threads=1, n=500).make_chain(False)
+    check(path, "it waits in shop:checkout;read() until thread 801 (packer) wakes it, which is in zip:pack meanwhile")
+    assert "chain: waits for thread 800 (helper) in mid:relay, which waits for thread 801 (packer)" in kymo(
+        "explain", path, "--span=shop:checkout")
+
+
+def test_waker_that_cannot_run():
+    check(Chain(35, threads=1, n=500).make_chain(True),
+          "it waits in shop:checkout;read() until thread 801 (packer) wakes it, which is in zip:pack meanwhile")
+
+
+def test_new_system_call():
+    """A wait in a system call that typical instances do not make: who ends it is named."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            p.kernel("syscall_entry_futex", p.cpu, op=0)
+            p.wait(False)
+            p.kernel("syscall_exit_futex", p.cpu, ret=0)
+        p.spend(3)
+    p = Chain(36, threads=1, n=500)
+    p.at, p.cpu = 1, 0
+    p.switch(0, 200, 0, "worker")
+    check(p.make(work), "it waits in shop:checkout;futex() until thread 801 (packer) wakes it")
+
+
 def test_preempted():
     def work(p, i, f):
         if p.r.random() < .06:
@@ -396,7 +464,7 @@ def test_page_faults():
     p = Kernel(31, threads=1, n=500)
     p.at, p.cpu = 1, 0
     p.switch(0, 200, 0, "worker")
-    check(p.make(work), "event x86_exceptions_page_fault_user comes 300 times instead of once in shop:checkout")
+    check(p.make(work), "page faults come 300 times instead of once in shop:checkout")
 
 
 def test_part():
