@@ -182,7 +182,7 @@ static bool is_pair(const struct ky_explain *x, uint32_t c)
 	       ky_texts_end_in(ky_texts_get(&x->names, o->a), "()", NULL);
 }
 
-/* Who makes a system call wait says more than its name. */
+/* The thread that makes a system call wait says more than the name of the call. */
 static void divide_new(struct work *w, uint32_t c, double amount)
 {
 	double all = w->means[0][c].ns, waits = 0;
@@ -545,16 +545,6 @@ static struct ky_finding *find_blamed(const struct ky_difference *d, const struc
 	return found;
 }
 
-static int compare_lengths(const void *a, const void *b)
-{
-	const struct ky_instance *x = *(struct ky_instance *const *)a;
-	const struct ky_instance *y = *(struct ky_instance *const *)b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
-}
-
 /* Blames of slow instances, and of the longer half of typical ones: how often that is noise. */
 static int count_blames(struct ky_difference *d)
 {
@@ -565,7 +555,7 @@ static int count_blames(struct ky_difference *d)
 	if (!typical)
 		return -ENOMEM;
 	memcpy(typical, d->group->typical, n * sizeof(*typical));
-	qsort(typical, n, sizeof(*typical), compare_lengths);
+	qsort(typical, n, sizeof(*typical), ky_instance_by_length);
 	for (size_t i = 0; i < d->n_slow; i++) {
 		/* Of those that are hardly longer, noise would decide. */
 		if (d->slow[i]->ns - d->typical_ns < MIN_EXCESS * d->extra_ns)
@@ -805,7 +795,7 @@ static int set_groups(struct ky_difference *d, const struct ky_group *group)
 		return -ENOMEM;
 	memcpy(d->slow, group->slow, group->n_slow * sizeof(*d->slow));
 	d->n_slow = group->n_slow;
-	qsort(d->slow, d->n_slow, sizeof(*d->slow), compare_lengths);
+	qsort(d->slow, d->n_slow, sizeof(*d->slow), ky_instance_by_length);
 	if (d->n_slow >= 20)
 		d->n_slow -= d->n_slow / 20;
 	d->slow_ns = mean_ns(d->slow, d->n_slow);

@@ -79,16 +79,6 @@ static int choose_sample(
 	return r;
 }
 
-static int compare_begins(const void *a, const void *b)
-{
-	const struct ky_instance *x = *(struct ky_instance *const *)a;
-	const struct ky_instance *y = *(struct ky_instance *const *)b;
-
-	if (x->begin_ns != y->begin_ns)
-		return x->begin_ns < y->begin_ns ? -1 : 1;
-	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
-}
-
 /* The groups and the sample of one trace: an array in order of their begins. */
 static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***ret, size_t *ret_n)
 {
@@ -106,7 +96,7 @@ static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***
 	if (!r)
 		r = choose_sample(e, i, ret, ret_n, &cap);
 	if (*ret_n)
-		qsort(*ret, *ret_n, sizeof(**ret), compare_begins);
+		qsort(*ret, *ret_n, sizeof(**ret), ky_instance_by_begin);
 	return r;
 }
 
@@ -539,7 +529,7 @@ static int compare(struct ky_explanation *e)
 	if (all) {
 		for (size_t i = 0; i < n[0] + n[1]; i++)
 			all[i] = i < n[0] ? chosen[0][i] : chosen[1][i - n[0]];
-		qsort(all, n[0] + n[1], sizeof(*all), compare_begins);
+		qsort(all, n[0] + n[1], sizeof(*all), ky_instance_by_begin);
 		r = compare_all(e, all, n[0] + n[1]);
 	} else if (!r) {
 		r = -ENOMEM;

@@ -44,16 +44,6 @@ static int compare_random(const void *a, const void *b)
 	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-static int compare_lengths(const void *a, const void *b)
-{
-	const struct ky_instance *x = *(struct ky_instance *const *)a;
-	const struct ky_instance *y = *(struct ky_instance *const *)b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return compare_random(a, b);
-}
-
 int ky_groups_sample(struct ky_instance ***ret, size_t *ret_n, struct ky_instance *const *v,
 	size_t n, size_t max)
 {
@@ -98,7 +88,7 @@ static int order(struct ordered *o, struct ky_instance *v, size_t n)
 	}
 	for (size_t i = 0; i < n; i++)
 		o->v[i] = &v[i];
-	qsort(o->v, n, sizeof(struct ky_instance *), compare_lengths);
+	qsort(o->v, n, sizeof(struct ky_instance *), ky_instance_by_length);
 	for (size_t i = 0; i < n; i++)
 		o->logs[i] = log(KY_MAX(o->v[i]->ns, 1));
 	o->mode = ky_stats_split(o->logs, n);

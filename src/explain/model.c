@@ -196,6 +196,26 @@ void ky_instance_deinit(struct ky_instance *i)
 	i->company_before = NULL;
 }
 
+int ky_instance_by_begin(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+int ky_instance_by_length(const void *a, const void *b)
+{
+	const struct ky_instance *x = *(struct ky_instance *const *)a;
+	const struct ky_instance *y = *(struct ky_instance *const *)b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return ky_instance_by_begin(a, b);
+}
+
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component)
 {
 	size_t lo = 0, hi = i->parts.n;

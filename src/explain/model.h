@@ -180,6 +180,9 @@ uint32_t ky_explain_thread(
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
 void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
+/* For qsort() of arrays of pointers: the shortest, the earliest first. */
+int ky_instance_by_length(const void *a, const void *b);
+int ky_instance_by_begin(const void *a, const void *b);
 /* The part of a component, or NULL. The instance is closed. */
 const struct ky_part *ky_instance_part(const struct ky_instance *i, uint32_t component);
 /* The fact of that key, or NULL. The instance is closed. */

@@ -47,16 +47,6 @@ static void put_command(
 	}
 }
 
-static int compare_lengths(const void *a, const void *b)
-{
-	const struct ky_instance *x = *(struct ky_instance *const *)a;
-	const struct ky_instance *y = *(struct ky_instance *const *)b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
-}
-
 /* The median of the affected instances. */
 static const struct ky_instance *find_example(
 	const struct ky_difference *d, const struct ky_finding *f)
@@ -68,7 +58,7 @@ static const struct ky_instance *find_example(
 	found = v[n / 2];
 	if (copy) {
 		memcpy(copy, v, n * sizeof(*copy));
-		qsort(copy, n, sizeof(*copy), compare_lengths);
+		qsort(copy, n, sizeof(*copy), ky_instance_by_length);
 		found = copy[n / 2];
 	}
 	free(copy);

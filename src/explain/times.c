@@ -312,14 +312,6 @@ static void find_period(struct work *w)
 
 /* --- one stretch of the trace --- */
 
-static int compare_begins(const void *a, const void *b)
-{
-	const struct ky_instance *x = *(struct ky_instance *const *)a;
-	const struct ky_instance *y = *(struct ky_instance *const *)b;
-
-	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
-}
-
 /* The shortest stretch with nine tenths of the affected ones, if half of all in it are affected. */
 static void find_stretch(struct work *w)
 {
@@ -332,7 +324,7 @@ static void find_stretch(struct work *w)
 		return;
 	}
 	memcpy(v, w->f->affected.v, n * sizeof(*v));
-	qsort(v, n, sizeof(*v), compare_begins);
+	qsort(v, n, sizeof(*v), ky_instance_by_begin);
 	for (size_t i = 0; i + k <= n; i++) {
 		size_t here = (size_t)v[i + k - 1]->ordinal - v[i]->ordinal + 1;
 

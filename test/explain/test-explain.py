@@ -333,13 +333,14 @@ def test_waker():
 
 
 class Chain(Kernel):
-    """The worker waits for a helper, which waits for a packer, or cannot run while the packer runs."""
+    """The worker waits for a helper, which waits for a packer, or cannot run while that runs."""
 
     def other(self, ns, name, cpu, thread=None, **fields):
         self.events.append(traces.Event(ns, name, cpu, thread, **fields))
 
     def other_switch(self, ns, cpu, prev, next_, state):
-        self.other(ns, "sched_switch", cpu, prev_tid=prev, prev_state=state, next_tid=next_, next_comm="t%d" % next_)
+        self.other(ns, "sched_switch", cpu, prev_tid=prev, prev_state=state, next_tid=next_,
+                   next_comm="t%d" % next_)
 
     def wait(self, preempted):
         tid, cpu, at = self.thread[0], self.cpu, self.at

@@ -1,4 +1,4 @@
-/* span: doc:parse expect: it allocates */
+/* span: doc:parse spans: (nothing recorded|doc:parse) expect: it allocates */
 #include "common.h"
 static void *work(void *x)
 {

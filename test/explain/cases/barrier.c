@@ -1,4 +1,8 @@
-/* span: sim:step expect: (waits for a condition|physics:collide) */
+/*
+ * span: sim:step
+ * spans: (physics:collide|each 20th)
+ * expect: (waits for a condition|physics:collide)
+ */
 #include "common.h"
 #define N 4
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,4 @@
-/* span: log:write expect: waits for mutex .* held in (log:rotate|log:append) */
+/* span: log:write spans: log:rotate expect: waits for mutex .* held in (log:rotate|log:append) */
 #include "common.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static void *work(void *x)

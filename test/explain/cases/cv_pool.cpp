@@ -1,4 +1,4 @@
-/* span: pool:borrow expect: waits for a condition .*(report|in report:run) */
+/* span: pool:borrow spans: report:run expect: waits for a condition .*(report|in report:run) */
 #include "common.h"
 #include <atomic>
 #include <condition_variable>

@@ -1,4 +1,8 @@
-/* span: s:handle expect: waits for mutex .*(fsync:flush|disk|fsync) */
+/*
+ * span: s:handle
+ * spans: (audit:append|fsync)
+ * expect: waits for mutex .*(fsync:flush|disk|fsync)
+ */
 #include "common.h"
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int stop;

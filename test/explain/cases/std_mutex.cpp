@@ -1,4 +1,8 @@
-/* span: db:commit expect: waits for mutex .*checkpointer.* held in wal:checkpoint */
+/*
+ * span: db:commit
+ * spans: wal:checkpoint
+ * expect: waits for mutex .*checkpointer.* held in wal:checkpoint
+ */
 #include "common.h"
 #include <atomic>
 #include <mutex>

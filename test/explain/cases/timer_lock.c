@@ -1,4 +1,8 @@
-/* span: m:update expect: waits for mutex .*scraper.* held in metrics:scrape */
+/*
+ * span: m:update
+ * spans: metrics:scrape
+ * expect: waits for mutex .*scraper.* held in metrics:scrape
+ */
 #include "common.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int stop;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of pass 2 (account.c), which its parts share, and the functions of each part. Errors
+ * stick in it: ky_account_check().
+ */
+#ifndef EXPLAIN_ACCOUNTING_H
+#define EXPLAIN_ACCOUNTING_H
+
+#include "explain/account.h"
+#include "explain/timeline.h"
+
+struct ky_window {
+	struct ky_instance *instance;
+	uint32_t thread;
+	int64_t from, to;
+	uint32_t prefix;       /* component that the window's time belongs to */
+	bool is_instance;      /* it begins and ends with the instance's own events */
+	size_t strip;	       /* frames of the stack that are outside of it */
+	KY_VEC(uint32_t) path; /* components: the prefix, and of each frame above strip */
+	KY_VEC(uint32_t) seen; /* names of events whose fields were taken */
+};
+
+/* Spans of one name, of all threads. */
+struct ky_company_span {
+	size_t n_open;
+	int64_t since, total;
+};
+
+/* An asynchronous span within an asynchronous instance. */
+struct ky_stage {
+	uint64_t id;
+	uint32_t name, thread, end_thread;
+	int64_t from, to;
+};
+
+struct ky_account {
+	struct ky_explain *x;
+	struct ky_source *source;
+	struct ky_instances *of;
+	struct ky_instance **chosen; /* in order of their begins */
+	size_t n;
+	struct ky_machine machine;
+	KY_VEC(struct ky_window *) windows;	/* owned */
+	KY_VEC(struct ky_company_span) company; /* by index in x->company */
+	KY_VEC(uint32_t) company_of;		/* by name: index + 1 in x->company */
+	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
+	KY_VEC(struct ky_stage) stages;
+	struct ky_htab open_async;
+	int error;
+};
+
+/* --- account.c --- */
+
+void ky_account_check(struct ky_account *a, int r);
+/* NULL without memory. */
+struct ky_timeline *ky_account_timeline(
+	struct ky_account *a, uint32_t host, int64_t tid, int64_t pid);
+void ky_account_name_thread(struct ky_account *a, const struct ky_timeline *t, uint32_t name);
+void ky_account_begin_instance(struct ky_account *a, struct ky_instance *i,
+	const struct ky_source_event *e, const struct ky_timeline *outside);
+void ky_account_end_instance(
+	struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e);
+
+/* --- windows.c --- */
+
+/* All windows of the chosen instances, in their timelines. 0 or a negative errno. */
+int ky_windows_make(struct ky_account *a);
+void ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread, int64_t from,
+	int64_t to, uint32_t prefix, bool is_instance);
+/* Opens those that begin within the stretch that ends now. */
+void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns);
+void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, size_t strip);
+/* Adds the stretch from the thread's newest event to this one, whose name is b. */
+void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
+	uint32_t b, bool is_condition);
+void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct ky_frame *f);
+/* Closes the frames from index n on. */
+void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64_t ns);
+uint32_t ky_window_child(
+	struct ky_account *a, uint32_t parent, enum ky_component_kind kind, uint32_t n, uint32_t m);
+void ky_window_add(
+	struct ky_account *a, struct ky_window *w, uint32_t component, uint32_t count, int64_t ns);
+uint32_t ky_window_top(const struct ky_window *w);
+
+/* --- company.c --- */
+
+void ky_company_begin(struct ky_account *a, uint32_t name, int64_t ns);
+void ky_company_end(struct ky_account *a, uint32_t name, int64_t ns);
+void ky_company_open(struct ky_account *a, struct ky_instance *i);
+void ky_company_close(struct ky_account *a, struct ky_instance *i);
+
+/* --- traits.c --- */
+
+/* Fields of the event, or its contexts. */
+void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
+	enum ky_trait_kind kind, uint32_t name, bool contexts);
+void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
+	const struct ky_source_event *e, const struct ky_timeline *t);
+/* The first event of each name inside. */
+void ky_traits_add_inner(
+	struct ky_account *a, struct ky_window *w, const struct ky_source_event *e);
+/* Remembers the fields of a span's begin for instances that begin inside. */
+void ky_traits_push_outer(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+
+/* --- charges.c --- */
+
+void ky_account_charge_condition(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_wake *wake, int64_t ns);
+void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t);
+void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
+	const struct ky_mutex *mutex, int64_t from, int64_t to);
+
+/* --- locking.c --- */
+
+void ky_locking_add_event(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+/* The end of a wait for a condition that this event shows, or NULL. */
+const struct ky_wake *ky_locking_find_wake(
+	const struct ky_timeline *t, const struct ky_source_event *e);
+
+/* --- async.c and stages.c --- */
+
+void ky_async_add_event(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+void ky_async_deinit(struct ky_account *a);
+int ky_stages_read(struct ky_account *a);
+void ky_stages_add_windows(struct ky_account *a, struct ky_instance *i);
+
+/* --- scheduler.c --- */
+
+/* The index of the event's processor, or UINT32_MAX. */
+uint32_t ky_scheduler_processor(struct ky_account *a, const struct ky_source_event *e);
+/* If an event of the kernel has no thread, that is the one that runs on the processor. */
+int64_t ky_scheduler_tid(struct ky_account *a, const struct ky_source_event *e, uint32_t processor);
+/* Returns false for events that are not the scheduler's or a block device's. */
+bool ky_scheduler_add_event(
+	struct ky_account *a, const struct ky_source_event *e, int64_t tid, uint32_t processor);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Charges waits of instances to what others did. */
+#include "explain/accounting.h"
+
+#define MIN_WAIT_NS   1000 /* waits that are charged to somebody */
+#define CHARGE_BUDGET 4096
+
+struct charge_target {
+	struct ky_account *account;
+	struct ky_instance *instance;
+	uint32_t component;
+};
+
+static void add_blame(void *arg, const struct ky_blame *blame)
+{
+	const struct charge_target *target = arg;
+	struct ky_instance *i = target->instance;
+
+	for (size_t k = 0; k < i->blames.n; k++) {
+		struct ky_blame *b = &i->blames.v[k];
+
+		if (b->component == target->component && b->thread == blame->thread &&
+			b->span == blame->span && b->via == blame->via &&
+			b->caller == blame->caller) {
+			b->ns += blame->ns;
+			return;
+		}
+	}
+	if (i->blames.n == KY_MAX_BLAMES)
+		return;
+	ky_account_check(target->account, ky_vec_add(&i->blames, *blame));
+	if (i->blames.n)
+		i->blames.v[i->blames.n - 1].component = target->component;
+}
+
+static void add_wait(struct ky_account *a, struct ky_instance *i, uint32_t component,
+	uint64_t mutex, unsigned n_holders, int64_t ns)
+{
+	for (size_t k = 0; k < i->waits.n; k++) {
+		struct ky_wait *w = &i->waits.v[k];
+
+		if (w->component == component && w->mutex == mutex) {
+			w->n++;
+			w->n_holders += n_holders;
+			w->ns += ns;
+			return;
+		}
+	}
+	if (i->waits.n < KY_MAX_BLAMES)
+		ky_account_check(a, ky_vec_add(&i->waits,
+					    (struct ky_wait){component, 1, n_holders, mutex, ns}));
+}
+
+/* The three kinds of waits: for a mutex, for a thread, for a processor. */
+struct wait_for {
+	const struct ky_mutex *mutex;
+	uint32_t thread, processor;
+};
+
+static void charge(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w,
+	uint32_t component, const struct wait_for *wait, int64_t from, int64_t to)
+{
+	struct charge_target target = {a, w->instance, component};
+	struct ky_charge c = {.add = add_blame, .arg = &target, .budget = CHARGE_BUDGET};
+
+	from = KY_MAX(from, w->from);
+	to = KY_MIN(to, w->to);
+	if (to - from < MIN_WAIT_NS)
+		return;
+	if (wait->mutex)
+		ky_charge_mutex(&a->machine, &c, wait->mutex, t->thread, from, to);
+	else if (wait->thread != UINT32_MAX)
+		ky_charge_thread(&a->machine, &c, wait->thread, from, to);
+	else
+		ky_charge_processor(&a->machine, &c, wait->processor, t->thread, from, to);
+	add_wait(a, w->instance, component, wait->mutex ? wait->mutex->address : 0, c.n_holders,
+		to - from);
+}
+
+void ky_account_charge_condition(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_wake *wake, int64_t ns)
+{
+	const struct wait_for wait = {.thread = wake->thread};
+	struct ky_history *last = t->history.n ? &t->history.v[t->history.n - 1] : NULL;
+
+	for (size_t i = 0; i < t->active.n; i++)
+		charge(a, t, t->active.v[i],
+			ky_window_child(a, ky_window_top(t->active.v[i]), KY_PART_CONDITION, 0, 0),
+			&wait, t->last_ns, ns);
+	/* Others that wait for this thread pass their wait on. */
+	if (last && last->state == KY_STATE_RUNNING) {
+		last->state = KY_STATE_CONDITION;
+		last->thread = wake->thread;
+	}
+}
+
+void ky_account_charge_off(struct ky_account *a, struct ky_timeline *t)
+{
+	for (size_t k = 0; k < t->off.n && !ky_timeline_is_locking(t); k++) {
+		const struct ky_off *off = &t->off.v[k];
+		const struct wait_for wait = {
+			.thread = off->kind == KY_PART_WAIT ? off->thread : UINT32_MAX,
+			.processor = off->kind == KY_PART_READY ? off->thread : UINT32_MAX};
+
+		for (size_t i = 0; i < t->active.n; i++)
+			charge(a, t, t->active.v[i],
+				ky_window_child(a, ky_window_top(t->active.v[i]), off->kind, 0, 0),
+				&wait, off->from, off->to);
+	}
+}
+
+void ky_account_charge_lock(struct ky_account *a, const struct ky_timeline *t,
+	const struct ky_mutex *mutex, int64_t from, int64_t to)
+{
+	const struct wait_for wait = {.mutex = mutex, .thread = UINT32_MAX};
+
+	for (size_t i = 0; i < t->active.n; i++)
+		charge(a, t, t->active.v[i], ky_window_top(t->active.v[i]), &wait, from, to);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain/accounting.h"
+
+static struct ky_company_span *find_company(struct ky_account *a, uint32_t name)
+{
+	while (a->company_of.n <= name) {
+		if (ky_vec_add(&a->company_of, 0) < 0)
+			return NULL;
+	}
+	if (!a->company_of.v[name]) {
+		size_t i = 0;
+
+		while (i < a->x->company.n && a->x->company.v[i] != name)
+			i++;
+		if (i == KY_MAX_COMPANY ||
+			(i == a->x->company.n && ky_vec_add(&a->x->company, name) < 0))
+			return NULL;
+		a->company_of.v[name] = (uint32_t)i + 1;
+	}
+	while (a->company.n < a->company_of.v[name]) {
+		if (ky_vec_add(&a->company, (struct ky_company_span){0}) < 0)
+			return NULL;
+	}
+	return &a->company.v[a->company_of.v[name] - 1];
+}
+
+void ky_company_begin(struct ky_account *a, uint32_t name, int64_t ns)
+{
+	struct ky_company_span *c = find_company(a, name);
+
+	if (c && !c->n_open++)
+		c->since = ns;
+}
+
+void ky_company_end(struct ky_account *a, uint32_t name, int64_t ns)
+{
+	struct ky_company_span *c = find_company(a, name);
+
+	if (c && c->n_open && !--c->n_open)
+		c->total += ns - c->since;
+}
+
+static int64_t company_until(const struct ky_account *a, size_t i, int64_t ns)
+{
+	const struct ky_company_span *c = &a->company.v[i];
+
+	return c->total + (c->n_open ? ns - c->since : 0);
+}
+
+void ky_company_open(struct ky_account *a, struct ky_instance *i)
+{
+	i->company_before = calloc(KY_MAX_COMPANY, sizeof(*i->company_before));
+	if (!i->company_before)
+		ky_account_check(a, -ENOMEM);
+	for (size_t k = 0; i->company_before && k < a->company.n; k++)
+		i->company_before[k] = company_until(a, k, i->begin_ns);
+}
+
+void ky_company_close(struct ky_account *a, struct ky_instance *i)
+{
+	for (size_t k = 0; i->company_before && k < a->company.n; k++) {
+		int64_t ns = company_until(a, k, i->end_ns) - i->company_before[k];
+
+		if (ns > 0)
+			ky_account_check(a, ky_vec_add(&i->company,
+						    (struct ky_company){a->x->company.v[k], ns}));
+	}
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of the kernel that say which thread runs where, and who woke it. */
+#include <inttypes.h>
+
+#include "explain/accounting.h"
+
+#define BLOCK_WAKE_NS 100000 /* a completed request wakes those that wait for it so soon */
+
+/* A thread may run without a switch that says so; tasks of number 0 are idle. */
+static void add_switch(struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	int64_t prev = ky_source_number(e, KY_FIELD_PREV_TID, 0);
+	int64_t next = ky_source_number(e, KY_FIELD_NEXT_TID, 0);
+	int64_t state = ky_source_number(e, KY_FIELD_PREV_STATE, 0);
+	struct ky_processor *p = &a->machine.processors.v[processor];
+	struct ky_timeline *t;
+
+	p->is_known = true;
+	if (prev > 0 && (t = ky_account_timeline(a, e->host, prev, -1))) {
+		ky_account_check(a, ky_timeline_run(t, e->ns));
+		ky_account_check(
+			a, ky_timeline_leave(t, e->ns, state == 0 || state >= 256, processor));
+	}
+	t = next > 0 ? ky_account_timeline(a, e->host, next, -1) : NULL;
+	ky_account_check(a, ky_processor_switch(p, e->ns, t ? t->thread : UINT32_MAX));
+	if (!t)
+		return;
+	if (!a->x->threads.v[t->thread]->name)
+		ky_account_name_thread(a, t, ky_source_text(a->source, e, KY_FIELD_NEXT_COMM));
+	ky_account_check(a, ky_timeline_run(t, e->ns));
+}
+
+/* An interrupt that wakes a thread is not the work of the thread that it interrupted. */
+static bool is_interrupted(const struct ky_timeline *t, const struct ky_texts *names)
+{
+	uint32_t span = ky_timeline_span(t);
+
+	return span && t->stack.v[t->stack.n - 1].is_pair &&
+	       (!strcmp(ky_texts_get(names, span), "interrupt") ||
+		       !strcmp(ky_texts_get(names, span), "softirq"));
+}
+
+/* A device stands for a thread: its number is below those of threads, and it has a name. */
+static uint32_t device_thread(struct ky_account *a, uint32_t host, int64_t device)
+{
+	uint32_t thread = ky_explain_thread(
+		a->x, a->of->is_second, host, KY_DEVICE_TID - (device & UINT32_MAX), -1);
+	char name[64];
+
+	if (thread == UINT32_MAX)
+		return thread;
+	/* As the kernel has it: 20 bits of minor number. */
+	snprintf(name, sizeof(name), "block device %" PRId64 ":%" PRId64,
+		(device & UINT32_MAX) >> 20, device & 0xfffff);
+	a->x->threads.v[thread]->name = ky_texts_add(&a->x->names, name, strlen(name));
+	return thread;
+}
+
+/* The device whose completed request is the reason of an interrupt, if there is one. */
+static uint32_t interrupt_waker(
+	struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	const struct ky_processor *p = processor == UINT32_MAX
+					       ? NULL
+					       : &a->machine.processors.v[processor];
+
+	if (!p || p->block_ns < e->ns - BLOCK_WAKE_NS)
+		return UINT32_MAX;
+	return device_thread(a, e->host, p->block_device);
+}
+
+static void add_waking(
+	struct ky_account *a, const struct ky_source_event *e, int64_t waker, uint32_t processor)
+{
+	struct ky_timeline *t = ky_account_timeline(
+		a, e->host, ky_source_number(e, KY_FIELD_WOKEN_TID, 0), -1);
+	struct ky_timeline *by = waker > 0 ? ky_account_timeline(a, e->host, waker, -1) : NULL;
+	uint32_t device = interrupt_waker(a, e, processor);
+
+	if (by && (device != UINT32_MAX || is_interrupted(by, &a->x->names)))
+		by = NULL;
+	if (t)
+		ky_account_check(a, ky_timeline_wake(t, e->ns, by ? by->thread : device));
+}
+
+static void add_block_done(
+	struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	struct ky_processor *p = &a->machine.processors.v[processor];
+
+	p->block_ns = e->ns;
+	p->block_device = ky_source_number(e, KY_FIELD_DEVICE, 0);
+}
+
+uint32_t ky_scheduler_processor(struct ky_account *a, const struct ky_source_event *e)
+{
+	int64_t cpu = ky_source_number(e, KY_FIELD_CPU, -1);
+	uint32_t i = cpu < 0 ? UINT32_MAX : ky_machine_processor(&a->machine, e->host, cpu);
+
+	if (cpu >= 0 && i == UINT32_MAX)
+		ky_account_check(a, -ENOMEM);
+	return i;
+}
+
+int64_t ky_scheduler_tid(struct ky_account *a, const struct ky_source_event *e, uint32_t processor)
+{
+	int64_t tid = ky_event_tid(e);
+	const struct ky_processor *p = processor == UINT32_MAX
+					       ? NULL
+					       : &a->machine.processors.v[processor];
+
+	if (tid < 0 && p && p->is_known)
+		tid = p->thread == UINT32_MAX ? 0 : a->x->threads.v[p->thread]->tid;
+	return tid;
+}
+
+bool ky_scheduler_add_event(
+	struct ky_account *a, const struct ky_source_event *e, int64_t tid, uint32_t processor)
+{
+	bool is_known = processor != UINT32_MAX;
+
+	switch (e->kind) {
+	case KY_EVENT_SWITCH:
+		if (is_known)
+			add_switch(a, e, processor);
+		return true;
+	case KY_EVENT_BLOCK_DONE:
+		if (is_known)
+			add_block_done(a, e, processor);
+		return true;
+	case KY_EVENT_WAKING:
+		add_waking(a, e, tid, processor);
+		return true;
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Facts of instances: fields, contexts, threads, callers. */
+#include "explain/accounting.h"
+
+#define MAX_SEEN 64 /* event names of an instance whose fields were taken */
+
+static void add_trait(
+	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact)
+{
+	uint32_t number = ky_explain_key(a->x, key);
+
+	if (fact.type == KY_FACT_NONE || i->traits.n >= KY_MAX_TRAITS || number == UINT32_MAX)
+		return;
+	for (size_t k = 0; k < i->traits.n; k++) {
+		if (i->traits.v[k].key == number)
+			return;
+	}
+	ky_account_check(a, ky_vec_add(&i->traits, (struct ky_trait){number, fact}));
+}
+
+/* Identity and bookkeeping: each has a trait of its own, or is none. */
+static bool is_own_field(const struct ky_source_class *c, const struct ky_field *f)
+{
+	if (f->scope == KY_SCOPE_PACKET_CONTEXT)
+		return true;
+	for (size_t i = 0; i <= KY_FIELD_SPAN; i++) {
+		if (c->known[i] == f)
+			return true;
+	}
+	return false;
+}
+
+/* Fields of the event in the scopes that make sense for the kind. */
+void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
+	enum ky_trait_kind kind, uint32_t name, bool contexts)
+{
+	for (size_t k = 0; k < e->class->fields.n; k++) {
+		const struct ky_field *f = &e->class->fields.v[k];
+
+		if ((f->scope == KY_SCOPE_FIELDS) == contexts || is_own_field(e->class, f))
+			continue;
+		add_trait(a, i, (struct ky_trait_key){kind, name, f->name},
+			ky_source_fact(a->source, e, f));
+	}
+}
+
+static struct ky_fact number_fact(int64_t number)
+{
+	return (struct ky_fact){KY_FACT_INT, .number = number};
+}
+
+void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
+	const struct ky_source_event *e, const struct ky_timeline *t)
+{
+	const struct ky_explain_thread *thread = a->x->threads.v[i->thread];
+	int64_t cpu = ky_source_number(e, KY_FIELD_CPU, -1);
+
+	ky_traits_add(a, i, e, KY_TRAIT_BEGIN, 0, false);
+	ky_traits_add(a, i, e, KY_TRAIT_CONTEXT, 0, true);
+	add_trait(a, i, (struct ky_trait_key){KY_TRAIT_THREAD, 0, 0}, number_fact(i->thread));
+	if (thread->pid >= 0)
+		add_trait(a, i, (struct ky_trait_key){KY_TRAIT_PROCESS, 0, 0},
+			number_fact(thread->process));
+	if (cpu >= 0)
+		add_trait(a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0}, number_fact(cpu));
+	if (!t || !ky_timeline_span(t))
+		return;
+	add_trait(a, i, (struct ky_trait_key){KY_TRAIT_CALLER, 0, 0},
+		(struct ky_fact){KY_FACT_TEXT, .text = ky_timeline_span(t)});
+	for (size_t k = t->outer.n; k-- > 0;)
+		add_trait(a, i, a->x->keys.v[t->outer.v[k].key], t->outer.v[k].fact);
+}
+
+void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct ky_source_event *e)
+{
+	for (size_t i = 0; i < w->seen.n; i++) {
+		if (w->seen.v[i] == e->class->name)
+			return;
+	}
+	/* Fields of the kernel are addresses, numbers of descriptors and the like. */
+	if (w->seen.n >= MAX_SEEN || e->class->is_kernel)
+		return;
+	ky_account_check(a, ky_vec_add(&w->seen, e->class->name));
+	ky_traits_add(a, w->instance, e, KY_TRAIT_INNER,
+		e->class->base ? e->class->base : e->class->name, false);
+}
+
+void ky_traits_push_outer(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
+{
+	for (size_t k = 0; k < e->class->fields.n && t->outer.n < KY_MAX_TRAITS; k++) {
+		const struct ky_field *f = &e->class->fields.v[k];
+		uint32_t key;
+
+		if (f->scope != KY_SCOPE_FIELDS || is_own_field(e->class, f))
+			continue;
+		key = ky_explain_key(
+			a->x, (struct ky_trait_key){KY_TRAIT_OUTER, e->class->base, f->name});
+		ky_account_check(
+			a, ky_vec_add(&t->outer,
+				   (struct ky_trait){key, ky_source_fact(a->source, e, f)}));
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows of instances, and the components of the stretches in them. */
+#include "explain/accounting.h"
+
+void ky_windows_new(struct ky_account *a, struct ky_instance *i, uint32_t thread, int64_t from,
+	int64_t to, uint32_t prefix, bool is_instance)
+{
+	struct ky_timeline *t = ky_machine_timeline(&a->machine, thread);
+	struct ky_window *w = calloc(1, sizeof(*w));
+
+	if (!t || !w || ky_vec_add(&a->windows, w) < 0) {
+		free(w);
+		ky_account_check(a, -ENOMEM);
+		return;
+	}
+	w->instance = i;
+	w->thread = thread;
+	w->from = from;
+	w->to = to;
+	w->prefix = prefix;
+	w->is_instance = is_instance;
+	ky_account_check(a, ky_vec_add(&t->windows, w));
+}
+
+static int compare_windows(const void *a, const void *b)
+{
+	const struct ky_window *x = *(struct ky_window *const *)a;
+	const struct ky_window *y = *(struct ky_window *const *)b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to < y->to) - (x->to > y->to);
+}
+
+int ky_windows_make(struct ky_account *a)
+{
+	if (a->x->is_async) {
+		int r = ky_stages_read(a);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < a->n && !a->error; i++) {
+		struct ky_instance *instance = a->chosen[i];
+
+		if (a->x->is_async)
+			ky_stages_add_windows(a, instance);
+		else
+			ky_windows_new(a, instance, instance->thread, instance->begin_ns,
+				instance->end_ns, KY_ROOT, true);
+	}
+	for (size_t i = 0; i < a->machine.timelines.n; i++) {
+		struct ky_timeline *t = a->machine.timelines.v[i];
+
+		if (t && t->windows.n)
+			qsort(t->windows.v, t->windows.n, sizeof(struct ky_window *),
+				compare_windows);
+	}
+	return a->error;
+}
+
+/* --- stretches --- */
+
+uint32_t ky_window_child(
+	struct ky_account *a, uint32_t parent, enum ky_component_kind kind, uint32_t n, uint32_t m)
+{
+	return ky_component_child(&a->x->components, parent, kind, n, m);
+}
+
+void ky_window_add(
+	struct ky_account *a, struct ky_window *w, uint32_t component, uint32_t count, int64_t ns)
+{
+	ky_account_check(a, ky_instance_add(w->instance, component, count, ns));
+}
+
+uint32_t ky_window_top(const struct ky_window *w)
+{
+	return w->path.v[w->path.n - 1];
+}
+
+/* The component of the frame that was pushed last. */
+static void push_path(struct ky_account *a, struct ky_window *w, const struct ky_frame *f)
+{
+	uint32_t c = ky_window_child(
+		a, ky_window_top(w), f->is_lock ? KY_PART_LOCK : KY_PART_SPAN, f->name, 0);
+
+	ky_account_check(a, ky_vec_add(&w->path, c));
+	ky_window_add(a, w, c, 1, 0);
+}
+
+void ky_window_open(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, size_t strip)
+{
+	w->strip = strip;
+	w->path.n = 0;
+	ky_account_check(a, ky_vec_add(&w->path, w->prefix));
+	ky_account_check(a, ky_vec_add(&t->active, w));
+	for (size_t i = strip; i < t->stack.n && !a->error; i++)
+		push_path(a, w, &t->stack.v[i]);
+}
+
+void ky_windows_open(struct ky_account *a, struct ky_timeline *t, int64_t ns)
+{
+	while (t->next_window < t->windows.n && t->windows.v[t->next_window]->from < ns) {
+		struct ky_window *w = t->windows.v[t->next_window++];
+
+		/* The begin of an instance that is a window is found by its event. */
+		if (!w->is_instance)
+			ky_window_open(a, t, w, 0);
+	}
+}
+
+/* Part [from, to] of the stretch, where the thread did not run; count: of the stretch. */
+static void add_off(struct ky_account *a, struct ky_window *w, const struct ky_off *off,
+	uint32_t way_a, uint32_t way_b)
+{
+	int64_t from = KY_MAX(off->from, w->from), to = KY_MIN(off->to, w->to);
+	uint32_t c;
+
+	if (from >= to)
+		return;
+	c = ky_window_child(a, ky_window_top(w), off->kind, 0, 0);
+	ky_window_add(a, w, c, 1, 0);
+	ky_window_add(a, w, ky_window_child(a, c, KY_PART_WAY, way_a, way_b), 1, to - from);
+}
+
+static int64_t off_within(const struct ky_timeline *t, int64_t from, int64_t to)
+{
+	int64_t ns = 0;
+
+	for (size_t i = 0; i < t->off.n; i++) {
+		int64_t begin = KY_MAX(t->off.v[i].from, from), end = KY_MIN(t->off.v[i].to, to);
+
+		ns += begin < end ? end - begin : 0;
+	}
+	return ns;
+}
+
+/*
+ * The only asynchronous span that is open in the thread is what it works on. In a loop that has
+ * several open, none is. Stages of the instance itself have their place already.
+ */
+static uint32_t async_part(struct ky_account *a, const struct ky_timeline *t, struct ky_window *w)
+{
+	uint32_t c = ky_window_top(w);
+
+	if (t->n_async != 1 || ky_timeline_is_locking(t) || t->async_name == a->x->span ||
+		(a->x->is_async && t->async_id == w->instance->id))
+		return c;
+	c = ky_window_child(a, c, KY_PART_SPAN, t->async_name, 0);
+	if (t->is_async_new || t->last_ns < w->from)
+		ky_window_add(a, w, c, 1, 0);
+	return c;
+}
+
+void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_window *w, int64_t ns,
+	uint32_t b, bool is_condition)
+{
+	int64_t from = KY_MAX(t->last_ns, w->from), to = KY_MIN(ns, w->to), off = 0;
+	uint32_t parent, name = t->last_name;
+
+	if (!t->had_event || from > to)
+		return;
+	parent = async_part(a, t, w);
+	if (is_condition) {
+		parent = ky_window_child(a, parent, KY_PART_CONDITION, 0, 0);
+		ky_window_add(a, w, parent, 1, 0);
+	} else if (!ky_timeline_is_locking(t)) {
+		for (size_t i = 0; i < t->off.n; i++)
+			add_off(a, w, &t->off.v[i], name, b);
+		off = off_within(t, from, to);
+	}
+	ky_window_add(a, w, ky_window_child(a, parent, KY_PART_WAY, name, b), 1, to - from - off);
+}
+
+/* --- frames --- */
+
+void ky_windows_push(struct ky_account *a, struct ky_timeline *t, const struct ky_frame *f)
+{
+	if (t->stack.n >= (size_t)16 * KY_MAX_DEPTH)
+		return;
+	ky_account_check(a, ky_vec_add(&t->stack, *f));
+	for (size_t i = 0; i < t->active.n && !a->error; i++)
+		push_path(a, t->active.v[i], f);
+}
+
+void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64_t ns)
+{
+	for (size_t i = t->stack.n; i-- > n;) {
+		const struct ky_frame *f = &t->stack.v[i];
+
+		if (!f->is_lock && !f->is_pair)
+			ky_company_end(a, f->name, ns);
+		t->outer.n = f->n_outer;
+	}
+	t->stack.n = n;
+	for (size_t i = 0; i < t->active.n; i++) {
+		struct ky_window *w = t->active.v[i];
+		size_t length = n > w->strip ? 1 + n - w->strip : 1;
+
+		w->path.n = KY_MIN(w->path.n, length);
+		w->strip = KY_MIN(w->strip, n);
+	}
+}
