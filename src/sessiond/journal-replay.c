@@ -340,8 +340,10 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 	};
 	struct session *s;
 
-	if (get_number(o, "format") == JOURNAL_FORMAT && !session_restore(e, &spec, &s))
-		ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
+	if (get_number(o, "format") != JOURNAL_FORMAT || session_restore(e, &spec, &s) < 0)
+		return;
+	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
+	e->last_number = KY_MAX(e->last_number, (uint32_t)get_number(o, "last_number"));
 }
 
 static void read_line(struct env *e, const char *name, const char *text)
@@ -391,6 +393,7 @@ static bool replay_session(struct env *e, const char *name)
 
 	if (s && is_alive(recording_of(s)->consumer.awaited)) {
 		s->journal_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+		s->journal_bytes = (uint64_t)end;
 		return s->journal_fd < 0 || !ftruncate(s->journal_fd, end);
 	}
 	if (s)

@@ -7,14 +7,21 @@
 #include <sys/uio.h>
 
 #include "sessiond/control/json.h"
+#include "sessiond/control/selection.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/rundir.h"
 #include "svc/log.h"
 
+#define NEXT	    ".next"    /* beside the directory of journals */
+#define COMPACT_MIN (32 << 10) /* bytes: a shorter journal is not worth it */
 #define JOURNAL_MAX                                                                                \
 	(256 << 20) /* bytes of one journal: what DESCRIPTIONS_MAX allows for several users */
+
+static struct env *env; /* that is observed */
+static struct ky_job compacting;
+static int *compact_error; /* while a journal is being compacted; else NULL */
 
 /*
  * Returns the path of a session's journal, or of the directory if the name is "", in one static
@@ -32,6 +39,7 @@ const char *journal_path(const struct env *e, const char *name)
 static void journal_close(struct session *s)
 {
 	s->journal_fd = ky_close(s->journal_fd);
+	s->journal_bytes = s->journal_compact_bytes = 0;
 }
 
 static void journal_end(struct session *s)
@@ -43,27 +51,41 @@ static void journal_end(struct session *s)
 	journal_close(s);
 }
 
-/* Appends the line and frees it. If the line cannot be written as a whole, ends the journal. */
-static void append_line(struct session *s, struct json_object *line)
+/* Writes the line as a whole. Returns 0, -EFBIG at JOURNAL_MAX, or -EIO. */
+static int write_line(struct session *s, struct json_object *line)
 {
 	static unsigned int left_out;
 	const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN);
 	struct iovec v[] = {{(void *)text, text ? strlen(text) : 0}, {(void *)"\n", 1}};
-	struct stat st = {0};
 
-	if (s->journal_fd >= 0 &&
-		(json_is_incomplete(&left_out) || !text || fstat(s->journal_fd, &st) < 0 ||
-			st.st_size > JOURNAL_MAX ||
-			writev(s->journal_fd, v, 2) != (ssize_t)v[0].iov_len + 1)) {
-		journal_end(s);
+	if (s->journal_bytes > JOURNAL_MAX)
+		return -EFBIG;
+	if (json_is_incomplete(&left_out) || !text ||
+		writev(s->journal_fd, v, 2) != (ssize_t)v[0].iov_len + 1)
+		return -EIO;
+	s->journal_bytes += v[0].iov_len + 1;
+	return 0;
+}
+
+/* Appends the line and frees it. If the line cannot be written as a whole, ends the journal. */
+static void append_line(struct session *s, struct json_object *line)
+{
+	int ret = s->journal_fd < 0 ? 0 : write_line(s, line);
+
+	json_object_put(line);
+	if (s->journal_bytes > 2 * KY_MAX(s->journal_compact_bytes, (uint64_t)COMPACT_MIN))
+		ky_job_add_next(&s->env->loop, &compacting);
+	if (!ret)
+		return;
+	journal_end(s);
+	if (compact_error)
+		*compact_error = ret;
+	else
 		session_notice(s,
 			"session '%s' would not survive the session daemon: its journal in %s/" KY_RUN_SESSIONS
 			" %s: destroy the session and create it again",
 			s->name, s->env->run->path,
-			st.st_size > JOURNAL_MAX ? "is as large as it may be"
-						 : "cannot be written");
-	}
-	json_object_put(line);
+			ret == -EFBIG ? "is as large as it may be" : "cannot be written");
 }
 
 static void add_number(struct json_object *o, const char *name, uint64_t value)
@@ -119,6 +141,7 @@ static void write_session(struct session *s)
 	add_number(o, "uid", s->uid);
 	add_number(o, "gid", s->gid);
 	add_number(o, "clock", s->clock.clock);
+	add_number(o, "last_number", s->env->last_number);
 	append_line(s, line);
 }
 
@@ -127,7 +150,7 @@ static void journal_consumer(struct session *s)
 	const struct consumer *c = &recording_of(s)->consumer;
 	struct json_object *o, *line = new_line("consumer", &o);
 
-	add_number(o, "pid", (uint64_t)c->pid);
+	add_number(o, "pid", (uint64_t)c->process);
 	add_file(o, "memory", c->memory_fd);
 	append_line(s, line);
 }
@@ -160,12 +183,17 @@ static void journal_selected(struct session *s, uid_t uid, uint64_t when)
 
 const char *const journal_states[] = {"stopped", "started", "paused", "ending"};
 
-static void journal_state(struct session *s)
+static void write_state_of(struct session *s, enum session_state state)
 {
 	struct json_object *line = json_object_new_object();
 
-	add_string(line, "state", journal_states[s->state]);
+	add_string(line, "state", journal_states[state]);
 	append_line(s, line);
+}
+
+static void journal_state(struct session *s)
+{
+	write_state_of(s, s->state);
 }
 
 /* For each attribute that is narrowed down, its values. */
@@ -304,18 +332,24 @@ static void journal_set(const struct ring_set *set)
 	append_line(set->channel->session, line);
 }
 
-static void journal_retired(const struct ring_set *set, const struct event_counts *counts,
+static void write_retired(struct session *s, uint32_t number, const struct event_counts *counts,
 	uint64_t chunk, uint64_t kept)
 {
 	struct json_object *o, *line = new_line("retired", &o);
 
-	add_number(o, "set", set->number);
+	add_number(o, "set", number);
 	add_number(o, "chunk", chunk);
 	add_number(o, "kept", kept);
 #define COUNT(name) add_number(o, #name, counts->name);
 	EVENT_COUNTS(COUNT)
 #undef COUNT
-	append_line(set->channel->session, line);
+	append_line(s, line);
+}
+
+static void journal_retired(const struct ring_set *set, const struct event_counts *counts,
+	uint64_t chunk, uint64_t kept)
+{
+	write_retired(set->channel->session, set->number, counts, chunk, kept);
 }
 
 static void journal_replaced(const struct ring_set *set)
@@ -338,6 +372,140 @@ static void journal_event(const struct ring_set *set, const struct set_event *e)
 	json_add(o, "program", json_object_new_string(e->by.name));
 	add_hex(o, "desc", e->desc->bytes, e->desc->len);
 	append_line(set->channel->session, line);
+}
+
+/* Writes the present state of all that later lines replace. */
+static void write_state(struct session *s)
+{
+	struct channel *c;
+	struct rule *r;
+
+	write_session(s);
+	journal_consumer(s);
+	journal_chunk(s, false);
+	journal_schedule(s);
+	journal_trackers(s);
+	ky_list_foreach (c, &s->channels, node) {
+		journal_channel(c);
+		journal_contexts(c);
+		ky_list_foreach (r, &c->rules, node) {
+			write_rule(c, r, "enabled");
+			if (!r->enabled)
+				write_rule(c, r, "disabled");
+		}
+	}
+	if (s->was_started)
+		write_state_of(s, SESSION_STARTED);
+	journal_state(s);
+	selections_report(s->env->control, s);
+}
+
+/* Writes the counts of all sets that were retired, as those of two: one for each chunk. */
+static void write_all_retired(struct session *s)
+{
+	const struct consumer *c = &recording_of(s)->consumer;
+	const struct event_counts none = {0};
+	uint64_t chunk = recording_of(s)->rotation.chunk;
+
+	write_retired(s, 0, &c->retired, chunk, c->retired_kept[chunk & 1]);
+	write_retired(s, 0, &none, chunk + 1, c->retired_kept[(chunk + 1) & 1]);
+}
+
+/*
+ * Returns whether a line stays as it is: those of metadata do, in their order, and of ring sets
+ * those that exist. write_state() and write_all_retired() replace all others.
+ */
+static bool stays(const struct session *s, const char *line)
+{
+	static const char *const kinds[] = {"registry", "gap", "event"};
+	const char *number;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++)
+		if (!strncmp(line + 2, kinds[i], strlen(kinds[i])) &&
+			line[2 + strlen(kinds[i])] == '"')
+			return true;
+	if (strncmp(line, "{\"set\":", 7) != 0)
+		return false;
+	number = strstr(line, "\"number\":");
+	return number && ring_set_find(s, (uint32_t)strtoul(number + 9, NULL, 10));
+}
+
+/* Copies the lines that stay from the journal at `path` to `to`. Returns 0 or -errno. */
+static int copy_lines(const struct session *s, const char *path, FILE *to)
+{
+	_cleanup_fclose_ FILE *from = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+
+	while (from && (n = getline(&line, &size, from)) > 0)
+		if (n > 2 && line[n - 1] == '\n' && stays(s, line))
+			fwrite(line, 1, (size_t)n, to);
+	free(line);
+	return !from || ferror(from) || fflush(to) ? -EIO : 0;
+}
+
+/* Fills s->journal_fd, a new file. Returns 0 or -errno. */
+static int write_compact(struct session *s, const char *old_path)
+{
+	_cleanup_fclose_ FILE *f = fdopen(fcntl(s->journal_fd, F_DUPFD_CLOEXEC, 0), "a");
+	int ret = 0;
+
+	compact_error = &ret;
+	write_state(s);
+	if (!ret)
+		ret = f ? copy_lines(s, old_path, f) : -ENOMEM;
+	if (!ret)
+		write_all_retired(s);
+	compact_error = NULL;
+	return ret;
+}
+
+/*
+ * Writes the journal anew without what has no effect any more: sets that were retired, and earlier
+ * states. A journal is as long as the session's contents then, not as its history. After an error
+ * the old one stays.
+ */
+static void compact_journal(struct session *s)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+	uint64_t old_bytes = s->journal_bytes;
+	int old_fd = s->journal_fd, ret;
+	char path[PATH_MAX], next[PATH_MAX];
+	struct stat st = {0};
+
+	snprintf(path, sizeof(path), "%s", journal_path(s->env, s->name));
+	snprintf(next, sizeof(next), "%s" NEXT, journal_path(s->env, ""));
+	s->journal_fd = open(next, flags, 0600);
+	s->journal_bytes = 0;
+	ret = s->journal_fd < 0 ? -errno : write_compact(s, path);
+	if (!ret && (fstat(s->journal_fd, &st) < 0 || !rundir_leads_to(path, old_fd) ||
+			    rename(next, path) < 0))
+		ret = -EIO;
+	ky_close(ret < 0 ? s->journal_fd : old_fd);
+	if (ret < 0) {
+		ky_warning("session '%s': its journal cannot be compacted: %s", s->name,
+			strerror(-ret));
+		unlink(next);
+		s->journal_fd = old_fd;
+	}
+	s->journal_bytes = ret < 0 ? old_bytes : (uint64_t)st.st_size;
+	s->journal_compact_bytes = s->journal_bytes;
+}
+
+/*
+ * Runs when no change is in progress: some lines are written before what they say takes effect. A
+ * predecessor's session is not known completely before it has settled.
+ */
+static void run_compacting(struct ky_job *j)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &env->sessions, node)
+		if (s->journal_fd >= 0 && !recording_of(s)->consumer.awaited &&
+			s->journal_bytes >
+				2 * KY_MAX(s->journal_compact_bytes, (uint64_t)COMPACT_MIN))
+			compact_journal(s);
 }
 
 static struct observer journal = {
@@ -364,5 +532,7 @@ static struct observer journal = {
 
 void journal_init(struct env *e)
 {
+	env = e;
+	ky_job_init(&compacting, run_compacting);
 	ky_list_append(&e->observers, &journal.node);
 }

@@ -9,10 +9,12 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 
 import kymotest
 from emitcheck import ROOMY, SCALE, check_order, check_values, emitted
 from kymotest import check, equal, integers, read_trace, wait_for
+from program import ask
 
 CYCLES = int(os.environ.get("KYMO_TEST_CYCLES", 8))
 
@@ -39,7 +41,7 @@ def state(k, session="s"):
     def plain(o):
         if isinstance(o, dict):
             return {key: plain(v) for key, v in o.items() if key not in ("warnings", "notices", "recorded", "discarded", "bytes",
-                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications")}
+                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications", "last")}
         return [plain(v) for v in o] if isinstance(o, list) else o
 
     return plain(text)
@@ -382,6 +384,53 @@ def test_run_directory_stays(k):
     k.app("emit", "-n", 100)
     k.kymo("stop")
     equal(k.kymo_json("status")["session"]["recorded"], 100, "events")
+
+
+def journal_size(k):
+    return (k.rundir / "sessions" / "s").stat().st_size
+
+
+def run_many(k, n, first):
+    """Runs n short programs one after the other, of three events each."""
+    script = f'i={first}; while [ $i -lt {first + n} ]; do "$0" -n 3 -p $((i % 200)); i=$((i + 1)); done'
+    done = subprocess.run(["sh", "-c", script, str(kymotest.APPS / "emit")], env=k.env, stdout=subprocess.DEVNULL, timeout=kymotest.TIMEOUT)
+    equal(done.returncode, 0, "status of the programs")
+
+
+def test_journal_does_not_grow(k):
+    """
+    The journal of a session is as long as its contents, not as its history: after many processes
+    with buffers of their own, and many changes, the successor knows the same, and has all counts.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--buffers=process", "--num-subbuf=2", "--subbuf-size=4K"))
+    k.kymo("enable-event", "-s", "s", "never:*")
+    k.kymo("disable-event", "-s", "s", "never:*")
+    k.kymo("add-context", "-s", "s", "-t", "vtid")
+    living = k.spawn("emit", "-n", 5, "-p", 201, "-w")
+    k.expect(living, "ready")
+    run_many(k, 150, 0)
+    k.kymo("rotate", "s")
+    run_many(k, 150, 150)
+    for _ in range(1000):
+        ask(k, "pause", session="s")
+        ask(k, "resume", session="s")
+    wait_for(lambda: k.kymo_json("status", "s")["session"]["recorded"] == 900, "all to be written")
+    check(journal_size(k) < 100000, f"the journal has {journal_size(k)} bytes")
+    before = state(k)
+    kill_daemon(k)
+    restart(k)
+    equal(state(k), before, "what the successor knows of the session")
+    run_many(k, 10, 0)
+    k.let_go(living)
+    k.read_until(living, "done")
+    kill_daemon(k)  # the shorter journal, and what was appended to it
+    restart(k)
+    k.let_go(living)
+    k.finish(living)
+    session = k.kymo_json("destroy", "s")["sessions"][0]
+    equal((session["recorded"], session["discarded"]), (935, 0), "counts of the session")
+    equal(len(read_trace(trace)[0]), 935, "events, with those of the archive")
 
 
 def test_damaged_journal(k):

@@ -43,6 +43,15 @@ void selection_set(struct control *k, uid_t uid, struct session *s, uint64_t whe
 	OBSERVE(k->env, session_selected, s, uid, when);
 }
 
+void selections_report(const struct control *k, struct session *s)
+{
+	struct selection *sel;
+
+	ky_list_foreach (sel, &k->selections, node)
+		if (sel->session == s)
+			OBSERVE(k->env, session_selected, s, sel->uid, sel->when);
+}
+
 void selections_forget(struct control *k, const struct session *s)
 {
 	struct selection *sel, *tmp;

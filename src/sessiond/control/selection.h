@@ -14,6 +14,8 @@ struct session *selection_find(const struct control *k, uid_t uid);
  * current later.
  */
 void selection_set(struct control *k, uid_t uid, struct session *s, uint64_t when);
+/* Reports each user's selection of s to the observers again. */
+void selections_report(const struct control *k, struct session *s);
 void selections_forget(struct control *k, const struct session *s);
 
 #endif

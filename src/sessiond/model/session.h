@@ -79,7 +79,9 @@ struct session {
 	unsigned n_channels, n_notices, n_notices_lost;
 	struct tracker trackers[N_TRACKERS];
 	int journal_fd; /* -1: it will not survive the daemon */
-	char *error;	/* what is wrong with the recording; NULL: nothing */
+	/* bytes in the journal now, and after it was compacted last */
+	uint64_t journal_bytes, journal_compact_bytes;
+	char *error; /* what is wrong with the recording; NULL: nothing */
 };
 
 struct session_spec {
