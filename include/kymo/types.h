@@ -170,10 +170,15 @@ enum kymo_event_kind {
 	KYMO_EVENT_PLAIN = 1,
 	KYMO_EVENT_QUERY = 2, /* kymo_event_enabled(): follows the events of its name; not listed */
 	/*
-	 * a tracepoint whose event may be in another object: as QUERY, and `hook` of its state is
-	 * that event's probe
+	 * a tracepoint whose events may be in other objects: as QUERY, and `hook` of its state is
+	 * the probe of the first of these events
 	 */
 	KYMO_EVENT_LINK = 3
+};
+
+enum kymo_event_flags {
+	/* a LINK is a kymo_link_event; the state of a PLAIN event is in a kymo_probe_state */
+	KYMO_EVENT_CHAINED = 1
 };
 
 struct KYMO__HIDDEN kymo_event {
@@ -186,7 +191,23 @@ struct KYMO__HIDDEN kymo_event {
 	struct kymo_event_state *state;
 	const char *file;
 	uint32_t line;
-	uint32_t reserved;
+	uint32_t flags; /* enum kymo_event_flags */
+};
+
+/*
+ * A LINK calls the probes of its name with the same signature: the text of the tracepoint's
+ * arguments. Each probe calls the next one.
+ */
+struct KYMO__HIDDEN kymo_link_event {
+	struct kymo_event event;
+	const int *provider; /* for the linker: takes the provider from an archive; may be NULL */
+	const char *signature;
+};
+
+struct KYMO__HIDDEN kymo_probe_state {
+	struct kymo_event_state state;
+	const char *signature;
+	void *next; /* the tracer's: another probe, or NULL */
 };
 
 /*

@@ -252,23 +252,52 @@ void tracer_event_update(struct tracer_event *e)
 	set_enabled(e->ev, enabled);
 }
 
+static const char *probe_signature(const struct kymo_event *ev)
+{
+	const struct kymo_probe_state *s = (const struct kymo_probe_state *)(const void *)ev->state;
+
+	return ky_event_probe(ev) && (ev->flags & KYMO_EVENT_CHAINED) ? s->signature : NULL;
+}
+
+/* Returns whether this QUERY or LINK is about the event. */
+static bool is_about(const struct kymo_event *query, const struct kymo_event *ev)
+{
+	const struct kymo_link_event *link = (const struct kymo_link_event *)query;
+	const char *signature;
+
+	if (strcmp(ev->name, query->name) != 0 || strcmp(ev->provider, query->provider) != 0)
+		return false;
+	if (query->kind == KYMO_EVENT_QUERY)
+		return true;
+	signature = probe_signature(ev);
+	if (!signature || !(query->flags & KYMO_EVENT_CHAINED))
+		return false;
+	if (!strcmp(signature, link->signature))
+		return true;
+	tracer_debug("%s:%s: a tracepoint has the arguments %s, its event %s: it is not recorded",
+		ev->provider, ev->name, link->signature, signature);
+	return false;
+}
+
 /*
- * Returns the enabled event of this name, preferably one of the same object if several objects have
- * one. Returns NULL if there is none.
+ * Returns the first enabled event that the QUERY or LINK is about, or NULL. Chains the probes of a
+ * LINK's events, in the order in which the events came.
  */
-static const struct kymo_event *find_enabled(const struct tracer_event *e)
+static const struct kymo_event *chain_enabled(const struct kymo_event *query)
 {
 	const struct kymo_event *found = NULL;
 
-	for (uint32_t i = *list_of(e->ev); i; i = tracer.events[i - 1].next) {
-		const struct tracer_event *other = &tracer.events[i - 1];
-		const struct kymo_event *ev = other->ev;
+	/* The list begins with the last one. */
+	for (uint32_t i = *list_of(query); i; i = tracer.events[i - 1].next) {
+		const struct kymo_event *ev = tracer.events[i - 1].ev;
 
-		if (ev && ev->state->enabled && !strcmp(ev->name, e->ev->name) &&
-			!strcmp(ev->provider, e->ev->provider) &&
-			(e->ev->kind == KYMO_EVENT_QUERY || ky_event_probe(ev)) &&
-			(!found || other->object == e->object))
-			found = ev;
+		if (!ev || !ev->state->enabled || !is_about(query, ev))
+			continue;
+		if (query->kind == KYMO_EVENT_LINK)
+			__atomic_store_n(&((struct kymo_probe_state *)(void *)ev->state)->next,
+				found ? (void *)(uintptr_t)ky_event_probe(found) : NULL,
+				__ATOMIC_RELAXED);
+		found = ev;
 	}
 	return found;
 }
@@ -281,7 +310,7 @@ void tracer_queries_update(void)
 
 		if (!e->ev || e->ev->kind == KYMO_EVENT_PLAIN)
 			continue;
-		found = find_enabled(e);
+		found = chain_enabled(e->ev);
 		if (e->ev->kind == KYMO_EVENT_LINK)
 			__atomic_store_n(&e->ev->state->hook,
 				found ? (void *)(uintptr_t)ky_event_probe(found) : NULL,

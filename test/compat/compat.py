@@ -119,6 +119,12 @@ def plugin(tools, case):
     return [tools.link("main", tools.object("parts.c", "-DTRACEPOINT_DEFINE"), tools.object("parts-tp.c")), library, "plugin_run"], None
 
 
+def versions(tools, case):
+    """The program's library has another version of its provider, which nobody else sees."""
+    library = tools.link("libversions.so", "-shared", tools.object("versions-lib.c", "-fPIC", "-fvisibility=hidden"), "-Wl,-Bsymbolic")
+    return [tools.link("main", tools.object("versions.c", "-fvisibility=hidden"), library, f"-Wl,-rpath,{tools.out}")], None
+
+
 def generated(tools, case):
     (tools.out / "generated.tp").write_text((PROGRAMS / "sample.tp").read_text())
     tools.run([tools.gen_tp, "generated.tp"], env=tools.env)
@@ -134,7 +140,6 @@ class Case:
     filter: str = None
     cplusplus: bool = False  # the case exists in C++ only
     of_2_13: bool = True  # LTTng-UST 2.13 has the feature, and records the events correctly
-    twice: bool = False  # LTTng records an event once for each provider that has it
 
 
 CASES = [
@@ -147,8 +152,9 @@ CASES = [
         'first == "ev" && text == "ev"', "two[1] == 5"])),
     *(Case("parts", "parts", how, "parts*") for how in (archive, hidden, shared, shared_probes, loaded, preloaded)),
     Case("absent", "parts", absent, "parts*"),
-    Case("plugin", "parts", plugin, "parts*", twice=True),
+    Case("plugin", "parts", plugin, "parts*"),
     Case("messages", "messages", alone, "lttng_ust_trace*"),
+    Case("versions", "versions", versions, "versions:*"),
     Case("generated", "sample", generated, "sample:*"),
 ]
 

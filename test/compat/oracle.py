@@ -7,7 +7,6 @@ liblttng-ust-dev and lttng-tools.
 """
 
 import difflib
-import itertools
 import os
 import pathlib
 import subprocess
@@ -39,17 +38,16 @@ class Lttng:
     def cli(self, *args):
         subprocess.run(["lttng", "--no-sessiond", *args], env=self.env, check=True, capture_output=True)
 
-    def record(self, case, command, preload):
+    def record(self, case, command, preload, check=True):
         out = self.top / f"trace-{case.build.__name__}-{case.name}"
         session = out.name
         self.cli("create", session, "-o", str(out))
         self.cli("enable-event", "-u", case.rule, "-s", session, *(["--filter", case.filter] if case.filter else []))
         self.cli("start", session)
-        subprocess.run([str(c) for c in command], env={**self.env, **({"LD_PRELOAD": str(preload)} if preload else {})}, check=True,
+        subprocess.run([str(c) for c in command], env={**self.env, **({"LD_PRELOAD": str(preload)} if preload else {})}, check=check,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.cli("destroy", session)
-        text = compat.text_of(out)
-        return "".join(line for line, _ in itertools.groupby(text.splitlines(True))) if case.twice else text
+        return compat.text_of(out)
 
 
 def run(case, lttng, top):

@@ -24,7 +24,7 @@ SOURCE = compat.HERE.parents[1]
 TOP = SOURCE / "build-compat"
 STAGE = TOP / "stage"
 EXAMPLES = pathlib.Path("/usr/share/doc/liblttng-ust-dev/examples")
-PACKAGES = ("qemu", "erlang", "tor", "frr", "libcamera")
+PACKAGES = {"qemu": "qemu", "erlang": "erlang", "tor": "tor", "frr": "frr", "libcamera": "libcamera", "suite": "ltt-control"}
 ORACLE, OURS = "LTTng-UST", "Kymo"
 # Scripts of these packages need Debian's own python3, which has the modules that they import.
 ENV = {**os.environ, "PATH": "/usr/bin:" + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
@@ -104,10 +104,11 @@ def compile_both(name, source, *flags, cwd, compiler="gcc"):
 # ---- recording
 
 
-def record_ours(out, rule, *command):
+def record_ours(out, rule, *command, cwd=TOP):
     """Records a command. rule: options of 'kymo record'."""
     shutil.rmtree(out, ignore_errors=True)
-    run(STAGE / "bin" / "kymo", "record", "--no-summary", "-t", "none", "-o", out, *rule, "--", *command, log="record", check=False)
+    run(STAGE / "bin" / "kymo", "record", "--no-summary", "-t", "none", "-o", out, *rule, "--", *command, cwd=cwd, log="record",
+        check=False)
     return compat.text_of(out)
 
 
@@ -235,6 +236,113 @@ def tor(lttng):
     whole("tor", text)
 
 
+# LTTng's own tests, from the sources of lttng-tools: folder below tests/, sources, arguments.
+SUITE = {
+    "gen-ust-events": ("utils/testapp/gen-ust-events", ["gen-ust-events.c", "tp.c"], ["-i", "200", "-w", "0", "-f"]),
+    "gen-ust-nevents": ("utils/testapp/gen-ust-nevents", ["gen-ust-nevents.c", "tp.c"], ["-i", "200", "-w", "0"]),
+    "gen-ust-nevents-str": ("utils/testapp/gen-ust-nevents-str", ["gen-ust-nevents-str.c", "tp.c"], ["20", "one", "two", "*\\*"]),
+    "gen-ust-tracef": ("utils/testapp/gen-ust-tracef", ["gen-ust-tracef.c"], ["200", "0"]),
+    "filtering": ("regression/tools/filtering", ["gen-ust-events.c", "tp.c"], ["200", "0"]),
+    "linking": ("regression/ust/linking", ["demo.c", "tp.c", "tp2.c", "tp3.c"], []),
+    "overlap": ("regression/ust/overlap/demo", ["demo.c", "tp.c", "tp2.c", "tp3.c"], []),
+    "type-declarations": ("regression/ust/type-declarations", ["type-declarations.c"], []),
+    "multi-session": ("regression/ust/multi-session", ["gen-nevents.c", "tp.c"], ["200"]),
+    "exit-fast": ("regression/ust/exit-fast", ["exit-fast.c"], []),
+    "exit-fast-suicide": ("regression/ust/exit-fast", ["exit-fast.c"], ["suicide"]),
+    "fork": ("regression/ust/fork", ["fork.c"], ["./fork2"]),
+}
+# What these programs need of the suite's helpers, which need its whole build.
+SUITE_UTILS = """#include <fcntl.h>
+#include <unistd.h>
+int create_file(const char *path) { return close(creat(path, 0600)); }
+int wait_on_file(const char *path) { (void)path; return 0; }
+int usleep_safe(unsigned t) { return usleep(t); }
+"""
+LETTERS = "abcdefghijklmnop"
+# Arguments of the suite's multi-lib tests: test, libraries.
+MULTI_LIB = [("exec_with_callsites", 0, "a"), ("exec_with_callsites", 0, "ab"), ("exec_with_callsites", 0, LETTERS),
+    ("exec_with_callsites", 1, "ab"), ("exec_with_callsites", 1, "ba"), ("exec_without_callsites", 2, "12")]
+
+
+def same(name, wanted, found):
+    """Fails if the texts of two traces differ. LTTng adds state dumps, which nobody asked for."""
+    own = re.compile(r"\(\d+\) (lttng_ust_(statedump|lib|dl)|kymo_\w+):")
+    texts = [[re.sub(r"\b(\w*pid|addr) = \d+", r"\1", line) for line in text.splitlines() if not own.match(line)] for text in (wanted, found)]
+    if texts[0] == texts[1] or (name == "suite-fork" and sorted(texts[0]) == sorted(texts[1])):  # two processes at once
+        return len(texts[0])
+    for system, lines in zip(("lttng", "kymo"), texts):
+        (TOP / f"{name}-{system}.txt").write_text("\n".join(lines))
+    raise RuntimeError(f"{name}: the traces differ ({len(texts[0])} and {len(texts[1])} events): diff {TOP}/{name}-*.txt")
+
+
+def three_ways(lttng, name, pattern, arguments, cwd, programs):
+    """Compares LTTng's trace of a program with Kymo's of the same binary, and of the recompiled one."""
+    before = os.getcwd()
+    os.chdir(cwd)
+    try:
+        wanted = lttng.record(compat.Case(name, name, compare, pattern), [programs[ORACLE], *arguments[ORACLE]], None, check=False)
+        ours = record_ours(TOP / f"{name}-trace", ["-e", pattern], programs[OURS], *arguments[OURS], cwd=cwd)
+        as_it_is = record_ours(TOP / f"{name}-trace", ["--with=lttng", "-e", pattern], programs[ORACLE], *arguments[ORACLE], cwd=cwd)
+    finally:
+        os.chdir(before)
+    n = same(name, wanted, ours)
+    same(name, wanted, as_it_is)
+    if not n:
+        raise RuntimeError(f"{name}: no events")
+    say(name, f"{n} events: recompiled and as it is, the same as LTTng's")
+
+
+def suite_flags(tests):
+    return ["-O2", "-w", "-D_GNU_SOURCE", "-I.", f"-I{tests}/utils", f"-I{tests}/utils/testapp"]
+
+
+def suite_build(tests, folder, out, system, sources, *flags):
+    libs = ["-llttng-ust", "-llttng-ust-common"] if system == ORACLE else []
+    run("gcc", *suite_flags(tests), *FLAGS[system], *flags, "-o", out, *sources, *libs, "-ldl", "-lpopt", cwd=tests / folder, log="suite")
+    return out
+
+
+def suite(lttng):
+    tests = TOP / "ltt-control" / "tests"
+    utils = TOP / "suite-utils.c"
+    utils.write_text(SUITE_UTILS)
+    failed = []
+    for name, (folder, sources, arguments) in SUITE.items():
+        programs = {s: suite_build(tests, folder, TOP / f"suite-{name}-{s}", s, [*sources, utils]) for s in FLAGS}
+        own = {s: arguments for s in FLAGS}
+        if name == "fork":
+            own = {s: [suite_build(tests, folder, TOP / f"suite-fork2-{s}", s, ["fork2.c"])] for s in FLAGS}
+        try:
+            three_ways(lttng, f"suite-{name}", "*", own, tests / folder, programs)
+        except RuntimeError as e:
+            failed.append(str(e))
+    failed += multi_lib(lttng, tests)
+    if failed:
+        raise RuntimeError("; ".join(failed))
+
+
+def multi_lib(lttng, tests):
+    """Several versions of one provider in a process, which loads and unloads them."""
+    folder = "regression/ust/multi-lib"
+    programs, libraries, failed = {}, {}, []
+    for s in FLAGS:
+        programs["exec_with_callsites", s] = suite_build(tests, folder, TOP / f"suite-with-{s}", s, ["multi-lib-test.c", "callsites.c"],
+            "-DHAS_CALLSITES=1")
+        programs["exec_without_callsites", s] = suite_build(tests, folder, TOP / f"suite-without-{s}", s, ["multi-lib-test.c", "probes.c"],
+            "-DHAS_CALLSITES=0", "-rdynamic")
+        for x in LETTERS:
+            libraries[x, s] = suite_build(tests, folder, TOP / f"suite-probes-{x}-{s}.so", s, ["probes.c"], "-shared", "-fPIC", f"-DACTIVATE_PROBES_{x.upper()}")
+        for x in "12":
+            libraries[x, s] = suite_build(tests, folder, TOP / f"suite-callsites-{x}-{s}.so", s, ["callsites.c"], "-shared", "-fPIC", f"-DVALUE={x * 5}")
+    for program, number, letters in MULTI_LIB:
+        arguments = {s: ["-t", str(number), *(libraries[x, s] for x in letters)] for s in FLAGS}
+        try:
+            three_ways(lttng, f"multi-lib-{number}-{letters}", "multi:*", arguments, tests / folder, {s: programs[program, s] for s in FLAGS})
+        except RuntimeError as e:
+            failed.append(str(e))
+    return failed
+
+
 def whole(name, text):
     names = {line.split(" ")[1] for line in text.splitlines()}
     if not names:
@@ -242,7 +350,7 @@ def whole(name, text):
     say(name, f"built whole and run: {len(text.splitlines())} events of {len(names)} kinds")
 
 
-TRIED = (examples, qemu, erlang, libcamera, frr, tor)
+TRIED = (examples, suite, qemu, erlang, libcamera, frr, tor)
 
 
 def main():
@@ -254,7 +362,7 @@ def main():
         sys.exit(f"real.py: no such program: {', '.join(sorted(unknown))}; there are {', '.join(f.__name__ for f in TRIED)}")
     TOP.mkdir(exist_ok=True)
     failed = 0
-    fetch([p for p in PACKAGES if p in names])
+    fetch([package for name, package in PACKAGES.items() if name in names])
     install()
     home = TOP / "lttng"
     shutil.rmtree(home, ignore_errors=True)

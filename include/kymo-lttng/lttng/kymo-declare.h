@@ -9,9 +9,9 @@
 #undef LTTNG_UST_TRACEPOINT_EVENT
 #define LTTNG_UST_TRACEPOINT_EVENT(provider, name, args, fields) \
 	KYMO__LTTNG_DECLARE(provider, name, args) \
-	KYMO__LTTNG_DEFINE(provider, name)
+	KYMO__LTTNG_DEFINE(provider, name, args)
 #undef LTTNG_UST_TRACEPOINT_EVENT_INSTANCE
 #define LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(cls_provider, cls, provider, name, args) \
 	KYMO__LTTNG_DECLARE(provider, name, args) \
-	KYMO__LTTNG_DEFINE(provider, name)
+	KYMO__LTTNG_DEFINE(provider, name, args)
 /* clang-format on */

@@ -268,19 +268,24 @@
 	extern __attribute__((weak, visibility("hidden"))) const char *const kymo__lttng_uri_##provider##___##name; \
 	KYMO__C_END \
 	static KYMO__LTTNG_HIDE void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)); \
-	static struct kymo_event_state kymo__lttng_state_##provider##___##name; \
+	static struct kymo_probe_state kymo__lttng_state_##provider##___##name = { \
+		{0, 0, NULL, NULL, NULL, NULL, NULL}, KYMO__LTTNG_SIGNATURE(args), NULL}; \
 	static const struct kymo_probe_event kymo__lttng_event_##provider##___##name = { \
 		{(uint32_t)sizeof(struct kymo_probe_event), KYMO_EVENT_PLAIN, KYMO_DEBUG_LINE, #provider, #name, \
-			kymo__lttng_fields_##cls_provider##___##cls, &kymo__lttng_state_##provider##___##name, \
-			__FILE__, __LINE__, 0}, \
+			kymo__lttng_fields_##cls_provider##___##cls, &kymo__lttng_state_##provider##___##name.state, \
+			__FILE__, __LINE__, KYMO_EVENT_CHAINED}, \
 		(void (*)(void))kymo__lttng_probe_##provider##___##name, \
 		&kymo__lttng_level_##provider##___##name, &kymo__lttng_uri_##provider##___##name}; \
 	static const struct kymo_event *kymo__lttng_entry_##provider##___##name \
 		KYMO__IN_LIST = &kymo__lttng_event_##provider##___##name.event; \
 	static void kymo__lttng_probe_##provider##___##name(KYMO__LTTNG_ARGS(PROTO, args)) \
 	{ \
+		union { void *address; void (*probe)(KYMO__LTTNG_ARGS(TYPE, args)); } kymo__next; \
 		kymo__lttng_record_##cls_provider##___##cls( \
 			KYMO__LTTNG_ARGS(VALUE_MORE, args) &kymo__lttng_event_##provider##___##name.event); \
+		kymo__next.address = __atomic_load_n(&kymo__lttng_state_##provider##___##name.next, __ATOMIC_RELAXED); \
+		if (kymo__next.address) \
+			kymo__next.probe(KYMO__LTTNG_ARGS(VALUE, args)); \
 	}
 
 /* Weak in the earlier declaration: an event may have one or not. */

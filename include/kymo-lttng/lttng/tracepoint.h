@@ -132,14 +132,8 @@
 
 #define LTTNG_UST_TP_ARGS(...) (__VA_ARGS__)
 
-/*
- * A reference to a provider that is part of the program or of a library linked with it: makes the
- * linker take the provider from an archive.
- */
-struct KYMO__HIDDEN kymo__lttng_link {
-	struct kymo_event event;
-	const int *provider;
-};
+#define KYMO__LTTNG_SIGNATURE(args) KYMO__LTTNG_SIGNATURE_(args)
+#define KYMO__LTTNG_SIGNATURE_(args) #args
 
 #define KYMO__LTTNG_HIDE lttng_ust_notrace
 #define LTTNG_UST_TRACEPOINT_NAME_LEN_MAX 256
@@ -164,22 +158,22 @@ struct KYMO__HIDDEN kymo__lttng_link {
 #endif
 
 #ifndef LTTNG_UST_TRACEPOINT_DEFINE
-#define KYMO__LTTNG_DEFINE(provider, name)
+#define KYMO__LTTNG_DEFINE(provider, name, args)
 #else
 #ifdef LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE
 #define KYMO__LTTNG_PROVIDER(provider) NULL
 #else
 #define KYMO__LTTNG_PROVIDER(provider) &kymo_lttng_provider_##provider
 #endif
-#define KYMO__LTTNG_DEFINE(provider, name) \
+#define KYMO__LTTNG_DEFINE(provider, name, args) \
 	KYMO__C_BEGIN \
 	extern const int kymo_lttng_provider_##provider KYMO__LTTNG_PROVIDER_VISIBILITY; \
 	struct kymo_event_state kymo_lttng_##provider##___##name KYMO__LTTNG_VISIBILITY = {0, 0, NULL, NULL, NULL, NULL, NULL}; \
 	KYMO__C_END \
-	static const struct kymo__lttng_link kymo__link_##provider##___##name = { \
+	static const struct kymo_link_event kymo__link_##provider##___##name = { \
 		{(uint32_t)sizeof(struct kymo_event), KYMO_EVENT_LINK, 0, #provider, #name, NULL, \
-			&kymo_lttng_##provider##___##name, __FILE__, __LINE__, 0}, \
-		KYMO__LTTNG_PROVIDER(provider)}; \
+			&kymo_lttng_##provider##___##name, __FILE__, __LINE__, KYMO_EVENT_CHAINED}, \
+		KYMO__LTTNG_PROVIDER(provider), KYMO__LTTNG_SIGNATURE(args)}; \
 	static const struct kymo_event *lttng_ust_tracepoint_ptr_##provider##___##name \
 		KYMO__IN_LIST = &kymo__link_##provider##___##name.event;
 #endif
@@ -208,7 +202,7 @@ struct KYMO__HIDDEN kymo__lttng_link {
 			KYMO__APPLY_CAT(KYMO__LTTNG_CALL_, KYMO__MANY(__VA_ARGS__))(provider, __VA_ARGS__); \
 	} while (0)
 #define KYMO__LTTNG_ENABLED(provider, name) KYMO__LTTNG_ENABLED_(provider, name)
-#define KYMO__LTTNG_ENABLED_(provider, name) ((int)KYMO__IS_ENABLED(kymo_lttng_##provider##___##name))
+#define KYMO__LTTNG_ENABLED_(provider, name) kymo__lttng_is_enabled(&kymo_lttng_##provider##___##name)
 #define KYMO__LTTNG_CALL_ONE(provider, name) kymo__lttng_call_##provider##___##name()
 #define KYMO__LTTNG_CALL_MORE(provider, name, ...) kymo__lttng_call_##provider##___##name(__VA_ARGS__)
 
@@ -261,6 +255,12 @@ enum {
 #define TRACEPOINT_LOGLEVEL LTTNG_UST_TRACEPOINT_LOGLEVEL
 #define TRACEPOINT_MODEL_EMF_URI LTTNG_UST_TRACEPOINT_MODEL_EMF_URI
 #endif
+
+/* A function: programs have macros with names like those of the structure's members. */
+static inline __attribute__((always_inline)) KYMO__LTTNG_HIDE int kymo__lttng_is_enabled(const struct kymo_event_state *state)
+{
+	return KYMO__IS_ENABLED(*state);
+}
 
 /* LTTng-UST's destructors of tracepoints, which programs switch off before they end quickly. */
 static inline void lttng_ust_tracepoint_disable_destructors(void)
