@@ -251,7 +251,7 @@ SUITE = {
     "exit-fast-suicide": ("regression/ust/exit-fast", ["exit-fast.c"], ["suicide"]),
     "fork": ("regression/ust/fork", ["fork.c"], ["./fork2"]),
 }
-# What these programs need of the suite's helpers, which need its whole build.
+# Functions of the suite's helpers, which need its whole build.
 SUITE_UTILS = """#include <fcntl.h>
 #include <unistd.h>
 int create_file(const char *path) { return close(creat(path, 0600)); }
@@ -265,7 +265,7 @@ MULTI_LIB = [("exec_with_callsites", 0, "a"), ("exec_with_callsites", 0, "ab"), 
 
 
 def same(name, wanted, found):
-    """Fails if the texts of two traces differ. LTTng adds state dumps, which nobody asked for."""
+    """Fails if the texts of two traces differ. LTTng adds state dumps."""
     own = re.compile(r"\(\d+\) (lttng_ust_(statedump|lib|dl)|kymo_\w+):")
     texts = [[re.sub(r"\b(\w*pid|addr) = \d+", r"\1", line) for line in text.splitlines() if not own.match(line)] for text in (wanted, found)]
     if texts[0] == texts[1] or (name == "suite-fork" and sorted(texts[0]) == sorted(texts[1])):  # two processes at once
@@ -276,7 +276,10 @@ def same(name, wanted, found):
 
 
 def three_ways(lttng, name, pattern, arguments, cwd, programs):
-    """Compares LTTng's trace of a program with Kymo's of the same binary, and of the recompiled one."""
+    """
+    Compares LTTng's trace of a program with Kymo's of the same binary, and of the recompiled
+    program.
+    """
     before = os.getcwd()
     os.chdir(cwd)
     try:
