@@ -66,6 +66,8 @@ SESSIOND = str(RUN_FROM / "src" / "sessiond" / "kymo-sessiond")
 LIBDIR = str(RUN_FROM / "src" / "tracer")
 APPS = RUN_FROM / "test" / "integration" / "apps"
 
+# The builds of tests, which have another home directory, use the user's cache of object files.
+CCACHE_DIR = os.environ.get("CCACHE_DIR") or str(pathlib.Path.home() / ".cache" / "ccache")
 # seconds for any one program or event, on a slow and busy machine; meson's own timeout limits the
 # whole file
 TIMEOUT = 180
@@ -260,7 +262,7 @@ class Kymo:
         self.mark = f"KYMO_TEST_MARK={self.top.name}"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("KYMO_", "XDG_", "LD_"))}
         self.env.update(KYMO_RUNDIR=str(self.rundir), KYMO_HOME=str(self.traces), HOME=str(self.home), LC_ALL="C.UTF-8",
-            LD_LIBRARY_PATH=LIBDIR, KYMO_REGISTER_TIMEOUT=str(TIMEOUT * 1000), KYMO_TEST_MARK=self.top.name, NO_COLOR="1")
+            CCACHE_DIR=CCACHE_DIR, LD_LIBRARY_PATH=LIBDIR, KYMO_REGISTER_TIMEOUT=str(TIMEOUT * 1000), KYMO_TEST_MARK=self.top.name, NO_COLOR="1")
         self.daemon = None
         self.daemon_fds = None
         self.started = []

@@ -73,6 +73,7 @@ def test_valgrind(k):
 # conflicts with the cross compilers.
 M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 
+CCACHE = ["ccache"] if shutil.which("ccache") else []
 CROSS = """[binaries]
 c = {c}
 ar = '{ar}'
@@ -95,7 +96,7 @@ def foreign(k, name, compiler, cpu, c_args=(), binutils="", program="emit"):
     """
     directory = BUILD / f"foreign-{name}"
     cross = BUILD / f"foreign-{name}.ini"
-    cross.write_text(CROSS.format(c=[compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
+    cross.write_text(CROSS.format(c=[*CCACHE, compiler], ar=f"{binutils}ar", strip=f"{binutils}strip", c_args=list(c_args), cpu=cpu))
     if not (directory / "build.ninja").exists():
         shutil.rmtree(directory, ignore_errors=True)
         k.run(["meson", "setup", directory, SOURCE, "--cross-file", cross, "-Ddaemons=false", "-Dtests=disabled", "-Ddebug=false",
