@@ -488,6 +488,35 @@ def test_share_of_the_journal(k):
     ask(k, "destroy", session="s")
 
 
+@without_sanitizers
+def test_restart_with_many_events(k):
+    """
+    A successor reads the journal of a session with 60,000 events in a time that is not quadratic.
+    The test measures CPU time, because others may use the machine.
+    """
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
+    ask(k, "create", session="s", output="")
+    ask(k, "enable-event", patterns=["*:*"])
+    ask(k, "start")
+    program = Program(k)
+    number, _ = program.expect_query()
+    n, mapped = 60000, []
+    receiver = threading.Thread(target=lambda: mapped.extend(receive_maps(program, n)))
+    receiver.start()
+    for at in range(0, n, 1000):
+        entries = b"".join(struct.pack("<I", i) + blob(description(f"e{i}")) for i in range(at, at + 1000))
+        program.send(EVENTS, struct.pack("<III", number, at + 1000 < n, 1000) + blob(entries))
+    receiver.join(kymotest.TIMEOUT)
+    equal(len(set(mapped)), n, "identifiers")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
+    equal([s["name"] for s in ask(k, "list")["sessions"]], ["s"], "sessions")
+    check(cpu_seconds(k) < 2, f"the successor took {cpu_seconds(k)} s of CPU time")
+    program.close()
+    ask(k, "destroy", session="s")
+
+
 def drain(program):
     with contextlib.suppress(OSError):
         while program.receive():

@@ -419,19 +419,18 @@ int ring_set_register(struct ring_set *set, struct event_desc *d, const struct d
 	return 0;
 }
 
-/* An event of this identifier that a predecessor could not describe: then another one got it. */
-static void forget_id(struct ring_set *set, uint32_t id)
+/*
+ * Forgets an event that a predecessor numbered, and could not describe: the next one that it
+ * numbered, which is d, got the same identifier.
+ */
+static void forget_undescribed(struct ring_set *set, const struct event_desc *d, uint32_t id)
 {
-	struct ky_hnode *n, *tmp;
-	size_t i;
+	struct set_event *last = set->last_numbered;
 
-	ky_htab_foreach(&set->events, i, n, tmp)
-	{
-		struct set_event *e = ky_container_of(n, struct set_event, node);
-
-		if (e->id == id && id != KY_MAP_REFUSED)
-			set_event_free(set, e);
-	}
+	if (!last || last->id != id || last->desc == d)
+		return;
+	set_event_free(set, last);
+	set->last_numbered = NULL;
 }
 
 int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct definer *by,
@@ -439,8 +438,8 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 {
 	struct set_event *e = ring_set_event(set, d);
 
+	forget_undescribed(set, d, id);
 	if (!e) {
-		forget_id(set, id);
 		e = set_event_new(set, d, by);
 		set->registry->n_desc_bytes += d->len;
 	}
@@ -448,8 +447,10 @@ int ring_set_restore(struct ring_set *set, struct event_desc *d, const struct de
 		return -ENOMEM;
 	e->id = id;
 	e->n_contexts = n_contexts;
-	if (id != KY_MAP_REFUSED)
+	if (id != KY_MAP_REFUSED) {
 		set->n_events = KY_MAX(set->n_events, id + 1);
+		set->last_numbered = e;
+	}
 	set->last_event = e;
 	registry_set_last(set->registry, set, NULL);
 	return 0;

@@ -125,6 +125,29 @@ static uint32_t register_event(struct ring_set *set, struct event_desc *d)
 	return e->id;
 }
 
+/* A predecessor numbered b, could not describe it, and gave the same identifier to c. */
+static void test_undescribed_event(void **state)
+{
+	struct fixture *f = *state;
+	struct event_desc *a = intern(f->user, "order", order_fields, 13);
+	struct event_desc *b = intern(f->user, "cart", order_fields, 13);
+	struct event_desc *c = intern(f->user, "cart", other_fields, 13);
+	struct ring_set *set = ring_set_get(f->c, 1000, 64, KY_SET_PER_CPU);
+
+	assert_int_equal(ring_set_make(set), 0);
+	assert_int_equal(ring_set_restore(set, a, &me, 0, 0), 0);
+	assert_int_equal(ring_set_restore(set, b, &me, 1, 0), 0);
+	assert_int_equal(ring_set_restore(set, c, &me, 1, 0), 0);
+	assert_int_equal(ring_set_event(set, a)->id, 0);
+	assert_null(ring_set_event(set, b));
+	assert_int_equal(ring_set_event(set, c)->id, 1);
+	assert_null(ring_set_event(set, c)->rival);
+	assert_int_equal(set->n_events, 2);
+	event_desc_unref(a);
+	event_desc_unref(b);
+	event_desc_unref(c);
+}
+
 static void test_identifiers(void **state)
 {
 	struct fixture *f = *state;
@@ -317,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_description_for_one_signature),
 		TEST(test_bound_of_bytes),
+		TEST(test_undescribed_event),
 		TEST(test_identifiers),
 		TEST(test_conflict),
 		TEST(test_bound_of_metadata),
