@@ -8,6 +8,8 @@
 
 static const struct cli_option options[] = {
 	{"span", 0, "NAME", "the span to explain, as 'kymo stat' lists it"},
+	{"pair", 0, "A..B[,key=FIELD]",
+		"take two events as begin and end of a span: of a thread, or those with the same FIELD; may be repeated"},
 	{"slowest", 0, "N|P%|'>TIME'",
 		"which instances are slow: so many, so many percent, or those longer than TIME (>20ms); default: what the trace shows"},
 	{"against", 0, "TRACE", "compare with the typical instances of another trace"},
@@ -77,6 +79,8 @@ static int explain(struct cli *cli, const struct ky_explain_question *q)
 
 	if (!r)
 		r = print(cli, &e);
+	else if (r == KY_EXPLAIN_E_PAIR)
+		r = cli_usage(cli, "%s", why);
 	else if (r == KY_EXPLAIN_E_SPAN)
 		r = fail_span(cli, e.sources[e.sources[1] ? 1 : 0], q->span, why);
 	else
@@ -106,12 +110,39 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 	return r;
 }
 
-static int parse_options(struct cli *cli, struct ky_explain_question *q, struct cli_selection *s)
+/* Collects --pair. 0 or -ENOMEM. */
+static int get_pairs(struct cli *cli, struct ky_explain_question *q)
+{
+	const char **pairs = NULL, *text;
+	size_t n = 0, iter = 0;
+
+	while (cli_args_next(&cli->args, "pair", &iter))
+		n++;
+	pairs = calloc(n + 1, sizeof(*pairs));
+	if (!pairs)
+		return -ENOMEM;
+	for (iter = 0; (text = cli_args_next(&cli->args, "pair", &iter));)
+		pairs[q->n_pairs++] = text;
+	q->pairs = pairs;
+	return 0;
+}
+
+/* The first pair is the span if no other one is asked for. Its name is without the key. */
+static const char *pair_name(const struct ky_explain_question *q, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.*s", (int)strcspn(q->pairs[0], ","), q->pairs[0]);
+	return buf;
+}
+
+static int parse_options(struct cli *cli, struct ky_explain_question *q, struct cli_selection *s,
+	char *span, size_t size)
 {
 	const char *slowest = cli_get(cli, "slowest");
 
 	q->span = cli_get(cli, "span");
 	q->against = cli_get(cli, "against");
+	if (!q->span && q->n_pairs)
+		q->span = pair_name(q, span, size);
 	if (!q->span)
 		return cli_usage(cli, "the span is missing: --span=NAME ('kymo stat' lists spans)");
 	if (slowest && ky_slowest_parse(&q->slowest, slowest) < 0)
@@ -130,12 +161,16 @@ static int run(struct cli *cli)
 	struct ky_query query;
 	char path[PATH_MAX];
 	const char *newest = path;
-	int r = parse_options(cli, &q, &selection);
+	char span[512];
+	int r = get_pairs(cli, &q) < 0 ? cli_fail(cli, "failed", "no memory")
+				       : parse_options(cli, &q, &selection, span, sizeof(span));
 
 	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
-	if (r)
+	if (r) {
+		free((void *)q.pairs);
 		return r;
+	}
 	q.paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &newest;
 	q.n_paths = KY_MAX((size_t)cli->args.n_pos, (size_t)1);
 	q.query = &query;
@@ -143,13 +178,14 @@ static int run(struct cli *cli)
 	if (!r)
 		r = explain_against(cli, &q);
 	ky_query_deinit(&query);
+	free((void *)q.pairs);
 	return r;
 }
 
 const struct cli_command cmd_explain = {
 	.name = "explain",
 	.synopsis =
-		"[TRACE]... --span=NAME [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
+		"[TRACE]... --span=NAME [--pair=A..B[,key=FIELD]] [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
 	.help = "say why the slow instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"

@@ -19,7 +19,7 @@ static uint32_t hash_async(uint32_t name, uint64_t id)
 
 static void find_async(struct ky_account *a, const struct ky_source_event *e)
 {
-	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	uint64_t id = ky_source_id(e);
 	bool is_begin = e->kind == KY_EVENT_ASYNC_BEGIN;
 	size_t lo = 0, hi = a->by_id.n;
 
@@ -108,7 +108,7 @@ static void end_async(struct ky_account *a, const struct ky_source_event *e, uin
 void ky_async_add_event(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e)
 {
-	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	uint64_t id = ky_source_id(e);
 
 	/* Instances themselves are what is looked at, not what a thread works on. */
 	if (t && e->kind == KY_EVENT_ASYNC_BEGIN && e->class->base != a->x->span)

@@ -39,6 +39,10 @@ static int read_instances(struct ky_explanation *e, size_t i, char *why, size_t 
 	int r = ky_source_new(&e->sources[i], query, &e->x.names);
 
 	v->is_second = i;
+	for (size_t k = 0; k < e->question.n_pairs && !r; k++)
+		r = ky_source_add_pair(e->sources[i], e->question.pairs[k], why, why_size);
+	if (r == -EINVAL && *why)
+		return KY_EXPLAIN_E_PAIR;
 	if (!r)
 		r = ky_instances_read(v, &e->x, e->sources[i]);
 	return r || v->n ? r : no_such_span(e, i, why, why_size);

@@ -23,6 +23,8 @@ struct ky_explain_question {
 	const struct ky_query *against_query; /* of the other trace; NULL: there is none */
 	const char *against;
 	const char *span;
+	const char *const *pairs; /* as ky_source_add_pair() */
+	size_t n_pairs;
 	struct ky_slowest slowest;
 };
 
@@ -50,6 +52,7 @@ struct ky_explanation {
 
 enum ky_explain_error {
 	KY_EXPLAIN_E_SPAN = 1, /* there is no such span; see ky_source_spans */
+	KY_EXPLAIN_E_PAIR,
 };
 
 /*

@@ -180,7 +180,7 @@ static int add_span_event(struct pass *p, const struct ky_source_event *e)
 	int64_t tid = ky_event_tid(e);
 	uint32_t thread = ky_explain_thread(
 		p->x, p->v->is_second, e->host, tid, ky_source_number(e, KY_FIELD_PID, -1));
-	uint64_t key = is_async ? (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0) : thread;
+	uint64_t key = is_async ? ky_source_id(e) : thread;
 
 	if (thread == UINT32_MAX)
 		return -ENOMEM;

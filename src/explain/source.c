@@ -253,6 +253,95 @@ static void set_kind(struct ky_source *s, struct ky_source_class *c, const char 
 	}
 }
 
+/* --- pairs --- */
+
+/* The parts of "A..B,key=FIELD". False: the text is none. */
+struct pair_text {
+	char begin[KY_TEXTS_LENGTH], end[KY_TEXTS_LENGTH], key[KY_TEXTS_LENGTH];
+};
+
+static bool parse_pair(struct pair_text *p, const char *text)
+{
+	const char *dots = strstr(text, ".."), *comma = dots ? strchr(dots, ',') : NULL;
+	size_t n = dots ? (size_t)(dots - text) : 0;
+	size_t m = dots ? strcspn(dots + 2, ",") : 0;
+
+	*p = (struct pair_text){0};
+	if (!n || !m || n >= sizeof(p->begin) || m >= sizeof(p->end))
+		return false;
+	memcpy(p->begin, text, n);
+	memcpy(p->end, dots + 2, m);
+	if (!comma)
+		return strcmp(p->begin, p->end) != 0;
+	if (strncmp(comma, ",key=", 5) != 0 || !comma[5] || strlen(comma + 5) >= sizeof(p->key))
+		return false;
+	memcpy(p->key, comma + 5, strlen(comma + 5));
+	return strcmp(p->begin, p->end) != 0;
+}
+
+static const struct ky_field *find_named(
+	const struct ky_source *s, const struct ky_source_class *c, const char *name)
+{
+	for (size_t i = 0; i < c->fields.n; i++) {
+		if (!strcmp(ky_texts_get(s->names, c->fields.v[i].name), name))
+			return &c->fields.v[i];
+	}
+	return NULL;
+}
+
+/* 1 if the class was one of its ends, 0 if not, -EINVAL if it does not have the key. */
+static int set_end(struct ky_source *s, struct ky_source_class *c, const struct pair_text *p,
+	bool is_begin, uint32_t base)
+{
+	const char *name = is_begin ? p->begin : p->end;
+	const struct ky_field *key = *p->key ? find_named(s, c, p->key) : NULL;
+
+	if (!c->event || !c->event->name || strcmp(c->event->name, name) != 0)
+		return 0;
+	if (*p->key && !key)
+		return -EINVAL;
+	c->base = base;
+	c->known[KY_FIELD_SPAN] = key;
+	c->is_lock = c->is_alloc = false;
+	c->kind = key ? (is_begin ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_ASYNC_END)
+		      : (is_begin ? KY_EVENT_SPAN_BEGIN : KY_EVENT_SPAN_END);
+	return 1;
+}
+
+int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t why_size)
+{
+	struct pair_text p;
+	char base[2 * KY_TEXTS_LENGTH + 3];
+	uint32_t name;
+
+	if (!parse_pair(&p, text)) {
+		snprintf(why, why_size, "bad pair '%s': write BEGIN..END or BEGIN..END,key=FIELD",
+			text);
+		return -EINVAL;
+	}
+	snprintf(base, sizeof(base), "%s..%s", p.begin, p.end);
+	name = ky_texts_add(s->names, base, strlen(base));
+	for (int is_begin = 1; is_begin >= 0; is_begin--) {
+		const char *event = is_begin ? p.begin : p.end;
+		bool found = false;
+
+		for (size_t i = 0; i < s->n_classes; i++) {
+			int r = set_end(s, &s->classes[i], &p, is_begin, name);
+
+			if (r < 0) {
+				snprintf(why, why_size, "%s has no field '%s'", event, p.key);
+				return r;
+			}
+			found = found || r;
+		}
+		if (!found) {
+			snprintf(why, why_size, "there is no event '%s' in this trace", event);
+			return -EINVAL;
+		}
+	}
+	return s->names->error;
+}
+
 static void set_class(struct ky_source *s, const struct ky_event_class *e)
 {
 	struct ky_source_class *c = &s->classes[e->index];
@@ -440,6 +529,15 @@ int64_t ky_source_number(
 	const struct ky_value *v = value_of(e, e->class->known[field]);
 
 	return v && v->node->kind == KY_NODE_INT ? (int64_t)v->u : otherwise;
+}
+
+uint64_t ky_source_id(const struct ky_source_event *e)
+{
+	const struct ky_value *v = value_of(e, e->class->known[KY_FIELD_SPAN]);
+
+	if (v && v->node->is_text)
+		return ky_hash(v->text, v->n);
+	return v && v->node->kind == KY_NODE_INT ? v->u : 0;
 }
 
 static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)

@@ -114,6 +114,12 @@ enum ky_source_part {
 int ky_source_new(
 	struct ky_source **ret_source, const struct ky_query *query, struct ky_texts *names);
 struct ky_source *ky_source_free(struct ky_source *s);
+/*
+ * Makes a span of two events: "A..B" in one thread, or "A..B,key=FIELD" wherever they have the same
+ * value of that field. Its name is "A..B". 0, -ENOMEM, or -EINVAL with a line in why: for a bad
+ * text, or an event or field that the trace does not have.
+ */
+int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t why_size);
 /* Begins, or begins again. span: the name, for KY_SOURCE_SPAN. 0 or a negative errno. */
 int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span);
 /* 1 with the next event, whose values live until the next call; 0 at the end; negative errno. */
@@ -123,6 +129,8 @@ bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e);
 /* The number of a known field; `otherwise` if the class does not have it. */
 int64_t ky_source_number(
 	const struct ky_source_event *e, enum ky_event_field field, int64_t otherwise);
+/* The number that a begin and an end of an asynchronous span have in common. */
+uint64_t ky_source_id(const struct ky_source_event *e);
 /* The name of a known field's text; 0 if the class does not have it. */
 uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);

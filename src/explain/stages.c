@@ -30,7 +30,7 @@ static bool is_chosen_id(const struct ky_account *a, uint64_t id)
 
 static void add_stage_event(struct ky_account *a, const struct ky_source_event *e)
 {
-	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	uint64_t id = ky_source_id(e);
 	int64_t tid = ky_event_tid(e);
 	uint32_t thread = ky_explain_thread(
 		a->x, a->of->is_second, e->host, tid, ky_source_number(e, KY_FIELD_PID, -1));

@@ -580,6 +580,32 @@ def test_slowest():
         assert "bad --slowest" in kymo("explain", path, "--span=shop:checkout", "--slowest=" + bad, code=2), bad
 
 
+def test_pair():
+    """Two events are a span of a thread, or of whoever has the same value of a field."""
+    r, events, at = random.Random(37), [], 10**6
+    client, server = (300, 60, "client"), (301, 60, "server")
+    for i in range(300):
+        slow = r.random() < .06
+        events += [traces.Event(at, "net:asked", 0, client, id="r%d" % i, size=r.randrange(99)),
+                   traces.Event(at + 900, "net:start", 1, server, id="r%d" % i)]
+        work = 800000 if slow else 20000 + r.randrange(4000)
+        events += [traces.Event(at + 41000, "db:query_begin", 1, server, span_tid=301),
+                   traces.Event(at + 41000 + work, "db:query_end", 1, server, span_tid=301),
+                   traces.Event(at + 42000 + work, "net:stop", 1, server, id="r%d" % i),
+                   traces.Event(at + 43000 + work, "net:answered", 1, server, id="r%d" % i)]
+        at += 45000 + work
+    path = new_trace(events)
+    out = json.loads(kymo("explain", path, "--pair=net:start..net:stop", "--json"))
+    assert out["span"] == "net:start..net:stop" and out["count"] == 300, out
+    assert "because db:query itself takes 800 us" in out["first_line"], out["first_line"]
+    out = explain(path, "net:asked..net:answered", "--pair=net:asked..net:answered,key=id",
+                  "--pair=net:start..net:stop")
+    assert out["count"] == 300 and "net:start..net:stop;db:query itself takes" in out["first_line"], out["first_line"]
+    for bad, why in (("net:start", "bad pair"), ("a..", "bad pair"), ("net:stop..net:stop", "bad pair"),
+                     ("net:start..net:zz", "there is no event 'net:zz'"), ("net:start..net:stop,key=x", "has no field 'x'")):
+        assert why in kymo("explain", path, "--pair=" + bad, code=2), bad
+
+
 def test_selection():
     """-f chooses instances by their begin, --begin and --end by time, -e what is looked at."""
     p = Program(33, n=200)
