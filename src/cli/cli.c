@@ -34,6 +34,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_explain,
 	&cmd_report,
 	&cmd_sql,
+	&cmd_export,
 	&cmd_standalone,
 	&cmd_version,
 	&cmd_help,
@@ -41,7 +42,7 @@ const struct cli_command *const cli_commands[] = {
 };
 
 /* Commands of later versions; args.c has such options. */
-static const char *const later[] = {"add-trigger", "export", "list-triggers", "load", "metadata",
+static const char *const later[] = {"add-trigger", "list-triggers", "load", "metadata",
 	"remove-trigger", "report", "save", "top"};
 
 /* Options before the command. */

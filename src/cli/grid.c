@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/grid.h"
 
+#include "base/csv.h"
 #include "reader/format.h"
 
 /* --- comma-separated values --- */
-
-static bool needs_quotes(const char *text, size_t len)
-{
-	if (!len || text[0] == ' ' || text[len - 1] == ' ')
-		return true;
-	for (size_t i = 0; i < len; i++)
-		if (text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r')
-			return true;
-	return false;
-}
-
-void cli_put_csv(struct ky_buf *to, const char *text, size_t len)
-{
-	if (!needs_quotes(text, len)) {
-		ky_buf_append(to, text, len);
-		return;
-	}
-	ky_buf_append(to, "\"", 1);
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '"')
-			ky_buf_append(to, "\"", 1);
-		ky_buf_append(to, &text[i], 1);
-	}
-	ky_buf_append(to, "\"", 1);
-}
 
 /* Prints a cell with its separator. An absent value is empty, an empty text is "". */
 static void print_csv(struct cli_grid *g, enum cli_cell_kind kind, const char *text, size_t len)
@@ -36,7 +12,7 @@ static void print_csv(struct cli_grid *g, enum cli_cell_kind kind, const char *t
 	struct ky_buf b = {0};
 
 	if (kind != CLI_CELL_NULL)
-		cli_put_csv(&b, text, len);
+		ky_buf_put_csv(&b, text, len);
 	ky_buf_append(&b, (g->n_cells + 1) % g->n_columns ? "," : "\n", 1);
 	fwrite(b.data, 1, b.len, stdout);
 	ky_buf_deinit(&b);

@@ -31,7 +31,5 @@ void cli_grid_name(struct cli_grid *g, const char *name);
 void cli_grid_cell(struct cli_grid *g, enum cli_cell_kind kind, const char *text, size_t len);
 /* Ends and frees it. failure: NULL, or why rows are missing. Returns 0 or -ENOMEM. */
 int cli_grid_end(struct cli_grid *g, const char *failure);
-/* Appends a field of comma-separated values, in quotes where it needs them. */
-void cli_put_csv(struct ky_buf *to, const char *text, size_t len);
 
 #endif

@@ -11,6 +11,8 @@
 
 /* Adds the tables to a connection; t lives longer. Returns a code of SQLite. */
 int ky_sql_add_tables(sqlite3 *db, const struct ky_tables *t);
+/* Returns the columns of a table with their types, as CREATE TABLE has them; for sqlite3_free. */
+char *ky_sql_columns(const struct ky_table *t);
 /* Adds percentile(x, p), hist(x), text_time(ts). Returns a code of SQLite. */
 int ky_sql_add_functions(sqlite3 *db);
 

@@ -42,7 +42,7 @@ struct cursor {
 
 /* --- the table --- */
 
-static char *make_declaration(const struct ky_table *t)
+char *ky_sql_columns(const struct ky_table *t)
 {
 	static const char *const types[] = {[KY_CELL_NULL] = "",
 		[KY_CELL_INT] = " INTEGER",
@@ -50,12 +50,21 @@ static char *make_declaration(const struct ky_table *t)
 		[KY_CELL_TEXT] = " TEXT"};
 	sqlite3_str *s = sqlite3_str_new(NULL);
 
-	sqlite3_str_appendall(s, "CREATE TABLE x(");
 	for (size_t i = 0; i < t->n_columns; i++)
 		sqlite3_str_appendf(s, "%s\"%w\"%s", i ? ", " : "", t->columns[i].name,
 			types[t->columns[i].type]);
-	sqlite3_str_appendall(s, ")");
 	return sqlite3_str_finish(s);
+}
+
+static int declare_table(sqlite3 *db, const struct ky_table *t)
+{
+	char *columns = ky_sql_columns(t);
+	char *text = columns ? sqlite3_mprintf("CREATE TABLE x(%s)", columns) : NULL;
+	int r = text ? sqlite3_declare_vtab(db, text) : SQLITE_NOMEM;
+
+	sqlite3_free(columns);
+	sqlite3_free(text);
+	return r;
 }
 
 /* Argument 3 is the number of the table. */
@@ -65,7 +74,6 @@ static int connect_table(
 	const struct ky_tables *tables = aux;
 	size_t i = argc > 3 ? strtoul(argv[3], NULL, 10) : SIZE_MAX;
 	struct table *t;
-	char *text;
 	int r;
 
 	if (i >= tables->n) {
@@ -73,9 +81,7 @@ static int connect_table(
 		return SQLITE_ERROR;
 	}
 	t = calloc(1, sizeof(*t));
-	text = t ? make_declaration(&tables->tables[i]) : NULL;
-	r = text ? sqlite3_declare_vtab(db, text) : SQLITE_NOMEM;
-	sqlite3_free(text);
+	r = t ? declare_table(db, &tables->tables[i]) : SQLITE_NOMEM;
 	if (r != SQLITE_OK) {
 		*error = sqlite3_mprintf("%s: %s", tables->tables[i].name, sqlite3_errmsg(db));
 		free(t);

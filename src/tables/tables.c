@@ -291,6 +291,17 @@ int ky_tables_init(
 	return ok ? 0 : -ENOMEM;
 }
 
+int ky_tables_query(const struct ky_tables *t, struct kymo_query **ret_query)
+{
+	int r = kymo_query_new(ret_query, t->reader);
+
+	if (!r && t->part.events)
+		r = kymo_query_events(*ret_query, t->part.events);
+	if (!r && t->part.filter)
+		r = kymo_query_filter(*ret_query, t->part.filter, NULL);
+	return r ? r : kymo_query_time(*ret_query, t->part.from_ns, t->part.to_ns);
+}
+
 void ky_tables_deinit(struct ky_tables *t)
 {
 	for (size_t i = 0; i < t->n; i++) {

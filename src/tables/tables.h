@@ -95,6 +95,8 @@ struct ky_tables {
 int ky_tables_init(
 	struct ky_tables *t, struct kymo_reader *reader, const struct ky_tables_part *part);
 void ky_tables_deinit(struct ky_tables *t);
+/* Makes a query for the part; the caller frees it in any case. Returns 0 or a negative errno. */
+int ky_tables_query(const struct ky_tables *t, struct kymo_query **ret_query);
 /* Returns the name of a class of events as tables show it. */
 const char *ky_tables_event_name(const struct kymo_event_class *c);
 

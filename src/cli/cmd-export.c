@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* export: traces in the formats of other programs. The work is in src/export. */
+#include "cli/opened.h"
+#include "export/export.h"
+
+static const struct cli_option options[] = {
+	{"to", 0, "chrome|perfetto|sqlite|csv|folded", "the format"},
+	{"output", 'o', "FILE", "the file, or the directory for csv; -: standard output"},
+	CLI_SELECT_OPTIONS,
+	{0},
+};
+
+#ifdef KY_HAVE_SQLITE
+#define export_sqlite ky_export_sqlite
+#else
+static int export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
+{
+	snprintf(why, KY_EXPORT_WHY,
+		"this build of kymo has no SQLite (libsqlite3 was missing when it was built)");
+	return -EOPNOTSUPP;
+}
+#endif
+
+static const struct format {
+	const char *name;
+	int (*write)(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
+	bool is_stream; /* may go to standard output */
+} formats[] = {
+	{"chrome", ky_export_chrome, true},
+	{"perfetto", ky_export_perfetto, true},
+	{"sqlite", export_sqlite, false},
+	{"csv", ky_export_csv, true},
+	{"folded", ky_export_folded, true},
+};
+
+static const struct format *find_format(const char *name)
+{
+	for (size_t i = 0; name && i < KY_ARRAY_SIZE(formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
+static int check_options(struct cli *cli, const struct format **ret_format, const char **ret_path)
+{
+	const char *to = cli_get(cli, "to"), *path = cli_get(cli, "output");
+	const struct format *f = find_format(to);
+
+	if (!to)
+		return cli_usage(
+			cli, "the format is missing: --to=chrome, perfetto, sqlite, csv or folded");
+	if (!f)
+		return cli_usage(cli,
+			"unknown format '%s': use chrome, perfetto, sqlite, csv or folded", to);
+	if (!path)
+		return cli_usage(cli, "the output is missing: -o FILE");
+	if (!strcmp(path, "-") && !f->is_stream)
+		return cli_usage(cli, "a database needs a file: -o FILE");
+	if (!strcmp(path, "-"))
+		cli->result = stderr;
+	*ret_format = f;
+	*ret_path = path;
+	return CLI_OK;
+}
+
+static int write_format(
+	struct cli *cli, const struct format *f, const struct ky_tables *t, const char *path)
+{
+	char why[KY_EXPORT_WHY];
+	struct kymo_value *v;
+	int r = f->write(t, path, why);
+
+	if (r < 0)
+		return cli_fail(cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s%s%s",
+			*why ? why : path, *why ? "" : ": ", *why ? "" : strerror(-r));
+	if (!cli->json)
+		return CLI_OK;
+	v = kymo_value_new();
+	kymo_value_set_string(v, "output", path);
+	cli_result(cli, v);
+	kymo_value_free(v);
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	_cleanup_opened_ struct cli_opened opened = {0};
+	struct cli_selection selection;
+	struct ky_tables_part part;
+	struct ky_tables tables = {0};
+	const struct format *f = NULL;
+	const char *path = NULL;
+	int r = check_options(cli, &f, &path);
+
+	if (!r)
+		r = cli_select_parse(cli, &selection);
+	if (!r)
+		r = cli_opened_open(&opened, cli, cli->args.pos, cli->args.n_pos);
+	if (!r)
+		r = cli_opened_part(&opened, &selection, &part);
+	if (r)
+		return r;
+	if (ky_tables_init(&tables, opened.reader, &part) < 0)
+		r = cli_fail(cli, "failed", "export: %s", strerror(ENOMEM));
+	else
+		r = write_format(cli, f, &tables, path);
+	ky_tables_deinit(&tables);
+	return r;
+}
+
+const struct cli_command cmd_export = {
+	.name = "export",
+	.synopsis = "[TRACE]... --to=FORMAT -o FILE " CLI_SELECT_SYNOPSIS,
+	.help = "write traces in the formats of other programs",
+	.details =
+		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
+		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
+		"with -e and one name, one file), or folded (stacks of spans, for flame graphs).\n"
+		"TRACE as for 'kymo view'; several are one trace.\n" CLI_SELECT_DETAILS,
+	.options = options,
+	.max_args = CLI_ANY_ARGS,
+	.run = run,
+};

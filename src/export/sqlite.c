@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* SQLite copies the rows itself, from the tables of `kymo sql` into those of a file. */
+#include "export/export.h"
+#include "sql/sql.h"
+
+static int run(sqlite3 *db, char *text)
+{
+	int r = text ? sqlite3_exec(db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
+
+	sqlite3_free(text);
+	return r;
+}
+
+static bool has_column(const struct ky_table *t, const char *name)
+{
+	return t->n_columns && !strcmp(t->columns[0].name, name);
+}
+
+static int copy_table(sqlite3 *db, const struct ky_table *t)
+{
+	char *columns = ky_sql_columns(t);
+	int r = columns ? run(db, sqlite3_mprintf("CREATE TABLE new.\"%w\"(%s)", t->name, columns))
+			: SQLITE_NOMEM;
+
+	sqlite3_free(columns);
+	if (r == SQLITE_OK)
+		r = run(db, sqlite3_mprintf("INSERT INTO new.\"%w\" SELECT * FROM main.\"%w\"",
+				    t->name, t->name));
+	if (r == SQLITE_OK && has_column(t, "ts"))
+		r = run(db, sqlite3_mprintf("CREATE INDEX new.\"ts of %w\" ON \"%w\"(ts)", t->name,
+				    t->name));
+	return r;
+}
+
+static int copy_tables(sqlite3 *db, const struct ky_tables *t, const char *path)
+{
+	int r = ky_sql_add_tables(db, t);
+
+	if (r == SQLITE_OK)
+		r = run(db, sqlite3_mprintf("ATTACH %Q AS new", path));
+	if (r == SQLITE_OK)
+		r = run(db, sqlite3_mprintf("PRAGMA new.journal_mode = OFF; "
+					    "PRAGMA new.synchronous = OFF; BEGIN"));
+	for (size_t i = 0; i < t->n && r == SQLITE_OK; i++)
+		if (t->tables[i].kind != KY_TABLE_EVENTS)
+			r = copy_table(db, &t->tables[i]);
+	return r == SQLITE_OK ? run(db, sqlite3_mprintf("COMMIT; DETACH new")) : r;
+}
+
+int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
+{
+	char *part = NULL;
+	sqlite3 *db = NULL;
+	int r;
+
+	why[0] = '\0';
+	if (asprintf(&part, "%s.part", path) < 0)
+		return -ENOMEM;
+	unlink(part);
+	r = sqlite3_open(":memory:", &db);
+	if (r == SQLITE_OK)
+		r = copy_tables(db, t, part);
+	if (r != SQLITE_OK)
+		snprintf(why, KY_EXPORT_WHY, "%s", sqlite3_errmsg(db));
+	sqlite3_close(db);
+	if (r == SQLITE_OK && rename(part, path) < 0) {
+		r = SQLITE_IOERR;
+		snprintf(why, KY_EXPORT_WHY, "%s: %s", path, strerror(errno));
+	}
+	if (r != SQLITE_OK)
+		unlink(part);
+	free(part);
+	return r == SQLITE_OK ? 0 : -EIO;
+}

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+kymo export, read by programs that are not ours: json, csv, sqlite3 and protobuf of Python. Counts
+and durations are those of kymo view and of a slow model of spans.
+"""
+
+import collections
+import csv
+import importlib
+import json
+import random
+import re
+import shutil
+import sqlite3
+import sys
+
+import answers
+import kymotest
+from kymotest import CLI, SOURCE, check, equal, rounds
+
+PROTO = SOURCE / "test" / "integration" / "perfetto.proto"
+COUNTERS = ("s:stock", "s:load")
+
+
+def view(k, trace):
+    return [json.loads(line) for line in k.kymo("view", "--format=json", trace).stdout.splitlines()]
+
+
+def export(k, trace, to, *options):
+    path = k.top / f"{trace.name}.{to}"
+    k.kymo("export", trace, f"--to={to}", "-o", path, *options)
+    check(not path.with_name(path.name + ".part").exists(), "the incomplete file is left")
+    return path
+
+
+def chrome(k, trace, *options):
+    def refuse(text):
+        raise kymotest.Failure(f"no JSON: {text}")
+
+    with open(export(k, trace, "chrome", *options), encoding="utf-8") as f:
+        return json.load(f, parse_constant=refuse)["traceEvents"]
+
+
+def microseconds(ns):
+    return f"{ns // 1000}.{ns % 1000:03}"
+
+
+def pairs(marks):
+    """Returns (begin, duration, name) of the pairs of begins and ends. Fails unless they nest."""
+    stacks, found = collections.defaultdict(list), []
+    for key, ns, is_begin, name in marks:
+        if is_begin:
+            stacks[key].append((ns, name))
+            continue
+        check(stacks[key], f"an end without a begin on {key}: {name}")
+        begin, outer = stacks[key].pop()
+        check(name is None or outer == name, f"on {key} '{outer}' is open, and '{name}' ends")
+        found.append((begin, ns - begin, outer))
+    equal([k for k, stack in stacks.items() if stack], [], "begins without an end")
+    return sorted(found)
+
+
+def nanoseconds(text):
+    whole, _, fraction = repr(text).partition(".") if isinstance(text, float) else str(text).partition(".")
+    return int(whole) * 1000 + int(fraction.ljust(3, "0"))
+
+
+def test_chrome(k):
+    """Spans nest on each track, and nothing is missing."""
+    rng = random.Random()
+    for number in rounds():
+        trace = k.top / f"trace{number}"
+        events = answers.random_spans(rng, trace, 200)
+        spans, first = answers.spans_of(events), events[0][0]
+        found = [e for e in chrome(k, trace) if e["ph"] != "M"]
+        equal(len(found), len(events), "marks")
+        begun = [((e["tid"],), nanoseconds(e["ts"]), e["ph"] == "B", e["name"]) for e in found if e["ph"] in "BE"]
+        equal(pairs(begun), sorted((s.ts - first, s.dur, s.name) for s in spans if not s.async_ and not s.crosses), "nested spans")
+        lanes = [((e["cat"], e["id"]), nanoseconds(e["ts"]), e["ph"] == "b", e["name"]) for e in found if e["ph"] in "be"]
+        equal(pairs(lanes), sorted((s.ts - first, s.dur, s.name) for s in spans if s.async_ or s.crosses), "lanes")
+        equal([e["args"]["value"] for e in found if e["ph"] == "C"], [e[2]["counter"] for e in events if e[1] in COUNTERS], "counters")
+        equal(sum(e["ph"] == "i" for e in found), len(events) - 2 * len(spans) - sum(e[1] in COUNTERS for e in events), "instants")
+
+
+def test_chrome_hostile(k):
+    """Names and values are valid JSON; integers that JavaScript would change are strings."""
+    trace = answers.hostile(k.top / "trace")
+    found = [e for e in chrome(k, trace) if e["ph"] == "i"]
+    wanted = view(k, trace)
+    equal([e["name"] for e in found], [e["name"] for e in wanted], "names")
+
+    def safe(value):
+        return str(value) if isinstance(value, int) and abs(value) > 2**53 else value
+
+    equal([e["args"] for e in found], [{name: safe(v) for name, v in e["fields"].items()} for e in wanted], "fields")
+    equal([e["args"]["huge"] for e in found[:1]], [str(2**64 - 1)], "a huge integer")
+    equal({e["args"]["name"] for e in chrome(k, trace) if e["ph"] == "M"} >= {'p"q'}, True, "names of threads")
+
+
+def test_losses(k):
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:outer_begin", 1, 0)])
+    t.packet(0, [t.record(100, "s:outer_end", 1, 0)], discarded=5, begin=90, end=110)
+    trace = t.write(k.top / "trace")
+    found = [e for e in chrome(k, trace) if e["ph"] != "M"]
+    equal([(e["ph"], e["name"]) for e in found], [("i", "s:outer_begin"), ("i", "lost"), ("i", "s:outer_end")], "a span over a loss")
+    equal(found[1]["args"]["n"], 5, "lost events")
+    k.kymo("export", trace, "--to=folded", "-o", k.top / "x", status=1)
+    check(not (k.top / "x").exists() and not (k.top / "x.part").exists(), "a file without contents")
+
+
+def protobuf(k):
+    """Returns the class of Perfetto's traces, by protoc and Python's own protobuf."""
+    kymotest.need_program("protoc", "protobuf-compiler")
+    try:
+        importlib.import_module("google.protobuf")
+    except ImportError:
+        if "/usr/lib/python3/dist-packages" not in sys.path:
+            sys.path.append("/usr/lib/python3/dist-packages")
+    try:
+        importlib.import_module("google.protobuf")
+    except ImportError:
+        raise kymotest.Skip("protobuf is missing (Debian package python3-protobuf)") from None
+    if not SCHEMA:
+        shutil.copy(PROTO, k.top)
+        k.run(["protoc", f"--python_out={k.top}", f"--proto_path={k.top}", "perfetto.proto"])
+        sys.path.insert(0, str(k.top))
+        sys.dont_write_bytecode = True
+        SCHEMA.append(importlib.import_module("perfetto_pb2").Trace)
+        sys.path.remove(str(k.top))
+    return SCHEMA[0]
+
+
+SCHEMA = []
+
+
+class Perfetto:
+    """A trace of Perfetto, with its names and tracks resolved as its specification says."""
+
+    def __init__(self, k, path):
+        trace = protobuf(k)()
+        trace.ParseFromString(path.read_bytes())
+        self.names, self.fields, self.tracks, self.events = {}, {}, {}, []
+        equal(trace.packet[0].flags, 1, "the first packet clears the state")
+        for packet in trace.packet:
+            equal(packet.sequence, 1, "sequence")
+            self.names |= {n.iid: n.name for n in packet.interned.events}
+            self.fields |= {n.iid: n.name for n in packet.interned.annotations}
+            if packet.HasField("track"):
+                check(packet.track.uuid not in self.tracks, "a track is described twice")
+                check(not packet.track.parent or packet.track.parent in self.tracks, "a track's parent comes later")
+                self.tracks[packet.track.uuid] = packet.track
+            if packet.HasField("event"):
+                check(packet.event.track in self.tracks, "an event's track comes later")
+                self.events.append((packet.timestamp, packet.event, self.name_of(packet.event)))
+
+    def name_of(self, event):
+        return self.names[event.name_iid] if event.name_iid else event.name or None
+
+    def fields_of(self, event):
+        def value(a):
+            return next((getattr(a, f) for f in ("uint_value", "int_value", "double_value", "string_value", "bool_value") if a.HasField(f)),
+                a.json_value)
+
+        return {self.fields[a.name_iid]: value(a) for a in event.annotations}
+
+
+def test_perfetto(k):
+    rng = random.Random()
+    protobuf(k)
+    for number in rounds():
+        trace = k.top / f"trace{number}"
+        events = answers.random_spans(rng, trace, 200)
+        spans = answers.spans_of(events)
+        p = Perfetto(k, export(k, trace, "perfetto"))
+        equal(len(p.events), len(events), "events")
+        equal([ns for ns, _, _ in p.events], [e[0] for e in events], "times")
+        begun = [(e.track, ns, e.type == 1, name) for ns, e, name in p.events if e.type in (1, 2)]
+        equal(pairs(begun), sorted((s.ts, s.dur, s.name) for s in spans), "spans")
+        threads = {t.thread.tid for t in p.tracks.values() if t.HasField("thread")}
+        equal(threads, {e[4] for e in events if e[1] not in COUNTERS} & threads, "threads")
+        for track, *_ in begun:
+            check(p.tracks[track].HasField("thread") or p.tracks[track].name in ("s:far", "s:outer", "s:inner", "s:cross"), "a track of spans")
+        equal([e.counter for _, e, _ in p.events if e.type == 4], [e[2]["counter"] for e in events if e[1] in COUNTERS], "counters")
+        equal([p.fields_of(e) for _, e, _ in p.events], [e[2] for e in events], "fields")
+
+
+def test_perfetto_hostile(k):
+    protobuf(k)
+    trace = answers.hostile(k.top / "trace")
+    p = Perfetto(k, export(k, trace, "perfetto"))
+    wanted = view(k, trace)
+    equal([(ns, name) for ns, _, name in p.events], [(e["timestamp"], e["name"]) for e in wanted], "events")
+    found = [p.fields_of(e) for _, e, _ in p.events]
+    for ours, theirs in zip(found, wanted):
+        equal({n: v for n, v in ours.items() if not isinstance(theirs["fields"][n], (dict, type(None)))},
+            {n: v for n, v in theirs["fields"].items() if not isinstance(v, (dict, type(None)))}, "fields")
+
+
+def test_flows(k):
+    """Flows of Kymo's own programs link their three events."""
+    protobuf(k)
+    k.start_daemon()
+    trace = k.record()
+    k.app("spans", "forms")
+    k.kymo("stop", "s")
+    p = Perfetto(k, export(k, trace, "perfetto"))
+    flows = [(name, list(e.flows), list(e.ending_flows)) for _, e, name in p.events if e.flows or e.ending_flows]
+    equal(flows, [("shop:parcel_begin", [5], []), ("shop:parcel_step", [5], []), ("shop:parcel_end", [], [5])], "flows")
+    equal([e.double_counter for _, e, _ in p.events if e.HasField("double_counter")], [0.5], "a counter that is no integer")
+    found = [(e["ph"], e["name"], e["id"]) for e in chrome(k, trace) if e["ph"] in "stf"]
+    equal(found, [("s", "shop:parcel", "5"), ("t", "shop:parcel", "5"), ("f", "shop:parcel", "5")], "flows of chrome")
+
+
+def test_csv(k):
+    """One file for each name of events; hostile names are harmless names of files."""
+    trace = answers.hostile(k.top / "trace")
+    folder = export(k, trace, "csv")
+    wanted = collections.Counter(e["name"] for e in view(k, trace))
+    found = {p.name: list(csv.DictReader(p.open(newline="", encoding="utf-8", errors="surrogateescape"))) for p in folder.iterdir()}
+    for name in ("packets.csv", "streams.csv", "classes.csv"):
+        check(found.pop(name), name)
+    equal(sorted(map(len, found.values())), sorted(wanted.values()), "rows")
+    rows = found["a:\"quoted' name\".csv"]
+    equal([r["text"] for r in rows[:7]], answers.HOSTILE_TEXTS, "texts")
+    equal([int(r["huge"]) for r in rows[:3]], [2**64 - 1, 2**64 - 2, 2**64 - 3], "integers")
+    equal([r["Text"] for r in next(v for n, v in found.items() if "bytes" in n)], [answers.BAD_BYTES.decode("utf-8", "surrogateescape")], "bytes")
+    check(all(re.fullmatch(r"[^/\n]+\.csv", name) for name in found), found.keys())
+    one = k.top / "one.csv"
+    k.kymo("export", trace, "--to=csv", "-e", "EVENTS", "-o", one)
+    equal([r["n"] for r in csv.DictReader(one.open())], ["3"], "one name of events")
+    done = k.kymo("export", trace, "--to=csv", "-e", "EVENTS", "-o", "-")
+    equal(done.stdout, one.read_text(), "standard output")
+    k.kymo("export", trace, "--to=csv", "-o", "-", status=1)
+
+
+SQL = ['SELECT * FROM "s:req"', "SELECT * FROM spans ORDER BY id", "SELECT stream, instance, bytes FROM streams", "SELECT name, fields FROM classes",
+    'SELECT a.ts, count(*) FROM "s:req" a JOIN "s:done" b USING(id) GROUP BY a.ts ORDER BY a.ts', "SELECT * FROM lost", "SELECT ts, bytes FROM packets"]
+
+
+def test_sqlite(k):
+    """The same statements give the same rows as kymo sql."""
+    rng = random.Random()
+    for number in rounds():
+        trace = k.top / f"trace{number}"
+        answers.random_spans(rng, trace, 200)
+        done = k.kymo("export", trace, "--to=sqlite", "-o", k.top / "x.db", status=None)
+        if "has no SQLite" in done.stderr:
+            raise kymotest.Skip("this build has no SQLite (libsqlite3-dev)")
+        db = sqlite3.connect(export(k, trace, "sqlite"))
+        for statement in SQL:
+            wanted = [tuple(row) for row in k.kymo_json("sql", trace, statement)["rows"]]
+            equal(db.execute(statement).fetchall(), wanted, statement)
+        equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)], "the database")
+        check("ts of s:req" in db.execute('EXPLAIN QUERY PLAN SELECT * FROM "s:req" WHERE ts = 1').fetchone()[3], "no index is used")
+        db.close()
+    trace = answers.hostile(k.top / "hostile")
+    db = sqlite3.connect(export(k, trace, "sqlite"))
+    equal(db.execute("SELECT state_label, ts_ FROM events_").fetchall(), [("zero", 7), ("one", 7), ("two", 7), (None, 7)], "hostile names")
+    db.close()
+
+
+def test_folded(k):
+    """Stacks are in the format of flame graphs, and their times sum to the spans' own times."""
+    rng = random.Random()
+    for number in rounds():
+        trace = k.top / f"trace{number}"
+        events = answers.random_spans(rng, trace)
+        spans = answers.spans_of(events)
+        own = collections.Counter()
+        for line in export(k, trace, "folded").read_text().splitlines():
+            stack, ns = re.fullmatch(r"(\S+(?:;\S+)*) (\d+)", line).groups()
+            own[stack.rpartition(";")[2]] += int(ns)
+        wanted = collections.Counter()
+        for s in spans:
+            wanted[s.name] += s.self
+        equal(own, wanted, "own times by name")
+
+
+def test_selection(k):
+    trace = k.top / "trace"
+    events = answers.random_spans(random.Random(5), trace)
+    begin, end = events[100][0], events[200][0]
+    found = chrome(k, trace, "-e", "s:req", f"--begin={begin // 10**9}.{begin % 10**9:09}", f"--end={end // 10**9}.{end % 10**9:09}")
+    equal(sum(e["ph"] == "i" for e in found), sum(e[1] == "s:req" for e in events[100:201]), "events that are selected")
+    found = chrome(k, trace, "-f", "id == 2")
+    equal(sum(e["ph"] == "i" for e in found), sum(e[2].get("id") == 2 for e in events), "a filter")
+
+
+def test_empty(k):
+    answers.Trace(answers.SPAN_EVENTS).write(k.top / "empty")
+    equal(chrome(k, k.top / "empty"), [], "chrome")
+    equal(export(k, k.top / "empty", "perfetto").read_bytes(), b"", "perfetto")
+    check(sorted(p.name for p in export(k, k.top / "empty", "csv").iterdir()) == ["classes.csv"], "csv")
+
+
+def test_errors(k):
+    trace = answers.hostile(k.top / "trace")
+    for options in (["--to=pdf", "-o", "x"], ["-o", "x"], ["--to=chrome"], ["--to=sqlite", "-o", "-"], ["--to=chrome", "-o", "x", "-f", "("]):
+        k.kymo("export", trace, *options, status=2, cwd=k.top)
+    k.kymo("export", trace, "--to=chrome", "-o", k.top / "no" / "x", status=1)
+    k.kymo("export", k.top / "missing", "--to=chrome", "-o", "x", status=1, cwd=k.top)
+    equal([p for p in k.top.iterdir() if p.name.startswith("x")], [], "files of exports that failed")
+
+
+kymotest.main()
