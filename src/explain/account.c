@@ -57,7 +57,7 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 	ky_windows_push(a, t, &f);
 	if (f.is_pair)
 		return;
-	ky_company_begin(a, f.name, e->ns);
+	ky_company_begin(a, f.name, t->thread, e->ns);
 	ky_traits_push_outer(a, t, e);
 	if (w)
 		ky_window_open(a, t, w, t->stack.n);

@@ -84,7 +84,7 @@ uint32_t ky_window_top(const struct ky_window *w);
 
 /* --- company.c --- */
 
-void ky_company_begin(struct ky_account *a, uint32_t name, int64_t ns);
+void ky_company_begin(struct ky_account *a, uint32_t name, uint32_t thread, int64_t ns);
 void ky_company_end(struct ky_account *a, uint32_t name, int64_t ns);
 void ky_company_open(struct ky_account *a, struct ky_instance *i);
 void ky_company_close(struct ky_account *a, struct ky_instance *i);

@@ -117,7 +117,7 @@ void ky_async_add_event(
 		end_async(a, e, id);
 	find_async(a, e);
 	if (e->kind == KY_EVENT_ASYNC_BEGIN)
-		ky_company_begin(a, e->class->base, e->ns);
+		ky_company_begin(a, e->class->base, t ? t->thread : UINT32_MAX, e->ns);
 	else
 		ky_company_end(a, e->class->base, e->ns);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/search.h"
 #include "explain/stats.h"
+#include "explain/words.h"
 
 /* A span inside instances suffers, too. */
 static bool is_inside(const struct ky_search *w, uint32_t name)
@@ -30,6 +31,8 @@ static bool is_around(const struct ky_search *w, uint32_t name)
 	return false;
 }
 
+#define NEARLY .9 /* as good as the best */
+
 struct companion {
 	uint32_t name;
 	double p, explained, affected, typical;
@@ -53,7 +56,17 @@ static double mean_time(struct ky_instance *const *v, size_t n, const double *pa
 	return sum;
 }
 
-static int test_company(struct ky_search *w, uint32_t name, struct companion *best)
+static void keep_best(struct companion best[2], const struct companion *c)
+{
+	if (!best[0].name || c->explained > best[0].explained) {
+		best[1] = best[0];
+		best[0] = *c;
+	} else if (!best[1].name || c->explained > best[1].explained) {
+		best[1] = *c;
+	}
+}
+
+static int test_company(struct ky_search *w, uint32_t name, struct companion best[2])
 {
 	const struct ky_finding *f = w->f;
 	const struct ky_group *g = w->d->group;
@@ -74,41 +87,62 @@ static int test_company(struct ky_search *w, uint32_t name, struct companion *be
 			      KY_MAX(1, longer);
 		c.p = ky_stats_mann_whitney(a, f->affected.n, t, g->n_typical);
 		r = c.p < 0 ? -ENOMEM : 0;
-		if (!r && c.affected >= .5 && c.affected >= 2 * c.typical &&
-			(!best->name || c.explained > best->explained))
-			*best = c;
+		if (!r && c.affected >= .5 && c.affected >= 2 * c.typical)
+			keep_best(best, &c);
 	}
 	free(a);
 	free(t);
 	return r;
 }
 
+/* "thread 14110 (gc) is in gc:collect". */
+static void put_company(struct ky_buf *b, const struct ky_explain *x, uint32_t name)
+{
+	char text[KY_TEXTS_LENGTH + 64] = "another thread";
+
+	for (size_t i = 0; i < x->company.n; i++) {
+		if (x->company.v[i].name == name && x->company.v[i].thread != UINT32_MAX)
+			ky_words_thread(x, text, sizeof(text), x->company.v[i].thread);
+	}
+	ky_buf_printf(b, "%s is in %s", text, ky_texts_get(&x->names, name));
+}
+
+static void add_companions(struct ky_search *w, const struct companion best[2])
+{
+	struct ky_condition condition = {.p = best[0].p,
+		.explained = best[0].explained,
+		.contrast = best[0].affected - best[0].typical,
+		.rank = 3,
+		.about = KY_ABOUT_COMPANY};
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, "while ");
+	put_company(&b, w->x, best[0].name);
+	if (best[1].name && best[1].explained >= NEARLY * best[0].explained &&
+		best[1].affected - best[1].typical >= NEARLY * condition.contrast) {
+		ky_buf_puts(&b, " and ");
+		put_company(&b, w->x, best[1].name);
+	}
+	condition.n_brief = b.len;
+	ky_buf_printf(&b, " (%.0f %% of their time, %.0f %% of typical ones')",
+		100 * best[0].affected, 100 * best[0].typical);
+	ky_search_add(w, condition, &b);
+}
+
 int ky_companions_test(struct ky_search *w)
 {
-	struct companion best = {0};
-	struct ky_condition condition;
-	struct ky_buf b = {0};
+	struct companion best[2] = {0};
 
 	if (ky_finding_is_wait(w->x, w->f))
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
-		uint32_t name = w->x->company.v[i];
-		int r = is_inside(w, name) || is_around(w, name) ? 0 : test_company(w, name, &best);
+		uint32_t name = w->x->company.v[i].name;
+		int r = is_inside(w, name) || is_around(w, name) ? 0 : test_company(w, name, best);
 
 		if (r < 0)
 			return r;
 	}
-	if (!best.name)
-		return 0;
-	ky_buf_printf(&b, "while %s runs in another thread", ky_texts_get(&w->x->names, best.name));
-	condition = (struct ky_condition){.n_brief = b.len,
-		.p = best.p,
-		.explained = best.explained,
-		.contrast = best.affected - best.typical,
-		.rank = 3,
-		.about = KY_ABOUT_COMPANY};
-	ky_buf_printf(&b, " (%.0f %% of their time, %.0f %% of typical ones')", 100 * best.affected,
-		100 * best.typical);
-	ky_search_add(w, condition, &b);
+	if (best[0].name)
+		add_companions(w, best);
 	return w->error;
 }

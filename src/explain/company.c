@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "explain/accounting.h"
 
-static struct ky_company_span *find_company(struct ky_account *a, uint32_t name)
+static struct ky_company_span *find_company(struct ky_account *a, uint32_t name, uint32_t thread)
 {
+	const struct ky_company_name new = {name, thread};
+
 	while (a->company_of.n <= name) {
 		if (ky_vec_add(&a->company_of, 0) < 0)
 			return NULL;
@@ -10,10 +12,10 @@ static struct ky_company_span *find_company(struct ky_account *a, uint32_t name)
 	if (!a->company_of.v[name]) {
 		size_t i = 0;
 
-		while (i < a->x->company.n && a->x->company.v[i] != name)
+		while (i < a->x->company.n && a->x->company.v[i].name != name)
 			i++;
 		if (i == KY_MAX_COMPANY ||
-			(i == a->x->company.n && ky_vec_add(&a->x->company, name) < 0))
+			(i == a->x->company.n && ky_vec_add(&a->x->company, new) < 0))
 			return NULL;
 		a->company_of.v[name] = (uint32_t)i + 1;
 	}
@@ -24,17 +26,22 @@ static struct ky_company_span *find_company(struct ky_account *a, uint32_t name)
 	return &a->company.v[a->company_of.v[name] - 1];
 }
 
-void ky_company_begin(struct ky_account *a, uint32_t name, int64_t ns)
+void ky_company_begin(struct ky_account *a, uint32_t name, uint32_t thread, int64_t ns)
 {
-	struct ky_company_span *c = find_company(a, name);
+	struct ky_company_span *c = find_company(a, name, thread);
+	struct ky_company_name *n = c ? &a->x->company.v[c - a->company.v] : NULL;
 
-	if (c && !c->n_open++)
+	if (!c)
+		return;
+	if (n->thread != thread)
+		n->thread = UINT32_MAX;
+	if (!c->n_open++)
 		c->since = ns;
 }
 
 void ky_company_end(struct ky_account *a, uint32_t name, int64_t ns)
 {
-	struct ky_company_span *c = find_company(a, name);
+	struct ky_company_span *c = find_company(a, name, UINT32_MAX);
 
 	if (c && c->n_open && !--c->n_open)
 		c->total += ns - c->since;
@@ -62,7 +69,8 @@ void ky_company_close(struct ky_account *a, struct ky_instance *i)
 		int64_t ns = company_until(a, k, i->end_ns) - i->company_before[k];
 
 		if (ns > 0)
-			ky_account_check(a, ky_vec_add(&i->company,
-						    (struct ky_company){a->x->company.v[k], ns}));
+			ky_account_check(
+				a, ky_vec_add(&i->company,
+					   (struct ky_company){a->x->company.v[k].name, ns}));
 	}
 }

@@ -158,6 +158,11 @@ struct ky_explain_thread {
 	uint32_t n_process_instances; /* of a process's first thread: in all of them */
 };
 
+/* Spans whose company is measured, and the thread that has them all; UINT32_MAX: several do. */
+struct ky_company_name {
+	uint32_t name, thread;
+};
+
 struct ky_explain {
 	struct ky_texts names;
 	struct ky_components components;
@@ -166,8 +171,8 @@ struct ky_explain {
 	struct ky_htab by_pid; /* the first thread of each process, by process_node */
 	KY_VEC(struct ky_trait_key) keys;
 	struct ky_htab by_key;
-	KY_VEC(uint32_t) company; /* names, in the order in which they were met */
-	uint32_t span;		  /* the name asked for */
+	KY_VEC(struct ky_company_name) company; /* in the order in which they were met */
+	uint32_t span;				/* the name asked for */
 	bool is_async;
 };
 

@@ -608,13 +608,13 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 	const struct ky_component *inner = component(x, c->parent);
 
 	if (f->kind != KY_FINDING_LONGER) {
-		ky_buf_puts(b, "the way from ");
-		put_event(b, x, c->a);
-		ky_buf_puts(b, " to ");
-		put_event(b, x, c->b);
-		ky_buf_puts(b, " in ");
+		ky_buf_puts(b, "in ");
 		put_place(b, x, f, c->parent, 0);
-		ky_buf_puts(b, " comes ");
+		ky_buf_puts(b, " ");
+		put_event(b, x, c->b);
+		ky_buf_puts(b, " comes after ");
+		put_event(b, x, c->a);
+		ky_buf_puts(b, " ");
 		put_times(b, affected_count(x, f));
 		ky_buf_puts(b, " instead of ");
 		put_times_or_never(b, f->typical_count);

@@ -216,7 +216,7 @@ int ky_subgroup_find(struct ky_group *ret, const struct ky_explain *x, const str
 	for (uint32_t c = KY_ROOT + 1; c <= x->components.all.n; c++)
 		try_count(&s, c);
 	for (size_t i = 0; i < x->company.n; i++)
-		try_pick(&s, &(struct pick){.company = x->company.v[i]});
+		try_pick(&s, &(struct pick){.company = x->company.v[i].name});
 	if (!r)
 		r = try_sizes(&s, POSITION_IN_TRACE);
 	if (!r)
