@@ -92,10 +92,10 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                          \
 		"num-subbuf", 0, "N", "sub-buffers of each buffer, a power of two"                 \
 	}
-#define CLI_OPTION_BUFFERS                                                                                  \
-	{                                                                                                   \
-		"buffers", 0, "cpu|thread|process",                                                         \
-			"a buffer for each CPU (default), for each thread, or for each CPU of each process" \
+#define CLI_OPTION_BUFFERS                                                                                                 \
+	{                                                                                                                  \
+		"buffers", 0, "cpu|thread|process|auto",                                                                   \
+			"a buffer for each CPU (default), thread, or CPU of each process; auto: the last for root's alone" \
 	}
 #define CLI_OPTION_POOL_SIZE                                                                       \
 	{                                                                                          \

@@ -247,6 +247,7 @@ const char *cli_buffers_for(struct cli *cli, const struct kymo_value *channel)
 
 	return !strcmp(buffers, "cpu")	     ? "CPU"
 	       : !strcmp(buffers, "process") ? "CPU of each process"
+	       : !strcmp(buffers, "auto")    ? "CPU (of each process if it is root's)"
 					     : buffers;
 }
 

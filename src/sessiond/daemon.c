@@ -438,6 +438,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 		ret = watch_bound(d);
 	if (!ret)
 		ret = rundir_open(&d->run, d->options.bound, d->options.take_over);
+	d->env.all_users = d->run.global && !getenv("KYMO_RUNDIR");
 	if (!ret)
 		watch_run(d);
 	if (!ret)

@@ -223,7 +223,10 @@ def test_own_daemon_is_for_its_user(k):
 
 
 def test_rings_are_not_shared(k):
-    """Programs of one user share rings, those of several users never do; each user has a trace."""
+    """
+    Programs of one user share rings, except root's; those of several users never do; each user has
+    a trace.
+    """
     system_daemon(k)
     alice, bob, root = (User(k, name) for name in ("alice", "bob", "root"))
     out = root.record("all")
@@ -233,9 +236,9 @@ def test_rings_are_not_shared(k):
             emitted(k, app)
     rings = {name: [rings_of(app.pid) for app in pair] for name, pair in apps.items()}
     for name, (first, second) in rings.items():
-        check(len(first) == 2 and first == second, f"{name}'s two programs map {first} and {second}")
-    check(not set.intersection(*(set(pair[0]) for pair in rings.values())), rings)
-    equal(len(set().union(*(pair[0] for pair in rings.values()))), 6, f"different rings: {rings}")
+        check(len(first) == len(second) == 2, f"{name}'s two programs map {first} and {second}")
+        equal(first == second, name != "root", f"{name}'s programs share rings")
+    equal(len(set().union(*(r for pair in rings.values() for r in pair))), 8, f"different rings: {rings}")
     for pair in apps.values():
         for app in pair:
             ended(k, app)
@@ -374,9 +377,11 @@ def numbers_of(user, session, trace):
 
 def with_memory_for(k, root, n):
     """Starts root's daemon, with memory for n sets of buffers for CPUs for each user's programs."""
+    alice = User(k, "memory")
+    alice.uid = USERS["alice"]
     system_daemon(k)
     root.record("first")
-    root.run(APP)
+    alice.run(APP)
     (found,) = buffers_of(root, "first")
     root.kymo("destroy", "first")
     k.stop_daemon()
@@ -666,6 +671,30 @@ def test_program_drops_its_rights(k):
     k.kymo("destroy")
     kymotest.check_counts(k, out, 20)
     equal(sorted(p.name for p in (out / "ust" / "uid").iterdir()), ["0", str(USERS["bob"])], "whose events are in the trace")
+
+
+def test_root_does_not_share(k):
+    """
+    Programs of root's share no buffers with each other, unless the channel says so; those of
+    another user do.
+    """
+    system_daemon(k)
+    root, alice = User(k, "root"), User(k, "alice")
+    for options, shared in (((), {root: False, alice: True}), (("--buffers=cpu",), {root: True, alice: True})):
+        k.kymo("create", "s", "-o", k.traces / str(len(options)))
+        if options:
+            k.kymo("enable-channel", "channel0", *options)
+        k.kymo("enable-event", "emit:*")
+        k.kymo("start")
+        for user, wanted in shared.items():
+            apps = [user.emit(n) for n in (1, 2)]
+            equal(bool(rings_of(apps[0].pid) & rings_of(apps[1].pid)), wanted, f"{user.name}'s programs share buffers")
+            for app in apps:
+                emitted(k, app)
+                ended(k, app)
+        k.kymo("stop")
+        kymotest.check_counts(k, k.traces / str(len(options)), 400)
+        k.kymo("destroy")
 
 
 def test_user_namespaces(k):

@@ -18,6 +18,7 @@ struct channel *channel_new(struct session *s, const char *name)
 	c->session = s;
 	c->enabled = true;
 	c->overwrite = s->snapshot;
+	c->buffers = s->env->all_users ? BUFFERS_AUTO : BUFFERS_CPU;
 	c->subbuf_size = DEFAULT_SUBBUF_SIZE;
 	c->num_subbuf = DEFAULT_NUM_SUBBUF;
 	c->pool_size = DEFAULT_POOL_SIZE;

@@ -24,6 +24,7 @@ enum buffers {
 	BUFFERS_CPU, /* but threads have, in programs without restartable sequences */
 	BUFFERS_THREAD,
 	BUFFERS_PROCESS, /* as BUFFERS_CPU, but no others' events come into them */
+	BUFFERS_AUTO,	 /* BUFFERS_PROCESS for root's programs, BUFFERS_CPU for others */
 };
 
 struct channel {

@@ -27,6 +27,7 @@ struct env {
 	uid_t uid; /* the daemon's own */
 	/* the user whose application's message is handled now; else the daemon's own */
 	uid_t cause;
+	bool all_users;	   /* root's daemon, for the applications of all users */
 	bool bound;	   /* to a command: nothing of it survives it */
 	bool stopping;	   /* sessions end */
 	bool handing_over; /* to a successor: sessions are left as they are */

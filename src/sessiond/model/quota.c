@@ -26,11 +26,14 @@ int quota_parse(const char *text, uint64_t *ret_bytes)
 	return 0;
 }
 
+/* Root's programs, which have buffers of their own without a request, are charged what they use. */
 static uint64_t need_of(const struct ring_set *set)
 {
 	const struct ky_geometry *g = &set->geometry;
 	uint32_t n = set->mode == KY_SET_PER_CPU ? g->n_rings : KY_MIN(g->n_rings, set->pool_size);
 
+	if (ring_set_is_own(set) && set->channel->buffers == BUFFERS_AUTO)
+		n = 0;
 	return g->data_offset + n * g->data_stride;
 }
 

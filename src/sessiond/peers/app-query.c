@@ -98,6 +98,16 @@ static struct ring_set *set_of_process(struct app *a, struct ring_set *kind)
 	return NULL;
 }
 
+/*
+ * Root's programs trust each other less than others' do: one may have given up most of its rights,
+ * or run in a container. A program whose end cannot be seen shares the others' buffers.
+ */
+static bool has_own_buffers(struct app *a, const struct channel *c)
+{
+	return c->buffers == BUFFERS_PROCESS ||
+	       (c->buffers == BUFFERS_AUTO && a->user->uid == 0 && app_watch_process(a));
+}
+
 /* Returns the damaged set that the application has from this channel and keeps, or NULL. */
 static struct ring_set *replaced_set(const struct app *a, const struct channel *c)
 {
@@ -120,7 +130,7 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 	set = replaced_set(a, c);
 	if (!set)
 		set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
-	if (set && c->buffers == BUFFERS_PROCESS)
+	if (set && has_own_buffers(a, c))
 		set = set_of_process(a, set);
 	if (set && app_set_get(a, set))
 		query_rules(a, set->number, c, b);
