@@ -188,6 +188,30 @@ int main(void)
 
 
 @without_sanitizers
+def test_time_namespace(k):
+    """
+    A program with another CLOCK_MONOTONIC is left out by name, where sessions use that clock, and
+    is recorded where they use the machine's counter.
+    """
+    need_unshare("-T")
+    other_time = ("unshare", "-T", "--fork", "--monotonic", "8640000")
+    k.start_daemon(env={"KYMO_CLOCK": "monotonic"})
+    out = k.record("emit:*")
+    k.app("emit", "-p", 1, "-n", 100)
+    k.run([*other_time, APPS / "emit", "-p", 2, "-n", 100])
+    k.app("emit", "-p", 3, "-n", 100)
+    check("time namespace" in k.kymo("status", "s").stdout, "status does not name the program")
+    k.kymo("destroy", "s")
+    events = check_counts(k, out, 200)
+    check(events[-1].time - events[0].time < 3600 * 10**9, "times of other programs are those of the program")
+    k.stop_daemon()
+    k.start_daemon(env={"KYMO_CLOCK": "tsc"})
+    out = k.record("emit:*", session="counter")
+    k.run([*other_time, APPS / "emit", "-p", 2, "-n", 100])
+    k.kymo("destroy", "counter")
+    equal(len(check_counts(k, out, 100)), 100, "events")
+
+
 def test_setuid(k):
     """
     A program with more rights than the user who started it: no listener thread, no event, and its

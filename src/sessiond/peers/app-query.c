@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events applications are asked for, and for which ring sets. */
+#include <sys/stat.h>
+
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/message-list.h"
@@ -68,10 +70,30 @@ bool app_is_tracked(const struct app *a, const struct session *s)
 	       tracker_has(&s->trackers[TRACK_VGID], a->gid);
 }
 
+/*
+ * Returns true if the application is in another time namespace than this daemon. A process whose
+ * namespace is hidden from this daemon counts as one in the same.
+ */
+static bool has_own_time(const struct app *a)
+{
+	struct stat own, other;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)a->pid);
+	return stat("/proc/self/ns/time", &own) == 0 && stat(path, &other) == 0 &&
+	       (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
+}
+
 static bool can_record(const struct app *a, struct session *s)
 {
 	if (!a->registered || !session_wants_uid(s, a->user->uid) || !app_is_tracked(a, s))
 		return false;
+	if (s->clock.clock == KY_CLOCK_MONOTONIC && has_own_time(a)) {
+		session_notice(s,
+			"application %s (pid %d) is left out: its time namespace has another clock, and its events would give those of other applications false times",
+			a->name, (int)a->pid);
+		return false;
+	}
 	if (s->clock.clock == KY_CLOCK_MONOTONIC || (a->caps & KY_CAP_TSC))
 		return true;
 	session_notice(s,
