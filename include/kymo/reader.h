@@ -88,6 +88,11 @@ KYMO_READER_API int kymo_reader_open_memory(struct kymo_reader **ret_reader, con
  * queries or cursors meanwhile.
  */
 KYMO_READER_API int kymo_reader_refresh(struct kymo_reader *reader);
+/*
+ * Returns 1 if Kymo is recording one of the traces, and 0 if none. Returns -ENOTSUP if that is not
+ * known because another tracer made one of them.
+ */
+KYMO_READER_API int kymo_reader_is_recorded(const struct kymo_reader *reader);
 /* Closes a reader. Accepts NULL. */
 KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader);
 

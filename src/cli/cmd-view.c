@@ -5,10 +5,14 @@
  * message; a full disk is an error.
  */
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 
+#include "cli/follow.h"
 #include "cli/lines.h"
+#include "cli/pager.h"
+#include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/text.h"
 #include "cli/trace.h"
@@ -24,6 +28,9 @@ static const struct cli_option options[] = {
 	{"time", 0, "FORM",
 		"local (default), utc, date, seconds (since 1970), relative (to the first)"},
 	{"tail", 0, "N", "only the last N events"},
+	{"follow", 0, NULL, "print further events while the trace is recorded"},
+	{"delay", 0, "TIME", "with --follow: how late packets may come (default: 2s)"},
+	{"no-pager", 0, NULL, "do not start a pager on a terminal"},
 	{0},
 };
 
@@ -36,9 +43,15 @@ struct view {
 	const char *names[MAX_FIELDS]; /* of --fields; parts of field_names */
 	char *field_names;	       /* owned */
 	struct ky_shown_fields fields;
+	size_t n_classes;   /* elements of fields.of_class */
 	uint64_t n_skipped; /* events before those of --tail */
-	bool any;	    /* event was shown, or warning said */
-	int error;	    /* of writing */
+	struct cli_progress progress;
+	uint64_t n_items;
+	int64_t complete_ns; /* --follow: events before were due in earlier rounds */
+	uint64_t n_late;
+	bool is_terminal; /* the text is for one, perhaps through a pager */
+	bool any;	  /* event was shown, or warning said */
+	int error;	  /* of writing */
 };
 
 /* Returns -1 before, 0 within, 1 after the limits. An item without a time is always within. */
@@ -66,6 +79,7 @@ static void warn(void *arg, const char *text)
 	v->any = true;
 	if (v->lines)
 		flush(v);
+	cli_progress_erase(&v->progress);
 	cli_warn(v->cli, "%s", text);
 }
 
@@ -86,6 +100,7 @@ static void show_lost(struct view *v, const struct ky_item *item)
 	struct ky_buf line = {0};
 
 	flush(v);
+	cli_progress_erase(&v->progress);
 	ky_format_lost(&format, &line, item);
 	if (!line.error)
 		fwrite(line.data, 1, line.len, stderr);
@@ -110,6 +125,18 @@ static void show(struct view *v, const struct ky_item *item)
 		show_lost(v, item);
 }
 
+#define CHECK_EACH 4096 /* items */
+
+static void show_progress(struct view *v, const struct ky_cursor *cursor)
+{
+	uint64_t total, done;
+
+	if (v->n_items++ % CHECK_EACH || !cli_progress_is_due(&v->progress))
+		return;
+	done = ky_cursor_progress(cursor, &total);
+	cli_progress_draw(&v->progress, done, total);
+}
+
 /* Prints all items. Returns 0 at the end, or an error of reading. */
 static int show_all(struct view *v, struct ky_cursor *cursor)
 {
@@ -121,13 +148,16 @@ static int show_all(struct view *v, struct ky_cursor *cursor)
 		size_t n_before = values->n;
 
 		r = ky_cursor_next(cursor, item, values);
+		show_progress(v, cursor);
 		where = r > 0 ? position(v, item) : 0;
+		v->n_late += r > 0 && item->has_time && item->ns < v->complete_ns;
 		if (r > 0 && !where && !is_before_tail(v, item))
 			show(v, item);
 		else
 			values->n = n_before;
 	}
 	flush(v);
+	cli_progress_erase(&v->progress);
 	return KY_MIN(r, 0);
 }
 
@@ -217,11 +247,26 @@ static int bind_fields(struct view *v, const struct ky_trace_reader *reader, uin
 	return 0;
 }
 
-static void free_fields(struct view *v, const struct ky_trace_reader *reader)
+static void free_fields(struct view *v)
 {
-	for (size_t i = 0; v->fields.of_class && i < reader->n_classes; i++)
+	for (size_t i = 0; v->fields.of_class && i < v->n_classes; i++)
 		free(v->fields.of_class[i]);
 	free((void *)v->fields.of_class);
+	v->fields.of_class = NULL;
+}
+
+/* Chooses what is decoded of each class. The caller frees *ret_want. */
+static int choose(struct view *v, const struct ky_trace_reader *reader, uint8_t **ret_want)
+{
+	uint8_t *want = malloc(reader->n_classes + 1);
+
+	free_fields(v);
+	*ret_want = want;
+	if (!want)
+		return -ENOMEM;
+	v->n_classes = reader->n_classes;
+	memset(want, KY_WANT_EVENT | KY_WANT_VALUES, reader->n_classes);
+	return v->fields.n ? bind_fields(v, reader, want) : 0;
 }
 
 /* --- the last events --- */
@@ -271,18 +316,28 @@ static int select_tail(struct view *v, const uint8_t *want, uint64_t n_wanted)
 struct view_options {
 	bool json;
 	enum ky_time_form time_form;
-	bool has_tail;
+	bool has_tail, follows;
 	uint64_t tail;
+	int64_t delay_ns; /* of --follow */
 };
+
+#define DEFAULT_DELAY_NS 2000000000
 
 static int parse_options(struct view *v, struct view_options *o)
 {
 	struct cli *cli = v->cli;
 	const char *format = cli_get(cli, "format"), *tail = cli_get(cli, "tail");
+	const char *delay = cli_get(cli, "delay");
 	int r = cli_select_parse(cli, &v->selection);
 
 	o->json = format ? !strcmp(format, "json") : cli->json;
 	o->has_tail = tail;
+	o->follows = cli_has(cli, "follow");
+	o->delay_ns = DEFAULT_DELAY_NS;
+	if (delay && !o->follows)
+		return cli_usage(cli, "--delay needs --follow");
+	if (delay && !cli_select_duration(delay, &o->delay_ns))
+		return cli_usage(cli, "bad time '%s': write 500ms or 2s", delay);
 	if (format && strcmp(format, "text") && strcmp(format, "json"))
 		return cli_usage(cli, "unknown format '%s': choose text or json", format);
 	if (tail && ky_parse_number(tail, INT64_MAX, &o->tail) < 0)
@@ -295,7 +350,7 @@ static int parse_options(struct view *v, struct view_options *o)
 static void like_format(struct view *v, struct ky_format *f, const struct view_options *o,
 	struct ky_trace_reader *reader)
 {
-	*f = (struct ky_format){.safe = isatty(STDOUT_FILENO),
+	*f = (struct ky_format){.safe = v->is_terminal,
 		.colour = v->cli->colour,
 		.time_form = o->time_form,
 		.fields = v->fields.n ? &v->fields : NULL};
@@ -304,19 +359,97 @@ static void like_format(struct view *v, struct ky_format *f, const struct view_o
 		cli_first_event(reader, &f->origin_ns);
 }
 
+/* --- a trace that grows --- */
+
+/* Waits for the time. Returns false if nobody reads our output any more. */
+static bool wait_for_more(uint64_t ns)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	return ppoll(&out, 1, &time, NULL) <= 0 || !(out.revents & POLLERR);
+}
+
+/* The end of the last packet in the files; INT64_MIN if there is none. */
+static int64_t end_of_trace(const struct ky_trace_reader *reader)
+{
+	int64_t end_ns = INT64_MIN;
+
+	for (size_t i = 0; i < reader->n_streams; i++) {
+		if (reader->streams[i]->n_places)
+			end_ns = KY_MAX(end_ns, reader->streams[i]->end_ns);
+	}
+	return end_ns;
+}
+
+static int refresh(struct view *v, struct ky_trace_reader *reader, struct ky_reading *reading)
+{
+	uint8_t *want = NULL;
+	int r = ky_trace_reader_refresh(reader);
+
+	if (r <= 0)
+		return r;
+	r = choose(v, reader, &want);
+	if (!r)
+		r = ky_reading_refresh(reading, want);
+	free(want);
+	return r;
+}
+
+static void warn_late(struct view *v)
+{
+	if (v->n_late)
+		cli_warn(v->cli, "%llu event%s came late and out of order: enlarge --delay",
+			(unsigned long long)v->n_late, v->n_late == 1 ? "" : "s");
+	v->n_late = 0;
+}
+
+/*
+ * Prints what is recorded, until Kymo no longer records the trace, the end of the selection comes,
+ * or nobody reads our output. A trace of another tracer never ends. The search for more takes a
+ * tenth of the time at most.
+ */
+static int follow(struct view *v, int64_t delay_ns, struct ky_trace_reader *reader,
+	struct ky_reading *reading)
+{
+	bool was_recorded = true, is_recorded = true;
+	struct cli_follow f;
+	int r = 0;
+
+	cli_follow_init(&f, (uint64_t)delay_ns);
+	while (!r && !v->error) {
+		uint64_t begin = cli_now_ns();
+		bool is_last;
+
+		was_recorded = is_recorded;
+		is_recorded = ky_trace_reader_is_recorded(reader);
+		is_last = !is_recorded && !was_recorded;
+		r = refresh(v, reader, reading);
+		cli_follow_update(&f, cli_now_ns(), end_of_trace(reader));
+		is_last |= f.horizon_ns > v->query.select.to_ns;
+		ky_cursor_until(reading->cursor, is_last ? INT64_MAX : f.horizon_ns);
+		if (!r)
+			r = show_all(v, reading->cursor);
+		v->complete_ns = f.horizon_ns;
+		warn_late(v);
+		if (is_last || !wait_for_more(KY_MAX(
+				       cli_follow_interval_ns(&f), 10 * (cli_now_ns() - begin))))
+			break;
+	}
+	return r;
+}
+
+/* --- output --- */
+
 /* Prints the selected items. Returns 0 at the end, or an error of reading. */
 static int show_selected(struct view *v, const struct view_options *o,
 	struct ky_trace_reader *reader, const struct ky_trace_reader_options *reader_options)
 {
-	_cleanup_free_ uint8_t *want = malloc(reader->n_classes + 1);
 	struct ky_reading reading = {0};
 	struct ky_format format;
-	int r = want ? 0 : -ENOMEM;
+	uint8_t *want = NULL;
+	int r = choose(v, reader, &want);
 
-	if (want)
-		memset(want, KY_WANT_EVENT | KY_WANT_VALUES, reader->n_classes);
-	if (!r && v->fields.n)
-		r = bind_fields(v, reader, want);
 	if (!r && o->has_tail)
 		r = select_tail(v, want, o->tail);
 	like_format(v, &format, o, reader);
@@ -324,32 +457,47 @@ static int show_selected(struct view *v, const struct view_options *o,
 		warn_cut(v, format.complete_ns);
 	if (!r)
 		r = ky_reading_init(&reading, &v->query, want, NULL, reader_options);
+	free(want);
 	v->select = &v->query.select;
 	v->lines = r ? NULL : cli_lines_new(reading.cursor, &format, o->json);
-	r = v->lines ? show_all(v, reading.cursor) : -ENOMEM;
+	if (!v->lines)
+		r = -ENOMEM;
+	else if (o->follows)
+		r = follow(v, o->delay_ns, reader, &reading);
+	else
+		r = show_all(v, reading.cursor);
 	cli_lines_free(v->lines);
+	v->lines = NULL;
 	ky_reading_deinit(&reading);
-	free_fields(v, reader);
+	free_fields(v);
 	return r;
 }
 
 static int run(struct cli *cli)
 {
-	struct view v = {.cli = cli};
+	struct view v = {.cli = cli, .complete_ns = INT64_MIN};
 	struct view_options o = {0};
-	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
+	struct ky_trace_reader_options reader_options = {.warn = warn, .arg = &v};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	char path[PATH_MAX];
 	int r = parse_options(&v, &o);
+	pid_t pager = 0;
 
+	reader_options.is_growing = o.follows;
+	v.is_terminal = isatty(STDOUT_FILENO);
+	cli_progress_init(&v.progress);
+	v.progress.is_wanted = v.progress.is_wanted && !o.follows;
 	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (!r) {
 		signal(SIGPIPE, SIG_IGN);
 		fflush(stdout);
 		r = cli_select_apply(cli, &v.selection, reader, &v.query);
+		if (!r && !o.follows && !cli_has(cli, "no-pager"))
+			pager = cli_pager_begin(cli);
 		if (!r)
 			r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
+		cli_pager_end(pager);
 		ky_query_deinit(&v.query);
 	}
 	free(v.field_names);
@@ -359,7 +507,7 @@ static int run(struct cli *cli)
 const struct cli_command cmd_view = {
 	.name = "view",
 	.synopsis =
-		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--time=FORM] [--tail=N] " CLI_SELECT_SYNOPSIS,
+		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--time=FORM] [--tail=N] [--follow] " CLI_SELECT_SYNOPSIS,
 	.help = "print the events of a trace",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are one sequence; without it, the\n"

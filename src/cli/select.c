@@ -88,6 +88,11 @@ static bool parse_duration(const char *p, bool with_unit, int64_t *ret_ns)
 	return false;
 }
 
+bool cli_select_duration(const char *text, int64_t *ret_ns)
+{
+	return parse_duration(text, true, ret_ns);
+}
+
 static bool parse_limit(struct cli_limit *l, const char *text)
 {
 	const char *p = text;

@@ -54,6 +54,8 @@ int cli_select_apply(struct cli *cli, const struct cli_selection *s, struct ky_t
 	struct ky_query *ret_query);
 /* The time of the first event; false if none has one. */
 bool cli_first_event(struct ky_trace_reader *reader, int64_t *ret_ns);
+/* Parses a duration: "1.5s", "200ms". Returns false if it is none. */
+bool cli_select_duration(const char *text, int64_t *ret_ns);
 /* True if any event may be left out. */
 bool cli_select_is_given(const struct cli_selection *s);
 

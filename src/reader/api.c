@@ -152,6 +152,11 @@ KYMO_READER_API int kymo_reader_refresh(struct kymo_reader *reader)
 	return 1;
 }
 
+KYMO_READER_API int kymo_reader_is_recorded(const struct kymo_reader *reader)
+{
+	return ky_trace_reader_is_recorded(reader->inside);
+}
+
 KYMO_READER_API void kymo_reader_close(struct kymo_reader *reader)
 {
 	if (!reader)

@@ -321,6 +321,30 @@ int ky_cursor_refresh(struct ky_cursor *c, const uint8_t *wanted)
 	return e;
 }
 
+/* Bytes of the stream before the walk's place. */
+static uint64_t bytes_before(const struct ky_walk *w)
+{
+	uint64_t n = w->offset;
+
+	for (size_t i = 0; i < w->file; i++)
+		n += w->stream->files[i].size;
+	return w->next ? n : w->stream->n_bytes;
+}
+
+uint64_t ky_cursor_progress(const struct ky_cursor *c, uint64_t *ret_total)
+{
+	uint64_t done = 0;
+
+	*ret_total = 0;
+	for (size_t i = 0; i < c->n_walks; i++) {
+		if (!is_selected(c, i))
+			continue;
+		done += bytes_before(c->walks[i]);
+		*ret_total += c->walks[i]->stream->n_bytes;
+	}
+	return done;
+}
+
 void ky_cursor_until(struct ky_cursor *c, int64_t ns)
 {
 	c->until_ns = ns;

@@ -82,6 +82,8 @@ int ky_cursor_refresh(struct ky_cursor *c, const uint8_t *wanted);
  * INT64_MAX, no limit.
  */
 void ky_cursor_until(struct ky_cursor *c, int64_t ns);
+/* Returns how many bytes were read, and in *ret_total of how many. */
+uint64_t ky_cursor_progress(const struct ky_cursor *c, uint64_t *ret_total);
 /* Releases a packet that the caller uses. */
 void ky_cursor_unref(struct ky_cursor *c, struct ky_packet *p);
 /* Returns the sums so far. They are complete once ky_cursor_next returned 0. */

@@ -311,12 +311,26 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static int compare_known(const void *a, const void *b)
+static int compare_inodes(const struct ky_inode *x, const struct ky_inode *y)
 {
-	return compare_paths(*(struct ky_file *const *)a, *(struct ky_file *const *)b);
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Lists all files of streams by their paths. */
+static struct ky_inode inode_of(const struct stat *st)
+{
+	return (struct ky_inode){st->st_dev, st->st_ino};
+}
+
+static int compare_known(const void *a, const void *b)
+{
+	const struct ky_file *const *x = a, *const *y = b;
+
+	return compare_inodes(&(*x)->inode, &(*y)->inode);
+}
+
+/* Lists all files of streams by their inodes. */
 static int list_known(struct ky_trace_reader *r)
 {
 	size_t n = 0;
@@ -356,13 +370,15 @@ static int add_file(struct ky_trace_reader *r, struct ky_trace *t, int dirfd, co
 		if (!S_ISREG(st.st_mode) || !st.st_size)
 			return 0;
 		f.size = f.size_on_disk = (uint64_t)st.st_size;
+		f.inode = inode_of(&st);
 	}
 	if (asprintf(&f.path, "%s/%s", t->dir, name) < 0)
 		return fail_memory(r);
 	at = find_known(r, &f);
 	if (at) {
 		at->size_on_disk = KY_MAX(at->size_on_disk, f.size);
-		free(f.path);
+		free(at->path);
+		at->path = f.path;
 		return 0;
 	}
 	at = grow(&r->files, &r->n_files, sizeof(f));
@@ -443,11 +459,14 @@ static void accept_other_uuid(struct ky_trace_reader *r, struct ky_trace *t, siz
 		warn(r, "%s: no packet has the UUID of the trace: all are read", t->dir);
 }
 
-static uint64_t size_of_metadata(int dirfd)
+/* Gets the size and the identity of the metadata in a directory. */
+static void look_at_metadata(int dirfd, uint64_t *ret_size, struct ky_inode *ret_inode)
 {
 	struct stat st;
+	bool is_there = !fstatat(dirfd, "metadata", &st, 0);
 
-	return fstatat(dirfd, "metadata", &st, 0) < 0 ? 0 : (uint64_t)st.st_size;
+	*ret_size = is_there ? (uint64_t)st.st_size : 0;
+	*ret_inode = is_there ? inode_of(&st) : (struct ky_inode){0};
 }
 
 static int read_metadata(struct ky_trace_reader *r, struct ky_buf *text, const char *dir)
@@ -486,7 +505,7 @@ static int add_trace(struct ky_trace_reader *r, DIR *d, const char *dir, size_t 
 		return -ENOMEM;
 	e = add_files(r, t, d);
 	if (!e) {
-		t->metadata_size = size_of_metadata(dirfd(d));
+		look_at_metadata(dirfd(d), &t->metadata_size, &t->inode);
 		e = read_metadata(r, &text, dir);
 	}
 	if (!e)
@@ -552,9 +571,11 @@ static void forget_growth(struct ky_trace_reader *r, const struct ky_trace *t)
 static int grow_trace(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 {
 	size_t first = r->n_files;
+	struct ky_inode inode;
+	uint64_t size;
 	int e = add_files(r, t, d);
-	uint64_t size = size_of_metadata(dirfd(d));
 
+	look_at_metadata(dirfd(d), &size, &inode);
 	if (!e && size != t->metadata_size)
 		e = renew_description(r, t, size);
 	if (e) {
@@ -566,11 +587,28 @@ static int grow_trace(struct ky_trace_reader *r, struct ky_trace *t, DIR *d)
 	return 0;
 }
 
-static struct ky_trace *find_trace(const struct ky_trace_reader *r, const char *dir)
+/*
+ * Returns the trace in a directory, which may have been moved there. NULL: it is new, or there is
+ * none.
+ */
+static struct ky_trace *find_trace(struct ky_trace_reader *r, DIR *d, const char *dir)
 {
-	for (size_t i = 0; i < r->n_traces; i++) {
-		if (!strcmp(r->traces[i]->dir, dir))
-			return r->traces[i];
+	struct ky_inode inode;
+	uint64_t size;
+	char *copy;
+
+	look_at_metadata(dirfd(d), &size, &inode);
+	for (size_t i = 0; i < r->n_traces && inode.number; i++) {
+		struct ky_trace *t = r->traces[i];
+
+		if (compare_inodes(&t->inode, &inode))
+			continue;
+		copy = strcmp(t->dir, dir) ? strdup(dir) : NULL;
+		if (copy) {
+			free(t->dir);
+			t->dir = copy;
+		}
+		return t;
 	}
 	return NULL;
 }
@@ -610,7 +648,7 @@ static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_l
 		return fail(r, error, "%s is no trace: give the directory that holds it", dir);
 	if (error)
 		return fail(r, error, "cannot read the trace: %s: %s", dir, strerror(-error));
-	t = r->known ? find_trace(r, dir) : NULL;
+	t = r->known ? find_trace(r, d, dir) : NULL;
 	if (t)
 		error = grow_trace(r, t, d);
 	else if (!faccessat(dirfd(d), "metadata", F_OK, AT_SYMLINK_NOFOLLOW))
@@ -997,6 +1035,43 @@ int ky_trace_reader_refresh(struct ky_trace_reader *r)
 	r->why = NULL;
 	r->generation += r->has_changed;
 	return e ? e : r->has_changed;
+}
+
+/* Kymo's consumer holds a lock on the directory that it writes into. */
+static bool is_locked(const char *dir)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is_free = fd < 0 || fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK;
+
+	ky_close(fd);
+	return !is_free;
+}
+
+/* The trace is somewhere below the directory that its session writes into. */
+static bool is_recorded(const struct ky_trace *t)
+{
+	char *dir = strdup(t->dir), *slash;
+	bool is = false;
+
+	while (dir && !is && (slash = strrchr(dir, '/')) && slash > dir) {
+		is = is_locked(dir);
+		*slash = '\0';
+	}
+	free(dir);
+	return is;
+}
+
+int ky_trace_reader_is_recorded(const struct ky_trace_reader *r)
+{
+	bool is_known = true;
+
+	for (size_t i = 0; i < r->n_traces; i++) {
+		if (r->traces[i]->is_kymo && is_recorded(r->traces[i]))
+			return 1;
+		is_known = is_known && r->traces[i]->is_kymo;
+	}
+	return is_known ? 0 : -ENOTSUP;
 }
 
 struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r)

@@ -33,7 +33,7 @@ struct ky_trace_reader {
 	size_t n_gaps;
 	char **paths; /* owned: of the directories that were opened */
 	size_t n_paths;
-	struct ky_file **known; /* owned, while directories are searched: all files, by path */
+	struct ky_file **known; /* owned, while directories are searched: all files, by inode */
 	size_t n_known;
 	uint64_t generation; /* number of refreshes that found something new */
 	bool has_changed;    /* during a refresh */
@@ -66,6 +66,11 @@ struct ky_trace_reader *ky_trace_reader_close(struct ky_trace_reader *r);
  * after ky_reading_refresh. Returns 1 if there is anything new, 0, or a negative errno.
  */
 int ky_trace_reader_refresh(struct ky_trace_reader *r);
+/*
+ * Returns 1 if Kymo is recording one of the traces, 0 if none. Returns -ENOTSUP if that is not
+ * known because another tracer made one of them.
+ */
+int ky_trace_reader_is_recorded(const struct ky_trace_reader *r);
 /* Makes the index of all streams, once. 0 or -ENOMEM. */
 int ky_trace_reader_index(struct ky_trace_reader *r);
 /*

@@ -15,6 +15,11 @@
 #include "reader/decode.h"
 #include "reader/file.h"
 
+/* Identifies a file, whatever its path. */
+struct ky_inode {
+	uint64_t device, number;
+};
+
 struct ky_trace {
 	char *dir;    /* owned */
 	char *name;   /* owned: hostname and path below what was opened, for messages */
@@ -30,6 +35,7 @@ struct ky_trace {
 	struct ky_tsdl tsdl;
 	struct ky_layout layout;
 	uint64_t metadata_size; /* bytes of the file when it was read */
+	struct ky_inode inode;	/* of that file */
 	uint64_t n_numbered;	/* streams without a number of their own */
 	bool is_numbered;	/* its classes of events are */
 	struct ky_outdated *outdated;
@@ -57,6 +63,7 @@ struct ky_file {
 	const uint8_t *data;	/* borrowed, or NULL: in the file */
 	uint64_t size;		/* bytes that are read */
 	uint64_t size_on_disk;	/* at least size, when it was looked at last */
+	struct ky_inode inode;	/* a rotation moves files while they are read */
 	struct ky_files *files; /* borrowed: the pool */
 	struct ky_handle handle;
 	/* of its first packet */

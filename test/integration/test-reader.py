@@ -918,7 +918,7 @@ def test_terminal(k):
     trace = write(k.top / "steer", metadata("le", fields).replace("made:up", "ma\\033[31mde"), s=s.data)
     leader, follower = os.openpty()
     with open(leader, "rb", buffering=0) as screen:
-        done = subprocess.run([CLI, "view", str(trace)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
+        done = subprocess.run([CLI, "view", "--no-pager", str(trace)], env=k.env, stdout=follower, stderr=subprocess.PIPE, timeout=TIMEOUT)
         os.close(follower)
         equal(done.returncode, 0, "status")
         line = screen.read(4096)

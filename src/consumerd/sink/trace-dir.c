@@ -64,6 +64,14 @@ static int check_usable(int fd)
 	return st.st_uid == geteuid() ? check_empty(fd) : -EXDEV;
 }
 
+/* Readers of the trace see by this lock that it is being recorded. Not all file systems have it. */
+static void lock_while_recording(int fd)
+{
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
 int trace_dir_make(const char *path, bool resume, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
@@ -92,6 +100,7 @@ int trace_dir_make(const char *path, bool resume, int *ret_fd)
 	ret = resume || made ? 0 : check_usable(fd);
 	if (ret < 0)
 		return ret;
+	lock_while_recording(fd);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+`kymo view --follow`: what it prints while a trace is recorded is what `kymo view` prints of the
+complete trace, and it ends with the session.
+"""
+
+import os
+import pathlib
+import pty
+import subprocess
+import threading
+
+import kymotest
+from kymotest import CLI, check, equal, wait_for
+
+WITHOUT_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+
+
+class Follower:
+    """A `kymo view --follow` whose output is kept."""
+
+    def __init__(self, k, *args):
+        self.lines = []
+        self.process = subprocess.Popen([CLI, "view", "--follow", *map(str, args)], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        k.started.append(self.process)
+        self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout))
+        self.reader.start()
+
+    def end(self):
+        """Returns the output and the errors, once it has ended by itself."""
+        self.reader.join(kymotest.TIMEOUT)
+        check(not self.reader.is_alive(), "the follower is still running")
+        errors = self.process.stderr.read().decode(errors="replace")
+        equal(self.process.wait(kymotest.TIMEOUT), 0, f"status of the follower: {errors}")
+        return self.lines, errors
+
+
+def lines_of(k, trace, *args):
+    return subprocess.run([CLI, "view", trace, *args], env=k.env, capture_output=True, timeout=kymotest.TIMEOUT).stdout.splitlines(keepends=True)
+
+
+def without_distance(lines):
+    """Events of equal times may come in any order."""
+    return sorted(line.split(b") ", 1)[1] for line in lines)
+
+
+def test_follow(k):
+    """
+    New packets, new streams (of threads), new classes of events, and new directories (by a
+    rotation, which also moves the old ones).
+    """
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 1000)
+    k.kymo("rotate", "s")
+    follower = Follower(k, trace, "--delay=500ms")
+    wait_for(lambda: len(follower.lines) >= 1000, lambda: f"the first events: {len(follower.lines)} lines")
+    k.app("emit", "-n", 500, env=WITHOUT_RSEQ)
+    k.app("nested")
+    wait_for(lambda: len(follower.lines) > 1500, lambda: f"events of a new class: {len(follower.lines)} lines")
+    k.kymo("rotate", "s")
+    k.app("emit", "-n", 700)
+    wait_for(lambda: len(follower.lines) > 2200, lambda: f"events of the last chunk: {len(follower.lines)} lines")
+    check(follower.process.poll() is None, "the follower ended before the session")
+    k.kymo("destroy", "s")
+    lines, errors = follower.end()
+    wanted = lines_of(k, trace)
+    equal(len(lines), len(wanted), f"lines: {errors}")
+    equal(without_distance(lines), without_distance(wanted), "events")
+
+
+def test_follow_selection(k):
+    """The selection, --fields and --tail hold for what comes later, too."""
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 100)
+    k.kymo("rotate", "s")
+    name = lines_of(k, trace)[0].split(b": {")[0].split()[-1].decode()
+    follower = Follower(k, trace, "--delay=100ms", "-e", name, "--tail=10")
+    nothing = Follower(k, trace, "--delay=100ms", "-e", "no:such")
+    wait_for(lambda: len(follower.lines) == 10, lambda: f"the last 10 of the first events: {len(follower.lines)}")
+    k.app("nested")
+    k.app("emit", "-n", 50)
+    k.kymo("destroy", "s")
+    equal(len(follower.end()[0]), 60, "events")
+    equal(nothing.end()[0], [], "events that are not selected")
+
+
+def test_follow_complete(k):
+    """A complete trace is printed, and that is all."""
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 100)
+    k.kymo("destroy", "s")
+    equal(Follower(k, trace).end()[0], lines_of(k, trace), "lines")
+
+
+def test_follow_pipe(k):
+    """The follower ends if nobody reads its output, although there are no events."""
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 1)
+    k.kymo("rotate", "s")
+    process = subprocess.Popen([CLI, "view", "--follow", "-e", "no:such", str(trace)], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    k.started.append(process)
+    process.stdout.close()
+    equal(process.wait(kymotest.TIMEOUT), 0, "status")
+    k.kymo("destroy", "s")
+
+
+def test_follow_errors(k):
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 1)
+    k.kymo("destroy", "s")
+    for args, word in ((["--delay=1s"], "--follow"), (["--follow", "--delay=soon"], "soon")):
+        done = k.kymo("view", trace, *args, status=2)
+        check(word in done.stderr, f"{args}: {done.stderr}")
+
+
+def on_terminal(k, *command, **env):
+    """Returns what a command prints on a terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(list(map(str, command)), env={**k.env, "TERM": "xterm", **env}, stdin=follower, stdout=follower, stderr=follower)
+    k.started.append(process)
+    os.close(follower)
+    text = b""
+    try:
+        while part := os.read(leader, 65536):
+            text += part
+    except OSError: # the other side is closed
+        pass
+    os.close(leader)
+    return text, process.wait(kymotest.TIMEOUT)
+
+
+def test_pager(k):
+    """
+    On a terminal, the pager of the environment shows the text, in colour unless NO_COLOR is set. A
+    pager that reads nothing is no error.
+    """
+    k.start_daemon()
+    trace = k.record()
+    k.app("emit", "-n", 5)
+    k.kymo("destroy", "s")
+    counting = "sed s/^/PAGED/"
+    text, status = on_terminal(k, CLI, "view", trace, PAGER=counting, NO_COLOR="")
+    equal((text.count(b"PAGED"), b"\x1b[1m" in text, status), (5, True, 0), f"lines through the pager, colour, status: {text}")
+    text, _ = on_terminal(k, CLI, "view", trace, PAGER=counting, NO_COLOR="1")
+    equal((text.count(b"PAGED"), b"\x1b" in text), (5, False), "lines, colour with NO_COLOR")
+    for args, env in ((["--no-pager"], {"PAGER": counting}), ([], {"PAGER": ""}), ([], {"PAGER": "cat"}), (["--follow"], {"PAGER": counting})):
+        text, _ = on_terminal(k, CLI, "view", trace, *args, **env)
+        equal((text.count(b"PAGED"), text.count(b"\n")), (0, 5), f"{args} {env}: {text}")
+    text, status = on_terminal(k, CLI, "view", trace, PAGER="true")
+    equal((text, status), (b"", 0), "a pager that reads nothing")
+
+
+if __name__ == "__main__":
+    kymotest.main()
