@@ -682,12 +682,23 @@ static double test_blame(const struct rest *rest, const struct ky_finding *sum)
 	return KY_MIN(1, rest->n_tests * ky_stats_binomial((size_t)rest->n, (size_t)k, q));
 }
 
+/*
+ * Time of an asynchronous instance outside of its stages: nobody works on it until some thread
+ * wakes and takes it. A place is no reason for that.
+ */
+static bool is_between_stages(const struct ky_difference *d, const struct ky_finding *f)
+{
+	return d->x->is_async && component(d->x, f->component)->parent == KY_ROOT &&
+	       component(d->x, f->component)->kind == KY_PART_WAY;
+}
+
 static bool is_long(
 	const struct ky_difference *d, const struct ky_finding *f, const struct rest *rest)
 {
 	return f->kind == KY_FINDING_LONGER && !ky_finding_is_wait(d->x, f) && !f->is_valid &&
 	       f->share >= KY_MAX(.15 * rest->share, KY_MIN_SHARE) &&
-	       f->typical_share < rest->typical && is_candidate(d, f) && !f->is_in_tail;
+	       f->typical_share < rest->typical && is_candidate(d, f) && !f->is_in_tail &&
+	       !is_between_stages(d, f);
 }
 
 /*
