@@ -6,11 +6,12 @@ all.
 """
 
 import collections
+import os
 import pathlib
 import shutil
 
 import kymotest
-from kymotest import APPS, Skip, check, check_counts, equal, integers, read_trace, wait_for
+from kymotest import APPS, Skip, check, check_counts, equal, integers, read_trace, wait_for, without_sanitizers
 
 THREADS = 4
 ROUNDS = 300 if kymotest.SANITIZED else 5000
@@ -91,6 +92,24 @@ def test_rule_while_unloaded(k):
     k.kymo("stop", "-a")
     equal(names(trace), {"loads:always": 2, "loads:sometimes": 1}, "events")
     equal(names(other), {f"loads:{n}": 3 for n in ("constructed", "always", "sometimes")}, "events of the other session")
+
+
+@without_sanitizers  # sanitizers look for leaks in /proc
+def test_after_chroot(k):
+    """
+    A library that is loaded where neither /proc nor the run directory is: its events are recorded
+    from the first one on, also if nothing else happens in the program.
+    """
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    k.start_daemon()
+    trace = k.record("loads:*")
+    prefix = copies(k, 1)
+    (k.top / "jail").mkdir()
+    shutil.copy(f"{prefix}0.so", k.top / "jail")
+    k.app("loads", prefix, 1, 50, "-c", k.top / "jail")
+    k.kymo("stop", "s")
+    equal(names(trace), {f"loads:{n}": 50 for n in ("constructed", "always", "sometimes")}, "events")
 
 
 def test_first_events(k):

@@ -108,11 +108,31 @@ void option_explain_unknown(struct ky_buf *to, const char *param)
 	ky_buf_printf(to, "there is no option '%s': 'kymo set' shows what there is", key);
 }
 
+/* Appends a bound in the largest unit of which it is a multiple, as it can be given: "4K", "1h". */
+static void put_bound(struct ky_buf *to, const struct option *o, uint64_t v)
+{
+	static const char *const sizes[] = {"", "K", "M", "G"};
+	const char *unit = "", *other;
+	uint64_t factor = 1, f;
+	size_t i;
+
+	for (i = 1; o->kind == OPTION_SIZE && i < KY_ARRAY_SIZE(sizes) && v % (factor << 10) == 0;
+		i++) {
+		factor <<= 10;
+		unit = sizes[i];
+	}
+	for (i = 0; o->kind == OPTION_TIME && (other = ky_unit_of_time(i, &f)) && v % f == 0; i++) {
+		factor = f;
+		unit = other;
+	}
+	ky_buf_printf(to, "%" PRIu64 "%s", v / factor, unit);
+}
+
 void option_describe(struct ky_buf *to, const struct option *o)
 {
 	static const char *const units[] = {[OPTION_NUMBER] = "",
-		[OPTION_SIZE] = " bytes (K, M or G may follow)",
-		[OPTION_TIME] = " microseconds (us, ms, s, m or h may follow)"};
+		[OPTION_SIZE] = " (bytes, or with K, M or G)",
+		[OPTION_TIME] = " (microseconds, or with us, ms, s, m or h)"};
 
 	if (o->kind == OPTION_WORD) {
 		for (size_t i = 0; o->words[i]; i++)
@@ -125,8 +145,13 @@ void option_describe(struct ky_buf *to, const struct option *o)
 	}
 	if (o->zero)
 		ky_buf_printf(to, "0 (%s), or ", o->zero);
-	ky_buf_printf(to, "%sfrom %" PRIu64 " to %" PRIu64 "%s", o->pow2 ? "a power of two " : "",
-		o->min, o->max, units[o->kind]);
+	ky_buf_printf(to, "%sfrom ", o->pow2 ? "a power of two " : "");
+	put_bound(to, o, o->min);
+	if (o->max < INT64_MAX) {
+		ky_buf_puts(to, " to ");
+		put_bound(to, o, o->max);
+	}
+	ky_buf_puts(to, units[o->kind]);
 	if (o->infinite)
 		ky_buf_printf(to, ", or inf (%s)", o->infinite);
 }

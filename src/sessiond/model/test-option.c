@@ -128,9 +128,30 @@ static void test_check(void **state)
 	assert_int_equal(s.n_channels, 0);
 }
 
+/* Bounds are in units in which they are short, and could be given. */
+static void test_description(void **state)
+{
+	static const char *const wanted[][2] = {
+		{"subbuf_size", "a power of two from 4K to 1G (bytes, or with K, M or G)"},
+		{"switch_timer",
+			"0 (only when recording stops), or from 100us to 1h (microseconds, or with us, ms, s, m or h)"},
+		{"pool_size", "from 1 to 32768"},
+		{"mode", "'discard' or 'overwrite'"},
+	};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(wanted); i++) {
+		struct ky_buf text = {0};
+
+		option_describe(&text, option_find(wanted[i][0]));
+		assert_string_equal(text.data, wanted[i][1]);
+		ky_buf_deinit(&text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_description),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_check),

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loads PREFIX THREADS ROUNDS [-w]: in each round, thread T loads PREFIXT.so (a copy of
+ * loads PREFIX THREADS ROUNDS [-w | -c DIR]: in each round, thread T loads PREFIXT.so (a copy of
  * loads-provider.c), calls it and unloads it. Prints its resident memory in KiB after a tenth of
  * the rounds and at the end. -w: prints "ready" after the first round, and waits for a line before
- * each further round. The program itself has no event.
+ * each further round. -c: after the first round, changes the root directory to DIR, which has the
+ * libraries under their last names. The program itself has no event.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const char *prefix;
+static const char *prefix, *jail;
 static int n_threads, n_rounds, waits;
 static pthread_barrier_t barrier;
 static long warm_kib;
@@ -21,6 +23,8 @@ static long resident_kib(void)
 	FILE *f = fopen("/proc/self/statm", "r");
 	long size = 0, resident = 0;
 
+	if (!f && jail)
+		return 0;
 	if (!f || fscanf(f, "%ld %ld", &size, &resident) != 2)
 		exit(3);
 	fclose(f);
@@ -54,13 +58,24 @@ static void load_once(const char *path, int thread, int n)
 	}
 }
 
+static void enter_jail(void)
+{
+	if (chroot(jail) < 0 || chdir("/") < 0) {
+		perror(jail);
+		exit(3);
+	}
+	prefix = strrchr(prefix, '/');
+}
+
 static void *load(void *arg)
 {
 	int thread = (int)(long)arg;
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%s%d.so", prefix, thread);
 	for (int n = 0; n < n_rounds; n++) {
+		if (n == 1 && jail)
+			enter_jail();
+		snprintf(path, sizeof(path), "%s%d.so", prefix, thread);
 		if (n && waits)
 			wait_line();
 		load_once(path, thread, n);
@@ -80,7 +95,8 @@ int main(int argc, char **argv)
 	prefix = argv[1];
 	n_threads = atoi(argv[2]);
 	n_rounds = atoi(argv[3]);
-	waits = argc > 4;
+	waits = argc == 5;
+	jail = argc > 5 ? argv[5] : NULL;
 	pthread_barrier_init(&barrier, NULL, (unsigned)n_threads);
 	for (int i = 0; i < n_threads; i++)
 		if (pthread_create(&threads[i], NULL, load, (void *)(long)i))
