@@ -166,7 +166,7 @@ def test_refusals(k):
         ("swich-timer=5", "did you mean 'switch-timer'", 2),
         ("colour=red", "'kymo set' shows what there is", 2),
         ("output=/tmp", "'output' cannot be changed: the trace lies there", 2),
-        ("switch-timer=5", "from 100 to", 2),
+        ("switch-timer=5", "from 100us to 1h", 2),
         ("read-timer=fast", "0 (as often as", 2),
         ("mode=drop", "'discard' or 'overwrite'", 2),
         ("blocking-timeout=-1", "or inf", 2),
@@ -179,7 +179,7 @@ def test_refusals(k):
         said = k.kymo("set", given, status=status).stderr
         check(words in said, f"{given}: {said}")
     said = k.kymo("enable-channel", "b", "--switch-timer=5", status=2).stderr
-    check("from 100 to" in said, said)
+    check("from 100us to 1h" in said, said)
     said = k.kymo("enable-channel", "b", "--overwrite", "--blocking-timeout=inf", status=2).stderr
     check("discard mode" in said, said)
     equal([c["name"] for c in k.kymo_json("status")["session"]["channels"]], ["a"], "channels")

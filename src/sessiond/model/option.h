@@ -36,7 +36,7 @@ struct option {
 	uint64_t min, max;
 	const char *zero;     /* what 0 means, if it is allowed below min; else NULL */
 	const char *infinite; /* what "inf", UINT64_MAX, means; NULL: not allowed */
-	const char *words[4];
+	const char *words[6]; /* ends with NULL */
 	const char *help;
 };
 

@@ -137,6 +137,7 @@ static void test_description(void **state)
 			"0 (only when recording stops), or from 100us to 1h (microseconds, or with us, ms, s, m or h)"},
 		{"pool_size", "from 1 to 32768"},
 		{"mode", "'discard' or 'overwrite'"},
+		{"buffers", "'cpu', 'thread', 'process' or 'auto'"},
 	};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(wanted); i++) {
