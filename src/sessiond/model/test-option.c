@@ -91,7 +91,8 @@ static void give(struct option_values *values, const char *param, uint64_t value
 /* The check refuses a set of options as a whole if they contradict each other, or come too late. */
 static void test_check(void **state)
 {
-	struct session s = {.name = (char *)"s"};
+	struct env env = {0};
+	struct session s = {.env = &env, .name = (char *)"s"};
 	struct ring_set set = {.described = true};
 	struct option_values values = {0};
 	struct ky_buf why = {0};
