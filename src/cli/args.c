@@ -220,7 +220,9 @@ int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_
 		return -ENOMEM;
 	}
 	for (int i = 0; i < argc && !r; i++) {
-		if (options && !strcmp(argv[i], "--")) {
+		if (mode == CLI_PARSE_SIDES && !strcmp(argv[i], "--") && !a->n_before) {
+			a->n_before = a->n_pos;
+		} else if (options && !strcmp(argv[i], "--")) {
 			options = false;
 		} else if (options && !strncmp(argv[i], "--", 2)) {
 			r = parse_long(a, argc, argv, &i);
@@ -228,7 +230,7 @@ int cli_args_parse(struct cli_args *a, const struct cli_option *table, enum cli_
 			r = parse_letters(a, argc, argv, &i);
 		} else {
 			a->pos[a->n_pos++] = argv[i];
-			options = options && mode == CLI_PARSE_MIXED;
+			options = options && mode != CLI_PARSE_UNTIL_ARG;
 		}
 	}
 	return r;

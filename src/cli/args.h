@@ -27,7 +27,8 @@ struct cli_args {
 	size_t n_given;
 	char **pos; /* owned array of borrowed arguments that are no options; ends with NULL */
 	size_t n_pos;
-	char why[256]; /* the reason of an error: one line */
+	size_t n_before; /* CLI_PARSE_SIDES: of them, those before "--"; 0 without "--" */
+	char why[256];	 /* the reason of an error: one line */
 };
 
 /* Options that every command has; parsed and listed after its own. */
@@ -37,6 +38,7 @@ enum cli_parse_mode {
 	CLI_PARSE_MIXED = 0, /* options and arguments in any order, "--" ends the options */
 	CLI_PARSE_UNTIL_ARG =
 		1, /* the first argument ends the options: the rest belongs to another program */
+	CLI_PARSE_SIDES = 2, /* as mixed, but "--" separates two lists of arguments */
 };
 
 /*

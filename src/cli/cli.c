@@ -35,6 +35,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_report,
 	&cmd_sql,
 	&cmd_export,
+	&cmd_diff,
 	&cmd_standalone,
 	&cmd_version,
 	&cmd_help,
