@@ -7,6 +7,7 @@
 #define FILTER_INSN_H
 
 #include "filter/program.h"
+#include "filter/quick.h"
 
 struct ky_filter_insn;
 struct ky_filter_frame;
@@ -64,6 +65,7 @@ enum ky_insn_flags {
 struct ky_filter_code {
 	uint32_t size;	/* of all */
 	uint32_t steps; /* offset of struct ky_filter_step[] */
+	struct ky_filter_quick quick;
 	struct ky_filter_insn insns[];
 };
 

@@ -555,6 +555,7 @@ static bool lay_out(struct link *k, const struct kymo_field *fields)
 	k->code->steps = (uint32_t)(sizeof(*k->code) + k->n * sizeof(*k->code->insns));
 	k->code->size = k->code->steps + k->n_anchors * (uint32_t)sizeof(struct ky_filter_step);
 	ky_filter_steps(fields, k->n_anchors, (void *)((char *)k->code + k->code->steps));
+	ky_filter_make_quick(k->code->insns, &k->code->quick);
 	return put_patterns(k);
 }
 

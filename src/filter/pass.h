@@ -45,8 +45,11 @@ static inline bool ky_filter_pass(const void *code, const void *payload, size_t 
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	const struct ky_filter_insn *first = ((const struct ky_filter_code *)code)->insns;
+	const struct ky_filter_quick *quick = &((const struct ky_filter_code *)code)->quick;
 	struct ky_filter_frame f;
 
+	if (!n_pieces && len >= quick->end)
+		return ky_filter_quick_pass(quick, payload);
 	f.code = code;
 	f.pieces = pieces;
 	f.n_pieces = n_pieces;

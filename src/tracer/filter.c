@@ -153,12 +153,13 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 {
 	union {
 		struct tracer_filters list;
-		uint64_t room[FILTERS_MAX + 1];
+		uint64_t room[sizeof(struct tracer_filters) / sizeof(uint64_t) + FILTERS_MAX];
 	} u;
 
 	if (!n || n > FILTERS_MAX)
 		return NULL;
 	u.list.n = n;
+	memset(&u.list.quick, 0xff, sizeof(u.list.quick));
 	kept.want_caller = false;
 	for (uint32_t i = 0; i < n; i++) {
 		u.list.code[i] = link_code(s, ky_read_u32(&numbers), fields);
@@ -166,6 +167,8 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 			return NULL;
 	}
 	u.list.want_caller = kept.want_caller;
+	if (n == 1)
+		u.list.quick = ((const struct ky_filter_code *)u.list.code[0])->quick;
 	return keep_bytes(&u, sizeof(u.list) + n * sizeof(*u.list.code));
 }
 

@@ -30,6 +30,7 @@ struct tracer_filters {
 	uint32_t n;
 	/* the place that records the event matters (tracer_record_choose_from) */
 	uint32_t want_caller;
+	struct ky_filter_quick quick; /* of the filter, if there is only one */
 	const void *code[];
 };
 

@@ -108,24 +108,48 @@ static __attribute__((noinline)) void passed_word(struct ky_hook *hook, uint64_t
 	record_passed_word(hook, value, len);
 }
 
-static void filtered_flat(
-	const struct kymo_event *event, const void *payload, void *arg, size_t len)
+static __attribute__((noinline)) void filtered_flat_slow(
+	const struct kymo_event *event, const void *payload, struct ky_hook *hook, size_t len)
 {
-	struct ky_hook *hook = arg;
-
 	if (ky_unlikely(!hook->n_special))
 		ky_record_flat(event, payload, hook, len);
 	else if (passes(hook, payload, len, NULL, 0))
 		passed_flat(hook, payload, len);
 }
 
-static void filtered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
+static __attribute__((noinline)) void filtered_word_slow(
+	const struct kymo_event *event, uint64_t value, struct ky_hook *hook, size_t len)
 {
-	struct ky_hook *hook = arg;
-
 	if (ky_unlikely(!hook->n_special))
 		ky_record_word(event, value, hook, len);
 	else if (passes(hook, &value, len, NULL, 0))
+		passed_word(hook, value, len);
+}
+
+/* The first function that an event with a common filter calls, and the last one if it fails. */
+static void filtered_flat(
+	const struct kymo_event *event, const void *payload, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+	/* Acquire: pairs with the release in tracer_filters_set. */
+	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
+
+	if (ky_unlikely(
+		    !hook->n_special || !filters || filters->quick.end > len || len > KY_BLOCK_MAX))
+		filtered_flat_slow(event, payload, hook, len);
+	else if (ky_filter_quick_pass(&filters->quick, payload))
+		passed_flat(hook, payload, len);
+}
+
+static void filtered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+	/* Acquire: pairs with the release in tracer_filters_set. */
+	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
+
+	if (ky_unlikely(!hook->n_special || !filters || filters->quick.word_end > len))
+		filtered_word_slow(event, value, hook, len);
+	else if (ky_filter_quick_pass_word(&filters->quick, value))
 		passed_word(hook, value, len);
 }
 

@@ -11,7 +11,7 @@ any time:
 
 If you make the path longer on purpose, raise the figure here, and give the reason in the commit.
 
-    test-hotpath.py HOTPATH-PROGRAM COMPILER-AND-VERSION OPTIMIZATION
+    test-hotpath.py HOTPATH-PROGRAM COMPILER-AND-VERSION OPTIMIZATION LIBKYMO
 """
 
 import re
@@ -25,6 +25,8 @@ RECORD, DISABLED = 347, 11
 # On the straight path: each function of ring/rseq-x86_64.S; conditional jumps not taken.
 SEQUENCES = {"ky_rseq_word_known": 37, "ky_rseq_word": 39, "ky_rseq_flat_known": 46, "ky_rseq_word_special_known": 44,
     "ky_rseq_flat_special_known": 54}
+# An event that a filter with one comparison rejects: functions of libkymo, jumps as above.
+REJECTIONS = {"filtered_word": 25, "filtered_flat": 28}
 TOLERANCE = 1.1
 
 FEW, MANY = 1000, 3000
@@ -107,8 +109,19 @@ def test_sequences(program, *_):
     return ", ".join(said)
 
 
+def test_rejected(program, compiler, optimization):
+    need_known_compiler(compiler, optimization)
+    said = []
+    for function, figure in REJECTIONS.items():
+        path = straight_path(sys.argv[4], function)
+        expensive = [i for i in path if EXPENSIVE.match(i)]
+        assert not expensive, f"{function}: on the straight path: {expensive}"
+        said.append(f"{function}: {bounded(function, len(path), figure)}")
+    return ", ".join(said)
+
+
 def main():
-    tests = [test_sequences, test_record, test_disabled]
+    tests = [test_sequences, test_rejected, test_record, test_disabled]
     failed = 0
     print(f"1..{len(tests)}")
     for number, test in enumerate(tests, 1):
