@@ -19,6 +19,7 @@ of either system that already runs.
 import argparse
 import collections
 import contextlib
+import copy
 import os
 import pathlib
 import platform
@@ -306,6 +307,31 @@ def row_disabled(bench):
             for key, emitter in emitters.items():
                 empty = emitter.run(kind="empty", n=n, pin=0)["ns"]
                 row.add(key, emitter.run(kind="disabled", n=n, pin=0)["ns"] - empty)
+    return [row]
+
+
+def row_unchanged(bench):
+    """The same binary, compiled for LTTng-UST, under either tracer."""
+    with contextlib.ExitStack() as stack:
+        other = copy.copy(bench)
+        other.kymo = systems.AsItIs(bench.build, bench.kymo.top.parent)
+        stack.callback(other.kymo.stop)
+        other.tracers = other.all = [bench.lttng, other.kymo]
+        rows = [*row_disabled(other), *(row for kind in KINDS for row in events_unchanged(other, kind))]
+    rows[0].label, rows[0].targets = "LTTng's binary: disabled event adds", (at_most(1.5, "ns"),)
+    return rows
+
+
+def events_unchanged(bench, kind):
+    row = Row(f"LTTng's binary: {KINDS[kind]}", "ns", (peer_over(2),))
+    parameters = {"kind": kind, "n": int(PASS_BYTES * bench.small(1, 0.25) / RECORD_BYTES[kind]), "pin": 0}
+    with Recording(bench, **LARGE) as recording:
+        lost = warm_up(bench, recording)
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                row.add(system.key, lap(bench, recording, system, **parameters)["ns"])
+        for system in bench.tracers:
+            note_loss(row, system, recording.sessions[system.key], lost[system.key])
     return [row]
 
 
@@ -782,7 +808,7 @@ def row_habits(bench):
 
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
-    row_disabled, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_crowd, row_memory, row_presence, row_reading)}
 
 

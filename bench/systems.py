@@ -228,6 +228,20 @@ class Lttng(System):
         return sum(int(n) for n in re.findall(r"Discarded events: (\d+)", self.cli("list", session)))
 
 
+class AsItIs(Kymo):
+    """Kymo's daemon, and the programs that were compiled for LTTng-UST, not compiled again."""
+
+    title = "Kymo, LTTng's binary"
+    rules = f"{EVENTS},lttng_ust_tracef:event"
+
+    def __init__(self, build, top):
+        super().__init__(build, top / "as-it-is")
+        self.env.update(LD_LIBRARY_PATH=f"{build}/src/lttng:{build}/src/tracer")
+
+    def program(self, name):
+        return str(self.programs / f"{name}-lttng")
+
+
 class Limit:
     """No tracer: the cost of the machine itself."""
 

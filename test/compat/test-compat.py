@@ -8,6 +8,7 @@ be those that LTTng makes.
 import difflib
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -15,7 +16,7 @@ import compat
 
 sys.path.insert(0, str(compat.HERE.parent / "integration"))
 import kymotest  # noqa: E402
-from kymotest import SOURCE, Failure, check  # noqa: E402
+from kymotest import SOURCE, Failure, Skip, check, equal  # noqa: E402
 
 INCLUDE = [f"-I{SOURCE / 'include'}", f"-I{SOURCE / 'include' / 'kymo-lttng'}"]
 COMPILERS = {
@@ -79,5 +80,22 @@ def test_the_comparison_can_fail(k):
 
 
 add_tests()
+
+
+def test_probes_of_systemtap(k):
+    """LTTNG_UST_HAVE_SDT_INTEGRATION: each tracepoint has a probe, with the tracepoint's arguments."""
+    if k.run(["gcc", "-E", "-"], input="#include <sys/sdt.h>", status=None).returncode:
+        raise Skip("sys/sdt.h is missing (Debian package systemtap-sdt-dev)")
+    for compiler, source in (("gcc", "variety.c"), ("g++", "variety.c")):
+        program = k.top / "probes.o"
+        k.run([compiler, "-x", "c++" if compiler == "g++" else "c", "-O2", "-DLTTNG_UST_HAVE_SDT_INTEGRATION", f"-I{compat.PROGRAMS}",
+            *INCLUDE, "-c", "-o", program, compat.PROGRAMS / source])
+        notes = k.run(["readelf", "-n", "--wide", program]).stdout
+        found = re.findall(r"Provider: (\w+)\s+Name: (\w+)\s.*?Arguments: ?([^\n]*)", notes, re.S)
+        names = {name: len(arguments.split()) for provider, name, arguments in found if provider == "variety"}
+        equal({n: names.get(n) for n in ("early", "packet", "no_arguments", "nothing")}, {"early": 2, "packet": 1, "no_arguments": 0, "nothing": 0},
+            f"arguments of probes ({compiler})")
+
+
 if __name__ == "__main__":
     kymotest.main()
