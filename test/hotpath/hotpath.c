@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hotpath record|twice|disabled N: a loop of N turns with a tracepoint. test-hotpath.py counts its
+ * hotpath record|text|twice|disabled N: a loop of N turns with a tracepoint. test-hotpath.py counts its
  * instructions. The program is its own tracer: the header's probe and the ring's writer are the
  * real ones, the ring is memory of this process. It is a thread's ring, because valgrind has no
  * restartable sequences.
@@ -75,10 +75,17 @@ static __attribute__((noinline)) void turn(int32_t i)
 	kymo_event(hotpath, one_int, kymo_i32(a, i));
 }
 
+static __attribute__((noinline)) void turn_text(int32_t i)
+{
+	kymo_event(
+		hotpath, text, kymo_i32(a, i), kymo_i32(b, i), kymo_string(s, "sixteen letters."));
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long n = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 	bool twice = argc == 3 && !strcmp(argv[1], "twice");
+	void (*record)(int32_t) = argc == 3 && !strcmp(argv[1], "text") ? turn_text : turn;
 	uint64_t wanted;
 
 	if (!n || n > MAX_TURNS || !own || make_ring() < 0)
@@ -86,9 +93,9 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "disabled"))
 		enable_all();
 	for (unsigned long i = 0; i < n; i++) {
-		turn((int32_t)i);
+		record((int32_t)i);
 		if (twice)
-			turn((int32_t)i);
+			record((int32_t)i);
 	}
 	wanted = own->begin[0]->state->enabled ? n * (twice ? 2 : 1) : 0;
 	return ky_geometry_ctl(&set.geo, set.base, 0)->reserve >> 32 == wanted ? 0 : 1;

@@ -5,7 +5,7 @@ Keeps the path of an event short. The test counts instructions, which are the sa
 any time:
 
 * the instructions that one turn of hotpath.c's loop executes (callgrind; ring of a thread), with an
-  event and with a disabled one;
+  event, with one that has a text, and with a disabled one;
 * the instructions on the straight path through the restartable sequence (objdump), with no
   conditional jump taken.
 
@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 # Instructions with gcc 12, -O2; a count may exceed its figure by this much.
-RECORD, DISABLED = 347, 11
+RECORD, TEXT, DISABLED = 347, 335, 11
 # On the straight path: each function of ring/rseq-x86_64.S; conditional jumps not taken.
 SEQUENCES = {"ky_rseq_word_known": 37, "ky_rseq_word": 39, "ky_rseq_flat_known": 46, "ky_rseq_word_special_known": 44,
     "ky_rseq_flat_special_known": 54}
@@ -73,6 +73,11 @@ def test_record(program, compiler, optimization):
     return bounded("a turn with an event", per_turn(program, "record"), RECORD)
 
 
+def test_text(program, compiler, optimization):
+    need_known_compiler(compiler, optimization)
+    return bounded("a turn with two integers and a constant text", per_turn(program, "text"), TEXT)
+
+
 def test_disabled(program, compiler, optimization):
     need_known_compiler(compiler, optimization)
     return bounded("a turn with a disabled event", per_turn(program, "disabled"), DISABLED)
@@ -121,7 +126,7 @@ def test_rejected(program, compiler, optimization):
 
 
 def main():
-    tests = [test_sequences, test_rejected, test_record, test_disabled]
+    tests = [test_sequences, test_rejected, test_record, test_text, test_disabled]
     failed = 0
     print(f"1..{len(tests)}")
     for number, test in enumerate(tests, 1):

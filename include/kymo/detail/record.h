@@ -232,9 +232,18 @@ static inline __attribute__((unused)) void kymo__put_chars(
 static inline __attribute__((unused)) void kymo__put_string(
 	struct kymo__cursor *c, const char *s, size_t inline_max)
 {
+	size_t n;
+
 	if (!s)
 		s = "(null)";
-	kymo__put_chars(c, s, strlen(s), inline_max);
+	n = strlen(s);
+	/* A text that the compiler knows never changes: its NUL is copied with it. */
+	if (__builtin_constant_p(n) && n <= inline_max) {
+		memcpy(c->p, s, n + 1);
+		c->p += n + 1;
+	} else {
+		kymo__put_chars(c, s, n, inline_max);
+	}
 }
 
 #ifdef __cplusplus
