@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hotpath record|text|twice|disabled N: a loop of N turns with a tracepoint. test-hotpath.py counts its
- * instructions. The program is its own tracer: the header's probe and the ring's writer are the
+ * hotpath record|text|twice|disabled N: a loop of N turns with a tracepoint. test-hotpath.py counts
+ * its instructions. The program is its own tracer: the header's probe and the ring's writer are the
  * real ones, the ring is memory of this process. It is a thread's ring, because valgrind has no
  * restartable sequences.
  */
