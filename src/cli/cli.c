@@ -33,6 +33,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_stat,
 	&cmd_explain,
 	&cmd_report,
+	&cmd_web,
 	&cmd_sql,
 	&cmd_export,
 	&cmd_diff,

@@ -145,7 +145,16 @@ function startWorkers() {
 	};`;
 	const n = Math.max(1, Math.min(8, navigator.hardwareConcurrency || 2));
 	const url = URL.createObjectURL(new Blob([source]));
-	return Array.from({length: n}, () => ({worker: new Worker(url), done: null}));
+	for (let i = 0; i < n; i++) {
+		const w = {worker: new Worker(url), done: null};
+		w.worker.onmessage = m => {
+			const done = w.done;
+			w.done = null;
+			pump();
+			done(m.data);
+		};
+		workers.push(w);
+	}
 }
 
 const workers = [], waiting = [];
@@ -257,17 +266,13 @@ async function loadTrack(t, i) {
 }
 async function load() {
 	head = JSON.parse($('head').textContent);
-	span = Math.max(1, head.end);
+	span = Math.max(1, head.end, span || 0);
+	flows = null;
+	texts.clear();
+	palette.length = 0;
 	tracks = head.tracks.map((t, i) => ({...t, number: i, slices: [], events: [], folded: false}));
-	for (const w of startWorkers()) {
-		workers.push(w);
-		w.worker.onmessage = m => {
-			const done = w.done;
-			w.done = null;
-			pump();
-			done(m.data);
-		};
-	}
+	if (!workers.length)
+		startWorkers();
 	const loads = [loadEvents(), ...tracks.map(loadTrack)];
 	if (head.flows)
 		flows = await part('f', 0);
@@ -511,8 +516,8 @@ function countColumns(t) {
 		i = lowerEvent(t.events, v0, 0);
 	for (let x = 0; x < w; x++) {
 		if (t.bins) {
-			const b = Math.floor((v0 + (x + .5) * step) / (span + 1) * t.bins.length);
-			heights[x] = (t.bins[b] || 0) * step / ((span + 1) / t.bins.length);
+			const width = (head.end - head.from + 1) / t.bins.length;
+			heights[x] = (t.bins[Math.floor((v0 + (x + .5) * step - head.from) / width)] || 0) * step / width;
 		} else {
 			const j = i < t.events.length ? gallopEvents(t.events, v0 + (x + 1) * step, i) : i;
 			heights[x] = j - i;
@@ -774,6 +779,7 @@ function show(a, b) {
 	redraw();
 	clearTimeout(settled);
 	settled = setTimeout(settle, 150);
+	pauseFollowing();
 }
 /* Once the view stays: link, table, events. */
 function settle() {
@@ -789,6 +795,7 @@ function settle() {
 	} catch {
 		/* some browsers refuse this for files */
 	}
+	fetchIfNeeded();
 	canvas.setAttribute('aria-label', `timeline from +${duration(v0)}, ${duration(v1 - v0)} shown, ${layout.length} rows`);
 	update();
 }
@@ -1280,6 +1287,10 @@ const keys = {
 	a: () => show(v0 - (v1 - v0) * .15, v1 - (v1 - v0) * .15),
 	d: () => show(v0 + (v1 - v0) * .15, v1 + (v1 - v0) * .15),
 	f: fit,
+	' '() {
+		if (served?.recording)
+			served.following = !served.following;
+	},
 	m() {
 		if (chosen) {
 			range = [chosen.row.S[chosen.i], chosen.row.E[chosen.i]];
@@ -1366,11 +1377,119 @@ onhashchange = () => {
 	update();
 };
 
+/* ---- served by kymo web: parts on demand, and live ---- */
+
+const served = $('web') && {begin: 0n, following: false, busy: false, skipped: 0, wanted: null};
+const WINDOW_NS = 5e9; /* what a live view shows at first */
+
+function pauseFollowing() {
+	if (served && !served.showing)
+		served.following = false;
+}
+/* The key of a track that stays when tracks are loaded again. */
+const keyOf = t => `${t.kind} ${t.host} ${t.pid} ${t.id}`;
+/* Loads a range of time, in nanoseconds from the begin, in the place of what is there. */
+async function fetchRange(from, to) {
+	if (served.busy) {
+		served.wanted = [from, to];
+		return;
+	}
+	served.busy = true;
+	try {
+		const ns = t => (served.begin + BigInt(Math.round(t))).toString();
+		const reply = await fetch(`data?begin=${ns(Math.max(0, from))}&end=${ns(to)}`);
+		if (reply.ok)
+			await replaceData(await reply.text());
+		else if (reply.status !== 404)
+			note(`kymo web: ${await reply.text()}`);
+		served.loaded = [from, to];
+	} catch (error) {
+		note(`kymo web has ended: ${error.message}`);
+	} finally {
+		served.busy = false;
+	}
+	const next = served.wanted;
+	served.wanted = null;
+	if (next)
+		await fetchRange(...next);
+}
+async function replaceData(text) {
+	const template = document.createElement('template');
+	const folded = new Set(tracks?.filter(t => t.folded).map(keyOf)), name = head?.names[chosenName];
+	template.innerHTML = text;
+	document.querySelectorAll('script[type=kymo]:not(#web)').forEach(e => e.remove());
+	document.body.append(template.content);
+	await load();
+	tracks.forEach(t => { t.folded = folded.has(keyOf(t)); });
+	chosen = null;
+	chosenName = Math.max(0, head.names.indexOf(name || ''));
+	processes = sortTracks();
+	showHead();
+	place();
+	redraw();
+}
+/* Loads more if the view leaves what is loaded, or shows a small part of what is drawn coarsely. */
+function fetchIfNeeded() {
+	if (!served || !head || served.following || !served.loaded)
+		return;
+	const a = Math.max(0, v0), b = Math.min(span, v1), [from, to] = served.loaded, width = b - a;
+	/* A reply may end early: then it has to begin with what is shown. */
+	const early = head.truncated && (a + b) / 2 > head.end && from < a;
+	const outside = a < from || b > to;
+	const coarse = (head.coarse || head.listed < head.events || head.truncated) && width * 2 < Math.min(head.end, to) - from;
+	const margin = coarse ? width / 8 : width;
+	if (early || outside || coarse)
+		fetchRange(early ? a : Math.max(0, a - margin), Math.min(span, b + margin)).then(() => {
+			update();
+			fetchIfNeeded();
+		});
+}
+/* A message comes each second: what there is by now. */
+async function grow(state) {
+	if (!served.begin && state.begin !== '0') {
+		served.begin = BigInt(state.begin);
+		span = Math.max(1, Number(BigInt(state.end) - served.begin));
+		served.following = state.recording;
+		v0 = served.following ? Math.max(0, span - WINDOW_NS) : 0;
+		v1 = span;
+		await fetchRange(v0, v1);
+		restore();
+		start();
+		return;
+	}
+	if (!head)
+		return;
+	span = Math.max(span, Number(BigInt(state.end) - served.begin));
+	served.recording = state.recording;
+	$('position').textContent = !state.recording ? 'recording has ended' : served.following ? 'live: space pauses the view' : 'the view is paused, recording goes on: space follows';
+	if (!served.following)
+		return redraw();
+	if (served.busy) {
+		served.skipped++;
+		$('notes').textContent = `${served.skipped} steps were not drawn: the page could not keep up`;
+		return;
+	}
+	const width = v1 - v0;
+	await fetchRange(Math.max(0, span - 2 * width), span);
+	if (!served.following)
+		return;
+	served.showing = true;
+	show(span - width, span);
+	served.showing = false;
+	if (!state.recording)
+		served.following = false;
+}
+function listen() {
+	const source = new EventSource('events');
+	source.onmessage = m => grow(JSON.parse(m.data)).catch(fail);
+	source.onerror = () => note('no connection to kymo web');
+}
+
 /* What is missing comes first. */
 function showHead() {
 	const notes = [];
 	document.title = `${head.title}: Kymo report`;
-	$('what').textContent = `${head.events.toLocaleString('en')} events, ${head.slices.toLocaleString('en')} slices, ${duration(span)}, ${date(0)}, ${head.title}`;
+	$('what').textContent = `${head.events.toLocaleString('en')} events, ${head.slices.toLocaleString('en')} slices, ${duration(head.end - head.from)}, ${date(head.from)}, ${head.title}`;
 	$('loss').textContent = head.discarded ? `${head.discarded.toLocaleString('en')} events discarded` : head.packets_lost ? `${head.packets_lost} packets lost` : 'nothing discarded';
 	$('loss').className = head.discarded || head.packets_lost ? 'bad' : '';
 	if (head.damaged)
@@ -1379,28 +1498,39 @@ function showHead() {
 		notes.push(`the trace is complete from +${duration(head.complete)}: earlier, events are missing`);
 	if (head.listed < head.events)
 		notes.push(`all events are drawn; ${head.listed.toLocaleString('en')} are listed with their fields, the first half and the last: zoom in and press C for the command that lists the others`);
+	if (head.truncated)
+		notes.push(`shown up to +${duration(head.end)}: more events than a page can hold follow; move there`);
 	if (head.coarse)
 		notes.push(`slices shorter than ${duration(head.coarse)} that are close to each other are drawn as one, striped, and not counted singly`);
 	if (head.too_deep)
 		notes.push(`${head.too_deep} slices below 256 others are not drawn`);
 	$('notes').textContent = notes.join('; ');
 }
-load().then(async () => {
+function start() {
 	setTheme();
-	showHead();
 	processes = sortTracks();
-	v1 = span;
-	restore();
+	showHead();
 	resize();
 	place();
 	draw();
 	perf.first = performance.now() - started;
 	update();
-	await showEvents();
 	perf.ready = performance.now() - started;
 	document.body.dataset.ready = '1';
-}).catch(error => {
+}
+function fail(error) {
 	$('notes').textContent = `this page is damaged: ${error.message}`;
 	$('notes').className = 'bad';
 	document.body.dataset.ready = 'error';
-});
+}
+setTheme();
+if (served) {
+	listen();
+} else {
+	load().then(async () => {
+		v1 = span;
+		restore();
+		start();
+		await showEvents();
+	}).catch(fail);
+}

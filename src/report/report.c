@@ -76,15 +76,18 @@ struct report {
 	struct gaps group_gaps, stream_gaps;
 	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
 	struct ky_buf flow_gaps, flow_names, flow_ids, flow_tracks;
-	int64_t begin_ns, end_ns, block_ns, flow_ns;
+	int64_t begin_ns, end_ns; /* of the events, since 1970 */
+	int64_t origin_ns;	  /* times are relative to it */
+	int64_t block_ns, flow_ns, last_ns;
 	uint64_t n, n_listed, n_total, n_flows;
+	bool is_truncated;
 	int error;
 };
 
 /* --- what there is to read --- */
 
-/* Counts the selected events, by class, and finds their first and last time. */
-static int count_events(struct report *r, uint64_t *by_class)
+/* Counts the selected events, and finds their first and last time. */
+static int count_events(struct report *r)
 {
 	_cleanup_free_ uint8_t *want = malloc(r->o->query->reader->n_classes + 1);
 	struct ky_reading reading = {0};
@@ -95,15 +98,18 @@ static int count_events(struct report *r, uint64_t *by_class)
 		return -ENOMEM;
 	memset(want, KY_WANT_EVENT, r->o->query->reader->n_classes);
 	e = ky_reading_init(&reading, r->o->query, want, NULL, r->o->reader);
-	while (!e && (e = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
+	while (!e && !r->is_truncated && (e = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
 		e = 0;
 		if (item.kind != KY_ITEM_EVENT || !item.has_time)
 			continue;
+		if (r->o->max_read && r->n_total == r->o->max_read) {
+			r->is_truncated = true;
+			break;
+		}
 		if (!r->n_total++)
 			r->begin_ns = r->end_ns = item.ns;
 		r->begin_ns = KY_MIN(r->begin_ns, item.ns);
 		r->end_ns = KY_MAX(r->end_ns, item.ns);
-		by_class[item.event->index]++;
 	}
 	ky_reading_deinit(&reading);
 	return e ? e : r->n_total ? 0 : -ENODATA;
@@ -202,7 +208,8 @@ static void count_on_track(
 	if (!k->bins)
 		k->bins = calloc(N_BINS, sizeof(*k->bins));
 	if (k->bins)
-		k->bins[(uint64_t)((double)ns / (double)(r->end_ns - r->begin_ns + 1) * N_BINS)]++;
+		k->bins[(uint64_t)((double)(ns - (r->begin_ns - r->origin_ns)) /
+				   (double)(r->end_ns - r->begin_ns + 1) * N_BINS)]++;
 	else
 		r->error = -ENOMEM;
 }
@@ -325,8 +332,8 @@ static void wake_thread(struct report *r, const struct ky_source_event *e, int64
 
 static void add_loss(struct report *r, const struct ky_source_event *e, int64_t track)
 {
-	int64_t from = KY_MAX(e->begin_ns, r->begin_ns) - r->begin_ns;
-	int64_t to = KY_MIN(e->ns, r->end_ns) - r->begin_ns;
+	int64_t from = KY_MAX(e->begin_ns, r->begin_ns) - r->origin_ns;
+	int64_t to = KY_MIN(e->ns, r->end_ns) - r->origin_ns;
 	struct loss l = {from, to, e->item ? e->item->lost.n : 0, track};
 
 	if (to < from)
@@ -361,8 +368,8 @@ static void note_gap(struct report *r, struct gaps *g, size_t number, int64_t ns
  */
 static void lose(struct report *r, const struct ky_source_event *e)
 {
-	int64_t ns = KY_MAX(e->begin_ns, r->begin_ns) - r->begin_ns, of_thread = -1;
-	int64_t until_ns = e->ns - r->begin_ns;
+	int64_t ns = KY_MAX(e->begin_ns, r->begin_ns) - r->origin_ns, of_thread = -1;
+	int64_t until_ns = e->ns - r->origin_ns;
 
 	if (e->is_of_thread)
 		note_gap(r, &r->stream_gaps, e->stream, until_ns);
@@ -531,7 +538,8 @@ static void add_event(struct report *r, const struct ky_source_event *e)
 	if (!meaning_of(r, e->class)->is_selected || e->ns < r->begin_ns || e->ns > r->end_ns ||
 		!ky_source_passes(r->source, e))
 		return;
-	ns = KY_MAX(e->ns - r->begin_ns, r->block_ns);
+	ns = KY_MAX(e->ns - r->origin_ns, r->last_ns);
+	r->last_ns = ns;
 	k = track_of(r, e);
 	if (!k)
 		return;
@@ -551,6 +559,8 @@ static int read_events(struct report *r)
 		n = 0;
 		if (e.kind == KY_EVENT_LOST)
 			lose(r, &e);
+		else if (r->is_truncated && e.ns > r->end_ns)
+			break;
 		else
 			add_event(r, &e);
 	}
@@ -675,15 +685,17 @@ static int write_head(struct report *r, const struct ky_totals *t)
 	ky_buf_puts(&b, ",\"command\":");
 	put_text(&b, r->o->command);
 	ky_buf_printf(&b,
-		",\"begin\":\"%" PRId64 "\",\"end\":%" PRId64 ",\"events\":%" PRIu64
-		",\"listed\":%" PRIu64 ",\"slices\":%" PRIu64 ",\"coarse\":%" PRId64
-		",\"too_deep\":%" PRIu64 ",\"discarded\":%" PRIu64 ",\"packets_lost\":%" PRIu64
-		",\"damaged\":%" PRIu64 ",\"flows\":%" PRIu64,
-		r->begin_ns, r->end_ns - r->begin_ns, r->n, r->n_listed, r->tracks.n_slices,
+		",\"begin\":\"%" PRId64 "\",\"from\":%" PRId64 ",\"end\":%" PRId64
+		",\"truncated\":%s,\"events\":%" PRIu64 ",\"listed\":%" PRIu64
+		",\"slices\":%" PRIu64 ",\"coarse\":%" PRId64 ",\"too_deep\":%" PRIu64
+		",\"discarded\":%" PRIu64 ",\"packets_lost\":%" PRIu64 ",\"damaged\":%" PRIu64
+		",\"flows\":%" PRIu64,
+		r->origin_ns, r->begin_ns - r->origin_ns, r->end_ns - r->origin_ns,
+		r->is_truncated ? "true" : "false", r->n, r->n_listed, r->tracks.n_slices,
 		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
 		t->n_corrupt, r->n_flows);
 	if (is_cut)
-		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns - r->begin_ns);
+		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns - r->origin_ns);
 	put_lists(&b, r);
 	ky_buf_puts(&b, "}</script>\n");
 	e = b.error;
@@ -693,11 +705,10 @@ static int write_head(struct report *r, const struct ky_totals *t)
 	return e;
 }
 
-static int write_page(struct report *r, struct ky_report_summary *ret)
+static int write_data(struct report *r, struct ky_report_summary *ret)
 {
 	int e, finished;
 
-	fputs(ky_report_page_begin, r->to);
 	r->parts = ky_parts_new(r->to);
 	e = r->parts ? read_events(r) : -ENOMEM;
 	if (!e) {
@@ -708,26 +719,23 @@ static int write_page(struct report *r, struct ky_report_summary *ret)
 	if (e || finished)
 		return e ? e : finished;
 	ky_source_totals(r->source, &ret->totals);
-	e = write_head(r, &ret->totals);
-	fputs(ky_report_page_end, r->to);
-	if (!e && (fflush(r->to) || ferror(r->to)))
-		e = errno ? -errno : -EIO;
 	ret->n_events = r->n;
 	ret->n_listed = r->n_listed;
 	ret->n_slices = r->tracks.n_slices;
-	return e;
+	ret->is_truncated = r->is_truncated;
+	return write_head(r, &ret->totals);
 }
 
 static int prepare(struct report *r)
 {
 	size_t n_classes = r->o->query->reader->n_classes;
-	_cleanup_free_ uint64_t *by_class = calloc(n_classes + 1, sizeof(*by_class));
 	int e;
 
 	r->meanings = calloc(n_classes + 1, sizeof(*r->meanings));
-	if (!by_class || !r->meanings)
+	if (!r->meanings)
 		return -ENOMEM;
-	e = count_events(r, by_class);
+	e = count_events(r);
+	r->origin_ns = r->o->has_origin ? r->o->origin_ns : r->begin_ns;
 	if (!e)
 		e = ky_source_new(&r->source, r->o->query, &r->names);
 	if (e)
@@ -760,7 +768,7 @@ static void deinit(struct report *r)
 	free(r);
 }
 
-int ky_report_write(
+int ky_report_write_data(
 	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary)
 {
 	struct report *r = calloc(1, sizeof(*r));
@@ -774,7 +782,20 @@ int ky_report_write(
 	r->format.safe = true;
 	e = prepare(r);
 	if (!e)
-		e = write_page(r, ret_summary);
+		e = write_data(r, ret_summary);
 	deinit(r);
+	return e;
+}
+
+int ky_report_write(
+	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary)
+{
+	int e;
+
+	fputs(ky_report_page_begin, to);
+	e = ky_report_write_data(to, o, ret_summary);
+	fputs(ky_report_page_end, to);
+	if (!e && (fflush(to) || ferror(to)))
+		e = errno ? -errno : -EIO;
 	return e;
 }

@@ -16,11 +16,15 @@ struct ky_report_options {
 	const char *title;	      /* of the trace */
 	const char *command;	      /* that makes a page of another part: "kymo report PATH" */
 	uint64_t max_events;	      /* events that are listed with their fields */
+	uint64_t max_read;	      /* events after which the page ends; 0: no limit */
+	bool has_origin;	      /* times are relative to origin_ns, not to the first event */
+	int64_t origin_ns;
 	const struct ky_trace_reader_options *reader; /* where damage is reported */
 };
 
 struct ky_report_summary {
 	uint64_t n_events, n_listed, n_slices;
+	bool is_truncated; /* max_read was reached */
 	struct ky_totals totals;
 };
 
@@ -29,6 +33,10 @@ struct ky_report_summary {
  * of reading or writing.
  */
 int ky_report_write(
+	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary);
+
+/* Writes only the data: the elements that stand between both parts of the page. As above. */
+int ky_report_write_data(
 	FILE *to, const struct ky_report_options *o, struct ky_report_summary *ret_summary);
 
 #endif

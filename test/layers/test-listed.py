@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No test is forgotten: the meson.build beside each test-NAME file names it."""
+"""
+No test is forgotten: the meson.build beside each test-NAME file, or the next one above, names it.
+"""
 
 import pathlib
 import re
@@ -11,8 +13,10 @@ NOT_TESTS = {"src/ring/test-fixture.c"}  # other tests of its folder include it
 
 
 def is_listed(path):
-    name = re.escape(path.stem.removeprefix("test-"))
-    return re.search(rf"'(test-)?{name}({re.escape(path.suffix)})?'", (path.parent / "meson.build").read_text())
+    build = next(p / "meson.build" for p in path.parents if (p / "meson.build").exists())
+    name, folder = re.escape(path.stem.removeprefix("test-")), re.escape(str(path.parent.relative_to(build.parent)) + "/")
+    folder = "" if folder == re.escape("./") else folder
+    return re.search(rf"'{folder}(test-)?{name}({re.escape(path.suffix)})?'", build.read_text())
 
 
 found = [p for top in ("src", "test") for p in (ROOT / top).rglob("test-*") if p.suffix in (".c", ".cpp", ".py")]

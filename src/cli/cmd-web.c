@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * web: serves the page of a trace to a browser on this machine. It reads parts of the trace when
+ * the browser asks for them, and follows a running session. It reads files only, so it never delays
+ * the recording.
+ */
+#include "cli/cli.h"
+
+static const struct cli_option options[] = {
+	{"listen", 0, "ADDRESS:PORT", "listen there; default 127.0.0.1 and any free port"},
+	{"detail", 0, "N",
+		"send at most N events for what is shown, a tenth of them with their fields (default 3000000)"},
+	{0},
+};
+
+#ifdef KY_HAVE_WEB
+
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/trace.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "web/server.h"
+
+#define DEFAULT_DETAIL 3000000
+
+struct site {
+	struct cli *cli;
+	char path[PATH_MAX];
+	uint64_t detail;   /* events of one reply */
+	char session[256]; /* "" if it is a trace that nobody records */
+	pthread_mutex_t lock;
+	struct ky_trace_reader *reader; /* owned */
+	struct kymo_ctl *ctl;		/* owned, or NULL */
+};
+
+/* --- what the browser asks for --- */
+
+static int append_page(void *arg, struct ky_buf *to)
+{
+	static const char policy[] = "connect-src data:", own_policy[] = "connect-src 'self' data:";
+	const char *at = strstr(ky_report_page_begin, policy);
+
+	if (!at)
+		return -EINVAL;
+	ky_buf_append(to, ky_report_page_begin, (size_t)(at - ky_report_page_begin));
+	ky_buf_puts(to, own_policy);
+	ky_buf_puts(to, at + strlen(policy));
+	ky_buf_puts(to, "<script type=\"kymo\" id=\"web\"></script>\n");
+	ky_buf_puts(to, ky_report_page_end);
+	return 0;
+}
+
+/* Gets the times of the trace as it is now. -ENODATA: there are none yet. */
+static int look(struct site *s, struct ky_reader_sums *ret)
+{
+	int e = ky_trace_reader_refresh(s->reader);
+
+	if (e >= 0)
+		e = ky_trace_reader_sums(s->reader, ret);
+	return e < 0 ? e : ret->has_times ? 0 : -ENODATA;
+}
+
+static int write_range(struct site *s, FILE *to, int64_t begin_ns, int64_t end_ns)
+{
+	const struct ky_trace_reader_options reader_options = {0};
+	struct ky_report_options o = {.title = s->path,
+		.command = "kymo report",
+		.reader = &reader_options,
+		.max_events = s->detail / 10,
+		.max_read = s->detail,
+		.has_origin = true};
+	struct ky_report_summary summary;
+	struct ky_reader_sums sums;
+	struct ky_buf command = {0};
+	struct ky_query query;
+	int e = look(s, &sums);
+
+	if (e)
+		return e;
+	ky_buf_puts(&command, "kymo report ");
+	ky_buf_put_word(&command, s->path);
+	o.command = command.error ? o.command : command.data;
+	o.origin_ns = sums.begin_ns;
+	ky_query_init(&query, s->reader);
+	query.select.from_ns = begin_ns;
+	query.select.to_ns = end_ns;
+	o.query = &query;
+	e = ky_report_write_data(to, &o, &summary);
+	ky_query_deinit(&query);
+	ky_buf_deinit(&command);
+	return e;
+}
+
+static int append_data(void *arg, int64_t begin_ns, int64_t end_ns, struct ky_buf *to)
+{
+	struct site *s = arg;
+	char *data = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&data, &size);
+	int e;
+
+	if (!f)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock); /* one at a time: each needs memory and processors */
+	e = write_range(s, f, begin_ns, end_ns);
+	pthread_mutex_unlock(&s->lock);
+	if (fclose(f) && !e)
+		e = -ENOMEM;
+	if (!e)
+		ky_buf_append(to, data, size);
+	free(data);
+	return e;
+}
+
+/* Returns true while the session is started. */
+static bool is_recording(struct site *s)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
+
+	if (!*s->session || !s->ctl || !params)
+		return false;
+	kymo_value_set_string(params, "session", s->session);
+	if (kymo_ctl_call(s->ctl, "status", params, &reply) < 0) {
+		kymo_ctl_reopen(s->ctl);
+		return false;
+	}
+	return !strcmp(kymo_value_string(kymo_value_get(kymo_value_get(reply, "session"), "state")),
+		"started");
+}
+
+static int append_state(void *arg, struct ky_buf *to)
+{
+	struct site *s = arg;
+	struct ky_reader_sums sums = {0};
+	bool recording;
+	int e;
+
+	pthread_mutex_lock(&s->lock);
+	recording = is_recording(s);
+	e = look(s, &sums);
+	pthread_mutex_unlock(&s->lock);
+	if (e && e != -ENODATA)
+		return e;
+	ky_buf_printf(to,
+		"{\"begin\":\"%" PRId64 "\",\"end\":\"%" PRId64
+		"\",\"recording\":%s,\"discarded\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+		sums.begin_ns, sums.end_ns, recording ? "true" : "false", sums.n_discarded,
+		sums.n_bytes);
+	return 0;
+}
+
+/* --- the command --- */
+
+/* If the argument is a session's name and no directory: finds the trace that it writes. */
+static int find_session(struct site *s)
+{
+	const char *name = cli_arg(s->cli, 0);
+	_cleanup_value_ struct kymo_value *params = kymo_value_new(), *reply = NULL;
+	const struct kymo_value *session;
+	int code;
+
+	if (!name || access(name, F_OK) == 0 || strchr(name, '/') || !params)
+		return CLI_OK;
+	code = cli_connect_if_running(s->cli, &s->ctl);
+	if (code || !s->ctl)
+		return code;
+	kymo_value_set_string(params, "session", name);
+	code = cli_call(s->cli, s->ctl, "status", params, &reply);
+	if (code)
+		return code;
+	snprintf(s->session, sizeof(s->session), "%s", name);
+	session = kymo_value_get(reply, "session");
+	snprintf(s->path, sizeof(s->path), "%s",
+		kymo_value_string(kymo_value_get(session, "output")));
+	if (!*s->path || kymo_value_bool(kymo_value_get(session, "snapshot")))
+		return cli_fail(s->cli, "not-found",
+			"session '%s' keeps its events in memory: show a snapshot of it ('kymo snapshot record')",
+			name);
+	return CLI_OK;
+}
+
+static int open_trace(struct site *s, const struct ky_trace_reader_options *o)
+{
+	const char *path = s->path;
+	char why[PATH_MAX + 256];
+
+	if (!*s->session)
+		return cli_trace_open(s->cli, o, s->path, &s->reader);
+	if (ky_trace_reader_open(&s->reader, &path, 1, o, why, sizeof(why)) < 0)
+		return cli_fail(s->cli, "not-found", "%s: nothing was recorded in session '%s' yet",
+			why, s->session);
+	return CLI_OK;
+}
+
+/* Serves until a signal comes. */
+static int serve(struct site *s)
+{
+	const struct ky_web_content content = {
+		.page = append_page, .data = append_data, .state = append_state, .arg = s};
+	const char *where = cli_has(s->cli, "listen") ? cli_get(s->cli, "listen") : "127.0.0.1:0";
+	struct ky_web *web = NULL;
+	sigset_t signals;
+	int got, e;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	e = ky_web_start(&web, where, &content);
+	if (e == -EINVAL)
+		return cli_usage(s->cli,
+			"bad address '%s': write a number and a port, as 127.0.0.1:8080", where);
+	if (e < 0)
+		return cli_fail(s->cli, "failed", "cannot listen on %s: %s", where, strerror(-e));
+	printf("%s%s\nopen this link in a browser of this machine; ^C ends\n",
+		*s->session ? "live: " : "", ky_web_link(web));
+	fflush(stdout);
+	sigwait(&signals, &got);
+	ky_web_stop(web);
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	const struct ky_trace_reader_options reader_options = {0};
+	struct site s = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER, .detail = DEFAULT_DETAIL};
+	const char *detail = cli_get(cli, "detail");
+	int code;
+
+	if (detail && (ky_parse_number(detail, INT64_MAX, &s.detail) < 0 || s.detail < 10))
+		return cli_usage(cli, "bad number of events '%s': 10 or more", detail);
+	code = find_session(&s);
+	if (!code)
+		code = open_trace(&s, &reader_options);
+	if (!code)
+		code = serve(&s);
+	ky_trace_reader_close(s.reader);
+	kymo_ctl_close(s.ctl);
+	return code;
+}
+
+#else
+
+static int run(struct cli *cli)
+{
+	return cli_fail(cli, "unsupported",
+		"web: this build of kymo has no web server (libmicrohttpd was missing when it was built)");
+}
+
+#endif
+
+const struct cli_command cmd_web = {
+	.name = "web",
+	.synopsis = "[TRACE|SESSION] [--listen=ADDRESS:PORT] [--detail=N]",
+	.help = "show a trace or a running session in a browser",
+	.details =
+		"Prints a link to the page that 'kymo report' writes, served from this machine: its parts are read\n"
+		"when they are looked at, so the trace may be of any size, and a running session grows on the screen.\n"
+		"Only who has the link can read it. To look from elsewhere, forward the port: ssh -L 8080:127.0.0.1:8080.\n",
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include "web/server.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TOKEN_BYTES	16
+#define TOKEN_LEN	(2 * TOKEN_BYTES)
+#define MAX_CONNECTIONS 128
+#define MAX_MEMORY	(32 << 10) /* of a connection: longer requests are refused */
+#define TIMEOUT_S	10	   /* without a byte either way */
+#define EVENT_MS	1000
+#define HOST_MAX	128
+
+struct ky_web {
+	struct ky_web_content content;
+	struct MHD_Daemon *daemon;
+	char token[TOKEN_LEN + 1];
+	char host[HOST_MAX]; /* as the Host header of requests */
+	char link[HOST_MAX + TOKEN_LEN + 16];
+	bool ends;
+};
+
+/* --- replies --- */
+
+static enum MHD_Result reply(
+	struct MHD_Connection *c, unsigned status, const char *type, struct ky_buf *body)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(
+		body->len, body->data, MHD_RESPMEM_MUST_FREE);
+	enum MHD_Result result;
+
+	if (!r) {
+		ky_buf_deinit(body);
+		return MHD_NO;
+	}
+	*body = (struct ky_buf){0};
+	MHD_add_response_header(r, "Content-Type", type);
+	MHD_add_response_header(r, "Cache-Control", "no-store");
+	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(r, "X-Frame-Options", "DENY");
+	MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(r, "Allow", "GET, HEAD");
+	result = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
+{
+	struct ky_buf body = {0};
+
+	ky_buf_printf(&body, "%s\n", why);
+	return reply(c, status, "text/plain; charset=utf-8", &body);
+}
+
+/* --- who may ask --- */
+
+/* Takes the same time for any wrong token. */
+static bool is_token(const struct ky_web *w, const char *given)
+{
+	unsigned char differs = 0;
+
+	if (strlen(given) != TOKEN_LEN)
+		return false;
+	for (size_t i = 0; i < TOKEN_LEN; i++)
+		differs |= (unsigned char)(given[i] ^ w->token[i]);
+	return !differs;
+}
+
+/* Returns true unless another page made the request, or another name led to this address. */
+static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
+{
+	const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+	const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
+	const char *site = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Sec-Fetch-Site");
+	const char *port = strrchr(w->host, ':');
+	char local[HOST_MAX];
+
+	snprintf(local, sizeof(local), "localhost%s", port ? port : "");
+	if (!host || (strcmp(host, w->host) && strcmp(host, local)))
+		return false;
+	if (origin && (strncmp(origin, "http://", 7) || strcmp(origin + 7, host)))
+		return false;
+	return !site || !strcmp(site, "same-origin") || !strcmp(site, "none");
+}
+
+/* --- what is asked for --- */
+
+static bool get_number(struct MHD_Connection *c, const char *name, int64_t *ret)
+{
+	const char *text = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
+	char *end;
+
+	if (!text || !*text)
+		return false;
+	errno = 0;
+	*ret = strtoll(text, &end, 10);
+	return !errno && !*end;
+}
+
+static enum MHD_Result reply_page(struct ky_web *w, struct MHD_Connection *c)
+{
+	struct ky_buf body = {0};
+	int e = w->content.page(w->content.arg, &body);
+
+	if (!e && !body.error)
+		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
+	ky_buf_deinit(&body);
+	return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
+}
+
+static enum MHD_Result reply_data(struct ky_web *w, struct MHD_Connection *c)
+{
+	struct ky_buf body = {0};
+	int64_t begin, end;
+	int e;
+
+	if (!get_number(c, "begin", &begin) || !get_number(c, "end", &end) || end < begin)
+		return refuse(c, MHD_HTTP_BAD_REQUEST, "begin and end are nanoseconds since 1970");
+	e = w->content.data(w->content.arg, begin, end, &body);
+	e = e ? e : body.error;
+	if (!e)
+		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
+	ky_buf_deinit(&body);
+	return e == -ENODATA ? refuse(c, MHD_HTTP_NOT_FOUND, "no event is there")
+			     : refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-e));
+}
+
+/* The server-sent events of one listener. */
+struct listener {
+	struct ky_web *w;
+	struct ky_buf text; /* of which `at` bytes were sent */
+	size_t at;
+	bool is_first;
+};
+
+static ssize_t next_event(void *arg, uint64_t position, char *to, size_t max)
+{
+	struct listener *l = arg;
+	size_t n;
+
+	if (l->at == l->text.len) {
+		if (!l->is_first)
+			usleep(EVENT_MS * 1000);
+		l->is_first = false;
+		l->text.len = l->at = 0;
+		if (__atomic_load_n(&l->w->ends, __ATOMIC_RELAXED))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		ky_buf_puts(&l->text, "data: ");
+		if (l->w->content.state(l->w->content.arg, &l->text) < 0 || l->text.error)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		ky_buf_puts(&l->text, "\n\n");
+	}
+	n = KY_MIN(max, l->text.len - l->at);
+	memcpy(to, l->text.data + l->at, n);
+	l->at += n;
+	return (ssize_t)n;
+}
+
+static void free_listener(void *arg)
+{
+	struct listener *l = arg;
+
+	ky_buf_deinit(&l->text);
+	free(l);
+}
+
+static enum MHD_Result reply_events(struct ky_web *w, struct MHD_Connection *c)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+	struct MHD_Response *r;
+	enum MHD_Result result;
+
+	if (!l)
+		return MHD_NO;
+	l->w = w;
+	l->is_first = true;
+	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, next_event, l, free_listener);
+	if (!r) {
+		free_listener(l);
+		return MHD_NO;
+	}
+	MHD_add_response_header(r, "Content-Type", "text/event-stream");
+	MHD_add_response_header(r, "Cache-Control", "no-store");
+	result = MHD_queue_response(c, MHD_HTTP_OK, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+/* Paths: /TOKEN/, /TOKEN/data?begin=NS&end=NS, /TOKEN/events. */
+static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
+	const char *method, const char *version, const char *body, size_t *body_size, void **state)
+{
+	static int seen;
+	struct ky_web *w = arg;
+	char given[TOKEN_LEN + 2] = "";
+	const char *rest;
+
+	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
+		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
+	if (!*state) { /* the first call is before the body, of which there should be none */
+		*state = &seen;
+		return MHD_YES;
+	}
+	if (*body_size)
+		return MHD_NO;
+	rest = *url == '/' ? strchr(url + 1, '/') : NULL;
+	if (rest && rest - url - 1 == TOKEN_LEN)
+		memcpy(given, url + 1, TOKEN_LEN);
+	if (!is_own_page(w, c) || !is_token(w, given))
+		return refuse(c, MHD_HTTP_FORBIDDEN, "open the link that kymo web has printed");
+	if (!strcmp(rest, "/"))
+		return reply_page(w, c);
+	if (!strcmp(rest, "/data"))
+		return reply_data(w, c);
+	if (!strcmp(rest, "/events"))
+		return reply_events(w, c);
+	return refuse(c, MHD_HTTP_NOT_FOUND, "there is no such page");
+}
+
+/* --- starting --- */
+
+static int make_token(struct ky_web *w)
+{
+	uint8_t bytes[TOKEN_BYTES];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < TOKEN_BYTES; i++)
+		snprintf(w->token + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+/* Splits "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT". Returns 0 or -EINVAL. */
+static int split_address(const char *listen, char *host, size_t size, const char **ret_port)
+{
+	const char *colon = strrchr(listen, ':');
+	size_t n = colon ? (size_t)(colon - listen) : 0;
+
+	*ret_port = colon ? colon + 1 : listen;
+	if (!colon)
+		return snprintf(host, size, "127.0.0.1"), 0;
+	if (*listen == '[' && n > 1 && listen[n - 1] == ']') {
+		listen++;
+		n -= 2;
+	}
+	if (!n || n >= size)
+		return -EINVAL;
+	memcpy(host, listen, n);
+	host[n] = '\0';
+	return 0;
+}
+
+static int open_socket(const char *where, struct sockaddr_storage *ret_address)
+{
+	static const int on = 1;
+	struct addrinfo hints = {.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+	socklen_t len = sizeof(*ret_address);
+	struct addrinfo *found;
+	const char *port;
+	char host[HOST_MAX];
+	int fd, e = split_address(where, host, sizeof(host), &port);
+
+	if (e || getaddrinfo(host, port, &hints, &found))
+		return -EINVAL;
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0 ||
+		listen(fd, SOMAXCONN) < 0 ||
+		getsockname(fd, (struct sockaddr *)ret_address, &len) < 0)
+		e = -errno;
+	freeaddrinfo(found);
+	if (e)
+		ky_close(fd);
+	return e ? e : fd;
+}
+
+static void make_link(struct ky_web *w, const struct sockaddr_storage *address)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+	unsigned port;
+
+	if (address->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *a = (const struct sockaddr_in6 *)address;
+
+		inet_ntop(AF_INET6, &a->sin6_addr, host, sizeof(host));
+		port = ntohs(a->sin6_port);
+		snprintf(w->host, sizeof(w->host), "[%s]:%u", host, port);
+	} else {
+		const struct sockaddr_in *a = (const struct sockaddr_in *)address;
+
+		inet_ntop(AF_INET, &a->sin_addr, host, sizeof(host));
+		port = ntohs(a->sin_port);
+		snprintf(w->host, sizeof(w->host), "%s:%u", host, port);
+	}
+	snprintf(w->link, sizeof(w->link), "http://%s/%s/", w->host, w->token);
+}
+
+int ky_web_start(struct ky_web **ret, const char *listen, const struct ky_web_content *content)
+{
+	struct sockaddr_storage address;
+	struct ky_web *w = calloc(1, sizeof(*w));
+	int fd, e = w ? make_token(w) : -ENOMEM;
+
+	fd = e ? e : open_socket(listen, &address);
+	if (fd < 0) {
+		free(w);
+		return fd;
+	}
+	w->content = *content;
+	make_link(w, &address);
+	/* A thread for each connection: what it asks for is made in it. */
+	w->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
+		handle, w, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_MEMORY,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S, MHD_OPTION_END);
+	if (!w->daemon) {
+		ky_close(fd);
+		free(w);
+		return -ENOMEM;
+	}
+	*ret = w;
+	return 0;
+}
+
+const char *ky_web_link(const struct ky_web *w)
+{
+	return w->link;
+}
+
+void ky_web_stop(struct ky_web *w)
+{
+	if (!w)
+		return;
+	__atomic_store_n(&w->ends, true, __ATOMIC_RELAXED);
+	MHD_stop_daemon(w->daemon);
+	free(w);
+}
