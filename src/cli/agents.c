@@ -73,6 +73,14 @@ bool agents_are_meant(struct cli *cli)
 	return false;
 }
 
+const struct agent_domain *agents_named(const char *name)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(domains); i++)
+		if (!strcasecmp(name, domains[i].option))
+			return &domains[i];
+	return NULL;
+}
+
 int agents_domain(struct cli *cli, const struct agent_domain **ret_domain)
 {
 	*ret_domain = NULL;
@@ -145,7 +153,7 @@ static int put_level(struct cli *cli, const struct agent_domain *d, struct ky_bu
 	return CLI_OK;
 }
 
-static void put_logger(struct ky_buf *to, const char *logger)
+void agents_put_logger(struct ky_buf *to, const char *logger)
 {
 	ky_buf_puts(to, "logger_name == \"");
 	for (; *logger; logger++) {
@@ -165,7 +173,7 @@ static void put_loggers(struct ky_buf *to, const struct kymo_value *loggers)
 			return;
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(to, i ? " || " : n > 1 ? "(" : "");
-		put_logger(to, kymo_value_string(kymo_value_at(loggers, i)));
+		agents_put_logger(to, kymo_value_string(kymo_value_at(loggers, i)));
 	}
 	ky_buf_puts(to, n > 1 ? ")" : "");
 }
@@ -191,7 +199,7 @@ bool agents_filter_names(const char *filter, const char *logger)
 	struct ky_buf own = {0};
 	bool names;
 
-	put_logger(&own, logger);
+	agents_put_logger(&own, logger);
 	names = own.data && !strncmp(filter, own.data, own.len) &&
 		(!filter[own.len] || !strncmp(filter + own.len, " && ", 4));
 	ky_buf_deinit(&own);

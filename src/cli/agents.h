@@ -27,6 +27,10 @@ struct agent_domain {
 
 /* Returns whether an option of a domain was given. */
 bool agents_are_meant(struct cli *cli);
+/* Returns the domain of this name in any letters, such as "PYTHON", or NULL. */
+const struct agent_domain *agents_named(const char *name);
+/* Appends the filter for one logger. */
+void agents_put_logger(struct ky_buf *to, const char *logger);
 /* Stores the domain that the options name; NULL: none. Reports an error if there are several. */
 int agents_domain(struct cli *cli, const struct agent_domain **ret_domain);
 /*

@@ -29,6 +29,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_list,
 	&cmd_status,
 	&cmd_set_session,
+	&cmd_load,
 	&cmd_view,
 	&cmd_stat,
 	&cmd_explain,

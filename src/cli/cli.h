@@ -67,7 +67,7 @@ extern const struct cli_command cmd_add_context;
 extern const struct cli_command cmd_snapshot, cmd_recover, cmd_regenerate;
 extern const struct cli_command cmd_rotate, cmd_clear, cmd_enable_rotation, cmd_disable_rotation;
 extern const struct cli_command cmd_track, cmd_untrack;
-extern const struct cli_command cmd_list, cmd_status, cmd_set_session;
+extern const struct cli_command cmd_list, cmd_status, cmd_set_session, cmd_load;
 extern const struct cli_command cmd_view, cmd_stat, cmd_explain, cmd_sql, cmd_export, cmd_diff,
 	cmd_report, cmd_web;
 extern const struct cli_command cmd_standalone;

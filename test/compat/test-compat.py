@@ -83,7 +83,7 @@ add_tests()
 
 
 def test_probes_of_systemtap(k):
-    """LTTNG_UST_HAVE_SDT_INTEGRATION: each tracepoint has a probe, with the tracepoint's arguments."""
+    """LTTNG_UST_HAVE_SDT_INTEGRATION: each tracepoint has a probe with its arguments."""
     if k.run(["gcc", "-E", "-"], input="#include <sys/sdt.h>", status=None).returncode:
         raise Skip("sys/sdt.h is missing (Debian package systemtap-sdt-dev)")
     for compiler, source in (("gcc", "variety.c"), ("g++", "variety.c")):

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/xml.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct xml *parse(const char *text)
+{
+	return xml_parse(text, strlen(text));
+}
+
+static void test_tree(void **state)
+{
+	struct xml *x = parse(
+		"<?xml version=\"1.0\"?>\n<!-- a > b -->\n<s a='>' >\n <n> x &lt;&amp;&#65;&#xE9; "
+		"</n><n/><l><n>2</n></l></s>\n");
+	const struct xml *n;
+
+	assert_non_null(x);
+	assert_string_equal(x->name, "s");
+	n = xml_child(x, "n");
+	assert_string_equal(n->text, "x <&A\xc3\xa9");
+	n = xml_next(n);
+	assert_string_equal(n->text, "");
+	assert_null(xml_next(n));
+	assert_string_equal(xml_text(xml_child(x, "l"), "n"), "2");
+	assert_string_equal(xml_text(xml_child(x, "missing"), "n"), "");
+	xml_free(x);
+}
+
+static void test_refused(void **state)
+{
+	static const char *const texts[] = {"", "text", "<a>", "<a></b>", "<a></a><b/>",
+		"<a>&nbsp;</a>", "<a>&#0;</a>", "<a>&#xd800;</a>", "<a>&#9999999999;</a>",
+		"<a><![CDATA[x]]></a>", "<!DOCTYPE a><a/>", "<a", "<a b='", "<", "<a>&", "<!--",
+		"<a></a", "<a><b></a></b>"};
+	char deep[1000];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_null(parse(texts[i]));
+	for (size_t i = 0; i + 3 < sizeof(deep); i += 3)
+		memcpy(deep + i, "<a>", 4);
+	assert_null(parse(deep));
+	assert_null(xml_parse("<a>\0</a>", 8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
