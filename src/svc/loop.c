@@ -232,17 +232,32 @@ void ky_timer_init(struct ky_timer *t, void (*fn)(struct ky_timer *t))
 	t->fn = fn;
 }
 
-/* Most timers are set with one and the same delay, so the place is found from the end at once. */
+static uint64_t due_of(const struct ky_list *node)
+{
+	return ky_list_entry(node, struct ky_timer, node)->due_ns;
+}
+
+/*
+ * Searches from both ends: most timers are set with one and the same delay, so their place is at
+ * the end; the others are few, and shorter.
+ */
 void ky_timer_set(struct ky_loop *loop, struct ky_timer *t, uint64_t delay_ns)
 {
-	struct ky_list *at;
+	struct ky_list *next, *end = &loop->timers, *last;
 
 	ky_list_remove(&t->node);
 	t->due_ns = ky_loop_time_ns(loop) + delay_ns;
-	for (at = &loop->timers; at->prev != &loop->timers; at = at->prev)
-		if (ky_list_entry(at->prev, struct ky_timer, node)->due_ns <= t->due_ns)
+	next = loop->timers.next;
+	last = loop->timers.prev;
+	while (next != end && due_of(next) <= t->due_ns) {
+		if (due_of(last) <= t->due_ns) {
+			next = last->next;
 			break;
-	ky_list_append(at, &t->node); /* before `at` */
+		}
+		next = next->next;
+		last = last->prev;
+	}
+	ky_list_append(next, &t->node); /* before `next` */
 }
 
 void ky_timer_cancel(struct ky_timer *t)

@@ -151,7 +151,7 @@ void ky_msg_conn_fail(struct ky_msg_conn *c, int error)
 	c->failed = true;
 	c->error = is_end(error) ? 0 : error;
 	stop_watching(c);
-	ky_share_add(share_of(c), c->loop, &c->work);
+	ky_share_add_first(share_of(c), c->loop, &c->work);
 }
 
 /*

@@ -13,7 +13,7 @@
 
 #include "svc/loop.h"
 
-#define KY_SHARE_SLICE_NS (2 * KY_NS_PER_MS)
+#define KY_SHARE_SLICE_NS (1 * KY_NS_PER_MS)
 
 struct ky_shares {
 	struct ky_loop *loop;

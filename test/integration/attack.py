@@ -18,6 +18,7 @@ import select
 import socket
 import struct
 import sys
+import time
 
 from program import ACK, CAP_RSEQ, CAP_TSC, DROP, EVENTS, HELLO, LATE, NEW_EVENTS, QUERY, START, STATEDUMP, STOP, UINT, blob, description, text
 
@@ -203,7 +204,6 @@ def attack_late(c):
 def serve(c, confirmed, delay=0):
     if not c.begin():
         return
-    import time
     if c.waiting and time.monotonic() >= c.waiting[0][0]:
         c.send(c.waiting.pop(0)[1])
     while got := c.receive():
@@ -237,17 +237,17 @@ def main(path, uid, kind, n):
         os.setuid(int(uid))
     kinds = list(KINDS) if kind == "all" else kind.split(",")
     crowd = [Connection(path, i) for i in range(int(n))]
-    poll, told = select.poll(), False
+    poll, said = select.poll(), False
     poll.register(0, select.POLLIN | select.POLLHUP)
-    while not poll.poll(0 if told else 1):
+    while not poll.poll(0):
         for c in crowd:
             try:
                 KINDS[kinds[c.number % len(kinds)]](c)
             except ConnectionError:
                 c.reset()
-        if not told:
+        if not said:
             print("ready", flush=True)
-            told = True
+            said = True
 
 
 if __name__ == "__main__":

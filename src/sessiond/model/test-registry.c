@@ -103,7 +103,7 @@ static void test_bound_of_bytes(void **state)
 
 	memcpy(copy, bytes.data, bytes.len);
 	bytes.data = copy;
-	f->user->n_bytes += USER_BYTES_MAX;
+	f->user->n_bytes += USER_BYTES_MAX;			    /* more than any limit */
 	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0); /* known already */
 	event_desc_unref(d);
 	event_desc_unref(a);
@@ -112,6 +112,32 @@ static void test_bound_of_bytes(void **state)
 	assert_int_equal(user_intern(f->user, bytes, &d, NULL), 0);
 	event_desc_unref(d);
 	assert_int_equal(f->user->n_bytes, 0);
+}
+
+/* However many users take as much as they can, there is something left for another one. */
+static void test_bytes_of_all_users(void **state)
+{
+	struct fixture *f = *state;
+	struct user *many[50];
+	size_t sum = 0;
+
+	f->env.users.own = 0;
+	for (unsigned i = 0; i < KY_ARRAY_SIZE(many) - 1; i++) {
+		many[i] = user_get(&f->env.users, 2000 + i);
+		while (!user_charge(many[i], 4096))
+			;
+		sum += many[i]->n_bytes;
+	}
+	assert_true(sum > USERS_BYTES_MAX / 2 && sum < USERS_BYTES_MAX);
+	many[49] = user_get(&f->env.users, 0);
+	assert_int_equal(user_charge(many[49], USER_BYTES_MAX), 0); /* the daemon's own */
+	user_discharge(many[0], 4096 * 1024);
+	assert_int_equal(user_charge(many[40], 4096), 0);
+	for (unsigned i = 0; i < KY_ARRAY_SIZE(many); i++) {
+		user_discharge(many[i], many[i]->n_bytes);
+		user_unref(many[i]);
+	}
+	assert_int_equal(f->env.users.n_bytes, 0);
 }
 
 static const struct definer me = {1, "me"};
@@ -340,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_description_for_one_signature),
 		TEST(test_bound_of_bytes),
+		TEST(test_bytes_of_all_users),
 		TEST(test_undescribed_event),
 		TEST(test_identifiers),
 		TEST(test_conflict),

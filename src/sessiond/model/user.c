@@ -48,11 +48,25 @@ struct user *user_unref(struct user *u)
 	return NULL;
 }
 
+static size_t limit_of(const struct user *u)
+{
+	size_t others = u->of->n_bytes - KY_MIN(u->n_bytes, u->of->n_bytes);
+
+	if (u->uid == u->of->own)
+		return USER_BYTES_MAX;
+	return KY_MIN((size_t)USER_BYTES_MAX,
+		(USERS_BYTES_MAX - KY_MIN(others, (size_t)USERS_BYTES_MAX)) / 2);
+}
+
 int user_charge(struct user *u, size_t bytes)
 {
-	if (bytes > USER_BYTES_MAX - u->n_bytes)
+	size_t limit = limit_of(u);
+
+	if (u->n_bytes > limit || bytes > limit - u->n_bytes)
 		return -EDQUOT;
 	u->n_bytes += bytes;
+	if (u->uid != u->of->own)
+		u->of->n_bytes += bytes;
 	return 0;
 }
 
@@ -60,6 +74,8 @@ void user_discharge(struct user *u, size_t bytes)
 {
 	KY_CHECK(bytes <= u->n_bytes);
 	u->n_bytes -= bytes;
+	if (u->uid != u->of->own)
+		u->of->n_bytes -= bytes;
 }
 
 static bool patience_take(struct patience *p, uint64_t now_ns, uint64_t ns)

@@ -17,9 +17,10 @@
 #define USER_APPS_MAX	  4096u
 #define USER_EVENTS_MAX	  65536u
 #define USER_BYTES_MAX	  (128u << 20) /* of descriptions, and tables of programs */
-#define USER_PATIENCE_NS  UINT64_C(1000000000)
-#define USERS_PATIENCE_NS UINT64_C(2000000000) /* of all users together */
-#define PATIENCE_REGAIN	  10
+#define USERS_BYTES_MAX	  (512u << 20) /* of all users but the daemon's own */
+#define USER_PATIENCE_NS  UINT64_C(500000000)
+#define USERS_PATIENCE_NS UINT64_C(1000000000) /* likewise */
+#define PATIENCE_REGAIN	  20
 #define USER_QUEUE_MAX	  (64u << 20) /* of messages that programs have not read */
 
 /*
@@ -65,7 +66,9 @@ struct users {
 	uid_t own;
 	struct ky_shares own_time, time;
 	struct patience patience;
-	unsigned n_apps; /* of all but its own user */
+	/* of all but its own user */
+	unsigned n_apps;
+	size_t n_bytes;
 };
 
 void users_init(struct users *users, struct ky_loop *loop);
@@ -78,7 +81,8 @@ struct user *user_unref(struct user *u); /* NULL */
 
 /*
  * Charges bytes that applications make the daemon keep. Returns 0, or -EDQUOT if they would exceed
- * the limit, and then charges nothing.
+ * the limit, and then charges nothing. The limit is USER_BYTES_MAX, and half of what all other
+ * users leave of USERS_BYTES_MAX: so there is always something left for the next one.
  */
 int user_charge(struct user *u, size_t bytes);
 void user_discharge(struct user *u, size_t bytes);

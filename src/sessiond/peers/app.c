@@ -460,6 +460,20 @@ static const struct ky_msg_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
+/*
+ * Returns how many applications the user may have. If it is not the daemon's own, it may have half
+ * of what all other users leave: so there is always room for another one.
+ */
+static unsigned apps_limit(const struct env *e, const struct user *u)
+{
+	unsigned others = e->users.n_apps - u->n_apps;
+
+	if (u->uid == e->uid)
+		return e->peers->user_apps_max;
+	return KY_MIN(e->peers->user_apps_max,
+		(e->peers->users_apps_max - KY_MIN(others, e->peers->users_apps_max)) / 2);
+}
+
 /* Returns the reason to refuse another application of the user, or NULL. */
 static const char *why_refused(const struct env *e, const struct user *u)
 {
@@ -468,10 +482,8 @@ static const char *why_refused(const struct env *e, const struct user *u)
 	/* A daemon that is not root's traces its own user's programs only. */
 	if (e->uid && u->uid != e->uid)
 		return "this daemon serves one user";
-	if (u->n_apps >= e->peers->user_apps_max)
+	if (u->n_apps >= apps_limit(e, u))
 		return "its user has as many as the daemon serves (a limit of open files?)";
-	if (u->uid != e->uid && e->users.n_apps >= e->peers->users_apps_max)
-		return "users have as many as the daemon serves (a limit of open files?)";
 	return NULL;
 }
 

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+A thousand hostile applications of several users (attack.py) cost the session daemon as much as they
+can. The daemon's CPU time for each command is bounded, and applications of other users are served.
+The tests count CPU time of the daemon alone, because a machine that is busy delays it in any case;
+`make bench` shows the times that users see.
+"""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import attack
+import kymotest
+from kymotest import check, equal, wait_for
+from program import ORDER, Program, ask
+
+FIRST_UID = 64900
+# Milliseconds of the daemon's CPU time for a command, of which a part is the work for others that
+# it does meanwhile: while it waits for a consumer, or for 10 ms for applications.
+COST = {"list": 30, "stop": 100, "start": 100}
+PATIENCE = 1500  # what commands may cost beyond that, in total: for applications that answer late
+MEMORY = 400  # MiB: of 512 MiB for all users, the daemon uses what its tables need
+
+
+@contextlib.contextmanager
+def crowd(k, n_users, kinds, n_each):
+    """Hostile applications of n_users, each with n_each connections of these kinds."""
+    if os.getuid():
+        raise kymotest.Skip("applications of other users need root")
+    k.top.chmod(0o755)
+    processes = []
+    try:
+        for user in range(n_users):
+            command = [sys.executable, attack.__file__, k.rundir / "app.sock", FIRST_UID + user, kinds, n_each]
+            processes.append(subprocess.Popen(list(map(str, command)), env=k.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        for p in processes:
+            equal(p.stdout.readline(), b"ready\n", "a hostile application")
+        yield
+        equal([p.poll() for p in processes], [None] * n_users, "hostile applications that have ended")
+    finally:
+        for p in processes:
+            p.stdin.close()
+        for p in processes:
+            p.wait(kymotest.TIMEOUT)
+            p.stdout.close()
+
+
+def session(k):
+    k.start_daemon()
+    ask(k, "create", session="s", output=str(k.traces / "s"))
+    ask(k, "enable-event", patterns=["*:*"])
+    ask(k, "start")
+
+
+def cpu_ms(k):
+    """Returns the CPU time of the daemon, as the scheduler counts it."""
+    with open(f"/proc/{k.daemon.pid}/schedstat") as f:
+        return int(f.read().split()[0]) / 1e6
+
+
+def memory_mib(k):
+    with open(f"/proc/{k.daemon.pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:")) / 1024
+
+
+def costs(k, n):
+    """Returns what each of n rounds of commands cost the daemon."""
+    took = {command: [] for command in COST}
+    for _ in range(n):
+        for command in COST:
+            begin = cpu_ms(k)
+            ask(k, command, **({} if command == "list" else {"session": "s"}))
+            took[command].append(cpu_ms(k) - begin)
+    return took
+
+
+def check_costs(k, n=8):
+    took = costs(k, n)
+    for command, each in took.items():
+        shown = f"{command} costs {', '.join(f'{ms:.0f}' for ms in each)} ms of CPU time"
+        check(statistics.median(each) < COST[command] and sum(each) < n * COST[command] + PATIENCE, shown)
+
+
+def check_served(k):
+    """An application of a user who is no attacker is served meanwhile."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        with contextlib.suppress(BaseException):
+            os.setgid(FIRST_UID - 1)
+            os.setuid(FIRST_UID - 1)
+            program = Program(k, ORDER, name="good")
+            os.write(write, b"%d" % len(program.serve()))
+        os._exit(0)
+    os.close(write)
+    with open(read, "rb") as f:
+        equal(f.read(), b"1", "events of a good application that are mapped")
+    os.waitpid(pid, 0)
+
+
+def check_attack(k, kinds, n_users=5, n_each=200):
+    session(k)
+    with crowd(k, n_users, kinds, n_each):
+        check_served(k)
+        check_costs(k)
+        check_served(k)
+        check(kymotest.SANITIZED or memory_mib(k) < MEMORY, f"the daemon takes {memory_mib(k):.0f} MiB")
+    check(k.daemon.poll() is None, "the daemon died")
+    wait_for(lambda: not ask(k, "list-events")["applications"], "the applications to be forgotten")
+    ask(k, "destroy", session="s")
+
+
+def make_test(kind):
+    def test(k):
+        check_attack(k, kind)
+
+    test.__doc__ = attack.KINDS[kind].__doc__
+    test.__name__ = f"test_{kind}"
+    return test
+
+
+if not kymotest.SANITIZED:  # there the same work takes ten times as long
+    globals().update({f"test_{kind}": make_test(kind) for kind in attack.KINDS})
+
+
+def test_all(k):
+    """All of these at once, of ten users."""
+    check_attack(k, "all", 10, 20 if kymotest.SANITIZED else 100)
+
+
+if __name__ == "__main__":
+    kymotest.main()
