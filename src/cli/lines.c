@@ -14,6 +14,7 @@
 #define MAX_VALUES  8192	    /* of a batch, but for its last item's */
 #define MAX_BITS    (64 * 1024 * 8) /* likewise, of records */
 #define MAX_KEPT    (4 << 20)	    /* text of a batch that is kept for the next */
+#define MAX_TEXT    (64 << 10)	    /* text that is written at once without other threads */
 
 struct batch {
 	struct ky_item items[N_ITEMS];
@@ -40,14 +41,19 @@ struct cli_lines {
 	pthread_t threads[MAX_THREADS];
 };
 
+static inline void format_item(
+	const struct cli_lines *l, struct batch *b, const struct ky_item *item)
+{
+	if (l->json)
+		ky_format_json(&b->format, &b->text, item);
+	else
+		ky_format_text(&b->format, &b->text, item);
+}
+
 static void format_batch(const struct cli_lines *l, struct batch *b)
 {
-	for (size_t i = b->first; i < b->n; i++) {
-		if (l->json)
-			ky_format_json(&b->format, &b->text, &b->items[i]);
-		else
-			ky_format_text(&b->format, &b->text, &b->items[i]);
-	}
+	for (size_t i = b->first; i < b->n; i++)
+		format_item(l, b, &b->items[i]);
 }
 
 /* Turns the next batch that nobody has taken into text; the lock is held. */
@@ -136,11 +142,26 @@ struct ky_item *cli_lines_item(struct cli_lines *l, struct ky_values **ret_value
 	return &b->items[b->n];
 }
 
+/* Without other threads, the line is made at once. */
+static int add_line(struct cli_lines *l)
+{
+	struct batch *b = &l->batches[0];
+
+	format_item(l, b, &b->items[0]);
+	b->values.n = 0;
+	if (b->text.len >= MAX_TEXT)
+		write_batch(l, b);
+	return l->error;
+}
+
 int cli_lines_add(struct cli_lines *l)
 {
 	struct batch *b = current(l);
-	const struct ky_item *item = &b->items[b->n++];
+	const struct ky_item *item;
 
+	if (!l->n_threads)
+		return add_line(l);
+	item = &b->items[b->n++];
 	ky_packet_ref(item->packet);
 	if (b->n == 1) {
 		b->format.had_time = l->had_time;

@@ -610,6 +610,49 @@ def test_large_packet(k):
     equal(raw(k, [CLI, "view", trace, "-f", 'who == "*x"'])[0].count(b"x" * 5000 + b'"'), n, "whole texts")
 
 
+def write_sparse(path, instance, n_packets, n_records, size, room):
+    """
+    Writes packets of records of one size, of which only the heads are not zeros, into so much room
+    each; returns the time of the last record.
+    """
+    time = 0
+    with open(path, "wb") as file:
+        for packet in range(n_packets):
+            s = Stream("<", instance)
+            begin = file.tell()
+            s.now = time + n_records
+            s.packet(b"", begin=time)
+            head = s.data[:48] + struct.pack("<QQ", (len(s.data) + n_records * size) * 8, room * 8) + s.data[64:]
+            file.write(head)
+            for record in range(n_records):
+                time += 1
+                file.seek(begin + len(head) + record * size)
+                file.write(s.event(0, time, b""))
+            file.truncate(begin + room)
+            file.seek(0, os.SEEK_END)
+    return time
+
+
+def test_ten_gigabytes(k):
+    """
+    Reading takes memory for the packets that overlap in time, whatever the size of the trace: 64 MiB
+    and 4 MiB for each thread are enough for 10 GB. The end of the trace is found by its index.
+    """
+    n_packets, size, room = 80, 1 << 20, 64 << 20
+    trace = write(k.top / "sparse", metadata("le", f"uint8_t _x[{size - 6}]; "))
+    for instance, name in enumerate(("a", "b")):
+        last = write_sparse(trace / name, instance, n_packets, 8, size, room)
+    equal(sum((trace / name).stat().st_size for name in ("a", "b")), 10 << 30, "bytes")
+    n_threads = len(os.sched_getaffinity(0))
+    limit = None if kymotest.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_DATA, ((64 + 4 * n_threads) << 20,) * 2)
+    stat = json.loads(raw(k, [CLI, "--json", "stat", trace], preexec_fn=limit)[0])
+    equal((stat["events"], stat["damaged"]), (2 * n_packets * 8, 0), "events, damaged")
+    wanted = ['made"up made:up: { tid = -7 }'] * 4
+    for args in (["--tail=4"], [f"--begin=1700000000.{last - 1 + 12345:09d}"]):
+        out, errors = raw(k, [CLI, "view", trace, "--fields=tid", *args], preexec_fn=limit)
+        equal(([line.split(") ", 1)[1] for line in out.decode().splitlines()], errors), (wanted, b""), f"{args}")
+
+
 def test_many_damaged(k):
     """Faults of many streams are reported ten times, then only counted."""
     streams = {}
