@@ -295,6 +295,69 @@ def three_ways(lttng, name, pattern, arguments, cwd, programs):
     say(name, f"{n} events: recompiled and as it is, the same as LTTng's")
 
 
+BOTH_TP = """#undef TRACEPOINT_PROVIDER
+#define TRACEPOINT_PROVIDER both
+#undef TRACEPOINT_INCLUDE
+#define TRACEPOINT_INCLUDE "./both.h"
+#if !defined(BOTH_H) || defined(TRACEPOINT_HEADER_MULTI_READ)
+#define BOTH_H
+#include <lttng/tracepoint.h>
+TRACEPOINT_EVENT(both, event, TP_ARGS(int, n, const char *, by),
+    TP_FIELDS(ctf_integer(int, n, n) ctf_string(by, by)))
+#endif
+#include <lttng/tracepoint-event.h>
+"""
+BOTH_PART = """#define TRACEPOINT_CREATE_PROBES
+#define TRACEPOINT_DEFINE
+#include "both.h"
+void part(int n);
+__attribute__((visibility("default"))) void part(int n) { tracepoint(both, event, n, PART); }
+"""
+BOTH_MAIN = """#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+void kymo_part(int n);
+void lttng_part(int n);
+static void *work(void *p)
+{
+    for (int i = 0; i < 1000; i++) kymo_part(i), lttng_part(i);
+    return p;
+}
+int main(void)
+{
+    pthread_t t[3];
+    for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, work, NULL);
+    for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+    if (!fork()) { work(NULL); _exit(0); }
+    wait(NULL);
+    return 0;
+}
+"""
+
+
+def both(lttng):
+    """A process has a provider of each tracer, of the same name. Both tracers record it at once."""
+    work = TOP / "both"
+    work.mkdir(exist_ok=True)
+    (work / "both.h").write_text(BOTH_TP)
+    (work / "part.c").write_text(BOTH_PART)
+    (work / "main.c").write_text(BOTH_MAIN)
+    for name, system in (("lttng", ORACLE), ("kymo", OURS)):
+        libs = ["-llttng-ust"] if system == ORACLE else []
+        run("gcc", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-I.", *FLAGS[system], f'-DPART="{name}"', f"-Dpart={name}_part", "part.c", "-o",
+            "libkymo-part.so" if system == OURS else "liblttng.so", *libs, cwd=work, log="both")
+    run("gcc", "-O2", "main.c", "-o", "main", "-L.", "-lkymo-part", "-llttng", f"-Wl,-rpath,{work}", "-pthread", cwd=work, log="both")
+    ours = TOP / "both-trace"
+    shutil.rmtree(ours, ignore_errors=True)
+    command = ["env", "-u", "LD_PRELOAD", STAGE / "bin" / "kymo", "record", "--no-summary", "-t", "none", "-o", ours, "-e", "both:*", "--", work / "main"]
+    theirs = lttng.record(compat.Case("both", "both", both, "both:*"), command, None)
+    for name, text in (("kymo", compat.text_of(ours)), ("lttng", theirs)):
+        n = {by: text.count(f'by = "{by}"') for by in ("kymo", "lttng")}
+        if n != {"kymo": 0, "lttng": 0, name: 4000}:
+            raise RuntimeError(f"both: {name} recorded {n}, wanted 4000 of its own")
+    say("both", "4000 events of each tracer, in one process and its child")
+
+
 def suite_flags(tests):
     return ["-O2", "-w", "-D_GNU_SOURCE", "-I.", f"-I{tests}/utils", f"-I{tests}/utils/testapp"]
 
@@ -353,7 +416,7 @@ def whole(name, text):
     say(name, f"built whole and run: {len(text.splitlines())} events of {len(names)} kinds")
 
 
-TRIED = (examples, suite, qemu, erlang, libcamera, frr, tor)
+TRIED = (examples, both, suite, qemu, erlang, libcamera, frr, tor)
 
 
 def main():
