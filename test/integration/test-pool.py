@@ -315,7 +315,7 @@ def test_both_kinds(k):
 def test_options(k):
     k.start_daemon()
     k.kymo("create", "s")
-    check("'cpu', 'thread' or 'process'" in k.kymo("enable-channel", "c", "--buffers=tread", status=2).stderr, "what there is")
+    check("'cpu', 'thread', 'process' or 'auto'" in k.kymo("enable-channel", "c", "--buffers=tread", status=2).stderr, "what there is")
     check("from 1 to" in k.kymo("enable-channel", "c", "--pool-size=0", status=2).stderr, "what is allowed")
     check("--buffers=thread" in k.kymo("enable-channel", "c", "--pool-size=3").stdout, "no note on a pool that nobody uses")
     check("for each thread" in k.kymo("enable-channel", "d", *THREADS).stdout, "what was made")

@@ -415,7 +415,7 @@ def test_refusals(k):
     refused(k, "usage", "unknown", command="enable-event", patterns=["*"], loglevel=15)
     refused(k, "not-found", "no channel", command="disable-event", patterns=["*"])
     refused(k, "not-found", "no channel", command="disable-channel", channel="c")
-    refused(k, "usage", "'cpu', 'thread' or 'process'", command="enable-channel", channel="c", buffers="user")
+    refused(k, "usage", "'cpu', 'thread', 'process' or 'auto'", command="enable-channel", channel="c", buffers="user")
     refused(k, "usage", "channel", command="enable-channel", channel="../c")
     refused(k, "usage", "channel", command="enable-channel", channel="c-thread")
     ask(k, "enable-channel", channel="c")

@@ -141,7 +141,7 @@ def test_socket_alone(k):
 
 
 def test_run_directory_replaced(k):
-    """A program that finds its daemon's successor late reports it."""
+    """A program that finds its daemon's successor late reports it, once for all channels."""
     k.start_daemon()
     app = k.spawn("emit", "-n", 10, "-w")
     k.expect(app, "ready")
@@ -151,6 +151,8 @@ def test_run_directory_replaced(k):
     k.daemon.wait(timeout=kymotest.TIMEOUT)
     k.start_daemon()
     k.record("emit:*")
+    k.kymo("enable-channel", "second")
+    k.kymo("enable-event", "-c", "second", "emit:*")
     os.kill(app.pid, signal.SIGCONT)
     wait_for(lambda: warnings(k), "the program to report its time")
     check_named(k, "emit", app)
