@@ -20,10 +20,18 @@ struct ky_window {
 	KY_VEC(uint32_t) seen; /* names of events whose fields were taken */
 };
 
+#define KY_N_ENDED 16
+
 /* Spans of one name, of all threads. */
 struct ky_company_span {
 	size_t n_open;
 	int64_t since, total;
+	/* the newest that ended, by n_ended % KY_N_ENDED */
+	struct {
+		uint32_t thread;
+		int64_t from, to;
+	} ended[KY_N_ENDED];
+	size_t n_ended;
 };
 
 /* An asynchronous span within an asynchronous instance. */
@@ -85,7 +93,8 @@ uint32_t ky_window_top(const struct ky_window *w);
 /* --- company.c --- */
 
 void ky_company_begin(struct ky_account *a, uint32_t name, uint32_t thread, int64_t ns);
-void ky_company_end(struct ky_account *a, uint32_t name, int64_t ns);
+/* thread, from: where and when it began; UINT32_MAX, ns: not known. */
+void ky_company_end(struct ky_account *a, uint32_t name, uint32_t thread, int64_t from, int64_t ns);
 void ky_company_open(struct ky_account *a, struct ky_instance *i);
 void ky_company_close(struct ky_account *a, struct ky_instance *i);
 

@@ -119,7 +119,7 @@ void ky_async_add_event(
 	if (e->kind == KY_EVENT_ASYNC_BEGIN)
 		ky_company_begin(a, e->class->base, t ? t->thread : UINT32_MAX, e->ns);
 	else
-		ky_company_end(a, e->class->base, e->ns);
+		ky_company_end(a, e->class->base, UINT32_MAX, e->ns, e->ns);
 }
 
 void ky_async_deinit(struct ky_account *a)

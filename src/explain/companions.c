@@ -31,7 +31,8 @@ static bool is_around(const struct ky_search *w, uint32_t name)
 	return false;
 }
 
-#define NEARLY .9 /* as good as the best */
+#define NEARLY	    .9 /* as good as the best */
+#define MIN_HANDOFF .6 /* must be explained */
 
 struct companion {
 	uint32_t name;
@@ -66,6 +67,70 @@ static void keep_best(struct companion best[2], const struct companion *c)
 	}
 }
 
+static double handoff_ns(const struct ky_instance *i, uint32_t name)
+{
+	const struct ky_company *c = ky_instance_find_company(i, name);
+
+	return c ? (double)c->handoff_ns : 0;
+}
+
+/* The thread that most of the affected instances wait for; UINT32_MAX: there is no such. */
+static uint32_t handoff_thread(const struct ky_finding *f, uint32_t name)
+{
+	uint32_t thread = UINT32_MAX;
+	size_t n = 0;
+
+	/* Boyer and Moore: a majority survives when others are struck out against it. */
+	for (size_t pass = 0; pass < 2; pass++) {
+		size_t votes = 0;
+
+		for (size_t i = 0; i < f->affected.n; i++) {
+			const struct ky_company *c = ky_instance_find_company(
+				f->affected.v[i], name);
+
+			if (!c || !c->handoff_ns)
+				continue;
+			if (pass) {
+				n += c->handoff_thread == thread;
+			} else if (!votes) {
+				thread = c->handoff_thread;
+				votes = 1;
+			} else {
+				votes += c->handoff_thread == thread ? 1 : (size_t)-1;
+			}
+		}
+	}
+	return 2 * n > f->affected.n ? thread : UINT32_MAX;
+}
+
+/* Work of others that ends when the instance ends, and takes as much longer as that. */
+static int test_handoff(struct ky_search *w, uint32_t name, struct companion *best)
+{
+	struct ky_instance *const *v[2] = {w->f->affected.v, w->d->group->typical};
+	size_t n[2] = {w->f->affected.n, w->d->group->n_typical};
+	struct companion c = {.name = name};
+	double means[2] = {0}, longer = mean_time(v[0], n[0], NULL) - mean_time(v[1], n[1], NULL);
+	double *ns[2];
+
+	for (size_t k = 0; k < 2; k++) {
+		ns[k] = calloc(n[k] + 1, sizeof(**ns));
+		for (size_t i = 0; ns[k] && i < n[k]; i++)
+			ns[k][i] = handoff_ns(v[k][i], name);
+		means[k] = ns[k] ? ky_stats_mean(ns[k], n[k]) : 0;
+	}
+	w->n_tests++;
+	c.explained = (means[0] - means[1]) / KY_MAX(1, longer);
+	c.affected = means[0];
+	c.typical = means[1];
+	c.p = ns[0] && ns[1] ? ky_stats_mann_whitney(ns[0], n[0], ns[1], n[1]) : -1;
+	free(ns[0]);
+	free(ns[1]);
+	if (c.p >= 0 && c.explained >= MIN_HANDOFF && c.affected >= 2 * c.typical &&
+		c.explained > best->explained)
+		*best = c;
+	return c.p < 0 ? -ENOMEM : 0;
+}
+
 static int test_company(struct ky_search *w, uint32_t name, struct companion best[2])
 {
 	const struct ky_finding *f = w->f;
@@ -95,15 +160,24 @@ static int test_company(struct ky_search *w, uint32_t name, struct companion bes
 	return r;
 }
 
+/* The thread that has all spans of that name; UINT32_MAX: several have. */
+static uint32_t thread_of(const struct ky_explain *x, uint32_t name)
+{
+	for (size_t i = 0; i < x->company.n; i++) {
+		if (x->company.v[i].name == name)
+			return x->company.v[i].thread;
+	}
+	return UINT32_MAX;
+}
+
 /* "thread 14110 (gc) is in gc:collect". */
-static void put_company(struct ky_buf *b, const struct ky_explain *x, uint32_t name)
+static void put_company(
+	struct ky_buf *b, const struct ky_explain *x, uint32_t thread, uint32_t name)
 {
 	char text[KY_TEXTS_LENGTH + 64] = "another thread";
 
-	for (size_t i = 0; i < x->company.n; i++) {
-		if (x->company.v[i].name == name && x->company.v[i].thread != UINT32_MAX)
-			ky_words_thread(x, text, sizeof(text), x->company.v[i].thread);
-	}
+	if (thread != UINT32_MAX)
+		ky_words_thread(x, text, sizeof(text), thread);
 	ky_buf_printf(b, "%s is in %s", text, ky_texts_get(&x->names, name));
 }
 
@@ -117,11 +191,11 @@ static void add_companions(struct ky_search *w, const struct companion best[2])
 	struct ky_buf b = {0};
 
 	ky_buf_puts(&b, "while ");
-	put_company(&b, w->x, best[0].name);
+	put_company(&b, w->x, thread_of(w->x, best[0].name), best[0].name);
 	if (best[1].name && best[1].explained >= NEARLY * best[0].explained &&
 		best[1].affected - best[1].typical >= NEARLY * condition.contrast) {
 		ky_buf_puts(&b, " and ");
-		put_company(&b, w->x, best[1].name);
+		put_company(&b, w->x, thread_of(w->x, best[1].name), best[1].name);
 	}
 	condition.n_brief = b.len;
 	ky_buf_printf(&b, " (%.0f %% of their time, %.0f %% of typical ones')",
@@ -129,20 +203,45 @@ static void add_companions(struct ky_search *w, const struct companion best[2])
 	ky_search_add(w, condition, &b);
 }
 
+static void add_handoff(struct ky_search *w, const struct companion *c)
+{
+	struct ky_condition condition = {.p = c->p,
+		.explained = c->explained,
+		.contrast = KY_MIN(c->explained, 1),
+		.rank = 3,
+		.about = KY_ABOUT_COMPANY};
+	struct ky_buf b = {0};
+
+	ky_buf_puts(&b, "while ");
+	put_company(&b, w->x, handoff_thread(w->f, c->name), c->name);
+	condition.n_brief = b.len;
+	ky_buf_puts(&b, " (which ends when they end, after ");
+	ky_words_put_duration(&b, c->affected);
+	ky_buf_puts(&b, " instead of ");
+	ky_words_put_duration(&b, c->typical);
+	ky_buf_puts(&b, ")");
+	ky_search_add(w, condition, &b);
+}
+
 int ky_companions_test(struct ky_search *w)
 {
-	struct companion best[2] = {0};
+	struct companion best[2] = {0}, handoff = {0};
 
 	if (ky_finding_is_wait(w->x, w->f))
 		return 0;
 	for (size_t i = 0; i < w->x->company.n; i++) {
 		uint32_t name = w->x->company.v[i].name;
-		int r = is_inside(w, name) || is_around(w, name) ? 0 : test_company(w, name, best);
+		bool is_own = is_inside(w, name) || is_around(w, name);
+		int r = is_own ? 0 : test_company(w, name, best);
 
+		if (!r && !is_own)
+			r = test_handoff(w, name, &handoff);
 		if (r < 0)
 			return r;
 	}
 	if (best[0].name)
 		add_companions(w, best);
+	else if (handoff.name)
+		add_handoff(w, &handoff);
 	return w->error;
 }

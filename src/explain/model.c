@@ -257,13 +257,20 @@ int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-double ky_instance_company(const struct ky_instance *i, uint32_t name)
+const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name)
 {
 	for (size_t k = 0; k < i->company.n; k++) {
 		if (i->company.v[k].name == name)
-			return (double)i->company.v[k].ns / i->ns;
+			return &i->company.v[k];
 	}
-	return 0;
+	return NULL;
+}
+
+double ky_instance_company(const struct ky_instance *i, uint32_t name)
+{
+	const struct ky_company *c = ky_instance_find_company(i, name);
+
+	return c ? (double)c->ns / i->ns : 0;
 }
 
 /* The last way of a path is beyond KY_MAX_COMPONENTS; so many paths there can be. */

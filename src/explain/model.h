@@ -121,6 +121,8 @@ struct ky_wait {
 struct ky_company {
 	uint32_t name;
 	int64_t ns;
+	int64_t handoff_ns;	 /* of the longest one of them that ended when the instance did */
+	uint32_t handoff_thread; /* its thread */
 };
 
 struct ky_instance {
@@ -195,6 +197,8 @@ const struct ky_fact *ky_instance_fact(const struct ky_instance *i, uint32_t key
 int ky_fact_compare(const struct ky_fact *a, const struct ky_fact *b);
 /* The part of its time while spans of that name ran in other threads: 0 .. 1. */
 double ky_instance_company(const struct ky_instance *i, uint32_t name);
+/* The company of that name; NULL: none. */
+const struct ky_company *ky_instance_find_company(const struct ky_instance *i, uint32_t name);
 /* Adds to a part while the instance is open. 0 or -ENOMEM. */
 int ky_instance_add(struct ky_instance *i, uint32_t component, uint32_t count, int64_t ns);
 /* Sums up each component with all below it, and sorts the parts. 0 or -ENOMEM. */

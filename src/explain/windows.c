@@ -189,7 +189,7 @@ void ky_windows_pop(struct ky_account *a, struct ky_timeline *t, size_t n, int64
 		const struct ky_frame *f = &t->stack.v[i];
 
 		if (!f->is_lock && !f->is_pair)
-			ky_company_end(a, f->name, ns);
+			ky_company_end(a, f->name, t->thread, f->begin_ns, ns);
 		t->outer.n = f->n_outer;
 	}
 	t->stack.n = n;

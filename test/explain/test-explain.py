@@ -580,6 +580,20 @@ def test_slowest():
         assert "bad --slowest" in kymo("explain", path, "--span=shop:checkout", "--slowest=" + bad, code=2), bad
 
 
+def test_handoff():
+    """A peer's work always runs meanwhile; the instance ends with it. Now and then it is long."""
+    def work(p, i, f):
+        cpu, thread, at = p.cpu, p.thread, p.at
+        p.cpu, p.thread = 7, (700, 61, "replica")
+        p.at += 3000
+        p.begin("replica:apply")
+        p.spend(900 if p.r.random() < .06 else 30)
+        p.end("replica:apply")
+        p.cpu, p.thread, p.at = cpu, thread, max(at, p.at) + 2000
+    path = Program(38, threads=1, n=500).make(work)
+    check(path, "shop:checkout itself takes", "while thread 700 (replica) is in replica:apply")
+
+
 def test_pair():
     """Two events are a span of a thread, or of whoever has the same value of a field."""
     r, events, at = random.Random(37), [], 10**6
