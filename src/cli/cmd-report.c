@@ -6,6 +6,7 @@
 #include "cli/page.h"
 #include "cli/select.h"
 #include "cli/trace.h"
+#include "explain/explain.h"
 
 #define DEFAULT_FILE "kymo-report.html"
 
@@ -13,6 +14,8 @@ static const struct cli_option options[] = {
 	{"output", 'o', "FILE", "the page; default: " DEFAULT_FILE " in the current directory"},
 	{"detail", 0, "N",
 		"list at most N events with their fields, the first half and the last (default 5000000)"},
+	{"explain", 0, "SPAN",
+		"also say why the slow instances of SPAN are slow, with links to examples"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -50,7 +53,7 @@ static int print(struct cli *cli, const char *path, const struct ky_report_summa
 /* Makes the command line of a page of a part of these traces, without the limits of time. */
 static void put_command(struct cli *cli, struct ky_buf *b, const char *newest)
 {
-	static const char *const kept[] = {"event", "filter"};
+	static const char *const kept[] = {"event", "filter", "explain"};
 
 	ky_buf_puts(b, "kymo report");
 	for (unsigned i = 0; i < KY_MAX(cli->args.n_pos, 1u); i++) {
@@ -70,18 +73,48 @@ static void warn(void *arg, const char *text)
 	cli_warn(arg, "%s", text);
 }
 
+/* Explains a span, as JSON. Reports a failure; returns an exit code. */
+static int explain(
+	struct cli *cli, const struct ky_query *query, const char *path, struct ky_buf *to)
+{
+	struct ky_explain_question q = {.span = cli_get(cli, "explain"), .query = query};
+	struct ky_explanation e;
+	char why[PATH_MAX + 256] = "";
+	int r;
+
+	if (!q.span)
+		return CLI_OK;
+	q.paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &path;
+	q.n_paths = KY_MAX((size_t)cli->args.n_pos, (size_t)1);
+	r = ky_explain_trace(&e, &q, why, sizeof(why));
+	if (!r)
+		ky_explanation_json(to, &e);
+	ky_explanation_deinit(&e);
+	if (r == KY_EXPLAIN_E_SPAN)
+		return cli_fail(cli, "not-found",
+			"there is no span '%s' in this trace: 'kymo stat' lists them", q.span);
+	r = r ? r : to->error;
+	return r ? cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r)) : CLI_OK;
+}
+
 static int run_report(struct cli *cli, struct ky_report_options *o, const char *path)
 {
 	const char *output = cli_has(cli, "output") ? cli_get(cli, "output") : DEFAULT_FILE;
 	struct ky_report_summary summary;
-	struct ky_buf command = {0};
-	int r;
+	struct ky_buf command = {0}, findings = {0};
+	int r = explain(cli, o->query, path, &findings);
 
+	if (r) {
+		ky_buf_deinit(&findings);
+		return r;
+	}
+	o->findings = findings.len ? findings.data : NULL;
 	put_command(cli, &command, path);
 	o->command = command.error ? "kymo report" : command.data;
 	o->title = path;
 	r = cli_page_write(cli, output, o, &summary);
 	ky_buf_deinit(&command);
+	ky_buf_deinit(&findings);
 	return r ? r : print(cli, output, &summary);
 }
 
@@ -113,7 +146,7 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_report = {
 	.name = "report",
-	.synopsis = "[TRACE]... [-o FILE] [--detail=N] " CLI_SELECT_SYNOPSIS,
+	.synopsis = "[TRACE]... [-o FILE] [--detail=N] [--explain=SPAN] " CLI_SELECT_SYNOPSIS,
 	.help = "write a trace as one HTML page: a timeline, statistics, all events",
 	.details =
 		"The page needs no network and nothing installed but a browser: send it to anybody. It shows threads,\n"

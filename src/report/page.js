@@ -391,7 +391,7 @@ function sortTracks() {
 		if (t.kind === 'thread' && (!p.name || t.id === t.pid))
 			p.name = t.name || p.name;
 	}
-	const processes = [...of.values()].sort((a, b) => b.cpus - a.cpus || b.time - a.time || b.n - a.n || a.pid - b.pid);
+	const processes = [...of.values()].sort((a, b) => b.cpus - a.cpus || (b.pid >= 0) - (a.pid >= 0) || b.time - a.time || b.n - a.n || a.pid - b.pid);
 	for (const p of processes)
 		p.tracks.sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || a.id - b.id);
 	return processes;
@@ -1506,8 +1506,27 @@ function showHead() {
 		notes.push(`${head.too_deep} slices below 256 others are not drawn`);
 	$('notes').textContent = notes.join('; ');
 }
+/* What kymo explain found, each with a link to its example. */
+function showFindings() {
+	const place = $('findings');
+	place.replaceChildren();
+	if (!head.findings)
+		return;
+	/* Times since 1970 need more digits than numbers have here. */
+	const found = JSON.parse(head.findings.replace(/_ns": (\d{16,})/g, '_ns": "$1"'));
+	element('b', found.first_line, place);
+	const list = element('ol', undefined, place), at = ns => Number(BigInt(ns) - BigInt(head.begin));
+	for (const f of found.findings || []) {
+		const line = element('li', `${Math.round(f.share * 100)} %: ${f.text} `, list);
+		if (!f.example)
+			continue;
+		const link = element('a', 'show an example', line), [a, b] = [at(f.example.begin_ns), at(f.example.end_ns)];
+		link.href = `#t=${Math.round(a - (b - a) * .2)},${Math.round(b + (b - a) * .2)}&r=${a},${b}`;
+	}
+}
 function start() {
 	setTheme();
+	showFindings();
 	processes = sortTracks();
 	showHead();
 	resize();

@@ -694,6 +694,10 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		r->is_truncated ? "true" : "false", r->n, r->n_listed, r->tracks.n_slices,
 		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
 		t->n_corrupt, r->n_flows);
+	if (r->o->findings) {
+		ky_buf_puts(&b, ",\"findings\":");
+		put_text(&b, r->o->findings);
+	}
 	if (is_cut)
 		ky_buf_printf(&b, ",\"complete\":%" PRId64, complete_ns - r->origin_ns);
 	put_lists(&b, r);

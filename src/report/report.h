@@ -17,6 +17,7 @@ struct ky_report_options {
 	const char *command;	      /* that makes a page of another part: "kymo report PATH" */
 	uint64_t max_events;	      /* events that are listed with their fields */
 	uint64_t max_read;	      /* events after which the page ends; 0: no limit */
+	const char *findings;	      /* JSON of ky_explanation_json, or NULL */
 	bool has_origin;	      /* times are relative to origin_ns, not to the first event */
 	int64_t origin_ns;
 	const struct ky_trace_reader_options *reader; /* where damage is reported */

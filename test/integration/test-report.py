@@ -272,6 +272,26 @@ def test_part(k):
     equal(reply["slices"], sum("line:step_begin" in line for line in all_lines), "slices of a selection")
 
 
+def test_findings(k):
+    """--explain puts what kymo explain says on the page, with links to its examples."""
+    trace = make_trace(k)
+    page, _ = make_page(k, trace, "--explain=line:request")
+    explained = k.kymo_json("explain", trace, "--span=line:request")
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        equal(browser.js("document.querySelector('#findings b').textContent"), explained["first_line"], "the first line")
+        links = [f["example"] for f in explained["findings"] if f.get("example")]
+        hrefs = browser.js("[...document.querySelectorAll('#findings a')].map(a => a.getAttribute('href'))")
+        begin = browser.js("Number(BigInt(head.begin) % 1000000000n)")
+        second = browser.js("String(BigInt(head.begin) / 1000000000n)")
+        offset = int(second) * 10**9 + begin
+        equal([h.partition("&r=")[2] for h in hrefs], [f"{e['begin_ns'] - offset},{e['end_ns'] - offset}" for e in links], "links")
+        if links:
+            browser.js("document.querySelector('#findings a').click()")
+            wait_for(lambda: browser.js("range"), "the link to select its example")
+    check("no span 'line:nothing'" in k.kymo("report", trace, "-o", page, "--explain=line:nothing", status=1).stderr, "a span that is not there")
+
+
 def test_page_without_browser(k):
     """One line for each way in which no page can be written; other files stay as they are."""
     trace = make_trace(k)
