@@ -141,8 +141,8 @@ def attack_malformed(c):
 
 
 def attack_small(c):
-    """Valid events, as many as a message holds, always others."""
-    c.flood(lambda query, turn: events(query, small((c.number * 8 + turn) % 40 * 1600, 1600), 1600))
+    """Valid events, as many as a message holds, and often others."""
+    c.flood(lambda query, turn: events(query, small((c.number * 8 + turn) % 12 * 1600, 1600), 1600))
 
 
 def attack_same_name(c):

@@ -36,7 +36,8 @@ def crowd(k, n_users, kinds, n_each):
     processes = []
     try:
         for user in range(n_users):
-            command = [sys.executable, attack.__file__, k.rundir / "app.sock", FIRST_UID + user, kinds, n_each]
+            # at the lowest priority, because other tests run at the same time
+            command = ["nice", "-n", 19, sys.executable, attack.__file__, k.rundir / "app.sock", FIRST_UID + user, kinds, n_each]
             processes.append(subprocess.Popen(list(map(str, command)), env=k.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         for p in processes:
             equal(p.stdout.readline(), b"ready\n", "a hostile application")
@@ -103,7 +104,7 @@ def check_served(k):
     os.waitpid(pid, 0)
 
 
-def check_attack(k, kinds, n_users=5, n_each=200):
+def check_attack(k, kinds, n_users=3, n_each=100):
     session(k)
     with crowd(k, n_users, kinds, n_each):
         check_served(k)
