@@ -38,6 +38,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_sql,
 	&cmd_export,
 	&cmd_diff,
+	&cmd_top,
 	&cmd_standalone,
 	&cmd_version,
 	&cmd_help,
@@ -45,8 +46,8 @@ const struct cli_command *const cli_commands[] = {
 };
 
 /* Commands of later versions; args.c has such options. */
-static const char *const later[] = {"add-trigger", "list-triggers", "load", "metadata",
-	"remove-trigger", "report", "save", "top"};
+static const char *const later[] = {
+	"add-trigger", "list-triggers", "load", "metadata", "remove-trigger", "report", "save"};
 
 /* Options before the command. */
 static const struct cli_option global_options[] = {

@@ -69,7 +69,7 @@ extern const struct cli_command cmd_rotate, cmd_clear, cmd_enable_rotation, cmd_
 extern const struct cli_command cmd_track, cmd_untrack;
 extern const struct cli_command cmd_list, cmd_status, cmd_set_session, cmd_load;
 extern const struct cli_command cmd_view, cmd_stat, cmd_explain, cmd_sql, cmd_export, cmd_diff,
-	cmd_report, cmd_web;
+	cmd_top, cmd_report, cmd_web;
 extern const struct cli_command cmd_standalone;
 extern const struct cli_command cmd_help, cmd_version;
 

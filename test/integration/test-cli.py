@@ -51,7 +51,7 @@ def test_suggestions(k):
     check("NOTICE" in k.kymo("enable-event", "-l", "NOTIC", "a", status=2).stderr, "level")
     for option in ("--live", "--set-url=net://host", "-U", "--ctrl-url=x", "--mi"):
         check("is not supported: " in k.kymo("create", option, status=1).stderr, f"{option} is refused by name")
-    check("not supported yet" in k.kymo("top", status=1).stderr, "later command")
+    check("not supported yet" in k.kymo("metadata", status=1).stderr, "later command")
 
 
 def test_usage_is_2(k):

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * top: what a session records now. The session daemon reports totals and losses. The names come
+ * from the ends of the trace's streams, which the consumer writes every second. A round reads what
+ * came since the round before, and forgets it when it was shown.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+
+#include <kymo/reader.h>
+
+#include "base/htab.h"
+#include "cli/daemon.h"
+#include "cli/params.h"
+#include "cli/progress.h"
+#include "reader/format.h"
+
+#define NS_PER_S     UINT64_C(1000000000)
+#define ROWS_DEFAULT 20
+#define MAX_FLUSH_NS (10 * NS_PER_S) /* that a stopped session may take to write its buffers */
+#define ROWS_OTHER   4		     /* of the screen: heads */
+#define MAX_KEYS     10000 /* that are shown together; further ones are counted as others */
+
+enum by { BY_EVENT, BY_PROCESS, BY_THREAD };
+
+static const char *const by_names[] = {"event", "process", "thread"};
+
+/* Events of one name, process and thread in this round; what `by` does not ask for is 0. */
+struct count {
+	struct ky_hnode node;
+	uint32_t class_index;
+	int64_t pid, tid;
+	uint64_t n;
+};
+
+struct top {
+	struct cli *cli;
+	struct kymo_ctl *ctl;	    /* owned */
+	struct kymo_value *params;  /* owned: of status */
+	char *output;		    /* owned: the trace */
+	struct kymo_reader *reader; /* owned; NULL: nothing is written yet */
+	struct kymo_query *query;   /* owned */
+	struct kymo_cursor *cursor; /* owned */
+	struct ky_htab counts;
+	uint64_t n_events, n_others; /* in this round */
+	enum by by;
+	uint64_t began_ns, round_ns; /* of the machine: the command, and this round */
+	uint64_t interval_ns, n_rounds;
+	int64_t from_ns;     /* since 1970: earlier events are not counted */
+	uint64_t stopped_ns; /* when the session was first seen to be stopped; 0: it is not */
+	bool is_screen, is_ended;
+	struct termios saved;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal)
+{
+	is_interrupted = 1;
+}
+
+/* --- counts --- */
+
+static void forget_counts(struct top *t)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&t->counts, i, n, tmp)
+	{
+		free(ky_container_of(n, struct count, node));
+	}
+	ky_htab_deinit(&t->counts);
+	t->counts = (struct ky_htab){0};
+	t->n_events = t->n_others = 0;
+}
+
+static int add_event(struct top *t, uint32_t class_index, int64_t pid, int64_t tid)
+{
+	const struct count key = {.class_index = t->by == BY_EVENT ? class_index : 0,
+		.pid = pid,
+		.tid = t->by == BY_THREAD ? tid : 0};
+	const int64_t words[] = {key.class_index, key.pid, key.tid};
+	uint32_t hash = ky_hash(words, sizeof(words));
+	struct count *c;
+
+	t->n_events++;
+	for (struct ky_hnode *n = ky_htab_first(&t->counts, hash); n; n = ky_htab_next(n)) {
+		c = ky_container_of(n, struct count, node);
+		if (c->class_index == key.class_index && c->pid == key.pid && c->tid == key.tid) {
+			c->n++;
+			return 0;
+		}
+	}
+	if (t->counts.n >= MAX_KEYS) {
+		t->n_others++;
+		return 0;
+	}
+	c = malloc(sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	*c = key;
+	c->n = 1;
+	if (ky_htab_add(&t->counts, &c->node, hash) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* --- the trace --- */
+
+static const char *const owner_columns[] = {
+	"$ctx.vpid", "$ctx.pid", "$ctx.vtid", "$ctx.tid", "span_tid"};
+
+/* Opens the trace once there is one, at the time at which the command began. */
+static int open_trace(struct top *t)
+{
+	const struct kymo_reader_options options = {.size = sizeof(options), .is_growing = 1};
+	const char *path = t->output;
+	int r = kymo_reader_open(&t->reader, &path, 1, &options, NULL);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	r = kymo_query_new(&t->query, t->reader);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(owner_columns) && !r; i++)
+		r = kymo_query_column(t->query, owner_columns[i], KYMO_INT64, NULL);
+	if (!r)
+		r = kymo_query_time(t->query, t->from_ns, INT64_MAX);
+	return r ? r : kymo_cursor_open(&t->cursor, t->query);
+}
+
+static int64_t first_number(const struct kymo_batch *b, size_t row, size_t column, size_t end)
+{
+	for (; column < end; column++)
+		if (kymo_batch_has(b, column, row))
+			return ((const int64_t *)b->columns[column].values)[row];
+	return -1;
+}
+
+/* Counts what came since the last round. */
+static int read_events(struct top *t)
+{
+	const struct kymo_batch *b;
+	int r = 0;
+
+	if (!t->reader)
+		r = open_trace(t);
+	else
+		r = kymo_reader_refresh(t->reader);
+	if (r < 0 || !t->cursor)
+		return r < 0 ? r : 0;
+	while ((r = kymo_cursor_next(t->cursor, &b)) > 0)
+		for (size_t i = 0; i < b->n && r >= 0; i++)
+			r = add_event(t, b->class_index[i], first_number(b, i, 0, 2),
+				first_number(b, i, 2, 5));
+	return r;
+}
+
+/* --- output --- */
+
+static int by_count(const void *a, const void *b)
+{
+	const struct count *x = *(struct count *const *)a, *y = *(struct count *const *)b;
+
+	if (x->n != y->n)
+		return x->n < y->n ? 1 : -1;
+	if (x->class_index != y->class_index)
+		return x->class_index < y->class_index ? -1 : 1;
+	return x->pid != y->pid ? (x->pid < y->pid ? -1 : 1)
+				: (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* The counts, the greatest first; the caller frees the array. */
+static struct count **sort_counts(struct top *t, size_t *ret_n)
+{
+	struct count **all = calloc(t->counts.n + 1, sizeof(struct count *));
+	struct ky_hnode *n, *tmp;
+	size_t i, k = 0;
+
+	if (!all)
+		return NULL;
+	ky_htab_foreach(&t->counts, i, n, tmp)
+	{
+		all[k++] = ky_container_of(n, struct count, node);
+	}
+	qsort(all, k, sizeof(struct count *), by_count);
+	*ret_n = k;
+	return all;
+}
+
+/* "redis-server 53095": a process or thread that still runs has a name. */
+static void put_process(struct ky_buf *b, int64_t id)
+{
+	char path[64], name[64] = "";
+	FILE *f;
+
+	if (id < 0) {
+		ky_buf_puts(b, "-");
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/comm", id);
+	f = fopen(path, "re");
+	if (f && fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	if (*name)
+		ky_buf_printf(b, "%s ", name);
+	ky_buf_printf(b, "%" PRId64, id);
+}
+
+static const char *event_name(const struct top *t, const struct count *c)
+{
+	const struct kymo_event_class *class = kymo_reader_class(t->reader, c->class_index);
+
+	return class && *class->name ? class->name : "<unknown>";
+}
+
+static double rate_of(const struct top *t, uint64_t n)
+{
+	return (double)n * (double)NS_PER_S / (double)KY_MAX(t->round_ns, (uint64_t)1);
+}
+
+static void print_count(struct top *t, const struct count *c)
+{
+	struct ky_buf b = {0};
+
+	put_process(&b, t->by == BY_THREAD ? c->tid : c->pid);
+	printf("%12.0f  %5.1f %%  ", rate_of(t, c->n), 100.0 * (double)c->n / (double)t->n_events);
+	if (t->by == BY_EVENT)
+		printf("%-32s  ", cli_safe(t->cli, event_name(t, c)));
+	printf("%s\n", cli_safe(t->cli, b.data ? b.data : "?"));
+	ky_buf_deinit(&b);
+}
+
+static size_t count_rows(const struct top *t)
+{
+	struct winsize size;
+
+	if (!t->is_screen || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ||
+		size.ws_row <= ROWS_OTHER)
+		return ROWS_DEFAULT;
+	return size.ws_row - ROWS_OTHER;
+}
+
+static void print_head(struct top *t, const struct kymo_value *s)
+{
+	uint64_t seconds = (cli_now_ns() - t->began_ns) / NS_PER_S;
+
+	printf("%s%s%s   %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64
+	       "   %.0f events/s   discarded %" PRIu64 "   in buffers %" PRIu64 "%s\n",
+		cli_style(t->cli, CLI_BOLD), kymo_value_string(kymo_value_get(s, "name")),
+		cli_style(t->cli, CLI_PLAIN), seconds / 3600, seconds / 60 % 60, seconds % 60,
+		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")),
+		kymo_value_u64(kymo_value_get(s, "in_buffers")),
+		t->is_screen ? "       q quit, e by event, p by process, t by thread" : "");
+	printf("%12s  %7s  ", "events/s", "share");
+	if (t->by == BY_EVENT)
+		printf("%-32s  ", "name");
+	printf("%s\n", t->by == BY_THREAD ? "thread" : "process");
+}
+
+static void print_text(struct top *t, const struct kymo_value *s, struct count **all, size_t n)
+{
+	if (t->is_screen)
+		printf("\033[H\033[J");
+	print_head(t, s);
+	for (size_t i = 0; i < n && i < count_rows(t); i++)
+		print_count(t, all[i]);
+	if (t->n_others)
+		printf("%12.0f  of others\n", rate_of(t, t->n_others));
+	if (!t->is_screen)
+		printf("\n");
+	fflush(stdout);
+}
+
+static void put_json_count(struct ky_buf *b, const struct top *t, const struct count *c)
+{
+	ky_buf_printf(b, "{\"events\": %" PRIu64, c->n);
+	if (t->by == BY_EVENT) {
+		ky_buf_puts(b, ", \"name\": ");
+		ky_format_json_string(b, event_name(t, c), strlen(event_name(t, c)));
+	}
+	if (c->pid >= 0)
+		ky_buf_printf(b, ", \"pid\": %" PRId64, c->pid);
+	if (t->by == BY_THREAD && c->tid >= 0)
+		ky_buf_printf(b, ", \"tid\": %" PRId64, c->tid);
+	ky_buf_puts(b, "}");
+}
+
+/* One object on a line for each round. */
+static void print_json(struct top *t, const struct kymo_value *s, struct count **all, size_t n)
+{
+	struct ky_buf b = {0};
+	const char *name = kymo_value_string(kymo_value_get(s, "name"));
+
+	ky_buf_puts(&b, "{\"ok\": true, \"session\": ");
+	ky_format_json_string(&b, name, strlen(name));
+	ky_buf_printf(&b,
+		", \"seconds\": %.9f, \"events\": %" PRIu64 ", \"discarded\": %" PRIu64
+		", \"in_buffers\": %" PRIu64 ", \"by\": \"%s\", \"counts\": [",
+		(double)t->round_ns / (double)NS_PER_S, t->n_events,
+		kymo_value_u64(kymo_value_get(s, "discarded")),
+		kymo_value_u64(kymo_value_get(s, "in_buffers")), by_names[t->by]);
+	for (size_t i = 0; i < n; i++) {
+		ky_buf_puts(&b, i ? ", " : "");
+		put_json_count(&b, t, all[i]);
+	}
+	ky_buf_puts(&b, "]}\n");
+	if (!b.error)
+		fwrite(b.data, 1, b.len, stdout);
+	fflush(stdout);
+	ky_buf_deinit(&b);
+	t->cli->printed = true;
+}
+
+/* --- rounds --- */
+
+/*
+ * A session that was stopped ends once the consumer has written what the buffers hold; that may
+ * fail, so it is not awaited for ever.
+ */
+static bool has_ended(struct top *t, const struct kymo_value *session)
+{
+	uint64_t now_ns = cli_now_ns();
+
+	if (strcmp(kymo_value_string(kymo_value_get(session, "state")), "stopped") != 0) {
+		t->stopped_ns = 0;
+		return false;
+	}
+	t->stopped_ns = t->stopped_ns ? t->stopped_ns : now_ns;
+	return !kymo_value_u64(kymo_value_get(session, "in_buffers")) ||
+	       now_ns - t->stopped_ns > MAX_FLUSH_NS;
+}
+
+/* Asks the daemon. *ret_reply: NULL if the session or the daemon ended since the last round. */
+static int ask(struct top *t, struct kymo_value **ret_reply)
+{
+	const struct kymo_value *session;
+	int r = cli_try(t->cli, t->ctl, "status", t->params, ret_reply);
+
+	if (r)
+		return r;
+	if (kymo_reply_ok(*ret_reply)) {
+		session = kymo_value_get(*ret_reply, "session");
+		t->is_ended = has_ended(t, session);
+		if (!t->output)
+			t->output = strdup(kymo_value_string(kymo_value_get(session, "output")));
+		return t->output ? CLI_OK : cli_fail(t->cli, "failed", "top: no memory");
+	}
+	if (!t->output)
+		return cli_refused(t->cli, t->params, *ret_reply);
+	kymo_value_free(*ret_reply);
+	*ret_reply = NULL;
+	t->is_ended = true;
+	return CLI_OK;
+}
+
+/* One round: what came since the last one. *last_ns: when that was. */
+static int show_round(struct top *t, uint64_t *last_ns)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	_cleanup_free_ struct count **all = NULL;
+	const struct kymo_value *session;
+	size_t n = 0;
+	int r = ask(t, &reply), e;
+
+	if (r || !reply)
+		return r;
+	e = read_events(t);
+	t->round_ns = cli_now_ns() - *last_ns;
+	*last_ns += t->round_ns;
+	all = e < 0 ? NULL : sort_counts(t, &n);
+	if (!all)
+		return cli_fail(t->cli, "failed", "top: cannot read the trace: %s",
+			strerror(e < 0 ? -e : ENOMEM));
+	session = kymo_value_get(reply, "session");
+	if (t->cli->json)
+		print_json(t, session, all, n);
+	else
+		print_text(t, session, all, n);
+	forget_counts(t);
+	return CLI_OK;
+}
+
+/* Waits for the next round, and obeys keys. */
+static void wait_for_round(struct top *t, uint64_t until_ns)
+{
+	struct pollfd fd = {.fd = t->is_screen ? STDIN_FILENO : -1, .events = POLLIN};
+	char key;
+
+	while (!is_interrupted && cli_now_ns() < until_ns) {
+		int ms = (int)((until_ns - cli_now_ns()) / 1000000) + 1;
+
+		if (poll(&fd, 1, ms) <= 0 || read(STDIN_FILENO, &key, 1) != 1)
+			continue;
+		if (key == 'q')
+			is_interrupted = 1;
+		for (enum by by = BY_EVENT; by <= BY_THREAD; by++)
+			if (key == by_names[by][0])
+				t->by = by;
+	}
+}
+
+static int show_rounds(struct top *t)
+{
+	uint64_t last_ns = cli_now_ns(), left = t->n_rounds;
+	struct timespec now;
+	int r;
+
+	t->began_ns = last_ns;
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->from_ns = (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec -
+		     (int64_t)t->interval_ns;
+	do {
+		wait_for_round(t, last_ns + t->interval_ns);
+		r = is_interrupted ? CLI_OK : show_round(t, &last_ns);
+	} while (!r && !is_interrupted && !t->is_ended && --left);
+	return r;
+}
+
+/* --- the terminal --- */
+
+static void begin_screen(struct top *t)
+{
+	struct termios raw;
+
+	t->is_screen = !t->cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+		       !tcgetattr(STDIN_FILENO, &t->saved);
+	if (!t->is_screen)
+		return;
+	raw = t->saved;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+static void end_screen(struct top *t)
+{
+	if (t->is_screen)
+		tcsetattr(STDIN_FILENO, TCSANOW, &t->saved);
+}
+
+/* --- the command --- */
+
+static int parse_options(struct top *t)
+{
+	const char *by = cli_get(t->cli, "by"), *delay = cli_get(t->cli, "delay"),
+		   *rounds = cli_get(t->cli, "rounds");
+	uint64_t usec = 1000000;
+
+	while (by && t->by <= BY_THREAD && strcmp(by, by_names[t->by]))
+		t->by++;
+	if (t->by > BY_THREAD)
+		return cli_usage(t->cli, "bad --by '%s': use event, process or thread", by);
+	if (delay && (ky_parse_usec(delay, &usec) < 0 || !usec || usec > 3600000000))
+		return cli_usage(
+			t->cli, "bad --delay '%s': a time of at most 1h, as 500ms or 2s", delay);
+	if (rounds && (ky_parse_number(rounds, UINT32_MAX, &t->n_rounds) < 0 || !t->n_rounds))
+		return cli_usage(t->cli, "bad --rounds '%s': write a number above 0", rounds);
+	t->interval_ns = usec * 1000;
+	return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	const struct sigaction on_interrupt = {.sa_handler = interrupt};
+	struct top t = {.cli = cli};
+	_cleanup_value_ struct kymo_value *first = NULL;
+	int r = parse_options(&t);
+
+	if (r)
+		return r;
+	t.params = cli_params_new(cli);
+	r = t.params ? cli_params_which(cli, t.params) : CLI_FAILED;
+	if (!r)
+		r = cli_connect(cli, &t.ctl);
+	if (!r)
+		r = ask(&t, &first);
+	if (!r && t.is_ended)
+		r = cli_fail(
+			cli, "refused", "top: the session does not record: 'kymo start' starts it");
+	if (!r) {
+		sigaction(SIGINT, &on_interrupt, NULL);
+		sigaction(SIGTERM, &on_interrupt, NULL);
+		begin_screen(&t);
+		r = show_rounds(&t);
+		end_screen(&t);
+	}
+	forget_counts(&t);
+	kymo_cursor_close(t.cursor);
+	kymo_query_free(t.query);
+	kymo_reader_close(t.reader);
+	kymo_ctl_close(t.ctl);
+	kymo_value_free(t.params);
+	free(t.output);
+	return r;
+}
+
+static const struct cli_option options[] = {
+	{"session", 's', "SESSION", "session; without it, the current one"},
+	{"by", 0, "event|process|thread", "what is counted (default: event)"},
+	{"delay", 'd', "TIME", "the time between two rounds (default: 1s)"},
+	{"rounds", 0, "N", "end after N rounds"},
+	{0},
+};
+
+const struct cli_command cmd_top = {
+	.name = "top",
+	.synopsis = "[[-s] NAME] [--by=event|process|thread] [-d TIME] [--rounds=N]",
+	.help = "show what a session records now: events a second by name, process or thread",
+	.details =
+		"On a terminal, e, p and t choose what is counted, and q ends it. It ends by itself when the\n"
+		"session stops. Events are counted when the consumer has written them: about a second later.\n"
+		"Processes and threads need the contexts vpid and vtid ('kymo add-context -t vpid,vtid').\n"
+		"With --json, each round is an object on a line of its own.\n",
+	.options = options,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kymo top: what a session records now, until it stops."""
+
+import collections
+import json
+import os
+import pty
+import subprocess
+
+import kymotest
+from kymotest import CLI, check, equal
+
+
+def spawn(k, *args, **options):
+    top = subprocess.Popen([CLI, *args], env=k.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    k.started.append(top)
+    return top
+
+
+def rounds_of(top):
+    return [json.loads(line) for line in top.stdout]
+
+
+def test_counts(k):
+    """All rounds together have each event once. top ends when the session stops."""
+    k.start_daemon()
+    k.record(start=False)
+    k.kymo("add-context", "-s", "s", "-t", "vpid,vtid")
+    k.kymo("start", "s")
+    tops = {by: spawn(k, "--json", "top", "s", f"--by={by}", "-d", "20ms", stdin=subprocess.DEVNULL) for by in ("event", "process", "thread")}
+    first = {by: json.loads(top.stdout.readline()) for by, top in tops.items()}
+    apps = [k.spawn("emit", "-n", 500, "-t", 2, "-w") for _ in range(2)]
+    for app in apps:
+        k.expect(app, "ready")
+        k.let_go(app)
+    for app in apps:
+        k.let_go(app)
+        k.finish(app)
+    k.kymo("stop", "s")
+    counts = {by: collections.Counter() for by in tops}
+    for by, top in tops.items():
+        for found in [first[by], *rounds_of(top)]:
+            equal((found["ok"], found["session"], found["by"], found["discarded"]), (True, "s", by, 0), "a round")
+            equal(sum(c["events"] for c in found["counts"]), found["events"], "sum of a round")
+            for c in found["counts"]:
+                counts[by][c.get("name"), c.get("pid"), c.get("tid")] += c["events"]
+        equal(top.wait(kymotest.TIMEOUT), 0, "exit status when the session stops")
+    equal({key: n for key, n in counts["event"].items() if n}, {("emit:record", app.pid, None): 1000 for app in apps}, "by name")
+    equal({pid: n for (_, pid, _), n in counts["process"].items()}, {app.pid: 1000 for app in apps}, "by process")
+    equal(sorted(counts["thread"].values()), [500] * 4, "by thread")
+    equal({pid for _, pid, _ in counts["thread"]}, {app.pid for app in apps}, "processes of the threads")
+
+
+def test_text(k):
+    k.start_daemon()
+    k.record()
+    done = k.kymo("top", "s", "-d", "10ms", "--rounds=2")
+    equal(done.stdout.count("events/s   share".replace("   ", "    ")), 2, f"heads of two rounds: {done.stdout}")
+    lines = done.stdout.splitlines()
+    check(lines[0].startswith("s   00:00:") and "discarded 0" in lines[0], done.stdout)
+
+
+def test_terminal(k):
+    """Keys change what is counted, and end it; the terminal is as before."""
+    k.start_daemon()
+    k.record()
+    master, slave = pty.openpty()
+    try:
+        import termios
+
+        before = termios.tcgetattr(slave)
+        top = subprocess.Popen([CLI, "top", "s", "-d", "20ms"], env={**k.env, "TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave)
+        k.started.append(top)
+        seen = b""
+        for key, wanted in ((b"", b"name"), (b"t", b"thread\r\n"), (b"p", b"share  process\r\n")):
+            os.write(master, key)
+            while wanted not in seen:
+                seen += os.read(master, 65536)
+            seen = b""
+        os.write(master, b"q")
+        # top may wait for room in the terminal
+        while top.poll() is None:
+            kymotest.wait_for(lambda: top.poll() is not None or has_output(master), "the end of top")
+            if has_output(master):
+                os.read(master, 65536)
+        equal(top.returncode, 0, "exit status")
+        equal(termios.tcgetattr(slave), before, "settings of the terminal")
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def has_output(fd):
+    import select
+
+    return bool(select.select([fd], [], [], 0)[0])
+
+
+def test_end(k):
+    """top ends without a message when the session or the daemon ends, or it is interrupted."""
+    k.start_daemon()
+    for end in ("destroy", "interrupt"):
+        k.record()
+        top = spawn(k, "top", "s", "-d", "10ms", stdin=subprocess.DEVNULL)
+        top.stdout.readline()
+        if end == "destroy":
+            k.kymo("destroy", "s")
+        else:
+            top.send_signal(2)
+        text = top.communicate(timeout=kymotest.TIMEOUT)[0]
+        check("kymo:" not in text, text)
+        equal(top.returncode, 0, f"exit status after {end}")
+
+
+def test_errors(k):
+    k.kymo("top", status=1)
+    k.start_daemon()
+    k.record(start=False)
+    check("does not record" in k.kymo("top", "s", status=1).stderr, "a session that was not started")
+    k.kymo("top", "none", status=1)
+    for options in (["--by=cpu"], ["-d", "0"], ["-d", "x"], ["--rounds=0"], ["a", "b"]):
+        k.kymo("top", *options, status=2)
+
+
+kymotest.main()
