@@ -128,6 +128,11 @@ static const struct ky_node *number_of(const struct ky_field_ref *f)
 	return f->has_element ? f->node->children : f->node;
 }
 
+static bool is_number(const struct ky_field_ref *f)
+{
+	return number_of(f)->kind == KY_NODE_INT || number_of(f)->kind == KY_NODE_FLOAT;
+}
+
 static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_query *q, char *why,
 	size_t why_size)
 {
@@ -142,16 +147,17 @@ static int bind_field(struct ky_field_values *f, uint8_t *want, const struct ky_
 
 		if (!ky_field_find(ref, reader->classes[i], f->field))
 			continue;
-		if (number_of(ref)->kind != KY_NODE_INT || !want_class(want, q, i)) {
+		if (!is_number(ref) || !want_class(want, q, i)) {
 			ref->node = NULL;
 			continue;
 		}
 		any = true;
 		f->is_signed |= number_of(ref)->is_signed;
+		f->is_float |= number_of(ref)->kind == KY_NODE_FLOAT;
 	}
 	if (any)
 		return 0;
-	snprintf(why, why_size, "no event that is selected has an integer field '%s'", f->field);
+	snprintf(why, why_size, "no event that is selected has a field '%s' of numbers", f->field);
 	return -ENOENT;
 }
 
@@ -186,7 +192,7 @@ static int add_latency_event(struct ky_latency *l, const struct ky_item *item)
 
 static bool is_greater(const struct ky_field_values *f, uint64_t x, uint64_t y)
 {
-	return f->is_signed ? (int64_t)x > (int64_t)y : x > y;
+	return f->is_signed || f->is_float ? (int64_t)x > (int64_t)y : x > y;
 }
 
 static void add_to_top(struct ky_field_values *f, struct ky_top_event event)
@@ -205,6 +211,54 @@ static void add_to_top(struct ky_field_values *f, struct ky_top_event event)
 	f->top[i] = event;
 }
 
+/* The bits of negative numbers rise when the numbers fall. */
+static uint64_t turn_negative(uint64_t bits)
+{
+	return (int64_t)bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+static uint64_t order_of_float(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return turn_negative(bits);
+}
+
+double ky_float_of_order(uint64_t order)
+{
+	uint64_t bits = turn_negative(order);
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static double float_of(const struct ky_node *n, const struct ky_value *v)
+{
+	if (n->kind == KY_NODE_FLOAT)
+		return v->f;
+	return n->is_signed ? (double)(int64_t)v->u : (double)v->u;
+}
+
+static int add_float(struct ky_field_values *f, const struct ky_item *item, double v)
+{
+	double scaled = v * KY_MEASURE_SCALE;
+
+	if (v == v)
+		add_to_top(
+			f, (struct ky_top_event){item->event->name, order_of_float(v), item->ns});
+	if (!(v >= 0)) {
+		f->n_negative++;
+		return 0;
+	}
+	f->min = f->values.n ? KY_MIN(f->min, v) : v;
+	f->max = f->values.n ? KY_MAX(f->max, v) : v;
+	f->sum += v;
+	return ky_histogram_add(
+		&f->values, scaled < 0x1p64 ? (uint64_t)(scaled + 0.5) : UINT64_MAX);
+}
+
 static int add_value(struct ky_field_values *f, const struct ky_item *item)
 {
 	struct ky_field_ref *ref = &f->of_class[item->event->index];
@@ -212,6 +266,8 @@ static int add_value(struct ky_field_values *f, const struct ky_item *item)
 
 	if (!ky_field_get(ref, item, &value))
 		return 0;
+	if (f->is_float)
+		return add_float(f, item, float_of(number_of(ref), value.v));
 	add_to_top(f, (struct ky_top_event){item->event->name, value.v->u, item->ns});
 	if (number_of(ref)->is_signed && (int64_t)value.v->u < 0) {
 		f->n_negative++;

@@ -27,21 +27,28 @@ struct ky_latency {
 /* An event, by the value of its field. */
 struct ky_top_event {
 	const char *name; /* the reader's */
-	uint64_t value;	  /* as is_signed says */
+	uint64_t value;	  /* as is_signed says; of floating-point numbers: ky_float_of_order */
 	int64_t ns;
 };
 
-/* The values of an integer field. */
+#define KY_MEASURE_SCALE 0x1p24 /* floating-point numbers are put into histograms times this */
+
+/* The values of a field of numbers. */
 struct ky_field_values {
 	const char *field;	       /* borrowed */
 	struct ky_field_ref *of_class; /* owned; by the index of the class */
 	bool is_signed;		       /* in any class */
-	struct ky_histogram values;    /* without those below 0 */
+	bool is_float;		       /* in any class */
+	double sum, min, max;	       /* if is_float */
+	struct ky_histogram values;    /* without those below 0, and what is no number */
 	uint64_t n_negative;
 	struct ky_top_event
 		top[KY_MEASURE_TOP]; /* the greatest first; of equal ones the earliest */
 	size_t n_top;
 };
+
+/* Returns a floating-point number from a signed integer of the same order, and back. */
+double ky_float_of_order(uint64_t order);
 
 struct ky_measures {
 	struct ky_latency *latencies; /* owned */

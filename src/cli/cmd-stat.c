@@ -387,8 +387,8 @@ static const struct cli_option options_of_stat[] = {
 		"count by values: name, process, thread, cpu, stream, or a field or context"},
 	{"latency", 0, "A..B,...",
 		"the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
-	{"hist", 0, "FIELD", "the distribution of an integer field"},
-	{"top", 0, "FIELD", "the events with the greatest values of an integer field"},
+	{"hist", 0, "FIELD", "the distribution of a field of numbers"},
+	{"top", 0, "FIELD", "the events with the greatest values of a field of numbers"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };

@@ -10,6 +10,7 @@
 #define BAR_WIDTH 32
 
 static const unsigned permilles[] = {0, 500, 900, 990, 999, 1000};
+static const char *const permille_names[] = {"min", "median", "p90", "p99", "p999", "max"};
 
 bool measure_is_wanted(const struct cli *cli)
 {
@@ -153,24 +154,53 @@ static void print_latency(struct cli *cli, const struct ky_latency *l, const cha
 	print_view(cli, path, t->longest_ns, end_ns);
 }
 
+static void print_float(double value)
+{
+	printf("  %10.6g", value);
+}
+
+static void print_scaled(uint64_t value)
+{
+	print_float((double)value / KY_MEASURE_SCALE);
+}
+
+/* As print_numbers; sum, least and greatest are exact. */
+static void print_floats(const struct ky_field_values *f)
+{
+	print_float(f->sum);
+	print_float(f->sum / (double)f->values.n);
+	print_float(f->min);
+	for (size_t i = 1; i + 1 < KY_ARRAY_SIZE(permilles); i++)
+		print_scaled(ky_histogram_permille(&f->values, permilles[i]));
+	print_float(f->max);
+	printf("\n");
+}
+
 static void print_hist(struct cli *cli, const struct ky_field_values *f)
 {
 	printf("%" PRIu64 " values of %s", f->values.n, cli_safe(cli, f->field));
 	if (f->n_negative)
-		printf("  (without %" PRIu64 " below 0)", f->n_negative);
+		printf("  (without %" PRIu64 " below 0%s)", f->n_negative,
+			f->is_float ? " or not a number" : "");
 	printf("\n");
 	if (!f->values.n)
 		return;
 	printf("  %10s  %10s  %10s  %10s  %10s  %10s  %10s  %10s\n", "sum", "mean", "min", "median",
 		"90 %", "99 %", "99.9 %", "max");
-	print_numbers(&f->values, print_value);
-	print_bars(&f->values, print_value);
+	if (f->is_float)
+		print_floats(f);
+	else
+		print_numbers(&f->values, print_value);
+	print_bars(&f->values, f->is_float ? print_scaled : print_value);
 }
 
-/* "-7" or "7". */
+/* "-7", "7" or "0.5". */
 static const char *put_number(char to[24], const struct ky_field_values *f, uint64_t value)
 {
-	snprintf(to, 24, f->is_signed ? "%" PRId64 : "%" PRIu64, value);
+	if (f->is_float)
+		snprintf(to, 24, "%.12g", ky_float_of_order(value));
+	else
+		snprintf(to, 24, f->is_signed ? "%" PRId64 : "%" PRIu64, value);
 	return to;
 }
 
@@ -217,12 +247,11 @@ static void put_string(struct ky_buf *b, const char *name, const char *value)
 /* unit: "_ns", or "" of plain numbers. */
 static void put_histogram(struct ky_buf *b, const struct ky_histogram *h, const char *unit)
 {
-	static const char *const names[] = {"min", "median", "p90", "p99", "p999", "max"};
 	const char *comma = "";
 
 	ky_buf_printf(b, "\"count\": %" PRIu64 ", \"total%s\": %" PRIu64 ", ", h->n, unit, h->sum);
-	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++)
-		ky_buf_printf(b, "\"%s%s\": %" PRIu64 ", ", names[i], unit,
+	for (size_t i = 0; i < KY_ARRAY_SIZE(permille_names); i++)
+		ky_buf_printf(b, "\"%s%s\": %" PRIu64 ", ", permille_names[i], unit,
 			ky_histogram_permille(h, permilles[i]));
 	ky_buf_puts(b, "\"histogram\": [");
 	for (uint64_t from = 0, to = 1; to; from = to, to *= 2) {
@@ -272,12 +301,56 @@ static void put_latency(
 	ky_buf_puts(b, "}");
 }
 
+/* JSON has no infinite numbers. */
+static void put_float(struct ky_buf *b, const char *name, double value)
+{
+	if (value - value == 0)
+		ky_buf_printf(b, "\"%s\": %.12g, ", name, value);
+	else
+		ky_buf_printf(b, "\"%s\": null, ", name);
+}
+
+static void put_floats(struct ky_buf *b, const struct ky_field_values *f)
+{
+	const struct ky_histogram *h = &f->values;
+	const char *comma = "";
+
+	ky_buf_printf(b, "\"count\": %" PRIu64 ", ", h->n);
+	put_float(b, "total", f->sum);
+	put_float(b, "min", f->min);
+	for (size_t i = 1; i + 1 < KY_ARRAY_SIZE(permilles); i++)
+		put_float(b, permille_names[i],
+			(double)ky_histogram_permille(h, permilles[i]) / KY_MEASURE_SCALE);
+	put_float(b, "max", f->max);
+	ky_buf_puts(b, "\"histogram\": [");
+	for (uint64_t from = 0, to = 1; to; from = to, to *= 2) {
+		uint64_t n = ky_histogram_count(h, from, to);
+
+		if (!n)
+			continue;
+		ky_buf_printf(b, "%s{\"from\": %.12g, \"count\": %" PRIu64 "}", comma,
+			(double)from / KY_MEASURE_SCALE, n);
+		comma = ", ";
+	}
+	ky_buf_puts(b, "]");
+}
+
 static void put_hist(struct ky_buf *b, const struct ky_field_values *f)
 {
 	ky_buf_puts(b, "{");
 	put_string(b, "field", f->field);
-	put_histogram(b, &f->values, "");
+	if (f->is_float)
+		put_floats(b, f);
+	else
+		put_histogram(b, &f->values, "");
 	ky_buf_printf(b, ", \"negative\": %" PRIu64 "}", f->n_negative);
+}
+
+static const char *put_json_number(char to[24], const struct ky_field_values *f, uint64_t value)
+{
+	double v = f->is_float ? ky_float_of_order(value) : 0;
+
+	return v - v == 0 ? put_number(to, f, value) : "null";
 }
 
 static void put_top(
@@ -294,7 +367,7 @@ static void put_top(
 		ky_buf_puts(b, i ? ", {" : "{");
 		put_string(b, "name", e->name ? e->name : "<unknown>");
 		ky_buf_printf(b, "\"value\": %s, \"ns\": %" PRId64 ", ",
-			put_number(number, f, e->value), e->ns);
+			put_json_number(number, f, e->value), e->ns);
 		put_view_member(b, cli, path, e->ns, e->ns);
 		ky_buf_puts(b, "}");
 	}

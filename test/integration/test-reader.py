@@ -857,11 +857,33 @@ def test_stat_values(k):
     equal((got["hist"][0]["count"], got["hist"][0]["negative"], [x["value"] for x in got["top"][0]["events"]]), (1, 2, [3, -1, -5]), "below 0")
 
 
+def test_stat_floats(k):
+    """Floating-point numbers: least, greatest and sum are exact, percentiles within 0.1 %."""
+    values = [i / 8 for i in range(1000)] + [-2.5, float("nan"), float("-inf")]
+    s = Stream("<")
+    s.packet(s.event(0, 1, struct.pack("<d", float("inf"))))
+    trace = write(k.top / "endless", metadata("le", "floating_point { exp_dig = 11; mant_dig = 53; align = 8; } _x; "), s=s.data)
+    got = k.kymo_json("stat", str(trace), "--hist=x", "--top=x")
+    equal((got["hist"][0]["max"], got["top"][0]["events"][0]["value"]), (None, None), "infinite numbers in JSON")
+    s = Stream("<")
+    s.packet(b"".join(s.event(0, i + 1, struct.pack("<d", v)) for i, v in enumerate(values)))
+    trace = write(k.top / "floats", metadata("le", "floating_point { exp_dig = 11; mant_dig = 53; align = 8; } _x; "), s=s.data)
+    got = k.kymo_json("stat", str(trace), "--hist=x", "--top=x")
+    hist = got["hist"][0]
+    equal((hist["count"], hist["total"], hist["min"], hist["max"], hist["negative"]), (1000, sum(values[:1000]), 0, 124.875, 3), "values")
+    for name, wanted in (("median", 62.375), ("p90", 112.375), ("p99", 123.625)):
+        check(abs(hist[name] - wanted) <= wanted / 1000 + 1e-6, f"{name}: {hist[name]}, wanted {wanted}")
+    equal([(x["from"], x["count"]) for x in hist["histogram"]], [(0, 1), *((2.0 ** i / 8, 2 ** i) for i in range(9)), (64, 488)], "steps")
+    equal([x["value"] for x in got["top"][0]["events"]], [124.875 - i / 8 for i in range(10)], "greatest")
+    text = k.kymo("stat", trace, "--hist=x", "--top=x").stdout
+    check("1000 values of x  (without 3 below 0 or not a number)\n" in text and re.search(r"^ +124\.875  made", text, re.M), text)
+
+
 def test_stat_measure_errors(k):
     trace = simple(k, "wrong")
     for options, status, word in ((("--latency=made:up",), 2, "A..B"), (("--latency=made:up..made:far,sum",), 2, "nest"), (("--latency=..b",), 2, "A..B"),
             (("--latency=made:up..none",), 1, "'none'"), (("--latency=none..made:up",), 1, "'none'"), (("--latency=made:up..made:far,key=",), 1, "fields"),
-            (("--latency=made:up..made:far,key=tid+none",), 1, "'none'"), (("--hist=none",), 1, "'none'"), (("--top=who",), 1, "integer"), (("--by=name", "--hist=n0"), 2, "--by")):
+            (("--latency=made:up..made:far,key=tid+none",), 1, "'none'"), (("--hist=none",), 1, "'none'"), (("--top=who",), 1, "numbers"), (("--by=name", "--hist=n0"), 2, "--by")):
         errors = k.kymo("stat", str(trace), *options, status=status).stderr
         check(word in errors and errors.count("\n") <= 2, f"{options}: {errors!r}")
 
