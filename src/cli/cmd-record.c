@@ -428,7 +428,7 @@ static void print_summary(
 	ky_buf_deinit(&dir);
 }
 
-static void tell_failure(struct recording *rec, const struct kymo_value *reply)
+static void report_failure(struct recording *rec, const struct kymo_value *reply)
 {
 	const char *shm_path = cli_get(rec->cli, "shm-path");
 
@@ -520,7 +520,7 @@ static void finish(struct recording *rec, int exit_code)
 	if (session && written)
 		print_summary(rec, session, written);
 	else
-		tell_failure(rec, session ? snapshot : reply);
+		report_failure(rec, session ? snapshot : reply);
 	/*
 	 * Warns of events that were left out, also with --no-summary: nobody would notice their
 	 * absence from a trace that has others.

@@ -65,10 +65,10 @@ static int run_consumer(char *path, char *dir, const char *output, int out, int 
 	posix_spawn_file_actions_destroy(&files);
 	if (r)
 		return -r;
-	cli_tell_when_slow("writing what the buffers hold");
+	cli_report_slow("writing what the buffers hold");
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	cli_tell_when_slow(NULL);
+	cli_report_slow(NULL);
 	return status;
 }
 

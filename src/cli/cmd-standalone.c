@@ -142,7 +142,7 @@ static int start_recording(struct companion *c)
 	return code;
 }
 
-static void tell_ready(void)
+static void report_ready(void)
 {
 	fputs(READY, stderr);
 	renounce(STDERR_FILENO);
@@ -165,7 +165,7 @@ static int serve(struct companion *c)
 
 	flock(c->dir, LOCK_UN);
 	if (!code) {
-		tell_ready();
+		report_ready();
 		wait_unused(c);
 	}
 	private_daemon_end(&c->daemon);
@@ -184,7 +184,7 @@ static int accompany(struct companion *c)
 	child_signals_hold(&c->signals);
 	code = open_output(c);
 	if (!code && has_companion(c))
-		tell_ready();
+		report_ready();
 	else if (!code)
 		code = serve(c);
 	ky_close(c->dir);

@@ -168,7 +168,7 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 	const struct timespec nap = {0, START_NAP_MS * 1000000L};
 	int code = CLI_OK, r = -ENOENT;
 
-	cli_tell_when_slow("waiting for a session daemon to be ready");
+	cli_report_slow("waiting for a session daemon to be ready");
 	for (unsigned waited = 0; none_runs(r) && waited < START_TIMEOUT_MS;
 		waited += START_NAP_MS) {
 		if (waited)
@@ -178,7 +178,7 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 			break;
 		r = open_or_reopen(ctl);
 	}
-	cli_tell_when_slow(NULL);
+	cli_report_slow(NULL);
 	if (code || !r)
 		return code;
 	return none_runs(r)
@@ -240,7 +240,7 @@ static void on_alarm(int signal)
 		return;
 }
 
-void cli_tell_when_slow(const char *what)
+void cli_report_slow(const char *what)
 {
 	struct sigaction tell = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 
@@ -334,9 +334,9 @@ int cli_try(struct cli *cli, struct kymo_ctl *ctl, const char *command,
 		return no_answer(cli, -ENOMEM);
 	if (!ky_utf8_valid(text, strlen(text)))
 		return cli_fail(cli, "usage", "names, patterns and paths must be UTF-8");
-	cli_tell_when_slow("waiting for the session daemon");
+	cli_report_slow("waiting for the session daemon");
 	r = call_until_answered(cli, ctl, command, params, ret_reply);
-	cli_tell_when_slow(NULL);
+	cli_report_slow(NULL);
 	return r < 0 ? no_answer(cli, r) : CLI_OK;
 }
 

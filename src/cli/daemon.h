@@ -42,7 +42,7 @@ int cli_call(struct cli *cli, struct kymo_ctl *ctl, const char *command,
  * Prints what we wait for if that takes more than a second and a user sits at a terminal. NULL: the
  * wait is over.
  */
-void cli_tell_when_slow(const char *what);
+void cli_report_slow(const char *what);
 /* Does cli_connect, cli_call and disconnects. */
 int cli_request(struct cli *cli, const char *command, const struct kymo_value *params,
 	struct kymo_value **ret_reply);
