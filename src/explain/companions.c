@@ -207,7 +207,8 @@ static void add_handoff(struct ky_search *w, const struct companion *c)
 {
 	struct ky_condition condition = {.p = c->p,
 		.explained = c->explained,
-		.contrast = KY_MIN(c->explained, 1),
+		/* Fields and positions that explain as much come first. */
+		.contrast = .8,
 		.rank = 3,
 		.about = KY_ABOUT_COMPANY};
 	struct ky_buf b = {0};
