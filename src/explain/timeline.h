@@ -73,7 +73,7 @@ struct ky_timeline {
 	struct ky_wake wake, late_wake;
 	KY_VEC(struct ky_history) history;
 	size_t max_history;
-	/* account.c: stretches of time that instances want, by their begins */
+	/* windows.c: stretches of time that instances want, by their begins */
 	KY_VEC(struct ky_window *) windows;
 	size_t next_window;
 	KY_VEC(struct ky_window *) active;
