@@ -48,7 +48,7 @@ static inline char *print_number(struct printer *p, char *to, const struct ky_no
 static char *print_float(struct printer *p, char *to, double v)
 {
 	to = ky_put_room(&p->put, to, 32);
-	return to + snprintf(to, 32, "%g", v);
+	return ky_put_g(to, v);
 }
 
 /* The letter behind the backslash, or 0 when the character stands for itself. */

@@ -117,6 +117,9 @@ static inline char *ky_put_i64(char *to, int64_t v)
 	return v < 0 ? ky_put_u64(to + 1, -(uint64_t)v) : ky_put_u64(to, (uint64_t)v);
 }
 
+/* Writes v as printf's "%g" does. It may touch 32 bytes. */
+char *ky_put_g(char *to, double v);
+
 /* Writes ".nnnnnnnnn". ns < 1000000000. */
 static inline char *ky_put_fraction(char *to, uint32_t ns)
 {

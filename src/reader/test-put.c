@@ -102,6 +102,44 @@ static void test_failing(void **state)
 	}
 }
 
+static void check_g(double v)
+{
+	char ours[64] = "", theirs[64];
+
+	*ky_put_g(ours, v) = '\0';
+	snprintf(theirs, sizeof(theirs), "%g", v);
+	assert_string_equal(ours, theirs);
+}
+
+/* As printf: numbers of all sizes, and those next to the middle between two texts. */
+static void test_g(void **state)
+{
+	static const double odd[] = {0, 1, 0.5, 0.1, 1e-3, 1e-4, 999999, 999998.5, 999999.5, 1e6,
+		100000.5, 123456.5, 99999.95, 9.999995, 0.00099999951, 1e300, 1e-300, 0x1p-1074};
+	uint64_t bits = 0x9e3779b97f4a7c15;
+
+	(void)state;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(odd); i++)
+		for (int sign = -1; sign <= 1; sign += 2) {
+			check_g(sign * odd[i]);
+			check_g(sign * __builtin_nextafter(odd[i], 1e301));
+			check_g(sign * __builtin_nextafter(odd[i], -1));
+		}
+	check_g(__builtin_inf());
+	check_g(-__builtin_nan(""));
+	for (int i = 0; i < 400000; i++) {
+		double v;
+
+		bits = bits * 6364136223846793005 + 1442695040888963407;
+		memcpy(&v, &bits, sizeof(v));
+		check_g(v);
+		check_g((double)(int64_t)bits / 1e15);
+		check_g((double)(bits >> 40) / 1e7);
+		check_g((float)(bits >> 44) / 64.0f);
+		check_g((double)(bits >> 45) / 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +148,7 @@ int main(void)
 		cmocka_unit_test(test_fraction),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_failing),
+		cmocka_unit_test(test_g),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
