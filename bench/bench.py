@@ -752,6 +752,42 @@ def row_reading(bench):
     return rows
 
 
+def rows_a_second(bench, how, trace):
+    """Returns how many million events a Python loop reads in a second of processor time."""
+    env = {**bench.kymo.env, "PYTHONPATH": str(ROOT / "src" / "python"), "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_LIBRARY_PATH": f"{bench.build}/src/analysis:{bench.build}/src/sql"}
+    done = subprocess.run(["/usr/bin/python3", ROOT / "bench" / "rows.py", how, trace, "bench:one_int", "a"], env=env, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=systems.TIMEOUT)
+    if done.returncode:
+        raise Failed(f"reading in Python by {how} failed: {done.stderr[-300:]}")
+    n, seconds = done.stdout.split()
+    return int(n) / float(seconds) / 1e6
+
+
+SQL = 'SELECT a % 100, count(*) FROM "bench:one_int" GROUP BY 1'
+
+
+def row_answers(bench):
+    """Python beside babeltrace2's module, SQL beside SQLite's own table."""
+    rows = [Row("reading in Python, tuples (peer: babeltrace2's module)", RATE, (peer_times(40),), 2),
+        Row("reading in Python, numpy columns (peer: babeltrace2's module)", RATE, (peer_times(200),), 2),
+        Row("SQL, GROUP BY over all events (peer: SQLite's imported table)", "s", (Target("≤ 1.3 × peer", 1.3, "lttng"),), 2)]
+    out, base = bench.out(bench.tmpfs), bench.out(bench.tmpfs)
+    kymo = bench.kymo.cli_command()
+    with bench.daemons(), Emitter(bench.kymo) as emitter, bench.kymo.session(out) as session:
+        emitter.run(kind="int", n=bench.small(1000000, 100000), rate=2000000)
+        bench.kymo.cli("stop", session)
+        seconds_of([*kymo, "export", out, "--to=sqlite", "-o", f"{base}.db"], bench.kymo.env)
+        for _ in range(bench.runs):
+            slow = rows_a_second(bench, "bt2", out)
+            for row, how in zip(rows, ("kymo", "columns")):
+                row.add("lttng", slow)
+                row.add("kymo", rows_a_second(bench, how, out))
+            rows[2].add("lttng", seconds_of(["sqlite3", f"{base}.db", SQL], bench.kymo.env))
+            rows[2].add("kymo", seconds_of([*kymo, "sql", out, SQL], bench.kymo.env))
+    return rows
+
+
 # ---- means without a tracer
 
 
@@ -809,7 +845,7 @@ def row_habits(bench):
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
     row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
-    row_crowd, row_memory, row_presence, row_reading)}
+    row_crowd, row_memory, row_presence, row_reading, row_answers)}
 
 
 # ---- the table
