@@ -612,6 +612,94 @@ def row_control(bench):
     return list(rows.values())
 
 
+HOSTILE_USERS, HOSTILE_EACH, HOSTILE_UID = 10, 100, 64900
+
+
+def percentile_99(values):
+    return sorted(values)[(len(values) * 99 - 1) // 100]
+
+
+def register_ms(top):
+    """Returns the time from the connection of an application to the daemon's last reply to it."""
+    code = """import os, pathlib, sys, time, types
+from program import ORDER, Program
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
+begin = time.monotonic()
+Program(types.SimpleNamespace(rundir=pathlib.Path(sys.argv[1])), ORDER).serve()
+print((time.monotonic() - begin) * 1e3)"""
+    done = subprocess.run([sys.executable, "-c", code, top / "run", str(HOSTILE_UID - 1)], env=hostile_env(), capture_output=True,
+        text=True, timeout=systems.TIMEOUT)
+    if done.returncode:
+        raise Failed(f"an application was not served: {done.stderr[-300:]}")
+    return float(done.stdout)
+
+
+def hostile_env():
+    return {**os.environ, "PYTHONPATH": str(ROOT / "test" / "integration"), "PYTHONDONTWRITEBYTECODE": "1",
+        "KYMO_TEST_BUILD": str(ROOT / "build-bench")}
+
+
+@contextlib.contextmanager
+def hostile_crowd(top):
+    """The applications of test/integration/attack.py, each kind of attack at once."""
+    command = [sys.executable, ROOT / "test" / "integration" / "attack.py", top / "run" / "app.sock"]
+    crowd = [subprocess.Popen(list(map(str, [*command, HOSTILE_UID + i, "all", HOSTILE_EACH])), env=hostile_env(),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(HOSTILE_USERS)]
+    try:
+        for p in crowd:
+            if p.stdout.readline() != b"ready\n":
+                raise Failed("a hostile application ended")
+        yield
+    finally:
+        for p in crowd:
+            p.stdin.close()
+            p.wait()
+
+
+def row_hostile(bench):
+    """Root's commands, and another user's applications, beside a thousand hostile connections."""
+    if os.getuid():
+        raise Failed("applications of other users need root")
+    beside = f"beside {HOSTILE_USERS * HOSTILE_EACH} hostile connections, 99th percentile"
+    rows = {c: Row(f"{c} {beside}", "ms", (at_most(100, "ms"),)) for c in ("list", "stop", "start")}
+    rows["register"] = Row(f"registration of another user's application {beside}", "ms", (at_most(50, "ms"),))
+    with tempfile.TemporaryDirectory(prefix="kymo-bench-", ignore_cleanup_errors=True) as top:
+        os.chmod(top, 0o755)
+        system = systems.Kymo(bench.build, pathlib.Path(top))
+        system.start()
+        try:
+            system.cli("create", "s", f"--output={system.top}/trace")
+            system.cli("enable-event", "-s", "s", "*:*")
+            system.cli("start", "s")
+            with hostile_crowd(system.top):
+                for _ in range(bench.runs):
+                    for name, row in rows.items():
+                        row.add("kymo", percentile_99(hostile_times(bench, system, name)))
+        finally:
+            system.stop()
+    return list(rows.values())
+
+
+def hostile_times(bench, system, name):
+    """Returns the times of one command; those of stop and start alternate."""
+    took, other = [], {"stop": "start", "start": "stop"}.get(name)
+    if name == "start":
+        system.cli("stop", "s")
+    for _ in range(bench.small(100, 5)):
+        begin = time.monotonic()
+        if name == "register":
+            took.append(register_ms(system.top))
+            continue
+        system.cli(name, *(["s"] if other else []))
+        took.append((time.monotonic() - begin) * 1e3)
+        if other:
+            system.cli(other, "s")
+    if name == "start":
+        system.cli("start", "s")
+    return took
+
+
 def row_stopped(bench):
     """SIGSTOP stops one of many programs, a fresh one for each run, because the peer stops waiting
     for it after the first run."""
@@ -845,7 +933,7 @@ def row_habits(bench):
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
     row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
-    row_crowd, row_memory, row_presence, row_reading, row_answers)}
+    row_hostile, row_crowd, row_memory, row_presence, row_reading, row_answers)}
 
 
 # ---- the table
