@@ -86,7 +86,7 @@ static struct ky_cons_stats stats; /* the last ones received */
 
 /* --- time and faults --- */
 
-enum fault {
+enum call_fault {
 	FAULT_NONE,
 	FAULT_FAIL,  /* calls fail */
 	FAULT_SHORT, /* calls write half of what they should */
@@ -96,7 +96,7 @@ enum fault {
 };
 
 static struct {
-	enum fault kind;
+	enum call_fault kind;
 	unsigned after; /* number of calls that succeed */
 	unsigned n;	/* number of calls after them that fail */
 	int error;
@@ -148,7 +148,7 @@ static void die(void)
 /* Decides the result of a call: -1: nothing is done; 1: half of it, if it has halves; 0: all. */
 static int consult(void)
 {
-	enum fault kind = plan.kind;
+	enum call_fault kind = plan.kind;
 
 	if (!at_work || (!dead && kind == FAULT_NONE))
 		return 0;

@@ -3,6 +3,7 @@
 
 #include "consumerd/round.h"
 #include "consumerd/stream/stream-set.h"
+#include "consumerd/watermark.h"
 #include "svc/log.h"
 
 static bool has_packets(const struct consumerd *c)
@@ -78,6 +79,7 @@ int chunk_rotate(struct consumerd *c, const char *archive)
 	}
 	enter_chunk(c, next);
 	discard_chunk(c);
+	watermark_update(c);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "consumerd/round.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/stream/trace.h"
+#include "consumerd/watermark.h"
 #include "svc/log.h"
 #include "svc/shm-dir.h"
 
@@ -427,6 +428,7 @@ static int recover_session(struct recovery *r)
 	if (r->n_left_out && ky_list_empty(&r->consumer.sets))
 		return 1;
 	print_result(r, &n);
+	watermark_end(&r->consumer);
 	if (!r->output && !r->n_left_out && !n.after.n_quarantined)
 		ky_shm_dir_empty(r->dir);
 	return 0;

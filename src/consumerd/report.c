@@ -78,6 +78,10 @@ void report_faults(struct consumerd *c)
 		snprintf(path, sizeof(path), "%s/%s/%s_%u", c->output, set->trace->dir, set->name,
 			set->failed);
 	}
+	if (!error && c->watermark.fault.error) {
+		error = c->watermark.fault.error;
+		snprintf(path, sizeof(path), "%s/" KY_WATERMARK_NAME, c->output);
+	}
 	if (error == c->status)
 		return;
 	if (error)

@@ -4,6 +4,7 @@
 #include "consumerd/report.h"
 #include "consumerd/retirement.h"
 #include "consumerd/stream/stream-set.h"
+#include "consumerd/watermark.h"
 #include "svc/log.h"
 
 /*
@@ -17,17 +18,20 @@ static void drain(struct consumerd *c, bool flush, uint64_t now)
 	struct stream_set *set;
 	struct trace *t;
 
+	watermark_begin_round(c, now);
 	ky_list_foreach (set, &c->sets, node) {
 		any |= stream_set_look(set, flush, now);
 		report_damage(c, set);
 	}
 	if (!any)
 		return;
+	watermark_after_looks(c);
 	ky_list_foreach (t, &c->traces, node)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
 			stream_set_write(set, now, &c->session->alive_ns);
+	watermark_update(c);
 	report_faults(c);
 }
 
@@ -114,6 +118,8 @@ void round_finish(struct consumerd *c)
 		stream_set_give_up(set);
 		stream_set_add_stats(set, &stats);
 	}
+	watermark_end(c);
+	report_faults(c);
 	if (!stats.unwritten)
 		return;
 	ret = c->status ? c->status : -EIO;

@@ -9,6 +9,8 @@
 #define CONSUMERD_STATE_H
 
 #include "abi/resume.h"
+#include "consumerd/stream/fault.h"
+#include "ctf/watermark.h"
 #include "proto/consumer.h"
 #include "svc/msg-conn.h"
 
@@ -34,6 +36,14 @@ struct consumerd {
 	char message[CONSUMER_MESSAGE_MAX];
 	/* round.h */
 	struct ky_timer timer;
+	/* watermark.h */
+	struct watermark {
+		uint64_t read_ns, clock; /* when the clock was read last; its value */
+		uint64_t clock_before;	 /* its value before that */
+		struct ky_watermark stored;
+		bool knows_all; /* no set was announced that is not in `sets` */
+		struct fault fault;
+	} watermark;
 	/* connection.h, kept.h */
 	struct ky_msg_conn conn; /* to the daemon, while that lives */
 	bool connected;

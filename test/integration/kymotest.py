@@ -659,7 +659,7 @@ PACKET_MAGIC = 0xC1FC1FC1
 def streams(trace):
     """Returns the stream files of a trace, except those that were set apart."""
     others = ("index", "damaged")
-    return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name != "metadata" and p.parent.name not in others)
+    return sorted(p for p in pathlib.Path(trace).rglob("*") if p.is_file() and p.name not in ("metadata", ".watermark") and p.parent.name not in others)
 
 
 def packets(path, first=0):

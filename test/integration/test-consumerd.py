@@ -24,6 +24,7 @@ from kymotest import check, equal, wait_for
 CONSUMERD = kymotest.BUILD / "src" / "consumerd" / "kymo-consumerd"
 DIR = "ust/uid/0/64-bit"
 INIT, RING_SET, FLUSH, QUIT, ASK, SNAPSHOT, ROTATE, STATS, ERROR, ROTATED = 1, 2, 3, 4, 5, 6, 7, 16, 17, 18
+TIMERS = 10
 LIMIT_LESS = 160
 FULL, TOO_BIG = 0, 1
 WINDOW, LAST_TS, OLDEST = 1, 2, 3  # words of a control block
@@ -92,7 +93,7 @@ class Ring:
         self.data = ring_set.geometry.data_of(index)
         self.oldest = ring_set.geometry.oldest // 8 + index
         self.index = index
-        self.recorded, self.positions = [], []
+        self.recorded, self.positions, self.times = [], [], []
         self.lost = 0
 
     def word(self, i, value=None):
@@ -148,6 +149,7 @@ class Ring:
             self.word(WINDOW, window)
         self.recorded.append(n)
         self.positions.append(pos)
+        self.times.append(s.now)
         return True
 
     def kept(self):
@@ -482,6 +484,78 @@ def test_metadata_grows(k):
     equal(len(events), 5900 + 9, "events")
     equal({e.name for e in events if e.cpu == 0}, {f"test:event{i}" for i in range(1, 60)}, "names")
     check((c.output / other.dir / "chan-thread_1").exists(), "stream of a thread's ring")
+
+
+def watermark(trace):
+    """Returns clock, chunk and flags; zeros if there is no watermark yet."""
+    path = trace / ".watermark"
+    data = path.read_bytes() if path.exists() else b""
+    return struct.unpack("<3Q", data or bytes(24))
+
+
+def check_watermark(trace, *sets):
+    """Checks that all records up to the watermark are in files. Returns its clock."""
+    clock = watermark(trace)[0]
+    there = {struct.unpack("<Q", r.payload)[0] for path in kymotest.streams(trace) for p in kymotest.packets(path, None)
+        for r in kymotest.records(p, SIZE_OF, 0)}
+    due = {n for s in sets for r in s.ring for n, time in zip(r.recorded, r.times) if time <= clock}
+    check(due <= there, lambda: f"records before the watermark that are in no file: {sorted(due - there)[:10]}")
+    return clock
+
+
+def flush_past(c, time, *sets):
+    """Flushes until the watermark is beyond this time."""
+    wait_for(lambda: c.flush() and check_watermark(c.output, *sets) > time, "a later watermark")
+
+
+def test_watermark(k):
+    s, other = RingSet(1), RingSet(2, where="ust/uid/1/64-bit")
+    c = Consumer(k, k.top / "trace")
+    equal(watermark(c.output), (0, 0, 0), "before the first set")
+    c.add(s)
+    c.add(other)
+    clock = 0
+    for n in range(0, 600, 3):
+        s.ring[n % 2].write(n)
+        s.ring[1].write(n + 1)
+        other.ring[n % 3 % 2].write(n + 2)
+        if n % 4 == 0:
+            c.flush()
+        now = check_watermark(c.output, s, other)
+        check(now >= clock, f"the watermark decreased from {clock} to {now}")
+        clock = now
+    flush_past(c, s.now, s, other)
+    equal(c.rotate(1, "a")[0], 0, "rotation")
+    equal(watermark(c.output)[1:], (1, 0), "chunk and flags after a rotation")
+    other.ring[0].write(1000)
+    clock = watermark(c.output)[0]
+    c.kill()
+    c = Consumer(k, c.output, resume=1, memory=c.memory)
+    c.add(s)
+    c.add(other)
+    flush_past(c, max(clock, other.now), other)
+    equal(c.rotate(2, "")[0], 0, "clear")
+    equal(watermark(c.output)[1:], (2, 0), "chunk and flags after a clear")
+    c.quit()
+    equal(watermark(c.output), (2**64 - 1, 2, 1), "at the end")
+
+
+def test_watermark_of_slowest_set(k):
+    """A record that waits for a flush holds the watermark back, though other sets are flushed."""
+    s, other = RingSet(1), RingSet(2, name="slow", where="ust/uid/1/64-bit")
+    c = Consumer(k, k.top / "trace")
+    c.add(s)
+    c.add(other)
+    c.send(TIMERS, struct.pack("<IQQ", 1, 1000, 0))
+    c.send(TIMERS, struct.pack("<IQQ", 2, 0, 0))
+    c.flush()
+    other.ring[0].write(1)
+    for n in range(2, 6):
+        s.ring[0].write(n)
+        wait_for(lambda: kymotest.check_streams(c.output, SIZE_OF)[0] == n - 1, "the flush of one set")
+        check(check_watermark(c.output, s, other) < other.now, "the watermark is beyond a record that is in no file")
+    flush_past(c, s.now, s, other)
+    c.quit()
 
 
 def test_no_output(k):
@@ -939,7 +1013,7 @@ def test_clear(k):
     check_stats(c.rotate(5, "")[2], s, cleared=1110)
     check_stats(c.quit(), s, cleared=1110)
     equal(numbers_of(c.output), [*range(2000, 2500), *range(3000, 3500), *range(4000, 4010)], "events of the archived chunk")
-    equal([p.name for p in c.output.iterdir() if p.name.startswith(".")], [], "left of what was cleared")
+    equal([p.name for p in c.output.iterdir() if p.name.startswith(".")], [".watermark"], "hidden files after a clear")
 
 
 def test_clear_killed_at_random(k):

@@ -15,6 +15,7 @@
 struct files {
 	struct sink sink;
 	int root_fd; /* borrowed */
+	int watermark_fd;
 };
 
 struct trace_files {
@@ -36,11 +37,28 @@ struct file_stream {
 
 static const struct sink_ops ops;
 
+static int write_bytes(int fd, uint64_t at, const void *bytes, size_t len)
+{
+	ssize_t n;
+
+	for (; len; bytes = (const char *)bytes + n, at += (uint64_t)n, len -= (size_t)n) {
+		n = pwrite(fd, bytes, len, (off_t)at);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+	}
+	return 0;
+}
+
 /* ---- the directory ---- */
+
+static struct files *files_of(const struct sink *sink)
+{
+	return ky_container_of((struct sink *)sink, struct files, sink);
+}
 
 static int root_of(const struct sink *sink)
 {
-	return ky_container_of((struct sink *)sink, struct files, sink)->root_fd;
+	return files_of(sink)->root_fd;
 }
 
 static int files_archive(struct sink *sink, const char *archive)
@@ -59,9 +77,19 @@ static bool files_has_chunk(const struct sink *sink)
 	return trace_dir_has_chunk(root_of(sink));
 }
 
+static int files_watermark(struct sink *sink, const struct ky_watermark *watermark)
+{
+	int *fd = &files_of(sink)->watermark_fd, ret = 0;
+
+	if (*fd < 0)
+		ret = trace_dir_open_file(root_of(sink), KY_WATERMARK_NAME, O_CREAT, fd);
+	return ret < 0 ? ret : write_bytes(*fd, 0, watermark, sizeof(*watermark));
+}
+
 static void files_close(struct sink *sink)
 {
-	free(ky_container_of(sink, struct files, sink));
+	ky_close(files_of(sink)->watermark_fd);
+	free(files_of(sink));
 }
 
 struct sink *files_sink_new(int root_fd)
@@ -70,7 +98,7 @@ struct sink *files_sink_new(int root_fd)
 
 	if (!files)
 		return NULL;
-	*files = (struct files){{&ops}, root_fd};
+	*files = (struct files){{&ops}, root_fd, -1};
 	return &files->sink;
 }
 
@@ -131,18 +159,6 @@ static int open_dirs(struct trace_files *t, bool create)
 	return ret;
 }
 
-static int write_text(int fd, uint64_t at, const char *text, size_t len)
-{
-	ssize_t n;
-
-	for (; len; text += n, at += (uint64_t)n, len -= (size_t)n) {
-		n = pwrite(fd, text, len, (off_t)at);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-	}
-	return 0;
-}
-
 static int files_metadata(struct sink_trace *trace, uint64_t at, const char *text, size_t len)
 {
 	struct trace_files *t = trace_of(trace);
@@ -151,7 +167,7 @@ static int files_metadata(struct sink_trace *trace, uint64_t at, const char *tex
 	if (!ret && t->metadata_fd < 0)
 		ret = trace_dir_open_file(
 			t->dir_fd, "metadata", O_CREAT | (t->resume ? 0 : O_EXCL), &t->metadata_fd);
-	return ret < 0 ? ret : write_text(t->metadata_fd, at, text, len);
+	return ret < 0 ? ret : write_bytes(t->metadata_fd, at, text, len);
 }
 
 /* If this fails as well, the next try writes over the same place. */
@@ -302,6 +318,7 @@ static const struct sink_ops ops = {
 	.archive = files_archive,
 	.discard = files_discard,
 	.has_chunk = files_has_chunk,
+	.watermark = files_watermark,
 	.close = files_close,
 	.open_trace = files_open_trace,
 	.open_chunk = files_open_chunk,

@@ -25,6 +25,11 @@ static bool null_has_chunk(const struct sink *sink)
 	return false;
 }
 
+static int null_watermark(struct sink *sink, const struct ky_watermark *watermark)
+{
+	return 0;
+}
+
 static void null_close(struct sink *sink)
 {
 }
@@ -91,6 +96,7 @@ static const struct sink_ops ops = {
 	.archive = null_archive,
 	.discard = null_discard,
 	.has_chunk = null_has_chunk,
+	.watermark = null_watermark,
 	.close = null_close,
 	.open_trace = null_open_trace,
 	.open_chunk = null_trace_done,

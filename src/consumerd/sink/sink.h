@@ -15,6 +15,7 @@
 #define CONSUMERD_SINK_SINK_H
 
 #include "ctf/packet.h"
+#include "ctf/watermark.h"
 
 struct sink {
 	const struct sink_ops *ops;
@@ -63,6 +64,8 @@ struct sink_ops {
 	int (*archive)(struct sink *sink, const char *archive);
 	int (*discard)(struct sink *sink);
 	bool (*has_chunk)(const struct sink *sink);
+	/* Stores how far the session can be read now. */
+	int (*watermark)(struct sink *sink, const struct ky_watermark *watermark);
 	void (*close)(struct sink *sink);
 
 	/* resume: an earlier consumer may have written it. */

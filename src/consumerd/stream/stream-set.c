@@ -161,6 +161,18 @@ void stream_set_end(struct stream_set *set)
 	set->sources->ended = true;
 }
 
+bool stream_set_is_complete(const struct stream_set *set)
+{
+	const struct source *s;
+
+	for (uint32_t i = 0; set->looked && !set->unopened && i < set->n_streams; i++) {
+		s = set->streams[i].source;
+		if (s->taken.pos != s->head)
+			return false;
+	}
+	return set->looked && !set->unopened;
+}
+
 bool stream_set_is_written(const struct stream_set *set)
 {
 	return set->sources->ended && set->looked && !set->error && !set->trace->fault.error;
@@ -181,11 +193,20 @@ static uint64_t period(const struct stream_set *set)
 			    : KY_MAX(KY_MIN(set->fill_ns / 4, PERIOD_MAX_NS), PERIOD_MIN_NS);
 }
 
+/*
+ * Sets with the same period are flushed at the same times, however new they are. So after each of
+ * these rounds, all of them are complete.
+ */
+static uint64_t next_flush(const struct stream_set *set)
+{
+	return (set->flushed_ns / set->switch_ns + 1) * set->switch_ns;
+}
+
 uint64_t stream_set_next_look(const struct stream_set *set)
 {
-	uint64_t look = set->looked_ns + period(set), flush = set->flushed_ns + set->switch_ns;
+	uint64_t look = set->looked_ns + period(set);
 
-	return set->switch_ns ? KY_MIN(look, flush) : look;
+	return set->switch_ns ? KY_MIN(look, next_flush(set)) : look;
 }
 
 static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
@@ -219,7 +240,7 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 {
 	bool any;
 
-	set->flush = flush || (set->switch_ns && now_ns - set->flushed_ns >= set->switch_ns);
+	set->flush = flush || (set->switch_ns && now_ns >= next_flush(set));
 	/* Sets without a period of their own are due whenever the consumer is awake. */
 	set->looked = set->flush || set->sources->ended || !set->read_ns ||
 		      now_ns - set->looked_ns >= set->read_ns;

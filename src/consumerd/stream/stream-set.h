@@ -30,6 +30,7 @@ struct stream_set {
 	uint64_t fill_ns;    /* the time in which the fastest writers fill a source */
 	uint64_t switch_ns, read_ns;	/* 0: never; as often as fill_ns needs it */
 	uint64_t flushed_ns, looked_ns; /* the last time of each */
+	uint64_t complete_clock;	/* all records up to this clock are in the sink */
 	bool looked, flush;		/* in this round */
 	bool damage_reported;		/* to the daemon, which replaces the set */
 };
@@ -43,6 +44,8 @@ int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 struct stream_set *stream_set_free(struct stream_set *set);
 /* Nobody writes the set any more: all of it is due at each look. */
 void stream_set_end(struct stream_set *set);
+/* Returns true if all records that this round's look found are written. */
+bool stream_set_is_complete(const struct stream_set *set);
 /* Returns true if the set has ended, and all of it is written. */
 bool stream_set_is_written(const struct stream_set *set);
 /* Sets how often the set is due. Values above a day count as a day: no timer is longer. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/watermark.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "consumerd/stream/stream-set.h"
+
+#define DELAY_NS (2 * KY_NS_PER_MS)
+
+/* Returns the session's clock, or 0 before the first set. */
+static uint64_t read_clock(const struct consumerd *c)
+{
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		return ky_clock_read(set->sources->clock);
+	return 0;
+}
+
+void watermark_begin_round(struct consumerd *c, uint64_t now_ns)
+{
+	struct watermark *w = &c->watermark;
+
+	if (now_ns - w->read_ns < DELAY_NS)
+		return;
+	w->clock_before = w->clock;
+	w->clock = read_clock(c);
+	w->read_ns = now_ns;
+}
+
+static bool any_flushed(const struct consumerd *c)
+{
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (set->flush)
+			return true;
+	return false;
+}
+
+/* Returns the clock up to which all records of all sets are written. */
+static uint64_t least_complete(struct consumerd *c)
+{
+	uint64_t least = c->watermark.clock_before;
+	struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node) {
+		if (stream_set_is_complete(set))
+			set->complete_clock = c->watermark.clock_before;
+		least = KY_MIN(least, set->complete_clock);
+	}
+	return least;
+}
+
+/*
+ * Returns true if the daemon may have announced a set that the consumer does not know: its records
+ * are not counted in the watermark.
+ */
+static bool has_unread(const struct consumerd *c)
+{
+	struct pollfd p = {.fd = c->conn.fd, .events = POLLIN};
+
+	return c->connected && (poll(&p, 1, 0) != 0 || ky_job_is_added(&c->conn.work));
+}
+
+void watermark_after_looks(struct consumerd *c)
+{
+	c->watermark.knows_all = !any_flushed(c) || !has_unread(c);
+}
+
+static void store_watermark(struct consumerd *c, const struct ky_watermark *next, bool force)
+{
+	struct watermark *w = &c->watermark;
+	uint64_t now = ky_loop_now_ns();
+
+	if (!memcmp(next, &w->stored, sizeof(*next)) || !fault_may_try(&w->fault, force, now))
+		return;
+	if (!fault_set(&w->fault, c->sink->ops->watermark(c->sink, next), now))
+		w->stored = *next;
+}
+
+void watermark_update(struct consumerd *c)
+{
+	struct ky_watermark next = {.chunk = c->session->chunk};
+
+	if (c->snapshot || (!any_flushed(c) && !c->watermark.fault.error))
+		return;
+	next.clock = KY_MAX(c->watermark.stored.clock, least_complete(c));
+	if (!c->watermark.knows_all)
+		next.clock = c->watermark.stored.clock;
+	if (next.clock)
+		store_watermark(c, &next, false);
+}
+
+void watermark_end(struct consumerd *c)
+{
+	const struct ky_watermark end = {UINT64_MAX, c->session->chunk, KY_WATERMARK_ENDED};
+
+	if (!c->snapshot && !ky_list_empty(&c->traces))
+		store_watermark(c, &end, true);
+}
