@@ -300,19 +300,20 @@ SIDES = (["-DFROM=1", "-DLEVEL=KYMO_INFO", "-DTYPE=int32_t", "-DFIELD=kymo_i32",
 def test_conflicts(k):
     """
     Events with one name and different fields: refused and counted, or separate events; never the
-    end of a program.
+    end of a program. The second library's tracepoint of LTTng's records an event for the provider
+    of each library.
     """
     k.start_daemon()
     for compiler in ("gcc", "g++"):
         main = compile_to(k, "main", MAIN, "-ldl")
         both = [library(k, f"side{n}", CONFLICT, *flags, compiler=compiler) for n, flags in enumerate(SIDES)]
         of_cplusplus = 3 if compiler == "g++" else 0
-        for session, channel, recorded in (("refuse", (), 6 + of_cplusplus), ("separate", ("--event-conflict=separate",), 10 + 2 * of_cplusplus)):
+        for session, channel, recorded in (("refuse", (), 7 + of_cplusplus), ("separate", ("--event-conflict=separate",), 11 + 2 * of_cplusplus)):
             trace = k.record("conflict*:*", session=session, channel=channel)
             run_program(k, main, {"LD_LIBRARY_PATH": str(LIBDIR)}, *both)
             k.kymo("destroy", session)
             found, discarded = read_trace(trace)
-            equal((len(found), discarded), (recorded, 10 + 2 * of_cplusplus - recorded), f"recorded and discarded ({session}, {compiler})")
+            equal((len(found), discarded), (recorded, 11 + 2 * of_cplusplus - recorded), f"recorded and discarded ({session}, {compiler})")
             trace.rename(k.top / f"{session}-{compiler}")
 
 

@@ -192,6 +192,7 @@ def locked(pid):
     return kib
 
 
+@kymotest.without_sanitizers  # they make mlockall do nothing
 def test_locked_memory(k):
     """
     A program that locks its memory locks buffers for less than four times the threads that it has,
