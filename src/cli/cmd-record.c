@@ -515,7 +515,9 @@ static void finish(struct recording *rec, int exit_code)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
 			cli_arg(rec->cli, 0), left, left == 1 ? "" : "s", left == 1 ? "s" : "");
-	if (session && rec->new_output && rmdir(rec->output) == 0)
+	if (!session)
+		rec->new_output = false; /* the consumer may still write the trace */
+	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
 	if (session && written)
 		print_summary(rec, session, written);

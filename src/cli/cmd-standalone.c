@@ -148,29 +148,37 @@ static void report_ready(void)
 	renounce(STDERR_FILENO);
 }
 
-/* Waits until the last program has exited. Signals are blocked: none ends us earlier. */
-static void wait_unused(struct companion *c)
+/*
+ * Waits until the last program has exited. Signals are blocked: none ends us earlier. Returns true
+ * if the daemon exited in good order: the trace is complete then. Otherwise the consumer may still
+ * write it.
+ */
+static bool wait_unused(struct companion *c)
 {
+	int status = -1;
+
 	kymo_ctl_close(c->daemon.ctl);
 	c->daemon.ctl = NULL;
-	while (waitpid(c->daemon.pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(c->daemon.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	c->daemon.pid = -1;
 	unlinkat(c->dir, KY_RUN_LINK, 0);
+	return status == 0;
 }
 
 static int serve(struct companion *c)
 {
 	int code = start_recording(c);
+	bool is_complete = true;
 
 	flock(c->dir, LOCK_UN);
 	if (!code) {
 		report_ready();
-		wait_unused(c);
+		is_complete = wait_unused(c);
 	}
 	private_daemon_end(&c->daemon);
-	if (c->is_new)
-		rmdir(c->output);
+	if (c->is_new && is_complete)
+		rmdir(c->output); /* if nothing was recorded */
 	return code;
 }
 
