@@ -19,7 +19,7 @@
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
-#define ACCEPTS_PER_TURN 128
+#define ACCEPTS_PER_TURN 16
 #define RETRY_NS	 (100 * KY_NS_PER_MS)
 #define CLOSERS_MAX	 64
 
