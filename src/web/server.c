@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define TOKEN_BYTES	16
 #define TOKEN_LEN	(2 * TOKEN_BYTES)
 #define MAX_CONNECTIONS 128
@@ -244,8 +246,11 @@ static int split_address(const char *listen, char *host, size_t size, const char
 {
 	const char *colon = strrchr(listen, ':');
 	size_t n = colon ? (size_t)(colon - listen) : 0;
+	uint64_t number;
 
 	*ret_port = colon ? colon + 1 : listen;
+	if (ky_parse_number(*ret_port, UINT16_MAX, &number) < 0)
+		return -EINVAL;
 	if (!colon)
 		return snprintf(host, size, "127.0.0.1"), 0;
 	if (*listen == '[' && n > 1 && listen[n - 1] == ']') {
