@@ -559,7 +559,7 @@ static int read_events(struct report *r)
 		n = 0;
 		if (e.kind == KY_EVENT_LOST)
 			lose(r, &e);
-		else if (r->is_truncated && e.ns > r->end_ns)
+		else if (r->is_truncated && (e.ns > r->end_ns || r->n == r->n_total))
 			break;
 		else
 			add_event(r, &e);
