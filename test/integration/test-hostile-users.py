@@ -38,7 +38,7 @@ def crowd(k, n_users, kinds, n_each):
         for user in range(n_users):
             # at the lowest priority, because other tests run at the same time
             command = ["nice", "-n", 19, sys.executable, attack.__file__, k.rundir / "app.sock", FIRST_UID + user, kinds, n_each]
-            processes.append(subprocess.Popen(list(map(str, command)), env=k.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            processes.append(subprocess.Popen(list(map(str, command)), env={**k.env, "KYMO_TEST_BUILD": str(kymotest.BUILD)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         for p in processes:
             equal(p.stdout.readline(), b"ready\n", "a hostile application")
         yield
