@@ -18,7 +18,7 @@ int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPOR
 int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 /* Perfetto's protobuf. */
 int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
-/* Stacks of spans with their own time, in nanoseconds; or, without spans, call stacks. */
+/* Stacks of spans with their own time, in nanoseconds. */
 int ky_export_folded(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 /* A database of SQLite. */
 int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
