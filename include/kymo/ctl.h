@@ -65,6 +65,21 @@ KYMO_CTL_API void kymo_ctl_set_timeout(struct kymo_ctl *ctl, unsigned timeout_ms
 KYMO_CTL_API int kymo_ctl_call(struct kymo_ctl *ctl, const char *command,
 	const struct kymo_value *params, struct kymo_value **ret_reply);
 
+/*
+ * Requests the messages of triggers from now on; all: also those that the daemon has kept. session:
+ * NULL for all sessions that this user may use. Returns as kymo_ctl_call. If the reply is no error,
+ * the connection is only for messages then: for kymo_ctl_fd, kymo_ctl_message and kymo_ctl_close.
+ */
+KYMO_CTL_API int kymo_ctl_watch(
+	struct kymo_ctl *ctl, const char *session, int all, struct kymo_value **ret_reply);
+/* Returns a descriptor that is readable when kymo_ctl_message has something to do; borrowed. */
+KYMO_CTL_API int kymo_ctl_fd(const struct kymo_ctl *ctl);
+/*
+ * Returns 1 with the next message, which the caller frees; 0 if there is none yet; -ESHUTDOWN if
+ * the session was destroyed, or the daemon is ending; or an error of kymo_ctl_call.
+ */
+KYMO_CTL_API int kymo_ctl_message(struct kymo_ctl *ctl, struct kymo_value **ret_message);
+
 /* Returns 1 if the daemon carried out the request, else 0. Replies may be NULL in these three. */
 KYMO_CTL_API int kymo_reply_ok(const struct kymo_value *reply);
 /*

@@ -101,12 +101,12 @@ static inline __attribute__((unused)) uint64_t kymo__load_u64(const void *p)
 
 KYMO__C_BEGIN
 static __typeof__(kymo_thread_id) kymo__weak_thread_id __attribute__((weakref("kymo_thread_id")));
-extern uint32_t (*kymo__tell_thread)(void);
+extern uint32_t (*kymo__own_thread_id)(void);
 void kymo__span_loaded(void) __attribute__((constructor(102)));
 void kymo__span_again(void);
 
 /* A function of the tracer; NULL if there is no tracer, or one that does not support spans. */
-__attribute__((weak, visibility("hidden"))) uint32_t (*kymo__tell_thread)(void) = NULL;
+__attribute__((weak, visibility("hidden"))) uint32_t (*kymo__own_thread_id)(void) = NULL;
 
 /*
  * Runs before any span is recorded, even by a signal handler, and after the object's events were
@@ -116,9 +116,9 @@ __attribute__((weak, visibility("hidden"))) void kymo__span_loaded(void)
 {
 	void *address = kymo__find_own("kymo_thread_id");
 
-	kymo__tell_thread = kymo__weak_thread_id;
+	kymo__own_thread_id = kymo__weak_thread_id;
 	if (address)
-		memcpy(&kymo__tell_thread, &address, sizeof(address));
+		memcpy(&kymo__own_thread_id, &address, sizeof(address));
 }
 
 __attribute__((weak, visibility("hidden"))) void kymo__span_again(void)
@@ -131,7 +131,7 @@ KYMO__C_END
 
 static inline __attribute__((unused)) uint32_t kymo__thread_id(void)
 {
-	return kymo__tell_thread ? kymo__tell_thread() : 0;
+	return kymo__own_thread_id ? kymo__own_thread_id() : 0;
 }
 
 static inline __attribute__((always_inline, unused)) void kymo__span_leave(

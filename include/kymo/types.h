@@ -316,6 +316,12 @@ uint32_t kymo_thread_id(void);
 int kymo_app_statedump_add(struct kymo_statedump *dump, struct kymo_object *object);
 void kymo_app_statedump_remove(struct kymo_statedump *dump);
 
+/*
+ * Reports to the daemons that the program has an event which it cannot record. event: its name, or
+ * a pattern ("provider:*"). For libraries that stand in for another tracer's. Takes no lock.
+ */
+void kymo_app_left_out(const char *event, const char *why);
+
 #ifdef __cplusplus
 }
 #endif

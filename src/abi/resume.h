@@ -3,7 +3,8 @@
  * The data that a consumer leaves in memory for its successor, beside the packets in its files: the
  * begin of the file of each stream that was written last. The session daemon makes the memory and
  * gives it to each consumer of the session. The daemon reads only whether the consumer is working,
- * and where. Applications cannot write it. All zeros means a session that has just begun.
+ * and where, and writes only n_sets. Applications cannot write it. All zeros means a session that
+ * has just begun.
  *
  *   memfd "session":   struct ky_resume_session
  *   memfd "consumed":  n_rings x uint64_t (src/abi/ring.h), then from ky_resume_offset() on
@@ -50,7 +51,20 @@ struct ky_resume_session {
 	 * compares those of two sessions, and does not look at the directories itself. 0: no trace
 	 */
 	uint64_t output_device, output_file;
+	/*
+	 * The number of RING_SET orders that the session daemon has sent to the present consumer,
+	 * or is about to send. The daemon writes it before an application can record into the set,
+	 * so a consumer that has received as many knows all rings that can have records.
+	 */
+	uint64_t n_sets;
+	/*
+	 * Bytes of the trace directory's file system: free for its owner, and all; written by the
+	 * consumer. 0: not known. Memory of older versions ends before them.
+	 */
+	uint64_t disk_free, disk_size;
 };
+
+#define KY_RESUME_SESSION_OLDEST offsetof(struct ky_resume_session, disk_free)
 
 /* State of a stream at the begin of one of its files. Counts are from the begin of the session. */
 struct ky_resume_slot {
@@ -82,7 +96,7 @@ struct ky_resume_stream {
 	uint64_t abandoned_head, n_abandoned, lost[KY_LOST_REASONS], lost_seen[KY_LOST_REASONS];
 };
 
-static_assert(sizeof(struct ky_resume_session) == 88, "between consumers");
+static_assert(sizeof(struct ky_resume_session) == 112, "between consumers");
 static_assert(sizeof(struct ky_resume_slot) == 128, "between consumers");
 
 static inline uint64_t ky_resume_offset(uint32_t n_rings)

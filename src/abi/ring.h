@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define KY_RING_MAGIC	0x474e525fu /* "_RNG" */
-#define KY_RING_VERSION 4
+#define KY_RING_VERSION 5
 
 /*
  * Positions count bytes of record space, from 0, without end (a ring never wraps in 63 bits). A
@@ -40,6 +40,13 @@
 #define KY_RING_MIN_BLOCKS 2u
 #define KY_RING_MAX_BLOCKS 4096u
 #define KY_RING_MAX	   (1u << 31) /* largest size of a ring in bytes */
+/*
+ * A spreading ring has more blocks than writers use while the consumer keeps up (n_home of them).
+ * Its positions skip the blocks that are passed over, so a head may be up to this many rings ahead
+ * of the consumer. A distance has 32 bits, hence the limit of the ring's size.
+ */
+#define KY_RING_LAPS	   4u
+#define KY_RING_SPREAD_MAX (KY_RING_MAX / KY_RING_LAPS)
 /* Offsets within a block at or beyond this are not record space. */
 #define KY_BLOCK_LIMIT(block_size) ((block_size)-KY_BLOCK_ROOM - KY_BLOCK_SLACK)
 
@@ -86,9 +93,9 @@ struct ky_owner {
 };
 
 /*
- * Entry b of a ring's block table is written when a writer enters block b, before the head that
- * enters it: entry b gets begin_*, entry b-1 gets used. An entry is valid while the head is beyond
- * it.
+ * A writer that changes blocks writes two entries, before the head that enters the new block: the
+ * entry of the new block gets begin_* and number, that of the block that it leaves gets used and
+ * next. An entry is valid while the head is beyond it.
  */
 struct ky_block_entry {
 	/*
@@ -98,9 +105,24 @@ struct ky_block_entry {
 	uint64_t begin_ts;
 	uint64_t begin_count; /* records before this block */
 	uint64_t used;	      /* bytes of records in this block; valid after the head has left it */
-	uint64_t reserved;
-	struct ky_owner owner; /* owner of all records in this block of a thread's ring */
-	uint64_t reserved2;
+	/*
+	 * position of the block that follows; in spreading rings only, valid likewise. The block is
+	 * free when the consumer is there. 0: the head has never left this block.
+	 */
+	uint64_t next;
+	union {
+		/* owner of all records in this block of a thread's ring */
+		struct ky_owner owner;
+		/*
+		 * In spreading rings, written by the session daemon, which gives memory of free
+		 * blocks back: 1 + the value of `next` for which the block is claimed, so that no
+		 * writer enters it; and for which its memory was given back.
+		 */
+		struct {
+			uint64_t claimed, emptied;
+		};
+	};
+	uint64_t number; /* blocks that were entered before this one; in spreading rings only */
 };
 
 /*
@@ -139,7 +161,12 @@ struct ky_ring_ctl {
 	uint64_t oldest;
 	/* per-thread rings only */
 	uint64_t reserve; /* value of the head when all reserved records are published */
-	uint64_t reserved[3];
+	/*
+	 * spreading rings only: 1 + the consumer's position at which no block was free. A hint that
+	 * saves writers a search while nothing has changed.
+	 */
+	uint64_t full_at;
+	uint64_t reserved[2];
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	/* per-thread rings only: written when a thread claims the ring */
@@ -172,6 +199,32 @@ struct ky_set_slots {
 #define KY_SET_SLOTS 2048
 
 /*
+ * In the set's first page, at KY_SET_FREEZE: triggers that applications decide (docs/shm-abi.md,
+ * "Triggers"). Bit i of a mask is trigger i of the session.
+ *
+ *    63                  32 31                         1         0
+ *   +----------------------+----------------------------+--------+
+ *   | process, as in slots | trigger                    | 1      |   word: frozen; all 0: is not
+ *   +----------------------+----------------------------+--------+
+ */
+#define KY_SET_TRIGGERS 32u
+struct ky_set_freeze {
+	/* while it is not 0, writers in overwrite mode enter no block */
+	uint64_t word;
+	uint64_t enabled;  /* may fire now; written by the session daemon */
+	uint64_t armed;	   /* enabled, and has not fired: an application clears the bit to fire */
+	uint64_t recorded; /* has fired, and its event is recorded */
+	/* of the last one that fired: for people. who: as pid << 32 | tid; ns: of its span */
+	uint64_t who, ns;
+	/* spans that no trigger could measure, because too many were open */
+	uint64_t n_missed;
+	uint64_t n_met[KY_SET_TRIGGERS]; /* how often each condition was met */
+};
+#define KY_SET_FREEZE	   3072
+#define KY_FROZEN	   ((uint64_t)1)
+#define KY_FROZEN_BY(t, p) ((uint64_t)(p) << 32 | (uint64_t)(t) << 1 | KY_FROZEN)
+
+/*
  * First page of the set. Applications and consumers receive the geometry in a message; recovery
  * reads it here.
  */
@@ -179,8 +232,9 @@ struct ky_set_header {
 	uint32_t magic, version;
 	uint32_t size; /* of this structure */
 	uint32_t mode, clock, overwrite;
-	uint32_t n_rings, n_blocks, block_size;
-	uint32_t number;      /* of the set, in messages */
+	uint32_t n_rings, n_blocks, n_home, block_size;
+	uint32_t number; /* of the set, in messages */
+	uint32_t reserved;
 	uint64_t slot_offset; /* slot word i: slot_offset + 8 * i */
 	uint64_t ctl_offset;  /* control block i: ctl_offset + i * KY_CTL_SIZE */
 	/* table i: table_offset + i * table_stride, n_blocks entries */
@@ -189,7 +243,6 @@ struct ky_set_header {
 	uint64_t oldest_offset;		   /* oldest word i: oldest_offset + 8 * i */
 	uint64_t total_size;
 	uint64_t uuid_hi, uuid_lo; /* of the trace, as in messages */
-	uint64_t reserved;
 };
 
 #define KY_CTL_SIZE    128
@@ -206,6 +259,8 @@ static_assert(sizeof(struct ky_ring_ctl) == KY_CTL_SIZE, "shm ABI");
 static_assert(sizeof(struct ky_owner) == 24, "shm ABI");
 static_assert(sizeof(struct ky_block_entry) == 64, "shm ABI");
 static_assert(sizeof(struct ky_set_header) == 128, "shm ABI");
+static_assert(KY_SET_SLOTS + sizeof(struct ky_set_slots) <= KY_SET_FREEZE, "shm ABI");
+static_assert(KY_SET_FREEZE + sizeof(struct ky_set_freeze) <= 4096, "shm ABI");
 
 /* Makes a head of a position and a number of records. */
 static inline uint64_t ky_head(uint64_t pos, uint64_t count)

@@ -11,6 +11,8 @@
  *                        POLLHUP and connect
  *   RUNDIR/drain.sock    SOCK_SEQPACKET, consumers whose daemon was killed (proto/consumer.h)
  *   RUNDIR/sessions/     the journals that a daemon writes for its successor (docs/recovery.md)
+ *   RUNDIR/managed       exists while a service manager runs the daemon, also between its death
+ *                        and its restart: commands wait for it, and start none of their own
  *   RUNDIR/lock          flock of the living daemon, and its process number; kymo-sessiond exits
  *                        with KY_RUN_BUSY if another one holds it
  *
@@ -32,10 +34,14 @@
 #define KY_RUN_STATE	"state"
 #define KY_RUN_WAKE	"wake"
 #define KY_RUN_LOCK	"lock"
+#define KY_RUN_MANAGED	"managed"
 #define KY_RUN_LINK	".kymo"
 #define KY_RUN_GLOBAL	"/run/kymo"
 
 #define KY_RUN_BUSY 3
+
+/* The file of libkymo has this text, with its version behind it ('kymo doctor'). */
+#define KY_LIBRARY_MARK "libkymo version "
 
 #define KY_STATE_MAGIC 0x54534b59u /* "YKST" */
 

@@ -6,6 +6,23 @@
 
 #include "abi/state.h"
 
+/* Writes the path of a file in the run directory. Returns false if there is none. */
+static bool find_file(uid_t uid, const char *name, char path[PATH_MAX])
+{
+	if (ky_rundir(uid, path, PATH_MAX - strlen(name) - 1) < 0)
+		return false;
+	strcat(path, "/");
+	strcat(path, name);
+	return true;
+}
+
+bool ky_rundir_is_managed(uid_t uid)
+{
+	char path[PATH_MAX];
+
+	return find_file(uid, KY_RUN_MANAGED, path) && !access(path, F_OK);
+}
+
 bool ky_rundir_has_sessions(uid_t uid)
 {
 	char path[PATH_MAX];
@@ -13,9 +30,8 @@ bool ky_rundir_has_sessions(uid_t uid)
 	bool any = false;
 	DIR *dir;
 
-	if (ky_rundir(uid, path, sizeof(path) - sizeof("/" KY_RUN_SESSIONS)) < 0)
+	if (!find_file(uid, KY_RUN_SESSIONS, path))
 		return false;
-	strcat(path, "/" KY_RUN_SESSIONS);
 	dir = opendir(path);
 	if (!dir)
 		return false;

@@ -18,5 +18,7 @@ int ky_rundir(uid_t uid, char *buf, size_t size);
  * applications.
  */
 bool ky_rundir_has_sessions(uid_t uid);
+/* Returns whether a service manager runs the daemon there, or is about to restart it. */
+bool ky_rundir_is_managed(uid_t uid);
 
 #endif

@@ -33,6 +33,13 @@
 #define KY_THREAD_TLS
 #endif
 
+/*
+ * For small variables of libkymo that are written in each program. The linker sorts variables by
+ * alignment: so these are adjacent, in front of the large buffers, and a program writes to few
+ * pages.
+ */
+#define KY_WRITTEN_EARLY __attribute__((aligned(64)))
+
 /* Returns true if a switch in the environment is set, and is neither empty nor 0. */
 static inline bool ky_switch_is_on(const char *name)
 {

@@ -2,6 +2,7 @@
 #include "ctf/tsdl.h"
 
 #include <inttypes.h>
+#include <sys/utsname.h>
 
 /* Room for the name of a field that belongs to another: "_NAME_length" and what makes it unique. */
 #define COMPANION_NAME_MAX (KY_NAME_MAX + 64)
@@ -56,20 +57,52 @@ static void put_packet_header(struct ky_buf *b)
 	ky_buf_puts(b, "\t};\n");
 }
 
-static void put_env(struct ky_buf *b, const struct ky_tsdl_trace *t)
+static void put_user_tracer(struct ky_buf *b)
 {
 	unsigned major = 0, minor = 0, patch = 0;
 
 	sscanf(KYMO_VERSION, "%u.%u.%u", &major, &minor, &patch);
-	ky_buf_puts(b, "env {\n\thostname = ");
-	put_string(b, t->hostname);
 	ky_buf_printf(b,
 		";\n\tdomain = \"ust\";\n\ttracer_name = \"kymo\";\n\ttracer_major = %u;\n"
-		"\ttracer_minor = %u;\n\ttracer_patch = %u;\n\tsession = ",
+		"\ttracer_minor = %u;\n\ttracer_patch = %u",
 		major, minor, patch);
+}
+
+/*
+ * Trace Compass and lttng-analyses choose the names that they expect by the tracer's name and
+ * version; events and fields are called as that one's.
+ */
+static void put_kernel_tracer(struct ky_buf *b)
+{
+	struct utsname u = {0};
+
+	uname(&u);
+	ky_buf_puts(b, ";\n\tdomain = \"kernel\";\n\tsysname = ");
+	put_string(b, u.sysname);
+	ky_buf_puts(b, ";\n\tkernel_release = ");
+	put_string(b, u.release);
+	ky_buf_puts(b, ";\n\tkernel_version = ");
+	put_string(b, u.version);
+	ky_buf_puts(b, ";\n\ttracer_name = \"lttng-modules\";\n\ttracer_major = 2;\n"
+		       "\ttracer_minor = 13;\n\ttracer_patchlevel = 0;\n"
+		       "\trecorded_by = \"kymo\";\n\tkymo_version = ");
+	put_string(b, KYMO_VERSION);
+}
+
+static void put_env(struct ky_buf *b, const struct ky_tsdl_trace *t)
+{
+	ky_buf_puts(b, "env {\n\thostname = ");
+	put_string(b, t->hostname);
+	if (t->kernel)
+		put_kernel_tracer(b);
+	else
+		put_user_tracer(b);
+	ky_buf_puts(b, ";\n\tsession = ");
 	put_string(b, t->session);
-	ky_buf_printf(b, ";\n\tuid = %" PRIu32 ";\n\tabi_bits = %" PRIu32 ";\n\tboot_id = ", t->uid,
-		t->abi_bits);
+	if (!t->kernel)
+		ky_buf_printf(
+			b, ";\n\tuid = %" PRIu32 ";\n\tabi_bits = %" PRIu32, t->uid, t->abi_bits);
+	ky_buf_puts(b, ";\n\tboot_id = ");
 	put_string(b, t->boot_id);
 	ky_buf_puts(b, ";\n\tmachine_id = ");
 	put_string(b, t->machine_id);
@@ -397,9 +430,10 @@ void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_
 
 	ky_desc_open(&d, desc);
 	ky_buf_printf(b,
-		"event {\n\tname = \"%s:%s\";\n\tid = %" PRIu32 ";\n\tstream_id = %" PRIu32
-		";\n\tloglevel = %" PRId32 ";\n",
-		d.provider, d.name, id, stream_id, d.loglevel);
+		"event {\n\tname = \"%s%s%s\";\n\tid = %" PRIu32 ";\n\tstream_id = %" PRIu32 ";\n",
+		d.provider, *d.provider ? ":" : "", d.name, id, stream_id);
+	if (*d.provider)
+		ky_buf_printf(b, "\tloglevel = %" PRId32 ";\n", d.loglevel);
 	if (n_contexts)
 		ky_buf_puts(b, "\tcontext := struct {\n");
 	for (uint32_t i = 0; i < n_contexts; i++)

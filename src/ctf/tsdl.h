@@ -19,6 +19,7 @@ struct ky_tsdl_trace {
 	const char *boot_id;		       /* as the kernel spells it; the clock's UUID */
 	const char *machine_id, *product_uuid; /* "" where they are not known */
 	uint32_t uid, abi_bits;
+	bool kernel; /* the kernel's events: the environment is as readers of these expect it */
 	struct ky_clock_info clock;
 	/* For readers that merge traces of several boots. Else they merge those of one boot. */
 	bool absolute_clock;
@@ -34,8 +35,8 @@ void ky_tsdl_trace(struct ky_buf *b, const struct ky_tsdl_trace *t);
  */
 void ky_tsdl_stream(struct ky_buf *b, uint32_t stream_id, uint32_t mode, bool named);
 /*
- * Appends an event class. desc: a checked description (ky_desc_check). contexts: the contexts at
- * the begin of each record.
+ * Appends an event class. desc: a checked description (ky_desc_check). Without a provider, as
+ * kernel events are, it has no level. contexts: the contexts at the begin of each record.
  */
 void ky_tsdl_event(struct ky_buf *b, uint32_t stream_id, uint32_t id, struct ky_bytes desc,
 	const struct ky_context *contexts, uint32_t n_contexts);

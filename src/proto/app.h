@@ -17,6 +17,8 @@ enum ky_app_type {
 	KY_APP_UNCOUNTED = 5,
 	KY_APP_FLUSH = 6,
 	KY_APP_LATE = 7,
+	KY_APP_LEFT_OUT = 8,
+	KY_APP_FIRED = 9,
 	/* daemon -> program */
 	KY_APP_QUERY = 16,
 	KY_APP_RING_SET = 17,
@@ -31,6 +33,7 @@ enum ky_app_type {
 	KY_APP_STATEDUMP = 26,
 	KY_APP_FLUSHED = 27,
 	KY_APP_BLOCKING = 30,
+	KY_APP_TRIGGERS = 31,
 };
 
 /* Capabilities in HELLO. */
@@ -39,6 +42,7 @@ enum ky_app_caps {
 	KY_CAP_TSC = 2,	      /* can read the machine's counter itself (TSC or CNTVCT) */
 	KY_CAP_BLOCKING = 4,  /* may be made to wait for room */
 	KY_CAP_STATEDUMP = 8, /* knows STATEDUMP */
+	KY_CAP_TRIGGERS = 16, /* knows TRIGGERS */
 };
 
 /*
@@ -104,6 +108,20 @@ enum ky_app_caps {
 	F(u64, ns)
 
 /*
+ * Names an event that the application has, but cannot record. The application sends it after HELLO
+ * and before NEW_EVENTS, or at any later moment.
+ */
+#define KY_APP_LEFT_OUT_FIELDS(F)                                                                  \
+	F(str, event) /* "provider:name", or a pattern of several */                               \
+	F(str, why)
+
+/*
+ * A trigger has fired, and its event is recorded: the set's first page says which
+ * (struct ky_set_freeze).
+ */
+#define KY_APP_FIRED_FIELDS(F) F(u32, unused)
+
+/*
  * Asks for the events that match any of the rules. rules: n x { str pattern, u32 level_type
  * (enum ky_level_type), i32 level, u32 n_exclusions, n_exclusions x str }.
  */
@@ -134,7 +152,9 @@ enum ky_level_type {
 	F(u64, total_size)                                                                         \
 	F(u32, lasting)                                                                            \
 	F(u32, pool_size) /* slots of threads' rings to prepare */                                 \
-	F(u32, named)	  /* 1: rings name their threads; the application asks the kernel */
+	F(u32, named)	  /* 1: rings name their threads; the application asks the kernel */       \
+	F(later_u32, n_home)                                                                       \
+	F(later_u32, session) /* the same for all sets of a session; 0: not known */
 
 /*
  * Lists the contexts that a set's events may carry before their fields. list: n x { u32 kind, str
@@ -181,6 +201,29 @@ enum ky_level_type {
 	F(u32, set)                                                                                \
 	F(u64, timeout_us) /* 0: not at all; UINT64_MAX: until there is room */
 
+/*
+ * Sets the triggers that an event of the set may fire. The daemon sends it after each MAP of such
+ * an event, which has removed its triggers. list: n x { u32 trigger, u32 flags, u32 filter, u64 ns
+ * }. filter: a number of FILTERS + 1; 0: none. The event meets the condition of a trigger if it
+ * passes this filter, and, with KY_TRIGGER_TIMED, if the span that it ends lasted longer than ns.
+ */
+#define KY_TRIGGER_FREEZES 1u /* flag: writers overwrite nothing more when it fires */
+#define KY_TRIGGER_TIMED   2u
+/* The part of an event in a span that is measured. */
+enum ky_span_role {
+	KY_SPAN_NONE = 0,
+	KY_SPAN_BEGIN = 1,
+	KY_SPAN_END = 2,
+};
+#define KY_APP_TRIGGERS_FIELDS(F)                                                                  \
+	F(u32, set)                                                                                \
+	F(u32, event)	/* its index */                                                            \
+	F(u32, role)	/* enum ky_span_role */                                                    \
+	F(u32, id_size) /* of the span's number, the event's first field: 4 or 8 bytes */          \
+	F(u64, span)	/* stands for the span's name */                                           \
+	F(u32, n)                                                                                  \
+	F(bytes, list)
+
 /* Detaches events. list: n x u32 event index. */
 #define KY_APP_UNMAP_FIELDS(F)                                                                     \
 	F(u32, set)                                                                                \
@@ -216,6 +259,8 @@ enum ky_level_type {
 	M(ky_app_uncounted, KY_APP_UNCOUNTED, KY_APP_UNCOUNTED_FIELDS)                             \
 	M(ky_app_flush, KY_APP_FLUSH, KY_APP_FLUSH_FIELDS)                                         \
 	M(ky_app_late, KY_APP_LATE, KY_APP_LATE_FIELDS)                                            \
+	M(ky_app_left_out, KY_APP_LEFT_OUT, KY_APP_LEFT_OUT_FIELDS)                                \
+	M(ky_app_fired, KY_APP_FIRED, KY_APP_FIRED_FIELDS)                                         \
 	M(ky_app_query, KY_APP_QUERY, KY_APP_QUERY_FIELDS)                                         \
 	M(ky_app_ring_set, KY_APP_RING_SET, KY_APP_RING_SET_FIELDS)                                \
 	M(ky_app_contexts, KY_APP_CONTEXTS, KY_APP_CONTEXTS_FIELDS)                                \
@@ -228,7 +273,8 @@ enum ky_level_type {
 	M(ky_app_statedump, KY_APP_STATEDUMP, KY_APP_STATEDUMP_FIELDS)                             \
 	M(ky_app_done, KY_APP_DONE, KY_APP_DONE_FIELDS)                                            \
 	M(ky_app_flushed, KY_APP_FLUSHED, KY_APP_FLUSH_FIELDS)                                     \
-	M(ky_app_blocking, KY_APP_BLOCKING, KY_APP_BLOCKING_FIELDS)
+	M(ky_app_blocking, KY_APP_BLOCKING, KY_APP_BLOCKING_FIELDS)                                \
+	M(ky_app_triggers, KY_APP_TRIGGERS, KY_APP_TRIGGERS_FIELDS)
 
 KY_APP_MESSAGES(KY_MSG_DECLARE)
 

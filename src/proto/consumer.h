@@ -17,6 +17,7 @@ enum ky_cons_type {
 	KY_CONS_ASK = 5,
 	KY_CONS_SNAPSHOT = 6,
 	KY_CONS_TIMERS = 10,
+	KY_CONS_BOUNDS = 15,
 	KY_CONS_ROTATE = 7,
 	KY_CONS_RETIRE = 8,
 	KY_CONS_FORGET = 9,
@@ -28,6 +29,20 @@ enum ky_cons_type {
 	KY_CONS_ADOPTED = 20,
 	KY_CONS_RETIRED = 21,
 	KY_CONS_DAMAGED = 22,
+	KY_CONS_GROWN = 23,
+	/* daemon -> consumer */
+	KY_CONS_KERNEL_SET = 32,
+	KY_CONS_KERNEL_CPU = 33,
+	KY_CONS_KERNEL_EVENT = 34,
+	KY_CONS_KERNEL_TASKS = 35,
+	KY_CONS_KERNEL_THREADS = 36,
+	KY_CONS_KERNEL_DUMP = 37,
+	/* consumer -> daemon */
+	KY_CONS_KERNEL_ADOPT = 38,
+	KY_CONS_KERNEL_ADOPT_CPU = 39,
+	/* daemon -> consumer */
+	KY_CONS_SAMPLES_SET = 40,
+	KY_CONS_SAMPLES_CPU = 41,
 };
 
 /*
@@ -54,7 +69,8 @@ enum ky_cons_type {
  * before QUIT.
  */
 #define KY_CONS_SNAPSHOT_FIELDS(F)                                                                 \
-	F(u64, max_size) /* bytes of packets; what is oldest is left out. 0: all that there is */
+	F(u64, max_size) /* bytes of packets; what is oldest is left out. 0: all that there is */  \
+	F(str, reason)	 /* what triggered it, for the metadata; "": a command */
 
 /*
  * Asks the consumer to drain this ring set. It has three descriptors: rings (read-only), consumed
@@ -85,7 +101,8 @@ enum ky_cons_type {
 	F(u64, uuid_lo)                                                                            \
 	F(u64, file_size) /* bytes of a stream file, at most; 0: no limit, and one file NAME_N */  \
 	F(u32, n_files)	  /* of a stream, at most: the oldest is removed; 0: all stay */           \
-	F(u32, instance)  /* upper half of streams' instance numbers: for sets of one stream */
+	F(u32, instance)  /* upper half of streams' instance numbers: for sets of one stream */    \
+	F(later_u32, n_home)
 
 /*
  * Sets when to examine a ring set, in microseconds. The daemon sends it after RING_SET, and again
@@ -95,6 +112,123 @@ enum ky_cons_type {
 	F(u32, set)                                                                                \
 	F(u64, switch_us) /* partly filled blocks are written this often; 0: at FLUSH and QUIT */  \
 	F(u64, read_us)	  /* heads are looked at this often; 0: as often as the pace needs it */
+
+/*
+ * Announces the buffers of a kernel channel: a tracefs instance. It has four descriptors: memory
+ * (read-write; src/abi/kernel.h), metadata log (read-only), the instance's free_buffer, and the
+ * instance's directory, which holds the lock. The consumer keeps the last two open, so that the
+ * instance outlives a session daemon, and does nothing else with them.
+ *
+ * The set's number comes from the same sequence as those of ring sets, and TIMERS, ROTATE, RETIRE
+ * and the counts mean the same. KERNEL_TASKS, KERNEL_THREADS and KERNEL_EVENTs follow, then a
+ * KERNEL_CPU for each CPU. The consumer drains a CPU from its KERNEL_CPU on. After the consumer's
+ * death the daemon sends all this again, with the same open files.
+ */
+#define KY_CONS_KERNEL_SET_FIELDS(F)                                                               \
+	F(u32, set)                                                                                \
+	F(u32, stream_id)                                                                          \
+	F(str, dir)	    /* below the trace directory: "kernel" */                              \
+	F(str, name)	    /* of the stream files: NAME_N, N the CPU */                           \
+	F(u32, overwrite)   /* enum ky_kernel_mode */                                              \
+	F(u32, clock)	    /* enum ky_clock: cycles, or nanoseconds of CLOCK_MONOTONIC */         \
+	F(u32, n_cpus)	    /* possible ones */                                                    \
+	F(u32, subbuf_size) /* bytes of a sub-buffer with its head: what one read returns */       \
+	F(u64, buffer_size) /* bytes for each CPU */                                               \
+	F(u64, uuid_hi)                                                                            \
+	F(u64, uuid_lo)                                                                            \
+	F(u64, file_size)                                                                          \
+	F(u32, n_files)                                                                            \
+	F(u32, dump_cpu) /* the first online one, whose stream gets the state dump */              \
+	F(u32, may_map)	 /* for a snapshot: 1: maps the buffers; 0: tracing is off, reads them */
+
+enum ky_kernel_mode {
+	KY_KERNEL_DISCARD,
+	KY_KERNEL_SNAPSHOT,  /* the oldest events make room; only snapshots read them */
+	KY_KERNEL_OVERWRITE, /* the oldest events make room; the consumer drains what there is */
+};
+
+/*
+ * Brings the files of a CPU: trace_pipe_raw (O_NONBLOCK), stats, and trace_pipe_raw of the instance
+ * that follows threads. All are open for reading only.
+ */
+#define KY_CONS_KERNEL_CPU_FIELDS(F)                                                               \
+	F(u32, set)                                                                                \
+	F(u32, cpu)
+
+/*
+ * Describes an event. Its text is in the metadata log already. The daemon waits for the answer to
+ * an ASK before it enables the event in the kernel. The same `kernel_id` again replaces the earlier
+ * description for future records.
+ */
+#define KY_CONS_KERNEL_EVENT_FIELDS(F)                                                             \
+	F(u32, set)                                                                                \
+	F(u32, kernel_id) /* in the kernel's records */                                            \
+	F(u32, id)	  /* in the trace */                                                       \
+	F(u32, min)	  /* bytes that a record has at least */                                   \
+	F(bytes, steps)	  /* struct ky_kstep each (kernel/program.h) */                            \
+	F(str, format)	  /* the kernel's description, for the trace's index */                    \
+	F(bytes, desc)	  /* its fields, for the filters (proto/desc.h) */                         \
+	F(bytes, filters) /* programs, each as `bytes`, one of which must pass; empty: no filter */
+
+/* How the instance that follows threads describes them: struct ky_ktasks (kernel/program.h). */
+#define KY_CONS_KERNEL_TASKS_FIELDS(F)                                                             \
+	F(u32, set)                                                                                \
+	F(u32, subbuf_size)                                                                        \
+	F(bytes, tasks)
+
+/* Threads that exist: struct ky_kernel_thread each (abi/kernel.h). */
+#define KY_CONS_KERNEL_THREADS_FIELDS(F)                                                           \
+	F(u32, set)                                                                                \
+	F(bytes, threads)
+
+/*
+ * A part of a state dump, as finished payloads: struct ky_kernel_dump_record, the bytes, and so on.
+ * The consumer writes all parts into the stream of the set's dump_cpu, at one time. It does not
+ * drain that CPU between the first part and the last, for at most two seconds. A part that it knows
+ * already has no effect.
+ */
+#define KY_CONS_KERNEL_DUMP_FIELDS(F)                                                              \
+	F(u32, set)                                                                                \
+	F(u32, number) /* of the dump in the set, from 1 */                                        \
+	F(u32, part)   /* from 1 */                                                                \
+	F(u32, last)   /* 1: of the last part */                                                   \
+	F(u64, clock)  /* its time; 0: that of the stream's last record */                         \
+	F(bytes, records)
+
+/*
+ * Announces CPU samples, with two descriptors: memory (read-write; src/abi/kernel.h, the page has
+ * 128 KiB), and metadata log (read-only). Its number is one of those of ring sets. A SAMPLES_CPU
+ * follows for each CPU, when the sampled process is known; after the consumer's death the daemon
+ * sends all again, and keeps the buffers mapped meanwhile.
+ */
+#define KY_CONS_SAMPLES_SET_FIELDS(F)                                                              \
+	F(u32, set)                                                                                \
+	F(u32, stream_id)                                                                          \
+	F(str, dir)  /* below the trace directory: "kernel" */                                     \
+	F(str, name) /* of the stream files: NAME_N, N the CPU */                                  \
+	F(u32, clock)                                                                              \
+	F(u32, n_cpus) /* possible ones */                                                         \
+	F(u64, uuid_hi)                                                                            \
+	F(u64, uuid_lo)                                                                            \
+	F(u32, counts_lost) /* 1: reading an event returns its count, and how many were lost */    \
+	F(u64, ns)	    /* a reading of perf's clock, 0 if it is the session's */              \
+	F(u64, clock_at)    /* of the session's clock, at the same time */
+
+/* Brings the perf event of a CPU, whose buffer has a page and 512 KiB. */
+#define KY_CONS_SAMPLES_CPU_FIELDS(F)                                                              \
+	F(u32, set)                                                                                \
+	F(u32, cpu)
+
+/*
+ * Limits the trace on disk; 0: no limit. The consumer removes the oldest archived chunks that are
+ * beyond one of the limits. Sent after INIT if there are limits, and when they change.
+ */
+#define KY_CONS_BOUNDS_FIELDS(F)                                                                   \
+	F(u64, max_disk)    /* bytes of the whole trace */                                         \
+	F(u64, keep_free)   /* bytes that stay free on its file system */                          \
+	F(u64, keep_chunks) /* archived ones */                                                    \
+	F(u64, keep_bytes)  /* of archived chunks */                                               \
+	F(u64, keep_s)	    /* seconds since a chunk was archived */
 
 /*
  * Writes out everything published so far, partly filled blocks too. The consumer answers with
@@ -147,7 +281,13 @@ enum ky_cons_type {
 	F(u64, removed)		  /* of the recorded events: with the oldest files */              \
 	F(u64, cleared)		  /* of the recorded events: thrown away by ROTATE */              \
 	F(u64, discarded_no_slot) /* of threads for which there was no ring */                     \
-	F(u64, damaged)		  /* of the recorded events: set apart with damaged files */
+	F(u64, damaged)		  /* of the recorded events: set apart with damaged files */       \
+	F(u32, fullest)	       /* thousandths of a buffer that were full at any look, at most */   \
+	F(u64, expired_chunks) /* removed for BOUNDS, ever */                                      \
+	F(u64, expired_events) /* of the recorded events: in them */                               \
+	F(u64, expired_bytes)                                                                      \
+	F(u64, disk_bytes)	      /* of the trace, if BOUNDS limits them */                    \
+	F(u64, discarded_interrupted) /* of threads that a debugger steps */
 
 /* The last counts of a set, as in STATS. */
 #define KY_CONS_RETIRED_FIELDS(F)                                                                  \
@@ -165,13 +305,20 @@ enum ky_cons_type {
 	F(u64, chunk) /* that was written when it was retired */                                   \
 	F(u64, kept)  /* of the recorded events: those in that chunk */                            \
 	F(u64, discarded_no_slot)                                                                  \
-	F(u64, damaged)
+	F(u64, damaged)                                                                            \
+	F(u64, discarded_interrupted)
 
 /*
  * A program has damaged a ring of this set, which programs share: programs that start later are to
  * get another one. Sent once to each daemon.
  */
 #define KY_CONS_DAMAGED_FIELDS(F) F(u32, set)
+
+/*
+ * Rings of this set have grown beyond their home blocks: the daemon is to give the memory back when
+ * they no longer need it. Sent at most once a second.
+ */
+#define KY_CONS_GROWN_FIELDS(F) F(u32, set)
 
 /* Reports a fault, or that it is over (status 0). `kymo status` shows it. */
 #define KY_CONS_ERROR_FIELDS(F)                                                                    \
@@ -193,6 +340,12 @@ enum ky_cons_type {
 #define KY_CONS_ADOPT_FIELDS(F)	  F(u32, set)
 #define KY_CONS_ADOPTED_FIELDS(F) F(u32, n_sets)
 
+/* The same for each KERNEL_SET, and then for each CPU of it: with the same descriptors. */
+#define KY_CONS_KERNEL_ADOPT_FIELDS(F) F(u32, set)
+#define KY_CONS_KERNEL_ADOPT_CPU_FIELDS(F)                                                         \
+	F(u32, set)                                                                                \
+	F(u32, cpu)
+
 /*
  * The table of all messages. Each row makes a struct, an encoder and a decoder, and a sender for
  * messages from daemons (svc/msg-conn.h).
@@ -205,16 +358,28 @@ enum ky_cons_type {
 	M(ky_cons_ask, KY_CONS_ASK, KY_CONS_ASK_FIELDS)                                            \
 	M(ky_cons_snapshot, KY_CONS_SNAPSHOT, KY_CONS_SNAPSHOT_FIELDS)                             \
 	M(ky_cons_timers, KY_CONS_TIMERS, KY_CONS_TIMERS_FIELDS)                                   \
+	M(ky_cons_bounds, KY_CONS_BOUNDS, KY_CONS_BOUNDS_FIELDS)                                   \
 	M(ky_cons_rotate, KY_CONS_ROTATE, KY_CONS_ROTATE_FIELDS)                                   \
 	M(ky_cons_rotated, KY_CONS_ROTATED, KY_CONS_ROTATED_FIELDS)                                \
 	M(ky_cons_retire, KY_CONS_RETIRE, KY_CONS_RETIRE_FIELDS)                                   \
 	M(ky_cons_forget, KY_CONS_FORGET, KY_CONS_FORGET_FIELDS)                                   \
 	M(ky_cons_retired, KY_CONS_RETIRED, KY_CONS_RETIRED_FIELDS)                                \
 	M(ky_cons_damaged, KY_CONS_DAMAGED, KY_CONS_DAMAGED_FIELDS)                                \
+	M(ky_cons_grown, KY_CONS_GROWN, KY_CONS_GROWN_FIELDS)                                      \
 	M(ky_cons_stats, KY_CONS_STATS, KY_CONS_STATS_FIELDS)                                      \
 	M(ky_cons_error, KY_CONS_ERROR, KY_CONS_ERROR_FIELDS)                                      \
 	M(ky_cons_adopt, KY_CONS_ADOPT, KY_CONS_ADOPT_FIELDS)                                      \
-	M(ky_cons_adopted, KY_CONS_ADOPTED, KY_CONS_ADOPTED_FIELDS)
+	M(ky_cons_adopted, KY_CONS_ADOPTED, KY_CONS_ADOPTED_FIELDS)                                \
+	M(ky_cons_kernel_set, KY_CONS_KERNEL_SET, KY_CONS_KERNEL_SET_FIELDS)                       \
+	M(ky_cons_kernel_cpu, KY_CONS_KERNEL_CPU, KY_CONS_KERNEL_CPU_FIELDS)                       \
+	M(ky_cons_kernel_event, KY_CONS_KERNEL_EVENT, KY_CONS_KERNEL_EVENT_FIELDS)                 \
+	M(ky_cons_kernel_tasks, KY_CONS_KERNEL_TASKS, KY_CONS_KERNEL_TASKS_FIELDS)                 \
+	M(ky_cons_kernel_threads, KY_CONS_KERNEL_THREADS, KY_CONS_KERNEL_THREADS_FIELDS)           \
+	M(ky_cons_kernel_dump, KY_CONS_KERNEL_DUMP, KY_CONS_KERNEL_DUMP_FIELDS)                    \
+	M(ky_cons_kernel_adopt, KY_CONS_KERNEL_ADOPT, KY_CONS_KERNEL_ADOPT_FIELDS)                 \
+	M(ky_cons_kernel_adopt_cpu, KY_CONS_KERNEL_ADOPT_CPU, KY_CONS_KERNEL_ADOPT_CPU_FIELDS)     \
+	M(ky_cons_samples_set, KY_CONS_SAMPLES_SET, KY_CONS_SAMPLES_SET_FIELDS)                    \
+	M(ky_cons_samples_cpu, KY_CONS_SAMPLES_CPU, KY_CONS_SAMPLES_CPU_FIELDS)
 
 KY_CONS_MESSAGES(KY_MSG_DECLARE)
 

@@ -80,6 +80,11 @@ uint32_t ky_read_u32(struct ky_reader *r)
 	READ_INT(uint32_t);
 }
 
+uint32_t ky_read_later_u32(struct ky_reader *r)
+{
+	return r->pos == r->len ? 0 : ky_read_u32(r);
+}
+
 uint64_t ky_read_u64(struct ky_reader *r)
 {
 	READ_INT(uint64_t);

@@ -6,6 +6,7 @@
  * skipped, unknown types too: a newer peer may append fields.
  *
  *   u8 u32 u64 i32   the integer
+ *   later_u32        likewise; 0 if the message ends before it: a sender that does not know it
  *   str              u32 length without the NUL, the bytes, a NUL; no NUL inside
  *   bytes            u32 length, the bytes
  *
@@ -54,6 +55,7 @@ void ky_write_bytes(struct ky_writer *w, struct ky_bytes b);
 
 uint8_t ky_read_u8(struct ky_reader *r);
 uint32_t ky_read_u32(struct ky_reader *r);
+uint32_t ky_read_later_u32(struct ky_reader *r);
 uint64_t ky_read_u64(struct ky_reader *r);
 int32_t ky_read_i32(struct ky_reader *r);
 const char *ky_read_str(struct ky_reader *r); /* never NULL: "" after an error */
@@ -82,6 +84,7 @@ int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
  */
 #define KY_WIRE_TYPE_u8		   uint8_t
 #define KY_WIRE_TYPE_u32	   uint32_t
+#define KY_WIRE_TYPE_later_u32	   uint32_t
 #define KY_WIRE_TYPE_u64	   uint64_t
 #define KY_WIRE_TYPE_i32	   int32_t
 #define KY_WIRE_TYPE_str	   const char *
@@ -89,6 +92,8 @@ int ky_msg_open(struct ky_reader *r, const void *buf, size_t len);
 #define KY_WIRE_MEMBER(type, name) KY_WIRE_TYPE_##type name;
 #define KY_WIRE_WRITE(type, name)  ky_write_##type(w, m->name);
 #define KY_WIRE_READ(type, name)   m->name = ky_read_##type(r);
+
+#define ky_write_later_u32 ky_write_u32
 
 #define KY_MSG_DECLARE(msg, TYPE, FIELDS)                                                          \
 	struct msg {                                                                               \
