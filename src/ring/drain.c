@@ -41,14 +41,30 @@ static bool pos_valid(const struct ky_drain *d, uint64_t pos)
 }
 
 /*
- * Writers enter a block only after its previous contents were consumed. So the head is at most
- * n_blocks - 1 blocks ahead of our position, and it never decreases.
+ * Writers enter a block only after its previous contents were consumed. So the head is less than
+ * the ring ahead of our block, or some rings in a spreading ring. It never decreases.
  */
 static bool head_valid(const struct ky_drain *d, uint64_t head)
 {
-	uint64_t ring_size = (uint64_t)d->n_blocks * d->block_size;
+	return head >= d->head && pos_valid(d, head) && head - block_start(d, d->pos) < d->reach;
+}
 
-	return head >= d->head && pos_valid(d, head) && head - block_start(d, d->pos) < ring_size;
+static bool spreads(const struct ky_drain *d)
+{
+	return d->reach > (uint64_t)d->n_blocks * d->block_size;
+}
+
+/*
+ * Returns the start of the block that follows the one at `start`, which writers have left. 0: the
+ * entry makes no sense. A writer that does not know of spreading stores no position.
+ */
+static uint64_t block_after(const struct ky_drain *d, uint64_t start)
+{
+	uint64_t next = spreads(d) ? fetch(&block_entry(d, start)->next) : 0;
+
+	if (!next)
+		next = start + d->block_size;
+	return next > start && next <= d->head && block_start(d, next) == next ? next : 0;
 }
 
 void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, uint32_t i)
@@ -59,6 +75,7 @@ void ky_drain_init(struct ky_drain *d, const struct ky_geometry *g, void *base, 
 		.data = ky_geometry_data(g, base, i),
 		.block_size = g->block_size,
 		.n_blocks = g->n_blocks,
+		.reach = ky_geometry_reach(g),
 	};
 }
 
@@ -124,18 +141,18 @@ static uint64_t settle_head(struct ky_drain *d, uint64_t word)
 
 /*
  * Counts what applications still record into a quarantined ring: it is lost, and the head counts
- * it. A head that moved by more than the ring, or by fewer bytes than that many records take, was
- * overwritten again.
+ * it. A head that moved farther than writers can, or by fewer bytes than that many records take,
+ * was overwritten again.
  */
 static void look_at_abandoned(struct ky_drain *d)
 {
-	uint64_t word = fetch_head(d), ring_size = (uint64_t)d->n_blocks * d->block_size;
+	uint64_t word = fetch_head(d);
 	uint64_t bytes = ky_head_pos(word, (uint32_t)d->abandoned_head) -
 			 (uint32_t)d->abandoned_head;
 	uint64_t n = (uint32_t)((word >> 32) - (d->abandoned_head >> 32));
 
 	d->abandoned_head = word;
-	if (bytes <= ring_size && n <= bytes / KY_HEADER_COMPACT)
+	if (bytes <= d->reach && n <= bytes / KY_HEADER_COMPACT)
 		d->n_abandoned += n;
 	look_at_lost(d);
 }
@@ -207,16 +224,27 @@ static void describe(const struct ky_drain *d, struct ky_drain_piece *p, uint64_
 	fetch_owner(&p->owner, &block_entry(d, d->pos)->owner);
 }
 
+/* Gives the ring up at the next look: writers have left a block, and its entry makes no sense. */
+static bool refuse_chain(struct ky_drain *d)
+{
+	d->quarantined = true;
+	d->abandoned_head = ky_head(d->head, d->head_count);
+	return false;
+}
+
 /*
  * Describes the rest of the block at our position, which writers have left. Returns false if
  * nothing is left in it.
  */
 static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 {
-	uint64_t start = block_start(d, d->pos), after = start + d->block_size;
+	uint64_t start = block_start(d, d->pos), after = block_after(d, start);
 	const struct ky_block_entry *entry = block_entry(d, after);
 	uint64_t used = fetch(&block_entry(d, start)->used);
 	uint64_t end = start + KY_MIN(used, KY_BLOCK_LIMIT(d->block_size));
+
+	if (!after)
+		return refuse_chain(d);
 
 	if (end <= d->pos) {
 		d->pos = after;
@@ -229,15 +257,32 @@ static bool next_full(struct ky_drain *d, struct ky_drain_piece *p)
 
 bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece)
 {
-	while (block_start(d, d->pos) < block_start(d, d->head)) {
+	while (!d->quarantined && block_start(d, d->pos) < block_start(d, d->head)) {
 		if (next_full(d, ret_piece))
 			return true;
 	}
-	if (!partial || !d->settled || d->pos >= d->head)
+	if (d->quarantined || !partial || !d->settled || d->pos >= d->head)
 		return false;
 	describe(d, ret_piece, d->head, d->head_ts, d->head_count);
 	ret_piece->next = d->head;
 	return true;
+}
+
+/* Returns the number of blocks that writers have entered before the one at pos. */
+static uint64_t block_number(const struct ky_drain *d, uint64_t pos)
+{
+	return spreads(d) ? fetch(&block_entry(d, pos)->number) : pos / d->block_size;
+}
+
+uint32_t ky_drain_ready(const struct ky_drain *d)
+{
+	return (uint32_t)KY_MIN(
+		block_number(d, d->head) - block_number(d, d->pos), (uint64_t)d->n_blocks);
+}
+
+uint64_t ky_drain_volume(const struct ky_drain *d)
+{
+	return block_number(d, d->head) * d->block_size + d->head % d->block_size;
 }
 
 void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece)

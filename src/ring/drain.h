@@ -25,6 +25,7 @@ struct ky_drain {
 	const struct ky_block_entry *blocks;
 	const uint8_t *data; /* of position 0 */
 	uint32_t block_size, n_blocks;
+	uint64_t reach; /* a head is less than this far ahead of our block */
 	/* what was taken */
 	uint64_t pos;	/* first byte that was not taken */
 	uint64_t count; /* records before it */
@@ -88,6 +89,10 @@ int ky_drain_look(struct ky_drain *d, bool settle);
  * blocks, so `pos` may grow.
  */
 bool ky_drain_next(struct ky_drain *d, bool partial, struct ky_drain_piece *ret_piece);
+/* Returns the number of blocks before the head of the last look that writers have left. */
+uint32_t ky_drain_ready(const struct ky_drain *d);
+/* Returns the head of the last look as a position that skips no block. For measuring the pace. */
+uint64_t ky_drain_volume(const struct ky_drain *d);
 /* Takes the piece, which is safe or was discarded: the next one begins behind it. */
 void ky_drain_take(struct ky_drain *d, const struct ky_drain_piece *piece);
 /*

@@ -17,6 +17,13 @@ int ky_geometry_init(struct ky_geometry *g)
 	if (!ky_is_pow2(g->block_size) || g->block_size < KY_BLOCK_MIN ||
 		g->block_size > KY_BLOCK_MAX || ring_size > KY_RING_MAX)
 		return -EINVAL;
+	if (!g->n_home)
+		g->n_home = g->n_blocks;
+	if (g->n_home < KY_RING_MIN_BLOCKS || g->n_home > g->n_blocks)
+		return -EINVAL;
+	if (ky_geometry_spreads(g) &&
+		(g->mode != KY_SET_PER_CPU || g->overwrite || ring_size > KY_RING_SPREAD_MAX))
+		return -EINVAL;
 	g->slot_offset = g->ctl_offset = PAGE;
 	if (g->mode == KY_SET_PER_THREAD)
 		g->ctl_offset += ky_align_up(g->n_rings * sizeof(uint64_t), PAGE);

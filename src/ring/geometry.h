@@ -14,7 +14,13 @@ struct ky_geometry {
 	uint32_t mode, clock; /* enum ky_set_mode, enum ky_clock */
 	/* 1: a full ring overwrites its oldest block; 0: it discards new events */
 	uint32_t overwrite;
-	uint32_t n_rings, n_blocks, block_size;
+	uint32_t n_rings, n_blocks;
+	/*
+	 * Blocks that writers use while the consumer keeps up: all, or fewer in a spreading ring.
+	 * 0: all.
+	 */
+	uint32_t n_home;
+	uint32_t block_size;
 	uint64_t slot_offset;
 	uint64_t ctl_offset;
 	uint64_t table_offset, table_stride;
@@ -34,13 +40,15 @@ struct ky_geometry {
 		(to)->overwrite = (from)->overwrite;                                               \
 		(to)->n_rings = (from)->n_rings;                                                   \
 		(to)->n_blocks = (from)->n_blocks;                                                 \
+		(to)->n_home = (from)->n_home;                                                     \
 		(to)->block_size = (from)->block_size;                                             \
 		(to)->total_size = (from)->total_size;                                             \
 	} while (0)
 
 /*
- * Computes the layout of a set from its first members (mode .. block_size). Returns -EINVAL unless
- * block_size and n_blocks are powers of two within the bounds of abi/ring.h.
+ * Computes the layout of a set from its first members (mode .. block_size), and n_home if it is 0.
+ * Returns -EINVAL unless block_size and n_blocks are powers of two within the bounds of abi/ring.h,
+ * and if rings spread that cannot: those of threads, and those that overwrite.
  */
 int ky_geometry_init(struct ky_geometry *g);
 /*
@@ -58,6 +66,24 @@ static inline uint32_t ky_geometry_max_payload(const struct ky_geometry *g)
 static inline uint64_t ky_geometry_ring_mask(const struct ky_geometry *g)
 {
 	return (uint64_t)g->n_blocks * g->block_size - 1;
+}
+
+/* Returns true if positions may skip blocks (docs/shm-abi.md, "Spreading"). */
+static inline bool ky_geometry_spreads(const struct ky_geometry *g)
+{
+	return g->n_home < g->n_blocks;
+}
+
+/* Returns the size in bytes of the blocks that writers use while the consumer keeps up. */
+static inline uint64_t ky_geometry_home_size(const struct ky_geometry *g)
+{
+	return (uint64_t)g->n_home * g->block_size;
+}
+
+/* A head is less than this far ahead of the consumer, or of the oldest block that is whole. */
+static inline uint64_t ky_geometry_reach(const struct ky_geometry *g)
+{
+	return ky_geometry_spreads(g) ? KY_RING_LAPS * g->data_stride : g->data_stride;
 }
 
 static inline struct ky_ring_ctl *ky_geometry_ctl(

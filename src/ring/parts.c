@@ -16,7 +16,7 @@ struct window {
 
 enum { ARRAYS = 4 };
 
-bool ky_parts_closed;
+KY_WRITTEN_EARLY bool ky_parts_closed;
 
 static struct array array_of(const struct ky_geometry *g, int i)
 {

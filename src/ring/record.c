@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "ring/asm-offsets.h"
+#include "ring/freeze.h"
 #include "ring/wait.h"
 #include "ring/writer.h"
 
@@ -55,6 +56,7 @@ static_assert(KY_ASM_RESTART == KY_WRITE_RESTART && KY_ASM_NO_RING == KY_WRITE_N
 static_assert(KYMO_PIECE_SCRATCH == 1 && KYMO_PIECE_TEXT == 2, "assembly: pieces");
 
 ptrdiff_t ky_rseq_offset;
+__thread uint32_t ky_freeze_exempt KY_THREAD_TLS;
 
 #if KY_HAVE_RSEQ
 /*
@@ -240,6 +242,71 @@ static bool give_up_oldest(
 }
 
 /*
+ * Returns true if the consumer is through with block i, which is not the current one, and the
+ * daemon does not take its memory. kept: the consumer's position.
+ */
+static bool is_free(struct ky_block_entry *table, uint64_t i, uint64_t kept)
+{
+	uint64_t next = __atomic_load_n(&table[i].next, __ATOMIC_RELAXED);
+
+	return next <= kept && __atomic_load_n(&table[i].claimed, __ATOMIC_RELAXED) != next + 1;
+}
+
+/*
+ * Returns the position of the block that a writer enters after the one at `start` in a spreading
+ * ring; 0: no block is free. A writer that is at the end of the home blocks, or beyond, returns to
+ * the ring's beginning as soon as it can. Else it takes the next block that is free and that this
+ * application may use.
+ */
+static uint64_t next_spreading(
+	const struct ky_set *set, struct ky_block_entry *table, uint64_t start, uint64_t kept)
+{
+	const struct ky_geometry *g = &set->geo;
+	uint64_t size = g->block_size, n = g->n_blocks, at = start / size % n;
+
+	if (at + 1 >= g->n_home && is_free(table, 0, kept))
+		return start + (n - at) * size;
+	for (uint64_t i = 1, to; i < n; i++) {
+		to = (at + i) % n;
+		if (to < n - set->n_shunned && is_free(table, to, kept))
+			return start + i * size;
+	}
+	return 0;
+}
+
+/*
+ * Returns the position of the block that a writer enters after the one at `start`; 0: the ring is
+ * full. kept: the consumer's position.
+ */
+static uint64_t next_block(struct ky_set *set, uint32_t cpu, uint64_t start, uint64_t kept)
+{
+	const struct ky_geometry *g = &set->geo;
+	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, cpu);
+	uint64_t next = start + g->block_size;
+
+	if (!ky_geometry_spreads(g))
+		return g->overwrite || next + g->block_size <= kept + g->data_stride ? next : 0;
+	if (__atomic_load_n(&ctl->full_at, __ATOMIC_RELAXED) == kept + 1)
+		return 0;
+	next = next_spreading(set, ky_geometry_entry(g, set->base, cpu, 0), start, kept);
+	return next && next + g->block_size - kept <= ky_geometry_reach(g) ? next : 0;
+}
+
+/*
+ * Returns the position before which everything may be overwritten once the block at `next` is
+ * entered: the end of the block's earlier use, or 0 if it has none.
+ */
+static uint64_t end_of_earlier_use(
+	const struct ky_geometry *g, const struct ky_block_entry *enter, uint64_t next)
+{
+	uint64_t end = next + g->block_size;
+
+	if (ky_geometry_spreads(g))
+		return __atomic_load_n(&enter->next, __ATOMIC_RELAXED);
+	return end > g->data_stride ? end - g->data_stride : 0;
+}
+
+/*
  * Handles a payload of this length that does not fit the block. Changes to the next block if the
  * consumer has read it or need not read it. Otherwise returns KY_WRITE_FULL: the record is lost.
  */
@@ -256,19 +323,20 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 	 */
 	uint64_t kept = __atomic_load_n(
 		g->overwrite ? &ctl->oldest : &set->consumed[cpu], __ATOMIC_ACQUIRE);
-	uint64_t next = ky_head_pos(head, kept) - used + g->block_size;
-	uint64_t end = next + g->block_size; /* end of the block that is entered */
+	uint64_t next = next_block(set, cpu, ky_head_pos(head, kept) - used, kept);
 	struct ky_block_entry *enter = ky_geometry_entry(g, set->base, cpu, next);
+	uint64_t oldest = end_of_earlier_use(g, enter, next);
 	uint64_t begin_count = ky_head_count(
 		head, __atomic_load_n(&left->begin_count, __ATOMIC_RELAXED));
 	const struct ky_stores stores = {
 		.ctl = ctl,
 		.head = head,
-		.n = 4,
+		.n = 6,
 		/* The clock belongs to this head if the sequence still finds the same head. */
-		.store = {{&left->used, used},
+		.store = {{&left->used, used}, {&left->next, next},
 			{&enter->begin_ts, __atomic_load_n(&ctl->last_ts, __ATOMIC_RELAXED)},
 			{&enter->begin_count, begin_count},
+			{&enter->number, __atomic_load_n(&left->number, __ATOMIC_RELAXED) + 1},
 			{&ctl->head, ky_head(next, begin_count)}},
 	};
 
@@ -280,10 +348,15 @@ static int change_block(struct ky_hook *hook, struct ky_set *set, uint32_t cpu, 
 	if (used + len <= ky_geometry_max_payload(g) ||
 		__atomic_load_n(&ctl->head, __ATOMIC_RELAXED) != head)
 		return KY_WRITE_RESTART;
-	if (end > g->data_stride) {
-		if (!g->overwrite && end - g->data_stride > kept)
+	if (!next) {
+		__atomic_store_n(&ctl->full_at, kept + 1, __ATOMIC_RELAXED);
+		return KY_WRITE_FULL;
+	}
+	/* Blocks that became free together are entered in any order. */
+	if (oldest > __atomic_load_n(&ctl->oldest, __ATOMIC_RELAXED)) {
+		if (ky_freeze_stops(g, set->base))
 			return KY_WRITE_FULL;
-		if (!give_up_oldest(hook, set, cpu, head, end - g->data_stride))
+		if (!give_up_oldest(hook, set, cpu, head, oldest))
 			return KY_WRITE_RESTART;
 	}
 	note_use(set);

@@ -46,7 +46,7 @@ static bool look(const struct ky_geometry *g, const struct ky_ring_ctl *ctl, str
 	e->head = ky_head_pos(e->word, e->oldest);
 	return e->oldest <= UINT64_MAX / 2 && e->oldest % g->block_size == 0 &&
 	       e->head % g->block_size <= KY_BLOCK_LIMIT(g->block_size) &&
-	       e->head - e->oldest < g->data_stride;
+	       e->head - e->oldest < ky_geometry_reach(g);
 }
 
 bool ky_snapshot_is_backed(
@@ -58,16 +58,32 @@ bool ky_snapshot_is_backed(
 	       lseek(fd, (off_t)at, SEEK_HOLE) >= (off_t)(at + KY_BLOCK_ROOM + len);
 }
 
-/* Returns false if the ring claims what it cannot hold. */
-static bool copy_blocks(const struct ky_geometry *g, void *base, void *copy, uint32_t i,
+/*
+ * Returns the position of the block that follows, behind the head for the last one. 0: a writer has
+ * used the block again meanwhile.
+ */
+static uint64_t block_after(const struct ky_geometry *g, const struct ky_block_entry *entry,
+	uint64_t pos, const struct extent *e)
+{
+	uint64_t after = pos + g->block_size;
+
+	if (!ky_geometry_spreads(g) || after > e->head)
+		return after;
+	return entry->next > pos && entry->next <= e->head && entry->next % g->block_size == 0
+		       ? entry->next
+		       : 0;
+}
+
+/* Returns -EBADMSG if the ring claims what it cannot hold, -EAGAIN if a writer was faster. */
+static int copy_blocks(const struct ky_geometry *g, void *base, void *copy, uint32_t i,
 	const struct extent *e, int fd)
 {
 	uint64_t mask = ky_geometry_ring_mask(g), len;
 	struct ky_block_entry *entry;
 
 	if (!e->head) /* never used: then none of it is accessed */
-		return true;
-	for (uint64_t pos = e->oldest; pos <= e->head; pos += g->block_size) {
+		return 0;
+	for (uint64_t pos = e->oldest; pos <= e->head;) {
 		entry = ky_geometry_entry(g, copy, i, pos);
 		copy_words(entry, ky_geometry_entry(g, base, i, pos), sizeof(*entry));
 		/*
@@ -76,12 +92,35 @@ static bool copy_blocks(const struct ky_geometry *g, void *base, void *copy, uin
 		len = e->head - pos < g->block_size ? e->head - pos : entry->used;
 		len = KY_MIN(len, KY_BLOCK_LIMIT(g->block_size));
 		if (!ky_snapshot_is_backed(g, fd, i, pos, len))
-			return false;
+			return -EBADMSG;
 		copy_words(ky_geometry_data(g, copy, i) + (pos & mask),
 			ky_geometry_data(g, base, i) + (pos & mask),
 			ky_align_up(len, sizeof(uint64_t)));
+		pos = block_after(g, entry, pos, e);
+		if (!pos)
+			return -EAGAIN;
 	}
-	return true;
+	return 0;
+}
+
+/*
+ * Returns the position behind the last block whose memory the daemon has given back, or is giving
+ * back, of those that were copied; 0: there is none.
+ */
+static uint64_t behind_emptied(
+	const struct ky_geometry *g, void *base, void *copy, uint32_t i, const struct extent *e)
+{
+	const struct ky_block_entry *copied, *now;
+	uint64_t pos = e->oldest, behind = 0;
+
+	while (ky_geometry_spreads(g) && e->head - pos >= g->block_size) {
+		copied = ky_geometry_entry(g, copy, i, pos);
+		now = ky_geometry_entry(g, base, i, pos);
+		pos = block_after(g, copied, pos, e);
+		if (fetch(&now->claimed) == pos + 1 || fetch(&now->emptied) == pos + 1)
+			behind = pos;
+	}
+	return behind;
 }
 
 /*
@@ -89,13 +128,13 @@ static bool copy_blocks(const struct ky_geometry *g, void *base, void *copy, uin
  * behind the head means that there is none.
  */
 static uint64_t first_whole(
-	const struct ky_geometry *g, void *base, uint32_t i, const struct extent *e)
+	const struct ky_geometry *g, void *base, void *copy, uint32_t i, const struct extent *e)
 {
 	uint64_t oldest;
 
 	/* Pairs with the writers' release fence between `oldest` and what they overwrite. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	oldest = fetch(ky_geometry_oldest(g, base, i));
+	oldest = KY_MAX(fetch(ky_geometry_oldest(g, base, i)), behind_emptied(g, base, copy, i, e));
 	return oldest >= e->oldest && oldest % g->block_size == 0 ? oldest : UINT64_MAX;
 }
 
@@ -106,14 +145,18 @@ int ky_snapshot_ring(
 	struct ky_ring_ctl *own = ky_geometry_ctl(g, copy, i);
 	uint64_t from = UINT64_MAX;
 	struct extent e;
+	int ret;
 
 	ky_drain_init(d, g, copy, i);
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (!look(g, ctl, &e))
 			continue;
-		if (!copy_blocks(g, base, copy, i, &e, fd))
-			return -EBADMSG;
-		from = first_whole(g, base, i, &e);
+		ret = copy_blocks(g, base, copy, i, &e, fd);
+		if (ret == -EBADMSG)
+			return ret;
+		if (ret == -EAGAIN)
+			continue;
+		from = first_whole(g, base, copy, i, &e);
 		if (from > e.head)
 			continue;
 		for (unsigned int k = 0; k < KY_LOST_REASONS; k++)

@@ -444,14 +444,44 @@ static void test_geometry_of_peer(void **state)
 	memset(&copy, 0xff, sizeof(copy));
 	KY_GEOMETRY_COPY(&copy, &g);
 	assert_int_equal(ky_geometry_take(&copy), 0);
-	assert_memory_equal(&copy, &g, sizeof(g));
+	assert_int_equal(copy.n_home, 8);
+	assert_memory_equal(&copy, &g, offsetof(struct ky_geometry, block_size));
+	assert_memory_equal(&copy.slot_offset, &g.slot_offset,
+		sizeof(g) - offsetof(struct ky_geometry, slot_offset));
 	copy.total_size += 8;
 	assert_int_equal(ky_geometry_take(&copy), -EBADMSG);
-	g.n_blocks = KY_RING_MAX_BLOCKS;
+	g.n_blocks = g.n_home = KY_RING_MAX_BLOCKS;
 	g.block_size = KY_RING_MAX / KY_RING_MAX_BLOCKS;
 	assert_int_equal(ky_geometry_init(&g), 0);
 	g.block_size *= 2;
 	assert_int_equal(ky_geometry_init(&g), -EINVAL);
+}
+
+/* Only CPUs' rings that discard can spread, over at least two blocks, and within 32 bits. */
+static void test_geometry_that_spreads(void **state)
+{
+	const struct ky_geometry right = {
+		.n_rings = 3, .n_blocks = 64, .n_home = 7, .block_size = 65536};
+	struct ky_geometry g = right;
+
+	assert_int_equal(ky_geometry_init(&g), 0);
+	assert_true(ky_geometry_spreads(&g));
+	assert_int_equal(ky_geometry_home_size(&g), 7 * 65536);
+	assert_int_equal(ky_geometry_reach(&g), KY_RING_LAPS * 64 * 65536);
+#define REFUSED(member, value)                                                                     \
+	do {                                                                                       \
+		g = right;                                                                         \
+		g.member = value;                                                                  \
+		assert_int_equal(ky_geometry_init(&g), -EINVAL);                                   \
+	} while (0)
+	REFUSED(n_home, 65);
+	REFUSED(n_home, 1);
+	REFUSED(mode, KY_SET_PER_THREAD);
+	REFUSED(overwrite, 1);
+	REFUSED(block_size, KY_RING_SPREAD_MAX / 64 * 2);
+	g = right;
+	g.block_size = KY_RING_SPREAD_MAX / 64;
+	assert_int_equal(ky_geometry_init(&g), 0);
 }
 
 static void check_layout(const struct ky_geometry *g)
@@ -560,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_geometry_of_peer),
+		cmocka_unit_test(test_geometry_that_spreads),
 		cmocka_unit_test(test_many_rings),
 		cmocka_unit_test(test_beyond_32_bits),
 		cmocka_unit_test(test_snapshot_of_little),

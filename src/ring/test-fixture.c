@@ -98,7 +98,7 @@ uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, vo
 	uint64_t last = pos ? ky_geometry_entry(g, f->set.base, ring, pos)->begin_ts : 0;
 
 	assert_int_equal(pos % g->block_size, 0);
-	assert_true(end - pos < g->data_stride);
+	assert_true(end - pos < ky_geometry_reach(g));
 	while (pos < end) {
 		uint64_t block = pos / g->block_size, offset = pos % g->block_size;
 		const uint8_t *at = data + (pos & ky_geometry_ring_mask(g)), *p = at;
@@ -106,11 +106,12 @@ uint64_t walk(struct fixture *f, uint32_t ring, uint32_t len, visit_fn visit, vo
 		uint64_t ts;
 
 		const struct ky_block_entry *here = ky_geometry_entry(g, f->set.base, ring, pos);
-		const struct ky_block_entry *after = ky_geometry_entry(
-			g, f->set.base, ring, pos + g->block_size);
+		uint64_t next = ky_geometry_spreads(g) ? here->next : (block + 1) * g->block_size;
+		const struct ky_block_entry *after = ky_geometry_entry(g, f->set.base, ring, next);
 
 		if (end / g->block_size > block && offset == here->used) {
-			pos += g->block_size - offset;
+			assert_true(next > pos && next <= end);
+			pos = next;
 			assert_true(after->begin_ts >= last);
 			assert_int_equal(after->begin_count, n);
 			last = after->begin_ts;

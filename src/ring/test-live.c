@@ -62,7 +62,8 @@ static void *map(size_t size)
 	return p;
 }
 
-static struct live *live_new(uint32_t mode)
+/* n_home: blocks that a spreading ring uses first; 0: all */
+static struct live *live_new(uint32_t mode, uint32_t n_home)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
@@ -70,7 +71,8 @@ static struct live *live_new(uint32_t mode)
 	l->set.geo = (struct ky_geometry){
 		.mode = mode,
 		.n_rings = N_RINGS,
-		.n_blocks = 4,
+		.n_blocks = n_home ? 16 : 4,
+		.n_home = n_home,
 		.block_size = 16384,
 	};
 	assert_int_equal(ky_geometry_init(&l->set.geo), 0);
@@ -231,9 +233,9 @@ static void write_all(struct live *l, void *(*read)(void *live))
 	pthread_join(reader, NULL);
 }
 
-static void run(uint32_t mode)
+static void run(uint32_t mode, uint32_t n_home)
 {
-	struct live *l = live_new(mode);
+	struct live *l = live_new(mode, n_home);
 	uint64_t lost = 0, seen = 0;
 
 	write_all(l, drain);
@@ -251,12 +253,20 @@ static void test_per_cpu(void **state)
 {
 	if (!ky_writer_has_rseq())
 		skip();
-	run(KY_SET_PER_CPU);
+	run(KY_SET_PER_CPU, 0);
+}
+
+static void test_spreading(void **state)
+{
+	if (!ky_writer_has_rseq())
+		skip();
+	run(KY_SET_PER_CPU, 2);
+	run(KY_SET_PER_CPU, 3);
 }
 
 static void test_per_thread(void **state)
 {
-	run(KY_SET_PER_THREAD);
+	run(KY_SET_PER_THREAD, 0);
 }
 
 /*
@@ -304,7 +314,7 @@ static void *take_snapshots(void *arg)
 
 static void run_overwrite(uint32_t mode)
 {
-	struct live *l = live_new(mode);
+	struct live *l = live_new(mode, 0);
 
 	l->set.geo.overwrite = 1;
 	l->pinned = true;
@@ -332,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_per_cpu),
+		cmocka_unit_test(test_spreading),
 		cmocka_unit_test(test_per_thread),
 		cmocka_unit_test(test_snapshots_per_cpu),
 		cmocka_unit_test(test_snapshots_per_thread),

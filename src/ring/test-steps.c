@@ -37,11 +37,13 @@ enum writer { VICTIM, HANDLER, OTHER, N_WHO };
  */
 static const struct situation {
 	uint32_t n_blocks, n_full; /* blocks of the ring, and how many of them have no room */
+	uint32_t n_home;	   /* of a spreading ring; else 0 */
 	bool used, overwrite, waits;
 } situations[] = {
 	{.n_blocks = 4},
 	{.n_blocks = 4, .used = true},
 	{.n_blocks = 4, .n_full = 1},
+	{.n_blocks = 4, .n_full = 2, .n_home = 2},
 	{.n_blocks = 2, .n_full = 2, .overwrite = true},
 	{.n_blocks = 2, .n_full = 2, .waits = true},
 };
@@ -441,6 +443,8 @@ static void begin(struct fixture *f, const struct situation *s)
 		way->mode == KY_SET_PER_CPU ? (uint32_t)sysconf(_SC_NPROCESSORS_CONF) : 4,
 		s->n_blocks, 4096);
 	f->set.geo.overwrite = s->overwrite;
+	if (s->n_home && way->mode == KY_SET_PER_CPU)
+		f->set.geo.n_home = s->n_home;
 	f->set.wait_ns = s->waits ? UINT64_MAX : 0;
 	f->hook.special = way->special ? not_as_it_is : NULL;
 	start(f, EVENT);

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "ring/freeze.h"
 #include "ring/slots.h"
 #include "ring/writer.h"
 
@@ -111,8 +112,8 @@ static __thread KY_THREAD_TLS uint64_t n_own;
 /* the thread ends: it must itself release what it claims from now on */
 static __thread KY_THREAD_TLS bool leaving;
 
-static uint32_t process, n_threads, pid;
-void (*ky_thread_claimed)(void);
+static KY_WRITTEN_EARLY uint32_t process, n_threads, pid;
+KY_WRITTEN_EARLY void (*ky_thread_claimed)(void);
 
 /*
  * Chooses the process's number at random, because nothing else differs between all processes that
@@ -207,7 +208,7 @@ static uint64_t published(const struct ky_ring_ctl *ctl)
  * Returns true if the block at `begin` may be entered. It may not before the consumer has read it.
  * In overwrite mode nobody has to read it, but what is not published is not overwritten: a
  * handler's records end before those of the record that it interrupted, which is still being
- * copied.
+ * copied. Nor is anything overwritten while the set is frozen.
  */
 static bool may_enter(const struct ky_set *set, struct place place, uint64_t begin)
 {
@@ -217,6 +218,8 @@ static bool may_enter(const struct ky_set *set, struct place place, uint64_t beg
 
 	if (end <= g->data_stride)
 		return true;
+	if (ky_freeze_stops(g, set->base))
+		return false;
 	/* Acquire: pairs with the consumer's release of the block that is entered. */
 	kept = g->overwrite ? published(ctl) & ~(uint64_t)(g->block_size - 1)
 			    : __atomic_load_n(&set->consumed[place.slot], __ATOMIC_ACQUIRE);

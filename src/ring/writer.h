@@ -112,6 +112,8 @@ struct ky_set {
 	size_t consumed_size;
 	/* the process that makes room may have exited: after one vain wait nobody waits any more */
 	uint32_t wait_once;
+	/* blocks at a spreading ring's end that this application does not enter */
+	uint32_t n_shunned;
 	/* longest wait of an event for room; 0: none; UINT64_MAX: without limit */
 	uint64_t wait_ns;
 	/*
@@ -279,7 +281,7 @@ struct ky_stores {
 	uint64_t n;		 /* 16 */
 	struct {
 		uint64_t *at, value; /* 24, 32 .. */
-	} store[4];
+	} store[6];
 };
 /*
  * Makes the changes. Returns KY_WRITE_DONE, or KY_WRITE_RESTART if something else happened

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring that works in its first blocks while the consumer keeps up, and spreads over the others
- * while it does not (docs/decisions/early-lap.md). This is a design: no code does it yet.
+ * Two writers of one CPU and the consumer of a ring that spreads (docs/shm-abi.md, "Spreading";
+ * src/ring/record.c, src/ring/drain.c). The ring has one home block more than it needs.
  *
- * A writer that leaves a block enters the free block with the smallest number. So a position may
- * skip blocks: it goes on at the next position that lies in that block. The entry of the block that
- * is left says how many blocks were skipped, and the consumer follows it. The entry of a block has
- * the position at which the block was entered last: a block is free when the consumer is behind
- * all of it. Two writers of one CPU preempt each other, and may be killed.
+ * A writer that leaves a block beyond the first home blocks enters the first block if that is free,
+ * else the next free one. The position then continues in that block, so it may skip others. The
+ * entry of the block that is left says which position follows, and the consumer goes there. A block
+ * is free when the consumer is at that position, or beyond. The writers preempt each other, and may
+ * be killed.
  *
  * It shows: no record is overwritten before it is read, none is read twice or left out, and a
  * consumer that begins again at `consumed` finds the same chain.
@@ -31,10 +31,11 @@
 #endif
 #define BLOCK	2		/* records */
 #define BLOCKS	3
+#define HOME	2
 #define RING	(BLOCK * BLOCKS)
 #define END	40		/* positions stay below */
 
-typedef Entry { byte used, hop, entered };
+typedef Entry { byte used, next };
 
 byte unit[RING];
 Entry entry[BLOCKS];
@@ -65,18 +66,18 @@ proctype scheduler() {
 }
 
 #ifdef BEGIN_IS_FREE
-#define FREE(k)	(entry[k].entered <= kept)
+#define FREE(k)	(entry[k].next < BLOCK || entry[k].next - BLOCK <= kept)
 #else
-#define FREE(k)	(entry[k].entered + BLOCK <= kept || (entry[k].entered == 0 && k > 0))
+#define FREE(k)	(entry[k].next <= kept)
 #endif
 
 proctype writer(byte me) {
-	byte n, id, h, k, next, kept;
+	byte n, id, h, at, next, kept;
 
 	do
 	:: n < EVENTS - me ->
 		id = 1 + me * EVENTS + n;
-again:		atomic { h = 0; k = 0; next = 0; kept = 0 };
+again:		atomic { h = 0; at = 0; next = 0; kept = 0 };
 		STEP(ENTER);
 		STEP(h = head);
 		/* A head at the end of a block's records: the block is to be changed. */
@@ -92,21 +93,21 @@ change:		STEP(LEAVE);
 		STEP(h = head);
 		STEP(kept = consumed);
 		STEP(if :: h % BLOCK + 1 != BLOCK || head != h -> goto again :: else fi);
-		/* the free block with the smallest number, except for the present one */
+		/* the first block, from the last home block on; else the next free one */
 		d_step {
-			k = 0;
-			do
-			:: k < BLOCKS && (k == h / BLOCK % BLOCKS || !FREE(k)) -> k++
-			:: else -> break
-			od;
+			at = h / BLOCK % BLOCKS;
 			next = h / BLOCK + 1;
-			do
-			:: k < BLOCKS && next % BLOCKS != k -> next++
-			:: else -> break
-			od
+			if
+			:: at + 1 >= HOME && FREE(0) -> next = h / BLOCK + BLOCKS - at
+			:: else ->
+				do
+				:: next < h / BLOCK + BLOCKS && !FREE(next % BLOCKS) -> next++
+				:: else -> break
+				od
+			fi
 		};
 		if
-		:: k == BLOCKS -> atomic { cpu == me -> state[id] = 3; n++; goto one_done }
+		:: next == h / BLOCK + BLOCKS -> atomic { cpu == me -> state[id] = 3; n++; goto one_done }
 		:: else
 		fi;
 		STEP(ENTER);
@@ -114,13 +115,12 @@ change:		STEP(LEAVE);
 		STEP(if :: head != h -> LEAVE; goto again :: else fi);
 #endif
 #ifdef ENTRY_LATE
-		STEP(entry[next % BLOCKS].entered = next * BLOCK; head = next * BLOCK);
-		STEP(entry[h / BLOCK % BLOCKS].used = h % BLOCK);
-		STEP(entry[h / BLOCK % BLOCKS].hop = next - h / BLOCK; LEAVE);
+		STEP(head = next * BLOCK);
+		STEP(entry[at].used = h % BLOCK);
+		STEP(entry[at].next = next * BLOCK; LEAVE);
 #else
-		STEP(entry[h / BLOCK % BLOCKS].used = h % BLOCK);
-		STEP(entry[h / BLOCK % BLOCKS].hop = next - h / BLOCK);
-		STEP(entry[next % BLOCKS].entered = next * BLOCK);
+		STEP(entry[at].used = h % BLOCK);
+		STEP(entry[at].next = next * BLOCK);
 		STEP(head = next * BLOCK; LEAVE);
 #endif
 		goto again;
@@ -128,7 +128,7 @@ one_done:	skip
 	:: else -> break
 	od;
 	atomic { cpu == me -> leave_cpu() };
-gone:	atomic { h = 0; k = 0; next = 0; kept = 0; n = 0; id = 0 }
+gone:	atomic { h = 0; at = 0; next = 0; kept = 0; n = 0; id = 0 }
 }
 
 /* Reads the records from pos to `upto`, which are in one block. */
@@ -166,8 +166,8 @@ proctype consumer() {
 #ifdef NEXT_BLOCK
 			pos = (b + 1) * BLOCK;
 #else
-			assert(entry[b % BLOCKS].hop > 0);
-			pos = (b + entry[b % BLOCKS].hop) * BLOCK;
+			assert(entry[b % BLOCKS].next > b * BLOCK);
+			pos = entry[b % BLOCKS].next;
 #endif
 			consumed = pos
 		:: else -> break
