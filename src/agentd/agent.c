@@ -9,7 +9,9 @@
 #define NAME_LEN       256
 #define ALL_LOGGERS    "*"
 
-enum command { COMMAND_ENABLE = 2, COMMAND_DISABLE = 3, COMMAND_REGISTERED = 4 };
+#define SUCCESS 1
+
+enum command { COMMAND_LIST = 1, COMMAND_ENABLE, COMMAND_DISABLE, COMMAND_REGISTERED };
 
 static uint32_t load_u32(const unsigned char *p)
 {
@@ -23,16 +25,46 @@ static unsigned char *store_u32(unsigned char *p, uint32_t value)
 	return p;
 }
 
+/* A list has a head: status, size of the names, their number. If it failed, only the status. */
 static size_t message_size(const struct agent *a)
 {
-	return a->state == AGENT_NEW ? 16 : 4;
+	if (a->state == AGENT_NEW)
+		return 16;
+	return a->state == AGENT_LISTING && (a->n_in < 4 || load_u32(a->in) == SUCCESS) ? 12 : 4;
 }
 
-/* Handles a whole message: the registration, or the status of a command, which does not matter. */
+static void command_ended(struct agent *a)
+{
+	a->state = a->welcomed ? AGENT_READY : AGENT_REGISTERED;
+}
+
+static void list_ended(struct agent *a, enum agent_list list)
+{
+	if (a->list == AGENT_LIST_ASKED)
+		a->list = list;
+	command_ended(a);
+}
+
+static void handle_list(struct agent *a)
+{
+	if (load_u32(a->in) != SUCCESS) {
+		list_ended(a, AGENT_LIST_FAILED);
+		return;
+	}
+	a->names_left = load_u32(a->in + 4);
+	if (!a->names_left)
+		list_ended(a, AGENT_LIST_HERE);
+}
+
+/* Handles a whole message: the registration, or the reply to a command. */
 static int handle_message(struct agent *a)
 {
-	if (a->state == AGENT_BUSY) {
-		a->state = a->welcomed ? AGENT_READY : AGENT_REGISTERED;
+	if (a->state == AGENT_BUSY) { /* the status does not matter */
+		command_ended(a);
+		return 0;
+	}
+	if (a->state == AGENT_LISTING) {
+		handle_list(a);
 		return 0;
 	}
 	if (a->state != AGENT_NEW)
@@ -43,18 +75,59 @@ static int handle_message(struct agent *a)
 	return load_u32(a->in + 8) == PROTOCOL_MAJOR ? 0 : -ENOTSUP;
 }
 
+/* Keeps names, while there is room for them. Returns the number of bytes that were names. */
+static size_t receive_names(struct agent *a, const unsigned char *p, size_t n)
+{
+	const size_t used = KY_MIN(n, (size_t)a->names_left);
+
+	if (a->list == AGENT_LIST_ASKED && !a->names.error) {
+		const size_t room = a->names.max - a->names.len, kept = KY_MIN(used, room);
+
+		ky_buf_append(&a->names, p, kept);
+		if (kept < used)
+			a->names.error = -EMSGSIZE;
+	}
+	a->names_left -= (uint32_t)used;
+	if (!a->names_left)
+		list_ended(a, AGENT_LIST_HERE);
+	return used;
+}
+
 int agent_receive(struct agent *a, const unsigned char *p, size_t n)
 {
 	int ret = 0;
 
-	for (; n && !ret; n--) {
-		a->in[a->n_in++] = *p++;
-		if (a->n_in < message_size(a))
-			continue;
-		a->n_in = 0;
-		ret = handle_message(a);
+	while (n && !ret) {
+		size_t used = 1;
+
+		if (a->names_left) {
+			used = receive_names(a, p, n);
+		} else {
+			a->in[a->n_in++] = *p;
+			if (a->n_in >= message_size(a)) {
+				a->n_in = 0;
+				ret = handle_message(a);
+			}
+		}
+		p += used;
+		n -= used;
 	}
 	return ret;
+}
+
+void agent_ask_list(struct agent *a, size_t max)
+{
+	if (a->list == AGENT_LIST_DUE || a->list == AGENT_LIST_ASKED)
+		return;
+	ky_buf_deinit(&a->names);
+	a->names.max = max;
+	a->list = AGENT_LIST_DUE;
+}
+
+void agent_end_list(struct agent *a)
+{
+	ky_buf_deinit(&a->names);
+	a->list = AGENT_LIST_NONE;
 }
 
 static unsigned char *put_header(unsigned char *p, enum command command, uint32_t size)
@@ -86,7 +159,7 @@ size_t agent_command(struct agent *a, bool wanted, unsigned char out[AGENT_OUT_M
 {
 	unsigned char *end = out;
 
-	if (a->state == AGENT_NEW || a->state == AGENT_BUSY)
+	if (a->state != AGENT_REGISTERED && a->state != AGENT_READY)
 		return 0;
 	if (wanted != a->enabled) {
 		end = wanted ? put_enable(out)
@@ -97,6 +170,10 @@ size_t agent_command(struct agent *a, bool wanted, unsigned char out[AGENT_OUT_M
 		end = put_header(out, COMMAND_REGISTERED, 0);
 		a->welcomed = true;
 		a->state = AGENT_READY;
+	} else if (a->list == AGENT_LIST_DUE) {
+		end = put_header(out, COMMAND_LIST, 0);
+		a->list = AGENT_LIST_ASKED;
+		a->state = AGENT_LISTING;
 	}
 	return (size_t)(end - out);
 }

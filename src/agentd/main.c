@@ -11,6 +11,7 @@
  */
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "abi/agents.h"
 #include "agentd/agent.h"
@@ -21,6 +22,7 @@
 #define AGENTS_MAX	1024u
 #define USER_AGENTS_MAX 256u /* of one user */
 #define REGISTER_NS	(10000 * KY_NS_PER_MS)
+#define NAMES_MAX	(4u << 20) /* of the loggers of all agents */
 
 static const char help[] =
 	"Usage: kymo-agentd FILE\n"
@@ -42,6 +44,7 @@ struct peer {
 
 static struct ky_loop loop;
 static struct ky_watch daemon_watch, port_watch;
+static struct ky_timer list_timer; /* set while a list is under way */
 static struct port port;
 static struct ky_list peers;
 static struct agent_want wants[AGENT_WANTS_MAX];
@@ -57,9 +60,94 @@ static bool is_wanted(const struct peer *p)
 	return false;
 }
 
+// ---- messages to the daemon
+
+/*
+ * If the daemon does not listen any more, daemon_readable() learns why. It waits for a daemon that
+ * is slow; only agents that are to be switched wait with it.
+ */
+static void report(enum agent_message kind, const void *more, size_t n)
+{
+	const uint32_t word = kind;
+	struct iovec parts[] = {{(void *)&word, sizeof(word)}, {(void *)more, n}};
+	const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+
+	while (sendmsg(STDIN_FILENO, &m, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+/* Returns the number of bytes of the first names that have room in a message. */
+static size_t size_of_part(const char *names, size_t n)
+{
+	const char *end;
+
+	if (n <= AGENT_NAMES_SIZE)
+		return n;
+	end = memrchr(names, '\0', AGENT_NAMES_SIZE);
+	return end ? (size_t)(end - names) + 1 : AGENT_NAMES_SIZE;
+}
+
+/* Reports an agent's loggers, without a name that is cut. */
+static void report_loggers(const struct peer *p, enum agent_answer answer)
+{
+	struct {
+		struct agent_loggers head;
+		char names[AGENT_NAMES_SIZE];
+	} m = {{p->agent.domain, p->uid, p->agent.pid, answer}, {0}};
+	const char *names = p->agent.names.data;
+	const char *end = names ? memrchr(names, '\0', p->agent.names.len) : NULL;
+	size_t left = end ? (size_t)(end - names) + 1 : 0, n;
+
+	do {
+		n = size_of_part(names, left);
+		if (n)
+			memcpy(m.names, names, n);
+		report(AGENT_LOGGERS, &m, sizeof(m.head) + n);
+		names += n;
+		left -= n;
+	} while (left);
+}
+
+static void list_end(void)
+{
+	struct peer *p;
+
+	ky_timer_cancel(&list_timer);
+	ky_list_foreach (p, &peers, node) {
+		if (p->agent.list == AGENT_LIST_HERE)
+			report_loggers(
+				p, p->agent.names.error ? AGENT_ANSWERED_MORE : AGENT_ANSWERED);
+		else if (p->agent.list != AGENT_LIST_NONE)
+			report_loggers(p, AGENT_SILENT);
+		agent_end_list(&p->agent);
+	}
+	report(AGENT_LISTED, NULL, 0);
+}
+
+static void list_timed_out(struct ky_timer *t)
+{
+	list_end();
+}
+
+/* Ends the list that is under way if all agents have answered. */
+static void list_progress(void)
+{
+	const struct peer *p;
+
+	if (!ky_timer_is_set(&list_timer))
+		return;
+	ky_list_foreach (p, &peers, node)
+		if (p->agent.list == AGENT_LIST_DUE || p->agent.list == AGENT_LIST_ASKED)
+			return;
+	list_end();
+}
+
+// ---- agents
+
 static void peer_free(struct peer *p)
 {
 	ky_timer_cancel(&p->timer);
+	agent_end_list(&p->agent);
 	ky_watch_remove(&p->watch);
 	ky_list_remove(&p->node);
 	close(p->fd);
@@ -81,7 +169,7 @@ static bool peer_send(struct peer *p)
 static void peer_readable(struct ky_watch *w, uint32_t events)
 {
 	struct peer *p = ky_container_of(w, struct peer, watch);
-	unsigned char buf[256];
+	unsigned char buf[4096];
 	ssize_t n = recv(p->fd, buf, sizeof(buf), 0);
 	int ret;
 
@@ -91,12 +179,11 @@ static void peer_readable(struct ky_watch *w, uint32_t events)
 	if (ret == -ENOTSUP)
 		ky_warning("the agent of process %u speaks another version of the protocol",
 			(unsigned)p->agent.pid);
-	if (ret < 0 || !peer_send(p)) {
+	if (ret < 0 || !peer_send(p))
 		peer_free(p);
-		return;
-	}
-	if (p->agent.state != AGENT_NEW)
+	else if (p->agent.state != AGENT_NEW)
 		ky_timer_cancel(&p->timer);
+	list_progress();
 }
 
 static void peer_timed_out(struct ky_timer *t)
@@ -154,29 +241,68 @@ static void port_readable(struct ky_watch *w, uint32_t events)
 	close(fd);
 }
 
-/* Returns false at the end: of the daemon, or of the last rule. */
-static bool receive_wants(int flags)
+/* Requests the loggers of all agents that have registered. They share the memory for the names. */
+static void list_begin(void)
 {
-	ssize_t n = recv(STDIN_FILENO, wants, sizeof(wants), flags);
+	struct peer *p, *tmp;
+	size_t n = 0;
+
+	if (ky_timer_is_set(&list_timer))
+		return; /* that one answers this request too */
+	ky_timer_set(&loop, &list_timer, AGENT_LIST_MS * KY_NS_PER_MS);
+	ky_list_foreach (p, &peers, node)
+		n += p->agent.state != AGENT_NEW;
+	ky_list_foreach_safe (p, tmp, &peers, node) {
+		if (p->agent.state == AGENT_NEW)
+			continue;
+		agent_ask_list(&p->agent, NAMES_MAX / n);
+		if (!peer_send(p))
+			peer_free(p);
+	}
+	list_progress();
+}
+
+/* Returns false at the end: of the daemon, or of the last rule. */
+static bool receive_wants(const struct agent_want *w, size_t n)
+{
+	n_wants = KY_MIN(n, (size_t)AGENT_WANTS_MAX);
+	if (n)
+		memcpy(wants, w, n_wants * sizeof(*w));
+	forget = !n_wants;
+	return n_wants > 0;
+}
+
+/* Likewise. Handles a message of the daemon. */
+static bool receive_message(int flags)
+{
+	static struct {
+		uint32_t kind;
+		struct agent_want wants[AGENT_WANTS_MAX];
+	} m;
+	ssize_t n = recv(STDIN_FILENO, &m, sizeof(m), flags);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	n_wants = (size_t)n / sizeof(wants[0]);
-	forget = n > 0 && !n_wants;
-	return n_wants > 0;
+	if ((size_t)n < sizeof(m.kind))
+		return false;
+	if (m.kind == AGENT_WANTS)
+		return receive_wants(m.wants, ((size_t)n - sizeof(m.kind)) / sizeof(m.wants[0]));
+	list_begin();
+	return true;
 }
 
 static void daemon_readable(struct ky_watch *w, uint32_t events)
 {
 	struct peer *p, *tmp;
 
-	if (!receive_wants(MSG_DONTWAIT)) {
+	if (!receive_message(MSG_DONTWAIT)) {
 		ky_loop_stop(&loop);
 		return;
 	}
 	ky_list_foreach_safe (p, tmp, &peers, node)
 		if (!peer_send(p))
 			peer_free(p);
+	list_progress();
 }
 
 /* Disables all agents: their programs log at their own speed again. */
@@ -192,12 +318,6 @@ static void dismiss(void)
 	}
 }
 
-/* If the daemon does not listen any more, daemon_readable() learns why. */
-static void report(const char *text)
-{
-	send(STDIN_FILENO, text, strlen(text), MSG_NOSIGNAL);
-}
-
 static int serve(void)
 {
 	int ret = ky_watch_add(&loop, &daemon_watch, STDIN_FILENO, EPOLLIN, daemon_readable);
@@ -206,7 +326,7 @@ static int serve(void)
 		ret = ky_watch_add(&loop, &port_watch, port.fd, EPOLLIN, port_readable);
 	if (ret < 0)
 		return ret;
-	report(AGENT_IS_READY);
+	report(AGENT_IS_READY, NULL, 0);
 	return ky_loop_run(&loop);
 }
 
@@ -216,16 +336,18 @@ static int run(const char *path)
 	int ret = ky_loop_init(&loop);
 
 	ky_list_init(&peers);
+	ky_timer_init(&list_timer, list_timed_out);
 	/* An agent that connects at once gets its command before the end of its registration. */
-	if (ret < 0 || !receive_wants(0))
+	if (ret < 0 || !receive_message(0))
 		return ret;
 	ret = port_open(&port, path, why, sizeof(why));
 	if (ret < 0)
-		report(why);
+		report(AGENT_CANNOT_SERVE, why, strlen(why));
 	else
 		ret = serve();
 	dismiss();
 	port_close(&port, !forget && ret >= 0);
+	ky_timer_cancel(&list_timer);
 	ky_watch_remove(&daemon_watch);
 	ky_watch_remove(&port_watch);
 	ky_loop_deinit(&loop);

@@ -80,6 +80,11 @@ struct urcu_reader {
 extern __thread struct urcu_reader *lttng_ust_urcu_reader
 	__attribute__((tls_model("initial-exec")));
 
-void lttng_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * Reports a part of the program that is not recorded: to the daemons, and with KYMO_DEBUG=1 on
+ * stderr. provider: "" if the part is not an event. Takes no lock.
+ */
+void lttng_leave_out(const char *provider, const char *event, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -63,7 +63,7 @@ void *lttng_ust_context_provider_register(const void *provider);
 EXPORT void *lttng_ust_context_provider_register(const void *provider)
 {
 	(void)provider;
-	lttng_debug("a context provider of the program's is not used");
+	lttng_leave_out("", "*", "contexts of the program's own ($app) are not recorded");
 	return NULL;
 }
 
@@ -75,6 +75,17 @@ EXPORT const char *lttng_ust_strerror(int code)
 }
 
 /* Clocks and numbers of the CPU of the program's own are not taken. */
+#define REPORTED(name, what)                                                                       \
+	int name(void);                                                                            \
+	EXPORT int name(void)                                                                      \
+	{                                                                                          \
+		lttng_leave_out("", "*", "events have Kymo's %s, not the program's own", what);    \
+		return -ENOSYS;                                                                    \
+	}
+
+REPORTED(lttng_ust_enable_trace_clock_override, "clock")
+REPORTED(lttng_ust_getcpu_override, "number of the CPU")
+
 #define REFUSED(name)                                                                              \
 	int name(void);                                                                            \
 	EXPORT int name(void)                                                                      \
@@ -82,8 +93,6 @@ EXPORT const char *lttng_ust_strerror(int code)
 		return -ENOSYS;                                                                    \
 	}
 
-REFUSED(lttng_ust_enable_trace_clock_override)
-REFUSED(lttng_ust_getcpu_override)
 REFUSED(lttng_ust_trace_clock_set_read64_cb)
 REFUSED(lttng_ust_trace_clock_get_read64_cb)
 REFUSED(lttng_ust_trace_clock_set_freq_cb)

@@ -47,7 +47,9 @@ static bool have_key;
 static void free_room(void *room)
 {
 	own = NULL;
-	lttng_ust_urcu_reader = NULL;
+	/* If LTTng's liblttng-ust-common is there too, the variable is its own. */
+	if (lttng_ust_urcu_reader == &((struct room *)room)->reader)
+		lttng_ust_urcu_reader = NULL;
 	munmap(room, ROOM);
 }
 

@@ -60,6 +60,7 @@ static struct name *names[N_BUCKETS];
 static struct module *modules;
 static struct retired *retired;
 static int destructors = 1;
+static bool report_pending;
 
 int lttng_ust_tracepoint_module_register(struct abi_tracepoint *const *start, int n);
 int lttng_ust_tracepoint_module_unregister(struct abi_tracepoint *const *start);
@@ -72,18 +73,33 @@ void lttng_ust_probe_unregister(struct provider *provider);
 void lttng_ust_tp_disable_destructors(void);
 int lttng_ust_tp_get_destructors_state(void);
 
-void lttng_debug(const char *format, ...)
+void lttng_leave_out(const char *provider, const char *event, const char *format, ...)
 {
 	const char *wanted = secure_getenv("KYMO_DEBUG");
+	char name[256], why[160];
 	va_list ap;
 
-	if (!wanted || !*wanted)
-		return;
 	va_start(ap, format);
-	dprintf(STDERR_FILENO, "liblttng-ust of Kymo[%d]: ", (int)getpid());
-	vdprintf(STDERR_FILENO, format, ap);
-	dprintf(STDERR_FILENO, "\n");
+	vsnprintf(why, sizeof(why), format, ap);
 	va_end(ap);
+	snprintf(name, sizeof(name), "%s%s%s", provider, *provider ? ":" : "", event);
+	if (wanted && *wanted)
+		dprintf(STDERR_FILENO, "liblttng-ust of Kymo[%d]: '%s' is left out: %s\n",
+			(int)getpid(), name, why);
+	kymo_app_left_out(name, why);
+	__atomic_store_n(&report_pending, true, __ATOMIC_RELAXED);
+}
+
+/*
+ * Waits, as for events, until the daemons know what is left out: a program that ends at once may
+ * not outrun the report.
+ */
+static void await_report(void)
+{
+	static struct kymo_object none = {sizeof(none), KYMO_ABI_VERSION, NULL, NULL, NULL};
+
+	if (__atomic_exchange_n(&report_pending, false, __ATOMIC_RELAXED))
+		kymo_object_register(&none);
 }
 
 static void lock(void)
@@ -198,9 +214,9 @@ static void connect(const struct name *n, struct abi_tracepoint *tp)
 		if (signature_matches(s, tp))
 			probes[count++] = s->probe;
 		else
-			lttng_debug(
-				"%s:%s: a tracepoint and its event have different arguments: not recorded",
-				n->provider, n->event);
+			lttng_leave_out(n->provider, n->event,
+				"a tracepoint has the arguments %s, its event %s", tp->signature,
+				s->signature);
 	}
 	__atomic_store_n(&tp->probes, probes, __ATOMIC_RELEASE);
 	update_state(n, tp);
@@ -297,6 +313,7 @@ EXPORT int lttng_ust_tracepoint_module_register(struct abi_tracepoint *const *st
 		if (usable(start[i]))
 			add_place(start[i]);
 	unlock();
+	await_report();
 	return 0;
 }
 
@@ -391,8 +408,7 @@ static struct event *make_event(const struct abi_provider *provider, const struc
 	if (!e)
 		return NULL;
 	if (!lttng_describe(e, desc->cls)) {
-		lttng_debug("%s:%s has a field of an unknown type: not recorded", provider->name,
-			desc->name);
+		lttng_leave_out(provider->name, desc->name, "it has a field of an unknown type");
 		free(e);
 		return NULL;
 	}
@@ -415,9 +431,9 @@ EXPORT struct provider *lttng_ust_probe_register(const struct abi_provider *desc
 	const bool known = desc->major == ABI_PROVIDER_MAJOR;
 
 	if (!known)
-		lttng_debug(
-			"provider %s is of version %u of LTTng-UST's interface, not of %d: not recorded",
-			desc->name, (unsigned)desc->major, ABI_PROVIDER_MAJOR);
+		lttng_leave_out(desc->name, "*",
+			"the provider is of version %u of LTTng-UST's interface, not of %d",
+			(unsigned)desc->major, ABI_PROVIDER_MAJOR);
 	/* Programs abort where they get NULL. */
 	p = calloc(1, sizeof(*p) + (known ? desc->n_events : 0) * sizeof(p->events[0]));
 	if (!p)

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include <kymo/span.h>
 #include <kymo/tracepoint.h>
 
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
@@ -39,6 +40,18 @@ extern PRELOAD_TLS int kymo_vforked;
 	do {                                                                                       \
 		if (preload_likely(!kymo_vforked))                                                 \
 			kymo_event(__VA_ARGS__);                                                   \
+	} while (0)
+
+/* A span of the thread, from before a call that may wait to after it. */
+#define preload_span_begin(...)                                                                    \
+	do {                                                                                       \
+		if (preload_likely(!kymo_vforked))                                                 \
+			kymo_span_begin(__VA_ARGS__);                                              \
+	} while (0)
+#define preload_span_end(...)                                                                      \
+	do {                                                                                       \
+		if (preload_likely(!kymo_vforked))                                                 \
+			kymo_span_end(__VA_ARGS__);                                                \
 	} while (0)
 
 /* A function to find, and the pointer to it. */

@@ -1,27 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libkymo-pthread.so: calls of the mutex functions as events, with the address of the caller. The
- * tracer's own calls are excluded: they belong to the recording, not to the program.
+ * libkymo-pthread.so: calls of functions that lock and wait as events, with the address of the
+ * caller. The tracer's own calls are excluded: they belong to the recording, not to the program.
+ *
+ * Mutexes have an event before and one after the call, others a span (kymo/span.h). A mutex or
+ * condition of C11 is one of POSIX. The C library's own calls are inside it, so each form of a
+ * function needs a wrapper. Functions that the C library may lack have one if it had them when this
+ * library was built; an older one at run time may still lack them.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <threads.h>
+#include <time.h>
 
 #include "preload/preload.h"
 
 static bool found;
 static PRELOAD_TLS bool finding;
 
+typedef const struct timespec *deadline;
+
+/* Each function, and its parameters. */
+#define FUNCTIONS(F)                                                                               \
+	F(pthread_mutex_lock, pthread_mutex_t *)                                                   \
+	F(pthread_mutex_trylock, pthread_mutex_t *)                                                \
+	F(pthread_mutex_timedlock, pthread_mutex_t *, deadline)                                    \
+	F(pthread_mutex_unlock, pthread_mutex_t *)                                                 \
+	F(pthread_rwlock_rdlock, pthread_rwlock_t *)                                               \
+	F(pthread_rwlock_tryrdlock, pthread_rwlock_t *)                                            \
+	F(pthread_rwlock_timedrdlock, pthread_rwlock_t *, deadline)                                \
+	F(pthread_rwlock_wrlock, pthread_rwlock_t *)                                               \
+	F(pthread_rwlock_trywrlock, pthread_rwlock_t *)                                            \
+	F(pthread_rwlock_timedwrlock, pthread_rwlock_t *, deadline)                                \
+	F(pthread_rwlock_unlock, pthread_rwlock_t *)                                               \
+	F(pthread_cond_wait, pthread_cond_t *, pthread_mutex_t *)                                  \
+	F(pthread_cond_timedwait, pthread_cond_t *, pthread_mutex_t *, deadline)                   \
+	F(pthread_cond_signal, pthread_cond_t *)                                                   \
+	F(pthread_cond_broadcast, pthread_cond_t *)                                                \
+	F(pthread_barrier_wait, pthread_barrier_t *)                                               \
+	F(sem_wait, sem_t *)                                                                       \
+	F(sem_trywait, sem_t *)                                                                    \
+	F(sem_timedwait, sem_t *, deadline)                                                        \
+	F(sem_post, sem_t *)                                                                       \
+	F(mtx_lock, mtx_t *)                                                                       \
+	F(mtx_trylock, mtx_t *)                                                                    \
+	F(mtx_timedlock, mtx_t *, deadline)                                                        \
+	F(mtx_unlock, mtx_t *)                                                                     \
+	F(cnd_wait, cnd_t *, mtx_t *)                                                              \
+	F(cnd_timedwait, cnd_t *, mtx_t *, deadline)                                               \
+	F(cnd_signal, cnd_t *)                                                                     \
+	F(cnd_broadcast, cnd_t *)
+
+#if HAVE_CLOCKLOCK
+#define OPTIONAL_FUNCTIONS(F)                                                                      \
+	F(pthread_mutex_clocklock, pthread_mutex_t *, clockid_t, deadline)                         \
+	F(pthread_rwlock_clockrdlock, pthread_rwlock_t *, clockid_t, deadline)                     \
+	F(pthread_rwlock_clockwrlock, pthread_rwlock_t *, clockid_t, deadline)                     \
+	F(pthread_cond_clockwait, pthread_cond_t *, pthread_mutex_t *, clockid_t, deadline)        \
+	F(sem_clockwait, sem_t *, clockid_t, deadline)
+#else
+#define OPTIONAL_FUNCTIONS(F)
+#endif
+
 static struct {
-	int (*lock)(pthread_mutex_t *mutex);
-	int (*trylock)(pthread_mutex_t *mutex);
-	int (*unlock)(pthread_mutex_t *mutex);
+#define POINTER(function, ...) int (*function)(__VA_ARGS__);
+	FUNCTIONS(POINTER)
+	OPTIONAL_FUNCTIONS(POINTER)
+#undef POINTER
 } real;
 
-static const struct preload_symbol symbols[] = {
-	{"pthread_mutex_lock", (void **)&real.lock},
-	{"pthread_mutex_trylock", (void **)&real.trylock},
-	{"pthread_mutex_unlock", (void **)&real.unlock},
-};
+#define SYMBOL(function, ...) {#function, (void **)&real.function},
+static const struct preload_symbol symbols[] = {FUNCTIONS(SYMBOL)};
+#if HAVE_CLOCKLOCK
+static const struct preload_symbol optional[] = {OPTIONAL_FUNCTIONS(SYMBOL)};
+#endif
+#undef SYMBOL
 
 /*
  * The tracer's addresses. They are found in time: the tracer locks a mutex before it enables the
@@ -44,12 +100,39 @@ static int is_tracer_object(struct dl_phdr_info *info, size_t size, void *unused
 	return 1;
 }
 
+/*
+ * x86: the functions of conditions have an older version, for another layout of them, which only
+ * programs of before 2003 use.
+ */
+static void find_conditions(void)
+{
+#if defined(__x86_64__) && defined(__GLIBC__)
+	static const struct preload_symbol conditions[] = {
+		{"pthread_cond_wait", (void **)&real.pthread_cond_wait},
+		{"pthread_cond_timedwait", (void **)&real.pthread_cond_timedwait},
+		{"pthread_cond_signal", (void **)&real.pthread_cond_signal},
+		{"pthread_cond_broadcast", (void **)&real.pthread_cond_broadcast},
+	};
+
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+		void *f = dlvsym(RTLD_NEXT, conditions[i].name, "GLIBC_2.3.2");
+
+		if (f)
+			__atomic_store_n(conditions[i].function, f, __ATOMIC_RELAXED);
+	}
+#endif
+}
+
 static __attribute__((cold, noinline)) bool ready_slow(void)
 {
 	if (finding)
 		return false;
 	finding = true;
+#if HAVE_CLOCKLOCK
+	preload_find(optional, sizeof(optional) / sizeof(optional[0]));
+#endif
 	if (preload_find(symbols, sizeof(symbols) / sizeof(symbols[0]))) {
+		find_conditions();
 		dl_iterate_phdr(is_tracer_object, NULL);
 		/* Release: pairs with ready(). */
 		__atomic_store_n(&found, true, __ATOMIC_RELEASE);
@@ -73,52 +156,97 @@ static inline bool by_tracer(const void *caller)
 	return (uintptr_t)caller - tracer_begin < tracer_size;
 }
 
-PRELOAD_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-	void *caller = __builtin_return_address(0);
-	int status;
+/* Defines a wrapper; the missing function of an older C library reports that it is missing. */
+#define WRAPPER(function, params, args, missing, before, after)                                    \
+	PRELOAD_EXPORT int function params                                                         \
+	{                                                                                          \
+		void *caller = __builtin_return_address(0);                                        \
+		int status;                                                                        \
+                                                                                                   \
+		if (!ready())                                                                      \
+			return 0;                                                                  \
+		if (!real.function)                                                                \
+			return missing;                                                            \
+		if (by_tracer(caller))                                                             \
+			return real.function args;                                                 \
+		before;                                                                            \
+		status = real.function args;                                                       \
+		after;                                                                             \
+		return status;                                                                     \
+	}
 
-	if (!ready())
-		return 0;
-	if (by_tracer(caller))
-		return real.lock(mutex);
-	preload_event(pthread, mutex_lock_req, kymo_ptr(mutex, mutex), kymo_ptr(caller, caller));
-	status = real.lock(mutex);
-	preload_event(pthread, mutex_lock_acq, kymo_ptr(mutex, mutex), kymo_i32(status, status),
-		kymo_ptr(caller, caller));
-	return status;
-}
+#define EVENT(name, object)                                                                        \
+	preload_event(pthread, name, kymo_ptr(object, object), kymo_i32(status, status),           \
+		kymo_ptr(caller, caller))
 
-PRELOAD_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-	void *caller = __builtin_return_address(0);
-	int status;
-
-	if (!ready())
-		return 0;
-	if (by_tracer(caller))
-		return real.trylock(mutex);
-	status = real.trylock(mutex);
-	preload_event(pthread, mutex_trylock, kymo_ptr(mutex, mutex), kymo_i32(status, status),
-		kymo_ptr(caller, caller));
-	return status;
-}
+/* Mutexes: events of their own, which `kymo explain` pairs. */
+#define LOCK(function, params, args, missing)                                                      \
+	WRAPPER(function, params, args, missing,                                                   \
+		preload_event(pthread, mutex_lock_req, kymo_ptr(mutex, mutex),                     \
+			kymo_ptr(caller, caller)),                                                 \
+		EVENT(mutex_lock_acq, mutex))
 
 /*
  * The event has the status, so it is recorded after the call: the next owner may be recorded
  * before.
  */
-PRELOAD_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
-{
-	void *caller = __builtin_return_address(0);
-	int status;
+#define CALL(function, params, args, missing, name, object)                                        \
+	WRAPPER(function, params, args, missing, , EVENT(name, object))
 
-	if (!ready())
-		return 0;
-	if (by_tracer(caller))
-		return real.unlock(mutex);
-	status = real.unlock(mutex);
-	preload_event(pthread, mutex_unlock, kymo_ptr(mutex, mutex), kymo_i32(status, status),
-		kymo_ptr(caller, caller));
-	return status;
-}
+/* A span: both its ends have the object. */
+#define WAIT(function, params, args, missing, name, object)                                        \
+	WRAPPER(function, params, args, missing,                                                   \
+		preload_span_begin(                                                                \
+			pthread, name, kymo_ptr(object, object), kymo_ptr(caller, caller)),        \
+		preload_span_end(pthread, name, kymo_ptr(object, object),                          \
+			kymo_i32(status, status), kymo_ptr(caller, caller)))
+
+#define WAIT_COND(function, params, args, missing)                                                 \
+	WRAPPER(function, params, args, missing,                                                   \
+		preload_span_begin(pthread, cond_wait, kymo_ptr(cond, cond),                       \
+			kymo_ptr(mutex, mutex), kymo_ptr(caller, caller)),                         \
+		preload_span_end(pthread, cond_wait, kymo_ptr(cond, cond),                         \
+			kymo_i32(status, status), kymo_ptr(caller, caller)))
+
+/* clang-format off */
+LOCK(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), ENOSYS)
+LOCK(pthread_mutex_timedlock, (pthread_mutex_t *mutex, deadline t), (mutex, t), ENOSYS)
+CALL(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), ENOSYS, mutex_trylock, mutex)
+CALL(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), ENOSYS, mutex_unlock, mutex)
+LOCK(mtx_lock, (mtx_t *mutex), (mutex), thrd_error)
+LOCK(mtx_timedlock, (mtx_t *mutex, deadline t), (mutex, t), thrd_error)
+CALL(mtx_trylock, (mtx_t *mutex), (mutex), thrd_error, mutex_trylock, mutex)
+CALL(mtx_unlock, (mtx_t *mutex), (mutex), thrd_error, mutex_unlock, mutex)
+
+WAIT(pthread_rwlock_rdlock, (pthread_rwlock_t *rwlock), (rwlock), ENOSYS, rwlock_rdlock, rwlock)
+WAIT(pthread_rwlock_timedrdlock, (pthread_rwlock_t *rwlock, deadline t), (rwlock, t), ENOSYS, rwlock_rdlock, rwlock)
+WAIT(pthread_rwlock_wrlock, (pthread_rwlock_t *rwlock), (rwlock), ENOSYS, rwlock_wrlock, rwlock)
+WAIT(pthread_rwlock_timedwrlock, (pthread_rwlock_t *rwlock, deadline t), (rwlock, t), ENOSYS, rwlock_wrlock, rwlock)
+CALL(pthread_rwlock_tryrdlock, (pthread_rwlock_t *rwlock), (rwlock), ENOSYS, rwlock_tryrdlock, rwlock)
+CALL(pthread_rwlock_trywrlock, (pthread_rwlock_t *rwlock), (rwlock), ENOSYS, rwlock_trywrlock, rwlock)
+CALL(pthread_rwlock_unlock, (pthread_rwlock_t *rwlock), (rwlock), ENOSYS, rwlock_unlock, rwlock)
+
+WAIT_COND(pthread_cond_wait, (pthread_cond_t *cond, pthread_mutex_t *mutex), (cond, mutex), ENOSYS)
+WAIT_COND(pthread_cond_timedwait, (pthread_cond_t *cond, pthread_mutex_t *mutex, deadline t), (cond, mutex, t), ENOSYS)
+CALL(pthread_cond_signal, (pthread_cond_t *cond), (cond), ENOSYS, cond_signal, cond)
+CALL(pthread_cond_broadcast, (pthread_cond_t *cond), (cond), ENOSYS, cond_broadcast, cond)
+WAIT_COND(cnd_wait, (cnd_t *cond, mtx_t *mutex), (cond, mutex), thrd_error)
+WAIT_COND(cnd_timedwait, (cnd_t *cond, mtx_t *mutex, deadline t), (cond, mutex, t), thrd_error)
+CALL(cnd_signal, (cnd_t *cond), (cond), thrd_error, cond_signal, cond)
+CALL(cnd_broadcast, (cnd_t *cond), (cond), thrd_error, cond_broadcast, cond)
+
+WAIT(pthread_barrier_wait, (pthread_barrier_t *barrier), (barrier), ENOSYS, barrier_wait, barrier)
+
+WAIT(sem_wait, (sem_t *sem), (sem), -1, sem_wait, sem)
+WAIT(sem_timedwait, (sem_t *sem, deadline t), (sem, t), -1, sem_wait, sem)
+CALL(sem_trywait, (sem_t *sem), (sem), -1, sem_trywait, sem)
+CALL(sem_post, (sem_t *sem), (sem), -1, sem_post, sem)
+
+#if HAVE_CLOCKLOCK
+LOCK(pthread_mutex_clocklock, (pthread_mutex_t *mutex, clockid_t c, deadline t), (mutex, c, t), ENOSYS)
+WAIT(pthread_rwlock_clockrdlock, (pthread_rwlock_t *rwlock, clockid_t c, deadline t), (rwlock, c, t), ENOSYS, rwlock_rdlock, rwlock)
+WAIT(pthread_rwlock_clockwrlock, (pthread_rwlock_t *rwlock, clockid_t c, deadline t), (rwlock, c, t), ENOSYS, rwlock_wrlock, rwlock)
+WAIT_COND(pthread_cond_clockwait, (pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t c, deadline t), (cond, mutex, c, t), ENOSYS)
+WAIT(sem_clockwait, (sem_t *sem, clockid_t c, deadline t), (sem, c, t), -1, sem_wait, sem)
+#endif
+/* clang-format on */

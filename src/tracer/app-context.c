@@ -23,7 +23,7 @@ struct app_context {
 static struct {
 	struct app_context *entries;
 	uint32_t n;
-} contexts TRACER_SMALL;
+} contexts KY_WRITTEN_EARLY;
 
 struct app_context *app_context_get(const char *name)
 {

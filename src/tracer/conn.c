@@ -247,6 +247,18 @@ static struct ky_writer start(void)
 	return (struct ky_writer){.buf = tx, .cap = sizeof(tx)};
 }
 
+static void send_left_out(struct tracer_conn *conn)
+{
+	struct ky_app_left_out m;
+
+	while (tracer_left_out_get(conn->sent_left_out, &m)) {
+		struct ky_writer w = start();
+
+		conn->sent_left_out++;
+		send_tx(conn, ky_app_left_out_encode(&w, &m));
+	}
+}
+
 static void send_hello(struct tracer_conn *conn)
 {
 	struct ky_writer w = start();
@@ -256,7 +268,8 @@ static void send_hello(struct tracer_conn *conn)
 		.abi_bits = sizeof(void *) * 8,
 		.caps = (tracer.has_rseq ? KY_CAP_RSEQ : 0) |
 			(ky_clock_of_machine() != KY_CLOCK_MONOTONIC ? KY_CAP_TSC : 0) |
-			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP,
+			(tracer.allow_blocking ? KY_CAP_BLOCKING : 0) | KY_CAP_STATEDUMP |
+			KY_CAP_TRIGGERS,
 		.pid = (uint32_t)getpid(),
 		.n_events = tracer.n_events,
 		.procname = name,
@@ -272,6 +285,8 @@ static void send_hello(struct tracer_conn *conn)
 	m.process = ky_thread_process();
 	conn->asked++;
 	send_tx(conn, ky_app_hello_encode(&w, &m));
+	conn->sent_left_out = 0;
+	send_left_out(conn);
 }
 
 bool tracer_conn_new_events(struct tracer_conn *conn)
@@ -303,6 +318,8 @@ void tracer_conn_send_unsent(struct tracer_conn *conn)
 {
 	struct ky_app_new_events m = {.n_events = tracer.n_events};
 
+	if (conn->socket.fd >= 0)
+		send_left_out(conn);
 	while (conn->unsent && conn->socket.fd >= 0) {
 		struct ky_writer w = start();
 
@@ -347,6 +364,14 @@ static void send_flush(struct tracer_conn *conn)
 		return;
 	conn->flushing = true;
 	send_tx(conn, ky_app_flush_encode(&w, &m));
+}
+
+void tracer_conn_send_fired(struct tracer_conn *conn)
+{
+	struct ky_writer w = start();
+
+	if (conn->socket.fd >= 0)
+		send_tx(conn, ky_app_fired_encode(&w, &(struct ky_app_fired){0}));
 }
 
 void tracer_conn_send_late(struct tracer_conn *conn)
@@ -526,6 +551,7 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 		struct ky_app_statedump statedump;
 		struct ky_app_done done;
 		struct ky_app_blocking blocking;
+		struct ky_app_triggers triggers;
 	} m;
 
 	switch (type) {
@@ -544,6 +570,10 @@ static void dispatch(struct tracer_conn *conn, int type, struct ky_reader *r)
 	case KY_APP_BLOCKING:
 		if (ky_app_blocking_decode(r, &m.blocking) == 0)
 			tracer_set_blocking(conn, &m.blocking);
+		break;
+	case KY_APP_TRIGGERS:
+		if (ky_app_triggers_decode(r, &m.triggers) == 0)
+			tracer_set_triggers(conn, &m.triggers);
 		break;
 	case KY_APP_MAP:
 		if (ky_app_map_decode(r, &m.map) == 0)

@@ -85,7 +85,7 @@ struct tracer_contexts {
 static struct {
 	struct tracer_contexts *first;
 	uint32_t n;
-} lists TRACER_SMALL;
+} lists KY_WRITTEN_EARLY;
 
 #define KEPT(member) offsetof(struct values, member), sizeof(((struct values *)0)->member)
 

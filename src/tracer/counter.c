@@ -45,7 +45,7 @@ static struct {
 		uint64_t config;
 		int error; /* errno of the last thread that could not open it; 0: all could */
 	} v[COUNTERS_MAX];
-} counters TRACER_SMALL;
+} counters KY_WRITTEN_EARLY;
 static __thread struct slot *mine KY_THREAD_TLS;
 static __thread bool left KY_THREAD_TLS;
 

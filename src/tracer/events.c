@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's tracepoints: the list of them, their matching with rules, and their enabling. */
+#include <stdarg.h>
+
 #include "base/glob.h"
 #include "base/hash.h"
 #include "tracer/context.h"
@@ -17,7 +19,7 @@ static struct {
 	uint32_t capacity;
 	struct tracer_event few[64];
 	uint32_t by_name[1024]; /* first entry of each list of PLAIN events: its number, from 1 */
-} table;
+} table KY_WRITTEN_EARLY;
 
 static bool make_room(void)
 {
@@ -120,6 +122,20 @@ static void set_enabled(const struct kymo_event *ev, uint32_t enabled)
 		watched->switched(ev, enabled);
 }
 
+/* Reports the event to the daemons as one that the application cannot record. */
+static void KY_PRINTF(2, 3) leave_out(const struct kymo_event *ev, const char *fmt, ...)
+{
+	char name[KY_NAME_MAX + 1], why[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	snprintf(name, sizeof(name), "%s:%s", ev->provider, ev->name);
+	tracer_debug("%s is left out: %s", name, why);
+	kymo_app_left_out(name, why);
+}
+
 uint32_t tracer_events_add(struct kymo_object *object)
 {
 	uint32_t n_new = 0;
@@ -135,8 +151,10 @@ uint32_t tracer_events_add(struct kymo_object *object)
 		if (!usable(*p))
 			continue;
 		e = find_entry(*p, &known);
-		if (!e)
+		if (!e) {
+			kymo_app_left_out("*", "the application has too many events");
 			break;
+		}
 		ky_record_choose((*p)->state, NULL);
 		if ((*p)->kind == KYMO_EVENT_LINK)
 			(*p)->state->hook = NULL;
@@ -274,8 +292,8 @@ static bool is_about(const struct kymo_event *query, const struct kymo_event *ev
 		return false;
 	if (!strcmp(signature, link->signature))
 		return true;
-	tracer_debug("%s:%s: a tracepoint has the arguments %s, its event %s: it is not recorded",
-		ev->provider, ev->name, link->signature, signature);
+	leave_out(
+		ev, "a tracepoint has the arguments %s, its event %s", link->signature, signature);
 	return false;
 }
 

@@ -4,6 +4,7 @@
 #include "base/htab.h"
 #include "filter/context.h"
 #include "tracer/context.h"
+#include "tracer/trigger.h"
 
 #define BUCKETS	    256u
 #define BYTES_MAX   ((size_t)16 << 20) /* limit for all that is kept */
@@ -148,6 +149,40 @@ static const void *link_code(
 	return size < 0 ? NULL : keep_bytes(code, (size_t)size);
 }
 
+const void *tracer_filters_link(const struct tracer_set *s, uint32_t number,
+	const struct kymo_field *fields, uint32_t *want_caller)
+{
+	const void *linked;
+
+	kept.want_caller = false;
+	linked = link_code(s, number, fields);
+	*want_caller |= kept.want_caller;
+	return linked;
+}
+
+const void *tracer_filters_keep(const void *bytes, size_t len)
+{
+	return keep_bytes(bytes, len);
+}
+
+const struct tracer_filters *tracer_filters_with(const struct tracer_filters *filters,
+	const struct tracer_triggers *triggers, uint32_t want_caller)
+{
+	union {
+		struct tracer_filters list;
+		uint64_t room[sizeof(struct tracer_filters) / sizeof(uint64_t) + 1];
+	} u;
+	const struct tracer_filters *with;
+
+	memset(&u, 0, sizeof(u));
+	u.list.n = TRACER_HAS_TRIGGERS;
+	u.list.want_caller = want_caller;
+	memset(&u.list.quick, 0xff, sizeof(u.list.quick));
+	u.list.code[0] = triggers;
+	with = triggers ? keep_bytes(&u, sizeof(u.list) + sizeof(*u.list.code)) : NULL;
+	return with ? with : filters;
+}
+
 const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 	struct ky_reader numbers, uint32_t n, const struct kymo_field *fields)
 {
@@ -173,8 +208,10 @@ const struct tracer_filters *tracer_filters_get(const struct tracer_set *s,
 }
 
 bool tracer_filters_pass_any(const struct tracer_filters *filters, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
+	const struct kymo_piece *pieces, size_t n_pieces, struct ky_hook *hook)
 {
+	if (filters->n == TRACER_HAS_TRIGGERS)
+		return tracer_triggers_pass(filters->code[0], hook, payload, len, pieces, n_pieces);
 	for (uint32_t i = 0; i < filters->n; i++)
 		if (ky_filter_pass(filters->code[i], payload, len, pieces, n_pieces))
 			return true;

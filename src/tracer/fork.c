@@ -19,6 +19,7 @@
 #include "tracer/context.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
+#include "tracer/trigger.h"
 
 /* A page that children find zeroed, however they were made. (Before Linux 4.14 they do not.) */
 static union {
@@ -27,7 +28,7 @@ static union {
 } home __attribute__((aligned(4096)));
 
 /* The signal mask of the thread that forks; under the lock. */
-static sigset_t signals_at_fork TRACER_SMALL;
+static sigset_t signals_at_fork KY_WRITTEN_EARLY;
 
 void tracer_fork_mark_home(void)
 {
@@ -83,6 +84,7 @@ static bool reset_child(void)
 	tracer_events_reset();
 	tracer_sets_reset();
 	tracer_mem_reset();
+	tracer_triggers_reset();
 	tracer_contexts_reset(); /* values that were kept, counters, threads inside callbacks */
 	tracer_thread_id_reset();
 	tracer_statedump_reset(); /* its thread does not exist here */

@@ -19,12 +19,16 @@
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
 
+/* For 'kymo doctor', which reads the file: the linker keeps it although nothing refers to it. */
+static const char version[] __attribute__((used, retain)) = KY_LIBRARY_MARK KYMO_VERSION;
+
 #define EXPORT __attribute__((visibility("default")))
 
 void kymo_object_register(struct kymo_object *object);
 void kymo_object_unregister(struct kymo_object *object);
 
-struct tracer tracer;
+/* On a page boundary: what is written in each program is at its beginning, on one page. */
+__attribute__((aligned(4096))) struct tracer tracer;
 
 void tracer_debug(const char *fmt, ...)
 {
@@ -141,6 +145,11 @@ static void init(void)
 	tracer.allow_blocking = ky_switch_is_on("KYMO_ALLOW_BLOCKING");
 	tracer.timeout_ms = read_timeout();
 	tracer.filtered_early = tracer_is_filtered();
+	if (tracer.filtered_early && tracer_filter_kills()) {
+		tracer_debug("a system call filter kills for calls of a tracer: not traced");
+		tracer.off = true;
+		return;
+	}
 	ky_parts_closed = tracer.filtered_early;
 	init_rings();
 	init_conns();
@@ -152,6 +161,7 @@ static void init(void)
 
 static void register_locked(struct kymo_object *object)
 {
+	struct ky_app_left_out left_out;
 	bool connected = false;
 	uint32_t n_new;
 
@@ -174,9 +184,13 @@ static void register_locked(struct kymo_object *object)
 		 * error.
 		 */
 		tracer_statedump_ensure_thread();
-	} else if (n_new) {
-		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
-			connected |= tracer_conn_new_events(&tracer.conns[i]);
+	} else {
+		for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
+			struct tracer_conn *conn = &tracer.conns[i];
+
+			if (n_new || tracer_left_out_get(conn->sent_left_out, &left_out))
+				connected |= tracer_conn_new_events(conn);
+		}
 		if (connected && !tracer.filtered)
 			/* else it checks by itself, within a second if anything is recorded */
 			tracer_listener_wake();

@@ -17,7 +17,7 @@
 #define NAP_MIN_NS 1000000
 #define NAP_MAX_NS 50000000
 
-static pthread_key_t main_end; /* has a value in the main thread */
+static KY_WRITTEN_EARLY pthread_key_t main_end; /* has a value in the main thread */
 
 struct entry {
 	uint64_t ino;

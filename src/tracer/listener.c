@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "ring/wait.h"
 #include "tracer/statedump.h"
+#include "tracer/trigger.h"
 
 #define POPULATE_MIN_MS 1
 #define POPULATE_MAX_MS 1000
@@ -220,6 +221,15 @@ static void look_for_user(void)
 		tracer_conn_renew(&tracer.conns[i]);
 }
 
+/* Reports to the daemons that a trigger has fired, one of which has the session. */
+static void report_triggers(void)
+{
+	if (!tracer_triggers_fired())
+		return;
+	for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
+		tracer_conn_send_fired(&tracer.conns[i]);
+}
+
 static void *listen_loop(void *arg)
 {
 	struct pollfd p[N_POLL];
@@ -261,6 +271,7 @@ static void *listen_loop(void *arg)
 		look_for_user();
 		if (n > 0 && p[WAKE].revents && read(listener.wake_fd, infos, sizeof(infos)) <= 0)
 			listener.wake_fd = -1;
+		report_triggers();
 		for (uint32_t i = 0; i < TRACER_N_CONNS; i++)
 			serve(&tracer.conns[i], n > 0 ? p[i].revents : 0);
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);

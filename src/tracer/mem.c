@@ -19,7 +19,7 @@ static struct {
 	} plain;
 	/* headers of wiped chunks live in plain memory: a child must still find the mappings */
 	struct chunk *wiped_full, *wiped_free;
-} mem TRACER_SMALL;
+} mem KY_WRITTEN_EARLY;
 
 static void *map(size_t size)
 {

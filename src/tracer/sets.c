@@ -10,11 +10,13 @@
 
 #include "base/clock.h"
 #include "ring/slots.h"
+#include "tracer/cgroup.h"
 #include "tracer/context.h"
 #include "tracer/filter.h"
 #include "tracer/special.h"
 #include "tracer/statedump.h"
 #include "tracer/tracer.h"
+#include "tracer/trigger.h"
 
 /*
  * How far ahead of a ring's head its pages are populated: this many times what was written since
@@ -28,6 +30,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+
+/* Part of the control group's memory that a set's rings may grow to in this application. */
+#define GROUP_PART 8
 
 /* Longest wait of an event for room while no daemon is connected. */
 #define ORPHAN_WAIT_NS UINT64_C(1000000000)
@@ -184,7 +189,8 @@ static bool grow_pool(struct tracer_set *s);
  * Checks whether a set that the daemon's predecessor had under this number is the same one. If not,
  * drops it.
  */
-static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const struct stat *st)
+static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const struct stat *st,
+	uint32_t session)
 {
 	if (!s)
 		return false;
@@ -194,14 +200,31 @@ static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const s
 		return false;
 	}
 	s->standing = TRACER_CONFIRMED;
-	s->n_programs = 0; /* the successor numbers its programs anew */
+	s->session = session; /* the successor numbers sessions anew, too */
+	s->n_programs = 0;    /* the successor numbers its programs anew */
 	return true;
+}
+
+/*
+ * Returns how many blocks at a ring's end this application leaves alone, because its control group
+ * has little memory: a burst must not be the end of it.
+ */
+static uint32_t n_shunned(const struct ky_geometry *g)
+{
+	uint64_t size, n;
+
+	if (!ky_geometry_spreads(g))
+		return 0;
+	/* A sandbox may forbid to read the limit. */
+	size = (tracer.filtered ? 0 : tracer_memory_max()) / GROUP_PART / g->n_rings;
+	n = KY_MAX(size / g->block_size, (uint64_t)g->n_home);
+	return n < g->n_blocks ? g->n_blocks - (uint32_t)n : 0;
 }
 
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd)
 {
-	static uint32_t n_turns;
+	static KY_WRITTEN_EARLY uint32_t n_turns;
 	struct tracer_set *s = NULL;
 	struct ky_geometry geo;
 	struct stat st;
@@ -215,7 +238,7 @@ int tracer_set_add(
 		return -EEXIST;
 	if (fstat(rings_fd, &st) < 0)
 		return -errno;
-	if (confirm(find_set(conn, msg->set), &geo, &st))
+	if (confirm(find_set(conn, msg->set), &geo, &st, msg->session))
 		return 0;
 	for (uint32_t i = 0; i < tracer.n_sets && !s; i++)
 		if (!tracer.sets[i].conn && !tracer.sets[i].zombie)
@@ -238,6 +261,7 @@ int tracer_set_add(
 	s->set.started = 0;
 	s->set.wait_ns = 0;
 	s->set.wait_once = 0;
+	s->set.n_shunned = n_shunned(&geo);
 	s->set.turn = ++n_turns;
 	s->set.named = msg->named;
 	s->set.pool = msg->pool_size;
@@ -247,6 +271,7 @@ int tracer_set_add(
 	s->contexts = NULL;
 	s->n_programs = 0;
 	s->lasting = msg->lasting;
+	s->session = msg->session;
 	s->standing = TRACER_KNOWN;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
@@ -438,6 +463,33 @@ void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg)
 		ky_hook_switch(h, s->set.started);
 		tracer_event_update(e);
 	}
+	tracer_queries_update();
+}
+
+static struct ky_hook *mapped_hook(const struct tracer_event *e, const struct tracer_set *s)
+{
+	for (struct ky_hook *h = e->hooks; h; h = h->next)
+		if (h->mapped == HOOK_MAPPED && h->set == &s->set)
+			return h;
+	return NULL;
+}
+
+void tracer_set_triggers(struct tracer_conn *conn, const struct ky_app_triggers *msg)
+{
+	struct tracer_set *s = find_set(conn, msg->set);
+	struct tracer_event *e = msg->event < tracer.n_events ? &tracer.events[msg->event] : NULL;
+	struct ky_hook *h = s && e && e->ev ? mapped_hook(e, s) : NULL;
+	const struct tracer_filters *filters;
+
+	if (!h || h->special == tracer_record_refused)
+		return;
+	filters = tracer_triggers_get(s, tracer_triggers_strip(h->filters), msg, e->ev->fields);
+	set_filters(h, tracer_record_special, filters);
+	if (h->heir)
+		set_filters(h->heir, tracer_record_special, filters);
+	tracer_event_update(e);
+	ky_hook_switch(h, s->set.started);
+	tracer_event_update(e);
 	tracer_queries_update();
 }
 
@@ -747,12 +799,12 @@ static bool populate_ring(struct tracer_set *s, uint32_t i)
 			return false;
 	}
 	have = KY_MAX(ring->present, part ? PREPARE_BYTES : 0);
-	if (have >= g->data_stride)
+	if (have >= ky_geometry_home_size(g))
 		return false;
 	ctl = ky_geometry_ctl(g, part ? part->ctl : set->base, i);
 	pos = ky_head_pos(__atomic_load_n(&ctl->head, __ATOMIC_RELAXED), ring->seen);
 	ahead = KY_MIN((pos - ring->seen) * POPULATE_TIMES, POPULATE_MAX);
-	want = KY_MIN((pos + ahead) & ~(uint64_t)4095, g->data_stride);
+	want = KY_MIN((pos + ahead) & ~(uint64_t)4095, ky_geometry_home_size(g));
 	ring->seen = pos;
 	if (want <= have)
 		return false;

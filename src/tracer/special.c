@@ -3,26 +3,38 @@
 
 #include "tracer/context.h"
 #include "tracer/filter.h"
+#include "tracer/trigger.h"
 
-static inline bool passes(const struct ky_hook *hook, const void *payload, size_t len,
+static inline bool passes(struct ky_hook *hook, const void *payload, size_t len,
 	const struct kymo_piece *pieces, size_t n_pieces)
 {
 	/* Acquire: pairs with the release in tracer_filters_set. */
 	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
 
-	return !filters || tracer_filters_pass(filters, payload, len, pieces, n_pieces);
+	return !filters || tracer_filters_pass(filters, payload, len, pieces, n_pieces, hook);
 }
 
-void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
-	const struct kymo_piece *pieces, size_t n_pieces)
+static inline __attribute__((always_inline)) void record_passed(struct ky_hook *hook,
+	const void *payload, size_t len, const struct kymo_piece *pieces, size_t n_pieces)
 {
-	if (!passes(hook, payload, len, pieces, n_pieces))
-		return;
 	len = ky_pieces_recorded(pieces, &n_pieces, len);
 	if (hook->contexts)
 		tracer_record_prepended(hook, hook->contexts, payload, len, pieces, n_pieces);
 	else
 		ky_record_hook(hook, payload, len, pieces, n_pieces);
+}
+
+void tracer_record_passed(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	record_passed(hook, payload, len, pieces, n_pieces);
+}
+
+void tracer_record_special(struct ky_hook *hook, const void *payload, size_t len,
+	const struct kymo_piece *pieces, size_t n_pieces)
+{
+	if (passes(hook, payload, len, pieces, n_pieces))
+		record_passed(hook, payload, len, pieces, n_pieces);
 }
 
 void tracer_record_refused(struct ky_hook *hook, const void *payload, size_t len,
@@ -153,6 +165,41 @@ static void filtered_word(const struct kymo_event *event, uint64_t value, void *
 		passed_word(hook, value, len);
 }
 
+/* Returns the triggers of the hook, if its filters are a list that has some. */
+static inline const struct tracer_triggers *triggers_of(const struct ky_hook *hook)
+{
+	/* Acquire: pairs with the release in tracer_filters_set. */
+	const struct tracer_filters *filters = __atomic_load_n(&hook->filters, __ATOMIC_ACQUIRE);
+
+	return filters && filters->n == TRACER_HAS_TRIGGERS ? filters->code[0] : NULL;
+}
+
+/* For an event with one trigger that has a common filter: nearly always, that rejects the event. */
+static void triggered_flat(
+	const struct kymo_event *event, const void *payload, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+	const struct tracer_triggers *t = triggers_of(hook);
+
+	if (ky_unlikely(!hook->n_special || !t || t->quick.end > len || len > KY_BLOCK_MAX ||
+			ky_filter_quick_pass(&t->quick, payload)))
+		filtered_flat_slow(event, payload, hook, len);
+	else
+		record_passed_flat(hook, payload, len);
+}
+
+static void triggered_word(const struct kymo_event *event, uint64_t value, void *arg, size_t len)
+{
+	struct ky_hook *hook = arg;
+	const struct tracer_triggers *t = triggers_of(hook);
+
+	if (ky_unlikely(!hook->n_special || !t || t->quick.word_end > len ||
+			ky_filter_quick_pass_word(&t->quick, value)))
+		filtered_word_slow(event, value, hook, len);
+	else
+		record_passed_word(hook, value, len);
+}
+
 static void unfiltered_flat(
 	const struct kymo_event *event, const void *payload, void *arg, size_t len)
 {
@@ -180,6 +227,11 @@ void tracer_choose_special(struct kymo_event_state *state)
 
 	if (!hook->n_special || hook->special != tracer_record_special)
 		return;
+	if (triggers_of(hook)) {
+		state->record_flat = triggered_flat;
+		state->record_word = triggered_word;
+		return;
+	}
 	state->record_flat = hook->filters ? filtered_flat : unfiltered_flat;
 	state->record_word = hook->filters ? filtered_word : unfiltered_word;
 }

@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "abi/state.h"
+#include "base/paths.h"
 #include "tracer/tracer.h"
 
 #define VARIABLE "KYMO_STANDALONE"

@@ -66,7 +66,7 @@ static const struct kymo_field debug_link_fields[] = {U64("baddr", KYMO_FIELD_HE
 	{KYMO_FIELD_UINT, 0, 4, KYMO_FIELD_HEX, 0, "crc", NULL}, STRING("filename"), {0}};
 static const struct kymo_field unload_fields[] = {U64("baddr", KYMO_FIELD_HEX), {0}};
 
-static struct kymo_event_state states[N_OWN] TRACER_SMALL;
+static struct kymo_event_state states[N_OWN] KY_WRITTEN_EARLY;
 
 #define OWN(index, provider, name, fields)                                                         \
 	[index] = {sizeof(struct kymo_event), KYMO_EVENT_PLAIN, KYMO_DEBUG_LINE, provider, name,   \
@@ -87,7 +87,7 @@ static const struct kymo_event events[N_OWN] = {
 
 void tracer_self_add(void)
 {
-	static const struct kymo_event *entries[N_OWN] TRACER_SMALL;
+	static const struct kymo_event *entries[N_OWN] KY_WRITTEN_EARLY;
 	static struct kymo_object object = {
 		sizeof(object), KYMO_ABI_VERSION, entries, entries + N_OWN, NULL};
 
@@ -175,7 +175,7 @@ static struct {
 	enum linker linker;
 	struct list *known;   /* the current one of the lists; NULL: none */
 	struct list lists[2]; /* the other one is room for the next */
-} modules TRACER_SMALL;
+} modules KY_WRITTEN_EARLY;
 
 static struct module *module_at(const struct list *l, size_t pos)
 {

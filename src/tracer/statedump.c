@@ -45,7 +45,7 @@ static struct {
 	uint32_t generation; /* of forks */
 	uint32_t work;	     /* futex: changes when there may be work */
 	uint32_t n_owed;
-} state TRACER_SMALL;
+} state KY_WRITTEN_EARLY;
 
 static struct owed owed[OWED_MAX];
 

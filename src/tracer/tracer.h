@@ -21,13 +21,7 @@
 
 #define TRACER_MAX_EVENTS 65536u
 #define TRACER_MAX_SETS	  256u
-/*
- * For small structures that are written in each program. The linker sorts variables by alignment:
- * so these are adjacent, in front of the large buffers, and a program writes to few pages.
- */
-#define TRACER_SMALL __attribute__((aligned(64)))
-
-#define TRACER_N_CONNS 2u /* the global daemon and the user's own */
+#define TRACER_N_CONNS	  2u /* the global daemon and the user's own */
 
 /*
  * One tracepoint of the process. Its index identifies it to the daemons. An entry whose object was
@@ -80,6 +74,7 @@ struct tracer_set {
 	uint32_t rings_cap;
 	/* the application's state was reported to it since it started, or will be at once */
 	bool dumped;
+	uint32_t session;	/* the daemon's number of it; 0: not known */
 	bool zombie;		/* could not be proved unused: its mappings are never removed */
 	bool lasting;		/* outlives its daemon */
 	struct tracer_fd rings; /* of threads' rings: to map more of them */
@@ -104,6 +99,7 @@ struct tracer_conn {
 	bool awaited;		  /* a thread waits, or has waited, for its answer */
 	uint32_t unsent;	  /* NEW_EVENTS that the listener has to send */
 	uint32_t sent_uncounted;  /* failed counters that the daemon knows: 1 << number */
+	uint32_t sent_left_out;	  /* entries of left-out.c that the daemon knows */
 	uint32_t unmapped_set;	  /* the last set that could not be mapped: its number, */
 	int unmapped_why;	  /* and -errno */
 	uint32_t asked, answered; /* HELLO and NEW_EVENTS sent; DONE received */
@@ -170,6 +166,11 @@ void tracer_give_up(void);
 void tracer_lock(sigset_t *ret_old);
 void tracer_unlock(const sigset_t *old);
 
+/*
+ * trial.c: returns true if the filter that exists kills for a call that we make. Takes about the
+ * time of a fork().
+ */
+bool tracer_filter_kills(void);
 bool tracer_is_filtered(void); /* by seccomp; true also if even that question is refused */
 /*
  * Returns true if the application has had a system call filter since it started and nobody knows
@@ -225,6 +226,9 @@ void tracer_events_disable(void);
 /* Called in a forked child: nothing is enabled. */
 void tracer_events_reset(void);
 
+/* left-out.c: returns entry i, if there is one. Takes no lock. */
+bool tracer_left_out_get(uint32_t i, struct ky_app_left_out *ret_message);
+
 /* sets.c; all are called under the lock, which stop and drop release while they wait */
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
@@ -232,6 +236,7 @@ void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts 
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg);
 void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg);
 void tracer_set_map(struct tracer_conn *conn, const struct ky_app_map *msg);
+void tracer_set_triggers(struct tracer_conn *conn, const struct ky_app_triggers *msg);
 void tracer_set_unmap(struct tracer_conn *conn, const struct ky_app_unmap *msg);
 int tracer_set_start(struct tracer_conn *conn, uint32_t id);
 /*
@@ -287,6 +292,8 @@ bool tracer_conn_receive(struct tracer_conn *conn);
 bool tracer_conn_new_events(struct tracer_conn *conn);
 /* Sends NEW_EVENTS, and counters that failed. Called by the listener. */
 void tracer_conn_send_unsent(struct tracer_conn *conn);
+/* Reports that a trigger has fired. Called by the listener. */
+void tracer_conn_send_fired(struct tracer_conn *conn);
 /* Sends the same, and replies that were late. */
 void tracer_conn_send_late(struct tracer_conn *conn);
 /* Reads the daemon's state page. Returns false if there is no daemon, or none that we trust. */
