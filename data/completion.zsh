@@ -1,0 +1,66 @@
+#compdef kymo
+# SPDX-License-Identifier: MIT
+# Completion of kymo in zsh. It asks kymo itself: the help has the commands and options, and the
+# daemon that runs, if any, has the sessions. Installed as share/zsh/site-functions/_kymo.
+
+_kymo_commands()
+{
+	kymo help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 }
+		on { name = $1; sub(/^ *[^ ]+ +/, ""); print name ":" $0 }'
+}
+
+_kymo_sessions()
+{
+	kymo list 2>/dev/null | sed -n 's/^\([^ ]*\) \[.*/\1/p'
+}
+
+# "--output=:DIR:help" of each long option of command $1.
+_kymo_options()
+{
+	kymo help "$1" 2>/dev/null | awk '/^Options:/ { on = 1; next } /^$/ { on = 0 }
+		on && /^ +-/ {
+			name = ($1 ~ /^--/) ? $1 : $2; arg = ""
+			if (i = index(name, "=")) { arg = substr(name, i + 1); name = substr(name, 1, i) }
+			if (name ~ /^--/) print name ":" arg
+		}'
+}
+
+_kymo()
+{
+	local command=$words[2] usage row
+	local -a rows options commands
+
+	if (( CURRENT == 2 )); then
+		commands=(${(f)"$(_kymo_commands)"})
+		_describe command commands
+		return
+	fi
+	rows=(${(f)"$(_kymo_options $command)"})
+	if [[ $PREFIX == --*=* ]]; then
+		row=${rows[(r)${PREFIX%%=*}=:*]}
+		compset -P '*='
+		case ${row#*:} in
+		SESSION) compadd ${(f)"$(_kymo_sessions)"} ;;
+		*DIR* | *FILE* | *PATH*) _files ;;
+		*\|*) compadd ${(s:|:)${row#*:}} ;;
+		esac
+		return
+	fi
+	if [[ $PREFIX == -* ]]; then
+		options=(${rows%%:*})
+		compadd -S '' -- ${(M)options:#*=}
+		compadd -- ${options:#*=}
+		return
+	fi
+	usage=$(kymo help $command 2>/dev/null | sed -n 's/\[-[^]]*\]//g; s/^Usage: //p')
+	case $usage in
+	*'[ NAME'* | 'kymo set-session '*) compadd ${(f)"$(_kymo_sessions)"} ;;
+	'kymo record '*) _command_names -e ;;
+	'kymo help '*) compadd ${${(f)"$(_kymo_commands)"}%%:*} ;;
+	*) _files ;;
+	esac
+}
+
+(( $+functions[compdef] )) && compdef _kymo kymo
+[[ $funcstack[1] == _kymo ]] && _kymo "$@"
+true

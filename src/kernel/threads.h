@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process and the name of each thread, by its number. Memory is used only for numbers that
+ * occur. Entries stay when a thread exits: records of it may still be in a ring.
+ */
+#ifndef KERNEL_THREADS_H
+#define KERNEL_THREADS_H
+
+#include "base/util.h"
+
+#define KY_KTHREADS (1u << 22) /* the kernel's numbers are less (PID_MAX_LIMIT) */
+
+struct ky_kthread {
+	int32_t pid; /* 0: not known; negative: that of the thread with this number */
+	char name[16];
+};
+
+struct ky_kthreads {
+	struct ky_kthread *v;
+	/* learns of new threads, before one is unknown; may be NULL */
+	void (*update)(struct ky_kthreads *t);
+};
+
+static inline const struct ky_kthread *ky_kthread_known(const struct ky_kthreads *t, int32_t tid)
+{
+	return (uint32_t)tid < KY_KTHREADS && t->v[tid].pid ? &t->v[tid] : NULL;
+}
+
+/* Returns the thread's entry, or NULL if it is not known. */
+static inline const struct ky_kthread *ky_kthread_find(struct ky_kthreads *t, int32_t tid)
+{
+	const struct ky_kthread *known = ky_kthread_known(t, tid);
+
+	if (ky_likely(known) || !tid || !t->update)
+		return known;
+	t->update(t);
+	return ky_kthread_known(t, tid);
+}
+
+/* Returns the thread's process; the thread itself if that is not known. */
+static inline int32_t ky_kthread_process(struct ky_kthreads *t, int32_t tid)
+{
+	const struct ky_kthread *known = ky_kthread_find(t, tid);
+	int32_t pid;
+
+	if (!known)
+		return tid;
+	pid = known->pid;
+	for (int i = 0; pid < 0 && i < 64; i++) {
+		known = ky_kthread_known(t, -pid);
+		pid = known ? known->pid : -pid;
+	}
+	return pid;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/kallsyms.h"
+
+#include <fcntl.h>
+
+#include "base/buf.h"
+
+#define MAX_SIZE ((size_t)256 << 20)
+
+struct ky_kallsyms {
+	struct ky_buf text; /* the lines; names refer to it */
+	struct ky_kernel_symbol *v;
+	size_t n, cap;
+};
+
+static int read_all(struct ky_buf *b, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : 1;
+	char *to;
+
+	b->max = MAX_SIZE;
+	while (n > 0) {
+		to = ky_buf_reserve(b, 64 << 10);
+		n = to ? read(fd, to, 64 << 10) : -1;
+		b->len += n > 0 ? (size_t)n : 0;
+	}
+	ky_close(fd);
+	ky_buf_append(b, "", 1);
+	return n < 0 || b->error ? -EIO : 0;
+}
+
+static int add(struct ky_kallsyms *k, uint64_t address, char *name, char *module)
+{
+	if (k->n == k->cap) {
+		size_t cap = k->cap ? 2 * k->cap : 4096;
+		struct ky_kernel_symbol *more = reallocarray(k->v, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		k->v = more;
+		k->cap = cap;
+	}
+	k->v[k->n++] = (struct ky_kernel_symbol){address, name, module};
+	return 0;
+}
+
+/* "ffffffff81000000 T name [module]"; only functions and other text are of use. */
+static int parse_line(struct ky_kallsyms *k, char *line)
+{
+	char *name, *module, *end, type;
+	uint64_t address = strtoull(line, &end, 16);
+
+	if (end == line || *end != ' ' || !end[1] || end[2] != ' ' ||
+		!ky_is_kernel_address(address))
+		return 0;
+	type = end[1] | 0x20;
+	if (type != 't' && type != 'w')
+		return 0;
+	name = end + 3;
+	module = name + strcspn(name, " \t");
+	if (*module)
+		*module++ = '\0';
+	module += strspn(module, " \t[");
+	module[strcspn(module, "]")] = '\0';
+	return *name ? add(k, address, name, module) : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct ky_kernel_symbol *x = a, *y = b;
+
+	if (x->address != y->address)
+		return (x->address > y->address) - (x->address < y->address);
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+struct ky_kallsyms *ky_kallsyms_read(const char *path)
+{
+	struct ky_kallsyms *k = calloc(1, sizeof(*k));
+	int r = k ? read_all(&k->text, path) : -ENOMEM;
+	char *rest = r ? NULL : k->text.data, *line;
+
+	while (!r && rest && (line = strsep(&rest, "\n")))
+		r = parse_line(k, line);
+	if (r || !k->n) {
+		ky_kallsyms_free(k);
+		return NULL;
+	}
+	qsort(k->v, k->n, sizeof(*k->v), by_address);
+	return k;
+}
+
+void ky_kallsyms_free(struct ky_kallsyms *k)
+{
+	if (!k)
+		return;
+	free(k->v);
+	ky_buf_deinit(&k->text);
+	free(k);
+}
+
+const struct ky_kernel_symbol *ky_kallsyms_find(const struct ky_kallsyms *k, uint64_t address)
+{
+	size_t lo = 0, hi = k->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (k->v[mid].address <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* Of several names, the first one in the file. */
+	while (lo > 1 && k->v[lo - 2].address == k->v[lo - 1].address)
+		lo--;
+	return lo ? &k->v[lo - 1] : NULL;
+}

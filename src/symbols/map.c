@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/map.h"
+
+#include "base/buf.h"
+
+struct process {
+	struct ky_hnode node;
+	struct ky_process_id id; /* host: owned */
+	struct ky_mapping **v;	 /* owned */
+	size_t n, cap;
+	uint64_t *highest; /* owned: the highest end of v[0 .. i] */
+	bool is_sorted;
+	bool in_dump;
+	uint64_t n_dumps;
+	int64_t dump_begin_ns;
+};
+
+enum column {
+	COLUMN_BADDR,
+	COLUMN_MEMSZ,
+	COLUMN_PATH,
+	COLUMN_HAS_BUILD_ID,
+	COLUMN_VPID,
+	COLUMN_PID,
+	COLUMN_PID_NS,
+	COLUMN_OFFSET,
+	COLUMN_PARENT,
+	COLUMN_BUILD_ID, /* the first byte; others follow */
+	N_COLUMNS = COLUMN_BUILD_ID + KY_BUILD_ID_MAX,
+};
+
+struct ky_map {
+	struct kymo_reader *reader; /* borrowed */
+	struct kymo_query *query;   /* owned */
+	struct kymo_cursor *cursor; /* owned; NULL until there are state events */
+	struct ky_htab processes;   /* struct process */
+	size_t n_mappings;
+};
+
+#define EVENTS "kymo_statedump:*,kymo_lib:*,lttng_ust_statedump:*,lttng_ust_lib:*,lttng_ust_dl:*"
+
+/* --- processes --- */
+
+static uint32_t hash_process(const struct ky_process_id *id)
+{
+	uint32_t hash = ky_hash(id->host, strlen(id->host));
+
+	hash = ky_hash_add(hash, &id->pid, sizeof(id->pid));
+	return ky_hash_add(hash, &id->pid_ns, sizeof(id->pid_ns));
+}
+
+static bool is_process(const struct ky_process_id *a, const struct ky_process_id *b)
+{
+	return a->is_known == b->is_known && a->pid == b->pid && a->pid_ns == b->pid_ns &&
+	       !strcmp(a->host, b->host);
+}
+
+static struct process *find_process(const struct ky_map *m, const struct ky_process_id *id)
+{
+	struct ky_hnode *n = ky_htab_first(&m->processes, hash_process(id));
+	struct process *p;
+
+	for (; n; n = ky_htab_next(n)) {
+		p = ky_container_of(n, struct process, node);
+		if (is_process(&p->id, id))
+			return p;
+	}
+	return NULL;
+}
+
+static struct process *get_process(struct ky_map *m, const struct ky_process_id *id)
+{
+	struct process *p = find_process(m, id);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->id = *id;
+	p->id.host = strdup(id->host);
+	if (!p->id.host || ky_htab_add(&m->processes, &p->node, hash_process(id)) < 0) {
+		free((char *)p->id.host);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static void free_process(struct process *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->v[i]->path);
+		free(p->v[i]);
+	}
+	free(p->v);
+	free(p->highest);
+	free((char *)p->id.host);
+	free(p);
+}
+
+/* --- files of a process --- */
+
+static bool is_open(const struct ky_mapping *m)
+{
+	return m->to_ns == INT64_MAX;
+}
+
+/* Returns the file that is at this address and still in memory; the one that came last. */
+static struct ky_mapping *find_open(const struct process *p, uint64_t begin)
+{
+	for (size_t i = p->n; i-- > 0;)
+		if (p->v[i]->begin == begin && is_open(p->v[i]))
+			return p->v[i];
+	return NULL;
+}
+
+/* Ends files that lie where another one is now. Several unknown processes may have both. */
+static void close_overlapping(struct process *p, uint64_t begin, uint64_t end, int64_t ns)
+{
+	for (size_t i = 0; i < p->n && p->id.is_known; i++) {
+		struct ky_mapping *m = p->v[i];
+
+		if (is_open(m) && m->begin < end && begin < m->end)
+			m->to_ns = ns;
+	}
+}
+
+static struct ky_mapping *append(struct process *p)
+{
+	struct ky_mapping *m;
+
+	if (p->n == p->cap) {
+		size_t cap = p->cap ? 2 * p->cap : 16;
+		struct ky_mapping **more = reallocarray(p->v, cap, sizeof(struct ky_mapping *));
+
+		if (!more)
+			return NULL;
+		p->v = more;
+		p->cap = cap;
+	}
+	m = calloc(1, sizeof(*m));
+	if (m)
+		p->v[p->n++] = m;
+	p->is_sorted = false;
+	return m;
+}
+
+/* --- events --- */
+
+/* A row of a batch. */
+struct row {
+	const struct kymo_batch *batch;
+	size_t i;
+};
+
+static uint64_t get_number(const struct row *r, size_t column, uint64_t other)
+{
+	return kymo_batch_has(r->batch, column, r->i)
+		       ? ((const uint64_t *)r->batch->columns[column].values)[r->i]
+		       : other;
+}
+
+static int add_file(struct process *p, const struct row *r)
+{
+	uint64_t begin = get_number(r, COLUMN_BADDR, 0), size = get_number(r, COLUMN_MEMSZ, 0);
+	uint64_t end = size > UINT64_MAX - begin ? UINT64_MAX : begin + size;
+	int64_t ns = r->batch->ns[r->i];
+	struct ky_mapping *m = find_open(p, begin);
+	const char *path;
+	size_t len;
+
+	if (!size || !kymo_batch_has(r->batch, COLUMN_PATH, r->i))
+		return 0;
+	path = kymo_batch_text(r->batch, COLUMN_PATH, r->i, &len);
+	if (m && m->end == end && !m->has_offset && strlen(m->path) == len &&
+		!memcmp(m->path, path, len)) {
+		m->n_dump = p->n_dumps;
+		return 0;
+	}
+	close_overlapping(p, begin, end, ns);
+	m = append(p);
+	if (!m)
+		return -ENOMEM;
+	m->begin = begin;
+	m->end = end;
+	m->from_ns = ns;
+	m->to_ns = INT64_MAX;
+	m->has_build_id = get_number(r, COLUMN_HAS_BUILD_ID, 0);
+	m->n_dump = p->n_dumps;
+	m->has_offset = kymo_batch_has(r->batch, COLUMN_OFFSET, r->i);
+	m->offset = get_number(r, COLUMN_OFFSET, 0);
+	m->path = strndup(path, len);
+	return m->path ? 0 : -ENOMEM;
+}
+
+/* The same file may have been replaced by another build since it was reported last. */
+static int add_build_id(struct process *p, const struct row *r)
+{
+	struct ky_mapping *m = find_open(p, get_number(r, COLUMN_BADDR, 0)), *next;
+	uint8_t id[KY_BUILD_ID_MAX];
+	size_t n = 0;
+
+	while (n < KY_BUILD_ID_MAX && kymo_batch_has(r->batch, COLUMN_BUILD_ID + n, r->i)) {
+		id[n] = (uint8_t)get_number(r, COLUMN_BUILD_ID + n, 0);
+		n++;
+	}
+	if (!m || !n || (m->n_build_id == n && !memcmp(m->build_id, id, n)))
+		return 0;
+	if (m->n_build_id) {
+		next = append(p);
+		if (!next)
+			return -ENOMEM;
+		*next = *m;
+		next->file = NULL;
+		next->from_ns = m->to_ns = r->batch->ns[r->i];
+		next->path = strdup(m->path);
+		if (!next->path)
+			return -ENOMEM;
+		m = next;
+	}
+	memcpy(m->build_id, id, n);
+	m->n_build_id = n;
+	return 0;
+}
+
+static void remove_file(struct process *p, const struct row *r)
+{
+	struct ky_mapping *m = find_open(p, get_number(r, COLUMN_BADDR, 0));
+
+	if (m)
+		m->to_ns = r->batch->ns[r->i];
+}
+
+/* The process runs another program: forgets the files of the one before. */
+static void remove_all(struct process *p, const struct row *r)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (is_open(p->v[i]))
+			p->v[i]->to_ns = r->batch->ns[r->i];
+}
+
+/* The process begins with its parent's files. */
+static int inherit(struct process *p, const struct process *parent, const struct row *r)
+{
+	size_t n = parent && parent != p ? parent->n : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct ky_mapping *m = is_open(parent->v[i]) ? append(p) : NULL;
+
+		if (!m && !is_open(parent->v[i]))
+			continue;
+		if (!m)
+			return -ENOMEM;
+		*m = *parent->v[i];
+		m->from_ns = r->batch->ns[r->i];
+		m->file = NULL;
+		m->path = strdup(m->path);
+		if (!m->path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void begin_dump(struct process *p, const struct row *r)
+{
+	p->in_dump = true;
+	p->n_dumps++;
+	p->dump_begin_ns = r->batch->ns[r->i];
+}
+
+/* A complete state dump has all files: others were unloaded, or belonged to an earlier process. */
+static void end_dump(struct process *p)
+{
+	for (size_t i = 0; i < p->n && p->in_dump && p->id.is_known; i++) {
+		struct ky_mapping *m = p->v[i];
+
+		if (is_open(m) && m->n_dump != p->n_dumps)
+			m->to_ns = p->dump_begin_ns;
+	}
+	p->in_dump = false;
+}
+
+static void get_process_id(const struct ky_map *m, const struct row *r, struct ky_process_id *ret)
+{
+	size_t trace = kymo_reader_stream(m->reader, r->batch->stream[r->i])->trace;
+	size_t column = kymo_batch_has(r->batch, COLUMN_VPID, r->i) ? COLUMN_VPID : COLUMN_PID;
+	const char *of_trace = kymo_reader_env(m->reader, trace, "vpid");
+
+	*ret = (struct ky_process_id){.host = kymo_reader_trace(m->reader, trace)->host,
+		.is_known = kymo_batch_has(r->batch, column, r->i) || of_trace,
+		.pid_ns = get_number(r, COLUMN_PID_NS, 0)};
+	ret->pid = (int64_t)get_number(
+		r, column, of_trace ? (uint64_t)strtoll(of_trace, NULL, 10) : 0);
+}
+
+static int inherit_from(
+	struct ky_map *m, struct process *p, const struct ky_process_id *id, const struct row *r)
+{
+	struct ky_process_id parent = *id;
+
+	parent.pid = (int64_t)get_number(r, COLUMN_PARENT, 0);
+	/* Its number may be that of a process that has exited. */
+	remove_all(p, r);
+	return inherit(p, find_process(m, &parent), r);
+}
+
+static int add_row(struct ky_map *m, const struct row *r)
+{
+	const char *name = kymo_reader_class(m->reader, r->batch->class_index[r->i])->name;
+	const char *colon = strrchr(name, ':'), *what = colon ? colon + 1 : "";
+	struct ky_process_id id;
+	struct process *p;
+
+	get_process_id(m, r, &id);
+	p = get_process(m, &id);
+	if (!p)
+		return -ENOMEM;
+	if (!strcmp(what, "start"))
+		begin_dump(p, r);
+	else if (!strcmp(what, "end"))
+		end_dump(p);
+	else if (!strcmp(what, "build_id"))
+		return add_build_id(p, r);
+	else if (!strcmp(what, "unload") || !strcmp(what, "dlclose"))
+		remove_file(p, r);
+	else if (!strcmp(what, "exec"))
+		remove_all(p, r);
+	else if (!strcmp(what, "fork"))
+		return inherit_from(m, p, &id, r);
+	else if (!strcmp(what, "map"))
+		return add_file(p, r) < 0 ? -ENOMEM : add_build_id(p, r);
+	else if (kymo_batch_has(r->batch, COLUMN_BADDR, r->i))
+		return add_file(p, r);
+	return 0;
+}
+
+/* --- reading --- */
+
+static int add_columns(struct kymo_query *q)
+{
+	static const struct {
+		const char *name;
+		enum kymo_column_type type;
+	} columns[] = {[COLUMN_BADDR] = {"baddr", KYMO_UINT64},
+		[COLUMN_MEMSZ] = {"memsz", KYMO_UINT64},
+		[COLUMN_PATH] = {"path", KYMO_TEXT},
+		[COLUMN_HAS_BUILD_ID] = {"has_build_id", KYMO_UINT64},
+		[COLUMN_VPID] = {"$ctx.vpid", KYMO_INT64},
+		[COLUMN_PID] = {"$ctx.pid", KYMO_INT64},
+		[COLUMN_PID_NS] = {"$ctx.pid_ns", KYMO_UINT64},
+		[COLUMN_OFFSET] = {"offset", KYMO_UINT64},
+		[COLUMN_PARENT] = {"parent", KYMO_INT64}};
+	char name[32];
+	int r = 0;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(columns) && !r; i++)
+		r = kymo_query_column(q, columns[i].name, columns[i].type, NULL);
+	for (int i = 0; i < KY_BUILD_ID_MAX && !r; i++) {
+		snprintf(name, sizeof(name), "build_id[%d]", i);
+		r = kymo_query_column(q, name, KYMO_UINT64, NULL);
+	}
+	return r;
+}
+
+int ky_map_new(struct ky_map **ret_map, struct kymo_reader *reader)
+{
+	struct ky_map *m = calloc(1, sizeof(*m));
+	int r = m ? 0 : -ENOMEM;
+
+	if (m)
+		m->reader = reader;
+	if (!r)
+		r = kymo_query_new(&m->query, reader);
+	if (!r)
+		r = kymo_query_events(m->query, EVENTS);
+	if (!r)
+		r = add_columns(m->query);
+	if (r < 0)
+		ky_map_free(m);
+	else
+		*ret_map = m;
+	return r;
+}
+
+void ky_map_free(struct ky_map *m)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	if (!m)
+		return;
+	ky_htab_foreach(&m->processes, i, n, tmp)
+	{
+		free_process(ky_container_of(n, struct process, node));
+	}
+	ky_htab_deinit(&m->processes);
+	kymo_cursor_close(m->cursor);
+	kymo_query_free(m->query);
+	free(m);
+}
+
+static bool selects_any(const struct ky_map *m)
+{
+	for (size_t i = 0; i < kymo_reader_n_classes(m->reader); i++)
+		if (kymo_query_has_class(m->query, i))
+			return true;
+	return false;
+}
+
+int ky_map_read(struct ky_map *m)
+{
+	const struct kymo_batch *b;
+	int r = 1;
+
+	/* Reading goes through all packets: traces without state events need none of that. */
+	if (!m->cursor && !selects_any(m))
+		return 0;
+	if (!m->cursor)
+		r = kymo_cursor_open(&m->cursor, m->query) < 0 ? -ENOMEM : 1;
+	while (r > 0 && (r = kymo_cursor_next(m->cursor, &b)) > 0) {
+		for (size_t i = 0; i < b->n && r > 0; i++)
+			r = add_row(m, &(struct row){b, i}) < 0 ? -ENOMEM : 1;
+		m->n_mappings += b->n;
+	}
+	return KY_MIN(r, 0);
+}
+
+bool ky_map_has_any(const struct ky_map *m)
+{
+	return m->n_mappings > 0;
+}
+
+/* --- search --- */
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct ky_mapping *x = *(struct ky_mapping *const *)a;
+	const struct ky_mapping *y = *(struct ky_mapping *const *)b;
+
+	return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin)
+				    : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static int sort(struct process *p)
+{
+	uint64_t *highest, end = 0;
+
+	if (p->is_sorted)
+		return 0;
+	highest = reallocarray(p->highest, p->n + 1, sizeof(*highest));
+	if (!highest)
+		return -ENOMEM;
+	p->highest = highest;
+	qsort(p->v, p->n, sizeof(struct ky_mapping *), by_begin);
+	for (size_t i = 0; i < p->n; i++)
+		p->highest[i] = end = KY_MAX(end, p->v[i]->end);
+	p->is_sorted = true;
+	return 0;
+}
+
+/* Returns the number of files that begin at or below the address. */
+static size_t count_below(const struct process *p, uint64_t address)
+{
+	size_t lo = 0, hi = p->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->v[mid]->begin <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* True if both are the same place of the same file. */
+static bool is_same_place(const struct ky_mapping *a, const struct ky_mapping *b)
+{
+	return a->begin == b->begin && a->end == b->end && !strcmp(a->path, b->path) &&
+	       a->n_build_id == b->n_build_id && !memcmp(a->build_id, b->build_id, a->n_build_id) &&
+	       a->offset == b->offset;
+}
+
+struct search {
+	const int64_t *ns; /* NULL: any time */
+	uint64_t address;
+	struct ky_mapping *found;
+	bool is_ambiguous;
+};
+
+/* True if m, rather than the other, was at the address then: or came next, if none was there. */
+static bool is_better(const struct ky_mapping *m, const struct ky_mapping *other, int64_t ns)
+{
+	bool was_there = m->from_ns <= ns;
+
+	if (was_there != (other->from_ns <= ns))
+		return was_there;
+	return was_there ? m->from_ns > other->from_ns : m->from_ns < other->from_ns;
+}
+
+/* Without a time, or if several processes may be meant, all files have to be the same. */
+static void consider(struct search *s, struct ky_mapping *m, bool is_only)
+{
+	if (!s->ns || !is_only)
+		s->is_ambiguous |= s->found && !is_same_place(s->found, m);
+	else if (*s->ns >= m->to_ns || (s->found && !is_better(m, s->found, *s->ns)))
+		return;
+	s->found = m;
+}
+
+static void search_process(struct search *s, struct process *p)
+{
+	if (sort(p) < 0)
+		return;
+	for (size_t i = count_below(p, s->address); i-- > 0 && p->highest[i] > s->address;)
+		if (p->v[i]->end > s->address)
+			consider(s, p->v[i], p->id.is_known);
+}
+
+static void search_all(struct search *s, struct ky_map *m, const char *host)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&m->processes, i, n, tmp)
+	{
+		struct process *p = ky_container_of(n, struct process, node);
+		struct search one = {.ns = s->ns, .address = s->address};
+
+		if (host && strcmp(p->id.host, host))
+			continue;
+		search_process(&one, p);
+		s->is_ambiguous |= one.is_ambiguous ||
+				   (one.found && s->found && !is_same_place(one.found, s->found));
+		s->found = one.found ? one.found : s->found;
+	}
+}
+
+enum ky_map_result ky_map_find(struct ky_map *m, const struct ky_process_id *process,
+	const int64_t *ns, uint64_t address, struct ky_mapping **ret)
+{
+	struct search s = {.ns = ns, .address = address};
+	struct process *p = process->is_known ? find_process(m, process) : NULL;
+
+	if (p)
+		search_process(&s, p);
+	else if (!process->is_known)
+		search_all(&s, m, *process->host ? process->host : NULL);
+	else if ((p = find_process(m, &(struct ky_process_id){.host = process->host})))
+		/* The state events do not say their process. */
+		search_process(&s, p);
+	if (s.is_ambiguous)
+		return KY_MAP_AMBIGUOUS;
+	*ret = s.found;
+	return s.found ? KY_MAP_FOUND : KY_MAP_NONE;
+}
