@@ -10,11 +10,13 @@
 #include "sessiond/control/client.h"
 #include "sessiond/journal.h"
 #include "sessiond/model/quota.h"
+#include "sessiond/model/surplus.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/snapshot.h"
 #include "sessiond/peers/steps.h"
+#include "sessiond/preset.h"
 #include "svc/log.h"
 
 #define STOP_NS                                                                                    \
@@ -87,6 +89,8 @@ static void loop_turned(struct ky_loop *loop)
 
 	watch_use(d);
 	publish(d);
+	if (d->making_room || d->env.stopping)
+		watches_answer(&d->control, true);
 	if (d->making_room && ky_list_empty(&d->control.requests))
 		hand_over(d);
 }
@@ -151,6 +155,7 @@ void daemon_stop(struct daemon *d)
 	ky_timer_set(&d->env.loop, &d->stop_timer, STOP_NS);
 	ky_list_foreach_safe (s, tmp, &d->env.sessions, node)
 		session_destroy(s, NULL); /* a busy one goes on by itself */
+	watches_answer(&d->control, true);
 	end_if_due(d);
 }
 
@@ -176,6 +181,8 @@ static void on_signal(struct ky_loop *loop, int signo)
 	}
 	collector_reap(&d->collector);
 	agents_reap(&d->agents);
+	preset_reap();
+	triggers_reap(&d->env);
 	consumers_reap_abandoned();
 }
 
@@ -305,6 +312,7 @@ static int publish_first(struct daemon *d)
 	int ret;
 
 	publish(d);
+	rundir_set_managed(&d->run, d->managed);
 	ret = rundir_wake(&d->run);
 	if (ret < 0)
 		ky_error("cannot wake applications in %s: %s", d->run.path, strerror(-ret));
@@ -396,6 +404,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 	e->n_cpus = possible_cpus();
 	e->clock = ky_clock_choose();
 	e->loop.epoll_fd = -1;
+	surplus_init(e);
 	quota_init(e, options->user_memory_max ? options->user_memory_max : quota_default());
 }
 
@@ -403,6 +412,7 @@ static void init_parts(struct daemon *d)
 {
 	d->run.lock_fd = d->run.state_fd = d->run.watch_fd = -1;
 	peers_init(&d->peers, &d->env, &d->run, &d->collector, &d->agents);
+	kernel_init(&d->kernel, &d->env);
 	control_init(&d->control, &d->env);
 	journal_init(&d->env);
 	d->observer = (struct observer){.session_state = session_changed,
@@ -413,6 +423,7 @@ static void init_parts(struct daemon *d)
 	d->collector.wanted = !d->options.no_collectd;
 	d->collector.without = d->options.without;
 	d->peers.while_used = d->options.while_used;
+	d->peers.allows_commands = d->options.allow_commands;
 }
 
 int daemon_init(struct daemon *d, const struct daemon_options *options)
@@ -427,6 +438,7 @@ int daemon_init(struct daemon *d, const struct daemon_options *options)
 	ky_timer_init(&d->stop_timer, stop_timed_out);
 	ky_timer_init(&d->unused_timer, unused_too_long);
 	recover_init(&d->recovery, &d->env);
+	d->managed = secure_getenv("NOTIFY_SOCKET") != NULL;
 	read_host(&d->env);
 	warm_clock(d->env.clock);
 	ky_raise_nofile();
@@ -450,6 +462,7 @@ int daemon_begin(struct daemon *d, struct op *op)
 {
 	d->ready = op;
 	d->served.done = serve_peers;
+	kernel_begin(&d->kernel);
 	return recover_begin(&d->recovery, &d->served);
 }
 
@@ -475,11 +488,14 @@ void daemon_deinit(struct daemon *d)
 		process_free(p);
 	ky_listener_deinit(&d->app_listener);
 	ky_listener_deinit(&d->control_listener);
+	kernel_deinit(&d->kernel);
 	recover_deinit(&d->recovery);
 	ky_watch_remove(&d->bound_watch);
 	ky_watch_remove(&d->run_watch);
 	if (d->options.pidfile && d->run.state_fd >= 0)
 		unlink(d->options.pidfile);
+	if (d->run.state_fd >= 0 && !d->env.handing_over)
+		rundir_set_managed(&d->run, false);
 	rundir_close(&d->run);
 	ky_loop_deinit(&d->env.loop);
 }

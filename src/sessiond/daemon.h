@@ -7,6 +7,7 @@
 #define SESSIOND_DAEMON_H
 
 #include "sessiond/control/control.h"
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/model/op.h"
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/collector.h"
@@ -21,7 +22,9 @@ struct daemon_options {
 	bool bound;	     /* ends when stdin closes, and its sessions with it */
 	bool while_used; /* ends when nobody has been connected for a second, and not at a signal */
 	bool take_over;	 /* a daemon that serves here already hands its sessions over */
+	const char *sessions; /* directory of those that it makes (preset.h); or NULL */
 	bool no_collectd;
+	bool allow_commands; /* of triggers */
 	const char *without; /* what the collector leaves out, as it wants it; "": nothing */
 	/* bytes of buffers and metadata for each user; 0: quota_default() */
 	uint64_t user_memory_max;
@@ -32,6 +35,7 @@ struct daemon {
 	struct peers peers;
 	struct collector collector;
 	struct agents agents;
+	struct kernel kernel;
 	struct control control;
 	struct daemon_options options;
 	struct rundir run;
@@ -39,6 +43,7 @@ struct daemon {
 	struct ky_watch bound_watch, run_watch;
 	struct ky_timer stop_timer, unused_timer;
 	bool unused;	  /* the time of unused_timer runs */
+	bool managed;	  /* by a service manager, which restarts it */
 	bool making_room; /* for a successor, once requests are answered */
 	struct observer observer;
 	struct recovery recovery; /* of a predecessor's sessions */

@@ -7,6 +7,7 @@
 
 #include "sessiond/control/selection.h"
 #include "sessiond/journal.h"
+#include "sessiond/kernel/events.h"
 #include "sessiond/model/context.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/recording.h"
@@ -124,6 +125,7 @@ static void read_set(struct session *s, struct json_object *o)
 		.overwrite = (uint32_t)get_number(o, "overwrite"),
 		.n_rings = (uint32_t)get_number(o, "n_rings"),
 		.n_blocks = (uint32_t)get_number(o, "n_blocks"),
+		.n_home = (uint32_t)get_number(o, "n_home"),
 		.block_size = (uint32_t)get_number(o, "block_size"),
 	};
 	set->pool_size = set->channel->pool_size;
@@ -179,6 +181,42 @@ static void read_event(struct session *s, struct json_object *o)
 	free(bytes);
 }
 
+/* A text of the kernel's metadata: the predecessor may not have written all of the last one. */
+static void read_kernel_text(struct registry *r, struct json_object *o)
+{
+	r->log_size = get_number(o, "at");
+	registry_set_last_text(r, get_string(o, "text"));
+}
+
+static void read_kernel_set(struct session *s, struct json_object *o)
+{
+	struct channel *c = channel_find(s, get_string(o, "channel"));
+	struct registry *r = registry_find(s, 0, KERNEL_ABI);
+	uint32_t number = (uint32_t)get_number(o, "number");
+	struct kernel_set *set = c && r ? kernel_set_restore(c, number, get_string(o, "instance"))
+					: NULL;
+
+	if (!set)
+		return;
+	s->env->last_number = KY_MAX(s->env->last_number, number);
+	set->registry = r;
+	set->stream_id = (uint32_t)get_number(o, "stream_id");
+	set->memory_file = get_number(o, "memory");
+	r->n_streams = KY_MAX(r->n_streams, set->stream_id + 1);
+	read_kernel_text(r, o);
+}
+
+static void read_kernel_event(struct session *s, struct json_object *o)
+{
+	struct kernel_set *set = kernel_set_find(s, (uint32_t)get_number(o, "set"));
+
+	if (!set)
+		return;
+	kernel_event_restore(set, get_string(o, "system"), get_string(o, "name"),
+		(uint32_t)get_number(o, "id"), (uint32_t)get_number(o, "n_contexts"));
+	read_kernel_text(set->registry, o);
+}
+
 static void read_selected(struct session *s, struct json_object *o)
 {
 	selection_set(s->env->control, (uid_t)get_number(o, "uid"), s, get_number(o, "when"));
@@ -210,10 +248,36 @@ static void read_trackers(struct session *s, struct json_object *o)
 		tracker_deinit(&trackers[i]);
 }
 
+static void read_trigger(struct session *s, struct json_object *o)
+{
+	struct trigger *t = trigger_find(s, get_string(o, "name"));
+	char why[TRIGGER_ERROR_MAX];
+	struct trigger_spec spec;
+	int ret;
+
+	if (t)
+		trigger_remove(t);
+	if (get_number(o, "removed"))
+		return;
+	ret = trigger_spec_init(&spec, get_string(o, "name"), get_string(o, "when"),
+		get_string(o, "do"), get_string(o, "rate"), why);
+	spec.number = (uint32_t)get_number(o, "number");
+	if (ret < 0 || trigger_add(s, &spec) < 0)
+		session_notice(s, "trigger '%s' is lost", get_string(o, "name"));
+	trigger_spec_deinit(&spec);
+}
+
 static void read_schedule(struct session *s, struct json_object *o)
 {
-	rotation_schedule(
-		&recording_of(s)->rotation, get_number(o, "timer"), get_number(o, "size"));
+	const struct rotation_schedule schedule = {.timer_us = get_number(o, "timer"),
+		.size = get_number(o, "size"),
+		.max_disk = get_number(o, "max_disk"),
+		.keep_free = get_number(o, "keep_free"),
+		.keep_chunks = get_number(o, "keep_chunks"),
+		.keep_bytes = get_number(o, "keep_bytes"),
+		.keep_s = get_number(o, "keep_s")};
+
+	rotation_set_schedule(&recording_of(s)->rotation, &schedule);
 }
 
 static void read_channel(struct session *s, struct json_object *o)
@@ -226,6 +290,7 @@ static void read_channel(struct session *s, struct json_object *o)
 		c = channel_new(s, get_string(o, "name"));
 	if (!c)
 		return;
+	c->domain = (enum domain)get_number(o, "domain");
 	for (size_t i = 0; channel_options[i].key; i++) {
 		values.given |= UINT64_C(1) << i;
 		values.value[i] = get_number(o, channel_options[i].key);
@@ -247,13 +312,14 @@ static void read_contexts(struct session *s, struct json_object *o)
 	for (size_t i = 0; c && list && i < json_object_array_length(list); i++) {
 		const char *spec = json_object_get_string(json_object_array_get_idx(list, i));
 
-		if (!context_parse(&context, spec, why, sizeof(why)))
+		if (!(c->domain == DOMAIN_KERNEL ? kernel_context_parse : context_parse)(
+			    &context, spec, why, sizeof(why)))
 			channel_add_contexts(c, &context, 1);
 	}
 }
 
 /* Makes the rule of the line. Returns NULL if allocation fails. */
-static struct rule *make_rule(struct json_object *o)
+static struct rule *make_rule(const struct channel *c, struct json_object *o)
 {
 	const char *exclusions[RULE_EXCLUSIONS_MAX], *filter = get_string(o, "filter");
 	struct ky_filter_error error;
@@ -266,16 +332,23 @@ static struct rule *make_rule(struct json_object *o)
 		exclusions[n] = json_object_get_string(json_object_array_get_idx(list, n));
 	r = rule_new(get_string(o, "pattern"), exclusions, n, (uint32_t)get_number(o, "level_type"),
 		(int32_t)get_number(o, "level"));
+	if (r && *get_string(o, "probe"))
+		r->probe = strdup(get_string(o, "probe"));
+	if (r && *get_string(o, "place"))
+		r->place = strdup(get_string(o, "place"));
+	if (r)
+		r->kind = (enum rule_kind)get_number(o, "kind");
 	if (!r || !*filter)
 		return r;
-	r->filter = filter_new(filter, &error);
+	r->filter = c->domain == DOMAIN_KERNEL ? kernel_filter_new(filter, &error)
+					       : filter_new(filter, &error);
 	return r->filter ? r : rule_free(r);
 }
 
 static void read_rule(struct session *s, struct json_object *o)
 {
 	struct channel *c = channel_find(s, get_string(o, "channel"));
-	struct rule *rules[] = {c ? make_rule(o) : NULL, NULL}, *same;
+	struct rule *rules[] = {c ? make_rule(c, o) : NULL, NULL}, *same;
 	const char *state = get_string(o, "state");
 
 	if (!rules[0])
@@ -312,6 +385,7 @@ static const struct {
 	{"consumer", read_consumer},
 	{"chunk", read_chunk},
 	{"schedule", read_schedule},
+	{"trigger", read_trigger},
 	{"trackers", read_trackers},
 	{"channel", read_channel},
 	{"contexts", read_contexts},
@@ -323,6 +397,8 @@ static const struct {
 	{"retired", read_retired},
 	{"replaced", read_replaced},
 	{"event", read_event},
+	{"kernel_set", read_kernel_set},
+	{"kernel_event", read_kernel_event},
 	{"selected", read_selected},
 };
 
@@ -343,6 +419,8 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 	if (get_number(o, "format") != JOURNAL_FORMAT || session_restore(e, &spec, &s) < 0)
 		return;
 	ky_clock_measure((enum ky_clock)get_number(o, "clock"), &s->clock);
+	if (session_clock_take(&s->clock, get_string(o, "clock_values")) < 0)
+		ky_warning("session '%s': its journal has no values of its clock", name);
 	e->last_number = KY_MAX(e->last_number, (uint32_t)get_number(o, "last_number"));
 }
 

@@ -8,6 +8,7 @@
 
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
+#include "sessiond/kernel/events.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
@@ -132,7 +133,9 @@ static void add_string(struct json_object *o, const char *name, const char *valu
 static void write_session(struct session *s)
 {
 	struct json_object *o, *line = new_line("session", &o);
+	char clock[SESSION_CLOCK_MAX];
 
+	session_clock_put(&s->clock, clock);
 	add_number(o, "format", JOURNAL_FORMAT);
 	add_string(o, "output", s->output);
 	add_string(o, "shm_path", s->shm_path ? s->shm_path : "");
@@ -141,6 +144,7 @@ static void write_session(struct session *s)
 	add_number(o, "uid", s->uid);
 	add_number(o, "gid", s->gid);
 	add_number(o, "clock", s->clock.clock);
+	add_string(o, "clock_values", clock);
 	add_number(o, "last_number", s->env->last_number);
 	append_line(s, line);
 }
@@ -218,8 +222,29 @@ static void journal_schedule(struct session *s)
 {
 	struct json_object *o, *line = new_line("schedule", &o);
 
-	add_number(o, "timer", recording_of(s)->rotation.timer_us);
-	add_number(o, "size", recording_of(s)->rotation.size);
+	const struct rotation_schedule *schedule = &recording_of(s)->rotation.schedule;
+
+	add_number(o, "timer", schedule->timer_us);
+	add_number(o, "size", schedule->size);
+	add_number(o, "max_disk", schedule->max_disk);
+	add_number(o, "keep_free", schedule->keep_free);
+	add_number(o, "keep_chunks", schedule->keep_chunks);
+	add_number(o, "keep_bytes", schedule->keep_bytes);
+	add_number(o, "keep_s", schedule->keep_s);
+	append_line(s, line);
+}
+
+static void journal_trigger(struct session *s, const struct trigger_spec *t, bool removed)
+{
+	struct json_object *o, *line = new_line("trigger", &o);
+
+	add_string(o, "name", t->name);
+	add_number(o, "removed", removed);
+	add_string(o, "when", t->when);
+	add_string(o, "do", t->action);
+	add_string(o, "rate", t->rate);
+	if (condition_is_theirs(&t->condition))
+		add_number(o, "number", t->number);
 	append_line(s, line);
 }
 
@@ -229,6 +254,7 @@ static void journal_channel(struct channel *c)
 
 	add_string(o, "name", c->name);
 	add_number(o, "enabled", c->enabled);
+	add_number(o, "domain", c->domain);
 	for (const struct option *option = channel_options; option->key; option++)
 		add_number(o, option->key, option_get(c, option));
 	append_line(c->session, line);
@@ -258,6 +284,9 @@ static void write_rule(struct channel *c, const struct rule *r, const char *stat
 	add_number(o, "level_type", r->level_type);
 	add_number(o, "level", (uint64_t)(uint32_t)r->level);
 	add_string(o, "filter", r->filter ? r->filter->text : "");
+	add_number(o, "kind", r->kind);
+	add_string(o, "probe", r->probe ? r->probe : "");
+	add_string(o, "place", r->place ? r->place : "");
 	append_line(c->session, line);
 }
 
@@ -325,6 +354,7 @@ static void journal_set(const struct ring_set *set)
 	add_number(o, "overwrite", g->overwrite);
 	add_number(o, "n_rings", g->n_rings);
 	add_number(o, "n_blocks", g->n_blocks);
+	add_number(o, "n_home", g->n_home);
 	add_number(o, "block_size", g->block_size);
 	add_number(o, "at", set->registry->log_size);
 	add_file(o, "rings", set->memory.rings_fd);
@@ -374,9 +404,39 @@ static void journal_event(const struct ring_set *set, const struct set_event *e)
 	append_line(set->channel->session, line);
 }
 
+static void journal_kernel_set(const struct kernel_set *set, const char *text)
+{
+	struct json_object *o, *line = new_line("kernel_set", &o);
+
+	add_string(o, "channel", set->channel->name);
+	add_number(o, "number", set->number);
+	add_string(o, "instance", set->main.name);
+	add_number(o, "stream_id", set->stream_id);
+	add_file(o, "memory", set->memory_fd);
+	add_number(o, "at", set->registry->log_size);
+	add_string(o, "text", text);
+	append_line(set->channel->session, line);
+}
+
+static void journal_kernel_event(
+	const struct kernel_set *set, const struct kernel_event *e, const char *text)
+{
+	struct json_object *o, *line = new_line("kernel_event", &o);
+
+	add_number(o, "set", set->number);
+	add_string(o, "system", e->system);
+	add_string(o, "name", e->name);
+	add_number(o, "id", e->id);
+	add_number(o, "n_contexts", e->n_contexts);
+	add_number(o, "at", set->registry->log_size);
+	add_string(o, "text", text);
+	append_line(set->channel->session, line);
+}
+
 /* Writes the present state of all that later lines replace. */
 static void write_state(struct session *s)
 {
+	struct trigger *t;
 	struct channel *c;
 	struct rule *r;
 
@@ -385,6 +445,8 @@ static void write_state(struct session *s)
 	journal_chunk(s, false);
 	journal_schedule(s);
 	journal_trackers(s);
+	ky_list_foreach (t, &recording_of(s)->triggers.list, node)
+		journal_trigger(s, &t->spec, false);
 	ky_list_foreach (c, &s->channels, node) {
 		journal_channel(c);
 		journal_contexts(c);
@@ -417,7 +479,8 @@ static void write_all_retired(struct session *s)
  */
 static bool stays(const struct session *s, const char *line)
 {
-	static const char *const kinds[] = {"registry", "gap", "event"};
+	static const char *const kinds[] = {
+		"registry", "gap", "event", "kernel_set", "kernel_event"};
 	const char *number;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++)
@@ -515,6 +578,7 @@ static struct observer journal = {
 	.session_selected = journal_selected,
 	.session_tracks = journal_trackers,
 	.session_state = journal_state,
+	.trigger_changed = journal_trigger,
 	.schedule_changed = journal_schedule,
 	.consumer_started = journal_consumer,
 	.chunk_begun = journal_chunk,
@@ -528,6 +592,8 @@ static struct observer journal = {
 	.set_replaced = journal_replaced,
 	.event_numbered = journal_event,
 	.set_written = journal_retired,
+	.kernel_set_numbered = journal_kernel_set,
+	.kernel_event_numbered = journal_kernel_event,
 };
 
 void journal_init(struct env *e)

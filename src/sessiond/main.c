@@ -5,9 +5,11 @@
 #include <getopt.h>
 #include <sys/syscall.h>
 
+#include "base/paths.h"
 #include "sessiond/daemon.h"
 #include "sessiond/launch.h"
 #include "sessiond/model/quota.h"
+#include "sessiond/preset.h"
 #include "svc/log.h"
 #include "svc/sigbus.h"
 
@@ -34,6 +36,10 @@ static const char help[] =
 	"      --no-collectd[=NAME,..]\n"
 	"                       start no collector of system state, or one that leaves out these:\n"
 	"                       block, cgroup, cpu, mount, net, process, vm; see kymo-collectd(8)\n"
+	"      --sessions=DIR   make the sessions in DIR/*.json that do not exist (default\n"
+	"                       of the system's daemon: " PRESET_DIRECTORY ")\n"
+	"      --allow-commands\n"
+	"                       let triggers run commands, as the sessions' owners\n"
 	"      --pidfile=FILE   write the daemon's process number to FILE\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           show this help\n"
@@ -51,7 +57,9 @@ enum {
 	OPT_MAX_MEMORY,
 	OPT_TAKE_OVER,
 	OPT_NO_COLLECTD,
+	OPT_SESSIONS,
 	OPT_PIDFILE,
+	OPT_ALLOW_COMMANDS,
 };
 
 static const struct option long_options[] = {
@@ -64,6 +72,8 @@ static const struct option long_options[] = {
 	{"max-memory-per-user", required_argument, NULL, OPT_MAX_MEMORY},
 	{"take-over", no_argument, NULL, OPT_TAKE_OVER},
 	{"no-collectd", optional_argument, NULL, OPT_NO_COLLECTD},
+	{"sessions", required_argument, NULL, OPT_SESSIONS},
+	{"allow-commands", no_argument, NULL, OPT_ALLOW_COMMANDS},
 	{"pidfile", required_argument, NULL, OPT_PIDFILE},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
@@ -123,6 +133,12 @@ static void parse_options(int argc, char **argv, struct daemon_options *o)
 			o->no_collectd = !optarg;
 			o->without = optarg ? optarg : "";
 			break;
+		case OPT_SESSIONS:
+			o->sessions = optarg;
+			break;
+		case OPT_ALLOW_COMMANDS:
+			o->allow_commands = true;
+			break;
 		case OPT_PIDFILE:
 			o->pidfile = optarg;
 			break;
@@ -159,6 +175,7 @@ static void on_ready(struct op *op, int status, const char *message)
 	launch_ready(&launch);
 	collector_start(&d.collector);
 	agents_start(&d.agents);
+	preset_load(&d.env, d.options.sessions);
 }
 
 int main(int argc, char **argv)

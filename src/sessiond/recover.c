@@ -4,12 +4,19 @@
 #include <sys/socket.h>
 
 #include "sessiond/journal.h"
+#include "sessiond/peers/proc-state.h"
 #include "sessiond/peers/recording.h"
 #include "sessiond/peers/rundir.h"
 #include "sessiond/peers/steps.h"
 #include "svc/log.h"
 
-#define WAIT_NS (2000 * KY_NS_PER_MS) /* consumers call every 50 ms */
+/*
+ * Consumers call every 50 ms. One that is starved of CPU time may call later: it is waited for up
+ * to the longer time, in which commands wait for the daemon, too.
+ */
+#define WAIT_NS	     (2000 * KY_NS_PER_MS)
+#define WAIT_MORE_NS (100 * KY_NS_PER_MS)
+#define WAIT_MAX_NS  (15000 * KY_NS_PER_MS)
 
 static unsigned count_awaited(const struct recovery *r)
 {
@@ -33,11 +40,34 @@ static void recovery_settle(struct recovery *r)
 	op_done(op, 0, "");
 }
 
+/*
+ * Returns whether the consumer may still call: it runs, waits for a CPU, or sleeps between two
+ * attempts. It does not while it is stopped, or waits for a disk.
+ */
+static bool may_call(const struct consumer *c)
+{
+	return c->awaited && (proc_state_is(c->awaited, ") R") || proc_state_is(c->awaited, ") S"));
+}
+
+static bool any_may_call(const struct recovery *r)
+{
+	const struct session *s;
+
+	ky_list_foreach (s, &r->env->sessions, node)
+		if (may_call(&recording_of(s)->consumer))
+			return true;
+	return false;
+}
+
 static void timed_out(struct ky_timer *t)
 {
 	struct recovery *r = ky_container_of(t, struct recovery, timer);
 	struct session *s, *tmp;
 
+	if (ky_loop_time_ns(&r->env->loop) - r->begun_ns < WAIT_MAX_NS && any_may_call(r)) {
+		ky_timer_set(&r->env->loop, t, WAIT_MORE_NS);
+		return;
+	}
 	ky_list_foreach_safe (s, tmp, &r->env->sessions, node)
 		if (recording_of(s)->consumer.awaited)
 			session_lose(s);
@@ -115,6 +145,7 @@ int recover_begin(struct recovery *r, struct op *op)
 	if (ret < 0)
 		return ret;
 	r->op = op;
+	r->begun_ns = ky_loop_time_ns(&r->env->loop);
 	ky_timer_set(&r->env->loop, &r->timer, ret ? WAIT_NS : 0);
 	return 0;
 }

@@ -15,6 +15,7 @@ struct recovery {
 	struct env *env;
 	struct ky_listener listener;
 	struct ky_timer timer;
+	uint64_t begun_ns;
 	struct op *op; /* NULL: it was done */
 	struct observer observer;
 };

@@ -4,6 +4,7 @@
 #include "sessiond/control/json.h"
 #include "sessiond/control/selection.h"
 #include "sessiond/model/contents.h"
+#include "sessiond/peers/steps.h"
 #include "svc/check.h"
 #include "svc/log.h"
 
@@ -129,12 +130,28 @@ static void conn_line(struct ky_line_conn *conn, char *line, size_t len)
 	request_settle(r, run_request(r));
 }
 
+/* Ends the sessions that the client has bound to its connection. */
+static void end_bound(const struct client *c)
+{
+	struct session *s, *tmp;
+
+	ky_list_foreach_safe (s, tmp, &c->control->env->sessions, node) {
+		if (s->bound != c)
+			continue;
+		s->bound = NULL;
+		if (!c->control->env->stopping)
+			session_destroy(s, NULL);
+	}
+}
+
 struct client *client_free(struct client *c)
 {
 	if (!c)
 		return NULL;
 	if (c->request)
 		c->request->client = NULL; /* it goes on */
+	end_bound(c);
+	watches_answer(c->control, false);
 	ky_line_conn_deinit(&c->conn);
 	ky_list_remove(&c->node);
 	user_unref(c->user);
@@ -205,6 +222,12 @@ static void session_freed(struct session *s)
 		r->session = NULL;
 		r->session_lost = true;
 	}
+	watches_answer(k, false);
+}
+
+static void message_added(struct env *e)
+{
+	watches_answer(e->control, false);
 }
 
 void control_init(struct control *k, struct env *e)
@@ -215,6 +238,7 @@ void control_init(struct control *k, struct env *e)
 	ky_list_init(&k->clients);
 	ky_list_init(&k->requests);
 	ky_list_init(&k->selections);
-	k->observer = (struct observer){.session_freed = session_freed};
+	k->observer = (struct observer){
+		.session_freed = session_freed, .message_added = message_added};
 	ky_list_append(&e->observers, &k->observer.node);
 }

@@ -5,6 +5,7 @@
 #include "sessiond/control/commands.h"
 #include "sessiond/control/json.h"
 #include "sessiond/control/explain.h"
+#include "sessiond/control/kernel.h"
 #include "sessiond/control/report.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/app.h"
@@ -140,14 +141,18 @@ enum outcome run_enable_channel(struct request *r)
 	const char *name = request_string(r, "channel");
 	struct channel *c = channel_find(r->session, name);
 	struct option_values values;
+	bool kernel;
 
-	if (!take_options(r, &values))
+	if (!request_is_kernel(r, &kernel) || !take_options(r, &values) ||
+		(kernel && !request_kernel_opens(r)))
 		return REFUSED;
 	if (c)
 		return reenable_channel(r, c, values.given);
 	c = request_make_channel(r, name);
 	if (!c)
 		return REFUSED;
+	if (kernel)
+		kernel_channel_init(c);
 	if (!may_have_options(r, c, &values)) {
 		channel_free(c);
 		return REFUSED;
@@ -155,6 +160,10 @@ enum outcome run_enable_channel(struct request *r)
 	options_apply(c, &values);
 	if (c->buffers == BUFFERS_THREAD && !gives(&values, "subbuf-size"))
 		c->subbuf_size = THREAD_SUBBUF_SIZE;
+	/* A size that the user gives is the size of the buffers. */
+	if ((gives(&values, "subbuf-size") || gives(&values, "num-subbuf")) &&
+		!gives(&values, "burst-size"))
+		c->burst_size = 0;
 	channel_add(c);
 	note_options(r, c, &values);
 	reply_add(r, "channel", report_channel(c));
@@ -189,6 +198,8 @@ struct channel *request_channel(struct request *r)
 
 enum outcome answer_when_unmapped(struct request *r, struct channel *c)
 {
+	if (c->domain == DOMAIN_KERNEL)
+		return answer_when_kernel_ended(r, c);
 	apps_unmap_unwanted(c, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* add-context. */
 #include "sessiond/control/commands.h"
+#include "sessiond/control/kernel.h"
 #include "sessiond/control/report.h"
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
@@ -22,7 +23,7 @@ static const struct ky_context *find_other(
  * Returns the contexts that the request asks for, owned by the caller. Returns NULL if it refused
  * the request.
  */
-static struct ky_context *parse_contexts(struct request *r, size_t n)
+static struct ky_context *parse_contexts(struct request *r, bool kernel, size_t n)
 {
 	const struct ky_context *other;
 	struct ky_context *contexts;
@@ -37,9 +38,10 @@ static struct ky_context *parse_contexts(struct request *r, size_t n)
 	for (size_t i = 0; contexts && i < n; i++) {
 		const char *text = request_list_string(r, "contexts", i);
 
-		if (context_parse(&contexts[i], text, why, sizeof(why)) < 0)
+		if ((kernel ? kernel_context_parse : context_parse)(
+			    &contexts[i], text, why, sizeof(why)) < 0)
 			request_refuse(r, "usage", "%s", why);
-		else if (context_probe(&contexts[i], why, sizeof(why)) < 0)
+		else if (!kernel && context_probe(&contexts[i], why, sizeof(why)) < 0)
 			request_refuse(r, "unsupported", "%s", why);
 		else if ((other = find_other(contexts, i, &contexts[i])))
 			request_refuse(r, "usage",
@@ -90,27 +92,32 @@ static void note_known(
 /* Brings the contexts to the programs. */
 static void apply_contexts(struct request *r, struct channel *c)
 {
+	char why[KERNEL_WHY_MAX];
+
+	if (c->kernel && kernel_events_renew(c->kernel, why) < 0)
+		reply_note(r, "channel '%s': %s", c->name, why);
+	kernel_channel_apply(c);
 	if (channel_count_older(c))
 		apps_renew_channel(c, request_barrier(r));
 	reply_add_to(r, "channels", report_channel(c));
 }
 
-static bool is_target(const struct channel *c, const char *name)
+static bool is_target(const struct channel *c, bool kernel, const char *name)
 {
-	return !name || !strcmp(c->name, name);
+	return (c->domain == DOMAIN_KERNEL) == kernel && (!name || !strcmp(c->name, name));
 }
 
 /* To all channels (name NULL) or one: to each of them, or to none. */
-static enum outcome add_to_channels(
-	struct request *r, const char *name, const struct ky_context *contexts, size_t n)
+static enum outcome add_to_channels(struct request *r, bool kernel, const char *name,
+	const struct ky_context *contexts, size_t n)
 {
 	struct channel *c;
 
 	ky_list_foreach (c, &r->session->channels, node)
-		if (is_target(c, name) && !may_add(r, c, contexts, n))
+		if (is_target(c, kernel, name) && !may_add(r, c, contexts, n))
 			return REFUSED;
 	ky_list_foreach (c, &r->session->channels, node) {
-		if (!is_target(c, name))
+		if (!is_target(c, kernel, name))
 			continue;
 		note_known(r, c, contexts, n);
 		if (channel_add_contexts(c, contexts, n) < 0)
@@ -120,26 +127,58 @@ static enum outcome add_to_channels(
 	return request_await_peers(r, APP_ANSWER_NS, request_outcome);
 }
 
+static bool has_channel(const struct session *s, bool kernel)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (is_target(c, kernel, NULL))
+			return true;
+	return false;
+}
+
+/* Makes the first channel of its kind, for contexts that are there before any rule. */
+static void make_channel(
+	struct request *r, bool kernel, const struct ky_context *contexts, size_t n)
+{
+	struct channel *made = request_make_channel(r, kernel ? KERNEL_CHANNEL : DEFAULT_CHANNEL);
+
+	if (made && kernel)
+		kernel_channel_init(made);
+	if (made && may_add(r, made, contexts, n))
+		channel_add(made);
+	else
+		channel_free(made);
+}
+
+/* Refuses a channel that records something else. */
+static void check_channel(struct request *r, bool kernel)
+{
+	const struct channel *c = request_channel(r);
+
+	if (c && !is_target(c, kernel, NULL))
+		request_refuse(r, "usage", "channel '%s' records %s", c->name,
+			kernel ? "applications: leave --kernel out" : "the kernel: add --kernel");
+}
+
 /* Without a channel's name: to all channels, or to a first one where there is none. */
 enum outcome run_add_context(struct request *r)
 {
 	size_t n = request_list_length(r, "contexts");
 	const char *name = request_string(r, "channel");
-	struct ky_context *contexts = parse_contexts(r, n);
-	struct channel *made;
 	enum outcome outcome = REFUSED;
+	struct ky_context *contexts;
+	bool kernel;
 
-	if (contexts && !name && ky_list_empty(&r->session->channels)) {
-		made = request_make_channel(r, DEFAULT_CHANNEL);
-		if (made && may_add(r, made, contexts, n))
-			channel_add(made);
-		else
-			channel_free(made);
-	} else if (contexts && name) {
-		request_channel(r);
-	}
+	if (!request_is_kernel(r, &kernel))
+		return REFUSED;
+	contexts = parse_contexts(r, kernel, n);
+	if (contexts && !name && !has_channel(r->session, kernel))
+		make_channel(r, kernel, contexts, n);
+	else if (contexts && name)
+		check_channel(r, kernel);
 	if (!r->refusal.code)
-		outcome = add_to_channels(r, name, contexts, n);
+		outcome = add_to_channels(r, kernel, name, contexts, n);
 	free(contexts);
 	return outcome;
 }

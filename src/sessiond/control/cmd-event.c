@@ -5,7 +5,9 @@
 #include "proto/desc.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/explain.h"
+#include "sessiond/control/kernel.h"
 #include "sessiond/control/report.h"
+#include "sessiond/kernel/events.h"
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/peers.h"
@@ -102,12 +104,14 @@ static struct rule **make_rules(
 }
 
 /* The request's filter, a reference, or NULL when it has none; false when it is refused. */
-static bool take_filter(struct request *r, struct filter **ret_filter)
+static bool take_filter(struct request *r, bool kernel, struct filter **ret_filter)
 {
 	const char *text = request_string(r, "filter");
 	struct ky_filter_error error;
 
-	*ret_filter = text ? filter_new(text, &error) : NULL;
+	*ret_filter = !text    ? NULL
+		      : kernel ? kernel_filter_new(text, &error)
+			       : filter_new(text, &error);
 	if (!text || *ret_filter)
 		return true;
 	r->refusal.position = error.position;
@@ -118,7 +122,7 @@ static bool take_filter(struct request *r, struct filter **ret_filter)
 	return false;
 }
 
-static bool is_meant(struct request *r, const struct rule *rule)
+bool request_names_rule(struct request *r, const struct rule *rule)
 {
 	for (size_t i = 0; i < request_list_length(r, "patterns"); i++)
 		if (!strcmp(request_list_string(r, "patterns", i), rule->pattern))
@@ -167,7 +171,7 @@ static enum outcome report_rules(struct request *r)
 
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach (rule, &c->rules, node) {
-		if (!is_meant(r, rule) || !rule->enabled)
+		if (!request_names_rule(r, rule) || !rule->enabled)
 			continue;
 		reply_add_to(r, "rules", report_rule(c, rule));
 		matched += note_matches(r, c, rule);
@@ -183,7 +187,7 @@ static bool any_matches_nothing(struct request *r, const struct channel *c)
 	const struct rule *rule;
 
 	ky_list_foreach (rule, &c->rules, node)
-		if (is_meant(r, rule) && rule->enabled && !rule->mismatch &&
+		if (request_names_rule(r, rule) && rule->enabled && !rule->mismatch &&
 			!channel_count_matches(c, rule, true))
 			return true;
 	return false;
@@ -209,6 +213,8 @@ static enum outcome answer_rules(struct request *r)
 
 enum outcome answer_with_rules(struct request *r, struct channel *c)
 {
+	if (c->domain == DOMAIN_KERNEL)
+		return answer_with_kernel_rules(r, c);
 	apps_query_channel(c, request_barrier(r));
 	agents_await(r->env->peers->agents, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_rules);
@@ -229,18 +235,34 @@ static void note_channel(struct request *r, const struct channel *c, const char 
 			c->name, c->name);
 }
 
+/* Refuses rules that the channel cannot have. */
+static bool is_for(struct request *r, const struct channel *c, bool kernel)
+{
+	if ((c->domain == DOMAIN_KERNEL) == kernel)
+		return true;
+	request_refuse(r, "usage", "channel '%s' records %s: choose another channel for %s",
+		c->name, kernel ? "applications" : "the kernel",
+		kernel ? "kernel events" : "events of applications (kernel events have '-k')");
+	return false;
+}
+
 /* Enables the rules in the channel, which is made if it is missing; but not if they are refused. */
-static enum outcome enable_rules(struct request *r, struct rule **rules)
+static enum outcome enable_rules(struct request *r, struct rule **rules, bool kernel)
 {
 	const char *name = request_string(r, "channel");
-	const char *wanted = name ? name : DEFAULT_CHANNEL;
+	const char *wanted = name ? name : kernel ? KERNEL_CHANNEL : DEFAULT_CHANNEL;
 	struct channel *c = channel_find(r->session, wanted);
 	bool made = !c;
 
 	if (!c)
 		c = request_make_channel(r, wanted);
-	if (!c)
+	if (c && made && kernel)
+		kernel_channel_init(c);
+	if (!c || !is_for(r, c, kernel) || (kernel && !request_kernel_rules(r, rules))) {
+		if (made)
+			channel_free(c);
 		return REFUSED;
+	}
 	for (size_t i = 0; rules[i]; i++)
 		note_variants(r, c, rules[i]);
 	/* A new channel has room for all patterns that a request can have. */
@@ -259,14 +281,15 @@ enum outcome run_enable_event(struct request *r)
 	enum outcome outcome;
 	struct filter *filter;
 	struct rule **rules;
+	bool kernel;
 
-	if (!patterns_valid(r, "patterns", RULES_MAX) ||
+	if (!request_is_kernel(r, &kernel) || !patterns_valid(r, "patterns", RULES_MAX) ||
 		!patterns_valid(r, "exclude", RULE_EXCLUSIONS_MAX) ||
-		!levels_valid(r, &type, &level) || !take_filter(r, &filter))
+		!levels_valid(r, &type, &level) || !take_filter(r, kernel, &filter))
 		return REFUSED;
 	rules = make_rules(r, request_list_length(r, "patterns"), type, level, filter);
 	filter_unref(filter);
-	outcome = rules ? enable_rules(r, rules) : request_no_memory(r);
+	outcome = rules ? enable_rules(r, rules, kernel) : request_no_memory(r);
 	rules_free(rules);
 	return outcome;
 }
@@ -304,7 +327,7 @@ enum outcome run_disable_event(struct request *r)
 			"disable-event needs the parameter 'patterns' or 'all_rules', one of them");
 	reply_add(r, "rules", json_object_new_array());
 	ky_list_foreach_safe (rule, tmp, &c->rules, node) {
-		if ((!rule->enabled && !removes) || (!everything && !is_meant(r, rule)) ||
+		if ((!rule->enabled && !removes) || (!everything && !request_names_rule(r, rule)) ||
 			(filter && (!rule->filter || strcmp(rule->filter->text, filter))))
 			continue;
 		reply_add_to(r, "rules", report_rule(c, rule));

@@ -145,42 +145,82 @@ enum outcome run_clear(struct request *r)
 	return request_await(r, request_outcome);
 }
 
-static enum outcome set_schedule(struct request *r, uint64_t timer_us, uint64_t size)
+static enum outcome set_schedule(struct request *r, const struct rotation_schedule *schedule)
 {
-	rotation_schedule(&recording_of(r->session)->rotation, timer_us, size);
+	rotation_set_schedule(&recording_of(r->session)->rotation, schedule);
 	reply_add(r, "session", report_session(r->session));
 	return DONE;
 }
 
 #define ROTATION_TIMER_MIN_US 1000u
 #define ROTATION_TIMER_MAX_US (1000000ull * 3600 * 24 * 365)
+#define MAX_DISK_MIN	      (1u << 20)
+
+/* The parameters, and their places in the schedule. disable-rotation has the first four. */
+#define KEEP_PARTS 4
+static const struct {
+	const char *name;
+	size_t offset;
+} parts[] = {
+	{"timer", offsetof(struct rotation_schedule, timer_us)},
+	{"size", offsetof(struct rotation_schedule, size)},
+	{"max_disk", offsetof(struct rotation_schedule, max_disk)},
+	{"keep_free", offsetof(struct rotation_schedule, keep_free)},
+	{"keep_chunks", offsetof(struct rotation_schedule, keep_chunks)},
+	{"keep_bytes", offsetof(struct rotation_schedule, keep_bytes)},
+	{"keep_s", offsetof(struct rotation_schedule, keep_s)},
+};
+
+static uint64_t *part_of(struct rotation_schedule *schedule, size_t i)
+{
+	return (uint64_t *)((char *)schedule + parts[i].offset);
+}
 
 enum outcome run_enable_rotation(struct request *r)
 {
-	uint64_t timer_us = request_bytes(r, "timer"), size = request_bytes(r, "size");
-	const struct rotation *old = &recording_of(r->session)->rotation;
+	struct rotation_schedule schedule = recording_of(r->session)->rotation.schedule;
+	uint64_t timer_us = request_bytes(r, "timer"), max_disk = request_bytes(r, "max_disk");
+	bool any = false;
 
 	if (check_rotate(r) == REFUSED)
 		return REFUSED;
-	if (!timer_us && !size)
-		return request_refuse(r, "usage", "a schedule needs 'timer' or 'size'");
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++) {
+		uint64_t v = request_bytes(r, parts[i].name);
+
+		any |= v != 0;
+		*part_of(&schedule, i) = v ? v : *part_of(&schedule, i);
+	}
+	if (!any)
+		return request_refuse(
+			r, "usage", "a schedule needs 'timer', 'size', or a bound of the disk");
 	if (timer_us && (timer_us < ROTATION_TIMER_MIN_US || timer_us > ROTATION_TIMER_MAX_US))
 		return request_refuse(r, "usage",
 			"a rotation every %" PRIu64
 			" us is not possible: from %u us, which is a millisecond, to a year",
 			timer_us, ROTATION_TIMER_MIN_US);
-	return set_schedule(r, timer_us ? timer_us : old->timer_us, size ? size : old->size);
+	if (max_disk && max_disk < MAX_DISK_MIN)
+		return request_refuse(r, "usage",
+			"a trace of at most %" PRIu64
+			" bytes is not possible: from %u, which is 1M",
+			max_disk, MAX_DISK_MIN);
+	return set_schedule(r, &schedule);
 }
 
 enum outcome run_disable_rotation(struct request *r)
 {
-	const struct rotation *old = &recording_of(r->session)->rotation;
-	bool timer = request_bool(r, "timer"), size = request_bool(r, "size");
+	struct rotation_schedule schedule = recording_of(r->session)->rotation.schedule;
+	bool any = request_bool(r, "keep_all");
 
-	if ((timer && !old->timer_us) || (size && !old->size))
-		return request_refuse(r, "not-found", "session '%s' has no rotation by %s",
-			r->session->name, timer && !old->timer_us ? "timer" : "size");
-	if (!timer && !size)
-		timer = size = true;
-	return set_schedule(r, timer ? 0 : old->timer_us, size ? 0 : old->size);
+	if (any)
+		schedule.keep_chunks = schedule.keep_bytes = schedule.keep_s = 0;
+	for (size_t i = 0; i < KEEP_PARTS; i++) {
+		if (!request_bool(r, parts[i].name))
+			continue;
+		if (!*part_of(&schedule, i))
+			return request_refuse(r, "not-found", "session '%s' has no rotation by %s",
+				r->session->name, parts[i].name);
+		*part_of(&schedule, i) = 0;
+		any = true;
+	}
+	return set_schedule(r, any ? &schedule : &(struct rotation_schedule){0});
 }

@@ -216,7 +216,12 @@ static void created(struct request_op *o, int status, const char *message)
 		return;
 	}
 	reply_add(o->request, "session", report_session(o->session));
-	request_select(o->request, o->session);
+	if (!request_bool(o->request, "bound"))
+		request_select(o->request, o->session);
+	else if (o->request->client)
+		o->session->bound = o->request->client;
+	else
+		session_destroy(o->session, NULL); /* the client has disconnected */
 }
 
 static enum outcome create_session(struct request *r, const struct session_spec *spec)
@@ -241,20 +246,25 @@ static enum outcome create(struct request *r)
 {
 	struct env *e = r->env;
 	char buf[64];
+	struct ky_clock_info like;
 	const struct session_spec spec = {
 		.name = string_or(r, "session", default_name(buf, sizeof(buf))),
 		.output = string_or(r, "output", ""),
 		.shm_path = string_or(r, "shm_path", ""),
 		.snapshot = request_bool(r, "snapshot"),
 		.absolute_clock = request_bool(r, "absolute_clock"),
+		.clock = request_string(r, "clock"),
 		/* Only root's daemon can run consumers as somebody else. */
 		.uid = e->uid == 0 ? r->peer.uid : e->uid,
 		.gid = r->peer.gid,
 	};
 
+	ky_clock_measure(e->clock, &like);
 	if (check_create(r, spec.name, spec.output) == REFUSED ||
 		check_shm(r, spec.shm_path, spec.uid) == REFUSED)
 		return REFUSED;
+	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
+		return request_refuse(r, "usage", "'%s' is no clock of a session here", spec.clock);
 	if (r->timed_out)
 		reply_note(r,
 			"the collector of system state does not answer: the session does without it");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* snapshot, regenerate. */
 #include <limits.h>
-#include <time.h>
 
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
 #include "sessiond/peers/app.h"
@@ -16,25 +16,13 @@ static void snapshot_ended(struct request_op *o, int status, const char *message
 		reply_add(o->request, "snapshot", report_snapshot(o->subject));
 }
 
-/*
- * Chooses the snapshot's directory: below the session's directory if that has nothing but
- * snapshots, else beside it, because a reader of a trace reads all that lies below. Returns false
- * if it refused the request.
- */
+/* Chooses the snapshot's directory. Returns false if it refused the request. */
 static bool place_snapshot(struct request *r, char *buf, size_t size)
 {
 	const struct session *s = r->session;
 	const char *name = request_string(r, "name"), *output = request_string(r, "output");
 	const struct session *other = output ? output_find(r->env, output) : NULL;
-	size_t len = strlen(s->output);
-	time_t now = time(NULL);
-	struct tm tm;
-	char date[32];
 
-	while (len > 1 && s->output[len - 1] == '/')
-		len--;
-	localtime_r(&now, &tm);
-	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
 	if (name && !ky_name_valid(name))
 		request_refuse(r, "usage",
 			"'%s' cannot name a snapshot: use up to 128 letters, digits, '.', '_' and '-', and no '.' first",
@@ -45,17 +33,15 @@ static bool place_snapshot(struct request *r, char *buf, size_t size)
 		request_refuse(r, "exists",
 			"session '%s' writes to '%s' already: choose another output directory",
 			other->name, output);
-	else if (!output && !len)
+	else if (!output && !*s->output)
 		request_refuse(r, "usage",
 			"session '%s' writes no trace, so there is no place for a snapshot: give --output=DIR",
 			s->name);
 	else if (output)
 		return snprintf(buf, size, "%s", output) > 0;
 	else
-		return snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output,
-			       s->snapshot ? '/' : '-', name ? name : "snapshot",
-			       recording_of(s)->last_snapshot + 1, date) > 0;
-	return false;
+		snapshot_place(s, name ? name : "snapshot", buf, size);
+	return !r->refusal.code;
 }
 
 enum outcome run_snapshot(struct request *r)
@@ -68,7 +54,8 @@ enum outcome run_snapshot(struct request *r)
 	if (!place_snapshot(r, output, sizeof(output)))
 		return REFUSED;
 	o = request_op_new(r, r->session, snapshot_ended);
-	ret = o ? snapshot_new(r->session, output, request_bytes(r, "max_size"), &o->op, &sn)
+	ret = o ? snapshot_new(
+			  r->session, output, request_bytes(r, "max_size"), "", &o->op, NULL, &sn)
 		: -ENOMEM;
 	if (!ret) {
 		o->subject = sn;
@@ -102,6 +89,7 @@ enum outcome run_regenerate(struct request *r)
 		return request_refuse(r, "usage",
 			"session '%s' is not started: applications record their state when it is ('kymo start')",
 			r->session->name);
+	kernel_dump_state(r->session);
 	apps_dump_state(r->session, true, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_regenerated);
 }

@@ -2,6 +2,7 @@
 /* track, untrack. */
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/peers/app.h"
 
 /* "all" is UINT64_MAX. False when it is neither that nor a number. */
@@ -92,6 +93,7 @@ static enum outcome change_trackers(struct request *r, bool track)
 		tracker_deinit(&changed[i]);
 	if (outcome != DONE)
 		return outcome;
+	kernel_apply(s);
 	apps_track(s, request_barrier(r));
 	return request_await_peers(r, APP_ANSWER_NS, answer_tracked);
 }

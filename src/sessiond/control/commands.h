@@ -23,6 +23,9 @@ enum outcome run_set(struct request *r);
 enum outcome run_enable_event(struct request *r);
 enum outcome run_disable_event(struct request *r);
 enum outcome run_add_context(struct request *r);
+enum outcome run_list_kernel(struct request *r);
+enum outcome run_list_loggers(struct request *r);
+enum outcome run_sample(struct request *r);
 enum outcome run_track(struct request *r);
 enum outcome run_untrack(struct request *r);
 enum outcome run_snapshot(struct request *r);
@@ -31,6 +34,10 @@ enum outcome run_rotate(struct request *r);
 enum outcome run_clear(struct request *r);
 enum outcome run_enable_rotation(struct request *r);
 enum outcome run_disable_rotation(struct request *r);
+enum outcome run_add_trigger(struct request *r);
+enum outcome run_list_triggers(struct request *r);
+enum outcome run_remove_trigger(struct request *r);
+enum outcome run_watch(struct request *r);
 
 /*
  * Returns the session that has this output, or NULL. Consumers find the same directory by another

@@ -14,5 +14,7 @@ struct control {
 
 /* client.c */
 void control_init(struct control *k, struct env *e);
+/* Answers requests that wait for messages of triggers, if there are any; or all. cmd-trigger.c */
+void watches_answer(struct control *k, bool all);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "sessiond/control/explain.h"
 #include "sessiond/control/json.h"
+#include "sessiond/control/kernel.h"
 #include "sessiond/model/describe.h"
 #include "sessiond/model/option.h"
 #include "sessiond/peers/app.h"
@@ -44,6 +45,9 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	for (uint32_t i = 0; i < r->n_exclusions; i++)
 		json_append(exclude, json_object_new_string(r->exclusions[i]));
 	add_string(o, "pattern", r->pattern);
+	add_string(o, "kind", rule_kind_name(r));
+	if (r->place)
+		add_string(o, "place", r->place);
 	json_add(o, "exclude", exclude);
 	add_string(o, "loglevel_type", types[r->level_type]);
 	if (r->level_type != KY_LEVEL_ALL)
@@ -54,23 +58,53 @@ struct json_object *report_rule(const struct channel *c, const struct rule *r)
 	return o;
 }
 
-/* The sum over all processes that have buffers of their own. */
+static void add_ring_counts(struct json_object *o, const struct ring_counts *n)
+{
+	add_number(o, "recorded", n->recorded);
+	add_number(o, "discarded", n->lost);
+	add_number(o, "used", n->used);
+}
+
+/* Adds the counts to *sum, too. */
+static struct json_object *report_process(const struct ring_set *set, struct ring_counts *sum)
+{
+	struct json_object *o = json_object_new_object();
+	struct ring_counts n;
+
+	ring_memory_count(&set->memory, &set->geometry, &n);
+	add_number(o, "set", set->number);
+	json_add(o, "pid", json_object_new_int(set->pid));
+	add_ring_counts(o, &n);
+	sum->recorded += n.recorded;
+	sum->lost += n.lost;
+	sum->used += n.used;
+	return o;
+}
+
+/* Each process that has buffers of its own, and the sum over all. */
 static void add_processes(struct json_object *o, const struct ring_set *kind)
 {
+	struct json_object *list = json_object_new_array();
+	struct ring_counts counts = {0};
 	const struct ring_set *set;
-	uint64_t n = 0, size = 0, memory = 0;
+	uint64_t n = 0, size = 0, burst_size = 0, memory = 0;
 
 	ky_list_foreach (set, &kind->channel->sets, node) {
 		if (set->kind != kind || !ring_set_is_made(set))
 			continue;
 		n++;
-		size = KY_MAX(size, set->geometry.n_rings * set->geometry.data_stride);
+		size = KY_MAX(size, set->geometry.n_rings * ky_geometry_home_size(&set->geometry));
+		burst_size = KY_MAX(burst_size, set->geometry.n_rings * set->geometry.data_stride);
 		memory += ring_memory_in_use(&set->memory);
+		json_append(list, report_process(set, &counts));
 	}
 	add_string(o, "kind", "process");
 	add_number(o, "count", n);
 	add_number(o, "size", size);
+	add_number(o, "burst_size", burst_size);
 	add_number(o, "memory", memory);
+	add_ring_counts(o, &counts);
+	json_add(o, "processes", list);
 }
 
 static void add_slots(struct json_object *o, const struct ring_set *set)
@@ -88,9 +122,14 @@ static void add_slots(struct json_object *o, const struct ring_set *set)
 
 static void add_rings(struct json_object *o, const struct ring_set *set)
 {
+	struct ring_counts n;
+
+	ring_memory_count(&set->memory, &set->geometry, &n);
+	add_ring_counts(o, &n);
 	add_string(o, "kind", set->mode == KY_SET_PER_CPU ? "cpu" : "thread");
 	add_number(o, "count", set->geometry.n_rings);
-	add_number(o, "size", set->geometry.data_stride);
+	add_number(o, "size", ky_geometry_home_size(&set->geometry));
+	add_number(o, "burst_size", set->geometry.data_stride);
 	add_number(o, "memory", ring_memory_in_use(&set->memory));
 	add_slots(o, set);
 }
@@ -105,6 +144,7 @@ static struct json_object *report_buffers(const struct channel *c)
 		if (!set->described || ring_set_is_own(set))
 			continue;
 		o = json_object_new_object();
+		add_number(o, "set", set->number);
 		add_number(o, "uid", set->uid);
 		add_string(o, "abi", abi_name(set->abi_bits));
 		add_bool(o, "replaced", set->replaced);
@@ -127,6 +167,28 @@ static struct json_object *report_value(const struct channel *c, const struct op
 					      : json_object_new_uint64(v);
 }
 
+static uint64_t age_of(const struct session *s, uint64_t ts)
+{
+	uint64_t now = ky_clock_read(s->clock.clock);
+
+	return (uint64_t)((double)(now - KY_MIN(now, ts)) * 1e9 / (double)s->clock.freq);
+}
+
+/* How far back a snapshot would reach: in the buffer with the shortest past, and the longest. */
+static void add_reach(struct json_object *o, const struct channel *c)
+{
+	struct ring_reach reach = {0};
+	const struct ring_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (ring_set_is_made(set) && set->geometry.overwrite)
+			ring_memory_reach(&set->memory, &set->geometry, &reach);
+	if (!reach.n)
+		return;
+	add_number(o, "reach_shortest_ns", age_of(c->session, reach.latest));
+	add_number(o, "reach_longest_ns", age_of(c->session, reach.earliest));
+}
+
 struct json_object *report_channel(const struct channel *c)
 {
 	struct json_object *o = json_object_new_object(), *rules = json_object_new_array();
@@ -135,6 +197,7 @@ struct json_object *report_channel(const struct channel *c)
 	const struct rule *r;
 
 	add_string(o, "name", c->name);
+	add_string(o, "domain", c->domain == DOMAIN_KERNEL ? "kernel" : "user");
 	add_bool(o, "enabled", c->enabled);
 	for (const struct option *option = channel_options; option->key; option++)
 		json_add(o, option_param(option, param), report_value(c, option));
@@ -145,6 +208,7 @@ struct json_object *report_channel(const struct channel *c)
 		json_append(contexts, json_object_new_string(c->contexts[i].spec));
 	json_add(o, "contexts", contexts);
 	json_add(o, "ring_sets", report_buffers(c));
+	add_reach(o, c);
 	return o;
 }
 
@@ -237,6 +301,7 @@ static void add_counts(struct json_object *o, const struct event_counts *counts)
 	add_number(o, "discarded_too_big", counts->discarded_too_big);
 	add_number(o, "discarded_refused", counts->discarded_refused);
 	add_number(o, "discarded_no_slot", counts->discarded_no_slot);
+	add_number(o, "discarded_interrupted", counts->discarded_interrupted);
 	add_number(o, "unwritten", counts->unwritten);
 	add_number(o, "removed", counts->removed);
 	add_number(o, "cleared", counts->cleared);
@@ -257,6 +322,18 @@ static void add_session_counts(struct json_object *o, const struct session *s)
 	add_number(o, "in_buffers", b.recorded);
 }
 
+/* The state of the consumer, for monitoring systems. */
+static void add_health(struct json_object *o, const struct session *s)
+{
+	const struct consumer *c = &recording_of(s)->consumer;
+	uint64_t now = ky_loop_time_ns(&s->env->loop);
+
+	if (c->lost_ns)
+		add_number(o, "lost_ms_ago", (now - c->lost_ns) / 1000000);
+	add_number(o, "silent_ms", consumer_silence_ns(c) / 1000000);
+	add_number(o, "fullest", c->fullest);
+}
+
 static struct json_object *report_rotation(const struct session *s)
 {
 	const struct rotation *r = &recording_of(s)->rotation;
@@ -265,8 +342,17 @@ static struct json_object *report_rotation(const struct session *s)
 	add_bool(o, "ongoing", r->archive);
 	add_number(o, "chunks", r->n_archived);
 	add_string(o, "last", r->path ? r->path : "");
-	add_number(o, "timer", r->timer_us);
-	add_number(o, "size", r->size);
+	add_number(o, "timer", r->schedule.timer_us);
+	add_number(o, "size", r->schedule.size);
+	add_number(o, "max_disk", r->schedule.max_disk);
+	add_number(o, "keep_free", r->schedule.keep_free);
+	add_number(o, "keep_chunks", r->schedule.keep_chunks);
+	add_number(o, "keep_bytes", r->schedule.keep_bytes);
+	add_number(o, "keep_s", r->schedule.keep_s);
+	add_number(o, "expired_chunks", r->consumer->expired_chunks);
+	add_number(o, "expired_events", r->consumer->expired_events);
+	add_number(o, "expired_bytes", r->consumer->expired_bytes);
+	add_number(o, "disk_bytes", r->consumer->disk_bytes);
 	return o;
 }
 
@@ -280,6 +366,26 @@ struct json_object *report_snapshot(const struct snapshot *sn)
 	add_number(o, "overwritten", sn->consumer.counts.overwritten);
 	add_number(o, "left_out", sn->consumer.counts.left_out);
 	return o;
+}
+
+/* The last programs that a signal ended, the newest last. */
+static struct json_object *report_deaths(const struct deaths *deaths)
+{
+	struct json_object *list = json_object_new_array(), *o;
+
+	for (uint64_t i = deaths->n - KY_MIN(deaths->n, (uint64_t)DEATHS_MAX); i < deaths->n; i++) {
+		const struct death *d = &deaths->last[i % DEATHS_MAX];
+
+		o = json_object_new_object();
+		json_add(o, "pid", json_object_new_int(d->pid));
+		add_number(o, "vpid", d->vpid);
+		add_string(o, "name", d->name);
+		json_add(o, "signal", json_object_new_int(d->signal));
+		add_bool(o, "dumped_core", d->dumped);
+		add_number(o, "time_ns", d->ns);
+		json_append(list, o);
+	}
+	return list;
 }
 
 static void append_text(void *list, const char *text)
@@ -300,30 +406,37 @@ struct json_object *report_session(const struct session *s)
 {
 	struct json_object *o = report_session_brief(s), *channels = json_object_new_array();
 	const struct channel *c;
+	char clock[SESSION_CLOCK_MAX];
 
 	add_session_counts(o, s);
+	add_health(o, s);
 	add_number(o, "unrecorded_applications", s->unrecorded.n);
 	add_number(o, "unattended_ms", (s->unattended_ns + 999999) / 1000000);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
+	add_bool(o, "absolute_clock", s->absolute_clock);
+	session_clock_put(&s->clock, clock);
+	add_string(o, "clock", clock);
 	add_number(o, "snapshots", recording_of(s)->n_snapshots);
 	add_string(o, "error", s->error ? s->error : "");
 	json_add(o, "refused", report_conflicts(s, true));
 	ky_list_foreach (c, &s->channels, node)
 		json_append(channels, report_channel(c));
 	json_add(o, "channels", channels);
+	add_number(o, "died", recording_of(s)->deaths.n);
+	json_add(o, "deaths", report_deaths(&recording_of(s)->deaths));
 	json_add(o, "tracked", report_tracked(s));
 	json_add(o, "applications", report_programs(s));
 	return o;
 }
 
-static struct json_object *report_fields(const struct event_desc *e)
+struct json_object *report_fields(struct ky_bytes desc)
 {
 	struct json_object *list = json_object_new_array(), *o;
 	struct ky_desc d;
 	struct ky_field f;
 
-	ky_desc_open(&d, event_desc_bytes(e));
+	ky_desc_open(&d, desc);
 	while (ky_desc_next_field(&d, &f)) {
 		struct ky_buf type = {0};
 
@@ -344,7 +457,7 @@ static struct json_object *report_event(const struct event_desc *e, bool brief)
 	add_string(o, "name", e->name);
 	json_add(o, "loglevel", json_object_new_int(e->loglevel));
 	if (!brief)
-		json_add(o, "fields", report_fields(e));
+		json_add(o, "fields", report_fields(event_desc_bytes(e)));
 	return o;
 }
 
@@ -460,6 +573,11 @@ static void warn_of_channel(struct json_object *list, const struct channel *c)
 		struct ky_buf why = {0};
 
 		if (!r->enabled)
+			continue;
+		/* Of `kymo record -k`: its applications need not have events. */
+		if (c->domain == DOMAIN_KERNEL ||
+			(c->session->env->bound && !strcmp(r->pattern, "*") &&
+				session_has_kernel(c->session)))
 			continue;
 		if (r->mismatch) {
 			add_warning(list, "%s", r->mismatch);
@@ -581,8 +699,9 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 {
 	const struct event_counts *n = &recording_of(s)->consumer.counts;
 	uint64_t full = n->discarded -
-			KY_MIN(n->discarded,
-				n->discarded_too_big + n->discarded_refused + n->discarded_no_slot);
+			KY_MIN(n->discarded, n->discarded_too_big + n->discarded_refused +
+						     n->discarded_no_slot +
+						     n->discarded_interrupted);
 	struct ky_buf gaps = {0};
 
 	warn_of_discarded(list, full,
@@ -591,6 +710,8 @@ static void warn_of_losses(struct json_object *list, const struct session *s)
 		": too large for a sub-buffer ('kymo enable-channel NAME --subbuf-size=SIZE' makes these larger), with too many elements, or states for which there was no room");
 	warn_of_discarded(list, n->discarded_no_slot,
 		" because more threads lived at a time than there are buffers: smaller ones are more ('kymo enable-channel NAME --buffers=thread --subbuf-size=SIZE --num-subbuf=N')");
+	warn_of_discarded(list, n->discarded_interrupted,
+		" because the recording was interrupted at every attempt, as by a debugger that executes single steps");
 	warn_of_discarded(
 		list, n->discarded_refused, " because another definition of the name came first");
 	session_put_gaps(s, &gaps);

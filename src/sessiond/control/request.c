@@ -34,7 +34,7 @@ struct request *request_free(struct request *r)
 	ky_list_foreach_safe (o, tmp, &r->ops, node) {
 		ky_list_remove(&o->node);
 		o->request = NULL;
-		if (&o->op == r->barrier.op)
+		if (&o->op == r->barrier.op || o == r->watches)
 			free(o); /* nobody will complete it */
 	}
 	ky_list_remove(&r->node);
@@ -162,6 +162,11 @@ bool request_number(const struct request *r, const char *name, uint32_t *ret_val
 		return false;
 	*ret_value = (uint32_t)json_object_get_int64(v);
 	return true;
+}
+
+bool request_has(const struct request *r, const char *name)
+{
+	return json_object_object_get_ex(r->params, name, NULL);
 }
 
 uint64_t request_bytes(const struct request *r, const char *name)

@@ -40,12 +40,14 @@ struct request {
 	struct json_object *reply;  /* owned: what has been found so far */
 	struct session *session;    /* SCOPE_SESSION; NULL once it was freed */
 	bool session_lost;	    /* that has happened */
+	struct channel *channel;    /* of that session, for a command that waits; channels stay */
 	struct refusal refusal;
 	struct ky_list ops; /* struct request_op: of operations that have not ended */
 	/* of what it waits for in applications and consumers */
 	struct barrier barrier;
 	bool timed_out;
 	enum outcome (*then)(struct request *r); /* when all operations have ended */
+	struct request_op *watches; /* waits for messages of triggers; NULL: does not */
 };
 
 /*
@@ -91,6 +93,7 @@ void request_settle(struct request *r, enum outcome outcome);
 /* Parameters: of the type that the table says, or absent. */
 const char *request_string(const struct request *r, const char *name); /* or NULL */
 bool request_number(const struct request *r, const char *name, uint32_t *ret_value);
+bool request_has(const struct request *r, const char *name);
 uint64_t request_bytes(const struct request *r, const char *name); /* 0 if absent */
 bool request_bool(const struct request *r, const char *name);
 struct json_object *request_list(const struct request *r, const char *name); /* or NULL */

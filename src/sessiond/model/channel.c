@@ -21,6 +21,7 @@ struct channel *channel_new(struct session *s, const char *name)
 	c->buffers = s->env->all_users ? BUFFERS_AUTO : BUFFERS_CPU;
 	c->subbuf_size = DEFAULT_SUBBUF_SIZE;
 	c->num_subbuf = DEFAULT_NUM_SUBBUF;
+	c->burst_size = DEFAULT_BURST_SIZE;
 	c->pool_size = DEFAULT_POOL_SIZE;
 	c->switch_timer_us = DEFAULT_SWITCH_US;
 	ky_list_init(&c->rules);
@@ -29,11 +30,19 @@ struct channel *channel_new(struct session *s, const char *name)
 	return c;
 }
 
+void channel_set_kernel(struct channel *c)
+{
+	c->domain = DOMAIN_KERNEL;
+	c->buffers = BUFFERS_CPU;
+}
+
 void channel_add(struct channel *c)
 {
 	ky_list_append(&c->session->channels, &c->node);
 	c->session->n_channels++;
 	OBSERVE(c->session->env, channel_changed, c);
+	if (c->n_contexts)
+		OBSERVE(c->session->env, contexts_added, c);
 }
 
 void channel_enable(struct channel *c, bool enable)

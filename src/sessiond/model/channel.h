@@ -12,12 +12,21 @@
 #define RULES_MAX	    1024u /* of a channel */
 #define DEFAULT_SUBBUF_SIZE (256u << 10)
 #define DEFAULT_NUM_SUBBUF  8u
-#define THREAD_SUBBUF_SIZE  (64u << 10) /* by default, if each thread has some */
+#define DEFAULT_BURST_SIZE  (64ull << 20) /* where the user's share of the memory allows it */
+#define THREAD_SUBBUF_SIZE  (64u << 10)	  /* by default, if each thread has some */
 #define DEFAULT_POOL_SIZE   10u
 #define DEFAULT_SWITCH_US   1000000u
 #define DEFAULT_CHANNEL	    "channel0"
+#define KERNEL_CHANNEL	    "kernel0" /* the default for kernel events */
 
+struct kernel_set;
 struct session;
+
+/* The sources of a channel's events. */
+enum domain {
+	DOMAIN_USER,   /* applications */
+	DOMAIN_KERNEL, /* the kernel: kernel/kernel.h */
+};
 
 /* Each of these has a buffer of its own. */
 enum buffers {
@@ -31,12 +40,17 @@ struct channel {
 	struct ky_list node; /* in session->channels, once it was added */
 	struct session *session;
 	char *name;
+	enum domain domain;
+	uint64_t kernel_bytes;	   /* of memory that its buffers in the kernel have */
+	struct kernel_set *kernel; /* of DOMAIN_KERNEL, from its first rule on; or NULL */
 	bool enabled;
 	/* another definition of a known name: true: is an event of its own; false: is refused */
 	bool separate_conflicts;
 	bool overwrite;	  /* the oldest events make room for new ones: only snapshots write them */
 	uint32_t buffers; /* enum buffers */
 	uint32_t subbuf_size, num_subbuf;
+	/* bytes to which a buffer may grow while the consumer is late; less than it has: none */
+	uint64_t burst_size;
 	uint32_t pool_size; /* buffers for threads that are made ready before these come */
 	/* microseconds; what 0 and UINT64_MAX mean, option.c says */
 	uint64_t switch_timer_us, read_timer_us, blocking_timeout_us;
@@ -61,6 +75,8 @@ struct channel {
  * allocation fails.
  */
 struct channel *channel_new(struct session *s, const char *name);
+/* Makes a new channel one for kernel events: before it was added. */
+void channel_set_kernel(struct channel *c);
 /* Adds the channel to its session. */
 void channel_add(struct channel *c);
 /* Frees a channel without ring sets: before it was added, or with its session. Returns NULL. */

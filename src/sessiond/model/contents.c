@@ -35,7 +35,7 @@ bool channel_has_buffers(const struct channel *c)
 	ky_list_foreach (set, &c->sets, node)
 		if (set->described)
 			return true;
-	return false;
+	return c->kernel;
 }
 
 /* Returns whether a set before `until` has counted an event of this name. */
@@ -60,6 +60,8 @@ unsigned channel_count_matches(const struct channel *c, const struct rule *r, bo
 	unsigned count = 0;
 	size_t i;
 
+	if (c->domain == DOMAIN_KERNEL)
+		return r->n_matched;
 	ky_list_foreach (set, &c->sets, node) {
 		ky_htab_foreach(&set->events, i, n, tmp)
 		{

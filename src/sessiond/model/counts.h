@@ -15,6 +15,7 @@
 	C(discarded_too_big)                                                                       \
 	C(discarded_refused)                                                                       \
 	C(discarded_no_slot)                                                                       \
+	C(discarded_interrupted)                                                                   \
 	C(unwritten)                                                                               \
 	C(bytes)                                                                                   \
 	C(packets)                                                                                 \

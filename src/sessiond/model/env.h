@@ -12,6 +12,7 @@
 #include "svc/loop.h"
 
 struct control;
+struct kernel;
 struct peers;
 struct rundir;
 
@@ -22,7 +23,8 @@ struct env {
 	/* The other storeys, which the model does not know: applications and consumers, clients. */
 	struct peers *peers;
 	struct control *control;
-	struct rundir *run; /* peers/rundir.h */
+	struct rundir *run;    /* peers/rundir.h */
+	struct kernel *kernel; /* kernel/kernel.h */
 	unsigned n_sessions;
 	uid_t uid; /* the daemon's own */
 	/* the user whose application's message is handled now; else the daemon's own */
@@ -39,8 +41,9 @@ struct env {
 	uint64_t user_memory_max; /* bytes */
 	bool sets_wait;		  /* some do, for memory */
 	struct ky_job quota_job;
-	struct ky_timer quota_look; /* at the memory of threads' buffers, */
-	bool quota_looks;	    /* while there are any */
+	struct ky_timer quota_look;    /* at the memory of threads' buffers, */
+	bool quota_looks;	       /* while there are any */
+	struct ky_timer surplus_timer; /* surplus.h */
 };
 
 /* Sets all to zero, and initializes the lists. */

@@ -14,6 +14,12 @@ static bool find_context(const char *name, struct ky_filter_context *ret)
 
 struct filter *filter_new(const char *text, struct ky_filter_error *error)
 {
+	return filter_new_with(text, find_context, error);
+}
+
+struct filter *filter_new_with(
+	const char *text, ky_filter_find_context find, struct ky_filter_error *error)
+{
 	static uint32_t last_number;
 	struct filter *f = calloc(1, sizeof(*f));
 	int len;
@@ -22,7 +28,7 @@ struct filter *filter_new(const char *text, struct ky_filter_error *error)
 	if (!f)
 		return NULL;
 	f->refs = 1;
-	len = ky_filter_compile(text, find_context, f->program, error);
+	len = ky_filter_compile(text, find, f->program, error);
 	f->text = len < 0 ? NULL : strdup(text);
 	if (!f->text)
 		return filter_unref(f);

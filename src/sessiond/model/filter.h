@@ -36,6 +36,9 @@ struct filter {
  * *error if allocation fails.
  */
 struct filter *filter_new(const char *text, struct ky_filter_error *error);
+/* The same, with other contexts than those of applications. */
+struct filter *filter_new_with(
+	const char *text, ky_filter_find_context find, struct ky_filter_error *error);
 struct filter *filter_ref(struct filter *f);   /* NULL */
 struct filter *filter_unref(struct filter *f); /* NULL */
 /* Checks whether the event has all fields that the filter names, of the right types. */

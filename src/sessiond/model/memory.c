@@ -165,21 +165,41 @@ int session_memory_make(int dir)
 	return -EIO;
 }
 
+/* Bytes of the header and of the words behind it (abi/ring.h). */
+#define FIRST_PAGE 4096u
+
 /*
- * Maps the slots with their pages present, so that an access cannot fail: applications may have
- * punched holes, and memory may be short.
+ * Maps the beginning of the set with its pages present, so that an access cannot fail: applications
+ * may have punched holes, and memory may be short.
  */
-static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
+static void *map_first(const struct ring_memory *m, size_t size)
 {
-	void *base = mmap(NULL, g->ctl_offset, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
+	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->rings_fd, 0);
 
 	if (base == MAP_FAILED)
 		return NULL;
-	if (madvise(base, g->ctl_offset, MADV_POPULATE_WRITE) < 0 && errno != EINVAL) {
-		munmap(base, g->ctl_offset);
+	if (madvise(base, size, MADV_POPULATE_WRITE) < 0 && errno != EINVAL) {
+		munmap(base, size);
 		return NULL;
 	}
 	return base;
+}
+
+static void *map_slots(const struct ring_memory *m, const struct ky_geometry *g)
+{
+	return map_first(m, g->ctl_offset);
+}
+
+struct ky_set_freeze *ring_memory_map_freeze(const struct ring_memory *m)
+{
+	char *base = map_first(m, FIRST_PAGE);
+
+	return base ? (struct ky_set_freeze *)(void *)(base + KY_SET_FREEZE) : NULL;
+}
+
+void ring_memory_unmap_freeze(struct ky_set_freeze *f)
+{
+	munmap((char *)f - KY_SET_FREEZE, FIRST_PAGE);
 }
 
 int ring_memory_count_slots(
@@ -222,21 +242,97 @@ static uint64_t count_lost(const struct ky_geometry *g, void *base, uint32_t rin
 	return sum;
 }
 
+/* Returns the bytes behind the consumer's position: at most all that the ring has room for. */
+static uint64_t count_used(
+	const struct ky_geometry *g, void *base, uint32_t ring, uint64_t consumed)
+{
+	uint64_t head = __atomic_load_n(&ky_geometry_ctl(g, base, ring)->head, __ATOMIC_RELAXED);
+
+	return KY_MIN(ky_head_pos(head, consumed) - consumed, ky_geometry_ring_mask(g) + 1);
+}
+
 void ring_memory_count(
 	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts)
 {
+	size_t size = g->n_rings * sizeof(uint64_t);
+	uint64_t *consumed = mmap(NULL, size, PROT_READ, MAP_SHARED, m->consumed_fd, 0);
 	void *base = mmap(NULL, g->data_offset, PROT_READ, MAP_SHARED, m->rings_fd, 0);
 	uint32_t n = g->n_rings;
 
 	*ret_counts = (struct ring_counts){0};
-	if (base == MAP_FAILED)
-		return;
+	if (base == MAP_FAILED || consumed == MAP_FAILED)
+		goto unmap;
 	if (g->mode == KY_SET_PER_THREAD)
 		n = ky_slots_claimed(g, base);
 	for (uint32_t i = 0; i < n; i++) {
 		ret_counts->recorded += count_records(g, base, i);
 		ret_counts->lost += count_lost(g, base, i);
+		ret_counts->used += count_used(g, base, i, consumed[i]);
 	}
+unmap:
+	if (consumed != MAP_FAILED)
+		munmap(consumed, size);
+	if (base != MAP_FAILED)
+		munmap(base, g->data_offset);
+}
+
+/* The positions' low halves say enough: a ring has at most 2 GiB. */
+static uint64_t ring_fill(
+	const struct ring_memory *m, const struct ky_geometry *g, void *base, uint32_t ring)
+{
+	uint64_t head = __atomic_load_n(&ky_geometry_ctl(g, base, ring)->head, __ATOMIC_RELAXED);
+	uint64_t size = (uint64_t)g->n_blocks * g->block_size, consumed;
+
+	if (pread(m->consumed_fd, &consumed, sizeof(consumed), (off_t)(ring * sizeof(consumed))) !=
+		sizeof(consumed))
+		return 0;
+	return KY_MIN((uint64_t)((uint32_t)head - (uint32_t)consumed) * 100 / size, UINT64_C(100));
+}
+
+uint64_t ring_memory_fill(const struct ring_memory *m, const struct ky_geometry *g)
+{
+	void *base = mmap(NULL, g->data_offset, PROT_READ, MAP_SHARED, m->rings_fd, 0);
+	uint32_t n = g->n_rings;
+	uint64_t most = 0;
+
+	if (base == MAP_FAILED)
+		return 0;
+	if (g->mode == KY_SET_PER_THREAD)
+		n = ky_slots_claimed(g, base);
+	for (uint32_t i = 0; i < n; i++)
+		most = KY_MAX(most, ring_fill(m, g, base, i));
+	munmap(base, g->data_offset);
+	return most;
+}
+
+static void add_reach(
+	const struct ky_geometry *g, void *base, uint32_t ring, struct ring_reach *reach)
+{
+	/* Acquire: pairs with the writers' fence, which the entry is older than. */
+	uint64_t oldest = __atomic_load_n(
+		&ky_geometry_ctl(g, base, ring)->oldest, __ATOMIC_ACQUIRE);
+	const struct ky_block_entry *entry = ky_geometry_entry(g, base, ring, (uint32_t)oldest);
+	uint64_t ts = __atomic_load_n(&entry->begin_ts, __ATOMIC_RELAXED);
+
+	if (!oldest)
+		return;
+	reach->earliest = reach->n ? KY_MIN(reach->earliest, ts) : ts;
+	reach->latest = KY_MAX(reach->latest, ts);
+	reach->n++;
+}
+
+void ring_memory_reach(
+	const struct ring_memory *m, const struct ky_geometry *g, struct ring_reach *reach)
+{
+	void *base = mmap(NULL, g->data_offset, PROT_READ, MAP_SHARED, m->rings_fd, 0);
+	uint32_t n = g->n_rings;
+
+	if (base == MAP_FAILED)
+		return;
+	if (g->mode == KY_SET_PER_THREAD)
+		n = ky_slots_claimed(g, base);
+	for (uint32_t i = 0; i < n; i++)
+		add_reach(g, base, i, reach);
 	munmap(base, g->data_offset);
 }
 
@@ -298,7 +394,9 @@ int session_memory_adopt(
 {
 	int ret = check_file(dir, fd, file);
 
-	if (!ret && pread(fd, ret_memory, sizeof(*ret_memory), 0) != sizeof(*ret_memory))
+	*ret_memory = (struct ky_resume_session){0};
+	if (!ret &&
+		pread(fd, ret_memory, sizeof(*ret_memory), 0) < (ssize_t)KY_RESUME_SESSION_OLDEST)
 		ret = -EBADMSG;
 	if (!ret)
 		ret = *ret_fd = reopen(fd, O_RDWR);

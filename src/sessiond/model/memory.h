@@ -47,19 +47,37 @@ struct slot_counts {
 };
 int ring_memory_count_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, struct slot_counts *ret_counts);
-/* Events that were ever recorded in the rings, or lost, as these say. */
+/* Counts that the rings have of themselves. */
 struct ring_counts {
-	uint64_t recorded, lost;
+	uint64_t recorded, lost; /* events, ever */
+	uint64_t used;		 /* bytes that no consumer has taken */
 };
-/* Counts the events. Sets all to 0 if it cannot read the rings. */
+/* Counts the events and bytes. Sets all to 0 if it cannot read the rings. */
 void ring_memory_count(
 	const struct ring_memory *m, const struct ky_geometry *g, struct ring_counts *ret_counts);
+/* Clocks of the oldest records that rings in overwrite mode hold. */
+struct ring_reach {
+	unsigned n; /* rings that have overwritten something; 0: the rest means nothing */
+	uint64_t earliest, latest;
+};
+/* Adds the rings of this set. */
+void ring_memory_reach(
+	const struct ring_memory *m, const struct ky_geometry *g, struct ring_reach *reach);
+/* Returns the fill of the fullest ring in discard mode, in per cent; 0 if it cannot be read. */
+uint64_t ring_memory_fill(const struct ring_memory *m, const struct ky_geometry *g);
 /*
  * Frees the slots of a process that has exited, in a set of threads' rings. Returns their number,
  * or -errno.
  */
 int ring_memory_free_slots(
 	const struct ring_memory *m, const struct ky_geometry *g, uint32_t process);
+
+/*
+ * Maps the words of triggers in the set's first page, with the page present. Returns NULL on
+ * failure. The caller unmaps them.
+ */
+struct ky_set_freeze *ring_memory_map_freeze(const struct ring_memory *m);
+void ring_memory_unmap_freeze(struct ky_set_freeze *f);
 
 /*
  * Makes the memory that consumers of one session leave for each other (abi/resume.h). Returns the

@@ -7,17 +7,25 @@
 #ifndef SESSIOND_MODEL_OBSERVER_H
 #define SESSIOND_MODEL_OBSERVER_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/list.h"
 
 struct channel;
 struct event_counts;
+struct kernel_event;
+struct kernel_set;
+struct samples;
+struct ky_bytes;
 struct registry;
 struct ring_set;
 struct rule;
 struct session;
 struct set_event;
+struct trigger_spec;
+struct env;
 
 struct observer {
 	struct ky_list node; /* in env->observers */
@@ -30,6 +38,8 @@ struct observer {
 		struct session *s, uid_t uid, uint64_t when); /* by a user, as current */
 	void (*session_tracks)(struct session *s);	      /* others than before */
 	void (*schedule_changed)(struct session *s);	      /* of rotations */
+	/* It is new, or is freed next. */
+	void (*trigger_changed)(struct session *s, const struct trigger_spec *spec, bool removed);
 	void (*consumer_started)(struct session *s);
 	void (*chunk_begun)(struct session *s, bool cleared);
 	void (*contexts_added)(struct channel *c);
@@ -51,6 +61,11 @@ struct observer {
 	 */
 	void (*set_written)(const struct ring_set *set, const struct event_counts *counts,
 		uint64_t chunk, uint64_t kept);
+
+	/* The texts are about to be written to the kernel's metadata. */
+	void (*kernel_set_numbered)(const struct kernel_set *set, const char *text);
+	void (*kernel_event_numbered)(
+		const struct kernel_set *set, const struct kernel_event *e, const char *text);
 
 	/* --- for the journal and the state page --- */
 	void (*session_state)(
@@ -77,8 +92,23 @@ struct observer {
 	/* There was no room for some sets of the channel, and perhaps is now. */
 	void (*memory_freed)(struct channel *c);
 
+	/* The kernel's buffers exist. */
+	void (*kernel_set_made)(const struct kernel_set *set);
+	/* An event of theirs is in the metadata; the kernel does not record it yet. */
+	void (*kernel_event_described)(const struct kernel_set *set, const struct kernel_event *e);
+	/* struct ky_kernel_thread each (abi/kernel.h). */
+	void (*kernel_threads_found)(const struct kernel_set *set, const struct ky_bytes *threads);
+	/* A part of the set's last state dump. */
+	void (*kernel_state_dumped)(const struct kernel_set *set, uint32_t part, bool last,
+		const struct ky_bytes *records);
+
+	/* CPU samples are described; their process is known. */
+	void (*samples_made)(const struct samples *s);
+	void (*samples_begun)(const struct samples *s);
+
 	/* --- for clients and the daemon --- */
 	void (*session_settled)(struct session *s); /* a predecessor's was taken over, or lost */
+	void (*message_added)(struct env *e);	    /* by a trigger */
 	void (*session_freed)(struct session *s);   /* is freed next, and not in env->sessions */
 };
 

@@ -19,16 +19,21 @@ const struct option channel_options[] = {
 		KY_BLOCK_MAX, .help = "bytes of a sub-buffer"},
 	{"num-subbuf", OPTION_NUMBER, OPTION_NEW_BUFFERS, true, FIELD(num_subbuf),
 		KY_RING_MIN_BLOCKS, KY_RING_MAX_BLOCKS, .help = "sub-buffers of each buffer"},
+	{"burst-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(burst_size), KY_BLOCK_MIN,
+		KY_RING_SPREAD_MAX, .zero = "its sub-buffers are all",
+		.help = "to how many bytes a CPU's buffer may grow while the consumer is late",
+		.not_kernel = true},
 	{"buffers", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(buffers),
 		.words = {"cpu", "thread", "process", "auto"},
-		.help = "who has a buffer of its own"},
+		.help = "who has a buffer of its own", .not_kernel = true},
 	{"pool-size", OPTION_NUMBER, OPTION_NEW_BUFFERS, false, FIELD(pool_size), 1, 32768,
-		.help = "buffers for threads that are made ready before these come"},
+		.help = "buffers for threads that are made ready before these come",
+		.not_kernel = true},
 	{"mode", OPTION_WORD, OPTION_NO_BUFFERS, false, FIELD(overwrite),
 		.words = {"discard", "overwrite"}, .help = "what full buffers do with new events"},
 	{"event-conflict", OPTION_WORD, OPTION_AT_ONCE, false, FIELD(separate_conflicts),
 		.words = {"refuse", "separate"},
-		.help = "what another definition of a known event's name is"},
+		.help = "what another definition of a known event's name is", .not_kernel = true},
 	{"switch-timer", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(switch_timer_us), TIME_MIN,
 		TIME_MAX, .zero = "only when recording stops",
 		.help = "how often partly filled sub-buffers are written"},
@@ -37,7 +42,8 @@ const struct option channel_options[] = {
 		.help = "how often the consumer looks for full sub-buffers"},
 	{"blocking-timeout", OPTION_TIME, OPTION_AT_ONCE, false, FIELD(blocking_timeout_us), 1,
 		TIME_MAX, .zero = "not at all", .infinite = "until there is room",
-		.help = "how long an event of an application that allows it waits for room"},
+		.help = "how long an event of an application that allows it waits for room",
+		.not_kernel = true},
 	{"tracefile-size", OPTION_SIZE, OPTION_NEW_BUFFERS, false, FIELD(tracefile_size),
 		KY_BLOCK_MIN, INT64_MAX, .zero = "one file for each buffer",
 		.help = "bytes of a file, when the next one is begun"},
@@ -315,10 +321,26 @@ static int check_channel(const struct channel *c, struct ky_buf *why)
 	return -EINVAL;
 }
 
+/* Returns the first given option that a channel of the kernel cannot have, or NULL. */
+static const struct option *find_not_kernel(const struct option_values *values)
+{
+	for (const struct option *o = channel_options; o->key; o++)
+		if (o->not_kernel && values->given >> (o - channel_options) & 1)
+			return o;
+	return NULL;
+}
+
 int options_check(const struct channel *c, const struct option_values *values, struct ky_buf *why)
 {
+	const struct option *foreign = c->domain == DOMAIN_KERNEL ? find_not_kernel(values) : NULL;
 	struct channel would_be = *c;
 
+	if (foreign) {
+		ky_buf_printf(why,
+			"channel '%s' has the kernel's buffers, one for each CPU: %s is for channels of applications",
+			c->name, foreign->key);
+		return -EINVAL;
+	}
 	for (const struct option *o = channel_options; o->key; o++) {
 		if (o->effect != OPTION_NO_BUFFERS || !channel_has_buffers(c) ||
 			!option_is_changed(c, o, values))

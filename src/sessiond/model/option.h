@@ -38,6 +38,7 @@ struct option {
 	const char *infinite; /* what "inf", UINT64_MAX, means; NULL: not allowed */
 	const char *words[6]; /* ends with NULL */
 	const char *help;
+	bool not_kernel; /* the kernel's buffers have no such option */
 };
 
 /* Ends with a row without key. */

@@ -47,10 +47,12 @@ static uint64_t sum_of_session(const struct session *s, uid_t uid)
 	ky_list_foreach (r, &s->registries, node)
 		if (r->uid == uid)
 			sum += r->log_size;
-	ky_list_foreach (c, &s->channels, node)
+	ky_list_foreach (c, &s->channels, node) {
+		sum += s->uid == uid ? c->kernel_bytes : 0;
 		ky_list_foreach (set, &c->sets, node)
 			if (set->uid == uid && ring_set_is_made(set))
 				sum += KY_MAX(need_of(set), ring_memory_in_use(&set->memory));
+	}
 	return sum;
 }
 
@@ -62,6 +64,20 @@ static uint64_t sum_of_user(const struct env *e, uid_t uid)
 	ky_list_foreach (s, &e->sessions, node)
 		sum += sum_of_session(s, uid);
 	return sum;
+}
+
+bool quota_allows(const struct env *e, uid_t uid, uint64_t bytes)
+{
+	uint64_t sum = sum_of_user(e, uid);
+
+	return sum <= e->user_memory_max && bytes <= e->user_memory_max - sum;
+}
+
+uint64_t quota_spare(const struct env *e, uid_t uid)
+{
+	uint64_t half = e->user_memory_max / 2, sum = sum_of_user(e, uid);
+
+	return (half - KY_MIN(half, sum)) / 8;
 }
 
 static int set_wanted(struct ring_set *set)

@@ -86,8 +86,23 @@ void registry_add_unattended(struct registry *r)
 void registry_set_last(struct registry *r, struct ring_set *set, const char *gap)
 {
 	free(r->last_gap);
+	free(r->last_text);
 	r->last_gap = gap ? strdup(gap) : NULL;
+	r->last_text = NULL;
 	r->last_set = set;
+}
+
+void registry_set_last_text(struct registry *r, const char *text)
+{
+	registry_set_last(r, NULL, NULL);
+	r->last_text = strdup(text);
+}
+
+int registry_mend_text(struct registry *r)
+{
+	const struct ky_buf text = {.data = r->last_text, .len = strlen(r->last_text)};
+
+	return registry_append(r, &text);
 }
 
 static int write_preamble(struct registry *r, const struct session *s)
@@ -101,6 +116,7 @@ static int write_preamble(struct registry *r, const struct session *s)
 		.uid = r->uid,
 		.abi_bits = r->abi_bits,
 		.clock = s->clock,
+		.kernel = r->abi_bits == KERNEL_ABI,
 		.absolute_clock = s->absolute_clock,
 	};
 	struct ky_buf text = {0};

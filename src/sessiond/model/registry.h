@@ -19,6 +19,11 @@
 
 #define GAPS_MAX 64u /* comments about missing events in one log */
 
+/*
+ * The registry of the kernel's trace has user 0 and this ABI, which no application has.
+ */
+#define KERNEL_ABI 0u
+
 struct session;
 
 struct registry {
@@ -33,9 +38,9 @@ struct registry {
 	uint32_t n_streams, n_gaps;
 	/* while a predecessor's session is taken over */
 	uint64_t log_file; /* what the log's descriptor must be: an inode's number */
-	/* the text that was written last: a set's stream or its last event, or a gap */
+	/* the text that was written last: a set's stream or its last event, a gap, or as it is */
 	struct ring_set *last_set;
-	char *last_gap;
+	char *last_gap, *last_text;
 };
 
 /* Returns that of the applications of a UID and an ABI, or NULL. */
@@ -61,6 +66,10 @@ void registry_add_unattended(struct registry *r);
 int registry_write_gap(struct registry *r, const char *text);
 /* Sets the text that a predecessor wrote last: one of the two, or neither. Copies the gap. */
 void registry_set_last(struct registry *r, struct ring_set *set, const char *gap);
+/* Does so for a text of the kernel's trace. Copies it. */
+void registry_set_last_text(struct registry *r, const char *text);
+/* Appends that text again, at log_size. Returns 0 or -errno. */
+int registry_mend_text(struct registry *r);
 /* Splits the UUID as messages have it: upper half, lower half. */
 void registry_uuid(const struct registry *r, uint64_t ret_uuid[2]);
 

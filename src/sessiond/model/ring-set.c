@@ -6,6 +6,7 @@
 #include "ctf/tsdl.h"
 #include "proto/app.h"
 #include "sessiond/model/channel.h"
+#include "sessiond/model/quota.h"
 #include "sessiond/model/session.h"
 #include "svc/check.h"
 
@@ -152,17 +153,24 @@ struct ring_set *ring_set_of_process(
 }
 
 /*
- * Returns the maximum size of the rings of threads. Consumers, and applications that `kymo record`
+ * Returns the address space that a set may have. Consumers, and applications that `kymo record`
  * starts, have the daemon's resource limits.
  */
+static uint64_t space_max(void)
+{
+	struct rlimit space;
+
+	return getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY
+		       ? UINT64_MAX
+		       : space.rlim_cur / SPACE_PART;
+}
+
+/* Returns the maximum size of the rings of threads. */
 static uint64_t set_max(uint32_t abi_bits, uint64_t ring_size)
 {
 	uint64_t max = abi_bits == 32 ? SET_MAX_32BIT : KY_MAX(SET_MAX, SLOTS_MIN * ring_size);
-	struct rlimit space;
 
-	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
-		return max;
-	return KY_MIN(max, space.rlim_cur / SPACE_PART);
+	return KY_MIN(max, space_max());
 }
 
 static uint32_t count_rings(const struct ring_set *set)
@@ -175,6 +183,28 @@ static uint32_t count_rings(const struct ring_set *set)
 	if (set->channel->session->shm_fd >= 0) /* all their room is taken at once */
 		return KY_MIN(KY_MAX(set->channel->pool_size, SLOTS_IN_FILE), most);
 	return (uint32_t)KY_MIN(KY_MAX(set_max(set->abi_bits, ring_size) / ring_size, 1u), most);
+}
+
+/*
+ * Returns the number of blocks of a ring: more than the channel's sub-buffers if it may grow. Files
+ * have all their memory from the beginning.
+ */
+static uint32_t count_blocks(const struct ring_set *set)
+{
+	const struct channel *c = set->channel;
+	uint64_t size, spare, space, max;
+	uint32_t n = c->num_subbuf;
+
+	if (set->mode != KY_SET_PER_CPU || c->overwrite || c->session->shm_fd >= 0)
+		return n;
+	spare = quota_spare(c->session->env, set->uid);
+	space = space_max();
+	max = KY_MIN(KY_MIN(spare, space) / c->session->env->n_cpus, c->burst_size);
+	max = KY_MIN(max, (uint64_t)KY_RING_SPREAD_MAX);
+	for (size = (uint64_t)n * c->subbuf_size; 2 * size <= max && 2 * n <= KY_RING_MAX_BLOCKS;
+		size *= 2)
+		n *= 2;
+	return n;
 }
 
 static int write_stream(struct ring_set *set)
@@ -229,7 +259,8 @@ static int make_memory(struct ring_set *set)
 		.clock = c->session->clock.clock,
 		.overwrite = c->overwrite,
 		.n_rings = count_rings(set),
-		.n_blocks = c->num_subbuf,
+		.n_blocks = count_blocks(set),
+		.n_home = c->num_subbuf,
 		.block_size = c->subbuf_size,
 	};
 	set->pool_size = c->pool_size;
@@ -462,6 +493,8 @@ int ring_set_mend(struct registry *r)
 
 	if (r->last_gap)
 		return registry_write_gap(r, r->last_gap);
+	if (r->last_text)
+		return registry_mend_text(r);
 	if (set && set->last_event)
 		return write_event(set, set->last_event);
 	return set ? write_stream(set) : 0;
@@ -512,6 +545,7 @@ void ring_set_free(struct ring_set *set)
 	if (set->registry && set->registry->last_set == set)
 		registry_set_last(set->registry, NULL, NULL);
 	ring_memory_close(&set->memory);
+	free(set->consumed_then);
 	ky_list_remove(&set->node);
 	free(set);
 }

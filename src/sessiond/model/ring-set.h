@@ -54,7 +54,9 @@ struct ring_set {
 	uint64_t tracefile_size; /* as the channel had them when the set was made */
 	uint32_t tracefile_count;
 	struct ring_memory memory;
-	struct ky_htab events; /* struct set_event */
+	bool has_surplus;	 /* it is examined for memory that can be given back (surplus.h) */
+	uint64_t *consumed_then; /* of each ring, at the last examination; NULL: there was none */
+	struct ky_htab events;	 /* struct set_event */
 	uint32_t n_events;
 	struct ky_list users; /* struct app_set (peers/app.h) */
 	/* while a predecessor's session is taken over */

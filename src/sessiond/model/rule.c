@@ -13,6 +13,8 @@ struct rule *rule_free(struct rule *r)
 		free(r->exclusions[i]);
 	free(r->exclusions);
 	free(r->pattern);
+	free(r->probe);
+	free(r->place);
 	filter_unref(r->filter);
 	free(r->mismatch);
 	for (unsigned i = 0; i < r->n_similar; i++)
@@ -57,11 +59,16 @@ static bool filters_equal(const struct filter *a, const struct filter *b)
 	return a && b ? !strcmp(a->text, b->text) : a == b;
 }
 
+static bool probes_equal(const struct rule *a, const struct rule *b)
+{
+	return a->probe && b->probe ? !strcmp(a->probe, b->probe) : a->probe == b->probe;
+}
+
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
-	if (strcmp(a->pattern, b->pattern) || a->n_exclusions != b->n_exclusions ||
-		a->level_type != b->level_type || a->level != b->level ||
-		!filters_equal(a->filter, b->filter))
+	if (a->kind != b->kind || !probes_equal(a, b) || strcmp(a->pattern, b->pattern) ||
+		a->n_exclusions != b->n_exclusions || a->level_type != b->level_type ||
+		a->level != b->level || !filters_equal(a->filter, b->filter))
 		return false;
 	for (uint32_t i = 0; i < a->n_exclusions; i++)
 		if (strcmp(a->exclusions[i], b->exclusions[i]))

@@ -15,9 +15,22 @@
 
 #define RULE_SIMILAR_MAX 3
 
+/* The subjects of a rule's pattern. All but the first are of kernel channels. */
+enum rule_kind {
+	RULE_EVENT,
+	RULE_SYSCALL,  /* names of system calls: entry and exit */
+	RULE_PROBE,    /* a place in the kernel; the pattern is the event's name */
+	RULE_FUNCTION, /* functions of the kernel */
+	RULE_USERSPACE_PROBE,
+};
+
 struct rule {
 	struct ky_list node; /* in channel->rules */
 	char *pattern;	     /* on "provider:name" (base/glob.h) */
+	enum rule_kind kind;
+	char *probe;	    /* lines that define its events (kernel/probes.h); NULL: none */
+	char *place;	    /* of the probe, as users write it; NULL: none */
+	unsigned n_matched; /* events of the kernel, when it was last examined */
 	char **exclusions;
 	uint32_t n_exclusions;
 	uint32_t level_type; /* enum ky_level_type */

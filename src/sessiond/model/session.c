@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/session.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include "svc/check.h"
@@ -124,9 +125,33 @@ void session_put_gaps(const struct session *s, struct ky_buf *to)
 	session_put_unattended(s, to);
 }
 
+void session_clock_put(const struct ky_clock_info *info, char text[SESSION_CLOCK_MAX])
+{
+	snprintf(text, SESSION_CLOCK_MAX, "%" PRIu64 " %" PRId64 " %" PRIu64, info->freq,
+		info->offset_s, info->offset);
+}
+
+int session_clock_take(struct ky_clock_info *info, const char *text)
+{
+	uint64_t freq, offset;
+	int64_t seconds;
+	int n = 0;
+
+	if (sscanf(text, "%" SCNu64 " %" SCNd64 " %" SCNu64 "%n", &freq, &seconds, &offset, &n) !=
+			3 ||
+		text[n] || !freq || offset >= freq || seconds < 0 ||
+		(info->clock == KY_CLOCK_MONOTONIC && freq != info->freq))
+		return -EINVAL;
+	info->freq = freq;
+	info->offset_s = seconds;
+	info->offset = offset;
+	return 0;
+}
+
 int session_init(struct session *s, struct env *e, const struct session_spec *spec)
 {
 	s->env = e;
+	s->number = env_next_cookie(e);
 	s->snapshot = spec->snapshot;
 	s->absolute_clock = spec->absolute_clock;
 	s->uid = spec->uid;
@@ -138,6 +163,8 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 	ky_list_init(&s->registries);
 	ky_list_init(&s->notices);
 	ky_clock_measure(e->clock, &s->clock);
+	if (spec->clock && session_clock_take(&s->clock, spec->clock) < 0)
+		return -EINVAL;
 	s->name = strdup(spec->name);
 	s->output = strdup(spec->output);
 	s->shm_path = *spec->shm_path ? strdup(spec->shm_path) : NULL;

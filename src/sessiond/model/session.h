@@ -46,6 +46,8 @@ struct notice {
 	char *text;
 };
 
+struct samples;
+
 enum session_state {
 	SESSION_STOPPED,
 	SESSION_STARTED,
@@ -56,6 +58,7 @@ enum session_state {
 struct session {
 	struct ky_list node; /* in env->sessions */
 	struct env *env;
+	uint32_t number; /* of this session in messages; never 0 */
 	char *name;
 	char *output; /* "": nothing is written */
 	/* directory of its buffers (svc/shm-dir.h); NULL and -1: they are memfds */
@@ -67,6 +70,7 @@ struct session {
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
 	struct ky_clock_info clock;
+	const void *bound; /* the client with whose connection it ends; NULL: none */
 	enum session_state state;
 	bool was_started;
 	/* since when all applications have recorded; 0: since before this daemon */
@@ -81,17 +85,24 @@ struct session {
 	int journal_fd; /* -1: it will not survive the daemon */
 	/* bytes in the journal now, and after it was compacted last */
 	uint64_t journal_bytes, journal_compact_bytes;
-	char *error; /* what is wrong with the recording; NULL: nothing */
+	struct samples *samples; /* kernel/samples.h; NULL: none */
+	char *error;		 /* what is wrong with the recording; NULL: nothing */
 };
 
 struct session_spec {
 	const char *name, *output; /* an absolute path, or "" */
 	const char *shm_path;	   /* likewise: of the directory for its buffers */
 	bool snapshot, absolute_clock;
+	const char *clock; /* of another session, as text; NULL: measured */
 	uid_t uid;
 	gid_t gid;
 };
 
+/* A session's clock as text, for another session of this machine: "FREQUENCY SECONDS CYCLES". */
+#define SESSION_CLOCK_MAX 72
+void session_clock_put(const struct ky_clock_info *info, char text[SESSION_CLOCK_MAX]);
+/* Sets what the text says. Returns 0, or -EINVAL if it makes no sense for info->clock. */
+int session_clock_take(struct ky_clock_info *info, const char *text);
 /*
  * Fills in *s, which must be zeroed. Returns 0 or -ENOMEM. In both cases the caller calls
  * session_deinit() in the end, after session_clear() (contents.h).

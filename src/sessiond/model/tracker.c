@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/model/tracker.h"
 
-const char *const tracker_names[N_TRACKERS] = {"vpid", "vuid", "vgid"};
+const char *const tracker_names[N_TRACKERS] = {"vpid", "vuid", "vgid", "pid"};
 
 void tracker_reset(struct tracker *t, bool all)
 {

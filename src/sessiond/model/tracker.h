@@ -13,6 +13,7 @@ enum tracker_attribute {
 	TRACK_VPID, /* process, as it calls itself in its PID namespace */
 	TRACK_VUID, /* user and group: as the kernel says of the connection */
 	TRACK_VGID,
+	TRACK_PID, /* process, for kernel events; its children are tracked too */
 	N_TRACKERS,
 };
 

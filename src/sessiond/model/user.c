@@ -40,7 +40,7 @@ struct user *user_unref(struct user *u)
 {
 	if (!u || --u->refs)
 		return NULL;
-	KY_CHECK(!u->n_apps && !u->n_bytes && !u->descs.n);
+	KY_CHECK(!u->n_apps && !u->n_left_out && !u->n_bytes && !u->descs.n);
 	ky_list_remove(&u->node);
 	ky_htab_deinit(&u->descs);
 	ky_msg_account_deinit(&u->queued);

@@ -16,6 +16,7 @@
 
 #define USER_APPS_MAX	  4096u
 #define USER_EVENTS_MAX	  65536u
+#define USER_LEFT_OUT_MAX 256u	       /* parts of programs that are not recorded */
 #define USER_BYTES_MAX	  (128u << 20) /* of descriptions, and tables of programs */
 #define USERS_BYTES_MAX	  (512u << 20) /* of all users but the daemon's own */
 #define USER_PATIENCE_NS  UINT64_C(500000000)
@@ -37,7 +38,7 @@ struct user {
 	struct ky_list node;
 	struct users *of;
 	uid_t uid;
-	unsigned n_apps;
+	unsigned n_apps, n_left_out;
 	unsigned refs;
 	struct ky_htab descs;
 	size_t n_bytes;

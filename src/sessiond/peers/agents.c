@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "sessiond/model/channel.h"
@@ -31,6 +32,16 @@ static const struct {
 	{AGENT_LOG4J2, "lttng_log4j2:"},
 };
 
+const char *agents_domain_name(uint32_t domain)
+{
+	static const char *const names[] = {"jul", "log4j", "python", "log4j2"};
+
+	for (size_t i = 0; i < ALL_DOMAINS; i++)
+		if (domains[i].number == domain)
+			return names[i];
+	return NULL;
+}
+
 /* Returns the bit of the domain whose events the pattern names, or 0. */
 static uint32_t domain_bit(const char *pattern)
 {
@@ -55,8 +66,32 @@ static void agents_finish(struct agents *a, enum agents_state state)
 	ticket_done_all(&a->tickets);
 }
 
+static void replies_free(struct ky_list *replies)
+{
+	struct agent_reply *r, *tmp;
+
+	ky_list_foreach_safe (r, tmp, replies, node) {
+		ky_list_remove(&r->node);
+		free(r);
+	}
+}
+
+/* The list of loggers has ended: with the process, or because all agents have replied. */
+static void listing_ended(struct agents *a)
+{
+	struct agent_reply *r, *tmp;
+
+	replies_free(&a->replies);
+	ky_list_foreach_safe (r, tmp, &a->next_replies, node) {
+		ky_list_remove(&r->node);
+		ky_list_append(&a->replies, &r->node);
+	}
+	ticket_done_all(&a->asked);
+}
+
 static void agents_disconnect(struct agents *a)
 {
+	listing_ended(a);
 	ky_watch_remove(&a->watch);
 	a->fd = ky_close(a->fd);
 }
@@ -72,19 +107,56 @@ static void agents_fail(struct agents *a, const char *why)
 	agents_finish(a, AGENTS_FAILED);
 }
 
+static void take_reply(struct agents *a, const struct agent_loggers *head, size_t size)
+{
+	const size_t n = size - sizeof(*head);
+	struct agent_reply *r = malloc(sizeof(*r) + n);
+
+	if (!r)
+		return;
+	r->head = *head;
+	r->n = n;
+	memcpy(r->names, head + 1, n);
+	ky_list_append(&a->next_replies, &r->node);
+}
+
+struct agents_message {
+	uint32_t kind;
+	union {
+		char text[AGENT_TEXT_MAX];
+		char loggers[sizeof(struct agent_loggers) + AGENT_NAMES_SIZE];
+	};
+};
+
+/* size: of what follows the kind. */
+static void agents_handle(struct agents *a, struct agents_message *m, size_t size)
+{
+	struct agent_loggers head;
+
+	if (m->kind == AGENT_IS_READY) {
+		agents_finish(a, AGENTS_READY);
+	} else if (m->kind == AGENT_LOGGERS && size >= sizeof(head)) {
+		take_reply(a, (const struct agent_loggers *)m->loggers, size);
+	} else if (m->kind == AGENT_LISTED) {
+		listing_ended(a);
+	} else {
+		m->text[KY_MIN(size, sizeof(m->text) - 1)] = '\0';
+		agents_fail(a, m->text);
+	}
+}
+
 static void agents_readable(struct ky_watch *w, uint32_t events)
 {
 	struct agents *a = ky_container_of(w, struct agents, watch);
-	char text[AGENT_TEXT_MAX];
-	ssize_t n = recv(a->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	struct agents_message m;
+	ssize_t n = recv(a->fd, &m, sizeof(m), MSG_DONTWAIT);
 
 	if (n < 0 && errno == EAGAIN)
 		return;
-	text[n > 0 ? n : 0] = '\0';
-	if (!strcmp(text, AGENT_IS_READY))
-		agents_finish(a, AGENTS_READY);
+	if (n < (ssize_t)sizeof(m.kind))
+		agents_fail(a, "kymo-" NAME " ended");
 	else
-		agents_fail(a, *text ? text : "kymo-" NAME " ended");
+		agents_handle(a, &m, (size_t)n - sizeof(m.kind));
 }
 
 /* Returns the file where programs of this daemon look for the port. */
@@ -102,13 +174,20 @@ static int find_file(const struct env *e, char *buf, size_t size)
 	return home && n > 0 && (size_t)n < size ? 0 : -ENOENT;
 }
 
-static void agents_send(struct agents *a)
+static void agents_send(struct agents *a, enum agent_message kind, const void *more, size_t n)
 {
-	size_t size = a->n_wants * sizeof(a->wants[0]);
+	const uint32_t word = kind;
+	struct iovec parts[] = {{(void *)&word, sizeof(word)}, {(void *)more, n}};
+	const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
 
 	/* If the buffer is full, the process hangs: it is killed, and started again. */
-	if (a->fd >= 0 && send(a->fd, a->wants, size ? size : 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (a->fd >= 0 && sendmsg(a->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		kill(a->pid, SIGKILL);
+}
+
+static void agents_send_wants(struct agents *a)
+{
+	agents_send(a, AGENT_WANTS, a->wants, a->n_wants * sizeof(a->wants[0]));
 }
 
 static int agents_spawn(struct agents *a)
@@ -142,13 +221,13 @@ static void agents_begin(struct agents *a)
 		snprintf(why, sizeof(why), "kymo-" NAME " cannot be started: %s", strerror(-ret));
 		agents_fail(a, why);
 	} else {
-		agents_send(a);
+		agents_send_wants(a);
 	}
 }
 
 static void agents_end(struct agents *a)
 {
-	agents_send(a); /* nothing: it exits */
+	agents_send_wants(a); /* nothing: it exits */
 	agents_disconnect(a);
 	a->trouble[0] = '\0';
 	ky_timer_cancel(&a->timer);
@@ -164,7 +243,7 @@ static void agents_update(struct agents *a)
 	if (!a->serving)
 		return;
 	if (has_process && a->n_wants)
-		agents_send(a);
+		agents_send_wants(a);
 	else if (a->n_wants && !a->pid && a->state != AGENTS_FAILED)
 		agents_begin(a);
 	else if (!a->n_wants && a->state != AGENTS_NONE && a->state != AGENTS_ENDING)
@@ -265,10 +344,32 @@ void agents_await(struct agents *a, struct barrier *b)
 		t->trusted = true;
 }
 
+void agents_ask(struct agents *a, struct barrier *b)
+{
+	const bool under_way = !ky_list_empty(&a->asked);
+	struct ticket *t;
+
+	if (a->state != AGENTS_READY) {
+		replies_free(&a->replies);
+		return;
+	}
+	t = ticket_new(&a->asked, TICKET_ASK, 0, b);
+	if (!t)
+		return;
+	t->trusted = true;
+	if (!under_way) {
+		replies_free(&a->next_replies);
+		agents_send(a, AGENT_LIST, NULL, 0);
+	}
+}
+
 void agents_init(struct agents *a, struct env *e)
 {
 	*a = (struct agents){.env = e, .fd = -1};
 	ky_list_init(&a->tickets);
+	ky_list_init(&a->asked);
+	ky_list_init(&a->replies);
+	ky_list_init(&a->next_replies);
 	ky_timer_init(&a->timer, begin_again);
 }
 
@@ -293,9 +394,10 @@ void agents_deinit(struct agents *a, bool keep)
 	a->n_wants = 0;
 	ky_timer_cancel(&a->timer);
 	if (!keep) {
-		agents_send(a);
+		agents_send_wants(a);
 		agents_wait(a);
 	}
 	agents_disconnect(a);
+	replies_free(&a->replies);
 	ticket_done_all(&a->tickets);
 }

@@ -23,6 +23,14 @@ enum agents_state {
 	AGENTS_FAILED, /* to be started again */
 };
 
+/* The loggers of an agent, as it replied to agents_ask(). */
+struct agent_reply {
+	struct ky_list node;
+	struct agent_loggers head;
+	size_t n;
+	char names[]; /* n bytes: each ends with NUL */
+};
+
 struct agents {
 	struct env *env;
 	bool serving; /* the daemon serves: before that, no process is started */
@@ -32,6 +40,9 @@ struct agents {
 	struct ky_watch watch;
 	struct ky_timer timer;
 	struct ky_list tickets;
+	struct ky_list asked; /* tickets of a list of loggers that is under way */
+	/* struct agent_reply: of the last list, and of the one that is under way */
+	struct ky_list replies, next_replies;
 	struct agent_want wants[AGENT_WANTS_MAX];
 	size_t n_wants;
 	char trouble[AGENT_TEXT_MAX]; /* why agents cannot connect; "": they can */
@@ -50,6 +61,13 @@ void agents_rules_changed(struct channel *c);
 void agents_session_ends(struct agents *a);
 /* Makes b (not armed yet) wait for the port if it is being opened. */
 void agents_await(struct agents *a, struct barrier *b);
+/*
+ * Requests the loggers of all connected agents, which replies has when b (not armed yet) completes.
+ * An agent may have several replies, one after another. If nobody serves agents, replies is empty.
+ */
+void agents_ask(struct agents *a, struct barrier *b);
+/* Returns "python", "jul", "log4j" or "log4j2", or NULL for another number. */
+const char *agents_domain_name(uint32_t domain);
 /* Returns whether the pattern is for events of agents. */
 bool agents_is_pattern(const char *pattern);
 

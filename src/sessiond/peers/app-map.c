@@ -4,6 +4,7 @@
 
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
+#include "sessiond/peers/firing.h"
 #include "sessiond/peers/message-list.h"
 #include "svc/log.h"
 
@@ -208,6 +209,35 @@ static uint64_t hash_filters(const struct filter *const *filters, uint32_t n)
 	return h;
 }
 
+/* Sends the triggers of an event, which MAP has named before. */
+static void post_triggers(struct app_set *as, uint32_t index, const struct event_triggers *t)
+{
+	struct ky_app_triggers m = {.set = as->set->number,
+		.event = index,
+		.role = t->role,
+		.id_size = t->id_size,
+		.span = t->span,
+		.n = t->n};
+	struct list l;
+
+	list_clear(&l);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct trigger_spec *spec = &t->list[i]->spec;
+		const struct filter *f = spec->condition.rule->filter;
+
+		if (f)
+			post_filter(as, f);
+		ky_write_u32(&l.w, spec->number);
+		ky_write_u32(
+			&l.w, (trigger_has_action(spec, DO_SNAPSHOT) ? KY_TRIGGER_FREEZES : 0) |
+				      (t->timed[i] ? KY_TRIGGER_TIMED : 0));
+		ky_write_u32(&l.w, f ? f->number + 1 : 0);
+		ky_write_u64(&l.w, spec->condition.limit);
+	}
+	m.list = list_bytes(&l);
+	ky_app_triggers_send(&as->app->conn, &m, NULL, 0);
+}
+
 /* Adds the event to the list for MAP. */
 static void put_mapping(struct app_set *as, uint32_t index, const struct set_event *e,
 	const struct filter *const *filters, uint32_t n, struct list *l)
@@ -239,6 +269,7 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 {
 	const struct filter *filters[RULES_MAX];
 	struct event_desc *d = as->app->events[index];
+	struct event_triggers triggers;
 	struct set_event *e;
 	struct rule *r;
 	uint64_t hash;
@@ -251,7 +282,8 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	if (!channel_wants(as->set->channel, d))
 		return;
 	n = channel_filters(as->set->channel, d, filters);
-	hash = hash_filters(filters, n);
+	firing_find(as->set->channel->session, d, &triggers);
+	hash = firing_hash(&triggers, hash_filters(filters, n));
 	if (app_set_is_mapped(as, index) && as->filters[index] == hash)
 		return;
 	ret = register_event(as, d, &e);
@@ -266,6 +298,11 @@ static void map_event(struct app_set *as, uint32_t index, struct list *l)
 	as->ids[index] = e->id;
 	as->filters[index] = hash;
 	put_mapping(as, index, e, filters, n, l);
+	if ((!triggers.n && triggers.role == KY_SPAN_NONE) || e->id == KY_MAP_REFUSED ||
+		!(as->app->caps & KY_CAP_TRIGGERS))
+		return;
+	post_map(as, l);
+	post_triggers(as, index, &triggers);
 }
 
 static void unmap_unwanted(struct app_set *as, struct barrier *b)
@@ -300,6 +337,14 @@ void apps_unmap_unwanted(struct channel *c, struct barrier *b)
 	ky_list_foreach (set, &c->sets, node)
 		ky_list_foreach (as, &set->users, set_node)
 			unmap_unwanted(as, b);
+}
+
+void apps_update_triggers(struct session *s, struct barrier *b)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		apps_unmap_unwanted(c, b);
 }
 
 static void unmap_all(struct app_set *as)

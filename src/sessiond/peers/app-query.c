@@ -84,7 +84,7 @@ static bool has_own_time(const struct app *a)
 	       (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
 }
 
-static bool can_record(const struct app *a, struct session *s)
+bool app_can_be_recorded(const struct app *a, struct session *s)
 {
 	if (!a->registered || !session_wants_uid(s, a->user->uid) || !app_is_tracked(a, s))
 		return false;
@@ -102,11 +102,10 @@ static bool can_record(const struct app *a, struct session *s)
 	return false;
 }
 
-/* Its end must be seen, or its buffers would stay. */
 bool app_watch_process(struct app *a)
 {
 	if (!a->process)
-		a->process = process_get(a->env, a->user, a->conn.fd, a->pid, a->number);
+		a->process = process_get(a);
 	return a->process && a->process->number;
 }
 
@@ -147,8 +146,10 @@ static void query_channel(struct app *a, struct channel *c, struct barrier *b)
 	uint32_t mode = per_cpu ? KY_SET_PER_CPU : KY_SET_PER_THREAD;
 	struct ring_set *set;
 
-	if (!channel_is_active(c) || !can_record(a, c->session))
+	if (c->domain != DOMAIN_USER || !channel_is_active(c) ||
+		!app_can_be_recorded(a, c->session))
 		return;
+	app_note_left_out(a, c);
 	set = replaced_set(a, c);
 	if (!set)
 		set = ring_set_get(c, a->user->uid, a->abi_bits, mode);
@@ -249,7 +250,8 @@ static bool for_unmatched(struct app *a, void (*each)(struct app *a, struct rule
 	ky_list_foreach (s, &a->env->sessions, node)
 		ky_list_foreach (c, &s->channels, node)
 			ky_list_foreach (r, &c->rules, node) {
-				if (!r->enabled || !strcmp(r->pattern, "*") ||
+				if (c->domain != DOMAIN_USER || !r->enabled ||
+					!strcmp(r->pattern, "*") ||
 					channel_count_matches(c, r, false))
 					continue;
 				any = true;

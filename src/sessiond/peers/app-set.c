@@ -3,6 +3,7 @@
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/message-list.h"
+#include "sessiond/model/surplus.h"
 #include "sessiond/peers/peers.h"
 #include "svc/check.h"
 
@@ -226,7 +227,7 @@ static void post_blocking(struct app_set *as)
 /* Once. 0 or -errno. */
 int app_set_send(struct app_set *as)
 {
-	const struct ring_set *set = as->set;
+	struct ring_set *set = as->set;
 	struct app *a = as->app;
 	_cleanup_close_ int consumed = as->sent ? -1
 						: memory_open_read_only(set->memory.consumed_fd);
@@ -236,6 +237,7 @@ int app_set_send(struct app_set *as)
 		.pool_size = set->pool_size,
 		.named = set->named,
 		.lasting = set->channel->session->journal_fd >= 0,
+		.session = set->channel->session->number,
 	};
 
 	if (as->sent || consumed < 0)
@@ -245,6 +247,7 @@ int app_set_send(struct app_set *as)
 	KY_GEOMETRY_COPY(&m, &set->geometry);
 	ky_app_ring_set_send(&as->app->conn, &m, fds, KY_ARRAY_SIZE(fds));
 	as->sent = true;
+	surplus_examine(set); /* a program that locks its memory populates all that it maps */
 	if (set->channel->blocking_timeout_us)
 		post_blocking(as);
 	return 0;

@@ -5,6 +5,7 @@
 
 #include "sessiond/model/context.h"
 #include "sessiond/peers/collector.h"
+#include "sessiond/peers/firing.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/recording.h"
 #include "svc/check.h"
@@ -29,6 +30,7 @@ struct app *app_free(struct app *a)
 	for (uint32_t i = 0; i < a->n_events; i++)
 		event_desc_unref(a->events[i]);
 	free(a->events);
+	app_free_left_out(a);
 	user_discharge(
 		a->user, a->n_events * sizeof(*a->events) + a->n_queries * sizeof(struct ticket));
 	ky_list_remove(&a->node);
@@ -197,6 +199,7 @@ static int handle_hello(struct app *a, struct ky_reader *r)
 	ky_debug("application %s (pid %d, uid %u) registered", a->name, (int)a->pid,
 		(unsigned)a->user->uid);
 	collector_registered(a->env->peers->collector, a->pid);
+	app_watch_process(a);
 	return ask_again(a);
 }
 
@@ -256,7 +259,7 @@ static void report_unrecorded(const struct app *a, struct session *s, uint64_t n
 	ky_buf_puts(&text, "application ");
 	unrecorded_put(&text, a->name, a->pid, ns);
 	ky_buf_puts(&text,
-		" ran unrecorded for a time, because the session daemon did not answer in time");
+		" ran unrecorded for a time, because the session daemon did not answer in time, or because it became another user or could not map the buffers");
 	if (!text.error && !registry_get(s, a->user->uid, a->abi_bits, &r))
 		registry_add_gap(r, text.data);
 	ky_buf_deinit(&text);
@@ -363,6 +366,14 @@ static int handle_uncounted(struct app *a, struct ky_reader *r)
 	return 0;
 }
 
+static int handle_left_out(struct app *a, struct ky_reader *r)
+{
+	struct ky_app_left_out m;
+	int ret = ky_app_left_out_decode(r, &m);
+
+	return ret < 0 ? ret : app_add_left_out(a, &m);
+}
+
 static void app_flushed(struct op *op, int status, const char *message)
 {
 	struct app *a = ky_container_of(op, struct app, flushed);
@@ -412,6 +423,11 @@ static int handle_message(struct app *a, const void *buf, size_t len)
 		return handle_flush(a, &r);
 	case KY_APP_LATE:
 		return handle_late(a, &r);
+	case KY_APP_LEFT_OUT:
+		return handle_left_out(a, &r);
+	case KY_APP_FIRED:
+		firing_look_all(a->env);
+		return 0;
 	default:
 		return 0;
 	}
@@ -444,8 +460,10 @@ static void conn_closed(struct ky_msg_conn *conn, int error)
 			(unsigned)a->user->uid, strerror(-error));
 	if (a->registered && !a->answered)
 		report_unrecorded_end(a);
-	app_free(a);
 	env_set_cause(e, e->uid);
+	firing_look_all(e); /* it may have fired a trigger, which names it */
+	app_free(a);
+	firing_look_all(e); /* and will not record the event, if it has not */
 }
 
 static void hello_timed_out(struct ky_timer *t)
@@ -521,6 +539,7 @@ void app_accept(struct env *e, int fd, const struct ky_peer *peer)
 	e->users.n_apps += peer->uid != e->uid;
 	ky_list_init(&a->sets);
 	ky_list_init(&a->tickets);
+	ky_list_init(&a->left_out);
 	ky_list_append(&e->peers->apps, &a->node);
 	ky_timer_init(&a->deadline, hello_timed_out);
 	ky_timer_set(&e->loop, &a->deadline, APP_HELLO_NS);

@@ -51,6 +51,7 @@ struct app {
 	bool known;	       /* `events` has all of the program's */
 	bool answered;	       /* it has confirmed everything since its last HELLO or NEW_EVENTS */
 	bool complained;       /* one line in the log about its events is enough */
+	struct ky_list left_out; /* struct left_out, charged to the user */
 };
 
 /* A program and a ring set that it is, or may come to be, recording into. */
@@ -103,6 +104,9 @@ void apps_query_all(const struct env *e, struct barrier *b);
  */
 void apps_unmap_unwanted(struct channel *c, struct barrier *b);
 
+/* Brings the triggers of the session's events up to date. b waits until they are in effect. */
+void apps_update_triggers(struct session *s, struct barrier *b);
+
 /* Sends the channel's new blocking timeout. */
 void apps_send_blocking(struct channel *c);
 
@@ -145,7 +149,7 @@ int app_set_send(struct app_set *as);
  * Adds a reply that the application has to send. b may be NULL. Returns NULL if allocation fails.
  */
 struct ticket *app_owe(struct app *a, enum ticket_kind kind, uint32_t key, struct barrier *b);
-/* Watches its process, whose buffers would stay otherwise. False if that is not possible. */
+/* Watches its process, for its end. Returns false if that is not possible. */
 bool app_watch_process(struct app *a);
 /* Asks the application for the events that sessions match. */
 void app_query_everything(struct app *a);
@@ -166,6 +170,16 @@ void app_dump_state(struct app *a, const struct session *s, bool all, struct bar
  * meanwhile. Returns 0 or -errno; -EAGAIN if the user's time is over: the same message comes again.
  */
 int app_take_events(struct app *a, const struct ky_app_events *m, struct app_set *as);
+/* Returns whether the session may record the application. Its notices name the obstacle if not. */
+bool app_can_be_recorded(const struct app *a, struct session *s);
+/*
+ * Keeps what the application cannot record, and reports it to the sessions that want it. Ignores it
+ * if the user's applications have reported USER_LEFT_OUT_MAX. Returns 0 or -errno.
+ */
+int app_add_left_out(struct app *a, const struct ky_app_left_out *m);
+/* Reports to the channel's session what its rules want and the application cannot record. */
+void app_note_left_out(const struct app *a, const struct channel *c);
+void app_free_left_out(struct app *a);
 /*
  * Reports which part of the application is not recorded: in the log, and to the sessions that want
  * its user. Does so once for each application.

@@ -5,6 +5,8 @@
 #include "sessiond/peers/agents.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/collector.h"
+#include "sessiond/peers/firing.h"
+#include "sessiond/peers/kernel-orders.h"
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/process.h"
 #include "sessiond/peers/recording.h"
@@ -12,6 +14,7 @@
 static void set_made(struct ring_set *set)
 {
 	consumer_add_set(&recording_of(set->channel->session)->consumer, set);
+	firing_arm_set(set);
 }
 
 static void set_retired(struct ring_set *set)
@@ -27,6 +30,7 @@ static void memory_freed(struct channel *c)
 
 static void session_state(struct session *s)
 {
+	triggers_session_state(s);
 	if (s->state == SESSION_ENDING)
 		agents_session_ends(s->env->peers->agents);
 }
@@ -35,6 +39,12 @@ static void session_freed(struct session *s)
 {
 	agents_session_ends(s->env->peers->agents);
 	processes_forget(s->env);
+}
+
+static void chunk_begun(struct session *s, bool cleared)
+{
+	if (!cleared)
+		triggers_rotated(s);
 }
 
 void peers_init(
@@ -47,6 +57,8 @@ void peers_init(
 	e->peers = p;
 	ky_list_init(&p->apps);
 	ky_list_init(&p->processes);
+	ky_list_init(&p->messages);
+	ky_list_init(&p->commands);
 	collector_init(c, e);
 	agents_init(a, e);
 	p->observer = (struct observer){.set_prepared = orders_add_set,
@@ -57,6 +69,13 @@ void peers_init(
 		.memory_freed = memory_freed,
 		.rules_changed = agents_rules_changed,
 		.session_state = session_state,
+		.kernel_set_made = consumer_add_kernel_set,
+		.kernel_event_described = consumer_add_kernel_event,
+		.kernel_threads_found = consumer_add_kernel_threads,
+		.kernel_state_dumped = consumer_add_kernel_dump,
+		.samples_made = consumer_add_samples,
+		.samples_begun = consumer_begin_samples,
+		.chunk_begun = chunk_begun,
 		.session_freed = session_freed};
 	ky_list_append(&e->observers, &p->observer.node);
 }

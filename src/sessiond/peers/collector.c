@@ -112,6 +112,7 @@ static int spawn_collector(struct collector *c, const char *path)
 	c->pid = KY_MAX(ret, 0);
 	ky_close(life[0]);
 	c->life_fd = life[1];
+	fcntl(c->life_fd, F_SETFL, O_NONBLOCK);
 	return KY_MIN(ret, 0);
 }
 
@@ -199,6 +200,17 @@ void collector_registered(struct collector *c, pid_t pid)
 		return;
 	c->has_registered = true;
 	look_ready(c);
+}
+
+void collector_report_end(struct collector *c, struct ky_ended *ended)
+{
+	if (c->life_fd < 0)
+		return;
+	ended->n_missed = c->n_missed;
+	if (write(c->life_fd, ended, sizeof(*ended)) == sizeof(*ended))
+		c->n_missed = 0;
+	else
+		c->n_missed++;
 }
 
 void collector_await(struct collector *c, struct barrier *b)

@@ -6,13 +6,14 @@
  * watches its sources), and it has registered. Until then, or until it is known to have failed,
  * clients that create sessions wait: so no session misses the state that it collects.
  *
- * Its standard input is a pipe that the daemon never writes to. The pipe ends when the daemon does,
- * even by SIGKILL. If the collector dies, the daemon starts it again, after a longer delay each
- * time.
+ * Its standard input is a pipe from the daemon, with the ends of programs (abi/ended.h). The pipe
+ * ends when the daemon does, even by SIGKILL. If the collector dies, the daemon starts it again,
+ * after a longer delay each time.
  */
 #ifndef SESSIOND_PEERS_COLLECTOR_H
 #define SESSIOND_PEERS_COLLECTOR_H
 
+#include "abi/ended.h"
 #include "sessiond/peers/barrier.h"
 
 #define COLLECTOR_ANSWER_NS (11000 * KY_NS_PER_MS) /* by then it is ready, or has failed */
@@ -31,8 +32,9 @@ struct collector {
 	bool wanted;
 	const char *without; /* what it leaves out, as it wants it; "": nothing */
 	enum collector_state state;
-	pid_t pid;   /* 0: no process */
-	int life_fd; /* the pipe's other end */
+	pid_t pid;	   /* 0: no process */
+	int life_fd;	   /* the pipe's other end */
+	uint32_t n_missed; /* messages that did not fit into it, in a row */
 	int fifo_fd;
 	struct ky_watch fifo_watch;
 	bool has_written, has_registered;
@@ -54,6 +56,8 @@ void collector_reap(struct collector *c);
 bool collector_is(const struct collector *c, pid_t pid);
 /* Handles the registration of an application: it may be the collector. */
 void collector_registered(struct collector *c, pid_t pid);
+/* Sends it the end of a program, for its event. *ended: n_missed is filled in. */
+void collector_report_end(struct collector *c, struct ky_ended *ended);
 /* Makes b (not armed yet) wait for it if it is starting. */
 void collector_await(struct collector *c, struct barrier *b);
 

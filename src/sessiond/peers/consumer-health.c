@@ -12,17 +12,15 @@
 
 uint64_t consumer_silence_ns(const struct consumer *c)
 {
-	uint64_t now = ky_loop_time_ns(&c->session->env->loop), since;
+	uint64_t now = ky_loop_time_ns(&c->session->env->loop), since = now;
 	struct ky_resume_session m;
 
 	if (!c->connected || !consumer_read_memory(c, &m))
 		return 0; /* it is being started: that is reported already */
 	if (c->asked_ns)
 		since = c->asked_ns;
-	else if (m.due_ns && m.due_ns < now)
-		since = m.due_ns;
-	else
-		return 0;
+	if (m.due_ns)
+		since = KY_MIN(since, m.due_ns);
 	since = KY_MAX(since, m.alive_ns);
 	return since + LATE_NS < now ? now - since : 0;
 }

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "sessiond/model/surplus.h"
+#include "sessiond/peers/kernel-orders.h"
 #include "sessiond/peers/orders.h"
 #include "sessiond/peers/program.h"
 #include "sessiond/peers/rundir.h"
@@ -32,19 +34,6 @@ KY_CONS_MESSAGES(KY_MSG_SENDER)
 
 static const struct ky_msg_conn_ops conn_ops;
 
-/* In the child: becomes the session's owner for good. */
-static int become(uid_t uid, gid_t gid)
-{
-	struct passwd *pw;
-
-	if (uid == geteuid())
-		return 0;
-	pw = getpwuid(uid);
-	if (pw ? initgroups(pw->pw_name, gid) < 0 : setgroups(0, NULL) < 0)
-		return -1;
-	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
-}
-
 /* In the child: never returns. A process group of its own, so that a client's Ctrl-C spares it. */
 static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t uid, gid_t gid)
 {
@@ -59,7 +48,7 @@ static void __attribute__((noreturn)) run_child(const char *path, int fd, uid_t 
 	if (fd == CONSUMER_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, CONSUMER_FD) < 0)
 		_exit(126);
 	syscall(SYS_close_range, CONSUMER_FD + 1, ~0u, 0);
-	if (become(uid, gid) < 0)
+	if (program_become(uid, gid) < 0)
 		_exit(126);
 	execv(path, argv);
 	_exit(127);
@@ -123,10 +112,41 @@ static void send_sets(struct consumer *c)
 	const struct channel *channel;
 	const struct ring_set *set;
 
-	ky_list_foreach (channel, &c->session->channels, node)
+	ky_list_foreach (channel, &c->session->channels, node) {
 		ky_list_foreach (set, &channel->sets, node)
 			if (ring_set_is_made(set))
 				send_set(c, set);
+		if (channel->kernel && (!c->snapshot || channel->kernel->may_map))
+			kernel_order_set(c, channel->kernel);
+	}
+	if (c->session->samples && !c->snapshot)
+		kernel_order_samples(&c->conn, c->session->samples);
+}
+
+static uint64_t count_sets(const struct session *s)
+{
+	const struct channel *channel;
+	const struct ring_set *set;
+	uint64_t n = 0;
+
+	ky_list_foreach (channel, &s->channels, node)
+		ky_list_foreach (set, &channel->sets, node)
+			n += ring_set_is_made(set);
+	return n;
+}
+
+/*
+ * Announces to the consumer that it knows, or is being sent, so many sets (abi/resume.h). Without
+ * that, the watermark could miss the records of a set whose order waits for room in the socket.
+ */
+static void announce_sets(struct consumer *c, uint64_t n)
+{
+	off_t at = offsetof(struct ky_resume_session, n_sets);
+
+	c->n_sets = n;
+	if (pwrite(c->memory_fd, &n, sizeof(n), at) != (ssize_t)sizeof(n))
+		ky_error("session '%s': cannot write its memory: %s", c->session->name,
+			strerror(errno));
 }
 
 static void send_flush(struct consumer *c, uint32_t cookie)
@@ -200,8 +220,10 @@ static void send_everything(struct consumer *c)
 	struct ticket *t, *tmp;
 
 	send_init(c);
-	if (!c->snapshot)
+	if (!c->snapshot) {
+		ky_cons_bounds_send(&c->conn, &c->bounds, NULL, 0);
 		send_sets(c);
+	}
 	ky_list_foreach_safe (t, tmp, &c->tickets, node) {
 		if (t->kind == TICKET_FLUSH)
 			send_flush(c, t->key);
@@ -277,6 +299,7 @@ int consumer_spawn(struct consumer *c)
 		c->memory_fd = session_memory_make(c->snapshot ? -1 : c->session->shm_fd);
 	if (c->memory_fd < 0)
 		return c->memory_fd;
+	announce_sets(c, count_sets(c->session));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
 	ret = spawn_process(c, fds[1]);
@@ -306,7 +329,7 @@ void consumer_adopt(struct consumer *c, int fd)
 		return;
 	}
 	ret = ky_msg_conn_init(
-		&c->conn, &c->session->env->loop, fd, &conn_ops, QUEUE_MAX, N_SET_FDS);
+		&c->conn, &c->session->env->loop, fd, &conn_ops, QUEUE_MAX, KY_MSG_CONN_MAX_FDS);
 	if (ret < 0)
 		ky_error("session '%s': cannot take over its consumer: %s", c->session->name,
 			strerror(-ret)); /* it will call again */
@@ -353,8 +376,10 @@ void consumer_deinit(struct consumer *c)
 
 void consumer_add_set(struct consumer *c, const struct ring_set *set)
 {
-	if (c->connected)
-		send_set(c, set);
+	if (!c->connected)
+		return;
+	announce_sets(c, c->n_sets + 1);
+	send_set(c, set);
 }
 
 void consumer_retire(struct consumer *c, const struct ring_set *set)
@@ -385,15 +410,29 @@ void consumer_send_timers(struct consumer *c, const struct channel *channel)
 {
 	const struct ring_set *set;
 
+	if (c->connected && channel->kernel)
+		kernel_order_timers(&c->conn, channel->kernel);
 	ky_list_foreach (set, &channel->sets, node)
 		if (c->connected && ring_set_is_made(set) && !channel->overwrite)
 			send_timers(c, set);
 }
 
-void consumer_snapshot(struct consumer *c, uint64_t max_size)
+void consumer_set_bounds(struct consumer *c, const struct ky_cons_bounds *bounds)
 {
-	ky_cons_snapshot_send(&c->conn, &(struct ky_cons_snapshot){max_size}, NULL, 0);
+	c->bounds = *bounds;
+	if (c->connected && !c->awaited)
+		ky_cons_bounds_send(&c->conn, bounds, NULL, 0);
+}
+
+void consumer_snapshot(
+	struct consumer *c, uint64_t max_size, const char *reason, struct barrier *copied)
+{
+	struct ky_cons_snapshot m = {.max_size = max_size, .reason = reason};
+
+	ky_cons_snapshot_send(&c->conn, &m, NULL, 0);
 	send_sets(c);
+	if (copied)
+		consumer_ask(c, copied);
 	consumer_quit(c);
 }
 
@@ -438,12 +477,28 @@ void consumer_quit(struct consumer *c)
 	expect_answer(c);
 }
 
+/* Events that will not be in the trace although nobody asked for that. */
+static uint64_t count_lost(const struct event_counts *n)
+{
+	return n->discarded + n->unwritten;
+}
+
 static void handle_stats(struct consumer *c, const struct ky_cons_stats *m)
 {
+	uint64_t lost = count_lost(&c->counts);
+
 	c->answered = true;
 #define COUNT(name) .name = m->name,
 	c->counts = (struct event_counts){EVENT_COUNTS(COUNT)};
 	event_counts_add(&c->counts, &c->retired);
+	if (c->counted && count_lost(&c->counts) > lost)
+		c->lost_ns = ky_loop_time_ns(&c->session->env->loop);
+	c->counted = true;
+	c->fullest = KY_MAX(c->fullest, m->fullest);
+	c->expired_chunks = m->expired_chunks;
+	c->expired_events = m->expired_events;
+	c->expired_bytes = m->expired_bytes;
+	c->disk_bytes = m->disk_bytes;
 	ticket_done(ticket_find(&c->tickets, TICKET_FLUSH, m->cookie));
 	ticket_done(ticket_find(&c->tickets, TICKET_ASK, m->cookie));
 	if (m->cookie && m->cookie == c->quit_cookie)
@@ -497,6 +552,14 @@ static void handle_damaged(const struct consumer *c, uint32_t number)
 		ring_set_replace(set);
 }
 
+static void handle_grown(const struct consumer *c, uint32_t number)
+{
+	struct ring_set *set = ring_set_find(c->session, number);
+
+	if (set)
+		surplus_examine(set);
+}
+
 /* Takes the descriptors that the consumer has kept of a set. */
 static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 {
@@ -515,7 +578,7 @@ static void adopt_set(struct consumer *c, uint32_t number, const int *fds)
 }
 
 static int handle_adoption(
-	struct consumer *c, int type, struct ky_reader *r, const int *fds, size_t n_fds)
+	struct consumer *c, int type, struct ky_reader *r, int *fds, size_t n_fds)
 {
 	struct ky_resume_session memory;
 	struct ky_cons_adopt set;
@@ -529,6 +592,13 @@ static int handle_adoption(
 		adopt_set(c, set.set, fds);
 		return 0;
 	}
+	if (type != KY_CONS_ADOPTED) {
+		ret = kernel_adopt(c->session, type, r, fds, n_fds);
+		if (ret < 0)
+			ky_error("session '%s': kernel buffers cannot be taken over: %s",
+				c->session->name, strerror(-ret));
+		return 0;
+	}
 	if (n_fds != 1)
 		return -EBADMSG;
 	ret = session_memory_adopt(
@@ -536,16 +606,18 @@ static int handle_adoption(
 	if (ret < 0)
 		return ret;
 	c->awaited = 0;
+	c->n_sets = memory.n_sets;
+	ky_cons_bounds_send(&c->conn, &c->bounds, NULL, 0);
 	c->ops->adopted(c, &memory);
 	return 0;
 }
 
-static int handle_message(
-	struct consumer *c, const void *buf, size_t len, const int *fds, size_t n_fds)
+static int handle_message(struct consumer *c, const void *buf, size_t len, int *fds, size_t n_fds)
 {
 	struct ky_cons_rotated rotated;
 	struct ky_cons_retired retired;
 	struct ky_cons_damaged damaged;
+	struct ky_cons_grown grown;
 	struct ky_cons_stats stats;
 	struct ky_cons_error error;
 	struct ky_reader r;
@@ -554,6 +626,8 @@ static int handle_message(
 	switch (type) {
 	case KY_CONS_ADOPT:
 	case KY_CONS_ADOPTED:
+	case KY_CONS_KERNEL_ADOPT:
+	case KY_CONS_KERNEL_ADOPT_CPU:
 		return handle_adoption(c, type, &r, fds, n_fds);
 	case KY_CONS_STATS:
 		if (ky_cons_stats_decode(&r, &stats) < 0)
@@ -574,6 +648,11 @@ static int handle_message(
 		if (ky_cons_damaged_decode(&r, &damaged) < 0)
 			return -EBADMSG;
 		handle_damaged(c, damaged.set);
+		return 0;
+	case KY_CONS_GROWN:
+		if (ky_cons_grown_decode(&r, &grown) < 0)
+			return -EBADMSG;
+		handle_grown(c, grown.set);
 		return 0;
 	case KY_CONS_ERROR:
 		if (ky_cons_error_decode(&r, &error) < 0)

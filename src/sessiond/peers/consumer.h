@@ -52,10 +52,11 @@ struct consumer {
 	pid_t awaited;
 	uint64_t memory_file;
 	struct ky_msg_conn conn;
-	bool connected; /* conn is open; the consumer has ended when neither it nor pid is left */
-	bool answered;	/* this process has answered INIT */
-	bool ready;	/* has answered INIT once, whichever process it was */
-	int memory_fd;	/* that its processes leave to each other; -1: not made yet */
+	bool connected;	 /* conn is open; the consumer has ended when neither it nor pid is left */
+	bool answered;	 /* this process has answered INIT */
+	bool ready;	 /* has answered INIT once, whichever process it was */
+	int memory_fd;	 /* that its processes leave to each other; -1: not made yet */
+	uint64_t n_sets; /* in that memory: ring sets that this process knows, or is sent */
 	uint32_t quit_cookie;	/* of QUIT; 0: it is not to end */
 	uint32_t rotate_cookie; /* of ROTATE that was not answered; 0: none */
 	uint64_t rotate_chunk;
@@ -73,6 +74,13 @@ struct consumer {
 	struct ky_list tickets;
 	struct event_counts counts;  /* last STATS, with those of sets that were retired */
 	struct event_counts retired; /* of them: what STATS does not have any more */
+	/* when counts of lost events rose last; 0: not since this daemon has known them */
+	uint64_t lost_ns;
+	bool counted; /* STATS has arrived */
+	struct ky_cons_bounds bounds;
+	/* chunks that were removed for them, what was in them; bytes of the trace */
+	uint64_t expired_chunks, expired_events, expired_bytes, disk_bytes;
+	uint32_t fullest; /* thousandths of a buffer that were full at any look, at most */
 	/* of those events: recorded in the present chunk, the next one; by parity */
 	uint64_t retired_kept[2];
 };
@@ -98,11 +106,15 @@ void consumer_add_retired(
 void consumer_chunk_ended(struct consumer *c, uint64_t chunk, bool cleared);
 /* Sends the channel's timers after a change. */
 void consumer_send_timers(struct consumer *c, const struct channel *channel);
+/* Limits the trace on disk. */
+void consumer_set_bounds(struct consumer *c, const struct ky_cons_bounds *bounds);
 /*
  * Makes the consumer write the contents of the session's rings, and exit. If max_size is not 0, it
- * writes at most max_size bytes.
+ * writes at most max_size bytes. reason: for the metadata; or "". copied, if there is one, waits
+ * until the consumer has copied the rings.
  */
-void consumer_snapshot(struct consumer *c, uint64_t max_size);
+void consumer_snapshot(
+	struct consumer *c, uint64_t max_size, const char *reason, struct barrier *copied);
 /*
  * Returns the session whose own consumer writes into this consumer's directory, or NULL. The daemon
  * compares what consumers report: it never looks at a directory of a client's choice, because a

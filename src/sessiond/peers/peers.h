@@ -15,6 +15,9 @@ struct rundir;
 struct peers {
 	struct env *env;
 	struct ky_list apps, processes;
+	struct ky_list messages, commands; /* of triggers (triggers.h) */
+	uint64_t last_message;
+	bool allows_commands; /* of triggers */
 	struct collector *collector;
 	struct agents *agents;
 	unsigned user_apps_max, users_apps_max; /* of one user; of all but the daemon's own */

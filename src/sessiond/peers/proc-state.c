@@ -4,7 +4,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
+#include "abi/ended.h"
 #include "base/util.h"
 
 #define PATH_BYTES 256
@@ -111,4 +114,42 @@ void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left)
 	}
 	if (dir)
 		closedir(dir);
+}
+
+/* <linux/pidfd.h> of Linux 6.15; older headers have neither. */
+struct pidfd_info {
+	uint64_t mask, cgroup_id;
+	uint32_t pid, tgid, ppid, ids[8];
+	int32_t exit_code;
+	uint32_t unused;
+};
+#define PIDFD_GET_INFO_OF_EXIT _IOWR(0xFF, 11, struct pidfd_info)
+#define INFO_OF_EXIT	       (UINT64_C(1) << 3)
+
+/* Reads the last field of the process's stat file, if it is not reaped yet. */
+static bool read_zombie(pid_t pid, int *ret_status)
+{
+	char path[PATH_BYTES], text[1024], *end;
+
+	snprintf(path, sizeof(path), "%s/%d/stat", proc_dir, (int)pid);
+	read_file(path, text, sizeof(text));
+	end = strrchr(text, ')');
+	if (!end || strncmp(end, ") Z", 3) != 0 || !(end = strrchr(text, ' ')))
+		return false;
+	*ret_status = atoi(end);
+	return true;
+}
+
+int proc_wait_status(int pidfd, pid_t pid)
+{
+	struct pidfd_info info = {.mask = INFO_OF_EXIT};
+	int status;
+
+	/* After it was reaped, another process may have its number, but the pidfd refuses. */
+	if (pid > 0 && read_zombie(pid, &status) &&
+		(syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM))
+		return status;
+	if (ioctl(pidfd, PIDFD_GET_INFO_OF_EXIT, &info) == 0 && info.mask & INFO_OF_EXIT)
+		return info.exit_code;
+	return KY_ENDED_UNKNOWN;
 }

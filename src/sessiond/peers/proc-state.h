@@ -44,6 +44,12 @@ void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left);
  */
 bool proc_run_was_starved(const struct proc_run *then, pid_t pid, uint64_t elapsed_ns);
 
+/*
+ * Returns the wait status of a process whose pidfd is readable, or KY_ENDED_UNKNOWN (abi/ended.h).
+ * Its parent may have reaped it: then Linux 6.15 and later still report the status.
+ */
+int proc_wait_status(int pidfd, pid_t pid);
+
 /* "/proc"; tests have a directory of their own. */
 extern const char *proc_dir;
 

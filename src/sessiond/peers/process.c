@@ -4,12 +4,15 @@
 #include <fcntl.h>
 
 #include "sessiond/model/contents.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/ended.h"
 #include "sessiond/peers/peers.h"
 #include "svc/log.h"
 #include "svc/unix.h"
 
 #define FIRST_LOOK_NS (10 * KY_NS_PER_MS)
 #define LOOKS_MAX     10u /* each after twice the time */
+#define LOOKS_UNUSED  5u  /* if it has nothing to free: an exit follows its hang-up at once */
 
 /*
  * Returns the address where the process's stack begins, proc(5), which the kernel randomizes at
@@ -94,17 +97,40 @@ static void process_ended(struct process *p)
 
 static void pidfd_readable(struct ky_watch *w, uint32_t events)
 {
+	struct process *p = ky_container_of(w, struct process, end);
+
 	(void)events;
-	process_ended(ky_container_of(w, struct process, end));
+	program_ended(p);
+	process_ended(p);
 }
 
-/* A process closes its connection some moments before it runs another program. */
+static bool may_have_buffers(const struct process *p)
+{
+	const struct session *s;
+	const struct channel *c;
+	const struct ring_set *set;
+
+	ky_list_foreach (s, &p->env->sessions, node)
+		ky_list_foreach (c, &s->channels, node)
+			ky_list_foreach (set, &c->sets, node)
+				if (is_of(p, set) ||
+					(ring_set_is_made(set) && set->uid == p->user->uid &&
+						set->mode == KY_SET_PER_THREAD))
+					return true;
+	return false;
+}
+
+/* A process closes its connection some moments before it exits, or runs another program. */
 static void look_for_exec(struct process *p)
 {
 	uint64_t image = image_of(p->pid);
 
 	if (image && p->image && image != p->image)
 		process_ended(p);
+	else if (p->n_apps)
+		p->n_looks = 0; /* it has connected again */
+	else if (p->n_looks >= LOOKS_UNUSED && !may_have_buffers(p))
+		process_free(p);
 	else if (p->n_looks < LOOKS_MAX)
 		ky_timer_set(&p->env->loop, &p->look, FIRST_LOOK_NS << p->n_looks++);
 }
@@ -151,23 +177,29 @@ static struct process *process_new(struct env *e, uid_t uid, int socket, pid_t p
 	return NULL;
 }
 
-struct process *process_get(struct env *e, struct user *u, int socket, pid_t pid, uint32_t number)
+struct process *process_get(const struct app *a)
 {
+	struct env *e = a->env;
 	struct process *p;
 	unsigned n = 0;
 
 	ky_list_foreach (p, &e->peers->processes, node) {
-		if (p->user == u && p->pid == pid && p->number == number && number) {
+		if (p->user == a->user && p->pid == a->pid && p->number == a->number && a->number) {
 			p->n_apps++;
 			return p;
 		}
-		n += p->user == u;
+		n += p->user == a->user;
 	}
-	replace(e, u, pid);
-	p = number && n < e->peers->user_apps_max ? process_new(e, u->uid, socket, pid) : NULL;
+	replace(e, a->user, a->pid);
+	p = a->number && n < e->peers->user_apps_max
+		    ? process_new(e, a->user->uid, a->conn.fd, a->pid)
+		    : NULL;
 	if (!p)
 		return NULL;
-	p->number = number;
+	p->number = a->number;
+	p->vpid = a->vpid;
+	p->gid = a->gid;
+	memcpy(p->name, a->name, sizeof(p->name));
 	p->n_apps = 1;
 	return p;
 }
@@ -200,22 +232,6 @@ void process_hung_up(struct process *p)
 		look_for_exec(p);
 	else
 		process_free(p);
-}
-
-static bool may_have_buffers(const struct process *p)
-{
-	const struct session *s;
-	const struct channel *c;
-	const struct ring_set *set;
-
-	ky_list_foreach (s, &p->env->sessions, node)
-		ky_list_foreach (c, &s->channels, node)
-			ky_list_foreach (set, &c->sets, node)
-				if (is_of(p, set) ||
-					(ring_set_is_made(set) && set->uid == p->user->uid &&
-						set->mode == KY_SET_PER_THREAD))
-					return true;
-	return false;
 }
 
 void processes_forget(struct env *e)

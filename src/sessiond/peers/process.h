@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes whose threads may own slots of threads' rings, or that have ring sets of their own. The
- * daemon watches them to free these when the process has exited (docs/shm-abi.md, "Slots").
+ * Processes of applications. The daemon watches them to report their ends (ended.h), and to free
+ * the slots and ring sets of those that have exited (docs/shm-abi.md, "Slots").
  *
  * A hang-up is no proof of an exit. An application may close its connection and continue to record
  * for a moment, and a forked child keeps the connection of a dead parent open. There are two
@@ -15,6 +15,7 @@
 #include "sessiond/model/contents.h"
 #include "svc/loop.h"
 
+struct app;
 struct env;
 
 struct process {
@@ -22,6 +23,9 @@ struct process {
 	struct env *env;
 	struct user *user; /* referenced */
 	pid_t pid;
+	uint32_t vpid; /* in its own PID namespace */
+	gid_t gid;
+	char name[sizeof(((struct definer *)0)->name)];
 	uint32_t number; /* in slot words */
 	unsigned n_apps; /* its connections; 0: it has exited or closed them */
 	int pidfd;
@@ -32,11 +36,11 @@ struct process {
 };
 
 /*
- * Returns the process at the other end of `socket`, which gave itself this number. Returns that of
- * another connection of the same process, if there is one. Returns NULL if the process cannot be
- * watched: then its slots stay taken while the session lives.
+ * Returns the process of a connected application. Returns that of another connection of the same
+ * process, if there is one. Returns NULL if the process cannot be watched: then its slots stay
+ * taken while the session lives, and nobody learns how it ended.
  */
-struct process *process_get(struct env *e, struct user *u, int socket, pid_t pid, uint32_t number);
+struct process *process_get(const struct app *a);
 /* That of a process's set, which a predecessor watched: false when it has ended. */
 bool process_restore(struct env *e, const struct ring_set *set);
 /* A connection has ended. */

@@ -10,7 +10,9 @@
 #include "sessiond/model/op.h"
 #include "sessiond/peers/barrier.h"
 #include "sessiond/peers/consumer.h"
+#include "sessiond/peers/ended.h"
 #include "sessiond/peers/rotation.h"
+#include "sessiond/peers/triggers.h"
 
 struct recording {
 	struct session session;
@@ -21,6 +23,8 @@ struct recording {
 	struct consumer consumer;
 	struct rotation rotation;
 	struct ky_list snapshots;
+	struct deaths deaths;
+	struct triggers triggers;
 	/* that were written; number of the last one that was begun */
 	unsigned n_snapshots, last_snapshot;
 };

@@ -8,6 +8,10 @@
 /* The size is looked at this often: what is written meanwhile belongs to the chunk. */
 #define POLL_NS (100 * KY_NS_PER_MS)
 
+#define BOUND_CHUNKS  4		  /* a bounded trace has so many chunks, at least */
+#define CHUNK_MIN     (64u << 10) /* bytes */
+#define CHUNK_OF_FREE (64u << 20) /* bytes of a chunk if only the free space is bounded */
+
 static void rotate_as_scheduled(struct rotation *r)
 {
 	struct session *s = r->session;
@@ -21,7 +25,7 @@ static void run_timer(struct ky_timer *t)
 {
 	struct rotation *r = ky_container_of(t, struct rotation, timer);
 
-	ky_timer_set(&r->session->env->loop, t, r->timer_us * 1000);
+	ky_timer_set(&r->session->env->loop, t, r->schedule.timer_us * 1000);
 	rotate_as_scheduled(r);
 }
 
@@ -38,7 +42,7 @@ static void chunk_polled(struct op *op, int status, const char *message)
 	struct rotation *r = ky_container_of(op, struct rotation, polled);
 	struct ky_loop *loop = &r->session->env->loop;
 
-	if (r->consumer->counts.bytes - r->bytes >= r->size)
+	if (r->consumer->counts.bytes - r->bytes >= rotation_size(&r->schedule))
 		rotate_as_scheduled(r);
 	barrier_init(&r->poll_barrier, loop, &r->polled);
 	ky_timer_set(loop, &r->poll, POLL_NS);
@@ -76,25 +80,36 @@ void rotation_init(struct rotation *r, struct session *s, struct consumer *c)
 	barrier_init(&r->poll_barrier, &s->env->loop, &r->polled);
 }
 
-static void set_schedule(struct rotation *r, uint64_t timer_us, uint64_t size)
+uint64_t rotation_size(const struct rotation_schedule *schedule)
+{
+	uint64_t size = schedule->size;
+
+	if (schedule->max_disk)
+		size = KY_MIN(size ? size : UINT64_MAX,
+			KY_MAX(schedule->max_disk / BOUND_CHUNKS, CHUNK_MIN));
+	if (schedule->keep_free)
+		size = KY_MIN(size ? size : UINT64_MAX, CHUNK_OF_FREE);
+	return size;
+}
+
+static void apply_schedule(struct rotation *r, const struct rotation_schedule *schedule)
 {
 	struct ky_loop *loop = &r->session->env->loop;
 
-	r->timer_us = timer_us;
-	r->size = size;
+	r->schedule = *schedule;
 	ky_timer_cancel(&r->timer);
 	ky_timer_cancel(&r->poll);
 	barrier_deinit(&r->poll_barrier);
 	barrier_init(&r->poll_barrier, loop, &r->polled);
-	if (timer_us)
-		ky_timer_set(loop, &r->timer, timer_us * 1000);
-	if (size)
+	if (schedule->timer_us)
+		ky_timer_set(loop, &r->timer, schedule->timer_us * 1000);
+	if (rotation_size(schedule))
 		ky_timer_set(loop, &r->poll, 0);
 }
 
 void rotation_deinit(struct rotation *r)
 {
-	set_schedule(r, 0, 0);
+	apply_schedule(r, &(struct rotation_schedule){0});
 	answer_order(r, -ECANCELED, "the session was destroyed meanwhile");
 	free(r->archive);
 	free(r->error);
@@ -189,8 +204,15 @@ static void order_done(struct op *op, int status, const char *message)
 	answer_order(r, status, message);
 }
 
-void rotation_schedule(struct rotation *r, uint64_t timer_us, uint64_t size)
+void rotation_set_schedule(struct rotation *r, const struct rotation_schedule *schedule)
 {
-	set_schedule(r, timer_us, size);
+	const struct ky_cons_bounds bounds = {.max_disk = schedule->max_disk,
+		.keep_free = schedule->keep_free,
+		.keep_chunks = schedule->keep_chunks,
+		.keep_bytes = schedule->keep_bytes,
+		.keep_s = schedule->keep_s};
+
+	apply_schedule(r, schedule);
+	consumer_set_bounds(r->consumer, &bounds);
 	OBSERVE(r->session->env, schedule_changed, r->session);
 }

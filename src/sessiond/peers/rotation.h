@@ -14,6 +14,13 @@
 struct consumer;
 struct session;
 
+/* When a session is rotated, and which chunks stay. 0: never, and all of them. */
+struct rotation_schedule {
+	uint64_t timer_us, size;
+	uint64_t max_disk, keep_free; /* bytes: of the trace, at most; free on its disk, at least */
+	uint64_t keep_chunks, keep_bytes, keep_s; /* of the archives */
+};
+
 struct rotation {
 	struct session *session;
 	struct consumer *consumer;
@@ -29,8 +36,7 @@ struct rotation {
 	char *path;  /* of the last chunk that was archived; NULL: none */
 	unsigned n_archived;
 	uint64_t was_cleared, n_cleared; /* events: before the last clear, and by it */
-	/* schedule; 0: none */
-	uint64_t timer_us, size;
+	struct rotation_schedule schedule;
 	struct ky_timer timer, poll;
 	struct barrier poll_barrier;
 	struct op polled;
@@ -50,7 +56,9 @@ int rotation_begin(struct rotation *r, bool clear, struct op *op);
 char *rotation_path(const struct rotation *r);
 /* A predecessor's session is in this chunk, whatever was heard of the order that led to it. */
 void rotation_adopt(struct rotation *r, uint64_t chunk);
-/* Rotates every timer_us, and whenever so many bytes were written; 0: not. */
-void rotation_schedule(struct rotation *r, uint64_t timer_us, uint64_t size);
+/* Rotates every timer_us, and whenever so many bytes were written, and sends the bounds. */
+void rotation_set_schedule(struct rotation *r, const struct rotation_schedule *schedule);
+/* Returns the bytes at which the session is rotated; 0: never. A bound needs chunks to remove. */
+uint64_t rotation_size(const struct rotation_schedule *schedule);
 
 #endif

@@ -220,6 +220,21 @@ int rundir_publish(struct rundir *r, uint32_t n_active)
 	return 0;
 }
 
+void rundir_set_managed(const struct rundir *r, bool managed)
+{
+	const char *path = rundir_path(r, KY_RUN_MANAGED);
+	int fd;
+
+	if (!managed) {
+		unlink(path);
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		ky_warning("cannot make %s: %s", path, strerror(errno));
+	ky_close(fd);
+}
+
 int rundir_wake(const struct rundir *r)
 {
 	const char *path = rundir_path(r, KY_RUN_WAKE);

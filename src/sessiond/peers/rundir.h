@@ -35,6 +35,8 @@ int rundir_open(struct rundir *r, bool private, bool take_over);
 const char *rundir_path(const struct rundir *r, const char *name);
 /* Publishes that a daemon is alive; later calls change n_active and count a turn. */
 int rundir_publish(struct rundir *r, uint32_t n_active);
+/* Notes whether a service manager runs the daemon, for commands that find none. Logs a failure. */
+void rundir_set_managed(const struct rundir *r, bool managed);
 /* Wakes programs that wait for a daemon. After the sockets listen. */
 int rundir_wake(const struct rundir *r);
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sessiond/peers/snapshot.h"
 
+#include <time.h>
+
 #include "svc/log.h"
 
 static void set_error(struct snapshot *sn, int error, const char *message)
@@ -20,6 +22,8 @@ static void snapshot_complete(struct snapshot *sn)
 	if (!op)
 		return;
 	sn->op = NULL;
+	barrier_deinit(&sn->copied);
+	sn->copied = (struct barrier){0};
 	if (!sn->error)
 		recording_of(sn->session)->n_snapshots++;
 	else
@@ -30,10 +34,12 @@ static void snapshot_complete(struct snapshot *sn)
 
 static struct snapshot *snapshot_free(struct snapshot *sn)
 {
+	barrier_deinit(&sn->copied);
 	consumer_deinit(&sn->consumer);
 	ky_job_cancel(&sn->ending);
 	ky_list_remove(&sn->node);
 	free(sn->message);
+	free(sn->reason);
 	free(sn->output);
 	free(sn);
 	return NULL;
@@ -67,7 +73,11 @@ static void on_ready(struct consumer *c, int status, const char *message)
 	if (status >= 0) {
 		/* of buffers that do not exist any more */
 		c->retired.overwritten = recording_of(sn->session)->consumer.retired.overwritten;
-		consumer_snapshot(c, sn->max_size);
+		if (sn->copied_op)
+			barrier_init(&sn->copied, &sn->session->env->loop, sn->copied_op);
+		consumer_snapshot(c, sn->max_size, sn->reason, sn->copied_op ? &sn->copied : NULL);
+		if (sn->copied_op)
+			barrier_arm(&sn->copied, CONSUMER_ANSWER_NS);
 		return;
 	}
 	set_error(sn, status, message);
@@ -89,8 +99,23 @@ static void on_ended(struct consumer *c, bool giving_up)
 	snapshot_end(sn);
 }
 
-int snapshot_new(struct session *s, const char *output, uint64_t max_size, struct op *op,
-	struct snapshot **ret_snapshot)
+void snapshot_place(const struct session *s, const char *name, char *buf, size_t size)
+{
+	size_t len = strlen(s->output);
+	time_t now = time(NULL);
+	struct tm tm;
+	char date[32];
+
+	while (len > 1 && s->output[len - 1] == '/')
+		len--;
+	localtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+	snprintf(buf, size, "%.*s%c%s-%u-%s", (int)len, s->output, s->snapshot ? '/' : '-', name,
+		recording_of(s)->last_snapshot + 1, date);
+}
+
+int snapshot_new(struct session *s, const char *output, uint64_t max_size, const char *reason,
+	struct op *op, struct op *copied, struct snapshot **ret_snapshot)
 {
 	static const struct consumer_ops ops = {
 		.ready = on_ready, .trouble = on_trouble, .ended = on_ended};
@@ -108,16 +133,18 @@ int snapshot_new(struct session *s, const char *output, uint64_t max_size, struc
 	sn->session = s;
 	sn->max_size = max_size;
 	sn->output = strdup(output);
+	sn->reason = strdup(reason);
 	ky_job_init(&sn->ending, run_ending);
 	ky_list_append(&recording_of(s)->snapshots, &sn->node);
 	consumer_init(&sn->consumer, s, sn->output, &ops);
 	sn->consumer.snapshot = true;
-	ret = sn->output ? consumer_spawn(&sn->consumer) : -ENOMEM;
+	ret = sn->output && sn->reason ? consumer_spawn(&sn->consumer) : -ENOMEM;
 	if (ret < 0) {
 		snapshot_free(sn);
 		return ret;
 	}
 	sn->op = op;
+	sn->copied_op = copied;
 	*ret_snapshot = sn;
 	recording_of(s)->last_snapshot++;
 	return 0;

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 
+#include "sessiond/kernel/kernel.h"
 #include "sessiond/model/context.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/backlog.h"
@@ -25,6 +26,7 @@ static struct recording *recording_free(struct recording *r)
 	ky_list_foreach_safe (sn, sn_tmp, &r->snapshots, node)
 		snapshot_cancel(sn);
 	op_done(r->op, -ECANCELED, "the session daemon ended");
+	triggers_deinit(&r->triggers);
 	OBSERVE(s->env, session_freed, s);
 	consumer_deinit(&r->consumer);
 	rotation_deinit(&r->rotation);
@@ -125,6 +127,7 @@ void session_adopt(struct session *s)
 	ky_list_foreach_safe (r, tmp, &s->registries, node)
 		settle_registry(s, r);
 	settle_processes(s);
+	kernel_settle(s);
 	ky_list_foreach (r, &s->registries, node)
 		registry_add_unattended(r);
 	finish_step(s, 0, "");
@@ -141,6 +144,7 @@ static void finish_for_good(struct session *s, int error, const char *message)
 	struct op *op = r->op;
 
 	r->op = NULL;
+	kernel_end(s);
 	if (s->shm_fd >= 0)
 		ky_shm_dir_remove(s->shm_path, s->shm_fd);
 	op_done(op, error, message);
@@ -267,6 +271,7 @@ static int recording_new(
 	ret = session_init(&r->session, e, spec);
 	consumer_init(&r->consumer, &r->session, r->session.output, &consumer_ops);
 	rotation_init(&r->rotation, &r->session, &r->consumer);
+	triggers_init(&r->triggers, &r->session);
 	r->session.step = SESSION_CREATING;
 	*ret_recording = ret < 0 ? recording_free(r) : r;
 	return ret;
@@ -365,6 +370,9 @@ int session_start(struct session *s, struct op *op)
 	order_apps(s, app_set_start);
 	apps_await_queries(s, &recording_of(s)->barrier);
 	apps_dump_state(s, false, &recording_of(s)->barrier);
+	/* The consumer knows all kinds of kernel events before the kernel records them. */
+	if (session_has_kernel(s))
+		consumer_ask(&recording_of(s)->consumer, &recording_of(s)->barrier);
 	barrier_arm(&recording_of(s)->barrier, APP_ANSWER_NS);
 	return 0;
 }
@@ -379,6 +387,7 @@ static int end_recording(struct session *s, enum session_step step, struct op *o
 	session_set_state(s, step == SESSION_PAUSING	? SESSION_PAUSED
 			     : step == SESSION_DROPPING ? SESSION_ENDING
 							: SESSION_STOPPED);
+	kernel_stop(s);
 	order_apps(s, step == SESSION_DROPPING ? app_set_drop : app_set_stop);
 	barrier_arm(&recording_of(s)->barrier, APP_ANSWER_NS);
 	return 0;
@@ -427,6 +436,7 @@ static void step_passed(struct op *op, int status, const char *message)
 
 	switch (s->step) {
 	case SESSION_STARTING:
+		kernel_apply(s);
 		s->recording_ns = ky_loop_now_ns();
 		finish_step(s, 0,
 			status ? "some applications have not answered yet: their events and their state may begin later"

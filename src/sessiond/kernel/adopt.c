@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking over the kernel channels of a predecessor's session, from its consumer. */
+#include <sys/stat.h>
+
+#include "kernel/format.h"
+#include "sessiond/kernel/events.h"
+#include "sessiond/kernel/probes.h"
+#include "svc/log.h"
+
+static int take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+static bool is_file(int fd, uint64_t number)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_ino == number;
+}
+
+/* Reads what the kernel says of the event, which the journal does not have. */
+static int describe_again(const struct kernel_set *set, struct kernel_event *e)
+{
+	struct ky_kformat *f = malloc(sizeof(*f));
+	char path[TRACEFS_PATH_MAX];
+	int ret = -ENOMEM;
+
+	snprintf(path, sizeof(path), "events/%s/%s/format", e->system, e->name);
+	free(e->format);
+	e->format = tracefs_read(set->main.dir, path);
+	if (f)
+		ret = e->format ? ky_kformat_parse(f, e->format) : -errno;
+	if (!ret)
+		e->kernel_id = f->id;
+	free(f);
+	return ret;
+}
+
+static int find_probes(struct kernel_set *set)
+{
+	const struct tracefs *t = &set->channel->session->env->kernel->fs;
+	const struct rule *r;
+	int ret = 0;
+
+	ky_list_foreach (r, &set->channel->rules, node)
+		if (r->probe && !ret)
+			ret = probes_find(t, set->main.name, r->probe, &set->probes);
+	return ret;
+}
+
+static int describe_events(struct kernel_set *set)
+{
+	struct kernel_event *e, *tmp;
+	int ret;
+
+	ky_list_foreach_safe (e, tmp, &set->events, node) {
+		ret = describe_again(set, e);
+		if (ret < 0) {
+			ky_error("kernel event %s:%s cannot be taken over: %s", e->system, e->name,
+				strerror(-ret));
+			kernel_event_free(e);
+		}
+	}
+	return 0;
+}
+
+int kernel_set_adopt(struct kernel_set *set, int fds[4])
+{
+	struct env *env = set->channel->session->env;
+	struct registry *r = set->registry;
+	char why[KERNEL_WHY_MAX];
+	int ret = kernel_open(env->kernel, why);
+
+	if (ret < 0)
+		return ret;
+	if (set->main.dir >= 0 || !r || !is_file(fds[0], set->memory_file))
+		return -EBADMSG;
+	if (r->log_fd < 0)
+		r->log_fd = log_memory_adopt(set->channel->session->shm_fd, fds[1], r->log_file);
+	if (r->log_fd < 0)
+		return r->log_fd;
+	set->memory_fd = take_fd(&fds[0]);
+	set->main.free_buffer = take_fd(&fds[2]);
+	set->main.dir = take_fd(&fds[3]);
+	ret = instances_reopen(&set->main, &set->tasks, &env->kernel->fs, env->n_cpus);
+	if (!ret)
+		ret = kernel_set_follow(set);
+	if (!ret)
+		ret = find_probes(set);
+	if (!ret)
+		ret = describe_events(set);
+	set->recording = !ret && instance_is_recording(&set->main);
+	return ret;
+}
+
+int kernel_set_adopt_cpu(struct kernel_set *set, uint32_t cpu, int fds[3])
+{
+	if (cpu >= set->main.n_cpus || set->main.cpus[cpu].raw >= 0)
+		return -EBADMSG;
+	set->main.cpus[cpu].raw = take_fd(&fds[0]);
+	set->main.cpus[cpu].stats = take_fd(&fds[1]);
+	set->tasks.cpus[cpu].raw = take_fd(&fds[2]);
+	return 0;
+}
+
+void kernel_settle(struct session *s)
+{
+	char why[KERNEL_WHY_MAX];
+	struct kernel_event *e;
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node) {
+		if (!c->kernel)
+			continue;
+		if (c->kernel->main.dir < 0) {
+			kernel_set_drop(c);
+			continue;
+		}
+		c->kernel->may_map = instance_can_map(&c->kernel->main);
+		if (c->kernel->recording)
+			tracker_copy(&c->kernel->tracked, &s->trackers[TRACK_PID]);
+		if (kernel_events_update(c, why) < 0)
+			session_notice(s, "channel '%s': %s", c->name, why);
+		ky_list_foreach (e, &c->kernel->events, node)
+			e->enabled = e->wanted && c->kernel->recording;
+		kernel_channel_apply(c);
+	}
+}

@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/kernel/events.h"
+
+#include "base/glob.h"
+#include "kernel/filter.h"
+#include "kernel/names.h"
+#include "kernel/print-fmt.h"
+#include "kernel/program.h"
+#include "sessiond/kernel/probes.h"
+#include "svc/log.h"
+
+#define AVAILABLE  "available_events"
+#define CALLS	   "syscalls"
+#define ENTER	   "sys_enter_"
+#define EXIT	   "sys_exit_"
+#define LAST_SHORT 30u
+
+/* An event of the kernel, and what the trace calls it. */
+struct candidate {
+	const char *system, *name;
+	char trace_name[KY_KPROGRAM_NAME];
+};
+
+int kernel_events_list(
+	struct kernel *k, void (*each)(void *arg, const char *system, const char *name), void *arg)
+{
+	char *text = tracefs_read(k->fs.root, AVAILABLE), *rest = text, *line, *name;
+
+	if (!text)
+		return -errno;
+	while ((line = strsep(&rest, "\n"))) {
+		name = strchr(line, ':');
+		if (!name)
+			continue;
+		*name++ = '\0';
+		each(arg, line, name);
+	}
+	free(text);
+	return 0;
+}
+
+/* --- which events a rule matches --- */
+
+/* Returns the call of an event of system calls, or NULL. */
+static const char *call_of(const struct candidate *c)
+{
+	if (strcmp(c->system, CALLS) != 0)
+		return NULL;
+	if (!strncmp(c->name, ENTER, strlen(ENTER)))
+		return c->name + strlen(ENTER);
+	return strncmp(c->name, EXIT, strlen(EXIT)) ? NULL : c->name + strlen(EXIT);
+}
+
+static bool is_probe(const char *system)
+{
+	return !strncmp(system, "kymo_", 5);
+}
+
+static bool matches_full(const char *pattern, const struct candidate *c)
+{
+	char full[2 * KY_KPROGRAM_NAME];
+
+	if (!strchr(pattern, ':'))
+		return false;
+	snprintf(full, sizeof(full), "%s:%s", c->system, c->name);
+	return ky_glob_match(pattern, full);
+}
+
+/*
+ * Matches the trace's name, the kernel's, or SYSTEM:NAME. A pattern that begins with '*' does not
+ * match system calls: they have rules of their own, and all of them are most of what happens.
+ */
+static bool matches_name(const char *pattern, const struct candidate *c)
+{
+	if (is_probe(c->system) ||
+		(*pattern == '*' && (call_of(c) || !strcmp(c->system, "raw_syscalls"))))
+		return false;
+	return ky_glob_match(pattern, c->name) || ky_glob_match(pattern, c->trace_name) ||
+	       matches_full(pattern, c);
+}
+
+static bool matches_pattern(const struct rule *r, const char *pattern, const struct candidate *c)
+{
+	switch (r->kind) {
+	case RULE_EVENT:
+		return matches_name(pattern, c);
+	case RULE_SYSCALL:
+		return call_of(c) && ky_glob_match(pattern, call_of(c));
+	default:
+		return false;
+	}
+}
+
+/* set: NULL for a rule without one, which has no probes. */
+static bool rule_has(const struct kernel_set *set, const struct rule *r, const struct candidate *c)
+{
+	char group[PROBES_GROUP_MAX];
+
+	if (r->probe)
+		return set && !strcmp(c->system, probes_group(set->main.name, group)) &&
+		       probes_is_of(r->probe, c->name);
+	for (uint32_t i = 0; i < r->n_exclusions; i++)
+		if (matches_pattern(r, r->exclusions[i], c))
+			return false;
+	return matches_pattern(r, r->pattern, c);
+}
+
+static void candidate_init(struct candidate *c, const char *system, const char *name)
+{
+	c->system = system;
+	c->name = name;
+	ky_kname(system, name, c->trace_name, sizeof(c->trace_name));
+}
+
+struct count {
+	const struct rule *rule;
+	struct ky_buf *similar;
+	unsigned n, n_similar;
+};
+
+/* The name that a user of such a rule gives. */
+static const char *name_for(const struct rule *r, const struct candidate *c)
+{
+	if (r->kind == RULE_SYSCALL)
+		return call_of(c) && !strncmp(c->name, ENTER, strlen(ENTER)) ? call_of(c) : NULL;
+	return call_of(c) || is_probe(c->system) ? NULL : c->name;
+}
+
+static void count_event(void *arg, const char *system, const char *name)
+{
+	struct count *count = arg;
+	struct candidate c;
+
+	candidate_init(&c, system, name);
+	count->n += rule_has(NULL, count->rule, &c);
+}
+
+static void put_similar(void *arg, const char *system, const char *name)
+{
+	struct count *count = arg;
+	struct candidate c;
+	const char *near;
+
+	candidate_init(&c, system, name);
+	near = name_for(count->rule, &c);
+	if (near && count->n_similar < RULE_SIMILAR_MAX && name_is_near(count->rule->pattern, near))
+		ky_buf_printf(count->similar, "%s'%s'", count->n_similar++ ? ", " : "", near);
+}
+
+int kernel_count_matches(
+	struct kernel *k, const struct rule *r, struct ky_buf *similar, char why[KERNEL_WHY_MAX])
+{
+	struct count count = {.rule = r, .similar = similar};
+	int ret = kernel_open(k, why);
+
+	if (!ret)
+		ret = kernel_events_list(k, count_event, &count);
+	if (!ret && !count.n && similar)
+		ret = kernel_events_list(k, put_similar, &count);
+	return ret < 0 ? ret : (int)count.n;
+}
+
+const char *kernel_event_call(const char *system, const char *name)
+{
+	const struct candidate c = {.system = system, .name = name};
+
+	return strncmp(name, ENTER, strlen(ENTER)) ? NULL : call_of(&c);
+}
+
+/* Lists the contexts that there are, for a message. */
+static void put_contexts(char *why, size_t size)
+{
+	size_t n = strlen(why);
+
+	for (const struct ky_ctx_type *t = ky_kcontext_types; t->name && n < size; t++)
+		n += (size_t)snprintf(
+			why + n, size - n, "%s%s", t == ky_kcontext_types ? "" : ", ", t->name);
+}
+
+int kernel_context_parse(struct ky_context *ret, const char *spec, char *why, size_t why_size)
+{
+	*ret = (struct ky_context){.type = ky_kcontext_find(spec)};
+	if (!ret->type) {
+		snprintf(why, why_size, "the kernel does not record '%.64s': there are ", spec);
+		put_contexts(why, why_size);
+		return -EINVAL;
+	}
+	snprintf(ret->spec, sizeof(ret->spec), "%s", spec);
+	snprintf(ret->name, sizeof(ret->name), "%s", spec);
+	for (char *p = ret->name; *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return 0;
+}
+
+/* --- events of a set --- */
+
+void kernel_event_free(struct kernel_event *e)
+{
+	if (!e)
+		return;
+	ky_list_remove(&e->node);
+	ky_buf_deinit(&e->programs);
+	free(e->system);
+	free(e->name);
+	free(e->format);
+	free(e->filter);
+	free(e->rest);
+	free(e);
+}
+
+static struct kernel_event *find_event(
+	const struct kernel_set *set, const char *system, const char *name)
+{
+	struct kernel_event *e;
+
+	ky_list_foreach (e, &set->events, node)
+		if (!strcmp(e->name, name) && !strcmp(e->system, system))
+			return e;
+	return NULL;
+}
+
+/* Makes an event of the set with the kernel's description. Returns NULL with errno set. */
+static struct kernel_event *event_new(
+	const struct kernel_set *set, const char *system, const char *name)
+{
+	struct kernel_event *e = calloc(1, sizeof(*e));
+	char path[TRACEFS_PATH_MAX];
+
+	if (!e)
+		return NULL;
+	ky_list_init(&e->node);
+	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
+	e->system = strdup(system);
+	e->name = strdup(name);
+	e->filter = strdup("");
+	e->rest = strdup("");
+	e->format = tracefs_read(set->main.dir, path);
+	if (e->system && e->name && e->filter && e->rest && e->format)
+		return e;
+	kernel_event_free(e);
+	return NULL;
+}
+
+/* The event's fields and steps: large, so they are made when they are needed. */
+struct compiled {
+	struct ky_kformat format;
+	struct ky_kprogram program;
+};
+
+static struct compiled *compile(const struct kernel_set *set, const struct kernel_event *e)
+{
+	struct compiled *c = malloc(sizeof(*c));
+
+	if (c && e->n_contexts <= set->channel->n_contexts &&
+		!ky_kformat_parse(&c->format, e->format) &&
+		!ky_kprogram_make(
+			&c->program, e->system, &c->format, set->channel->contexts, e->n_contexts))
+		return c;
+	free(c);
+	return NULL;
+}
+
+int kernel_event_describe(
+	struct kernel *k, const char *system, const char *name, struct ky_writer *w)
+{
+	struct compiled *c = malloc(sizeof(*c));
+	char path[TRACEFS_PATH_MAX], *text;
+	int ret = -ENOENT;
+
+	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
+	text = tracefs_read(k->fs.root, path);
+	if (c && text)
+		ret = ky_kformat_parse(&c->format, text);
+	if (!ret)
+		ret = ky_kprogram_make(&c->program, system, &c->format, NULL, 0);
+	if (!ret)
+		ky_kernel_describe(w, c->program.name, c->program.fields);
+	free(text);
+	free(c);
+	return ret ? ret : w->error;
+}
+
+/* Of two kernel events with one name in the trace, the second one has its system's before it. */
+static void distinguish_name(
+	const struct kernel_set *set, const struct kernel_event *e, struct ky_kprogram *p)
+{
+	char name[KY_KPROGRAM_NAME];
+	struct kernel_event *other;
+
+	ky_list_foreach (other, &set->events, node) {
+		if (other == e)
+			break;
+		ky_kname(other->system, other->name, name, sizeof(name));
+		if (strcmp(name, p->name) != 0 ||
+			(!strcmp(other->name, e->name) && !strcmp(other->system, e->system)))
+			continue;
+		snprintf(p->name, sizeof(p->name), "%.120s_%.120s", e->system, name);
+		return;
+	}
+}
+
+static uint32_t choose_id(struct kernel_set *set, const char *trace_name)
+{
+	uint32_t id = ky_kernel_fixed_id(trace_name);
+
+	if (id > LAST_SHORT || set->fixed_used[id])
+		id = set->next_short <= LAST_SHORT ? set->next_short++ : set->next_long++;
+	if (id <= LAST_SHORT)
+		set->fixed_used[id] = true;
+	return id;
+}
+
+/* Numbers the event, and appends it to the metadata. */
+static int describe_event(struct kernel_set *set, struct kernel_event *e)
+{
+	struct ky_buf text = {0};
+	struct compiled *c;
+	int ret;
+
+	e->n_contexts = set->channel->n_contexts;
+	c = compile(set, e);
+	if (!c)
+		return -EBADMSG;
+	e->kernel_id = c->format.id;
+	distinguish_name(set, e, &c->program);
+	e->id = choose_id(set, c->program.name);
+	ky_kernel_tsdl_event(&text, c->program.name, c->program.fields, set->stream_id, e->id,
+		set->channel->contexts, e->n_contexts);
+	free(c);
+	if (!text.error)
+		OBSERVE(set->channel->session->env, kernel_event_numbered, set, e, text.data);
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+#define FORMAT_MAX (KY_MSG_MAX / 4) /* bytes of an event's text with the names of its values */
+
+int kernel_event_encode(
+	struct ky_writer *w, const struct kernel_set *set, const struct kernel_event *e)
+{
+	uint8_t buf[KY_MSG_MAX / 2];
+	struct ky_writer desc = {.buf = buf, .cap = sizeof(buf)};
+	struct compiled *c = compile(set, e);
+	struct ky_cons_kernel_event m = {
+		.set = set->number, .kernel_id = e->kernel_id, .id = e->id, .format = e->format};
+	struct ky_buf format = {.max = FORMAT_MAX};
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	distinguish_name(set, e, &c->program);
+	ky_buf_puts(&format, e->format);
+	ky_kvalues_put(&format, e->format, &c->program);
+	if (!format.error)
+		m.format = format.data;
+	if (e->programs.len)
+		ky_kernel_describe(&desc, c->program.name, c->program.fields);
+	m.min = c->program.min;
+	m.steps = (struct ky_bytes){
+		c->program.steps, (uint32_t)(c->program.n_steps * sizeof(*c->program.steps))};
+	m.desc = (struct ky_bytes){buf, (uint32_t)desc.len};
+	m.filters = (struct ky_bytes){e->programs.data, (uint32_t)e->programs.len};
+	ret = ky_cons_kernel_event_encode(w, &m);
+	ky_buf_deinit(&format);
+	free(c);
+	return ret;
+}
+
+int kernel_stack_encode(struct ky_writer *w, const struct kernel_set *set, const char *name)
+{
+	struct ky_kformat *f = malloc(sizeof(*f));
+	char path[TRACEFS_PATH_MAX], *text;
+	struct ky_cons_kernel_event m = {
+		.set = set->number, .id = KY_KERNEL_STACK_ID, .format = ""};
+	struct ky_kstep step;
+	int ret = -ENOENT;
+
+	snprintf(path, sizeof(path), "events/ftrace/%s/format", name);
+	text = tracefs_read(set->main.dir, path);
+	if (f && text)
+		ret = ky_kformat_parse(f, text);
+	if (!ret)
+		ret = ky_kstack_make(&step, f);
+	if (!ret) {
+		m.kernel_id = f->id;
+		m.min = step.offset;
+		m.steps = (struct ky_bytes){&step, sizeof(step)};
+		ret = ky_cons_kernel_event_encode(w, &m);
+	}
+	free(text);
+	free(f);
+	return ret;
+}
+
+int kernel_event_restore(struct kernel_set *set, const char *system, const char *name, uint32_t id,
+	uint32_t n_contexts)
+{
+	struct kernel_event *e = find_event(set, system, name);
+
+	if (!e) {
+		e = calloc(1, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		ky_list_append(&set->events, &e->node);
+		e->system = strdup(system);
+		e->name = strdup(name);
+		e->filter = strdup("");
+		e->rest = strdup("");
+	}
+	e->id = id;
+	e->n_contexts = n_contexts;
+	if (id <= LAST_SHORT)
+		set->fixed_used[id] = true;
+	if (id >= set->next_long)
+		set->next_long = id + 1;
+	while (set->next_short <= LAST_SHORT && set->fixed_used[set->next_short])
+		set->next_short++;
+	return e->system && e->name && e->filter && e->rest ? 0 : -ENOMEM;
+}
+
+/* --- rules --- */
+
+struct update {
+	struct kernel_set *set;
+	char *why;
+	int error;
+};
+
+static void report_failure(struct update *u, const char *system, const char *name, int error)
+{
+	if (!u->error)
+		snprintf(u->why, KERNEL_WHY_MAX, "cannot record %s:%s: %s", system, name,
+			strerror(-error));
+	u->error = u->error ? u->error : error;
+}
+
+/* Describes a new event, and adds it to the set. Returns 0 or -errno, which it reports. */
+static int add_event(struct update *u, struct kernel_event *e)
+{
+	int ret;
+
+	ky_list_append(&u->set->events, &e->node);
+	ret = describe_event(u->set, e);
+	if (ret < 0) {
+		ky_list_remove(&e->node);
+		ky_list_init(&e->node);
+		report_failure(u, e->system, e->name, ret);
+	}
+	return ret;
+}
+
+struct filter *kernel_filter_new(const char *text, struct ky_filter_error *error)
+{
+	return filter_new_with(text, ky_kfilter_find_context, error);
+}
+
+/* Checks whether the event has what the filter names. Keeps the first reason why not. */
+static bool can_filter(struct rule *r, const struct kernel_event *e, const struct ky_kprogram *p)
+{
+	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
+	struct ky_filter_error error = {0};
+
+	if (ky_filter_link(r->filter->program, r->filter->len, p->fields, ky_kfilter_find_context,
+		    code, &error) > 0)
+		return true;
+	if (!r->mismatch && asprintf(&r->mismatch, "rule '%s' does not match %s: %s", r->pattern,
+				    e->name, error.text) < 0)
+		r->mismatch = NULL;
+	return false;
+}
+
+/* Replaces a text. Returns whether it was another one. */
+static bool replace_text(char **text, const char *by)
+{
+	char *copy = strcmp(*text, by) ? strdup(by) : NULL;
+
+	if (!copy)
+		return false;
+	free(*text);
+	*text = copy;
+	return true;
+}
+
+/* Replaces what the consumer decides. Returns whether it was something else. */
+static bool set_programs(struct kernel_event *e, const struct ky_bytes *programs, uint32_t n)
+{
+	struct ky_buf b = {0};
+	bool is_other;
+
+	for (uint32_t i = 0; i < n; i++) {
+		ky_buf_append(&b, &programs[i].len, sizeof(programs[i].len));
+		ky_buf_append(&b, programs[i].data, programs[i].len);
+	}
+	is_other = b.len != e->programs.len || (b.len && memcmp(b.data, e->programs.data, b.len));
+	ky_buf_deinit(&e->programs);
+	e->programs = b;
+	return is_other;
+}
+
+/* The filters of the rules that match an event. */
+struct wish {
+	struct ky_bytes filters[RULES_MAX];
+	uint32_t n;
+	bool wanted, everything;
+};
+
+/* Divides the filters between kernel and consumer. Returns whether the consumer's part is new. */
+static bool divide_filters(
+	struct kernel_event *e, const struct ky_kprogram *p, const struct wish *w)
+{
+	struct ky_kfilter *f = calloc(1, sizeof(*f));
+	bool all = w->everything || !w->n;
+	bool is_other;
+
+	if (f && !all)
+		ky_kfilter_translate(f, p, w->filters, w->n);
+	e->changed |= replace_text(&e->filter, f && !all ? f->kernel : "");
+	replace_text(&e->rest, f && !all ? f->rest : "");
+	is_other = set_programs(e, w->filters, all || (f && f->exact) ? 0 : w->n);
+	free(f);
+	return is_other;
+}
+
+/* Counts the event for the rules that match it, and collects what the enabled ones want. */
+static void count_rules(const struct kernel_set *set, const struct candidate *c,
+	const struct kernel_event *e, const struct ky_kprogram *p, struct wish *w)
+{
+	struct rule *r;
+
+	w->n = 0;
+	w->wanted = w->everything = false;
+	ky_list_foreach (r, &set->channel->rules, node) {
+		if (!rule_has(set, r, c) || (r->filter && !can_filter(r, e, p)))
+			continue;
+		r->n_matched++;
+		if (!r->enabled)
+			continue;
+		w->wanted = set->channel->enabled;
+		w->everything |= !r->filter;
+		if (r->filter)
+			w->filters[w->n++] = (struct ky_bytes){r->filter->program, r->filter->len};
+	}
+}
+
+static bool any_rule_has(const struct kernel_set *set, const struct candidate *c)
+{
+	struct rule *r;
+
+	ky_list_foreach (r, &set->channel->rules, node)
+		if (rule_has(set, r, c))
+			return true;
+	return false;
+}
+
+static void update_event(void *arg, const char *system, const char *name)
+{
+	static struct wish w;
+	struct update *u = arg;
+	struct candidate c;
+	struct kernel_event *e;
+	struct compiled *compiled;
+	bool is_new;
+
+	candidate_init(&c, system, name);
+	e = find_event(u->set, system, name);
+	if (!e && !any_rule_has(u->set, &c))
+		return;
+	is_new = !e;
+	if (is_new)
+		e = event_new(u->set, system, name);
+	compiled = e ? compile(u->set, e) : NULL;
+	if (compiled) {
+		count_rules(u->set, &c, e, &compiled->program, &w);
+		e->wanted = w.wanted;
+		is_new = is_new && w.wanted && !add_event(u, e);
+		if (!ky_list_empty(&e->node) &&
+			(divide_filters(e, &compiled->program, &w) || is_new))
+			OBSERVE(u->set->channel->session->env, kernel_event_described, u->set, e);
+	} else {
+		report_failure(u, system, name, e ? -EBADMSG : -errno);
+	}
+	free(compiled);
+	if (e && ky_list_empty(&e->node))
+		kernel_event_free(e);
+}
+
+void kernel_put_split(struct ky_buf *to, const struct kernel_set *set, const struct rule *r)
+{
+	const struct kernel_event *e;
+	struct candidate c;
+
+	ky_list_foreach (e, &set->events, node) {
+		candidate_init(&c, e->system, e->name);
+		if (!e->wanted || !rule_has(set, r, &c))
+			continue;
+		if (*e->filter)
+			ky_buf_printf(to, "in the kernel: %s", e->filter);
+		if (*e->rest)
+			ky_buf_printf(to, "%sin the consumer: %s", *e->filter ? "; " : "", e->rest);
+		return;
+	}
+}
+
+/* Makes the events that the enabled rules define. Continues after a failure. */
+static int define_probes(struct kernel *k, const struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	struct kernel_set *set = c->kernel;
+	const struct rule *r;
+	int ret = 0, one;
+
+	ky_list_foreach (r, &c->rules, node) {
+		if (!r->probe || !r->enabled)
+			continue;
+		one = probes_define(
+			&k->fs, set->main.name, r->probe, &set->probes, why, KERNEL_WHY_MAX);
+		ret = ret ? ret : one;
+	}
+	return ret;
+}
+
+int kernel_events_update(struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	struct kernel *k = c->session->env->kernel;
+	struct update u = {.set = c->kernel, .why = why};
+	struct rule *r;
+	int ret;
+
+	ky_list_foreach (r, &c->rules, node) {
+		r->n_matched = 0;
+		free(r->mismatch);
+		r->mismatch = NULL;
+	}
+	u.error = define_probes(k, c, why);
+	ret = kernel_events_list(k, update_event, &u);
+	if (ret < 0)
+		snprintf(
+			why, KERNEL_WHY_MAX, "cannot list the kernel's events: %s", strerror(-ret));
+	return ret < 0 ? ret : u.error;
+}
+
+static int write_event(const struct kernel_set *set, const struct kernel_event *e, const char *file,
+	const char *text)
+{
+	char path[TRACEFS_PATH_MAX];
+
+	snprintf(path, sizeof(path), "events/%s/%s/%s", e->system, e->name, file);
+	return tracefs_write(set->main.dir, path, text);
+}
+
+/*
+ * Writes the kernel's part of the filters. If the kernel refuses it, the consumer decides all,
+ * which it can: its part is the whole, unless the kernel's part is exact.
+ */
+static int apply_filter(const struct kernel_set *set, const struct kernel_event *e)
+{
+	char message[TRACEFS_WHY_MAX];
+	int ret = write_event(set, e, "filter", *e->filter ? e->filter : "0");
+
+	if (!ret || !*e->filter || !e->programs.len)
+		return ret;
+	tracefs_last_error(&set->channel->session->env->kernel->fs, message, sizeof(message));
+	ky_warning("the kernel refuses the filter '%s' of %s:%s: %s", e->filter, e->system, e->name,
+		message);
+	return write_event(set, e, "filter", "0");
+}
+
+static int apply_event(const struct kernel_set *set, struct kernel_event *e)
+{
+	int ret = 0;
+
+	if (e->wanted && (e->changed || (!e->enabled && *e->filter)))
+		ret = apply_filter(set, e);
+	if (!ret && e->wanted != e->enabled)
+		ret = write_event(set, e, "enable", e->wanted ? "1" : "0");
+	if (ret < 0)
+		return ret;
+	e->changed = false;
+	e->enabled = e->wanted;
+	return 0;
+}
+
+void kernel_events_apply(struct kernel_set *set)
+{
+	struct kernel_event *e;
+	unsigned n_failed = 0;
+	int ret;
+
+	ky_list_foreach (e, &set->events, node) {
+		ret = apply_event(set, e);
+		if (ret < 0 && !n_failed++)
+			session_notice(set->channel->session,
+				"the kernel refuses to record %s:%s: %s", e->system, e->name,
+				strerror(-ret));
+	}
+	if (n_failed > 1)
+		ky_warning("%u more kernel events were refused", n_failed - 1);
+}
+
+void kernel_events_disable(struct kernel_set *set)
+{
+	struct kernel_event *e;
+
+	ky_list_foreach (e, &set->events, node)
+		if (e->enabled && !e->wanted)
+			apply_event(set, e);
+}
+
+int kernel_events_renew(struct kernel_set *set, char why[KERNEL_WHY_MAX])
+{
+	struct update u = {.set = set, .why = why};
+	struct kernel_event *e;
+	int ret;
+
+	ky_list_foreach (e, &set->events, node) {
+		if (e->n_contexts == set->channel->n_contexts)
+			continue;
+		ret = describe_event(set, e);
+		if (ret < 0)
+			report_failure(&u, e->system, e->name, ret);
+		else
+			OBSERVE(set->channel->session->env, kernel_event_described, set, e);
+	}
+	return u.error;
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/kernel/kernel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "abi/kernel.h"
+#include "ctf/tsdl.h"
+#include "kernel/format.h"
+#include "kernel/program.h"
+
+#include "sessiond/kernel/events.h"
+#include "sessiond/kernel/probes.h"
+#include "sessiond/kernel/samples.h"
+#include "sessiond/kernel/statedump.h"
+#include "sessiond/kernel/sweep.h"
+#include "sessiond/model/context.h"
+#include "sessiond/model/quota.h"
+#include "svc/check.h"
+#include "svc/log.h"
+
+#define SUBBUF_MOST  (64u << 10) /* larger ones cost more than they save */
+#define TASKS_BUFFER (32u << 10)
+#define NEWTASK	     "events/task/task_newtask/"
+#define RENAME	     "events/task/task_rename/"
+#define RETRY_NS     (20 * KY_NS_PER_MS)
+#define RETRIES_MAX  100u
+#define FIRST_SHORT  21u /* identifiers with short heads that no event always has */
+
+static struct kernel *kernel; /* of this process */
+
+/* The event layout in the ring must be the one that we read. */
+static int check_layout(const struct tracefs *t, char why[KERNEL_WHY_MAX])
+{
+	_cleanup_free_ char *page = tracefs_read(t->root, "events/header_page");
+	_cleanup_free_ char *event = tracefs_read(t->root, "events/header_event");
+
+	if (page && event && ky_kheader_check(page, event))
+		return 0;
+	snprintf(why, KERNEL_WHY_MAX,
+		"this kernel's trace buffers have another layout than Kymo reads");
+	return -EOPNOTSUPP;
+}
+
+int kernel_open(struct kernel *k, char why[KERNEL_WHY_MAX])
+{
+	int ret;
+
+	if (k->fs.root >= 0)
+		return 0;
+	ret = tracefs_open(&k->fs, why);
+	if (!ret)
+		ret = check_layout(&k->fs, why);
+	if (ret < 0)
+		tracefs_close(&k->fs);
+	return ret;
+}
+
+/* --- instances that cannot be removed yet --- */
+
+static void forget_leftover(struct kernel *k, size_t i)
+{
+	free(k->leftovers[i]);
+	k->leftovers[i] = k->leftovers[--k->n_leftovers];
+}
+
+static void retry_leftovers(struct kernel *k)
+{
+	for (size_t i = k->n_leftovers; i-- > 0;)
+		if (instance_remove_name(&k->fs, k->leftovers[i]) != -EBUSY)
+			forget_leftover(k, i);
+}
+
+static void run_retry(struct ky_timer *t)
+{
+	struct kernel *k = ky_container_of(t, struct kernel, retry);
+
+	retry_leftovers(k);
+	if (!k->n_leftovers)
+		return;
+	if (++k->n_tries < RETRIES_MAX) {
+		ky_timer_set(&k->env->loop, t, RETRY_NS);
+		return;
+	}
+	ky_error("a process has files of the tracefs instance %s open: the next daemon removes it",
+		k->leftovers[0]);
+	while (k->n_leftovers)
+		forget_leftover(k, 0);
+}
+
+static void remove_instance(struct kernel *k, struct instance *i)
+{
+	char **grown;
+	int ret;
+
+	if (!*i->name)
+		return;
+	ret = instance_remove(i, &k->fs);
+	if (ret != -EBUSY)
+		return;
+	grown = realloc(k->leftovers, (k->n_leftovers + 1) * sizeof(*grown));
+	if (!grown)
+		return;
+	k->leftovers = grown;
+	k->leftovers[k->n_leftovers] = strdup(i->name);
+	k->n_leftovers += k->leftovers[k->n_leftovers] != NULL;
+	k->n_tries = 0;
+	ky_timer_set(&k->env->loop, &k->retry, RETRY_NS);
+}
+
+/* --- sets --- */
+
+static struct kernel_set *set_new(struct channel *c, uint32_t number)
+{
+	struct kernel_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return NULL;
+	set->channel = c;
+	set->number = number;
+	set->memory_fd = -1;
+	instance_init(&set->main);
+	instance_init(&set->tasks);
+	ky_list_init(&set->events);
+	set->next_short = FIRST_SHORT;
+	set->next_long = STATEDUMP_ID + STATEDUMP_EVENTS;
+	set->task_fields = calloc(1, sizeof(*set->task_fields));
+	if (!set->task_fields) {
+		free(set);
+		return NULL;
+	}
+	return set;
+}
+
+/* remove: the instances too; else others continue them. */
+static void set_free(struct kernel_set *set, bool remove)
+{
+	struct kernel_event *e, *tmp;
+
+	set->channel->kernel_bytes = 0;
+	if (remove && *set->main.name && kernel->fs.root >= 0) {
+		if (set->main.dir >= 0) {
+			instance_record(&set->main, false);
+			tracefs_write(set->main.dir, "events/enable", "0");
+		}
+		probes_remove_group(&kernel->fs, set->main.name);
+		remove_instance(kernel, &set->main);
+		remove_instance(kernel, &set->tasks);
+	} else {
+		instance_close(&set->main);
+		instance_close(&set->tasks);
+	}
+	ky_list_foreach_safe (e, tmp, &set->events, node)
+		kernel_event_free(e);
+	ky_close(set->memory_fd);
+	tracker_deinit(&set->tracked);
+	free(set->task_fields);
+	free(set->probes);
+	free(set);
+}
+
+static void drop_set(struct channel *c, bool remove)
+{
+	if (c->kernel)
+		set_free(c->kernel, remove);
+	c->kernel = NULL;
+}
+
+void kernel_set_drop(struct channel *c)
+{
+	drop_set(c, true);
+}
+
+void kernel_end(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		drop_set(c, true);
+	s->samples = samples_free(s->samples);
+}
+
+/* Forgets the sets of a session that a successor of the daemon continues, or that is lost. */
+static void session_freed(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		drop_set(c, !s->env->handing_over);
+	s->samples = samples_free(s->samples);
+}
+
+/* Finds out how the kernel describes new threads and names. They are recorded in their own instance
+ * only. */
+int kernel_set_follow(struct kernel_set *set)
+{
+	_cleanup_free_ char *newtask = tracefs_read(set->tasks.dir, NEWTASK "format");
+	_cleanup_free_ char *rename = tracefs_read(set->tasks.dir, RENAME "format");
+	int ret = newtask && rename ? ky_ktasks_make(set->task_fields, newtask, rename) : -ENOENT;
+
+	if (!ret)
+		ret = tracefs_write(set->tasks.dir, NEWTASK "enable", "1");
+	return ret ? ret : tracefs_write(set->tasks.dir, RENAME "enable", "1");
+}
+
+static int make_instances(struct kernel_set *set, char why[KERNEL_WHY_MAX])
+{
+	const struct channel *c = set->channel;
+	char name[INSTANCE_MAX];
+	struct instance_spec spec = {
+		.name = name,
+		.clock = c->session->clock.clock,
+		.n_cpus = c->session->env->n_cpus,
+		.subbuf_size = KY_MIN(c->subbuf_size, SUBBUF_MOST),
+		.buffer_size = (uint64_t)c->subbuf_size * c->num_subbuf,
+		.overwrite = c->overwrite,
+	};
+	int ret;
+
+	snprintf(name, sizeof(name), "kymo-%08x-%u", kernel->daemon, set->number);
+	ret = instance_make(&set->main, &kernel->fs, &spec, why);
+	if (ret < 0)
+		return ret;
+	snprintf(name, sizeof(name), "kymo-%08x-%u" INSTANCE_TASKS, kernel->daemon, set->number);
+	spec.subbuf_size = (uint32_t)getpagesize();
+	spec.buffer_size = TASKS_BUFFER;
+	spec.overwrite = false;
+	spec.follows = true;
+	ret = instance_make(&set->tasks, &kernel->fs, &spec, why);
+	if (ret < 0)
+		return ret;
+	ret = kernel_set_follow(set);
+	if (ret < 0)
+		snprintf(why, KERNEL_WHY_MAX, "this kernel does not report new threads: %s",
+			strerror(-ret));
+	return ret;
+}
+
+static int make_memory(struct kernel_set *set)
+{
+	uint64_t size = ky_kernel_memory_size(set->main.n_cpus, set->main.subbuf_size);
+	int fd = memfd_create("kymo-kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	set->memory_fd = fd;
+	if (ftruncate(fd, (off_t)size) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Describes the stream, and the events of state dumps. */
+static int describe_set(struct kernel_set *set)
+{
+	struct ky_buf text = {0};
+	int ret;
+
+	set->stream_id = set->registry->n_streams++;
+	ky_tsdl_stream(&text, set->stream_id, KY_SET_PER_CPU, false);
+	statedump_describe(&text, set->stream_id);
+	if (!text.error)
+		OBSERVE(kernel->env, kernel_set_numbered, set, text.data);
+	ret = registry_append(set->registry, &text);
+	ky_buf_deinit(&text);
+	return ret;
+}
+
+/* Numbers of CPUs have gaps, and a CPU may be offline: "0-3,6". */
+static uint32_t first_online(void)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned first = 0;
+
+	if (f && fscanf(f, "%u", &first) != 1)
+		first = 0;
+	if (f)
+		fclose(f);
+	return first;
+}
+
+/* Returns the bytes of the channel's buffers in the kernel, and of the consumer's copy. */
+static uint64_t need_of(const struct channel *c)
+{
+	uint32_t subbuf_size = KY_MIN(c->subbuf_size, SUBBUF_MOST);
+	uint64_t each = (uint64_t)c->subbuf_size * c->num_subbuf + TASKS_BUFFER;
+
+	return c->session->env->n_cpus * (each + ky_kernel_cpu_size(subbuf_size));
+}
+
+/* Charges the buffers to the session's user. */
+static int charge(struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	uint64_t need = need_of(c);
+
+	if (!quota_allows(kernel->env, c->session->uid, need)) {
+		snprintf(why, KERNEL_WHY_MAX,
+			"the buffers of channel '%s' need %llu MiB, and user %u would have more than one may: choose a smaller --subbuf-size or --num-subbuf ('kymo-sessiond --max-memory-per-user')",
+			c->name, (unsigned long long)need >> 20, (unsigned)c->session->uid);
+		return -EDQUOT;
+	}
+	c->kernel_bytes = need;
+	return 0;
+}
+
+static int set_fill(struct kernel_set *set, char why[KERNEL_WHY_MAX])
+{
+	struct session *s = set->channel->session;
+	int ret = charge(set->channel, why);
+
+	if (!ret)
+		ret = make_instances(set, why);
+	set->dump_cpu = first_online();
+	set->may_map = !ret && instance_can_map(&set->main);
+	if (!ret && set->channel->overwrite && !set->may_map) {
+		snprintf(why, KERNEL_WHY_MAX,
+			"this kernel does not let its buffers be copied while it records (Linux 6.10 does): use --discard");
+		ret = -EOPNOTSUPP;
+	}
+	if (!ret)
+		ret = make_memory(set);
+	if (!ret)
+		ret = registry_get(s, 0, KERNEL_ABI, &set->registry);
+	if (!ret)
+		ret = describe_set(set);
+	if (ret < 0 && !*why)
+		snprintf(why, KERNEL_WHY_MAX, "cannot make a kernel channel: %s", strerror(-ret));
+	return ret;
+}
+
+int kernel_set_make(struct channel *c, char why[KERNEL_WHY_MAX])
+{
+	struct kernel_set *set;
+	int ret;
+
+	*why = '\0';
+	if (c->kernel)
+		return 0;
+	ret = kernel_open(kernel, why);
+	if (ret < 0)
+		return ret;
+	set = set_new(c, env_next_number(kernel->env));
+	if (!set) {
+		snprintf(why, KERNEL_WHY_MAX, "the session daemon has no memory left");
+		return -ENOMEM;
+	}
+	ret = set_fill(set, why);
+	if (ret < 0) {
+		set_free(set, true);
+		return ret;
+	}
+	c->kernel = set;
+	OBSERVE(kernel->env, kernel_set_made, set);
+	return 0;
+}
+
+struct kernel_set *kernel_set_find(const struct session *s, uint32_t number)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel && c->kernel->number == number)
+			return c->kernel;
+	return NULL;
+}
+
+struct kernel_set *kernel_set_restore(struct channel *c, uint32_t number, const char *instance)
+{
+	struct kernel_set *set = c->kernel ? NULL : set_new(c, number);
+
+	if (!set)
+		return NULL;
+	snprintf(set->main.name, sizeof(set->main.name), "%s", instance);
+	set->dump_cpu = first_online();
+	c->kernel_bytes = need_of(c);
+	c->kernel = set;
+	return set;
+}
+
+int kernel_channel_init(struct channel *c)
+{
+	struct ky_context tid = {.type = ky_kcontext_find("tid"), .spec = "tid", .name = "tid"};
+
+	channel_set_kernel(c);
+	return channel_add_contexts(c, &tid, 1);
+}
+
+bool session_has_kernel(const struct session *s)
+{
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel)
+			return true;
+	return false;
+}
+
+/* --- recording --- */
+
+static void report_threads(void *arg, const struct kernel_set *set, const struct ky_bytes *threads)
+{
+	OBSERVE(kernel->env, kernel_threads_found, set, threads);
+}
+
+static bool has_all(const struct tracker *t, const struct tracker *of)
+{
+	for (uint32_t i = 0; i < of->n; i++)
+		if (!tracker_has(t, of->values[i]))
+			return false;
+	return true;
+}
+
+static int write_pids(const struct kernel_set *set, const struct tracker *t, bool add)
+{
+	struct ky_buf pids = {0};
+	int ret;
+
+	for (uint32_t i = 0; t->narrowed && i < t->n; i++)
+		ky_buf_printf(&pids, "%u ", t->values[i]);
+	ret = pids.error;
+	if (!ret && (pids.len || !add))
+		ret = (add ? tracefs_append : tracefs_write)(
+			set->main.dir, "set_event_pid", pids.len ? pids.data : "");
+	if (!ret)
+		ret = tracefs_write(set->main.dir, "options/event-fork", pids.len ? "1" : "0");
+	ky_buf_deinit(&pids);
+	return ret;
+}
+
+/*
+ * Narrows the instance down to processes and the children that they will have. The kernel's list
+ * can grow. Anything else empties it first, and an empty list means all processes, so nothing is
+ * recorded meanwhile.
+ */
+static void set_narrow(struct kernel_set *set, const struct tracker *to)
+{
+	bool grows = set->tracked.narrowed && to->narrowed && has_all(to, &set->tracked);
+	int ret = 0;
+
+	if (set->tracked.narrowed == to->narrowed && has_all(to, &set->tracked) &&
+		has_all(&set->tracked, to))
+		return;
+	if (set->recording && !grows)
+		instance_record(&set->main, false);
+	ret = write_pids(set, to, grows);
+	if (set->recording && !grows)
+		instance_record(&set->main, true);
+	tracker_deinit(&set->tracked);
+	if (!ret)
+		ret = tracker_copy(&set->tracked, to);
+	if (ret < 0)
+		session_notice(set->channel->session,
+			"channel '%s': the kernel refuses the list of processes that are tracked: %s",
+			set->channel->name, strerror(-ret));
+}
+
+/* Makes the kernel record the stacks that the channel's contexts want. */
+static void set_stacks(const struct kernel_set *set)
+{
+	const struct channel *c = set->channel;
+
+	for (uint32_t i = 0; i < c->n_contexts; i++) {
+		uint32_t kind = c->contexts[i].type->kind;
+		const char *option = kind == KY_KCTX_CALLSTACK_KERNEL ? "options/stacktrace"
+				     : kind == KY_KCTX_CALLSTACK_USER ? "options/userstacktrace"
+								      : NULL;
+
+		if (option && tracefs_write(set->main.dir, option, "1") < 0)
+			session_notice(c->session, "this kernel does not record '%s'",
+				c->contexts[i].spec);
+	}
+}
+
+static void set_record(struct kernel_set *set)
+{
+	uint64_t begin;
+
+	set_stacks(set);
+	kernel_events_apply(set);
+	set_narrow(set, &set->channel->session->trackers[TRACK_PID]);
+	instance_record(&set->tasks, true);
+	statedump_threads(set, report_threads, NULL);
+	begin = ky_clock_read(set->channel->session->clock.clock);
+	statedump_begin(set, begin);
+	set->recording = !instance_record(&set->main, true);
+	statedump_send(set);
+}
+
+static void set_stop(struct kernel_set *set)
+{
+	static const struct tracker all;
+
+	instance_record(&set->main, false);
+	instance_record(&set->tasks, false);
+	set->recording = false;
+	/* Numbers of processes are used again. */
+	set_narrow(set, &all);
+}
+
+static bool is_wanted(const struct channel *c)
+{
+	const struct tracker *t = &c->session->trackers[TRACK_PID];
+
+	return c->session->state == SESSION_STARTED && channel_is_active(c) &&
+	       (!t->narrowed || t->n);
+}
+
+void kernel_channel_apply(struct channel *c)
+{
+	struct kernel_set *set = c->kernel;
+
+	if (!set)
+		return;
+	if (!is_wanted(c)) {
+		if (set->recording)
+			set_stop(set);
+		kernel_events_disable(set);
+		return;
+	}
+	if (!set->recording) {
+		set_record(set);
+		return;
+	}
+	set_stacks(set);
+	kernel_events_apply(set);
+	set_narrow(set, &c->session->trackers[TRACK_PID]);
+}
+
+void kernel_apply(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		kernel_channel_apply(c);
+}
+
+void kernel_dump_state(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel && c->kernel->recording) {
+			statedump_begin(c->kernel, 0);
+			statedump_send(c->kernel);
+		}
+}
+
+void kernel_stop(struct session *s)
+{
+	struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		if (c->kernel)
+			set_stop(c->kernel);
+	if (s->samples)
+		samples_stop(s->samples);
+}
+
+/* --- the daemon's --- */
+
+static void kernel_sweep(struct kernel *k)
+{
+	char why[KERNEL_WHY_MAX];
+	int n;
+
+	if (k->env->uid || kernel_open(k, why) < 0)
+		return;
+	n = tracefs_sweep(&k->fs);
+	if (n > 0)
+		ky_info("removed %d tracefs instance%s of session daemons that died", n,
+			n == 1 ? "" : "s");
+}
+
+void kernel_init(struct kernel *k, struct env *e)
+{
+	kernel = k;
+	*k = (struct kernel){.env = e, .fs = {.root = -1}};
+	if (getrandom(&k->daemon, sizeof(k->daemon), 0) != sizeof(k->daemon))
+		k->daemon = (uint32_t)getpid();
+	ky_timer_init(&k->retry, run_retry);
+	k->observer = (struct observer){.session_freed = session_freed};
+	ky_list_append(&e->observers, &k->observer.node);
+	e->kernel = k;
+}
+
+void kernel_begin(struct kernel *k)
+{
+	kernel_sweep(k);
+}
+
+void kernel_deinit(struct kernel *k)
+{
+	ky_timer_cancel(&k->retry);
+	/* Consumers that have just ended close their files in a moment. */
+	for (unsigned i = 0; k->n_leftovers && i < RETRIES_MAX; i++) {
+		retry_leftovers(k);
+		if (k->n_leftovers)
+			poll(NULL, 0, (int)(RETRY_NS / KY_NS_PER_MS));
+	}
+	while (k->n_leftovers)
+		forget_leftover(k, 0);
+	free(k->leftovers);
+	tracefs_close(&k->fs);
+}

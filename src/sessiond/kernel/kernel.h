@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernel events: the daemon's access to tracefs, and the kernel channels of sessions.
+ *
+ *   channel (DOMAIN_KERNEL) --- kernel set: two instances (instance.h), the memory of consumers
+ *                                  \--- kernel event (events.h): described, enabled, filtered
+ *
+ * The parts above send the sets to consumers; they observe what is made here (model/observer.h).
+ */
+#ifndef SESSIOND_KERNEL_KERNEL_H
+#define SESSIOND_KERNEL_KERNEL_H
+
+#include "proto/consumer.h"
+#include "sessiond/kernel/instance.h"
+#include "sessiond/model/contents.h"
+#include "svc/loop.h"
+
+#define KERNEL_WHY_MAX 512
+
+struct kernel {
+	struct env *env;
+	struct tracefs fs;
+	uint32_t daemon; /* D: in the names of its instances, random */
+	struct observer observer;
+	/* names of instances that a process still has open: they are removed when it ends */
+	char **leftovers;
+	size_t n_leftovers;
+	unsigned n_tries;
+	struct ky_timer retry;
+};
+
+/* Of a kernel channel; it is channel->kernel. */
+struct kernel_set {
+	struct channel *channel;
+	uint32_t number; /* in messages, from the same sequence as those of ring sets */
+	uint32_t stream_id;
+	struct registry *registry;
+	struct instance main, tasks;	/* tasks: follows threads */
+	struct ky_ktasks *task_fields;	/* owned */
+	int memory_fd;			/* that consumers leave to each other (abi/kernel.h) */
+	uint32_t dump_cpu;		/* the first online one */
+	struct ky_list events;		/* struct kernel_event */
+	uint32_t next_short, next_long; /* identifiers for the next events */
+	bool fixed_used[31];
+	uint32_t n_dumps;
+	uint64_t dump_clock; /* of the last one */
+	bool recording;
+	struct tracker tracked; /* as the kernel has it */
+	char *probes;		/* lines that define those of the group (probes.h); NULL: none */
+	bool may_map; /* a snapshot copies the mapped buffers while the kernel writes them */
+	/* while a predecessor's session is taken over: numbers of inodes */
+	uint64_t memory_file;
+};
+
+void kernel_init(struct kernel *k, struct env *e);
+/* Removes what dead daemons have left in tracefs, if we are root. */
+void kernel_begin(struct kernel *k);
+void kernel_deinit(struct kernel *k);
+/* Opens tracefs if it is not open. Returns 0, or -errno with one line in why. */
+int kernel_open(struct kernel *k, char why[KERNEL_WHY_MAX]);
+
+/*
+ * Makes the channel's set, if it has none yet. Returns 0, or -errno with one line in why; the
+ * channel is as it was then.
+ */
+int kernel_set_make(struct channel *c, char why[KERNEL_WHY_MAX]);
+/* Finds the kernel set of this number in the session, or NULL. */
+struct kernel_set *kernel_set_find(const struct session *s, uint32_t number);
+/* A set that a predecessor made, from its journal. Returns NULL if allocation fails. */
+struct kernel_set *kernel_set_restore(struct channel *c, uint32_t number, const char *instance);
+/*
+ * Takes the descriptors over that the predecessor's consumer has kept: memory, metadata log,
+ * free_buffer, directory. Returns 0 or -errno.
+ */
+int kernel_set_adopt(struct kernel_set *set, int fds[4]);
+/* The same for the files of a CPU: trace_pipe_raw, stats, trace_pipe_raw of the other instance. */
+int kernel_set_adopt_cpu(struct kernel_set *set, uint32_t cpu, int fds[3]);
+
+/* For these: opens what the daemon can open itself. */
+int kernel_set_follow(struct kernel_set *set);
+/* Forgets the channel's set, and removes its instances. */
+void kernel_set_drop(struct channel *c);
+/* All descriptors of the session have come: drops the sets without any. */
+void kernel_settle(struct session *s);
+
+/* Makes a new channel one for kernel events, whose records have their thread. 0 or -ENOMEM. */
+int kernel_channel_init(struct channel *c);
+bool session_has_kernel(const struct session *s);
+/*
+ * Applies the session's state to its kernel channels: started or not, whom it tracks. Failures
+ * become notices.
+ */
+void kernel_apply(struct session *s);
+void kernel_stop(struct session *s);
+/* Records the state of the system again, where the session records now. */
+void kernel_dump_state(struct session *s);
+/* Removes all kernel sets of the session, whose consumer has ended. */
+void kernel_end(struct session *s);
+/* Applies a change of the channel: enabled, disabled. */
+void kernel_channel_apply(struct channel *c);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/kernel/probes.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/glob.h"
+
+#define DEFINITIONS   "dynamic_events"
+#define MESSAGE_MAX   192
+#define FUNCTIONS     "available_filter_functions"
+#define FUNCTIONS_MAX 1000
+#define OURS	      "kymo_[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]_*"
+
+const char *probes_group(const char *instance, char buf[PROBES_GROUP_MAX])
+{
+	snprintf(buf, PROBES_GROUP_MAX, "%s", instance);
+	for (char *p = buf; *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return buf;
+}
+
+bool probes_is_of(const char *lines, const char *name)
+{
+	size_t n = strlen(name);
+	const char *at;
+
+	for (; *lines; lines += strspn(lines, "\n")) {
+		at = lines + strcspn(lines, ":\n");
+		if (*at == ':' && !strncmp(at + 1, name, n) && at[1 + n] == ' ')
+			return true;
+		lines += strcspn(lines, "\n");
+	}
+	return false;
+}
+
+/*
+ * Calls each with "GROUP/NAME" for the definitions: lines as "p:kymo_1f2e3d4c_2/name PLACE ARGS",
+ * where a number may follow the letter.
+ */
+static void each_definition(const struct tracefs *t,
+	void (*each)(const struct tracefs *t, const char *name, void *arg), void *arg)
+{
+	char *text = tracefs_read(t->root, DEFINITIONS), *line, *rest = text, *name;
+
+	while (rest && (line = strsep(&rest, "\n"))) {
+		name = strchr(line, ':');
+		if (!name)
+			continue;
+		name[strcspn(name, " ")] = '\0';
+		each(t, name + 1, arg);
+	}
+	free(text);
+}
+
+/* "-:GROUP/NAME" removes a definition, and concerns no other one. */
+static void remove_definition(const struct tracefs *t, const char *name)
+{
+	char line[TRACEFS_PATH_MAX];
+
+	snprintf(line, sizeof(line), "-:%s\n", name);
+	tracefs_append(t->root, DEFINITIONS, line);
+}
+
+static void remove_of_group(const struct tracefs *t, const char *name, void *group)
+{
+	size_t n = strlen(group);
+
+	if (!strncmp(name, group, n) && name[n] == '/')
+		remove_definition(t, name);
+}
+
+void probes_remove_group(const struct tracefs *t, const char *instance)
+{
+	char group[PROBES_GROUP_MAX];
+
+	probes_group(instance, group);
+	each_definition(t, remove_of_group, group);
+}
+
+/* kymo_1f2e3d4c_2 belongs to kymo-1f2e3d4c-2. */
+static void remove_orphan(const struct tracefs *t, const char *name, void *instances)
+{
+	char instance[PROBES_GROUP_MAX];
+
+	snprintf(instance, sizeof(instance), "%.*s", (int)strcspn(name, "/"), name);
+	if (fnmatch(OURS, instance, 0) != 0)
+		return;
+	for (char *p = instance; *p; p++)
+		if (*p == '_')
+			*p = '-';
+	if (!tracefs_has(*(int *)instances, instance))
+		remove_definition(t, name);
+}
+
+void probes_sweep(const struct tracefs *t, int instances)
+{
+	each_definition(t, remove_orphan, &instances);
+}
+
+/* The option that a kernel without such probes was built without. */
+static const char *config_of(const char *line)
+{
+	return *line == 'p' && strchr(line, '/') ? "CONFIG_UPROBE_EVENTS"
+	       : *line == 'f'			 ? "CONFIG_FPROBE_EVENTS"
+						 : "CONFIG_KPROBE_EVENTS";
+}
+
+static bool file_has(const struct tracefs *t, const char *path, const char *text)
+{
+	char *all = tracefs_read(t->root, path);
+	bool has = all && strstr(all, text);
+
+	free(all);
+	return has;
+}
+
+static bool has_fprobes(const struct tracefs *t)
+{
+	return file_has(t, "README", "f[:[<group>/]");
+}
+
+int probes_check(const struct tracefs *t, const char *line, char *why, size_t why_size)
+{
+	bool is_there = *line == 'f'	    ? has_fprobes(t)
+			: strchr(line, '/') ? tracefs_has(t->root, "uprobe_events")
+					    : tracefs_has(t->root, "kprobe_events");
+
+	if (is_there && tracefs_has(t->root, DEFINITIONS))
+		return 0;
+	snprintf(why, why_size, "this kernel has no probes of %s (%s)",
+		strchr(line, '/') ? "programs" : "itself", config_of(line));
+	return -EOPNOTSUPP;
+}
+
+/* Events have names of letters, digits and '_': others become '_'. */
+static void put_name(struct ky_buf *to, const char *function)
+{
+	for (; *function; function++)
+		ky_buf_printf(to, "%c",
+			isalnum((unsigned char)*function) ? (unsigned char)*function : '_');
+}
+
+static void put_function(struct ky_buf *to, const char *function, bool fprobes)
+{
+	ky_buf_printf(to, "%c:", fprobes ? 'f' : 'p');
+	put_name(to, function);
+	ky_buf_printf(to, "_entry %s\n%c:", function, fprobes ? 'f' : 'r');
+	put_name(to, function);
+	ky_buf_printf(to, "_exit %s%s ret=$retval\n", function, fprobes ? "%return" : "");
+}
+
+int probes_of_functions(const struct tracefs *t, const char *pattern, struct ky_buf *lines,
+	char *why, size_t why_size)
+{
+	char *text = tracefs_read(t->root, FUNCTIONS), *rest = text, *function;
+	bool fprobes = has_fprobes(t);
+	int n = 0, ret = text ? 0 : -errno;
+
+	/* lines as "name" or "name [module]" */
+	while (rest && n <= FUNCTIONS_MAX && (function = strsep(&rest, "\n"))) {
+		function[strcspn(function, " \t")] = '\0';
+		if (!*function || !ky_glob_match(pattern, function))
+			continue;
+		put_function(lines, function, fprobes);
+		n++;
+	}
+	free(text);
+	if (ret < 0)
+		snprintf(why, why_size, "this kernel does not name its functions (%s)",
+			"CONFIG_DYNAMIC_FTRACE");
+	else if (!n)
+		snprintf(why, why_size,
+			"this kernel has no function that matches '%s', or none that can be probed",
+			pattern);
+	else if (n > FUNCTIONS_MAX)
+		snprintf(why, why_size,
+			"more than %d functions of the kernel match '%s': choose a narrower pattern",
+			FUNCTIONS_MAX, pattern);
+	return ret < 0 ? ret : !n ? -ENOENT : n > FUNCTIONS_MAX ? -E2BIG : n;
+}
+
+/* Explains a refused definition: the kernel's message, or the option that it was built without. */
+static void explain_refusal(const struct tracefs *t, const char *line, int error,
+	const char *earlier, char *why, size_t size)
+{
+	char message[MESSAGE_MAX];
+	const char *text;
+
+	if (probes_check(t, line, why, size) < 0)
+		return;
+	tracefs_last_error(t, message, sizeof(message));
+	text = strstr(message, "error: ");
+	if (text && strcmp(message, earlier) != 0)
+		snprintf(why, size, "the kernel refuses the probe: %s", text + strlen("error: "));
+	else
+		snprintf(why, size, "the kernel refuses the probe: %s", strerror(-error));
+}
+
+/* Defines one probe. Returns 0, or -errno with one line in why. */
+static int define(
+	const struct tracefs *t, const char *instance, const char *line, char *why, size_t why_size)
+{
+	size_t head = strcspn(line, ":");
+	char group[PROBES_GROUP_MAX], earlier[MESSAGE_MAX], *text;
+	int ret;
+
+	tracefs_last_error(t, earlier, sizeof(earlier));
+	if (asprintf(&text, "%.*s:%s/%s\n", (int)head, line, probes_group(instance, group),
+		    line + head + 1) < 0)
+		return -ENOMEM;
+	ret = tracefs_append(t->root, DEFINITIONS, text);
+	free(text);
+	if (ret < 0)
+		explain_refusal(t, line, ret, earlier, why, why_size);
+	return ret;
+}
+
+/* Returns whether the first line of a text is one of the lines. */
+static bool has_line(const char *lines, const char *line)
+{
+	size_t n = strcspn(line, "\n");
+
+	for (; lines && *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+		if (strcspn(lines, "\n") == n && !strncmp(lines, line, n))
+			return true;
+	return false;
+}
+
+bool probes_are_known(const char *known, const char *lines)
+{
+	for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+		if (!has_line(known, lines))
+			return false;
+	return true;
+}
+
+/* Writes the name of the event that the line defines. */
+static void name_of(const char *line, char name[PROBES_GROUP_MAX])
+{
+	const char *at = line + strcspn(line, ":");
+
+	at += *at == ':';
+	snprintf(name, PROBES_GROUP_MAX, "%.*s", (int)strcspn(at, " "), at);
+}
+
+static void remove_lines(const struct tracefs *t, const char *instance, char *lines)
+{
+	char group[PROBES_GROUP_MAX], name[PROBES_GROUP_MAX], full[2 * PROBES_GROUP_MAX + 1];
+	char *line;
+
+	while ((line = strsep(&lines, "\n"))) {
+		if (!*line)
+			continue;
+		name_of(line, name);
+		snprintf(full, sizeof(full), "%s/%s", probes_group(instance, group), name);
+		remove_definition(t, full);
+	}
+}
+
+/* Defines the lines that are not known. Appends them to `added`. */
+static int define_new(const struct tracefs *t, const char *instance, char *lines, const char *known,
+	struct ky_buf *added, char *why, size_t why_size)
+{
+	char name[PROBES_GROUP_MAX], *line;
+	int ret = 0;
+
+	while (!ret && (line = strsep(&lines, "\n"))) {
+		if (!*line || has_line(known, line))
+			continue;
+		name_of(line, name);
+		if (known && probes_is_of(known, name)) {
+			snprintf(why, why_size,
+				"the session has had an event '%s' at another place: give this one another name",
+				name);
+			return -EEXIST;
+		}
+		ret = define(t, instance, line, why, why_size);
+		if (!ret)
+			ky_buf_printf(added, "%s\n", line);
+	}
+	return ret ? ret : added->error;
+}
+
+/* Appends texts to *known. Returns 0 or -ENOMEM. */
+static int extend(char **known, const char *by)
+{
+	char *all;
+
+	if (asprintf(&all, "%s%s", *known ? *known : "", by) < 0)
+		return -ENOMEM;
+	free(*known);
+	*known = all;
+	return 0;
+}
+
+int probes_find(const struct tracefs *t, const char *instance, const char *lines, char **known)
+{
+	char group[PROBES_GROUP_MAX], name[PROBES_GROUP_MAX], path[3 * PROBES_GROUP_MAX];
+	struct ky_buf found = {0};
+	int ret;
+
+	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		name_of(lines, name);
+		snprintf(path, sizeof(path), "events/%s/%s", probes_group(instance, group), name);
+		if (n && tracefs_has(t->root, path))
+			ky_buf_printf(&found, "%.*s\n", (int)n, lines);
+	}
+	ret = found.error;
+	if (!ret && found.len)
+		ret = extend(known, found.data);
+	ky_buf_deinit(&found);
+	return ret;
+}
+
+int probes_define(const struct tracefs *t, const char *instance, const char *lines, char **known,
+	char *why, size_t why_size)
+{
+	char *copy = strdup(lines);
+	struct ky_buf added = {0};
+	int ret = copy ? define_new(t, instance, copy, *known, &added, why, why_size) : -ENOMEM;
+
+	if (!ret && added.len)
+		ret = extend(known, added.data);
+	if (ret < 0 && added.data)
+		remove_lines(t, instance, added.data);
+	ky_buf_deinit(&added);
+	free(copy);
+	return ret;
+}

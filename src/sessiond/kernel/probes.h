@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes: events that the kernel makes on request, in dynamic_events. Those of the instance
+ * "kymo-D-C" are in the group "kymo_D_C", so two sessions may probe one place.
+ */
+#ifndef SESSIOND_KERNEL_PROBES_H
+#define SESSIOND_KERNEL_PROBES_H
+
+#include "base/buf.h"
+#include "sessiond/kernel/tracefs.h"
+
+#define PROBES_GROUP_MAX 64
+#define PROBES_LINE_MAX	 4000u /* bytes of a definition: the kernel takes 4095 at once */
+#define PROBES_MAX	 256u  /* definitions of a rule */
+
+/* Writes the group of an instance into buf, and returns buf. */
+const char *probes_group(const char *instance, char buf[PROBES_GROUP_MAX]);
+/* Returns whether one of the lines defines an event of this name. */
+bool probes_is_of(const char *lines, const char *name);
+/*
+ * Appends the lines that define the entry and exit of the kernel's functions that match, "%s_entry"
+ * and "%s_exit". Returns their number, or -errno with one line in why.
+ */
+int probes_of_functions(const struct tracefs *t, const char *pattern, struct ky_buf *lines,
+	char *why, size_t why_size);
+/*
+ * Returns 0 if the kernel can have probes as the line defines one, else -EOPNOTSUPP with one line
+ * in why.
+ */
+int probes_check(const struct tracefs *t, const char *line, char *why, size_t why_size);
+/* Removes all probes of the instance's group. They must be disabled. */
+void probes_remove_group(const struct tracefs *t, const char *instance);
+/* Removes the probes of groups of ours that have no instance. */
+void probes_sweep(const struct tracefs *t, int instances);
+/* Returns whether all of a rule's lines are known; known: or NULL. */
+bool probes_are_known(const char *known, const char *lines);
+/* Adds those of a rule's lines to `known` that the group has already. Returns 0 or -ENOMEM. */
+int probes_find(const struct tracefs *t, const char *instance, const char *lines, char **known);
+/*
+ * Defines the probes of a rule: lines without the letter's group, as "p:NAME PLACE ARGUMENTS".
+ * known: the lines that the group has already, to which the new ones are added. A name means one
+ * place as long as the group exists. Returns 0, or -errno with one line in why: then the rule has
+ * no new probe.
+ */
+int probes_define(const struct tracefs *t, const char *instance, const char *lines, char **known,
+	char *why, size_t why_size);
+
+#endif

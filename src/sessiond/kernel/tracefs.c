@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/kernel/tracefs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MOUNTED	 "/sys/kernel/tracing"
+#define LOCKDOWN "/sys/kernel/security/lockdown"
+/* <linux/mount.h>, which <sys/mount.h> contradicts in some versions */
+#define FSOPEN_CLOEXEC_		     1
+#define FSCONFIG_CMD_CREATE_	     6
+#define FSMOUNT_CLOEXEC_	     1
+#define MOUNT_ATTR_NO_SUID_EXEC_DEV_ 14
+
+static int make_dir(int dir, const char *path)
+{
+	return mkdirat(dir, path, 0700) < 0 ? -errno : 0;
+}
+
+static int remove_dir(int dir, const char *path)
+{
+	return unlinkat(dir, path, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+static const struct tracefs_ops kernel_ops = {.make_dir = make_dir, .remove_dir = remove_dir};
+
+/* Returns the root of a tracefs that is mounted nowhere, or -errno. */
+static int open_unmounted(void)
+{
+	long fs = syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC_);
+	long mount = -1;
+
+	if (fs >= 0 && !syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE_, NULL, NULL, 0))
+		mount = syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC_, MOUNT_ATTR_NO_SUID_EXEC_DEV_);
+	if (mount < 0)
+		mount = -errno;
+	if (fs >= 0)
+		close((int)fs);
+	return (int)mount;
+}
+
+static bool file_contains(const char *path, const char *text)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, text))
+			return true;
+	return false;
+}
+
+static void explain(int error, char why[TRACEFS_WHY_MAX])
+{
+	if (!file_contains("/proc/filesystems", "tracefs"))
+		snprintf(why, TRACEFS_WHY_MAX, "this kernel has no tracing (CONFIG_FTRACE)");
+	else if (file_contains(LOCKDOWN, "[confidentiality]"))
+		snprintf(why, TRACEFS_WHY_MAX,
+			"kernel lockdown forbids tracing: boot with lockdown=integrity");
+	else if (geteuid())
+		snprintf(why, TRACEFS_WHY_MAX,
+			"kernel events need root's daemon: 'sudo systemctl start kymo-sessiond', and be in group 'tracing'");
+	else
+		snprintf(why, TRACEFS_WHY_MAX,
+			"no permission for tracefs (%s): run the daemon as root, not in a container",
+			strerror(-error));
+}
+
+int tracefs_open(struct tracefs *t, char why[TRACEFS_WHY_MAX])
+{
+	int mounted, fd = open_unmounted();
+
+	*t = (struct tracefs){.root = -1, .ops = &kernel_ops};
+	if (fd < 0) {
+		mounted = open(MOUNTED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (mounted >= 0 && tracefs_has(mounted, "events"))
+			fd = mounted;
+		else
+			ky_close(mounted);
+	}
+	if (fd >= 0 && faccessat(fd, "instances", W_OK | X_OK, AT_EACCESS) < 0) {
+		int error = -errno;
+
+		ky_close(fd);
+		fd = error;
+	}
+	if (fd < 0) {
+		explain(fd, why);
+		return fd;
+	}
+	t->root = fd;
+	return 0;
+}
+
+void tracefs_close(struct tracefs *t)
+{
+	t->root = ky_close(t->root);
+}
+
+static int write_file(int dir, const char *path, const char *text, int flags)
+{
+	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags);
+	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
+	int ret = n < 0 ? -errno : 0;
+
+	ky_close(fd);
+	return ret;
+}
+
+int tracefs_write(int dir, const char *path, const char *text)
+{
+	return write_file(dir, path, text, O_TRUNC);
+}
+
+int tracefs_append(int dir, const char *path, const char *text)
+{
+	return write_file(dir, path, text, O_APPEND);
+}
+
+char *tracefs_read(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	size_t len = 0, size = 4096;
+	char *text = fd < 0 ? NULL : malloc(size), *grown;
+	ssize_t n = -1;
+
+	while (text && (n = read(fd, text + len, size - 1 - len)) > 0) {
+		len += (size_t)n;
+		if (len < size - 1)
+			continue;
+		size *= 2;
+		grown = realloc(text, size);
+		if (!grown)
+			free(text);
+		text = grown;
+	}
+	if (text && n < 0) {
+		free(text);
+		text = NULL;
+	}
+	if (text)
+		text[len] = '\0';
+	if (fd >= 0) {
+		int error = errno;
+
+		close(fd);
+		errno = error;
+	}
+	return text;
+}
+
+bool tracefs_has(int dir, const char *path)
+{
+	return !faccessat(dir, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+int tracefs_open_dir(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* "[  12.5] trace_uprobe: error: Invalid ...\n  Command: ...\n            ^\n": the last one */
+void tracefs_last_error(const struct tracefs *t, char *buf, size_t size)
+{
+	char *text = tracefs_read(t->root, "error_log"), *at, *next;
+
+	buf[0] = '\0';
+	at = text ? strstr(text, "error: ") : NULL;
+	while (at && (next = strstr(at + 1, "error: ")))
+		at = next;
+	while (at && at > text && at[-1] != '\n')
+		at--;
+	if (at)
+		snprintf(buf, size, "%.*s", (int)strcspn(at, "\n"), at);
+	free(text);
+}

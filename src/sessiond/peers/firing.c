@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/peers/firing.h"
+
+#include <inttypes.h>
+
+#include "base/hash.h"
+#include "sessiond/model/memory.h"
+#include "sessiond/peers/app.h"
+#include "sessiond/peers/peers.h"
+#include "sessiond/peers/snapshot.h"
+
+/* An event that fires is recorded within microseconds, unless its thread gets no processor. */
+#define RECORD_NS (1000 * KY_NS_PER_MS)
+
+/* --- what an event may fire --- */
+
+static uint64_t span_number(const struct session *s, const struct event_desc *d)
+{
+	const char *ending = strrchr(d->name, '_');
+	uint64_t hash = ky_hash64_add(KY_HASH64_BASIS, d->name, (size_t)(ending - d->name));
+
+	return ky_hash64_add(hash, s->name, strlen(s->name));
+}
+
+/* Returns whether the event meets the condition, or ends a span that may, or begins one. */
+static bool concerns(
+	const struct condition *c, const struct event_desc *d, struct event_triggers *t)
+{
+	struct rule *r = c->rule;
+	enum ky_span_role role;
+	uint32_t id_size;
+
+	if (c->kind == WHEN_EVENT)
+		return rule_wants(r, d);
+	role = condition_span_role(c, d, &id_size);
+	if (role == KY_SPAN_NONE)
+		return false;
+	t->role = role;
+	t->id_size = id_size;
+	return role == KY_SPAN_END && (!r->filter || filter_match(r->filter, d) == FILTER_MATCHES);
+}
+
+void firing_find(const struct session *s, const struct event_desc *d, struct event_triggers *ret)
+{
+	const struct trigger *t;
+
+	ret->role = KY_SPAN_NONE;
+	ret->id_size = ret->n = 0;
+	ret->span = 0;
+	ky_list_foreach (t, &recording_of(s)->triggers.list, node) {
+		const struct condition *c = &t->spec.condition;
+
+		if (!condition_is_theirs(c) || ret->n == KY_SET_TRIGGERS || !concerns(c, d, ret))
+			continue;
+		ret->timed[ret->n] = c->kind == WHEN_SPAN;
+		ret->list[ret->n++] = t;
+	}
+	if (ret->role != KY_SPAN_NONE)
+		ret->span = span_number(s, d);
+}
+
+uint64_t firing_hash(const struct event_triggers *t, uint64_t hash)
+{
+	if (!t->n && t->role == KY_SPAN_NONE)
+		return hash;
+	hash = ky_hash64_add(hash ? hash : KY_HASH64_BASIS, &t->role, sizeof(t->role));
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct trigger_spec *spec = &t->list[i]->spec;
+		const struct filter *f = spec->condition.rule->filter;
+
+		hash = ky_hash64_add(hash, &spec->number, sizeof(spec->number));
+		hash = ky_hash64_add(hash, spec->when, strlen(spec->when) + 1);
+		hash = ky_hash64_add(hash, spec->action, strlen(spec->action) + 1);
+		if (f)
+			hash = ky_hash64_add(hash, &f->number, sizeof(f->number));
+	}
+	return hash;
+}
+
+/* --- the words in the sets' first pages --- */
+
+/* Calls change(freeze, arg) for each set of the session that has memory. */
+static void for_each_set(const struct session *s,
+	void (*change)(struct ky_set_freeze *f, const struct ring_set *set, void *arg), void *arg)
+{
+	const struct ring_set *set;
+	const struct channel *c;
+
+	ky_list_foreach (c, &s->channels, node)
+		ky_list_foreach (set, &c->sets, node) {
+			struct ky_set_freeze *f = NULL;
+
+			if (ring_set_is_made(set) && set->memory.rings_fd >= 0)
+				f = ring_memory_map_freeze(&set->memory);
+			if (!f)
+				continue;
+			change(f, set, arg);
+			ring_memory_unmap_freeze(f);
+		}
+}
+
+static bool is_theirs(const struct trigger *t)
+{
+	return condition_is_theirs(&t->spec.condition);
+}
+
+static bool is_watched(const struct triggers *all)
+{
+	const struct trigger *t;
+
+	if (all->session->state != SESSION_STARTED)
+		return false;
+	ky_list_foreach (t, &all->list, node)
+		if (is_theirs(t))
+			return true;
+	return false;
+}
+
+/* Returns whether a snapshot can begin: others have copied the rings, and are not too many. */
+static bool may_copy(const struct triggers *all)
+{
+	const struct ky_list *snapshots = &recording_of(all->session)->snapshots;
+	const struct snapshot *sn;
+	unsigned n = 0;
+
+	ky_list_foreach (sn, snapshots, node)
+		n++;
+	return !all->n_copying && n < SNAPSHOTS_MAX;
+}
+
+static bool may_arm(const struct triggers *all, const struct trigger *t)
+{
+	return is_theirs(t) && trigger_may_fire(t) &&
+	       (may_copy(all) || !trigger_has_action(&t->spec, DO_SNAPSHOT));
+}
+
+static uint64_t bit_of(const struct trigger *t)
+{
+	return UINT64_C(1) << t->spec.number;
+}
+
+static void freeze_set(struct ky_set_freeze *f, const struct ring_set *set, void *unused)
+{
+	uint64_t none = 0;
+
+	if (set->geometry.overwrite)
+		__atomic_compare_exchange_n(&f->word, &none, KY_FROZEN_BY(0, 0), false,
+			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* Disarms all triggers of the set. Those that have fired and were not handled stay enabled. */
+static void disarm_all(struct ky_set_freeze *f)
+{
+	uint64_t armed = __atomic_exchange_n(&f->armed, 0, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&f->enabled, f->enabled & ~armed, __ATOMIC_RELEASE);
+}
+
+/* While the rings are copied, no trigger is armed that would freeze them for its own copy. */
+static void begin_copy(struct ky_set_freeze *f, const struct ring_set *set, void *unused)
+{
+	disarm_all(f);
+	freeze_set(f, set, NULL);
+}
+
+/*
+ * Thaws the set, unless a trigger has fired that is still to be handled. None can fire meanwhile,
+ * because none is armed: so its freeze is never undone.
+ */
+static void thaw_set(struct ky_set_freeze *f, const struct ring_set *set, void *unused)
+{
+	if (!f->word)
+		return;
+	disarm_all(f);
+	if (!f->enabled)
+		__atomic_store_n(&f->word, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Takes back what allowed the trigger to fire: once it was handled, or before it is freed. */
+static void disarm_set(struct ky_set_freeze *f, const struct ring_set *set, void *trigger)
+{
+	uint64_t bit = bit_of(trigger);
+
+	__atomic_fetch_and(&f->armed, ~bit, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&f->enabled, f->enabled & ~bit, __ATOMIC_RELEASE);
+}
+
+static void arm_set(struct ky_set_freeze *f, const struct ring_set *set, void *trigger)
+{
+	uint64_t bit = bit_of(trigger);
+
+	if (f->enabled & bit)
+		return;
+	__atomic_fetch_and(&f->recorded, ~bit, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->enabled, f->enabled | bit, __ATOMIC_RELEASE);
+	/* Release: a thread that finds it armed is seen to fire it. */
+	__atomic_fetch_or(&f->armed, bit, __ATOMIC_RELEASE);
+}
+
+void firing_arm_set(struct ring_set *set)
+{
+	struct triggers *all = &recording_of(set->channel->session)->triggers;
+	struct ky_set_freeze *f = NULL;
+	struct trigger *t;
+
+	if (is_watched(all))
+		f = ring_memory_map_freeze(&set->memory);
+	if (!f)
+		return;
+	ky_list_foreach (t, &all->list, node)
+		if (may_arm(all, t))
+			arm_set(f, set, t);
+	ring_memory_unmap_freeze(f);
+}
+
+static bool lives(const struct env *e, uint64_t process)
+{
+	const struct app *a;
+
+	ky_list_foreach (a, &e->peers->apps, node)
+		if (a->number == process)
+			return true;
+	return false;
+}
+
+/* The words of all sets about one trigger. */
+struct look {
+	struct trigger *t;
+	bool fired, unrecorded;
+	uint64_t who, ns;
+};
+
+static void look_at_set(struct ky_set_freeze *f, const struct ring_set *set, void *arg)
+{
+	struct look *l = arg;
+	struct triggers *all = &recording_of(l->t->session)->triggers;
+	uint64_t bit = bit_of(l->t);
+
+	l->t->n_left_out += __atomic_exchange_n(&f->n_met[l->t->spec.number], 0, __ATOMIC_RELAXED);
+	all->n_missed_spans += __atomic_exchange_n(&f->n_missed, 0, __ATOMIC_RELAXED);
+	if (!(f->enabled & bit) || __atomic_load_n(&f->armed, __ATOMIC_ACQUIRE) & bit)
+		return;
+	l->fired = true;
+	/* Acquire: pairs with ky_freeze_note_recorded. */
+	if (!(__atomic_load_n(&f->recorded, __ATOMIC_ACQUIRE) & bit))
+		l->unrecorded |= lives(l->t->session->env, f->word >> 32);
+	l->who = f->who;
+	l->ns = f->ns;
+}
+
+/* --- looking --- */
+
+static const char *name_of(const struct env *e, uint32_t vpid)
+{
+	const struct app *a;
+
+	ky_list_foreach (a, &e->peers->apps, node)
+		if (a->vpid == vpid)
+			return a->name;
+	return "a program";
+}
+
+static void fire(struct trigger *t, const struct look *l)
+{
+	uint32_t pid = (uint32_t)(l->who >> 32), tid = (uint32_t)l->who;
+	const char *name = name_of(t->session->env, pid);
+
+	t->n_left_out -= t->n_left_out > 0; /* it was counted as met */
+	if (t->spec.condition.kind == WHEN_SPAN)
+		trigger_fire(t, "%s (pid %" PRIu32 ", thread %" PRIu32 "): %.3f ms", name, pid, tid,
+			(double)l->ns / 1e6);
+	else
+		trigger_fire(t, "%s (pid %" PRIu32 ", thread %" PRIu32 ")", name, pid, tid);
+}
+
+/* Returns whether the event that fired the trigger will still be recorded, in a moment. */
+static bool wait_for_record(struct trigger *t, const struct look *l)
+{
+	uint64_t now = ky_loop_time_ns(&t->session->env->loop);
+
+	if (!l->unrecorded)
+		return false;
+	if (!t->unrecorded_ns)
+		t->unrecorded_ns = now;
+	return now - t->unrecorded_ns < RECORD_NS;
+}
+
+static void look_at_trigger(struct trigger *t)
+{
+	struct look l = {.t = t};
+
+	for_each_set(t->session, look_at_set, &l);
+	if (!l.fired || wait_for_record(t, &l))
+		return;
+	t->unrecorded_ns = 0;
+	for_each_set(t->session, disarm_set, t);
+	fire(t, &l);
+}
+
+/* Arms what may fire. */
+static void arm(struct triggers *all)
+{
+	struct trigger *t;
+
+	ky_list_foreach (t, &all->list, node)
+		if (may_arm(all, t))
+			for_each_set(all->session, arm_set, t);
+}
+
+void firing_look(struct session *s)
+{
+	struct triggers *all = &recording_of(s)->triggers;
+	struct trigger *t, *tmp;
+
+	if (!is_watched(all) || s->step == SESSION_CREATING)
+		return;
+	ky_list_foreach_safe (t, tmp, &all->list, node)
+		if (is_theirs(t))
+			look_at_trigger(t);
+	/* A thread that was late to freeze the set leaves that behind. */
+	if (!all->n_copying)
+		for_each_set(s, thaw_set, NULL);
+	arm(all);
+}
+
+void firing_look_all(struct env *e)
+{
+	struct session *s;
+
+	ky_list_foreach (s, &e->sessions, node)
+		firing_look(s);
+}
+
+void firing_watch(struct triggers *all)
+{
+	ky_timer_cancel(&all->firing);
+	if (is_watched(all))
+		ky_timer_set(&all->session->env->loop, &all->firing, 0);
+}
+
+void firing_timer(struct ky_timer *timer)
+{
+	struct triggers *all = ky_container_of(timer, struct triggers, firing);
+
+	firing_look(all->session);
+	if (is_watched(all) && !ky_timer_is_set(timer))
+		ky_timer_set(&all->session->env->loop, timer, TRIGGER_LOOK_NS);
+}
+
+void firing_begin_copy(struct triggers *all)
+{
+	if (!all->n_copying++)
+		for_each_set(all->session, begin_copy, NULL);
+}
+
+void firing_end_copy(struct triggers *all)
+{
+	if (--all->n_copying)
+		return;
+	for_each_set(all->session, thaw_set, NULL);
+	firing_watch(all);
+}
+
+/* --- the list --- */
+
+int firing_number(const struct triggers *all, struct trigger_spec *spec)
+{
+	const struct trigger *t;
+	uint64_t used = 0;
+
+	if (!condition_is_theirs(&spec->condition))
+		return 0;
+	ky_list_foreach (t, &all->list, node)
+		if (is_theirs(t))
+			used |= bit_of(t);
+	if (spec->number < KY_SET_TRIGGERS && !(used >> spec->number & 1))
+		return 0; /* as a predecessor gave it */
+	for (spec->number = 0; spec->number < KY_SET_TRIGGERS; spec->number++)
+		if (!(used >> spec->number & 1))
+			return 0;
+	return -EDQUOT;
+}
+
+static void forget_set(struct ky_set_freeze *f, const struct ring_set *set, void *trigger)
+{
+	const struct trigger *t = trigger;
+
+	disarm_set(f, set, trigger);
+	__atomic_store_n(&f->n_met[t->spec.number], 0, __ATOMIC_RELAXED);
+}
+
+void firing_remove(struct trigger *t)
+{
+	if (is_theirs(t))
+		for_each_set(t->session, forget_set, t);
+}

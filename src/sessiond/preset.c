@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "sessiond/preset.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/wait.h>
+
+#include "base/paths.h"
+#include "base/util.h"
+#include "sessiond/peers/program.h"
+#include "sessiond/peers/rundir.h"
+#include "svc/log.h"
+
+static pid_t loader; /* 0: none */
+
+/* Finds the command line: beside the daemon, in a build tree, or where it was installed. */
+static int find_kymo(char *path, size_t size)
+{
+	static const char *const places[] = {"kymo", "../cli/kymo"};
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	exe[n > 0 ? n : 0] = '\0';
+	slash = strrchr(exe, '/');
+	for (size_t i = 0; slash && i < KY_ARRAY_SIZE(places); i++)
+		if (snprintf(path, size, "%.*s/%s", (int)(slash - exe), exe, places[i]) <
+				(int)size &&
+			!access(path, X_OK))
+			return 0;
+	snprintf(path, size, "%s/kymo", KYMO_BINDIR);
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+static int start(const struct env *e, const char *dir)
+{
+	char *argv[] = {(char *)"kymo", (char *)"-q", (char *)"load", (char *)"--missing",
+		(char *)dir, NULL};
+	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	char path[PATH_MAX];
+	int ret = null < 0 ? -errno : find_kymo(path, sizeof(path));
+
+	return ret < 0 ? ret : program_start(path, argv, null, e->run->path);
+}
+
+void preset_load(const struct env *e, const char *dir)
+{
+	int ret;
+
+	if (!dir)
+		dir = e->all_users && !access(PRESET_DIRECTORY, F_OK) ? PRESET_DIRECTORY : "";
+	if (!*dir)
+		return;
+	ret = start(e, dir);
+	if (ret < 0)
+		ky_error("cannot load the sessions of %s: %s", dir, strerror(-ret));
+	else
+		loader = ret;
+}
+
+void preset_reap(void)
+{
+	if (loader && waitpid(loader, NULL, WNOHANG))
+		loader = 0;
+}
