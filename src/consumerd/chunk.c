@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/chunk.h"
 
+#include "consumerd/bounds.h"
 #include "consumerd/round.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/watermark.h"
@@ -80,6 +81,7 @@ int chunk_rotate(struct consumerd *c, const char *archive)
 	enter_chunk(c, next);
 	discard_chunk(c);
 	watermark_update(c);
+	bounds_enforce(c, 0);
 	return 0;
 }
 

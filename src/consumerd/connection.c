@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "consumerd/kept.h"
+#include "consumerd/kernel.h"
 #include "consumerd/report.h"
 #include "consumerd/requests.h"
 #include "consumerd/retirement.h"
@@ -37,8 +38,7 @@ static void on_message(
 	ky_loop_stop(&c->loop);
 }
 
-/* Writes all records, and ends the consumer. */
-static void finish_and_stop(struct consumerd *c, const char *why)
+void connection_finish(struct consumerd *c, const char *why)
 {
 	if (!c->quitting && !c->exit_status) {
 		ky_info("%s: finishing the trace", why);
@@ -96,7 +96,7 @@ static void call_due(struct ky_timer *t)
 	}
 	fd = call_successor(c);
 	if (fd == -ESTALE) {
-		finish_and_stop(c, "the session daemon's directory was removed");
+		connection_finish(c, "the session daemon's directory was removed");
 	} else if (fd < 0 || connection_open(c, fd) < 0) {
 		ky_timer_set(&c->loop, &c->caller, CALL_NS);
 	} else {
@@ -132,13 +132,13 @@ static void on_closed(struct ky_msg_conn *conn, int error)
 	ky_msg_conn_deinit(conn);
 	c->connected = false;
 	if (c->quitting || c->exit_status || !begin_calling(c))
-		finish_and_stop(c, "the session daemon exited");
+		connection_finish(c, "the session daemon exited");
 }
 
 int connection_open(struct consumerd *c, int fd)
 {
 	static const struct ky_msg_conn_ops ops = {.message = on_message, .closed = on_closed};
-	int ret = ky_msg_conn_init(&c->conn, &c->loop, fd, &ops, MAX_QUEUED, N_SET_FDS);
+	int ret = ky_msg_conn_init(&c->conn, &c->loop, fd, &ops, MAX_QUEUED, N_KERNEL_FDS);
 
 	c->connected = !ret;
 	return ret;

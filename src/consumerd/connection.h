@@ -17,4 +17,7 @@ void connection_deinit(struct consumerd *c);
  */
 int connection_open(struct consumerd *c, int fd);
 
+/* Writes all records, and ends the consumer, whether the daemon lives or not. Logs why. */
+void connection_finish(struct consumerd *c, const char *why);
+
 #endif

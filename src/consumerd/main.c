@@ -59,10 +59,31 @@ static int get_socket(void)
  */
 static void ignore_signals(void)
 {
-	static const int ignored[] = {SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ};
+	static const int ignored[] = {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
+}
+
+/*
+ * SIGTERM: without a daemon nobody else will end us, so we complete the trace. A daemon gets the
+ * signal as well.
+ */
+static void on_signal(struct ky_loop *loop, int signo)
+{
+	struct consumerd *c = ky_container_of(loop, struct consumerd, loop);
+
+	if (!c->connected)
+		connection_finish(c, "SIGTERM without a session daemon");
+}
+
+static int watch_signals(struct consumerd *c)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	return ky_loop_signals(&c->loop, &set, on_signal);
 }
 
 /*
@@ -96,6 +117,8 @@ static int serve_daemon(void)
 	ky_raise_nofile();
 	ask_for_short_slices();
 	ret = consumerd_init(&consumer);
+	if (!ret)
+		ret = watch_signals(&consumer);
 	if (!ret)
 		ret = connection_open(&consumer, fd);
 	if (ret < 0)

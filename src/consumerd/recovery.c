@@ -355,7 +355,7 @@ static int begin_snapshot(struct recovery *r)
 {
 	uint8_t buf[64];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
-	int len = ky_cons_snapshot_encode(&w, &(struct ky_cons_snapshot){0});
+	int len = ky_cons_snapshot_encode(&w, &(struct ky_cons_snapshot){.reason = ""});
 
 	return r->output ? follow_request(r, buf, (size_t)len, NULL, 0) : 0;
 }

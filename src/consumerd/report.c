@@ -23,7 +23,14 @@ static void send_error(struct consumerd *c)
 
 void report_stats(struct consumerd *c, uint32_t cookie)
 {
-	struct ky_cons_stats m = {.cookie = cookie, .status = c->status, .message = c->message};
+	struct ky_cons_stats m = {.cookie = cookie,
+		.status = c->status,
+		.message = c->message,
+		.fullest = c->fullest,
+		.expired_chunks = c->expired_chunks,
+		.expired_events = c->expired_events,
+		.expired_bytes = c->expired_bytes,
+		.disk_bytes = c->disk_bytes};
 	uint8_t buf[KY_MSG_MAX];
 	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
 	const struct stream_set *set;
@@ -107,6 +114,22 @@ void report_damage(struct consumerd *c, struct stream_set *set)
 		return;
 	set->damage_reported = true;
 	report_send(c, buf, ky_cons_damaged_encode(&w, &m));
+}
+
+/* The daemon examines memory for longer than that. */
+#define GROWN_NS (1000 * KY_NS_PER_MS)
+
+void report_growth(struct consumerd *c, struct stream_set *set, uint64_t now_ns)
+{
+	struct ky_cons_grown m = {.set = set->id};
+	uint8_t buf[64];
+	struct ky_writer w = {.buf = buf, .cap = sizeof(buf)};
+
+	if (!set->sources->grown || !c->connected || now_ns - set->grown_ns < GROWN_NS)
+		return;
+	set->sources->grown = false;
+	set->grown_ns = now_ns;
+	report_send(c, buf, ky_cons_grown_encode(&w, &m));
 }
 
 void report_damage_again(struct consumerd *c)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/requests.h"
 
+#include "consumerd/bounds.h"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "consumerd/chunk.h"
 #include "consumerd/confine.h"
 #include "consumerd/kept.h"
+#include "consumerd/kernel.h"
 #include "consumerd/report.h"
 #include "consumerd/retirement.h"
 #include "consumerd/round.h"
@@ -14,6 +17,7 @@
 #include "consumerd/sink/trace-dir.h"
 #include "consumerd/source/rings.h"
 #include "consumerd/stream/stream-set.h"
+#include "consumerd/watermark.h"
 #include "svc/log.h"
 
 static int map_session(struct consumerd *c, int fd)
@@ -92,6 +96,17 @@ static int on_init(struct consumerd *c, struct ky_reader *r, int *fds)
 	return 0;
 }
 
+static int on_bounds(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_bounds m;
+
+	if (ky_cons_bounds_decode(r, &m) < 0 || !c->output)
+		return -EBADMSG;
+	c->bounds = m;
+	bounds_enforce(c, 0);
+	return 0;
+}
+
 static int on_snapshot(struct consumerd *c, struct ky_reader *r, int *fds)
 {
 	struct ky_cons_snapshot m;
@@ -100,7 +115,8 @@ static int on_snapshot(struct consumerd *c, struct ky_reader *r, int *fds)
 		return -EBADMSG;
 	c->snapshot = true;
 	c->snapshot_max = m.max_size;
-	return 0;
+	c->reason = strdup(m.reason);
+	return c->reason ? 0 : -ENOMEM;
 }
 
 static struct trace *find_trace(struct consumerd *c, const char *dir)
@@ -113,11 +129,7 @@ static struct trace *find_trace(struct consumerd *c, const char *dir)
 	return NULL;
 }
 
-/*
- * Returns the trace of this directory. The first set of a trace brings the metadata log: then it
- * takes *log_fd.
- */
-static struct trace *get_trace(struct consumerd *c, const struct ky_cons_ring_set *m, int *log_fd)
+struct trace *requests_get_trace(struct consumerd *c, const struct ky_cons_ring_set *m, int *log_fd)
 {
 	struct trace *t = find_trace(c, m->dir);
 
@@ -141,7 +153,7 @@ static int open_set(struct consumerd *c, const struct ky_cons_ring_set *m, int *
 
 	if (!trace_dir_name_valid(m->name) || (m->file_size && m->file_size < m->block_size))
 		return -EBADMSG;
-	t = get_trace(c, m, &fds[2]);
+	t = requests_get_trace(c, m, &fds[2]);
 	if (!t)
 		return -ENOMEM;
 	ret = copy ? rings_copy(m, fds[0], &sources) : rings_map(m, fds[0], fds[1], &sources);
@@ -161,6 +173,7 @@ static int on_ring_set(struct consumerd *c, struct ky_reader *r, int *fds)
 	ky_list_foreach (set, &c->sets, node)
 		if (set->id == m.set)
 			return -EEXIST;
+	c->n_sets++;
 	ret = c->snapshot ? 0 : kept_add(c, &m, fds);
 	if (ret < 0)
 		return ret;
@@ -170,6 +183,7 @@ static int on_ring_set(struct consumerd *c, struct ky_reader *r, int *fds)
 	if (ret < 0)
 		return ret;
 	ky_list_append(&c->sets, &set->node);
+	watermark_add_set(c, set);
 	trace_update(set->trace, false, ky_loop_now_ns());
 	report_faults(c);
 	if (!c->snapshot)
@@ -293,9 +307,18 @@ static const struct request {
 	[KY_CONS_ASK] = {on_ask, 0},
 	[KY_CONS_SNAPSHOT] = {on_snapshot, 0},
 	[KY_CONS_TIMERS] = {on_timers, 0},
+	[KY_CONS_BOUNDS] = {on_bounds, 0},
 	[KY_CONS_ROTATE] = {on_rotate, 0},
 	[KY_CONS_RETIRE] = {on_retire, 0},
 	[KY_CONS_FORGET] = {on_forget, 0},
+	[KY_CONS_KERNEL_SET] = {kernel_on_set, N_KERNEL_FDS},
+	[KY_CONS_KERNEL_CPU] = {kernel_on_cpu, N_CPU_FDS},
+	[KY_CONS_KERNEL_EVENT] = {kernel_on_event, 0},
+	[KY_CONS_KERNEL_TASKS] = {kernel_on_tasks, 0},
+	[KY_CONS_KERNEL_THREADS] = {kernel_on_threads, 0},
+	[KY_CONS_KERNEL_DUMP] = {kernel_on_dump, 0},
+	[KY_CONS_SAMPLES_SET] = {kernel_on_samples_set, N_SAMPLES_FDS},
+	[KY_CONS_SAMPLES_CPU] = {kernel_on_samples_cpu, 1},
 };
 
 int requests_follow(struct consumerd *c, const void *buf, size_t len, int *fds, size_t n_fds)

@@ -34,6 +34,7 @@ static int retire_set(
 		.discarded_too_big = s->discarded_too_big,
 		.discarded_refused = s->discarded_refused,
 		.discarded_no_slot = s->discarded_no_slot,
+		.discarded_interrupted = s->discarded_interrupted,
 		.unwritten = s->unwritten,
 		.bytes = s->bytes,
 		.packets = s->packets,

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/round.h"
 
+#include <sys/statvfs.h>
+
+#include "consumerd/kernel.h"
+#include "consumerd/bounds.h"
 #include "consumerd/report.h"
 #include "consumerd/retirement.h"
 #include "consumerd/stream/stream-set.h"
 #include "consumerd/watermark.h"
+#include "ctf/tsdl.h"
 #include "svc/log.h"
+
+/* A flush ends, however fast writers are: this many rounds write more than any buffer has. */
+#define ROUNDS_MAX 4096u
 
 /*
  * Drains all ring sets that are due, in one round. Fetches the heads first, then copies the
@@ -21,23 +29,40 @@ static void drain(struct consumerd *c, bool flush, uint64_t now)
 	watermark_begin_round(c, now);
 	ky_list_foreach (set, &c->sets, node) {
 		any |= stream_set_look(set, flush, now);
+		c->fullest = KY_MAX(c->fullest, set->fullest);
 		report_damage(c, set);
 	}
 	if (!any)
 		return;
-	watermark_after_looks(c);
 	ky_list_foreach (t, &c->traces, node)
 		trace_update(t, flush, now);
 	ky_list_foreach (set, &c->sets, node)
 		if (!set->trace->fault.error)
 			stream_set_write(set, now, &c->session->alive_ns);
+	ky_list_foreach (set, &c->sets, node)
+		report_growth(c, set, now);
 	watermark_update(c);
 	report_faults(c);
 }
 
+/* Returns true if another round would write more: sources had no room, and the sink works. */
+static bool has_more(const struct consumerd *c)
+{
+	const struct stream_set *set;
+
+	ky_list_foreach (set, &c->sets, node)
+		if (stream_set_has_more(set) && !set->error && !set->trace->fault.error)
+			return true;
+	return false;
+}
+
 void round_flush(struct consumerd *c)
 {
-	drain(c, true, ky_loop_now_ns());
+	unsigned int n = 0;
+
+	do
+		drain(c, true, ky_loop_now_ns());
+	while (has_more(c) && ++n < ROUNDS_MAX);
 }
 
 /* Sets the timer to the next round. */
@@ -54,12 +79,26 @@ static void set_timer(struct consumerd *c)
 	__atomic_store_n(&c->session->due_ns, ky_list_empty(&c->sets) ? 0 : next, __ATOMIC_RELAXED);
 }
 
+/* Reports how much room the file system has. The session daemon does not look at it itself. */
+static void note_room(struct consumerd *c)
+{
+	struct statvfs st;
+
+	if (c->root_fd < 0 || fstatvfs(c->root_fd, &st) < 0)
+		return;
+	c->session->disk_free = (uint64_t)st.f_bavail * st.f_frsize;
+	c->session->disk_size = (uint64_t)st.f_blocks * st.f_frsize;
+}
+
 static void timer_due(struct ky_timer *timer)
 {
 	struct consumerd *c = ky_container_of(timer, struct consumerd, timer);
 	uint64_t now = ky_loop_now_ns();
 
 	drain(c, false, now);
+	bounds_enforce(c, now);
+	kernel_watch(c);
+	note_room(c);
 	if (retirement_proceed(c))
 		report_stats(c, 0);
 	set_timer(c);
@@ -104,6 +143,19 @@ static void limit_snapshot(struct consumerd *c)
 		stream_set_leave_out(set, to);
 }
 
+/* Says in the metadata what triggered the snapshot. */
+static void name_reason(struct consumerd *c)
+{
+	struct ky_buf text = {0};
+	struct trace *t;
+
+	ky_tsdl_comment(&text, c->reason, false);
+	ky_list_foreach (t, &c->traces, node)
+		if (!text.error)
+			trace_append(t, text.data, text.len);
+	ky_buf_deinit(&text);
+}
+
 void round_finish(struct consumerd *c)
 {
 	struct ky_cons_stats stats = {0};
@@ -111,9 +163,13 @@ void round_finish(struct consumerd *c)
 	int ret;
 
 	ky_timer_cancel(&c->timer);
+	if (!c->session) /* before INIT */
+		return;
 	if (c->snapshot_max)
 		limit_snapshot(c);
 	round_flush(c);
+	if (c->reason && *c->reason)
+		name_reason(c);
 	ky_list_foreach (set, &c->sets, node) {
 		stream_set_give_up(set);
 		stream_set_add_stats(set, &stats);

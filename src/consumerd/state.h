@@ -27,29 +27,38 @@ struct consumerd {
 	int root_fd;  /* of the trace directory; -1: none */
 	bool resume, snapshot;
 	uint64_t snapshot_max; /* bytes of its packets; 0: no limit */
+	char *reason;	       /* what triggered it; owned */
 	struct sink *sink;
 	struct ky_resume_session *session; /* mapping, from INIT on; `chunk` is the present one */
 	int session_fd;			   /* of that memory; -1: none */
 	struct ky_list traces, sets;
+	uint64_t n_sets; /* RING_SET orders */
 	/* report.h: the present failure, as it was reported to the daemon */
 	int status;
 	char message[CONSUMER_MESSAGE_MAX];
 	/* round.h */
 	struct ky_timer timer;
+	uint32_t fullest; /* thousandths of a buffer that were full at any look, at most */
 	/* watermark.h */
 	struct watermark {
-		uint64_t read_ns, clock; /* when the clock was read last; its value */
-		uint64_t clock_before;	 /* its value before that */
+		uint64_t read_ns; /* when the clock was read last */
+		/* its last value at a time when no set was unknown, and the one before */
+		uint64_t clock, clock_before;
 		struct ky_watermark stored;
-		bool knows_all; /* no set was announced that is not in `sets` */
 		struct fault fault;
 	} watermark;
+	/* bounds.h; the counts are of removed chunks */
+	struct ky_cons_bounds bounds;
+	uint64_t bounds_ns; /* when they were checked last */
+	int bounds_error;
+	uint64_t expired_chunks, expired_events, expired_bytes, disk_bytes;
 	/* connection.h, kept.h */
 	struct ky_msg_conn conn; /* to the daemon, while that lives */
 	bool connected;
 	char rendezvous[108]; /* a successor's socket; "": there will be no successor */
 	struct ky_timer caller;
 	struct ky_list kept, kept_logs;
+	struct ky_list kernel_sets; /* kernel.h */
 	/* retirement.h: sets whose process exited */
 	struct ky_list retired;
 	/* recovery.h */

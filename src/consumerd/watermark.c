@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "consumerd/watermark.h"
 
-#include <poll.h>
-
 #include "base/clock.h"
 #include "consumerd/stream/stream-set.h"
 
@@ -18,15 +16,30 @@ static uint64_t read_clock(const struct consumerd *c)
 	return 0;
 }
 
+/* Pairs with the daemon's write, before an application gets the set. */
+static bool knows_all_sets(const struct consumerd *c)
+{
+	return __atomic_load_n(&c->session->n_sets, __ATOMIC_ACQUIRE) <= c->n_sets;
+}
+
 void watermark_begin_round(struct consumerd *c, uint64_t now_ns)
 {
 	struct watermark *w = &c->watermark;
+	uint64_t clock;
 
 	if (now_ns - w->read_ns < DELAY_NS)
 		return;
+	clock = read_clock(c);
+	if (!knows_all_sets(c))
+		return;
 	w->clock_before = w->clock;
-	w->clock = read_clock(c);
+	w->clock = clock;
 	w->read_ns = now_ns;
+}
+
+void watermark_add_set(const struct consumerd *c, struct stream_set *set)
+{
+	set->complete_clock = c->watermark.clock;
 }
 
 static bool any_flushed(const struct consumerd *c)
@@ -53,22 +66,6 @@ static uint64_t least_complete(struct consumerd *c)
 	return least;
 }
 
-/*
- * Returns true if the daemon may have announced a set that the consumer does not know: its records
- * are not counted in the watermark.
- */
-static bool has_unread(const struct consumerd *c)
-{
-	struct pollfd p = {.fd = c->conn.fd, .events = POLLIN};
-
-	return c->connected && (poll(&p, 1, 0) != 0 || ky_job_is_added(&c->conn.work));
-}
-
-void watermark_after_looks(struct consumerd *c)
-{
-	c->watermark.knows_all = !any_flushed(c) || !has_unread(c);
-}
-
 static void store_watermark(struct consumerd *c, const struct ky_watermark *next, bool force)
 {
 	struct watermark *w = &c->watermark;
@@ -87,8 +84,6 @@ void watermark_update(struct consumerd *c)
 	if (c->snapshot || (!any_flushed(c) && !c->watermark.fault.error))
 		return;
 	next.clock = KY_MAX(c->watermark.stored.clock, least_complete(c));
-	if (!c->watermark.knows_all)
-		next.clock = c->watermark.stored.clock;
 	if (next.clock)
 		store_watermark(c, &next, false);
 }

@@ -9,16 +9,22 @@
  *
  * The clock is read DELAY_NS before the heads are fetched. A writer that was interrupted between
  * reading the clock and publishing its record, for less than that, publishes in time.
+ *
+ * New sets do not hold the watermark back: a clock counts if it was read while the consumer knew
+ * all sets that the daemon had made (n_sets in abi/resume.h). A set that was made later has no
+ * earlier record, so it is complete up to that clock when it arrives.
  */
 #ifndef CONSUMERD_WATERMARK_H
 #define CONSUMERD_WATERMARK_H
 
 #include "consumerd/state.h"
 
+struct stream_set;
+
 /* Reads the clock. Called at the begin of each round, before heads are fetched. */
 void watermark_begin_round(struct consumerd *c, uint64_t now_ns);
-/* Checks, after all looks and before anything is written, that no set is unknown. */
-void watermark_after_looks(struct consumerd *c);
+/* Called for each new set. */
+void watermark_add_set(const struct consumerd *c, struct stream_set *set);
 /*
  * Stores the watermark after a round that has flushed a set, and after a rotation. Does nothing for
  * snapshots, which are complete when they exist.

@@ -170,6 +170,17 @@ static int files_metadata(struct sink_trace *trace, uint64_t at, const char *tex
 	return ret < 0 ? ret : write_bytes(t->metadata_fd, at, text, len);
 }
 
+static int files_formats(struct sink_trace *trace, uint64_t at, const char *text, size_t len)
+{
+	struct trace_files *t = trace_of(trace);
+	_cleanup_close_ int fd = -1;
+	int ret = open_dirs(t, true);
+
+	if (!ret)
+		ret = trace_dir_open_file(t->index_fd, "formats", O_CREAT, &fd);
+	return ret < 0 ? ret : write_bytes(fd, at, text, len);
+}
+
 /* If this fails as well, the next try writes over the same place. */
 static void files_cut_metadata(struct sink_trace *trace, uint64_t size)
 {
@@ -324,6 +335,7 @@ static const struct sink_ops ops = {
 	.open_chunk = files_open_chunk,
 	.metadata = files_metadata,
 	.cut_metadata = files_cut_metadata,
+	.formats = files_formats,
 	.close_trace = files_close_trace,
 	.open_stream = files_open_stream,
 	.begin_file = files_begin_file,

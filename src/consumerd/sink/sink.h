@@ -79,6 +79,8 @@ struct sink_ops {
 	 */
 	int (*metadata)(struct sink_trace *trace, uint64_t at, const char *text, size_t len);
 	void (*cut_metadata)(struct sink_trace *trace, uint64_t size);
+	/* Does so with the kernel's descriptions of its events, for readers' index. */
+	int (*formats)(struct sink_trace *trace, uint64_t at, const char *text, size_t len);
 	void (*close_trace)(struct sink_trace *trace);
 
 	int (*open_stream)(struct sink_trace *trace, const struct sink_name *name,

@@ -8,8 +8,11 @@
 
 #define NAME_MAX_BYTES 220 /* leaves room for "_65535_18446744073709551615.kyx" */
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define CHUNK	       "ust"
 #define DISCARDED      ".cleared"
+#define MOVING	       ".moving"
+
+/* The directories of a chunk. Each may be missing. */
+static const char *const parts[] = {"ust", "kernel"};
 
 bool trace_dir_name_valid(const char *name)
 {
@@ -100,23 +103,28 @@ int trace_dir_make(const char *path, bool resume, int *ret_fd)
 	ret = resume || made ? 0 : check_usable(fd);
 	if (ret < 0)
 		return ret;
+	if (resume)
+		trace_dir_undo_move(fd);
 	lock_while_recording(fd);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
 }
 
-/* Opens (or makes) the directory `name` in dir. */
-static int open_component(int dir, const char *name, bool create)
+static int open_dir(int dir, const char *name, bool create)
 {
 	int fd;
 
-	if (!trace_dir_name_valid(name))
-		return -EINVAL;
 	if (create && mkdirat(dir, name, 0750) < 0 && errno != EEXIST)
 		return -errno;
 	fd = openat(dir, name, DIR_FLAGS | O_NOFOLLOW);
 	return fd < 0 ? -errno : fd;
+}
+
+/* Opens (or makes) the directory `name` in dir. */
+static int open_component(int dir, const char *name, bool create)
+{
+	return trace_dir_name_valid(name) ? open_dir(dir, name, create) : -EINVAL;
 }
 
 int trace_dir_open_below(int root, const char *path, bool create, int *ret_fd)
@@ -150,29 +158,72 @@ int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd)
 
 bool trace_dir_has_chunk(int root)
 {
-	return faccessat(root, CHUNK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
+		if (faccessat(root, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	return false;
 }
 
 bool trace_dir_in_chunk(const char *path)
 {
-	return !strncmp(path, CHUNK "/", sizeof(CHUNK));
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++) {
+		size_t n = strlen(parts[i]);
+
+		if (!strncmp(path, parts[i], n) && (path[n] == '/' || !path[n]))
+			return true;
+	}
+	return false;
+}
+
+/* Moves the parts that `from` has to `to`. Returns the first error, and continues after it. */
+static int move_parts(int from, int to)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
+		if (renameat(from, parts[i], to, parts[i]) < 0 && errno != ENOENT && !ret)
+			ret = -errno;
+	return ret;
+}
+
+void trace_dir_undo_move(int root)
+{
+	int moving = openat(root, MOVING, DIR_FLAGS | O_NOFOLLOW);
+
+	if (moving < 0)
+		return;
+	move_parts(moving, root);
+	close(moving);
+	unlinkat(root, MOVING, AT_REMOVEDIR);
+}
+
+/*
+ * Moves the chunk to ROOT/.moving, and that to dir/name: the second is the one step. A consumer
+ * that dies before it has a successor that undoes the first (trace_dir_undo_move).
+ */
+static int move_chunk(int root, int dir, const char *name)
+{
+	int moving = open_dir(root, MOVING, true), ret;
+
+	if (moving < 0)
+		return moving;
+	ret = move_parts(root, moving);
+	close(moving);
+	if (!ret && renameat(root, MOVING, dir, name) < 0)
+		ret = -errno;
+	if (ret < 0)
+		trace_dir_undo_move(root);
+	return ret;
 }
 
 int trace_dir_archive(int root, const char *archive)
 {
-	_cleanup_close_ int archives = -1, to = -1;
-	int ret;
+	_cleanup_close_ int archives = -1;
 
 	if (!trace_dir_has_chunk(root))
 		return -ENOENT;
 	archives = open_component(root, "archives", true);
-	to = archives < 0 ? archives : open_component(archives, archive, true);
-	if (to < 0)
-		return to;
-	ret = renameat(root, CHUNK, to, CHUNK) < 0 ? -errno : 0;
-	if (ret < 0)
-		unlinkat(archives, archive, AT_REMOVEDIR);
-	return ret;
+	return archives < 0 ? archives : move_chunk(root, archives, archive);
 }
 
 /* Removes all entries of dir, and closes it. Continues after errors. Returns the first error. */
@@ -200,19 +251,26 @@ static int remove_below(int fd)
 	return ret;
 }
 
-int trace_dir_discard(int root)
+int trace_dir_remove(int parent, const char *name)
 {
-	int fd = openat(root, DISCARDED, DIR_FLAGS | O_NOFOLLOW);
+	int fd = openat(parent, name, DIR_FLAGS | O_NOFOLLOW);
 	int ret = fd < 0 ? 0 : remove_below(fd);
 
-	if (!ret && fd >= 0 && unlinkat(root, DISCARDED, AT_REMOVEDIR) < 0)
+	if (!ret && fd >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0)
 		ret = -errno;
 	return ret;
+}
+
+int trace_dir_discard(int root)
+{
+	return trace_dir_remove(root, DISCARDED);
 }
 
 int trace_dir_set_aside(int root)
 {
 	int ret = trace_dir_discard(root);
 
-	return !ret && renameat(root, CHUNK, root, DISCARDED) < 0 ? -errno : ret;
+	if (!ret && !trace_dir_has_chunk(root))
+		ret = -ENOENT;
+	return ret < 0 ? ret : move_chunk(root, root, DISCARDED);
 }

@@ -24,18 +24,23 @@ int trace_dir_open_below(int root, const char *path, bool create, int *ret_fd);
  * 0640. */
 int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd);
 /*
- * Moves the present chunk, which is "ust" below root, to "archives/ARCHIVE/ust" in one step.
- * trace_dir_set_aside moves it to a place from which trace_dir_discard removes it. Both return
- * -ENOENT if there is no chunk.
+ * Moves the present chunk, which is "ust" and "kernel" below root, to "archives/ARCHIVE" in one
+ * step. trace_dir_set_aside moves it to a place from which trace_dir_discard removes it. Both
+ * return -ENOENT if there is no chunk.
  */
 int trace_dir_archive(int root, const char *archive);
 int trace_dir_set_aside(int root);
 /* Removes chunks that were moved to be discarded. After an error, another call removes the rest. */
 int trace_dir_discard(int root);
 bool trace_dir_has_chunk(int root);
-/* Returns true if this path leads into the directory that is moved. */
+/* Puts back what a consumer that died had begun to move. */
+void trace_dir_undo_move(int root);
+/* Returns true if this path leads into a directory that is moved. */
 bool trace_dir_in_chunk(const char *path);
 /* Returns true for a name of one component: not empty, hidden, too long, or with a slash. */
 bool trace_dir_name_valid(const char *name);
+
+/* Removes a directory and all in it. Returns 0, also if there is none, or the first -errno. */
+int trace_dir_remove(int parent, const char *name);
 
 #endif

@@ -135,6 +135,8 @@ static int ring_look(struct source *s, bool flush, bool written)
 		return -EBADMSG;
 	s->head = r->drain.head;
 	s->head_count = r->drain.head_count;
+	s->volume = ky_drain_volume(&r->drain);
+	s->n_ready = ky_drain_ready(&r->drain);
 	s->settled = r->drain.settled;
 	ring_copy_counts(r);
 	return 0;
@@ -154,10 +156,18 @@ static bool ring_next(
 	return found;
 }
 
+/* Returns whether a position lies in a block that writers use only while we are late. */
+static bool is_beyond_home(const struct ky_geometry *g, uint64_t pos)
+{
+	return (pos & ky_geometry_ring_mask(g)) >= ky_geometry_home_size(g);
+}
+
 static void ring_take(struct source *s, const struct source_mark *to)
 {
-	uint64_t *consumed = &ring_of(s)->set->consumed[ring_of(s)->number];
+	struct rings *rings = ring_of(s)->set;
+	uint64_t *consumed = &rings->consumed[ring_of(s)->number];
 
+	rings->set.grown |= is_beyond_home(&rings->geometry, s->taken.pos);
 	s->taken = *to;
 	if (__atomic_load_n(consumed, __ATOMIC_RELAXED) == to->pos)
 		return;
@@ -167,13 +177,16 @@ static void ring_take(struct source *s, const struct source_mark *to)
 
 /*
  * Returns the position behind a last packet that ended at `end`: there or, if the dead consumer had
- * found no more records in that block and had reported that to the writers, at the next block.
+ * found no more records in that block and had reported that to the writers, at the block that
+ * follows. In a spreading ring that may be any later one.
  */
 static uint64_t resume_position(const struct ring *r, uint64_t end, uint64_t consumed)
 {
-	uint64_t next = (end / r->drain.block_size + 1) * r->drain.block_size;
+	uint64_t size = r->drain.block_size, next = (end / size + 1) * size;
+	bool spread = ky_geometry_spreads(&r->set->geometry) && consumed % size == 0 &&
+		      consumed > next && consumed - end < r->drain.reach;
 
-	return consumed == next ? next : end;
+	return consumed == next || spread ? consumed : end;
 }
 
 static int ring_resume(struct source *s, const struct source_mark *stored)
@@ -186,6 +199,7 @@ static int ring_resume(struct source *s, const struct source_mark *stored)
 
 	s->taken = drain_mark(&r->drain);
 	s->head = r->drain.head;
+	s->volume = ky_drain_volume(&r->drain);
 	return ret;
 }
 
@@ -267,7 +281,8 @@ static struct source *rings_open(struct source_set *set, uint32_t i)
 		.taken = drain_mark(&r->drain),
 		.head = r->drain.head,
 		.block_size = rings->geometry.block_size,
-		.n_blocks = rings->geometry.n_blocks,
+		.n_blocks = rings->geometry.n_home,
+		.capacity = rings->geometry.data_stride,
 		.has_owner = has_slots(rings),
 		.cpu = i,
 		.resume = &resume[i],

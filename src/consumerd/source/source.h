@@ -28,18 +28,25 @@ struct source_mark {
 struct source {
 	const struct source_ops *ops;
 	struct source_mark taken;
-	uint32_t block_size, n_blocks; /* writers wait, or lose events, when n_blocks are full */
-	bool has_owner;		       /* its pieces name the thread that owns them */
-	uint32_t cpu;		       /* if they do not */
+	/* a buffer of n_blocks; writers wait, or lose events, when it is full and cannot grow */
+	uint32_t block_size, n_blocks;
+	uint64_t capacity; /* bytes to which it can grow; 0: it does not */
+	/* more waits elsewhere, where the room may soon be over: no write waits for a disk */
+	bool hurries;
+	bool has_owner; /* its pieces name the thread that owns them */
+	uint32_t cpu;	/* if they do not */
 	/* memory for the stream's state that outlives the consumer; borrowed */
 	struct ky_resume_stream *resume;
 	/* of the last look */
 	uint64_t head, head_count; /* position behind the published records; their number */
+	uint64_t volume;	   /* the head, but without blocks that were skipped */
+	uint32_t n_ready;	   /* blocks that writers have left, and that were not taken */
 	uint64_t n_lost;	   /* lost events; these counts never decrease */
 	uint64_t lost[KY_LOST_REASONS];
 	bool settled;  /* all records before the head can be described */
 	bool released; /* no writer has it now: all of it is due */
 	bool abandoned;
+	bool more; /* there are records behind the head, for which the source has no room now */
 };
 
 /* Nothing has changed since the last look. */
@@ -79,8 +86,11 @@ struct source_set {
 	uint32_t block_size;
 	bool own;		/* one process has all of it: its damage concerns nobody else */
 	bool copied;		/* no other consumer continues it */
+	bool wakes;		/* writers wake the consumer; so it looks seldom by itself */
+	bool ready;		/* they did: set by the owner, until the next look */
 	uint64_t n_overwritten; /* events that a copy came too late for */
 	bool ended;		/* set by the owner: nobody writes it any more */
+	bool grown; /* a source has taken more memory than n_blocks; the owner clears it */
 };
 
 struct source_set_ops {
@@ -96,6 +106,13 @@ static inline struct source_mark source_behind(
 	const struct source_mark *at, const struct ky_drain_piece *piece)
 {
 	return (struct source_mark){piece->next, at->count + piece->n_events, piece->end_ts};
+}
+
+/* Sets volume and n_ready after a look, for a source whose positions skip nothing. */
+static inline void source_measure(struct source *s)
+{
+	s->volume = s->head;
+	s->n_ready = (uint32_t)(s->head / s->block_size - s->taken.pos / s->block_size);
 }
 
 /* Returns the number of published records that are not taken. */

@@ -23,22 +23,16 @@ void pace_measure(struct pace *p, const struct source *s, uint64_t n_bytes, uint
 		p->fill_ns = KY_MIN(p->fill_ns, sample);
 }
 
-/* Returns the number of whole blocks that writers have left. */
-static uint32_t n_ready(const struct source *s)
-{
-	return (uint32_t)(s->head / s->block_size - s->taken.pos / s->block_size);
-}
-
 uint64_t pace_spare_ns(const struct pace *p, const struct source *s)
 {
-	bool calm = p->fill_ns >= CALM_NS && n_ready(s) < s->n_blocks - s->n_blocks / 4;
+	bool calm = p->fill_ns >= CALM_NS && s->n_ready < s->n_blocks - s->n_blocks / 4;
 
-	return calm ? p->fill_ns : 0;
+	return calm && !s->hurries ? p->fill_ns : 0;
 }
 
 bool pace_is_due(const struct pace *p, const struct source *s)
 {
 	uint32_t n = KY_MIN(s->n_blocks / 2, PACE_BATCH_BYTES / s->block_size);
 
-	return n_ready(s) >= (pace_spare_ns(p, s) ? KY_MAX(n, 1u) : 1u);
+	return s->n_ready >= (pace_spare_ns(p, s) ? KY_MAX(n, 1u) : 1u);
 }

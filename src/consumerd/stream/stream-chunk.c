@@ -169,6 +169,8 @@ int stream_resume(struct stream *s, uint64_t chunk)
 		return ret;
 	remove_oldest(s);
 	ret = s->to->ops->resume(s->to, &s->header, visit_packet, &resumed);
+	s->end.ts = KY_MAX(
+		s->end.ts, s->slots.base.ts); /* a packet without losses begins earlier */
 	if (ret == SINK_NO_POSITION) {
 		ret = s->source->ops->resume(s->source, NULL);
 		s->end.n_events = s->source->taken.count;

@@ -167,7 +167,7 @@ bool stream_set_is_complete(const struct stream_set *set)
 
 	for (uint32_t i = 0; set->looked && !set->unopened && i < set->n_streams; i++) {
 		s = set->streams[i].source;
-		if (s->taken.pos != s->head)
+		if (s->taken.pos != s->head || s->more)
 			return false;
 	}
 	return set->looked && !set->unopened;
@@ -175,7 +175,16 @@ bool stream_set_is_complete(const struct stream_set *set)
 
 bool stream_set_is_written(const struct stream_set *set)
 {
-	return set->sources->ended && set->looked && !set->error && !set->trace->fault.error;
+	return set->sources->ended && set->looked && !set->error && !set->trace->fault.error &&
+	       !stream_set_has_more(set);
+}
+
+bool stream_set_has_more(const struct stream_set *set)
+{
+	for (uint32_t i = 0; i < set->n_streams; i++)
+		if (set->streams[i].source->more)
+			return true;
+	return false;
 }
 
 void stream_set_time(struct stream_set *set, uint64_t switch_us, uint64_t read_us)
@@ -189,6 +198,10 @@ static uint64_t period(const struct stream_set *set)
 {
 	if (set->sources->ended)
 		return PERIOD_MAX_NS;
+	if (set->sources->wakes && !stream_set_has_more(set))
+		return set->read_ns ? set->read_ns : SWITCH_NS;
+	if (set->sources->wakes)
+		return set->error ? PERIOD_MAX_NS : PERIOD_MIN_NS;
 	return set->read_ns ? set->read_ns
 			    : KY_MAX(KY_MIN(set->fill_ns / 4, PERIOD_MAX_NS), PERIOD_MIN_NS);
 }
@@ -209,6 +222,26 @@ uint64_t stream_set_next_look(const struct stream_set *set)
 	return set->switch_ns ? KY_MIN(look, next_flush(set)) : look;
 }
 
+/* Sets without a period of their own are due whenever the consumer is awake. */
+static bool is_due(const struct stream_set *set, uint64_t now_ns)
+{
+	if (set->flush || set->sources->ended || set->sources->ready)
+		return true;
+	if (!set->read_ns && !set->sources->wakes)
+		return true;
+	return now_ns - set->looked_ns >= period(set);
+}
+
+/* Returns how full the source is, in thousandths of what it can grow to. */
+static uint32_t fill_of(const struct source *s)
+{
+	uint64_t size = KY_MAX(s->capacity, (uint64_t)s->block_size * s->n_blocks);
+	uint64_t used = (uint64_t)s->n_ready * s->block_size + s->head % s->block_size;
+
+	used -= KY_MIN(used, s->taken.pos % s->block_size);
+	return size ? (uint32_t)(KY_MIN(used, size) * 1000 / size) : 0;
+}
+
 static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 {
 	struct stream *s = &set->streams[i];
@@ -218,6 +251,8 @@ static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 		return;
 	if (ret < 0)
 		quarantine_stream(set, i);
+	else
+		set->fullest = KY_MAX(set->fullest, fill_of(s->source));
 	/* When threads exit, new ones may soon need their rings. */
 	set->fill_ns = s->source->released && s->due ? 0 : KY_MIN(set->fill_ns, s->pace.fill_ns);
 }
@@ -241,11 +276,10 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 	bool any;
 
 	set->flush = flush || (set->switch_ns && now_ns >= next_flush(set));
-	/* Sets without a period of their own are due whenever the consumer is awake. */
-	set->looked = set->flush || set->sources->ended || !set->read_ns ||
-		      now_ns - set->looked_ns >= set->read_ns;
+	set->looked = is_due(set, now_ns);
 	if (!set->looked)
 		return false;
+	set->sources->ready = false;
 	set->looked_ns = now_ns;
 	if (set->flush)
 		set->flushed_ns = now_ns;

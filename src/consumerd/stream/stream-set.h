@@ -31,8 +31,10 @@ struct stream_set {
 	uint64_t switch_ns, read_ns;	/* 0: never; as often as fill_ns needs it */
 	uint64_t flushed_ns, looked_ns; /* the last time of each */
 	uint64_t complete_clock;	/* all records up to this clock are in the sink */
-	bool looked, flush;		/* in this round */
-	bool damage_reported;		/* to the daemon, which replaces the set */
+	uint32_t fullest;     /* thousandths of a source that were full at any look, at most */
+	bool looked, flush;   /* in this round */
+	bool damage_reported; /* to the daemon, which replaces the set */
+	uint64_t grown_ns;    /* when the daemon last heard that it has grown */
 };
 
 /*
@@ -48,6 +50,8 @@ void stream_set_end(struct stream_set *set);
 bool stream_set_is_complete(const struct stream_set *set);
 /* Returns true if the set has ended, and all of it is written. */
 bool stream_set_is_written(const struct stream_set *set);
+/* Returns true if a source has records for which it had no room at the last look. */
+bool stream_set_has_more(const struct stream_set *set);
 /* Sets how often the set is due. Values above a day count as a day: no timer is longer. */
 void stream_set_time(struct stream_set *set, uint64_t switch_us, uint64_t read_us);
 /*

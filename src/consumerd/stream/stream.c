@@ -224,7 +224,7 @@ static int append_first_base(struct stream *s, bool flush)
 
 int stream_append_losses(struct stream *s)
 {
-	uint64_t ts = stream_seq_num(s) ? s->end.ts : s->since;
+	uint64_t ts = s->end.ts ? s->end.ts : s->since;
 	int ret;
 
 	if (stream_count_discarded(s, &s->end) == s->end.n_discarded)
@@ -234,17 +234,25 @@ int stream_append_losses(struct stream *s)
 		       : append_empty(s, begin_of_empty(s, ts), stream_count_discarded(s, &s->end));
 }
 
+/*
+ * Returns true if no record of the last look is left. Otherwise a packet that is only for losses
+ * could begin later than the next record: the next packet reports them.
+ */
+static bool all_taken(const struct stream *s)
+{
+	return s->source->taken.pos == s->source->head || s->source->abandoned;
+}
+
 /* Returns true if all records of the last look are written. */
 static bool is_written(const struct stream *s)
 {
-	return s->source->taken.pos == s->source->head &&
-	       stream_count_discarded(s, &s->end) == s->end.n_discarded;
+	return all_taken(s) && stream_count_discarded(s, &s->end) == s->end.n_discarded;
 }
 
 int stream_look(struct stream *s, bool flush, uint64_t now_ns)
 {
 	struct source *source = s->source;
-	uint64_t head = source->head;
+	uint64_t volume = source->volume;
 	int ret = source->ops->look(source, flush, is_written(s));
 
 	s->due = true; /* what was looked at before */
@@ -252,7 +260,7 @@ int stream_look(struct stream *s, bool flush, uint64_t now_ns)
 		s->due = flush && source->abandoned;
 	if (ret)
 		return ret;
-	pace_measure(&s->pace, source, source->head - head, now_ns);
+	pace_measure(&s->pace, source, source->volume - volume, now_ns);
 	s->due = flush || s->fault.error || pace_is_due(&s->pace, source) ||
 		 (source->released && !is_written(s));
 	return 0;
@@ -292,7 +300,7 @@ static int write_all(struct stream *s, bool flush)
 	do
 		ret = write_batch(s, flush, SINK_BATCH);
 	while (ret > 0);
-	return !ret && flush ? stream_append_losses(s) : ret;
+	return !ret && flush && all_taken(s) ? stream_append_losses(s) : ret;
 }
 
 int stream_write(struct stream *s, bool flush, uint64_t now_ns)
@@ -321,6 +329,7 @@ void stream_add_stats(const struct stream *s, struct ky_cons_stats *stats)
 	add_lost(&stats->discarded_too_big, lost[KY_LOST_TOO_BIG]);
 	add_lost(&stats->discarded_refused, lost[KY_LOST_REFUSED]);
 	add_lost(&stats->discarded_no_slot, lost[KY_LOST_NO_SLOT]);
+	add_lost(&stats->discarded_interrupted, lost[KY_LOST_STUCK]);
 	stats->unwritten += s->n_unwritten;
 	stats->bytes += base->n_bytes + s->to->size;
 	stats->packets += base->n_packets + s->to->n_packets;

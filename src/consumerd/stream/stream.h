@@ -39,7 +39,7 @@ struct stream {
 	struct source *source;	     /* borrowed */
 	struct sink_stream *to;	     /* owned; NULL: the stream could not be opened */
 	struct ky_ctf_packet header; /* the common part of all packets of the stream */
-	uint64_t since;		     /* clock when we got the source: used if there is no record */
+	uint64_t since; /* clock when we got the source: used if there never was a record */
 	struct stream_end end;
 	struct slots slots;
 	uint64_t n_unwritten;

@@ -23,6 +23,7 @@ struct pipe_source {
 	uint64_t buffer_pos; /* position of buffer[0] */
 	uint32_t n_sent;     /* records that were read from the pipe */
 	uint32_t n_waiting;  /* records in the pipe */
+	bool is_busy;	     /* what was read cannot be described yet */
 };
 
 static int pipe_look(struct source *s, bool flush, bool written)
@@ -38,7 +39,7 @@ static int pipe_look(struct source *s, bool flush, bool written)
 		s->head += sizeof(p->buffer[i]);
 		s->head_count++;
 	}
-	s->settled = true;
+	s->settled = !p->is_busy;
 	return 0;
 }
 
@@ -49,7 +50,7 @@ static bool pipe_next(
 	uint64_t n = (s->head - at->pos) / sizeof(p->buffer[0]);
 	const uint32_t *first = &p->buffer[(at->pos - p->buffer_pos) / sizeof(p->buffer[0])];
 
-	if (!n)
+	if (!n || p->is_busy)
 		return false;
 	*ret_piece = (struct ky_drain_piece){.data = (const uint8_t *)first,
 		.len = (uint32_t)(s->head - at->pos),
@@ -78,7 +79,24 @@ static struct {
 	uint64_t file;
 	uint64_t n_discarded; /* as the last packet reports them */
 	int n_fail;	      /* appends that will fail */
+	uint64_t spare_ns;    /* of the last append */
 } out;
+
+/*
+ * A reader counts the clock of the first record from the begin of its packet: a record that is
+ * earlier gets a time that is 2^27 units too late.
+ */
+static void check_clocks(const struct sink_packet *packet)
+{
+	const uint32_t *records = (const uint32_t *)packet->data;
+	size_t n = packet->len / sizeof(*records);
+
+	assert_true(packet->header.timestamp_begin <= packet->header.timestamp_end);
+	if (!n)
+		return;
+	assert_true(packet->header.timestamp_begin <= records[0] >> KY_ID_BITS);
+	assert_true(packet->header.timestamp_end >= records[n - 1] >> KY_ID_BITS);
+}
 
 static int out_append(
 	struct sink_stream *s, const struct sink_packet *packets, unsigned int n, uint64_t spare_ns)
@@ -87,9 +105,11 @@ static int out_append(
 		out.n_fail--;
 		return ERROR;
 	}
+	out.spare_ns = spare_ns;
 	for (unsigned int i = 0; i < n; i++) {
 		assert_true(out.n_records + packets[i].len / 4 <= RECORDS_MAX);
 		assert_int_equal(packets[i].header.n_events, packets[i].len / 4);
+		check_clocks(&packets[i]);
 		memcpy(&out.records[out.n_records], packets[i].data, packets[i].len);
 		out.n_records += packets[i].len / 4;
 		out.n_discarded = packets[i].header.events_discarded;
@@ -165,6 +185,19 @@ static void test_read_once(void **state)
 	stream_deinit(&stream);
 }
 
+/* A write may wait for the disk while the source fills slowly, unless more waits behind it. */
+static void test_hurry(void **state)
+{
+	begin(&out.stream, 0);
+	assert_int_equal(round_of(1), 0);
+	assert_true(out.spare_ns > 0);
+	in.source.hurries = true;
+	assert_int_equal(round_of(1), 0);
+	assert_int_equal(out.spare_ns, 0);
+	expect_all(0);
+	stream_deinit(&stream);
+}
+
 static void test_losses(void **state)
 {
 	begin(&out.stream, 0);
@@ -178,6 +211,37 @@ static void test_losses(void **state)
 	in.source.n_lost = 12; /* without a record */
 	assert_int_equal(round_of(0), 0);
 	expect_all(12);
+	stream_deinit(&stream);
+}
+
+/* A consumer began later than the records that it finds; these cannot be described at once. */
+static void test_losses_before_records(void **state)
+{
+	begin(&out.stream, 0);
+	stream.since = 1000;
+	in.is_busy = true;
+	in.source.n_lost = 10;
+	assert_int_equal(round_of(3), 0);
+	assert_int_equal(out.n_discarded, 0);
+	in.is_busy = false;
+	assert_int_equal(round_of(0), 0);
+	expect_all(10);
+	stream_deinit(&stream);
+}
+
+/* The same, with records in an earlier chunk only. */
+static void test_losses_in_new_chunk(void **state)
+{
+	begin(&out.stream, 0);
+	assert_int_equal(round_of(3), 0);
+	stream.since = 1000;
+	stream_prepare(&stream, 1, false);
+	stream_enter(&stream, 1);
+	in.source.n_lost = 10;
+	assert_int_equal(round_of(0), 0);
+	assert_int_equal(out.n_discarded, 10);
+	assert_int_equal(round_of(3), 0);
+	expect_all(10);
 	stream_deinit(&stream);
 }
 
@@ -214,7 +278,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read_once),
+		cmocka_unit_test(test_hurry),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_losses_before_records),
+		cmocka_unit_test(test_losses_in_new_chunk),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_counted_only),
 	};

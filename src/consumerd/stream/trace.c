@@ -32,6 +32,7 @@ struct trace *trace_free(struct trace *t)
 		return NULL;
 	ky_list_remove(&t->node);
 	ky_close(t->log_fd);
+	ky_buf_deinit(&t->formats);
 	if (t->to)
 		t->to->ops->close_trace(t->to);
 	free(t->dir);
@@ -47,7 +48,7 @@ void trace_uuid(const struct trace *t, uint8_t uuid[KY_CTF_UUID_SIZE])
 void trace_enter(struct trace *t, uint64_t chunk)
 {
 	t->to->ops->open_chunk(t->to);
-	t->n_copied = 0;
+	t->n_copied = t->n_formats = 0;
 	t->chunk = chunk;
 }
 
@@ -113,11 +114,42 @@ static int copy_log(struct trace *t)
 	return 0;
 }
 
+int trace_add_format(struct trace *t, const char *text)
+{
+	ky_buf_puts(&t->formats, text);
+	return t->formats.error;
+}
+
+static int write_formats(struct trace *t)
+{
+	size_t len = t->formats.len - t->n_formats;
+	int ret = 0;
+
+	if (len)
+		ret = t->to->ops->formats(t->to, t->n_formats, t->formats.data + t->n_formats, len);
+	if (!ret)
+		t->n_formats += len;
+	return ret;
+}
+
+static int write_descriptions(struct trace *t)
+{
+	int ret = copy_log(t);
+
+	return ret < 0 ? ret : write_formats(t);
+}
+
 int trace_update(struct trace *t, bool force, uint64_t now_ns)
 {
 	if (!t->to->ops->keeps)
 		return 0;
 	if (!fault_may_try(&t->fault, force, now_ns))
 		return t->fault.error;
-	return fault_set(&t->fault, copy_log(t), now_ns);
+	return fault_set(&t->fault, write_descriptions(t), now_ns);
+}
+
+void trace_append(struct trace *t, const char *text, size_t len)
+{
+	if (t->to->ops->keeps && t->n_copied && !t->fault.error)
+		t->to->ops->metadata(t->to, t->n_copied, text, len);
 }

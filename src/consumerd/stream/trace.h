@@ -11,6 +11,7 @@
 #ifndef CONSUMERD_STREAM_TRACE_H
 #define CONSUMERD_STREAM_TRACE_H
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "consumerd/sink/sink.h"
 #include "consumerd/stream/fault.h"
@@ -25,6 +26,8 @@ struct trace {
 	int log_fd;		   /* owned */
 	bool resume;		   /* an earlier consumer may have written it */
 	uint64_t n_copied;	   /* bytes of the log that are in the sink */
+	struct ky_buf formats;	   /* of kernel events; for readers */
+	uint64_t n_formats;	   /* bytes of them that are in the sink */
 	struct fault fault;
 };
 
@@ -32,6 +35,8 @@ struct trace {
 struct trace *trace_new(const struct ky_cons_ring_set *m, struct sink *sink, bool resume,
 	uint64_t chunk, int log_fd);
 struct trace *trace_free(struct trace *t);
+/* Adds the kernel's description of an event. Returns 0 or -ENOMEM. */
+int trace_add_format(struct trace *t, const char *text);
 #define TRACE_UUID_TEXT 40 /* bytes, with the NUL */
 /* Formats a UUID as the metadata spells it. */
 void trace_format_uuid(char text[TRACE_UUID_TEXT], uint64_t hi, uint64_t lo);
@@ -44,5 +49,10 @@ void trace_enter(struct trace *t, uint64_t chunk);
  * metadata is unchanged, and the next try waits for some time unless force is set.
  */
 int trace_update(struct trace *t, bool force, uint64_t now_ns);
+/*
+ * Appends text that is not in the log, after the last trace_update(). Does nothing if the trace was
+ * not begun, or has a failure.
+ */
+void trace_append(struct trace *t, const char *text, size_t len);
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/bounds.h"
+
+#include <sys/vfs.h>
+
+#include "consumerd/sink/archives.h"
+#include "svc/log.h"
+
+#define PERIOD_NS (1000 * KY_NS_PER_MS)
+
+static bool has_bounds(const struct ky_cons_bounds *b)
+{
+	return b->max_disk || b->keep_free || b->keep_chunks || b->keep_bytes || b->keep_s;
+}
+
+/* Returns UINT64_MAX if the file system does not report it. */
+static uint64_t free_bytes(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+}
+
+/* Returns whether the oldest archive has to go. */
+static bool is_beyond(const struct consumerd *c, const struct archives *a, uint64_t chunk_bytes)
+{
+	const struct ky_cons_bounds *b = &c->bounds;
+	time_t age = time(NULL) - a->list[0].made;
+
+	return (b->max_disk && a->bytes + chunk_bytes > b->max_disk) ||
+	       (b->keep_chunks && a->n > b->keep_chunks) ||
+	       (b->keep_bytes && a->bytes > b->keep_bytes) ||
+	       (b->keep_s && age > 0 && (uint64_t)age > b->keep_s) ||
+	       (b->keep_free && free_bytes(c->root_fd) < b->keep_free);
+}
+
+static void remove_beyond(struct consumerd *c, struct archives *a)
+{
+	uint64_t chunk_bytes = c->bounds.max_disk ? archives_chunk_bytes(c->root_fd) : 0;
+	int ret = 0;
+
+	while (!ret && a->n && is_beyond(c, a, chunk_bytes)) {
+		ky_debug("%s: removing chunk %s", c->output, a->list[0].name);
+		ret = archives_remove_oldest(a, c->root_fd);
+	}
+	if (ret < 0 && ret != c->bounds_error)
+		ky_warning("%s: cannot remove the oldest chunk: %s", c->output, strerror(-ret));
+	c->bounds_error = ret;
+	c->expired_chunks = a->n_removed;
+	c->expired_events = a->removed_events;
+	c->expired_bytes = a->removed_bytes;
+	c->disk_bytes = a->bytes + chunk_bytes;
+}
+
+void bounds_enforce(struct consumerd *c, uint64_t now_ns)
+{
+	struct archives a;
+	int ret;
+
+	if (!has_bounds(&c->bounds) || c->snapshot || c->root_fd < 0 ||
+		(now_ns && now_ns - c->bounds_ns < PERIOD_NS))
+		return;
+	c->bounds_ns = ky_loop_now_ns();
+	ret = archives_read(&a, c->root_fd);
+	if (!ret)
+		remove_beyond(c, &a);
+	archives_deinit(&a);
+}

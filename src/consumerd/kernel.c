@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/kernel.h"
+
+#include <fcntl.h>
+
+#include "abi/kernel.h"
+#include "consumerd/requests.h"
+#include "consumerd/round.h"
+#include "consumerd/sink/trace-dir.h"
+#include "consumerd/source/ftrace.h"
+#include "consumerd/source/perf.h"
+#include "consumerd/stream/stream-set.h"
+#include "svc/log.h"
+
+struct kernel_cpu {
+	struct ky_watch watch; /* of trace_pipe_raw */
+	struct kernel_set *set;
+	bool asleep;	    /* the kernel has woken the consumer: not again before the next round */
+	int fds[N_CPU_FDS]; /* owned; as in KERNEL_CPU; -1: not sent yet */
+};
+
+struct kernel_set {
+	struct ky_list node; /* in consumer->kernel_sets */
+	struct consumerd *consumer;
+	struct ky_cons_ring_set like; /* what stream sets know of it; strings are owned */
+	int fds[N_KERNEL_FDS];	      /* owned; as in KERNEL_SET */
+	struct trace *trace;
+	/* owned until there is a stream set; NULL: the consumer does not read the rings */
+	struct source_set *pending;
+	struct source_set *sources;
+	uint32_t n_cpus, n_known;
+	bool has_samples; /* its files are perf events, one for each CPU */
+	struct kernel_cpu *cpus;
+};
+
+static struct kernel_set *find_set(const struct consumerd *c, uint32_t id)
+{
+	struct kernel_set *k;
+
+	ky_list_foreach (k, &c->kernel_sets, node)
+		if (k->like.set == id)
+			return k;
+	return NULL;
+}
+
+/* Finds a set of events, for the orders about these. */
+static struct kernel_set *find_events(const struct consumerd *c, uint32_t id)
+{
+	struct kernel_set *k = find_set(c, id);
+
+	return k && !k->has_samples ? k : NULL;
+}
+
+static void take_fds(int *to, int *from, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		to[i] = from[i];
+		from[i] = -1;
+	}
+}
+
+static void close_fds(int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = ky_close(fds[i]);
+}
+
+static struct kernel_set *set_free(struct kernel_set *k)
+{
+	for (uint32_t i = 0; k->cpus && i < k->n_cpus; i++) {
+		ky_watch_remove(&k->cpus[i].watch);
+		close_fds(k->cpus[i].fds, N_CPU_FDS);
+	}
+	if (k->pending)
+		k->pending->ops->free(k->pending);
+	close_fds(k->fds, N_KERNEL_FDS);
+	ky_list_remove(&k->node);
+	free((void *)k->like.dir);
+	free((void *)k->like.name);
+	free(k->cpus);
+	free(k);
+	return NULL;
+}
+
+static struct kernel_set *set_new(
+	struct consumerd *c, const struct ky_cons_ring_set *like, uint32_t n_cpus)
+{
+	struct kernel_set *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	ky_list_append(&c->kernel_sets, &k->node);
+	k->consumer = c;
+	k->n_cpus = n_cpus;
+	for (unsigned i = 0; i < N_KERNEL_FDS; i++)
+		k->fds[i] = -1;
+	k->cpus = calloc(n_cpus, sizeof(*k->cpus));
+	for (uint32_t i = 0; k->cpus && i < n_cpus; i++) {
+		k->cpus[i].set = k;
+		for (unsigned n = 0; n < N_CPU_FDS; n++)
+			k->cpus[i].fds[n] = -1;
+	}
+	k->like = *like;
+	k->like.dir = strdup(like->dir);
+	k->like.name = strdup(like->name);
+	return k->cpus && k->like.dir && k->like.name ? k : set_free(k);
+}
+
+/* Returns true if this consumer reads the rings: those that are only for snapshots wait for one. */
+static bool is_read(const struct consumerd *c, uint32_t mode)
+{
+	return c->snapshot || mode != KY_KERNEL_SNAPSHOT;
+}
+
+/* Returns 0 if output and names are as they must be, and the set is new; else -errno. */
+static int check_set(
+	const struct consumerd *c, const struct ky_cons_ring_set *like, uint32_t n_cpus)
+{
+	if (!c->output || (*c->output && c->root_fd < 0) || !trace_dir_in_chunk(like->dir) ||
+		!trace_dir_name_valid(like->name) || !n_cpus || n_cpus > KY_KERNEL_CPUS_MAX ||
+		(like->file_size && like->file_size < KY_KERNEL_BLOCK))
+		return -EBADMSG;
+	return find_set(c, like->set) ? -EEXIST : 0;
+}
+
+/* Finds the set's trace, to which its metadata log belongs. Returns NULL if allocation fails. */
+static struct trace *get_trace(struct consumerd *c, const struct kernel_set *k)
+{
+	int log_fd = fcntl(k->fds[1], F_DUPFD_CLOEXEC, 0);
+	struct trace *t = log_fd < 0 ? NULL : requests_get_trace(c, &k->like, &log_fd);
+
+	ky_close(log_fd);
+	return t;
+}
+
+int kernel_on_set(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_set m;
+	struct ky_cons_ring_set like;
+	struct kernel_set *k;
+	int ret = -EBADMSG;
+
+	if (ky_cons_kernel_set_decode(r, &m) < 0)
+		return ret;
+	/* Other streams of the trace have the same stream_id only in other channels: instance 0. */
+	like = (struct ky_cons_ring_set){.set = m.set,
+		.stream_id = m.stream_id,
+		.dir = m.dir,
+		.name = m.name,
+		.clock = m.clock,
+		.uuid_hi = m.uuid_hi,
+		.uuid_lo = m.uuid_lo,
+		.file_size = m.file_size,
+		.n_files = m.n_files};
+	ret = check_set(c, &like, m.n_cpus);
+	if (ret < 0)
+		return ret;
+	k = set_new(c, &like, m.n_cpus);
+	if (!k)
+		return -ENOMEM;
+	take_fds(k->fds, fds, N_KERNEL_FDS);
+	if (!is_read(c, m.overwrite))
+		return 0;
+	k->trace = get_trace(c, k);
+	ret = k->trace ? ftrace_new(&m, c->snapshot ? -1 : k->fds[0], &k->pending) : -ENOMEM;
+	if (ret < 0)
+		set_free(k);
+	else
+		k->sources = k->pending;
+	return ret;
+}
+
+/*
+ * Wakes the consumer when a part of the ring is full. It stays so until the round, which makes the
+ * kernel's answer another one.
+ */
+static void on_readable(struct ky_watch *w, uint32_t events)
+{
+	struct kernel_cpu *cpu = ky_container_of(w, struct kernel_cpu, watch);
+
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		/* Nothing will wake it any more: no sampled process is left. */
+		ky_watch_remove(w);
+	} else {
+		ky_watch_modify(w, 0);
+		cpu->asleep = true;
+	}
+	cpu->set->sources->ready = true;
+	round_soon(cpu->set->consumer);
+}
+
+void kernel_watch(struct consumerd *c)
+{
+	struct kernel_set *k;
+
+	ky_list_foreach (k, &c->kernel_sets, node)
+		for (uint32_t i = 0; i < k->n_cpus; i++)
+			if (k->cpus[i].asleep) {
+				k->cpus[i].asleep = false;
+				ky_watch_modify(&k->cpus[i].watch, EPOLLIN);
+			}
+}
+
+/* All files of the set have come: makes its streams. */
+static int begin_streams(struct consumerd *c, struct kernel_set *k)
+{
+	struct stream_set *set;
+	int ret = stream_set_new(&k->like, k->trace, k->pending, &set);
+
+	k->pending = NULL;
+	if (ret < 0)
+		return ret;
+	ky_list_append(&c->sets, &set->node);
+	for (uint32_t i = 0; i < k->n_cpus && !c->snapshot && !k->has_samples; i++)
+		ky_watch_add(&c->loop, &k->cpus[i].watch, k->cpus[i].fds[0], EPOLLIN, on_readable);
+	if (!c->snapshot)
+		round_soon(c);
+	return 0;
+}
+
+int kernel_on_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_cpu m;
+	struct kernel_set *k;
+	struct kernel_cpu *cpu;
+	int ret;
+
+	if (ky_cons_kernel_cpu_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_events(c, m.set);
+	if (!k || m.cpu >= k->n_cpus || k->cpus[m.cpu].fds[0] >= 0)
+		return -EBADMSG;
+	cpu = &k->cpus[m.cpu];
+	take_fds(cpu->fds, fds, N_CPU_FDS);
+	k->n_known++;
+	if (!k->sources)
+		return 0;
+	ret = ftrace_add_cpu(k->sources, m.cpu, cpu->fds);
+	if (ret < 0 && c->snapshot) {
+		ky_error("%s_%u: the kernel's buffer of this CPU cannot be copied: %s",
+			k->like.name, m.cpu, strerror(-ret));
+		ret = 0;
+	}
+	return !ret && k->n_known == k->n_cpus ? begin_streams(c, k) : ret;
+}
+
+int kernel_on_event(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_event m;
+	struct kernel_set *k;
+	bool is_new = false;
+	int ret;
+
+	if (ky_cons_kernel_event_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_events(c, m.set);
+	if (!k)
+		return -EBADMSG;
+	if (!k->sources)
+		return 0;
+	ret = ftrace_add_event(k->sources, &m, &is_new);
+	return ret < 0 || !is_new ? ret : trace_add_format(k->trace, m.format);
+}
+
+/* Makes its streams at once: the files come when the sampled process is known. */
+int kernel_on_samples_set(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_samples_set m;
+	struct ky_cons_ring_set like;
+	struct kernel_set *k;
+	int ret;
+
+	if (ky_cons_samples_set_decode(r, &m) < 0 || c->snapshot)
+		return -EBADMSG;
+	like = (struct ky_cons_ring_set){.set = m.set,
+		.stream_id = m.stream_id,
+		.dir = m.dir,
+		.name = m.name,
+		.clock = m.clock,
+		.uuid_hi = m.uuid_hi,
+		.uuid_lo = m.uuid_lo};
+	ret = check_set(c, &like, m.n_cpus);
+	if (ret < 0)
+		return ret;
+	k = set_new(c, &like, m.n_cpus);
+	if (!k)
+		return -ENOMEM;
+	k->has_samples = true;
+	take_fds(k->fds, fds, N_SAMPLES_FDS);
+	k->trace = get_trace(c, k);
+	ret = k->trace ? perf_new(&m, k->fds[0], &k->pending) : -ENOMEM;
+	k->sources = k->pending;
+	if (!ret)
+		ret = begin_streams(c, k);
+	if (ret < 0)
+		set_free(k);
+	return ret;
+}
+
+int kernel_on_samples_cpu(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_samples_cpu m;
+	struct kernel_set *k;
+	struct kernel_cpu *cpu;
+	int ret;
+
+	if (ky_cons_samples_cpu_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_set(c, m.set);
+	if (!k || !k->has_samples || m.cpu >= k->n_cpus || k->cpus[m.cpu].fds[0] >= 0)
+		return -EBADMSG;
+	cpu = &k->cpus[m.cpu];
+	take_fds(cpu->fds, fds, 1);
+	ret = perf_add_cpu(k->sources, m.cpu, cpu->fds[0]);
+	if (!ret)
+		ret = ky_watch_add(&c->loop, &cpu->watch, cpu->fds[0], EPOLLIN, on_readable);
+	return ret;
+}
+
+int kernel_on_tasks(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_tasks m;
+	struct kernel_set *k;
+
+	if (ky_cons_kernel_tasks_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_events(c, m.set);
+	if (!k)
+		return -EBADMSG;
+	return k->sources ? ftrace_describe_tasks(k->sources, &m) : 0;
+}
+
+int kernel_on_threads(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_threads m;
+	struct kernel_set *k;
+
+	if (ky_cons_kernel_threads_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_events(c, m.set);
+	if (!k)
+		return -EBADMSG;
+	return k->sources ? ftrace_add_threads(k->sources, &m) : 0;
+}
+
+int kernel_on_dump(struct consumerd *c, struct ky_reader *r, int *fds)
+{
+	struct ky_cons_kernel_dump m;
+	struct kernel_set *k;
+	int ret;
+
+	if (ky_cons_kernel_dump_decode(r, &m) < 0)
+		return -EBADMSG;
+	k = find_events(c, m.set);
+	if (!k)
+		return -EBADMSG;
+	if (!k->sources)
+		return 0;
+	ret = ftrace_dump(k->sources, &m);
+	if (ret == -EAGAIN) {
+		round_flush(c);
+		ret = ftrace_dump(k->sources, &m);
+	}
+	if (ret == -EAGAIN) {
+		ky_warning("%s: a part of the state dump has no room, because the disk does not "
+			   "take it",
+			k->like.name);
+		ret = 0;
+	}
+	return ret;
+}
+
+void kernel_release(struct consumerd *c, uint32_t set)
+{
+	struct kernel_set *k = find_set(c, set);
+
+	if (k)
+		set_free(k);
+}
+
+static int send_set(struct consumerd *c, const struct kernel_set *k)
+{
+	uint8_t buf[64];
+	int len = ky_cons_kernel_adopt_encode(&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
+		&(struct ky_cons_kernel_adopt){.set = k->like.set});
+
+	return ky_msg_conn_send(&c->conn, buf, len, k->fds, N_KERNEL_FDS);
+}
+
+static int send_cpu(struct consumerd *c, const struct kernel_set *k, uint32_t cpu)
+{
+	uint8_t buf[64];
+	int len = ky_cons_kernel_adopt_cpu_encode(
+		&(struct ky_writer){.buf = buf, .cap = sizeof(buf)},
+		&(struct ky_cons_kernel_adopt_cpu){.set = k->like.set, .cpu = cpu});
+
+	return ky_msg_conn_send(&c->conn, buf, len, k->cpus[cpu].fds, N_CPU_FDS);
+}
+
+int kernel_send_all(struct consumerd *c, uint32_t *n_sets)
+{
+	const struct kernel_set *k;
+
+	ky_list_foreach (k, &c->kernel_sets, node) {
+		if (k->has_samples) /* of a command, which ends with its daemon */
+			continue;
+		if (send_set(c, k) == -EPERM)
+			return -EPERM;
+		for (uint32_t i = 0; i < k->n_cpus; i++)
+			if (k->cpus[i].fds[0] >= 0 && send_cpu(c, k, i) == -EPERM)
+				return -EPERM;
+		++*n_sets;
+	}
+	return 0;
+}
+
+void kernel_init(struct consumerd *c)
+{
+	ky_list_init(&c->kernel_sets);
+}
+
+void kernel_deinit(struct consumerd *c)
+{
+	struct kernel_set *k, *next;
+
+	ky_list_foreach_safe (k, next, &c->kernel_sets, node)
+		set_free(k);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "consumerd/sink/archives.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "consumerd/sink/trace-dir.h"
+#include "ctf/index.h"
+
+#define ARCHIVES  "archives"
+#define COUNTS	  ".removed"
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+#define DEPTH_MAX 8
+
+/* Sums of the files below a directory. */
+struct usage {
+	uint64_t bytes, events;
+	bool count_events;
+};
+
+static bool is_index(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && !strcmp(dot, ".kyx");
+}
+
+static void add_events(struct usage *u, int dir, const char *name)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct ky_index_entry entries[64];
+	uint64_t at = ky_index_offset(0);
+	ssize_t n;
+
+	while (fd >= 0 && (n = pread(fd, entries, sizeof(entries), (off_t)at)) > 0) {
+		for (size_t i = 0; i < (size_t)n / sizeof(entries[0]); i++)
+			u->events += entries[i].n_events;
+		at += (uint64_t)n;
+	}
+}
+
+static void add_below(struct usage *u, int fd, unsigned depth);
+
+static void add_entry(struct usage *u, int dir, const char *name, unsigned depth)
+{
+	struct stat st;
+	int fd;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	u->bytes += (uint64_t)st.st_blocks * 512;
+	if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
+		fd = openat(dir, name, DIR_FLAGS);
+		if (fd >= 0)
+			add_below(u, fd, depth + 1);
+	} else if (u->count_events && is_index(name)) {
+		add_events(u, dir, name);
+	}
+}
+
+/* Closes fd. */
+static void add_below(struct usage *u, int fd, unsigned depth)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *e;
+
+	if (!dir) {
+		close(fd);
+		return;
+	}
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			add_entry(u, fd, e->d_name, depth);
+	closedir(dir);
+}
+
+static struct usage usage_of(int dir, const char *name, bool count_events)
+{
+	struct usage u = {.count_events = count_events};
+
+	add_entry(&u, dir, name, 0);
+	return u;
+}
+
+uint64_t archives_chunk_bytes(int root)
+{
+	return usage_of(root, "ust", false).bytes + usage_of(root, "kernel", false).bytes;
+}
+
+static void read_counts(struct archives *a, int dir)
+{
+	_cleanup_close_ int fd = openat(dir, COUNTS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char text[512];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	sscanf(text, "chunks %" SCNu64 "\nevents %" SCNu64 "\nbytes %" SCNu64 "\nlast %255s",
+		&a->n_removed, &a->removed_events, &a->removed_bytes, a->last_removed);
+}
+
+static int write_counts(const struct archives *a, int dir)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text),
+		"chunks %" PRIu64 "\nevents %" PRIu64 "\nbytes %" PRIu64 "\nlast %s\n",
+		a->n_removed, a->removed_events, a->removed_bytes, a->last_removed);
+	int fd = openat(dir, COUNTS ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0640),
+	    ret = fd < 0 ? -errno : 0;
+
+	if (!ret && write(fd, text, (size_t)n) != n)
+		ret = errno ? -errno : -EIO;
+	ky_close(fd);
+	if (!ret && renameat(dir, COUNTS ".new", dir, COUNTS) < 0)
+		ret = -errno;
+	return ret;
+}
+
+static int add_archive(struct archives *a, int dir, const char *name)
+{
+	const char *dash = strrchr(name, '-');
+	struct archive *grown;
+	struct stat st;
+
+	if (name[0] == '.' || !dash || strlen(name) >= sizeof(grown->name) ||
+		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	grown = realloc(a->list, (a->n + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	a->list = grown;
+	grown += a->n++;
+	*grown = (struct archive){.number = strtoull(dash + 1, NULL, 10),
+		.bytes = usage_of(dir, name, false).bytes,
+		.made = st.st_mtime};
+	strcpy(grown->name, name);
+	a->bytes += grown->bytes;
+	return 0;
+}
+
+/* Archives of one number are of two daemons: the earlier one is older. */
+static int compare(const void *x, const void *y)
+{
+	const struct archive *a = x, *b = y;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+int archives_read(struct archives *a, int root)
+{
+	int fd = openat(root, ARCHIVES, DIR_FLAGS), ret = 0;
+	struct dirent *e;
+	DIR *dir;
+
+	*a = (struct archives){0};
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	read_counts(a, fd);
+	while (!ret && (e = readdir(dir)))
+		ret = add_archive(a, fd, e->d_name);
+	closedir(dir);
+	if (a->n)
+		qsort(a->list, a->n, sizeof(a->list[0]), compare);
+	return ret;
+}
+
+void archives_deinit(struct archives *a)
+{
+	free(a->list);
+	a->list = NULL;
+	a->n = 0;
+}
+
+int archives_remove_oldest(struct archives *a, int root)
+{
+	_cleanup_close_ int dir = openat(root, ARCHIVES, DIR_FLAGS);
+	struct archive *oldest = a->list;
+	int ret = dir < 0 ? -errno : 0;
+
+	if (!ret && strcmp(a->last_removed, oldest->name) != 0) {
+		a->n_removed++;
+		a->removed_events += usage_of(dir, oldest->name, true).events;
+		a->removed_bytes += oldest->bytes;
+		strcpy(a->last_removed, oldest->name);
+		ret = write_counts(a, dir);
+	}
+	if (!ret)
+		ret = trace_dir_remove(dir, oldest->name);
+	if (ret < 0)
+		return ret;
+	a->bytes -= oldest->bytes;
+	memmove(a->list, a->list + 1, --a->n * sizeof(a->list[0]));
+	return 0;
+}

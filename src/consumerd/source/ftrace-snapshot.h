@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of a CPU's ring buffer that the kernel goes on overwriting (Linux 6.10). The ring is
+ * mapped, and copied while it is written; nothing is consumed, and recording does not pause.
+ *
+ *   1. note the clock of each sub-buffer
+ *   2. copy each; keep it if its clock is still the noted one
+ *   3. read all clocks again: the newest sub-buffer that was overwritten meanwhile is `lost`
+ *
+ * The copies that are newer than `lost` have no hole between them.
+ */
+#ifndef CONSUMERD_SOURCE_FTRACE_SNAPSHOT_H
+#define CONSUMERD_SOURCE_FTRACE_SNAPSHOT_H
+
+#include "base/util.h"
+
+struct ftrace_copy {
+	uint8_t *pages;	 /* owned; NULL: not open */
+	uint32_t *order; /* owned: of the pages, oldest first */
+	uint32_t n, next, size;
+	size_t mapped; /* bytes of pages */
+};
+
+/*
+ * Copies the ring of this trace_pipe_raw. Returns 0 or -errno; -EBADMSG if its sub-buffers do not
+ * have this size.
+ */
+int ftrace_copy_open(struct ftrace_copy *c, int fd, uint32_t subbuf_size);
+void ftrace_copy_close(struct ftrace_copy *c);
+static inline bool ftrace_copy_is_open(const struct ftrace_copy *c)
+{
+	return c->pages;
+}
+/* Copies the next sub-buffer to `page`. Returns false if there is none. */
+bool ftrace_copy_next(struct ftrace_copy *c, uint8_t *page);
+
+#endif

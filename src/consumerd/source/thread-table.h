@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows which process each thread belongs to, and its name. A tracefs instance of its own records
+ * new and renamed threads; the session daemon sends those that existed before.
+ */
+#ifndef CONSUMERD_SOURCE_THREAD_TABLE_H
+#define CONSUMERD_SOURCE_THREAD_TABLE_H
+
+#include "abi/kernel.h"
+#include "kernel/program.h"
+#include "kernel/threads.h"
+#include "proto/wire.h"
+
+struct thread_table {
+	struct ky_kthreads threads;
+	struct ky_ktasks tasks; /* places in the records; newtask 0: not known */
+	uint8_t *page;		/* owned: a sub-buffer */
+	uint32_t subbuf_size;
+	int *fds; /* owned array, borrowed descriptors: trace_pipe_raw of each CPU; -1: none */
+	uint32_t n_cpus;
+};
+
+/* Returns 0 or -ENOMEM. */
+int thread_table_init(struct thread_table *t, uint32_t n_cpus);
+void thread_table_deinit(struct thread_table *t);
+/* Sets what the instance's records are like. Returns 0, -EBADMSG or -ENOMEM. */
+int thread_table_describe(struct thread_table *t, uint32_t subbuf_size, struct ky_bytes tasks);
+/* Adds threads: struct ky_kernel_thread each. Returns 0 or -EBADMSG. */
+int thread_table_add(struct thread_table *t, struct ky_bytes threads);
+/* Reads all that the instance has recorded. */
+void thread_table_update(struct thread_table *t);
+
+#endif
