@@ -785,7 +785,7 @@ static void parse_trace(struct parser *p, json *o)
 static void parse_clock(struct parser *p, json *o)
 {
 	struct ky_tsdl *t = p->tsdl;
-	struct ky_clock *c = grow(p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
+	struct ky_trace_clock *c = grow(p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
 	json *offset = find_kind(p, o, "offset-from-origin", json_type_object);
 	json *seconds = offset ? find(offset, "seconds") : NULL;
 	const char *id = find_text(p, o, "id");
@@ -808,7 +808,7 @@ static void parse_clock(struct parser *p, json *o)
 	else if (!add_name(p, &t->n_clocks, id, t->n_clocks - 1))
 		fail(p, "two clocks have the id '%.64s'", id);
 	else
-		ky_clock_prepare(c);
+		ky_trace_clock_prepare(c);
 }
 
 static void parse_stream(struct parser *p, json *o)

@@ -177,7 +177,7 @@ static const char *text_of(const struct ky_tsdl *t, const char *name)
 
 static void add_trace(struct ky_description *d, size_t i, const struct ky_trace *t)
 {
-	const struct ky_clock *c = t->tsdl.n_clocks ? &t->tsdl.clocks[0] : NULL;
+	const struct ky_trace_clock *c = t->tsdl.n_clocks ? &t->tsdl.clocks[0] : NULL;
 	struct kymo_trace_info *info = &d->traces[i];
 
 	*info = (struct kymo_trace_info){.path = t->dir,

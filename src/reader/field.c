@@ -95,7 +95,8 @@ static uint64_t place_of(const struct ky_event_class *e, const struct ky_field_r
 {
 	uint64_t bits = 0;
 
-	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->occurrence || !f->node->flat_bits)
+	if (f->scope == KY_SCOPE_PACKET_CONTEXT || f->occurrence || f->has_element ||
+		!f->node->flat_bits)
 		return KY_FIELD_ANYWHERE;
 	for (enum ky_scope s = KY_SCOPE_EVENT_CONTEXT; s <= f->scope; s++) {
 		const struct ky_node *scope = scope_of(e, s);

@@ -126,6 +126,8 @@ ssize_t ky_handle_read(struct ky_handle *h, struct ky_files *f, const char *path
 		return r;
 	r = read_all(h->fd, to, n, offset);
 	end_use(h, f);
+	if (f->read && r > 0)
+		f->read(f->read_arg, (size_t)r);
 	return r;
 }
 

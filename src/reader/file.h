@@ -25,6 +25,9 @@ struct ky_files {
 	struct ky_list
 		recent; /* open files that nobody reads now; the last one used is at the end */
 	size_t n_open;
+	/* Called with the bytes that were read, by any thread. May be NULL. */
+	void (*read)(void *read_arg, size_t n);
+	void *read_arg;
 };
 
 /* The place of a file in its pool. */
@@ -74,9 +77,11 @@ struct ky_packets {
 struct ky_packet *ky_packet_new(struct ky_packets *pool, size_t n);
 /* The same of bytes that stay the caller's. */
 struct ky_packet *ky_packet_borrow(const uint8_t *data);
+/* NULL is fine: a walk has no packet at its end. */
 static inline struct ky_packet *ky_packet_ref(struct ky_packet *p)
 {
-	p->n_users++;
+	if (p)
+		p->n_users++;
 	return p;
 }
 void ky_packet_release(struct ky_packet *p, struct ky_packets *pool);

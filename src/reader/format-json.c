@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/format.h"
+#include "reader/values.h"
 
 #include <math.h>
 
@@ -9,6 +10,8 @@ struct printer {
 	struct ky_put put;
 	const struct ky_value *v; /* the next */
 	const uint8_t *data;
+	const struct ky_symbolizer *symbols; /* or NULL */
+	const struct ky_item *event;
 };
 
 #define put_literal(p, to, s) ky_put_literal(ky_put_room(&(p)->put, to, sizeof(s)), s)
@@ -134,7 +137,7 @@ static char *print_bits(struct printer *p, char *to, const struct ky_node *n, ui
 
 	if (n->show == KY_SHOW_BOOL)
 		return v ? put_literal(p, to, "true") : put_literal(p, to, "false");
-	if (n->show == KY_SHOW_BITS)
+	if (n->show != KY_SHOW_FLAGS)
 		return print_number(p, to, n, v);
 	to = print_number(p, put_literal(p, to, "{\"value\": "), n, v);
 	to = put_literal(p, to, ", \"flags\": [");
@@ -220,22 +223,71 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 	return put_literal(p, to, "]");
 }
 
+/* A string, or null if nothing is known of the address or value. */
+static char *print_symbol(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
+{
+	char text[KY_SYMBOL_TEXT];
+	size_t len = 0;
+
+	if (n->show == KY_SHOW_NAMED)
+		len = ky_named_text(n->named, v, text, sizeof(text));
+	else if (p->symbols)
+		len = p->symbols->find(
+			p->symbols->arg, p->event, v, n->show == KY_SHOW_RETURN, text);
+
+	return len ? print_string(p, to, text, len) : put_literal(p, to, "null");
+}
+
+/* Prints the member NAME_symbol of a member that has an address, or an array of them. */
+static char *print_symbols(struct printer *p, char *to, const char *name, const struct ky_node *n,
+	const struct ky_value *v)
+{
+	const struct ky_node *elem = n->is_scalars ? n->children : n;
+
+	if (elem->kind != KY_NODE_INT || elem->show < KY_SHOW_ADDRESS)
+		return to;
+	to = print_string(p, put_literal(p, to, ", "), name, strlen(name));
+	to = put_literal(p, to - 1, "_symbol\": "); /* instead of the quote */
+	if (elem == n)
+		return print_symbol(p, to, n, v->u);
+	to = put_literal(p, to, "[");
+	for (uint64_t i = 0; i < v->n; i++) {
+		to = i ? put_literal(p, to, ", ") : to;
+		to = print_symbol(
+			p, to, elem, ky_read_int(p->data, v->at + i * ky_node_stride(elem), elem));
+	}
+	return put_literal(p, to, "]");
+}
+
+/* Leads are short, and have room behind for a copy of a known size. */
+static inline char *print_lead(struct printer *p, char *to, const struct ky_node *n, bool is_next)
+{
+	const char *lead = is_next ? n->json_lead : n->json_lead + strlen(", ");
+	size_t len = is_next ? n->json_lead_len : n->json_lead_len - strlen(", ");
+
+	if (ky_unlikely(len > KY_LEAD_PAD))
+		return ky_put_bytes(&p->put, to, lead, len);
+	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
+	memcpy(to, lead, KY_LEAD_PAD);
+	return to + len;
+}
+
 /* The members of a structure, without braces; behind others if *any. */
 static char *print_members(struct printer *p, char *to, const struct ky_node *n, bool *any)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct ky_node *c = &n->children[i];
+		const struct ky_value *v;
 
 		if (!c->is_shown)
 			continue;
-		if (*any)
-			to = put_literal(p, to, ", ");
+		to = print_lead(p, to, c, *any);
 		*any = true;
-		/* The lead is ", name = ", or " name = ". */
-		to = print_string(p, to, c->name, c->lead_len - (c->lead[0] == ',') - 4);
-		to = put_literal(p, to, ": ");
+		v = p->v;
 		to = c->kind == KY_NODE_INT ? print_int(p, to, c, (p->v++)->u)
 					    : print_node(p, to, c);
+		if (ky_unlikely(p->symbols))
+			to = print_symbols(p, to, c->name, c, v);
 	}
 	return to;
 }
@@ -359,6 +411,8 @@ static char *print_chosen(
 		p->v = value.v;
 		p->data = value.data;
 		to = print_node(p, to, value.v->node);
+		if (p->symbols)
+			to = print_symbols(p, to, f->fields->names[i], value.v->node, value.v);
 	}
 	return to;
 }
@@ -370,6 +424,8 @@ void ky_format_json(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	char *to = ky_put_begin(&p.put, out);
 	bool any = false;
 
+	p.symbols = f->symbols;
+	p.event = event;
 	to = put_literal(&p, to, "{");
 	if (event->has_time)
 		to = print_time(f, &p, to, event->ns);
@@ -395,6 +451,7 @@ void ky_format_json_fields(struct ky_buf *out, const struct ky_item *event)
 	char *to = ky_put_begin(&p.put, out);
 	bool any = false;
 
+	p.symbols = NULL;
 	to = put_literal(&p, to, "{");
 	to = print_scope(&p, to, event, KY_SCOPE_FIELDS, &any);
 	to = put_literal(&p, to, "}");

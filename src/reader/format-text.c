@@ -4,6 +4,7 @@
  * it against the babeltrace2 that is installed.
  */
 #include "reader/format.h"
+#include "reader/values.h"
 
 #include "base/utf8.h"
 
@@ -15,6 +16,8 @@ struct printer {
 	struct ky_put put;
 	const struct ky_value *v; /* the next */
 	const uint8_t *data;
+	const struct ky_symbolizer *symbols; /* or NULL */
+	const struct ky_item *event;
 	bool safe;
 };
 
@@ -189,6 +192,32 @@ static char *print_labels(struct printer *p, char *to, const struct ky_node *n, 
 	return n_shown ? to : put_literal(p, to, "<unknown>");
 }
 
+/* " <function+0x12 (file.c:1)>" */
+static char *print_symbol(struct printer *p, char *to, uint64_t v, bool is_return)
+{
+	char text[KY_SYMBOL_TEXT];
+	size_t n = p->symbols ? p->symbols->find(p->symbols->arg, p->event, v, is_return, text) : 0;
+
+	if (!n)
+		return to;
+	to = put_literal(p, to, " <");
+	to = print_raw(p, to, text, n);
+	return put_literal(p, to, ">");
+}
+
+/* " <O_RDONLY|O_CLOEXEC>" */
+static char *print_names(struct printer *p, char *to, const struct ky_node *n, uint64_t v)
+{
+	char text[KY_SYMBOL_TEXT];
+	size_t len = ky_named_text(n->named, v, text, sizeof(text));
+
+	if (!len)
+		return to;
+	to = put_literal(p, to, " <");
+	to = print_raw(p, to, text, len);
+	return put_literal(p, to, ">");
+}
+
 /* As babeltrace2 2.1, which reads CTF 2. */
 static __attribute__((noinline)) char *print_bits(
 	struct printer *p, char *to, const struct ky_node *n, uint64_t v)
@@ -199,6 +228,10 @@ static __attribute__((noinline)) char *print_bits(
 	if (n->show == KY_SHOW_BOOL)
 		return v ? put_literal(p, to, "true") : put_literal(p, to, "false");
 	to = print_number(p, to, n, v);
+	if (n->show == KY_SHOW_NAMED)
+		return print_names(p, to, n, v);
+	if (n->show >= KY_SHOW_ADDRESS)
+		return print_symbol(p, to, v, n->show == KY_SHOW_RETURN);
 	for (uint32_t at = 0; n->show == KY_SHOW_FLAGS && (label = ky_flag_label(n, v, &at));) {
 		to = ky_put_bytes(&p->put, to, before, strlen(before));
 		to = print_string(p, to, label, strlen(label));
@@ -412,6 +445,8 @@ void ky_format_fields(struct ky_format *f, struct ky_buf *out, const struct ky_i
 	char *to = ky_put_begin(&p.put, out);
 
 	p.safe = f->safe;
+	p.symbols = f->symbols;
+	p.event = event;
 	ky_put_end(&p.put, print_scopes(&p, to, event));
 }
 
@@ -421,6 +456,7 @@ void ky_format_value(struct ky_buf *out, const struct ky_value *v, const uint8_t
 	char *to = ky_put_begin(&p.put, out);
 
 	p.safe = false;
+	p.symbols = NULL;
 	p.v = v;
 	p.data = data;
 	ky_put_end(&p.put, print_node(&p, to, v->node));
@@ -434,6 +470,8 @@ void ky_format_text(struct ky_format *f, struct ky_buf *out, const struct ky_ite
 	char *to = ky_put_begin(&p.put, out);
 
 	p.safe = f->safe;
+	p.symbols = f->symbols;
+	p.event = event;
 	if (f->colour)
 		to = put_literal(&p, to, "\033[2m");
 	if (event->has_time)

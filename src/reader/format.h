@@ -39,6 +39,16 @@ struct ky_shown_fields {
 		*of_class; /* n by the index of the class; NULL: it is not shown */
 };
 
+#define KY_SYMBOL_TEXT 1024
+
+/* Finds functions at addresses, which the reader's options choose (show). */
+struct ky_symbolizer {
+	/* Writes the text of an address. Returns its length, or 0. Several threads call it. */
+	size_t (*find)(void *arg, const struct ky_item *event, uint64_t address, bool is_return,
+		char text[KY_SYMBOL_TEXT]);
+	void *arg;
+};
+
 /* State from line to line. The caller zeroes it first. */
 struct ky_format {
 	bool safe;   /* for a terminal */
@@ -46,6 +56,7 @@ struct ky_format {
 	enum ky_time_form time_form;
 	int64_t origin_ns;
 	const struct ky_shown_fields *fields; /* borrowed; NULL: all, by their scopes */
+	const struct ky_symbolizer *symbols;  /* borrowed, or NULL */
 	bool is_cut;			      /* JSON: complete_ns holds */
 	bool had_time;			      /* last_ns holds */
 	int64_t complete_ns; /* events before are marked: others of their time may be missing */

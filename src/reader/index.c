@@ -302,6 +302,6 @@ int ky_index_build(struct ky_stream *s, bool is_growing, struct ky_packets *pack
 		add_file(&b, i, is_growing);
 	ky_walk_deinit(&b.walk);
 	if (b.has_times)
-		s->end_ns = ky_clock_ns(class->clock, s->last_end);
+		s->end_ns = ky_trace_clock_ns(class->clock, s->last_end);
 	return b.error;
 }

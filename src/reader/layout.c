@@ -9,6 +9,8 @@
 
 #include <stdarg.h>
 
+#include "reader/format.h"
+
 #define MAX_DEPTH (2 * KY_TSDL_MAX_DEPTH)
 
 /* Scopes in the order in which they are decoded. A path of TSDL may begin with a scope's name. */
@@ -37,8 +39,8 @@ struct compiler {
 	struct ky_node *frames[MAX_DEPTH];
 	int depth;
 	uint32_t n_slots, max_slots;
-	const struct ky_clock *clock;	   /* of the stream being compiled, or NULL */
-	const struct ky_choices **choices; /* all so far, found by their types; owned */
+	const struct ky_trace_clock *clock; /* of the stream being compiled, or NULL */
+	const struct ky_choices **choices;  /* all so far, found by their types; owned */
 	size_t n_choices;
 };
 
@@ -330,7 +332,7 @@ static bool is_unmapped_time(const struct compiler *c, const struct ky_node *nod
 	       (!strcmp(node->name, "timestamp_begin") || !strcmp(node->name, "timestamp_end"));
 }
 
-static const struct ky_clock *default_clock(struct compiler *c, const struct ky_node *node)
+static const struct ky_trace_clock *default_clock(struct compiler *c, const struct ky_node *node)
 {
 	struct ky_tsdl *t = c->t;
 
@@ -343,13 +345,14 @@ static const struct ky_clock *default_clock(struct compiler *c, const struct ky_
 		t->clocks = alloc(c, 1, sizeof(*t->clocks));
 		if (!t->clocks)
 			return NULL;
-		t->clocks[0] = (struct ky_clock){.name = "default", .freq = 1000000000};
+		t->clocks[0] = (struct ky_trace_clock){.name = "default", .freq = 1000000000};
 		t->n_clocks = 1;
 	}
 	return &t->clocks[0];
 }
 
-static const struct ky_clock *clock_by_name(struct compiler *c, const char *name, const char *field)
+static const struct ky_trace_clock *clock_by_name(
+	struct compiler *c, const char *name, const char *field)
 {
 	uint32_t i = ky_names_find(&c->t->names, &c->t->n_clocks, name);
 
@@ -361,7 +364,7 @@ static const struct ky_clock *clock_by_name(struct compiler *c, const char *name
 
 static void find_clock(struct compiler *c, struct ky_node *node, const struct ky_type *type)
 {
-	const struct ky_clock *clock = NULL;
+	const struct ky_trace_clock *clock = NULL;
 
 	if (type->clock) {
 		clock = clock_by_name(c, type->clock, node->full_name);
@@ -643,6 +646,26 @@ static void make_lead(struct compiler *c, struct ky_node *node, const char *befo
 	node->lead_len = (uint32_t)(before_len + name_len + 3);
 }
 
+/* Makes the text before the value of a member in JSON, with the comma behind another member. */
+static void make_json_lead(struct compiler *c, struct ky_node *node)
+{
+	struct ky_buf text = {0};
+	char *lead;
+
+	ky_buf_puts(&text, ", ");
+	ky_format_json_string(&text, node->name, strlen(node->name));
+	ky_buf_puts(&text, ": ");
+	lead = text.error ? NULL : alloc(c, ky_align_up(text.len, KY_LEAD_PAD) + KY_LEAD_PAD, 1);
+	if (lead) {
+		memcpy(lead, text.data, text.len);
+		node->json_lead = lead;
+		node->json_lead_len = (uint32_t)text.len;
+	} else if (!c->failed) {
+		fail(c, "no memory");
+	}
+	ky_buf_deinit(&text);
+}
+
 static void make_leads(struct compiler *c, struct ky_node *node)
 {
 	const char *before = " ";
@@ -654,6 +677,7 @@ static void make_leads(struct compiler *c, struct ky_node *node)
 		if (node->kind != KY_NODE_STRUCT || !child->is_shown)
 			continue;
 		make_lead(c, child, before);
+		make_json_lead(c, child);
 		before = ", ";
 	}
 }
@@ -865,6 +889,41 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 	free(c.choices);
 	ky_names_deinit(&t->names);
 	return c.failed ? -EINVAL : 0;
+}
+
+struct show_choice {
+	enum ky_show (*show)(const void *arg, const char *name, unsigned base);
+	const void *arg;
+};
+
+static void choose_show(const struct show_choice *c, struct ky_node *n, const char *name)
+{
+	bool is_array = n && (n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE);
+
+	if (!n)
+		return;
+	if (n->kind == KY_NODE_INT && n->is_number) {
+		n->show = c->show(c->arg, name, n->base);
+		n->is_number = !n->show;
+	}
+	for (uint32_t i = 0; i < n->n && n->kind != KY_NODE_INT; i++)
+		choose_show(c, &n->children[i], is_array ? name : n->children[i].name);
+}
+
+void ky_layout_choose_show(struct ky_layout *l,
+	enum ky_show (*show)(const void *arg, const char *name, unsigned base), const void *arg)
+{
+	const struct show_choice c = {show, arg};
+
+	for (size_t i = 0; i < l->n_streams; i++) {
+		struct ky_stream_class *s = &l->streams[i];
+
+		choose_show(&c, s->event_context, "");
+		for (size_t k = 0; k < s->n_events; k++) {
+			choose_show(&c, s->events[k].context, "");
+			choose_show(&c, s->events[k].fields, "");
+		}
+	}
 }
 
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id)

@@ -89,8 +89,11 @@ struct ky_node {
 	const char *full_name;
 	const char *lead; /* shown member of a STRUCT: ", name = ", padded to KY_LEAD_PAD */
 	uint32_t lead_len;
+	const char *json_lead; /* the same in JSON: `, "name": `, padded likewise */
+	uint32_t json_lead_len;
 	struct ky_node *children;
 	const struct ky_type *type;	  /* labels of an enumeration */
+	const struct ky_named *named;	  /* KY_SHOW_NAMED */
 	const struct ky_choices *choices; /* VARIANT */
 	struct ky_node *depends_on;	  /* SEQUENCE, VARIANT: an INT */
 };
@@ -102,6 +105,8 @@ static inline size_t ky_encoding_unit(uint8_t encoding)
 }
 
 #define KY_NO_BITS UINT64_MAX
+
+struct ky_named; /* reader/values.h */
 
 struct ky_event_class {
 	uint64_t id;
@@ -130,11 +135,11 @@ struct ky_stream_class {
 	uint64_t id;
 	struct ky_node *packet_context, *event_header, *event_context; /* or NULL */
 	struct ky_short_head short_head;
-	const struct ky_clock *clock;  /* clock of its timestamps, or NULL */
-	unsigned discarded_bits;       /* width of events_discarded; 0: absent */
-	unsigned seq_bits;	       /* width of packet_seq_num; 0: absent */
-	unsigned begin_bits, end_bits; /* width of timestamp_begin, _end; 0: absent */
-	struct ky_event_class *events; /* sorted by id */
+	const struct ky_trace_clock *clock; /* clock of its timestamps, or NULL */
+	unsigned discarded_bits;	    /* width of events_discarded; 0: absent */
+	unsigned seq_bits;		    /* width of packet_seq_num; 0: absent */
+	unsigned begin_bits, end_bits;	    /* width of timestamp_begin, _end; 0: absent */
+	struct ky_event_class *events;	    /* sorted by id */
 	size_t n_events;
 };
 
@@ -150,6 +155,9 @@ struct ky_layout {
  * why.
  */
 int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t why_size);
+/* Chooses how integers are shown that show as numbers otherwise; elements by their array's name. */
+void ky_layout_choose_show(struct ky_layout *l,
+	enum ky_show (*show)(const void *arg, const char *name, unsigned base), const void *arg);
 /* Returns the stream class with this identifier, or NULL. */
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id);
 struct ky_event_class *ky_stream_class_event_slow(const struct ky_stream_class *s, uint64_t id);

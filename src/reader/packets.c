@@ -41,7 +41,7 @@ static void describe_packet(
 {
 	const struct ky_file *f = &p->walk.stream->files[p->file];
 	const struct ky_decoder *d = &p->walk.d;
-	const struct ky_clock *clock = head->class->clock;
+	const struct ky_trace_clock *clock = head->class->clock;
 
 	*ret = (struct kymo_packet){.path = f->path,
 		.offset = p->offset,
@@ -52,8 +52,8 @@ static void describe_packet(
 			 d->have & 1u << KY_ROLE_TIMESTAMP_END;
 	if (!ret->has_times)
 		return;
-	ret->begin_ns = ky_clock_ns(clock, d->role[KY_ROLE_TIMESTAMP_BEGIN]);
-	ret->end_ns = ky_clock_ns(clock, d->role[KY_ROLE_TIMESTAMP_END]);
+	ret->begin_ns = ky_trace_clock_ns(clock, d->role[KY_ROLE_TIMESTAMP_BEGIN]);
+	ret->end_ns = ky_trace_clock_ns(clock, d->role[KY_ROLE_TIMESTAMP_END]);
 }
 
 KYMO_READER_API int kymo_packets_next(struct kymo_packets *packets, struct kymo_packet *ret_packet)

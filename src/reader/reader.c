@@ -5,6 +5,7 @@
  * next. A heap of the streams' next items merges the streams. If times are equal, the order is that
  * of trace UUID, trace name, class, and path of the first file, which is also babeltrace2's.
  */
+#include "reader/values.h"
 #include "reader/reader.h"
 
 #include <dirent.h>
@@ -12,15 +13,18 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "reader/chunks.h"
 #include "reader/format.h"
 #include "reader/index.h"
 #include "reader/metadata.h"
 
 #define MAX_DIR_DEPTH 16
-#define GAP	      "\n/* gap: " /* docs/trace-format.md */
-#define GAPS_MAX      256	   /* of all traces */
-#define GAPS_REPORTED 8		   /* each in a line of its own */
-#define GAP_LEN_MAX   1000	   /* bytes */
+/* docs/trace-format.md */
+#define GAP	      "\n/* gap: "
+#define TRIGGER	      "\n/* trigger: "
+#define GAPS_MAX      256  /* of all traces */
+#define GAPS_REPORTED 8	   /* each in a line of its own */
+#define GAP_LEN_MAX   1000 /* bytes */
 #define PROBE_SIZE    4096 /* bytes of a file that its first packet's head is looked for in */
 
 static void KY_PRINTF(2, 3) warn(const struct ky_trace_reader *r, const char *fmt, ...)
@@ -201,20 +205,29 @@ static int add_gap(struct ky_trace_reader *r, const char *dir, const char *text,
 	return 0;
 }
 
-/* Reports what the comments of the metadata say about missing events. */
-static int find_gaps(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text)
+/* Reports the comments of the metadata that begin so; `skip` bytes of it are not shown. */
+static int find_comments(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text,
+	const char *begin, size_t skip)
 {
 	const char *at = text->data, *end = at + text->len, *close;
 	int e = 0;
 
-	while (!e && text->len && (at = memmem(at, (size_t)(end - at), GAP, sizeof(GAP) - 1))) {
-		at += sizeof(GAP) - 1;
+	while (!e && text->len && (at = memmem(at, (size_t)(end - at), begin, strlen(begin)))) {
+		at += skip;
 		close = memmem(at, (size_t)(end - at), " */", 3);
 		if (!close || r->n_gaps == GAPS_MAX)
 			break;
 		e = add_gap(r, dir, at, (size_t)(close - at));
 	}
 	return e;
+}
+
+/* Reports missing events, and what triggered a snapshot. */
+static int find_gaps(struct ky_trace_reader *r, const char *dir, const struct ky_buf *text)
+{
+	int e = find_comments(r, dir, text, GAP, sizeof(GAP) - 1);
+
+	return e ? e : find_comments(r, dir, text, TRIGGER, strlen("\n/* "));
 }
 
 /* Parses and compiles the metadata of the trace at dir. */
@@ -230,6 +243,10 @@ static int parse_description(struct ky_trace_reader *r, struct ky_tsdl *tsdl,
 			error.column, error.text);
 	} else {
 		e = ky_layout_compile(layout, tsdl, why, sizeof(why));
+		if (e >= 0 && r->options.show)
+			ky_layout_choose_show(layout, r->options.show, r->options.show_arg);
+		if (e >= 0 && r->options.names)
+			e = ky_values_choose(layout, &tsdl->arena, dir);
 		if (e >= 0)
 			return 0;
 		fail(r, e, "cannot read the trace: %s/metadata: %s", dir, why);
@@ -293,9 +310,11 @@ static int keep_trace(struct ky_trace_reader *r, struct ky_trace *t)
 	for (size_t i = 0; i + 1 < r->n_traces && t->tsdl.has_uuid; i++) {
 		struct ky_trace *other = r->traces[i];
 
+		if (!ky_chunks_are_of_session(other, t))
+			continue;
+		t->group = other->group;
 		if (!compare_uuids(&other->tsdl, &t->tsdl)) {
 			t->is_chunk = other->is_chunk = true;
-			t->group = other->group;
 			break;
 		}
 	}
@@ -896,6 +915,8 @@ static struct ky_trace_reader *new_reader(
 	pthread_mutex_init(&r->lock, NULL);
 	if (options)
 		r->options = *options;
+	r->pool.read = r->options.read;
+	r->pool.read_arg = r->options.read_arg;
 	return r;
 }
 
@@ -906,7 +927,11 @@ static int update_reader(struct ky_trace_reader *r)
 
 	if (!e)
 		e = number_classes(r);
-	return e ? e : measure_streams(r);
+	if (!e)
+		e = measure_streams(r);
+	if (!e && ky_chunks_connect(r->streams, r->n_streams) < 0)
+		e = fail_memory(r);
+	return e;
 }
 
 /* The part of opening that does not depend on where the files are; closes r after an error. */
@@ -1127,7 +1152,7 @@ bool ky_trace_reader_begin(const struct ky_trace_reader *r, int64_t *ret_ns)
 
 		if (!f->class || !f->class->clock)
 			continue;
-		ns = ky_clock_ns(f->class->clock, f->begin);
+		ns = ky_trace_clock_ns(f->class->clock, f->begin);
 		*ret_ns = any ? KY_MIN(*ret_ns, ns) : ns;
 		any = true;
 	}

@@ -19,6 +19,13 @@ struct ky_trace_reader_options {
 	void (*warn)(void *arg, const char *text);
 	void *arg;
 	bool is_growing; /* the traces are being recorded: only whole packets are read */
+	/* Returns KY_SHOW_ADDRESS or _RETURN if integers of that name are shown so. Or NULL. */
+	enum ky_show (*show)(const void *show_arg, const char *name, unsigned base);
+	const void *show_arg;
+	bool names; /* the names of values that the trace's index has are shown too */
+	/* Called with the bytes that were read from stream files, by any thread. May be NULL. */
+	void (*read)(void *read_arg, size_t n);
+	void *read_arg;
 };
 
 struct ky_trace_reader {

@@ -23,7 +23,7 @@ static bool has(const struct ky_decoder *d, enum ky_role role)
 
 static int64_t to_ns(const struct ky_stream_class *c, uint64_t clock)
 {
-	return c->clock ? ky_clock_ns(c->clock, clock) : 0;
+	return c->clock ? ky_trace_clock_ns(c->clock, clock) : 0;
 }
 
 /* --- packets --- */
@@ -103,15 +103,12 @@ int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, cons
 #define POSITION_BEGIN 56
 #define CONTEXT_END    128
 
-static bool is_cut(const struct ky_file *f, const struct ky_decoder *d)
+uint64_t ky_packet_position(const struct ky_file *f, const struct ky_decoder *d)
 {
-	uint64_t position;
+	uint64_t position = 0;
 
-	if (has(d, KY_ROLE_PACKET_SEQ) && d->role[KY_ROLE_PACKET_SEQ])
-		return true;
-	if (!f->trace->is_kymo || d->end / 8 < CONTEXT_END)
-		return false;
-	memcpy(&position, d->data + POSITION_BEGIN, sizeof(position));
+	if (f->trace->is_kymo && d->end / 8 >= CONTEXT_END)
+		memcpy(&position, d->data + POSITION_BEGIN, sizeof(position));
 	return position;
 }
 
@@ -126,7 +123,8 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n)
 		f->has_instance = has(&d, KY_ROLE_INSTANCE_ID);
 		f->instance = d.role[KY_ROLE_INSTANCE_ID];
 		f->begin = d.role[KY_ROLE_TIMESTAMP_BEGIN];
-		f->is_cut = is_cut(f, &d);
+		f->position = ky_packet_position(f, &d);
+		f->is_cut = f->position || ky_role_or(&d, KY_ROLE_PACKET_SEQ, 0);
 	}
 	f->fault = p.fault;
 	free(d.slots);
@@ -145,9 +143,10 @@ bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns)
 {
 	const struct ky_file *f = &s->files[0];
 
-	if (f->is_cut)
-		*ret_ns = to_ns(f->class, f->begin);
-	return f->is_cut;
+	if (!f->is_cut || s->continues)
+		return false;
+	*ret_ns = to_ns(f->class, f->begin);
+	return true;
 }
 
 bool ky_stream_is_of_thread(const struct ky_stream *s)
@@ -627,9 +626,12 @@ static int copy_packet_context(
 
 static int decode_body(struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
 {
+	struct ky_scope_values unwanted[KY_N_SCOPES];
 	size_t n_before = values ? values->n : 0;
 	int r = 0;
 
+	if (!scopes)
+		scopes = unwanted;
 	if (values) {
 		values->max = n_before + KY_MAX_VALUES;
 		r = copy_packet_context(w, values, &scopes[KY_SCOPE_PACKET_CONTEXT]);

@@ -30,7 +30,7 @@ struct ky_trace {
 	/* owned: members "host" and "trace" of each event's object, as far as they are known */
 	char *json_origin;
 	size_t json_origin_len;
-	size_t group; /* the same for all chunks of one trace: less than the number of traces */
+	size_t group; /* the same for all chunks of one session: less than the number of traces */
 	bool is_kymo; /* Kymo recorded it */
 	struct ky_tsdl tsdl;
 	struct ky_layout layout;
@@ -71,8 +71,9 @@ struct ky_file {
 	enum ky_head_fault fault;
 	bool has_instance;
 	uint64_t instance;
-	uint64_t begin; /* clock */
-	bool is_cut;	/* earlier packets of the stream are missing */
+	uint64_t begin;	   /* clock */
+	uint64_t position; /* of its first record in the ring, if Kymo recorded it */
+	bool is_cut;	   /* earlier packets of the stream are not in this trace */
 };
 
 /* A packet at which a walk may begin: what is known of the stream before it. */
@@ -89,7 +90,8 @@ struct ky_place {
 struct ky_stream {
 	struct ky_file *files; /* owned */
 	size_t n_files;
-	uint32_t rank; /* order among streams of equal times; from 1 */
+	uint32_t rank;	/* order among streams of equal times; from 1 */
+	bool continues; /* its first record follows the last one of a stream in another chunk */
 	/* The index, once it was asked for (reader/index.h). */
 	struct ky_place *places; /* owned */
 	size_t n_places;
@@ -233,8 +235,9 @@ void ky_file_probe(struct ky_file *f, const uint8_t *data, size_t n);
 void ky_file_deinit(struct ky_file *f);
 
 /*
- * Returns true if the stream's first records are missing (a ring that was overwritten, a chunk that
- * others precede, files that were removed). *ret_ns is then the time from which it is complete.
+ * Returns true if the stream's first records are missing (a ring that was overwritten, a chunk
+ * whose predecessor is not there, files that were removed). *ret_ns is then the time from which it
+ * is complete.
  */
 bool ky_stream_is_cut(const struct ky_stream *s, int64_t *ret_ns);
 /* Returns true if all records of the stream are of one thread at a time. */
@@ -254,10 +257,16 @@ struct ky_packet_head {
 int ky_packet_head_decode(struct ky_packet_head *ret, struct ky_decoder *d, const struct ky_file *f,
 	uint64_t file_bits, struct ky_values *context);
 
+/*
+ * Returns the position in the ring at which the packet begins whose head was decoded. 0: another
+ * tracer recorded it.
+ */
+uint64_t ky_packet_position(const struct ky_file *f, const struct ky_decoder *d);
+
 /* Returns the time at which a place of the stream begins. */
 static inline int64_t ky_place_ns(const struct ky_stream *s, const struct ky_place *p)
 {
-	return ky_clock_ns(s->files[0].class->clock, p->begin);
+	return ky_trace_clock_ns(s->files[0].class->clock, p->begin);
 }
 
 /*

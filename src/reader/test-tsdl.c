@@ -184,14 +184,14 @@ static void test_cut(void **state)
 
 static void test_clock(void **state)
 {
-	struct ky_clock ns = {.freq = 1000000000, .base_ns = 5};
-	struct ky_clock slow = {.freq = 1, .base_ns = INT64_MAX - 1};
-	struct ky_clock tsc = {.freq = 2500000000};
+	struct ky_trace_clock ns = {.freq = 1000000000, .base_ns = 5};
+	struct ky_trace_clock slow = {.freq = 1, .base_ns = INT64_MAX - 1};
+	struct ky_trace_clock tsc = {.freq = 2500000000};
 
-	assert_int_equal(ky_clock_ns(&ns, 0x20000000000001), 0x20000000000006);
-	assert_int_equal(ky_clock_ns(&tsc, 10), 4);
-	assert_int_equal(ky_clock_ns(&slow, 1), INT64_MAX);
-	assert_int_equal(ky_clock_ns(&slow, UINT64_MAX), INT64_MAX);
+	assert_int_equal(ky_trace_clock_ns(&ns, 0x20000000000001), 0x20000000000006);
+	assert_int_equal(ky_trace_clock_ns(&tsc, 10), 4);
+	assert_int_equal(ky_trace_clock_ns(&slow, 1), INT64_MAX);
+	assert_int_equal(ky_trace_clock_ns(&slow, UINT64_MAX), INT64_MAX);
 }
 
 int main(void)

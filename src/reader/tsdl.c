@@ -110,7 +110,7 @@ static void set_env(struct ky_parser *p, void *block, const char *key, const str
 }
 
 /* An offset below 0 is allowed by some writers: as seconds and the rest. */
-static void set_clock_offset(struct ky_parser *p, struct ky_clock *c, const struct ky_attr *a)
+static void set_clock_offset(struct ky_parser *p, struct ky_trace_clock *c, const struct ky_attr *a)
 {
 	uint64_t below = -a->number;
 
@@ -124,7 +124,7 @@ static void set_clock_offset(struct ky_parser *p, struct ky_clock *c, const stru
 
 /* The attributes of a clock as they come; an offset depends on the frequency, which may follow. */
 struct clock_block {
-	struct ky_clock clock;
+	struct ky_trace_clock clock;
 	struct ky_attr offset;
 };
 
@@ -213,7 +213,8 @@ static void parse_clock(struct ky_parser *p)
 {
 	struct ky_tsdl *t = p->tsdl;
 	struct clock_block b = {.clock.freq = 1000000000};
-	struct ky_clock *c = ky_parse_grow(p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
+	struct ky_trace_clock *c = ky_parse_grow(
+		p, &t->clocks, &t->n_clocks, &p->cap_clocks, sizeof(*c));
 
 	if (!c)
 		return;
@@ -224,7 +225,7 @@ static void parse_clock(struct ky_parser *p)
 		return;
 	set_clock_offset(p, &b.clock, &b.offset);
 	*c = b.clock;
-	ky_clock_prepare(c);
+	ky_trace_clock_prepare(c);
 	index_name(p, &t->n_clocks, c->name, t->n_clocks - 1);
 }
 
@@ -360,7 +361,7 @@ const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name)
 	return NULL;
 }
 
-const struct ky_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name)
+const struct ky_trace_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name)
 {
 	for (size_t i = 0; i < t->n_clocks; i++) {
 		if (!strcmp(t->clocks[i].name, name))

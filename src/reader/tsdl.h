@@ -11,7 +11,7 @@
 #ifndef READER_TSDL_H
 #define READER_TSDL_H
 
-#include "reader/clock.h"
+#include "reader/trace-clock.h"
 #include "reader/names.h"
 #include "reader/segments.h"
 
@@ -39,12 +39,15 @@ enum ky_origin {
 	KY_FROM_SCOPE, /* this and the following: scopes, in the order of packets and events */
 };
 
-/* How an integer of CTF 2 is shown. */
+/* How an integer is shown: of CTF 2, or because the user of the reader asked for symbols. */
 enum ky_show {
 	KY_SHOW_NUMBER,
 	KY_SHOW_BOOL,
 	KY_SHOW_BITS,
 	KY_SHOW_FLAGS, /* the labels of bits that are set; ranges are bit numbers */
+	KY_SHOW_ADDRESS,
+	KY_SHOW_RETURN, /* the address behind a call */
+	KY_SHOW_NAMED,	/* the names of a value or of its bits (reader/values.h) */
 };
 
 /* Of strings. CTF 1.8 has the first only. */
@@ -138,7 +141,7 @@ struct ky_tsdl {
 	uint8_t uuid[16];
 	const struct ky_type *packet_header; /* or NULL */
 	struct ky_env *env;
-	struct ky_clock *clocks;
+	struct ky_trace_clock *clocks;
 	struct ky_tsdl_stream *streams; /* sorted by id */
 	struct ky_tsdl_event *events;	/* sorted by stream_id, then id */
 	size_t n_env, n_clocks, n_streams, n_events;
@@ -160,6 +163,6 @@ int ky_tsdl_parse(struct ky_tsdl *t, const char *text, size_t len, struct ky_tsd
 void ky_tsdl_deinit(struct ky_tsdl *t);
 /* NULL when there is none. */
 const struct ky_env *ky_tsdl_env(const struct ky_tsdl *t, const char *name);
-const struct ky_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name);
+const struct ky_trace_clock *ky_tsdl_clock(const struct ky_tsdl *t, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* percentile(x, p), hist(x), text_time(ts). */
+/* percentile(x, p), hist(x), text_time(ts), symbol(addr). */
 #include "sql/sql.h"
 
 #include <inttypes.h>
@@ -181,6 +181,64 @@ static void text_time(sqlite3_context *x, int argc, sqlite3_value **argv)
 		return;
 	snprintf(text, sizeof(text), "%s.%09" PRId64, date, fraction);
 	sqlite3_result_text(x, text, -1, SQLITE_TRANSIENT);
+}
+
+/* --- symbol(addr), symbol(addr, pid), symbol(addr, pid, ts) --- */
+
+/* Integers beyond 2^63 - 1, addresses of the kernel, are text in tables. */
+static uint64_t to_address(sqlite3_value *v)
+{
+	if (sqlite3_value_type(v) == SQLITE_TEXT)
+		return strtoull((const char *)sqlite3_value_text(v), NULL, 0);
+	return (uint64_t)sqlite3_value_int64(v);
+}
+
+/* Returns the host of all traces, or "" if they have several. */
+static const char *find_host(const struct kymo_reader *reader)
+{
+	size_t n = kymo_reader_n_traces(reader);
+	const char *host = n ? kymo_reader_trace(reader, 0)->host : "";
+
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(kymo_reader_trace(reader, i)->host, host))
+			return "";
+	return host;
+}
+
+static void find_symbol(sqlite3_context *x, int argc, sqlite3_value **argv)
+{
+	struct ky_sql_symbols *s = sqlite3_user_data(x);
+	struct ky_symbol_address a = {.address = to_address(argv[0])};
+	char text[KY_SYMBOL_MAX];
+	size_t n;
+
+	if (!s->symbols && ky_symbols_new(&s->symbols, s->reader, NULL, 0) < 0) {
+		sqlite3_result_error_nomem(x);
+		return;
+	}
+	a.process.host = find_host(s->reader);
+	if (argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL) {
+		a.process.is_known = true;
+		a.process.pid = sqlite3_value_int64(argv[1]);
+	}
+	if (argc > 2 && sqlite3_value_type(argv[2]) != SQLITE_NULL) {
+		a.has_time = true;
+		a.ns = sqlite3_value_int64(argv[2]);
+	}
+	n = ky_symbols_find(s->symbols, &a, KY_SYMBOL_PLACE, text);
+	if (n)
+		sqlite3_result_text(x, text, (int)n, SQLITE_TRANSIENT);
+}
+
+int ky_sql_add_symbol(sqlite3 *db, struct ky_sql_symbols *s)
+{
+	int r = SQLITE_OK;
+
+	for (int n = 1; n <= 3 && r == SQLITE_OK; n++)
+		r = sqlite3_create_function(db, "symbol", n,
+			SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, s, find_symbol, NULL,
+			NULL);
+	return r;
 }
 
 int ky_sql_add_functions(sqlite3 *db)

@@ -19,12 +19,14 @@ SQLITE_EXTENSION_INIT1
 struct opened {
 	struct kymo_reader *reader; /* owned */
 	struct ky_tables tables;
+	struct ky_sql_symbols symbols;
 };
 
 static void close_opened(void *arg)
 {
 	struct opened *o = arg;
 
+	ky_symbols_free(o->symbols.symbols);
 	ky_tables_deinit(&o->tables);
 	kymo_reader_close(o->reader);
 	free(o);
@@ -44,6 +46,7 @@ static int open_traces(struct opened *o, int n, sqlite3_value **argv, char why[W
 	if (!r)
 		r = kymo_reader_open(&o->reader, paths, (size_t)n, NULL, &error);
 	free(paths);
+	o->symbols.reader = o->reader;
 	if (!r)
 		r = ky_tables_init(&o->tables, o->reader, &all);
 	snprintf(why, WHY_SIZE, "kymo_open: %s", *error.text ? error.text : strerror(-r));
@@ -66,7 +69,8 @@ static void open_in_sql(sqlite3_context *x, int argc, sqlite3_value **argv)
 		kymo_reader_close(o->reader);
 		o->reader = NULL;
 		sqlite3_result_error(x, why, -1);
-	} else if (ky_sql_add_tables(db, &o->tables) != SQLITE_OK) {
+	} else if (ky_sql_add_tables(db, &o->tables) != SQLITE_OK ||
+		   ky_sql_add_symbol(db, &o->symbols) != SQLITE_OK) {
 		sqlite3_result_error(x, sqlite3_errmsg(db), -1);
 	} else {
 		sqlite3_result_int64(x, (sqlite3_int64)o->tables.n);

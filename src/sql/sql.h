@@ -8,6 +8,7 @@
 #define SQL_SQL_H
 
 #include "sql/copy.h"
+#include "symbols/symbols.h"
 
 /* Adds the tables to a connection; t lives longer. Returns a code of SQLite. */
 int ky_sql_add_tables(sqlite3 *db, const struct ky_tables *t);
@@ -15,5 +16,16 @@ int ky_sql_add_tables(sqlite3 *db, const struct ky_tables *t);
 char *ky_sql_columns(const struct ky_table *t);
 /* Adds percentile(x, p), hist(x), text_time(ts). Returns a code of SQLite. */
 int ky_sql_add_functions(sqlite3 *db);
+/* The symbols of the traces of a connection; read when they are asked for first. */
+struct ky_sql_symbols {
+	struct kymo_reader *reader; /* borrowed */
+	struct ky_symbols *symbols; /* owned, or NULL: ky_symbols_free */
+};
+
+/*
+ * Adds symbol(addr), symbol(addr, pid) and symbol(addr, pid, ts). s lives longer than the
+ * connection. Returns a code of SQLite.
+ */
+int ky_sql_add_symbol(sqlite3 *db, struct ky_sql_symbols *s);
 
 #endif

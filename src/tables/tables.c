@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of events and fields come from programs. A name that another table or column has already,
- * in any case of letters, gets "_" behind it, because SQL does not distinguish them.
+ * in any case of letters, gets "_" behind it, because SQL does not distinguish them; if that is
+ * taken too, "_" and a number. No such number is tried twice, so that many equal names take linear
+ * time.
  */
 #include "tables/tables.h"
 
 #include <strings.h>
+
+#include "base/htab.h"
+#include "base/keyed-hash.h"
 
 struct fixed_column {
 	const char *name;
@@ -50,51 +55,141 @@ const char *ky_tables_event_name(const struct kymo_event_class *c)
 	return *c->name ? c->name : "<unknown>";
 }
 
-/* --- columns --- */
+/* --- names --- */
 
-static bool has_column(const struct ky_table *t, const char *name)
+/* The kinds of names. SQL does not distinguish cases of letters in the first two. */
+enum name_kind { NAME_OF_TABLE, NAME_OF_COLUMN, NAME_OF_EVENT, PATH_OF_FIELD };
+
+struct name {
+	struct ky_hnode node;
+	enum name_kind kind;
+	size_t table;  /* of a column or field: number of its table, else 0 */
+	size_t number; /* of the table or column that has the name */
+	const char *text;
+};
+
+/* The tables while they are described. */
+struct draft {
+	struct ky_tables *t;
+	struct ky_htab names;
+	size_t n_numbered; /* names that have got a number behind them */
+	bool error;	   /* there was no memory */
+};
+
+static bool ignores_case(enum name_kind kind)
 {
-	for (size_t i = 0; i < t->n_columns; i++)
-		if (!strcasecmp(t->columns[i].name, name))
-			return true;
-	return false;
+	return kind == NAME_OF_TABLE || kind == NAME_OF_COLUMN;
 }
 
+static uint32_t hash_name(struct draft *d, enum name_kind kind, size_t table, const char *text)
+{
+	size_t len = strlen(text);
+	char *key = malloc(len + 1);
+	uint32_t hash;
+
+	if (!key) {
+		d->error = true;
+		return 0;
+	}
+	for (size_t i = 0; i <= len; i++)
+		key[i] = ignores_case(kind) && text[i] >= 'A' && text[i] <= 'Z'
+				 ? (char)(text[i] - 'A' + 'a')
+				 : text[i];
+	hash = ky_keyed_hash(key, len) ^ ((uint32_t)table * 4 + kind) * 0x9e3779b1u;
+	free(key);
+	return hash;
+}
+
+static const struct name *find_name(
+	struct draft *d, enum name_kind kind, size_t table, const char *text)
+{
+	struct ky_hnode *n = ky_htab_first(&d->names, hash_name(d, kind, table, text));
+
+	for (; n; n = ky_htab_next(n)) {
+		const struct name *name = ky_container_of(n, struct name, node);
+
+		if (name->kind == kind && name->table == table &&
+			!(ignores_case(kind) ? strcasecmp : strcmp)(name->text, text))
+			return name;
+	}
+	return NULL;
+}
+
+/* text: stays where it is. */
+static bool add_name(
+	struct draft *d, enum name_kind kind, size_t table, const char *text, size_t number)
+{
+	struct name *name = text ? malloc(sizeof(*name)) : NULL;
+
+	if (!name)
+		return false;
+	*name = (struct name){.kind = kind, .table = table, .number = number, .text = text};
+	if (ky_htab_add(&d->names, &name->node, hash_name(d, kind, table, text)) || d->error) {
+		free(name);
+		return false;
+	}
+	return true;
+}
+
+static void free_names(struct draft *d)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&d->names, i, n, tmp) free(ky_container_of(n, struct name, node));
+	ky_htab_deinit(&d->names);
+}
+
+/* Returns the texts as one name that nothing of this kind has; NULL without memory. */
+static char *unique_name(
+	struct draft *d, enum name_kind kind, size_t table, const char *text, const char *ending)
+{
+	size_t len = strlen(text) + strlen(ending);
+	char *name = malloc(len + sizeof("_18446744073709551615"));
+
+	if (!name)
+		return NULL;
+	sprintf(name, "%s%s", text, ending);
+	if (find_name(d, kind, table, name))
+		strcpy(name + len, "_");
+	while (find_name(d, kind, table, name) && !d->error)
+		sprintf(name + len, "_%zu", ++d->n_numbered);
+	return name;
+}
+
+/* --- columns --- */
+
 /* Adds a column; `field` is copied. Returns NULL if there is no memory. */
-static struct ky_table_column *add_column(
-	struct ky_table *t, const char *name, const char *ending, const char *field)
+static struct ky_table_column *add_column(struct draft *d, struct ky_table *t, const char *name,
+	const char *ending, const char *field)
 {
 	struct ky_table_column *more = reallocarray(t->columns, t->n_columns + 1, sizeof(*more)),
 			       *c;
-	size_t len = strlen(name) + strlen(ending);
+	size_t table = (size_t)(t - d->t->tables);
 
 	if (!more)
 		return NULL;
 	t->columns = more;
 	c = &more[t->n_columns];
-	*c = (struct ky_table_column){0};
-	c->name = malloc(len + t->n_columns + 2);
-	c->field = field ? strdup(field) : NULL;
+	*c = (struct ky_table_column){.name = unique_name(d, NAME_OF_COLUMN, table, name, ending),
+		.field = field ? strdup(field) : NULL};
 	if (!c->name || (field && !c->field)) {
 		free(c->name);
 		free(c->field);
 		return NULL;
 	}
-	sprintf(c->name, "%s%s", name, ending);
-	while (has_column(t, c->name))
-		strcpy(c->name + len++, "_");
-	t->n_columns++;
-	return c;
+	return add_name(d, NAME_OF_COLUMN, table, c->name, t->n_columns++) ? c : NULL;
 }
 
-static bool add_fixed(struct ky_table *t, const struct fixed_column *list, size_t n)
+static bool add_fixed(
+	struct draft *d, struct ky_table *t, const struct fixed_column *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct ky_table_column *c;
 
 		if (t->kind == KY_TABLE_CLASS && (i == KY_EVENT_NAME || i == KY_EVENT_FIELDS))
 			continue;
-		c = add_column(t, list[i].name, "", NULL);
+		c = add_column(d, t, list[i].name, "", NULL);
 		if (!c)
 			return false;
 		c->type = list[i].type;
@@ -119,18 +214,13 @@ static enum ky_cell_type type_of(const struct kymo_event_field *f)
 	}
 }
 
-/* Finds the column of a field that another class of the same name added. */
-static struct ky_table_column *find_field(struct ky_table *t, const char *path)
+static bool add_field(
+	struct draft *d, struct ky_table *t, const struct kymo_event_field *f, const char *path)
 {
-	for (size_t i = 0; i < t->n_columns; i++)
-		if (t->columns[i].field && !strcmp(t->columns[i].field, path))
-			return &t->columns[i];
-	return NULL;
-}
-
-static bool add_field(struct ky_table *t, const struct kymo_event_field *f, const char *path)
-{
-	struct ky_table_column *c = find_field(t, path);
+	/* a class of the same name may have the field, too */
+	size_t table = (size_t)(t - d->t->tables);
+	const struct name *known = find_name(d, PATH_OF_FIELD, table, path);
+	struct ky_table_column *c = known ? &t->columns[known->number] : NULL;
 	enum ky_cell_type type = type_of(f);
 
 	if (c) {
@@ -138,14 +228,18 @@ static bool add_field(struct ky_table *t, const struct kymo_event_field *f, cons
 		c->type = c->type == type ? type : KY_CELL_NULL;
 		return true;
 	}
-	c = add_column(t, f->name, "", path);
-	if (!c)
+	if (t->n_columns + 2 > KY_TABLE_COLUMNS_MAX) {
+		d->t->n_fields_left_out++;
+		return true;
+	}
+	c = add_column(d, t, f->name, "", path);
+	if (!c || !add_name(d, PATH_OF_FIELD, table, c->field, t->n_columns - 1))
 		return false;
 	c->type = type;
 	c->is_enum = f->n_labels;
 	if (!f->n_labels)
 		return true;
-	c = add_column(t, f->name, "_label", path);
+	c = add_column(d, t, f->name, "_label", path);
 	if (c) {
 		c->type = KY_CELL_TEXT;
 		c->is_label = true;
@@ -162,14 +256,14 @@ static bool is_shown_as_fixed(const char *name)
 }
 
 /* Adds the columns of a class: its fields, then its contexts. */
-static bool add_fields(struct ky_table *t, const struct kymo_event_class *c)
+static bool add_fields(struct draft *d, struct ky_table *t, const struct kymo_event_class *c)
 {
 	bool ok = true;
 	char *path;
 
 	for (size_t i = 0; i < c->n_fields && ok; i++)
 		if (c->fields[i].scope == KYMO_SCOPE_FIELDS)
-			ok = add_field(t, &c->fields[i], c->fields[i].name);
+			ok = add_field(d, t, &c->fields[i], c->fields[i].name);
 	for (size_t i = 0; i < c->n_fields && ok; i++) {
 		const struct kymo_event_field *f = &c->fields[i];
 
@@ -177,7 +271,7 @@ static bool add_fields(struct ky_table *t, const struct kymo_event_class *c)
 			continue;
 		ok = asprintf(&path, "$ctx.%s", f->name) >= 0;
 		if (ok) {
-			ok = add_field(t, f, path);
+			ok = add_field(d, t, f, path);
 			free(path);
 		}
 	}
@@ -186,13 +280,8 @@ static bool add_fields(struct ky_table *t, const struct kymo_event_class *c)
 
 /* --- tables --- */
 
-static bool has_table(const struct ky_tables *t, const char *name)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (!strcasecmp(t->tables[i].name, name))
-			return true;
-	return false;
-}
+/* events, spans, lost, packets, streams, classes */
+#define N_FIXED_TABLES 6u
 
 /* SQLite reserves names that begin with "sqlite_". */
 static bool is_reserved(const char *name)
@@ -200,54 +289,50 @@ static bool is_reserved(const char *name)
 	return !strncasecmp(name, "sqlite_", 7);
 }
 
-static struct ky_table *add_table(struct ky_tables *t, enum ky_table_kind kind, const char *name)
+static struct ky_table *add_table(struct draft *d, enum ky_table_kind kind, const char *name)
 {
+	struct ky_tables *t = d->t;
 	struct ky_table *more = reallocarray(t->tables, t->n + 1, sizeof(*more)), *table;
-	char *unique = malloc(strlen(name) + t->n + 3);
-	size_t len;
 
-	if (more)
-		t->tables = more;
-	if (!more || !unique) {
-		free(unique);
+	if (!more)
 		return NULL;
-	}
-	len = (size_t)sprintf(unique, "%s%s", is_reserved(name) ? "_" : "", name);
-	while (has_table(t, unique))
-		strcpy(unique + len++, "_");
-	table = &more[t->n++];
-	*table = (struct ky_table){.kind = kind, .name = unique};
-	return table;
+	t->tables = more;
+	table = &more[t->n];
+	*table = (struct ky_table){.kind = kind,
+		.name = is_reserved(name) ? unique_name(d, NAME_OF_TABLE, 0, "_", name)
+					  : unique_name(d, NAME_OF_TABLE, 0, name, "")};
+	if (!table->name)
+		return NULL;
+	return add_name(d, NAME_OF_TABLE, 0, table->name, t->n++) ? table : NULL;
 }
 
-static bool add_fixed_table(struct ky_tables *t, enum ky_table_kind kind, const char *name,
+static bool add_fixed_table(struct draft *d, enum ky_table_kind kind, const char *name,
 	const struct fixed_column *list, size_t n)
 {
-	struct ky_table *table = add_table(t, kind, name);
+	struct ky_table *table = add_table(d, kind, name);
 
-	return table && add_fixed(table, list, n);
+	return table && add_fixed(d, table, list, n);
 }
 
-static struct ky_table *find_event(struct ky_tables *t, const char *event)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (t->tables[i].event && !strcmp(t->tables[i].event, event))
-			return &t->tables[i];
-	return NULL;
-}
-
-static bool add_class(struct ky_tables *t, const struct kymo_event_class *c)
+static bool add_class(struct draft *d, const struct kymo_event_class *c)
 {
 	const char *event = ky_tables_event_name(c);
-	struct ky_table *table = find_event(t, event);
+	const struct name *known = find_name(d, NAME_OF_EVENT, 0, event);
+	struct ky_table *table = known ? &d->t->tables[known->number] : NULL;
 
+	if (!table && d->t->n >= KY_TABLES_MAX) {
+		d->t->n_classes_left_out++;
+		return true;
+	}
 	if (!table) {
-		table = add_table(t, KY_TABLE_CLASS, event);
-		if (!table || !add_fixed(table, COLUMNS(of_events)))
+		table = add_table(d, KY_TABLE_CLASS, event);
+		if (!table || !add_fixed(d, table, COLUMNS(of_events)))
 			return false;
 		table->event = strdup(event);
+		if (!add_name(d, NAME_OF_EVENT, 0, table->event, d->t->n - 1))
+			return false;
 	}
-	return table->event && add_fields(table, c);
+	return add_fields(d, table, c);
 }
 
 /* Notes which classes the part has. */
@@ -270,6 +355,7 @@ static int select_classes(struct ky_tables *t)
 int ky_tables_init(
 	struct ky_tables *t, struct kymo_reader *reader, const struct ky_tables_part *part)
 {
+	struct draft d = {.t = t};
 	bool ok = true;
 	int r;
 
@@ -279,16 +365,31 @@ int ky_tables_init(
 		return r;
 	for (size_t i = 0; i < kymo_reader_n_streams(reader); i++)
 		t->n_bytes += (double)kymo_reader_stream(reader, i)->n_bytes;
-	ok = add_fixed_table(t, KY_TABLE_EVENTS, "events", COLUMNS(of_events)) &&
-	     add_fixed_table(t, KY_TABLE_SPANS, "spans", COLUMNS(of_spans)) &&
-	     add_fixed_table(t, KY_TABLE_LOST, "lost", COLUMNS(of_lost)) &&
-	     add_fixed_table(t, KY_TABLE_PACKETS, "packets", COLUMNS(of_packets)) &&
-	     add_fixed_table(t, KY_TABLE_STREAMS, "streams", COLUMNS(of_streams)) &&
-	     add_fixed_table(t, KY_TABLE_CLASSES, "classes", COLUMNS(of_classes));
+	ok = add_fixed_table(&d, KY_TABLE_EVENTS, "events", COLUMNS(of_events)) &&
+	     add_fixed_table(&d, KY_TABLE_SPANS, "spans", COLUMNS(of_spans)) &&
+	     add_fixed_table(&d, KY_TABLE_LOST, "lost", COLUMNS(of_lost)) &&
+	     add_fixed_table(&d, KY_TABLE_PACKETS, "packets", COLUMNS(of_packets)) &&
+	     add_fixed_table(&d, KY_TABLE_STREAMS, "streams", COLUMNS(of_streams)) &&
+	     add_fixed_table(&d, KY_TABLE_CLASSES, "classes", COLUMNS(of_classes));
 	for (size_t i = 0; ok && i < kymo_reader_n_classes(reader); i++)
 		if (t->selected[i])
-			ok = add_class(t, kymo_reader_class(reader, i));
+			ok = add_class(&d, kymo_reader_class(reader, i));
+	ok &= !d.error;
+	free_names(&d);
 	return ok ? 0 : -ENOMEM;
+}
+
+bool ky_tables_left_out(const struct ky_tables *t, char text[KY_TABLES_TEXT])
+{
+	if (t->n_classes_left_out)
+		snprintf(text, KY_TABLES_TEXT,
+			"there are more names of events than the %u that can have tables",
+			KY_TABLES_MAX - N_FIXED_TABLES);
+	else if (t->n_fields_left_out)
+		snprintf(text, KY_TABLES_TEXT,
+			"an event has more fields than the %u columns that a table can have",
+			KY_TABLE_COLUMNS_MAX);
+	return t->n_classes_left_out || t->n_fields_left_out;
 }
 
 int ky_tables_query(const struct ky_tables *t, struct kymo_query **ret_query)

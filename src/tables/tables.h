@@ -77,6 +77,13 @@ struct ky_tables_part {
 	int64_t from_ns, to_ns;
 };
 
+/*
+ * At most so many names of events have tables, and at most so many columns each: SQLite needs time
+ * that is quadratic in tables, and takes no more than 2,000 columns.
+ */
+#define KY_TABLES_MAX	     4096u
+#define KY_TABLE_COLUMNS_MAX 1900u
+
 #define KY_TABLES_ALL ((struct ky_tables_part){.from_ns = INT64_MIN, .to_ns = INT64_MAX})
 
 struct ky_tables {
@@ -86,6 +93,8 @@ struct ky_tables {
 	size_t n;
 	uint8_t *selected; /* owned: by class, 1: the part has it */
 	double n_bytes;	   /* of all streams, for estimates */
+	/* classes of events without a table, and fields without a column, for lack of room */
+	size_t n_classes_left_out, n_fields_left_out;
 };
 
 /*
@@ -95,6 +104,9 @@ struct ky_tables {
 int ky_tables_init(
 	struct ky_tables *t, struct kymo_reader *reader, const struct ky_tables_part *part);
 void ky_tables_deinit(struct ky_tables *t);
+#define KY_TABLES_TEXT 200
+/* Says why something has no table or column. Returns false if all have. */
+bool ky_tables_left_out(const struct ky_tables *t, char text[KY_TABLES_TEXT]);
 /* Makes a query for the part; the caller frees it in any case. Returns 0 or a negative errno. */
 int ky_tables_query(const struct ky_tables *t, struct kymo_query **ret_query);
 /* Returns the name of a class of events as tables show it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "reader/clock.h"
+#include "reader/trace-clock.h"
 
 #define NS_PER_S 1000000000
 
@@ -18,14 +18,14 @@ static int64_t saturate(__int128 v)
 	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
 }
 
-void ky_clock_prepare(struct ky_clock *c)
+void ky_trace_clock_prepare(struct ky_trace_clock *c)
 {
 	__int128 s = (__int128)c->offset_s + c->offset / c->freq;
 
 	c->base_ns = saturate(s * NS_PER_S + cycles_to_ns(c->freq, c->offset % c->freq));
 }
 
-int64_t ky_clock_ns(const struct ky_clock *c, uint64_t value)
+int64_t ky_trace_clock_ns(const struct ky_trace_clock *c, uint64_t value)
 {
 	return saturate((__int128)c->base_ns + cycles_to_ns(c->freq, value));
 }

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/source.h"
+
+#include "reader/format.h"
+
+#define MAX_FIELDS 64 /* of a class that are looked at */
+
+struct ky_source {
+	struct ky_texts *names;
+	const struct ky_query *query;	 /* borrowed */
+	struct ky_trace_reader *reader;	 /* borrowed */
+	uint32_t span;			 /* that was asked for last */
+	struct ky_field_ref *refs;	 /* owned; of the filter */
+	struct ky_cursor *cursor;	 /* owned; NULL: not started */
+	uint8_t *wanted;		 /* owned; by class */
+	struct ky_source_class *classes; /* owned; by ky_event_class.index */
+	size_t n_classes;
+	size_t n_cut; /* streams whose missing begin was returned */
+	struct ky_item item;
+	struct ky_values values; /* owned */
+};
+
+static bool begins_with(const char *name, const char *beginning, const char **ret_rest)
+{
+	size_t n = strlen(beginning);
+
+	if (strncmp(name, beginning, n) != 0)
+		return false;
+	*ret_rest = name + n;
+	return true;
+}
+
+/* --- classes --- */
+
+/* Names of the fields in the order of enum ky_event_field; the first of a row is preferred. */
+static const char *const field_names[KY_N_FIELDS][3] = {
+	[KY_FIELD_TID] = {"vtid", "tid"},
+	[KY_FIELD_PID] = {"vpid", "pid"},
+	[KY_FIELD_PROCNAME] = {"procname"},
+	[KY_FIELD_CPU] = {"cpu_id"},
+	[KY_FIELD_SPAN] = {"span_tid", "async_id"},
+	[KY_FIELD_MUTEX] = {"mutex"},
+	[KY_FIELD_STATUS] = {"status"},
+	[KY_FIELD_CALLER] = {"caller", "ip"},
+	[KY_FIELD_PREV_TID] = {"prev_tid", "prev_pid"},
+	[KY_FIELD_PREV_STATE] = {"prev_state"},
+	[KY_FIELD_NEXT_TID] = {"next_tid", "next_pid"},
+	[KY_FIELD_NEXT_COMM] = {"next_comm"},
+	[KY_FIELD_WOKEN_TID] = {"tid", "pid"},
+	[KY_FIELD_ADDRESS] = {"addr"},
+	[KY_FIELD_DEVICE] = {"dev"},
+	[KY_FIELD_COUNTER] = {"counter"},
+};
+
+/* Contexts are not fields of the event: a field "tid" of sched_waking is another thread's. */
+static bool is_context(enum ky_event_field field)
+{
+	return field <= KY_FIELD_CPU;
+}
+
+static const struct ky_field *find_field(
+	const struct ky_texts *names, const struct ky_source_class *c, enum ky_event_field field)
+{
+	for (size_t k = 0; k < KY_ARRAY_SIZE(field_names[0]) && field_names[field][k]; k++) {
+		for (size_t i = c->fields.n; i-- > 0;) {
+			const struct ky_field *f = &c->fields.v[i];
+
+			if ((f->scope == KY_SCOPE_FIELDS) != is_context(field) &&
+				!strcmp(ky_texts_get(names, f->name), field_names[field][k]))
+				return f;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Adds the members of a structure, nested ones as "a.b". *i counts values. Returns false behind a
+ * member with a variable number of values: the place of what follows is not known then.
+ */
+static bool add_fields(struct ky_source *s, struct ky_source_class *c, const struct ky_node *node,
+	enum ky_scope scope, const char *prefix, uint32_t *i)
+{
+	for (const struct ky_node *n = node->children; n < node->children + node->n; n++) {
+		bool is_list = n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE;
+		char name[KY_TEXTS_LENGTH];
+
+		if (!n->is_shown)
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", n->name);
+		if (n->kind == KY_NODE_STRUCT) {
+			if (!add_fields(s, c, n, scope, name, i))
+				return false;
+			continue;
+		}
+		if (n->kind == KY_NODE_VARIANT || (is_list && !n->is_scalars))
+			return false;
+		if ((!is_list || n->is_text) && c->fields.n < MAX_FIELDS &&
+			ky_vec_add(&c->fields, (struct ky_field){.name = ky_texts_add(s->names,
+									 name, strlen(name)),
+						       .scope = (uint8_t)scope,
+						       .i = *i}) < 0)
+			s->names->error = -ENOMEM;
+		++*i;
+	}
+	return true;
+}
+
+static void add_scope(struct ky_source *s, struct ky_source_class *c, const struct ky_node *node,
+	enum ky_scope scope)
+{
+	uint32_t i = 0;
+
+	if (node && node->is_shown)
+		add_fields(s, c, node, scope, "", &i);
+}
+
+/* Functions that allocate or free. */
+static bool is_alloc(const char *function)
+{
+	static const char *const functions[] = {"malloc", "calloc", "realloc", "reallocarray",
+		"free", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(functions); i++) {
+		if (!strcmp(function, functions[i]))
+			return true;
+	}
+	return false;
+}
+
+struct pair_of_names {
+	const char *entry, *exit; /* beginnings of names if they end in '_' */
+	const char *ending;	  /* of the span's name */
+};
+
+/* Events in pairs that are spans of the thread. */
+static const struct pair_of_names pairs[] = {
+	{"syscall_entry_", "syscall_exit_", "()"},
+	{"compat_syscall_entry_", "compat_syscall_exit_", "()"},
+	{"sys_enter_", "sys_exit_", "()"},
+	{"irq_handler_entry", "irq_handler_exit", "interrupt"},
+	{"timer_hrtimer_expire_entry", "timer_hrtimer_expire_exit", "interrupt"},
+	{"hrtimer_expire_entry", "hrtimer_expire_exit", "interrupt"},
+	{"x86_irq_vectors_local_timer_entry", "x86_irq_vectors_local_timer_exit", "interrupt"},
+	{"irq_softirq_entry", "irq_softirq_exit", "softirq"},
+	{"softirq_entry", "softirq_exit", "softirq"},
+	{"page_fault_entry", "page_fault_exit", "page fault"},
+};
+
+static void set_pair(struct ky_source *s, struct ky_source_class *c, enum ky_event_kind kind,
+	const char *rest, const char *ending)
+{
+	char name[KY_TEXTS_LENGTH];
+
+	snprintf(name, sizeof(name), "%s%s", rest, ending);
+	c->kind = kind;
+	c->base = ky_texts_add(s->names, name, strlen(name));
+}
+
+static bool find_pair(struct ky_source *s, struct ky_source_class *c, const char *name)
+{
+	const char *rest;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(pairs); i++) {
+		if (begins_with(name, pairs[i].entry, &rest)) {
+			set_pair(s, c, KY_EVENT_PAIR_ENTRY, rest, pairs[i].ending);
+			return true;
+		}
+		if (begins_with(name, pairs[i].exit, &rest)) {
+			set_pair(s, c, KY_EVENT_PAIR_EXIT, rest, pairs[i].ending);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool find_span(struct ky_source *s, struct ky_source_class *c, const char *name)
+{
+	const struct ky_field *f = c->known[KY_FIELD_SPAN];
+	bool is_async = f && !strcmp(ky_texts_get(s->names, f->name), "async_id");
+	size_t len;
+
+	if (!f)
+		return false;
+	if (ky_texts_end_in(name, "_begin", &len))
+		c->kind = is_async ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_SPAN_BEGIN;
+	else if (ky_texts_end_in(name, "_end", &len))
+		c->kind = is_async ? KY_EVENT_ASYNC_END : KY_EVENT_SPAN_END;
+	else
+		return false;
+	c->base = ky_texts_add(s->names, name, len);
+	return true;
+}
+
+struct fixed_kind {
+	const char *name;
+	enum ky_event_kind kind;
+};
+
+static const struct fixed_kind kinds[] = {
+	{"mutex_lock_req", KY_EVENT_LOCK_REQ},
+	{"mutex_lock_acq", KY_EVENT_LOCK_ACQ},
+	{"mutex_trylock", KY_EVENT_TRYLOCK},
+	{"mutex_unlock", KY_EVENT_UNLOCK},
+	{"pthread_mutex_lock_req", KY_EVENT_LOCK_REQ},
+	{"pthread_mutex_lock_acq", KY_EVENT_LOCK_ACQ},
+	{"pthread_mutex_trylock", KY_EVENT_TRYLOCK},
+	{"pthread_mutex_unlock", KY_EVENT_UNLOCK},
+	{"func_entry", KY_EVENT_PAIR_ENTRY},
+	{"func_exit", KY_EVENT_PAIR_EXIT},
+	{"sched_switch", KY_EVENT_SWITCH},
+	{"sched_waking", KY_EVENT_WAKING},
+	{"sched_wakeup", KY_EVENT_WAKING},
+	{"block_rq_complete", KY_EVENT_BLOCK_DONE},
+};
+
+static enum ky_event_kind fixed_kind(const char *provider, size_t len, const char *name)
+{
+	static const char *const providers[] = {"", "pthread", "lttng_ust_pthread", "cyg_profile",
+		"lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"};
+
+	for (size_t p = 0; p < KY_ARRAY_SIZE(providers); p++) {
+		if (strlen(providers[p]) != len || memcmp(providers[p], provider, len))
+			continue;
+		for (size_t i = 0; i < KY_ARRAY_SIZE(kinds); i++) {
+			if (!strcmp(kinds[i].name, name))
+				return kinds[i].kind;
+		}
+	}
+	return KY_EVENT_PLAIN;
+}
+
+static bool is_provider(const char *name, const char *provider)
+{
+	const char *rest;
+
+	return begins_with(name, provider, &rest) && *rest == ':';
+}
+
+static bool is_libc(const char *name)
+{
+	return is_provider(name, "libc") || is_provider(name, "lttng_ust_libc");
+}
+
+/* Events of the preloads, and of the tracer itself. */
+static bool is_library(const char *name)
+{
+	static const char *const providers[] = {"libc", "pthread", "dl", "cyg_profile", "kymo"};
+	const char *rest;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(providers); i++) {
+		if (is_provider(name, providers[i]))
+			return true;
+	}
+	return begins_with(name, "lttng_ust_", &rest);
+}
+
+static void set_kind(struct ky_source *s, struct ky_source_class *c, const char *name)
+{
+	const char *colon = strrchr(name, ':'), *function = colon ? colon + 1 : name;
+
+	c->name = ky_texts_add(s->names, name, strlen(name));
+	c->is_kernel = !colon;
+	if (is_libc(name) && is_alloc(function)) {
+		c->kind = KY_EVENT_ALLOC;
+		c->is_alloc = true;
+		c->name = ky_texts_add(s->names, "libc:alloc", 10);
+	} else if (!find_span(s, c, name) && !(c->is_kernel && find_pair(s, c, name))) {
+		c->kind = fixed_kind(name, colon ? (size_t)(colon - name) : 0, function);
+		c->is_lock = c->kind >= KY_EVENT_LOCK_REQ && c->kind <= KY_EVENT_UNLOCK;
+	}
+	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !is_library(name);
+}
+
+/* --- pairs --- */
+
+/* The parts of "A..B,key=FIELD". False: the text is none. */
+struct pair_text {
+	char begin[KY_TEXTS_LENGTH], end[KY_TEXTS_LENGTH], key[KY_TEXTS_LENGTH];
+};
+
+static bool parse_pair(struct pair_text *p, const char *text)
+{
+	const char *dots = strstr(text, ".."), *comma = dots ? strchr(dots, ',') : NULL;
+	size_t n = dots ? (size_t)(dots - text) : 0;
+	size_t m = dots ? strcspn(dots + 2, ",") : 0;
+
+	*p = (struct pair_text){0};
+	if (!n || !m || n >= sizeof(p->begin) || m >= sizeof(p->end))
+		return false;
+	memcpy(p->begin, text, n);
+	memcpy(p->end, dots + 2, m);
+	if (!comma)
+		return strcmp(p->begin, p->end) != 0;
+	if (strncmp(comma, ",key=", 5) != 0 || !comma[5] || strlen(comma + 5) >= sizeof(p->key))
+		return false;
+	memcpy(p->key, comma + 5, strlen(comma + 5));
+	return strcmp(p->begin, p->end) != 0;
+}
+
+static const struct ky_field *find_named(
+	const struct ky_source *s, const struct ky_source_class *c, const char *name)
+{
+	for (size_t i = 0; i < c->fields.n; i++) {
+		if (!strcmp(ky_texts_get(s->names, c->fields.v[i].name), name))
+			return &c->fields.v[i];
+	}
+	return NULL;
+}
+
+/* 1 if the class was one of its ends, 0 if not, -EINVAL if it does not have the key. */
+static int set_end(struct ky_source *s, struct ky_source_class *c, const struct pair_text *p,
+	bool is_begin, uint32_t base)
+{
+	const char *name = is_begin ? p->begin : p->end;
+	const struct ky_field *key = *p->key ? find_named(s, c, p->key) : NULL;
+
+	if (!c->event || !c->event->name || strcmp(c->event->name, name) != 0)
+		return 0;
+	if (*p->key && !key)
+		return -EINVAL;
+	c->base = base;
+	c->known[KY_FIELD_SPAN] = key;
+	c->is_lock = c->is_alloc = false;
+	c->kind = key ? (is_begin ? KY_EVENT_ASYNC_BEGIN : KY_EVENT_ASYNC_END)
+		      : (is_begin ? KY_EVENT_SPAN_BEGIN : KY_EVENT_SPAN_END);
+	return 1;
+}
+
+int ky_source_add_pair(struct ky_source *s, const char *text, char *why, size_t why_size)
+{
+	struct pair_text p;
+	char base[2 * KY_TEXTS_LENGTH + 3];
+	uint32_t name;
+
+	if (!parse_pair(&p, text)) {
+		snprintf(why, why_size, "bad pair '%s': write BEGIN..END or BEGIN..END,key=FIELD",
+			text);
+		return -EINVAL;
+	}
+	snprintf(base, sizeof(base), "%s..%s", p.begin, p.end);
+	name = ky_texts_add(s->names, base, strlen(base));
+	for (int is_begin = 1; is_begin >= 0; is_begin--) {
+		const char *event = is_begin ? p.begin : p.end;
+		bool found = false;
+
+		for (size_t i = 0; i < s->n_classes; i++) {
+			int r = set_end(s, &s->classes[i], &p, is_begin, name);
+
+			if (r < 0) {
+				snprintf(why, why_size, "%s has no field '%s'", event, p.key);
+				return r;
+			}
+			found = found || r;
+		}
+		if (!found) {
+			snprintf(why, why_size, "there is no event '%s' in this trace", event);
+			return -EINVAL;
+		}
+	}
+	return s->names->error;
+}
+
+static void set_class(struct ky_source *s, const struct ky_event_class *e)
+{
+	struct ky_source_class *c = &s->classes[e->index];
+
+	c->event = e;
+	add_scope(s, c, e->stream->packet_context, KY_SCOPE_PACKET_CONTEXT);
+	add_scope(s, c, e->stream->event_context, KY_SCOPE_EVENT_CONTEXT);
+	add_scope(s, c, e->context, KY_SCOPE_SPECIFIC_CONTEXT);
+	add_scope(s, c, e->fields, KY_SCOPE_FIELDS);
+	for (size_t i = 0; i < KY_N_FIELDS; i++)
+		c->known[i] = find_field(s->names, c, (enum ky_event_field)i);
+	set_kind(s, c, e->name ? e->name : "<unknown>");
+}
+
+/* --- events --- */
+
+struct ky_source *ky_source_free(struct ky_source *s)
+{
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < s->n_classes; i++)
+		ky_vec_deinit(&s->classes[i].fields);
+	ky_cursor_close(s->cursor);
+	free(s->refs);
+	free(s->classes);
+	free(s->wanted);
+	free(s->values.v);
+	free(s);
+	return NULL;
+}
+
+static int open_classes(struct ky_source *s)
+{
+	s->classes = calloc(s->reader->n_classes + 1, sizeof(*s->classes));
+	s->wanted = calloc(s->reader->n_classes + 1, 1);
+	if (!s->classes || !s->wanted)
+		return -ENOMEM;
+	s->n_classes = s->reader->n_classes;
+	for (size_t i = 0; i < s->n_classes; i++)
+		set_class(s, s->reader->classes[i]);
+	return s->names->error;
+}
+
+int ky_source_new(
+	struct ky_source **ret_source, const struct ky_query *query, struct ky_texts *names)
+{
+	struct ky_source *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->names = names;
+	s->query = query;
+	s->reader = query->reader;
+	s->values.max = KY_MAX_VALUES;
+	if (query->expr)
+		s->refs = calloc(ky_expr_n_fields(query->expr) + 1, sizeof(*s->refs));
+	r = query->expr && !s->refs ? -ENOMEM : open_classes(s);
+	if (r < 0)
+		ky_source_free(s);
+	else
+		*ret_source = s;
+	return r;
+}
+
+static bool is_in(const struct ky_source_class *c, enum ky_source_part part, uint32_t span)
+{
+	bool is_span = c->kind >= KY_EVENT_SPAN_BEGIN && c->kind <= KY_EVENT_ASYNC_END;
+
+	if (part == KY_SOURCE_ALL)
+		return true;
+	return part == KY_SOURCE_SPAN ? is_span && c->base == span
+				      : is_span && c->kind >= KY_EVENT_ASYNC_BEGIN;
+}
+
+/* Accounts begin earlier: who holds a mutex is known from the time before. */
+#define LEAD_NS 1000000000
+
+int ky_source_start(struct ky_source *s, enum ky_source_part part, uint32_t span)
+{
+	const struct ky_trace_reader_options options = {0};
+	struct ky_select select = s->query->select;
+	int r = 0;
+
+	s->cursor = ky_cursor_close(s->cursor);
+	s->n_cut = 0;
+	for (size_t i = 0; i < s->n_classes; i++) {
+		const struct ky_source_class *c = &s->classes[i];
+		bool wanted = is_in(c, part, span) &&
+			      (c->base == s->span || part == KY_SOURCE_SPAN ||
+				      ky_query_has(s->query, i));
+
+		s->wanted[i] = wanted ? KY_WANT_EVENT | KY_WANT_VALUES : 0;
+	}
+	if (part == KY_SOURCE_SPAN)
+		s->span = span;
+	else if (select.from_ns > INT64_MIN + LEAD_NS)
+		select.from_ns -= LEAD_NS;
+	select.wanted = s->wanted;
+	if (select.from_ns != INT64_MIN || select.to_ns != INT64_MAX)
+		r = ky_trace_reader_index(s->reader);
+	return r ? r : ky_cursor_open(&s->cursor, s->reader, &select, &options);
+}
+
+bool ky_source_passes(struct ky_source *s, const struct ky_source_event *e)
+{
+	const struct ky_expr *expr = s->query->expr;
+
+	return !expr || (ky_expr_bind(expr, e->item->event, s->refs) &&
+				ky_expr_pass(expr, s->refs, e->item));
+}
+
+static void set_event(struct ky_source *s, struct ky_source_event *e)
+{
+	const struct ky_env *host = ky_tsdl_env(&s->item.trace->tsdl, "hostname");
+
+	e->class = &s->classes[s->item.event->index];
+	e->kind = e->class->kind;
+	e->group = (uint32_t)s->item.trace->group;
+	if (host && host->text)
+		e->host = ky_texts_add(s->names, host->text, strlen(host->text));
+}
+
+static struct ky_source_event loss(const struct ky_stream *stream, int64_t from, int64_t to)
+{
+	return (struct ky_source_event){.kind = KY_EVENT_LOST,
+		.ns = to,
+		.begin_ns = from,
+		.stream = stream->rank,
+		.group = (uint32_t)stream->files[0].trace->group,
+		.is_of_thread = ky_stream_is_of_thread(stream)};
+}
+
+/* Streams of a snapshot reach back differently: what is missing before counts as lost. */
+static bool next_cut(struct ky_source *s, struct ky_source_event *ret_event)
+{
+	while (s->n_cut < s->reader->n_streams) {
+		const struct ky_stream *stream = s->reader->streams[s->n_cut++];
+		int64_t ns;
+
+		if (!ky_stream_is_cut(stream, &ns))
+			continue;
+		*ret_event = loss(stream, INT64_MIN, ns);
+		return true;
+	}
+	return false;
+}
+
+int ky_source_next(struct ky_source *s, struct ky_source_event *ret_event)
+{
+	struct ky_item *item = &s->item;
+	int r;
+
+	if (next_cut(s, ret_event))
+		return 1;
+	do {
+		s->values.n = 0;
+		r = ky_cursor_next(s->cursor, item, &s->values);
+	} while (r > 0 && item->kind == KY_ITEM_EVENT && !item->has_time);
+	if (r <= 0)
+		return r;
+	if (item->kind != KY_ITEM_EVENT) {
+		*ret_event = loss(item->stream, item->lost.begin_ns, item->lost.end_ns);
+		ret_event->item = item;
+		return 1;
+	}
+	*ret_event = (struct ky_source_event){
+		.ns = item->ns, .stream = item->stream->rank, .item = item};
+	set_event(s, ret_event);
+	return 1;
+}
+
+static const struct ky_value *value_of(const struct ky_source_event *e, const struct ky_field *f)
+{
+	const struct ky_scope_values *scope = f ? &e->item->scopes[f->scope] : NULL;
+
+	if (!scope || !scope->node || f->i >= scope->n)
+		return NULL;
+	return &ky_item_values(e->item, (enum ky_scope)f->scope)[f->i];
+}
+
+int64_t ky_source_number(
+	const struct ky_source_event *e, enum ky_event_field field, int64_t otherwise)
+{
+	const struct ky_value *v = value_of(e, e->class->known[field]);
+
+	return v && v->node->kind == KY_NODE_INT ? (int64_t)v->u : otherwise;
+}
+
+uint64_t ky_source_bits(const struct ky_source_event *e, const struct ky_field *f)
+{
+	const struct ky_value *v = value_of(e, f);
+
+	if (v && v->node->is_text)
+		return ky_hash(v->text, v->n);
+	return v && v->node->kind == KY_NODE_INT ? v->u : 0;
+}
+
+uint64_t ky_source_id(const struct ky_source_event *e)
+{
+	return ky_source_bits(e, e->class->known[KY_FIELD_SPAN]);
+}
+
+static struct ky_fact fact_of(struct ky_source *s, const struct ky_value *v)
+{
+	const struct ky_node *n = v->node;
+	uint32_t at = 0;
+	const char *label = n->is_enum ? ky_enum_label(n, v->u, &at) : NULL;
+
+	if (label)
+		return (struct ky_fact){
+			KY_FACT_TEXT, .text = ky_texts_add(s->names, label, strlen(label))};
+	switch ((enum ky_node_kind)n->kind) {
+	case KY_NODE_INT:
+		if (!n->is_signed && v->u > INT64_MAX)
+			return (struct ky_fact){KY_FACT_REAL, .real = (double)v->u};
+		return (struct ky_fact){
+			KY_FACT_INT, .is_hex = n->base == 16, .number = (int64_t)v->u};
+	case KY_NODE_FLOAT:
+		return (struct ky_fact){KY_FACT_REAL, .real = v->f};
+	case KY_NODE_STRING:
+	case KY_NODE_ARRAY:
+	case KY_NODE_SEQUENCE:
+		return (struct ky_fact){
+			KY_FACT_TEXT, .text = ky_texts_add(s->names, v->text, v->n)};
+	case KY_NODE_STRUCT:
+	case KY_NODE_VARIANT:
+		break;
+	}
+	return (struct ky_fact){.type = KY_FACT_NONE};
+}
+
+struct ky_fact ky_source_fact(
+	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f)
+{
+	const struct ky_value *v = value_of(e, f);
+
+	return v ? fact_of(s, v) : (struct ky_fact){.type = KY_FACT_NONE};
+}
+
+uint32_t ky_source_text(
+	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field)
+{
+	const struct ky_value *v = value_of(e, e->class->known[field]);
+	struct ky_fact fact = v ? fact_of(s, v) : (struct ky_fact){.type = KY_FACT_NONE};
+
+	return fact.type == KY_FACT_TEXT ? fact.text : 0;
+}
+
+/* --- what there is --- */
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **ky_source_spans(const struct ky_source *s)
+{
+	const char **names = calloc(s->n_classes + 1, sizeof(*names));
+	size_t n = 0, k = 0;
+
+	for (size_t i = 0; names && i < s->n_classes; i++) {
+		const struct ky_source_class *c = &s->classes[i];
+
+		if (c->kind == KY_EVENT_SPAN_BEGIN || c->kind == KY_EVENT_ASYNC_BEGIN)
+			names[n++] = ky_texts_get(s->names, c->base);
+	}
+	if (n)
+		qsort(names, n, sizeof(*names), compare_texts);
+	for (size_t i = 0; i < n; i++) {
+		if (!k || strcmp(names[k - 1], names[i]))
+			names[k++] = names[i];
+	}
+	if (names)
+		names[k] = NULL;
+	return names;
+}
+
+void ky_source_put_fields(const struct ky_source *s, const char *span, struct ky_buf *b)
+{
+	for (size_t i = 0; i < s->n_classes; i++) {
+		const struct ky_source_class *c = &s->classes[i];
+		bool is_begin = c->kind == KY_EVENT_SPAN_BEGIN || c->kind == KY_EVENT_ASYNC_BEGIN;
+
+		if (!is_begin || strcmp(ky_texts_get(s->names, c->base), span) != 0)
+			continue;
+		for (size_t k = 0; k < c->fields.n; k++) {
+			const struct ky_field *f = &c->fields.v[k];
+
+			if (f->scope == KY_SCOPE_FIELDS && f != c->known[KY_FIELD_SPAN])
+				ky_buf_printf(b, "%s%s", b->len ? ", " : "",
+					ky_texts_get(s->names, f->name));
+		}
+		return;
+	}
+}
+
+bool ky_source_has_provider(const struct ky_source *s, const char *provider)
+{
+	for (size_t i = 0; i < s->n_classes; i++) {
+		const char *name = s->classes[i].event ? s->classes[i].event->name : NULL;
+
+		if (name && is_provider(name, provider))
+			return true;
+	}
+	return false;
+}
+
+bool ky_source_has_kind(const struct ky_source *s, enum ky_event_kind kind)
+{
+	for (size_t i = 0; i < s->n_classes; i++) {
+		if (s->classes[i].event && s->classes[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
+void ky_source_totals(const struct ky_source *s, struct ky_totals *ret_totals)
+{
+	ky_cursor_totals(s->cursor, ret_totals);
+}
+
+int64_t ky_source_begin_ns(const struct ky_source *s)
+{
+	int64_t ns = 0;
+
+	return ky_trace_reader_begin(s->reader, &ns) ? ns : 0;
+}
