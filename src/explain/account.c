@@ -23,6 +23,7 @@ void ky_account_begin_instance(struct ky_account *a, struct ky_instance *i,
 	ky_account_check(a, ky_instance_add(i, KY_ROOT, 1, 0));
 	ky_company_open(a, i);
 	ky_traits_add_begin(a, i, e, outside);
+	ky_before_add_traits(a, i, outside ? outside->begun_ns : INT64_MIN);
 }
 
 void ky_account_end_instance(
@@ -54,6 +55,8 @@ static void begin_span(struct ky_account *a, struct ky_timeline *t, const struct
 
 	if (w)
 		ky_account_begin_instance(a, w->instance, e, t);
+	if (!f.is_pair && f.name == a->x->span)
+		t->begun_ns = a->begun_ns = e->ns;
 	ky_windows_push(a, t, &f);
 	if (f.is_pair)
 		return;
@@ -74,6 +77,7 @@ static void close_instance(struct ky_account *a, struct ky_instance *i)
 	if (rest) {
 		uint32_t name = ky_texts_add(&a->x->names, ends, sizeof(ends) - 1);
 
+		a->x->unseen = name;
 		ky_account_check(
 			a, ky_instance_add(i, ky_window_child(a, KY_ROOT, KY_PART_WAY, name, name),
 				   1, rest));
@@ -203,6 +207,7 @@ static void add_event(struct ky_account *a, const struct ky_source_event *e)
 	}
 	if (e->kind == KY_EVENT_ASYNC_BEGIN || e->kind == KY_EVENT_ASYNC_END)
 		ky_async_add_event(a, t, e);
+	ky_before_add_event(a, t, e);
 	/* The state after the event, with all that it began. */
 	if (t)
 		ky_account_check(a, ky_timeline_note(t, e->ns));
@@ -244,8 +249,13 @@ static int read_all(struct ky_account *a)
 int ky_account_read(struct ky_explain *x, struct ky_source *s, struct ky_instances *of,
 	struct ky_instance **chosen, size_t n)
 {
-	struct ky_account a = {
-		.x = x, .source = s, .of = of, .chosen = chosen, .n = n, .machine.x = x};
+	struct ky_account a = {.x = x,
+		.source = s,
+		.of = of,
+		.chosen = chosen,
+		.n = n,
+		.machine.x = x,
+		.begun_ns = INT64_MIN};
 	int r;
 
 	/* The root is the first component. */

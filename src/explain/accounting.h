@@ -20,6 +20,16 @@ struct ky_window {
 	KY_VEC(uint32_t) seen; /* names of events whose fields were taken */
 };
 
+#define KY_MAX_MARKS 48 /* names of events that an instance may follow */
+
+/* The newest event of the application, or end of a span, of one name in one process. */
+struct ky_mark {
+	uint32_t name;
+	uint32_t process; /* UINT32_MAX: not known */
+	int64_t ns;
+	struct ky_fact counter; /* NONE: it is no counter */
+};
+
 #define KY_N_ENDED 16
 
 /* Spans of one name, of all threads. */
@@ -48,7 +58,10 @@ struct ky_account {
 	struct ky_instance **chosen; /* in order of their begins */
 	size_t n;
 	struct ky_machine machine;
-	KY_VEC(struct ky_window *) windows;	/* owned */
+	KY_VEC(struct ky_window *) windows; /* owned */
+	struct ky_mark marks[KY_MAX_MARKS];
+	size_t n_marks;
+	int64_t begun_ns; /* the newest begin of an instance; INT64_MIN: none */
 	KY_VEC(struct ky_company_span) company; /* by index in x->company */
 	KY_VEC(uint32_t) company_of;		/* by name: index + 1 in x->company */
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
@@ -100,6 +113,9 @@ void ky_company_close(struct ky_account *a, struct ky_instance *i);
 
 /* --- traits.c --- */
 
+/* Of two facts with one key, the first is kept. */
+void ky_traits_add_fact(
+	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact);
 /* Fields of the event, or its contexts. */
 void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_source_event *e,
 	enum ky_trait_kind kind, uint32_t name, bool contexts);
@@ -111,6 +127,13 @@ void ky_traits_add_inner(
 /* Remembers the fields of a span's begin for instances that begin inside. */
 void ky_traits_push_outer(
 	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+
+/* --- before.c --- */
+
+void ky_before_add_event(
+	struct ky_account *a, const struct ky_timeline *t, const struct ky_source_event *e);
+/* thread_begun_ns: the begin of the instance before in the same thread, or INT64_MIN. */
+void ky_before_add_traits(struct ky_account *a, struct ky_instance *i, int64_t thread_begun_ns);
 
 /* --- charges.c --- */
 

@@ -46,30 +46,19 @@ static double explained_by_affix(
 {
 	const char *text = ky_texts_get(&w->x->names, v->fact.text);
 	const char *affix = v->is_ending ? text + strlen(text) - v->length : text;
-	double *expected = calloc(c->n + 1, sizeof(*expected)), sums[2] = {0}, explained;
-	size_t n[2] = {0};
+	bool *has = calloc(c->n + 1, sizeof(*has));
+	double explained;
 
-	if (!expected) {
+	if (!has) {
 		w->error = -ENOMEM;
 		return 0;
 	}
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < c->n; i++) {
-			bool has = c->facts[i].type == KY_FACT_TEXT &&
-				   has_affix(ky_texts_get(&w->x->names, c->facts[i].text), affix,
-					   v->length, v->is_ending);
-
-			if (!pass) {
-				sums[has] += c->ns[i];
-				n[has]++;
-			} else {
-				expected[i] = (sums[has] - c->ns[i]) /
-					      (double)KY_MAX(n[has] - 1, (size_t)1);
-			}
-		}
-	}
-	explained = ky_column_explained(w, c, expected, false);
-	free(expected);
+	for (size_t i = 0; i < c->n; i++)
+		has[i] = c->facts[i].type == KY_FACT_TEXT &&
+			 has_affix(ky_texts_get(&w->x->names, c->facts[i].text), affix, v->length,
+				 v->is_ending);
+	explained = ky_column_explained_by(w, c, has);
+	free(has);
 	return explained;
 }
 
@@ -97,15 +86,32 @@ static void try_affix(
 		*best = v;
 }
 
-static void add_affix(
-	struct ky_search *w, const struct ky_column *c, const struct affix *v, double p)
+/* Texts of affected instances that have it differ: of one text, the value says more. */
+static bool has_several_texts(const struct ky_search *w, uint32_t key, const struct affix *v)
+{
+	const char *text = ky_texts_get(&w->x->names, v->fact.text);
+	const char *affix = v->is_ending ? text + strlen(text) - v->length : text;
+
+	for (size_t i = 0; i < w->f->affected.n; i++) {
+		const struct ky_fact *fact = ky_instance_fact(w->f->affected.v[i], key);
+
+		if (fact && fact->type == KY_FACT_TEXT && fact->text != v->fact.text &&
+			has_affix(ky_texts_get(&w->x->names, fact->text), affix, v->length,
+				v->is_ending))
+			return true;
+	}
+	return false;
+}
+
+static void add_affix(struct ky_search *w, const struct ky_column *c, uint32_t key,
+	const struct affix *v, double p)
 {
 	const char *whole = ky_texts_get(&w->x->names, v->fact.text);
 	double explained = explained_by_affix(w, c, v);
 	struct ky_condition condition = ky_column_condition(c, p, explained);
 	struct ky_buf b = {0};
 
-	if (explained < .25)
+	if (explained < .25 || !has_several_texts(w, key, v))
 		return;
 	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
@@ -144,7 +150,7 @@ int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key
 	}
 	w->n_tests += n_tried;
 	if (best.length)
-		add_affix(w, c, &best,
+		add_affix(w, c, key, &best,
 			ky_stats_fisher(best.affected, w->f->affected.n, best.typical,
 				w->d->group->n_typical));
 	return w->error;

@@ -116,6 +116,8 @@ void ky_async_add_event(
 	else if (e->kind == KY_EVENT_ASYNC_END)
 		end_async(a, e, id);
 	find_async(a, e);
+	if (e->kind == KY_EVENT_ASYNC_BEGIN && e->class->base == a->x->span && a->x->is_async)
+		a->begun_ns = e->ns;
 	if (e->kind == KY_EVENT_ASYNC_BEGIN)
 		ky_company_begin(a, e->class->base, t ? t->thread : UINT32_MAX, e->ns);
 	else

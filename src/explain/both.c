@@ -7,12 +7,13 @@
 #include "explain/stats.h"
 
 #define MIN_EXPLAINED .5
+#define MIN_BETTER    .2 /* more than a field alone explains */
 
 /* Threads and positions belong to one program run; what is known later may follow from the time. */
 static bool is_known_before(const struct ky_column *c)
 {
-	return c->key.kind == KY_TRAIT_BEGIN || c->key.kind == KY_TRAIT_OUTER ||
-	       c->key.kind == KY_TRAIT_CONTEXT || c->key.kind == KY_TRAIT_CALLER;
+	return c->key.kind <= KY_TRAIT_COUNTER || c->key.kind == KY_TRAIT_CONTEXT ||
+	       c->key.kind == KY_TRAIT_CALLER;
 }
 
 void ky_both_offer(struct ky_search *w, const struct ky_column *c, struct ky_predicate p)
@@ -119,9 +120,8 @@ int ky_both_test(struct ky_search *w)
 	size_t affected = 0, typical = 0;
 
 	for (size_t i = 0; i < w->found.n; i++) {
-		if (w->found.v[i].about == KY_ABOUT_FIELD &&
-			w->found.v[i].explained >= MIN_EXPLAINED)
-			return 0;
+		if (w->found.v[i].about == KY_ABOUT_FIELD)
+			most = KY_MAX(most, w->found.v[i].explained + MIN_BETTER);
 	}
 	for (size_t i = 0; i < w->n_predicates; i++) {
 		for (size_t k = i + 1; k < w->n_predicates; k++) {

@@ -55,6 +55,20 @@ void ky_column_free(struct ky_column *c)
 	free(c->ns);
 }
 
+bool ky_column_is_presence(const struct ky_trait_key *key)
+{
+	return key->kind == KY_TRAIT_INNER && !key->field;
+}
+
+const struct ky_fact *ky_column_fact(
+	const struct ky_search *w, const struct ky_instance *i, uint32_t key)
+{
+	static const struct ky_fact absent = {KY_FACT_INT, .number = 0};
+	const struct ky_fact *fact = ky_instance_fact(i, key);
+
+	return fact || !ky_column_is_presence(&w->x->keys.v[key]) ? fact : &absent;
+}
+
 int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool is_length)
 {
 	*c = (struct ky_column){.key = w->x->keys.v[key],
@@ -68,7 +82,7 @@ int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool 
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < w->n_all; i++) {
-		const struct ky_fact *fact = ky_instance_fact(w->all[i], key);
+		const struct ky_fact *fact = ky_column_fact(w, w->all[i], key);
 
 		if (!fact || (is_length && fact->type != KY_FACT_TEXT))
 			continue;
@@ -87,8 +101,8 @@ void ky_column_put(struct ky_buf *b, const struct ky_search *w, const struct ky_
 	const char *field = ky_texts_get(&w->x->names, c->key.field);
 	const char *of = ky_texts_get(&w->x->names, c->key.name);
 
-	ky_buf_printf(
-		b, "%s%s%s%s", c->is_length ? "length of " : "", field, *of ? " of " : "", of);
+	ky_buf_printf(b, "%s%s%s%s", c->is_length ? "length of " : "", field,
+		*field && *of ? " of " : "", of);
 }
 
 static int rank_of(const struct ky_column *c)
@@ -99,6 +113,9 @@ static int rank_of(const struct ky_column *c)
 	switch (c->key.kind) {
 	case KY_TRAIT_BEGIN:
 	case KY_TRAIT_OUTER:
+	case KY_TRAIT_COUNTER:
+	case KY_TRAIT_FIRST:
+	case KY_TRAIT_FIRST_OF_THREAD:
 		return 0;
 	case KY_TRAIT_CONTEXT:
 	case KY_TRAIT_THREAD:
@@ -153,7 +170,7 @@ void ky_column_put_fact(struct ky_buf *b, const struct ky_search *w, const struc
 	if (c->key.kind == KY_TRAIT_THREAD)
 		ky_buf_puts(b, ky_words_thread(w->x, text, sizeof(text), (uint32_t)f->number));
 	else if (c->key.kind == KY_TRAIT_PROCESS)
-		ky_buf_printf(b, "%" PRId64, w->x->threads.v[f->number]->pid);
+		ky_words_put_process(b, w->x, (uint32_t)f->number);
 	else if (f->type == KY_FACT_TEXT && c->key.kind == KY_TRAIT_CALLER)
 		ky_buf_puts(b, ky_texts_get(&w->x->names, f->text));
 	else if (f->type == KY_FACT_TEXT)
@@ -205,6 +222,26 @@ double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
 				       : w->affected_ns - w->typical_ns;
 
 	return (a - t) / KY_MAX(1, difference);
+}
+
+double ky_column_explained_by(struct ky_search *w, const struct ky_column *c, const bool *has)
+{
+	double *expected = calloc(c->n + 1, sizeof(*expected)), sums[2] = {0}, explained;
+	size_t n[2] = {0};
+
+	if (!expected) {
+		w->error = -ENOMEM;
+		return 0;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		sums[has[i]] += c->ns[i];
+		n[has[i]]++;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		expected[i] = (sums[has[i]] - c->ns[i]) / (double)KY_MAX(n[has[i]] - 1, (size_t)1);
+	explained = ky_column_explained(w, c, expected, false);
+	free(expected);
+	return explained;
 }
 
 /* --- numbers that mean nothing --- */

@@ -53,6 +53,8 @@ static int test_column(struct ky_search *w, uint32_t key, bool is_length)
 		r = 0;
 	else if (c.is_number)
 		r = ky_sizes_test(w, &c, key);
+	if (!r && c.is_number && !is_length && c.key.kind <= KY_TRAIT_OUTER)
+		r = ky_residues_test(w, &c, key);
 	if (!r && !is_length && c.n_values > 1)
 		r = ky_values_test(w, &c, key);
 	if (!r && !is_length && is_text(&c) && c.n_values > KY_MANY_VALUES)
@@ -76,6 +78,13 @@ static bool has_key(const struct ky_search *w, uint32_t key)
 	return false;
 }
 
+/* Whether the finding says itself what comes. */
+static bool is_of_events(const struct ky_finding *f)
+{
+	return f->kind == KY_FINDING_COUNT || f->kind == KY_FINDING_NEW ||
+	       f->kind == KY_FINDING_EVENT;
+}
+
 static int test_fields(struct ky_search *w)
 {
 	for (uint32_t key = 0; key < w->x->keys.n; key++) {
@@ -84,6 +93,12 @@ static int test_fields(struct ky_search *w)
 
 		/* Two runs have other threads, processes and processors. */
 		if (is_of_two_traces(w) && kind >= KY_TRAIT_CONTEXT && kind <= KY_TRAIT_CPU)
+			continue;
+		/* An event that comes more often is a finding of its own. */
+		if (is_of_events(w->f) && ky_column_is_presence(&w->x->keys.v[key]))
+			continue;
+		/* A process with one thread is named as a process. */
+		if (kind == KY_TRAIT_THREAD && ky_explain_has_single_threads(w->x))
 			continue;
 		r = has_key(w, key) ? test_column(w, key, false) : 0;
 		if (r < 0)
@@ -136,7 +151,7 @@ static void find_evidence(struct ky_search *w)
 	for (size_t i = 0; i < w->found.n; i++) {
 		struct ky_condition *c = &w->found.v[i];
 
-		c->is_evidence = c->about == KY_ABOUT_CPU ||
+		c->is_evidence = (c->about == KY_ABOUT_CPU && !c->is_law) ||
 				 (c->about == KY_ABOUT_THREAD && !is_much &&
 					 by_cpu >= .85 * c->explained * c->contrast);
 	}

@@ -46,6 +46,11 @@ bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f)
 	return is_wait(x, f->component);
 }
 
+bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f)
+{
+	return x->unseen && component(x, f->component)->a == x->unseen;
+}
+
 double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i)
 {
 	double ns = 0;
@@ -61,14 +66,16 @@ double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i)
 double ky_finding_count(
 	const struct ky_explain *x, const struct ky_finding *f, const struct ky_instance *i)
 {
+	bool is_span = component(x, f->component)->kind == KY_PART_SPAN;
 	double n = 0;
 
 	for (size_t k = 0; k < f->components.n; k++) {
 		uint32_t c = f->components.v[k];
 		const struct ky_part *p = ky_instance_part(i, c);
 
-		/* Of an event's ways, only those that end with it. */
-		if (p && (f->kind != KY_FINDING_EVENT || component(x, c)->b == f->key.what))
+		/* Of an event's ways, only those that end with it; of a span, not the pauses. */
+		if (p && (f->kind != KY_FINDING_EVENT || component(x, c)->b == f->key.what) &&
+			(!is_span || component(x, c)->kind == KY_PART_SPAN))
 			n += p->count;
 	}
 	return n;
@@ -358,15 +365,49 @@ static uint32_t span_of(const struct ky_explain *x, uint32_t c)
 	return o->a;
 }
 
+/*
+ * The span whose next call ends this way, if the way begins at its end and comes more often because
+ * the span does: pauses between calls belong to their number. Returns its component, or 0.
+ */
+static uint32_t find_repeated(const struct work *w, const struct ky_finding *f)
+{
+	const struct ky_component *way = component(w->x, f->component);
+	const char *a, *b;
+	size_t n, m;
+
+	if (way->kind != KY_PART_WAY || f->kind == KY_FINDING_LONGER)
+		return 0;
+	a = ky_texts_get(&w->x->names, way->a);
+	b = ky_texts_get(&w->x->names, way->b);
+	if (!ky_texts_end_in(a, "_end", &n) || !ky_texts_end_in(b, "_begin", &m) || n != m ||
+		strncmp(a, b, n) != 0)
+		return 0;
+	for (size_t i = 0; i < w->found.n; i++) {
+		const struct ky_finding *o = w->found.v[i];
+		const struct ky_component *c = component(w->x, o->component);
+		const char *name = ky_texts_get(&w->x->names, c->a);
+
+		if (o->kind == KY_FINDING_COUNT && c->kind == KY_PART_SPAN &&
+			c->parent == way->parent && strlen(name) == n && !strncmp(name, a, n))
+			return o->component;
+	}
+	return 0;
+}
+
 static struct ky_finding_key key_of(const struct work *w, struct ky_finding *f)
 {
 	const struct ky_component *c = component(w->x, f->component);
-	uint32_t frequent = find_frequent(w, c);
+	uint32_t frequent = find_frequent(w, c), repeated;
 	struct ky_finding_key key = {.kind = f->kind, .place = c->parent};
 
 	if (frequent) {
 		f->kind = KY_FINDING_EVENT;
 		key = (struct ky_finding_key){KY_KEY_EVENT, 0, c->parent, frequent};
+	} else if ((repeated = find_repeated(w, f))) {
+		key = (struct ky_finding_key){.kind = KY_FINDING_COUNT,
+			.place = component(w->x, repeated)->a,
+			.what = KY_PART_SPAN};
+		f->kind = KY_FINDING_COUNT;
 	} else if (is_simple_way(w->x, f) && is_changed_path(w, c->parent)) {
 		f->kind = KY_FINDING_LONGER;
 		key = (struct ky_finding_key){KY_KEY_SELF, 0, c->parent, 0};
@@ -403,9 +444,12 @@ bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key 
 
 static void merge_into(struct work *w, struct ky_finding *to, struct ky_finding *f)
 {
+	bool is_span = component(w->x, f->component)->kind == KY_PART_SPAN;
+	bool was_span = component(w->x, to->component)->kind == KY_PART_SPAN;
 	size_t i = 0;
 
-	if (f->amount > to->top) {
+	/* Of a span and the pauses between its calls, the span is named. */
+	if (is_span == was_span ? f->amount > to->top : is_span) {
 		to->component = f->component;
 		to->top = f->amount;
 		memcpy(to->count, f->count, sizeof(to->count));
@@ -639,8 +683,10 @@ static int test_independent(struct ky_difference *d, struct ky_finding *f, doubl
 	if (f->p < 0)
 		return -ENOMEM;
 	f->p = KY_MIN(1, f->p * n_tests);
+	/* Typical instances may wait all the time, too; slow ones then wait far longer. */
 	f->is_valid = f->p < KY_ALPHA &&
-		      (f->kind != KY_FINDING_LONGER || f->share > 1.2 * f->typical_share);
+		      (f->kind != KY_FINDING_LONGER || f->share > 1.2 * f->typical_share ||
+			      (d->group->is_remarkable && f->amount > 2 * f->typical_ns));
 	return 0;
 }
 

@@ -100,6 +100,8 @@ bool ky_finding_has_key(const struct ky_finding *f, const struct ky_finding_key 
 enum ky_component_kind ky_finding_part(const struct ky_explain *x, const struct ky_finding *f);
 /* A wait: for a mutex, a condition, a processor, a thread. */
 bool ky_finding_is_wait(const struct ky_explain *x, const struct ky_finding *f);
+/* Time of an asynchronous instance before any event of its threads. */
+bool ky_finding_is_unseen(const struct ky_explain *x, const struct ky_finding *f);
 /* Time and number of its components in a closed instance. */
 double ky_finding_ns(const struct ky_finding *f, const struct ky_instance *i);
 double ky_finding_count(

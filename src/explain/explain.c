@@ -7,11 +7,42 @@
 #include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/subgroup.h"
+#include "explain/times.h"
 #include "explain/words.h"
 
 #define MANY_THREADLESS 0.05 /* part of the events */
 #define MANY_SLOW	.15  /* part of the instances */
 #define FAR_ABOVE	2    /* times the mean of slow instances */
+
+/* The filter is about fields of the begin: names them. */
+static void put_filtered(
+	const struct ky_explanation *e, const char *path, char *why, size_t why_size)
+{
+	struct ky_buf fields = {0};
+
+	ky_source_put_fields(e->sources[0], e->question.span, &fields);
+	snprintf(why, why_size,
+		"the filter lets no %s pass that ended in %s: -f is about the fields of its begin%s%s",
+		e->question.span, path, fields.len ? ": " : ", which has none",
+		fields.len ? fields.data : "");
+	ky_buf_deinit(&fields);
+}
+
+static bool has_limits(const struct ky_query *q)
+{
+	return q->select.from_ns != INT64_MIN || q->select.to_ns != INT64_MAX;
+}
+
+static void put_limited(
+	const struct ky_explanation *e, const char *path, char *why, size_t why_size)
+{
+	char clock[48];
+
+	ky_times_clock(clock, sizeof(clock), ky_source_begin_ns(e->sources[0]));
+	snprintf(why, why_size,
+		"no %s ended within --begin and --end in %s, which begins at %.12s: write +1s for a second later",
+		e->question.span, path, clock);
+}
 
 static int no_such_span(const struct ky_explanation *e, size_t i, char *why, size_t why_size)
 {
@@ -23,8 +54,9 @@ static int no_such_span(const struct ky_explanation *e, size_t i, char *why, siz
 			"events were lost during each %s in %s: record it with larger buffers (--subbuf-size)",
 			e->question.span, path);
 	else if (e->question.query->expr && !i)
-		snprintf(why, why_size, "the filter lets no %s pass that ended in %s",
-			e->question.span, path);
+		put_filtered(e, path, why, why_size);
+	else if (!i && has_limits(e->question.query))
+		put_limited(e, path, why, why_size);
 	else if (v->n_unfinished || v->n_unbegun)
 		snprintf(why, why_size, "no %s both begins and ends in %s", e->question.span, path);
 	else
@@ -106,12 +138,23 @@ static int choose_all(struct ky_explanation *e, size_t i, struct ky_instance ***
 
 /* --- one choice of the slow ones --- */
 
-static bool has_strong_condition(const struct ky_finding *f)
+/*
+ * Stalls at certain times may hit anywhere: such times make a finding only of a place that has
+ * nearly all of the extra time.
+ */
+static bool is_stall(
+	const struct ky_group *g, const struct ky_finding *f, const struct ky_condition *c)
+{
+	return c->about == KY_ABOUT_TIME && c->rank == 3 && (g->is_part || f->share < .9);
+}
+
+static bool has_strong_condition(const struct ky_group *g, const struct ky_finding *f)
 {
 	for (size_t i = 0; i < f->conditions.n; i++) {
 		const struct ky_condition *c = &f->conditions.v[i];
 
-		if ((c->explained >= .6 || c->is_law) && c->rank < 4 && !c->is_evidence)
+		if (!is_stall(g, f, c) && (c->explained >= .6 || c->is_law) && c->rank < 4 &&
+			!c->is_evidence)
 			return true;
 	}
 	return false;
@@ -128,7 +171,8 @@ static int compare_groups(struct ky_explanation *e, struct ky_difference *d, siz
 		if (f->share < KY_MIN_SHARE)
 			continue;
 		r = ky_conditions_find(d, f, all, n);
-		f->is_shown = f->is_valid || has_strong_condition(f);
+		f->is_shown = !ky_finding_is_unseen(d->x, f) &&
+			      (f->is_valid || has_strong_condition(d->group, f));
 		if (!r && f->is_shown)
 			r = ky_sentence_make(&e->x, f);
 	}
@@ -221,6 +265,24 @@ static int find_slowest(struct ky_explanation *e, struct ky_instance *const *all
 	return r;
 }
 
+#define MIN_BELOW .1 /* of the typical time, that those below longer ones take longer */
+
+/*
+ * Whether the instances that are longer than these matter more: these are hardly longer than
+ * typical ones, or there are half as many longer ones and of these a mere place is known. The
+ * answer would hide that nothing is known of the longer ones.
+ */
+static bool hides_longer(const struct ky_difference *d)
+{
+	const struct ky_group *g = d->group;
+	const struct ky_finding *f = d->findings.v[0];
+	bool is_place = f->kind == KY_FINDING_LONGER && !f->conditions.n &&
+			!ky_finding_is_wait(d->x, f);
+
+	return g->n_longer && (d->extra_ns < MIN_BELOW * d->typical_ns ||
+				      (is_place && (double)g->n_longer > .5 * g->n_all_slow));
+}
+
 static int compare_all(struct ky_explanation *e, struct ky_instance *const *all, size_t n)
 {
 	int r;
@@ -232,7 +294,7 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 		r = compare_groups(e, d, i, all, n);
 		if (r < 0)
 			return r;
-		if (is_sure(d, false)) {
+		if (is_sure(d, false) && !hides_longer(d)) {
 			e->chosen = d;
 			return find_slowest(e, all, n);
 		}
@@ -257,6 +319,7 @@ static int compare_all(struct ky_explanation *e, struct ky_instance *const *all,
 /* --- the first line --- */
 
 #define MAX_CLAUSES 3
+#define MIN_TIMES   8 /* slow instances that may come at certain times */
 
 /* Up to three findings, none much smaller than the first. */
 static size_t find_top(const struct ky_difference *d, const struct ky_finding *top[MAX_CLAUSES])
@@ -322,6 +385,37 @@ static void put_causes(struct ky_buf *b, const struct ky_explanation *e,
 	put_clause(b, slowest[0]);
 }
 
+/* Slow ones with nothing else in common may come at certain times: the machine's, or a peer's. */
+static void put_times(struct ky_buf *b, const struct ky_explanation *e)
+{
+	const struct ky_difference *d = e->part < 1 ? &e->differences[0] : e->chosen;
+	uint32_t root = KY_ROOT;
+	struct ky_finding f = {.kind = KY_FINDING_LONGER,
+		.component = KY_ROOT,
+		.mean_ns = {d->slow_ns, d->typical_ns},
+		.typical_ns = d->typical_ns};
+	struct ky_times times = {0};
+
+	if (e->sources[1] || d->n_slow < MIN_TIMES)
+		return;
+	f.components.v = &root;
+	f.components.n = 1;
+	f.affected.v = d->slow;
+	f.affected.n = d->n_slow;
+	/* Without the sample of all, no trend is looked for. */
+	if (ky_times_find(&times, &e->x, &f, NULL, 0) < 0)
+		return;
+	for (size_t i = 0; i < times.n; i++) {
+		if (times.v[i].rank < 4 && times.v[i].explained >= .6) {
+			ky_buf_puts(b, "; they come");
+			put_brief(b, &times.v[i], " ");
+			break;
+		}
+	}
+	for (size_t i = 0; i < times.n; i++)
+		free(times.v[i].text);
+}
+
 /* If nothing says why, names the place with most of the extra time. */
 static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 	const struct ky_finding *const *top, size_t n)
@@ -338,6 +432,7 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 			percent(f->share), percent(f->typical_share));
 		ky_sentence_place(b, d->x, f);
 	}
+	put_times(b, e);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->part * top[i]->share));
 		put_clause(b, top[i]);
@@ -440,6 +535,17 @@ static bool has_nameless(const struct ky_explanation *e)
 	return found;
 }
 
+static bool waits_for_mutex(const struct ky_explanation *e)
+{
+	for (size_t i = 0; i < e->chosen->findings.n; i++) {
+		const struct ky_finding *f = e->chosen->findings.v[i];
+
+		if (f->is_shown && ky_finding_part(&e->x, f) == KY_PART_LOCK)
+			return true;
+	}
+	return false;
+}
+
 static bool has_provider(const struct ky_explanation *e, const char *name)
 {
 	char lttng[64];
@@ -448,6 +554,10 @@ static bool has_provider(const struct ky_explanation *e, const char *name)
 	return ky_source_has_provider(e->sources[0], name) ||
 	       ky_source_has_provider(e->sources[0], lttng);
 }
+
+/* The kernel's events that say what a thread waits for, and what runs instead. */
+#define KERNEL_EVENTS                                                                              \
+	"'sched_switch,sched_waking,irq_*,softirq_*,hrtimer_expire_*,block_rq_*,page_fault_*'"
 
 static int find_unknown(struct ky_explanation *e)
 {
@@ -462,7 +572,7 @@ static int find_unknown(struct ky_explanation *e)
 		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
 			r = add_unknown(e,
 				"whether the thread ran, waited or was preempted while no event came",
-				"a trace of the kernel beside this one (sched_switch, sched_waking, system calls)");
+				"as root, record -k " KERNEL_EVENTS " --syscall='*'");
 		if (!r && !has_provider(e, "pthread"))
 			r = add_unknown(
 				e, "locks waited for, and who held them", "record --with=pthread");
@@ -473,6 +583,10 @@ static int find_unknown(struct ky_explanation *e)
 		r = add_unknown(e, "the names of threads", "record -t vpid,vtid,procname");
 	if (!r && e->chosen && waits_for_nobody(e))
 		r = add_unknown(e, "who held the mutex", "record -t vtid,vpid,procname");
+	if (!r && e->chosen && waits_for_mutex(e) && !has_provider(e, "kymo_statedump") &&
+		!has_provider(e, "statedump"))
+		r = add_unknown(e, "the name of the mutex in the program",
+			"record -t vtid,vpid,procname,ip");
 	if (!r && (double)v->n_threadless > MANY_THREADLESS * (double)totals.n_events) {
 		snprintf(text, sizeof(text), "whose %llu of %llu events are: they have no thread",
 			(unsigned long long)v->n_threadless, (unsigned long long)totals.n_events);
@@ -550,7 +664,7 @@ int ky_explain_trace(
 	struct ky_buf first_line = {0};
 	int r;
 
-	*e = (struct ky_explanation){.question = *q};
+	*e = (struct ky_explanation){.question = *q, .x.symbols = q->symbols};
 	e->x.span = ky_texts_add(&e->x.names, q->span, strlen(q->span));
 	r = read_instances(e, 0, why, why_size);
 	if (!r && q->against_query)

@@ -26,6 +26,7 @@ struct ky_explain_question {
 	const char *const *pairs; /* as ky_source_add_pair() */
 	size_t n_pairs;
 	struct ky_slowest slowest;
+	const struct ky_explain_symbols *symbols; /* NULL: addresses stay numbers */
 };
 
 /* Something that is missing in the trace, and the option that records it. */

@@ -18,16 +18,14 @@ int ky_slowest_parse(struct ky_slowest *ret, const char *text)
 	*ret = (struct ky_slowest){.value = v, .text = text};
 	if (end == text + longer || !(v > 0) || !isfinite(v))
 		return -EINVAL;
-	if (longer) {
-		ret->kind = KY_SLOWEST_LONGER;
-		for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++) {
-			if (!strcmp(end, units[i].name)) {
-				ret->value = v * units[i].ns;
-				return 0;
-			}
+	for (size_t i = 0; i < KY_ARRAY_SIZE(units); i++) {
+		if (!strcmp(end, units[i].name)) {
+			*ret = (struct ky_slowest){KY_SLOWEST_LONGER, v * units[i].ns, text};
+			return 0;
 		}
-		return -EINVAL;
 	}
+	if (longer)
+		return -EINVAL;
 	ret->kind = *end == '%' ? KY_SLOWEST_PERCENT : KY_SLOWEST_COUNT;
 	if (ret->kind == KY_SLOWEST_PERCENT)
 		return end[1] || v >= 100 ? -EINVAL : 0;
@@ -273,7 +271,7 @@ static int add_asked(struct ky_groups *g, struct ky_instances *v, const struct o
 
 	snprintf(g->v[0].how, sizeof(g->v[0].how),
 		s->kind == KY_SLOWEST_LONGER ? "longer than %s" : "the slowest %s",
-		s->text + (s->kind == KY_SLOWEST_LONGER));
+		s->text + (*s->text == '>'));
 	return r || !v->longest.n ? r : take_longest(&g->v[0], v, s);
 }
 

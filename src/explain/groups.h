@@ -15,7 +15,7 @@ struct ky_slowest {
 	const char *text;
 };
 
-/* "10", "2.5%", ">20ms"; -EINVAL. text must outlive the result. */
+/* "10", "2.5%", ">20ms" or "20ms"; -EINVAL. text must outlive the result. */
 int ky_slowest_parse(struct ky_slowest *ret, const char *text);
 
 /* One way to divide the instances. */
@@ -26,6 +26,7 @@ struct ky_group {
 	double from_ns;			      /* the shortest slow one */
 	double to_ns;			      /* the longest; 0: of all instances */
 	size_t n_longer;		      /* that are neither: left out */
+	bool is_part;			      /* of a group that nothing explains as a whole */
 	bool is_remarkable;		      /* longer than the tail of one distribution */
 	char how[64];
 };

@@ -30,8 +30,10 @@ static void close_hold(struct ky_mutex *m, size_t i)
 int ky_mutex_acquire(struct ky_mutex *m, const struct ky_hold *hold)
 {
 	for (size_t i = 0; i < m->open.n; i++) {
-		if (m->open.v[i].thread == hold->thread)
-			close_hold(m, i--);
+		if (m->open.v[i].thread == hold->thread) {
+			m->open.v[i].depth++;
+			return 0;
+		}
 	}
 	return ky_vec_add(&m->open, *hold);
 }
@@ -43,6 +45,10 @@ int ky_mutex_release(struct ky_mutex *m, uint32_t thread, int64_t ns)
 
 		if (hold.thread != thread)
 			continue;
+		if (hold.depth) {
+			m->open.v[i].depth--;
+			return 0;
+		}
 		close_hold(m, i);
 		if (!m->is_contended)
 			return 0;

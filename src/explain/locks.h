@@ -7,7 +7,7 @@
 #define EXPLAIN_LOCKS_H
 
 #include "base/htab.h"
-#include "explain/vec.h"
+#include "base/vec.h"
 
 #define KY_MAX_HOLDS 512 /* closed ones of a mutex */
 
@@ -16,6 +16,7 @@ struct ky_hold {
 	uint32_t thread;
 	uint32_t span; /* innermost when it began */
 	uint64_t caller;
+	uint32_t depth; /* the thread acquired it again so often: a recursive mutex */
 };
 
 struct ky_mutex {

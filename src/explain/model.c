@@ -160,6 +160,21 @@ uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key)
 	return k->number;
 }
 
+bool ky_explain_has_single_threads(const struct ky_explain *x)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->threads.n; i++) {
+		const struct ky_explain_thread *t = x->threads.v[i];
+		const struct ky_explain_thread *first = x->threads.v[t->process];
+
+		if (t->n_instances && (t->pid < 0 || first->n_process_instances != t->n_instances))
+			return false;
+		n += t->n_instances > 0;
+	}
+	return n > 1;
+}
+
 void ky_explain_deinit(struct ky_explain *x)
 {
 	struct ky_hnode *n, *tmp;

@@ -20,7 +20,7 @@
 #ifndef EXPLAIN_MODEL_H
 #define EXPLAIN_MODEL_H
 
-#include "explain/source.h"
+#include "analysis/source.h"
 
 /* Bounds of what is kept. Instances beyond are sampled, components beyond are put together. */
 #define KY_MAX_INSTANCES  ((size_t)200000) /* whose times are kept */
@@ -80,13 +80,17 @@ struct ky_part {
 enum ky_trait_kind {
 	KY_TRAIT_BEGIN,	  /* field of its begin */
 	KY_TRAIT_OUTER,	  /* field of the begin of a span around it; name: that span */
-	KY_TRAIT_CONTEXT, /* context of its begin */
+	KY_TRAIT_COUNTER, /* name: the counter; its newest value */
+	/* name: an event or a span that ended; 1: since the instance before, 0: earlier */
+	KY_TRAIT_FIRST,
+	KY_TRAIT_FIRST_OF_THREAD, /* since the instance before of the same thread */
+	KY_TRAIT_CONTEXT,	  /* context of its begin */
 	KY_TRAIT_THREAD,
 	KY_TRAIT_PROCESS,
 	KY_TRAIT_CPU,
 	KY_TRAIT_CALLER, /* the span around it */
 	KY_TRAIT_END,	 /* field of its end */
-	KY_TRAIT_INNER,	 /* field of the first event of that name inside */
+	KY_TRAIT_INNER,	 /* field of the first event of that name inside; no field: 1, it comes */
 };
 
 struct ky_trait_key {
@@ -165,7 +169,16 @@ struct ky_company_name {
 	uint32_t name, thread;
 };
 
+/* Names of addresses: functions, and variables such as mutexes. */
+struct ky_explain_symbols {
+	/* Writes a name, without the address. Returns false if none is known. */
+	bool (*find)(void *arg, const char *host, int64_t pid, uint64_t address, bool is_return,
+		char *text, size_t size);
+	void *arg;
+};
+
 struct ky_explain {
+	const struct ky_explain_symbols *symbols; /* borrowed, or NULL */
 	struct ky_texts names;
 	struct ky_components components;
 	KY_VEC(struct ky_explain_thread *) threads; /* owned */
@@ -175,6 +188,7 @@ struct ky_explain {
 	struct ky_htab by_key;
 	KY_VEC(struct ky_company_name) company; /* in the order in which they were met */
 	uint32_t span;				/* the name asked for */
+	uint32_t unseen; /* the name of time without any event of the thread; 0: none */
 	bool is_async;
 };
 
@@ -185,6 +199,8 @@ struct ky_explain {
 uint32_t ky_explain_thread(
 	struct ky_explain *x, bool is_second, uint32_t host, int64_t tid, int64_t pid);
 uint32_t ky_explain_key(struct ky_explain *x, struct ky_trait_key key);
+/* Whether several processes have instances, each in one thread alone. */
+bool ky_explain_has_single_threads(const struct ky_explain *x);
 void ky_explain_deinit(struct ky_explain *x);
 void ky_instance_deinit(struct ky_instance *i);
 /* For qsort() of arrays of pointers: the shortest, the earliest first. */

@@ -40,6 +40,21 @@ static bool is_interrupted(const struct ky_timeline *t, const struct ky_texts *n
 		       !strcmp(ky_texts_get(names, span), "softirq"));
 }
 
+/*
+ * A thread that sleeps for a time is woken by the timer's interrupt, which is not the work of the
+ * thread that runs then. A trace of some processes does not have that interrupt.
+ */
+static bool sleeps(const struct ky_timeline *t, const struct ky_texts *names)
+{
+	uint32_t span = ky_timeline_span(t);
+	const char *name;
+
+	if (!span || !t->stack.v[t->stack.n - 1].is_pair)
+		return false;
+	name = ky_texts_get(names, span);
+	return !strcmp(name, "nanosleep()") || !strcmp(name, "clock_nanosleep()");
+}
+
 /* A device stands for a thread: its number is below those of threads, and it has a name. */
 static uint32_t device_thread(struct ky_account *a, uint32_t host, int64_t device)
 {
@@ -77,7 +92,8 @@ static void add_waking(
 	struct ky_timeline *by = waker > 0 ? ky_account_timeline(a, e->host, waker, -1) : NULL;
 	uint32_t device = interrupt_waker(a, e, processor);
 
-	if (by && (device != UINT32_MAX || is_interrupted(by, &a->x->names)))
+	if (by && (device != UINT32_MAX || is_interrupted(by, &a->x->names) ||
+			  (t && sleeps(t, &a->x->names))))
 		by = NULL;
 	if (t)
 		ky_account_check(a, ky_timeline_wake(t, e->ns, by ? by->thread : device));

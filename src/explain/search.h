@@ -68,6 +68,11 @@ struct ky_column {
 /* 0 or -ENOMEM; then there is nothing to free. */
 int ky_column_make(struct ky_search *w, struct ky_column *c, uint32_t key, bool is_length);
 void ky_column_free(struct ky_column *c);
+/* Whether the key says that an event comes inside. */
+bool ky_column_is_presence(const struct ky_trait_key *key);
+/* The fact of an instance; NULL: it has none. An event that does not come is the number 0. */
+const struct ky_fact *ky_column_fact(
+	const struct ky_search *w, const struct ky_instance *i, uint32_t key);
 double ky_column_number(
 	const struct ky_search *w, const struct ky_column *c, const struct ky_fact *f);
 /* The sorted numbers of a group's instances; NULL without memory. The caller frees them. */
@@ -85,6 +90,8 @@ struct ky_condition ky_column_condition(const struct ky_column *c, double p, dou
  */
 double ky_column_explained(const struct ky_search *w, const struct ky_column *c,
 	const double *expected, bool by_medians);
+/* Likewise, by the means of the other instances that have something, or do not. */
+double ky_column_explained_by(struct ky_search *w, const struct ky_column *c, const bool *has);
 /* Identifiers and counters: they rise with time in their thread, and say what time says. */
 bool ky_column_rises(const struct ky_column *c);
 /* A field of the end like elapsed_us: proportional to the duration. */
@@ -93,6 +100,8 @@ bool ky_column_is_duration(const struct ky_column *c);
 /* --- the kinds: 0 or -ENOMEM --- */
 
 int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
+/* Numbers with one remainder, or one bit. */
+int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 int ky_values_test(struct ky_search *w, const struct ky_column *c, uint32_t key);
 /* Texts that are all different may begin or end alike. */
 int ky_affixes_test(struct ky_search *w, const struct ky_column *c, uint32_t key);

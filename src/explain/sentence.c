@@ -7,6 +7,7 @@
 #include "explain/words.h"
 
 #define MOST	     0.6   /* so much of the time, to be named */
+#define SECOND	     0.25  /* to be named beside another */
 #define LONG_HOLD_NS 50000 /* longer than calls for mutexes take */
 
 static const struct ky_component *component(const struct ky_explain *x, uint32_t c)
@@ -67,12 +68,21 @@ struct mutex_time {
 	int64_t ns;
 };
 
+static int compare_mutexes(const void *a, const void *b)
+{
+	const struct mutex_time *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return (x->mutex > y->mutex) - (x->mutex < y->mutex);
+}
+
 int ky_culprits_find(
 	struct ky_culprits *ret, const struct ky_explain *x, const struct ky_finding *f)
 {
 	KY_VEC(struct mutex_time) mutexes = {0};
 	double n_waits = 0, n_holders = 0;
-	int64_t most = -1;
+	int64_t all = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < f->affected.n && !r; i++) {
@@ -101,12 +111,14 @@ int ky_culprits_find(
 				mutexes.v[j].ns += w->ns;
 		}
 	}
-	for (size_t j = 0; j < mutexes.n; j++) {
-		if (mutexes.v[j].ns > most) {
-			most = mutexes.v[j].ns;
-			ret->mutex = mutexes.v[j].mutex;
-		}
-	}
+	if (mutexes.n)
+		qsort(mutexes.v, mutexes.n, sizeof(*mutexes.v), compare_mutexes);
+	for (size_t j = 0; j < mutexes.n; j++)
+		all += mutexes.v[j].ns;
+	if (mutexes.n)
+		ret->mutex = mutexes.v[0].mutex;
+	if (mutexes.n > 1 && (double)mutexes.v[1].ns >= SECOND * (double)all)
+		ret->second = mutexes.v[1].mutex;
 	ky_vec_deinit(&mutexes);
 	ret->n_holders = n_waits > 0 ? n_holders / n_waits : 0;
 	if (ret->v.n)
@@ -142,10 +154,10 @@ static void put_times(struct ky_buf *b, double n)
 
 static void put_times_or_never(struct ky_buf *b, double n)
 {
-	if (n > 0)
+	if (n >= .05)
 		put_times(b, n);
 	else
-		ky_buf_puts(b, "never");
+		ky_buf_puts(b, n > 0 ? "almost never" : "never");
 }
 
 static bool is_text(const struct ky_explain *x, uint32_t name, const char *text)
@@ -278,6 +290,7 @@ static int add_times_evidence(struct ky_finding *f)
 
 struct who {
 	bool is_several;
+	const struct ky_culprit *two; /* two in different spans have most of the time; or NULL */
 	uint32_t thread, span;
 	size_t n;		   /* threads */
 	uint32_t names[MAX_NAMES]; /* of most of them; then 0 */
@@ -349,6 +362,15 @@ static size_t find_names(
 	return (double)sum < MOST * (double)c->ns ? count_threads(x, c, 0) : n;
 }
 
+static bool has_two(const struct ky_culprits *c)
+{
+	const struct ky_culprit *v = c->v.v;
+
+	return c->v.n > 1 && v[0].span && v[1].span && v[0].span != v[1].span &&
+	       (double)(v[0].ns + v[1].ns) >= MOST * (double)c->ns &&
+	       (double)v[1].ns >= SECOND * (double)c->ns;
+}
+
 static struct who find_who(const struct ky_explain *x, const struct ky_culprits *c)
 {
 	struct who w = {0};
@@ -366,6 +388,8 @@ static struct who find_who(const struct ky_explain *x, const struct ky_culprits 
 		}
 	}
 	w.is_several = (double)thread_ns < MOST * (double)c->ns;
+	if (w.is_several && has_two(c))
+		w.two = c->v.v;
 	/* The span of the thread that is named. Culprits come in order of their times. */
 	for (size_t i = c->v.n; i-- > 0 && !w.is_several;) {
 		if (c->v.v[i].thread == w.thread) {
@@ -391,14 +415,29 @@ static void put_who(struct ky_buf *b, const struct ky_explain *x, const struct w
 	ky_buf_puts(b, w->names[0] ? ")" : "");
 }
 
+/* "0x55c47d1712e0 (conf)", as a thread of that process knows it. */
+static void put_address(struct ky_buf *b, const struct ky_explain *x, uint32_t thread,
+	uint64_t address, bool is_return)
+{
+	const struct ky_explain_thread *t = x->threads.v[thread];
+	char name[KY_TEXTS_LENGTH];
+
+	ky_buf_printf(b, "0x%" PRIx64, address);
+	if (x->symbols && x->symbols->find(x->symbols->arg, name_of(x, t->host), t->pid, address,
+				  is_return, name, sizeof(name)))
+		ky_buf_printf(b, " (%s)", name);
+}
+
 static void put_doing(struct ky_buf *b, const struct ky_explain *x, const struct who *w)
 {
 	if (w->span)
 		ky_buf_printf(b, "in %s", name_of(x, w->span));
 	else
 		ky_buf_puts(b, "outside any span");
-	if (!w->span && w->caller)
-		ky_buf_printf(b, ", from address 0x%" PRIx64, w->caller);
+	if (w->span || !w->caller)
+		return;
+	ky_buf_puts(b, ", from address ");
+	put_address(b, x, w->thread, w->caller, true);
 }
 
 /* The chain that most of the time went through, if a third of it did. */
@@ -429,13 +468,30 @@ static int add_chain(struct ky_explain *x, struct ky_finding *f, const struct ky
 
 /* --- sentences --- */
 
+static void put_holder(
+	struct ky_buf *b, const struct ky_explain *x, const struct ky_culprit *c, const char *held)
+{
+	char text[KY_TEXTS_LENGTH + 64];
+
+	ky_buf_printf(b, "%s%s in %s", ky_words_thread(x, text, sizeof(text), c->thread), held,
+		name_of(x, c->span));
+}
+
 static void say_lock(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f,
 	const struct ky_culprits *c, const struct who *w)
 {
-	if (c->mutex)
-		ky_buf_printf(b, "it waits for mutex 0x%" PRIx64, c->mutex);
-	else
+	uint32_t thread = f->affected.v[0]->thread;
+
+	if (c->mutex) {
+		ky_buf_puts(b, c->second ? "it waits for mutexes " : "it waits for mutex ");
+		put_address(b, x, thread, c->mutex, false);
+	} else {
 		ky_buf_puts(b, "it waits for a mutex");
+	}
+	if (c->second) {
+		ky_buf_puts(b, " and ");
+		put_address(b, x, thread, c->second, false);
+	}
 	if (component(x, f->component)->depth > 1) {
 		ky_buf_puts(b, " in ");
 		put_place(b, x, f, f->component, 0);
@@ -445,6 +501,12 @@ static void say_lock(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 		return;
 	}
 	ky_buf_puts(b, ", which ");
+	if (w->two) {
+		put_holder(b, x, &w->two[0], " held");
+		ky_buf_puts(b, ", and ");
+		put_holder(b, x, &w->two[1], "");
+		return;
+	}
 	put_who(b, x, w);
 	ky_buf_puts(b, " held ");
 	put_doing(b, x, w);
@@ -593,13 +655,20 @@ static void say_span(struct ky_buf *b, struct ky_explain *x, const struct ky_fin
 	ky_buf_puts(b, " each)");
 }
 
-static bool is_ends_of(const struct ky_explain *x, const struct ky_component *way, uint32_t span)
+static bool is_end_of(const struct ky_explain *x, uint32_t event, uint32_t span)
 {
-	const char *name = name_of(x, span), *a = name_of(x, way->a), *b = name_of(x, way->b);
+	const char *name = name_of(x, span), *text = name_of(x, event);
 	size_t n = strlen(name);
 
-	return !strncmp(a, name, n) && !strcmp(a + n, "_begin") && !strncmp(b, name, n) &&
-	       !strcmp(b + n, "_end");
+	return !strncmp(text, name, n) && !strcmp(text + n, "_end");
+}
+
+static bool is_ends_of(const struct ky_explain *x, const struct ky_component *way, uint32_t span)
+{
+	const char *name = name_of(x, span), *a = name_of(x, way->a);
+	size_t n = strlen(name);
+
+	return !strncmp(a, name, n) && !strcmp(a + n, "_begin") && is_end_of(x, way->b, span);
 }
 
 static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_finding *f)
@@ -607,6 +676,13 @@ static void say_way(struct ky_buf *b, struct ky_explain *x, const struct ky_find
 	const struct ky_component *c = component(x, f->component);
 	const struct ky_component *inner = component(x, c->parent);
 
+	if (f->kind != KY_FINDING_LONGER && x->is_async && is_end_of(x, c->b, x->span)) {
+		ky_buf_puts(b, "its thread ends ");
+		put_number(b, affected_count(x, f));
+		ky_buf_puts(b, " others before it instead of ");
+		put_number(b, f->typical_count < .05 ? 0 : f->typical_count);
+		return;
+	}
 	if (f->kind != KY_FINDING_LONGER) {
 		ky_buf_puts(b, "in ");
 		put_place(b, x, f, c->parent, 0);
@@ -698,5 +774,8 @@ void ky_sentence_place(struct ky_buf *b, const struct ky_explain *x, const struc
 	if (f->key.group == KY_KEY_SELF || !c->a)
 		return;
 	ky_buf_puts(b, ", ");
-	put_ends(b, x, c);
+	if (ky_finding_is_unseen(x, f))
+		ky_buf_puts(b, "before any event of its threads");
+	else
+		put_ends(b, x, c);
 }

@@ -18,6 +18,7 @@ struct ky_culprits {
 	KY_VEC(struct ky_blame) via; /* chains */
 	int64_t ns;
 	uint64_t mutex;	  /* the one that was waited for most */
+	uint64_t second;  /* mutex that was waited for a quarter of the time or more; 0: none */
 	double n_holders; /* for each wait */
 };
 

@@ -175,8 +175,10 @@ static void add_threshold(struct ky_search *w, const struct ky_column *c, const 
 	struct ky_condition condition = ky_column_condition(c, p, explained);
 	struct ky_buf b = {0};
 
+	ky_buf_puts(&b, "when ");
 	ky_column_put(&b, w, c);
-	ky_buf_printf(&b, " %s %.6g%s", t->is_at_most ? "≤" : "≥", t->at,
+	ky_buf_printf(&b, t->at == round(t->at) && fabs(t->at) < 1e15 ? " %s %.0f%s" : " %s %.4g%s",
+		t->is_at_most ? "≤" : "≥", t->at,
 		c->key.kind == KY_TRAIT_END ? ", known at the end only" : "");
 	condition.n_brief = b.len;
 	condition.contrast *= t->a - t->b;
@@ -222,8 +224,7 @@ int ky_sizes_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
 
 	if (c->n_values > KY_MANY_VALUES && c->n > 20 && ky_column_rises(c))
 		return 0;
-	if (c->key.kind != KY_TRAIT_BEGIN && c->key.kind != KY_TRAIT_OUTER &&
-		ky_column_is_duration(c))
+	if (c->key.kind >= KY_TRAIT_CONTEXT && ky_column_is_duration(c))
 		return 0;
 	a = ky_column_numbers(w, c, key, w->f->affected.v, w->f->affected.n, &na);
 	b = ky_column_numbers(w, c, key, w->d->group->typical, w->d->group->n_typical, &nb);

@@ -184,6 +184,7 @@ static int take_picked(struct ky_group *ret, const struct search *s)
 
 	*ret = *g;
 	ret->n_slow = 0;
+	ret->is_part = true;
 	ret->slow = calloc(g->n_slow + 1, sizeof(*ret->slow));
 	ret->typical = calloc(g->n_typical + 1, sizeof(*ret->typical));
 	if (!ret->slow || !ret->typical)

@@ -131,6 +131,7 @@ struct ky_timeline *ky_machine_timeline(struct ky_machine *m, uint32_t thread)
 	if (!t)
 		return NULL;
 	t->thread = thread;
+	t->begun_ns = INT64_MIN;
 	t->max_history = KY_MIN(
 		KY_MAX(MAX_ALL_HISTORY / (m->x->threads.n + 1), (size_t)256), (size_t)65536);
 	m->timelines.v[thread] = t;

@@ -62,6 +62,7 @@ struct ky_timeline {
 	bool is_async_new;
 	KY_VEC(struct ky_trait) outer; /* fields of the begins of the spans in the stack */
 	bool had_event;
+	int64_t begun_ns; /* the newest begin of an instance here; INT64_MIN: none */
 	int64_t last_ns;
 	uint32_t last_name; /* of its newest event */
 	/* off the processor since off_ns */

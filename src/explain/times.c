@@ -8,8 +8,9 @@
 #include "explain/stats.h"
 #include "explain/words.h"
 
-#define NS_PER_S 1000000000
-#define N_TREND	 16
+#define NS_PER_S    1000000000
+#define N_TREND	    16
+#define MIN_STRETCH 15 /* instances in one stretch of the trace that are a reason */
 
 enum scope {
 	OF_TRACE,
@@ -140,6 +141,9 @@ static void find_first(struct work *w)
 	for (enum scope scope = OF_TRACE; scope < N_SCOPES; scope++) {
 		size_t last = 0, n_groups;
 
+		/* The process says more than its only thread. */
+		if (scope == OF_THREAD && ky_explain_has_single_threads(w->x))
+			continue;
 		count_first(w, scope, 1, &n_groups);
 		if (scope != OF_TRACE && n_groups < 2)
 			continue;
@@ -252,6 +256,10 @@ static bool find_step(struct work *w, enum scope scope)
 
 /* --- periods --- */
 
+/* So many distances, so near to the period: then the period is a reason, not only evidence. */
+#define MIN_PERIODS 8
+#define NEAR_PERIOD .06
+
 static int compare_ends(const void *a, const void *b)
 {
 	const struct ky_instance *x = *(struct ky_instance *const *)a;
@@ -265,18 +273,21 @@ static size_t pauses(const struct work *w, double length, double *ret)
 {
 	size_t n = w->f->affected.n, k = 0;
 	struct ky_instance **v = calloc(n + 1, sizeof(*v));
-	int64_t last = 0;
+	int64_t first = 0, last = 0;
 
 	if (!v)
 		return 0;
 	memcpy(v, w->f->affected.v, n * sizeof(*v));
 	qsort(v, n, sizeof(*v), compare_ends);
 	for (size_t i = 0; i < n; i++) {
-		if (i && (double)(v[i]->end_ns - last) <= length)
+		bool follows = i && 4 * (double)(v[i]->begin_ns - last) <= length;
+
+		last = v[i]->end_ns;
+		if (follows)
 			continue;
 		if (i)
-			ret[k++] = (double)(v[i]->end_ns - last);
-		last = v[i]->end_ns;
+			ret[k++] = (double)(v[i]->end_ns - first);
+		first = v[i]->end_ns;
 	}
 	free(v);
 	return k;
@@ -285,7 +296,7 @@ static size_t pauses(const struct work *w, double length, double *ret)
 static void find_period(struct work *w)
 {
 	double *v = calloc(w->f->affected.n + 1, sizeof(*v)), length = 0, median;
-	size_t n, k = 0;
+	size_t n, k = 0, n_near = 0;
 	char text[64], each[32];
 
 	if (!v)
@@ -298,14 +309,19 @@ static void find_period(struct work *w)
 	for (size_t i = 0; i < n && median > 1.5 * length; i++) {
 		double ratio = v[i] / median, whole = round(ratio);
 
-		if (whole >= 1 && whole <= 4 && fabs(ratio - whole) < .12)
+		if (whole >= 1 && whole <= 4 && fabs(ratio - whole) < .12) {
+			n_near += fabs(ratio - whole) < NEAR_PERIOD;
 			v[k++] = v[i] / whole;
+		}
 	}
 	if (n >= 5 && (double)k >= .8 * (double)n) {
+		bool is_reason = n_near >= MIN_PERIODS && 10 * n_near >= 9 * n &&
+				 w->f->mean_ns[0] > 2 * w->f->mean_ns[1];
+
 		ky_stats_sort(v, k);
 		snprintf(text, sizeof(text), "every %s",
 			ky_words_duration(each, sizeof(each), ky_stats_quantile(v, k, .5)));
-		add_time(w, .5, 4, text);
+		add_time(w, is_reason ? .6 : .5, is_reason ? 3 : 4, text);
 	}
 	free(v);
 }
@@ -318,6 +334,7 @@ static void find_stretch(struct work *w)
 	size_t n = w->f->affected.n, k = (n * 9 + 9) / 10, best = n, size = 0;
 	struct ky_instance **v = calloc(n + 1, sizeof(*v));
 	char text[160], from[48], to[48];
+	bool is_reason;
 
 	if (!v || n < 10) {
 		free(v);
@@ -333,13 +350,18 @@ static void find_stretch(struct work *w)
 			size = here;
 		}
 	}
+	/* One stall of the machine hits all that are open at that time. */
+	is_reason = k >= MIN_STRETCH && (double)k >= .9 * (double)size &&
+		    w->f->mean_ns[0] > 2 * w->f->mean_ns[1] &&
+		    (double)(v[best + k - 1]->end_ns - v[best]->begin_ns) >
+			    5 * w->f->affected.v[0]->ns;
 	if (2 * k >= size && 4 * size < w->n_trace &&
 		ky_stats_fisher(k, size, n - k, w->n_trace - size) * (double)n < 1e-6) {
 		ky_times_clock(from, sizeof(from), v[best]->begin_ns);
 		ky_times_clock(to, sizeof(to), v[best + k - 1]->end_ns);
 		snprintf(text, sizeof(text), "from %.12s to %.12s (%zu of the %zu then)", from, to,
 			k, size);
-		add_time(w, (double)k / (double)size, 4, text);
+		add_time(w, (double)k / (double)size, is_reason ? 3 : 4, text);
 	}
 	free(v);
 }

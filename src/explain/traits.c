@@ -4,7 +4,7 @@
 
 #define MAX_SEEN 64 /* event names of an instance whose fields were taken */
 
-static void add_trait(
+void ky_traits_add_fact(
 	struct ky_account *a, struct ky_instance *i, struct ky_trait_key key, struct ky_fact fact)
 {
 	uint32_t number = ky_explain_key(a->x, key);
@@ -39,7 +39,7 @@ void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_
 
 		if ((f->scope == KY_SCOPE_FIELDS) == contexts || is_own_field(e->class, f))
 			continue;
-		add_trait(a, i, (struct ky_trait_key){kind, name, f->name},
+		ky_traits_add_fact(a, i, (struct ky_trait_key){kind, name, f->name},
 			ky_source_fact(a->source, e, f));
 	}
 }
@@ -57,22 +57,26 @@ void ky_traits_add_begin(struct ky_account *a, struct ky_instance *i,
 
 	ky_traits_add(a, i, e, KY_TRAIT_BEGIN, 0, false);
 	ky_traits_add(a, i, e, KY_TRAIT_CONTEXT, 0, true);
-	add_trait(a, i, (struct ky_trait_key){KY_TRAIT_THREAD, 0, 0}, number_fact(i->thread));
+	ky_traits_add_fact(
+		a, i, (struct ky_trait_key){KY_TRAIT_THREAD, 0, 0}, number_fact(i->thread));
 	if (thread->pid >= 0)
-		add_trait(a, i, (struct ky_trait_key){KY_TRAIT_PROCESS, 0, 0},
+		ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_PROCESS, 0, 0},
 			number_fact(thread->process));
 	if (cpu >= 0)
-		add_trait(a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0}, number_fact(cpu));
+		ky_traits_add_fact(
+			a, i, (struct ky_trait_key){KY_TRAIT_CPU, 0, 0}, number_fact(cpu));
 	if (!t || !ky_timeline_span(t))
 		return;
-	add_trait(a, i, (struct ky_trait_key){KY_TRAIT_CALLER, 0, 0},
+	ky_traits_add_fact(a, i, (struct ky_trait_key){KY_TRAIT_CALLER, 0, 0},
 		(struct ky_fact){KY_FACT_TEXT, .text = ky_timeline_span(t)});
 	for (size_t k = t->outer.n; k-- > 0;)
-		add_trait(a, i, a->x->keys.v[t->outer.v[k].key], t->outer.v[k].fact);
+		ky_traits_add_fact(a, i, a->x->keys.v[t->outer.v[k].key], t->outer.v[k].fact);
 }
 
 void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct ky_source_event *e)
 {
+	uint32_t name;
+
 	for (size_t i = 0; i < w->seen.n; i++) {
 		if (w->seen.v[i] == e->class->name)
 			return;
@@ -81,8 +85,11 @@ void ky_traits_add_inner(struct ky_account *a, struct ky_window *w, const struct
 	if (w->seen.n >= MAX_SEEN || e->class->is_kernel)
 		return;
 	ky_account_check(a, ky_vec_add(&w->seen, e->class->name));
-	ky_traits_add(a, w->instance, e, KY_TRAIT_INNER,
-		e->class->base ? e->class->base : e->class->name, false);
+	name = e->class->base ? e->class->base : e->class->name;
+	ky_traits_add(a, w->instance, e, KY_TRAIT_INNER, name, false);
+	if (e->class->is_own)
+		ky_traits_add_fact(a, w->instance, (struct ky_trait_key){KY_TRAIT_INNER, name, 0},
+			number_fact(1));
 }
 
 void ky_traits_push_outer(

@@ -53,7 +53,7 @@ static int collect_values(
 	}
 	for (size_t i = 0; i < w->f->affected.n + w->d->group->n_typical; i++) {
 		bool is_affected = i < w->f->affected.n;
-		const struct ky_fact *fact = ky_instance_fact(
+		const struct ky_fact *fact = ky_column_fact(w,
 			is_affected ? w->f->affected.v[i]
 				    : w->d->group->typical[i - w->f->affected.n],
 			key);
@@ -180,23 +180,58 @@ static double explained_by_values(
 	return explained;
 }
 
+/* Half of the instances with these values, and not half of the others, take twice as long. */
+static bool is_slow_value(struct ky_search *w, const struct ky_column *c, const struct picked *p)
+{
+	double *ns[2] = {calloc(c->n + 1, sizeof(double)), calloc(c->n + 1, sizeof(double))};
+	size_t n[2] = {0};
+	double medians[2];
+
+	for (size_t i = 0; ns[0] && ns[1] && i < c->n; i++) {
+		bool has = false;
+
+		for (size_t k = 0; k < p->n; k++)
+			has = has || !ky_fact_compare(&c->facts[i], &p->v[k]->fact);
+		ns[has][n[has]++] = c->ns[i];
+	}
+	for (size_t k = 0; k < 2; k++) {
+		ky_stats_sort(ns[k], n[k]);
+		medians[k] = ky_stats_quantile(ns[k], n[k], .5);
+		free(ns[k]);
+	}
+	return n[0] && n[1] && medians[1] > 2 * medians[0];
+}
+
 static void add_picked(struct ky_search *w, const struct ky_column *c, const struct picked *p,
 	double chance, double explained)
 {
 	static const char *const words[] = {[KY_TRAIT_THREAD] = "only in ",
-		[KY_TRAIT_PROCESS] = "only on process ",
-		[KY_TRAIT_CPU] = "only on cpu ",
+		[KY_TRAIT_PROCESS] = "only in process ",
+		[KY_TRAIT_CPU] = "only on processor ",
 		[KY_TRAIT_CALLER] = "when called in "};
 	bool is_own = c->key.kind >= KY_TRAIT_THREAD && c->key.kind <= KY_TRAIT_CALLER;
+	bool is_presence = ky_column_is_presence(&c->key);
+	bool is_first = c->key.kind == KY_TRAIT_FIRST || c->key.kind == KY_TRAIT_FIRST_OF_THREAD;
 	struct ky_condition condition = ky_column_condition(c, chance, explained);
 	struct ky_buf b = {0};
 
-	ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
-	if (!is_own) {
+	/* Not to follow an event is no reason. */
+	if (is_first && (p->n > 1 || !p->v[0]->fact.number))
+		return;
+	if (is_first)
+		ky_buf_printf(&b, "when it is the first%s after %s",
+			c->key.kind == KY_TRAIT_FIRST ? "" : " of its thread",
+			ky_texts_get(&w->x->names, c->key.name));
+	else
+		ky_buf_puts(&b, is_own ? words[c->key.kind] : "when ");
+	if (is_presence) {
+		ky_column_put(&b, w, c);
+		ky_buf_puts(&b, p->v[0]->fact.number ? " comes in it" : " does not come in it");
+	} else if (!is_own && !is_first) {
 		ky_column_put(&b, w, c);
 		ky_buf_puts(&b, " = ");
 	}
-	for (size_t i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n && !is_first && !is_presence; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		ky_column_put_fact(&b, w, c, &p->v[i]->fact);
 	}
@@ -204,6 +239,10 @@ static void add_picked(struct ky_search *w, const struct ky_column *c, const str
 		ky_buf_puts(&b, ", known at the end only");
 	condition.n_brief = b.len;
 	condition.contrast = ky_search_contrast(w, p->affected, p->typical);
+	if (c->key.kind == KY_TRAIT_CPU && is_slow_value(w, c, p)) {
+		condition.is_law = true;
+		condition.rank = 1;
+	}
 	ky_search_put_counts(&b, w, p->affected, p->typical);
 	ky_search_add(w, condition, &b);
 }

@@ -45,3 +45,11 @@ const char *ky_words_thread(const struct ky_explain *x, char *buf, size_t size, 
 			*name ? ")" : "");
 	return buf;
 }
+
+void ky_words_put_process(struct ky_buf *b, const struct ky_explain *x, uint32_t process)
+{
+	const struct ky_explain_thread *t = x->threads.v[process];
+	const char *name = ky_texts_get(&x->names, t->name);
+
+	ky_buf_printf(b, "%" PRId64 "%s%s%s", t->pid, *name ? " (" : "", name, *name ? ")" : "");
+}

@@ -13,5 +13,7 @@ void ky_words_put_duration(struct ky_buf *b, double ns);
 void ky_words_put_number(struct ky_buf *b, uint64_t n);
 /* "thread 3361 (flusher)". Returns buf. */
 const char *ky_words_thread(const struct ky_explain *x, char *buf, size_t size, uint32_t thread);
+/* "3361 (shop)": number and name of a process, by the number of its first thread. */
+void ky_words_put_process(struct ky_buf *b, const struct ky_explain *x, uint32_t process);
 
 #endif

@@ -1,4 +1,4 @@
-/* span: job:step expect: (only on process|only in thread) */
+/* span: job:step expect: (only in process|only in thread) */
 #include "common.h"
 int main(void)
 {

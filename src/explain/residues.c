@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers that are alike though their sizes say nothing: a remainder (user % 100 = 7: a shard, a
+ * bucket, a turn), or a bit that is set (flags & 0x8).
+ */
+#include <inttypes.h>
+
+#include "explain/search.h"
+#include "explain/stats.h"
+
+#define MAX_DIVISOR  64
+#define N_BITS	     32
+#define MIN_ALIKE    .8	 /* part of the affected instances */
+#define MIN_VALUES   4	 /* of them: a value says more than its remainder */
+#define LESS	     .85 /* values and thresholds that explain as much come first */
+#define MIN_CONTRAST .5
+
+static const int64_t round_divisors[] = {100, 128, 200, 256, 500, 512, 1000, 1024};
+
+struct likeness {
+	int64_t divisor, rest; /* or */
+	int64_t bit;	       /* 0: it is a remainder */
+	double contrast;
+	size_t affected, typical;
+	size_t n_tests; /* remainders that it was chosen from */
+};
+
+static bool is_like(const struct likeness *l, int64_t number)
+{
+	return number >= 0 && (l->bit ? number & l->bit : number % l->divisor == l->rest);
+}
+
+static size_t count_like(
+	const struct likeness *l, uint32_t key, struct ky_instance *const *v, size_t n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ky_fact *f = ky_instance_fact(v[i], key);
+
+		found += f && f->type == KY_FACT_INT && is_like(l, f->number);
+	}
+	return found;
+}
+
+static void try_likeness(
+	struct ky_search *w, uint32_t key, struct likeness l, struct likeness *best)
+{
+	const struct ky_group *g = w->d->group;
+
+	w->n_tests++;
+	l.affected = count_like(&l, key, w->f->affected.v, w->f->affected.n);
+	if ((double)l.affected < MIN_ALIKE * (double)w->f->affected.n)
+		return;
+	l.typical = count_like(&l, key, g->typical, g->n_typical);
+	l.contrast = ky_search_contrast(w, l.affected, l.typical);
+	/* Of those that are as good, the smallest divisor comes first. */
+	if (l.contrast > best->contrast)
+		*best = l;
+}
+
+/* The remainder that the middle one of the affected numbers has, or one of three. */
+static void try_divisor(struct ky_search *w, uint32_t key, int64_t divisor, struct likeness *best)
+{
+	size_t n = w->f->affected.n;
+
+	for (size_t i = 0; i < 3; i++) {
+		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i * (n - 1) / 2], key);
+
+		if (f && f->type == KY_FACT_INT)
+			try_likeness(w, key,
+				(struct likeness){.divisor = divisor,
+					.rest = f->number % divisor,
+					.n_tests = 3},
+				best);
+	}
+}
+
+static int add_likeness(
+	struct ky_search *w, const struct ky_column *c, const struct likeness *l, double p)
+{
+	bool *has = calloc(c->n + 1, sizeof(*has));
+	struct ky_condition condition;
+	struct ky_buf b = {0};
+
+	if (!has)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++)
+		has[i] = c->facts[i].type == KY_FACT_INT && is_like(l, c->facts[i].number);
+	condition = ky_column_condition(c, p, ky_column_explained_by(w, c, has));
+	free(has);
+	if (condition.explained < .25)
+		return w->error;
+	condition.contrast = LESS * l->contrast;
+	ky_buf_puts(&b, "when ");
+	ky_column_put(&b, w, c);
+	if (l->bit)
+		ky_buf_printf(&b, " & 0x%" PRIx64, (uint64_t)l->bit);
+	else
+		ky_buf_printf(&b, " %% %" PRId64 " = %" PRId64, l->divisor, l->rest);
+	condition.n_brief = b.len;
+	ky_search_put_counts(&b, w, l->affected, l->typical);
+	ky_search_add(w, condition, &b);
+	return w->error;
+}
+
+/* Whether the affected instances that are alike have several numbers. */
+static bool has_several(const struct ky_search *w, uint32_t key, const struct likeness *l)
+{
+	int64_t seen[MIN_VALUES];
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->f->affected.n && n < MIN_VALUES; i++) {
+		const struct ky_fact *f = ky_instance_fact(w->f->affected.v[i], key);
+		size_t k = 0;
+
+		if (!f || f->type != KY_FACT_INT || !is_like(l, f->number))
+			continue;
+		while (k < n && seen[k] != f->number)
+			k++;
+		if (k == n)
+			seen[n++] = f->number;
+	}
+	return n == MIN_VALUES;
+}
+
+int ky_residues_test(struct ky_search *w, const struct ky_column *c, uint32_t key)
+{
+	struct likeness best = {0};
+	int64_t most = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->facts[i].type != KY_FACT_INT)
+			return 0;
+		most = KY_MAX(most, c->facts[i].number);
+	}
+	for (int64_t m = 2; m <= MAX_DIVISOR; m++)
+		try_divisor(w, key, m, &best);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(round_divisors); i++)
+		try_divisor(w, key, round_divisors[i], &best);
+	/* The highest bit is a threshold. */
+	for (int i = 0; i < N_BITS && INT64_C(2) << i <= most; i++)
+		try_likeness(
+			w, key, (struct likeness){.bit = INT64_C(1) << i, .n_tests = 1}, &best);
+	if (best.contrast < MIN_CONTRAST || !has_several(w, key, &best))
+		return w->error;
+	return add_likeness(w, c, &best,
+		(double)best.n_tests * ky_stats_fisher(best.affected, w->f->affected.n,
+					       best.typical, w->d->group->n_typical));
+}
