@@ -150,10 +150,16 @@ static const struct ky_table *find_only(const struct ky_tables *t)
 int ky_export_csv(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
 	const struct ky_table *only = t->part.events ? find_only(t) : NULL;
+	char left_out[KY_TABLES_TEXT];
 
 	why[0] = '\0';
 	if (only)
 		return write_table(t, only, path, true);
+	if (ky_tables_left_out(t, left_out)) {
+		snprintf(why, KY_EXPORT_WHY, "%s: select some with -e, or use another format",
+			left_out);
+		return -E2BIG;
+	}
 	if (strcmp(path, "-"))
 		return write_tables(t, path);
 	snprintf(why, KY_EXPORT_WHY,

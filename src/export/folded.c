@@ -1,33 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Stacks of spans: "outer;inner NANOSECONDS", where the number is the time that the spans had
- * without those that began in them. Equal stacks are added. Flame graphs are drawn from it.
- */
+#include "export/folded.h"
+
 #include <inttypes.h>
 
 #include "analysis/spans.h"
-#include "base/buf.h"
-#include "export/export.h"
-#include "export/out.h"
 #include "reader/api.h"
+#include "reader/field.h"
+#include "symbols/symbols.h"
 
 struct stack {
 	struct ky_hnode node;
-	uint64_t ns;
+	uint64_t n[KY_FOLDED_SIDES];
 	size_t len;
 	char text[];
 };
 
-struct folded {
-	struct ky_htab stacks;
-	struct ky_buf text;
-};
+/* --- stacks --- */
+
+static int add_stack(struct ky_folded *f, size_t side, uint64_t n)
+{
+	uint32_t hash = ky_hash(f->text.data, f->text.len);
+	struct stack *s;
+
+	if (f->text.error)
+		return f->text.error;
+	for (struct ky_hnode *h = ky_htab_first(&f->stacks, hash); h; h = ky_htab_next(h)) {
+		s = ky_container_of(h, struct stack, node);
+		if (s->len == f->text.len && !memcmp(s->text, f->text.data, s->len)) {
+			s->n[side] += n;
+			return 0;
+		}
+	}
+	s = calloc(1, sizeof(*s) + f->text.len);
+	if (!s || ky_htab_add(&f->stacks, &s->node, hash) < 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->n[side] = n;
+	s->len = f->text.len;
+	memcpy(s->text, f->text.data, s->len);
+	return 0;
+}
+
+/* --- spans --- */
 
 /* A frame's name: ';' separates frames, a blank the number, a newline stacks. */
-static void put_frame(struct ky_buf *b, const struct ky_span_name *n)
+static void put_frame(struct ky_buf *b, const char *name, size_t len)
 {
-	for (size_t i = 0; i < n->name_len; i++) {
-		char c = n->name[i];
+	for (size_t i = 0; i < len; i++) {
+		char c = name[i];
 
 		if (c == ';')
 			c = ':';
@@ -42,63 +63,239 @@ static void put_stack(struct ky_buf *b, const struct ky_open_span *outer)
 	if (!outer)
 		return;
 	put_stack(b, ky_open_span_outer(outer));
-	put_frame(b, ky_open_span_name(outer));
+	put_frame(b, ky_open_span_name(outer)->name, ky_open_span_name(outer)->name_len);
 	ky_buf_append(b, ";", 1);
 }
 
-static int add_time(struct folded *f, uint64_t ns)
-{
-	uint32_t hash = ky_hash(f->text.data, f->text.len);
-	struct stack *s;
-
-	for (struct ky_hnode *n = ky_htab_first(&f->stacks, hash); n; n = ky_htab_next(n)) {
-		s = ky_container_of(n, struct stack, node);
-		if (s->len == f->text.len && !memcmp(s->text, f->text.data, s->len)) {
-			s->ns += ns;
-			return 0;
-		}
-	}
-	s = malloc(sizeof(*s) + f->text.len);
-	if (!s || ky_htab_add(&f->stacks, &s->node, hash) < 0) {
-		free(s);
-		return -ENOMEM;
-	}
-	s->ns = ns;
-	s->len = f->text.len;
-	memcpy(s->text, f->text.data, s->len);
-	return 0;
-}
+struct span_reading {
+	struct ky_folded *folded;
+	size_t side;
+};
 
 static int add_span(void *arg, const struct ky_ended_span *e)
 {
-	struct folded *f = arg;
+	const struct span_reading *r = arg;
+	struct ky_folded *f = r->folded;
 
 	f->text.len = 0;
 	put_stack(&f->text, e->outer);
-	put_frame(&f->text, e->name);
-	return f->text.error ? f->text.error : add_time(f, e->self_ns);
+	put_frame(&f->text, e->name->name, e->name->name_len);
+	return add_stack(f, r->side, e->self_ns);
 }
 
-static int read_spans(struct folded *f, const struct ky_query *q)
+/* want: of the classes that have spans, KY_WANT_EVENT. */
+static int read_spans(
+	struct ky_folded *f, const struct ky_query *q, const uint8_t *want, size_t side)
 {
-	const struct ky_trace_reader *reader = q->reader;
-	struct ky_spans spans = {.ended = add_span, .arg = f};
-	uint8_t *want = calloc(reader->n_classes + 1, 1);
+	struct span_reading to = {f, side};
+	struct ky_spans spans = {.ended = add_span, .arg = &to};
 	struct ky_reading reading = {0};
 	struct ky_item item;
-	int r = want ? ky_spans_begin(&spans, reader) : -ENOMEM;
+	int r = ky_spans_begin(&spans, q->reader);
 
-	for (size_t i = 0; want && i < reader->n_classes; i++)
-		want[i] = reader->classes[i]->is_span ? KY_WANT_EVENT : 0;
 	if (!r)
-		r = ky_reading_init(&reading, q, want, NULL, &reader->options);
+		r = ky_reading_init(&reading, q, want, NULL, &q->reader->options);
 	while (!r && (r = ky_cursor_next(reading.cursor, &item, NULL)) > 0)
 		r = ky_spans_add(&spans, &item);
 	ky_reading_deinit(&reading);
 	ky_spans_deinit(&spans);
-	free(want);
 	return r;
 }
+
+/* --- call stacks --- */
+
+/* The fields of one class: contexts, but for the stacks of CPU samples, and what they are of. */
+struct call_fields {
+	struct ky_field_ref kernel, user, sampled, procname, pid, pid_ns;
+};
+
+struct call_reading {
+	struct ky_folded *folded;
+	struct ky_symbols *symbols; /* owned */
+	struct call_fields *fields; /* owned, by class */
+	struct ky_reading reading;
+	struct ky_values values;
+	struct ky_item item;
+	size_t side;
+};
+
+static bool find_calls(struct call_fields *f, const struct ky_event_class *c)
+{
+	bool has_kernel = ky_field_find(&f->kernel, c, "$ctx.callstack_kernel");
+	bool has_user = ky_field_find(&f->user, c, "$ctx.callstack") ||
+			ky_field_find(&f->user, c, "$ctx.callstack_user");
+
+	if (!strcmp(c->name, "kymo_sample")) {
+		has_kernel = ky_field_find(&f->kernel, c, "callstack_kernel");
+		has_user = ky_field_find(&f->user, c, "callstack_user") &&
+			   ky_field_find(&f->sampled, c, "addr");
+	}
+	if (!ky_field_find(&f->procname, c, "$ctx.procname"))
+		ky_field_find(&f->procname, c, "$ctx.comm");
+	if (!ky_field_find(&f->pid, c, "$ctx.vpid"))
+		ky_field_find(&f->pid, c, "$ctx.pid");
+	ky_field_find(&f->pid_ns, c, "$ctx.pid_ns");
+	return has_kernel || has_user;
+}
+
+static bool get_number(struct ky_field_ref *f, const struct ky_item *item, uint64_t *ret)
+{
+	struct ky_field_value v;
+
+	if (!f->node || !ky_field_get(f, item, &v) || v.v->node->kind != KY_NODE_INT)
+		return false;
+	*ret = v.v->u;
+	return true;
+}
+
+static void get_process(const struct call_reading *r, struct ky_process_id *ret)
+{
+	const struct ky_item *item = &r->item;
+	struct call_fields *f = &r->fields[item->event->index];
+	const struct ky_env *host = ky_tsdl_env(&item->trace->tsdl, "hostname");
+	const struct ky_env *vpid = ky_tsdl_env(&item->trace->tsdl, "vpid");
+	uint64_t pid = vpid && !vpid->text ? (uint64_t)vpid->number : 0;
+
+	*ret = (struct ky_process_id){.host = host && host->text ? host->text : ""};
+	ret->is_known = get_number(&f->pid, item, &pid) || vpid;
+	ret->pid = (int64_t)pid;
+	get_number(&f->pid_ns, item, &ret->pid_ns);
+}
+
+static void put_procname(struct call_reading *r)
+{
+	struct ky_field_ref *f = &r->fields[r->item.event->index].procname;
+	struct ky_buf *b = &r->folded->text;
+	struct ky_field_value v;
+
+	if (f->node && ky_field_get(f, &r->item, &v) &&
+		(v.v->node->is_text || v.v->node->kind == KY_NODE_STRING))
+		put_frame(b, v.v->text, v.v->n);
+}
+
+static void put_address(struct call_reading *r, struct ky_symbol_address *a, uint64_t address)
+{
+	struct ky_buf *b = &r->folded->text;
+	char text[KY_SYMBOL_MAX];
+	size_t n;
+
+	a->address = address;
+	n = ky_symbols_find(r->symbols, a, KY_SYMBOL_STACK, text);
+	ky_buf_puts(b, b->len ? ";" : "");
+	if (n)
+		ky_buf_append(b, text, n);
+	else
+		ky_buf_printf(b, "0x%" PRIx64, address);
+}
+
+/* Appends the frames of one context, the outermost first. Contexts end with zeros. */
+static void put_calls(struct call_reading *r, struct ky_field_ref *f, struct ky_symbol_address *a)
+{
+	struct ky_field_value v;
+	const struct ky_node *elem;
+
+	if (!f->node || !ky_field_get(f, &r->item, &v) || !v.v->node->is_scalars)
+		return;
+	elem = v.v->node->children;
+	for (uint64_t i = v.v->n; elem->kind == KY_NODE_INT && i-- > 0;) {
+		uint64_t at = v.v->at + i * ky_node_stride(elem);
+		uint64_t address = ky_read_int(v.data, at, elem);
+
+		if (address)
+			put_address(r, a, address);
+	}
+}
+
+static int add_event(struct call_reading *r)
+{
+	struct call_fields *f = &r->fields[r->item.event->index];
+	struct ky_symbol_address a = {
+		.has_time = r->item.has_time, .ns = r->item.ns, .is_return = true};
+	uint64_t address;
+	size_t n_before;
+
+	r->folded->text.len = 0;
+	get_process(r, &a.process);
+	put_procname(r);
+	n_before = r->folded->text.len;
+	put_calls(r, &f->user, &a);
+	put_calls(r, &f->kernel, &a);
+	a.is_return = false;
+	if (get_number(&f->sampled, &r->item, &address))
+		put_address(r, &a, address);
+	return r->folded->text.len == n_before ? 0 : add_stack(r->folded, r->side, 1);
+}
+
+static int read_calls(
+	struct ky_folded *f, const struct ky_query *q, const uint8_t *want, struct call_reading *r)
+{
+	int e = ky_reading_init(&r->reading, q, want, NULL, &q->reader->options);
+
+	while (!e && (e = ky_cursor_next(r->reading.cursor, &r->item, &r->values)) > 0) {
+		e = r->item.kind == KY_ITEM_EVENT ? add_event(r) : 0;
+		r->values.n = 0;
+	}
+	ky_reading_deinit(&r->reading);
+	free(r->values.v);
+	return e;
+}
+
+/* --- reading --- */
+
+/* Chooses the classes of the one kind of stacks or of the other. Returns true if there is any. */
+static bool choose(uint8_t *want, const struct ky_query *q, struct call_fields *calls)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < q->reader->n_classes; i++) {
+		struct ky_event_class *c = q->reader->classes[i];
+		bool has = calls ? find_calls(&calls[i], c) : c->is_span;
+
+		want[i] = !has || !ky_query_has(q, i) ? 0
+			  : calls		      ? KY_WANT_EVENT | KY_WANT_VALUES
+						      : KY_WANT_EVENT;
+		any |= want[i];
+	}
+	return any;
+}
+
+int ky_folded_read(struct ky_folded *f, const struct ky_tables *t,
+	const struct ky_folded_options *o, size_t side)
+{
+	struct call_reading calls = {.folded = f, .side = side};
+	struct kymo_query *public = NULL;
+	const struct ky_query *q;
+	uint8_t *want = NULL;
+	bool spans = false;
+	int r = ky_tables_query(t, &public);
+
+	if (r < 0)
+		return r;
+	q = ky_query_inside(public);
+	want = calloc(q->reader->n_classes + 1, 1);
+	calls.fields = calloc(q->reader->n_classes + 1, sizeof(*calls.fields));
+	if (!want || !calls.fields)
+		r = -ENOMEM;
+	else
+		f->has_spans |= spans = o->stacks != KY_STACKS_CALLS && choose(want, q, NULL);
+	if (!r && spans) {
+		r = read_spans(f, q, want, side);
+	} else if (!r && o->stacks != KY_STACKS_SPANS && choose(want, q, calls.fields)) {
+		f->has_calls = true;
+		r = ky_symbols_new(&calls.symbols, t->reader, o->dirs, o->n_dirs);
+		if (!r)
+			r = read_calls(f, q, want, &calls);
+		if (!r && o->warn)
+			ky_symbols_report(calls.symbols, o->warn, o->arg);
+	}
+	ky_symbols_free(calls.symbols);
+	free(calls.fields);
+	free(want);
+	kymo_query_free(public);
+	return r;
+}
+
+/* --- lines --- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -108,7 +305,7 @@ static int by_text(const void *a, const void *b)
 	return r ? r : (x->len > y->len) - (x->len < y->len);
 }
 
-static int write_stacks(struct folded *f, struct ky_out *out)
+int ky_folded_write(const struct ky_folded *f, struct ky_out *out, size_t n_sides)
 {
 	struct stack **all = calloc(f->stacks.n + 1, sizeof(struct stack *));
 	struct ky_hnode *n, *tmp;
@@ -124,41 +321,54 @@ static int write_stacks(struct folded *f, struct ky_out *out)
 		qsort(all, k, sizeof(struct stack *), by_text);
 	for (i = 0; i < k && !r; i++) {
 		ky_buf_append(&out->buf, all[i]->text, all[i]->len);
-		ky_buf_printf(&out->buf, " %" PRIu64 "\n", all[i]->ns);
+		for (size_t side = 0; side < n_sides; side++)
+			ky_buf_printf(&out->buf, " %" PRIu64, all[i]->n[side]);
+		ky_buf_puts(&out->buf, "\n");
 		r = ky_out_flush(out);
 	}
 	free(all);
 	return r;
 }
 
-int ky_export_folded(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
+const char *ky_folded_why_none(const struct ky_folded *f, enum ky_stacks stacks)
 {
-	struct folded f = {0};
-	struct kymo_query *q = NULL;
+	if (f->has_spans || stacks == KY_STACKS_SPANS)
+		return "there is no span that ended: <kymo/span.h> makes them (kymo_span)";
+	if (f->has_calls)
+		return "no event has a call stack: programs need frame pointers (-fno-omit-frame-pointer)";
+	return "there are neither spans (kymo_span of <kymo/span.h>) nor call stacks (kymo record -t callstack)";
+}
+
+void ky_folded_deinit(struct ky_folded *f)
+{
 	struct ky_hnode *n, *tmp;
-	struct ky_out out;
 	size_t i;
+
+	ky_htab_foreach(&f->stacks, i, n, tmp)
+	{
+		free(ky_container_of(n, struct stack, node));
+	}
+	ky_htab_deinit(&f->stacks);
+	ky_buf_deinit(&f->text);
+}
+
+int ky_export_folded(const struct ky_tables *t, const char *path,
+	const struct ky_folded_options *options, char why[KY_EXPORT_WHY])
+{
+	struct ky_folded f = {0};
+	struct ky_out out;
 	int r = ky_out_open(&out, path), e;
 
 	why[0] = '\0';
 	if (!r)
-		r = ky_tables_query(t, &q);
-	if (!r)
-		r = read_spans(&f, ky_query_inside(q));
+		r = ky_folded_read(&f, t, options, 0);
 	if (!r && !f.stacks.n) {
 		r = -ENODATA;
-		snprintf(why, KY_EXPORT_WHY,
-			"there is no span that ended: <kymo/span.h> makes them (kymo_span)");
+		snprintf(why, KY_EXPORT_WHY, "%s", ky_folded_why_none(&f, options->stacks));
 	}
 	if (!r)
-		r = write_stacks(&f, &out);
+		r = ky_folded_write(&f, &out, 1);
 	e = ky_out_close(&out, !r);
-	kymo_query_free(q);
-	ky_htab_foreach(&f.stacks, i, n, tmp)
-	{
-		free(ky_container_of(n, struct stack, node));
-	}
-	ky_htab_deinit(&f.stacks);
-	ky_buf_deinit(&f.text);
+	ky_folded_deinit(&f);
 	return r ? r : e;
 }

@@ -49,11 +49,17 @@ static int copy_tables(sqlite3 *db, const struct ky_tables *t, const char *path)
 
 int ky_export_sqlite(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
 {
+	char left_out[KY_TABLES_TEXT];
 	char *part = NULL;
 	sqlite3 *db = NULL;
 	int r;
 
 	why[0] = '\0';
+	if (ky_tables_left_out(t, left_out)) {
+		snprintf(why, KY_EXPORT_WHY, "%s: select some with -e, or use another format",
+			left_out);
+		return -E2BIG;
+	}
 	if (asprintf(&part, "%s.part", path) < 0)
 		return -ENOMEM;
 	unlink(part);

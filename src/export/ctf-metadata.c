@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "export/ctf.h"
+#include "reader/format.h"
+
+#define MAX_DEPTH 64 /* of structures around a field */
+
+/* The surroundings of a type. */
+struct writer {
+	struct ky_ctf_metadata *m;
+	struct ky_buf *b;
+	const char *slot_scope; /* "stream.event.header" or "trace.packet.header" */
+	uint32_t *n_slots;	/* of that scope */
+	const struct ky_node *around[MAX_DEPTH]; /* structures, the outermost first */
+	size_t n_around;
+	bool in_array;
+};
+
+/* --- text --- */
+
+static void put_quoted(struct ky_buf *b, const char *s)
+{
+	ky_buf_puts(b, "\"");
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+			ky_buf_printf(b, "\\%03o", c);
+		else
+			ky_buf_append(b, s, 1);
+	}
+	ky_buf_puts(b, "\"");
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* A name that TSDL has no other meaning for: readers hide one leading underscore. */
+static void put_identifier(struct ky_buf *b, const char *name)
+{
+	for (size_t i = 0; name[i]; i++) {
+		bool is_digit = name[i] >= '0' && name[i] <= '9';
+
+		ky_buf_append(b, is_letter(name[i]) || (is_digit && i) ? &name[i] : "_", 1);
+	}
+}
+
+static void put_name(struct writer *w, const struct ky_node *n)
+{
+	if (!w->m->trace->tsdl.is_ctf2) {
+		ky_buf_puts(w->b, n->full_name);
+		return;
+	}
+	ky_buf_puts(w->b, "_");
+	put_identifier(w->b, n->name);
+}
+
+static int fail(struct writer *w, const struct ky_node *n, const char *why)
+{
+	w->m->why = why;
+	w->m->why_field = n->name;
+	return -EOPNOTSUPP;
+}
+
+/* --- slots --- */
+
+static uint32_t hash_node(const struct ky_node *n)
+{
+	return ky_hash(&n, sizeof(n));
+}
+
+int ky_ctf_slot_of(const struct ky_ctf_metadata *m, const struct ky_node *n)
+{
+	for (struct ky_hnode *h = ky_htab_first(&m->slots, hash_node(n)); h; h = ky_htab_next(h)) {
+		const struct ky_ctf_slot *s = ky_container_of(h, struct ky_ctf_slot, node);
+
+		if (s->of == n)
+			return (int)s->number;
+	}
+	return -1;
+}
+
+static int add_slot(struct writer *w, const struct ky_node *n)
+{
+	struct ky_ctf_slot *s;
+
+	if (*w->n_slots == KY_CTF_SLOTS_MAX)
+		return fail(w, n, "too many sequences and variants");
+	s = calloc(1, sizeof(*s));
+	if (!s || ky_htab_add(&w->m->slots, &s->node, hash_node(n)) < 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->of = n;
+	s->number = (*w->n_slots)++;
+	return 0;
+}
+
+/* Appends the name of a new slot. */
+static int put_slot(struct writer *w, const struct ky_node *n)
+{
+	ky_buf_printf(w->b, "%s._n%u", w->slot_scope, *w->n_slots);
+	return add_slot(w, n);
+}
+
+/* Appends the names from a structure to a field in it. Returns false if it is not there. */
+static bool put_path(struct writer *w, const struct ky_node *in, const struct ky_node *field)
+{
+	size_t len = w->b->len;
+
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct ky_node *c = &in->children[i];
+
+		put_name(w, c);
+		if (c == field)
+			return true;
+		ky_buf_puts(w->b, ".");
+		if (c->kind == KY_NODE_STRUCT && put_path(w, c, field))
+			return true;
+		w->b->len = KY_MIN(w->b->len, len);
+	}
+	return false;
+}
+
+static bool has_member(const struct ky_node *in, const char *name)
+{
+	for (uint32_t i = 0; i < in->n; i++)
+		if (in->children[i].is_shown && !strcmp(in->children[i].full_name, name))
+			return true;
+	return false;
+}
+
+/* True if a structure further inside has a member with the first name of the path at `from`. */
+static bool is_shadowed(const struct writer *w, size_t from, size_t around)
+{
+	const char *path = w->b->data + from;
+	char *name = strndup(path, strcspn(path, "."));
+	bool found = !name;
+
+	for (size_t i = around + 1; i < w->n_around && !found; i++)
+		found = has_member(w->around[i], name);
+	free(name);
+	return found;
+}
+
+/*
+ * Appends the name of a length: that of the field it comes from, if it is in a structure around the
+ * sequence. Otherwise it is a slot. Elements of arrays have no slots of their own.
+ */
+static int put_length(struct writer *w, const struct ky_node *n)
+{
+	size_t begin = w->b->len;
+
+	for (size_t i = w->n_around; n->depends_on && !n->depends_on->is_leb && i-- > 0;) {
+		if (!put_path(w, w->around[i], n->depends_on))
+			continue;
+		ky_buf_append(w->b, "", 1);
+		if (w->b->error)
+			return -ENOMEM;
+		w->b->len--;
+		if (!is_shadowed(w, begin, i))
+			return 0;
+		w->b->len = begin;
+		break;
+	}
+	return put_slot(w, n);
+}
+
+/* --- types --- */
+
+static void put_integer(struct ky_buf *b, const struct ky_node *n)
+{
+	ky_buf_printf(b, "integer { size = %u; align = 8; signed = %d; base = %u; }",
+		n->is_leb ? 64 : n->size, n->is_signed, n->base);
+}
+
+static void put_label(struct ky_buf *b, const struct ky_node *n, uint32_t i)
+{
+	const struct ky_range *r = &n->type->ranges[i];
+
+	put_quoted(b, n->type->labels[i]);
+	if (n->is_signed)
+		ky_buf_printf(b, " = %" PRId64 " ... %" PRId64, (int64_t)r->lo, (int64_t)r->hi);
+	else
+		ky_buf_printf(b, " = %" PRIu64 " ... %" PRIu64, r->lo, r->hi);
+}
+
+static void put_int(struct writer *w, const struct ky_node *n)
+{
+	w->m->is_approximate |= n->show && n->show < KY_SHOW_ADDRESS;
+	if (!n->is_enum || !n->type->n) {
+		put_integer(w->b, n);
+		return;
+	}
+	ky_buf_puts(w->b, "enum : ");
+	put_integer(w->b, n);
+	ky_buf_puts(w->b, " { ");
+	for (uint32_t i = 0; i < n->type->n; i++) {
+		ky_buf_puts(w->b, i ? ", " : "");
+		put_label(w->b, n, i);
+	}
+	ky_buf_puts(w->b, " }");
+}
+
+static bool is_text(const struct ky_node *n)
+{
+	return n->kind == KY_NODE_STRING || n->is_text;
+}
+
+static bool is_array(const struct ky_node *n)
+{
+	return (n->kind == KY_NODE_ARRAY || n->kind == KY_NODE_SEQUENCE) && !n->is_text;
+}
+
+/* Returns what an array, or an array of arrays, consists of. */
+static const struct ky_node *element_of(const struct ky_node *n)
+{
+	while (is_array(n) && !n->is_blob)
+		n = n->children;
+	return n;
+}
+
+static int put_type(struct writer *w, const struct ky_node *n);
+static int put_lengths(struct writer *w, const struct ky_node *n);
+
+/* A declaration: the type of the innermost elements, the name, and the lengths of arrays. */
+static int put_field(struct writer *w, const struct ky_node *n, const char *name)
+{
+	bool in_array = w->in_array;
+	const struct ky_node *type = element_of(n);
+	int r;
+
+	w->in_array |= type != n;
+	r = put_type(w, type);
+	w->in_array = in_array;
+	ky_buf_puts(w->b, " ");
+	if (name)
+		ky_buf_puts(w->b, name);
+	else
+		put_name(w, n);
+	if (!r && is_array(n))
+		r = put_lengths(w, n);
+	ky_buf_puts(w->b, "; ");
+	return r;
+}
+
+static int put_lengths(struct writer *w, const struct ky_node *n)
+{
+	int r = 0;
+
+	for (; is_array(n) && !r; n = n->children) {
+		ky_buf_puts(w->b, "[");
+		if (n->kind == KY_NODE_ARRAY)
+			ky_buf_printf(w->b, "%" PRIu64, n->count);
+		else
+			r = put_length(w, n);
+		ky_buf_puts(w->b, "]");
+		if (n->is_blob)
+			break;
+	}
+	return r;
+}
+
+static int put_struct(struct writer *w, const struct ky_node *n)
+{
+	int r = 0;
+
+	if (w->n_around == MAX_DEPTH)
+		return fail(w, n, "structures nested too deep");
+	w->around[w->n_around++] = n;
+	ky_buf_puts(w->b, "struct { ");
+	for (uint32_t i = 0; i < n->n && !r; i++)
+		if (n->children[i].is_shown)
+			r = put_field(w, &n->children[i], NULL);
+	ky_buf_puts(w->b, "}");
+	w->n_around--;
+	return r;
+}
+
+/* True if it is a member of a structure around the type: tags have to be. */
+static bool is_in_reach(const struct writer *w, const struct ky_node *field)
+{
+	for (size_t i = w->n_around; i-- > 0;)
+		for (uint32_t k = 0; k < w->around[i]->n; k++)
+			if (&w->around[i]->children[k] == field)
+				return true;
+	return false;
+}
+
+static int put_tagged(struct writer *w, const struct ky_node *n)
+{
+	int r = 0;
+
+	ky_buf_puts(w->b, "variant <");
+	put_name(w, n->depends_on);
+	ky_buf_puts(w->b, "> { ");
+	for (uint32_t i = 0; i < n->n && !r; i++)
+		r = put_field(w, &n->children[i], NULL);
+	ky_buf_puts(w->b, "}");
+	return r;
+}
+
+/* Without a tag: a structure of sequences, of which the option's has one element. */
+static int put_untagged(struct writer *w, const struct ky_node *n)
+{
+	int r = 0;
+
+	if (w->in_array)
+		return fail(w, n, "an array of variants whose tag is elsewhere");
+	w->m->is_approximate = true;
+	ky_buf_puts(w->b, "struct { ");
+	for (uint32_t i = 0; i < n->n && !r; i++) {
+		const struct ky_node *option = &n->children[i];
+
+		w->in_array = true;
+		r = put_type(w, element_of(option));
+		w->in_array = false;
+		ky_buf_printf(w->b, " _o%u[", i);
+		if (!r)
+			r = put_slot(w, option);
+		ky_buf_puts(w->b, "]");
+		if (!r && is_array(option))
+			r = put_lengths(w, option);
+		ky_buf_puts(w->b, "; ");
+	}
+	ky_buf_puts(w->b, "}");
+	return r;
+}
+
+static int put_variant(struct writer *w, const struct ky_node *n)
+{
+	bool has_tag = !n->is_optional && !w->m->trace->tsdl.is_ctf2 && n->depends_on &&
+		       n->depends_on->is_enum && is_in_reach(w, n->depends_on);
+
+	return has_tag ? put_tagged(w, n) : put_untagged(w, n);
+}
+
+static int put_type(struct writer *w, const struct ky_node *n)
+{
+	if (is_text(n)) {
+		ky_buf_puts(w->b, "string");
+		return 0;
+	}
+	switch ((enum ky_node_kind)n->kind) {
+	case KY_NODE_INT:
+		put_int(w, n);
+		return 0;
+	case KY_NODE_FLOAT:
+		ky_buf_printf(w->b, "floating_point { exp_dig = %d; mant_dig = %d; align = 8; }",
+			n->size == 32 ? 8 : 11, n->size == 32 ? 24 : 53);
+		return 0;
+	case KY_NODE_STRUCT:
+		return put_struct(w, n);
+	case KY_NODE_VARIANT:
+		return put_variant(w, n);
+	default: /* a block of bytes */
+		w->m->is_approximate = true;
+		ky_buf_puts(w->b, "integer { size = 8; align = 8; base = 16; }");
+		return 0;
+	}
+}
+
+/* --- blocks --- */
+
+static int put_scope(struct writer *w, const char *name, const struct ky_node *n)
+{
+	int r;
+
+	if (!n || !n->is_shown)
+		return 0;
+	ky_buf_printf(w->b, "	%s := ", name);
+	r = put_struct(w, n);
+	ky_buf_puts(w->b, ";\n");
+	return r;
+}
+
+static void put_slots(struct ky_buf *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		ky_buf_printf(b, "u32 _n%u; ", i);
+}
+
+static int put_event(struct writer *w, const struct ky_event_class *e)
+{
+	uint32_t *most = &w->m->n_event_slots[e->stream - w->m->trace->layout.streams];
+	uint32_t before = *w->n_slots;
+	int r;
+
+	ky_buf_puts(w->b, "event {\n");
+	if (e->name) {
+		ky_buf_puts(w->b, "	name = ");
+		put_quoted(w->b, e->name);
+		ky_buf_puts(w->b, ";\n");
+	}
+	ky_buf_printf(w->b, "	id = %" PRIu64 ";\n	stream_id = %" PRIu64 ";\n", e->id,
+		e->stream->id);
+	if (e->loglevel >= 0)
+		ky_buf_printf(w->b, "	loglevel = %d;\n", e->loglevel);
+	r = put_scope(w, "context", e->context);
+	if (!r)
+		r = put_scope(w, "fields", e->fields);
+	ky_buf_puts(w->b, "};\n");
+	/* Events share the slots; those of the stream's context come first. */
+	*most = KY_MAX(*most, *w->n_slots);
+	*w->n_slots = before;
+	return r;
+}
+
+/* The text of a stream class in two parts, because its header depends on its events. */
+static int put_stream(struct ky_ctf_metadata *m, struct ky_buf *b, const struct ky_stream_class *s)
+{
+	uint32_t *most = &m->n_event_slots[s - m->trace->layout.streams], n_slots = 0;
+	struct ky_buf contexts = {0}, events = {0};
+	struct writer packet = {.m = m,
+		.b = &contexts,
+		.slot_scope = "trace.packet.header",
+		.n_slots = &m->n_header_slots};
+	struct writer event = {
+		.m = m, .b = &contexts, .slot_scope = "stream.event.header", .n_slots = &n_slots};
+	bool has_clock = s->clock;
+	int r = 0;
+
+	ky_buf_printf(&contexts, "	packet.context := struct { %s%s%s%s",
+		has_clock ? "time_t timestamp_begin; time_t timestamp_end; " : "",
+		"u64 content_size; u64 packet_size; ",
+		s->discarded_bits ? "u64 events_discarded; " : "",
+		s->seq_bits ? "u64 packet_seq_num; " : "");
+	for (uint32_t i = 0; s->packet_context && i < s->packet_context->n && !r; i++)
+		if (s->packet_context->is_shown && s->packet_context->children[i].is_shown)
+			r = put_field(&packet, &s->packet_context->children[i], NULL);
+	ky_buf_puts(&contexts, "};\n");
+	if (!r)
+		r = put_scope(&event, "event.context", s->event_context);
+	*most = n_slots;
+	event.b = &events;
+	for (size_t i = 0; i < s->n_events && !r; i++)
+		r = put_event(&event, &s->events[i]);
+	ky_buf_printf(b,
+		"stream {\n	id = %" PRIu64 ";\n	event.header := struct { u64 id; %s", s->id,
+		has_clock ? "time_t timestamp; " : "");
+	put_slots(b, *most);
+	ky_buf_puts(b, "};\n");
+	ky_buf_append(b, contexts.data, contexts.len);
+	ky_buf_puts(b, "};\n");
+	ky_buf_append(b, events.data, events.len);
+	if (contexts.error || events.error)
+		r = -ENOMEM;
+	ky_buf_deinit(&contexts);
+	ky_buf_deinit(&events);
+	return r;
+}
+
+static void put_uuid(struct ky_buf *b, const uint8_t uuid[16])
+{
+	for (int i = 0; i < 16; i++)
+		ky_buf_printf(
+			b, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+static void put_env(struct ky_buf *b, const struct ky_tsdl *t)
+{
+	ky_buf_puts(b, t->n_env ? "env {\n" : "");
+	for (size_t i = 0; i < t->n_env; i++) {
+		ky_buf_puts(b, "	");
+		put_identifier(b, t->env[i].name);
+		ky_buf_puts(b, " = ");
+		if (t->env[i].text)
+			put_quoted(b, t->env[i].text);
+		else
+			ky_buf_printf(b, "%" PRId64, t->env[i].number);
+		ky_buf_puts(b, ";\n");
+	}
+	ky_buf_puts(b, t->n_env ? "};\n" : "");
+}
+
+/* Times are nanoseconds since 1970; before, readers see the same number modulo 2^64. */
+static void put_clock(struct ky_buf *b, const struct ky_tsdl *t)
+{
+	const char *name = t->n_clocks ? t->clocks[0].name : "ns";
+
+	ky_buf_puts(b, "clock { name = ");
+	put_identifier(b, name);
+	ky_buf_puts(b, "; freq = 1000000000; offset = 0; absolute = TRUE; };\n"
+		       "typealias integer { size = 64; align = 8; map = clock.");
+	put_identifier(b, name);
+	ky_buf_puts(b, ".value; } := time_t;\n");
+}
+
+static void put_trace(struct ky_buf *b, const struct ky_ctf_metadata *m)
+{
+	const struct ky_tsdl *t = &m->trace->tsdl;
+
+	ky_buf_puts(b, "/* CTF 1.8 */\n"
+		       "typealias integer { size = 8; align = 8; } := u8;\n"
+		       "typealias integer { size = 32; align = 8; } := u32;\n"
+		       "typealias integer { size = 64; align = 8; } := u64;\n"
+		       "trace {\n	major = 1; minor = 8; byte_order = le;\n");
+	if (t->has_uuid) {
+		ky_buf_puts(b, "	uuid = \"");
+		put_uuid(b, t->uuid);
+		ky_buf_puts(b, "\";\n");
+	}
+	ky_buf_printf(b, "	packet.header := struct { u32 magic; %s%s",
+		t->has_uuid ? "u8 uuid[16]; " : "", "u64 stream_id; u64 stream_instance_id; ");
+	put_slots(b, m->n_header_slots);
+	ky_buf_puts(b, "};\n};\n");
+	put_env(b, t);
+	put_clock(b, t);
+}
+
+int ky_ctf_metadata_put(struct ky_ctf_metadata *m, struct ky_buf *b, const struct ky_trace *trace)
+{
+	struct ky_buf streams = {0};
+	int r = 0;
+
+	m->trace = trace;
+	m->n_event_slots = calloc(trace->layout.n_streams + 1, sizeof(*m->n_event_slots));
+	if (!m->n_event_slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < trace->layout.n_streams && !r; i++)
+		r = put_stream(m, &streams, &trace->layout.streams[i]);
+	put_trace(b, m);
+	ky_buf_append(b, streams.data, streams.len);
+	if (!r && (streams.error || b->error))
+		r = -ENOMEM;
+	ky_buf_deinit(&streams);
+	return r;
+}
+
+void ky_ctf_metadata_deinit(struct ky_ctf_metadata *m)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&m->slots, i, n, tmp)
+	{
+		free(ky_container_of(n, struct ky_ctf_slot, node));
+	}
+	ky_htab_deinit(&m->slots);
+	free(m->n_event_slots);
+}
+
+/* --- values --- */
+
+struct encoder {
+	const struct ky_ctf_metadata *m;
+	struct ky_buf *b;
+	uint32_t *slots;
+	const struct ky_value *v; /* the next */
+	const uint8_t *data;
+	unsigned n_unused; /* bits at the end of the last byte */
+};
+
+static void put_bits(struct encoder *e, uint64_t v, unsigned bits)
+{
+	uint64_t le = htole64(v);
+
+	ky_buf_append(e->b, &le, (bits + 7) / 8);
+	e->n_unused = -bits % 8;
+}
+
+static void put_bytes(struct encoder *e, const void *bytes, size_t n)
+{
+	ky_buf_append(e->b, bytes, n);
+	e->n_unused = n ? 0 : e->n_unused;
+}
+
+static void encode_float(struct encoder *e, const struct ky_node *n, double v)
+{
+	float f = (float)v;
+	uint32_t u32;
+	uint64_t u64;
+
+	memcpy(&u32, &f, sizeof(u32));
+	memcpy(&u64, &v, sizeof(u64));
+	put_bits(e, n->size == 32 ? u32 : u64, n->size);
+}
+
+static void encode_int(struct encoder *e, const struct ky_node *n, uint64_t v)
+{
+	put_bits(e, v, n->is_leb ? 64 : n->size);
+}
+
+static void encode_text(struct encoder *e, const struct ky_node *n, const struct ky_value *v)
+{
+	size_t len;
+	char *text;
+
+	if (n->encoding == KY_UTF_8) {
+		put_bytes(e, v->text, v->n);
+	} else {
+		text = ky_text_utf8(n, v, &len);
+		put_bytes(e, text ? text : "", text ? strnlen(text, len) : 0);
+		free(text);
+	}
+	put_bytes(e, "", 1);
+}
+
+static void set_slot(struct encoder *e, const struct ky_node *n, uint64_t v)
+{
+	int slot = ky_ctf_slot_of(e->m, n);
+
+	if (slot >= 0)
+		e->slots[slot] = (uint32_t)v;
+}
+
+static void encode(struct encoder *e, const struct ky_node *n);
+
+static void encode_array(struct encoder *e, const struct ky_node *n)
+{
+	const struct ky_value *v = e->v++;
+	const struct ky_node *elem = n->children;
+	uint64_t at = v->at;
+
+	if (n->is_text) {
+		encode_text(e, n, v);
+		return;
+	}
+	/* An array is aligned even if it has no element. */
+	e->n_unused = 0;
+	if (n->kind == KY_NODE_SEQUENCE)
+		set_slot(e, n, v->n);
+	if (n->is_blob)
+		put_bytes(e, e->data + v->at / 8, v->n);
+	for (uint64_t i = 0; i < v->n && !n->is_blob; i++) {
+		if (!n->is_scalars)
+			encode(e, elem);
+		else if (elem->kind == KY_NODE_INT)
+			encode_int(e, elem, ky_read_int(e->data, at, elem));
+		else
+			encode_float(e, elem, ky_read_float(e->data, at, elem));
+		at += n->is_scalars ? ky_node_stride(elem) : 0;
+	}
+}
+
+/* Sets the lengths of the options' sequences, if it is one of those without a tag. */
+static void encode_variant(struct encoder *e, const struct ky_node *n)
+{
+	const struct ky_value *v = e->v++;
+
+	for (uint32_t i = 0; i < n->n; i++)
+		set_slot(e, &n->children[i], i == v->u);
+	if (v->u != KY_NO_OPTION)
+		encode(e, &n->children[v->u]);
+}
+
+static void encode(struct encoder *e, const struct ky_node *n)
+{
+	switch ((enum ky_node_kind)n->kind) {
+	case KY_NODE_INT:
+		encode_int(e, n, (e->v++)->u);
+		break;
+	case KY_NODE_FLOAT:
+		encode_float(e, n, (e->v++)->f);
+		break;
+	case KY_NODE_STRING:
+		encode_text(e, n, e->v++);
+		break;
+	case KY_NODE_ARRAY:
+	case KY_NODE_SEQUENCE:
+		encode_array(e, n);
+		break;
+	case KY_NODE_STRUCT:
+		for (uint32_t i = 0; i < n->n; i++)
+			if (n->children[i].is_shown)
+				encode(e, &n->children[i]);
+		break;
+	case KY_NODE_VARIANT:
+		encode_variant(e, n);
+		break;
+	}
+}
+
+void ky_ctf_encode(const struct ky_ctf_metadata *m, struct ky_buf *b, uint32_t *slots,
+	unsigned *n_unused, const struct ky_node *scope, const struct ky_value *v,
+	const uint8_t *data)
+{
+	struct encoder e = {m, b, slots, v, data, *n_unused};
+
+	encode(&e, scope);
+	*n_unused = e.n_unused;
+}
+
+static void encode_zero(struct encoder *e, const struct ky_node *n)
+{
+	bool is_list = n->kind == KY_NODE_STRUCT || n->kind == KY_NODE_ARRAY;
+
+	if (is_text(n))
+		put_bytes(e, "", 1);
+	else if (n->kind == KY_NODE_INT)
+		encode_int(e, n, 0);
+	else if (n->kind == KY_NODE_FLOAT)
+		encode_float(e, n, 0);
+	else if (n->is_blob)
+		for (uint64_t i = 0; i < n->count; i++)
+			put_bytes(e, "", 1);
+	else if (n->kind == KY_NODE_ARRAY)
+		for (uint64_t i = 0; i < n->count; i++)
+			encode_zero(e, n->children);
+	else
+		for (uint32_t i = 0; is_list && i < n->n; i++)
+			if (n->children[i].is_shown)
+				encode_zero(e, &n->children[i]);
+}
+
+void ky_ctf_encode_zero(struct ky_buf *b, unsigned *n_unused, const struct ky_node *scope)
+{
+	struct encoder e = {.b = b};
+
+	encode_zero(&e, scope);
+	*n_unused = e.n_unused;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include "export/ctf.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "export/export.h"
+#include "reader/api.h"
+
+#define MAGIC	    0xc1fc1fc1u
+#define PACKET_SIZE (256u << 10) /* bytes of records, after which a packet ends */
+
+/* A trace of the output. */
+struct out_trace {
+	const struct ky_trace *of; /* borrowed */
+	char *dir;		   /* owned */
+	struct ky_ctf_metadata metadata;
+};
+
+/* A stream file of the output, with its current packet. */
+struct out_stream {
+	struct out_trace *trace;
+	const struct ky_stream_class *class;
+	uint64_t instance;
+	char *path;	       /* owned */
+	struct ky_buf context; /* shown part of the packet's context, and the header's slots */
+	struct ky_buf records;
+	bool is_open; /* there is a packet; it may be empty */
+	bool has_end; /* the packet lasts until end_ns at least: its end is that of a loss */
+	enum ky_item_kind lost_kind; /* the loss that the packet was begun for */
+	int64_t begin_ns, end_ns;
+	int64_t last_ns; /* the end of the packet before */
+	bool had_packet; /* last_ns holds */
+	uint64_t n_discarded, seq;
+	unsigned context_unused, unused; /* bits at the end of the context, of the last record */
+};
+
+struct writing {
+	const struct ky_query *q;
+	const char *dir;
+	struct out_trace *traces; /* owned */
+	size_t n_traces;
+	struct out_stream **streams; /* owned; by the stream's rank, of its last trace */
+	struct out_stream **all;     /* owned */
+	size_t n_all;
+	struct ky_buf context, scratch;
+	unsigned unused; /* bits at the end of the context */
+	uint32_t slots[KY_CTF_SLOTS_MAX];
+	char *why;
+	bool is_approximate;
+};
+
+/* --- files --- */
+
+static int append_file(const char *path, const struct ky_buf *parts, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t done = 0; done < parts[i].len && !r;) {
+			ssize_t k = write(fd, parts[i].data + done, parts[i].len - done);
+
+			if (k < 0 && errno != EINTR)
+				r = -errno;
+			done += k > 0 ? (size_t)k : 0;
+		}
+	}
+	close(fd);
+	return r;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	char *below;
+
+	while (d && (e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+			asprintf(&below, "%s/%s", path, e->d_name) < 0)
+			continue;
+		if (unlink(below) < 0 && errno == EISDIR)
+			remove_tree(below);
+		free(below);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+/* --- packets --- */
+
+static void put_u64(struct ky_buf *b, uint64_t v)
+{
+	uint64_t le = htole64(v);
+
+	ky_buf_append(b, &le, sizeof(le));
+}
+
+static void put_u32(struct ky_buf *b, uint32_t v)
+{
+	uint32_t le = htole32(v);
+
+	ky_buf_append(b, &le, sizeof(le));
+}
+
+static void put_slots(struct ky_buf *b, uint32_t n, const uint32_t *values)
+{
+	for (uint32_t i = 0; i < n; i++)
+		put_u32(b, values[i]);
+}
+
+/* The head of a packet. Its context begins with the values of the header's slots. */
+static void put_head(struct ky_buf *b, const struct out_stream *s)
+{
+	const struct ky_tsdl *t = &s->trace->of->tsdl;
+	size_t sizes_at, n_slots = 4 * s->trace->metadata.n_header_slots;
+	uint64_t bits, content;
+
+	put_u32(b, MAGIC);
+	if (t->has_uuid)
+		ky_buf_append(b, t->uuid, sizeof(t->uuid));
+	put_u64(b, s->class->id);
+	put_u64(b, s->instance);
+	ky_buf_append(b, s->context.data, n_slots);
+	if (s->class->clock) {
+		put_u64(b, (uint64_t)s->begin_ns);
+		put_u64(b, (uint64_t)s->end_ns);
+	}
+	sizes_at = b->len;
+	put_u64(b, 0);
+	put_u64(b, 0);
+	if (s->class->discarded_bits)
+		put_u64(b, s->n_discarded);
+	if (s->class->seq_bits)
+		put_u64(b, s->seq);
+	if (s->context.len > n_slots)
+		ky_buf_append(b, s->context.data + n_slots, s->context.len - n_slots);
+	if (b->error)
+		return;
+	bits = (b->len + s->records.len) * 8;
+	content = htole64(bits - (s->records.len ? s->unused : s->context_unused));
+	bits = htole64(bits);
+	memcpy(b->data + sizes_at, &content, sizeof(content));
+	memcpy(b->data + sizes_at + sizeof(content), &bits, sizeof(bits));
+}
+
+static int end_packet(struct out_stream *s)
+{
+	struct ky_buf parts[2] = {{0}, s->records};
+	int r;
+
+	if (!s->is_open)
+		return 0;
+	put_head(&parts[0], s);
+	r = parts[0].error || s->records.error ? -ENOMEM : append_file(s->path, parts, 2);
+	ky_buf_deinit(&parts[0]);
+	s->records.len = 0;
+	s->is_open = s->has_end = false;
+	s->lost_kind = KY_ITEM_NONE;
+	s->had_packet = true;
+	s->last_ns = s->end_ns;
+	s->seq++;
+	return r;
+}
+
+/* No packet begins before the end of the one before: readers give up there. */
+static void begin_packet(struct out_stream *s, int64_t ns)
+{
+	if (s->had_packet)
+		ns = KY_MAX(ns, s->last_ns);
+	s->is_open = true;
+	s->begin_ns = s->end_ns = ns;
+}
+
+static int set_context(struct out_stream *s, const struct ky_buf *context)
+{
+	s->context.len = 0;
+	ky_buf_append(&s->context, context->data, context->len);
+	return s->context.error;
+}
+
+/* Until an event comes: a loss says nothing of its packet's context. */
+static void set_zero_context(struct out_stream *s)
+{
+	const struct ky_node *n = s->class->packet_context;
+
+	for (uint32_t i = 0; i < s->trace->metadata.n_header_slots; i++)
+		put_u32(&s->context, 0);
+	if (n && n->is_shown)
+		ky_ctf_encode_zero(&s->context, &s->context_unused, n);
+}
+
+/* --- traces and streams --- */
+
+static struct out_trace *find_trace(struct writing *w, const struct ky_trace *of)
+{
+	for (size_t i = 0; i < w->n_traces; i++)
+		if (w->traces[i].of == of)
+			return &w->traces[i];
+	return NULL;
+}
+
+/* Describes a trace: in the directory itself, or, if there are several, in one below. */
+static int add_trace(struct writing *w, const struct ky_trace *of)
+{
+	struct out_trace *t = &w->traces[w->n_traces++];
+	struct ky_buf text = {0}, path = {0};
+	int r;
+
+	t->of = of;
+	if (asprintf(&t->dir, w->q->reader->n_traces > 1 ? "%s/%03zu" : "%s", w->dir, w->n_traces) <
+		0)
+		t->dir = NULL;
+	if (!t->dir)
+		return -ENOMEM;
+	if (mkdir(t->dir, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	r = ky_ctf_metadata_put(&t->metadata, &text, of);
+	w->is_approximate |= t->metadata.is_approximate;
+	if (r == -EOPNOTSUPP)
+		snprintf(w->why, KY_EXPORT_WHY, "field '%s' cannot be written as CTF 1.8: %s",
+			t->metadata.why_field, t->metadata.why);
+	ky_buf_printf(&path, "%s/metadata", t->dir);
+	if (!r)
+		r = path.error ? path.error : append_file(path.data, &text, 1);
+	ky_buf_deinit(&text);
+	ky_buf_deinit(&path);
+	return r;
+}
+
+/* Names the file as it was; files of several directories get numbers. */
+static char *make_path(struct writing *w, const struct out_trace *t, const char *file)
+{
+	const char *name = strrchr(file, '/');
+	char *path;
+
+	name = name ? name + 1 : file;
+	for (unsigned i = 0; i < 2; i++) {
+		if (asprintf(&path, i ? "%s/%s-%zu" : "%s/%s", t->dir, name, w->n_all) < 0)
+			return NULL;
+		if (access(path, F_OK) < 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+/* Returns the stream of an item; a new one when the item's trace is another than before. */
+static struct out_stream *get_stream(struct writing *w, const struct ky_item *item)
+{
+	size_t i = item->stream->rank - 1;
+	struct out_stream *s = w->streams[i], **more;
+
+	if (s && s->trace->of == item->file->trace && s->class->id == item->class->id)
+		return s;
+	s = calloc(1, sizeof(*s));
+	more = s ? reallocarray(w->all, w->n_all + 1, sizeof(struct out_stream *)) : NULL;
+	if (!more) {
+		free(s);
+		return NULL;
+	}
+	w->all = more;
+	w->all[w->n_all++] = s;
+	s->trace = find_trace(w, item->file->trace);
+	s->class = item->class;
+	s->instance = item->file->instance;
+	s->path = s->trace ? make_path(w, s->trace, item->file->path) : NULL;
+	if (s->trace)
+		set_zero_context(s);
+	if (!s->path)
+		return NULL;
+	w->streams[i] = s;
+	return s;
+}
+
+/* --- items --- */
+
+/* The packet's context of an event, behind the values of the header's slots. */
+static void encode_context(struct writing *w, const struct out_stream *s, const struct ky_item *e)
+{
+	const struct ky_scope_values *scope = &e->scopes[KY_SCOPE_PACKET_CONTEXT];
+	const struct ky_ctf_metadata *m = &s->trace->metadata;
+
+	w->context.len = w->scratch.len = 0;
+	w->unused = 0;
+	memset(w->slots, 0, sizeof(w->slots));
+	if (scope->node)
+		ky_ctf_encode(m, &w->scratch, w->slots, &w->unused, scope->node,
+			ky_item_values(e, KY_SCOPE_PACKET_CONTEXT), scope->data);
+	put_slots(&w->context, m->n_header_slots, w->slots);
+	if (w->scratch.len)
+		ky_buf_append(&w->context, w->scratch.data, w->scratch.len);
+}
+
+static void put_record(struct writing *w, struct out_stream *s, const struct ky_item *e)
+{
+	const struct ky_ctf_metadata *m = &s->trace->metadata;
+
+	w->scratch.len = 0;
+	s->unused = 0;
+	memset(w->slots, 0, sizeof(w->slots));
+	for (int i = KY_SCOPE_EVENT_CONTEXT; i < KY_N_SCOPES; i++)
+		if (e->scopes[i].node)
+			ky_ctf_encode(m, &w->scratch, w->slots, &s->unused, e->scopes[i].node,
+				ky_item_values(e, (enum ky_scope)i), e->scopes[i].data);
+	put_u64(&s->records, e->event->id);
+	if (s->class->clock)
+		put_u64(&s->records, (uint64_t)e->ns);
+	put_slots(&s->records, m->n_event_slots[s->class - s->trace->of->layout.streams], w->slots);
+	if (w->scratch.len)
+		ky_buf_append(&s->records, w->scratch.data, w->scratch.len);
+}
+
+static bool is_same_context(const struct out_stream *s, const struct ky_buf *context)
+{
+	return s->context.len == context->len &&
+	       (!context->len || !memcmp(s->context.data, context->data, context->len));
+}
+
+/* A packet ends when its context changes, at the end of its loss, or when it is large. */
+static int add_event(struct writing *w, struct out_stream *s, const struct ky_item *e)
+{
+	int r = 0;
+
+	encode_context(w, s, e);
+	if (s->is_open && s->records.len && !is_same_context(s, &w->context))
+		r = end_packet(s);
+	else if (s->is_open && (s->has_end ? e->ns > s->end_ns : s->records.len > PACKET_SIZE))
+		r = end_packet(s);
+	if (!r && !s->is_open)
+		begin_packet(s, e->ns);
+	s->context_unused = w->unused;
+	if (!r)
+		r = set_context(s, &w->context);
+	if (!r)
+		put_record(w, s, e);
+	s->begin_ns = KY_MIN(s->begin_ns, e->ns);
+	s->end_ns = KY_MAX(s->end_ns, e->ns);
+	return r ? r : s->records.error ? s->records.error : w->scratch.error;
+}
+
+/* True if the loss belongs to a packet that was begun for a loss of the other kind. */
+static bool is_second_loss(const struct out_stream *s, enum ky_item_kind kind)
+{
+	return s->is_open && !s->records.len && s->lost_kind != KY_ITEM_NONE &&
+	       s->lost_kind != kind;
+}
+
+/*
+ * Readers compute a loss from two packets: events from the end of the first to the end of the
+ * second, packets up to the begin of the second.
+ */
+static int add_loss(struct out_stream *s, const struct ky_item *item)
+{
+	const struct ky_lost *lost = &item->lost;
+	bool events = item->kind == KY_ITEM_LOST_EVENTS;
+	int r = 0;
+
+	if (is_second_loss(s, item->kind)) {
+		s->lost_kind = KY_ITEM_NONE;
+	} else {
+		if (s->is_open)
+			s->end_ns = KY_MAX(s->end_ns, lost->begin_ns);
+		r = end_packet(s);
+		begin_packet(s, events ? lost->begin_ns : lost->end_ns);
+		s->lost_kind = item->kind;
+	}
+	s->end_ns = KY_MAX(s->end_ns, lost->end_ns);
+	s->has_end = true;
+	if (events)
+		s->n_discarded += lost->n;
+	else
+		s->seq += lost->n;
+	return r;
+}
+
+static int add_item(struct writing *w, const struct ky_item *item)
+{
+	struct out_stream *s = item->kind == KY_ITEM_DAMAGED ? NULL : get_stream(w, item);
+
+	if (item->kind == KY_ITEM_DAMAGED)
+		return 0;
+	if (!s)
+		return -ENOMEM;
+	return item->kind == KY_ITEM_EVENT ? add_event(w, s, item) : add_loss(s, item);
+}
+
+static bool is_selected(const struct ky_query *q, const struct ky_item *item)
+{
+	return !item->has_time || (item->ns >= q->select.from_ns && item->ns <= q->select.to_ns);
+}
+
+static int read_items(struct writing *w)
+{
+	struct ky_reading reading = {0};
+	struct ky_values values = {0};
+	struct ky_item item;
+	int r = ky_reading_init(&reading, w->q, NULL, NULL, &w->q->reader->options);
+
+	while (!r && (r = ky_cursor_next(reading.cursor, &item, &values)) > 0) {
+		r = is_selected(w->q, &item) ? add_item(w, &item) : 0;
+		values.n = 0;
+	}
+	for (size_t i = 0; i < w->n_all && !r; i++)
+		r = end_packet(w->all[i]);
+	ky_reading_deinit(&reading);
+	free(values.v);
+	return r;
+}
+
+static int write_traces(struct writing *w)
+{
+	const struct ky_trace_reader *reader = w->q->reader;
+	int r = 0;
+
+	w->traces = calloc(reader->n_traces + 1, sizeof(*w->traces));
+	w->streams = calloc(reader->n_streams + 1, sizeof(struct out_stream *));
+	if (!w->traces || !w->streams)
+		return -ENOMEM;
+	for (size_t i = 0; i < reader->n_traces && !r; i++)
+		r = add_trace(w, reader->traces[i]);
+	return r ? r : read_items(w);
+}
+
+static void free_all(struct writing *w)
+{
+	for (size_t i = 0; i < w->n_all; i++) {
+		ky_buf_deinit(&w->all[i]->context);
+		ky_buf_deinit(&w->all[i]->records);
+		free(w->all[i]->path);
+		free(w->all[i]);
+	}
+	for (size_t i = 0; i < w->n_traces; i++) {
+		ky_ctf_metadata_deinit(&w->traces[i].metadata);
+		free(w->traces[i].dir);
+	}
+	free(w->all);
+	free(w->traces);
+	free(w->streams);
+	ky_buf_deinit(&w->context);
+	ky_buf_deinit(&w->scratch);
+}
+
+int ky_export_ctf(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY])
+{
+	struct writing w = {.why = why};
+	struct kymo_query *q = NULL;
+	char *part = NULL;
+	int r = ky_tables_query(t, &q);
+
+	why[0] = '\0';
+	if (!r && asprintf(&part, "%s.part", path) < 0)
+		r = -ENOMEM;
+	if (!r && rmdir(path) < 0 && errno != ENOENT) {
+		r = -errno;
+		snprintf(why, KY_EXPORT_WHY, "%s exists: name a new directory", path);
+	}
+	if (!r && mkdir(part, 0777) < 0)
+		r = -errno;
+	if (!r) {
+		w.q = ky_query_inside(q);
+		w.dir = part;
+		r = write_traces(&w);
+		if (!r && rename(part, path) < 0)
+			r = -errno;
+		if (r < 0)
+			remove_tree(part);
+		else if (w.is_approximate)
+			snprintf(why, KY_EXPORT_WHY, "%s: %s",
+				"CTF 1.8 has not all types of these fields",
+				"booleans are numbers, blocks arrays of bytes, optional fields and some variants sequences");
+	}
+	free_all(&w);
+	kymo_query_free(q);
+	free(part);
+	return r;
+}
