@@ -28,8 +28,25 @@ static const char *const state_names[N_STATES] = {
 /* The meaning of a class of events, beyond its kind. */
 struct meaning {
 	bool is_known, is_selected;
-	const struct ky_field *counter, *flow;
-	bool is_of_cpu; /* interrupts interrupt any thread */
+	const struct ky_field *counter, *flow, *prev_comm;
+	const struct ky_field *state[3]; /* lttng_statedump_process_state: tid, pid, name */
+	uint32_t name;			 /* of the event */
+	uint32_t stem;			 /* steps of one flow have one name but for the ending */
+	bool is_of_cpu;			 /* interrupts interrupt any thread */
+};
+
+/* A thread that ran before the recording, as the kernel's state dump names it. */
+struct known_thread {
+	struct ky_hnode node;
+	uint32_t host, name;
+	int64_t tid, pid;
+};
+
+/* A flow: its number in the page. */
+struct flow {
+	struct ky_hnode node;
+	uint32_t stem, number;
+	uint64_t id;
 };
 
 struct async_slice {
@@ -75,16 +92,23 @@ struct report {
 	KY_VEC(struct loss) losses;
 	struct gaps group_gaps, stream_gaps;
 	KY_VEC(uint64_t) blocks; /* of each part: number of its first event, and their number */
-	struct ky_buf flow_gaps, flow_names, flow_ids, flow_tracks;
+	struct ky_htab flows, threads;
+	struct ky_buf flow_gaps, flow_names, flow_numbers, flow_tracks;
 	int64_t begin_ns, end_ns; /* of the events, since 1970 */
 	int64_t origin_ns;	  /* times are relative to it */
 	int64_t block_ns, flow_ns, last_ns;
-	uint64_t n, n_listed, n_total, n_flows;
+	uint64_t n, n_listed, n_total, n_steps;
+	uint32_t n_flows;
 	bool is_truncated;
 	int error;
 };
 
 /* --- what there is to read --- */
+
+static bool is_stopped(const struct report *r)
+{
+	return r->o->stop && __atomic_load_n(r->o->stop, __ATOMIC_RELAXED);
+}
 
 /* Counts the selected events, and finds their first and last time. */
 static int count_events(struct report *r)
@@ -99,7 +123,7 @@ static int count_events(struct report *r)
 	memset(want, KY_WANT_EVENT, r->o->query->reader->n_classes);
 	e = ky_reading_init(&reading, r->o->query, want, NULL, r->o->reader);
 	while (!e && !r->is_truncated && (e = ky_cursor_next(reading.cursor, &item, NULL)) > 0) {
-		e = 0;
+		e = is_stopped(r) ? -ECANCELED : 0;
 		if (item.kind != KY_ITEM_EVENT || !item.has_time)
 			continue;
 		if (r->o->max_read && r->n_total == r->o->max_read) {
@@ -127,6 +151,24 @@ static const struct ky_field *find_field(
 	return NULL;
 }
 
+static uint32_t add_name(struct report *r, const char *name)
+{
+	return ky_texts_add(&r->names, name, strlen(name));
+}
+
+static uint32_t stem_of(struct report *r, const char *name)
+{
+	static const char *const endings[] = {"_begin", "_step", "_end"};
+	size_t len;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(endings); i++)
+		if (ky_texts_end_in(name, endings[i], &len))
+			return ky_texts_add(&r->names, name, len);
+	return add_name(r, name);
+}
+
+static const char *const state_fields[] = {"tid", "pid", "name"};
+
 static const struct meaning *meaning_of(struct report *r, const struct ky_source_class *c)
 {
 	struct meaning *m = &r->meanings[c->event->index];
@@ -136,9 +178,15 @@ static const struct meaning *meaning_of(struct report *r, const struct ky_source
 		return m;
 	base = ky_texts_get(&r->names, c->base);
 	m->is_known = true;
+	m->name = c->event->name ? add_name(r, c->event->name) : c->name;
+	m->stem = stem_of(r, ky_texts_get(&r->names, m->name));
 	m->is_selected = ky_query_has(r->o->query, c->event->index);
 	m->counter = find_field(r, c, "counter");
 	m->flow = find_field(r, c, "flow_id");
+	m->prev_comm = c->kind == KY_EVENT_SWITCH ? find_field(r, c, "prev_comm") : NULL;
+	if (!strcmp(ky_texts_get(&r->names, m->name), "lttng_statedump_process_state"))
+		for (size_t i = 0; i < KY_ARRAY_SIZE(m->state); i++)
+			m->state[i] = find_field(r, c, state_fields[i]);
 	m->is_of_cpu = c->is_kernel && (!strcmp(base, "interrupt") || !strcmp(base, "softirq"));
 	return m;
 }
@@ -151,9 +199,11 @@ static int64_t gap_of(const struct gaps *g, size_t number)
 	return number < g->n ? g->v[number] : 0;
 }
 
-static uint32_t add_name(struct report *r, const char *name)
+static uint32_t text_of(struct report *r, const struct ky_source_event *e, const struct ky_field *f)
 {
-	return ky_texts_add(&r->names, name, strlen(name));
+	struct ky_fact fact = ky_source_fact(r->source, e, f);
+
+	return fact.type == KY_FACT_TEXT ? fact.text : 0;
 }
 
 static struct ky_track *cpu_track(struct report *r, const struct ky_source_event *e, int64_t cpu)
@@ -161,10 +211,56 @@ static struct ky_track *cpu_track(struct report *r, const struct ky_source_event
 	return ky_tracks_get(&r->tracks, KY_TRACK_CPU, e->host, -1, cpu);
 }
 
+static uint32_t hash_thread(uint32_t host, int64_t tid)
+{
+	const int64_t key[] = {host, tid};
+
+	return ky_hash(key, sizeof(key));
+}
+
+static struct known_thread *find_thread(struct report *r, uint32_t host, int64_t tid)
+{
+	for (struct ky_hnode *n = ky_htab_first(&r->threads, hash_thread(host, tid)); n;
+		n = ky_htab_next(n)) {
+		struct known_thread *t = ky_container_of(n, struct known_thread, node);
+
+		if (t->host == host && t->tid == tid)
+			return t;
+	}
+	return NULL;
+}
+
+/* Notes the process and the name of a thread, which the kernel's state dump has. */
+static void note_thread(struct report *r, const struct ky_source_event *e, const struct meaning *m)
+{
+	int64_t tid = (int64_t)ky_source_bits(e, m->state[0]);
+	struct known_thread *t = find_thread(r, e->host, tid);
+	bool is_new = !t;
+
+	if (is_new)
+		t = calloc(1, sizeof(*t));
+	if (!t || (is_new && ky_htab_add(&r->threads, &t->node, hash_thread(e->host, tid)) < 0)) {
+		free(t);
+		r->error = -ENOMEM;
+		return;
+	}
+	t->host = e->host;
+	t->tid = tid;
+	t->pid = (int64_t)ky_source_bits(e, m->state[1]);
+	t->name = text_of(r, e, m->state[2]);
+}
+
 static struct ky_track *thread_track(
 	struct report *r, const struct ky_source_event *e, int64_t pid, int64_t tid)
 {
-	return ky_tracks_get(&r->tracks, KY_TRACK_THREAD, e->host, pid, tid);
+	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_THREAD, e->host, pid, tid);
+	const struct known_thread *t = k && k->pid < 0 ? find_thread(r, e->host, tid) : NULL;
+
+	if (t) {
+		k->pid = t->pid;
+		k->comm = k->comm ? k->comm : t->name;
+	}
+	return k;
 }
 
 static bool is_current_known(const struct report *r, int64_t cpu)
@@ -216,14 +312,37 @@ static void count_on_track(
 
 /* --- slices of events --- */
 
-/* Returns the name of a function's slice: its address, until symbols are known. */
+/* Cuts "inlined (a.h:3) in work+0x1c (demo.c:12)" to "work". */
+static size_t cut_to_function(char text[KY_SYMBOL_TEXT])
+{
+	char *offset = strstr(text, "+0x"), *next, *file = strrchr(text, '('), *in = text;
+
+	while (offset && (next = strstr(offset + 1, "+0x")))
+		offset = next;
+	if (offset)
+		*offset = '\0';
+	else if (file && file > text && file[-1] == ' ')
+		file[-1] = '\0';
+	while ((next = strstr(in, ") in ")))
+		in = next + 5;
+	memmove(text, in, strlen(in) + 1);
+	return strlen(text);
+}
+
+/* Returns the name of a function's slice: its address if nothing else is known. */
 static uint32_t name_of_pair(struct report *r, const struct ky_source_event *e)
 {
-	char text[32];
+	const struct ky_symbolizer *s = r->o->symbols;
+	uint64_t address = (uint64_t)ky_source_number(e, KY_FIELD_ADDRESS, 0);
+	char text[KY_SYMBOL_TEXT];
+	size_t n;
 
 	if (e->class->base)
 		return e->class->base;
-	snprintf(text, sizeof(text), "0x%" PRIx64, ky_source_number(e, KY_FIELD_ADDRESS, 0));
+	n = s ? s->find(s->arg, e->item, address, false, text) : 0;
+	if (n)
+		return ky_texts_add(&r->names, text, cut_to_function(text));
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
 	return add_name(r, text);
 }
 
@@ -237,7 +356,7 @@ static uint32_t hash_async(uint32_t name, uint64_t id)
 static void begin_async(struct report *r, const struct ky_source_event *e, int64_t pid, int64_t ns)
 {
 	struct async_slice *a = calloc(1, sizeof(*a));
-	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	uint64_t id = ky_source_id(e);
 	struct ky_track *k = ky_tracks_get(&r->tracks, KY_TRACK_ASYNC, e->host, pid, 0);
 
 	if (!a || !k || ky_htab_add(&r->async, &a->node, hash_async(e->class->base, id)) < 0) {
@@ -256,7 +375,7 @@ static void begin_async(struct report *r, const struct ky_source_event *e, int64
 
 static void end_async(struct report *r, const struct ky_source_event *e, int64_t ns)
 {
-	uint64_t id = (uint64_t)ky_source_number(e, KY_FIELD_SPAN, 0);
+	uint64_t id = ky_source_id(e);
 	struct async_slice *a, *newest = NULL;
 
 	for (struct ky_hnode *n = ky_htab_first(&r->async, hash_async(e->class->base, id)); n;
@@ -291,6 +410,13 @@ static enum state state_behind(int64_t prev_state)
 	return prev_state & 2 ? BLOCKED : WAITING;
 }
 
+static void set_state(struct report *r, const struct ky_source_event *e, struct ky_track *k,
+	uint32_t state, int64_t ns)
+{
+	ky_track_set_state(&r->tracks, k, state, ns);
+	k->state_group = e->group;
+}
+
 /* A processor changes from one thread to another. */
 static void switch_threads(struct report *r, const struct ky_source_event *e, int64_t ns)
 {
@@ -302,9 +428,9 @@ static void switch_threads(struct report *r, const struct ky_source_event *e, in
 	uint32_t name;
 
 	if (prev && (k = thread_track(r, e, -1, prev))) {
-		ky_track_set_state(&r->tracks, k,
-			prev_state >= 16 ? 0 : r->states[state_behind(prev_state)], ns);
+		set_state(r, e, k, prev_state >= 16 ? 0 : r->states[state_behind(prev_state)], ns);
 		k->last_ns = ns;
+		k->comm = k->comm ? k->comm : text_of(r, e, meaning_of(r, e->class)->prev_comm);
 	}
 	k = next ? thread_track(r, e, -1, next) : NULL;
 	if (cpu >= 0 && cpu < MAX_CPUS)
@@ -316,7 +442,7 @@ static void switch_threads(struct report *r, const struct ky_source_event *e, in
 	name = ky_source_text(r->source, e, KY_FIELD_NEXT_COMM);
 	k->comm = name ? name : k->comm;
 	k->last_ns = ns;
-	ky_track_set_state(&r->tracks, k, r->states[RUNNING], ns);
+	set_state(r, e, k, r->states[RUNNING], ns);
 	if (on)
 		ky_track_open(&r->tracks, on, name ? name : r->states[RUNNING], ns);
 }
@@ -327,7 +453,7 @@ static void wake_thread(struct report *r, const struct ky_source_event *e, int64
 	struct ky_track *k = tid ? thread_track(r, e, -1, tid) : NULL;
 
 	if (k && k->state != r->states[RUNNING])
-		ky_track_set_state(&r->tracks, k, r->states[READY], ns);
+		set_state(r, e, k, r->states[READY], ns);
 }
 
 static void add_loss(struct report *r, const struct ky_source_event *e, int64_t track)
@@ -378,13 +504,17 @@ static void lose(struct report *r, const struct ky_source_event *e)
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
 		struct ky_track *k = r->tracks.all.v[i];
 
+		if (k->state && k->state_group == e->group && !e->is_of_thread)
+			ky_track_set_state(&r->tracks, k, 0, KY_MAX(ns, k->state_ns));
 		if (k->group != e->group || (e->is_of_thread && k->stream != e->stream))
 			continue;
 		if (e->is_of_thread)
 			of_thread = k->number;
-		if (k->kind == KY_TRACK_THREAD)
+		if (k->kind == KY_TRACK_THREAD || k->kind == KY_TRACK_CPU)
 			ky_track_cut(&r->tracks, k, ns);
 	}
+	if (!e->is_of_thread)
+		memset(r->current, 0, sizeof(r->current));
 	for (size_t i = 0; i < r->tracks.all.n; i++) {
 		struct ky_track *k = r->tracks.all.v[i];
 
@@ -413,17 +543,51 @@ static void add_counter(
 	k->n_events++;
 }
 
-static void add_flow(struct report *r, const struct ky_source_event *e,
-	const struct ky_field *field, const struct ky_track *k, int64_t ns)
+/* Returns the number of a flow, which is new or known. */
+static uint32_t number_of_flow(struct report *r, uint32_t stem, uint64_t id)
 {
-	struct ky_fact fact = ky_source_fact(r->source, e, field);
+	const uint64_t key[] = {stem, id};
+	uint32_t hash = ky_hash(key, sizeof(key));
+	struct flow *f;
+
+	for (struct ky_hnode *n = ky_htab_first(&r->flows, hash); n; n = ky_htab_next(n)) {
+		f = ky_container_of(n, struct flow, node);
+		if (f->stem == stem && f->id == id)
+			return f->number;
+	}
+	f = malloc(sizeof(*f));
+	if (!f || ky_htab_add(&r->flows, &f->node, hash) < 0) {
+		free(f);
+		r->error = -ENOMEM;
+		return 0;
+	}
+	f->stem = stem;
+	f->id = id;
+	return f->number = r->n_flows++;
+}
+
+static void drop_known(struct report *r)
+{
+	struct ky_hnode *n, *tmp;
+	size_t i;
+
+	ky_htab_foreach(&r->threads, i, n, tmp) free(ky_container_of(n, struct known_thread, node));
+	ky_htab_deinit(&r->threads);
+	ky_htab_foreach(&r->flows, i, n, tmp) free(ky_container_of(n, struct flow, node));
+	ky_htab_deinit(&r->flows);
+}
+
+static void add_flow(struct report *r, const struct ky_source_event *e, const struct meaning *m,
+	const struct ky_track *k, int64_t ns)
+{
+	uint64_t id = ky_source_bits(e, m->flow);
 
 	ky_column_put(&r->flow_gaps, (uint64_t)(ns - r->flow_ns));
-	ky_column_put(&r->flow_names, e->class->name);
-	ky_column_put(&r->flow_ids, (uint64_t)fact.number);
+	ky_column_put(&r->flow_names, m->name);
+	ky_column_put(&r->flow_numbers, number_of_flow(r, m->stem, id));
 	ky_column_put(&r->flow_tracks, k->number);
 	r->flow_ns = ns;
-	r->n_flows++;
+	r->n_steps++;
 }
 
 static void add_slices(
@@ -436,7 +600,7 @@ static void add_slices(
 	if (m->counter)
 		add_counter(r, e, m->counter, ns);
 	if (m->flow)
-		add_flow(r, e, m->flow, k, ns);
+		add_flow(r, e, m, k, ns);
 	switch (e->kind) {
 	case KY_EVENT_SPAN_BEGIN:
 		ky_track_open(&r->tracks, k, e->class->base, ns);
@@ -521,7 +685,7 @@ static void list_event(
 		r->block_ns = 0;
 	}
 	ky_column_put(&b->gaps, (uint64_t)KY_MAX(ns - r->block_ns, 0));
-	ky_column_put(&b->classes, e->class->name);
+	ky_column_put(&b->classes, meaning_of(r, e->class)->name);
 	ky_column_put(&b->tracks, k->number);
 	ky_format_fields(&r->format, &b->lines, e->item);
 	ky_buf_append(&b->lines, "\n", 1);
@@ -543,11 +707,24 @@ static void add_event(struct report *r, const struct ky_source_event *e)
 	k = track_of(r, e);
 	if (!k)
 		return;
+	if (meaning_of(r, e->class)->state[0])
+		note_thread(r, e, meaning_of(r, e->class));
 	count_on_track(r, k, e, ns);
 	add_slices(r, e, k, ns);
 	if (is_listed(r, r->n))
 		list_event(r, e, k, ns);
 	r->n++;
+}
+
+/* A thread keeps its state until the last event of the trace. */
+static void end_states(struct report *r)
+{
+	for (size_t i = 0; i < r->tracks.all.n; i++) {
+		struct ky_track *k = r->tracks.all.v[i];
+
+		if (k->state)
+			ky_track_set_state(&r->tracks, k, 0, r->end_ns - r->origin_ns);
+	}
 }
 
 static int read_events(struct report *r)
@@ -556,7 +733,7 @@ static int read_events(struct report *r)
 	int n = ky_source_start(r->source, KY_SOURCE_ALL, 0);
 
 	while (!n && !r->error && !r->tracks.error && (n = ky_source_next(r->source, &e)) > 0) {
-		n = 0;
+		n = is_stopped(r) ? -ECANCELED : 0;
 		if (e.kind == KY_EVENT_LOST)
 			lose(r, &e);
 		else if (r->is_truncated && (e.ns > r->end_ns || r->n == r->n_total))
@@ -565,6 +742,7 @@ static int read_events(struct report *r)
 			add_event(r, &e);
 	}
 	flush_block(r);
+	end_states(r);
 	ky_tracks_finish(&r->tracks);
 	return n ? n : r->error ? r->error : r->tracks.error;
 }
@@ -598,10 +776,10 @@ static void put_tracks(struct report *r)
 static void put_flows(struct report *r)
 {
 	struct ky_buf *const columns[] = {
-		&r->flow_gaps, &r->flow_names, &r->flow_ids, &r->flow_tracks};
+		&r->flow_gaps, &r->flow_names, &r->flow_numbers, &r->flow_tracks};
 	struct ky_buf part = {0};
 
-	if (!r->n_flows)
+	if (!r->n_steps)
 		return;
 	for (size_t i = 0; i < KY_ARRAY_SIZE(columns); i++)
 		ky_column_put(&part, columns[i]->len);
@@ -693,7 +871,7 @@ static int write_head(struct report *r, const struct ky_totals *t)
 		r->origin_ns, r->begin_ns - r->origin_ns, r->end_ns - r->origin_ns,
 		r->is_truncated ? "true" : "false", r->n, r->n_listed, r->tracks.n_slices,
 		r->tracks.coarse_ns, r->tracks.n_too_deep, t->n_discarded, t->n_packets_lost,
-		t->n_corrupt, r->n_flows);
+		t->n_corrupt, r->n_steps);
 	if (r->o->findings) {
 		ky_buf_puts(&b, ",\"findings\":");
 		put_text(&b, r->o->findings);
@@ -756,11 +934,12 @@ static int prepare(struct report *r)
 static void deinit(struct report *r)
 {
 	struct ky_buf *const bufs[] = {&r->block.gaps, &r->block.classes, &r->block.tracks,
-		&r->block.lines, &r->flow_gaps, &r->flow_names, &r->flow_ids, &r->flow_tracks};
+		&r->block.lines, &r->flow_gaps, &r->flow_names, &r->flow_numbers, &r->flow_tracks};
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(bufs); i++)
 		ky_buf_deinit(bufs[i]);
 	drop_async(r);
+	drop_known(r);
 	ky_vec_deinit(&r->losses);
 	ky_vec_deinit(&r->group_gaps);
 	ky_vec_deinit(&r->stream_gaps);
@@ -784,6 +963,7 @@ int ky_report_write_data(
 	r->o = o;
 	r->to = to;
 	r->format.safe = true;
+	r->format.symbols = o->symbols;
 	e = prepare(r);
 	if (!e)
 		e = write_data(r, ret_summary);

@@ -6,6 +6,7 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
+#include "reader/format.h"
 #include "reader/query.h"
 
 /* Every page contains this line near its beginning. */
@@ -17,8 +18,10 @@ struct ky_report_options {
 	const char *command;	      /* that makes a page of another part: "kymo report PATH" */
 	uint64_t max_events;	      /* events that are listed with their fields */
 	uint64_t max_read;	      /* events after which the page ends; 0: no limit */
-	const char *findings;	      /* JSON of ky_explanation_json, or NULL */
-	bool has_origin;	      /* times are relative to origin_ns, not to the first event */
+	const struct ky_symbolizer *symbols; /* functions of addresses, or NULL */
+	const char *findings;		     /* JSON of ky_explanation_json, or NULL */
+	const bool *stop; /* set by another thread, atomically: ends with -ECANCELED; or NULL */
+	bool has_origin;  /* times are relative to origin_ns, not to the first event */
 	int64_t origin_ns;
 	const struct ky_trace_reader_options *reader; /* where damage is reported */
 };

@@ -9,8 +9,8 @@
 #define REPORT_TRACKS_H
 
 #include "base/buf.h"
-#include "explain/source.h"
-#include "explain/vec.h"
+#include "analysis/source.h"
+#include "base/vec.h"
 
 #define KY_TRACK_MAX_ROWS 256
 
@@ -60,6 +60,7 @@ struct ky_track {
 	struct ky_row states;		   /* of a thread: running, ready, waiting */
 	uint32_t state;			   /* a name, or 0 */
 	int64_t state_ns;
+	uint32_t state_group;	     /* of the event that the state is known from */
 	struct ky_buf times, values; /* KY_TRACK_COUNTER: gaps in a column; doubles */
 	uint64_t *bins;		     /* owned: events by time; NULL: none */
 };

@@ -4,20 +4,39 @@
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/text.h"
+#include "web/bucket.h"
 
 #define TOKEN_BYTES	16
 #define TOKEN_LEN	(2 * TOKEN_BYTES)
 #define MAX_CONNECTIONS 128
 #define MAX_MEMORY	(32 << 10) /* of a connection: longer requests are refused */
 #define TIMEOUT_S	10	   /* without a byte either way */
-#define EVENT_MS	1000
+#define EVENT_S		1
 #define HOST_MAX	128
+#define MAX_LISTENERS	32 /* of server-sent events */
+#define MAX_DATA	8  /* requests for data that run or wait */
+/* From so many connections on, each new one ends the oldest that has not shown the token. */
+#define CROWDED (MAX_CONNECTIONS / 2)
+/* Requests: so many at once, and so many in a second. */
+#define BURST 200
+#ifndef KY_WEB_RATE /* a fuzzer asks more often */
+#define KY_WEB_RATE 100
+#endif
+
+/* A connection. */
+struct guest {
+	struct ky_list node;
+	int fd;
+	bool has_token; /* it has made a request with the token */
+};
 
 struct ky_web {
 	struct ky_web_content content;
@@ -25,7 +44,12 @@ struct ky_web {
 	char token[TOKEN_LEN + 1];
 	char host[HOST_MAX]; /* as the Host header of requests */
 	char link[HOST_MAX + TOKEN_LEN + 16];
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
 	bool ends;
+	struct ky_list guests; /* the oldest first */
+	unsigned n_guests, n_listeners, n_data;
+	struct ky_bucket known, unknown; /* requests with the token, and others */
 };
 
 /* --- replies --- */
@@ -94,6 +118,94 @@ static bool is_own_page(const struct ky_web *w, struct MHD_Connection *c)
 	return !site || !strcmp(site, "same-origin") || !strcmp(site, "none");
 }
 
+/* --- how much may be asked for --- */
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Counts a request. Returns false if there were too many. */
+static bool admit(struct ky_web *w, struct MHD_Connection *c, bool has_token)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct guest *g = info ? info->socket_context : NULL;
+	bool is_admitted;
+
+	pthread_mutex_lock(&w->lock);
+	is_admitted = ky_bucket_take(
+		has_token ? &w->known : &w->unknown, now_ns(), BURST, KY_WEB_RATE);
+	if (g && has_token)
+		g->has_token = true;
+	pthread_mutex_unlock(&w->lock);
+	return is_admitted;
+}
+
+/* Increments a counter unless it is at its limit. */
+static bool enter(struct ky_web *w, unsigned *n, unsigned max)
+{
+	bool has_room;
+
+	pthread_mutex_lock(&w->lock);
+	has_room = *n < max;
+	*n += has_room;
+	pthread_mutex_unlock(&w->lock);
+	return has_room;
+}
+
+static void leave(struct ky_web *w, unsigned *n)
+{
+	pthread_mutex_lock(&w->lock);
+	--*n;
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Ends the oldest connection that has not shown the token. The caller has the lock. */
+static void end_stranger(struct ky_web *w)
+{
+	struct guest *g;
+
+	ky_list_foreach (g, &w->guests, node) {
+		if (g->has_token)
+			continue;
+		shutdown(g->fd, SHUT_RDWR);
+		g->has_token = true; /* is ending: is not ended twice */
+		return;
+	}
+}
+
+/* libmicrohttpd accepted a connection, or is about to close one. */
+static void note_connection(void *arg, struct MHD_Connection *c, void **context,
+	enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct ky_web *w = arg;
+	struct guest *g = *context;
+
+	pthread_mutex_lock(&w->lock);
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		if (w->n_guests >= CROWDED)
+			end_stranger(w);
+		*context = g = info ? calloc(1, sizeof(*g)) : NULL;
+		if (g) {
+			g->fd = info->connect_fd;
+			ky_list_append(&w->guests, &g->node);
+			w->n_guests++;
+		}
+	} else if (g) {
+		ky_list_remove(&g->node);
+		w->n_guests--;
+		free(g);
+		*context = NULL;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
 /* --- what is asked for --- */
 
 static bool get_number(struct MHD_Connection *c, const char *name, int64_t *ret)
@@ -127,8 +239,11 @@ static enum MHD_Result reply_data(struct ky_web *w, struct MHD_Connection *c)
 
 	if (!get_number(c, "begin", &begin) || !get_number(c, "end", &end) || end < begin)
 		return refuse(c, MHD_HTTP_BAD_REQUEST, "begin and end are nanoseconds since 1970");
+	if (!enter(w, &w->n_data, MAX_DATA))
+		return refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests at once");
 	e = w->content.data(w->content.arg, begin, end, &body);
 	e = e ? e : body.error;
+	leave(w, &w->n_data);
 	if (!e)
 		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", &body);
 	ky_buf_deinit(&body);
@@ -144,18 +259,32 @@ struct listener {
 	bool is_first;
 };
 
+/* Waits until the next event is due. Returns false if the server ends. */
+static bool wait_for_event(struct ky_web *w)
+{
+	struct timespec until;
+	bool ends;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += EVENT_S;
+	pthread_mutex_lock(&w->lock);
+	while (!w->ends && !pthread_cond_timedwait(&w->changed, &w->lock, &until))
+		;
+	ends = w->ends;
+	pthread_mutex_unlock(&w->lock);
+	return !ends;
+}
+
 static ssize_t next_event(void *arg, uint64_t position, char *to, size_t max)
 {
 	struct listener *l = arg;
 	size_t n;
 
 	if (l->at == l->text.len) {
-		if (!l->is_first)
-			usleep(EVENT_MS * 1000);
+		if (!l->is_first && !wait_for_event(l->w))
+			return MHD_CONTENT_READER_END_OF_STREAM;
 		l->is_first = false;
 		l->text.len = l->at = 0;
-		if (__atomic_load_n(&l->w->ends, __ATOMIC_RELAXED))
-			return MHD_CONTENT_READER_END_OF_STREAM;
 		ky_buf_puts(&l->text, "data: ");
 		if (l->w->content.state(l->w->content.arg, &l->text) < 0 || l->text.error)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -171,18 +300,24 @@ static void free_listener(void *arg)
 {
 	struct listener *l = arg;
 
+	leave(l->w, &l->w->n_listeners);
 	ky_buf_deinit(&l->text);
 	free(l);
 }
 
 static enum MHD_Result reply_events(struct ky_web *w, struct MHD_Connection *c)
 {
-	struct listener *l = calloc(1, sizeof(*l));
+	struct listener *l;
 	struct MHD_Response *r;
 	enum MHD_Result result;
 
-	if (!l)
+	if (!enter(w, &w->n_listeners, MAX_LISTENERS))
+		return refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many pages listen");
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		leave(w, &w->n_listeners);
 		return MHD_NO;
+	}
 	l->w = w;
 	l->is_first = true;
 	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, next_event, l, free_listener);
@@ -205,6 +340,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 	struct ky_web *w = arg;
 	char given[TOKEN_LEN + 2] = "";
 	const char *rest;
+	bool is_known;
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
@@ -217,7 +353,11 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 	rest = *url == '/' ? strchr(url + 1, '/') : NULL;
 	if (rest && rest - url - 1 == TOKEN_LEN)
 		memcpy(given, url + 1, TOKEN_LEN);
-	if (!is_own_page(w, c) || !is_token(w, given))
+	is_known = is_token(w, given) && is_own_page(w, c);
+	if (!admit(w, c, is_known))
+		return is_known ? refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests")
+				: MHD_NO;
+	if (!is_known)
 		return refuse(c, MHD_HTTP_FORBIDDEN, "open the link that kymo web has printed");
 	if (!strcmp(rest, "/"))
 		return reply_page(w, c);
@@ -312,6 +452,18 @@ static void make_link(struct ky_web *w, const struct sockaddr_storage *address)
 	snprintf(w->link, sizeof(w->link), "http://%s/%s/", w->host, w->token);
 }
 
+static void init_waiting(struct ky_web *w)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	ky_list_init(&w->guests);
+}
+
 int ky_web_start(struct ky_web **ret, const char *listen, const struct ky_web_content *content)
 {
 	struct sockaddr_storage address;
@@ -324,13 +476,15 @@ int ky_web_start(struct ky_web **ret, const char *listen, const struct ky_web_co
 		return fd;
 	}
 	w->content = *content;
+	init_waiting(w);
 	make_link(w, &address);
 	/* A thread for each connection: what it asks for is made in it. */
 	w->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
 		handle, w, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_MEMORY,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S, MHD_OPTION_NOTIFY_CONNECTION,
+		note_connection, w, MHD_OPTION_END);
 	if (!w->daemon) {
 		ky_close(fd);
 		free(w);
@@ -349,7 +503,12 @@ void ky_web_stop(struct ky_web *w)
 {
 	if (!w)
 		return;
-	__atomic_store_n(&w->ends, true, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&w->lock);
+	w->ends = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
 	MHD_stop_daemon(w->daemon);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
 	free(w);
 }

@@ -5,7 +5,8 @@
  * Other users of the machine, and other pages in the user's browser, must not read the trace.
  * So the server listens on one address. It answers only requests that contain the token, which only
  * the printed link has, whose Host is its own address, and which no other origin made. It accepts
- * GET and HEAD only, and limits connections, their memory and their time.
+ * GET and HEAD only, and limits connections, their memory and their time, and the rate of requests.
+ * When there are many connections, those that never showed the token make room for new ones.
  */
 #ifndef WEB_SERVER_H
 #define WEB_SERVER_H
