@@ -29,6 +29,11 @@ struct kymo_ctl {
 	unsigned timeout_ms;
 	struct ky_buf in; /* received, not yet part of a reply */
 	bool by_default;  /* the caller named no run directory */
+	/* kymo_ctl_watch: the session, or NULL; received messages, and the next of them */
+	char *watched;
+	struct kymo_value *messages;
+	size_t next_message;
+	bool ended; /* the daemon sends no more of them */
 	char rundir[PATH_MAX];
 };
 
@@ -117,6 +122,8 @@ void kymo_ctl_close(struct kymo_ctl *ctl)
 		return;
 	ky_close(ctl->fd);
 	ky_buf_deinit(&ctl->in);
+	kymo_value_free(ctl->messages);
+	free(ctl->watched);
 	free(ctl);
 }
 
@@ -284,4 +291,99 @@ int kymo_ctl_call(struct kymo_ctl *ctl, const char *command, const struct kymo_v
 		ctl->fd = ky_close(ctl->fd);
 	ky_buf_deinit(&line);
 	return r;
+}
+
+/* --- messages of triggers --- */
+
+static struct kymo_value *watch_params(const struct kymo_ctl *ctl, const struct kymo_value *reply)
+{
+	struct kymo_value *params = kymo_value_new();
+
+	if (params && ctl->watched)
+		kymo_value_set_string(params, "session", ctl->watched);
+	if (params && reply)
+		kymo_value_set_u64(params, "after", kymo_value_u64(kymo_value_get(reply, "last")));
+	return params;
+}
+
+/* Requests the messages after those of the reply. */
+static int request_more(struct kymo_ctl *ctl, const struct kymo_value *reply)
+{
+	struct ky_buf line = {.max = REQUEST_MAX};
+	struct kymo_value *params = watch_params(ctl, reply);
+	int r = params ? format_request(&line, "watch", params) : -ENOMEM;
+
+	if (!r)
+		r = send_line(ctl, line.data, now_ms() + ctl->timeout_ms);
+	kymo_value_free(params);
+	ky_buf_deinit(&line);
+	return r;
+}
+
+int kymo_ctl_watch(
+	struct kymo_ctl *ctl, const char *session, int all, struct kymo_value **ret_reply)
+{
+	struct kymo_value *params;
+	int r;
+
+	free(ctl->watched);
+	kymo_value_free(ctl->messages);
+	ctl->messages = NULL;
+	ctl->next_message = 0;
+	ctl->ended = false;
+	ctl->watched = session ? strdup(session) : NULL;
+	params = !session || ctl->watched ? watch_params(ctl, NULL) : NULL;
+	r = params ? kymo_ctl_call(ctl, "watch", params, ret_reply) : -ENOMEM;
+	kymo_value_free(params);
+	if (!r && kymo_reply_ok(*ret_reply) && all)
+		kymo_value_set_u64(*ret_reply, "last", 0);
+	return r || !kymo_reply_ok(*ret_reply) ? r : request_more(ctl, *ret_reply);
+}
+
+int kymo_ctl_fd(const struct kymo_ctl *ctl)
+{
+	return ctl->fd;
+}
+
+/* Takes a reply with messages, if there is one, and requests more. Returns as kymo_ctl_message. */
+static int receive_messages(struct kymo_ctl *ctl)
+{
+	size_t len = 0;
+	int r = receive_line(ctl, 0, &len);
+
+	if (r < 0)
+		return r == -ETIMEDOUT ? 0 : r;
+	kymo_value_free(ctl->messages);
+	ctl->messages = NULL;
+	ctl->next_message = 0;
+	r = take_reply(ctl, len, &ctl->messages);
+	if (!r && !kymo_reply_ok(ctl->messages))
+		return -ESHUTDOWN;
+	/* The daemon ends: these are its last messages. */
+	if (!r && kymo_value_bool(kymo_value_get(ctl->messages, "ended"))) {
+		ctl->ended = true;
+		return 1;
+	}
+	if (!r)
+		r = request_more(ctl, ctl->messages);
+	return r ? r : 1;
+}
+
+int kymo_ctl_message(struct kymo_ctl *ctl, struct kymo_value **ret_message)
+{
+	const struct kymo_value *message;
+	int r;
+
+	if (ctl->fd < 0)
+		return -EPIPE;
+	do {
+		message = kymo_value_at(
+			kymo_value_get(ctl->messages, "messages"), ctl->next_message);
+		r = message ? 1 : ctl->ended ? -ESHUTDOWN : receive_messages(ctl);
+	} while (!message && r > 0);
+	if (r <= 0)
+		return r;
+	ctl->next_message++;
+	*ret_message = (struct kymo_value *)json_object_get((struct json_object *)message);
+	return 1;
 }

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+#include "ship/receiver.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "ctf/index.h"
+#include "ctf/watermark.h"
+#include "ship/files.h"
+
+#define RECORDING    ".recording"
+#define NAMES_MAX    1000u
+#define METADATA_MAX (64u << 20)
+#define NEW_METADATA ".metadata.new"
+
+void receiver_init(struct receiver *r, int dir)
+{
+	*r = (struct receiver){
+		.dir = dir, .trace = -1, .lock = -1, .in = -1, .out = -1, .max = UINT64_MAX};
+}
+
+void receiver_deinit(struct receiver *r)
+{
+	for (uint32_t i = 0; i < r->n_paths; i++)
+		free(r->paths[i]);
+	free(r->paths);
+	ky_close(r->lock);
+	ky_close(r->trace);
+}
+
+static int fail(struct receiver *r, int error, const char *fmt, ...) KY_PRINTF(3, 4);
+
+static int fail(struct receiver *r, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->why, sizeof(r->why), fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+static int fail_at(struct receiver *r, int error, const char *path)
+{
+	return fail(r, error, "%s/%s: %s", r->name, path, strerror(-error));
+}
+
+/* Opens a path below a directory, through no symbolic link. Returns a descriptor or -errno. */
+static int open_beneath(int dir, const char *path, uint64_t flags)
+{
+	const struct open_how how = {
+		.flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		.mode = flags & O_CREAT ? 0640 : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+// ---- the connection
+
+/* Returns the number of bytes read, less than n at the end; or -errno. */
+static ssize_t read_full(int fd, uint8_t *p, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t r = read(fd, p + done, n - done);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (!r)
+			break;
+		done += (size_t)r;
+	}
+	return (ssize_t)done;
+}
+
+static int write_full(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t r = write(fd, p, n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		p += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+static int send_segment(struct receiver *r, const struct segment *s, const void *payload)
+{
+	uint8_t buf[SEGMENT_HEAD + SEGMENT_PATH_MAX];
+	struct segment g = *s;
+
+	g.crc = segment_crc(payload, g.length);
+	segment_encode(&g, buf);
+	if (g.length)
+		memcpy(buf + SEGMENT_HEAD, payload, g.length);
+	return r->out < 0 ? 0 : write_full(r->out, buf, SEGMENT_HEAD + g.length);
+}
+
+// ---- the directory of a recording
+
+static bool is_empty(int dir)
+{
+	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *e;
+	bool empty = d != NULL;
+
+	while (d && (e = readdir(d)))
+		empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+					 !strcmp(e->d_name, RECORDING));
+	if (d)
+		closedir(d);
+	else
+		ky_close(copy);
+	return empty;
+}
+
+/* Writes the identifier into a new directory, or one whose receiver was killed before it did so. */
+static int write_id(int fd, const uint8_t id[SEGMENT_ID_SIZE])
+{
+	const ssize_t n = pwrite(fd, id, SEGMENT_ID_SIZE, 0);
+
+	return n == SEGMENT_ID_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+/*
+ * Takes the directory if it is this recording's, or new. Returns 1 if it is another's, 0, or
+ * -errno: -EBUSY if another receiver writes it.
+ */
+static int take_directory(struct receiver *r, const uint8_t id[SEGMENT_ID_SIZE])
+{
+	uint8_t there[SEGMENT_ID_SIZE];
+	ssize_t n;
+	int ret = 0;
+
+	if (mkdirat(r->dir, r->name, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	r->trace = open_beneath(r->dir, r->name, O_RDONLY | O_DIRECTORY);
+	if (r->trace < 0)
+		return r->trace == -ENOTDIR || r->trace == -ELOOP ? 1 : r->trace;
+	r->lock = open_beneath(
+		r->trace, RECORDING, O_RDWR | (is_empty(r->trace) ? (uint64_t)O_CREAT : 0));
+	if (r->lock < 0)
+		return r->lock == -ENOENT ? 1 : r->lock;
+	n = pread(r->lock, there, sizeof(there), 0);
+	if (n == (ssize_t)sizeof(there) && memcmp(there, id, sizeof(there)) != 0)
+		return 1;
+	if (flock(r->lock, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (n < (ssize_t)sizeof(there))
+		ret = is_empty(r->trace) ? write_id(r->lock, id) : 1;
+	return ret;
+}
+
+static int find_directory(struct receiver *r, const struct segment *s, const uint8_t *payload)
+{
+	char name[SEGMENT_NAME_MAX + 1];
+	int ret = 1;
+
+	memcpy(name, payload + SEGMENT_ID_SIZE, s->length - SEGMENT_ID_SIZE);
+	name[s->length - SEGMENT_ID_SIZE] = '\0';
+	for (unsigned i = 1; i <= NAMES_MAX && ret == 1; i++) {
+		r->lock = ky_close(r->lock);
+		r->trace = ky_close(r->trace);
+		snprintf(r->name, sizeof(r->name), i > 1 ? "%s-%u" : "%s", name, i);
+		ret = take_directory(r, payload);
+	}
+	if (ret == 1)
+		return fail(r, -EEXIST, "there are %u other recordings of that name", NAMES_MAX);
+	if (ret == -EBUSY)
+		return fail(r, ret, "another receiver still writes %s", r->name);
+	return ret < 0 ? fail_at(r, ret, "") : 0;
+}
+
+// ---- what is here
+
+static int cut(int fd, uint64_t size)
+{
+	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+/*
+ * Cuts a stream to what its index says: a receiver that was killed may have left a part of a
+ * packet. Returns its size, or -errno.
+ */
+static int64_t trim(struct receiver *r, const char *path, int fd, uint64_t size)
+{
+	char index[SEGMENT_PATH_MAX + 16];
+	uint64_t end;
+	int i;
+
+	if (!files_index_of(path, index, sizeof(index)))
+		return (int64_t)size;
+	i = open_beneath(r->trace, index, O_RDONLY);
+	end = i < 0 ? size : files_indexed(i, size, NULL);
+	ky_close(i);
+	if (end < size && cut(fd, end) < 0)
+		return -errno;
+	return (int64_t)end;
+}
+
+/* Cuts an index to whole entries, of packets that are here. */
+static int64_t trim_index(struct receiver *r, const char *path, int fd, uint64_t size)
+{
+	char stream[SEGMENT_PATH_MAX];
+	uint64_t end = 0;
+	struct stat st;
+	int s;
+
+	files_stream_of(path, stream, sizeof(stream));
+	s = open_beneath(r->trace, stream, O_RDONLY);
+	if (s >= 0 && !fstat(s, &st))
+		files_indexed(fd, (uint64_t)st.st_size, &end);
+	ky_close(s);
+	if (end < size && cut(fd, end) < 0)
+		return -errno;
+	return (int64_t)end;
+}
+
+static int report_file(void *context, const char *path)
+{
+	struct receiver *r = context;
+	_cleanup_close_ int fd = open_beneath(r->trace, path, O_RDWR);
+	struct segment s = {.type = SEGMENT_HAVE, .length = (uint32_t)strlen(path)};
+	int64_t size;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return fail_at(r, fd < 0 ? fd : -EBADF, path);
+	size = files_is_index(path) ? trim_index(r, path, fd, (uint64_t)st.st_size)
+				    : trim(r, path, fd, (uint64_t)st.st_size);
+	if (size < 0)
+		return fail_at(r, (int)size, path);
+	s.offset = (uint64_t)size;
+	r->size += (uint64_t)size;
+	return send_segment(r, &s, path);
+}
+
+static int handle_hello(struct receiver *r, const struct segment *s, const uint8_t *payload)
+{
+	const struct segment ready = {.type = SEGMENT_READY};
+	int ret;
+
+	if (r->trace >= 0 || s->length <= SEGMENT_ID_SIZE ||
+		!segment_name_valid(
+			(const char *)payload + SEGMENT_ID_SIZE, s->length - SEGMENT_ID_SIZE))
+		return fail(r, -EPROTO, "the sender says nothing that names a recording");
+	ret = find_directory(r, s, payload);
+	if (!ret)
+		ret = files_walk(r->trace, report_file, r);
+	return ret ? ret : send_segment(r, &ready, NULL);
+}
+
+// ---- what comes
+
+static int handle_file(struct receiver *r, const struct segment *s, const char *payload)
+{
+	char **paths;
+
+	if (s->file != r->n_paths || r->n_paths == SEGMENT_FILES_MAX ||
+		!segment_path_valid(payload, s->length))
+		return fail(r, -EPROTO, "the sender names a file that no trace has");
+	paths = reallocarray(r->paths, r->n_paths + 1, sizeof(*paths));
+	if (!paths)
+		return fail(r, -ENOMEM, "no memory");
+	r->paths = paths;
+	paths[r->n_paths] = strndup(payload, s->length);
+	if (!paths[r->n_paths])
+		return fail(r, -ENOMEM, "no memory");
+	r->n_paths++;
+	return 0;
+}
+
+/* Opens the directory of a file, which is made, with those above it. */
+static int open_parent(struct receiver *r, const char *path)
+{
+	char dir[SEGMENT_PATH_MAX + 1];
+	int parent = r->trace, fd = open_beneath(parent, ".", O_RDONLY | O_DIRECTORY);
+
+	for (const char *slash; fd >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+		parent = fd;
+		fd = mkdirat(parent, dir, 0750) < 0 && errno != EEXIST
+			     ? -errno
+			     : open_beneath(parent, dir, O_RDONLY | O_DIRECTORY);
+		close(parent);
+	}
+	return fd;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at)
+{
+	while (n) {
+		ssize_t done = pwrite(fd, p, n, (off_t)at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done ? -errno : -EIO;
+		p += done;
+		n -= (size_t)done;
+		at += (uint64_t)done;
+	}
+	return 0;
+}
+
+/* Appends whole or not at all. */
+static int append(int fd, const uint8_t *p, size_t n, uint64_t at)
+{
+	int ret = write_all(fd, p, n, at);
+
+	if (ret < 0)
+		cut(fd, at);
+	return ret;
+}
+
+/* A reader sees the text before or after: so it is written anew, and takes the place of the old. */
+static int append_metadata(int parent, int old, const uint8_t *p, size_t n, uint64_t at)
+{
+	_cleanup_free_ uint8_t *text = at + n > METADATA_MAX ? NULL : malloc(at + n);
+	_cleanup_close_ int fd = -1;
+	int ret;
+
+	if (!text || pread(old, text, at, 0) != (ssize_t)at)
+		return text ? -EIO : -EFBIG;
+	memcpy(text + at, p, n);
+	if (unlinkat(parent, NEW_METADATA, 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = open_beneath(parent, NEW_METADATA, O_RDWR | O_CREAT | O_EXCL);
+	ret = fd < 0 ? fd : write_all(fd, text, at + n, 0);
+	if (!ret && fdatasync(fd) < 0)
+		ret = -errno;
+	if (!ret && renameat(parent, NEW_METADATA, parent, "metadata") < 0)
+		ret = -errno;
+	return ret;
+}
+
+/* Appends what is new of the bytes. *ret_size: the size of the file then. */
+static int put(struct receiver *r, const char *path, const struct segment *s, const uint8_t *p,
+	uint64_t *ret_size)
+{
+	_cleanup_close_ int parent = open_parent(r, path);
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, O_RDWR | O_CREAT);
+	uint64_t size, end = s->offset + s->length;
+	struct stat st;
+	int ret;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return fail_at(r, fd < 0 ? fd : -EBADF, path);
+	size = *ret_size = (uint64_t)st.st_size;
+	if (s->offset > size)
+		return fail(r, -EPROTO, "%s: bytes before those that came are missing", path);
+	if (end <= size)
+		return 0;
+	if (end - size > r->max - KY_MIN(r->size, r->max))
+		return fail(r, -EDQUOT, "%s has its limit of %" PRIu64 " bytes", r->name, r->max);
+	p += size - s->offset;
+	ret = strcmp(name, "metadata") ? append(fd, p, end - size, size)
+				       : append_metadata(parent, fd, p, end - size, size);
+	if (!ret && r->sync && fdatasync(fd) < 0)
+		ret = -errno;
+	if (ret < 0)
+		return fail_at(r, ret, path);
+	r->size += end - size;
+	*ret_size = end;
+	return 0;
+}
+
+static int handle_data(struct receiver *r, const struct segment *s, const uint8_t *payload)
+{
+	struct segment ack = {.type = SEGMENT_ACK, .file = s->file};
+	int ret;
+
+	if (s->file >= r->n_paths || !s->length)
+		return fail(r, -EPROTO, "the sender sends bytes of no file");
+	if (segment_crc(payload, s->length) != s->crc)
+		return fail(r, -EBADMSG, "bytes were damaged on their way");
+	ret = put(r, r->paths[s->file], s, payload, &ack.offset);
+	return ret ? ret : send_segment(r, &ack, NULL);
+}
+
+static int handle_watermark(struct receiver *r, const struct segment *s, const uint8_t *payload)
+{
+	_cleanup_close_ int fd = -1;
+	int ret;
+
+	if (s->length != sizeof(struct ky_watermark))
+		return fail(r, -EPROTO, "the sender's watermark has another size");
+	fd = open_beneath(r->trace, KY_WATERMARK_NAME, O_WRONLY | O_CREAT);
+	ret = fd < 0 ? fd : write_all(fd, payload, s->length, 0);
+	return ret < 0 ? fail_at(r, ret, KY_WATERMARK_NAME) : 0;
+}
+
+static int handle_end(struct receiver *r)
+{
+	const struct segment end = {.type = SEGMENT_END};
+	int ret = syncfs(r->trace) < 0 ? -errno : send_segment(r, &end, NULL);
+
+	return ret < 0 ? fail_at(r, ret, "") : 1;
+}
+
+int receiver_handle(struct receiver *r, const struct segment *s, const void *payload)
+{
+	if (s->type == SEGMENT_HELLO)
+		return handle_hello(r, s, payload);
+	if (r->trace < 0)
+		return fail(r, -EPROTO, "the sender does not introduce itself");
+	switch (s->type) {
+	case SEGMENT_FILE:
+		return handle_file(r, s, payload);
+	case SEGMENT_DATA:
+		return handle_data(r, s, payload);
+	case SEGMENT_WATERMARK:
+		return handle_watermark(r, s, payload);
+	case SEGMENT_END:
+		return handle_end(r);
+	default:
+		return fail(r, -EPROTO, "the sender sends what only receivers send");
+	}
+}
+
+static int serve(struct receiver *r, uint8_t *payload)
+{
+	uint8_t head[SEGMENT_HEAD];
+	struct segment s;
+	int ret = 0;
+
+	while (!ret) {
+		if (read_full(r->in, head, sizeof(head)) != (ssize_t)sizeof(head))
+			return 0;
+		if (segment_decode(head, &s) < 0)
+			return fail(r, -EPROTO, "what sends is no 'kymo ship' of this version");
+		if (read_full(r->in, payload, s.length) != (ssize_t)s.length)
+			return 0;
+		ret = receiver_handle(r, &s, payload);
+	}
+	return ret;
+}
+
+int receiver_serve(struct receiver *r)
+{
+	_cleanup_free_ uint8_t *payload = malloc(SEGMENT_PAYLOAD_MAX);
+	struct segment error = {.type = SEGMENT_ERROR};
+	int ret = payload ? serve(r, payload) : fail(r, -ENOMEM, "no memory");
+
+	if (ret >= 0)
+		return ret;
+	if (!*r->why)
+		fail(r, ret, "%s", strerror(-ret));
+	error.length = (uint32_t)strlen(r->why);
+	send_segment(r, &error, r->why);
+	return ret;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "ship/segment.h"
+
+#include <endian.h>
+
+#define MAGIC	   0x3153594bu /* "KYS1" */
+#define PART_MAX   255u
+#define DEPTH_MAX  16u
+#define POLYNOMIAL 0x82f63b78u /* of Castagnoli, reflected */
+
+/* Little endian. */
+struct head {
+	uint32_t magic, length;
+	uint8_t type, codec; /* 0: the payload as it is */
+	uint16_t file;
+	uint32_t raw_length;
+	uint64_t offset, acknowledged; /* not used on byte streams: 0 */
+	uint32_t crc, spare;
+};
+
+_Static_assert(sizeof(struct head) == SEGMENT_HEAD, "protocol");
+
+void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD])
+{
+	const struct head h = {
+		.magic = htole32(MAGIC),
+		.length = htole32(s->length),
+		.type = (uint8_t)s->type,
+		.file = htole16((uint16_t)s->file),
+		.raw_length = htole32(s->length),
+		.offset = htole64(s->offset),
+		.crc = htole32(s->crc),
+	};
+
+	memcpy(head, &h, sizeof(h));
+}
+
+/* Returns the longest payload of a type, or -1 if there is no such type. */
+static int64_t payload_max(unsigned type)
+{
+	static const uint32_t max[] = {
+		[SEGMENT_HELLO] = SEGMENT_ID_SIZE + SEGMENT_NAME_MAX,
+		[SEGMENT_HAVE] = SEGMENT_PATH_MAX,
+		[SEGMENT_READY] = 0,
+		[SEGMENT_FILE] = SEGMENT_PATH_MAX,
+		[SEGMENT_DATA] = SEGMENT_PAYLOAD_MAX,
+		[SEGMENT_WATERMARK] = 24,
+		[SEGMENT_ACK] = 0,
+		[SEGMENT_END] = 0,
+		[SEGMENT_ERROR] = SEGMENT_TEXT_MAX,
+	};
+
+	return type && type < KY_ARRAY_SIZE(max) ? (int64_t)max[type] : -1;
+}
+
+int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
+{
+	struct head h;
+
+	memcpy(&h, head, sizeof(h));
+	*s = (struct segment){
+		.type = h.type,
+		.length = le32toh(h.length),
+		.file = le16toh(h.file),
+		.offset = le64toh(h.offset),
+		.crc = le32toh(h.crc),
+	};
+	if (le32toh(h.magic) != MAGIC || h.codec || le32toh(h.raw_length) != s->length)
+		return -EPROTO;
+	return (int64_t)s->length > payload_max(h.type) || s->offset > INT64_MAX ? -EPROTO : 0;
+}
+
+uint32_t segment_crc(const void *data, size_t n)
+{
+	static uint32_t table[256];
+	const uint8_t *p = data;
+	uint32_t crc = ~0u;
+
+	for (uint32_t i = 0; !table[255] && i < KY_ARRAY_SIZE(table); i++) {
+		uint32_t v = i;
+
+		for (int bit = 0; bit < 8; bit++)
+			v = v >> 1 ^ (v & 1 ? POLYNOMIAL : 0);
+		table[i] = v;
+	}
+	for (; n; n--)
+		crc = table[(crc ^ *p++) & 0xff] ^ crc >> 8;
+	return ~crc;
+}
+
+static bool is_path_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-_+=@.:", c));
+}
+
+bool segment_name_valid(const char *name, size_t n)
+{
+	if (!n || n > PART_MAX || *name == '.')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_path_char(name[i]))
+			return false;
+	return true;
+}
+
+bool segment_path_valid(const char *path, size_t n)
+{
+	unsigned depth = 0;
+
+	if (n > SEGMENT_PATH_MAX)
+		return false;
+	for (size_t begin = 0, end; begin <= n; begin = end + 1) {
+		for (end = begin; end < n && path[end] != '/'; end++)
+			;
+		if (!segment_name_valid(path + begin, end - begin) || ++depth > DEPTH_MAX)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Segments: what a sender and a receiver of a trace exchange over a byte stream (docs/shipping.md).
+ * Pure: bytes in, bytes out.
+ */
+#ifndef SHIP_SEGMENT_H
+#define SHIP_SEGMENT_H
+
+#include <stdbool.h>
+
+#include "base/util.h"
+
+#define SEGMENT_HEAD	    40u
+#define SEGMENT_PAYLOAD_MAX (4u << 20)
+#define SEGMENT_PATH_MAX    512u
+#define SEGMENT_TEXT_MAX    256u
+#define SEGMENT_ID_SIZE	    16u /* of a recording: random bytes */
+#define SEGMENT_NAME_MAX    128u
+#define SEGMENT_FILES_MAX   65535u
+
+enum segment_type {
+	SEGMENT_HELLO = 1, /* sender, first. Payload: identifier and name of the recording */
+	SEGMENT_HAVE,	   /* receiver: it has `offset` bytes of the file in the payload */
+	SEGMENT_READY,	   /* receiver: all files were reported */
+	SEGMENT_FILE,	   /* sender: the payload is the path of file `file`, numbered from 0 */
+	SEGMENT_DATA,	   /* sender: bytes of `file` from `offset` on */
+	SEGMENT_WATERMARK, /* sender: the contents of TRACE/.watermark */
+	SEGMENT_ACK,	   /* receiver: it has `offset` bytes of `file` */
+	SEGMENT_END,	   /* sender: that was all; receiver: all is on the disk */
+	SEGMENT_ERROR,	   /* either: why the connection ends, in words */
+};
+
+struct segment {
+	enum segment_type type;
+	uint32_t length; /* of the payload */
+	uint32_t file;	 /* number */
+	uint64_t offset;
+	uint32_t crc; /* of the payload */
+};
+
+void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);
+/* Returns 0, or -EPROTO: it is no head of a segment, or its payload is longer than such have. */
+int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s);
+
+/* CRC-32C (Castagnoli). */
+uint32_t segment_crc(const void *data, size_t n);
+
+/*
+ * Returns whether this is a path of a file of a trace: components of letters, digits and "-_+=@.:",
+ * none of which begins with a dot, joined by '/'.
+ */
+bool segment_path_valid(const char *path, size_t n);
+/* Likewise, of one component. */
+bool segment_name_valid(const char *name, size_t n);
+
+#endif

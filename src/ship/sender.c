@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT */
+#include "ship/sender.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "ctf/index.h"
+#include "ship/files.h"
+
+#define RECORDING  ".recording"
+#define WINDOW	   (8u << 20)
+#define PIECE	   (64u << 10)
+#define LOOK_MS	   200
+#define LAST_WORDS 1000
+#define ANSWER_MS  30000
+#define ABANDON_MS 10000 /* after the consumer exited without a word that it was the end */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int fail(struct sender *s, int error, const char *fmt, ...) KY_PRINTF(3, 4);
+
+static int fail(struct sender *s, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->why, sizeof(s->why), fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+// ---- the trace
+
+static struct sender_file *file_get(struct sender *s, const char *path)
+{
+	struct sender_file *files;
+
+	for (size_t i = 0; i < s->n_files; i++)
+		if (!strcmp(s->files[i].path, path))
+			return &s->files[i];
+	if (s->n_files == SEGMENT_FILES_MAX || !segment_path_valid(path, strlen(path)))
+		return NULL;
+	files = reallocarray(s->files, s->n_files + 1, sizeof(*files));
+	if (!files)
+		return NULL;
+	s->files = files;
+	files[s->n_files] = (struct sender_file){.path = strdup(path), .number = -1};
+	return files[s->n_files].path ? &files[s->n_files++] : NULL;
+}
+
+/* Opens a file through the directory that was opened at first, wherever that is now. */
+static int file_open(const struct sender *s, const char *path)
+{
+	const size_t n = strcspn(path, "/");
+
+	for (unsigned i = 0; path[n] && i < s->n_tops; i++)
+		if (strlen(s->tops[i].name) == n && !memcmp(s->tops[i].name, path, n))
+			return openat(
+				s->tops[i].fd, path + n + 1, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return openat(s->trace, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool is_top(const struct sender *s, const char *name)
+{
+	for (unsigned i = 0; i < s->n_tops; i++)
+		if (!strcmp(s->tops[i].name, name))
+			return true;
+	return false;
+}
+
+/* Opens directories that have come since. */
+static int find_tops(struct sender *s)
+{
+	int copy = openat(s->trace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *e;
+
+	if (!d) {
+		ky_close(copy);
+		return -errno;
+	}
+	while ((e = readdir(d)) && s->n_tops < SENDER_TOPS_MAX) {
+		int fd;
+
+		if (e->d_name[0] == '.' || !strcmp(e->d_name, "archives") || is_top(s, e->d_name))
+			continue;
+		fd = openat(s->trace, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		snprintf(s->tops[s->n_tops].name, sizeof(s->tops[0].name), "%s", e->d_name);
+		s->tops[s->n_tops++].fd = fd;
+	}
+	closedir(d);
+	return 0;
+}
+
+/* Have the directories been moved, by a rotation, or removed? */
+static bool are_moved(const struct sender *s)
+{
+	struct stat there, mine;
+
+	for (unsigned i = 0; i < s->n_tops; i++)
+		if (fstat(s->tops[i].fd, &mine) < 0 ||
+			fstatat(s->trace, s->tops[i].name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+			mine.st_ino != there.st_ino)
+			return true;
+	return false;
+}
+
+bool sender_is_recorded(int trace)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(trace, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static void read_watermark(struct sender *s)
+{
+	_cleanup_close_ int fd = openat(s->trace, KY_WATERMARK_NAME, O_RDONLY | O_CLOEXEC);
+
+	s->has_watermark = fd >= 0 && pread(fd, &s->watermark, sizeof(s->watermark), 0) ==
+					      sizeof(s->watermark);
+}
+
+/* The identifier stays with the directory: it is made by the first who ships it. */
+static int take_id(struct sender *s)
+{
+	const int dir = s->n_tops ? s->tops[0].fd : s->trace;
+	_cleanup_close_ int fd = openat(
+		dir, RECORDING, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
+	if (pread(fd, s->id, sizeof(s->id), 0) == sizeof(s->id))
+		return 0;
+	if (getrandom(s->id, sizeof(s->id), 0) != sizeof(s->id))
+		return -EIO;
+	return pwrite(fd, s->id, sizeof(s->id), 0) == sizeof(s->id) ? 0 : -errno;
+}
+
+/* Directories in a fixed order, that of the first which has an identifier, or of names. */
+static void sort_tops(struct sender *s)
+{
+	for (unsigned i = 1; i < s->n_tops; i++) {
+		const bool has = !faccessat(s->tops[i].fd, RECORDING, F_OK, 0);
+		const bool first_has = !faccessat(s->tops[0].fd, RECORDING, F_OK, 0);
+
+		if (has == first_has ? strcmp(s->tops[i].name, s->tops[0].name) < 0 : has) {
+			const typeof(s->tops[0]) t = s->tops[0];
+
+			s->tops[0] = s->tops[i];
+			s->tops[i] = t;
+		}
+	}
+}
+
+int sender_init(struct sender *s, int trace, const char *name, bool once)
+{
+	int ret;
+
+	*s = (struct sender){.trace = trace, .once = once};
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	ret = find_tops(s);
+	if (!ret && !s->n_tops && faccessat(trace, "metadata", F_OK, 0) < 0)
+		return -ENOENT;
+	sort_tops(s);
+	return ret ? ret : take_id(s);
+}
+
+void sender_deinit(struct sender *s)
+{
+	for (unsigned i = 0; i < s->n_tops; i++)
+		close(s->tops[i].fd);
+	for (size_t i = 0; i < s->n_files; i++)
+		free(s->files[i].path);
+	free(s->files);
+}
+
+struct visit {
+	struct sender *s;
+	const char *top; /* "": the trace's directory */
+};
+
+static int visit_file(void *context, const char *path)
+{
+	const struct visit *v = context;
+	char whole[PATH_MAX];
+
+	if (!*v->top && strchr(path, '/'))
+		return 0; /* of a directory that has a walk of its own */
+	snprintf(whole, sizeof(whole), "%s%s%s", v->top, *v->top ? "/" : "", path);
+	return file_get(v->s, whole) ? 0 : -ENAMETOOLONG;
+}
+
+static void file_lost(struct sender *s, struct sender_file *f)
+{
+	if (!f->lost && f->sent < f->counts)
+		s->n_lost++;
+	f->lost = true;
+}
+
+/* How much of a stream, and of its index, counts. */
+static void look_at_stream(struct sender *s, const char *path)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	_cleanup_close_ int fd = file_open(s, path);
+	_cleanup_close_ int index = -1;
+	uint64_t size, indexed;
+	struct sender_file *f;
+	struct stat st;
+
+	if (!files_index_of(path, name, sizeof(name)))
+		return;
+	index = file_open(s, name);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		file_lost(s, file_get(s, path));
+		return;
+	}
+	size = (uint64_t)st.st_size;
+	indexed = index < 0 ? 0 : files_indexed(index, size, NULL);
+	f = file_get(s, path);
+	f->counts = KY_MAX(f->counts, s->final ? size : indexed);
+	f = index < 0 ? NULL : file_get(s, name);
+	if (f && files_indexed(index, size, &indexed))
+		f->counts = KY_MAX(f->counts, indexed);
+}
+
+static void look_at_other(struct sender *s, struct sender_file *f)
+{
+	_cleanup_close_ int fd = file_open(s, f->path);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		file_lost(s, f);
+		return;
+	}
+	if (strcmp(f->path + strlen(f->path) - KY_MIN(strlen(f->path), strlen("metadata")),
+		    "metadata") ||
+		s->final)
+		f->counts = KY_MAX(f->counts, (uint64_t)st.st_size);
+	else if ((uint64_t)st.st_size > f->read)
+		f->counts = KY_MAX(f->counts, files_readable(fd, f->counts, (uint64_t)st.st_size));
+	f->read = (uint64_t)st.st_size;
+}
+
+static bool has_index(const struct sender_file *f)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+
+	return files_index_of(f->path, name, sizeof(name));
+}
+
+static void add_sizes(struct sender *s)
+{
+	s->size = s->acked = 0;
+	for (size_t i = 0; i < s->n_files; i++) {
+		s->size += s->files[i].counts;
+		s->acked += KY_MIN(s->files[i].acked, s->files[i].counts);
+	}
+}
+
+/* Finds out what can be sent. The watermark first: all that it speaks of is in the files then. */
+static int look(struct sender *s, bool final, bool moved)
+{
+	struct visit v = {.s = s, .top = ""};
+	int ret;
+
+	s->final = final;
+	s->moved = moved;
+	if (!moved) {
+		read_watermark(s);
+		ret = find_tops(s);
+		if (ret < 0)
+			return fail(s, ret, "%s: %s", s->name, strerror(-ret));
+	}
+	ret = s->n_tops ? 0 : files_walk(s->trace, visit_file, &v);
+	for (unsigned i = 0; !ret && i < s->n_tops; i++) {
+		v.top = s->tops[i].name;
+		ret = files_walk(s->tops[i].fd, visit_file, &v);
+	}
+	if (ret < 0)
+		return fail(s, ret, "%s: %s", s->name, strerror(-ret));
+	for (size_t i = 0; i < s->n_files; i++)
+		if (has_index(&s->files[i]))
+			look_at_stream(s, s->files[i].path);
+	for (size_t i = 0; i < s->n_files; i++)
+		if (!has_index(&s->files[i]) && (final || !files_is_index(s->files[i].path)))
+			look_at_other(s, &s->files[i]);
+	add_sizes(s);
+	return 0;
+}
+
+// ---- a connection
+
+struct link {
+	struct sender *s;
+	int fd;
+	uint32_t n_numbers;
+	bool ready, ending, ended;
+	uint64_t in_flight;
+	uint64_t answered_ms, abandoned_ms, looked_ms;
+	bool complete; /* all that counted when it was looked at was sent, with the watermark */
+	uint8_t *out;  /* SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes */
+	size_t n_out, out_at;
+	uint8_t in[SEGMENT_HEAD + SEGMENT_PATH_MAX];
+	size_t n_in;
+};
+
+static void put_segment(struct link *l, struct segment *s, size_t length)
+{
+	s->length = (uint32_t)length;
+	s->crc = segment_crc(l->out + SEGMENT_HEAD, length);
+	segment_encode(s, l->out);
+	l->n_out = SEGMENT_HEAD + length;
+	l->out_at = 0;
+}
+
+static void put_hello(struct link *l)
+{
+	struct segment s = {.type = SEGMENT_HELLO};
+	const size_t n = strlen(l->s->name);
+
+	memcpy(l->out + SEGMENT_HEAD, l->s->id, SEGMENT_ID_SIZE);
+	memcpy(l->out + SEGMENT_HEAD + SEGMENT_ID_SIZE, l->s->name, n);
+	put_segment(l, &s, SEGMENT_ID_SIZE + n);
+}
+
+/*
+ * Returns how many entries of a stream's index are of packets that end at `at` or before.
+ * *ret_ends: the end of the last of them and of the next packet, 0 if there is none.
+ */
+static uint64_t entries_up_to(
+	const struct sender *s, const struct sender_file *f, uint64_t at, uint64_t ret_ends[2])
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	struct ky_index_entry e;
+	uint64_t low = 0, high;
+	struct stat st;
+	_cleanup_close_ int index = -1;
+
+	ret_ends[0] = ret_ends[1] = 0;
+	if (!files_index_of(f->path, name, sizeof(name)))
+		return 0;
+	index = file_open(s, name);
+	if (index < 0 || fstat(index, &st) < 0 || (uint64_t)st.st_size < ky_index_offset(1))
+		return 0;
+	high = ((uint64_t)st.st_size - ky_index_offset(0)) / sizeof(e);
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+
+		if (pread(index, &e, sizeof(e), (off_t)ky_index_offset(middle)) != sizeof(e))
+			return 0;
+		if (e.offset + e.size <= at) {
+			ret_ends[0] = e.offset + e.size;
+			low = middle + 1;
+		} else {
+			ret_ends[1] = e.offset + e.size;
+			high = middle;
+		}
+	}
+	return low;
+}
+
+/* Returns the end of the last packet up to `most`, or of the next one. */
+static uint64_t packet_end(const struct sender *s, const struct sender_file *f, uint64_t most)
+{
+	uint64_t ends[2];
+
+	entries_up_to(s, f, most, ends);
+	if (ends[0] > f->sent)
+		return ends[0];
+	return ends[1] ? KY_MIN(ends[1], f->counts) : most;
+}
+
+/* Lets the entries of packets that were sent follow them. */
+static void index_due(struct sender *s, const struct sender_file *stream)
+{
+	char name[SEGMENT_PATH_MAX + 16];
+	struct sender_file *index;
+	uint64_t ends[2], n;
+
+	if (!files_index_of(stream->path, name, sizeof(name)))
+		return;
+	n = entries_up_to(s, stream, stream->sent, ends);
+	for (size_t i = 0; n && i < s->n_files; i++) {
+		index = &s->files[i];
+		if (!strcmp(index->path, name))
+			index->due = KY_MIN(ky_index_offset(n), index->counts);
+	}
+}
+
+/* Returns how many bytes of the file are sent next. */
+static uint64_t piece_of(const struct sender *s, const struct sender_file *f, int fd)
+{
+	uint64_t end = KY_MIN(files_is_index(f->path) ? f->due : f->counts, f->sent + PIECE);
+
+	if (end < f->counts &&
+		!strcmp(strrchr(f->path, '/') ? strrchr(f->path, '/') : "", "/metadata")) {
+		end = KY_MIN(f->counts, f->sent + SEGMENT_PAYLOAD_MAX);
+		end = end < f->counts ? KY_MAX(files_readable(fd, f->sent, end), f->sent + 1) : end;
+	} else if (end < f->counts) {
+		end = packet_end(s, f, end);
+	}
+	return KY_MIN(end - f->sent, (uint64_t)SEGMENT_PAYLOAD_MAX);
+}
+
+static void put_file(struct link *l, struct sender_file *f)
+{
+	struct segment s = {.type = SEGMENT_FILE, .file = l->n_numbers++};
+
+	f->number = s.file;
+	memcpy(l->out + SEGMENT_HEAD, f->path, strlen(f->path));
+	put_segment(l, &s, strlen(f->path));
+}
+
+static void put_data(struct link *l, struct sender_file *f)
+{
+	struct segment s = {.type = SEGMENT_DATA, .file = (uint32_t)f->number, .offset = f->sent};
+	_cleanup_close_ int fd = file_open(l->s, f->path);
+	ssize_t n = fd < 0 ? -1
+			   : pread(fd, l->out + SEGMENT_HEAD, piece_of(l->s, f, fd),
+				     (off_t)f->sent);
+
+	if (n <= 0) {
+		file_lost(l->s, f);
+		return;
+	}
+	put_segment(l, &s, (size_t)n);
+	f->sent += (uint64_t)n;
+	index_due(l->s, f);
+	l->in_flight += (uint64_t)n;
+}
+
+/* Metadata and others first, then entries of packets that were sent, then streams. */
+static int order_of(const struct sender_file *f)
+{
+	return files_is_index(f->path) ? 1 : has_index(f) ? 2 : 0;
+}
+
+/* Returns how many bytes of a file can be sent now. */
+static uint64_t due_of(const struct sender_file *f)
+{
+	return files_is_index(f->path) ? f->due : f->counts;
+}
+
+/* When all streams have been sent, so may all of the indexes: they may be of other streams. */
+static bool indexes_due(struct sender *s)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < s->n_files; i++) {
+		struct sender_file *f = &s->files[i];
+
+		if (!files_is_index(f->path))
+			continue;
+		f->due = f->counts;
+		more = more || (!f->lost && f->sent < f->due);
+	}
+	return more;
+}
+
+/* Puts what is due of files of this order. */
+static void put_due(struct link *l, int order)
+{
+	struct sender *s = l->s;
+
+	for (size_t i = 0; i < s->n_files && !l->n_out; i++) {
+		struct sender_file *f = &s->files[i];
+
+		while (!l->n_out && !f->lost && f->sent < due_of(f) && order_of(f) == order) {
+			if (f->number < 0)
+				put_file(l, f);
+			else
+				put_data(l, f);
+		}
+	}
+}
+
+/* Puts the next segment of this round, if there is one. */
+static void put_next(struct link *l)
+{
+	struct sender *s = l->s;
+	struct segment m = {.type = SEGMENT_WATERMARK};
+
+	for (int order = 0; order < 3 && !l->n_out; order++)
+		put_due(l, order);
+	if (!l->n_out && indexes_due(s))
+		put_due(l, 1);
+	if (l->n_out)
+		return;
+	l->complete = true;
+	if (!s->has_watermark || s->moved ||
+		!memcmp(&s->watermark, &s->sent_watermark, sizeof(s->watermark)))
+		return;
+	s->sent_watermark = s->watermark;
+	memcpy(l->out + SEGMENT_HEAD, &s->watermark, sizeof(s->watermark));
+	put_segment(l, &m, sizeof(s->watermark));
+}
+
+/* Looks whether the recording has ended, then at its files. */
+static int look_again(struct link *l)
+{
+	struct sender *s = l->s;
+	const bool moved = are_moved(s);
+	bool over = moved || s->once;
+
+	l->looked_ms = now_ms();
+	if (!over && sender_is_recorded(s->trace)) {
+		l->abandoned_ms = 0;
+	} else if (!over) {
+		read_watermark(s);
+		if (!l->abandoned_ms)
+			l->abandoned_ms = l->looked_ms;
+		over = !s->has_watermark || s->watermark.flags & KY_WATERMARK_ENDED ||
+		       l->looked_ms - l->abandoned_ms > ABANDON_MS;
+	}
+	l->complete = false;
+	return look(s, over, moved);
+}
+
+static int fill(struct link *l)
+{
+	struct segment end = {.type = SEGMENT_END};
+	int ret = 0;
+
+	if (l->n_out || !l->ready || l->ending || l->in_flight >= WINDOW)
+		return 0;
+	if (!l->complete)
+		put_next(l);
+	if (l->n_out || !l->complete)
+		return 0;
+	if (l->s->final && !l->in_flight) {
+		put_segment(l, &end, 0);
+		l->ending = true;
+	} else if (!l->s->final && now_ms() - l->looked_ms >= LOOK_MS) {
+		ret = look_again(l);
+	}
+	return ret;
+}
+
+static struct sender_file *file_numbered(const struct sender *s, uint32_t number)
+{
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->files[i].number == (int64_t)number)
+			return &s->files[i];
+	return NULL;
+}
+
+static int handle_have(struct link *l, const struct segment *g, const uint8_t *payload)
+{
+	char path[SEGMENT_PATH_MAX + 1];
+	struct sender_file *f;
+
+	snprintf(path, sizeof(path), "%.*s", (int)g->length, (const char *)payload);
+	f = file_get(l->s, path);
+	if (f)
+		f->sent = f->acked = g->offset;
+	return f || !segment_path_valid(path, strlen(path)) ? 0 : -ENOMEM;
+}
+
+static int handle_ack(struct link *l, const struct segment *g)
+{
+	struct sender_file *f = file_numbered(l->s, g->file);
+
+	if (!f || g->offset > f->sent || g->offset < f->acked)
+		return fail(l->s, -EPROTO, "the receiver acknowledges what was not sent");
+	l->in_flight -= g->offset - f->acked;
+	f->acked = g->offset;
+	add_sizes(l->s);
+	if (l->s->progress)
+		l->s->progress(l->s);
+	return 0;
+}
+
+static int handle(struct link *l, const struct segment *g, const uint8_t *payload)
+{
+	switch (g->type) {
+	case SEGMENT_HAVE:
+		return l->ready ? -EPROTO : handle_have(l, g, payload);
+	case SEGMENT_READY:
+		if (l->ready)
+			return -EPROTO;
+		l->ready = true;
+		return look_again(l);
+	case SEGMENT_ACK:
+		return handle_ack(l, g);
+	case SEGMENT_END:
+		l->ended = l->ending;
+		return l->ending ? 0 : -EPROTO;
+	case SEGMENT_ERROR:
+		return fail(l->s, -EREMOTEIO, "the receiver says: %.*s", (int)g->length,
+			(const char *)payload);
+	default:
+		return -EPROTO;
+	}
+}
+
+/* Handles what came. Returns -ECONNRESET at the end of the connection. */
+static int receive(struct link *l)
+{
+	ssize_t n = recv(l->fd, l->in + l->n_in, sizeof(l->in) - l->n_in, MSG_DONTWAIT);
+	struct segment g;
+	int ret = 0;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!n)
+		return -ECONNRESET;
+	l->answered_ms = now_ms();
+	l->n_in += (size_t)n;
+	while (!ret && l->n_in >= SEGMENT_HEAD) {
+		if (segment_decode(l->in, &g) < 0 || g.length > SEGMENT_PATH_MAX)
+			return fail(l->s, -EPROTO, "what answers is no 'kymo receive'");
+		if (l->n_in < SEGMENT_HEAD + g.length)
+			break;
+		ret = handle(l, &g, l->in + SEGMENT_HEAD);
+		l->n_in -= SEGMENT_HEAD + g.length;
+		memmove(l->in, l->in + SEGMENT_HEAD + g.length, l->n_in);
+	}
+	return ret;
+}
+
+static int transmit(struct link *l)
+{
+	ssize_t n = send(
+		l->fd, l->out + l->out_at, l->n_out - l->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	l->out_at += (size_t)n;
+	if (l->out_at == l->n_out)
+		l->n_out = 0;
+	return 0;
+}
+
+/* One turn: waits for what can be done, and does it. */
+static int turn(struct link *l)
+{
+	struct pollfd p = {.fd = l->fd};
+	int ret = fill(l);
+
+	if (ret < 0)
+		return ret;
+	p.events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
+	if (poll(&p, 1, LOOK_MS) < 0 && errno != EINTR)
+		return -errno;
+	/* A receiver that fails says why before it ends. */
+	if (p.revents & (POLLIN | POLLHUP | POLLERR))
+		ret = receive(l);
+	if (!ret && l->n_out && p.revents & POLLOUT)
+		ret = transmit(l);
+	/* The reason may have come meanwhile. */
+	for (int i = 0; i < LAST_WORDS && ret == -EPIPE; i++) {
+		const int why = receive(l);
+
+		if (why)
+			return why;
+	}
+	if (!ret && (l->in_flight || !l->ready || l->ending) && !l->ended &&
+		now_ms() - l->answered_ms > ANSWER_MS)
+		return fail(l->s, -ETIMEDOUT, "no answer for %d s", ANSWER_MS / 1000);
+	return ret;
+}
+
+int sender_run(struct sender *s, int fd, const volatile sig_atomic_t *stop)
+{
+	struct link l = {.s = s, .fd = fd, .answered_ms = now_ms()};
+	int ret = 0;
+
+	s->why[0] = '\0';
+	l.out = malloc(SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX);
+	if (!l.out)
+		return fail(s, -ENOMEM, "no memory");
+	for (size_t i = 0; i < s->n_files; i++) {
+		s->files[i].sent = s->files[i].acked = s->files[i].due = 0;
+		s->files[i].number = -1;
+	}
+	memset(&s->sent_watermark, 0, sizeof(s->sent_watermark));
+	put_hello(&l);
+	while (!ret && !l.ended && !*stop)
+		ret = turn(&l);
+	free(l.out);
+	if (ret < 0 && !*s->why)
+		fail(s, ret, "%s",
+			ret == -ECONNRESET || ret == -EPIPE ? "the connection was closed"
+							    : strerror(-ret));
+	return ret < 0 ? ret : l.ended ? 0 : -ECANCELED;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sending end of a trace (docs/shipping.md): follows a directory whose files only grow, and
+ * sends what the receiver does not have. It asks the receiver at each connection how much that is,
+ * and keeps no record of its own.
+ *
+ * The copy can be read at each moment: metadata is sent first, then the packets that need it, then
+ * their entries in indexes, which say that they count, then the watermark, which speaks of all of
+ * them.
+ *
+ * One directory is one recording. The session moves its files when it is rotated: the sender keeps
+ * the directories open, sends what they have, and ends; the next recording begins.
+ */
+#ifndef SHIP_SENDER_H
+#define SHIP_SENDER_H
+
+#include <signal.h>
+
+#include "ctf/watermark.h"
+#include "ship/segment.h"
+
+#define SENDER_TOPS_MAX 16u
+
+struct sender_file {
+	char *path;	 /* from the trace's directory */
+	uint64_t counts; /* bytes that may be sent, when it was last looked at */
+	uint64_t due; /* of these: may be sent now. An index: entries of packets that were sent */
+	uint64_t sent, acked;
+	uint64_t read;	/* metadata: bytes that were looked at */
+	int64_t number; /* on this connection; -1: none */
+	bool lost;	/* it was removed before it was sent */
+};
+
+struct sender {
+	int trace;			 /* borrowed */
+	char name[SEGMENT_NAME_MAX + 1]; /* for the receiver's directory */
+	uint8_t id[SEGMENT_ID_SIZE];
+	bool once; /* sends what is there, also while it is recorded */
+	struct {
+		char name[256];
+		int fd;
+	} tops[SENDER_TOPS_MAX]; /* open directories in the trace's directory */
+	unsigned n_tops;
+	struct sender_file *files;
+	size_t n_files;
+	struct ky_watermark watermark, sent_watermark;
+	bool has_watermark;
+	bool final;		    /* nothing will be added to the files */
+	bool moved;		    /* because they have been moved: there may be others */
+	uint64_t size;		    /* bytes that count, of all files */
+	uint64_t acked;		    /* of these: the receiver has them */
+	uint64_t n_lost;	    /* files that were removed before they were sent */
+	char why[SEGMENT_TEXT_MAX]; /* of a failure */
+	/* Called when `acked` or `size` changed; may be NULL. */
+	void (*progress)(struct sender *s);
+};
+
+/* Looks at the trace's directory. Returns 0, -ENOENT if nothing is there yet, or -errno. */
+int sender_init(struct sender *s, int trace, const char *name, bool once);
+/* Does a consumer hold the directory: is the session not destroyed yet? */
+bool sender_is_recorded(int trace);
+void sender_deinit(struct sender *s);
+/*
+ * Sends over a connected socket (borrowed) until the receiver has all. Returns 0, or -errno with
+ * `why`: then try again with another connection. -ECANCELED: *stop was set.
+ */
+int sender_run(struct sender *s, int fd, const volatile sig_atomic_t *stop);
+
+#endif

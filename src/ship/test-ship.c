@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both ends of a shipped trace, over a socket pair. Receivers are killed before each call that
+ * changes a file, or have a full disk from that call on.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctf/index.h"
+#include "ship/files.h"
+#include "ship/receiver.h"
+#include "ship/sender.h"
+
+#define SEED 1
+
+static char top[64];
+static const volatile sig_atomic_t never;
+
+// ---- calls that change files
+
+enum fate { FATE_NONE, FATE_KILLED, FATE_FULL };
+
+static enum fate fate;
+static long calls_left;
+
+/* Returns false if the disk is full. */
+static bool may_go_on(void)
+{
+	if (fate == FATE_NONE || calls_left-- > 0)
+		return true;
+	if (fate == FATE_KILLED)
+		raise(SIGKILL);
+	return false;
+}
+
+ssize_t __real_pwrite64(int fd, const void *p, size_t n, off64_t at);
+ssize_t __wrap_pwrite64(int fd, const void *p, size_t n, off64_t at);
+int __real_ftruncate64(int fd, off64_t size);
+int __wrap_ftruncate64(int fd, off64_t size);
+int __real_renameat(int a, const char *from, int b, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to);
+int __real_mkdirat(int dir, const char *path, mode_t mode);
+int __wrap_mkdirat(int dir, const char *path, mode_t mode);
+
+/* Tests of many connections do not wait for the disk. */
+int __wrap_fdatasync(int fd);
+int __wrap_syncfs(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	return 0;
+}
+
+int __wrap_syncfs(int fd)
+{
+	return 0;
+}
+
+/* A part of the bytes is written before the end. */
+ssize_t __wrap_pwrite64(int fd, const void *p, size_t n, off64_t at)
+{
+	const bool last = fate != FATE_NONE && calls_left == 0;
+
+	if (last && n > 1)
+		__real_pwrite64(fd, p, n / 2, at);
+	if (may_go_on())
+		return __real_pwrite64(fd, p, n, at);
+	errno = ENOSPC;
+	return -1;
+}
+
+int __wrap_ftruncate64(int fd, off64_t size)
+{
+	if (fate == FATE_KILLED)
+		may_go_on();
+	return __real_ftruncate64(fd, size);
+}
+
+int __wrap_renameat(int a, const char *from, int b, const char *to)
+{
+	if (fate == FATE_KILLED)
+		may_go_on();
+	return __real_renameat(a, from, b, to);
+}
+
+int __wrap_mkdirat(int dir, const char *path, mode_t mode)
+{
+	if (may_go_on())
+		return __real_mkdirat(dir, path, mode);
+	errno = ENOSPC;
+	return -1;
+}
+
+// ---- a trace that grows
+
+struct made {
+	int dir, stream, index, metadata;
+	uint64_t size, n;
+	unsigned seed;
+};
+
+static void make_trace(struct made *m, const char *name)
+{
+	char path[128];
+	const char *const dirs[] = {"", "/ust", "/ust/uid", "/ust/uid/0", "/ust/uid/0/index"};
+	const struct ky_index_header h = {KY_INDEX_MAGIC, KY_INDEX_VERSION, 48, 0};
+
+	*m = (struct made){.seed = SEED};
+	for (size_t i = 0; i < KY_ARRAY_SIZE(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s%s", top, name, dirs[i]);
+		assert_int_equal(mkdir(path, 0755), 0);
+	}
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	m->dir = open(path, O_RDONLY | O_DIRECTORY);
+	m->stream = openat(m->dir, "ust/uid/0/channel0_0", O_RDWR | O_CREAT, 0644);
+	m->index = openat(m->dir, "ust/uid/0/index/channel0_0.kyx", O_RDWR | O_CREAT, 0644);
+	m->metadata = openat(m->dir, "ust/uid/0/metadata", O_RDWR | O_CREAT | O_APPEND, 0644);
+	assert_true(m->dir >= 0 && m->stream >= 0 && m->index >= 0 && m->metadata >= 0);
+	assert_int_equal(write(m->index, &h, sizeof(h)), sizeof(h));
+}
+
+static void free_trace(struct made *m)
+{
+	close(m->dir);
+	close(m->stream);
+	close(m->index);
+	close(m->metadata);
+}
+
+static void add_packet(struct made *m, size_t size)
+{
+	struct ky_index_entry e = {.offset = m->size, .size = size, .n_events = 1};
+	char text[64], *bytes = malloc(size);
+
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (char)rand_r(&m->seed);
+	snprintf(text, sizeof(text), "event {\n\tid = %llu;\n};\n", (unsigned long long)m->n);
+	assert_int_equal(write(m->metadata, text, strlen(text)), strlen(text));
+	assert_int_equal(write(m->stream, bytes, size), size);
+	assert_int_equal(write(m->index, &e, sizeof(e)), sizeof(e));
+	m->size += size;
+	m->n++;
+	free(bytes);
+}
+
+// ---- both ends
+
+static pid_t start_receiver(int fd, const char *far, enum fate f, long calls)
+{
+	pid_t pid = fork();
+	struct receiver r;
+	int ret;
+
+	if (pid)
+		return pid;
+	fate = f;
+	calls_left = calls;
+	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+	r.in = r.out = fd;
+	ret = receiver_serve(&r);
+	_exit(ret > 0 ? 0 : 1);
+}
+
+/* One connection. Returns the sender's result. */
+static int connection(struct sender *s, const char *far, enum fate f, long calls)
+{
+	int pair[2], ret, status;
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = start_receiver(pair[1], far, f, calls);
+	close(pair[1]);
+	ret = sender_run(s, pair[0], &never);
+	close(pair[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return ret;
+}
+
+static void make_far(char far[128], const char *name)
+{
+	snprintf(far, 128, "%s/%s", top, name);
+	assert_int_equal(mkdir(far, 0755), 0);
+}
+
+/* Files that arrived are beginnings of those that were made, and have the packets of indexes. */
+static void check_readable(const struct made *m, const char *far)
+{
+	static const char *const names[] = {"channel0_0", "metadata", "index/channel0_0.kyx"};
+	char path[256], a[4096], b[4096];
+	uint64_t sizes[3] = {0}, indexed = 0;
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(names); i++) {
+		uint64_t at = 0;
+		ssize_t n;
+		int near, fd;
+
+		snprintf(path, sizeof(path), "%s/t/ust/uid/0/%s", far, names[i]);
+		fd = open(path, O_RDONLY);
+		if (fd < 0)
+			continue;
+		snprintf(path, sizeof(path), "ust/uid/0/%s", names[i]);
+		near = openat(m->dir, path, O_RDONLY);
+		for (; (n = read(fd, a, sizeof(a))) > 0; at += (uint64_t)n) {
+			assert_int_equal(pread(near, b, (size_t)n, (off_t)at), n);
+			assert_memory_equal(a, b, n);
+		}
+		sizes[i] = at;
+		if (i == 1)
+			assert_int_equal(files_readable(fd, 0, at), at);
+		if (i == 2)
+			files_indexed(fd, UINT64_MAX, &indexed);
+		close(near);
+		close(fd);
+	}
+	if (indexed > ky_index_offset(0)) {
+		struct ky_index_entry e;
+
+		assert_int_equal(
+			pread(m->index, &e, sizeof(e), (off_t)(indexed - sizeof(e))), sizeof(e));
+		assert_true(e.offset + e.size <= sizes[0]);
+	}
+}
+
+static void check_same(const struct made *m, const char *near, const char *far)
+{
+	char command[512];
+
+	check_readable(m, far);
+	snprintf(command, sizeof(command), "diff -r -x .recording -x .metadata.new '%s/%s' '%s/t'",
+		top, near, far);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_killed(void **state)
+{
+	struct made m;
+	struct sender s;
+	char far[128];
+	long calls = 0;
+
+	make_trace(&m, "killed");
+	make_far(far, "far-killed");
+	add_packet(&m, 3000);
+	assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
+	/* It grows between connections, so that each call comes up with files of all sizes. */
+	while (connection(&s, far, FATE_KILLED, calls % 40) < 0) {
+		check_readable(&m, far);
+		if (m.n < 30)
+			add_packet(&m, calls % 3 ? 500 : 90000);
+		calls++;
+		assert_true(calls < 10000);
+	}
+	/* From there on, nothing happens to it. */
+	while (connection(&s, far, FATE_NONE, 0) < 0)
+		;
+	check_same(&m, "killed", far);
+	assert_true(calls >= 10);
+	sender_deinit(&s);
+	free_trace(&m);
+}
+
+/* Each call of one transfer of many files, from nothing. */
+static void test_killed_at_each(void **state)
+{
+	struct made m;
+	char far[128], name[32];
+	int ret = -1;
+
+	make_trace(&m, "each");
+	for (int i = 0; i < 8; i++)
+		add_packet(&m, i % 4 ? 500 : 90000);
+	for (long k = 0; ret < 0; k++) {
+		struct sender s;
+
+		snprintf(name, sizeof(name), "far-each-%ld", k);
+		make_far(far, name);
+		assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
+		ret = connection(&s, far, FATE_KILLED, k);
+		check_readable(&m, far);
+		if (ret < 0)
+			assert_int_equal(connection(&s, far, FATE_NONE, 0), 0);
+		check_same(&m, "each", far);
+		sender_deinit(&s);
+	}
+	free_trace(&m);
+}
+
+static void test_full_disk(void **state)
+{
+	struct made m;
+	char far[128], name[32];
+	int ret = -1;
+
+	make_trace(&m, "full");
+	for (int i = 0; i < 8; i++)
+		add_packet(&m, i % 4 ? 500 : 90000);
+	for (long k = 0; ret < 0; k++) {
+		struct sender s;
+
+		snprintf(name, sizeof(name), "far-full-%ld", k);
+		make_far(far, name);
+		assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
+		ret = connection(&s, far, FATE_FULL, k);
+		if (ret < 0)
+			assert_non_null(strstr(s.why, "No space left"));
+		check_readable(&m, far);
+		if (ret < 0)
+			assert_int_equal(connection(&s, far, FATE_NONE, 0), 0);
+		check_same(&m, "full", far);
+		sender_deinit(&s);
+	}
+	free_trace(&m);
+}
+
+/* Other recordings of the name, and a directory of somebody else, keep theirs. */
+static void test_names(void **state)
+{
+	static const char *const names[] = {"one", "two"};
+	char far[128], path[256];
+	struct made m[2];
+
+	make_far(far, "far-names");
+	snprintf(path, sizeof(path), "%s/t", far);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/t/mine", far);
+	close(open(path, O_CREAT | O_WRONLY, 0644));
+	for (int i = 0; i < 2; i++) {
+		make_trace(&m[i], names[i]);
+		for (int j = 0; j <= i; j++)
+			add_packet(&m[i], 100);
+	}
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 2; i++) {
+			struct sender s;
+			struct stat st;
+
+			assert_int_equal(sender_init(&s, m[i].dir, "t", true), 0);
+			assert_int_equal(connection(&s, far, FATE_NONE, 0), 0);
+			sender_deinit(&s);
+			snprintf(path, sizeof(path), "%s/t-%d/ust/uid/0/channel0_0", far, i + 2);
+			assert_int_equal(stat(path, &st), 0);
+			assert_int_equal(st.st_size, m[i].size);
+		}
+	snprintf(path, sizeof(path), "%s/t-4", far);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/t/ust", far);
+	assert_int_equal(access(path, F_OK), -1);
+	free_trace(&m[0]);
+	free_trace(&m[1]);
+}
+
+// ---- hostile ends
+
+static int handle(struct receiver *r, struct segment s, const void *payload)
+{
+	s.crc = segment_crc(payload, s.length);
+	return receiver_handle(r, &s, payload);
+}
+
+static void hello(struct receiver *r, const char *far)
+{
+	receiver_init(r, open(far, O_RDONLY | O_DIRECTORY));
+	assert_int_equal(handle(r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
+				 "0123456789abcdeft"),
+		0);
+}
+
+static void test_hostile_sender(void **state)
+{
+	static const char *const bad[] = {"/etc/x", "../x", "a/../x", "a//b", "", ".recording",
+		"a/.b", "a/", "a b", "a\nb", "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q"};
+	char far[128], path[256];
+	struct receiver r;
+
+	make_far(far, "far-hostile");
+	receiver_init(&r, open(far, O_RDONLY | O_DIRECTORY));
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_END}, NULL), -EPROTO);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
+				 "0123456789abcdef.t"),
+		-EPROTO);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 18},
+				 "0123456789abcdef/t"),
+		-EPROTO);
+	close(r.dir);
+	receiver_deinit(&r);
+	hello(&r, far);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_HELLO, .length = 17},
+				 "0123456789abcdeft"),
+		-EPROTO);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bad); i++)
+		assert_int_equal(handle(&r,
+					 (struct segment){.type = SEGMENT_FILE,
+						 .length = (uint32_t)strlen(bad[i])},
+					 bad[i]),
+			-EPROTO);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3, .file = 1}, "a/b"),
+		-EPROTO);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), -EPROTO);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "abc"), 0);
+	/* Repeated, overlapping, with a gap, damaged. */
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3}, "xxx"), 0);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 2}, "xde"),
+		0);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 6}, "xde"),
+		-EPROTO);
+	assert_int_equal(
+		receiver_handle(&r,
+			&(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 5}, "abc"),
+		-EBADMSG);
+	r.max = 6;
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 2, .offset = 5}, "fg"),
+		-EDQUOT);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .offset = 5}, "f"),
+		0);
+	/* Somebody puts symbolic links in its way. */
+	r.max = UINT64_MAX;
+	snprintf(path, sizeof(path), "%s/t/link", far);
+	assert_int_equal(symlink("..", path), 0);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 6, .file = 1},
+				 "link/x"),
+		0);
+	assert_true(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 1},
+			    "x") < 0);
+	assert_int_equal(
+		handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 4, .file = 2}, "link"),
+		0);
+	assert_true(handle(&r, (struct segment){.type = SEGMENT_DATA, .length = 1, .file = 2},
+			    "x") < 0);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_ACK}, NULL), -EPROTO);
+	close(r.dir);
+	receiver_deinit(&r);
+	/* A second receiver of the recording is refused while the first one is there. */
+	hello(&r, far);
+	{
+		struct receiver other;
+
+		receiver_init(&other, r.dir);
+		assert_int_equal(
+			handle(&other, (struct segment){.type = SEGMENT_HELLO, .length = 17},
+				"0123456789abcdeft"),
+			-EBUSY);
+		receiver_deinit(&other);
+	}
+	close(r.dir);
+	receiver_deinit(&r);
+	assert_int_equal(access("/etc/x", F_OK), -1);
+}
+
+/* Answers that no receiver gives end the connection, whatever they are. */
+static void test_hostile_receiver(void **state)
+{
+	const struct segment answers[] = {
+		{.type = SEGMENT_ACK, .file = 0, .offset = 1},
+		{.type = SEGMENT_END},
+		{.type = SEGMENT_DATA},
+		{.type = SEGMENT_HELLO, .length = 3},
+	};
+	struct made m;
+
+	make_trace(&m, "hostile");
+	add_packet(&m, 100);
+	for (size_t i = 0; i <= KY_ARRAY_SIZE(answers) + 50; i++) {
+		uint8_t bytes[3 * SEGMENT_HEAD + 3] = {0};
+		const struct segment ready = {.type = SEGMENT_READY};
+		struct sender s;
+		int pair[2];
+
+		for (size_t j = 0; j < sizeof(bytes); j++)
+			bytes[j] = (uint8_t)rand_r(&m.seed);
+		segment_encode(&ready, bytes);
+		if (i < KY_ARRAY_SIZE(answers))
+			segment_encode(&answers[i], bytes + SEGMENT_HEAD);
+		assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		assert_int_equal(send(pair[1], bytes, sizeof(bytes), 0), sizeof(bytes));
+		assert_true(sender_run(&s, pair[0], &never) < 0);
+		assert_true(*s.why);
+		sender_deinit(&s);
+		close(pair[0]);
+		close(pair[1]);
+	}
+	free_trace(&m);
+}
+
+static void test_files(void **state)
+{
+	char buf[128];
+
+	assert_true(files_is_index("ust/uid/0/index/a.kyx") && files_is_index("index/a.kyx"));
+	assert_false(files_is_index("xindex/a.kyx") || files_is_index("index/formats") ||
+		     files_is_index("a.kyx"));
+	files_stream_of("ust/index/a_1.kyx", buf, sizeof(buf));
+	assert_string_equal(buf, "ust/a_1");
+	assert_true(files_index_of("ust/a_1", buf, sizeof(buf)));
+	assert_string_equal(buf, "ust/index/a_1.kyx");
+	assert_false(files_index_of("ust/metadata", buf, sizeof(buf)) ||
+		     files_index_of("index/x", buf, sizeof(buf)));
+	assert_int_equal(segment_crc("123456789", 9), 0xe3069283);
+}
+
+static int make_top(void **state)
+{
+	strcpy(top, "/tmp/kymo-test-ship-XXXXXX");
+	return mkdtemp(top) ? 0 : -1;
+}
+
+static int remove_top(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", top);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_at_each),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_hostile_sender),
+		cmocka_unit_test(test_hostile_receiver),
+	};
+
+	return cmocka_run_group_tests(tests, make_top, remove_top);
+}
