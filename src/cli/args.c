@@ -21,32 +21,60 @@ static const struct alias {
 	{"tracepoint", "userspace", NULL},
 };
 
+#define NO_LOGGERS                                                                                 \
+	"loggers have no contexts of their own: 'kymo enable-event' takes their names, 'kymo list' shows them"
+
+#define NAMED_RULE "give the name of its rule, as 'kymo status' shows it"
+#define NO_KINDS   "this command does not distinguish kinds of events"
+
 /*
  * Options of lttng(1), or of later versions, that are refused: the answer says why, or what to use
- * instead.
+ * instead. beside: only for commands that have this option; the more special entry comes first.
  */
 static const struct refused {
 	const char *name;
 	char letter;
-	const char *why;
+	const char *why, *beside;
 } refused[] = {
-	{"buffers-global", 0, "it is of the kernel's channels, which are not supported yet"},
-	{"ctrl-url", 0, "a trace is written to a directory of this host: --output=DIR"},
-	{"data-url", 0, "a trace is written to a directory of this host: --output=DIR"},
-	{"filter", 'f', "this command cannot filter yet"},
-	{"function", 0, "the kernel cannot be traced yet"},
-	{"kernel", 'k', "the kernel cannot be traced yet"},
-	{"live", 0, "nobody can follow a trace over a network yet"},
-	{"mi", 0, "there is no XML: --json prints one JSON object"},
-	{"monitor-timer", 0, "'kymo status' says at any time how full buffers are"},
-	{"no-consumer", 0, "--no-output writes no trace"},
-	{"probe", 0, "the kernel cannot be traced yet"},
-	{"relayd-path", 0, "there is no relay daemon"},
-	{"sessiond-path", 0, "kymo-sessiond is taken from beside this program"},
-	{"set-url", 'U', "a trace is written to a directory of this host: --output=DIR"},
-	{"syscall", 0, "the kernel cannot be traced yet"},
-	{"userspace-probe", 0, "the kernel cannot be traced yet"},
-	{"viewer", 0, "'babeltrace2 TRACE' and others read the trace as it is"},
+	{"action", 0, "--do=ACTION", "do"},
+	{"all", 'a', "name each session", "override-name"},
+	{"buffers-global", 0, "the kernel's buffers always are: leave it out", NULL},
+	{"channel", 'c', "'kymo status' shows the channels of a session", "fields"},
+	{"condition", 0, "--when=CONDITION", "when"},
+	{"ctrl-url", 'C', "a trace is written to a directory of this host: --output=DIR", NULL},
+	{"data-url", 'D', "a trace is written to a directory of this host: --output=DIR", NULL},
+	{"domain", 'd', "'kymo status' shows all of a session", "fields"},
+	{"filter", 'f', "this command cannot filter yet", NULL},
+	{"gid", 0, "the kernel's name for a group: --vgid", "vgid"},
+	{"group", 'g', "it is an option of kymo-sessiond", "no-sessiond"},
+	{"jul", 'j', NO_LOGGERS, NULL},
+	{"function", 0, NAMED_RULE, NULL},
+	{"kernel", 'k', "this command is not about the kernel", NULL},
+	{"list-commands", 0, "'kymo --help' lists them", NULL},
+	{"list-options", 0, "--help lists them", NULL},
+	{"live", 0, "nobody can follow a trace over a network yet", NULL},
+	{"log4j", 'l', "-l is short for --loglevel: write --log4j", "log4j"},
+	{"log4j", 'l', NO_LOGGERS, NULL},
+	{"mi", 'm', "there is no XML: --json prints one JSON object", "no-sessiond"},
+	{"mi", 0, "there is no XML: --json prints one JSON object", NULL},
+	{"monitor-timer", 0, "'kymo status' says at any time how full buffers are", NULL},
+	{"name", 0, "the name comes without an option: kymo add-trigger NAME", "when"},
+	{"no-consumer", 0, "--no-output writes no trace", NULL},
+	{"output", 0, "a channel's buffers are mapped: there is no other way", "num-subbuf"},
+	{"owner-uid", 0, "a trigger belongs to its session: --session=NAME", NULL},
+	{"output-path", 0, "--output=FILE", NULL},
+	{"override-url", 0, "a trace is written to a directory of this host", NULL},
+	{"pid", 'p', "the kernel's name for a process: --vpid", "vpid"},
+	{"python", 'p', NO_LOGGERS, NULL},
+	{"probe", 0, NAMED_RULE, NULL},
+	{"relayd-path", 0, "there is no relay daemon", NULL},
+	{"sessiond-path", 0, "kymo-sessiond is taken from beside this program", NULL},
+	{"set-url", 'U', "a trace is written to a directory of this host: --output=DIR", NULL},
+	{"syscall", 'S', NO_KINDS, NULL},
+	{"trace-path", 't', "name the trace after the command", NULL},
+	{"uid", 0, "the kernel's name for a user: --vuid", "vuid"},
+	{"userspace-probe", 0, NAMED_RULE, NULL},
+	{"viewer", 0, "'babeltrace2 TRACE' and others read the trace as it is", NULL},
 };
 
 /* Longest option name and number of options that suggestions look at. */
@@ -70,18 +98,22 @@ static const struct cli_option *find_letter(const struct cli_option *t, char let
 	return NULL;
 }
 
-static const struct refused *find_refused(const char *name, size_t len, char letter)
+static const struct refused *find_refused(
+	const struct cli_option *own, const char *name, size_t len, char letter)
 {
-	for (size_t i = 0; i < KY_ARRAY_SIZE(refused); i++)
-		if (letter ? refused[i].letter == letter
-			   : strlen(refused[i].name) == len && !memcmp(refused[i].name, name, len))
-			return &refused[i];
+	for (const struct refused *r = refused; r < refused + KY_ARRAY_SIZE(refused); r++) {
+		if (r->beside && !find_long(own, r->beside, strlen(r->beside)))
+			continue;
+		if (letter ? r->letter == letter
+			   : strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+	}
 	return NULL;
 }
 
 static int no_option_letter(struct cli_args *a, char letter)
 {
-	const struct refused *r = find_refused(NULL, 0, letter);
+	const struct refused *r = find_refused(a->table, NULL, 0, letter);
 
 	if (r) {
 		snprintf(a->why, sizeof(a->why), "option '-%c' (--%s) is not supported: %s", letter,
@@ -95,7 +127,7 @@ static int no_option_letter(struct cli_args *a, char letter)
 static int no_option_long(struct cli_args *a, const char *name, size_t len)
 {
 	const struct cli_option *const tables[] = {a->table, cli_common_options};
-	const struct refused *r = find_refused(name, len, 0);
+	const struct refused *r = find_refused(a->table, name, len, 0);
 	const char *names[NAMES_MAX + 1], *near = NULL;
 	char given[64];
 	size_t n = 0;
@@ -170,7 +202,7 @@ static int parse_long(struct cli_args *a, int argc, char **argv, int *i)
 		snprintf(a->why, sizeof(a->why), "option '--%s' takes no argument", opt->name);
 		return -EINVAL;
 	}
-	if (opt->arg && !equals)
+	if (opt->arg && *opt->arg != '[' && !equals)
 		return keep_with_next(a, opt, argc, argv, i);
 	keep(a, opt, equals ? equals + 1 : NULL);
 	return 0;

@@ -11,7 +11,11 @@
 struct cli_option {
 	const char *name; /* long form without the dashes; NULL ends a table */
 	char letter;	  /* short form, or 0 */
-	const char *arg;  /* name of the argument in the help; NULL: the option takes none */
+	/*
+	 * name of the argument in the help; NULL: the option takes none; "[=NAME]": it may be left
+	 * out, and comes behind '='
+	 */
+	const char *arg;
 	const char *help; /* one line */
 };
 

@@ -72,6 +72,16 @@ static void exec_command(const struct child_signals *s, char *const *argv, int r
 	_exit(write(report, &error, sizeof(error)) < 0 ? 126 : 127);
 }
 
+/* In the new process: waits until the other end of the pipe is closed. */
+static void await_begin(int hold)
+{
+	char c;
+
+	while (read(hold, &c, sizeof(c)) < 0 && errno == EINTR)
+		;
+	close(hold);
+}
+
 /* Waits until the new program runs. Returns 0, or why it does not. */
 static int exec_result(int report)
 {
@@ -84,17 +94,31 @@ static int exec_result(int report)
 	return n == sizeof(error) ? -error : 0;
 }
 
-int child_start(struct child *c, const struct child_signals *s, char *const *argv)
+int child_start(struct child *c, const struct child_signals *s, char *const *argv,
+	void (*begin)(void *arg, pid_t pid), void *arg)
 {
-	int report[2], r;
+	int report[2], hold[2], r;
 
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
+	if (pipe2(hold, O_CLOEXEC) < 0) {
+		r = -errno;
+		close(report[0]);
+		close(report[1]);
+		return r;
+	}
 	c->pid = fork();
-	if (c->pid == 0)
+	if (c->pid == 0) {
+		close(hold[1]);
+		await_begin(hold[0]);
 		exec_command(s, argv, report[1]);
+	}
 	r = c->pid < 0 ? -errno : 0;
 	close(report[1]);
+	close(hold[0]);
+	if (!r && begin)
+		begin(arg, c->pid);
+	close(hold[1]);
 	if (!r)
 		r = exec_result(report[0]);
 	close(report[0]);

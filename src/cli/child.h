@@ -36,10 +36,12 @@ struct child {
 };
 
 /*
- * Starts argv with our environment. Looks for argv[0] in PATH. Returns 0 once it runs, or the
- * -errno of fork or exec.
+ * Starts argv with our environment. Looks for argv[0] in PATH. Calls begin, unless it is NULL, when
+ * the new process has its number and does not run argv yet. Returns 0 once it runs, or the -errno
+ * of fork or exec.
  */
-int child_start(struct child *c, const struct child_signals *s, char *const *argv);
+int child_start(struct child *c, const struct child_signals *s, char *const *argv,
+	void (*begin)(void *arg, pid_t pid), void *arg);
 /* Waits until the command ends. Returns its wait status. */
 int child_wait(struct child *c, const struct child_signals *s);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include <stdarg.h>
 
@@ -26,9 +27,15 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_clear,
 	&cmd_track,
 	&cmd_untrack,
+	&cmd_add_trigger,
+	&cmd_list_triggers,
+	&cmd_remove_trigger,
+	&cmd_watch,
 	&cmd_list,
 	&cmd_status,
+	&cmd_doctor,
 	&cmd_set_session,
+	&cmd_save,
 	&cmd_load,
 	&cmd_view,
 	&cmd_stat,
@@ -39,6 +46,8 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_export,
 	&cmd_diff,
 	&cmd_top,
+	&cmd_ship,
+	&cmd_receive,
 	&cmd_standalone,
 	&cmd_version,
 	&cmd_help,
@@ -46,8 +55,7 @@ const struct cli_command *const cli_commands[] = {
 };
 
 /* Commands of later versions; args.c has such options. */
-static const char *const later[] = {
-	"add-trigger", "list-triggers", "load", "metadata", "remove-trigger", "report", "save"};
+static const char *const later[] = {"metadata"};
 
 /* Options before the command. */
 static const struct cli_option global_options[] = {
@@ -196,6 +204,8 @@ void cli_warn(const struct cli *cli, const char *fmt, ...)
 	va_start(ap, fmt);
 	ky_buf_vprintf(&text, fmt, ap);
 	va_end(ap);
+	if (cli->progress)
+		cli_progress_erase(cli->progress);
 	print_line(cli, text.data ? text.data : "no memory");
 	ky_buf_deinit(&text);
 }

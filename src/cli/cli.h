@@ -51,7 +51,8 @@ struct cli {
 	FILE *result; /* where that object goes: stdout, but for commands whose stdout is another's
 		       */
 	bool printed; /* it has been printed */
-	char **strings; /* made by cli_safe, freed at the end */
+	struct cli_progress *progress; /* the command's, or NULL; lines on stderr erase it */
+	char **strings;		       /* made by cli_safe, freed at the end */
 	size_t n_strings;
 };
 
@@ -67,10 +68,12 @@ extern const struct cli_command cmd_add_context;
 extern const struct cli_command cmd_snapshot, cmd_recover, cmd_regenerate;
 extern const struct cli_command cmd_rotate, cmd_clear, cmd_enable_rotation, cmd_disable_rotation;
 extern const struct cli_command cmd_track, cmd_untrack;
+extern const struct cli_command cmd_add_trigger, cmd_list_triggers, cmd_remove_trigger, cmd_watch;
 extern const struct cli_command cmd_list, cmd_status, cmd_set_session, cmd_load;
+extern const struct cli_command cmd_doctor, cmd_save;
 extern const struct cli_command cmd_view, cmd_stat, cmd_explain, cmd_sql, cmd_export, cmd_diff,
 	cmd_top, cmd_report, cmd_web;
-extern const struct cli_command cmd_standalone;
+extern const struct cli_command cmd_standalone, cmd_ship, cmd_receive;
 extern const struct cli_command cmd_help, cmd_version;
 
 /* Runs the command line; returns the exit code. */

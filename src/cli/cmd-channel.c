@@ -7,8 +7,10 @@
 static const struct cli_option enable_options[] = {
 	CLI_OPTION_SESSION,
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
+	CLI_OPTION_BURST_SIZE,
 	CLI_OPTION_BUFFERS,
 	CLI_OPTION_POOL_SIZE,
 	{"event-conflict", 0, "refuse|separate",
@@ -41,6 +43,7 @@ static const char *const daemon_options[] = {
 static const struct cli_option disable_options[] = {
 	CLI_OPTION_SESSION,
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
 	{0},
 };
 
@@ -100,6 +103,8 @@ static int run_enable(struct cli *cli)
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	int code = params ? cli_params_session(cli, params) : CLI_FAILED;
 
+	if (!code)
+		code = cli_params_domain(cli, params, false);
 	if (!code)
 		code = cli_params_buffers(cli, params);
 	for (size_t i = 0; !code && i < KY_ARRAY_SIZE(daemon_options); i++)

@@ -9,6 +9,7 @@ static const struct cli_option options[] = {
 	{"type", 't', "TYPE", "what to record; TYPE[,TYPE]..., may be repeated"},
 	{"list", 0, NULL, "show the types and end"},
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
 	CLI_OPTION_SESSION,
 	{"channel", 'c', "CHANNEL", "channel; without it, all channels of the session"},
 	{0},
@@ -84,6 +85,8 @@ static int run(struct cli *cli)
 	if (!code && !kymo_value_get(params, "contexts"))
 		return cli_usage(cli,
 			"no context is given: --type=TYPE; 'kymo add-context --list' shows them");
+	if (!code)
+		code = cli_params_domain(cli, params, false);
 	if (!code && cli_get(cli, "channel"))
 		kymo_value_set_string(params, "channel", cli_get(cli, "channel"));
 	if (!code)
@@ -99,10 +102,11 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_add_context = {
 	.name = "add-context",
-	.synopsis = "-t TYPE [-t TYPE]... [-c CHANNEL] [-s SESSION]",
+	.synopsis = "-t TYPE [-t TYPE]... [-c CHANNEL] [-s SESSION] [-k]",
 	.help = "record values like the thread's number with each event",
 	.details =
-		"TYPE is vpid, vtid, procname, perf:thread:page-faults, callstack, '$app.PROVIDER:NAME' and so\n"
+		"With -k, TYPE is tid, pid, procname, interruptible, preemptible, need_reschedule, callstack-kernel or\n"
+		"callstack-user. Else TYPE is vpid, vtid, procname, perf:thread:page-faults, callstack, '$app.PROVIDER:NAME' and so\n"
 		"on: --list shows all. What was added stays. In a session that is recording, events that it\n"
 		"knows already have the values from the next 'kymo start' on.\n",
 	.options = options,

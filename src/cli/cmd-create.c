@@ -15,6 +15,8 @@ static const struct cli_option options[] = {
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
 	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
+	CLI_OPTION_MAX_DISK,
+	CLI_OPTION_KEEP_FREE,
 	{0},
 };
 
@@ -59,6 +61,27 @@ static int create_named(struct cli *cli, struct kymo_ctl *ctl, struct kymo_value
 	}
 }
 
+/* Bounds the trace as `enable-rotation` does. Destroys the session if that is refused. */
+static int set_bounds(struct cli *cli, struct kymo_ctl *ctl, const char *name)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	_cleanup_value_ struct kymo_value *destroyed = NULL;
+	bool any = false;
+	int code = params ? cli_params_bounds(cli, params, false, &any) : CLI_FAILED;
+
+	if (code || !any)
+		return code;
+	kymo_value_set_string(params, "session", name);
+	code = cli_call(cli, ctl, "enable-rotation", params, &reply);
+	if (code) {
+		kymo_value_free(params);
+		params = cli_params_new(cli);
+		kymo_value_set_string(params, "session", name);
+		cli_try(cli, ctl, "destroy", params, &destroyed);
+	}
+	return code;
+}
+
 static int create(
 	struct cli *cli, struct kymo_ctl *ctl, char *name, size_t size, const char *output)
 {
@@ -74,6 +97,8 @@ static int create(
 	code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);
+	if (!code)
+		code = set_bounds(cli, ctl, name);
 	if (code)
 		return code;
 	if (cli->json)
@@ -117,7 +142,8 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_create = {
 	.name = "create",
-	.synopsis = "[NAME] [-o DIR] [--snapshot] [--shm-path=DIR]",
+	.synopsis =
+		"[NAME] [-o DIR] [--snapshot] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE]",
 	.help = "make a session, and start a daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"

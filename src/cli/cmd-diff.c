@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "cli/opened.h"
 #include "cli/runs.h"
-#include "cli/select.h"
+#include "cli/symbols.h"
 #include "explain/stats.h"
+#include "export/folded.h"
 #include "reader/format.h"
 
 #define MIN_TESTED     5 /* runs of each side */
@@ -21,6 +23,9 @@ static const struct cli_option options[] = {
 		"exit with 1 if COND holds for a span: 'p99 > +10%', 'median > +1ms'"},
 	{"latency", 0, "A..B,...",
 		"compare the time from each event A to event B: see 'kymo stat'"},
+	{"to", 0, "folded", "write stacks with a number for each side, for flame graphs"},
+	{"output", 'o', "FILE", "with --to: the file; default: standard output"},
+	CLI_FOLDED_OPTIONS,
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -447,6 +452,64 @@ static int print_json(struct diff *d)
 	return b.error ? cli_fail(d->cli, "failed", "diff: no memory") : CLI_OK;
 }
 
+/* --- stacks --- */
+
+/* Adds the stacks of one run. */
+static int read_stacks(struct ky_folded *f, struct cli *cli, char *path,
+	const struct cli_selection *selection, const struct ky_folded_options *o, enum side side)
+{
+	_cleanup_opened_ struct cli_opened opened = {0};
+	struct ky_tables tables = {0};
+	struct ky_tables_part part;
+	int r = cli_opened_open(&opened, cli, &path, 1), e = 0;
+
+	if (!r)
+		r = cli_opened_part(&opened, selection, &part);
+	if (!r)
+		e = ky_tables_init(&tables, opened.reader, &part);
+	if (!r && !e)
+		e = ky_folded_read(f, &tables, o, side);
+	ky_tables_deinit(&tables);
+	return e < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-e)) : r;
+}
+
+static int write_stacks(struct cli *cli, const struct ky_folded *f, const char *path)
+{
+	struct ky_out out;
+	int r = ky_out_open(&out, path), e;
+
+	if (!r)
+		r = ky_folded_write(f, &out, N_SIDES);
+	e = ky_out_close(&out, !r);
+	r = r ? r : e;
+	return r < 0 ? cli_fail(cli, "failed", "diff: %s: %s", path, strerror(-r)) : CLI_OK;
+}
+
+/* Writes the stacks of all runs, of which the first n_base are the base. */
+static int compare_stacks(struct cli *cli, const struct cli_selection *selection, size_t n_base)
+{
+	const char *path = cli_get(cli, "output");
+	struct cli_symbols symbols = {0};
+	struct ky_folded_options o;
+	struct ky_folded f = {0};
+	int r = cli_symbols_folded(cli, &symbols, &o);
+
+	if (!path)
+		path = "-";
+	if (!strcmp(path, "-"))
+		cli->printed = true;
+	for (size_t i = 0; i < cli->args.n_pos && !r; i++)
+		r = read_stacks(&f, cli, cli->args.pos[i], selection, &o,
+			i < n_base ? SIDE_BASE : SIDE_NEW);
+	if (!r && !f.stacks.n)
+		r = cli_fail(cli, "not-found", "diff: %s", ky_folded_why_none(&f, o.stacks));
+	if (!r)
+		r = write_stacks(cli, &f, path);
+	ky_folded_deinit(&f);
+	cli_symbols_end(&symbols);
+	return r;
+}
+
 /* --- the command --- */
 
 static int report(struct diff *d)
@@ -481,6 +544,19 @@ static int check_latencies(struct cli *cli)
 	return r ? cli_usage(cli, "bad latency '%s': %s", text, why) : CLI_OK;
 }
 
+static int check_stacks(struct cli *cli)
+{
+	const char *to = cli_get(cli, "to");
+
+	if (to && strcmp(to, "folded"))
+		return cli_usage(cli, "unknown format '%s': use folded", to);
+	if (to && (cli_has(cli, "fail-if") || cli_has(cli, "latency")))
+		return cli_usage(cli, "--to=folded has neither --fail-if nor --latency");
+	if (!to && (cli_has(cli, "output") || cli_has(cli, "stacks") || cli_has(cli, "symbols")))
+		return cli_usage(cli, "--output, --stacks and --symbols need --to=folded");
+	return CLI_OK;
+}
+
 static int run(struct cli *cli)
 {
 	struct diff d = {.cli = cli};
@@ -496,6 +572,10 @@ static int run(struct cli *cli)
 		r = check_latencies(cli);
 	if (!r)
 		r = cli_select_parse(cli, &selection);
+	if (!r)
+		r = check_stacks(cli);
+	if (!r && cli_has(cli, "to"))
+		return compare_stacks(cli, &selection, n_base ? n_base : 1);
 	if (r)
 		return r;
 	r = runs_read(&d.runs, cli, cli->args.pos, n, n_base ? n_base : 1);
@@ -514,7 +594,8 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_diff = {
 	.name = "diff",
-	.synopsis = "BASE... -- NEW... [--fail-if=COND] [--latency=A..B] " CLI_SELECT_SYNOPSIS,
+	.synopsis =
+		"BASE... -- NEW... [--fail-if=COND] [--latency=A..B] [--to=folded] " CLI_SELECT_SYNOPSIS,
 	.help = "compare runs of a program with other runs",
 	.details =
 		"BASE and NEW are traces, one for each run, or files with the output of 'kymo stat --json'.\n"
@@ -523,6 +604,7 @@ const struct cli_command cmd_diff = {
 		"COND is MEASURE > +LIMIT or MEASURE < -LIMIT; LIMIT has %, ns, us, ms or s; MEASURE is count,\n"
 		"total, mean, median, p90, p99 or max. It holds for a span or latency whose change is beyond LIMIT\n"
 		"and, if there are enough runs, significant, corrected for the number of names (Holm).\n"
+		"--to=folded sums up the stacks of all runs of a side: 'STACK BASE NEW'.\n"
 		"--fail-if and --latency may be repeated. Exit code: 0: no COND holds; 1: one does; 2: usage.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.mode = CLI_PARSE_SIDES,

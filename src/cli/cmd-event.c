@@ -5,10 +5,14 @@
 #include "cli/agents.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
+#include "cli/probe.h"
 #include "cli/report.h"
 
 static const struct cli_option enable_options[] = {
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
+	{"syscall", 0, "[=NAME,..]", "with -k: these system calls; or PATTERN is of their names"},
+	CLI_OPTIONS_PROBES,
 	CLI_OPTIONS_AGENTS,
 	{"all", 'a', NULL, "all events: the pattern '*'"},
 	CLI_OPTION_SESSION,
@@ -22,6 +26,7 @@ static const struct cli_option enable_options[] = {
 
 static const struct cli_option disable_options[] = {
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
 	CLI_OPTIONS_AGENTS,
 	{"all", 'a', NULL, "all rules of the channel"},
 	{"filter", 'f', "EXPR",
@@ -59,7 +64,7 @@ static void report_enabled(struct cli *cli, const struct kymo_value *reply)
 	size_t n = kymo_value_count(kymo_value_get(reply, "rules"));
 
 	printf("%zu rule%s enabled: ", n, n == 1 ? "" : "s");
-	if (matched)
+	if (matched || cli_has(cli, "kernel"))
 		printf("%" PRIu64 " event%s now\n", matched, matched == 1 ? " matches" : "s match");
 	else
 		puts("no event matches now; applications that come later are asked when they start");
@@ -128,6 +133,65 @@ static int enable_loggers(struct cli *cli, const struct agent_domain *d)
 	return CLI_OK;
 }
 
+/* Adds the domain, and what a kernel rule is about. */
+static int add_kind(struct cli *cli, struct kymo_value *params)
+{
+	int code = cli_params_domain(cli, params, false);
+
+	if (code || !cli_has(cli, "syscall"))
+		return code;
+	if (!cli_has(cli, "kernel"))
+		return cli_usage(cli, "--syscall needs --kernel");
+	kymo_value_set_string(params, "kind", "syscall");
+	return CLI_OK;
+}
+
+/* Adds the place of a probe, and its name if that is given. */
+static int add_probe(struct cli *cli, struct kymo_value *params)
+{
+	const char *option = NULL, *place = NULL;
+	size_t iter = 0;
+
+	for (size_t i = 0; probe_options[i]; i++) {
+		if (!cli_has(cli, probe_options[i]))
+			continue;
+		if (option)
+			return cli_usage(
+				cli, "either --%s or --%s, not both", option, probe_options[i]);
+		option = probe_options[i];
+		place = cli_args_next(&cli->args, option, &iter);
+		if (cli_args_next(&cli->args, option, &iter))
+			return cli_usage(cli, "there can be one --%s only", option);
+	}
+	if (!cli_has(cli, "kernel"))
+		return cli_usage(cli, "--%s needs --kernel", option);
+	if (cli_has(cli, "syscall") || cli_has(cli, "all") || cli_has(cli, "exclude"))
+		return cli_usage(
+			cli, "--%s goes with none of --syscall, --all and --exclude", option);
+	if (cli_arg(cli, 1) || (cli_arg(cli, 0) && !strcmp(option, "function")))
+		return cli_usage(cli, !strcmp(option, "function")
+					      ? "--function has the pattern itself"
+					      : "a probe has one name");
+	return probe_params(cli, option, place, cli_arg(cli, 0), params);
+}
+
+/* Adds what the rule is about: patterns, or the place of a probe. */
+static int add_subject(struct cli *cli, struct kymo_value *params)
+{
+	int code;
+
+	if (probe_is_given(cli))
+		return add_probe(cli, params);
+	if (cli_get(cli, "syscall") && (cli_arg(cli, 0) || cli_has(cli, "all")))
+		return cli_usage(cli, "either --syscall=NAME, or --syscall and names or --all");
+	if (cli_get(cli, "syscall"))
+		return cli_params_list(cli, params, "patterns", cli_get(cli, "syscall"));
+	code = cli_params_patterns(cli, params);
+	if (!code && cli_has(cli, "all"))
+		kymo_value_add_string(params, "patterns", "*");
+	return code;
+}
+
 static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
@@ -139,9 +203,9 @@ static int run_enable(struct cli *cli)
 	if (!code)
 		code = add_target(cli, params);
 	if (!code)
-		code = cli_params_patterns(cli, params);
-	if (!code && cli_has(cli, "all"))
-		kymo_value_add_string(params, "patterns", "*");
+		code = add_kind(cli, params);
+	if (!code)
+		code = add_subject(cli, params);
 	if (!code)
 		code = add_exclusions(cli, params);
 	if (!code)
@@ -252,6 +316,8 @@ static int run_disable(struct cli *cli)
 		return disable_loggers(cli, domain);
 	if (!code)
 		code = add_target(cli, params);
+	if (!code)
+		code = cli_params_domain(cli, params, true);
 	if (!code)
 		code = cli_params_patterns(cli, params);
 	if (!code && cli_has(cli, "all"))

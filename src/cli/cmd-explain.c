@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* explain: why the slow instances of a span are slow. The work is in src/explain. */
 #include <limits.h>
+#include <unistd.h>
 
+#include "analysis/count.h"
+#include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/symbols.h"
 #include "cli/trace.h"
 #include "explain/explain.h"
 
 static const struct cli_option options[] = {
-	{"span", 0, "NAME", "the span to explain, as 'kymo stat' lists it"},
+	{"span", 0, "NAME",
+		"the span to explain, as 'kymo stat' lists it; default: the one whose longest instances add most time"},
 	{"pair", 0, "A..B,...",
 		"take two events as begin and end of a span: of a thread, or those with the same FIELD; may be repeated"},
 	{"slowest", 0, "N|P%|'>TIME'",
-		"which instances are slow: so many, so many percent, or those longer than TIME (>20ms); default: what the trace shows"},
+		"which instances are slow: so many, so many percent, or those longer than TIME (20ms or '>20ms'); default: what the trace shows"},
 	{"against", 0, "TRACE", "compare with the typical instances of another trace"},
 	CLI_SELECT_OPTIONS,
 	{0},
@@ -23,24 +28,46 @@ static void put_spans(struct ky_buf *b, const char *const *names)
 		ky_buf_printf(b, "%s%s", i ? ", " : "", names[i]);
 }
 
+/* Whether the text is this span without its provider, or with the ending of one of its events. */
+static bool is_meant(const char *span, const char *text)
+{
+	const char *colon = strrchr(span, ':');
+	size_t n = strlen(span);
+
+	if (colon && !strcmp(colon + 1, text))
+		return true;
+	return !strncmp(span, text, n) &&
+	       (!strcmp(text + n, "_begin") || !strcmp(text + n, "_end"));
+}
+
+static const char *find_meant(const char *const *names, const char *text)
+{
+	for (size_t i = 0; names[i]; i++) {
+		if (is_meant(names[i], text))
+			return names[i];
+	}
+	return cli_nearest(text, names);
+}
+
 /* Says which spans there are, and which one was probably meant. */
 static int fail_span(struct cli *cli, const struct ky_source *s, const char *span, const char *why)
 {
 	_cleanup_free_ const char **names = ky_source_spans(s);
-	const char *near = names ? cli_nearest(span, names) : NULL;
+	const char *near = names && span ? find_meant(names, span) : NULL;
 	struct ky_buf list = {0};
-	bool is_there = false;
+	bool is_there = !span;
 	int r;
 
-	for (size_t i = 0; names && names[i]; i++)
+	for (size_t i = 0; span && names && names[i]; i++)
 		is_there = is_there || !strcmp(names[i], span);
 	if (names)
 		put_spans(&list, names);
-	if (is_there)
-		r = cli_fail(cli, "not-found", "%s", why);
-	else if (!list.len)
+	if (!list.len)
 		r = cli_fail(cli, "not-found",
-			"there is no span in this trace: <kymo/span.h> makes them (kymo_span_begin, kymo_span_end)");
+			"there is no span in this trace: <kymo/span.h> makes them (kymo_span_begin, kymo_span_end); "
+			"or take two events of a thread as one: --pair=A..B");
+	else if (is_there)
+		r = cli_fail(cli, "not-found", "%s", why);
 	else if (near)
 		r = cli_fail(cli, "not-found",
 			"there is no span '%s' in this trace: did you mean '%s'?", span, near);
@@ -51,7 +78,143 @@ static int fail_span(struct cli *cli, const struct ky_source *s, const char *spa
 	return r;
 }
 
-static int print(struct cli *cli, const struct ky_explanation *e)
+/* --- names of addresses --- */
+
+/* Opened when the first address is to be shown. */
+struct names {
+	struct cli *cli;
+	const struct ky_trace_reader *reader; /* borrowed */
+	struct cli_symbols symbols;
+	bool was_opened;
+};
+
+static bool has_state_events(const struct ky_trace_reader *r)
+{
+	for (size_t i = 0; i < r->n_classes; i++) {
+		const char *name = r->classes[i]->name;
+
+		if (name && (!strncmp(name, "kymo_statedump:", 15) ||
+				    !strncmp(name, "lttng_ust_statedump:", 20)))
+			return true;
+	}
+	return false;
+}
+
+static void open_names(struct names *n)
+{
+	const struct ky_symbolizer *unused;
+
+	n->was_opened = true;
+	if (!has_state_events(n->reader))
+		return;
+	n->symbols.is_wanted = true;
+	cli_symbols_open(n->cli, &n->symbols, n->reader, &unused);
+}
+
+static bool find_name(void *arg, const char *host, int64_t pid, uint64_t address, bool is_return,
+	char *text, size_t size)
+{
+	struct names *n = arg;
+	struct ky_symbol_address a = {.process = {.host = host, .is_known = pid >= 0, .pid = pid},
+		.address = address,
+		.is_return = is_return};
+	char symbol[KY_SYMBOL_MAX], *end;
+
+	if (!n->was_opened)
+		open_names(n);
+	if (!n->symbols.symbols ||
+		!ky_symbols_find(n->symbols.symbols, &a, KY_SYMBOL_PLACE, symbol))
+		return false;
+	/* Of a variable, its name alone. */
+	end = is_return ? NULL : strstr(symbol, "+0x0 (");
+	if (end)
+		*end = '\0';
+	snprintf(text, size, "%s", symbol);
+	return true;
+}
+
+/* --- without --span --- */
+
+#define NEARLY 0.8 /* as much time as another span's outliers have */
+
+/* The time by which the longer instances exceed the median, more than the shorter ones miss it. */
+static double outlier_ns(const struct ky_span_name *n)
+{
+	return (double)n->ns.sum - (double)n->ns.n * (double)ky_histogram_permille(&n->ns, 500);
+}
+
+/*
+ * The span whose outliers add most time. Spans inside it have nearly as much: the one with the
+ * greatest total is the outermost. NULL: no span ended.
+ */
+static const struct ky_span_name *find_worst(const struct ky_spans *spans)
+{
+	const struct ky_span_name *best = NULL;
+
+	for (size_t i = 0; i < spans->names.n; i++) {
+		const struct ky_span_name *n = spans->by_total[i];
+
+		if (n->ns.n >= KY_MIN_INSTANCES && (!best || outlier_ns(n) > outlier_ns(best)))
+			best = n;
+	}
+	for (size_t i = 0; best && i < spans->names.n; i++) {
+		const struct ky_span_name *n = spans->by_total[i];
+
+		if (n->ns.n >= KY_MIN_INSTANCES && outlier_ns(n) >= NEARLY * outlier_ns(best))
+			return n;
+	}
+	return spans->names.n && spans->by_total[0]->ns.n ? spans->by_total[0] : NULL;
+}
+
+static void put_others(
+	struct ky_buf *b, const struct ky_spans *spans, const struct ky_span_name *chosen)
+{
+	ky_buf_printf(b,
+		"%.*s is the span whose longest instances add most time. Explain others with --span=NAME:",
+		(int)chosen->name_len, chosen->name);
+	for (size_t i = 0, n = 0; i < spans->names.n && n < 8; i++) {
+		const struct ky_span_name *o = spans->by_total[i];
+
+		if (o != chosen && o->ns.n)
+			ky_buf_printf(b, "%s %.*s", n++ ? "," : "", (int)o->name_len, o->name);
+	}
+}
+
+/*
+ * Chooses the span to explain if none is asked for. ret_name: the caller frees it; NULL: no span
+ * ended. others: gets a line about the choice if there is more than one. 0 or a negative errno.
+ */
+static int choose_span(const struct ky_query *query, char **ret_name, struct ky_buf *others)
+{
+	const struct ky_trace_reader_options reader_options = {0};
+	struct ky_query all = *query; /* borrows what query owns */
+	const struct ky_span_name *worst = NULL;
+	struct ky_spans spans = {0};
+	struct ky_counts counts = {0};
+	size_t n = 0;
+	int r = ky_spans_begin(&spans, query->reader);
+
+	all.expr = NULL; /* it is about the begin of the span that is chosen */
+	if (!r)
+		r = ky_counts_collect(&counts, &all, &spans, &reader_options, 0);
+	if (!r)
+		r = ky_spans_finish(&spans);
+	if (!r)
+		worst = find_worst(&spans);
+	for (size_t i = 0; worst && i < spans.names.n; i++)
+		n += spans.by_total[i]->ns.n > 0;
+	if (n > 1)
+		put_others(others, &spans, worst);
+	*ret_name = worst ? strndup(worst->name, worst->name_len) : NULL;
+	if (worst && !*ret_name)
+		r = -ENOMEM;
+	ky_counts_deinit(&counts);
+	ky_spans_deinit(&spans);
+	return r ? r : others->error;
+}
+
+/* others: a line about other spans; NULL: there is none. */
+static int print(struct cli *cli, const struct ky_explanation *e, const char *others)
 {
 	struct ky_buf b = {0};
 	int r = CLI_OK;
@@ -67,18 +230,21 @@ static int print(struct cli *cli, const struct ky_explanation *e)
 	else
 		for (char *line, *text = b.data; (line = strsep(&text, "\n")) && text;)
 			printf("%s\n", cli_safe(cli, line));
+	if (others && !cli->json && !r)
+		printf("%s\n", cli_safe(cli, others));
 	ky_buf_deinit(&b);
 	return r;
 }
 
-static int explain(struct cli *cli, const struct ky_explain_question *q)
+static int explain(struct cli *cli, const struct ky_explain_question *q, const char *others)
 {
 	struct ky_explanation e;
 	char why[PATH_MAX + 256] = "";
 	int r = ky_explain_trace(&e, q, why, sizeof(why));
 
+	cli_progress_end(cli);
 	if (!r)
-		r = print(cli, &e);
+		r = print(cli, &e, others);
 	else if (r == KY_EXPLAIN_E_PAIR)
 		r = cli_usage(cli, "%s", why);
 	else if (r == KY_EXPLAIN_E_SPAN)
@@ -86,6 +252,27 @@ static int explain(struct cli *cli, const struct ky_explain_question *q)
 	else
 		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 	ky_explanation_deinit(&e);
+	return r;
+}
+
+/* Explains the span that is asked for, or chooses one. */
+static int explain_any(struct cli *cli, struct ky_explain_question *q)
+{
+	_cleanup_free_ char *name = NULL;
+	struct ky_buf others = {0};
+	int r = q->span ? 0 : choose_span(q->query, &name, &others);
+
+	if (r < 0) {
+		r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
+	} else if (!q->span && !name) {
+		r = cli_fail(cli, "not-found",
+			"no span ended in this trace: <kymo/span.h> makes spans (kymo_span_begin, kymo_span_end); "
+			"or take two events of a thread as one: --pair=A..B");
+	} else {
+		q->span = q->span ? q->span : name;
+		r = explain(cli, q, others.len ? others.data : NULL);
+	}
+	ky_buf_deinit(&others);
 	return r;
 }
 
@@ -99,13 +286,13 @@ static int explain_against(struct cli *cli, struct ky_explain_question *q)
 	int r;
 
 	if (!q->against)
-		return explain(cli, q);
+		return explain_any(cli, q);
 	r = ky_trace_reader_open(&reader, &q->against, 1, &reader_options, why, sizeof(why));
 	if (r < 0)
 		return cli_fail(cli, "failed", "%s", why);
 	ky_query_init(&query, reader);
 	q->against_query = &query;
-	r = explain(cli, q);
+	r = explain_any(cli, q);
 	ky_query_deinit(&query);
 	return r;
 }
@@ -143,20 +330,35 @@ static int parse_options(struct cli *cli, struct ky_explain_question *q, struct 
 	q->against = cli_get(cli, "against");
 	if (!q->span && q->n_pairs)
 		q->span = pair_name(q, span, size);
-	if (!q->span)
-		return cli_usage(cli, "the span is missing: --span=NAME ('kymo stat' lists spans)");
 	if (slowest && ky_slowest_parse(&q->slowest, slowest) < 0)
 		return cli_usage(cli,
-			"bad --slowest '%s': write a number, as 20; a percentage, as 1%%; or a time, as '>20ms'",
+			"bad --slowest '%s': write a number, as 20; a percentage, as 1%%; or a time, as 20ms, for those that are longer",
 			slowest);
 	return cli_select_parse(cli, s);
 }
 
+/* A name of a span in the place of a trace. */
+static int check_traces(struct cli *cli)
+{
+	for (int i = 0; i < (int)cli->args.n_pos; i++) {
+		const char *name = cli->args.pos[i];
+
+		if (strchr(name, ':') && !strchr(name, '/') && access(name, F_OK) < 0)
+			return cli_usage(cli,
+				"there is no trace '%s': write --span=%s for the span of that name",
+				name, name);
+	}
+	return CLI_OK;
+}
+
 static int run(struct cli *cli)
 {
-	const struct ky_trace_reader_options reader_options = {0};
+	struct ky_trace_reader_options reader_options = {0};
+	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
-	struct ky_explain_question q = {0};
+	struct names names = {.cli = cli};
+	const struct ky_explain_symbols symbols = {find_name, &names};
+	struct ky_explain_question q = {.symbols = &symbols};
 	struct cli_selection selection = {0};
 	struct ky_query query;
 	char path[PATH_MAX];
@@ -166,17 +368,26 @@ static int run(struct cli *cli)
 				       : parse_options(cli, &q, &selection, span, sizeof(span));
 
 	if (!r)
+		r = check_traces(cli);
+	if (!r)
+		cli_progress_watch(&progress, cli, &reader_options);
+	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
 	if (r) {
+		cli_progress_end(cli);
 		free((void *)q.pairs);
 		return r;
 	}
 	q.paths = cli->args.n_pos ? (const char *const *)cli->args.pos : &newest;
 	q.n_paths = KY_MAX((size_t)cli->args.n_pos, (size_t)1);
 	q.query = &query;
+	names.reader = reader;
+	cli_progress_expect(cli, reader);
 	r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r)
 		r = explain_against(cli, &q);
+	cli_progress_end(cli);
+	cli_symbols_end(&names.symbols);
 	ky_query_deinit(&query);
 	free((void *)q.pairs);
 	return r;
@@ -185,13 +396,14 @@ static int run(struct cli *cli)
 const struct cli_command cmd_explain = {
 	.name = "explain",
 	.synopsis =
-		"[TRACE]... --span=NAME [--pair=A..B[,key=FIELD]] [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
+		"[TRACE]... [--span=NAME] [--pair=A..B[,key=FIELD]] [--slowest=N|P%|'>TIME'] [--against=TRACE] " CLI_SELECT_SYNOPSIS,
 	.help = "say why the slow instances of a span are slow",
 	.details =
 		"Compares the slow instances of a span with typical ones. The first line is the answer:\n"
 		"NAME is slow because ...; or nothing recorded tells why; or nothing stands out. Then\n"
 		"follow both groups, the findings by their part of the extra time, each with an example,\n"
 		"and what this trace does not show. TRACE as for 'kymo view'; several are one trace.\n"
+		"Without --span, it chooses the span whose longest instances add most time.\n"
 		"-f selects instances by the fields of their begin; -e the events to use.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,

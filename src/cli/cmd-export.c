@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* export: traces in the formats of other programs. The work is in src/export. */
 #include "cli/opened.h"
-#include "export/export.h"
+#include "cli/symbols.h"
 
 static const struct cli_option options[] = {
-	{"to", 0, "chrome|perfetto|sqlite|csv|folded", "the format"},
-	{"output", 'o', "FILE", "the file, or the directory for csv; -: standard output"},
+	{"to", 0, "chrome|perfetto|sqlite|csv|folded|ctf", "the format"},
+	{"output", 'o', "FILE", "the file, or the directory for csv and ctf; -: standard output"},
+	CLI_FOLDED_OPTIONS,
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -23,6 +24,7 @@ static int export_sqlite(const struct ky_tables *t, const char *path, char why[K
 
 static const struct format {
 	const char *name;
+	/* NULL: ky_export_folded */
 	int (*write)(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 	bool is_stream; /* may go to standard output */
 } formats[] = {
@@ -30,7 +32,8 @@ static const struct format {
 	{"perfetto", ky_export_perfetto, true},
 	{"sqlite", export_sqlite, false},
 	{"csv", ky_export_csv, true},
-	{"folded", ky_export_folded, true},
+	{"folded", NULL, true},
+	{"ctf", ky_export_ctf, false},
 };
 
 static const struct format *find_format(const char *name)
@@ -47,15 +50,18 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 	const struct format *f = find_format(to);
 
 	if (!to)
-		return cli_usage(
-			cli, "the format is missing: --to=chrome, perfetto, sqlite, csv or folded");
+		return cli_usage(cli,
+			"the format is missing: --to=chrome, perfetto, sqlite, csv, folded or ctf");
 	if (!f)
 		return cli_usage(cli,
-			"unknown format '%s': use chrome, perfetto, sqlite, csv or folded", to);
+			"unknown format '%s': use chrome, perfetto, sqlite, csv, folded or ctf",
+			to);
 	if (!path)
 		return cli_usage(cli, "the output is missing: -o FILE");
+	if (f->write && (cli_has(cli, "stacks") || cli_has(cli, "symbols")))
+		return cli_usage(cli, "--stacks and --symbols need --to=folded");
 	if (!strcmp(path, "-") && !f->is_stream)
-		return cli_usage(cli, "a database needs a file: -o FILE");
+		return cli_usage(cli, "a database or a trace needs a name: -o FILE");
 	if (!strcmp(path, "-"))
 		cli->result = stderr;
 	*ret_format = f;
@@ -63,16 +69,18 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 	return CLI_OK;
 }
 
-static int write_format(
-	struct cli *cli, const struct format *f, const struct ky_tables *t, const char *path)
+static int write_format(struct cli *cli, const struct format *f, const struct ky_tables *t,
+	const struct ky_folded_options *folded, const char *path)
 {
 	char why[KY_EXPORT_WHY];
 	struct kymo_value *v;
-	int r = f->write(t, path, why);
+	int r = f->write ? f->write(t, path, why) : ky_export_folded(t, path, folded, why);
 
 	if (r < 0)
 		return cli_fail(cli, r == -EOPNOTSUPP ? "unsupported" : "failed", "export: %s%s%s",
 			*why ? why : path, *why ? "" : ": ", *why ? "" : strerror(-r));
+	if (*why)
+		cli_warn(cli, "export: %s", why);
 	if (!cli->json)
 		return CLI_OK;
 	v = kymo_value_new();
@@ -89,22 +97,25 @@ static int run(struct cli *cli)
 	struct ky_tables_part part;
 	struct ky_tables tables = {0};
 	const struct format *f = NULL;
+	struct ky_folded_options folded;
+	struct cli_symbols symbols = {0};
 	const char *path = NULL;
 	int r = check_options(cli, &f, &path);
 
+	if (!r)
+		r = cli_symbols_folded(cli, &symbols, &folded);
 	if (!r)
 		r = cli_select_parse(cli, &selection);
 	if (!r)
 		r = cli_opened_open(&opened, cli, cli->args.pos, cli->args.n_pos);
 	if (!r)
 		r = cli_opened_part(&opened, &selection, &part);
-	if (r)
-		return r;
-	if (ky_tables_init(&tables, opened.reader, &part) < 0)
+	if (!r && ky_tables_init(&tables, opened.reader, &part) < 0)
 		r = cli_fail(cli, "failed", "export: %s", strerror(ENOMEM));
-	else
-		r = write_format(cli, f, &tables, path);
+	if (!r)
+		r = write_format(cli, f, &tables, &folded, path);
 	ky_tables_deinit(&tables);
+	cli_symbols_end(&symbols);
 	return r;
 }
 
@@ -115,7 +126,8 @@ const struct cli_command cmd_export = {
 	.details =
 		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
 		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
-		"with -e and one name, one file), or folded (stacks of spans, for flame graphs).\n"
+		"with -e and one name, one file), folded (stacks of spans, or call stacks, for\n"
+		"flame graphs), or ctf (what is selected, as a trace: a new directory).\n"
 		"TRACE as for 'kymo view'; several are one trace.\n" CLI_SELECT_DETAILS,
 	.options = options,
 	.max_args = CLI_ANY_ARGS,

@@ -2,19 +2,32 @@
 /* list, status and set-session. */
 #include <inttypes.h>
 
+#include "cli/agents.h"
 #include "cli/daemon.h"
+#include "cli/monitor.h"
 #include "cli/params.h"
 #include "cli/report.h"
 
 static const struct cli_option status_options[] = {
 	CLI_OPTION_SESSION,
+	{"check", 0, NULL,
+		"print one line, and exit with 0 if all is well: for monitoring systems"},
+	{"within", 0, "TIME",
+		"with --check: report events that were lost in this time (default 10m)"},
+	{"metrics", 0, NULL, "print everything that can be measured, as OpenMetrics text"},
 	{0},
 };
 
 static const struct cli_option list_options[] = {
 	CLI_OPTION_SESSION,
 	{"userspace", 'u', NULL, "list applications and their events instead of sessions"},
-	{"fields", 'f', NULL, "with -u: also the fields of each event"},
+	{"kernel", 'k', NULL, "list the events of the kernel instead of sessions"},
+	{"syscall", 0, NULL, "with -k: list system calls instead"},
+	{"python", 'p', NULL, "list the loggers of Python programs instead of sessions"},
+	{"jul", 'j', NULL, "likewise, of Java programs with java.util.logging"},
+	{"log4j", 'l', NULL, "likewise, with Log4j"},
+	{"log4j2", 0, NULL, "likewise, with Log4j 2"},
+	{"fields", 'f', NULL, "with -u and -k: also the fields of each event"},
 	{0},
 };
 
@@ -104,6 +117,19 @@ static int show_session(struct cli *cli)
 	return CLI_OK;
 }
 
+static int run_status(struct cli *cli)
+{
+	bool check = cli_has(cli, "check"), metrics = cli_has(cli, "metrics");
+
+	if (cli_arg(cli, 0) && cli_has(cli, "session"))
+		return cli_usage(cli, "either NAME or --session, not both");
+	if (check && metrics)
+		return cli_usage(cli, "either --check or --metrics, not both");
+	if (cli_has(cli, "within") && !check)
+		return cli_usage(cli, "--within goes with --check");
+	return check ? monitor_check(cli) : metrics ? monitor_metrics(cli) : show_session(cli);
+}
+
 static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, const char *member,
 	void (*print)(struct cli *, const struct kymo_value *))
 {
@@ -121,27 +147,116 @@ static int list(struct cli *cli, struct kymo_ctl *ctl, const char *command, cons
 		cli_result(cli, reply);
 	else
 		print(cli, kymo_value_get(reply, member));
+	if (!cli->json)
+		cli_report_notes(cli, reply);
 	return CLI_OK;
+}
+
+static void print_kernel_event(struct cli *cli, const struct kymo_value *event)
+{
+	const struct kymo_value *fields = kymo_value_get(event, "fields");
+
+	if (cli_has(cli, "syscall"))
+		puts(cli_member(cli, event, "syscall"));
+	else
+		printf("%s:%s\n", cli_member(cli, event, "system"), cli_member(cli, event, "name"));
+	for (size_t i = 0; i < kymo_value_count(fields); i++) {
+		const struct kymo_value *f = kymo_value_at(fields, i);
+
+		printf("  %s: %s\n", cli_member(cli, f, "name"), cli_member(cli, f, "type"));
+	}
+}
+
+static int list_kernel(struct cli *cli)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
+	const struct kymo_value *events;
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	kymo_value_set_bool(params, "syscall", cli_has(cli, "syscall"));
+	kymo_value_set_bool(params, "fields", cli_has(cli, "fields"));
+	code = cli_request(cli, "list-kernel", params, &reply);
+	if (code)
+		return code;
+	if (cli->json) {
+		cli_result(cli, reply);
+		return CLI_OK;
+	}
+	events = kymo_value_get(reply, "events");
+	for (size_t i = 0; i < kymo_value_count(events); i++)
+		print_kernel_event(cli, kymo_value_at(events, i));
+	return CLI_OK;
+}
+
+static void print_agent(struct cli *cli, const struct kymo_value *agent)
+{
+	const struct kymo_value *loggers = kymo_value_get(agent, "loggers");
+	const char *name = cli_member(cli, agent, "name");
+
+	printf("%" PRIu64 " %s, user %" PRIu64 ", %s\n",
+		kymo_value_u64(kymo_value_get(agent, "pid")), *name ? name : "(unknown program)",
+		kymo_value_u64(kymo_value_get(agent, "uid")), cli_member(cli, agent, "domain"));
+	for (size_t i = 0; i < kymo_value_count(loggers); i++)
+		printf("  %s%s%s\n", cli_style(cli, CLI_BOLD),
+			cli_safe(cli, kymo_value_string(kymo_value_at(loggers, i))),
+			cli_style(cli, CLI_PLAIN));
+	if (!kymo_value_bool(kymo_value_get(agent, "answered")))
+		puts("  it has not answered");
+	else if (!kymo_value_bool(kymo_value_get(agent, "complete")))
+		puts("  and more: too many to list");
+	else if (!kymo_value_count(loggers))
+		puts("  no logger");
+}
+
+static void print_agents(struct cli *cli, const struct kymo_value *agents)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < kymo_value_count(agents); i++) {
+		const struct kymo_value *agent = kymo_value_at(agents, i);
+
+		if (!cli_has(cli, kymo_value_string(kymo_value_get(agent, "domain"))))
+			continue;
+		print_agent(cli, agent);
+		n++;
+	}
+	if (!n)
+		puts("no program of that kind is connected");
 }
 
 static int run_list(struct cli *cli)
 {
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	bool programs = cli_has(cli, "userspace");
+	bool programs = cli_has(cli, "userspace"), agents = agents_are_meant(cli);
 	bool one = cli_arg(cli, 0) || cli_has(cli, "session");
 	int code;
 
 	if (programs && one)
 		return cli_usage(cli, "either a session or --userspace, not both");
+	if (cli_has(cli, "kernel") && (programs || one))
+		return cli_usage(cli, "--kernel excludes --userspace and sessions");
+	if (cli_has(cli, "syscall") && !cli_has(cli, "kernel"))
+		return cli_usage(cli, "--syscall goes with --kernel");
+	if (agents && (one || programs || cli_has(cli, "kernel")))
+		return cli_usage(
+			cli, "a list of loggers excludes sessions, --userspace and --kernel");
+	if (cli_has(cli, "kernel"))
+		return list_kernel(cli);
 	if (cli_has(cli, "fields") && !programs)
-		return cli_usage(cli, "--fields goes with --userspace");
+		return cli_usage(cli, "--fields goes with --userspace or --kernel");
 	if (one)
 		return show_session(cli);
 	code = cli_connect_if_running(cli, &ctl);
 	if (code)
 		return code;
 	if (!ctl)
-		return list_nothing(cli, programs ? "applications" : "sessions");
+		return list_nothing(cli, agents	    ? "agents"
+					 : programs ? "applications"
+						    : "sessions");
+	if (agents)
+		return list(cli, ctl, "list-loggers", "agents", print_agents);
 	return programs ? list(cli, ctl, "list-events", "applications", print_applications)
 			: list(cli, ctl, "list", "sessions", print_sessions);
 }
@@ -166,8 +281,9 @@ static int run_set_session(struct cli *cli)
 
 const struct cli_command cmd_list = {
 	.name = "list",
-	.synopsis = "[[-s] NAME | -u [--fields]]",
-	.help = "show the sessions, one session, or applications and their events",
+	.synopsis =
+		"[[-s] NAME | -u [--fields] | -k [--syscall] [--fields] | -p | -j | -l | --log4j2]",
+	.help = "show the sessions, one session, applications and their events, or loggers",
 	.options = list_options,
 	.max_args = 1,
 	.run = run_list,
@@ -175,11 +291,15 @@ const struct cli_command cmd_list = {
 
 const struct cli_command cmd_status = {
 	.name = "status",
-	.synopsis = "[[-s] NAME]",
+	.synopsis = "[[-s] NAME] [--check [--within=TIME] | --metrics]",
 	.help = "show a session, what it has recorded, and what is wrong",
+	.details =
+		"--check and --metrics look at all sessions if none is named, and never start a daemon. --check exits\n"
+		"with 0 (OK), 1 (WARNING: events were lost), 2 (CRITICAL: a trace cannot be written, or a daemon was\n"
+		"killed or does not answer) or 3 (UNKNOWN: no daemon runs), as monitoring systems expect.\n",
 	.options = status_options,
 	.max_args = 1,
-	.run = show_session,
+	.run = run_status,
 };
 
 const struct cli_command cmd_set_session = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* load: makes sessions from a profile that `lttng save` wrote. */
+/* load: makes sessions from a profile that `kymo save` or `lttng save` wrote. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include "cli/daemon.h"
 #include "cli/lttng-profile.h"
 #include "cli/params.h"
+#include "cli/profile.h"
 
 #define PROFILE_MAX (4u << 20) /* bytes */
 
@@ -15,6 +17,7 @@ static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace, not the profile's; must be new or empty"},
 	{"override-name", 0, "NAME", "name the session so"},
 	{"force", 'f', NULL, "replace a session of this name"},
+	{"missing", 0, NULL, "leave out sessions that exist already"},
 	{0},
 };
 
@@ -36,7 +39,8 @@ static int find_profile(struct cli *cli, char *path)
 	if (dir && !is_directory(dir))
 		n = snprintf(path, PATH_MAX, "%s", dir);
 	else if (!name)
-		return cli_usage(cli, "name a session, or a profile that 'lttng save' wrote");
+		return cli_usage(
+			cli, "name a session, or a profile that 'kymo save' or 'lttng save' wrote");
 	else if (!dir && (strchr(name, '/') || !access(name, F_OK)))
 		n = snprintf(path, PATH_MAX, "%s", name);
 	else if (dir)
@@ -48,14 +52,18 @@ static int find_profile(struct cli *cli, char *path)
 	return n < PATH_MAX ? CLI_OK : cli_usage(cli, "the path is too long");
 }
 
-static struct xml *read_profile(struct cli *cli, const char *path)
+/* Reads a file. The caller frees the text. Returns NULL after a report. */
+static char *read_text(struct cli *cli, const char *path)
 {
+	/* A FIFO without a writer is empty, and does not block. */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_free_ char *text = malloc(PROFILE_MAX + 1);
-	struct xml *root = NULL;
+	_cleanup_free_ char *text = calloc(1, PROFILE_MAX + 2);
+	char *result = NULL;
 	size_t len = 0;
 	ssize_t n = 1;
 
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, 0);
 	while (fd >= 0 && text && len <= PROFILE_MAX && n > 0) {
 		n = read(fd, text + len, PROFILE_MAX + 1 - len);
 		len += n > 0 ? (size_t)n : 0;
@@ -63,37 +71,16 @@ static struct xml *read_profile(struct cli *cli, const char *path)
 	if (fd < 0 || n < 0)
 		cli_fail(cli, errno == ENOENT ? "not-found" : "failed", "%s: %s", path,
 			strerror(errno));
-	else if (text && len <= PROFILE_MAX)
-		root = xml_parse(text, len);
-	if (fd >= 0 && n >= 0 && (!root || !lttng_profile_first(root))) {
-		cli_fail(cli, "failed", "%s is no profile of LTTng sessions", path);
-		xml_free(root);
-		return NULL;
+	else if (!text || len > PROFILE_MAX)
+		cli_fail(cli, "failed", "%s is too large", path);
+	else {
+		result = text;
+		text = NULL;
 	}
-	return root;
+	return result;
 }
 
-/* Destroys the session of this name, if there is one. */
-static int destroy_old(struct cli *cli, struct kymo_ctl *ctl, const char *name)
-{
-	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL, *all = NULL;
-	const struct kymo_value *sessions;
-	int code = params ? cli_call(cli, ctl, "list", params, &all) : CLI_FAILED;
-
-	sessions = kymo_value_get(all, "sessions");
-	for (size_t i = 0; i < kymo_value_count(sessions) && !code; i++) {
-		const struct kymo_value *s = kymo_value_at(sessions, i);
-
-		if (strcmp(kymo_value_string(kymo_value_get(s, "name")), name) != 0)
-			continue;
-		kymo_value_set_string(params, "session", name);
-		code = cli_call(cli, ctl, "destroy", params, &reply);
-		break;
-	}
-	return code;
-}
-
-static int load(
+static int load_xml(
 	struct cli *cli, struct kymo_ctl *ctl, const struct xml *session, struct kymo_value *loaded)
 {
 	const char *name = cli_get(cli, "override-name");
@@ -101,7 +88,7 @@ static int load(
 
 	name = name ? name : xml_text(session, "name");
 	if (cli_has(cli, "force"))
-		code = destroy_old(cli, ctl, name);
+		code = profile_destroy_old(cli, ctl, name);
 	if (!code)
 		code = lttng_profile_load(cli, ctl, session, name);
 	if (code)
@@ -113,29 +100,93 @@ static int load(
 	return CLI_OK;
 }
 
+/* A profile of `lttng save`. */
+static int load_lttng(struct cli *cli, struct kymo_ctl *ctl, const char *path, const char *text,
+	struct kymo_value *loaded)
+{
+	struct xml *root = xml_parse(text, strlen(text));
+	const struct xml *session = root ? lttng_profile_first(root) : NULL;
+	int code = CLI_OK;
+
+	if (!session)
+		code = cli_fail(cli, "failed",
+			"%s is no profile of sessions: neither JSON of 'kymo save' nor XML of 'lttng save'",
+			path);
+	else if (cli_has(cli, "missing"))
+		code = cli_usage(cli, "--missing is for profiles of 'kymo save'");
+	else if (xml_next(session) && (cli_has(cli, "override-name") || cli_has(cli, "output")))
+		code = cli_usage(
+			cli, "%s has several sessions: they keep their names and outputs", path);
+	for (; session && !code; session = xml_next(session))
+		code = load_xml(cli, ctl, session, loaded);
+	xml_free(root);
+	return code;
+}
+
+static int load_file(
+	struct cli *cli, struct kymo_ctl *ctl, const char *path, struct kymo_value *loaded)
+{
+	const struct profile_options how = {.name = cli_get(cli, "override-name"),
+		.output = cli_get(cli, "output"),
+		.force = cli_has(cli, "force"),
+		.missing = cli_has(cli, "missing")};
+	_cleanup_free_ char *text = read_text(cli, path);
+
+	if (!text)
+		return CLI_FAILED;
+	return text[strspn(text, " \t\r\n")] == '{'
+		       ? profile_load(cli, ctl, path, text, &how, loaded)
+		       : load_lttng(cli, ctl, path, text, loaded);
+}
+
+static int is_profile(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name);
+
+	return e->d_name[0] != '.' && len > 5 && !strcmp(e->d_name + len - 5, ".json");
+}
+
+/* Loads each *.json of a directory, in the order of their names, also after one that fails. */
+static int load_directory(
+	struct cli *cli, struct kymo_ctl *ctl, const char *dir, struct kymo_value *loaded)
+{
+	struct dirent **names;
+	int n = scandir(dir, &names, is_profile, alphasort), code = CLI_OK;
+
+	if (n < 0)
+		return cli_fail(cli, "failed", "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		char path[PATH_MAX];
+
+		if (snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < PATH_MAX &&
+			load_file(cli, ctl, path, loaded) != CLI_OK)
+			code = CLI_FAILED;
+		free(names[i]);
+	}
+	free(names);
+	return code;
+}
+
 static int run(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *loaded = cli_params_new(cli);
 	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
-	const struct xml *session;
-	struct xml *root = NULL;
+	bool missing = cli_has(cli, "missing");
 	char path[PATH_MAX];
 	int code = loaded ? find_profile(cli, path) : CLI_FAILED;
 
-	if (code)
-		return code;
-	root = read_profile(cli, path);
-	if (!root)
-		return CLI_FAILED;
-	session = lttng_profile_first(root);
-	if (xml_next(session) && (cli_has(cli, "override-name") || cli_has(cli, "output")))
-		code = cli_usage(
-			cli, "%s has several sessions: they keep their names and outputs", path);
+	if (!code && missing && cli_has(cli, "force"))
+		code = cli_usage(cli, "either --missing or --force, not both");
+	if (!code && !is_directory(path) && access(path, R_OK) < 0)
+		code = cli_fail(cli, errno == ENOENT ? "not-found" : "failed", "%s: %s", path,
+			strerror(errno));
 	if (!code)
 		code = cli_connect_or_start(cli, &ctl);
-	for (; session && !code; session = xml_next(session))
-		code = load(cli, ctl, session, loaded);
-	xml_free(root);
+	if (code)
+		return code;
+	kymo_value_set_list(loaded, "sessions");
+	code = is_directory(path) ? load_directory(cli, ctl, path, loaded)
+				  : load_file(cli, ctl, path, loaded);
 	if (!code && cli->json)
 		cli_result(cli, loaded);
 	return code;
@@ -143,12 +194,14 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_load = {
 	.name = "load",
-	.synopsis = "NAME|FILE [-i PATH] [-o DIR] [-f] [--override-name=NAME]",
-	.help = "make a session from a profile that 'lttng save' wrote",
+	.synopsis = "NAME|FILE|DIR [-i PATH] [-o DIR] [-f | --missing] [--override-name=NAME]",
+	.help = "make sessions from a profile that 'kymo save' or 'lttng save' wrote",
 	.details =
-		"Channels, events, contexts, trackers, rotations, loggers of agents: all that the profile has, except\n"
-		"events of the kernel, which are left out with a warning. A session that was started is started. If a\n"
-		"part is refused, nothing is left. NAME is searched as NAME.lttng in ~/.lttng/sessions ($LTTNG_HOME).\n",
+		"FILE is JSON of 'kymo save'; of DIR, each *.json is loaded, also after one that is refused. Or FILE is\n"
+		"XML of 'lttng save': channels, events, contexts, trackers, rotations, loggers of agents: all that the profile\n"
+		"has, except events of the kernel, which are left out with a warning. A session that was started is\n"
+		"started. If a part is refused, nothing is left of the session. NAME is searched as NAME.lttng in\n"
+		"~/.lttng/sessions ($LTTNG_HOME).\n",
 	.options = options,
 	.max_args = 1,
 	.run = run,

@@ -8,20 +8,36 @@
 #include <sys/wait.h>
 
 #include "cli/agents.h"
+#include "cli/crash.h"
 #include "cli/daemon.h"
+#include "cli/flights.h"
 #include "cli/locate.h"
 #include "cli/page.h"
 #include "cli/params.h"
 #include "cli/private-daemon.h"
+#include "cli/probe.h"
 #include "cli/report.h"
 
 /* Exit codes of a shell for commands that could not be run. */
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND	    127
 
+/* Of applications' buffers, if only one option is given; a sub-buffer of the kernel. */
+#define SUBBUF_SIZE	   (256u << 10)
+#define NUM_SUBBUF	   8u
+#define KERNEL_SUBBUF_SIZE (64u << 10)
+
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "directory of the trace; must be new or empty"},
 	CLI_OPTION_EVENT,
+	{"kernel", 'k', "PATTERN",
+		"record also kernel events of the command's processes: kymo-kernel(7); may be repeated"},
+	{"syscall", 0, "NAME,..",
+		"record also these system calls of the command's processes; '*': all"},
+	CLI_OPTIONS_PROBES,
+	{"sample", 0, "[=HZ]",
+		"record also so many times a second (default 999) what the command's processes execute, with call stacks"},
+	{"whole-system", 0, NULL, "record the kernel events of all processes"},
 	CLI_OPTIONS_AGENTS,
 	{"with", 0, "LIST",
 		"record also calls of: libc, pthread, dl, cyg-profile; events of programs compiled for LTTng-UST: lttng"},
@@ -32,6 +48,7 @@ static const struct cli_option options[] = {
 		"record with each event: vpid, vtid (default), procname...; none: nothing; see 'kymo add-context --list'"},
 	CLI_OPTION_SUBBUF_SIZE,
 	CLI_OPTION_NUM_SUBBUF,
+	CLI_OPTION_BURST_SIZE,
 	CLI_OPTION_BUFFERS,
 	CLI_OPTION_POOL_SIZE,
 	{"blocking-timeout", 0, "USEC|inf",
@@ -42,6 +59,11 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
+	{"when", 0, "CONDITION",
+		"with --snapshot: write them each time this happens, such as 'span(shop:checkout) > 20ms'; see 'kymo help add-trigger'"},
+	{"rate", 0, "N/PERIOD", "with --when: at most N snapshots in each PERIOD (default 1/1m)"},
+	{"keep", 0, "N|SIZE",
+		"with --when: keep the newest N snapshots, or those that have this size together"},
 	{"report", 0, NULL,
 		"write a page that shows the trace, DIR.html, and record the context procname unless -t is given"},
 	{"no-summary", 0, NULL, "say nothing at the end, unless something went wrong"},
@@ -51,11 +73,17 @@ static const struct cli_option options[] = {
 struct recording {
 	struct cli *cli;
 	struct private_daemon daemon;
+	/* root's daemon, which records the kernel for other users; NULL: ours does */
+	struct kymo_ctl *root;
+	char root_session[96];
+	struct kymo_value *kernel; /* that session at its end; NULL: none, or it failed */
 	struct child_signals signals;
 	struct child child;
+	struct flights flights;
 	char session[64];
 	char output[PATH_MAX]; /* "" when no trace is kept */
 	bool new_output;       /* we made it: remove it if it stays empty */
+	bool samples_kernel;   /* CPU samples have the kernel's addresses */
 };
 
 /* Names the session after the command. Replaces characters that a name may not have. */
@@ -176,6 +204,42 @@ static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 	return add_rule_of(cli, rules, l->provider);
 }
 
+/* True if events get addresses of code: `kymo view --symbols` needs the programs' files then. */
+static bool has_addresses(struct cli *cli, const struct kymo_value *contexts)
+{
+	const struct kymo_value *list = kymo_value_get(contexts, "contexts");
+	const char *given;
+	size_t iter = 0;
+
+	while ((given = cli_args_next(&cli->args, "with", &iter)))
+		if (strstr(given, "cyg-profile"))
+			return true;
+	for (size_t i = 0; i < kymo_value_count(list); i++) {
+		const char *context = kymo_value_string(kymo_value_at(list, i));
+
+		if (!strcmp(context, "ip") || !strncmp(context, "callstack", strlen("callstack")))
+			return true;
+	}
+	return false;
+}
+
+/* Prepares the rule for the events that say which files programs have in memory. */
+static int add_state_rule(struct cli *cli, struct kymo_value *state, struct kymo_value *contexts,
+	const struct kymo_value *channel)
+{
+	const struct kymo_value *list = kymo_value_get(contexts, "contexts");
+	const char *buffers = kymo_value_string(kymo_value_get(channel, "buffers"));
+	bool has_process = !list || !strcmp(buffers, "thread");
+
+	if (!has_addresses(cli, contexts))
+		return CLI_OK;
+	for (size_t i = 0; i < kymo_value_count(list); i++)
+		has_process |= !strcmp(kymo_value_string(kymo_value_at(list, i)), "vpid");
+	if (!has_process && strcmp(kymo_value_string(kymo_value_at(list, 0)), "none"))
+		kymo_value_add_string(contexts, "contexts", "vpid");
+	return cli_params_list(cli, state, "patterns", "kymo_statedump:*,kymo_lib:*");
+}
+
 /*
  * Allows programs that were built with -fsanitize=address. By default they do not start
  * if other libraries precede the sanitizer's. Both work all the same.
@@ -261,6 +325,226 @@ static int add_rules(struct recording *rec, struct kymo_value *rules)
 	return code ? code : cli_params_rules(rec->cli, rules);
 }
 
+/* Asks the daemon that records the kernel. */
+static int ask_kernel(struct recording *rec, const char *command, struct kymo_value *params)
+{
+	_cleanup_value_ struct kymo_value *reply = NULL;
+
+	if (!rec->root)
+		return private_daemon_ask(&rec->daemon, rec->cli, command, params);
+	kymo_value_set_string(params, "session", rec->root_session);
+	return cli_call(rec->cli, rec->root, command, params, &reply);
+}
+
+/* Adds one kernel rule: of the option's values, if it was given. */
+static int add_kernel_rules(struct recording *rec, const char *option, const char *kind)
+{
+	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
+	const char *text;
+	size_t iter = 0;
+	int code = rules ? CLI_OK : CLI_FAILED;
+
+	if (!cli_has(rec->cli, option))
+		return code;
+	while (!code && (text = cli_args_next(&rec->cli->args, option, &iter)))
+		code = cli_params_list(
+			rec->cli, rules, "patterns", strcmp(text, "--all") ? text : "*");
+	if (code)
+		return code;
+	kymo_value_set_string(rules, "domain", "kernel");
+	kymo_value_set_string(rules, "kind", kind);
+	return ask_kernel(rec, "enable-event", rules);
+}
+
+/* Adds a kernel rule for each value of the options for probes. */
+static int add_probes(struct recording *rec)
+{
+	int code = CLI_OK;
+
+	for (size_t i = 0; probe_options[i]; i++) {
+		const char *place;
+		size_t iter = 0;
+
+		while (!code && (place = cli_args_next(&rec->cli->args, probe_options[i], &iter))) {
+			_cleanup_value_ struct kymo_value *rule = cli_params_new(rec->cli);
+
+			code = rule ? probe_params(rec->cli, probe_options[i], place, NULL, rule)
+				    : CLI_FAILED;
+			if (!code)
+				code = ask_kernel(rec, "enable-event", rule);
+		}
+	}
+	return code;
+}
+
+static bool records_kernel(const struct recording *rec)
+{
+	return cli_has(rec->cli, "kernel") || cli_has(rec->cli, "syscall") ||
+	       probe_is_given(rec->cli);
+}
+
+/*
+ * Gives the kernel's buffers the size of the applications'. Their sub-buffers always have 64 KiB.
+ */
+static int size_kernel_buffers(struct recording *rec, const struct kymo_value *channel)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
+	const struct kymo_value *given_size = kymo_value_get(channel, "subbuf_size");
+	const struct kymo_value *given_n = kymo_value_get(channel, "num_subbuf");
+	uint64_t n = given_n ? kymo_value_u64(given_n) : NUM_SUBBUF, size;
+
+	if (!params)
+		return CLI_FAILED;
+	if (!given_size && !given_n)
+		return CLI_OK;
+	if (__builtin_mul_overflow(given_size ? kymo_value_u64(given_size) : SUBBUF_SIZE, n, &size))
+		size = UINT64_MAX;
+	kymo_value_set_string(params, "channel", "kernel0");
+	kymo_value_set_string(params, "domain", "kernel");
+	kymo_value_set_u64(params, "subbuf_size", KERNEL_SUBBUF_SIZE);
+	kymo_value_set_u64(params, "num_subbuf", KY_MAX(size / KERNEL_SUBBUF_SIZE, 2u));
+	return ask_kernel(rec, "enable-channel", params);
+}
+
+static int start_root(struct recording *rec)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
+
+	return params ? ask_kernel(rec, "start", params) : CLI_FAILED;
+}
+
+/*
+ * Only root's daemon can record the kernel. For another user it does so in a session of its own,
+ * below the directory of the trace and with the same clock. That ends with this command.
+ */
+static int begin_root(struct recording *rec)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli), *reply = NULL;
+	_cleanup_value_ struct kymo_value *status = NULL;
+	char output[PATH_MAX + 16];
+	int code = params ? cli_call(rec->cli, rec->daemon.ctl, "status", NULL, &status)
+			  : CLI_FAILED;
+
+	if (!code && cli_has(rec->cli, "snapshot"))
+		code = cli_fail(rec->cli, "unsupported",
+			"snapshots of kernel events are for sessions of root's daemon: 'kymo create --snapshot'");
+	if (code)
+		return code;
+	snprintf(rec->root_session, sizeof(rec->root_session), "record-%d", (int)getpid());
+	snprintf(output, sizeof(output), "%s/system", rec->output);
+	kymo_value_set_string(params, "session", rec->root_session);
+	kymo_value_set_string(params, "output", output);
+	kymo_value_set_string(params, "clock",
+		kymo_value_string(kymo_value_get(kymo_value_get(status, "session"), "clock")));
+	kymo_value_set_bool(params, "bound", true);
+	kymo_value_set_bool(params, "absolute_clock", cli_has(rec->cli, "absolute-clock"));
+	return cli_call(rec->cli, rec->root, "create", params, &reply);
+}
+
+/* Adds kernel events, of no process before the command's. */
+static int add_kernel(struct recording *rec, const struct kymo_value *channel)
+{
+	_cleanup_value_ struct kymo_value *nobody = cli_params_new(rec->cli);
+	int code = nobody ? CLI_OK : CLI_FAILED;
+
+	if (!records_kernel(rec))
+		return cli_has(rec->cli, "whole-system")
+			       ? cli_usage(rec->cli, "--whole-system needs --kernel or --syscall")
+			       : code;
+	if (!code && rec->root)
+		code = begin_root(rec);
+	if (!code && !cli_has(rec->cli, "whole-system")) {
+		kymo_value_add_string(nobody, "pid", "all");
+		code = ask_kernel(rec, "untrack", nobody);
+	}
+	if (!code)
+		code = size_kernel_buffers(rec, channel);
+	if (!code)
+		code = add_kernel_rules(rec, "kernel", "event");
+	if (!code)
+		code = add_kernel_rules(rec, "syscall", "syscall");
+	if (!code)
+		code = add_probes(rec);
+	return code || !rec->root ? code : start_root(rec);
+}
+
+#define SAMPLE_HZ 999u
+
+/* Prepares CPU samples. The command does not run if there can be none. */
+static int add_samples(struct recording *rec)
+{
+	_cleanup_value_ struct kymo_value *params = cli_params_new(rec->cli);
+	_cleanup_value_ struct kymo_value *reply = NULL;
+	const char *given = cli_get(rec->cli, "sample");
+	uint64_t hz = SAMPLE_HZ;
+	char *end;
+	int code;
+
+	if (!params)
+		return CLI_FAILED;
+	if (!cli_has(rec->cli, "sample"))
+		return CLI_OK;
+	if (given && *given) {
+		hz = strtoull(given, &end, 10);
+		if (*given < '0' || *given > '9' || *end || !hz || hz > UINT32_MAX)
+			return cli_usage(
+				rec->cli, "--sample: '%s' is no number of samples a second", given);
+	}
+	if (cli_has(rec->cli, "snapshot"))
+		return cli_usage(rec->cli,
+			"--sample and --snapshot exclude each other: CPU samples are written as they come");
+	kymo_value_set_u64(params, "frequency", hz);
+	code = cli_call(rec->cli, rec->daemon.ctl, "sample", params, &reply);
+	rec->samples_kernel = kymo_value_bool(kymo_value_get(reply, "kernel"));
+	return code;
+}
+
+/* Writes the names of the kernel's functions into the trace, if we may know their addresses. */
+static void keep_kernel_symbols(const struct recording *rec)
+{
+	char path[PATH_MAX], *line = NULL;
+	FILE *from, *to;
+	size_t size = 0;
+	bool is_empty;
+
+	if (!rec->samples_kernel || snprintf(path, sizeof(path), "%s/kernel/index/kallsyms",
+					    rec->output) >= (int)sizeof(path))
+		return;
+	from = fopen("/proc/kallsyms", "re");
+	to = from ? fopen(path, "wxe") : NULL;
+	while (to && getline(&line, &size, from) > 0) {
+		const char *type = strchr(line, ' ');
+
+		if (strtoull(line, NULL, 16) && type && strchr("tTwW", type[1]))
+			fputs(line, to);
+	}
+	is_empty = to && ftell(to) <= 0;
+	if (to && (fclose(to) != 0 || is_empty))
+		unlink(path);
+	if (from)
+		fclose(from);
+	free(line);
+}
+
+/* Samples the command's process, and narrows kernel events down to it; its children inherit it. */
+static void track_command(void *arg, pid_t pid)
+{
+	struct recording *rec = arg;
+	_cleanup_value_ struct kymo_value *sampled = kymo_value_new();
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
+	char digits[16];
+
+	if (sampled && cli_has(rec->cli, "sample")) {
+		kymo_value_set_u64(sampled, "pid", (uint64_t)pid);
+		private_daemon_ask(&rec->daemon, rec->cli, "sample", sampled);
+	}
+	if (!params || !records_kernel(rec) || cli_has(rec->cli, "whole-system"))
+		return;
+	snprintf(digits, sizeof(digits), "%d", (int)pid);
+	kymo_value_add_string(params, "pid", digits);
+	ask_kernel(rec, "track", params);
+}
+
 /* Prepares all before the command runs. Checks the command line before it makes files. */
 static int set_up(struct recording *rec)
 {
@@ -268,8 +552,10 @@ static int set_up(struct recording *rec)
 	_cleanup_value_ struct kymo_value *channel = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *rules = cli_params_new(rec->cli);
 	_cleanup_value_ struct kymo_value *contexts = cli_params_new(rec->cli);
-	int code = session && channel && rules && contexts ? cli_params_buffers(rec->cli, channel)
-							   : CLI_FAILED;
+	_cleanup_value_ struct kymo_value *state = cli_params_new(rec->cli);
+	int code = session && channel && rules && contexts && state
+			   ? cli_params_buffers(rec->cli, channel)
+			   : CLI_FAILED;
 
 	if (!code)
 		code = allow_blocking(rec->cli, channel);
@@ -287,9 +573,15 @@ static int set_up(struct recording *rec)
 	if (!code)
 		code = preload_all(rec->cli, rules);
 	if (!code)
+		code = add_state_rule(rec->cli, state, contexts, channel);
+	if (!code)
 		code = add_library_path(rec->cli);
 	if (!code)
+		code = flights_init(&rec->flights, rec->cli);
+	if (!code)
 		code = choose_output(rec);
+	if (!code && geteuid() && records_kernel(rec))
+		kymo_ctl_open(NULL, &rec->root); /* without it, ours says what is missing */
 	if (!code)
 		code = private_daemon_start(
 			&rec->daemon, rec->cli, &rec->signals, NULL, agents_are_meant(rec->cli));
@@ -299,7 +591,15 @@ static int set_up(struct recording *rec)
 	kymo_value_set_string(session, "output", rec->output);
 	kymo_value_set_bool(session, "snapshot", cli_has(rec->cli, "snapshot"));
 	kymo_value_set_bool(session, "absolute_clock", cli_has(rec->cli, "absolute-clock"));
-	return private_daemon_record(&rec->daemon, rec->cli, session, channel, contexts, rules);
+	code = private_daemon_record(
+		&rec->daemon, rec->cli, session, channel, contexts, rules, state);
+	if (!code)
+		code = add_kernel(rec, channel);
+	if (!code)
+		code = add_samples(rec);
+	return code ? code
+		    : flights_begin(&rec->flights, rec->daemon.ctl, rec->daemon.rundir.path,
+			      rec->session);
 }
 
 static int cannot_run(struct recording *rec, int r)
@@ -376,7 +676,7 @@ static void explain_nothing(const struct recording *rec, const struct kymo_value
 	else if (ky_switch_is_on("KYMO_OFF"))
 		fputs("  KYMO_OFF is set: programs are not traced\n", stderr);
 	else if (cli_get(rec->cli, "with"))
-		fputs("  its programs could not be given the libraries of --with: they are static or setuid, or drop their environment\n",
+		fputs("  no such event came from the libraries of --with: the programs have none, or could not get the libraries (static, setuid, environment dropped)\n",
 			stderr);
 	else if (cli_get(rec->cli, "event") && !strncmp(cli_get(rec->cli, "event"), "kymo_", 5))
 		fputs("  the state of the system is recorded by sessions of 'kymo create', not here\n",
@@ -402,11 +702,26 @@ static bool is_quiet(const struct recording *rec, const struct kymo_value *writt
 	       !*kymo_value_string(kymo_value_get(written, "error"));
 }
 
+/* Prints what root's daemon has recorded. */
+static void print_kernel(struct recording *rec)
+{
+	const struct kymo_value *session = kymo_value_at(
+		kymo_value_get(rec->kernel, "sessions"), 0);
+	struct ky_buf counts = {0};
+
+	if (!session)
+		return;
+	cli_format_counts(&counts, session);
+	cli_warn(rec->cli, "of the kernel: %s", counts.data ? counts.data : "");
+	cli_report_losses(stderr, rec->cli, session, "kymo record");
+	ky_buf_deinit(&counts);
+}
+
 /* written: the object with the counts: the session, or its snapshot. */
 static void print_summary(
 	struct recording *rec, const struct kymo_value *session, const struct kymo_value *written)
 {
-	bool nothing = !kymo_value_u64(kymo_value_get(written, "recorded")) &&
+	bool nothing = !rec->kernel && !kymo_value_u64(kymo_value_get(written, "recorded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "discarded")) &&
 		       !kymo_value_u64(kymo_value_get(written, "unwritten"));
 	struct ky_buf counts = {0}, dir = {0};
@@ -419,6 +734,7 @@ static void print_summary(
 		cli_format_counts(&counts, written);
 	cli_warn(rec->cli, "%s", counts.data ? counts.data : "");
 	cli_report_losses(stderr, rec->cli, written, "kymo record");
+	print_kernel(rec);
 	quote(&dir, rec->output);
 	if (nothing)
 		explain_nothing(rec, session);
@@ -474,8 +790,13 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 	for (size_t i = 0; i < KY_ARRAY_SIZE(numbers) && written; i++)
 		kymo_value_set_u64(
 			v, numbers[i], kymo_value_u64(kymo_value_get(written, numbers[i])));
+	if (rec->flights.ctl)
+		kymo_value_set_u64(v, "snapshots", rec->flights.n_written);
 	if (session)
 		kymo_value_set(v, "session", session);
+	if (rec->kernel)
+		kymo_value_set(
+			v, "kernel", kymo_value_at(kymo_value_get(rec->kernel, "sessions"), 0));
 	if (warnings)
 		kymo_value_set(v, "warnings", warnings);
 	if (*report)
@@ -486,15 +807,70 @@ static void print_object(struct recording *rec, const struct kymo_value *session
 	cli_result(rec->cli, v);
 }
 
+/* Returns whether the signal means that something went wrong, and not that somebody ended it. */
+static bool is_crash(int signal)
+{
+	static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP,
+		SIGKILL, SIGXCPU, SIGXFSZ};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(signals); i++)
+		if (signals[i] == signal)
+			return true;
+	return false;
+}
+
+static void report_crashes(struct recording *rec, const struct kymo_value *session)
+{
+	const struct kymo_value *deaths = kymo_value_get(session, "deaths");
+	char name[32];
+
+	for (size_t i = 0; i < kymo_value_count(deaths) && !rec->cli->json; i++) {
+		const struct kymo_value *d = kymo_value_at(deaths, i);
+		struct crash c = {.name = kymo_value_string(kymo_value_get(d, "name")),
+			.vpid = kymo_value_i64(kymo_value_get(d, "vpid")),
+			.signal = (int)kymo_value_i64(kymo_value_get(d, "signal")),
+			.dumped = kymo_value_bool(kymo_value_get(d, "dumped_core"))};
+
+		if (is_crash(c.signal) && rec->flights.ctl)
+			cli_warn(rec->cli, "%s (pid %" PRId64 ") ended by %s", c.name, c.vpid,
+				cli_signal_name(name, sizeof(name), c.signal));
+		else if (is_crash(c.signal))
+			cli_report_crash(rec->cli, &c, rec->output);
+	}
+}
+
 /* Takes a snapshot if requested. *ret_reply is NULL if the daemon did not reply. */
 static void take_snapshot(struct recording *rec, struct kymo_value **ret_reply)
 {
 	_cleanup_value_ struct kymo_value *params = kymo_value_new();
 
-	if (!params || !cli_has(rec->cli, "snapshot"))
+	if (!params || !cli_has(rec->cli, "snapshot") || rec->flights.ctl)
 		return;
 	kymo_value_set_string(params, "output", rec->output);
 	kymo_ctl_call(rec->daemon.ctl, "snapshot", params, ret_reply);
+}
+
+/* Returns false for kernel events or samples alone: programs need not have any event then. */
+static bool wants_programs(const struct recording *rec)
+{
+	return cli_has(rec->cli, "with") || !(records_kernel(rec) || cli_has(rec->cli, "sample"));
+}
+
+/* Ends the session of root's daemon, which writes what the kernel still has. */
+static void end_root(struct recording *rec)
+{
+	_cleanup_value_ struct kymo_value *params = kymo_value_new();
+
+	if (!rec->root || !params)
+		return;
+	kymo_value_set_string(params, "session", rec->root_session);
+	if (kymo_ctl_call(rec->root, "destroy", params, &rec->kernel) == 0 &&
+		kymo_reply_ok(rec->kernel))
+		return;
+	cli_warn(rec->cli, "the recording of the kernel could not be ended well: %s",
+		rec->kernel ? kymo_reply_error(rec->kernel) : "root's session daemon has ended");
+	kymo_value_free(rec->kernel);
+	rec->kernel = NULL;
 }
 
 static void finish(struct recording *rec, int exit_code)
@@ -502,15 +878,19 @@ static void finish(struct recording *rec, int exit_code)
 	_cleanup_value_ struct kymo_value *status = NULL, *reply = NULL, *snapshot = NULL;
 	const struct kymo_value *session = NULL, *written, *warnings;
 	char path[PATH_MAX] = "";
+	bool flies = rec->flights.ctl;
 	size_t left = 0;
 
 	if (kymo_ctl_call(rec->daemon.ctl, "status", NULL, &status) == 0)
 		left = count_left(rec, kymo_value_get(status, "session"));
 	warnings = kymo_value_get(status, "warnings");
+	end_root(rec);
 	take_snapshot(rec, &snapshot);
+	flights_settle(&rec->flights, rec->daemon.ctl);
 	if (kymo_ctl_call(rec->daemon.ctl, "destroy", NULL, &reply) == 0)
 		session = kymo_value_at(kymo_value_get(reply, "sessions"), 0);
-	written = cli_has(rec->cli, "snapshot") ? kymo_value_get(snapshot, "snapshot") : session;
+	written = cli_has(rec->cli, "snapshot") && !flies ? kymo_value_get(snapshot, "snapshot")
+							  : session;
 	if (left)
 		cli_warn(rec->cli,
 			"%s has ended, and the recording with it; %zu program%s of it still run%s, untraced",
@@ -519,20 +899,22 @@ static void finish(struct recording *rec, int exit_code)
 		rec->new_output = false; /* the consumer may still write the trace */
 	if (rec->new_output && rmdir(rec->output) == 0)
 		rec->output[0] = '\0'; /* nothing was written: nothing is kept */
-	if (session && written)
+	keep_kernel_symbols(rec);
+	if (session && written && !flies)
 		print_summary(rec, session, written);
-	else
+	else if (!session || !written)
 		report_failure(rec, session ? snapshot : reply);
 	/*
 	 * Warns of events that were left out, also with --no-summary: nobody would notice their
 	 * absence from a trace that has others.
 	 */
-	if (session && !rec->cli->json &&
-		(kymo_value_u64(kymo_value_get(written, "recorded")) ||
+	if (session && !rec->cli->json && !flies &&
+		((kymo_value_u64(kymo_value_get(written, "recorded")) && wants_programs(rec)) ||
 			kymo_value_u64(kymo_value_get(session, "unrecorded_applications")) ||
 			cli_get(rec->cli, "filter") || cli_get(rec->cli, "event")))
 		cli_report_warnings(stderr, rec->cli, warnings);
-	if (written && *rec->output && cli_has(rec->cli, "report"))
+	report_crashes(rec, session);
+	if (written && *rec->output && cli_has(rec->cli, "report") && !flies)
 		write_report(rec, path, sizeof(path));
 	print_object(rec, session, written, warnings, path, exit_code, left);
 }
@@ -542,9 +924,10 @@ static int run_command(struct recording *rec, int *ret_signal)
 	int code, r, status;
 
 	rec->child.other = rec->daemon.pid;
-	r = child_start(&rec->child, &rec->signals, rec->cli->args.pos);
+	r = child_start(&rec->child, &rec->signals, rec->cli->args.pos, track_command, rec);
 	if (r < 0)
 		return cannot_run(rec, r);
+	flights_watch(&rec->flights);
 	status = child_wait(&rec->child, &rec->signals);
 	rec->daemon.pid = rec->child.other;
 	*ret_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -567,6 +950,9 @@ static int run(struct cli *cli)
 	if (!code && !signal)
 		code = run_command(&rec, &signal);
 	private_daemon_end(&rec.daemon);
+	flights_end(&rec.flights);
+	kymo_ctl_close(rec.root);
+	kymo_value_free(rec.kernel);
 	if (rec.new_output)
 		rmdir(rec.output);
 	if (signal)
@@ -585,6 +971,8 @@ const struct cli_command cmd_record = {
 		"there can be no trace, 2 for wrong usage. Standard output is the command's alone: the summary,\n"
 		"and the object of --json, go to standard error. With --snapshot, full buffers do not discard new events but\n"
 		"overwrite the oldest: --subbuf-size and --num-subbuf say how many of the last there will be.\n"
+		"With --when too, it is a flight recorder: each time the condition is met, at most once a minute, what\n"
+		"the buffers hold is written into a directory of its own below DIR, and nothing at the end.\n"
 		"With --blocking-timeout=inf, no event is lost: the command waits while its buffers are full\n"
 		"(it gets KYMO_ALLOW_BLOCKING=1). With --shm-path, the buffers are files, best in a tmpfs\n"
 		"(/dev/shm/NAME), from which 'kymo recover DIR' completes the trace when everything was killed.\n",

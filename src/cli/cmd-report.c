@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include "cli/page.h"
+#include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/symbols.h"
 #include "cli/trace.h"
 #include "explain/explain.h"
 
@@ -16,6 +18,8 @@ static const struct cli_option options[] = {
 		"list at most N events with their fields, the first half and the last (default 5000000)"},
 	{"explain", 0, "SPAN",
 		"also say why the slow instances of SPAN are slow, with links to examples"},
+	{"symbols", 0, "[=DIR|FIELD,...]",
+		"look for the files of programs, whose functions the page names, in DIR (with '/') first"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -113,6 +117,7 @@ static int run_report(struct cli *cli, struct ky_report_options *o, const char *
 	o->command = command.error ? "kymo report" : command.data;
 	o->title = path;
 	r = cli_page_write(cli, output, o, &summary);
+	cli_progress_end(cli);
 	ky_buf_deinit(&command);
 	ky_buf_deinit(&findings);
 	return r ? r : print(cli, output, &summary);
@@ -120,11 +125,13 @@ static int run_report(struct cli *cli, struct ky_report_options *o, const char *
 
 static int run(struct cli *cli)
 {
-	const struct ky_trace_reader_options reader_options = {.warn = warn, .arg = cli};
+	struct ky_trace_reader_options reader_options = {.warn = warn, .arg = cli};
+	struct cli_progress progress;
 	struct ky_report_options o = {.reader = &reader_options, .max_events = CLI_PAGE_EVENTS};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	const char *detail = cli_get(cli, "detail");
 	struct cli_selection selection = {0};
+	struct cli_symbols symbols = {0};
 	struct ky_query query = {0};
 	char path[PATH_MAX];
 	int r;
@@ -133,20 +140,34 @@ static int run(struct cli *cli)
 		return cli_usage(cli, "bad number of events '%s'", detail);
 	r = cli_select_parse(cli, &selection);
 	if (!r)
+		r = cli_symbols_parse(cli, &symbols);
+	symbols.is_wanted = true;
+	cli_symbols_prepare(&symbols, &reader_options);
+	if (!r)
+		cli_progress_watch(&progress, cli, &reader_options);
+	if (!r)
 		r = cli_trace_open(cli, &reader_options, path, &reader);
-	if (r)
-		return r;
-	r = cli_select_apply(cli, &selection, reader, &query);
+	if (!r)
+		cli_progress_expect(cli, reader);
+	if (!r)
+		r = cli_select_apply(cli, &selection, reader, &query);
 	o.query = &query;
 	if (!r)
+		r = cli_symbols_open(cli, &symbols, reader, &o.symbols);
+	if (!r)
 		r = run_report(cli, &o, path);
+	cli_progress_end(cli);
+	if (cli_has(cli, "symbols"))
+		cli_symbols_report(cli, &symbols);
+	cli_symbols_end(&symbols);
 	ky_query_deinit(&query);
 	return r;
 }
 
 const struct cli_command cmd_report = {
 	.name = "report",
-	.synopsis = "[TRACE]... [-o FILE] [--detail=N] [--explain=SPAN] " CLI_SELECT_SYNOPSIS,
+	.synopsis =
+		"[TRACE]... [-o FILE] [--detail=N] [--explain=SPAN] [--symbols] " CLI_SELECT_SYNOPSIS,
 	.help = "write a trace as one HTML page: a timeline, statistics, all events",
 	.details =
 		"The page needs no network and nothing installed but a browser: send it to anybody. It shows threads,\n"

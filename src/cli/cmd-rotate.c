@@ -22,6 +22,10 @@ static const struct cli_option clear_options[] = {
 static const struct cli_option enable_options[] = {
 	{"timer", 0, "USEC", "every so many microseconds; ms, s, m and h may follow"},
 	{"size", 0, "SIZE", "when so many bytes were written; K, M and G may follow"},
+	{"keep", 0, "N|SIZE|AGE",
+		"keep so many chunks, bytes (K, M, G) or seconds (s, m, h, d) of them; repeatable"},
+	CLI_OPTION_MAX_DISK,
+	CLI_OPTION_KEEP_FREE,
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -29,6 +33,9 @@ static const struct cli_option enable_options[] = {
 static const struct cli_option disable_options[] = {
 	{"timer", 0, NULL, "no rotation by time any more"},
 	{"size", 0, NULL, "no rotation by size any more"},
+	{"keep", 0, NULL, "keep all chunks from now on"},
+	{"max-disk", 0, NULL, "no bound of the trace any more"},
+	{"keep-free", 0, NULL, "no bound of the free space any more"},
 	CLI_OPTION_SESSION,
 	{0},
 };
@@ -117,12 +124,18 @@ static int run_enable(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 	const char *timer = cli_get(cli, "timer"), *size = cli_get(cli, "size");
+	bool bounded;
 	uint64_t v;
+	int code;
 
 	if (!params)
 		return CLI_FAILED;
-	if (!timer && !size)
-		return cli_usage(cli, "when? --timer=USEC, --size=SIZE, or both");
+	code = cli_params_bounds(cli, params, true, &bounded);
+	if (code)
+		return code;
+	if (!timer && !size && !bounded)
+		return cli_usage(cli,
+			"when? --timer=USEC, --size=SIZE, or both; or a bound: --keep, --max-disk, --keep-free");
 	if (timer && (ky_parse_usec(timer, &v) < 0 || !v || v > INT64_MAX))
 		return cli_usage(
 			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", timer);
@@ -137,14 +150,17 @@ static int run_enable(struct cli *cli)
 
 static int run_disable(struct cli *cli)
 {
+	static const struct {
+		const char *option, *member;
+	} parts[] = {{"timer", "timer"}, {"size", "size"}, {"keep", "keep_all"},
+		{"max-disk", "max_disk"}, {"keep-free", "keep_free"}};
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli);
 
 	if (!params)
 		return CLI_FAILED;
-	if (cli_has(cli, "timer"))
-		kymo_value_set_bool(params, "timer", true);
-	if (cli_has(cli, "size"))
-		kymo_value_set_bool(params, "size", true);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
+		if (cli_has(cli, parts[i].option))
+			kymo_value_set_bool(params, parts[i].member, true);
 	return request_schedule(cli, params);
 }
 
@@ -173,11 +189,13 @@ const struct cli_command cmd_clear = {
 
 const struct cli_command cmd_enable_rotation = {
 	.name = "enable-rotation",
-	.synopsis = "[[-s] NAME] [--timer=USEC] [--size=SIZE]",
+	.synopsis =
+		"[[-s] NAME] [--timer=USEC] [--size=SIZE] [--keep=N|SIZE|AGE] [--max-disk=SIZE] [--keep-free=SIZE]",
 	.help = "rotate again and again, as 'kymo rotate' does",
 	.details =
 		"While the session records. A size is looked at ten times a second, and what was written\n"
-		"meanwhile belongs to the chunk too.\n",
+		"meanwhile belongs to the chunk too. --max-disk rotates at a quarter of that size, and --keep-free at\n"
+		"64 MiB, if not earlier. Removed chunks are counted in 'kymo status'.\n",
 	.options = enable_options,
 	.max_args = 1,
 	.run = run_enable,
@@ -185,9 +203,9 @@ const struct cli_command cmd_enable_rotation = {
 
 const struct cli_command cmd_disable_rotation = {
 	.name = "disable-rotation",
-	.synopsis = "[[-s] NAME] [--timer] [--size]",
+	.synopsis = "[[-s] NAME] [--timer] [--size] [--keep] [--max-disk] [--keep-free]",
 	.help = "end what enable-rotation began",
-	.details = "Without an option, both schedules.\n",
+	.details = "Without an option, all of it.\n",
 	.options = disable_options,
 	.max_args = 1,
 	.run = run_disable,

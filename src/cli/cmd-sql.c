@@ -24,6 +24,7 @@ struct session {
 	struct cli *cli;
 	sqlite3 *db; /* owned */
 	struct ky_tables tables;
+	struct ky_sql_symbols symbols;
 	bool is_prompted; /* a person types */
 };
 
@@ -279,8 +280,15 @@ static int open_database(struct session *s)
 	if (r == SQLITE_OK)
 		r = ky_sql_add_tables(s->db, &s->tables);
 	if (r == SQLITE_OK)
+		r = ky_sql_add_symbol(s->db, &s->symbols);
+	if (r == SQLITE_OK)
 		r = sqlite3_set_authorizer(s->db, authorize, NULL);
 	return r == SQLITE_OK ? CLI_OK : fail(s);
+}
+
+static void warn(void *arg, const char *text)
+{
+	cli_warn(arg, "symbols: %s", text);
 }
 
 static int run(struct cli *cli)
@@ -291,16 +299,23 @@ static int run(struct cli *cli)
 	size_t n = cli->args.n_pos;
 	const char *text = n && is_statement(cli_arg(cli, n - 1)) ? cli_arg(cli, --n) : NULL;
 	int r = cli_opened_open(&opened, cli, cli->args.pos, n);
+	char left_out[KY_TABLES_TEXT];
 
 	if (r)
 		return r;
+	s.symbols.reader = opened.reader;
 	if (ky_tables_init(&s.tables, opened.reader, &all) < 0)
 		r = cli_fail(cli, "failed", "sql: %s", strerror(ENOMEM));
+	if (!r && ky_tables_left_out(&s.tables, left_out))
+		cli_warn(cli, "sql: %s: 'events' has all", left_out);
 	if (!r)
 		r = open_database(&s);
 	if (!r)
 		r = text ? run_text(&s, text) : run_input(&s);
 	sqlite3_close(s.db);
+	if (s.symbols.symbols)
+		ky_symbols_report(s.symbols.symbols, warn, cli);
+	ky_symbols_free(s.symbols.symbols);
 	ky_tables_deinit(&s.tables);
 	return r;
 }
@@ -323,7 +338,8 @@ const struct cli_command cmd_sql = {
 		"Nothing is imported: SQLite reads the trace, and only what a statement needs of it.\n"
 		"Tables: one for each name of events, as \"libc:malloc\", with ts, cpu, pid, tid, procname, stream,\n"
 		"the fields, the contexts; events, spans, lost, packets, streams, classes. Times are nanoseconds\n"
-		"since 1970. Functions beside SQLite's: percentile(x, p), hist(x), text_time(ts).\n"
+		"since 1970. Functions beside SQLite's: percentile(x, p), hist(x), text_time(ts),\n"
+		"symbol(addr[, pid[, ts]]).\n"
 		"Without a statement, statements are read from standard input; .tables and .schema list what there is.\n"
 		"TRACE as for 'kymo view'; several are one trace.\n",
 	.options = options,

@@ -135,7 +135,7 @@ static int start_recording(struct companion *c)
 		return code;
 	kymo_value_set_string(session, "session", "standalone");
 	kymo_value_set_string(session, "output", c->output);
-	code = private_daemon_record(&c->daemon, c->cli, session, channel, contexts, rules);
+	code = private_daemon_record(&c->daemon, c->cli, session, channel, contexts, rules, NULL);
 	if (!code && symlinkat(c->daemon.rundir.path, c->dir, KY_RUN_LINK) < 0)
 		code = cli_fail(c->cli, "failed", "cannot make a link in %s: %s", c->output,
 			strerror(errno));

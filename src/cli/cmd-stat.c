@@ -8,6 +8,7 @@
 #include "analysis/count.h"
 #include "analysis/tally.h"
 #include "cli/measure.h"
+#include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/trace.h"
 #include "reader/format.h"
@@ -170,7 +171,7 @@ static void print_time(const char *what, int64_t ns)
 
 static void print_clock(const struct ky_tsdl *t)
 {
-	const struct ky_clock *c = t->n_clocks ? &t->clocks[0] : NULL;
+	const struct ky_trace_clock *c = t->n_clocks ? &t->clocks[0] : NULL;
 
 	if (c)
 		printf("%-11s%s, %" PRIu64 " Hz\n", "clock",
@@ -333,6 +334,7 @@ static int run_groups(struct cli *cli, const struct ky_query *query, const char 
 	struct ky_tally g;
 	int r = ky_tally_collect(&g, query, by, options);
 
+	cli_progress_end(cli);
 	if (r == -EINVAL)
 		r = cli_usage(cli, "bad list of fields '%s'", by);
 	else if (r == -ENOENT)
@@ -348,7 +350,8 @@ static int run_groups(struct cli *cli, const struct ky_query *query, const char 
 static int run(struct cli *cli)
 {
 	const char *by = cli_get(cli, "by");
-	const struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
+	struct ky_trace_reader_options options = {.warn = warn, .arg = cli};
+	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct cli_selection selection;
 	struct ky_query query = {0};
@@ -359,16 +362,20 @@ static int run(struct cli *cli)
 	if (!r)
 		r = measure_check_options(cli);
 	if (!r)
+		cli_progress_watch(&progress, cli, &options);
+	if (!r)
 		r = cli_trace_open(cli, &options, path, &reader);
-	if (r)
-		return r;
-	r = cli_select_apply(cli, &selection, reader, &query);
+	if (!r)
+		cli_progress_expect(cli, reader);
+	if (!r)
+		r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r && measure_is_wanted(cli)) {
 		r = measure_run(cli, &query, &options, path);
 	} else if (!r && by) {
 		r = run_groups(cli, &query, by, &options);
 	} else if (!r) {
 		r = collect(&s, &query, &options);
+		cli_progress_end(cli);
 		if (r < 0)
 			r = cli_fail(cli, "failed", "cannot read the trace: %s", strerror(-r));
 		else if (cli->json)
@@ -376,6 +383,7 @@ static int run(struct cli *cli)
 		else
 			print_text(cli, &s, reader, path);
 	}
+	cli_progress_end(cli);
 	free(s.counts);
 	ky_spans_deinit(&s.spans);
 	ky_query_deinit(&query);

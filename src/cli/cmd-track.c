@@ -12,13 +12,16 @@ static const struct cli_option options[] = {
 	{"vpid", 0, "PID,..", "processes, as they are numbered in their PID namespace; or 'all'"},
 	{"vuid", 0, "USER,..", "users, by name or number; or 'all'"},
 	{"vgid", 0, "GROUP,..", "groups, by name or number; or 'all'"},
-	{"all", 'a', NULL, "the same as --vpid=all --vuid=all --vgid=all"},
+	{"pid", 0, "PID,..",
+		"for kernel events: processes, and their children from then on; or 'all'"},
+	{"all", 'a', NULL, "the same as --vpid=all --vuid=all --vgid=all --pid=all"},
 	CLI_OPTION_SESSION,
 	CLI_OPTION_USERSPACE,
+	CLI_OPTION_KERNEL,
 	{0},
 };
 
-static const char *const attributes[] = {"vpid", "vuid", "vgid"};
+static const char *const attributes[] = {"vpid", "vuid", "vgid", "pid"};
 
 static bool find_user(const char *name, uint32_t *ret_id)
 {
@@ -47,7 +50,7 @@ static int add_value(
 
 	if (!strcmp(text, "all") || ky_parse_number(text, UINT32_MAX, &number) == 0)
 		return cli_params_added(cli, kymo_value_add_string(params, attribute, text));
-	if (!strcmp(attribute, "vpid"))
+	if (strstr(attribute, "pid"))
 		return cli_usage(cli, "'%s' is no number of a process", text);
 	known = !strcmp(attribute, "vuid") ? find_user(text, &id) : find_group(text, &id);
 	if (!known)
@@ -94,7 +97,7 @@ static int add_attributes(struct cli *cli, struct kymo_value *params)
 		}
 	}
 	if (!code && !any)
-		return cli_usage(cli, "whom? give --vpid, --vuid, --vgid or --all");
+		return cli_usage(cli, "whom? give --vpid, --vuid, --vgid, --pid or --all");
 	return code;
 }
 
@@ -124,7 +127,8 @@ static int run(struct cli *cli)
 
 const struct cli_command cmd_track = {
 	.name = "track",
-	.synopsis = "[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] | -a [-s SESSION]",
+	.synopsis =
+		"[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] [--pid=PID,..] | -a [-s SESSION]",
 	.help = "record only these processes, users and groups",
 	.details = DETAILS,
 	.options = options,
@@ -133,7 +137,8 @@ const struct cli_command cmd_track = {
 
 const struct cli_command cmd_untrack = {
 	.name = "untrack",
-	.synopsis = "[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] | -a [-s SESSION]",
+	.synopsis =
+		"[--vpid=PID,..] [--vuid=USER,..] [--vgid=GROUP,..] [--pid=PID,..] | -a [-s SESSION]",
 	.help = "record these processes, users and groups no more",
 	.details = DETAILS,
 	.options = options,

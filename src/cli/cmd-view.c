@@ -14,6 +14,7 @@
 #include "cli/pager.h"
 #include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/symbols.h"
 #include "cli/text.h"
 #include "cli/trace.h"
 
@@ -25,6 +26,7 @@ static const struct cli_option options[] = {
 	CLI_SELECT_OPTIONS,
 	{"fields", 0, "NAME,...",
 		"show these fields and contexts only; events without any are left out"},
+	CLI_SYMBOLS_OPTION,
 	{"time", 0, "FORM",
 		"local (default), utc, date, seconds (since 1970), relative (to the first)"},
 	{"tail", 0, "N", "only the last N events"},
@@ -40,8 +42,10 @@ struct view {
 	struct cli_lines *lines;	/* owned */
 	struct cli_selection selection;
 	struct ky_query query;
-	const char *names[MAX_FIELDS]; /* of --fields; parts of field_names */
-	char *field_names;	       /* owned */
+	struct cli_symbols symbols;
+	const struct ky_symbolizer *symbolizer; /* of symbols, or NULL */
+	const char *names[MAX_FIELDS];		/* of --fields; parts of field_names */
+	char *field_names;			/* owned */
 	struct ky_shown_fields fields;
 	size_t n_classes;   /* elements of fields.of_class */
 	uint64_t n_skipped; /* events before those of --tail */
@@ -344,6 +348,8 @@ static int parse_options(struct view *v, struct view_options *o)
 		return cli_usage(cli, "bad number of events '%s'", tail);
 	if (!r)
 		r = parse_time_form(cli, &o->time_form);
+	if (!r)
+		r = cli_symbols_parse(cli, &v->symbols);
 	return r ? r : parse_fields(v, cli);
 }
 
@@ -353,7 +359,8 @@ static void like_format(struct view *v, struct ky_format *f, const struct view_o
 	*f = (struct ky_format){.safe = v->is_terminal,
 		.colour = v->cli->colour,
 		.time_form = o->time_form,
-		.fields = v->fields.n ? &v->fields : NULL};
+		.fields = v->fields.n ? &v->fields : NULL,
+		.symbols = v->symbolizer};
 	f->is_cut = ky_trace_reader_complete_from(reader, &f->complete_ns);
 	if (o->time_form == KY_TIME_RELATIVE)
 		cli_first_event(reader, &f->origin_ns);
@@ -390,6 +397,8 @@ static int refresh(struct view *v, struct ky_trace_reader *reader, struct ky_rea
 	if (r <= 0)
 		return r;
 	r = choose(v, reader, &want);
+	if (!r)
+		r = cli_symbols_refresh(&v->symbols);
 	if (!r)
 		r = ky_reading_refresh(reading, want);
 	free(want);
@@ -484,6 +493,7 @@ static int run(struct cli *cli)
 	pid_t pager = 0;
 
 	reader_options.is_growing = o.follows;
+	cli_symbols_prepare(&v.symbols, &reader_options);
 	v.is_terminal = isatty(STDOUT_FILENO);
 	cli_progress_init(&v.progress);
 	v.progress.is_wanted = v.progress.is_wanted && !o.follows;
@@ -493,13 +503,17 @@ static int run(struct cli *cli)
 		signal(SIGPIPE, SIG_IGN);
 		fflush(stdout);
 		r = cli_select_apply(cli, &v.selection, reader, &v.query);
+		if (!r)
+			r = cli_symbols_open(cli, &v.symbols, reader, &v.symbolizer);
 		if (!r && !o.follows && !cli_has(cli, "no-pager"))
 			pager = cli_pager_begin(cli);
 		if (!r)
 			r = finish(&v, show_selected(&v, &o, reader, &reader_options), path);
+		cli_symbols_report(cli, &v.symbols);
 		cli_pager_end(pager);
 		ky_query_deinit(&v.query);
 	}
+	cli_symbols_end(&v.symbols);
 	free(v.field_names);
 	return r;
 }
@@ -507,7 +521,7 @@ static int run(struct cli *cli)
 const struct cli_command cmd_view = {
 	.name = "view",
 	.synopsis =
-		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--time=FORM] [--tail=N] [--follow] " CLI_SELECT_SYNOPSIS,
+		"[TRACE]... [--format=text|json] [--fields=NAME,...] [--symbols] [--time=FORM] [--tail=N] [--follow] " CLI_SELECT_SYNOPSIS,
 	.help = "print the events of a trace",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are one sequence; without it, the\n"

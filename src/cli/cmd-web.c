@@ -34,6 +34,7 @@ struct site {
 	char path[PATH_MAX];
 	uint64_t detail;   /* events of one reply */
 	char session[256]; /* "" if it is a trace that nobody records */
+	bool ends;	   /* set atomically: replies that are being made are given up */
 	pthread_mutex_t lock;
 	struct ky_trace_reader *reader; /* owned */
 	struct kymo_ctl *ctl;		/* owned, or NULL */
@@ -74,6 +75,7 @@ static int write_range(struct site *s, FILE *to, int64_t begin_ns, int64_t end_n
 		.reader = &reader_options,
 		.max_events = s->detail / 10,
 		.max_read = s->detail,
+		.stop = &s->ends,
 		.has_origin = true};
 	struct ky_report_summary summary;
 	struct ky_reader_sums sums;
@@ -224,6 +226,7 @@ static int serve(struct site *s)
 		*s->session ? "live: " : "", ky_web_link(web));
 	fflush(stdout);
 	sigwait(&signals, &got);
+	__atomic_store_n(&s->ends, true, __ATOMIC_RELAXED);
 	ky_web_stop(web);
 	return CLI_OK;
 }

@@ -70,6 +70,12 @@ static int cannot_connect(struct cli *cli, int r)
 	return cli_fail(cli, "failed", "cannot connect to the session daemon: %s", strerror(-r));
 }
 
+/* Returns true if another daemon will serve the sessions of one that has ended. */
+static bool has_successor(void)
+{
+	return ky_rundir_has_sessions(geteuid()) || ky_rundir_is_managed(geteuid());
+}
+
 static bool is_for_others(const char *entry)
 {
 	static const char *const names[] = {"LD_PRELOAD=", "NOTIFY_SOCKET=", "KYMO_STANDALONE="};
@@ -161,11 +167,13 @@ static int open_or_reopen(struct kymo_ctl **ctl)
 
 /*
  * Starts daemons until one replies: ours, or one that another process starts at the same time. A
- * previous daemon may still be ending, or a successor may be taking over sessions.
+ * previous daemon may still be ending, or a successor may be taking over sessions. If a service
+ * manager runs the daemon, only waits until it has restarted it.
  */
 static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 {
 	const struct timespec nap = {0, START_NAP_MS * 1000000L};
+	bool managed = ky_rundir_is_managed(geteuid());
 	int code = CLI_OK, r = -ENOENT;
 
 	cli_report_slow("waiting for a session daemon to be ready");
@@ -173,7 +181,7 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 		waited += START_NAP_MS) {
 		if (waited)
 			nanosleep(&nap, NULL);
-		code = start_daemon(cli);
+		code = managed ? CLI_OK : start_daemon(cli);
 		if (code)
 			break;
 		r = open_or_reopen(ctl);
@@ -181,6 +189,9 @@ static int start_and_connect(struct cli *cli, struct kymo_ctl **ctl)
 	cli_report_slow(NULL);
 	if (code || !r)
 		return code;
+	if (none_runs(r) && managed)
+		return cli_fail(cli, "failed",
+			"the service of the session daemon does not run: 'systemctl status kymo-sessiond' says why");
 	return none_runs(r)
 		       ? cli_fail(cli, "failed",
 				 "a session daemon was started, but does not get ready: is it stopped?")
@@ -195,9 +206,7 @@ int cli_connect_if_running(struct cli *cli, struct kymo_ctl **ret_ctl)
 	r = kymo_ctl_open(NULL, ret_ctl);
 	if (!none_runs(r))
 		return r < 0 ? cannot_connect(cli, r) : CLI_OK;
-	return !cli->no_sessiond && ky_rundir_has_sessions(geteuid())
-		       ? start_and_connect(cli, ret_ctl)
-		       : CLI_OK;
+	return !cli->no_sessiond && has_successor() ? start_and_connect(cli, ret_ctl) : CLI_OK;
 }
 
 int cli_connect(struct cli *cli, struct kymo_ctl **ret_ctl)
@@ -289,7 +298,7 @@ static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
 {
 	int r = kymo_ctl_reopen(ctl);
 
-	if (none_runs(r) && (cli->starts_daemon || ky_rundir_has_sessions(geteuid())))
+	if (none_runs(r) && (cli->starts_daemon || has_successor()))
 		return start_and_connect(cli, &ctl) == CLI_OK;
 	return !r;
 }

@@ -9,8 +9,8 @@ static void print_option(FILE *to, const struct cli_option *o)
 	char left[80];
 
 	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter ? '-' : ' ',
-		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name, o->arg ? "=" : "",
-		o->arg ? o->arg : "");
+		o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name,
+		o->arg && *o->arg != '[' ? "=" : "", o->arg ? o->arg : "");
 	fprintf(to, "%-*s", OPTION_COLUMN, left);
 	if (strlen(left) >= OPTION_COLUMN)
 		fprintf(to, "\n%*s", OPTION_COLUMN, "");

@@ -10,11 +10,11 @@
 #include <sched.h>
 
 #define MAX_THREADS 16
-#define N_ITEMS	    256
-#define MAX_VALUES  8192	    /* of a batch, but for its last item's */
-#define MAX_BITS    (64 * 1024 * 8) /* likewise, of records */
-#define MAX_KEPT    (4 << 20)	    /* text of a batch that is kept for the next */
-#define MAX_TEXT    (64 << 10)	    /* text that is written at once without other threads */
+#define N_ITEMS	    2048
+#define MAX_VALUES  16384	     /* of a batch, but for its last item's */
+#define MAX_BITS    (256 * 1024 * 8) /* likewise, of records */
+#define MAX_KEPT    (4 << 20)	     /* text of a batch that is kept for the next */
+#define MAX_TEXT    (64 << 10)	     /* text that is written at once without other threads */
 
 struct batch {
 	struct ky_item items[N_ITEMS];

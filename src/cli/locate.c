@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/paths.h"
+
 #define OUTPUT_TRIES 1000
 
 static int format_path(char *buf, size_t size, const char *fmt, ...) KY_PRINTF(3, 4);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/measure.h"
 
+#include "cli/progress.h"
+
 #include <inttypes.h>
 
 #include "analysis/measure.h"
@@ -425,6 +427,7 @@ int measure_run(struct cli *cli, const struct ky_query *query,
 		r = add_fields(cli, &m, "top");
 	if (!r) {
 		r = ky_measures_collect(&m, query, options, why, sizeof(why));
+		cli_progress_end(cli);
 		if (r < 0)
 			r = cli_fail(cli, "failed", "%s", why[0] ? why : strerror(-r));
 		else if (cli->json)

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "cli/symbols.h"
 #include "cli/trace.h"
 
 #define MARK_WITHIN 1024 /* bytes in which the mark of a report stands */
@@ -92,8 +93,9 @@ int cli_page_write(struct cli *cli, const char *path, const struct ky_report_opt
 
 int cli_page_of_trace(struct cli *cli, const char *path, const char *trace)
 {
-	const struct ky_trace_reader_options reader_options = {0};
+	struct ky_trace_reader_options reader_options = {0};
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
+	struct cli_symbols symbols = {.is_wanted = true};
 	struct ky_buf command = {0};
 	struct ky_report_summary summary;
 	struct ky_report_options o = {
@@ -102,6 +104,7 @@ int cli_page_of_trace(struct cli *cli, const char *path, const char *trace)
 	struct ky_query query;
 	int code;
 
+	cli_symbols_prepare(&symbols, &reader_options);
 	if (ky_trace_reader_open(&reader, &trace, 1, &reader_options, why, sizeof(why)) < 0)
 		return cli_fail(cli, "failed", "%s", why);
 	ky_query_init(&query, reader);
@@ -109,7 +112,10 @@ int cli_page_of_trace(struct cli *cli, const char *path, const char *trace)
 	ky_buf_put_word(&command, trace);
 	o.query = &query;
 	o.command = command.error ? "kymo report" : command.data;
-	code = cli_page_write(cli, path, &o, &summary);
+	code = cli_symbols_open(cli, &symbols, reader, &o.symbols);
+	if (!code)
+		code = cli_page_write(cli, path, &o, &summary);
+	cli_symbols_end(&symbols);
 	ky_buf_deinit(&command);
 	ky_query_deinit(&query);
 	return code;

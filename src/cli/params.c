@@ -131,6 +131,18 @@ int cli_params_rules(struct cli *cli, struct kymo_value *params)
 	return code;
 }
 
+int cli_params_domain(struct cli *cli, struct kymo_value *params, bool channel)
+{
+	if (!cli_has(cli, "kernel"))
+		return CLI_OK;
+	if (cli_has(cli, "userspace"))
+		return cli_usage(cli, "either --kernel or --userspace, not both");
+	kymo_value_set_string(params, "domain", "kernel");
+	if (channel && !cli_get(cli, "channel"))
+		kymo_value_set_string(params, "channel", "kernel0");
+	return CLI_OK;
+}
+
 int cli_params_filter(struct cli *cli, struct kymo_value *params)
 {
 	size_t iter = 0;
@@ -236,6 +248,7 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 {
 	const char *size = cli_get(cli, "subbuf-size"), *count = cli_get(cli, "num-subbuf");
 	const char *buffers = cli_get(cli, "buffers"), *pool = cli_get(cli, "pool-size");
+	const char *burst = cli_get(cli, "burst-size");
 	uint64_t v = 0;
 	int r = 0;
 
@@ -249,7 +262,61 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params)
 		r = kymo_value_set_u64(params, "num_subbuf", v);
 	if (buffers && !r)
 		r = kymo_value_set_string(params, "buffers", buffers);
+	if (burst && !r)
+		r = kymo_value_set_string(params, "burst_size", burst);
 	if (pool && !r)
 		r = kymo_value_set_string(params, "pool_size", pool);
 	return cli_params_added(cli, r);
+}
+
+/* Adds a size that is not 0. */
+static int add_size(struct cli *cli, struct kymo_value *params, const char *option,
+	const char *member, const char *text)
+{
+	uint64_t v;
+
+	if (ky_parse_size(text, &v) < 0 || !v || v > INT64_MAX)
+		return cli_usage(cli, "--%s: '%s' is no size: a number, then K, M or G or nothing",
+			option, text);
+	return cli_params_added(cli, kymo_value_set_u64(params, member, v));
+}
+
+/* A number of chunks, a size (K, M or G), or an age (s, m, h or d). */
+static int add_keep(struct cli *cli, struct kymo_value *params, const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	uint64_t v = 0;
+
+	if (digits && strchr("KMG", text[digits]) && text[digits])
+		return add_size(cli, params, "keep", "keep_bytes", text);
+	if (digits && !text[digits] && !ky_parse_number(text, INT64_MAX, &v) && v)
+		return cli_params_added(cli, kymo_value_set_u64(params, "keep_chunks", v));
+	if (digits && !strcmp(text + digits, "d"))
+		v = strtoull(text, NULL, 10) * 24 * 3600;
+	else if (digits && text[digits] && !ky_parse_usec(text, &v))
+		v /= 1000000;
+	if (!digits || !v || v > INT32_MAX)
+		return cli_usage(cli,
+			"--keep: '%s' is neither a number of chunks, nor a size with K, M or G, nor an age with s, m, h or d",
+			text);
+	return cli_params_added(cli, kymo_value_set_u64(params, "keep_s", v));
+}
+
+int cli_params_bounds(struct cli *cli, struct kymo_value *params, bool keep, bool *ret_any)
+{
+	const char *max_disk = cli_get(cli, "max-disk"), *keep_free = cli_get(cli, "keep-free");
+	int code = CLI_OK;
+	const char *text;
+	size_t iter = 0;
+
+	*ret_any = max_disk || keep_free;
+	if (max_disk)
+		code = add_size(cli, params, "max-disk", "max_disk", max_disk);
+	if (!code && keep_free)
+		code = add_size(cli, params, "keep-free", "keep_free", keep_free);
+	while (keep && !code && (text = cli_args_next(&cli->args, "keep", &iter))) {
+		*ret_any = true;
+		code = add_keep(cli, params, text);
+	}
+	return code;
 }

@@ -33,6 +33,11 @@ int cli_params_patterns(struct cli *cli, struct kymo_value *params);
 int cli_params_contexts(struct cli *cli, struct kymo_value *params, const char *option);
 /* Adds --event=PATTERN[,PATTERN]..., which is repeatable, as `patterns`. Default: all events. */
 int cli_params_rules(struct cli *cli, struct kymo_value *params);
+/*
+ * Adds --kernel as `domain`. channel: also the kernel's default channel, if no other is given.
+ * Refuses --kernel with --userspace.
+ */
+int cli_params_domain(struct cli *cli, struct kymo_value *params, bool channel);
 /* Adds --filter as `filter`. */
 int cli_params_filter(struct cli *cli, struct kymo_value *params);
 /* Adds --loglevel or --loglevel-only. */
@@ -54,6 +59,10 @@ int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair
 void cli_pair_key(char key[CLI_KEY_MAX], const char *pair);
 /* Adds --shm-path=DIR as `shm_path`, absolute. */
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
+/*
+ * Adds --max-disk and --keep-free, and --keep=N|SIZE|AGE if `keep`. *ret_any: any was given.
+ */
+int cli_params_bounds(struct cli *cli, struct kymo_value *params, bool keep, bool *ret_any);
 /* Adds --subbuf-size, --num-subbuf, --buffers and --pool-size. */
 int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 
@@ -71,7 +80,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	}
 #define CLI_OPTION_USERSPACE                                                                       \
 	{                                                                                          \
-		"userspace", 'u', NULL, "events of applications (there are no others yet)"         \
+		"userspace", 'u', NULL, "events of applications (default)"                         \
+	}
+#define CLI_OPTION_KERNEL                                                                          \
+	{                                                                                          \
+		"kernel", 'k', NULL, "events of the kernel: kymo-kernel(7)"                        \
 	}
 #define CLI_OPTION_EVENT                                                                           \
 	{                                                                                          \
@@ -92,6 +105,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                          \
 		"num-subbuf", 0, "N", "sub-buffers of each buffer, a power of two"                 \
 	}
+#define CLI_OPTION_BURST_SIZE                                                                      \
+	{                                                                                          \
+		"burst-size", 0, "SIZE",                                                           \
+			"to how many bytes a CPU's buffer may grow while the consumer is late"     \
+	}
 #define CLI_OPTION_BUFFERS                                                                                                 \
 	{                                                                                                                  \
 		"buffers", 0, "cpu|thread|process|auto",                                                                   \
@@ -106,6 +124,16 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                                          \
 		"blocking-timeout", 0, "USEC|inf",                                                                 \
 			"let events wait so long for room, in applications with KYMO_ALLOW_BLOCKING=1 (default 0)" \
+	}
+#define CLI_OPTION_MAX_DISK                                                                        \
+	{                                                                                          \
+		"max-disk", 0, "SIZE",                                                             \
+			"bytes of the trace on disk, at most: the oldest chunks are removed"       \
+	}
+#define CLI_OPTION_KEEP_FREE                                                                       \
+	{                                                                                          \
+		"keep-free", 0, "SIZE",                                                            \
+			"remove the oldest chunks while less than this is free on the disk"        \
 	}
 #define CLI_OPTION_SHM_PATH                                                                        \
 	{                                                                                          \

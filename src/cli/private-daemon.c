@@ -165,7 +165,7 @@ static void choose_contexts(struct kymo_value *contexts, const struct kymo_value
 
 int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	const struct kymo_value *session, struct kymo_value *channel, struct kymo_value *contexts,
-	struct kymo_value *rules)
+	struct kymo_value *rules, struct kymo_value *state)
 {
 	int code;
 
@@ -183,6 +183,10 @@ int private_daemon_record(struct private_daemon *d, struct cli *cli,
 		code = private_daemon_ask(d, cli, "add-context", contexts);
 	if (!code)
 		code = private_daemon_ask(d, cli, "enable-event", rules);
+	if (!code && state && kymo_value_get(state, "patterns")) {
+		kymo_value_set_string(state, "channel", CHANNEL);
+		code = private_daemon_ask(d, cli, "enable-event", state);
+	}
 	return code ? code : private_daemon_ask(d, cli, "start", NULL);
 }
 

@@ -31,12 +31,13 @@ int private_daemon_start(struct private_daemon *d, struct cli *cli, const struct
 int private_daemon_ask(struct private_daemon *d, struct cli *cli, const char *command,
 	const struct kymo_value *params);
 /*
- * Makes the daemon's one session, with a channel, contexts (NULL: none) and rules, and starts it.
+ * Makes the daemon's one session, with a channel, contexts (NULL: none), rules and a rule for state
+ * events (NULL, or without patterns: none), and starts it.
  * Returns as private_daemon_ask.
  */
 int private_daemon_record(struct private_daemon *d, struct cli *cli,
 	const struct kymo_value *session, struct kymo_value *channel, struct kymo_value *contexts,
-	struct kymo_value *rules);
+	struct kymo_value *rules, struct kymo_value *state);
 /* Ends the daemon, waits a limited time for its exit, and removes the run directory. */
 void private_daemon_end(struct private_daemon *d);
 

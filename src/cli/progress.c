@@ -2,10 +2,12 @@
 #include "cli/progress.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/util.h"
+#include "cli/cli.h"
+#include "reader/reader.h"
 
 #define FIRST_NS UINT64_C(1000000000)
 #define EACH_NS	 UINT64_C(250000000)
@@ -13,7 +15,10 @@
 
 uint64_t cli_now_ns(void)
 {
-	return ky_clock_ns(CLOCK_MONOTONIC);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 void cli_progress_init(struct cli_progress *p)
@@ -53,4 +58,47 @@ void cli_progress_erase(struct cli_progress *p)
 	fputs("\r\033[K", stderr);
 	fflush(stderr);
 	p->is_shown = false;
+}
+
+/* Draws the bar in whichever thread finds it due. A trace that is read again begins again. */
+static void note_read(void *arg, size_t n)
+{
+	struct cli_progress *p = arg;
+	uint64_t n_read = __atomic_add_fetch(&p->n_read, n, __ATOMIC_RELAXED);
+
+	if (!p->n_total || pthread_mutex_trylock(&p->lock))
+		return;
+	if (cli_progress_is_due(p))
+		cli_progress_draw(p, n_read % p->n_total, p->n_total);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void cli_progress_watch(struct cli_progress *p, struct cli *cli, struct ky_trace_reader_options *o)
+{
+	cli_progress_init(p);
+	p->is_wanted = isatty(STDERR_FILENO);
+	pthread_mutex_init(&p->lock, NULL);
+	cli->progress = p;
+	o->read = p->is_wanted ? note_read : NULL;
+	o->read_arg = p;
+}
+
+void cli_progress_expect(struct cli *cli, const struct ky_trace_reader *r)
+{
+	for (size_t i = 0; i < r->n_streams; i++)
+		for (size_t k = 0; k < r->streams[i]->n_files; k++)
+			cli->progress->n_total += r->streams[i]->files[k].size;
+}
+
+void cli_progress_end(struct cli *cli)
+{
+	struct cli_progress *p = cli->progress;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	cli_progress_erase(p);
+	p->is_wanted = false;
+	pthread_mutex_unlock(&p->lock);
+	cli->progress = NULL;
 }

@@ -6,6 +6,7 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,10 +14,18 @@
 uint64_t cli_now_ns(void);
 
 struct cli_progress {
-	bool is_wanted; /* stderr is a terminal and stdout is none */
+	bool is_wanted; /* stderr is a terminal, and nothing else writes to one meanwhile */
 	bool is_shown;
 	uint64_t begin_ns, next_ns;
+	/* of cli_progress_watch */
+	pthread_mutex_t lock; /* of drawing */
+	uint64_t n_read;      /* bytes; atomic */
+	uint64_t n_total;
 };
+
+struct cli;
+struct ky_trace_reader;
+struct ky_trace_reader_options;
 
 void cli_progress_init(struct cli_progress *p);
 /* Returns true if the bar is due: once a quarter of a second. */
@@ -25,5 +34,14 @@ bool cli_progress_is_due(const struct cli_progress *p);
 void cli_progress_draw(struct cli_progress *p, uint64_t done, uint64_t total);
 /* Erases the bar, also before other text on the terminal. */
 void cli_progress_erase(struct cli_progress *p);
+
+/*
+ * For commands that print nothing until they have read all: draws the bar whenever the reader reads
+ * that is opened next, by *o. The command calls cli_progress_expect once it is open, and
+ * cli_progress_end before it prints. Warnings erase the bar.
+ */
+void cli_progress_watch(struct cli_progress *p, struct cli *cli, struct ky_trace_reader_options *o);
+void cli_progress_expect(struct cli *cli, const struct ky_trace_reader *r);
+void cli_progress_end(struct cli *cli);
 
 #endif

@@ -117,7 +117,8 @@ void cli_report_losses(
 	uint64_t refused = number(session, "discarded_refused");
 	uint64_t discarded = number(session, "discarded");
 	uint64_t no_slot = number(session, "discarded_no_slot");
-	uint64_t full = discarded - KY_MIN(discarded, too_big + refused + no_slot);
+	uint64_t interrupted = number(session, "discarded_interrupted");
+	uint64_t full = discarded - KY_MIN(discarded, too_big + refused + no_slot + interrupted);
 	const char *error = cli_member(cli, session, "error");
 
 	report_left_out(to, session);
@@ -136,6 +137,9 @@ void cli_report_losses(
 			" because their threads had no buffer, as others had them all: make these smaller next time, "
 			"'%s --subbuf-size=SIZE --num-subbuf=N'\n",
 			command);
+	if (report_discarded(to, interrupted))
+		fputs(" because the recording was interrupted at every attempt, as by a debugger that executes single steps\n",
+			to);
 	if (report_discarded(to, refused))
 		fputs(": another definition of the name came first (--event-conflict=separate keeps both)\n",
 			to);
@@ -274,6 +278,30 @@ static void report_blocking(const struct kymo_value *timeout)
 			kymo_value_u64(timeout));
 }
 
+/* How far back a snapshot would reach. Until something was overwritten, it would have all. */
+static void report_reach(const struct kymo_value *channel)
+{
+	double shortest = (double)number(channel, "reach_shortest_ns") / 1e9;
+	double longest = (double)number(channel, "reach_longest_ns") / 1e9;
+
+	if (longest > 0)
+		printf("    a snapshot would reach back %.3g s (the busiest buffer) to %.3g s\n",
+			shortest, longest);
+}
+
+static void report_burst(struct cli *cli, const struct kymo_value *channel)
+{
+	uint64_t size = number(channel, "num_subbuf") * number(channel, "subbuf_size");
+	uint64_t burst = number(channel, "burst_size");
+	char text[32];
+
+	if (burst > size && !strcmp(cli_member(cli, channel, "domain"), "user") &&
+		!strcmp(cli_member(cli, channel, "mode"), "discard") &&
+		strcmp(cli_member(cli, channel, "buffers"), "thread"))
+		printf("    a buffer grows to at most %s while the consumer is late\n",
+			cli_format_size(text, sizeof(text), burst));
+}
+
 static void report_channel(struct cli *cli, const struct kymo_value *channel)
 {
 	const struct kymo_value *sets = kymo_value_get(channel, "ring_sets");
@@ -290,6 +318,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			? ", conflicting events separate"
 			: "",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
+	report_burst(cli, channel);
 	report_files(channel);
 	report_blocking(kymo_value_get(channel, "blocking_timeout"));
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
@@ -302,6 +331,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 		puts("    no event rule: add some with 'kymo enable-event'");
 	for (size_t i = 0; i < kymo_value_count(sets); i++)
 		report_ring_set(cli, kymo_value_at(sets, i));
+	report_reach(channel);
 }
 
 static void report_application(struct cli *cli, const struct kymo_value *app)
@@ -337,6 +367,35 @@ bool cli_report_tracked(struct cli *cli, const struct kymo_value *object)
 
 	any |= report_attribute(cli, tracked, "vuid", "users");
 	any |= report_attribute(cli, tracked, "vgid", "groups");
+	any |= report_attribute(cli, tracked, "pid", "processes of kernel events");
+	return any;
+}
+
+/* Prints what limits the trace on disk. Returns whether anything does. */
+static bool report_bounds(const struct kymo_value *rotation, bool more)
+{
+	static const struct {
+		const char *member, *before, *after;
+		bool is_size;
+	} bounds[] = {{"max_disk", " the trace has at most ", "", true},
+		{"keep_free", " ", " of the disk stay free", true},
+		{"keep_chunks", " the newest ", " chunks stay", false},
+		{"keep_bytes", " ", " of chunks stay", true},
+		{"keep_s", " chunks of ", " s stay", false}};
+	bool any = false;
+	char text[32];
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(bounds); i++) {
+		uint64_t v = number(rotation, bounds[i].member);
+
+		if (!v)
+			continue;
+		snprintf(text, sizeof(text), "%" PRIu64, v);
+		printf("%s%s%s%s", more || any ? ";" : "", bounds[i].before,
+			bounds[i].is_size ? cli_format_size(text, sizeof(text), v) : text,
+			bounds[i].after);
+		any = true;
+	}
 	return any;
 }
 
@@ -350,7 +409,7 @@ static bool report_schedule(const struct kymo_value *rotation)
 	if (size)
 		printf("%s when %s were written", timer ? " and" : "",
 			cli_format_size(text, sizeof(text), size));
-	return timer || size;
+	return report_bounds(rotation, timer || size) || timer || size;
 }
 
 void cli_report_schedule(struct cli *cli, const struct kymo_value *session)
@@ -363,15 +422,22 @@ static void report_chunks(struct cli *cli, const struct kymo_value *session)
 {
 	const struct kymo_value *rotation = kymo_value_get(session, "rotation");
 	uint64_t chunks = number(rotation, "chunks");
+	char text[32];
 
 	if (chunks)
 		printf("  rotated %" PRIu64 " time%s, last chunk in %s\n", chunks, plural(chunks),
 			cli_member(cli, rotation, "last"));
-	if (number(rotation, "timer") || number(rotation, "size")) {
+	if (number(rotation, "timer") || number(rotation, "size") || number(rotation, "max_disk") ||
+		number(rotation, "keep_free")) {
 		printf("  is rotated");
 		report_schedule(rotation);
 		putchar('\n');
 	}
+	if (number(rotation, "expired_chunks"))
+		printf("  %" PRIu64 " of the recorded events were removed with the oldest %" PRIu64
+		       " chunks (%s), to keep the trace in its bounds\n",
+			number(rotation, "expired_events"), number(rotation, "expired_chunks"),
+			cli_format_size(text, sizeof(text), number(rotation, "expired_bytes")));
 }
 
 void cli_report_session(struct cli *cli, const struct kymo_value *session)

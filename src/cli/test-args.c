@@ -99,7 +99,7 @@ static void test_refused(void **state)
 	refuse(-EINVAL, "option '--session' needs an argument: SESSION", LINE("-as"));
 	refuse(-EINVAL, "option '--exclude' needs an argument: PATTERN", LINE("--exclude"));
 	refuse(-EOPNOTSUPP,
-		"option '-k' (--kernel) is not supported: the kernel cannot be traced yet",
+		"option '-k' (--kernel) is not supported: this command is not about the kernel",
 		LINE("-k"));
 	refuse(-EOPNOTSUPP,
 		"option '--set-url' is not supported: a trace is written to a directory of this host: --output=DIR",

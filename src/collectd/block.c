@@ -27,18 +27,18 @@ KYMO_EVENT_INSTANCE(kymo_block, of_device, removed, KYMO_DEBUG_LINE)
 KYMO_EVENT_INSTANCE(kymo_block, of_device, changed, KYMO_DEBUG_LINE)
 /* clang-format on */
 
-static void tell_device(struct udev_device *d)
+static void record_device(struct udev_device *d)
 {
 	kymo_trace(kymo_block, device, d);
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	uint32_t n;
 
 	if (!kymo_trace_enabled(kymo_block, device) && !kymo_event_enabled(kymo_block, devices))
 		return;
-	n = devices_each("block", tell_device);
+	n = devices_each("block", record_device);
 	kymo_event(kymo_block, devices, kymo_u32(n, n));
 }
 
@@ -55,4 +55,4 @@ static void take(struct udev_device *d)
 }
 
 const struct provider block_provider = {
-	.name = "block", .tell = tell, .subsystem = "block", .take = take};
+	.name = "block", .record_state = record_state, .subsystem = "block", .take = take};

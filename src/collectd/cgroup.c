@@ -62,7 +62,7 @@ static void look_at_process(pid_t pid, void *groups)
 		g->n_processes++;
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	struct ky_list groups = KY_LIST_INIT(groups);
 	struct group *g, *tmp;
@@ -82,4 +82,4 @@ static void tell(void)
 	kymo_event(kymo_cgroup, containers, kymo_u32(n, n));
 }
 
-const struct provider cgroup_provider = {.name = "cgroup", .tell = tell};
+const struct provider cgroup_provider = {.name = "cgroup", .record_state = record_state};

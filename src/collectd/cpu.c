@@ -41,7 +41,7 @@ static void look_at_machine(void)
 	uname(&machine.names);
 }
 
-static void tell_cpu(struct udev_device *d)
+static void record_cpu(struct udev_device *d)
 {
 	kymo_event(kymo_cpu, topology, kymo_u32(cpu_id, (uint32_t)atoi(udev_device_get_sysnum(d))),
 		kymo_bool(online, device_number(d, "online", 1)),
@@ -53,14 +53,14 @@ static void tell_cpu(struct udev_device *d)
 		kymo_string(model, machine.model), kymo_string(model_name, machine.model_name));
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	uint32_t n;
 
 	if (!kymo_event_enabled(kymo_cpu, topology) && !kymo_event_enabled(kymo_cpu, cpus))
 		return;
 	look_at_machine();
-	n = devices_each("cpu", tell_cpu);
+	n = devices_each("cpu", record_cpu);
 	kymo_event(kymo_cpu, cpus, kymo_u32(n, n));
 }
 
@@ -80,4 +80,4 @@ static void take(struct udev_device *d)
 }
 
 const struct provider cpu_provider = {
-	.name = "cpu", .tell = tell, .subsystem = "cpu", .take = take};
+	.name = "cpu", .record_state = record_state, .subsystem = "cpu", .take = take};

@@ -44,14 +44,14 @@ static const struct provider *providers[] = {
 };
 static size_t n_providers = KY_ARRAY_SIZE(providers);
 
-static void tell(void *data)
+static void record_state(void *data)
 {
 	for (size_t i = 0; i < n_providers; i++)
-		if (providers[i]->tell)
-			providers[i]->tell();
+		if (providers[i]->record_state)
+			providers[i]->record_state();
 }
 
-static struct kymo_statedump state = {sizeof(state), 0, tell, NULL};
+static struct kymo_statedump state = {sizeof(state), 0, record_state, NULL};
 
 static int start(struct ky_loop *loop)
 {
@@ -76,15 +76,21 @@ static void stop(void)
 	uevents_stop();
 }
 
-static void daemon_gone(struct ky_watch *w, uint32_t events)
+/* A message of the daemon is shorter than PIPE_BUF: it comes whole. */
+static void daemon_wrote(struct ky_watch *w, uint32_t events)
 {
-	char byte;
+	struct ky_ended ended;
+	ssize_t n = read(w->fd, &ended, sizeof(ended));
 
-	if (read(w->fd, &byte, 1) <= 0)
+	if (n <= 0)
 		ky_loop_stop(w->loop);
+	ended.name[sizeof(ended.name) - 1] = '\0';
+	for (size_t i = 0; i < n_providers && n == sizeof(ended); i++)
+		if (providers[i]->ended)
+			providers[i]->ended(&ended);
 }
 
-static int tell_ready(const char *path)
+static int report_ready(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
@@ -102,13 +108,13 @@ static int run(const char *fifo)
 
 	if (ret < 0)
 		return ret;
-	ret = ky_watch_add(&loop, &life, STDIN_FILENO, EPOLLIN, daemon_gone);
+	ret = ky_watch_add(&loop, &life, STDIN_FILENO, EPOLLIN, daemon_wrote);
 	if (ret < 0)
 		ky_error("standard input is no pipe: kymo-sessiond starts this program");
 	if (!ret)
 		ret = start(&loop);
 	if (!ret)
-		ret = tell_ready(fifo);
+		ret = report_ready(fifo);
 	if (!ret)
 		ret = ky_loop_run(&loop);
 	stop();

@@ -145,7 +145,7 @@ static bool changes_wanted(void)
 	return kymo_trace_enabled(kymo_mount, added) || kymo_trace_enabled(kymo_mount, removed);
 }
 
-static void tell_all(const struct table *t)
+static void record_all(const struct table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		record(THERE, t->lines[i]);
@@ -153,7 +153,7 @@ static void tell_all(const struct table *t)
 }
 
 /* Records the lines that are in only one of two sorted tables. */
-static void tell_difference(const struct table *old, const struct table *new)
+static void record_difference(const struct table *old, const struct table *new)
 {
 	size_t i = 0, k = 0;
 
@@ -175,7 +175,7 @@ static void tell_difference(const struct table *old, const struct table *new)
  * Records the current mounts. Does not change the known table, or the main thread would not see the
  * difference.
  */
-static void tell(void)
+static void record_state(void)
 {
 	struct table now;
 
@@ -184,7 +184,7 @@ static void tell(void)
 		return;
 	pthread_mutex_lock(&lock);
 	if (table_read(&now)) {
-		tell_all(&now);
+		record_all(&now);
 		if (known.text)
 			table_free(&now);
 		else
@@ -204,9 +204,9 @@ static void look(void)
 	if (!table_read(&now))
 		return;
 	if (known.text)
-		tell_difference(&known, &now);
+		record_difference(&known, &now);
 	else
-		tell_all(&now);
+		record_all(&now);
 	table_free(&known);
 	known = now;
 }
@@ -241,4 +241,4 @@ static void stop(void)
 }
 
 const struct provider mount_provider = {
-	.name = "mount", .start = start, .stop = stop, .tell = tell};
+	.name = "mount", .start = start, .stop = stop, .record_state = record_state};

@@ -65,7 +65,7 @@ static const char *mac_text(char buf[MAC_MAX + 1], const struct sockaddr_ll *ll)
 	return buf;
 }
 
-static void tell_interface(const struct ifaddrs *a)
+static void record_interface(const struct ifaddrs *a)
 {
 	struct sockaddr_ll ll;
 	char mac[MAC_MAX + 1];
@@ -77,7 +77,7 @@ static void tell_interface(const struct ifaddrs *a)
 }
 
 /* Without the zone of a link-local address, which is `ifindex`. */
-static void tell_address(const struct ifaddrs *a, const void *address)
+static void record_address(const struct ifaddrs *a, const void *address)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -86,7 +86,7 @@ static void tell_address(const struct ifaddrs *a, const void *address)
 }
 
 /* The list has each interface once by itself (AF_PACKET), and once with each address. */
-static uint32_t tell_list(const struct ifaddrs *a)
+static uint32_t record_list(const struct ifaddrs *a)
 {
 	uint32_t n = 0;
 
@@ -94,17 +94,17 @@ static uint32_t tell_list(const struct ifaddrs *a)
 		int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
 
 		if (family == AF_PACKET)
-			tell_interface(a);
+			record_interface(a);
 		else if (family == AF_INET)
-			tell_address(a, &((struct sockaddr_in *)a->ifa_addr)->sin_addr);
+			record_address(a, &((struct sockaddr_in *)a->ifa_addr)->sin_addr);
 		else if (family == AF_INET6)
-			tell_address(a, &((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr);
+			record_address(a, &((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr);
 		n += family == AF_PACKET;
 	}
 	return n;
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	struct ifaddrs *all;
 	uint32_t n;
@@ -113,7 +113,7 @@ static void tell(void)
 		    !kymo_event_enabled(kymo_net, interfaces)) ||
 		getifaddrs(&all) < 0)
 		return;
-	n = tell_list(all);
+	n = record_list(all);
 	freeifaddrs(all);
 	kymo_event(kymo_net, interfaces, kymo_u32(n, n));
 }
@@ -174,7 +174,7 @@ static const void *attribute(struct rtattr *a, int len, unsigned short type, siz
 }
 
 /* A new interface had no flags before. Bridges report their ports in messages of another family. */
-static void take_link(struct nlmsghdr *h, bool tell_it)
+static void take_link(struct nlmsghdr *h, bool record)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(h);
 	const char *name = attribute(IFLA_RTA(info), (int)IFLA_PAYLOAD(h), IFLA_IFNAME, 1);
@@ -193,13 +193,13 @@ static void take_link(struct nlmsghdr *h, bool tell_it)
 	changed = mine->flags ^ info->ifi_flags;
 	mine->flags = info->ifi_flags;
 	snprintf(mine->name, sizeof(mine->name), "%s", name ? name : "");
-	if (tell_it && changed)
+	if (record && changed)
 		kymo_event(kymo_net, flags_changed, kymo_u32(ifindex, mine->key.ifindex),
 			kymo_string(name, mine->name), kymo_x32(flags, mine->flags),
 			kymo_x32(changed, changed));
 }
 
-static void record_address(const struct thing *t, bool added)
+static void record_address_change(const struct thing *t, bool added)
 {
 	const struct thing *interface = find(&(struct thing){.key.ifindex = t->key.ifindex});
 	const char *name = interface ? interface->name : "";
@@ -212,7 +212,7 @@ static void record_address(const struct thing *t, bool added)
 		kymo_trace(kymo_net, address_removed, t->key.ifindex, name, text);
 }
 
-static void take_address(struct nlmsghdr *h, bool tell_it)
+static void take_address(struct nlmsghdr *h, bool record)
 {
 	const struct ifaddrmsg *info = NLMSG_DATA(h);
 	const size_t size = info->ifa_family == AF_INET	   ? sizeof(struct in_addr)
@@ -230,8 +230,8 @@ static void take_address(struct nlmsghdr *h, bool tell_it)
 	if (!size || !address)
 		return;
 	memcpy(t.key.address, address, size);
-	if (tell_it && added == !find(&t))
-		record_address(&t, added);
+	if (record && added == !find(&t))
+		record_address_change(&t, added);
 	if (added)
 		learn(&t);
 	else
@@ -242,7 +242,7 @@ static void take_address(struct nlmsghdr *h, bool tell_it)
  * Receives messages. Returns 0; 1 at the end of an answer; -errno, with -ENOBUFS if messages were
  * lost.
  */
-static int receive(bool tell_it, int flags)
+static int receive(bool record, int flags)
 {
 	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct sockaddr_nl from;
@@ -258,9 +258,9 @@ static int receive(bool tell_it, int flags)
 		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
 			return 1;
 		if (h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK)
-			take_link(h, tell_it);
+			take_link(h, record);
 		else if (h->nlmsg_type == RTM_NEWADDR || h->nlmsg_type == RTM_DELADDR)
-			take_address(h, tell_it);
+			take_address(h, record);
 	}
 	return 0;
 }
@@ -340,14 +340,14 @@ static void readable(struct ky_watch *w, uint32_t events)
 	close_all();
 	start(loop);
 	kymo_event(kymo_net, lost);
-	tell();
+	record_state();
 }
 
 const struct provider net_provider = {
 	.name = "net",
 	.start = start,
 	.stop = close_all,
-	.tell = tell,
+	.record_state = record_state,
 	.subsystem = "net",
 	.take = take,
 };

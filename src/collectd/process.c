@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes and their threads: kymo_process:process, :thread and, last, :processes, in a state
- * dump. It has all data that every user can read in /proc. A process that exits while it is being
- * read is left out.
+ * dump; and kymo_process:ended, when the session daemon has seen the end of a program. The state
+ * dump has all data that every user can read in /proc. A process that exits while it is being read
+ * is left out.
  */
 #include "collectd/process.h"
 
 #include <kymo/tracepoint.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "collectd/provider.h"
@@ -112,7 +114,7 @@ struct threads {
 	uint32_t *n;
 };
 
-static void tell_thread(pid_t tid, void *data)
+static void record_thread(pid_t tid, void *data)
 {
 	const struct threads *t = data;
 	char name[NAME_MAX_BYTES];
@@ -125,16 +127,16 @@ static void tell_thread(pid_t tid, void *data)
 		kymo_i32(vtid, vtid_of(t->process, tid)), kymo_string(name, name));
 }
 
-static void tell_threads(const struct process *p, uint32_t *n)
+static void record_threads(const struct process *p, uint32_t *n)
 {
 	struct threads threads = {p, n};
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)p->pid);
-	text_each_number(path, tell_thread, &threads);
+	text_each_number(path, record_thread, &threads);
 }
 
-static void tell_process(pid_t pid, void *data)
+static void record_process(pid_t pid, void *data)
 {
 	struct count *count = data;
 	struct process p;
@@ -147,10 +149,10 @@ static void tell_process(pid_t pid, void *data)
 		kymo_u64(start_time, p.start_ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK))),
 		kymo_u64(pid_ns, p.pid_ns), kymo_string(cgroup, p.cgroup));
 	if (kymo_event_enabled(kymo_process, thread))
-		tell_threads(&p, &count->n_threads);
+		record_threads(&p, &count->n_threads);
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	struct count count = {0};
 
@@ -158,10 +160,24 @@ static void tell(void)
 		!kymo_event_enabled(kymo_process, thread) &&
 		!kymo_event_enabled(kymo_process, processes))
 		return;
-	text_each_number("/proc", tell_process, &count);
+	text_each_number("/proc", record_process, &count);
 	kymo_event(kymo_process, processes, kymo_u32(n, count.n),
 		kymo_u32(n_threads, count.n_threads),
 		kymo_u64(boot_time, ky_clock_ns(CLOCK_REALTIME) - ky_clock_ns(CLOCK_BOOTTIME)));
 }
 
-const struct provider process_provider = {.name = "process", .tell = tell};
+static void record_end(const struct ky_ended *e)
+{
+	bool known = e->status != KY_ENDED_UNKNOWN, exited = known && WIFEXITED(e->status);
+
+	kymo_event(kymo_process, ended, kymo_i32(pid, e->pid), kymo_string(name, e->name),
+		kymo_u32(uid, e->uid), kymo_i32(exit_status, exited ? WEXITSTATUS(e->status) : -1),
+		kymo_i32(signal, !known	  ? -1
+				 : exited ? 0
+					  : WTERMSIG(e->status)),
+		kymo_bool(dumped_core, known && WCOREDUMP(e->status)),
+		kymo_u32(n_missed, e->n_missed));
+}
+
+const struct provider process_provider = {
+	.name = "process", .record_state = record_state, .ended = record_end};

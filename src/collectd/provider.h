@@ -12,6 +12,7 @@
 
 #include <libudev.h>
 
+#include "abi/ended.h"
 #include "svc/loop.h"
 
 /* Functions may be NULL. */
@@ -21,12 +22,14 @@ struct provider {
 	void (*start)(struct ky_loop *loop);
 	void (*stop)(void);
 	/* Records the state, if any session records such events. Called in libkymo's thread. */
-	void (*tell)(void);
+	void (*record_state)(void);
 	/* The subsystem whose uevents it requests, and their handler. */
 	const char *subsystem;
 	void (*take)(struct udev_device *d);
 	/* Called when some of these were lost. */
 	void (*missed)(void);
+	/* A program that was connected to the session daemon has ended. */
+	void (*ended)(const struct ky_ended *ended);
 };
 
 extern const struct provider vm_provider, process_provider, cgroup_provider, block_provider,

@@ -133,7 +133,7 @@ static void scan(void)
 /* --- state dump --- */
 
 /* Returns true if it still has machines. */
-static bool tell_guest(const struct host *h)
+static bool record_guest(const struct host *h)
 {
 	struct guest g;
 	int ret;
@@ -152,7 +152,7 @@ static bool tell_guest(const struct host *h)
 	return true;
 }
 
-static void tell(void)
+static void record_state(void)
 {
 	struct host *h, *tmp;
 	uint32_t n = 0;
@@ -165,7 +165,7 @@ static void tell(void)
 	ky_list_foreach_safe (h, tmp, &hosts, node) {
 		if (find(h->pid, 0) != h)
 			continue; /* entry of another thread of the same process */
-		if (tell_guest(h))
+		if (record_guest(h))
 			n++;
 		else
 			forget(h);
@@ -255,7 +255,7 @@ const struct provider vm_provider = {
 	.name = "vm",
 	.start = start,
 	.stop = stop,
-	.tell = tell,
+	.record_state = record_state,
 	.subsystem = "misc",
 	.take = take,
 	.missed = missed,

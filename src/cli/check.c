@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "cli/monitor.h"
+
+enum check_state {
+	CHECK_OK,
+	CHECK_WARNING,
+	CHECK_CRITICAL,
+	CHECK_UNKNOWN,
+};
+
+static const char *const state_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+
+#define WITHIN_DEFAULT_US (600u * 1000000) /* an event that was lost before does not count */
+
+struct check {
+	struct cli *cli;
+	uint64_t within_us;
+	enum check_state state;
+	struct ky_buf problems[CHECK_UNKNOWN + 1];
+	uint64_t recorded, discarded;
+};
+
+static uint64_t number(const struct kymo_value *session, const char *name)
+{
+	return kymo_value_u64(kymo_value_get(session, name));
+}
+
+static void add_problem(struct check *c, enum check_state state, const struct kymo_value *session,
+	const char *fmt, ...) KY_PRINTF(4, 5);
+
+static void add_problem(struct check *c, enum check_state state, const struct kymo_value *session,
+	const char *fmt, ...)
+{
+	struct ky_buf *b = &c->problems[state];
+	va_list ap;
+
+	c->state = KY_MAX(c->state, state);
+	if (b->len)
+		ky_buf_puts(b, "; ");
+	if (session)
+		ky_buf_printf(
+			b, "session '%s': ", kymo_value_string(kymo_value_get(session, "name")));
+	va_start(ap, fmt);
+	ky_buf_vprintf(b, fmt, ap);
+	va_end(ap);
+}
+
+static void check_losses(struct check *c, const struct kymo_value *s)
+{
+	const struct kymo_value *ago = kymo_value_get(s, "lost_ms_ago");
+	char text[32];
+
+	if (ago && kymo_value_u64(ago) * 1000 <= c->within_us)
+		add_problem(c, CHECK_WARNING, s,
+			"%" PRIu64 " events discarded and %" PRIu64
+			" not written so far, the last ones seen %s ago",
+			number(s, "discarded"), number(s, "unwritten"),
+			cli_format_usec(
+				text, sizeof(text), kymo_value_u64(ago) / 1000 * 1000000, " "));
+	if (number(s, "given_up"))
+		add_problem(c, CHECK_WARNING, s, "%" PRIu64 " damaged buffers were given up",
+			number(s, "given_up"));
+}
+
+static void check_session(struct check *c, const struct kymo_value *s)
+{
+	const char *error = kymo_value_string(kymo_value_get(s, "error"));
+	const char *state = kymo_value_string(kymo_value_get(s, "state"));
+
+	c->recorded += number(s, "recorded");
+	c->discarded += number(s, "discarded");
+	if (*error)
+		add_problem(c, CHECK_CRITICAL, s, "%s", error);
+	if (number(s, "silent_ms"))
+		add_problem(c, CHECK_CRITICAL, s,
+			"its consumer has not been at work for %" PRIu64 " s",
+			number(s, "silent_ms") / 1000);
+	check_losses(c, s);
+	if (cli_arg(c->cli, 0) && strcmp(state, "started") != 0)
+		add_problem(c, CHECK_WARNING, s, "is %s", state);
+}
+
+static void check_sessions(struct check *c, const struct kymo_value *sessions)
+{
+	size_t n = kymo_value_count(sessions);
+
+	for (size_t i = 0; i < n; i++)
+		check_session(c, kymo_value_at(sessions, i));
+	if (c->state == CHECK_OK)
+		ky_buf_printf(&c->problems[CHECK_OK],
+			"%zu session%s, %" PRIu64 " event%s recorded, %" PRIu64 " discarded", n,
+			n == 1 ? "" : "s", c->recorded, c->recorded == 1 ? "" : "s", c->discarded);
+}
+
+/* The line has the worst problems first. */
+static char *check_line(struct check *c)
+{
+	struct ky_buf line = {0};
+
+	for (int state = CHECK_UNKNOWN; state >= CHECK_OK; state--)
+		if (c->problems[state].len)
+			ky_buf_printf(&line, "%s%s", line.len ? "; " : "", c->problems[state].data);
+	ky_buf_append(&line, "", 1);
+	return line.data;
+}
+
+static void print_check(struct check *c)
+{
+	_cleanup_free_ char *line = check_line(c);
+	struct kymo_value *v;
+
+	if (!c->cli->json) {
+		printf("KYMO %s: %s\n", state_names[c->state],
+			cli_safe(c->cli, line ? line : "no memory"));
+		return;
+	}
+	v = kymo_value_new();
+	kymo_value_set_u64(v, "exit", c->state);
+	kymo_value_set_string(v, "state", state_names[c->state]);
+	kymo_value_set_string(v, "text", line ? line : "no memory");
+	cli_result(c->cli, v);
+	kymo_value_free(v);
+}
+
+int monitor_check(struct cli *cli)
+{
+	const char *within = cli_get(cli, "within");
+	struct check c = {.cli = cli, .within_us = WITHIN_DEFAULT_US};
+	struct monitored m;
+
+	if (within && ky_parse_usec(within, &c.within_us) < 0)
+		return cli_usage(
+			cli, "'%s' is no time: a number, then us, ms, s, m, h or nothing", within);
+	monitor_read(cli, &m);
+	if (!m.error && !m.unknown)
+		check_sessions(&c, kymo_value_get(m.sessions, "sessions"));
+	else
+		add_problem(&c,
+			m.error == -ENOENT || m.error == -EACCES ? CHECK_UNKNOWN : CHECK_CRITICAL,
+			NULL, "%s", monitor_why(cli, &m));
+	print_check(&c);
+	monitor_free(&m);
+	for (int i = 0; i <= CHECK_UNKNOWN; i++)
+		ky_buf_deinit(&c.problems[i]);
+	return (int)c.state;
+}

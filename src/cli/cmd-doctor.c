@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor: examines everything that recording needs, and says what to do about what is missing. It
+ * changes nothing, and works where nothing else does: without daemon, /sys or rights.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/landlock.h>
+#include <pwd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+
+#include "abi/state.h"
+#include "base/clock.h"
+#include "base/rundir.h"
+#include "cli/daemon.h"
+#include "cli/locate.h"
+
+#define ANSWER_MS     8000
+#define FILES_FEW     1024u
+#define SPACE_LOW     (1u << 30)
+#define SPACE_NONE    (64u << 20)
+#define CONTROL_GROUP "tracing"
+#define LIBRARY_MAX   (64u << 20) /* bytes */
+
+enum finding {
+	FOUND_OK,
+	FOUND_WARNING,
+	FOUND_FAILURE,
+};
+
+struct doctor {
+	struct cli *cli;
+	struct kymo_value *result;
+	unsigned n[FOUND_FAILURE + 1];
+	char rundir[PATH_MAX]; /* "": none is possible */
+};
+
+static const char *const finding_names[] = {"ok", "warn", "fail"};
+
+/* advice: what to do; "" if nothing. */
+static void report(struct doctor *d, const char *check, enum finding f, const char *advice,
+	const char *fmt, ...) KY_PRINTF(5, 6);
+
+static void report(struct doctor *d, const char *check, enum finding f, const char *advice,
+	const char *fmt, ...)
+{
+	static const enum cli_style styles[] = {CLI_DIM, CLI_BOLD, CLI_RED};
+	struct kymo_value *v = kymo_value_new();
+	struct ky_buf text = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	ky_buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	d->n[f]++;
+	if (d->cli->json && v) {
+		kymo_value_set_string(v, "check", check);
+		kymo_value_set_string(v, "state", finding_names[f]);
+		kymo_value_set_string(v, "text", text.data ? text.data : "");
+		kymo_value_set_string(v, "advice", advice);
+		kymo_value_add(d->result, "checks", v);
+	} else {
+		printf("%s%-4s%s  %-10s  %s\n", cli_style(d->cli, styles[f]), finding_names[f],
+			cli_style(d->cli, CLI_PLAIN), check,
+			cli_safe(d->cli, text.data ? text.data : ""));
+		if (*advice)
+			printf("%18s%s\n", "", cli_safe(d->cli, advice));
+	}
+	kymo_value_free(v);
+	ky_buf_deinit(&text);
+}
+
+/* Reads the file's first line; "" if it cannot be read. */
+static const char *read_line(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	ky_close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+// ---- the installation
+
+static void check_program(struct doctor *d, const char *name, int (*locate)(char *buf, size_t size))
+{
+	char path[PATH_MAX];
+
+	if (locate(path, sizeof(path)) < 0)
+		report(d, "programs", FOUND_FAILURE, "install kymo completely",
+			"%s was not found beside this program, or in its place of installation",
+			name);
+	else if (access(path, X_OK) < 0)
+		report(d, "programs", FOUND_FAILURE, "install kymo again, or change its mode",
+			"%s cannot be executed: %s", path, strerror(errno));
+	else
+		report(d, "programs", FOUND_OK, "", "%s", path);
+}
+
+/* Copies the version that the library's file says it has (tracer/init.c); "" if none. */
+static void library_version(const char *path, char *version, size_t size)
+{
+	static const char mark[] = KY_LIBRARY_MARK;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *map, *found;
+
+	version[0] = '\0';
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > LIBRARY_MAX)
+		return;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return;
+	found = memmem(map, (size_t)st.st_size, mark, strlen(mark));
+	if (found)
+		snprintf(version, size, "%.*s",
+			(int)KY_MIN(map + st.st_size - found - (ptrdiff_t)strlen(mark), 63),
+			found + strlen(mark));
+	munmap(map, (size_t)st.st_size);
+}
+
+static void check_library(struct doctor *d)
+{
+	char path[PATH_MAX + 32], version[64];
+
+	if (cli_locate_tracer_dir(path) < 0) {
+		report(d, "library", FOUND_FAILURE, "install libkymo, or run ldconfig",
+			"libkymo.so.0 was not found: applications run, but cannot be recorded");
+		return;
+	}
+	strcat(path, "/libkymo.so.0");
+	library_version(path, version, sizeof(version));
+	if (strcmp(version, KYMO_VERSION) != 0)
+		report(d, "library", FOUND_WARNING,
+			"install the same version of kymo and libkymo; they work together as far as both know a feature",
+			"%s has version %s, and this program %s", path,
+			*version ? version : "unknown", KYMO_VERSION);
+	else
+		report(d, "library", FOUND_OK, "", "%s, version %s", path, version);
+}
+
+// ---- run directory and daemon
+
+/* Returns false if no daemon can use it. */
+static bool check_rundir(struct doctor *d)
+{
+	struct stat st;
+	int r = ky_rundir(geteuid(), d->rundir, sizeof(d->rundir) - 32);
+
+	if (r < 0)
+		report(d, "rundir", FOUND_FAILURE,
+			"set HOME, XDG_RUNTIME_DIR or KYMO_RUNDIR in the environment",
+			"there is no run directory for this user");
+	else if (strlen(d->rundir) > 90)
+		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a shorter path",
+			"%s is too long for the address of a socket", d->rundir);
+	else if (lstat(d->rundir, &st) < 0 && errno == ENOENT)
+		report(d, "rundir", FOUND_OK, "", "%s: the first session makes it", d->rundir);
+	else if (lstat(d->rundir, &st) < 0)
+		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a directory of yours",
+			"%s: %s", d->rundir, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		report(d, "rundir", FOUND_FAILURE, "remove it, or set KYMO_RUNDIR",
+			"%s is no directory", d->rundir);
+	else if (st.st_uid != geteuid())
+		report(d, "rundir", FOUND_FAILURE, "set KYMO_RUNDIR to a directory of yours",
+			"%s belongs to user %u, not to you", d->rundir, (unsigned)st.st_uid);
+	else if (st.st_mode & 022)
+		report(d, "rundir", FOUND_FAILURE, "make it yours alone: chmod go-w",
+			"others can write to %s (mode %04o): no daemon uses it", d->rundir,
+			(unsigned)st.st_mode & 07777);
+	else if (!geteuid() && !secure_getenv("KYMO_RUNDIR") && (st.st_mode & 0111) != 0111)
+		report(d, "rundir", FOUND_FAILURE, "chmod 755",
+			"applications of other users cannot reach %s (mode %04o)", d->rundir,
+			(unsigned)st.st_mode & 07777);
+	else
+		report(d, "rundir", FOUND_OK, "", "%s, mode %04o", d->rundir,
+			(unsigned)st.st_mode & 07777);
+	return r == 0;
+}
+
+static void check_reply(struct doctor *d, struct kymo_ctl *ctl)
+{
+	_cleanup_value_ struct kymo_value *hello = NULL;
+	const char *version;
+	int r;
+
+	kymo_ctl_set_timeout(ctl, ANSWER_MS);
+	r = kymo_ctl_call(ctl, "hello", NULL, &hello);
+	if (r) {
+		report(d, "daemon", FOUND_FAILURE,
+			"if it is stopped, continue it (kill -CONT); otherwise kill it: a successor takes its sessions over",
+			"the session daemon in %s does not answer: %s", kymo_ctl_rundir(ctl),
+			strerror(-r));
+		return;
+	}
+	version = kymo_value_string(kymo_value_get(hello, "version"));
+	if (strcmp(version, KYMO_VERSION) != 0)
+		report(d, "daemon", FOUND_WARNING,
+			"restart it: 'systemctl restart kymo-sessiond', or kill -USR2 and any command; sessions go on",
+			"the session daemon in %s has version %s, and this program %s",
+			kymo_ctl_rundir(ctl), version, KYMO_VERSION);
+	else
+		report(d, "daemon", FOUND_OK, "", "pid %llu serves %s, version %s",
+			(unsigned long long)kymo_value_u64(kymo_value_get(hello, "pid")),
+			kymo_ctl_rundir(ctl), version);
+}
+
+static void check_daemon(struct doctor *d)
+{
+	_cleanup_ctl_ struct kymo_ctl *ctl = NULL;
+	int r = kymo_ctl_open(NULL, &ctl);
+
+	if (!r)
+		check_reply(d, ctl);
+	else if (r == -EACCES)
+		report(d, "daemon", FOUND_FAILURE,
+			"become a member of the socket's group and log in again, or set KYMO_RUNDIR",
+			"this user may not control the session daemon");
+	else if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
+		report(d, "daemon", FOUND_FAILURE, "", "cannot connect: %s", strerror(-r));
+	else if (ky_rundir_has_sessions(geteuid()))
+		report(d, "daemon", FOUND_FAILURE,
+			"any other command of kymo starts a successor, which takes them over",
+			"the session daemon was killed, and has left sessions");
+	else
+		report(d, "daemon", FOUND_OK, "", "none runs: 'kymo create' starts one");
+}
+
+static bool is_member(const struct group *gr)
+{
+	gid_t groups[NGROUPS_MAX];
+	int n = getgroups(NGROUPS_MAX, groups);
+
+	for (int i = 0; i < n; i++)
+		if (groups[i] == gr->gr_gid)
+			return true;
+	return getegid() == gr->gr_gid;
+}
+
+static bool is_entered(const struct group *gr)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+
+	for (char **m = gr->gr_mem; pw && *m; m++)
+		if (!strcmp(*m, pw->pw_name))
+			return true;
+	return false;
+}
+
+/* The group that controls root's daemon. */
+static void check_group(struct doctor *d)
+{
+	const struct group *gr = getgrnam(CONTROL_GROUP);
+
+	if (!gr)
+		report(d, "group", FOUND_WARNING, "as root: groupadd --system " CONTROL_GROUP,
+			"there is no group '" CONTROL_GROUP
+			"': only root can control the system's daemon");
+	else if (!geteuid() || is_member(gr))
+		report(d, "group", FOUND_OK, "", "'" CONTROL_GROUP "' exists%s",
+			geteuid() ? ", and you are a member" : "");
+	else if (is_entered(gr))
+		report(d, "group", FOUND_WARNING, "log in again, or 'newgrp " CONTROL_GROUP "'",
+			"you were made a member of '" CONTROL_GROUP "' after you logged in");
+	else
+		report(d, "group", FOUND_OK, "",
+			"'" CONTROL_GROUP
+			"' exists; you are no member, so you use a daemon of your own");
+}
+
+// ---- the machine
+
+/* In the C library since glibc 2.35. */
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static void check_rseq(struct doctor *d)
+{
+	static const char advice[] =
+		"use glibc 2.35 or later and Linux 4.18 or later, and do not turn rseq off (GLIBC_TUNABLES)";
+
+	if (sizeof(void *) == 8 && &__rseq_size && __rseq_size)
+		report(d, "rseq", FOUND_OK, "", "restartable sequences work");
+	else
+		report(d, "rseq", FOUND_WARNING, advice,
+			"no restartable sequences: events are slower, and each thread has its own buffer");
+}
+
+static void check_clock(struct doctor *d)
+{
+	char source[64];
+
+	if (ky_clock_choose() != KY_CLOCK_MONOTONIC) {
+		report(d, "clock", FOUND_OK, "", "the CPU's counter");
+		return;
+	}
+	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+		sizeof(source));
+	report(d, "clock", FOUND_WARNING,
+		"if the counter is reliable: KYMO_CLOCK=tsc for the session daemon",
+		"CLOCK_MONOTONIC, which takes longer to read: the kernel's clock is '%s'",
+		*source ? source : "not known, as /sys is missing");
+}
+
+static void check_files(struct doctor *d)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return;
+	if (lim.rlim_max < FILES_FEW)
+		report(d, "limits", FOUND_WARNING,
+			"raise it: 'ulimit -Hn 1048576', LimitNOFILE= of a service",
+			"a daemon can have %llu open files, which is few: an application takes two, a stream one",
+			(unsigned long long)lim.rlim_max);
+	else
+		report(d, "limits", FOUND_OK, "", "up to %llu open files",
+			(unsigned long long)lim.rlim_max);
+	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		report(d, "limits", FOUND_WARNING, "raise it: 'ulimit -f unlimited'",
+			"files and buffers can have at most %llu bytes",
+			(unsigned long long)lim.rlim_cur);
+}
+
+static void check_memory(struct doctor *d)
+{
+	int fd = memfd_create("kymo-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		report(d, "memory", FOUND_FAILURE,
+			"let the container's filter of system calls pass memfd_create",
+			"shared memory cannot be made: %s", strerror(errno));
+	else
+		report(d, "memory", FOUND_OK, "", "shared memory can be made");
+	ky_close(fd);
+}
+
+static void check_confinement(struct doctor *d)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (abi > 0)
+		report(d, "landlock", FOUND_OK, "", "consumers can write to their traces only");
+	else
+		report(d, "landlock", FOUND_WARNING,
+			"use Linux 5.13 or later with Landlock (lsm= in the kernel's command line)",
+			"the kernel has no Landlock here: consumers are not confined to their traces");
+}
+
+static void check_counters(struct doctor *d)
+{
+	char level[32];
+
+	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
+	if (!*level)
+		report(d, "counters", FOUND_WARNING, "",
+			"the kernel has no performance counters here: contexts 'perf:...' count nothing");
+	else if (geteuid() && atoi(level) > 2)
+		report(d, "counters", FOUND_WARNING, "as root: sysctl kernel.perf_event_paranoid=2",
+			"users may count nothing (perf_event_paranoid is %s): contexts 'perf:...' do not work",
+			level);
+	else
+		report(d, "counters", FOUND_OK, "", "perf_event_paranoid is %s", level);
+}
+
+static void check_kernel(struct doctor *d)
+{
+	static const char *const places[] = {
+		"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
+
+	for (size_t i = 0; i < KY_ARRAY_SIZE(places); i++)
+		if (!access(places[i], R_OK | X_OK)) {
+			report(d, "kernel", FOUND_OK, "", "events of the kernel: %s", places[i]);
+			return;
+		}
+	report(d, "kernel", FOUND_WARNING,
+		geteuid()
+			? "root's daemon records the kernel: 'sudo kymo ...'"
+			: "mount -t tracefs tracefs /sys/kernel/tracing (in a container: --privileged)",
+		"events of the kernel cannot be recorded: %s",
+		geteuid() ? "this user cannot read tracefs" : "tracefs is not mounted");
+}
+
+/* Returns the nearest existing directory of the path: there the trace's directory would be made. */
+static void existing_parent(char *path)
+{
+	while (access(path, F_OK) < 0 && strlen(path) > 1) {
+		char *slash = strrchr(path, '/');
+
+		slash[slash == path] = '\0';
+	}
+}
+
+static void check_space(struct doctor *d)
+{
+	char traces[PATH_MAX], path[PATH_MAX], size[32];
+	struct statvfs fs;
+	uint64_t space;
+	int r = cli_locate_traces(traces, sizeof(traces));
+
+	if (r < 0) {
+		report(d, "traces", FOUND_WARNING, "set HOME or KYMO_HOME, or give --output",
+			"there is no default place for traces");
+		return;
+	}
+	strcpy(path, traces);
+	existing_parent(path);
+	if (access(path, W_OK | X_OK) < 0 || statvfs(path, &fs) < 0) {
+		report(d, "traces", FOUND_FAILURE, "set KYMO_HOME, or give --output",
+			"traces cannot be written to %s: %s", traces, strerror(errno));
+		return;
+	}
+	space = (uint64_t)fs.f_bavail * fs.f_frsize;
+	cli_format_size(size, sizeof(size), space);
+	if (space < SPACE_LOW)
+		report(d, "traces", space < SPACE_NONE ? FOUND_FAILURE : FOUND_WARNING,
+			"free some space, set KYMO_HOME, or give --output", "%s: only %s are free",
+			traces, size);
+	else
+		report(d, "traces", FOUND_OK, "", "%s: %s are free", traces, size);
+}
+
+static void check_environment(struct doctor *d)
+{
+	if (getenv("KYMO_OFF") && *getenv("KYMO_OFF"))
+		report(d, "environment", FOUND_WARNING, "unset KYMO_OFF",
+			"KYMO_OFF is set: applications that are started here are not recorded");
+	if (getenv("KYMO_STANDALONE"))
+		report(d, "environment", FOUND_WARNING, "unset KYMO_STANDALONE",
+			"KYMO_STANDALONE is set: applications that are started here record without a session");
+	if (!access("/run/.containerenv", F_OK) || !access("/.dockerenv", F_OK))
+		report(d, "container", FOUND_OK, "",
+			"this is a container: a daemon outside records its applications if the run directory is shared");
+}
+
+static int print_summary(struct doctor *d)
+{
+	bool failed = d->n[FOUND_FAILURE];
+
+	if (d->cli->json) {
+		kymo_value_set_u64(d->result, "failures", d->n[FOUND_FAILURE]);
+		kymo_value_set_u64(d->result, "warnings", d->n[FOUND_WARNING]);
+		cli_result(d->cli, d->result);
+	} else {
+		printf("%u check%s: %u failed, %u warning%s\n",
+			d->n[FOUND_OK] + d->n[FOUND_WARNING] + d->n[FOUND_FAILURE],
+			d->n[FOUND_OK] + d->n[FOUND_WARNING] + d->n[FOUND_FAILURE] == 1 ? "" : "s",
+			d->n[FOUND_FAILURE], d->n[FOUND_WARNING],
+			d->n[FOUND_WARNING] == 1 ? "" : "s");
+	}
+	return failed ? CLI_FAILED : CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+	struct doctor d = {.cli = cli, .result = kymo_value_new()};
+	int code;
+
+	if (!d.result)
+		return cli_fail(cli, "failed", "no memory");
+	kymo_value_set_list(d.result, "checks");
+	check_program(&d, "kymo-sessiond", cli_locate_sessiond);
+	check_program(&d, "kymo-consumerd", cli_locate_consumerd);
+	check_library(&d);
+	if (check_rundir(&d))
+		check_daemon(&d);
+	check_group(&d);
+	check_rseq(&d);
+	check_clock(&d);
+	check_files(&d);
+	check_memory(&d);
+	check_confinement(&d);
+	check_counters(&d);
+	check_kernel(&d);
+	check_space(&d);
+	check_environment(&d);
+	code = print_summary(&d);
+	kymo_value_free(d.result);
+	return code;
+}
+
+const struct cli_command cmd_doctor = {
+	.name = "doctor",
+	.synopsis = "",
+	.help = "examine what recording needs, and say what to do",
+	.details = "Changes nothing. Exits with 1 if something is found that prevents recording.\n",
+	.run = run,
+};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* receive: the other end of 'kymo ship', on its standard input and output. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "ship/receiver.h"
+
+static const struct cli_option options[] = {
+	{"max", 0, "SIZE", "accept at most so many bytes of a recording; K, M and G may follow"},
+	{"sync", 0, NULL, "acknowledge bytes when they are on the disk"},
+	{0},
+};
+
+static int receive(struct cli *cli, int dir, uint64_t max)
+{
+	struct receiver r;
+	int ret, code = CLI_OK;
+
+	receiver_init(&r, dir);
+	r.max = max;
+	r.sync = cli_has(cli, "sync");
+	r.in = STDIN_FILENO;
+	r.out = STDOUT_FILENO;
+	ret = receiver_serve(&r);
+	if (ret < 0)
+		code = cli_fail(cli, "failed", "%s", r.why);
+	else if (!ret)
+		code = cli_fail(cli, "failed", "the connection ended before all was here");
+	receiver_deinit(&r);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	const char *path = cli_arg(cli, 0), *text = cli_get(cli, "max");
+	_cleanup_close_ int dir = -1;
+	uint64_t max = UINT64_MAX;
+
+	if (text && ky_parse_size(text, &max) < 0)
+		return cli_usage(cli, "--max: '%s' is no size", text);
+	if (cli->json)
+		return cli_usage(cli, "standard output is the connection: there is no --json");
+	signal(SIGPIPE, SIG_IGN);
+	if (mkdir(path, 0750) < 0 && errno != EEXIST)
+		return cli_fail(cli, "failed", "%s: %s", path, strerror(errno));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 ? cli_fail(cli, "failed", "%s: %s", path, strerror(errno))
+		       : receive(cli, dir, max);
+}
+
+const struct cli_command cmd_receive = {
+	.name = "receive",
+	.synopsis = "DIR [--max=SIZE] [--sync]",
+	.help = "receive a trace from 'kymo ship', on standard input",
+	.details =
+		"'kymo ship' runs it on the other host. The trace goes to a directory below DIR, and can be read at any\n"
+		"time. With sshd, 'restrict,command=\"kymo receive traces\"' in authorized_keys permits nothing else.\n",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/probe.h"
+
+#include <limits.h>
+
+#include "base/text.h"
+#include "cli/elf-places.h"
+#include "cli/locate.h"
+#include "cli/params.h"
+
+#define ARGUMENTS_MAX 12 /* that SDT probes have, at most */
+#define LISTED_MAX    5
+#define NEAR_LIMIT    3u
+
+const char *const probe_options[] = {"probe", "function", "userspace-probe", NULL};
+
+bool probe_is_given(const struct cli *cli)
+{
+	for (size_t i = 0; probe_options[i]; i++)
+		if (cli_has(cli, probe_options[i]))
+			return true;
+	return false;
+}
+
+/* A place of a program. */
+struct target {
+	char path[PATH_MAX]; /* absolute */
+	char symbol[256];    /* function; or name of an SDT probe */
+	char provider[256];  /* "": no SDT probe */
+	uint64_t offset;     /* behind the function's begin */
+};
+
+/* Makes a name of an event from a text: other letters become '_'. */
+static void make_name(char *name, size_t size, const char *prefix, const char *text)
+{
+	snprintf(name, size, "%s%s%s", prefix, *prefix ? "_" : "", text);
+	for (char *p = name; *p; p++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *p))
+			*p = '_';
+	if (*name >= '0' && *name <= '9')
+		*name = '_';
+}
+
+/* Finds a program that is given without a directory, as shells do. */
+static int find_program(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH");
+	size_t n;
+
+	if (strchr(name, '/') || !dirs)
+		return cli_absolute_path(path, PATH_MAX, name);
+	for (; *dirs; dirs += n + (dirs[n] == ':')) {
+		n = strcspn(dirs, ":");
+		if (snprintf(path, PATH_MAX, "%.*s/%s", (int)n, dirs, name) < PATH_MAX &&
+			!access(path, R_OK))
+			return 0;
+	}
+	return cli_absolute_path(path, PATH_MAX, name);
+}
+
+static int bad_place(struct cli *cli, const char *place)
+{
+	return cli_usage(cli,
+		"'%s' is no place of a program: 'PATH:SYMBOL', 'PATH:SYMBOL+OFFSET' or 'sdt:PATH:PROVIDER:NAME'",
+		place);
+}
+
+/* Divides "elf:PATH:SYMBOL+OFFSET" or "sdt:PATH:PROVIDER:NAME". Paths may have colons. */
+static int parse_target(struct cli *cli, const char *place, struct target *ret)
+{
+	bool is_sdt = !strncmp(place, "sdt:", 4);
+	char text[PATH_MAX + 512], *name, *provider = NULL, *plus = NULL, *end;
+	int r;
+
+	if (is_sdt || !strncmp(place, "elf:", 4))
+		place += 4;
+	*ret = (struct target){0};
+	if (snprintf(text, sizeof(text), "%s", place) >= (int)sizeof(text))
+		return bad_place(cli, place);
+	name = strrchr(text, ':');
+	if (name)
+		*name++ = '\0';
+	if (name && is_sdt)
+		provider = strrchr(text, ':');
+	if (provider)
+		*provider++ = '\0';
+	if (name && !is_sdt)
+		plus = strchr(name, '+');
+	if (plus) {
+		*plus++ = '\0';
+		ret->offset = strtoull(plus, &end, 0);
+	}
+	if (!name || !*name || !*text || (is_sdt && (!provider || !*provider)) ||
+		(plus && (!*plus || *end)) || strlen(name) >= sizeof(ret->symbol) ||
+		(provider && strlen(provider) >= sizeof(ret->provider)))
+		return bad_place(cli, place);
+	snprintf(ret->symbol, sizeof(ret->symbol), "%s", name);
+	snprintf(ret->provider, sizeof(ret->provider), "%s", provider ? provider : "");
+	r = find_program(text, ret->path);
+	if (r < 0)
+		return cli_fail(cli, "failed", "%s: %s", text, strerror(-r));
+	if (strpbrk(ret->path, " \t\n#"))
+		return cli_fail(cli, "unsupported",
+			"%s: the kernel takes no path that has a space or '#': make a link to the file",
+			ret->path);
+	return CLI_OK;
+}
+
+static int open_target(struct cli *cli, const struct target *t, struct elf *ret)
+{
+	int r = elf_open(ret, t->path);
+
+	if (r == -ENOEXEC)
+		return cli_fail(cli, "unsupported",
+			"%s is no program or library that this machine runs with 64 bits", t->path);
+	return r < 0 ? cli_fail(cli, "failed", "%s: %s", t->path, strerror(-r)) : CLI_OK;
+}
+
+// ---- functions
+
+struct nearest {
+	const char *wanted;
+	char name[256];
+	unsigned distance;
+};
+
+static void compare_name(void *arg, const char *name)
+{
+	struct nearest *n = arg;
+	unsigned distance = ky_edit_distance(n->wanted, name, n->distance);
+
+	if (distance >= n->distance || strlen(name) >= sizeof(n->name))
+		return;
+	n->distance = distance;
+	snprintf(n->name, sizeof(n->name), "%s", name);
+}
+
+static int add_function(struct cli *cli, const struct target *t, const struct elf *e,
+	const char *name, struct kymo_value *params)
+{
+	struct nearest near = {.wanted = t->symbol, .distance = NEAR_LIMIT};
+	char definition[PATH_MAX + 512];
+	uint64_t offset;
+
+	if (elf_find_function(e, t->symbol, &offset) < 0) {
+		elf_each_function(e, compare_name, &near);
+		return cli_fail(cli, "not-found", "%s has no function '%s'%s%s%s", t->path,
+			t->symbol, *near.name ? ": did you mean '" : "",
+			*near.name ? near.name : ": were its symbols removed (strip)?",
+			*near.name ? "'?" : "");
+	}
+	snprintf(definition, sizeof(definition), "%s %s:0x%llx", name, t->path,
+		(unsigned long long)(offset + t->offset));
+	return cli_params_added(cli, kymo_value_add_string(params, "definitions", definition));
+}
+
+// ---- SDT probes
+
+struct sdt_search {
+	struct cli *cli;
+	const struct target *target;
+	const char *name; /* of the event */
+	struct kymo_value *params;
+	char types[512]; /* of the arguments at the first place */
+	unsigned n, n_left_out;
+	int code;
+	struct ky_buf others; /* names, for a message */
+	unsigned n_others;
+};
+
+/* Appends what the kernel calls the arguments, and their names and types alone to `types`. */
+static unsigned put_arguments(struct ky_buf *to, struct ky_buf *types, const char *text)
+{
+	unsigned number = 0, n_left_out = 0;
+	char out[96];
+
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		if (++number > ARGUMENTS_MAX || !elf_sdt_argument(number, text, out, sizeof(out))) {
+			n_left_out++;
+		} else {
+			ky_buf_printf(to, " %s", out);
+			ky_buf_printf(types, " %u%s", number, strrchr(out, ':'));
+		}
+		text += strcspn(text, " ");
+	}
+	return n_left_out;
+}
+
+/* Places of one name whose arguments have other types need an event of their own. */
+static void add_sdt(struct sdt_search *s, const struct elf_sdt *probe)
+{
+	struct ky_buf arguments = {0}, types = {0}, definition = {0};
+	const char *other;
+
+	s->n_left_out += put_arguments(&arguments, &types, probe->arguments);
+	if (!s->n)
+		snprintf(s->types, sizeof(s->types), "%s", types.data ? types.data : "");
+	other = strcmp(s->types, types.data ? types.data : "") ? "_" : "";
+	ky_buf_printf(&definition, "%s%s", s->name, other);
+	if (*other)
+		ky_buf_printf(&definition, "%u", s->n + 1);
+	ky_buf_printf(
+		&definition, " %s:0x%llx", s->target->path, (unsigned long long)probe->offset);
+	if (probe->semaphore)
+		ky_buf_printf(&definition, "(0x%llx)", (unsigned long long)probe->semaphore);
+	ky_buf_puts(&definition, arguments.data ? arguments.data : "");
+	s->code = cli_params_added(
+		s->cli, definition.error
+				? definition.error
+				: kymo_value_add_string(s->params, "definitions", definition.data));
+	s->n++;
+	ky_buf_deinit(&arguments);
+	ky_buf_deinit(&types);
+	ky_buf_deinit(&definition);
+}
+
+static void check_sdt(void *arg, const struct elf_sdt *probe)
+{
+	struct sdt_search *s = arg;
+
+	if (s->code)
+		return;
+	if (!strcmp(probe->provider, s->target->provider) &&
+		!strcmp(probe->name, s->target->symbol))
+		add_sdt(s, probe);
+	else if (s->n_others++ < LISTED_MAX)
+		ky_buf_printf(&s->others, "%s%s:%s", s->n_others > 1 ? ", " : ": it has ",
+			probe->provider, probe->name);
+}
+
+static int add_sdt_probe(struct cli *cli, const struct target *t, const struct elf *e,
+	const char *name, struct kymo_value *params)
+{
+	struct sdt_search s = {.cli = cli, .target = t, .name = name, .params = params};
+
+	elf_each_sdt(e, check_sdt, &s);
+	if (!s.code && !s.n)
+		s.code = cli_fail(cli, "not-found", "%s has no SDT probe '%s:%s'%s%s", t->path,
+			t->provider, t->symbol, s.others.data ? s.others.data : "",
+			s.n_others > LISTED_MAX ? " and others" : "");
+	else if (!s.code && s.n_left_out && !cli->json)
+		cli_warn(cli, "%s:%s: %u argument%s left out: the kernel cannot read where %s",
+			t->provider, t->symbol, s.n_left_out, s.n_left_out == 1 ? " is" : "s are",
+			s.n_left_out == 1 ? "it is" : "they are");
+	ky_buf_deinit(&s.others);
+	return s.code;
+}
+
+// ---- rules
+
+/* The place as it can be found again from any directory. */
+static void put_place(struct kymo_value *params, const struct target *t)
+{
+	char place[PATH_MAX + 600];
+
+	if (*t->provider)
+		snprintf(place, sizeof(place), "sdt:%s:%s:%s", t->path, t->provider, t->symbol);
+	else if (t->offset)
+		snprintf(place, sizeof(place), "%s:%s+0x%llx", t->path, t->symbol,
+			(unsigned long long)t->offset);
+	else
+		snprintf(place, sizeof(place), "%s:%s", t->path, t->symbol);
+	kymo_value_set_string(params, "place", place);
+}
+
+static int add_userspace(
+	struct cli *cli, const char *place, const char *name, struct kymo_value *params)
+{
+	struct target t;
+	struct elf e;
+	char made[600];
+	int code = parse_target(cli, place, &t);
+
+	if (code)
+		return code;
+	make_name(made, sizeof(made), t.provider, t.symbol);
+	name = name ? name : made;
+	code = open_target(cli, &t, &e);
+	if (code)
+		return code;
+	code = (*t.provider ? add_sdt_probe : add_function)(cli, &t, &e, name, params);
+	elf_close(&e);
+	put_place(params, &t);
+	return code ? code : cli_params_added(cli, kymo_value_add_string(params, "patterns", name));
+}
+
+int probe_params(struct cli *cli, const char *option, const char *place, const char *name,
+	struct kymo_value *params)
+{
+	char made[256];
+
+	kymo_value_set_string(params, "domain", "kernel");
+	kymo_value_set_string(params, "kind", option);
+	if (!strcmp(option, "userspace-probe"))
+		return add_userspace(cli, place, name, params);
+	kymo_value_set_string(params, "place", place);
+	if (!strcmp(option, "probe"))
+		make_name(made, sizeof(made), "", place);
+	else
+		snprintf(made, sizeof(made), "%s", place);
+	return cli_params_added(cli, kymo_value_add_string(params, "patterns", name ? name : made));
+}
