@@ -36,6 +36,7 @@ ROUND_TRIP(ky_cons_flush)
 ROUND_TRIP(ky_cons_ask)
 ROUND_TRIP(ky_cons_snapshot)
 ROUND_TRIP(ky_cons_timers)
+ROUND_TRIP(ky_cons_bounds)
 ROUND_TRIP(ky_cons_quit)
 ROUND_TRIP(ky_cons_stats)
 ROUND_TRIP(ky_cons_error)
@@ -100,6 +101,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case KY_CONS_SNAPSHOT:
 		fuzz_ky_cons_snapshot(&r);
+		break;
+	case KY_CONS_BOUNDS:
+		fuzz_ky_cons_bounds(&r);
 		break;
 	case KY_CONS_TIMERS:
 		fuzz_ky_cons_timers(&r);

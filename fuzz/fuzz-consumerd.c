@@ -4,8 +4,9 @@
  * applications that record are in the same process, and the session daemon is simulated. The input
  * defines the order of records, orders, time, and faults. Faults occur in calls that change files:
  * a call fails, writes less than it should, or the consumer is killed before, in or after it, and a
- * new consumer continues. In each case, every event must be in the trace once and complete, or be
- * counted as discarded, and the reader library must find exactly that.
+ * new consumer continues. In each case, every event must be in the trace once, complete and with
+ * the time when it was recorded, or be counted as discarded. The reader library must find exactly
+ * that, in the order of time.
  *
  * Nothing depends on the machine's time: the clock advances when it is read, and when the input
  * says so. All calls of a killed consumer fail without effect, until it notices that it must exit.
@@ -72,6 +73,8 @@ static int session_fd, log_fd;
 static uint64_t now_ns;
 static uint32_t n_emitted;
 static bool seen[EVENTS_MAX];
+static uint64_t emitted_ns[EVENTS_MAX]; /* the clock that each event's writer read last */
+static int64_t last_read_ns;
 static cpu_set_t allowed_cpus;
 static int cpu;
 static bool limited; /* stream files are limited: the oldest are removed */
@@ -272,6 +275,7 @@ static void read_answers(void)
 				rotate_cookie = 0;
 			break;
 		case KY_CONS_ERROR:
+		case KY_CONS_GROWN:
 			break;
 		default:
 			abort();
@@ -400,8 +404,8 @@ static void emit(struct test_set *s, unsigned n)
 		r.seq = n_emitted;
 		memset(r.text, text_char(n_emitted), len);
 		r.text[len] = '\0';
-		n_emitted++;
 		ky_record_hook(&s->hook, &r, sizeof(r.seq) + len + 1, NULL, 0);
+		emitted_ns[n_emitted++] = now_ns;
 	}
 }
 
@@ -534,21 +538,28 @@ static void finish(void)
 	end_consumer();
 }
 
-static void check_record(uint64_t seq, const char *text, uint64_t len)
+/* Checks that an event is complete, not read twice, and read with the time of its writer. */
+static void check_event(const struct read_event *event)
 {
-	if (seq >= n_emitted || seen[seq] || len != text_length(seq))
+	uint64_t seq = event->number;
+
+	if (seq >= n_emitted || seen[seq] || event->len != text_length(seq))
 		abort();
-	for (uint64_t i = 0; i < len; i++)
-		if (text[i] != text_char(seq))
+	for (uint64_t i = 0; i < event->len; i++)
+		if (event->text[i] != text_char(seq))
 			abort();
 	seen[seq] = true;
+	if ((uint64_t)event->ns != emitted_ns[seq] || event->ns < last_read_ns)
+		abort();
+	last_read_ns = event->ns;
 }
 
 static void check_all(void)
 {
 	struct read_back there;
 
-	read_back(trace, check_record, &there);
+	last_read_ns = 0;
+	read_back(trace, check_event, &there);
 	if (stats.status || stats.unwritten || stats.n_quarantined)
 		abort();
 	if (stats.recorded + stats.discarded != n_emitted)
@@ -570,7 +581,7 @@ static void *map(int fd, size_t size)
 	return p;
 }
 
-static void begin_set(int i, uint32_t mode, uint32_t n_rings, uint32_t n_blocks)
+static void begin_set(int i, uint32_t mode, uint32_t n_rings, uint32_t n_home, uint32_t n_blocks)
 {
 	struct test_set *s = &sets[i];
 	uint32_t turn = s->set.turn + 1;
@@ -583,6 +594,7 @@ static void begin_set(int i, uint32_t mode, uint32_t n_rings, uint32_t n_blocks)
 			.clock = KY_CLOCK_MONOTONIC,
 			.n_rings = n_rings,
 			.n_blocks = n_blocks,
+			.n_home = n_home,
 			.block_size = KY_BLOCK_MIN}};
 	if (ky_geometry_init(&s->set.geo) < 0 ||
 		ring_memory_make(&s->memory, &s->set.geo, -1, s->set.id, uuid) < 0)
@@ -663,6 +675,8 @@ static void make_top(void)
 
 static void begin(uint8_t options)
 {
+	uint32_t n_home;
+
 	now_ns = 1000000000;
 	n_emitted = last_cookie = rotate_cookie = 0;
 	memset(seen, 0, sizeof(seen));
@@ -676,8 +690,9 @@ static void begin(uint8_t options)
 	if (session_fd < 0 || log_fd < 0)
 		abort();
 	session = map(session_fd, sizeof(*session));
-	begin_set(0, KY_SET_PER_CPU, possible_cpus(), 2u << (options >> 1 & 1));
-	begin_set(1, KY_SET_PER_THREAD, 4, 2u << (options >> 2 & 1));
+	n_home = 2u << (options >> 1 & 1);
+	begin_set(0, KY_SET_PER_CPU, possible_cpus(), n_home, options & 8 ? 8 : n_home);
+	begin_set(1, KY_SET_PER_THREAD, 4, 0, 2u << (options >> 2 & 1));
 	write_log();
 	begin_consumer(false);
 	turn();

@@ -99,7 +99,8 @@ void consumer_quit(struct consumer *c)
 	consumer_spawn(c);
 }
 
-void consumer_snapshot(struct consumer *c, uint64_t max_size)
+void consumer_snapshot(
+	struct consumer *c, uint64_t max_size, const char *reason, struct barrier *copied)
 {
 	c->ready = true;
 	consumer_quit(c);
@@ -124,6 +125,11 @@ void consumer_flush(struct consumer *c, struct barrier *b)
 
 void consumer_ask(struct consumer *c, struct barrier *b)
 {
+}
+
+void consumer_set_bounds(struct consumer *c, const struct ky_cons_bounds *bounds)
+{
+	c->bounds = *bounds;
 }
 
 void consumer_rotate(
@@ -511,6 +517,7 @@ static void begin(void)
 	d.run.lock_fd = d.run.watch_fd = -1;
 	d.run.state_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	peers_init(&d.peers, &d.env, &d.run, &d.collector, &d.agents);
+	kernel_init(&d.kernel, &d.env);
 	control_init(&d.control, &d.env);
 	d.peers.user_apps_max = USER_APPS_MAX;
 	ky_timer_init(&d.stop_timer, pause_loop);

@@ -12,8 +12,8 @@ static void complain(void *arg, const char *text)
 	abort();
 }
 
-void read_back(const char *path, void (*record)(uint64_t number, const char *text, uint64_t len),
-	struct read_back *ret)
+void read_back(
+	const char *path, void (*record)(const struct read_event *event), struct read_back *ret)
 {
 	const struct ky_trace_reader_options options = {.warn = complain};
 	const struct ky_select all = KY_SELECT_ALL;
@@ -33,7 +33,7 @@ void read_back(const char *path, void (*record)(uint64_t number, const char *tex
 		if (item.kind == KY_ITEM_EVENT) {
 			const struct ky_value *v = &values.v[item.scopes[KY_SCOPE_FIELDS].first];
 
-			record(v[0].u, v[1].text, v[1].n);
+			record(&(struct read_event){v[0].u, v[1].n, v[1].text, item.ns});
 		}
 		values.n = 0;
 	}
