@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+kernel.py [ROUNDS]: records the same load of kernel events with `kymo record`, trace-cmd and perf in
+turn, and prints for each the processor time for a million events, without the traced load, and the
+bytes of an event. Needs root, tracefs, trace-cmd and perf; else it says so and ends. `make bench`
+runs it. TRACE_CMD replaces the command `trace-cmd`.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("KYMO_BENCH_BUILD", ROOT / "build-bench"))
+KYMO = BUILD / "src/cli/kymo"
+LOAD = BUILD / "bench/kernel-load"
+EVENTS = ("sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit")
+N = 250000  # the cost of a start is then small
+Result = collections.namedtuple("Result", "seconds events lost bytes")
+
+
+def why_not():
+    if os.geteuid():
+        return "it needs root"
+    if not os.access("/sys/kernel/tracing/instances", os.W_OK):
+        return "there is no tracefs at /sys/kernel/tracing that can be written"
+    missing = [p for p in (os.environ.get("TRACE_CMD", "trace-cmd"), "perf", "babeltrace2") if not shutil.which(p)]
+    return f"{', '.join(missing)} missing" if missing else None
+
+
+def times(who):
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure(*command):
+    """Runs a tool that runs the load; returns the tool's processor time, and its output."""
+    script = f"{LOAD} {N} 0 & {LOAD} {N} {max(os.sched_getaffinity(0))} & wait; times > {command[0]}/times"
+    before = times(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([*map(str, command[1:]), "sh", "-c", script], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{command[1]}: {done.stdout}{done.stderr}")
+    # the children of the shell: minutes and seconds, user and system
+    load = sum(int(m) * 60 + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", (command[0] / "times").read_text()))
+    return times(resource.RUSAGE_CHILDREN) - before - load, done
+
+
+def size_of(directory):
+    return sum(f.stat().st_size for f in directory.rglob("*") if f.is_file() and "index" not in f.parts)
+
+
+def by_kymo(top):
+    out = top / "kymo"
+    rules = [word for e in EVENTS for word in ("-k", e)]
+    seconds, done = measure(top, KYMO, "record", "-o", out, "--whole-system", "-t", "none", "--subbuf-size=64K", "--num-subbuf=128", *rules, "--")
+    counted = re.search(r"([\d,]+) events recorded, ([\d,]+) discarded", done.stderr)
+    n, lost = (int(c.replace(",", "")) for c in counted.groups())
+    return Result(seconds, n, lost, size_of(out))
+
+
+def by_trace_cmd(top, compression):
+    out, tool = top / "t.dat", os.environ.get("TRACE_CMD", "trace-cmd")
+    how = ("--compression", "none") if compression == "none" else ()
+    seconds, _ = measure(top, tool, "record", *how, "-b", "8192", "-C", "x86-tsc", "-o", out, *(w for e in EVENTS for w in ("-e", e)))
+    text = subprocess.run([tool, "report", "--stat", "-i", out], capture_output=True, text=True, check=True).stdout
+    counts = {name: sum(int(n) for n in re.findall(rf"^{name}\D+(\d+)", text, re.M)) for name in ("read events", "entries", "overrun", "dropped")}
+    return Result(seconds, counts["read events"] + counts["entries"], counts["overrun"] + counts["dropped"], out.stat().st_size)
+
+
+def by_perf(top):
+    out = top / "p.data"
+    seconds, _ = measure(top, "perf", "record", "-a", "-m", "2048", *(w for e in EVENTS for w in ("-e", e)), "-o", out, "--")
+    text = subprocess.run(["perf", "report", "--stats", "-i", out], capture_output=True, text=True, check=False).stdout
+    n = max(map(int, re.findall(r"SAMPLE events:\s+(\d+)", text)), default=0)
+    return Result(seconds, n, sum(map(int, re.findall(r"LOST\w* events:\s+(\d+)", text))), out.stat().st_size)
+
+
+TOOLS = {
+    "kymo": by_kymo,
+    "trace-cmd (uncompressed)": lambda top: by_trace_cmd(top, "none"),
+    "trace-cmd": lambda top: by_trace_cmd(top, "default"),
+    "perf": by_perf,
+}
+
+
+def main():
+    reason = why_not()
+    if reason:
+        print(f"kernel events are not measured: {reason}")
+        return
+    results = collections.defaultdict(list)
+    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
+        for name, run in TOOLS.items():
+            with tempfile.TemporaryDirectory(prefix="kymo-bench-") as top:
+                results[name].append(run(pathlib.Path(top)))
+    print(f"{'':26}{'events':>10}{'lost':>9}{'CPU s/M events':>17}{'bytes/event':>13}")
+    costs = {}
+    for name, runs in results.items():
+        costs[name] = statistics.median(r.seconds / r.events * 1e6 for r in runs)
+        n, lost = (statistics.median(getattr(r, field) for r in runs) for field in ("events", "lost"))
+        size = statistics.median(r.bytes / r.events for r in runs)
+        print(f"{name:26}{n:10.0f}{lost:9.0f}{costs[name]:17.3f}{size:13.1f}")
+    share = costs["kymo"] / costs["trace-cmd (uncompressed)"]
+    print(f"kymo needs {share:.2f} of the processor time of uncompressed trace-cmd record (target: 0.33)")
+
+
+if __name__ == "__main__":
+    main()
