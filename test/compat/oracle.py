@@ -57,10 +57,20 @@ def run(case, lttng, top):
     return lttng.record(case, command, preload)
 
 
+def options():
+    """Returns the commands of lttng(1), and the options of each."""
+    def words(*command):
+        return subprocess.run(["lttng", *command], capture_output=True, text=True, check=True).stdout.split()
+
+    return "".join(f"{c}: {' '.join(words(c, '--list-options'))}\n" for c in words("--list-commands"))
+
+
 def main():
     write = "--write" in sys.argv
     names = [a for a in sys.argv[1:] if a != "--write"]
     failed = 0
+    if write:
+        (compat.HERE / "expected" / "options.txt").write_text(options())
     with tempfile.TemporaryDirectory(prefix="kymo-oracle-") as top:
         lttng = Lttng(pathlib.Path(top))
         written = {}

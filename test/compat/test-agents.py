@@ -7,14 +7,18 @@ messages matters.
 """
 
 import contextlib
+import json
 import os
 import pathlib
+import random
+import select
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import kymotest  # noqa: E402
@@ -26,7 +30,8 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has the agent
 JARS = [f"/usr/share/java/{n}.jar" for n in ("lttng-ust-agent-common", "lttng-ust-agent-jul", "lttng-ust-agent-log4j", "log4j-1.2")]
 JNI = "/usr/lib/x86_64-linux-gnu/jni"
 PYTHON_DOMAIN, JUL_DOMAIN = 5, 3
-ENABLE, DISABLE, REGISTERED = 2, 3, 4
+LIST, ENABLE, DISABLE, REGISTERED = 1, 2, 3, 4
+WANTS, IS_READY = 0, 2  # of src/abi/agents.h
 SUCCESS = struct.pack(">I", 1)
 OTHER_USER = 54321
 
@@ -45,17 +50,22 @@ for line in sys.stdin:
     mine.warning(line.strip())
     print(len(logging.getLogger().handlers), flush=True)
 """
+# LTTng's agent waits for one session daemon alone, root's if that has a port: another one than
+# this test's may run, so the programs wait until the agent is enabled.
 JUL = """import java.util.logging.*;
 import org.lttng.ust.agent.jul.LttngLogHandler;
 public class Jul {
     public static void main(String[] args) throws Exception {
         Logger mine = Logger.getLogger("my.logger"), other = Logger.getLogger("other");
-        Handler h = new LttngLogHandler();
-        for (Logger l : new Logger[] {mine, other}) {
+        Logger early = Logger.getLogger("early");
+        LttngLogHandler h = new LttngLogHandler();
+        for (Logger l : new Logger[] {mine, other, early}) {
             l.addHandler(h);
             l.setUseParentHandlers(false);
             l.setLevel(Level.ALL);
         }
+        for (; h.getEventCount() == 0; Thread.sleep(10))
+            early.finest("not enabled yet");
         for (int i = 0; i < 3; i++) {
             mine.info("hello " + i);
             mine.warning("careful " + i);
@@ -71,9 +81,13 @@ import org.lttng.ust.agent.log4j.LttngLogAppender;
 public class Log4j {
     public static void main(String[] args) throws Exception {
         Logger mine = Logger.getLogger("my.logger"), other = Logger.getLogger("other");
-        Appender a = new LttngLogAppender();
+        Logger early = Logger.getLogger("early");
+        LttngLogAppender a = new LttngLogAppender();
         mine.addAppender(a);
         other.addAppender(a);
+        early.addAppender(a);
+        for (; a.getEventCount() == 0; Thread.sleep(10))
+            early.debug("not enabled yet");
         for (int i = 0; i < 3; i++) {
             mine.info("hello " + i);
             mine.warn("careful " + i);
@@ -198,6 +212,49 @@ def test_log4j(k):
     java(k, "Log4j", LOG4J, "--log4j", (20000, 30000, 40000, "LOG4J_WARN"))
 
 
+@without_sanitizers
+def test_python_loggers(k):
+    need_python()
+    start(k)
+    k.kymo("enable-event", "--python", "-s", "demo", "none")
+    app = subprocess.Popen([PYTHON, "-c", SERVICE], env={**k.env, "LD_LIBRARY_PATH": f"{STAND_IN}:{k.env['LD_LIBRARY_PATH']}"}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    k.started.append(app)
+    k.expect(app, "1")
+    said = wait_for(lambda: "my.logger" in (text := k.kymo("list", "--python").stdout) and text, "the loggers")
+    check(f"{app.pid} python3, user {os.geteuid()}, python\n" in said and "\n  my.logger\n" in said, said)
+    check("my.logger" not in k.kymo("list", "-j", "-l").stdout, "loggers of another kind")
+    k.finish(app)
+    k.kymo("destroy", "demo")
+
+
+@without_sanitizers
+def test_java_loggers(k):
+    """Both of LTTng's Java agents list the loggers that have its handler."""
+    need_java()
+    start(k)
+    k.kymo("enable-event", "--jul", "-s", "demo", "none")
+    k.kymo("enable-event", "--log4j", "-s", "demo", "none")
+    path = os.pathsep.join([*JARS, str(k.top)])
+    apps = []
+    for name, source, end in (("Jul", JUL, "h.close();"), ("Log4j", LOG4J, "a.close();")):
+        (k.top / f"{name}.java").write_text(source.replace(end, f"System.in.read(); {end}"))
+        k.run(["javac", "-cp", path, "-d", k.top, k.top / f"{name}.java"])
+        apps.append(subprocess.Popen(["java", "-cp", path, f"-Djava.library.path={JNI}", name], stdin=subprocess.PIPE,
+            env={**k.env, "LD_LIBRARY_PATH": f"{STAND_IN}:{k.env['LD_LIBRARY_PATH']}"}, stderr=subprocess.DEVNULL))
+        k.started.append(apps[-1])
+
+    def listed(*options):
+        text = k.kymo("list", *options).stdout
+        return "\n  my.logger\n" in text and "\n  other\n" in text and text
+
+    check("log4j" not in wait_for(lambda: listed("--jul"), "the loggers of java.util.logging"), "only these")
+    wait_for(lambda: listed("--log4j"), "the loggers of Log4j")
+    for app in apps:
+        app.communicate(b"end\n", timeout=TIMEOUT)
+    k.kymo("destroy", "demo")
+
+
 # ---- the protocol
 
 
@@ -288,6 +345,146 @@ def test_silent_agents(k):
     empty.close()
 
 
+class Lister:
+    """An agent that replies to requests for its loggers, until its connection ends."""
+
+    def __init__(self, k, domain, enabled, reply):
+        self.agent = Agent(port_of(k), domain)
+        self.reply = reply  # or None: it does not reply any more
+        for command in [ENABLE, REGISTERED] if enabled else [REGISTERED]:
+            equal(self.agent.command(), command, "command")
+        self.commands = []
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        with contextlib.suppress(EOFError, OSError):
+            self.agent.s.settimeout(None)
+            while True:
+                self.commands.append(self.agent.command())
+                if self.commands[-1] == LIST and self.reply:
+                    self.agent.s.sendall(self.reply)
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            self.agent.s.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+
+
+def list_of(names, tail=b""):
+    data = b"".join(n + b"\0" for n in names) + tail
+    return struct.pack(">III", 1, len(data), len(names)) + data
+
+
+def agents_of(k):
+    return json.loads(k.kymo("list", "--jul", "--json").stdout)["agents"]
+
+
+def test_lists(k):
+    """Long, odd and missing lists of loggers."""
+    start(k)
+    k.kymo("enable-event", "--jul", "-s", "demo", "--all")
+    equal(k.kymo("list", "--jul").stdout, "no program of that kind is connected\n", "without agents")
+    many = [f"com.example.part{i}.Class{i}".encode() for i in range(5000)]
+    agents = [Lister(k, JUL_DOMAIN, True, list_of(many)), Lister(k, JUL_DOMAIN, True, list_of([b"a\xff\x1b[1m", b"", "\u00fc".encode()], b"cut")),
+        Lister(k, PYTHON_DOMAIN, False, struct.pack(">I", 2))]
+    try:
+        names = [*(n.decode() for n in many), "a?\x1b[1m", "", "\u00fc"]
+        who = {"pid": os.getpid(), "uid": os.geteuid()}
+        # Agents of one process are listed together; one has refused.
+        wanted = [{"domain": "jul", **who, "answered": True, "complete": True, "loggers": names},
+            {"domain": "python", **who, "answered": False, "complete": False, "loggers": []}]
+        # They have a second for their replies, which may not be enough for this program.
+        wait_for(lambda: agents_of(k) == wanted, "the lists")
+        agents[2].reply = list_of([])
+        wait_for(lambda: agents_of(k)[1] == {"domain": "python", **who, "answered": True, "complete": True, "loggers": []}, "no logger")
+        # An agent that does not reply is named as such; others are listed.
+        agents[0].reply = None
+        said = k.kymo("list", "--jul").stdout
+        check("  it has not answered\n" in said and "part1" not in said, said)
+        # It replies late: the next list is another one. This one is too long.
+        agents[0].agent.s.sendall(list_of([b"late"]))
+        agents[0].reply = list_of([b"x" * 1000] * 5000)
+        found = wait_for(lambda: (a := agents_of(k)[0])["answered"] and not a["complete"] and a["loggers"], "a part of a long list")
+        check(found.count("x" * 1000) > 100 and set(found) <= {"x" * 1000, *names}, "its names")
+        equal(k.kymo("list", "--jul").stdout.count("and more: too many to list"), 1, "what is said of it")
+        # They are switched as before.
+        k.kymo("enable-event", "--python", "-s", "demo", "--all")
+        k.kymo("disable-event", "--jul", "-s", "demo", "--all")
+        wait_for(lambda: [a.commands[-1] for a in agents] == [DISABLE, DISABLE, ENABLE], "the last commands")
+    finally:
+        for a in agents:
+            a.end()
+
+
+def test_lists_at_once(k):
+    """Several requests are answered, also when the process dies meanwhile."""
+    start(k)
+    k.kymo("enable-event", "--jul", "-s", "demo", "--all")
+    said = []
+
+    def ask():
+        t = threading.Thread(target=lambda: said.append(k.kymo("list", "--jul").stdout))
+        t.start()
+        return t
+
+    agent = Lister(k, JUL_DOMAIN, True, list_of([b"one"]))
+    try:
+        for t in [ask() for _ in range(4)]:
+            t.join()
+        equal(len(said), 4, "lists")
+        wait_for(lambda: "\n  one\n" in k.kymo("list", "--jul").stdout, "the list")
+    finally:
+        agent.end()
+    agent = Lister(k, JUL_DOMAIN, True, None)
+    try:
+        asking = ask()
+        wait_for(lambda: agent.commands == [LIST], "the request")
+        (pid,) = kymotest.children(k.daemon.pid, "kymo-agentd")
+        os.kill(pid, signal.SIGKILL)
+        asking.join()
+        equal(len(said), 5, "lists")
+    finally:
+        agent.end()
+    wait_for(lambda: kymotest.children(k.daemon.pid, "kymo-agentd") not in ([], [pid]), "another process")
+
+
+def test_hostile_programs(k):
+    """Programs that send anything, half of it, or too often do not disturb agents."""
+    start(k)
+    k.kymo("enable-event", "--jul", "-s", "demo", "--all")
+    port = port_of(k)
+    agent = Agent(port, JUL_DOMAIN)
+    equal([agent.command(), agent.command()], [ENABLE, REGISTERED], "commands")
+    (pid,) = kymotest.children(k.daemon.pid, "kymo-agentd")
+    rng = random.Random(1)
+    registration = struct.pack(">IIII", JUL_DOMAIN, 1, 2, 0)
+    for i in range(300):
+        with contextlib.suppress(OSError):
+            s = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT)
+            half = registration[:rng.randrange(17)] if i % 2 else b"GET / HTTP/1.1\r\n\r\n"
+            s.sendall(half + rng.randbytes(rng.choice((0, 3, 100, 100000))) if i % 3 else half)
+            s.close()
+    # One user has no more than 256 agents, and there is room again when these have ended.
+    crowd = []
+    for i in range(300):
+        crowd.append(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT))
+    refused = wait_for(lambda: select.select(crowd, [], [], TIMEOUT)[0], "those that are too many")
+    check(all(s.recv(1) == b"" for s in refused), "they are closed")
+    for s in crowd:
+        s.close()
+    equal(kymotest.children(k.daemon.pid, "kymo-agentd"), [pid], "the process")
+
+    def connects():
+        with contextlib.suppress(EOFError, OSError):
+            a = Agent(port, JUL_DOMAIN)
+            return [a.command(), a.command()] == [ENABLE, REGISTERED] and a
+
+    wait_for(connects, "room for another agent").s.close()
+    k.kymo("disable-event", "--jul", "-s", "demo", "--all")
+    equal(agent.command(), DISABLE, "the first agent's command")
+
+
 def test_daemon_dies(k):
     """Agents find the next daemon's port, because it is the same."""
     start(k)
@@ -355,8 +552,8 @@ def test_users(k):
     k.started.append(process)
     theirs.close()
     ours.settimeout(TIMEOUT)
-    ours.send(struct.pack("=II", PYTHON_DOMAIN, OTHER_USER))
-    equal(ours.recv(100), b"ready", "its report")
+    ours.send(struct.pack("=III", WANTS, PYTHON_DOMAIN, OTHER_USER))
+    equal(ours.recv(100), struct.pack("=I", IS_READY), "its report")
     port = int((home / ".lttng" / "agent.port").read_text())
     check(Agent(port, PYTHON_DOMAIN).is_closed(), "root's programs are root's daemon's")
     # Java's sockets are of the second family.
@@ -369,7 +566,7 @@ print(struct.unpack(">QII", s.recv(16))[1])
 """
         done = subprocess.run([PYTHON, "-c", program], user=OTHER_USER, group=OTHER_USER, extra_groups=[], capture_output=True, text=True)
         equal(done.stdout, f"{ENABLE}\n", f"the first command to its user's program ({family}): {done.stderr}")
-    ours.send(b"\0")
+    ours.send(struct.pack("=I", WANTS))
     equal(process.wait(TIMEOUT), 0, "its end")
     check(not (home / ".lttng").exists(), "the port is removed")
 

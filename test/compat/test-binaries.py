@@ -225,8 +225,14 @@ def test_read_lock_inline(k):
     library.
     """
     program = build(k, THREADS, "-D_LGPL_SOURCE", "-Wl,--no-as-needed", "-llttng-ust-common")
-    text = record(k, ["-e", "binary:*"], [program])
-    check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
+    # kymo-lttng-switch does not replace liblttng-ust-common: then its variables are LTTng's.
+    some = k.top / "some"
+    some.mkdir()
+    for name in ("liblttng-ust.so.1", "liblttng-ust-tracepoint.so.1"):
+        (some / name).symlink_to(BUILD / "src" / "lttng" / name)
+    for command in ([program], ["env", f"LD_LIBRARY_PATH={some}:{k.env.get('LD_LIBRARY_PATH', '')}", program]):
+        text = record(k, ["-e", "binary:*"], command)
+        check(text.count('s = "work"') == 400, "all events: %d" % text.count('s = "work"'))
 
 
 def test_beside_recompiled(k):
@@ -278,13 +284,81 @@ def test_exceptions(k):
     check(text.count('s = "whole"') == 10 and "left" not in text, f"the whole events alone: {text[:500]}")
 
 
-def test_other_version(k):
-    """A program whose provider has an unknown version runs untraced, and gets a message."""
+LEFT_OUT = """void *lttng_ust_context_provider_register(void *);
+    int main(void)
+    {
+        lttng_ust_context_provider_register((void *)0);
+        tracepoint(binary, number, 1, "x", NULL);
+        getchar();
+        return 0;
+    }"""
+
+
+def test_left_out(k):
+    """
+    A program with a provider of an unknown version, and contexts of its own, runs. With
+    KYMO_DEBUG=1 it prints what is left out; `status` names it in sessions whose rules match it,
+    whether they were made before the program's start or after.
+    """
+    (k.top / "old.h").write_text("#include <stdio.h>\n#include <lttng/ust-events.h>\n#undef LTTNG_UST_PROVIDER_MAJOR\n"
+        "#define LTTNG_UST_PROVIDER_MAJOR 9\n")
+    program = build(k, LEFT_OUT, "-include", k.top / "old.h", "-Wl,--no-as-needed")
+    env = {**os.environ, **k.env, "KYMO_DEBUG": "1", "LD_LIBRARY_PATH": f"{BUILD / 'src' / 'lttng'}:{k.env.get('LD_LIBRARY_PATH', '')}"}
+    wanted = "application binary: 'binary:*' is not recorded: the provider is of version 9 of LTTng-UST's interface, not of 3"
+    context = "application binary: '*' is not recorded: contexts of the program's own ($app) are not recorded"
+
+    def warnings(session):
+        return k.kymo_json("status", session)["warnings"]
+
+    def create(session, rule):
+        k.kymo("create", session, "--output", k.top / session)
+        k.kymo("enable-event", "-s", session, rule)
+        k.kymo("start", session)
+
+    k.start_daemon()
+    create("before", "binary:number")
+    p = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        # The context is reported after main() has begun.
+        kymotest.wait_for(lambda: context in warnings("before"), "the second report")
+        create("after", "bin*")
+        create("other", "other:*")
+        for session in ("before", "after"):
+            check(wanted in warnings(session), f"{session}: {warnings(session)}")
+        check(wanted in k.kymo("status", "after").stdout, "as text")
+        check(wanted not in warnings("other"), f"other: {warnings('other')}")
+    finally:
+        errors = p.communicate("\n")[1]
+    check(p.returncode == 0, f"it runs: {p.returncode}")
+    check(errors.count("is left out") == 2 and "'binary:*' is left out: the provider is of version 9" in errors, f"lines: {errors}")
+    check(wanted in warnings("before"), "also after its end")
+    k.kymo("destroy", "--all")
+
+
+def test_left_out_at_once(k):
+    """A program that ends at once reports its provider: its constructor waits for that."""
     (k.top / "old.h").write_text("#include <lttng/ust-events.h>\n#undef LTTNG_UST_PROVIDER_MAJOR\n#define LTTNG_UST_PROVIDER_MAJOR 9\n")
     program = build(k, "int main(void) { tracepoint(binary, number, 1, \"x\", NULL); return 0; }", "-include", k.top / "old.h")
-    done = subprocess.run([program], env={**os.environ, "KYMO_DEBUG": "1", "LD_LIBRARY_PATH": str(BUILD / "src" / "lttng")}, capture_output=True,
-        text=True)
-    check(done.returncode == 0 and "is of version 9" in done.stderr, f"it runs and says so: {done.stderr}")
+    done = k.kymo("record", "-o", k.top / "trace", "--with=lttng", "-e", "binary:number", "--", program)
+    check("'binary:*' is not recorded: the provider is of version 9" in done.stderr, done.stderr)
+
+
+def test_left_out_arguments(k):
+    """A tracepoint whose arguments differ from its event's is named: recompiled, and as it is."""
+    (k.top / "binary.h").write_text(HEADER)
+    (k.top / "provider.c").write_text("#define TRACEPOINT_CREATE_PROBES\n#include \"binary.h\"\n")
+    other = HEADER.replace("TP_ARGS(int, n,", "TP_ARGS(long, n,")
+    (k.top / "other.h").write_text(other.replace("./binary.h", "./other.h"))
+    (k.top / "main.c").write_text("#define TRACEPOINT_DEFINE\n#define TRACEPOINT_PROBE_DYNAMIC_LINKAGE\n#include \"other.h\"\n"
+        "int main(void) { tracepoint(binary, number, 1, \"x\", NULL); return 0; }\n")
+    recompiled = [f"-I{SOURCE / 'include' / 'kymo-lttng'}", f"-I{SOURCE / 'include'}"]
+    for flags in ([], recompiled):
+        k.run(["gcc", *flags, f"-I{k.top}", "-shared", "-fPIC", "-o", k.top / "provider.so", k.top / "provider.c", *([] if flags else ["-llttng-ust"])])
+        k.run(["gcc", *flags, f"-I{k.top}", "-o", k.top / "main", k.top / "main.c", "-ldl"])
+        shutil.rmtree(k.top / "trace", ignore_errors=True)
+        done = k.kymo("record", "-o", k.top / "trace", *([] if flags else ["--with=lttng"]), "-e", "binary:*", "--",
+            "env", f"LD_PRELOAD={k.top / 'provider.so'}", k.top / "main")
+        check(re.search(r"application main: 'binary:number' is not recorded: a tracepoint has the arguments \(?long, n", done.stderr), done.stderr)
 
 
 STRICT = {

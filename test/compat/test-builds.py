@@ -6,8 +6,10 @@ autoconf, meson, pkg-config, lttng-gen-tp and plain -llttng-ust. The test instal
 directory of its own.
 """
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -68,6 +70,13 @@ MESON = """project('hello', 'c')
 ust = dependency('lttng-ust', version: '>=2.16')
 executable('hello', 'main.c', dependencies: ust)
 """
+
+
+BUILD_PREFIX = next(o["value"] for o in json.loads((BUILD / "meson-info" / "intro-buildoptions.json").read_text()) if o["name"] == "prefix")
+
+
+def unreadable(folder, names):
+    return [n for n in names if not os.access(os.path.join(folder, n), os.R_OK, follow_symlinks=False)]
 
 
 def install(k):
@@ -178,6 +187,47 @@ def test_where_it_was_installed(k):
         k.top)
     status = subprocess.run([k.top / "static"]).returncode
     check(status == 0, "a static PIE runs")
+
+
+SWITCHED = """set -eu
+    program=$1
+    events()
+    {
+        "$KYMO" record --no-summary -o "$TOP/$1" -e 'hello:*' -- "$program"
+        echo "$1: $(ls "$TOP/$1" 2>/dev/null | wc -l)"
+    }
+    mount --bind "$TOP/etc" /etc
+    mount --bind "$TOP/root/usr/local" /usr/local
+    mkdir -p /var/cache/ldconfig && mount -t tmpfs none /var/cache/ldconfig
+    unset LD_LIBRARY_PATH
+    switch=/usr/local/sbin/kymo-lttng-switch
+    $switch status; events before
+    $switch on; $switch on; $switch status; events on
+    ldd "$program" /usr/bin/lttng-sessiond | grep -F 'lttng-ust' | sort -u
+    $switch off; $switch off; $switch status; events off
+"""
+
+
+def test_system_switch(k):
+    """
+    kymo-lttng-switch changes which library programs for LTTng-UST find, and back, for the whole
+    system: here in a mount namespace with a copy of /etc.
+    """
+    options = ["-m"] if os.geteuid() == 0 else ["-U", "-r", "-m"]
+    kymotest.need_unshare(*options)
+    check(BUILD_PREFIX == "/usr/local", "the build's prefix is the one that the test mounts")
+    install(k)
+    top = project(k)
+    run(["gcc", "-I.", "-o", "hello", "main.c", "-llttng-ust", "-ldl"], top)
+    shutil.copytree("/etc", k.top / "etc", symlinks=True, ignore=unreadable)
+    done = k.run(["unshare", *options, "sh", "-c", SWITCHED, "sh", top / "hello"], env={"KYMO": str(kymotest.CLI), "TOP": str(k.top)})
+    lines = [re.sub(r" \(0x[0-9a-f]*\)|^\s+", "", line) for line in done.stdout.splitlines()]
+    check([line.split(":")[0] for line in lines if line.startswith("o")] == ["off", "on", "on", "on", "on", "off", "off", "off", "off"], done.stdout)
+    check("before: 0" in lines and "on: 1" in lines and "off: 0" in lines, f"events only while it is on: {done.stdout}{done.stderr}")
+    loaded = [line for line in lines if " => " in line]
+    check(any(line.startswith("liblttng-ust.so.1 => /usr/local/") for line in loaded), f"the program has Kymo's library: {loaded}")
+    daemon = [line for line in loaded if re.match("liblttng-ust-(common|ctl)", line)]
+    check(daemon and not any("/usr/local" in line for line in daemon), f"LTTng's daemon has its own libraries: {loaded}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ typealias integer {{ size = 8; align = 8; }} := u8;
 typealias integer {{ size = 16; align = 8; }} := u16;
 typealias integer {{ size = 32; align = 8; }} := u32;
 typealias integer {{ size = 64; align = 8; }} := u64;
+typealias integer {{ size = 64; align = 8; base = 16; }} := x64;
 typealias integer {{ size = 64; align = 8; signed = 1; }} := i64;
 typealias floating_point {{ exp_dig = 11; mant_dig = 53; align = 8; }} := f64;
 trace {{
@@ -36,7 +37,7 @@ stream {{
 	event.context := struct {{ u32 _vpid; u32 _vtid; string _procname; }};
 }};
 """
-NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i64": "q", "f64": "d"}
+NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "x64": "Q", "i64": "q", "f64": "d"}
 
 
 def quoted(name):

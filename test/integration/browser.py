@@ -20,15 +20,15 @@ PROGRAM = "chromium-headless-shell"
 class Browser:
     """Use it in a with statement. `requests` are the addresses that pages asked for."""
 
-    def __init__(self, k):
+    def __init__(self, k, *flags):
         kymotest.need_program(PROGRAM, PROGRAM)
         self.directory = k.top / "browser"
-        self.directory.mkdir()
+        self.directory.mkdir(exist_ok=True)
         to_browser, self.to = os.pipe()
         self.of, of_browser = os.pipe()
         # The program expects its pipes as descriptors 3 and 4.
         command = (f'exec {shutil.which(PROGRAM)} --no-sandbox --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe'
-            f' --user-data-dir="{self.directory}" --window-size=1400,900 about:blank 3<&{to_browser} 4>&{of_browser}')
+            f' --user-data-dir="{self.directory}" --window-size=1400,900 {" ".join(flags)} about:blank 3<&{to_browser} 4>&{of_browser}')
         env = {"PATH": os.environ["PATH"], "HOME": str(self.directory)}
         self.process = subprocess.Popen(["sh", "-c", command], env=env, pass_fds=(to_browser, of_browser), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

@@ -60,9 +60,9 @@ def check_order(events):
             continue
         v = integers(event)
         key = (v["process"], v["thread"])
-        if v["seq"] <= last.get(key, -1):
-            raise kymotest.Failure(f"out of order: {event} after {last.get(key)}")
-        last[key] = v["seq"]
+        if key in last and v["seq"] <= integers(last[key])["seq"]:
+            raise kymotest.Failure(f"out of order: {event} after {last[key]}, {event.time - last[key].time} cycles later by their clocks")
+        last[key] = event
 
 
 def run_exact(k, runs, channel=ROOMY, lossless=True, wrap=(), app=None, env=None):

@@ -178,6 +178,15 @@ def alive(pid):
     return False
 
 
+def open_paths(pid):
+    """Returns the paths that the process has open, without those that it closes meanwhile."""
+    paths = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            paths.append(os.readlink(link))
+    return paths
+
+
 def processes_with(variable):
     """
     Returns the processes whose environment has NAME=VALUE: all processes that a test started,

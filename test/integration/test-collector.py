@@ -19,7 +19,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 
 import kymotest
 from kymotest import CLI, RUN_FROM, SESSIOND, Failure, Skip, alive, check, equal, fields, need_program, read_trace, wait_for
@@ -207,6 +206,30 @@ def switches(pids):
     return {(p, t): status_of(p, "voluntary_ctxt_switches", t)[0] for p in pids for t in os.listdir(f"/proc/{p}/task")}
 
 
+# Numbers of system calls that wait, the index of the argument that limits the time, and its value
+# for ever.
+WAITS = {
+    "x86_64": {0: None, 7: (2, 0xFFFFFFFF), 202: (3, 0), 232: (3, 0xFFFFFFFF), 271: (2, 0), 281: (3, 0xFFFFFFFF), 441: (3, 0)},
+    "aarch64": {22: (3, 0xFFFFFFFF), 63: None, 73: (2, 0), 98: (3, 0), 441: (3, 0)},
+}
+
+
+def waits_for_ever(pid, tid):
+    """Returns true if the thread is in a system call that has no limit of time."""
+    with contextlib.suppress(OSError):
+        call, *arguments = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text().split()
+        if call.isdigit() and int(call) in (calls := WAITS[os.uname().machine]):
+            limit = calls[int(call)]
+            return limit is None or int(arguments[limit[0]], 16) & 0xFFFFFFFF == limit[1]
+    return False
+
+
+def has_timer(pid):
+    """Returns true if the process has a timer that runs."""
+    timers = [n for n, link, _ in kymotest.descriptors(pid) if link == "anon_inode:[timerfd]"]
+    return any("it_value: (0, 0)" not in pathlib.Path(f"/proc/{pid}/fdinfo/{n}").read_text() for n in timers)
+
+
 def test_idle(k):
     """
     If nothing happens, nothing runs: not in the collector, the daemon, or a program that could be
@@ -225,10 +248,9 @@ def test_idle(k):
 
     def quiet():
         before = switches(pids)
-        time.sleep(2)  # long enough for a periodic task to run
-        return switches(pids) == before
+        return all(waits_for_ever(*thread) for thread in before) and not any(map(has_timer, pids)) and switches(pids) == before
 
-    wait_for(quiet, "two seconds in which no thread wakes up")
+    wait_for(quiet, "all threads to sleep, and none to wake up by itself")
     k.let_go(app)
     k.finish(app)
 

@@ -185,7 +185,7 @@ class RingSet:
         v.update(change)
         return (struct.pack("<II", v["set"], 0) + string(v["dir"]) + string(v["name"])
             + struct.pack("<6IQ", v["mode"], 0, v["overwrite"], v["n_rings"], v["n_blocks"], v["block_size"], v["total"]) + self.uuid.bytes[7::-1] + self.uuid.bytes[15:7:-1]
-            + struct.pack("<QII", v["file_size"], v["n_files"], 0))
+            + struct.pack("<QIII", v["file_size"], v["n_files"], 0, v["n_blocks"]))
 
     def fds(self):
         return [self.rings_fd, self.consumed_fd, self.log_fd]
@@ -258,6 +258,10 @@ class Consumer:
     def text(self):
         return self.log.read_text(errors="replace")
 
+    def announce(self, n):
+        """Stores the number of ring sets that the consumer is sent (src/abi/resume.h)."""
+        os.pwrite(self.memory, struct.pack("<Q", n), 88)
+
     def add(self, ring_set, **change):
         self.send(RING_SET, ring_set.message(**change), ring_set.fds())
 
@@ -305,7 +309,7 @@ def snapshot(k, output, *sets, max_size=0):
     positions of another consumer.
     """
     c = Consumer(k, output)
-    c.send(SNAPSHOT, struct.pack("<Q", max_size))
+    c.send(SNAPSHOT, struct.pack("<Q", max_size) + string("trigger: test"))
     for s in sets:
         c.send(RING_SET, s.message(file_size=0), [s.rings_fd, read_only(s.consumed_fd), s.log_fd])
     return c.quit()
@@ -554,6 +558,56 @@ def test_watermark_of_slowest_set(k):
         s.ring[0].write(n)
         wait_for(lambda: kymotest.check_streams(c.output, SIZE_OF)[0] == n - 1, "the flush of one set")
         check(check_watermark(c.output, s, other) < other.now, "the watermark is beyond a record that is in no file")
+    flush_past(c, s.now, s, other)
+    c.quit()
+
+
+def test_watermark_with_new_sets(k):
+    """
+    The watermark follows the records while ring sets keep coming: with each flush, the daemon has
+    made a set that the consumer does not know yet.
+    """
+    sets = [RingSet(1)]
+    c = Consumer(k, k.top / "trace")
+    c.announce(1)
+    c.add(sets[0])
+    c.send(TIMERS, struct.pack("<IQQ", 1, 0, 0))
+    c.flush()
+    for rounds in range(3):
+        sets[0].ring[0].write(rounds)
+        recorded, tries = sets[0].now, 0
+        while check_watermark(c.output, *sets) <= recorded:
+            tries += 1
+            check(tries < 50, "the watermark stands still")
+            sets.append(RingSet(len(sets) + 1, name=f"c{len(sets)}", n_rings=1))
+            os.kill(c.process.pid, signal.SIGSTOP)
+            c.announce(len(sets))
+            c.cookie += 1
+            c.send(FLUSH, struct.pack("<I", c.cookie))
+            c.add(sets[-1])
+            c.send(TIMERS, struct.pack("<IQQ", len(sets), 0, 0))
+            os.kill(c.process.pid, signal.SIGCONT)
+            equal(c.receive(STATS)["cookie"], c.cookie, "cookie of the answer")
+            c.order(ASK)
+    c.quit()
+
+
+def test_watermark_without_set(k):
+    """The watermark waits for the records of a set whose order is still on its way."""
+    s, other = RingSet(1), RingSet(2, name="other")
+    c = Consumer(k, k.top / "trace")
+    c.announce(1)
+    c.add(s)
+    s.ring[0].write(0)
+    flush_past(c, s.now, s)
+    c.announce(2)
+    other.ring[0].write(1)
+    for n in range(2, 6):
+        s.ring[0].write(n)
+        for _ in range(20):
+            c.flush()
+            check(check_watermark(c.output, s) < other.now, "the watermark is beyond a record that is in no file")
+    c.add(other)
     flush_past(c, s.now, s, other)
     c.quit()
 
@@ -910,7 +964,7 @@ def test_rotation_killed_at_random(k):
         if random.random() < 0.7:
             time.sleep(random.random() * 0.003)
         else:
-            equal(struct.unpack_from("<I", c.receive(ROTATED))[0], c.cookie, "answer")
+            equal(struct.unpack_from("<Ii", c.receive(ROTATED)), (c.cookie, 0), f"answer in life {life}")
             chunk += 1
         c.kill()
     c = Consumer(k, trace, resume=1, memory=memory)
@@ -920,6 +974,17 @@ def test_rotation_killed_at_random(k):
     check_stats(c.quit(), s)
     check(n > 10000 and chunk > 10, f"{n} events, {chunk} chunks")
     check_chunks(trace, s)
+
+
+def test_hang_up_before_the_first_order(k):
+    """A consumer whose daemon exits before it has sent an order ends in good order."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    consumer = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{theirs.fileno()}', "bash", str(CONSUMERD)],
+        pass_fds=[theirs.fileno()], env=k.env, stdin=subprocess.DEVNULL)
+    k.started.append(consumer)
+    ours.close()
+    theirs.close()
+    check(consumer.wait(kymotest.TIMEOUT) >= 0, f"signal {-consumer.returncode}")
 
 
 def rotation_cut_short(k, moved, archive):

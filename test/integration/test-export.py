@@ -110,6 +110,22 @@ def test_losses(k):
     check(not (k.top / "x").exists() and not (k.top / "x.part").exists(), "a file without contents")
 
 
+def test_damaged(k):
+    """A file that ends in rubbish, or has a packet of it alone: what is whole is in each format."""
+    whole = [(10, "s:outer_begin"), (20, "s:outer_end")]
+    for name, records, rubbish in ("behind", whole, b"rubbish" * 100), ("alone", [], b""):
+        t = answers.Trace(answers.SPAN_EVENTS)
+        t.packet(0, [t.record(ns, event, 1, 0) for ns, event in records] or [(0, b"\xff" * 9)])
+        trace = t.write(k.top / name)
+        for stream in trace.iterdir():
+            if stream.name != "metadata":
+                stream.write_bytes(stream.read_bytes() + rubbish)
+        found = [e["ph"] for e in chrome(k, trace) if e["ph"] != "M"]
+        equal(found, ["B", "E"][: len(records)] + ["i"], f"{name}: marks, the last one of the damage")
+        for to in "perfetto", "sqlite", "csv", "ctf":
+            export(k, trace, to)
+
+
 def protobuf(k):
     """Returns the class of Perfetto's traces, by protoc and Python's own protobuf."""
     kymotest.need_program("protoc", "protobuf-compiler")
@@ -276,6 +292,40 @@ def test_folded(k):
         for s in spans:
             wanted[s.name] += s.self
         equal(own, wanted, "own times by name")
+
+
+def babeltrace2(k, trace):
+    done = k.run(["babeltrace2", trace])
+    return done.stdout.splitlines(), [re.sub(r" in trace .*", "", line) for line in done.stderr.splitlines()]
+
+
+def test_ctf(k):
+    """A trace with its losses; selections of it; a directory that exists; several traces."""
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(10, "s:req", 1), t.record(20, "s:req", 2)])
+    t.packet(0, [t.record(100, "s:req", 3)], discarded=5, begin=90, end=110)
+    t.packet(0, [t.record(200, "s:done", 4)], discarded=5)
+    t.packet(1, [t.record(15, "s:done", 5)], discarded=7, begin=12, end=30)
+    trace = t.write(k.top / "trace")
+    for number, options in enumerate(([], ["-e", "s:req"], ["-f", "id > 2"], ["--begin=+0.00000005"], ["--end=+0.00000005"])):
+        out = k.top / f"out{number}"
+        k.kymo("export", trace, "--to=ctf", "-o", out, *options)
+        wanted = k.kymo("view", trace, *options)
+        lines, losses = babeltrace2(k, out)
+        equal(lines, wanted.stdout.splitlines(), f"events with {options}")
+        if not options:
+            equal(losses, babeltrace2(k, trace)[1], "losses")
+        found = [re.sub(r" in trace .*", "", line) for line in k.kymo("view", out).stderr.splitlines()]
+        equal(found, [re.sub(r" in trace .*", "", line) for line in wanted.stderr.splitlines()], f"losses with {options}")
+    equal(sorted(p.name for p in k.top.iterdir() if ".part" in p.name), [], "incomplete directories")
+    check("exists" in k.kymo("export", trace, "--to=ctf", "-o", k.top / "out0", status=1).stderr, "an output that exists")
+    k.kymo("export", trace, "--to=ctf", "-o", "-", status=2)
+    t = answers.Trace(answers.SPAN_EVENTS)
+    t.packet(0, [t.record(30, "s:req", 6)])
+    k.kymo("export", trace, t.write(k.top / "other"), "--to=ctf", "-o", k.top / "both")
+    equal(len(view(k, k.top / "both")), 6, "events of both traces")
+    trace = answers.hostile(k.top / "hostile")
+    equal(babeltrace2(k, export(k, trace, "ctf"))[0], k.kymo("view", trace).stdout.splitlines(), "hostile names and values")
 
 
 def test_selection(k):

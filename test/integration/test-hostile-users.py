@@ -22,7 +22,7 @@ from program import ORDER, Program, ask
 FIRST_UID = 64900
 # Milliseconds of the daemon's CPU time for a command, of which a part is the work for others that
 # it does meanwhile: while it waits for a consumer, or for 10 ms for applications.
-COST = {"list": 45, "stop": 150, "start": 150}
+COST = {"list": 90, "stop": 300, "start": 300}
 if kymotest.SANITIZED:  # its checks take several times the work itself
     COST = {command: 4 * cost for command, cost in COST.items()}
 PATIENCE = 1500  # what commands may cost beyond that, in total: for applications that answer late

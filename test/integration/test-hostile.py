@@ -20,7 +20,7 @@ import time
 
 import kymotest
 from kymotest import SANITIZED, check, equal, wait_for, without_sanitizers
-from program import (ACK, CAP_TSC, EMPTY, EVENTS, HELLO, MAP, NEW_EVENTS, ORDER, ORDER_TEXT, REFUSED, UINT, Program, ask, blob, description,
+from program import (ACK, CAP_TSC, EMPTY, EVENTS, HELLO, LEFT_OUT, MAP, NEW_EVENTS, ORDER, ORDER_TEXT, REFUSED, UINT, Program, ask, blob, description,
     map_entries, text)
 
 SECONDS = 3
@@ -458,6 +458,33 @@ def test_definitions_of_one_name(k):
     check(REFUSED in identifiers and len(identifiers) < 100, f"{len(identifiers)} identifiers")
     check(any("definitions" in w for w in ask(k, "status", session="s")["warnings"]), "status says why")
     all_gone(k, first, program)
+
+
+def test_left_out_is_bounded(k):
+    """
+    Applications report many events that they cannot record, with long texts: the daemon keeps the
+    first ones, adds a few of them to a session's warnings, and continues to serve the applications.
+    """
+    first = start(k)
+    ask(k, "enable-event", patterns=["*:*"])
+    crowd = [Program(k, name="evil") for _ in range(10)]
+    for c, p in enumerate(crowd):
+        for i in range(1000):
+            p.send(LEFT_OUT, text(f"evil:{c}-{i}-" + "*" * 20000) + text("\x1b[2J" + "x" * 20000))
+    ask(k, "create", session="later", output=str(k.top / "later"))
+    ask(k, "enable-event", session="later", patterns=["evil:*"])
+    ask(k, "start", session="later")
+    for session in ("s", "later"):
+        warnings = ask(k, "status", session=session)["warnings"]
+        named = [w for w in warnings if "application evil: 'evil:" in w]
+        check(0 < len(named) <= 64, f"{session}: {len(named)} warnings")
+        check(all(len(w) < 600 and w.isprintable() for w in named), f"{session}: {named[0][:1000]!r}")
+    check(resident_mib(k) < 40, f"{resident_mib(k)} MiB")
+    for p in crowd:
+        p.events = [EMPTY]
+        p.send(NEW_EVENTS, struct.pack("<I", 1))
+        p.expect_query()
+    all_gone(k, first, *crowd)
 
 
 def test_share_of_the_journal(k):

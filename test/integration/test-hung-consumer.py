@@ -7,12 +7,14 @@ A consumer does not run: commands reply soon and name it, and the counts are tho
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
+import struct
 import time
 
 import kymotest
-from fuse import HungFiles
+from fuse import Files, HungFiles
 from kymotest import check, equal, read_trace, wait_for
 from program import ask
 
@@ -50,6 +52,12 @@ def soon(k, *args):
     return said
 
 
+def last_step_ns(k):
+    """Returns the clock of the consumer's last step, by the session's memory (abi/resume.h)."""
+    fd, = [fd for fd, link, _ in kymotest.descriptors(k.daemon.pid) if link.startswith("/memfd:kymo-session")]
+    return struct.unpack_from("<Q", pathlib.Path(f"/proc/{k.daemon.pid}/fd/{fd}").read_bytes(), 40)[0]
+
+
 def test_status(k):
     """
     status names the consumer, what it does and since when, and how many events are in the buffers
@@ -69,6 +77,16 @@ def test_status(k):
     k.kymo("destroy", "s")
     events, discarded = read_trace(trace)
     equal((len(events), discarded), (s["recorded"] + s["in_buffers"], s["discarded"]), "events in the trace, and discarded")
+
+
+def test_first_status(k):
+    """The first status says for how long the consumer has hung, not since when it was asked."""
+    _, consumer = hang(k)
+    wait_for(lambda: time.monotonic_ns() - last_step_ns(k) > 3 * 10**9, "the consumer to hang for three seconds")
+    said = named(k, consumer)
+    check(said and int(said.split(" for ")[1].split()[0]) >= 2, f"says: {said}")
+    os.kill(consumer, signal.SIGCONT)
+    k.kymo("destroy", "s")
 
 
 def test_stop(k):
@@ -122,10 +140,11 @@ def test_killed_instead(k):
 
 def test_nothing_to_do(k):
     """A consumer that waits for its next turn is not late."""
+    late_ns = 10**9  # src/sessiond/peers/consumer-health.c
     k.start_daemon()
-    k.record("emit:*", channel=("--switch-timer=0",))
+    k.record("emit:*", channel=("--switch-timer=0", "--read-timer=1000s"))
     k.app("emit", "-n", 100)
-    time.sleep(2.5)  # longer than a consumer may be late, but nothing waits for it
+    wait_for(lambda: time.monotonic_ns() - last_step_ns(k) > late_ns, "the consumer to do nothing for longer than it may be late")
     equal([w for w in status(k)["warnings"] if "consumer" in w], [], "warnings of the consumer")
     k.kymo("destroy", "s")
 
@@ -158,6 +177,44 @@ def test_files_that_do_not_answer(k):
         ask(k, "destroy", session="s")
         equal([s["name"] for s in ask(k, "list")["sessions"]], ["hung"], "sessions")
     wait_for(lambda: not ask(k, "list")["sessions"], "the session to fail, when its files do")
+
+
+def test_disk_dies_while_recording(k):
+    """
+    The file system stops answering while a session records there: its programs and other sessions
+    do not notice, status and stop name the consumer; when it answers again, nothing is missing.
+    """
+    k.start_daemon()
+    disk = k.top / "disk"
+    disk.mkdir()
+    with Files(disk) as files:
+        k.kymo("create", "s", "-o", disk / "trace")
+        k.kymo("enable-channel", "channel0", "--num-subbuf=8", "--subbuf-size=1M")
+        k.kymo("enable-event", "emit:*")
+        k.kymo("start", "s")
+        k.app("emit", "-n", 10, "-p", 1)
+        wait_for(lambda: status(k)["session"]["recorded"] == 10, "the first events to be written")
+        (consumer,) = kymotest.consumers(k)
+        try:
+            files.hung = True
+            k.app("emit", "-n", 1000, "-p", 2)
+            wait_for(lambda: files.asked, "the consumer to write")
+            said = wait_for(lambda: named(k, consumer), "status to name the consumer")
+            equal(status(k)["session"]["in_buffers"], 1000, f"events in the buffers ({said})")
+            k.kymo("create", "other", "-o", k.traces / "other")
+            k.kymo("enable-event", "-s", "other", "emit:*")
+            k.kymo("start", "other")
+            k.app("emit", "-n", 100, "-p", 3)
+            k.kymo("destroy", "other")
+            equal(len(read_trace(k.traces / "other")[0]), 100, "events of another session")
+            said = soon(k, "stop", "s")
+            check(f"(pid {consumer})" in said and "1100 events are still in the buffers" in said, said)
+        finally:
+            files.go_on()
+        wait_for(lambda: status(k)["session"]["recorded"] == 1110, "the rest to be written")
+        k.kymo("destroy", "s")
+        events, discarded = read_trace(disk / "trace")
+        equal((len(events), discarded), (1110, 0), "events in the trace, and discarded")
 
 
 def test_one_directory_by_two_names(k):

@@ -13,7 +13,10 @@ import answers
 import kymotest
 from kymotest import BUILD, SOURCE, check, equal, read_trace, wait_for
 
-PREFIX = BUILD / "installed" / "prefix"
+# Beside the build under test, so that compilers get the same paths and ccache finds its object
+# files.
+INSTALLED = BUILD.parent / f"{BUILD.name}-installed"
+PREFIX = INSTALLED / "prefix"
 
 
 def install(k):
@@ -21,16 +24,15 @@ def install(k):
     Builds for a prefix and installs there, as 'make install' does; returns the environment of its
     user.
     """
-    build = BUILD / "installed" / "build"
     shutil.rmtree(PREFIX, ignore_errors=True)
     path = {"PATH": os.environ["PATH"]}
-    if not (build / "build.ninja").exists():
-        shutil.rmtree(build, ignore_errors=True)
-        # With ccache, as the build under test, whose object files are in the cache; else quickly.
+    if not (INSTALLED / "build.ninja").exists():
+        shutil.rmtree(INSTALLED, ignore_errors=True)
         how = "-Dbuildtype=debugoptimized" if shutil.which("ccache") else "-Dbuildtype=plain"
-        k.run(["meson", "setup", build, SOURCE, f"--prefix={PREFIX}", "-Dtests=disabled", how], timeout=8 * kymotest.TIMEOUT, env=path)
-    k.run(["ninja", "-C", build], timeout=8 * kymotest.TIMEOUT, env=path)
-    k.run(["meson", "install", "-C", build, "--no-rebuild"], env=path)
+        k.run(["meson", "setup", INSTALLED, SOURCE, f"--prefix={PREFIX}", "-Dtests=disabled", "--werror", how], timeout=8 * kymotest.TIMEOUT,
+            env=path)
+    k.run(["ninja", "-C", INSTALLED], timeout=8 * kymotest.TIMEOUT, env=path)
+    k.run(["meson", "install", "-C", INSTALLED, "--no-rebuild"], env=path)
     pkg_config = next(PREFIX.rglob("kymo.pc")).parent
     return {"PATH": f"{PREFIX / 'bin'}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(pkg_config), "LD_LIBRARY_PATH": ""}
 
@@ -89,7 +91,7 @@ def test_static_program(k):
 def test_examples(k):
     """The examples compile with the commands in their own comments."""
     env = install(k)
-    for name in ("shop.c", "parcels.cpp"):
+    for name in ("shop.c", "spike.c", "parcels.cpp"):
         text = (SOURCE / "examples" / name).read_text()
         command = re.search(r"^ \*\t(c(?:c|\+\+) .*)$", text, re.MULTILINE)[1].replace(name, str(SOURCE / "examples" / name))
         k.run(["sh", "-ec", command], env=env, cwd=k.home)
@@ -109,7 +111,7 @@ def test_manual_and_removal(k):
     for page in re.findall(r"^\.Pa share/(doc/\S+)", "\n".join(p.read_text() for p in (SOURCE / "man").glob("*.[1-8]")), re.MULTILINE):
         check((PREFIX / "share" / page).is_file(), f"{page}, of which a manual page speaks, is not installed")
     check((PREFIX / "share" / "bash-completion" / "completions" / "kymo").is_file(), "no completion")
-    k.run(["make", "-C", SOURCE, f"BUILD={BUILD / 'installed' / 'build'}", "uninstall"], env={"PATH": os.environ["PATH"]})
+    k.run(["make", "-C", SOURCE, f"BUILD={INSTALLED}", "uninstall"], env={"PATH": os.environ["PATH"]})
     equal([p for p in PREFIX.rglob("*") if not p.is_dir()], [], "files that are left")
 
 

@@ -207,7 +207,8 @@ def test_locked_memory(k):
         k.expect(app, "ready")
         slots = max(4 * n, 16)
         most = slots * ring_kib["threads"] + (slots if env else os.cpu_count()) * ring_kib["plain"]
-        check(0 < locked(app.pid) < most + 4096, f"{n} threads: {locked(app.pid)} KiB are locked")
+        # The memory that buffers have for bursts is given back to the machine at once.
+        wait_for(lambda: 0 < locked(app.pid) < most + 4096, lambda: f"{n} threads to lock less: {locked(app.pid)} KiB are locked")
         k.let_go(app)
         emitted += said(k.finish(app))["events"]
     for name in ("threads", "plain"):

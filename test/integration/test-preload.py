@@ -27,14 +27,17 @@ def build(k, source, *flags, name=None):
 
 
 def record(k, libraries, *command, env=None, status=0, lossless=True, **options):
-    """Runs a command under kymo record; returns its stdout, and the events."""
+    """
+    Runs a command under kymo record; returns its stdout, and the events but for those of the
+    tracer's state.
+    """
     trace = k.top / f"trace-{len(list(k.top.glob('trace-*')))}"
     done = k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, f"--with={libraries}", "--", *command], env=env,
         status=status, timeout=2 * TIMEOUT, **options)
     events, discarded = read_trace(trace) if (trace / "ust").exists() else ([], 0)
     if lossless:
         equal(discarded, 0, "discarded events")
-    return done.stdout, [(e.name, fields(e)) for e in events]
+    return done.stdout, [(e.name, fields(e)) for e in events if not e.name.startswith("kymo_")]
 
 
 def behind(library):
@@ -201,6 +204,76 @@ def test_mutexes(k):
 
 def test_mutexes_without_rseq(k):
     mutexes(k, 8, 500, env=NO_RSEQ)
+
+
+def waits(k, n, **options):
+    """Every form of a wait, with its result; the order of threads decides about some numbers."""
+    output, events = record(k, "pthread", build(k, "waits", "-pthread"), n, **options)
+    timed, mtx, rwlock, cond, cnd, sem, barrier = (int(word, 16) for word in output.split())
+
+    def calls(name, key, value):
+        return sorted(f.get("status", "") for e, f in events if e == f"pthread:{name}" and f.get(key) == value)
+
+    timeout, busy = 110, 16
+    equal(calls("mutex_lock_acq", "mutex", timed), [0, timeout, timeout], "timed locks of a mutex")
+    equal(calls("mutex_lock_acq", "mutex", mtx), [0] * (2 * n + 1) + [4], "locks of C11")
+    equal(calls("mutex_unlock", "mutex", mtx), [0] * (2 * n), "unlocks of C11")
+    equal(calls("mutex_trylock", "mutex", mtx), [1], "trylock of C11")
+    for kind in ("rdlock", "wrlock"):
+        equal(calls(f"rwlock_{kind}_end", "rwlock", rwlock), [0, timeout, timeout], f"rwlock_{kind}")
+        equal(len(calls(f"rwlock_{kind}_begin", "rwlock", rwlock)), 3, f"rwlock_{kind}")
+        equal(calls(f"rwlock_try{kind}", "rwlock", rwlock), [busy], f"rwlock_try{kind}")
+    equal(calls("rwlock_unlock", "rwlock", rwlock), [0, 0], "rwlock_unlock")
+    ends = calls("cond_wait_end", "cond", cond)
+    equal(ends[-2:], [timeout, timeout], "timed waits")
+    check(len(ends) >= n + 2 and not any(ends[:-2]), f"waits for a condition: {ends}")
+    check(len(calls("cond_wait_end", "cond", cnd)) >= n, "waits for a condition of C11")
+    for c, signals in ((cond, "cond_signal"), (cond, "cond_broadcast"), (cnd, "cond_signal"), (cnd, "cond_broadcast")):
+        equal(calls(signals, "cond", c), [0] * n, signals)
+    equal(calls("sem_post", "sem", sem), [0] * n, "sem_post")
+    equal(calls("sem_wait_end", "sem", sem), [0] * n, "sem_wait")
+    equal([f["status"] for e, f in events if e in ("pthread:sem_wait_end", "pthread:sem_trywait") and f["sem"] != sem], [-1] * 3, "sem_*wait")
+    equal(calls("barrier_wait_end", "barrier", barrier), [-1] * n + [0] * n, "barrier_wait")
+    begun, ended = (sorted(f["span_tid"] for e, f in events if e.endswith(end)) for end in ("_begin", "_end"))
+    equal(begun, ended, "begins and ends of spans")
+
+
+def test_waits(k):
+    waits(k, 200)
+
+
+def test_waits_without_rseq(k):
+    waits(k, 20, env=NO_RSEQ)
+
+
+def test_waits_of_cplusplus(k):
+    """std::shared_mutex, std::condition_variable and std::timed_mutex are the same calls."""
+    source = k.top / "waits.cpp"
+    source.write_text("""
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <shared_mutex>
+int main()
+{
+	std::shared_mutex s;
+	std::timed_mutex t;
+	std::mutex m;
+	std::condition_variable c;
+	{ std::shared_lock<std::shared_mutex> l(s); }
+	{ std::unique_lock<std::shared_mutex> l(s); }
+	std::unique_lock<std::mutex> l(m);
+	c.wait_for(l, std::chrono::milliseconds(1));
+	return t.try_lock_for(std::chrono::milliseconds(1)) ? 0 : 1;
+}
+""")
+    k.run(["c++", "-std=c++17", "-O1", "-pthread", "-o", k.top / "waits-cpp", source], env={"PATH": os.environ["PATH"]})
+    _, events = record(k, "pthread", k.top / "waits-cpp")
+    names = collections.Counter(name for name, _ in events)
+    for name in ("rwlock_rdlock_end", "rwlock_wrlock_end", "cond_wait_end"):
+        equal(names[f"pthread:{name}"], 1, name)
+    equal(names["pthread:rwlock_unlock"], 2, "rwlock_unlock")
+    equal(names["pthread:mutex_lock_acq"], 2, "mutex_lock_acq")
 
 
 def test_events_beside_others(k):

@@ -41,7 +41,8 @@ def state(k, session="s"):
     def plain(o):
         if isinstance(o, dict):
             return {key: plain(v) for key, v in o.items() if key not in ("warnings", "notices", "recorded", "discarded", "bytes",
-                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications", "last")}
+                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications", "last", "used", "fullest",
+                "silent_ms")}
         return [plain(v) for v in o] if isinstance(o, list) else o
 
     return plain(text)
@@ -82,6 +83,34 @@ def test_programs_go_on(k):
     equal(len(events), total, "events, none being discarded")
     k.kymo("destroy", "s")
     equal(list((k.rundir / "sessions").iterdir()), [], "journals of sessions that were destroyed")
+
+
+@kymotest.without_sanitizers
+def test_late_consumer(k):
+    """A consumer that gets a CPU too seldom hands its session over later. It loses nothing."""
+    n_calls = 60  # 50 ms apart, longer than a daemon waits for a consumer that cannot run
+    k.start_daemon(env={"LD_PRELOAD": str(kymotest.APPS / "refuse-calls.so"), "REFUSE_CALLS": str(n_calls)})
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    kill_daemon(k)
+    restart(k)
+    k.app("emit", "-n", 100, "-p", 1)
+    k.kymo("destroy", "s")
+    kymotest.check_counts(k, trace, 200)
+
+
+def test_stopped_consumer(k):
+    """A successor does not wait long for a consumer that is stopped: its session is lost."""
+    k.start_daemon()
+    k.record("emit:*")
+    consumer, = consumers(k)
+    os.kill(consumer, signal.SIGSTOP)
+    kill_daemon(k)
+    restart(k)
+    equal(k.request(command="list")["sessions"], [], "sessions")
+    check("session 's' is lost" in k.daemon_log(), "the log does not name the session")
+    os.kill(consumer, signal.SIGCONT)
+    wait_for(lambda: not consumers(k), "the consumer to finish the trace and to exit")
 
 
 def test_again_and_again(k):
@@ -270,6 +299,26 @@ def test_the_command_line_brings_a_successor(k):
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not kymotest.alive(pid), "the daemon to die")
     check("no session daemon" in k.kymo("stop", "s", status=1).stderr, "without sessions there is no need of a daemon")
+
+
+def test_first_commands_at_once(k):
+    """
+    Commands that find no daemon, or one that was just killed, start one together: all succeed, and
+    the same daemon has all sessions.
+    """
+    n = 6
+    for turn in range(3):
+        names = [f"s{turn}-{i}" for i in range(n)]
+        commands = [subprocess.Popen([kymotest.CLI, "create", name, "-o", k.traces / name], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True) for name in names]
+        said = [c.communicate(timeout=kymotest.TIMEOUT)[0] for c in commands]
+        equal([c.returncode for c in commands], [0] * n, f"exit statuses: {said}")
+        found = {s["name"] for s in k.request(command="list")["sessions"]}
+        equal(found, {f"s{t}-{i}" for t in range(turn + 1) for i in range(n)}, "sessions")
+        pid = int((k.rundir / "lock").read_text())
+        # first one that nobody announces, then one that ends with its sessions
+        os.kill(pid, signal.SIGKILL if turn < 2 else signal.SIGTERM)
+        wait_for(lambda: not kymotest.alive(pid), "the daemon to die")
 
 
 def test_the_command_line_tells_what_is_lost(k):

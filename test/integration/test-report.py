@@ -8,6 +8,7 @@ key of its help works, and nothing leaves the page.
 import json
 import os
 import re
+import struct
 
 import kymotest
 from browser import Browser
@@ -214,13 +215,14 @@ def test_mouse(k):
         equal(browser.js("Math.round(xOf(range[1]) - xOf(range[0]))"), 200, "pixels of the range")
 
 
-PASSING = """
+# A filter as the page shows it: how many events pass, and how many the tracks have.
+FILTERED = """
 (async () => {
-    let n = 0;
-    filter = parseFilter('line:request_*,!*_end if number >= 7 && number < 9');
-    for (let i = 0; i < T.length; i++)
-        n += await passes(i);
-    return n;
+    document.getElementById('filter').value = %s;
+    await setFilter(document.getElementById('filter').value);
+    const n = passing ? passing.length : T.length;
+    const isInvalid = document.getElementById('filter').getAttribute('aria-invalid');
+    return [n, tracks.reduce((sum, t) => sum + t.events.length, 0), isInvalid];
 })()
 """
 
@@ -232,25 +234,68 @@ def test_text(k):
     with Browser(k) as browser:
         opened(k, browser, page)
         lines = k.kymo("view", trace, "--fields=number", "-e", "line:request_begin").stdout.splitlines()
-        equal(browser.js("document.querySelectorAll('#list div').length > 0"), True, "events are listed")
+        wait_for(lambda: browser.js("document.querySelectorAll('#list-rows div').length > 0"), "events to be listed")
         shown = browser.js("fieldsOf(T.findIndex((t, i) => head.names[C[i]] === 'line:request_begin'))")
         whole = k.kymo("view", trace, "-e", "line:request_begin").stdout.splitlines()[0]
         check(whole.endswith(shown), f"{shown!r} is not the end of {whole!r}")
         # The filter's verdict for each event against that of kymo view.
-        count = browser.js(PASSING)
         selected = k.kymo("view", trace, "-e", "line:request_*,!*_end", "-f", "number >= 7 && number < 9").stdout.splitlines()
-        equal(count, len(selected), "events that pass the filter")
         check(len(selected) < len(lines), "the filter passes everything")
+        equal(browser.js(FILTERED % json.dumps("line:request_*,!*_end if number >= 7 && number < 9")), [len(selected), len(selected), "false"], "events that pass the filter")
+        wait_for(lambda: browser.js("document.getElementById('events-title').textContent").startswith(f"{len(selected)} events that pass"), "the list to be filtered")
+        equal(browser.js(FILTERED % '""')[0], browser.js("T.length"), "events without a filter")
         text = f"number = {N - 1}"
         found = browser.js(f"search({json.dumps(text)})")
         check(text in browser.js(f"fieldsOf({found})"), "what was found")
         check(browser.js(f"T[{found}] > v0 && T[{found}] < v1"), "the view shows what was found")
         equal(browser.js("search('nowhere in this trace')"), -1, "what is not there")
-        browser.js("filter = null; range = [span * .3, span * .4]; show(span * .2, span * .5)")
-        wait_for(lambda: "r=" in browser.js("location.hash"), "the link")
+        browser.js("document.getElementById('filter').value = 'line:note'")
+        browser.js("setFilter('line:note').then(() => { range = [span * .3, span * .4]; show(span * .2, span * .5) })")
+        wait_for(lambda: "r=" in browser.js("location.hash") and "f=" in browser.js("location.hash"), "the link")
         link, state = browser.js("location.hash"), browser.js("[v0, v1, ...range].map(Math.round)")
         opened(k, browser, page, link)
         equal(browser.js("[v0, v1, ...range].map(Math.round)"), state, "the view that a link restores")
+        wait_for(lambda: browser.js("passing && passing.length") == 3 * N, "the filter that a link restores")
+        # Links to an event, and to a slice.
+        browser.js("mark(passing[5])")
+        wait_for(lambda: "i = " in browser.js("document.getElementById('detail').textContent"), "the fields of the selected event")
+        wait_for(lambda: "e=" in browser.js("location.hash"), "the link to an event")
+        marked, link = browser.js("marked"), browser.js("location.hash")
+        opened(k, browser, page, link)
+        equal(browser.js("marked"), marked, "the event that a link selects")
+        browser.js("setFilter(''); chooseName(head.names.indexOf('line:step')); chooseLongest()")
+        wait_for(lambda: "s=" in browser.js("location.hash"), "the link to a slice")
+        slice, link = browser.js("[chosen.t.number, chosen.i]"), browser.js("location.hash")
+        opened(k, browser, page, link)
+        equal(browser.js("[chosen.t.number, chosen.i]"), slice, "the slice that a link selects")
+        # A link may be anybody's.
+        opened(k, browser, page, "#t=x,1e999&r=1&s=%7B%22key%22&e=[1,2]&n=%00&f=(((&rows=%F0")
+
+
+# Filters over all kinds of fields: the page decides as kymo view does.
+FILTERS = ["a == -128", "a < 0 && b != -5", "h > 18446744073709551614", "e == 0x1234 || a == 3", "a == 1.5", "a > 1e300", "!(a > 0)", "a + 1 == -127",
+    'utf8 == "*日本*"', 'special == "tab\\t*"', 'empty == ""', 'last != "x*"', "e[1] == \"ein\"", "a[3] == 127", "a[9] == 1 || mark == 7", "mark == 7 && !(n < 64)",
+    "f31 == \"last\" && f3 * 2 == 6", "$ctx.vpid > 0 && n % 2 == 1", "$ctx.vtid == 0", "(a & 3) == 3", "a", "!a", "-a == 128", "n << 1 == 128", "nothing == 1"]
+
+
+def test_filters(k):
+    """The filter's verdict on each event of many types is that of kymo view."""
+    k.start_daemon()
+    trace = k.record("fields:*")
+    k.app("fields")
+    k.kymo("stop", "s")
+    k.stop_daemon()
+    page, _ = make_page(k, trace)
+    elements = k.kymo("view", trace, "-f", "a[3] == 127").stdout.splitlines()
+    equal([line.partition(": ")[0].split()[-1] for line in elements], ["fields:arrays", "fields:sequences"], "elements of an array and of a sequence")
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        for text in FILTERS:
+            wanted = len(k.kymo("view", trace, "-f", text).stdout.splitlines())
+            equal(browser.js(FILTERED % json.dumps(f"* if {text}")), [wanted, wanted, "false"], text)
+        for text in ("a ==", "(a", "a b", "1 +", "a[x] == 1", "a == \"x", "@"):
+            equal(browser.js(FILTERED % json.dumps(f"if {text}"))[2], "true", f"{text}: refused")
+        equal(browser.errors, [], "errors of the page's program")
 
 
 def test_part(k):
@@ -290,6 +335,225 @@ def test_findings(k):
             browser.js("document.querySelector('#findings a').click()")
             wait_for(lambda: browser.js("range"), "the link to select its example")
     check("no span 'line:nothing'" in k.kymo("report", trace, "-o", page, "--explain=line:nothing", status=1).stderr, "a span that is not there")
+
+
+# Clicks the bar of the histogram with the fewest slices; returns the durations that it names, and
+# that of the slice which is then selected.
+CLICK_BAR = """
+(() => {
+    const bars = [...document.querySelectorAll('#bars rect')];
+    const bar = bars.reduce((a, b) => +b.dataset.n < +a.dataset.n ? b : a);
+    const name = measured[0].text;
+    bar.dispatchEvent(new MouseEvent('click'));
+    const length = chosen.row.E[chosen.i] - chosen.row.S[chosen.i];
+    return [name, head.names[chosenName], length, bar.textContent];
+})()
+"""
+# The greatest ratio that the contrast of two colours has, of states, and of text on any slice:
+# https://www.w3.org/TR/WCAG21/#contrast-minimum
+CONTRASTS = """
+(() => {
+    const light = c => luminance(c) + .05;
+    const ratio = (a, b) => Math.max(light(a), light(b)) / Math.min(light(a), light(b));
+    const states = Object.values(stateColours);
+    const between = states.flatMap((a, i) => states.slice(i + 1).map(b => ratio(a, b)));
+    const slices = [];
+    for (let i = 0; i < 2000; i++) {
+        head.names.push('name ' + i);
+        slices.push(ratio(INK, colour(head.names.length - 1)));
+    }
+    return [ratio([0, 0, 0], [255, 255, 255]), Math.min(...between), Math.min(...slices)];
+})()
+"""
+
+
+def test_views(k):
+    """Bars of the histogram lead to their slices; two fingers zoom; colours differ in lightness."""
+    page, _ = make_page(k, make_trace(k))
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        name, chosen, length, title = browser.js(CLICK_BAR)
+        equal(chosen, name, f"the name behind the bar {title}")
+        check(length > 0, f"the slice behind the bar {title}: {length} ns")
+        greatest, between, text = browser.js(CONTRASTS)
+        check(abs(greatest - 21) < 0.01, f"the contrast of black and white is {greatest}")
+        check(between >= 1.2, f"two states differ only by {between:.2f} in lightness")
+        check(text >= 4.5, f"text on a slice has a contrast of {text:.2f} only")
+        browser.js("show(0, span)")
+        box = browser.js("(({left, top, width, height}) => ({left, top, width, height}))(canvas.getBoundingClientRect())")
+        fingers = lambda *xs: [{"x": box["left"] + x, "y": box["top"] + 100, "id": i} for i, x in enumerate(xs)]
+        middle = browser.js("(LEFT + W) / 2")
+        for kind, points in (("Start", fingers(middle - 50)), ("Start", fingers(middle - 50, middle + 50)), ("Move", fingers(middle - 150, middle + 150)), ("End", [])):
+            browser.call("Input.dispatchTouchEvent", browser.session, type=f"touch{kind}", touchPoints=points)
+        zoomed = browser.js("(v1 - v0) / span")
+        check(0.2 < zoomed < 0.6, f"two fingers: {zoomed} of the whole are shown")
+
+
+# The states of thread 7: begin, end, name.
+STATES = """
+(() => {
+    const r = tracks.find(t => t.kind === 'thread' && t.id === 7).state;
+    return [...r.S].map((s, i) => [s, r.E[i], head.names[r.N[i] >> 2]]);
+})()
+"""
+
+
+def states_trace(lost_from=None):
+    """
+    A thread that runs from 100 to 300, could run until 500, runs until 700, and waits. lost_from:
+    events are lost between this time and 600.
+    """
+    t = Foreign()
+    for ns, prev, state, following in ((100, 0, 0, 7), (300, 7, 0, 8), (500, 8, 1, 7), (700, 7, 1, 0), (900, 0, 0, 8)):
+        if lost_from and ns == 500:
+            t.packet(100, lost_from, 0)
+        if lost_from and ns == 700:
+            t.data = b""  # the switch at 500
+            t.packet(600, 600, 3)
+        t.data += struct.pack("<HQII", 4, ns, 1, 1) + b"p\0" + struct.pack("<IIqI", 0, prev, state, following) + b"other\0"
+    if lost_from:
+        t.packet(700, 900, 3)
+    return t
+
+
+def test_states(k):
+    """States of threads are those that the scheduler's events say, in time and in colour."""
+    page, _ = make_page(k, states_trace().write(k.top / "states"))
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        equal(browser.js(STATES), [[0, 200, "running"], [200, 400, "ready"], [400, 600, "running"], [600, 800, "waiting"]], "states of the thread, from the first event on")
+        pixel = """
+            (() => {
+                const r = layout.find(r => r.kind === 'state' && r.t.id === 7);
+                const x = Math.round(xOf(%d));
+                return pixels[(TOP + r.y - scroll + 3) * W + x] === pack(stateColours[%s]);
+            })()
+        """
+        for at, name in ((100, "running"), (300, "ready"), (500, "running"), (700, "waiting")):
+            equal(browser.js(pixel % (at, json.dumps(name))), True, f"the colour at {at} is that of {name}")
+        # Events are missing from 400 to 600: the thread has no known state there.
+        page, reply = make_page(k, states_trace(lost_from=400).write(k.top / "lossy"))
+        equal(reply["discarded"], 3, "discarded events")
+        opened(k, browser, page)
+        equal(browser.js(STATES), [[0, 200, "running"], [200, 300, "ready"], [600, 800, "waiting"]], "states around a loss")
+
+
+HOSTILE = "<img src=x onerror=broken()></script><script>broken()</script>"
+METADATA = """/* CTF 1.8 */
+typealias integer { size = 16; align = 8; } := u16;
+typealias integer { size = 32; align = 8; } := u32;
+typealias integer { size = 64; align = 8; } := u64;
+typealias integer { size = 64; align = 8; signed = true; } := i64;
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = c; freq = 1000000000; };
+stream {
+    event.header := struct {
+        u16 id;
+        integer { size = 64; align = 8; map = clock.c.value; } timestamp;
+    };
+    event.context := struct { u32 vpid; u32 vtid; string procname; };
+};
+event { name = "x:span_begin"; id = 0; fields := struct { u32 span_tid; string text; }; };
+event { name = "x:span_end"; id = 1; fields := struct { u32 span_tid; }; };
+event { name = "x:count"; id = 2; fields := struct { i64 counter; }; };
+event { name = "sched_switch"; id = 4; fields := struct {
+    u32 cpu_id; u32 prev_tid; i64 prev_state; u32 next_tid; string next_comm; }; };
+event { name = "%s"; id = 3; fields := struct { string text; }; };
+""" % HOSTILE
+
+
+PACKET = """    packet.context := struct {
+        integer { size = 64; align = 8; map = clock.c.value; } timestamp_begin;
+        integer { size = 64; align = 8; map = clock.c.value; } timestamp_end;
+        u64 content_size; u64 packet_size; u64 events_discarded;
+    };
+"""
+
+
+class Foreign:
+    """A trace of any events, written by hand."""
+
+    def __init__(self):
+        self.data = self.packets = b""
+
+    def event(self, number, ns, vpid, vtid, fields, name="p"):
+        self.data += struct.pack("<HQII", number, ns, vpid, vtid) + name.encode() + b"\0" + fields
+
+    def span(self, begin, end, vtid, text="", vpid=1):
+        self.event(0, begin, vpid, vtid, struct.pack("<I", vtid) + text.encode() + b"\0")
+        self.event(1, end, vpid, vtid, struct.pack("<I", vtid))
+
+    def packet(self, begin, end, discarded):
+        """Puts the events since the last packet into one; with the total of discarded events."""
+        bits = (len(self.data) + 40) * 8
+        self.packets += struct.pack("<QQQQQ", begin, end, bits, bits, discarded) + self.data
+        self.data = b""
+
+    def write(self, directory):
+        directory.mkdir()
+        metadata = METADATA.replace("stream {\n", f"stream {{\n{PACKET}", 1) if self.packets else METADATA
+        (directory / "metadata").write_text(metadata)
+        (directory / "stream").write_bytes(self.packets + self.data)
+        return directory
+
+
+# Each view draws; nothing that the trace says is run as a program.
+USED = """
+(async () => {
+    window.broken = () => { document.title = 'broken'; };
+    for (const part of [1, 30, 1e6]) {
+        show(span / 3, span / 3 + span / part);
+        draw();
+    }
+    show(0, span);
+    if (T.length)
+        mark(T.length >> 1);
+    await renderList();
+    await showDetails();
+    await search('text');
+    for (let y = TOP; y < H; y += 7)
+        await showTip(W / 2, y);
+    scrollBy(1e9);
+    draw();
+    return [T.length, measured.reduce((n, m) => n + m.count, 0), layout.length];
+})()
+"""
+
+
+def test_extremes(k):
+    """Traces of hostile or extreme contents make pages that work; figures stay right."""
+    one, huge, names, many = Foreign(), Foreign(), Foreign(), Foreign()
+    one.event(2, 5, 1, 1, struct.pack("<q", -7))
+    huge.span(1, 10**18, 1)
+    for i, value in enumerate((-(2**63), 2**63 - 1, 0, -1)):
+        huge.event(2, 10**18 + i, 1, 1, struct.pack("<q", value))
+    for i in range(20):
+        names.event(3, 1000 + i, 1, 1, HOSTILE.encode() + b"\0", name=HOSTILE)
+        names.span(2000 + 10 * i, 2005 + 10 * i, 1, text="long " * 20000)
+    n = 500 if SANITIZED else 3000
+    for i in range(n):
+        many.event(0, 1000 + i, i // 8, i + 1, struct.pack("<I", i + 1) + b"\0")
+    for i in range(n):
+        many.event(1, 100000 + i, i // 8, i + 1, struct.pack("<I", i + 1))
+    with Browser(k) as browser:
+        for name, trace, wanted in (("one", one, [1, 0]), ("huge", huge, [6, 1]), ("names", names, [60, 20]), ("many", many, [2 * n, n])):
+            page, reply = make_page(k, trace.write(k.top / name))
+            equal(reply["events"], wanted[0], f"{name}: events")
+            opened(k, browser, page)
+            result = browser.js(USED)
+            equal(result[:2], wanted, f"{name}: events, slices")
+            equal(browser.errors, [], f"{name}: errors of the page's program")
+            equal(browser.js("document.title"), f"{k.top / name}: Kymo report", f"{name}: title")
+            equal(browser.js("document.querySelectorAll('img, iframe').length"), 0, f"{name}: elements")
+            if name == "many":
+                check(result[2] > 2 * n, f"rows: {result[2]}")
+    # Bytes at the end that are no event: the page says so.
+    one.data += struct.pack("<HQII", 2, 9, 1, 1)
+    page, reply = make_page(k, one.write(k.top / "damaged"))
+    equal(reply["events"], 1, "events of a damaged trace")
+    with Browser(k) as browser:
+        opened(k, browser, page)
+        check("damaged" in browser.js("document.getElementById('notes').textContent"), "the page does not say that the trace is damaged")
 
 
 def test_page_without_browser(k):

@@ -61,7 +61,26 @@ def check_chunks(k, trace, counts, total, first=0):
     gone = counts["removed"] + counts["cleared"]
     equal((len(events) + gone, lost), (counts["recorded"], counts["discarded"]), "events and losses, against the session's counts")
     equal(counts["recorded"] + counts["discarded"], total, "recorded and discarded, against emitted")
+    if not gone:
+        equal(complete_from(k, trace), None, "the time before which events are missing, of all chunks")
     return found
+
+
+def complete_from(k, *traces):
+    """
+    Returns the time from which kymo says that the trace is complete; None if it does not say that
+    events are missing before. kymo stat and kymo view agree.
+    """
+    claim = k.kymo_json("stat", *traces).get("complete_from_ns")
+    warned = "the trace is complete from" in k.kymo("view", *traces).stderr
+    equal(warned, claim is not None, f"kymo view warns, kymo stat shows {claim}")
+    return claim
+
+
+def times(k, trace):
+    """Returns the times of the first and of the last event."""
+    stat = k.kymo_json("stat", trace)
+    return stat["begin_ns"], stat["end_ns"]
 
 
 def while_emitting(k, action, runs, enough=lambda: True, **options):
@@ -128,6 +147,65 @@ def test_chunk(k):
     check("rotated 3 times" in k.kymo("status").stdout, "status does not show rotations")
     counts = k.kymo_json("destroy")["sessions"][0]
     equal((counts["recorded"], counts["discarded"]), (111, 0), "counts")
+
+
+def test_complete(k):
+    """
+    A stream that continues in a later chunk is complete if the chunk before it is read, too.
+    """
+    k.start_daemon()
+    trace = k.record("emit:*", channel=("--subbuf-size=4K", "--num-subbuf=256"))
+    # Some chunks end anywhere in a block, others with its last record.
+    for process, n in enumerate((100, 700, 169, 338, 50)):
+        k.finish(k.spawn("emit", "-n", n, "-p", process, wrap=kymotest.ONE_CPU))
+        rotate(k)
+    k.kymo("stop")
+    first, *later = archived(trace)
+    equal(complete_from(k, trace), None, "all chunks")
+    equal(complete_from(k, first), None, "the first chunk")
+    before = first
+    for chunk in later:
+        claim = complete_from(k, chunk)
+        check(times(k, before)[1] <= claim <= times(k, chunk)[0], "a later chunk alone is complete from its beginning")
+        equal(complete_from(k, chunk, first), None if before == first else claim, "a later chunk and the first")
+        before = chunk
+    equal(complete_from(k, *later), complete_from(k, later[0]), "all chunks but the first")
+    k.kymo("start")
+    k.finish(k.spawn("emit", "-n", 10, "-p", 10, wrap=kymotest.ONE_CPU))
+    k.kymo("clear")
+    k.finish(k.spawn("emit", "-n", 10, "-p", 11, wrap=kymotest.ONE_CPU))
+    k.kymo("stop")
+    check(times(k, before)[1] < complete_from(k, trace) <= times(k, trace / "ust")[0], "what was cleared between two chunks is missing")
+
+
+def test_complete_snapshot(k):
+    """A snapshot of rings that were overwritten says so; another one does not."""
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.traces / "s")
+    k.kymo("enable-channel", "channel0", "--subbuf-size=4K", "--num-subbuf=4")
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+    k.finish(k.spawn("emit", "-n", 10, wrap=kymotest.ONE_CPU))
+    whole = k.kymo_json("snapshot", "record")["snapshot"]["output"]
+    k.finish(k.spawn("emit", "-n", 5000, "-p", 1, wrap=kymotest.ONE_CPU))
+    cut = k.kymo_json("snapshot", "record")["snapshot"]["output"]
+    equal(complete_from(k, whole), None, "a snapshot of all records")
+    check(complete_from(k, cut) <= times(k, cut)[0], "a snapshot of the last records")
+
+
+def test_spans_across_chunks(k):
+    """A span that begins in one chunk and ends in another has its duration."""
+    k.start_daemon()
+    trace = k.record("shop:*")
+    app = k.spawn("spans", "across")
+    k.expect(app, "ready")
+    rotate(k)
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    equal(len(chunks(trace)), 2, "chunks")
+    found = k.kymo_json("stat", trace)["spans"]
+    equal([(s["name"], s["count"]) for s in found], [("shop:work", 1)], "spans")
 
 
 def kill_consumers(k, stop):
@@ -293,6 +371,7 @@ def test_newest_files(k):
         streams.setdefault(path.name.rpartition("_")[0], []).append(path)
     check(all(len(files) <= 2 for files in streams.values()), f"files: {streams}")
     check(any(next(kymotest.packets(files[0], first=None)).seq for files in streams.values()), "packets have their numbers")
+    check(complete_from(k, trace) is not None, "the events of removed files are not missing")
     check_values(events)
 
 

@@ -32,12 +32,15 @@ def numbers():
     return {name: found[name] for name in CALLS if name in found}
 
 
-def run(k, number, action, env=None, between=lambda: None):
+def run(k, number, action, env=None, between=lambda: None, early=False):
     """
     Runs the program from its start to its exit; returns its output, and how it exited. between:
-    called whenever the program waits.
+    called whenever the program waits. early: the filter exists before the program's start.
     """
-    app = k.spawn("sandbox", number, action, PLUGIN, env=env)
+    more = []
+    if early:  # the program that installs the filter is not traced
+        more, env = ["exec-off" if env else "exec"], {"KYMO_OFF": "1"}
+    app = k.spawn("sandbox", number, action, PLUGIN, *more, env=env)
     said = []
     while line := app.stdout.readline():
         said.append(line.strip())
@@ -61,18 +64,18 @@ def run(k, number, action, env=None, between=lambda: None):
     return said, app.returncode
 
 
-def compare(k, action, between, calls=None):
+def compare(k, action, between, calls=None, early=False):
     if platform.machine() != "x86_64":
         raise Skip("the handler of the program knows x86-64")
     wrong, n = [], 0
     for name, number in numbers().items():
         if calls and name not in calls:
             continue
-        plain = run(k, number, action, env={"KYMO_OFF": "1"}, between=lambda app, line: None)
+        plain = run(k, number, action, env={"KYMO_OFF": "1"}, between=lambda app, line: None, early=early)
         if plain != (["ready", "filtered", "child 1792", "done"], 5):
             continue  # the program itself needs the call
         n += 1
-        traced = run(k, number, action, between=between)
+        traced = run(k, number, action, between=between, early=early)
         if traced != plain:
             wrong.append(f"{name}: {traced}")
     check(n >= 15, f"only {n} calls are none of the program's own")
@@ -166,6 +169,61 @@ def test_recorded_error(k):
     k.start_daemon()
     k.record("sandbox:*", start=False)
     compare(k, "error", commands(k), LISTENER_CALLS)
+    k.kymo("destroy")
+
+
+# without prctl, nothing can ask for a filter; without futex, the C library aborts
+EARLY_CALLS = set(CALLS) - {"prctl", "futex"}
+
+
+def restart(k):
+    """A session starts and stops, also while programs that are not traced wait."""
+    def between(app, line):
+        if line == "filtered":
+            k.kymo("stop", "s")
+            k.kymo("start", "s")
+    return between
+
+
+def before_start(k, action):
+    """The filter exists before the program starts: without a daemon, and while one records."""
+    compare(k, action, lambda app, line: None, EARLY_CALLS, early=True)
+    k.start_daemon()
+    k.record("sandbox:*")
+    compare(k, action, restart(k), EARLY_CALLS, early=True)
+    k.kymo("destroy")
+
+
+@without_sanitizers
+def test_before_start_trap(k):
+    before_start(k, "trap")
+
+
+@without_sanitizers
+def test_before_start_thread(k):
+    before_start(k, "thread")
+
+
+@without_sanitizers
+def test_before_start_process(k):
+    before_start(k, "process")
+
+
+@without_sanitizers
+def test_before_start_error(k):
+    before_start(k, "error")
+
+
+@without_sanitizers
+def test_before_start_recorded(k):
+    """A filter that forbids none of libkymo's calls: the program and its child are recorded."""
+    k.start_daemon()
+    k.record("sandbox:*")
+    unused = 2**16 - 1
+    found = run(k, unused, "process", between=lambda app, line: None, early=True)
+    equal(found, (["ready", "filtered", "child 1792", "done"], 5), "as untraced")
+    k.kymo("stop", "s")
+    equal(k.kymo_json("status", "s")["session"]["recorded"], 300, "events")
     k.kymo("destroy")
 
 

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 
 import kymotest
 from emitcheck import RECORD_BYTES, ROOMY, SCALE, check_order, check_values, emitted, run_exact
@@ -346,6 +347,28 @@ def test_destroyed_with_events(k):
     done = k.kymo("destroy", "s")
     check("0 snapshots" in done.stdout, f"says: {done.stdout}")
     equal(list(out.iterdir()), [], "files")
+
+
+def test_reach(k):
+    """status says how far back a snapshot would reach, when something was overwritten."""
+    k.start_daemon()
+    fly(k)
+
+    def reach():
+        channel = k.kymo_json("status", "s")["session"]["channels"][0]
+        return channel.get("reach_shortest_ns"), channel.get("reach_longest_ns")
+
+    began = time.monotonic()
+    k.app("emit", "-n", 10)
+    equal(reach(), (None, None), "reach before anything was overwritten")
+    check("reach back" not in k.kymo("status", "s").stdout, "the text of status says so")
+    k.app("emit", "-n", 1000000)
+    shortest, longest = reach()
+    check(0 < shortest <= longest < (time.monotonic() - began) * 1e9, f"reach {shortest}, {longest}")
+    check("a snapshot would reach back" in k.kymo("status", "s").stdout, "the text of status")
+    later = reach()
+    check(later[0] > shortest and later[1] > longest, f"reach while nothing is recorded: {later}")
+    k.kymo("destroy", "s")
 
 
 kymotest.main()

@@ -53,13 +53,34 @@ def test_hostile(k):
     equal(ask(k, trace, "SELECT count(*) FROM events"), [(24,)], "events of all names")
     equal(ask(k, trace, "SELECT state, state_label, ts_, pid_, pid FROM events_"),
         [(0, "zero", 7, 8, 100), (1, "one", 7, 8, 100), (2, "two", 7, 8, 100), (9, None, 7, 8, 100)], "an enumeration, names in use")
-    equal(ask(k, trace, "SELECT n FROM EVENTS__"), [(3,)], "a name that differs in case")
+    equal(ask(k, trace, "SELECT n FROM EVENTS_1"), [(3,)], "a name that differs in case")
     equal(ask(k, trace, "SELECT \"select\" FROM _sqlite_master"), [(4,)], "a reserved name")
     equal(ask(k, trace, 'SELECT real FROM "a:new\nline"'), [(0.1,), (-0.0,), (float("inf"),), (None,), (1e300,)], "real numbers")
     equal(ask(k, trace, "SELECT pid, fields FROM events WHERE name = 'a:empty'"), [(100, "{}")], "no fields")
     equal(json.loads(ask(k, trace, "SELECT fields FROM events WHERE name = 'EVENTS'")[0][0]), {"n": 3}, "fields as JSON")
     shown = k.kymo("sql", trace, "SELECT name FROM events GROUP BY name").stdout
     check("\\xff" in shown and "\\x0a" in shown, f"bytes that are no text reach the terminal: {shown!r}")
+
+
+def test_many_names(k):
+    """
+    More names and fields than SQLite takes, many of which it cannot distinguish: what has no table
+    or column is in `events`, and the command says so; formats that would leave it out refuse.
+    """
+    have_sqlite(k)
+    cases = ["".join(letter.upper() if n >> i & 1 else letter for i, letter in enumerate("abcdefghijklm")) for n in range(5000)]
+    for trace, events, first, why in (
+            (k.top / "names", {name: [("u8", "n")] for name in cases}, cases[0], "more names of events than"),
+            (k.top / "fields", {"wide": [("u8", f"f{i}") for i in range(2500)]}, "wide", "more fields than")):
+        t = answers.Trace(events)
+        t.packet(0, [t.record(10, first, *[7] * len(events[first]))])
+        t.write(trace)
+        done = k.kymo("sql", trace, "--csv", f"SELECT name FROM events UNION ALL SELECT count(*) FROM {first}")
+        equal(done.stdout.split()[1:], [first, "1"], "the event, and the rows of its table")
+        check(why in done.stderr, f"no warning: {why}")
+        for to in "sqlite", "csv":
+            check(why in k.kymo("export", trace, f"--to={to}", "-o", k.top / to, status=1).stderr, f"no refusal: {why}")
+        k.kymo("export", trace, "--to=perfetto", "-o", k.top / "perfetto")
 
 
 def test_csv(k):
@@ -198,10 +219,10 @@ def test_input(k):
     """Without a statement, statements come from standard input."""
     have_sqlite(k)
     trace = answers.hostile(k.top / "trace")
-    done = k.run([CLI, "sql", trace], input=".tables\nSELECT count(*)\n  FROM events;\n.schema EVENTS__\nSELECT 2")
+    done = k.run([CLI, "sql", trace], input=".tables\nSELECT count(*)\n  FROM events;\n.schema EVENTS_1\nSELECT 2")
     lines = done.stdout.splitlines()
     check("events" in lines and "24" in [line.strip() for line in lines] and lines[-1].strip() == "2", done.stdout)
-    check('"EVENTS__"(ts, cpu, pid, tid, procname, stream, n)' in lines, done.stdout)
+    check('"EVENTS_1"(ts, cpu, pid, tid, procname, stream, n)' in lines, done.stdout)
     done = k.run([CLI, "sql", trace], input="SELECT nosuch;\nSELECT 1;\n", status=1)
     check("no such column: nosuch" in done.stderr and not done.stdout, "a mistake ends a script")
 

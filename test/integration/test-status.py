@@ -129,4 +129,23 @@ def test_all_that_is_known(k):
     app.kill()
 
 
+def test_single_steps(k):
+    """
+    Events that are discarded because a debugger interrupts every attempt are not put down to full
+    buffers. (Without restartable sequences they are recorded.)
+    """
+    k.start_daemon()
+    out = k.record("stepped:*")
+    if k.run([kymotest.APPS / "stepped"], status=(0, 77)).returncode:
+        raise kymotest.Skip("this system allows no debugger")
+    k.kymo("stop")
+    s = k.kymo_json("status", "s")["session"]
+    equal((s["recorded"] + s["discarded"], s["discarded_interrupted"]), (5, s["discarded"]), f"events, and those that were interrupted: {s}")
+    said = [w for w in warnings(k) if "discarded" in w]
+    check(all("interrupted at every attempt" in w for w in said) and len(said) == (s["discarded"] > 0), f"says: {said}")
+    shown = k.kymo("destroy").stdout
+    check("buffers were full" not in shown and ("interrupted at every attempt" in shown) == (s["discarded"] > 0), shown)
+    kymotest.read_trace(out)
+
+
 kymotest.main()

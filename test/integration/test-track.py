@@ -161,7 +161,7 @@ def test_refusals(k):
         check(words in k.kymo(*command, status=status).stderr, f"{command}: {words!r} is not said")
     k.kymo("track", "--vpid=3", "--vuid=5")
     check("does not track vpid 4" in k.kymo("untrack", "--vpid=4", status=1).stderr, "not said what is not tracked")
-    equal(k.kymo_json("track", "--vpid=7")["tracked"], {"vpid": ["3", "7"], "vuid": ["5"], "vgid": ["all"]}, "tracked")
+    equal(k.kymo_json("track", "--vpid=7")["tracked"], {"vpid": ["3", "7"], "vuid": ["5"], "vgid": ["all"], "pid": ["all"]}, "tracked")
     text = k.kymo("list", "s").stdout
     check("tracked processes: 3, 7\ntracked users: 5\n" in text, text)
     for bad in (["-1"], [""], ["1x"], ["99999999999999999999"]):

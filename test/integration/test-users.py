@@ -336,6 +336,48 @@ def test_other_group(k):
     check("for root alone" in bob.kymo("status", status=1).stderr, "the message does not say that only root has control")
 
 
+def kernel_daemon(k):
+    """Starts root's daemon, if it can record kernel events."""
+    system_daemon(k)
+    done = k.kymo("list", "-k", status=None)
+    if done.returncode:
+        raise kymotest.Skip(done.stderr.strip())
+
+
+def test_kernel_members(k):
+    """
+    record -k of a member: root's daemon records the kernel, on the same clock, into files of the
+    member's. Others read what is missing.
+    """
+    kernel_daemon(k)
+    alice, carol = User(k, "alice"), User(k, "carol")
+    out, n = carol.home / "r", 500
+    writes = str(kymotest.APPS / "writes")
+    done = carol.run(CLI, "record", "-o", out, "--syscall=write", "-e", "writes:*", "--", writes, n)
+    check("of the kernel: " in done.stderr, done.stderr)
+    equal({f.stat().st_uid for f in out.rglob("*")}, {carol.uid}, "owners of the trace")
+    text, discarded = kymotest.babeltrace(out)
+    equal(discarded, 0, "discarded events")
+    names = re.findall(r" (writes:\w+|syscall_\w+): ", text)
+    begin = names.index("writes:before")
+    wanted = ["writes:before", "syscall_entry_write", "syscall_exit_write", "writes:after"]
+    equal(names[begin:], wanted * n, "events, in their order")
+    k.kymo("status", status=1)  # no session is left
+    refused = alice.kymo("record", "-o", alice.home / "r", "--syscall=write", "--", "true", status=1)
+    check("kernel events need root's daemon" in refused.stderr, refused.stderr)
+
+
+def test_kernel_member_killed(k):
+    """The session that root's daemon has for a command ends with the command."""
+    kernel_daemon(k)
+    carol = User(k, "carol")
+    process = carol.spawn(CLI, "record", "-o", carol.home / "r", "-k", "sched_switch", "--", "cat")
+    wait_for(lambda: [s for s in k.kymo_json("list")["sessions"] if s["state"] == "started"], "the session of the command")
+    process.kill()
+    process.communicate(timeout=kymotest.TIMEOUT)  # its command reads the end of the file
+    wait_for(lambda: not k.kymo_json("list")["sessions"], "the session to end")
+
+
 def test_false_daemons(k):
     """A program does not talk to the daemon of another user, wherever its environment points."""
     k.top.chmod(0o755)
@@ -665,7 +707,10 @@ def test_program_drops_its_rights(k):
     k.expect(app, "ready")
     k.let_go(app)
     k.expect(app, "dropped")
-    wait_for(lambda: [a["uid"] for a in k.request(command="status")["session"]["applications"]] == [USERS["bob"]], "the program to be bob's")
+    status = lambda: k.request(command="status")
+    wait_for(lambda: [a["uid"] for a in status()["session"]["applications"]] == [USERS["bob"]], "the program to be bob's")
+    said = wait_for(lambda: [w for w in status()["warnings"] if "ran unrecorded" in w], "the program to be named")
+    check(f"(pid {app.pid}," in said[0] and "became another user" in said[0], said)
     k.let_go(app)
     k.finish(app)
     k.kymo("destroy")

@@ -91,7 +91,7 @@ def ring_set(mode=0):
 
 
 def ring_set_message(geometry, mode):
-    return struct.pack("<7IQIII", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0, 2, 1)
+    return struct.pack("<7IQIIII", 9, mode, 0, 0, N_RINGS, N_BLOCKS, BLOCK, geometry.total, 0, 2, 1, N_BLOCKS)
 
 
 def count_records(fd, geometry):
@@ -230,7 +230,7 @@ def test_newer_daemon_of_a_consumer(k):
     play = consumer_tests()
     consumer = play.Consumer(k, k.top / "trace", version=1000, more=MORE)
     rings = play.RingSet(1)
-    for kind in (15, 18, 300):
+    for kind in (18, 200, 300):
         consumer.send(kind, MORE)
     consumer.send(play.RING_SET, rings.message() + MORE, rings.fds())
     play.write_all(rings.ring[0], range(100))

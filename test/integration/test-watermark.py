@@ -6,6 +6,8 @@ records. The consumer's side of it is in test-consumerd.py.
 """
 
 import collections
+import os
+import signal
 import struct
 
 import kymotest
@@ -63,6 +65,30 @@ def test_while_recording(k):
     equal(watermark(trace)[1:], (1, 0), "chunk and flags after a rotation")
     k.kymo("destroy", "s")
     equal(watermark(trace), (END, 1, 1), "watermark at the end")
+
+
+def announced_sets(k):
+    """Returns the number of ring sets in the session's memory (src/abi/resume.h)."""
+    fd, = [fd for fd, link, _ in kymotest.descriptors(k.daemon.pid) if link.startswith("/memfd:kymo-session")]
+    with open(f"/proc/{k.daemon.pid}/fd/{fd}", "rb") as f:
+        return struct.unpack_from("<Q", f.read(), 88)[0]
+
+
+def test_sets_are_announced(k):
+    """An application can record only into sets of which the consumer knows that they are there."""
+    k.start_daemon()
+    k.record(channel=("--buffers=process",))
+    consumer, = kymotest.consumers(k)
+    equal(announced_sets(k), 0, "sets before the first application")
+    for n in range(1, 4):
+        os.kill(consumer, signal.SIGSTOP)
+        k.app("emit", "-n", 10)
+        equal(announced_sets(k), n, "sets when an application has recorded")
+        os.kill(consumer, signal.SIGCONT)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: kymotest.consumers(k) not in ([], [consumer]), "another consumer")
+    k.app("emit", "-n", 10)
+    check(1 <= announced_sets(k) <= 4, "sets that another consumer knows")
 
 
 def test_nothing_recorded(k):

@@ -14,6 +14,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import urllib.parse
 
 import kymotest
@@ -165,17 +166,71 @@ def test_garbage(k):
             elif kind == 3:
                 at = chance.randrange(len(data))
                 data[at:at] = bytes([chance.randrange(32, 127)]) * chance.choice((100, 5000, 100000))
-            with socket.create_connection((url.hostname, url.port), timeout=kymotest.TIMEOUT) as s, contextlib.suppress(ConnectionError, TimeoutError):
+            with socket.create_connection((url.hostname, url.port), timeout=kymotest.TIMEOUT) as s, contextlib.suppress(OSError):
                 s.sendall(data)
                 s.shutdown(socket.SHUT_WR)
                 s.recv(4096)
         equal(ask(link)[0], 200, "the page after them")
         for _ in range(200):
             s = open_ones.enter_context(socket.create_connection((url.hostname, url.port), timeout=kymotest.TIMEOUT))
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(OSError):
                 s.sendall(b"GET /")
         # Connections that send nothing more are closed after some seconds; then others are served.
         wait_for(lambda: works(link), "the page to be served again")
+
+
+def begin_request(link, path):
+    """Returns a connection on which a request was sent, and the first bytes of its reply."""
+    url = urllib.parse.urlsplit(link)
+    s = socket.create_connection((url.hostname, url.port), timeout=kymotest.TIMEOUT)
+    s.sendall(f"GET {url.path}{path} HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode())
+    return s, s.recv(4096)
+
+
+def test_crowd(k):
+    """Connections that never show the token make room, however long they stay busy."""
+    trace = make_trace(k)
+    ended = threading.Event()
+    with serving(k, trace) as link, contextlib.ExitStack() as open_ones:
+        url = urllib.parse.urlsplit(link)
+        crowd = []
+
+        def stay_busy():
+            while not ended.wait(0.2):
+                for s in crowd:
+                    with contextlib.suppress(OSError):
+                        s.send(b"x")
+
+        # A page that listens is not of them.
+        listener, reply = begin_request(link, "events")
+        open_ones.enter_context(listener)
+        check(b"200 OK" in reply, f"events: {reply}")
+        for _ in range(200):
+            s = open_ones.enter_context(socket.create_connection((url.hostname, url.port), timeout=kymotest.TIMEOUT))
+            crowd.append(s)
+            with contextlib.suppress(OSError):
+                s.send(b"GET /")
+        busy = threading.Thread(target=stay_busy)
+        busy.start()
+        try:
+            wait_for(lambda: works(link), "the page to be served")
+            check(listener.recv(4096), "the page that listens was cut off")
+        finally:
+            ended.set()
+            busy.join()
+
+
+def test_listeners(k):
+    """So many pages may listen; the server ends while they do."""
+    trace = make_trace(k)
+    with serving(k, trace) as link, contextlib.ExitStack() as open_ones:
+        replies = []
+        for _ in range(33):
+            s, reply = begin_request(link, "events")
+            open_ones.enter_context(s)
+            replies.append(int(reply.split()[1]))
+        equal(replies, [200] * 32 + [429], "replies to pages that listen")
+        # serving() ends the server while the connections are open
 
 
 def works(link):

@@ -121,6 +121,16 @@ def check_library(headers, page):
     return wrong + [f"libkymo(3) has {n}, the headers do not" for n in sorted(said - everything)]
 
 
+def check_preload(guide, page):
+    """Compares the events and fields of docs/preload.md with those of kymo-with(7)."""
+    wrong = []
+    for names, fields in re.findall(r"^\|[^|]*\| (?!event|none)([^|]*`[^|]*) \| ([^|]*) \|$", guide, re.M):
+        items = " , ".join(f"Cm {n}" for n in re.findall(r"`([^`]+)`", names))
+        if not re.search(rf"^\.It {re.escape(items)}(?: No \(span\))?\n{re.escape(fields.replace('`', ''))}$", page, re.M):
+            wrong.append(f"kymo-with(7) lacks {names}: {fields}, which preload.md has")
+    return wrong
+
+
 # ---- the tests
 
 
@@ -131,7 +141,8 @@ def test_kymo():
 def test_programs():
     wrong = []
     for page, program in (("kymo-sessiond.8", [SESSIOND]), ("kymo-consumerd.8", [CONSUMERD]), ("kymo-collectd.8", [COLLECTD]), ("kymo-agentd.8", [AGENTD]),
-            ("kymo-gen-tp.1", ["sh", SOURCE / "scripts" / "kymo-gen-tp"])):
+            ("kymo-gen-tp.1", ["sh", SOURCE / "scripts" / "kymo-gen-tp"]),
+            ("kymo-lttng-switch.8", ["sh", SOURCE / "src" / "lttng" / "kymo-lttng-switch.in"])):
         wrong += compare(page, run(*program, "--help"), PAGES[page])
     return wrong
 
@@ -150,6 +161,18 @@ def test_reader():
     functions = set(re.findall(r"\b(kymo_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "kymo" / "reader.h").read_text(), flags=re.S)))
     described = set(re.findall(r"^\.It Fn (kymo_[a-z_]+)", PAGES["libkymo-reader.3"], re.M))
     return [f"libkymo-reader(3) lacks {f}" for f in sorted(functions - described)] + [f"no function: {f}" for f in sorted(described - functions)]
+
+
+def test_preload():
+    return check_preload((SOURCE / "docs" / "preload.md").read_text(), PAGES["kymo-with.7"])
+
+
+def test_packages():
+    """Each page is in a Debian package, and meson installs it."""
+    wanted = "\n".join(p.read_text() for p in (SOURCE / "debian").glob("*.install"))
+    installed = (SOURCE / "man" / "meson.build").read_text()
+    missing = [f"{n}: in no package" for n in PAGES if f"/{n}\n" not in wanted and not (n.endswith(".3") and "/man3\n" in wanted)]
+    return missing + [f"{n}: not in man/meson.build" for n in PAGES if f"'{n}'" not in installed]
 
 
 def test_lint():
@@ -172,13 +195,14 @@ def test_faults():
         "a synopsis without": lambda: check_commands(page.replace(".Ic kymo rotate\n.Op Oo Fl s Oc Ar NAME\n", ".Ic kymo rotate\n"), overview, help_of.get),
         "a command that the page lacks": lambda: check_commands(page, overview.replace("  stat  ", "  stat  s\n  sweep  "), {**help_of, "sweep": ""}.get),
         "a variable": lambda: check_variables(['getenv("KYMO_SPEED")', *PAGES.values()], PAGES.values()),
+        "a field of a call": lambda: check_preload("| | `libc:calloc` | nmemb, size, ptr |\n", PAGES["kymo-with.7"].replace("nmemb, size", "size")),
         "a macro": lambda: check_library(["#define kymo_event(a)\n#define kymo_sing(song)"], ".Ss Events\n.Fn kymo_event\n"),
         "a macro that is none": lambda: check_library(["#define kymo_event(a)"], ".Ss Events\n.Fn kymo_event\n.Fn kymo_sing\n"),
     }
     return [f"not noticed: {what}" for what, look in planted.items() if not look()]
 
 
-TESTS = [test_kymo, test_programs, test_variables, test_library, test_reader, test_lint, test_faults]
+TESTS = [test_kymo, test_programs, test_variables, test_library, test_reader, test_preload, test_packages, test_lint, test_faults]
 failed = False
 print(f"1..{len(TESTS)}")
 for i, test in enumerate(TESTS, 1):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox NUMBER ACTION [PLUGIN]: forbids a system call to all its threads after its start, and
- * continues. ACTION is trap (with a handler that makes the call fail with ENOSYS), thread, process
- * (killed), or error.
+ * sandbox NUMBER ACTION [PLUGIN [exec|exec-off]]: forbids a call to all its threads after its
+ * start, and continues. With exec, it forbids the call and then starts itself again, without
+ * KYMO_OFF in its environment; with exec-off, it keeps that. ACTION is trap (with a handler that
+ * makes the call fail with ENOSYS), thread, process (killed), or error.
  * Before the filter, after it, and at the end of its work, it prints a line and waits for one. Its
  * work: it records 100 events, forks a child that records 100 more and exits with 7, and loads
  * PLUGIN. Exits with 5, or with 77 if the kernel has no filters.
@@ -91,8 +92,17 @@ int main(int argc, char **argv)
 	int status = 0;
 	pid_t pid;
 
+	if (argc == 5 && strcmp(argv[4], "executed")) {
+		if (take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+			return 77;
+		if (!strcmp(argv[4], "exec"))
+			unsetenv("KYMO_OFF");
+		argv[4] = (char *)"executed";
+		execv("/proc/self/exe", argv);
+		return 77;
+	}
 	say("ready");
-	if (argc < 3 || take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
+	if (argc != 5 && take_away((unsigned)atoi(argv[1]), action_of(argv[2])))
 		return 77;
 	say("filtered");
 	record();

@@ -8,6 +8,7 @@
  *               ends in the child
  *   open        one span that does not end, and one that never began
  *   wait        prints "ready", and waits for a line
+ *   across      the same, in a span
  *   handler     a span in a signal handler, inside a span of the same name
  */
 #include <kymo/span.h>
@@ -111,6 +112,20 @@ static void handler(void)
 	raise(SIGUSR1);
 }
 
+static void wait_for_line(void)
+{
+	puts("ready");
+	fflush(stdout);
+	(void)getchar();
+}
+
+static void across(void)
+{
+	kymo_span_begin(shop, work, kymo_u64(order, 9), kymo_string(who, "us"));
+	wait_for_line();
+	kymo_span_end(shop, work);
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -125,7 +140,9 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "handler"))
 			handler();
 		else if (!strcmp(argv[i], "wait"))
-			puts("ready"), fflush(stdout), (void)getchar();
+			wait_for_line();
+		else if (!strcmp(argv[i], "across"))
+			across();
 		else if (!strcmp(argv[i], "open")) {
 			kymo_span_end(open, never_begun);
 			kymo_span_begin(open, never_ended);

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+A trace on disk has bounds: its size, the free space, and the number, size and age of its chunks.
+The oldest chunks are removed, and counted exactly.
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import kymotest
+from kymotest import check, equal, read_trace, wait_for
+
+MIB = 1 << 20
+
+
+def status(k, session="s"):
+    return k.kymo_json("status", session)["session"]
+
+
+def used(trace):
+    """Returns the bytes of a directory on disk; 0 while there is none, as between two chunks."""
+    words = subprocess.run(["du", "-s", "-B1", trace], capture_output=True, text=True, check=False).stdout.split()
+    return int(words[0]) if words else 0
+
+
+def chunks(trace):
+    found = trace / "archives"
+    return sorted(p.name for p in found.iterdir() if not p.name.startswith(".")) if found.exists() else []
+
+
+def exact(k, trace, emitted, session="s"):
+    """recorded + discarded = emitted, and the trace has what was recorded and not removed."""
+    s = status(k, session)
+    equal(s["recorded"] + s["discarded"], emitted, f"counts of {s}")
+    equal(len(read_trace(trace)[0]), s["recorded"] - s["rotation"]["expired_events"], f"events in the trace, {s['rotation']}")
+    return s["rotation"]
+
+
+def emit(k, rounds, each=40000, trace=None):
+    """trace: waits each time until rotations have made its present chunk small."""
+    for number in range(rounds):
+        k.app("emit", "-n", each, "-p", number)
+        if trace:
+            wait_for(lambda: used(trace / "ust") < 4 * MIB, "a rotation")
+    return rounds * each
+
+
+def test_max_disk(k):
+    """More than the bound is recorded; the consumer's and the daemon's death do not count twice."""
+    k.start_daemon()
+    trace = k.traces / "s"
+    k.kymo("create", "s", "-o", trace, "--max-disk=12M")
+    k.kymo("enable-channel", "channel0", "-s", "s", "--num-subbuf=16")
+    k.kymo("enable-event", "-s", "s", "emit:*")
+    k.kymo("start", "s")
+    emitted = emit(k, 16, trace=trace)
+    wait_for(lambda: status(k)["rotation"]["expired_chunks"], "chunks to be removed")
+    (consumer,) = kymotest.consumers(k)
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: kymotest.consumers(k) not in ([], [consumer]) and status(k)["rotation"]["expired_chunks"], "the next consumer")
+    emitted += emit(k, 6, trace=trace)
+    k.daemon.kill()
+    k.daemon.wait()
+    k.daemon = None
+    k.start_daemon()
+    emitted += emit(k, 6, trace=trace)
+    k.kymo("stop", "s")
+    k.kymo("rotate", "s", status=None)
+    rotation = exact(k, trace, emitted)
+    check(rotation["expired_events"] and rotation["expired_bytes"], rotation)
+    equal(rotation["max_disk"], 12 * MIB, "the bound after the daemon's death")
+    check(used(trace) <= 12 * MIB + 64 * 1024, f"{used(trace)} bytes on disk")
+    check("were removed with the oldest" in k.kymo("status", "s").stdout, "not said in status")
+
+
+def rotated(k, n):
+    for number in range(n):
+        k.app("emit", "-n", 10, "-p", number)
+        k.kymo("rotate", "s")
+    return 10 * n
+
+
+def test_keep_chunks(k):
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.kymo("enable-rotation", "s", "--keep=3")
+    emitted = rotated(k, 6)
+    wait_for(lambda: len(chunks(trace)) == 3, lambda: f"three chunks: {chunks(trace)}")
+    equal([name.rpartition("-")[2] for name in chunks(trace)], ["3", "4", "5"], "the newest chunks")
+    k.kymo("stop", "s")
+    equal(exact(k, trace, emitted)["expired_events"], 30, "events of removed chunks")
+    k.kymo("disable-rotation", "s", "--keep")
+    equal(status(k)["rotation"]["keep_chunks"], 0, "the bound")
+
+
+def test_keep_size_and_age(k):
+    k.start_daemon()
+    trace = k.record("emit:*")
+    emitted = rotated(k, 4)
+    k.kymo("enable-rotation", "s", "--keep=1K")
+    wait_for(lambda: not chunks(trace), "all chunks to be removed for their size")
+    k.kymo("disable-rotation", "s", "--keep")
+    emitted += rotated(k, 2)
+    k.kymo("enable-rotation", "s", "--keep=1s")
+    wait_for(lambda: not chunks(trace), "all chunks to be removed for their age")
+    k.kymo("stop", "s")
+    exact(k, trace, emitted)
+
+
+def test_keep_free(k):
+    """Two sessions share a disk: both remove their oldest chunks, and nothing is discarded."""
+    disk = k.start_daemon_with_disk("24m")
+    for name in ("a", "b"):
+        k.kymo("create", name, "-o", disk / name)
+        k.kymo("enable-event", "-s", name, "emit:*")
+        k.kymo("enable-rotation", name, "--size=512K", "--keep-free=12M")
+        k.kymo("start", name)
+    emitted = 0
+    while not all(status(k, name)["rotation"]["expired_chunks"] for name in ("a", "b")):
+        emitted += emit(k, 2)
+        check(emitted < 20000000, [status(k, n)["rotation"] for n in "ab"])
+    k.kymo("stop", "-a")
+    for name in ("a", "b"):
+        s = status(k, name)
+        equal(s["recorded"] + s["discarded"], emitted, f"counts of {name}")
+        equal(s["unwritten"], 0, "events that did not get to the disk")
+        visible = pathlib.Path(f"/proc/{k.daemon.pid}/root{disk / name}")
+        equal(len(read_trace(visible)[0]), s["recorded"] - s["rotation"]["expired_events"], f"events of {name}")
+
+
+def test_usage(k):
+    k.start_daemon()
+    k.record("emit:*")
+    for args in (["--keep=0"], ["--keep=x"], ["--keep=1y"], ["--max-disk=lots"], ["--keep-free=0"]):
+        check(k.kymo("enable-rotation", "s", *args, status=2).stderr, args)
+    k.kymo("enable-rotation", "s", "--max-disk=10K", status=2)
+    k.kymo("create", "t", "-o", k.traces / "t", "--max-disk=10K", status=2)
+    equal([s["name"] for s in k.kymo_json("list")["sessions"]], ["s"], "sessions")
+
+
+kymotest.main()

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+`kymo doctor` finds each fault that prevents recording, says what to do, and changes nothing.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import threading
+
+import kymotest
+from kymotest import CLI, LIBDIR, check, equal, need_mounts, without_sanitizers
+
+
+def doctor(k, status, env=None, wrap=()):
+    """Returns {check: [(state, text, advice)]}; the text output has the same lines."""
+    before = files(k)
+    found = json.loads(k.run([*wrap, CLI, "--json", "doctor"], status=status, env=env).stdout)
+    done = k.run([*wrap, CLI, "doctor"], status=status, env=env)
+    equal(files(k), before, "files")
+    equal(done.stderr, "", "messages")
+    by_name = {}
+    for c in found["checks"]:
+        by_name.setdefault(c["check"], []).append((c["state"], c["text"], c["advice"]))
+        check(any(line.split()[:2] == [c["state"], c["check"]] for line in done.stdout.splitlines()), done.stdout)
+        check(c["advice"] in done.stdout, c)
+    states = [c["state"] for c in found["checks"]]
+    equal((found["failures"], found["warnings"]), (states.count("fail"), states.count("warn")), "counts")
+    return by_name
+
+
+def files(k):
+    return sorted((str(p), p.lstat().st_mode, p.lstat().st_mtime_ns) for p in k.top.rglob("*") if p.name not in ("sessiond.log", "state"))
+
+
+def one(found, name, state, *words):
+    """Checks that a check of that name has the state and the words."""
+    matching = [f for f in found.get(name, []) if f[0] == state and all(w in f[1] + f[2] for w in words)]
+    check(matching, f"{name}: wanted {state} {words} in {found.get(name)}")
+
+
+def test_all_is_well(k):
+    k.traces.mkdir()
+    found = doctor(k, 0)
+    one(found, "daemon", "ok", "none runs")
+    one(found, "library", "ok", "libkymo.so.0")
+    one(found, "rundir", "ok", str(k.rundir))
+    check(not k.rundir.exists(), "a daemon was started")
+    k.start_daemon()
+    one(doctor(k, 0), "daemon", "ok", f"pid {k.daemon.pid}")
+
+
+def test_run_directory(k):
+    k.rundir.mkdir()
+    k.rundir.chmod(0o777)
+    one(doctor(k, 1), "rundir", "fail", "others can write", "go-w")
+    k.rundir.rmdir()
+    k.rundir.write_text("")
+    one(doctor(k, 1), "rundir", "fail", "is no directory")
+    one(doctor(k, 1, env={"KYMO_RUNDIR": "/tmp/" + "x" * 200}), "rundir", "fail", "too long")
+    if os.geteuid() == 0:
+        k.rundir.unlink()
+        k.rundir.mkdir()
+        os.chown(k.rundir, 65534, 65534)
+        one(doctor(k, 1), "rundir", "fail", "belongs to user 65534")
+
+
+def test_daemon_dead_or_stopped(k):
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.traces / "s")
+    k.daemon.kill()
+    k.daemon.wait()
+    k.daemon = None
+    one(doctor(k, 1), "daemon", "fail", "was killed", "successor")
+    k.start_daemon()
+    k.kymo("destroy", "s")
+
+
+def test_daemon_of_another_version(k):
+    k.rundir.mkdir(mode=0o700)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(k.rundir / "control.sock"))
+    server.listen()
+
+    def serve():
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rwb") as f:
+                while f.readline():
+                    f.write(b'{"ok": true, "version": "99.1", "pid": 1}\n')
+                    f.flush()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    one(doctor(k, 0), "daemon", "warn", "99.1", "restart")
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join()
+    shutil.rmtree(k.rundir)
+
+
+@without_sanitizers
+def test_library_of_another_version(k):
+    """A prefix whose library is another build's, or missing."""
+    (k.top / "p" / "cli").mkdir(parents=True)
+    (k.top / "p" / "tracer").mkdir()
+    shutil.copy2(CLI, k.top / "p" / "cli" / "kymo")
+    library = (pathlib.Path(LIBDIR) / "libkymo.so.0").read_bytes()
+    mark = library.index(b"libkymo version ") + len(b"libkymo version ")
+    (k.top / "p" / "tracer" / "libkymo.so.0").write_bytes(library[:mark] + b"9" + library[mark + 1 :])
+    text = k.run([k.top / "p" / "cli" / "kymo", "--json", "doctor"], status=1).stdout
+    states = {(c["check"], c["state"]) for c in json.loads(text)["checks"]}
+    check({("library", "warn"), ("programs", "fail")} <= states, states)
+
+
+def test_limits(k):
+    few = ("sh", "-c", 'ulimit -n 256 && ulimit -f 1000 && exec "$@"', "sh")
+    one(doctor(k, 0, wrap=few), "limits", "warn", "256 open files", "ulimit -Hn")
+    one(doctor(k, 0, wrap=few), "limits", "warn", "512000 bytes")
+
+
+def test_no_rseq(k):
+    one(doctor(k, 0, env={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}), "rseq", "warn", "no restartable sequences")
+
+
+def test_clock_and_environment(k):
+    found = doctor(k, 0, env={"KYMO_CLOCK": "monotonic", "KYMO_OFF": "1"})
+    one(found, "clock", "warn", "CLOCK_MONOTONIC")
+    one(found, "environment", "warn", "KYMO_OFF")
+
+
+def test_without_sys_and_full_disk(k):
+    need_mounts()
+    (k.top / "disk").mkdir()
+    hide = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs none /sys && mount -t tmpfs -o size=1m none "{k.top}/disk" && exec "$@"', "sh")
+    found = doctor(k, 1, wrap=hide, env={"KYMO_HOME": str(k.top / "disk")})
+    one(found, "clock", "warn", "/sys is missing")
+    one(found, "kernel", "warn", "tracefs is not mounted")
+    one(found, "traces", "fail", "are free")
+
+
+def test_unwritable_traces(k):
+    (k.top / "file").write_text("")
+    one(doctor(k, 1, env={"KYMO_HOME": str(k.top / "file" / "here")}), "traces", "fail", "cannot be written")
+
+
+def test_unprivileged(k):
+    """Another user, whom a run directory of root's keeps out."""
+    if os.geteuid() != 0:
+        raise kymotest.Skip("needs root, to become another user")
+    k.start_daemon()
+    k.top.chmod(0o755)
+    wrap = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    found = doctor(k, 1, wrap=wrap)
+    one(found, "rundir", "fail", "belongs to user 0")
+    one(found, "daemon", "fail", "may not control")
+
+
+kymotest.main()

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Probes: events that the kernel makes at functions of programs, at their SDT probes and at its own
+functions. Exact counts, semaphores, and nothing left in tracefs. Needs root and tracefs.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import kymotest
+from kymotest import babeltrace, check, consumers, equal, wait_for
+
+TRACING = pathlib.Path("/sys/kernel/tracing")
+PROBED = kymotest.APPS / "probed"
+STEP = f"sdt:{PROBED}:probed:step"
+N = 500
+
+
+def need_tracefs(file="uprobe_events"):
+    if os.geteuid() != 0:
+        raise kymotest.Skip("probes need root")
+    if not os.access(TRACING / "instances", os.W_OK):
+        raise kymotest.Skip("no tracefs at /sys/kernel/tracing that can be written")
+    if not (TRACING / file).exists():
+        raise kymotest.Skip(f"this kernel has no {file}")
+
+
+def events(trace, name):
+    """Returns the fields of the events of this name, and checks that none was discarded."""
+    text, discarded = babeltrace(trace)
+    equal(discarded, 0, "discarded events")
+    return re.findall(rf" {name}: \{{[^}}]*\}}, \{{ tid = (\d+)[^}}]* \}}, \{{ (.*) \}}$", text, re.MULTILINE)
+
+
+def go(k, app):
+    """Lets the program run once; returns how often its semaphore was on."""
+    k.let_go(app)
+    return int(app.stdout.readline())
+
+
+def definitions(group):
+    return [line for line in (TRACING / "dynamic_events").read_text().splitlines() if f":{group}/" in line]
+
+
+def groups(k):
+    """Returns the groups of probes of the daemon's sessions."""
+    found = (re.search(r"/instances/(kymo-[0-9a-f]{8}-\d+)$", path) for path in kymotest.open_paths(k.daemon.pid))
+    return sorted({m[1].replace("-", "_") for m in found if m})
+
+
+def track(k, app, *sessions):
+    for s in sessions or ("s",):
+        k.kymo("track", "-s", s, f"--pid={app.pid}")
+
+
+def test_function(k):
+    """Each call of a function of a tracked process, and of no other."""
+    need_tracefs()
+    k.start_daemon()
+    out = k.top / "trace"
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    apps = [k.spawn("probed", N) for _ in range(2)]
+    track(k, apps[0])
+    k.kymo("start")
+    for app in apps:
+        go(k, app)
+        k.finish(app)
+    made = groups(k)
+    equal(len(definitions(made[0])), 1, "definitions")
+    k.kymo("destroy")
+    found = events(out, "called")
+    equal(len(found), N, "calls")
+    equal({tid for tid, _ in found}, {str(apps[0].pid)}, "threads")
+    check(re.fullmatch("ip = 0x[0-9A-F]+", found[0][1]), found[0][1])
+    equal(definitions(made[0]), [], "definitions that are left")
+
+
+def test_sdt(k):
+    """An SDT probe with its arguments. The program sees by its semaphore that it is recorded."""
+    need_tracefs()
+    k.start_daemon()
+    out = k.top / "trace"
+    app = k.spawn("probed", N)
+    k.kymo("create", "s", "-o", out)
+    equal(go(k, app), 0, "semaphore before the rule")
+    k.kymo("enable-event", "-k", f"--userspace-probe={STEP}")
+    track(k, app)
+    k.kymo("start")
+    equal(go(k, app), N, "semaphore while recording")
+    k.kymo("destroy")
+    equal(go(k, app), 0, "semaphore after the session")
+    k.finish(app)
+    values = [re.search(r"a1 = (\d+), a2 = (-?\d+)$", fields) for _, fields in events(out, "probed_step")]
+    equal([(int(m[1]), int(m[2])) for m in values], [(i, -i) for i in range(N)], "arguments")
+
+
+def test_record(k):
+    """record --userspace-probe: the command's processes."""
+    need_tracefs()
+    out = k.top / "trace"
+    options = (f"--userspace-probe={STEP}", f"--userspace-probe={PROBED}:probed_function")
+    k.kymo("record", "-o", out, *options, "--", "sh", "-c", f"(echo | {PROBED} {N}) & echo | {PROBED} {N}; wait", status=0)
+    equal((len(events(out, "probed_step")), len(events(out, "probed_function"))), (2 * N, 2 * N), "events")
+
+
+def test_two_sessions(k):
+    """Two sessions probe one place; one of them ends."""
+    need_tracefs()
+    k.start_daemon()
+    app = k.spawn("probed", N)
+    for s in ("a", "b"):
+        k.kymo("create", s, "-o", k.top / s)
+        k.kymo("enable-event", "-s", s, "-k", f"--userspace-probe={STEP}", "-f", "a1 >= 100")
+    track(k, app, "a", "b")
+    for s in ("a", "b"):
+        k.kymo("start", s)
+    go(k, app)
+    k.kymo("destroy", "a")
+    equal(go(k, app), N, "semaphore for the other session")
+    k.kymo("destroy", "b")
+    k.finish(app)
+    equal([len(events(k.top / s, "probed_step")) for s in ("a", "b")], [N - 100, 2 * (N - 100)], "events")
+
+
+def test_rules(k):
+    """A rule is disabled and enabled again, and removed; its name means one place."""
+    need_tracefs()
+    k.start_daemon()
+    app = k.spawn("probed", N)
+    k.kymo("create", "s", "-o", k.top / "trace")
+    probe = ("enable-event", "-k", f"--userspace-probe={STEP}", "step")
+    k.kymo(*probe)
+    track(k, app)
+    k.kymo("start")
+    equal(go(k, app), N, "semaphore")
+    k.kymo("disable-event", "-k", "step")
+    equal(go(k, app), 0, "semaphore of a disabled rule")
+    k.kymo(*probe)
+    equal(go(k, app), N, "semaphore of an enabled rule")
+    k.kymo("disable-event", "-k", "--remove", "step")
+    done = k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:main", "step", status=None)
+    check("has had an event 'step' at another place" in done.stderr, done.stderr)
+    equal([r["pattern"] for r in k.kymo_json("status")["session"]["channels"][0]["rules"]], [], "rules")
+    k.kymo("destroy")
+    k.finish(app)
+    equal(len(events(k.top / "trace", "step")), 2 * N, "events")
+
+
+def test_save(k):
+    """A saved probe is looked up again when it is loaded."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.top / "trace")
+    k.kymo("enable-event", "-k", f"--userspace-probe={STEP}", "-f", "a1 < 10")
+    k.kymo("enable-event", "-k", f"--userspace-probe={PROBED}:probed_function", "called")
+    saved = k.kymo("save", "s").stdout
+    k.kymo("destroy")
+    shutil.rmtree(k.top / "trace")
+    (k.top / "s.json").write_text(saved)
+    k.kymo("load", k.top / "s.json")
+    equal(k.kymo("save", "s").stdout, saved, "session that was saved again")
+    app = k.spawn("probed", N)
+    track(k, app)
+    k.kymo("start")
+    go(k, app)
+    k.finish(app)
+    k.kymo("destroy")
+    equal([len(events(k.top / "trace", name)) for name in ("probed_step", "called")], [10, N], "events")
+
+
+def test_killed(k):
+    """The daemon is killed, and recording goes on; daemon and consumer are: nothing is left."""
+    need_tracefs()
+    k.start_daemon()
+    app = k.spawn("probed", N)
+    k.kymo("create", "s", "-o", k.top / "trace")
+    k.kymo("enable-event", "-k", f"--userspace-probe={STEP}")
+    track(k, app)
+    k.kymo("start")
+    made = groups(k)
+    k.daemon.kill()
+    k.daemon.wait()
+    equal(go(k, app), N, "semaphore without a daemon")
+    k.start_daemon()
+    equal(go(k, app), N, "semaphore with another daemon")
+    consumer = consumers(k)[0]
+    equal(len(definitions(made[0])), 1, "definitions")
+    k.daemon.kill()
+    k.daemon.wait()
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: not kymotest.alive(consumer), "the consumer to end")
+    k.start_daemon()
+    wait_for(lambda: not definitions(made[0]), "the definitions to be removed")
+    equal(go(k, app), 0, "semaphore afterwards")
+    k.finish(app)
+
+
+def test_refused(k):
+    """Each refusal is one line that says what is missing."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    refused = [
+        (f"--userspace-probe={PROBED}:probed_functio", "has no function 'probed_functio': did you mean 'probed_function'?"),
+        (f"--userspace-probe=sdt:{PROBED}:probed:stop", "has no SDT probe 'probed:stop': it has probed:step"),
+        ("--userspace-probe=/etc/passwd:main", "/etc/passwd is no program or library"),
+        ("--userspace-probe=/no/such:main", "/no/such: No such file"),
+        ("--userspace-probe=main", "'main' is no place of a program"),
+        (f"--userspace-probe={PROBED}:main+x", "is no place of a program"),
+    ]
+    if not (TRACING / "kprobe_events").exists():
+        refused.append(("--probe=do_nothing", "this kernel has no probes of itself (CONFIG_KPROBE_EVENTS)"))
+        refused.append(("--function=do_*", "this kernel has no probes of itself (CONFIG_KPROBE_EVENTS)"))
+    for option, wanted in refused:
+        done = k.kymo("enable-event", "-k", option, status=None)
+        check(done.returncode, f"{option} was not refused")
+        equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
+        check(wanted in done.stderr, f"{option}: {done.stderr!r} lacks {wanted!r}")
+
+
+def test_kernel_function(k):
+    """A probe of the kernel's own: its entry and exit for each call of the tracked process."""
+    need_tracefs("kprobe_events")
+    k.start_daemon()
+    out = k.top / "trace"
+    k.kymo("create", "s", "-o", out)
+    k.kymo("enable-event", "-k", "--probe=vfs_write", "entered")
+    k.kymo("enable-event", "-k", "--function=vfs_write")
+    app = k.spawn("writes", "-w", N)
+    app.stdout.readline()
+    track(k, app)
+    k.kymo("start")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    for name in ("entered", "vfs_write_entry", "vfs_write_exit"):
+        equal(len(events(out, name)), N, name)
+
+
+kymotest.main()

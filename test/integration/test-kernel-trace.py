@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The trace of kernel events for its readers: `kymo view` prints what babeltrace2 prints, and tools
+for kernel traces find what they require. Needs root and tracefs.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import kymotest
+from kymotest import babeltrace, check, equal
+
+INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
+CHECKER = kymotest.SOURCE / "scripts/check-kernel-trace"
+EVENTS = "sched_switch,sched_waking,sched_process_*,irq_*,softirq_*,sys_enter_*,sys_exit_*,block_*,mm_page_alloc,mm_page_free"
+ANALYSES = "cputop schedstats irqstats memtop iolatencystats syscallstats"
+N = 2000
+
+
+def need_tracefs():
+    if os.geteuid() != 0:
+        raise kymotest.Skip("kernel events need root")
+    if not os.access(INSTANCES, os.W_OK):
+        raise kymotest.Skip("no tracefs at /sys/kernel/tracing that can be written")
+
+
+def record(k, *options, script="ls / >/dev/null; cat /etc/hostname >/dev/null; true | cat"):
+    out = k.top / "trace"
+    k.kymo("record", "-o", out, *options, "--", "sh", "-c", script, status=0)
+    return out
+
+
+def write_some(k, out, *setup):
+    """Records one process's writes in a session with these commands; returns its number."""
+    k.start_daemon()
+    k.kymo("create", "s", "-o", out)
+    for command in setup:
+        k.kymo(*command)
+    app = k.spawn("writes", "-w", N)
+    pid = int(app.stdout.readline())
+    k.kymo("track", f"--pid={pid}")
+    k.kymo("start")
+    k.let_go(app)
+    k.finish(app)
+    return pid
+
+
+def test_view(k):
+    """Any events, with losses or without: byte for byte as babeltrace2 prints them."""
+    need_tracefs()
+    out = record(k, "-k", EVENTS)
+    theirs = subprocess.run(["babeltrace2", out], capture_output=True, text=True, check=True)
+    equal(theirs.stderr, "", "warnings of babeltrace2")
+    equal(k.kymo("view", out).stdout == theirs.stdout, True, "the two texts are equal")
+    for name in ("syscall_entry_openat", "syscall_exit_openat", "sched_process_exec", "sched_process_exit"):
+        check(f" {name}: " in theirs.stdout, f"no {name}")
+
+
+def test_requirements(k):
+    """Environment, names and types; and the check finds what is wrong."""
+    need_tracefs()
+    out = record(k, "-k", EVENTS) / "kernel"
+    done = subprocess.run([CHECKER, out], capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stdout), (0, ""), "what the tools miss")
+    formats = (out / "index/formats").read_text()
+    check("\nprint fmt: " in formats and formats.startswith("name: "), "the kernel's formats are in the index")
+    metadata = out / "metadata"
+    text = metadata.read_text()
+    for old, new, fault in (
+        ('domain = "kernel"', 'domain = "ust"', "env: domain"),
+        ("_next_tid", "_next_pid", "sched_switch: next_tid is missing"),
+        ("irq_softirq_raise", "softirq_raise", "softirq_raise: readers expect another name"),
+    ):
+        metadata.write_text(text.replace(old, new))
+        done = subprocess.run([CHECKER, out], capture_output=True, text=True, check=False)
+        equal(done.returncode, 1, f"status without {old}")
+        check(fault in done.stdout, done.stdout)
+
+
+def test_buffers(k):
+    """record gives the kernel's buffers the size that its options say."""
+    need_tracefs()
+    # of the daemon that this command has, which is its parent's child
+    links = "for fd in /proc/$(pgrep -P $PPID kymo-sessiond)/fd/*; do readlink $fd; done"
+    name = f"$({links} | grep -o 'kymo-[0-9a-f]*-[0-9]*$' | sort -u | head -n 1)"
+    show = f"cat {INSTANCES}/{name}/buffer_size_kb"
+    sizes = []
+    for options in ((), ("--num-subbuf=32",)):
+        out = k.top / f"trace{len(sizes)}"
+        done = k.kymo("record", "-o", out, "-k", "sched_switch", *options, "--", "sh", "-c", show, status=0)
+        sizes.append(max(int(word) for word in done.stdout.split() if word.isdigit()))
+    check(sizes[1] >= 8192 > sizes[0], f"KiB of a CPU's buffer: {sizes}")
+
+
+def test_analyses(k):
+    """lttng-analyses, unchanged, read the trace."""
+    need_tracefs()
+    if not shutil.which("lttng-cputop"):
+        raise kymotest.Skip("python3-lttnganalyses is not installed")
+    out = record(k, "--whole-system", "-k", EVENTS) / "kernel"
+    # meson makes malloc fill memory: babeltrace 1 reads what it has not written, and crashes.
+    env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
+    for name in ANALYSES.split():
+        done = subprocess.run([f"lttng-{name}", "--no-progress", out], env=env, capture_output=True, text=True, check=False)
+        equal(done.returncode, 0, f"lttng-{name}: {done.stdout}{done.stderr}")
+        check("Timerange" in done.stdout, f"lttng-{name}: {done.stdout}")
+
+
+def test_rotate(k):
+    """Each chunk is a trace; together they have each event once."""
+    need_tracefs()
+    out = k.top / "trace"
+    pid = write_some(k, out, ("enable-event", "-k", "--syscall", "write"))
+    k.kymo("rotate")
+    app = k.spawn("writes", "-w", N)
+    other = int(app.stdout.readline())
+    k.kymo("track", f"--pid={other}")
+    k.let_go(app)
+    k.finish(app)
+    check(pid != other, "processes have numbers of their own")
+    k.kymo("destroy")
+    chunks = [*(out / "archives").iterdir(), out]
+    equal(len(chunks), 2, f"chunks {chunks}")
+    check(all((c / "kernel/metadata").exists() for c in chunks), "each chunk has the kernel's trace")
+    check(all((c / "kernel/index/formats").exists() for c in chunks), "each chunk has the formats")
+    text, discarded = babeltrace(out)
+    equal((text.count(" syscall_entry_write: "), discarded), (2 * N, 0), "writes")
+
+
+def test_filter(k):
+    """The kernel decides a part of a filter, the consumer the rest."""
+    need_tracefs()
+    out = k.top / "trace"
+    rule = "$ctx.procname == \"writes\" && count * 2 == 2 && fd + 0 != 1"
+    pid = write_some(k, out, ("enable-event", "-k", "--syscall", "write", "--filter", rule))
+    k.kymo("destroy")
+    text, discarded = babeltrace(out)
+    equal((text.count(" syscall_entry_write: "), discarded), (N, 0), f"writes of {pid} that the filter wants")
+
+
+def test_named_values(k):
+    """--symbols names flags and errors, from the trace's own index; without it, nothing changes."""
+    need_tracefs()
+    out = record(k, "--syscall=openat,mmap", "-k", "sched_switch,softirq_*", script="cat /nonexistent; true")
+    theirs = k.run(["babeltrace2", out])
+    equal(theirs.stderr, "", "warnings of babeltrace2")
+    equal(k.kymo("view", out).stdout == theirs.stdout, True, "the two texts are equal")
+
+    def symbols():
+        lines = k.kymo("view", "--json", "--symbols", out).stdout.splitlines()
+        return {(e["name"], name, e["fields"][name.removesuffix("_symbol")], value) for e in map(json.loads, lines)
+            for name, value in e["fields"].items() if name.endswith("_symbol") and value}
+    found = symbols()
+    for name, field, value, text in (
+            ("syscall_entry_openat", "dfd", -100, "AT_FDCWD"),
+            ("syscall_entry_openat", "flags", os.O_RDONLY, "O_RDONLY"),
+            ("syscall_entry_openat", "flags", os.O_CLOEXEC, "O_RDONLY|O_CLOEXEC"),
+            ("syscall_exit_openat", "ret", -2, "ENOENT"),
+            ("syscall_entry_mmap", "prot", 3, "PROT_READ|PROT_WRITE"),
+            ("sched_switch", "prev_state", 1, "S")):
+        check((name, field + "_symbol", value, text) in found, lambda name=name, field=field: f"{name}: {field} among {sorted(found, key=str)}")
+    text = k.kymo("view", "--symbols", out).stdout
+    check("ret = -2 <ENOENT> }" in text, "an error in the text")
+    with open(out / "kernel/index/formats", "a", encoding="latin-1") as f:
+        f.write("# values\n# values\t\n# values\tsched_switch\tprev_state\n# values\tsched_switch\tprev_comm\tflags\tx\t1=A\n"
+            "# values\tsched_switch\tnone\tflags\tff\t1=A\n# values\tsched_switch\tprev_state\tflags\tff\t=\tA\t\t5\n\0\377")
+    equal(symbols(), found, "names with an index that has other lines too")
+
+
+def test_contexts(k):
+    """Threads, processes and names of events, and their stacks."""
+    need_tracefs()
+    out = k.top / "trace"
+    contexts = [("add-context", "-k", "-t", t) for t in ("tid", "pid", "procname", "callstack-kernel")]
+    pid = write_some(k, out, ("enable-event", "-k", "--syscall", "write"), *contexts)
+    k.kymo("destroy")
+    text, _ = babeltrace(out)
+    lines = [line for line in text.splitlines() if " syscall_entry_write: " in line]
+    wanted = f'tid = {pid}, pid = {pid}, procname = "writes", '
+    equal([line for line in lines if wanted not in line], [], "events without their contexts")
+    stacks = [re.search(r"\[0\] = (0x[0-9A-F]+)", line) for line in lines]
+    check(sum(int(m[1], 16) > 0 for m in stacks if m) >= 0.9 * N, "most events have a stack")
+
+
+def test_user_stacks(k):
+    """Addresses of the program, with their functions: the files of the process are in the trace."""
+    need_tracefs()
+    out = k.top / "trace"
+    pid = write_some(k, out, ("enable-event", "-k", "--syscall", "write"), ("add-context", "-k", "-t", "pid"),
+        ("add-context", "-k", "-t", "callstack-user"), ("enable-event", "kymo_statedump:*,kymo_lib:*"), ("add-context", "-t", "vpid"))
+    k.kymo("destroy")
+    babeltrace(out)
+    lines = k.kymo("view", "--json", "--symbols", out).stdout.splitlines()
+    entries = [e for e in map(json.loads, lines) if e["name"] == "syscall_entry_write" and e["context"]["pid"] == pid]
+    first = [e["context"]["callstack_user_symbol"][0] or "" for e in entries]
+    equal(len(first), N, "writes")
+    check(sum("write" in text or "libc" in text for text in first) >= 0.9 * N, lambda: f"functions that write: {set(first)}")
+
+
+kymotest.main()

@@ -1,0 +1,494 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Kernel events: exact counts, one clock with applications, crashes of daemon and consumer, and a
+tracefs that is as before. Needs root and tracefs.
+"""
+
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import kymotest
+from kymotest import babeltrace, check, consumers, equal, wait_for
+
+TRACING = pathlib.Path("/sys/kernel/tracing")
+INSTANCES = TRACING / "instances"
+# a kernel event's name has no colon
+LINES = re.compile(r"^\[(\d+)\] \(\S+\) (?:\S+ )?(\w+(?::\w+)?): \{ (?:cpu_id = (\d+))?[^}]* \}, (.*)$", re.MULTILINE)
+Event = collections.namedtuple("Event", "time name cpu fields")
+STATE = "lttng_statedump_"
+N = 2000
+N_ORDER = int(os.environ.get("KYMO_TEST_WRITES", N))  # on each CPU; `make soak` has more
+
+
+def need_tracefs():
+    if os.geteuid() != 0:
+        raise kymotest.Skip("kernel events need root")
+    if not INSTANCES.is_dir():
+        raise kymotest.Skip("tracefs is not mounted at /sys/kernel/tracing, or the kernel has none")
+    if not os.access(INSTANCES, os.W_OK):
+        raise kymotest.Skip("tracefs cannot be written here")
+
+
+def own_instances(k):
+    """Returns the instances that the daemon has made."""
+    found = (re.search(r"/instances/(kymo-[0-9a-f]{8}-\d+(?:-tasks)?)$", path) for path in kymotest.open_paths(k.daemon.pid))
+    return sorted({m[1] for m in found if m})
+
+
+def check_gone(names):
+    check(names, "the daemon has no tracefs instance")
+    wait_for(lambda: not [n for n in names if (INSTANCES / n).exists()], lambda: f"{names} to be removed")
+
+
+def begin(k, *rule, channel=(), user=False):
+    """Makes a session with a kernel rule; returns its trace."""
+    out = k.top / "trace"
+    k.kymo("create", "s", "-o", out)
+    if channel:
+        k.kymo("enable-channel", "-k", "kernel0", *channel)
+    k.kymo("enable-event", "-k", *rule)
+    if user:
+        k.kymo("enable-event", "writes:*")
+    return out
+
+
+def spawn(k, *args, env=None):
+    app = k.spawn("writes", "-w", *args, env=env)
+    return app, int(app.stdout.readline())
+
+
+def read(trace):
+    """Returns the events, without those of the state dump, and the number of discarded ones."""
+    text, discarded = babeltrace(trace)
+    events = [Event(int(time), name, int(cpu or -1), fields) for time, name, cpu, fields in LINES.findall(text)]
+    equal(len(events), text.count("\n[") + bool(text), "events of the usual form")
+    dumped = [e for e in events if e.name.startswith(STATE)]
+    return [e for e in events if not e.name.startswith(STATE)], len(dumped), discarded
+
+
+def counts(k):
+    session = k.kymo_json("status")["session"]
+    return session["recorded"], session["discarded"]
+
+
+def check_writes(k, out, n):
+    """Checks that entries and exits of n writes are all in the trace, or counted as discarded."""
+    recorded, discarded = counts(k)
+    k.kymo("destroy")
+    events, dumped, reported = read(out)
+    names = collections.Counter(e.name for e in events)
+    equal(set(names) - {"syscall_entry_write", "syscall_exit_write"}, set(), "other events")
+    equal(len(events) + dumped, recorded, "events in the trace")
+    equal(len(events) + discarded, 2 * n, "recorded and discarded events")
+    equal(reported, discarded, "events that babeltrace2 reports as discarded")
+    return names, discarded
+
+
+def track_and_start(k, *pids):
+    k.kymo("track", "--pid=" + ",".join(map(str, pids)))
+    k.kymo("start")
+
+
+def test_counts(k):
+    """All writes of one process, and no other's."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    instances = own_instances(k)
+    equal(len(instances), 2, "instances of a channel")
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    _, discarded = check_writes(k, out, N)
+    equal(discarded, 0, "discarded events")
+    check_gone(instances)
+
+
+def test_losses(k):
+    """The consumer does not read: what does not fit is counted, exactly."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write", channel=("--subbuf-size=4K", "--num-subbuf=4"))
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    os.kill(consumers(k)[0], signal.SIGSTOP)
+    k.let_go(app)
+    k.finish(app)
+    os.kill(consumers(k)[0], signal.SIGCONT)
+    k.kymo("stop")
+    _, discarded = check_writes(k, out, N)
+    check(discarded > 0, "nothing was discarded")
+
+
+def test_order(k):
+    """A user event, the kernel's entry and exit of a write, a user event: in this order."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write", channel=("--num-subbuf=32",), user=True)
+    cpus = sorted(os.sched_getaffinity(0))
+    apps = [spawn(k, N_ORDER, cpu) for cpu in cpus]
+    track_and_start(k, *(pid for _, pid in apps))
+    for app, _ in apps:
+        k.let_go(app)
+    for app, _ in apps:
+        k.finish(app)
+    k.kymo("stop")
+    k.kymo("destroy")
+    events, _, discarded = read(out)
+    equal(discarded, 0, "discarded events")
+    for cpu in cpus:
+        here = [e for e in events if e.cpu == cpu]
+        wanted = ["writes:before", "syscall_entry_write", "syscall_exit_write", "writes:after"]
+        equal([e.name for e in here] == wanted * N_ORDER, True, f"order on CPU {cpu}")
+        check(all(a.time < b.time for a, b in zip(here, here[1:])), "equal times")
+
+
+def test_consumer_killed(k):
+    """The consumer is killed while the process writes: each event is there once."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write", channel=("--num-subbuf=64",))
+    apps = [spawn(k, N) for _ in range(6)]
+    track_and_start(k, *(pid for _, pid in apps))
+    for app, _ in apps:
+        k.let_go(app)
+        old = wait_for(lambda: consumers(k), "a consumer")[0]
+        os.kill(old, signal.SIGKILL)
+        k.finish(app)
+        wait_for(lambda: [pid for pid in consumers(k) if pid != old], "another consumer")
+    k.kymo("stop")
+    check_writes(k, out, N * len(apps))
+
+
+def test_daemon_killed(k):
+    """The daemon is killed; recording goes on, and its successor ends the session well."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write", channel=("--num-subbuf=64",))
+    instances = own_instances(k)
+    apps = [spawn(k, N) for _ in range(3)]
+    track_and_start(k, *(pid for _, pid in apps))
+    for i, (app, _) in enumerate(apps):
+        if i == 1:
+            k.daemon.kill()
+            k.daemon.wait()
+        k.let_go(app)
+        k.finish(app)
+        if i == 1:
+            k.start_daemon()
+    equal(own_instances(k), instances, "instances of the successor")
+    k.kymo("stop")
+    check_writes(k, out, N * len(apps))
+    check_gone(instances)
+
+
+def test_all_killed(k):
+    """Daemon and consumer are killed: the next daemon removes what they have left."""
+    need_tracefs()
+    k.start_daemon()
+    begin(k, "--syscall", "write")
+    k.kymo("start")
+    instances = own_instances(k)
+    consumer = consumers(k)[0]
+    k.daemon.kill()
+    k.daemon.wait()
+    os.kill(consumer, signal.SIGKILL)
+    wait_for(lambda: not kymotest.alive(consumer), "the consumer to end")
+    with contextlib.suppress(OSError):  # the daemon of another test may remove it at any time
+        on = (INSTANCES / next(n for n in instances if not n.endswith("-tasks")) / "tracing_on").read_text()
+        equal(on.strip(), "0", "tracing_on when nobody has the instance")
+    k.start_daemon()
+    check_gone(instances)
+
+
+def test_two_sessions(k):
+    """Two sessions and an instance of another program do not disturb each other."""
+    need_tracefs()
+    other = INSTANCES / f"test-kymo-{os.getpid()}"
+    other.mkdir()
+    try:
+        (other / "events/syscalls/sys_enter_write/enable").write_text("1")
+        (other / "events/syscalls/sys_enter_write/filter").write_text("count == 12345")
+        k.start_daemon()
+        for name in ("a", "b"):
+            k.kymo("create", name, "-o", k.top / name)
+            k.kymo("enable-event", "-k", "-s", name, "--syscall", "write")
+        app, pid = spawn(k, N)
+        for name in ("a", "b"):
+            k.kymo("track", "-s", name, f"--pid={pid}")
+            k.kymo("start", name)
+        k.let_go(app)
+        k.finish(app)
+        for name in ("a", "b"):
+            k.kymo("destroy", name)
+            events, _, discarded = read(k.top / name)
+            equal((len(events), discarded), (2 * N, 0), f"events of session {name}")
+        equal((other / "events/syscalls/sys_enter_write/enable").read_text(), "1\n", "the other instance's event")
+        equal((other / "events/syscalls/sys_enter_write/filter").read_text(), "count == 12345\n", "its filter")
+    finally:
+        (other / "events/enable").write_text("0")
+        other.rmdir()
+
+
+def test_record(k):
+    """record -k: the command's processes and their children, and nobody else."""
+    need_tracefs()
+    out = k.top / "r"
+    writes = str(kymotest.APPS / "writes")
+    bystander = k.spawn("writes", N)
+    k.kymo("record", "-o", out, "--syscall=write", "-e", "writes:*", "--", "sh", "-c", f"{writes} {N} & {writes} {N}; wait", status=0)
+    k.finish(bystander)
+    events, _, discarded = read(out)
+    names = collections.Counter(e.name for e in events)
+    equal(discarded, 0, "discarded events")
+    # each prints its number, too
+    equal([names[n] for n in ("writes:before", "writes:after", "syscall_entry_write", "syscall_exit_write")],
+        [2 * N, 2 * N, 2 * N + 2, 2 * N + 2], "events")
+
+
+def may_have_precedence():
+    """Returns whether this process may give others a real-time priority."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def test_all_calls(k):
+    """All system calls: for a session, and for a command."""
+    need_tracefs()
+    k.kymo("record", "-o", k.top / "r", "--syscall", "--all", "--", "true", status=0)
+    names = {e.name for e in read(k.top / "r")[0]}
+    check({"syscall_entry_execve", "syscall_exit_openat", "syscall_entry_mmap"} <= names, names)
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    n = [k.kymo_json("enable-event", "-k", "-c", name, *rule)["matched"] for name, rule in
+        (("a", ("--syscall", "--all")), ("b", ("--syscall=read,write",)), ("c", ("--syscall", "read,write")))]
+    check(n[0] > 100, n)
+    equal(n[1:], [4, 4], "events of two calls")
+
+
+def test_save(k):
+    """Channels of the kernel are saved, loaded, and saved again as the same bytes."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "sched_switch,sched_wak*", "-x", "sched_wakeup_new", "-f", "$ctx.tid > 5",
+        channel=("--subbuf-size=8K", "--switch-timer=500ms"))
+    k.kymo("enable-event", "-k", "-c", "calls", "--syscall", "read,write")
+    k.kymo("disable-event", "-c", "calls", "read")
+    k.kymo("add-context", "-k", "-c", "calls", "-t", "procname")
+    k.kymo("track", f"--pid={os.getpid()}")
+    saved = k.kymo("save", "s").stdout
+    k.kymo("destroy")
+    shutil.rmtree(out)
+    file = k.top / "s.json"
+    file.write_text(saved)
+    k.kymo("load", file)
+    equal(k.kymo("save", "s").stdout, saved, "session that was saved again")
+    calls = next(c for c in k.kymo_json("status")["session"]["channels"] if c["name"] == "calls")
+    equal([(r["kind"], r["pattern"], r["enabled"]) for r in calls["rules"]],
+        [("syscall", "read", False), ("syscall", "write", True)], "rules")
+    equal(calls["contexts"], ["tid", "procname"], "contexts")
+
+
+def test_quota(k):
+    """Buffers in the kernel count for their user's limit."""
+    need_tracefs()
+    n_cpus = int(pathlib.Path("/sys/devices/system/cpu/possible").read_text().strip().replace(",", "-").split("-")[-1]) + 1
+    k.start_daemon(f"--max-memory-per-user={8 * n_cpus + 40}M")
+    k.kymo("create", "s", "--no-output")
+    k.kymo("enable-channel", "-k", "large", "--subbuf-size=4M", "--num-subbuf=64")
+    done = k.kymo("enable-event", "-k", "-c", "large", "sched_switch", status=None)
+    check("the buffers of channel 'large' need" in done.stderr and "--max-memory-per-user" in done.stderr, done.stderr)
+    equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
+    k.kymo("enable-event", "-k", "sched_switch")
+
+
+def test_precedence(k):
+    """A consumer that reads the kernel's buffers goes before others; so does its successor."""
+    need_tracefs()
+    if not may_have_precedence():
+        raise kymotest.Skip("real-time priorities are not allowed here")
+    k.start_daemon()
+    k.kymo("create", "s", "-o", k.top / "trace")
+    old = wait_for(lambda: consumers(k), "a consumer")[0]
+    equal(os.sched_getscheduler(old), os.SCHED_OTHER, "scheduling without kernel events")
+    k.kymo("enable-event", "-k", "sched_switch")
+    equal(os.sched_getscheduler(old) & ~os.SCHED_RESET_ON_FORK, os.SCHED_RR, "scheduling with kernel events")
+    os.kill(old, signal.SIGKILL)
+    new = wait_for(lambda: [pid for pid in consumers(k) if pid != old], "another consumer")[0]
+    wait_for(lambda: os.sched_getscheduler(new) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR, "the successor's precedence")
+
+
+def test_pause(k):
+    """Nothing is recorded while the session is paused, or its rule or channel is disabled."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    apps = [spawn(k, N) for _ in range(5)]
+    track_and_start(k, *(pid for _, pid in apps))
+    ways = ((), ("pause",), ("disable-event", "-k", "write"), ("disable-channel", "-k", "kernel0"), ())
+    back = ((), ("resume",), ("enable-event", "-k", "--syscall", "write"), ("enable-channel", "kernel0"), ())
+    for (app, _), way, again in zip(apps, ways, back):
+        if way:
+            k.kymo(*way)
+        k.let_go(app)
+        k.finish(app)
+        if again:
+            k.kymo(*again)
+    k.kymo("stop")
+    check_writes(k, out, 2 * N)
+
+
+def test_filters(k):
+    """The kernel decides what it can, the consumer the rest; both see the same events."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write", "-f", "count == 1 && fd > 2")
+    done = k.kymo("enable-event", "-k", "-c", "other", "--syscall", "write", "-f", "count + 1 == 2 && fd > 2")
+    check("in the consumer: " in done.stdout, done.stdout)
+    done = k.kymo("enable-event", "-k", "-c", "none", "--syscall", "write", "-f", "count == 2")
+    check("in the kernel: count == 2" in done.stdout, done.stdout)
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    events, _, discarded = read(out)
+    equal(discarded, 0, "discarded events")
+    equal(collections.Counter(e.name for e in events), {"syscall_entry_write": 2 * N}, "events of two channels")
+
+
+def test_contexts(k):
+    """Contexts are in each record."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    k.kymo("add-context", "-k", "-t", "pid,procname,callstack-kernel")
+    app, pid = spawn(k, N)
+    track_and_start(k, pid)
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("stop")
+    check_writes(k, out, N)
+    events, _, _ = read(out)
+    wanted = f'tid = {pid}, pid = {pid}, procname = "writes", '
+    check(all(wanted in e.fields for e in events), f"a record lacks {wanted}: {events[0]}")
+    deep = [e for e in events if not re.search(r"callstack_kernel = \[ \[0\] = 0x0,", e.fields)]
+    check(len(deep) > len(events) * 0.9, f"only {len(deep)} of {len(events)} events have a stack: {events[0]}")
+
+
+def test_statedump(k):
+    """The state of the system is in front of the first event, and again on request."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    app, pid = spawn(k, 1)
+    track_and_start(k, pid)
+    k.kymo("regenerate", "statedump")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    text, _ = babeltrace(out)
+    count = collections.Counter(name for _, name, _, _ in LINES.findall(text))
+    equal((count[STATE + "start"], count[STATE + "end"]), (2, 2), "dumps")
+    check(text.startswith("[") and STATE + "start" in text.splitlines()[0], "the dump is not in front of the events")
+    for wanted in (f'process_state: .*tid = {pid}, pid = {pid}, .*name = "writes"', f'file_descriptor: .*pid = {pid}, .*filename = "/dev/null"',
+            'cpu_topology: .*cpu_id = 0', 'network_interface: .*name = "lo"'):
+        check(re.search(STATE + wanted, text), f"the dump lacks {wanted}")
+
+
+def test_rotation(k):
+    """Each event is in one chunk."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    apps = [spawn(k, N) for _ in range(3)]
+    track_and_start(k, *(pid for _, pid in apps))
+    for app, _ in apps:
+        k.let_go(app)
+        k.kymo("rotate")
+        k.finish(app)
+    k.kymo("destroy")
+    chunks = [out, *(out / "archives").iterdir()]
+    # the first has the state of the system; another may be empty, if its process has not run yet
+    check(2 <= len(chunks) <= 1 + len(apps), f"chunks {chunks}")
+    events, _, discarded = read(out)  # all chunks lie below it
+    equal((len(events), discarded), (2 * N * len(apps), 0), "events")
+
+
+def test_snapshot(k):
+    """A snapshot has what the buffers hold, and disturbs nobody."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.top / "snapshots")
+    done = k.kymo("enable-event", "-k", "--syscall", "write", status=None)
+    if "Linux 6.10" in done.stderr:
+        raise kymotest.Skip("the kernel's buffers cannot be mapped: Linux 6.10")
+    equal(done.returncode, 0, done.stderr)
+    apps = [spawn(k, N) for _ in range(2)]
+    track_and_start(k, *(pid for _, pid in apps))
+    for i, (app, _) in enumerate(apps, 1):
+        k.let_go(app)
+        k.finish(app)
+        k.kymo("snapshot", "record", "-n", f"number{i}")
+        snapshot = next((k.top / "snapshots").glob(f"number{i}-*"))
+        events, _, discarded = read(snapshot)
+        equal((len(events), discarded), (2 * N * i, 0), "events of a snapshot")
+
+
+def test_list(k):
+    """list -k names events and their fields as a trace has them."""
+    need_tracefs()
+    k.start_daemon()
+    check("sched:sched_switch\n" in k.kymo("list", "-k").stdout, "sched_switch is not listed")
+    check("\nopenat\n" in k.kymo("list", "-k", "--syscall").stdout, "openat is not listed")
+    fields = k.kymo("list", "-k", "--fields").stdout.split("sched:sched_switch\n")[1]
+    check(fields.startswith("  prev_comm: text[16]\n  prev_tid: i32\n"), fields[:100])
+
+
+def test_refused(k):
+    """Each refusal is one line."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--no-output")
+    refused = (
+        (("enable-event", "-k", "sched_swich"), "this kernel has no event that matches 'sched_swich': did you mean 'sched_switch'"),
+        (("enable-event", "-k", "--syscall", "opnat"), "this kernel has no system call that matches 'opnat': did you mean"),
+        (("enable-event", "-k", "-l", "3", "sched_switch"), "kernel events have no log levels"),
+        (("enable-event", "--syscall", "open"), "--syscall needs --kernel"),
+        (("enable-event", "-k", "sched_switch", "-f", "next_tid = 5"), "filter: unknown operator '='"),
+        (("enable-channel", "-k", "--buffers=thread", "c"), "buffers is for channels of applications"),
+        (("enable-channel", "-k", "--pool-size=3", "c"), "pool-size is for channels of applications"),
+        (("enable-channel", "-k", "--burst-size=1M", "c"), "burst-size is for channels of applications"),
+        (("enable-channel", "-k", "--blocking-timeout=inf", "c"), "blocking-timeout is for channels of applications"),
+        (("enable-channel", "-k", "--event-conflict=refuse", "c"), "event-conflict is for channels of applications"),
+        (("enable-event", "-k", "--syscall=read", "write"), "either --syscall=NAME, or --syscall and names"),
+        (("add-context", "-k", "-t", "vtid"), "the kernel does not record 'vtid': there are tid, pid"),
+        (("enable-event", "-k", "-u", "sched_switch"), "either --kernel or --userspace"),
+    )
+    for args, wanted in refused:
+        done = k.kymo(*args, status=None)
+        check(done.returncode, f"{args} was not refused")
+        equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
+        check(wanted in done.stderr, f"{args}: {done.stderr!r} lacks {wanted!r}")
+    k.kymo("enable-event", "-k", "sched_switch")
+    done = k.kymo("enable-event", "-c", "kernel0", "writes:*", status=None)
+    check("channel 'kernel0' records the kernel" in done.stderr, done.stderr)
+    done = k.kymo("set", "-c", "kernel0", "blocking-timeout=1s", status=None)
+    check("blocking-timeout is for channels of applications" in done.stderr, done.stderr)
+
+
+kymotest.main()

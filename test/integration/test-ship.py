@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+'kymo ship' and 'kymo receive' (docs/shipping.md): traces arrive whole and once, whatever happens to
+the connection and both ends, and can be read meanwhile.
+"""
+
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+
+import kymotest
+from kymotest import CLI, TIMEOUT, check, equal, wait_for
+
+EVENTS = 20000
+# Passes a connection on until a number of bytes has come from the sender; then it ends.
+CUT = """import os, select, subprocess, sys
+left = int(sys.argv[1])
+far = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+while left > 0:
+    for fd in select.select([0, far.stdout], [], [])[0]:
+        data = os.read(0, min(left, 65536)) if fd == 0 else os.read(far.stdout.fileno(), 65536)
+        if not data:
+            sys.exit(1)
+        if fd == 0:
+            left -= len(data)
+            far.stdin.write(data)
+            far.stdin.flush()
+        else:
+            os.write(1, data)
+far.kill()
+"""
+
+
+def far_of(k):
+    return k.top / "far"
+
+
+def receive(k):
+    return f"{shlex.quote(str(CLI))} receive {shlex.quote(str(far_of(k)))}"
+
+
+def files_of(trace):
+    """The trace's own files: not what each end notes for itself."""
+    return {str(p.relative_to(trace)): p.read_bytes() for p in pathlib.Path(trace).rglob("*") if p.is_file()
+        and p.name not in (".recording", ".watermark") and "archives" not in p.relative_to(trace).parts}
+
+
+def same(trace, far, what):
+    ours, theirs = files_of(trace), files_of(far)
+    equal(sorted(theirs), sorted(ours), f"{what}: files")
+    check(ours == theirs, f"{what}: their bytes")
+
+
+def start_ship(k, trace, command, *options):
+    p = subprocess.Popen([CLI, "ship", trace, f"exec:{command}", *options], env=k.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    k.started.append(p)
+    return p
+
+
+def count(trace):
+    events, discarded = kymotest.read_trace(trace)
+    return len(events) + discarded
+
+
+def test_finished(k):
+    """A trace that is there; a second time nothing is sent, and nothing changes."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    k.kymo("destroy", "s")
+    for _ in range(2):
+        said = k.kymo("ship", trace, f"exec:{receive(k)}").stdout
+        check("files shipped to exec:" in said, said)
+        same(trace, far_of(k) / trace.name, "copy")
+    equal(count(far_of(k) / trace.name), EVENTS, "events")
+    equal(len(list(far_of(k).iterdir())), 1, "directories")
+
+
+def test_while_recorded(k):
+    """The connection breaks after random numbers of bytes, and both ends are killed meanwhile."""
+    (k.top / "cut.py").write_text(CUT)
+    k.start_daemon()
+    trace = k.record("*")
+    command = f"{sys.executable} {k.top}/cut.py $(shuf -n 1 -i 100000-2000000) {receive(k)}"
+    ship = start_ship(k, trace, command)
+    far = far_of(k) / trace.name
+    total = 0
+    for i in range(6):
+        k.app("emit", "-n", EVENTS)
+        total += EVENTS
+        if (far / "ust").exists():
+            k.kymo("stat", far)  # what has arrived can be read
+        if i % 2:
+            ship.kill()
+            ship.wait()
+            ship = start_ship(k, trace, command)
+    k.kymo("destroy", "s")
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 0, f"exit status: {said}")
+    same(trace, far, "copy")
+    equal(count(far), total, "events")
+
+
+def test_follows(k):
+    """Events arrive while the session records; the command ends with the session."""
+    k.start_daemon()
+    trace = k.record("*", channel=("--switch-timer=100ms",))
+    ship = start_ship(k, trace, receive(k))
+    k.app("emit", "-n", 100)
+    far = far_of(k) / trace.name
+
+    def arrived():
+        done = k.kymo("stat", "--json", far, status=None)
+        return done.returncode == 0 and '"events": 100,' in done.stdout
+
+    wait_for(arrived, "the events")
+    check(ship.poll() is None, "it goes on")
+    k.kymo("destroy", "s")
+    equal(ship.wait(TIMEOUT), 0, "exit status")
+    same(trace, far, "copy")
+
+
+def test_rotation(k):
+    """Each part of a session goes to a directory of its own; the sum is what was recorded."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+    ship = start_ship(k, trace, receive(k))
+    wait_for(lambda: (far_of(k) / trace.name / ".recording").exists(), "the first part to be taken")
+    k.kymo("rotate", "s")
+    k.app("emit", "-n", EVENTS)
+    wait_for(lambda: (far_of(k) / f"{trace.name}-2" / ".recording").exists(), "the second part to be taken")
+    k.kymo("destroy", "s")
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 0, f"exit status: {said}")
+    equal([count(far_of(k) / n) for n in (trace.name, f"{trace.name}-2")], [EVENTS, EVENTS], "events")
+
+
+def test_interrupted(k):
+    """Without the other end it tries again, names the reason once, and is ended by a signal."""
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", 10)
+    k.kymo("destroy", "s")
+    ship = start_ship(k, trace, "echo no such host >&2; exit 255")
+    line = ship.stdout.readline()
+    check("no such host" in line and "trying again" in line, line)
+    ship.send_signal(signal.SIGTERM)
+    said = ship.communicate(timeout=TIMEOUT)[0]
+    equal(ship.returncode, 1, "exit status")
+    check("interrupted" in said and "trying again" not in said, said)
+
+
+def test_quota(k):
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", EVENTS)
+    k.kymo("destroy", "s")
+    ship = start_ship(k, trace, f"{receive(k)} --max=64K")
+    line = ship.stdout.readline()
+    check("has its limit of 65536 bytes" in line, line)
+    ship.send_signal(signal.SIGTERM)
+    ship.communicate(timeout=TIMEOUT)
+    size = sum(p.stat().st_size for p in far_of(k).rglob("*") if p.is_file() and p.name[0] != ".")
+    check(size <= 65536, f"{size} bytes")
+    k.kymo("ship", trace, f"exec:{receive(k)}")
+    same(trace, far_of(k) / trace.name, "copy")
+
+
+def test_usage(k):
+    k.start_daemon()
+    empty = k.top / "empty"
+    empty.mkdir()
+    for args, status, said in (
+        (["x", "exec:true"], 1, "No such file"),
+        ([empty, "exec:true"], 1, "there is no trace"),
+        ([empty, "tcp://host"], 2, "is no address"),
+        ([empty, "ssh://host"], 2, "is not ssh://"),
+        ([empty, "ssh://-oProxyCommand=x/y"], 2, "is not ssh://"),
+        ([empty, "exec:true", "--name=a/b"], 2, "cannot name the directory"),
+    ):
+        done = k.kymo("ship", *args, status=status)
+        check(said in done.stderr, done.stderr)
+    done = k.run([CLI, "receive", far_of(k)], status=1, input="GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n")
+    check("is no 'kymo ship'" in done.stderr, done.stderr)
+    equal(list(far_of(k).iterdir()), [], "what it made")
+
+
+if __name__ == "__main__":
+    kymotest.main()
