@@ -8,11 +8,13 @@
 #   make soak       kill, fork and fail much longer than make check does
 #   make bench      install the peers from Debian and measure against them; ARGS=--quick, --write, --list, names of rows
 #   make compat     recompile programs that were written for LTTng-UST and compare traces: sources from Debian, most of an hour
+#   make dist       the sources that are committed, as kymo-VERSION.tar.gz
+#   make packages-check   build the Debian packages, install, boot, upgrade and remove them in a system of their own (root)
 #   make install    DESTDIR= PREFIX= (default /usr/local)
 #   make uninstall  remove what make install has installed last
 #   make deps       install what building and running needs (Debian; root or sudo)
 #   make format     clang-format over the tree
-#   make clean      remove build/, build-check/, build-bench/ and build-compat/
+#   make clean      remove build/, build-check/, build-bench/, build-compat/ and build-packages/
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -45,6 +47,7 @@ soak:
 		KYMO_TEST_BUILD=$(abspath $(BUILD)) KYMO_TEST_BUDGET=120 KYMO_TEST_POINTS=1 KYMO_TEST_FORKS=16000 KYMO_TEST_ALL=1 KYMO_TEST_STORES=20000000 KYMO_TEST_EVENTS=1000000000 \
 			python3 test/integration/test-$$name.py || exit 1; \
 	done
+	@KYMO_TEST_BUILD=$(abspath $(BUILD)) KYMO_TEST_WRITES=100000 python3 test/integration/test-kernel.py test_order || [ $$? -eq 77 ]
 
 compat:
 	@scripts/deps --compat
@@ -56,6 +59,17 @@ bench:
 	@[ -f build-bench/build.ninja ] || meson setup build-bench -Dbench=true -Dtests=disabled >/dev/null
 	@ninja --quiet -C build-bench
 	@bench/bench.py $(ARGS)
+	@[ -n "$(ARGS)" ] || bench/kernel.py
+	@[ -n "$(ARGS)" ] || bench/page.py
+
+DIST ?= .
+dist:
+	@version=$$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build) && \
+		git archive --format=tar.gz --prefix=kymo-$$version/ -o $(DIST)/kymo-$$version.tar.gz HEAD && echo $(DIST)/kymo-$$version.tar.gz
+
+packages-check:
+	@scripts/deps --packages
+	@scripts/check-packages $(STEPS)
 
 # The prefix is compiled in (where the daemons are found), so another one means another build.
 install: $(BUILD)/build.ninja
@@ -71,6 +85,6 @@ format:
 	@scripts/format
 
 clean:
-	@rm -rf $(BUILD) build-check build-bench build-compat
+	@rm -rf $(BUILD) build-check build-bench build-compat build-packages
 
-.PHONY: all deps demo check soak compat bench install uninstall format clean
+.PHONY: all deps demo check soak compat bench dist packages-check install uninstall format clean
