@@ -160,11 +160,16 @@ def test_short_processes(k):
     k.app("emit", "-n", 1)
     wait_retired(k)
     pid = consumer(k)
-    before = len(kymotest.open_fds(k.daemon.pid)), len(kymotest.open_fds(pid))
+    descriptors = lambda: (len(kymotest.open_fds(k.daemon.pid)), len(kymotest.open_fds(pid)))
+    before = descriptors()
     n = 200 // SCALE
     total = 1 + sum(sum(emitted(k.app("emit", "-p", p, "-n", 10))) for p in range(1, n + 1))
     wait_retired(k)
-    wait_for(lambda: (len(kymotest.open_fds(k.daemon.pid)), len(kymotest.open_fds(pid))) == before, "descriptors to be closed")
+    # A connection that ends just now may count before or after, so allow a few; a leak is n or more.
+    wait_for(
+        lambda: all(now < then + n // 2 for now, then in zip(descriptors(), before)) and not any("rings" in memories(p)[0] for p in (k.daemon.pid, pid)),
+        lambda: f"descriptors to be closed: {before} before, {descriptors()} now",
+    )
     check("kymo-rings" not in pathlib.Path(f"/proc/{pid}/maps").read_text(), "the consumer still maps rings of the dead")
     check_trace(k, trace, total)
 
