@@ -63,7 +63,7 @@ static void drop_ticket(struct barrier *b, struct ticket *t)
 }
 
 /*
- * Records how long the listener's thread of each silent peer has run, to see later whether it has
+ * Records how long libkymo's threads of each silent peer have run, to see later whether they have
  * had a CPU. Drops the peers that cannot run. users: looks at the peers of users that are charged,
  * or at the others.
  */
@@ -82,7 +82,7 @@ static void examine_peers(struct barrier *b, bool users, unsigned *n_left)
 		if (held)
 			drop_ticket(b, t);
 		else
-			proc_run_find(&t->silent, t->pid, n_left);
+			proc_run_find(t->silent, t->pid, n_left);
 	}
 }
 
@@ -121,7 +121,7 @@ static bool extends_for_starved(const struct barrier *b)
 	struct ticket *t;
 
 	ky_list_foreach (t, &b->tickets, waiting)
-		if (t->pid && proc_run_was_starved(&t->silent, t->pid, elapsed_ns))
+		if (t->pid && proc_run_was_starved(t->silent, t->pid, elapsed_ns))
 			return true;
 	return false;
 }

@@ -56,8 +56,8 @@ struct ticket {
 	/* of the peer, if it is an application whose state in /proc may be read; else 0 */
 	pid_t pid;
 	struct user *user; /* charged for the time that others wait for this peer; NULL: nobody */
-	struct proc_run silent; /* of its listener's thread, when it was silent at first */
-	bool trusted;		/* extend the timeout for this peer: it is one of our own daemons */
+	struct proc_run silent[PROC_RUNS]; /* when it was silent at first */
+	bool trusted; /* extend the timeout for this peer: it is one of our own daemons */
 };
 
 void barrier_init(struct barrier *b, struct ky_loop *loop, struct op *op);

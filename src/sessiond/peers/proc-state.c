@@ -11,10 +11,12 @@
 #include "base/util.h"
 
 #define PATH_BYTES 256
-#define LISTENER   "kymo-listener"
 #define TASKS_MAX  64 /* of a process: the listener is among the first threads of most */
+#define TASKS_NEAR 4  /* behind the listener: the state dump's thread is the next one in most */
 
 const char *proc_dir = "/proc";
+
+static const char *const names[PROC_RUNS] = {"kymo-listener", "kymo-statedump"};
 
 static ssize_t read_file(const char *path, char *text, size_t size)
 {
@@ -63,54 +65,73 @@ static bool proc_run_read(struct proc_run *run, pid_t pid)
 	char path[PATH_BYTES], text[64];
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc_dir, (int)pid, (int)run->tid);
-	run->runnable = proc_file_state_is(path, LISTENER ") R");
+	run->runnable = proc_file_state_is(path, ") R");
+	run->waits_for_disk = proc_file_state_is(path, ") D");
 	snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc_dir, (int)pid, (int)run->tid);
 	return read_file(path, text, sizeof(text)) > 0 &&
 	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &run->run_ns, &run->delay_ns,
 		       &run->n_runs) == 3;
 }
 
-bool proc_run_was_starved(const struct proc_run *then, pid_t pid, uint64_t elapsed_ns)
+static bool was_starved(const struct proc_run *then, pid_t pid, uint64_t elapsed_ns)
 {
 	struct proc_run now = *then;
 
 	if (!now.tid || !proc_run_read(&now, pid))
 		return false;
-	if (now.delay_ns - then->delay_ns >= elapsed_ns / 4 * 3)
+	if (now.waits_for_disk || now.delay_ns - then->delay_ns >= elapsed_ns / 4 * 3)
 		return true;
 	return then->runnable && now.runnable && now.n_runs == then->n_runs;
 }
 
-static bool is_listener(pid_t pid, pid_t tid)
+bool proc_run_was_starved(const struct proc_run then[PROC_RUNS], pid_t pid, uint64_t elapsed_ns)
+{
+	for (unsigned i = 0; i < PROC_RUNS; i++)
+		if (was_starved(&then[i], pid, elapsed_ns))
+			return true;
+	return false;
+}
+
+/* Returns which thread of libkymo it is, or -1. */
+static int kind_of(pid_t pid, pid_t tid)
 {
 	char path[PATH_BYTES], text[64];
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/comm", proc_dir, (int)pid, (int)tid);
 	read_file(path, text, sizeof(text));
-	return !strcmp(text, LISTENER "\n");
+	text[strcspn(text, "\n")] = '\0';
+	for (int i = 0; i < PROC_RUNS; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	return -1;
 }
 
-void proc_run_find(struct proc_run *ret_run, pid_t pid, unsigned *n_left)
+void proc_run_find(struct proc_run ret_runs[PROC_RUNS], pid_t pid, unsigned *n_left)
 {
 	char path[PATH_BYTES];
 	const struct dirent *e;
 	DIR *dir = NULL;
-	int n = 0;
+	int n = 0, n_found = 0;
 
-	memset(ret_run, 0, sizeof(*ret_run));
+	memset(ret_runs, 0, PROC_RUNS * sizeof(*ret_runs));
 	snprintf(path, sizeof(path), "%s/%d/task", proc_dir, (int)pid);
 	if (*n_left)
 		dir = opendir(path);
 	while (dir && *n_left && n++ < TASKS_MAX && (e = readdir(dir))) {
 		pid_t tid = atoi(e->d_name);
 
+		int kind;
+
 		(*n_left)--;
-		if (!tid || !is_listener(pid, tid))
+		kind = tid ? kind_of(pid, tid) : -1;
+		if (kind < 0)
 			continue;
-		ret_run->tid = tid;
-		if (!proc_run_read(ret_run, pid))
-			ret_run->tid = 0;
-		break;
+		ret_runs[kind].tid = tid;
+		if (!proc_run_read(&ret_runs[kind], pid))
+			ret_runs[kind].tid = 0;
+		n = KY_MAX(n, TASKS_MAX - TASKS_NEAR);
+		if (++n_found == PROC_RUNS)
+			break;
 	}
 	if (dir)
 		closedir(dir);

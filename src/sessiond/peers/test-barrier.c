@@ -177,9 +177,18 @@ static void write_run(void)
 	write_file("5/task/6/schedstat", text);
 }
 
+static void write_dumper(char state)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "5 (kymo-statedump) %c 1", state);
+	write_file("5/task/7/stat", text);
+	write_file("5/task/7/schedstat", "1 1 1\n");
+}
+
 static void make_process(char state)
 {
-	static const char *const dirs[] = {"5", "5/task", "5/task/6"};
+	static const char *const dirs[] = {"5", "5/task", "5/task/6", "5/task/7"};
 	char path[128], text[64];
 
 	for (unsigned i = 0; i < KY_ARRAY_SIZE(dirs); i++) {
@@ -191,6 +200,8 @@ static void make_process(char state)
 	write_file("5/wchan", "0");
 	write_file("5/task/6/comm", "kymo-listener\n");
 	write_file("5/task/6/stat", text);
+	write_file("5/task/7/comm", "kymo-statedump\n");
+	write_dumper('S');
 	proc_dir = proc;
 	on_pass = write_run;
 }
@@ -198,7 +209,8 @@ static void make_process(char state)
 static void remove_processes(void)
 {
 	static const char *const paths[] = {"5/task/6/schedstat", "5/task/6/stat", "5/task/6/comm",
-		"5/task/6", "5/task", "5/wchan", "5/stat", "5", ""};
+		"5/task/6", "5/task/7/schedstat", "5/task/7/stat", "5/task/7/comm", "5/task/7",
+		"5/task", "5/wchan", "5/stat", "5", ""};
 	char full[128];
 
 	for (unsigned i = 0; i < KY_ARRAY_SIZE(paths); i++) {
@@ -244,6 +256,29 @@ static void test_starved_peer(void **state)
 	run(true);
 	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
 	delay_percent = 0;
+}
+
+/* It waits likewise for a process whose listener waits for the disk. */
+static void test_peer_on_disk(void **state)
+{
+	make_process('D');
+	run_percent = 1;
+	arm_for_process();
+	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
+	make_process('R');
+}
+
+/* It waits likewise for a process whose state dump gets no CPU. */
+static void test_starved_state_dump(void **state)
+{
+	make_process('S');
+	write_dumper('R');
+	run_percent = 1;
+	arm_for_process();
+	run(true);
+	assert_int_equal(now_ns, KY_NS_PER_MS + BARRIER_MAX_EXTENSIONS * TIMEOUT_NS);
+	make_process('R');
 }
 
 /* It does not wait for one that sleeps, and happens to be runnable whenever it is looked at. */
@@ -439,6 +474,8 @@ int main(void)
 		cmocka_unit_test(test_stopped_peer),
 		cmocka_unit_test(test_trusted_peer_alone),
 		cmocka_unit_test(test_starved_peer),
+		cmocka_unit_test(test_peer_on_disk),
+		cmocka_unit_test(test_starved_state_dump),
 		cmocka_unit_test(test_spinning_peer),
 		cmocka_unit_test(test_peer_that_seems_starved),
 		cmocka_unit_test(test_patience),
