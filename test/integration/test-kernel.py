@@ -209,6 +209,55 @@ def test_all_killed(k):
     check_gone(instances)
 
 
+def test_swept(k):
+    """
+    Daemon and consumer are killed, and there is no journal with their instances: the next daemon
+    removes them all the same, and no other program's.
+    """
+    need_tracefs()
+    other = INSTANCES / f"kymo-test-{os.getpid()}"
+    other.mkdir()
+    try:
+        k.start_daemon()
+        begin(k, "--syscall", "write")
+        k.kymo("start")
+        instances = own_instances(k)
+        consumer = consumers(k)[0]
+        k.daemon.kill()
+        k.daemon.wait()
+        os.kill(consumer, signal.SIGKILL)
+        wait_for(lambda: not kymotest.alive(consumer), "the consumer to end")
+        shutil.rmtree(k.rundir)
+        k.start_daemon()
+        check_gone(instances)
+        check(other.is_dir(), "another program's instance is gone")
+    finally:
+        other.rmdir()
+
+
+def leave_dead(number):
+    """Leaves an instance as a dead daemon does; returns its name."""
+    name = f"kymo-{os.getpid():08x}-{number}"
+    (INSTANCES / name).mkdir()
+    return name
+
+
+def test_sweep(k):
+    """
+    Each daemon removes what dead ones have left. Daemons of other tests do so too, and may be
+    faster, so this takes as many turns as it needs to see the test's own daemon do it.
+    """
+    need_tracefs()
+    for turn in range(100):
+        name = leave_dead(turn)
+        k.start_daemon()
+        check_gone([name])
+        if "of session daemons that died" in k.daemon_log():
+            return
+        k.stop_daemon()
+    raise kymotest.Failure("the daemon has removed none of 100 instances")
+
+
 def test_two_sessions(k):
     """Two sessions and an instance of another program do not disturb each other."""
     need_tracefs()
