@@ -454,8 +454,32 @@ def test_statedump(k):
     count = collections.Counter(name for _, name, _, _ in LINES.findall(text))
     equal((count[STATE + "start"], count[STATE + "end"]), (2, 2), "dumps")
     check(text.startswith("[") and STATE + "start" in text.splitlines()[0], "the dump is not in front of the events")
-    for wanted in (f'process_state: .*tid = {pid}, pid = {pid}, .*name = "writes"', f'file_descriptor: .*pid = {pid}, .*filename = "/dev/null"',
+    namespace = os.stat(f"/proc/{os.getpid()}/ns/mnt").st_ino
+    for wanted in (f'process_state: .*tid = {pid}, pid = {pid}, .*name = "writes"', f'process_mnt_ns: .*tid = {pid}, ns_inum = {namespace} ',
+            f'process_pid_ns: .*tid = {pid}, vtid = {pid}, vpid = {pid}, vppid = {os.getpid()}, ns_level = 0, ',
+            f'process_user_ns: .*tid = {pid}, vuid = 0, vgid = 0, ns_level = 0, ', f'file_descriptor: .*pid = {pid}, .*filename = "/dev/null"',
             'cpu_topology: .*cpu_id = 0', 'network_interface: .*name = "lo"'):
+        check(re.search(STATE + wanted, text), f"the dump lacks {wanted}")
+
+
+def test_namespaces(k):
+    """A process in namespaces of its own: its numbers there, in the state dump."""
+    need_tracefs()
+    where = ("-p", "-f", "-U", "--map-root-user")
+    kymotest.need_unshare(*where)
+    k.start_daemon()
+    out = begin(k, "--syscall", "write")
+    app = k.spawn("writes", "-w", 1, wrap=("unshare", *where))
+    equal(int(app.stdout.readline()), 1, "the process's own number")
+    pid = kymotest.children(app.pid, str(kymotest.APPS / "writes"))[0]
+    inums = {kind: os.stat(f"/proc/{pid}/ns/{kind}").st_ino for kind in ("pid", "user")}
+    k.kymo("start")
+    k.let_go(app)
+    k.finish(app)
+    k.kymo("destroy")
+    text, _ = babeltrace(out)
+    for wanted in (f"process_pid_ns: .*tid = {pid}, vtid = 1, vpid = 1, vppid = 0, ns_level = 1, ns_inum = {inums['pid']} ",
+            f"process_user_ns: .*tid = {pid}, vuid = 0, vgid = 0, ns_level = 1, ns_inum = {inums['user']} "):
         check(re.search(STATE + wanted, text), f"the dump lacks {wanted}")
 
 

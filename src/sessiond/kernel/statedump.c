@@ -6,13 +6,29 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "abi/kernel.h"
 #include "kernel/program.h"
 
 #define PART_MAX (60u << 10) /* bytes in a message */
+
+/* Kinds of namespaces, as /proc/PID/ns names them. */
+enum { NS_PID, NS_USER, NS_CGROUP, NS_IPC, NS_MNT, NS_NET, NS_TIME, NS_UTS, N_NS };
+static const char *const namespace_names[N_NS] = {
+	[NS_PID] = "pid",
+	[NS_USER] = "user",
+	[NS_CGROUP] = "cgroup",
+	[NS_IPC] = "ipc",
+	[NS_MNT] = "mnt",
+	[NS_NET] = "net",
+	[NS_TIME] = "time",
+	[NS_UTS] = "uts",
+};
 
 /* In the order of their identifiers. */
 enum {
@@ -24,7 +40,8 @@ enum {
 	DUMP_BLOCK,
 	DUMP_NETWORK,
 	DUMP_CPU,
-	N_DUMPS,
+	DUMP_NAMESPACES, /* and those of the other kinds */
+	N_DUMPS = DUMP_NAMESPACES + N_NS,
 };
 
 #define INT(name, bytes)                                                                           \
@@ -58,6 +75,11 @@ static const struct kymo_field network_fields[] = {STRING("name"), UINT("address
 static const struct kymo_field cpu_fields[] = {STRING("architecture"), UINT("cpu_id", 2),
 	STRING("vendor"), UINT("family", 1), UINT("model", 1), STRING("model_name"),
 	UINT("physical_id", 2), UINT("core_id", 2), UINT("cores", 2), {0}};
+static const struct kymo_field pid_ns_fields[] = {INT("tid", 4), INT("vtid", 4), INT("vpid", 4),
+	INT("vppid", 4), INT("ns_level", 4), UINT("ns_inum", 4), {0}};
+static const struct kymo_field user_ns_fields[] = {INT("tid", 4), UINT("vuid", 4), UINT("vgid", 4),
+	INT("ns_level", 4), UINT("ns_inum", 4), {0}};
+static const struct kymo_field ns_fields[] = {INT("tid", 4), UINT("ns_inum", 4), {0}};
 
 static const struct dumped {
 	const char *name;
@@ -71,6 +93,14 @@ static const struct dumped {
 	[DUMP_BLOCK] = {"lttng_statedump_block_device", block_fields},
 	[DUMP_NETWORK] = {"lttng_statedump_network_interface", network_fields},
 	[DUMP_CPU] = {"lttng_statedump_cpu_topology", cpu_fields},
+	[DUMP_NAMESPACES + NS_PID] = {"lttng_statedump_process_pid_ns", pid_ns_fields},
+	[DUMP_NAMESPACES + NS_USER] = {"lttng_statedump_process_user_ns", user_ns_fields},
+	[DUMP_NAMESPACES + NS_CGROUP] = {"lttng_statedump_process_cgroup_ns", ns_fields},
+	[DUMP_NAMESPACES + NS_IPC] = {"lttng_statedump_process_ipc_ns", ns_fields},
+	[DUMP_NAMESPACES + NS_MNT] = {"lttng_statedump_process_mnt_ns", ns_fields},
+	[DUMP_NAMESPACES + NS_NET] = {"lttng_statedump_process_net_ns", ns_fields},
+	[DUMP_NAMESPACES + NS_TIME] = {"lttng_statedump_process_time_ns", ns_fields},
+	[DUMP_NAMESPACES + NS_UTS] = {"lttng_statedump_process_uts_ns", ns_fields},
 };
 
 static_assert(N_DUMPS <= STATEDUMP_EVENTS, "identifiers");
@@ -214,10 +244,21 @@ void statedump_threads(const struct kernel_set *set,
 
 /* --- the dump --- */
 
+/* Of a process. Numbers are those of its innermost namespaces, levels are below the daemon's. */
+struct namespaces {
+	uint32_t inum[N_NS]; /* 0: not known */
+	int32_t pid, ppid, pid_level;
+	uint32_t uid, gid;
+	int32_t user_level;
+};
+
 struct dump {
 	const struct kernel_set *set;
 	uint32_t part;
 	struct ky_buf records;
+	struct namespaces own; /* the daemon's */
+	struct namespaces of;  /* of the process whose threads are dumped, and its number */
+	int32_t of_pid;
 };
 
 static void send_part(struct dump *d, bool last)
@@ -256,7 +297,7 @@ static int32_t status_of(char state)
 	}
 }
 
-static void dump_thread(void *arg, const struct thread *t)
+static void dump_state(struct dump *d, const struct thread *t)
 {
 	struct __attribute__((packed)) {
 		int32_t tid, pid, ppid;
@@ -274,7 +315,149 @@ static void dump_thread(void *arg, const struct thread *t)
 		.file_table = (uint64_t)t->pid};
 
 	memcpy(record.name, t->name, sizeof(record.name));
-	add_record(arg, DUMP_PROCESS, &record, sizeof(record));
+	add_record(d, DUMP_PROCESS, &record, sizeof(record));
+}
+
+/* --- namespaces --- */
+
+/* "NSpid:\t4711\t12": returns the number at the level, the innermost one for -1; 0: none. */
+static int32_t number_at(const char *status, const char *key, int level, int32_t *ret_level)
+{
+	const char *at = strstr(status, key);
+	int32_t number = 0, n;
+	char *end;
+
+	*ret_level = 0;
+	if (!at)
+		return 0;
+	at += strlen(key);
+	for (int32_t i = 0; i <= level || level < 0; i++) {
+		n = (int32_t)strtol(at, &end, 10);
+		if (end == at)
+			return level < 0 ? number : 0;
+		number = n;
+		*ret_level = i;
+		at = end;
+	}
+	return number;
+}
+
+static int32_t number_in(int32_t pid, const char *key, int level, int32_t *ret_level)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	read_text(AT_FDCWD, path, text, sizeof(text));
+	return number_at(text, key, level, ret_level);
+}
+
+/* "0 1000 1\n": numbers inside from, and outside from, and how many. Returns that inside. */
+static uint32_t map_id(int32_t pid, const char *file, uint32_t id)
+{
+	unsigned inside, outside, n;
+	char path[64], text[4096], *line, *rest = text;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	read_text(AT_FDCWD, path, text, sizeof(text));
+	while ((line = strsep(&rest, "\n")))
+		if (sscanf(line, "%u %u %u", &inside, &outside, &n) == 3 && id - outside < n)
+			return inside + (id - outside);
+	return 65534; /* as the kernel shows numbers without a counterpart */
+}
+
+/* Counts the namespaces around that of the process, up to the daemon's. */
+static int32_t user_level_of(int32_t pid, uint32_t own)
+{
+	char path[64];
+	struct stat st;
+	int32_t level = 0;
+	int fd, parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && !fstat(fd, &st) && st.st_ino != own) {
+		parent = ioctl(fd, NS_GET_PARENT);
+		ky_close(fd);
+		fd = parent;
+		level += fd >= 0;
+	}
+	ky_close(fd);
+	return level;
+}
+
+static void read_inums(struct namespaces *ns, int32_t pid)
+{
+	char path[64], text[64];
+
+	for (unsigned i = 0; i < N_NS; i++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, namespace_names[i]);
+		n = readlink(path, text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		ns->inum[i] = (uint32_t)strtoul(text + strcspn(text, "0123456789"), NULL, 10);
+	}
+}
+
+/* A process that is not in namespaces of its own needs no more than their numbers. */
+static void read_namespaces(struct dump *d, const struct thread *t)
+{
+	struct namespaces *ns = &d->of;
+	int32_t level;
+
+	d->of_pid = t->pid;
+	*ns = (struct namespaces){.pid = t->pid, .ppid = t->ppid};
+	read_inums(ns, t->pid);
+	if (ns->inum[NS_PID] != d->own.inum[NS_PID]) {
+		ns->pid = number_in(t->pid, "\nNStgid:", -1, &ns->pid_level);
+		ns->ppid = number_in(t->ppid, "\nNStgid:", ns->pid_level, &level);
+	}
+	ns->uid = (uint32_t)number_in(t->pid, "\nUid:", 0, &level);
+	ns->gid = (uint32_t)number_in(t->pid, "\nGid:", 0, &level);
+	if (ns->inum[NS_USER] != d->own.inum[NS_USER]) {
+		ns->uid = map_id(t->pid, "uid_map", ns->uid);
+		ns->gid = map_id(t->pid, "gid_map", ns->gid);
+		ns->user_level = user_level_of(t->pid, d->own.inum[NS_USER]);
+	}
+}
+
+static void dump_namespaces(struct dump *d, const struct thread *t)
+{
+	const struct namespaces *ns = &d->of;
+	int32_t level, vtid = t->tid;
+
+	if (ns->pid_level)
+		vtid = number_in(t->tid, "\nNSpid:", -1, &level);
+	for (unsigned i = 0; i < N_NS; i++) {
+		uint32_t record[6] = {(uint32_t)t->tid}, n = 1;
+
+		if (!ns->inum[i])
+			continue;
+		if (i == NS_PID) {
+			record[n++] = (uint32_t)vtid;
+			record[n++] = (uint32_t)ns->pid;
+			record[n++] = (uint32_t)ns->ppid;
+			record[n++] = (uint32_t)ns->pid_level;
+		} else if (i == NS_USER) {
+			record[n++] = ns->uid;
+			record[n++] = ns->gid;
+			record[n++] = (uint32_t)ns->user_level;
+		}
+		record[n++] = ns->inum[i];
+		add_record(d, DUMP_NAMESPACES + i, record, n * sizeof(*record));
+	}
+}
+
+/* A process's first thread comes first. */
+static void dump_thread(void *arg, const struct thread *t)
+{
+	struct dump *d = arg;
+
+	dump_state(d, t);
+	if (t->tid == t->pid)
+		read_namespaces(d, t);
+	if (d->of_pid == t->pid)
+		dump_namespaces(d, t);
 }
 
 /* --- files --- */
@@ -514,6 +697,7 @@ void statedump_send(const struct kernel_set *set)
 {
 	struct dump d = {.set = set, .part = 1};
 
+	read_inums(&d.own, getpid());
 	each_thread(dump_thread, &d);
 	dump_files(&d);
 	each_entry(&d, "/sys/kernel/irq", dump_interrupt);
