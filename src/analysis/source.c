@@ -211,6 +211,7 @@ static const struct fixed_kind kinds[] = {
 	{"sched_waking", KY_EVENT_WAKING},
 	{"sched_wakeup", KY_EVENT_WAKING},
 	{"block_rq_complete", KY_EVENT_BLOCK_DONE},
+	{"kymo_sample", KY_EVENT_SAMPLE},
 };
 
 static enum ky_event_kind fixed_kind(const char *provider, size_t len, const char *name)
@@ -244,7 +245,8 @@ static bool is_libc(const char *name)
 /* Events of the preloads, and of the tracer itself. */
 static bool is_library(const char *name)
 {
-	static const char *const providers[] = {"libc", "pthread", "dl", "cyg_profile", "kymo"};
+	static const char *const providers[] = {
+		"libc", "pthread", "dl", "cyg_profile", "kymo", "kymo_lib", "kymo_statedump"};
 	const char *rest;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(providers); i++) {
@@ -268,6 +270,8 @@ static void set_kind(struct ky_source *s, struct ky_source_class *c, const char 
 		c->kind = fixed_kind(name, colon ? (size_t)(colon - name) : 0, function);
 		c->is_lock = c->kind >= KY_EVENT_LOCK_REQ && c->kind <= KY_EVENT_UNLOCK;
 	}
+	if (c->kind == KY_EVENT_SAMPLE)
+		ky_field_find(&c->callers, c->event, "callstack_user");
 	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !is_library(name);
 }
 
@@ -607,6 +611,22 @@ uint32_t ky_source_text(
 	struct ky_fact fact = v ? fact_of(s, v) : (struct ky_fact){.type = KY_FACT_NONE};
 
 	return fact.type == KY_FACT_TEXT ? fact.text : 0;
+}
+
+void ky_source_stack(const struct ky_source_event *e, uint64_t *ret_stack, size_t n)
+{
+	struct ky_field_ref callers = e->class->callers;
+	struct ky_field_value list;
+	const struct ky_node *elem;
+
+	memset(ret_stack, 0, n * sizeof(*ret_stack));
+	ret_stack[0] = (uint64_t)ky_source_number(e, KY_FIELD_ADDRESS, 0);
+	if (!callers.node || !ky_field_get(&callers, e->item, &list) || !list.v->node->is_scalars)
+		return;
+	elem = list.v->node->children;
+	for (uint64_t i = 0; i < list.v->n && i + 1 < n && elem->kind == KY_NODE_INT; i++)
+		ret_stack[i + 1] = ky_read_int(
+			list.data, list.v->at + i * ky_node_stride(elem), elem);
 }
 
 /* --- what there is --- */

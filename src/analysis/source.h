@@ -28,6 +28,7 @@ enum ky_event_kind {
 	KY_EVENT_SWITCH,
 	KY_EVENT_WAKING,
 	KY_EVENT_BLOCK_DONE, /* a block device completed a request */
+	KY_EVENT_SAMPLE,     /* a CPU sample: a thread was found running */
 	KY_EVENT_LOST,	     /* not an event: a stream has not all events between begin_ns and ns */
 };
 
@@ -68,6 +69,7 @@ struct ky_source_class {
 	bool is_own; /* of the application: neither a span's nor a library's */
 	const struct ky_field *known[KY_N_FIELDS]; /* NULL: it has none */
 	KY_VEC(struct ky_field) fields;		   /* all that have one number or text each */
+	struct ky_field_ref callers;		   /* SAMPLE */
 };
 
 struct ky_source_event {
@@ -141,6 +143,8 @@ uint32_t ky_source_text(
 	struct ky_source *s, const struct ky_source_event *e, enum ky_event_field field);
 struct ky_fact ky_source_fact(
 	struct ky_source *s, const struct ky_source_event *e, const struct ky_field *f);
+/* The addresses of a CPU sample, the innermost first; 0 behind the last. */
+void ky_source_stack(const struct ky_source_event *e, uint64_t *ret_stack, size_t n);
 /* Spans that the metadata names, sorted, then NULL. The caller frees the array alone. */
 const char **ky_source_spans(const struct ky_source *s);
 /* Appends the names of the fields of a span's begin: "tenant, size". */

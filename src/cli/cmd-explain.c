@@ -93,8 +93,9 @@ static bool has_state_events(const struct ky_trace_reader *r)
 	for (size_t i = 0; i < r->n_classes; i++) {
 		const char *name = r->classes[i]->name;
 
-		if (name && (!strncmp(name, "kymo_statedump:", 15) ||
-				    !strncmp(name, "lttng_ust_statedump:", 20)))
+		if (name &&
+			(!strncmp(name, "kymo_statedump:", 15) || !strncmp(name, "kymo_lib:", 9) ||
+				!strncmp(name, "lttng_ust_statedump:", 20)))
 			return true;
 	}
 	return false;
@@ -111,19 +112,36 @@ static void open_names(struct names *n)
 	cli_symbols_open(n->cli, &n->symbols, n->reader, &unused);
 }
 
-static bool find_name(void *arg, const char *host, int64_t pid, uint64_t address, bool is_return,
-	char *text, size_t size)
+static bool find_symbol(struct names *n, enum ky_symbol_form form, const char *host, int64_t pid,
+	uint64_t address, bool is_return, char symbol[KY_SYMBOL_MAX])
 {
-	struct names *n = arg;
 	struct ky_symbol_address a = {.process = {.host = host, .is_known = pid >= 0, .pid = pid},
 		.address = address,
 		.is_return = is_return};
-	char symbol[KY_SYMBOL_MAX], *end;
 
 	if (!n->was_opened)
 		open_names(n);
-	if (!n->symbols.symbols ||
-		!ky_symbols_find(n->symbols.symbols, &a, KY_SYMBOL_PLACE, symbol))
+	return n->symbols.symbols && ky_symbols_find(n->symbols.symbols, &a, form, symbol);
+}
+
+static bool find_function(void *arg, const char *host, int64_t pid, uint64_t address,
+	bool is_return, char *text, size_t size)
+{
+	char symbol[KY_SYMBOL_MAX], *inlined;
+
+	if (!find_symbol(arg, KY_SYMBOL_STACK, host, pid, address, is_return, symbol))
+		return false;
+	inlined = strrchr(symbol, ';');
+	snprintf(text, size, "%s", inlined ? inlined + 1 : symbol);
+	return true;
+}
+
+static bool find_name(void *arg, const char *host, int64_t pid, uint64_t address, bool is_return,
+	char *text, size_t size)
+{
+	char symbol[KY_SYMBOL_MAX], *end;
+
+	if (!find_symbol(arg, KY_SYMBOL_PLACE, host, pid, address, is_return, symbol))
 		return false;
 	/* Of a variable, its name alone. */
 	end = is_return ? NULL : strstr(symbol, "+0x0 (");
@@ -357,7 +375,7 @@ static int run(struct cli *cli)
 	struct cli_progress progress;
 	_cleanup_reader_ struct ky_trace_reader *reader = NULL;
 	struct names names = {.cli = cli};
-	const struct ky_explain_symbols symbols = {find_name, &names};
+	const struct ky_explain_symbols symbols = {find_name, find_function, &names};
 	struct ky_explain_question q = {.symbols = &symbols};
 	struct cli_selection selection = {0};
 	struct ky_query query;

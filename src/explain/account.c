@@ -140,6 +140,7 @@ static void end_stretch(
 	t->wake.is_set = t->late_wake.is_set = false;
 	t->is_async_new = false;
 	t->off.n = 0;
+	t->stacks.n = 0;
 }
 
 static void add_thread_event(
@@ -201,6 +202,10 @@ static void add_event(struct ky_account *a, const struct ky_source_event *e)
 	if (tid > 0 &&
 		(t = ky_account_timeline(a, e->host, tid, ky_source_number(e, KY_FIELD_PID, -1)))) {
 		ky_account_name_thread(a, t, ky_source_text(a->source, e, KY_FIELD_PROCNAME));
+		if (e->kind == KY_EVENT_SAMPLE) {
+			ky_samples_add_event(a, t, e);
+			return;
+		}
 		add_thread_event(a, t, e);
 	} else if (tid < 0) {
 		a->of->n_threadless++;
@@ -226,6 +231,7 @@ static void deinit(struct ky_account *a)
 	ky_vec_deinit(&a->company_of);
 	ky_vec_deinit(&a->by_id);
 	ky_vec_deinit(&a->stages);
+	ky_samples_end(a);
 	ky_machine_deinit(&a->machine);
 }
 

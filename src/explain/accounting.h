@@ -67,6 +67,8 @@ struct ky_account {
 	KY_VEC(struct ky_instance *) by_id; /* asynchronous ones, sorted by number, then begin */
 	KY_VEC(struct ky_stage) stages;
 	struct ky_htab open_async;
+	KY_VEC(int64_t) gaps;	  /* between CPU samples of one thread */
+	struct ky_htab functions; /* that samples are in, by process and address */
 	int error;
 };
 
@@ -102,6 +104,15 @@ uint32_t ky_window_child(
 void ky_window_add(
 	struct ky_account *a, struct ky_window *w, uint32_t component, uint32_t count, int64_t ns);
 uint32_t ky_window_top(const struct ky_window *w);
+
+/* --- samples.c --- */
+
+void ky_samples_add_event(
+	struct ky_account *a, struct ky_timeline *t, const struct ky_source_event *e);
+/* Those of the stretch that ends now, whose component is known. */
+void ky_samples_take(
+	struct ky_account *a, const struct ky_timeline *t, struct ky_window *w, uint32_t component);
+void ky_samples_end(struct ky_account *a);
 
 /* --- company.c --- */
 

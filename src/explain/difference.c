@@ -128,6 +128,7 @@ static struct ky_finding *free_finding(struct ky_finding *f)
 	ky_vec_deinit(&f->components);
 	ky_vec_deinit(&f->affected);
 	free(f->clause);
+	free(f->executed);
 	free(f);
 	return NULL;
 }

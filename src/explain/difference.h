@@ -73,6 +73,8 @@ struct ky_finding {
 	bool is_in_tail; /* its times in slow instances are the tail of its times in all of them */
 	bool is_valid;
 	bool is_shown;
+	char *executed;	  /* what CPU samples say of it: owned, or NULL */
+	bool is_executed; /* in shorter instances they say something else */
 	KY_VEC(struct ky_condition) conditions;
 	char *clause;		 /* owned */
 	KY_VEC(char *) evidence; /* owned */

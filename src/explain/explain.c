@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "explain/conditions.h"
+#include "explain/executed.h"
 #include "explain/sentence.h"
 #include "explain/stats.h"
 #include "explain/subgroup.h"
@@ -171,8 +172,10 @@ static int compare_groups(struct ky_explanation *e, struct ky_difference *d, siz
 		if (f->share < KY_MIN_SHARE)
 			continue;
 		r = ky_conditions_find(d, f, all, n);
+		if (!r)
+			r = ky_executed_find(d, f);
 		f->is_shown = !ky_finding_is_unseen(d->x, f) &&
-			      (f->is_valid || has_strong_condition(d->group, f));
+			      (f->is_valid || f->is_executed || has_strong_condition(d->group, f));
 		if (!r && f->is_shown)
 			r = ky_sentence_make(&e->x, f);
 	}
@@ -432,6 +435,8 @@ static void put_not_recorded(struct ky_buf *b, const struct ky_explanation *e,
 			percent(f->share), percent(f->typical_share));
 		ky_sentence_place(b, d->x, f);
 	}
+	if (e->part >= 1 && f && f->executed && f->share >= .6)
+		ky_buf_puts(b, f->executed);
 	put_times(b, e);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_printf(b, "; for %.0f %% of it: ", percent(e->part * top[i]->share));

@@ -205,6 +205,7 @@ void ky_instance_deinit(struct ky_instance *i)
 	ky_vec_deinit(&i->blames);
 	ky_vec_deinit(&i->waits);
 	ky_vec_deinit(&i->company);
+	ky_vec_deinit(&i->samples);
 	free(i->slots);
 	free(i->company_before);
 	i->slots = NULL;

@@ -32,6 +32,8 @@
 #define KY_MAX_TRAITS	  128 /* of an instance */
 #define KY_MAX_BLAMES	  64  /* of an instance */
 #define KY_MAX_COMPANY	  200 /* names of spans */
+#define KY_MAX_SAMPLES	  64  /* CPU samples of an instance */
+#define KY_SAMPLE_DEPTH	  6   /* addresses of each */
 
 enum ky_component_kind {
 	KY_PART_SPAN,
@@ -129,6 +131,13 @@ struct ky_company {
 	uint32_t handoff_thread; /* its thread */
 };
 
+/* A CPU sample. */
+struct ky_sample {
+	uint32_t component;		     /* WAY */
+	uint32_t n;			     /* it stands for so many */
+	uint32_t functions[KY_SAMPLE_DEPTH]; /* names, the innermost first; 0: not known */
+};
+
 struct ky_instance {
 	int64_t begin_ns, end_ns;
 	double ns;
@@ -146,6 +155,7 @@ struct ky_instance {
 	KY_VEC(struct ky_blame) blames;
 	KY_VEC(struct ky_wait) waits;
 	KY_VEC(struct ky_company) company;
+	KY_VEC(struct ky_sample) samples;
 	/* While it is open: index + 1 into parts by component, total of company at the begin. */
 	uint16_t *slots;
 	int64_t *company_before;
@@ -174,6 +184,9 @@ struct ky_explain_symbols {
 	/* Writes a name, without the address. Returns false if none is known. */
 	bool (*find)(void *arg, const char *host, int64_t pid, uint64_t address, bool is_return,
 		char *text, size_t size);
+	/* The same, of the function alone. */
+	bool (*find_function)(void *arg, const char *host, int64_t pid, uint64_t address,
+		bool is_return, char *text, size_t size);
 	void *arg;
 };
 
@@ -188,7 +201,8 @@ struct ky_explain {
 	struct ky_htab by_key;
 	KY_VEC(struct ky_company_name) company; /* in the order in which they were met */
 	uint32_t span;				/* the name asked for */
-	uint32_t unseen; /* the name of time without any event of the thread; 0: none */
+	int64_t sample_ns; /* between CPU samples of a thread that runs; 0: none */
+	uint32_t unseen;   /* the name of time without any event of the thread; 0: none */
 	bool is_async;
 };
 

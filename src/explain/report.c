@@ -164,7 +164,7 @@ static void put_rest(struct ky_buf *b, const struct ky_explanation *e, unsigned 
 		ky_buf_printf(b, "    %3.0f %%  of the extra time (%.0f %% of the typical) in ",
 			100 * f->share, 100 * f->typical_share);
 		ky_sentence_place(b, &e->x, f);
-		ky_buf_puts(b, "\n");
+		ky_buf_printf(b, "%s\n", f->executed ? f->executed : "");
 		n++;
 	}
 	ky_buf_puts(b, "         look: ");

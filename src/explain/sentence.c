@@ -756,6 +756,8 @@ int ky_sentence_make(struct ky_explain *x, struct ky_finding *f)
 		say_span(&b, x, f);
 	else
 		say_way(&b, x, f);
+	if (f->executed)
+		ky_buf_puts(&b, f->executed);
 	if (!r && (f->kind == KY_FINDING_ALLOC || f->kind == KY_FINDING_EVENT))
 		r = add_times_evidence(f);
 	f->clause = take_text(&b);

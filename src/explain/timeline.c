@@ -160,6 +160,7 @@ static struct ky_timeline *free_timeline(struct ky_timeline *t)
 	ky_vec_deinit(&t->stack);
 	ky_vec_deinit(&t->outer);
 	ky_vec_deinit(&t->off);
+	ky_vec_deinit(&t->stacks);
 	ky_vec_deinit(&t->history);
 	ky_vec_deinit(&t->windows);
 	ky_vec_deinit(&t->active);

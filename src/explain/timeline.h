@@ -52,6 +52,12 @@ struct ky_wake {
 	struct ky_mutex *mutex;
 };
 
+/* Of a CPU sample: addresses, the innermost first; 0 behind the last. */
+struct ky_stack {
+	int64_t ns;
+	uint64_t addresses[KY_SAMPLE_DEPTH];
+};
+
 struct ky_timeline {
 	uint32_t thread;
 	KY_VEC(struct ky_frame) stack;
@@ -65,6 +71,10 @@ struct ky_timeline {
 	int64_t begun_ns; /* the newest begin of an instance here; INT64_MIN: none */
 	int64_t last_ns;
 	uint32_t last_name; /* of its newest event */
+	/* CPU samples since its newest event; the newest one's time */
+	KY_VEC(struct ky_stack) stacks;
+	bool has_sample;
+	int64_t sample_ns;
 	/* off the processor since off_ns */
 	bool is_off, is_preempted;
 	int64_t off_ns, woken_ns; /* woken_ns: INT64_MIN: not yet */

@@ -169,7 +169,9 @@ void ky_window_stretch(struct ky_account *a, struct ky_timeline *t, struct ky_wi
 			add_off(a, w, &t->off.v[i], name, b);
 		off = off_within(t, from, to);
 	}
-	ky_window_add(a, w, ky_window_child(a, parent, KY_PART_WAY, name, b), 1, to - from - off);
+	parent = ky_window_child(a, parent, KY_PART_WAY, name, b);
+	ky_window_add(a, w, parent, 1, to - from - off);
+	ky_samples_take(a, t, w, parent);
 }
 
 /* --- frames --- */

@@ -863,6 +863,33 @@ def test_handoff():
     check(path, "shop:checkout itself takes", "while thread 700 (replica) is in replica:apply")
 
 
+def sampled(p, runs=lambda thread, ns: True):
+    """The trace of a program again, with a CPU sample of each thread every 50 us that it runs."""
+    ends = {t: max(e.ns for e in p.events if e.thread == t) for t in {e.thread for e in p.events}}
+    samples = [traces.Event(ns, "kymo_sample", 7, thread, addr=4096, period=50000)
+               for thread, end in ends.items() for ns in range(10**6, end, 50000) if runs(thread, ns)]
+    return new_trace(p.events + samples)
+
+
+def test_samples():
+    """CPU samples are no events of their thread, and show whether it ran."""
+    def work(p, i, f):
+        p.begin("db:query")
+        slow = p.r.random() < .05
+        begun = p.at
+        p.spend(900 if slow else 30)
+        if slow:
+            waits.append((p.thread, begun, p.at))
+        p.end("db:query")
+    waits = []
+    p = Program(61)
+    plain, first = p.make(work), "shop:checkout is slow because db:query itself takes"
+    lines = [kymo("explain", path, "--span=shop:checkout").splitlines()[0] for path in (
+        plain, sampled(p), sampled(p, lambda t, ns: not any(t == w[0] and w[1] < ns < w[2] for w in waits)))]
+    assert lines[0].startswith(first) and lines[0] == lines[1], lines
+    assert lines[2].startswith(first) and "; it hardly runs meanwhile: 0 CPU samples instead of " in lines[2], lines
+
+
 def test_pair():
     """Two events are a span of a thread, or of whoever has the same value of a field."""
     r, events, at = random.Random(37), [], 10**6

@@ -109,6 +109,14 @@ def test_text(k):
     equal(re.findall(r'kymo_lib:exec: .* name = "([^"]+)"', theirs.stdout), ["spins"], "programs")
 
 
+def test_explained(k):
+    """The function that slow spans execute is named. A span that does not run has few samples."""
+    need_samples(k)
+    trace, _ = record(k, command=(kymotest.APPS / "squeezes",))
+    out = k.kymo("explain", "--span=zip:file", trace).stdout
+    check("samples are in squeeze" in out or "it hardly runs" in out, lambda: f"what explain says: {out}")
+
+
 def test_consumer_killed(k):
     """The next consumer continues: no sample twice, and none without its place."""
     need_samples(k)
