@@ -212,7 +212,8 @@ static bool has_addresses(struct cli *cli, const struct kymo_value *contexts)
 	size_t iter = 0;
 
 	while ((given = cli_args_next(&cli->args, "with", &iter)))
-		if (strstr(given, "cyg-profile"))
+		if (strstr(given, "libc") || strstr(given, "pthread") ||
+			strstr(given, "cyg-profile"))
 			return true;
 	for (size_t i = 0; i < kymo_value_count(list); i++) {
 		const char *context = kymo_value_string(kymo_value_at(list, i));

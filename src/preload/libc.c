@@ -118,6 +118,9 @@ static void *real_realloc(void *in_ptr, size_t size)
 	return NULL;
 }
 
+/* The place of the program's call. */
+#define CALLER kymo_ptr(caller, __builtin_return_address(0))
+
 PRELOAD_EXPORT void *malloc(size_t size)
 {
 	void *ptr;
@@ -125,7 +128,7 @@ PRELOAD_EXPORT void *malloc(size_t size)
 	if (!ready())
 		return arena_alloc(ARENA_ALIGN, size);
 	ptr = real.malloc(size);
-	preload_event(libc, malloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	preload_event(libc, malloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -138,8 +141,8 @@ PRELOAD_EXPORT void *calloc(size_t nmemb, size_t size)
 		return arena_alloc(ARENA_ALIGN,
 			__builtin_mul_overflow(nmemb, size, &bytes) ? SIZE_MAX : bytes);
 	ptr = real.calloc(nmemb, size);
-	preload_event(
-		libc, calloc, kymo_u64(nmemb, nmemb), kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	preload_event(libc, calloc, kymo_u64(nmemb, nmemb), kymo_u64(size, size),
+		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -147,8 +150,8 @@ PRELOAD_EXPORT void *realloc(void *in_ptr, size_t size)
 {
 	void *ptr = real_realloc(in_ptr, size);
 
-	preload_event(
-		libc, realloc, kymo_ptr(in_ptr, in_ptr), kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	preload_event(libc, realloc, kymo_ptr(in_ptr, in_ptr), kymo_u64(size, size),
+		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -163,7 +166,7 @@ PRELOAD_EXPORT void *reallocarray(void *in_ptr, size_t nmemb, size_t size)
 	else
 		ptr = real_realloc(in_ptr, bytes);
 	preload_event(libc, reallocarray, kymo_ptr(in_ptr, in_ptr), kymo_u64(nmemb, nmemb),
-		kymo_u64(size, size), kymo_ptr(ptr, ptr));
+		kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -185,7 +188,8 @@ PRELOAD_EXPORT int posix_memalign(void **ret_ptr, size_t alignment, size_t size)
 	}
 	result = real.posix_memalign(ret_ptr, alignment, size);
 	preload_event(libc, posix_memalign, kymo_ptr(out_ptr, result ? NULL : *ret_ptr),
-		kymo_u64(alignment, alignment), kymo_u64(size, size), kymo_i32(result, result));
+		kymo_u64(alignment, alignment), kymo_u64(size, size), kymo_i32(result, result),
+		CALLER);
 	return result;
 }
 
@@ -197,7 +201,7 @@ PRELOAD_EXPORT void *memalign(size_t alignment, size_t size)
 		return arena_alloc(alignment, size);
 	ptr = real.memalign(alignment, size);
 	preload_event(libc, memalign, kymo_u64(alignment, alignment), kymo_u64(size, size),
-		kymo_ptr(ptr, ptr));
+		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -209,7 +213,7 @@ PRELOAD_EXPORT void *aligned_alloc(size_t alignment, size_t size)
 		return arena_alloc(alignment, size);
 	ptr = real.aligned_alloc(alignment, size);
 	preload_event(libc, aligned_alloc, kymo_u64(alignment, alignment), kymo_u64(size, size),
-		kymo_ptr(ptr, ptr));
+		kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -220,7 +224,7 @@ PRELOAD_EXPORT void *valloc(size_t size)
 	if (!ready())
 		return arena_alloc(4096, size);
 	ptr = real.valloc(size);
-	preload_event(libc, valloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	preload_event(libc, valloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 
@@ -232,7 +236,7 @@ PRELOAD_EXPORT void *pvalloc(size_t size)
 	if (!ready())
 		return arena_alloc(4096, (size + 4095) & ~(size_t)4095);
 	ptr = real.pvalloc(size);
-	preload_event(libc, pvalloc, kymo_u64(size, size), kymo_ptr(ptr, ptr));
+	preload_event(libc, pvalloc, kymo_u64(size, size), kymo_ptr(ptr, ptr), CALLER);
 	return ptr;
 }
 #endif

@@ -5,12 +5,16 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, timed = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -19,7 +23,7 @@ static pthread_barrier_t barrier;
 static sem_t sem;
 static mtx_t mtx;
 static cnd_t cnd;
-static int n_each, turn, c11_turn;
+static int n_each, turn, c11_turn, word;
 
 static void *other(void *unused)
 {
@@ -89,6 +93,26 @@ static void *try_all(void *unused)
 	return NULL;
 }
 
+/* syscall() with all kinds of arguments: what waits for a futex, and what does not. */
+static void call_kernel(void)
+{
+	const struct timespec short_time = {0, 1};
+	size_t size = (size_t)getpagesize();
+	long map;
+
+	assert(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL) == -1 && errno == EAGAIN);
+	assert(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &short_time) == -1 &&
+		errno == ETIMEDOUT);
+	assert(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1) == 0);
+	assert(syscall(SYS_getpid) == getpid());
+	map = syscall(
+		SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+	assert(map != -1 && *(char *)map == 0);
+	assert(syscall(SYS_mmap, NULL, size, PROT_READ, MAP_PRIVATE, -1, 0L) == -1 &&
+		errno == EBADF);
+	assert(syscall(SYS_munmap, map, size) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -102,6 +126,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n_each; i++)
 		take_turns(i);
 	pthread_join(thread, NULL);
+	call_kernel();
 	pthread_mutex_lock(&timed);
 	mtx_lock(&mtx);
 	pthread_rwlock_wrlock(&rwlock);
@@ -110,7 +135,7 @@ int main(int argc, char **argv)
 	pthread_rwlock_unlock(&rwlock);
 	pthread_rwlock_rdlock(&rwlock);
 	pthread_rwlock_unlock(&rwlock);
-	printf("%p %p %p %p %p %p %p\n", (void *)&timed, (void *)&mtx, (void *)&rwlock,
-		(void *)&cond, (void *)&cnd, (void *)&sem, (void *)&barrier);
+	printf("%p %p %p %p %p %p %p %p\n", (void *)&timed, (void *)&mtx, (void *)&rwlock,
+		(void *)&cond, (void *)&cnd, (void *)&sem, (void *)&barrier, (void *)&word);
 	return 0;
 }
