@@ -88,25 +88,12 @@ struct names {
 	bool was_opened;
 };
 
-static bool has_state_events(const struct ky_trace_reader *r)
-{
-	for (size_t i = 0; i < r->n_classes; i++) {
-		const char *name = r->classes[i]->name;
-
-		if (name &&
-			(!strncmp(name, "kymo_statedump:", 15) || !strncmp(name, "kymo_lib:", 9) ||
-				!strncmp(name, "lttng_ust_statedump:", 20)))
-			return true;
-	}
-	return false;
-}
-
 static void open_names(struct names *n)
 {
 	const struct ky_symbolizer *unused;
 
 	n->was_opened = true;
-	if (!has_state_events(n->reader))
+	if (!cli_symbols_has_files(n->reader))
 		return;
 	n->symbols.is_wanted = true;
 	cli_symbols_open(n->cli, &n->symbols, n->reader, &unused);

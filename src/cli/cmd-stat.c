@@ -10,6 +10,7 @@
 #include "cli/measure.h"
 #include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/sites.h"
 #include "cli/trace.h"
 #include "reader/format.h"
 
@@ -362,6 +363,8 @@ static int run(struct cli *cli)
 	if (!r)
 		r = measure_check_options(cli);
 	if (!r)
+		r = sites_check_options(cli);
+	if (!r)
 		cli_progress_watch(&progress, cli, &options);
 	if (!r)
 		r = cli_trace_open(cli, &options, path, &reader);
@@ -371,6 +374,8 @@ static int run(struct cli *cli)
 		r = cli_select_apply(cli, &selection, reader, &query);
 	if (!r && measure_is_wanted(cli)) {
 		r = measure_run(cli, &query, &options, path);
+	} else if (!r && sites_is_wanted(cli)) {
+		r = sites_run(cli, &query, &options, path);
 	} else if (!r && by) {
 		r = run_groups(cli, &query, by, &options);
 	} else if (!r) {
@@ -397,6 +402,10 @@ static const struct cli_option options_of_stat[] = {
 		"the time from each event A to event B: A..B[,key=FIELD+FIELD][,nest|fifo]"},
 	{"hist", 0, "FIELD", "the distribution of a field of numbers"},
 	{"top", 0, "FIELD", "the events with the greatest values of a field of numbers"},
+	{"locks", 0, NULL,
+		"who waited for which lock, held by whom, and where: of 'kymo record --with=pthread'"},
+	{"memory", 0, NULL,
+		"who allocated, how much was in use, and what was never released: of 'kymo record --with=libc'"},
 	CLI_SELECT_OPTIONS,
 	{0},
 };
@@ -404,7 +413,7 @@ static const struct cli_option options_of_stat[] = {
 const struct cli_command cmd_stat = {
 	.name = "stat",
 	.synopsis =
-		"[TRACE]... [--by=NAME,...] [--latency=A..B[,key=FIELD+FIELD][,nest|fifo]] [--hist=FIELD] [--top=FIELD] " CLI_SELECT_SYNOPSIS,
+		"[TRACE]... [--by=NAME,...] [--latency=A..B[,key=FIELD+FIELD][,nest|fifo]] [--hist=FIELD] [--top=FIELD] [--locks] [--memory] " CLI_SELECT_SYNOPSIS,
 	.help = "count the events of a trace, recorded and discarded; report how long spans took",
 	.details =
 		"TRACE is a directory of CTF traces, of Kymo or any tracer; several are counted together; without it,\n"

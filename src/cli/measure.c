@@ -86,7 +86,7 @@ static void put_view(
 		from_ns / NS_PER_S, from_ns % NS_PER_S, to_ns / NS_PER_S, to_ns % NS_PER_S);
 }
 
-static void print_view(struct cli *cli, const char *path, int64_t from_ns, int64_t to_ns)
+void measure_print_view(struct cli *cli, const char *path, int64_t from_ns, int64_t to_ns)
 {
 	struct ky_buf b = {0};
 
@@ -153,7 +153,7 @@ static void print_latency(struct cli *cli, const struct ky_latency *l, const cha
 	measure_print_duration(t->ns.max);
 	if (l->key)
 		printf(", %s %s", cli_safe(cli, l->key), cli_safe(cli, t->longest_key));
-	print_view(cli, path, t->longest_ns, end_ns);
+	measure_print_view(cli, path, t->longest_ns, end_ns);
 }
 
 static void print_float(double value)
@@ -216,7 +216,7 @@ static void print_top(struct cli *cli, const struct ky_field_values *f, const ch
 
 		printf("%20s  %s", put_number(number, f, e->value),
 			cli_safe(cli, e->name ? e->name : "<unknown>"));
-		print_view(cli, path, e->ns, e->ns);
+		measure_print_view(cli, path, e->ns, e->ns);
 	}
 }
 

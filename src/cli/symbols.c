@@ -128,6 +128,19 @@ static int bind(struct cli_symbols *s)
 
 /* --- the traces --- */
 
+bool cli_symbols_has_files(const struct ky_trace_reader *r)
+{
+	for (size_t i = 0; i < r->n_classes; i++) {
+		const char *name = r->classes[i]->name;
+
+		if (name &&
+			(!strncmp(name, "kymo_statedump:", 15) || !strncmp(name, "kymo_lib:", 9) ||
+				!strncmp(name, "lttng_ust_statedump:", 20)))
+			return true;
+	}
+	return false;
+}
+
 int cli_symbols_open(struct cli *cli, struct cli_symbols *s, const struct ky_trace_reader *shown,
 	const struct ky_symbolizer **ret)
 {

@@ -43,6 +43,8 @@ struct cli_symbols {
 int cli_symbols_parse(struct cli *cli, struct cli_symbols *s);
 /* Lets the reader, which is opened next, find addresses. */
 void cli_symbols_prepare(const struct cli_symbols *s, struct ky_trace_reader_options *options);
+/* True if the traces' metadata has events that say which files were in memory. */
+bool cli_symbols_has_files(const struct ky_trace_reader *r);
 /*
  * Reads the state events of the same traces. Does nothing if symbols are not wanted. Reports what
  * is wrong; returns an exit code. Sets *ret to what lines need, or NULL.
