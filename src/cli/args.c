@@ -161,7 +161,7 @@ static void keep(struct cli_args *a, const struct cli_option *opt, const char *v
 static int keep_with_next(
 	struct cli_args *a, const struct cli_option *opt, int argc, char **argv, int *i)
 {
-	if (*i + 1 >= argc) {
+	if (*i + 1 >= argc || !strcmp(argv[*i + 1], "--")) {
 		snprintf(a->why, sizeof(a->why), "option '--%s' needs an argument: %s", opt->name,
 			opt->arg);
 		return -EINVAL;

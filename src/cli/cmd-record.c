@@ -350,6 +350,8 @@ static int add_kernel_rules(struct recording *rec, const char *option, const cha
 	while (!code && (text = cli_args_next(&rec->cli->args, option, &iter)))
 		code = cli_params_list(
 			rec->cli, rules, "patterns", strcmp(text, "--all") ? text : "*");
+	if (!code)
+		code = cli_params_filter(rec->cli, rules);
 	if (code)
 		return code;
 	kymo_value_set_string(rules, "domain", "kernel");
@@ -371,6 +373,8 @@ static int add_probes(struct recording *rec)
 
 			code = rule ? probe_params(rec->cli, probe_options[i], place, NULL, rule)
 				    : CLI_FAILED;
+			if (!code)
+				code = cli_params_filter(rec->cli, rule);
 			if (!code)
 				code = ask_kernel(rec, "enable-event", rule);
 		}

@@ -80,12 +80,20 @@ static int add_values(
 
 static int add_attributes(struct cli *cli, struct kymo_value *params)
 {
-	bool all = cli_has(cli, "all"), any = all;
+	bool all = cli_has(cli, "all"), any = all, kernel = cli_has(cli, "kernel");
 	const char *text;
 	int code = CLI_OK;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(attributes); i++) {
+		bool is_kernel = !strcmp(attributes[i], "pid");
 		size_t iter = 0;
+
+		if (kernel && !is_kernel && cli_has(cli, attributes[i]))
+			return cli_usage(cli,
+				"kernel events can be narrowed down to processes only: --pid, not --%s",
+				attributes[i]);
+		if (kernel && !is_kernel)
+			continue;
 
 		if (all && cli_has(cli, attributes[i]))
 			return cli_usage(cli, "either --all or --%s, not both", attributes[i]);

@@ -303,6 +303,15 @@ def test_record(k):
         [2 * N, 2 * N, 2 * N + 2, 2 * N + 2], "events")
 
 
+def test_record_filter(k):
+    """record's filter decides about kernel events, too."""
+    need_tracefs()
+    out = k.top / "r"
+    k.kymo("record", "-o", out, "--syscall=write", "-f", "count == 1", "--", kymotest.APPS / "writes", N, status=0)
+    events, _, discarded = read(out)
+    equal((collections.Counter(e.name for e in events), discarded), ({"syscall_entry_write": N}, 0), "events")
+
+
 def may_have_precedence():
     """Returns whether this process may give others a real-time priority."""
     pid = os.fork()
@@ -543,6 +552,15 @@ def test_refused(k):
         (("enable-event", "-k", "-l", "3", "sched_switch"), "kernel events have no log levels"),
         (("enable-event", "--syscall", "open"), "--syscall needs --kernel"),
         (("enable-event", "-k", "sched_switch", "-f", "next_tid = 5"), "filter: unknown operator '='"),
+        (("enable-event", "-k", "sched_switch", "-f", "next_pid == 5"), "filter of sched_switch: there is no field 'next_pid': it has prev_comm, prev_tid"),
+        (("enable-event", "-k", "sched_*", "-f", "nosuch == 5"), "filter of sched_*: there is no field 'nosuch'\n"),
+        (("enable-event", "-k", "sched_switch", "-f", "next_comm == 5"), "filter of sched_switch: a string (field 'next_comm') cannot be compared"),
+        (("enable-event", "-k", "--syscall", "write", "-f", "cout == 1"), "filter of sys_enter_write: there is no field 'cout': it has fd, buf, count"),
+        (("enable-event", "-k", "sched:sched_swich"), "this kernel has no event that matches 'sched:sched_swich': did you mean 'sched:sched_switch'"),
+        (("enable-event", "-k", "--syscall", "zzzzzzzz"), "this kernel has no system call that matches 'zzzzzzzz': 'kymo list -k --syscall' shows them"),
+        (("track", "-k", "--vuid=0"), "kernel events can be narrowed down to processes only: --pid, not --vuid"),
+        (("record", "--syscall", "--", "true"), "option '--syscall' needs an argument"),
+        (("record", "-k", "sched_switch", "-f", "nosuch == 1", "--", "true"), "filter of sched_switch: there is no field 'nosuch'"),
         (("enable-channel", "-k", "--buffers=thread", "c"), "buffers is for channels of applications"),
         (("enable-channel", "-k", "--pool-size=3", "c"), "pool-size is for channels of applications"),
         (("enable-channel", "-k", "--burst-size=1M", "c"), "burst-size is for channels of applications"),

@@ -65,11 +65,23 @@ static bool matches_any(struct request *r, const struct rule *rule)
 	else if (!n)
 		request_refuse(r, "not-found", "this kernel has no %s that matches '%s'%s%s%s",
 			rule->kind == RULE_SYSCALL ? "system call" : "event", rule->pattern,
-			similar.len ? ": did you mean " : "",
-			similar.len ? similar.data : ": is its module loaded?",
-			similar.len ? "?" : "");
+			similar.len		     ? ": did you mean "
+			: rule->kind == RULE_SYSCALL ? ": 'kymo list -k --syscall' shows them"
+						     : ": is its module loaded?",
+			similar.len ? similar.data : "", similar.len ? "?" : "");
 	ky_buf_deinit(&similar);
 	return n > 0;
+}
+
+/* Refuses a filter that no event of the rule can have. */
+static bool filter_fits(struct request *r, const struct rule *rule)
+{
+	char why[KERNEL_WHY_MAX];
+	bool fits = kernel_filter_fits(r->env->kernel, rule, why);
+
+	if (!fits)
+		request_refuse(r, "usage", "%s", why);
+	return fits;
 }
 
 /* Refuses what only root may do, unless root does it. */
@@ -194,7 +206,8 @@ bool request_kernel_rules(struct request *r, struct rule **rules)
 		rules[i]->kind = kind;
 		if (rules[i]->level_type != KY_LEVEL_ALL)
 			request_refuse(r, "usage", "kernel events have no log levels");
-		else if (kind >= RULE_PROBE ? take_probe(r, rules[i]) : matches_any(r, rules[i]))
+		else if (kind >= RULE_PROBE ? take_probe(r, rules[i])
+					    : matches_any(r, rules[i]) && filter_fits(r, rules[i]))
 			continue;
 		return false;
 	}

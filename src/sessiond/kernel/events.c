@@ -118,12 +118,18 @@ struct count {
 	unsigned n, n_similar;
 };
 
-/* The name that a user of such a rule gives. */
-static const char *name_for(const struct rule *r, const struct candidate *c)
+/* The name that a user of such a rule gives; full: memory for "SYSTEM:NAME". */
+static const char *name_for(
+	const struct rule *r, const struct candidate *c, char full[2 * KY_KPROGRAM_NAME])
 {
 	if (r->kind == RULE_SYSCALL)
 		return call_of(c) && !strncmp(c->name, ENTER, strlen(ENTER)) ? call_of(c) : NULL;
-	return call_of(c) || is_probe(c->system) ? NULL : c->name;
+	if (call_of(c) || is_probe(c->system))
+		return NULL;
+	if (!strchr(r->pattern, ':'))
+		return c->name;
+	snprintf(full, 2 * KY_KPROGRAM_NAME, "%s:%s", c->system, c->name);
+	return full;
 }
 
 static void count_event(void *arg, const char *system, const char *name)
@@ -138,11 +144,12 @@ static void count_event(void *arg, const char *system, const char *name)
 static void put_similar(void *arg, const char *system, const char *name)
 {
 	struct count *count = arg;
+	char full[2 * KY_KPROGRAM_NAME];
 	struct candidate c;
 	const char *near;
 
 	candidate_init(&c, system, name);
-	near = name_for(count->rule, &c);
+	near = name_for(count->rule, &c, full);
 	if (near && count->n_similar < RULE_SIMILAR_MAX && name_is_near(count->rule->pattern, near))
 		ky_buf_printf(count->similar, "%s'%s'", count->n_similar++ ? ", " : "", near);
 }
@@ -261,24 +268,34 @@ static struct compiled *compile(const struct kernel_set *set, const struct kerne
 	return NULL;
 }
 
-int kernel_event_describe(
-	struct kernel *k, const char *system, const char *name, struct ky_writer *w)
+/* The same of any event, without contexts. Returns NULL if the kernel's description is no use. */
+static struct compiled *compile_event(struct kernel *k, const char *system, const char *name)
 {
 	struct compiled *c = malloc(sizeof(*c));
 	char path[TRACEFS_PATH_MAX], *text;
-	int ret = -ENOENT;
+	bool ok;
 
 	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
 	text = tracefs_read(k->fs.root, path);
-	if (c && text)
-		ret = ky_kformat_parse(&c->format, text);
-	if (!ret)
-		ret = ky_kprogram_make(&c->program, system, &c->format, NULL, 0);
-	if (!ret)
-		ky_kernel_describe(w, c->program.name, c->program.fields);
+	ok = c && text && !ky_kformat_parse(&c->format, text) &&
+	     !ky_kprogram_make(&c->program, system, &c->format, NULL, 0);
 	free(text);
+	if (ok)
+		return c;
 	free(c);
-	return ret ? ret : w->error;
+	return NULL;
+}
+
+int kernel_event_describe(
+	struct kernel *k, const char *system, const char *name, struct ky_writer *w)
+{
+	struct compiled *c = compile_event(k, system, name);
+
+	if (!c)
+		return -ENOENT;
+	ky_kernel_describe(w, c->program.name, c->program.fields);
+	free(c);
+	return w->error;
 }
 
 /* Of two kernel events with one name in the trace, the second one has its system's before it. */
@@ -449,6 +466,68 @@ static int add_event(struct update *u, struct kernel_event *e)
 		report_failure(u, e->system, e->name, ret);
 	}
 	return ret;
+}
+
+/* Events of a rule whose filter is tried. */
+struct trial {
+	struct kernel *kernel;
+	const struct rule *rule;
+	bool fits;
+	char *why; /* "": none was tried yet */
+};
+
+/* "it has a, b, c": what the filter can name. */
+static void put_fields(char *why, const struct kymo_field *f)
+{
+	size_t n = strlen(why);
+
+	for (const struct kymo_field *first = f; f->kind && n < KERNEL_WHY_MAX; f++)
+		n += (size_t)snprintf(why + n, KERNEL_WHY_MAX - n, "%s%s",
+			f == first ? ": it has " : ", ", f->name);
+}
+
+static void try_filter(struct trial *t, const struct compiled *c, const char *name)
+{
+	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
+	const struct filter *f = t->rule->filter;
+	bool is_one = !strchr(t->rule->pattern, '*');
+	struct ky_filter_error error = {0};
+	int ret = ky_filter_link(
+		f->program, f->len, c->program.fields, ky_kfilter_find_context, code, &error);
+
+	t->fits = ret > 0;
+	/* The arguments of a call say more than its result. */
+	if (t->fits || (*t->why && strncmp(name, ENTER, strlen(ENTER)) != 0))
+		return;
+	snprintf(t->why, KERNEL_WHY_MAX, "filter of %s: %s", is_one ? name : t->rule->pattern,
+		error.text);
+	if (ret == -ENOENT && is_one)
+		put_fields(t->why, c->program.fields);
+}
+
+static void try_event(void *arg, const char *system, const char *name)
+{
+	struct trial *t = arg;
+	struct candidate candidate;
+	struct compiled *c;
+
+	candidate_init(&candidate, system, name);
+	if (t->fits || !rule_has(NULL, t->rule, &candidate))
+		return;
+	c = compile_event(t->kernel, system, name);
+	if (c)
+		try_filter(t, c, name);
+	free(c);
+}
+
+bool kernel_filter_fits(struct kernel *k, const struct rule *r, char why[KERNEL_WHY_MAX])
+{
+	struct trial t = {.kernel = k, .rule = r, .why = why};
+
+	*why = '\0';
+	if (r->filter && r->kind < RULE_PROBE)
+		kernel_events_list(k, try_event, &t);
+	return t.fits || !*why;
 }
 
 struct filter *kernel_filter_new(const char *text, struct ky_filter_error *error)

@@ -43,6 +43,11 @@ int kernel_events_renew(struct kernel_set *set, char why[KERNEL_WHY_MAX]);
  */
 int kernel_count_matches(
 	struct kernel *k, const struct rule *r, struct ky_buf *similar, char why[KERNEL_WHY_MAX]);
+/*
+ * Returns false with one line in why if the rule's filter names what none of its events has. A rule
+ * for a probe has no events yet.
+ */
+bool kernel_filter_fits(struct kernel *k, const struct rule *r, char why[KERNEL_WHY_MAX]);
 /* An event that a predecessor described. Returns 0 or -errno. */
 int kernel_event_restore(struct kernel_set *set, const char *system, const char *name, uint32_t id,
 	uint32_t n_contexts);

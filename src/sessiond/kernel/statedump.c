@@ -431,7 +431,7 @@ static void dump_namespaces(struct dump *d, const struct thread *t)
 	for (unsigned i = 0; i < N_NS; i++) {
 		uint32_t record[6] = {(uint32_t)t->tid}, n = 1;
 
-		if (!ns->inum[i])
+		if (!ns->inum[i] || (i != NS_PID && t->tid != t->pid))
 			continue;
 		if (i == NS_PID) {
 			record[n++] = (uint32_t)vtid;
@@ -448,7 +448,7 @@ static void dump_namespaces(struct dump *d, const struct thread *t)
 	}
 }
 
-/* A process's first thread comes first. */
+/* A process's first thread comes first: it stands for the others, but for their numbers. */
 static void dump_thread(void *arg, const struct thread *t)
 {
 	struct dump *d = arg;
