@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fuzzes what becomes of kernel events: a format's text, then a NUL and a sub-buffer. The program
- * of any format that is accepted must be one that the consumer accepts. The first byte chooses
+ * of any format that is accepted must be one that the consumer accepts, and its names of values are
+ * found. The first byte chooses
  * contexts, or that the bytes up to the NUL are steps as a message has them.
  */
-#include "kernel/transcode.h"
 #include "kernel/page.h"
+#include "kernel/print-fmt.h"
+#include "kernel/transcode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,6 +76,7 @@ static struct ky_kkind *read_format(const uint8_t *data, size_t size, uint8_t ch
 		if (!k && p->min <= UINT16_MAX)
 			abort();
 		ky_kernel_tsdl_event(&tsdl, p->name, p->fields, 0, 3, NULL, 0);
+		ky_kvalues_put(&tsdl, text, p);
 		if (tsdl.error)
 			abort();
 		ky_buf_deinit(&tsdl);
