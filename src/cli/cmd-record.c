@@ -40,7 +40,7 @@ static const struct cli_option options[] = {
 	{"whole-system", 0, NULL, "record the kernel events of all processes"},
 	CLI_OPTIONS_AGENTS,
 	{"with", 0, "LIST",
-		"record also calls of: libc, pthread, dl, cyg-profile; events of programs compiled for LTTng-UST: lttng"},
+		"record also calls of: libc, pthread, dl, cyg-profile; the stack of a crash: crash; events of programs compiled for LTTng-UST: lttng"},
 	{"loglevel", 'l', "LEVEL", "only events as severe as this or more"},
 	{"loglevel-only", 0, "LEVEL", "only events of exactly this level"},
 	CLI_OPTION_FILTER,
@@ -153,6 +153,7 @@ static const struct library {
 	{"libc", "libc"},
 	{"pthread", "pthread"},
 	{"dl", "dl"},
+	{"crash", "crash"},
 	{"cyg-profile", "cyg_profile"},
 };
 
@@ -190,8 +191,8 @@ static int preload(struct cli *cli, const char *name, struct kymo_value *rules)
 	while (l < end && strcmp(l->name, name))
 		l++;
 	if (l == end)
-		return cli_usage(
-			cli, "'%s' is none of libc, pthread, dl, cyg-profile and lttng", name);
+		return cli_usage(cli,
+			"'%s' is none of libc, pthread, dl, crash, cyg-profile and lttng", name);
 	snprintf(file, sizeof(file), "libkymo-%s.so", name);
 	if (cli_locate_preload(path, sizeof(path), file) < 0)
 		return cli_fail(cli, "unsupported", "%s, which --with=%s needs, is not installed",
@@ -212,7 +213,7 @@ static bool has_addresses(struct cli *cli, const struct kymo_value *contexts)
 	size_t iter = 0;
 
 	while ((given = cli_args_next(&cli->args, "with", &iter)))
-		if (strstr(given, "libc") || strstr(given, "pthread") ||
+		if (strstr(given, "libc") || strstr(given, "pthread") || strstr(given, "crash") ||
 			strstr(given, "cyg-profile"))
 			return true;
 	for (size_t i = 0; i < kymo_value_count(list); i++) {

@@ -191,7 +191,8 @@ static void find_ending(struct ending *e, int64_t vpid)
 	kymo_query_free(query);
 }
 
-static void print_ending(struct cli *cli, const struct ending *e, const char *head)
+static void print_ending(
+	struct cli *cli, const struct ending *e, const char *head, const char *trace)
 {
 	if (!e->n_lines) {
 		cli_warn(cli, "%s; none of its events was recorded", head);
@@ -208,6 +209,8 @@ static void print_ending(struct cli *cli, const struct ending *e, const char *he
 		fprintf(stderr, "  %s\n", safe.data ? safe.data : "");
 		ky_buf_deinit(&safe);
 	}
+	if (e->is_known)
+		cli_warn(cli, "the stack: kymo view --symbols -e crash:signal %s", trace);
 }
 
 void cli_report_crash(struct cli *cli, const struct crash *c, const char *trace)
@@ -220,7 +223,7 @@ void cli_report_crash(struct cli *cli, const struct crash *c, const char *trace)
 		c->dumped ? ", core dumped" : "");
 	if (*trace && kymo_reader_open(&e.reader, &trace, 1, NULL, NULL) == 0)
 		find_ending(&e, c->vpid);
-	print_ending(cli, &e, head);
+	print_ending(cli, &e, head, trace);
 	for (size_t i = 0; i < e.n_lines; i++)
 		ky_buf_deinit(&e.lines[i]);
 	kymo_reader_close(e.reader);

@@ -358,6 +358,46 @@ def test_events_beside_others(k):
         equal(found, names, f"events recorded with -e {rules}")
 
 
+# ---- crashes
+
+
+def crash(k, how, *options):
+    """
+    Returns the exit status of the program, the messages of kymo record, and the events of crashes
+    with their symbols.
+    """
+    program = k.top / "crash"
+    if not program.exists():
+        build(k, "crash", "-O2", "-fomit-frame-pointer")
+    trace = k.top / f"{how}.trace"
+    done = k.run([CLI, "record", "--no-summary", "-o", trace, "--with=crash", *options, "--", program, how], status=None)
+    if not (trace / "ust").exists():
+        return done.returncode, done.stderr, []
+    lines = k.run([CLI, "view", "--symbols", "--format=json", "-e", "crash:signal", trace]).stdout.splitlines()
+    return done.returncode, done.stderr, [json.loads(line)["fields"] for line in lines]
+
+
+def test_crashes(k):
+    """The stack of a program without frame pointers that ends by a signal, which stays the same."""
+    for how, number, names in (("null", signal.SIGSEGV, ["boom", "middle", "main"]), ("call", signal.SIGSEGV, ["?", "boom"]),
+        ("abort", signal.SIGABRT, ["boom", "middle", "main"]), ("sent", signal.SIGFPE, ["boom", "middle", "main"]),
+        ("overflow", signal.SIGSEGV, ["overflow", "overflow"])):
+        status, said, events = crash(k, how)
+        equal(status, -number, f"{how}: exit status")
+        equal([e["signal"] for e in events], [number], f"{how}: signals")
+        stack = [events[0].get("addr_symbol") or "?", *events[0]["callstack_symbol"]]
+        functions = [(symbol or "?").partition("+")[0] for symbol in stack]
+        check(any(functions[i:i + len(names)] == names for i in range(len(functions))), f"{how}: the stack is {stack}")
+        check("the stack: kymo view --symbols -e crash:signal" in said, f"{how}: record said {said}")
+
+
+def test_handled_crashes(k):
+    """A program's own handlers run, as often and in the way that it has chosen."""
+    for how, status, n in (("own", 7, 1), ("jump", 0, 10), ("once", -signal.SIGSEGV, 2), ("ignored", 0, 0)):
+        found, _, events = crash(k, how)
+        equal((found, len(events)), (status, n), f"{how}: exit status, events")
+
+
 # ---- libraries
 
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* crash HOW: ends by a signal in boom(), which middle() called, or handles it. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noipa))
+#define ADDRESS	 ((volatile int *)8)
+
+static const char *how;
+static int (*volatile nothing)(void);
+static sigjmp_buf again;
+static volatile int n_handled;
+
+static int is(const char *name)
+{
+	return strcmp(how, name) == 0;
+}
+
+static NOINLINE int overflow(int n)
+{
+	volatile char room[4096];
+
+	room[0] = (char)n;
+	return overflow(n + 1) + room[0];
+}
+
+static NOINLINE int boom(void)
+{
+	int result = 0;
+
+	if (is("abort"))
+		abort();
+	else if (is("call"))
+		result = nothing();
+	else if (is("overflow"))
+		result = overflow(0);
+	else if (is("sent"))
+		kill(getpid(), SIGFPE);
+	else if (is("ignored"))
+		raise(SIGFPE);
+	else
+		*ADDRESS = 1;
+	return result + 1;
+}
+
+static NOINLINE int middle(void)
+{
+	return boom() + 1;
+}
+
+static void handle(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	_exit(number == SIGSEGV && info->si_addr == (void *)ADDRESS ? 7 : 8);
+}
+
+static void jump(int number)
+{
+	(void)number;
+	n_handled++;
+	siglongjmp(again, 1);
+}
+
+static void note(int number)
+{
+	(void)number;
+	n_handled++;
+}
+
+static void check(int condition)
+{
+	if (!condition)
+		_exit(9);
+}
+
+/* Chooses an action, and checks that it can be read. */
+static void choose(struct sigaction *action)
+{
+	struct sigaction now;
+
+	check(sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+	check(sigaction(SIGSEGV, action, NULL) == 0 && sigaction(SIGSEGV, NULL, &now) == 0);
+	check(now.sa_handler == action->sa_handler &&
+		(now.sa_flags & ~0x4000000) == action->sa_flags);
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction own = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
+	struct sigaction once = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+
+	how = argc > 1 ? argv[1] : "";
+	if (is("own"))
+		choose(&own);
+	if (is("once"))
+		choose(&once);
+	if (is("ignored"))
+		check(signal(SIGFPE, SIG_IGN) == SIG_DFL && signal(SIGFPE, SIG_IGN) == SIG_IGN);
+	if (is("jump")) {
+		check(signal(SIGSEGV, jump) == SIG_DFL);
+		sigsetjmp(again, 1);
+		if (n_handled == 10)
+			return 0;
+	}
+	return middle() == 2 ? 0 : 1;
+}
