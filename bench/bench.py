@@ -30,6 +30,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import systems
@@ -100,17 +101,19 @@ class Row:
 
 
 class Target:
-    """Kymo's median against a bound: factor × another system's median, or an absolute figure."""
+    """Kymo's median against a bound: factor × another system's median, or an absolute figure.
+    worst: the highest figures instead of the medians."""
 
-    def __init__(self, text, bound, of=None, at_least=False):
+    def __init__(self, text, bound, of=None, at_least=False, worst=False):
         self.text, self.bound, self.of, self.at_least = text, bound, of, at_least
+        self.figure = (lambda row, key: max(row.samples[key])) if worst else Row.median
 
     def applies(self, row):
         return row.median("kymo") is not None and (self.of is None or row.median(self.of) is not None)
 
     def met(self, row):
-        bound = self.bound * (row.median(self.of) if self.of else 1)
-        return row.median("kymo") >= bound if self.at_least else row.median("kymo") <= bound
+        bound = self.bound * (self.figure(row, self.of) if self.of else 1)
+        return self.figure(row, "kymo") >= bound if self.at_least else self.figure(row, "kymo") <= bound
 
 
 def limit_times(factor):
@@ -467,6 +470,65 @@ def row_lossless(bench):
         ("tmpfs, 32 MiB for each CPU", bench.tmpfs, 1, big)]
     return [row for label, where, threads, channel in plan
         for row in lossless_row(bench, label, where, threads, channel, (peer_times(3),))]
+
+
+@contextlib.contextmanager
+def competitor():
+    """Others that want the processors, at equal priority."""
+    try:
+        process = subprocess.Popen(["stress-ng", "--quiet", "--cpu", "4"])
+    except OSError:
+        raise Failed("stress-ng is not installed") from None
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def row_contended(bench):
+    """The same rate and the same 2 MiB for each CPU, beside four processes that compute."""
+    row = Row("lost at 8 M events/s, 2 MiB for each CPU, beside stress-ng --cpu 4", "%",
+        (Target("never more than the peer", 1, "lttng", worst=True),), digits=2)
+    rate, channel = 8000000, {"subbuf": MIB // 4, "num": 8}
+    n = rate // bench.small(1, 4)
+    with bench.daemons(), contextlib.ExitStack() as stack:
+        emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
+        stack.enter_context(competitor())
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                _, lost, _, _ = trial(bench, system, emitters[system.key], bench.disk, channel, kind="int", n=n, rate=rate, pin=0)
+                row.add(system.key, 100 * lost / n)
+    return [row]
+
+
+BURST_S, LATE_S = 0.05, 0.02
+
+
+def burst(bench, system, emitter):
+    """A burst on each CPU; the consumers get no processor in its first 20 ms. Returns the part that
+    was lost."""
+    cpus = len(os.sched_getaffinity(0))
+    with system.session(bench.out()) as session:
+        ns = emitter.run(kind="int", n=100000, threads=cpus, pin=0)["ns"]
+        system.drain(session)
+        n = int(BURST_S * 1e9 / ns)
+        before = system.lost(session)
+        with system.consumers_stopped() as let_go:
+            threading.Timer(LATE_S, let_go).start()
+            emitter.run(kind="int", n=n, threads=cpus, pin=0)
+        system.cli("stop", session)
+        return (system.lost(session) - before) / (n * cpus)
+
+
+def row_burst(bench):
+    row = Row("lost of 50 ms at full speed on each CPU, consumer stopped for 20 ms", "%", (Target("none", 0, worst=True),), digits=2)
+    with bench.daemons(), contextlib.ExitStack() as stack:
+        emitters = {s.key: stack.enter_context(Emitter(s)) for s in bench.tracers}
+        for _ in range(bench.runs):
+            for system in bench.tracers:
+                row.add(system.key, 100 * burst(bench, system, emitters[system.key]))
+    return [row]
 
 
 def best_drain(bench, where, rate):
@@ -932,7 +994,7 @@ def row_habits(bench):
 
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
-    row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
+    row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_contended, row_burst, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
     row_hostile, row_crowd, row_memory, row_presence, row_reading, row_answers)}
 
 

@@ -4,7 +4,6 @@
  * exchanges a byte with a child on the same CPU. That is 14 entries and exits of system calls, two
  * switches and two wake-ups.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -115,16 +115,21 @@ class System:
 
     @contextlib.contextmanager
     def consumers_stopped(self):
-        """Nobody drains: the rings must hold all that is recorded meanwhile."""
+        """Nobody drains: the rings must hold all that is recorded meanwhile. Yields what ends that
+        earlier."""
         pids = self.consumers()
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
+
+        def let_go():
             for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGCONT)
+
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield let_go
+        finally:
+            let_go()
 
     # -- the command line
 
