@@ -14,6 +14,7 @@
 
 /* A flush ends, however fast writers are: this many rounds write more than any buffer has. */
 #define ROUNDS_MAX 4096u
+#define ROOM_NS	   (100 * KY_NS_PER_MS)
 
 /*
  * Drains all ring sets that are due, in one round. Fetches the heads first, then copies the
@@ -80,12 +81,13 @@ static void set_timer(struct consumerd *c)
 }
 
 /* Reports how much room the file system has. The session daemon does not look at it itself. */
-static void note_room(struct consumerd *c)
+static void note_room(struct consumerd *c, uint64_t now)
 {
 	struct statvfs st;
 
-	if (c->root_fd < 0 || fstatvfs(c->root_fd, &st) < 0)
+	if (c->root_fd < 0 || now - c->room_ns < ROOM_NS || fstatvfs(c->root_fd, &st) < 0)
 		return;
+	c->room_ns = now;
 	c->session->disk_free = (uint64_t)st.f_bavail * st.f_frsize;
 	c->session->disk_size = (uint64_t)st.f_blocks * st.f_frsize;
 }
@@ -98,7 +100,7 @@ static void timer_due(struct ky_timer *timer)
 	drain(c, false, now);
 	bounds_enforce(c, now);
 	kernel_watch(c);
-	note_room(c);
+	note_room(c, now);
 	if (retirement_proceed(c))
 		report_stats(c, 0);
 	set_timer(c);

@@ -2,9 +2,9 @@
 /*
  * Rounds of draining.
  *
- * Writers make no system call, so only a timer wakes the consumer. The timer expires eight times
- * while the fastest writers fill a ring, at least every four milliseconds, or as often as the ring
- * set's read-timer says. It does not run before the first ring set.
+ * Writers make no system call, so only a timer wakes the consumer: as often as the pace of the
+ * writers requires (stream/pace.h), or as the ring set's read-timer says. It does not run before
+ * the first ring set.
  */
 #ifndef CONSUMERD_ROUND_H
 #define CONSUMERD_ROUND_H

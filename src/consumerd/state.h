@@ -38,6 +38,7 @@ struct consumerd {
 	char message[CONSUMER_MESSAGE_MAX];
 	/* round.h */
 	struct ky_timer timer;
+	uint64_t room_ns; /* when the room on the file system was looked at last */
 	uint32_t fullest; /* thousandths of a buffer that were full at any look, at most */
 	/* watermark.h */
 	struct watermark {

@@ -2,10 +2,13 @@
 /*
  * How fast writers fill a source, and how much of it is worth one write.
  *
- * The consumer lets a slowly filled source fill to the half. So it makes few large writes, which
- * bypass the page cache if possible. A writer that suddenly becomes fast finds the other half free.
- * A source that fills fast is written block by block, into the page cache, which takes them without
- * waiting for the disk. A flush every second limits how long data waits.
+ * The consumer lets a slowly filled source that can grow fill to the half, and sleeps until then.
+ * So it makes few large writes, which bypass the page cache if possible. A writer that suddenly
+ * becomes fast finds the other half free, and then what the source can grow to: at the fastest, it
+ * takes half of that before the consumer looks again. A source that cannot grow is written in
+ * pieces of an eighth: the rest is for the time in which the consumer gets no processor. A source
+ * that fills fast is written block by block, into the page cache, which takes them without waiting
+ * for the disk. A flush every second limits how long data waits.
  */
 #ifndef CONSUMERD_STREAM_PACE_H
 #define CONSUMERD_STREAM_PACE_H
@@ -16,6 +19,8 @@
  * A batch worth waiting for: a write that bypasses the page cache costs as much as 500 KB in it.
  */
 #define PACE_BATCH_BYTES (1u << 20)
+/* The smallest that bypasses the page cache at all. */
+#define PACE_SMALL_BYTES (1u << 18)
 
 struct pace {
 	uint64_t looked_ns;
@@ -30,5 +35,10 @@ void pace_measure(struct pace *p, const struct source *s, uint64_t n_bytes, uint
 uint64_t pace_spare_ns(const struct pace *p, const struct source *s);
 /* Returns true if writers have left enough blocks for one write. */
 bool pace_is_due(const struct pace *p, const struct source *s);
+/*
+ * Returns the time after which the source should be looked at again. due: all that writers have
+ * left is written now. The fastest writers record a byte in a nanosecond.
+ */
+uint64_t pace_wait_ns(const struct pace *p, const struct source *s, bool due);
 
 #endif

@@ -202,8 +202,9 @@ static uint64_t period(const struct stream_set *set)
 		return set->read_ns ? set->read_ns : SWITCH_NS;
 	if (set->sources->wakes)
 		return set->error ? PERIOD_MAX_NS : PERIOD_MIN_NS;
-	return set->read_ns ? set->read_ns
-			    : KY_MAX(KY_MIN(set->fill_ns / 4, PERIOD_MAX_NS), PERIOD_MIN_NS);
+	if (set->wait_ns == UINT64_MAX)
+		return set->read_ns ? set->read_ns : PERIOD_MAX_NS;
+	return set->read_ns ? set->read_ns : KY_MAX(set->wait_ns, PERIOD_MIN_NS);
 }
 
 /*
@@ -246,6 +247,7 @@ static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 {
 	struct stream *s = &set->streams[i];
 	int ret = stream_look(s, set->flush, now_ns);
+	uint64_t wait;
 
 	if (ret == SOURCE_IDLE)
 		return;
@@ -254,7 +256,8 @@ static void look_at(struct stream_set *set, uint32_t i, uint64_t now_ns)
 	else
 		set->fullest = KY_MAX(set->fullest, fill_of(s->source));
 	/* When threads exit, new ones may soon need their rings. */
-	set->fill_ns = s->source->released && s->due ? 0 : KY_MIN(set->fill_ns, s->pace.fill_ns);
+	wait = s->source->released && s->due ? 0 : pace_wait_ns(&s->pace, s->source, s->due);
+	set->wait_ns = KY_MIN(set->wait_ns, wait);
 }
 
 /* Opens new streams. One that cannot continue its files is given up. */
@@ -285,7 +288,7 @@ bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns)
 		set->flushed_ns = now_ns;
 	set->unopened = open_new_streams(set);
 	any = set->flush;
-	set->fill_ns = UINT64_MAX;
+	set->wait_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < set->n_streams; i++) {
 		look_at(set, i, now_ns);
 		any = any || set->streams[i].due;
@@ -323,7 +326,7 @@ void stream_set_write(struct stream_set *set, uint64_t now_ns, uint64_t *alive_n
 		int ret;
 
 		if (may_wait(set, s, n_new)) {
-			set->fill_ns = 0; /* soon */
+			set->wait_ns = 0; /* soon */
 			continue;
 		}
 		n_new += needs_file(s);

@@ -27,8 +27,8 @@ struct stream_set {
 	int unopened;	     /* 0, or -errno of the next stream, which is tried at each look */
 	uint32_t failed;     /* a stream that has a fault now; only if `error` */
 	int error;	     /* 0, or -errno of the last round */
-	uint64_t fill_ns;    /* the time in which the fastest writers fill a source */
-	uint64_t switch_ns, read_ns;	/* 0: never; as often as fill_ns needs it */
+	uint64_t wait_ns;    /* until the next look; UINT64_MAX: there are no streams */
+	uint64_t switch_ns, read_ns;	/* 0: never; as often as wait_ns says */
 	uint64_t flushed_ns, looked_ns; /* the last time of each */
 	uint64_t complete_clock;	/* all records up to this clock are in the sink */
 	uint32_t fullest;     /* thousandths of a source that were full at any look, at most */
@@ -55,7 +55,7 @@ bool stream_set_has_more(const struct stream_set *set);
 /* Sets how often the set is due. Values above a day count as a day: no timer is longer. */
 void stream_set_time(struct stream_set *set, uint64_t switch_us, uint64_t read_us);
 /*
- * If the set is due, or flush: fetches all heads and sets `fill_ns`. Returns true if there are
+ * If the set is due, or flush: fetches all heads and sets `wait_ns`. Returns true if there are
  * records to write.
  */
 bool stream_set_look(struct stream_set *set, bool flush, uint64_t now_ns);
