@@ -19,7 +19,7 @@ import struct
 import time
 
 import kymotest
-from kymotest import check, equal, wait_for
+from kymotest import IMPATIENT, check, equal, wait_for
 from program import Daemon
 
 PROMISE_S = 0.05
@@ -70,7 +70,7 @@ def check_delay(what, run, run_free):
 def live(k, env=None):
     """Runs a program from its start to its exit. Returns for how long it slept."""
     delay = Delay()
-    app = k.spawn("emit", "-n", 10, "-w", env=env)
+    app = k.spawn("emit", "-n", 10, "-w", env={**IMPATIENT, **(env or {})})
     for wanted in ("ready", "done"):
         k.read_until(app, wanted)
         delay.look(app.pid)
@@ -144,7 +144,7 @@ def accepted(k, daemon):
 
     def start(env=None):
         delay = Delay()
-        started.append(k.spawn("emit", "-w", env=env))
+        started.append(k.spawn("emit", "-w", env={**IMPATIENT, **(env or {})}))
         if not env:
             peers.append(daemon.accept())
         k.expect(started[-1], "ready")
@@ -174,7 +174,7 @@ def test_stopped_daemon(k):
     out = k.record("emit:*")
     os.kill(k.daemon.pid, signal.SIGSTOP)
     unhindered(k, "an active session")
-    app = k.spawn("emit", "-n", 100, "-p", 7, "-w")
+    app = k.spawn("emit", "-n", 100, "-p", 7, "-w", env=IMPATIENT)
     k.expect(app, "ready")
     os.kill(k.daemon.pid, signal.SIGCONT)
     wait_for(lambda: any(a["pid"] == app.pid for a in k.request(command="status")["session"]["applications"]), "the program to be known")

@@ -39,8 +39,6 @@ def kill(k, n, seed, env, channel, handlers_count):
     ones had recorded.
     """
     session = f"s{seed}"
-    # A program that started beside a stopped daemon cannot report that once it is killed.
-    env = {"KYMO_REGISTER_TIMEOUT": "-1", **(env or {})}
     trace = k.record("victim:*", session=session, channel=channel)
     survivor = k.spawn("victim", "survive", env=env)
     k.expect(survivor, "surviving")

@@ -60,7 +60,6 @@ def run_family(k, *args, env=None, wrap=(), emitted=None, events="family:event")
     trace = k.record(events, channel=ROOMY, start=False)
     k.kymo("add-context", "-t", "vpid")
     k.kymo("start", "s")
-    env = {"KYMO_REGISTER_TIMEOUT": "-1", **(env or {})}  # a busy machine is not a hung daemon
     said = k.run([*wrap, APPS / "family", *args], env=env).stdout
     emitted = int(said) if emitted is None else emitted
     k.kymo("stop", "s")

@@ -22,7 +22,7 @@ def own_calls(k, name):
     """Returns strace's lines for the program's own thread."""
     need_program("strace", "strace")
     log = k.top / f"{name}.strace"
-    k.run(["strace", "-f", "-o", log, APPS / name])
+    k.run(["strace", "-f", "-o", log, APPS / name], env=kymotest.IMPATIENT)
     lines = log.read_text().splitlines()
     pid = lines[0].split()[0]
     return [line.partition(" ")[2].strip() for line in lines if line.split()[0] == pid]

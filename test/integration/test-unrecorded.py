@@ -11,7 +11,7 @@ import shutil
 import signal
 
 import kymotest
-from kymotest import check, equal, wait_for
+from kymotest import IMPATIENT, check, equal, wait_for
 
 SENTENCE = "ran unrecorded for a time"
 
@@ -56,7 +56,7 @@ def test_program_that_goes_on(k):
     out = k.record("emit:*")
     equal(warnings(k), [], "before")
     stopped(k)
-    app = k.spawn("emit", "-n", 100, "-w")
+    app = k.spawn("emit", "-n", 100, "-w", env=IMPATIENT)
     k.expect(app, "ready")
     os.kill(k.daemon.pid, signal.SIGCONT)
     wait_for(lambda: warnings(k), "the program to report its time")
@@ -77,7 +77,7 @@ def test_program_that_ends(k):
     k.record("emit:*")
     stopped(k)
     for _ in range(7):
-        k.app("emit", "-n", 100)
+        k.app("emit", "-n", 100, env=IMPATIENT)
     os.kill(k.daemon.pid, signal.SIGCONT)
     wait_for(lambda: warnings(k) and "7 applications" in warnings(k)[0], "all of them to be named")
     check("until it ended" in warnings(k)[0] and "and 2 more" in warnings(k)[0], warnings(k)[0])
@@ -91,7 +91,7 @@ def test_names_in_a_trace_are_bounded(k):
     k.app("emit", "-n", 10)
     stopped(k)
     for _ in range(70):
-        k.app("emit", "-n", 1)
+        k.app("emit", "-n", 1, env=IMPATIENT)
     os.kill(k.daemon.pid, signal.SIGCONT)
     wait_for(lambda: warnings(k) and "70 applications" in warnings(k)[0], "all of them to be named")
     k.kymo("destroy")
@@ -102,7 +102,7 @@ def test_names_in_a_trace_are_bounded(k):
 def test_record(k):
     """kymo record reports it at its end, although nothing was recorded."""
     script = f"d=$(cat $KYMO_RUNDIR/lock); kill -STOP $d; {kymotest.APPS}/emit -n 10 > /dev/null; kill -CONT $d"
-    done = k.run([kymotest.CLI, "record", "-o", k.traces, "-e", "emit:*", "--", "sh", "-c", script])
+    done = k.run([kymotest.CLI, "record", "-o", k.traces, "-e", "emit:*", "--", "sh", "-c", script], env=IMPATIENT)
     check(SENTENCE in done.stderr and "emit (pid" in done.stderr, f"in: {done.stderr}")
 
 
@@ -197,7 +197,7 @@ def test_gaps_survive_daemons(k):
         k.start_daemon()
         k.kymo("status")
     stopped(k)
-    app = k.app("emit", "-n", 10)
+    k.app("emit", "-n", 10, env=IMPATIENT)
     os.kill(k.daemon.pid, signal.SIGCONT)
     wait_for(lambda: warnings(k), "the program to be named")
     k.daemon.kill()
