@@ -45,17 +45,15 @@ void ky_loop_stop(struct ky_loop *loop)
 }
 
 /* Nanoseconds until something is due; UINT64_MAX: nothing is. */
-static uint64_t next_timeout(const struct ky_loop *loop)
+static uint64_t next_timeout(const struct ky_loop *loop, uint64_t now)
 {
 	const struct ky_timer *first;
-	uint64_t now;
 
 	if (!ky_list_empty(&loop->jobs) || !ky_list_empty(&loop->next_jobs))
 		return 0;
 	if (ky_list_empty(&loop->timers))
 		return UINT64_MAX;
 	first = ky_list_entry(loop->timers.next, struct ky_timer, node);
-	now = ky_loop_time_ns(loop);
 	return first->due_ns > now ? first->due_ns - now : 0;
 }
 
@@ -104,11 +102,13 @@ static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
 	return n;
 }
 
-/* Only timers that were due when the round began, so that one that sets itself again starves
- * nobody. */
-static int call_timers(struct ky_loop *loop)
+/*
+ * Only timers that were due when the turn began, before the descriptors were examined. So one that
+ * sets itself again starves nobody, and a time limit does not end before that is handled which
+ * arrived in time, however long the process had no CPU.
+ */
+static int call_timers(struct ky_loop *loop, uint64_t now)
 {
-	uint64_t now = ky_loop_time_ns(loop);
 	int n = 0;
 
 	while (!ky_list_empty(&loop->timers)) {
@@ -144,14 +144,15 @@ static int call_jobs(struct ky_loop *loop)
 int ky_loop_run(struct ky_loop *loop)
 {
 	while (!loop->stopped) {
+		uint64_t now = ky_loop_time_ns(loop);
 		int n;
 
 		loop->n_turns++;
-		n = call_watches(loop, next_timeout(loop));
+		n = call_watches(loop, next_timeout(loop, now));
 
 		if (n < 0)
 			return n;
-		n += call_timers(loop);
+		n += call_timers(loop, now);
 		n += call_jobs(loop);
 		if (n && loop->on_turn)
 			loop->on_turn(loop);

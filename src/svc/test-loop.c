@@ -92,6 +92,45 @@ static void test_played_clock(void **state)
 	assert_int_equal(played_ns, 3600 * 1000 * KY_NS_PER_MS);
 }
 
+static struct ky_timer limit;
+static int reply[2];
+
+static void delay_us(struct ky_watch *w, uint32_t events)
+{
+	ky_watch_remove(w);
+	played_ns += 100 * KY_NS_PER_MS;
+	assert_int_equal(write(reply[1], "x", 1), 1);
+}
+
+static void reply_came(struct ky_watch *w, uint32_t events)
+{
+	note('r');
+	ky_timer_cancel(&limit);
+	ky_loop_stop(&loop);
+}
+
+/* A reply that arrives while the loop is busy, or has no CPU, is not too late. */
+static void test_limit_while_busy(void **state)
+{
+	struct ky_loop_clock clock = {look_at_clock, pass_time};
+	struct ky_watch busy, replies;
+	int fds[2];
+
+	loop.clock = &clock;
+	assert_int_equal(pipe(fds) | pipe(reply), 0);
+	assert_int_equal(ky_watch_add(&loop, &busy, fds[1], EPOLLOUT, delay_us), 0);
+	assert_int_equal(ky_watch_add(&loop, &replies, reply[0], EPOLLIN, reply_came), 0);
+	ky_timer_init(&limit, timer_stop);
+	ky_timer_set(&loop, &limit, 50 * KY_NS_PER_MS);
+	assert_int_equal(ky_loop_run(&loop), 0);
+	assert_string_equal(order, "r");
+	ky_watch_remove(&replies);
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(reply[i]);
+	}
+}
+
 struct end {
 	int fds[2];
 	struct ky_watch watch;
@@ -178,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_timers),
 		TEST(test_played_clock),
+		TEST(test_limit_while_busy),
 		TEST(test_removed_watch_is_not_called),
 		TEST(test_jobs_may_free_themselves),
 		TEST(test_signals),
