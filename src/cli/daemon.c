@@ -298,7 +298,7 @@ static bool reach_successor(struct cli *cli, struct kymo_ctl *ctl)
 {
 	int r = kymo_ctl_reopen(ctl);
 
-	if (none_runs(r) && (cli->starts_daemon || has_successor()))
+	if (none_runs(r) && !cli->no_sessiond && (cli->starts_daemon || has_successor()))
 		return start_and_connect(cli, &ctl) == CLI_OK;
 	return !r;
 }

@@ -301,6 +301,26 @@ def test_the_command_line_brings_a_successor(k):
     check("no session daemon" in k.kymo("stop", "s", status=1).stderr, "without sessions there is no need of a daemon")
 
 
+def test_no_sessiond(k):
+    """With --no-sessiond, a command whose daemon is killed meanwhile starts no successor."""
+    k.start_daemon()
+    k.record("emit:*")
+    k.daemon.send_signal(signal.SIGSTOP)
+    command = subprocess.Popen([kymotest.CLI, "--no-sessiond", "status", "s"], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: asks(command.pid), "the command to ask the daemon")
+    kill_daemon(k)
+    said, errors = command.communicate(timeout=kymotest.TIMEOUT)
+    equal((command.returncode, said, errors.count("\n")), (1, "", 1), f"exit status, output and messages: {errors}")
+    equal([p for p in kymotest.processes_with(k.mark) if "kymo-sessiond" in kymotest.command_of(p)], [], "session daemons")
+    restart(k)
+
+
+def asks(pid):
+    """Returns whether a command has a socket, and waits."""
+    return "socket:" in kymotest.open_fds(pid) and pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def test_first_commands_at_once(k):
     """
     Commands that find no daemon, or one that was just killed, start one together: all succeed, and
