@@ -77,6 +77,8 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two checks of a c
 # For programs that start while the session daemon hangs: they wait 40 ms. Without it they wait for
 # ever, because a daemon may get no CPU time for longer than that on a busy machine.
 IMPATIENT = {"KYMO_REGISTER_TIMEOUT": str(TIMEOUT * 1000)}
+# In a warning of status about a consumer that has got no CPU for a second, as on a busy machine.
+LATE_CONSUMER = "its consumer (pid "
 LEFT_IN_RUNDIR = {"lock", "state", "wake"}
 # a command that runs another one on one CPU
 ONE_CPU = ("taskset", "-c", str(min(os.sched_getaffinity(0))))

@@ -30,8 +30,8 @@ def limited(option):
     return ["prlimit", option]
 
 
-def emit(k, *args, wrap=(), status=0):
-    done = k.run([*wrap, APPS / "emit", "-n", N, *args], status=status)
+def emit(k, *args, wrap=(), status=0, env=None):
+    done = k.run([*wrap, APPS / "emit", "-n", N, *args], status=status, env=env)
     equal((emitted(done.stdout), done.stderr), ((N, 0), ""), f"what the program says within {wrap}")
 
 
@@ -256,7 +256,7 @@ def test_suspended_daemons(k):
         os.kill(pid, signal.SIGSTOP)
     k.let_go(app)
     k.expect(app, f"records {N}")
-    emit(k, "-p", 2)  # the daemon does not reply to it: it is not recorded, and not delayed
+    emit(k, "-p", 2, env=kymotest.IMPATIENT)  # the daemon does not reply to it: it is not recorded, and not delayed
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
     k.let_go(app)

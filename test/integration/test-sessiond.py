@@ -510,10 +510,10 @@ def test_current_session(k):
 def test_status_explains(k):
     start_daemon(k)
     make_session(k, "shop:ordre", start=False)
-    check("no instrumented application" in ask(k, "status")["warnings"][0], "no program")
+    check(any("no instrumented application" in w for w in ask(k, "status")["warnings"]), "no program")
     program = Program(k, ORDER)
     serve_one(program)
-    check("did you mean 'shop:order'" in status_of(k, program)["warnings"][0], "a name that is near")
+    check(any("did you mean 'shop:order'" in w for w in status_of(k, program)["warnings"]), "a name that is near")
     program.close()
 
 
