@@ -165,7 +165,7 @@ def test_short_processes(k):
     n = 200 // SCALE
     total = 1 + sum(sum(emitted(k.app("emit", "-p", p, "-n", 10))) for p in range(1, n + 1))
     wait_retired(k)
-    # A connection that ends just now may count before or after, so allow a few; a leak is n or more.
+    # A connection that ends just now may count before or after: allow a few. A leak has n or more.
     wait_for(
         lambda: all(now < then + n // 2 for now, then in zip(descriptors(), before)) and not any("rings" in memories(p)[0] for p in (k.daemon.pid, pid)),
         lambda: f"descriptors to be closed: {before} before, {descriptors()} now",

@@ -279,8 +279,7 @@ def test_stopped(k):
     check("have not finished" in k.kymo("regenerate", "statedump").stdout, "regenerate said nothing")
     os.kill(app.pid, signal.SIGCONT)
     runs_are(k, app, 1)
-    said = k.kymo("regenerate", "statedump").stdout
-    equal(said, "applications have recorded their state again\n", "regenerate said")
+    wait_for(lambda: k.kymo("regenerate", "statedump").stdout == "applications have recorded their state again\n", "regenerate to miss nobody")
     k.kymo("destroy", "-a")
     check(names(trace).get("state:number", 0) >= 2, "recorded state")
     quit_app(k, app)
