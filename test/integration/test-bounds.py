@@ -92,6 +92,12 @@ def test_keep_chunks(k):
     equal([name.rpartition("-")[2] for name in chunks(trace)], ["3", "4", "5"], "the newest chunks")
     k.kymo("stop", "s")
     equal(exact(k, trace, emitted)["expired_events"], 30, "events of removed chunks")
+    said = "30 recorded events were removed with the oldest 3 chunks"
+    check(any(said in gap for gap in k.kymo_json("stat", trace)["gaps"]), "the reader does not say what was removed")
+    check(said in k.kymo("view", trace).stderr, "view does not say what was removed")
+    (trace / "archives" / ".removed").unlink()
+    (trace / "archives" / ".removed").symlink_to("/dev/zero")
+    equal(k.kymo_json("stat", trace)["gaps"], [], "what a link says")
     k.kymo("disable-rotation", "s", "--keep")
     equal(status(k)["rotation"]["keep_chunks"], 0, "the bound")
 
