@@ -6,8 +6,7 @@
  * root. It needs few system calls, no other programs, and one directory. A recovery also needs the
  * directory of the buffers, whose files any user may have made.
  *
- * The kernel enforces the limits as far as it can: seccomp, Landlock (Linux 5.19). If the kernel
- * lacks one of them, the consumer works without it and logs a debug message.
+ * If the kernel lacks one of the limits, the consumer works without it and logs a debug message.
  */
 #ifndef CONSUMERD_CONFINE_H
 #define CONSUMERD_CONFINE_H
@@ -15,12 +14,8 @@
 #include <stddef.h>
 
 /*
- * Confines the process from now on.
- *
- * The process can write, make and remove files only below these directories (-1: none). Files that
- * are open stay writable. System calls that confine.c does not list fail with ENOSYS. Among them
- * are those that execute, trace or signal other processes, change credentials or mounts, open
- * sockets other than local ones, or map executable memory.
+ * Confines the process from now on: it can write, make and remove files only below these
+ * directories (-1: none), and connect to local sockets. Files that are open stay writable.
  */
 void confine(const int *dirs, size_t n);
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "consumerd/confine.h"
+#include "confine/confine.h"
 
 static char top[] = "/tmp/kymo-confine-XXXXXX";
 
@@ -73,11 +73,29 @@ static int try_writes(void)
 	return !mkdirat(outside, "dir", 0700) || !unlinkat(outside, "open", 0) ? 6 : 0;
 }
 
+static bool can_read(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+	ky_close(fd);
+	return fd >= 0;
+}
+
+static int try_reads(void)
+{
+	if (!can_read(inside, "read") || !can_read(inside, "."))
+		return 1;
+	if (can_read(outside, "open") || can_read(outside, ".") ||
+		can_read(AT_FDCWD, "/etc/passwd"))
+		return 2;
+	return can_make(inside, "file") || !unlinkat(inside, "read", 0) ? 3 : 0;
+}
+
 static int try_calls(void)
 {
 	char *const argv[] = {(char *)"true", NULL};
 
-	if (!can_connect(AF_UNIX) || can_connect(AF_INET))
+	if (can_connect(AF_INET))
 		return 1;
 	if (!can_map(PROT_READ | PROT_WRITE) || can_map(PROT_READ | PROT_EXEC))
 		return 2;
@@ -85,13 +103,33 @@ static int try_calls(void)
 	return fork() >= 0 || kill(getppid(), 0) == 0 ? 3 : 0;
 }
 
-static void try_confined(int (*try)(void))
+static bool can_accept(void)
+{
+	return accept4(open_fd, NULL, NULL, SOCK_CLOEXEC) >= 0 || errno != ENOSYS;
+}
+
+static int try_connecting(void)
+{
+	if (!can_connect(AF_UNIX) || can_accept())
+		return 10;
+	return try_calls();
+}
+
+static int try_accepting(void)
+{
+	if (can_connect(AF_UNIX) || !can_accept())
+		return 10;
+	return try_calls();
+}
+
+static void try_confined(const struct ky_confinement *c, int (*try)(void))
 {
 	int status;
 	pid_t pid = fork();
 
 	if (!pid) {
-		confine((const int[]){inside, -1, also}, 3);
+		ky_confine_files(c);
+		ky_confine_calls(c);
 		_exit(try());
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -99,13 +137,29 @@ static void try_confined(int (*try)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_writes(void **state)
+static void need_landlock(void)
 {
 	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 2) {
 		print_message("SKIP: this kernel has no Landlock that lets files be moved\n");
 		skip();
 	}
-	try_confined(try_writes);
+}
+
+static void test_writes(void **state)
+{
+	const int dirs[] = {inside, -1, also};
+	const struct ky_confinement c = {.dirs = dirs, .n_dirs = 3, .writes = true};
+
+	need_landlock();
+	try_confined(&c, try_writes);
+}
+
+static void test_reads(void **state)
+{
+	const struct ky_confinement c = {.dirs = &inside, .n_dirs = 1};
+
+	need_landlock();
+	try_confined(&c, try_reads);
 }
 
 static void test_calls(void **state)
@@ -114,7 +168,8 @@ static void test_calls(void **state)
 		print_message("SKIP: this kernel has no seccomp\n");
 		skip();
 	}
-	try_confined(try_calls);
+	try_confined(&(struct ky_confinement){.writes = true, .connects = true}, try_connecting);
+	try_confined(&(struct ky_confinement){.accepts = true}, try_accepting);
 }
 
 static int make_dirs(void **state)
@@ -124,6 +179,7 @@ static int make_dirs(void **state)
 	also = open_dir("also");
 	outside = open_dir("outside");
 	open_fd = openat(outside, "open", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(can_make(inside, "read"));
 	return 0;
 }
 
@@ -143,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_calls),
 	};
 
