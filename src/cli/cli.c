@@ -46,6 +46,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_export,
 	&cmd_diff,
 	&cmd_top,
+	&cmd_live,
 	&cmd_ship,
 	&cmd_receive,
 	&cmd_standalone,

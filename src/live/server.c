@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "live/server.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#define CLIENTS_MAX 64u
+
+struct client {
+	int fd; /* owned */
+	struct viewer viewer;
+	uint8_t in[VIEWER_HEAD + VIEWER_REQUEST_MAX];
+	size_t n_in;
+	struct ky_buf out;
+	size_t sent; /* of these */
+};
+
+struct serving {
+	struct live_server *server;
+	struct client *clients[CLIENTS_MAX]; /* owned */
+	unsigned n;
+};
+
+static void report_late(struct live_server *s, uint64_t n)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		"a viewer was not shown %" PRIu64
+		" event%s that came too late to be in order: the trace has them",
+		n, n == 1 ? "" : "s");
+	s->report(s, text);
+}
+
+static void end_client(struct serving *v, unsigned i)
+{
+	struct client *c = v->clients[i];
+	const uint64_t late = viewer_late(&c->viewer);
+
+	if (late)
+		report_late(v->server, late);
+	viewer_deinit(&c->viewer);
+	ky_buf_deinit(&c->out);
+	close(c->fd);
+	free(c);
+	v->clients[i] = v->clients[--v->n];
+}
+
+static void accept_client(struct serving *v)
+{
+	int fd = accept4(v->server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	static const int on = 1;
+	struct client *c;
+
+	if (fd < 0)
+		return;
+	c = v->n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	if (!c) {
+		v->server->report(v->server, "a viewer was sent away: there are 64 already");
+		close(fd);
+		return;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	c->fd = fd;
+	viewer_init(&c->viewer, v->server->live);
+	v->clients[v->n++] = c;
+}
+
+/* Sends what fits. Returns 0 or -errno. */
+static int send_reply(struct client *c)
+{
+	while (c->sent < c->out.len) {
+		ssize_t n = send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		c->sent += (size_t)n;
+	}
+	c->sent = c->out.len = 0;
+	return 0;
+}
+
+/* Handles the requests that are there, until a reply has to wait. Returns 0 or -errno. */
+static int handle_requests(struct client *c)
+{
+	while (!c->out.len) {
+		const int64_t n = viewer_request_size(c->in, c->n_in);
+		int ret;
+
+		if (n <= 0 || (size_t)n > c->n_in)
+			return n < 0 ? (int)n : 0;
+		ret = viewer_handle(&c->viewer, c->in, (size_t)n, &c->out);
+		c->n_in -= (size_t)n;
+		memmove(c->in, c->in + n, c->n_in);
+		if (!ret)
+			ret = send_reply(c);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* Returns 0, -ECONNRESET at the end of the connection, or -errno. */
+static int receive(struct client *c)
+{
+	ssize_t n = recv(c->fd, c->in + c->n_in, sizeof(c->in) - c->n_in, 0);
+
+	if (n <= 0)
+		return !n ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	c->n_in += (size_t)n;
+	return 0;
+}
+
+static int serve_client(struct client *c, short events)
+{
+	int ret = 0;
+
+	if (events & POLLOUT)
+		ret = send_reply(c);
+	else if (events)
+		ret = receive(c);
+	return ret ? ret : handle_requests(c);
+}
+
+static void report_end(struct live_server *s, int error)
+{
+	char text[160];
+
+	if (error == -ECONNRESET || error == -EPIPE)
+		return;
+	snprintf(text, sizeof(text), "a viewer was sent away: %s",
+		error == -EPROTO ? "it does not speak LTTng's live protocol" : strerror(-error));
+	s->report(s, text);
+}
+
+int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const sigset_t *mask)
+{
+	struct serving v = {.server = s};
+	struct pollfd p[CLIENTS_MAX + 1];
+	int ret = 0;
+
+	while (!*stop && !ret) {
+		unsigned n = v.n;
+
+		p[n] = (struct pollfd){.fd = s->listener, .events = POLLIN};
+		for (unsigned i = 0; i < n; i++)
+			p[i] = (struct pollfd){.fd = v.clients[i]->fd,
+				.events = v.clients[i]->out.len ? POLLOUT : POLLIN};
+		if (ppoll(p, n + 1, NULL, mask) < 0) {
+			ret = errno == EINTR ? 0 : -errno;
+			continue;
+		}
+		if (p[n].revents)
+			accept_client(&v);
+		/* From the last one: the end of one moves the last to its place. */
+		for (unsigned i = n; i-- > 0;) {
+			int error = serve_client(v.clients[i], p[i].revents);
+
+			if (error < 0) {
+				report_end(s, error);
+				end_client(&v, i);
+			}
+		}
+	}
+	while (v.n)
+		end_client(&v, v.n - 1);
+	return ret;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sockets of `kymo live`: one thread, one request of each viewer at a time. A viewer that does
+ * not read its reply gets no other one, and nobody waits for it.
+ */
+#ifndef LIVE_SERVER_H
+#define LIVE_SERVER_H
+
+#include <signal.h>
+
+#include "live/viewer.h"
+
+struct live_server {
+	struct live *live; /* borrowed */
+	int listener;	   /* borrowed */
+	/* Called with one line for the user: why a viewer was sent away, what it was not shown. */
+	void (*report)(struct live_server *s, const char *text);
+	void *context;
+};
+
+/* Serves until *stop is set, by a signal that `mask` lets through. Returns 0 or -errno. */
+int live_serve(struct live_server *s, const volatile sig_atomic_t *stop, const sigset_t *mask);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "ctf/index.h"
+#include "live/view.h"
+
+#define PACKET_SIZE 256u
+#define CLOCK_MASK  ((UINT64_C(1) << 27) - 1)
+
+static char top[] = "/tmp/kymo-view-XXXXXX";
+static int root;
+
+static void append(const char *path, const void *data, size_t n)
+{
+	int fd = openat(root, path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	assert_int_equal(write(fd, data, n), n);
+	close(fd);
+}
+
+static void set_watermark(uint64_t clock)
+{
+	const struct ky_watermark w = {.clock = clock};
+
+	unlinkat(root, KY_WATERMARK_NAME, 0);
+	append(KY_WATERMARK_NAME, &w, sizeof(w));
+}
+
+/* A packet of one event at `first`, behind the others of the stream. */
+static void add_packet(unsigned stream, uint64_t begin, uint64_t first, uint64_t end)
+{
+	uint8_t bytes[PACKET_SIZE] = {0};
+	const uint32_t record = (uint32_t)(first & CLOCK_MASK) << 5;
+	struct ky_ctf_packet p = {.magic = KY_CTF_MAGIC,
+		.stream_instance_id = stream,
+		.timestamp_begin = begin,
+		.timestamp_end = end,
+		.n_events = 1,
+		.content_bits = PACKET_SIZE * 8,
+		.packet_bits = PACKET_SIZE * 8};
+	char file[32], index[32];
+	struct ky_index_header header;
+	struct ky_index_entry entry;
+	struct stat st = {0};
+
+	snprintf(file, sizeof(file), "kernel/c_%u", stream);
+	snprintf(index, sizeof(index), "kernel/index/c_%u.kyx", stream);
+	fstatat(root, file, &st, 0);
+	p.seq_num = (uint64_t)st.st_size / PACKET_SIZE;
+	memcpy(bytes, &p, sizeof(p));
+	memcpy(bytes + sizeof(p), &record, sizeof(record));
+	append(file, bytes, sizeof(bytes));
+	ky_index_header_init(&header);
+	if (!p.seq_num)
+		append(index, &header, sizeof(header));
+	ky_index_entry_init(&entry, &p, (uint64_t)st.st_size);
+	append(index, &entry, sizeof(entry));
+}
+
+/* The viewer learns of all streams that were found. */
+static unsigned announce_all(struct view *v)
+{
+	struct view_stream *s;
+	unsigned n = 0;
+
+	for (; (s = view_next_new(v)); n++)
+		view_announce(v, s);
+	return n;
+}
+
+static struct view_index next_of(struct view *v, unsigned stream)
+{
+	struct view_index i;
+
+	assert_int_equal(view_look(v), 0);
+	view_next_index(v, &v->streams[stream], &i);
+	return i;
+}
+
+static uint64_t served_begin(struct view *v, unsigned stream)
+{
+	struct ky_buf b = {0};
+	struct ky_ctf_packet p;
+
+	assert_int_equal(
+		view_read(v, &v->streams[stream], v->streams[stream].at, sizeof(p), &b), sizeof(p));
+	memcpy(&p, b.data, sizeof(p));
+	ky_buf_deinit(&b);
+	return p.timestamp_begin;
+}
+
+static void test_mark(void **state)
+{
+	struct view v;
+	struct view_index i;
+
+	add_packet(0, 100, 150, 200);
+	add_packet(0, 200, 250, 300);
+	set_watermark(1000);
+	assert_int_equal(view_init(&v, root, true), 0);
+	assert_int_equal(view_look(&v), 0);
+	assert_int_equal(announce_all(&v), 1);
+	i = next_of(&v, 0);
+	assert_int_equal(i.status, VIEW_OK);
+	assert_int_equal(i.end, 200);
+	assert_int_equal(next_of(&v, 0).end, 300);
+	i = next_of(&v, 0);
+	assert_int_equal(i.status, VIEW_INACTIVE);
+	assert_in_range(i.end, 900, 1000);
+	assert_int_equal(next_of(&v, 0).status, VIEW_RETRY);
+
+	/* Beyond the mark; then up to it. Its beginning is raised to what the viewer knows. */
+	add_packet(0, 300, 1100, 1200);
+	assert_int_equal(next_of(&v, 0).status, VIEW_RETRY);
+	set_watermark(1300);
+	i = next_of(&v, 0);
+	assert_int_equal(i.status, VIEW_OK);
+	assert_in_range(i.begin, 900, 1000);
+	assert_int_equal(served_begin(&v, 0), i.begin);
+
+	/* Too late: its record is before what the viewer knows. */
+	add_packet(0, 1200, 1210, 1220);
+	assert_int_equal(next_of(&v, 0).status, VIEW_OK);
+	set_watermark(2000);
+	assert_int_equal(next_of(&v, 0).status, VIEW_INACTIVE);
+	add_packet(0, 1220, 1250, 2100);
+	set_watermark(3000);
+	i = next_of(&v, 0);
+	assert_int_equal(i.status, VIEW_INACTIVE);
+	assert_int_equal(v.n_late, 1);
+
+	/* A new stream is announced, by an empty packet, before the mark advances. */
+	add_packet(1, 3000, 3100, 3200);
+	set_watermark(4000);
+	i = next_of(&v, 0);
+	assert_int_equal(i.status, VIEW_OK);
+	assert_true(i.new_streams && i.size == sizeof(struct ky_ctf_packet));
+	assert_int_equal(i.end, v.streams[0].known);
+	assert_int_equal(v.mark, 3000);
+	assert_int_equal(announce_all(&v), 1);
+	assert_int_equal(next_of(&v, 1).end, 3200);
+	assert_int_equal(v.mark, 4000);
+
+	/* The end. */
+	set_watermark(UINT64_MAX);
+	assert_int_equal(next_of(&v, 0).status, VIEW_HUNG_UP);
+	assert_int_equal(next_of(&v, 1).status, VIEW_HUNG_UP);
+	assert_true(v.over);
+	view_deinit(&v);
+}
+
+/* A viewer that wants what comes from now on. */
+static void test_from_now(void **state)
+{
+	struct view v;
+
+	set_watermark(3200);
+	assert_int_equal(view_init(&v, root, false), 0);
+	assert_int_equal(view_look(&v), 0);
+	assert_int_equal(announce_all(&v), 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(next_of(&v, i).status == VIEW_OK, false);
+	view_deinit(&v);
+}
+
+static int make_trace(void **state)
+{
+	static const char metadata[] = "trace {\n};\n";
+
+	assert_non_null(mkdtemp(top));
+	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	mkdirat(root, "kernel", 0700);
+	mkdirat(root, "kernel/index", 0700);
+	append("kernel/metadata", metadata, sizeof(metadata) - 1);
+	append(".recording", "x", 1); /* its sender may come back */
+	return 0;
+}
+
+static int remove_trace(void **state)
+{
+	char command[64];
+
+	close(root);
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mark),
+		cmocka_unit_test(test_from_now),
+	};
+
+	return cmocka_run_group_tests(tests, make_trace, remove_trace);
+}
