@@ -154,6 +154,47 @@ for path in [SOURCE / "README.md", *sorted(GUIDE.glob("*.md"))]:
         globals()[name].__name__ = name
 
 
+MANUAL = SOURCE / "man"
+# Commands before a page's examples. Those of kymo-kernel(7) need the kernel of the machine:
+# test-kernel-trace.py tries such ones.
+BEFORE = {"kymo-filter.7": "kymo create filtered", "kymo-with.7": "", "kymo.1": "", "libkymo.3": ""}
+
+
+def examples_of(page):
+    """Returns the lines of the page's EXAMPLES that are shown literally, as a terminal has them."""
+    section = page.read_text().partition(".Sh EXAMPLES\n")[2].partition("\n.Sh ")[0]
+    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed$", section, re.M | re.S) + re.findall(r"^\.Dl (.*)$", section, re.M)
+    text = "\n".join(block.rstrip("\n") for block in blocks)
+    for roff, sign in (("\\(aq", "'"), ("\\-", "-"), ("\\e", "\\"), ("\\&", "")):
+        text = text.replace(roff, sign)
+    return text.splitlines()
+
+
+def test_manual(k):
+    """Every command of the examples in manual pages succeeds; the program in libkymo(3) compiles."""
+    found = {p.name for p in MANUAL.glob("*.[1-8]") if any(line.startswith("kymo ") for line in examples_of(p))}
+    equal(found, {*BEFORE, "kymo-kernel.7"}, "pages with examples of commands")
+    source = [line for line in examples_of(MANUAL / "libkymo.3") if not line.startswith("kymo ")]
+    (k.home / "hello.c").write_text("\n".join(source) + "\n")
+    (k.home / "file").write_text("b\na\n")
+    tools = k.top / "tools"
+    tools.mkdir()
+    (tools / "less").write_text("#!/bin/sh\nexec cat\n")
+    (tools / "less").chmod(0o755)
+    env = environment(k)
+    env["PATH"] = f"{tools}:{env['PATH']}"
+    k.run(["sh", "-ec", "cc -o hello hello.c $(pkg-config --cflags --libs kymo); cp hello program"], env=env, cwd=k.home)
+    for page, before in BEFORE.items():
+        commands = [before, *(line for line in examples_of(MANUAL / page) if line.startswith("kymo "))]
+        check(len(commands) > 1, f"{page} has no examples")
+        for command in commands:
+            done = k.run(["bash", "-o", "pipefail", "-c", command], env=env, cwd=k.home, status=None, timeout=2 * kymotest.TIMEOUT)
+            equal(done.returncode, 0, f"{page}: $ {command}\n{done.stdout[-1000:]}{done.stderr[-1000:]}\nexit status")
+            check(command != "kymo view hello-trace" or done.stdout.count("hello:greeting: ") == 3, f"{page}: {command} printed {done.stdout}")
+    k.run(["sh", "-c", "for lock in $KYMO_RUNDIR/lock; do [ ! -s $lock ] || kill $(cat $lock); done"])
+    kymotest.wait_for(lambda: not kymotest.processes_with(k.mark), "daemons and companions to end")
+
+
 def test_by_hand(k):
     """Blocks that no test runs do not become more."""
     found = {str(p.relative_to(SOURCE)): sum("by-hand" in more for _, more, _ in blocks_of(p)) for p in [SOURCE / "README.md", *GUIDE.glob("*.md")]}
