@@ -51,6 +51,7 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 {
 	uint64_t n = kymo_value_u64(kymo_value_get(t, "rate_n"));
 	uint64_t left_out = kymo_value_u64(kymo_value_get(t, "left_out"));
+	uint64_t missed = kymo_value_u64(kymo_value_get(t, "missed_spans"));
 	char period[32];
 
 	cli_format_usec(period, sizeof(period), kymo_value_u64(kymo_value_get(t, "rate_us")), " ");
@@ -65,6 +66,10 @@ static void print_trigger(struct cli *cli, const struct kymo_value *t)
 	if (left_out)
 		printf("; %" PRIu64 " left out because of this limit", left_out);
 	printf("\n");
+	if (missed)
+		printf("  not measured: %" PRIu64
+		       " spans of the session, because too many were open at a time\n",
+			missed);
 }
 
 static int run_list(struct cli *cli)

@@ -187,6 +187,23 @@ def test_spans(k):
     k.finish(app)
 
 
+def test_too_many_open_spans(k):
+    """Spans for which there is no place cannot fire, and are counted."""
+    k.start_daemon()
+    fly(k)
+    k.kymo("add-trigger", "order", "--when=span(hits:order) > 1h", "--do=notify")
+    k.kymo("add-trigger", "hit", "--when=event(hits:hit)", "--do=notify")
+    n, places = 20000, 8192
+    app = hits(k, "open", n, hold=True)
+    wait_for(lambda: trigger(k, "order")["missed_spans"] >= n - places, lambda: f"spans to be missed: {trigger(k, 'order')}")
+    check(trigger(k, "order")["missed_spans"] < n, f"more than there are: {trigger(k, 'order')}")
+    check("missed_spans" not in trigger(k, "hit"), "spans that an event missed")
+    said = k.kymo("list-triggers").stdout
+    check(re.search(r"not measured: \d{5} spans of the session", said), said)
+    k.let_go(app)
+    k.finish(app)
+
+
 def test_program_killed(k):
     """A program that is killed right after the event that fires."""
     k.start_daemon()

@@ -171,7 +171,7 @@ def examples_of(page):
 
 
 def test_manual(k):
-    """Every command of the examples in manual pages succeeds; the program in libkymo(3) compiles."""
+    """Every command in the examples of manual pages succeeds; libkymo(3) has a program."""
     found = {p.name for p in MANUAL.glob("*.[1-8]") if any(line.startswith("kymo ") for line in examples_of(p))}
     equal(found, {*BEFORE, "kymo-kernel.7"}, "pages with examples of commands")
     source = [line for line in examples_of(MANUAL / "libkymo.3") if not line.startswith("kymo ")]

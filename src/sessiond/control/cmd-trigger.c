@@ -8,6 +8,7 @@
 
 static struct json_object *report_trigger(const struct trigger *t)
 {
+	const struct triggers *all = &recording_of(t->session)->triggers;
 	struct json_object *o = json_object_new_object();
 
 	json_add(o, "session", json_object_new_string(t->session->name));
@@ -19,6 +20,8 @@ static struct json_object *report_trigger(const struct trigger *t)
 	json_add(o, "rate_us", json_object_new_uint64(t->spec.rate_ns / 1000));
 	json_add(o, "fired", json_object_new_uint64(t->n_fired));
 	json_add(o, "left_out", json_object_new_uint64(t->n_left_out));
+	if (t->spec.condition.kind == WHEN_SPAN)
+		json_add(o, "missed_spans", json_object_new_uint64(all->n_missed_spans));
 	return o;
 }
 

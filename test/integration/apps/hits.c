@@ -9,6 +9,7 @@
  *                                        killed.
  *   hits spans MICROSECONDS...           Emits a span hits:work for each number, of that duration,
  *                                        with 10 short ones in it, and one hits:order.
+ *   hits open N                          Begins N asynchronous spans hits:order, and ends none.
  *
  * Prints "ready" and waits for a line first, and prints the number of emitted events. With
  * KYMO_HITS_HOLD=1 it waits for another line before it ends.
@@ -109,6 +110,11 @@ int main(int argc, char **argv)
 			kymo_event(hits, tick, kymo_u32(thread, 0), kymo_u64(n, i));
 		kymo_event(hits, hit, kymo_u32(thread, 0), kymo_u64(n, at));
 		kill(getpid(), SIGKILL);
+	} else if (!strcmp(argv[1], "open")) {
+		for (unsigned long i = 0; i < strtoul(argv[2], NULL, 10); i++) {
+			kymo_async_begin(hits, order, i);
+			n_emitted++;
+		}
 	} else {
 		for (int i = 2; i < argc; i++)
 			emit_spans(strtoul(argv[i], NULL, 10), (uint64_t)i);
