@@ -440,7 +440,7 @@ static int bind_columns(struct kymo_cursor *c, uint8_t *want)
 	for (size_t i = 0; i < r->n_classes; i++) {
 		if (!ky_query_has(&q->inside, i))
 			continue;
-		want[i] = KY_WANT_EVENT | (q->wants_lines ? KY_WANT_VALUES : 0);
+		want[i] = KY_WANT_EVENT | (q->wants_lines ? KY_WANT_VALUES | KY_WANT_LINE : 0);
 		c->fields[i] = calloc(q->n_columns + 1, sizeof(*c->fields[i]));
 		if (!c->fields[i])
 			return -ENOMEM;
@@ -449,7 +449,7 @@ static int bind_columns(struct kymo_cursor *c, uint8_t *want)
 
 			if (ky_field_find(f, r->classes[i], q->columns[k].name) &&
 				f->place == KY_FIELD_ANYWHERE)
-				want[i] |= KY_WANT_VALUES;
+				want[i] = KY_WANT_EVENT | KY_WANT_VALUES;
 		}
 	}
 	return 0;

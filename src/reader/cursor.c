@@ -181,7 +181,8 @@ static int decode_event(
 		values->n = 0;
 	}
 	n_before = values ? values->n : 0;
-	e = ky_walk_decode(w, values, item->scopes);
+	e = ky_walk_decode(
+		w, values, item->scopes, (want & (KY_WANT_LINE | KY_WANT_FILTER)) == KY_WANT_LINE);
 	item->values = values;
 	if (e || !(want & KY_WANT_FILTER))
 		return e;

@@ -15,6 +15,8 @@ enum ky_want {
 	KY_WANT_EVENT = 1,
 	KY_WANT_VALUES = 2, /* they are decoded */
 	KY_WANT_FILTER = 4, /* and the event is passed to the filter */
+	/* of VALUES, only what formats need that print scopes from their bytes; not with FILTER */
+	KY_WANT_LINE = 8,
 };
 
 struct ky_item {

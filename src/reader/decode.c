@@ -313,3 +313,27 @@ int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_value
 
 	return r ? r : decode_struct(d, scope, scope->is_shown ? out : NULL);
 }
+
+int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope)
+{
+	const uint8_t *at, *end = d->data + d->end / 8;
+
+	if (align(d, scope))
+		return -EBADMSG;
+	at = d->data + d->pos / 8;
+	if (scope->step_bytes > (uint64_t)(end - at))
+		return -EBADMSG;
+	d->pos += scope->step_bytes * 8;
+	if (scope->step_bytes)
+		return 0;
+	for (uint32_t i = 0; i < scope->n_steps; i++) {
+		const struct ky_step *s = &scope->steps[i];
+		const uint8_t *nul = s->bytes ? NULL : memchr(at, 0, (size_t)(end - at));
+
+		if (s->bytes > (uint64_t)(end - at) || (!s->bytes && !nul))
+			return -EBADMSG;
+		at = nul ? nul + 1 : at + s->bytes;
+	}
+	d->pos = (uint64_t)(at - d->data) * 8;
+	return 0;
+}

@@ -49,6 +49,9 @@ struct ky_decoder {
  */
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out);
 
+/* Steps over a scope with steps: what they do not say is not kept. Returns 0 or -EBADMSG. */
+int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope);
+
 /* Returns the distance in bits between elements of an array of plain numbers. */
 static inline uint64_t ky_node_stride(const struct ky_node *elem)
 {
@@ -129,6 +132,19 @@ static inline struct ky_value ky_flat_value(
 	else
 		return ky_array_value(data, at, n, n->count);
 	return v;
+}
+
+/* The number of a step of the kinds U8 .. U64, I8 .. I64. */
+static inline uint64_t ky_step_unsigned(const struct ky_step *s, const uint8_t *at)
+{
+	return ky_read_bits(at, 0, s->bytes * 8, false);
+}
+
+static inline int64_t ky_step_signed(const struct ky_step *s, const uint8_t *at)
+{
+	unsigned unused = 64 - s->bytes * 8;
+
+	return (int64_t)(ky_step_unsigned(s, at) << unused) >> unused;
 }
 
 /*

@@ -46,8 +46,8 @@ static bool is_plain(unsigned char c)
 typedef unsigned char bytes __attribute__((vector_size(16)));
 typedef uint64_t words __attribute__((vector_size(16)));
 
-/* Copies a piece of a string; false when something in it must be looked at. */
-static inline bool put_plain(char *to, const char *s)
+/* Copies a piece of a string. Returns how many bytes come before one that must be looked at. */
+static inline size_t put_plain(char *to, const char *s)
 {
 	bytes b;
 	words bad;
@@ -55,7 +55,9 @@ static inline bool put_plain(char *to, const char *s)
 	memcpy(&b, s, sizeof(b));
 	memcpy(to, &b, sizeof(b));
 	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\\'));
-	return !(bad[0] | bad[1]);
+	if (bad[0])
+		return (size_t)__builtin_ctzll(le64toh(bad[0])) / 8;
+	return bad[1] ? 8 + (size_t)__builtin_ctzll(le64toh(bad[1])) / 8 : sizeof(b);
 }
 
 /* Prints what is not plain at s. Returns how many bytes it is in *ret_len. */
@@ -78,7 +80,7 @@ static inline char *print_string(struct printer *p, char *to, const char *s, siz
 		size_t end = i + KY_MIN(n - i, sizeof(bytes));
 
 		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-		if (end - i == sizeof(bytes) && put_plain(to, s + i)) {
+		if (end - i == sizeof(bytes) && put_plain(to, s + i) == sizeof(bytes)) {
 			to += sizeof(bytes);
 			i = end;
 			continue;
@@ -260,11 +262,11 @@ static char *print_symbols(struct printer *p, char *to, const char *name, const 
 }
 
 /* Leads are short, and have room behind for a copy of a known size. */
-static inline char *print_lead(struct printer *p, char *to, const struct ky_node *n, bool is_next)
+static inline char *print_lead(
+	struct printer *p, char *to, const char *lead, size_t len, bool is_next)
 {
-	const char *lead = is_next ? n->json_lead : n->json_lead + strlen(", ");
-	size_t len = is_next ? n->json_lead_len : n->json_lead_len - strlen(", ");
-
+	lead = is_next ? lead : lead + strlen(", ");
+	len = is_next ? len : len - strlen(", ");
 	if (ky_unlikely(len > KY_LEAD_PAD))
 		return ky_put_bytes(&p->put, to, lead, len);
 	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
@@ -275,19 +277,68 @@ static inline char *print_lead(struct printer *p, char *to, const struct ky_node
 /* The members of a structure, without braces; behind others if *any. */
 static char *print_members(struct printer *p, char *to, const struct ky_node *n, bool *any)
 {
-	for (uint32_t i = 0; i < n->n; i++) {
+	for (uint32_t i = n->shown_begin; i < n->shown_end; i++) {
 		const struct ky_node *c = &n->children[i];
 		const struct ky_value *v;
 
 		if (!c->is_shown)
 			continue;
-		to = print_lead(p, to, c, *any);
+		to = print_lead(p, to, c->json_lead, c->json_lead_len, *any);
 		*any = true;
 		v = p->v;
 		to = c->kind == KY_NODE_INT ? print_int(p, to, c, (p->v++)->u)
 					    : print_node(p, to, c);
 		if (ky_unlikely(p->symbols))
 			to = print_symbols(p, to, c->name, c, v);
+	}
+	return to;
+}
+
+/* A string, or an array of characters; *at goes to the end of a string. Most are short. */
+static inline char *print_chars(struct printer *p, char *to, const struct ky_step *s,
+	const uint8_t **at, const uint8_t *bytes_end)
+{
+	const char *text = (const char *)*at;
+	size_t n = sizeof(bytes);
+
+	to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
+	if (ky_likely((size_t)(bytes_end - *at) >= sizeof(bytes)))
+		n = put_plain(to + 1, text);
+	if (ky_likely(n < (s->bytes ? s->bytes : sizeof(bytes)) && n < sizeof(bytes) && !text[n])) {
+		*to = '"';
+		to = ky_put_char(to + 1 + n, '"');
+	} else {
+		n = s->bytes ? ky_text_length(text, s->bytes, KY_UTF_8) : strlen(text);
+		to = print_string(p, to, text, n);
+	}
+	*at += s->bytes ? 0 : n + 1;
+	return to;
+}
+
+/* The same from the scope's bytes, which the decoder has checked. */
+static char *print_steps(struct printer *p, char *to, const struct ky_node *scope,
+	const uint8_t *at, const uint8_t *bytes_end, bool *any)
+{
+	const struct ky_step *end = scope->steps + scope->n_steps;
+	struct ky_value v;
+
+	for (const struct ky_step *s = scope->steps; s < end; at += s->bytes, s++) {
+		if (ky_unlikely(s->kind == KY_STEP_HIDDEN))
+			continue;
+		to = print_lead(p, to, s->json_lead, s->json_lead_len, *any);
+		to = ky_put_room(&p->put, to, KY_PUT_NUMBER);
+		*any = true;
+		if (s->kind <= KY_STEP_U64) {
+			to = ky_put_u64(to, ky_step_unsigned(s, at));
+		} else if (s->kind <= KY_STEP_I64) {
+			to = ky_put_i64(to, ky_step_signed(s, at));
+		} else if (s->kind >= KY_STEP_TEXT) {
+			to = print_chars(p, to, s, &at, bytes_end);
+		} else {
+			v = ky_flat_value(at, 0, s->node);
+			p->v = &v;
+			to = print_node(p, to, s->node);
+		}
 	}
 	return to;
 }
@@ -342,6 +393,9 @@ static char *print_scope(
 {
 	if (!event->scopes[scope].node)
 		return to;
+	if (event->scopes[scope].bytes)
+		return print_steps(p, to, event->scopes[scope].node, event->scopes[scope].bytes,
+			event->scopes[scope].bytes_end, any);
 	p->v = ky_item_values(event, scope);
 	p->data = event->scopes[scope].data;
 	return print_members(p, to, event->scopes[scope].node, any);

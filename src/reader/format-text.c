@@ -107,8 +107,8 @@ static char *print_escaped(struct printer *p, char *to, const char *s, size_t n,
 typedef unsigned char bytes __attribute__((vector_size(16)));
 typedef uint64_t words __attribute__((vector_size(16)));
 
-/* Copies a piece of a string; false when something in it must be escaped. */
-static inline bool put_plain(char *to, const char *s)
+/* Copies a piece of a string. Returns how many bytes come before one that must be looked at. */
+static inline size_t put_plain(char *to, const char *s)
 {
 	bytes b;
 	words bad;
@@ -117,7 +117,9 @@ static inline bool put_plain(char *to, const char *s)
 	memcpy(to, &b, sizeof(b));
 	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\'') | (b == '?') |
 		      (b == '\\'));
-	return !(bad[0] | bad[1]);
+	if (bad[0])
+		return (size_t)__builtin_ctzll(le64toh(bad[0])) / 8;
+	return bad[1] ? 8 + (size_t)__builtin_ctzll(le64toh(bad[1])) / 8 : sizeof(b);
 }
 
 static char *print_string(struct printer *p, char *to, const char *s, size_t n)
@@ -129,7 +131,7 @@ static char *print_string(struct printer *p, char *to, const char *s, size_t n)
 		size_t end = i + KY_MIN(n - i, sizeof(bytes));
 
 		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-		if (end - i == sizeof(bytes) && put_plain(to, s + i)) {
+		if (end - i == sizeof(bytes) && put_plain(to, s + i) == sizeof(bytes)) {
 			to += sizeof(bytes);
 			i = end;
 			continue;
@@ -322,24 +324,24 @@ static char *print_array(struct printer *p, char *to, const struct ky_node *n)
 }
 
 /* Leads are short, and have room behind for a copy of a known size. */
-static inline char *print_lead(struct printer *p, char *to, const struct ky_node *n)
+static inline char *print_lead(struct printer *p, char *to, const char *lead, size_t n)
 {
-	if (ky_unlikely(n->lead_len > KY_LEAD_PAD))
-		return ky_put_bytes(&p->put, to, n->lead, n->lead_len);
+	if (ky_unlikely(n > KY_LEAD_PAD))
+		return ky_put_bytes(&p->put, to, lead, n);
 	to = ky_put_room(&p->put, to, KY_LEAD_PAD);
-	memcpy(to, n->lead, KY_LEAD_PAD);
-	return to + n->lead_len;
+	memcpy(to, lead, KY_LEAD_PAD);
+	return to + n;
 }
 
 static char *print_struct(struct printer *p, char *to, const struct ky_node *n)
 {
 	to = put_literal(p, to, "{");
-	for (uint32_t i = 0; i < n->n; i++) {
+	for (uint32_t i = n->shown_begin; i < n->shown_end; i++) {
 		const struct ky_node *c = &n->children[i];
 
 		if (!c->is_shown)
 			continue;
-		to = print_lead(p, to, c);
+		to = print_lead(p, to, c->lead, c->lead_len);
 		to = c->kind == KY_NODE_INT ? print_int(p, to, c, (p->v++)->u)
 					    : print_node(p, to, c);
 	}
@@ -396,6 +398,55 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 	return ky_put_literal(to, ") ");
 }
 
+/* A string, or an array of characters; *at goes to the end of a string. Most are short. */
+static inline char *print_chars(struct printer *p, char *to, const struct ky_step *s,
+	const uint8_t **at, const uint8_t *bytes_end)
+{
+	const char *text = (const char *)*at;
+	size_t n = sizeof(bytes);
+
+	to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
+	if (ky_likely((size_t)(bytes_end - *at) >= sizeof(bytes)))
+		n = put_plain(to + 1, text);
+	if (ky_likely(n < (s->bytes ? s->bytes : sizeof(bytes)) && n < sizeof(bytes) && !text[n])) {
+		*to = '"';
+		to = ky_put_char(to + 1 + n, '"');
+	} else {
+		n = s->bytes ? ky_text_length(text, s->bytes, KY_UTF_8) : strlen(text);
+		to = print_string(p, to, text, n);
+	}
+	*at += s->bytes ? 0 : n + 1;
+	return to;
+}
+
+/* A scope from its bytes, which the decoder has checked. */
+static char *print_steps(struct printer *p, char *to, const struct ky_node *scope,
+	const uint8_t *at, const uint8_t *bytes_end)
+{
+	const struct ky_step *end = scope->steps + scope->n_steps;
+	struct ky_value v;
+
+	to = put_literal(p, to, "{");
+	for (const struct ky_step *s = scope->steps; s < end; at += s->bytes, s++) {
+		if (ky_unlikely(s->kind == KY_STEP_HIDDEN))
+			continue;
+		to = print_lead(p, to, s->lead, s->lead_len);
+		to = ky_put_room(&p->put, to, KY_PUT_NUMBER);
+		if (s->kind <= KY_STEP_U64) {
+			to = ky_put_u64(to, ky_step_unsigned(s, at));
+		} else if (s->kind <= KY_STEP_I64) {
+			to = ky_put_i64(to, ky_step_signed(s, at));
+		} else if (s->kind >= KY_STEP_TEXT) {
+			to = print_chars(p, to, s, &at, bytes_end);
+		} else {
+			v = ky_flat_value(at, 0, s->node);
+			p->v = &v;
+			to = print_node(p, to, s->node);
+		}
+	}
+	return put_literal(p, to, " }");
+}
+
 /* All contexts and fields. */
 static char *print_scopes(struct printer *p, char *to, const struct ky_item *event)
 {
@@ -406,10 +457,15 @@ static char *print_scopes(struct printer *p, char *to, const struct ky_item *eve
 			continue;
 		if (any)
 			to = put_literal(p, to, ", ");
+		any = true;
+		if (event->scopes[i].bytes) {
+			to = print_steps(p, to, event->scopes[i].node, event->scopes[i].bytes,
+				event->scopes[i].bytes_end);
+			continue;
+		}
 		p->v = ky_item_values(event, (enum ky_scope)i);
 		p->data = event->scopes[i].data;
 		to = print_struct(p, to, event->scopes[i].node);
-		any = true;
 	}
 	return to;
 }

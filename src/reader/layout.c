@@ -676,6 +676,8 @@ static void make_leads(struct compiler *c, struct ky_node *node)
 		make_leads(c, child);
 		if (node->kind != KY_NODE_STRUCT || !child->is_shown)
 			continue;
+		node->shown_begin = node->shown_end ? node->shown_begin : i;
+		node->shown_end = i + 1;
 		make_lead(c, child, before);
 		make_json_lead(c, child);
 		before = ", ";
@@ -922,6 +924,83 @@ void ky_layout_choose_show(struct ky_layout *l,
 		for (size_t k = 0; k < s->n_events; k++) {
 			choose_show(&c, s->events[k].context, "");
 			choose_show(&c, s->events[k].fields, "");
+		}
+	}
+}
+
+/* --- what is quick to print --- */
+
+static enum ky_step_kind int_step(const struct ky_node *n)
+{
+	static const enum ky_step_kind kinds[9] = {
+		[1] = KY_STEP_U8, [2] = KY_STEP_U16, [4] = KY_STEP_U32, [8] = KY_STEP_U64};
+	enum ky_step_kind kind = kinds[n->size / 8];
+
+	if (n->big_endian || n->base != 10 || !kind)
+		return KY_STEP_INT;
+	return n->is_signed ? kind + (KY_STEP_I8 - KY_STEP_U8) : kind;
+}
+
+/* Returns false if the member is none. */
+static bool make_step(struct ky_step *s, const struct ky_node *n)
+{
+	uint64_t bits = n->kind == KY_NODE_STRING || n->is_leb ? 0
+			: n->kind == KY_NODE_ARRAY	       ? n->flat_bits
+							       : n->size;
+
+	if (n->align != 8 || n->is_asked || n->is_clock || bits % 8 || bits / 8 > UINT32_MAX ||
+		(n->is_shown && KY_MAX(n->lead_len, n->json_lead_len) > UINT8_MAX))
+		return false;
+	*s = (struct ky_step){.kind = KY_STEP_HIDDEN,
+		.lead_len = (uint8_t)n->lead_len,
+		.json_lead_len = (uint8_t)n->json_lead_len,
+		.bytes = (uint32_t)(bits / 8),
+		.lead = n->lead,
+		.json_lead = n->json_lead,
+		.node = n};
+	if (!n->is_shown)
+		return bits;
+	if (n->kind == KY_NODE_INT && n->is_number)
+		s->kind = (uint8_t)int_step(n);
+	else if (n->kind == KY_NODE_FLOAT)
+		s->kind = KY_STEP_FLOAT;
+	else if (n->kind == KY_NODE_STRING && n->encoding == KY_UTF_8)
+		s->kind = KY_STEP_STRING;
+	else if (n->kind == KY_NODE_ARRAY && n->is_text && n->encoding == KY_UTF_8)
+		s->kind = KY_STEP_TEXT;
+	return s->kind != KY_STEP_HIDDEN && (bits || s->kind == KY_STEP_STRING);
+}
+
+static void find_steps(struct ky_node *scope, struct ky_arena *arena)
+{
+	struct ky_step *steps = scope && scope->n ? ky_arena_alloc(arena, scope->n * sizeof(*steps))
+						  : NULL;
+	uint32_t n = 0;
+
+	while (steps && n < scope->n && make_step(&steps[n], &scope->children[n]))
+		n++;
+	if (!steps || n < scope->n)
+		return;
+	scope->steps = steps;
+	scope->n_steps = n;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!steps[i].bytes) {
+			scope->step_bytes = 0;
+			return;
+		}
+		scope->step_bytes += steps[i].bytes;
+	}
+}
+
+void ky_layout_find_steps(struct ky_layout *l, struct ky_arena *arena)
+{
+	for (size_t i = 0; i < l->n_streams; i++) {
+		struct ky_stream_class *s = &l->streams[i];
+
+		find_steps(s->event_context, arena);
+		for (size_t k = 0; k < s->n_events; k++) {
+			find_steps(s->events[k].context, arena);
+			find_steps(s->events[k].fields, arena);
 		}
 	}
 }

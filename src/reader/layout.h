@@ -8,8 +8,9 @@
  * scopes stay valid for the inner ones. The order of scopes is: packet header, packet context,
  * event header, common context, specific context, fields.
  *
- * Three shortcuts serve most records: members of whole bytes that follow each other (runs), bodies
- * of a known size, and heads that are one word (struct ky_short_head).
+ * Four shortcuts serve most records: members of whole bytes that follow each other (runs), bodies
+ * of a known size, heads that are one word (struct ky_short_head), and scopes whose fields are
+ * printed from their bytes (struct ky_step).
  */
 #ifndef READER_LAYOUT_H
 #define READER_LAYOUT_H
@@ -56,6 +57,31 @@ struct ky_choices {
 #define KY_NO_OPTION UINT64_MAX /* value of an optional field that is absent */
 #define KY_LEAD_PAD  16		/* readers may copy leads in pieces of this size */
 
+enum ky_step_kind {
+	KY_STEP_HIDDEN,
+	KY_STEP_U8, /* in decimal, the lowest byte first */
+	KY_STEP_U16,
+	KY_STEP_U32,
+	KY_STEP_U64,
+	KY_STEP_I8,
+	KY_STEP_I16,
+	KY_STEP_I32,
+	KY_STEP_I64,
+	KY_STEP_INT, /* another number */
+	KY_STEP_FLOAT,
+	KY_STEP_TEXT,	/* of `bytes` bytes, or up to its NUL */
+	KY_STEP_STRING, /* up to its NUL */
+};
+
+/* A member of a scope that is printed from the scope's bytes; the next one follows. */
+struct ky_step {
+	uint8_t kind; /* enum ky_step_kind */
+	uint8_t lead_len, json_lead_len;
+	uint32_t bytes; /* 0: STRING */
+	const char *lead, *json_lead;
+	const struct ky_node *node;
+};
+
 struct ky_node {
 	uint8_t kind; /* enum ky_node_kind */
 	uint8_t role; /* enum ky_role */
@@ -92,6 +118,11 @@ struct ky_node {
 	const char *json_lead; /* the same in JSON: `, "name": `, padded likewise */
 	uint32_t json_lead_len;
 	struct ky_node *children;
+	/* A scope that is printed from its bytes: its members. NULL: it has others, or none. */
+	const struct ky_step *steps;
+	uint32_t n_steps;
+	uint32_t shown_begin, shown_end;  /* STRUCT: members outside are not shown */
+	uint64_t step_bytes;		  /* of all steps; 0: it varies */
 	const struct ky_type *type;	  /* labels of an enumeration */
 	const struct ky_named *named;	  /* KY_SHOW_NAMED */
 	const struct ky_choices *choices; /* VARIANT */
@@ -158,6 +189,8 @@ int ky_layout_compile(struct ky_layout *l, struct ky_tsdl *t, char *why, size_t 
 /* Chooses how integers are shown that show as numbers otherwise; elements by their array's name. */
 void ky_layout_choose_show(struct ky_layout *l,
 	enum ky_show (*show)(const void *arg, const char *name, unsigned base), const void *arg);
+/* Finds the scopes that can be printed from their bytes. Last, because it depends on choices. */
+void ky_layout_find_steps(struct ky_layout *l, struct ky_arena *arena);
 /* Returns the stream class with this identifier, or NULL. */
 struct ky_stream_class *ky_layout_stream(const struct ky_layout *l, uint64_t id);
 struct ky_event_class *ky_stream_class_event_slow(const struct ky_stream_class *s, uint64_t id);

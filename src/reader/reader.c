@@ -248,8 +248,10 @@ static int parse_description(struct ky_trace_reader *r, struct ky_tsdl *tsdl,
 			ky_layout_choose_show(layout, r->options.show, r->options.show_arg);
 		if (e >= 0 && r->options.names)
 			e = ky_values_choose(layout, &tsdl->arena, dir);
-		if (e >= 0)
+		if (e >= 0) {
+			ky_layout_find_steps(layout, &tsdl->arena);
 			return 0;
+		}
 		fail(r, e, "cannot read the trace: %s/metadata: %s", dir, why);
 	}
 	ky_tsdl_deinit(tsdl);

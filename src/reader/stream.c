@@ -596,16 +596,25 @@ static inline void count_event(struct ky_walk *w)
 }
 
 static inline int decode_scope(struct ky_walk *w, const struct ky_node *node,
-	struct ky_values *values, struct ky_scope_values *scope)
+	struct ky_values *values, struct ky_scope_values *scope, bool steps)
 {
 	int r;
 
 	if (!values)
 		return node ? ky_decode(&w->d, node, NULL) : 0;
 	scope->first = values->n;
-	r = node ? ky_decode(&w->d, node, values) : 0;
 	scope->node = node && node->is_shown ? node : NULL;
 	scope->data = w->d.data;
+	scope->bytes = NULL;
+	scope->n = 0;
+	if (!node)
+		return 0;
+	if (steps && node->steps) {
+		scope->bytes = w->d.data + ky_align_up(w->d.pos, node->align) / 8;
+		scope->bytes_end = w->d.data + w->d.end / 8;
+		return ky_decode_steps(&w->d, node);
+	}
+	r = ky_decode(&w->d, node, values);
 	scope->n = values->n - scope->first;
 	return r;
 }
@@ -619,12 +628,14 @@ static int copy_packet_context(
 
 	scope->node = node && node->is_shown ? node : NULL;
 	scope->data = head ? head->data + (w->packet_offset - head->at) : w->d.data;
+	scope->bytes = NULL;
 	scope->first = values->n;
 	scope->n = scope->node ? w->packet_context.n : 0;
 	return ky_values_add(values, w->packet_context.v, scope->n);
 }
 
-static int decode_body(struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
+static int decode_body(
+	struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes, bool steps)
 {
 	struct ky_scope_values unwanted[KY_N_SCOPES];
 	size_t n_before = values ? values->n : 0;
@@ -638,11 +649,12 @@ static int decode_body(struct ky_walk *w, struct ky_values *values, struct ky_sc
 	}
 	if (!r)
 		r = decode_scope(
-			w, w->class->event_context, values, &scopes[KY_SCOPE_EVENT_CONTEXT]);
+			w, w->class->event_context, values, &scopes[KY_SCOPE_EVENT_CONTEXT], steps);
 	if (!r)
-		r = decode_scope(w, w->event->context, values, &scopes[KY_SCOPE_SPECIFIC_CONTEXT]);
+		r = decode_scope(
+			w, w->event->context, values, &scopes[KY_SCOPE_SPECIFIC_CONTEXT], steps);
 	if (!r)
-		r = decode_scope(w, w->event->fields, values, &scopes[KY_SCOPE_FIELDS]);
+		r = decode_scope(w, w->event->fields, values, &scopes[KY_SCOPE_FIELDS], steps);
 	if (r && values)
 		values->n = n_before;
 	return r;
@@ -704,14 +716,14 @@ static inline bool step_over(struct ky_walk *w)
  * Decodes the body of the current record, in a larger piece of the packet if its end is not there.
  */
 static int decode_record(
-	struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes)
+	struct ky_walk *w, struct ky_values *values, struct ky_scope_values *scopes, bool steps)
 {
 	struct ky_decoder *d = &w->d;
 
 	if (!values && step_over(w))
 		return 0;
 	for (;;) {
-		int r = decode_body(w, values, scopes);
+		int r = decode_body(w, values, scopes, steps);
 
 		if (r != -EBADMSG || !fetch_piece(w, w->record))
 			return r;
@@ -721,10 +733,10 @@ static int decode_record(
 	}
 }
 
-int ky_walk_decode(
-	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES])
+int ky_walk_decode(struct ky_walk *w, struct ky_values *values,
+	struct ky_scope_values scopes[KY_N_SCOPES], bool steps)
 {
-	int r = decode_record(w, values, scopes);
+	int r = decode_record(w, values, scopes, steps);
 
 	/* A record of no bits at all would never end. */
 	if (!r && w->d.pos == w->record)
@@ -796,7 +808,7 @@ static inline bool is_in_range(struct ky_walk *w, int64_t ns)
 static inline bool skip_event(struct ky_walk *w)
 {
 	if (ky_unlikely(!step_over(w) || w->d.pos == w->record))
-		return ky_walk_decode(w, NULL, NULL) == 0;
+		return ky_walk_decode(w, NULL, NULL, false) == 0;
 	if (w->in_range)
 		count_event(w);
 	return true;

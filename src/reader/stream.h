@@ -122,6 +122,8 @@ enum ky_scope {
 struct ky_scope_values {
 	const struct ky_node *node; /* NULL: not there, or nothing to show */
 	const uint8_t *data;	    /* bytes that the values refer to */
+	/* of the scope, which has no values, and of the packet behind it; NULL: it has values */
+	const uint8_t *bytes, *bytes_end;
 	size_t first, n;
 };
 
@@ -289,11 +291,12 @@ void ky_walk_advance(struct ky_walk *w);
 void ky_walk_refresh(struct ky_walk *w);
 /*
  * Decodes the body of the next event. values: receives its values, and scopes which values belong
- * to which scope; may be NULL. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the
+ * to which scope; may be NULL. steps: values are not needed of scopes that are printed from their
+ * bytes. Returns 0, -ENOMEM, or -EBADMSG if the event is damaged: then the
  * walk has left the packet, and the caller advances.
  */
-int ky_walk_decode(
-	struct ky_walk *w, struct ky_values *values, struct ky_scope_values scopes[KY_N_SCOPES]);
+int ky_walk_decode(struct ky_walk *w, struct ky_values *values,
+	struct ky_scope_values scopes[KY_N_SCOPES], bool steps);
 /* Returns the missing records, if the next item is neither an event nor the end. */
 const struct ky_lost *ky_walk_lost(const struct ky_walk *w);
 /* Gets the time of the last event that has one. Returns false if none has. */

@@ -85,13 +85,14 @@ static void warn(void *arg, const char *text)
 
 static size_t n_damaged; /* items of the last stream */
 
-/* All items of a stream, one line each; of damage none. */
-static char *read_all(const void *stream, size_t size, bool json)
+/* All items of a stream, one line each; of damage none. want: of all classes; 0: no selection. */
+static char *read_as(const void *stream, size_t size, bool json, uint8_t want)
 {
 	struct ky_buf out = {0};
 	struct ky_trace_reader_options options = {.warn = warn, .arg = &out};
 	struct ky_format format = {0};
-	const struct ky_select all = KY_SELECT_ALL;
+	struct ky_select all = KY_SELECT_ALL;
+	uint8_t wanted[16];
 	struct ky_trace_reader *r;
 	struct ky_cursor *c;
 	struct ky_values values = {0};
@@ -103,6 +104,9 @@ static char *read_all(const void *stream, size_t size, bool json)
 	assert_int_equal(ky_trace_reader_open_memory(&r, metadata, strlen(metadata), stream, size,
 				 &options, why, sizeof(why)),
 		0);
+	memset(wanted, want, sizeof(wanted));
+	all.wanted = want ? wanted : NULL;
+	assert_true(r->n_classes <= sizeof(wanted));
 	assert_int_equal(ky_cursor_open(&c, r, &all, &options), 0);
 	while (ky_cursor_next(c, &item, &values) > 0) {
 		if (item.kind == KY_ITEM_DAMAGED)
@@ -120,6 +124,17 @@ static char *read_all(const void *stream, size_t size, bool json)
 	free(values.v);
 	ky_buf_puts(&out, "");
 	return out.data;
+}
+
+/* From the values, and from the bytes of scopes: the same. */
+static char *read_all(const void *stream, size_t size, bool json)
+{
+	char *values = read_as(stream, size, json, 0);
+	char *bytes = read_as(stream, size, json, KY_WANT_EVENT | KY_WANT_VALUES | KY_WANT_LINE);
+
+	assert_string_equal(bytes, values);
+	free(bytes);
+	return values;
 }
 
 static void check(const void *stream, size_t size, bool json, const char *wanted)
