@@ -25,16 +25,16 @@ static const char metadata[] =
 	"	packet.context := struct { u32 content_size; u32 packet_size; u8 events_discarded;\n"
 	"		u8 packet_seq_num; t27 timestamp_begin; }; };\n"
 	"stream { id = 1; event.header := struct { u8 id; }; event.context := struct { string c; }; };\n"
-	"event { id = 0; name = \"all\"; fields := struct { u8 n; string s; u8 seq[n]; string strings[n];\n"
+	"event { id = 0; stream_id = 0; name = \"all\"; fields := struct { u8 n; string s; u8 seq[n]; string strings[n];\n"
 	"	struct { u8 m; integer { size = 3; signed = true; base = 8; } bits[m]; } structs[n];\n"
 	"	enum tag : integer { size = 3; } { a, b, c = 2 ... 5, d = 4 } tag;\n"
 	"	variant <tag> { struct { } a; string b; u8 c[3]; integer { size = 64; align = 1; base = 2; } d; } v;\n"
 	"	struct { } nothing[n]; u8 grid[n][n];\n"
 	"	integer { size = 8; align = 8; encoding = UTF8; } text[n];\n"
 	"	floating_point { exp_dig = 8; mant_dig = 24; byte_order = be; } f[n]; }; };\n"
-	"event { id = 1; name = \"empty\"; fields := struct { struct { } a, b, c; u8 d[0]; }; };\n"
-	"event { id = 2; name = \"nothing\"; fields := struct { u8 n; struct { } x[n][n][n]; }; };\n"
-	"event { id = 3; name = \"plain\"; fields := struct { u8 n;\n"
+	"event { id = 1; stream_id = 0; name = \"empty\"; fields := struct { struct { } a, b, c; u8 d[0]; }; };\n"
+	"event { id = 2; stream_id = 0; name = \"nothing\"; fields := struct { u8 n; struct { } x[n][n][n]; }; };\n"
+	"event { id = 3; stream_id = 0; name = \"plain\"; fields := struct { u8 n;\n"
 	"	integer { size = 32; align = 8; signed = true; } i; string s;\n"
 	"	integer { size = 8; align = 8; encoding = UTF8; } t[9];\n"
 	"	floating_point { exp_dig = 11; mant_dig = 53; align = 8; } f;\n"
@@ -73,7 +73,7 @@ static uint32_t print(const struct ky_trace_reader *r, const uint8_t *wanted)
 	return hash;
 }
 
-static void read_trace(const void *text, size_t text_size, const void *stream, size_t stream_size)
+static bool read_trace(const void *text, size_t text_size, const void *stream, size_t stream_size)
 {
 	struct ky_trace_reader *r;
 	uint8_t *wanted;
@@ -81,7 +81,7 @@ static void read_trace(const void *text, size_t text_size, const void *stream, s
 
 	if (ky_trace_reader_open_memory(
 		    &r, text, text_size, stream, stream_size, NULL, why, sizeof(why)) < 0)
-		return;
+		return false;
 	wanted = malloc(r->n_classes + 1);
 	if (wanted) {
 		memset(wanted, KY_WANT_EVENT | KY_WANT_VALUES | KY_WANT_LINE, r->n_classes + 1);
@@ -90,6 +90,7 @@ static void read_trace(const void *text, size_t text_size, const void *stream, s
 	}
 	free(wanted);
 	ky_trace_reader_close(r);
+	return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -99,8 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (nul && nul - data > 20)
 		read_trace(data, nul - data, nul + 1, size - (nul + 1 - data));
-	else
-		read_trace(metadata, strlen(metadata), data, size);
+	else if (!read_trace(metadata, strlen(metadata), data, size))
+		abort();
 	linear_end(begin, size);
 	return 0;
 }
