@@ -87,11 +87,21 @@ struct tracer_fd tracer_fd_adopt(int fd, mode_t type)
 	return (struct tracer_fd){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
 }
 
+/* The calling thread has its own table of descriptors: nobody else can close one. */
+static __thread bool own_table KY_THREAD_TLS;
+
+void tracer_fd_own_table(void)
+{
+	own_table = true;
+}
+
 bool tracer_fd_is_ours(const struct tracer_fd *f)
 {
 	struct stat st;
 
-	return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+	if (own_table || f->fd < 0)
+		return f->fd >= 0;
+	return fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
 void tracer_fd_drop(struct tracer_fd *f)
@@ -492,9 +502,10 @@ void tracer_conn_try(struct tracer_conn *conn)
 
 static uint8_t list_buf[KY_MSG_MAX - 256];
 
+/* If there are such events, a ring set will follow: prepares for it while the daemon is at work. */
 static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 {
-	uint32_t index = 0;
+	uint32_t index = 0, n = 0;
 
 	do {
 		struct ky_writer w = start();
@@ -504,9 +515,12 @@ static void answer_query(struct tracer_conn *conn, const struct ky_app_query *q)
 		tracer_events_match(q->rules, q->n, &index, &list, &m.n);
 		m.list = (struct ky_bytes){list_buf, (uint32_t)list.len};
 		m.more = index < tracer.n_events;
+		n += m.n;
 		if (send_tx(conn, ky_app_events_encode(&w, &m)) < 0)
 			return;
 	} while (index < tracer.n_events);
+	if (n)
+		tracer_set_expect(conn, q->query);
 }
 
 static void handle_ring_set(

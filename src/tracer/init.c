@@ -4,6 +4,7 @@
  * <kymo/tracepoint.h> puts into them), and the lock.
  */
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <link.h>
 #include <linux/membarrier.h>
 #include <signal.h>
@@ -229,7 +230,12 @@ void tracer_take_lock(void)
 
 void tracer_give_lock(void)
 {
+	bool turned = tracer.turned;
+
+	tracer.turned = false;
 	pthread_mutex_unlock(&tracer.lock);
+	if (turned)
+		syscall(SYS_futex, &tracer.turn, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 void tracer_lock(sigset_t *ret_old)

@@ -72,6 +72,7 @@ static int own_descriptors(void)
 {
 	if (syscall(SYS_close_range, tracer.debug ? 3 : 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return -1;
+	tracer_fd_own_table();
 	if (tracer.debug) {
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
@@ -320,7 +321,7 @@ void tracer_wake_waiters(void)
 {
 	__atomic_fetch_add(
 		&tracer.turn, 1, __ATOMIC_RELEASE); /* pairs with tracer_wait_registered */
-	syscall(SYS_futex, &tracer.turn, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	tracer.turned = true;
 }
 
 static void wait_turn(uint32_t turn, uint64_t ns)

@@ -205,6 +205,31 @@ static bool confirm(struct tracer_set *s, const struct ky_geometry *geo, const s
 	return true;
 }
 
+/* The limit of memory, if the listener has read it before the next set arrived. */
+static struct {
+	bool known;
+	uint64_t max;
+} memory KY_WRITTEN_EARLY;
+
+void tracer_set_expect(struct tracer_conn *conn, uint32_t id)
+{
+	if (tracer.filtered || find_set(conn, id))
+		return;
+	memory.max = tracer_memory_max();
+	memory.known = true;
+}
+
+/* A sandbox may forbid to read the limit. */
+static uint64_t take_memory_max(void)
+{
+	bool known = memory.known;
+
+	memory.known = false;
+	if (tracer.filtered)
+		return 0;
+	return known ? memory.max : tracer_memory_max();
+}
+
 /*
  * Returns how many blocks at a ring's end this application leaves alone, because its control group
  * has little memory: a burst must not be the end of it.
@@ -215,8 +240,7 @@ static uint32_t n_shunned(const struct ky_geometry *g)
 
 	if (!ky_geometry_spreads(g))
 		return 0;
-	/* A sandbox may forbid to read the limit. */
-	size = (tracer.filtered ? 0 : tracer_memory_max()) / GROUP_PART / g->n_rings;
+	size = take_memory_max() / GROUP_PART / g->n_rings;
 	n = KY_MAX(size / g->block_size, (uint64_t)g->n_home);
 	return n < g->n_blocks ? g->n_blocks - (uint32_t)n : 0;
 }

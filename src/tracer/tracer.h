@@ -135,6 +135,7 @@ struct tracer {
 	int timeout_ms;	     /* KYMO_REGISTER_TIMEOUT */
 	uid_t uid;	     /* effective user, as which the connections were made */
 	uint32_t turn;	     /* futex: changes whenever a waiter should check again */
+	bool turned;	     /* its waiters are not yet woken */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
@@ -232,6 +233,8 @@ bool tracer_left_out_get(uint32_t i, struct ky_app_left_out *ret_message);
 /* sets.c; all are called under the lock, which stop and drop release while they wait */
 int tracer_set_add(
 	struct tracer_conn *conn, const struct ky_app_ring_set *msg, int rings_fd, int consumed_fd);
+/* Called when a set may soon be added: reads what that needs, which takes a while. */
+void tracer_set_expect(struct tracer_conn *conn, uint32_t id);
 void tracer_set_contexts(struct tracer_conn *conn, const struct ky_app_contexts *msg);
 void tracer_set_filters(struct tracer_conn *conn, const struct ky_app_filters *msg);
 void tracer_set_blocking(struct tracer_conn *conn, const struct ky_app_blocking *msg);
@@ -272,6 +275,8 @@ void tracer_sets_release_thread(void);
 /* Takes over fd if it has this type; closes it otherwise. */
 struct tracer_fd tracer_fd_adopt(int fd, mode_t type);
 bool tracer_fd_is_ours(const struct tracer_fd *f);
+/* Called by the listener when it has a table of descriptors of its own: all in it are ours. */
+void tracer_fd_own_table(void);
 void tracer_fd_drop(struct tracer_fd *f);
 void tracer_conn_init(struct tracer_conn *conn, const char *dir);
 /* Connects if there is a daemon; else arranges to be woken when one starts. */
@@ -340,6 +345,7 @@ void tracer_note_unheard(void);
  * bounded. Takes no lock.
  */
 void tracer_wait_written(void);
+/* Wakes threads that wait for a daemon's answer, when the lock is given: they need it. */
 void tracer_wake_waiters(void);
 /* Returns true if the listener was killed and the application was not. Makes no system call. */
 bool tracer_listener_died(void);
