@@ -382,6 +382,7 @@ def warnings(compiler, language, include, source):
     return collections.Counter(re.findall(r"\[-W[^]]*\]", done.stderr)), done.stderr
 
 
+@kymotest.without_sanitizers  # it uses nothing of the build
 def test_no_more_warnings(k):
     """With every warning enabled, Kymo's headers cause none that LTTng's headers do not cause."""
     need_lttng()

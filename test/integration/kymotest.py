@@ -514,9 +514,14 @@ def babeltrace(trace, *options):
         out.seek(0)
         text = out.read().decode(errors="surrogateescape")
     errors = done.stderr.decode(errors="replace")
-    warnings = [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
+    warnings = warnings_of(errors)
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{errors[:3000]}")
     return text, sum(int(n or 0) for n in DISCARDED.findall(errors))
+
+
+def warnings_of(errors):
+    """Returns what babeltrace2 said on stderr, without its reports of discarded events."""
+    return [line for line in errors.splitlines() if line.strip() and not DISCARDED.search(line)]
 
 
 def read_trace(trace):

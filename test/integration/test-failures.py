@@ -18,7 +18,7 @@ import subprocess
 
 import kymotest
 from emitcheck import check_values, emitted
-from kymotest import APPS, CLI, TIMEOUT, Failure, check, check_counts, equal, main, read_trace, wait_for
+from kymotest import APPS, CLI, IMPATIENT, TIMEOUT, Failure, check, check_counts, equal, main, read_trace, wait_for
 
 ALL = os.environ.get("KYMO_TEST_ALL") == "1"
 SEED = int(os.environ.get("KYMO_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -30,7 +30,8 @@ def failing(k, n, rest=False, **more):
     said = k.top / "failed"
     said.unlink(missing_ok=True)
     k.is_daemon = "FAIL_PROGRAM" in more  # then the file exists from its start on
-    return {"LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
+    # Without a limit, a program waits for ever if it cannot hear the daemon.
+    return {**IMPATIENT, "LD_PRELOAD": str(APPS / "failing.so"), "FAIL_AT": str(n), "FAIL_SAY": str(said), **({"FAIL_REST": "1"} if rest else {}), **more}
 
 
 def failed(k):

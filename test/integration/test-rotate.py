@@ -380,7 +380,7 @@ def read(trace):
     The same as read_trace(), but a stream may begin with losses that no reader can count any more.
     """
     done = subprocess.run(["babeltrace2", "--clock-cycles", str(trace)], capture_output=True, text=True, timeout=kymotest.TIMEOUT)
-    warnings = [line for line in done.stderr.splitlines() if line.strip() and "discarded" not in line]
+    warnings = kymotest.warnings_of(done.stderr)
     check(done.returncode == 0 and not warnings, f"babeltrace2 ended with {done.returncode} and said:\n{done.stderr[:2000]}")
     return kymotest.events_of(done.stdout)
 
