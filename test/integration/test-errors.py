@@ -5,6 +5,8 @@
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 
 import kymotest
 from kymotest import CLI, SESSIOND, Skip, check, check_streams, equal, wait_for
@@ -80,6 +82,23 @@ def test_no_daemon(k):
     for command in (["start"], ["stop"], ["destroy"], ["enable-event", "a:b"], ["enable-channel", "c"], ["set-session", "s"]):
         refused(k, *command, says=["no session daemon"])
     check(not (k.rundir / "control.sock").exists(), "a daemon was started")
+
+
+def test_no_successor(k):
+    """-n starts no daemon, also if one is killed before it replies, and leaves a consumer."""
+    k.start_daemon()
+    k.record("none:such")
+    os.kill(k.daemon.pid, signal.SIGSTOP)
+    asks = subprocess.Popen([kymotest.CLI, "-n", "list"], env=k.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # it has sent its request when it sleeps with a socket; before, it finds no daemon
+    wait_for(lambda: any("socket:" in link for link in kymotest.open_fds(asks.pid)), "the request")
+    wait_for(lambda: "S" == pathlib.Path(f"/proc/{asks.pid}/stat").read_text().rpartition(")")[2].split()[0], "the command to wait")
+    k.daemon.kill()
+    k.daemon.wait()
+    asks.wait(kymotest.TIMEOUT)
+    check(not k.answers(), "a daemon was started")
+    k.start_daemon()
+    k.kymo("destroy", "--all")
 
 
 def test_names(k):
