@@ -169,6 +169,8 @@ void round_finish(struct consumerd *c)
 		return;
 	if (c->snapshot_max)
 		limit_snapshot(c);
+	ky_list_foreach (set, &c->sets, node)
+		stream_set_finish(set);
 	round_flush(c);
 	if (c->reason && *c->reason)
 		name_reason(c);

@@ -112,6 +112,27 @@ def test_analyses(k):
         check("Timerange" in done.stdout, f"lttng-{name}: {done.stdout}")
 
 
+def test_time_range(k):
+    """
+    All streams begin and end with the recording, however quiet their CPUs are: tools take the time
+    that the streams have in common.
+    """
+    need_tracefs()
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise kymotest.Skip("one CPU")
+    # the first CPU has no event of the command at its end, the last has none at its begin
+    emit = f"{kymotest.APPS / 'writes'} {N}"
+    script = f"taskset -c {cpus[0]} {emit}; taskset -c {cpus[-1]} {emit}; taskset -c {cpus[-1]} {emit}"
+    out = record(k, "--syscall=write", script=f"taskset -pc {cpus[0]} $$ >/dev/null; {script}")
+    packets = [list(kymotest.packets(path)) for path in kymotest.streams(out / "kernel")]
+    check(len(packets) >= 2, f"{len(packets)} streams")
+    equal(len({p[-1].end for p in packets}), 1, "ends of streams")
+    equal(len({p[0].begin for p in packets}), 1, "begins of streams")
+    _, discarded = babeltrace(out)
+    equal(discarded, 0, "discarded events")
+
+
 def test_rotate(k):
     """Each chunk is a trace; together they have each event once."""
     need_tracefs()

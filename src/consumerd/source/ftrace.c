@@ -365,6 +365,8 @@ int ftrace_dump(struct source_set *set, const struct ky_cons_kernel_dump *m)
 
 	if (!c || dump_size(m) > KY_BLOCK_LIMIT(KY_KERNEL_BLOCK))
 		return -EBADMSG;
+	if (!f->once.since)
+		f->once.since = m->clock;
 	slot = *once_slot(c);
 	if (number > slot.dump) {
 		if (slot.pos % KY_KERNEL_BLOCK + dump_size(m) > KY_BLOCK_LIMIT(KY_KERNEL_BLOCK))

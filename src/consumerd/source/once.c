@@ -130,6 +130,8 @@ static int once_look(struct source *s, bool flush, bool written)
 	source_measure(s);
 	s->settled = true;
 	s->released = c->set->set.ended && !s->more;
+	s->since = c->set->since;
+	s->until = c->set->set.until;
 	if (s->head_count == count && written && !all)
 		return SOURCE_IDLE;
 	read_losses(c);

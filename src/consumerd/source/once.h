@@ -47,6 +47,7 @@ struct once_set {
 	void *memory; /* mapping; NULL: none */
 	uint64_t memory_size;
 	uint32_t n_cpus, page_size;
+	uint64_t since; /* as each source has it */
 };
 
 /*

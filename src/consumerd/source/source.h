@@ -35,6 +35,11 @@ struct source {
 	bool hurries;
 	bool has_owner; /* its pieces name the thread that owns them */
 	uint32_t cpu;	/* if they do not */
+	/*
+	 * Clocks between which all records are known, beyond the first and the last one; 0: not
+	 * known. Readers of several streams take the time that these have in common.
+	 */
+	uint64_t since, until;
 	/* memory for the stream's state that outlives the consumer; borrowed */
 	struct ky_resume_stream *resume;
 	/* of the last look */
@@ -90,6 +95,7 @@ struct source_set {
 	bool ready;		/* they did: set by the owner, until the next look */
 	uint64_t n_overwritten; /* events that a copy came too late for */
 	bool ended;		/* set by the owner: nobody writes it any more */
+	uint64_t until;		/* set by the owner: the clock where the recording ended */
 	bool grown; /* a source has taken more memory than n_blocks; the owner clears it */
 };
 

@@ -161,6 +161,12 @@ void stream_set_end(struct stream_set *set)
 	set->sources->ended = true;
 }
 
+void stream_set_finish(struct stream_set *set)
+{
+	if (set->sources->wakes && !set->sources->copied)
+		set->sources->until = ky_clock_read(set->sources->clock);
+}
+
 bool stream_set_is_complete(const struct stream_set *set)
 {
 	const struct source *s;

@@ -211,7 +211,10 @@ static void fill_batch(struct batch *b, const struct stream *s, bool flush, unsi
 	b->at = at; /* behind the unused rest of a block */
 }
 
-/* Appends the packet without losses before the first piece, if there is one. */
+/*
+ * Appends the packet without losses before the first piece, if there is one: where the recording
+ * began, if that is known and earlier.
+ */
 static int append_first_base(struct stream *s, bool flush)
 {
 	struct source_mark at = s->source->taken;
@@ -219,7 +222,25 @@ static int append_first_base(struct stream *s, bool flush)
 
 	if (stream_seq_num(s) || !s->source->ops->next(s->source, &at, flush, &piece))
 		return 0;
+	if (!s->source->taken.count && s->source->since && s->source->since < piece.begin_ts)
+		return append_empty(s, s->source->since, s->slots.base.chunk_discarded);
 	return append_base(s, piece.begin_ts);
+}
+
+/* Returns true if the stream's last packet ends before the source does. */
+static bool ends_early(const struct stream *s)
+{
+	return stream_seq_num(s) && s->end.ts < s->source->until;
+}
+
+/* Appends what is only for losses or the end. All pieces are written. */
+static int append_last(struct stream *s)
+{
+	int ret = stream_append_losses(s);
+
+	if (ret < 0 || !ends_early(s))
+		return ret;
+	return append_empty(s, s->source->until, s->end.n_discarded);
 }
 
 int stream_append_losses(struct stream *s)
@@ -243,10 +264,11 @@ static bool all_taken(const struct stream *s)
 	return s->source->taken.pos == s->source->head || s->source->abandoned;
 }
 
-/* Returns true if all records of the last look are written. */
+/* Returns true if all of the last look is written. */
 static bool is_written(const struct stream *s)
 {
-	return all_taken(s) && stream_count_discarded(s, &s->end) == s->end.n_discarded;
+	return all_taken(s) && stream_count_discarded(s, &s->end) == s->end.n_discarded &&
+	       !ends_early(s);
 }
 
 int stream_look(struct stream *s, bool flush, uint64_t now_ns)
@@ -300,7 +322,7 @@ static int write_all(struct stream *s, bool flush)
 	do
 		ret = write_batch(s, flush, SINK_BATCH);
 	while (ret > 0);
-	return !ret && flush && all_taken(s) ? stream_append_losses(s) : ret;
+	return !ret && flush && all_taken(s) ? append_last(s) : ret;
 }
 
 int stream_write(struct stream *s, bool flush, uint64_t now_ns)
