@@ -18,7 +18,9 @@ from kymotest import babeltrace, check, equal, without_sanitizers
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 CHECKER = kymotest.SOURCE / "scripts/check-kernel-trace"
 EVENTS = "sched_switch,sched_waking,sched_process_*,irq_*,softirq_*,sys_enter_*,sys_exit_*,block_*,mm_page_alloc,mm_page_free"
-ANALYSES = "cputop schedstats irqstats memtop iolatencystats syscallstats"
+ANALYSES = ("cputop schedtop schedstats schedfreq schedlog irqstats irqfreq irqlog memtop iousagetop iolatencytop iolatencystats iolatencyfreq iolog"
+    " syscallstats periodtop periodstats periodfreq periodlog").split()
+PERIOD = 'reading : $evt.$name == "syscall_entry_read" : $evt.$name == "syscall_exit_read" && $evt.tid == $begin.$evt.tid'
 N = 2000
 
 
@@ -103,13 +105,29 @@ def test_analyses(k):
     need_tracefs()
     if not shutil.which("lttng-cputop"):
         raise kymotest.Skip("python3-lttnganalyses is not installed")
-    out = record(k, "--whole-system", "-k", EVENTS) / "kernel"
+    out = record(k, "-k", EVENTS) / "kernel"
+    text, _ = babeltrace(out)
     # meson makes malloc fill memory: babeltrace 1 reads what it has not written, and crashes.
     env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
-    for name in ANALYSES.split():
-        done = subprocess.run([f"lttng-{name}", "--no-progress", out], env=env, capture_output=True, text=True, check=False)
+
+    def analyse(name):
+        period = ("--period", PERIOD) if name.startswith("period") else ()
+        done = subprocess.run([f"lttng-{name}", "--no-progress", *period, out], env=env, capture_output=True, text=True, check=False)
         equal(done.returncode, 0, f"lttng-{name}: {done.stdout}{done.stderr}")
         check("Timerange" in done.stdout, f"lttng-{name}: {done.stdout}")
+        return done.stdout
+    said = {name: analyse(name) for name in ANALYSES}
+
+    def number(name, pattern):
+        found = re.search(pattern, said[name])
+        check(found, lambda: f"lttng-{name} does not say {pattern}: {said[name]}")
+        return int(found[1])
+    # what began before the recording, or does not return, does not count
+    for name, pattern, event in (("memtop", r"(\d+) pages allocated", "kmem_mm_page_alloc: "),
+            ("syscallstats", r"Total syscalls: (\d+)", "syscall_exit_"), ("periodstats", r"reading +(\d+) ", "syscall_exit_read: ")):
+        counted, there = number(name, pattern), text.count(f" {event}")
+        check(0.8 * there <= counted, f"lttng-{name} has {counted} of {there} {event}")
+    check(re.search(r" read .* cat +\d+ ", said["iolog"]), lambda: f"cat has not read: {said['iolog']}")
 
 
 def test_time_range(k):
