@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "preload/caller.h"
 #include "preload/preload.h"
 
 #define ARENA_SIZE  16384u
@@ -119,7 +120,7 @@ static void *real_realloc(void *in_ptr, size_t size)
 }
 
 /* The place of the program's call. */
-#define CALLER kymo_ptr(caller, __builtin_return_address(0))
+#define CALLER kymo_ptr(caller, PRELOAD_CALLER())
 
 PRELOAD_EXPORT void *malloc(size_t size)
 {

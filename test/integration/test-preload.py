@@ -344,6 +344,38 @@ def test_stat_of_sites(k):
     k.run([CLI, "stat", "--locks", "-e", "libc:*", trace], status=1)
 
 
+def test_stat_of_cplusplus(k):
+    """The site is the place that calls `new`, not the library of C++."""
+    source = k.top / "news.cpp"
+    source.write_text("""
+#include <vector>
+char *volatile left;
+__attribute__((noinline)) static void leave(int n)
+{
+	left = new char[n];
+}
+__attribute__((noinline)) static void fill(std::vector<int> &v)
+{
+	for (int i = 0; i < 100; i++)
+		v.push_back(i);
+}
+int main()
+{
+	std::vector<int> v;
+	for (int i = 0; i < 10; i++)
+		leave(7001);
+	fill(v);
+}
+""")
+    k.run(["c++", "-O1", "-g", "-fomit-frame-pointer", "-o", k.top / "news", source], env={"PATH": os.environ["PATH"]})
+    trace = k.top / "news.trace"
+    k.run([CLI, "record", "--no-summary", *ROOM, "-o", trace, "--with=libc", "--", k.top / "news"])
+    sites = json.loads(k.run([CLI, "--json", "stat", "--memory", trace]).stdout)["memory"]["sites"]
+    left = [(s["calls"], s["in_use"]) for s in sites if s["site"].startswith("leave")]
+    equal(left, [(10, 70010)], f"memory of leave(), of {sites}")
+    check(not any("operator new" in s["site"] for s in sites), f"sites: {sites}")
+
+
 def test_events_beside_others(k):
     """
     --event of other providers keeps the events of --with; a pattern for the latter selects among
