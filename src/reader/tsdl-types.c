@@ -467,7 +467,10 @@ static uint32_t parse_struct_align(struct ky_parser *p)
 	ky_parse_expect(p, '(', "'('");
 	a = ky_attr_parse(p);
 	ky_parse_expect(p, ')', "')'");
-	return p->failed ? 1 : ky_attr_align(p, &a);
+	/* align(0) asks for nothing. */
+	if (p->failed || (a.kind == KY_ATTR_NUMBER && !a.number))
+		return 1;
+	return ky_attr_align(p, &a);
 }
 
 /* struct [NAME] { members } [align(N)] or struct NAME */

@@ -228,6 +228,7 @@ AS_BABELTRACE2 = {
     "shadowed": (BARE + 'typealias integer { size = 8; } := t;\nevent { name = "e"; fields := struct { t n; struct { typealias integer { size = 16; align = 8; } := t; t n; u8 inner[n]; } s; u8 outer[n]; t last; }; };\n', {"s": b"\1\2\0\x11\x12\x21\x31"}),
     "empty": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } s; struct { } x[n]; u8 z[0]; u8 q[n]; string t[n]; }; };\n', {"s": b"\0\2\1\2a\0b\0"}),
     "empty-arrays": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } x[42]; }; };\n', {"s": b"\0\2"}),
+    "align-zero": (BARE + 'event { name = "e"; fields := struct { struct { u8 q; } align(0) s; u8 x; }; };\n', {"s": b"\1\2"}),
     "equal-times": (TYPES + "trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u8 stream_id; u8 stream_instance_id; }; };\nclock { name = c; freq = 1000; };\n"
         + "".join(f'stream {{ id = {i}; event.header := struct {{ integer {{ size = 8; map = clock.c.value; }} timestamp; }}; }};\nevent {{ name = "e{i}"; stream_id = {i}; fields := struct {{ u8 a; }}; }};\n' for i in (0, 7)),
         {name: MAGIC + bytes([stream, instance, 5, instance, 9, instance]) for name, stream, instance in
