@@ -27,17 +27,19 @@ static char *print_base(char *to, const struct ky_node *n, uint64_t v)
 {
 	unsigned digit = n->base == 16 ? 4 : n->base == 8 ? 3 : 1;
 	unsigned size = (n->size + digit - 1) / digit * digit;
-	const char *prefix = n->base == 16 ? "0x" : n->base == 8 ? "0" : "0b";
 	char text[64], *at = text + sizeof(text);
 
 	/* Negative numbers are shown as the digits of their size. */
 	if (size < 64)
 		v &= ((uint64_t)1 << size) - 1;
+	if (n->base == 16)
+		return ky_put_hex(ky_put_literal(to, "0x"), v);
 	do {
-		*--at = "0123456789ABCDEF"[v & ((1u << digit) - 1)];
+		*--at = (char)('0' + (v & ((1u << digit) - 1)));
 		v >>= digit;
 	} while (v || (n->base == 2 && at > text + sizeof(text) - n->size));
-	return mempcpy(stpcpy(to, prefix), at, (size_t)(text + sizeof(text) - at));
+	to = n->base == 8 ? ky_put_literal(to, "0") : ky_put_literal(to, "0b");
+	return mempcpy(to, at, (size_t)(text + sizeof(text) - at));
 }
 
 static inline char *print_number(struct printer *p, char *to, const struct ky_node *n, uint64_t v)

@@ -117,6 +117,29 @@ static inline char *ky_put_i64(char *to, int64_t v)
 	return v < 0 ? ky_put_u64(to + 1, -(uint64_t)v) : ky_put_u64(to, (uint64_t)v);
 }
 
+/* Eight digits of base 16 as characters, the first in the lowest byte: all of them at once. */
+static inline uint64_t ky_hex_digits(uint32_t v)
+{
+	uint64_t x = v, letters;
+
+	x = (x | x << 16) & 0x0000ffff0000ffff;
+	x = (x | x << 8) & 0x00ff00ff00ff00ff;
+	x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+	letters = (x + 0x0606060606060606) >> 4 & 0x0101010101010101;
+	return __builtin_bswap64(x + 0x3030303030303030 + letters * ('A' - '0' - 10));
+}
+
+/* Writes v in base 16. It may touch KY_PUT_NUMBER bytes. */
+static inline char *ky_put_hex(char *to, uint64_t v)
+{
+	uint64_t halves[4] = {
+		htole64(ky_hex_digits((uint32_t)(v >> 32))), htole64(ky_hex_digits((uint32_t)v))};
+	unsigned n_zeros = (unsigned)__builtin_clzll(v | 1) / 4;
+
+	memcpy(to, (const char *)halves + n_zeros, 16);
+	return to + 16 - n_zeros;
+}
+
 /* Writes v as printf's "%g" does. It may touch 32 bytes. */
 char *ky_put_g(char *to, double v);
 

@@ -16,6 +16,9 @@ static void check_u64(uint64_t v)
 	*ky_put_u64(got, v) = '\0';
 	snprintf(wanted, sizeof(wanted), "%" PRIu64, v);
 	assert_string_equal(got, wanted);
+	*ky_put_hex(got, v) = '\0';
+	snprintf(wanted, sizeof(wanted), "%" PRIX64, v);
+	assert_string_equal(got, wanted);
 	*ky_put_i64(got, (int64_t)v) = '\0';
 	snprintf(wanted, sizeof(wanted), "%" PRId64, (int64_t)v);
 	assert_string_equal(got, wanted);
@@ -41,6 +44,8 @@ static void test_powers(void **state)
 		check_u64(v);
 		check_u64(v + 1);
 	}
+	for (int i = 0; i < 64; i++)
+		check_u64(0xfedcba9876543210 >> i);
 	check_u64(INT64_MAX);
 	check_u64((uint64_t)INT64_MIN);
 	check_u64(UINT64_MAX);
