@@ -4,7 +4,7 @@
  * for each measured system (system-*.h). bench.py controls it: a line on stdin is a pass, and a
  * line of JSON on stdout is its result.
  *
- *   kind=int|string|eight|printf|contexts|passed|rejected|disabled|empty
+ *   kind=int|string|unknown|eight|printf|contexts|passed|rejected|disabled|empty
  *   n=EVENTS-OF-EACH-THREAD
  *   threads=N
  *   pin=FIRST-CPU                          -1: not pinned
@@ -97,11 +97,14 @@ static inline uint64_t work_on(uint64_t x, uint64_t n)
 	}
 
 static const char text[] = "sixteen letters.";
+/* The same, but the compiler does not know its length. */
+static const char *volatile unknown = text;
 
 DEFINE_BURST(burst_empty, (void)0)
 DEFINE_BURST(burst_disabled, record_disabled(i))
 DEFINE_BURST(burst_int, record_int(i))
 DEFINE_BURST(burst_string, record_string(i, text))
+DEFINE_BURST(burst_unknown, record_string(i, unknown))
 DEFINE_BURST(burst_eight, record_eight(i))
 DEFINE_BURST(burst_printf, record_printf(i))
 DEFINE_BURST(burst_contexts, record_contexts(i))
@@ -116,6 +119,7 @@ static const struct {
 	{"disabled", burst_disabled},
 	{"int", burst_int},
 	{"string", burst_string},
+	{"unknown", burst_unknown},
 	{"eight", burst_eight},
 	{"printf", burst_printf},
 	{"contexts", burst_contexts},
