@@ -65,7 +65,7 @@ static int epoll_for(struct ky_loop *loop, uint64_t ns)
 {
 	struct __kernel_timespec ts = {
 		.tv_sec = (int64_t)(ns / NS_PER_S), .tv_nsec = (int64_t)(ns % NS_PER_S)};
-	uint64_t ms = KY_MIN(ns / KY_NS_PER_MS + (ns % KY_NS_PER_MS != 0), 3600000u);
+	uint64_t ms = KY_MIN(ns / KY_NS_PER_MS + (ns % KY_NS_PER_MS != 0), (uint64_t)INT32_MAX);
 	int n = (int)syscall(SYS_epoll_pwait2, loop->epoll_fd, loop->batch, KY_LOOP_BATCH,
 		ns == UINT64_MAX ? NULL : &ts, NULL, 0);
 
@@ -84,12 +84,15 @@ static int wait_for_events(struct ky_loop *loop, uint64_t ns)
 	return n;
 }
 
-static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
+/* Moves *now to the end of the wait, if nothing came until then. */
+static int call_watches(struct ky_loop *loop, uint64_t *now)
 {
+	uint64_t timeout_ns = next_timeout(loop, *now);
 	int n = wait_for_events(loop, timeout_ns);
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
+	*now += n ? 0 : timeout_ns;
 	loop->n_batch = n;
 	for (loop->next = 0; loop->next < loop->n_batch;) {
 		struct epoll_event *e = &loop->batch[loop->next++];
@@ -103,9 +106,10 @@ static int call_watches(struct ky_loop *loop, uint64_t timeout_ns)
 }
 
 /*
- * Only timers that were due when the turn began, before the descriptors were examined. So one that
- * sets itself again starves nobody, and a time limit does not end before that is handled which
- * arrived in time, however long the process had no CPU.
+ * Only timers that were due when the turn began, before the descriptors were examined, or at the
+ * end of a wait in which nothing came. So one that sets itself again starves nobody, and a time
+ * limit does not end before that is handled which arrived in time, however long the process had no
+ * CPU.
  */
 static int call_timers(struct ky_loop *loop, uint64_t now)
 {
@@ -148,7 +152,7 @@ int ky_loop_run(struct ky_loop *loop)
 		int n;
 
 		loop->n_turns++;
-		n = call_watches(loop, next_timeout(loop, now));
+		n = call_watches(loop, &now);
 
 		if (n < 0)
 			return n;

@@ -76,7 +76,7 @@ static void pass_time(struct ky_loop_clock *c, uint64_t ns)
 	played_ns += ns;
 }
 
-/* The loop does not sleep: it moves the clock to each timer. */
+/* The loop does not sleep: it moves the clock to each timer, which takes one turn. */
 static void test_played_clock(void **state)
 {
 	struct ky_loop_clock clock = {look_at_clock, pass_time};
@@ -90,6 +90,7 @@ static void test_played_clock(void **state)
 	assert_int_equal(ky_loop_run(&loop), 0);
 	assert_string_equal(order, "as");
 	assert_int_equal(played_ns, 3600 * 1000 * KY_NS_PER_MS);
+	assert_int_equal(loop.n_turns, 2);
 }
 
 static struct ky_timer limit;
