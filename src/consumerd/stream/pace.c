@@ -5,6 +5,8 @@
 
 /* A source that fills in less time does not wait: the disk takes half a millisecond or more. */
 #define CALM_NS (4 * KY_NS_PER_MS)
+/* Bytes that the fastest writers record in a nanosecond. */
+#define FASTEST 4
 
 /* Returns true if writers that are suddenly fast take more memory, instead of losing events. */
 static bool grows(const struct source *s)
@@ -61,5 +63,5 @@ uint64_t pace_wait_ns(const struct pace *p, const struct source *s, bool due)
 	/* Half a block more, or the last one is often not yet full. */
 	if (pace_spare_ns(p, s))
 		wait = p->fill_ns / s->n_blocks * (2 * missing + 1) / 2;
-	return KY_MIN(wait, KY_MAX(s->capacity / 2, CALM_NS));
+	return KY_MIN(wait, KY_MAX(s->capacity / FASTEST, CALM_NS));
 }

@@ -4,8 +4,8 @@
  *
  * The consumer lets a slowly filled source that can grow fill to the half, and sleeps until then.
  * So it makes few large writes, which bypass the page cache if possible. A writer that suddenly
- * becomes fast finds the other half free, and then what the source can grow to: at the fastest, it
- * takes half of that before the consumer looks again. A source that cannot grow is written in
+ * becomes fast finds the other half free, and then what the source can grow to: the consumer looks
+ * again before the fastest has taken that. A source that cannot grow is written in
  * pieces of an eighth: the rest is for the time in which the consumer gets no processor. A source
  * that fills fast is written block by block, into the page cache, which takes them without waiting
  * for the disk. A flush every second limits how long data waits.
@@ -37,7 +37,7 @@ uint64_t pace_spare_ns(const struct pace *p, const struct source *s);
 bool pace_is_due(const struct pace *p, const struct source *s);
 /*
  * Returns the time after which the source should be looked at again. due: all that writers have
- * left is written now. The fastest writers record a byte in a nanosecond.
+ * left is written now.
  */
 uint64_t pace_wait_ns(const struct pace *p, const struct source *s, bool due);
 

@@ -78,11 +78,11 @@ static void test_an_idle_source_is_looked_at_seldom(void **state)
 	begin(&m, 64u << 20);
 	run(&m, 0, SECOND);
 	run(&m, 0, 10 * SECOND);
-	assert_in_range(m.n_looks, 1, 300);
+	assert_in_range(m.n_looks, 1, 600);
 	assert_int_equal(m.n_writes, 0);
 }
 
-/* At a byte in a nanosecond, writers take half of what the source can grow to before the look. */
+/* Writers of four bytes in a nanosecond cannot fill the source before the look. */
 static void test_there_is_room_for_a_sudden_burst(void **state)
 {
 	static const uint64_t capacities[] = {BLOCK * BLOCKS, 8u << 20, 16u << 20, 64u << 20};
@@ -93,7 +93,7 @@ static void test_there_is_room_for_a_sudden_burst(void **state)
 		run(&m, 0, 10 * SECOND);
 		look(&m);
 		assert_in_range(pace_wait_ns(&m.pace, &m.source, false), 1,
-			KY_MAX(capacities[i] / 2, 4 * KY_NS_PER_MS));
+			KY_MAX(capacities[i] / 4, 4 * KY_NS_PER_MS));
 	}
 }
 
