@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "confine/confine.h"
 #include "ship/receiver.h"
 
 static const struct cli_option options[] = {
@@ -15,11 +16,21 @@ static const struct cli_option options[] = {
 	{0},
 };
 
+/* A sender can reach nothing but the directory, even if it takes over this process. */
+static void confine(const int *dir)
+{
+	const struct ky_confinement c = {.dirs = dir, .n_dirs = 1, .writes = true};
+
+	ky_confine_files(&c);
+	ky_confine_calls(&c);
+}
+
 static int receive(struct cli *cli, int dir, uint64_t max)
 {
 	struct receiver r;
 	int ret, code = CLI_OK;
 
+	confine(&dir);
 	receiver_init(&r, dir);
 	r.max = max;
 	r.sync = cli_has(cli, "sync");

@@ -23,9 +23,9 @@
 static const uint32_t calls[] = {
 	/* files */
 	SYS_read, SYS_pread64, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_close, SYS_lseek, SYS_fstat,
-	SYS_newfstatat, SYS_statx, SYS_fstatfs, SYS_openat, SYS_faccessat, SYS_faccessat2, SYS_mkdirat, SYS_unlinkat,
+	SYS_newfstatat, SYS_statx, SYS_fstatfs, SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2, SYS_mkdirat, SYS_unlinkat,
 	SYS_renameat2, SYS_getdents64, SYS_readlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync,
-	SYS_sync_file_range, SYS_fadvise64, SYS_fcntl,
+	SYS_sync_file_range, SYS_syncfs, SYS_flock, SYS_fadvise64, SYS_fcntl,
 	/* memory and time */
 	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_memfd_create, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
 	/* loop and sockets */

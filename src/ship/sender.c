@@ -490,11 +490,27 @@ static void put_due(struct link *l, int order)
 	}
 }
 
+/*
+ * Returns the watermark of what was sent. Nothing is added to a directory whose recording is over,
+ * also if that was rotated or abandoned.
+ */
+static struct ky_watermark watermark_of(const struct sender *s)
+{
+	struct ky_watermark w = s->has_watermark ? s->watermark : (struct ky_watermark){0};
+
+	if (s->final && (s->moved || !s->once)) {
+		w.clock = UINT64_MAX;
+		w.flags |= KY_WATERMARK_ENDED;
+	}
+	return w;
+}
+
 /* Puts the next segment of this round, if there is one. */
 static void put_next(struct link *l)
 {
 	struct sender *s = l->s;
 	struct segment m = {.type = SEGMENT_WATERMARK};
+	const struct ky_watermark w = watermark_of(s);
 
 	for (int order = 0; order < 3 && !l->n_out; order++)
 		put_due(l, order);
@@ -503,12 +519,11 @@ static void put_next(struct link *l)
 	if (l->n_out)
 		return;
 	l->complete = true;
-	if (!s->has_watermark || s->moved ||
-		!memcmp(&s->watermark, &s->sent_watermark, sizeof(s->watermark)))
+	if (!w.clock || !memcmp(&w, &s->sent_watermark, sizeof(w)))
 		return;
-	s->sent_watermark = s->watermark;
-	memcpy(l->out + SEGMENT_HEAD, &s->watermark, sizeof(s->watermark));
-	put_segment(l, &m, sizeof(s->watermark));
+	s->sent_watermark = w;
+	memcpy(l->out + SEGMENT_HEAD, &w, sizeof(w));
+	put_segment(l, &m, sizeof(w));
 }
 
 /* Looks whether the recording has ended, then at its files. */

@@ -8,6 +8,7 @@ the connection and both ends, and can be read meanwhile.
 import pathlib
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 
@@ -137,7 +138,26 @@ def test_rotation(k):
     k.kymo("destroy", "s")
     said = ship.communicate(timeout=TIMEOUT)[0]
     equal(ship.returncode, 0, f"exit status: {said}")
-    equal([count(far_of(k) / n) for n in (trace.name, f"{trace.name}-2")], [EVENTS, EVENTS], "events")
+    parts = [far_of(k) / n for n in (trace.name, f"{trace.name}-2")]
+    equal([count(part) for part in parts], [EVENTS, EVENTS], "events")
+    for part, chunk in zip(parts, (0, 1)):
+        equal(struct.unpack("<3Q", (part / ".watermark").read_bytes()), (2**64 - 1, chunk, 1), f"watermark of {part.name}")
+
+
+@kymotest.without_sanitizers
+def test_confined(k):
+    """The receiving end has given up all system calls that it does not need."""
+    far = subprocess.Popen([CLI, "receive", far_of(k)], env=k.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    k.started.append(far)
+
+    def status():
+        return pathlib.Path(f"/proc/{far.pid}/status").read_text()
+
+    if "Seccomp:" not in status():
+        raise kymotest.Skip("the kernel has no seccomp filters")
+    wait_for(lambda: "Seccomp:\t2" in status() and "NoNewPrivs:\t1" in status(), "the filter")
+    far.stdin.close()
+    equal(far.wait(TIMEOUT), 1, "exit status at the end of the connection")
 
 
 def test_interrupted(k):
