@@ -188,8 +188,8 @@ static void print_links(struct served *s, const struct sockaddr_storage *address
 		snprintf(port, sizeof(port), ":%u", number);
 	refresh(&s->live);
 	for (size_t i = 0; i < s->live.n_sessions; i++)
-		printf("babeltrace2 net://%s%s/host/%s/%s\n", host, port, s->live.host,
-			cli_safe(s->cli, s->live.sessions[i].name));
+		printf("babeltrace2 --input-format=lttng-live net://%s%s/host/%s/%s\n", host, port,
+			s->live.host, cli_safe(s->cli, s->live.sessions[i].name));
 	if (s->dirs.n)
 		printf("babeltrace2 --input-format=lttng-live net://%s%s lists all\n", host, port);
 	printf("^C ends\n");

@@ -32,7 +32,7 @@ from kymotest import BUILD, CLI, LIBDIR, SOURCE, check, equal
 
 GUIDE = SOURCE / "docs" / "guide"
 # A change of this number is a change of what is tested.
-BY_HAND = {"README.md": 2, "docs/guide/containers.md": 2, "docs/guide/instrument.md": 1, "docs/guide/production.md": 2, "docs/guide/users.md": 1}
+BY_HAND = {"README.md": 2, "docs/guide/containers.md": 2, "docs/guide/elsewhere.md": 1, "docs/guide/instrument.md": 1, "docs/guide/production.md": 2, "docs/guide/users.md": 1}
 BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 FILE_NAME = re.compile(r"^(?:/\*|//|#|<!--)\s*([\w./-]+)")
 MARK = "\x01"
@@ -145,7 +145,7 @@ def run_page(page, k):
     kymotest.wait_for(lambda: not kymotest.processes_with(k.mark), "daemons and companions to end")
 
 
-NEEDS = {"instrument.md": (("cmake", "cmake"), ("meson", "meson"), ("g++", "g++"))}
+NEEDS = {"elsewhere.md": (("babeltrace2", "babeltrace2"),), "instrument.md": (("cmake", "cmake"), ("meson", "meson"), ("g++", "g++"))}
 
 for path in [SOURCE / "README.md", *sorted(GUIDE.glob("*.md"))]:
     name = f"test_{path.stem.replace('-', '_').lower()}"

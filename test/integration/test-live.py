@@ -10,6 +10,7 @@ shown, but counted: shown + counted = emitted.
 
 import contextlib
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -301,6 +302,22 @@ def test_hostile(k):
     equal(said.count("does not speak LTTng's live protocol"), 5, f"viewers sent away: {said}")
     late = sum(map(int, LATE.findall(said)))
     check_same(shown, late, trace)
+
+
+@kymotest.without_sanitizers
+def test_confined(k):
+    """It has given up all system calls that it does not need."""
+    k.start_daemon()
+    k.record("*")
+    live = Live(k, "s")
+
+    def status():
+        return pathlib.Path(f"/proc/{live.process.pid}/status").read_text()
+
+    if "Seccomp:" not in status():
+        raise kymotest.Skip("the kernel has no seccomp filters")
+    wait_for(lambda: "Seccomp:\t2" in status() and "NoNewPrivs:\t1" in status(), "the filter")
+    equal(live.end(), 0, "events that came too late")
 
 
 def test_usage(k):
