@@ -14,6 +14,7 @@ enum step {
 struct ky_wait_class {
 	enum step step;
 	enum ky_wait_kind kind;
+	bool is_shared; /* a reader's */
 	struct ky_field_ref object, mutex, status, site, process, thread;
 };
 
@@ -21,6 +22,7 @@ struct hold {
 	uint64_t thread;
 	int64_t from_ns;
 	uint32_t site, depth; /* depth: the thread has it so many times more */
+	bool is_shared;
 };
 
 struct thread;
@@ -41,6 +43,7 @@ struct thread {
 	struct lock *waits; /* NULL: it does not wait */
 	int64_t charged_ns; /* the wait is charged to holders up to here */
 	uint32_t site;
+	bool is_shared;
 	struct lock *given; /* the mutex that it gave back while it waits for a condition */
 	struct hold given_hold;
 };
@@ -185,6 +188,12 @@ static int charge(
 	return count_row(w, &row);
 }
 
+/* Readers wait for no readers. */
+static bool is_obstacle(const struct hold *hold, const struct thread *t)
+{
+	return hold->thread != t->number && !(hold->is_shared && t->is_shared);
+}
+
 static void stop_waiting(struct thread *t)
 {
 	struct lock *l = t->waits;
@@ -208,7 +217,7 @@ static int end_wait(struct ky_waits *w, struct thread *t, int64_t ns, bool is_op
 	if (!l)
 		return 0;
 	for (size_t i = 0; i < l->holds.n && !by.thread; i++) {
-		if (l->holds.v[i].thread != t->number)
+		if (is_obstacle(&l->holds.v[i], t))
 			by = l->holds.v[i];
 	}
 	if (by.thread || is_open || !is_held(l))
@@ -256,7 +265,7 @@ static int end_hold(struct ky_waits *w, struct lock *l, struct hold *hold, int64
 	int r = count_row(w, &row);
 
 	for (size_t i = 0; i < l->waiters.n && !r && !is_open; i++) {
-		if (l->waiters.v[i]->number != by.thread)
+		if (is_obstacle(&by, l->waiters.v[i]))
 			r = charge(w, l->waiters.v[i], &by, ns, false);
 	}
 	*hold = l->holds.v[--l->holds.n];
@@ -340,13 +349,18 @@ static int request(struct ky_waits *w, const struct subject *s)
 {
 	int r = s->class->kind == KY_WAIT_COND ? give_back(w, s) : 0;
 
-	return r ? r : begin_wait(w, s->thread, s->lock, s->item->ns, s->site);
+	if (!r)
+		r = begin_wait(w, s->thread, s->lock, s->item->ns, s->site);
+	s->thread->is_shared = s->class->is_shared;
+	return r;
 }
 
 static int acquire(struct ky_waits *w, const struct subject *s, uint64_t status)
 {
-	const struct hold hold = {
-		.thread = s->thread->number, .from_ns = s->item->ns, .site = s->site};
+	const struct hold hold = {.thread = s->thread->number,
+		.from_ns = s->item->ns,
+		.site = s->site,
+		.is_shared = s->class->is_shared};
 	int r = s->thread->waits == s->lock ? end_wait(w, s->thread, s->item->ns, false) : 0;
 
 	if (!r && s->class->kind == KY_WAIT_COND)
@@ -433,6 +447,7 @@ static bool bind_class(
 			continue;
 		c->step = functions[i].step;
 		c->kind = functions[i].kind;
+		c->is_shared = strstr(function, "rdlock") != NULL;
 		ky_field_find(&c->object, e, functions[i].object);
 	}
 	if (c->step == STEP_NONE || !c->object.node)

@@ -104,9 +104,6 @@ static int open_places(struct cli *cli, struct places *p, const struct ky_trace_
 	const struct ky_symbolizer *unused;
 
 	p->symbols.is_wanted = cli_symbols_has_files(reader);
-	if (!p->symbols.is_wanted)
-		cli_warn(cli,
-			"places are numbers, because the trace does not say which files were in memory: record 'kymo_statedump:*' and 'kymo_lib:*' too, with the context vpid, as 'kymo record' does");
 	return cli_symbols_open(cli, &p->symbols, reader, &unused);
 }
 
@@ -424,6 +421,9 @@ int sites_run(struct cli *cli, const struct ky_query *query,
 		r = cli_fail(cli, "failed", "no memory");
 	if (!r && cli->json)
 		cli_print_json(cli, json.data);
+	if (!r && !places.symbols.is_wanted)
+		cli_warn(cli,
+			"places are numbers, because the trace does not say which files were in memory: record 'kymo_statedump:*' and 'kymo_lib:*' too, with the context vpid, as 'kymo record' does");
 	cli_symbols_report(cli, &places.symbols);
 	ky_buf_deinit(&json);
 	close_places(&places);
