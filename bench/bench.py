@@ -939,6 +939,52 @@ def row_answers(bench):
     return rows
 
 
+def peak_mib(command, env):
+    """Returns the most memory that a command has had."""
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Failed(f"'{' '.join(map(str, command))}' failed")
+    return usage.ru_maxrss / 1024
+
+
+def row_ways(bench):
+    """Other ways to read a trace beside its text; the peer is Kymo's text, or one core."""
+    within = lambda factor: (Target(f"≤ {factor} × peer", factor, "lttng"),)
+    out, page = bench.out(bench.tmpfs), bench.out(bench.tmpfs)
+    kymo = bench.kymo.cli_command()
+    one, cores = ["taskset", "-c", "0"], min(2, os.cpu_count())
+    two = ["taskset", "-c", "0,1"]
+    commands = {"JSON": ([*one, *kymo, "view", "--json", out], 1.5), "written as a page": ([*one, *kymo, "report", out, "-o", page], 6)}
+    same = {"text": ["view", out], "statistics": ["stat", out], "page": ["report", out, "-o", page]}
+    rows = {name: Row(f"a trace, {name} on one core (peer: its text)", "s", within(factor), 2) for name, (_, factor) in commands.items()}
+    last = Row("a trace, its last millisecond as text (peer: all)", "s", within(.01), 3)
+    size = Row("a trace, the page", "bytes/event", (at_most(12, "bytes/event"),))
+    memory = Row("a trace, memory for its text", "MiB", (at_most(64 + 4 * cores, "MiB"),), digits=0)
+    faster = {name: Row(f"a trace, {name} on two cores (peer: on one)", RATE, (peer_times(1.8),), 2) for name in same}
+    with bench.daemons(), Emitter(bench.kymo) as emitter, bench.kymo.session(out) as session:
+        n = bench.small(4000000, 100000)
+        emitter.run(kind="string", n=n, rate=2000000)
+        bench.kymo.cli("stop", session)
+        n -= bench.kymo.lost(session)
+        line = subprocess.run([*kymo, "view", "--time=relative", "--tail=1", out], env=bench.kymo.env, text=True, stdout=subprocess.PIPE, check=True)
+        end = max(0, float(re.search(r"[0-9]+\.[0-9]+", line.stdout)[0]) - .001)
+        for _ in range(bench.runs):
+            text = seconds_of([*one, *kymo, "view", out], bench.kymo.env)
+            for name, (command, _) in commands.items():
+                rows[name].add("lttng", text)
+                rows[name].add("kymo", seconds_of(command, bench.kymo.env))
+            last.add("lttng", text)
+            last.add("kymo", seconds_of([*one, *kymo, "view", f"--begin=+{end:.9f}s", out], bench.kymo.env))
+            size.add("kymo", os.path.getsize(page) / n)
+            memory.add("kymo", peak_mib([*kymo, "view", out], bench.kymo.env))
+            for name, what in same.items() if cores > 1 else ():
+                faster[name].add("lttng", n / seconds_of([*one, *kymo, *what], bench.kymo.env) / 1e6)
+                faster[name].add("kymo", n / seconds_of([*two, *kymo, *what], bench.kymo.env) / 1e6)
+    return [*rows.values(), last, size, memory, *faster.values()]
+
+
 # ---- means without a tracer
 
 
@@ -996,7 +1042,7 @@ def row_habits(bench):
 
 ROWS = {f.__name__.partition("_")[2].replace("_", "-"): f for f in (row_enabled, row_threads, row_processes, row_disk, row_overwrite, row_between_work,
     row_disabled, row_unchanged, row_special, row_printf, row_habits, row_cold, row_lossless, row_contended, row_burst, row_consumer, row_startup, row_hung, row_storm, row_control, row_stopped,
-    row_hostile, row_crowd, row_memory, row_presence, row_reading, row_answers)}
+    row_hostile, row_crowd, row_memory, row_presence, row_reading, row_answers, row_ways)}
 
 
 # ---- the table
