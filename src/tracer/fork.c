@@ -97,7 +97,7 @@ static bool reset_child(void)
 /* A new thread also makes the C library's system calls, with all signals blocked. */
 static bool may_start_thread(void)
 {
-	return !tracer.filtered && (tracer.filtered_early || !tracer_is_filtered());
+	return !tracer.filtered && (tracer.filtered_early || !tracer_has_become_filtered());
 }
 
 static void after_fork_child(void)

@@ -174,6 +174,8 @@ static void register_locked(struct kymo_object *object)
 		tracer_give_up();
 		return;
 	}
+	if (tracer.started && !tracer.filtered)
+		tracer.filtered = tracer_listener_is_filtered();
 	n_new = tracer_events_add(object);
 	if (!tracer.started) {
 		tracer_self_add();

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process whose main thread leaves by pthread_exit() ends with its last thread. The tracer's
- * threads must not keep it. When main ends so, one more thread, kymo-last, waits until no others
+ * A process whose main thread ends alone ends with its last thread. The tracer's threads must not
+ * keep it. When main leaves by pthread_exit(), one more thread, kymo-last, waits until no others
  * than the tracer's are left, ends these, and then itself. The C library calls exit() in it: it has
  * the program's descriptors, which the listener has not, and main's signal mask.
+ *
+ * If main calls SYS_exit, or a system call filter kills it alone, the C library calls nothing: the
+ * listener is the last, and ends as main did, because the kernel reports how the last one ended.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,7 +21,14 @@
 #define NAP_MIN_NS 1000000
 #define NAP_MAX_NS 50000000
 
-static KY_WRITTEN_EARLY pthread_key_t main_end; /* has a value in the main thread */
+/* The thread that loaded the library, usually main. A forked child's is its only thread. */
+static struct {
+	pthread_key_t end;     /* has a value in it */
+	bool called_exit;      /* pthread_exit(); */
+	bool is_awaited;       /* and kymo-last waits for the other threads */
+	bool died, outlived;   /* it has ended, and others lived then, as the listener has seen */
+	pthread_mutex_t alive; /* robust; it holds it as long as it lives */
+} loader KY_WRITTEN_EARLY;
 
 struct entry {
 	uint64_t ino;
@@ -80,24 +91,120 @@ static void on_main_end(void *unused)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	bool kills;
 
 	(void)unused;
-	if (tracer.off || tracer_is_raw_child() || getpid() != (pid_t)syscall(SYS_gettid))
+	if (tracer.off || tracer_is_raw_child())
 		return;
+	if (!tracer.filtered && !tracer.filtered_early)
+		tracer.filtered = tracer_has_become_filtered();
+	kills = tracer.filtered && tracer_filter_kills();
+	if (!kills && getpid() != (pid_t)syscall(SYS_gettid))
+		return;
+	loader.called_exit = true;
+	if (kills)
+		return; /* the listener knows */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_create(&thread, &attr, wait_for_others, NULL);
+	loader.is_awaited = true;
+	loader.is_awaited = pthread_create(&thread, &attr, wait_for_others, NULL) == 0;
 	pthread_attr_destroy(&attr);
 }
 
 void tracer_last_init(void)
 {
 	/* Other keys would make pthread_setspecific allocate. */
-	if (pthread_key_create(&main_end, on_main_end) == 0 && main_end < 32)
+	if (pthread_key_create(&loader.end, on_main_end) == 0 && loader.end < 32)
 		tracer_last_set_main();
 }
 
 void tracer_last_set_main(void)
 {
-	pthread_setspecific(main_end, &tracer);
+	pthread_mutexattr_t attr;
+
+	pthread_setspecific(loader.end, &tracer);
+	loader.called_exit = loader.is_awaited = loader.died = loader.outlived = false;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&loader.alive, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_lock(&loader.alive); /* the kernel releases it */
+}
+
+/* Reads main's state, proc(5), and the status that wait() would return for it. */
+static bool read_main(char *ret_state, int *ret_status)
+{
+	enum { STATUS = 49 }; /* fields between the two */
+	char path[48], buf[1024], *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	ky_close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	p = strrchr(buf, ')');
+	if (!p || sscanf(p + 1, " %c", ret_state) != 1)
+		return false;
+	p += 2;
+	for (int i = 0; i < STATUS && p; i++)
+		p = strchr(p + 1, ' ');
+	*ret_status = p ? atoi(p) : 0;
+	return true;
+}
+
+static bool has_main_ended(void)
+{
+	char state;
+	int status;
+
+	return loader.called_exit || !read_main(&state, &status) || state == 'Z' || state == 'X';
+}
+
+static bool is_nobody_left(void)
+{
+	unsigned ours, others;
+
+	if (loader.called_exit && tracer_may_be_killed())
+		return true; /* who else lives does not need the listener */
+	if (!count_threads(&ours, &others)) {
+		loader.outlived = true; /* for all we know */
+		return true;
+	}
+	loader.outlived |= others > 0;
+	if (ours && !others)
+		tracer_statedump_end();
+	return ours + others == 0;
+}
+
+enum tracer_main tracer_last_look(void)
+{
+	if (tracer_has_died_with(&loader.alive)) {
+		loader.died = true;
+		return TRACER_MAIN_ENDS; /* the kernel has not finished */
+	}
+	if (!loader.died || loader.is_awaited || !has_main_ended())
+		return TRACER_MAIN_LIVES;
+	return is_nobody_left() ? TRACER_MAIN_WAS_LAST : TRACER_MAIN_ENDS;
+}
+
+_Noreturn void tracer_last_end_as_main(void)
+{
+	struct sigaction sa;
+	int status = 0;
+	char state;
+	sigset_t none;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = SIG_DFL;
+	sigemptyset(&none);
+	if (!loader.outlived && !loader.called_exit && read_main(&state, &status) &&
+		(status & 0x7f)) {
+		sigaction(status & 0x7f, &sa, NULL);
+		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), status & 0x7f);
+		pthread_sigmask(SIG_SETMASK, &none, NULL);
+	}
+	for (;;)
+		syscall(SYS_exit, status >> 8 & 0xff);
 }

@@ -51,6 +51,7 @@ static struct {
 	bool ending;
 	int populate_ms; /* until the next check; -1: nothing records */
 	int populate_max_ms;
+	int main_ms;	   /* until the next check whether main lives */
 	size_t stack_size; /* 0: not computed yet */
 } listener = {.wake_fd = -1, .populate_ms = -1};
 
@@ -88,15 +89,35 @@ void tracer_listener_wake(void)
 		tracer_debug("the listener was not woken");
 }
 
-bool tracer_listener_died(void)
+bool tracer_has_died_with(pthread_mutex_t *m)
 {
-	int r = pthread_mutex_trylock(&tracer.alive);
+	int r = pthread_mutex_trylock(m);
 
 	if (r == EOWNERDEAD)
-		pthread_mutex_consistent(&tracer.alive);
+		pthread_mutex_consistent(m);
 	if (r != EBUSY)
-		pthread_mutex_unlock(&tracer.alive);
+		pthread_mutex_unlock(m);
 	return r == EOWNERDEAD;
+}
+
+bool tracer_listener_died(void)
+{
+	return tracer_has_died_with(&tracer.alive);
+}
+
+bool tracer_listener_is_filtered(void)
+{
+	char path[48], buf[4096], *mode;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)listener.tid);
+	fd = listener.tid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	ky_close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	mode = strstr(buf, "\nSeccomp:\t");
+	return mode && mode[sizeof("\nSeccomp:\t") - 1] != '0';
 }
 
 bool tracer_listener_is(pid_t thread)
@@ -133,6 +154,12 @@ static void populate(void)
 
 /* Without a wake-up descriptor, the listener checks this often for objects that were loaded. */
 #define LOOK_MS 200
+/*
+ * The listener checks this often whether main still lives, more and more rarely: no event reports
+ * that a thread was killed, or has called SYS_exit.
+ */
+#define MAIN_MIN_MS 50
+#define MAIN_MAX_MS 5000
 
 #define WAKE   TRACER_N_CONNS
 #define N_POLL (TRACER_N_CONNS + 1)
@@ -151,6 +178,8 @@ static int prepare(struct pollfd *p)
 {
 	int timeout = listener.populate_ms;
 
+	if (timeout < 0 || timeout > listener.main_ms)
+		timeout = listener.main_ms;
 	for (uint32_t i = 0; i < TRACER_N_CONNS; i++) {
 		struct tracer_conn *c = &tracer.conns[i];
 
@@ -207,6 +236,16 @@ static void look_for_filter(void)
 	ky_parts_closed |= tracer.filtered;
 }
 
+/* Returns true when the listener is to end, and the process with it. */
+static bool look_for_main(void)
+{
+	enum tracer_main state = tracer_last_look();
+
+	if (state != TRACER_MAIN_LIVES)
+		listener.main_ms = MAIN_MIN_MS;
+	return state == TRACER_MAIN_WAS_LAST;
+}
+
 /*
  * Checks for a change of user. It interrupts each of the application's threads (setuid(3)), so the
  * listener sees it at once.
@@ -231,17 +270,12 @@ static void report_triggers(void)
 		tracer_conn_send_fired(&tracer.conns[i]);
 }
 
-static void *listen_loop(void *arg)
+static void listen_to_daemons(void)
 {
 	struct pollfd p[N_POLL];
 	char infos[sizeof(struct signalfd_siginfo) * 4];
 	int wake_fd;
 
-	(void)arg;
-	pthread_mutex_lock(&tracer.alive);
-	look_for_filter();
-	if (tracer.filtered) /* already: nobody has waited for the listener */
-		return NULL;
 	tracer_fork_mark_home();
 	prctl(PR_SET_NAME, "kymo-listener");
 	ky_wait_forbid();
@@ -263,9 +297,11 @@ static void *listen_loop(void *arg)
 		timeout = prepare(p);
 		tracer_give_lock();
 		n = poll(p, N_POLL, timeout);
-		if (n < 0 && errno != EINTR)
-			return NULL; /* forbidden: as if the listener had been killed */
+		if ((n < 0 && errno != EINTR) || look_for_main())
+			return; /* poll is forbidden: as if the listener had been killed */
 		look_for_filter();
+		if (n == 0)
+			listener.main_ms = KY_MIN(listener.main_ms * 2, MAIN_MAX_MS);
 		if (n == 0 && listener.populate_ms > 0)
 			populate();
 		tracer_take_lock();
@@ -278,7 +314,22 @@ static void *listen_loop(void *arg)
 		tracer.survives_filter |= tracer.filtered && has_talked(p, n);
 	}
 	tracer_give_lock();
-	return NULL;
+}
+
+static void *listen_loop(void *arg)
+{
+	struct timespec nap = {.tv_nsec = 1000000};
+
+	pthread_mutex_lock(&tracer.alive);
+	look_for_filter();
+	if (!tracer.filtered)
+		listen_to_daemons();
+	/* else already: nobody has waited for the listener, and main may be being killed */
+	for (int i = 0; i < MAIN_MIN_MS && tracer.filtered && !look_for_main(); i++)
+		nanosleep(&nap, NULL);
+	if (look_for_main())
+		tracer_last_end_as_main();
+	return arg;
 }
 
 /* Adds up the static TLS of all objects, which glibc takes from a thread's stack. */
@@ -305,6 +356,7 @@ int tracer_listener_start(void)
 	listener.tid = 0;
 	listener.wake_fd = -1;
 	listener.ending = false;
+	listener.main_ms = MAIN_MIN_MS;
 	if (!listener.stack_size) {
 		listener.stack_size = STACK_SIZE;
 		dl_iterate_phdr(add_tls, &listener.stack_size);
@@ -432,9 +484,12 @@ static bool has_answered(struct tracer_conn *c, uint32_t *asked)
 	bool answered;
 
 	tracer_take_lock();
+	if (tracer_listener_died())
+		tracer_give_up();
 	c->awaited = true;
 	*asked = *asked ? *asked : c->asked;
-	answered = c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - *asked) >= 0);
+	answered = tracer.off ||
+		   (c->tried && (c->socket.fd < 0 || (int32_t)(c->answered - *asked) >= 0));
 	tracer_give_lock();
 	return answered;
 }

@@ -174,6 +174,16 @@ void tracer_unlock(const sigset_t *old);
 bool tracer_filter_kills(void);
 bool tracer_is_filtered(void); /* by seccomp; true also if even that question is refused */
 /*
+ * trial.c: the same, for a thread of the application, which must not be killed for the question: a
+ * thread of its own asks. Needs clone(). Called under the lock, or by the only thread.
+ */
+bool tracer_has_become_filtered(void);
+/*
+ * The same for the listener alone, with calls that loading an object makes anyway. False if /proc
+ * does not say.
+ */
+bool tracer_listener_is_filtered(void);
+/*
  * Returns true if the application has had a system call filter since it started and nobody knows
  * whether the filter kills for our calls: the listener has not communicated with a daemon since.
  */
@@ -321,6 +331,15 @@ bool tracer_standalone(struct tracer_conn *conn);
 void tracer_last_init(void);
 /* Called in a forked child: the calling thread is main. */
 void tracer_last_set_main(void);
+/* For the listener: whether the application's main thread lives. */
+enum tracer_main { TRACER_MAIN_LIVES, TRACER_MAIN_ENDS, TRACER_MAIN_WAS_LAST };
+/*
+ * Returns TRACER_MAIN_WAS_LAST if main has ended and no thread but the listener is left, which then
+ * calls tracer_last_end_as_main(). A main that ended by pthread_exit() lives in this sense.
+ */
+enum tracer_main tracer_last_look(void);
+/* Ends the listener, and so the process, with the status that the process would have without it. */
+_Noreturn void tracer_last_end_as_main(void);
 
 /* thread-id.c */
 /* Called in a forked child: it has another id. */
@@ -349,6 +368,8 @@ void tracer_wait_written(void);
 void tracer_wake_waiters(void);
 /* Returns true if the listener was killed and the application was not. Makes no system call. */
 bool tracer_listener_died(void);
+/* Returns true, once, if the thread that held the robust mutex has died with it. */
+bool tracer_has_died_with(pthread_mutex_t *m);
 /* Ends the listener soon. */
 void tracer_listener_end(void);
 bool tracer_listener_is(pid_t thread);

@@ -7,6 +7,9 @@
  *
  * The child shares nothing with the application but one page, has no signal for its end (so no
  * handler and no wait() of the application notices it), and leaves no core file.
+ *
+ * A filter that a program installs later may kill for the question whether it exists. A thread of
+ * its own asks, and dies alone.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -126,4 +129,39 @@ bool tracer_filter_kills(void)
 	}
 	munmap(t, sizeof(*t));
 	return kills;
+}
+
+/* A thread that only its maker knows: without a stack or a name of the C library. */
+static struct {
+	uint32_t lives; /* futex: the kernel clears it at its end */
+	bool answered, filtered;
+} asker;
+
+/*
+ * A handler of SIGSYS may run on it, too. The alignment keeps it behind all other data (sorted by
+ * alignment), so that it does not part what is on one page.
+ */
+static char asker_stack[16384] __attribute__((aligned(1)));
+
+static int ask(void *unused)
+{
+	(void)unused;
+	asker.filtered = tracer_is_filtered();
+	asker.answered = true;
+	return 0;
+}
+
+bool tracer_has_become_filtered(void)
+{
+	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		    CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+	char *stack_end = asker_stack + sizeof(asker_stack) - (uintptr_t)asker_stack % 16;
+
+	asker.answered = false;
+	asker.lives = 1;
+	if (clone(ask, stack_end, flags, NULL, NULL, NULL, &asker.lives) < 0)
+		return true;
+	while (__atomic_load_n(&asker.lives, __ATOMIC_ACQUIRE))
+		syscall(SYS_futex, &asker.lives, FUTEX_WAIT, 1, NULL, NULL, 0);
+	return !asker.answered || asker.filtered;
 }

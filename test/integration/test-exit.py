@@ -4,7 +4,7 @@
 
 import signal
 
-from kymotest import check, check_counts, equal, integers, main, read_trace, wait_for
+from kymotest import APPS, Skip, check, check_counts, equal, integers, main, read_trace, wait_for, without_sanitizers
 
 
 def test_threads_in_events(k):
@@ -44,6 +44,30 @@ def test_pthread_exit_and_signals(k):
         wait_for(lambda: stat.seek(0) == 0 and stat.read().rpartition(")")[2].split()[0] == "Z", "main to have ended")
     app.terminate()
     k.finish(app, -signal.SIGTERM)
+
+
+@without_sanitizers
+def test_main_ends_alone(k):
+    """
+    main ends without the C library: by SYS_exit, in strict mode, or by a filter that kills the
+    thread. The process ends with its last thread; if there was no other, with the status that it
+    has untraced.
+    """
+    cases = [(way, n, *more) for way in ("exit", "strict", "filter") for n in (0, 2) for more in ((), ("fork",))]
+
+    def run(*case, env=None):
+        done = k.run([APPS / "abrupt", *case], env=env, status=None)
+        if done.returncode == 77:
+            raise Skip("the kernel has no seccomp filters")
+        return (done.returncode, done.stdout) if case[1] == 0 else None
+
+    plain = [run(*case, env={"KYMO_OFF": "1"}) for case in cases]
+    equal([run(*case) for case in cases], plain, "without a daemon")
+    k.start_daemon()
+    out = k.record("abrupt:*")
+    equal([run(*case) for case in cases], plain, "recorded")
+    k.kymo("destroy")
+    check_counts(k, out, sum(50 * n for _, n, *_ in cases))
 
 
 main()

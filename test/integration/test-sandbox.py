@@ -84,28 +84,41 @@ def compare(k, action, between, calls=None, early=False):
 
 def quiet(app, line):
     """
-    Returns true if the listener has looked for a daemon once more after the filter was installed,
-    and waits; or if it has ended.
+    Returns when the listener has looked for a daemon once more after the filter was installed, and
+    waits; or when it has ended.
     """
     if line == "ready":
         wait_for(lambda: waits(app.pid), "the listener to be there")
     elif line == "filtered":
-        wait_for(lambda: app.poll() is not None or waits(app.pid, forever=True), "the listener to have looked", timeout=30)
+        before = sleeps(app.pid)
+        wait_for(lambda: app.poll() is not None or sleeps(app.pid) - before, "the listener to have looked")
 
 
-def waits(pid, forever=False):
-    """
-    Returns true if the listener is in poll(), or has ended. forever: in poll() without a time
-    limit.
-    """
-    try:
+def listener(pid):
+    """Returns the directory in /proc of the listener; None if it has ended."""
+    with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             if open(f"/proc/{pid}/task/{task}/comm").read() == "kymo-listener\n":
-                call = open(f"/proc/{pid}/task/{task}/syscall").read().split()
-                return call[0] == "7" and (not forever or call[3] in ("0xffffffff", "0xffffffffffffffff"))
-    except OSError:
-        pass
-    return forever
+                return f"/proc/{pid}/task/{task}"
+    return None
+
+
+def waits(pid):
+    """Returns true if the listener is in poll()."""
+    with contextlib.suppress(OSError, TypeError):
+        return open(listener(pid) + "/syscall").read().split()[0] == "7"
+    return False
+
+
+def sleeps(pid):
+    """
+    Returns a set of one: how often the listener has slept, if it is in poll(), or 0 after its end.
+    """
+    with contextlib.suppress(OSError, TypeError):
+        status = open(listener(pid) + "/status").read()
+        n = int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[1])
+        return {n} if waits(pid) else set()
+    return {0}
 
 
 @without_sanitizers
@@ -131,6 +144,22 @@ def test_without_daemon_process(k):
 @without_sanitizers
 def test_without_daemon_error(k):
     compare(k, "error", quiet)
+
+
+def unseen(app, line):
+    """The program goes on before the listener has looked for a filter."""
+    if line == "ready":
+        wait_for(lambda: waits(app.pid), "the listener to be there")
+
+
+@without_sanitizers
+def test_unseen(k):
+    """Without a daemon, and with one that does not record."""
+    compare(k, "thread", unseen, LISTENER_CALLS)
+    compare(k, "trap", unseen, LISTENER_CALLS)
+    k.start_daemon()
+    compare(k, "thread", unseen, LISTENER_CALLS)
+    compare(k, "trap", unseen, LISTENER_CALLS)
 
 
 def commands(k):
