@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/put.h"
 
+#include <float.h>
+#include <math.h>
+
 char *ky_put_more(struct ky_put *p)
 {
 	struct ky_buf *out = p->out;
@@ -53,9 +56,19 @@ static char *put_fixed(char *to, uint32_t digits, int n, int e)
 	return put_padded(ky_put_char(to, '.'), digits % tens[n - e - 1], n - e - 1);
 }
 
+/* True if the product with a power of ten, up to 1e9, has no rounding: 43 bits and 21 for 5^9. */
+static bool is_short(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return LDBL_MANT_DIG >= 64 && !(bits & 1023);
+}
+
 /*
  * Six digits are exact in a long double, but for its rounding: numbers next to the middle between
- * two of them, and those that have an exponent, are left to printf.
+ * two of them, and those that have an exponent, are left to printf. In the middle, the even digit
+ * is printf's.
  */
 char *ky_put_g(char *to, double v)
 {
@@ -66,6 +79,8 @@ char *ky_put_g(char *to, double v)
 	uint32_t digits;
 	int e = 0, n = 6;
 
+	if (!positive)
+		return ky_put_char(signbit(v) ? ky_put_char(to, '-') : to, '0');
 	if (!(positive >= 1e-3 && positive < 999999))
 		return to + snprintf(to, 32, "%g", v);
 	while (positive >= tens[e + 1])
@@ -73,9 +88,12 @@ char *ky_put_g(char *to, double v)
 	scaled = (long double)positive * scales[e];
 	digits = (uint32_t)scaled;
 	rest = scaled - digits;
-	if (rest > 0.5L - 1e-9L && rest < 0.5L + 1e-9L)
+	if (rest == 0.5L && is_short(positive))
+		digits += digits & 1;
+	else if (rest > 0.5L - 1e-9L && rest < 0.5L + 1e-9L)
 		return to + snprintf(to, 32, "%g", v);
-	digits += rest > 0.5L;
+	else
+		digits += rest > 0.5L;
 	if (digits == 1000000) {
 		digits = 100000;
 		e++;

@@ -142,6 +142,8 @@ static void test_g(void **state)
 		check_g((double)(bits >> 40) / 1e7);
 		check_g((float)(bits >> 44) / 64.0f);
 		check_g((double)(bits >> 45) / 2);
+		check_g((double)(bits >> 44) / 8);
+		check_g((double)(bits >> 34) / (1u << (bits & 31)));
 	}
 }
 
