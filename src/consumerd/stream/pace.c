@@ -8,10 +8,13 @@
 /* Bytes that the fastest writers record in a nanosecond. */
 #define FASTEST 4
 
-/* Returns true if writers that are suddenly fast take more memory, instead of losing events. */
+/*
+ * Returns true if writers that are suddenly fast take more memory, instead of losing events. A
+ * program in a control group with little memory does not: the source shows it by its first loss.
+ */
 static bool grows(const struct source *s)
 {
-	return s->capacity > (uint64_t)s->n_blocks * s->block_size;
+	return s->capacity > (uint64_t)s->n_blocks * s->block_size && !s->lost[KY_LOST_FULL];
 }
 
 void pace_init(struct pace *p, uint64_t now_ns)
@@ -61,7 +64,7 @@ uint64_t pace_wait_ns(const struct pace *p, const struct source *s, bool due)
 
 	missing -= due ? 0 : KY_MIN(missing, s->n_ready);
 	/* Half a block more, or the last one is often not yet full. */
-	if (pace_spare_ns(p, s))
+	if (grows(s) && pace_spare_ns(p, s))
 		wait = p->fill_ns / s->n_blocks * (2 * missing + 1) / 2;
-	return KY_MIN(wait, KY_MAX(s->capacity / FASTEST, CALM_NS));
+	return KY_MIN(wait, grows(s) ? KY_MAX(s->capacity / FASTEST, CALM_NS) : CALM_NS);
 }

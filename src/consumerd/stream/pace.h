@@ -5,10 +5,10 @@
  * The consumer lets a slowly filled source that can grow fill to the half, and sleeps until then.
  * So it makes few large writes, which bypass the page cache if possible. A writer that suddenly
  * becomes fast finds the other half free, and then what the source can grow to: the consumer looks
- * again before the fastest has taken that. A source that cannot grow is written in
- * pieces of an eighth: the rest is for the time in which the consumer gets no processor. A source
- * that fills fast is written block by block, into the page cache, which takes them without waiting
- * for the disk. A flush every second limits how long data waits.
+ * again before the fastest has taken that. A source that cannot grow is written in pieces of an
+ * eighth: the rest is for the time in which the consumer gets no processor. A source that fills
+ * fast is written block by block, into the page cache, which takes them without waiting for the
+ * disk. A flush every second limits how long data waits.
  */
 #ifndef CONSUMERD_STREAM_PACE_H
 #define CONSUMERD_STREAM_PACE_H

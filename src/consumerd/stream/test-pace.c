@@ -110,6 +110,24 @@ static void test_what_cannot_grow_is_kept_nearly_empty(void **state)
 	run(&m, 0, SECOND);
 	m.source.n_ready = 1;
 	assert_false(pace_is_due(&m.pace, &m.source));
+	/* A loss shows that it does not grow. */
+	m.source.lost[KY_LOST_FULL] = 1;
+	assert_true(pace_is_due(&m.pace, &m.source));
+	m.source.n_ready = 0;
+	assert_in_range(pace_wait_ns(&m.pace, &m.source, false), 1, 4 * KY_NS_PER_MS);
+}
+
+/* However few blocks it has, four looks come in the time in which it fills. */
+static void test_what_cannot_grow_is_looked_at_in_time(void **state)
+{
+	struct model m;
+
+	for (uint32_t n = 2; n <= BLOCKS; n *= 2) {
+		begin(&m, BLOCK * n);
+		m.source.n_blocks = n;
+		run(&m, BLOCK * n / 8, SECOND); /* full in 8 ms */
+		assert_in_range(m.n_looks, 4 * 1000 / 8, UINT32_MAX);
+	}
 }
 
 /* After a burst that filled it, the next one finds a consumer that looks often. */
@@ -131,6 +149,7 @@ int main(void)
 		cmocka_unit_test(test_an_idle_source_is_looked_at_seldom),
 		cmocka_unit_test(test_there_is_room_for_a_sudden_burst),
 		cmocka_unit_test(test_what_cannot_grow_is_kept_nearly_empty),
+		cmocka_unit_test(test_what_cannot_grow_is_looked_at_in_time),
 		cmocka_unit_test(test_what_cannot_grow_remembers_bursts),
 	};
 
