@@ -7,8 +7,10 @@ liblttng-ust-dev and lttng-tools.
 """
 
 import difflib
+import gzip
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,12 +67,22 @@ def options():
     return "".join(f"{c}: {' '.join(words(c, '--list-options'))}\n" for c in words("--list-commands"))
 
 
+def variables():
+    """Returns the variables of the environment that the manual pages of LTTng describe."""
+    found = set()
+    for page in pathlib.Path("/usr/share/man").glob("man[138]/lttng*.gz"):
+        text = re.sub(r"\\f.", "", gzip.decompress(page.read_bytes()).decode()).replace("\\-", "-").replace("\\&", "")
+        found |= set(re.findall(r"^(LTTNG_[A-Z0-9_]*[A-Z0-9])(?:=|$)", text, re.M)) if "analyses" not in page.name else set()
+    return "".join(f"{name}\n" for name in sorted(found) if not name.startswith("LTTNG_UST_TRACEPOINT_"))
+
+
 def main():
     write = "--write" in sys.argv
     names = [a for a in sys.argv[1:] if a != "--write"]
     failed = 0
     if write:
         (compat.HERE / "expected" / "options.txt").write_text(options())
+        (compat.HERE / "expected" / "variables.txt").write_text(variables())
     with tempfile.TemporaryDirectory(prefix="kymo-oracle-") as top:
         lttng = Lttng(pathlib.Path(top))
         written = {}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
 Each command and option of lttng(1) works under its name, or is refused by its name, with a reason;
-docs/lttng-compat.md names those that are refused. The options are in expected/options.txt, as
+docs/lttng-compat.md names those that are refused, and each variable of the environment. The options
+are in expected/options.txt, the variables in expected/variables.txt, as
 lttng-tools prints them (oracle.py).
 """
 
@@ -46,6 +47,17 @@ def test_no_word_is_unknown(k):
                 name = words[0] if words else command
                 if name not in OF_SCRIPTS and not re.search(rf"[` ]{re.escape(name)}[`, =]", page):
                     missing.append(f"{command} {name}")
+    check(not missing, f"the page names {', '.join(missing)}")
+
+
+def test_no_variable_is_unknown(k):
+    """The page has each variable that the manual pages of LTTng's programs and libraries have."""
+    page = (SOURCE / "docs" / "lttng-compat.md").read_text()
+    page = page[page.index("### Environment"):page.index("### Functions and libraries")]
+    patterns = [re.escape(name).replace(r"\*", ".*") for name in re.findall(r"`(LTTNG_[A-Z0-9_*]+)`", page)]
+    wanted = (compat.HERE / "expected" / "variables.txt").read_text().split()
+    check(len(wanted) > 20, "there are few variables")
+    missing = [name for name in wanted if not any(re.fullmatch(p, name) for p in patterns)]
     check(not missing, f"the page names {', '.join(missing)}")
 
 
