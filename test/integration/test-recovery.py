@@ -257,9 +257,10 @@ def test_both_killed(k):
     """Nothing is left to take over: the successor reports it, and the name is free."""
     k.start_daemon()
     k.record("emit:*")
+    kill_daemon(k)  # first: it would start another consumer
     for p in consumers(k):
         os.kill(p, signal.SIGKILL)
-    kill_daemon(k)
+    wait_for(lambda: not consumers(k), "the consumer to die")
     restart(k)
     check("session 's' is lost" in k.daemon_log(), k.daemon_log())
     equal(k.request(command="list")["sessions"], [], "sessions")
