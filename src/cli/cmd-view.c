@@ -269,7 +269,9 @@ static int choose(struct view *v, const struct ky_trace_reader *reader, uint8_t 
 	if (!want)
 		return -ENOMEM;
 	v->n_classes = reader->n_classes;
-	memset(want, KY_WANT_EVENT | KY_WANT_VALUES | KY_WANT_LINE, reader->n_classes);
+	/* Symbols are found by values of other scopes. */
+	memset(want, KY_WANT_EVENT | KY_WANT_VALUES | (v->symbolizer ? 0 : KY_WANT_LINE),
+		reader->n_classes);
 	return v->fields.n ? bind_fields(v, reader, want) : 0;
 }
 
