@@ -87,6 +87,26 @@ def test_no_memory(k):
     stop_and_check(k, trace, N)
 
 
+SMALL = ("--subbuf-size=64K", "--num-subbuf=4")
+
+
+@without_sanitizers
+def test_buffers_that_grow(k):
+    """They need more address space than the program may have; the warning says what needs less."""
+    k.start_daemon()
+    program = [*limited(f"--as={256 << 20}"), APPS / "emit", "-n", N]
+    k.record("emit:*", channel=(*SMALL, "--burst-size=64M"))
+    k.run(program)
+    warnings = k.kymo_json("status", "s")["warnings"]
+    check(any("--burst-size=0" in w for w in warnings), f"status says {warnings}")
+    k.kymo("destroy", "s")
+    trace = k.record("emit:*", session="t", channel=(*SMALL, "--burst-size=0"))
+    k.run(program)
+    stopped = k.kymo_json("stop", "t")["sessions"][0]
+    check_counts(k, trace, N)
+    equal(stopped["recorded"] + stopped["discarded"], N, "events recorded and discarded")
+
+
 def without_descriptors(k, pid):
     """Prevents a daemon from opening anything; returns its previous limit."""
     return resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(open_fds(pid)), resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))

@@ -211,24 +211,33 @@ static int handle_new_events(struct app *a, struct ky_reader *r)
 	return ret < 0 ? ret : ask_again(a);
 }
 
+static const char *reason(const struct ring_set *set, int error)
+{
+	if (error == EBADMSG)
+		return "its libkymo is of another version than this daemon";
+	if (error == ENOMEM && set && ky_geometry_spreads(&set->geometry))
+		return "Cannot allocate memory: if its address space is limited (ulimit -v), channels with --burst-size=0 take less of it";
+	return strerror(error);
+}
+
 /*
  * Reports why an application could not follow START: another layout of the rings, or rings that are
  * too large.
  */
 static void report_refusal(const struct app *a, uint32_t cookie, int error)
 {
-	const char *why = error == EBADMSG ? "its libkymo is of another version than this daemon"
-					   : strerror(error);
 	const struct app_set *as;
 
 	ky_list_foreach (as, &a->sets, app_node)
 		if (as->start_cookie == cookie) {
 			session_notice(as->set->channel->session,
 				"channel '%s': application %s (pid %d) is not recorded: %s",
-				as->set->channel->name, a->name, (int)a->pid, why);
+				as->set->channel->name, a->name, (int)a->pid,
+				reason(as->set, error));
 			return;
 		}
-	ky_warning("application %s (pid %d) could not obey: %s", a->name, (int)a->pid, why);
+	ky_warning("application %s (pid %d) could not obey: %s", a->name, (int)a->pid,
+		reason(NULL, error));
 }
 
 static int handle_ack(struct app *a, struct ky_reader *r)
