@@ -182,27 +182,29 @@ static void divide_longer(struct work *w, uint32_t c, double longer, double each
 	add_finding(w, KY_FINDING_LONGER, c, longer);
 }
 
-static bool is_pair(const struct ky_explain *x, uint32_t c)
+/* Of the kernel, or of the C library. */
+static bool is_call(const struct ky_explain *x, uint32_t c)
 {
 	const struct ky_component *o = component(x, c);
+	const char *name = ky_texts_get(&x->names, o->a);
 
 	return o->kind == KY_PART_SPAN &&
-	       ky_texts_end_in(ky_texts_get(&x->names, o->a), "()", NULL);
+	       (ky_texts_end_in(name, "()", NULL) || !strncmp(name, "pthread:", 8));
 }
 
-/* The thread that makes a system call wait says more than the name of the call. */
-static void divide_new(struct work *w, uint32_t c, double amount)
+/* Adds a component that came more often. The thread that makes a call wait says more than it. */
+static void add_more(struct work *w, enum ky_finding_kind kind, uint32_t c, double amount)
 {
 	double all = w->means[0][c].ns, waits = 0;
 
-	for (uint32_t k = w->first[c]; k && is_pair(w->x, c); k = w->next[k])
-		waits += component(w->x, k)->kind == KY_PART_WAIT ? w->means[0][k].ns : 0;
-	if (waits <= 0 || waits < WHOLE_PART * all) {
-		add_finding(w, KY_FINDING_NEW, c, amount);
+	for (uint32_t k = w->first[c]; k && is_call(w->x, c); k = w->next[k])
+		waits += is_wait(w->x, k) ? w->means[0][k].ns : 0;
+	if (amount <= 0 || waits <= 0 || waits < WHOLE_PART * all) {
+		add_finding(w, kind, c, amount);
 		return;
 	}
 	for (uint32_t k = w->first[c]; k && !w->error; k = w->next[k])
-		add_finding(w, KY_FINDING_NEW, k, amount * w->means[0][k].ns / all);
+		add_finding(w, kind, k, amount * w->means[0][k].ns / all);
 }
 
 /*
@@ -218,7 +220,7 @@ static void divide_child(struct work *w, uint32_t parent, uint32_t c, double cal
 	double more = each(s) - each(t), count, longer, both;
 
 	if (rate_t <= 0) {
-		divide_new(w, c, calls * rate_s * each(s));
+		add_more(w, KY_FINDING_NEW, c, calls * rate_s * each(s));
 		return;
 	}
 	count = calls * (rate_s - rate_t) * each(t);
@@ -233,7 +235,7 @@ static void divide_child(struct work *w, uint32_t parent, uint32_t c, double cal
 		longer += both;
 	}
 	if (fabs(count) > 1e-9)
-		add_finding(w, KY_FINDING_COUNT, c, count);
+		add_more(w, KY_FINDING_COUNT, c, count);
 	if (longer != 0 && more != 0)
 		divide_longer(w, c, longer, more);
 }

@@ -341,10 +341,14 @@ def test_two_locks():
 
 
 def test_condition():
+    """Known by the mutex alone, or by the wait's own events: always, or in slow ones only."""
     def work(p, i, f):
+        nonlocal waits
+        waits = (lambda what: what("pthread:cond_wait", cond=66)) if has_calls else lambda what: None
         p.event("pthread:mutex_lock_req", mutex=55, caller=1)
         p.event("pthread:mutex_lock_acq", mutex=55, status=0, caller=1)
         if p.thread[0] == 200 and p.r.random() < .06:
+            waits(p.begin)
             begin, cpu, thread, at = p.at, p.cpu, p.thread, p.at + 900000
             p.cpu, p.thread = 7, (700, 60, "producer")
             p.at = begin + 5000
@@ -356,10 +360,17 @@ def test_condition():
             p.event("pthread:mutex_unlock", mutex=55, status=0, caller=2)
             p.end("stock:refill")
             p.at, p.cpu, p.thread = at + 60000, cpu, thread
+            waits(p.end)
+        elif p.r.random() < few:
+            waits(p.begin)
+            p.spend(1)
+            waits(p.end)
         p.spend(3)
         p.event("pthread:mutex_unlock", mutex=55, status=0, caller=1)
-    check(Program(15, threads=1, n=500).make(work),
-          "it waits for a condition until thread 700 (producer) signals, which is in stock:refill meanwhile")
+    waits = None
+    for has_calls, few in ((False, 0), (True, 0), (True, .02), (True, 1)):
+        check(Program(15, threads=1, n=500).make(work),
+              "it waits for a condition until thread 700 (producer) signals, which is in stock:refill meanwhile")
 
 
 class Kernel(Program):
