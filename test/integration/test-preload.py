@@ -290,13 +290,12 @@ def test_waits_of_atomics(k):
 std::atomic<int> turn{0};
 static void wake(int tid)
 {
-	char state = 0;
-	while (state != 'S') {
-		std::string line, rest;
-		std::ifstream f("/proc/self/task/" + std::to_string(tid) + "/stat");
-		std::getline(f, line);
-		rest = line.substr(line.rfind(')') + 2);
-		state = rest.empty() ? 0 : rest[0];
+	unsigned long object = 0;
+	while (object != (unsigned long)&turn) {
+		std::string number;
+		std::ifstream f("/proc/self/task/" + std::to_string(tid) + "/syscall");
+		if (!(f >> number >> std::hex >> object))
+			object = 0;
 		usleep(1000);
 	}
 	turn = 1;
