@@ -101,7 +101,7 @@ def test_overwrite(k):
     k.kymo("start")
     k.kymo("add-trigger", "busy", "--when=events/s > 100", "--do=snapshot")
     w = watch(k, "s")
-    emit = k.spawn("emit", "-n", 1000000, "-p", 20)
+    emit = k.spawn("emit", "-f", "-p", 20)  # a rate needs two looks while it emits
     fired, written = message(w), message(w)
     equal((fired["trigger"], written["kind"]), ("busy", "snapshot"), "messages")
     check(written["output"].startswith(f"{k.traces}/s/busy-1-"), written["output"])
