@@ -272,7 +272,8 @@ static void set_kind(struct ky_source *s, struct ky_source_class *c, const char 
 	}
 	if (c->kind == KY_EVENT_SAMPLE)
 		ky_field_find(&c->callers, c->event, "callstack_user");
-	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !is_library(name);
+	c->is_library = is_library(name);
+	c->is_own = c->kind == KY_EVENT_PLAIN && !c->is_kernel && !c->is_library;
 }
 
 /* --- pairs --- */

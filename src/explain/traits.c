@@ -37,10 +37,14 @@ void ky_traits_add(struct ky_account *a, struct ky_instance *i, const struct ky_
 	for (size_t k = 0; k < e->class->fields.n; k++) {
 		const struct ky_field *f = &e->class->fields.v[k];
 
+		struct ky_fact fact;
+
 		if ((f->scope == KY_SCOPE_FIELDS) == contexts || is_own_field(e->class, f))
 			continue;
-		ky_traits_add_fact(a, i, (struct ky_trait_key){kind, name, f->name},
-			ky_source_fact(a->source, e, f));
+		fact = ky_source_fact(a->source, e, f);
+		/* Addresses in calls of libraries say nothing to people. */
+		if (!e->class->is_library || fact.type != KY_FACT_INT || !fact.is_hex)
+			ky_traits_add_fact(a, i, (struct ky_trait_key){kind, name, f->name}, fact);
 	}
 }
 

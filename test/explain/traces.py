@@ -10,6 +10,7 @@ typealias integer { size = 8; align = 8; signed = false; } := u8;
 typealias integer { size = 32; align = 8; signed = false; } := u32;
 typealias integer { size = 64; align = 8; signed = false; } := u64;
 typealias integer { size = 64; align = 8; signed = true; } := i64;
+typealias integer { size = 64; align = 8; signed = true; base = 16; } := x64;
 typealias floating_point { exp_dig = 11; mant_dig = 53; byte_order = le; align = 8; } := f64;
 trace { major = 1; minor = 8; byte_order = le;
 	packet.header := struct { u32 magic; u32 stream_id; }; };
@@ -25,6 +26,10 @@ USER = " event.context := struct { u32 vtid; u32 vpid; string procname; };"
 ORIGIN = 1700000000 * 10**9
 
 
+class Hex(int):
+    """Shown in base 16."""
+
+
 class Event:
     """thread: (tid, pid, name), or None for an event of the kernel."""
     __slots__ = ("ns", "name", "cpu", "thread", "fields")
@@ -34,7 +39,7 @@ class Event:
 
 
 def type_of(value):
-    return "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
+    return "x64" if isinstance(value, Hex) else "f64" if isinstance(value, float) else "string" if isinstance(value, str) else "i64"
 
 
 def packed(value):
