@@ -6,6 +6,7 @@
 #include "cli/daemon.h"
 #include "cli/monitor.h"
 #include "cli/params.h"
+#include "cli/shipping.h"
 #include "cli/report.h"
 
 static const struct cli_option status_options[] = {
@@ -103,16 +104,20 @@ static int show_session(struct cli *cli)
 {
 	_cleanup_value_ struct kymo_value *params = cli_params_new(cli), *reply = NULL;
 	int code = params ? cli_params_which(cli, params) : CLI_FAILED;
+	const char *output;
 
 	if (!code)
 		code = cli_request(cli, "status", params, &reply);
 	if (code)
 		return code;
+	output = kymo_value_string(kymo_value_get(kymo_value_get(reply, "session"), "output"));
 	if (cli->json) {
+		shipping_add(reply, output);
 		cli_result(cli, reply);
 		return CLI_OK;
 	}
 	cli_report_session(cli, kymo_value_get(reply, "session"));
+	shipping_report(cli, output);
 	cli_report_warnings(stdout, cli, kymo_value_get(reply, "warnings"));
 	return CLI_OK;
 }

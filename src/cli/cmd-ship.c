@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "cli/daemon.h"
 #include "cli/params.h"
+#include "cli/shipping.h"
 #include "ship/sender.h"
 
 #define FIRST_PAUSE_MS 200
@@ -159,6 +160,17 @@ static void pause_ms(unsigned ms)
 	poll(NULL, 0, (int)ms); /* a signal ends it */
 }
 
+/* A recording, and what kymo status says of it. */
+struct shipment {
+	struct sender sender;
+	struct shipping_note *note; /* borrowed */
+};
+
+static void on_progress(struct sender *s)
+{
+	shipping_progress(ky_container_of(s, struct shipment, sender)->note, s->acked, s->size);
+}
+
 /* Warns once of each reason. */
 static void report_trouble(
 	struct cli *cli, const char *url, const char *why, char *last, size_t size)
@@ -170,8 +182,9 @@ static void report_trouble(
 }
 
 /* Sends one recording, however often the connection breaks. Returns 0, -ECANCELED or -errno. */
-static int ship(struct cli *cli, struct sender *s, const struct route *r, const char *url)
+static int ship(struct cli *cli, struct shipment *shipment, const struct route *r, const char *url)
 {
+	struct sender *s = &shipment->sender;
 	unsigned pause = FIRST_PAUSE_MS;
 	char last[512] = "";
 	int ret;
@@ -196,6 +209,7 @@ static int ship(struct cli *cli, struct sender *s, const struct route *r, const 
 			return ret ? -ECANCELED : 0;
 		}
 		report_trouble(cli, url, why.data ? why.data : "", last, sizeof(last));
+		shipping_trouble(shipment->note, last);
 		ky_buf_deinit(&why);
 		pause = s->acked > before ? FIRST_PAUSE_MS
 					  : KY_MIN(pause * 2, (unsigned)LAST_PAUSE_MS);
@@ -242,15 +256,16 @@ static int fail_stopped(struct cli *cli, const struct sender *s)
 }
 
 /* Sends the trace, and what follows after each rotation. */
-static int ship_all(
-	struct cli *cli, int trace, const char *name, const struct route *r, const char *url)
+static int ship_all(struct cli *cli, int trace, const char *name, const struct route *r,
+	const char *url, struct shipping_note *note)
 {
 	struct totals t = {0};
 	bool more = true;
 
 	while (more) {
-		struct sender s;
-		int ret = sender_init(&s, trace, name, cli_has(cli, "once"));
+		struct shipment shipment = {.note = note};
+		struct sender *s = &shipment.sender;
+		int ret = sender_init(s, trace, name, cli_has(cli, "once"));
 
 		if (ret == -ENOENT && (t.recordings || sender_is_recorded(trace))) {
 			more = sender_is_recorded(trace) && !cli_has(cli, "once") && !stopped;
@@ -258,19 +273,20 @@ static int ship_all(
 			continue;
 		}
 		if (ret < 0) {
-			sender_deinit(&s);
+			sender_deinit(s);
 			return cli_fail(cli, "failed", "%s: %s", cli_arg(cli, 0),
 				ret == -ENOENT ? "there is no trace" : strerror(-ret));
 		}
-		ret = ship(cli, &s, r, url);
-		t.bytes += s.acked;
-		t.files += s.n_files;
-		t.lost += s.n_lost;
+		s->progress = on_progress;
+		ret = ship(cli, &shipment, r, url);
+		t.bytes += s->acked;
+		t.files += s->n_files;
+		t.lost += s->n_lost;
 		t.recordings++;
-		more = s.moved;
+		more = s->moved;
 		if (ret < 0)
-			fail_stopped(cli, &s);
-		sender_deinit(&s);
+			fail_stopped(cli, s);
+		sender_deinit(s);
 		if (ret < 0)
 			return CLI_FAILED;
 	}
@@ -283,6 +299,7 @@ static int run(struct cli *cli)
 	char path[PATH_MAX], *name;
 	_cleanup_close_ int trace = -1;
 	struct route r = {0};
+	struct shipping_note note;
 	int code;
 
 	if (!realpath(cli_arg(cli, 0), path))
@@ -298,8 +315,11 @@ static int run(struct cli *cli)
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
-	if (!code)
-		code = ship_all(cli, trace, name, &r, url);
+	if (!code) {
+		shipping_begin(&note, trace, url);
+		code = ship_all(cli, trace, name, &r, url, &note);
+		shipping_end(&note, trace, !code);
+	}
 	route_deinit(&r);
 	return code;
 }

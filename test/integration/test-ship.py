@@ -46,7 +46,7 @@ def receive(k):
 def files_of(trace):
     """The trace's own files: not what each end notes for itself."""
     return {str(p.relative_to(trace)): p.read_bytes() for p in pathlib.Path(trace).rglob("*") if p.is_file()
-        and p.name not in (".recording", ".watermark") and "archives" not in p.relative_to(trace).parts}
+        and p.name not in (".recording", ".shipping", ".watermark") and "archives" not in p.relative_to(trace).parts}
 
 
 def same(trace, far, what):
@@ -173,6 +173,34 @@ def test_interrupted(k):
     said = ship.communicate(timeout=TIMEOUT)[0]
     equal(ship.returncode, 1, "exit status")
     check("interrupted" in said and "trying again" not in said, said)
+
+
+def test_status(k):
+    """'kymo status' says how far the other end is, and why it does not go on."""
+    k.start_daemon()
+    trace = k.record("*", channel=("--switch-timer=20ms",))
+    k.app("emit", "-n", 1000)
+    wait_for(lambda: (trace / "ust").exists(), "the first files")
+
+    def shipping():
+        return k.kymo_json("status", "s").get("shipping", {})
+
+    equal(shipping(), {}, "shipping before")
+    ship = start_ship(k, trace, "echo no such host >&2; exit 255")
+    state = wait_for(lambda: "trouble" in shipping() and shipping(), "the trouble")
+    equal((state["runs"], state["bytes_there"]), (True, 0), "what is there")
+    check("no such host" in state["trouble"], str(state))
+    text = k.kymo("status", "s").stdout
+    check("shipping to exec:echo" in text and "nothing is there yet" in text and "no such host, since" in text and "trying again" in text, text)
+    ship.send_signal(signal.SIGTERM)
+    ship.communicate(timeout=TIMEOUT)
+    check("no 'kymo ship' runs" in k.kymo("status", "s").stdout, "that it has ended")
+    ship = start_ship(k, trace, receive(k))
+    state = wait_for(lambda: shipping().get("bytes_there") and shipping(), "progress")
+    check(state["runs"] and "trouble" not in state, str(state))
+    k.kymo("destroy", "s")
+    equal(ship.wait(TIMEOUT), 0, "exit status")
+    check(not (trace / ".shipping").exists(), "the note is removed when all has arrived")
 
 
 def test_quota(k):

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/shipping.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/file.h>
+#include <time.h>
+
+#include "cli/daemon.h"
+
+#define NAME	 ".shipping"
+#define SIZE	 1024u /* written at once, so that readers see one state */
+#define EVERY_NS UINT64_C(200000000)
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void write_note(struct shipping_note *n)
+{
+	char text[SIZE];
+	int len;
+
+	if (n->fd < 0)
+		return;
+	memset(text, '\n', sizeof(text));
+	len = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n%.255s\n%s\n",
+		n->there, n->all, n->since_s, n->trouble, n->url);
+	if (len < (int)sizeof(text))
+		text[len] = '\n';
+	if (pwrite(n->fd, text, sizeof(text), 0) != (ssize_t)sizeof(text))
+		n->fd = ky_close(n->fd);
+	n->written_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+void shipping_begin(struct shipping_note *n, int trace, const char *url)
+{
+	*n = (struct shipping_note){.url = url};
+	n->fd = openat(trace, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (n->fd >= 0 && flock(n->fd, LOCK_EX | LOCK_NB) < 0)
+		n->fd = ky_close(n->fd);
+	write_note(n);
+}
+
+void shipping_progress(struct shipping_note *n, uint64_t there, uint64_t all)
+{
+	const bool was_in_trouble = *n->trouble;
+
+	n->there = there;
+	n->all = all;
+	n->trouble[0] = '\0';
+	n->since_s = 0;
+	if (was_in_trouble || there == all || clock_ns(CLOCK_MONOTONIC) - n->written_ns > EVERY_NS)
+		write_note(n);
+}
+
+void shipping_trouble(struct shipping_note *n, const char *why)
+{
+	if (!*n->trouble)
+		n->since_s = clock_ns(CLOCK_REALTIME) / 1000000000;
+	snprintf(n->trouble, sizeof(n->trouble), "%s", why);
+	n->trouble[strcspn(n->trouble, "\n")] = '\0';
+	write_note(n);
+}
+
+void shipping_end(struct shipping_note *n, int trace, bool done)
+{
+	if (n->fd < 0)
+		return;
+	if (done)
+		unlinkat(trace, NAME, 0);
+	else
+		write_note(n);
+	n->fd = ky_close(n->fd);
+}
+
+struct found {
+	uint64_t there, all, since_s;
+	const char *trouble, *url; /* into text */
+	bool runs;
+	char text[SIZE + 1];
+};
+
+static bool find(const char *trace, struct found *f)
+{
+	_cleanup_close_ int dir = open(trace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = dir < 0 ? -1
+					 : openat(dir, NAME,
+						   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : pread(fd, f->text, SIZE, 0);
+	char *rest = f->text, *line;
+
+	if (n <= 0)
+		return false;
+	f->text[n] = '\0';
+	line = strsep(&rest, "\n");
+	if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &f->there, &f->all, &f->since_s) != 3)
+		return false;
+	f->trouble = rest ? strsep(&rest, "\n") : "";
+	f->url = rest ? strsep(&rest, "\n") : "";
+	f->runs = flock(fd, LOCK_SH | LOCK_NB) < 0;
+	return true;
+}
+
+void shipping_report(struct cli *cli, const char *trace)
+{
+	char there[32], all[32], when[32] = "";
+	struct tm tm;
+	struct found f;
+	time_t since;
+
+	if (!find(trace, &f))
+		return;
+	printf("shipping to %s: ", cli_safe(cli, f.url));
+	if (f.all)
+		printf("%s of %s are there", cli_format_size(there, sizeof(there), f.there),
+			cli_format_size(all, sizeof(all), f.all));
+	else
+		printf("nothing is there yet");
+	since = (time_t)f.since_s;
+	if (*f.trouble && localtime_r(&since, &tm))
+		strftime(when, sizeof(when), "%H:%M:%S", &tm);
+	if (*f.trouble)
+		printf("; %s, since %s%s", cli_safe(cli, f.trouble), when,
+			f.runs ? ", trying again" : "");
+	puts(f.runs ? "" : "; no 'kymo ship' runs: the same command goes on");
+}
+
+void shipping_add(struct kymo_value *to, const char *trace)
+{
+	_cleanup_value_ struct kymo_value *v = kymo_value_new();
+	struct found f;
+
+	if (!v || !find(trace, &f))
+		return;
+	kymo_value_set_string(v, "url", f.url);
+	kymo_value_set_u64(v, "bytes_there", f.there);
+	kymo_value_set_u64(v, "bytes", f.all);
+	kymo_value_set_bool(v, "runs", f.runs);
+	if (*f.trouble) {
+		kymo_value_set_string(v, "trouble", f.trouble);
+		kymo_value_set_u64(v, "trouble_since_s", f.since_s);
+	}
+	kymo_value_set(to, "shipping", v);
+}
