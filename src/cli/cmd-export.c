@@ -4,7 +4,7 @@
 #include "cli/symbols.h"
 
 static const struct cli_option options[] = {
-	{"to", 0, "chrome|perfetto|sqlite|csv|folded|ctf", "the format"},
+	{"to", 0, "chrome|perfetto|otlp|sqlite|csv|folded|ctf", "the format"},
 	{"output", 'o', "FILE", "the file, or the directory for csv and ctf; -: standard output"},
 	CLI_FOLDED_OPTIONS,
 	CLI_SELECT_OPTIONS,
@@ -30,6 +30,7 @@ static const struct format {
 } formats[] = {
 	{"chrome", ky_export_chrome, true},
 	{"perfetto", ky_export_perfetto, true},
+	{"otlp", ky_export_otlp, true},
 	{"sqlite", export_sqlite, false},
 	{"csv", ky_export_csv, true},
 	{"folded", NULL, true},
@@ -51,10 +52,10 @@ static int check_options(struct cli *cli, const struct format **ret_format, cons
 
 	if (!to)
 		return cli_usage(cli,
-			"the format is missing: --to=chrome, perfetto, sqlite, csv, folded or ctf");
+			"the format is missing: --to=chrome, perfetto, otlp, sqlite, csv, folded or ctf");
 	if (!f)
 		return cli_usage(cli,
-			"unknown format '%s': use chrome, perfetto, sqlite, csv, folded or ctf",
+			"unknown format '%s': use chrome, perfetto, otlp, sqlite, csv, folded or ctf",
 			to);
 	if (!path)
 		return cli_usage(cli, "the output is missing: -o FILE");
@@ -125,6 +126,7 @@ const struct cli_command cmd_export = {
 	.help = "write traces in the formats of other programs",
 	.details =
 		"FORMAT is chrome (JSON for Chrome, Perfetto and others), perfetto (protobuf),\n"
+		"otlp (protobuf for OpenTelemetry: spans with W3C identifiers, and those inside),\n"
 		"sqlite (the tables of 'kymo sql'), csv (a directory with a file for each name of events;\n"
 		"with -e and one name, one file), folded (stacks of spans, or call stacks, for\n"
 		"flame graphs), or ctf (what is selected, as a trace: a new directory).\n"

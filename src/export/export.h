@@ -22,6 +22,9 @@ int ky_export_chrome(const struct ky_tables *t, const char *path, char why[KY_EX
 /* Perfetto's protobuf. */
 int ky_export_perfetto(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
 
+/* Spans with W3C identifiers as OpenTelemetry's: protobuf of OTLP. */
+int ky_export_otlp(const struct ky_tables *t, const char *path, char why[KY_EXPORT_WHY]);
+
 enum ky_stacks {
 	KY_STACKS_ANY, /* of spans if there are events of spans, else call stacks */
 	KY_STACKS_SPANS,

@@ -19,7 +19,7 @@ import answers
 import kymotest
 from kymotest import CLI, SOURCE, check, equal, rounds
 
-PROTO = SOURCE / "test" / "integration" / "perfetto.proto"
+PROTO = SOURCE / "test" / "integration"
 COUNTERS = ("s:stock", "s:load")
 
 
@@ -126,8 +126,8 @@ def test_damaged(k):
             export(k, trace, to)
 
 
-def protobuf(k):
-    """Returns the class of Perfetto's traces, by protoc and Python's own protobuf."""
+def protobuf(k, schema="perfetto", message="Trace"):
+    """Returns the class of a message, by protoc and Python's own protobuf."""
     kymotest.need_program("protoc", "protobuf-compiler")
     try:
         importlib.import_module("google.protobuf")
@@ -138,17 +138,17 @@ def protobuf(k):
         importlib.import_module("google.protobuf")
     except ImportError:
         raise kymotest.Skip("protobuf is missing (Debian package python3-protobuf)") from None
-    if not SCHEMA:
-        shutil.copy(PROTO, k.top)
-        k.run(["protoc", f"--python_out={k.top}", f"--proto_path={k.top}", "perfetto.proto"])
+    if schema not in SCHEMA:
+        shutil.copy(PROTO / f"{schema}.proto", k.top)
+        k.run(["protoc", f"--python_out={k.top}", f"--proto_path={k.top}", f"{schema}.proto"])
         sys.path.insert(0, str(k.top))
         sys.dont_write_bytecode = True
-        SCHEMA.append(importlib.import_module("perfetto_pb2").Trace)
+        SCHEMA[schema] = getattr(importlib.import_module(f"{schema}_pb2"), message)
         sys.path.remove(str(k.top))
-    return SCHEMA[0]
+    return SCHEMA[schema]
 
 
-SCHEMA = []
+SCHEMA = {}
 
 
 class Perfetto:
@@ -336,6 +336,38 @@ def test_selection(k):
     equal(sum(e["ph"] == "i" for e in found), sum(e[1] == "s:req" for e in events[100:201]), "events that are selected")
     found = chrome(k, trace, "-f", "id == 2")
     equal(sum(e["ph"] == "i" for e in found), sum(e[2].get("id") == 2 for e in events), "a filter")
+
+
+def otlp(k, trace):
+    """Returns the spans by their names, with their attributes as dictionaries."""
+    traces = protobuf(k, "otlp", "Traces")()
+    traces.ParseFromString(export(k, trace, "otlp").read_bytes())
+    found = {}
+    for resource in traces.resource_spans:
+        for span in resource.scope_spans[0].spans:
+            pairs = [(a.key, getattr(a.value, a.value.WhichOneof("value"))) for a in span.attributes]
+            equal(len(dict(pairs)), len(pairs), f"different keys of {pairs}")
+            found.setdefault(span.name, []).append((span, dict(pairs), {a.key for a in resource.resource.attributes}))
+    return found
+
+
+def test_otlp(k):
+    """Spans with W3C identifiers, and those inside, decoded by OpenTelemetry's own definitions."""
+    done = k.run([CLI, "record", "-o", k.top / "spans", "--", kymotest.APPS / "spans", "traced", "forms"])
+    check("0 discarded" in done.stderr + done.stdout, done.stderr)
+    spans = otlp(k, k.top / "spans")
+    equal({name: len(found) for name, found in spans.items()}, {"shop:handle": 1, "shop:query": 1, "shop:request": 2}, "spans")
+    (handle, fields, resource), = spans["shop:handle"]
+    equal(handle.trace_id.hex(), "4bf92f3577b34da6a3ce929d0e0e4736", "trace identifier")
+    equal((handle.span_id.hex(), handle.parent_span_id), ("f067aa0ba902b710", b""), "span identifier")
+    equal((fields["status"], fields["end.status"]), (0, 200), "fields of the begin and of the end")
+    check({"service.name", "process.pid"} <= resource, str(resource))
+    (query, fields, _), = spans["shop:query"]
+    equal((query.trace_id, query.parent_span_id), (handle.trace_id, handle.span_id), "whose child the inner span is")
+    check(len(query.span_id) == 8 and query.span_id != handle.span_id, "its identifier")
+    equal((fields["table"], fields["load"]), ("orders", 0.5), "fields")
+    check(handle.start_time_unix_nano <= query.start_time_unix_nano <= query.end_time_unix_nano <= handle.end_time_unix_nano, "times")
+    equal(sorted(fields["status"] for _, fields, _ in spans["shop:request"]), [200, 404], "asynchronous spans")
 
 
 def test_empty(k):

@@ -126,6 +126,16 @@ static void across(void)
 	kymo_span_end(shop, work);
 }
 
+/* A request of OpenTelemetry's, and a span inside that knows nothing of it. */
+static void traced(void)
+{
+	kymo_span_begin(shop, handle, kymo_w3c_trace_id(trace_id), kymo_w3c_span_id(span_id),
+		kymo_i32(status, 0));
+	kymo_span_begin(shop, query, kymo_string(table, "orders"));
+	kymo_span_end(shop, query, kymo_f64(load, 0.5));
+	kymo_span_end(shop, handle, kymo_i32(status, 200));
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -143,6 +153,8 @@ int main(int argc, char **argv)
 			wait_for_line();
 		else if (!strcmp(argv[i], "across"))
 			across();
+		else if (!strcmp(argv[i], "traced"))
+			traced();
 		else if (!strcmp(argv[i], "open")) {
 			kymo_span_end(open, never_begun);
 			kymo_span_begin(open, never_ended);
