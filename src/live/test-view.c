@@ -146,6 +146,14 @@ static void test_mark(void **state)
 	assert_int_equal(next_of(&v, 1).end, 3200);
 	assert_int_equal(v.mark, 4000);
 
+	/* The first record of a new stream came too late. */
+	add_packet(2, 100, 150, 4100);
+	set_watermark(5000);
+	assert_true(next_of(&v, 0).new_streams);
+	assert_int_equal(announce_all(&v), 1);
+	assert_int_equal(next_of(&v, 2).status, VIEW_INACTIVE);
+	assert_int_equal(v.n_late, 2);
+
 	/* The end. */
 	set_watermark(UINT64_MAX);
 	assert_int_equal(next_of(&v, 0).status, VIEW_HUNG_UP);
@@ -162,7 +170,7 @@ static void test_from_now(void **state)
 	set_watermark(3200);
 	assert_int_equal(view_init(&v, root, false), 0);
 	assert_int_equal(view_look(&v), 0);
-	assert_int_equal(announce_all(&v), 2);
+	assert_int_equal(announce_all(&v), 3);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(next_of(&v, i).status == VIEW_OK, false);
 	view_deinit(&v);
