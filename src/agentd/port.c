@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -169,6 +172,47 @@ void port_close(struct port *p, bool keep)
 
 // ---- the user of a connection
 
+/* Of a socket that its process has closed, the kernel says that it is root's. */
+enum { ESTABLISHED = 1 };
+#define NOBODY ((uid_t)-1)
+
+/*
+ * Asks the kernel for the socket at the other end alone: /proc/net/tcp has all of the machine's,
+ * and one user can make many. Returns false if this kernel has no sock_diag(7).
+ */
+static bool ask_kernel(const struct sockaddr_in *from, unsigned to, uid_t *ret_uid)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 r;
+	} request = {
+		.head = {sizeof(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0},
+		.r = {.sdiag_family = AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0U},
+	};
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_msg m;
+		char attributes[1024];
+	} reply;
+	_cleanup_close_ int fd = socket(
+		AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	ssize_t n;
+
+	request.r.id.idiag_sport = from->sin_port;
+	request.r.id.idiag_src[0] = from->sin_addr.s_addr;
+	request.r.id.idiag_dport = htons((uint16_t)to);
+	request.r.id.idiag_dst[0] = htonl(INADDR_LOOPBACK);
+	request.r.id.idiag_cookie[0] = request.r.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	if (fd < 0 || send(fd, &request, sizeof(request), 0) != sizeof(request))
+		return false;
+	n = recv(fd, &reply, sizeof(reply), 0);
+	if (n < (ssize_t)offsetof(typeof(reply), attributes) ||
+		reply.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return false;
+	*ret_uid = reply.m.idiag_state == ESTABLISHED ? reply.m.idiag_uid : NOBODY;
+	return true;
+}
+
 /* An IPv4 address as /proc/net/tcp shows it, or at the end of one in /proc/net/tcp6. */
 static bool is_address(const char *text, uint32_t address)
 {
@@ -191,7 +235,7 @@ static bool find_in(const char *path, const struct sockaddr_in *from, unsigned t
 		if (sscanf(line, "%*u: %39[0-9A-F]:%x %*[0-9A-F]:%x %x %*s %*s %*s %u", address,
 			    &from_port, &to_port, &state, &uid) != 5 ||
 			from_port != ntohs(from->sin_port) || to_port != to ||
-			!is_address(address, from->sin_addr.s_addr))
+			state != ESTABLISHED || !is_address(address, from->sin_addr.s_addr))
 			continue;
 		*ret_uid = uid;
 		return true;
@@ -208,8 +252,10 @@ int port_accept(const struct port *p, uid_t *ret_uid)
 	if (fd < 0)
 		return -errno;
 	/* The program has either kind of socket. */
-	if (find_in("/proc/net/tcp", &from, p->number, ret_uid) ||
-		find_in("/proc/net/tcp6", &from, p->number, ret_uid))
+	if ((ask_kernel(&from, p->number, ret_uid) ||
+		    find_in("/proc/net/tcp", &from, p->number, ret_uid) ||
+		    find_in("/proc/net/tcp6", &from, p->number, ret_uid)) &&
+		*ret_uid != NOBODY)
 		return fd;
 	close(fd);
 	return -ESRCH;

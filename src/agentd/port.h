@@ -29,7 +29,8 @@ int port_open(struct port *p, const char *path, char *why, size_t why_size);
 void port_close(struct port *p, bool keep);
 /*
  * Accepts a connection. Returns its descriptor, or -errno: -EAGAIN if there is none. *ret_uid: the
- * user of the process that connects, as the kernel's table of sockets shows it.
+ * user of the process that connects, as the kernel's table of sockets shows it. -ESRCH if no
+ * process has the other end any more.
  */
 int port_accept(const struct port *p, uid_t *ret_uid);
 
