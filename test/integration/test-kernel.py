@@ -531,6 +531,36 @@ def test_snapshot(k):
         equal((len(events), discarded), (2 * N * i, 0), "events of a snapshot")
 
 
+def test_snapshot_size(k):
+    """--max-size takes the newest events; the others are counted."""
+    need_tracefs()
+    k.start_daemon()
+    k.kymo("create", "s", "--snapshot", "-o", k.top / "snapshots")
+    k.kymo("enable-channel", "-k", "kernel0", "--subbuf-size=4K", "--num-subbuf=128")
+    done = k.kymo("enable-event", "-k", "--syscall", "write", status=None)
+    if "Linux 6.10" in done.stderr:
+        raise kymotest.Skip("the kernel's buffers cannot be mapped: Linux 6.10")
+    app, pid = spawn(k, N, min(os.sched_getaffinity(0)))
+    track_and_start(k, pid)
+    k.let_go(app)
+    k.finish(app)
+
+    def take(size):
+        said = k.kymo_json("snapshot", "record", f"--max-size={size}")["snapshot"]
+        out = pathlib.Path(said["output"])
+        events = read(out)[0] if said["recorded"] else []
+        equal(len(events), said["recorded"], "events of a snapshot")
+        return events, said["left_out"], sum(p.stat().st_size for p in kymotest.streams(out)) if events else 0
+    whole, left, _ = take("1G")
+    check(len(whole) >= 2 * N and not left, f"{len(whole)} events, {left} left out")
+    part, left, size = take("40K")
+    check(8192 < size <= 40960, f"{size} bytes")
+    equal(len(part) + left, len(whole), "recorded and left out")
+    equal(part == whole[left:], True, "these are the newest events")
+    none, left, _ = take(10)
+    equal((none, left), ([], len(whole)), "events where no sub-buffer fits")
+
+
 def test_list(k):
     """list -k names events and their fields as a trace has them."""
     need_tracefs()

@@ -145,16 +145,21 @@ void ftrace_copy_close(struct ftrace_copy *c)
 	if (c->pages)
 		munmap(c->pages, c->mapped);
 	free(c->order);
+	free(c->parts);
 	*c = (struct ftrace_copy){.n = 0};
+}
+
+void ftrace_copy_read(const struct ftrace_copy *c, uint32_t i, uint8_t *page)
+{
+	const uint8_t *from = c->pages + (size_t)c->order[i] * c->size;
+
+	memcpy(page, from, KY_KPAGE_HEADER + ky_kpage_len(from));
 }
 
 bool ftrace_copy_next(struct ftrace_copy *c, uint8_t *page)
 {
-	const uint8_t *from;
-
 	if (c->next == c->n)
 		return false;
-	from = c->pages + (size_t)c->order[c->next++] * c->size;
-	memcpy(page, from, KY_KPAGE_HEADER + ky_kpage_len(from));
+	ftrace_copy_read(c, c->next++, page);
 	return true;
 }

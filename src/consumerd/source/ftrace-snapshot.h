@@ -14,9 +14,16 @@
 
 #include "base/util.h"
 
+/* The records that a page will become. */
+struct ftrace_part {
+	uint64_t end; /* clock of the last one */
+	uint64_t bytes, n_events;
+};
+
 struct ftrace_copy {
-	uint8_t *pages;	 /* owned; NULL: not open */
-	uint32_t *order; /* owned: of the pages, oldest first */
+	uint8_t *pages;		   /* owned; NULL: not open */
+	struct ftrace_part *parts; /* owned; of the pages in this order; NULL: not measured yet */
+	uint32_t *order;	   /* owned: of the pages, oldest first */
 	uint32_t n, next, size;
 	size_t mapped; /* bytes of pages */
 };
@@ -31,6 +38,8 @@ static inline bool ftrace_copy_is_open(const struct ftrace_copy *c)
 {
 	return c->pages;
 }
+/* Copies a sub-buffer to `page`: 0 is the oldest. */
+void ftrace_copy_read(const struct ftrace_copy *c, uint32_t i, uint8_t *page);
 /* Copies the next sub-buffer to `page`. Returns false if there is none. */
 bool ftrace_copy_next(struct ftrace_copy *c, uint8_t *page);
 

@@ -189,6 +189,61 @@ static uint64_t ftrace_count_lost(struct once_cpu *once)
 	       find_count(text, "\ndropped events: ");
 }
 
+/* ---- limits of a snapshot ---- */
+
+/* Finds out what will become of a page of the copy: makes its records, and forgets them. */
+static void measure_page(struct cpu *c, uint32_t i, struct ky_kplace *place, uint8_t *out)
+{
+	struct ftrace_part *part = &c->copy.parts[i];
+	uint64_t count = place->count;
+	const uint8_t *end;
+
+	ftrace_copy_read(&c->copy, i, c->once.page);
+	place->at = KY_KPAGE_HEADER;
+	place->clock = ky_load64(c->once.page);
+	do {
+		end = ftrace_transcode(&c->once, place, out, out + KY_KERNEL_BLOCK, true);
+		part->bytes += (uint64_t)(end - out);
+	} while (place->at);
+	part->n_events = place->count - count;
+	part->end = place->ts;
+}
+
+/* Returns whether the copy was measured. Without memory, nothing is left out. */
+static bool measure(struct cpu *c)
+{
+	uint8_t *out = c->copy.parts ? NULL : malloc(KY_KERNEL_BLOCK + KY_KCOPY_SLACK);
+	struct ky_kplace place = {0};
+
+	if (out)
+		c->copy.parts = calloc(c->copy.n + 1, sizeof(*c->copy.parts));
+	for (uint32_t i = 0; out && c->copy.parts && i < c->copy.n; i++)
+		measure_page(c, i, &place, out);
+	free(out);
+	return c->copy.parts;
+}
+
+static uint64_t ftrace_size_after(struct once_cpu *once, uint64_t ts)
+{
+	struct cpu *c = cpu_of(once);
+	uint64_t size = 0;
+
+	for (uint32_t i = c->copy.next; measure(c) && i < c->copy.n; i++)
+		if (c->copy.parts[i].end > ts)
+			size += c->copy.parts[i].bytes;
+	return size;
+}
+
+static uint64_t ftrace_leave_out(struct once_cpu *once, uint64_t ts)
+{
+	struct ftrace_copy *copy = &cpu_of(once)->copy;
+	uint64_t n = 0;
+
+	while (measure(cpu_of(once)) && copy->next < copy->n && copy->parts[copy->next].end <= ts)
+		n += copy->parts[copy->next++].n_events;
+	return n;
+}
+
 /* ---- the set ---- */
 
 static void ftrace_free(struct once_set *s)
@@ -208,6 +263,8 @@ static const struct once_ops ftrace_ops = {
 	.drain = ftrace_drain,
 	.transcode = ftrace_transcode,
 	.count_lost = ftrace_count_lost,
+	.size_after = ftrace_size_after,
+	.leave_out = ftrace_leave_out,
 	.free = ftrace_free,
 };
 

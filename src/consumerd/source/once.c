@@ -124,7 +124,7 @@ static int once_look(struct source *s, bool flush, bool written)
 
 	if (s->abandoned)
 		return SOURCE_IDLE;
-	s->more = c->set->ops->drain(c, all);
+	s->more = c->set->set.held || c->set->ops->drain(c, all);
 	s->head = once_slot(c)->pos;
 	s->head_count = once_slot(c)->count;
 	source_measure(s);
@@ -217,12 +217,28 @@ static void once_abandon(struct source *s, bool again)
 	s->more = false;
 }
 
+static uint64_t once_size_after(struct source *s, uint64_t ts)
+{
+	struct once_cpu *c = once_cpu_of(s);
+
+	return c->set->set.held ? c->set->ops->size_after(c, ts) : 0;
+}
+
+static uint64_t once_leave_out(struct source *s, uint64_t ts)
+{
+	struct once_cpu *c = once_cpu_of(s);
+
+	return c->set->set.held ? c->set->ops->leave_out(c, ts) : 0;
+}
+
 static const struct source_ops once_ops = {
 	.look = once_look,
 	.next = once_next,
 	.take = once_take,
 	.resume = once_resume,
 	.abandon = once_abandon,
+	.size_after = once_size_after,
+	.leave_out = once_leave_out,
 };
 
 /* ---- the set ---- */
@@ -304,6 +320,7 @@ int once_init(struct once_set *s, const struct once_ops *ops, uint32_t n_cpus, u
 	s->set.block_size = KY_KERNEL_BLOCK;
 	s->set.wakes = true;
 	s->set.copied = memory_fd < 0;
+	s->set.held = s->set.copied && ops->size_after;
 	ret = map_memory(s, memory_fd);
 	for (uint32_t i = 0; i < n_cpus && !ret; i++)
 		init_cpu(s, i);

@@ -38,6 +38,9 @@ struct once_ops {
 		const uint8_t *end, bool first);
 	/* Returns how many events were lost, ever, as the kernel counts them. */
 	uint64_t (*count_lost)(struct once_cpu *c);
+	/* Of a copy, as in source_ops. NULL: there are no copies. */
+	uint64_t (*size_after)(struct once_cpu *c, uint64_t ts);
+	uint64_t (*leave_out)(struct once_cpu *c, uint64_t ts);
 	void (*free)(struct once_set *s); /* what is beside the memory, and the set itself */
 };
 

@@ -82,6 +82,12 @@ struct source_ops {
 	 * earlier consumer did it.
 	 */
 	void (*abandon)(struct source *s, bool again);
+	/*
+	 * Of a set that is held; NULL: there is none. Returns the bytes of the records later than
+	 * ts. Leaves the others out, as whole parts; returns the number of events in them.
+	 */
+	uint64_t (*size_after)(struct source *s, uint64_t ts);
+	uint64_t (*leave_out)(struct source *s, uint64_t ts);
 };
 
 struct source_set {
@@ -91,6 +97,7 @@ struct source_set {
 	uint32_t block_size;
 	bool own;		/* one process has all of it: its damage concerns nobody else */
 	bool copied;		/* no other consumer continues it */
+	bool held;		/* of a snapshot: makes no records until the owner clears it */
 	bool wakes;		/* writers wake the consumer; so it looks seldom by itself */
 	bool ready;		/* they did: set by the owner, until the next look */
 	uint64_t n_overwritten; /* events that a copy came too late for */

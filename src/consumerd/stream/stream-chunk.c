@@ -73,7 +73,8 @@ uint64_t stream_size_after(const struct stream *s, uint64_t ts)
 		if (piece.end_ts > ts)
 			size += stream_is_last_of_block(&piece) ? ky_align_up(n, KY_CTF_PAGE) : n;
 	}
-	return size;
+	n = s->source->ops->size_after ? s->source->ops->size_after(s->source, ts) : 0;
+	return size + n + (n / s->source->block_size + !!n) * KY_CTF_PAGE;
 }
 
 uint64_t stream_leave_out(struct stream *s, uint64_t ts)
@@ -85,7 +86,10 @@ uint64_t stream_leave_out(struct stream *s, uint64_t ts)
 	while (s->source->ops->next(s->source, &behind, true, &piece) && piece.end_ts <= ts)
 		at = behind;
 	s->source->ops->take(s->source, &at);
-	return at.count - n;
+	n = at.count - n;
+	if (s->source->ops->leave_out)
+		n += s->source->ops->leave_out(s->source, ts);
+	return n;
 }
 
 /* Sets the chunk's files before the slot's apart, if the slot says so; again after a restart. */

@@ -163,6 +163,7 @@ void stream_set_end(struct stream_set *set)
 
 void stream_set_finish(struct stream_set *set)
 {
+	set->sources->held = false;
 	if (set->sources->wakes && !set->sources->copied)
 		set->sources->until = ky_clock_read(set->sources->clock);
 }

@@ -46,8 +46,10 @@ int stream_set_new(const struct ky_cons_ring_set *m, struct trace *trace,
 struct stream_set *stream_set_free(struct stream_set *set);
 /* Nobody writes the set any more: all of it is due at each look. */
 void stream_set_end(struct stream_set *set);
-/* The recording has ended: the next flush is the last one, and the streams of a set of CPUs that
- * the kernel writes reach to this time. */
+/*
+ * The recording has ended: the next flush is the last one. Streams of the kernel reach to this
+ * time.
+ */
 void stream_set_finish(struct stream_set *set);
 /* Returns true if all records that this round's look found are written. */
 bool stream_set_is_complete(const struct stream_set *set);
