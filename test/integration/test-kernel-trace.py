@@ -76,6 +76,8 @@ def test_requirements(k):
     for old, new, fault in (
         ('domain = "kernel"', 'domain = "ust"', "env: domain"),
         ("_next_tid", "_next_pid", "sched_switch: next_tid is missing"),
+        ("offset = ", "offset_ns = ", "clock: offset = nothing"),
+        (" cpu_id;", " cpu;", "packet.context: cpu_id is missing"),
         ("irq_softirq_raise", "softirq_raise", "softirq_raise: readers expect another name"),
     ):
         metadata.write_text(text.replace(old, new))
