@@ -182,7 +182,8 @@ enum tracer_main tracer_last_look(void)
 {
 	if (tracer_has_died_with(&loader.alive)) {
 		loader.died = true;
-		return TRACER_MAIN_ENDS; /* the kernel has not finished */
+		if (!loader.called_exit)
+			return TRACER_MAIN_ENDS; /* the kernel has not finished */
 	}
 	if (!loader.died || loader.is_awaited || !has_main_ended())
 		return TRACER_MAIN_LIVES;
