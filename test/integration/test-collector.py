@@ -214,13 +214,17 @@ WAITS = {
 }
 
 
+# A program's listener looks so often whether main lives (MAIN_MAX_MS in src/tracer/listener.c).
+LISTENER_MS = 5000
+
+
 def waits_for_ever(pid, tid):
-    """Returns true if the thread is in a system call that has no limit of time."""
+    """Returns true if the thread is in a system call without a limit of time, or the listener's."""
     with contextlib.suppress(OSError):
         call, *arguments = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text().split()
         if call.isdigit() and int(call) in (calls := WAITS[os.uname().machine]):
             limit = calls[int(call)]
-            return limit is None or int(arguments[limit[0]], 16) & 0xFFFFFFFF == limit[1]
+            return limit is None or int(arguments[limit[0]], 16) & 0xFFFFFFFF in (limit[1], LISTENER_MS)
     return False
 
 
