@@ -314,7 +314,8 @@ int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_value
 	return r ? r : decode_struct(d, scope, scope->is_shown ? out : NULL);
 }
 
-int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope)
+/* On -EBADMSG, pos is at the scope's begin. */
+static inline int skip_steps(struct ky_decoder *d, const struct ky_node *scope)
 {
 	const uint8_t *at, *end = d->data + d->end / 8;
 
@@ -336,4 +337,13 @@ int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope)
 	}
 	d->pos = (uint64_t)(at - d->data) * 8;
 	return 0;
+}
+
+int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope)
+{
+	int r = skip_steps(d, scope);
+
+	if (ky_unlikely(r))
+		ky_decode(d, scope, NULL);
+	return r;
 }

@@ -49,7 +49,10 @@ struct ky_decoder {
  */
 int ky_decode(struct ky_decoder *d, const struct ky_node *scope, struct ky_values *out);
 
-/* Steps over a scope with steps: what they do not say is not kept. Returns 0 or -EBADMSG. */
+/*
+ * Steps over a scope with steps: what they do not say is not kept. Returns 0, or -EBADMSG with pos
+ * where ky_decode leaves it: the search for the next packet begins there.
+ */
 int ky_decode_steps(struct ky_decoder *d, const struct ky_node *scope);
 
 /* Returns the distance in bits between elements of an array of plain numbers. */

@@ -29,6 +29,8 @@ static const char metadata[] =
 	"	integer { size = 16; align = 8; signed = 1; } _v; string _s; }; };\n"
 	"event { name = \"p:numbers\"; id = 2; fields := struct { integer { size = 8; align = 8; } n;\n"
 	"	integer { size = 32; align = 8; } _a[n]; }; };\n"
+	"event { name = \"p:texts\"; id = 3; fields := struct { string _s;\n"
+	"	integer { size = 8; align = 8; encoding = UTF8; } _t[100]; }; };\n"
 	"event { name = \"p:far\"; id = 300; };\n";
 
 struct packet {
@@ -212,6 +214,27 @@ static void test_damage(void **state)
 	assert_int_equal(n_damaged, 1);
 }
 
+/*
+ * The search for the next packet begins where a record's damage is. Its fields before the damage
+ * are whole: here one of them begins as a packet does.
+ */
+static void test_search_behind_whole_fields(void **state)
+{
+	static const uint32_t head = 3;
+	struct packet p[2];
+	uint8_t file[HEAD + sizeof(head) + sizeof(p[1])];
+
+	begin(&p[0], 0, 0);
+	p[0].packet_bits = p[0].content_bits = 8 * 4096; /* the file has less */
+	begin(&p[1], 0, 0);
+	add_far(&p[1], 1);
+	memcpy(file, &p[0], HEAD);
+	memcpy(file + HEAD, &head, sizeof(head));
+	memcpy(file + HEAD + sizeof(head), &p[1], sizeof(p[1]));
+	check(file, sizeof(file), false,
+		"! memory/stream ends within a packet: what is whole was read\n");
+}
+
 /* Adds an event that has room for two numbers, and says that it has n. */
 static void add_numbers(struct packet *p, uint8_t n)
 {
@@ -267,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_search_behind_whole_fields),
 		cmocka_unit_test(test_array_of_numbers),
 		cmocka_unit_test(test_every_length),
 	};
