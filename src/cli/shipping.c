@@ -3,14 +3,19 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "cli/daemon.h"
 
-#define NAME	 ".shipping"
-#define SIZE	 1024u /* written at once, so that readers see one state */
-#define EVERY_NS UINT64_C(200000000)
+#define NAME	    ".shipping"
+#define SIZE	    1024u /* written at once, so that readers see one state */
+#define EVERY_NS    UINT64_C(200000000)
+#define PATIENCE_MS 1000 /* for the trace's file system */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -85,24 +90,64 @@ struct found {
 	char text[SIZE + 1];
 };
 
-static bool find(const char *trace, struct found *f)
+/* Reads the note, and whether its writer lives. Leaves the text empty if there is none. */
+static void read_note(const char *trace, struct found *ret)
 {
 	_cleanup_close_ int dir = open(trace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int fd = dir < 0 ? -1
 					 : openat(dir, NAME,
 						   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : pread(fd, f->text, SIZE, 0);
+	const ssize_t n = fd < 0 ? -1 : pread(fd, ret->text, SIZE, 0);
+
+	ret->text[n > 0 ? n : 0] = '\0';
+	ret->runs = n > 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
+/*
+ * Reads the note in a child: the trace's file system may never answer, and status is what says so.
+ * Returns false if there is no note, or no answer in time.
+ */
+static bool read_note_in_time(const char *trace, struct found *ret)
+{
+	_cleanup_close_ int from = -1, to = -1;
+	struct pollfd p = {.events = POLLIN};
+	int fds[2];
+	ssize_t n = 0;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return false;
+	from = p.fd = fds[0];
+	to = fds[1];
+	pid = fork();
+	if (pid < 0)
+		return false;
+	if (!pid) {
+		/* Even SIGKILL may not end it before the file system answers: hold nobody's pipes. */
+		if (to > 0)
+			syscall(SYS_close_range, 0, to - 1, 0);
+		syscall(SYS_close_range, to + 1, ~0u, 0);
+		read_note(trace, ret);
+		_exit(write(to, ret, sizeof(*ret)) < 0); /* all at once: < PIPE_BUF */
+	}
+	if (poll(&p, 1, PATIENCE_MS) > 0)
+		n = read(from, ret, sizeof(*ret));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, WNOHANG); /* it may be dead only when the file system answers */
+	return n == (ssize_t)sizeof(*ret) && *ret->text;
+}
+
+static bool find(const char *trace, struct found *f)
+{
 	char *rest = f->text, *line;
 
-	if (n <= 0)
+	if (!read_note_in_time(trace, f))
 		return false;
-	f->text[n] = '\0';
 	line = strsep(&rest, "\n");
 	if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &f->there, &f->all, &f->since_s) != 3)
 		return false;
 	f->trouble = rest ? strsep(&rest, "\n") : "";
 	f->url = rest ? strsep(&rest, "\n") : "";
-	f->runs = flock(fd, LOCK_SH | LOCK_NB) < 0;
 	return true;
 }
 
