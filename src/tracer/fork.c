@@ -40,10 +40,30 @@ bool tracer_is_raw_child(void)
 	return tracer.started && !tracer.off && !home.is_home;
 }
 
+/* All sanitizers' runtimes have it. */
+extern void __sanitizer_print_stack_trace(void) __attribute__((weak));
+
+/*
+ * A thread that starts allocates memory. The C library's allocator is prepared for fork; those of
+ * sanitizers are not: if such a thread held their lock, the child would wait for ever.
+ */
+static void wait_for_starting_threads(void)
+{
+	enum { PATIENCE_MS = 1000 };
+	struct timespec nap = {.tv_nsec = 1000000};
+
+	if (!__sanitizer_print_stack_trace || tracer.filtered)
+		return;
+	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&tracer.n_starting, __ATOMIC_ACQUIRE);
+		i++)
+		nanosleep(&nap, NULL);
+}
+
 static void before_fork(void)
 {
 	sigset_t old;
 
+	wait_for_starting_threads();
 	tracer_lock(&old);
 	if (tracer_listener_died())
 		tracer_give_up();
@@ -90,6 +110,7 @@ static bool reset_child(void)
 	tracer_statedump_reset(); /* its thread does not exist here */
 	ky_thread_forget_process();
 	tracer.ending = false;
+	tracer.n_starting = 0;
 	tracer.survives_filter = false;
 	return connected;
 }

@@ -320,6 +320,7 @@ static void *listen_loop(void *arg)
 {
 	struct timespec nap = {.tv_nsec = 1000000};
 
+	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&tracer.alive);
 	look_for_filter();
 	if (!tracer.filtered)
@@ -364,7 +365,10 @@ int tracer_listener_start(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, ky_align_up(listener.stack_size, 4096));
+	__atomic_fetch_add(&tracer.n_starting, 1, __ATOMIC_RELAXED);
 	r = pthread_create(&thread, &attr, listen_loop, NULL);
+	if (r)
+		__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELAXED);
 	pthread_attr_destroy(&attr);
 	return -r;
 }

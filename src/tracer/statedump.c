@@ -137,6 +137,7 @@ static void *run_dumpers(void *arg)
 	struct dumper *d;
 
 	(void)arg;
+	__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "kymo-statedump");
 	tracer_take_lock();
 	state.thread_id = (pid_t)syscall(SYS_gettid);
@@ -176,7 +177,10 @@ int tracer_statedump_ensure_thread(void)
 		return 0;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	__atomic_fetch_add(&tracer.n_starting, 1, __ATOMIC_RELAXED);
 	r = pthread_create(&thread, &attr, run_dumpers, NULL);
+	if (r)
+		__atomic_fetch_sub(&tracer.n_starting, 1, __ATOMIC_RELAXED);
 	pthread_attr_destroy(&attr);
 	state.has_thread = !r;
 	return -r;

@@ -136,6 +136,7 @@ struct tracer {
 	uid_t uid;	     /* effective user, as which the connections were made */
 	uint32_t turn;	     /* futex: changes whenever a waiter should check again */
 	bool turned;	     /* its waiters are not yet woken */
+	uint32_t n_starting; /* threads of ours that were created and do not run their code yet */
 	pthread_key_t thread_end;
 	struct tracer_event *events; /* moves when it grows */
 	uint32_t n_events;
