@@ -123,7 +123,7 @@ static bool read_note_in_time(const char *trace, struct found *ret)
 	if (pid < 0)
 		return false;
 	if (!pid) {
-		/* Even SIGKILL may not end it before the file system answers: hold nobody's pipes. */
+		/* Even SIGKILL may not end it before the disk answers: hold nobody's pipes. */
 		if (to > 0)
 			syscall(SYS_close_range, 0, to - 1, 0);
 		syscall(SYS_close_range, to + 1, ~0u, 0);
