@@ -25,6 +25,7 @@
 #include "consumerd/connection.h"
 #include "consumerd/consumerd.h"
 #include "ctf/tsdl.h"
+#include "ctf/watermark.h"
 #include "ring/writer.h"
 #include "sessiond/model/memory.h"
 #include "svc/log.h"
@@ -556,9 +557,13 @@ static void check_event(const struct read_event *event)
 
 static void check_all(void)
 {
+	char moving[sizeof(trace) + 16];
 	struct read_back there;
 
 	last_read_ns = 0;
+	snprintf(moving, sizeof(moving), "%s/" KY_MOVING_NAME, trace);
+	if (!access(moving, F_OK))
+		abort();
 	read_back(trace, check_event, &there);
 	if (stats.status || stats.unwritten || stats.n_quarantined)
 		abort();

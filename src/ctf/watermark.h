@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define KY_WATERMARK_NAME  ".watermark"
+#define KY_MOVING_NAME	   ".moving"	 /* beside it: a chunk on its way into archives */
 #define KY_WATERMARK_ENDED ((uint64_t)1) /* nothing will be recorded into the trace any more */
 
 struct ky_watermark {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ctf/index.h"
+#include "ctf/watermark.h"
 #include "ship/files.h"
 #include "ship/sender.h"
 
@@ -373,7 +374,7 @@ static int search(struct view *v)
 	for (uint32_t i = 0; i < v->n_traces; i++)
 		v->traces[i].seen = false;
 	ret = search_chunk(v, v->root, false);
-	moving = openat(v->root, ".moving", DIR_FLAGS);
+	moving = openat(v->root, KY_MOVING_NAME, DIR_FLAGS);
 	if (!ret && moving >= 0)
 		ret = search_chunk(v, moving, true);
 	if (!ret)

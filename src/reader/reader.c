@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "ctf/watermark.h"
 #include "reader/chunks.h"
 #include "reader/format.h"
 #include "reader/index.h"
@@ -637,7 +638,10 @@ static struct ky_trace *find_trace(struct ky_trace_reader *r, DIR *d, const char
 
 static int find_traces(struct ky_trace_reader *r, const char *dir, size_t root_len, int depth);
 
-/* Searches a directory that is no trace. An unreadable trace does not hide the others. */
+/*
+ * Searches a directory that is no trace. An unreadable trace does not hide the others. A chunk may
+ * be on its way into archives, for ever if the machine failed at that moment.
+ */
 static int find_below(
 	struct ky_trace_reader *r, DIR *d, const char *dir, size_t root_len, int depth)
 {
@@ -648,7 +652,8 @@ static int find_below(
 		struct stat st;
 		char *path;
 
-		if (e->d_name[0] == '.' || depth == MAX_DIR_DEPTH ||
+		if ((e->d_name[0] == '.' && strcmp(e->d_name, KY_MOVING_NAME)) ||
+			depth == MAX_DIR_DEPTH ||
 			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(st.st_mode))
 			continue;

@@ -149,6 +149,20 @@ def test_chunk(k):
     equal((counts["recorded"], counts["discarded"]), (111, 0), "counts")
 
 
+def test_machine_failed(k):
+    """The machine fails while a chunk is moved: its events are still read, once."""
+    k.start_daemon()
+    trace = k.record("emit:*")
+    k.app("emit", "-n", 100)
+    rotate(k)
+    k.app("emit", "-n", 10, "-p", 1)
+    k.kymo("destroy")
+    (trace / ".moving").mkdir()
+    (trace / "ust").rename(trace / ".moving" / "ust")
+    equal(len(k.kymo("view", trace).stdout.splitlines()), 110, "lines of kymo view")
+    equal(k.kymo_json("stat", trace)["events"], 110, "events in kymo stat")
+
+
 def test_complete(k):
     """
     A stream that continues in a later chunk is complete if the chunk before it is read, too.

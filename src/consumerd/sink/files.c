@@ -79,9 +79,9 @@ static bool files_has_chunk(const struct sink *sink)
 
 static int files_watermark(struct sink *sink, const struct ky_watermark *watermark)
 {
-	int *fd = &files_of(sink)->watermark_fd, ret = 0;
+	int *fd = &files_of(sink)->watermark_fd, ret = trace_dir_undo_move(root_of(sink));
 
-	if (*fd < 0)
+	if (!ret && *fd < 0)
 		ret = trace_dir_open_file(root_of(sink), KY_WATERMARK_NAME, O_CREAT, fd);
 	return ret < 0 ? ret : write_bytes(*fd, 0, watermark, sizeof(*watermark));
 }
@@ -150,9 +150,9 @@ static int files_open_trace(
 /* Opens the directories, and makes them if `create`. Does nothing if they are open. */
 static int open_dirs(struct trace_files *t, bool create)
 {
-	int ret = 0;
+	int ret = t->dir_fd < 0 ? trace_dir_undo_move(t->root_fd) : 0;
 
-	if (t->dir_fd < 0)
+	if (!ret && t->dir_fd < 0)
 		ret = trace_dir_open_below(t->root_fd, t->dir, create, &t->dir_fd);
 	if (!ret && t->index_fd < 0)
 		ret = trace_dir_open_below(t->dir_fd, "index", create, &t->index_fd);

@@ -6,10 +6,11 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "ctf/watermark.h"
+
 #define NAME_MAX_BYTES 220 /* leaves room for "_65535_18446744073709551615.kyx" */
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define DISCARDED      ".cleared"
-#define MOVING	       ".moving"
 
 /* The directories of a chunk. Each may be missing. */
 static const char *const parts[] = {"ust", "kernel"};
@@ -103,8 +104,6 @@ int trace_dir_make(const char *path, bool resume, int *ret_fd)
 	ret = resume || made ? 0 : check_usable(fd);
 	if (ret < 0)
 		return ret;
-	if (resume)
-		trace_dir_undo_move(fd);
 	lock_while_recording(fd);
 	*ret_fd = fd;
 	fd = -1;
@@ -156,14 +155,6 @@ int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd)
 	return 0;
 }
 
-bool trace_dir_has_chunk(int root)
-{
-	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
-		if (faccessat(root, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return true;
-	return false;
-}
-
 bool trace_dir_in_chunk(const char *path)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++) {
@@ -186,30 +177,50 @@ static int move_parts(int from, int to)
 	return ret;
 }
 
-void trace_dir_undo_move(int root)
+int trace_dir_undo_move(int root)
 {
-	int moving = openat(root, MOVING, DIR_FLAGS | O_NOFOLLOW);
+	int moving = openat(root, KY_MOVING_NAME, DIR_FLAGS | O_NOFOLLOW), ret;
 
 	if (moving < 0)
-		return;
-	move_parts(moving, root);
+		return errno == ENOENT ? 0 : -errno;
+	ret = move_parts(moving, root);
 	close(moving);
-	unlinkat(root, MOVING, AT_REMOVEDIR);
+	if (!ret && unlinkat(root, KY_MOVING_NAME, AT_REMOVEDIR) < 0)
+		ret = -errno;
+	return ret;
+}
+
+static bool has_parts(int dir)
+{
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
+		if (faccessat(dir, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	return false;
+}
+
+bool trace_dir_has_chunk(int root)
+{
+	_cleanup_close_ int moving = openat(root, KY_MOVING_NAME, DIR_FLAGS | O_NOFOLLOW);
+
+	return has_parts(root) || (moving >= 0 && has_parts(moving));
 }
 
 /*
- * Moves the chunk to ROOT/.moving, and that to dir/name: the second is the one step. A consumer
- * that dies before it has a successor that undoes the first (trace_dir_undo_move).
+ * Moves the chunk to ROOT/.moving, and that to dir/name: the second is the one step. If it fails,
+ * the first is undone, by this call or the next one that needs the chunk (trace_dir_undo_move).
  */
 static int move_chunk(int root, int dir, const char *name)
 {
-	int moving = open_dir(root, MOVING, true), ret;
+	int ret = trace_dir_undo_move(root), moving;
 
+	if (ret < 0)
+		return ret;
+	moving = open_dir(root, KY_MOVING_NAME, true);
 	if (moving < 0)
 		return moving;
 	ret = move_parts(root, moving);
 	close(moving);
-	if (!ret && renameat(root, MOVING, dir, name) < 0)
+	if (!ret && renameat(root, KY_MOVING_NAME, dir, name) < 0)
 		ret = -errno;
 	if (ret < 0)
 		trace_dir_undo_move(root);

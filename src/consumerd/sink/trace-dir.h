@@ -33,8 +33,11 @@ int trace_dir_set_aside(int root);
 /* Removes chunks that were moved to be discarded. After an error, another call removes the rest. */
 int trace_dir_discard(int root);
 bool trace_dir_has_chunk(int root);
-/* Puts back what a consumer that died had begun to move. */
-void trace_dir_undo_move(int root);
+/*
+ * Puts back what an earlier call, or a consumer that died, began to move. Until it returns 0,
+ * nothing may be opened below the directories of the chunk.
+ */
+int trace_dir_undo_move(int root);
 /* Returns true if this path leads into a directory that is moved. */
 bool trace_dir_in_chunk(const char *path);
 /* Returns true for a name of one component: not empty, hidden, too long, or with a slash. */
