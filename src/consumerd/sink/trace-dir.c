@@ -12,8 +12,10 @@
 #define DIR_FLAGS      (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define DISCARDED      ".cleared"
 
-/* The directories of a chunk. Each may be missing. */
-static const char *const parts[] = {"ust", "kernel"};
+/* The directories of a chunk, and where they are while it is moved. Each may be missing. */
+static const struct part {
+	const char *name, *moving;
+} parts[] = {{"ust", KY_MOVING_NAME "/ust"}, {"kernel", KY_MOVING_NAME "/kernel"}};
 
 bool trace_dir_name_valid(const char *name)
 {
@@ -155,12 +157,18 @@ int trace_dir_open_file(int dir, const char *name, int flags, int *ret_fd)
 	return 0;
 }
 
+/* Returns false for a path that cannot be looked at, too. */
+static bool is_missing(int dir, const char *path)
+{
+	return faccessat(dir, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
 bool trace_dir_in_chunk(const char *path)
 {
 	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++) {
-		size_t n = strlen(parts[i]);
+		size_t n = strlen(parts[i].name);
 
-		if (!strncmp(path, parts[i], n) && (path[n] == '/' || !path[n]))
+		if (!strncmp(path, parts[i].name, n) && (path[n] == '/' || !path[n]))
 			return true;
 	}
 	return false;
@@ -172,7 +180,7 @@ static int move_parts(int from, int to)
 	int ret = 0;
 
 	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
-		if (renameat(from, parts[i], to, parts[i]) < 0 && errno != ENOENT && !ret)
+		if (renameat(from, parts[i].name, to, parts[i].name) < 0 && errno != ENOENT && !ret)
 			ret = -errno;
 	return ret;
 }
@@ -190,19 +198,12 @@ int trace_dir_undo_move(int root)
 	return ret;
 }
 
-static bool has_parts(int dir)
-{
-	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
-		if (faccessat(dir, parts[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return true;
-	return false;
-}
-
 bool trace_dir_has_chunk(int root)
 {
-	_cleanup_close_ int moving = openat(root, KY_MOVING_NAME, DIR_FLAGS | O_NOFOLLOW);
-
-	return has_parts(root) || (moving >= 0 && has_parts(moving));
+	for (size_t i = 0; i < KY_ARRAY_SIZE(parts); i++)
+		if (!is_missing(root, parts[i].name) || !is_missing(root, parts[i].moving))
+			return true;
+	return false;
 }
 
 /*
