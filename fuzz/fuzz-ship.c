@@ -4,6 +4,7 @@
  * each becomes a whole one with its checksum, or the stream as it is. Nothing may be made outside
  * of the recording's directory.
  */
+#include "ship/packer.h"
 #include "ship/receiver.h"
 
 #include <fcntl.h>
@@ -17,20 +18,39 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Each segment has 4 bytes: type, file, offset, length; its payload follows. */
+#define RAW 512u /* what compressed payloads become */
+
+/* The checksum that a sender would compute. */
+static uint32_t crc_of(const struct segment *s, const uint8_t *payload)
+{
+	uint8_t raw[RAW];
+
+	if (s->codec == SEGMENT_PLAIN)
+		return segment_crc(payload, s->length);
+	return packer_unpack(payload, s->length, raw, RAW) ? 0 : segment_crc(raw, RAW);
+}
+
+/*
+ * Each segment has 4 bytes: type, and 10 if it is compressed; file, offset, length; its payload
+ * follows.
+ */
 static void handle_all(struct receiver *r, const uint8_t *p, size_t n)
 {
 	int ret = 0;
 
 	while (n >= 4 && !ret) {
-		struct segment s = {
-			.type = p[0] % 10u, .file = p[1], .offset = p[2], .length = p[3]};
+		struct segment s = {.type = p[0] % 10u,
+			.codec = p[0] / 10u % 2,
+			.raw = RAW,
+			.file = p[1],
+			.offset = p[2],
+			.length = p[3]};
 		uint8_t head[SEGMENT_HEAD], *payload;
 
 		p += 4;
 		n -= 4;
 		s.length = (uint32_t)KY_MIN((size_t)s.length, n);
-		s.crc = segment_crc(p, s.length);
+		s.crc = crc_of(&s, p);
 		segment_encode(&s, head);
 		if (segment_decode(head, &s) < 0)
 			return;

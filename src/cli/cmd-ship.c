@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 
 #define FIRST_PAUSE_MS 200
 #define LAST_PAUSE_MS  5000
+#define LOOK_MS	       1000 /* a session may end without a file */
 #define ARGS_MAX       20
 
 static const struct cli_option options[] = {
@@ -28,11 +30,28 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static volatile sig_atomic_t stopped;
+/* Readable when a signal has come that ends the command: such are blocked. */
+static int stop = -1;
 
-static void on_signal(int signo)
+static int take_signals(void)
 {
-	stopped = signo;
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	stop = signalfd(-1, &set, SFD_CLOEXEC);
+	return stop < 0 ? -errno : 0;
+}
+
+/* Waits, or until `other` (-1: none) is readable. Returns whether the command is to end. */
+static bool pause_ms(unsigned ms, int other)
+{
+	struct pollfd fds[] = {{.fd = stop, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+
+	return poll(fds, 2, (int)ms) > 0 && fds[0].revents;
 }
 
 /* The command that leads to the receiver. */
@@ -103,21 +122,19 @@ static int connect_to(const struct route *r, struct connection *c)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	sigset_t defaults;
+	sigset_t none;
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	c->fd = pair[0];
 	c->err = memfd_create("kymo-ship", MFD_CLOEXEC);
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGINT);
-	sigaddset(&defaults, SIGTERM);
+	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigdefault(&attr, &defaults);
+	posix_spawnattr_setsigmask(&attr, &none);
 	/* A group of its own, so that all of it can be ended. */
 	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, pair[1], STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&files, pair[1], STDOUT_FILENO);
@@ -154,11 +171,6 @@ static void disconnect(struct connection *c, bool done, struct ky_buf *why)
 struct totals {
 	uint64_t bytes, files, lost, recordings;
 };
-
-static void pause_ms(unsigned ms)
-{
-	poll(NULL, 0, (int)ms); /* a signal ends it */
-}
 
 /* A recording, and what kymo status says of it. */
 struct shipment {
@@ -200,21 +212,20 @@ static int ship(struct cli *cli, struct shipment *shipment, const struct route *
 			ky_close(c.fd);
 			ky_close(c.err);
 		} else {
-			ret = sender_run(s, c.fd, &stopped);
+			ret = sender_run(s, c.fd, stop);
 			ky_buf_puts(&why, s->why);
 			disconnect(&c, !ret, &why);
 		}
-		if (!ret || stopped) {
+		if (!ret || ret == -ECANCELED) {
 			ky_buf_deinit(&why);
-			return ret ? -ECANCELED : 0;
+			return ret;
 		}
 		report_trouble(cli, url, why.data ? why.data : "", last, sizeof(last));
 		shipping_trouble(shipment->note, last);
 		ky_buf_deinit(&why);
 		pause = s->acked > before ? FIRST_PAUSE_MS
 					  : KY_MIN(pause * 2, (unsigned)LAST_PAUSE_MS);
-		pause_ms(pause);
-		if (stopped)
+		if (pause_ms(pause, -1))
 			return -ECANCELED;
 	}
 }
@@ -255,42 +266,62 @@ static int fail_stopped(struct cli *cli, const struct sender *s)
 		cli_format_size(all, sizeof(all), s->size));
 }
 
+/*
+ * Waits for the first files of a session that records, or of its next part. Returns whether there
+ * may be any.
+ */
+static bool wait_for_files(struct cli *cli, int trace, struct watch *w)
+{
+	if (!sender_is_recorded(trace) || cli_has(cli, "once") ||
+		pause_ms(w->blind ? FIRST_PAUSE_MS : LOOK_MS, w->fd))
+		return false;
+	watch_take(w);
+	return true;
+}
+
+/* Sends one recording. Returns a code. *ret_more: the session may go on with another one. */
+static int ship_one(struct cli *cli, struct shipment *shipment, const struct route *r,
+	const char *url, struct totals *t, bool *ret_more)
+{
+	struct sender *s = &shipment->sender;
+	int ret;
+
+	s->progress = on_progress;
+	ret = ship(cli, shipment, r, url);
+	t->bytes += s->acked;
+	t->files += s->n_files;
+	t->lost += s->n_lost;
+	t->recordings++;
+	*ret_more = s->moved;
+	return ret < 0 ? fail_stopped(cli, s) : CLI_OK;
+}
+
 /* Sends the trace, and what follows after each rotation. */
 static int ship_all(struct cli *cli, int trace, const char *name, const struct route *r,
 	const char *url, struct shipping_note *note)
 {
 	struct totals t = {0};
+	struct watch watch;
 	bool more = true;
+	int code = CLI_OK;
 
-	while (more) {
+	watch_init(&watch);
+	watch_add(&watch, trace, ".");
+	while (more && !code) {
 		struct shipment shipment = {.note = note};
-		struct sender *s = &shipment.sender;
-		int ret = sender_init(s, trace, name, cli_has(cli, "once"));
+		const int ret = sender_init(&shipment.sender, trace, name, cli_has(cli, "once"));
 
-		if (ret == -ENOENT && (t.recordings || sender_is_recorded(trace))) {
-			more = sender_is_recorded(trace) && !cli_has(cli, "once") && !stopped;
-			pause_ms(FIRST_PAUSE_MS);
-			continue;
-		}
-		if (ret < 0) {
-			sender_deinit(s);
-			return cli_fail(cli, "failed", "%s: %s", cli_arg(cli, 0),
+		if (!ret)
+			code = ship_one(cli, &shipment, r, url, &t, &more);
+		else if (ret == -ENOENT && (t.recordings || sender_is_recorded(trace)))
+			more = wait_for_files(cli, trace, &watch);
+		else
+			code = cli_fail(cli, "failed", "%s: %s", cli_arg(cli, 0),
 				ret == -ENOENT ? "there is no trace" : strerror(-ret));
-		}
-		s->progress = on_progress;
-		ret = ship(cli, &shipment, r, url);
-		t.bytes += s->acked;
-		t.files += s->n_files;
-		t.lost += s->n_lost;
-		t.recordings++;
-		more = s->moved;
-		if (ret < 0)
-			fail_stopped(cli, s);
-		sender_deinit(s);
-		if (ret < 0)
-			return CLI_FAILED;
+		sender_deinit(&shipment.sender);
 	}
-	return report(cli, &t, url);
+	watch_deinit(&watch);
+	return code ? code : report(cli, &t, url);
 }
 
 static int run(struct cli *cli)
@@ -312,9 +343,8 @@ static int run(struct cli *cli)
 		return cli_usage(
 			cli, "'%s' cannot name the directory at the other end: use --name", name);
 	code = parse_url(cli, url, &r);
-	signal(SIGPIPE, SIG_IGN);
-	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_signal}, NULL);
-	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
+	if (!code && take_signals() < 0)
+		code = cli_fail(cli, "failed", "no descriptor for signals");
 	if (!code) {
 		shipping_begin(&note, trace, url);
 		code = ship_all(cli, trace, name, &r, url, &note);

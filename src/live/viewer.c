@@ -236,7 +236,7 @@ static int list_sessions(struct viewer *v, const uint8_t *data, struct ky_buf *t
 
 		if (v->over[i]) /* or a viewer that looks for it again would read it again */
 			continue;
-		files_walk(s->root, count_one, &n_streams);
+		files_walk(s->root, count_one, NULL, &n_streams);
 		put64(to, i + 1);
 		put32(to, TIMER_US);
 		put32(to, 0); /* clients */

@@ -13,6 +13,7 @@
 
 struct walk {
 	int (*visit)(void *context, const char *path);
+	void (*enter)(void *context, int dir);
 	void *context;
 	char path[PATH_MAX];
 };
@@ -54,6 +55,8 @@ static int walk_directory(struct walk *w, int parent, const char *name, size_t l
 		ky_close(fd);
 		return ret;
 	}
+	if (w->enter)
+		w->enter(w->context, fd);
 	while (!ret && (e = readdir(d)))
 		if (!is_left_out(e->d_name))
 			ret = walk_entry(w, fd, e->d_name, len, depth);
@@ -61,9 +64,10 @@ static int walk_directory(struct walk *w, int parent, const char *name, size_t l
 	return ret;
 }
 
-int files_walk(int dir, int (*visit)(void *context, const char *path), void *context)
+int files_walk(int dir, int (*visit)(void *context, const char *path),
+	void (*enter)(void *context, int dir), void *context)
 {
-	struct walk w = {.visit = visit, .context = context};
+	struct walk w = {.visit = visit, .enter = enter, .context = context};
 
 	return walk_directory(&w, dir, ".", 0, 0);
 }

@@ -9,10 +9,12 @@
 
 /*
  * Calls visit for each regular file below the directory, with its path from there; not for names
- * that begin with a dot, nor for directories "archives" and "damaged". Returns what visit returned
- * if that is not 0; else 0 or -errno.
+ * that begin with a dot, nor for directories "archives" and "damaged". Calls enter, if not NULL,
+ * with each directory before that is read. Returns what visit returned if that is not 0; else 0 or
+ * -errno.
  */
-int files_walk(int dir, int (*visit)(void *context, const char *path), void *context);
+int files_walk(int dir, int (*visit)(void *context, const char *path),
+	void (*enter)(void *context, int dir), void *context);
 
 /* Is it the index of a stream: .../index/NAME.kyx? */
 bool files_is_index(const char *path);

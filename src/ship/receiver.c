@@ -13,6 +13,7 @@
 #include "ctf/index.h"
 #include "ctf/watermark.h"
 #include "ship/files.h"
+#include "ship/packer.h"
 
 #define RECORDING    ".recording"
 #define NAMES_MAX    1000u
@@ -263,7 +264,7 @@ static int handle_hello(struct receiver *r, const struct segment *s, const uint8
 		return fail(r, -EPROTO, "the sender says nothing that names a recording");
 	ret = find_directory(r, s, payload);
 	if (!ret)
-		ret = files_walk(r->trace, report_file, r);
+		ret = files_walk(r->trace, report_file, NULL, r);
 	return ret ? ret : send_segment(r, &ready, NULL);
 }
 
@@ -358,7 +359,7 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 	_cleanup_close_ int parent = open_parent(r, path);
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	_cleanup_close_ int fd = parent < 0 ? parent : open_beneath(parent, name, O_RDWR | O_CREAT);
-	uint64_t size, end = s->offset + s->length;
+	uint64_t size, end = s->offset + s->raw;
 	struct stat st;
 	int ret;
 
@@ -383,16 +384,37 @@ static int put(struct receiver *r, const char *path, const struct segment *s, co
 	return 0;
 }
 
+/* Returns the bytes without codec, in *ret_unpacked if that is needed; or NULL, with `why`. */
+static const uint8_t *unpack(
+	struct receiver *r, const struct segment *s, const uint8_t *payload, uint8_t **ret_unpacked)
+{
+	if (s->codec == SEGMENT_PLAIN)
+		return payload;
+	*ret_unpacked = malloc(s->raw);
+	if (!*ret_unpacked)
+		fail(r, -ENOMEM, "no memory");
+	else if (!packer_unpack(payload, s->length, *ret_unpacked, s->raw))
+		return *ret_unpacked;
+	else
+		fail(r, -EBADMSG, "compressed bytes were damaged on their way");
+	return NULL;
+}
+
 static int handle_data(struct receiver *r, const struct segment *s, const uint8_t *payload)
 {
 	struct segment ack = {.type = SEGMENT_ACK, .file = s->file};
+	_cleanup_free_ uint8_t *unpacked = NULL;
+	const uint8_t *raw;
 	int ret;
 
 	if (s->file >= r->n_paths || !s->length)
 		return fail(r, -EPROTO, "the sender sends bytes of no file");
-	if (segment_crc(payload, s->length) != s->crc)
+	raw = unpack(r, s, payload, &unpacked);
+	if (!raw)
+		return -EBADMSG;
+	if (segment_crc(raw, s->raw) != s->crc)
 		return fail(r, -EBADMSG, "bytes were damaged on their way");
-	ret = put(r, r->paths[s->file], s, payload, &ack.offset);
+	ret = put(r, r->paths[s->file], s, raw, &ack.offset);
 	return ret ? ret : send_segment(r, &ack, NULL);
 }
 

@@ -11,7 +11,7 @@
 /* Little endian. */
 struct head {
 	uint32_t magic, length;
-	uint8_t type, codec; /* 0: the payload as it is */
+	uint8_t type, codec;
 	uint16_t file;
 	uint32_t raw_length;
 	uint64_t offset, acknowledged; /* not used on byte streams: 0 */
@@ -26,8 +26,9 @@ void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD])
 		.magic = htole32(MAGIC),
 		.length = htole32(s->length),
 		.type = (uint8_t)s->type,
+		.codec = (uint8_t)s->codec,
 		.file = htole16((uint16_t)s->file),
-		.raw_length = htole32(s->length),
+		.raw_length = htole32(s->codec == SEGMENT_PLAIN ? s->length : s->raw),
 		.offset = htole64(s->offset),
 		.crc = htole32(s->crc),
 	};
@@ -53,6 +54,14 @@ static int64_t payload_max(unsigned type)
 	return type && type < KY_ARRAY_SIZE(max) ? (int64_t)max[type] : -1;
 }
 
+/* A segment that does not shrink goes as it is. */
+static bool is_codec(const struct segment *s)
+{
+	if (s->codec == SEGMENT_ZSTD)
+		return s->type == SEGMENT_DATA && s->length && s->length < s->raw;
+	return s->codec == SEGMENT_PLAIN && s->length == s->raw;
+}
+
 int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
 {
 	struct head h;
@@ -60,14 +69,16 @@ int segment_decode(const uint8_t head[SEGMENT_HEAD], struct segment *s)
 	memcpy(&h, head, sizeof(h));
 	*s = (struct segment){
 		.type = h.type,
+		.codec = h.codec,
 		.length = le32toh(h.length),
+		.raw = le32toh(h.raw_length),
 		.file = le16toh(h.file),
 		.offset = le64toh(h.offset),
 		.crc = le32toh(h.crc),
 	};
-	if (le32toh(h.magic) != MAGIC || h.codec || le32toh(h.raw_length) != s->length)
+	if (le32toh(h.magic) != MAGIC || !is_codec(s) || s->offset > INT64_MAX)
 		return -EPROTO;
-	return (int64_t)s->length > payload_max(h.type) || s->offset > INT64_MAX ? -EPROTO : 0;
+	return (int64_t)s->raw > payload_max(h.type) ? -EPROTO : 0;
 }
 
 uint32_t segment_crc(const void *data, size_t n)

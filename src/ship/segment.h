@@ -30,12 +30,19 @@ enum segment_type {
 	SEGMENT_ERROR,	   /* either: why the connection ends, in words */
 };
 
+enum segment_codec {
+	SEGMENT_PLAIN,
+	SEGMENT_ZSTD, /* DATA only */
+};
+
 struct segment {
 	enum segment_type type;
+	enum segment_codec codec;
 	uint32_t length; /* of the payload */
+	uint32_t raw;	 /* its length without codec; to encode SEGMENT_PLAIN, not needed */
 	uint32_t file;	 /* number */
 	uint64_t offset;
-	uint32_t crc; /* of the payload */
+	uint32_t crc; /* of the payload without codec */
 };
 
 void segment_encode(const struct segment *s, uint8_t head[SEGMENT_HEAD]);

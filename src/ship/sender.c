@@ -14,21 +14,30 @@
 
 #include "ctf/index.h"
 #include "ship/files.h"
+#include "ship/packer.h"
 
 #define RECORDING  ".recording"
 #define WINDOW	   (8u << 20)
 #define PIECE	   (64u << 10)
-#define LOOK_MS	   200
+#define LOOK_MS	   50	/* between two looks at a trace that changes */
+#define BLIND_MS   200	/* if changes go unnoticed */
+#define IDLE_MS	   5000 /* the death of a consumer changes no file */
+#define WAIT_MS	   1000 /* for an answer, before it looks how long that takes */
 #define LAST_WORDS 1000
 #define ANSWER_MS  30000
 #define ABANDON_MS 10000 /* after the consumer exited without a word that it was the end */
 
-static uint64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 static int fail(struct sender *s, int error, const char *fmt, ...) KY_PRINTF(3, 4);
@@ -93,6 +102,7 @@ static int find_tops(struct sender *s)
 		ky_close(copy);
 		return -errno;
 	}
+	watch_add(&s->watch, s->trace, ".");
 	while ((e = readdir(d)) && s->n_tops < SENDER_TOPS_MAX) {
 		int fd;
 
@@ -174,6 +184,7 @@ int sender_init(struct sender *s, int trace, const char *name, bool once)
 
 	*s = (struct sender){.trace = trace, .once = once};
 	snprintf(s->name, sizeof(s->name), "%s", name);
+	watch_init(&s->watch);
 	ret = find_tops(s);
 	if (!ret && !s->n_tops && faccessat(trace, "metadata", F_OK, 0) < 0)
 		return -ENOENT;
@@ -185,6 +196,7 @@ void sender_deinit(struct sender *s)
 {
 	for (unsigned i = 0; i < s->n_tops; i++)
 		close(s->tops[i].fd);
+	watch_deinit(&s->watch);
 	for (size_t i = 0; i < s->n_files; i++)
 		free(s->files[i].path);
 	free(s->files);
@@ -204,6 +216,13 @@ static int visit_file(void *context, const char *path)
 		return 0; /* of a directory that has a walk of its own */
 	snprintf(whole, sizeof(whole), "%s%s%s", v->top, *v->top ? "/" : "", path);
 	return file_get(v->s, whole) ? 0 : -ENAMETOOLONG;
+}
+
+static void enter_directory(void *context, int dir)
+{
+	const struct visit *v = context;
+
+	watch_add(&v->s->watch, dir, ".");
 }
 
 static void file_lost(struct sender *s, struct sender_file *f)
@@ -287,10 +306,10 @@ static int look(struct sender *s, bool final, bool moved)
 		if (ret < 0)
 			return fail(s, ret, "%s: %s", s->name, strerror(-ret));
 	}
-	ret = s->n_tops ? 0 : files_walk(s->trace, visit_file, &v);
+	ret = s->n_tops ? 0 : files_walk(s->trace, visit_file, enter_directory, &v);
 	for (unsigned i = 0; !ret && i < s->n_tops; i++) {
 		v.top = s->tops[i].name;
-		ret = files_walk(s->tops[i].fd, visit_file, &v);
+		ret = files_walk(s->tops[i].fd, visit_file, enter_directory, &v);
 	}
 	if (ret < 0)
 		return fail(s, ret, "%s: %s", s->name, strerror(-ret));
@@ -314,16 +333,33 @@ struct link {
 	uint64_t in_flight;
 	uint64_t answered_ms, abandoned_ms, looked_ms;
 	bool complete; /* all that counted when it was looked at was sent, with the watermark */
-	uint8_t *out;  /* SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes */
+	bool changed;  /* is the trace, since it was looked at */
+	/* A segment, SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX bytes; and room to compress it. */
+	uint8_t *out, *spare;
 	size_t n_out, out_at;
+	struct packer packer;
 	uint8_t in[SEGMENT_HEAD + SEGMENT_PATH_MAX];
 	size_t n_in;
 };
 
 static void put_segment(struct link *l, struct segment *s, size_t length)
 {
-	s->length = (uint32_t)length;
+	const size_t packed = s->type == SEGMENT_DATA
+				      ? packer_pack(&l->packer, l->out + SEGMENT_HEAD, length,
+						l->spare + SEGMENT_HEAD)
+				      : 0;
+
+	s->raw = (uint32_t)length;
 	s->crc = segment_crc(l->out + SEGMENT_HEAD, length);
+	if (packed) {
+		uint8_t *const raw = l->out;
+
+		l->out = l->spare;
+		l->spare = raw;
+		s->codec = SEGMENT_ZSTD;
+		length = packed;
+	}
+	s->length = (uint32_t)length;
 	segment_encode(s, l->out);
 	l->n_out = SEGMENT_HEAD + length;
 	l->out_at = 0;
@@ -534,6 +570,8 @@ static int look_again(struct link *l)
 	bool over = moved || s->once;
 
 	l->looked_ms = now_ms();
+	l->changed = false;
+	watch_take(&s->watch);
 	if (!over && sender_is_recorded(s->trace)) {
 		l->abandoned_ms = 0;
 	} else if (!over) {
@@ -547,6 +585,18 @@ static int look_again(struct link *l)
 	return look(s, over, moved);
 }
 
+/* Returns how long a complete copy may stay as it is; 0: the trace has to be looked at now. */
+static uint64_t rest_ms(const struct link *l)
+{
+	const struct sender *s = l->s;
+	const uint64_t passed = now_ms() - l->looked_ms;
+	const bool ends = l->abandoned_ms ||
+			  (s->has_watermark && s->watermark.flags & KY_WATERMARK_ENDED);
+	const uint64_t rest = l->changed || ends ? LOOK_MS : s->watch.blind ? BLIND_MS : IDLE_MS;
+
+	return passed < rest ? rest - passed : 0;
+}
+
 static int fill(struct link *l)
 {
 	struct segment end = {.type = SEGMENT_END};
@@ -554,15 +604,13 @@ static int fill(struct link *l)
 
 	if (l->n_out || !l->ready || l->ending || l->in_flight >= WINDOW)
 		return 0;
-	if (!l->complete)
+	if (l->complete && !l->s->final && !rest_ms(l))
+		ret = look_again(l);
+	if (!ret && !l->complete)
 		put_next(l);
-	if (l->n_out || !l->complete)
-		return 0;
-	if (l->s->final && !l->in_flight) {
+	if (!ret && !l->n_out && l->s->final && !l->in_flight) {
 		put_segment(l, &end, 0);
 		l->ending = true;
-	} else if (!l->s->final && now_ms() - l->looked_ms >= LOOK_MS) {
-		ret = look_again(l);
 	}
 	return ret;
 }
@@ -649,7 +697,8 @@ static int receive(struct link *l)
 	return ret;
 }
 
-static int transmit(struct link *l)
+/* Returns how many bytes were sent, or -errno. */
+static ssize_t transmit(struct link *l)
 {
 	ssize_t n = send(
 		l->fd, l->out + l->out_at, l->n_out - l->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -659,25 +708,56 @@ static int transmit(struct link *l)
 	l->out_at += (size_t)n;
 	if (l->out_at == l->n_out)
 		l->n_out = 0;
-	return 0;
+	return n;
+}
+
+static bool awaits_answer(const struct link *l)
+{
+	return (l->in_flight || !l->ready || l->ending) && !l->ended;
+}
+
+/* Waits for what can be done. Returns 0 or -errno. */
+static int wait_for(struct link *l, struct pollfd fds[3])
+{
+	const bool waits = l->n_out || l->in_flight >= WINDOW;
+	const uint64_t began = now_ns();
+	uint64_t rest = awaits_answer(l) || l->n_out ? WAIT_MS : IDLE_MS;
+
+	if (l->ready && l->complete && !l->s->final)
+		rest = KY_MIN(rest, rest_ms(l));
+	if (poll(fds, 3, (int)rest) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (waits)
+		packer_account(&l->packer, now_ns(), now_ns() - began, 0);
+	if (fds[2].revents)
+		l->changed = watch_take(&l->s->watch) || l->changed;
+	return fds[1].revents ? -ECANCELED : 0;
 }
 
 /* One turn: waits for what can be done, and does it. */
-static int turn(struct link *l)
+static int turn(struct link *l, int stop)
 {
-	struct pollfd p = {.fd = l->fd};
+	struct pollfd fds[] = {{.fd = l->fd}, {.fd = stop, .events = POLLIN},
+		{.fd = l->changed ? -1 : l->s->watch.fd, .events = POLLIN}};
+	const struct pollfd *p = fds;
 	int ret = fill(l);
+	ssize_t n = 0;
 
 	if (ret < 0)
 		return ret;
-	p.events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
-	if (poll(&p, 1, LOOK_MS) < 0 && errno != EINTR)
-		return -errno;
+	fds[0].events = (short)(POLLIN | (l->n_out ? POLLOUT : 0));
+	ret = wait_for(l, fds);
+	if (ret < 0)
+		return ret;
 	/* A receiver that fails says why before it ends. */
-	if (p.revents & (POLLIN | POLLHUP | POLLERR))
+	if (p->revents & (POLLIN | POLLHUP | POLLERR))
 		ret = receive(l);
-	if (!ret && l->n_out && p.revents & POLLOUT)
-		ret = transmit(l);
+	if (!ret && l->n_out && p->revents & POLLOUT)
+		n = transmit(l);
+	if (n > 0)
+		packer_account(&l->packer, now_ns(), 0, (size_t)n);
+	else if (n)
+		ret = (int)n;
 	/* The reason may have come meanwhile. */
 	for (int i = 0; i < LAST_WORDS && ret == -EPIPE; i++) {
 		const int why = receive(l);
@@ -685,33 +765,37 @@ static int turn(struct link *l)
 		if (why)
 			return why;
 	}
-	if (!ret && (l->in_flight || !l->ready || l->ending) && !l->ended &&
-		now_ms() - l->answered_ms > ANSWER_MS)
+	if (!ret && awaits_answer(l) && now_ms() - l->answered_ms > ANSWER_MS)
 		return fail(l->s, -ETIMEDOUT, "no answer for %d s", ANSWER_MS / 1000);
 	return ret;
 }
 
-int sender_run(struct sender *s, int fd, const volatile sig_atomic_t *stop)
+int sender_run(struct sender *s, int fd, int stop)
 {
 	struct link l = {.s = s, .fd = fd, .answered_ms = now_ms()};
 	int ret = 0;
 
 	s->why[0] = '\0';
 	l.out = malloc(SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX);
-	if (!l.out)
-		return fail(s, -ENOMEM, "no memory");
+	l.spare = malloc(SEGMENT_HEAD + SEGMENT_PAYLOAD_MAX);
+	packer_init(&l.packer, now_ns());
+	if (!l.out || !l.spare)
+		ret = fail(s, -ENOMEM, "no memory");
 	for (size_t i = 0; i < s->n_files; i++) {
 		s->files[i].sent = s->files[i].acked = s->files[i].due = 0;
 		s->files[i].number = -1;
 	}
 	memset(&s->sent_watermark, 0, sizeof(s->sent_watermark));
-	put_hello(&l);
-	while (!ret && !l.ended && !*stop)
-		ret = turn(&l);
+	if (!ret)
+		put_hello(&l);
+	while (!ret && !l.ended)
+		ret = turn(&l, stop);
+	packer_deinit(&l.packer);
 	free(l.out);
+	free(l.spare);
 	if (ret < 0 && !*s->why)
 		fail(s, ret, "%s",
 			ret == -ECONNRESET || ret == -EPIPE ? "the connection was closed"
 							    : strerror(-ret));
-	return ret < 0 ? ret : l.ended ? 0 : -ECANCELED;
+	return ret;
 }

@@ -14,10 +14,9 @@
 #ifndef SHIP_SENDER_H
 #define SHIP_SENDER_H
 
-#include <signal.h>
-
 #include "ctf/watermark.h"
 #include "ship/segment.h"
+#include "ship/watch.h"
 
 #define SENDER_TOPS_MAX 16u
 
@@ -43,6 +42,7 @@ struct sender {
 	unsigned n_tops;
 	struct sender_file *files;
 	size_t n_files;
+	struct watch watch; /* of all directories */
 	struct ky_watermark watermark, sent_watermark;
 	bool has_watermark;
 	bool final;		    /* nothing will be added to the files */
@@ -62,8 +62,8 @@ bool sender_is_recorded(int trace);
 void sender_deinit(struct sender *s);
 /*
  * Sends over a connected socket (borrowed) until the receiver has all. Returns 0, or -errno with
- * `why`: then try again with another connection. -ECANCELED: *stop was set.
+ * `why`: then try again with another connection. -ECANCELED: the descriptor `stop` became readable.
  */
-int sender_run(struct sender *s, int fd, const volatile sig_atomic_t *stop);
+int sender_run(struct sender *s, int fd, int stop);
 
 #endif

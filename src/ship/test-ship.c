@@ -18,13 +18,13 @@
 
 #include "ctf/index.h"
 #include "ship/files.h"
+#include "ship/packer.h"
 #include "ship/receiver.h"
 #include "ship/sender.h"
 
 #define SEED 1
 
 static char top[64];
-static const volatile sig_atomic_t never;
 
 // ---- calls that change files
 
@@ -180,7 +180,7 @@ static int connection(struct sender *s, const char *far, enum fate f, long calls
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	pid = start_receiver(pair[1], far, f, calls);
 	close(pair[1]);
-	ret = sender_run(s, pair[0], &never);
+	ret = sender_run(s, pair[0], -1);
 	close(pair[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return ret;
@@ -363,6 +363,7 @@ static void test_names(void **state)
 
 static int handle(struct receiver *r, struct segment s, const void *payload)
 {
+	s.raw = s.length;
 	s.crc = segment_crc(payload, s.length);
 	return receiver_handle(r, &s, payload);
 }
@@ -420,7 +421,8 @@ static void test_hostile_sender(void **state)
 		-EPROTO);
 	assert_int_equal(
 		receiver_handle(&r,
-			&(struct segment){.type = SEGMENT_DATA, .length = 3, .offset = 5}, "abc"),
+			&(struct segment){.type = SEGMENT_DATA, .length = 3, .raw = 3, .offset = 5},
+			"abc"),
 		-EBADMSG);
 	r.max = 6;
 	assert_int_equal(
@@ -490,13 +492,98 @@ static void test_hostile_receiver(void **state)
 		assert_int_equal(sender_init(&s, m.dir, "t", true), 0);
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 		assert_int_equal(send(pair[1], bytes, sizeof(bytes), 0), sizeof(bytes));
-		assert_true(sender_run(&s, pair[0], &never) < 0);
+		assert_true(sender_run(&s, pair[0], -1) < 0);
 		assert_true(*s.why);
 		sender_deinit(&s);
 		close(pair[0]);
 		close(pair[1]);
 	}
 	free_trace(&m);
+}
+
+/* Bytes are compressed for a slow link only, and only if they are fewer then. */
+static void test_packer(void **state)
+{
+	const uint64_t ms = 1000000;
+	uint8_t raw[4096], packed[4096], back[4096];
+	unsigned seed = SEED;
+	struct packer p;
+	size_t n;
+
+	memset(raw, 7, sizeof(raw));
+	packer_init(&p, 0);
+	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
+	packer_account(&p, 200 * ms, 90 * ms, 1000);
+	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
+	packer_account(&p, 400 * ms, 190 * ms, 100u << 20);
+	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
+	packer_account(&p, 600 * ms, 190 * ms, 1000);
+	n = packer_pack(&p, raw, sizeof(raw), packed);
+	assert_in_range(n, 1, sizeof(raw) / 2);
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(back)), 0);
+	assert_memory_equal(raw, back, sizeof(raw));
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(back) - 1), -EBADMSG);
+	assert_int_equal(packer_unpack(packed, n - 1, back, sizeof(back)), -EBADMSG);
+	packed[n / 2] ^= 0xff;
+	packed[0] ^= 0xff;
+	assert_int_equal(packer_unpack(packed, n, back, sizeof(back)), -EBADMSG);
+	for (size_t i = 0; i < sizeof(raw); i++)
+		raw[i] = (uint8_t)rand_r(&seed);
+	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
+	packer_account(&p, 800 * ms, 0, 1000);
+	memset(raw, 7, sizeof(raw));
+	assert_int_equal(packer_pack(&p, raw, sizeof(raw), packed), 0);
+	packer_deinit(&p);
+}
+
+/* A receiver knows beforehand how many bytes a segment becomes. */
+static void test_hostile_packed(void **state)
+{
+	char far[128], path[256], zeros[4096] = "";
+	struct packer p = {.slow = true};
+	uint8_t packed[4096], head[SEGMENT_HEAD];
+	struct segment s = {.type = SEGMENT_DATA, .codec = SEGMENT_ZSTD, .raw = sizeof(zeros)}, d;
+	struct receiver r;
+	struct stat st;
+
+	s.length = (uint32_t)packer_pack(&p, zeros, sizeof(zeros), packed);
+	s.crc = segment_crc(zeros, sizeof(zeros));
+	packer_deinit(&p);
+	make_far(far, "far-packed");
+	hello(&r, far);
+	assert_int_equal(handle(&r, (struct segment){.type = SEGMENT_FILE, .length = 3}, "a/b"), 0);
+	s.raw = 4095;
+	assert_int_equal(receiver_handle(&r, &s, packed), -EBADMSG);
+	s.raw = 4097;
+	assert_int_equal(receiver_handle(&r, &s, packed), -EBADMSG);
+	s.raw = 4096;
+	r.max = 4095;
+	assert_int_equal(receiver_handle(&r, &s, packed), -EDQUOT);
+	r.max = 4096;
+	s.crc++;
+	assert_int_equal(receiver_handle(&r, &s, packed), -EBADMSG);
+	s.crc--;
+	snprintf(path, sizeof(path), "%s/t/a/b", far);
+	assert_true(stat(path, &st) < 0 || !st.st_size);
+	assert_int_equal(receiver_handle(&r, &s, packed), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 4096);
+	close(r.dir);
+	receiver_deinit(&r);
+	/* Heads that no sender makes. */
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), 0);
+	s.raw = s.length;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
+	s.raw = SEGMENT_PAYLOAD_MAX + 1;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
+	s.raw = 100;
+	s.length = 10;
+	s.type = SEGMENT_FILE;
+	segment_encode(&s, head);
+	assert_int_equal(segment_decode(head, &d), -EPROTO);
 }
 
 static void test_files(void **state)
@@ -539,6 +626,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_hostile_sender),
 		cmocka_unit_test(test_hostile_receiver),
+		cmocka_unit_test(test_packer),
+		cmocka_unit_test(test_hostile_packed),
 	};
 
 	return cmocka_run_group_tests(tests, make_top, remove_top);

@@ -33,6 +33,24 @@ while left > 0:
             os.write(1, data)
 far.kill()
 """
+# Passes a connection on, slowly, and notes how many bytes have come from the sender.
+SLOW = """import os, select, subprocess, sys, time
+passed = 0
+far = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+while True:
+    for fd in select.select([0, far.stdout], [], [])[0]:
+        data = os.read(0, 16384) if fd == 0 else os.read(far.stdout.fileno(), 65536)
+        if fd != 0 and data:
+            os.write(1, data)
+        elif data:
+            passed += len(data)
+            far.stdin.write(data)
+            far.stdin.flush()
+            time.sleep(0.02)
+        else:
+            open(sys.argv[1], "w").write(str(passed))
+            sys.exit(0)
+"""
 
 
 def far_of(k):
@@ -103,6 +121,20 @@ def test_while_recorded(k):
     equal(ship.returncode, 0, f"exit status: {said}")
     same(trace, far, "copy")
     equal(count(far), total, "events")
+
+
+def test_slow_link(k):
+    """Bytes are compressed while it is the link that is slow; what arrives is the same."""
+    (k.top / "slow.py").write_text(SLOW)
+    k.start_daemon()
+    trace = k.record("*")
+    k.app("emit", "-n", 5 * EVENTS)
+    k.kymo("destroy", "s")
+    k.kymo("ship", trace, f"exec:{sys.executable} {k.top}/slow.py {k.top}/passed {receive(k)}")
+    same(trace, far_of(k) / trace.name, "copy")
+    size = sum(len(data) for data in files_of(trace).values())
+    passed = int(wait_for(lambda: (k.top / "passed").exists() and (k.top / "passed").read_text(), "the number of bytes"))
+    check(passed < size * 3 / 4, f"{passed} bytes were sent of {size}")
 
 
 def test_follows(k):
