@@ -573,7 +573,7 @@ static int find_unknown(struct ky_explanation *e)
 
 	ky_source_totals(e->sources[0], &totals);
 
-	if (e->chosen && is_open_question(e->chosen)) {
+	if (e->chosen && (e->verdict == KY_VERDICT_NOT_RECORDED || is_open_question(e->chosen))) {
 		if (!ky_source_has_kind(e->sources[0], KY_EVENT_SWITCH))
 			r = add_unknown(e,
 				"whether the thread ran, waited or was preempted while no event came",

@@ -467,6 +467,20 @@ def test_names_the_option():
     assert len(line) == 1 and "record -k 'sched_switch,sched_waking," in line[0] and "--syscall=" in line[0], text
 
 
+def test_names_the_option_for_the_rest():
+    """The same if a cause is known for a small part only."""
+    def work(p, i, f):
+        if p.r.random() < .06:
+            if i % 3 == 0:
+                lock(p, 77, 900000)
+            else:
+                p.spend(900)
+    text = kymo("explain", Program(60, threads=1, n=500).make(work), "--span=shop:checkout")
+    first, *rest = text.splitlines()
+    assert "nothing recorded tells why" in first and "waits for mutex 0x4d" in first, text
+    assert any(x.startswith("cannot tell: whether the thread ran") for x in rest), text
+
+
 def test_waker_that_sleeps():
     """The timer ends the helper's sleep, whatever thread it interrupts."""
     def work(p, i, f):
