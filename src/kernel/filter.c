@@ -88,6 +88,14 @@ static bool constant_of(const struct translation *t, unsigned i, __int128 *ret)
 		*ret = -*ret;
 		return true;
 	}
+	if (n->op == KY_OP_BIT_OR) {
+		__int128 left;
+
+		if (!constant_of(t, n->left, &left) || !constant_of(t, i - 1, ret))
+			return false;
+		*ret |= left;
+		return true;
+	}
 	if (n->op != KY_OP_SIGNED && n->op != KY_OP_UNSIGNED)
 		return false;
 	*ret = n->op == KY_OP_SIGNED ? (__int128)n->number.s : (__int128)n->number.u;
@@ -375,7 +383,7 @@ static void put_rest(const struct translation *t, struct ky_buf *b, unsigned i)
 /* ---- all filters of an event ---- */
 
 /* Adds one filter to the two texts. Returns what the kernel decides of it. */
-static enum extent add_filter(struct translation *t, const struct ky_bytes *program,
+static enum extent add_filter(struct translation *t, const struct ky_buf *program,
 	struct ky_buf *kernel, struct ky_buf *rest, bool several)
 {
 	struct ky_filter_error error;
@@ -412,7 +420,7 @@ static void take_text(char to[KY_KFILTER_MAX], struct ky_buf *from)
 }
 
 void ky_kfilter_translate(struct ky_kfilter *ret, const struct ky_kprogram *p,
-	const struct ky_bytes *programs, uint32_t n)
+	const struct ky_buf *programs, uint32_t n)
 {
 	static struct translation t;
 	struct ky_buf kernel = {.max = KY_KFILTER_MAX - 1}, rest = {.max = KY_KFILTER_MAX - 1};

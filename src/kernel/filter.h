@@ -11,6 +11,7 @@
 #ifndef KERNEL_FILTER_H
 #define KERNEL_FILTER_H
 
+#include "base/buf.h"
 #include "filter/filter.h"
 #include "kernel/program.h"
 
@@ -23,11 +24,19 @@ struct ky_kfilter {
 };
 
 /*
- * Translates the filters (ky_filter_compile) of the rules that match the event. It records an event
- * that passes any of them. n is not 0.
+ * Translates the filters (ky_kfilter_resolve) of the rules that match the event. It records an
+ * event that passes any of them. n is not 0.
  */
 void ky_kfilter_translate(struct ky_kfilter *ret, const struct ky_kprogram *p,
-	const struct ky_bytes *programs, uint32_t n);
+	const struct ky_buf *programs, uint32_t n);
+/*
+ * Copies a program, with numbers for the names of values: for a text that is compared with an
+ * integer ("S", "O_CREAT|O_TRUNC"), and for a name that is no field of the event (O_CREAT). A name
+ * that means nothing stays as it is: linking explains it. format: the kernel's text.
+ * Returns 0, or -errno; -EINVAL with *error if the text names no value of its field.
+ */
+int ky_kfilter_resolve(struct ky_buf *ret, struct ky_bytes program, const struct ky_kprogram *p,
+	const char *format, struct ky_filter_error *error);
 /* Finds a context that filters of kernel events can name: for ky_filter_compile. */
 bool ky_kfilter_find_context(const char *name, struct ky_filter_context *ret);
 

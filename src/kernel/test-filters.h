@@ -117,3 +117,33 @@
 	{"irq_handler_entry", "name == \"a\\\\b\"", "", "name == \"a\\\\b\""},
 	{"kfree", "ptr == 0", "ptr == 0", ""}, {"kfree", "call_site & 255", "call_site & 255", ""},
 	{"kfree", "ptr > 18446744073709551614", "ptr > 18446744073709551614", ""},
+	{"sched_switch", "prev_state == \"D\"", "prev_state == 2", ""},
+	{"sched_switch", "\"TASK_INTERRUPTIBLE\" != prev_state", "prev_state != 1", ""},
+	{"sched_switch", "prev_state == \"R\" || prev_state == TASK_UNINTERRUPTIBLE",
+		"(prev_state == 0) || (prev_state == 2)", ""},
+	{"sched_switch", "prev_state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)",
+		"prev_state & 3", ""},
+	{"sched_switch", "next_comm == \"S\"", "next_comm == \"S\"", ""},
+	{"sched_switch", "prev_state == \"S\" && next_prio + 1 > 20", "prev_state == 1",
+		"(next_prio + 1) > 20"},
+	{"sys_enter_openat", "flags & O_CREAT", "flags & 64", ""},
+	{"sys_enter_openat", "flags == \"O_WRONLY|O_CREAT|O_TRUNC\"", "", "flags == 577"},
+	{"sys_enter_openat", "(flags & O_ACCMODE) == 1 && dfd == AT_FDCWD", NULL,
+		"there is no field 'O_ACCMODE'"},
+	{"sys_enter_openat", "dfd == AT_FDCWD", "", "dfd == -100"},
+	{"sys_enter_openat", "flags == \"O_CREATE\"", NULL,
+		"field 'flags' has no value 'O_CREATE': it has O_RDONLY, O_WRONLY, "
+		"O_RDWR, O_CREAT, "
+		"O_EXCL, O_NOCTTY, O_TRUNC, O_APPEND, O_NONBLOCK, O_SYNC, O_DSYNC, O_ASYNC, "
+		"O_DIRECT, O_TMPFILE, O_DIRECTORY, O_NOFOLLOW, O_NOATIME, "
+		"O_CLOEXEC, O_PATH"},
+	{"sys_enter_openat", "mode == \"x\"", NULL,
+		"a number (field 'mode') cannot be compared with a string"},
+	{"sys_enter_openat", "flags == \"O_CREAT|\"", NULL,
+		"field 'flags' has no value 'O_CREAT|': it has O_RDONLY, O_WRONLY, "
+		"O_RDWR, O_CREAT, "
+		"O_EXCL, O_NOCTTY, O_TRUNC, O_APPEND, O_NONBLOCK, O_SYNC, O_DSYNC, O_ASYNC, "
+		"O_DIRECT, O_TMPFILE, O_DIRECTORY, O_NOFOLLOW, O_NOATIME, "
+		"O_CLOEXEC, O_PATH"},
+	{"sys_exit_openat", "ret == \"ENOENT\"", "ret == -2", ""},
+	{"sys_exit_openat", "ret == -ENOENT || ret == EACCES", "(ret == -2) || (ret == -13)", ""},

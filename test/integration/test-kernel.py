@@ -12,6 +12,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 import kymotest
 from kymotest import babeltrace, check, consumers, equal, wait_for
@@ -427,6 +428,27 @@ def test_filters(k):
     events, _, discarded = read(out)
     equal(discarded, 0, "discarded events")
     equal(collections.Counter(e.name for e in events), {"syscall_entry_write": 2 * N}, "events of two channels")
+
+
+def test_filter_names(k):
+    """Names of values in filters are those of --symbols, and of errors."""
+    need_tracefs()
+    k.start_daemon()
+    out = begin(k, "--syscall", "openat", "-f", "flags & O_DIRECTORY && dfd == \"AT_FDCWD\"")
+    for channel, rule in (("a", "flags & 0200000 && dfd == -100"), ("b", "ret == -ENOENT"), ("c", "ret == -2")):
+        done = k.kymo("enable-event", "-k", "-c", channel, "--syscall", "openat", "-f", rule)
+    check("in the kernel: ret == -2" in done.stdout, done.stdout)
+    done = k.kymo("enable-event", "-k", "--syscall", "openat", "-f", "flags == \"O_CREATE\"", status=2)
+    check("field 'flags' has no value 'O_CREATE': it has O_RDONLY" in done.stderr, done.stderr)
+    script = ("sh", "-c", "read x; ls / > /dev/null; : < /nonexistent")
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as app:
+        track_and_start(k, app.pid)
+        app.communicate(b"\n")
+    k.kymo("destroy")
+    found = collections.Counter(re.findall(r"_openat: .*(flags = \d+|ret = -?\d+)", babeltrace(out)[0]))
+    equal({what.split()[0] for what in found}, {"flags", "ret"}, "kinds of events")
+    equal([what for what, n in found.items() if n % 2], [], "values that only one of two channels has")
+    check("ret = -2" in found, found)
 
 
 def test_contexts(k):

@@ -253,37 +253,49 @@ static struct kernel_event *event_new(
 struct compiled {
 	struct ky_kformat format;
 	struct ky_kprogram program;
+	char *text; /* owned; the format */
 };
 
-static struct compiled *compile(const struct kernel_set *set, const struct kernel_event *e)
+static void compiled_free(struct compiled *c)
+{
+	if (!c)
+		return;
+	free(c->text);
+	free(c);
+}
+
+/* Takes the text. Returns NULL if there is none, or if it is no use. */
+static struct compiled *compile_text(
+	char *text, const char *system, const struct ky_context *contexts, uint32_t n_contexts)
 {
 	struct compiled *c = malloc(sizeof(*c));
 
-	if (c && e->n_contexts <= set->channel->n_contexts &&
-		!ky_kformat_parse(&c->format, e->format) &&
-		!ky_kprogram_make(
-			&c->program, e->system, &c->format, set->channel->contexts, e->n_contexts))
+	if (c && text && !ky_kformat_parse(&c->format, text) &&
+		!ky_kprogram_make(&c->program, system, &c->format, contexts, n_contexts)) {
+		c->text = text;
 		return c;
+	}
+	free(text);
 	free(c);
 	return NULL;
 }
 
-/* The same of any event, without contexts. Returns NULL if the kernel's description is no use. */
+static struct compiled *compile(const struct kernel_set *set, const struct kernel_event *e)
+{
+	const struct channel *c = set->channel;
+
+	if (e->n_contexts > c->n_contexts)
+		return NULL;
+	return compile_text(strdup(e->format), e->system, c->contexts, e->n_contexts);
+}
+
+/* The same of any event, without contexts. */
 static struct compiled *compile_event(struct kernel *k, const char *system, const char *name)
 {
-	struct compiled *c = malloc(sizeof(*c));
-	char path[TRACEFS_PATH_MAX], *text;
-	bool ok;
+	char path[TRACEFS_PATH_MAX];
 
 	snprintf(path, sizeof(path), "events/%s/%s/format", system, name);
-	text = tracefs_read(k->fs.root, path);
-	ok = c && text && !ky_kformat_parse(&c->format, text) &&
-	     !ky_kprogram_make(&c->program, system, &c->format, NULL, 0);
-	free(text);
-	if (ok)
-		return c;
-	free(c);
-	return NULL;
+	return compile_text(tracefs_read(k->fs.root, path), system, NULL, 0);
 }
 
 int kernel_event_describe(
@@ -294,7 +306,7 @@ int kernel_event_describe(
 	if (!c)
 		return -ENOENT;
 	ky_kernel_describe(w, c->program.name, c->program.fields);
-	free(c);
+	compiled_free(c);
 	return w->error;
 }
 
@@ -344,7 +356,7 @@ static int describe_event(struct kernel_set *set, struct kernel_event *e)
 	e->id = choose_id(set, c->program.name);
 	ky_kernel_tsdl_event(&text, c->program.name, c->program.fields, set->stream_id, e->id,
 		set->channel->contexts, e->n_contexts);
-	free(c);
+	compiled_free(c);
 	if (!text.error)
 		OBSERVE(set->channel->session->env, kernel_event_numbered, set, e, text.data);
 	ret = registry_append(set->registry, &text);
@@ -381,7 +393,7 @@ int kernel_event_encode(
 	m.filters = (struct ky_bytes){e->programs.data, (uint32_t)e->programs.len};
 	ret = ky_cons_kernel_event_encode(w, &m);
 	ky_buf_deinit(&format);
-	free(c);
+	compiled_free(c);
 	return ret;
 }
 
@@ -486,14 +498,35 @@ static void put_fields(char *why, const struct kymo_field *f)
 			f == first ? ": it has " : ", ", f->name);
 }
 
-static void try_filter(struct trial *t, const struct compiled *c, const char *name)
+/*
+ * Makes the filter's program for the event, with numbers for the names of values. Returns as
+ * ky_filter_link() does; then nothing is in *ret, too.
+ */
+static int link_filter(struct ky_buf *ret, const struct filter *f, const struct compiled *c,
+	struct ky_filter_error *error)
 {
 	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
-	const struct filter *f = t->rule->filter;
+	int r;
+
+	*ret = (struct ky_buf){.max = KY_FILTER_PROGRAM_MAX};
+	r = ky_kfilter_resolve(
+		ret, (struct ky_bytes){f->program, f->len}, &c->program, c->text, error);
+	if (!r)
+		r = ky_filter_link(ret->data, ret->len, c->program.fields, ky_kfilter_find_context,
+			code, error);
+	if (r <= 0)
+		ky_buf_deinit(ret);
+	return r;
+}
+
+static void try_filter(struct trial *t, const struct compiled *c, const char *name)
+{
 	bool is_one = !strchr(t->rule->pattern, '*');
 	struct ky_filter_error error = {0};
-	int ret = ky_filter_link(
-		f->program, f->len, c->program.fields, ky_kfilter_find_context, code, &error);
+	struct ky_buf program;
+	int ret = link_filter(&program, t->rule->filter, c, &error);
+
+	ky_buf_deinit(&program);
 
 	t->fits = ret > 0;
 	/* The arguments of a call say more than its result. */
@@ -517,7 +550,7 @@ static void try_event(void *arg, const char *system, const char *name)
 	c = compile_event(t->kernel, system, name);
 	if (c)
 		try_filter(t, c, name);
-	free(c);
+	compiled_free(c);
 }
 
 bool kernel_filter_fits(struct kernel *k, const struct rule *r, char why[KERNEL_WHY_MAX])
@@ -535,14 +568,13 @@ struct filter *kernel_filter_new(const char *text, struct ky_filter_error *error
 	return filter_new_with(text, ky_kfilter_find_context, error);
 }
 
-/* Checks whether the event has what the filter names. Keeps the first reason why not. */
-static bool can_filter(struct rule *r, const struct kernel_event *e, const struct ky_kprogram *p)
+/* Makes the filter's program, if the event has what it names. Keeps the first reason why not. */
+static bool can_filter(
+	struct ky_buf *ret, struct rule *r, const struct kernel_event *e, const struct compiled *c)
 {
-	static uint64_t code[KY_FILTER_CODE_MAX / sizeof(uint64_t)];
 	struct ky_filter_error error = {0};
 
-	if (ky_filter_link(r->filter->program, r->filter->len, p->fields, ky_kfilter_find_context,
-		    code, &error) > 0)
+	if (link_filter(ret, r->filter, c, &error) > 0)
 		return true;
 	if (!r->mismatch && asprintf(&r->mismatch, "rule '%s' does not match %s: %s", r->pattern,
 				    e->name, error.text) < 0)
@@ -563,14 +595,16 @@ static bool replace_text(char **text, const char *by)
 }
 
 /* Replaces what the consumer decides. Returns whether it was something else. */
-static bool set_programs(struct kernel_event *e, const struct ky_bytes *programs, uint32_t n)
+static bool set_programs(struct kernel_event *e, const struct ky_buf *programs, uint32_t n)
 {
 	struct ky_buf b = {0};
 	bool is_other;
 
 	for (uint32_t i = 0; i < n; i++) {
-		ky_buf_append(&b, &programs[i].len, sizeof(programs[i].len));
-		ky_buf_append(&b, programs[i].data, programs[i].len);
+		uint32_t len = (uint32_t)programs[i].len;
+
+		ky_buf_append(&b, &len, sizeof(len));
+		ky_buf_append(&b, programs[i].data, len);
 	}
 	is_other = b.len != e->programs.len || (b.len && memcmp(b.data, e->programs.data, b.len));
 	ky_buf_deinit(&e->programs);
@@ -580,7 +614,7 @@ static bool set_programs(struct kernel_event *e, const struct ky_bytes *programs
 
 /* The filters of the rules that match an event. */
 struct wish {
-	struct ky_bytes filters[RULES_MAX];
+	struct ky_buf programs[RULES_MAX];
 	uint32_t n;
 	bool wanted, everything;
 };
@@ -594,32 +628,34 @@ static bool divide_filters(
 	bool is_other;
 
 	if (f && !all)
-		ky_kfilter_translate(f, p, w->filters, w->n);
+		ky_kfilter_translate(f, p, w->programs, w->n);
 	e->changed |= replace_text(&e->filter, f && !all ? f->kernel : "");
 	replace_text(&e->rest, f && !all ? f->rest : "");
-	is_other = set_programs(e, w->filters, all || (f && f->exact) ? 0 : w->n);
+	is_other = set_programs(e, w->programs, all || (f && f->exact) ? 0 : w->n);
 	free(f);
 	return is_other;
 }
 
 /* Counts the event for the rules that match it, and collects what the enabled ones want. */
 static void count_rules(const struct kernel_set *set, const struct candidate *c,
-	const struct kernel_event *e, const struct ky_kprogram *p, struct wish *w)
+	const struct kernel_event *e, const struct compiled *compiled, struct wish *w)
 {
+	struct ky_buf program;
 	struct rule *r;
 
-	w->n = 0;
-	w->wanted = w->everything = false;
 	ky_list_foreach (r, &set->channel->rules, node) {
-		if (!rule_has(set, r, c) || (r->filter && !can_filter(r, e, p)))
+		program = (struct ky_buf){0};
+		if (!rule_has(set, r, c) || (r->filter && !can_filter(&program, r, e, compiled)))
 			continue;
 		r->n_matched++;
-		if (!r->enabled)
-			continue;
-		w->wanted = set->channel->enabled;
-		w->everything |= !r->filter;
-		if (r->filter)
-			w->filters[w->n++] = (struct ky_bytes){r->filter->program, r->filter->len};
+		if (r->enabled) {
+			w->wanted = set->channel->enabled;
+			w->everything |= !r->filter;
+		}
+		if (r->enabled && r->filter)
+			w->programs[w->n++] = program;
+		else
+			ky_buf_deinit(&program);
 	}
 }
 
@@ -647,11 +683,13 @@ static void update_event(void *arg, const char *system, const char *name)
 	if (!e && !any_rule_has(u->set, &c))
 		return;
 	is_new = !e;
+	w.n = 0;
+	w.wanted = w.everything = false;
 	if (is_new)
 		e = event_new(u->set, system, name);
 	compiled = e ? compile(u->set, e) : NULL;
 	if (compiled) {
-		count_rules(u->set, &c, e, &compiled->program, &w);
+		count_rules(u->set, &c, e, compiled, &w);
 		e->wanted = w.wanted;
 		is_new = is_new && w.wanted && !add_event(u, e);
 		if (!ky_list_empty(&e->node) &&
@@ -660,7 +698,9 @@ static void update_event(void *arg, const char *system, const char *name)
 	} else {
 		report_failure(u, system, name, e ? -EBADMSG : -errno);
 	}
-	free(compiled);
+	compiled_free(compiled);
+	for (uint32_t i = 0; i < w.n; i++)
+		ky_buf_deinit(&w.programs[i]);
 	if (e && ky_list_empty(&e->node))
 		kernel_event_free(e);
 }
