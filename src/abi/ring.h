@@ -41,9 +41,10 @@
 #define KY_RING_MAX_BLOCKS 4096u
 #define KY_RING_MAX	   (1u << 31) /* largest size of a ring in bytes */
 /*
- * A spreading ring has more blocks than writers use while the consumer keeps up (n_home of them).
- * Its positions skip the blocks that are passed over, so a head may be up to this many rings ahead
- * of the consumer. A distance has 32 bits, hence the limit of the ring's size.
+ * A spreading ring has more blocks than writers use while the consumer keeps up, or, in overwrite
+ * mode, than they use at first (n_home of them). Its positions skip the blocks that are passed
+ * over, so a head may be up to this many rings ahead of the consumer. A distance has 32 bits,
+ * hence the limit of the ring's size.
  */
 #define KY_RING_LAPS	   4u
 #define KY_RING_SPREAD_MAX (KY_RING_MAX / KY_RING_LAPS)
@@ -166,7 +167,12 @@ struct ky_ring_ctl {
 	 * saves writers a search while nothing has changed.
 	 */
 	uint64_t full_at;
-	uint64_t reserved[2];
+	/*
+	 * spreading rings in overwrite mode only, written by the session daemon: blocks that
+	 * writers use; less than the home blocks: these. It only grows.
+	 */
+	uint64_t n_used;
+	uint64_t reserved;
 	/* written when an event is lost */
 	uint64_t lost[KY_LOST_REASONS];
 	/* per-thread rings only: written when a thread claims the ring */

@@ -13,6 +13,7 @@ static const struct cli_option options[] = {
 	{"no-output", 0, NULL, "write no trace, only count"},
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory; 'kymo snapshot record' writes them"},
+	CLI_OPTION_SECONDS,
 	CLI_OPTION_ABSOLUTE_CLOCK,
 	CLI_OPTION_SHM_PATH,
 	CLI_OPTION_MAX_DISK,
@@ -94,7 +95,9 @@ static int create(
 	if (cli_has(cli, "snapshot"))
 		kymo_value_set_bool(params, "snapshot", true);
 	kymo_value_set_bool(params, "absolute_clock", cli_has(cli, "absolute-clock"));
-	code = cli_params_shm_path(cli, params);
+	code = cli_params_seconds(cli, params);
+	if (!code)
+		code = cli_params_shm_path(cli, params);
 	if (!code)
 		code = create_named(cli, ctl, params, name, size, &reply);
 	if (!code)
@@ -143,7 +146,7 @@ static int run(struct cli *cli)
 const struct cli_command cmd_create = {
 	.name = "create",
 	.synopsis =
-		"[NAME] [-o DIR] [--snapshot] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE]",
+		"[NAME] [-o DIR] [--snapshot [--seconds=N]] [--shm-path=DIR] [--max-disk=SIZE] [--keep-free=SIZE]",
 	.help = "make a session, and start a daemon if none runs",
 	.details =
 		"Without a name, the session is called auto-YYYYMMDD-HHMMSS. Without --output, its trace goes\n"

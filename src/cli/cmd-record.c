@@ -59,6 +59,7 @@ static const struct cli_option options[] = {
 	CLI_OPTION_SHM_PATH,
 	{"snapshot", 0, NULL,
 		"keep the newest events in memory, and write them when the command has ended"},
+	CLI_OPTION_SECONDS,
 	{"when", 0, "CONDITION",
 		"with --snapshot: write them each time this happens, such as 'span(shop:checkout) > 20ms'; see 'kymo help add-trigger'"},
 	{"rate", 0, "N/PERIOD", "with --when: at most N snapshots in each PERIOD (default 1/1m)"},
@@ -584,6 +585,8 @@ static int set_up(struct recording *rec)
 		code = add_library_path(rec->cli);
 	if (!code)
 		code = flights_init(&rec->flights, rec->cli);
+	if (!code)
+		code = cli_params_seconds(rec->cli, session);
 	if (!code)
 		code = choose_output(rec);
 	if (!code && geteuid() && records_kernel(rec))

@@ -302,6 +302,20 @@ static int add_keep(struct cli *cli, struct kymo_value *params, const char *text
 	return cli_params_added(cli, kymo_value_set_u64(params, "keep_s", v));
 }
 
+int cli_params_seconds(struct cli *cli, struct kymo_value *params)
+{
+	const char *text = cli_get(cli, "seconds");
+	uint64_t n;
+
+	if (!text)
+		return CLI_OK;
+	if (!cli_has(cli, "snapshot"))
+		return cli_usage(cli, "--seconds needs --snapshot");
+	if (ky_parse_number(text, INT32_MAX, &n) < 0 || !n)
+		return cli_usage(cli, "--seconds: '%s' is no number of seconds", text);
+	return cli_params_added(cli, kymo_value_set_u64(params, "seconds", n));
+}
+
 int cli_params_bounds(struct cli *cli, struct kymo_value *params, bool keep, bool *ret_any)
 {
 	const char *max_disk = cli_get(cli, "max-disk"), *keep_free = cli_get(cli, "keep-free");

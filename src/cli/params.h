@@ -59,6 +59,8 @@ int cli_params_pair(struct cli *cli, struct kymo_value *params, const char *pair
 void cli_pair_key(char key[CLI_KEY_MAX], const char *pair);
 /* Adds --shm-path=DIR as `shm_path`, absolute. */
 int cli_params_shm_path(struct cli *cli, struct kymo_value *params);
+/* Adds --seconds=N. Returns CLI_OK, or CLI_USAGE after a report. */
+int cli_params_seconds(struct cli *cli, struct kymo_value *params);
 /*
  * Adds --max-disk and --keep-free, and --keep=N|SIZE|AGE if `keep`. *ret_any: any was given.
  */
@@ -124,6 +126,11 @@ int cli_params_buffers(struct cli *cli, struct kymo_value *params);
 	{                                                                                                          \
 		"blocking-timeout", 0, "USEC|inf",                                                                 \
 			"let events wait so long for room, in applications with KYMO_ALLOW_BLOCKING=1 (default 0)" \
+	}
+#define CLI_OPTION_SECONDS                                                                         \
+	{                                                                                          \
+		"seconds", 0, "N",                                                                 \
+			"with --snapshot: let buffers grow until they hold the last N seconds"     \
 	}
 #define CLI_OPTION_MAX_DISK                                                                        \
 	{                                                                                          \

@@ -23,10 +23,10 @@ static const struct member file_members[] = {{"$schema", json_type_string, false
 
 static const struct member session_members[] = {{"name", json_type_string, false},
 	{"output", json_type_string, false}, {"snapshot", json_type_boolean, false},
-	{"absolute_clock", json_type_boolean, false}, {"shm_path", json_type_string, false},
-	{"state", json_type_string, false}, {"channels", json_type_array, false},
-	{"tracked", json_type_object, false}, {"rotation", json_type_object, false},
-	{"triggers", json_type_array, false}, {0}};
+	{"seconds", json_type_int, false}, {"absolute_clock", json_type_boolean, false},
+	{"shm_path", json_type_string, false}, {"state", json_type_string, false},
+	{"channels", json_type_array, false}, {"tracked", json_type_object, false},
+	{"rotation", json_type_object, false}, {"triggers", json_type_array, false}, {0}};
 
 static const struct member channel_members[] = {{"name", json_type_string, false},
 	{"domain", json_type_string, false}, {"enabled", json_type_boolean, false},
@@ -218,6 +218,7 @@ int profile_add(struct json_object *profile, const struct kymo_value *session,
 	save_list(to, "triggers", save_trigger);
 	drop_empty(to, "triggers");
 	drop_empty(to, "snapshot");
+	drop_empty(to, "seconds");
 	drop_empty(to, "absolute_clock");
 	drop_empty(to, "shm_path");
 	save_list(to, "channels", save_channel);
@@ -685,6 +686,8 @@ static int create(struct loader *l, struct json_object *session)
 		code = cli_params_added(l->cli, kymo_value_set_string(params, "output", output));
 	if (!code)
 		code = put(l, params, session, "snapshot");
+	if (!code)
+		code = put(l, params, session, "seconds");
 	if (!code)
 		code = put(l, params, session, "absolute_clock");
 	if (!code)

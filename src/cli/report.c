@@ -279,7 +279,7 @@ static void report_blocking(const struct kymo_value *timeout)
 }
 
 /* How far back a snapshot would reach. Until something was overwritten, it would have all. */
-static void report_reach(const struct kymo_value *channel)
+static void report_reach(const struct kymo_value *channel, uint64_t wanted_s)
 {
 	double shortest = (double)number(channel, "reach_shortest_ns") / 1e9;
 	double longest = (double)number(channel, "reach_longest_ns") / 1e9;
@@ -287,22 +287,28 @@ static void report_reach(const struct kymo_value *channel)
 	if (longest > 0)
 		printf("    a snapshot would reach back %.3g s (the busiest buffer) to %.3g s\n",
 			shortest, longest);
+	if (longest > 0 && shortest < (double)wanted_s)
+		printf("    that is less than %" PRIu64
+		       " s: its buffers still grow, or need a larger --burst-size\n",
+			wanted_s);
 }
 
-static void report_burst(struct cli *cli, const struct kymo_value *channel)
+static void report_burst(struct cli *cli, const struct kymo_value *channel, uint64_t wanted_s)
 {
+	bool overwrites = !strcmp(cli_member(cli, channel, "mode"), "overwrite");
 	uint64_t size = number(channel, "num_subbuf") * number(channel, "subbuf_size");
 	uint64_t burst = number(channel, "burst_size");
 	char text[32];
 
 	if (burst > size && !strcmp(cli_member(cli, channel, "domain"), "user") &&
-		!strcmp(cli_member(cli, channel, "mode"), "discard") &&
-		strcmp(cli_member(cli, channel, "buffers"), "thread"))
-		printf("    a buffer grows to at most %s while the consumer is late\n",
-			cli_format_size(text, sizeof(text), burst));
+		(!overwrites || wanted_s) && strcmp(cli_member(cli, channel, "buffers"), "thread"))
+		printf("    a buffer grows to at most %s %s\n",
+			cli_format_size(text, sizeof(text), burst),
+			overwrites ? "until it holds the seconds that are wanted"
+				   : "while the consumer is late");
 }
 
-static void report_channel(struct cli *cli, const struct kymo_value *channel)
+static void report_channel(struct cli *cli, const struct kymo_value *channel, uint64_t wanted_s)
 {
 	const struct kymo_value *sets = kymo_value_get(channel, "ring_sets");
 
@@ -318,7 +324,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 			? ", conflicting events separate"
 			: "",
 		kymo_value_bool(kymo_value_get(channel, "enabled")) ? "" : " (disabled)");
-	report_burst(cli, channel);
+	report_burst(cli, channel, wanted_s);
 	report_files(channel);
 	report_blocking(kymo_value_get(channel, "blocking_timeout"));
 	if (kymo_value_count(kymo_value_get(channel, "contexts"))) {
@@ -331,7 +337,7 @@ static void report_channel(struct cli *cli, const struct kymo_value *channel)
 		puts("    no event rule: add some with 'kymo enable-event'");
 	for (size_t i = 0; i < kymo_value_count(sets); i++)
 		report_ring_set(cli, kymo_value_at(sets, i));
-	report_reach(channel);
+	report_reach(channel, wanted_s);
 }
 
 static void report_application(struct cli *cli, const struct kymo_value *app)
@@ -459,7 +465,7 @@ void cli_report_session(struct cli *cli, const struct kymo_value *session)
 		printf("buffers are files in %s\n", cli_member(cli, session, "shm_path"));
 	puts("channels:");
 	for (size_t i = 0; i < kymo_value_count(channels); i++)
-		report_channel(cli, kymo_value_at(channels, i));
+		report_channel(cli, kymo_value_at(channels, i), number(session, "seconds"));
 	if (!kymo_value_count(channels))
 		puts("  none: 'kymo enable-event' makes channel0");
 	cli_report_tracked(cli, session);

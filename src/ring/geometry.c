@@ -21,8 +21,7 @@ int ky_geometry_init(struct ky_geometry *g)
 		g->n_home = g->n_blocks;
 	if (g->n_home < KY_RING_MIN_BLOCKS || g->n_home > g->n_blocks)
 		return -EINVAL;
-	if (ky_geometry_spreads(g) &&
-		(g->mode != KY_SET_PER_CPU || g->overwrite || ring_size > KY_RING_SPREAD_MAX))
+	if (ky_geometry_spreads(g) && (g->mode != KY_SET_PER_CPU || ring_size > KY_RING_SPREAD_MAX))
 		return -EINVAL;
 	g->slot_offset = g->ctl_offset = PAGE;
 	if (g->mode == KY_SET_PER_THREAD)

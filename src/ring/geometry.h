@@ -17,7 +17,7 @@ struct ky_geometry {
 	uint32_t n_rings, n_blocks;
 	/*
 	 * Blocks that writers use while the consumer keeps up: all, or fewer in a spreading ring.
-	 * 0: all.
+	 * In overwrite mode: blocks that writers use at first. 0: all.
 	 */
 	uint32_t n_home;
 	uint32_t block_size;
@@ -48,7 +48,7 @@ struct ky_geometry {
 /*
  * Computes the layout of a set from its first members (mode .. block_size), and n_home if it is 0.
  * Returns -EINVAL unless block_size and n_blocks are powers of two within the bounds of abi/ring.h,
- * and if rings spread that cannot: those of threads, and those that overwrite.
+ * and if rings of threads spread, which they cannot.
  */
 int ky_geometry_init(struct ky_geometry *g);
 /*

@@ -274,6 +274,18 @@ static uint64_t next_spreading(
 	return 0;
 }
 
+/* Likewise in overwrite mode: the blocks that are used are entered in a circle. */
+static uint64_t next_overwriting(
+	const struct ky_set *set, const struct ky_ring_ctl *ctl, uint64_t start)
+{
+	const struct ky_geometry *g = &set->geo;
+	uint64_t size = g->block_size, n = g->n_blocks, at = start / size % n, n_used;
+
+	n_used = KY_MAX(__atomic_load_n(&ctl->n_used, __ATOMIC_RELAXED), (uint64_t)g->n_home);
+	n_used = KY_MIN(n_used, n - set->n_shunned);
+	return start + (at + 1 < n_used ? 1 : n - at) * size;
+}
+
 /*
  * Returns the position of the block that a writer enters after the one at `start`; 0: the ring is
  * full. kept: the consumer's position.
@@ -284,8 +296,10 @@ static uint64_t next_block(struct ky_set *set, uint32_t cpu, uint64_t start, uin
 	struct ky_ring_ctl *ctl = ky_geometry_ctl(g, set->base, cpu);
 	uint64_t next = start + g->block_size;
 
+	if (g->overwrite)
+		return next_overwriting(set, ctl, start);
 	if (!ky_geometry_spreads(g))
-		return g->overwrite || next + g->block_size <= kept + g->data_stride ? next : 0;
+		return next + g->block_size <= kept + g->data_stride ? next : 0;
 	if (__atomic_load_n(&ctl->full_at, __ATOMIC_RELAXED) == kept + 1)
 		return 0;
 	next = next_spreading(set, ky_geometry_entry(g, set->base, cpu, 0), start, kept);

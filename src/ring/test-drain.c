@@ -457,7 +457,7 @@ static void test_geometry_of_peer(void **state)
 	assert_int_equal(ky_geometry_init(&g), -EINVAL);
 }
 
-/* Only CPUs' rings that discard can spread, over at least two blocks, and within 32 bits. */
+/* Only CPUs' rings can spread, over at least two blocks, and within 32 bits. */
 static void test_geometry_that_spreads(void **state)
 {
 	const struct ky_geometry right = {
@@ -477,7 +477,6 @@ static void test_geometry_that_spreads(void **state)
 	REFUSED(n_home, 65);
 	REFUSED(n_home, 1);
 	REFUSED(mode, KY_SET_PER_THREAD);
-	REFUSED(overwrite, 1);
 	REFUSED(block_size, KY_RING_SPREAD_MAX / 64 * 2);
 	g = right;
 	g.block_size = KY_RING_SPREAD_MAX / 64;

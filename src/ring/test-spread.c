@@ -2,13 +2,14 @@
 /*
  * Tests rings that spread: a ring stays in its home blocks while the consumer keeps up, uses all of
  * its blocks before it discards an event, and returns. The consumer finds each record once
- * and in order, however it reads.
+ * and in order, however it reads. In overwrite mode, a ring uses as many blocks as the session
+ * daemon says.
  */
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "ring/drain.h"
+#include "ring/snapshot.h"
 #include "ring/test-fixture.h"
 
 #define BLOCK  4096u
@@ -259,6 +260,58 @@ static void test_damaged_chain(void **state)
 	}
 }
 
+/* Copies the ring, and checks that the copy has the newest events, without a gap. */
+static void check_snapshot(struct spread *s, uint32_t at_least, uint32_t at_most)
+{
+	const uint64_t in_block = KY_BLOCK_LIMIT(BLOCK) / (PAYLOAD + KY_HEADER_COMPACT);
+	const struct ky_geometry *g = &s->f.set.geo;
+	void *copy = map(g->total_size);
+	struct tally tally = {.seen = {0}};
+	struct ky_drain_piece piece;
+
+	assert_int_equal(ky_snapshot_ring(&s->drain, g, s->f.set.base, copy, s->cpu, -1), 0);
+	assert_int_equal(s->drain.count, gone(&s->f, s->cpu));
+	s->n_read = s->drain.count;
+	s->visited = 0;
+	assert_int_equal(ky_drain_look(&s->drain, true), 0);
+	while (ky_drain_next(&s->drain, true, &piece)) {
+		read_piece(s, &piece);
+		ky_drain_take(&s->drain, &piece);
+	}
+	assert_int_equal(s->n_read, s->f.emitted[0]);
+	assert_int_equal(s->visited & ~((UINT64_C(1) << at_most) - 1), 0);
+	/* all but the block that is written, and one that may just have been given up */
+	assert_true(s->n_read - gone(&s->f, s->cpu) >=
+		    KY_MIN(s->n_read, (at_least - 2) * (in_block - 2)));
+	assert_int_equal(walk(&s->f, s->cpu, PAYLOAD, count_payload, &tally),
+		s->n_read - gone(&s->f, s->cpu));
+	munmap(copy, g->total_size);
+}
+
+static void test_overwrites(void **state)
+{
+	/* also what an application may have written there */
+	static const uint64_t n_used[] = {0, 1, 5, 8, 8, BLOCKS, UINT64_MAX, 3, 12};
+	struct spread s;
+	uint32_t n;
+
+	spread_setup(&s, HOME, BLOCKS);
+	s.f.set.geo.overwrite = 1;
+	start(&s.f, EVENT);
+	for (size_t i = 0; i < KY_ARRAY_SIZE(n_used); i++) {
+		ky_geometry_ctl(&s.f.set.geo, s.f.set.base, s.cpu)->n_used = n_used[i];
+		for (n = 0; n < 40; n++) {
+			emit_n(&s, 97);
+			check_snapshot(&s, HOME, BLOCKS);
+		}
+		n = (uint32_t)KY_MIN(KY_MAX(n_used[i], (uint64_t)HOME), (uint64_t)BLOCKS);
+		emit_n(&s, 20000);
+		check_snapshot(&s, n, n);
+	}
+	assert_int_equal(lost(&s.f), 0);
+	spread_teardown(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_damaged_chain),
+		cmocka_unit_test(test_overwrites),
 	};
 
 	ky_writer_init();

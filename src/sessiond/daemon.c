@@ -10,6 +10,7 @@
 #include "sessiond/control/client.h"
 #include "sessiond/journal.h"
 #include "sessiond/model/quota.h"
+#include "sessiond/model/seconds.h"
 #include "sessiond/model/surplus.h"
 #include "sessiond/peers/app.h"
 #include "sessiond/peers/process.h"
@@ -405,6 +406,7 @@ static void init_env(struct env *e, const struct daemon_options *options)
 	e->clock = ky_clock_choose();
 	e->loop.epoll_fd = -1;
 	surplus_init(e);
+	seconds_init(e);
 	quota_init(e, options->user_memory_max ? options->user_memory_max : quota_default());
 }
 

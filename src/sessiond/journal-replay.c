@@ -410,6 +410,7 @@ static void read_session(struct env *e, const char *name, struct json_object *o)
 		.output = get_string(o, "output"),
 		.shm_path = get_string(o, "shm_path"),
 		.snapshot = get_number(o, "snapshot"),
+		.seconds = get_number(o, "seconds"),
 		.absolute_clock = get_number(o, "absolute_clock"),
 		.uid = (uid_t)get_number(o, "uid"),
 		.gid = (gid_t)get_number(o, "gid"),

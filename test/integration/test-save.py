@@ -73,6 +73,7 @@ def random_session(k, r, name):
     session = {"name": name, "output": "" if not snapshot and r.random() < 0.2 else str(k.traces / name)}
     if snapshot:
         session["snapshot"] = True
+        maybe(r, session, "seconds", r.randint(1, 100))
     maybe(r, session, "absolute_clock", True)
     maybe(r, session, "state", r.choice(["started", "stopped", "paused"]))
     session["channels"] = [random_channel(r, f"c{i}", snapshot) for i in range(r.randint(0, 3))]

@@ -371,4 +371,41 @@ def test_reach(k):
     k.kymo("destroy", "s")
 
 
+def test_seconds(k):
+    """Buffers grow by the rate, up to their limit; the daemon's successor goes on with that."""
+    size, burst = 8 << 10, 256 << 10
+    k.start_daemon()
+    for args, words in ((("--seconds=5",), "--seconds needs --snapshot"), (("--snapshot", "--seconds=0"), "no number of seconds"),
+            (("--snapshot", "--seconds=5m"), "no number of seconds"), (("--snapshot", "--seconds=1000000"), "604800 at most"),
+            (("--snapshot", "--seconds=5", f"--shm-path={k.top}/shm"), "buffers in files do not grow")):
+        check(words in k.kymo("create", "bad", *args, status=2).stderr, f"{args}")
+    k.kymo("create", "s", "--snapshot", "--seconds=3600", "-o", k.traces / "s")
+    k.kymo("enable-channel", "channel0", "--subbuf-size=4K", "--num-subbuf=2", "--burst-size=256K")
+    k.kymo("enable-event", "emit:*")
+    k.kymo("start")
+
+    def memory():
+        return k.kymo_json("status", "s")["session"]["channels"][0]["ring_sets"][0]["memory"]
+
+    app = k.spawn("emit", "-f", wrap=kymotest.ONE_CPU)
+    k.expect(app, "emitting")
+    wait_for(lambda: memory() > 3 * size, "the buffer to grow")
+    k.daemon.send_signal(signal.SIGKILL)
+    k.daemon.wait()
+    k.start_daemon()
+    wait_for(lambda: memory() >= burst, lambda: f"the buffer to grow to its limit: {memory()}")
+    said = k.kymo("status", "s").stdout
+    check("a buffer grows to at most 256.0 KiB" in said and "that is less than 3600 s" in said, said)
+    k.let_go(app)
+    n = int(app.stdout.readline().split()[1])
+    k.finish(app)
+    counts = k.kymo_json("snapshot", "record")["snapshot"]
+    equal(counts["recorded"] + counts["overwritten"] + counts["discarded"], n, f"events in {counts}")
+    events, _ = read_trace(counts["output"])
+    equal(len(events), counts["recorded"], "events of the snapshot")
+    check(counts["bytes"] > burst // 2, f"bytes of the snapshot: {counts}")
+    check_values(events)
+    k.kymo("destroy", "s")
+
+
 kymotest.main()

@@ -4,10 +4,12 @@
 
 #include "sessiond/control/commands.h"
 #include "sessiond/control/report.h"
+#include "sessiond/model/seconds.h"
 #include "sessiond/peers/backlog.h"
 #include "sessiond/peers/collector.h"
 #include "sessiond/peers/peers.h"
 #include "sessiond/peers/steps.h"
+#include "sessiond/model/seconds.h"
 
 static void step_ended(struct request_op *o, int status, const char *message)
 {
@@ -252,6 +254,7 @@ static enum outcome create(struct request *r)
 		.output = string_or(r, "output", ""),
 		.shm_path = string_or(r, "shm_path", ""),
 		.snapshot = request_bool(r, "snapshot"),
+		.seconds = request_bytes(r, "seconds"),
 		.absolute_clock = request_bool(r, "absolute_clock"),
 		.clock = request_string(r, "clock"),
 		/* Only root's daemon can run consumers as somebody else. */
@@ -263,6 +266,14 @@ static enum outcome create(struct request *r)
 	if (check_create(r, spec.name, spec.output) == REFUSED ||
 		check_shm(r, spec.shm_path, spec.uid) == REFUSED)
 		return REFUSED;
+	if (spec.seconds && !spec.snapshot)
+		return request_refuse(r, "usage",
+			"'seconds' is for sessions that keep events for snapshots: --snapshot");
+	if (spec.seconds && *spec.shm_path)
+		return request_refuse(
+			r, "usage", "buffers in files do not grow: give their size, not 'seconds'");
+	if (spec.seconds > SECONDS_MAX)
+		return request_refuse(r, "usage", "'seconds': %u at most", SECONDS_MAX);
 	if (spec.clock && session_clock_take(&like, spec.clock) < 0)
 		return request_refuse(r, "usage", "'%s' is no clock of a session here", spec.clock);
 	if (r->timed_out)

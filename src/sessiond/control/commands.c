@@ -58,7 +58,7 @@ const struct command commands[] = {
 		{{"session", PARAM_STRING, false}, {"output", PARAM_STRING, false},
 			{"snapshot", PARAM_BOOL, false}, {"absolute_clock", PARAM_BOOL, false},
 			{"shm_path", PARAM_STRING, false}, {"clock", PARAM_STRING, false},
-			{"bound", PARAM_BOOL, false}}},
+			{"bound", PARAM_BOOL, false}, {"seconds", PARAM_BYTES, false}}},
 	{"destroy", SCOPE_SESSIONS, run_destroy, {{0}}},
 	{"start", SCOPE_SESSIONS, run_start, {{0}}},
 	{"stop", SCOPE_SESSIONS, run_stop, {{0}}},

@@ -414,6 +414,7 @@ struct json_object *report_session(const struct session *s)
 	add_number(o, "unattended_ms", (s->unattended_ns + 999999) / 1000000);
 	json_add(o, "rotation", report_rotation(s));
 	add_bool(o, "snapshot", s->snapshot);
+	add_number(o, "seconds", s->seconds);
 	add_bool(o, "absolute_clock", s->absolute_clock);
 	session_clock_put(&s->clock, clock);
 	add_string(o, "clock", clock);

@@ -44,6 +44,7 @@ struct env {
 	struct ky_timer quota_look;    /* at the memory of threads' buffers, */
 	bool quota_looks;	       /* while there are any */
 	struct ky_timer surplus_timer; /* surplus.h */
+	struct ky_timer seconds_timer; /* seconds.h */
 };
 
 /* Sets all to zero, and initializes the lists. */

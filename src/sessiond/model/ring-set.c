@@ -7,6 +7,7 @@
 #include "proto/app.h"
 #include "sessiond/model/channel.h"
 #include "sessiond/model/quota.h"
+#include "sessiond/model/seconds.h"
 #include "sessiond/model/session.h"
 #include "svc/check.h"
 
@@ -43,6 +44,7 @@ void ring_set_set_state(struct ring_set *set, enum set_state state)
 {
 	KY_CHECK(state > set->state || (state == SET_KNOWN && set->state == SET_WAITING));
 	set->state = state;
+	seconds_watch(set);
 }
 
 static struct ring_set *ring_set_new(struct channel *c, uid_t uid, uint32_t abi_bits, uint32_t mode)
@@ -195,7 +197,8 @@ static uint32_t count_blocks(const struct ring_set *set)
 	uint64_t size, spare, space, max;
 	uint32_t n = c->num_subbuf;
 
-	if (set->mode != KY_SET_PER_CPU || c->overwrite || c->session->shm_fd >= 0)
+	if (set->mode != KY_SET_PER_CPU || (c->overwrite && !c->session->seconds) ||
+		c->session->shm_fd >= 0)
 		return n;
 	spare = quota_spare(c->session->env, set->uid);
 	space = space_max();

@@ -153,6 +153,7 @@ int session_init(struct session *s, struct env *e, const struct session_spec *sp
 	s->env = e;
 	s->number = env_next_cookie(e);
 	s->snapshot = spec->snapshot;
+	s->seconds = spec->seconds;
 	s->absolute_clock = spec->absolute_clock;
 	s->uid = spec->uid;
 	s->gid = spec->gid;

@@ -66,6 +66,7 @@ struct session {
 	int shm_fd;
 	bool absolute_clock; /* to read the trace together with those of other boots and hosts */
 	bool snapshot;	     /* all channels are in overwrite mode: output is only for snapshots */
+	uint64_t seconds;    /* for which they are to hold events (seconds.h); 0: no matter */
 	uid_t uid;
 	gid_t gid;
 	bool all_uids; /* records programs of all users */
@@ -93,6 +94,7 @@ struct session_spec {
 	const char *name, *output; /* an absolute path, or "" */
 	const char *shm_path;	   /* likewise: of the directory for its buffers */
 	bool snapshot, absolute_clock;
+	uint64_t seconds;
 	const char *clock; /* of another session, as text; NULL: measured */
 	uid_t uid;
 	gid_t gid;

@@ -165,7 +165,8 @@ void surplus_examine(struct ring_set *set)
 {
 	struct env *e = set->channel->session->env;
 
-	if (set->has_surplus || !ring_set_is_made(set) || !ky_geometry_spreads(&set->geometry))
+	if (set->has_surplus || !ring_set_is_made(set) || !ky_geometry_spreads(&set->geometry) ||
+		set->geometry.overwrite)
 		return;
 	set->has_surplus = true;
 	if (!ky_timer_is_set(&e->surplus_timer))
