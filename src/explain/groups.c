@@ -158,6 +158,29 @@ static bool is_near(const struct ordered *o, size_t cut, size_t other)
 	return other && distance <= .2 * (double)(o->n - other);
 }
 
+#define MIN_FEW	   4	/* instances, at least, that are far longer than all others */
+#define FEW_FACTOR 2	/* so much longer, at least */
+#define FEW_OF	   .005 /* of all, at most: more of them are a mode */
+
+/*
+ * A few instances that are far longer than all others. On a busy machine, the tail of those that
+ * lost their processor hides them from the slow mode.
+ */
+static int add_few(struct ky_groups *g, const struct ordered *o, size_t cuts[2])
+{
+	size_t least = o->n - (size_t)(FEW_OF * (double)o->n), cut = 0;
+	double best = log(FEW_FACTOR);
+
+	for (size_t i = KY_MAX(least, (size_t)1); i + MIN_FEW <= o->n; i++)
+		if (o->logs[i] - o->logs[i - 1] >= best) {
+			best = o->logs[i] - o->logs[i - 1];
+			cut = i;
+		}
+	if (!cut || is_near(o, cut, cuts[0]) || is_near(o, cut, cuts[1]))
+		return 0;
+	return add_mode(g, o, cut, o->n);
+}
+
 static int add_parts(struct ky_groups *g, const struct ordered *o, const size_t cuts[2])
 {
 	static const double parts[] = {.01, .05};
@@ -204,6 +227,8 @@ static int add_all(struct ky_groups *g, const struct ordered *o)
 	size_t cuts[2] = {0};
 	int r = add_modes(g, o, cuts);
 
+	if (!r)
+		r = add_few(g, o, cuts);
 	if (!r)
 		r = add_parts(g, o, cuts);
 	if (!r)

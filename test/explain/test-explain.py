@@ -232,6 +232,16 @@ def test_first():
     check(Program(12).make(work), "the first 9 of each thread (1")
 
 
+def test_few():
+    """A few far longer ones are seen above the tail of those that lost their processor."""
+    def work(p, i, f):
+        lock(p, 77, 60 * 10**6 if i % 700 == 300 else 100)
+        p.spend(min(25000, 300 * p.r.paretovariate(.8)) if p.r.random() < .2 else 30)
+    path = Program(60, n=3000, threads=1).make(work)
+    check(path, "it waits for mutex 0x4d", "(100 % of the extra time)")
+    assert "4 slow (a group of their own, from 6" in kymo("explain", path, "--span=shop:checkout")
+
+
 def lock(p, m, wait):
     p.event("pthread:mutex_lock_req", mutex=m, caller=7)
     p.at += wait
