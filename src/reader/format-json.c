@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "reader/format.h"
+#include "reader/quote.h"
 #include "reader/values.h"
 
 #include <math.h>
-
-#include "base/utf8.h"
 
 struct printer {
 	struct ky_put put;
@@ -38,61 +37,23 @@ static char *put_character(char *to, const char *s, size_t len, uint32_t code, b
 	return mempcpy(to, s, len);
 }
 
-static bool is_plain(unsigned char c)
-{
-	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
-typedef unsigned char bytes __attribute__((vector_size(16)));
-typedef uint64_t words __attribute__((vector_size(16)));
-
-/* Copies a piece of a string. Returns how many bytes come before one that must be looked at. */
-static inline size_t put_plain(char *to, const char *s)
-{
-	bytes b;
-	words bad;
-
-	memcpy(&b, s, sizeof(b));
-	memcpy(to, &b, sizeof(b));
-	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\\'));
-	if (bad[0])
-		return (size_t)__builtin_ctzll(le64toh(bad[0])) / 8;
-	return bad[1] ? 8 + (size_t)__builtin_ctzll(le64toh(bad[1])) / 8 : sizeof(b);
-}
-
 /* Prints what is not plain at s. Returns how many bytes it is in *ret_len. */
-static char *print_special(struct printer *p, char *to, const char *s, size_t n, size_t *ret_len)
+static char *print_special(struct ky_put *p, char *to, const char *s, size_t n, size_t *ret_len)
 {
 	bool harmless = false;
 	uint32_t code = 0;
 	size_t len = ky_utf8_length(s, n, &code, &harmless);
 
 	*ret_len = KY_MAX(len, (size_t)1);
-	return put_character(ky_put_room(&p->put, to, 16), s, len, code, harmless);
+	return put_character(ky_put_room(p, to, 16), s, len, code, harmless);
 }
+
+static const char quoted[128] = {['"'] = '"', ['\\'] = '\\'};
+static const struct ky_quoting quoting = {.letters = quoted, .put_special = print_special};
 
 static inline char *print_string(struct printer *p, char *to, const char *s, size_t n)
 {
-	size_t i = 0, len;
-
-	to = ky_put_char(ky_put_room(&p->put, to, sizeof(bytes) + 4), '"');
-	while (i < n) {
-		size_t end = i + KY_MIN(n - i, sizeof(bytes));
-
-		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-		if (end - i == sizeof(bytes) && put_plain(to, s + i) == sizeof(bytes)) {
-			to += sizeof(bytes);
-			i = end;
-			continue;
-		}
-		while (i < end && is_plain((unsigned char)s[i]))
-			to = ky_put_char(to, s[i++]);
-		if (i < end) {
-			to = print_special(p, to, s + i, n - i, &len);
-			i += len;
-		}
-	}
-	return ky_put_char(ky_put_room(&p->put, to, 1), '"');
+	return ky_quote_string(&quoting, &p->put, to, s, n);
 }
 
 void ky_format_json_string(struct ky_buf *out, const char *text, size_t n)
@@ -294,27 +255,6 @@ static char *print_members(struct printer *p, char *to, const struct ky_node *n,
 	return to;
 }
 
-/* A string, or an array of characters; *at goes to the end of a string. Most are short. */
-static inline char *print_chars(struct printer *p, char *to, const struct ky_step *s,
-	const uint8_t **at, const uint8_t *bytes_end)
-{
-	const char *text = (const char *)*at;
-	size_t n = sizeof(bytes);
-
-	to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-	if (ky_likely((size_t)(bytes_end - *at) >= sizeof(bytes)))
-		n = put_plain(to + 1, text);
-	if (ky_likely(n < (s->bytes ? s->bytes : sizeof(bytes)) && n < sizeof(bytes) && !text[n])) {
-		*to = '"';
-		to = ky_put_char(to + 1 + n, '"');
-	} else {
-		n = s->bytes ? ky_text_length(text, s->bytes, KY_UTF_8) : strlen(text);
-		to = print_string(p, to, text, n);
-	}
-	*at += s->bytes ? 0 : n + 1;
-	return to;
-}
-
 /* The same from the scope's bytes, which the decoder has checked. */
 static char *print_steps(struct printer *p, char *to, const struct ky_node *scope,
 	const uint8_t *at, const uint8_t *bytes_end, bool *any)
@@ -333,7 +273,7 @@ static char *print_steps(struct printer *p, char *to, const struct ky_node *scop
 		} else if (s->kind <= KY_STEP_I64) {
 			to = ky_put_i64(to, ky_step_signed(s, at));
 		} else if (s->kind >= KY_STEP_TEXT) {
-			to = print_chars(p, to, s, &at, bytes_end);
+			to = ky_quote_step(&quoting, &p->put, to, s, &at, bytes_end);
 		} else {
 			v = ky_flat_value(at, 0, s->node);
 			p->v = &v;

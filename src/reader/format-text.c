@@ -4,9 +4,8 @@
  * it against the babeltrace2 that is installed.
  */
 #include "reader/format.h"
+#include "reader/quote.h"
 #include "reader/values.h"
-
-#include "base/utf8.h"
 
 #define NS_PER_S       1000000000
 #define UNKNOWN_DIGITS "?\?\?\?\?\?\?\?\?" /* no trigraphs */
@@ -57,23 +56,18 @@ static char *print_float(struct printer *p, char *to, double v)
 }
 
 /* The letter behind the backslash, or 0 when the character stands for itself. */
-static char escape_letter(unsigned char c)
-{
-	static const char letters[256] = {['\\'] = '\\',
-		['\''] = '\'',
-		['"'] = '"',
-		['?'] = '?',
-		['\a'] = 'a',
-		['\b'] = 'b',
-		['\033'] = 'e',
-		['\f'] = 'f',
-		['\n'] = 'n',
-		['\r'] = 'r',
-		['\t'] = 't',
-		['\v'] = 'v'};
-
-	return letters[c];
-}
+static const char escape_letters[256] = {['\\'] = '\\',
+	['\''] = '\'',
+	['"'] = '"',
+	['?'] = '?',
+	['\a'] = 'a',
+	['\b'] = 'b',
+	['\033'] = 'e',
+	['\f'] = 'f',
+	['\n'] = 'n',
+	['\r'] = 'r',
+	['\t'] = 't',
+	['\v'] = 'v'};
 
 static char *put_hex(char *to, unsigned char c)
 {
@@ -81,16 +75,12 @@ static char *put_hex(char *to, unsigned char c)
 	return ky_put_char(to, "0123456789abcdef"[c & 15]);
 }
 
-static bool is_plain(unsigned char c)
-{
-	return c >= 0x20 && c < 0x7f && !escape_letter(c);
-}
-
 /* The character at s, escaped if need be; *ret_len: how many bytes of it were taken. */
-static char *print_escaped(struct printer *p, char *to, const char *s, size_t n, size_t *ret_len)
+static char *print_escaped(struct ky_put *put, char *to, const char *s, size_t n, size_t *ret_len)
 {
+	const struct printer *p = ky_container_of(put, struct printer, put);
 	unsigned char c = (unsigned char)*s;
-	char letter = escape_letter(c);
+	char letter = escape_letters[c];
 	bool harmless = true;
 	uint32_t code;
 	size_t len = 1;
@@ -106,46 +96,12 @@ static char *print_escaped(struct printer *p, char *to, const char *s, size_t n,
 	return mempcpy(to, s, len);
 }
 
-typedef unsigned char bytes __attribute__((vector_size(16)));
-typedef uint64_t words __attribute__((vector_size(16)));
-
-/* Copies a piece of a string. Returns how many bytes come before one that must be looked at. */
-static inline size_t put_plain(char *to, const char *s)
-{
-	bytes b;
-	words bad;
-
-	memcpy(&b, s, sizeof(b));
-	memcpy(to, &b, sizeof(b));
-	bad = (words)((b < 0x20) | (b >= 0x7f) | (b == '"') | (b == '\'') | (b == '?') |
-		      (b == '\\'));
-	if (bad[0])
-		return (size_t)__builtin_ctzll(le64toh(bad[0])) / 8;
-	return bad[1] ? 8 + (size_t)__builtin_ctzll(le64toh(bad[1])) / 8 : sizeof(b);
-}
+static const struct ky_quoting quoting = {
+	.is_c = true, .letters = escape_letters, .put_special = print_escaped};
 
 static char *print_string(struct printer *p, char *to, const char *s, size_t n)
 {
-	size_t i = 0, len;
-
-	to = ky_put_char(ky_put_room(&p->put, to, 1), '"');
-	while (i < n) {
-		size_t end = i + KY_MIN(n - i, sizeof(bytes));
-
-		to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-		if (end - i == sizeof(bytes) && put_plain(to, s + i) == sizeof(bytes)) {
-			to += sizeof(bytes);
-			i = end;
-			continue;
-		}
-		while (i < end && is_plain((unsigned char)s[i]))
-			to = ky_put_char(to, s[i++]);
-		if (i < end) {
-			to = print_escaped(p, to, s + i, n - i, &len);
-			i += len;
-		}
-	}
-	return ky_put_char(ky_put_room(&p->put, to, 1), '"');
+	return ky_quote_string(&quoting, &p->put, to, s, n);
 }
 
 static __attribute__((noinline)) char *print_safe(
@@ -400,27 +356,6 @@ static char *print_time(struct ky_format *f, struct printer *p, char *to, int64_
 	return ky_put_literal(to, ") ");
 }
 
-/* A string, or an array of characters; *at goes to the end of a string. Most are short. */
-static inline char *print_chars(struct printer *p, char *to, const struct ky_step *s,
-	const uint8_t **at, const uint8_t *bytes_end)
-{
-	const char *text = (const char *)*at;
-	size_t n = sizeof(bytes);
-
-	to = ky_put_room(&p->put, to, sizeof(bytes) + 4);
-	if (ky_likely((size_t)(bytes_end - *at) >= sizeof(bytes)))
-		n = put_plain(to + 1, text);
-	if (ky_likely(n < (s->bytes ? s->bytes : sizeof(bytes)) && n < sizeof(bytes) && !text[n])) {
-		*to = '"';
-		to = ky_put_char(to + 1 + n, '"');
-	} else {
-		n = s->bytes ? ky_text_length(text, s->bytes, KY_UTF_8) : strlen(text);
-		to = print_string(p, to, text, n);
-	}
-	*at += s->bytes ? 0 : n + 1;
-	return to;
-}
-
 /* A scope from its bytes, which the decoder has checked. */
 static char *print_steps(struct printer *p, char *to, const struct ky_node *scope,
 	const uint8_t *at, const uint8_t *bytes_end)
@@ -439,7 +374,7 @@ static char *print_steps(struct printer *p, char *to, const struct ky_node *scop
 		} else if (s->kind <= KY_STEP_I64) {
 			to = ky_put_i64(to, ky_step_signed(s, at));
 		} else if (s->kind >= KY_STEP_TEXT) {
-			to = print_chars(p, to, s, &at, bytes_end);
+			to = ky_quote_step(&quoting, &p->put, to, s, &at, bytes_end);
 		} else {
 			v = ky_flat_value(at, 0, s->node);
 			p->v = &v;
