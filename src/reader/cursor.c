@@ -21,7 +21,7 @@ struct ky_cursor {
 	const struct ky_trace_reader *reader; /* borrowed */
 	struct ky_trace_reader_options options;
 	struct ky_select select;
-	int64_t until_ns;	/* items from then on are left for later */
+	int64_t last_ns;	/* later items are left for later calls */
 	struct ky_walk **walks; /* owned, by rank */
 	struct ky_walk **heap;	/* owned; the first is the next one */
 	size_t n_walks, n_heap;
@@ -201,7 +201,7 @@ int ky_cursor_next(struct ky_cursor *c, struct ky_item *ret_item, struct ky_valu
 	int e = c->is_handed_out ? advance_first(c) : 0;
 
 	c->is_handed_out = false;
-	while (!e && c->n_heap && c->heap[0]->next_ns < c->until_ns) {
+	while (!e && c->n_heap && c->heap[0]->next_ns <= c->last_ns) {
 		struct ky_walk *w = c->heap[0];
 
 		if (ky_unlikely(w->next == KY_ITEM_UNOPENED)) {
@@ -283,7 +283,7 @@ int ky_cursor_open(struct ky_cursor **ret_cursor, const struct ky_trace_reader *
 		return -ENOMEM;
 	c->reader = r;
 	c->select = *select;
-	c->until_ns = INT64_MAX;
+	c->last_ns = INT64_MAX;
 	if (options)
 		c->options = *options;
 	if (grow_counts(c) || add_walks(c)) {
@@ -348,7 +348,8 @@ uint64_t ky_cursor_progress(const struct ky_cursor *c, uint64_t *ret_total)
 
 void ky_cursor_until(struct ky_cursor *c, int64_t ns)
 {
-	c->until_ns = ns;
+	/* Times that are too large for a clock are INT64_MAX. */
+	c->last_ns = ns == INT64_MAX ? ns : KY_MAX(ns, INT64_MIN + 1) - 1;
 }
 
 struct ky_cursor *ky_cursor_close(struct ky_cursor *c)

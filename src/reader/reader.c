@@ -129,15 +129,18 @@ static char *make_origin(const struct ky_tsdl *t)
 	const struct ky_env *host = ky_tsdl_env(t, "hostname");
 	const struct ky_env *process = ky_tsdl_env(t, "procname");
 	const struct ky_env *pid = ky_tsdl_env(t, "vpid");
+	bool has_host = host && host->text, has_process = process && process->text;
+	bool has_pid = pid && !pid->text;
 	struct ky_buf b = {0};
 
-	if (host && host->text)
+	if (has_host)
 		ky_buf_puts(&b, host->text);
-	if (process && process->text)
-		ky_buf_printf(&b, "%s%s", b.len ? ":" : "", process->text);
-	if (pid && !pid->text)
-		ky_buf_printf(&b, "%s(%lld)", b.len ? ":" : "", (long long)pid->number);
-	ky_buf_puts(&b, b.len ? " " : "");
+	if (has_process)
+		ky_buf_printf(&b, "%s%s", has_host ? ":" : "", process->text);
+	if (has_pid)
+		ky_buf_printf(
+			&b, "%s(%lld)", has_host || has_process ? ":" : "", (long long)pid->number);
+	ky_buf_puts(&b, has_host || has_process || has_pid ? " " : "");
 	if (b.error)
 		ky_buf_deinit(&b);
 	return b.data;

@@ -227,6 +227,8 @@ AS_BABELTRACE2 = {
     "many-labels": (BARE + 'event { name = "e"; fields := struct { enum : integer { size = 16; } { ' + ", ".join(f"l{i} = {3 * i} ... {3 * i + 4}" for i in range(500)) + " } a; }; };\n", {"s": struct.pack("<5H", 0, 4, 777, 1501, 1505)}),
     "shadowed": (BARE + 'typealias integer { size = 8; } := t;\nevent { name = "e"; fields := struct { t n; struct { typealias integer { size = 16; align = 8; } := t; t n; u8 inner[n]; } s; u8 outer[n]; t last; }; };\n', {"s": b"\1\2\0\x11\x12\x21\x31"}),
     "empty": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } s; struct { } x[n]; u8 z[0]; u8 q[n]; string t[n]; }; };\n', {"s": b"\0\2\1\2a\0b\0"}),
+    "env-empty": (BARE + 'env { hostname = ""; };\n' + ONE, {"s": b"\1"}),
+    "env-all-empty": (BARE + 'env { hostname = ""; procname = ""; vpid = 0x5; };\n' + ONE, {"s": b"\1"}),
     "empty-arrays": (BARE + 'event { name = "e"; fields := struct { u8 n; struct { } x[42]; }; };\n', {"s": b"\0\2"}),
     "align-zero": (BARE + 'event { name = "e"; fields := struct { struct { u8 q; } align(0) s; u8 x; }; };\n', {"s": b"\1\2"}),
     "equal-times": (TYPES + "trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u8 stream_id; u8 stream_instance_id; }; };\nclock { name = c; freq = 1000; };\n"
@@ -264,6 +266,8 @@ def test_where_babeltrace2_is_wrong(k):
     equal(view(k, less)[0], [b'e: { tag = ( "b" : container = 1 ), v = { 67305985 } }', b'e: { tag = ( "c" : container = 2 ), v = { 5 } }'], "babeltrace2 aborts if an option has no label")
     early = write(k, "before-1970", BARE + "clock { name = c; freq = 1000000000; offset_s = -5; };\nstream { event.header := struct { u8 timestamp; }; };\n" + ONE, s=b"\1\2")
     equal(view(k, early)[0], [b"[-4.999999999] (+?.?????????) e: { a = 2 }"], "babeltrace2 gives up")
+    far = write(k, "after-2262", BARE + "clock { name = c; freq = 1; };\nstream { event.header := struct { u64 timestamp; }; };\n" + ONE, s=struct.pack("<QBQB", 5, 1, 10**12, 2))
+    check(len(view(k, far)[0]) == 2, "babeltrace2 gives up at a time that it cannot show")
     empty = write(k, "no-bits", BARE + 'event { name = "e"; fields := struct { }; };\n', s=b"\1")
     check(view(k, empty)[0] == [], "an event of no bits would never end")
 
