@@ -25,6 +25,7 @@
 #define ROWS_DEFAULT 20
 #define MAX_FLUSH_NS (10 * NS_PER_S) /* that a stopped session may take to write its buffers */
 #define ROWS_OTHER   4		     /* of the screen: heads */
+#define FILL_WIDTH   8		     /* characters of the bar */
 #define MAX_KEYS     10000 /* that are shown together; further ones are counted as others */
 
 enum by { BY_EVENT, BY_PROCESS, BY_THREAD };
@@ -250,16 +251,25 @@ static size_t count_rows(const struct top *t)
 	return size.ws_row - ROWS_OTHER;
 }
 
+/* How full the fullest buffer is: "▇▇▁▁▁▁▁▁ 21 %". */
+static void print_fill(uint64_t percent)
+{
+	for (uint64_t i = 0; i < FILL_WIDTH; i++)
+		fputs(i * 100 < percent * FILL_WIDTH ? "▇" : "▁", stdout);
+	printf(" %" PRIu64 " %%", percent);
+}
+
 static void print_head(struct top *t, const struct kymo_value *s)
 {
 	uint64_t seconds = (cli_now_ns() - t->began_ns) / NS_PER_S;
 
 	printf("%s%s%s   %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64
-	       "   %.0f events/s   discarded %" PRIu64 "   in buffers %" PRIu64 "%s\n",
+	       "   %.0f events/s   discarded %" PRIu64 "   buffers ",
 		cli_style(t->cli, CLI_BOLD), kymo_value_string(kymo_value_get(s, "name")),
 		cli_style(t->cli, CLI_PLAIN), seconds / 3600, seconds / 60 % 60, seconds % 60,
-		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")),
-		kymo_value_u64(kymo_value_get(s, "in_buffers")),
+		rate_of(t, t->n_events), kymo_value_u64(kymo_value_get(s, "discarded")));
+	print_fill(kymo_value_u64(kymo_value_get(s, "fill")));
+	printf(", %" PRIu64 " events%s\n", kymo_value_u64(kymo_value_get(s, "in_buffers")),
 		t->is_screen ? "       q quit, e by event, p by process, t by thread" : "");
 	printf("%12s  %7s  ", "events/s", "share");
 	if (t->by == BY_EVENT)
@@ -305,10 +315,12 @@ static void print_json(struct top *t, const struct kymo_value *s, struct count *
 	ky_format_json_string(&b, name, strlen(name));
 	ky_buf_printf(&b,
 		", \"seconds\": %.9f, \"events\": %" PRIu64 ", \"discarded\": %" PRIu64
-		", \"in_buffers\": %" PRIu64 ", \"by\": \"%s\", \"counts\": [",
+		", \"in_buffers\": %" PRIu64 ", \"fill\": %" PRIu64
+		", \"by\": \"%s\", \"counts\": [",
 		(double)t->round_ns / (double)NS_PER_S, t->n_events,
 		kymo_value_u64(kymo_value_get(s, "discarded")),
-		kymo_value_u64(kymo_value_get(s, "in_buffers")), by_names[t->by]);
+		kymo_value_u64(kymo_value_get(s, "in_buffers")),
+		kymo_value_u64(kymo_value_get(s, "fill")), by_names[t->by]);
 	for (size_t i = 0; i < n; i++) {
 		ky_buf_puts(&b, i ? ", " : "");
 		put_json_count(&b, t, all[i]);

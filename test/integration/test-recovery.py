@@ -41,7 +41,7 @@ def state(k, session="s"):
     def plain(o):
         if isinstance(o, dict):
             return {key: plain(v) for key, v in o.items() if key not in ("warnings", "notices", "recorded", "discarded", "bytes",
-                "packets", "matched", "memory", "counts", "in_buffers", "unattended_ms", "error", "applications", "last", "used", "fullest",
+                "packets", "matched", "memory", "counts", "in_buffers", "fill", "unattended_ms", "error", "applications", "last", "used", "fullest",
                 "silent_ms")}
         return [plain(v) for v in o] if isinstance(o, list) else o
 

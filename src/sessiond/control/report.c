@@ -320,6 +320,7 @@ static void add_session_counts(struct json_object *o, const struct session *s)
 		counts.discarded += b.discarded;
 	add_counts(o, &counts);
 	add_number(o, "in_buffers", b.recorded);
+	add_number(o, "fill", b.fill);
 }
 
 /* The state of the consumer, for monitoring systems. */

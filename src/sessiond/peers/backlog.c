@@ -15,6 +15,7 @@ static void add_backlog(struct backlog *to, const struct ring_set *set)
 	ring_memory_count(&set->memory, &set->geometry, &n);
 	to->recorded += n.recorded;
 	to->discarded += n.lost;
+	to->fill = KY_MAX(to->fill, ring_memory_fill(&set->memory, &set->geometry));
 }
 
 static uint64_t capacity(const struct ring_set *set)

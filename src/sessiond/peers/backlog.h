@@ -6,9 +6,10 @@
 #include "base/buf.h"
 #include "sessiond/model/contents.h"
 
-/* Events that programs recorded, or lost, and that the consumer has not reported. */
+/* Of buffers in discard mode: what the consumer has not reported or read. */
 struct backlog {
-	uint64_t recorded, discarded;
+	uint64_t recorded, discarded; /* events */
+	uint64_t fill;		      /* of the fullest buffer, in per cent */
 };
 void session_backlog(const struct session *s, struct backlog *ret_backlog);
 /*

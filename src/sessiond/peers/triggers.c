@@ -393,18 +393,12 @@ static void add_overwritten(struct amounts *a, const struct session *s)
 	struct ring_counts n;
 
 	ky_list_foreach (c, &s->channels, node)
-		ky_list_foreach (set, &c->sets, node) {
-			if (!ring_set_is_made(set))
-				continue;
-			if (set->geometry.overwrite) {
+		ky_list_foreach (set, &c->sets, node)
+			if (ring_set_is_made(set) && set->geometry.overwrite) {
 				ring_memory_count(&set->memory, &set->geometry, &n);
 				a->events += n.recorded;
 				a->discarded += n.lost;
-			} else {
-				a->fill = KY_MAX(
-					a->fill, ring_memory_fill(&set->memory, &set->geometry));
 			}
-		}
 }
 
 static void measure_amounts(struct triggers *t, struct amounts *a)
@@ -418,6 +412,7 @@ static void measure_amounts(struct triggers *t, struct amounts *a)
 	session_backlog(s, &b);
 	a->events = c->counts.recorded + c->counts.unwritten + b.recorded;
 	a->discarded = c->counts.discarded + b.discarded;
+	a->fill = b.fill;
 	a->bytes = c->counts.bytes;
 	add_overwritten(a, s);
 	if (consumer_read_memory(c, &memory) && memory.disk_size) {
